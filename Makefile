@@ -21,7 +21,8 @@ BIN := $(if $(filter release,$(VARIANT)),build/bin,$(OUT)/bin)
 
 # clang, which only fuzzing uses, warns of other things than gcc.
 WARN := -Wall -Wextra -Wshadow $(if $(filter fuzz%,$(VARIANT)),,-Wconversion -Werror)
-LANGUAGE := -std=c17 -D_GNU_SOURCE -I. -Itransport/include -Idriver/include
+# Rooms of lib/ and apps/ are included by their own names: "base/net.h" is lib/base/net.h.
+LANGUAGE := -std=c17 -D_GNU_SOURCE -I. -Ilib -Iapps -Itransport/include -Ilib/driver/include
 BASE_CFLAGS := $(LANGUAGE) $(WARN) -g -fno-omit-frame-pointer -MMD -MP
 # char is unsigned in the sanitizers' build, as on ARM, and signed in the other one: nothing may depend on it.
 ifeq ($(VARIANT),asan)
@@ -51,10 +52,9 @@ CFLAGS_ALL = $(BASE_CFLAGS) $(PKG_CFLAGS) $(CFLAGS)
 
 # Rooms. Only the transport's own objects may include the transport's inner headers (-Itransport).
 TRANSPORT_SRC := $(filter-out %_test.c,$(wildcard transport/*/*.c))
-DRIVER_SRC := $(filter-out %_test.c,$(wildcard driver/*.c))
-HOUSE_SRC := $(filter-out %_test.c %/main.c,$(wildcard base/*.c schemes/*.c video/*.c emulator/*/*.c http/*.c player/*.c server/*.c balancer/*.c load/*.c get/*.c peers/relay/*.c))
-TEST_SRC := $(wildcard base/*_test.c schemes/*_test.c video/*_test.c driver/*_test.c transport/*/*_test.c emulator/*/*_test.c http/*_test.c player/*_test.c server/*_test.c \
-	balancer/*_test.c load/*_test.c get/*_test.c)
+DRIVER_SRC := $(filter-out %_test.c,$(wildcard lib/driver/*.c))
+HOUSE_SRC := $(filter-out %_test.c %/main.c lib/driver/%,$(wildcard lib/*/*.c emulator/*/*.c player/*.c server/*.c apps/*/*.c peers/relay/*.c))
+TEST_SRC := $(wildcard transport/*/*_test.c transport/*/tests/*_test.c lib/*/*_test.c emulator/*/*_test.c player/*_test.c server/*_test.c apps/*/*_test.c)
 
 # What registers itself: a folder's tables of functions, by their definitions in its *.c. HEADER TYPE PREFIX TABLE FIRST,
 # as scripts/registry.sh takes them.
@@ -162,13 +162,13 @@ $(BIN)/mpshell-ctl: $(OUT)/emulator/ctl/main.o
 $(BIN)/udp-flow: $(OUT)/emulator/flow/main.o $(LIBHOUSE)
 	$(LINK)
 
-$(BIN)/xlink-load: $(OUT)/load/main.o $(LIBHOUSE) $(LIBUDP) $(LIBXLINK)
+$(BIN)/xlink-load: $(OUT)/apps/load/main.o $(LIBHOUSE) $(LIBUDP) $(LIBXLINK)
 	$(LINK)
 
-$(BIN)/xlink-get: $(OUT)/get/main.o $(LIBHOUSE) $(LIBUDP) $(LIBXLINK)
+$(BIN)/xlink-get: $(OUT)/apps/get/main.o $(LIBHOUSE) $(LIBUDP) $(LIBXLINK)
 	$(LINK)
 
-$(BIN)/xlink-balancer: $(OUT)/balancer/main.o $(LIBHOUSE) $(LIBUDP) $(LIBXLINK)
+$(BIN)/xlink-balancer: $(OUT)/apps/balancer/main.o $(LIBHOUSE) $(LIBUDP) $(LIBXLINK)
 	$(LINK)
 
 $(BIN)/relay-run: $(OUT)/peers/run/main.o $(LIBHOUSE)
@@ -192,7 +192,7 @@ $(OUT)/peers/xquic/main.o: PRIVATE = $(if $(XQUIC_DIR),-isystem $(XQUIC_DIR)/inc
 build/peers/xquic/relay: $(OUT)/peers/xquic/main.o $(LIBHOUSE) $(LIBUDP) $(LIBXLINK)
 	$(LINK) $(addprefix $(XQUIC_DIR)/lib/lib,xquic-static.a ssl.a crypto.a) -lstdc++ -lpthread
 
-$(BIN)/endpoint-bench: $(OUT)/load/bench/main.o $(LIBXLINK)
+$(BIN)/endpoint-bench: $(OUT)/apps/load/bench/main.o $(LIBXLINK)
 	$(LINK)
 
 $(BIN)/vkernel: $(OUT)/emulator/kernel/main.o $(LIBHOUSE)
@@ -210,12 +210,12 @@ $(TEST_BIN): $(OUT)/%: $(OUT)/%.o $(LIBHOUSE) $(LIBUDP) $(LIBXLINK)
 	@$(CC) $(LDSAN) $(LDFLAGS) $< -Wl,--start-group $(LIBHOUSE) $(LIBUDP) $(LIBXLINK) -Wl,--end-group $(PKG_LIBS) -lcmocka -lm -o $@
 
 # In this test allocations fail when it says so.
-$(OUT)/transport/connection/out_of_memory_test: LDFLAGS += -Wl,--wrap=calloc
+$(OUT)/transport/connection/tests/out_of_memory_test: LDFLAGS += -Wl,--wrap=calloc
 
 # In this one HMAC does.
 $(OUT)/transport/endpoint/reset_token_test: LDFLAGS += -Wl,--wrap=gnutls_hmac_fast
 
--include $(PIC_TRANSPORT:.o=.d) $(PIC_DRIVER:.o=.d) $(TRANSPORT_OBJ:.o=.d) $(DRIVER_OBJ:.o=.d) $(HOUSE_OBJ:.o=.d) $(SIM_RANDOM:.o=.d) $(TEST_BIN:=.d) $(patsubst %.c,$(OUT)/%.d,$(wildcard */main.c */*/main.c))
+-include $(PIC_TRANSPORT:.o=.d) $(PIC_DRIVER:.o=.d) $(TRANSPORT_OBJ:.o=.d) $(DRIVER_OBJ:.o=.d) $(HOUSE_OBJ:.o=.d) $(SIM_RANDOM:.o=.d) $(TEST_BIN:=.d) $(patsubst %.c,$(OUT)/%.d,$(wildcard */main.c */*/main.c apps/*/*/main.c))
 
 include fuzz/fuzz.mk
 
@@ -357,12 +357,12 @@ install: build library ## install programs with man pages and completion, librar
 	@install -d $(addprefix $(DESTDIR)$(PREFIX)/,bin lib/pkgconfig include/xlink)
 	@install $(INSTALLED) $(DESTDIR)$(PREFIX)/bin
 	@install -D -t $(DESTDIR)$(PREFIX)/libexec/railyard $(INSIDE)
-	@install -m 644 transport/include/xlink/*.h driver/include/xlink/*.h $(DESTDIR)$(PREFIX)/include/xlink
+	@install -m 644 transport/include/xlink/*.h lib/driver/include/xlink/*.h $(DESTDIR)$(PREFIX)/include/xlink
 	@for l in $(LIBRARIES); do \
 		install -m 644 $(LIB)/$$l.a $(LIB)/$$l.so.$(XL_VERSION) $(DESTDIR)$(PREFIX)/lib && \
 		cp -P $(LIB)/$$l.$(XL_SO) $(LIB)/$$l.so $(DESTDIR)$(PREFIX)/lib; done
 	@sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(XL_VERSION)|' transport/libxlink.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/libxlink.pc
-	@sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(XL_VERSION)|' driver/libxlink-udp.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/libxlink-udp.pc
+	@sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(XL_VERSION)|' lib/driver/libxlink-udp.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/libxlink-udp.pc
 	@python3 scripts/program-pages.py $(BIN) $(DESTDIR)$(PREFIX)/share $(XL_VERSION) $(notdir $(INSTALLED))
 	@echo "installed below $(DESTDIR)$(PREFIX)"
 

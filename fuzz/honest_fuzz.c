@@ -11,7 +11,7 @@
  *
  * Neither end times out, so that only progress counts. At the end the client pings every five seconds: a server cannot
  * reach one whose NAT has forgotten it. */
-#include "connection/early_world.h"
+#include "testing/early_world.h"
 #include "connection/key_update.h"
 #include "connection/path_table.h"
 #include "fuzz/input.h"

@@ -9,7 +9,7 @@
 #ifndef FUZZ_LIVE_H
 #define FUZZ_LIVE_H
 
-#include "connection/pair.h"
+#include "testing/pair.h"
 #include "fuzz/input.h"
 #include "fuzz/qlog.h"
 

@@ -41,7 +41,7 @@ typedef struct {
     uint64_t max_buffer_us;      /* no further request while this much is buffered or on its way */
     uint64_t time_limit_us;      /* from the start */
     uint64_t report_interval_us; /* between PLAYER_EVENT_BUFFER */
-    bool verify;                 /* every byte must be as http/video.h says for synthetic videos */
+    bool verify;                 /* every byte must be as video/video.h says for synthetic videos */
     uint64_t videos;             /* so many like this one, one after the other over the same transport; 0 is 1 */
 } player_config;
 

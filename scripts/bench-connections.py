@@ -36,7 +36,7 @@ def build_against(revision: str) -> Path:
     archive.unlink()
     text_of("make", "-s", "-j2", "-C", str(tree), "build/release/libxlink.a")
     flags = shlex.split(text_of("pkg-config", "--cflags", "--libs", "gnutls"))
-    source, library = ROOT / "load" / "bench" / "main.c", tree / "build" / "release" / "libxlink.a"
+    source, library = ROOT / "apps" / "load" / "bench" / "main.c", tree / "build" / "release" / "libxlink.a"
     command = ["gcc", "-std=c17", "-O2", "-fno-omit-frame-pointer", f"-I{tree}/transport/include", "-D_GNU_SOURCE"]
     text_of(*command, str(source), str(library), *flags, "-lm", "-o", str(binary))
     return binary

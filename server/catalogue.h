@@ -1,6 +1,6 @@
 /* The videos that a server offers and how it answers a request for one: sans-IO, the same for every HTTP version.
  *
- * Resources are /synthetic/<bytes> (content by http/video.h) and files, which are reached through a table of functions
+ * Resources are /synthetic/<bytes> (content by video/video.h) and files, which are reached through a table of functions
  * so that the catalogue itself opens nothing (server/files.c gives the real one; a simulation gives none). */
 #ifndef SERVER_CATALOGUE_H
 #define SERVER_CATALOGUE_H
@@ -16,7 +16,7 @@
 typedef struct {
     uint64_t bitrate_bps;       /* 0: not known */
     uint32_t fps_milli;         /* frames per 1000 seconds */
-    uint64_t first_frame_bytes; /* 0: http/video.h derives it from bit rate and frame rate, if known */
+    uint64_t first_frame_bytes; /* 0: lib/video/video.h derives it from bit rate and frame rate, if known */
 } catalogue_video;
 
 #define CATALOGUE_ABSENT      (-1) /* there is no such regular file */

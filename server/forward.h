@@ -1,5 +1,5 @@
 /* Datagrams that reached the wrong worker, handed on over Unix datagram sockets: a safety net. The kernel's choice is
- * made for each datagram (driver/reuseport.c); but several that were sent in one segmented send, or that a
+ * made for each datagram (lib/driver/reuseport.c); but several that were sent in one segmented send, or that a
  * device coalesced, are looked at by the first one only. */
 #ifndef SERVER_FORWARD_H
 #define SERVER_FORWARD_H

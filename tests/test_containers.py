@@ -225,7 +225,7 @@ def test_the_base_image_is_an_argument_that_can_be_pinned_by_digest() -> None:
 def test_everything_that_the_images_copy_is_in_the_build_context() -> None:
     ignore = (ROOT / ".dockerignore").read_text().splitlines()
     kept = [line[1:] for line in ignore if line.startswith("!")]
-    for name in ("Makefile", "transport", "emulator", "http", "player", "server"):
+    for name in ("Makefile", "transport", "emulator", "lib", "player", "server", "apps"):
         assert name in kept
         assert (ROOT / name).exists()
 

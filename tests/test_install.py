@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PUBLIC = [*ROOT.glob("transport/include/xlink/*.h"), *ROOT.glob("driver/include/xlink/*.h")]
+PUBLIC = [*ROOT.glob("transport/include/xlink/*.h"), *ROOT.glob("lib/driver/include/xlink/*.h")]
 HEADER = ROOT / "transport/include/xlink/xlink.h"
 COMPLETIONS = "share/bash-completion/completions"
 LIBRARIES = ("libxlink", "libxlink-udp")

@@ -15,10 +15,7 @@ from railyard import __version__
 from railyard.base.paths import IN_CHECKOUT, REVISION_FILE, ROOT
 
 # Where the programs and the orchestrator come from.
-ROOMS = (
-    *("transport", "driver", "base", "http", "video", "schemes", "emulator", "server", "player", "load", "balancer"),
-    *("railyard", "Makefile"),
-)
+ROOMS = ("transport", "lib", "emulator", "server", "player", "apps", "peers", "railyard", "Makefile")
 LIBRARIES = ("gnutls", "libnghttp3", "jansson")
 
 

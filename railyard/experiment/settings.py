@@ -1,7 +1,7 @@
 """The schemes of QUIC and their settings, as the programs declare them.
 
 `settings.json` is what `xlink-server --describe-settings` prints; `make docs` writes it and a test compares the two.
-Each setting is declared once, in `schemes/quic_settings.c`: from there come the fields of an experiment's schemes, the
+Each setting is declared once, in `lib/schemes/quic_settings.c`: from there come the fields of schemes, the
 reference pages and the JSON schema. Schedulers, congestion controllers and re-injection modes are open sets: what a
 build has and the file does not name yet is asked of the program.
 """

@@ -1,5 +1,5 @@
 /* Handshakes that TLS refuses: parameters without agreement, messages that are wrong, damaged or in the wrong place. */
-#include "crypto/tls_pair.h"
+#include "testing/tls_pair.h"
 
 static void an_unknown_alpn_is_answered_with_an_alert(void **state) {
     (void)state;

@@ -1,5 +1,5 @@
 /* What comes after the TLS handshake: tickets, and handshakes that resume a session. */
-#include "crypto/tls_pair.h"
+#include "testing/tls_pair.h"
 
 typedef struct {
     uint8_t session[XL_SESSION_MAX_BYTES];

@@ -1,5 +1,5 @@
 /* The TLS handshake: what the two ends agree on, and the log of its keys. */
-#include "crypto/tls_pair.h"
+#include "testing/tls_pair.h"
 
 static void handshake_agrees_on_keys_alpn_and_transport_parameters(void **state) {
     (void)state;

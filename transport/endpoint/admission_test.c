@@ -1,5 +1,5 @@
 /* Whom a server takes when it has no room, or when one client has taken much of it. */
-#include "connection/pair.h"
+#include "testing/pair.h"
 
 typedef struct {
     pair p; /* its configurations and the server */

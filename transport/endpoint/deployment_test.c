@@ -1,5 +1,5 @@
 /* Process octets in connection IDs, packets of another worker, stateless resets of a worker that came back. */
-#include "connection/pair.h"
+#include "testing/pair.h"
 #include "xlink/deployment.h"
 
 typedef struct {

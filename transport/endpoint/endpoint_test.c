@@ -1,4 +1,4 @@
-#include "connection/pair.h"
+#include "testing/pair.h"
 
 static void unknown_names_are_refused(void **state) {
     (void)state;

@@ -1,7 +1,7 @@
 /* What a peer sees of an endpoint's random choices tells nothing of those that it has not seen. The peer here knows the
  * generator xoshiro256** (Blackman, Vigna 2018), which needs four outputs in a row: of an endpoint that draws from it
  * the peer foretells each later choice. */
-#include "connection/pair.h"
+#include "testing/pair.h"
 #include "connection/path_table.h"
 #include "wire/frame.h"
 

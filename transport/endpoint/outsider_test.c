@@ -1,7 +1,7 @@
 /* Somebody on the way who has no keys but those of Initial packets, which everybody can make: it replays, changes, cuts
  * and joins what it saw, forges packets and sends from addresses that are not its own. A connection that is up does not
  * mind, and nobody is sent more than three times what came from there (RFC 9000 sections 8.1, 9.3, 21.1). */
-#include "connection/pair.h"
+#include "testing/pair.h"
 
 #define SEEN_MOST  64
 #define STRANGERS  256

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "connection/random.h"
+#include "testing/random.h"
 #include "xlink/quic_lb.h"
 
 static size_t from_hex(const char *hex, uint8_t *out) {

@@ -1,5 +1,5 @@
 /* Reset tokens where GnuTLS cannot compute them: there is none then, rather than one that others could know. */
-#include "connection/pair.h"
+#include "testing/pair.h"
 
 #include <gnutls/crypto.h>
 

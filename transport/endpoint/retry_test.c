@@ -1,4 +1,4 @@
-#include "connection/pair.h"
+#include "testing/pair.h"
 #include "crypto/crypto.h"
 #include "endpoint/retry.h"
 #include "wire/frame.h"

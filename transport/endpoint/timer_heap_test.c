@@ -1,4 +1,4 @@
-#include "connection/random.h"
+#include "testing/random.h"
 #include "endpoint/timer_heap.h"
 
 #include <setjmp.h>

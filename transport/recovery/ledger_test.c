@@ -1,5 +1,5 @@
 #include "recovery/ledger.h"
-#include "recovery/test_random.h"
+#include "testing/test_random.h"
 #include "xlink/xlink.h"
 
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 #include "recovery/ranges.h"
-#include "recovery/test_random.h"
+#include "testing/test_random.h"
 
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 #include "stream/receive.h"
-#include "recovery/test_random.h"
+#include "testing/test_random.h"
 #include "wire/frame.h"
 
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* Both halves of a stream, with flow control, over a channel that loses, reorders and duplicates. */
-#include "recovery/test_random.h"
+#include "testing/test_random.h"
 #include "stream/flow.h"
 #include "stream/receive.h"
 #include "stream/send.h"

@@ -2,7 +2,7 @@
  * process of the server a packet belongs to.
  *
  * The CIDs of a server with workers end in a process octet. QUIC-LB does not encrypt it, because the kernel has to read
- * it (driver/reuseport.c):
+ * it (lib/driver/reuseport.c):
  *
  *     process octet = worker XOR low byte of H(first eight bytes of the CID)
  *

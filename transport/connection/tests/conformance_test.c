@@ -1,0 +1,284 @@
+/* Rules of RFC 9000 and RFC 9001 for whole connections that no other test is about: docs/reference/conformance.md. */
+#include "testing/attack.h"
+
+#include "connection/key_update.h"
+
+/* Without multipath: the peer's packets come from whichever address the test says. */
+static void begin_plain(attack *a, size_t links) {
+    memset(a, 0, sizeof(*a));
+    pair_init(&a->p, 1, links, 5000);
+    pair_connect(&a->p);
+    pair_handshake(&a->p);
+    pair_run(&a->p, 200000);
+    a->to_server = true;
+    a->pn = 1 << 20;
+    a->w = xl_writer_of(a->frames, sizeof(a->frames));
+}
+
+static xl_cid spare_cid(const attack *a) {
+    return a->p.sc->local_cids.at[1].cid;
+}
+
+static const xl_addr *server_sends_to(const attack *a) {
+    return &a->p.sc->path[a->p.sc->active].remote;
+}
+
+static void a_path_response_fills_1200_bytes(void **state) {
+    (void)state;
+    attack a;
+    begin_plain(&a, 1);
+    uint64_t bytes = a.p.link[0].bytes[1], packets = a.p.link[0].packets[1];
+    xl_frame_put_path(&a.w, XL_FRAME_PATH_CHALLENGE, (uint8_t[8]){1});
+    deliver(&a);
+    pair_flush(&a.p);
+    assert_int_equal(a.p.link[0].packets[1] - packets, 1);
+    assert_int_equal(a.p.link[0].bytes[1] - bytes, 1200);
+    pair_free(&a.p);
+}
+
+static void a_probing_packet_does_not_move_the_connection(void **state) {
+    (void)state;
+    attack a;
+    begin_plain(&a, 2);
+    xl_cid cid = spare_cid(&a);
+    xl_frame_put_path(&a.w, XL_FRAME_PATH_CHALLENGE, (uint8_t[8]){1});
+    deliver_to(&a, &cid, 0, &a.p.link[1]);
+    assert_true(xl_addr_equal(server_sends_to(&a), &a.p.link[0].client));
+    xl_frame_put_ping(&a.w);
+    deliver_to(&a, &cid, 0, &a.p.link[1]);
+    assert_true(xl_addr_equal(server_sends_to(&a), &a.p.link[1].client));
+    pair_free(&a.p);
+}
+
+static void an_older_packet_from_another_address_does_not_move_the_connection(void **state) {
+    (void)state;
+    attack a;
+    begin_plain(&a, 2);
+    xl_cid cid = spare_cid(&a), first = a.p.sc->local_cids.at[0].cid;
+    a.pn = 1 << 20;
+    xl_frame_put_ping(&a.w);
+    deliver_to(&a, &first, 0, &a.p.link[0]);
+    a.pn = (1 << 20) - 1;
+    xl_frame_put_ping(&a.w);
+    deliver_to(&a, &cid, 0, &a.p.link[1]);
+    assert_true(xl_addr_equal(server_sends_to(&a), &a.p.link[0].client));
+    pair_free(&a.p);
+}
+
+/* Section 9.3.3: somebody off the path forwards the client's packet faster than it comes by itself. */
+static void a_client_whose_packets_are_forwarded_gets_its_path_back(void **state) {
+    (void)state;
+    attack a;
+    begin_plain(&a, 2);
+    uint8_t packet[PAIR_MTU];
+    xl_datagram d;
+    xl_connection_ping(a.p.cc, a.p.now);
+    assert_true((d.len = xl_endpoint_transmit(a.p.client, packet, PAIR_MTU, &d, a.p.now)) > 0);
+    d = (xl_datagram){.local = d.remote, .remote = a.p.link[1].client, .len = d.len};
+    xl_endpoint_receive(a.p.server, &d, packet, a.p.now);
+    assert_true(xl_addr_equal(server_sends_to(&a), &a.p.link[1].client));
+    uint64_t before = a.p.link[0].bytes[1];
+    pair_flush(&a.p);
+    assert_int_equal(a.p.link[0].bytes[1] - before, 1200); /* the address that it seems to have left is asked, too */
+    pair_run(&a.p, 2 * a.p.link[0].delay_us[0] + 1000);
+    assert_true(xl_addr_equal(server_sends_to(&a), &a.p.link[0].client));
+    pair_run(&a.p, 5000000);
+    assert_true(xl_addr_equal(server_sends_to(&a), &a.p.link[0].client));
+    assert_true(a.p.sc->path[0].validated);
+    pair_free(&a.p);
+}
+
+/* The same where the client has moved indeed, with another connection ID. */
+static void the_address_that_a_client_left_is_asked_a_few_times(void **state) {
+    (void)state;
+    attack a;
+    begin_plain(&a, 2);
+    xl_cid cid = spare_cid(&a);
+    a.p.link[0].dark[1] = true;
+    uint64_t before = a.p.link[0].packets[1];
+    xl_frame_put_ping(&a.w);
+    deliver_to(&a, &cid, 0, &a.p.link[1]);
+    assert_int_equal(a.p.sc->migration.count, 1);
+    pair_flush(&a.p);
+    assert_int_equal(a.p.link[0].packets[1] - before, 1);
+    pair_run(&a.p, 20000000);
+    assert_in_range(a.p.link[0].packets[1] - before, 2, 3);
+    pair_free(&a.p);
+}
+
+/* Section 9: of a server that is not where the client knows it, whatever keys it has. */
+static void a_client_takes_nothing_from_an_unknown_address(void **state) {
+    (void)state;
+    for (int dialect = XL_DIALECT_XLINK; dialect <= XL_DIALECT_IETF; dialect++) {
+        attack a;
+        begin(&a, false, (xl_dialect)dialect, 1);
+        xl_cid cid = a.p.cc->local_cids.at[0].cid;
+        pair_link elsewhere = a.p.link[0];
+        elsewhere.server = pair_addr(99, 443);
+        xl_frame_put_ping(&a.w);
+        deliver_to(&a, &cid, 0, &elsewhere);
+        assert_true(a.p.cc->path[0].space->largest_received < 1 << 20);
+        xl_frame_put_ping(&a.w);
+        deliver_to(&a, &cid, 0, &a.p.link[0]);
+        assert_true(a.p.cc->path[0].space->largest_received > 1 << 20);
+        pair_free(&a.p);
+    }
+}
+
+/* Section 8.2.2: where the challenge came, whatever other path is better, and once. */
+static void a_path_response_goes_where_the_challenge_came(void **state) {
+    (void)state;
+    for (int dialect = XL_DIALECT_XLINK; dialect <= XL_DIALECT_IETF; dialect++) {
+        attack a;
+        begin(&a, true, (xl_dialect)dialect, 2);
+        const xl_path *p = &a.p.sc->path[1];
+        const xl_cid cid = a.p.sc->path_ids ? xl_path_ids_find(a.p.sc->path_ids, p->local_id)->local->at[0].cid
+                                            : xl_cids_by_sequence(&a.p.sc->local_cids, p->local_id)->cid;
+        uint64_t here = a.p.link[1].packets[1], elsewhere = a.p.link[0].packets[1];
+        xl_frame_put_path(&a.w, XL_FRAME_PATH_CHALLENGE, (uint8_t[8]){1});
+        deliver_to(&a, &cid, p->local_id, &a.p.link[1]);
+        pair_flush(&a.p);
+        assert_int_equal(a.p.link[1].packets[1] - here, 1);
+        assert_int_equal(a.p.link[0].packets[1], elsewhere);
+        pair_free(&a.p);
+    }
+}
+
+/* Section 7.5. */
+static void crypto_data_beyond_the_buffer_is_an_error(void **state) {
+    (void)state;
+    for (int is_beyond = 0; is_beyond < 2; is_beyond++) {
+        attack a;
+        begin_plain(&a, 1);
+        xl_frame_put_crypto_header(&a.w, is_beyond ? XL_CRYPTO_BUFFER : 4095, 1);
+        xl_write_u8(&a.w, 0);
+        assert_int_equal(outcome(&a), is_beyond ? XL_QERR_CRYPTO_BUFFER_EXCEEDED : STILL_OPEN);
+    }
+}
+
+static uint64_t server_packets(const attack *a) {
+    return a->p.link[0].packets[1];
+}
+
+static void a_closing_endpoint_answers_ever_more_rarely(void **state) {
+    (void)state;
+    attack a;
+    begin_plain(&a, 1);
+    a.p.link[0].dark[1] = true; /* the peer does not learn of it */
+    xl_connection_close(a.p.sc, 7, "", a.p.now);
+    pair_flush(&a.p);
+    uint64_t before = server_packets(&a);
+    xl_cid cid = a.p.sc->local_cids.at[0].cid;
+    for (int i = 0; i < 100; i++) {
+        xl_frame_put_ping(&a.w);
+        deliver_to(&a, &cid, 0, &a.p.link[0]);
+        pair_flush(&a.p);
+    }
+    assert_in_range(server_packets(&a) - before, 1, 7);
+    pair_free(&a.p);
+}
+
+static void a_draining_endpoint_sends_nothing(void **state) {
+    (void)state;
+    attack a;
+    begin_plain(&a, 1);
+    xl_frame_put_close(&a.w, false, XL_QERR_NO_ERROR, 0, "bye");
+    deliver(&a);
+    assert_int_equal(a.p.sc->state, XL_CONN_DRAINING);
+    uint64_t before = server_packets(&a);
+    xl_cid cid = a.p.sc->local_cids.at[0].cid;
+    for (int i = 0; i < 100; i++) {
+        xl_frame_put_ping(&a.w);
+        deliver_to(&a, &cid, 0, &a.p.link[0]);
+        pair_flush(&a.p);
+    }
+    assert_int_equal(server_packets(&a), before);
+    pair_free(&a.p);
+}
+
+static void deliver_reset(attack *a, const uint8_t reset_token[16]) {
+    uint8_t datagram[60] = {0x40, 1, 2, 3};
+    memcpy(datagram + sizeof(datagram) - 16, reset_token, 16);
+    memcpy(datagram + 1, a->p.cc->local_cids.at[0].cid.id, a->p.cc->local_cids.at[0].cid.len);
+    xl_datagram d = {.local = a->p.link[0].client, .remote = a->p.link[0].server, .len = sizeof(datagram)};
+    xl_endpoint_receive(a->p.client, &d, datagram, a->p.now);
+}
+
+static void only_the_token_of_a_connection_id_in_use_resets(void **state) {
+    (void)state;
+    attack a;
+    begin_plain(&a, 1);
+    const xl_cid_entry *used = &a.p.cc->remote_cids.at[0], *unused = &a.p.cc->remote_cids.at[1];
+    assert_true(used->in_use && !unused->in_use);
+    deliver_reset(&a, unused->reset_token);
+    assert_true(xl_conn_is_live(a.p.cc));
+    deliver_reset(&a, used->reset_token);
+    assert_false(xl_conn_is_live(a.p.cc));
+    pair_free(&a.p);
+}
+
+static void keys_are_discarded_as_the_handshake_goes_on(void **state) {
+    (void)state;
+    pair p;
+    pair_init(&p, 2, 1, 20000);
+    pair_connect(&p);
+    while (!p.cc->handshake.is_complete)
+        pair_step(&p);
+    pair_flush(&p);
+    assert_true(p.cc->level_discarded[XL_LEVEL_INITIAL]); /* it has sent a Handshake packet */
+    assert_false(p.cc->level_discarded[XL_LEVEL_HANDSHAKE]);
+    assert_false(xl_conn_may_update_keys(p.cc)); /* RFC 9001 section 6.1: not before it is confirmed */
+    pair_handshake(&p);
+    assert_true(p.sc->level_discarded[XL_LEVEL_INITIAL] && p.sc->level_discarded[XL_LEVEL_HANDSHAKE]);
+    assert_true(p.cc->level_discarded[XL_LEVEL_HANDSHAKE]);
+    assert_null(p.cc->level[XL_LEVEL_HANDSHAKE].read);
+    pair_free(&p);
+}
+
+typedef struct {
+    unsigned initials, small;
+} sizes;
+
+static void see(void *user, bool to_server, uint8_t *data, size_t len) {
+    sizes *s = user;
+    bool is_initial = (data[0] & 0xf0) == 0xc0;
+    (void)to_server;
+    s->initials += is_initial;
+    s->small += is_initial && len < 1200;
+}
+
+static void datagrams_with_initials_have_1200_bytes(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 10; seed++) {
+        pair p;
+        sizes s = {0};
+        pair_init(&p, seed, 1, 20000);
+        p.link[0].loss = 0.3;
+        p.tamper = see;
+        p.tamper_user = &s;
+        pair_connect(&p);
+        pair_handshake(&p);
+        assert_true(s.initials >= 2);
+        assert_int_equal(s.small, 0);
+        pair_free(&p);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_path_response_fills_1200_bytes),
+        cmocka_unit_test(a_probing_packet_does_not_move_the_connection),
+        cmocka_unit_test(an_older_packet_from_another_address_does_not_move_the_connection),
+        cmocka_unit_test(a_client_whose_packets_are_forwarded_gets_its_path_back),
+        cmocka_unit_test(the_address_that_a_client_left_is_asked_a_few_times),
+        cmocka_unit_test(a_client_takes_nothing_from_an_unknown_address),
+        cmocka_unit_test(a_path_response_goes_where_the_challenge_came),
+        cmocka_unit_test(crypto_data_beyond_the_buffer_is_an_error),
+        cmocka_unit_test(a_closing_endpoint_answers_ever_more_rarely),
+        cmocka_unit_test(a_draining_endpoint_sends_nothing),
+        cmocka_unit_test(only_the_token_of_a_connection_id_in_use_resets),
+        cmocka_unit_test(keys_are_discarded_as_the_handshake_goes_on),
+        cmocka_unit_test(datagrams_with_initials_have_1200_bytes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,277 @@
+/* Congestion control between connections that share a bottleneck, and over whole connections: all ends are real, on one
+ * virtual clock. */
+#include "testing/pair.h"
+
+static uint64_t next_event(pair *p) {
+    pair_flush(p);
+    uint64_t a = xl_endpoint_next_timeout(p->client), b = xl_endpoint_next_timeout(p->server), at = a < b ? a : b;
+    return p->queue && p->queue->at < at ? p->queue->at : at;
+}
+
+/* Two pairs in step, so that what they send meets in the queues that they share. */
+static void run_together(pair *a, pair *b, uint64_t end) {
+    for (;;) {
+        uint64_t at_a = next_event(a), at_b = next_event(b);
+        pair *first = at_a <= at_b ? a : b;
+        if ((at_a <= at_b ? at_a : at_b) > end)
+            break;
+        pair_step(first);
+    }
+    a->now = b->now = end;
+}
+
+static void limit(pair_link *l, uint64_t bytes_per_s, uint64_t queue_us) {
+    l->bytes_per_s[0] = l->bytes_per_s[1] = bytes_per_s;
+    l->queue_us = queue_us;
+}
+
+static void configure(pair *p, uint64_t seed, size_t links, const char *cc) {
+    pair_init(p, seed, links, 20000);
+    if (links > 1)
+        pair_multipath(p, "minrtt", "none");
+    p->client_config.null_crypto = p->server_config.null_crypto = true;
+    p->server_config.scheme.congestion = cc;
+    /* No end of data to send in any of these tests. */
+    p->client_config.limits.max_stream_data = p->client_config.limits.max_data = 64 << 20;
+}
+
+static void open_all(pair *p, uint64_t until) {
+    pair_connect(p);
+    pair_handshake(p);
+    assert_true(p->now < until);
+    pair_run(p, until - p->now);
+}
+
+/* Handshakes one after the other, then endless downloads by both from PAIR_START + 2 s on. */
+static void begin(pair *two, pair *one) {
+    open_all(two, PAIR_START + 1000000);
+    assert_int_equal(XL_PATH_ACTIVE, pair_server_path(two, 1).state);
+    one->now = two->now;
+    open_all(one, PAIR_START + 2000000);
+    run_together(two, one, PAIR_START + 2000000);
+    pair_ask(two, 1 << 30);
+    pair_ask(one, 1 << 30);
+}
+
+static uint64_t delivered(const pair *p) {
+    return p->request[0].received;
+}
+
+#define BOTTLENECK 500000 /* bytes a second: 4 Mbps */
+
+/* What a connection with two paths gets of a bottleneck that both share with a connection of one path, as a multiple of
+ * what that one gets. */
+static double share_of_two_paths(const char *cc, const char *competitor) {
+    pair two, one;
+    configure(&two, 1, 2, cc);
+    configure(&one, 2, 1, competitor);
+    limit(&two.link[0], BOTTLENECK, 100000);
+    /* Where all drops are at a full queue, deterministic flows fall into step and one of them meets every drop. */
+    two.link[0].early_drop = 0.05;
+    two.link[1].bottleneck = one.link[0].bottleneck = &two.link[0];
+    begin(&two, &one);
+    run_together(&two, &one, PAIR_START + 20000000);
+    uint64_t before[] = {delivered(&two), delivered(&one)};
+    run_together(&two, &one, PAIR_START + 90000000);
+    double got[] = {(double)(delivered(&two) - before[0]), (double)(delivered(&one) - before[1])};
+    assert_true(got[0] + got[1] > 0.9 * 70 * BOTTLENECK * PAIR_MTU / (PAIR_MTU + 28)); /* and it is full */
+    pair_free(&two);
+    pair_free(&one);
+    return got[0] / got[1];
+}
+
+static void assert_between(double low, double value, double high) {
+    if (value < low || value > high)
+        fail_msg("%.3f is not between %.3f and %.3f", value, low, high);
+}
+
+static void coupled_paths_together_take_the_share_of_one_flow_and_decoupled_ones_of_two(void **state) {
+    (void)state;
+    assert_between(1.7, share_of_two_paths("cubic", "cubic"), 2.5);
+    assert_between(1.7, share_of_two_paths("newreno", "newreno"), 2.5);
+    assert_between(0.75, share_of_two_paths("lia", "newreno"), 1.45);
+    assert_between(0.75, share_of_two_paths("olia", "newreno"), 1.45);
+    assert_between(0.75, share_of_two_paths("balia", "newreno"), 1.45);
+}
+
+/* Two bottlenecks of the same rate; on the second a competitor sends besides. What the connection with two paths sends
+ * over the second, as a part of all that it sends. */
+static double part_on_the_congested_path(const char *cc) {
+    pair two, one;
+    configure(&two, 1, 2, cc);
+    configure(&one, 2, 1, "newreno");
+    for (size_t i = 0; i < 2; i++) {
+        limit(&two.link[i], BOTTLENECK, 100000);
+        two.link[i].early_drop = 0.05;
+    }
+    one.link[0].bottleneck = &two.link[1];
+    begin(&two, &one);
+    run_together(&two, &one, PAIR_START + 20000000);
+    uint64_t before[] = {pair_server_path(&two, 0).stream_bytes_sent, pair_server_path(&two, 1).stream_bytes_sent};
+    run_together(&two, &one, PAIR_START + 90000000);
+    double on_free = (double)(pair_server_path(&two, 0).stream_bytes_sent - before[0]);
+    double on_congested = (double)(pair_server_path(&two, 1).stream_bytes_sent - before[1]);
+    assert_true(on_free > 0.7 * 70 * BOTTLENECK); /* the free link is used all the same */
+    pair_free(&two);
+    pair_free(&one);
+    return on_congested / (on_free + on_congested);
+}
+
+static void coupled_controllers_move_traffic_away_from_a_congested_path(void **state) {
+    (void)state;
+    double decoupled = part_on_the_congested_path("newreno"); /* one and a half links in all, a third of it there */
+    assert_between(0.27, decoupled, 0.4);
+    /* LIA does so least: that was the reason for OLIA. */
+    double lia = part_on_the_congested_path("lia"), olia = part_on_the_congested_path("olia");
+    assert_true(lia < 0.9 * decoupled);
+    assert_true(olia < 0.65 * decoupled && olia < 0.8 * lia);
+    assert_true(part_on_the_congested_path("balia") < 0.9 * decoupled);
+}
+
+/* ---- BBR ---- */
+
+typedef struct {
+    double used;            /* of the link's rate, from the third second on */
+    double mean_rtt_us;     /* then */
+    uint64_t retransmitted; /* bytes */
+} outcome;
+
+/* One connection over a link of 2 MB/s and 40 ms, for ten seconds. */
+static outcome alone(const char *cc, double loss, uint64_t queue_us, pair *p) {
+    configure(p, 3, 1, cc);
+    limit(&p->link[0], 2000000, queue_us);
+    pair_capture_qlog(p);
+    open_all(p, PAIR_START + 1000000);
+    p->link[0].loss = loss;
+    pair_ask(p, 1 << 30);
+    pair_run(p, 3000000);
+    uint64_t before = delivered(p);
+    outcome o = {0};
+    for (int i = 0; i < 350; i++) {
+        pair_run(p, 20000);
+        o.mean_rtt_us += (double)pair_server_path(p, 0).srtt_us / 350;
+    }
+    o.used = (double)(delivered(p) - before) / 7.0 / 2e6;
+    o.retransmitted = p->sc->stats.retransmitted_bytes;
+    return o;
+}
+
+static void bbr_and_tolerant_cubic_fill_a_lossy_link_and_cubic_does_not(void **state) {
+    (void)state;
+    pair p;
+    assert_between(0.85, alone("bbr", 0.01, 200000, &p).used, 1);
+    assert_non_null(strstr(p.qlog_text, "congestion_state_updated"));
+    assert_non_null(strstr(p.qlog_text, "\"old\":\"Drain\",\"new\":\"ProbeBW\""));
+    pair_free(&p);
+    assert_between(0.8, alone("cubic-tolerant", 0.01, 200000, &p).used, 1);
+    pair_free(&p);
+    assert_between(0, alone("cubic", 0.01, 200000, &p).used, 0.6);
+    pair_free(&p);
+}
+
+/* 10 MB over 5 MB/s and an RTT of 100 ms: by the letter 45 s at 1 % loss, 100 s at 3 %, 140 s at 5 %. */
+static void tolerant_cubic_downloads_at_random_loss_in_seconds(void **state) {
+    (void)state;
+    const double loss[] = {0.01, 0.03, 0.05};
+    for (size_t i = 0; i < 3; i++) {
+        pair p;
+        configure(&p, 100, 1, "cubic-tolerant");
+        p.link[0].delay_us[0] = p.link[0].delay_us[1] = 50000;
+        limit(&p.link[0], 5000000, 100000);
+        open_all(&p, PAIR_START + 1000000);
+        p.link[0].loss = loss[i];
+        assert_true(pair_finish(&p, pair_ask(&p, 10000000), 60000000) < 10000000);
+        pair_free(&p);
+    }
+}
+
+/* A queue of 10 ms looks like jitter at an RTT of 100 ms: the loss rate bounds what is sent in vain. */
+static void tolerant_cubic_overruns_a_link_with_a_short_queue_by_little(void **state) {
+    (void)state;
+    pair p;
+    configure(&p, 100, 1, "cubic-tolerant");
+    p.link[0].delay_us[0] = p.link[0].delay_us[1] = 50000;
+    limit(&p.link[0], 5000000, 10000);
+    open_all(&p, PAIR_START + 1000000);
+    uint64_t took = pair_finish(&p, pair_ask(&p, 60000000), 60000000);
+    assert_true(took < 18000000);
+    assert_true(p.sc->stats.retransmitted_bytes < 1800000);
+    pair_free(&p);
+}
+
+/* What `a` gets beside `b` for 70 s, in parts of what both get. */
+static double share_beside(const char *a, const char *b) {
+    pair p, q;
+    configure(&p, 1, 1, a);
+    configure(&q, 2, 1, b);
+    limit(&p.link[0], BOTTLENECK, 100000);
+    p.link[0].early_drop = 0.05;
+    q.link[0].bottleneck = &p.link[0];
+    open_all(&p, PAIR_START + 1000000);
+    q.now = p.now;
+    open_all(&q, PAIR_START + 2000000);
+    run_together(&p, &q, PAIR_START + 2000000);
+    pair_ask(&p, 1 << 30);
+    pair_ask(&q, 1 << 30);
+    run_together(&p, &q, PAIR_START + 72000000);
+    double got = (double)delivered(&p), other = (double)delivered(&q);
+    pair_free(&p);
+    pair_free(&q);
+    return got / (got + other);
+}
+
+static void tolerant_cubic_shares_a_bottleneck_with_cubic(void **state) {
+    (void)state;
+    assert_between(0.4, share_beside("cubic-tolerant", "cubic"), 0.6);
+}
+
+static void bbr_keeps_a_deep_queue_short_and_newreno_fills_it(void **state) {
+    (void)state;
+    pair p;
+    outcome bbr = alone("bbr", 0, 1000000, &p);
+    assert_between(0.9, bbr.used, 1);
+    assert_between(40000, bbr.mean_rtt_us, 60000);
+    assert_int_equal(0, bbr.retransmitted);
+    pair_free(&p);
+    assert_true(alone("newreno", 0, 1000000, &p).mean_rtt_us > 200000);
+    pair_free(&p);
+}
+
+static void bbr_uses_two_paths_under_every_scheduler(void **state) {
+    (void)state;
+    for (size_t k = 0; xl_scheduler_name(k); k++) {
+        if (xl_scheduler_needs_foresight(xl_scheduler_name(k)))
+            continue;
+        pair p;
+        pair_init(&p, 3, 2, 20000);
+        pair_multipath(&p, "minrtt", "none");
+        p.client_config.null_crypto = p.server_config.null_crypto = true;
+        p.server_config.scheme.scheduler = xl_scheduler_name(k);
+        p.server_config.scheme.congestion = "bbr";
+        p.link[1].delay_us[0] = p.link[1].delay_us[1] = 30000;
+        limit(&p.link[0], 1000000, 200000);
+        limit(&p.link[1], 1000000, 200000);
+        p.link[0].loss = p.link[1].loss = 0.005;
+        open_all(&p, PAIR_START + 1000000);
+        uint64_t took = pair_finish(&p, pair_ask(&p, 6000000), 60000000);
+        bool copies = p.sc->scheduler->copies;
+        assert_true(took < (copies ? 7500000 : 4100000)); /* 6 s of one link, 3 s of both */
+        for (size_t i = 0; i < 2; i++)
+            assert_true(pair_server_path(&p, i).stream_bytes_sent > 2000000);
+        pair_free(&p);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(coupled_paths_together_take_the_share_of_one_flow_and_decoupled_ones_of_two),
+        cmocka_unit_test(coupled_controllers_move_traffic_away_from_a_congested_path),
+        cmocka_unit_test(bbr_and_tolerant_cubic_fill_a_lossy_link_and_cubic_does_not),
+        cmocka_unit_test(tolerant_cubic_downloads_at_random_loss_in_seconds),
+        cmocka_unit_test(tolerant_cubic_overruns_a_link_with_a_short_queue_by_little),
+        cmocka_unit_test(tolerant_cubic_shares_a_bottleneck_with_cubic),
+        cmocka_unit_test(bbr_keeps_a_deep_queue_short_and_newreno_fills_it),
+        cmocka_unit_test(bbr_uses_two_paths_under_every_scheduler),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

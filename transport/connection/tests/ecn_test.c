@@ -1,0 +1,145 @@
+/* ECN over whole connections: RFC 9000 section 13.4. */
+#include "testing/pair.h"
+
+static void start(pair *p, size_t links) {
+    pair_init(p, 21, links, 20000);
+    p->client_config.limits.enable_ecn = p->server_config.limits.enable_ecn = true;
+    if (links > 1)
+        pair_multipath(p, "roundrobin", "none");
+    for (size_t i = 0; i < links; i++) {
+        p->link[i].bytes_per_s[0] = p->link[i].bytes_per_s[1] = 2500000;
+        p->link[i].queue_us = 500000;
+    }
+}
+
+static void connect_ends(pair *p) {
+    pair_connect(p);
+    pair_handshake(p);
+    assert_true(p->cc->handshake.is_confirmed);
+}
+
+static void both_ends_validate_a_path_that_passes_marks(void **state) {
+    (void)state;
+    pair p;
+    start(&p, 1);
+    connect_ends(&p);
+    assert_true(pair_finish(&p, pair_ask(&p, 2000000), 10000000) != UINT64_MAX);
+    assert_int_equal(XL_ECN_CAPABLE, p.sc->path[0].ecn.state);
+    assert_int_equal(XL_ECN_CAPABLE, p.cc->path[0].ecn.state);
+    const xl_ecn_space *sent = &p.sc->path[0].space->ecn, *received = &p.cc->path[0].space->ecn;
+    assert_true(received->received.ect0 > 1300 && received->received.ce == 0);
+    assert_true(sent->reported.ect0 > 1300 && sent->reported.ect0 <= sent->sent);
+    pair_free(&p);
+}
+
+static void nothing_is_marked_where_it_is_not_enabled(void **state) {
+    (void)state;
+    pair p;
+    start(&p, 1);
+    p.client_config.limits.enable_ecn = p.server_config.limits.enable_ecn = false;
+    connect_ends(&p);
+    assert_true(pair_finish(&p, pair_ask(&p, 1000000), 10000000) != UINT64_MAX);
+    assert_int_equal(0, p.link[0].marked[0] + p.link[0].marked[1]);
+    pair_free(&p);
+}
+
+/* Whatever the controller: a mark is a congestion event, and no packet is lost for it. */
+static void a_mark_takes_the_window_down_without_loss(void **state) {
+    (void)state;
+    const char *const controllers[] = {"cubic", "cubic-tolerant", "newreno", "olia"};
+    for (size_t k = 0; k < 4; k++) {
+        pair p;
+        start(&p, 1);
+        p.server_config.scheme.congestion = controllers[k];
+        connect_ends(&p);
+        size_t i = pair_ask(&p, 20000000);
+        pair_run(&p, 400000);
+        uint64_t before = 0;
+        p.link[0].ce = 1;
+        while (pair_server_path(&p, 0).ce_marks == 0) {
+            before = pair_server_path(&p, 0).cwnd_bytes;
+            assert_true(pair_step(&p));
+        }
+        p.link[0].ce = 0;
+        xl_path_stats after = pair_server_path(&p, 0);
+        assert_true(after.cwnd_bytes < before * 3 / 4);
+        assert_int_equal(0, after.packets_lost);
+        assert_int_equal(XL_ECN_CAPABLE, p.sc->path[0].ecn.state);
+        assert_true(pair_finish(&p, i, 60000000) != UINT64_MAX);
+        pair_free(&p);
+    }
+}
+
+static void a_path_that_bleaches_marks_carries_none_after_the_test(void **state) {
+    (void)state;
+    pair p;
+    start(&p, 1);
+    p.link[0].bleaches = true;
+    connect_ends(&p);
+    assert_true(pair_finish(&p, pair_ask(&p, 2000000), 10000000) != UINT64_MAX);
+    assert_int_equal(XL_ECN_FAILED, p.sc->path[0].ecn.state);
+    assert_in_range(p.link[0].marked[1], 1, 10);
+    pair_free(&p);
+}
+
+static void a_path_that_drops_marked_packets_is_used_without_marks(void **state) {
+    (void)state;
+    pair p;
+    start(&p, 1);
+    p.link[0].drops_marked = true;
+    connect_ends(&p);
+    assert_true(pair_finish(&p, pair_ask(&p, 2000000), 5000000) != UINT64_MAX);
+    assert_true(p.sc->path[0].ecn.state != XL_ECN_CAPABLE);
+    assert_in_range(p.link[0].marked[1], 1, 10);
+    pair_free(&p);
+}
+
+static void validate_one_by_one(xl_dialect dialect) {
+    pair p;
+    start(&p, 2);
+    p.server_config.scheme.dialect = dialect;
+    p.link[1].bleaches = true;
+    connect_ends(&p);
+    assert_true(pair_finish(&p, pair_ask(&p, 4000000), 10000000) != UINT64_MAX);
+    assert_int_equal(XL_ECN_CAPABLE, p.sc->path[0].ecn.state);
+    assert_int_equal(XL_ECN_FAILED, p.sc->path[1].ecn.state);
+    assert_true(p.link[0].marked[1] > 1000);
+    assert_in_range(p.link[1].marked[1], 1, 10);
+    pair_free(&p);
+}
+
+static void paths_are_validated_one_by_one(void **state) {
+    (void)state;
+    validate_one_by_one(XL_DIALECT_XLINK);
+    validate_one_by_one(XL_DIALECT_IETF);
+}
+
+static void marks_and_the_qoe_signal_share_an_acknowledgement(void **state) {
+    (void)state;
+    pair p;
+    start(&p, 2);
+    connect_ends(&p);
+    pair_run(&p, 300000);
+    size_t i = pair_ask(&p, 4000000);
+    pair_run(&p, 200000);
+    xl_connection_set_qoe(p.cc, &(xl_qoe){.cached_bytes = 700000, .cached_frames = 90, .bps = 2000000, .fps = 30},
+                          p.now);
+    assert_true(pair_finish(&p, i, 10000000) != UINT64_MAX);
+    assert_false(p.client_closed || p.server_closed);
+    assert_int_equal(XL_ECN_CAPABLE, p.sc->path[0].ecn.state);
+    assert_int_equal(XL_ECN_CAPABLE, p.sc->path[1].ecn.state);
+    pair_free(&p);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(both_ends_validate_a_path_that_passes_marks),
+        cmocka_unit_test(nothing_is_marked_where_it_is_not_enabled),
+        cmocka_unit_test(a_mark_takes_the_window_down_without_loss),
+        cmocka_unit_test(a_path_that_bleaches_marks_carries_none_after_the_test),
+        cmocka_unit_test(a_path_that_drops_marked_packets_is_used_without_marks),
+        cmocka_unit_test(paths_are_validated_one_by_one),
+        cmocka_unit_test(marks_and_the_qoe_signal_share_an_acknowledgement),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,115 @@
+/* Probes of the handshake repair what was lost: each carries CRYPTO data while any is not acknowledged (RFC 9002
+ * section 6.2.4). Some servers close the connection at a first packet without. */
+#include "testing/pair.h"
+
+typedef struct {
+    pair *p;
+    bool from_server;
+    unsigned packets[XL_LEVEL_COUNT], without[XL_LEVEL_COUNT]; /* ack-eliciting ones; those without CRYPTO */
+} observer;
+
+/* The keys of the side that sends: it has them while the level is in use. */
+static const xl_keys *keys_of(const observer *o, xl_level level) {
+    const xl_endpoint *ep = o->from_server ? o->p->server : o->p->client;
+    return ep && ep->count > 0 ? ep->connection[0]->level[level].write : NULL;
+}
+
+static void look(observer *o, const xl_packet_header *h, const uint8_t *packet) {
+    xl_level level = h->type == XL_PACKET_INITIAL ? XL_LEVEL_INITIAL : XL_LEVEL_HANDSHAKE;
+    const xl_keys *keys = keys_of(o, level);
+    uint8_t copy[PAIR_MTU + 64], *payload;
+    uint64_t pn;
+    size_t pn_len;
+    if (!keys || (h->type != XL_PACKET_INITIAL && h->type != XL_PACKET_HANDSHAKE))
+        return;
+    memcpy(copy, packet, h->total_len);
+    assert_int_equal(0, xl_keys_unmask(keys, copy, h->total_len, h->pn_offset, &pn, &pn_len));
+    ssize_t n = xl_keys_open(keys, 0, pn, copy, h->total_len, h->pn_offset, pn_len, &payload);
+    assert_true(n > 0);
+    xl_reader r = xl_reader_of(payload, (size_t)n);
+    xl_frame f;
+    bool is_eliciting = false, has_crypto = false;
+    while (xl_reader_left(&r) > 0) {
+        assert_int_equal(0, xl_frame_parse(&r, false, &f));
+        is_eliciting |= xl_frame_is_ack_eliciting(f.type);
+        has_crypto |= f.type == XL_FRAME_CRYPTO && f.crypto.len > 0;
+    }
+    o->packets[level] += is_eliciting;
+    o->without[level] += is_eliciting && !has_crypto;
+}
+
+static void on_datagram(void *user, bool to_server, uint8_t *data, size_t len) {
+    observer *o = user;
+    xl_packet_header h;
+    for (size_t at = 0; to_server != o->from_server && at < len; at += h.total_len) {
+        assert_int_equal(0, xl_packet_parse(data + at, len - at, XL_LOCAL_CID_BYTES, &h));
+        look(o, &h, data + at);
+    }
+}
+
+static void observe(observer *o, pair *p, bool from_server) {
+    *o = (observer){.p = p, .from_server = from_server};
+    p->tamper = on_datagram;
+    p->tamper_user = o;
+}
+
+static void each_probe_of_a_client_carries_its_client_hello(void **state) {
+    (void)state;
+    pair p;
+    observer o;
+    pair_init(&p, 1, 1, 10000);
+    observe(&o, &p, false);
+    p.link[0].dark[1] = true;
+    pair_connect(&p);
+    pair_run(&p, 8000000);
+    assert_in_range(o.packets[XL_LEVEL_INITIAL], 5, 20);
+    assert_int_equal(0, o.without[XL_LEVEL_INITIAL]);
+    pair_free(&p);
+}
+
+static void each_probe_of_a_server_carries_its_flight(void **state) {
+    (void)state;
+    pair p;
+    observer o;
+    pair_init(&p, 2, 1, 10000);
+    observe(&o, &p, true);
+    pair_connect(&p);
+    pair_run(&p, 15000); /* the ClientHello is there */
+    p.link[0].dark[0] = true;
+    p.server_config.limits.handshake_timeout_us = 60000000;
+    assert_int_equal(1, p.server->count);
+    p.server->connection[0]->path[0].received_unvalidated = 100000; /* more from the client would be the same */
+    pair_run(&p, 8000000);
+    assert_true(o.packets[XL_LEVEL_HANDSHAKE] > 3 && o.packets[XL_LEVEL_INITIAL] > 3);
+    assert_int_equal(0, o.without[XL_LEVEL_INITIAL]);
+    assert_int_equal(0, o.without[XL_LEVEL_HANDSHAKE]);
+    pair_free(&p);
+}
+
+static void each_probe_of_a_client_carries_its_finished(void **state) {
+    (void)state;
+    pair p;
+    observer o;
+    pair_init(&p, 3, 1, 10000);
+    pair_connect(&p);
+    while (p.now < PAIR_START + 1000000 && !p.cc->handshake.is_complete)
+        pair_step(&p);
+    p.link[0].dark[0] = p.link[0].dark[1] = false;
+    p.link[0].loss = 0;
+    observe(&o, &p, false);
+    p.link[0].dark[1] = true; /* what answers it is lost */
+    pair_run(&p, 4000000);
+    assert_false(p.cc->handshake.is_confirmed);
+    assert_in_range(o.packets[XL_LEVEL_HANDSHAKE], 2, 20);
+    assert_int_equal(0, o.without[XL_LEVEL_HANDSHAKE]);
+    pair_free(&p);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_probe_of_a_client_carries_its_client_hello),
+        cmocka_unit_test(each_probe_of_a_server_carries_its_flight),
+        cmocka_unit_test(each_probe_of_a_client_carries_its_finished),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,287 @@
+/* A peer with valid keys that keeps to the syntax and spares no effort: what it makes the other side hold, and send, is
+ * bounded by what the other side granted, not by how long it goes on. */
+#include "testing/pair.h"
+
+/* One packet after another from the client to the server, past the client's own machinery: it never hears an answer. */
+typedef struct {
+    pair p;
+    uint64_t pn, sent_bytes, answer_bytes;
+    uint8_t packet[PAIR_MTU];
+    xl_writer w;
+    size_t pn_offset;
+} attack;
+
+static void attack_init(attack *a) {
+    memset(a, 0, sizeof(*a));
+    pair_init(&a->p, 1, 1, 5000);
+}
+
+static void attack_connect(attack *a) {
+    pair_connect(&a->p);
+    pair_handshake(&a->p);
+    pair_run(&a->p, 100000);
+    a->pn = a->p.cc->space[XL_LEVEL_APP].ledger.next_pn;
+}
+
+static xl_writer *begin(attack *a) {
+    a->w = xl_writer_of(a->packet, sizeof(a->packet) - XL_AEAD_TAG);
+    xl_packet_put_short(&a->w, &a->p.cc->path[0].dcid, false, false, a->pn, 4);
+    a->pn_offset = (size_t)(a->w.p - a->packet) - 4;
+    return &a->w;
+}
+
+/* The server takes the packet and answers as it likes for so long. */
+static void deliver(attack *a, uint64_t duration_us) {
+    pair *p = &a->p;
+    uint8_t buf[PAIR_MTU];
+    size_t payload = (size_t)(a->w.p - a->packet) - a->pn_offset - 4;
+    assert_false(a->w.failed);
+    assert_true(xl_keys_protect(p->cc->level[XL_LEVEL_APP].write, 0, a->pn++, a->packet, a->pn_offset, 4, payload) > 0);
+    xl_datagram d = {.local = p->link[0].server, .remote = p->link[0].client};
+    d.len = a->pn_offset + 4 + payload + XL_AEAD_TAG;
+    a->sent_bytes += d.len;
+    xl_endpoint_receive(p->server, &d, a->packet, p->now);
+    for (uint64_t end = p->now + duration_us;;) {
+        xl_event e;
+        while (xl_endpoint_poll_event(p->server, &e))
+            ;
+        while (xl_endpoint_transmit(p->server, buf, sizeof(buf), &d, p->now) > 0)
+            a->answer_bytes += d.len;
+        uint64_t at = xl_endpoint_next_timeout(p->server);
+        if (at > end) {
+            p->now = end;
+            return;
+        }
+        p->now = at > p->now ? at : p->now;
+        xl_endpoint_handle_timeout(p->server, p->now);
+    }
+}
+
+static void a_peer_that_acknowledges_nothing_is_shown_the_door(void **state) {
+    (void)state;
+    attack a;
+    attack_init(&a);
+    a.p.server_config.limits.max_data = 1 << 16;
+    attack_connect(&a);
+    const xl_connection *s = a.p.sc;
+    for (int i = 0; i < 20000 && xl_conn_is_live(s); i++) {
+        xl_frame_put_ping(begin(&a));
+        deliver(&a, 20);
+    }
+    assert_int_equal(XL_CONN_CLOSING, s->state);
+    assert_int_equal(XL_QERR_PROTOCOL_VIOLATION, s->closing.code);
+    assert_true(s->space[XL_LEVEL_APP].ledger.cap <= 8192);
+    pair_free(&a.p);
+}
+
+static void one_that_acknowledges_now_and_then_may_go_on(void **state) {
+    (void)state;
+    attack a;
+    attack_init(&a);
+    a.p.server_config.limits.max_data = 1 << 16;
+    attack_connect(&a);
+    const xl_connection *s = a.p.sc;
+    for (int i = 0; i < 20000; i++) {
+        xl_writer *w = begin(&a);
+        xl_frame_put_ping(w);
+        xl_ledger *ledger = &a.p.sc->space[XL_LEVEL_APP].ledger;
+        uint64_t newest = ledger->next_pn - 1;
+        if (i % 4000 == 3999 && xl_ledger_find(ledger, newest))
+            xl_frame_put_ack(w, &(xl_ack_range){newest, newest}, 1, 0, XL_FRAME_ACK, 0, false, NULL);
+        deliver(&a, 20);
+    }
+    assert_true(xl_conn_is_live(s));
+    assert_true(s->space[XL_LEVEL_APP].ledger.cap <= 8192);
+    pair_free(&a.p);
+}
+
+/* The credit of what is thrown away goes back, so the memory must as well: here each stream takes half of the
+ * connection's window and is reset, and its sending half stays open because nobody acknowledges. */
+static void streams_that_are_reset_hold_neither_memory_nor_credit(void **state) {
+    (void)state;
+    attack a;
+    attack_init(&a);
+    a.p.server_config.limits.max_data = 1 << 20;
+    a.p.server_config.limits.max_stream_data = 1 << 19;
+    attack_connect(&a);
+    const xl_connection *s = a.p.sc;
+    for (uint64_t id = 0; id < 400; id += 4) {
+        xl_writer *w = begin(&a);
+        xl_frame_put_stream_header(w, id, (1 << 19) - 1, 1, false);
+        xl_write_u8(w, 'x');
+        xl_frame_put_reset_stream(w, id, 0, 1 << 19);
+        deliver(&a, 1000);
+    }
+    assert_true(xl_conn_is_live(s));
+    assert_int_equal(100, s->streams.count);
+    for (size_t i = 0; i < s->streams.count; i++)
+        assert_null(s->streams.at[i]->recv.ring);
+    assert_int_equal(100u << 19, s->streams.flow_in.consumed);
+    pair_free(&a.p);
+}
+
+/* RFC 9000 section 8.2.2 has every PATH_RESPONSE padded to 1200 bytes, which 38 bytes ask for. */
+static void challenges_in_numbers_are_answered_within_the_window(void **state) {
+    (void)state;
+    attack a;
+    attack_init(&a);
+    attack_connect(&a);
+    const xl_path *path = &a.p.sc->path[0];
+    uint64_t window = xl_path_window(path);
+    a.answer_bytes = 0;
+    for (int i = 0; i < 2000; i++) {
+        xl_frame_put_path(begin(&a), XL_FRAME_PATH_CHALLENGE, (const uint8_t[8]){(uint8_t)i});
+        deliver(&a, 10);
+    }
+    assert_true(path->bytes_in_flight <= window + 10 * (uint64_t)PAIR_MTU);
+    assert_true(a.answer_bytes < window + 30 * (uint64_t)PAIR_MTU + 1000 * 40); /* 1000 acknowledgements */
+    assert_true(path->response_count <= XL_PATH_RESPONSES_MAX);
+    pair_free(&a.p);
+}
+
+/* Where a window is full of data that waits in a queue, an honest peer's challenge is answered all the same. */
+static void a_single_challenge_is_answered_though_the_window_is_full(void **state) {
+    (void)state;
+    attack a;
+    attack_init(&a);
+    attack_connect(&a);
+    xl_path *path = &a.p.sc->path[0];
+    path->bytes_in_flight = xl_path_window(path);
+    a.answer_bytes = 0;
+    xl_frame_put_path(begin(&a), XL_FRAME_PATH_CHALLENGE, (const uint8_t[8]){7});
+    deliver(&a, 10);
+    assert_true(a.answer_bytes >= XL_MIN_DATAGRAM);
+    pair_free(&a.p);
+}
+
+static void of_many_acknowledgements_in_a_packet_the_first_count(void **state) {
+    (void)state;
+    attack a;
+    attack_init(&a);
+    attack_connect(&a);
+    xl_ledger *ledger = &a.p.sc->space[XL_LEVEL_APP].ledger;
+    xl_connection_ping(a.p.sc, a.p.now);
+    xl_frame_put_ping(begin(&a));
+    deliver(&a, 50000);
+    uint64_t newest = ledger->next_pn - 1;
+    while (!xl_ledger_find(ledger, newest))
+        newest--;
+    for (int copies = 2 * XL_MAX_PATHS; copies >= 0; copies -= 2 * XL_MAX_PATHS) {
+        xl_writer *w = begin(&a);
+        for (int i = 0; i < copies; i++)
+            xl_frame_put_ack(w, &(xl_ack_range){0, 0}, 1, 0, XL_FRAME_ACK, 0, false, NULL);
+        xl_frame_put_ack(w, &(xl_ack_range){newest, newest}, 1, 0, XL_FRAME_ACK, 0, false, NULL);
+        uint64_t acked = ledger->largest_acked;
+        deliver(&a, 0);
+        assert_int_equal(copies ? acked : newest, ledger->largest_acked);
+    }
+    pair_free(&a.p);
+}
+
+/* Steps until all requests are complete; gives the most that the server's send buffers took meanwhile. */
+static size_t most_held(pair *p, size_t requests, uint64_t limit_us) {
+    size_t most = 0, done = 0;
+    for (uint64_t end = p->now + limit_us; p->now < end && done < requests && pair_step(p);) {
+        most = p->sc->streams.budget.held > most ? p->sc->streams.budget.held : most;
+        done = 0;
+        for (size_t i = 0; i < PAIR_REQUESTS; i++)
+            done += p->request[i].used && p->request[i].done;
+    }
+    return done == requests ? most : SIZE_MAX;
+}
+
+static void what_flow_control_holds_back_is_not_taken_from_the_application(void **state) {
+    (void)state;
+    pair p;
+    pair_init(&p, 1, 1, 5000);
+    p.client_config.limits.max_stream_data = 100;
+    pair_connect(&p);
+    pair_handshake(&p);
+    for (int i = 0; i < 60; i++)
+        pair_ask(&p, 10000);
+    assert_true(most_held(&p, 60, 60000000) <= 60 * 1024);
+    pair_free(&p);
+}
+
+static void a_window_that_is_opened_byte_by_byte_holds_no_more_than_the_window(void **state) {
+    (void)state;
+    static const uint8_t zeros[65536];
+    attack a;
+    attack_init(&a);
+    a.p.client_config.limits.max_stream_data = 1000;
+    attack_connect(&a);
+    xl_writer *w = begin(&a);
+    xl_frame_put_stream_header(w, 0, 0, 1, true);
+    xl_write_u8(w, 'x');
+    deliver(&a, 0);
+    const xl_stream *s = a.p.sc->streams.at[0];
+    for (uint64_t n = 0; n < 3000; n++) {
+        xl_frame_put_max(begin(&a), XL_FRAME_MAX_STREAM_DATA, 0, 1000 + n);
+        deliver(&a, 10);
+        assert_true(xl_stream_send_capacity(a.p.sc, 0) <= 1000 + n - s->send.written);
+        assert_true(xl_stream_send(a.p.sc, 0, zeros, sizeof(zeros), false, NULL) >= 0);
+        assert_true(s->send.written <= 1000 + n);
+        assert_true(a.p.sc->streams.budget.held <= 4096);
+    }
+    pair_free(&a.p);
+}
+
+static void all_streams_of_a_connection_keep_within_its_budget(void **state) {
+    (void)state;
+    pair p;
+    pair_init(&p, 1, 1, 20000);
+    p.client_config.limits.max_data = p.client_config.limits.max_stream_data = 64 << 20;
+    p.server_config.limits.connection_send_bytes = 64 << 10;
+    pair_connect(&p);
+    pair_handshake(&p);
+    for (int i = 0; i < 20; i++)
+        pair_ask(&p, 200000);
+    size_t most = most_held(&p, 20, 60000000);
+    assert_true(most <= 64 << 10);
+    assert_true(most > 32 << 10);
+    pair_free(&p);
+}
+
+/* An answer is under way at full speed; whichever side ends it, its memory goes before anything is sent. */
+static void a_stream_that_is_reset_holds_nothing_from_then_on(void **state) {
+    (void)state;
+    for (int by_peer = 0; by_peer < 2; by_peer++) {
+        pair p;
+        pair_init(&p, 1, 1, 20000);
+        pair_connect(&p);
+        pair_handshake(&p);
+        uint64_t id = p.request[pair_ask(&p, 50000000)].id;
+        pair_run(&p, 300000);
+        assert_true(p.sc->streams.budget.held > 65536);
+        if (by_peer) {
+            uint64_t error = 0;
+            xl_packet_context ctx = {.type = XL_PACKET_1RTT, .level = XL_LEVEL_APP};
+            xl_frame f = {.type = XL_FRAME_STOP_SENDING, .stop_sending = {.stream_id = id, .error_code = 1}};
+            error = xl_conn_take_frame(p.sc, &f, &ctx);
+            assert_int_equal(0, error);
+        } else {
+            assert_int_equal(0, xl_stream_reset(p.sc, id, 1));
+        }
+        assert_int_equal(0, p.sc->streams.budget.held);
+        assert_int_equal(0, p.server->send_pool.held);
+        pair_run(&p, 300000);
+        assert_int_equal(0, p.sc->streams.count);
+        pair_free(&p);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_peer_that_acknowledges_nothing_is_shown_the_door),
+        cmocka_unit_test(one_that_acknowledges_now_and_then_may_go_on),
+        cmocka_unit_test(streams_that_are_reset_hold_neither_memory_nor_credit),
+        cmocka_unit_test(challenges_in_numbers_are_answered_within_the_window),
+        cmocka_unit_test(a_single_challenge_is_answered_though_the_window_is_full),
+        cmocka_unit_test(what_flow_control_holds_back_is_not_taken_from_the_application),
+        cmocka_unit_test(a_window_that_is_opened_byte_by_byte_holds_no_more_than_the_window),
+        cmocka_unit_test(all_streams_of_a_connection_keep_within_its_budget),
+        cmocka_unit_test(a_stream_that_is_reset_holds_nothing_from_then_on),
+        cmocka_unit_test(of_many_acknowledgements_in_a_packet_the_first_count),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

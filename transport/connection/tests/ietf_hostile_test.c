@@ -1,0 +1,493 @@
+/* A peer that has valid keys, speaks the dialect `ietf` (RFC 10069) and breaks its rules: which error the connection
+ * closes with, what is ignored, and what stays bounded. */
+#include "testing/attack.h"
+#include "connection/path_table.h"
+#include "connection/transmit.h"
+#include "endpoint/hooks.h"
+
+static void put_with_path_id(xl_writer *w, int kind, uint64_t id) {
+    xl_cid cid = cid_of(9);
+    switch (kind) {
+    case 0:
+        xl_frame_put_ack(w, &(xl_ack_range){0, 0}, 1, 0, XL_FRAME_PATH_ACK, id, false, NULL);
+        break;
+    case 1:
+        xl_frame_put_path_abandon(w, id, 0);
+        break;
+    case 2:
+        xl_frame_put_path_preference(w, id, 5, true);
+        break;
+    case 3:
+        xl_frame_put_path_preference(w, id, 5, false);
+        break;
+    case 4:
+        xl_frame_put_path_new_cid(w, id, 1, 0, &cid, token);
+        break;
+    case 5:
+        xl_frame_put_path_retire_cid(w, id, 0);
+        break;
+    case 6:
+        xl_frame_put_paths_blocked(w, id);
+        break;
+    default:
+        xl_frame_put_path_cids_blocked(w, id, 0);
+    }
+}
+#define KINDS 8
+
+static void a_path_id_above_our_limit_is_a_violation_in_every_frame(void **state) {
+    (void)state;
+    attack a;
+    for (int kind = 0; kind < KINDS; kind++)
+        for (int to_server = 0; to_server < 2; to_server++) {
+            begin(&a, to_server, XL_DIALECT_IETF, 1);
+            put_with_path_id(&a.w, kind, victim(&a)->path_ids->local_max + 1);
+            assert_int_equal(outcome(&a), XL_QERR_PROTOCOL_VIOLATION);
+            begin(&a, to_server, XL_DIALECT_IETF, 1);
+            put_with_path_id(&a.w, kind, XL_VARINT_MAX);
+            assert_int_equal(outcome(&a), XL_QERR_PROTOCOL_VIOLATION);
+        }
+}
+
+static void without_negotiation_its_frames_are_of_unknown_type(void **state) {
+    (void)state;
+    attack a;
+    for (int kind = 0; kind < KINDS; kind++) {
+        begin(&a, true, XL_DIALECT_XLINK, 1);
+        put_with_path_id(&a.w, kind, 0);
+        assert_int_equal(outcome(&a), XL_QERR_FRAME_ENCODING);
+    }
+    begin(&a, true, XL_DIALECT_XLINK, 1);
+    xl_frame_put_max_path_id(&a.w, 9);
+    assert_int_equal(outcome(&a), XL_QERR_FRAME_ENCODING);
+}
+
+static void frames_of_the_other_dialect_are_a_violation(void **state) {
+    (void)state;
+    attack a;
+    begin(&a, true, XL_DIALECT_IETF, 1);
+    xl_frame_put_ack(&a.w, &(xl_ack_range){0, 0}, 1, 0, XL_FRAME_ACK_MP, 0, true, NULL);
+    assert_int_equal(outcome(&a), XL_QERR_MP_PROTOCOL_VIOLATION);
+    begin(&a, true, XL_DIALECT_IETF, 1);
+    xl_frame_put_path_status(&a.w, 0, 1, XL_STATUS_STANDBY, 0);
+    assert_int_equal(outcome(&a), XL_QERR_MP_PROTOCOL_VIOLATION);
+}
+
+static void its_frames_in_a_handshake_packet_are_a_violation(void **state) {
+    (void)state;
+    for (int kind = 0; kind < KINDS; kind++) {
+        uint8_t bytes[64];
+        xl_writer w = xl_writer_of(bytes, sizeof(bytes));
+        xl_frame f;
+        put_with_path_id(&w, kind, 0);
+        xl_reader r = xl_reader_of(bytes, (size_t)(w.p - bytes));
+        assert_int_equal(xl_frame_parse(&r, false, &f), 0);
+        assert_false(xl_frame_is_allowed(f.type, XL_PACKET_HANDSHAKE) || xl_frame_is_allowed(f.type, XL_PACKET_0RTT));
+    }
+}
+
+static void a_maximum_beyond_32_bits_or_below_the_initial_one_is_a_violation(void **state) {
+    (void)state;
+    attack a;
+    const uint64_t wrong[] = {(uint64_t)XL_PATH_ID_MAX + 1, XL_VARINT_MAX, XL_PATH_IDS_MAX - 2, 0};
+    for (size_t i = 0; i < 4; i++) {
+        begin(&a, true, XL_DIALECT_IETF, 1);
+        xl_frame_put_max_path_id(&a.w, wrong[i]);
+        assert_int_equal(outcome(&a), XL_QERR_PROTOCOL_VIOLATION);
+    }
+}
+
+static void a_maximum_that_raises_nothing_is_ignored(void **state) {
+    (void)state;
+    attack a;
+    begin(&a, true, XL_DIALECT_IETF, 1);
+    xl_frame_put_max_path_id(&a.w, 20);
+    xl_frame_put_max_path_id(&a.w, 12);
+    deliver(&a);
+    assert_true(xl_conn_is_live(a.p.sc));
+    assert_int_equal(a.p.sc->path_ids->peer_max, 20);
+    pair_free(&a.p);
+}
+
+static void blocked_at_a_number_that_was_not_issued_is_a_violation(void **state) {
+    (void)state;
+    attack a;
+    for (uint64_t beyond = 0; beyond < 2; beyond++) {
+        begin(&a, true, XL_DIALECT_IETF, 1);
+        uint64_t next = xl_path_ids_find(a.p.sc->path_ids, 1)->local->next_sequence;
+        xl_frame_put_path_cids_blocked(&a.w, 1, next + beyond);
+        assert_int_equal(outcome(&a), beyond ? XL_QERR_PROTOCOL_VIOLATION : STILL_OPEN);
+    }
+}
+
+static void a_cid_for_two_paths_is_a_violation(void **state) {
+    (void)state;
+    attack a;
+    xl_cid cid = cid_of(1);
+    begin(&a, true, XL_DIALECT_IETF, 1);
+    xl_frame_put_path_new_cid(&a.w, 1, 1, 0, &cid, token);
+    xl_frame_put_path_new_cid(&a.w, 2, 1, 0, &cid, token);
+    assert_int_equal(outcome(&a), XL_QERR_PROTOCOL_VIOLATION);
+}
+
+static void a_number_with_two_cids_is_a_violation(void **state) {
+    (void)state;
+    attack a;
+    xl_cid one = cid_of(1), two = cid_of(2);
+    begin(&a, true, XL_DIALECT_IETF, 1);
+    xl_frame_put_path_new_cid(&a.w, 1, 1, 0, &one, token);
+    xl_frame_put_path_new_cid(&a.w, 1, 1, 0, &two, token);
+    assert_int_equal(outcome(&a), XL_QERR_PROTOCOL_VIOLATION);
+}
+
+static void numbers_count_for_each_path(void **state) {
+    (void)state;
+    attack a;
+    begin(&a, true, XL_DIALECT_IETF, 1);
+    for (uint8_t id = 0; id < XL_PATH_IDS_MAX; id++) {
+        xl_cid cid = cid_of((uint8_t)(0x20 + id));
+        xl_frame_put_path_new_cid(&a.w, id, 2, 0, &cid, token); /* number 2 of each */
+    }
+    assert_int_equal(outcome(&a), STILL_OPEN);
+}
+
+static void more_cids_of_a_path_than_the_limit_are_refused(void **state) {
+    (void)state;
+    attack a;
+    begin(&a, true, XL_DIALECT_IETF, 1);
+    for (uint8_t i = 1; i <= XL_MAX_PATHS; i++) {
+        xl_cid cid = cid_of(i);
+        xl_frame_put_path_new_cid(&a.w, 3, i, 0, &cid, token);
+    }
+    assert_int_equal(outcome(&a), XL_QERR_CONNECTION_ID_LIMIT);
+}
+
+static void retiring_what_was_never_issued_is_a_violation(void **state) {
+    (void)state;
+    attack a;
+    begin(&a, true, XL_DIALECT_IETF, 1);
+    xl_frame_put_path_retire_cid(&a.w, 1, xl_path_ids_find(a.p.sc->path_ids, 1)->local->next_sequence);
+    assert_int_equal(outcome(&a), XL_QERR_PROTOCOL_VIOLATION);
+}
+
+static void retire_connection_id_and_new_connection_id_are_of_path_0(void **state) {
+    (void)state;
+    attack a;
+    xl_cid cid = cid_of(1);
+    begin(&a, true, XL_DIALECT_IETF, 2);
+    size_t of_1 = xl_path_ids_find(a.p.sc->path_ids, 1)->remote->count;
+    xl_frame_put_new_cid(&a.w, 2, 0, &cid, token);
+    xl_frame_put_retire_cid(&a.w, 1);
+    deliver(&a);
+    assert_true(xl_conn_is_live(a.p.sc));
+    assert_non_null(xl_cids_find(&a.p.sc->remote_cids, &cid));
+    assert_null(xl_cids_by_sequence(&a.p.sc->local_cids, 1));
+    assert_int_equal(xl_path_ids_find(a.p.sc->path_ids, 1)->remote->count, of_1);
+    assert_int_equal(a.p.sc->path[1].state, XL_PATH_ACTIVE);
+    pair_free(&a.p);
+}
+
+static void a_retired_cid_in_use_does_not_end_the_path_and_exhaustion_makes_it_wait(void **state) {
+    (void)state;
+    attack a;
+    begin(&a, true, XL_DIALECT_IETF, 2);
+    xl_path *p = &a.p.sc->path[1];
+    xl_cid cid = cid_of(1), other = cid_of(2);
+    xl_frame_put_path_new_cid(&a.w, 1, 2, 2, &cid, token); /* all before number 2 are to be retired */
+    deliver(&a);
+    assert_true(p->has_dcid);
+    assert_int_equal(p->dcid_sequence, 2);
+    xl_path_id *id = xl_path_ids_find(a.p.sc->path_ids, 1);
+    xl_cids_init(id->remote);
+    id->remote->next_sequence = 3;
+    id->remote->retire_prior_to = 2;
+    xl_frame_put_path_new_cid(&a.w, 1, 3, 3, &other, token);
+    deliver(&a);
+    assert_true(xl_conn_is_live(a.p.sc));
+    assert_int_not_equal(p->state, XL_PATH_CLOSED);
+    pair_free(&a.p);
+}
+
+static void acknowledging_a_path_that_never_was_is_a_violation(void **state) {
+    (void)state;
+    attack a;
+    begin(&a, true, XL_DIALECT_IETF, 2);
+    xl_frame_put_ack(&a.w, &(xl_ack_range){0, 0}, 1, 0, XL_FRAME_PATH_ACK, 5, false, NULL);
+    assert_int_equal(outcome(&a), XL_QERR_PROTOCOL_VIOLATION);
+    begin(&a, true, XL_DIALECT_IETF, 2);
+    uint64_t next = a.p.sc->path[1].space->ledger.next_pn;
+    xl_frame_put_ack(&a.w, &(xl_ack_range){next, next}, 1, 0, XL_FRAME_PATH_ACK, 1, false, NULL);
+    assert_int_equal(outcome(&a), XL_QERR_PROTOCOL_VIOLATION);
+}
+
+static void plain_ack_is_still_of_path_0(void **state) {
+    (void)state;
+    attack a;
+    begin(&a, true, XL_DIALECT_IETF, 2);
+    xl_connection *s = a.p.sc;
+    uint64_t newest = s->space[XL_LEVEL_APP].ledger.next_pn - 1;
+    xl_frame_put_ack(&a.w, &(xl_ack_range){newest, newest}, 1, 0, XL_FRAME_ACK, 0, false, NULL);
+    deliver(&a);
+    assert_true(xl_conn_is_live(s));
+    assert_int_equal(s->space[XL_LEVEL_APP].ledger.largest_acked, newest);
+    pair_free(&a.p);
+}
+
+/* Each retirement is answered by a new connection ID. Its number can be foretold, so without this check one packet
+ * could ask for hundreds. */
+static void retiring_what_was_issued_and_not_sent_yet_is_a_violation(void **state) {
+    (void)state;
+    attack a;
+    begin(&a, true, XL_DIALECT_IETF, 2);
+    xl_cids *cids = xl_path_ids_find(a.p.sc->path_ids, 2)->local;
+    uint64_t first = cids->at[0].sequence;
+    for (uint64_t i = 0; i < 100; i++)
+        xl_frame_put_path_retire_cid(&a.w, 2, first + i);
+    deliver(&a);
+    assert_int_equal(a.p.sc->closing.code, XL_QERR_PROTOCOL_VIOLATION);
+    assert_in_range(cids->next_sequence, first + 1, first + 3);
+    pair_free(&a.p);
+}
+
+static void frames_for_an_id_that_is_used_up_are_ignored(void **state) {
+    (void)state;
+    attack a;
+    for (int kind = 0; kind < KINDS; kind++) {
+        begin(&a, true, XL_DIALECT_IETF, 2);
+        xl_connection_close_path(a.p.cc, 1, a.p.now);
+        pair_run(&a.p, 3000000);
+        assert_null(xl_path_ids_find(a.p.sc->path_ids, 1));
+        put_with_path_id(&a.w, kind, 1);
+        assert_int_equal(outcome(&a), STILL_OPEN);
+    }
+}
+
+static void an_abandoned_id_is_not_opened_again_by_its_connection_ids(void **state) {
+    (void)state;
+    attack a;
+    begin(&a, true, XL_DIALECT_IETF, 2);
+    xl_cid cid = xl_path_ids_find(a.p.sc->path_ids, 1)->local->at[0].cid;
+    xl_connection_close_path(a.p.cc, 1, a.p.now);
+    while (a.p.sc->path[1].state != XL_PATH_CLOSED)
+        pair_step(&a.p);
+    uint64_t sent = a.p.link[1].packets[1];
+    for (uint8_t i = 0; i < 100; i++) { /* acknowledged, but nothing goes back there, from whichever address it came */
+        xl_frame_put_path(&a.w, XL_FRAME_PATH_CHALLENGE, (uint8_t[8]){i});
+        deliver_to(&a, &cid, 1, &a.p.link[i % 2]);
+    }
+    pair_run(&a.p, 1000);
+    assert_int_equal(a.p.link[1].packets[1], sent);
+    assert_int_equal(a.p.sc->path_count, 2);
+    assert_int_equal(a.p.sc->path[1].state, XL_PATH_CLOSED);
+    pair_free(&a.p);
+}
+
+static void a_packet_without_a_challenge_opens_a_path_too(void **state) {
+    (void)state;
+    attack a;
+    begin(&a, true, XL_DIALECT_IETF, 2);
+    xl_cid cid = xl_path_ids_find(a.p.sc->path_ids, 2)->local->at[0].cid;
+    xl_frame_put_ping(&a.w);
+    deliver_to(&a, &cid, 2, &a.p.link[1]);
+    assert_int_equal(a.p.sc->path_count, 3);
+    assert_int_equal(a.p.sc->path[2].state, XL_PATH_VALIDATING);
+    assert_int_equal(a.p.sc->path[0].state, XL_PATH_ACTIVE); /* the others are as they were */
+    assert_int_equal(a.p.sc->path[1].state, XL_PATH_ACTIVE);
+    pair_free(&a.p);
+}
+
+static void a_server_opens_no_path(void **state) {
+    (void)state;
+    attack a;
+    begin(&a, false, XL_DIALECT_IETF, 2);
+    xl_cid cid = xl_path_ids_find(a.p.cc->path_ids, 2)->local->at[0].cid;
+    uint64_t dropped = a.p.cc->stats.datagrams_dropped;
+    xl_frame_put_ping(&a.w);
+    deliver_to(&a, &cid, 2, &a.p.link[1]);
+    assert_int_equal(a.p.cc->path_count, 2);
+    assert_int_equal(a.p.cc->stats.datagrams_dropped, dropped + 1);
+    pair_free(&a.p);
+}
+
+static void the_path_id_is_part_of_the_nonce(void **state) {
+    (void)state;
+    attack a;
+    begin(&a, true, XL_DIALECT_IETF, 2);
+    xl_cid cid = xl_path_ids_find(a.p.sc->path_ids, 1)->local->at[0].cid;
+    uint64_t forged = a.p.sc->key_update.forged_packets;
+    xl_frame_put_ping(&a.w);
+    deliver_to(&a, &cid, 0, &a.p.link[1]); /* sealed for path 0 */
+    assert_int_equal(a.p.sc->key_update.forged_packets, forged + 1);
+    xl_frame_put_ping(&a.w);
+    deliver_to(&a, &cid, 1, &a.p.link[1]);
+    assert_int_equal(a.p.sc->key_update.forged_packets, forged + 1);
+    pair_free(&a.p);
+}
+
+static void an_old_preference_is_ignored_for_its_path_alone(void **state) {
+    (void)state;
+    attack a;
+    begin(&a, true, XL_DIALECT_IETF, 2);
+    xl_connection *s = a.p.sc;
+    xl_frame_put_path_preference(&a.w, 1, 7, true);
+    xl_frame_put_path_preference(&a.w, 1, 7, false); /* the same number */
+    xl_frame_put_path_preference(&a.w, 1, 3, false); /* overtaken */
+    deliver(&a);
+    assert_int_equal(s->path[1].state, XL_PATH_STANDBY);
+    xl_frame_put_path_preference(&a.w, 0, 3, true); /* of another path: counted apart */
+    deliver(&a);
+    assert_int_equal(s->path[0].state, XL_PATH_STANDBY);
+    xl_frame_put_path_preference(&a.w, 1, 8, false);
+    deliver(&a);
+    assert_int_equal(s->path[1].state, XL_PATH_ACTIVE);
+    pair_free(&a.p);
+}
+
+static void a_preference_before_the_path_is_open_counts_when_it_is(void **state) {
+    (void)state;
+    attack a;
+    begin(&a, true, XL_DIALECT_IETF, 1);
+    xl_frame_put_path_preference(&a.w, 1, 4, true);
+    xl_frame_put_path_preference(&a.w, 1, 2, false);
+    deliver(&a);
+    pair *p = &a.p;
+    p->link[1] = p->link[0];
+    p->link[1].client = pair_addr(3, 4000);
+    p->link_count = 2;
+    xl_connection_add_path(p->cc, &p->link[1].client, &p->link[1].server, XL_TECH_LTE, p->now);
+    pair_run(p, 300000);
+    assert_int_equal(p->sc->path[1].state, XL_PATH_STANDBY);
+    pair_free(p);
+}
+
+static void an_abandoned_path_is_answered_by_path_abandon(void **state) {
+    (void)state;
+    attack a;
+    begin(&a, true, XL_DIALECT_IETF, 2);
+    xl_frame_put_path_abandon(&a.w, 1, XL_QERR_APPLICATION_ABANDON_PATH);
+    xl_frame_put_path_abandon(&a.w, 3, 0); /* never used: no error either */
+    deliver(&a);
+    assert_int_equal(a.p.sc->path[1].state, XL_PATH_CLOSED);
+    assert_false(a.p.sc->path[1].has_dcid);
+    assert_int_equal(xl_path_ids_find(a.p.sc->path_ids, 1)->remote->count, 0);
+    pair_run(&a.p, 100000);
+    assert_true(xl_path_ids_find(a.p.cc->path_ids, 1)->is_abandoned); /* our answer made the client do the same */
+    assert_true(xl_path_ids_find(a.p.cc->path_ids, 3)->is_abandoned);
+    pair_free(&a.p);
+}
+
+static void abandoning_without_end_costs_a_limit_that_rises_and_no_memory(void **state) {
+    (void)state;
+    attack a;
+    begin(&a, true, XL_DIALECT_IETF, 1);
+    xl_connection *s = a.p.sc;
+    for (int i = 0; i < 300; i++) {
+        uint64_t from = s->path_ids->local_max - XL_PATH_IDS_MAX + 1;
+        for (uint64_t id = from; id <= s->path_ids->local_max; id++)
+            if (id > 0)
+                xl_frame_put_path_abandon(&a.w, id, 0);
+        deliver(&a);
+        pair_run(&a.p, 200000);
+        assert_true(xl_conn_is_live(s));
+        size_t cids = 0;
+        for (size_t k = 0; k < XL_PATH_IDS_MAX; k++)
+            cids += s->path_ids->at[k].local->count;
+        assert_true(cids <= 2 * XL_PATH_IDS_MAX);
+    }
+    assert_true(s->path_ids->local_max > 100);
+    pair_free(&a.p);
+}
+
+static void make_no_cid(void *user, xl_drbg_stream *random, xl_cid *cid) {
+    (void)user, (void)random;
+    *cid = (xl_cid){0};
+}
+
+static int keep_no_cid(void *user, const xl_cid *cid, xl_connection *c) {
+    (void)user, (void)cid, (void)c;
+    return 0;
+}
+
+static void forget_no_cid(void *user, const xl_cid *cid) {
+    (void)user, (void)cid;
+}
+
+static void let_be(void *user, xl_connection *c) {
+    (void)user, (void)c;
+}
+
+static void tell_nobody(void *user, const xl_event *e) {
+    (void)user, (void)e;
+}
+
+/* Section 2.1. A client of its own make, whose connection ID has no bytes. */
+static uint64_t error_without_cid_bytes(bool has_path_ids) {
+    pair p;
+    pair_init(&p, 41, 1, 10000);
+    pair_multipath(&p, "minrtt", "none");
+    p.server_config.scheme.dialect = XL_DIALECT_IETF;
+    p.client_config.scheme.enable_multipath = has_path_ids;
+    pair_connect(&p);
+    xl_connection_hooks hooks = xl_endpoint_hooks(p.client);
+    hooks.make_cid = make_no_cid;
+    hooks.cid_added = keep_no_cid;
+    hooks.cid_removed = forget_no_cid;
+    hooks.wake = hooks.touched = let_be;
+    hooks.event = tell_nobody;
+    xl_connection *c = xl_conn_new(&p.client->config, &hooks, false, &p.cc->random, p.now);
+    assert_non_null(c);
+    const pair_link *l = &p.link[0];
+    assert_int_equal(0, xl_conn_start_client(c, "localhost", &l->client, &l->server, XL_TECH_WIFI, p.now));
+    uint8_t packet[PAIR_MTU];
+    xl_datagram d;
+    size_t len;
+    while ((len = xl_conn_transmit(c, packet, PAIR_MTU, &d, p.now)) > 0) {
+        d = (xl_datagram){.local = l->server, .remote = l->client, .len = len};
+        xl_endpoint_receive(p.server, &d, packet, p.now);
+    }
+    assert_int_equal(p.server->count, 1);
+    const xl_connection *s = p.server->connection[0];
+    uint64_t code = xl_conn_is_live(s) ? STILL_OPEN : s->closing.code;
+    xl_conn_destroy(c);
+    pair_free(&p);
+    return code;
+}
+
+static void path_ids_need_connection_ids_of_some_bytes(void **state) {
+    (void)state;
+    assert_int_equal(error_without_cid_bytes(true), XL_QERR_PROTOCOL_VIOLATION);
+    assert_int_equal(error_without_cid_bytes(false), STILL_OPEN);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(path_ids_need_connection_ids_of_some_bytes),
+        cmocka_unit_test(a_path_id_above_our_limit_is_a_violation_in_every_frame),
+        cmocka_unit_test(without_negotiation_its_frames_are_of_unknown_type),
+        cmocka_unit_test(frames_of_the_other_dialect_are_a_violation),
+        cmocka_unit_test(its_frames_in_a_handshake_packet_are_a_violation),
+        cmocka_unit_test(a_maximum_beyond_32_bits_or_below_the_initial_one_is_a_violation),
+        cmocka_unit_test(a_maximum_that_raises_nothing_is_ignored),
+        cmocka_unit_test(blocked_at_a_number_that_was_not_issued_is_a_violation),
+        cmocka_unit_test(a_cid_for_two_paths_is_a_violation),
+        cmocka_unit_test(a_number_with_two_cids_is_a_violation),
+        cmocka_unit_test(numbers_count_for_each_path),
+        cmocka_unit_test(more_cids_of_a_path_than_the_limit_are_refused),
+        cmocka_unit_test(retiring_what_was_never_issued_is_a_violation),
+        cmocka_unit_test(retire_connection_id_and_new_connection_id_are_of_path_0),
+        cmocka_unit_test(a_retired_cid_in_use_does_not_end_the_path_and_exhaustion_makes_it_wait),
+        cmocka_unit_test(acknowledging_a_path_that_never_was_is_a_violation),
+        cmocka_unit_test(plain_ack_is_still_of_path_0),
+        cmocka_unit_test(retiring_what_was_issued_and_not_sent_yet_is_a_violation),
+        cmocka_unit_test(frames_for_an_id_that_is_used_up_are_ignored),
+        cmocka_unit_test(an_abandoned_id_is_not_opened_again_by_its_connection_ids),
+        cmocka_unit_test(a_packet_without_a_challenge_opens_a_path_too),
+        cmocka_unit_test(a_server_opens_no_path),
+        cmocka_unit_test(the_path_id_is_part_of_the_nonce),
+        cmocka_unit_test(an_old_preference_is_ignored_for_its_path_alone),
+        cmocka_unit_test(a_preference_before_the_path_is_open_counts_when_it_is),
+        cmocka_unit_test(an_abandoned_path_is_answered_by_path_abandon),
+        cmocka_unit_test(abandoning_without_end_costs_a_limit_that_rises_and_no_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

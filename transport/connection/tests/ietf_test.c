@@ -1,0 +1,510 @@
+/* Connections in the dialect `ietf` (RFC 10069): negotiation, paths by ID, connection IDs of each path, abandonment,
+ * preferences, migration of a path within its ID, key updates, and the same schemes as in `xlink`. */
+#include "testing/pair.h"
+
+#include "connection/acks.h"
+#include "connection/key_update.h"
+#include "connection/own_cids.h"
+#include "connection/path_table.h"
+#include "wire/frame.h"
+
+static void ietf(pair *p, uint64_t seed, size_t links) {
+    pair_init(p, seed, links, 20000);
+    pair_multipath(p, "minrtt", "none");
+    p->server_config.scheme.dialect = XL_DIALECT_IETF;
+}
+
+static void start(pair *p, uint64_t seed, size_t links) {
+    ietf(p, seed, links);
+    pair_connect(p);
+    pair_handshake(p);
+    pair_run(p, 300000);
+    assert_non_null(p->sc);
+}
+
+static size_t open_paths(const xl_connection *c) {
+    size_t n = 0;
+    for (size_t i = 0; i < c->path_count; i++)
+        n += xl_path_may_carry_data(&c->path[i]);
+    return n;
+}
+
+/* ---- Negotiation ---- */
+
+static void the_server_chooses_where_the_client_offers_both(void **state) {
+    (void)state;
+    for (int dialect = XL_DIALECT_XLINK; dialect <= XL_DIALECT_IETF; dialect++) {
+        pair p;
+        ietf(&p, 1, 2);
+        p.server_config.scheme.dialect = (xl_dialect)dialect;
+        pair_connect(&p);
+        pair_handshake(&p);
+        assert_true(xl_connection_is_multipath(p.cc) && xl_connection_is_multipath(p.sc));
+        assert_int_equal(xl_connection_dialect(p.cc), dialect);
+        assert_int_equal(xl_connection_dialect(p.sc), dialect);
+        pair_free(&p);
+    }
+}
+
+static void without_the_parameter_of_either_side_there_is_no_multipath(void **state) {
+    (void)state;
+    for (int side = 0; side < 2; side++) {
+        pair p;
+        ietf(&p, 3, 2);
+        (side ? &p.server_config : &p.client_config)->scheme.enable_multipath = false;
+        pair_connect(&p);
+        pair_handshake(&p);
+        size_t i = pair_ask(&p, 100000);
+        assert_true(pair_finish(&p, i, 10000000) != UINT64_MAX);
+        assert_false(xl_connection_is_multipath(p.cc) || xl_connection_is_multipath(p.sc));
+        assert_null(p.cc->path_ids);
+        pair_free(&p);
+    }
+}
+
+/* ---- Paths ---- */
+
+static void a_path_has_the_same_id_in_both_directions_and_a_number_space_of_its_own(void **state) {
+    (void)state;
+    pair p;
+    start(&p, 4, 3);
+    assert_int_equal(open_paths(p.cc), 3);
+    assert_int_equal(open_paths(p.sc), 3);
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(p.cc->path[i].remote_id, i);
+        assert_int_equal(p.cc->path[i].local_id, i);
+        assert_int_equal(p.sc->path[i].remote_id, i);
+        assert_int_equal(p.sc->path[i].local_id, i);
+        for (size_t k = 0; k < i; k++)
+            assert_ptr_not_equal(p.cc->path[i].space, p.cc->path[k].space);
+    }
+    pair_free(&p);
+}
+
+static void data_goes_over_both_paths(void **state) {
+    (void)state;
+    pair p;
+    ietf(&p, 5, 2);
+    for (size_t i = 0; i < 2; i++)
+        p.link[i].bytes_per_s[0] = p.link[i].bytes_per_s[1] = 1000000, p.link[i].queue_us = 100000;
+    pair_connect(&p);
+    pair_handshake(&p);
+    size_t i = pair_ask(&p, 4000000);
+    uint64_t took = pair_finish(&p, i, 20000000);
+    assert_true(took < 3200000); /* one path alone takes 4 s */
+    assert_true(pair_server_path(&p, 0).bytes_sent > 1200000 && pair_server_path(&p, 1).bytes_sent > 1200000);
+    pair_free(&p);
+}
+
+static void eight_paths_carry_one_download(void **state) {
+    (void)state;
+    pair p;
+    start(&p, 6, PAIR_PATHS);
+    for (uint8_t i = PAIR_PATHS; i < XL_MAX_PATHS; i++) {
+        const pair_link *l = &p.link[i % PAIR_PATHS]; /* two paths may have one pair of addresses (section 5.2) */
+        assert_int_equal(i, xl_connection_add_path(p.cc, &l->client, &l->server, XL_TECH_LTE, p.now));
+    }
+    pair_run(&p, 500000);
+    assert_int_equal(open_paths(p.cc), XL_MAX_PATHS);
+    assert_int_equal(open_paths(p.sc), XL_MAX_PATHS);
+    size_t i = pair_ask(&p, 1000000);
+    assert_true(pair_finish(&p, i, 20000000) != UINT64_MAX);
+    pair_free(&p);
+}
+
+/* The client opens them before the server has proof of either: bytes from there count for one of them. */
+static void paths_with_one_pair_of_addresses_open_at_once(void **state) {
+    (void)state;
+    pair p;
+    ietf(&p, 23, 2);
+    pair_connect(&p);
+    pair_handshake(&p);
+    for (uint8_t i = 2; i < XL_MAX_PATHS; i++)
+        xl_connection_add_path(p.cc, &p.link[1].client, &p.link[1].server, XL_TECH_LTE, p.now);
+    pair_run(&p, 300000);
+    assert_int_equal(open_paths(p.cc), XL_MAX_PATHS);
+    assert_int_equal(open_paths(p.sc), XL_MAX_PATHS);
+    pair_free(&p);
+}
+
+static void a_lossy_path_costs_time_and_nothing_else(void **state) {
+    (void)state;
+    pair p;
+    ietf(&p, 7, 2);
+    p.link[1].loss = 0.05;
+    pair_connect(&p);
+    pair_handshake(&p);
+    size_t i = pair_ask(&p, 3000000);
+    assert_true(pair_finish(&p, i, 60000000) != UINT64_MAX);
+    assert_true(pair_server_path(&p, 1).packets_lost > 0);
+    pair_free(&p);
+}
+
+static void reinjection_runs_over_the_standard(void **state) {
+    (void)state;
+    pair p;
+    ietf(&p, 8, 2);
+    pair_multipath(&p, "xlink", "stream");
+    for (size_t i = 0; i < 2; i++)
+        p.link[i].bytes_per_s[0] = p.link[i].bytes_per_s[1] = i ? 100000 : 1000000, p.link[i].queue_us = 2000000;
+    pair_connect(&p);
+    pair_handshake(&p);
+    size_t i = pair_ask(&p, 1000000);
+    assert_true(pair_finish(&p, i, 30000000) != UINT64_MAX);
+    xl_connection_stats s;
+    xl_connection_get_stats(p.sc, &s);
+    assert_true(s.reinjected_bytes > 0);
+    pair_free(&p);
+}
+
+/* ---- Connection IDs ---- */
+
+static void each_unused_id_has_a_cid_and_each_used_one_a_spare(void **state) {
+    (void)state;
+    pair p;
+    start(&p, 9, 2);
+    for (size_t i = 0; i < XL_PATH_IDS_MAX; i++) {
+        const xl_path_id *at_client = xl_path_ids_find(p.cc->path_ids, i),
+                         *at_server = xl_path_ids_find(p.sc->path_ids, i);
+        size_t wanted = i < 2 ? 2 : 1;
+        assert_int_equal(at_client->local->count, wanted);
+        assert_int_equal(at_client->remote->count, wanted);
+        assert_int_equal(at_server->local->count, wanted);
+        assert_int_equal(at_server->remote->count, wanted);
+    }
+    pair_free(&p);
+}
+
+/* The client's limit as the server knows it before it issues any: 2. */
+static void no_cids_are_issued_above_the_peers_maximum(void **state) {
+    (void)state;
+    pair p;
+    ietf(&p, 21, 1);
+    pair_connect(&p);
+    while (!p.sc)
+        pair_step(&p);
+    for (size_t i = 0; i < XL_PATH_IDS_MAX; i++) {
+        xl_cids *cids = xl_path_ids_find(p.sc->path_ids, i)->local;
+        if (i > 0)
+            cids->count = 0;
+    }
+    p.sc->path_ids->peer_max = 2;
+    xl_conn_issue_cids(p.sc);
+    for (size_t i = 1; i < XL_PATH_IDS_MAX; i++)
+        assert_int_equal(xl_path_ids_find(p.sc->path_ids, i)->local->count, i <= 2);
+    pair_free(&p);
+}
+
+static void a_retired_cid_is_replaced_and_the_path_goes_on(void **state) {
+    (void)state;
+    pair p;
+    start(&p, 10, 2);
+    xl_path_id *id = xl_path_ids_find(p.cc->path_ids, 1);
+    uint64_t old = p.cc->path[1].dcid_sequence;
+    assert_true(xl_conn_take_dcid(p.cc, &p.cc->path[1]));
+    xl_cids_retire(id->remote, old);
+    size_t i = pair_ask(&p, 500000);
+    assert_true(pair_finish(&p, i, 10000000) != UINT64_MAX);
+    assert_int_not_equal(p.cc->path[1].dcid_sequence, old);
+    assert_int_equal(id->remote->count, 2);
+    assert_int_equal(xl_path_ids_find(p.sc->path_ids, 1)->local->next_sequence, 3);
+    assert_int_equal(open_paths(p.cc), 2);
+    pair_free(&p);
+}
+
+static void a_path_without_cids_waits_and_says_so(void **state) {
+    (void)state;
+    pair p;
+    start(&p, 11, 1);
+    xl_path_id *id = xl_path_ids_find(p.cc->path_ids, 1);
+    xl_cids_init(id->remote); /* as if the server had not sent any yet */
+    int index = xl_connection_add_path(p.cc, &p.link[0].client, &p.link[0].server, XL_TECH_LTE, p.now);
+    assert_int_equal(p.cc->path[index].state, XL_PATH_NEW);
+    assert_true(id->cids_blocked_pending);
+    pair_run(&p, 100000);
+    assert_false(id->cids_blocked_pending);
+    assert_false(p.client_closed || p.server_closed);
+    pair_free(&p);
+}
+
+/* ---- The end of a path ---- */
+
+static void an_abandoned_path_ends_on_both_sides_and_its_id_never_comes_back(void **state) {
+    (void)state;
+    pair p;
+    start(&p, 12, 2);
+    for (uint64_t round = 1; round <= 20; round++) {
+        assert_int_equal(p.cc->path[1].local_id, round);
+        assert_int_equal(0, xl_connection_close_path(p.cc, 1, p.now));
+        pair_run(&p, 2000000);
+        assert_int_equal(p.sc->path[1].state, XL_PATH_CLOSED);
+        assert_null(xl_path_ids_find(p.cc->path_ids, round));
+        assert_null(xl_path_ids_find(p.sc->path_ids, round));
+        assert_int_equal(p.cc->path_ids->local_max, XL_PATH_IDS_MAX - 1 + round);
+        assert_int_equal(p.cc->path_ids->peer_max, XL_PATH_IDS_MAX - 1 + round);
+        p.cc->path_count = p.sc->path_count = 1; /* the slot again */
+        xl_space_free(p.cc->path[1].space);
+        free(p.cc->path[1].space);
+        xl_space_free(p.sc->path[1].space);
+        free(p.sc->path[1].space);
+        p.cc->path[1].owns_space = p.sc->path[1].owns_space = false;
+        assert_int_equal(1, xl_connection_add_path(p.cc, &p.link[1].client, &p.link[1].server, XL_TECH_LTE, p.now));
+        pair_run(&p, 500000);
+        assert_int_equal(open_paths(p.sc), 2);
+    }
+    pair_free(&p);
+}
+
+static void a_download_survives_an_abandoned_path(void **state) {
+    (void)state;
+    for (int by_server = 0; by_server < 2; by_server++) {
+        pair p;
+        ietf(&p, 13, 2);
+        for (size_t i = 0; i < 2; i++)
+            p.link[i].bytes_per_s[0] = p.link[i].bytes_per_s[1] = 1000000, p.link[i].queue_us = 100000;
+        pair_connect(&p);
+        pair_handshake(&p);
+        size_t i = pair_ask(&p, 3000000);
+        pair_run(&p, 700000);
+        assert_int_equal(0, xl_connection_close_path(by_server ? p.sc : p.cc, by_server, p.now)); /* path 0 too */
+        assert_true(pair_finish(&p, i, 30000000) != UINT64_MAX);
+        assert_int_equal(open_paths(p.cc), 1);
+        assert_int_equal(open_paths(p.sc), 1);
+        pair_free(&p);
+    }
+}
+
+/* Whether the server's endpoint gives a datagram with this CID to the connection. */
+static bool is_routed(pair *p, const xl_cid *cid) {
+    uint8_t packet[64] = {0x40};
+    uint64_t before = p->sc->stats.datagrams_received;
+    xl_datagram d = {.local = p->link[1].server, .remote = p->link[1].client, .len = sizeof(packet)};
+    memcpy(packet + 1, cid->id, cid->len);
+    xl_endpoint_receive(p->server, &d, packet, p->now);
+    return p->sc->stats.datagrams_received > before;
+}
+
+static void the_local_cids_of_an_abandoned_path_last_three_ptos(void **state) {
+    (void)state;
+    pair p;
+    start(&p, 14, 2);
+    xl_cid cid = xl_path_ids_find(p.sc->path_ids, 1)->local->at[0].cid;
+    xl_path_id *of;
+    uint64_t pto = xl_conn_max_pto(p.sc);
+    xl_connection_close_path(p.cc, 1, p.now);
+    while (p.sc->path[1].state != XL_PATH_CLOSED)
+        pair_step(&p);
+    pair_run(&p, 2 * pto);
+    assert_non_null(xl_path_ids_find_local(p.sc->path_ids, &cid, &of));
+    assert_true(is_routed(&p, &cid));
+    pair_run(&p, 2 * pto);
+    assert_null(xl_path_ids_find_local(p.sc->path_ids, &cid, &of));
+    assert_false(is_routed(&p, &cid));
+    pair_free(&p);
+}
+
+static void late_packets_on_an_abandoned_path_are_taken_and_acknowledged_elsewhere(void **state) {
+    (void)state;
+    pair p;
+    start(&p, 12, 2);
+    pair_run(&p, 500000);
+    xl_path *closed = &p.sc->path[1];
+    uint64_t before = closed->space->largest_received, id = closed->local_id;
+    pair_ask(&p, 1000);
+    xl_connection_ping(p.cc, p.now);
+    pair_flush(&p);
+    assert_int_equal(0, xl_connection_close_path(p.sc, 1, p.now));
+    uint64_t sent = p.link[1].packets[1];
+    pair_run(&p, p.link[1].delay_us[0] + 2000);
+    assert_true(closed->space->largest_received > before);
+    assert_true(closed->local_id == id && !xl_space_owes_ack(closed->space));
+    assert_int_equal(p.link[1].packets[1], sent);
+    assert_true(xl_conn_is_live(p.cc) && xl_conn_is_live(p.sc));
+    pair_free(&p);
+}
+
+static void an_abandoned_last_path_ends_the_connection(void **state) {
+    (void)state;
+    pair p;
+    start(&p, 15, 1);
+    xl_connection_close_path(p.cc, 0, p.now);
+    pair_run(&p, 5000000);
+    assert_true(p.client_closed && p.server_closed);
+    assert_int_equal(p.server_close.error_code, XL_QERR_NO_ERROR);
+    pair_free(&p);
+}
+
+/* A packet that acknowledges more than a few of another path's, and that the server has not acknowledged. */
+static const xl_sent_packet *acknowledges_another_path(xl_connection *c, xl_path **acknowledged) {
+    for (size_t i = 0; i < XL_MAX_PATHS; i++) {
+        xl_ledger *sent = &c->path[i].space->ledger;
+        for (uint64_t pn = sent->first_pn; pn < sent->next_pn; pn++) {
+            const xl_sent_packet *packet = xl_ledger_find(sent, pn);
+            for (const xl_sent_frame *r = packet ? packet->frames : NULL; r; r = r->next)
+                for (size_t k = 1; k < XL_MAX_PATHS; k++) {
+                    *acknowledged = &c->path[k];
+                    if (k != i && r->kind == XL_SF_ACK && r->offset > 10 &&
+                        r->id == xl_conn_space_number(c, c->path[k].space))
+                        return packet;
+                }
+        }
+    }
+    return NULL;
+}
+
+/* The client acknowledges a path by another one, and has nothing to send that would have the server acknowledge that.
+ * The path is closed, and a new one takes its place. Then the server's acknowledgement comes. */
+static void what_confirms_acknowledgements_of_a_path_leaves_the_one_in_its_place_alone(void **state) {
+    (void)state;
+    pair p;
+    ietf(&p, 22, PAIR_PATHS);
+    p.client_config.scheme.ack_path = XL_ACK_FASTEST;
+    for (size_t i = 0; i < PAIR_PATHS; i++)
+        p.link[i].bytes_per_s[1] = 400000, p.link[i].queue_us = 200000;
+    pair_connect(&p);
+    pair_handshake(&p);
+    for (uint8_t i = PAIR_PATHS; i < XL_MAX_PATHS; i++)
+        xl_connection_add_path(p.cc, &p.link[3].client, &p.link[3].server, XL_TECH_LTE, p.now);
+    pair_run(&p, 500000);
+    assert_int_equal(open_paths(p.cc), XL_MAX_PATHS);
+    size_t i = pair_ask(&p, 4000000);
+    assert_true(pair_finish(&p, i, 20000000) != UINT64_MAX);
+    xl_path *closed;
+    const xl_sent_packet *packet = acknowledges_another_path(p.cc, &closed);
+    assert_non_null(packet);
+    xl_path *by = &p.cc->path[packet->path];
+    xl_ack_frame f = {.range_count = 1, .ranges = {{packet->pn, packet->pn}}};
+    assert_int_equal(0, xl_connection_close_path(p.cc, closed->index, p.now));
+    assert_int_equal(closed->index,
+                     xl_connection_add_path(p.cc, &p.link[3].client, &p.link[3].server, XL_TECH_LTE, p.now));
+    pair_run(&p, 3000000);
+    assert_int_equal(closed->local_id, XL_MAX_PATHS);
+    xl_space *fresh = closed->space;
+    assert_int_equal(0, xl_ranges_add(&fresh->received, 1000, 1001)); /* what is below is not in the newest range */
+    assert_int_equal(0, xl_conn_take_ack(p.cc, by->space, XL_LEVEL_APP, by, &f));
+    assert_true(xl_ranges_contains(&fresh->received, 0));
+    assert_false(xl_space_is_duplicate(fresh, 999));
+    pair_free(&p);
+}
+
+/* ---- Preferences ---- */
+
+static void a_backup_path_carries_no_data_while_another_is_usable(void **state) {
+    (void)state;
+    pair p;
+    start(&p, 16, 2);
+    assert_int_equal(0, xl_connection_set_path_status(p.cc, 1, XL_STATUS_STANDBY, p.now));
+    pair_run(&p, 200000);
+    assert_int_equal(p.sc->path[1].state, XL_PATH_STANDBY);
+    uint64_t before = pair_server_path(&p, 1).bytes_sent;
+    size_t i = pair_ask(&p, 1000000);
+    assert_true(pair_finish(&p, i, 10000000) != UINT64_MAX);
+    assert_true(pair_server_path(&p, 1).bytes_sent - before < 20000);
+    assert_int_equal(0, xl_connection_set_path_status(p.cc, 1, XL_STATUS_AVAILABLE, p.now));
+    pair_run(&p, 200000);
+    assert_int_equal(p.sc->path[1].state, XL_PATH_ACTIVE);
+    pair_free(&p);
+}
+
+/* ---- A path that moves keeps its ID ---- */
+
+static void a_path_behind_a_nat_that_rebinds_keeps_its_id(void **state) {
+    (void)state;
+    pair p;
+    ietf(&p, 17, 2);
+    for (size_t i = 0; i < 2; i++)
+        p.link[i].bytes_per_s[0] = p.link[i].bytes_per_s[1] = 500000, p.link[i].queue_us = 100000;
+    pair_connect(&p);
+    pair_handshake(&p);
+    size_t i = pair_ask(&p, 2000000);
+    pair_run(&p, 500000);
+    p.link[1].nat = pair_addr(77, 9999);
+    assert_true(pair_finish(&p, i, 30000000) != UINT64_MAX);
+    pair_run(&p, 500000);
+    assert_int_equal(p.sc->path_count, 2);
+    assert_int_equal(p.sc->path[1].local_id, 1);
+    assert_true(xl_addr_equal(&p.sc->path[1].remote, &p.link[1].nat));
+    assert_true(p.sc->path[1].validated);
+    pair_free(&p);
+}
+
+static void a_path_that_the_client_moves_has_a_new_cid_each_way_and_its_old_id(void **state) {
+    (void)state;
+    pair p;
+    start(&p, 18, 2);
+    uint64_t to_client = p.sc->path[1].dcid_sequence, to_server = p.cc->path[1].dcid_sequence;
+    xl_addr moved = pair_addr(3, 5555);
+    p.link[1].client = moved;
+    assert_int_equal(0, xl_connection_move_path(p.cc, 1, &moved, p.now));
+    pair_run(&p, 500000);
+    assert_int_equal(p.sc->path_count, 2);
+    assert_int_equal(p.sc->path[1].local_id, 1);
+    assert_true(xl_addr_equal(&p.sc->path[1].remote, &moved) && p.sc->path[1].validated);
+    assert_int_not_equal(p.sc->path[1].dcid_sequence, to_client);
+    assert_int_not_equal(p.cc->path[1].dcid_sequence, to_server);
+    size_t i = pair_ask(&p, 1000000);
+    assert_true(pair_finish(&p, i, 10000000) != UINT64_MAX);
+    pair_free(&p);
+}
+
+/* ---- Keys ---- */
+
+static void keys_are_updated_across_paths(void **state) {
+    (void)state;
+    pair p;
+    ietf(&p, 19, 2);
+    p.server_config.limits.packets_per_key = 1500;
+    for (size_t i = 0; i < 2; i++)
+        p.link[i].bytes_per_s[0] = p.link[i].bytes_per_s[1] = 500000, p.link[i].queue_us = 100000;
+    pair_connect(&p);
+    pair_handshake(&p);
+    size_t i = pair_ask(&p, 4000000);
+    assert_true(pair_finish(&p, i, 60000000) != UINT64_MAX);
+    assert_true(p.sc->key_update.generation >= 2);
+    assert_int_equal(p.cc->key_update.generation, p.sc->key_update.generation);
+    pair_free(&p);
+}
+
+/* ---- The player's signal ---- */
+
+static void the_signal_rides_in_frames_of_its_own(void **state) {
+    (void)state;
+    pair p;
+    ietf(&p, 20, 2);
+    p.server_config.scheme.qoe_control = true;
+    pair_connect(&p);
+    pair_handshake(&p);
+    xl_connection_set_qoe(p.cc, &(xl_qoe){1000, 20, 8000, 30}, p.now);
+    pair_run(&p, 200000);
+    assert_true(p.sc->qoe.gate.has_signal);
+    pair_free(&p);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_server_chooses_where_the_client_offers_both),
+        cmocka_unit_test(without_the_parameter_of_either_side_there_is_no_multipath),
+        cmocka_unit_test(a_path_has_the_same_id_in_both_directions_and_a_number_space_of_its_own),
+        cmocka_unit_test(data_goes_over_both_paths),
+        cmocka_unit_test(eight_paths_carry_one_download),
+        cmocka_unit_test(paths_with_one_pair_of_addresses_open_at_once),
+        cmocka_unit_test(a_lossy_path_costs_time_and_nothing_else),
+        cmocka_unit_test(reinjection_runs_over_the_standard),
+        cmocka_unit_test(each_unused_id_has_a_cid_and_each_used_one_a_spare),
+        cmocka_unit_test(no_cids_are_issued_above_the_peers_maximum),
+        cmocka_unit_test(a_retired_cid_is_replaced_and_the_path_goes_on),
+        cmocka_unit_test(a_path_without_cids_waits_and_says_so),
+        cmocka_unit_test(an_abandoned_path_ends_on_both_sides_and_its_id_never_comes_back),
+        cmocka_unit_test(a_download_survives_an_abandoned_path),
+        cmocka_unit_test(the_local_cids_of_an_abandoned_path_last_three_ptos),
+        cmocka_unit_test(late_packets_on_an_abandoned_path_are_taken_and_acknowledged_elsewhere),
+        cmocka_unit_test(an_abandoned_last_path_ends_the_connection),
+        cmocka_unit_test(what_confirms_acknowledgements_of_a_path_leaves_the_one_in_its_place_alone),
+        cmocka_unit_test(a_backup_path_carries_no_data_while_another_is_usable),
+        cmocka_unit_test(a_path_behind_a_nat_that_rebinds_keeps_its_id),
+        cmocka_unit_test(a_path_that_the_client_moves_has_a_new_cid_each_way_and_its_old_id),
+        cmocka_unit_test(keys_are_updated_across_paths),
+        cmocka_unit_test(the_signal_rides_in_frames_of_its_own),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

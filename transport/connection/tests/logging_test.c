@@ -1,0 +1,116 @@
+/* When a connection's qlog comes into being, and what it has then. */
+#include "testing/pair.h"
+
+typedef struct {
+    pair p;
+    unsigned opened, closed;
+    char *text;
+    size_t len;
+} logged;
+
+static void *open_log(void *user, bool is_server, const uint8_t *odcid, size_t len) {
+    logged *l = user;
+    (void)odcid;
+    assert_true(is_server && len >= 8);
+    l->opened++;
+    return l;
+}
+
+static void write_log(void *sink, const char *text, size_t len) {
+    logged *l = sink;
+    l->text = realloc(l->text, l->len + len + 1);
+    assert_non_null(l->text);
+    memcpy(l->text + l->len, text, len);
+    l->len += len;
+    l->text[l->len] = 0;
+}
+
+static void close_log(void *sink) {
+    ((logged *)sink)->closed++;
+}
+
+static void start(logged *l, uint64_t seed) {
+    memset(l, 0, sizeof(*l));
+    pair_init(&l->p, seed, 1, 10000);
+    l->p.server_config.log =
+        (xl_log){.user = l, .qlog_open = open_log, .qlog_write = write_log, .qlog_close = close_log};
+    pair_connect(&l->p);
+}
+
+static void finish(logged *l) {
+    pair_free(&l->p);
+    free(l->text);
+}
+
+/* A client that sends its first flight, with a ClientHello that is answered, and nothing more. */
+static void send_first_flight(logged *l, uint64_t seed) {
+    pair *p = &l->p;
+    int error;
+    uint8_t buf[PAIR_MTU];
+    xl_datagram d;
+    xl_config config = p->client_config;
+    pair_seed(&config, seed);
+    xl_endpoint *stranger = xl_endpoint_new(&config, p->now, &error);
+    const xl_addr from = pair_addr(9, (uint16_t)seed);
+    assert_non_null(xl_endpoint_connect(stranger, "localhost", &from, &p->link[0].server, XL_TECH_WIFI, p->now));
+    while (xl_endpoint_transmit(stranger, buf, sizeof(buf), &d, p->now) > 0) {
+        const xl_datagram in = {.local = d.remote, .remote = d.local, .len = d.len};
+        xl_endpoint_receive(p->server, &in, buf, p->now);
+    }
+    xl_endpoint_free(stranger);
+}
+
+static void first_packets_alone_open_no_log_on_a_server(void **state) {
+    (void)state;
+    logged l;
+    start(&l, 1);
+    for (uint64_t i = 0; i < 100; i++)
+        send_first_flight(&l, 1000 + i);
+    assert_int_equal(100, l.p.server->count);
+    pair_flush(&l.p); /* it answers them */
+    assert_int_equal(0, l.opened);
+    l.p.link[0].dark[0] = true;
+    pair_run(&l.p, 60000000);
+    assert_int_equal(0, l.opened);
+    finish(&l);
+    assert_int_equal(0, l.opened);
+}
+
+static void a_servers_log_begins_with_the_first_packet_though_it_is_opened_later(void **state) {
+    (void)state;
+    logged l;
+    start(&l, 2);
+    while (!l.p.sc) {
+        assert_true(pair_step(&l.p));
+        assert_true(l.opened == 0 || l.p.server->connection[0]->level_discarded[XL_LEVEL_INITIAL]);
+    }
+    assert_int_equal(1, l.opened);
+    size_t i = pair_ask(&l.p, 100000);
+    assert_true(pair_finish(&l.p, i, 5000000) != UINT64_MAX);
+    xl_connection_free(l.p.sc);
+    assert_int_equal(1, l.opened);
+    assert_int_equal(1, l.closed);
+    static const char *const order[] = {"\"file_schema\"",
+                                        "xlink:connection_started",
+                                        ("quic:packet_received\",\"data\":{\"header\":{\"packet_type\":\"initial\","
+                                         "\"packet_number\":0}"),
+                                        "quic:packet_sent\",\"data\":{\"header\":{\"packet_type\":\"initial\"",
+                                        "\"packet_type\":\"handshake\"",
+                                        "xlink:handshake_complete"};
+    const char *at = l.text;
+    for (size_t k = 0; k < sizeof order / sizeof order[0]; k++) {
+        at = strstr(at, order[k]);
+        if (!at)
+            fail_msg("%s is not in the log, or not in its place", order[k]);
+    }
+    assert_null(strstr(l.text, "xlink:events_omitted"));
+    finish(&l);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(first_packets_alone_open_no_log_on_a_server),
+        cmocka_unit_test(a_servers_log_begins_with_the_first_packet_though_it_is_opened_later),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,125 @@
+/* What loss, acknowledgement and probe timeouts mean for a connection (RFC 9002 sections 6 and 7). */
+#include "testing/pair.h"
+
+/* A download on one path of 20 Mbit/s that has settled. */
+static void begin(pair *p, uint64_t seed) {
+    pair_init(p, seed, 1, 20000);
+    p->link[0].bytes_per_s[0] = p->link[0].bytes_per_s[1] = 2500000;
+    p->link[0].queue_us = 50000;
+    pair_connect(p);
+    pair_handshake(p);
+    pair_ask(p, 50000000);
+    pair_run(p, 2000000);
+}
+
+static void set_dark(pair *p, bool to_server, bool to_client) {
+    p->link[0].dark[0] = to_server;
+    p->link[0].dark[1] = to_client;
+}
+
+static void until_ptos(pair *p, uint64_t count) {
+    uint64_t end = p->now + 20000000;
+    while (p->sc->path[0].pto_count < count && p->now < end)
+        pair_step(p);
+    assert_int_equal(count, p->sc->path[0].pto_count);
+}
+
+/* Until the first acknowledgement after an outage, which declares lost what it took; gives the window then. */
+static uint64_t window_after_outage(pair *p) {
+    uint64_t lost = p->sc->path[0].stats.packets_lost, end = p->now + 20000000;
+    set_dark(p, false, false);
+    while (p->sc->path[0].stats.packets_lost == lost && p->now < end)
+        pair_step(p);
+    assert_true(p->sc->path[0].stats.packets_lost > lost);
+    return xl_path_window(&p->sc->path[0]);
+}
+
+/* Packets that left before the last acknowledgement came are part of the outage, too. */
+static void an_outage_longer_than_the_persistent_duration_collapses_the_window(void **state) {
+    (void)state;
+    pair p;
+    begin(&p, 1);
+    assert_true(xl_path_window(&p.sc->path[0]) > 20 * PAIR_MTU);
+    set_dark(&p, true, true);
+    until_ptos(&p, 3);
+    assert_in_range(window_after_outage(&p), 1, xl_cc_minimum_window(PAIR_MTU));
+    pair_free(&p);
+}
+
+static void a_short_outage_is_one_congestion_event(void **state) {
+    (void)state;
+    pair p;
+    begin(&p, 1);
+    uint64_t before = xl_path_window(&p.sc->path[0]);
+    set_dark(&p, false, true);
+    pair_run(&p, 20000);
+    assert_in_range(window_after_outage(&p), before * 7 / 10, before * 3 / 4);
+    pair_free(&p);
+}
+
+static void an_outage_in_which_a_packet_arrived_is_not_persistent(void **state) {
+    (void)state;
+    pair p;
+    begin(&p, 1);
+    set_dark(&p, true, true);
+    until_ptos(&p, 1);
+    set_dark(&p, true, false); /* the second probe arrives, its acknowledgement does not */
+    until_ptos(&p, 2);
+    pair_run(&p, 50000);
+    set_dark(&p, true, true);
+    until_ptos(&p, 3);
+    assert_true(window_after_outage(&p) > 10 * PAIR_MTU);
+    pair_free(&p);
+}
+
+/* RFC 9000 section 13.2.4: ranges whose acknowledgement was acknowledged are left out of the next ones. */
+static void acknowledged_acknowledgements_are_not_repeated(void **state) {
+    (void)state;
+    for (size_t links = 1; links <= 2; links++) {
+        pair p;
+        pair_init(&p, 5, links, 10000);
+        if (links > 1)
+            pair_multipath(&p, "roundrobin", "none");
+        for (size_t i = 0; i < links; i++)
+            p.link[i].loss = 0.03;
+        pair_connect(&p);
+        pair_handshake(&p);
+        pair_run(&p, 500000);
+        assert_true(pair_finish(&p, pair_ask(&p, 2000000), 60000000) != UINT64_MAX);
+        for (size_t i = 0; i < links; i++)
+            p.link[i].loss = 0;
+        assert_true(pair_finish(&p, pair_ask(&p, 500000), 60000000) != UINT64_MAX);
+        for (size_t i = 0; i < links; i++) {
+            const xl_space *received = p.cc->path[i].space;
+            assert_true(received->largest_received > 300);
+            assert_true(received->received.count < 5);
+            assert_true(received->duplicate_floor > 100);
+        }
+        pair_free(&p);
+    }
+}
+
+static void a_handshake_outlasts_fifteen_seconds_without_a_path(void **state) {
+    (void)state;
+    pair p;
+    pair_init(&p, 6, 1, 20000);
+    set_dark(&p, true, true);
+    pair_connect(&p);
+    pair_run(&p, 15000000);
+    set_dark(&p, false, false);
+    pair_handshake(&p);
+    assert_true(p.cc->handshake.is_confirmed);
+    assert_true(p.now - PAIR_START < 18000000);
+    pair_free(&p);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_outage_longer_than_the_persistent_duration_collapses_the_window),
+        cmocka_unit_test(a_short_outage_is_one_congestion_event),
+        cmocka_unit_test(an_outage_in_which_a_packet_arrived_is_not_persistent),
+        cmocka_unit_test(acknowledged_acknowledgements_are_not_repeated),
+        cmocka_unit_test(a_handshake_outlasts_fifteen_seconds_without_a_path),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,225 @@
+/* Automatic path management on the virtual clock: standby by RTT or loss, abandon, and the way back. */
+#include "testing/pair.h"
+
+static void limit(pair_link *l, uint64_t mbps) {
+    l->bytes_per_s[0] = l->bytes_per_s[1] = mbps * 125000;
+    l->queue_us = 50000;
+}
+
+static void delay(pair_link *l, uint64_t one_way_us) {
+    l->delay_us[0] = l->delay_us[1] = one_way_us;
+}
+
+static void set_dark(pair_link *l, bool dark) {
+    l->dark[0] = l->dark[1] = dark;
+}
+
+/* Two paths of 3 Mbps, 10 ms one way, in the middle of a long download. */
+static void start(pair *p, uint64_t seed, bool client, bool server) {
+    pair_init(p, seed, 2, 10000);
+    pair_multipath(p, "minrtt", "none");
+    p->client_config.limits.path_management.enabled = client;
+    p->server_config.limits.path_management.enabled = server;
+    pair_capture_qlog(p);
+    limit(&p->link[0], 3);
+    limit(&p->link[1], 3);
+    pair_connect(p);
+    pair_handshake(p);
+    pair_run(p, 200000);
+    pair_ask(p, 200000000);
+    pair_run(p, 1000000);
+    assert_int_equal(XL_PATH_ACTIVE, pair_server_path(p, 1).state);
+}
+
+/* Path 1 in steps that no probe timeout mistakes for an outage. */
+static void slow_down(pair *p) {
+    for (uint64_t one_way_us = 40000; one_way_us <= 240000; one_way_us += 40000) {
+        delay(&p->link[1], one_way_us);
+        pair_run(p, 200000);
+    }
+}
+
+static void a_slow_path_stands_by_until_it_is_fit_again(void **state) {
+    (void)state;
+    pair p;
+    start(&p, 200, false, true);
+    slow_down(&p); /* not at once: it might be a moment */
+    assert_int_equal(XL_PATH_ACTIVE, pair_server_path(&p, 1).state);
+    pair_run(&p, 4000000);
+    assert_int_equal(XL_PATH_STANDBY, pair_server_path(&p, 1).state);
+    assert_int_equal(XL_PATH_STANDBY, p.cc->path[1].state); /* the client was told */
+    assert_non_null(strstr(p.qlog_text, "multipath:path_decision"));
+    assert_non_null(strstr(p.qlog_text, "standby: RTT of "));
+    pair_run(&p, 5000000);
+    assert_int_equal(XL_PATH_STANDBY, pair_server_path(&p, 1).state);
+    delay(&p.link[1], 10000);
+    pair_run(&p, 1900000);
+    assert_int_equal(XL_PATH_STANDBY, pair_server_path(&p, 1).state);
+    pair_run(&p, 3000000);
+    assert_int_equal(XL_PATH_ACTIVE, pair_server_path(&p, 1).state);
+    assert_non_null(strstr(p.qlog_text, "available: fit for 2000 ms"));
+    pair_free(&p);
+}
+
+static void a_path_that_comes_and_goes_returns_later_each_time(void **state) {
+    (void)state;
+    pair p;
+    start(&p, 201, false, true);
+    uint64_t away[3];
+    for (int k = 0; k < 3; k++) {
+        delay(&p.link[1], 250000);
+        while (pair_server_path(&p, 1).state != XL_PATH_STANDBY)
+            assert_true(pair_step(&p) && !p.request[0].done);
+        pair_run(&p, 1500000);
+        delay(&p.link[1], 10000);
+        uint64_t from = p.now;
+        while (pair_server_path(&p, 1).state != XL_PATH_ACTIVE)
+            assert_true(pair_step(&p) && !p.request[0].done);
+        away[k] = p.now - from;
+    }
+    assert_in_range(away[0], 2000000, 5000000);
+    assert_in_range(away[1], 4000000, 7000000);
+    assert_in_range(away[2], 8000000, 11000000);
+    pair_free(&p);
+}
+
+static void a_lossy_path_stands_by(void **state) {
+    (void)state;
+    pair p;
+    start(&p, 202, false, true);
+    p.link[1].loss = 0.15;
+    pair_run(&p, 4000000);
+    assert_int_equal(XL_PATH_STANDBY, pair_server_path(&p, 1).state);
+    assert_non_null(strstr(p.qlog_text, "% of the packets lost"));
+    pair_free(&p);
+}
+
+static void losses_of_long_ago_are_not_held_against_a_path(void **state) {
+    (void)state;
+    pair p;
+    start(&p, 206, false, true);
+    p.link[1].loss = 0.3;
+    while (pair_server_path(&p, 1).state != XL_PATH_STANDBY)
+        assert_true(pair_step(&p) && !p.request[0].done);
+    p.link[1].loss = 0;
+    while (pair_server_path(&p, 1).state != XL_PATH_ACTIVE)
+        assert_true(pair_step(&p) && !p.request[0].done);
+    pair_run(&p, 8000000);
+    assert_int_equal(XL_PATH_ACTIVE, pair_server_path(&p, 1).state);
+    assert_int_equal(1, p.sc->path[1].watch.turns);
+    assert_in_range(p.sc->path[1].watch.loss_percent, 0, 5); /* of its last second */
+    pair_free(&p);
+}
+
+static void what_the_application_put_away_stays_away(void **state) {
+    (void)state;
+    pair p;
+    start(&p, 207, false, true);
+    p.sc->path[1].watch.turns = 1; /* it was put away by management before */
+    assert_int_equal(0, xl_connection_set_path_status(p.sc, 1, XL_STATUS_STANDBY, p.now));
+    pair_run(&p, 10000000); /* fit all the time */
+    assert_int_equal(XL_PATH_STANDBY, pair_server_path(&p, 1).state);
+    pair_free(&p);
+}
+
+/* However often it came and went: 32 times two seconds. */
+static void the_time_away_does_not_double_without_end(void **state) {
+    (void)state;
+    pair p;
+    start(&p, 208, false, true);
+    p.sc->path[1].watch.turns = 40;
+    delay(&p.link[1], 250000);
+    while (pair_server_path(&p, 1).state != XL_PATH_STANDBY)
+        assert_true(pair_step(&p) && !p.request[0].done);
+    delay(&p.link[1], 10000);
+    pair_run(&p, 64000000);
+    assert_int_equal(XL_PATH_STANDBY, pair_server_path(&p, 1).state);
+    pair_run(&p, 5000000);
+    assert_int_equal(XL_PATH_ACTIVE, pair_server_path(&p, 1).state);
+    pair_free(&p);
+}
+
+static void the_only_usable_path_is_never_put_away(void **state) {
+    (void)state;
+    pair p;
+    start(&p, 203, true, true);
+    set_dark(&p.link[0], true);
+    pair_run(&p, 3000000);
+    delay(&p.link[1], 300000);
+    p.link[1].loss = 0.2;
+    pair_run(&p, 8000000);
+    xl_path_state is = pair_server_path(&p, 1).state;
+    assert_true(is == XL_PATH_ACTIVE || is == XL_PATH_SUSPECT);
+    assert_false(p.client_closed);
+    pair_free(&p);
+}
+
+static void a_dead_path_is_abandoned_and_comes_back_with_a_new_id(void **state) {
+    (void)state;
+    pair p;
+    start(&p, 204, true, false);
+    uint64_t path_id = p.cc->path[1].remote_id;
+    set_dark(&p.link[1], true);
+    pair_run(&p, 8000000); /* dark, asked, suspect, but not for 10 s yet */
+    assert_int_equal(XL_PATH_SUSPECT, p.cc->path[1].state);
+    pair_run(&p, 6000000);
+    assert_int_equal(XL_PATH_CLOSED, p.cc->path[1].state);
+    assert_int_equal(XL_PATH_CLOSED, pair_server_path(&p, 1).state);
+    assert_int_equal(XL_PATH_VALIDATING, p.cc->path[2].state); /* opened anew, and asking */
+    set_dark(&p.link[1], false);
+    pair_run(&p, 4000000);
+    assert_int_equal(XL_PATH_ACTIVE, p.cc->path[2].state);
+    assert_true(p.cc->path[2].remote_id > path_id);
+    assert_true(pair_server_path(&p, 2).stream_bytes_sent > 200000);
+    pair_free(&p);
+}
+
+/* All slots were in use once: the new path has no other place than that of the old one. */
+static void a_path_that_returns_to_its_own_place_has_its_addresses(void **state) {
+    (void)state;
+    pair p;
+    start(&p, 208, true, false);
+    for (int i = 2; i < XL_MAX_PATHS; i++)
+        assert_int_equal(i, xl_connection_add_path(p.cc, &p.link[0].client, &p.link[0].server, XL_TECH_LTE, p.now));
+    pair_run(&p, 1000000);
+    set_dark(&p.link[1], true);
+    pair_run(&p, 16000000);
+    assert_int_equal(XL_PATH_VALIDATING, p.cc->path[1].state);
+    assert_true(xl_addr_equal(&p.link[1].client, &p.cc->path[1].local));
+    assert_true(xl_addr_equal(&p.link[1].server, &p.cc->path[1].remote));
+    set_dark(&p.link[1], false);
+    pair_run(&p, 6000000);
+    assert_int_equal(XL_PATH_ACTIVE, p.cc->path[1].state);
+    pair_free(&p);
+}
+
+static void nothing_of_this_happens_unless_asked_for(void **state) {
+    (void)state;
+    pair p;
+    start(&p, 205, false, false);
+    delay(&p.link[1], 250000);
+    pair_run(&p, 6000000);
+    assert_int_equal(XL_PATH_ACTIVE, pair_server_path(&p, 1).state);
+    set_dark(&p.link[1], true);
+    pair_run(&p, 20000000);
+    assert_int_equal(XL_PATH_SUSPECT, pair_server_path(&p, 1).state);
+    assert_int_equal(2, p.cc->path_count);
+    assert_null(strstr(p.qlog_text, "path_decision"));
+    pair_free(&p);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_slow_path_stands_by_until_it_is_fit_again),
+        cmocka_unit_test(a_path_that_comes_and_goes_returns_later_each_time),
+        cmocka_unit_test(a_lossy_path_stands_by),
+        cmocka_unit_test(losses_of_long_ago_are_not_held_against_a_path),
+        cmocka_unit_test(what_the_application_put_away_stays_away),
+        cmocka_unit_test(the_time_away_does_not_double_without_end),
+        cmocka_unit_test(the_only_usable_path_is_never_put_away),
+        cmocka_unit_test(a_dead_path_is_abandoned_and_comes_back_with_a_new_id),
+        cmocka_unit_test(a_path_that_returns_to_its_own_place_has_its_addresses),
+        cmocka_unit_test(nothing_of_this_happens_unless_asked_for),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,230 @@
+/* Migration by the letter of RFC 9000 sections 8.2 and 9: what the peer forbids, what is proven before, and which
+ * connection IDs go when. */
+#include "connection/migration.h"
+#include "testing/pair.h"
+
+static void limit(pair_link *l) {
+    l->bytes_per_s[0] = l->bytes_per_s[1] = 2500000;
+    l->queue_us = 100000;
+}
+
+static void start(pair *p) {
+    limit(&p->link[0]);
+    limit(&p->link[1]);
+    pair_connect(p);
+    pair_handshake(p);
+    assert_true(p->cc->handshake.is_confirmed);
+}
+
+static void set_dark(pair_link *l, bool dark) {
+    l->dark[0] = l->dark[1] = dark;
+}
+
+/* The number of a download that the first path leaves in its midst. */
+static size_t ask_and_lose_the_first_path(pair *p) {
+    size_t i = pair_ask(p, 6000000);
+    pair_run(p, 1000000);
+    set_dark(&p->link[0], true);
+    return i;
+}
+
+static void a_client_stays_where_the_server_disables_active_migration(void **state) {
+    (void)state;
+    for (int disabled = 0; disabled < 2; disabled++) {
+        pair p;
+        pair_init(&p, 7, 2, 15000);
+        p.client_config.scheme.enable_migration = true;
+        start(&p);
+        p.cc->peer_params.disable_active_migration = disabled;
+        size_t i = ask_and_lose_the_first_path(&p);
+        pair_run(&p, 5000000);
+        assert_int_equal(disabled ? 0 : 1, p.client_migrations);
+        assert_int_equal(disabled, p.link[1].packets[0] == 0);
+        set_dark(&p.link[0], false);
+        assert_true(pair_finish(&p, i, 60000000) != UINT64_MAX);
+        pair_free(&p);
+    }
+}
+
+static void a_client_opens_no_path_where_the_server_disables_active_migration(void **state) {
+    (void)state;
+    pair p;
+    pair_init(&p, 7, 1, 15000);
+    pair_multipath(&p, "minrtt", "none");
+    start(&p);
+    p.cc->peer_params.disable_active_migration = true;
+    p.link_count = 2;
+    p.link[1] = (pair_link){.client = pair_addr(3, 4000), .server = pair_addr(1, 443)};
+    assert_int_equal(1, xl_connection_add_path(p.cc, &p.link[1].client, &p.link[1].server, XL_TECH_LTE, p.now));
+    assert_true(pair_finish(&p, pair_ask(&p, 1000000), 60000000) != UINT64_MAX);
+    assert_int_equal(0, p.link[1].packets[0]);
+    pair_free(&p);
+}
+
+/* RFC 9000 section 9.5. */
+static void a_path_that_is_probed_has_a_connection_id_of_its_own(void **state) {
+    (void)state;
+    pair p;
+    pair_init(&p, 7, 2, 15000);
+    p.client_config.scheme.enable_migration = true;
+    start(&p);
+    size_t i = ask_and_lose_the_first_path(&p);
+    while (p.cc->migration.to < 0)
+        assert_true(pair_step(&p));
+    assert_false(xl_cid_equal(&p.cc->path[1].dcid, &p.cc->path[0].dcid));
+    assert_true(pair_finish(&p, i, 60000000) != UINT64_MAX);
+    assert_false(xl_cid_equal(&p.sc->path[1].dcid, &p.sc->path[0].dcid)); /* the server's answers, too */
+    pair_free(&p);
+}
+
+/* The server may need the old CID as long as it does not use the new path. */
+static void the_old_connection_id_stays_until_the_server_has_followed(void **state) {
+    (void)state;
+    pair p;
+    pair_init(&p, 7, 2, 15000);
+    p.client_config.scheme.enable_migration = true;
+    start(&p);
+    size_t i = ask_and_lose_the_first_path(&p);
+    while (p.client_migrations == 0)
+        assert_true(pair_step(&p));
+    p.link[1].dark[1] = true; /* the PATH_RESPONSE was the last that came */
+    pair_run(&p, 700000);
+    assert_non_null(xl_cids_by_sequence(&p.sc->local_cids, 0));
+    p.link[1].dark[1] = false;
+    assert_true(pair_finish(&p, i, 60000000) != UINT64_MAX);
+    pair_run(&p, 2000000);
+    assert_null(xl_cids_by_sequence(&p.sc->local_cids, 0));
+    pair_free(&p);
+}
+
+/* Steps of a server that answers no path on which it is only probed: such as one that has no connection ID to spare. */
+static void step_without_answers_to_probes(pair *p) {
+    p->link[1].dark[1] = p->sc->active == 0;
+    assert_true(pair_step(p));
+}
+
+static void a_client_whose_probes_are_not_answered_moves_all_the_same(void **state) {
+    (void)state;
+    pair p;
+    pair_init(&p, 11, 2, 15000);
+    p.client_config.scheme.enable_migration = true;
+    start(&p);
+    size_t i = ask_and_lose_the_first_path(&p);
+    for (uint64_t end = p.now + 10000000; p.now < end && !p.request[i].done;)
+        step_without_answers_to_probes(&p);
+    assert_true(p.request[i].done && !p.request[i].failed);
+    assert_int_equal(1, p.client_migrations);
+    pair_free(&p);
+}
+
+/* What is only slow, or lost once, shall not take the server along. */
+static void the_first_probes_leave_the_server_where_it_is(void **state) {
+    (void)state;
+    pair p;
+    pair_init(&p, 12, 2, 15000);
+    p.client_config.scheme.enable_migration = true;
+    start(&p);
+    ask_and_lose_the_first_path(&p);
+    while (p.cc->path[1].challenge_tries < 2)
+        step_without_answers_to_probes(&p);
+    pair_run(&p, 100000);
+    assert_int_equal(0, p.sc->active);
+    pair_free(&p);
+}
+
+typedef struct {
+    size_t largest; /* datagram to the client */
+} sizes;
+
+static void note_size(void *user, bool to_server, uint8_t *data, size_t len) {
+    sizes *s = user;
+    (void)data;
+    if (!to_server && len > s->largest)
+        s->largest = len;
+}
+
+/* A PING of some 40 bytes from a new address allows an answer of three times as much. */
+static void a_challenge_that_had_to_be_small_is_repeated_in_a_large_datagram(void **state) {
+    (void)state;
+    pair p;
+    sizes seen = {0};
+    pair_init(&p, 9, 2, 15000);
+    p.tamper = note_size;
+    p.tamper_user = &seen;
+    start(&p);
+    pair_run(&p, 1000000);
+    seen.largest = 0;
+    p.link[0].nat = pair_addr(77, 4001);
+    xl_connection_ping(p.cc, p.now);
+    pair_run(&p, 2000000);
+    assert_true(xl_addr_equal(&p.link[0].nat, &p.sc->path[p.sc->active].remote));
+    assert_true(p.sc->path[p.sc->active].validated);
+    assert_false(p.sc->path[p.sc->active].challenge_outstanding);
+    assert_true(seen.largest >= XL_MIN_DATAGRAM);
+    pair_free(&p);
+}
+
+static void a_client_of_multipath_migrates_where_the_server_knows_none(void **state) {
+    (void)state;
+    pair p;
+    pair_init(&p, 7, 2, 15000);
+    pair_multipath(&p, "minrtt", "none");
+    p.server_config.scheme.enable_multipath = false;
+    p.client_config.scheme.enable_migration = true;
+    start(&p);
+    assert_false(xl_connection_is_multipath(p.cc));
+    size_t i = ask_and_lose_the_first_path(&p);
+    assert_true(pair_finish(&p, i, 30000000) != UINT64_MAX);
+    assert_int_equal(1, p.client_migrations);
+    pair_free(&p);
+}
+
+/* Both paths are dark for longer than a validation lasts; then only the second one comes back. */
+static void a_candidate_that_did_not_answer_is_asked_again(void **state) {
+    (void)state;
+    pair p;
+    pair_init(&p, 7, 2, 15000);
+    p.client_config.scheme.enable_migration = true;
+    start(&p);
+    size_t i = ask_and_lose_the_first_path(&p);
+    set_dark(&p.link[1], true);
+    pair_run(&p, 20000000);
+    assert_int_equal(0, p.client_migrations);
+    set_dark(&p.link[1], false);
+    assert_true(pair_finish(&p, i, 30000000) != UINT64_MAX);
+    assert_int_equal(1, p.client_migrations);
+    pair_free(&p);
+}
+
+/* RFC 9000 section 8.2.3: the data of any previous PATH_CHALLENGE. Each one is repeated here before it is answered. */
+static void a_path_slower_than_the_repetition_is_validated_by_the_first_answer(void **state) {
+    (void)state;
+    pair p;
+    pair_init(&p, 7, 2, 15000);
+    p.client_config.scheme.enable_migration = true;
+    p.link[1].delay_us[0] = p.link[1].delay_us[1] = 900000;
+    start(&p);
+    size_t i = ask_and_lose_the_first_path(&p);
+    while (p.cc->migration.to < 0)
+        assert_true(pair_step(&p));
+    pair_run(&p, 1850000);
+    assert_int_equal(1, p.client_migrations);
+    assert_true(pair_finish(&p, i, 60000000) != UINT64_MAX);
+    pair_free(&p);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_client_whose_probes_are_not_answered_moves_all_the_same),
+        cmocka_unit_test(the_first_probes_leave_the_server_where_it_is),
+        cmocka_unit_test(a_path_that_is_probed_has_a_connection_id_of_its_own),
+        cmocka_unit_test(a_client_of_multipath_migrates_where_the_server_knows_none),
+        cmocka_unit_test(a_client_stays_where_the_server_disables_active_migration),
+        cmocka_unit_test(a_client_opens_no_path_where_the_server_disables_active_migration),
+        cmocka_unit_test(the_old_connection_id_stays_until_the_server_has_followed),
+        cmocka_unit_test(a_challenge_that_had_to_be_small_is_repeated_in_a_large_datagram),
+        cmocka_unit_test(a_candidate_that_did_not_answer_is_asked_again),
+        cmocka_unit_test(a_path_slower_than_the_repetition_is_validated_by_the_first_answer),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

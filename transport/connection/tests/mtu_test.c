@@ -1,0 +1,130 @@
+/* The path MTU of a connection: RFC 9000 section 14, RFC 8899. */
+#include "testing/pair.h"
+
+/* A link of 20 Mbps and 40 ms that carries datagrams of `mtu` bytes; nothing of that is known to the ends. */
+static void start(pair *p, size_t mtu) {
+    pair_init(p, 11, 2, 20000);
+    p->link_count = 1;
+    p->client_config.limits.path_mtu_bytes = p->server_config.limits.path_mtu_bytes = 0;
+    for (size_t i = 0; i < 2; i++) {
+        p->link[i].bytes_per_s[0] = p->link[i].bytes_per_s[1] = 2500000;
+        p->link[i].queue_us = 200000;
+        p->link[i].mtu = mtu;
+    }
+}
+
+static void connect_ends(pair *p) {
+    pair_connect(p);
+    pair_handshake(p);
+    assert_true(p->cc->handshake.is_confirmed);
+}
+
+static uint64_t size_of(pair *p, size_t path) {
+    return pair_server_path(p, path).mtu_bytes;
+}
+
+static void a_download_finds_what_its_path_carries(void **state) {
+    (void)state;
+    const size_t mtu[] = {1200, 1252, 1322, 1372, 1400, 1452};
+    for (size_t i = 0; i < sizeof(mtu) / sizeof(mtu[0]); i++) {
+        pair p;
+        start(&p, mtu[i]);
+        connect_ends(&p);
+        assert_int_equal(1200, size_of(&p, 0));
+        uint64_t took = pair_finish(&p, pair_ask(&p, 5000000), 10000000);
+        assert_true(took < 2700000); /* 2 s of link, a search of some round trips does not hold it up */
+        assert_in_range(size_of(&p, 0), mtu[i] < 1208 ? 1200 : mtu[i] - 7, mtu[i]);
+        /* The probes that were lost were no congestion. */
+        assert_true(p.sc->path[0].cc->ssthresh(p.sc->path[0].cc_state) == UINT64_MAX || mtu[i] == 1452 ||
+                    pair_server_path(&p, 0).cwnd_bytes > 60000);
+        pair_free(&p);
+    }
+}
+
+static void a_path_that_becomes_a_black_hole_for_large_packets_is_left_at_1200(void **state) {
+    (void)state;
+    pair p;
+    start(&p, 1452);
+    connect_ends(&p);
+    size_t i = pair_ask(&p, 10000000);
+    pair_run(&p, 1000000);
+    assert_int_equal(1452, size_of(&p, 0));
+    p.link[0].mtu = 1372;
+    assert_true(pair_finish(&p, i, 15000000) != UINT64_MAX);
+    assert_in_range(size_of(&p, 0), 1365, 1372);
+    pair_free(&p);
+}
+
+static void an_outage_leaves_the_size_as_it_is(void **state) {
+    (void)state;
+    pair p;
+    start(&p, 1452);
+    connect_ends(&p);
+    size_t i = pair_ask(&p, 10000000);
+    pair_run(&p, 1000000);
+    for (int k = 0; k < 3; k++) {
+        p.link[0].dark[0] = p.link[0].dark[1] = true;
+        pair_run(&p, 700000);
+        p.link[0].dark[0] = p.link[0].dark[1] = false;
+        pair_run(&p, 700000);
+        assert_int_equal(1452, size_of(&p, 0));
+    }
+    assert_true(pair_finish(&p, i, 30000000) != UINT64_MAX);
+    pair_free(&p);
+}
+
+static void each_path_has_a_size_of_its_own(void **state) {
+    (void)state;
+    pair p;
+    start(&p, 1452);
+    p.link_count = 2;
+    p.link[1].mtu = 1300;
+    pair_multipath(&p, "roundrobin", "none");
+    connect_ends(&p);
+    assert_true(pair_finish(&p, pair_ask(&p, 8000000), 10000000) != UINT64_MAX);
+    assert_int_equal(1452, size_of(&p, 0));
+    assert_in_range(size_of(&p, 1), 1293, 1300);
+    pair_free(&p);
+}
+
+static void a_path_that_moves_to_another_host_starts_anew(void **state) {
+    (void)state;
+    pair p;
+    start(&p, 1452);
+    connect_ends(&p);
+    size_t i = pair_ask(&p, 10000000);
+    pair_run(&p, 1000000);
+    p.link[0].nat = pair_addr(77, 4001);
+    p.link[0].mtu = 1250;
+    assert_true(pair_finish(&p, i, 15000000) != UINT64_MAX);
+    assert_in_range(size_of(&p, 0), 1243, 1250);
+    pair_free(&p);
+}
+
+static void what_the_kernel_refuses_lowers_the_size_at_once(void **state) {
+    (void)state;
+    pair p;
+    start(&p, 1452);
+    connect_ends(&p);
+    size_t i = pair_ask(&p, 10000000);
+    pair_run(&p, 1000000);
+    p.link[0].mtu = 1372;
+    xl_datagram refused = {.local = p.link[0].server, .remote = p.link[0].client, .len = 1452};
+    xl_endpoint_too_large(p.server, &refused, p.now);
+    assert_int_equal(1200, size_of(&p, 0));
+    assert_true(pair_finish(&p, i, 15000000) != UINT64_MAX);
+    assert_in_range(size_of(&p, 0), 1365, 1372);
+    pair_free(&p);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_download_finds_what_its_path_carries),
+        cmocka_unit_test(a_path_that_becomes_a_black_hole_for_large_packets_is_left_at_1200),
+        cmocka_unit_test(an_outage_leaves_the_size_as_it_is),
+        cmocka_unit_test(each_path_has_a_size_of_its_own),
+        cmocka_unit_test(a_path_that_moves_to_another_host_starts_anew),
+        cmocka_unit_test(what_the_kernel_refuses_lowers_the_size_at_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

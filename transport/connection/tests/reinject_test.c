@@ -1,0 +1,690 @@
+/* Re-injection on the virtual clock: the figures of the paper's design (sections 5.1 and 5.2) as scenarios, read back
+ * from the server's qlog where the order on the wire matters. */
+#include "testing/pair.h"
+
+#include <jansson.h>
+
+#define PACKET 1400 /* bytes of a stream in a full packet, nearly */
+
+/* ---- the server's qlog ---- */
+
+/* Ends the server, which completes its log, and gives the log as an array of records. */
+static json_t *read_log(pair *p) {
+    json_t *records = json_array();
+    xl_endpoint_free(p->server);
+    p->server = NULL;
+    for (char *at = p->qlog_text; at && *at; at = strchr(at, '\n') + 1) {
+        json_t *record = json_loads(at + 1, JSON_DISABLE_EOF_CHECK, NULL);
+        assert_non_null(record);
+        json_array_append_new(records, record);
+    }
+    return records;
+}
+
+static bool is_event(const json_t *record, const char *name) {
+    const char *has = json_string_value(json_object_get(record, "name"));
+    return has && strcmp(has, name) == 0;
+}
+
+static const json_t *data_of(const json_t *record) {
+    return json_object_get(record, "data");
+}
+
+static uint64_t whole(const json_t *data, const char *member) {
+    return (uint64_t)json_integer_value(json_object_get(data, member));
+}
+
+static double number(const json_t *data, const char *member) {
+    return json_number_value(json_object_get(data, member));
+}
+
+static const char *text(const json_t *data, const char *member) {
+    const char *s = json_string_value(json_object_get(data, member));
+    return s ? s : "";
+}
+
+static size_t count_events(const json_t *records, const char *name) {
+    size_t n = 0;
+    for (size_t i = 0; i < json_array_size(records); i++)
+        n += is_event(json_array_get(records, i), name);
+    return n;
+}
+
+/* The last event of that name, or NULL. */
+static const json_t *last_event(const json_t *records, const char *name) {
+    for (size_t i = json_array_size(records); i-- > 0;)
+        if (is_event(json_array_get(records, i), name))
+            return data_of(json_array_get(records, i));
+    return NULL;
+}
+
+/* How often the log has the gate's decision, each with another reason than the one before, for a certain reason. */
+static size_t gate_decisions(const json_t *records, const char *why) {
+    const char *before = "";
+    size_t n = 0;
+    for (size_t i = 0; i < json_array_size(records); i++) {
+        const json_t *record = json_array_get(records, i);
+        if (!is_event(record, "xlink:qoe_gate"))
+            continue;
+        const char *now = text(data_of(record), "why");
+        assert_string_not_equal(before, now);
+        n += strcmp(why, now) == 0;
+        before = now;
+    }
+    return n;
+}
+
+/* What the server sent of its streams as runs of letters, one for each kind of data: lower case for the first time,
+ * upper case again. kind() names the data at an offset of a stream. */
+static void order_on_the_wire(const json_t *records, char (*kind)(uint64_t stream, uint64_t offset), char *out) {
+    uint64_t highest[16] = {0};
+    size_t n = 0;
+    for (size_t i = 0; i < json_array_size(records); i++) {
+        const json_t *record = json_array_get(records, i), *frames = json_object_get(data_of(record), "frames");
+        assert_false(is_event(record, "quic:packet_lost")); /* or upper case would mean something else */
+        for (size_t k = 0; is_event(record, "quic:packet_sent") && k < json_array_size(frames); k++) {
+            const json_t *f = json_array_get(frames, k);
+            if (strcmp(text(f, "frame_type"), "stream") != 0)
+                continue;
+            uint64_t id = whole(f, "stream_id"), offset = whole(f, "offset"), end = offset + whole(f, "length");
+            bool again = end <= highest[id / 4];
+            highest[id / 4] = again ? highest[id / 4] : end;
+            char letter = (char)(kind(id, offset) - (again ? 'a' - 'A' : 0));
+            if (n == 0 || out[n - 1] != letter)
+                out[n++] = letter;
+            assert_true(n < 64);
+        }
+    }
+    out[n] = 0;
+}
+
+/* ---- the network ---- */
+
+/* Path 0 fast, path 1 slow, both open and measured; nothing of a stream was sent yet. */
+static void two_paths(pair *p, uint64_t seed, uint64_t fast_us, uint64_t slow_us, const char *mode) {
+    pair_init(p, seed, 2, fast_us);
+    pair_multipath(p, "minrtt", mode);
+    p->link[1].delay_us[0] = p->link[1].delay_us[1] = slow_us;
+    pair_capture_qlog(p);
+}
+
+static void start(pair *p) {
+    pair_connect(p);
+    pair_handshake(p);
+    pair_run(p, 6000000);
+    for (size_t i = 0; i < p->link_count; i++)
+        assert_int_equal(XL_PATH_ACTIVE, pair_server_path(p, i).state);
+}
+
+/* Takes the newest `count` datagrams to the client that are under way on a link out of the network. */
+static void lose_newest(pair *p, size_t link, size_t count) {
+    while (count-- > 0) {
+        pair_datagram **newest = NULL;
+        for (pair_datagram **at = &p->queue; *at; at = &(*at)->next)
+            if (!(*at)->to_server && pair_link_of(p, &(*at)->d.local) == &p->link[link])
+                newest = at;
+        assert_non_null(newest);
+        pair_datagram *gone = *newest;
+        *newest = gone->next;
+        free(gone);
+    }
+}
+
+/* Until the server has sent all of its answer once. */
+static void until_flushed(pair *p, size_t request) {
+    const xl_stream *s = xl_conn_stream(p->sc, p->request[request].id);
+    while (!s || !xl_send_is_flushed(&s->send)) {
+        assert_true(pair_step(p));
+        s = xl_conn_stream(p->sc, p->request[request].id);
+    }
+}
+
+/* ---- Figure 3 ---- */
+
+/* The last two packets on the slow path are lost at an outage of it. From the moment that all is sent to the last byte
+ * at the client; *pto_us: what the slow path's probe timeout was then. */
+static uint64_t time_after_the_loss(const char *mode, uint64_t *pto_us, uint64_t *reinjected) {
+    pair p;
+    two_paths(&p, 70, 10000, 60000, mode);
+    start(&p);
+    size_t i = pair_ask(&p, 18 * PACKET); /* ten packets fill the fast path's first window */
+    until_flushed(&p, i);
+    uint64_t from = p.now;
+    lose_newest(&p, 1, 2);
+    p.link[1].dark[1] = true;
+    *pto_us = xl_rtt_pto(&p.sc->path[1].rtt, xl_conn_peer_ack_delay_us(p.sc));
+    assert_true(pair_finish(&p, i, 20000000) != UINT64_MAX);
+    *reinjected = p.sc->stats.reinjected_bytes;
+    uint64_t took = p.request[i].done_at - from;
+    pair_free(&p);
+    return took;
+}
+
+static void figure_3_a_copy_saves_the_probe_timeout(void **state) {
+    (void)state;
+    uint64_t pto, copied;
+    uint64_t without = time_after_the_loss("none", &pto, &copied);
+    assert_true(without >= pto);
+    assert_int_equal(0, copied);
+    uint64_t with = time_after_the_loss("stream", &pto, &copied);
+    assert_true(copied >= 2 * PACKET - 100);
+    /* The fast path's RTT is 20 ms: its window is full when the last packet leaves, so the copies wait for the next
+     * acknowledgement, and they take half a round trip themselves. */
+    assert_in_range(with, 10000, 50000);
+}
+
+/* ---- Figure 4 ---- */
+
+static char by_stream(uint64_t stream, uint64_t offset) {
+    (void)offset;
+    return stream == 0 ? 'a' : 'b';
+}
+
+static char by_frame(uint64_t stream, uint64_t offset) {
+    (void)stream;
+    return offset < 18 * PACKET ? 'f' : 'r';
+}
+
+/* Ten packets leave on the fast path, the others on the slow one, whose answers take 800 ms. */
+static void send_two_answers(const char *mode, const xl_frame_mark *mark, size_t first, size_t second,
+                             char (*kind)(uint64_t, uint64_t), char *order) {
+    pair p;
+    two_paths(&p, 71, 10000, 400000, mode);
+    p.server_config.scheme.reinjection_unconditional = true;
+    p.mark = mark ? *mark : (xl_frame_mark){0};
+    start(&p);
+    size_t a = pair_ask(&p, first), b = second ? pair_ask(&p, second) : a;
+    assert_true(pair_finish(&p, a, 5000000) != UINT64_MAX && pair_finish(&p, b, 5000000) != UINT64_MAX);
+    pair_run(&p, 1000000);
+    json_t *records = read_log(&p);
+    order_on_the_wire(records, kind, order);
+    json_decref(records);
+    pair_free(&p);
+}
+
+static void figure_4a_appended_copies_go_behind_all_unsent_data(void **state) {
+    (void)state;
+    char order[64];
+    send_two_answers("none", NULL, 18 * PACKET, 40 * PACKET, by_stream, order);
+    assert_string_equal("ab", order);
+    send_two_answers("appending", NULL, 18 * PACKET, 40 * PACKET, by_stream, order);
+    assert_string_equal("abAB", order);
+}
+
+static void figure_4b_copies_of_a_stream_go_before_the_next_streams_data(void **state) {
+    (void)state;
+    char order[64];
+    send_two_answers("stream", NULL, 18 * PACKET, 40 * PACKET, by_stream, order);
+    assert_memory_equal("aAb", order, 3);
+    assert_null(strchr(order + 3, 'A')); /* all of them */
+}
+
+static void figure_4c_copies_of_the_first_frame_go_before_the_rest_of_its_stream(void **state) {
+    (void)state;
+    char order[64];
+    const xl_frame_mark mark = {.position = 0, .size = 18 * PACKET, .priority = 0};
+    send_two_answers("stream", &mark, 58 * PACKET, 0, by_frame, order);
+    assert_memory_equal("frF", order, 3); /* the stream's end comes first */
+    send_two_answers("frame", &mark, 58 * PACKET, 0, by_frame, order);
+    assert_memory_equal("fFr", order, 3);
+    assert_null(strchr(order + 3, 'F'));
+}
+
+/* ---- One original, one copy ---- */
+
+static void copies_take_no_flow_control_credit(void **state) {
+    (void)state;
+    pair p;
+    two_paths(&p, 72, 10000, 60000, "stream");
+    p.server_config.scheme.reinjection_unconditional = true;
+    const uint64_t size = 60 * PACKET;
+    p.client_config.limits.max_data = p.client_config.limits.max_stream_data = size; /* not one byte more */
+    start(&p);
+    uint64_t before = p.sc->streams.flow_out.used;
+    size_t i = pair_ask(&p, size);
+    until_flushed(&p, i);
+    pair_run(&p, 5000); /* copies leave, nothing of them has come back */
+    const xl_stream *s = xl_conn_stream(p.sc, p.request[i].id);
+    assert_non_null(s);
+    assert_true(p.sc->stats.reinjected_bytes > 0);
+    assert_int_equal(size, s->send_flow.used);
+    assert_int_equal(before + size, p.sc->streams.flow_out.used);
+    assert_true(pair_finish(&p, i, 5000000) != UINT64_MAX);
+    assert_int_equal(before + size, p.sc->streams.flow_out.used);
+    assert_int_equal(before + size, p.cc->streams.flow_in.received);
+    pair_free(&p);
+}
+
+/* dark_link: on which the server's packets vanish once all is sent, the originals' or the copies'. */
+static void one_of_two_arrives(size_t dark_link) {
+    pair p;
+    two_paths(&p, 73, 10000, 25000, "stream");
+    p.server_config.scheme.reinjection_unconditional = true;
+    start(&p);
+    size_t i = pair_ask(&p, 18 * PACKET);
+    until_flushed(&p, i);
+    if (dark_link == 1)
+        lose_newest(&p, 1, 6);
+    pair_run(&p, 1000);
+    p.link[dark_link].dark[1] = true;
+    assert_true(pair_finish(&p, i, 5000000) != UINT64_MAX);
+    const xl_stream *s = xl_conn_stream(p.sc, p.request[i].id);
+    pair_run(&p, 100000); /* the acknowledgements get home, well before a probe timeout of the dark path */
+    s = xl_conn_stream(p.sc, p.request[i].id);
+    assert_true(!s || xl_send_is_done(&s->send));
+    pair_run(&p, 3000000); /* the lost ones are found lost: nothing of them is sent again */
+    assert_int_equal(0, p.sc->stats.retransmitted_bytes);
+    assert_true(p.sc->stats.reinjected_bytes > 0);
+    pair_free(&p);
+}
+
+static void an_acknowledgement_of_either_copy_settles_both(void **state) {
+    (void)state;
+    one_of_two_arrives(1); /* the copies arrive */
+    one_of_two_arrives(0); /* the originals arrive */
+}
+
+/* How often the packet at each offset was copied at most, and that no path carried two. Three paths; nothing comes back
+ * from the slowest two once all is sent. */
+static uint64_t most_copies(uint8_t allowed, size_t paths) {
+    pair p;
+    pair_init(&p, 74, paths, 10000);
+    pair_multipath(&p, "minrtt", "stream");
+    pair_capture_qlog(&p);
+    p.server_config.scheme.reinjection_unconditional = true;
+    p.server_config.scheme.max_reinjections = allowed;
+    for (size_t i = 1; i < paths; i++)
+        p.link[i].delay_us[0] = p.link[i].delay_us[1] = 10000 + 150000 * i;
+    start(&p);
+    size_t i = pair_ask(&p, 8 * PACKET);
+    until_flushed(&p, i);
+    for (size_t k = 0; k < paths; k++)
+        p.link[k].dark[0] = true;
+    pair_run(&p, 60000); /* before any probe timeout */
+    json_t *records = read_log(&p);
+    uint64_t copies[8] = {0}, most = 0;
+    unsigned carried[8] = {0};
+    for (size_t k = 0; k < json_array_size(records); k++) {
+        const json_t *d = data_of(json_array_get(records, k));
+        if (!is_event(json_array_get(records, k), "xlink:reinjection") || whole(d, "stream_id") != p.request[i].id)
+            continue;
+        size_t slot = (size_t)(whole(d, "offset") / PACKET);
+        assert_true(slot < 8);
+        assert_true(whole(d, "from_path") != whole(d, "to_path"));
+        assert_false(carried[slot] & 1u << whole(d, "to_path"));
+        carried[slot] |= 1u << whole(d, "to_path");
+        assert_int_equal(++copies[slot], whole(d, "copy"));
+        most = copies[slot] > most ? copies[slot] : most;
+    }
+    if (allowed == 1)
+        assert_string_equal("all copied", text(last_event(records, "xlink:reinjection_refused"), "why"));
+    json_decref(records);
+    pair_free(&p);
+    return most;
+}
+
+static void a_packet_is_copied_at_most_once_unless_asked(void **state) {
+    (void)state;
+    assert_int_equal(1, most_copies(1, 3));
+    assert_int_equal(2, most_copies(2, 3));
+    assert_int_equal(1, most_copies(5, 2)); /* no third path for a second copy */
+}
+
+/* ---- Figure 5: from the player to the server's gate ---- */
+
+static const xl_qoe play_of_3_s = {.cached_bytes = 1500000, .cached_frames = 90, .bps = 4000000, .fps = 30};
+static const xl_qoe play_of_100_ms = {.cached_bytes = 50000, .cached_frames = 3, .bps = 4000000, .fps = 30};
+
+static void with_control(pair *p, xl_qoe_carrier carrier) {
+    two_paths(p, 75, 10000, 60000, "stream");
+    p->server_config.scheme.reinjection_unconditional = p->server_config.scheme.qoe_control = true;
+    p->server_config.scheme.t_th1_us = 300000;
+    p->server_config.scheme.t_th2_us = 1000000;
+    p->client_config.scheme.qoe_carrier = carrier;
+    start(p);
+}
+
+static void figure_5_the_players_state_moves_the_servers_gate(void **state) {
+    (void)state;
+    static const xl_qoe_carrier carriers[] = {XL_QOE_IN_ACK, XL_QOE_IN_SIGNALS, XL_QOE_IN_BOTH};
+    for (size_t k = 0; k < 3; k++) {
+        pair p;
+        with_control(&p, carriers[k]);
+        uint64_t copied = 0;
+        const struct {
+            const xl_qoe *qoe;
+            bool open;
+        } steps[] = {{&play_of_3_s, false}, {&play_of_100_ms, true}, {&play_of_3_s, false}};
+        for (size_t i = 0; i < 3; i++) {
+            xl_connection_set_qoe(p.cc, steps[i].qoe, p.now);
+            pair_finish(&p, pair_ask(&p, 2 * PACKET), 2000000); /* something to acknowledge */
+            pair_run(&p, 200000);
+            xl_connection_set_qoe(p.cc, steps[i].qoe, p.now);
+            assert_int_equal(steps[i].qoe->cached_bytes, p.sc->qoe.gate.signal.cached_bytes);
+            copied = p.sc->stats.reinjected_bytes;
+            pair_finish(&p, pair_ask(&p, 18 * PACKET), 2000000);
+            assert_int_equal(steps[i].open, p.sc->stats.reinjected_bytes > copied);
+        }
+        json_t *records = read_log(&p);
+        assert_true(gate_decisions(records, "above T_th2") >= 2);
+        assert_true(gate_decisions(records, "below T_th1") >= 1);
+        assert_true(count_events(records, "xlink:qoe_received") >= 3);
+        const json_t *gate = last_event(records, "xlink:qoe_gate");
+        assert_string_equal("above T_th2", text(gate, "why"));
+        assert_true(number(gate, "play_time_left_ms") > 1000 && number(gate, "t_th2_ms") == 1000);
+        const json_t *refusal = last_event(records, "xlink:reinjection_refused");
+        assert_string_equal("gate closed", text(refusal, "why"));
+        assert_string_equal("above T_th2", text(refusal, "gate"));
+        json_decref(records);
+        pair_free(&p);
+    }
+}
+
+/* ---- Rescue: copies while the gate is closed ---- */
+
+/* Figure 3's outage, with three seconds in the player's buffer. already: bytes that were re-injected before it. */
+static uint64_t time_with_a_full_buffer(uint64_t rescue_gain_us, uint64_t already, uint64_t *reinjected) {
+    pair p;
+    two_paths(&p, 76, 10000, 60000, "stream");
+    p.server_config.scheme.qoe_control = true;
+    p.server_config.scheme.t_th1_us = 300000;
+    p.server_config.scheme.t_th2_us = 1000000;
+    p.server_config.scheme.rescue = rescue_gain_us > 0;
+    p.server_config.scheme.rescue_gain_us = rescue_gain_us;
+    start(&p);
+    xl_connection_set_qoe(p.cc, &play_of_3_s, p.now);
+    pair_finish(&p, pair_ask(&p, 2 * PACKET), 2000000); /* something to acknowledge */
+    pair_run(&p, 200000);
+    xl_connection_set_qoe(p.cc, &play_of_3_s, p.now);
+    uint64_t before = p.sc->stats.reinjected_bytes += already;
+    size_t i = pair_ask(&p, 18 * PACKET);
+    until_flushed(&p, i);
+    uint64_t from = p.now;
+    lose_newest(&p, 1, 3);
+    p.link[1].dark[0] = p.link[1].dark[1] = true;
+    assert_true(pair_finish(&p, i, 20000000) != UINT64_MAX);
+    *reinjected = p.sc->stats.reinjected_bytes - before;
+    uint64_t took = p.request[i].done_at - from;
+    pair_free(&p);
+    return took;
+}
+
+static void what_would_come_much_too_late_is_rescued_at_a_price_that_rises(void **state) {
+    (void)state;
+    uint64_t copied;
+    uint64_t without = time_with_a_full_buffer(0, 0, &copied);
+    assert_int_equal(0, copied);
+    uint64_t with = time_with_a_full_buffer(120000, 0, &copied);
+    assert_true(copied >= 3 * PACKET - 100);
+    assert_true(with + 100000 < without);
+    uint64_t later = time_with_a_full_buffer(120000, 2 * 32000, &copied); /* silence must have lasted for longer */
+    assert_true(copied >= 3 * PACKET - 100);
+    assert_true(with + 100000 < later && later + 100000 < without);
+    time_with_a_full_buffer(120000, 3 * 32000 - PACKET, &copied); /* enough for a packet, and not for all of them */
+    assert_int_equal(0, copied);
+}
+
+static void a_request_is_sent_on_every_path_where_copies_rescue(void **state) {
+    (void)state;
+    for (int rescue = 0; rescue <= 1; rescue++) {
+        pair p;
+        two_paths(&p, 77, 10000, 60000, "stream");
+        p.client_config.scheme.rescue = rescue;
+        start(&p);
+        pair_finish(&p, pair_ask(&p, 2 * PACKET), 2000000);
+        if (rescue)
+            assert_in_range(p.cc->stats.reinjected_bytes, 1, 512);
+        else
+            assert_int_equal(0, p.cc->stats.reinjected_bytes);
+        pair_free(&p);
+    }
+}
+
+static void a_signal_in_a_frame_of_its_own_needs_nothing_to_acknowledge(void **state) {
+    (void)state;
+    for (int k = XL_QOE_OFF; k <= XL_QOE_IN_BOTH; k++) {
+        pair p;
+        with_control(&p, (xl_qoe_carrier)k);
+        xl_connection_set_qoe(p.cc, &play_of_3_s, p.now);
+        pair_run(&p, 12000); /* one way */
+        assert_int_equal((k & XL_QOE_IN_SIGNALS) != 0, p.sc->qoe.gate.has_signal);
+        pair_finish(&p, pair_ask(&p, 18 * PACKET), 2000000);
+        pair_run(&p, 200000);
+        assert_int_equal(k != XL_QOE_OFF, p.sc->qoe.gate.has_signal);
+        assert_false(p.cc->qoe.is_fresh); /* each state goes out once */
+        pair_free(&p);
+    }
+}
+
+static void signals_are_sent_on_change_and_one_in_50_ms_at_most(void **state) {
+    (void)state;
+    pair p;
+    with_control(&p, XL_QOE_IN_SIGNALS);
+    xl_qoe qoe = play_of_3_s;
+    for (int ms = 0; ms < 1000; ms++) {
+        qoe.cached_bytes -= 500;
+        xl_connection_set_qoe(p.cc, &qoe, p.now);
+        pair_run(&p, 1000);
+    }
+    assert_in_range(p.cc->qoe.signals, 18, 21);
+    pair_run(&p, 100000);
+    assert_int_equal(qoe.cached_bytes, p.sc->qoe.gate.signal.cached_bytes); /* the last one too */
+    uint64_t sent = p.cc->qoe.signals;
+    for (int k = 0; k < 20; k++) { /* nothing new */
+        xl_connection_set_qoe(p.cc, &qoe, p.now);
+        pair_run(&p, 60000);
+    }
+    assert_int_equal(sent, p.cc->qoe.signals);
+    pair_free(&p);
+}
+
+/* The first signal says 100 ms, and is overtaken by one that says 3 s. */
+static void second_signal_comes_first(pair *p) {
+    pair_run(p, 51000);
+    xl_connection_set_qoe(p->cc, &play_of_3_s, p->now);
+    pair_run(p, 15000);
+    assert_int_equal(2, p->cc->qoe.signals);
+    assert_int_equal(play_of_3_s.cached_bytes, p->sc->qoe.gate.signal.cached_bytes);
+    pair_run(p, 150000);
+    assert_int_equal(play_of_3_s.cached_bytes, p->sc->qoe.gate.signal.cached_bytes);
+    xl_connection_set_qoe(p->cc, &play_of_100_ms, p->now);
+    pair_run(p, 15000);
+    assert_int_equal(play_of_100_ms.cached_bytes, p->sc->qoe.gate.signal.cached_bytes); /* the next one counts */
+    pair_free(p);
+}
+
+static void a_signal_that_was_overtaken_on_its_path_does_not_count(void **state) {
+    (void)state;
+    pair p;
+    with_control(&p, XL_QOE_IN_SIGNALS);
+    p.link[0].delay_us[0] = 100000;
+    xl_connection_set_qoe(p.cc, &play_of_100_ms, p.now);
+    pair_run(&p, 100);
+    assert_int_equal(1, p.cc->qoe.signals);
+    p.link[0].delay_us[0] = 10000;
+    second_signal_comes_first(&p);
+}
+
+static void a_signal_that_was_overtaken_by_one_on_a_faster_path_does_not_count(void **state) {
+    (void)state;
+    pair p;
+    two_paths(&p, 75, 10000, 120000, "stream");
+    p.server_config.scheme.qoe_control = true;
+    p.client_config.scheme.qoe_carrier = XL_QOE_IN_SIGNALS;
+    start(&p);
+    pair_ask(&p, 2000 * PACKET); /* acknowledgements all the time: they tell when a signal was made at the earliest */
+    pair_run(&p, 100000);
+    uint64_t srtt = p.cc->path[0].rtt.smoothed;
+    p.cc->path[0].rtt.smoothed = 1000000; /* so it takes the slow path */
+    xl_connection_set_qoe(p.cc, &play_of_100_ms, p.now);
+    pair_run(&p, 100);
+    assert_int_equal(1, p.cc->qoe.signals);
+    p.cc->path[0].rtt.smoothed = srtt;
+    second_signal_comes_first(&p);
+}
+
+static void a_lost_signal_is_followed_by_the_newest_unless_one_is_under_way(void **state) {
+    (void)state;
+    pair p;
+    with_control(&p, XL_QOE_IN_SIGNALS);
+    p.link[0].dark[0] = p.link[1].dark[0] = true;
+    xl_connection_set_qoe(p.cc, &play_of_3_s, p.now);
+    pair_run(&p, 20000);
+    p.link[0].dark[0] = p.link[1].dark[0] = false;
+    assert_int_equal(1, p.cc->qoe.signals);
+    pair_run(&p, 1000000);
+    assert_int_equal(2, p.cc->qoe.signals); /* lost, and sent again */
+    assert_int_equal(play_of_3_s.cached_bytes, p.sc->qoe.gate.signal.cached_bytes);
+
+    p.link[0].dark[0] = p.link[1].dark[0] = true;
+    xl_connection_set_qoe(p.cc, &play_of_100_ms, p.now);
+    pair_run(&p, 5000);
+    p.link[0].dark[0] = p.link[1].dark[0] = false;
+    pair_run(&p, 50000);
+    xl_connection_set_qoe(p.cc, &play_of_3_s, p.now);
+    pair_run(&p, 3000000);
+    assert_int_equal(4, p.cc->qoe.signals); /* the lost one is not sent again */
+    assert_int_equal(play_of_3_s.cached_bytes, p.sc->qoe.gate.signal.cached_bytes);
+    pair_free(&p);
+}
+
+/* ---- Equation 1 ---- */
+
+/* Three paths with RTTs of 20, 60 and 800 ms; an answer of that many packets fills them in this order, ten packets
+ * each. Play-time left is 300 ms, between the thresholds. */
+static void ask_with_300_ms_left(size_t packets, bool *open, double *deliver_time_max_ms) {
+    pair p;
+    pair_init(&p, 76, 3, 10000);
+    pair_multipath(&p, "minrtt", "stream");
+    pair_capture_qlog(&p);
+    p.link[1].delay_us[0] = p.link[1].delay_us[1] = 30000;
+    p.link[2].delay_us[0] = p.link[2].delay_us[1] = 400000;
+    p.server_config.scheme.reinjection_unconditional = p.server_config.scheme.qoe_control = true;
+    p.server_config.scheme.qoe_extrapolation = false;
+    p.server_config.scheme.t_th1_us = 0;
+    p.server_config.scheme.t_th2_us = 1000000;
+    p.client_config.scheme.qoe_carrier = XL_QOE_IN_SIGNALS;
+    start(&p);
+    pair_run(&p, 2000000);
+    xl_connection_set_qoe(p.cc, &(xl_qoe){.cached_frames = 300, .fps = 1000}, p.now);
+    pair_run(&p, 2000000); /* the signal is acknowledged, all paths are quiet */
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(0, p.sc->path[i].eliciting_in_flight);
+    pair_finish(&p, pair_ask(&p, packets * PACKET), 2000000);
+    *open = p.sc->stats.reinjected_bytes > 0;
+    json_t *records = read_log(&p);
+    const json_t *gate = last_event(records, "xlink:qoe_gate");
+    assert_non_null(gate);
+    assert_true(number(gate, "play_time_left_ms") == 300);
+    *deliver_time_max_ms = number(gate, "deliver_time_max_ms");
+    assert_string_equal(*open ? "below deliverTime_max" : "above deliverTime_max", text(gate, "why"));
+    json_decref(records);
+    pair_free(&p);
+}
+
+static void delivery_time_counts_paths_with_unacknowledged_packets_only(void **state) {
+    (void)state;
+    bool open;
+    double longest_ms;
+    ask_with_300_ms_left(15, &open, &longest_ms); /* the slowest path is idle */
+    assert_false(open);
+    assert_true(longest_ms > 60 && longest_ms < 200);
+    ask_with_300_ms_left(25, &open, &longest_ms); /* it carries five packets */
+    assert_true(open);
+    assert_true(longest_ms > 800);
+}
+
+/* ---- Cost ---- */
+
+static unsigned times_asked;
+
+static xl_reinjection_scope count_and_copy_nothing(const xl_reinjection_view *view) {
+    (void)view;
+    times_asked++;
+    return XL_REINJECT_NOTHING;
+}
+
+/* One stream with plenty to send fills each packet at one go. A choice when the pacer still holds the packet back, and
+ * one when it is sent; what was chosen to find the path is what the packet carries. */
+static void what_goes_into_a_packet_is_chosen_once(void **state) {
+    (void)state;
+    const xl_reinjection_ops counting = {.name = "counting", .scope = count_and_copy_nothing};
+    pair p;
+    two_paths(&p, 79, 10000, 60000, "stream");
+    start(&p);
+    p.sc->reinjection = &counting;
+    times_asked = 0;
+    size_t i = pair_ask(&p, 500 * PACKET);
+    uint64_t before = pair_server_path(&p, 0).packets_sent + pair_server_path(&p, 1).packets_sent;
+    until_flushed(&p, i);
+    uint64_t packets = pair_server_path(&p, 0).packets_sent + pair_server_path(&p, 1).packets_sent - before;
+    assert_true(packets >= 400);
+    assert_true(times_asked < 2 * packets + packets / 4);
+    p.sc->reinjection = &xl_reinjection_none;
+    pair_free(&p);
+}
+
+/* Packets looked at for one decision, with so many in flight on the slow path. */
+static double steps_a_decision(size_t in_flight, const char *mode, bool unconditional) {
+    pair p;
+    two_paths(&p, 77, 10000, 300000, mode);
+    p.server_config.scheme.reinjection_unconditional = unconditional;
+    p.client_config.limits.max_data = p.client_config.limits.max_stream_data = 64 << 20;
+    p.server_config.limits.send_buffer_bytes = 64 << 20;
+    start(&p);
+    /* A short queue keeps the fast path's window small; the slow path's grows until it holds enough. */
+    p.link[0].bytes_per_s[1] = 1250000;
+    p.link[0].queue_us = 10000;
+    size_t i = 0;
+    for (int k = 0; k < 40 && p.sc->path[1].bytes_in_flight < in_flight * PACKET; k++) {
+        i = pair_ask(&p, in_flight * PACKET * 2);
+        until_flushed(&p, i);
+        if (p.sc->path[1].bytes_in_flight >= in_flight * PACKET)
+            break;
+        pair_finish(&p, i, 30000000);
+    }
+    assert_true(p.sc->path[1].bytes_in_flight >= in_flight * PACKET);
+    uint64_t decisions = p.sc->stats.reinjection_decisions, steps = p.sc->stats.reinjection_steps;
+    pair_run(&p, 30000);
+    decisions = p.sc->stats.reinjection_decisions - decisions;
+    steps = p.sc->stats.reinjection_steps - steps;
+    assert_true(decisions >= 5);
+    pair_free(&p);
+    return (double)steps / (double)decisions;
+}
+
+static void a_decision_costs_the_same_whatever_is_in_flight(void **state) {
+    (void)state;
+    for (int unconditional = 0; unconditional < 2; unconditional++) {
+        double few = steps_a_decision(30, "stream", unconditional);
+        double many = steps_a_decision(1500, "stream", unconditional);
+        print_message("copy_rule %s: %.1f packets examined for a decision with 30 in flight, %.1f with 1500\n",
+                      unconditional ? "always" : "pays", few, many);
+        /* The two ends of a queue, and a packet that is settled leaves it once. */
+        assert_true(few <= 4 && many <= 4);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(figure_3_a_copy_saves_the_probe_timeout),
+        cmocka_unit_test(figure_4a_appended_copies_go_behind_all_unsent_data),
+        cmocka_unit_test(figure_4b_copies_of_a_stream_go_before_the_next_streams_data),
+        cmocka_unit_test(figure_4c_copies_of_the_first_frame_go_before_the_rest_of_its_stream),
+        cmocka_unit_test(copies_take_no_flow_control_credit),
+        cmocka_unit_test(an_acknowledgement_of_either_copy_settles_both),
+        cmocka_unit_test(a_packet_is_copied_at_most_once_unless_asked),
+        cmocka_unit_test(figure_5_the_players_state_moves_the_servers_gate),
+        cmocka_unit_test(what_would_come_much_too_late_is_rescued_at_a_price_that_rises),
+        cmocka_unit_test(a_request_is_sent_on_every_path_where_copies_rescue),
+        cmocka_unit_test(a_signal_in_a_frame_of_its_own_needs_nothing_to_acknowledge),
+        cmocka_unit_test(signals_are_sent_on_change_and_one_in_50_ms_at_most),
+        cmocka_unit_test(a_signal_that_was_overtaken_on_its_path_does_not_count),
+        cmocka_unit_test(a_signal_that_was_overtaken_by_one_on_a_faster_path_does_not_count),
+        cmocka_unit_test(a_lost_signal_is_followed_by_the_newest_unless_one_is_under_way),
+        cmocka_unit_test(delivery_time_counts_paths_with_unacknowledged_packets_only),
+        cmocka_unit_test(what_goes_into_a_packet_is_chosen_once),
+        cmocka_unit_test(a_decision_costs_the_same_whatever_is_in_flight),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

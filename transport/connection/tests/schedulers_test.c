@@ -1,0 +1,251 @@
+/* What schedulers do to transfers, on the virtual clock. */
+#include "connection/content.h"
+#include "testing/pair.h"
+
+static void limit(pair_link *l, uint64_t mbps) {
+    l->bytes_per_s[0] = l->bytes_per_s[1] = mbps * 125000;
+    l->queue_us = 40000;
+}
+
+/* Two paths of the same rate, with unlike delays; the client's requests always go by min-RTT. */
+static void start(pair *p, const char *scheduler, uint64_t mbps, uint64_t delay0_us, uint64_t delay1_us) {
+    pair_init(p, 5, 2, delay0_us);
+    pair_multipath(p, "minrtt", "none");
+    p->server_config.scheme.scheduler = scheduler;
+    p->link[1].delay_us[0] = p->link[1].delay_us[1] = delay1_us;
+    limit(&p->link[0], mbps);
+    limit(&p->link[1], mbps);
+}
+
+static void connect_and_open(pair *p) {
+    pair_connect(p);
+    pair_handshake(p);
+    pair_run(p, 3000000);
+    assert_int_equal(XL_PATH_ACTIVE, pair_server_path(p, 1).state);
+}
+
+static uint64_t carried(pair *p, size_t path) {
+    return pair_server_path(p, path).stream_bytes_sent;
+}
+
+static bool logged(const pair *p, const char *text) {
+    return strstr(p->qlog_text, text) != NULL;
+}
+
+static void roundrobin_alternates_and_minrtt_does_not(void **state) {
+    (void)state;
+    static const char *const names[] = {"minrtt", "roundrobin"};
+    for (size_t k = 0; k < 2; k++) {
+        pair p;
+        start(&p, names[k], 20, 10000, 40000);
+        pair_capture_qlog(&p);
+        connect_and_open(&p);
+        uint64_t before[] = {carried(&p, 0), carried(&p, 1)};
+        for (int i = 0; i < 10; i++) { /* eight packets each: less than either window */
+            assert_true(pair_finish(&p, pair_ask(&p, 8 * 1400), 5000000) != UINT64_MAX);
+            pair_run(&p, 200000);
+        }
+        uint64_t on_first = carried(&p, 0) - before[0], on_second = carried(&p, 1) - before[1];
+        if (k == 0) {
+            assert_int_equal(0, on_second);
+            assert_true(logged(&p, "smallest RTT"));
+        } else {
+            assert_in_range(on_first, 4 * 10 * 1400 * 9 / 10, 4 * 10 * 1400 * 11 / 10);
+            assert_in_range(on_second, 4 * 10 * 1400 * 9 / 10, 4 * 10 * 1400 * 11 / 10);
+            assert_true(logged(&p, "its turn"));
+        }
+        pair_free(&p);
+    }
+}
+
+/* How long a warm connection takes for `size` bytes when the first path goes dark both ways `after_us` into it. */
+static uint64_t through_death(const char *scheduler, bool alone, uint64_t size, uint64_t after_us) {
+    pair p;
+    start(&p, scheduler, 10, 10000, 20000);
+    if (alone) { /* the path that lives, and nothing else */
+        p.link[0] = p.link[1];
+        p.link_count = 1;
+    }
+    pair_capture_qlog(&p);
+    pair_connect(&p);
+    pair_handshake(&p);
+    pair_run(&p, 3000000);
+    assert_true(pair_finish(&p, pair_ask(&p, 1000000), 60000000) != UINT64_MAX);
+    pair_run(&p, 1000000);
+    size_t i = pair_ask(&p, size);
+    pair_run(&p, after_us);
+    if (!alone)
+        p.link[0].dark[0] = p.link[0].dark[1] = true;
+    uint64_t took = pair_finish(&p, i, 60000000);
+    assert_true(took != UINT64_MAX);
+    xl_connection_stats stats;
+    xl_connection_get_stats(p.sc, &stats);
+    bool redundant = !strcmp(scheduler, "redundant") && !alone;
+    assert_int_equal(redundant, stats.reinjected_bytes > 0);
+    assert_int_equal(redundant, logged(&p, "\"why\":\"redundant scheduler\""));
+    /* Copies are no new data to flow control, and while both lived each carried nearly everything. */
+    assert_true(p.sc->streams.flow_out.used < 1000000 + size + 1000);
+    if (redundant)
+        assert_in_range(stats.reinjected_bytes, 800000, 1000000 + size);
+    pair_free(&p);
+    return took;
+}
+
+static void redundant_takes_the_time_of_the_better_path_though_the_other_dies(void **state) {
+    (void)state;
+    static const uint64_t sizes[] = {60000, 2000000}, after[] = {25000, 500000};
+    for (size_t i = 0; i < 2; i++) {
+        uint64_t alone = through_death("minrtt", true, sizes[i], after[i]);
+        uint64_t both = through_death("redundant", false, sizes[i], after[i]);
+        assert_true(both < alone + alone / 20);
+        if (i == 0) /* what it lost on the dead path has to be missed first */
+            assert_true(through_death("minrtt", false, sizes[i], after[i]) > both + both / 2);
+    }
+}
+
+static void redundant_never_copies_what_is_acknowledged(void **state) {
+    (void)state;
+    pair p;
+    start(&p, "redundant", 20, 5000, 400000);
+    limit(&p.link[1], 1); /* a twentieth of the rate: nearly all is acknowledged before this path gets there */
+    connect_and_open(&p);
+    uint64_t before = carried(&p, 1);
+    assert_true(pair_finish(&p, pair_ask(&p, 4000000), 60000000) != UINT64_MAX);
+    pair_run(&p, 10000000); /* its window opens long after the end: nothing more is to be said */
+    assert_true(carried(&p, 1) - before < 400000);
+    assert_int_equal(p.sc->stats.reinjected_bytes,
+                     pair_server_path(&p, 0).reinjected_bytes + pair_server_path(&p, 1).reinjected_bytes);
+    pair_free(&p);
+}
+
+static void redundant_repairs_loss_on_both_paths(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 5; seed++) {
+        pair p;
+        start(&p, "redundant", 20, 10000, 30000);
+        xl_random_seed(&p.random, seed);
+        connect_and_open(&p);
+        p.link[0].loss = p.link[1].loss = 0.05;
+        for (int k = 0; k < 5; k++) { /* a request that ends with a packet of its own, and one that does not */
+            assert_true(pair_finish(&p, pair_ask(&p, 100000), 20000000) != UINT64_MAX);
+            assert_true(pair_finish(&p, pair_ask(&p, 10), 20000000) != UINT64_MAX);
+        }
+        pair_free(&p);
+    }
+}
+
+/* Short transfers over warm paths: what the slow path carried of them, and how long the longest took. */
+static uint64_t tail(const char *scheduler, size_t send_buffer, uint64_t *slow_bytes) {
+    pair p;
+    start(&p, scheduler, 10, 10000, 150000);
+    if (send_buffer)
+        p.server_config.limits.send_buffer_bytes = send_buffer;
+    connect_and_open(&p);
+    assert_true(pair_finish(&p, pair_ask(&p, 6000000), 60000000) != UINT64_MAX);
+    pair_run(&p, 2000000);
+    uint64_t before = carried(&p, 1), longest = 0;
+    for (int k = 0; k < 5; k++) {
+        uint64_t took = pair_finish(&p, pair_ask(&p, 250000), 60000000);
+        longest = took > longest ? took : longest;
+        pair_run(&p, 1000000);
+    }
+    *slow_bytes = carried(&p, 1) - before;
+    pair_free(&p);
+    return longest;
+}
+
+static void ecf_keeps_the_tail_off_the_slow_path(void **state) {
+    (void)state;
+    uint64_t slow_minrtt, slow_ecf;
+    uint64_t minrtt = tail("minrtt", 0, &slow_minrtt), ecf = tail("ecf", 0, &slow_ecf);
+    assert_true(slow_minrtt > 50000);
+    assert_true(slow_ecf < slow_minrtt / 10);
+    assert_true(ecf + 30000 < minrtt); /* one-way delays: 10 and 150 ms */
+}
+
+static void blest_keeps_the_slow_path_out_of_a_small_send_window(void **state) {
+    (void)state;
+    uint64_t slow_minrtt, slow_blest, slow_wide;
+    uint64_t minrtt = tail("minrtt", 131072, &slow_minrtt), blest = tail("blest", 131072, &slow_blest);
+    assert_true(slow_minrtt > 50000);
+    assert_true(slow_blest < slow_minrtt / 10);
+    assert_true(blest < minrtt * 3 / 4);
+    /* With megabytes of it nothing blocks: it is min-RTT. */
+    tail("minrtt", 0, &slow_minrtt);
+    tail("blest", 0, &slow_wide);
+    assert_int_equal(slow_minrtt, slow_wide);
+}
+
+static void long_transfers_use_both_paths_under_every_scheduler(void **state) {
+    (void)state;
+    for (size_t k = 0; xl_scheduler_name(k); k++) {
+        if (xl_scheduler_needs_foresight(xl_scheduler_name(k)))
+            continue;
+        pair p;
+        start(&p, xl_scheduler_name(k), 10, 10000, 20000);
+        connect_and_open(&p);
+        uint64_t took = pair_finish(&p, pair_ask(&p, 5000000), 60000000);
+        if (!p.sc->scheduler->copies)
+            assert_true(took < 3200000); /* one path needs 4.1 s, two 2.05 s */
+        assert_true(carried(&p, 0) > 1500000 && carried(&p, 1) > 1500000);
+        pair_free(&p);
+    }
+}
+
+static void the_fast_path_dies_while_the_scheduler_waits_for_it(void **state) {
+    (void)state;
+    static const char *const waiting[] = {"blest", "ecf"};
+    for (size_t k = 0; k < 2; k++) {
+        pair p;
+        start(&p, waiting[k], 10, 10000, 150000);
+        p.server_config.limits.send_buffer_bytes = k == 0 ? 131072 : 0;
+        pair_capture_qlog(&p);
+        connect_and_open(&p);
+        assert_true(pair_finish(&p, pair_ask(&p, 6000000), 60000000) != UINT64_MAX);
+        pair_run(&p, 2000000);
+        size_t i = pair_ask(&p, 250000);
+        while (!(p.sc->decision.count == 0 && p.sc->decision.waits_for == 0 && xl_content_has_unsent(p.sc)))
+            assert_true(pair_step(&p) && !p.request[i].done);
+        p.link[0].dark[0] = p.link[0].dark[1] = true;
+        assert_true(pair_finish(&p, i, 10000000) < 3000000);
+        assert_true(logged(&p, "multipath:scheduler_waits"));
+        assert_true(carried(&p, 1) > 100000);
+        pair_free(&p);
+    }
+}
+
+static void always_wait(void *state, const xl_scheduler_view *view, xl_scheduler_decision *out) {
+    (void)state;
+    *out = (xl_scheduler_decision){.waits_for = view->path[0].index, .why = "contrary"};
+}
+
+static void a_scheduler_that_never_sends_cannot_stop_a_connection(void **state) {
+    (void)state;
+    static const xl_scheduler_ops contrary = {.name = "contrary", .decide = always_wait};
+    pair p;
+    start(&p, "minrtt", 10, 10000, 20000);
+    pair_capture_qlog(&p);
+    connect_and_open(&p);
+    p.sc->scheduler = &contrary;
+    size_t i = pair_ask(&p, 50000);
+    pair_run(&p, 500000);
+    p.link[0].dark[0] = p.link[0].dark[1] = true; /* not even when a path dies besides */
+    assert_true(pair_finish(&p, i, 60000000) != UINT64_MAX);
+    assert_true(logged(&p, "nothing to wait for"));
+    pair_free(&p);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(roundrobin_alternates_and_minrtt_does_not),
+        cmocka_unit_test(redundant_takes_the_time_of_the_better_path_though_the_other_dies),
+        cmocka_unit_test(redundant_never_copies_what_is_acknowledged),
+        cmocka_unit_test(redundant_repairs_loss_on_both_paths),
+        cmocka_unit_test(ecf_keeps_the_tail_off_the_slow_path),
+        cmocka_unit_test(blest_keeps_the_slow_path_out_of_a_small_send_window),
+        cmocka_unit_test(long_transfers_use_both_paths_under_every_scheduler),
+        cmocka_unit_test(the_fast_path_dies_while_the_scheduler_waits_for_it),
+        cmocka_unit_test(a_scheduler_that_never_sends_cannot_stop_a_connection),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

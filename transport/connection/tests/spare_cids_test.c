@@ -1,0 +1,125 @@
+/* Connection IDs to spare (RFC 9000 section 5.1.1, RFC 10069 section 3.2.1): however often the address of a path
+ * changes, there is a fresh one, also for a peer that takes one at each change and retires none. */
+#include "testing/pair.h"
+
+#include "connection/own_cids.h"
+#include "connection/path_table.h"
+#include "connection/paths.h"
+#include "connection/state.h"
+#include "wire/frame.h"
+
+#define CHANGES 20
+
+static void start(pair *p) {
+    pair_connect(p);
+    pair_handshake(p);
+    pair_run(p, 300000);
+}
+
+/* The server, like some, takes a connection ID for each new address of the client and keeps those that it had. */
+static void takes_one_for_each(pair *p, size_t path, const xl_cids *issued, uint64_t limit) {
+    for (uint16_t n = 0; n < CHANGES; n++) {
+        p->link[path].nat = pair_addr(77, (uint16_t)(9000 + n));
+        uint64_t before = p->sc->path[path].dcid_sequence;
+        assert_true(xl_conn_take_dcid(p->sc, &p->sc->path[path]));
+        assert_true(p->sc->path[path].dcid_sequence > before);
+        size_t i = pair_ask(p, 50000);
+        assert_true(pair_finish(p, i, 10000000) != UINT64_MAX);
+        pair_run(p, 200000);
+        assert_true(xl_cids_active(issued) <= limit);
+    }
+    assert_false(p->client_closed || p->server_closed);
+}
+
+static void each_rebinding_of_a_path_id_finds_a_spare_connection_id(void **state) {
+    (void)state;
+    for (uint64_t limit = 2; limit <= XL_MAX_PATHS; limit += 6) {
+        pair p;
+        pair_init(&p, 31, 2, 10000);
+        pair_multipath(&p, "redundant", "none"); /* both paths carry what is asked for */
+        p.server_config.scheme.dialect = XL_DIALECT_IETF;
+        start(&p);
+        p.cc->peer_params.active_connection_id_limit = limit;
+        takes_one_for_each(&p, 1, xl_path_ids_find(p.cc->path_ids, 1)->local, limit);
+        pair_free(&p);
+    }
+}
+
+static void each_rebinding_of_a_single_path_finds_a_spare_connection_id(void **state) {
+    (void)state;
+    pair p;
+    pair_init(&p, 32, 1, 10000);
+    start(&p);
+    takes_one_for_each(&p, 0, &p.cc->local_cids, XL_MAX_PATHS);
+    pair_free(&p);
+}
+
+/* The client uses more addresses than the server keeps paths. */
+static void each_migration_to_a_new_address_has_connection_ids_of_its_own(void **state) {
+    (void)state;
+    pair p;
+    pair_init(&p, 33, 2, 10000);
+    p.client_config.scheme.enable_migration = true;
+    start(&p);
+    for (unsigned n = 0; n < CHANGES; n++) {
+        size_t from = n % 2, to = 1 - from;
+        uint64_t before = p.sc->path[p.sc->active].dcid_sequence;
+        p.link[to].nat = pair_addr((uint8_t)(100 + n), 7000);
+        p.link[to].dark[0] = p.link[to].dark[1] = false;
+        p.link[from].dark[0] = p.link[from].dark[1] = true;
+        size_t i = pair_ask(&p, 50000);
+        assert_true(pair_finish(&p, i, 30000000) != UINT64_MAX);
+        pair_run(&p, 2000000);
+        assert_int_equal(p.server_migrations, n + 1);
+        assert_true(p.sc->path[p.sc->active].dcid_sequence != before);
+    }
+    assert_false(p.client_closed || p.server_closed);
+    pair_free(&p);
+}
+
+/* … also towards a client that never asks for them. */
+static void a_path_in_the_place_of_another_gives_its_connection_id_back(void **state) {
+    (void)state;
+    pair p;
+    pair_init(&p, 34, 1, 10000);
+    start(&p);
+    xl_conn_enter(p.sc, p.now);
+    for (uint8_t i = 1; i < XL_MAX_PATHS; i++) {
+        xl_addr remote = pair_addr((uint8_t)(50 + i), 4000);
+        assert_true(xl_conn_take_dcid(p.sc, xl_conn_path_new(p.sc, &p.link[0].server, &remote, XL_TECH_UNKNOWN)));
+    }
+    uint64_t old = p.sc->path[1].dcid_sequence;
+    xl_addr remote = pair_addr(99, 4000);
+    xl_path *replaced = xl_conn_path_new(p.sc, &p.link[0].server, &remote, XL_TECH_UNKNOWN);
+    assert_ptr_equal(replaced, &p.sc->path[1]);
+    assert_true(pair_finish(&p, pair_ask(&p, 1000), 1000000) != UINT64_MAX);
+    pair_run(&p, 100000);
+    assert_null(xl_cids_by_sequence(&p.cc->local_cids, old));
+    assert_true(xl_conn_take_dcid(p.sc, replaced));
+    pair_free(&p);
+}
+
+static void no_more_are_issued_than_the_peer_takes(void **state) {
+    (void)state;
+    pair p;
+    pair_init(&p, 35, 1, 10000);
+    start(&p);
+    for (uint64_t limit = 2; limit <= XL_MAX_PATHS; limit++) {
+        p.sc->local_cids.count = 1;
+        p.sc->peer_params.active_connection_id_limit = limit;
+        xl_conn_issue_cids(p.sc);
+        assert_int_equal(p.sc->local_cids.count, limit);
+    }
+    pair_free(&p);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_more_are_issued_than_the_peer_takes),
+        cmocka_unit_test(each_rebinding_of_a_path_id_finds_a_spare_connection_id),
+        cmocka_unit_test(each_rebinding_of_a_single_path_finds_a_spare_connection_id),
+        cmocka_unit_test(each_migration_to_a_new_address_has_connection_ids_of_its_own),
+        cmocka_unit_test(a_path_in_the_place_of_another_gives_its_connection_id_back),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

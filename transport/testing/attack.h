@@ -1,0 +1,88 @@
+/* For tests: a pair of connections, one of which has a peer that breaks the rules with valid keys. */
+#ifndef XL_TESTING_ATTACK_H
+#define XL_TESTING_ATTACK_H
+
+#include "testing/pair.h"
+
+#include "connection/builder.h"
+#include "connection/state.h"
+#include "wire/frame.h"
+
+#define STILL_OPEN UINT64_MAX
+
+typedef struct {
+    pair p;
+    uint64_t pn;
+    bool to_server;
+    uint8_t frames[1200];
+    xl_writer w;
+} attack;
+
+static inline xl_connection *victim(attack *a) {
+    return a->to_server ? a->p.sc : a->p.cc;
+}
+
+static inline void begin(attack *a, bool to_server, xl_dialect dialect, size_t links) {
+    memset(a, 0, sizeof(*a));
+    pair_init(&a->p, 1, links, 5000);
+    pair_multipath(&a->p, "minrtt", "none");
+    a->p.server_config.scheme.dialect = dialect;
+    pair_connect(&a->p);
+    pair_handshake(&a->p);
+    pair_run(&a->p, 200000);
+    a->to_server = to_server;
+    a->pn = 1 << 20; /* beyond those of the genuine sender */
+    a->w = xl_writer_of(a->frames, sizeof(a->frames));
+}
+
+/* The frames written so far go to the victim in a forged packet, on this path and with this CID of the victim's. */
+static inline void deliver_to(attack *a, const xl_cid *dcid, uint64_t path_id, const pair_link *l) {
+    pair *p = &a->p;
+    uint8_t packet[PAIR_MTU];
+    xl_connection *from = a->to_server ? p->cc : p->sc;
+    size_t len = (size_t)(a->w.p - a->frames);
+    xl_writer w = xl_writer_of(packet, sizeof(packet) - XL_AEAD_TAG);
+    xl_packet_put_short(&w, dcid, false, from->key_update.phase, a->pn, 4);
+    size_t pn_offset = (size_t)(w.p - packet) - 4;
+    assert_false(a->w.failed);
+    xl_write_bytes(&w, a->frames, len);
+    assert_true(xl_keys_protect(from->level[XL_LEVEL_APP].write, path_id, a->pn++, packet, pn_offset, 4, len) > 0);
+    xl_datagram d = {.local = a->to_server ? l->server : l->client, .remote = a->to_server ? l->client : l->server};
+    d.len = pn_offset + 4 + len + XL_AEAD_TAG;
+    xl_endpoint_receive(a->to_server ? p->server : p->client, &d, packet, p->now);
+    a->w = xl_writer_of(a->frames, sizeof(a->frames));
+}
+
+/* As a packet of the peer's own, on path 0, so that its books are in order afterwards. */
+static inline void deliver(attack *a) {
+    pair *p = &a->p;
+    uint8_t packet[PAIR_MTU];
+    xl_builder b;
+    xl_connection *from = a->to_server ? p->cc : p->sc;
+    assert_false(a->w.failed);
+    xl_conn_enter(from, p->now);
+    assert_true(xl_builder_begin(&b, from, &from->path[0], XL_LEVEL_APP, packet, PAIR_MTU));
+    xl_write_bytes(&b.w, a->frames, (size_t)(a->w.p - a->frames));
+    b.ack_eliciting = true;
+    const pair_link *l = &p->link[0];
+    xl_datagram d = {.local = a->to_server ? l->server : l->client, .remote = a->to_server ? l->client : l->server};
+    d.len = xl_builder_finish(&b);
+    xl_endpoint_receive(a->to_server ? p->server : p->client, &d, packet, p->now);
+    a->w = xl_writer_of(a->frames, sizeof(a->frames));
+}
+
+/* The error that the victim closes with; or it goes on. */
+static inline uint64_t outcome(attack *a) {
+    deliver(a);
+    uint64_t code = xl_conn_is_live(victim(a)) ? STILL_OPEN : victim(a)->closing.code;
+    pair_free(&a->p);
+    return code;
+}
+
+static const uint8_t token[16] = {1, 2, 3};
+
+static inline xl_cid cid_of(uint8_t n) {
+    return (xl_cid){.len = 8, .id = {0xcc, n, 1, 2, 3, 4, 5, 6}};
+}
+
+#endif

@@ -1,0 +1,126 @@
+/* For tests: a server that lives on, and clients that come one after the other with what they kept. Included by test
+ * programs; every function is static. */
+#ifndef XL_TESTING_EARLY_WORLD_H
+#define XL_TESTING_EARLY_WORLD_H
+
+#include "connection/early.h"
+#include "testing/pair.h"
+#include "crypto/credentials.h"
+#include "crypto/session.h"
+#include "endpoint/tokens.h"
+#include "wire/frame.h"
+
+typedef struct {
+    uint8_t bytes[XL_SESSION_MAX_BYTES];
+    size_t len;
+    unsigned saves;
+} store;
+
+static inline void save(void *user, const char *name, const uint8_t *session, size_t len) {
+    store *s = user;
+    (void)name;
+    memcpy(s->bytes, session, len);
+    s->len = len;
+    s->saves++;
+}
+
+static inline size_t load(void *user, const char *name, uint8_t *session, size_t cap) {
+    const store *s = user;
+    (void)name;
+    assert_true(s->len <= cap);
+    memcpy(session, s->bytes, s->len);
+    return s->len;
+}
+
+/* A world in which one server lives on and clients come one after the other. */
+typedef struct {
+    pair p;
+    store kept;
+    bool client_early;
+} world;
+
+/* The time of day follows the virtual clock. */
+#define MIDNIGHT_NS UINT64_C(1700000000000000000)
+
+static const pair *clock_of;
+static uint64_t set_back_ns;
+
+static inline uint64_t time_of_day_ns(void) {
+    return MIDNIGHT_NS + clock_of->now * 1000 - set_back_ns;
+}
+
+static inline void world_init(world *w, uint64_t seed) {
+    static const uint8_t ticket_key[XL_TICKET_KEY_BYTES] = {1, 2, 3};
+    memset(w, 0, sizeof(*w));
+    clock_of = &w->p;
+    set_back_ns = 0;
+    xl_set_time_of_day(time_of_day_ns);
+    pair_init(&w->p, seed, 1, 20000);
+    const xl_sessions sessions = {.user = &w->kept, .save = save, .load = load};
+    assert_int_equal(0, xl_credentials_keep_sessions(w->p.client_credentials, &sessions));
+    assert_int_equal(0, xl_credentials_allow_early_data(w->p.client_credentials));
+    assert_int_equal(0, xl_credentials_issue_tickets(w->p.server_credentials, ticket_key));
+}
+
+static inline void world_accepts(world *w) {
+    assert_int_equal(0, xl_credentials_allow_early_data(w->p.server_credentials));
+}
+
+/* The first connection: it brings the session. */
+static inline void meet(world *w) {
+    pair_connect(&w->p);
+    pair_handshake(&w->p);
+    pair_run(&w->p, 500000);
+    assert_true(w->kept.len > 0);
+}
+
+static inline void forget_requests(pair *p) {
+    memset(p->request, 0, sizeof(p->request));
+    memset(p->response, 0, sizeof(p->response));
+    p->sc = NULL;
+    p->client_closed = p->server_closed = false;
+}
+
+static inline void drop_queue(pair *p) {
+    while (p->queue) {
+        pair_datagram *next = p->queue->next;
+        free(p->queue);
+        p->queue = next;
+    }
+}
+
+/* A new client of the same server, after the old one has gone without a word. */
+static inline void come_back(world *w) {
+    pair *p = &w->p;
+    int error;
+    xl_endpoint_free(p->client);
+    drop_queue(p);
+    forget_requests(p);
+    p->now += 1000000;
+    p->link[0].client.port++;
+    p->client_config.random_key[3]++;
+    p->client = xl_endpoint_new(&p->client_config, p->now, &error);
+    p->cc = xl_endpoint_connect(p->client, "localhost", &p->link[0].client, &p->link[0].server, XL_TECH_WIFI, p->now);
+    assert_non_null(p->cc);
+}
+
+static inline bool early_event(pair *p) {
+    xl_event e;
+    bool was_early = false;
+    while (xl_endpoint_poll_event(p->client, &e))
+        was_early |= e.type == XL_EVENT_EARLY;
+    return was_early;
+}
+
+/* Until the request is answered, perhaps before the handshake is complete. */
+static inline uint64_t finish(world *w, size_t i) {
+    uint64_t end = w->p.now + 10000000;
+    while (!w->p.request[i].done && w->p.now < end && !w->p.client_closed)
+        if (!pair_step(&w->p))
+            break;
+    assert_true(w->p.request[i].done);
+    assert_false(w->p.request[i].failed);
+    return w->p.request[i].done_at - w->p.request[i].started;
+}
+
+#endif
