@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from statistics import fmean
 from xml.etree import ElementTree
 
 import pytest
@@ -25,13 +26,14 @@ from railyard.base.errors import UserError
 from railyard.base.paths import ROOT
 from railyard.figures.rows import GATED
 from railyard.gate import output
-from railyard.gate.compare import Row, compare
+from railyard.gate.compare import Places, Row, compare, compared
 from railyard.gate.output import Verdict
-from railyard.gate.run import Looks, first_look
+from railyard.gate.run import Looks, first_look, places_of
 from railyard.gate.suite import SUITES_DIR, Floors, Suite, load_suite
 from railyard.gate.testing import Railyard
 from railyard.results.qlogdiff import Decision, parting
 from railyard.results.records import Run, load_run
+from railyard.run.resolve import resolve
 from railyard.stats.statistics import differences, holm, log_ratios, pseudo_median, signed_rank_p
 
 # --- statistics -------------------------------------------------------------------------------------------------------
@@ -91,9 +93,12 @@ Sides = tuple[list[Run], list[Run], dict[str, tuple[str, str]]]
 
 
 def sides(
-    folder: Path, change: Callable[[FakeRun, random.Random], None], labels: tuple[str, ...] = ("xlink",)
+    folder: Path,
+    change: Callable[[FakeRun, random.Random], None],
+    labels: tuple[str, ...] = ("xlink",),
+    step_ms: int = 60_000,
 ) -> Sides:
-    """Runs of a baseline and of a version in which `change` was done to each run."""
+    """Runs of a baseline and of a version in which `change` was done to each run. They do not overlap."""
     both: list[list[Run]] = []
     for side in ("before", "after"):
         runs: list[Run] = []
@@ -101,7 +106,12 @@ def sides(
             drawn = random.Random(f"{label} {seed}")
             rct = [drawn.lognormvariate(-1, 0.6) for _ in range(20)]
             fake = FakeRun(
-                label=label, seed=seed, rct_s=rct, first_frame_s=drawn.uniform(0.3, 0.6), rebuffer_time_s=0.5
+                label=label,
+                seed=seed,
+                start_offset_ms=step_ms * seed,
+                rct_s=rct,
+                first_frame_s=drawn.uniform(0.3, 0.6),
+                rebuffer_time_s=0.5,
             )
             if side == "after":
                 change(fake, drawn)
@@ -180,7 +190,7 @@ def test_a_new_fault_fails_without_statistics(tmp_path: Path) -> None:
 
     made = sides(tmp_path, crash)
     [row] = compare(*made, Floors(), 0.05)
-    assert row.failed and (row.verdict, row.worst_seed) == ("fault", 7)
+    assert row.failed and (row.verdict, row.worst.seed) == ("fault", 7)
     assert len(row.comparisons[0].before) == SEEDS - 1, "a run that a fault ended is no measurement"
 
 
@@ -267,6 +277,7 @@ def test_seeds_that_change_nothing_are_one_play(tmp_path: Path) -> None:
     def same(factor: float) -> Callable[[FakeRun, random.Random], None]:
         def change(run: FakeRun, drawn: random.Random) -> None:
             run.rct_s, run.first_frame_s = [factor * 0.1 * k for k in range(1, 21)], 0.4
+            run.start_offset_ms = 1500
 
         return change
 
@@ -278,17 +289,72 @@ def test_seeds_that_change_nothing_are_one_play(tmp_path: Path) -> None:
 
 def test_the_first_look_is_spread_over_all_starts_and_only_rows_that_moved_are_looked_at_again(tmp_path: Path) -> None:
     suite, _ = load_suite(SUITES_DIR / "default.yaml")
-    first = first_look(suite)
-    assert len(first) == suite.first_look == 20 and len(suite.seeds) == 60
+    sixty = suite.model_copy(update={"seeds": list(range(1, 61)), "first_look": 20})
+    first = first_look(sixty)
+    assert len(first) == 20
     assert [sum(low < seed <= low + 20 for seed in first) for low in (0, 20, 40)] == [7, 7, 6]
-    looks = Looks()
+    looks = Looks(Places({"subway-1": "subway"}))
     both: list[list[Run]] = [[], []]
     for label in ("sp", "xlink"):
         for side, runs in zip(("before", "after"), both, strict=True):
             moved = label == "xlink" and side == "after"
             runs.append(load_run(FakeRun(label=label, rct_s=[0.6 if moved else 0.5] * 4).write(tmp_path / side)))
     looks.add((tmp_path / "before", both[0]), (tmp_path / "after", both[1]))
-    assert looks.moved() == {("subway-1", "xlink")}
+    assert looks.moved() == {("subway", "xlink")}
+
+
+def test_plays_that_overlap_in_a_trace_are_one_observation(tmp_path: Path) -> None:
+    """Twelve starts half a second apart: all plays are slower, in one stretch of trace. Sixty seconds apart: twelve."""
+
+    def slower(run: FakeRun, drawn: random.Random) -> None:
+        run.rct_s = [rct * drawn.uniform(1.1, 1.3) for rct in run.rct_s]
+
+    [overlapping] = compare(*sides(tmp_path / "a", slower, step_ms=500), Floors(), 0.05)
+    [median] = [one for one in overlapping.comparisons if one.figure.name == "rct_median"]
+    assert (len(median.play_deltas), len(median.deltas)) == (SEEDS, 1)
+    assert (median.p_worse, overlapping.verdict) == (0.5, "no difference")
+    assert median.deltas[0] == pytest.approx(fmean(median.play_deltas))
+    [apart] = compare(*sides(tmp_path / "b", slower), Floors(), 0.05)
+    assert (apart.comparisons[0].p_worse, apart.verdict) == (2.0**-SEEDS, "worse")
+    constant = Places(constant={"subway-1"})
+    [lab] = compare(*sides(tmp_path / "c", slower, step_ms=500), Floors(), 0.05, constant)
+    assert lab.comparisons[0].p_worse == 2.0**-SEEDS, "over links of a constant rate no stretch is shared"
+
+
+def test_a_window_of_trace_keeps_its_share_of_false_alarms() -> None:
+    """Differences that overlap like plays do: of eight neighbours each pair shares a part. By play the test of 5 %
+    rejects far more often; by windows of as many plays as overlap about as often as it says."""
+    drawn = random.Random(8)
+    by_play = by_window = 0
+    for _ in range(400):
+        noise = [drawn.gauss(0, 1) for _ in range(128 + 8)]
+        deltas = [sum(noise[k : k + 8]) for k in range(128)]
+        by_play += signed_rank_p(deltas) < 0.05
+        windows = [k // 8 for k in range(128)]
+        by_window += compared(GATED[3], [0.0] * 128, deltas, windows, Floors(), 0.05).p_worse < 0.05
+    assert by_play > 400 * 0.2 and by_window < 400 * 0.12
+
+
+def test_pairs_of_one_scenario_are_one_row(tmp_path: Path) -> None:
+    before: list[Run] = []
+    after: list[Run] = []
+    for pair in ("subway-1", "subway-2", "hsr-1"):
+        for side, factor, runs in (("a", 1.0, before), ("b", 1.2, after)):
+            for seed in (1, 2, 3):
+                fake = FakeRun(pair=pair, seed=seed, start_offset_ms=60_000 * seed, rct_s=[factor * 0.1 * seed] * 9)
+                runs.append(load_run(fake.write(tmp_path / side)))
+    hashes = {run.run_id: ("1", "2") for run in before}
+    rows = compare(before, after, hashes, Floors(), 0.05, Places({"subway-1": "subway", "subway-2": "subway"}))
+    assert {row.place: len(row.after) for row in rows} == {"subway": 6, "hsr-1": 3}
+    assert rows[0].comparisons[0].p_worse == 2.0**-6, "the starts are the same, the traces are not"
+
+
+def test_rows_are_named_by_scenario_where_it_has_several_pairs() -> None:
+    suite, document = load_suite(SUITES_DIR / "default.yaml")
+    few = suite.model_copy(update={"pairs": suite.pairs[-2:] + suite.pairs[:1], "seeds": [1]})
+    specs = resolve(few, document)
+    assert places_of(specs).names == {"hsr-5": "high-speed rail", "hsr-6": "high-speed rail", "subway-1": "subway-1"}
+    assert not places_of(specs).constant
 
 
 # --- suites -----------------------------------------------------------------------------------------------------------
@@ -297,7 +363,7 @@ def test_the_first_look_is_spread_over_all_starts_and_only_rows_that_moved_are_l
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("seeds: 3", "3 seeds can show no significant difference"),
+        ("seeds: 3", "3 seeds can show no significant difference; a suite needs 5 plays or more of each scheme."),
         ("schemes: [mptcp]", "'mptcp' needs a kernel"),
         ("arena: mpshell", "a suite runs in the sim or the kernel arena"),
         ("floors: {rct_medan: 1}", "did you mean 'rct_median'?"),
@@ -423,17 +489,17 @@ def test_a_comment_is_identical_on_the_default_suite(clone: Path, tmp_path: Path
 
 @pytest.mark.slow
 def test_a_scheduler_that_prefers_the_slower_path_is_caught_on_the_default_suite(clone: Path, tmp_path: Path) -> None:
-    """With a third of its plays: a difference in all of them needs no more."""
+    """With half of its plays: a difference in all of them needs no more."""
     right, wrong = "return a->srtt_us < b->srtt_us;", "return a->srtt_us > b->srtt_us;"
     undo = with_change(clone, "transport/scheduler/scheduler.c", right, wrong)
-    fewer = with_change(clone, "experiments/suites/default.yaml", "seeds: 60", "seeds: 20")
+    fewer = with_change(clone, "experiments/suites/default.yaml", "seeds: 6\n", "seeds: 3\n")
     done = gate(clone, "--junit", str(tmp_path / "gate.xml"), "--markdown", str(tmp_path / "gate.md"))
     fewer()
     undo()
     assert done.returncode == 1, done.stdout + done.stderr
     root = ElementTree.parse(tmp_path / "gate.xml").getroot()  # noqa: S314  our own output
     failed = {case.get("classname") for case in root.iter("testcase") if case.find("failure") is not None}
-    assert {"subway-1.vanilla-mp", "hsr-1.vanilla-mp"} <= failed
+    assert {"subway.vanilla-mp", "high-speed rail.vanilla-mp"} <= failed
     assert not {name for name in failed if name and name.partition(".")[2].startswith(("sp", "cm"))}
     text = (tmp_path / "gate.md").read_text()
     assert "first scheduling decision that differs" in text and "**worse**" in text

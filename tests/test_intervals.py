@@ -109,11 +109,29 @@ def test_a_quantile_is_carried_where_its_order_statistics_are_in_the_sample(
 
 def test_the_longest_requests_of_one_play_do_not_carry_a_p99() -> None:
     generator = np.random.default_rng(8)
-    groups = [list(map(float, generator.uniform(0, 1, 20))) for _ in range(30)]
-    layout = Layout.of_independent(30)
+    groups = [list(map(float, generator.uniform(0, 1, 20))) for _ in range(40)]
+    layout = Layout.of_independent(40)
     assert intervals.carries(Sample(groups, layout), 0.99)
+    fewer = Layout.of_independent(36)
+    assert not intervals.carries(Sample(groups[:36], fewer), 0.99), "720 requests in 36 windows of trace"
     groups[4] = [value + (2 if number < 7 else 0) for number, value in enumerate(groups[4])]
     assert not intervals.carries(Sample(groups, layout), 0.99), "all seven are one outage"
+
+
+def test_a_tail_that_belongs_to_two_pairs_is_known_as_little_as_from_two() -> None:
+    """Eight pairs of ten plays, a hundred requests each. In six or in two of them every play has one long request."""
+    layout = Layout(tuple(tuple(range(10 * k, 10 * k + 10)) for k in range(8)), (1,) * 8)
+    generator = np.random.default_rng(8)
+    values = generator.uniform(0, 1, (80, 100))
+    of_pairs = {}
+    for pairs in (6, 2):
+        tails = values.copy()
+        tails[: 10 * pairs, :2] += 5
+        sample = Sample(tails.tolist(), layout)
+        at = float(np.quantile(tails, 1 - 0.02 * pairs / 8, method="inverted_cdf"))
+        of_pairs[pairs] = intervals.effective_count(sample, at) / intervals.carrying_count(sample, at)
+    student = {6: 2.5706, 2: 12.7062}  # of five degrees of freedom, and of one
+    assert of_pairs == pytest.approx({pairs: (t / 1.95996) ** 2 for pairs, t in student.items()}, rel=1e-3)
 
 
 def test_values_that_are_equal_do_not_make_one_plays_outage_carry_a_p99() -> None:

@@ -24,7 +24,7 @@ from railyard.cli.traces import app as traces_app
 from railyard.experiment.model import ARENAS, QLOGS, find_experiment, load_experiment
 from railyard.gate import output, power
 from railyard.gate.run import run_gate, run_power
-from railyard.gate.suite import FEWEST_SEEDS, find_suite, load_suite
+from railyard.gate.suite import FEWEST_PLAYS, find_suite, load_suite
 from railyard.report import write_page_of
 from railyard.report.exhibit import SIZES
 from railyard.report.sections import Context
@@ -185,8 +185,11 @@ def gate(
 @app.command("gate-power")
 def gate_power(
     suite: Annotated[str, typer.Option(help="A name in experiments/suites/, or a YAML file.")] = "default",
-    plays: Annotated[
-        list[int] | None, typer.Option(min=FEWEST_SEEDS, help="Plays a row. May be repeated. Default: 20 and all.")
+    windows: Annotated[
+        list[int] | None,
+        typer.Option(
+            min=FEWEST_PLAYS, help="Windows of trace a row, beside all of them. May be repeated. Default: 12."
+        ),
     ] = None,
     trials: Annotated[int, typer.Option(min=20, help="Simulations for each point of the curve.")] = 400,
     plot: Annotated[Path | None, typer.Option(help="Write the curves to FILE: .svg, .png, .pdf.")] = None,
@@ -198,15 +201,13 @@ def gate_power(
     checked, document = load_suite(find_suite(suite))
     if checked.arena != "sim":
         raise UserError(f"gate-power simulates suites of the sim arena; {checked.name} runs in {checked.arena}.")
-    every = len(checked.seeds)
-    counts = [*dict.fromkeys(min(count, every) for count in plays or (20, every))]
     from railyard.base import plotfile  # noqa: PLC0415  matplotlib takes long to load
 
     if plot is not None:
         plotfile.check_format(plot, plotfile.DRAWN)
     begin = time.monotonic()
     try:
-        found = run_power(checked, document, jobs or default_jobs("sim"), _tell, counts, trials)
+        found = run_power(checked, document, jobs or default_jobs("sim"), _tell, windows or [12], trials)
     except KeyboardInterrupt:
         stopped()
         raise typer.Exit(INTERRUPTED) from None

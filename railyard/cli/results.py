@@ -30,7 +30,6 @@ from railyard.results.show import print_campaign, print_run
 from railyard.run.folders import shown
 from railyard.run.preflight import check_arena
 from railyard.run.repeat import changes, planned, repeat, spec_of
-from railyard.stats.intervals import TOO_SMALL
 from railyard.studies.exhibits import registry
 
 console = new_console()
@@ -156,9 +155,7 @@ def compare_command(
     if not chosen:
         raise UserError(f"{folder}: there are no two schemes to compare; it has {', '.join(labels)}.")
     found = differences.differences(runs, chosen, by_pair=by_pair)
-    carried = {one.figure for one in found if one.verdict != TOO_SMALL or one.words != TOO_SMALL}
-    told = [one for one in found if one.figure in carried]
-    print_table(console, _differences(told, by_pair=by_pair), keys=4 if by_pair else 3)
+    print_table(console, _differences(found, by_pair=by_pair), keys=4 if by_pair else 3)
     if few := shortage.note(differences.shortages(runs, found)):
         console.print(few, soft_wrap=True)
     console.print(VERDICTS_IN_WORDS, soft_wrap=True)

@@ -1,17 +1,23 @@
-"""From the runs of two versions to a verdict: per trace pair, scheme and metric, paired by seed and start offset."""
+"""From the runs of two versions to a verdict: per scenario, scheme and metric, paired by trace and start offset.
+
+Plays that overlap in a trace see the same stretch of it, so that their differences have the same sign more often than
+not. What is tested is therefore a window of trace: it counts once, with the mean of its plays' differences.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from statistics import fmean, median
 
 from railyard.figures.figure import Figure
 from railyard.figures.rows import GATED
 from railyard.gate.suite import Floors
+from railyard.results.differences import layout_of
 from railyard.results.records import RESULT_OUTCOMES, Run
 from railyard.stats import statistics
 from railyard.stats.distributions import exact_share
@@ -19,6 +25,12 @@ from railyard.stats.intervals import FEWEST, LEVEL, Interval, bootstrap, less, m
 
 # What a run's own record says may differ (when, how long, which program); what it measured may not.
 RECORD_FILES = ("run.json", "job.json", "kernel.log")  # the last names the kernel's version
+
+
+def _mean(deltas: Sequence[float]) -> float:
+    """Where some plays never came that far before, and others never do now, a window says nothing: 0."""
+    found = fmean(deltas)
+    return 0.0 if math.isnan(found) else found
 
 
 def _counted(worse: Sequence[bool], better: Sequence[bool]) -> Interval:
@@ -29,26 +41,36 @@ def _counted(worse: Sequence[bool], better: Sequence[bool]) -> Interval:
 
 @dataclass(frozen=True)
 class Comparison:
-    """One metric of one scheme on one pair of traces, before and after, seed by seed."""
+    """One metric of one scheme in one scenario, before and after, play by play."""
 
     figure: Figure
     before: list[float]
     after: list[float]
     floor: float
+    windows: Sequence[int] | None = None
+    """Of each play the window of trace that it is in; none: each is in its own."""
     p_worse: float = 1.0  # one-sided, not corrected
     p_better: float = 1.0
     adjusted_worse: float = 1.0  # corrected for the number of comparisons
     adjusted_better: float = 1.0
     alpha: float = 0.05
 
-    @property
-    def deltas(self) -> list[float]:
-        """What is tested: of times the logarithm of after / before, of rates after − before; seed by seed."""
+    @cached_property
+    def play_deltas(self) -> list[float]:
+        """Of times the logarithm of after / before, of rates after − before; play by play."""
         return self.figure.deltas(self.before, self.after)
+
+    @cached_property
+    def deltas(self) -> list[float]:
+        """What is tested: of each window of trace the mean of its plays' differences."""
+        by_window: dict[int, list[float]] = {}
+        for number, delta in enumerate(self.play_deltas):
+            by_window.setdefault(number if self.windows is None else self.windows[number], []).append(delta)
+        return [_mean(some) for some in by_window.values()]
 
     @property
     def moved(self) -> bool:
-        return any(self.deltas)
+        return any(self.play_deltas)
 
     @property
     def typical(self) -> tuple[float, float]:
@@ -58,9 +80,9 @@ class Comparison:
 
     @property
     def change(self) -> float:
-        """How much more it is: for a time the typical ratio of a pair − 1, for a rate the mean difference."""
+        """How much more it is: for a time the typical ratio of a window − 1, for a rate the mean difference."""
         if not self.figure.is_relative:
-            mean = fmean(self.deltas)  # none where some seeds never played before and others never do now
+            mean = fmean(self.deltas)  # none where some windows never played before and others never do now
             return statistics.pseudo_median(self.deltas) if math.isnan(mean) else mean
         return math.expm1(statistics.pseudo_median(self.deltas))
 
@@ -69,7 +91,7 @@ class Comparison:
         """The change and its interval at 95 %, not corrected, in the unit of the change.
 
         Of a time by the shifts that the signed-rank test does not refuse; of what is counted by the exact intervals of
-        the shares of plays that got worse and better; of other rates by the bootstrap.
+        the shares of windows that got worse and better; of other rates by the bootstrap.
         """
         if self.figure.is_relative:
             shift = Interval(statistics.pseudo_median(self.deltas), *statistics.pseudo_median_ends(self.deltas, LEVEL))
@@ -80,7 +102,7 @@ class Comparison:
 
     @property
     def fewest(self) -> int:
-        """The least number of plays for an interval: of a time 2 · 2⁻ⁿ ≤ 5 %, the rarest result of the signed-rank
+        """The least number of windows for an interval: of a time 2 · 2⁻ⁿ ≤ 5 %, the rarest result of the signed-rank
         test."""
         return math.ceil(math.log2(2 / (1 - LEVEL))) if self.figure.is_relative else FEWEST
 
@@ -99,9 +121,10 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Row:
-    """One scheme on one pair of traces: its comparisons, and the runs that they rest on."""
+    """One scheme in one scenario: its comparisons, and the runs that they rest on."""
 
-    pair: str
+    place: str
+    """The scenario; the name of its pair where the suite has one alone of it."""
     label: str
     before: list[Run]  # none: the baseline does not know the scheme
     after: list[Run]
@@ -148,13 +171,13 @@ class Row:
         return "no difference"
 
     @property
-    def worst_seed(self) -> int:
-        """The seed whose difference is the largest, of the regression that is the clearest: where to look first."""
+    def worst(self) -> Run:
+        """The play whose difference is the largest, of the regression that is the clearest: where to look first."""
         if self.faults:
-            return self.faults[0].seed
+            return self.faults[0]
         clearest = min(self.regressions, key=lambda comparison: comparison.adjusted_worse)
-        pairs = zip(clearest.deltas, self.measured, strict=True)
-        return max(pairs, key=lambda found: found[0])[1].seed
+        pairs = zip(clearest.play_deltas, self.measured, strict=True)
+        return max(pairs, key=lambda found: found[0])[1]
 
     @property
     def measured(self) -> list[Run]:
@@ -186,34 +209,59 @@ def _distinct(pairs: Sequence[tuple[Run, Run]]) -> list[tuple[Run, Run]]:
     known: dict[object, tuple[Run, Run]] = {}
     for pair in pairs:
         figures = tuple((tuple(chunk.rct_s for chunk in run.chunks), *(m.of(run) for m in GATED)) for run in pair)
-        known.setdefault((pair[0].config["start_offset_ms"], figures), pair)
+        known.setdefault((pair[0].pair, pair[0].config["start_offset_ms"], figures), pair)
     return list(known.values())
 
 
-def _comparisons(before: Sequence[Run], after: Sequence[Run], floors: Floors, alpha: float) -> list[Comparison]:
+def windows_of(before: Sequence[Run], after: Sequence[Run], constant: Collection[str] = ()) -> list[int]:
+    """Of each play the window of trace that it is in: as many neighbouring starts as overlap. `constant`: pairs whose
+    links have a constant rate; there each play is by itself."""
+    window = [int(number) for number in layout_of(before, after).window_of()]
+    alone = range(len(before), 2 * len(before))
+    return [own if run.pair in constant else number for run, number, own in zip(before, window, alone, strict=True)]
+
+
+def _comparisons(
+    before: Sequence[Run], after: Sequence[Run], floors: Floors, alpha: float, constant: Collection[str]
+) -> list[Comparison]:
     both = _distinct([(b, a) for b, a in zip(before, after, strict=True) if _both_measured(b, a)])
     if not both:
         return []
+    windows = windows_of([b for b, _ in both], [a for _, a in both], constant)
     found: list[Comparison] = []
     for figure in GATED:
         old, new = map(list, zip(*(figure.of_pair(b, a) for b, a in both), strict=True))
-        deltas = figure.deltas(old, new)
-        found.append(
-            Comparison(
-                figure,
-                old,
-                new,
-                floor=getattr(floors, figure.name),
-                p_worse=statistics.signed_rank_p(deltas),
-                p_better=statistics.signed_rank_p([-delta for delta in deltas]),
-                alpha=alpha,
-            )
-        )
+        found.append(compared(figure, old, new, windows, floors, alpha))
     return found
 
 
+def compared(
+    figure: Figure, before: list[float], after: list[float], windows: Sequence[int], floors: Floors, alpha: float
+) -> Comparison:
+    """With the p values of the signed-rank test, not corrected."""
+    plain = Comparison(figure, before, after, getattr(floors, figure.name), windows, alpha=alpha)
+    better = statistics.signed_rank_p([-delta for delta in plain.deltas])
+    return replace(plain, p_worse=statistics.signed_rank_p(plain.deltas), p_better=better)
+
+
+@dataclass(frozen=True)
+class Places:
+    """What the pairs of a suite are: the name of each one's rows, and those whose links have a constant rate."""
+
+    names: Mapping[str, str] = field(default_factory=dict)
+    constant: Collection[str] = ()
+
+    def of(self, pair: str) -> str:
+        return self.names.get(pair, pair)
+
+
 def compare(
-    before: Sequence[Run], after: Sequence[Run], hashes: dict[str, tuple[str, str]], floors: Floors, alpha: float
+    before: Sequence[Run],
+    after: Sequence[Run],
+    hashes: dict[str, tuple[str, str]],
+    floors: Floors,
+    alpha: float,
+    places: Places = Places(),
 ) -> list[Row]:
     """All rows, p values corrected. `hashes`: of each run's outputs, before and after, by run ID.
 
@@ -223,21 +271,21 @@ def compare(
     groups: dict[tuple[str, str], list[tuple[Run, Run]]] = {}
     later = {run.run_id: run for run in after}
     for run in before:
-        groups.setdefault((run.pair, run.label), []).append((run, later[run.run_id]))
+        groups.setdefault((places.of(run.pair), run.label), []).append((run, later[run.run_id]))
     rows: list[Row] = []
-    for (pair, label), runs in groups.items():
+    for (place, label), runs in groups.items():
         old, new = [b for b, _ in runs], [a for _, a in runs]
         same = all(hashes[run.run_id][0] == hashes[run.run_id][1] for run in old)
-        rows.append(Row(pair, label, old, new, same, _comparisons(old, new, floors, alpha)))
-    return _corrected(rows) + _new_rows(after, set(groups))
+        rows.append(Row(place, label, old, new, same, _comparisons(old, new, floors, alpha, places.constant)))
+    return _corrected(rows) + _new_rows(after, set(groups), places)
 
 
-def _new_rows(after: Sequence[Run], compared: set[tuple[str, str]]) -> list[Row]:
+def _new_rows(after: Sequence[Run], known: set[tuple[str, str]], places: Places) -> list[Row]:
     groups: dict[tuple[str, str], list[Run]] = {}
     for run in after:
-        if (run.pair, run.label) not in compared:
-            groups.setdefault((run.pair, run.label), []).append(run)
-    return [Row(pair, label, [], runs, False) for (pair, label), runs in groups.items()]
+        if (places.of(run.pair), run.label) not in known:
+            groups.setdefault((places.of(run.pair), run.label), []).append(run)
+    return [Row(place, label, [], runs, False) for (place, label), runs in groups.items()]
 
 
 def _corrected(rows: list[Row]) -> list[Row]:

@@ -28,7 +28,7 @@ class Verdict:
     baseline: str
     candidate: str
     rows: list[Row]
-    partings: dict[tuple[str, str], str]  # of a failed row: where its worst seed's runs part
+    partings: dict[tuple[str, str], str]  # of a failed row: where its worst play's runs part
     wall_s: float
 
     @property
@@ -72,12 +72,11 @@ class Verdict:
         suite = self.suite
         counts = Counter(row.verdict for row in self.rows)
         words = ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
-        few = [row for row in self.rows if not row.is_new and len(row.after) < len(suite.seeds)]
-        looked = f", {len(few)} of them after {suite.first_look} plays" if few else ""
+        plays = sorted({len(row.after) for row in self.rows})
         return (
-            f"Suite {suite.name}: {len(self.rows)} rows of {len(suite.seeds)} plays ({words}){looked}; {self.compared} "
-            f"comparisons moved and were tested, family-wise error {suite.alpha:g}. Took {self.wall_s:.0f} s. "
-            f"{resolution.note(run for row in self.rows for run in row.after)}"
+            f"Suite {suite.name}: {len(self.rows)} rows of {' or '.join(map(str, plays))} plays ({words}); "
+            f"{self.compared} comparisons moved and were tested, family-wise error {suite.alpha:g}. "
+            f"Took {self.wall_s:.0f} s. {resolution.note(run for row in self.rows for run in row.after)}"
         ).rstrip()
 
 
@@ -113,12 +112,17 @@ def sentence(comparison: Comparison) -> str:
     before, after = comparison.typical
     if not comparison.moved:
         return f"{comparison.figure.gate_title} {_value(comparison, after)} in both, play by play"
-    worse = sum(delta > 0 for delta in comparison.deltas)
+    worse = sum(delta > 0 for delta in comparison.play_deltas)
+    of_windows = ""
+    if len(comparison.deltas) < len(comparison.play_deltas):
+        up = sum(delta > 0 for delta in comparison.deltas)
+        of_windows = f" and {up} of {len(comparison.deltas)} windows of trace"
     title, values = comparison.figure.gate_title, [_value(comparison, value) for value in (before, after)]
     return (
         f"{title} {' → '.join(values)}, {change(comparison)} "
-        f"{ends(comparison)} (floor {_floor(comparison)}); worse in {worse} of {len(comparison.deltas)} plays, "
-        f"p = {comparison.p_worse:.2g}, corrected {comparison.adjusted_worse:.2g}"
+        f"{ends(comparison)} (floor {_floor(comparison)}); worse in {worse} of "
+        f"{len(comparison.play_deltas)} plays{of_windows}, p = {comparison.p_worse:.2g}, "
+        f"corrected {comparison.adjusted_worse:.2g}"
     )
 
 
@@ -136,13 +140,13 @@ def markdown(verdict: Verdict) -> str:
         "",
         f"{verdict.legend} {verdict.facts}",
         "",
-        "| pair | scheme | " + " | ".join(figure.gate_title for figure in GATED) + " | verdict |",
+        "| scenario | scheme | " + " | ".join(figure.gate_title for figure in GATED) + " | verdict |",
         "| --- | --- | " + "--- | " * len(GATED) + "--- |",
     ]
     for row in verdict.rows:
         figures = [_cell(comparison) for comparison in row.comparisons] or ["–"] * len(GATED)
         word = f"**{row.verdict}**" if row.failed else row.verdict
-        lines.append(f"| {row.pair} | {row.label} | {' | '.join(figures)} | {word} |")
+        lines.append(f"| {row.place} | {row.label} | {' | '.join(figures)} | {word} |")
     lines += [
         "",
         "Times: median over the plays; their change is that of a typical play, so it need not be the ratio of the two "
@@ -150,25 +154,32 @@ def markdown(verdict: Verdict) -> str:
         f"plays whose longest request takes {TAIL:g} times as long as in the other version.",
     ]
     for row in verdict.failed:
-        lines += ["", f"**{row.pair}, {row.label}**", ""]
+        lines += ["", f"**{row.place}, {row.label}**", ""]
         lines += [f"- {text}" for text in evidence(row)]
-        if (row.pair, row.label) in verdict.partings:
-            lines += ["", f"The play of seed {row.worst_seed}:", "```", verdict.partings[row.pair, row.label]]
+        if (row.place, row.label) in verdict.partings:
+            lines += [
+                "",
+                f"The play of {row.worst.pair}, seed {row.worst.seed}:",
+                "```",
+                verdict.partings[row.place, row.label],
+            ]
             lines += ["```"]
     return "\n".join(lines) + "\n"
 
 
 def evidence(row: Row) -> list[str]:
-    faults = [f"seed {run.seed}: {run.outcome.replace('_', ' ')}: {run.record['message']}" for run in row.faults]
+    faults = [
+        f"{run.pair}, seed {run.seed}: {run.outcome.replace('_', ' ')}: {run.record['message']}" for run in row.faults
+    ]
     return faults + [sentence(comparison) for comparison in row.regressions]
 
 
 def junit(verdict: Verdict) -> bytes:
-    """One test suite a pair, one test case a scheme and metric; a regression is a failure, a fault an error."""
+    """One test suite a scenario, one test case a scheme and metric; a regression is a failure, a fault an error."""
     root = ElementTree.Element("testsuites", name=f"railyard gate, suite {verdict.suite.name}")
-    for pair in dict.fromkeys(row.pair for row in verdict.rows):
-        rows = [row for row in verdict.rows if row.pair == pair]
-        suite = ElementTree.SubElement(root, "testsuite", name=pair)
+    for place in dict.fromkeys(row.place for row in verdict.rows):
+        rows = [row for row in verdict.rows if row.place == place]
+        suite = ElementTree.SubElement(root, "testsuite", name=place)
         for row in rows:
             _cases(suite, row, verdict)
         for attribute, tag in (("tests", "testcase"), ("failures", "testcase/failure"), ("errors", "testcase/error")):
@@ -179,16 +190,16 @@ def junit(verdict: Verdict) -> bytes:
 
 
 def _cases(suite: ElementTree.Element, row: Row, verdict: Verdict) -> None:
-    name = f"{row.pair}.{row.label}"
+    name = f"{row.place}.{row.label}"
     runs = ElementTree.SubElement(suite, "testcase", classname=name, name="runs")
     for run in row.faults:
-        fault = ElementTree.SubElement(runs, "error", message=f"seed {run.seed}: {run.outcome}")
+        fault = ElementTree.SubElement(runs, "error", message=f"{run.pair}, seed {run.seed}: {run.outcome}")
         fault.text = str(run.record["message"])
     for comparison in row.comparisons:
         case = ElementTree.SubElement(suite, "testcase", classname=name, name=comparison.figure.name)
         if comparison.verdict == "worse":
             failure = ElementTree.SubElement(case, "failure", message=sentence(comparison))
-            failure.text = verdict.partings.get((row.pair, row.label), "")
+            failure.text = verdict.partings.get((row.place, row.label), "")
         else:
             said = "identical" if row.identical else comparison.verdict
             ElementTree.SubElement(case, "system-out").text = f"{said}: {sentence(comparison)}"
@@ -196,7 +207,7 @@ def _cases(suite: ElementTree.Element, row: Row, verdict: Verdict) -> None:
 
 def print_verdict(console: Console, verdict: Verdict) -> None:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), header_style="bold")
-    table.add_column("pair", no_wrap=True)
+    table.add_column("scenario", no_wrap=True)
     table.add_column("scheme", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
     for figure in GATED:
@@ -206,17 +217,17 @@ def print_verdict(console: Console, verdict: Verdict) -> None:
             f"{change(comparison)}\n{ends(comparison)}" if comparison.moved else "=" for comparison in row.comparisons
         ]
         table.add_row(
-            row.pair, row.label, row.verdict, *(changes or ["–"] * len(GATED)), style="red" if row.failed else ""
+            row.place, row.label, row.verdict, *(changes or ["–"] * len(GATED)), style="red" if row.failed else ""
         )
     print_table(console, table, keys=3)
     console.print(verdict.legend, soft_wrap=True)
     console.print(verdict.facts, soft_wrap=True)
     for row in verdict.failed:
         for text in evidence(row):
-            console.print(f"{row.pair}, {row.label}: {text}", style="red", soft_wrap=True)
-        if (row.pair, row.label) in verdict.partings:
-            told = verdict.partings[row.pair, row.label]
-            console.print(f"the play of seed {row.worst_seed}, {told}", soft_wrap=True, markup=False)
+            console.print(f"{row.place}, {row.label}: {text}", style="red", soft_wrap=True)
+        if (row.place, row.label) in verdict.partings:
+            told = verdict.partings[row.place, row.label]
+            console.print(f"the play of {row.worst.pair}, seed {row.worst.seed}, {told}", soft_wrap=True, markup=False)
     console.print(f"gate: {verdict.headline}", style="red" if verdict.failed else "green", soft_wrap=True)
 
 

@@ -1,21 +1,21 @@
 """What the gate finds, and how often it cries wolf: its power curve and its rate of false alarms, by simulation.
 
 The noise is real: the suite's plays run a second time with a player that starts SHIFT_MS later, so that both sides of a
-pair differ as after a change that has no direction. Which side is A is drawn for each play, so that there is truly no
-difference. A regression is planted in one row, drawn: in so many of its plays every request of B takes so many times as
-long. Then the gate's own comparison decides.
+pair differ as after a change that has no direction. Which side is A is drawn for each window of trace, so that there is
+truly no difference. A regression is planted in one row, drawn: in so many of its windows every request of B takes so
+many times as long. Then the gate's own comparison decides.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from railyard.base.style import COLOURWAY
 from railyard.figures.rows import GATED
-from railyard.gate.compare import Comparison
+from railyard.gate.compare import Comparison, Places, compared, windows_of
 from railyard.gate.suite import Suite
 from railyard.results.records import Run
 from railyard.stats import statistics
@@ -40,18 +40,24 @@ class Play:
     slowed: dict[float, tuple[Pair, Pair]]
 
 
-Rows = list[list[Play]]
+Window = list[Play]
+Rows = list[list[Window]]
+"""Of each row its windows of trace."""
 
 
 @dataclass(frozen=True)
 class Found:
     """In how many of the trials the gate raised an alarm."""
 
-    plays: int
+    windows: int
     factor: float
     share: float
     alarms: int
     trials: int
+    tests: int = 0
+    """Single comparisons in which something moved, without a regression; and how many of them have a p value below
+    alpha, without correction."""
+    rejected: int = 0
 
     @property
     def rate(self) -> float:
@@ -71,21 +77,33 @@ def play_of(one: Run, other: Run, factors: Sequence[float] = FACTORS) -> Play:
     return Play((_figures(one, other), _figures(other, one)), slowed)
 
 
-def rows_of(runs: Sequence[Run], shifted: Sequence[Run], factors: Sequence[float] = FACTORS) -> Rows:
-    """The plays of each row, in the order of the seeds."""
+def rows_of(runs: Sequence[Run], shifted: Sequence[Run], places: Places, factors: Sequence[float] = FACTORS) -> Rows:
+    """The windows of each row."""
     again = {run.run_id: run for run in shifted}
-    rows: dict[tuple[str, str], list[Play]] = {}
+    rows: dict[tuple[str, str], list[Run]] = {}
     for run in runs:
-        rows.setdefault((run.pair, run.label), []).append(play_of(run, again[run.run_id], factors))
-    return list(rows.values())
+        rows.setdefault((places.of(run.pair), run.label), []).append(run)
+    found: Rows = []
+    for of_row in rows.values():
+        windows: dict[int, Window] = {}
+        others = [again[run.run_id] for run in of_row]
+        for run, other, window in zip(of_row, others, windows_of(of_row, others, places.constant), strict=True):
+            windows.setdefault(window, []).append(play_of(run, other, factors))
+        found.append(list(windows.values()))
+    return found
 
 
-def _comparisons(pairs: Sequence[Pair], suite: Suite) -> list[Comparison]:
+Drawn = list[list[Pair]]
+"""Of each window the figures of its plays."""
+
+
+def _comparisons(windows: Drawn, suite: Suite) -> list[Comparison]:
+    pairs = [pair for window in windows for pair in window]
+    numbers = [number for number, window in enumerate(windows) for _ in window]
     found = []
     for number, figure in enumerate(GATED):
         old, new = [pair[number][0] for pair in pairs], [pair[number][1] for pair in pairs]
-        p = statistics.signed_rank_p(figure.deltas(old, new))
-        found.append(Comparison(figure, old, new, getattr(suite.floors, figure.name), p_worse=p, alpha=suite.alpha))
+        found.append(compared(figure, old, new, numbers, suite.floors, suite.alpha))
     return [one for one in found if one.moved]
 
 
@@ -100,30 +118,43 @@ def _is_alarm(rows: Sequence[Sequence[Comparison]]) -> bool:
     )
 
 
+def _with_sides(drawn: random.Random, row: Sequence[Window], slow: Collection[int] = (), factor: float = 1.0) -> Drawn:
+    """The figures of a row's plays. Which side is A is drawn for each window; in those of `slow` B takes so many times
+    as long."""
+    found: Drawn = []
+    for number, window in enumerate(row):
+        side = drawn.randrange(2)
+        found.append([(play.slowed[factor] if number in slow else play.as_is)[side] for play in window])
+    return found
+
+
 def simulate(
     rows: Rows,
     suite: Suite,
-    plays: int,
+    windows: int,
     trials: int,
     grid: Sequence[tuple[float, float]],
     seed: int = 1,
     told: Callable[[Found], None] = lambda _: None,
 ) -> list[Found]:
-    """The rate of alarms with so many plays a row: without a regression (factor 1), then for each factor and share."""
-    drawn = random.Random(f"{seed} {plays}")
-    chosen = [[drawn.sample(row, min(plays, len(row))) for row in rows] for _ in range(trials)]
-    nothing = [[_comparisons([drawn.choice(play.as_is) for play in row], suite) for row in trial] for trial in chosen]
-    found = [Found(plays, 1.0, 0.0, sum(_is_alarm(of_trial) for of_trial in nothing), trials)]
+    """The rate of alarms with so many windows a row: without a regression (factor 1), then for each factor and share
+    of windows that it hits."""
+    drawn = random.Random(f"{seed} {windows}")
+    chosen = [[drawn.sample(row, min(windows, len(row))) for row in rows] for _ in range(trials)]
+    nothing = [[_comparisons(_with_sides(drawn, row), suite) for row in trial] for trial in chosen]
+    single = [one.p_worse < suite.alpha for trial in nothing for row in trial for one in row]
+    alarms = sum(_is_alarm(of_trial) for of_trial in nothing)
+    found = [Found(windows, 1.0, 0.0, alarms, trials, len(single), sum(single))]
     told(found[0])
     for factor, share in grid:
         alarms = 0
         for of_trial, quiet in zip(chosen, nothing, strict=True):
             target = drawn.randrange(len(of_trial))
             row = of_trial[target]
-            hit = set(drawn.sample(range(len(row)), round(share * len(row))))
-            pairs = [drawn.choice(play.slowed[factor] if k in hit else play.as_is) for k, play in enumerate(row)]
-            alarms += _is_alarm([_comparisons(pairs, suite) if k == target else r for k, r in enumerate(quiet)])
-        found.append(Found(plays, factor, share, alarms, trials))
+            slow = set(drawn.sample(range(len(row)), round(share * len(row))))
+            hit = _comparisons(_with_sides(drawn, row, slow, factor), suite)
+            alarms += _is_alarm([hit if k == target else r for k, r in enumerate(quiet)])
+        found.append(Found(windows, factor, share, alarms, trials))
         told(found[-1])
     return found
 
@@ -138,15 +169,17 @@ def share_words(found: Found) -> str:
 
 
 def markdown(found: Sequence[Found]) -> str:
-    """One table for each number of plays a row."""
+    """One table for each number of windows a row."""
     lines: list[str] = []
-    for plays in dict.fromkeys(one.plays for one in found):
-        here = {(one.factor, one.share): one for one in found if one.plays == plays}
+    for windows in dict.fromkeys(one.windows for one in found):
+        here = {(one.factor, one.share): one for one in found if one.windows == windows}
         shares = sorted({share for factor, share in here if factor > 1})
+        nothing = here[1.0, 0.0]
+        size = f"; {100 * nothing.rejected / nothing.tests:.1f} % of the single tests reject" if nothing.tests else ""
         lines += [
-            f"{plays} plays a row; false alarms {share_words(here[1.0, 0.0])}:",
+            f"{windows} windows a row; false alarms {share_words(nothing)}{size}:",
             "",
-            "| requests take | " + " | ".join(f"in {100 * share:.0f} % of the plays" for share in shares) + " |",
+            "| requests take | " + " | ".join(f"in {100 * share:.0f} % of the windows" for share in shares) + " |",
             "| --- |" + " ---: |" * len(shares),
         ]
         for factor in sorted({factor for factor, _ in here if factor > 1}):
@@ -157,15 +190,17 @@ def markdown(found: Sequence[Found]) -> str:
 
 
 def drawn(found: Sequence[Found]) -> Figure:
-    """Power against the share of the plays that a regression hits."""
+    """Power against the share of the windows that a regression hits."""
     from matplotlib.figure import Figure  # noqa: PLC0415  it takes long to load
 
-    numbers = list(dict.fromkeys(one.plays for one in found))
+    numbers = list(dict.fromkeys(one.windows for one in found))
     figure = Figure(figsize=(4.2 * len(numbers), 3.0), layout="constrained")
     axes = figure.subplots(1, len(numbers), sharey=True, squeeze=False)[0]
-    for axis, plays in zip(axes, numbers, strict=True):
+    for axis, windows in zip(axes, numbers, strict=True):
         for number, factor in enumerate(sorted({one.factor for one in found if one.factor > 1})):
-            curve = sorted((one for one in found if one.plays == plays and one.factor == factor), key=lambda f: f.share)
+            curve = sorted(
+                (one for one in found if one.windows == windows and one.factor == factor), key=lambda f: f.share
+            )
             axis.plot(
                 [100 * one.share for one in curve],
                 [100 * one.rate for one in curve],
@@ -173,9 +208,9 @@ def drawn(found: Sequence[Found]) -> Figure:
                 color=COLOURWAY[number],
                 label=f"{factor:g} times as long",
             )
-        [false] = [one for one in found if one.plays == plays and one.factor == 1]
+        [false] = [one for one in found if one.windows == windows and one.factor == 1]
         axis.axhline(100 * false.rate, color="#777", linestyle=":", label="false alarms")
-        axis.set(title=f"{plays} plays a row", xlabel="plays that a regression hits, %", ylim=(-2, 102))
+        axis.set(title=f"{windows} windows a row", xlabel="windows that a regression hits, %", ylim=(-2, 102))
     axes[0].set_ylabel("simulations with an alarm, %")
     axes[-1].legend(loc="lower right")
     return figure

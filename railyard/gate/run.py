@@ -6,6 +6,7 @@ import json
 import subprocess
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +15,7 @@ from railyard.base.errors import UserError
 from railyard.base.words import counted
 from railyard.base.yamlfile import YamlDocument
 from railyard.gate import build, power
-from railyard.gate.compare import Row, compare, outputs_sha256
+from railyard.gate.compare import Places, Row, compare, outputs_sha256
 from railyard.gate.output import Verdict
 from railyard.gate.suite import Suite
 from railyard.results.pending import Place, Plan, whole_campaign
@@ -23,11 +24,14 @@ from railyard.results.records import Run
 from railyard.run import sim
 from railyard.run.resolve import resolve
 from railyard.run.runspec import RunSpec
+from railyard.traces.library import find_pair
+from railyard.traces.trace import read_trace
 
 PARTINGS = 6  # of so many failed rows the gate shows where the runs part
 
 Tell = Callable[[str], None]
-RowName = tuple[str, str]  # pair and label
+RowName = tuple[str, str]  # place and label
+CONSTANT_MS = 1000  # a trace with a period of at most this is a link of a constant rate
 
 
 def _of_build(specs: list[RunSpec], version: build.Build) -> list[RunSpec]:
@@ -65,19 +69,28 @@ def _known_labels(specs: list[RunSpec], version: build.Build) -> set[str]:
 
 
 def _partings(rows: list[Row], specs: list[RunSpec], both: list[build.Build], suite: Suite) -> dict[RowName, str]:
-    """Where the worst seed of each failed row parts: the two runs once more, with qlog."""
+    """Where the worst play of each failed row parts: the two runs once more, with qlog."""
     found: dict[RowName, str] = {}
     for row in [row for row in rows if row.failed][:PARTINGS]:
-        spec = next(s for s in specs if (s.pair, s.label, s.seed) == (row.pair, row.label, row.worst_seed))
+        worst = row.worst
+        spec = next(s for s in specs if (s.pair, s.label, s.seed) == (worst.pair, row.label, worst.seed))
         again = [spec.model_copy(update={"qlog": True})]
         runs = [
             _carry_out(_of_build(again, version), suite, version, 1, "-evidence")[0] / spec.run_id for version in both
         ]
         try:
-            found[row.pair, row.label] = str(parting(runs[0], runs[1]))
+            found[row.place, row.label] = str(parting(runs[0], runs[1]))
         except UserError:  # a program that died has no whole qlog
             continue
     return found
+
+
+def places_of(specs: list[RunSpec]) -> Places:
+    """Pairs of one scenario are in one row: few traces have windows enough for a test by themselves."""
+    scenarios = {name: find_pair(name).scenario for name in dict.fromkeys(spec.pair for spec in specs)}
+    names = {name: name if Counter(scenarios.values())[one] == 1 else one for name, one in scenarios.items()}
+    traces = {spec.pair: [read_trace(path.down) for path in spec.paths] for spec in specs}
+    return Places(names, {pair for pair, of in traces.items() if all(one.period_ms <= CONSTANT_MS for one in of)})
 
 
 def first_look(suite: Suite) -> set[int]:
@@ -90,6 +103,7 @@ def first_look(suite: Suite) -> set[int]:
 class Looks:
     """The runs of both versions so far, and the hashes of their outputs."""
 
+    places: Places
     before: list[Run] = field(default_factory=list)
     after: list[Run] = field(default_factory=list)
     hashes: dict[str, tuple[str, str]] = field(default_factory=dict)
@@ -103,7 +117,7 @@ class Looks:
     def moved(self) -> set[RowName]:
         """The rows in which an output differs. Whether it does says nothing of the direction, so that a further look at
         these alone leaves the tests valid."""
-        return {(run.pair, run.label) for run in self.before if len(set(self.hashes[run.run_id])) > 1}
+        return {(self.places.of(run.pair), run.label) for run in self.before if len(set(self.hashes[run.run_id])) > 1}
 
 
 def _versions(suite: Suite, baseline: str, kernel: Path | None, tell: Tell) -> tuple[build.Build, build.Build]:
@@ -130,13 +144,14 @@ def run_gate(
         if not known:
             raise UserError(f"{before.title} can run no row of suite {suite.name}, so there is nothing to compare.")
         first = first_look(suite)
-        looks = Looks()
+        looks = Looks(places_of(specs))
         for purpose in ("", "-further"):
             moved = looks.moved()
             own = [
                 spec
                 for spec in specs
-                if (spec.seed in first if not purpose else spec.seed not in first and (spec.pair, spec.label) in moved)
+                if (spec.seed in first) == (not purpose)
+                and (not purpose or (looks.places.of(spec.pair), spec.label) in moved)
             ]
             if own:
                 tell(f"{counted(len(own), 'run')} of each version{' of rows that moved' if purpose else ''}")
@@ -147,7 +162,7 @@ def run_gate(
                         for of, version in ((compared, before), (own, after))
                     )
                 )
-        rows = compare(looks.before, looks.after, looks.hashes, suite.floors, suite.alpha)
+        rows = compare(looks.before, looks.after, looks.hashes, suite.floors, suite.alpha, looks.places)
         partings = _partings(rows, specs, both, suite)
     return Verdict(suite, before.title, after.title, rows, partings, time.monotonic() - begin)
 
@@ -165,10 +180,12 @@ def run_power(
         rows = power.rows_of(
             _carry_out(specs, suite, version, jobs, "-power")[1],
             _carry_out(shifted, suite, version, jobs, "-power-shifted")[1],
+            places_of(specs),
         )
+    most = max(len(row) for row in rows)
     grid = [(factor, share) for factor in power.FACTORS for share in power.SHARES]
     found: list[power.Found] = []
-    for plays in counts:
-        tell(f"{counted(trials, 'simulation')} of {plays} plays a row, for {counted(len(grid) + 1, 'regression')}")
-        found += power.simulate(rows, suite, plays, trials, grid)
+    for windows in dict.fromkeys(min(count, most) for count in (*counts, most)):
+        tell(f"{counted(trials, 'simulation')} of {windows} windows a row, for {counted(len(grid) + 1, 'regression')}")
+        found += power.simulate(rows, suite, windows, trials, grid)
     return found

@@ -13,7 +13,7 @@ from railyard.experiment.model import EXACT_ARENAS, TRANSPORT_OF_SCHEME, Experim
 from railyard.figures.rows import GATED
 
 SUITES_DIR = EXPERIMENTS_DIR / "suites"
-FEWEST_SEEDS = 5  # 2^-5 is the largest power of 1/2 below 0.05: with fewer pairs no test could ever be significant
+FEWEST_PLAYS = 5  # 2^-5 is the largest power of 1/2 below 0.05: with fewer plays no test could ever be significant
 
 Share = Annotated[float, Field(ge=0, le=10)]
 
@@ -38,8 +38,8 @@ class Suite(Experiment):
     qlog: Qlog | None = "none"
     link_logs: bool = False
     floors: Floors = Floors()
-    # Seeds that every row has; a row whose outputs are all identical in these is not run with the others.
-    first_look: Annotated[int, Field(ge=FEWEST_SEEDS)] = 20
+    # Of each pair, seeds that every row has; a row whose outputs are all identical in these is not run with the others.
+    first_look: Annotated[int, Field(ge=1)] = 20
     # The probability of even one false alarm among all comparisons of the suite.
     alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05
 
@@ -52,10 +52,11 @@ class Suite(Experiment):
 
     @model_validator(mode="after")
     def _can_be_compared(self) -> Suite:
-        if len(self.seeds) < FEWEST_SEEDS:
+        if len(self.seeds) * len(self.pairs) < FEWEST_PLAYS:
             raise FieldError(
                 "seeds",
-                f"{len(self.seeds)} seeds can show no significant difference; a suite needs {FEWEST_SEEDS} or more.",
+                f"{len(self.seeds)} seeds can show no significant difference; a suite needs {FEWEST_PLAYS} plays or "
+                "more of each scheme.",
             )
         for entry in self.schemes:
             if self.arena == "sim" and TRANSPORT_OF_SCHEME[entry.scheme] != "quic":

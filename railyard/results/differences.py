@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
+import numpy as np
+
 from railyard.figures.figure import Figure, Quantile
 from railyard.figures.rows import COMPARED, REDUNDANCY
 from railyard.results import shortage
@@ -70,8 +72,13 @@ class Difference:
 
     @property
     def carried(self) -> bool:
-        if self.figure.is_rare:  # without a stall a scheme has no interval, its difference may have one
-            return any(one is not None and one.interval.known for one in (self.change, self.here))
+        """Whether the difference has an interval. The schemes' own figures may have none: what makes a tail uncertain
+        is mostly the trace, which both schemes share."""
+        return any(one is not None and one.interval.known for one in (self.change, self.here))
+
+    @property
+    def has_levels(self) -> bool:
+        """Whether both schemes' own figures have an interval too."""
         return all(one is not None and one.known for one in (self.ours, self.theirs))
 
     @property
@@ -120,8 +127,6 @@ class Difference:
     def _words(self, change: Change | None) -> str:
         if change is None:
             return "–"
-        if not all(one is not None and one.carried for one in (self.ours, self.theirs)):
-            return intervals.TOO_SMALL
         found = change.interval
         said = f"{'≥ ' if found.at_least else ''}{_signed(found.value, self.figure)}"
         unit = " %" if self.figure.is_relative else " points"
@@ -219,11 +224,8 @@ def _signed_rank(figure: Figure, ours: Sequence[Run], theirs: Sequence[Run], lay
     if figure.gate is None:
         return None
     deltas = figure.deltas([figure.of(run) for run in theirs], [figure.of(run) for run in ours])
-    windows = [
-        statistics.middle([deltas[k] for k in cluster[begin : begin + block]])
-        for cluster, block in zip(layout.clusters, layout.blocks, strict=True)
-        for begin in range(0, max(1, len(cluster) // block) * block, block)
-    ]
+    window = layout.window_of()
+    windows = [statistics.middle([deltas[k] for k in np.flatnonzero(window == one)]) for one in range(layout.windows)]
     p_more, p_less = statistics.signed_rank_p(windows), statistics.signed_rank_p([-delta for delta in windows])
     return min(1.0, 2 * min(p_more, p_less))
 
@@ -245,13 +247,23 @@ class _Known:
         if figure.is_rare:
             return rates.change(figure.sums(ours), figure.sums(theirs), layout)
         how = intervals.relative if figure.is_relative else intervals.absolute
-        return intervals.change(self.bounds(figure, ours, layout), self.bounds(figure, theirs, layout), layout, how)
+        both = self.bounds(figure, ours, layout), self.bounds(figure, theirs, layout)
+        found = intervals.change(*both, layout, how)
+        few = any(_shortage_of_values(figure, side) for side in (ours, theirs))
+        return found.without_ends() if found is not None and few else found
 
     def level(self, figure: Figure, runs: Sequence[Run], layout: Layout) -> Interval | None:
         key = (figure.name, tuple(run.run_id for run in runs), layout)
         if key not in self._levels:
             self._levels[key] = figure.level(runs, layout)
         return self._levels[key]
+
+
+def _shortage_of_values(figure: Figure, runs: Sequence[Run]) -> Shortage | None:
+    """Of a quantile that so many values would not carry even if they were independent."""
+    if not isinstance(figure.pool, Quantile):
+        return None
+    return shortage.of_values(figure.pool.q, figure.pool.count(runs), figure.pool.things, shortage.seeds_of(runs))
 
 
 def difference(
@@ -389,13 +401,18 @@ def shortage_of(runs: Sequence[Run], figure: Figure, level: Interval | None) -> 
 
 
 def shortages(runs: Sequence[Run], found: Sequence[Difference]) -> dict[str, Shortage]:
-    """By the title of each figure that is "n too small" in a comparison: what is short on either side."""
-    told = [one for one in found if intervals.TOO_SMALL in (one.verdict, one.words, one.ends_words.strip("[]"))]
+    """By the title of each figure of which a difference has no interval: what is short on either side."""
     found_here: list[tuple[str, Shortage | None]] = []
-    for one in told:
-        both = sides(runs, one.label, one.against, one.figure)
+    for one in found:
+        if intervals.TOO_SMALL not in (one.verdict, one.ends_words.strip("[]")):
+            continue
+        both = tuple(_over(one.pair, side) for side in sides(runs, one.label, one.against, one.figure))
         for side, level in zip(both, (one.ours, one.theirs), strict=True):
-            found_here.append((one.figure.title, shortage_of(_over(one.pair, side), one.figure, level)))
+            if one.figure.is_rare:
+                found_here.append((one.figure.title, shortage_of(side, one.figure, level)))
+            else:
+                few = _shortage_of_values(one.figure, side) or shortage.of_windows(layout_of(*both))
+                found_here.append((one.figure.title, few))
     return shortage.gather(found_here)
 
 

@@ -109,7 +109,7 @@ def over_all(found: Compared, names: Iterable[tuple[str, str]]) -> list[Differen
 def _judged(of_figures: dict[str, Difference]) -> list[Difference]:
     """The rebuffer rate, and the highest quantile of the RCT that both schemes carry."""
     highest_first = (of_figures.get(figure.name) for figure in (RCT_P99, RCT_P95, RCT_MEDIAN))
-    tail = next((one for one in highest_first if one is not None and one.carried), None)
+    tail = next((one for one in highest_first if one is not None and one.carried and one.has_levels), None)
     return [one for one in (of_figures.get(REBUFFER_RATE.name), tail) if one is not None]
 
 

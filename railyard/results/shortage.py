@@ -74,6 +74,8 @@ def of_sample(sample: Sample, q: float, found: Interval, things: str, seeds: int
     count = sum(map(len, sample.groups))
     if few := of_values(q, count, things, seeds) or of_windows(sample.layout):
         return few
+    if (wanted := intervals.windows_for(q)) > sample.layout.windows:
+        return of_windows(sample.layout, wanted / sample.layout.windows)
     independent = intervals.carrying_count(sample, found.value)
     return of_windows(sample.layout, intervals.values_for(q) / max(1.0, independent))
 

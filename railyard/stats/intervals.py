@@ -9,7 +9,9 @@ same place. docs/reference/statistics.md states the rules.
     interval    expanded percentile interval of the bootstrap (Hesterberg 2015): its tails are those of Student's t with
                 n − 1 degrees of freedom, so that few units give a wide interval; below FEWEST units it has no ends
     quantile    between two order statistics (binomial, with the effective number of values: Woodruff 1952, Korn and
-                Graubard 1998); a quantile is carried only if both of them lie within the sample
+                Graubard 1998), with one degree of freedom less than units on the quantile's rarer side; a quantile is
+                carried only if both of them lie within the sample, and the windows are enough
+    difference  percentiles of the difference under resamples that both schemes share; it needs no carried quantiles
     censored    a value that is a lower bound counts as its bound for the lower end and as infinite for the upper one
 """
 
@@ -31,6 +33,7 @@ RESAMPLES = 2000
 LEVEL = 0.95
 SEED = 1
 FEWEST = 5  # units: with four the interval's ends would be rarer than one resample in 4000
+MOST_OF_WINDOW = 10  # so many values of one window of trace count as independent, at most
 METHOD = (
     f"{LEVEL * 100:.0f} % bootstrap over runs, percentiles widened for few runs (Hesterberg 2015), {RESAMPLES} "
     f"resamples, seed {SEED}"
@@ -177,6 +180,25 @@ class Layout:
     def windows(self) -> int:
         """Stretches of trace that do not overlap."""
         return sum(max(1, len(cluster) // block) for cluster, block in zip(self.clusters, self.blocks, strict=True))
+
+    def window_of(self) -> Counts:
+        """Of each play the number of its window: as many neighbouring plays as overlap; what is left over at a
+        cluster's end belongs to its last window."""
+        found, begun = np.zeros(self.plays, dtype=np.int64), 0
+        for cluster, block in zip(self.clusters, self.blocks, strict=True):
+            windows = max(1, len(cluster) // block)
+            found[list(cluster)] = begun + np.minimum(np.arange(len(cluster)) // block, windows - 1)
+            begun += windows
+        return found
+
+    def unit_of(self) -> Counts:
+        """Of each play the number of its unit."""
+        if not self.by_cluster:
+            return self.window_of()
+        found = np.zeros(self.plays, dtype=np.int64)
+        for number, cluster in enumerate(self.clusters):
+            found[list(cluster)] = number
+        return found
 
     @property
     def by_cluster(self) -> bool:
@@ -352,17 +374,32 @@ def _effective_count(sample: Sample, counted: npt.NDArray[np.bool_]) -> float:
     return count if variance <= 0 else min(count, share * (1 - share) / variance)
 
 
+def _freedom(sample: Sample, value: float) -> int:
+    """Degrees of freedom of what the sample says of the share of values beyond `value`: one less than the units that
+    have a value there, on the rarer side. A tail that is that of two units is known as little as from two. Of one value
+    a unit nothing is estimated that the binomial distribution does not know."""
+    lower, _, owner = sample.sorted_values()
+    layout = sample.layout
+    if len(lower) <= layout.units:
+        return layout.freedom
+    unit = layout.unit_of()[owner]
+    return min(layout.freedom, *(len(np.unique(unit[side])) - 1 for side in (lower > value, lower <= value)))
+
+
 def carrying_count(sample: Sample, value: float, level: float = LEVEL) -> float:
     """The effective number of values that an interval of the quantile at `value` may count on: less for few units."""
-    widened = distributions.widening(sample.layout.freedom, (1 + level) / 2)
-    return effective_count(sample, value) / widened**2
+    freedom = _freedom(sample, value)
+    return (
+        effective_count(sample, value) / distributions.widening(freedom, (1 + level) / 2) ** 2 if freedom > 0 else 0.0
+    )
 
 
 def quantile(sample: Sample, q: float, level: float = LEVEL) -> Interval | None:
     """The nearest-rank quantile and its interval by Woodruff's method; none without values.
 
-    The interval has no ends (`known` is false) where one of its order statistics would lie outside of the sample: then
-    the sample does not carry the quantile. Example: of independent values p99 needs 368, for 0.99^n ≤ 0.025.
+    The interval has no ends (`known` is false) where one of its order statistics would lie outside of the sample, or
+    where there are fewer windows of trace than values_for(q) / MOST_OF_WINDOW: then the sample does not carry the
+    quantile. Example: of independent values p99 needs 368, for 0.99^n ≤ 0.025, and 37 windows.
     """
     lower, upper, _ = sample.sorted_values()
     if len(lower) == 0:
@@ -373,6 +410,8 @@ def quantile(sample: Sample, q: float, level: float = LEVEL) -> Interval | None:
     layout = sample.layout
     if not carries_ends(layout):
         return Interval(value, -math.inf, math.inf, at_least, carried=order_shares(q, count, level)[1] <= 1)
+    if layout.windows < windows_for(q):
+        return Interval(value, -math.inf, math.inf, at_least, carried=False)
     low_share, high_share = order_shares(q, carrying_count(sample, value, level), level)
     low_rank, high_rank = math.floor(low_share * count + 1e-9), math.ceil(high_share * count - 1e-9)
     if low_rank < 1 or high_rank > count:
@@ -383,6 +422,12 @@ def quantile(sample: Sample, q: float, level: float = LEVEL) -> Interval | None:
 def values_for(q: float) -> int:
     """The least number of independent values that carry a quantile: qⁿ ≤ 2.5 %."""
     return math.ceil(math.log((1 - LEVEL) / 2) / math.log(max(q, 1 - q)) - 1e-9)
+
+
+def windows_for(q: float) -> int:
+    """The least number of windows of trace that carry a quantile: what the sample's own tail says of its error is not
+    enough to tell that, for a sample that lacks an outage does not know of it."""
+    return math.ceil(values_for(q) / MOST_OF_WINDOW)
 
 
 def order_shares(q: float, count: float, level: float = LEVEL) -> tuple[float, float]:
@@ -419,6 +464,11 @@ class Change:
     """At the level 1 − 2 · 5 %: a claim of "no worse than a margin" holds if it lies below the margin (TOST)."""
     units: int
     unit_words: str
+
+    def without_ends(self) -> Change:
+        """The difference alone: nothing is established."""
+        wide, inner = self.interval.without_ends(), self.inner.without_ends()
+        return replace(self, interval=wide, inner=inner, p_less=1.0, p_more=1.0)
 
     def no_worse(self, margin: float) -> bool | None:
         """Whether it is more by less than the margin, at 5 %; none where that is not decided."""
