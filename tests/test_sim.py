@@ -161,9 +161,12 @@ def test_another_seed_gives_another_handshake_and_another_run(tmp_path: Path, su
     assert not {name for name in one if name.startswith("qlog/")} & set(two)
 
 
-def test_null_crypto_changes_no_byte(tmp_path: Path, subway: Pair) -> None:
-    real = fingerprint(simulate(tmp_path / "real", make_job(subway)))
-    null = fingerprint(simulate(tmp_path / "null", make_job(subway, null_crypto=True)))
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_null_crypto_changes_no_byte(tmp_path: Path, subway: Pair, scheme: str) -> None:
+    job = make_job(subway, scheme, start_offset_ms=30_000)
+    assert all(path["loss"] > 0 for path in job["paths"])
+    real = fingerprint(simulate(tmp_path / "real", job))
+    null = fingerprint(simulate(tmp_path / "null", job | {"null_crypto": True}))
     assert null == real
 
 

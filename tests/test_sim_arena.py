@@ -134,6 +134,23 @@ def test_the_job_says_what_the_command_lines_say(specs: list[RunSpec], tmp_path:
     assert written["start_offset_ms"] == spec.start_offset_ms
 
 
+@pytest.mark.parametrize("scheme", ["sp", "cm", "xlink"])
+def test_a_run_without_qlogs_has_null_crypto_and_comes_out_the_same(
+    specs: list[RunSpec], tmp_path: Path, scheme: str
+) -> None:
+    spec = next(spec for spec in specs if spec.scheme == scheme and spec.pair == "hsr-1")
+    logs = {}
+    for name, qlog in (("real", True), ("null", False)):
+        folder = tmp_path / name
+        folder.mkdir()
+        asyncio.run(execute(spec.model_copy(update={"qlog": qlog}), folder))
+        assert json.loads((folder / "job.json").read_text())["null_crypto"] is not qlog
+        assert json.loads((folder / "run.json").read_text())["packet_protection"] == name
+        found = [file for file in folder.rglob("*") if file.suffix in (".jsonl", ".log") or file.name == "mpshell.json"]
+        logs[name] = {file.relative_to(folder): file.read_bytes() for file in found}
+    assert len(logs["null"]) == 7 and logs["null"] == logs["real"]
+
+
 def test_a_player_that_starts_late_is_another_run_and_still_no_earlier_than_the_oracle(
     specs: list[RunSpec], tmp_path: Path
 ) -> None:

@@ -34,6 +34,12 @@ WALL_LIMIT_S = 60.0
 WALL_SHARE = 4.0
 
 
+def protection(spec: RunSpec) -> str:
+    """How packets are protected: 'real', or 'null', a tag of the same size that costs nothing and changes no byte of
+    the outputs. A run with qlogs also keeps its TLS secrets, and these are the secrets of its packets."""
+    return "real" if spec.qlog else "null"
+
+
 def job(spec: RunSpec) -> dict[str, Any]:
     """The job of a run (docs/reference/sim.md). Parameters that an experiment leaves out are left out."""
     player = spec.player.model_dump(exclude={"duration_s"}, exclude_none=True)
@@ -55,6 +61,7 @@ def job(spec: RunSpec) -> dict[str, Any]:
         "qlog": spec.qlog,
         "keylog": spec.qlog,
         "link_logs": spec.link_logs,
+        "null_crypto": protection(spec) == "null",
     }
     if spec.link_events:
         document["link_events"] = [event.model_dump(mode="json", exclude_none=True) for event in spec.link_events]
@@ -114,6 +121,7 @@ def _record(spec: RunSpec, run_dir: Path, command: list[str], status: int | None
         "outcome": outcome,
         "message": message,
         "fidelity": fidelity.judge(links).as_json(),
+        "packet_protection": protection(spec),
         "exit": {"sim": _ended(status)},
         "config": spec.model_dump(mode="json"),
         "commands": {"sim": command},
