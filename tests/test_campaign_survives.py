@@ -38,7 +38,7 @@ RUNS = 24  # sp runs on each path in turn
 # than all runs together. It answers with the campaign's process ID, and with its exit status when that has ended.
 FORKER = """
 import os, signal, sys
-from railyard.cli import main as cli
+from railyard.cli import main as cli, runs  # noqa: F401
 from railyard.report import page, write_report
 import plotly, pyarrow.parquet
 while line := sys.stdin.readline():

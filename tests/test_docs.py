@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 import yaml
 
 from railyard.base.paths import ROOT, programs_dir
 from railyard.cli import reference
-from railyard.cli.main import app
+from railyard.cli.main import whole
 from railyard.experiment.model import Experiment, load_experiment
 from railyard.experiment.settings import FILE as SETTINGS_FILE
 from railyard.results.aggregate import write_parquet
@@ -202,7 +201,7 @@ def find_command(command: Any, words: list[str]) -> tuple[Any, list[str]]:
 def test_command_lines_of_railyard_exist() -> None:
     lines = command_lines("railyard")
     assert len(lines) > 30
-    everything = typer.main.get_command(app)
+    everything = whole()
     for block, words in lines:
         command, rest = find_command(everything, words)
         known = {name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)}

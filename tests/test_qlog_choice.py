@@ -10,7 +10,7 @@ import pytest
 
 from conftest import Command, Done
 from railyard.base.errors import UserError
-from railyard.cli import main as cli
+from railyard.cli import runs as cli
 from railyard.experiment.model import load_experiment
 from railyard.gate.compare import outputs_sha256
 from railyard.results import qlogs

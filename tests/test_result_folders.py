@@ -16,7 +16,7 @@ import pytest
 from conftest import Command, Done
 from railyard.base.errors import UserError
 from railyard.base.paths import program
-from railyard.cli import main as cli
+from railyard.cli import runs as cli
 from railyard.gate.compare import outputs_sha256
 from railyard.report.exhibit import newest_exhibits
 from railyard.results.campaigns import find_campaigns, find_run_or_campaign
@@ -298,7 +298,7 @@ def test_a_name_and_a_run_of_it_are_those_of_the_newest_folder(
     for name in (run, f"unit/{run}"):
         assert find_run_or_campaign(name, results) == newest / "runs" / run
     assert find_run_or_campaign("unit", results) == newest
-    for module in ("railyard.cli.report", "railyard.cli.main"):
+    for module in ("railyard.cli.report", "railyard.cli.runs"):
         monkeypatch.setattr(f"{module}.RESULTS_DIR", results)
     good(command_line("replay", run))
     good(command_line("report", "unit"))
@@ -314,7 +314,7 @@ def test_a_name_that_is_no_run_is_told_what_it_is(
     for name in ("unit", "other"):
         experiment.write_text(YAML.replace("name: unit", f"name: {name}"))
         good(command_line("run", str(experiment)))
-    for module in ("railyard.cli.report", "railyard.cli.main"):
+    for module in ("railyard.cli.report", "railyard.cli.runs"):
         monkeypatch.setattr(f"{module}.RESULTS_DIR", results)
     run = "subway-1--xlink--s1"
     cases = [

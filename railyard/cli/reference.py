@@ -16,12 +16,11 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-import typer
 from pydantic import BaseModel
 
 from railyard.base.paths import EXPERIMENTS_DIR, ROOT, programs_dir
 from railyard.base.yamlfile import load_yaml
-from railyard.cli.main import app
+from railyard.cli.main import whole
 from railyard.experiment.model import Experiment
 from railyard.experiment.settings import FILE as SETTINGS_FILE
 from railyard.figures.figure import Figure
@@ -126,7 +125,7 @@ def command_line() -> str:
         "An error that the user can correct ends with one sentence and exit code 2, Ctrl-C with exit code 130.",
         "",
     ]
-    group = typer.main.get_command(app)
+    group = whole()
     return "\n".join([*lines, *_command("railyard", group), *_commands("railyard", group)])
 
 

@@ -28,11 +28,16 @@ from railyard.traces.resolution import coarse_words
 from railyard.traces.stats import Dips, TraceStats, pair_stats, rtt_stats, trace_stats
 from railyard.traces.trace import FloatArray, Trace, TraceError, read_trace
 
-app = typer.Typer(no_args_is_help=True, help="List, measure, plot, check, convert, fetch, pair and generate traces.")
+app = typer.Typer(no_args_is_help=True)
 app.command("plot")(plot)
 app.command("convert")(convert)
 app.command("fetch")(fetch)
 app.command("pair")(pair_command)
+
+
+@app.callback()
+def group() -> None:
+    """List, measure, plot, check, convert, fetch, pair and generate traces."""
 
 
 class ModelName(StrEnum):

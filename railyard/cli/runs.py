@@ -1,0 +1,307 @@
+"""`railyard run`, `gate`, `gate-power`, `interval-coverage`, `agreement`, `thresholds` and `diff`."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from railyard.base.errors import UserError
+from railyard.base.paths import RESULTS_DIR
+from railyard.base.terminal import new_console
+from railyard.base.yamlfile import load_yaml, near_miss
+from railyard.cli.main import INTERRUPTED
+from railyard.experiment.model import ARENAS, QLOGS, find_experiment, load_experiment
+from railyard.gate import output, power
+from railyard.gate.run import run_gate, run_power
+from railyard.gate.suite import FEWEST_PLAYS, find_suite, load_suite
+from railyard.report import write_page_of
+from railyard.report.exhibit import SIZES
+from railyard.report.sections import Context
+from railyard.results.campaigns import find_run
+from railyard.results.pending import Place, Plan, make_whole, stopped, whole_campaign
+from railyard.results.qlogdiff import parting
+from railyard.results.records import Run
+from railyard.results.summary import Outcome, answer_of, print_summary, write_answer
+from railyard.run import vkernel
+from railyard.run.campaign import default_jobs, identity_of
+from railyard.run.folders import OUT_HELP, results_folder, shown
+from railyard.run.preflight import check_arena, why_no_machine
+from railyard.run.resolve import not_run, qlog_of, resolve, warnings
+from railyard.run.runspec import RunSpec
+from railyard.studies import agreement, coverage, thresholds
+from railyard.studies.exhibits import registry
+from railyard.studies.request import RunRequest
+
+console = new_console()
+
+
+def _tell(sentence: str) -> None:
+    console.print(sentence, soft_wrap=True, markup=False)
+
+
+def run(
+    experiment: Annotated[str, typer.Argument(help="A YAML file, or the name of one in experiments/.")],
+    arena: Annotated[str | None, typer.Option(help=f"Arena to run in: {', '.join(ARENAS)}.")] = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option(min=1, help="Number of parallel runs. Default: what fidelity allows; sim: one for each core."),
+    ] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, help="Use seeds 1 to N instead of the experiment's.")] = None,
+    out: Annotated[Path | None, typer.Option(help=OUT_HELP)] = None,
+    size: Annotated[
+        str, typer.Option(help=f"Figures and tables of the paper: {', '.join(SIZES)}. Sets places and seeds.")
+    ] = "default",
+    resume: Annotated[
+        bool,
+        typer.Option("--resume/--fresh", help="Keep existing runs, or run everything again in another folder."),
+    ] = True,
+    keep_awake: Annotated[
+        str | None, typer.Option(help="Whether mpshell keeps the cores awake: auto (if it helps), on, off.")
+    ] = None,
+    real_time: Annotated[
+        bool | None,
+        typer.Option(
+            "--real-time/--no-real-time", help="Run player, server and stacks under SCHED_FIFO, below mpshell."
+        ),
+    ] = None,
+    qlog: Annotated[
+        str | None,
+        typer.Option(help=f"Qlogs to keep: {', '.join(QLOGS)}. Default: by the number of runs."),
+    ] = None,
+    repeat_budget: Annotated[
+        float | None,
+        typer.Option(
+            min=0, metavar="SECONDS", help="Time for repetitions of void runs. Default: half of the planned time."
+        ),
+    ] = None,
+) -> None:
+    """Run an experiment: trace pairs × schemes × seeds, and compare; or rebuild a figure or table of the paper."""
+    file = find_experiment(experiment)
+    carry_out = registry.runner(load_yaml(file))
+    if size not in SIZES:
+        raise UserError(f"unknown size '{size}'; {near_miss(size, SIZES)}")
+    if qlog is not None and qlog not in QLOGS:
+        raise UserError(f"unknown --qlog '{qlog}'; {near_miss(qlog, QLOGS)}")
+    if carry_out is not None:
+        request = RunRequest(console, arena, jobs, seeds, out, resume, size, repeat_budget, qlog)
+        carry_out(load_yaml(file), request)
+        return
+    if arena is not None and arena not in ARENAS:
+        raise UserError(f"unknown arena '{arena}'; {near_miss(arena, ARENAS)}")
+    checked, document = load_experiment(file)
+    changes: dict[str, Any] = {}
+    if arena is not None:
+        changes["arena"] = arena
+    if seeds is not None:
+        changes["seeds"] = list(range(1, seeds + 1))
+    if keep_awake not in (None, "auto", "on", "off"):
+        raise UserError(f"--keep-awake is auto, on or off, not '{keep_awake}'.")
+    if keep_awake is not None:
+        changes["keep_awake"] = keep_awake
+    if real_time is not None:
+        changes["real_time"] = real_time
+    if qlog is not None:
+        changes["qlog"] = qlog
+    if repeat_budget is not None:
+        changes["repeat_budget_s"] = repeat_budget
+    checked = checked.model_copy(update=changes)
+    check_arena(checked.arena)
+    checked = thresholds.resolved(checked, document, out or RESULTS_DIR, default_jobs("sim"), _tell)
+    specs = resolve(checked, document)
+    for warning in warnings(specs):
+        _tell(f"warning: {warning}")
+    checked = checked.model_copy(update={"qlog": qlog_of(checked, len(specs))})
+    plan = Plan(checked, specs, not_run=not_run(checked, document), qlog_asked=qlog is not None)
+    place = Place(out, fresh=not resume, tell=_tell)
+    with whole_campaign(plan, place, jobs=jobs, console=console, tables=True) as whole:
+        context = Context(whole.record, whole.runs, folder=whole.folder)
+        outcome = Outcome(whole.runs, whole.record["not_run"], context.findings, context.twins, whole.record["command"])
+        print_summary(console, outcome)
+        write_answer(answer_of(outcome, checked.description), whole.folder)
+        page = write_page_of(context, whole.folder)
+        console.print(f"report: {shown(page)}", soft_wrap=True)
+
+
+def gate(
+    baseline: Annotated[str, typer.Option(help="The git revision to compare with.", metavar="REV")] = "HEAD",
+    baseline_kernel: Annotated[
+        Path | None, typer.Option(help="The kernel to compare with, for a suite in the kernel arena.", metavar="FILE")
+    ] = None,
+    suite: Annotated[str, typer.Option(help="A name in experiments/suites/, or a YAML file.")] = "default",
+    junit: Annotated[Path | None, typer.Option(help="Write JUnit XML to FILE.", metavar="FILE")] = None,
+    markdown: Annotated[Path | None, typer.Option(help="Write Markdown to FILE.", metavar="FILE")] = None,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Number of parallel runs. Default: one for each core.")
+    ] = None,
+) -> None:
+    """Compare the working tree with a baseline. Exit code 1 if a scheme got worse."""
+    checked, document = load_suite(find_suite(suite))
+    try:
+        check_arena(checked.arena)
+        verdict = run_gate(checked, document, baseline, jobs or default_jobs("sim"), _tell, baseline_kernel)
+    except KeyboardInterrupt:
+        stopped()
+        raise typer.Exit(INTERRUPTED) from None
+    if junit is not None:
+        output.write(junit, output.junit(verdict))
+    if markdown is not None:
+        output.write(markdown, output.markdown(verdict).encode())
+    output.print_verdict(console, verdict)
+    if verdict.failed:
+        raise typer.Exit(1)
+
+
+def gate_power(
+    suite: Annotated[str, typer.Option(help="A name in experiments/suites/, or a YAML file.")] = "default",
+    windows: Annotated[
+        list[int] | None,
+        typer.Option(
+            min=FEWEST_PLAYS, help="Windows of trace a row, beside all of them. May be repeated. Default: 12."
+        ),
+    ] = None,
+    trials: Annotated[int, typer.Option(min=20, help="Simulations for each point of the curve.")] = 400,
+    plot: Annotated[Path | None, typer.Option(help="Write the curves to FILE: .svg, .png, .pdf.")] = None,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Number of parallel runs. Default: one for each core.")
+    ] = None,
+) -> None:
+    """Simulate regressions and print how many of them the gate finds, and its rate of false alarms."""
+    checked, document = load_suite(find_suite(suite))
+    if checked.arena != "sim":
+        raise UserError(f"gate-power simulates suites of the sim arena; {checked.name} runs in {checked.arena}.")
+    from railyard.base import plotfile  # noqa: PLC0415  matplotlib takes long to load
+
+    if plot is not None:
+        plotfile.check_format(plot, plotfile.DRAWN)
+    begin = time.monotonic()
+    try:
+        found = run_power(checked, document, jobs or default_jobs("sim"), _tell, windows or [12], trials)
+    except KeyboardInterrupt:
+        stopped()
+        raise typer.Exit(INTERRUPTED) from None
+    print(power.markdown(found))
+    if plot is not None:
+        plotfile.write_drawn(plot, lambda: power.drawn(found))
+        _tell(f"written: {shown(plot)}")
+    _tell(f"Took {(time.monotonic() - begin) / 60:.1f} minutes.")
+
+
+def interval_coverage(
+    trials: Annotated[int, typer.Option(min=20, help="Simulated campaigns for each row of the tables.")] = 100,
+    rate_only: Annotated[
+        bool, typer.Option("--rate-only", help="Only the rebuffer rate, which takes minutes instead of half an hour.")
+    ] = False,
+) -> None:
+    """Simulate plays with a known truth and print how often the intervals of reports cover it."""
+    found = []
+    begin = time.monotonic()
+    for one in coverage.simulate(coverage.CAMPAIGNS, trials, rate_only=rate_only):
+        found.append(one)
+        _tell(f"{one.campaign.memory_s:g} s, {one.campaign.words}: done")
+    print(coverage.markdown(found))
+    _tell(f"Took {(time.monotonic() - begin) / 60:.1f} minutes.")
+
+
+def _arenas_here(named: str | None) -> list[str]:
+    """Those that were asked for, checked; by default those that can run here."""
+    if named is not None:
+        arenas = [arena for arena in agreement.ARENAS if arena in named.split(",")]
+        unknown = [word for word in named.split(",") if word not in agreement.ARENAS]
+        if unknown or len(arenas) < 2:
+            known = ", ".join(agreement.ARENAS)
+            raise UserError(f"--arenas takes two or three of {known}, with commas between them, not '{named}'.")
+        for arena in arenas:
+            check_arena(arena)
+        return arenas
+    arenas, left_out = ["sim"], {"kernel": vkernel.why_not(), "mpshell": why_no_machine()}
+    for arena, reason in left_out.items():
+        if reason is None:
+            arenas.append(arena)
+        else:
+            _tell(f"{arena} is left out: {reason.rstrip('.')}.")
+    if len(arenas) < 2:
+        raise UserError("sim alone is nothing to compare; `make kernel` builds the kernel of the kernel arena.")
+    return arenas
+
+
+def agreement_of_arenas(
+    experiment: Annotated[str, typer.Argument(help="A YAML file, or the name of one in experiments/.")] = "agreement",
+    seeds: Annotated[int | None, typer.Option(min=1, help="Use seeds 1 to N instead of the experiment's.")] = None,
+    arenas: Annotated[
+        str | None, typer.Option(help="Two or three of sim, kernel and mpshell. Default: those that can run here.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help=OUT_HELP)] = None,
+) -> None:
+    """Run the same jobs in sim, kernel and mpshell, and compare their completion times."""
+    checked, document = load_experiment(find_experiment(experiment))
+    if seeds is not None:
+        checked = checked.model_copy(update={"seeds": list(range(1, seeds + 1))})
+
+    def specs_of(arena: str, start_ms: int) -> list[RunSpec]:
+        here = checked.model_copy(update={"arena": arena})
+        change = {"player_start_ms": start_ms}
+        return [spec.model_copy(update=change) for spec in resolve(here, document)]
+
+    jobs = {arena: specs_of(arena, 0) for arena in _arenas_here(arenas)}
+    if "sim" in jobs and "mpshell" in jobs:
+        jobs |= {f"sim-{shift}ms-later": specs_of("sim", shift) for shift in agreement.SHIFTS_MS}
+    identity = identity_of(checked, [spec for specs in jobs.values() for spec in specs])
+    with results_folder(identity, _tell, out=out) as folder:
+        found: dict[str, list[Run]] = {}
+        for name, specs in jobs.items():
+            here = checked.model_copy(update={"arena": specs[0].arena})
+            plan = Plan(here, specs, not_run=not_run(here, document))
+            found[name] = make_whole(plan, folder / name, console=console).runs
+        arenas_run = {name: found.pop(name) for name in agreement.ARENAS if name in found}
+        page = agreement.tell(console, folder, arenas_run, list(found.values()))
+        console.print(f"distributions: {shown(page)}")
+
+
+def thresholds_of(
+    experiment: Annotated[
+        str | None, typer.Argument(help="A YAML file, or the name of one in experiments/. Without it: --pair etc.")
+    ] = None,
+    pair: Annotated[list[str] | None, typer.Option(help="A trace pair. May be repeated.")] = None,
+    scheme: Annotated[str | None, typer.Option(help="Scheme to measure. Default: the first xlink.")] = None,
+    bitrate_bps: Annotated[int | None, typer.Option(help="Bit rate of the video.")] = None,
+    duration_s: Annotated[float | None, typer.Option(help="Length of the video.")] = None,
+    chunk_bytes: Annotated[int | None, typer.Option(help="Size of a request.")] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, help="Use seeds 1 to N instead of the experiment's.")] = None,
+    setting: Annotated[
+        list[str] | None, typer.Option(help="X,Y in percent. May be repeated. Default: the paper's table 2.")
+    ] = None,
+    arena: Annotated[str, typer.Option(help=f"Arena to measure in: {', '.join(ARENAS)}.")] = "sim",
+    jobs: Annotated[int | None, typer.Option(min=1, help="Number of parallel runs.")] = None,
+    out: Annotated[Path | None, typer.Option(help=OUT_HELP.replace("NAME", "thresholds-NAME"))] = None,
+) -> None:
+    """Measure play-time left with the control off, and print the thresholds T_th1 = th(X), T_th2 = th(Y)."""
+    if arena not in ARENAS:
+        raise UserError(f"unknown arena '{arena}'; {near_miss(arena, ARENAS)}")
+    settings = [thresholds.parse_setting(text) for text in setting or []] or list(thresholds.PAPER_SETTINGS)
+    player = {"bitrate_bps": bitrate_bps, "duration_s": duration_s, "chunk_bytes": chunk_bytes}
+    given = {name: value for name, value in player.items() if value is not None}
+    checked, document, entry = thresholds.what_to_measure(experiment, pair or [], scheme, given, seeds)
+    check_arena(arena)
+    try:
+        found, folder = thresholds.measure_named(checked, document, entry, jobs, arena, out, _tell)
+    except KeyboardInterrupt:
+        stopped()
+        raise typer.Exit(INTERRUPTED) from None
+    rows = thresholds.rows_of(found, settings)
+    basis = thresholds.record_of(found, checked, entry, arena)
+    thresholds.print_rows(console, found, rows)
+    console.print(f"written: {shown(thresholds.write(folder, found, rows, basis))}", soft_wrap=True)
+
+
+def diff(
+    run_a: Annotated[Path, typer.Argument(metavar="RUN_A", help="A run's folder, or its name in the results.")],
+    run_b: Annotated[Path, typer.Argument(metavar="RUN_B", help="Another run.")],
+) -> None:
+    """Find the first scheduling decision in which two runs differ. Exit code 1 if there is one."""
+    found = parting(find_run(str(run_a), RESULTS_DIR), find_run(str(run_b), RESULTS_DIR))
+    console.print(str(found), markup=False, soft_wrap=True)
+    if found.kind != "identical":
+        raise typer.Exit(1)

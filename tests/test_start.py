@@ -1,0 +1,63 @@
+"""The command line starts fast: it imports the libraries of the command that is run, and no others."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+
+import pytest
+
+from railyard.base.paths import ROOT
+from railyard.cli.main import COMMANDS, whole
+
+PROGRAM = """
+import sys
+from railyard.cli.main import main
+try:
+    main()
+except SystemExit as ended:
+    print(ended.code or 0, sorted({name.partition(".")[0] for name in sys.modules}), file=sys.stderr)
+    print([name for name in sys.modules if name.startswith("railyard.")], file=sys.stderr)
+"""
+SLOW = {"dask", "dpkt", "duckdb", "jinja2", "matplotlib", "numpy", "plotly", "pyarrow", "pydantic", "scipy", "yaml"}
+
+
+def started(*arguments: str, **environment: str) -> tuple[str, set[str], list[str]]:
+    """What a start prints; the packages that it imports; the modules of this one."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *arguments],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | environment,
+        cwd=ROOT,
+    )
+    packages, modules = done.stderr.splitlines()[-2:]
+    code, _, names = packages.partition(" ")
+    assert code == "0"
+    return done.stdout, set(ast.literal_eval(names)), ast.literal_eval(modules)
+
+
+def test_the_version_is_printed_without_a_library_but_that_of_the_command_line() -> None:
+    printed, packages, modules = started("--version")
+    assert printed.startswith("railyard ")
+    assert packages & (SLOW | {"rich"}) == set() and len(modules) < 10, modules
+
+
+@pytest.mark.parametrize("incomplete", ["", "re"])
+def test_commands_are_completed_without_importing_one(incomplete: str) -> None:
+    # The program's name is that of the interpreter's option here, so the variable has it too.
+    environment = {"COMP_WORDS": f"railyard {incomplete}", "COMP_CWORD": "1", "__C_COMPLETE": "complete_bash"}
+    printed, packages, modules = started(**environment)
+    assert printed.split() == [name for name in (*COMMANDS, "version") if name.startswith(incomplete)]
+    assert packages & SLOW == set() and len(modules) < 10, modules
+
+
+def test_help_names_each_command_with_the_first_words_of_its_own_help() -> None:
+    printed, packages, _ = started("--help", COLUMNS="400")
+    assert packages & SLOW == set()
+    for name, command in whole().commands.items():
+        words = " ".join(command.help.split("\n\n")[0].split())
+        assert any(name in line.split() and words in line for line in printed.splitlines()), name
