@@ -172,7 +172,7 @@ static const char *nth(const char *(*name)(size_t), uint8_t v) {
     const char *names[32];
     size_t n = 0;
     for (size_t i = 0; name(i) && n < 32; i++)
-        if (name != xl_scheduler_name || !xl_scheduler_needs_foresight(name(i)))
+        if (name != xl_scheduler_name || !xl_scheduler_is_reference(name(i)))
             names[n++] = name(i);
     return names[v % n];
 }

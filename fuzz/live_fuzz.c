@@ -10,7 +10,7 @@ static const char *nth_scheduler(uint8_t v) {
     const char *names[32];
     size_t n = 0;
     for (size_t i = 0; xl_scheduler_name(i) && n < 32; i++)
-        if (!xl_scheduler_needs_foresight(xl_scheduler_name(i)))
+        if (!xl_scheduler_is_reference(xl_scheduler_name(i)))
             names[n++] = xl_scheduler_name(i);
     return names[v % n];
 }

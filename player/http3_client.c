@@ -210,13 +210,13 @@ static bool make_endpoint(http3_client *t, const player_transport_config *config
     c.credentials = credentials;
     c.log = *log;
     c.null_crypto = config->null_crypto;
-    c.foresight = config->foresight;
     quic_settings_configure(config->settings, &c);
     /* Without an answer an attempt goes on beside later ones: its packets are the first in the queue of a dark link. */
     if (config->settings->reconnect != QUIC_RECONNECT_OFF)
         c.limits.handshake_timeout_us = c.limits.idle_timeout_us;
     int rv = XL_ERR_ARGUMENT;
-    t->endpoint = xl_endpoint_new(&c, now, &rv);
+    t->endpoint =
+        config->new_endpoint ? config->new_endpoint(config->network, &c, now, &rv) : xl_endpoint_new(&c, now, &rv);
     if (!t->endpoint)
         snprintf(error, PLAYER_ERROR_BYTES,
                  rv == XL_ERR_MEMORY ? "out of memory" : "the transport refuses the settings");

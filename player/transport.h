@@ -65,7 +65,8 @@ typedef struct {
     const char *keylog_file;                 /* appended to, or NULL */
     bool null_crypto;                        /* simulation only, see xl_config */
     void *network;                           /* the simulator's, of its own transport; NULL elsewhere */
-    const xl_foresight *foresight;           /* simulation only, see xl_config; NULL elsewhere */
+    /* The simulator's, in place of xl_endpoint_new(); NULL elsewhere. */
+    xl_endpoint *(*new_endpoint)(void *network, const xl_config *, uint64_t now, int *error);
 } player_transport_config;
 
 typedef struct {

@@ -65,3 +65,16 @@ def test_the_prefix_xl_is_libxlinks_alone() -> None:
         for file in files(room):
             foreign = set(XL_NAME.findall(code(file))) - ours
             assert not foreign, f"{file.relative_to(ROOT)}: {sorted(foreign)}"
+
+
+def test_only_the_simulator_includes_private_headers_of_the_transport() -> None:
+    """These two: with them it makes endpoints that know what its network will do."""
+    private = re.compile(r'#include "(transport/[^"]+)"')
+    rooms = ("apps", "emulator", "examples", "lib", "peers", "player", "server")
+    products = [file for room in rooms for file in files(room) if not file.name.endswith("_test.c")]
+    including = {(file.parent, name) for file in products for name in private.findall(file.read_text(encoding="utf-8"))}
+    assert including == {
+        (ROOT / "emulator" / "sim", "transport/scheduler/foresight.h"),
+        (ROOT / "emulator" / "sim", "transport/endpoint/foresight.h"),
+    }
+    assert "foresight" not in (TRANSPORT / "include" / "xlink" / "xlink.h").read_text(encoding="utf-8")

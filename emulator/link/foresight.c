@@ -11,6 +11,7 @@ struct waiting {
 };
 
 struct link_foresight {
+    const struct link *link;
     /* What of the link is still to be gone through. */
     const struct link_packet *delivered, *queued, *delayed, *held;
     bool in_transit;
@@ -26,18 +27,21 @@ struct link_foresight {
     uint64_t waiting_bytes;
 };
 
+struct link_foresight *link_foresight_new(const struct link *link) {
+    struct link_foresight *f = calloc(1, sizeof *f);
+    if (f)
+        f->link = link;
+    return f;
+}
+
 void link_foresight_free(struct link_foresight *f) {
     if (f)
         free(f->waiting);
     free(f);
 }
 
-bool link_foresee(struct link *link) {
-    struct link_foresight *f = link->foresight;
-    if (!f)
-        f = link->foresight = calloc(1, sizeof *f);
-    if (!f)
-        return false;
+void link_foresee(struct link_foresight *f) {
+    const struct link *link = f->link;
     f->delivered = link->delivered.head;
     f->in_transit = link->in_transit != NULL;
     f->is_apart = link->queue->packets > 0 && link->queue->packets != link->queue->fifo.packets;
@@ -50,7 +54,6 @@ bool link_foresee(struct link *link) {
     f->last_enqueued_us = link->last_enqueued_us;
     f->first = f->count = 0;
     f->waiting_bytes = 0;
-    return true;
 }
 
 /* ---- the queue ---- */
@@ -78,72 +81,68 @@ static void push_waiting(struct link_foresight *f, uint64_t begins_us, uint32_t 
 }
 
 /* Opportunities come before arrivals of the same time. */
-static bool has_room(struct link *link, uint64_t arrives_us, uint32_t bytes) {
-    struct link_foresight *f = link->foresight;
+static bool has_room(struct link_foresight *f, uint64_t arrives_us, uint32_t bytes) {
+    const struct link_queue *queue = f->link->queue;
     while (f->count > 0 && f->waiting[f->first].begins_us <= arrives_us) {
         f->waiting_bytes -= f->waiting[f->first].bytes;
         f->first = (f->first + 1) % f->capacity;
         f->count--;
     }
-    return link->queue->discipline->keeps(link->queue, f->count + 1, f->waiting_bytes + bytes);
+    return queue->discipline->keeps(queue, f->count + 1, f->waiting_bytes + bytes);
 }
 
 /* ---- service ---- */
 
-/* Bytes that are in the queue from then on: when the last of them leaves. *begins_us: when the first does. */
-static uint64_t serve(struct link *link, uint64_t arrives_us, uint64_t bytes, uint64_t *begins_us) {
-    struct link_foresight *f = link->foresight;
-    if (opportunity_us(link, f->opportunity) <= arrives_us) {
-        f->opportunity = opportunity_after(link, arrives_us);
+/* The next bytes of the queue: when the last of them leaves. *begins_us: when the first does. */
+static uint64_t serve(struct link_foresight *f, uint32_t bytes, uint64_t *begins_us) {
+    *begins_us = opportunity_us(f->link, f->opportunity);
+    link_serve(&f->left, &bytes);
+    while (bytes > 0) {
+        f->opportunity++;
         f->left = LINK_OPPORTUNITY_BYTES;
+        link_serve(&f->left, &bytes);
     }
-    *begins_us = opportunity_us(link, f->opportunity);
-    if (bytes > f->left) {
-        uint64_t beyond = bytes - f->left;
-        uint64_t more = (beyond + LINK_OPPORTUNITY_BYTES - 1) / LINK_OPPORTUNITY_BYTES;
-        f->opportunity += more;
-        f->left = (uint32_t)(more * LINK_OPPORTUNITY_BYTES - beyond);
-    } else {
-        f->left -= (uint32_t)bytes;
-    }
-    uint64_t ends_us = opportunity_us(link, f->opportunity);
+    uint64_t ends_us = opportunity_us(f->link, f->opportunity);
     if (f->left == 0) {
         f->opportunity++;
         f->left = LINK_OPPORTUNITY_BYTES;
     }
-    return link->down ? LINK_NEVER : ends_us;
+    return f->link->down ? LINK_NEVER : ends_us;
 }
 
 /* A packet reaches the queue. */
-static uint64_t arrive(struct link *link, uint64_t arrives_us, uint32_t bytes) {
-    bool is_limited = link->queue->discipline->keeps != NULL;
+static uint64_t arrive(struct link_foresight *f, uint64_t arrives_us, uint32_t bytes) {
+    bool is_limited = f->link->queue->discipline->keeps != NULL;
     uint64_t begins_us;
-    if (link->down || (is_limited && !has_room(link, arrives_us, bytes)))
+    if (f->link->down || (is_limited && !has_room(f, arrives_us, bytes)))
         return LINK_NEVER;
-    uint64_t ends_us = serve(link, arrives_us, bytes, &begins_us);
+    if (opportunity_us(f->link, f->opportunity) <= arrives_us) { /* which has passed by then */
+        f->opportunity = opportunity_after(f->link, arrives_us);
+        f->left = LINK_OPPORTUNITY_BYTES;
+    }
+    uint64_t ends_us = serve(f, bytes, &begins_us);
     if (is_limited && begins_us > arrives_us)
-        push_waiting(link->foresight, begins_us, bytes);
+        push_waiting(f, begins_us, bytes);
     return ends_us;
 }
 
 static const struct link_packet *pop_delayed(struct link_foresight *f) {
-    bool takes_held = f->held && (!f->delayed || f->held->due_us < f->delayed->due_us);
-    const struct link_packet **list = takes_held ? &f->held : &f->delayed, *p = *list;
+    const struct link_packet **list = held_goes_first(f->held, f->delayed) ? &f->held : &f->delayed, *p = *list;
     if (p)
         *list = p->next;
     return p;
 }
 
-/* The whole of a discipline with queues of its own; told as one packet. */
-static void serve_apart(struct link *link, uint32_t *length, uint64_t *leaves_us) {
+/* All that a discipline with queues of its own holds, as one packet. */
+static void serve_apart(struct link_foresight *f, uint32_t *length, uint64_t *leaves_us) {
     uint64_t begins_us;
-    *length = (uint32_t)link->queue->bytes;
-    *leaves_us = serve(link, 0, link->queue->bytes, &begins_us);
-    link->foresight->is_apart = false;
+    *length = (uint32_t)f->link->queue->bytes;
+    *leaves_us = serve(f, *length, &begins_us);
+    f->is_apart = false;
 }
 
-bool link_foresee_inside(struct link *link, uint32_t *length, uint64_t *leaves_us) {
-    struct link_foresight *f = link->foresight;
+bool link_foresee_inside(struct link_foresight *f, uint32_t *length, uint64_t *leaves_us) {
+    const struct link *link = f->link;
     const struct link_packet *p = f->delivered;
     uint64_t begins_us;
     if (p) {
@@ -152,35 +151,32 @@ bool link_foresee_inside(struct link *link, uint32_t *length, uint64_t *leaves_u
     } else if (f->in_transit) {
         f->in_transit = false;
         p = link->in_transit;
-        *leaves_us = serve(link, 0, link->in_transit_left, &begins_us);
+        *leaves_us = serve(f, link->in_transit_left, &begins_us);
     } else if (f->is_apart) {
-        serve_apart(link, length, leaves_us);
+        serve_apart(f, length, leaves_us);
         return true;
     } else if (f->queued) {
         p = f->queued;
         f->queued = p->next;
-        *leaves_us = serve(link, 0, link_packet_bytes(p), &begins_us);
+        *leaves_us = serve(f, link_packet_bytes(p), &begins_us);
         if (link->queue->discipline->keeps)
             push_waiting(f, begins_us, link_packet_bytes(p));
     } else {
         p = pop_delayed(f);
         if (!p)
             return false;
-        *leaves_us = arrive(link, p->due_us, link_packet_bytes(p));
+        *leaves_us = arrive(f, p->due_us, link_packet_bytes(p));
     }
     *length = p->length;
     return true;
 }
 
-uint64_t link_foresee_packet(struct link *link, uint32_t length, uint64_t at_us) {
-    struct link_foresight *f = link->foresight;
+uint64_t link_foresee_packet(struct link_foresight *f, uint32_t length, uint64_t at_us) {
     uint32_t inside;
     uint64_t leaves_us;
-    while (link_foresee_inside(link, &inside, &leaves_us))
+    while (link_foresee_inside(f, &inside, &leaves_us))
         ;
-    uint64_t pause = f->last_enqueued_us == LINK_NEVER ? LINK_RADIO_NO_PACKET : at_us - f->last_enqueued_us;
-    uint64_t due = at_us + delay_at(link, at_us) + link_radio_wait(&link->radio, pause);
-    f->last_enqueued_us = at_us;
+    uint64_t due = at_us + delay_at(f->link, at_us) + wake_radio(f->link, &f->last_enqueued_us, at_us);
     f->delay_ends_us = due > f->delay_ends_us ? due : f->delay_ends_us;
-    return arrive(link, f->delay_ends_us, length + LINK_HEADER_BYTES);
+    return arrive(f, f->delay_ends_us, length + LINK_HEADER_BYTES);
 }

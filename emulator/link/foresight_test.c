@@ -18,6 +18,7 @@ struct world {
     struct link_trace trace;
     struct link_pool *pool;
     struct link *link;
+    struct link_foresight *foresight;
     uint64_t left_us[PACKETS];
 };
 
@@ -29,9 +30,11 @@ static void open_world(struct world *w, const char *trace, struct link_config co
     config.pool = w->pool;
     w->link = link_new(&config, error, sizeof error);
     assert_non_null(w->link);
+    assert_non_null(w->foresight = link_foresight_new(w->link));
 }
 
 static void close_world(struct world *w) {
+    link_foresight_free(w->foresight);
     link_free(w->link);
     link_pool_free(w->pool);
     link_trace_free(&w->trace);
@@ -68,14 +71,14 @@ static void compare(const char *trace, struct link_config config, uint64_t seed)
         now += pause < 0.7 ? 0 : (uint64_t)(pause * pause * 40000);
         uint32_t length = link_rng_uniform(&rng) < 0.7 ? 1480 : 40 + (uint32_t)(link_rng_uniform(&rng) * 1400);
         run_until(&w, now);
-        assert_true(link_foresee(w.link));
-        foreseen[i] = link_foresee_packet(w.link, length, now);
+        link_foresee(w.foresight);
+        foreseen[i] = link_foresee_packet(w.foresight, length, now);
         enter(&w, i, length, now);
     }
     uint64_t leaves = 0, last = 0;
     uint32_t length;
-    assert_true(link_foresee(w.link));
-    while (link_foresee_inside(w.link, &length, &leaves))
+    link_foresee(w.foresight);
+    while (link_foresee_inside(w.foresight, &length, &leaves))
         last = leaves == LINK_NEVER ? last : leaves;
     size_t dropped = 0;
     run_until(&w, now + 3600000000);
@@ -123,12 +126,12 @@ static void supposed_packets_queue_behind_each_other_and_leave_no_trace(void **s
     struct world w;
     open_world(&w, "10\n20\n30\n40\n", (struct link_config){.delay_us = 1000});
     for (int again = 0; again < 2; again++) {
-        assert_true(link_foresee(w.link));
-        assert_int_equal(link_foresee_packet(w.link, 1500, 0), 10000);
-        assert_int_equal(link_foresee_packet(w.link, 1500, 0), 20000);
-        assert_int_equal(link_foresee_packet(w.link, 700, 25000), 30000);
-        assert_int_equal(link_foresee_packet(w.link, 700, 25000), 30000);  /* the rest of the same opportunity */
-        assert_int_equal(link_foresee_packet(w.link, 1500, 39500), 50000); /* in the queue at 40.5 ms */
+        link_foresee(w.foresight);
+        assert_int_equal(link_foresee_packet(w.foresight, 1500, 0), 10000);
+        assert_int_equal(link_foresee_packet(w.foresight, 1500, 0), 20000);
+        assert_int_equal(link_foresee_packet(w.foresight, 700, 25000), 30000);
+        assert_int_equal(link_foresee_packet(w.foresight, 700, 25000), 30000);  /* the rest of the same opportunity */
+        assert_int_equal(link_foresee_packet(w.foresight, 1500, 39500), 50000); /* in the queue at 40.5 ms */
     }
     assert_int_equal(link_stats(w.link).arrived_packets, 0);
     close_world(&w);
@@ -139,8 +142,8 @@ static void a_link_that_is_down_delivers_nothing(void **state) {
     struct world w;
     open_world(&w, "10\n", (struct link_config){0});
     link_set_up(w.link, false, 0);
-    assert_true(link_foresee(w.link));
-    assert_int_equal(link_foresee_packet(w.link, 1500, 0), LINK_NEVER);
+    link_foresee(w.foresight);
+    assert_int_equal(link_foresee_packet(w.foresight, 1500, 0), LINK_NEVER);
     close_world(&w);
 }
 

@@ -87,7 +87,6 @@ void link_free(struct link *link) {
     release(link, &link->delivered);
     link_pool_put(link->pool, link->in_transit);
     link_queue_free(link->queue);
-    link_foresight_free(link->foresight);
     free(link);
 }
 
@@ -102,10 +101,9 @@ static bool is_unserved(const struct link *link) {
 
 /* The list whose oldest packet leaves the delay first; NULL: none is delayed. */
 static struct link_fifo *next_delayed(struct link *link) {
-    const struct link_packet *in_order = link->delayed.head, *held = link->held.head;
-    if (held && (!in_order || held->due_us < in_order->due_us))
+    if (held_goes_first(link->held.head, link->delayed.head))
         return &link->held;
-    return in_order ? &link->delayed : NULL;
+    return link->delayed.head ? &link->delayed : NULL;
 }
 
 /* When the next packet leaves the delay. */
@@ -153,9 +151,7 @@ static void serve_opportunity(struct link *link, uint64_t t) {
                 break;
             link->in_transit_left = link_packet_bytes(link->in_transit);
         }
-        uint32_t served = link->in_transit_left < left ? link->in_transit_left : left;
-        link->in_transit_left -= served;
-        left -= served;
+        link_serve(&left, &link->in_transit_left);
         if (link->in_transit_left == 0) {
             link->in_transit->due_us = t;
             link_fifo_push(&link->delivered, link->in_transit);
@@ -228,16 +224,9 @@ void link_advance(struct link *link, uint64_t now) {
     }
 }
 
-/* How long the packet that comes now waits for the radio. */
-static uint64_t wake_radio(struct link *link, uint64_t now) {
-    uint64_t last = link->last_enqueued_us;
-    link->last_enqueued_us = now;
-    return link_radio_wait(&link->radio, last == LINK_NEVER ? LINK_RADIO_NO_PACKET : now - last);
-}
-
 /* The delay of a packet that comes now. */
 static uint64_t draw_delay(struct link *link, uint64_t now) {
-    uint64_t delay = delay_at(link, now) + wake_radio(link, now);
+    uint64_t delay = delay_at(link, now) + wake_radio(link, &link->last_enqueued_us, now);
     if (link->jitter_us > 0) {
         delay += (uint64_t)(link_rng_uniform(&link->jitter_rng) * (double)(2 * link->jitter_us + 1));
         delay = delay > link->jitter_us ? delay - link->jitter_us : 0;

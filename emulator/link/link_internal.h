@@ -1,13 +1,10 @@
-/* What a link consists of: for link.c, and for foresight.c, which reads it. */
+/* What a link consists of, and the arithmetic of its service: for link.c, and for foresight.c, which reads it. */
 #ifndef RAILYARD_LINK_INTERNAL_H
 #define RAILYARD_LINK_INTERNAL_H
 
 #include "emulator/link/link.h"
 #include "emulator/link/queue.h"
 #include "emulator/link/rng.h"
-
-struct link_foresight;                             /* foresight.c */
-void link_foresight_free(struct link_foresight *); /* NULL is allowed */
 
 struct link {
     const struct link_trace *trace;
@@ -43,7 +40,6 @@ struct link {
     uint64_t passed_before;     /* opportunities of earlier traces: link_set_trace */
     struct link_stats stats;
     struct link_lateness lateness;
-    struct link_foresight *foresight; /* NULL until it is asked */
 };
 
 /* Opportunity number k in us since t0; LINK_NEVER behind the end. Those before t0 are never asked for. */
@@ -61,6 +57,25 @@ static inline uint64_t opportunity_after(const struct link *link, uint64_t t) {
 static inline uint64_t delay_at(const struct link *link, uint64_t t) {
     return !link->delay_trace ? link->delay_us
                               : link_delay_trace_at(link->delay_trace, t + link->start_offset_us, link->hold_delay);
+}
+
+/* An opportunity with *left free bytes serves what fits of *wanted bytes. */
+static inline void link_serve(uint32_t *left, uint32_t *wanted) {
+    uint32_t served = *wanted < *left ? *wanted : *left;
+    *left -= served;
+    *wanted -= served;
+}
+
+/* Which of these leaves the delay first: the packet out of order, else the one in order. Either may be NULL. */
+static inline bool held_goes_first(const struct link_packet *held, const struct link_packet *in_order) {
+    return held && (!in_order || held->due_us < in_order->due_us);
+}
+
+/* How long a packet that comes now waits for the radio. *last_us: when the packet before it came; becomes now. */
+static inline uint64_t wake_radio(const struct link *link, uint64_t *last_us, uint64_t now) {
+    uint64_t pause = *last_us == LINK_NEVER ? LINK_RADIO_NO_PACKET : now - *last_us;
+    *last_us = now;
+    return link_radio_wait(&link->radio, pause);
 }
 
 #endif

@@ -79,11 +79,10 @@ bool sim_acquaint(struct sim *sim, const struct sim_player *p, const xl_config *
     config.random_key[0] ^= 0xff; /* the player's own choices are its own */
     config.credentials = sim->client_credentials;
     config.null_crypto = t->null_crypto;
-    config.foresight = of_server->foresight;
     quic_settings_configure(t->settings, &config);
     xl_config before = *of_server;
     before.log = (xl_log){0};
-    xl_endpoint *near = xl_endpoint_new(&config, 0, &rv), *far = xl_endpoint_new(&before, 0, &rv);
+    xl_endpoint *near = sim_endpoint_new(sim, &config, 0, &rv), *far = sim_endpoint_new(sim, &before, 0, &rv);
     xl_addr local = t->paths[0].local;
     local.port = LAST_PORT;
     bool ok =

@@ -105,12 +105,11 @@ static bool make_server(struct sim *sim, struct sim_player *p, const char *job_n
     http3_service_configure(&p->job->server, &config);
     config.credentials = sim->server_credentials;
     config.log = xl_log_files_log(sim->server_files);
-    config.foresight = &sim->foresight;
     config.limits.issue_tokens = sim->job->session != SIM_SESSION_NONE;
     if (!sim_acquaint(sim, p, &config))
         return sim_fail(error, "%s: session: the player cannot be made known to its server", job_name);
     int rv = 0;
-    p->server.endpoint = xl_endpoint_new(&config, 0, &rv);
+    p->server.endpoint = sim_endpoint_new(sim, &config, 0, &rv);
     if (!p->server.endpoint && rv == XL_ERR_ARGUMENT)
         return sim_fail(error, "%s: players[%zu]: the transport refuses the settings", job_name, p->index);
     p->server.videos = catalogue_new(&p->job->server.video, NULL);
@@ -186,6 +185,10 @@ static bool make_credentials(struct sim *sim, char *error) {
            sim_fail(error, "cannot make a self-signed certificate");
 }
 
+static xl_endpoint *new_endpoint(void *network, const xl_config *config, uint64_t now, int *error) {
+    return sim_endpoint_new(((struct sim_player *)network)->sim, config, now, error);
+}
+
 bool sim_ends_setup(struct sim *sim, const char *job_name, char *error) {
     sim->players = calloc(sim->job->player_count, sizeof *sim->players);
     if (!sim->players)
@@ -193,7 +196,6 @@ bool sim_ends_setup(struct sim *sim, const char *job_name, char *error) {
     if (!make_credentials(sim, error))
         return false;
     size_t count = sim->job->player_count;
-    sim->foresight = sim_network_foresight(sim);
     for (size_t i = 0; i < count; i++) {
         struct sim_player *p = &sim->players[i];
         *p = (struct sim_player){.sim = sim, .job = &sim->job->players[i], .index = i};
@@ -204,7 +206,7 @@ bool sim_ends_setup(struct sim *sim, const char *job_name, char *error) {
         sim_timers_set(&sim->timers, p->actor, p->job->start_us);
         sim->job->players[i].options.transport = &sim_transport;
         sim->job->players[i].options.transport_config.network = p;
-        sim->job->players[i].options.transport_config.foresight = &sim->foresight;
+        sim->job->players[i].options.transport_config.new_endpoint = new_endpoint;
         sim->job->players[i].options.transport_config.keeps_session = sim->job->session != SIM_SESSION_NONE;
     }
     sim->running = count;

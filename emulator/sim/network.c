@@ -7,6 +7,7 @@
 #include "emulator/link/rng.h"
 #include "emulator/sim/members.h"
 #include "emulator/sim/sim.h"
+#include "transport/endpoint/foresight.h"
 
 #define IP_BYTES      20
 #define HEADERS_BYTES 28 /* IPv4 without options, UDP */
@@ -116,6 +117,7 @@ bool sim_network_setup(struct sim *sim, const char *job_name, char *error) {
 
 void sim_network_free(struct sim *sim) {
     for (size_t i = 0; i < sim->direction_count && sim->directions; i++) {
+        link_foresight_free(sim->directions[i].foresight);
         link_free(sim->directions[i].link);
         link_delay_trace_free(&sim->directions[i].delay_trace);
         free(sim->directions[i].log);
@@ -225,7 +227,12 @@ void sim_network_deliver(struct sim *sim, struct sim_direction *d) {
 static void *ask(void *user, const xl_addr *from, const xl_addr *to) {
     bool to_server = from->ip[3] == SIM_CLIENT_HOST;
     struct sim_direction *d = route(user, from, to, to_server);
-    return d && link_foresee(d->link) ? d->link : NULL;
+    if (d && !d->foresight)
+        d->foresight = link_foresight_new(d->link);
+    if (!d || !d->foresight)
+        return NULL;
+    link_foresee(d->foresight);
+    return d->foresight;
 }
 
 static bool inside(void *handle, size_t *bytes, uint64_t *arrives_at) {
@@ -240,6 +247,7 @@ static uint64_t send_one(void *handle, size_t bytes, uint64_t at) {
     return link_foresee_packet(handle, (uint32_t)bytes + HEADERS_BYTES, at);
 }
 
-xl_foresight sim_network_foresight(struct sim *sim) {
-    return (xl_foresight){.user = sim, .ask = ask, .inside = inside, .send = send_one};
+xl_endpoint *sim_endpoint_new(struct sim *sim, const xl_config *config, uint64_t now, int *error) {
+    sim->foresight = (xl_foresight){.user = sim, .ask = ask, .inside = inside, .send = send_one};
+    return xl_endpoint_new_foreseeing(config, &sim->foresight, now, error);
 }

@@ -19,6 +19,7 @@
 #include "player/session.h"
 #include "server/catalogue.h"
 #include "server/http3_service.h"
+#include "transport/scheduler/foresight.h"
 #include "xlink/log_files.h"
 #include "xlink/xlink.h"
 
@@ -35,8 +36,9 @@ struct sim_direction {
     const struct sim_trace *trace;
     struct link_delay_trace delay_trace; /* where the path has one */
     struct link *link;
-    struct link_log *log; /* NULL without logs */
-    void *log_file;       /* FILE * */
+    struct link_foresight *foresight; /* NULL until it is asked */
+    struct link_log *log;             /* NULL without logs */
+    void *log_file;                   /* FILE * */
     size_t actor;
     bool to_server;
 };
@@ -76,7 +78,7 @@ struct sim {
     struct link_pool *pool;
     struct sim_trace traces[2 * SIM_MAX_PATHS];
     size_t trace_count;
-    xl_foresight foresight;
+    xl_foresight foresight;           /* what the links will do: sim_endpoint_new() */
     struct sim_direction *directions; /* [2 * link number], then the way back; NULL links are of sets that share */
     size_t direction_count;
     struct sim_player *players;
@@ -96,8 +98,8 @@ bool sim_network_setup(struct sim *, const char *job_name, char *error);
 void sim_network_free(struct sim *);
 /* Hands what the endpoint has to send to the links. */
 void sim_network_transmit(struct sim *, xl_endpoint *, bool to_server);
-/* What the links will do: valid as long as they are. */
-xl_foresight sim_network_foresight(struct sim *);
+/* xl_endpoint_new(), of an endpoint that may know what the links will do. */
+xl_endpoint *sim_endpoint_new(struct sim *, const xl_config *, uint64_t now, int *error);
 /* Delivers what is due in this direction. */
 void sim_network_deliver(struct sim *, struct sim_direction *);
 

@@ -105,7 +105,7 @@ bool quic_settings_choose(quic_settings *s, const char *name) {
 }
 
 const char *quic_settings_problem(const quic_settings *s, bool is_simulated) {
-    if (!is_simulated && xl_scheduler_needs_foresight(s->scheme.scheduler))
+    if (!is_simulated && xl_scheduler_is_reference(s->scheme.scheduler))
         return "this scheduler must know what the links will do, which only the simulator does (arena sim); "
                "choose another one";
     return s->scheme.t_th1_us > s->scheme.t_th2_us ? "t_th1_ms must not be greater than t_th2_ms" : NULL;
@@ -265,7 +265,7 @@ json_t *quic_settings_describe(void) {
     for (size_t i = 0; i < SCHEMES; i++)
         json_array_append_new(all, describe_scheme(&schemes[i]));
     for (size_t i = 0; xl_scheduler_name(i); i++)
-        if (xl_scheduler_needs_foresight(xl_scheduler_name(i)))
+        if (xl_scheduler_is_reference(xl_scheduler_name(i)))
             json_array_append_new(foresight, json_string(xl_scheduler_name(i)));
     return json_pack("{s:o, s:o, s:o}", "settings", settings_describe(quic_setting_rows), "schemes", all, "foresight",
                      foresight);

@@ -22,7 +22,8 @@ typedef struct {
     void (*touched)(void *user, xl_connection *); /* its state, and so its next timeout, may change */
     int (*reset_token)(void *user, const xl_cid *, uint8_t token[16]); /* 0 or XL_ERR_CRYPTO: there is none */
     int (*make_token)(void *user, const xl_addr *client, uint8_t token[XL_NEW_TOKEN_BYTES]); /* 0 or XL_ERR_CRYPTO */
-    xl_budget_pool *send_pool; /* of the send buffers of all connections */
+    xl_budget_pool *send_pool;            /* of the send buffers of all connections */
+    const struct xl_foresight *foresight; /* in a simulator (endpoint/foresight.h); NULL elsewhere */
 } xl_connection_hooks;
 
 typedef struct {

@@ -13,6 +13,7 @@
 #include "connection/key_update.h"
 #include "connection/path_table.h"
 #include "connection/state.h"
+#include "scheduler/clairvoyant.h"
 #include "wire/frame_sizes.h"
 
 static void address(xl_datagram *out, const xl_path *p, size_t len) {
@@ -249,17 +250,8 @@ static uint64_t oldest_age(const xl_connection *c, const xl_path *p) {
     return oldest ? c->now - oldest->time_us : 0;
 }
 
-/* What a question about the future needs of a path. */
-static void add_for_foresight(const xl_path *p, xl_scheduler_path *out) {
-    out->local = &p->local;
-    out->remote = &p->remote;
-    out->pacer = &p->pacer;
-    out->ssthresh_bytes = p->cc->ssthresh(p->cc_state);
-}
-
 static void make_view(const xl_connection *c, xl_scheduler_view *view) {
     view->now = c->now;
-    view->foresight = c->scheduler->needs_foresight ? c->config->foresight : NULL;
     view->count = 0;
     view->is_window_blocked = false;
     view->unsent_bytes = view->send_window_bytes = view->first_bytes = 0;
@@ -290,8 +282,6 @@ static void make_view(const xl_connection *c, xl_scheduler_view *view) {
             .pto_count = p->pto_count,
             .technology = p->technology,
         };
-        if (view->foresight)
-            add_for_foresight(p, &view->path[view->count - 1]);
     }
     if (c->scheduler->wants_backlog)
         xl_content_fill_backlog(c, view);
@@ -322,7 +312,7 @@ static size_t transmit_data_on(xl_connection *c, xl_path *p, bool streams, const
 static bool may_wait(const xl_connection *c, const xl_scheduler_view *view) {
     for (size_t i = 0; i < view->count; i++) {
         const xl_path *p = &c->path[view->path[i].index];
-        if (view->foresight && p->eliciting_in_flight > 0)
+        if (c->scheduler->decide_foreseeing && p->eliciting_in_flight > 0)
             return true;
         if (!view->path[i].is_suspect && p->pto_count == 0 && p->eliciting_in_flight > 0)
             return true;
@@ -405,11 +395,23 @@ static void mark_app_limited(xl_connection *c, const xl_scheduler_view *view) {
     }
 }
 
+static void decide_foreseeing(xl_connection *c, const xl_scheduler_view *view, xl_scheduler_decision *out) {
+    xl_foreseen known = {.network = c->hooks.foresight};
+    for (size_t i = 0; i < view->count; i++) {
+        const xl_path *p = &c->path[view->path[i].index];
+        known.path[i] = (xl_foreseen_path){&p->local, &p->remote, &p->pacer, p->cc->ssthresh(p->cc_state)};
+    }
+    c->scheduler->decide_foreseeing(c->scheduler_state, view, &known, out);
+}
+
 static size_t transmit_by_scheduler(xl_connection *c, const xl_scheduler_view *view, uint8_t *buf, size_t cap,
                                     xl_datagram *out) {
     xl_scheduler_decision *d = &c->decision;
     d->for_later = 0;
-    c->scheduler->decide(c->scheduler_state, view, d);
+    if (c->scheduler->decide_foreseeing)
+        decide_foreseeing(c, view, d);
+    else
+        c->scheduler->decide(c->scheduler_state, view, d);
     if (d->count == 0 && !may_wait(c, view) && xl_scheduler_decide_by_rtt(view, d))
         d->why = "nothing to wait for";
     bool control = d->count > 0 && has_other_than_streams(c);

@@ -69,7 +69,7 @@ int xl_scheme_copy(const xl_scheme *scheme, bool has_foresight, xl_scheme *s, ch
         return XL_ERR_MEMORY;
     if (!xl_scheduler_find(s->scheduler) || !xl_reinjection_find(s->reinjection) || !xl_cc_find(s->congestion))
         return XL_ERR_ARGUMENT;
-    return xl_scheduler_needs_foresight(s->scheduler) && !has_foresight ? XL_ERR_ARGUMENT : 0;
+    return xl_scheduler_is_reference(s->scheduler) && !has_foresight ? XL_ERR_ARGUMENT : 0;
 }
 
 static size_t larger(size_t a, size_t b) {
@@ -115,7 +115,7 @@ int xl_endpoint_copy_config(xl_endpoint *ep, const xl_config *config) {
     ep->config = *config;
     if (!keep_name(&ep->alpn, &ep->config.alpn, "h3"))
         return XL_ERR_MEMORY;
-    int error = xl_scheme_copy(&config->scheme, config->foresight != NULL, &ep->config.scheme, ep->names);
+    int error = xl_scheme_copy(&config->scheme, ep->foresight != NULL, &ep->config.scheme, ep->names);
     if (error == 0)
         error = copy_limits(&config->limits, &ep->config.limits);
     if (error)

@@ -13,6 +13,7 @@
 #include "endpoint/answers.h"
 #include "endpoint/configuration.h"
 #include "endpoint/events.h"
+#include "endpoint/foresight.h"
 #include "endpoint/held.h"
 #include "endpoint/hooks.h"
 #include "endpoint/ready.h"
@@ -65,11 +66,14 @@ static int open_random(xl_endpoint *ep, const xl_config *config) {
     return error ? error : xl_cid_map_init(&ep->map, hash_key[0], hash_key[1]);
 }
 
-xl_endpoint *xl_endpoint_new(const xl_config *config, uint64_t now, int *error) {
+xl_endpoint *xl_endpoint_new_foreseeing(const xl_config *config, const struct xl_foresight *foresight, uint64_t now,
+                                        int *error) {
     (void)now;
     xl_endpoint *ep = calloc(1, sizeof(*ep));
-    if (ep)
+    if (ep) {
         ep->event_head = ep->event_next = 1;
+        ep->foresight = foresight;
+    }
     *error = ep ? xl_endpoint_copy_config(ep, config) : XL_ERR_MEMORY;
     if (*error == 0) {
         xl_budget_pool_init(&ep->send_pool, ep->config.limits.endpoint_send_bytes, ep->config.limits.max_connections);
@@ -83,10 +87,14 @@ xl_endpoint *xl_endpoint_new(const xl_config *config, uint64_t now, int *error) 
     return NULL;
 }
 
+xl_endpoint *xl_endpoint_new(const xl_config *config, uint64_t now, int *error) {
+    return xl_endpoint_new_foreseeing(config, NULL, now, error);
+}
+
 int xl_endpoint_reconfigure(xl_endpoint *ep, const xl_scheme *scheme, uint64_t now) {
     xl_scheme fresh;
     char *names[XL_SCHEME_NAMES] = {NULL};
-    int error = xl_scheme_copy(scheme, ep->config.foresight != NULL, &fresh, names);
+    int error = xl_scheme_copy(scheme, ep->foresight != NULL, &fresh, names);
     if (error) {
         xl_scheme_free_names(names);
         return error;

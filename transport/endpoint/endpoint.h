@@ -50,7 +50,8 @@ typedef struct {
 
 struct xl_endpoint {
     xl_config config;
-    char *alpn, *names[XL_SCHEME_NAMES]; /* owned copies of the strings of config */
+    const struct xl_foresight *foresight; /* in a simulator; NULL elsewhere */
+    char *alpn, *names[XL_SCHEME_NAMES];  /* owned copies of the strings of config */
     xl_drbg *generator[XL_PURPOSES];
     uint64_t connections_begun; /* numbers their streams, from 1; streams of number 0 are the endpoint's own … */
     xl_drbg_stream stray_cids;  /* … of Retry packets */

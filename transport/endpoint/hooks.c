@@ -77,6 +77,17 @@ static int on_make_token(void *user, const xl_addr *client, uint8_t token[XL_NEW
 }
 
 xl_connection_hooks xl_endpoint_hooks(xl_endpoint *ep) {
-    return (xl_connection_hooks){ep,      on_event,   on_make_cid,    on_cid_added,  on_cid_removed,
-                                 on_wake, on_touched, on_reset_token, on_make_token, &ep->send_pool};
+    return (xl_connection_hooks){
+        .user = ep,
+        .event = on_event,
+        .make_cid = on_make_cid,
+        .cid_added = on_cid_added,
+        .cid_removed = on_cid_removed,
+        .wake = on_wake,
+        .touched = on_touched,
+        .reset_token = on_reset_token,
+        .make_token = on_make_token,
+        .send_pool = &ep->send_pool,
+        .foresight = ep->foresight,
+    };
 }

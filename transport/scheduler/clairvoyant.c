@@ -12,9 +12,8 @@
  * The arrivals are exact where the network's are (xl_foresight). The windows to come are foreseen by a model: each
  * packet is acknowledged at once when it arrives, each acknowledged byte makes room for another one, or for two in slow
  * start, and nothing is lost. What the application will write next is not foreseen. */
+#include "scheduler/clairvoyant.h"
 #include "scheduler/scheduler.h"
-
-#include <string.h>
 
 #define ACK_BYTES      45   /* UDP payload of a packet with an ACK_MP */
 #define OVERHEAD_BYTES 40   /* of a packet beside stream data, about */
@@ -63,20 +62,22 @@ static void await_arrived(future *f, uint64_t bytes) {
         f->ack[--f->first] = (acknowledgement){f->now + (last_at - f->now) * i / count, bytes / count, true};
 }
 
-static bool begin(future *f, const xl_scheduler_view *view, const xl_scheduler_path *p) {
+static bool begin(future *f, const xl_scheduler_view *view, const xl_foreseen *known, size_t i) {
+    const xl_scheduler_path *p = &view->path[i];
+    const xl_foreseen_path *k = &known->path[i];
     uint64_t inside = 0, arrives_at;
     size_t bytes;
-    f->network = view->foresight;
-    f->there = f->network->ask(f->network->user, p->local, p->remote);
-    f->back = f->network->ask(f->network->user, p->remote, p->local);
+    f->network = known->network;
+    f->there = f->network->ask(f->network->user, k->local, k->remote);
+    f->back = f->network->ask(f->network->user, k->remote, k->local);
     if (!f->there)
         return false;
-    f->pacer = p->pacer ? *p->pacer : (xl_pacer){0};
+    f->pacer = k->pacer ? *k->pacer : (xl_pacer){0};
     f->rate = f->pacer.rate;
     f->now = view->now;
     f->packet_bytes = p->mtu_bytes;
     f->window = f->first_window = p->window_bytes;
-    f->ssthresh = p->ssthresh_bytes;
+    f->ssthresh = k->ssthresh_bytes;
     f->in_flight = p->in_flight_bytes;
     f->first = f->end = ARRIVED_MAX;
     f->was_full = false;
@@ -137,11 +138,12 @@ static uint64_t next_arrival(future *f) {
 }
 
 /* How many packets, at most `most`, the other usable paths could bring before `at`. */
-static uint64_t others_before(const xl_scheduler_view *view, size_t self, uint32_t usable, uint64_t at, uint64_t most) {
+static uint64_t others_before(const xl_scheduler_view *view, const xl_foreseen *known, size_t self, uint32_t usable,
+                              uint64_t at, uint64_t most) {
     uint64_t count = 0;
     for (size_t i = 0; i < view->count; i++) {
         future f;
-        if (i == self || !(usable >> i & 1) || !begin(&f, view, &view->path[i]))
+        if (i == self || !(usable >> i & 1) || !begin(&f, view, known, i))
             continue;
         while (count < most && next_arrival(&f) < at)
             count++;
@@ -172,12 +174,13 @@ static void insert(xl_scheduler_decision *out, uint64_t arrival[XL_MAX_PATHS], s
     out->order[at] = i;
 }
 
-static void clairvoyant_decide(void *state, const xl_scheduler_view *view, xl_scheduler_decision *out) {
+static void clairvoyant_foresee(void *state, const xl_scheduler_view *view, const xl_foreseen *known,
+                                xl_scheduler_decision *out) {
     (void)state;
     uint64_t arrival[XL_MAX_PATHS];
     bool is_full[XL_MAX_PATHS];
     uint32_t usable = usable_paths(view);
-    if (!view->foresight || view->count < 2) {
+    if (view->count < 2) {
         xl_scheduler_decide_by_rtt(view, out);
         return;
     }
@@ -187,7 +190,7 @@ static void clairvoyant_decide(void *state, const xl_scheduler_view *view, xl_sc
     for (size_t i = 0; i < view->count; i++) {
         future f;
         const xl_scheduler_path *p = &view->path[i];
-        arrival[i] = usable >> i & 1 && begin(&f, view, p) ? next_arrival(&f) : XL_NEVER;
+        arrival[i] = usable >> i & 1 && begin(&f, view, known, i) ? next_arrival(&f) : XL_NEVER;
         is_full[i] = arrival[i] == XL_NEVER || f.was_full;
         if (arrival[i] < first_at) {
             first = p;
@@ -198,7 +201,7 @@ static void clairvoyant_decide(void *state, const xl_scheduler_view *view, xl_sc
         const xl_scheduler_path *p = &view->path[i];
         if (!p->has_window || is_full[i])
             continue;
-        uint64_t all = packets(p, view->unsent_bytes), before = others_before(view, i, usable, arrival[i], all);
+        uint64_t all = packets(p, view->unsent_bytes), before = others_before(view, known, i, usable, arrival[i], all);
         if (before >= all)
             continue;
         if (before >= packets(p, view->first_bytes))
@@ -213,10 +216,16 @@ static void clairvoyant_decide(void *state, const xl_scheduler_view *view, xl_sc
         xl_scheduler_decide_by_rtt(view, out);
 }
 
+/* No endpoint asks for this: without foresight the scheduler is refused. */
+static void clairvoyant_decide(void *state, const xl_scheduler_view *view, xl_scheduler_decision *out) {
+    (void)state;
+    xl_scheduler_decide_by_rtt(view, out);
+}
+
 const xl_scheduler_ops xl_scheduler_clairvoyant = {
     .name = "clairvoyant",
     .decide = clairvoyant_decide,
     .passes_paced = true,
     .wants_backlog = true,
-    .needs_foresight = true,
+    .decide_foreseeing = clairvoyant_foresee,
 };

@@ -16,9 +16,9 @@ const char *xl_scheduler_name(size_t i) {
     return NULL;
 }
 
-bool xl_scheduler_needs_foresight(const char *name) {
+bool xl_scheduler_is_reference(const char *name) {
     const xl_scheduler_ops *ops = xl_scheduler_find(name);
-    return ops && ops->needs_foresight;
+    return ops && ops->decide_foreseeing;
 }
 
 /* The class of a path: only paths of the best class present are used, so that a suspect or standby path carries data

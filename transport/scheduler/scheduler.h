@@ -4,10 +4,11 @@
 #ifndef XL_SCHEDULER_SCHEDULER_H
 #define XL_SCHEDULER_SCHEDULER_H
 
-#include "recovery/pacer.h"
 #include "xlink/xlink.h"
 
 #define XL_SCHEDULER_STATE_BYTES 256
+
+struct xl_foreseen;
 
 /* A path as a scheduler sees it. Only paths that may carry data are shown. */
 typedef struct {
@@ -29,9 +30,6 @@ typedef struct {
     uint64_t pacing_bytes_per_s; /* 0 = not paced */
     uint64_t pto_count;          /* consecutive probe timeouts: > 0 = an acknowledgement is overdue */
     xl_technology technology;
-    const xl_addr *local, *remote; /* this and the rest: for schedulers with `needs_foresight` */
-    const xl_pacer *pacer;
-    uint64_t ssthresh_bytes; /* XL_NEVER: none yet */
 } xl_scheduler_path;
 
 typedef struct {
@@ -44,7 +42,6 @@ typedef struct {
                                  * is next to send: the least of its credit, the connection's, and the send buffer */
     bool is_window_blocked;     /* more is to be sent, but the send window is used up */
     uint64_t first_bytes;       /* of unsent_bytes, those of the stream that is next to send */
-    const xl_foresight *foresight; /* of the configuration; NULL but for schedulers with `needs_foresight` */
 } xl_scheduler_view;
 
 typedef struct {
@@ -68,7 +65,10 @@ typedef struct {
     bool passes_paced;  /* a path that its pacer holds back is passed over; else the choice stands until it may send */
     bool copies;        /* every path carries all of a stream: see redundant.c */
     bool wants_backlog; /* looks at unsent_bytes and what follows it */
-    bool needs_foresight; /* asks view->foresight; only a simulation can have it */
+    /* A reference for simulations: decides in place of decide(), from what the network will do (clairvoyant.h). NULL
+     * for every scheduler of real networks. */
+    void (*decide_foreseeing)(void *state, const xl_scheduler_view *view, const struct xl_foreseen *,
+                              xl_scheduler_decision *out);
 } xl_scheduler_ops;
 
 /* All of them, ends with NULL: the build makes the table of what the files of this folder define as

@@ -303,19 +303,6 @@ typedef struct {
                                 * Default: 1 s. */
 } xl_limits;
 
-/* What a simulator knows of its network's future. A question is about one way, from an address to another: it begins
- * with ask(), which returns a handle, valid until the next question about this way; NULL: the way is unknown. Then
- * inside() gives the datagrams that are under way already, oldest first: UDP payload bytes, and when each will arrive,
- * XL_NEVER: it will not; false: there is none left. send() says when one more would arrive that leaves at `at`, behind
- * these and all that were supposed before in this question; XL_NEVER: it would not, and counts for nothing. `at` does
- * not decrease. */
-typedef struct {
-    void *user;
-    void *(*ask)(void *user, const xl_addr *from, const xl_addr *to);
-    bool (*inside)(void *handle, size_t *bytes, uint64_t *arrives_at);
-    uint64_t (*send)(void *handle, size_t bytes, uint64_t at);
-} xl_foresight;
-
 typedef struct {
     bool is_server;
     const char *alpn; /* One name, or up to 8 with commas between them. The server takes the first of its own that the
@@ -346,9 +333,6 @@ typedef struct {
      * the same size, which depends on the keys, the path and the packet number, and not on the content. Sizes and
      * timing do not change. */
     bool null_crypto;
-
-    /* For simulation only: must outlive the endpoint. NULL: schedulers that need it are refused. */
-    const xl_foresight *foresight;
 } xl_config;
 
 /* Set all members to their defaults. */
@@ -358,8 +342,8 @@ void xl_config_init(xl_config *); /* includes scheme and limits */
 
 /* The registered names for xl_scheme.scheduler, reinjection and congestion. i counts from 0; NULL after the last. */
 const char *xl_scheduler_name(size_t i);
-/* Whether xl_config.foresight must be set for it. */
-bool xl_scheduler_needs_foresight(const char *name);
+/* Whether it is a reference for simulations, which endpoints refuse: it must know what the network will do. */
+bool xl_scheduler_is_reference(const char *name);
 const char *xl_reinjection_name(size_t i);
 const char *xl_congestion_name(size_t i);
 
@@ -367,8 +351,8 @@ typedef struct xl_endpoint xl_endpoint;
 typedef struct xl_connection xl_connection;
 
 /* Returns NULL and sets *error if a name is unknown, random_key is zero, credentials is NULL, a limit is out of range,
- * or the scheduler needs foresight and there is none. The config and its strings are copied. The credentials, the log's
- * functions, the deployment and the foresight must outlive the endpoint. */
+ * or the scheduler is a reference for simulations. The config and its strings are copied. The credentials, the log's
+ * functions and the deployment must outlive the endpoint. */
 xl_endpoint *xl_endpoint_new(const xl_config *, uint64_t now, int *error);
 /* Changes the algorithms of a running endpoint. Live connections change the scheduler, whose state is reset,
  * re-injection and its control, and the path of acknowledgements. Congestion control and multipath, which is negotiated

@@ -1,0 +1,13 @@
+/* Endpoints of a simulator that knows its network's future: scheduler/foresight.h. Not of the public API. */
+#ifndef XL_ENDPOINT_FORESIGHT_H
+#define XL_ENDPOINT_FORESIGHT_H
+
+#include "xlink/xlink.h"
+
+struct xl_foresight;
+
+/* xl_endpoint_new() for such a simulator: takes schedulers that need foresight too. The foresight must outlive the
+ * endpoint. */
+xl_endpoint *xl_endpoint_new_foreseeing(const xl_config *, const struct xl_foresight *, uint64_t now, int *error);
+
+#endif

@@ -1,0 +1,20 @@
+/* What a connection tells the clairvoyant scheduler. */
+#ifndef XL_SCHEDULER_CLAIRVOYANT_H
+#define XL_SCHEDULER_CLAIRVOYANT_H
+
+#include "recovery/pacer.h"
+#include "scheduler/foresight.h"
+
+/* What a scheduler that knows the future needs of a path, beyond its view. */
+typedef struct {
+    const xl_addr *local, *remote;
+    const xl_pacer *pacer;   /* NULL: not paced */
+    uint64_t ssthresh_bytes; /* XL_NEVER: none yet */
+} xl_foreseen_path;
+
+typedef struct xl_foreseen {
+    const xl_foresight *network;
+    xl_foreseen_path path[XL_MAX_PATHS]; /* in the order of view->path */
+} xl_foreseen;
+
+#endif
