@@ -15,7 +15,7 @@ from railyard.gate.testing import Railyard
 # What the author of a scheduler writes; `{limit}` is what the second test allows.
 WRITTEN_TESTS = """\
 def test_the_video_never_stalls(railyard):
-    r = railyard.run(scheme="xlink", pair="hsr-1", seed=3, bitrate_bps=500_000, duration_s=4)
+    r = railyard.run(scheme="xlink", pair="driving-nsa-1", seed=3, bitrate_bps=500_000, duration_s=4)
     assert r.outcome == "complete"
     assert r.rebuffer_rate == 0
     assert r.directory.is_relative_to(railyard.run(scheme="sp", pair="hsr-1", duration_s=2).directory.parent)

@@ -109,6 +109,7 @@ MEASURED: dict[tuple[str, str], Targets] = {
         "dip_p90_s": (9, 2),
         "dip_max_s": (18, 6),
         "dip_spacing_s": (14, 2),
+        "gaps_per_minute": (3.5, 1),
     },
     ("hsr", "wifi"): {
         "mean_mbps": (5.0, 0.6),
@@ -121,7 +122,9 @@ MEASURED: dict[tuple[str, str], Targets] = {
         "dip_p90_s": (6, 1.5),
         "dip_max_s": (12, 5),
         "dip_spacing_s": (6, 4),
-        "gaps_per_minute": (27, 3),
+        "gaps_per_minute": (18.4, 3),
+        "silent_share": (0.124, 0.03),
+        "empty_100ms": (0.128, 0.03),
     },
     ("subway", "lte"): {
         "mean_mbps": (10.2, 1.2),
@@ -241,6 +244,27 @@ def test_the_model_has_the_statistics_of_recorded_traces(model: str, path: str, 
     spacing = float(np.median(np.concatenate([np.diff(starts) for starts, _ in runs])))
     found |= {"dip_p50_s": p50, "dip_p90_s": p90, "dip_max_s": longest, "dip_spacing_s": spacing}
     assert_near(found, MEASURED[model, path])
+
+
+CAPTURES: dict[tuple[str, str], tuple[float, ...]] = {
+    ("hsr", "wifi"): (9.7, 27.2),
+    ("hsr", "lte"): (1.8, 4.4),
+    ("subway", "wifi"): (11.3, 13.2),
+    ("subway", "lte"): (3.9, 9.0),
+}
+"""Silences of 200 ms or more a minute, of each packet-level capture; most of them last 100 s."""
+
+
+@pytest.mark.parametrize(("model", "path"), CAPTURES)
+def test_captures_are_within_what_the_model_draws(model: str, path: str, drawn: Drawn) -> None:
+    counts = []
+    for paths in drawn[model]:
+        times = paths[path].down
+        ends = times[np.diff(times, prepend=0) >= 200]
+        counts += [((ends >= start) & (ends < start + 100_000)).sum() * 0.6 for start in (0, 100_000, 200_000)]
+    low, high = min(counts), max(counts)
+    assert all(low <= measured <= high for measured in CAPTURES[model, path]), (low, high)
+    assert high < 2 * max(CAPTURES[model, path]), "and not within because anything is"
 
 
 @pytest.mark.parametrize("model", PAIRS)

@@ -97,8 +97,10 @@ def _path_rate_mbps(
         _mark(silent, start, round(length * path.tunnel_effect.silence_share))
 
     events = Draws(seed, f"{label}/fades")
+    spread = path.fades.spread
+    often = math.exp(spread * events.normal() - spread**2 / 2) if spread else 1.0  # 1 on average
     for step in range(steps):
-        rate = path.fades.per_minute_in_dips if dipped[step] else path.fades.per_minute
+        rate = often * (path.fades.per_minute_in_dips if dipped[step] else path.fades.per_minute)
         starts, length_s = events.uniform() < rate / (60 * STEPS_PER_S), events.length(path.fades.length)
         if starts:
             _mark(silent, step, whole_steps(length_s))

@@ -79,6 +79,8 @@ class Fades(Parameters):
     per_minute: NotNegative
     per_minute_in_dips: NotNegative
     length: Lengths
+    spread: Positive | None = None
+    """Standard deviation of ln(both rates) between one pair and the next. Without it all have the same."""
 
 
 class Tunnels(Parameters):

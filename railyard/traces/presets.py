@@ -36,11 +36,13 @@ HSR = MobilityModel(
             handoffs=Handoffs(
                 spacing_median_s=2.6,
                 spacing_sigma=0.9,
-                interruption=Lengths(median_s=0.15, p90_s=0.4, max_s=1),
+                interruption=Lengths(median_s=0.08, p90_s=0.3, max_s=1),
                 dip_probability=0.5,
                 dip=Lengths(median_s=1.2, p90_s=7.9, max_s=11),
             ),
-            fades=Fades(per_minute=11, per_minute_in_dips=110, length=Lengths(median_s=0.2, p90_s=0.3, max_s=0.6)),
+            fades=Fades(
+                per_minute=10, per_minute_in_dips=85, length=Lengths(median_s=0.2, p90_s=0.45, max_s=1.5), spread=0.7
+            ),
             tunnel_effect=TunnelEffect(
                 silence_share=0.22, recovery_probability=0.3, recovery=Lengths(median_s=1, p90_s=3, max_s=6)
             ),
@@ -70,11 +72,11 @@ HSR = MobilityModel(
             handoffs=Handoffs(
                 spacing_median_s=13,
                 spacing_sigma=0.2,
-                interruption=Lengths(median_s=0.15, p90_s=0.5, max_s=1.5),
+                interruption=Lengths(median_s=0.13, p90_s=0.5, max_s=1.5),
                 dip_probability=0.86,
                 dip=Lengths(median_s=2.8, p90_s=11, max_s=26),
             ),
-            fades=Fades(per_minute=0.65, per_minute_in_dips=8.9, length=Lengths(median_s=0.2, p90_s=0.5, max_s=2)),
+            fades=Fades(per_minute=0.2, per_minute_in_dips=3, length=Lengths(median_s=0.2, p90_s=0.5, max_s=2)),
             tunnel_effect=TunnelEffect(
                 silence_share=0.7, recovery_probability=0, recovery=Lengths(median_s=1, p90_s=2, max_s=4)
             ),
