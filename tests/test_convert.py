@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 import struct
 import zipfile
@@ -421,12 +422,70 @@ def test_what_is_no_result_of_iperf3_is_told(tmp_path: Path, content: str, said:
         times_of(write(tmp_path / "x.json", content))
 
 
+@pytest.mark.parametrize("column", ["ip.len", "tcp.len"])
+def test_packets_of_tshark_are_split_by_address(tmp_path: Path, column: str) -> None:
+    header = f"frame.time_epoch,ip.src,ip.dst,tcp.srcport,{column}\n"
+    more = 0 if column == "ip.len" else 52
+    rows = (
+        ("1500000000.000000000", "198.51.100.1", "10.0.0.2", 1500 - more),
+        ("1500000000.500000000", "10.0.0.2", "198.51.100.1", 1500 - more),
+        ("1500000000.250000000", "198.51.100.1", "10.0.0.2", 1500 - more),
+        ("1500000001.000000000", "198.51.100.1", "10.0.0.2", ""),
+    )
+    text = header + "".join(f"{time},{source},{to},443,{size}\n" for time, source, to, size in rows)
+    file = write(tmp_path / "p.csv", text)
+    assert times_of(file, address="10.0.0.2") == [0, 250, 1001]
+    assert times_of(file, address="198.51.100.1") == [500, 1001]
+    assert times_of(file, address="10.0.0.2", t0_epoch_s=1_499_999_999.9) == [100, 350, 1101]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("frame.time_epoch,ip.src,ip.dst\n1,a,b\n", ":1: the column ip.len is missing"),
+        ("frame.time_epoch,ip.src,ip.len\n1,a,9\n", ":1: the column ip.dst is missing"),
+        ("frame.time_epoch,ip.src,ip.dst,ip.len\n1,a,b\n", ":2: the row has not as many cells"),
+        ("frame.time_epoch,ip.src,ip.dst,ip.len\nnan,a,b,9\n", ":2: there is no time in s"),
+        ("frame.time_epoch,ip.src,ip.dst,ip.len\n1,a,b,70000\n", ":2: there is no time in s"),
+        ("frame.time_epoch,ip.src,ip.dst,ip.len\n1,a,c,9\n", "there is no packet of b in it"),
+    ],
+)
+def test_what_are_no_packets_of_tshark_is_told(tmp_path: Path, text: str, said: str) -> None:
+    file = write(tmp_path / "p.csv", text)
+    with pytest.raises(TraceError, match=re.escape(str(file)) + ".*" + re.escape(said)):
+        times_of(file, address="b")
+
+
+IPERF_TEXT = """\
+Start time: 1747682491609
+Reverse mode, remote host 192.0.2.1 is sending
+[ ID] Interval           Transfer     Bitrate
+[  5]   0.00-0.50   sec  2.94 KBytes  48.2 Kbits/sec                  (omitted)
+[  5]   0.00-0.10   sec  2.94 KBytes   241 Kbits/sec
+[  5]   0.10-0.20   sec  0.00 Bytes  0.00 bits/sec
+[  5]   0.20-0.30   sec  1.47 KBytes  120 Kbits/sec    1   37.8 KBytes
+- - - - - - - - - - - - - - - - - - - - - - - - -
+[  5]   0.00-0.30   sec  9.99 MBytes   2.8 Mbits/sec   28             sender
+"""
+
+
+def test_the_intervals_that_iperf3_prints_are_bins(tmp_path: Path) -> None:
+    file = write(tmp_path / "dl.out", IPERF_TEXT)
+    assert times_of(file) == [49, 99, 299, 300]
+    assert convert_trace(file, TraceRecipe.model_validate({"file": str(file)})).resolution_ms == 100
+    several = IPERF_TEXT.replace("0.20-0.30", "0.10-0.20")
+    with pytest.raises(TraceError, match="7: the interval does not follow the one before it"):
+        times_of(write(tmp_path / "two.out", several))
+    with pytest.raises(TraceError, match="there is no interval in it"):
+        times_of(write(tmp_path / "none.out", "Interval\n"), **{"from": "iperf-text"})
+
+
 @given(data=st.binary(max_size=200))
 def test_any_bytes_are_converted_or_refused_in_one_sentence(
     tmp_path_factory: pytest.TempPathFactory, data: bytes
 ) -> None:
     file = write(tmp_path_factory.getbasetemp() / "any", data)
-    for form in (None, "mahimahi", "saturatr", "raw", "rates", "movement", "pcap", "iperf3"):
+    for form in (None, "mahimahi", "saturatr", "raw", "rates", "movement", "pcap", "tshark", "iperf3", "iperf-text"):
         try:
             times = times_of(file, **{"from": form, "address": HOST})
         except TraceError as error:
@@ -475,7 +534,10 @@ def test_convert_writes_a_trace_and_says_what_it_read(tmp_path: Path) -> None:
         assert code == 2, arguments
         assert not (tmp_path / "x").exists()
     code, _, err = railyard_traces("convert", write(tmp_path / "odd", "hello\n"), "--out", tmp_path / "x")
-    assert (code, "name it: mahimahi, saturatr, raw, rates, movement, pcap, iperf3" in err) == (2, True)
+    assert (code, "name it: mahimahi, saturatr, raw, rates, movement, pcap, tshark, iperf3, iperf-text" in err) == (
+        2,
+        True,
+    )
 
 
 def test_a_recipe_makes_a_pair_in_a_library(tmp_path: Path) -> None:

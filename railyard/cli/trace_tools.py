@@ -14,7 +14,7 @@ from railyard.base.terminal import print_table
 from railyard.base.yamlfile import load_yaml, parse
 from railyard.cli.trace_console import console, one_sentence
 from railyard.traces.convert.recipe import Direction, Format, PairRecipe, RecipeFile, TimeUnit, TraceRecipe, Unit
-from railyard.traces.convert.run import convert_pair, convert_trace
+from railyard.traces.convert.run import convert_pair, convert_trace, provenance_bytes
 from railyard.traces.fetch import MANIFEST, Source, fetch_source, find_source, read_manifest
 from railyard.traces.index import MADE_OF_SINGLES, write_entry
 from railyard.traces.library import find_pair
@@ -82,17 +82,28 @@ def convert(
         TimeUnit | None, typer.Option(help="rates: unit of the times. Default: by the column's name, else s.")
     ] = None,
     bin_ms: Annotated[
-        float | None, typer.Option(min=1e-3, help="rates: length of bins, ms, if there is no time column.")
+        float | None,
+        typer.Option(min=1e-3, help="rates: length of bins, ms, if there is no time column; --microstructure: of any."),
     ] = None,
     address: Annotated[
-        str | None, typer.Option(help="pcap: address of the measured host; packets to it are downlink.")
+        str | None, typer.Option(help="pcap, tshark: address of the measured host; packets to it are downlink.")
     ] = None,
-    direction: Annotated[Direction, typer.Option(help="pcap, iperf3 --bidir: direction to convert.")] = "down",
+    direction: Annotated[Direction, typer.Option(help="pcap, tshark, iperf3 --bidir: direction to convert.")] = "down",
     packet_bytes: Annotated[
         int | None, typer.Option(min=1, help="saturatr: bytes of a data packet. Default: 1432.")
     ] = None,
     sender_id: Annotated[int | None, typer.Option(help="saturatr: ID of the session. Default: the last.")] = None,
-    t0: Annotated[float | None, typer.Option(min=0, help="saturatr, pcap: Unix time of the trace's time 0, s.")] = None,
+    microstructure: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="DONOR",
+            help="Give a recording in bins the silences of this trace of packets; repeatable.",
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of --microstructure.")] = 1,
+    t0: Annotated[
+        float | None, typer.Option(min=0, help="saturatr, pcap, tshark: Unix time of the trace's time 0, s.")
+    ] = None,
 ) -> None:
     """Convert a measurement into a Mahimahi trace, or several into pairs by a recipe."""
     with one_sentence():
@@ -104,6 +115,7 @@ def convert(
             "time_column": time_column, "rate_column": rate_column, "time_unit": time_unit, "bin_ms": bin_ms,
             "address": address, "direction": direction, "packet_bytes": packet_bytes, "sender_id": sender_id,
             "t0_epoch_s": t0,
+            "microstructure": {"donors": [*map(str, microstructure)], "seed": seed} if microstructure else None,
         }  # fmt: skip
         try:
             recipe = TraceRecipe.model_validate({name: value for name, value in options.items() if value is not None})
@@ -113,6 +125,8 @@ def convert(
         try:
             out.parent.mkdir(parents=True, exist_ok=True)
             out.write_bytes(done.data)
+            if done.provenance is not None:
+                out.with_name(f"{out.name}.yaml").write_bytes(provenance_bytes(done.provenance))
         except OSError as error:
             raise TraceError(f"{out}: cannot be written: {(error.strerror or '').lower()}") from error
     mbps = done.opportunities * OPPORTUNITY_BYTES * 8 / done.period_ms / 1e3

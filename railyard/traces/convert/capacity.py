@@ -79,6 +79,14 @@ def scaled(delivered: Delivered, factor: float) -> Delivered:
     return Delivered(delivered.times_us, delivered.bytes_until * factor, delivered.duration_us, delivered.stepwise)
 
 
+def bytes_at(delivered: Delivered, times_us: FloatArray) -> FloatArray:
+    """The bytes that had arrived before each time."""
+    if not delivered.stepwise:
+        return np.interp(times_us, delivered.times_us, delivered.bytes_until)
+    before = np.searchsorted(delivered.times_us, times_us, side="left")
+    return np.concatenate(([0.0], delivered.bytes_until))[before]
+
+
 def opportunities(delivered: Delivered) -> IntArray:
     """Timestamps in ms of the opportunities; the last one is the duration, rounded up, and so the trace's period."""
     period_ms = max(1, int(np.ceil(delivered.duration_us / US_PER_MS - 1e-9)))

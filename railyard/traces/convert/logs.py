@@ -130,6 +130,44 @@ def read_iperf3(path: Path, recipe: TraceRecipe) -> Delivered:
     return from_bins(since_us, np.array(sizes))
 
 
+_IPERF_ROW = re.compile(
+    rb"\[ *\d+\] +(\d{1,7}\.\d{1,3})- *(\d{1,7}\.\d{1,3}) +sec +(\d{1,9}(?:\.\d{1,3})?) (|K|M|G)Bytes\b(.*)"
+)
+_IPERF_BYTES = {b"": 1, b"K": 1 << 10, b"M": 1 << 20, b"G": 1 << 30}
+
+
+def is_iperf_text(head: bytes) -> bool:
+    """Whether the beginning of a file has the heading of what iperf3 prints, and a row of it."""
+    return b"Interval" in head and _IPERF_ROW.search(head) is not None
+
+
+def read_iperf_text(path: Path, _: TraceRecipe) -> Delivered:
+    """The intervals that iperf3 prints without --json, of a single stream; its summary does not count.
+
+    Printed bytes have three digits: with each interval an error of up to 0.5 %, or 50 bytes.
+    """
+    edges: list[float] = []
+    sizes: list[float] = []
+    for number, line in _lines(path):
+        match = _IPERF_ROW.match(line)
+        if match is None or b"omitted" in match[5]:
+            continue
+        start, end = float(match[1]), float(match[2])
+        if match[5].rstrip().endswith((b"sender", b"receiver")):
+            break
+        if not (start < end and (not edges or abs(start - edges[-1]) < 0.01)):
+            raise TraceError(
+                f"{path}:{number}: the interval does not follow the one before it; a text of several streams cannot be "
+                "read: run iperf3 with --json"
+            )
+        edges = edges or [start]
+        edges.append(end)
+        sizes.append(float(match[3]) * _IPERF_BYTES[match[4]])
+    if not sizes:
+        raise TraceError(f"{path}: there is no interval in it as iperf3 prints them; run iperf3 again")
+    return from_bins((np.array(edges) - edges[0]) * 1e6, np.array(sizes))
+
+
 def _iperf3_rows(data: dict[str, Any], recipe: TraceRecipe) -> list[dict[str, Any]]:
     test = data.get("start", {}).get("test_start", {})
     bidirectional = bool(test.get("bidir", 0))

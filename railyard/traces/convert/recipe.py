@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from railyard.traces.index import MAX_BASE_RTT_MS, ResolutionMs
 from railyard.traces.names import DeviceName, Kind, PairName, QueueSpec, Recorded, Technology
 
-Format = Literal["mahimahi", "saturatr", "raw", "rates", "movement", "pcap", "iperf3"]
+Format = Literal["mahimahi", "saturatr", "raw", "rates", "movement", "pcap", "tshark", "iperf3", "iperf-text"]
 FORMATS: tuple[str, ...] = get_args(Format)
 Unit = Literal["gbps", "mbps", "kbps", "bps", "bytes-per-s", "bytes", "packets"]
 UNITS: tuple[str, ...] = get_args(Unit)
@@ -25,6 +25,14 @@ NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+
+class Microstructure(_Part):
+    """Silences for a recording in bins, from recordings of packets."""
+
+    donors: Annotated[tuple[Text, ...], Field(min_length=1, max_length=100)]
+    """Mahimahi traces, packet by packet; relative to the recipe."""
+    seed: Annotated[int, Field(ge=0, lt=2**63)]
 
 
 class TraceRecipe(_Part):
@@ -51,17 +59,19 @@ class TraceRecipe(_Part):
     time_unit: TimeUnit | None = None
     """rates: without it the one that the column's name tells, else by the size of times since 1970, else s."""
     bin_ms: Positive | None = None
-    """rates: the length of all bins of a file that has no column of times."""
+    """rates: the length of all bins of a file that has no column of times. With microstructure: of any file; a Mahimahi
+    trace does not tell it."""
     address: Text | None = None
-    """pcap: the address of the measured host; packets to it are downlink."""
+    """pcap, tshark: the address of the measured host; packets to it are downlink."""
     direction: Direction = "down"
-    """pcap: which packets; iperf3 --bidir: which of both."""
+    """pcap, tshark: which packets; iperf3 --bidir: which of both."""
     packet_bytes: Annotated[int, Field(ge=1, le=65_535)] = SATURATR_PACKET_BYTES
     """saturatr: what one data packet counts on the link."""
     sender_id: int | None = None
     """saturatr: which session of a log with several; without it the last."""
     t0_epoch_s: NotNegative | None = None
-    """saturatr, pcap: what is time 0, so that two files get one time axis; without it the file's first packet."""
+    """saturatr, pcap, tshark: what is time 0, so that files get one time axis; without it the file's first packet."""
+    microstructure: Microstructure | None = None
 
 
 class PathRecipe(_Part):

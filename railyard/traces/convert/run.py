@@ -4,22 +4,34 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import yaml
 
 from railyard.traces.convert.archive import unpacked
-from railyard.traces.convert.capacity import US_PER_MS, Delivered, cut, from_packets, opportunities, scaled
+from railyard.traces.convert.capacity import US_PER_MS, Delivered, bytes_at, cut, from_packets, opportunities, scaled
 from railyard.traces.convert.capture import read_capture
-from railyard.traces.convert.logs import DATA_RECEIVED, RAW_LOG_HEADER, read_iperf3, read_raw, read_saturatr
+from railyard.traces.convert.logs import (
+    DATA_RECEIVED,
+    RAW_LOG_HEADER,
+    is_iperf_text,
+    read_iperf3,
+    read_iperf_text,
+    read_raw,
+    read_saturatr,
+)
+from railyard.traces.convert.microstructure import MOST_FACTOR, restored
 from railyard.traces.convert.movement import is_movement_log, read_movement
 from railyard.traces.convert.rates import delimiter_of, read_rates
 from railyard.traces.convert.recipe import PairRecipe, TraceRecipe
+from railyard.traces.convert.tshark import TIME, read_tshark
 from railyard.traces.index import PairEntry, PathEntry
 from railyard.traces.links import link_defaults
 from railyard.traces.names import Kind
-from railyard.traces.trace import OPPORTUNITY_BYTES, TraceError, format_trace, trace_of
+from railyard.traces.trace import OPPORTUNITY_BYTES, TraceError, format_trace, read_trace, sha256_file, trace_of
 
 _CAPTURE_MAGIC = (
     b"\xd4\xc3\xb2\xa1",
@@ -56,7 +68,9 @@ READERS: dict[str, Callable[[Path, TraceRecipe], Delivered]] = {
     "rates": read_rates,
     "movement": read_movement,
     "pcap": read_capture,
+    "tshark": read_tshark,
     "iperf3": read_iperf3,
+    "iperf-text": read_iperf_text,
 }
 
 KINDS: dict[str, Kind] = {"saturatr": "saturated-udp", "raw": "saturated-udp", "movement": "tcp-goodput"}
@@ -67,6 +81,8 @@ def _table_format(rows: list[bytes]) -> str | None:
     """The format of a table by its first rows; None where it is none that is known."""
     if is_movement_log(rows):
         return "movement"
+    if rows and TIME.encode() in rows[0].split(b","):
+        return "tshark"
     return "rates" if rows and (b"," in rows[0] or _looks_like_rates(rows[-1])) else None
 
 
@@ -89,7 +105,8 @@ def detect_format(path: Path) -> str:
     lines = head.split(b"\n")[:-1] or [head]
     if head and all(line.isdigit() for line in lines):
         return "mahimahi"
-    form = _table_format([line for line in lines if line.strip() and not line.lstrip().startswith(b"#")][:2])
+    rows = [line for line in lines if line.strip() and not line.lstrip().startswith(b"#")][:2]
+    form = "iperf-text" if is_iperf_text(head) else _table_format(rows)
     if form is not None:
         return form
     raise TraceError(f"{path}: its format cannot be told from its content; name it: {', '.join(READERS)}")
@@ -115,28 +132,79 @@ class Converted:
     kind: Kind | None
     """None where the format does not tell."""
     resolution_ms: float | None
+    provenance: dict[str, Any] | None
+    """Of what was restored: source, donors and blocks. None of everything else."""
     note: str
     """What was decided about columns and units; empty where there was nothing to decide."""
 
 
-def convert_trace(path: Path, recipe: TraceRecipe) -> Converted:
-    """A measurement as a Mahimahi trace. Raises TraceError, whose message names the file and where it can the line."""
+def convert_trace(path: Path, recipe: TraceRecipe, find: Callable[[str], Path] = Path) -> Converted:
+    """A measurement as a Mahimahi trace. `find` says where a donor stands.
+
+    Raises TraceError, whose message names the file and where it can the line.
+    """
     if recipe.member is not None:
         with unpacked(path, recipe.member) as file:
-            return convert_trace(file, recipe.model_copy(update={"member": None}))
+            return convert_trace(file, recipe.model_copy(update={"member": None}), find)
     form = recipe.format or detect_format(path)
     delivered = READERS[form](path, recipe)
     note, resolution_ms = delivered.note, _resolution_ms(delivered, form)
     try:
         delivered = cut(delivered, recipe.start_s * 1e6, recipe.duration_s * 1e6 if recipe.duration_s else None)
         delivered = scaled(delivered, recipe.scale)
+        kind, provenance = KINDS.get(form), None
+        if recipe.microstructure is not None:
+            delivered, provenance, told = _restored(path, form, delivered, recipe, find)
+            note, kind, resolution_ms = "; ".join([note] * bool(note) + [told]), "restored", 1.0
         times = opportunities(delivered)
     except TraceError as error:
         raise TraceError(f"{path}: {error}") from None
     return Converted(
-        format_trace(times), form, delivered.total_bytes, len(times), int(times[-1]), KINDS.get(form), resolution_ms,
+        format_trace(times), form, delivered.total_bytes, len(times), int(times[-1]), kind, resolution_ms, provenance,
         note,
     )  # fmt: skip
+
+
+def _restored(
+    path: Path, form: str, delivered: Delivered, recipe: TraceRecipe, find: Callable[[str], Path]
+) -> tuple[Delivered, dict[str, Any], str]:
+    """A recording in bins with the silences of donors, where they are from, and a sentence on it."""
+    asked = recipe.microstructure
+    assert asked is not None  # noqa: S101  by the caller
+    if recipe.bin_ms is not None:
+        bin_ms = round(recipe.bin_ms)
+    elif delivered.stepwise:
+        raise TraceError("it does not say the length of its bins, which get silences; give it in ms, bin-ms")
+    else:
+        bin_ms = max(1, round(float(np.median(np.diff(delivered.times_us))) / US_PER_MS))
+    count = int(delivered.duration_us // (bin_ms * US_PER_MS))
+    if count == 0:
+        raise TraceError(f"it is shorter than one bin of {bin_ms} ms")
+    bins = np.diff(bytes_at(delivered, np.arange(count + 1, dtype=np.float64) * bin_ms * US_PER_MS))
+    donors = [read_trace(find(name)) for name in asked.donors]
+    done = restored(bins, bin_ms, donors, asked.seed)
+    provenance = {
+        "schema": 1,
+        "kind": "restored",
+        "source": {"file": path.name, "sha256": sha256_file(path), "bin_ms": bin_ms},
+        "seed": asked.seed,
+        "donors": [
+            {"file": one.path.name, "sha256": one.sha256, "mean_mbps": round(one.mean_mbps, 3)} for one in donors
+        ],
+        "evenly_spread_share": round(done.even_share, 4),
+        "blocks": [asdict(block) for block in done.blocks],
+    }
+    told = (
+        f"silences of {len(donors)} donors, seed {asked.seed}; {done.even_share:.0%} of the time has no stretch of "
+        f"similar rates among them (a factor of {MOST_FACTOR:g}) and stays evenly spread"
+    )
+    return done.delivered, provenance, told
+
+
+def provenance_bytes(provenance: dict[str, Any]) -> bytes:
+    """The file beside a restored trace."""
+    head = "# Where the silences of a restored trace are from: docs/reference/traces.md.\n"
+    return (head + yaml.safe_dump(provenance, sort_keys=False, allow_unicode=True)).encode()
 
 
 def _resolution_ms(delivered: Delivered, form: str) -> float | None:
@@ -156,8 +224,10 @@ def convert_pair(recipe: PairRecipe, find: Callable[[str], Path]) -> tuple[dict[
             if trace is None:
                 continue
             names[direction] = f"{recipe.name}.{path.name}.{direction}"
-            done[direction] = convert_trace(find(trace.file), trace)
-            files[names[direction]] = done[direction].data
+            converted = done[direction] = convert_trace(find(trace.file), trace, find)
+            files[names[direction]] = converted.data
+            if converted.provenance is not None:
+                files[f"{names[direction]}.yaml"] = provenance_bytes(converted.provenance)
         link = link_defaults(recipe.scenario, path.technology)
         entries.append(
             PathEntry(

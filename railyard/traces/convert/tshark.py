@@ -1,0 +1,75 @@
+"""Reading packets that tshark printed as CSV (`-T fields -E header=y -E separator=,`)."""
+
+from __future__ import annotations
+
+import csv
+import math
+from pathlib import Path
+
+import numpy as np
+
+from railyard.traces.convert.capacity import TUN_BYTES, Delivered, from_packets
+from railyard.traces.convert.recipe import TraceRecipe
+from railyard.traces.trace import TraceError
+
+TIME = "frame.time_epoch"
+_TCP_HEADERS = 52
+"""IPv4 and TCP with timestamps: what a segment has besides the payload that tcp.len counts."""
+_LENGTHS = {"ip.len": 0, "tcp.len": _TCP_HEADERS}
+"""Columns of lengths, the best first, and what the IP packet has besides."""
+_MAX_IP_BYTES = 65_535
+_MAX_EPOCH_S = 2**33
+
+
+def read_tshark(path: Path, recipe: TraceRecipe) -> Delivered:
+    """Packets to (downlink) or from (uplink) the host's address; time 0 is the first packet of the file."""
+    if recipe.address is None:
+        raise TraceError(f"{path}: packets need the address of the measured host, to tell downlink from uplink")
+    first_s, last_s = math.inf, 0.0
+    packets: list[tuple[float, int]] = []
+    try:
+        with path.open(encoding="utf-8", newline="") as stream:
+            rows = csv.reader(stream, strict=True)
+            header = next(rows, [])
+            time, size, host, extra = _columns(path, header, recipe.direction)
+            for row in rows:
+                if len(row) != len(header):
+                    raise TraceError(f"{path}:{rows.line_num}: the row has not as many cells as the header; correct it")
+                at_s, length = _packet(path, rows.line_num, row[time], row[size])
+                first_s, last_s = min(first_s, at_s), max(last_s, at_s)
+                if row[host] == recipe.address and length is not None:
+                    packets.append((at_s, length + extra + TUN_BYTES))
+    except OSError as error:
+        raise TraceError.unreadable(path, error) from error
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise TraceError(f"{path}: this is no CSV file of tshark: {error}") from None
+    if not packets:
+        raise TraceError(f"{path}: there is no packet of {recipe.address} in it; check address and direction")
+    start_s = first_s if recipe.t0_epoch_s is None else recipe.t0_epoch_s
+    packets.sort()
+    since_us = np.round((np.array([at_s for at_s, _ in packets]) - start_s) * 1e6)
+    duration_us = (round((last_s - start_s) * 1e6) // 1000 + 1) * 1000
+    if duration_us <= 0:
+        raise TraceError(f"{path}: the packets end before t0; correct t0")
+    return from_packets(since_us, np.array([length for _, length in packets]), duration_us)
+
+
+def _columns(path: Path, header: list[str], direction: str) -> tuple[int, int, int, int]:
+    """Places of the time, the length and the host's address, and what the length leaves out."""
+    host = "ip.dst" if direction == "down" else "ip.src"
+    length = next((name for name in _LENGTHS if name in header), None)
+    missing = next((name for name in (TIME, host) if name not in header), "ip.len" if length is None else None)
+    if missing is not None or length is None:
+        raise TraceError(f"{path}:1: the column {missing} is missing; print it with -e {missing} and -E header=y")
+    return header.index(TIME), header.index(length), header.index(host), _LENGTHS[length]
+
+
+def _packet(path: Path, line: int, time: str, size: str) -> tuple[float, int | None]:
+    """Time and length of a packet; no length of a row without one, such as that of another protocol."""
+    try:
+        at_s, length = float(time), int(size) if size else None
+    except ValueError:
+        at_s, length = math.nan, None
+    if not 0 <= at_s < _MAX_EPOCH_S or (length is not None and not 0 <= length <= _MAX_IP_BYTES):
+        raise TraceError(f"{path}:{line}: there is no time in s and length in bytes in this row; correct or remove it")
+    return at_s, length
