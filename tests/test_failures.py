@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,34 @@ def test_a_play_whose_traces_are_gone_is_counted_as_without_excuse(tmp_path: Pat
     run = load_run(FakeRun(outcome="connect_failed", rct_s=[], first_frame_s=None).write(tmp_path))
     assert has_excuse(run) is None
     assert failures([run]).without_excuse == (run,)
+
+
+@pytest.mark.parametrize(
+    ("duration_s", "limit_s", "missing"),
+    [
+        (20.0, 60.0, [4, 5, 6, 7, 8, 9]),  # all that is left was due
+        (20.0, 12.0, [4, 5]),  # of 11.6 s of playing; the chunks from 12 s on were not
+        (20.0, None, []),
+    ],
+)
+def test_a_play_that_was_cut_counts_the_chunks_that_it_should_have_requested(
+    tmp_path: Path, duration_s: float, limit_s: float | None, missing: list[int]
+) -> None:
+    """Chunks of 2 s. Three are received, one was requested, the others never."""
+    folder = FakeRun(outcome="time_limit", rct_s=[0.1] * 3, unfinished_s=[4.0], first_frame_s=0.4).write(tmp_path)
+    record = json.loads((folder / "run.json").read_text())
+    player = {"bitrate_bps": 1_000_000, "duration_s": duration_s, "chunk_bytes": 250_000}
+    record["config"] |= {"time_limit_s": limit_s, "player": player}
+    (folder / "run.json").write_text(json.dumps(record))
+    events = (folder / "player.jsonl").read_text()
+    (folder / "player.jsonl").write_text(
+        events + json.dumps({"t": limit_s or 9.0, "event": "buffer", "buffered_ms": 0})
+    )
+    chunks = load_run(folder).chunks
+    assert [chunk.index for chunk in chunks if not chunk.requested] == missing
+    assert [chunk.rct_s for chunk in chunks if not chunk.requested] == [limit_s] * len(missing)
+    assert [chunk.completed for chunk in chunks] == [True] * 3 + [False] * (1 + len(missing))
+    assert chunks[3].rct_s == pytest.approx((limit_s or 9.0) - 0.9), "what was requested counts the time since then"
 
 
 def test_the_share_of_failed_plays_counts_windows_of_trace_and_not_plays(tmp_path: Path) -> None:

@@ -23,8 +23,8 @@ FAILED_OUTCOMES = ("connection_lost", "connect_failed")
 
 @dataclass(frozen=True)
 class Chunk:
-    """One chunk. A chunk that never completed is censored: `rct_s` is the time waited, a lower bound; of a play that
-    failed the play's time limit, also where the chunk was never requested."""
+    """One chunk. A chunk that never completed is censored: `rct_s` is the time waited, a lower bound; where it was
+    never requested, or the play failed, the play's time limit."""
 
     index: int
     request_s: float
@@ -175,17 +175,25 @@ def is_failed(outcome: str, first_frame_s: float | None) -> bool:
     return outcome in FAILED_OUTCOMES or (outcome in RESULT_OUTCOMES and first_frame_s is None)
 
 
-def chunks_of_failed(chunks: list[Chunk], config: dict[str, Any], end_s: float) -> list[Chunk]:
-    """All chunks of a play that failed: what did not complete counts with the time limit, requested or not."""
+def chunks_that_count(chunks: list[Chunk], config: dict[str, Any], end_s: float, plays_s: float | None) -> list[Chunk]:
+    """The chunks of a play that was cut or failed, with those that were never requested, which count with the time
+    limit. `plays_s`: so much of the video would have been played without a stall; none: the play failed, all of the
+    video counts, and what did not complete counts with the time limit."""
     limit_s, player = config.get("time_limit_s"), config.get("player") or {}
     if not limit_s or not {"bitrate_bps", "duration_s", "chunk_bytes"} <= player.keys():
         return chunks
     video, size = int(player["duration_s"] * player["bitrate_bps"] / 8), int(player["chunk_bytes"])
+    due = video if plays_s is None else min(video, plays_s * player["bitrate_bps"] / 8)
     known = {chunk.index: chunk for chunk in chunks}
     whole: list[Chunk] = []
     for index in range(math.ceil(video / size)):
-        asked = known.get(index) or Chunk(index, end_s, 0.0, False, min(size, video - index * size), requested=False)
-        whole.append(asked if asked.completed else replace(asked, rct_s=float(limit_s)))
+        asked = known.get(index)
+        if asked is None and index * size < due:
+            rest = min(size, video - index * size)
+            whole.append(Chunk(index, end_s, float(limit_s), False, rest, requested=False))
+        elif asked is not None:
+            failed = plays_s is None and not asked.completed
+            whole.append(replace(asked, rct_s=float(limit_s)) if failed else asked)
     return whole
 
 
@@ -311,7 +319,9 @@ def _load(folder: Path, record: dict[str, Any]) -> Run:
     ]
     chunks, first_frame_s = _chunks(events, end_s), _first_frame(events, summary)
     if is_failed(str(record["outcome"]), first_frame_s):
-        chunks = chunks_of_failed(chunks, record["config"], end_s)
+        chunks = chunks_that_count(chunks, record["config"], end_s, None)
+    elif record["outcome"] == "time_limit" and first_frame_s is not None:
+        chunks = chunks_that_count(chunks, record["config"], end_s, end_s - first_frame_s)
     return Run(
         run_id=record["run_id"],
         record=record,
