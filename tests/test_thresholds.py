@@ -47,6 +47,20 @@ def samples_by_hand(runs: Path) -> list[float]:
     return sorted(found)
 
 
+def test_thresholds_are_measured_on_other_pairs_where_these_are_named(tmp_path: Path) -> None:
+    text = EXPERIMENT.format(thresholds="[95, 80]").replace("pairs: [subway-1, hsr-1]", "pairs: [subway-1]")
+    of_pairs: dict[str, dict[str, Any]] = {}
+    for name, line in (("own", ""), ("other", "threshold_pairs: [hsr-1]\n")):
+        (tmp_path / f"{name}.yaml").write_text(text + line)
+        railyard("run", tmp_path / f"{name}.yaml", "--out", tmp_path / name)
+        records = [json.loads(file.read_text()) for file in (tmp_path / name / "runs").glob("*/run.json")]
+        [of_pairs[name]] = {json.dumps(one["config"]["thresholds"]): one["config"]["thresholds"] for one in records
+                            if one["config"].get("thresholds")}.values()  # fmt: skip
+        assert {one["config"]["pair"] for one in records} == {"subway-1"}
+    assert (of_pairs["own"]["pairs"], of_pairs["other"]["pairs"]) == (["subway-1"], ["hsr-1"])
+    assert of_pairs["own"]["t_th2_ms"] != of_pairs["other"]["t_th2_ms"]
+
+
 @given(
     st.lists(st.integers(0, 10_000), min_size=1, max_size=300, unique=True),
     st.floats(0, 100, allow_nan=False),

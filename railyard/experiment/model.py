@@ -327,6 +327,8 @@ class Experiment(Strict):
     arena: str = "mpshell"
     pairs: list[PairChoice] = Field(min_length=1)
     schemes: list[SchemeEntry] = Field(min_length=1)
+    # Where `thresholds: [X, Y]` are measured; empty: on `pairs`, the plays that are compared.
+    threshold_pairs: list[PairChoice] = []
     seeds: list[Annotated[int, Field(ge=0, lt=1 << 32)]] = Field(default=[1], min_length=1)
     # 'drawn': one draw per pair and seed, the same for all schemes. A number: that offset for every run.
     # 'spread': evenly over the shortest trace, a place a seed.

@@ -111,8 +111,9 @@ def measuring(entry: SchemeEntry) -> SchemeEntry:
 def _measuring_runs(
     experiment: Experiment, document: YamlDocument, entry: SchemeEntry, arena: str
 ) -> tuple[Experiment, list[RunSpec]]:
-    """The experiment's pairs and seeds under that scheme with the control off."""
-    change = {"arena": arena, "schemes": [measuring(entry)], "qlog": "none", "link_logs": False}
+    """The experiment's pairs for measuring, and its seeds, under that scheme with the control off."""
+    pairs = experiment.threshold_pairs or experiment.pairs
+    change = {"arena": arena, "pairs": pairs, "schemes": [measuring(entry)], "qlog": "none", "link_logs": False}
     checked = experiment.model_copy(update=change)
     return checked, resolve(checked, document)
 
@@ -170,8 +171,9 @@ def resolved(
     """The experiment with every `thresholds: [X, Y]` replaced by milliseconds, measured in sim; `off` means no
     re-injection.
 
-    One distribution for all pairs and seeds of the experiment, as one server has one setting for all of its clients.
-    Measuring runs lie below `folder`/thresholds, one campaign for each scheme that differs in more than its thresholds.
+    One distribution for all pairs for measuring and all seeds of the experiment, as one server has one setting for all
+    of its clients. Measuring runs lie below `folder`/thresholds, one campaign for each scheme that differs in more than
+    its thresholds.
     """
     entries: list[SchemeEntry] = []
     for entry in experiment.schemes:
