@@ -12,7 +12,7 @@ from railyard.studies.exhibits.registry import EXHIBITS, KINDS
 PACKAGE = ROOT / "railyard"
 LAYERS = ("base", "stats", "traces", "experiment", "run", "figures", "results", "report", "studies", "gate", "cli")
 # Within the studies likewise: what they share, then each.
-STUDIES = ("request", "agreement", "coverage", "thresholds", "cost", "population", "exhibits")
+STUDIES = ("request", "agreement", "coverage", "thresholds", "cost", "population", "exhibits", "validation")
 OUTSIDE = {"__init__", "__main__"}  # the version; `python -m railyard`
 
 

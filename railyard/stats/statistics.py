@@ -17,16 +17,17 @@ import numpy.typing as npt
 
 def nearest_rank(values: Sequence[float], q: float) -> float:
     """The smallest value that at least a share q does not exceed: the rule of all quantiles of this project."""
-    return sorted(values)[_place(len(values), q)]
+    return sorted(values)[place(len(values), q)]
 
 
 def nearest_rank_of(values: npt.NDArray[np.float64], q: float) -> float:
     """The same of an array."""
-    place = _place(len(values), q)
-    return float(np.partition(values, place)[place])
+    rank = place(len(values), q)
+    return float(np.partition(values, rank)[rank])
 
 
-def _place(count: int, q: float) -> int:
+def place(count: int, q: float) -> int:
+    """Where the nearest-rank quantile stands among so many ascending values."""
     return max(0, math.ceil(q * count - 1e-9) - 1)
 
 

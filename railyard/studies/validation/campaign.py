@@ -1,0 +1,34 @@
+"""Carries the emulated downloads out, and reads their durations."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from railyard.results.pending import Plan, make_whole
+from railyard.results.records import Run
+from railyard.studies.validation.models import Emulated, experiment
+
+Durations = Mapping[tuple[str, str, int], Sequence[float]]
+"""Seconds by model, scheme and number of the live download; infinite where the download did not finish."""
+
+
+def duration_s(run: Run) -> float:
+    """From the player's start to the last byte."""
+    chunk = run.chunks[0] if run.chunks else None
+    return chunk.request_s + chunk.rct_s if chunk is not None and chunk.completed else math.inf
+
+
+def carry_out(
+    emulated: Sequence[Emulated], seed: int, folder: Path, jobs: int | None, console: Console
+) -> dict[tuple[str, str, int], list[float]]:
+    whole = make_whole(Plan(experiment(seed), [one.spec for one in emulated]), folder, jobs=jobs, console=console)
+    took = {run.run_id: duration_s(run) for run in whole.runs if not run.void}
+    found: dict[tuple[str, str, int], list[float]] = {}
+    for one in emulated:
+        if one.spec.run_id in took:
+            found.setdefault((one.model, one.scheme, one.download), []).append(took[one.spec.run_id])
+    return found

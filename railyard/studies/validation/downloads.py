@@ -1,0 +1,368 @@
+"""Live MPTCP downloads from lists of packets, one a carrier and download, as tshark prints them in CSV.
+
+The layout is that of superlitong/hsr_mptcp: `client.EPOCH.CC.….DkB.….CARRIERn.pcap.csv`, in a folder, a tar or a zip
+archive. Packets of both directions were captured at the client. The protocol defines every figure.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from lzma import LZMAError
+from pathlib import Path
+from statistics import median
+
+from railyard.base.errors import UserError
+from railyard.base.words import printable
+
+NAME = re.compile(r"client\.(\d{1,12})\.(\w{1,16})\.[^/]*\.D(\d{1,6})\.[^/.]*\.([UM])\d*\.pcap\.csv")
+CARRIERS = ("U", "M")
+MAX_FILES = 2_000
+MAX_FILE_BYTES = 16 << 20
+MAX_ROWS = 200_000
+HEADER_BYTES = 1_000  # an HTTP response whose first segment is shorter has sent its header alone
+FIRST_ARRIVALS = 10  # segments of an initial window (RFC 6928)
+FEWEST_ARRIVALS = 3
+PACKET_BYTES = (
+    76  # of a data packet on the link beside its payload: IP 20, TCP 32, MPTCP 20, and 4 as the emulator counts
+)
+_SYN, _RST, _ACK = 0x02, 0x04, 0x10
+TOGETHER_S = 0.01  # packets without payload that are so near to each other are no repetition
+_COLUMNS = {
+    "time": "frame.time_epoch",
+    "source": "ip.src",
+    "target": "ip.dst",
+    "source_port": "tcp.srcport",
+    "target_port": "tcp.dstport",
+    "seq": "tcp.seq",
+    "ack": "tcp.ack",
+    "length": "tcp.len",
+    "flags": "tcp.flags",
+    "dsn": "tcp.options.mptcp.rawdataseqno",
+}
+
+
+@dataclass(frozen=True)
+class Packet:
+    time_s: float
+    source: tuple[str, str]  # address and port
+    target: tuple[str, str]
+    seq: int
+    ack: int
+    length: int  # of the payload
+    flags: int
+    dsn: int | None  # data sequence number, modulo 2^32
+
+
+@dataclass(frozen=True)
+class Subflow:
+    """One TCP connection of a download."""
+
+    carrier: str
+    start_s: float  # the first SYN, since 1970
+    syns: int
+    syn_rtt_s: float | None  # None: no answer
+    next_rtt_s: float | None
+    first_rate_bps: float | None
+    payload_bytes: int  # from the server, repetitions included
+
+    @property
+    def wake_up_s(self) -> float | None:
+        if self.syns != 1 or self.syn_rtt_s is None or self.next_rtt_s is None:
+            return None
+        return max(0.0, self.syn_rtt_s - self.next_rtt_s)
+
+
+@dataclass(frozen=True)
+class Download:
+    number: int  # from 1, in order of time
+    epoch: int  # of the file's name
+    controller: str
+    size_bytes: int
+    subflows: tuple[Subflow, ...] = field(repr=False)  # in order of their SYNs
+    duration_s: float | None  # None: it did not finish in the recording
+
+    @property
+    def primary(self) -> str | None:
+        return self.subflows[0].carrier if self.subflows else None
+
+    def subflow(self, carrier: str) -> Subflow | None:
+        """The first one of a carrier that was answered."""
+        return next((one for one in self.subflows if one.carrier == carrier and one.syn_rtt_s is not None), None)
+
+    def share(self, carrier: str) -> float:
+        """Of the bytes that arrived, those over one carrier."""
+        all_bytes = sum(one.payload_bytes for one in self.subflows)
+        own = sum(one.payload_bytes for one in self.subflows if one.carrier == carrier)
+        return own / all_bytes if all_bytes else 0.0
+
+
+# ---- files
+
+
+def _folder(path: Path) -> Iterator[tuple[str, bytes]]:
+    for file in sorted(path.rglob("*.csv")):
+        if file.is_file() and NAME.fullmatch(file.name):
+            with file.open("rb") as stream:
+                yield str(file.relative_to(path)), stream.read(MAX_FILE_BYTES + 1)
+
+
+def _tar(path: Path) -> Iterator[tuple[str, bytes]]:
+    with tarfile.open(path) as archive:
+        for count, member in enumerate(archive):
+            if count >= MAX_FILES:
+                raise UserError(f"{path}: it has more than {MAX_FILES} members; unpack it and name the folder.")
+            if member.isreg() and NAME.fullmatch(Path(member.name).name):
+                stream = archive.extractfile(member)
+                yield member.name, stream.read(MAX_FILE_BYTES + 1) if stream else b""
+
+
+def _zip(path: Path) -> Iterator[tuple[str, bytes]]:
+    with zipfile.ZipFile(path) as archive:
+        for member in archive.infolist()[:MAX_FILES]:
+            if NAME.fullmatch(Path(member.filename).name):
+                with archive.open(member) as stream:
+                    yield member.filename, stream.read(MAX_FILE_BYTES + 1)
+
+
+def _files(path: Path) -> Iterator[tuple[str, bytes]]:
+    """Name and content of each list of packets. Nothing is unpacked to the disk."""
+    try:
+        if path.is_dir():
+            yield from _folder(path)
+        elif zipfile.is_zipfile(path):
+            yield from _zip(path)
+        else:
+            yield from _tar(path)
+    except (tarfile.TarError, zipfile.BadZipFile, LZMAError, zlib.error, EOFError, NotImplementedError, RuntimeError):
+        raise UserError(f"{path}: this is no whole tar or zip archive; fetch it again, or name a folder.") from None
+    except OSError as error:
+        raise UserError(f"{path}: it cannot be read: {error.strerror or error}; name another file.") from None
+
+
+# ---- packets
+
+
+def _number(text: str, base: int = 10) -> int:
+    """The first of the values of a cell: tshark separates several by commas."""
+    value = int(text.partition(",")[0] or "0", base)
+    if not 0 <= value < 1 << 64:
+        raise ValueError(text)
+    return value
+
+
+def _packet(cells: dict[str, str]) -> Packet:
+    time_s = float(cells["time"])
+    if not math.isfinite(time_s):
+        raise ValueError(cells["time"])
+    return Packet(
+        time_s,
+        (cells["source"], cells["source_port"]),
+        (cells["target"], cells["target_port"]),
+        seq=_number(cells["seq"]),
+        ack=_number(cells["ack"]),
+        length=_number(cells["length"]),
+        flags=_number(cells["flags"], 16),
+        dsn=_number(cells["dsn"]) if cells["dsn"] else None,
+    )
+
+
+def packets_of(name: str, data: bytes) -> list[Packet]:
+    """Every packet of a list, in order of time. Raises UserError with the line of what cannot be read."""
+    if len(data) > MAX_FILE_BYTES:
+        raise UserError(f"{name}: it is larger than {MAX_FILE_BYTES >> 20} MiB, which no list of a download is.")
+    rows = csv.reader(io.StringIO(data.decode("utf-8", errors="replace"), newline=""))
+    found: list[Packet] = []
+    line = 1
+    try:
+        names = next(rows, [])
+        places = {key: names.index(column) for key, column in _COLUMNS.items() if column in names}
+        if missing := [column for key, column in _COLUMNS.items() if key not in places]:
+            raise UserError(f"{name}:1: there is no column {missing[0]}; print it with tshark -e {missing[0]}.")
+        for row in rows:
+            line = rows.line_num
+            if line > MAX_ROWS:
+                raise UserError(
+                    f"{name}:{line}: there are more than {MAX_ROWS} lines, which no list of a download has."
+                )
+            if row:
+                found.append(_packet({key: row[place] for key, place in places.items()}))
+    except (ValueError, IndexError, OverflowError, csv.Error) as error:
+        said = printable(str(error))[:80]
+        raise UserError(
+            f"{name}:{line}: this is no packet as tshark prints it ({said}); print the list again."
+        ) from None
+    return sorted(found, key=lambda packet: packet.time_s)
+
+
+def _next_rtt_s(packets: list[Packet], client: tuple[str, str], answer: Packet) -> float | None:
+    """From the first packet that has to be answered after the handshake, to its answer. On the first subflow this is
+    the request; on another one the third packet of the handshake, and the server sends nothing before it has that.
+    Unknown where that packet was sent again before the answer."""
+    after = [packet for packet in packets if packet.time_s >= answer.time_s and packet is not answer]
+    request = next((packet for packet in after if packet.source == client and packet.length), None)
+    reply = next((packet for packet in after if packet.target == client and not packet.flags & (_SYN | _RST)), None)
+    if reply is None:
+        return None
+    if request is not None and request.time_s <= reply.time_s:
+        end = request.seq + request.length
+        acknowledged = (p for p in after if p.target == client and p.ack >= end and p.time_s >= request.time_s)
+        reply = next(acknowledged, None)
+        sent = [p for p in after if p.source == client and p.seq == request.seq and p.length]
+    else:
+        sent = [packet for packet in after if packet.source == client]
+    sent = [packet for packet in sent if reply is not None and packet.time_s <= reply.time_s]
+    if reply is None or not sent or sent[-1].time_s - sent[0].time_s > TOGETHER_S:
+        return None
+    return reply.time_s - sent[0].time_s
+
+
+def _first_rate_bps(data: list[Packet], next_rtt_s: float | None) -> float | None:
+    """Of the first arrivals. The server may wait after the header, so that counts only if it brings data along."""
+    if data and data[0].seq == 1 and data[0].length < HEADER_BYTES:
+        data = data[1:]
+    if not data or next_rtt_s is None:
+        return None
+    train = [packet for packet in data if packet.time_s <= data[0].time_s + next_rtt_s / 2][:FIRST_ARRIVALS]
+    took_s = train[-1].time_s - train[0].time_s
+    if len(train) < FEWEST_ARRIVALS or took_s <= 0:
+        return None
+    return 8 * sum(packet.length + PACKET_BYTES for packet in train[1:]) / took_s
+
+
+def _subflow(carrier: str, packets: list[Packet], syn: Packet) -> Subflow:
+    client = syn.source
+    own = [packet for packet in packets if {packet.source, packet.target} == {client, syn.target}]
+    syns = [packet for packet in own if packet.source == client and packet.flags & (_SYN | _ACK) == _SYN]
+    answer = next((packet for packet in own if packet.target == client and packet.flags & _SYN), None)
+    data = [packet for packet in own if packet.target == client and packet.length and packet.dsn is not None]
+    next_rtt_s = None if answer is None else _next_rtt_s(own, client, answer)
+    return Subflow(
+        carrier,
+        start_s=syn.time_s,
+        syns=len(syns),
+        syn_rtt_s=None if answer is None else answer.time_s - syn.time_s,
+        next_rtt_s=next_rtt_s,
+        first_rate_bps=_first_rate_bps(data, next_rtt_s),
+        payload_bytes=sum(packet.length for packet in data),
+    )
+
+
+def _first_syns(packets: list[Packet]) -> list[Packet]:
+    """The first SYN of each TCP connection."""
+    first: dict[tuple[tuple[str, str], tuple[str, str]], Packet] = {}
+    for packet in packets:
+        if packet.flags & (_SYN | _ACK) == _SYN:
+            first.setdefault((packet.source, packet.target), packet)
+    return list(first.values())
+
+
+def _finish_s(data: Iterable[Packet], first: Packet, size_bytes: int) -> float | None:
+    """When the last byte of the file had arrived in order. `first`: the first segment of the response. Numbers count
+    from it, so that they may pass 2^32."""
+    header = first.length if first.length < HEADER_BYTES else 0
+    origin, wanted, whole = first.dsn or 0, header + size_bytes, 0
+    waiting: dict[int, int] = {}  # begin and end of what arrived out of order
+    for packet in data:
+        begin = (packet.dsn or 0) - origin & 0xFFFF_FFFF
+        if begin >= wanted:  # a byte of no response of this size
+            continue
+        waiting[begin] = max(waiting.get(begin, 0), begin + packet.length)
+        for start in sorted(waiting):
+            if start > whole:
+                break
+            whole = max(whole, waiting.pop(start))
+        if whole >= wanted:
+            return packet.time_s
+    return None
+
+
+def download_of(number: int, epoch: int, controller: str, size_bytes: int, lists: dict[str, list[Packet]]) -> Download:
+    """`lists`: the packets of each carrier."""
+    syns = sorted(
+        ((syn, carrier) for carrier, packets in lists.items() for syn in _first_syns(packets)),
+        key=lambda one: one[0].time_s,
+    )
+    subflows = tuple(_subflow(carrier, lists[carrier], syn) for syn, carrier in syns)
+    ends = {(syn.target, syn.source) for syn, _ in syns}  # data of an earlier connection has no SYN in the list
+    data = sorted(
+        (
+            packet
+            for packets in lists.values()
+            for packet in packets
+            if (packet.source, packet.target) in ends and packet.length and packet.dsn is not None
+        ),
+        key=lambda packet: packet.time_s,
+    )
+    duration_s = None
+    if syns:
+        to_first = (syns[0][0].target, syns[0][0].source)
+        first = next((one for one in data if (one.source, one.target) == to_first and one.seq == 1), None)
+        finish_s = None if first is None else _finish_s(data, first, size_bytes)
+        duration_s = None if finish_s is None else finish_s - syns[0][0].time_s
+    return Download(number, epoch, controller, size_bytes, subflows, duration_s)
+
+
+def read_downloads(path: Path) -> list[Download]:
+    """Every download of a folder or archive, in order of time. Raises UserError where one cannot be read."""
+    lists: dict[tuple[int, str, int], dict[str, list[Packet]]] = {}
+    for count, (name, data) in enumerate(_files(path)):
+        if count >= MAX_FILES:
+            raise UserError(f"{path}: it has more than {MAX_FILES} lists of packets; name a folder with fewer.")
+        found = NAME.fullmatch(Path(name).name)
+        if found is None:
+            continue
+        epoch, controller, size_kb, carrier = found.groups()
+        of_download = lists.setdefault((int(epoch), controller, 1000 * int(size_kb)), {})
+        if carrier in of_download:
+            raise UserError(f"{path}: {printable(name)} is there twice for carrier {carrier}; keep one of them.")
+        of_download[carrier] = packets_of(printable(name), data)
+    if not lists:
+        raise UserError(
+            f"{path}: there is no list of packets of a download in it; they are called "
+            "client.EPOCH.CC.….DkB.….CARRIER.pcap.csv, as in superlitong/hsr_mptcp."
+        )
+    return [
+        download_of(number, *key, of_download) for number, (key, of_download) in enumerate(sorted(lists.items()), 1)
+    ]
+
+
+# ---- what the odd ones say
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """Of one carrier, over downloads that are fitted: medians."""
+
+    rtt_s: float
+    wake_up_s: float
+    rate_bps: float
+    subflows: int  # with a next RTT
+
+
+def odd(downloads: Iterable[Download]) -> list[Download]:
+    """Those that are fitted."""
+    return [one for one in downloads if one.number % 2 == 1]
+
+
+def even(downloads: Iterable[Download]) -> list[Download]:
+    """Those that judge: finished."""
+    return [one for one in downloads if one.number % 2 == 0 and one.duration_s is not None]
+
+
+def fit(downloads: Iterable[Download], carrier: str) -> Fitted:
+    """Raises UserError where there is nothing to fit."""
+    flows = [flow for one in odd(downloads) if (flow := one.subflow(carrier)) is not None]
+    rtts = [flow.next_rtt_s for flow in flows if flow.next_rtt_s is not None]
+    wake_ups = [flow.wake_up_s for flow in flows if flow.wake_up_s is not None]
+    rates = [flow.first_rate_bps for flow in flows if flow.first_rate_bps is not None]
+    if not rtts or not wake_ups or not rates:
+        raise UserError(f"no odd download has round trips and first arrivals over carrier {carrier} to fit.")
+    return Fitted(median(rtts), median(wake_ups), median(rates), len(rtts))

@@ -1,0 +1,362 @@
+"""Models of the paths that live downloads took, and the emulated downloads over them, as runs of the kernel arena."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+from railyard.experiment.model import BufferLimits, Experiment, PlayerSettings
+from railyard.run.resolve import kernel_machine, programs_of
+from railyard.run.runspec import RunPath, RunSpec
+from railyard.studies.validation.downloads import CARRIERS, Download, Fitted, fit, odd
+from railyard.traces.generate import pair_files, read_parameters
+from railyard.traces.index import Pair, PairPath
+from railyard.traces.library import list_pairs
+from railyard.traces.presets import HSR
+from railyard.traces.settings import Value
+from railyard.traces.trace import format_trace, read_trace, sha256_file
+
+ARENA = "kernel"
+NAME = "validate"
+SCENARIO = "high-speed rail"
+REPEATS = {"small": 1, "default": 3, "full": 6}
+TIME_LIMIT_S = 60.0
+TAIL_MS = 11_576  # Huang et al., MobiSys 2012
+CONGESTION = "newreno"
+REFERENCE = "connected"
+PREDICATES = "radio"  # the model of the published findings
+SYN_MS = {"U": 110.0, "M": 193.0}
+CONNECTED_MS = {"U": 60.0, "M": 90.0}
+WAKE_UP_MS = {"U": 119.0, "M": 272.0}
+CONSTANT_MS = 10_000  # period of a trace of a constant rate
+MIN_RATE_BPS, MAX_RATE_BPS = 100e3, 100e6
+QUEUE = "droptail:packets=300"  # of constant rates; the pairs have their own
+
+
+@dataclass(frozen=True)
+class Draw:
+    """Where an emulated download runs: the same numbers for every model."""
+
+    pair: float  # 0 to 1, which of the pairs
+    place: float  # 0 to 1, where in its traces
+    other: float  # 0 to 1, which odd download
+
+
+def draw(seed: int, download: int, repeat: int) -> Draw:
+    generator = random.Random(f"validate {seed} {download} {repeat}")
+    return Draw(generator.random(), generator.random(), generator.random())
+
+
+@dataclass(frozen=True)
+class Link:
+    """One path of an emulated download."""
+
+    rtt_ms: float
+    wake_up_ms: float = 0.0
+    rate_bps: float | None = None  # None: the pair's traces
+    delay_trace: bool = False  # the pair's, instead of the RTT
+
+
+Links = Mapping[str, Link | None]
+"""Of each carrier; None: RTT, queue and radio are those of the library's pair."""
+Choose = Callable[[Download, Draw], Links]
+
+
+@dataclass(frozen=True)
+class Model:
+    name: str
+    capacity: str  # "constant", or the kind of pairs in `rail_pairs`
+    choose: Choose
+    draws: bool = True  # whether runs differ from draw to draw
+
+
+# ---- what links a model has
+
+
+def _ms(seconds: float) -> float:
+    return round(1000 * seconds, 3)
+
+
+def _same(links: Links) -> Choose:
+    return lambda _download, _draw: links
+
+
+def _links(rtt_ms: Mapping[str, float], wake_up_ms: Mapping[str, float] | None = None) -> dict[str, Link]:
+    return {carrier: Link(rtt_ms[carrier], wake_up_ms[carrier] if wake_up_ms else 0.0) for carrier in CARRIERS}
+
+
+def fitted_link(found: Fitted) -> Link:
+    return Link(_ms(found.rtt_s), _ms(found.wake_up_s))
+
+
+def _rate(bps: float) -> float:
+    return min(MAX_RATE_BPS, max(MIN_RATE_BPS, bps))
+
+
+def own_link(download: Download, carrier: str, found: Fitted) -> Link:
+    """Round trip, wake-up and rate of a download's own beginning; fitted values for what it does not have."""
+    flow, fallback = download.subflow(carrier), fitted_link(found)
+    if flow is None:
+        return replace(fallback, rate_bps=_rate(found.rate_bps))
+    return Link(
+        fallback.rtt_ms if flow.next_rtt_s is None else _ms(flow.next_rtt_s),
+        fallback.wake_up_ms if flow.wake_up_s is None else _ms(flow.wake_up_s),
+        _rate(found.rate_bps if flow.first_rate_bps is None else flow.first_rate_bps),
+    )
+
+
+def _own(fits: Mapping[str, Fitted], *, wake_up: bool, rate: bool) -> Choose:
+    def choose(download: Download, _draw: Draw) -> Links:
+        links = {carrier: own_link(download, carrier, fits[carrier]) for carrier in CARRIERS}
+        return {
+            carrier: Link(link.rtt_ms, link.wake_up_ms if wake_up else 0.0, link.rate_bps if rate else None)
+            for carrier, link in links.items()
+        }
+
+    return choose
+
+
+def _drawn(fitted: Sequence[Download], fits: Mapping[str, Fitted]) -> Choose:
+    """Round trips and wake-ups of one odd download for both paths, as they came together."""
+
+    def choose(_download: Download, drawn: Draw) -> Links:
+        other = fitted[int(drawn.other * len(fitted))]
+        links = {carrier: own_link(other, carrier, fits[carrier]) for carrier in CARRIERS}
+        return {carrier: replace(link, rate_bps=None) for carrier, link in links.items()}
+
+    return choose
+
+
+def models(downloads: Sequence[Download]) -> tuple[list[Model], list[Model]]:
+    """The models of the protocol, and its conditional predictions that need an emulator."""
+    fits = {carrier: fit(downloads, carrier) for carrier in CARRIERS}
+    fitted = {carrier: fitted_link(found) for carrier, found in fits.items()}
+    constant = {
+        carrier: Link(fitted[carrier].rtt_ms, rate_bps=_rate(found.rate_bps)) for carrier, found in fits.items()
+    }
+    traces = {carrier: Link(CONNECTED_MS[carrier], delay_trace=True) for carrier in CARRIERS}
+    radio = _links(CONNECTED_MS, WAKE_UP_MS)
+    known = [one for one in odd(downloads) if all(one.subflow(carrier) for carrier in CARRIERS)]
+    unconditional = [
+        Model("constant", "constant", _same(constant), draws=False),
+        Model("syn", "generated", _same(_links(SYN_MS))),
+        Model(REFERENCE, "generated", _same(_links(CONNECTED_MS))),
+        Model("delay-trace", "generated", _same(traces)),
+        Model(PREDICATES, "generated", _same(radio)),
+        Model("fitted", "generated", _same(fitted)),
+        Model("drawn", "generated", _drawn(known, fits)),
+        Model("library", "generated", _same(dict.fromkeys(CARRIERS))),
+        Model("bins", "recorded", _same(radio)),
+        Model("restored", "restored", _same(radio)),
+    ]
+    conditional = [
+        Model("own-rtt", "generated", _own(fits, wake_up=False, rate=False)),
+        Model("own-rtt-wake-up", "generated", _own(fits, wake_up=True, rate=False)),
+        Model("first-arrivals", "constant", _own(fits, wake_up=True, rate=True), draws=False),
+    ]
+    return unconditional, conditional
+
+
+# ---- traces
+
+
+def _kind(pair: Pair) -> str:
+    kinds = {path.kind for path in pair.paths}
+    if "restored" in kinds:
+        return "restored"
+    return "generated" if pair.source.startswith("generated") else "recorded"
+
+
+def rail_pairs() -> dict[str, list[Pair]]:
+    """The pairs of the scenario by kind. Recorded and restored ones are there where RAILYARD_TRACE_PATH has them."""
+    pairs = [pair for pair in list_pairs() if pair.scenario == SCENARIO and len(pair.paths) == 2]
+    return {kind: [pair for pair in pairs if _kind(pair) == kind] for kind in ("generated", "recorded", "restored")}
+
+
+def carriers_of(pair: Pair) -> dict[str, PairPath]:
+    """The path of each carrier: U has the smaller base RTT."""
+    first, second = sorted(pair.paths, key=lambda path: path.base_rtt_ms)
+    return {"U": first, "M": second}
+
+
+@dataclass
+class Workshop:
+    """Makes the files that a model needs beside those of the library, each once."""
+
+    folder: Path
+
+    def _written(self, name: str, data: Callable[[], bytes]) -> Path:
+        file = self.folder / name
+        if not file.is_file():
+            self.folder.mkdir(parents=True, exist_ok=True)
+            partial = file.with_name(f".{name}.partial")
+            partial.write_bytes(data())
+            partial.rename(file)
+        return file
+
+    def constant(self, rate_bps: float) -> Path:
+        """A trace whose opportunities are evenly spaced, to the ms."""
+        count = max(1, round(rate_bps * CONSTANT_MS / 1000 / (1504 * 8)))
+        times = [max(1, round((number + 1) * CONSTANT_MS / count)) for number in range(count)]
+        return self._written(f"{round(rate_bps / 1000)}kbps.trace", lambda: format_trace(times))
+
+    def delay_trace(self, pair: Pair, path: PairPath) -> Path:
+        """That which the generator draws with the pair's parameters and today's model of the RTT: not all pairs come
+        with one."""
+        name = f"{pair.name}.{path.name}.delay"
+
+        def data() -> bytes:
+            parameters = read_parameters(pair.library.parent / f"{pair.name}.yaml")
+            rtts = {of_path.technology: of_path.rtt for of_path in HSR.paths}
+            paths = tuple(
+                of_path.model_copy(update={"rtt": rtts[of_path.technology]}) for of_path in parameters.model.paths
+            )
+            model = parameters.model.model_copy(update={"paths": paths})
+            return pair_files(parameters.model_copy(update={"delay_traces": True, "model": model}))[name]
+
+        return self._written(name, data)
+
+
+@cache
+def _sha256(file: Path) -> str:
+    return sha256_file(file)
+
+
+@cache
+def _period_ms(file: Path) -> int:
+    return read_trace(file).period_ms
+
+
+def _run_path(link: Link | None, pair: Pair, path: PairPath, workshop: Workshop) -> RunPath:
+    if link is None:
+        return _linked(path, path.delay_ms, path.settings, path.delay_traces)
+    up, down = path.uplink, path.downlink
+    if link.rate_bps is not None:
+        up = down = workshop.constant(link.rate_bps)
+    delays = {"delay_trace": workshop.delay_trace(pair, path)} if link.delay_trace else {}
+    wakes: dict[str, Value] = {"up_radio": f"promotion={link.wake_up_ms:g}:tail={TAIL_MS}"} if link.wake_up_ms else {}
+    here = replace(path, uplink=up, downlink=down, queue=path.queue if link.rate_bps is None else QUEUE)
+    return _linked(here, link.rtt_ms / 2, wakes, delays)
+
+
+def _linked(
+    path: PairPath, delay_ms: float, settings: Mapping[str, Value], delay_traces: Mapping[str, Path]
+) -> RunPath:
+    return RunPath(
+        name=path.name,
+        technology=path.technology,
+        up=path.uplink,
+        down=path.downlink,
+        up_sha256=_sha256(path.uplink),
+        down_sha256=_sha256(path.downlink),
+        delay_ms=delay_ms,
+        queue=path.queue,
+        settings=dict(settings),
+        delay_traces=dict(delay_traces),
+        delay_traces_sha256={key: _sha256(file) for key, file in delay_traces.items()},
+    )
+
+
+# ---- runs
+
+
+@dataclass(frozen=True)
+class Emulated:
+    """One emulated download."""
+
+    model: str
+    scheme: str  # "mptcp", "tcp-U" or "tcp-M"
+    download: int
+    repeat: int
+    spec: RunSpec
+
+
+def experiment(seed: int) -> Experiment:
+    """What the record of the campaign says; its runs are not a product of pairs and schemes."""
+    return Experiment.model_validate(
+        {
+            "name": NAME,
+            "description": f"Emulated downloads beside live ones, seed {seed}.",
+            "arena": ARENA,
+            "pairs": [pair.name for pair in rail_pairs()["generated"]],
+            "schemes": ["mptcp", "tcp"],
+            "congestion": CONGESTION,
+            "time_limit_s": TIME_LIMIT_S,
+            "qlog": "none",
+            "link_logs": False,
+        }
+    )
+
+
+def _player(size_bytes: int) -> PlayerSettings:
+    """One request of the whole file."""
+    return PlayerSettings(bitrate_bps=8 * size_bytes, duration_s=1, chunk_bytes=size_bytes)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What all runs share."""
+
+    pairs: Mapping[str, Sequence[Pair]]
+    workshop: Workshop
+    seed: int
+    programs: Mapping[str, str]
+
+    def runs(self, model: Model, download: Download, repeat: int, schemes: Sequence[str]) -> list[Emulated]:
+        drawn = draw(self.seed, download.number, repeat)
+        pairs = self.pairs["generated" if model.capacity == "constant" else model.capacity]
+        pair = pairs[int(drawn.pair * len(pairs))]
+        of_carrier = carriers_of(pair)
+        links = model.choose(download, drawn)
+        paths = {carrier: _run_path(links[carrier], pair, of_carrier[carrier], self.workshop) for carrier in CARRIERS}
+        room_ms = min(_period_ms(file) for path in of_carrier.values() for file in (path.uplink, path.downlink))
+        room_ms = max(room_ms - round(1000 * TIME_LIMIT_S), room_ms // 2)
+        offset_ms = int(drawn.place * room_ms) if model.capacity != "constant" else 0
+        found = []
+        for scheme in schemes:
+            primary = scheme.removeprefix("tcp-") if scheme.startswith("tcp-") else download.primary or "U"
+            spec = RunSpec(
+                experiment=NAME,
+                arena=ARENA,
+                pair=pair.name,
+                label=f"{model.name}.{scheme}",
+                scheme=scheme.partition("-")[0],
+                primary=paths[primary].name,
+                parameters={},
+                congestion=CONGESTION,
+                paths=tuple(paths.values()),
+                seed=100 * download.number + repeat,
+                start_offset_ms=offset_ms,
+                player=_player(download.size_bytes),
+                time_limit_s=TIME_LIMIT_S,
+                buffers=BufferLimits(),
+                qlog=False,
+                link_logs=False,
+                programs_sha256=dict(self.programs),
+                kernel=kernel_machine(),
+            )
+            found.append(Emulated(model.name, scheme, download.number, repeat, spec))
+        return found
+
+
+def stage(seed: int, folder: Path) -> Stage:
+    """`folder`: for traces that the models need."""
+    return Stage(rail_pairs(), Workshop(folder), seed, programs_of(ARENA))
+
+
+def plan(
+    here: Stage, unconditional: Sequence[Model], conditional: Sequence[Model], judges: Sequence[Download], repeats: int
+) -> list[Emulated]:
+    """Every run. Models whose traces are not at hand have none."""
+    found: list[Emulated] = []
+    for model in (*unconditional, *conditional):
+        if not here.pairs.get("generated" if model.capacity == "constant" else model.capacity):
+            continue
+        schemes = ("mptcp", "tcp-U", "tcp-M") if model.name == PREDICATES else ("mptcp",)
+        for download in judges:
+            for repeat in range(repeats if model.draws else 1):
+                found += here.runs(model, download, repeat, schemes)
+    return found

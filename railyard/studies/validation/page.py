@@ -1,0 +1,447 @@
+"""The figures of the comparison, as tables of the page and as JSON."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from railyard.base.errors import UserError
+from railyard.run.folders import write_json
+from railyard.stats.intervals import Interval
+from railyard.stats.statistics import nearest_rank
+from railyard.studies.validation import distances
+from railyard.studies.validation.campaign import Durations
+from railyard.studies.validation.distances import QUANTILES, Indices, Verdict
+from railyard.studies.validation.downloads import CARRIERS, Download, Fitted, even, fit, odd
+from railyard.studies.validation.models import PREDICATES, REFERENCE
+
+SCHEMA = 1
+RESULT = "validate.json"
+ODD = "odd"
+ODD_MEDIAN = "odd median"
+PREDICTIONS = {"own-rtt": "own RTT", "own-rtt-wake-up": "own RTT, wake-up", "first-arrivals": "first arrivals"}
+BEGIN, END = "<!-- validate -->", "<!-- end of validate -->"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One model over one set of downloads."""
+
+    model: str
+    size_bytes: int | None  # None: all, each divided by the odd median of its size
+    downloads: int
+    emulated: int
+    unfinished: int
+    ks: Interval
+    ratios: tuple[Interval, ...]  # at QUANTILES
+    log_error: Interval
+    verdict: Verdict | None = None
+
+
+@dataclass(frozen=True)
+class Prediction:
+    name: str
+    downloads: int
+    bias: Interval  # of ln
+    miss: Interval  # of ln
+    within: Interval
+    to_odd_median: Interval | None  # difference of the misses
+
+
+@dataclass(frozen=True)
+class Finding:
+    """MPTCP against TCP on one path."""
+
+    against: str  # "poorer", "better", "better of each run"
+    size_bytes: int | None
+    downloads: int
+    faster: Interval  # share of the runs in which MPTCP's duration is shorter
+
+
+@dataclass(frozen=True)
+class Found:
+    seed: int
+    downloads: int
+    finished: int
+    judges: int
+    fits: dict[str, Fitted]
+    rows: list[Row]
+    predictions: list[Prediction]
+    findings: list[Finding]
+    left_out: list[str]
+
+
+# ---- figures
+
+
+def _odd_medians(downloads: Sequence[Download]) -> dict[int, float]:
+    sizes = {one.size_bytes for one in downloads}
+    of_size = {size: [one.duration_s for one in odd(downloads) if one.size_bytes == size] for size in sizes}
+    known = {size: [time for time in times if time is not None] for size, times in of_size.items()}
+    if missing := [size for size, times in known.items() if not times]:
+        raise UserError(f"no odd download of {missing[0]} bytes finished, so there is no median to divide by.")
+    return {size: median(times) for size, times in known.items()}
+
+
+def _row(
+    name: str,
+    size_bytes: int | None,
+    live: distances.Groups,
+    emulated: distances.Groups,
+    samples: Sequence[Indices],
+    verdict: Verdict | None = None,
+) -> Row:
+    values = [value for group in emulated for value in group]
+
+    def figure(statistic: distances.Statistic) -> Interval:
+        return distances.interval(statistic, len(live), samples)
+
+    return Row(
+        name,
+        size_bytes,
+        downloads=len(live),
+        emulated=len(values),
+        unfinished=sum(not math.isfinite(value) for value in values),
+        ks=figure(distances.ks_of(live, emulated)),
+        ratios=tuple(figure(distances.ratio_of(live, emulated, q)) for q in QUANTILES),
+        log_error=figure(distances.log_error_of(live, emulated)),
+        verdict=verdict,
+    )
+
+
+def _odd_groups(downloads: Sequence[Download], count: int, medians: Mapping[int, float] | None) -> list[list[float]]:
+    """The odd downloads in as many groups, in order, so that neighbours in time are in the same sample."""
+    values = [
+        one.duration_s / (medians[one.size_bytes] if medians else 1.0)
+        for one in odd(downloads)
+        if one.duration_s is not None
+    ]
+    groups: list[list[float]] = [[] for _ in range(count)]
+    for number, value in enumerate(values):
+        groups[number * count // len(values)].append(value)
+    return groups
+
+
+def _rows(
+    downloads: Sequence[Download], judges: Sequence[Download], names: Sequence[str], took: Durations, seed: int
+) -> list[Row]:
+    medians = _odd_medians(downloads)
+    rows: list[Row] = []
+    for size in (None, *sorted(medians)):
+        here = [one for one in judges if size in (None, one.size_bytes)]
+        if not here:
+            continue
+        samples = distances.resamples(len(here), seed)
+        scales = [medians[one.size_bytes] if size is None else 1.0 for one in here]
+        live = [[(one.duration_s or math.inf) / scale] for one, scale in zip(here, scales, strict=True)]
+        groups = {
+            name: [
+                [value / scale for value in took[name, "mptcp", one.number]]
+                for one, scale in zip(here, scales, strict=True)
+            ]
+            for name in names
+        }
+        of_size = [one for one in downloads if size in (None, one.size_bytes)]
+        rows.append(_row(ODD, size, live, _odd_groups(of_size, len(here), medians if size is None else None), samples))
+        for name in names:
+            told = None
+            if size is None and name != REFERENCE and REFERENCE in names:
+                told = distances.verdict(live, groups[name], groups[REFERENCE], samples, len(names) - 1)
+            rows.append(_row(name, size, live, groups[name], samples, told))
+    return rows
+
+
+def _predictions(
+    downloads: Sequence[Download], judges: Sequence[Download], names: Sequence[str], took: Durations, seed: int
+) -> list[Prediction]:
+    medians = _odd_medians(downloads)
+    live = [one.duration_s or math.inf for one in judges]
+    samples = distances.resamples(len(judges), seed)
+    predicted = {ODD_MEDIAN: [medians[one.size_bytes] for one in judges]}
+    for name in names:
+        predicted[PREDICTIONS[name]] = [nearest_rank(took[name, "mptcp", one.number], 0.5) for one in judges]
+
+    def figure(statistic: distances.Statistic) -> Interval:
+        return distances.interval(statistic, len(judges), samples)
+
+    base = distances.miss_of(live, predicted[ODD_MEDIAN])
+    return [
+        Prediction(
+            name,
+            len(judges),
+            figure(distances.bias_of(live, values)),
+            figure(distances.miss_of(live, values)),
+            figure(distances.within_of(live, values)),
+            None if name == ODD_MEDIAN else figure(distances.less(distances.miss_of(live, values), base)),
+        )
+        for name, values in predicted.items()
+    ]
+
+
+def _better(
+    here: Sequence[tuple[str, int]], tcp: Mapping[str, Sequence[Sequence[float]]]
+) -> dict[tuple[str, int], str]:
+    """The path with the lower median duration of TCP, by pair and size. `here`: those of each run, in order."""
+    times: dict[tuple[str, int], dict[str, list[float]]] = {}
+    for carrier in CARRIERS:
+        flat = [value for group in tcp[carrier] for value in group]
+        for place, value in zip(here, flat, strict=True):
+            times.setdefault(place, {}).setdefault(carrier, []).append(value)
+    return {
+        place: min(CARRIERS, key=lambda carrier: nearest_rank(of_place[carrier], 0.5))
+        for place, of_place in times.items()
+    }
+
+
+def _findings(
+    judges: Sequence[Download], took: Durations, pair_of: Mapping[tuple[int, int], str], seed: int
+) -> list[Finding]:
+    """`pair_of`: the pair of each run of the model, by download and repetition."""
+    keys = [(PREDICATES, scheme) for scheme in ("mptcp", "tcp-U", "tcp-M")]
+    counts = {one.number: min(len(took.get((*key, one.number), ())) for key in keys) for one in judges}
+    judges = [one for one in judges if counts[one.number]]
+    if not judges:
+        return []
+    mptcp = [list(took[PREDICATES, "mptcp", one.number])[: counts[one.number]] for one in judges]
+    tcp = {
+        carrier: [list(took[PREDICATES, f"tcp-{carrier}", one.number])[: counts[one.number]] for one in judges]
+        for carrier in CARRIERS
+    }
+    places = [[(pair_of[one.number, repeat], one.size_bytes) for repeat in range(counts[one.number])] for one in judges]
+    better = _better([place for group in places for place in group], tcp)
+
+    def against(choose: Callable[[int, int], float]) -> list[list[bool]]:
+        return [
+            [ours < choose(index, repeat) for repeat, ours in enumerate(group)] for index, group in enumerate(mptcp)
+        ]
+
+    def on(index: int, repeat: int, *, poorer: bool) -> float:
+        carrier = better[places[index][repeat]]
+        return tcp[next(other for other in CARRIERS if (other != carrier) == poorer)][index][repeat]
+
+    hits = {
+        "poorer": against(lambda index, repeat: on(index, repeat, poorer=True)),
+        "better": against(lambda index, repeat: on(index, repeat, poorer=False)),
+        "better of each run": against(lambda index, repeat: min(tcp[carrier][index][repeat] for carrier in CARRIERS)),
+    }
+    found: list[Finding] = []
+    for size in (None, *sorted({one.size_bytes for one in judges})):
+        chosen = [index for index, one in enumerate(judges) if size in (None, one.size_bytes)]
+        samples = distances.resamples(len(chosen), seed)
+        for name, groups in hits.items():
+            statistic = distances.share_of([groups[index] for index in chosen])
+            found.append(Finding(name, size, len(chosen), distances.interval(statistic, len(chosen), samples)))
+    return found
+
+
+def analyse(
+    downloads: Sequence[Download],
+    models: Sequence[str],
+    conditional: Sequence[str],
+    took: Durations,
+    pair_of: Mapping[tuple[int, int], str],
+    seed: int,
+) -> Found:
+    """All figures. Models without runs are left out, and so are live downloads that a model has no valid run of."""
+    run = [name for name in models if any(key[:2] == (name, "mptcp") for key in took)]
+    asked = [name for name in conditional if any(key[:2] == (name, "mptcp") for key in took)]
+    judges = [one for one in even(downloads) if all(took.get((name, "mptcp", one.number)) for name in (*run, *asked))]
+    if not judges:
+        raise UserError("no even download has emulated ones beside it; there is nothing to compare.")
+    return Found(
+        seed,
+        downloads=len(downloads),
+        finished=sum(one.duration_s is not None for one in downloads),
+        judges=len(judges),
+        fits={carrier: fit(downloads, carrier) for carrier in CARRIERS},
+        rows=_rows(downloads, judges, run, took, seed),
+        predictions=_predictions(downloads, judges, asked, took, seed),
+        findings=_findings(judges, took, pair_of, seed),
+        left_out=[name for name in models if name not in run],
+    )
+
+
+# ---- words
+
+
+def _factor(found: Interval) -> str:
+    """Of an interval of ln, as a factor."""
+    return found.mapped(_exp).text(".2f")
+
+
+def _exp(value: float) -> float:
+    return math.exp(value) if value < 700 else math.inf
+
+
+def _signed(found: Interval) -> str:
+    return found.text("+.2f")
+
+
+def _percent(found: Interval) -> str:
+    return f"{100 * found.value:.0f} % [{100 * found.low:.0f}, {100 * found.high:.0f}]"
+
+
+def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    lines = ["| " + " | ".join(headings) + " |", "| --- |" + " ---: |" * (len(headings) - 1)]
+    return [*lines, *("| " + " | ".join(row) + " |" for row in rows), ""]
+
+
+def _size(size_bytes: int | None) -> str:
+    return "all" if size_bytes is None else f"{size_bytes // 1000} kB"
+
+
+def markdown(found: Found, about: Sequence[str] = ()) -> str:
+    """The tables of the page. `about`: sentences on the run."""
+    lines = [
+        f"{found.finished} of {found.downloads} live downloads finished; {found.judges} even ones judge. "
+        f"Seed {found.seed}. {' '.join(about)}".strip(),
+        "",
+        "Fitted to the odd downloads:",
+        "",
+        *_table(
+            ("carrier", "subflows", "next RTT, ms", "wake-up, ms", "rate of first arrivals, Mbps"),
+            (
+                (
+                    carrier,
+                    f"{one.subflows}",
+                    f"{1e3 * one.rtt_s:.1f}",
+                    f"{1e3 * one.wake_up_s:.0f}",
+                    f"{one.rate_bps / 1e6:.1f}",
+                )
+                for carrier, one in found.fits.items()
+            ),
+        ),
+        "All sizes pooled:",
+        "",
+        *_table(
+            (
+                "model",
+                "runs",
+                "KS",
+                *(f"ratio p{100 * q:.0f}" for q in QUANTILES),
+                "error",
+                "to `connected`: KS",
+                "ln(error)",
+                "verdict",
+            ),
+            (_pooled_cells(row) for row in found.rows if row.size_bytes is None),
+        ),
+        "Each size:",
+        "",
+        *_table(
+            ("model", "size", "live", "runs", "KS", "ratio p25", "ratio p50", "ratio p75"),
+            (
+                (
+                    f"`{row.model}`",
+                    _size(row.size_bytes),
+                    f"{row.downloads}",
+                    _runs(row),
+                    row.ks.text(".2f"),
+                    *(ratio.text(".2f") for ratio in row.ratios[:3]),
+                )
+                for row in found.rows
+                if row.size_bytes is not None
+            ),
+        ),
+        "Conditional predictions:",
+        "",
+        *_table(
+            ("prediction", "bias", "error", "within 25 %", "ln(error) to `odd median`"),
+            (
+                (
+                    f"`{one.name}`",
+                    _factor(one.bias),
+                    _factor(one.miss),
+                    _percent(one.within),
+                    "" if one.to_odd_median is None else _signed(one.to_odd_median),
+                )
+                for one in found.predictions
+            ),
+        ),
+        f"Kernel MPTCP against kernel TCP, model `{PREDICATES}`, share of the runs in which MPTCP is faster:",
+        "",
+        *_table(
+            ("against TCP on", "size", "live", "MPTCP is faster"),
+            (
+                (
+                    f"the {one.against} path" if " " not in one.against else "the better path of each run",
+                    _size(one.size_bytes),
+                    f"{one.downloads}",
+                    _percent(one.faster),
+                )
+                for one in found.findings
+            ),
+        ),
+        *(f"- {sentence}" for sentence in _predicates(found.findings)),
+    ]
+    if found.left_out:
+        names = ", ".join(f"`{name}`" for name in found.left_out)
+        lines += ["", f"Left out, because their traces were not at hand: {names}."]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _runs(row: Row) -> str:
+    return f"{row.emulated}" + (f" ({row.unfinished} unfinished)" if row.unfinished else "")
+
+
+def _pooled_cells(row: Row) -> tuple[str, ...]:
+    told = row.verdict
+    compared = (_signed(told.ks), _signed(told.log_error), told.word) if told else ("", "", "")
+    return (
+        f"`{row.model}`",
+        _runs(row),
+        row.ks.text(".2f"),
+        *(ratio.text(".2f") for ratio in row.ratios),
+        _factor(row.log_error),
+        *compared,
+    )
+
+
+def _predicates(findings: Sequence[Finding]) -> list[str]:
+    whole = {one.against: one.faster for one in findings if one.size_bytes is None}
+    if not whole:
+        return []
+    poorer, better = whole["poorer"], whole["better"]
+    loses = Interval(1 - better.value, 1 - better.high, 1 - better.low)
+    return [
+        f"MPTCP beats TCP on the poorer path: {distances.predicate(poorer)} ({_percent(poorer)}).",
+        f"MPTCP loses to TCP on the better path most of the time: {distances.predicate(loses)} ({_percent(loses)}).",
+    ]
+
+
+# ---- files
+
+
+def _plain(value: Any) -> Any:
+    """JSON has no infinities."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {str(key): _plain(member) for key, member in value.items()}
+    return [_plain(member) for member in value] if isinstance(value, list | tuple) else value
+
+
+def write(folder: Path, found: Found, took: Durations) -> Path:
+    durations = [
+        {"model": model, "scheme": scheme, "download": number, "s": times}
+        for (model, scheme, number), times in took.items()
+    ]
+    write_json(folder / RESULT, {"schema": SCHEMA, **_plain(asdict(found)), "durations": _plain(durations)})
+    return folder / RESULT
+
+
+def fill(page: Path, tables: str) -> None:
+    """Puts the tables between the markers of a page. Raises UserError where it has none."""
+    try:
+        text = page.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{page}: it cannot be read ({error}); name a Markdown file with --page.") from None
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise UserError(f"{page}: there are no lines '{BEGIN}' and '{END}' in it; add them where the tables go.")
+    page.write_text(f"{before}{BEGIN}\n{tables}{END}{after}", encoding="utf-8")
