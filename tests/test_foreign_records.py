@@ -179,9 +179,7 @@ def test_no_text_of_a_campaign_controls_the_terminal(
             record["experiment"] |= {"description": f"{ESCAPES}[/b]", "name": ESCAPES}
             record["git"]["revision"] = ESCAPES
         else:
-            started = record["started"]
             _escapes(record, tmp_path)
-            record["started"] = started
         (campaign / name).write_text(json.dumps(record))
     for file in campaign.glob("*.parquet"):
         file.unlink()
@@ -189,3 +187,23 @@ def test_no_text_of_a_campaign_controls_the_terminal(
     for letter in "\x1b\x07\x9b\u202e":
         assert letter not in done.stdout + done.stderr, done
     assert "Traceback" not in done.stderr and ("hostile" in done.stdout or done.returncode == 2), done
+
+
+@pytest.mark.parametrize("started", ["yesterday", "2026-13-01T00:00:00+00:00", 5, "2026-11-23T20:00:00"])
+def test_a_time_that_is_none_ends_in_one_sentence(
+    started: object, recorded: Path, tmp_path: Path, command_line: Command
+) -> None:
+    """The last one names no zone: it is read as UTC."""
+    campaign = tmp_path / "results" / "foreign"
+    shutil.copytree(recorded.parents[1], campaign)
+    for file in campaign.glob("*.parquet"):
+        file.unlink()
+    for name in ("campaign.json", "runs/subway-1--xlink--s1/run.json"):
+        record = json.loads((campaign / name).read_text()) | {"started": started}
+        (campaign / name).write_text(json.dumps(record))
+    where = ("--results", str(tmp_path / "results"))
+    for command in (("list",), ("clean", "--older-than", "1d"), ("query", "SELECT started FROM campaigns, runs")):
+        done = command_line(*command, *where)
+        assert "Traceback" not in done.stderr, done
+        if command[0] == "query" and started != "2026-11-23T20:00:00":
+            assert done.returncode == 2 and "this run cannot be read" in done.stderr, done

@@ -154,6 +154,8 @@ def test_mistakes_end_in_one_sentence(results: Path, tmp_path: Path, command_lin
         (("query", "SELECT 1", "--results", str(tmp_path / "nowhere")), "there are no results"),
         (("query", "SELECT 1", "--results", str(results), "--format", "jsn"), "did you mean 'json'?"),
         (("query", "SELECT 1", "--results", str(results), "--out", "x"), "--format"),
+        (("query", "SELECT DATE '20000-01-01' AS day", "--results", str(results)), "column day: a time outside"),
+        (("query", "SELECT INTERVAL 1 MONTH", "--results", str(results), "--format", "parquet"), "Parquet cannot hold"),
         (("show", "campain", "--results", str(results)), "did you mean 'campaign'?"),
     ):
         done = command_line(*arguments)

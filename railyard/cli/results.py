@@ -277,6 +277,7 @@ def _write_file(answer: object, form: str, out: Path) -> None:
         if is_file:
             partial.replace(out)
     except OSError as error:
+        raise UserError(f"{out}: cannot be written: {error.strerror}.") from None
+    finally:
         if is_file:
             partial.unlink(missing_ok=True)
-        raise UserError(f"{out}: cannot be written: {error.strerror}.") from None

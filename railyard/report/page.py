@@ -67,7 +67,7 @@ def bodies(context: Context) -> list[tuple[Section, Markup]]:
 
 def measured(runs: Sequence[Run]) -> datetime:
     """When the last of the runs started."""
-    return max(datetime.fromisoformat(run.record["started"]) for run in runs)
+    return max(run.started for run in runs)
 
 
 def render(context: Context) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -174,7 +173,7 @@ def _run_row(run: Run) -> dict[str, Any]:
             "git_revision": record["git"]["revision"],
             "git_dirty": record["git"]["dirty"],
             "identity": record["identity"],
-            "started": datetime.fromisoformat(record["started"]),
+            "started": run.started,
             "bitrate_bps": player.get("bitrate_bps"),
             "duration_s": player.get("duration_s"),
             "parameters": list(config.get("parameters", {}).items()),

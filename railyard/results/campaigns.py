@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from railyard.base.errors import UserError
 from railyard.base.yamlfile import near_miss
-from railyard.results.records import RESULT_OUTCOMES
+from railyard.results.records import RESULT_OUTCOMES, time_of
 from railyard.run.folders import LOCK, MARKS, read_facts
 
 MAX_DEPTH = 4
@@ -159,8 +159,8 @@ class StoredCampaign:
         )
         text = next((text for text in texts if text), "")
         try:
-            return datetime.fromisoformat(text)
-        except ValueError:
+            return time_of(text)
+        except (TypeError, ValueError):
             return None
 
     @property

@@ -193,14 +193,27 @@ def run_query(database: duckdb.DuckDBPyConnection, sql: str) -> pa.Table:
 
 
 def rows_of(answer: pa.Table) -> Iterator[tuple[Any, ...]]:
-    """The rows, mappings as dictionaries; two columns may have the same name."""
-    return zip(*(column.to_pylist(maps_as_pydicts="lossy") for column in answer.columns), strict=True)
+    """The rows, mappings as dictionaries; two columns may have the same name. Raises UserError where a time is none of
+    Python's."""
+    columns = []
+    for name, column in zip(answer.column_names, answer.columns, strict=True):
+        try:
+            columns.append(column.to_pylist(maps_as_pydicts="lossy"))
+        except (OverflowError, ValueError):
+            raise UserError(
+                f"column {name}: a time outside of the years 1 to 9999, or finer than microseconds, cannot be written "
+                "as text; cast the column to VARCHAR, or use --format parquet."
+            ) from None
+    return zip(*columns, strict=True)
 
 
 def write_answer(answer: pa.Table, form: str, sink: BinaryIO) -> None:
     """The answer as CSV with a heading, as a JSON array of objects, or as Parquet."""
     if form == "parquet":
-        pq.write_table(answer, sink)
+        try:
+            pq.write_table(answer, sink)
+        except pa.ArrowNotImplementedError as error:
+            raise UserError(f"Parquet cannot hold this answer: {error}; cast that column to VARCHAR.") from None
     elif form == "csv":
         text = io.StringIO(newline="")
         writer = csv.writer(text, lineterminator="\n")

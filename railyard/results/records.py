@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,7 @@ class PathBytes:
 class Run:
     run_id: str
     record: dict[str, Any]
+    started: datetime
     chunks: list[Chunk]
     paths: list[PathBytes]
     first_frame_s: float | None
@@ -271,6 +273,12 @@ def _first_frame(events: list[Event], summary: Event) -> float | None:
     return None if value is None else float(value)
 
 
+def time_of(text: str) -> datetime:
+    """A time of a record, in UTC where it names no zone. Raises ValueError or TypeError for what is no time."""
+    time = datetime.fromisoformat(text)
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
+
+
 def _read_json(file: Path) -> Any:
     try:
         return json.loads(file.read_text(encoding="utf-8"))
@@ -325,6 +333,7 @@ def _load(folder: Path, record: dict[str, Any]) -> Run:
     return Run(
         run_id=record["run_id"],
         record=record,
+        started=time_of(record["started"]),
         chunks=_with_bounds(_with_oracle(chunks, record["config"], start_s), record),
         paths=paths,
         first_frame_s=first_frame_s,
