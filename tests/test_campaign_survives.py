@@ -37,7 +37,7 @@ RUNS = 24  # sp runs on each path in turn
 # One process that has everything imported forks a campaign for each line: a start of Python for each would take longer
 # than all runs together. It answers with the campaign's process ID, and with its exit status when that has ended.
 FORKER = """
-import os, signal, sys
+import os, sys
 from railyard.cli import main as cli, runs  # noqa: F401
 from railyard.report import page, write_report
 import plotly, pyarrow.parquet
@@ -46,7 +46,6 @@ while line := sys.stdin.readline():
     if child == 0:
         sys.argv = ["railyard", *line.split()]
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        signal.signal(signal.SIGINT, signal.default_int_handler)
         cli.main()
     print(child, flush=True)
     sys.stdin.readline()  # not before it is asked for: until then the process ID stays the campaign's
