@@ -207,6 +207,7 @@ static bool make_endpoint(http3_client *t, const player_transport_config *config
     xl_config_init(&c);
     c.alpn = "h3";
     memcpy(c.random_key, config->random_key, sizeof c.random_key);
+    c.random_packet_numbers = config->random_packet_numbers;
     c.credentials = credentials;
     c.log = *log;
     c.null_crypto = config->null_crypto;

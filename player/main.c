@@ -148,6 +148,7 @@ static int start(driver *d, int argc, char **argv) {
         fprintf(stderr, PROGRAM ": %s.\n", problem);
         return 2;
     }
+    transport->random_packet_numbers = !transport->seed.given;
     wait_for_links();
     set_up_signals(&unblocked);
     d->start_us = clock_us();

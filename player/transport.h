@@ -56,6 +56,7 @@ typedef struct {
     size_t path_event_count;
     random_seed seed;
     uint8_t random_key[XL_RANDOM_KEY_BYTES]; /* of random_key_make(), or of the simulator's job */
+    bool random_packet_numbers;              /* see xl_config */
     bool insecure;                           /* do not verify the server's certificate */
     const char *ca_file;                     /* PEM, or NULL */
     const char *session_file;                /* QUIC: where the TLS session is kept, or NULL */

@@ -387,6 +387,7 @@ void http3_service_configure(const server_config *config, xl_config *out) {
     out->is_server = true;
     out->alpn = "h3," HQ_ALPN;
     memcpy(out->random_key, config->random_key, sizeof out->random_key);
+    out->random_packet_numbers = config->random_packet_numbers;
     out->null_crypto = config->null_crypto;
     quic_settings_configure(&config->settings, out);
     out->limits.max_stream_data = REQUEST_WINDOW;

@@ -216,6 +216,7 @@ bool server_options_load_params(const server_config *base, server_config *out, c
     int rest;
     init(&fresh, base->argc, base->argv);
     memcpy(fresh.random_key, base->random_key, sizeof fresh.random_key);
+    fresh.random_packet_numbers = base->random_packet_numbers;
     const setting_tables bases = all(&fresh, SETTINGS_BASES), others = all(&fresh, SETTINGS_OTHERS);
     if (!settings_read_args(&bases, base->argc, base->argv, &help, &rest, error) ||
         !settings_read_yaml(&bases, base->params_file, error) ||

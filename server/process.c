@@ -235,6 +235,7 @@ bool server_open(server *s) {
         fprintf(stderr, SERVER_PROGRAM ": %s.\n", error);
         return false;
     }
+    s->base.random_packet_numbers = !s->base.seed.given;
     s->config = s->base;
     s->connections = mmap(NULL, sizeof *s->connections, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (s->connections == MAP_FAILED) {

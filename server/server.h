@@ -40,6 +40,7 @@ typedef struct {
     quic_settings settings;
     random_seed seed;
     uint8_t random_key[XL_RANDOM_KEY_BYTES]; /* of random_key_make(), or of the simulator's job */
+    bool random_packet_numbers;              /* see xl_config */
     bool without_tickets;                    /* no session tickets: clients cannot resume */
     bool early_data;                         /* QUIC: 0-RTT is accepted; without_tickets: it is not */
     uint64_t max_connections;                /* of each protocol and process; 0: the service's default */

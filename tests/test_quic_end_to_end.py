@@ -187,6 +187,38 @@ def test_qlogs_are_json_sequences_of_both_sides(tmp_path: Path) -> None:
     assert (tmp_path / "keys").stat().st_mode & 0o777 == 0o600
 
 
+def first_numbers(file: Path, direction: str) -> dict[str, int]:
+    """Of the packets that were sent, or received, by packet type."""
+    numbers: dict[str, int] = {}
+    for event in read_json_seq(file)[1:]:
+        if event["name"] == f"quic:packet_{direction}":
+            header = event["data"]["header"]
+            numbers.setdefault(header["packet_type"], header["packet_number"])
+    return numbers
+
+
+@pytest.mark.parametrize("client", ["xlink-player", "xlink-get", "xlink-load"])
+@pytest.mark.parametrize("seeded", [False, True])
+def test_packet_numbers_begin_at_random_without_a_seed(tmp_path: Path, client: str, seeded: bool) -> None:
+    seed = ("--seed", "7") if seeded else ()
+    with Server(tmp_path, "--qlog-dir", str(tmp_path / "qlog"), *seed) as server:
+        at = f"127.0.0.1:{server.port}"
+        load = ("--server", at, "--path", "127.0.0.1", "--connections", "1")
+        commands: dict[str, list[str | Path]] = {
+            "xlink-player": player_command(tmp_path, server.port, "--scheme", "sp", "--insecure", *TWO_PATHS[:2]),
+            "xlink-get": [program("xlink-get"), "--insecure", "--dir", tmp_path, f"https://{at}/synthetic/1000"],
+            "xlink-load": [program("xlink-load"), "--insecure", *load],
+        }
+        done = subprocess.run([*commands[client], *seed], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    (log,) = (tmp_path / "qlog").iterdir()
+    for direction in ("sent", "received"):
+        numbers = first_numbers(log, direction)
+        assert {"initial", "handshake", "1RTT"} <= numbers.keys()
+        assert max(numbers.values()) < 1 << 14
+        assert any(numbers.values()) != seeded, numbers
+
+
 def test_a_server_makes_no_more_qlogs_than_it_may(tmp_path: Path) -> None:
     logs = tmp_path / "qlog"
     fetch = ("--chunk-bytes", "10000", "--url", "/synthetic/10000")

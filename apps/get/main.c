@@ -352,6 +352,7 @@ static bool open_endpoint(get *g) {
     if (!(g->logs = xl_log_files_open(&logs, g->error, sizeof g->error)) || !open_credentials(g) ||
         !random_key_make(&g->o.seed, "client", c.random_key, g->error, sizeof g->error))
         return false;
+    c.random_packet_numbers = !g->o.seed.given;
     c.log = xl_log_files_log(g->logs);
     c.credentials = g->credentials;
     g->endpoint = xl_endpoint_new(&c, g->start_us, &rv);

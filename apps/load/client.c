@@ -239,6 +239,7 @@ static bool connect_it(load_client *c, uint64_t number, const xl_addr *bound, ui
     quic_settings_configure(&c->plan->settings, &config);
     if (!random_key_make(&seed, "client", config.random_key, reason, cap))
         return false;
+    config.random_packet_numbers = !seed.given;
     config.credentials = c->plan->credentials;
     c->endpoint = xl_endpoint_new(&config, now, &error);
     if (c->endpoint)

@@ -11,6 +11,8 @@
 #include "connection/state.h"
 #include "connection/streams.h"
 
+#define FIRST_NUMBER_BELOW (UINT64_C(1) << 14)
+
 /* Of ack-eliciting packets of one path that were lost, with none acknowledged in between. */
 typedef struct {
     bool has_begun;
@@ -557,6 +559,12 @@ static void on_packet_dropped(void *user, xl_sent_packet *pkt) {
     xl_connection *c = user;
     leave_flight(&c->path[pkt->path], pkt);
     settle(c, pkt, NULL);
+}
+
+void xl_conn_init_space(xl_connection *c, xl_space *space) {
+    xl_space_init(space);
+    if (c->config->random_packet_numbers)
+        xl_ledger_start_at(&space->ledger, xl_drbg_next(&c->random.first_numbers) % FIRST_NUMBER_BELOW);
 }
 
 void xl_conn_drop_space(xl_connection *c, xl_space *space) {

@@ -16,6 +16,8 @@ void xl_conn_give_up_in_flight(xl_connection *, xl_path *);
 /* The same for all of a packet number space. */
 void xl_conn_lose_space(xl_connection *, xl_space *, xl_level);
 void xl_conn_drop_space(xl_connection *, xl_space *);
+/* A space in which nothing was sent; its first packet number is 0, or random where the configuration says so. */
+void xl_conn_init_space(xl_connection *, xl_space *);
 /* Another path takes the place of this one, which shares its packet number space with others. */
 void xl_conn_forget_sent(xl_connection *, const xl_path *);
 /* Number of a packet number space, to be kept in records: 0..2 the levels, 3 + local_id the own one of a path that has

@@ -78,7 +78,7 @@ xl_connection *xl_conn_new(const xl_config *config, const xl_connection_hooks *h
     if (config->limits.spin_bit)
         c->spins = xl_drbg_next(&c->random.grease) % SPINS_NOT_ONE_IN != 0;
     for (int i = 0; i < XL_LEVEL_COUNT; i++) {
-        xl_space_init(&c->space[i]);
+        xl_conn_init_space(c, &c->space[i]);
         xl_send_init(&c->level[i].send, XL_CRYPTO_BUFFER);
         xl_recv_init(&c->level[i].recv);
     }

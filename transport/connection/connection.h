@@ -46,6 +46,7 @@
 /* The random choices of a connection: a stream of its own for each purpose. */
 typedef struct {
     xl_drbg_stream cids, challenges, skips; /* skips: of packet numbers */
+    xl_drbg_stream first_numbers;           /* of packet number spaces */
     xl_drbg_stream grease;                  /* what means nothing, and the spin bit's absence */
 } xl_connection_random;
 

@@ -72,11 +72,11 @@ xl_path *xl_conn_path_new(xl_connection *c, const xl_addr *local, const xl_addr 
     return p;
 }
 
-static bool give_own_space(xl_path *p) {
+static bool give_own_space(xl_connection *c, xl_path *p) {
     xl_space *s = malloc(sizeof(*s));
     if (!s)
         return false;
-    xl_space_init(s);
+    xl_conn_init_space(c, s);
     p->space = s;
     p->owns_space = true;
     return true;
@@ -108,7 +108,7 @@ static xl_path *accept_path(xl_connection *c, uint64_t local_id, const xl_addr *
         xl_conn_issue_cids(c);
     }
     p->validated = c->multipath && xl_conn_is_proven_elsewhere(c, p);
-    if (c->multipath && !give_own_space(p)) {
+    if (c->multipath && !give_own_space(c, p)) {
         xl_conn_path_closed(c, p, XL_QERR_PATH_RESOURCE_LIMIT, "out of memory");
         return NULL;
     }
@@ -191,7 +191,7 @@ static void open_path(xl_connection *c, xl_path *p) {
     if ((c->path_ids && !take_path_id(c, p)) || !xl_conn_take_dcid(c, p))
         return;
     xl_conn_issue_cids(c);
-    if (!give_own_space(p)) {
+    if (!give_own_space(c, p)) {
         xl_conn_fail(c, XL_QERR_INTERNAL, "out of memory");
         return;
     }

@@ -33,9 +33,13 @@ static bool is_zero(const uint8_t *bytes, size_t len) {
 
 static int open_generators(xl_endpoint *ep, const uint8_t *random_key) {
     static const char *const labels[XL_PURPOSES] = {
-        [XL_PURPOSE_CIDS] = "connection IDs",        [XL_PURPOSE_CHALLENGES] = "path challenges",
-        [XL_PURPOSE_SKIPS] = "packet number skips",  [XL_PURPOSE_RESETS] = "padding of stateless resets",
-        [XL_PURPOSE_HEADERS] = "unused header bits", [XL_PURPOSE_TOKENS] = "nonces of tokens",
+        [XL_PURPOSE_CIDS] = "connection IDs",
+        [XL_PURPOSE_CHALLENGES] = "path challenges",
+        [XL_PURPOSE_SKIPS] = "packet number skips",
+        [XL_PURPOSE_RESETS] = "padding of stateless resets",
+        [XL_PURPOSE_HEADERS] = "unused header bits",
+        [XL_PURPOSE_TOKENS] = "nonces of tokens",
+        [XL_PURPOSE_FIRST_NUMBERS] = "first packet numbers",
     };
     for (size_t i = 0; i < XL_PURPOSES; i++)
         if (!(ep->generator[i] = xl_drbg_new(random_key, labels[i])))
@@ -144,6 +148,7 @@ static xl_connection *new_connection(xl_endpoint *ep, bool is_server, uint64_t n
         .cids = xl_drbg_stream_of(ep->generator[XL_PURPOSE_CIDS], number),
         .challenges = xl_drbg_stream_of(ep->generator[XL_PURPOSE_CHALLENGES], number),
         .skips = xl_drbg_stream_of(ep->generator[XL_PURPOSE_SKIPS], number),
+        .first_numbers = xl_drbg_stream_of(ep->generator[XL_PURPOSE_FIRST_NUMBERS], number),
         .grease = xl_drbg_stream_of(ep->generator[XL_PURPOSE_HEADERS], number),
     };
     xl_connection *c = xl_conn_new(&ep->config, &hooks, is_server, &random, now);

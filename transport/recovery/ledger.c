@@ -77,6 +77,10 @@ void xl_ledger_init(xl_ledger *l) {
     *l = (xl_ledger){.largest_acked = UINT64_MAX, .last_skipped = UINT64_MAX};
 }
 
+void xl_ledger_start_at(xl_ledger *l, uint64_t pn) {
+    l->start = l->first_pn = l->next_pn = l->cursor = pn;
+}
+
 void xl_ledger_free(xl_ledger *l) {
     free(l->ring);
     xl_ledger_init(l);
@@ -105,7 +109,7 @@ xl_sent_packet *xl_ledger_find(xl_ledger *l, uint64_t pn) {
 }
 
 static bool names_skipped(const xl_ledger *l, uint64_t smallest, uint64_t largest) {
-    if (smallest <= l->last_skipped && l->last_skipped <= largest)
+    if (smallest < l->start || (smallest <= l->last_skipped && l->last_skipped <= largest))
         return true;
     if (l->skipped == 0)
         return false;

@@ -40,11 +40,14 @@ typedef struct {
     size_t outstanding;     /* entries in state OUTSTANDING */
     /* The rest is the ledger's own. */
     uint64_t cursor;       /* nothing below is OUTSTANDING */
+    uint64_t start;        /* the first number that is sent */
     size_t skipped;        /* entries in state SKIPPED */
     uint64_t last_skipped; /* UINT64_MAX = none; outlives its entry */
 } xl_ledger;
 
 void xl_ledger_init(xl_ledger *);
+/* Sends no number below pn. Before the first push. */
+void xl_ledger_start_at(xl_ledger *, uint64_t pn);
 void xl_ledger_free(xl_ledger *);
 /* Appends packet next_pn; NULL when out of memory. Its fields other than pn are zero (OUTSTANDING): fill them in before
  * the ledger's next call. The pointer is good until the next push. A full ring first forgets packets at its head that

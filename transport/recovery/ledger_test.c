@@ -214,6 +214,24 @@ static void an_ack_of_what_was_never_sent_is_refused(void **state) {
     xl_ledger_free(&l);
 }
 
+static void numbers_below_the_first_were_never_sent(void **state) {
+    (void)state;
+    xl_ledger l;
+    int acked = 0;
+    xl_ledger_init(&l);
+    xl_ledger_start_at(&l, 9000);
+    push_n(&l, 201, 0);
+    assert_int_equal(xl_ledger_oldest(&l, -1)->pn, 9000);
+    assert_null(xl_ledger_find(&l, 8999));
+    assert_int_equal(xl_ledger_ack(&l, 8999, 9002, count_call, &acked), -1);
+    assert_int_equal(xl_ledger_ack(&l, 0, 0, count_call, &acked), -1);
+    assert_int_equal(acked, 0);
+    assert_int_equal(xl_ledger_ack(&l, 9000, 9200, count_call, &acked), 0);
+    assert_int_equal(acked, 201);
+    assert_int_equal(xl_ledger_ack(&l, 8999, 9200, count_call, &acked), -1);
+    xl_ledger_free(&l);
+}
+
 static void a_huge_range_costs_only_what_is_in_the_ring(void **state) {
     (void)state;
     xl_ledger l;
@@ -340,6 +358,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_history_matches_a_plain_list),
         cmocka_unit_test(an_ack_of_what_was_never_sent_is_refused),
+        cmocka_unit_test(numbers_below_the_first_were_never_sent),
         cmocka_unit_test(a_huge_range_costs_only_what_is_in_the_ring),
         cmocka_unit_test(packet_and_time_threshold_are_those_of_rfc_9002),
         cmocka_unit_test(draining_hands_back_every_unsettled_packet_once),

@@ -58,7 +58,7 @@ static void an_initial_of_a_client_in_a_small_datagram_is_dropped(void **state) 
     pair p;
     begin_handshake(&p, 1);
     until_server_knows(&p);
-    initial i = {.to_server = true, .scid = p.cc->local_cids.at[0].cid, .bytes = 1199, .pn = 50};
+    initial i = {.to_server = true, .scid = p.cc->local_cids.at[0].cid, .bytes = 1199, .pn = (1 << 20) + 50};
     assert_false(takes(&p, &i));
     i.bytes = 1200;
     assert_true(takes(&p, &i));
@@ -77,7 +77,8 @@ static void an_initial_of_a_server_with_a_token_is_dropped(void **state) {
     pair p;
     begin_handshake(&p, 2);
     until_client_has_an_initial(&p);
-    initial i = {.scid = p.sc->local_cids.at[0].cid, .token = token, .token_len = 3, .bytes = 1200, .pn = 50};
+    initial i = {
+        .scid = p.sc->local_cids.at[0].cid, .token = token, .token_len = 3, .bytes = 1200, .pn = (1 << 20) + 50};
     assert_false(takes(&p, &i));
     i.token_len = 0;
     assert_true(takes(&p, &i));
@@ -90,7 +91,7 @@ static void who_answered_first_is_the_peer(void **state) {
         pair p;
         begin_handshake(&p, 3);
         until_client_has_an_initial(&p);
-        initial i = {.to_server = to_server, .scid = cid_of(1), .bytes = 1200, .pn = 50};
+        initial i = {.to_server = to_server, .scid = cid_of(1), .bytes = 1200, .pn = (1 << 20) + 50};
         assert_false(takes(&p, &i));
         i.scid = (to_server ? p.cc : p.sc)->local_cids.at[0].cid;
         assert_true(takes(&p, &i));
@@ -122,7 +123,7 @@ static void who_answered_first_without_a_connection_id_is_the_peer(void **state)
     initial i = {.bytes = 1200, .pn = 40};
     assert_true(takes(&p, &i));
     i.scid = cid_of(1);
-    i.pn = 50;
+    i.pn = (1 << 20) + 50;
     assert_false(takes(&p, &i));
     deliver_retry(&p, 1);
     assert_false(p.cc->handshake.has_retry);

@@ -169,7 +169,7 @@ static void of_many_acknowledgements_in_a_packet_the_first_count(void **state) {
     for (int copies = 2 * XL_MAX_PATHS; copies >= 0; copies -= 2 * XL_MAX_PATHS) {
         xl_writer *w = begin(&a);
         for (int i = 0; i < copies; i++)
-            xl_frame_put_ack(w, &(xl_ack_range){0, 0}, 1, 0, XL_FRAME_ACK, 0, false, NULL);
+            xl_frame_put_ack(w, &(xl_ack_range){ledger->start, ledger->start}, 1, 0, XL_FRAME_ACK, 0, false, NULL);
         xl_frame_put_ack(w, &(xl_ack_range){newest, newest}, 1, 0, XL_FRAME_ACK, 0, false, NULL);
         uint64_t acked = ledger->largest_acked;
         deliver(&a, 0);

@@ -27,7 +27,7 @@ static void attack_connect(attack *a) {
     for (int i = 1; i < 4; i++)
         a->generation[i] = xl_keys_next(a->generation[i - 1]);
     assert_non_null(a->generation[3]);
-    a->first_pn = 1000;
+    a->first_pn = 1 << 20; /* beyond those of the genuine sender */
 }
 
 static void attack_free(attack *a) {

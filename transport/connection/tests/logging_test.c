@@ -92,8 +92,7 @@ static void a_servers_log_begins_with_the_first_packet_though_it_is_opened_later
     assert_int_equal(1, l.closed);
     static const char *const order[] = {"\"file_schema\"",
                                         "xlink:connection_started",
-                                        ("quic:packet_received\",\"data\":{\"header\":{\"packet_type\":\"initial\","
-                                         "\"packet_number\":0}"),
+                                        "quic:packet_received\",\"data\":{\"header\":{\"packet_type\":\"initial\"",
                                         "quic:packet_sent\",\"data\":{\"header\":{\"packet_type\":\"initial\"",
                                         "\"packet_type\":\"handshake\"",
                                         "xlink:handshake_complete"};

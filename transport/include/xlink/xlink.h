@@ -311,6 +311,9 @@ typedef struct {
      * from them. Fill them by xl_udp_random_key(), or by xl_random_key_from_seed() where a run must be repeatable. All
      * zeros are refused, because they mean that the caller forgot to fill them. */
     uint8_t random_key[XL_RANDOM_KEY_BYTES];
+    bool random_packet_numbers; /* The first packet number of each space is random, below 2^14, in place of 0: a peer
+                                 * cannot acknowledge what it did not receive without being caught (RFC 9000 section
+                                 * 21.4). Default: false. */
     xl_credentials *credentials;
     xl_log log;
     xl_scheme scheme;
