@@ -140,12 +140,7 @@ static void moment(honest *h) {
     pair *p = &h->w.p;
     for (int steps = 0; next_of(p) <= p->now; steps++) {
         FUZZ_CHECK(steps < MOST_STEPS);
-        while (p->queue && p->queue->at <= p->now) {
-            pair_datagram *q = p->queue;
-            p->queue = q->next;
-            xl_endpoint_receive(q->to_server ? p->server : p->client, &q->d, q->data, p->now);
-            free(q);
-        }
+        pair_deliver_due(p);
         xl_endpoint_handle_timeout(p->client, p->now);
         xl_endpoint_handle_timeout(p->server, p->now);
         flush(h);
@@ -211,6 +206,7 @@ static void choose_config(honest *h, xl_config *c) {
     l->versions = more & 16 ? XL_VERSIONS_BOTH : XL_VERSIONS_1;
     l->retry_always = more & 32;
     l->issue_tokens = more & 64;
+    c->random_packet_numbers = more & 128;
     l->idle_timeout_us = l->handshake_timeout_us = l->confirm_timeout_us = NO_TIMEOUT_US;
     c->null_crypto = true;
 }

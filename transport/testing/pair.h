@@ -359,6 +359,16 @@ static inline void pair_flush(pair *p) {
     }
 }
 
+/* What has arrived by now. */
+static inline void pair_deliver_due(pair *p) {
+    while (p->queue && p->queue->at <= p->now) {
+        pair_datagram *q = p->queue;
+        p->queue = q->next;
+        xl_endpoint_receive(q->to_server ? p->server : p->client, &q->d, q->data, p->now);
+        free(q);
+    }
+}
+
 /* Jumps to the next event; false when nothing will ever happen again. */
 static inline bool pair_step(pair *p) {
     pair_flush(p);
@@ -368,12 +378,7 @@ static inline bool pair_step(pair *p) {
     if (at == XL_NEVER)
         return false;
     p->now = at > p->now ? at : p->now;
-    while (p->queue && p->queue->at <= p->now) {
-        pair_datagram *q = p->queue;
-        p->queue = q->next;
-        xl_endpoint_receive(q->to_server ? p->server : p->client, &q->d, q->data, p->now);
-        free(q);
-    }
+    pair_deliver_due(p);
     xl_endpoint_handle_timeout(p->client, p->now);
     xl_endpoint_handle_timeout(p->server, p->now);
     pair_flush(p);
