@@ -550,10 +550,14 @@ def test_a_recipe_makes_a_pair_in_a_library(tmp_path: Path) -> None:
     (pair,) = read_index(tmp_path / "lib" / "index.yaml")
     wifi, lte = pair.paths
     assert (wifi.base_rtt_ms, lte.base_rtt_ms, lte.queue, pair.licence) == (30, 61, "droptail:packets=77", "CC0-1.0")
+    assert (wifi.settings, lte.settings) == ({}, {"up_radio": "promotion=260:tail=11576"})
     assert lte.uplink == lte.downlink
     assert [(path.kind, path.resolution_ms) for path in pair.paths] == [(None, 1000), ("saturated-udp", None)]
     assert read_trace(lte.downlink).opportunities_ms.tolist() == [50, 200]
     assert read_trace(wifi.uplink).opportunities_ms.tolist() == [999, 2499, 2999, 3000]
+    awake = write(tmp_path / "awake.yaml", RECIPE.replace("    base_rtt_ms: 61", "    link: {loss: 0.1}"))
+    assert railyard_traces("convert", awake, "--out", tmp_path / "awake")[0] == 0
+    assert read_index(tmp_path / "awake" / "index.yaml")[0].paths[1].settings == {"loss": 0.1}
     bad = write(tmp_path / "bad.yaml", RECIPE.replace("unit: packets}", "unit: furlongs}", 1))
     code, _, err = railyard_traces("convert", bad, "--out", tmp_path / "lib")
     assert (code, err.startswith(f"railyard: {bad}:10: pairs[0].paths[0].downlink.unit: ")) == (2, True), err

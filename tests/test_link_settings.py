@@ -17,6 +17,7 @@ from railyard.run.resolve import resolve
 from railyard.run.runspec import RunSpec, mpshell_command
 from railyard.run.sim import execute, job
 from railyard.traces.index import read_index
+from railyard.traces.settings import Value, layered
 
 YAML = """\
 name: links
@@ -79,7 +80,15 @@ def test_both_arenas_get_the_same_settings(tmp_path: Path) -> None:
     )
     assert (lte["delay_ms"], lte["up_delay_ms"], lte["once"]) == (37.0, 60, True)
     assert ",delay=37,queue=" in options[1]
-    assert options[1].endswith("loss=ge:p=0.01:r=0.5,down-queue=fq_codel,onoff=1000/50,up-delay=60,once=yes")
+    assert options[1].endswith(
+        "up-radio=promotion=260:tail=11576,loss=ge:p=0.01:r=0.5,down-queue=fq_codel,onoff=1000/50,up-delay=60,once=yes"
+    )
+
+
+def test_a_setting_for_both_directions_replaces_one_that_the_pair_has_for_one() -> None:
+    pair: dict[str, Value] = {"up_radio": "promotion=160:tail=10000", "loss": 0.1, "down_queue": "codel"}
+    assert layered(pair, {"radio": "off"}) == {"loss": 0.1, "down_queue": "codel", "radio": "off"}
+    assert layered(pair, {"down_loss": 0.2}) == pair | {"down_loss": 0.2}
 
 
 def test_settings_are_part_of_what_a_run_is_and_their_absence_is_not(tmp_path: Path) -> None:
@@ -104,6 +113,7 @@ def test_settings_are_part_of_what_a_run_is_and_their_absence_is_not(tmp_path: P
         ("fq_codel", "red", ("e.yaml:9", "links.all.down_queue", "'red'")),
         ("jitter_ms: 1.5", "jitter_ms: yes", ("e.yaml:10", "links.wifi.jitter_ms", "ms from 0")),
         ("ge:p=0.01:r=0.5", "ge:p=2:r=0.5", ("e.yaml:11", "links.lte.loss", "ge:p=P:r=P")),
+        ("jitter_ms: 1.5", "radio: of", ("e.yaml:10", "links.wifi.radio", "or off")),
         ("1000/50", "1000", ("e.yaml:11", "links.lte.onoff", "ON/OFF")),
         ("  wifi:", "  cable:", ("e.yaml:", "'cable'", "lte")),
         ("delay_trace: wifi.delay", "delay_trace: none.delay", ("none.delay", "cannot read")),

@@ -78,6 +78,18 @@ def test_delay_traces_come_when_asked_and_follow_the_rtt_of_the_model() -> None:
     assert [float(delay) for _, delay in rows[:-1]] == pytest.approx((rtt / 2).tolist())
 
 
+def test_a_wake_up_is_a_setting_of_the_link_and_not_in_the_delay_trace() -> None:
+    pair = GeneratedPair.model_validate({"name": "x", "seed": 4, "duration_s": 60, "model": MODELS["hsr"]})
+    drawn_paths = generated(pair.model, 4, 300)
+    for path, entry in zip(pair.model.paths, index_entry(pair).paths, strict=True):
+        rtt_ms = drawn_paths[path.name].rtt_ms
+        assert rtt_ms is not None
+        assert list(entry.link) == ["up_radio"]
+        assert float(np.median(rtt_ms)) == pytest.approx(path.base_rtt_ms, rel=0.15)
+    delayed = index_entry(pair.model_copy(update={"delay_traces": True})).paths[0]
+    assert set(delayed.link) == {"up_radio", "delay_trace"}
+
+
 def test_stats_measures_the_rtt_of_a_delay_trace(tmp_path: Path) -> None:
     steps = write(tmp_path / "x.delay", "0,10\n240,20.5\n740,100\n1000,10\n")
     rtt = rtt_over_time(steps)
@@ -201,12 +213,12 @@ PAIRS: dict[str, Targets] = {
     "driving-nsa": {"rate_correlation": (0.5, 0.36)},
 }
 RTT_MS: dict[tuple[str, str], Targets] = {
-    ("hsr", "lte"): {"p25": (110, 20), "p50": (192, 30), "p75": (347, 60), "max": (2500, 500)},
-    ("hsr", "wifi"): {"p25": (193, 20), "p50": (363, 20), "p75": (422, 40), "max": (2500, 500)},
+    ("hsr", "lte"): {"p25": (54, 4), "p50": (60, 5), "p75": (71, 8), "max": (2500, 500)},
+    ("hsr", "wifi"): {"p25": (76, 6), "p50": (90, 7), "p75": (108, 8), "max": (2500, 500)},
     ("subway", "lte"): {"p50": (73.2, 10)},
     ("walking", "wifi"): {"p50": (30.5, 4)},
     ("walking", "lte"): {"p50": (73.2, 10)},
-    ("driving-sa", "5g"): {"p50": (73.2 / 5.5, 3)},
+    ("driving-sa", "5g"): {"p50": (51, 5)},
 }
 SEEDS = range(1000, 1012)
 DURATION_S = 300

@@ -317,7 +317,10 @@ def test_pairs_are_derived_from_a_recorded_collection(tmp_path: Path, monkeypatc
         ("wifi", "wifi", "ride_7_lteM.down"),
         ("lte", "lte", "ride_7_lteU.down"),
     ]
-    assert [path.base_rtt_ms for path in ride.paths] == [193, 110]
+    assert [path.base_rtt_ms for path in ride.paths] == [90, 60]
+    second_carrier, lte = (path.settings for path in ride.paths)
+    assert second_carrier == {"up_radio": "promotion=272:tail=10000"}, "it is a cellular path whatever its name"
+    assert lte == {"up_radio": "promotion=160:tail=10000"}
     assert all(path.uplink == path.downlink for path in ride.paths)
     assert [(path.name, path.technology) for path in drive.paths] == [("att", "5g-nsa"), ("verizon", "5g-nsa")]
     assert drive.paths[0].uplink.name == "drive_1_att.up"
@@ -427,7 +430,7 @@ def test_list_names_pairs_paths_and_their_links(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.delenv(SEARCH_PATH_VARIABLE, raising=False)
     code, out, _ = railyard_traces("list")
     assert code == 0
-    for text in (*GENERATED, "193 ms", "droptail:packets=300"):
+    for text in (*GENERATED, "90 ms", "droptail:packets=150"):
         assert text in out
 
 

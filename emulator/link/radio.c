@@ -2,6 +2,7 @@
 
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "emulator/link/text.h"
 
@@ -23,11 +24,11 @@ static bool is_whole(const struct link_radio *r) {
 int link_radio_parse(struct link_radio *radio, const char *text, char *error, size_t error_size) {
     struct link_radio parsed = {0};
     struct link_text_option o;
-    bool good = true;
-    while (good && link_text_next_option(&text, &o))
+    bool good = true, off = strcmp(text, "off") == 0;
+    while (!off && good && link_text_next_option(&text, &o))
         good = take(&parsed, &o);
-    if (!good || !is_whole(&parsed)) {
-        snprintf(error, error_size, "promotion=MS:tail=MS, inactive=MS:cycle=MS, or both, above 0");
+    if (!off && (!good || !is_whole(&parsed))) {
+        snprintf(error, error_size, "promotion=MS:tail=MS, inactive=MS:cycle=MS, both, above 0, or off");
         return -1;
     }
     *radio = parsed;

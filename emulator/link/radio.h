@@ -19,8 +19,8 @@ struct link_radio {
     uint64_t inactive_us, cycle_us;
 };
 
-/* "promotion=MS:tail=MS", "inactive=MS:cycle=MS", or all four. Returns 0, or -1 and what the text must be, a phrase,
- * in error. */
+/* "promotion=MS:tail=MS", "inactive=MS:cycle=MS", all four, or "off" (always awake). Returns 0, or -1 and what the text
+ * must be, a phrase, in error. */
 int link_radio_parse(struct link_radio *radio, const char *text, char *error, size_t error_size);
 /* How long a packet waits for the radio after a pause of this length. */
 uint64_t link_radio_wait(const struct link_radio *radio, uint64_t pause_us);

@@ -83,6 +83,15 @@ static void every_key_is_read(void **state) {
     assert_string_equal(settings[1].text[LINK_TRACE], "12mbps");
 }
 
+static void a_radio_that_was_set_can_be_switched_off(void **state) {
+    (void)state;
+    assert_int_equal(set("radio", "promotion=260:tail=11576"), 0);
+    assert_int_equal(set("up-radio", "off"), 0);
+    assert_int_equal(link_settings_config(&settings[0], 0).radio.promotion_us, 0);
+    assert_int_equal(link_settings_config(&settings[0], 0).radio.tail_us, 0);
+    assert_int_equal(link_settings_config(&settings[1], 0).radio.promotion_us, 260000);
+}
+
 static void members_of_json_name_their_unit(void **state) {
     (void)state;
     assert_int_equal(set_json("delay_ms", "12.345"), 0);
@@ -127,6 +136,7 @@ static void errors_name_the_key(void **state) {
         {"radio", "inactive=100:cycle=0", "radio=inactive=100:cycle=0 is not"},
         {"radio", "cycle=40:inactive=100:cycle=40", "radio=cycle=40:inactive=100:cycle=40 is not"},
         {"radio", "tail=1:promotion", "radio=tail=1:promotion is not"},
+        {"radio", "off:tail=1", "radio=off:tail=1 is not"},
         {"onoff", "1/2/", "onoff=1/2/ is not"},
         {"offset", "1.5", "offset=1.5 is not a whole number of ms"},
     };
@@ -205,6 +215,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(a_key_holds_for_both_directions_unless_one_has_its_own, done),
         cmocka_unit_test_teardown(every_key_is_read, done),
+        cmocka_unit_test_teardown(a_radio_that_was_set_can_be_switched_off, done),
         cmocka_unit_test_teardown(members_of_json_name_their_unit, done),
         cmocka_unit_test_teardown(errors_name_the_key, done),
         cmocka_unit_test_teardown(keys_are_checked_together, done),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -15,7 +16,8 @@ from railyard.base.yamlfile import load_yaml, parse
 from railyard.cli.trace_console import console, one_sentence
 from railyard.traces.convert.recipe import Direction, Format, PairRecipe, RecipeFile, TimeUnit, TraceRecipe, Unit
 from railyard.traces.convert.run import convert_pair, convert_trace, provenance_bytes
-from railyard.traces.fetch import MANIFEST, Source, fetch_source, find_source, read_manifest
+from railyard.traces.fetch import DOWNLOADS, MANIFEST, Source, fetch_source, find_source, read_manifest
+from railyard.traces.handshakes import BLOCK, Quantiles, quantiles, read_groups
 from railyard.traces.index import MADE_OF_SINGLES, write_entry
 from railyard.traces.library import find_pair
 from railyard.traces.names import Technology
@@ -230,7 +232,10 @@ def fetch(
             written = fetch_source(source, out, lambda file, have: bars.update(tasks[file], completed=have))
     for path in written:
         console.print(f"{path}", soft_wrap=True)
-    console.print(f"put {out} on RAILYARD_TRACE_PATH to replay: {', '.join(pair.name for pair in source.pairs)}")
+    if source.pairs:
+        console.print(f"put {out} on RAILYARD_TRACE_PATH to replay: {', '.join(pair.name for pair in source.pairs)}")
+    else:
+        console.print(f"{out / DOWNLOADS / source.name}", soft_wrap=True)
 
 
 def _sources_table(sources: tuple[Source, ...]) -> Table:
@@ -249,3 +254,46 @@ def _sources_table(sources: tuple[Source, ...]) -> Table:
 def _place(url: str) -> str:
     """A URL without the file's name."""
     return url.rpartition("/")[0]
+
+
+def rtt(
+    captures: Annotated[
+        list[Path], typer.Argument(metavar="CAPTURE…", help="CSV of tshark, a folder of them, or a zip archive.")
+    ],
+    *,
+    group: Annotated[
+        str | None,
+        typer.Option(
+            metavar="REGEX", help="A row for each text that its groups find in a file's name. Others are left out."
+        ),
+    ] = None,
+) -> None:
+    """Print the RTTs of TCP handshakes in client-side captures: SYN, next round trip, and the difference."""
+    with one_sentence():
+        try:
+            pattern = None if group is None else re.compile(group)
+        except re.error as error:
+            raise TraceError(f"--group {group!r} is no regular expression: {error}; correct it") from None
+        groups = read_groups(captures, pattern)
+        if not groups:
+            raise TraceError("no capture was found; name CSV files, and check --group")
+    table = Table("group", "round trip", "n", "p5", "p25", "p50 [95 %]", "p75", "p95")
+    for label, found in groups.items():
+        rows = {
+            "SYN": [handshake.syn_ms for handshake in found],
+            "next": [handshake.next_ms for handshake in found if handshake.next_ms is not None],
+            "SYN - next": [handshake.wake_up_ms for handshake in found if handshake.wake_up_ms is not None],
+        }
+        for name, values in rows.items():
+            table.add_row(label, name, *_cells(quantiles(values)))
+    print_table(console, table)
+    console.print(f"ms; intervals: bootstrap in blocks of {BLOCK} connections", soft_wrap=True)
+
+
+def _cells(found: Quantiles | None) -> list[str]:
+    if found is None:
+        return ["0"]
+    return [
+        f"{found.count}", f"{found.p5:.0f}", f"{found.p25:.0f}", found.p50.text(".0f"), f"{found.p75:.0f}",
+        f"{found.p95:.0f}",
+    ]  # fmt: skip

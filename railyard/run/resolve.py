@@ -28,7 +28,7 @@ from railyard.run.runspec import KernelMachine, RunPath, RunSpec, primary_path, 
 from railyard.traces.index import Pair, PairPath
 from railyard.traces.library import find_pair, how_to_get, list_pairs
 from railyard.traces.periods import told_of_runs
-from railyard.traces.settings import split_files
+from railyard.traces.settings import layered, split_files
 from railyard.traces.stretches import worst_stretches
 from railyard.traces.trace import Trace, read_trace, sha256_file
 
@@ -79,7 +79,8 @@ def _draw(label: str) -> int:
 
 def _path(path: PairPath, experiment: Experiment, folder: Path) -> tuple[RunPath, list[Trace]]:
     up, down = read_trace(path.uplink), read_trace(path.downlink)
-    plain, files = split_files(experiment.links.get("all", {}) | experiment.links.get(path.name, {}), folder)
+    own = layered(experiment.links.get("all", {}), experiment.links.get(path.name, {}))
+    plain, files = split_files(own, folder)
     delay_traces = path.delay_traces | files
     run_path = RunPath(
         name=path.name,
@@ -90,7 +91,7 @@ def _path(path: PairPath, experiment: Experiment, folder: Path) -> tuple[RunPath
         down_sha256=down.sha256,
         delay_ms=path.delay_ms,
         queue=experiment.queue or path.queue,
-        settings=path.settings | plain,
+        settings=layered(path.settings, plain),
         delay_traces=delay_traces,
         delay_traces_sha256={name: sha256_file(file) for name, file in delay_traces.items()},
         kind=path.kind,

@@ -12,7 +12,8 @@ from railyard.base.yamlfile import load_yaml, parse
 from railyard.traces.index import PairEntry, PathEntry, write_entry
 from railyard.traces.model import generate_opportunities
 from railyard.traces.names import PairName
-from railyard.traces.parameters import MAX_DURATION_S, STEP_MS, MobilityModel
+from railyard.traces.parameters import MAX_DURATION_S, STEP_MS, MobilityModel, PathModel
+from railyard.traces.settings import Value
 from railyard.traces.trace import FloatArray, TraceError, format_trace
 
 LICENCE = "Apache-2.0"
@@ -72,6 +73,12 @@ def pair_files(pair: GeneratedPair) -> dict[str, bytes]:
     return files
 
 
+def _link(pair: GeneratedPair, path: PathModel) -> dict[str, Value]:
+    """The model's settings, and the delay trace, which has no wake-up of the radio in it."""
+    traced = pair.delay_traces and path.rtt is not None
+    return (path.link or {}) | ({"delay_trace": f"{pair.name}.{path.name}.delay"} if traced else {})
+
+
 def index_entry(pair: GeneratedPair) -> PairEntry:
     """What the index says of a generated pair."""
     paths = [
@@ -84,7 +91,7 @@ def index_entry(pair: GeneratedPair) -> PairEntry:
             queue=path.queue,
             kind="generated",
             resolution_ms=STEP_MS,
-            link={"delay_trace": f"{pair.name}.{path.name}.delay"} if pair.delay_traces and path.rtt else {},
+            link=_link(pair, path),
         )
         for path in pair.model.paths
     ]

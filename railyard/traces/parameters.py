@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from railyard.traces.names import DeviceName, QueueSpec, Technology
+from railyard.traces.settings import LinkSettings
 
 STEP_MS = 100
 """The model's step of time."""
@@ -151,6 +152,8 @@ class PathModel(Parameters):
     technology: Technology
     base_rtt_ms: Positive
     queue: QueueSpec
+    link: LinkSettings | None = None
+    """Further settings of the link (link.md), such as the wake-up of its radio."""
     grant_ms: Annotated[int, Field(ge=1, le=STEP_MS)]
     """The scheduler of the cell serves the path every so many ms; divides 100."""
     body: Body

@@ -57,6 +57,7 @@ WALKING = MobilityModel(
             technology="lte",
             base_rtt_ms=_WALK_LTE.base_rtt_ms,
             queue=_WALK_LTE.queue,
+            link=_WALK_LTE.settings,
             grant_ms=1,
             body=Body(median_mbps=27, sigma=0.6, time_constant_s=8, cell_share=0.3, line_share=0, peak_mbps=75),
             dip_level=DipLevel(median_mbps=0.8, sigma=0.8, time_constant_s=1.5, ceiling_mbps=5),
@@ -87,6 +88,7 @@ _DRIVE_5G = PathModel(
     technology="5g-nsa",
     base_rtt_ms=_NSA.base_rtt_ms,
     queue=_NSA.queue,
+    link=_NSA.settings,
     grant_ms=1,
     body=Body(median_mbps=50, sigma=0.6, time_constant_s=16, cell_share=0.3, line_share=0.7, peak_mbps=120),
     # Outside of 5G coverage the LTE anchor carries the path.
@@ -104,7 +106,7 @@ _DRIVE_5G = PathModel(
     ),
     uplink=Uplink(fraction=0.12, sigma=0.3, time_constant_s=3),
     rtt=Rtt(
-        p1_ms=30, p25_ms=48, p50_ms=62, p75_ms=85, p99_ms=400, max_ms=1500, time_constant_s=2, cell_share=0.4,
+        p1_ms=25, p25_ms=40, p50_ms=52, p75_ms=71, p99_ms=400, max_ms=1500, time_constant_s=2, cell_share=0.4,
         handoff_peak_ms=250, handoff_peak_sigma=0.5, handoff=Lengths(median_s=0.2, p90_s=0.6, max_s=1.5),
     ),
 )  # fmt: skip
@@ -114,6 +116,7 @@ _DRIVE_LTE_PATH = PathModel(
     technology="lte",
     base_rtt_ms=_DRIVE_LTE.base_rtt_ms,
     queue=_DRIVE_LTE.queue,
+    link=_DRIVE_LTE.settings,
     grant_ms=2,
     body=Body(median_mbps=11.8, sigma=0.6, time_constant_s=7, cell_share=0.2, line_share=0.7, peak_mbps=45),
     dip_level=DipLevel(median_mbps=0.9, sigma=0.9, time_constant_s=1, ceiling_mbps=4),
@@ -139,12 +142,13 @@ DRIVING_NSA = MobilityModel(
     scenario="driving, 5G NSA + LTE", tunnels=_DRIVE_TUNNELS, paths=(_DRIVE_5G, _DRIVE_LTE_PATH)
 )
 
-# Stand-alone 5G has no anchor: fewer handoffs, a shorter RTT, and no LTE rate to fall back to where coverage ends.
+# Stand-alone 5G has no anchor: fewer and shorter handoffs, and no LTE rate to fall back to where coverage ends.
 _DRIVE_SA_PATH = _DRIVE_5G.model_copy(
     update={
         "technology": "5g-sa",
         "base_rtt_ms": _SA.base_rtt_ms,
         "queue": _SA.queue,
+        "link": _SA.settings,
         "handoffs": _DRIVE_5G.handoffs.model_copy(
             update={
                 "spacing_median_s": 18.0,
@@ -154,8 +158,8 @@ _DRIVE_SA_PATH = _DRIVE_5G.model_copy(
         ),
         "dip_level": DipLevel(median_mbps=3, sigma=0.9, time_constant_s=2, ceiling_mbps=15),
         "rtt": Rtt(
-            p1_ms=7, p25_ms=11, p50_ms=14, p75_ms=20, p99_ms=150, max_ms=800, time_constant_s=2, cell_share=0.4,
-            handoff_peak_ms=120, handoff_peak_sigma=0.5, handoff=Lengths(median_s=0.1, p90_s=0.4, max_s=1),
+            p1_ms=25, p25_ms=40, p50_ms=51, p75_ms=70, p99_ms=300, max_ms=1500, time_constant_s=2, cell_share=0.4,
+            handoff_peak_ms=250, handoff_peak_sigma=0.5, handoff=Lengths(median_s=0.1, p90_s=0.4, max_s=1),
         ),
     }
 )  # fmt: skip

@@ -166,7 +166,8 @@ def _make_pair(index: Path, rows: list[_Row]) -> Pair:
         link = link_defaults(row.scenario, technology)
         paths.append(
             PairPath(
-                name, technology, _uplink(row).resolve(), row.file.resolve(), link.base_rtt_ms, link.queue,
+                name, technology, _uplink(row).resolve(), row.file.resolve(),
+                link.base_rtt_ms, link.queue, link.settings,
                 kind=row.kind, resolution_ms=row.resolution_ms,
             )
         )  # fmt: skip

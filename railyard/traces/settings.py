@@ -20,7 +20,7 @@ MAX_MS = 3_600_000.0
 _PROBABILITY = r"(?:0(?:\.\d+)?|1(?:\.0+)?|\.\d+)"
 _GILBERT_ELLIOTT = re.compile(rf"ge(?::(?:p|r|good|bad)={_PROBABILITY}){{2,4}}")
 _ONOFF = re.compile(r"exp:on=[\d.]+:off=[\d.]+|[\d.]+/[\d.]+(?:/[\d.]+/[\d.]+)*")
-_RADIO = re.compile(r"(?:(?:promotion|tail|inactive|cycle)=[\d.]+(?::|$)){2,4}(?<!:)")
+_RADIO = re.compile(r"(?:(?:promotion|tail|inactive|cycle)=[\d.]+(?::|$)){2,4}(?<!:)|off")
 _DIRECTION = re.compile(r"^(?:up_|down_)?(?P<key>.*)$")
 
 
@@ -61,7 +61,7 @@ _RULES: dict[str, tuple[Callable[[object], bool], str]] = {
     "onoff": (lambda value: _matches(_ONOFF, value), "times ON/OFF[/ON/OFF…] in ms, or exp:on=MS:off=MS"),
     "radio": (
         lambda value: _matches(_RADIO, value),
-        "promotion=MS:tail=MS, inactive=MS:cycle=MS, or both",
+        "promotion=MS:tail=MS, inactive=MS:cycle=MS, both, or off",
     ),
     "duplicate": (_is_probability, "a probability, 0 to 1"),
     "queue": (is_queue, "a queue of docs/reference/link.md, such as droptail:packets=N, codel or infinite"),
@@ -82,6 +82,12 @@ def _check(settings: dict[str, Value]) -> dict[str, Value]:
 
 LinkSettings = Annotated[dict[str, Any], AfterValidator(_check)]
 """Settings by name, checked in form; `up_` or `down_` before a name is for one direction."""
+
+
+def layered(base: Mapping[str, Value], top: Mapping[str, Value]) -> dict[str, Value]:
+    """The settings of both; what `top` sets for both directions replaces what `base` sets for one."""
+    replaced = {f"{way}_{name}" for way in ("up", "down") for name in top}
+    return {name: value for name, value in base.items() if name not in replaced} | dict(top)
 
 
 def split_files(settings: Mapping[str, Value], folder: Path) -> tuple[dict[str, Value], dict[str, Path]]:

@@ -112,6 +112,7 @@ def make_pair(singles: tuple[Single, Single], words: Words, *, cut: bool = True)
                 queue=link.queue,
                 kind=known.kind if known else None,
                 resolution_ms=known.resolution_ms if known else None,
+                link=link.settings,
             )
         )
     try:

@@ -121,7 +121,7 @@ class Library:
         paths = []
         for path in wanted.model.paths:
             up, down = (folder / f"{wanted.name}.{path.name}.{way}" for way in ("up", "down"))
-            paths.append(_path(path.name, path.technology, (up, down), path.base_rtt_ms, path.queue, {}))
+            paths.append(_path(path.name, path.technology, (up, down), path.base_rtt_ms, path.queue, path.link or {}))
         return _pair(wanted.name, paths)
 
 

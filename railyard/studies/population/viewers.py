@@ -222,17 +222,20 @@ def _with_traces(population: Population, library: Library, scene: Scene, increas
 
 
 def _with_radio(population: Population, network: _Network, draws: Draws) -> tuple[Link, ...]:
-    """The radio of a second path may sleep when the play begins; the primary path is in use, and awake."""
+    """The radio of a second path may sleep when the play begins; the primary path is in use, and awake.
+
+    The population's law replaces the wake-up that a pair of traces brings.
+    """
     radio = None if population.access is None else population.access.lte.radio
     if radio is None:
         return network.links
     settings = {"down_radio": radio.drx} | ({"up_radio": radio.promotion} if draws.uniform() < radio.asleep else {})
-    return tuple(
-        link
-        if link.name == network.primary or link.technology != "lte"
-        else replace(link, settings=tuple(sorted((settings | dict(link.settings)).items())))
-        for link in network.links
-    )
+    links = []
+    for link in network.links:
+        own = {name: value for name, value in link.settings if not name.endswith("radio")}
+        sleeps = link.name != network.primary and link.technology == "lte"
+        links.append(replace(link, settings=tuple(sorted(((settings if sleeps else {}) | own).items()))))
+    return tuple(links)
 
 
 def _watched_s(video: Video, duration_s: float, draws: Draws) -> float:

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from railyard.traces.index import MAX_BASE_RTT_MS, ResolutionMs
 from railyard.traces.names import DeviceName, Kind, PairName, QueueSpec, Recorded, Technology
+from railyard.traces.settings import LinkSettings
 
 Format = Literal["mahimahi", "saturatr", "raw", "rates", "movement", "pcap", "tshark", "iperf3", "iperf-text"]
 FORMATS: tuple[str, ...] = get_args(Format)
@@ -84,7 +85,9 @@ class PathRecipe(_Part):
     """Without it the downlink trace is replayed as the uplink too."""
     base_rtt_ms: Annotated[float, Field(ge=0, le=MAX_BASE_RTT_MS)] | None = None
     queue: QueueSpec | None = None
-    """RTT and queue: without them those of the scenario and technology (docs/reference/traces.md)."""
+    link: LinkSettings | None = None
+    """RTT, queue, and further settings of the link: without them those of the scenario and technology
+    (docs/reference/traces.md), among them the wake-up of a cellular radio. `{}`: no settings."""
     kind: Kind | None = None
     resolution_ms: ResolutionMs | None = None
     """Kind and resolution: without them what the format of the downlink tells."""

@@ -239,6 +239,7 @@ def convert_pair(recipe: PairRecipe, find: Callable[[str], Path]) -> tuple[dict[
                 queue=path.queue or link.queue,
                 kind=path.kind or done["down"].kind,
                 resolution_ms=path.resolution_ms or done["down"].resolution_ms,
+                link=link.settings if path.link is None else path.link,
             )
         )
     entry = PairEntry(
