@@ -25,6 +25,7 @@ COMMANDS = {
     "gate-power": "runs:gate_power",
     "interval-coverage": "runs:interval_coverage",
     "agreement": "runs:agreement_of_arenas",
+    "evaluation": "evaluation:evaluation",
     "thresholds": "runs:thresholds_of",
     "diff": "runs:diff",
     "report": "report:report_command",

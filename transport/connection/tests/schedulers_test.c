@@ -58,6 +58,25 @@ static void roundrobin_alternates_and_minrtt_does_not(void **state) {
     }
 }
 
+static void a_burst_goes_on_the_next_path_where_a_paced_one_is_passed_over(void **state) {
+    (void)state;
+    static const char *const names[] = {"minrtt", "minrtt-passing"};
+    uint64_t on_second[2];
+    for (size_t k = 0; k < 2; k++) {
+        pair p;
+        start(&p, names[k], 20, 10000, 40000);
+        connect_and_open(&p);
+        uint64_t before = carried(&p, 1);
+        for (int i = 0; i < 10; i++) { /* 24 packets each: more than a burst, less than the window of the first path */
+            assert_true(pair_finish(&p, pair_ask(&p, 24 * 1400), 5000000) != UINT64_MAX);
+            pair_run(&p, 200000);
+        }
+        on_second[k] = carried(&p, 1) - before;
+        pair_free(&p);
+    }
+    assert_true(on_second[1] > on_second[0] + 10 * 1400);
+}
+
 /* How long a warm connection takes for `size` bytes when the first path goes dark both ways `after_us` into it. */
 static uint64_t through_death(const char *scheduler, bool alone, uint64_t size, uint64_t after_us) {
     pair p;
@@ -238,6 +257,7 @@ static void a_scheduler_that_never_sends_cannot_stop_a_connection(void **state) 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(roundrobin_alternates_and_minrtt_does_not),
+        cmocka_unit_test(a_burst_goes_on_the_next_path_where_a_paced_one_is_passed_over),
         cmocka_unit_test(redundant_takes_the_time_of_the_better_path_though_the_other_dies),
         cmocka_unit_test(redundant_never_copies_what_is_acknowledged),
         cmocka_unit_test(redundant_repairs_loss_on_both_paths),

@@ -1,29 +1,18 @@
-"""Runs an evaluation over the recorded pairs and prints its tables as Markdown.
+"""The evaluation over recorded pairs: runs it, and prints the tables of docs/results/evaluation.md.
 
-    python scripts/evaluate-recorded.py [--experiment NAME ...] [--seeds N] [--failures] [--out DIR] [--plot FILE]
-
-Default: experiments/evaluation.yaml and evaluation-heavy.yaml. `--experiment ablation`: what each part of xlink+ does.
-`--failures` prints only the plays that failed; `--seeds` sets the starts of each pair.
 The scheduler `clairvoyant` is a reference and no scheme: it is in tables of its own, between the oracle and xlink+.
-`sp:best` is the better single path of each pair, chosen for each figure apart (docs/reference/statistics.md). `--plot`
-draws every scheme's RCT over that of sp:best, pair by pair, as SVG, PNG or PDF.
+`sp:best` is the better single path of each pair, chosen for each figure apart (docs/reference/statistics.md).
 """
 
 from __future__ import annotations
 
-import argparse
 import math
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from matplotlib.figure import Figure as Drawing
-
-from railyard.base.errors import reported_by
 from railyard.base.paths import RESULTS_DIR
-from railyard.base.plotfile import write_drawn
 from railyard.base.style import scheme_styles
 from railyard.experiment.model import find_experiment, load_experiment
 from railyard.figures import rows
@@ -31,10 +20,16 @@ from railyard.figures.figure import Figure, Quantile
 from railyard.results import bounds, differences
 from railyard.results.differences import ALL, BEST
 from railyard.results.failures import failures
-from railyard.results.records import Run, load_campaign
+from railyard.results.pending import Place, Plan, whole_campaign
+from railyard.results.records import Run
+from railyard.run.resolve import resolve
 from railyard.stats import intervals
 from railyard.stats.intervals import Interval, Layout
 from railyard.stats.statistics import nearest_rank
+from railyard.studies import thresholds
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Drawing
 
 SINGLE = "sp"
 OURS = "xlink+"
@@ -42,9 +37,46 @@ CLAIRVOYANT = "clairvoyant"  # knows the links' future: a reference, and none of
 TOO_SMALL = "n too small"
 EITHER_SIDE = 0.02  # so much above sp:best still counts as no worse
 
-MEDIAN, P99 = rows.RCT_MEDIAN, rows.RCT_P99
+MEDIAN, P95, P99 = rows.RCT_MEDIAN, rows.RCT_P95, rows.RCT_P99
 FRAME_P99 = Figure("first_frame_p99", "first frame p99", "s", Quantile(rows.first_frames, 0.99))
-COLUMNS = (*rows.COMPARED, rows.REDUNDANCY)
+COLUMNS = (MEDIAN, P95, rows.REBUFFER_RATE, rows.REDUNDANCY, rows.FIRST_FRAME, P99)
+HEADLINES = (MEDIAN, P95, rows.REBUFFER_RATE, rows.FIRST_FRAME, P99)
+REFERENCES = (
+    "sp",
+    BEST,
+    "vanilla-mp",
+    "vanilla-mp raced",
+    "redundant",
+    "redundant raced",
+    "xlink",
+    "xlink raced",
+    "xlink-lean",
+    "xlink-lean raced",
+    "xlink-lean passing",
+)
+CHOSEN_ON = ("subway_nyc_a", "hsr_0544", "hsr_1271", "hsr_1984", "walk_sbu_7_5", "drive_me_0528", "leo_me_08")
+"""The half of the pairs on which constants of xlink+ were chosen: docs/explanation/xlink-plus.md."""
+SUBSETS: dict[str, Callable[[str], bool]] = {
+    "all pairs": lambda _: True,
+    "constants chosen on": lambda pair: pair in CHOSEN_ON,
+    "checked on": lambda pair: pair not in CHOSEN_ON,
+    "without hsr": lambda pair: not pair.startswith("hsr_"),
+}
+SETTINGS = ("evaluation", "evaluation-heavy")
+BUFFER = "evaluation-buffer"
+BUFFERS_MS = (1200, 2000, 4000, 10_000)
+CLAIMS = (
+    ("xlink", "sp"),
+    ("xlink", BEST),
+    ("xlink", "vanilla-mp"),
+    ("xlink", "redundant"),
+    ("xlink+", "sp"),
+    ("xlink+", BEST),
+    ("xlink+", "vanilla-mp"),
+    ("xlink+", "redundant"),
+    ("xlink+", "xlink"),
+    ("xlink+", "xlink-lean raced"),
+)
 
 
 _BEST: dict[tuple[int, str], list[Run]] = {}
@@ -163,10 +195,10 @@ def print_samples(runs: Sequence[Run]) -> None:
 
 
 def print_pairs(runs: Sequence[Run]) -> None:
-    """A row a pair: median / p99 of RCT, without the latter where no pair has the requests for it."""
+    """A row a pair: median / p95 of RCT."""
     labels = labels_of(runs)
     pairs = list(dict.fromkeys(run.pair for run in runs))
-    shown = [figure for figure in (MEDIAN, P99) if any(is_enough(figure, runs, label, pair)
+    shown = [figure for figure in (MEDIAN, P95) if any(is_enough(figure, runs, label, pair)
                                                        for label in labels for pair in pairs)]  # fmt: skip
     print("\n| pair | oracle | " + " | ".join(labels) + " |")
     print("| --- | ---: |" + " ---: |" * len(labels))
@@ -205,32 +237,78 @@ def best_other(runs: Sequence[Run], figure: Figure, pair: str = ALL) -> str:
     return min(others, key=lambda label: value(figure, runs, label, pair))
 
 
-def above_best(runs: Sequence[Run], label: str) -> str:
-    """The pairs on which the median is above that of sp:best by more than the margin."""
-    pairs = pairs_of(runs)
-    ratios = {pair: value(MEDIAN, runs, label, pair) / value(MEDIAN, runs, BEST, pair) for pair in pairs}
-    above = {pair: ratio for pair, ratio in ratios.items() if ratio > 1 + EITHER_SIDE}
-    named = ", ".join(f"{pair} {100 * (ratio - 1):+.0f} %" for pair, ratio in above.items()) or "none"
-    return f"above on {len(above)} of {len(pairs)}: {named}"
+# --- the headlines ----------------------------------------------------------------------------------------------------
 
 
-def print_goals(runs: Sequence[Run]) -> None:
-    """xlink+, and the clairvoyant scheduler in its place, against what is asked of xlink+."""
-    labels = [label for label in (OURS, CLAIRVOYANT) if any(run.label == label for run in runs)]
-    oracle, best = oracle_median([run for run in runs if run.label == OURS]), best_other(runs, P99)
-    print(f"\n| goal of xlink+ | {' | '.join(labels)} |\n| --- |{' --- |' * len(labels)}")
+def subsets_of(runs: Sequence[Run]) -> dict[str, list[Run]]:
+    """By title the runs of each subset of the pairs; none that is empty or all of them a second time."""
+    found = {title: [run for run in runs if holds(run.pair)] for title, holds in SUBSETS.items()}
+    return {title: some for title, some in found.items() if title == "all pairs" or 0 < len(some) < len(runs)}
 
-    def row(goal: str, of: Callable[[str], str]) -> None:
-        print(f"| {goal} | {' | '.join(of(label) for label in labels)} |")
 
-    def change(figure: Figure, label: str, reference: str) -> str:
-        return f"{100 * (value(figure, runs, label) / value(figure, runs, reference) - 1):+.0f} %"
+def print_headlines(runs: Sequence[Run]) -> None:
+    """xlink+ against each reference: over all pairs with the verdict, and over each subset. A table a figure."""
+    known = {run.label for run in runs} | ({BEST} if len(differences.single_paths(runs)) > 1 else set())
+    references = [label for label in REFERENCES if label in known]
+    subsets = subsets_of(runs)
+    found = {
+        title: {
+            (one.against, one.figure.name): one
+            for one in differences.differences(some, [(OURS, against) for against in references], HEADLINES)
+        }
+        for title, some in subsets.items()
+    }
+    sizes = {title: len(pairs_of(some)) for title, some in subsets.items()}
+    heads = [f"{title} ({sizes[title]})" for title in subsets]
+    for figure in HEADLINES:
+        print(f"\n| {figure.title}: {OURS} against | {heads[0]} | verdict | {' | '.join(heads[1:])} |")
+        print("| --- | --- | --- |" + " --- |" * (len(heads) - 1))
+        for against in references:
+            first, *others = (of_subset.get((against, figure.name)) for of_subset in found.values())
+            cells = [first.words, first.verdict] if first else ["–", "–"]
+            print(f"| {against} | {' | '.join([*cells, *(one.words if one else '–' for one in others)])} |")
 
-    row("RCT median at most 1.15 times the oracle's", lambda label: f"{value(MEDIAN, runs, label) / oracle:.2f}")
-    row("RCT p99 at least 25 % below the best other scheme's", lambda label: f"{change(P99, label, best)} ({best})")
-    row("redundancy below 2 %", lambda label: f"{100 * value(rows.REDUNDANCY, runs, label):.2f} %")
-    row("RCT median at most 2 % above sp:best's on every pair", lambda label: above_best(runs, label))
-    row("first-frame p99 at least 50 % below sp:best's", lambda label: change(FRAME_P99, label, BEST))
+
+def print_thresholds(runs: Sequence[Run]) -> None:
+    """What `thresholds: [X, Y]` came to, and where they were measured."""
+    for label in dict.fromkeys(run.label for run in runs):
+        measured = next((run.config.get("thresholds") for run in runs if run.label == label), None)
+        if measured:
+            pairs = measured["pairs"]
+            where = "the compared plays" if set(pairs) & set(pairs_of(runs)) else f"{len(pairs)} other pairs"
+            both = (
+                f"th({measured[of]:g}) = {measured[th]:.0f} ms" for of, th in (("x", "t_th1_ms"), ("y", "t_th2_ms"))
+            )
+            print(f"Thresholds of `{label}`: {', '.join(both)}, measured on {where}.\n")
+
+
+# --- the player's buffer ----------------------------------------------------------------------------------------------
+
+
+def print_buffers(by_buffer: dict[int, list[Run]]) -> None:
+    """Which claims hold with which buffer: differences over all pairs, a column a buffer. Then the levels."""
+    heads = [f"{ms / 1000:g} s" for ms in by_buffer]
+    known = {label for runs in by_buffer.values() for label in labels_of(runs)}
+    claims = [both for both in CLAIMS if known.issuperset(both)]
+    found = {
+        ms: {(one.label, one.against, one.figure.name): one for one in differences.differences(runs, claims, HEADLINES)}
+        for ms, runs in by_buffer.items()
+    }
+    for figure in HEADLINES:
+        print(f"\n| {figure.title} | {' | '.join(heads)} |\n| --- |" + " --- |" * len(heads))
+        for label, against in claims:
+            cells: list[str] = []
+            for of_buffer in found.values():
+                one = of_buffer.get((label, against, figure.name))
+                cells.append(f"{one.words} {one.verdict}" if one else "–")
+            print(f"| {label} against {against} | {' | '.join(cells)} |")
+    shown = (MEDIAN, P95, P99, rows.REBUFFER_RATE, rows.REDUNDANCY)
+    print("\n| buffer | scheme | " + " | ".join(figure.title for figure in shown) + " |")
+    print("| --- | --- |" + " --- |" * len(shown))
+    for head, runs in zip(heads, by_buffer.values(), strict=True):
+        for label in labels_of(runs):
+            cells = [cell(figure, runs_of(runs, label, figure)) for figure in shown]
+            print(f"| {head} | {label} | {' | '.join(cells)} |")
 
 
 # --- between the oracle and xlink+ ------------------------------------------------------------------------------------
@@ -316,6 +394,8 @@ def print_clairvoyant(runs: Sequence[Run]) -> None:
 
 def drawn(runs: Sequence[Run]) -> Drawing:
     """A column a pair, a mark a scheme: its RCT over that of sp:best, median above, p99 below."""
+    from matplotlib.figure import Figure as Drawing  # noqa: PLC0415  it takes long to load
+
     labels = [label for label in labels_of(runs) if label not in (SINGLE, BEST)]
     pairs = list(dict.fromkeys(run.pair for run in runs))
     styles, marks = scheme_styles(labels), "osD^v<>PX*hd"
@@ -339,52 +419,39 @@ def drawn(runs: Sequence[Run]) -> Drawing:
     return drawing
 
 
-def campaign(name: str, out: Path | None, seeds: int | None) -> list[Run]:
-    """Carried out where it is not there yet; its runs."""
-    own_name = load_experiment(find_experiment(name))[0].name
-    folder = (out or RESULTS_DIR) / (f"{own_name}-{seeds}" if seeds else own_name)
-    command = [sys.executable, "-m", "railyard", "run", name, "--out", str(folder)]
-    command += ["--seeds", str(seeds)] if seeds else []
-    done = subprocess.run(command, check=False, stdout=sys.stderr)
-    if done.returncode != 0:
-        sys.exit(done.returncode)
-    return load_campaign(folder)[1]
+def campaign(
+    name: str, out: Path | None, seeds: int | None, jobs: int, tell: Callable[[str], None], buffer_ms: int | None = None
+) -> list[Run]:
+    """Carried out where it is not there yet; its runs. `buffer_ms`: of the player, instead of the experiment's."""
+    experiment, document = load_experiment(find_experiment(name))
+    called = experiment.name
+    if seeds is not None:
+        experiment, called = experiment.model_copy(update={"seeds": list(range(1, seeds + 1))}), f"{called}-{seeds}"
+    if buffer_ms is not None:
+        player = experiment.player.model_copy(update={"max_buffer_ms": buffer_ms})
+        experiment, called = experiment.model_copy(update={"player": player}), f"{called}-{buffer_ms}ms"
+    experiment = thresholds.resolved(experiment, document, out or RESULTS_DIR, jobs, tell)
+    specs = resolve(experiment, document)
+    tell(f"{called}: {len(specs)} runs")
+    place = Place(out / called if out else None, tell=tell)
+    with whole_campaign(Plan(experiment, specs, name=called), place, jobs=jobs) as whole:
+        return whole.runs
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--experiment", action="append", help="name or file; may be repeated")
-    parser.add_argument("--seeds", type=int, help="starts of each pair, instead of the experiment's")
-    parser.add_argument("--failures", action="store_true", help="print only the plays that failed")
-    parser.add_argument("--out", type=Path, help="directory of the campaigns' folders (results)")
-    parser.add_argument("--plot", type=Path, help="write the figure of the first experiment to this file")
-    with reported_by("railyard"):
-        evaluate(parser.parse_args())
-
-
-def evaluate(options: argparse.Namespace) -> None:
-    """Runs what is missing and prints the tables. Raises UserError."""
-    for number, name in enumerate(options.experiment or ["evaluation", "evaluation-heavy"]):
-        runs = campaign(name, options.out, options.seeds)
-        counted = labels_of(runs)
-        plays = len(runs_of(runs, OURS if OURS in counted else counted[0], MEDIAN))
-        print(f"\n### {name}\n\n{plays} plays a scheme. Intervals: docs/reference/statistics.md.\n")
-        if options.failures:
-            print_failures(runs)
-            continue
-        print_schemes(runs)
-        print_failures(runs)
-        if len(differences.single_paths(runs)) > 1:
-            print_pairs(runs)
-            print_against_best(runs)
-            if any(chunk.completed for run in runs if run.label == OURS for chunk in run.chunks):
-                print_goals(runs)
-                if any(run.label == CLAIRVOYANT for run in runs):
-                    print_bounds(runs)
-                print_samples(runs)
-            if options.plot and number == 0:
-                write_drawn(options.plot, lambda runs=runs: drawn(runs))  # type: ignore[misc]
-
-
-if __name__ == "__main__":
-    main()
+def evaluate(runs: Sequence[Run]) -> None:
+    """All tables of one setting."""
+    counted = labels_of(runs)
+    plays = len(runs_of(runs, OURS if OURS in counted else counted[0], MEDIAN))
+    print(f"{plays} plays a scheme. Intervals: docs/reference/statistics.md.\n")
+    print_thresholds(runs)
+    print_schemes(runs)
+    if OURS in counted:
+        print_headlines(runs)
+    print_failures(runs)
+    if len(differences.single_paths(runs)) > 1:
+        print_pairs(runs)
+        print_against_best(runs)
+        if any(chunk.completed for run in runs if run.label == OURS for chunk in run.chunks):
+            if any(run.label == CLAIRVOYANT for run in runs):
+                print_bounds(runs)
+            print_samples(runs)

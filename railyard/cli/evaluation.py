@@ -1,0 +1,52 @@
+"""`railyard evaluation`: the evaluation over recorded pairs."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from railyard.base import plotfile
+from railyard.cli.main import INTERRUPTED
+from railyard.results.pending import stopped
+from railyard.run.campaign import default_jobs
+from railyard.studies import recorded
+
+
+def _tell(sentence: str) -> None:
+    """Beside the tables, which are the output."""
+    typer.echo(sentence, err=True)
+
+
+def evaluation(
+    experiment: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Only this experiment, a name or a YAML file. May be repeated."),
+    ] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, help="Starts of each pair, instead of the experiment's.")] = None,
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Directory of the campaigns' folders.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw the first experiment's pairs: .svg, .png, .pdf.")] = None,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Number of parallel runs. Default: one for each core.")
+    ] = None,
+) -> None:
+    """Run the evaluation over the recorded pairs, in both settings and with four player buffers, and print its tables
+    as Markdown."""
+    if plot is not None:
+        plotfile.check_format(plot, plotfile.DRAWN)
+    carried_out = partial(recorded.campaign, out=out, seeds=seeds, jobs=jobs or default_jobs("sim"), tell=_tell)
+    try:
+        for number, name in enumerate(experiment or recorded.SETTINGS):
+            runs = carried_out(name)
+            print(f"\n### {name}\n")
+            recorded.evaluate(runs)
+            if plot is not None and number == 0:
+                plotfile.write_drawn(plot, partial(recorded.drawn, runs))
+        if not experiment:
+            print(f"\n### {recorded.BUFFER}")
+            recorded.print_buffers({ms: carried_out(recorded.BUFFER, buffer_ms=ms) for ms in recorded.BUFFERS_MS})
+    except KeyboardInterrupt:
+        stopped()
+        raise typer.Exit(INTERRUPTED) from None

@@ -1,0 +1,130 @@
+"""`railyard evaluation`: what it prints of any campaign, also of one whose plays failed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from conftest import Command, FakeRun
+from railyard.results.records import load_run
+from railyard.studies import recorded
+
+INDEX = """\
+schema: 1
+pairs:
+- name: dark
+  scenario: metro
+  licence: CC0-1.0
+  source: test
+  paths:
+  - {name: wifi, technology: wifi, uplink: dark.down, downlink: dark.down, base_rtt_ms: 30, queue: infinite}
+  - {name: lte, technology: lte, uplink: dark.down, downlink: dark.down, base_rtt_ms: 70, queue: infinite}
+"""
+EXPERIMENT = """\
+name: own
+arena: sim
+pairs: [dark, subway-1]
+schemes: [sp, xlink]
+seeds: 1
+player: {duration_s: 4, chunk_bytes: 262144}
+time_limit_s: 12
+qlog: false
+link_logs: false
+"""
+
+
+def test_plays_that_failed_are_lower_bounds_in_the_tables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command_line: Command
+) -> None:
+    (tmp_path / "dark.down").write_text("60000\n")
+    (tmp_path / "index.yaml").write_text(INDEX)
+    (tmp_path / "own.yaml").write_text(EXPERIMENT)
+    monkeypatch.setenv("RAILYARD_TRACE_PATH", str(tmp_path))
+    done = command_line("evaluation", "--experiment", str(tmp_path / "own.yaml"), "--out", str(tmp_path / "out"))
+    assert done.returncode == 0, done.stderr
+    rows = {line.split(" | ")[0].strip("| "): line for line in done.stdout.splitlines() if line.startswith("|")}
+    assert rows["dark"].count("≥ 12.00") == 6, "median and p95 of sp, sp:best and xlink"
+    assert "≥" not in rows["subway-1"]
+    assert "xlink+ against" not in done.stdout, "it was not played"
+    assert "\n2 plays a scheme" in done.stdout and "nan" not in done.stdout
+    assert any(line.startswith("| xlink | 2 | 1 | 50.0 ") for line in done.stdout.splitlines())
+
+
+def test_the_clairvoyant_scheduler_is_a_reference_and_none_of_the_schemes(
+    tmp_path: Path, command_line: Command
+) -> None:
+    schemes = "[sp, vanilla-mp, xlink+, {scheme: xlink+, label: clairvoyant, scheduler: clairvoyant}]"
+    text = EXPERIMENT.replace("[sp, xlink]", schemes).replace("dark, subway-1", "subway-1, subway-2")
+    text = text.replace("seeds: 1", "seeds: 2")
+    (tmp_path / "own.yaml").write_text(text)
+    done = command_line("evaluation", "--experiment", str(tmp_path / "own.yaml"), "--out", str(tmp_path / "out"))
+    assert done.returncode == 0, done.stderr
+    tables = [part.strip().splitlines() for part in done.stdout.split("\n\n") if part.strip().startswith("|")]
+    heads = [table[0] for table in tables]
+    schemes_of, pairs_of = tables[0], next(table for table in tables if table[0].startswith("| pair | oracle | sp"))
+    assert schemes_of[-1].startswith("| clairvoyant |") and "clairvoyant" not in pairs_of[0]
+    bounds = next(table for table in tables if table[0] == "| | RCT median | RCT p99 |")
+    rows = [row.split(" | ")[0].strip("| ") for row in bounds[2:]]
+    assert rows == [
+        "oracle",
+        "oracle's play",
+        "clairvoyant",
+        "xlink+",
+        "best other (vanilla-mp, vanilla-mp)",
+        "sp:best",
+    ]
+    medians = [float(row.split(" | ")[1].split(" ")[0]) for row in bounds[2:]]
+    assert medians[0] <= medians[2] and medians[1] <= medians[2]
+    assert any(head.startswith("| RCT median: xlink+ against | all pairs (2) | verdict |") for head in heads)
+    shares = next(table for table in tables if table[0].endswith("| excess ms | a % | b % | c % |"))
+    for row in shares[2:4]:
+        assert sum(int(cell) for cell in row.strip("| ").split(" | ")[-3:]) in (99, 100, 101), row
+
+
+def test_an_experiment_that_is_not_there_is_told_in_one_sentence(command_line: Command) -> None:
+    done = command_line("evaluation", "--experiment", "nothing")
+    assert done.returncode == 2
+    assert done.stderr.startswith("railyard: there is no experiment 'nothing' in ") and done.stderr.count("\n") == 1
+
+
+def test_headlines_are_told_for_the_pairs_that_chose_the_constants_and_for_the_others_apart(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """xlink+ takes half of the time on the pairs on which it was tuned, and twice as long on one that checks."""
+    factors = {"hsr_0544": 0.5, "walk_sbu_7_5": 0.5, "hsr_2344": 2.0, "leo_me_42": 1.0}
+    runs = []
+    for pair, factor in factors.items():
+        for seed in range(1, 7):
+            for label, times in (("xlink", 1.0), ("xlink+", factor)):
+                fake = FakeRun(pair=pair, label=label, scheme=label, seed=seed, start_offset_ms=60_000 * seed)
+                fake.rct_s = [times * (1 + 0.01 * k) for k in range(12)]
+                runs.append(load_run(fake.write(tmp_path)))
+    recorded.print_headlines(runs)
+    lines = capsys.readouterr().out.splitlines()
+    head = next(line for line in lines if line.startswith("| RCT median: xlink+ against"))
+    cells = head.strip("| ").split(" | ")
+    assert cells[1:] == ["all pairs (4)", "verdict", "constants chosen on (2)", "checked on (2)", "without hsr (2)"]
+    row = lines[lines.index(head) + 2].strip("| ").split(" | ")
+    assert row[0] == "xlink" and row[3].startswith("−50 % [−5")
+    assert not row[4].startswith("−") and row[5].startswith("−")
+
+
+def test_a_buffer_is_a_column_of_the_claims(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    by_buffer = {}
+    for ms, gain in ((1200, 0.5), (10_000, 1.0)):
+        runs = []
+        for pair in range(6):
+            for seed in range(1, 3):
+                for label, times in (("sp", 1.0), ("xlink", gain)):
+                    fake = FakeRun(pair=f"p{pair}", label=label, scheme=label, seed=seed, start_offset_ms=60_000 * seed)
+                    fake.rct_s = [times * (1 + 0.01 * k) for k in range(12)]
+                    runs.append(load_run(fake.write(tmp_path / str(ms))))
+        by_buffer[ms] = runs
+    recorded.print_buffers(by_buffer)
+    lines = capsys.readouterr().out.splitlines()
+    assert "| RCT median | 1.2 s | 10 s |" in lines
+    [row, *_] = [line for line in lines if line.startswith("| xlink against sp |")]
+    assert row.startswith("| xlink against sp | −50 % [−5") and row.endswith("| ±0 % [±0, ±0] alike |")
+    assert not any("sp:best" in line for line in lines), "sp was played on one path"
+    assert any(line.startswith("| 1.2 s | xlink | 0.5") for line in lines)

@@ -1,0 +1,11 @@
+/* min-RTT as other stacks have it whose pacer is below the scheduler: a path that its pacer holds back is passed over,
+ * so that a burst goes on the next path instead of waiting. For comparisons with `earliest`, which does that too. */
+#include "scheduler/scheduler.h"
+
+static void minrtt_passing_decide(void *state, const xl_scheduler_view *view, xl_scheduler_decision *out) {
+    (void)state;
+    xl_scheduler_decide_by_rtt(view, out);
+}
+
+const xl_scheduler_ops xl_scheduler_minrtt_passing = {
+    .name = "minrtt-passing", .decide = minrtt_passing_decide, .passes_paced = true};
