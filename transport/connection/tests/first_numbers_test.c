@@ -1,5 +1,5 @@
 /* Packet numbers that begin at random (xl_config.random_packet_numbers). */
-#include "connection/attack.h"
+#include "testing/attack.h"
 
 #define SPACES      (XL_LEVEL_COUNT + 1) /* of one side: the levels, and the second path's */
 #define FIRST_BELOW (1 << 14)
