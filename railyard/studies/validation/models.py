@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from typing import Literal
 
 from railyard.experiment.model import BufferLimits, Experiment, PlayerSettings
 from railyard.run.resolve import kernel_machine, programs_of
 from railyard.run.runspec import RunPath, RunSpec
 from railyard.studies.validation.downloads import CARRIERS, Download, Fitted, fit, odd
-from railyard.traces.generate import pair_files, read_parameters
+from railyard.traces.generate import GeneratedPair, pair_files, read_parameters
 from railyard.traces.index import Pair, PairPath
 from railyard.traces.library import list_pairs
 from railyard.traces.presets import HSR
@@ -50,6 +52,14 @@ def draw(seed: int, download: int, repeat: int) -> Draw:
     return Draw(generator.random(), generator.random(), generator.random())
 
 
+RttOf = Literal["connected", "syn"]
+"""The generator's RTT process as it is, and with the quantiles of SYN round trips that it had before."""
+SYN_QUANTILES = {
+    "U": {"p1_ms": 45, "p25_ms": 110, "p50_ms": 192, "p75_ms": 347, "p99_ms": 1400},
+    "M": {"p1_ms": 90, "p25_ms": 193, "p50_ms": 363, "p75_ms": 422, "p99_ms": 1400},
+}
+
+
 @dataclass(frozen=True)
 class Link:
     """One path of an emulated download."""
@@ -57,7 +67,7 @@ class Link:
     rtt_ms: float
     wake_up_ms: float = 0.0
     rate_bps: float | None = None  # None: the pair's traces
-    delay_trace: bool = False  # the pair's, instead of the RTT
+    delay_trace: RttOf | None = None  # drawn by the generator, instead of the RTT
 
 
 Links = Mapping[str, Link | None]
@@ -137,14 +147,16 @@ def models(downloads: Sequence[Download]) -> tuple[list[Model], list[Model]]:
     constant = {
         carrier: Link(fitted[carrier].rtt_ms, rate_bps=_rate(found.rate_bps)) for carrier, found in fits.items()
     }
-    traces = {carrier: Link(CONNECTED_MS[carrier], delay_trace=True) for carrier in CARRIERS}
+    drawn_rtt = {carrier: Link(CONNECTED_MS[carrier], delay_trace="connected") for carrier in CARRIERS}
+    drawn_syn = {carrier: Link(SYN_MS[carrier], delay_trace="syn") for carrier in CARRIERS}
     radio = _links(CONNECTED_MS, WAKE_UP_MS)
     known = [one for one in odd(downloads) if all(one.subflow(carrier) for carrier in CARRIERS)]
     unconditional = [
         Model("constant", "constant", _same(constant), draws=False),
         Model("syn", "generated", _same(_links(SYN_MS))),
         Model(REFERENCE, "generated", _same(_links(CONNECTED_MS))),
-        Model("delay-trace", "generated", _same(traces)),
+        Model("syn-trace", "generated", _same(drawn_syn)),
+        Model("delay-trace", "generated", _same(drawn_rtt)),
         Model(PREDICATES, "generated", _same(radio)),
         Model("fitted", "generated", _same(fitted)),
         Model("drawn", "generated", _drawn(known, fits)),
@@ -182,7 +194,7 @@ def carriers_of(pair: Pair) -> dict[str, PairPath]:
     return {"U": first, "M": second}
 
 
-@dataclass
+@dataclass(frozen=True)
 class Workshop:
     """Makes the files that a model needs beside those of the library, each once."""
 
@@ -203,21 +215,28 @@ class Workshop:
         times = [max(1, round((number + 1) * CONSTANT_MS / count)) for number in range(count)]
         return self._written(f"{round(rate_bps / 1000)}kbps.trace", lambda: format_trace(times))
 
-    def delay_trace(self, pair: Pair, path: PairPath) -> Path:
+    def delay_trace(self, pair: Pair, path: PairPath, of: RttOf) -> Path:
         """That which the generator draws with the pair's parameters and today's model of the RTT: not all pairs come
         with one."""
+        second = carriers_of(pair)["M"].name
+        parameters, digest = _with_rtt(pair.library.parent / f"{pair.name}.yaml", second, of)
         name = f"{pair.name}.{path.name}.delay"
+        return self._written(f"{digest}.{name}", lambda: pair_files(parameters)[name])
 
-        def data() -> bytes:
-            parameters = read_parameters(pair.library.parent / f"{pair.name}.yaml")
-            rtts = {of_path.technology: of_path.rtt for of_path in HSR.paths}
-            paths = tuple(
-                of_path.model_copy(update={"rtt": rtts[of_path.technology]}) for of_path in parameters.model.paths
-            )
-            model = parameters.model.model_copy(update={"paths": paths})
-            return pair_files(parameters.model_copy(update={"delay_traces": True, "model": model}))[name]
 
-        return self._written(name, data)
+@cache
+def _with_rtt(file: Path, second: str, of: RttOf) -> tuple[GeneratedPair, str]:
+    """The parameters of a pair, to be drawn with delay traces, and a digest of them. `second`: the path of M."""
+    parameters = read_parameters(file)
+    rtts = {one.technology: one.rtt for one in HSR.paths}
+    paths = []
+    for one in parameters.model.paths:
+        quantiles = SYN_QUANTILES["M" if one.name == second else "U"] if of == "syn" else {}
+        rtt = rtts[one.technology]
+        paths.append(one.model_copy(update={"rtt": rtt and rtt.model_copy(update=quantiles)}))
+    model = parameters.model.model_copy(update={"paths": tuple(paths)})
+    whole = parameters.model_copy(update={"delay_traces": True, "model": model})
+    return whole, hashlib.sha256(whole.as_yaml().encode()).hexdigest()[:8]
 
 
 @cache
@@ -236,7 +255,7 @@ def _run_path(link: Link | None, pair: Pair, path: PairPath, workshop: Workshop)
     up, down = path.uplink, path.downlink
     if link.rate_bps is not None:
         up = down = workshop.constant(link.rate_bps)
-    delays = {"delay_trace": workshop.delay_trace(pair, path)} if link.delay_trace else {}
+    delays = {"delay_trace": workshop.delay_trace(pair, path, link.delay_trace)} if link.delay_trace else {}
     wakes: dict[str, Value] = {"up_radio": f"promotion={link.wake_up_ms:g}:tail={TAIL_MS}"} if link.wake_up_ms else {}
     here = replace(path, uplink=up, downlink=down, queue=path.queue if link.rate_bps is None else QUEUE)
     return _linked(here, link.rtt_ms / 2, wakes, delays)
@@ -350,13 +369,14 @@ def stage(seed: int, folder: Path) -> Stage:
 def plan(
     here: Stage, unconditional: Sequence[Model], conditional: Sequence[Model], judges: Sequence[Download], repeats: int
 ) -> list[Emulated]:
-    """Every run. Models whose traces are not at hand have none."""
+    """Every run, one repetition after the other. Models whose traces are not at hand have none."""
     found: list[Emulated] = []
-    for model in (*unconditional, *conditional):
-        if not here.pairs.get("generated" if model.capacity == "constant" else model.capacity):
-            continue
-        schemes = ("mptcp", "tcp-U", "tcp-M") if model.name == PREDICATES else ("mptcp",)
-        for download in judges:
-            for repeat in range(repeats if model.draws else 1):
+    for repeat in range(repeats):
+        for model in (*unconditional, *conditional):
+            at_hand = here.pairs.get("generated" if model.capacity == "constant" else model.capacity)
+            if not at_hand or (repeat and not model.draws):
+                continue
+            schemes = ("mptcp", "tcp-U", "tcp-M") if model.name == PREDICATES else ("mptcp",)
+            for download in judges:
                 found += here.runs(model, download, repeat, schemes)
     return found
