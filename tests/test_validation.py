@@ -20,6 +20,8 @@ from railyard.cli.validate import LIVE
 from railyard.stats.intervals import Interval
 from railyard.studies.validation import distances, models, page
 from railyard.studies.validation.downloads import Download, even, fit, odd, packets_of, read_downloads
+from railyard.traces.index import Pair, PairPath
+from railyard.traces.trace import format_trace, read_trace
 
 HEADER = (
     "frame.time_epoch,ip.src,ip.dst,tcp.srcport,tcp.dstport,tcp.seq,tcp.ack,tcp.len,tcp.flags,"
@@ -403,6 +405,34 @@ def test_an_emulated_download_has_the_primary_path_the_size_and_the_wake_up_of_i
     assert all(path.delay_traces for path in delayed.paths)
     constant = next(run.spec for run in runs if run.model == "first-arrivals")
     assert {path.queue for path in constant.paths} == {models.QUEUE}
+
+
+def test_recorded_pairs_get_the_silences_of_the_transfers_beside_the_downloads(tmp_path: Path) -> None:
+    captures = capture(1)
+    for carrier in ("U", "M"):  # 1.2 Mbps for 20 s, and half of each second is silent
+        flow = Capture(carrier, EPOCH)
+        for number in range(2_000):
+            t = number // 100 + 0.005 * (number % 100)
+            flow.data(t, SEGMENT * number, SEGMENT, seq=1 + SEGMENT * number)
+        captures[f"elephant/client.{EPOCH}.olia.laptop#3.M.F100.wlan3.{carrier}3.pcap.csv"] = flow.text
+    live = archive(tmp_path / "live.tar.xz", [captures])
+    even_s = np.arange(0, 20_000, 12)  # about 1 Mbps, evenly
+    for name in ("lteU", "lteM"):
+        (tmp_path / f"{name}.down").write_bytes(format_trace([*even_s, 20_000]))
+    paths = tuple(
+        PairPath(name, "lte", tmp_path / f"{name}.down", tmp_path / f"{name}.down", rtt, "infinite")
+        for name, rtt in (("lteU", 60), ("lteM", 90))
+    )
+    pair = Pair("hsr_x", models.SCENARIO, "MIT", "recorded", paths, tmp_path)
+    workshop = models.Workshop(tmp_path / "made")
+    (restored,) = models.with_restored({"recorded": [pair]}, live, workshop, 1)["restored"]
+    for path in restored.paths:
+        trace = read_trace(path.downlink)
+        assert path.uplink == path.downlink
+        assert list(trace.counts(1000)) == pytest.approx(list(read_trace(paths[0].downlink).counts(1000)), abs=1)
+        assert np.diff(trace.opportunities_ms).max() >= 400
+    again = models.with_restored({"recorded": [pair]}, archive(tmp_path / "none.tar.xz", [capture(1)]), workshop, 1)
+    assert again["restored"] == []
 
 
 @needs_kernel

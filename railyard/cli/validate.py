@@ -32,8 +32,8 @@ def _live(named: Path | None) -> Path:
     found = next((folder / LIVE for folder in folders if (folder / LIVE).is_file()), None)
     if found is None:
         raise UserError(
-            "the live downloads are not at hand; clone the repository superlitong/hsr_mptcp of GitHub "
-            "(MIT licence, 17 MB), and name its folder mouse with --live."
+            "the live downloads are not at hand; get them by `railyard traces fetch hsr-mptcp`, and name the archive "
+            "with --live."
         )
     return found
 
@@ -60,7 +60,7 @@ def validate_command(
 ) -> None:
     """Compare emulated MPTCP downloads with live ones, by model of the links, in the kernel arena.
 
-    Example: railyard validate --live hsr_mptcp/mouse --size small
+    Example: railyard validate --live hsr_mptcp.zip --size small --model radio
     """
     if size not in models.REPEATS:
         raise UserError(f"unknown size '{size}'; {near_miss(size, models.REPEATS)}")
@@ -80,7 +80,7 @@ def validate_command(
     def tell(sentence: str) -> None:
         console.print(sentence, soft_wrap=True, markup=False)
 
-    here = models.stage(seed, out / "traces" if out else RESULTS_DIR / TRACES)
+    here = models.stage(file, seed, out / "traces" if out else RESULTS_DIR / TRACES)
     runs = models.plan(here, unconditional, conditional, even(downloads), models.REPEATS[size])
     about = {"seed": seed, "size": size, "live": hashlib.sha256(repr(downloads).encode()).hexdigest()}
     identity = identity_of(models.experiment(seed), [run.spec for run in runs], about)

@@ -23,6 +23,7 @@ from railyard.base.errors import UserError
 from railyard.base.words import printable
 
 NAME = re.compile(r"client\.(\d{1,12})\.(\w{1,16})\.[^/]*\.D(\d{1,6})\.[^/.]*\.([UM])\d*\.pcap\.csv")
+TRANSFER = re.compile(r"client\.(\d{1,12})\.\w{1,16}\.[^/]*\.F\d{1,6}\.[^/.]*\.([UM])\d*\.pcap\.csv")
 CARRIERS = ("U", "M")
 MAX_FILES = 2_000
 MAX_FILE_BYTES = 16 << 20
@@ -107,40 +108,40 @@ class Download:
 # ---- files
 
 
-def _folder(path: Path) -> Iterator[tuple[str, bytes]]:
+def _folder(path: Path, pattern: re.Pattern[str]) -> Iterator[tuple[str, bytes]]:
     for file in sorted(path.rglob("*.csv")):
-        if file.is_file() and NAME.fullmatch(file.name):
+        if file.is_file() and pattern.fullmatch(file.name):
             with file.open("rb") as stream:
                 yield str(file.relative_to(path)), stream.read(MAX_FILE_BYTES + 1)
 
 
-def _tar(path: Path) -> Iterator[tuple[str, bytes]]:
+def _tar(path: Path, pattern: re.Pattern[str]) -> Iterator[tuple[str, bytes]]:
     with tarfile.open(path) as archive:
         for count, member in enumerate(archive):
             if count >= MAX_FILES:
                 raise UserError(f"{path}: it has more than {MAX_FILES} members; unpack it and name the folder.")
-            if member.isreg() and NAME.fullmatch(Path(member.name).name):
+            if member.isreg() and pattern.fullmatch(Path(member.name).name):
                 stream = archive.extractfile(member)
                 yield member.name, stream.read(MAX_FILE_BYTES + 1) if stream else b""
 
 
-def _zip(path: Path) -> Iterator[tuple[str, bytes]]:
+def _zip(path: Path, pattern: re.Pattern[str]) -> Iterator[tuple[str, bytes]]:
     with zipfile.ZipFile(path) as archive:
         for member in archive.infolist()[:MAX_FILES]:
-            if NAME.fullmatch(Path(member.filename).name):
+            if pattern.fullmatch(Path(member.filename).name):
                 with archive.open(member) as stream:
                     yield member.filename, stream.read(MAX_FILE_BYTES + 1)
 
 
-def _files(path: Path) -> Iterator[tuple[str, bytes]]:
-    """Name and content of each list of packets. Nothing is unpacked to the disk."""
+def _files(path: Path, pattern: re.Pattern[str]) -> Iterator[tuple[str, bytes]]:
+    """Name and content of each list of packets whose name has the pattern. Nothing is unpacked to the disk."""
     try:
         if path.is_dir():
-            yield from _folder(path)
+            yield from _folder(path, pattern)
         elif zipfile.is_zipfile(path):
-            yield from _zip(path)
+            yield from _zip(path, pattern)
         else:
-            yield from _tar(path)
+            yield from _tar(path, pattern)
     except (tarfile.TarError, zipfile.BadZipFile, LZMAError, zlib.error, EOFError, NotImplementedError, RuntimeError):
         raise UserError(f"{path}: this is no whole tar or zip archive; fetch it again, or name a folder.") from None
     except OSError as error:
@@ -313,7 +314,7 @@ def download_of(number: int, epoch: int, controller: str, size_bytes: int, lists
 def read_downloads(path: Path) -> list[Download]:
     """Every download of a folder or archive, in order of time. Raises UserError where one cannot be read."""
     lists: dict[tuple[int, str, int], dict[str, list[Packet]]] = {}
-    for count, (name, data) in enumerate(_files(path)):
+    for count, (name, data) in enumerate(_files(path, NAME)):
         if count >= MAX_FILES:
             raise UserError(f"{path}: it has more than {MAX_FILES} lists of packets; name a folder with fewer.")
         found = NAME.fullmatch(Path(name).name)
@@ -332,6 +333,22 @@ def read_downloads(path: Path) -> list[Download]:
     return [
         download_of(number, *key, of_download) for number, (key, of_download) in enumerate(sorted(lists.items()), 1)
     ]
+
+
+def read_transfers(path: Path) -> dict[str, list[tuple[str, list[Packet]]]]:
+    """The long transfers of each carrier that lie beside the downloads: the epoch of the name, and the packets of the
+    server. None where there are none."""
+    found: dict[str, list[tuple[str, list[Packet]]]] = {}
+    for name, data in _files(path, TRANSFER):
+        matched = TRANSFER.fullmatch(Path(name).name)
+        packets = [packet for packet in packets_of(printable(name), data) if packet.length and packet.dsn is not None]
+        sent: dict[tuple[str, str], int] = {}
+        for packet in packets:
+            sent[packet.source] = sent.get(packet.source, 0) + packet.length
+        if matched is not None and sent:
+            server = max(sent, key=sent.__getitem__)
+            found.setdefault(matched[2], []).append((matched[1], [one for one in packets if one.source == server]))
+    return found
 
 
 # ---- what the odd ones say

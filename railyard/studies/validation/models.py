@@ -10,10 +10,24 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
+
 from railyard.experiment.model import BufferLimits, Experiment, PlayerSettings
 from railyard.run.resolve import kernel_machine, programs_of
 from railyard.run.runspec import RunPath, RunSpec
-from railyard.studies.validation.downloads import CARRIERS, Download, Fitted, fit, odd
+from railyard.studies.validation.downloads import (
+    CARRIERS,
+    PACKET_BYTES,
+    Download,
+    Fitted,
+    Packet,
+    fit,
+    odd,
+    read_transfers,
+)
+from railyard.traces.convert.capacity import from_packets, opportunities
+from railyard.traces.convert.recipe import Microstructure, TraceRecipe
+from railyard.traces.convert.run import convert_trace
 from railyard.traces.generate import GeneratedPair, pair_files, read_parameters
 from railyard.traces.index import Pair, PairPath
 from railyard.traces.library import list_pairs
@@ -33,6 +47,7 @@ PREDICATES = "radio"  # the model of the published findings
 SYN_MS = {"U": 110.0, "M": 193.0}
 CONNECTED_MS = {"U": 60.0, "M": 90.0}
 WAKE_UP_MS = {"U": 119.0, "M": 272.0}
+BIN_MS = 1_000  # of the recorded pairs
 CONSTANT_MS = 10_000  # period of a trace of a constant rate
 MIN_RATE_BPS, MAX_RATE_BPS = 100e3, 100e6
 QUEUE = "droptail:packets=300"  # of constant rates; the pairs have their own
@@ -78,7 +93,7 @@ Choose = Callable[[Download, Draw], Links]
 @dataclass(frozen=True)
 class Model:
     name: str
-    capacity: str  # "constant", or the kind of pairs in `rail_pairs`
+    capacity: str  # "constant", "generated", "recorded" or "restored"
     choose: Choose
     draws: bool = True  # whether runs differ from draw to draw
 
@@ -175,17 +190,11 @@ def models(downloads: Sequence[Download]) -> tuple[list[Model], list[Model]]:
 # ---- traces
 
 
-def _kind(pair: Pair) -> str:
-    kinds = {path.kind for path in pair.paths}
-    if "restored" in kinds:
-        return "restored"
-    return "generated" if pair.source.startswith("generated") else "recorded"
-
-
 def rail_pairs() -> dict[str, list[Pair]]:
-    """The pairs of the scenario by kind. Recorded and restored ones are there where RAILYARD_TRACE_PATH has them."""
+    """The generated and recorded pairs of the scenario; the latter are there where RAILYARD_TRACE_PATH has them."""
     pairs = [pair for pair in list_pairs() if pair.scenario == SCENARIO and len(pair.paths) == 2]
-    return {kind: [pair for pair in pairs if _kind(pair) == kind] for kind in ("generated", "recorded", "restored")}
+    generated = [pair for pair in pairs if pair.source.startswith("generated")]
+    return {"generated": generated, "recorded": [pair for pair in pairs if pair not in generated]}
 
 
 def carriers_of(pair: Pair) -> dict[str, PairPath]:
@@ -222,6 +231,50 @@ class Workshop:
         parameters, digest = _with_rtt(pair.library.parent / f"{pair.name}.yaml", second, of)
         name = f"{pair.name}.{path.name}.delay"
         return self._written(f"{digest}.{name}", lambda: pair_files(parameters)[name])
+
+    def donor(self, carrier: str, epoch: str, packets: Sequence[Packet]) -> Path:
+        """A long transfer as a trace with a line a packet."""
+        since_us = np.array([packet.time_s - packets[0].time_s for packet in packets]) * 1e6
+        sizes = np.array([packet.length + PACKET_BYTES for packet in packets])
+        delivered = from_packets(since_us, sizes, float(since_us[-1]) + 1)
+        return self._written(f"donor.{epoch}.{carrier}.down", lambda: format_trace(opportunities(delivered)))
+
+    def restored(self, trace: Path, donors: Sequence[Path], seed: int) -> Path:
+        """A recording in bins of 1 s with the silences of the donors."""
+        names = tuple(str(donor) for donor in donors)
+        recipe = TraceRecipe.model_validate(
+            {
+                "file": trace.name,
+                "from": "mahimahi",
+                "bin_ms": BIN_MS,
+                "microstructure": Microstructure(donors=names, seed=seed),
+            }
+        )
+        made_of = [_sha256(trace), *(_sha256(donor) for donor in donors), str(seed)]
+        digest = hashlib.sha256(" ".join(made_of).encode()).hexdigest()[:8]
+        return self._written(f"{digest}.{trace.name}", lambda: convert_trace(trace, recipe).data)
+
+
+def with_restored(
+    pairs: Mapping[str, Sequence[Pair]], live: Path, workshop: Workshop, seed: int
+) -> dict[str, list[Pair]]:
+    """And the recorded pairs with silences: those of the long transfers of the same carrier beside the live downloads.
+    Without a transfer of each carrier there are none."""
+    transfers = read_transfers(live)
+    donors = {
+        carrier: [workshop.donor(carrier, epoch, packets) for epoch, packets in of_carrier]
+        for carrier, of_carrier in transfers.items()
+    }
+    found = []
+    for pair in pairs["recorded"] if set(donors) >= set(CARRIERS) else ():
+        carrier_of = {path.name: carrier for carrier, path in carriers_of(pair).items()}
+        paths = []
+        for path in pair.paths:
+            down = workshop.restored(path.downlink, donors[carrier_of[path.name]], seed)
+            up = down if path.uplink == path.downlink else path.uplink
+            paths.append(replace(path, downlink=down, uplink=up, kind="restored"))
+        found.append(replace(pair, paths=tuple(paths)))
+    return {**{kind: list(of_kind) for kind, of_kind in pairs.items()}, "restored": found}
 
 
 @cache
@@ -361,9 +414,10 @@ class Stage:
         return found
 
 
-def stage(seed: int, folder: Path) -> Stage:
-    """`folder`: for traces that the models need."""
-    return Stage(rail_pairs(), Workshop(folder), seed, programs_of(ARENA))
+def stage(live: Path, seed: int, folder: Path) -> Stage:
+    """`live`: the downloads; `folder`: for traces that the models need."""
+    workshop = Workshop(folder)
+    return Stage(with_restored(rail_pairs(), live, workshop, seed), workshop, seed, programs_of(ARENA))
 
 
 def plan(
