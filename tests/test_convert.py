@@ -469,6 +469,22 @@ Reverse mode, remote host 192.0.2.1 is sending
 """
 
 
+IBOX = {"bottleneck_bandwidth": 36.096, "buffer_size_packets": 56, "propagation_delay": 231}
+
+
+def test_a_profile_of_ibox_is_what_its_cross_traffic_leaves(tmp_path: Path) -> None:
+    profile = {"config": {"uplink": IBOX | {"cross_traffic_pattern": [0, 24.064, 99]},
+                          "downlink": IBOX | {"cross_traffic_pattern": []}}}  # fmt: skip
+    file = write(tmp_path / "p.json", json.dumps(profile))
+    assert times_of(file) == [333, 666, 999, 1999, 3000]
+    done = convert_trace(file, TraceRecipe.model_validate({"file": str(file)}))
+    assert (done.format, done.resolution_ms) == ("ibox", 1000)
+    assert "propagation delay 231 ms, buffer of 56 packets" in done.note
+    for before, after in (("36.096", '"x"'), ("36.096", "1e12"), ("[0, ", "[-1, "), ("uplink", "sidelink")):
+        with pytest.raises(TraceError, match="profile of iBox"):
+            times_of(write(tmp_path / "bad.json", json.dumps(profile).replace(before, after, 1)))
+
+
 def test_the_intervals_that_iperf3_prints_are_bins(tmp_path: Path) -> None:
     file = write(tmp_path / "dl.out", IPERF_TEXT)
     assert times_of(file) == [49, 99, 299, 300]
@@ -485,7 +501,19 @@ def test_any_bytes_are_converted_or_refused_in_one_sentence(
     tmp_path_factory: pytest.TempPathFactory, data: bytes
 ) -> None:
     file = write(tmp_path_factory.getbasetemp() / "any", data)
-    for form in (None, "mahimahi", "saturatr", "raw", "rates", "movement", "pcap", "tshark", "iperf3", "iperf-text"):
+    for form in (
+        None,
+        "mahimahi",
+        "saturatr",
+        "raw",
+        "rates",
+        "movement",
+        "pcap",
+        "tshark",
+        "iperf3",
+        "iperf-text",
+        "ibox",
+    ):
         try:
             times = times_of(file, **{"from": form, "address": HOST})
         except TraceError as error:
@@ -534,7 +562,10 @@ def test_convert_writes_a_trace_and_says_what_it_read(tmp_path: Path) -> None:
         assert code == 2, arguments
         assert not (tmp_path / "x").exists()
     code, _, err = railyard_traces("convert", write(tmp_path / "odd", "hello\n"), "--out", tmp_path / "x")
-    assert (code, "name it: mahimahi, saturatr, raw, rates, movement, pcap, tshark, iperf3, iperf-text" in err) == (
+    assert (
+        code,
+        "name it: mahimahi, saturatr, raw, rates, movement, pcap, tshark, iperf3, iperf-text, ibox" in err,
+    ) == (
         2,
         True,
     )

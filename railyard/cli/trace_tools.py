@@ -14,8 +14,10 @@ from rich.table import Table
 from railyard.base.terminal import print_table
 from railyard.base.yamlfile import load_yaml, parse
 from railyard.cli.trace_console import console, one_sentence
+from railyard.traces.convert.delays import DelayFormat, read_delays
 from railyard.traces.convert.recipe import Direction, Format, PairRecipe, RecipeFile, TimeUnit, TraceRecipe, Unit
 from railyard.traces.convert.run import convert_pair, convert_trace, provenance_bytes
+from railyard.traces.delay import rtt_over_time
 from railyard.traces.fetch import DOWNLOADS, MANIFEST, Source, fetch_source, find_source, read_manifest
 from railyard.traces.handshakes import BLOCK, Quantiles, quantiles, read_groups
 from railyard.traces.index import MADE_OF_SINGLES, write_entry
@@ -23,6 +25,7 @@ from railyard.traces.library import find_pair
 from railyard.traces.names import Technology
 from railyard.traces.recorded import TECHNOLOGY_ORDER
 from railyard.traces.singles import Single, Words, make_pair
+from railyard.traces.stats import rtt_stats
 from railyard.traces.trace import OPPORTUNITY_BYTES, TraceError, read_trace
 
 
@@ -141,6 +144,35 @@ def convert(
     )
 
 
+def delay(
+    source: Annotated[Path, typer.Argument(metavar="FILE", help="A measurement of delays.")],
+    *,
+    out: Annotated[Path, typer.Option(help="Delay trace to write.")],
+    form: Annotated[
+        DelayFormat | None,
+        typer.Option("--from", help="ping: its output; list: one-way delays in ms, a line each. Default: detected."),
+    ] = None,
+    interval_ms: Annotated[
+        float | None, typer.Option(min=0.1, help="Time from one to the next, ms. Default for ping: what it prints.")
+    ] = None,
+) -> None:
+    """Make a delay trace of measured delays: half of each round trip in each direction."""
+    with one_sentence():
+        found = read_delays(source, form, interval_ms)
+        try:
+            out.parent.mkdir(parents=True, exist_ok=True)
+            out.write_bytes(found.as_bytes())
+        except OSError as error:
+            raise TraceError(f"{out}: cannot be written: {(error.strerror or '').lower()}") from error
+        rtt = rtt_stats(rtt_over_time(out))
+    lost = f"; {found.lost} without a reply, which keep the delay before them" if found.lost else ""
+    console.print(
+        f"{out}: {len(found.delays_ms)} delays in {found.period_ms / 1e3:.3f} s, RTT p25/p50/p75 {rtt.p25_ms:.1f}/"
+        f"{rtt.p50_ms:.1f}/{rtt.p75_ms:.1f} ms, max {rtt.max_ms:.1f} ms{lost}",
+        soft_wrap=True,
+    )
+
+
 def _convert_recipe(source: Path, out: Path) -> None:
     for recipe in parse(load_yaml(source), RecipeFile).pairs:
         _write_recipe(recipe, source, out)
@@ -244,7 +276,7 @@ def _sources_table(sources: tuple[Source, ...]) -> Table:
         table.add_column(heading, overflow="fold")
     table.add_column("MB", justify="right", no_wrap=True)
     for source in sources:
-        pairs = "\n".join(pair.name for pair in source.pairs)
+        pairs = "\n".join(source.made)
         megabytes = "–" if source.total_bytes is None else f"{source.total_bytes / 1e6:.3f}"
         place = f"{source.country}, {source.year}; {source.scenario}; {source.technology}"
         table.add_row(source.name, source.title, place, source.licence, pairs, megabytes)

@@ -15,7 +15,7 @@ from railyard.base.errors import UserError
 from railyard.base.terminal import print_table
 from railyard.base.words import counted
 from railyard.cli.trace_console import console, number, one_sentence, percent
-from railyard.cli.trace_tools import convert, fetch, pair_command, plot, rtt
+from railyard.cli.trace_tools import convert, delay, fetch, pair_command, plot, rtt
 from railyard.traces.delay import is_delay_trace, read_delay_trace, rtt_over_time
 from railyard.traces.generate import GeneratedPair, read_parameters, write_pair
 from railyard.traces.index import Pair, read_index
@@ -31,6 +31,7 @@ from railyard.traces.trace import FloatArray, Trace, TraceError, read_trace
 app = typer.Typer(no_args_is_help=True)
 app.command("plot")(plot)
 app.command("convert")(convert)
+app.command("delay")(delay)
 app.command("fetch")(fetch)
 app.command("pair")(pair_command)
 app.command("rtt")(rtt)

@@ -17,8 +17,9 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from railyard.base.yamlfile import YamlDocument, load_yaml, near_miss, parse
-from railyard.traces.convert.recipe import PairRecipe
-from railyard.traces.convert.run import convert_pair
+from railyard.traces.convert.delays import DelayFormat, read_delays
+from railyard.traces.convert.recipe import PairRecipe, TraceRecipe
+from railyard.traces.convert.run import convert_pair, convert_trace
 from railyard.traces.index import write_entry
 from railyard.traces.names import PairName
 from railyard.traces.trace import TraceError
@@ -57,8 +58,23 @@ class SourceFile(_Part):
         return MAX_BYTES if self.bytes is None else self.bytes
 
 
+class NamedTrace(TraceRecipe):
+    """A single recording: NAME.down in the library. No index names it."""
+
+    name: PairName
+
+
+class NamedDelay(_Part):
+    """A delay trace: NAME.delay in the library."""
+
+    name: PairName
+    file: Text
+    format: Annotated[DelayFormat | None, Field(alias="from")] = None
+    interval_ms: Annotated[float, Field(gt=0)] | None = None
+
+
 class Source(_Part):
-    """A data set: its files, and the pairs that are made of them. The pairs carry its licence and title."""
+    """A data set: its files, and the pairs, single traces and delay traces that are made of them."""
 
     name: PairName
     title: Text
@@ -70,16 +86,26 @@ class Source(_Part):
     year: Text
     """Of the recording; of the publication where only that is known, which it says."""
     files: tuple[SourceFile, ...]
-    pairs: tuple[PairRecipe, ...]
+    pairs: tuple[PairRecipe, ...] = ()
+    traces: tuple[NamedTrace, ...] = ()
+    delays: tuple[NamedDelay, ...] = ()
 
     @model_validator(mode="after")
     def _recipes_name_files(self) -> Source:
         names = {file.name for file in self.files}
-        for path in (path for pair in self.pairs for path in pair.paths):
-            for trace in (path.downlink, path.uplink):
-                if trace is not None and trace.file not in names:
-                    raise ValueError(f"the pairs need {trace.file}, which is not among the files; add it")
+        paths = [path for pair in self.pairs for path in pair.paths]
+        of_pairs = [trace for path in paths for trace in (path.downlink, path.uplink) if trace is not None]
+        needed = [trace.file for trace in (*of_pairs, *self.traces)] + [delay.file for delay in self.delays]
+        for file in needed:
+            if file not in names:
+                raise ValueError(f"the data set needs {file}, which is not among the files; add it")
         return self
+
+    @property
+    def made(self) -> list[str]:
+        """Names of what is made of it."""
+        singles = [f"{trace.name}.down" for trace in self.traces] + [f"{delay.name}.delay" for delay in self.delays]
+        return [pair.name for pair in self.pairs] + singles
 
     @property
     def total_bytes(self) -> int | None:
@@ -227,7 +253,7 @@ def _check(file: SourceFile, part: Path, pinned: str | None) -> None:
 def fetch_source(
     source: Source, library: Path, progress: Callable[[str, int], None] = lambda _, __: None
 ) -> list[Path]:
-    """Download a data set into a library, convert it to its pairs and enter them in the index; returns the files."""
+    """Download a data set into a library, make what it has and enter pairs in the index; returns the files."""
     folder = library / DOWNLOADS / source.name
     for file in source.files:
         download(file, folder, lambda have, name=file.name: progress(name, have))  # type: ignore[misc]
@@ -235,4 +261,12 @@ def fetch_source(
     for recipe in source.pairs:
         files, entry = convert_pair(recipe, lambda name: folder / name)
         written += write_entry(library, files, entry)
-    return list(dict.fromkeys(written))
+    singles = {f"{one.name}.down": convert_trace(folder / one.file, one).data for one in source.traces}
+    for one in source.delays:
+        singles[f"{one.name}.delay"] = read_delays(folder / one.file, one.format, one.interval_ms).as_bytes()
+    try:
+        for name, data in singles.items():
+            (library / name).write_bytes(data)
+    except OSError as error:
+        raise TraceError(f"{error.filename or library}: cannot be written: {(error.strerror or '').lower()}") from error
+    return list(dict.fromkeys([*written, *(library / name for name in singles)]))

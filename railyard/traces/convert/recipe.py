@@ -10,7 +10,7 @@ from railyard.traces.index import MAX_BASE_RTT_MS, ResolutionMs
 from railyard.traces.names import DeviceName, Kind, PairName, QueueSpec, Recorded, Technology
 from railyard.traces.settings import LinkSettings
 
-Format = Literal["mahimahi", "saturatr", "raw", "rates", "movement", "pcap", "tshark", "iperf3", "iperf-text"]
+Format = Literal["mahimahi", "saturatr", "raw", "rates", "movement", "pcap", "tshark", "iperf3", "iperf-text", "ibox"]
 FORMATS: tuple[str, ...] = get_args(Format)
 Unit = Literal["gbps", "mbps", "kbps", "bps", "bytes-per-s", "bytes", "packets"]
 UNITS: tuple[str, ...] = get_args(Unit)

@@ -14,6 +14,7 @@ import yaml
 from railyard.traces.convert.archive import unpacked
 from railyard.traces.convert.capacity import US_PER_MS, Delivered, bytes_at, cut, from_packets, opportunities, scaled
 from railyard.traces.convert.capture import read_capture
+from railyard.traces.convert.ibox import MARK, read_ibox
 from railyard.traces.convert.logs import (
     DATA_RECEIVED,
     RAW_LOG_HEADER,
@@ -71,6 +72,7 @@ READERS: dict[str, Callable[[Path, TraceRecipe], Delivered]] = {
     "tshark": read_tshark,
     "iperf3": read_iperf3,
     "iperf-text": read_iperf_text,
+    "ibox": read_ibox,
 }
 
 KINDS: dict[str, Kind] = {"saturatr": "saturated-udp", "raw": "saturated-udp", "movement": "tcp-goodput"}
@@ -98,7 +100,7 @@ def detect_format(path: Path) -> str:
     if head.startswith(RAW_LOG_HEADER.encode()):
         return "raw"
     if head.lstrip()[:1] == b"{" or DATA_RECEIVED in head:
-        return "saturatr" if DATA_RECEIVED in head else "iperf3"
+        return "saturatr" if DATA_RECEIVED in head else "ibox" if MARK in head else "iperf3"
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         head = head.decode("utf-16", errors="ignore").encode()
     head = _without_dos(head)
