@@ -19,10 +19,10 @@ from pathlib import Path
 
 import yaml
 
+from railyard.arenas.sim import PROGRAM
 from railyard.base.errors import UserError
 from railyard.base.paths import EXPERIMENTS_DIR, RESULTS_DIR, program
 from railyard.base.yamlfile import load_yaml
-from railyard.run.sim import PROGRAM
 from railyard.stats import intervals
 from railyard.studies.population.executors import LocalExecutor
 from railyard.studies.population.fit import Fit, FitSpec, Simulator, arms_of, as_document, check, fit, load_fit

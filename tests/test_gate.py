@@ -365,7 +365,7 @@ def test_rows_are_named_by_scenario_where_it_has_several_pairs() -> None:
     [
         ("seeds: 3", "3 seeds can show no significant difference; a suite needs 5 plays or more of each scheme."),
         ("schemes: [mptcp]", "'mptcp' needs a kernel"),
-        ("arena: mpshell", "a suite runs in the sim or the kernel arena"),
+        ("arena: mpshell", "a suite runs in virtual time (kernel or sim), not in 'mpshell'"),
         ("floors: {rct_medan: 1}", "did you mean 'rct_median'?"),
         ("floors: {rct_p99: -1}", "floors.rct_p99"),
         ("alpha: 2", "alpha"),

@@ -23,12 +23,13 @@ import pytest
 
 from in_process import railyard
 from kernel_machine import children_of, gone, name_of, needs_kernel, same_files, vk
+from railyard.arenas import kernel
 from railyard.base.errors import UserError
 from railyard.base.paths import ROOT, program
 from railyard.experiment.model import load_experiment
 from railyard.experiment.stacks import resolve_stack
 from railyard.results.records import load_campaign
-from railyard.run import fidelity, kernel, vkernel
+from railyard.run import fidelity, vkernel
 from railyard.run.cores import one_core
 from railyard.run.resolve import resolve
 from railyard.run.runspec import RunSpec
@@ -94,7 +95,7 @@ def specs_of(tmp_path: Path, text: str = YAML) -> list[RunSpec]:
 
 def carry_out(spec: RunSpec, folder: Path) -> dict[str, Any]:
     folder.mkdir(parents=True)
-    asyncio.run(kernel.execute(spec, folder))
+    asyncio.run(kernel.ARENA.execute(spec, folder))
     record: dict[str, Any] = json.loads((folder / "run.json").read_text())
     return record
 

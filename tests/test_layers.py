@@ -10,7 +10,20 @@ from railyard.base.paths import ROOT
 from railyard.studies.exhibits.registry import EXHIBITS, KINDS
 
 PACKAGE = ROOT / "railyard"
-LAYERS = ("base", "stats", "traces", "experiment", "run", "figures", "results", "report", "studies", "gate", "cli")
+LAYERS = (
+    "base",
+    "stats",
+    "traces",
+    "experiment",
+    "run",
+    "arenas",
+    "figures",
+    "results",
+    "report",
+    "studies",
+    "gate",
+    "cli",
+)
 # Within the studies likewise: what they share, then each.
 STUDIES = ("request", "agreement", "coverage", "thresholds", "cost", "population", "exhibits", "validation")
 OUTSIDE = {"__init__", "__main__"}  # the version; `python -m railyard`
@@ -70,4 +83,4 @@ def test_an_import_from_a_later_layer_is_found_wherever_it_stands() -> None:
     assert upward(LAYERS, "run", "from railyard.results.records import Run\n") == ["results.records.Run"]
     assert upward(LAYERS, "run", "def late():\n    import railyard.gate.run\n") == ["gate.run"]
     assert upward(LAYERS, "run", "from railyard import cli, run\n") == ["cli"]
-    assert upward(LAYERS, "results", "from railyard.run import sim\nfrom railyard import __version__\n") == []
+    assert upward(LAYERS, "results", "from railyard.arenas import sim\nfrom railyard import __version__\n") == []

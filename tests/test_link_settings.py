@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
+from railyard.arenas.sim import ARENA, job
 from railyard.base.errors import UserError
 from railyard.experiment.model import load_experiment
 from railyard.results.oracle import paths_of_run
 from railyard.results.records import load_run
 from railyard.run.resolve import resolve
 from railyard.run.runspec import RunSpec, mpshell_command
-from railyard.run.sim import execute, job
 from railyard.traces.index import read_index
 from railyard.traces.settings import Value, layered
 
@@ -47,7 +47,7 @@ def test_settings_reach_the_links(tmp_path: Path) -> None:
     (spec,) = specs(tmp_path)
     run_dir = tmp_path / "run"
     run_dir.mkdir()
-    asyncio.run(execute(spec, run_dir))
+    asyncio.run(ARENA.execute(spec, run_dir))
     run = load_run(run_dir)
     assert run.outcome == "complete"
     wifi, lte = json.loads((run_dir / "mpshell.json").read_text())["paths"]

@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from conftest import FakeRun
+from railyard.arenas import mpshell
 from railyard.base.errors import UserError
 from railyard.base.paths import EXPERIMENTS_DIR
 from railyard.base.provenance import mptcp_counters
@@ -181,7 +182,7 @@ def worker_that_is_late(times: int) -> Callable[[RunSpec, Path], Any]:
 def test_a_void_run_is_repeated_and_its_tries_are_kept(
     folder: Campaign, specs: list[RunSpec], monkeypatch: pytest.MonkeyPatch, late: int, tries: int, void: bool
 ) -> None:
-    monkeypatch.setattr(campaign_module, "_run_worker", worker_that_is_late(late))
+    monkeypatch.setattr(mpshell.ARENA, "execute", worker_that_is_late(late))
     told = Told()
     run_campaign(folder, specs[:1], 1, told)
     record = folder.record(specs[0].run_id)
@@ -194,7 +195,7 @@ def test_a_void_run_is_repeated_and_its_tries_are_kept(
 def test_void_runs_are_repeated_after_all_others(
     folder: Campaign, specs: list[RunSpec], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(campaign_module, "_run_worker", worker_that_is_late(2))
+    monkeypatch.setattr(mpshell.ARENA, "execute", worker_that_is_late(2))
     told = Told()
     repetitions = run_campaign(folder, specs[:4], 1, told)
     names = [spec.run_id for spec in specs[:4]]
@@ -206,7 +207,7 @@ def test_void_runs_are_repeated_after_all_others(
 def test_a_campaign_ends_when_its_time_for_repetitions_is_used_up(
     folder: Campaign, specs: list[RunSpec], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(campaign_module, "_run_worker", worker_that_is_late(99))
+    monkeypatch.setattr(mpshell.ARENA, "execute", worker_that_is_late(99))
     clock = iter(range(0, 1000, 10))  # every look at the clock finds 10 s gone
     monkeypatch.setattr(campaign_module, "monotonic", lambda: float(next(clock)))
     repetitions = run_campaign(folder, specs[:3], 1, Told(), 45.0)
@@ -222,7 +223,7 @@ def test_repetitions_wait_until_the_machine_is_quiet(
     folder: Campaign, specs: list[RunSpec], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each round of them; what is waited leaves the time for one more try."""
-    monkeypatch.setattr(campaign_module, "_run_worker", worker_that_is_late(3))
+    monkeypatch.setattr(mpshell.ARENA, "execute", worker_that_is_late(3))
     told, asked, said = Told(), list[float](), list[str]()
 
     def wait(budget_s: float, heard: Callable[[Probe], None], *, keep_awake: str) -> bool:
@@ -254,7 +255,7 @@ def test_a_machine_that_is_late_is_noticed_before_the_start() -> None:
 def test_a_void_run_is_repeated_by_the_same_command_later(
     folder: Campaign, specs: list[RunSpec], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(campaign_module, "_run_worker", worker_that_is_late(1))
+    monkeypatch.setattr(mpshell.ARENA, "execute", worker_that_is_late(1))
     run_campaign(folder, specs[:2], 1, Told(), 0.0)
     assert folder.pending(specs[:2]) == specs[:1]
     run_campaign(folder, folder.pending(specs[:2]), 1, Told(), 0.0)
@@ -269,7 +270,7 @@ def test_a_void_run_is_repeated_by_the_same_command_later(
 def test_without_time_for_repetitions_every_run_is_tried_once(
     folder: Campaign, specs: list[RunSpec], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(campaign_module, "_run_worker", worker_that_is_late(1))
+    monkeypatch.setattr(mpshell.ARENA, "execute", worker_that_is_late(1))
     told = Told()
     repetitions = run_campaign(folder, specs[:2], 1, told, 0.0)
     assert [word for word, _ in told.events] == ["started", "finished"] * 2
@@ -286,7 +287,7 @@ def test_the_time_for_repetitions_follows_from_the_runs(specs: list[RunSpec]) ->
 def test_a_campaign_goes_on_where_it_was_stopped(
     folder: Campaign, specs: list[RunSpec], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(campaign_module, "_run_worker", worker_that_is_late(0))
+    monkeypatch.setattr(mpshell.ARENA, "execute", worker_that_is_late(0))
     run_campaign(folder, specs[:3], 2, Told())
     (folder.runs / ".partial-x" / "links").mkdir(parents=True)
     folder.sweep()
@@ -305,7 +306,7 @@ def test_a_failed_run_leaves_no_folder_and_ends_the_campaign(
         (partial / "half").write_text("")
         raise UserError("it did not start")
 
-    monkeypatch.setattr(campaign_module, "_run_worker", fails)
+    monkeypatch.setattr(mpshell.ARENA, "execute", fails)
     with pytest.raises(UserError, match="it did not start"):
         run_campaign(folder, specs, 2, Told())
     assert list(folder.runs.iterdir()) == []
@@ -323,7 +324,7 @@ def test_an_interrupt_ends_the_campaign_and_keeps_whole_runs(
         threading.Timer(0.0, os.kill, (os.getpid(), signal.SIGINT)).start()
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(campaign_module, "_run_worker", work)
+    monkeypatch.setattr(mpshell.ARENA, "execute", work)
     with pytest.raises(KeyboardInterrupt):
         run_campaign(folder, specs, 1, Told())
     assert [run.name for run in folder.runs.iterdir()] == [specs[0].run_id]

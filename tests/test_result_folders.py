@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 
 from conftest import Command, Done
+from railyard.arenas import mpshell
 from railyard.base.errors import UserError
 from railyard.base.paths import program
 from railyard.cli import runs as cli
 from railyard.gate.compare import outputs_sha256
 from railyard.report.exhibit import newest_exhibits
 from railyard.results.campaigns import find_campaigns, find_run_or_campaign
-from railyard.run import campaign as campaigns
 from railyard.run import fidelity, folders
 from railyard.run.campaign import Campaign
 from railyard.run.folders import Identity, results_folder
@@ -106,8 +106,8 @@ def test_another_arena_through_the_name_leaves_the_first_ones_runs_whole(
     async def execute(spec: RunSpec, partial: Path) -> None:
         wall_clock_run(spec, partial)
 
-    monkeypatch.setattr(campaigns, "_run_worker", execute)
-    monkeypatch.setattr(cli, "check_arena", lambda arena: None)
+    monkeypatch.setattr(mpshell.ARENA, "execute", execute)
+    monkeypatch.setattr(mpshell.ARENA, "check", lambda: None)
     good(command_line("run", str(experiment), "--arena", "mpshell"))
     before, wall = whole(results), named(results)
     assert len(before) == 2 and wall.startswith("unit-mpshell-")

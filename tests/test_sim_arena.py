@@ -16,15 +16,15 @@ from hypothesis import strategies as st
 
 from conftest import Done, FakeRun
 from in_process import railyard
+from railyard.arenas.sim import ARENA, job
 from railyard.base.errors import UserError
 from railyard.experiment.model import load_experiment
 from railyard.gate.compare import outputs_sha256
 from railyard.results.oracle import TOLERANCE_S
 from railyard.results.records import load_run
-from railyard.run.campaign import default_jobs
+from railyard.run.arena import arena_of
 from railyard.run.resolve import not_run, resolve
 from railyard.run.runspec import RunSpec, player_command, server_command
-from railyard.run.sim import execute, job
 from railyard.studies.agreement import compare, ks_distance
 
 YAML = """\
@@ -143,7 +143,7 @@ def test_a_run_without_qlogs_has_null_crypto_and_comes_out_the_same(
     for name, qlog in (("real", True), ("null", False)):
         folder = tmp_path / name
         folder.mkdir()
-        asyncio.run(execute(spec.model_copy(update={"qlog": qlog}), folder))
+        asyncio.run(ARENA.execute(spec.model_copy(update={"qlog": qlog}), folder))
         assert json.loads((folder / "job.json").read_text())["null_crypto"] is not qlog
         assert json.loads((folder / "run.json").read_text())["packet_protection"] == name
         found = [file for file in folder.rglob("*") if file.suffix in (".jsonl", ".log") or file.name == "mpshell.json"]
@@ -158,7 +158,7 @@ def test_a_player_that_starts_late_is_another_run_and_still_no_earlier_than_the_
     late = on_time.model_copy(update={"player_start_ms": 250})
     assert "players" not in job(on_time) and job(late)["players"] == [{"start_s": 0.25}]
     assert late.identity() != on_time.identity()
-    asyncio.run(execute(late, tmp_path))
+    asyncio.run(ARENA.execute(late, tmp_path))
     run = load_run(tmp_path)
     assert run.player_start_s == 0.25
     assert all(chunk.oracle_s is not None and chunk.oracle_s <= chunk.rct_s + TOLERANCE_S for chunk in run.chunks)
@@ -214,7 +214,7 @@ def test_arenas_are_compared_over_the_runs_that_both_have(tmp_path: Path) -> Non
 
 
 def test_virtual_time_uses_every_core() -> None:
-    assert default_jobs("sim") == len(os.sched_getaffinity(0)) >= default_jobs("mpshell")
+    assert arena_of("sim").default_jobs() == len(os.sched_getaffinity(0)) >= arena_of("mpshell").default_jobs()
 
 
 @pytest.mark.parametrize("dies", ["exit 2", "kill -SEGV $$"])

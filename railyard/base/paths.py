@@ -22,12 +22,6 @@ REVISION_FILE = PACKAGE / "data" / "revision.json"
 
 RESULTS_DIR = Path(os.environ.get("RAILYARD_RESULTS", (ROOT if IN_CHECKOUT else Path.cwd()) / "results"))
 PROGRAM_NAMES = ("mpshell", "xlink-server", "xlink-player")
-# What each arena runs.
-PROGRAMS_OF_ARENA = {
-    "mpshell": PROGRAM_NAMES,
-    "sim": ("xlink-sim",),
-    "kernel": (*PROGRAM_NAMES, "vkernel-init", "vkernel-seed.so"),
-}
 
 BIN_VARIABLE = "RAILYARD_BIN"
 

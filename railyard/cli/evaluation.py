@@ -11,7 +11,7 @@ import typer
 from railyard.base import plotfile
 from railyard.cli.main import INTERRUPTED
 from railyard.results.pending import stopped
-from railyard.run.campaign import default_jobs
+from railyard.run.arena import arena_of
 from railyard.studies import recorded
 
 
@@ -36,7 +36,9 @@ def evaluation(
     as Markdown."""
     if plot is not None:
         plotfile.check_format(plot, plotfile.DRAWN)
-    carried_out = partial(recorded.campaign, out=out, seeds=seeds, jobs=jobs or default_jobs("sim"), tell=_tell)
+    carried_out = partial(
+        recorded.campaign, out=out, seeds=seeds, jobs=jobs or arena_of("sim").default_jobs(), tell=_tell
+    )
     try:
         for number, name in enumerate(experiment or recorded.SETTINGS):
             runs = carried_out(name)

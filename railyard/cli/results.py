@@ -27,9 +27,9 @@ from railyard.results.listing import differences_of, disk_bytes, revision_words,
 from railyard.results.query import FORMATS, connect, plain, rows_of, run_query, write_answer
 from railyard.results.records import load_campaign, load_run
 from railyard.results.show import print_campaign, print_run
+from railyard.run.arena import arena_of
 from railyard.run.folders import shown
-from railyard.run.preflight import check_arena
-from railyard.run.repeat import changes, planned, repeat, spec_of
+from railyard.run.repeat import changes, repeat, spec_of
 from railyard.studies.exhibits import registry
 
 console = new_console()
@@ -208,13 +208,13 @@ def repeat_command(
     """
     folder = find_run(run, results)
     record = load_run(folder).record
-    check_arena(record["config"]["arena"])
+    arena_of(record["config"]["arena"]).check()
     spec = spec_of(folder, record, program_file=program, stack=stack)
     spec = spec.model_copy(update={"qlog": spec.qlog or qlog})
     for change in changes(record, spec):
         console.print(f"it may differ: {change}", soft_wrap=True)
     console.print("This runs, in network namespaces where the arena has them:", soft_wrap=True)
-    for line in planned(spec, out.resolve()):
+    for line in arena_of(spec.arena).planned(spec, out.resolve()):
         console.print(f"  {line}", soft_wrap=True)
     if not agreed("Run this?", yes, "nothing is run without a terminal to ask on; --yes runs it without asking."):
         return

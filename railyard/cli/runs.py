@@ -8,12 +8,14 @@ from typing import Annotated, Any
 
 import typer
 
+from railyard.arenas.sim import Sim
 from railyard.base.errors import UserError
 from railyard.base.paths import RESULTS_DIR
 from railyard.base.terminal import new_console
 from railyard.base.yamlfile import load_yaml, near_miss
 from railyard.cli.main import INTERRUPTED
-from railyard.experiment.model import ARENAS, QLOGS, find_experiment, load_experiment
+from railyard.experiment.arenas import ARENAS
+from railyard.experiment.model import QLOGS, find_experiment, load_experiment
 from railyard.gate import output, power
 from railyard.gate.run import run_gate, run_power
 from railyard.gate.suite import FEWEST_PLAYS, find_suite, load_suite
@@ -25,10 +27,9 @@ from railyard.results.pending import Place, Plan, make_whole, stopped, whole_cam
 from railyard.results.qlogdiff import parting
 from railyard.results.records import Run
 from railyard.results.summary import Outcome, answer_of, print_summary, write_answer
-from railyard.run import vkernel
-from railyard.run.campaign import default_jobs, identity_of
+from railyard.run.arena import arena_of
+from railyard.run.campaign import identity_of
 from railyard.run.folders import OUT_HELP, results_folder, shown
-from railyard.run.preflight import check_arena, why_no_machine
 from railyard.run.resolve import not_run, qlog_of, resolve, warnings
 from railyard.run.runspec import RunSpec
 from railyard.studies import agreement, coverage, thresholds
@@ -108,8 +109,8 @@ def run(
     if repeat_budget is not None:
         changes["repeat_budget_s"] = repeat_budget
     checked = checked.model_copy(update=changes)
-    check_arena(checked.arena)
-    checked = thresholds.resolved(checked, document, out or RESULTS_DIR, default_jobs("sim"), _tell)
+    arena_of(checked.arena).check()
+    checked = thresholds.resolved(checked, document, out or RESULTS_DIR, arena_of("sim").default_jobs(), _tell)
     specs = resolve(checked, document)
     for warning in warnings(specs):
         _tell(f"warning: {warning}")
@@ -140,8 +141,8 @@ def gate(
     """Compare the working tree with a baseline. Exit code 1 if a scheme got worse."""
     checked, document = load_suite(find_suite(suite))
     try:
-        check_arena(checked.arena)
-        verdict = run_gate(checked, document, baseline, jobs or default_jobs("sim"), _tell, baseline_kernel)
+        arena_of(checked.arena).check()
+        verdict = run_gate(checked, document, baseline, jobs or arena_of("sim").default_jobs(), _tell, baseline_kernel)
     except KeyboardInterrupt:
         stopped()
         raise typer.Exit(INTERRUPTED) from None
@@ -170,7 +171,7 @@ def gate_power(
 ) -> None:
     """Simulate regressions and print how many of them the gate finds, and its rate of false alarms."""
     checked, document = load_suite(find_suite(suite))
-    if checked.arena != "sim":
+    if not isinstance(arena_of(checked.arena), Sim):
         raise UserError(f"gate-power simulates suites of the sim arena; {checked.name} runs in {checked.arena}.")
     from railyard.base import plotfile  # noqa: PLC0415  matplotlib takes long to load
 
@@ -178,7 +179,7 @@ def gate_power(
         plotfile.check_format(plot, plotfile.DRAWN)
     begin = time.monotonic()
     try:
-        found = run_power(checked, document, jobs or default_jobs("sim"), _tell, windows or [12], trials)
+        found = run_power(checked, document, jobs or arena_of("sim").default_jobs(), _tell, windows or [12], trials)
     except KeyboardInterrupt:
         stopped()
         raise typer.Exit(INTERRUPTED) from None
@@ -214,14 +215,12 @@ def _arenas_here(named: str | None) -> list[str]:
             known = ", ".join(agreement.ARENAS)
             raise UserError(f"--arenas takes two or three of {known}, with commas between them, not '{named}'.")
         for arena in arenas:
-            check_arena(arena)
+            arena_of(arena).check()
         return arenas
-    arenas, left_out = ["sim"], {"kernel": vkernel.why_not(), "mpshell": why_no_machine()}
-    for arena, reason in left_out.items():
-        if reason is None:
-            arenas.append(arena)
-        else:
-            _tell(f"{arena} is left out: {reason.rstrip('.')}.")
+    left_out = {name: reason for name in agreement.ARENAS if (reason := arena_of(name).why_not()) is not None}
+    for name, reason in left_out.items():
+        _tell(f"{name} is left out: {reason.rstrip('.')}.")
+    arenas = [name for name in agreement.ARENAS if name not in left_out]
     if len(arenas) < 2:
         raise UserError("sim alone is nothing to compare; `make kernel` builds the kernel of the kernel arena.")
     return arenas
@@ -246,8 +245,9 @@ def agreement_of_arenas(
         return [spec.model_copy(update=change) for spec in resolve(here, document)]
 
     jobs = {arena: specs_of(arena, 0) for arena in _arenas_here(arenas)}
-    if "sim" in jobs and "mpshell" in jobs:
-        jobs |= {f"sim-{shift}ms-later": specs_of("sim", shift) for shift in agreement.SHIFTS_MS}
+    if agreement.WALL in jobs:
+        shifted = [name for name in jobs if arena_of(name).starts_late]
+        jobs |= {f"{name}-{shift}ms-later": specs_of(name, shift) for name in shifted for shift in agreement.SHIFTS_MS}
     identity = identity_of(checked, [spec for specs in jobs.values() for spec in specs])
     with results_folder(identity, _tell, out=out) as folder:
         found: dict[str, list[Run]] = {}
@@ -284,7 +284,7 @@ def thresholds_of(
     player = {"bitrate_bps": bitrate_bps, "duration_s": duration_s, "chunk_bytes": chunk_bytes}
     given = {name: value for name, value in player.items() if value is not None}
     checked, document, entry = thresholds.what_to_measure(experiment, pair or [], scheme, given, seeds)
-    check_arena(arena)
+    arena_of(arena).check()
     try:
         found, folder = thresholds.measure_named(checked, document, entry, jobs, arena, out, _tell)
     except KeyboardInterrupt:

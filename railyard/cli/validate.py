@@ -14,9 +14,9 @@ from railyard.base.paths import RESULTS_DIR
 from railyard.base.terminal import new_console
 from railyard.base.yamlfile import near_miss
 from railyard.results.pending import stopped
+from railyard.run.arena import arena_of
 from railyard.run.campaign import identity_of
 from railyard.run.folders import OUT_HELP, results_folder, shown
-from railyard.run.preflight import check_arena
 from railyard.studies.validation import campaign, models, page
 from railyard.studies.validation.downloads import even, read_downloads
 
@@ -74,7 +74,7 @@ def validate_command(
     if model:
         unconditional = [one for one in unconditional if one.name in (*model, models.REFERENCE)]
         conditional = [one for one in conditional if one.name in model]
-    check_arena(models.ARENA)
+    arena_of(models.ARENA).check()
     console = new_console()
 
     def tell(sentence: str) -> None:

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, create_model,
 from railyard.base.paths import EXPERIMENTS_DIR
 from railyard.base.yamlfile import FieldError, YamlDocument, find_yaml, load_yaml, near_miss, parse
 from railyard.experiment import stacks
+from railyard.experiment.arenas import ARENAS
 from railyard.experiment.settings import QUIC_SCHEMES, SETTINGS
 from railyard.traces.settings import MAX_MS, LinkSettings, is_loss, is_queue
 
@@ -28,8 +29,6 @@ SCHEME_DESCRIPTION = {name: scheme.about for name, scheme in QUIC_SCHEMES.items(
     "tcp": "single-path kernel TCP",
     stacks.STACK_SCHEME: "another stack, over relays",
 }
-ARENAS = ("mpshell", "sim", "kernel", "docker")
-EXACT_ARENAS = ("sim", "kernel")  # in virtual time: the same run gives the same bytes
 # The simulator has no kernel, and so none of the kernel's transports.
 NEEDS_KERNEL = "needs a kernel"
 
@@ -324,7 +323,7 @@ class LinkEvent(Strict):
 class Experiment(Strict):
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")
     description: str = ""
-    arena: str = "mpshell"
+    arena: Annotated[str, Field(json_schema_extra={"enum": list(ARENAS)})] = "mpshell"
     pairs: list[PairChoice] = Field(min_length=1)
     schemes: list[SchemeEntry] = Field(min_length=1)
     # Where `thresholds: [X, Y]` are measured; empty: on `pairs`, the plays that are compared.

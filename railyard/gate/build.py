@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from railyard.arenas.kernel import kernel_machine
 from railyard.base.errors import UserError
 from railyard.base.paths import IN_CHECKOUT, ROOT
 from railyard.base.provenance import git_state, sha256_of
-from railyard.run.resolve import kernel_machine
 from railyard.run.runspec import KernelMachine
 
 GATE_DIR = ROOT / "build" / "gate"

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from railyard.arenas import sim
+from railyard.arenas.kernel import Kernel
 from railyard.base.errors import UserError
 from railyard.base.words import counted
 from railyard.base.yamlfile import YamlDocument
@@ -21,7 +23,7 @@ from railyard.gate.suite import Suite
 from railyard.results.pending import Place, Plan, whole_campaign
 from railyard.results.qlogdiff import parting
 from railyard.results.records import Run
-from railyard.run import sim
+from railyard.run.arena import arena_of
 from railyard.run.resolve import resolve
 from railyard.run.runspec import RunSpec
 from railyard.traces.library import find_pair
@@ -122,7 +124,7 @@ class Looks:
 
 def _versions(suite: Suite, baseline: str, kernel: Path | None, tell: Tell) -> tuple[build.Build, build.Build]:
     """The two to compare: first the baseline."""
-    if suite.arena == "kernel":
+    if isinstance(arena_of(suite.arena), Kernel):
         return build.kernels(kernel)
     if kernel is not None:
         raise UserError(f"--baseline-kernel is for suites with 'arena: kernel'; {suite.name} runs in {suite.arena}.")

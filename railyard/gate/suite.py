@@ -9,8 +9,10 @@ from pydantic import Field, create_model, field_validator, model_validator
 
 from railyard.base.paths import EXPERIMENTS_DIR
 from railyard.base.yamlfile import FieldError, YamlDocument, find_yaml, load_yaml, parse
-from railyard.experiment.model import EXACT_ARENAS, TRANSPORT_OF_SCHEME, Experiment, Qlog, Strict
+from railyard.experiment.arenas import ARENAS, is_exact
+from railyard.experiment.model import Experiment, Qlog, Strict
 from railyard.figures.rows import GATED
+from railyard.run.arena import arena_of
 
 SUITES_DIR = EXPERIMENTS_DIR / "suites"
 FEWEST_PLAYS = 5  # 2^-5 is the largest power of 1/2 below 0.05: with fewer plays no test could ever be significant
@@ -46,8 +48,9 @@ class Suite(Experiment):
     @field_validator("arena")
     @classmethod
     def _exact(cls, value: str) -> str:
-        if value not in EXACT_ARENAS:
-            raise ValueError(f"a suite runs in the sim or the kernel arena, not in '{value}'; leave the field out.")
+        if not is_exact(value):
+            exact = " or ".join(name for name in ARENAS if is_exact(name))
+            raise ValueError(f"a suite runs in virtual time ({exact}), not in '{value}'; leave the field out.")
         return value
 
     @model_validator(mode="after")
@@ -59,9 +62,9 @@ class Suite(Experiment):
                 "more of each scheme.",
             )
         for entry in self.schemes:
-            if self.arena == "sim" and TRANSPORT_OF_SCHEME[entry.scheme] != "quic":
+            if reason := arena_of(self.arena).refuses(entry.scheme):
                 raise FieldError(
-                    "schemes", f"'{entry.scheme}' needs a kernel; leave it out, or give the suite 'arena: kernel'."
+                    "schemes", f"'{entry.scheme}' {reason}; leave it out, or give the suite 'arena: kernel'."
                 )
         return self
 

@@ -9,13 +9,13 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from railyard.arenas import sim
 from railyard.base.errors import UserError
 from railyard.base.yamlfile import YamlDocument, near_miss, parse
 from railyard.experiment.model import Experiment, PlayerSettings, SchemeEntry
 from railyard.figures.figure import Quantile
 from railyard.figures.rows import REBUFFER_RATE, REDUNDANCY, rcts
 from railyard.results.records import RESULT_OUTCOMES, Chunk, Run, load_run
-from railyard.run import sim
 from railyard.run.resolve import resolve
 from railyard.studies.thresholds import resolved
 
@@ -116,7 +116,7 @@ class Railyard:
         spec = resolve(experiment, document)[0]
         run_dir = self._folder / f"{next(self._numbers)}-{spec.run_id}"
         run_dir.mkdir(parents=True)
-        asyncio.run(sim.execute(spec, run_dir))
+        asyncio.run(sim.ARENA.execute(spec, run_dir))
         _complete_record(run_dir)
         run = load_run(run_dir)
         if run.outcome not in RESULT_OUTCOMES:

@@ -13,7 +13,8 @@ from urllib.parse import quote
 
 import plotly.graph_objects as go
 
-from railyard.experiment.model import EXACT_ARENAS, SCHEME_DESCRIPTION
+from railyard.experiment.arenas import is_exact
+from railyard.experiment.model import SCHEME_DESCRIPTION
 from railyard.figures.figure import Figure
 from railyard.figures.rows import (
     COMPARED,
@@ -96,7 +97,7 @@ class Context:
     def twins(self) -> dict[str, list[Run]] | None:
         """By the names of runs on the wall clock: the same in virtual time; None where they were not asked for, and for
         a campaign that is in virtual time itself."""
-        asked = self.experiment.get("twins") and any(run.config["arena"] not in EXACT_ARENAS for run in self.runs)
+        asked = self.experiment.get("twins") and any(not is_exact(run.config["arena"]) for run in self.runs)
         return load_twins(self.folder) if self.folder is not None and asked else None
 
     @cached_property

@@ -19,11 +19,12 @@ from markupsafe import Markup
 
 from railyard.base.errors import UserError
 from railyard.base.style import layout
-from railyard.experiment.model import EXACT_ARENAS
+from railyard.experiment.arenas import ARENAS, counts_lateness, is_exact
 from railyard.report import page
 from railyard.report.exhibit import FILE, ORDER, Claim, Exhibit, newest_exhibits
 from railyard.report.sections import Context, Drawing, Section, embedded
 from railyard.results.records import load_campaign
+from railyard.run.arena import arena_of
 
 DEFAULT_HEIGHT = 380
 AXIS = re.compile(r"^[xy]axis\d*$")
@@ -95,7 +96,7 @@ class OnTime:
 
     @property
     def verdict(self) -> str:
-        good = "exact" if self.worst_us is None or self.arena in EXACT_ARENAS else "on time"
+        good = "exact" if self.worst_us is None or is_exact(self.arena) else "on time"
         return f"{self.void} void, the others {good}" if self.void else good
 
 
@@ -148,14 +149,9 @@ class Whole:
 
     @property
     def arenas(self) -> list[str]:
-        words = {
-            "sim": "virtual time (sim)",
-            "kernel": "a kernel in virtual time (kernel)",
-            "mpshell": "real time (mpshell)",
-            "docker": "containers (docker)",
-        }
-        arenas = dict.fromkeys(part.exhibit.arena for part in self.exhibits)
-        return [words[arena] for arena in arenas if arena in words]  # what is drawn or modelled ran nowhere
+        names = dict.fromkeys(part.exhibit.arena for part in self.exhibits)
+        # What is drawn or modelled ran nowhere.
+        return [f"{arena_of(name).about} ({name})" for name in names if name in ARENAS]
 
     @property
     def of_size(self) -> dict[str, list[str]]:
@@ -254,7 +250,7 @@ def prepared(figure: dict[str, Any], title: str) -> tuple[dict[str, Any], int]:
 
 def _late(records: list[dict[str, Any]]) -> float | None:
     """The worst p99 lateness of the runs that have an emulator which can be late; None: the simulator's cannot."""
-    able = [record for record in records if record["config"]["arena"] != "sim"]
+    able = [record for record in records if counts_lateness(record["config"]["arena"])]
     return max((float(record["fidelity"]["lateness_p99_us"]) for record in able), default=None)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from railyard.experiment.model import EXACT_ARENAS
+from railyard.experiment.arenas import is_exact
 from railyard.figures.figure import Figure, Point
 from railyard.figures.rows import EFFICIENCY
 from railyard.results import columns
@@ -114,7 +114,7 @@ class Cell:
     def fidelity(self) -> str:
         if self.not_run and not self.runs and not self.void_runs:
             return "–"
-        if self.runs and all(run.config["arena"] in EXACT_ARENAS for run in self.runs):
+        if self.runs and all(is_exact(run.config["arena"]) for run in self.runs):
             return "exact"
         word = "ok" if self.runs else "void"
         if self.late_share is None:

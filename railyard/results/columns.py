@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from railyard.experiment.arenas import ARENAS
+
 SCHEMA = 4
 METADATA_KEY = "railyard_schema"
 
@@ -51,7 +53,7 @@ RUNS = StoredTable(
     (
         Field("run_id", STRING, "the run's name, unique within its campaign"),
         Field("experiment", STRING, "name of the experiment"),
-        Field("arena", STRING, "`sim`, `mpshell` or `docker`"),
+        Field("arena", STRING, f"one of {', '.join(f'`{name}`' for name in ARENAS)}"),
         Field("pair", STRING, "the trace pair"),
         Field(
             "scheme",

@@ -14,12 +14,14 @@ from rich.console import Console
 
 from railyard.base.errors import UserError
 from railyard.base.words import counted
-from railyard.experiment.model import EXACT_ARENAS, Experiment
+from railyard.experiment.arenas import is_exact
+from railyard.experiment.model import Experiment
 from railyard.results import qlogs
 from railyard.results.aggregate import write_parquet
 from railyard.results.records import Run, load_campaign
 from railyard.results.twins import make_twins
-from railyard.run.campaign import Campaign, default_jobs, identity_of, run_campaign
+from railyard.run.arena import arena_of
+from railyard.run.campaign import Campaign, identity_of, run_campaign
 from railyard.run.folders import Tell, results_folder
 from railyard.run.progress import Silent, Stopwatch, reporter
 from railyard.run.quiet import Quiet
@@ -106,7 +108,7 @@ def make_whole(plan: Plan, folder: Path, *, jobs: int | None = None, console: Co
     if refused:
         specs = _without(campaign, plan, refused)
     if qlog == "worst":
-        said = qlogs.keep_worst(campaign, specs, jobs or default_jobs(specs[0].arena))
+        said = qlogs.keep_worst(campaign, specs, jobs or arena_of(specs[0].arena).default_jobs())
         if console is not None and said:
             console.print(said, soft_wrap=True)
     return Whole(folder, *load_campaign(folder))
@@ -159,11 +161,11 @@ def _run(
     if not pending:
         return {}
     arena = specs[0].arena
-    side_by_side = jobs or default_jobs(arena)
+    side_by_side = jobs or arena_of(arena).default_jobs()
     budget_s = default_budget_s(pending, side_by_side) if repeat_budget_s is None else repeat_budget_s
     if console is None:
         return run_campaign(campaign, pending, side_by_side, Silent(), budget_s).refused
-    exact = arena in EXACT_ARENAS
+    exact = is_exact(arena)
     allowed = "one for each core" if exact else "what fidelity allows on this machine; --jobs changes it"
     reason = "as asked" if jobs else allowed
     console.print(f"{counted(len(pending), 'run')} to do, {side_by_side} at the same time ({reason}).", soft_wrap=True)

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 from railyard.base.errors import UserError
-from railyard.experiment.model import EXACT_ARENAS
+from railyard.experiment.arenas import is_exact
 
 Event = dict[str, Any]
 _RECORD_SEPARATOR = "\x1e"
@@ -173,7 +173,7 @@ def _in_virtual_time(run: Path) -> bool:
         record = json.loads((run / "run.json").read_text())
     except (OSError, ValueError):
         raise UserError(f"{run}: this is no whole run: it has no readable run.json.") from None
-    return record["config"]["arena"] in EXACT_ARENAS
+    return is_exact(record["config"]["arena"])
 
 
 def _timed(event: Event, timed: bool) -> Event:

@@ -18,7 +18,8 @@ from railyard.base.words import counted
 from railyard.experiment.model import Qlog
 from railyard.figures.rows import RCT_MAX, RCT_P99
 from railyard.results.records import Run, load_run
-from railyard.run.campaign import Campaign, run_once
+from railyard.run.arena import arena_of
+from railyard.run.campaign import Campaign
 from railyard.run.progress import PARTIAL
 from railyard.run.runspec import RunSpec
 
@@ -73,7 +74,7 @@ async def _with_qlogs(campaign: Campaign, spec: RunSpec) -> None:
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir()
     try:
-        await run_once(spec.model_copy(update={"qlog": True}), partial)
+        await arena_of(spec.arena).execute(spec.model_copy(update={"qlog": True}), partial)
         campaign.check_space()
         if _outputs(partial) != _outputs(run):
             raise UserError(

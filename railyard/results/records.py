@@ -12,7 +12,7 @@ from typing import Any
 
 from railyard.base.errors import UserError
 from railyard.base.jsonl import Event, read_jsonl, summary_of
-from railyard.experiment.model import EXACT_ARENAS
+from railyard.experiment.arenas import is_exact
 from railyard.figures.rows import REDUNDANCY
 from railyard.results import oracle
 
@@ -158,7 +158,7 @@ class Run:
     @property
     def is_exact(self) -> bool:
         """It ran in virtual time, on time."""
-        return self.config.get("arena") in EXACT_ARENAS and not self.void
+        return is_exact(self.config.get("arena")) and not self.void
 
     @property
     def void_words(self) -> str:
@@ -219,7 +219,7 @@ def _chunks(events: list[Event], end_s: float) -> list[Chunk]:
 
 def _with_bounds(chunks: list[Chunk], record: dict[str, Any]) -> list[Chunk]:
     """The chunks with what lateness can have added to them."""
-    if record["config"].get("arena") in EXACT_ARENAS:
+    if is_exact(record["config"].get("arena")):
         return [replace(chunk, late_bound_s=0.0) for chunk in chunks]
     known = (record["fidelity"].get("added") or {}).get("chunk_s", {})
     return [replace(chunk, late_bound_s=known.get(str(chunk.index))) for chunk in chunks]

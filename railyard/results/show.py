@@ -14,7 +14,7 @@ from railyard.base.jsonl import read_jsonl
 from railyard.base.paths import IN_CHECKOUT
 from railyard.base.terminal import print_table
 from railyard.base.words import counted
-from railyard.experiment.model import EXACT_ARENAS
+from railyard.experiment.arenas import is_exact
 from railyard.results.campaigns import StoredCampaign
 from railyard.results.records import Run, load_campaign, load_run
 from railyard.results.tables import megabytes, percent, print_comparison, seconds
@@ -81,8 +81,7 @@ def _print_outcome(console: Console, run: Run) -> None:
         f"{verdict}; lateness p99 {fidelity['lateness_p99_us'] / 1000:.3f} ms, "
         f"max {fidelity['lateness_max_us'] / 1000:.3f} ms, tries {len(run.record['tries'])}"
     )
-    exact = run.config["arena"] == "sim" or (run.config["arena"] == "kernel" and not run.void)
-    console.print(f"fidelity: {'exact, in virtual time' if exact else lateness}", soft_wrap=True)
+    console.print(f"fidelity: {'exact, in virtual time' if run.is_exact else lateness}", soft_wrap=True)
     joins = {side: {k: v for k, v in counters.items() if v} for side, counters in run.record["mptcp"].items()}
     if any(joins.values()):
         console.print(f"MPTCP counters: {joins}", soft_wrap=True)
@@ -170,7 +169,7 @@ def print_run(console: Console, folder: Path) -> None:
         console.print(f"  {line}", soft_wrap=True, markup=False)
     since = repeat.changes(run.record)
     same, another = "it will be the same to the byte", "it will be another draw of the same"
-    exact = same if run.config["arena"] in EXACT_ARENAS else another
+    exact = same if is_exact(run.config["arena"]) else another
     text = f"It may differ: {'; '.join(since)}." if since else f"Programs and traces are what they were: {exact}."
     console.print(text, soft_wrap=True, markup=False)
 
@@ -202,7 +201,7 @@ def print_campaign(console: Console, campaign: StoredCampaign) -> None:
             seconds(run.first_frame_s),
             f"{run.rebuffer_time_s:.2f}",
             percent(run.redundancy),
-            "void" if run.void else "exact" if run.config["arena"] in EXACT_ARENAS else "on time",
+            "void" if run.void else "exact" if is_exact(run.config["arena"]) else "on time",
         )
     print_table(console, table)
     missing = len(campaign.asked) - len(runs)

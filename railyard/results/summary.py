@@ -17,7 +17,7 @@ from rich.text import Text
 
 from railyard.base.terminal import MOST_LINES, first_lines, print_lines
 from railyard.base.words import counted
-from railyard.experiment.model import EXACT_ARENAS
+from railyard.experiment.arenas import is_exact
 from railyard.experiment.stacks import STACK_SCHEME
 from railyard.figures.rows import REBUFFER_RATE
 from railyard.results import differences, findings, shortage, twins
@@ -116,7 +116,7 @@ def _columns(outcome: Outcome, rows: Sequence[Cell], *, with_ends: bool) -> list
         apart = _apart(outcome)
         words = [_twin_word(cell, outcome.twins, apart) for cell in rows]
         columns += [TextColumn(("virtual", "time"), words, number=False)]
-    if any(run.config["arena"] not in EXACT_ARENAS for run in outcome.runs):
+    if any(not is_exact(run.config["arena"]) for run in outcome.runs):
         columns += [TextColumn(("", "emulator"), [_on_time(cell) for cell in rows], number=False)]
     return columns
 

@@ -14,14 +14,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from railyard.arenas.kernel import kernel_machine
 from railyard.base.errors import UserError
 from railyard.experiment.model import TRANSPORT_OF_SCHEME
 from railyard.figures.rows import RCT_MEDIAN
 from railyard.results.records import Run, load_run
 from railyard.run import vkernel
-from railyard.run.campaign import Campaign, default_jobs, run_campaign
+from railyard.run.arena import arena_of
+from railyard.run.campaign import Campaign, run_campaign
 from railyard.run.progress import Silent
-from railyard.run.resolve import kernel_machine, programs_of
 from railyard.run.runspec import RunSpec
 
 FOLDER = "twins"
@@ -35,11 +36,11 @@ def _twin(spec: RunSpec, shift_ms: int) -> RunSpec | None:
     """The run in virtual time: in the simulator, or in a time-travel kernel that is at hand where it needs one."""
     same = {"qlog": False, "link_logs": False}
     if TRANSPORT_OF_SCHEME[spec.scheme] == "quic":
-        of_sim = {"arena": "sim", "programs_sha256": programs_of("sim"), "player_start_ms": shift_ms}
+        of_sim = {"arena": "sim", "programs_sha256": arena_of("sim").programs(), "player_start_ms": shift_ms}
         return spec.model_copy(update=same | of_sim)
     if shift_ms or vkernel.at_hand() is None or vkernel.stale() is not None:
         return None
-    of_kernel = {"arena": "kernel", "programs_sha256": programs_of("kernel"), "kernel": kernel_machine()}
+    of_kernel = {"arena": "kernel", "programs_sha256": arena_of("kernel").programs(), "kernel": kernel_machine()}
     return spec.model_copy(update=same | of_kernel)
 
 
@@ -54,7 +55,7 @@ def make_twins(folder: Path, specs: Sequence[RunSpec]) -> int:
         for arena in dict.fromkeys(twin.arena for twin in twins):
             pending = campaign.pending([twin for twin in twins if twin.arena == arena])
             if pending:
-                run_campaign(campaign, pending, default_jobs(arena), Silent(), 0.0)
+                run_campaign(campaign, pending, arena_of(arena).default_jobs(), Silent(), 0.0)
         count += len(twins)
     return count
 

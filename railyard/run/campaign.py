@@ -21,7 +21,7 @@ import shutil
 import signal
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,18 +30,17 @@ from typing import Any, Protocol
 
 from railyard.base import provenance
 from railyard.base.errors import UserError
-from railyard.experiment.model import EXACT_ARENAS, Experiment
-from railyard.run import folders, kernel, sim
+from railyard.experiment.model import Experiment
+from railyard.run import folders
+from railyard.run.arena import arena_of
 from railyard.run.folders import Identity
 from railyard.run.outcome import RunRefusedError
 from railyard.run.progress import PARTIAL
 from railyard.run.quiet import Quiet
 from railyard.run.repetition import Repetitions, Tries, default_budget_s, planned_s
-from railyard.run.runspec import HANG_GRACE_S, RunSpec
+from railyard.run.runspec import RunSpec
 
 CAMPAIGN_SCHEMA = 1
-STOP_LIMIT_S = 25.0  # a worker stops its own children within less
-SLACK_S = 60.0  # set-up and collection around a run
 SPACE_BYTES = 256 << 10  # when so much cannot be written after a run, the disk was full during it
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
@@ -195,62 +194,6 @@ class Campaign:
         partial.rename(final)
 
 
-def default_jobs(arena: str) -> int:
-    """In virtual time nothing can be late, so every core has its run. On the wall clock one emulated run keeps two
-    cores honest: emulator and endpoints beside each other."""
-    cores = len(os.sched_getaffinity(0))
-    return cores if arena in EXACT_ARENAS else max(1, cores // 2)
-
-
-async def run_once(spec: RunSpec, partial: Path) -> None:
-    """One try, in the run's arena; leaves `run.json` and the logs in `partial`."""
-    if spec.arena == "sim":
-        await sim.execute(spec, partial)
-    elif spec.arena == "kernel":
-        await kernel.execute(spec, partial)
-    else:
-        await _run_worker(spec, partial)
-
-
-async def _run_worker(spec: RunSpec, partial: Path) -> None:
-    """One try, in a namespace or in containers of its own. Whatever happens, the worker and its children are gone
-    afterwards."""
-    namespace = () if spec.arena == "docker" else ("unshare", "--net", "--")
-    with (partial / "worker.stderr").open("wb") as stderr:
-        worker = await asyncio.create_subprocess_exec(
-            *("setpriv", "--pdeathsig", "TERM", "--", *namespace),
-            *(sys.executable, "-m", "railyard.run.worker", str(partial)),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.DEVNULL,
-            stderr=stderr,
-            start_new_session=True,
-        )
-    try:
-        status = await asyncio.wait_for(worker.wait(), spec.time_limit_s + HANG_GRACE_S + SLACK_S)
-    except TimeoutError:
-        raise RunRefusedError(f"{spec.run_id}: the run did not end; see {partial.name}/worker.stderr.") from None
-    finally:
-        await _stop(worker)
-    if status != 0:
-        words = [line for line in (partial / "worker.stderr").read_text(errors="replace").splitlines() if line.strip()]
-        raise RunRefusedError(
-            f"the run {spec.run_id} could not start: {words[-1] if words else f'exit status {status}'}"
-        )
-    (partial / "worker.stderr").unlink()
-
-
-async def _stop(worker: asyncio.subprocess.Process) -> None:
-    if worker.returncode is None:
-        with suppress(ProcessLookupError):
-            worker.terminate()
-        try:
-            await asyncio.wait_for(worker.wait(), STOP_LIMIT_S)
-        except TimeoutError:
-            with suppress(ProcessLookupError):
-                os.killpg(worker.pid, signal.SIGKILL)
-            await worker.wait()
-
-
 def _partial(campaign: Campaign, spec: RunSpec) -> Path:
     return campaign.runs / f"{PARTIAL}{spec.run_id}"
 
@@ -269,7 +212,7 @@ async def _try_once(campaign: Campaign, tries: Tries, reporter: Reporter) -> Non
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir()
         (partial / "spec.json").write_text(spec.model_dump_json(indent=1))
-        await run_once(spec, partial)
+        await arena_of(spec.arena).execute(spec, partial)
         campaign.check_space()
         tries.add(json.loads((partial / "run.json").read_text()))
         shutil.rmtree(aside, ignore_errors=True)

@@ -12,7 +12,7 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
-from railyard.experiment.model import EXACT_ARENAS
+from railyard.experiment.arenas import is_exact
 from railyard.run.live import Picture
 from railyard.run.runspec import RunSpec
 
@@ -24,7 +24,7 @@ USUAL = ("complete", "time_limit")
 
 def _one_line(record: dict[str, Any]) -> str:
     fidelity = record["fidelity"]
-    if record["config"]["arena"] in EXACT_ARENAS:
+    if is_exact(record["config"]["arena"]):
         void = ", VOID" if fidelity["void"] else ""
         return f"{record['outcome'].replace('_', ' ')}, {record['wall_s']:.2f} s on the wall clock{void}"
     added = fidelity.get("added")
@@ -54,7 +54,7 @@ class PlainReporter:
 
     def _is_many(self, record: dict[str, Any]) -> bool:
         usual = record["outcome"] in USUAL and not record["fidelity"]["void"]
-        return self._total > MANY and record["config"]["arena"] in EXACT_ARENAS and usual
+        return self._total > MANY and is_exact(record["config"]["arena"]) and usual
 
     def _tell_tenth(self) -> None:
         if self._done * 10 // self._total > (self._done - 1) * 10 // self._total:

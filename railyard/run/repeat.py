@@ -19,12 +19,10 @@ from railyard.base.errors import UserError
 from railyard.base.paths import IN_CHECKOUT, PEERS_DIR, ROOT, program
 from railyard.base.provenance import git_state, sha256_of
 from railyard.base.yamlfile import field_name
+from railyard.experiment.arenas import ARENAS
 from railyard.experiment.stacks import FILE_NAME, StackRun, resolve_stack
-from railyard.run import runspec
-from railyard.run.campaign import run_once
-from railyard.run.resolve import kernel_machine
-from railyard.run.runspec import RunSpec, mptcp_limits_command
-from railyard.run.sim import spec_program
+from railyard.run.arena import arena_of
+from railyard.run.runspec import RunSpec
 
 AGAIN = "again"  # the folder into which the printed commands write
 PARTIAL = ".partial-"  # the folder's name while the run was under way
@@ -59,32 +57,11 @@ def commands(record: dict[str, Any], folder: Path) -> list[str]:
         lines.append(f"git checkout {shlex.quote(record['git']['revision'])} && make build")
     lines.append(f"railyard repeat {shlex.quote(str(folder))} --out {AGAIN}")
     config = record["config"]
-    conducted = config["arena"] == "docker" or config.get("link_events") or config.get("stack")
-    if conducted and "sim" not in recorded:
-        return lines  # no program by itself starts containers or relays, or changes links under way
-    lines.append("# or:")
+    if config["arena"] not in ARENAS:
+        return lines
     moved = {name: _moved(command, folder, record["run_id"]) for name, command in recorded.items()}
-    if "sim" in moved:
-        return [*lines, f"mkdir -p {AGAIN}", shlex.join(moved["sim"])]
-    if {"server", "mpshell"} <= set(moved):
-        if record.get("user"):  # by hand the player writes where root does, under sudo too
-            moved["mpshell"][1:1] = ["--user", "root"]
-        settings = " ".join(shlex.quote(f"{name}={value}") for name, value in record["sysctls"].items())
-        set_up = ["ip link set lo up"]
-        set_up += [f"sysctl -qw {settings}"] if settings else []
-        if record["config"]["scheme"] == "mptcp":
-            limits = record["config"].get("mptcp_limits", {})
-            set_up.append(shlex.join(mptcp_limits_command(len(record["config"]["paths"]), limits)))
-        script = "; ".join(
-            [
-                *set_up,
-                f"{shlex.join(moved['server'])} >{AGAIN}/listening & server=$!",
-                f"until [ -s {AGAIN}/listening ]; do kill -0 $server || exit 2; sleep 0.1; done",
-                f"{shlex.join(moved['mpshell'])}; kill $server; wait",
-            ]
-        )
-        return [*lines, f"mkdir -p {AGAIN}/links {AGAIN}/qlog", f"unshare --net sh -c {shlex.quote(script)}"]
-    return lines[:-1]
+    by_hand = arena_of(config["arena"]).by_hand(record, moved, AGAIN)
+    return [*lines, "# or:", *by_hand] if by_hand else lines
 
 
 def _own_stack(recorded: StackRun, file: Path | None) -> StackRun:
@@ -110,36 +87,19 @@ def spec_of(
         mistake = error.errors()[0]
         where = field_name(("config", *mistake["loc"]))
         raise UserError(f"{folder / 'run.json'}: {where}: {mistake['msg']}; no run has such a setting.") from None
-    if program_file is not None and spec.arena != "sim":
-        raise UserError("--program is an xlink-sim for runs of the arena sim; RAILYARD_BIN names a folder of programs.")
     if stack is not None and spec.stack is None:
         raise UserError(f"--stack names the peer.yaml of a stack, and the run has none: its scheme is {spec.scheme}.")
-    update: dict[str, Any] = {"program": program_file and program_file.resolve()}
+    arena = arena_of(spec.arena)
+    update: dict[str, Any] = {"program": None}
     if spec.stack is not None:
         update["stack"] = _own_stack(spec.stack, stack)
-    if spec.kernel is not None:
+    if spec.kernel is not None and (machine := arena.machine()) is not None:
         same = {"memory_mb": spec.kernel.memory_mb, "clock_s": spec.kernel.clock_s}
-        update["kernel"] = kernel_machine().model_copy(update=same)
-    digests = {name: sha256_of(program(name)) for name in spec.programs_sha256 if spec.arena != "docker"}
+        update["kernel"] = machine.model_copy(update=same)
     if program_file is not None:
-        digests["xlink-sim"] = sha256_of(program_file)
-    update["programs_sha256"] = spec.programs_sha256 | digests
+        return arena.with_program(spec.model_copy(update=update), program_file)
+    update["programs_sha256"] = spec.programs_sha256 | arena.own_programs(spec)
     return spec.model_copy(update=update)
-
-
-def planned(spec: RunSpec, out: Path) -> list[str]:
-    """The programs that the repetition runs, one command a line."""
-    if spec.arena == "sim":
-        return [shlex.join([str(spec_program(spec)), str(out / "job.json"), "--out", str(out)])]
-    player = runspec.player_command(spec, program("xlink-player"), out)
-    words = [[str(spec.kernel.file)]] if spec.kernel else []
-    words.append(runspec.server_command(spec, program("xlink-server"), out))
-    if spec.stack:
-        words.append(runspec.relay_server_command(spec.stack))
-        player = runspec.relay_command(spec, spec.stack, program("relay-run"), out, player)
-    settings = runspec.sysctls(spec)
-    words.append(runspec.mpshell_command(spec, program("mpshell"), out, player, settings=settings))
-    return [shlex.join(command) for command in words]
 
 
 def repeat(spec: RunSpec, out: Path) -> None:
@@ -153,7 +113,7 @@ def repeat(spec: RunSpec, out: Path) -> None:
     partial = out / f"{PARTIAL}{spec.run_id}"  # commands() finds it in the words of the programs
     partial.mkdir()
     (partial / "spec.json").write_text(spec.model_dump_json(indent=1))
-    asyncio.run(run_once(spec, partial))
+    asyncio.run(arena_of(spec.arena).execute(spec, partial))
     for file in list(partial.iterdir()):
         file.rename(out / file.name)
     partial.rmdir()

@@ -7,13 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from railyard.base.errors import UserError
-from railyard.base.paths import PROGRAMS_OF_ARENA, program
-from railyard.base.provenance import sha256_of
 from railyard.base.yamlfile import Location, YamlDocument, near_miss
+from railyard.experiment.arenas import is_exact
 from railyard.experiment.model import (
-    EXACT_ARENAS,
-    NEEDS_KERNEL,
-    TRANSPORT_OF_SCHEME,
     Experiment,
     MeasuredScheme,
     PairChoice,
@@ -23,8 +19,8 @@ from railyard.experiment.model import (
 )
 from railyard.experiment.settings import FORESIGHT_SCHEDULERS
 from railyard.experiment.stacks import StackRun, resolve_stack
-from railyard.run import containers, vkernel
-from railyard.run.runspec import KernelMachine, RunPath, RunSpec, primary_path, scheme_parameters
+from railyard.run.arena import arena_of
+from railyard.run.runspec import RunPath, RunSpec, primary_path, scheme_parameters
 from railyard.traces.index import Pair, PairPath
 from railyard.traces.library import find_pair, how_to_get, list_pairs
 from railyard.traces.periods import told_of_runs
@@ -171,11 +167,6 @@ def warnings(specs: list[RunSpec]) -> list[str]:
     return [f"{pair}: {caveat}" for pair, caveat in told.items()]
 
 
-def runs_in(arena: str, scheme: str) -> bool:
-    """Whether a scheme can run in an arena at all: the simulator has no kernel and no relays."""
-    return arena != "sim" or TRANSPORT_OF_SCHEME[scheme] == "quic"
-
-
 def _stack(entry: SchemeEntry, document: YamlDocument, location: Location) -> StackRun | None:
     """The stack of an entry. Errors name its line."""
     if entry.stack is None:
@@ -189,20 +180,21 @@ def _stack(entry: SchemeEntry, document: YamlDocument, location: Location) -> St
 def not_run(experiment: Experiment, document: YamlDocument) -> list[dict[str, str]]:
     """The rows of the experiment that its arena cannot run, as pair, label, scheme and reason: to be named."""
     rows: list[dict[str, str]] = []
-    if all(runs_in(experiment.arena, entry.scheme) for entry in experiment.schemes):
+    refused = {entry.scheme: arena_of(experiment.arena).refuses(entry.scheme) for entry in experiment.schemes}
+    if not any(refused.values()):
         return rows
     for pair_index, choice in enumerate(experiment.pairs):
         pair = look_up(choice, document, ("pairs", pair_index))
         paths, _ = _paths(pair, experiment, (document, ("pairs", pair_index)))
         for scheme_index, entry in enumerate(experiment.schemes):
-            if not runs_in(experiment.arena, entry.scheme):
+            if reason := refused[entry.scheme]:
                 for label, _ in _placements(entry, paths, experiment.path_order, (document, ("schemes", scheme_index))):
                     rows.append(
                         {
                             "pair": pair.name,
                             "label": label,
                             "scheme": entry.scheme,
-                            "reason": NEEDS_KERNEL,
+                            "reason": reason,
                         }
                     )
     return rows
@@ -212,36 +204,14 @@ def qlog_of(experiment: Experiment, runs: int) -> Qlog:
     """Whose qlogs are kept: as the experiment says, or as suits so many runs."""
     if experiment.qlog is not None:
         return experiment.qlog
-    return "worst" if experiment.arena in EXACT_ARENAS and runs > QLOGS_OF_ALL else "all"
-
-
-def programs_of(arena: str) -> dict[str, str]:
-    """What runs in an arena, by content: part of each run's identity."""
-    if arena == "docker":
-        return containers.image_ids()
-    return {name: sha256_of(program(name)) for name in PROGRAMS_OF_ARENA[arena]}
-
-
-def kernel_machine(kernel: Path | None = None) -> KernelMachine:
-    """What runs in the kernel arena boot, by content: part of each run's identity. `kernel`: another than usual."""
-    kernel = kernel.resolve() if kernel else vkernel.at_hand()
-    if kernel is None:
-        raise UserError(f"{vkernel.why_not()}.")
-    vkernel.check(kernel)
-    options = hashlib.sha256(vkernel.options_of(kernel).encode()).hexdigest()
-    return KernelMachine(
-        file=kernel,
-        sha256=vkernel.sha256(kernel),
-        options_sha256=options,
-        libraries_sha256=vkernel.libraries_sha256(),
-    )
+    return "worst" if is_exact(experiment.arena) and runs > QLOGS_OF_ALL else "all"
 
 
 def _refuse_foresight(experiment: Experiment, document: YamlDocument) -> None:
-    """Only the simulator knows what the links will do."""
+    where = arena_of(experiment.arena)
     for index, entry in enumerate(experiment.schemes):
         scheduler = getattr(entry, "scheduler", None)
-        if experiment.arena != "sim" and scheduler in FORESIGHT_SCHEDULERS:
+        if scheduler in FORESIGHT_SCHEDULERS and not where.has_foresight:
             message = (
                 f"the scheduler {scheduler} must know what the links will do, which only the arena sim does, "
                 f"not {experiment.arena}; choose another one."
@@ -251,17 +221,18 @@ def _refuse_foresight(experiment: Experiment, document: YamlDocument) -> None:
 
 def resolve(experiment: Experiment, document: YamlDocument) -> list[RunSpec]:
     """Every run that the experiment's arena can do, seed by seed so that schemes stand beside each other in time."""
-    if not any(runs_in(experiment.arena, entry.scheme) for entry in experiment.schemes):
-        message = "none of these schemes can run in the sim arena; run them with --arena kernel or mpshell."
+    where = arena_of(experiment.arena)
+    if all(where.refuses(entry.scheme) for entry in experiment.schemes):
+        message = f"none of these schemes can run in the {where.name} arena; run them with --arena kernel or mpshell."
         raise document.error(("schemes",), message)
     for index, entry in enumerate(experiment.schemes):
         if entry.thresholds is not None and not isinstance(entry, MeasuredScheme):
             message = "thresholds in percent are measured by `railyard run`; give t_th1_ms and t_th2_ms here."
             raise document.error(("schemes", index, "thresholds"), message)
     _refuse_foresight(experiment, document)
-    programs = programs_of(experiment.arena)
+    programs = where.programs()
     stacks = [_stack(entry, document, ("schemes", index)) for index, entry in enumerate(experiment.schemes)]
-    machine = kernel_machine() if experiment.arena == "kernel" else None
+    machine = where.machine()
     specs: list[RunSpec] = []
     for pair_index, choice in enumerate(experiment.pairs):
         pair = look_up(choice, document, ("pairs", pair_index))
@@ -277,7 +248,7 @@ def resolve(experiment: Experiment, document: YamlDocument) -> list[RunSpec]:
         for seed in experiment.seeds:
             offset = offsets[seed]
             for scheme_index, entry in enumerate(experiment.schemes):
-                if not runs_in(experiment.arena, entry.scheme):
+                if where.refuses(entry.scheme):
                     continue
                 for label, primary in _placements(
                     entry, paths, experiment.path_order, (document, ("schemes", scheme_index))

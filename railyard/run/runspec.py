@@ -10,8 +10,8 @@ from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from railyard.experiment import arenas
 from railyard.experiment.model import (
-    EXACT_ARENAS,
     SYSCTL,
     TRANSPORT_OF_SCHEME,
     BufferLimits,
@@ -130,7 +130,7 @@ class RunSpec(BaseModel):
 
     @property
     def is_exact(self) -> bool:
-        return self.arena in EXACT_ARENAS
+        return arenas.is_exact(self.arena)
 
     @property
     def may_be_refused(self) -> bool:
@@ -140,7 +140,7 @@ class RunSpec(BaseModel):
     @property
     def is_same_with_qlogs(self) -> bool:
         """Whether a run that keeps qlogs comes out as one that does not."""
-        return self.arena == "sim"
+        return bool(arenas.load(self.arena).same_with_qlogs)
 
     @property
     def run_id(self) -> str:

@@ -27,12 +27,13 @@ from railyard.base.terminal import print_table
 from railyard.figures.rows import RCT_MEDIAN
 from railyard.results.aggregate import Cell, cells
 from railyard.results.records import Run
+from railyard.run.arena import arena_of
 from railyard.stats import intervals
 from railyard.stats.intervals import Interval
 from railyard.stats.statistics import nearest_rank
 
 SCHEMA = 3
-ARENAS = ("sim", "kernel", "mpshell")
+ARENAS = VIRTUAL, MACHINE, WALL = ("sim", "kernel", "mpshell")
 EXACT_S = 0.000_1  # a chunk is the same in two arenas in virtual time where its RCT differs by no more than this
 RESOLUTION_S = 0.001  # of traces: a packet is moved by as much where the player starts within a millisecond
 LIMIT = 0.05  # medians within so much agree
@@ -361,7 +362,7 @@ def print_agreement(console: Console, rows: Sequence[Agreement]) -> None:
     for name in ("\npair", "\nscheme"):
         table.add_column(name, no_wrap=True)
     figures = [f"median s\n{arena}", "\nmpshell", "ratio\n[95 % interval]", "\nKS"]
-    later = ["sim, player later\nmedian s", "\nKS"] if arena == "sim" else []
+    later = [f"{arena}, player later\nmedian s", "\nKS"] if arena_of(arena).starts_late else []
     for name in ("\nruns", *figures, *later, "chunk by chunk\n10 / 50 / 90 %", "start\nlag ms"):
         table.add_column(name, justify="right", no_wrap=True)
     for row in rows:
@@ -387,7 +388,7 @@ def print_agreement(console: Console, rows: Sequence[Agreement]) -> None:
 
 Campaigns = Mapping[str, Sequence[Run]]
 """The runs of each arena that ran."""
-DASHES = {"sim": "dot", "kernel": "dash", "mpshell": "solid"}
+DASHES = dict(zip(ARENAS, ("dot", "dash", "solid"), strict=True))
 
 
 def _figure(found: Campaigns) -> go.Figure:
@@ -426,17 +427,21 @@ def write(
 
 def tell(console: Console, out: Path, found: Campaigns, later: Sequence[Sequence[Run]]) -> Path:
     """Compares, prints and writes: the arenas that ran, and sim with the player started later. Returns the page."""
+    sim, kernel, wall = (found.get(arena) for arena in ARENAS)
     exact: list[Exact] = []
     rows: list[Agreement] = []
-    if "sim" in found and "kernel" in found:
-        exact = compare_exact(found["sim"], found["kernel"])
+    bounded: list[Bounded] = []
+    if sim is not None and kernel is not None:
+        exact = compare_exact(sim, kernel)
         print_exact(console, exact)
-    for arena in ("sim", "kernel"):
-        if arena in found and "mpshell" in found:
-            here = compare(found[arena], found["mpshell"], later if arena == "sim" else (), arena)
-            print_agreement(console, here)
-            rows += here
-    bounded = within_bounds([found["sim"], *later], found["mpshell"]) if "sim" in found and "mpshell" in found else []
+    if wall is not None:
+        for arena, runs, shifted in ((VIRTUAL, sim, later), (MACHINE, kernel, ())):
+            if runs is not None:
+                here = compare(runs, wall, shifted, arena)
+                print_agreement(console, here)
+                rows += here
+    if sim is not None and wall is not None:
+        bounded = within_bounds([sim, *later], wall)
     if bounded:
         print_bounded(console, bounded)
     return write(out, exact, rows, bounded, found)

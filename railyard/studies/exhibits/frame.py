@@ -14,7 +14,7 @@ import plotly.graph_objects as go
 from railyard.base import provenance
 from railyard.base.errors import UserError
 from railyard.base.style import GRID, INK, layout
-from railyard.experiment.model import EXACT_ARENAS
+from railyard.experiment.arenas import is_exact
 from railyard.report.exhibit import Fidelity, Plot, Provenance
 from railyard.results.records import Run, load_campaign
 from railyard.studies.exhibits.spec import AT, WHOLE, ExhibitSpec, label_of
@@ -58,7 +58,7 @@ class Frame:
         ]
 
     def fidelity(self) -> Fidelity:
-        if self.arena in EXACT_ARENAS:
+        if is_exact(self.arena):
             return Fidelity(exact=True, runs=len(self.every), void=len(self.every) - len(self.runs))
         worst = max((run.record["fidelity"]["lateness_p99_us"] for run in self.runs), default=None)
         return Fidelity(runs=len(self.every), void=len(self.every) - len(self.runs), worst_p99_us=worst)

@@ -17,13 +17,13 @@ from railyard.base.errors import UserError
 from railyard.base.paths import EXPERIMENTS_DIR
 from railyard.base.terminal import MOST_LINES, first_lines, fitted, print_lines
 from railyard.base.yamlfile import YamlDocument, near_miss
-from railyard.experiment.model import ARENAS
+from railyard.experiment.arenas import ARENAS, is_exact
 from railyard.report.exhibit import Exhibit
 from railyard.results.pending import Place, Plan, whole_campaign
 from railyard.results.tables import aligned
 from railyard.run import vkernel
+from railyard.run.arena import arena_of
 from railyard.run.folders import Identity, Tell, results_folder, shown
-from railyard.run.preflight import check_arena
 from railyard.run.resolve import not_run
 from railyard.studies.exhibits import registry
 from railyard.studies.exhibits.spec import ExhibitSpec, all_runs, experiments, spec_of
@@ -59,7 +59,7 @@ def _wants_kernel(spec: ExhibitSpec) -> bool:
     """Whether a scheme is in the kernel: runs are exact then, and none void, where a time-travel kernel is."""
     entries = spec.experiment.get("schemes", [])
     names = [entry.get("scheme") if isinstance(entry, dict) else entry for entry in entries]
-    return spec.experiment.get("arena") == "mpshell" and "mptcp" in names
+    return "arena" in spec.experiment and not is_exact(spec.experiment["arena"]) and "mptcp" in names
 
 
 def command_of(name: str, document: YamlDocument, request: RunRequest) -> str:
@@ -99,7 +99,7 @@ def _with_runs(spec: ExhibitSpec, document: YamlDocument, request: RunRequest, m
     parts = experiments(spec, document)
     specs = all_runs(parts)
     for arena in {run.arena for run in specs}:
-        check_arena(arena)
+        arena_of(arena).check()
     exhibit = spec.model_dump(mode="json", exclude={"name", "description", "command"})
     asked = request.repeat_budget_s
     first = parts[0][1].model_copy(update={} if asked is None else {"repeat_budget_s": asked})

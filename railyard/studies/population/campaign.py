@@ -21,13 +21,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from railyard.arenas.sim import PROGRAM
 from railyard.base import provenance
 from railyard.base.errors import UserError
 from railyard.base.paths import program
 from railyard.experiment.model import MeasuredScheme, MeasuredThresholds, SchemeEntry
 from railyard.report.exhibit import Size
 from railyard.run.folders import Identity, read_facts, results_folder, write_json
-from railyard.run.sim import PROGRAM
 from railyard.studies.population.executors import Batch, Executor
 from railyard.studies.population.model import Population, Scale
 from railyard.studies.population.parts import PLAYS_FILE, Parts, write_plays

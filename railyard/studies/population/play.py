@@ -18,12 +18,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from railyard.arenas.sim import PROGRAM, job_parameters
 from railyard.base.errors import UserError
 from railyard.base.jsonl import Event, summary_of
 from railyard.base.provenance import sha256_of
 from railyard.experiment.model import SchemeEntry
 from railyard.run.runspec import scheme_parameters
-from railyard.run.sim import PROGRAM, job_parameters
 from railyard.studies.population.model import Population, Video
 from railyard.studies.population.viewers import Link, Viewer
 from railyard.traces.settings import members

@@ -7,10 +7,12 @@ import time
 from rich.console import Console
 from rich.table import Table
 
+from railyard.arenas.sim import Sim
 from railyard.base.errors import UserError
 from railyard.base.terminal import print_table
 from railyard.base.yamlfile import YamlDocument
 from railyard.figures.rows import REBUFFER_RATE, REINJECTION_COST
+from railyard.run.arena import arena_of
 from railyard.stats.statistics import nearest_rank
 from railyard.studies.population.campaign import Asked, Outcome, Place, Progress, run_population
 from railyard.studies.population.executors import Executor, LocalExecutor
@@ -86,7 +88,7 @@ def run_population_file(document: YamlDocument, request: RunRequest) -> None:
 
 
 def only_sim(request: RunRequest) -> None:
-    if request.arena not in (None, "sim"):
+    if request.arena is not None and not isinstance(arena_of(request.arena), Sim):
         raise UserError(f"populations play in virtual time; leave out --arena {request.arena}.")
     if request.seeds is not None:
         raise UserError("a population has viewers and no list of seeds; use --size, or change 'seed' in its file.")

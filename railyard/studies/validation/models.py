@@ -12,8 +12,9 @@ from typing import Literal
 
 import numpy as np
 
+from railyard.arenas.kernel import kernel_machine
 from railyard.experiment.model import BufferLimits, Experiment, PlayerSettings
-from railyard.run.resolve import kernel_machine, programs_of
+from railyard.run.arena import arena_of
 from railyard.run.runspec import RunPath, RunSpec
 from railyard.studies.validation.downloads import (
     CARRIERS,
@@ -417,7 +418,7 @@ class Stage:
 def stage(live: Path, seed: int, folder: Path) -> Stage:
     """`live`: the downloads; `folder`: for traces that the models need."""
     workshop = Workshop(folder)
-    return Stage(with_restored(rail_pairs(), live, workshop, seed), workshop, seed, programs_of(ARENA))
+    return Stage(with_restored(rail_pairs(), live, workshop, seed), workshop, seed, arena_of(ARENA).programs())
 
 
 def plan(

@@ -10,28 +10,32 @@ in it after the run is not trusted: only plain files join the run's (confine.py)
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import os
 import pwd
 import shlex
 import shutil
+import sys
 import time
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from railyard.base import provenance
-from railyard.base.paths import program
+from railyard.base.errors import UserError
+from railyard.base.paths import PROGRAM_NAMES, program
 from railyard.experiment.stacks import StackRun
-from railyard.run import confine, fidelity, runspec
+from railyard.run import confine, fidelity, record, runspec, vkernel
+from railyard.run.arena import Arena
 from railyard.run.cores import one_core
 from railyard.run.linkevents import DoneEvent, commands
-from railyard.run.outcome import RunRefusedError, after_death, exit_state, joins, last_words, outcome_of, start_lag_s
+from railyard.run.outcome import RunRefusedError, exit_state, last_words
+from railyard.run.record import Ended
 from railyard.run.runspec import KernelMachine, RunSpec
 
-SCHEMA = 1
-PROGRAMS = ("vkernel", "vkernel-init", "vkernel-seed.so", "mpshell", "xlink-server", "xlink-player")
+TOOLS = {"setpriv": "util-linux", "ip": "iproute2", "timeout": "coreutils"}
 FOLDER = ".machine"  # in the run's folder while it goes on: the machine's own
 LINKS = Path(".inside")  # in that one: what the machine finds by these names
 # Time inside costs time outside: so much of the host's for all, and none without progress for longer than this.
@@ -56,7 +60,7 @@ def inside(spec: RunSpec, folder: Path) -> RunSpec:
         (links / name).symlink_to(file.resolve())
         return LINKS / name
 
-    for name in PROGRAMS[3:]:
+    for name in PROGRAM_NAMES:
         put(program(name), name)
     for name in ("mpshell-ctl", *(("relay-run",) if spec.stack else ())):
         put(program(name), name)
@@ -227,62 +231,34 @@ def _events(spec: RunSpec, answers: str) -> list[DoneEvent]:
     ]
 
 
-def _nothing_sent(spec: RunSpec, signal_name: str) -> dict[str, Any]:
-    """The summary of links of which nothing is known, because the machine ended before mpshell wrote its own."""
-    late = {"p50": 0, "p99": 0, "max": 0, "over_1ms": 0, "count": 0}
-    link = {"opportunities": 0, "missed": 0, "departed_bytes": 0, "queue_drops": 0, "lateness_us": late}
-    paths = [{"name": path.name, "up": link, "down": link, "device_drops": {}} for path in spec.paths]
-    ended = {"code": None, "signal": signal_name}
-    return {"schema": SCHEMA, "sched_fifo": True, "paths": paths, "exit": ended}
-
-
 def _code(text: str) -> dict[str, Any]:
     code = int(text) if text.isdecimal() else None
     return exit_state(-(code - 128) if code is not None and code > 128 else code)
 
 
-def _record(spec: RunSpec, run_dir: Path, settings: dict[str, str], end: str | None) -> dict[str, Any]:
-    """`end`: what ended the machine before its time."""
+def _ended(spec: RunSpec, run_dir: Path, stopped: str | None, told: dict[str, Any]) -> Ended:
+    """`stopped`: what ended the machine before its time; `told`: what is known without the run's files."""
     started = all((run_dir / name).is_file() for name in ("mpshell.json", "player.jsonl"))
-    if not started and end is None:
+    if not started and stopped is None:
         raise RunRefusedError(f"the run {spec.run_id} could not start: {last_words(run_dir / 'mpshell.stderr')}")
     if not (run_dir / "mpshell.json").is_file():
-        (run_dir / "mpshell.json").write_text(json.dumps(_nothing_sent(spec, "SIGKILL"), indent=1) + "\n")
+        summary = record.silent_links(spec, {"exit": {"code": None, "signal": "SIGKILL"}})
+        (run_dir / "mpshell.json").write_text(json.dumps(summary, indent=1) + "\n")
     emulator = json.loads((run_dir / "mpshell.json").read_text())
-    shell = _taken(run_dir, "mpshell.status")
-    outcome, message = outcome_of(run_dir, emulator["exit"], hung=shell == str(HUNG))
-    if end is not None:
-        outcome, message = "hung", end
-    outcome, message = after_death(run_dir, _taken(run_dir, "dead") or None, (outcome, message))
+    shell, server = _taken(run_dir, "mpshell.status"), _taken(run_dir, "server.status")
+    dead = _taken(run_dir, "dead") or None
+    outcome, message = record.programs_ended(run_dir, emulator["exit"], dead, hung=shell == str(HUNG), stopped=stopped)
     events = _events(spec, _taken(run_dir, "events.jsonl"))
-    inner = run_dir / "player.netstat"
-    server = _taken(run_dir, "server.status")
-    return {
-        "schema": SCHEMA,
-        "run_id": spec.run_id,
-        "identity": spec.identity(),
-        "outcome": outcome,
-        "message": message,
-        "start_lag_s": start_lag_s(run_dir, emulator),
-        "fidelity": fidelity.judge(emulator, events, exact=True).as_json(),
-        **({"link_events": [event.as_json() for event in events]} if events else {}),
-        "exit": {
-            "mpshell": _code(shell),
-            "server": _code(server),
-            "player": emulator["exit"],
-        },
-        "config": spec.model_dump(mode="json"),
-        "listening": json.loads(_taken(run_dir, "listening.json") or "{}"),
-        "mptcp": {
-            "server": joins(_taken(run_dir, "server.netstat")),
-            "player": joins(inner.read_text() if inner.is_file() else ""),
-        },
-        "sysctls": settings,
-        "git": provenance.git_state(),
-        "kernel": provenance.kernel(),
-        "cpu": provenance.cpu(),
-        "versions": provenance.versions(),
-    }
+    listening = json.loads(_taken(run_dir, "listening.json") or "{}")
+    netstat = _taken(run_dir, "server.netstat")
+    return Ended(
+        outcome=outcome,
+        message=message,
+        fidelity=fidelity.judge(emulator, events, exact=True),
+        exits={"mpshell": _code(shell), "server": _code(server), "player": emulator["exit"]},
+        facts=record.program_facts(run_dir, emulator, events, listening, netstat) | told.pop("facts"),
+        **told,
+    )
 
 
 def _owner(spec: RunSpec, folder: Path) -> pwd.struct_passwd | None:
@@ -308,33 +284,78 @@ def _prepare(spec: RunSpec, run_dir: Path) -> tuple[dict[str, str], dict[str, li
     return settings, inner, user.pw_name
 
 
-async def execute(spec: RunSpec, run_dir: Path) -> None:
-    """Carries the run out and writes `run.json`. Raises RunRefusedError when one of the programs does not start."""
-    if spec.kernel is None:
-        raise ValueError(f"{spec.run_id}: a run of the kernel arena names its kernel")
-    settings, inner, user = _prepare(spec, run_dir)
-    async with one_core() as core:
-        started, begin = datetime.now(UTC), time.monotonic()
-        whole = run_dir.resolve()
-        code, words = await _boot(_command(spec, spec.kernel, whole, whole / FOLDER, core), run_dir)
-        wall_s = time.monotonic() - begin
-    shutil.rmtree(run_dir / FOLDER / LINKS, ignore_errors=True)
-    confine.gather(run_dir / FOLDER, run_dir)
-    words = words.removeprefix("vkernel: ")
-    ended = code != 0 and words.startswith(("time stood still", "after ", "the kernel panicked"))
-    if code != 0 and not ended:
-        raise RunRefusedError(f"the run {spec.run_id} could not be done: {words}")
-    try:
-        record = _record(spec, run_dir, settings, words if ended else None) | {"user": user}
-    except (ValueError, LookupError, TypeError, AttributeError, FileNotFoundError) as error:
-        raise RunRefusedError(f"the run {spec.run_id} left files that are no records of one: {error!r:.200}") from None
-    if not ended and code == 0 and words.startswith("the machine's memory"):
-        record["message"] = "; ".join(filter(None, (record["message"], words)))
-    times = {"started": started.isoformat(timespec="seconds"), "wall_s": round(wall_s, 3)}
-    words_of_machine = _command(spec, spec.kernel, run_dir, run_dir, None)
-    (run_dir / "run.json").write_text(
-        json.dumps(record | times | {"commands": {"kernel": words_of_machine} | inner}, indent=1) + "\n"
+class Kernel(Arena):
+    name = "kernel"
+    about = "a kernel in virtual time"
+    exact = True
+    program_names = (*PROGRAM_NAMES, "vkernel-init", "vkernel-seed.so")
+
+    def machine(self) -> KernelMachine:
+        return kernel_machine()
+
+    def check(self) -> None:
+        """Builds a kernel first where there is none, or an old one."""
+        for tool, package in TOOLS.items():
+            if shutil.which(tool) is None:
+                raise UserError(f"the program '{tool}' is not there; install the Debian package {package}.")
+        minutes = f"{vkernel.MINUTES} minutes of processor time"
+        if vkernel.at_hand() is None:
+            print(f"The first run in the kernel arena builds its kernel: about {minutes}.", file=sys.stderr)
+            vkernel.build()
+        elif (changed := vkernel.stale()) is not None:
+            other = f"The kernel in {vkernel.cache_folder()} has another {changed}"
+            print(f"{other}, so the right one is taken or built: up to {minutes}.", file=sys.stderr)
+            vkernel.build()
+
+    def why_not(self) -> str | None:
+        return vkernel.why_not()
+
+    async def execute(self, spec: RunSpec, run_dir: Path) -> None:
+        if spec.kernel is None:
+            raise ValueError(f"{spec.run_id}: a run of the kernel arena names its kernel")
+        settings, inner, user = _prepare(spec, run_dir)
+        async with one_core() as core:
+            started, begin = datetime.now(UTC), time.monotonic()
+            whole = run_dir.resolve()
+            code, words = await _boot(_command(spec, spec.kernel, whole, whole / FOLDER, core), run_dir)
+            wall_s = time.monotonic() - begin
+        shutil.rmtree(run_dir / FOLDER / LINKS, ignore_errors=True)
+        confine.gather(run_dir / FOLDER, run_dir)
+        words = words.removeprefix("vkernel: ")
+        stopped = code != 0 and words.startswith(("time stood still", "after ", "the kernel panicked"))
+        if code != 0 and not stopped:
+            raise RunRefusedError(f"the run {spec.run_id} could not be done: {words}")
+        told = {
+            "started": started,
+            "wall_s": wall_s,
+            "commands": {"kernel": _command(spec, spec.kernel, run_dir, run_dir, None)} | inner,
+            "facts": {"sysctls": settings, "user": user},
+        }
+        try:
+            ended = _ended(spec, run_dir, words if stopped else None, told)
+        except (ValueError, LookupError, TypeError, AttributeError, FileNotFoundError) as error:
+            message = f"the run {spec.run_id} left files that are no records of one: {error!r:.200}"
+            raise RunRefusedError(message) from None
+        if code == 0 and words.startswith("the machine's memory"):
+            ended = replace(ended, message="; ".join(filter(None, (ended.message, words))))
+        record.write(run_dir, ended.record(spec))
+        for name in ("mpshell.stderr", "server.stderr", "player.stdout"):  # a wall-clock run leaves them, too
+            (run_dir / name).touch()
+
+
+def kernel_machine(kernel: Path | None = None) -> KernelMachine:
+    """What runs boot, by content. `kernel`: another than usual."""
+    kernel = kernel.resolve() if kernel else vkernel.at_hand()
+    if kernel is None:
+        raise UserError(f"{vkernel.why_not()}.")
+    vkernel.check(kernel)
+    options = hashlib.sha256(vkernel.options_of(kernel).encode()).hexdigest()
+    return KernelMachine(
+        file=kernel,
+        sha256=vkernel.sha256(kernel),
+        options_sha256=options,
+        libraries_sha256=vkernel.libraries_sha256(),
     )
-    (run_dir / "spec.json").unlink(missing_ok=True)
-    for name in ("mpshell.stderr", "server.stderr", "player.stdout"):  # a wall-clock run leaves them, too
-        (run_dir / name).touch()
+
+
+ARENA = Kernel()

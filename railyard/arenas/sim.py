@@ -1,4 +1,4 @@
-"""One run in the sim arena: the job for xlink-sim, its process, and the run's record.
+"""The sim arena: the job for xlink-sim, its process, and what it says of the run.
 
 xlink-sim runs both endpoints and the links on a virtual clock, in one process that needs no privileges. It leaves the
 same files as a wall-clock run, and docs/reference/sim.md describes its job. A run is exact, so there is no second try.
@@ -17,16 +17,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from railyard.base import provenance
 from railyard.base.errors import UserError
 from railyard.base.jsonl import read_jsonl, summary_of
 from railyard.base.paths import program
+from railyard.base.provenance import sha256_of
+from railyard.experiment.model import NEEDS_KERNEL, TRANSPORT_OF_SCHEME
 from railyard.experiment.settings import SETTINGS
-from railyard.run import fidelity
+from railyard.run import fidelity, record
+from railyard.run.arena import Arena
+from railyard.run.outcome import exit_state, last_words
 from railyard.run.runspec import RunSpec
 from railyard.traces.settings import members
 
-SCHEMA = 1
 JOB_SCHEMA = 1
 PROGRAM = "xlink-sim"
 # Virtual time is faster than the wall's; a run that takes so much longer than its time limit will not end.
@@ -75,23 +77,10 @@ def job_parameters(parameters: Mapping[str, str]) -> dict[str, str | int | float
     return {name: SETTINGS[name].job_value(text) if name in SETTINGS else text for name, text in parameters.items()}
 
 
-def _ended(status: int | None) -> dict[str, Any]:
-    if status is None:
-        return {"code": None, "signal": None}
-    if status < 0:
-        return {"code": None, "signal": signal.Signals(-status).name}
-    return {"code": status, "signal": None}
-
-
-def _last_words(log: Path) -> str:
-    lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
-    return lines[-1] if lines else "it said nothing"
-
-
 def _outcome(run_dir: Path, status: int | None) -> tuple[str, str]:
     """How the run ended, and a phrase about it; the same words as for a wall-clock run."""
     summary = summary_of(read_jsonl(run_dir / "player.jsonl"))
-    words = _last_words(run_dir / "sim.stderr")
+    words = last_words(run_dir / "sim.stderr")
     if status is None:
         return "hung", "the run did not end on the wall clock and was stopped"
     if status < 0:
@@ -101,46 +90,66 @@ def _outcome(run_dir: Path, status: int | None) -> tuple[str, str]:
     return str(summary["outcome"]), str(summary.get("message") or "")
 
 
-def _nothing_sent(spec: RunSpec) -> dict[str, Any]:
-    """The summary of links of which nothing is known, because the program died before it wrote its own."""
-    late = {"p50": 0, "p99": 0, "max": 0, "over_1ms": 0, "count": 0}
-    link = {"opportunities": 0, "missed": 0, "departed_bytes": 0, "queue_drops": 0, "lateness_us": late}
-    paths = [{"name": path.name, "up": link, "down": link, "device_drops": {}} for path in spec.paths]
-    return {"schema": SCHEMA, "arena": "sim", "sched_fifo": True, "paths": paths}
+class Sim(Arena):
+    name = "sim"
+    about = "virtual time"
+    exact = True
+    same_with_qlogs = True
+    counts_lateness = False
+    starts_late = True
+    has_foresight = True
+    program_names = (PROGRAM,)
+
+    def refuses(self, scheme: str) -> str | None:
+        """The simulator has no kernel and no relays."""
+        return None if TRANSPORT_OF_SCHEME[scheme] == "quic" else NEEDS_KERNEL
+
+    def check(self) -> None:
+        """It needs nothing of the machine."""
+
+    async def execute(self, spec: RunSpec, run_dir: Path) -> None:
+        (run_dir / "job.json").write_text(json.dumps(job(spec), indent=1) + "\n")
+        command = _command(spec, run_dir)
+        started, begin = datetime.now(UTC), time.monotonic()
+        status = await _carry_out(command, run_dir, WALL_LIMIT_S + WALL_SHARE * spec.time_limit_s)
+        wall_s = time.monotonic() - begin
+        if status is not None and status > 0 and not (run_dir / "player.jsonl").is_file():
+            words = last_words(run_dir / "sim.stderr")
+            raise UserError(f"the run {spec.run_id} could not start: {words} ({shlex.join(command[:1])})")
+        outcome, message = _outcome(run_dir, status)
+        if not (run_dir / "mpshell.json").is_file():
+            summary = record.silent_links(spec, {"arena": "sim"})
+            (run_dir / "mpshell.json").write_text(json.dumps(summary, indent=1) + "\n")
+        verdict = fidelity.judge(json.loads((run_dir / "mpshell.json").read_text()))
+        exits, commands = {"sim": exit_state(status)}, {"sim": command}
+        facts = {"packet_protection": protection(spec)}
+        ended = record.Ended(started, wall_s, outcome, message, verdict, exits, commands, facts)
+        record.write(run_dir, ended.record(spec))
+
+    def with_program(self, spec: RunSpec, file: Path) -> RunSpec:
+        return spec.model_copy(
+            update={
+                "program": file.resolve(),
+                "programs_sha256": spec.programs_sha256 | {PROGRAM: sha256_of(file)},
+            }
+        )
+
+    def planned(self, spec: RunSpec, out: Path) -> list[str]:
+        return [shlex.join(_command(spec, out))]
+
+    def by_hand(self, record: dict[str, Any], commands: dict[str, list[str]], out: str) -> list[str]:
+        del record
+        return [f"mkdir -p {out}", shlex.join(commands["sim"])] if "sim" in commands else []
 
 
-def _record(spec: RunSpec, run_dir: Path, command: list[str], status: int | None) -> dict[str, Any]:
-    outcome, message = _outcome(run_dir, status)
-    if not (run_dir / "mpshell.json").is_file():
-        (run_dir / "mpshell.json").write_text(json.dumps(_nothing_sent(spec), indent=1) + "\n")
-    links = json.loads((run_dir / "mpshell.json").read_text())
-    return {
-        "schema": SCHEMA,
-        "run_id": spec.run_id,
-        "identity": spec.identity(),
-        "outcome": outcome,
-        "message": message,
-        "fidelity": fidelity.judge(links).as_json(),
-        "packet_protection": protection(spec),
-        "exit": {"sim": _ended(status)},
-        "config": spec.model_dump(mode="json"),
-        "commands": {"sim": command},
-        "listening": {},
-        "mptcp": {"server": {}, "player": {}},
-        "sysctls": {},
-        "git": provenance.git_state(),
-        "kernel": provenance.kernel(),
-        "cpu": provenance.cpu(),
-        "versions": provenance.versions(),
-    }
+def _command(spec: RunSpec, run_dir: Path) -> list[str]:
+    """The program is the project's own, or the one of another build that the run names."""
+    binary = spec.program or program(PROGRAM)
+    return [str(binary), str(run_dir / "job.json"), "--out", str(run_dir)]
 
 
-async def execute(spec: RunSpec, run_dir: Path) -> None:
-    """Carries the run out and writes `run.json`. Raises UserError when the program refuses the job."""
-    (run_dir / "job.json").write_text(json.dumps(job(spec), indent=1) + "\n")
-    binary = spec_program(spec)
-    command = [str(binary), str(run_dir / "job.json"), "--out", str(run_dir)]
-    started, begin = datetime.now(UTC), time.monotonic()
+async def _carry_out(command: list[str], run_dir: Path, limit_s: float) -> int | None:
+    """The program's exit status; None: it did not end within its limit."""
     with (run_dir / "sim.stderr").open("wb") as stderr:
         process = await asyncio.create_subprocess_exec(
             *("setpriv", "--pdeathsig", "KILL", "--", *command),
@@ -148,27 +157,16 @@ async def execute(spec: RunSpec, run_dir: Path) -> None:
             stdout=asyncio.subprocess.DEVNULL,
             stderr=stderr,
         )
-    status: int | None = None
     try:
-        async with asyncio.timeout(WALL_LIMIT_S + WALL_SHARE * spec.time_limit_s):
-            status = await process.wait()
+        async with asyncio.timeout(limit_s):
+            return await process.wait()
     except TimeoutError:
-        pass
+        return None
     finally:
         if process.returncode is None:
             with suppress(ProcessLookupError):
                 process.kill()
             await process.wait()
-    wall_s = time.monotonic() - begin
-    if status not in (None, 0) and not (run_dir / "player.jsonl").is_file() and (status or 0) > 0:
-        words = _last_words(run_dir / "sim.stderr")
-        raise UserError(f"the run {spec.run_id} could not start: {words} ({shlex.join(command[:1])})")
-    times = {"started": started.isoformat(timespec="seconds"), "wall_s": round(wall_s, 3)}
-    record = _record(spec, run_dir, command, status) | times
-    (run_dir / "run.json").write_text(json.dumps(record, indent=1) + "\n")
-    (run_dir / "spec.json").unlink(missing_ok=True)
 
 
-def spec_program(spec: RunSpec) -> Path:
-    """The program of a run: the project's own, or the one of another build that the run names."""
-    return spec.program or program(PROGRAM)
+ARENA = Sim()

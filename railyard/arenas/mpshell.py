@@ -1,0 +1,185 @@
+"""The mpshell arena: any unmodified program on the wall clock, in a network namespace with one TUN device a path."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from railyard.base import provenance
+from railyard.base.errors import UserError
+from railyard.base.paths import program
+from railyard.run import confine, containers, runspec
+from railyard.run.confine import effective_capabilities
+from railyard.run.outcome import StartError
+from railyard.run.runspec import RunSpec
+from railyard.run.site import PLAYER_FOLDER, SERVER_FOLDER, Start, make_certificate, remove_secrets
+from railyard.run.wallclock import WallClock
+
+TUN = Path("/dev/net/tun")
+TOOLS = {"ip": "iproute2", "unshare": "util-linux", "setpriv": "util-linux"}
+CAP_NET_ADMIN, CAP_SYS_ADMIN = 12, 21
+
+
+def _set_up_namespace(spec: RunSpec) -> dict[str, str]:
+    subprocess.run(["ip", "link", "set", "lo", "up"], check=True, capture_output=True)
+    settings = runspec.sysctls(spec)
+    for name, value in settings.items():
+        try:
+            provenance.write_sysctl(name, value)
+        except OSError as error:
+            raise StartError(f"this kernel does not take {name}={value}: {error.strerror}") from None
+    if spec.uses_mptcp:
+        limits = runspec.mptcp_limits_command(len(spec.paths), spec.mptcp_limits)
+        subprocess.run(limits, check=True, capture_output=True)
+    return {name: provenance.read_sysctl(name) or "" for name in settings}
+
+
+class Namespace:
+    """The worker's own network namespace. Player and server run as an unprivileged user, where there is the right to
+    change users."""
+
+    own_children = True
+
+    def __init__(self, spec: RunSpec, run_dir: Path) -> None:
+        self.spec, self.run_dir = spec, run_dir
+        self.settings: dict[str, str] = {}
+        self.control_folder = run_dir
+        # A stack that the unprivileged user cannot reach runs as who started the worker, and the player with it.
+        self.user = confine.user() if spec.stack is None or confine.can_reach(spec.stack.files()) else None
+        self.programs: dict[str, int] = {}  # descriptors of their folders
+
+    def prepare(self) -> None:
+        self.settings = _set_up_namespace(self.spec)
+        if self.user is not None:
+            for name in (SERVER_FOLDER, PLAYER_FOLDER):
+                confine.make_folder(self.run_dir / name, self.user)
+            relays = ("relay-run",) if self.spec.stack else ()
+            for name in ("xlink-server", "xlink-player", *relays):
+                self.programs[name] = os.open(program(name).parent, os.O_PATH)
+
+    def _found(self, name: str) -> Path:
+        """The program for those who may not enter the folders above it."""
+        return Path(f"/proc/self/fd/{self.programs[name]}", name)
+
+    def _server_folder(self) -> Path:
+        return self.run_dir if self.user is None else self.run_dir / SERVER_FOLDER
+
+    def relay(self) -> Start | None:
+        stack = self.spec.stack
+        if stack is None:
+            return None
+        recorded = runspec.relay_server_command(stack)
+        folder = self._server_folder()
+        if stack.certificate:
+            make_certificate(folder, (self.user.pw_uid, self.user.pw_gid) if self.user else None)
+        right = "net_admin" if containers.relay_needs_net_admin(stack) else None
+        rights = [] if self.user is None else confine.words(self.user, right)
+        return Start(recorded, recorded, rights=rights, folder=folder, real_time=self.spec.real_time)
+
+    def server(self) -> Start:
+        recorded = runspec.server_command(self.spec, program("xlink-server"), self.run_dir)
+        if self.user is None:
+            return Start(recorded, recorded, real_time=self.spec.real_time)
+        right = "net_admin" if containers.server_needs_net_admin(self.spec) else None
+        command = runspec.server_command(self.spec, self._found("xlink-server"), Path())
+        return Start(
+            recorded,
+            command,
+            rights=confine.words(self.user, right),
+            folder=self.run_dir / SERVER_FOLDER,
+            fds=(self.programs["xlink-server"],),
+            real_time=self.spec.real_time,
+        )
+
+    def mpshell(self, control: str) -> Start:
+        events = control if self.spec.link_events else None
+        settings = runspec.sysctls(self.spec)
+
+        def command(inner: list[str], user: str | None) -> list[str]:
+            shell = program("mpshell")
+            return runspec.mpshell_command(self.spec, shell, self.run_dir, inner, events, settings=settings, user=user)
+
+        player = runspec.player_command(self.spec, program("xlink-player"), self.run_dir)
+        if stack := self.spec.stack:
+            player = runspec.relay_command(self.spec, stack, program("relay-run"), self.run_dir, player)
+        recorded = command(player, None)
+        if self.user is None:
+            return Start(recorded, recorded)
+        inner = runspec.player_command(self.spec, self._found("xlink-player"), Path())
+        if stack:
+            inner = runspec.relay_command(self.spec, stack, self._found("relay-run"), Path(), inner)
+        return Start(
+            recorded,
+            command(inner, self.user.pw_name),
+            folder=self.run_dir / PLAYER_FOLDER,
+            fds=tuple(self.programs.values()) if stack else (self.programs["xlink-player"],),
+        )
+
+    def netstat(self) -> str:
+        return Path("/proc/net/netstat").read_text()
+
+    def gather(self) -> None:
+        remove_secrets(self._server_folder())
+        for name in (SERVER_FOLDER, PLAYER_FOLDER):
+            confine.gather(self.run_dir / name, self.run_dir)
+
+    def facts(self) -> dict[str, Any]:
+        name = self.user.pw_name if self.user is not None else None
+        return {"sysctls": self.settings, "user": name}
+
+    def clear(self) -> None:
+        self.gather()
+        while self.programs:
+            os.close(self.programs.popitem()[1])
+
+
+class Mpshell(WallClock):
+    name = "mpshell"
+    about = "real time"
+    started_by = ("unshare", "--net", "--")
+
+    def check(self) -> None:
+        for tool, package in TOOLS.items():
+            if shutil.which(tool) is None:
+                raise UserError(f"the program '{tool}' is not there; install the Debian package {package}.")
+        capabilities = effective_capabilities()
+        if not all(capabilities >> bit & 1 for bit in (CAP_NET_ADMIN, CAP_SYS_ADMIN)):
+            raise UserError(
+                "no permission to make network namespaces and TUN devices (CAP_NET_ADMIN, CAP_SYS_ADMIN); run as root."
+            )
+        if not TUN.exists():
+            raise UserError(f"{TUN} is not there; load the kernel's tun module (modprobe tun).")
+        if not os.access(TUN, os.R_OK | os.W_OK):
+            raise UserError(f"{TUN} may not be opened; run as root, or give the container that device.")
+
+    def site(self, spec: RunSpec, run_dir: Path) -> Namespace:
+        return Namespace(spec, run_dir)
+
+    def by_hand(self, record: dict[str, Any], commands: dict[str, list[str]], out: str) -> list[str]:
+        config = record["config"]
+        if config.get("link_events") or config.get("stack") or not {"server", "mpshell"} <= set(commands):
+            return []  # no program by itself starts relays, or changes links under way
+        if record.get("user"):  # by hand the player writes where root does, under sudo too
+            commands["mpshell"][1:1] = ["--user", "root"]
+        settings = " ".join(shlex.quote(f"{name}={value}") for name, value in record["sysctls"].items())
+        set_up = ["ip link set lo up"]
+        set_up += [f"sysctl -qw {settings}"] if settings else []
+        if config["scheme"] == "mptcp":
+            limits = runspec.mptcp_limits_command(len(config["paths"]), config.get("mptcp_limits", {}))
+            set_up.append(shlex.join(limits))
+        script = "; ".join(
+            [
+                *set_up,
+                f"{shlex.join(commands['server'])} >{out}/listening & server=$!",
+                f"until [ -s {out}/listening ]; do kill -0 $server || exit 2; sleep 0.1; done",
+                f"{shlex.join(commands['mpshell'])}; kill $server; wait",
+            ]
+        )
+        return [f"mkdir -p {out}/links {out}/qlog", f"unshare --net sh -c {shlex.quote(script)}"]
+
+
+ARENA = Mpshell()

@@ -1,0 +1,36 @@
+"""Which arenas there are: one module each in railyard/arenas/, found by its file and loaded by its name.
+
+An experiment knows them by name. `railyard.run.arena` has what each can do and how it carries a run out.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Any
+
+from railyard.base.errors import UserError
+from railyard.base.paths import PACKAGE
+from railyard.base.yamlfile import near_miss
+
+ARENAS = tuple(sorted(module.name for module in iter_modules([str(PACKAGE / "arenas")])))
+
+
+@cache
+def load(name: str) -> Any:
+    """The arena of a module: its `ARENA`. Raises UserError where there is no such arena."""
+    if name not in ARENAS:
+        raise UserError(f"unknown arena '{name}'; {near_miss(name, ARENAS)}")
+    return import_module(f"railyard.arenas.{name}").ARENA
+
+
+def is_exact(name: object) -> bool:
+    """Whether the same run gives the same bytes there, because time is virtual. False of a name that no arena has, as
+    in records of other versions."""
+    return name in ARENAS and bool(load(str(name)).exact)
+
+
+def counts_lateness(name: object) -> bool:
+    """Whether its emulator can be late and says how much; of a name that no arena has, too."""
+    return name not in ARENAS or bool(load(str(name)).counts_lateness)

@@ -1,0 +1,65 @@
+"""Arenas of real programs on the wall clock: a run is a worker of its own (worker.py), at the arena's site."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from abc import abstractmethod
+from contextlib import suppress
+from pathlib import Path
+from typing import ClassVar
+
+from railyard.run.arena import Arena
+from railyard.run.outcome import RunRefusedError
+from railyard.run.runspec import HANG_GRACE_S, RunSpec
+from railyard.run.site import Site
+
+STOP_LIMIT_S = 25.0  # a worker stops its own children within less
+SLACK_S = 60.0  # set-up and collection around a run
+
+
+class WallClock(Arena):
+    started_by: ClassVar[tuple[str, ...]] = ()  # the words before the worker's command
+
+    @abstractmethod
+    def site(self, spec: RunSpec, run_dir: Path) -> Site:
+        """Where the run takes place; asked for in the worker."""
+
+    async def execute(self, spec: RunSpec, run_dir: Path) -> None:
+        """Whatever happens, the worker and its children are gone afterwards."""
+        with (run_dir / "worker.stderr").open("wb") as stderr:
+            worker = await asyncio.create_subprocess_exec(
+                *("setpriv", "--pdeathsig", "TERM", "--", *self.started_by),
+                *(sys.executable, "-m", "railyard.run.worker", str(run_dir)),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.DEVNULL,
+                stderr=stderr,
+                start_new_session=True,
+            )
+        try:
+            status = await asyncio.wait_for(worker.wait(), spec.time_limit_s + HANG_GRACE_S + SLACK_S)
+        except TimeoutError:
+            raise RunRefusedError(f"{spec.run_id}: the run did not end; see {run_dir.name}/worker.stderr.") from None
+        finally:
+            await _stop(worker)
+        if status != 0:
+            said = (run_dir / "worker.stderr").read_text(errors="replace").splitlines()
+            words = [line for line in said if line.strip()]
+            raise RunRefusedError(
+                f"the run {spec.run_id} could not start: {words[-1] if words else f'exit status {status}'}"
+            )
+        (run_dir / "worker.stderr").unlink()
+
+
+async def _stop(worker: asyncio.subprocess.Process) -> None:
+    if worker.returncode is None:
+        with suppress(ProcessLookupError):
+            worker.terminate()
+        try:
+            await asyncio.wait_for(worker.wait(), STOP_LIMIT_S)
+        except TimeoutError:
+            with suppress(ProcessLookupError):
+                os.killpg(worker.pid, signal.SIGKILL)
+            await worker.wait()
