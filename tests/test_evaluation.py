@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from conftest import Command, FakeRun
-from railyard.results.records import load_run
+from railyard.results.records import Run, load_run
 from railyard.studies import recorded
 
 INDEX = """\
@@ -111,20 +111,39 @@ def test_headlines_are_told_for_the_pairs_that_chose_the_constants_and_for_the_o
 
 
 def test_a_buffer_is_a_column_of_the_claims(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    by_buffer = {}
-    for ms, gain in ((1200, 0.5), (10_000, 1.0)):
-        runs = []
+    columns: dict[str, list[Run]] = {}
+    for head, gain in (("1.2 s", 0.5), ("10 s", 1.0)):
+        runs = columns.setdefault(head, [])
         for pair in range(6):
             for seed in range(1, 3):
                 for label, times in (("sp", 1.0), ("xlink", gain)):
                     fake = FakeRun(pair=f"p{pair}", label=label, scheme=label, seed=seed, start_offset_ms=60_000 * seed)
                     fake.rct_s = [times * (1 + 0.01 * k) for k in range(12)]
-                    runs.append(load_run(fake.write(tmp_path / str(ms))))
-        by_buffer[ms] = runs
-    recorded.print_buffers(by_buffer)
+                    runs.append(load_run(fake.write(tmp_path / head)))
+    recorded.print_claims(columns)
     lines = capsys.readouterr().out.splitlines()
     assert "| RCT median | 1.2 s | 10 s |" in lines
     [row, *_] = [line for line in lines if line.startswith("| xlink against sp |")]
     assert row.startswith("| xlink against sp | −50 % [−5") and row.endswith("| ±0 % [±0, ±0] alike |")
     assert not any("sp:best" in line for line in lines), "sp was played on one path"
     assert any(line.startswith("| 1.2 s | xlink | 0.5") for line in lines)
+
+
+def test_restored_pairs_stand_beside_those_they_were_made_from(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = []
+    for name in ("a", "b", "only"):
+        for pair, gain in ((name, 0.9), (f"{name}_restored", 0.5)):
+            for seed in range(1, 7):
+                for label, times in (("sp", 1.0), ("xlink", gain)):
+                    if pair == "only_restored":
+                        continue
+                    fake = FakeRun(pair=pair, label=label, scheme=label, seed=seed, start_offset_ms=60_000 * seed)
+                    fake.rct_s = [times * (1 + 0.01 * k) for k in range(12)]
+                    runs.append(load_run(fake.write(tmp_path)))
+    recorded.print_forms(runs)
+    lines = capsys.readouterr().out.splitlines()
+    assert "| RCT median | as recorded | restored |" in lines
+    [row, *_] = [line for line in lines if line.startswith("| xlink against sp |")]
+    assert "| −10 % [" in row and "| −50 % [" in row

@@ -43,12 +43,16 @@ def evaluation(
         for number, name in enumerate(experiment or recorded.SETTINGS):
             runs = carried_out(name)
             print(f"\n### {name}\n")
+            if any(run.pair.endswith(recorded.RESTORED) for run in runs):
+                recorded.print_forms(runs)
+                continue
             recorded.evaluate(runs)
             if plot is not None and number == 0:
                 plotfile.write_drawn(plot, partial(recorded.drawn, runs))
         if not experiment:
             print(f"\n### {recorded.BUFFER}")
-            recorded.print_buffers({ms: carried_out(recorded.BUFFER, buffer_ms=ms) for ms in recorded.BUFFERS_MS})
+            buffers = recorded.BUFFERS_MS
+            recorded.print_claims({f"{ms / 1000:g} s": carried_out(recorded.BUFFER, buffer_ms=ms) for ms in buffers})
     except KeyboardInterrupt:
         stopped()
         raise typer.Exit(INTERRUPTED) from None

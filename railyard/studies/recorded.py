@@ -7,7 +7,7 @@ The scheduler `clairvoyant` is a reference and no scheme: it is in tables of its
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -64,6 +64,8 @@ SUBSETS: dict[str, Callable[[str], bool]] = {
 }
 SETTINGS = ("evaluation", "evaluation-heavy")
 BUFFER = "evaluation-buffer"
+RESTORED = "_restored"
+"""How the names of pairs with restored silences end."""
 BUFFERS_MS = (1200, 2000, 4000, 10_000)
 CLAIMS = (
     ("xlink", "sp"),
@@ -282,33 +284,41 @@ def print_thresholds(runs: Sequence[Run]) -> None:
             print(f"Thresholds of `{label}`: {', '.join(both)}, measured on {where}.\n")
 
 
-# --- the player's buffer ----------------------------------------------------------------------------------------------
+# --- where claims hold ----------------------------------------------------------------------------------------------
 
 
-def print_buffers(by_buffer: dict[int, list[Run]]) -> None:
-    """Which claims hold with which buffer: differences over all pairs, a column a buffer. Then the levels."""
-    heads = [f"{ms / 1000:g} s" for ms in by_buffer]
-    known = {label for runs in by_buffer.values() for label in labels_of(runs)}
+def print_claims(columns: Mapping[str, Sequence[Run]]) -> None:
+    """Which claims hold where: differences over all pairs, a column each. Then the levels."""
+    known = {label for runs in columns.values() for label in labels_of(runs)}
     claims = [both for both in CLAIMS if known.issuperset(both)]
     found = {
-        ms: {(one.label, one.against, one.figure.name): one for one in differences.differences(runs, claims, HEADLINES)}
-        for ms, runs in by_buffer.items()
+        head: {
+            (one.label, one.against, one.figure.name): one for one in differences.differences(runs, claims, HEADLINES)
+        }
+        for head, runs in columns.items()
     }
     for figure in HEADLINES:
-        print(f"\n| {figure.title} | {' | '.join(heads)} |\n| --- |" + " --- |" * len(heads))
+        print(f"\n| {figure.title} | {' | '.join(columns)} |\n| --- |" + " --- |" * len(columns))
         for label, against in claims:
             cells: list[str] = []
-            for of_buffer in found.values():
-                one = of_buffer.get((label, against, figure.name))
+            for of_column in found.values():
+                one = of_column.get((label, against, figure.name))
                 cells.append(f"{one.words} {one.verdict}" if one else "–")
             print(f"| {label} against {against} | {' | '.join(cells)} |")
     shown = (MEDIAN, P95, P99, rows.REBUFFER_RATE, rows.REDUNDANCY)
-    print("\n| buffer | scheme | " + " | ".join(figure.title for figure in shown) + " |")
+    print("\n| | scheme | " + " | ".join(figure.title for figure in shown) + " |")
     print("| --- | --- |" + " --- |" * len(shown))
-    for head, runs in zip(heads, by_buffer.values(), strict=True):
+    for head, runs in columns.items():
         for label in labels_of(runs):
             cells = [cell(figure, runs_of(runs, label, figure)) for figure in shown]
             print(f"| {head} | {label} | {' | '.join(cells)} |")
+
+
+def print_forms(runs: Sequence[Run]) -> None:
+    """The claims on traces as they were recorded, and on the same ones with restored silences."""
+    restored = [run for run in runs if run.pair.endswith(RESTORED)]
+    plain = [run for run in runs if f"{run.pair}{RESTORED}" in {other.pair for other in restored}]
+    print_claims({"as recorded": plain, "restored": restored})
 
 
 # --- between the oracle and xlink+ ------------------------------------------------------------------------------------
