@@ -21,6 +21,7 @@ from typing import Any
 
 from railyard.base.paths import program
 from railyard.traces import Pair, find_pair
+from railyard.traces.settings import members
 
 PAIRS = ("subway-1", "hsr-1", "driving-sa-1")
 SCHEMES = {"sp": "LTE alone", "xlink": "both, by xlink"}
@@ -42,7 +43,7 @@ def job(pair: Pair, scheme: str, session: str, start: int) -> dict[str, Any]:
         "player": PLAYER,
         "paths": [
             {"name": p.name, "technology": p.technology, "up": str(p.uplink), "down": str(p.downlink)}
-            | {"delay_ms": p.base_rtt_ms / 2, "queue": p.queue}
+            | members(p.delay_ms, p.queue, p.settings, p.delay_traces)
             for p in paths
         ],
     }
