@@ -44,6 +44,9 @@ BASE_CFLAGS += -O1 --coverage -fprofile-update=atomic -DXL_CHECK_TIMERS
 LDSAN := --coverage
 else
 BASE_CFLAGS += -O2
+# What a simulated packet runs through can be optimised as one unit, when xlink-sim is linked: a sixth fewer instructions.
+# The objects also have ordinary code, for all other programs. Not by clang, nor with CFLAGS of the user's.
+LTO := $(if $(CFLAGS)$(findstring clang,$(CC)),,-O3 -flto=auto)
 endif
 # Asked once, and only when something is compiled: on a fresh machine pkg-config comes with `make setup`.
 PKG_CFLAGS = $(eval PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS)))$(PKG_CFLAGS)
@@ -97,7 +100,9 @@ build: $(PROGRAMS) ## compile the C programs into build/bin
 
 COMPILE = @mkdir -p $(@D) && echo "CC   $<" && $(CC) $(CFLAGS_ALL) $(PRIVATE) -c $< -o $@
 
-$(OUT)/transport/%.o: PRIVATE := -Itransport
+UNIT = $(if $(LTO),$(LTO) -ffat-lto-objects)
+$(OUT)/transport/%.o: PRIVATE = -Itransport $(UNIT)
+$(OUT)/emulator/link/%.o $(OUT)/emulator/sim/%.o $(OUT)/lib/video/%.o: PRIVATE = $(UNIT)
 $(OUT)/%.o: %.c
 	$(COMPILE)
 $(OUT)/%.o: $(GENERATED)/%.c
@@ -145,7 +150,8 @@ $(LIB)/libxlink.a: $(PIC_TRANSPORT)
 $(LIB)/libxlink-udp.a: $(PIC_DRIVER)
 	$(ARCHIVE)
 
-LINK = @mkdir -p $(@D) && echo "LD   $@" && $(CC) $(LDSAN) $(LDFLAGS) $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(PKG_LIBS) -lm -o $@
+LINK_LTO = $(if $(LTO),-fno-lto)
+LINK = @mkdir -p $(@D) && echo "LD   $@" && $(CC) $(LDSAN) $(LDFLAGS) $(LINK_LTO) $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(PKG_LIBS) -lm -o $@
 
 $(BIN)/mpshell: $(OUT)/emulator/mpshell/main.o $(LIBHOUSE)
 	$(LINK)
@@ -155,6 +161,7 @@ $(BIN)/xlink-server: $(OUT)/server/main.o $(LIBHOUSE) $(LIBUDP) $(LIBXLINK)
 	$(LINK)
 $(BIN)/xlink-player: $(OUT)/player/main.o $(LIBHOUSE) $(LIBUDP) $(LIBXLINK)
 	$(LINK)
+$(BIN)/xlink-sim: LINK_LTO = $(LTO)
 $(BIN)/xlink-sim: $(OUT)/emulator/sim/main.o $(SIM_RANDOM) $(LIBHOUSE) $(LIBUDP) $(LIBXLINK)
 	$(LINK)
 $(BIN)/mpshell-ctl: $(OUT)/emulator/ctl/main.o
