@@ -89,14 +89,39 @@ static size_t word_tail(uint64_t offset, uint8_t out[8]) {
     return 8 - skip;
 }
 
+/* `count` whole words from that of `index`. */
+static inline __attribute__((always_inline)) void fill_words(uint8_t *buf, uint64_t index, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        uint64_t word = htole64(word_at(index + i));
+        memcpy(buf + 8 * i, &word, sizeof word);
+    }
+}
+
+#ifdef __x86_64__
+__attribute__((target("avx2"))) static void fill_words_avx2(uint8_t *buf, uint64_t index, size_t count) {
+    fill_words(buf, index, count);
+}
+#endif
+
+static void fill(uint8_t *buf, uint64_t index, size_t count) {
+#ifdef __x86_64__
+    if (__builtin_cpu_supports("avx2")) {
+        fill_words_avx2(buf, index, count);
+        return;
+    }
+#endif
+    fill_words(buf, index, count);
+}
+
 /* What is not a whole word goes byte by byte, all between as words: this is a server's hot path. */
 void video_synthetic_fill(uint8_t *buf, size_t len, uint64_t offset) {
     while (len > 0) {
         if (offset % 8 == 0 && len >= 8) {
-            for (uint64_t i = offset / 8; len >= 8; i++, buf += 8, len -= 8, offset += 8) {
-                uint64_t word = htole64(word_at(i));
-                memcpy(buf, &word, sizeof word);
-            }
+            size_t words = len / 8;
+            fill(buf, offset / 8, words);
+            buf += 8 * words;
+            len -= 8 * words;
+            offset += 8 * words;
             continue;
         }
         uint8_t bytes[8];

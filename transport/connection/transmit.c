@@ -245,7 +245,7 @@ static bool has_room(const xl_path *p, bool is_paced) {
 
 /* Where a path has a packet number space of its own, the oldest is the first in it: no search. */
 static uint64_t oldest_age(const xl_connection *c, const xl_path *p) {
-    bool any = c->multipath && p->eliciting_in_flight > 0;
+    bool any = c->scheduler->wants_oldest && c->multipath && p->eliciting_in_flight > 0;
     const xl_sent_packet *oldest = any ? xl_ledger_oldest(&p->space->ledger, p->index) : NULL;
     return oldest ? c->now - oldest->time_us : 0;
 }

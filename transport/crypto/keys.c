@@ -1,5 +1,6 @@
 #include "crypto/keys.h"
 
+#include <endian.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -141,11 +142,14 @@ void xl_keys_free(xl_keys *keys) {
 }
 
 void xl_keys_nonce(const xl_keys *keys, uint64_t path_id, uint64_t pn, uint8_t nonce[12]) {
-    memcpy(nonce, keys->iv, XL_AEAD_IV);
-    for (size_t i = 0; i < 4; i++)
-        nonce[i] ^= (uint8_t)(path_id >> (24 - 8 * i));
-    for (size_t i = 0; i < 8; i++)
-        nonce[4 + i] ^= (uint8_t)(pn >> (56 - 8 * i));
+    uint32_t first;
+    uint64_t second;
+    memcpy(&first, keys->iv, sizeof first);
+    memcpy(&second, keys->iv + sizeof first, sizeof second);
+    first ^= htobe32((uint32_t)path_id);
+    second ^= htobe64(pn);
+    memcpy(nonce, &first, sizeof first);
+    memcpy(nonce + sizeof first, &second, sizeof second);
 }
 
 int xl_keys_header_mask(const xl_keys *keys, const uint8_t sample[XL_HP_SAMPLE], uint8_t mask[XL_HP_MASK]) {

@@ -110,6 +110,11 @@ void xl_path_init(xl_path *p, int index, const xl_addr *local, const xl_addr *re
     xl_rtt_init(&p->ack_rtt);
 }
 
+static void forget_rate(xl_path *p) {
+    memset(p->rate_bytes, 0, sizeof(p->rate_bytes));
+    p->rate_sum = 0;
+}
+
 void xl_path_reset_congestion(xl_path *p, const xl_cc_ops *cc, uint64_t mtu, uint64_t now) {
     p->cc = cc;
     p->mtu = mtu;
@@ -122,7 +127,7 @@ void xl_path_reset_congestion(xl_path *p, const xl_cc_ops *cc, uint64_t mtu, uin
     xl_rtt_init(&p->ack_rtt);
     p->rtt_sampled_at = now;
     xl_pacer_init(&p->pacer, PACING_BURST_PACKETS * mtu, now);
-    memset(p->rate_bytes, 0, sizeof(p->rate_bytes));
+    forget_rate(p);
     p->rate_bucket = 0;
     p->rate_epoch = now;
     p->pto_count = 0;
@@ -195,9 +200,18 @@ void xl_path_update_pacer(xl_path *p, uint64_t now) {
     xl_pacer_set_rate(&p->pacer, rate, now);
 }
 
+/* The bytes in the buckets that are out of the window once `newest` is the newest. */
+static uint64_t expired_bytes(const xl_path *p, uint64_t newest) {
+    uint64_t bytes = 0;
+    for (uint64_t i = 1; i <= newest - p->rate_bucket && i <= XL_RATE_BUCKETS; i++)
+        bytes += p->rate_bytes[(p->rate_bucket + i) % XL_RATE_BUCKETS];
+    return bytes;
+}
+
 static void roll_buckets(xl_path *p, uint64_t now) {
     uint64_t newest = (now - p->rate_epoch) / XL_RATE_BUCKET_US;
     uint64_t steps = newest - p->rate_bucket;
+    p->rate_sum -= expired_bytes(p, newest);
     for (uint64_t i = 1; i <= steps && i <= XL_RATE_BUCKETS; i++)
         p->rate_bytes[(p->rate_bucket + i) % XL_RATE_BUCKETS] = 0;
     p->rate_bucket = newest;
@@ -218,10 +232,8 @@ static bool has_rate(const xl_path *p, uint64_t now) {
 }
 
 static uint64_t time_for(const xl_path *p, uint64_t bytes, uint64_t now) {
-    uint64_t since = now - p->rate_epoch, newest = since / XL_RATE_BUCKET_US, acked = 0;
-    for (uint64_t i = 0; i < XL_RATE_BUCKETS && i <= p->rate_bucket; i++)
-        if (newest - (p->rate_bucket - i) < XL_RATE_BUCKETS)
-            acked += p->rate_bytes[(p->rate_bucket - i) % XL_RATE_BUCKETS];
+    uint64_t since = now - p->rate_epoch;
+    uint64_t acked = p->rate_sum - expired_bytes(p, since / XL_RATE_BUCKET_US);
     if (acked == 0)
         return XL_NEVER;
     /* The window covers whole buckets and the part of the newest that has passed, but not the time before the answers
@@ -237,10 +249,11 @@ void xl_path_note_acked(xl_path *p, uint64_t bytes, uint64_t sent_at, uint64_t n
     if (sent_at >= p->busy_since && !p->is_answered) {
         p->is_answered = true;
         p->answered_since = now; /* the first answer marks the begin of the measurement and is not part of it */
-        memset(p->rate_bytes, 0, sizeof(p->rate_bytes));
+        forget_rate(p);
         return;
     }
     p->rate_bytes[p->rate_bucket % XL_RATE_BUCKETS] += bytes;
+    p->rate_sum += bytes;
     uint64_t for_a_megabyte = has_rate(p, now) ? time_for(p, 1000000, now) : 0;
     if (for_a_megabyte > 0 && for_a_megabyte != XL_NEVER)
         p->last_rate = UINT64_C(1000000) * 1000000 / for_a_megabyte;

@@ -138,6 +138,7 @@ typedef struct {
     uint64_t rate_epoch;  /* when counting began */
     uint64_t rate_bucket; /* number of the newest bucket: time since the epoch / XL_RATE_BUCKET_US */
     uint64_t rate_bytes[XL_RATE_BUCKETS];
+    uint64_t rate_sum;       /* of rate_bytes */
     uint64_t sent_total;     /* bytes ever put in flight */
     uint64_t busy_since;     /* bytes have been in flight without a break since then */
     uint64_t last_rate;      /* bytes a second, at the end of the last time it could be told; 0 never */

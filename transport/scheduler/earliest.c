@@ -111,4 +111,9 @@ static void earliest_decide(void *state, const xl_scheduler_view *view, xl_sched
 }
 
 const xl_scheduler_ops xl_scheduler_earliest = {
-    .name = "earliest", .decide = earliest_decide, .passes_paced = true, .wants_backlog = true};
+    .name = "earliest",
+    .decide = earliest_decide,
+    .passes_paced = true,
+    .wants_backlog = true,
+    .wants_oldest = true,
+};

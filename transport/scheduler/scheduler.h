@@ -21,7 +21,7 @@ typedef struct {
     bool has_rtt;
     uint64_t srtt_us, rttvar_us;
     uint64_t min_rtt_us, latest_rtt_us;
-    uint64_t oldest_us; /* age of the oldest ack-eliciting packet in flight; 0: there is none */
+    uint64_t oldest_us; /* with `wants_oldest`: age of the oldest ack-eliciting packet in flight; 0: there is none */
     uint64_t
         queue_us; /* until all that is in flight will be acknowledged, at the path's present rate; XL_NEVER: none */
     uint64_t drain_us;      /* the same at the capacity of the path's bottleneck (recovery/capacity.h); 0: unknown */
@@ -65,6 +65,7 @@ typedef struct {
     bool passes_paced;  /* a path that its pacer holds back is passed over; else the choice stands until it may send */
     bool copies;        /* every path carries all of a stream: see redundant.c */
     bool wants_backlog; /* looks at unsent_bytes and what follows it */
+    bool wants_oldest;  /* looks at oldest_us of paths */
     /* A reference for simulations: decides in place of decide(), from what the network will do (clairvoyant.h). NULL
      * for every scheduler of real networks. */
     void (*decide_foreseeing)(void *state, const xl_scheduler_view *view, const struct xl_foreseen *,

@@ -49,6 +49,8 @@ uint64_t xl_read_varint(xl_reader *r) {
         r->failed = true;
         return 0;
     }
+    if (*r->p < 64) /* most are of one byte */
+        return *r->p++;
     size_t n = (size_t)1 << (*r->p >> 6);
     return read_big_endian(r, n) & (UINT64_MAX >> (64 - 8 * n + 2));
 }
