@@ -341,6 +341,8 @@ def test_a_model_that_gives_the_live_durations_is_perfect_and_a_slow_one_is_wors
     text = page.markdown(found)
     assert "MPTCP beats TCP on the poorer path: holds (100 % [100, 100])." in text
     assert "MPTCP loses to TCP on the better path most of the time: holds (100 % [100, 100])." in text
+    assert "- Better than `connected`: none. Worse: `syn`, `radio`." in text
+    assert "- Too slow at the median (the interval is above 1): `syn`, `radio`. Too fast: none." in text
     assert "Left out, because their traces were not at hand: `bins`." in text
     result = json.loads(page.write(tmp_path, found, took).read_text())
     assert result["judges"] == 12
@@ -414,7 +416,8 @@ def test_recorded_pairs_get_the_silences_of_the_transfers_beside_the_downloads(t
         for number in range(2_000):
             t = number // 100 + 0.005 * (number % 100)
             flow.data(t, SEGMENT * number, SEGMENT, seq=1 + SEGMENT * number)
-        captures[f"elephant/client.{EPOCH}.olia.laptop#3.M.F100.wlan3.{carrier}3.pcap.csv"] = flow.text
+        epoch = next(epoch for epoch, of in models.DONORS if of == carrier)
+        captures[f"elephant/client.{epoch}.olia.laptop#3.M.F100.wlan3.{carrier}3.pcap.csv"] = flow.text
     live = archive(tmp_path / "live.tar.xz", [captures])
     even_s = np.arange(0, 20_000, 12)  # about 1 Mbps, evenly
     for name in ("lteU", "lteM"):

@@ -11,6 +11,7 @@ import typer
 
 from railyard.base.errors import UserError
 from railyard.base.paths import RESULTS_DIR
+from railyard.base.provenance import version_words
 from railyard.base.terminal import new_console
 from railyard.base.yamlfile import near_miss
 from railyard.results.pending import stopped
@@ -94,7 +95,7 @@ def validate_command(
         found = page.analyse(
             downloads, [one.name for one in unconditional], [one.name for one in conditional], took, pairs, seed
         )
-        tables = page.markdown(found, [f"`--size {size}`, {len(runs)} runs."])
+        tables = page.markdown(found, [f"`--size {size}`, {len(runs)} runs of {version_words()}."])
         result = page.write(folder, found, took)
     if page_file is not None:
         page.fill(page_file, tables)

@@ -13,7 +13,7 @@ import re
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from lzma import LZMAError
 from pathlib import Path
@@ -108,40 +108,40 @@ class Download:
 # ---- files
 
 
-def _folder(path: Path, pattern: re.Pattern[str]) -> Iterator[tuple[str, bytes]]:
+def _folder(path: Path, wanted: Callable[[str], object]) -> Iterator[tuple[str, bytes]]:
     for file in sorted(path.rglob("*.csv")):
-        if file.is_file() and pattern.fullmatch(file.name):
+        if file.is_file() and wanted(file.name):
             with file.open("rb") as stream:
                 yield str(file.relative_to(path)), stream.read(MAX_FILE_BYTES + 1)
 
 
-def _tar(path: Path, pattern: re.Pattern[str]) -> Iterator[tuple[str, bytes]]:
+def _tar(path: Path, wanted: Callable[[str], object]) -> Iterator[tuple[str, bytes]]:
     with tarfile.open(path) as archive:
         for count, member in enumerate(archive):
             if count >= MAX_FILES:
                 raise UserError(f"{path}: it has more than {MAX_FILES} members; unpack it and name the folder.")
-            if member.isreg() and pattern.fullmatch(Path(member.name).name):
+            if member.isreg() and wanted(Path(member.name).name):
                 stream = archive.extractfile(member)
                 yield member.name, stream.read(MAX_FILE_BYTES + 1) if stream else b""
 
 
-def _zip(path: Path, pattern: re.Pattern[str]) -> Iterator[tuple[str, bytes]]:
+def _zip(path: Path, wanted: Callable[[str], object]) -> Iterator[tuple[str, bytes]]:
     with zipfile.ZipFile(path) as archive:
         for member in archive.infolist()[:MAX_FILES]:
-            if pattern.fullmatch(Path(member.filename).name):
+            if wanted(Path(member.filename).name):
                 with archive.open(member) as stream:
                     yield member.filename, stream.read(MAX_FILE_BYTES + 1)
 
 
-def _files(path: Path, pattern: re.Pattern[str]) -> Iterator[tuple[str, bytes]]:
-    """Name and content of each list of packets whose name has the pattern. Nothing is unpacked to the disk."""
+def _files(path: Path, wanted: Callable[[str], object]) -> Iterator[tuple[str, bytes]]:
+    """Name and content of each list of packets whose name is wanted. Nothing is unpacked to the disk."""
     try:
         if path.is_dir():
-            yield from _folder(path, pattern)
+            yield from _folder(path, wanted)
         elif zipfile.is_zipfile(path):
-            yield from _zip(path, pattern)
+            yield from _zip(path, wanted)
         else:
-            yield from _tar(path, pattern)
+            yield from _tar(path, wanted)
     except (tarfile.TarError, zipfile.BadZipFile, LZMAError, zlib.error, EOFError, NotImplementedError, RuntimeError):
         raise UserError(f"{path}: this is no whole tar or zip archive; fetch it again, or name a folder.") from None
     except OSError as error:
@@ -314,7 +314,7 @@ def download_of(number: int, epoch: int, controller: str, size_bytes: int, lists
 def read_downloads(path: Path) -> list[Download]:
     """Every download of a folder or archive, in order of time. Raises UserError where one cannot be read."""
     lists: dict[tuple[int, str, int], dict[str, list[Packet]]] = {}
-    for count, (name, data) in enumerate(_files(path, NAME)):
+    for count, (name, data) in enumerate(_files(path, NAME.fullmatch)):
         if count >= MAX_FILES:
             raise UserError(f"{path}: it has more than {MAX_FILES} lists of packets; name a folder with fewer.")
         found = NAME.fullmatch(Path(name).name)
@@ -335,19 +335,23 @@ def read_downloads(path: Path) -> list[Download]:
     ]
 
 
-def read_transfers(path: Path) -> dict[str, list[tuple[str, list[Packet]]]]:
-    """The long transfers of each carrier that lie beside the downloads: the epoch of the name, and the packets of the
-    server. None where there are none."""
-    found: dict[str, list[tuple[str, list[Packet]]]] = {}
-    for name, data in _files(path, TRANSFER):
-        matched = TRANSFER.fullmatch(Path(name).name)
+def read_transfers(path: Path, wanted: Sequence[tuple[str, str]]) -> dict[tuple[str, str], list[Packet]]:
+    """The packets with data from the server of the long transfers that lie beside the downloads, by the epoch in their
+    name and the carrier. `wanted`: those to read."""
+    found: dict[tuple[str, str], list[Packet]] = {}
+
+    def asked(name: str) -> tuple[str, str] | None:
+        matched = TRANSFER.fullmatch(name)
+        return (matched[1], matched[2]) if matched and (matched[1], matched[2]) in wanted else None
+
+    for name, data in _files(path, lambda name: asked(name) is not None):
         packets = [packet for packet in packets_of(printable(name), data) if packet.length and packet.dsn is not None]
         sent: dict[tuple[str, str], int] = {}
         for packet in packets:
             sent[packet.source] = sent.get(packet.source, 0) + packet.length
-        if matched is not None and sent:
+        if (key := asked(Path(name).name)) is not None and sent:
             server = max(sent, key=sent.__getitem__)
-            found.setdefault(matched[2], []).append((matched[1], [one for one in packets if one.source == server]))
+            found[key] = [packet for packet in packets if packet.source == server]
     return found
 
 

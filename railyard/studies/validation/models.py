@@ -51,6 +51,8 @@ WAKE_UP_MS = {"U": 119.0, "M": 272.0}
 BIN_MS = 1_000  # of the recorded pairs
 CONSTANT_MS = 10_000  # period of a trace of a constant rate
 MIN_RATE_BPS, MAX_RATE_BPS = 100e3, 100e6
+# Epoch and carrier of the long transfers that donate silences: none is of the session of a recorded pair.
+DONORS = (("1529470329", "U"), ("1529470664", "U"), ("1529470329", "M"), ("1529470787", "M"))
 QUEUE = "droptail:packets=300"  # of constant rates; the pairs have their own
 
 
@@ -261,13 +263,13 @@ def with_restored(
 ) -> dict[str, list[Pair]]:
     """And the recorded pairs with silences: those of the long transfers of the same carrier beside the live downloads.
     Without a transfer of each carrier there are none."""
-    transfers = read_transfers(live)
-    donors = {
-        carrier: [workshop.donor(carrier, epoch, packets) for epoch, packets in of_carrier]
-        for carrier, of_carrier in transfers.items()
-    }
+    transfers = read_transfers(live, DONORS)
+    donors: dict[str, list[Path]] = {carrier: [] for carrier in CARRIERS}
+    for epoch, carrier in DONORS:
+        if packets := transfers.get((epoch, carrier)):
+            donors[carrier].append(workshop.donor(carrier, epoch, packets))
     found = []
-    for pair in pairs["recorded"] if set(donors) >= set(CARRIERS) else ():
+    for pair in pairs["recorded"] if all(donors.values()) else ():
         carrier_of = {path.name: carrier for carrier, path in carriers_of(pair).items()}
         paths = []
         for path in pair.paths:

@@ -330,6 +330,8 @@ def markdown(found: Found, about: Sequence[str] = ()) -> str:
             ),
             (_pooled_cells(row) for row in found.rows if row.size_bytes is None),
         ),
+        *(f"- {sentence}" for sentence in _verdicts(found)),
+        "",
         "Each size:",
         "",
         *_table(
@@ -362,6 +364,8 @@ def markdown(found: Found, about: Sequence[str] = ()) -> str:
                 for one in found.predictions
             ),
         ),
+        *(f"- {sentence}" for sentence in _predicted(found.predictions)),
+        "",
         f"Kernel MPTCP against kernel TCP, model `{PREDICATES}`, share of the runs in which MPTCP is faster:",
         "",
         *_table(
@@ -399,6 +403,39 @@ def _pooled_cells(row: Row) -> tuple[str, ...]:
         _factor(row.log_error),
         *compared,
     )
+
+
+def _predicted(predictions: Sequence[Prediction]) -> list[str]:
+    """Which predictions are nearer than the odd median, in words."""
+    others = [one for one in predictions if one.to_odd_median is not None]
+    if not others:
+        return []
+    nearer = [f"`{one.name}`" for one in others if one.to_odd_median and one.to_odd_median.high < 0]
+    farther = [f"`{one.name}`" for one in others if one.to_odd_median and one.to_odd_median.low > 0]
+    return [
+        f"Nearer than `{ODD_MEDIAN}`: {', '.join(nearer) or 'none'}. Farther: {', '.join(farther) or 'none'}. "
+        "No verdict on the others."
+    ]
+
+
+def _names(rows: Sequence[Row]) -> str:
+    return ", ".join(f"`{row.model}`" for row in rows) or "none"
+
+
+def _verdicts(found: Found) -> list[str]:
+    """The verdicts on the models, in words."""
+    judged = {
+        word: [row for row in found.rows if row.verdict is not None and row.verdict.word == word]
+        for word in ("better", "worse", "mixed", "no verdict")
+    }
+    said = [f"Better than `{REFERENCE}`: {_names(judged['better'])}. Worse: {_names(judged['worse'])}."]
+    said += [f"Better by one measure and worse by the other: {_names(judged['mixed'])}."] * bool(judged["mixed"])
+    said += [f"No verdict: {_names(judged['no verdict'])}."] * bool(judged["no verdict"])
+    pooled = [row for row in found.rows if row.size_bytes is None and row.model != ODD]
+    slow = [row for row in pooled if row.ratios[1].low > 1]
+    fast = [row for row in pooled if row.ratios[1].high < 1]
+    said.append(f"Too slow at the median (the interval is above 1): {_names(slow)}. Too fast: {_names(fast)}.")
+    return said
 
 
 def _predicates(findings: Sequence[Finding]) -> list[str]:
