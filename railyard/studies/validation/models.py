@@ -52,7 +52,7 @@ BIN_MS = 1_000  # of the recorded pairs
 CONSTANT_MS = 10_000  # period of a trace of a constant rate
 MIN_RATE_BPS, MAX_RATE_BPS = 100e3, 100e6
 # Epoch and carrier of the long transfers that donate silences: none is of the session of a recorded pair.
-DONORS = (("1529470329", "U"), ("1529470664", "U"), ("1529470329", "M"), ("1529470787", "M"))
+DONORS = (("1529470329", "U"), ("1529470664", "U"), ("1529470787", "M"), ("1529470329", "M"))
 QUEUE = "droptail:packets=300"  # of constant rates; the pairs have their own
 
 
