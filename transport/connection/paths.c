@@ -141,12 +141,18 @@ static bool may_open_path(xl_connection *c, uint64_t local_id, const xl_addr *lo
     return c->is_server && id && !id->is_used && !id->is_abandoned;
 }
 
+/* Late packets on an abandoned path still count (RFC 10069 section 3.4.3). By connection IDs alone they do until the
+ * peer has confirmed our PATH_STATUS: if it abandoned the path that ours goes out on, nothing else tells us so. */
+static bool counts_late_packets(const xl_connection *c, const xl_path *p) {
+    return (c->path_ids || !p->status_confirmed) && (p->owns_space || p->index == 0);
+}
+
 xl_path *xl_conn_path_for_packet(xl_connection *c, uint64_t local_id, const xl_addr *local, const xl_addr *remote,
                                  bool *may_open) {
     xl_path *p = c->multipath ? xl_conn_path_by_local_id(c, local_id) : xl_conn_path_by_address(c, local, remote);
     *may_open = !p && may_open_path(c, local_id, local, remote);
-    if (c->multipath) /* late packets on an abandoned path still count (RFC 10069 section 3.4.3) */
-        return p && (p->state != XL_PATH_CLOSED || (c->path_ids && (p->owns_space || p->index == 0))) ? p : NULL;
+    if (c->multipath)
+        return p && (p->state != XL_PATH_CLOSED || counts_late_packets(c, p)) ? p : NULL;
     if (p)
         return p->has_dcid || p->index == c->migration.left ? p : NULL;
     /* A client that moves takes another connection ID (RFC 9000 section 9.5): the same one means that a NAT moved it.

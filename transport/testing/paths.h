@@ -1,0 +1,40 @@
+/* For tests: two paths, or more, of one connection. Included by test programs; every function is static. */
+#ifndef XL_TESTING_PATHS_H
+#define XL_TESTING_PATHS_H
+
+#include "testing/pair.h"
+
+/* A path's rate in both directions, with 100 ms of queue. */
+static inline void limit(pair_link *l, uint64_t mbps) {
+    l->bytes_per_s[0] = l->bytes_per_s[1] = mbps * 125000;
+    l->queue_us = 100000;
+}
+
+static inline void delay(pair_link *l, uint64_t one_way_us) {
+    l->delay_us[0] = l->delay_us[1] = one_way_us;
+}
+
+/* Two paths of 20 Mbps, both validated. */
+static inline void start(pair *p, uint64_t seed) {
+    if (!p->client_config.scheme.scheduler || strcmp(p->client_config.scheme.scheduler, "xlink") != 0)
+        pair_multipath(p, "minrtt", "none");
+    for (size_t i = 0; i < p->link_count; i++)
+        if (p->link[i].bytes_per_s[0] == 0)
+            limit(&p->link[i], 20);
+    pair_connect(p);
+    pair_handshake(p);
+    pair_run(p, 400000);
+    for (size_t i = 0; i < p->link_count; i++)
+        assert_int_equal(XL_PATH_ACTIVE, pair_server_path(p, i).state);
+    (void)seed;
+}
+
+static inline void darken(pair_link *l) {
+    l->dark[0] = l->dark[1] = true;
+}
+
+static inline uint64_t sent_on(pair *p, size_t path) {
+    return pair_server_path(p, path).stream_bytes_sent;
+}
+
+#endif
