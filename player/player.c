@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/printable.h"
+
 typedef struct {
     uint64_t requested_at;
     uint64_t received;
@@ -125,11 +127,10 @@ static uint64_t time_of(const player *p, uint64_t byte) {
     return us > XL_NEVER - p->anchor_at ? XL_NEVER : p->anchor_at + us;
 }
 
-/* Messages may hold a peer's or a user's bytes: only printable ASCII goes into the log. */
+/* Messages may hold a peer's or a user's bytes. */
 static void keep_message(player *p, const char *message) {
     snprintf(p->message, sizeof p->message, "%s", message ? message : "");
-    for (char *c = p->message; *c != '\0'; c++)
-        *c = *c >= ' ' && *c <= '~' ? *c : '?';
+    make_printable(p->message);
 }
 
 static void finish(player *p, player_outcome outcome, const char *message) {

@@ -9,6 +9,7 @@
 #include <jansson.h>
 
 #include "base/numbers.h"
+#include "base/printable.h"
 #include "video/video.h"
 
 struct catalogue {
@@ -61,6 +62,7 @@ bool catalogue_load_frame_index(catalogue *c, const char *json, size_t len, char
     json_error_t at;
     json_t *index = json_loadb(json, len, JSON_REJECT_DUPLICATES, &at);
     if (!index) {
+        make_printable(at.text);
         snprintf(error, error_cap, "line %d: %s", at.line, at.text);
         return false;
     }

@@ -73,7 +73,7 @@ typedef struct {
 void catalogue_respond(catalogue *, const char *method, size_t method_len, const char *target, size_t target_len,
                        const char *range, size_t range_len, catalogue_response *out);
 
-/* Makes of an answer that there is no room for now, and closes its body. */
+/* Turns the answer into a 503 with Retry-After and closes its body: there is no room to send it now. */
 void catalogue_refuse(catalogue_response *);
 
 /* Bytes still to come. */

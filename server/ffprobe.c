@@ -8,6 +8,7 @@
 #include <jansson.h>
 
 #include "base/numbers.h"
+#include "base/printable.h"
 #include "video/video.h"
 
 /* One packet or frame as text, as ffprobe gives numbers in every format. NULL: not there. */
@@ -51,8 +52,10 @@ static const char *first_of(const json_t *object, const char *name, const char *
 static bool from_json(const char *text, size_t len, uint64_t *end, char *error, size_t cap) {
     json_error_t at;
     json_t *root = json_loadb(text, len, 0, &at);
-    if (!root)
+    if (!root) {
+        make_printable(at.text);
         return fail(error, cap, "line %d: %s", at.line, at.text);
+    }
     json_t *list = json_object_get(root, "packets"), *one = NULL;
     const char *what = list ? "packet" : "frame";
     list = list ? list : json_object_get(root, "frames");

@@ -110,6 +110,7 @@ def run_yaml(
         ("duration_s: 5", "duratoin_s: 5", 9, ("player.duratoin_s", "did you mean 'duration_s'?")),
         ("duration_s: 5", "duration_s: 5\n  duration_s: 6", 10, ("player.duration_s", "already given on line 9")),
         ("time_limit_s: 20", "time_limit_s: 2", 10, ("time_limit_s (2) is less than",)),
+        ("time_limit_s: 20", "answer_of: dmo", 10, ("there is no experiment 'dmo'", "did you mean 'demo'?")),
         ("time_limit_s: 20", "arena: cloud", 10, ("unknown arena 'cloud'", "mpshell")),
         ("time_limit_s: 20", "queue: red", 10, ("'red' is no queue", "droptail:packets=N")),
         ("seeds: 1", "seeds: 0", 7, ("seeds", "from 1 to 10000")),

@@ -212,3 +212,12 @@ def test_the_server_answers_good_lines_of_http_0_9_and_resets_others(tmp_path: P
     assert answers[:5] == [b"hello", b"hello", b"hello", synthetic(0, BIG_BYTES - 1), b""]
     assert answers[5:-2] == [HQ_BAD_REQUEST] * len(bad)
     assert answers[-2:] == [HQ_NOT_FOUND] * 2
+
+
+@pytest.mark.parametrize(
+    "url", ["https://@:4433", "https://me@host/x", "https:///x", "http://host/x", "https://h:99999/"]
+)
+def test_a_url_of_another_form_is_one_sentence(url: str) -> None:
+    done = subprocess.run([program("xlink-get"), "--insecure", url], capture_output=True, text=True, check=False)
+    sentence = f"xlink-get: '{url}' is no URL of the form https://HOST[:PORT]/PATH.\n"
+    assert (done.returncode, done.stderr) == (2, sentence)

@@ -660,6 +660,7 @@ def test_a_malformed_trace_is_named_with_its_line(trace: Path, tmp_path: Path, c
         (["--path", "wifi:up={trace},down={trace},delay=1", "--bogus", "--", "true"], "unknown option '--bogus'"),
         (["--path", "wifi:up={trace},down={trace},delay=1"], "no command"),
         (["--", "true"], "no path"),
+        (["--path", "wifi:up={trace},down={trace},delay=1", "--watch", "1", "--", "true"], "--watch needs --lateness"),
         (["--path", "wifi:up={trace},down={trace},delay=1", "--summary", "/no/such/dir/s", "--", "true"], "summary"),
         (["--path", "wifi:up={trace},down={trace},delay=1", "--log-dir", "/proc/x", "--", "true"], "log directory"),
     ],

@@ -118,6 +118,13 @@ def test_a_wrong_entry_gets_one_sentence_with_its_line(tmp_path: Path, scheme: s
     assert f"{file}:4" in str(caught.value) or "nowhere" in phrase
 
 
+def test_an_unknown_stack_is_named_in_every_arena(tmp_path: Path) -> None:
+    file = write_experiment(tmp_path, "[{stack: nosuch}]")
+    file.write_text(file.read_text().replace("arena: mpshell", "arena: sim"))
+    with pytest.raises(UserError, match="there is no stack 'nosuch'"):
+        resolve(*load_experiment(file))
+
+
 def test_a_missing_program_names_the_command_that_builds_it(tmp_path: Path) -> None:
     file = write_stack(tmp_path, client=["./relay"], build=["cargo", "build"], needs="It needs Rust.")
     with pytest.raises(UserError, match=r"relay is not there; build it with `make peers` \(cargo build\)\. It needs"):

@@ -25,6 +25,8 @@ static const char *host_end(const char *authority, const char *end) {
 }
 
 static bool take_authority(const char *text, size_t len, get_url *url) {
+    if (memchr(text, '@', len)) /* a user's name, which this program has no use for */
+        return false;
     const char *end = text + len, *after = len > 0 && len < sizeof url->authority ? host_end(text, end) : NULL;
     uint64_t port = HTTPS_PORT;
     if (!after || after == text || (after < end && *after != ':'))

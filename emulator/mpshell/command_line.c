@@ -151,6 +151,8 @@ static int complete(struct mp_options *options, int argc, char **argv, int rest,
     }
     if (options->outside && options->nat)
         return fail(error, error_size, "--nat and --outside cannot be combined");
+    if (options->watched_count > 0 && !options->lateness)
+        return fail(error, error_size, "--watch needs --lateness FILE, which says how late the process was");
     if (check_paths(options, error, error_size) != 0)
         return -1;
     if (rest >= argc)

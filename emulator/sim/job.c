@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/printable.h"
 #include "emulator/sim/members.h"
 #include "video/video.h"
 
@@ -391,8 +392,10 @@ bool sim_job_parse(struct sim_job *job, const char *text, size_t length, const c
     json_error_t where;
     struct parser p = {.job = job, .name = name, .directory = directory, .error = error};
     *job = (struct sim_job){.json = json_loadb(text, length, JSON_REJECT_DUPLICATES, &where)};
-    if (!job->json)
+    if (!job->json) {
+        make_printable(where.text);
         return sim_fail(error, "%s:%d: not JSON: %s", name, where.line, where.text);
+    }
     if (!json_is_object(job->json))
         return sim_fail(error, "%s: a job is a JSON object", name);
     return take_job(&p);

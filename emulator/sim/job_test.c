@@ -106,6 +106,7 @@ static void errors_name_file_and_member(void **state) {
         {"[]", "job.json: a job is a JSON object"},
         {"{" COMMON ", \"sed\": 1}", "job.json: sed is not a known member"},
         {"{" COMMON ", \"seed\": 1.5}", "job.json: seed takes a whole number"},
+        {"{\"seed\": \x1b[2J}", "job.json:1: not JSON: invalid token near '?'"},
         {"{" COMMON ", \"seed\": 1, \"seed\": 2}", "job.json:1: not JSON: duplicate object key"},
         {"{" COMMON ", \"t_th1_ms\": 0.0001}", "job.json: t_th1_ms takes a number"},
         {"{" COMMON ", \"t_th1_ms\": 2, \"t_th2_ms\": 1}", "job.json: t_th1_ms must not be greater than t_th2_ms"},

@@ -428,4 +428,14 @@ def find_experiment(name: str) -> Path:
 
 def load_experiment(path: Path) -> tuple[Experiment, YamlDocument]:
     document = load_yaml(path)
-    return parse(document, Experiment), document
+    experiment = parse(document, Experiment)
+    _check_answer_of(experiment, document)
+    return experiment, document
+
+
+def _check_answer_of(experiment: Experiment, document: YamlDocument) -> None:
+    """An experiment of the project, or one beside this one."""
+    name = experiment.answer_of
+    known = {file.stem for folder in (EXPERIMENTS_DIR, document.path.parent) for file in folder.glob("*.yaml")}
+    if name is not None and name not in known:
+        raise document.error(("answer_of",), f"there is no experiment '{name}'; {near_miss(name, known)}")

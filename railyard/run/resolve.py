@@ -18,7 +18,7 @@ from railyard.experiment.model import (
     Technology,
 )
 from railyard.experiment.settings import FORESIGHT_SCHEDULERS
-from railyard.experiment.stacks import StackRun, resolve_stack
+from railyard.experiment.stacks import StackRun, find_stack, resolve_stack
 from railyard.run.arena import arena_of
 from railyard.run.runspec import RunPath, RunSpec, primary_path, scheme_parameters
 from railyard.traces.index import Pair, PairPath
@@ -219,8 +219,19 @@ def _refuse_foresight(experiment: Experiment, document: YamlDocument) -> None:
             raise document.error(("schemes", index, "scheduler"), message)
 
 
+def _refuse_unknown_stacks(experiment: Experiment, document: YamlDocument) -> None:
+    """Whatever the arena: a name that nothing has is the first thing to mend."""
+    for index, entry in enumerate(experiment.schemes):
+        try:
+            if entry.stack is not None:
+                find_stack(entry.stack, document.path.parent)
+        except UserError as error:
+            raise document.error(("schemes", index), str(error)) from None
+
+
 def resolve(experiment: Experiment, document: YamlDocument) -> list[RunSpec]:
     """Every run that the experiment's arena can do, seed by seed so that schemes stand beside each other in time."""
+    _refuse_unknown_stacks(experiment, document)
     where = arena_of(experiment.arena)
     if all(where.refuses(entry.scheme) for entry in experiment.schemes):
         message = f"none of these schemes can run in the {where.name} arena; run them with --arena kernel or mpshell."
