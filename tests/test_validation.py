@@ -223,6 +223,12 @@ def test_what_is_no_list_of_packets_is_refused_with_file_and_line(data: bytes, s
     assert sentence in str(refused.value)
 
 
+def test_an_archive_of_too_many_packets_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("railyard.studies.validation.downloads.MAX_PACKETS", 100)
+    with pytest.raises(UserError, match="more than 100 packets"):
+        read(tmp_path, capture(1, size_kb=256))
+
+
 def test_what_is_no_archive_is_refused(tmp_path: Path) -> None:
     whole = archive(tmp_path / "live.tar.xz", [capture(1)]).read_bytes()
     for number, data in enumerate((whole[: len(whole) // 2], b"no archive", b"")):

@@ -7,6 +7,7 @@ archive. Packets of both directions were captured at the client. The protocol de
 from __future__ import annotations
 
 import csv
+import heapq
 import io
 import math
 import re
@@ -28,6 +29,7 @@ CARRIERS = ("U", "M")
 MAX_FILES = 2_000
 MAX_FILE_BYTES = 16 << 20
 MAX_ROWS = 200_000
+MAX_PACKETS = 2_000_000  # of all downloads
 HEADER_BYTES = 1_000  # an HTTP response whose first segment is shorter has sent its header alone
 FIRST_ARRIVALS = 10  # segments of an initial window (RFC 6928)
 FEWEST_ARRIVALS = 3
@@ -270,16 +272,14 @@ def _finish_s(data: Iterable[Packet], first: Packet, size_bytes: int) -> float |
     from it, so that they may pass 2^32."""
     header = first.length if first.length < HEADER_BYTES else 0
     origin, wanted, whole = first.dsn or 0, header + size_bytes, 0
-    waiting: dict[int, int] = {}  # begin and end of what arrived out of order
+    waiting: list[tuple[int, int]] = []  # a heap: begin and end of what arrived out of order
     for packet in data:
         begin = (packet.dsn or 0) - origin & 0xFFFF_FFFF
         if begin >= wanted:  # a byte of no response of this size
             continue
-        waiting[begin] = max(waiting.get(begin, 0), begin + packet.length)
-        for start in sorted(waiting):
-            if start > whole:
-                break
-            whole = max(whole, waiting.pop(start))
+        heapq.heappush(waiting, (begin, begin + packet.length))
+        while waiting and waiting[0][0] <= whole:
+            whole = max(whole, heapq.heappop(waiting)[1])
         if whole >= wanted:
             return packet.time_s
     return None
@@ -314,6 +314,7 @@ def download_of(number: int, epoch: int, controller: str, size_bytes: int, lists
 def read_downloads(path: Path) -> list[Download]:
     """Every download of a folder or archive, in order of time. Raises UserError where one cannot be read."""
     lists: dict[tuple[int, str, int], dict[str, list[Packet]]] = {}
+    packets = 0
     for count, (name, data) in enumerate(_files(path, NAME.fullmatch)):
         if count >= MAX_FILES:
             raise UserError(f"{path}: it has more than {MAX_FILES} lists of packets; name a folder with fewer.")
@@ -325,6 +326,9 @@ def read_downloads(path: Path) -> list[Download]:
         if carrier in of_download:
             raise UserError(f"{path}: {printable(name)} is there twice for carrier {carrier}; keep one of them.")
         of_download[carrier] = packets_of(printable(name), data)
+        packets += len(of_download[carrier])
+        if packets > MAX_PACKETS:
+            raise UserError(f"{path}: it has more than {MAX_PACKETS} packets; name a folder with fewer lists.")
     if not lists:
         raise UserError(
             f"{path}: there is no list of packets of a download in it; they are called "
