@@ -11,6 +11,7 @@ import typer
 from railyard.base import plotfile
 from railyard.cli.main import INTERRUPTED
 from railyard.results.pending import stopped
+from railyard.results.records import Run
 from railyard.run.arena import arena_of
 from railyard.studies import recorded
 
@@ -40,8 +41,10 @@ def evaluation(
         recorded.campaign, out=out, seeds=seeds, jobs=jobs or arena_of("sim").default_jobs(), tell=_tell
     )
     try:
+        first: list[Run] = []
         for number, name in enumerate(experiment or recorded.SETTINGS):
             runs = carried_out(name)
+            first = first or runs
             print(f"\n### {name}\n")
             if any(run.pair.endswith(recorded.RESTORED) for run in runs):
                 recorded.print_forms(runs)
@@ -51,8 +54,8 @@ def evaluation(
                 plotfile.write_drawn(plot, partial(recorded.drawn, runs))
         if not experiment:
             print(f"\n### {recorded.BUFFER}")
-            buffers = recorded.BUFFERS_MS
-            recorded.print_claims({f"{ms / 1000:g} s": carried_out(recorded.BUFFER, buffer_ms=ms) for ms in buffers})
+            by_buffer = {ms: carried_out(recorded.BUFFER, buffer_ms=ms) for ms in recorded.BUFFERS_MS}
+            recorded.print_claims(recorded.with_light(by_buffer, first))
     except KeyboardInterrupt:
         stopped()
         raise typer.Exit(INTERRUPTED) from None

@@ -66,7 +66,8 @@ SETTINGS = ("evaluation", "evaluation-heavy")
 BUFFER = "evaluation-buffer"
 RESTORED = "_restored"
 """How the names of pairs with restored silences end."""
-BUFFERS_MS = (1200, 2000, 4000, 10_000)
+BUFFERS_MS = (1200, 2000, 4000)
+"""Beside that of the light setting."""
 CLAIMS = (
     ("xlink", "sp"),
     ("xlink", BEST),
@@ -312,6 +313,13 @@ def print_claims(columns: Mapping[str, Sequence[Run]]) -> None:
         for label in labels_of(runs):
             cells = [cell(figure, runs_of(runs, label, figure)) for figure in shown]
             print(f"| {head} | {label} | {' | '.join(cells)} |")
+
+
+def with_light(by_buffer: Mapping[int, Sequence[Run]], light: Sequence[Run]) -> dict[str, Sequence[Run]]:
+    """The columns of the buffers; the last one is the light setting, whose buffer is 10 s, with the same schemes."""
+    labels = {run.label for runs in by_buffer.values() for run in runs}
+    columns: dict[str, Sequence[Run]] = {f"{ms / 1000:g} s": runs for ms, runs in by_buffer.items()}
+    return columns | {"10 s": [run for run in light if run.label in labels]}
 
 
 def print_forms(runs: Sequence[Run]) -> None:
