@@ -376,14 +376,16 @@ def _effective_count(sample: Sample, counted: npt.NDArray[np.bool_]) -> float:
 
 def _freedom(sample: Sample, value: float) -> int:
     """Degrees of freedom of what the sample says of the share of values beyond `value`: one less than the units that
-    have a value there, on the rarer side. A tail that is that of two units is known as little as from two. Of one value
-    a unit nothing is estimated that the binomial distribution does not know."""
+    have a value there, on the rarer side; above the greatest value there is none, and those equal to it count. A tail
+    that is that of two units is known as little as from two. Of one value a unit nothing is estimated that the binomial
+    distribution does not know."""
     lower, _, owner = sample.sorted_values()
     layout = sample.layout
     if len(lower) <= layout.units:
         return layout.freedom
     unit = layout.unit_of()[owner]
-    return min(layout.freedom, *(len(np.unique(unit[side])) - 1 for side in (lower > value, lower <= value)))
+    above = lower > value if lower[-1] > value else lower == value
+    return min(layout.freedom, *(len(np.unique(unit[side])) - 1 for side in (above, lower <= value)))
 
 
 def carrying_count(sample: Sample, value: float, level: float = LEVEL) -> float:
@@ -594,14 +596,6 @@ def _pool(groups: Groups, times: Counts) -> list[float]:
     return [value for group, many in zip(groups, times, strict=True) for _ in range(many) for value in group]
 
 
-def _carried(found: Interval | None, samples: Sequence[Sample], statistic: Statistic) -> Interval | None:
-    """Without ends where the statistic is a quantile that a sample does not carry."""
-    if found is None or not isinstance(statistic, quantile_of):
-        return found
-    carried = all(carries(sample, statistic.q) for sample in samples)
-    return found if carried else found.without_ends()
-
-
 def bootstrap(groups: Groups, statistic: Statistic, layout: Layout | None = None) -> Interval | None:
     """The statistic over all runs' values and its interval; None where there is no value at all. Without a layout the
     runs have nothing in common, and those without a value are left out."""
@@ -611,7 +605,9 @@ def bootstrap(groups: Groups, statistic: Statistic, layout: Layout | None = None
     if not any(groups):
         return None
     found = interval(_statistics(groups, statistic, layout), layout)
-    return _carried(found, [Sample(groups, layout)], statistic)
+    if found is None or not isinstance(statistic, quantile_of) or carries(Sample(groups, layout), statistic.q):
+        return found
+    return found.without_ends()
 
 
 def paired(
@@ -627,10 +623,8 @@ def paired(
     if not both:
         return None
     layout = layout or Layout.of_independent(len(both))
-    samples = [Sample([pair[side] for pair in both], layout) for side in (0, 1)]
-    first, second = (_statistics(sample.groups, statistic, layout) for sample in samples)
-    found = interval(np.array([compare(a, b) for a, b in zip(first, second, strict=True)]), layout)
-    return _carried(found, samples, statistic)
+    first, second = (_statistics([pair[side] for pair in both], statistic, layout) for side in (0, 1))
+    return interval(np.array([compare(a, b) for a, b in zip(first, second, strict=True)]), layout)
 
 
 def improvement(ours: float, theirs: float) -> float:
