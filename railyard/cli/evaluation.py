@@ -33,8 +33,7 @@ def evaluation(
         int | None, typer.Option(min=1, help="Number of parallel runs. Default: one for each core.")
     ] = None,
 ) -> None:
-    """Run the evaluation over the recorded pairs, in both settings and with four player buffers, and print its tables
-    as Markdown."""
+    """Run the evaluation over recorded pairs, in two settings and with four player buffers; print its tables."""
     if plot is not None:
         plotfile.check_format(plot, plotfile.DRAWN)
     carried_out = partial(
