@@ -107,7 +107,8 @@ def test_single_path_stays_and_migration_moves_when_its_path_dies(campaign: Path
 
 def test_xlink_copies_a_few_per_cent_and_the_others_nothing(campaign: Path) -> None:
     rows = rows_of(campaign)
-    assert rows["vanilla-mp"]["redundancy"] == 0
+    # What is in flight on a path that is given up is sent again, and counts as redundancy without being re-injected.
+    assert rows["vanilla-mp"]["reinjected_bytes"] == 0 and rows["vanilla-mp"]["redundancy"] < 0.01
     # A few per cent where the links carry the video. In the other pairs' worst stretches, which these offsets choose,
     # the player's buffer is empty and the gate open all the time: the paper's cost without control, about 15 %.
     assert rows["xlink"]["redundancy"] < (0.05 if "walk" in str(campaign) else 0.30)
