@@ -235,21 +235,19 @@ def test_long_and_short_downloads_over_many_more_links() -> None:
 # ---- bounds of cost ----
 
 SETTINGS = ((90, 60), (60, 50), (20, 20))
-# The paper's C_min >= β P(Δt < T_th1), C_max <= β P(Δt < T_th2), within 5 % for the paper's form. β is not a constant:
-# copies that pay are commoner where the buffer is low, so that with this rule low thresholds cost more than the bound.
-LEAST = 0.95
-MOST = {"always": 1.05, "pays": 2.0}
+# The paper's C_min >= β P(Δt < T_th1), C_max <= β P(Δt < T_th2), P over the bytes copied with the gate open. They would
+# be exact if the gate did not change the plays: 5 % for what it does. At 20-20 both bounds are one, equal to C.
+WITHIN = 0.05
 
 
 def check_bounds(study: Study) -> None:
+    found = {(row.setting, row.rule): row for row in study.rows(SETTINGS)}
+    for (setting, rule), row in found.items():
+        print(f"{rule} {setting}: {row.least:.4f} <= {row.measured.value:.4f} <= {row.most:.4f}; beta {row.beta:.4f}")
+    for row in found.values():
+        assert (1 - WITHIN) * row.least <= row.measured.value <= (1 + WITHIN) * row.most
     for setting in SETTINGS:
-        found = {row.rule: row for row in study.rows([setting])}
-        for rule, row in found.items():
-            print(
-                f"{rule} {setting}: {row.least:.4f} <= {row.measured.value:.4f} <= {row.most:.4f}; beta {row.beta:.4f}"
-            )
-            assert LEAST * row.least <= row.measured.value <= MOST[rule] * row.most
-        assert found["pays"].measured.value < found["always"].measured.value
+        assert found[setting, "pays"].measured.value < found[setting, "always"].measured.value
 
 
 def test_the_cost_lies_between_the_papers_bounds(tmp_path: Path) -> None:

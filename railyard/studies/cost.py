@@ -3,9 +3,9 @@
     C_min ≥ β · P(Δt < T_th1)        C_max ≤ β · P(Δt < T_th2)
 
 β: the re-injection cost with the gate always open. Δt: play-time left. The thresholds are percentiles
-of Δt with the gate open and the paper's copy rule, the same for both rules. Lower bound: P is the share of the bytes
-copied with the gate open whose Δt was below T_th1. Upper bound: P is the share of the players' reports, in the gated
-runs, with Δt below T_th2.
+of Δt with the gate open and the paper's copy rule, the same for both rules. P is the share of the bytes copied with the
+gate open whose Δt was below the threshold: then the bounds hold for any β that depends on Δt, as long as the gate does
+not change Δt. Beside it P over time, the share of the players' reports, which assumes that β does not depend on Δt.
 """
 
 from __future__ import annotations
@@ -96,11 +96,12 @@ class CostRow:
     rule: str
     beta: float
     least: float
-    least_by_time: float  # with P over the players' reports
     measured: Interval
     most: float
     over_least: Interval | None  # measured / least
     over_most: Interval | None  # measured / most
+    over_least_by_time: Interval | None  # with P over the reports of runs with the gate open
+    over_most_by_time: Interval | None  # with P over the reports of the gated runs
 
 
 def _row(setting: Setting, rule: str, limits: tuple[float, float], free: Population, gated: Population) -> CostRow:
@@ -108,16 +109,14 @@ def _row(setting: Setting, rule: str, limits: tuple[float, float], free: Populat
     layout = gated.layout
     drawn = weights(layout).astype(np.float64)
     beta, cost = free.cost(drawn), gated.cost(drawn)
-    least, most = beta * free.copies_below(low, drawn), beta * gated.time_below(high, drawn)
-    by_time = float(beta[0] * free.time_below(low, drawn)[0])
     measured = interval(cost, layout)
     if measured is None:
         raise ValueError("no play sent any data")
+    least, most = (beta * free.copies_below(limit, drawn) for limit in limits)
+    bounds = (least, most, beta * free.time_below(low, drawn), beta * gated.time_below(high, drawn))
     with np.errstate(divide="ignore", invalid="ignore"):
-        over_least, over_most = interval(cost / least, layout), interval(cost / most, layout)
-    return CostRow(
-        setting, rule, float(beta[0]), float(least[0]), by_time, measured, float(most[0]), over_least, over_most
-    )
+        over = [interval(cost / bound, layout) for bound in bounds]
+    return CostRow(setting, rule, float(beta[0]), float(least[0]), measured, float(most[0]), *over)
 
 
 # --- what is run ------------------------------------------------------------------------------------------------------
