@@ -1,18 +1,21 @@
 """Restores packet-level traces from bins and compares them with what they were: docs/results/restoration.md.
 
-    python scripts/restoration-holdout.py --captures FOLDER --out FOLDER
+    python scripts/restoration-holdout.py --captures FOLDER --out FOLDER [--tcp]
 
 `--captures`: the folder elephant/ of superlitong/hsr_mptcp. The other traces are found on RAILYARD_TRACE_PATH.
+`--tcp`: how many silences a download by the kernel's TCP makes on links without silences, instead.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
+import os
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import yaml
@@ -20,11 +23,12 @@ import yaml
 from railyard.base.errors import UserError, reported_by
 from railyard.figures import rows
 from railyard.figures.figure import Quantile
+from railyard.results.linklog import read_link_log
 from railyard.results.records import Run, load_campaign
 from railyard.traces.convert import TraceRecipe, convert_trace
 from railyard.traces.convert.capacity import from_bins, opportunities
 from railyard.traces.library import search_path
-from railyard.traces.stats import trace_stats
+from railyard.traces.stats import GAP_MS, trace_stats
 from railyard.traces.trace import OPPORTUNITY_BYTES, Trace, format_trace, read_trace
 
 BINS_MS = (1000, 500)
@@ -33,6 +37,12 @@ STARTS = 20
 SCHEMES = ("sp", "vanilla-mp")
 LINK = {"base_rtt_ms": 60, "queue": "droptail:packets=200"}
 QUANTILES = {"RCT p50": 0.5, "RCT p90": 0.9, "RCT p99": 0.99}
+FEWEST_OPPORTUNITIES = 10
+"""A second, of a link on which only TCP can make silences."""
+QUEUES = ("droptail:packets=200", "droptail:packets=50")
+TCP_STARTS = 3
+DATA_BYTES = 500
+"""Of a packet on the link; a smaller one has no segment of a download."""
 STATISTICS = ("silences a minute", "empty 100 ms bins, %", *QUANTILES)
 
 
@@ -87,7 +97,7 @@ def even(trace: Trace, bin_ms: int) -> bytes:
     """The trace as a recording in bins would be converted."""
     edges = np.arange(trace.period_ms // bin_ms + 1, dtype=np.int64) * bin_ms
     sizes = np.diff(np.searchsorted(trace.opportunities_ms[:-1], edges)).astype(np.float64) * OPPORTUNITY_BYTES
-    return format_trace(opportunities(from_bins(edges * 1000.0, sizes)))
+    return format_trace(opportunities(from_bins(edges.astype(np.float64) * 1000, sizes)))
 
 
 def versions(one: Recording, files: dict[str, Path], out: Path) -> dict[str, Path]:
@@ -113,37 +123,37 @@ def runs_of(one: Recording, made: dict[str, Path], out: Path) -> list[Run]:
         np.array([0.0, trace.period_ms * 1e3]), np.array([trace.mean_mbps / 16 * trace.period_ms * 1e3])
     )
     (out / f"{one.name}.constant").write_bytes(format_trace(opportunities(constant)))
-    pairs = []
-    for version, file in made.items():
-        paths = [("wifi", file.name), ("lte", f"{one.name}.constant")]
-        pairs.append({
-            "name": f"{one.name}.{version}", "scenario": "hold-out", "licence": "as the recording", "source": one.file,
-            "paths": [{"name": name, "technology": name, "uplink": trace_file, "downlink": trace_file, **LINK}
-                      for name, trace_file in paths],
-        })  # fmt: skip
-    library = out / f"library-{one.name}"
-    library.mkdir(exist_ok=True)
-    for pair in pairs:
-        for path in pair["paths"]:  # type: ignore[attr-defined]
-            for way in ("uplink", "downlink"):
-                path[way] = f"../{path[way]}"
-    (library / "index.yaml").write_text(yaml.safe_dump({"schema": 1, "pairs": pairs}))
-    experiment = {
-        "name": f"holdout-{one.name}", "arena": "sim", "pairs": [pair["name"] for pair in pairs],
-        "schemes": list(SCHEMES), "seeds": STARTS, "start_offset_ms": "spread", "time_limit_s": 60,
+    pairs = [pair_of(one, version, file.name, f"{one.name}.constant", LINK) for version, file in made.items()]
+    settings = {
+        "arena": "sim", "schemes": list(SCHEMES), "seeds": STARTS, "start_offset_ms": "spread", "time_limit_s": 60,
         "player": {"bitrate_bps": round(trace.mean_mbps * 5) * 100_000, "duration_s": 20, "chunk_bytes": 131_072,
                    "first_frame_bytes": 65_536},
     }  # fmt: skip
-    file = out / f"{one.name}.yaml"
-    file.write_text(yaml.safe_dump(experiment))
-    command = ["railyard", "run", str(file), "--out", str(out / f"results-{one.name}"), "--qlog", "none"]
+    return campaign(f"holdout-{one.name}", pairs, settings, out)
+
+
+def pair_of(one: Recording, version: str, wifi: str, lte: str, link: dict[str, Any]) -> dict[str, Any]:
+    """An entry of an index in a folder beside the traces."""
+    return {
+        "name": f"{one.name}.{version}", "scenario": "hold-out", "licence": "as the recording", "source": one.file,
+        "paths": [{"name": name, "technology": name, "uplink": f"../{file}", "downlink": f"../{file}", **link}
+                  for name, file in (("wifi", wifi), ("lte", lte))],
+    }  # fmt: skip
+
+
+def campaign(name: str, pairs: Sequence[dict[str, Any]], settings: dict[str, Any], out: Path) -> list[Run]:
+    """Runs an experiment over these pairs."""
+    library = out / f"library-{name}"
+    library.mkdir(exist_ok=True)
+    (library / "index.yaml").write_text(yaml.safe_dump({"schema": 1, "pairs": list(pairs)}))
+    file = out / f"{name}.yaml"
+    file.write_text(yaml.safe_dump({"name": name, "pairs": [pair["name"] for pair in pairs], **settings}))
+    command = ["railyard", "run", str(file), "--out", str(out / f"results-{name}"), "--qlog", "none"]
     subprocess.run(command, check=True, env=environment(library), stdout=subprocess.DEVNULL)
-    return load_campaign(out / f"results-{one.name}")[1]
+    return load_campaign(out / f"results-{name}")[1]
 
 
 def environment(library: Path) -> dict[str, str]:
-    import os  # noqa: PLC0415
-
     return {**os.environ, "RAILYARD_TRACE_PATH": str(library.resolve())}
 
 
@@ -154,14 +164,58 @@ def statistics(file: Path, runs: Sequence[Run]) -> list[float]:
     return [stats.gaps_per_minute, 100 * stats.empty_100ms, *(math.nan if q is None else q.value for q in quantiles)]
 
 
+def without_silences(trace: Trace) -> bytes:
+    """The rates of the recording's seconds, and never a silence that counts."""
+    edges = np.arange(trace.period_ms // 1000 + 1, dtype=np.int64) * 1000
+    counts = np.diff(np.searchsorted(trace.opportunities_ms[:-1], edges)).clip(min=FEWEST_OPPORTUNITIES)
+    return format_trace(opportunities(from_bins(edges.astype(np.float64) * 1000, counts * float(OPPORTUNITY_BYTES))))
+
+
+def tcp_silences(log: Path) -> float:
+    """How many there are a minute between data packets of a download."""
+    packets = read_link_log(log)
+    times = packets.departure_ms[packets.departure_bytes >= DATA_BYTES]
+    return float((np.diff(times) >= GAP_MS).sum() / ((times[-1] - times[0]) / 60_000))
+
+
+def print_tcp(files: dict[str, Path], out: Path) -> None:
+    """Downloads of nine tenths of what the link can carry in its period, from three places of it."""
+    print("| recording | queue, packets | recorded, silences a minute | link | made by TCP (least to most) | share |")
+    print("| --- | ---: | ---: | ---: | --- | ---: |")
+    for one in RECORDINGS:
+        link = out / f"{one.name}.gapless"
+        link.write_bytes(without_silences(read_trace(files[one.name])))
+        trace, recorded = read_trace(link), trace_stats(read_trace(files[one.name])).gaps_per_minute
+        total = int(trace.mean_mbps * 0.9e6 / 8 * trace.period_ms / 1000)
+        for queue in QUEUES:
+            size = queue.rpartition("=")[2]
+            pair = pair_of(one, f"tcp-{size}", link.name, link.name, LINK | {"queue": queue})
+            settings = {
+                "arena": "kernel", "schemes": [{"scheme": "tcp", "path": "wifi"}], "seeds": TCP_STARTS,
+                "start_offset_ms": "spread", "time_limit_s": 600, "link_logs": True, "player": {"bitrate_bps": total * 8 // 100, "duration_s": 100,
+                                              "chunk_bytes": total + 1000, "first_frame_bytes": 65_536},
+            }  # fmt: skip
+            runs = campaign(f"tcp-{one.name}-{size}", [pair], settings, out)
+            folder = out / f"results-tcp-{one.name}-{size}" / "runs"
+            made = [tcp_silences(folder / run.run_id / "links" / "wifi.down.log") for run in runs]
+            mean = sum(made) / len(made)
+            of_link = trace_stats(trace).gaps_per_minute
+            told = f"{mean:.1f} ({min(made):.1f} to {max(made):.1f})"
+            print(f"| {one.name} | {size} | {recorded:.1f} | {of_link:.1f} | {told} | {100 * mean / recorded:.0f} % |")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--captures", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--tcp", action="store_true")
     arguments = parser.parse_args()
     out: Path = arguments.out.resolve()
     out.mkdir(parents=True, exist_ok=True)
     files = {one.name: original(one, arguments.captures, out) for one in RECORDINGS}
+    if arguments.tcp:
+        print_tcp(files, out)
+        return
     errors: dict[tuple[int, str], list[list[tuple[float, float]]]] = {}
     print("| held out | bins, ms | scheme | version | " + " | ".join(STATISTICS) + " | nearer |")
     print("| --- | ---: | --- | --- |" + " ---: |" * (len(STATISTICS) + 1))
