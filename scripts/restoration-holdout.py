@@ -190,10 +190,10 @@ def print_tcp(files: dict[str, Path], out: Path) -> None:
         for queue in QUEUES:
             size = queue.rpartition("=")[2]
             pair = pair_of(one, f"tcp-{size}", link.name, link.name, LINK | {"queue": queue})
+            player = {"bitrate_bps": total * 8 // 100, "duration_s": 100, "chunk_bytes": total + 1000}
             settings = {
                 "arena": "kernel", "schemes": [{"scheme": "tcp", "path": "wifi"}], "seeds": TCP_STARTS,
-                "start_offset_ms": "spread", "time_limit_s": 600, "link_logs": True, "player": {"bitrate_bps": total * 8 // 100, "duration_s": 100,
-                                              "chunk_bytes": total + 1000, "first_frame_bytes": 65_536},
+                "start_offset_ms": "spread", "time_limit_s": 600, "link_logs": True, "player": player,
             }  # fmt: skip
             runs = campaign(f"tcp-{one.name}-{size}", [pair], settings, out)
             folder = out / f"results-tcp-{one.name}-{size}" / "runs"
