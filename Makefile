@@ -415,6 +415,10 @@ docs: setup ## write the pages of docs/reference that the code can write itself
 	@$(MAKE) --no-print-directory -j$(JOBS) build
 	@.venv/bin/python -m railyard.cli.reference
 
+.PHONY: results
+results: setup ## write the kept results of studies/ into the pages of docs/results
+	@.venv/bin/python -m railyard.studies.study
+
 .PHONY: clean
 clean: ## remove what was built (results and .venv stay)
 	rm -rf build

@@ -11,7 +11,7 @@ from setuptools import setup
 from setuptools.command.build_py import build_py
 
 HERE = Path(__file__).parent
-DATA = ("traces", "experiments")
+DATA = ("traces", "experiments", "studies")
 
 
 def git(*arguments: str) -> str | None:

@@ -25,7 +25,18 @@ LAYERS = (
     "cli",
 )
 # Within the studies likewise: what they share, then each.
-STUDIES = ("request", "agreement", "coverage", "thresholds", "recorded", "cost", "population", "exhibits", "validation")
+STUDIES = (
+    "request",
+    "study",
+    "agreement",
+    "coverage",
+    "thresholds",
+    "recorded",
+    "cost",
+    "population",
+    "exhibits",
+    "validation",
+)
 OUTSIDE = {"__init__", "__main__"}  # the version; `python -m railyard`
 
 

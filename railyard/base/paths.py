@@ -17,6 +17,7 @@ _DATA = ROOT if IN_CHECKOUT else PACKAGE / "data"  # setup.py puts it there
 EXPERIMENTS_DIR = _DATA / "experiments"
 TRACES_DIR = _DATA / "traces"
 PEERS_DIR = _DATA / "peers"
+STUDIES_DIR = _DATA / "studies"
 REVISION_FILE = PACKAGE / "data" / "revision.json"
 """The revision that an installed package was made from."""
 

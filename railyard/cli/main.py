@@ -39,6 +39,7 @@ COMMANDS = {
     "compare": "results:compare_command",
     "query": "results:query_command",
     "population": "population:population_command",
+    "study": "study:study_command",
     "validate": "validate:validate_command",
     "traces": "traces:group",
 }

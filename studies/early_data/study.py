@@ -1,7 +1,4 @@
-"""What resumption and 0-RTT save of the first-frame latency, in the simulator: prints the tables of
-docs/results/early-data.md.
-
-    .venv/bin/python scripts/early-data.py [--starts N]
+"""What resumption and 0-RTT save of the first-frame latency, in the simulator.
 
 Each start is an offset into the traces. A job is played three times from it: without a session, with one, and with one
 and 0-RTT.
@@ -9,21 +6,24 @@ and 0-RTT.
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 import statistics
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from pydantic import Field
+
+from railyard.base.errors import UserError
 from railyard.base.paths import program
+from railyard.experiment.model import Strict
+from railyard.studies.study import Data, markdown
 from railyard.traces import Pair, find_pair
 from railyard.traces.settings import members
 
-PAIRS = ("subway-1", "hsr-1", "driving-sa-1")
 SCHEMES = {"sp": "LTE alone", "xlink": "both, by xlink"}
 SESSIONS = ("none", "resumed", "early_data")
 STEP_MS = 1700  # from start to start
@@ -60,7 +60,7 @@ def first_frame_s(what: dict[str, Any]) -> float:
     transport = summary["transport"]
     kept = (transport.get("resumed", False), transport.get("early_data", False))
     if kept != (what["session"] != "none", what["session"] == "early_data"):
-        raise SystemExit(f"the session was not used as the job says: {what['session']}")
+        raise UserError(f"the session was not used as the job says: {what['session']}")
     return float(summary["first_frame_s"])
 
 
@@ -78,26 +78,44 @@ def saved(before: Sequence[float], after: Sequence[float]) -> str:
     return f"{statistics.fmean(gains):.0f} ms [{low:.0f}, {high:.0f}], {100 * share:.1f} %"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--starts", type=int, default=60)
-    starts = parser.parse_args().starts
-    print("| pair, LTE base RTT | paths | full handshake, median | resumption saves | 0-RTT saves |")
-    print("| --- | --- | --- | --- | --- |")
-    for name in PAIRS:
-        pair = find_pair(name)
-        rtt = next(path.base_rtt_ms for path in pair.paths if path.technology == "lte")
-        for scheme, about in SCHEMES.items():
-            took = {
-                session: [first_frame_s(job(pair, scheme, session, i)) for i in range(starts)] for session in SESSIONS
-            }
-            full = took["none"]
-            print(
-                f"| {name}, {rtt:g} ms | {about} | {1000 * statistics.median(full):.0f} ms "
-                f"| {saved(full, took['resumed'])} | {saved(full, took['early_data'])} |",
-                flush=True,
-            )
+class Settings(Strict):
+    pairs: list[str]
+    starts: int = Field(ge=1)  # offsets into the traces
 
 
-if __name__ == "__main__":
-    main()
+class Row(Data):
+    """One scheme over one pair; first-frame latencies in seconds, by session, in the order of the starts."""
+
+    pair: str
+    lte_rtt_ms: float
+    scheme: str
+    first_frames_s: dict[str, list[float]]
+
+
+class Measured(Data):
+    rows: list[Row]
+
+
+def measure(settings: Settings) -> Measured:
+    return Measured(rows=[_row(find_pair(name), scheme, settings) for name in settings.pairs for scheme in SCHEMES])
+
+
+def _row(pair: Pair, scheme: str, settings: Settings) -> Row:
+    rtt = next(path.base_rtt_ms for path in pair.paths if path.technology == "lte")
+    took = {
+        session: [first_frame_s(job(pair, scheme, session, start)) for start in range(settings.starts)]
+        for session in SESSIONS
+    }
+    return Row(pair=pair.name, lte_rtt_ms=rtt, scheme=scheme, first_frames_s=took)
+
+
+def tables(measured: Measured) -> Iterator[tuple[str, str]]:
+    heads = ["pair, LTE base RTT", "paths", "full handshake, median", "resumption saves", "0-RTT saves"]
+    yield "saved", markdown(heads, [_cells(row) for row in measured.rows], left=len(heads))
+
+
+def _cells(row: Row) -> list[str]:
+    full, resumed, early = (row.first_frames_s[session] for session in SESSIONS)
+    median = f"{1000 * statistics.median(full):.0f} ms"
+    named = f"{row.pair}, {row.lte_rtt_ms:g} ms"
+    return [named, SCHEMES[row.scheme], median, saved(full, resumed), saved(full, early)]

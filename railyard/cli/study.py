@@ -1,0 +1,63 @@
+"""`railyard study`: the studies of studies/."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+import yaml
+
+from railyard.base.errors import UserError
+from railyard.base.paths import IN_CHECKOUT
+from railyard.cli.main import INTERRUPTED
+from railyard.results.pending import stopped
+from railyard.run.folders import shown
+from railyard.studies.study import SIZE, find_study, studies, write_pages
+
+
+def _changes(words: list[str]) -> dict[str, Any]:
+    changes = {}
+    for word in words:
+        name, equals, text = word.partition("=")
+        try:
+            changes[name.replace("-", "_")] = yaml.safe_load(text)
+        except yaml.YAMLError:
+            equals = ""
+        if not equals:
+            raise UserError(f"--set '{word}' is not KEY=VALUE with a value of YAML, as starts=2 or pairs=[subway-1].")
+    return changes
+
+
+def study_command(
+    name: Annotated[str | None, typer.Argument(help="A study. Without it, the studies are listed.")] = None,
+    size: Annotated[str, typer.Option(help="How much is measured.")] = SIZE,
+    changes: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Change a setting of study.yaml. May be repeated."),
+    ] = None,
+    save: Annotated[
+        bool, typer.Option("--save", help="Keep the result in studies/, and write it into the pages of docs/results/.")
+    ] = False,
+    kept: Annotated[bool, typer.Option("--kept", help="Measure nothing; print the result that is kept.")] = False,
+) -> None:
+    """Carry out a study and print its tables as Markdown."""
+    if name is None:
+        for one in studies():
+            typer.echo(f"{one.name}: {one.declared.title} (sizes: {', '.join(one.declared.sizes)})")
+        return
+    study = find_study(name)
+    if save and (not IN_CHECKOUT or changes or kept):
+        raise UserError("--save keeps a size as study.yaml has it, in a checkout: leave out --set and --kept.")
+    if kept and changes:
+        raise UserError("--kept prints what was measured before; leave out --set.")
+    try:
+        measured = study.kept(size) if kept else study.measure(size, _changes(changes or []))
+    except KeyboardInterrupt:
+        stopped()
+        raise typer.Exit(INTERRUPTED) from None
+    for _, text in measured.parts():
+        typer.echo(f"{text}\n")
+    if save:
+        measured.write(study.file(size))
+        for file in (study.file(size), *write_pages()):
+            typer.echo(f"written: {shown(file)}", err=True)

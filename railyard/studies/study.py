@@ -1,0 +1,195 @@
+"""A study: one question, and the tables that answer it.
+
+studies/NAME/study.yaml says what is measured, studies/NAME/study.py how, and studies/NAME/SIZE.json keeps what was.
+Pages of docs/results/ show tables of what is kept, between markers; `make results` writes them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from railyard.base.errors import UserError, reported_by
+from railyard.base.paths import ROOT, STUDIES_DIR
+from railyard.base.provenance import version_words
+from railyard.base.yamlfile import field_name, load_yaml, near_miss, parse
+from railyard.experiment.model import Strict
+
+FILE, CODE = "study.yaml", "study.py"
+SIZE = "default"
+PAGES = ROOT / "docs" / "results"
+MARKED = re.compile(
+    r"(?P<begin><!-- study: (?P<name>\S+) (?P<size>\S+) (?P<part>\S+) -->\n\n).*?(?P<end>\n\n<!-- end -->)", re.DOTALL
+)
+
+
+class Data(BaseModel):
+    """What a study measured, as it is kept. An end of an interval that is not known is infinite."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, ser_json_inf_nan="strings")
+
+
+class Declared(Strict):
+    """`study.yaml`."""
+
+    title: str
+    # Of the class `Settings` in study.py; those of a size override them.
+    settings: dict[str, Any] = Field(default={})
+    sizes: dict[str, dict[str, Any]] = Field(min_length=1)
+
+
+class Kept(Strict):
+    """`SIZE.json`."""
+
+    railyard: str
+    settings: dict[str, Any]
+    measured: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A study's settings, and what they came to."""
+
+    study: Study
+    settings: Any
+    data: Any
+
+    def parts(self) -> Iterator[tuple[str, str]]:
+        """Each table, or paragraph, as its name and Markdown."""
+        yield from self.study.code.tables(self.data)
+
+    def write(self, file: Path) -> None:
+        settings, measured = (json.loads(part.model_dump_json()) for part in (self.settings, self.data))
+        kept = {"railyard": version_words(), "settings": settings, "measured": measured}
+        file.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+@dataclass(frozen=True)
+class Study:
+    name: str
+    folder: Path
+    declared: Declared
+
+    @cached_property
+    def code(self) -> Any:
+        file = self.folder / CODE
+        name = f"railyard_study_{self.folder.name}"
+        spec = spec_from_file_location(name, file)
+        if not file.is_file() or spec is None or spec.loader is None:
+            raise UserError(f"{file}: there is no such file; a study has its code there.")
+        module = sys.modules[name] = module_from_spec(spec)  # dataclasses look their module up
+        spec.loader.exec_module(module)
+        return module
+
+    def file(self, size: str) -> Path:
+        """Where a measurement is kept."""
+        return self.folder / f"{size}.json"
+
+    def settings(self, size: str, changes: dict[str, Any]) -> Any:
+        """Of a size, with the changes of the command line. Raises UserError."""
+        if size not in self.declared.sizes:
+            raise UserError(f"{self.name} has no size '{size}'; {near_miss(size, self.declared.sizes)}")
+        known = self.code.Settings.model_fields
+        for name in changes:
+            if name not in known:
+                raise UserError(f"{self.name} has no setting '{name}'; {near_miss(name, known)}")
+        try:
+            return self.code.Settings.model_validate(
+                self.declared.settings | self.declared.sizes[size] | changes  # the last one wins
+            )
+        except ValidationError as error:
+            mistake = error.errors()[0]
+            name = field_name(mistake["loc"])
+            where = "--set" if name.split(".")[0].split("[")[0] in changes else f"{self.folder / FILE}: size {size}:"
+            raise UserError(f"{where} {name}: {mistake['msg']}.") from None
+
+    def measure(self, size: str, changes: dict[str, Any]) -> Measured:
+        """Carries the study out. Raises UserError."""
+        settings = self.settings(size, changes)
+        return Measured(self, settings, self.code.measure(settings))
+
+    def kept(self, size: str) -> Measured:
+        """What was measured before. Raises UserError where nothing is kept, or something else than this study's."""
+        file = self.file(size)
+        try:
+            kept = Kept.model_validate_json(file.read_text(encoding="utf-8"))
+            settings = self.code.Settings.model_validate(kept.settings)
+            return Measured(self, settings, self.code.Measured.model_validate(kept.measured))
+        except FileNotFoundError:
+            again = f"railyard study {self.name} --size {size} --save"
+            raise UserError(f"{file}: there is no such file; measure with `{again}`.") from None
+        except ValidationError as error:
+            mistake = error.errors()[0]
+            again = f"railyard study {self.name} --size {size} --save"
+            raise UserError(
+                f"{file}: {field_name(mistake['loc'])}: {mistake['msg']}; measure again with `{again}`."
+            ) from None
+
+
+def studies() -> list[Study]:
+    return [_load(file.parent) for file in sorted(STUDIES_DIR.glob(f"*/{FILE}"))]
+
+
+def find_study(name: str) -> Study:
+    """By its name, with `-` or `_` between the words."""
+    folder = STUDIES_DIR / name.replace("-", "_")
+    if not (folder / FILE).is_file():
+        known = [file.parent.name.replace("_", "-") for file in STUDIES_DIR.glob(f"*/{FILE}")]
+        raise UserError(f"there is no study '{name}' in {STUDIES_DIR}; {near_miss(name, known)}")
+    return _load(folder)
+
+
+def _load(folder: Path) -> Study:
+    return Study(folder.name.replace("_", "-"), folder, parse(load_yaml(folder / FILE), Declared))
+
+
+def markdown(heads: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> str:
+    """A table; so many of the columns are set to the left, the others, numbers, to the right."""
+    rules = ["---" if number < left else "---:" for number in range(len(heads))]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (heads, rules, *rows))
+
+
+# --- pages ------------------------------------------------------------------------------------------------------------
+
+
+def as_kept(page: str) -> str:
+    """A page's text with each marked part as it is kept. Raises UserError."""
+
+    def part(marked: re.Match[str]) -> str:
+        name, size, wanted = (marked[group] for group in ("name", "size", "part"))
+        parts = dict(find_study(name).kept(size).parts())
+        if wanted not in parts:
+            raise UserError(f"the study {name} has no part '{wanted}'; {near_miss(wanted, parts)}")
+        return f"{marked['begin']}{parts[wanted]}{marked['end']}"
+
+    return MARKED.sub(part, page)
+
+
+def write_pages() -> list[Path]:
+    """Writes the marked parts of all pages anew; gives the pages that changed."""
+    changed = []
+    for page in sorted(PAGES.glob("*.md")):
+        old = page.read_text(encoding="utf-8")
+        try:
+            new = as_kept(old)
+        except UserError as error:
+            raise UserError(f"{page.relative_to(ROOT)}: {error}") from None
+        if new != old:
+            page.write_text(new, encoding="utf-8")
+            changed.append(page)
+    return changed
+
+
+if __name__ == "__main__":
+    with reported_by("results"):
+        for written in write_pages():
+            print(f"written: {written.relative_to(ROOT)}")

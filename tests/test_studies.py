@@ -1,0 +1,146 @@
+"""Studies: each is a folder, and pages show what is kept of its measurements between markers."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from railyard.base.errors import UserError
+from railyard.base.paths import ROOT, STUDIES_DIR, programs_dir
+from railyard.studies import study
+from railyard.studies.study import FILE, MARKED, PAGES, SIZE, as_kept, find_study, studies
+from test_one_file import follow, tree
+
+__all__ = ["follow", "tree"]
+
+Follow = Callable[..., str]
+PAGE = {page.name: page.read_text(encoding="utf-8") for page in sorted(PAGES.glob("*.md"))}
+
+
+def test_every_study_has_its_sizes_and_a_page_that_names_its_command() -> None:
+    for one in studies():
+        assert {"small", SIZE} <= one.declared.sizes.keys()
+        for size in one.declared.sizes:
+            one.settings(size, {})
+        assert any(f"railyard study {one.name}" in text for text in PAGE.values()), one.name
+
+
+@pytest.mark.parametrize("name", sorted(PAGE))
+def test_a_pages_tables_are_what_is_kept(name: str) -> None:
+    assert as_kept(PAGE[name]) == PAGE[name], "run `make results`"
+
+
+def test_what_is_kept_is_on_a_page() -> None:
+    """And was measured at the settings that the size has."""
+    marked = {(found["name"], found["size"]) for text in PAGE.values() for found in MARKED.finditer(text)}
+    kept = {(file.parent.name.replace("_", "-"), file.stem) for file in STUDIES_DIR.glob("*/*.json")}
+    assert kept == marked
+    for name, size in kept:
+        assert find_study(name).kept(size).settings == find_study(name).settings(size, {})
+
+
+def test_no_measured_table_is_in_the_reference() -> None:
+    for page in (ROOT / "docs" / "reference").glob("*.md"):
+        assert not MARKED.search(page.read_text(encoding="utf-8")), page
+
+
+@pytest.mark.skipif(not (programs_dir() / "xlink-sim").is_file(), reason="needs xlink-sim: `make build`")
+def test_early_data_at_the_small_size(tmp_path: Path) -> None:
+    """0-RTT saves about the round trip of LTE, and a session without it nothing, as the page says. What is kept reads
+    back as it was measured."""
+    one = find_study("early-data")
+    measured = one.measure("small", {})
+    [(part, text)] = measured.parts()
+    assert part == "saved" and text.startswith("| pair, LTE base RTT |")
+    alone = next(line for line in text.splitlines() if "LTE alone" in line)
+    resumed, early = (float(cell.split()[0]) for cell in alone.split("|")[4:6])
+    assert resumed == 0 and 60 < early < 120
+    copy = study.Study(one.name, tmp_path, one.declared)
+    shutil.copy2(one.folder / study.CODE, tmp_path)
+    measured.write(copy.file("small"))
+    assert list(copy.kept("small").parts()) == [(part, text)]
+
+
+CODE = """
+from pydantic import Field
+
+from railyard.experiment.model import Strict
+from railyard.studies.study import Data, markdown
+
+
+class Settings(Strict):
+    fewest: int = Field(ge=1)
+
+
+class Measured(Data):
+    most: float
+
+
+def measure(settings):
+    return Measured(most=settings.fewest / 3 if settings.fewest < 9 else float("inf"))
+
+
+def tables(measured):
+    yield "most", markdown(["most"], [[f"{measured.most:.2f}"]], left=0)
+"""
+DECLARED = """
+title: How many
+sizes:
+  small: {fewest: 1}
+  default: {fewest: 0}
+  endless: {fewest: 9}
+  more: {fewst: 2}
+"""
+PLACE = "<!-- study: how-many default most -->\n\n{}\n\n<!-- end -->\n"
+
+
+def test_a_study_is_one_folder(tree: Path, follow: Follow) -> None:
+    folder = tree / "studies" / "how_many"
+    folder.mkdir()
+    (folder / "study.py").write_text(CODE)
+    (folder / FILE).write_text(DECLARED)
+    assert "how-many: How many (sizes: small, default, endless, more)" in follow("railyard study")
+    assert follow("railyard study how-many --size small --set fewest=2") == "| most |\n| ---: |\n| 0.67 |\n\n"
+    follow("railyard study how-many --size endless --save")
+    assert "| inf |" in follow("railyard study how-many --size endless --kept")
+    page = tree / "docs" / "results" / "early-data.md"
+    text = page.read_text() + "\n"
+    page.write_text(text + PLACE.format("old"))
+    for command, sentence in (
+        ("how-many", "study.yaml: size default: fewest: Input should be greater than or equal to 1."),
+        ("how-many --set fewest=few", "--set fewest: Input should be a valid integer"),
+        ("how-many --set fewst=1", "how-many has no setting 'fewst'; did you mean 'fewest'"),
+        ("how-many --set fewest", "--set 'fewest' is not KEY=VALUE"),
+        ("how-many --size more", "study.yaml: size more: fewest: Field required."),
+        ("how-many --size smal", "how-many has no size 'smal'; did you mean 'small'"),
+        ("how-many --kept", "default.json: there is no such file; measure with `railyard study how-many --size"),
+        ("how-many --save --set fewest=1", "leave out --set"),
+        ("how-manny", "there is no study 'how-manny'"),
+    ):
+        assert sentence in " ".join(follow(f"railyard study {command}", 2).split())
+    assert "early-data.md: " in follow("python -m railyard.studies.study", 2)
+    (folder / FILE).write_text(DECLARED.replace("fewest: 0", "fewest: 3"))
+    assert "written: docs/results/early-data.md" in follow("railyard study how-many --save")
+    assert page.read_text() == text + PLACE.format("| most |\n| ---: |\n| 1.00 |")
+    (folder / "default.json").write_text((folder / "default.json").read_text().replace("1.0", "2.0"))
+    assert follow("python -m railyard.studies.study") == "written: docs/results/early-data.md\n"
+    assert page.read_text() == text + PLACE.format("| most |\n| ---: |\n| 2.00 |")
+
+
+def test_a_place_on_a_page_for_what_no_study_has(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="there is no study 'how-many'"):
+        as_kept(PLACE.format("old"))
+
+
+def test_a_kept_result_that_is_not_this_studys(tmp_path: Path) -> None:
+    one = find_study("early-data")
+    copy = study.Study(one.name, tmp_path, one.declared)
+    shutil.copy2(one.folder / study.CODE, tmp_path)
+    kept = {"railyard": "", "settings": {"pairs": [], "starts": 1}, "measured": {"rowz": []}}
+    copy.file("small").write_text(json.dumps(kept))
+    with pytest.raises(UserError, match=r"rows: Field required; measure again with `railyard study early-data"):
+        copy.kept("small")
