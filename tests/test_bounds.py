@@ -44,7 +44,7 @@ def test_the_parts_of_the_excess_are_sharing_transport_and_information(tmp_path:
 
 def test_figures_of_the_oracle_are_those_of_its_times(tmp_path: Path) -> None:
     runs = plays(tmp_path, "xlink+", 0.8, 0.4, 0.6)
-    median, p99 = bounds.figures("oracle's play", bounds.of_play)
+    median, p95 = bounds.figures("oracle's play", bounds.of_play)
     layout = differences.layout_of(runs)
-    levels = [figure.level(runs, layout) for figure in (median, p99)]
+    levels = [figure.level(runs, layout) for figure in (median, p95)]
     assert [level.value if level else None for level in levels] == pytest.approx([0.6 * 1.2, 0.6 * 1.5])

@@ -36,16 +36,16 @@ def of_play(chunk: Request) -> float:
 
 
 def figures(name: str, of: Callable[[Request], float]) -> tuple[Figure, Figure]:
-    """Median and p99 of what the oracle makes of a scheme's plays."""
+    """Median and p95 of what the oracle makes of a scheme's plays."""
 
     def values(play: Play) -> Values:
         return [(of(chunk), True) for chunk in play.chunks]
 
-    median, p99 = (
+    median, p95 = (
         Figure(f"{name} {title}", f"{name} {title}", "s", Quantile(values, q))
-        for title, q in (("median", 0.5), ("p99", 0.99))
+        for title, q in (("median", 0.5), ("p95", 0.95))
     )
-    return median, p99
+    return median, p95
 
 
 @dataclass(frozen=True)

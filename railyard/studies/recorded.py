@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 SINGLE = "sp"
 OURS = "xlink+"
 CLAIRVOYANT = "clairvoyant"  # knows the links' future: a reference, and none of the schemes that are compared
-TOO_SMALL = "n too small"
 EITHER_SIDE = 0.02  # so much above sp:best still counts as no worse
 
 MEDIAN, P95, P99 = rows.RCT_MEDIAN, rows.RCT_P95, rows.RCT_P99
@@ -109,19 +108,9 @@ def value(figure: Figure, runs: Sequence[Run], label: str, pair: str = ALL) -> f
 
 
 def value_words(figure: Figure, runs: Sequence[Run], label: str, pair: str) -> str:
-    """Of a pair, ≥ where it rests on what never came; "–" for a quantile that its requests would not carry if all of
-    them were independent."""
+    """Of a pair, ≥ where it rests on what never came."""
     found = level(figure, runs, label, pair)
-    if found is None or not is_enough(figure, runs, label, pair):
-        return "–"
-    return f"{'≥ ' if found.at_least else ''}{found.value:.2f}"
-
-
-def is_enough(figure: Figure, runs: Sequence[Run], label: str, pair: str) -> bool:
-    if figure is not P99 and figure not in (p99 for _, p99 in BOUNDS.values()):
-        return True
-    requests = sum(len(run.chunks) for run in runs_of(runs, label, figure, pair))
-    return intervals.order_shares(0.99, requests)[1] <= 1
+    return "–" if found is None else f"{'≥ ' if found.at_least else ''}{found.value:.2f}"
 
 
 def labels_of(runs: Sequence[Run]) -> list[str]:
@@ -200,13 +189,10 @@ def print_samples(runs: Sequence[Run]) -> None:
 def print_pairs(runs: Sequence[Run]) -> None:
     """A row a pair: median / p95 of RCT."""
     labels = labels_of(runs)
-    pairs = list(dict.fromkeys(run.pair for run in runs))
-    shown = [figure for figure in (MEDIAN, P95) if any(is_enough(figure, runs, label, pair)
-                                                       for label in labels for pair in pairs)]  # fmt: skip
     print("\n| pair | oracle | " + " | ".join(labels) + " |")
     print("| --- | ---: |" + " ---: |" * len(labels))
-    for pair in pairs:
-        cells = [" / ".join(value_words(figure, runs, label, pair) for figure in shown) for label in labels]
+    for pair in pairs_of(runs):
+        cells = [" / ".join(value_words(figure, runs, label, pair) for figure in (MEDIAN, P95)) for label in labels]
         ours = [run for run in runs if (run.pair, run.label) == (pair, OURS if OURS in labels else labels[-1])]
         print(f"| {pair} | {oracle_median(ours):.2f} | {' | '.join(cells)} |")
 
@@ -214,19 +200,18 @@ def print_pairs(runs: Sequence[Run]) -> None:
 def print_against_best(runs: Sequence[Run]) -> None:
     """Every scheme against the better single path of each pair."""
     labels = [label for label in labels_of(runs) if label not in (SINGLE, BEST)]
-    pairs = list(dict.fromkeys(run.pair for run in runs))
-    found = differences.differences(runs, [(label, BEST) for label in labels], (MEDIAN, P99))
-    print("\n| scheme | median worse on | RCT median | verdict | p99 worse on | RCT p99 | verdict |")
+    pairs = pairs_of(runs)
+    found = differences.differences(runs, [(label, BEST) for label in labels], (MEDIAN, P95))
+    print("\n| scheme | median worse on | RCT median | verdict | p95 worse on | RCT p95 | verdict |")
     print("| --- | ---: | --- | --- | ---: | --- | --- |")
     for label in labels:
         cells: list[str] = []
-        for figure in (MEDIAN, P99):
-            known = [pair for pair in pairs if all(is_enough(figure, runs, one, pair) for one in (label, BEST))]
+        for figure in (MEDIAN, P95):
             worse = sum(
-                value(figure, runs, label, pair) > (1 + EITHER_SIDE) * value(figure, runs, BEST, pair) for pair in known
+                value(figure, runs, label, pair) > (1 + EITHER_SIDE) * value(figure, runs, BEST, pair) for pair in pairs
             )
             one = next(one for one in found if (one.label, one.figure.name) == (label, figure.name))
-            cells += [f"{worse} of {len(known)}" if known else TOO_SMALL, one.words, one.verdict]
+            cells += [f"{worse} of {len(pairs)}", one.words, one.verdict]
         print(f"| {label} | {' | '.join(cells)} |")
 
 
@@ -339,11 +324,11 @@ BOUNDS = {
 
 
 def bound_rows(runs: Sequence[Run], pair: str) -> dict[str, tuple[Figure, Figure, str, str]]:
-    """By title of the row: the figures and whose they are, median and p99."""
+    """By title of the row: the figures and whose they are, median and p95."""
     rows = {name: (*of, OURS, OURS) for name, of in BOUNDS.items()}
-    rows |= {label: (MEDIAN, P99, label, label) for label in (CLAIRVOYANT, OURS)}
-    others = best_other(runs, MEDIAN, pair), best_other(runs, P99, pair)
-    return rows | {"best other": (MEDIAN, P99, *others), BEST: (MEDIAN, P99, BEST, BEST)}
+    rows |= {label: (MEDIAN, P95, label, label) for label in (CLAIRVOYANT, OURS)}
+    others = best_other(runs, MEDIAN, pair), best_other(runs, P95, pair)
+    return rows | {"best other": (MEDIAN, P95, *others), BEST: (MEDIAN, P95, BEST, BEST)}
 
 
 def share_cells(found: bounds.Shares, layout: Layout | None) -> str:
@@ -368,10 +353,10 @@ def bound_cell(figure: Figure, runs: Sequence[Run]) -> str:
 
 def print_bounds(runs: Sequence[Run]) -> None:
     """Between the oracle and xlink+: over all pairs, then by pair; and what its time above the oracle consists of."""
-    print("\n| | RCT median | RCT p99 |\n| --- | --- | --- |")
-    for title, (median, p99, of_median, of_p99) in bound_rows(runs, ALL).items():
-        named = f" ({of_median}, {of_p99})" if title == "best other" else ""
-        cells = (bound_cell(f, runs_of(runs, label, f)) for f, label in ((median, of_median), (p99, of_p99)))
+    print("\n| | RCT median | RCT p95 |\n| --- | --- | --- |")
+    for title, (median, p95, of_median, of_p95) in bound_rows(runs, ALL).items():
+        named = f" ({of_median}, {of_p95})" if title == "best other" else ""
+        cells = (bound_cell(f, runs_of(runs, label, f)) for f, label in ((median, of_median), (p95, of_p95)))
         print(f"| {title}{named} | {' | '.join(cells)} |")
     rows = list(bound_rows(runs, ALL))
     print(f"\n| pair | {' | '.join(rows)} | excess ms | a % | b % | c % |")
@@ -379,8 +364,8 @@ def print_bounds(runs: Sequence[Run]) -> None:
     ours, clairvoyant = differences.common(runs, OURS, CLAIRVOYANT)
     for pair in pairs_of(runs):
         figures = [
-            f"{value_words(median, runs, of_median, pair)} / {value_words(p99, runs, of_p99, pair)}"
-            for median, p99, of_median, of_p99 in bound_rows(runs, pair).values()
+            f"{value_words(median, runs, of_median, pair)} / {value_words(p95, runs, of_p95, pair)}"
+            for median, p95, of_median, of_p95 in bound_rows(runs, pair).values()
         ]
         both = [run for run in ours if run.pair == pair], [run for run in clairvoyant if run.pair == pair]
         shares = share_cells(bounds.shares_of(*both, differences.layout_of(*both)), None)
@@ -411,14 +396,14 @@ def print_clairvoyant(runs: Sequence[Run]) -> None:
 
 
 def drawn(runs: Sequence[Run]) -> Drawing:
-    """A column a pair, a mark a scheme: its RCT over that of sp:best, median above, p99 below."""
+    """A column a pair, a mark a scheme: its RCT over that of sp:best, median above, p95 below."""
     from matplotlib.figure import Figure as Drawing  # noqa: PLC0415  it takes long to load
 
     labels = [label for label in labels_of(runs) if label not in (SINGLE, BEST)]
-    pairs = list(dict.fromkeys(run.pair for run in runs))
+    pairs = pairs_of(runs)
     styles, marks = scheme_styles(labels), "osD^v<>PX*hd"
     drawing = Drawing(figsize=(9, 6.2), layout="constrained")
-    for row, (figure, axes) in enumerate(zip((MEDIAN, P99), drawing.subplots(2, 1, sharex=True), strict=True)):
+    for row, (figure, axes) in enumerate(zip((MEDIAN, P95), drawing.subplots(2, 1, sharex=True), strict=True)):
         base = {pair: value(figure, runs, BEST, pair) for pair in pairs}
         for k, label in enumerate(labels):
             ratios = [value(figure, runs, label, pair) / base[pair] for pair in pairs]
