@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import yaml
 from typer.testing import CliRunner
 
+from railyard.base.jsonl import read_jsonl
+from railyard.base.paths import program
 from railyard.cli.traces import ModelName, app
 from railyard.traces import pair_stats, sha256_file, trace_stats
 from railyard.traces.delay import rtt_over_time
-from railyard.traces.generate import GeneratedPair, index_entry, pair_files, read_parameters
+from railyard.traces.generate import GeneratedPair, index_entry, pair_files, read_parameters, write_pair
 from railyard.traces.index import entry_data, read_index
 from railyard.traces.library import PROJECT_LIBRARY
 from railyard.traces.model import PathOpportunities, generate_opportunities
@@ -88,6 +93,37 @@ def test_a_wake_up_is_a_setting_of_the_link_and_not_in_the_delay_trace() -> None
         assert float(np.median(rtt_ms)) == pytest.approx(path.base_rtt_ms, rel=0.15)
     delayed = index_entry(pair.model_copy(update={"delay_traces": True})).paths[0]
     assert set(delayed.link) == {"up_radio", "delay_trace"}
+
+
+def first_frame_ms(path: dict[str, Any], place_ms: int, out: Path) -> float:
+    """From the player's start, over this path alone."""
+    player = {"video_bytes": 8_000, "chunk_bytes": 8_000, "bitrate_bps": 1_000_000}
+    job = {"seed": 1, "time_limit_s": 20, "scheme": "sp", "link_logs": False, "start_offset_ms": place_ms}
+    command: list[str | Path] = [program("xlink-sim"), "-", "--out", out]
+    text = json.dumps(job | {"paths": [path], "player": player})
+    subprocess.run(command, input=text, text=True, check=True, timeout=60)
+    return 1000 * float(read_jsonl(out / "player.jsonl")[-1]["first_frame_s"])
+
+
+@pytest.mark.parametrize(("name", "rtt_ms", "promotion_ms"), [("wifi", 90, 272), ("lte", 60, 160)])
+def test_a_connection_over_a_delay_trace_pays_the_wake_up_once(
+    name: str, rtt_ms: float, promotion_ms: float, tmp_path: Path
+) -> None:
+    """The first frame takes two round trips, handshake and request, and one wake-up. With the quantiles of SYN round
+    trips in the delay trace (p50 192 and 363 ms, as in earlier revisions) it takes three to four times as long."""
+    pair = GeneratedPair.model_validate(
+        {"name": "x", "seed": 4, "duration_s": 60, "delay_traces": True, "model": MODELS["hsr"]}
+    )
+    write_pair(pair, tmp_path)
+    settings = next(path.link for path in index_entry(pair).paths if path.name == name)
+    path = {"name": name, "technology": "lte", "up": "100mbps", "down": "100mbps", "queue": "infinite"}
+    path |= settings | {"delay_trace": str(tmp_path / str(settings["delay_trace"]))}
+    places = range(0, 60_000, 6_000)
+    woken = np.median([first_frame_ms(path, place, tmp_path / f"woken-{place}") for place in places])
+    path["up_radio"] = "off"
+    awake = np.median([first_frame_ms(path, place, tmp_path / f"awake-{place}") for place in places])
+    assert awake == pytest.approx(2 * rtt_ms, rel=0.25)
+    assert woken - awake == pytest.approx(promotion_ms, rel=0.25)
 
 
 def test_stats_measures_the_rtt_of_a_delay_trace(tmp_path: Path) -> None:
