@@ -19,6 +19,7 @@ static bool open_log(server *s) {
         fprintf(stderr, SERVER_PROGRAM ": cannot write %s: %s.\n", file, strerror(errno));
         return false;
     }
+    jsonl_limit(s->log, s->config.out_bytes);
     jsonl_write_start(s->log, s->argc, s->argv, server_describe(&s->config));
     return true;
 }
@@ -59,8 +60,10 @@ static int serve(server *s) {
         json_object_set_new(summary, "workers", by_worker);
     if (status == 2)
         json_decref(summary);
-    else
+    else {
+        jsonl_limit(s->log, 0);
         jsonl_write(s->log, "summary", summary, server_clock_us());
+    }
     json_decref(totals.paths);
     return status;
 }

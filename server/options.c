@@ -10,6 +10,7 @@
 #include "video/video.h"
 #include "xlink/deployment.h"
 
+#define DEFAULT_OUT_BYTES  (UINT64_C(1) << 30)
 #define DEFAULT_QLOG_FILES 10000
 #define CONNECTIONS_MOST   (1 << 20)
 #define RETRY_ABOVE_MOST   (1 << 20)
@@ -135,6 +136,8 @@ static const setting rows[] = {
     {"params", SETTING_TEXT, FIELD(params_file), .value = "FILE",
      .help = "YAML file with settings of the scheme. Read at the start and at every SIGHUP."},
     {"out", SETTING_TEXT, FIELD(out_file), .value = "FILE.jsonl", .help = "Write events and a summary as JSON Lines."},
+    {"out_bytes", SETTING_WHOLE, FIELD(out_bytes), .most = INT64_MAX, .value = "BYTES", .fallback = "1073741824",
+     .help = "Size of --out from which on no events are written; the summary still is. 0: no limit."},
     {"qlog_dir", SETTING_TEXT, FIELD(qlog_dir), .value = "DIR", .help = "Write a qlog for each connection."},
     {"qlog_files", SETTING_WHOLE, FIELD(qlog_files), .least = 1, .most = UINT32_MAX, .value = "N", .fallback = "10000",
      .help = "Maximum number of qlogs of a process. Later connections have none."},
@@ -181,6 +184,7 @@ static void init(server_config *c, int argc, char **argv) {
         .argv = argv,
         .video = {.fps_milli = DEFAULT_FPS_MILLI},
         .max_per_address = SERVER_SHARE_PER_ADDRESS,
+        .out_bytes = DEFAULT_OUT_BYTES,
         .qlog_files = DEFAULT_QLOG_FILES,
     };
     quic_settings_init(&c->settings);

@@ -46,7 +46,7 @@ typedef struct {
     uint64_t max_connections;                /* of each protocol and process; 0: the service's default */
     uint64_t max_per_address;                /* of them; 0: no limit; SERVER_SHARE_PER_ADDRESS: not given */
     const char *out_file, *qlog_dir, *keylog_file;
-    uint64_t qlog_files;                           /* of --qlog-files */
+    uint64_t out_bytes, qlog_files;                /* of --out-bytes, --qlog-files */
     uint64_t workers;                              /* processes; 0: one, without the machinery of several */
     const char *lb_file, *server_id, *params_file; /* of --lb-config, --server-id and --params */
     catalogue_video video;                         /* --bitrate, --fps, --first-frame-bytes */

@@ -115,6 +115,7 @@ _Noreturn static void become_worker(parent *p, unsigned number, int report) {
     if (s->log) {
         (void)jsonl_close(s->log); /* nothing is in its buffer */
         s->log = jsonl_open_shared(s->config.out_file, s->start_us, (int)number);
+        jsonl_limit(s->log, s->config.out_bytes);
     }
     exit(work(s, report));
 }

@@ -119,6 +119,26 @@ def test_a_quic_client_without_room_is_refused(tmp_path: Path) -> None:
     assert read_jsonl(tmp_path / "server.jsonl")[-1]["refused"] == 2, records
 
 
+@pytest.mark.parametrize("workers", [(), ("--workers", "2")], ids=["one process", "workers"])
+def test_the_log_of_events_has_a_limit_and_still_ends_with_the_summary(
+    tmp_path: Path, workers: tuple[str, ...]
+) -> None:
+    limit = 8192  # the first two records take some 4 kB
+    with http1_server(tmp_path, "--out-bytes", str(limit), *workers) as (port, log), ExitStack() as stack:
+        visitors = Visitors(port, stack)
+        for _ in range(100):
+            connection = visitors.come()
+            assert is_served(connection)
+            connection.close()
+    records = read_jsonl(log)
+    *before, _ = (len(line) + 1 for line in log.read_text(encoding="utf-8").splitlines())
+    full = events(records, "log_full")
+    processes = 1 + len(workers)  # each may add the record that reaches the limit, and the one that says so
+    assert 1 <= len(full) <= processes and {one["bytes"] for one in full} == {limit}
+    assert limit <= sum(before) <= limit + 2 * processes * max(before)
+    assert records[-1]["event"] == "summary" and records[-1]["connections"] == 100
+
+
 @pytest.mark.parametrize(
     ("option", "value"),
     [

@@ -8,8 +8,9 @@
 struct jsonl {
     FILE *file;
     uint64_t start_us;
-    bool failed, shared;
-    int worker; /* < 0: not said */
+    bool failed, shared, is_full;
+    uint64_t limit; /* of the file's size; 0: none */
+    int worker;     /* < 0: not said */
 };
 
 static jsonl *open_log(const char *file, const char *mode, uint64_t start_us) {
@@ -46,21 +47,35 @@ json_t *jsonl_seconds(uint64_t us) {
     return json_real((double)us / 1e6);
 }
 
-void jsonl_write(jsonl *log, const char *event, json_t *fields, uint64_t now_us) {
+void jsonl_limit(jsonl *log, uint64_t bytes) {
     if (log) {
-        json_t *record = json_object();
-        json_object_set_new(record, "t", jsonl_seconds(now_us > log->start_us ? now_us - log->start_us : 0));
-        json_object_set_new(record, "event", json_string(event));
-        if (log->worker >= 0)
-            json_object_set_new(record, "worker", json_integer(log->worker));
-        if (fields)
-            json_object_update(record, fields);
-        /* Twelve significant digits: microseconds up to eleven days. */
-        if (json_dumpf(record, log->file, JSON_COMPACT | JSON_REAL_PRECISION(12)) != 0 || putc('\n', log->file) == EOF)
-            log->failed = true;
-        if (log->shared) /* one write to the end of the file, so that records do not mix */
-            log->failed |= fflush(log->file) != 0;
-        json_decref(record);
+        log->limit = bytes;
+        log->is_full = false;
+    }
+}
+
+static void write_record(jsonl *log, const char *event, json_t *fields, uint64_t now_us) {
+    json_t *record = json_object();
+    json_object_set_new(record, "t", jsonl_seconds(now_us > log->start_us ? now_us - log->start_us : 0));
+    json_object_set_new(record, "event", json_string(event));
+    if (log->worker >= 0)
+        json_object_set_new(record, "worker", json_integer(log->worker));
+    if (fields)
+        json_object_update(record, fields);
+    /* Twelve significant digits: microseconds up to eleven days. */
+    if (json_dumpf(record, log->file, JSON_COMPACT | JSON_REAL_PRECISION(12)) != 0 || putc('\n', log->file) == EOF)
+        log->failed = true;
+    if (log->shared) /* one write to the end of the file, so that records do not mix */
+        log->failed |= fflush(log->file) != 0;
+    json_decref(record);
+}
+
+void jsonl_write(jsonl *log, const char *event, json_t *fields, uint64_t now_us) {
+    if (log && !log->is_full) {
+        write_record(log, event, fields, now_us);
+        log->is_full = log->limit > 0 && ftello(log->file) >= (off_t)log->limit;
+        if (log->is_full)
+            write_record(log, "log_full", json_pack("{s:I}", "bytes", (json_int_t)log->limit), now_us);
     }
     json_decref(fields);
 }

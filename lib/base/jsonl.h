@@ -14,6 +14,9 @@ jsonl *jsonl_open(const char *file, uint64_t start_us);
 /* The same for a file that several processes write to, whole records at a time. worker < 0: the first process, which
  * creates (truncates) it; else the member "worker" of all records. */
 jsonl *jsonl_open_shared(const char *file, uint64_t start_us, int worker);
+/* The file's size from which on records are left out; 0: no limit. The last one before the gap is "log_full". A pipe or
+ * a device has no size. */
+void jsonl_limit(jsonl *, uint64_t bytes);
 /* Writes a record. `fields`: an object or NULL; its reference is taken. A NULL log takes the reference and drops it. */
 void jsonl_write(jsonl *, const char *event, json_t *fields, uint64_t now_us);
 /* The first record: "start" with monotonic_us, argv and `fields`. */
