@@ -47,6 +47,7 @@ WALL_CLOCK = (
     "deployment",
     "interop",
     "mpshell",
+    "mpshell_command",
     "mpshell_outside",
     "mpshell_tools",
     "orchestrator",

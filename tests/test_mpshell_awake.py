@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from test_mpshell import MPSHELL, TIMEOUT_S, eventually, path_option, pytestmark, run, trace
+from mpshell_program import MPSHELL, TIMEOUT_S, eventually, path_option, pytestmark, run, trace
 
 __all__ = ["pytestmark", "trace"]
 

@@ -24,9 +24,8 @@ from typing import Any
 import dpkt
 import pytest
 
-import test_mpshell
-from railyard.run.fidelity import judge
-from test_mpshell import (
+import mpshell_program
+from mpshell_program import (
     FLOOD_RECEIVER,
     MPSHELL,
     TIMEOUT_S,
@@ -38,8 +37,9 @@ from test_mpshell import (
     served,
     summary_of,
 )
+from railyard.run.fidelity import judge
 
-pytestmark = test_mpshell.pytestmark
+pytestmark = mpshell_program.pytestmark
 LINKTYPE_RAW = 101
 CONTROL_CLIENT = MPSHELL.parent / "mpshell-ctl"
 FLOW = MPSHELL.parent / "udp-flow"

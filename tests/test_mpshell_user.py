@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from test_mpshell import MPSHELL, TIMEOUT_S, path_option, pytestmark, run, trace
+from mpshell_program import MPSHELL, TIMEOUT_S, path_option, pytestmark, run, trace
 
 __all__ = ["pytestmark", "trace"]
 

@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
+from mpshell_program import path_option, run, trace
 from railyard.run import realtime
 from test_link_events import INDEX
-from test_mpshell import path_option, run, trace
 
 __all__ = ["trace"]
 pytestmark = pytest.mark.privileged

@@ -1,0 +1,121 @@
+"""What tests of mpshell share: real namespaces, real TUN devices, real sockets."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from railyard.base.paths import programs_dir
+
+MPSHELL = programs_dir() / "mpshell"
+TIMEOUT_S = 30
+
+
+def _why_not() -> str | None:
+    if os.geteuid() != 0:
+        return "needs root: mpshell makes network namespaces and TUN devices"
+    if not Path("/dev/net/tun").exists():
+        return "needs /dev/net/tun"
+    if not MPSHELL.exists():
+        return f"needs {MPSHELL}: run make build"
+    return None
+
+
+pytestmark = [
+    pytest.mark.privileged,
+    pytest.mark.skipif(_why_not() is not None, reason=_why_not() or ""),
+]
+
+FLOOD_RECEIVER = """
+import os, socket, sys, time
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.bind((os.environ["MPSHELL_PATH_0_ADDR"], 0))
+s.settimeout(5)
+s.sendto(b"hello", (os.environ["MPSHELL_GATEWAY"], int(sys.argv[1])))
+end = time.monotonic() + float(sys.argv[2])
+while time.monotonic() < end:
+    s.recv(2000)
+"""
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Path:
+    """12 Mbit/s: one opportunity every ms."""
+    path = tmp_path / "12mbps.trace"
+    path.write_text("".join(f"{ms}\n" for ms in range(1, 101)))
+    return path
+
+
+def path_option(name: str, trace: Path, delay: float = 5, more: str = "") -> list[str]:
+    return ["--path", f"{name}:up={trace},down={trace},delay={delay}{more}"]
+
+
+def run(*arguments: str | Path, timeout: float = TIMEOUT_S) -> subprocess.CompletedProcess[str]:
+    """Runs mpshell to its end; its devices must be gone then."""
+    command = [str(MPSHELL), *map(str, arguments)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as shell:
+        try:
+            out, err = shell.communicate(timeout=timeout)
+        finally:
+            shell.kill()
+    assert not {name for name in devices() if name.startswith(f"mp{shell.pid % 100000}-")}
+    return subprocess.CompletedProcess(command, shell.returncode, out, err)
+
+
+def devices() -> set[str]:
+    return {name for _, name in socket.if_nameindex()}
+
+
+def eventually(condition: Callable[[], bool], limit_s: float = 10) -> bool:
+    end = time.monotonic() + limit_s
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+@contextmanager
+def served(serve: Callable[[socket.socket, threading.Event], None]) -> Iterator[int]:
+    """A UDP server outside of the shell, on all addresses; gives its port."""
+    stop = threading.Event()
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
+        server.bind(("0.0.0.0", 0))  # noqa: S104  the shell's gateways are among these addresses
+        server.settimeout(0.1)
+        thread = threading.Thread(target=serve, args=(server, stop))
+        thread.start()
+        try:
+            yield server.getsockname()[1]
+        finally:
+            stop.set()
+            thread.join()
+
+
+def flood(server: socket.socket, stop: threading.Event) -> None:
+    """Sends 1472-byte datagrams to whoever says hello, as fast as it can."""
+    client: Any = None
+    while not stop.is_set():
+        if client is None:
+            try:
+                client = server.recvfrom(2000)[1]
+            except TimeoutError:
+                continue
+        try:
+            server.sendto(b"x" * 1472, client)
+        except OSError:  # the shell has ended
+            return
+
+
+def summary_of(path: Path) -> dict[str, Any]:
+    loaded: dict[str, Any] = json.loads(path.read_text())
+    return loaded
