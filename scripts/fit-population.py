@@ -23,6 +23,7 @@ from railyard.arenas.sim import PROGRAM
 from railyard.base.errors import UserError
 from railyard.base.paths import EXPERIMENTS_DIR, RESULTS_DIR, program
 from railyard.base.yamlfile import load_yaml
+from railyard.results.shortage import Shortage
 from railyard.stats import intervals
 from railyard.studies.population.executors import LocalExecutor
 from railyard.studies.population.fit import Fit, FitSpec, Simulator, arms_of, as_document, check, fit, load_fit
@@ -41,8 +42,9 @@ def report_check(spec: FitSpec, figures: list[float], viewers: int, wall_s: floa
     print(f"\n{wall_s / 60:.1f} minutes\n\n| figure | measured | {viewers} other viewers | residual |")
     print("| --- | ---: | ---: | ---: |")
     for moment, value in zip([*spec.moments, *spec.held_out], figures, strict=True):
-        enough = moment.q is None or intervals.order_shares(moment.q, viewers)[1] <= 1
-        cells = f"{value:.4g} | {moment.residual(value):+.1f}" if enough else "n too small |"
+        needed = intervals.values_for(moment.q) if moment.q else 0
+        few = Shortage(needed, viewers, "viewers", f"--check {needed}")
+        cells = f"{few} |" if viewers < needed else f"{value:.4g} | {moment.residual(value):+.1f}"
         print(f"| {moment.name} | {moment.measured:g} | {cells} |")
 
 

@@ -40,7 +40,7 @@ from railyard.figures import rows
 from railyard.figures.figure import Figure, Plays, Point, Pool, Ratio
 from railyard.figures.play import Play
 from railyard.gate import build
-from railyard.results import differences
+from railyard.results import differences, shortage
 from railyard.results.differences import Difference
 from railyard.results.pending import Place, Plan, whole_campaign
 from railyard.results.records import Run
@@ -206,13 +206,14 @@ def compared(plays: Sequence[Run], label: str) -> list[Difference]:
 
 
 def _row(place: str, label: str, plays: Sequence[Run]) -> tuple[str, str]:
-    """A line of the table, and the sentence of what is established."""
+    """A line of the table, and the sentences of what is established and of what is short."""
     found = compared(plays, label)
     pairs = len({run.pair for run in plays})
     failed = [sum(run.failed for run in plays if run.label == f"{label} {side}") for side in (BASE, TRIED)]
     said = [f"{one.figure.title} {one.verdict}" for one in found if one.verdict in ("lower", "higher")]
     cells = [place, str(pairs), label, *map(cell, found), f"{failed[0]} / {failed[1]}"]
-    return f"| {' | '.join(cells)} |", f"- {place}, {label}: {'; '.join(said) or 'nothing'}."
+    few = shortage.note(differences.shortages(plays, found)).replace("seeds: ", "--starts ")
+    return f"| {' | '.join(cells)} |", f"- {place}, {label}: {'; '.join(said) or 'nothing'}. {few}".rstrip()
 
 
 def _scheme(word: str) -> dict[str, Any]:

@@ -127,6 +127,9 @@ def test_a_buffer_is_a_column_of_the_claims(tmp_path: Path, capsys: pytest.Captu
     assert row.startswith("| xlink against sp | −50 % [−5") and row.endswith("| ±0 % [±0, ±0] alike |")
     assert not any("sp:best" in line for line in lines), "sp was played on one path"
     assert any(line.startswith("| 1.2 s | xlink | 0.5") for line in lines)
+    assert any(
+        line.startswith("n too small: ") and "RCT p99 (144 of 368 requests; 224 more: " in line for line in lines
+    )
 
 
 def test_restored_pairs_stand_beside_those_they_were_made_from(

@@ -62,6 +62,8 @@ def test_settings_change_what_they_are_about_and_both_sets_are_told(out: Path) -
     assert re.search(r"- train, light, vanilla-mp: .*redundancy higher", said)
     checked = next(line for line in said.splitlines() if line.startswith("| check, light | 2 | vanilla-mp |"))
     assert "n too small" in checked, "two pairs have no interval"
+    short = next(line for line in said.splitlines() if line.startswith("- check, light, vanilla-mp: "))
+    assert re.search(r"n too small: .*\(\d+ of \d+ [a-z ]+; \d+ more: ", short)
 
 
 def test_the_median_is_the_geometric_mean_of_the_pairs_ratios(out: Path) -> None:

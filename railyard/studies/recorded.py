@@ -17,11 +17,12 @@ from railyard.base.style import scheme_styles
 from railyard.experiment.model import find_experiment, load_experiment
 from railyard.figures import rows
 from railyard.figures.figure import Figure, Quantile
-from railyard.results import bounds, differences
+from railyard.results import bounds, differences, shortage
 from railyard.results.differences import ALL, BEST
 from railyard.results.failures import failures
 from railyard.results.pending import Place, Plan, whole_campaign
 from railyard.results.records import Run
+from railyard.results.shortage import Shortage
 from railyard.run.resolve import resolve
 from railyard.stats import intervals
 from railyard.stats.intervals import Interval, Layout
@@ -81,6 +82,9 @@ CLAIMS = (
 )
 
 
+Shortages = list[tuple[str, Shortage | None]]
+"""By the title of a figure; of one title there may be several."""
+
 _BEST: dict[tuple[int, str], list[Run]] = {}
 _LEVELS: dict[tuple[int, str, str, str], Interval | None] = {}
 
@@ -121,8 +125,10 @@ def labels_of(runs: Sequence[Run]) -> list[str]:
     return [*(label for label in labels if label == SINGLE), *best, *(name for name in labels if name not in single)]
 
 
-def cell(figure: Figure, runs: Sequence[Run]) -> str:
+def cell(figure: Figure, runs: Sequence[Run], short: Shortages) -> str:
+    """As a table shows it; why it is "n too small" is added to `short`."""
     found = figure.level(runs, differences.layout_of(runs))
+    short.append((figure.title, differences.shortage_of(runs, figure, found)))
     if figure.is_relative:
         return differences.level_words(found)
     return differences.level_words(found, ".2f", 100.0)
@@ -138,15 +144,23 @@ def oracle_median(runs: Sequence[Run]) -> float:
     return nearest_rank(sorted(c.oracle_s for run in runs for c in run.chunks if c.oracle_s is not None), 0.5)
 
 
+def print_shortages(found: Shortages) -> None:
+    """Below a table: why its figures are "n too small", each by the scheme that lacks the most."""
+    if few := shortage.note(shortage.gather(found)):
+        print(f"\n{few}")
+
+
 def print_schemes(runs: Sequence[Run]) -> None:
     """A row a scheme, over all pairs."""
     print("| scheme | " + " | ".join(figure.title for figure in COLUMNS) + " | eff. % | failed |")
     print("| --- |" + " --- |" * len(COLUMNS) + " ---: | ---: |")
     known = [CLAIRVOYANT] if any(run.label == CLAIRVOYANT for run in runs) else []
+    short: Shortages = []
     for label in [*labels_of(runs), *known]:
-        cells = [cell(figure, runs_of(runs, label, figure)) for figure in COLUMNS]
+        cells = [cell(figure, runs_of(runs, label, figure), short) for figure in COLUMNS]
         own = runs_of(runs, label, MEDIAN)
         print(f"| {label} | {' | '.join(cells)} | {efficiency(own)} | {sum(run.failed for run in own)} |")
+    print_shortages(short)
 
 
 def print_failures(runs: Sequence[Run]) -> None:
@@ -213,6 +227,7 @@ def print_against_best(runs: Sequence[Run]) -> None:
             one = next(one for one in found if (one.label, one.figure.name) == (label, figure.name))
             cells += [f"{worse} of {len(pairs)}", one.words, one.verdict]
         print(f"| {label} | {' | '.join(cells)} |")
+    print_shortages([*differences.shortages(runs, found).items()])
 
 
 def pairs_of(runs: Sequence[Run]) -> list[str]:
@@ -255,6 +270,9 @@ def print_headlines(runs: Sequence[Run]) -> None:
             first, *others = (of_subset.get((against, figure.name)) for of_subset in found.values())
             cells = [first.words, first.verdict] if first else ["–", "–"]
             print(f"| {against} | {' | '.join([*cells, *(one.words if one else '–' for one in others)])} |")
+    print_shortages(
+        [pair for title, of in found.items() for pair in differences.shortages(subsets[title], [*of.values()]).items()]
+    )
 
 
 def print_thresholds(runs: Sequence[Run]) -> None:
@@ -291,13 +309,18 @@ def print_claims(columns: Mapping[str, Sequence[Run]]) -> None:
                 one = of_column.get((label, against, figure.name))
                 cells.append(f"{one.words} {one.verdict}" if one else "–")
             print(f"| {label} against {against} | {' | '.join(cells)} |")
+    print_shortages(
+        [pair for head, of in found.items() for pair in differences.shortages(columns[head], [*of.values()]).items()]
+    )
     shown = (MEDIAN, P95, P99, rows.REBUFFER_RATE, rows.REDUNDANCY)
     print("\n| | scheme | " + " | ".join(figure.title for figure in shown) + " |")
     print("| --- | --- |" + " --- |" * len(shown))
+    short: Shortages = []
     for head, runs in columns.items():
         for label in labels_of(runs):
-            cells = [cell(figure, runs_of(runs, label, figure)) for figure in shown]
+            cells = [cell(figure, runs_of(runs, label, figure), short) for figure in shown]
             print(f"| {head} | {label} | {' | '.join(cells)} |")
+    print_shortages(short)
 
 
 def with_light(by_buffer: Mapping[int, Sequence[Run]], light: Sequence[Run]) -> dict[str, Sequence[Run]]:
