@@ -276,7 +276,7 @@ def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
             **player_settings(frame.every[0]),
             "schemes": ", ".join(five) + (f"; {', '.join(apart)} apart" if apart else ""),
             "left out": f"{', '.join(missing)}: {NEEDS_KERNEL}" if missing else "none",
-            "sp": "on the primary path: Wi-Fi before LTE",
+            "sp": "on the primary path, wifi; on rail pairs it is a second LTE carrier",
             "runs": f"{fidelity.runs}, of which void in all their tries: {fidelity.void}; {exact}",
         },
         tables=[_summary_table(results, present, five), _pair_table(results, present)],
