@@ -7,6 +7,7 @@
 
 #include "base/numbers.h"
 #include "base/settings.h"
+#include "base/technology.h"
 #include "base/net.h"
 
 #define DAY_MS            UINT64_C(86400000)
@@ -22,17 +23,6 @@ __attribute__((format(printf, 3, 4))) static bool refuse(char *reason, size_t ca
 }
 
 /* ---- Settings with a form of their own ---- */
-
-static bool parse_technology(const char *text, xl_technology *out) {
-    static const char *const names[] = {"5g-sa", "5g-nsa", "wifi", "lte"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        if (strcmp(text, names[i]) == 0) {
-            *out = (xl_technology)i;
-            return true;
-        }
-    }
-    return false;
-}
 
 /* Cuts NAME:LOCALADDR[:TECH] into its parts, *technology NULL when it is not there; an IPv6 address stands in brackets.
  */
@@ -76,8 +66,8 @@ static bool read_path(void *into, const char *text, char *reason, size_t cap) {
         return refuse(reason, cap, "takes NAME:LOCALADDR[:TECH], not '%.60s'", text);
     player_path *path = &o->paths[c->path_count];
     *path = (player_path){.technology = XL_TECH_UNKNOWN};
-    if (technology && !parse_technology(technology, &path->technology))
-        return refuse(reason, cap, "takes 5g-sa, 5g-nsa, wifi or lte as technology, not '%s'", technology);
+    if (technology && !technology_parse(technology, &path->technology))
+        return refuse(reason, cap, "takes one of " TECHNOLOGY_LIST " as technology, not '%s'", technology);
     if (!check_path_name(o, copy, reason, cap) || !net_parse_local(address, &path->local, reason, cap))
         return false;
     memcpy(path->name, copy, strlen(copy) + 1);
@@ -123,7 +113,7 @@ static const setting rows[] = {
      .help = "Address of the server. @:PORT is the gateway of mpshell. With --transport stream: unix:FILE, the socket "
              "of a relay."},
     {"path", SETTING_OWN, .read = read_path, .value = "NAME:LOCALADDR[:TECH]",
-     .help = "A path: name, local address (@I: path I of mpshell), technology (5g-sa, 5g-nsa, wifi, lte)."},
+     .help = "A path: name, local address (@I: path I of mpshell), technology (" TECHNOLOGY_LIST ")."},
     {"primary", SETTING_TEXT, FIELD(primary), .value = "NAME",
      .help = "Primary path. Default: the first technology in --path-order."},
     {"path_order", SETTING_TEXT, FIELD(path_order), .value = "TECH,TECH,...",

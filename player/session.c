@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/technology.h"
 #include "player/report.h"
 
 static void on_player_event(void *user, const player_event *event) {
@@ -77,13 +78,12 @@ static void on_closed(void *user, const char *message, uint64_t now) {
 }
 
 static json_t *describe_paths(const player_options *o) {
-    static const char *const technologies[] = {"5g-sa", "5g-nsa", "wifi", "lte", "unknown"};
     json_t *paths = json_array();
     for (size_t i = 0; i < o->transport_config.path_count; i++) {
         char text[64];
         json_array_append_new(paths, json_pack("{s:s, s:s, s:s}", "name", o->paths[i].name, "local",
                                                xl_addr_format(&o->paths[i].local, text, sizeof text), "technology",
-                                               technologies[o->paths[i].technology]));
+                                               technology_name(o->paths[i].technology)));
     }
     return paths;
 }

@@ -112,7 +112,7 @@ def run_yaml(
         ("time_limit_s: 20", "time_limit_s: 2", 10, ("time_limit_s (2) is less than",)),
         ("time_limit_s: 20", "answer_of: dmo", 10, ("there is no experiment 'dmo'", "did you mean 'demo'?")),
         ("time_limit_s: 20", "arena: cloud", 10, ("unknown arena 'cloud'", "mpshell")),
-        ("time_limit_s: 20", "queue: red", 10, ("'red' is no queue", "droptail:packets=N")),
+        ("time_limit_s: 20", "queue: red", 10, ("'red' is no queue", "droptail")),
         ("seeds: 1", "seeds: 0", 7, ("seeds", "from 1 to 10000")),
         ("seeds: 1", "seeds: two", 7, ("seeds: this takes how many seeds, or a list of them, not 'two'",)),
         (

@@ -15,15 +15,16 @@ from typing import Any
 import pytest
 import yaml
 
+from railyard.base.declared import FILE as SETTINGS_FILE
 from railyard.base.paths import ROOT, programs_dir
 from railyard.cli import reference
 from railyard.cli.main import whole
 from railyard.experiment.model import Experiment, load_experiment
-from railyard.experiment.settings import FILE as SETTINGS_FILE
 from railyard.results.aggregate import write_parquet
 from railyard.results.query import connect, run_query
 from railyard.results.records import load_campaign
 from railyard.traces.index import TraceIndex
+from railyard.traces.names import TECHNOLOGY_ORDER
 
 DOCS = ROOT / "docs"
 TOP = ("README", "CONTRIBUTING", "CHANGELOG", "SECURITY")
@@ -153,6 +154,7 @@ def test_the_settings_that_python_knows_are_those_of_the_programs() -> None:
         if setting.get("open"):  # a scheduler of one's own is known to the program alone
             setting["words"] = [word for word in setting["words"] if word in row["words"]]
     assert known == built, "old: `make docs` writes it again"
+    assert tuple(built["technologies"]) == TECHNOLOGY_ORDER
 
 
 @pytest.mark.parametrize("name", reference.PAGES)

@@ -108,7 +108,7 @@ def test_settings_are_part_of_what_a_run_is_and_their_absence_is_not(tmp_path: P
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ("loss: 0.01", "loss: 1.5", ("e.yaml:9", "links.all.loss", "probability", "1.5")),
+        ("loss: 0.01", "loss: 1.5", ("e.yaml:9", "links.all.loss", "Probability", "1.5")),
         ("loss: 0.01", "los: 0.5", ("e.yaml:9", "links.all.los", "did you mean 'loss'?")),
         ("fq_codel", "red", ("e.yaml:9", "links.all.down_queue", "'red'")),
         ("jitter_ms: 1.5", "jitter_ms: yes", ("e.yaml:10", "links.wifi.jitter_ms", "ms from 0")),

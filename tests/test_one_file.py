@@ -5,6 +5,7 @@ Each in a copy of the tree.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -122,6 +123,98 @@ def test_a_setting_is_one_row(tree: Path, follow: Follow) -> None:
         assert "standby_probe_ms" in (tree / "docs" / "reference" / page).read_text(), page
     (tree / "e.yaml").write_text(EXPERIMENT)
     assert "standby_probe_ms" in follow("railyard run e.yaml", 2)
+
+
+DISCIPLINE = """
+#include "emulator/link/queue.h"
+
+/* Keeps every second packet. */
+struct halving {
+    uint64_t every;
+    uint64_t seen;
+};
+
+static void enqueue(struct link_queue *queue, struct link_packet *packet, uint64_t now) {
+    struct halving *h = queue->state;
+    (void)now;
+    link_fifo_push(&queue->fifo, packet);
+    if (++h->seen % h->every == 0)
+        link_queue_drop(queue, link_fifo_pop(&queue->fifo));
+}
+
+static struct link_packet *dequeue(struct link_queue *queue, uint64_t now) {
+    (void)now;
+    return link_fifo_pop(&queue->fifo);
+}
+
+static const struct link_queue_option options[] = {
+    {"every", offsetof(struct halving, every), LINK_QUEUE_COUNT, 1, 1000, 2},
+    {NULL, 0, LINK_QUEUE_COUNT, 0, 0, 0},
+};
+
+const struct link_queue_discipline link_queue_halving = {
+    .name = "halving",
+    .options = options,
+    .state_size = sizeof(struct halving),
+    .enqueue = enqueue,
+    .dequeue = dequeue,
+};
+"""
+QUEUES = """
+name: queue
+arena: sim
+pairs: [subway-1]
+schemes: [xlink]
+seeds: 1
+player: {bitrate_bps: 1000000, duration_s: 2}
+qlog: none
+"""
+
+
+LINK_ROW = """
+    {"least_delay_ms", MS(config.least_delay_us), .fallback = "0", .help = "No packet has a shorter delay."},
+"""
+LINK_MEMBER = "    uint64_t least_delay_us;\n"
+LINK_USE = "    delay = delay > link->set.least_delay_us ? delay : link->set.least_delay_us;\n"
+
+
+@pytest.mark.long
+def test_a_link_setting_is_one_row_and_its_use_and_a_queue_discipline_one_file(tree: Path, follow: Follow) -> None:
+    """Keys of mpshell, jobs and experiments follow, and values of one direction."""
+
+    def insert(name: str, before: str, line: str) -> None:
+        file = tree / "emulator" / "link" / name
+        text = file.read_text(encoding="utf-8")
+        assert text.count(before) == 1
+        file.write_text(text.replace(before, line.lstrip("\n") + before))
+
+    insert("settings.c", '    {"reorder", SETTING_PROBABILITY', LINK_ROW)
+    insert("link.h", "    double reorder; ", LINK_MEMBER)
+    insert("link.c", "    return delay;\n}", LINK_USE)
+    (tree / "emulator" / "link" / "queue_halving.c").write_text(DISCIPLINE)
+    follow("make -j2 LTO= build/bin/xlink-sim build/bin/mpshell")  # without optimising as one unit
+    (tree / "railyard" / "base" / "settings.json").write_text(follow("build/bin/xlink-sim --describe-settings"))
+    firsts = []
+    for least in (0, 400):
+        links = f"links: {{all: {{down_least_delay_ms: {least}}}}}\n"
+        (tree / "e.yaml").write_text(f"{QUEUES}queue: halving:every=50\n{links}")
+        follow(f"railyard run e.yaml --out out{least}")
+        (run,) = (tree / f"out{least}" / "runs").iterdir()
+        events = map(json.loads, (run / "player.jsonl").read_text(encoding="utf-8").splitlines())
+        firsts.append(next(event["latency_s"] for event in events if event["event"] == "first_frame"))
+        paths = json.loads((run / "mpshell.json").read_text(encoding="utf-8"))["paths"]
+        assert all(path["queue"] == "halving:every=50" for path in paths)
+        assert sum(path["down"]["queue_drops"] for path in paths) > 0
+    assert firsts[1] > firsts[0] + 0.3, firsts
+    for wrong, words in (
+        ("links: {all: {least_delay_ms: -1}}", "ms from 0 to 3600000"),
+        ("queue: halving:often=2", "halving takes every=NUMBER"),
+    ):
+        (tree / "e.yaml").write_text(f"{QUEUES}{wrong}\n")
+        assert words in follow("railyard run e.yaml --out bad", 2)
+    shell = "build/bin/mpshell --path wifi:up=1mbps,down=1mbps,delay=1,{} -- true"
+    assert "up-least-delay takes ms (0 to 3600000), not 'x'" in follow(shell.format("up-least-delay=x"), 2)
+    assert "halving" in follow(shell.format("queue=red"), 2)
 
 
 FIGURE_ROW = """

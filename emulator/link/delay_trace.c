@@ -24,8 +24,8 @@ static bool append(struct link_delay_trace *trace, size_t *capacity, const struc
 static bool read_step(const char *line, size_t length, struct link_delay_step *step) {
     const char *comma = memchr(line, ',', length);
     double ms;
-    if (!comma || !link_text_number(line, (size_t)(comma - line), MOST_MS, &ms) ||
-        !link_text_ms(comma + 1, length - (size_t)(comma - line) - 1, &step->delay_us))
+    if (!comma || !number_parse_real(line, (size_t)(comma - line), MOST_MS, &ms) ||
+        !number_parse_ms(comma + 1, length - (size_t)(comma - line) - 1, LINK_MS_MOST, &step->delay_us))
         return false;
     step->at_us = (uint64_t)(ms * 1000.0 + 0.5);
     return true;

@@ -11,7 +11,7 @@ enum stream { STREAM_LOSS_MOVES = 1, STREAM_ONOFF, STREAM_JITTER, STREAM_REORDER
 /* Begins with the opportunities of a trace: of those before t0 + from_us, none; start_us is where its time 0 falls. */
 static void take_trace(struct link *link, const struct link_trace *trace, int64_t start_us, uint64_t from_us) {
     link->trace = trace;
-    link->trace_end = link->once && trace->at_ms ? trace->count : LINK_NEVER;
+    link->trace_end = link->set.once && trace->at_ms ? trace->count : LINK_NEVER;
     link->trace_start_us = start_us;
     uint64_t before = from_us - (uint64_t)start_us;
     link->first_opportunity = before == 0 ? 0 : opportunity_after(link, from_us - 1);
@@ -30,15 +30,8 @@ static const char *find_problem(const struct link_config *config) {
 }
 
 static void set_up_effects(struct link *link, const struct link_config *config) {
-    link->delay_us = config->delay_us;
-    link->delay_trace = config->delay_trace;
-    link->hold_delay = config->hold_delay;
-    link->start_offset_us = config->start_offset_ms * 1000;
-    link->jitter_us = config->jitter_us;
-    link->reorder = config->reorder;
-    link->reorder_us = config->reorder_us;
-    link->duplicate = config->duplicate;
-    link->radio = config->radio;
+    link->set = *config;
+    link->set.queue = NULL;
     link->last_enqueued_us = LINK_NEVER;
     link->jitter_rng.state = link_substream(config->seed, STREAM_JITTER);
     link->reorder_rng.state = link_substream(config->seed, STREAM_REORDER);
@@ -60,15 +53,12 @@ struct link *link_new(const struct link_config *config, char *error, size_t erro
         snprintf(error, error_size, "no memory for a link");
         return NULL;
     }
-    link->queue = link_queue_new(!config->queue ? "infinite" : config->queue, config->pool,
+    link->queue = link_queue_new(config->queue ? config->queue : LINK_QUEUE_DEFAULT, config->pool,
                                  link_substream(config->seed, STREAM_QUEUE), error, error_size);
     if (!link->queue) {
         free(link);
         return NULL;
     }
-    link->pool = config->pool;
-    link->log = config->log;
-    link->once = config->once;
     set_up_effects(link, config);
     take_trace(link, config->trace, -(int64_t)(config->start_offset_ms * 1000), 0);
     return link;
@@ -76,7 +66,7 @@ struct link *link_new(const struct link_config *config, char *error, size_t erro
 
 static void release(struct link *link, struct link_fifo *fifo) {
     for (struct link_packet *p = link_fifo_pop(fifo); p; p = link_fifo_pop(fifo))
-        link_pool_put(link->pool, p);
+        link_pool_put(link->set.pool, p);
 }
 
 void link_free(struct link *link) {
@@ -85,7 +75,7 @@ void link_free(struct link *link) {
     release(link, &link->delayed);
     release(link, &link->held);
     release(link, &link->delivered);
-    link_pool_put(link->pool, link->in_transit);
+    link_pool_put(link->set.pool, link->in_transit);
     link_queue_free(link->queue);
     free(link);
 }
@@ -118,16 +108,16 @@ static void pass_opportunities(struct link *link, uint64_t t) {
     uint64_t end = opportunity_after(link, t);
     if (end <= link->next_opportunity)
         return;
-    if (link->log)
+    if (link->set.log)
         for (uint64_t k = link->next_opportunity; k < end; k++)
-            link_log_opportunity(link->log, opportunity_us(link, k) / 1000);
+            link_log_opportunity(link->set.log, opportunity_us(link, k) / 1000);
     link->next_opportunity = end;
 }
 
 static void log_drops(struct link *link, uint64_t packets_before, uint64_t bytes_before, uint64_t t) {
     uint64_t packets = link->queue->dropped_packets - packets_before;
-    if (packets > 0 && link->log)
-        link_log_drop(link->log, t / 1000, packets, link->queue->dropped_bytes - bytes_before);
+    if (packets > 0 && link->set.log)
+        link_log_drop(link->set.log, t / 1000, packets, link->queue->dropped_bytes - bytes_before);
 }
 
 static struct link_packet *dequeue(struct link *link, uint64_t t) {
@@ -141,8 +131,8 @@ static struct link_packet *dequeue(struct link *link, uint64_t t) {
 /* The next opportunity, at time t, serves what waits. */
 static void serve_opportunity(struct link *link, uint64_t t) {
     uint32_t left = LINK_OPPORTUNITY_BYTES;
-    if (link->log)
-        link_log_opportunity(link->log, t / 1000);
+    if (link->set.log)
+        link_log_opportunity(link->set.log, t / 1000);
     link->next_opportunity++;
     while (left > 0) {
         if (!link->in_transit) {
@@ -164,8 +154,8 @@ static void serve_opportunity(struct link *link, uint64_t t) {
 /* The packet arrives at the queue. */
 static void arrive(struct link *link, struct link_packet *packet, uint64_t t) {
     packet->arrival_us = t;
-    if (link->log)
-        link_log_arrival(link->log, t / 1000, link_packet_bytes(packet));
+    if (link->set.log)
+        link_log_arrival(link->set.log, t / 1000, link_packet_bytes(packet));
     uint64_t packets_before = link->queue->dropped_packets;
     uint64_t bytes_before = link->queue->dropped_bytes;
     link_queue_enqueue(link->queue, packet, t);
@@ -174,7 +164,7 @@ static void arrive(struct link *link, struct link_packet *packet, uint64_t t) {
 
 /* A second copy, or NULL: none is wanted, or there is no memory for it. */
 static struct link_packet *duplicate(struct link *link, const struct link_packet *packet, bool wanted) {
-    struct link_packet *copy = wanted ? link_pool_get(link->pool) : NULL;
+    struct link_packet *copy = wanted ? link_pool_get(link->set.pool) : NULL;
     if (copy) {
         copy->length = packet->length;
         memcpy(copy->data, packet->data, packet->length);
@@ -189,12 +179,12 @@ static void end_delay(struct link *link) {
     struct link_packet *packet = link_fifo_pop(next_delayed(link));
     uint64_t t = packet->due_us;
     bool is_lost = link_loss_next(&link->loss);
-    bool twice = link->duplicate > 0.0 && link_rng_uniform(&link->duplicate_rng) < link->duplicate;
+    bool twice = link->set.duplicate > 0.0 && link_rng_uniform(&link->duplicate_rng) < link->set.duplicate;
     bool is_on = link_onoff_advance(&link->onoff, t) && !link->down;
     if (is_lost || !is_on) {
         link->stats.off_losses += !is_on;
         link->stats.random_losses += is_on;
-        link_pool_put(link->pool, packet);
+        link_pool_put(link->set.pool, packet);
         return;
     }
     struct link_packet *copy = duplicate(link, packet, twice);
@@ -227,9 +217,9 @@ void link_advance(struct link *link, uint64_t now) {
 /* The delay of a packet that comes now. */
 static uint64_t draw_delay(struct link *link, uint64_t now) {
     uint64_t delay = delay_at(link, now) + wake_radio(link, &link->last_enqueued_us, now);
-    if (link->jitter_us > 0) {
-        delay += (uint64_t)(link_rng_uniform(&link->jitter_rng) * (double)(2 * link->jitter_us + 1));
-        delay = delay > link->jitter_us ? delay - link->jitter_us : 0;
+    if (link->set.jitter_us > 0) {
+        delay += (uint64_t)(link_rng_uniform(&link->jitter_rng) * (double)(2 * link->set.jitter_us + 1));
+        delay = delay > link->set.jitter_us ? delay - link->set.jitter_us : 0;
     }
     return delay;
 }
@@ -239,15 +229,15 @@ void link_enqueue(struct link *link, struct link_packet *packet, uint64_t now) {
     link->stats.arrived_bytes += link_packet_bytes(packet);
     if (link_packet_bytes(packet) > LINK_OPPORTUNITY_BYTES) {
         link->stats.oversize_drops++;
-        link_pool_put(link->pool, packet);
+        link_pool_put(link->set.pool, packet);
         return;
     }
     /* First what is older, so that the queue's limit holds while nobody asks for deliveries (a long outage). */
     link_advance(link, now);
-    bool apart = link->reorder > 0.0 && link_rng_uniform(&link->reorder_rng) < link->reorder;
+    bool apart = link->set.reorder > 0.0 && link_rng_uniform(&link->reorder_rng) < link->set.reorder;
     struct link_fifo *fifo = apart ? &link->held : &link->delayed;
     link->stats.reordered += apart;
-    packet->due_us = now + draw_delay(link, now) + (apart ? link->reorder_us : 0);
+    packet->due_us = now + draw_delay(link, now) + (apart ? link->set.reorder_us : 0);
     if (fifo->tail && fifo->tail->due_us > packet->due_us)
         packet->due_us = fifo->tail->due_us;
     link_fifo_push(fifo, packet);
@@ -280,9 +270,9 @@ void link_departed(struct link *link, struct link_packet *packet, uint64_t now) 
     link->stats.departed_bytes += bytes;
     link->stats.queueing_us = now - packet->arrival_us;
     link_lateness_record(&link->lateness, now > packet->due_us ? now - packet->due_us : 0);
-    if (link->log)
-        link_log_departure(link->log, now / 1000, bytes, now / 1000 - packet->arrival_us / 1000);
-    link_pool_put(link->pool, packet);
+    if (link->set.log)
+        link_log_departure(link->set.log, now / 1000, bytes, now / 1000 - packet->arrival_us / 1000);
+    link_pool_put(link->set.pool, packet);
 }
 
 void link_count_missed(struct link *link, uint64_t since, uint64_t now) {
@@ -294,8 +284,8 @@ void link_count_missed(struct link *link, uint64_t since, uint64_t now) {
 
 void link_set_delay(struct link *link, uint64_t delay_us, uint64_t now) {
     link_advance(link, now);
-    link->delay_us = delay_us;
-    link->delay_trace = NULL;
+    link->set.delay_us = delay_us;
+    link->set.delay_trace = NULL;
 }
 
 int link_set_loss(struct link *link, const struct link_loss *loss, uint64_t now) {

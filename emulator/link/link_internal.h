@@ -11,19 +11,9 @@ struct link {
     struct link_trace constant; /* what trace points to after link_set_rate */
     uint64_t trace_end;         /* number of the opportunity that there is not any more; LINK_NEVER: none */
     int64_t trace_start_us;     /* where trace time 0 falls, since t0 */
-    struct link_pool *pool;
-    struct link_log *log;
-
-    uint64_t delay_us;
-    const struct link_delay_trace *delay_trace;
-    bool hold_delay, once, down;
-    uint64_t start_offset_us; /* of the delay trace */
-    uint64_t jitter_us;
-    double reorder;
-    uint64_t reorder_us;
-    double duplicate;
+    struct link_config set;     /* as given, but for what changes at run time; queue is not kept */
+    bool down;
     struct link_rng jitter_rng, reorder_rng, duplicate_rng;
-    struct link_radio radio;
     uint64_t last_enqueued_us; /* LINK_NEVER: no packet has come */
     struct link_loss_state loss;
     struct link_onoff_state onoff;
@@ -55,8 +45,9 @@ static inline uint64_t opportunity_after(const struct link *link, uint64_t t) {
 }
 
 static inline uint64_t delay_at(const struct link *link, uint64_t t) {
-    return !link->delay_trace ? link->delay_us
-                              : link_delay_trace_at(link->delay_trace, t + link->start_offset_us, link->hold_delay);
+    return !link->set.delay_trace
+               ? link->set.delay_us
+               : link_delay_trace_at(link->set.delay_trace, t + link->set.start_offset_ms * 1000, link->set.hold_delay);
 }
 
 /* An opportunity with *left free bytes serves what fits of *wanted bytes. */
@@ -75,7 +66,7 @@ static inline bool held_goes_first(const struct link_packet *held, const struct 
 static inline uint64_t wake_radio(const struct link *link, uint64_t *last_us, uint64_t now) {
     uint64_t pause = *last_us == LINK_NEVER ? LINK_RADIO_NO_PACKET : now - *last_us;
     *last_us = now;
-    return link_radio_wait(&link->radio, pause);
+    return link_radio_wait(&link->set.radio, pause);
 }
 
 #endif

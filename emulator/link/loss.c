@@ -25,7 +25,7 @@ static bool parse_chain(struct link_loss *loss, const char *list) {
         size_t i = 0;
         while (i < 4 && !link_text_option_is(&o, members[i].key))
             i++;
-        if (i == 4 || has[i] || !link_text_probability(o.value, o.value_length, members[i].value))
+        if (i == 4 || has[i] || !number_parse_probability(o.value, o.value_length, members[i].value))
             return false;
         has[i] = true;
     }
@@ -39,7 +39,7 @@ int link_loss_parse(struct link_loss *loss, const char *text, char *error, size_
         parsed.bad = 1.0;
         good = parse_chain(&parsed, text + 3);
     } else {
-        good = link_text_probability(text, strlen(text), &parsed.good);
+        good = number_parse_probability(text, strlen(text), &parsed.good);
     }
     if (!good) {
         snprintf(error, error_size, "a probability (0 to 1) or ge:p=P:r=P[:good=P][:bad=P]");

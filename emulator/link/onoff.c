@@ -14,7 +14,7 @@ static bool parse_means(struct link_onoff *onoff, const char *list) {
         uint64_t *mean = link_text_option_is(&o, "on")    ? &onoff->us[0]
                          : link_text_option_is(&o, "off") ? &onoff->us[1]
                                                           : NULL;
-        if (!mean || *mean != 0 || !link_text_ms(o.value, o.value_length, mean) || *mean < LEAST_US)
+        if (!mean || *mean != 0 || !number_parse_ms(o.value, o.value_length, LINK_MS_MOST, mean) || *mean < LEAST_US)
             return false;
     }
     onoff->is_random = true;
@@ -25,7 +25,8 @@ static bool parse_means(struct link_onoff *onoff, const char *list) {
 static bool parse_times(struct link_onoff *onoff, const char *text) {
     for (;;) {
         size_t length = strcspn(text, "/");
-        if (onoff->count == LINK_ONOFF_MAX_TIMES || !link_text_ms(text, length, &onoff->us[onoff->count]) ||
+        if (onoff->count == LINK_ONOFF_MAX_TIMES ||
+            !number_parse_ms(text, length, LINK_MS_MOST, &onoff->us[onoff->count]) ||
             onoff->us[onoff->count] < LEAST_US)
             return false;
         onoff->count++;

@@ -38,8 +38,8 @@ static void list_options(const struct link_queue_discipline *d, char *text, size
 }
 
 static bool read_value(const struct link_queue_option *o, const struct link_text_option *given, uint64_t *value) {
-    bool good = o->unit == LINK_QUEUE_MS ? link_text_ms(given->value, given->value_length, value)
-                                         : link_text_whole(given->value, given->value_length, o->most, value);
+    bool good = o->unit == LINK_QUEUE_MS ? number_parse_ms(given->value, given->value_length, LINK_MS_MOST, value)
+                                         : number_parse(given->value, given->value_length, value);
     return good && *value >= o->least && *value <= o->most;
 }
 

@@ -12,6 +12,8 @@
 #include "emulator/link/packet.h"
 #include "emulator/link/rng.h"
 
+#define LINK_QUEUE_DEFAULT "infinite"
+
 struct link_queue;
 
 enum link_queue_unit {

@@ -13,7 +13,8 @@ static bool take(struct link_radio *radio, const struct link_text_option *o) {
                      : link_text_option_is(o, "inactive") ? &radio->inactive_us
                      : link_text_option_is(o, "cycle")    ? &radio->cycle_us
                                                           : NULL;
-    return into && *into == 0 && o->value && link_text_ms(o->value, o->value_length, into) && *into > 0;
+    return into && *into == 0 && o->value && number_parse_ms(o->value, o->value_length, LINK_MS_MOST, into) &&
+           *into > 0;
 }
 
 static bool is_whole(const struct link_radio *r) {

@@ -10,38 +10,23 @@
 
 #include <jansson.h>
 
+#include "base/settings.h"
 #include "emulator/link/link.h"
 
-/* In the order of the table in settings.c. */
-enum link_key {
-    LINK_TRACE, /* "up" and "down" */
-    LINK_OFFSET,
-    LINK_ONCE,
-    LINK_DELAY,
-    LINK_DELAY_TRACE,
-    LINK_DELAY_TRACE_END,
-    LINK_JITTER,
-    LINK_REORDER,
-    LINK_REORDER_DELAY,
-    LINK_LOSS,
-    LINK_ONOFF,
-    LINK_RADIO,
-    LINK_DUPLICATE,
-    LINK_QUEUE,
-    LINK_KEYS,
-};
+#define LINK_SETTINGS_MAX 32 /* rows */
 
 /* One direction of a path. All zero is a link without settings. */
 struct link_settings {
-    char *text[LINK_KEYS]; /* as given; NULL: not given. Owned. */
-    bool own[LINK_KEYS];   /* given for this direction alone */
-    uint64_t offset_ms, delay_us, jitter_us, reorder_us;
-    double reorder, duplicate;
-    struct link_loss loss;
-    struct link_onoff onoff;
-    struct link_radio radio;
-    bool once, hold_delay;
+    struct link_config config;     /* what the settings say; trace, delay_trace, pool, log and seed are the driver's */
+    const char *trace;             /* file, or a rate; NULL: not given */
+    const char *delay_trace;       /* file; NULL: not given */
+    char *text[LINK_SETTINGS_MAX]; /* of each row, as given; NULL: not given. Owned. */
+    bool own[LINK_SETTINGS_MAX];   /* given for this direction alone */
 };
+
+/* The settings, by the names of their members in JSON: rows over struct link_settings. A setting is declared here, has
+ * a member in struct link_config, and is used in link.c. */
+extern const setting link_setting_rows[];
 
 /* Sets one key for a path: settings[0] is the uplink, settings[1] the downlink. Returns 0, or -1 and one sentence in
  * error, which begins with the key: unknown, given twice, or a value that it does not take. Whether traces and queues
@@ -54,10 +39,7 @@ int link_settings_check(const struct link_settings settings[2], char *error, siz
  * without memory. */
 int link_settings_override(struct link_settings base[2], struct link_settings top[2]);
 void link_settings_free(struct link_settings settings[2]);
-/* All keys in one line, for help texts. */
-const char *link_settings_keys(void);
-/* The configuration of a link, but for trace, delay_trace, pool, log and seed, which are the driver's; it borrows from
- * settings. start_offset_ms is added to the path's own. */
+/* The configuration of a link; it borrows from settings. start_offset_ms is added to the path's own. */
 struct link_config link_settings_config(const struct link_settings *settings, uint64_t start_offset_ms);
 /* The same for a member of a JSON object, whose names have '_' for '-' and the unit of times: "up_queue", "delay_ms".
  */

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "emulator/link/queue.h"
 #include "emulator/link/settings.h"
 
 static struct link_settings settings[2];
@@ -35,10 +36,10 @@ static void a_key_holds_for_both_directions_unless_one_has_its_own(void **state)
     assert_int_equal(set("queue", "pie"), 0);
     assert_int_equal(set("delay", "12.5"), 0);
     assert_int_equal(set("up-delay", "3"), 0);
-    assert_string_equal(settings[0].text[LINK_QUEUE], "pie");
-    assert_string_equal(settings[1].text[LINK_QUEUE], "codel");
-    assert_int_equal(settings[0].delay_us, 3000);
-    assert_int_equal(settings[1].delay_us, 12500);
+    assert_string_equal(settings[0].config.queue, "pie");
+    assert_string_equal(settings[1].config.queue, "codel");
+    assert_int_equal(settings[0].config.delay_us, 3000);
+    assert_int_equal(settings[1].config.delay_us, 12500);
     assert_int_equal(set("delay", "1"), -1);
     assert_string_equal(error, "delay is given twice");
     assert_int_equal(set("up-delay", "1"), -1);
@@ -80,7 +81,7 @@ static void every_key_is_read(void **state) {
         assert_int_equal(c.radio.cycle_us, 40000);
         assert_string_equal(c.queue, "droptail:packets=3");
     }
-    assert_string_equal(settings[1].text[LINK_TRACE], "12mbps");
+    assert_string_equal(settings[1].trace, "12mbps");
 }
 
 static void a_radio_that_was_set_can_be_switched_off(void **state) {
@@ -95,18 +96,18 @@ static void a_radio_that_was_set_can_be_switched_off(void **state) {
 static void members_of_json_name_their_unit(void **state) {
     (void)state;
     assert_int_equal(set_json("delay_ms", "12.345"), 0);
-    assert_int_equal(settings[1].delay_us, 12345);
+    assert_int_equal(settings[1].config.delay_us, 12345);
     assert_int_equal(set_json("down_loss", "0.1"), 0);
-    assert_true(settings[0].loss.good == 0.0 && settings[1].loss.good == 0.1);
+    assert_true(settings[0].config.loss.good == 0.0 && settings[1].config.loss.good == 0.1);
     assert_int_equal(set_json("up_loss", "\"ge:p=0.5:r=1\""), 0);
-    assert_true(settings[0].loss.p == 0.5);
+    assert_true(settings[0].config.loss.p == 0.5);
     assert_int_equal(set_json("once", "true"), 0);
     assert_int_equal(set_json("delay_trace_end", "\"loop\""), 0);
     assert_int_equal(set_json("onoff", "\"10/2.5/3/4\""), 0);
-    assert_int_equal(settings[0].onoff.count, 4);
-    assert_int_equal(settings[0].onoff.us[1], 2500);
+    assert_int_equal(settings[0].config.onoff.count, 4);
+    assert_int_equal(settings[0].config.onoff.us[1], 2500);
     assert_int_equal(set_json("reorder", "1e-05"), 0);
-    assert_true(settings[0].reorder == 1e-5);
+    assert_true(settings[0].config.reorder == 1e-5);
 }
 
 static void errors_name_the_key(void **state) {
@@ -119,26 +120,26 @@ static void errors_name_the_key(void **state) {
         {"up-up", "x", "\"up-up\" is not one of"},
         {"", "x", "\"\" is not one of"},
         {"up", "", "up= is empty"},
-        {"up-loss", "1.5", "up-loss=1.5 is not a probability (0 to 1) or ge:"},
-        {"loss", "ge:p=0.5", "loss=ge:p=0.5 is not a probability"},
-        {"loss", "ge:p=0.5:r=2", "loss=ge:p=0.5:r=2 is not"},
-        {"loss", "ge:p=0.5:r=1:p=1", "loss=ge:p=0.5:r=1:p=1 is not"},
-        {"loss", "0x1p-3", "loss=0x1p-3 is not"},
-        {"loss", "nan", "loss=nan is not"},
-        {"delay", "-1", "delay=-1 is not ms"},
-        {"delay", "3600001", "delay=3600001 is not ms"},
-        {"delay-trace-end", "stop", "delay-trace-end=stop is not loop or hold"},
-        {"once", "maybe", "once=maybe is not yes or no"},
-        {"onoff", "10", "onoff=10 is not exp:on=MS:off=MS, or times"},
-        {"onoff", "10/0.5", "onoff=10/0.5 is not"},
-        {"onoff", "exp:on=5", "onoff=exp:on=5 is not"},
-        {"radio", "promotion=260", "radio=promotion=260 is not promotion=MS:tail=MS, inactive="},
-        {"radio", "inactive=100:cycle=0", "radio=inactive=100:cycle=0 is not"},
-        {"radio", "cycle=40:inactive=100:cycle=40", "radio=cycle=40:inactive=100:cycle=40 is not"},
-        {"radio", "tail=1:promotion", "radio=tail=1:promotion is not"},
-        {"radio", "off:tail=1", "radio=off:tail=1 is not"},
-        {"onoff", "1/2/", "onoff=1/2/ is not"},
-        {"offset", "1.5", "offset=1.5 is not a whole number of ms"},
+        {"up-loss", "1.5", "up-loss takes a probability (0 to 1) or ge:"},
+        {"loss", "ge:p=0.5", "loss takes a probability"},
+        {"loss", "ge:p=0.5:r=2", "loss takes "},
+        {"loss", "ge:p=0.5:r=1:p=1", "loss takes "},
+        {"loss", "0x1p-3", "loss takes "},
+        {"loss", "nan", "loss takes "},
+        {"delay", "-1", "delay takes ms"},
+        {"delay", "3600001", "delay takes ms"},
+        {"delay-trace-end", "stop", "delay-trace-end takes loop or hold"},
+        {"once", "maybe", "once takes no or yes, not 'maybe'"},
+        {"onoff", "10", "onoff takes exp:on=MS:off=MS, or times"},
+        {"onoff", "10/0.5", "onoff takes "},
+        {"onoff", "exp:on=5", "onoff takes "},
+        {"radio", "promotion=260", "radio takes promotion=MS:tail=MS, inactive="},
+        {"radio", "inactive=100:cycle=0", "radio takes "},
+        {"radio", "cycle=40:inactive=100:cycle=40", "radio takes "},
+        {"radio", "tail=1:promotion", "radio takes "},
+        {"radio", "off:tail=1", "radio takes "},
+        {"onoff", "1/2/", "onoff takes "},
+        {"offset", "1.5", "offset takes a whole number from 0 to 4294967295, not '1.5'"},
     };
     static const struct {
         const char *member, *value, *sentence;
@@ -147,11 +148,10 @@ static void errors_name_the_key(void **state) {
         {"delay-ms", "1", "delay-ms is not a known member"},
         {"queue_ms", "1", "queue_ms is not a known member"},
         {"delay_ms", "\"1\"", "delay_ms takes ms (0 to 3600000), not \"1\""},
-        {"delay_ms", "-0.5", "delay_ms takes ms (0 to 3600000), not -0.5"},
-        {"queue", "3", "queue takes a text that is not empty, not 3"},
-        {"once", "\"yes\"", "once takes yes or no, not \"yes\""},
-        {"loss", "[1]", "loss takes a probability (0 to 1) or ge:"},
-        {"loss", "\"0\\u0000\"", "loss takes a probability"},
+        {"delay_ms", "-0.5", "delay_ms takes ms (0 to 3600000), not '-0.5'"},
+        {"queue", "3", "queue takes a text, not 3"},
+        {"loss", "[1]", "loss takes P|ge:p=P:r=P[:good=P][:bad=P], not [1]"},
+        {"loss", "\"0\\u0000\"", "loss takes P|ge:"},
     };
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         assert_int_equal(set(texts[i].key, texts[i].value), -1);
@@ -161,7 +161,7 @@ static void errors_name_the_key(void **state) {
         assert_int_equal(set_json(members[i].member, members[i].value), -1);
         assert_memory_equal(error, members[i].sentence, strlen(members[i].sentence));
     }
-    for (size_t i = 0; i < LINK_KEYS; i++) {
+    for (size_t i = 0; i < LINK_SETTINGS_MAX; i++) {
         assert_null(settings[0].text[i]);
         assert_null(settings[1].text[i]);
     }
@@ -211,6 +211,26 @@ static void reports_say_what_differs(void **state) {
     json_decref(down);
 }
 
+/* A link without settings is all zero. */
+static void defaults_in_texts_are_those_of_a_link_without_settings(void **state) {
+    (void)state;
+    static const struct link_settings none;
+    char sentence[SETTINGS_ERROR_BYTES];
+    size_t compared = 0;
+    for (const setting *row = link_setting_rows; row->name; row++) {
+        struct link_settings said = {.trace = NULL};
+        if (!row->fallback)
+            continue;
+        assert_true(setting_read(row, &said, row->name, row->fallback, sentence));
+        if (row->kind == SETTING_TEXT)
+            assert_string_equal(row->fallback, LINK_QUEUE_DEFAULT);
+        else
+            assert_memory_equal(&said.config, &none.config, sizeof said.config);
+        compared++;
+    }
+    assert_int_equal(compared, 8);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(a_key_holds_for_both_directions_unless_one_has_its_own, done),
@@ -218,6 +238,7 @@ int main(void) {
         cmocka_unit_test_teardown(a_radio_that_was_set_can_be_switched_off, done),
         cmocka_unit_test_teardown(members_of_json_name_their_unit, done),
         cmocka_unit_test_teardown(errors_name_the_key, done),
+        cmocka_unit_test(defaults_in_texts_are_those_of_a_link_without_settings),
         cmocka_unit_test_teardown(keys_are_checked_together, done),
         cmocka_unit_test_teardown(reports_say_what_differs, done),
     };

@@ -43,7 +43,7 @@ static struct mp_path_options *path_of_file(struct mp_options *options, const ch
 }
 
 static int parse_path(struct mp_options *options, const char *text, char *error, size_t error_size) {
-    struct link_settings settings[2] = {{.once = false}, {.once = false}};
+    struct link_settings settings[2] = {{.trace = NULL}, {.trace = NULL}};
     const char *colon = strchr(text, ':');
     size_t name_length = !colon ? strlen(text) : (size_t)(colon - text);
     struct mp_path_options *path = path_of_file(options, text, name_length);

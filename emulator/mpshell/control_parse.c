@@ -34,7 +34,7 @@ static int parse_delay(struct mp_shell *shell, const char *value, struct mp_requ
                        char error[MP_ERROR_SIZE]) {
     (void)shell;
     request->kind = MP_REQUEST_DELAY;
-    return link_text_ms(value, strlen(value), &request->delay_us)
+    return number_parse_ms(value, strlen(value), LINK_MS_MOST, &request->delay_us)
                ? 0
                : mp_fail(error, "\"%.40s\" is not a one-way delay in ms (0 to 3600000)", value);
 }

@@ -45,17 +45,17 @@ static void reads_every_option(void **state) {
     assert_int_equal(parse(&o, argv, error), 0);
     assert_int_equal(o.path_count, 2);
     assert_string_equal(o.paths[0].name, "wifi");
-    assert_string_equal(o.paths[0].settings[0].text[LINK_TRACE], "u");
-    assert_string_equal(o.paths[0].settings[1].text[LINK_TRACE], "d");
+    assert_string_equal(o.paths[0].settings[0].trace, "u");
+    assert_string_equal(o.paths[0].settings[1].trace, "d");
     for (size_t way = 0; way < 2; way++) {
         const struct link_settings *settings = &o.paths[0].settings[way];
-        assert_string_equal(settings->text[LINK_QUEUE], "droptail:packets=100:bytes=9000");
-        assert_int_equal(settings->delay_us, 15250);
-        assert_true(settings->loss.good == 0.01);
-        assert_true(settings->once);
+        assert_string_equal(settings->config.queue, "droptail:packets=100:bytes=9000");
+        assert_int_equal(settings->config.delay_us, 15250);
+        assert_true(settings->config.loss.good == 0.01);
+        assert_true(settings->config.once);
     }
     assert_string_equal(o.paths[1].name, "lte-2");
-    assert_null(o.paths[1].settings[0].text[LINK_QUEUE]);
+    assert_null(o.paths[1].settings[0].config.queue);
     assert_int_equal(o.seed, 42);
     assert_int_equal(o.start_offset_ms, 1500);
     assert_true(o.mptcp);
@@ -102,11 +102,11 @@ static void tells_what_is_wrong(void **state) {
         {"wifi:up=a,delay=1", "down is missing"},
         {"wifi:up=,down=b,delay=1", "up= is empty"},
         {"wifi:up=a,up=c,down=b,delay=1", "given twice"},
-        {"wifi:up=a,down=b,delay=-1", "delay=-1"},
-        {"wifi:up=a,down=b,delay=1ms", "delay=1ms"},
+        {"wifi:up=a,down=b,delay=-1", "delay takes ms (0 to 3600000), not '-1'"},
+        {"wifi:up=a,down=b,delay=1ms", "delay takes ms (0 to 3600000), not '1ms'"},
         {"wifi:up=a,down=b,delay=", "delay="},
-        {"wifi:up=a,down=b,delay=1e99", "delay=1e99"},
-        {"wifi:up=a,down=b,delay=1,loss=1.1", "loss=1.1"},
+        {"wifi:up=a,down=b,delay=1e99", "not '1e99'"},
+        {"wifi:up=a,down=b,delay=1,loss=1.1", "loss takes a probability"},
         {"wifi:up=a,down=b,delay=1,los=1", "\"los\" is not one of"},
         {"WiFi:up=a,down=b,delay=1", "\"WiFi\""},
         {"lo:up=a,down=b,delay=1", "\"lo\""},
@@ -178,12 +178,12 @@ static void a_configuration_file_says_what_options_say(void **state) {
         assert_int_equal(o.seed, 9);
         assert_true(o.mptcp);
         assert_string_equal(o.summary, "logs/mpshell.json");
-        assert_string_equal(o.paths[0].settings[1].text[LINK_TRACE], "b");
-        assert_int_equal(o.paths[0].settings[0].delay_us, 5000);
-        assert_int_equal(o.paths[0].settings[1].delay_us, 6000);
-        assert_true(o.paths[0].settings[0].once);
+        assert_string_equal(o.paths[0].settings[1].trace, "b");
+        assert_int_equal(o.paths[0].settings[0].config.delay_us, 5000);
+        assert_int_equal(o.paths[0].settings[1].config.delay_us, 6000);
+        assert_true(o.paths[0].settings[0].config.once);
         assert_string_equal(o.paths[1].name, "lte");
-        assert_string_equal(o.paths[1].settings[0].text[LINK_QUEUE], "codel:packets=10");
+        assert_string_equal(o.paths[1].settings[0].config.queue, "codel:packets=10");
         mp_options_free(&o);
         unlink(name);
     }
@@ -210,11 +210,11 @@ static void options_go_before_the_configuration_file(void **state) {
     assert_int_equal(parse(&o, argv, error), 0);
     assert_int_equal(o.path_count, 3);
     assert_int_equal(o.seed, 3);
-    assert_string_equal(o.paths[0].settings[0].text[LINK_TRACE], "a");
-    assert_string_equal(o.paths[0].settings[1].text[LINK_TRACE], "c");
-    assert_int_equal(o.paths[0].settings[0].delay_us, 7000);
-    assert_int_equal(o.paths[0].settings[1].delay_us, 7000);
-    assert_true(o.paths[0].settings[0].once);
+    assert_string_equal(o.paths[0].settings[0].trace, "a");
+    assert_string_equal(o.paths[0].settings[1].trace, "c");
+    assert_int_equal(o.paths[0].settings[0].config.delay_us, 7000);
+    assert_int_equal(o.paths[0].settings[1].config.delay_us, 7000);
+    assert_true(o.paths[0].settings[0].config.once);
     assert_string_equal(o.paths[2].name, "sat");
     mp_options_free(&o);
     unlink(name);
@@ -237,7 +237,7 @@ static void tells_what_is_wrong_in_a_configuration_file(void **state) {
         {"seed: [1]\n", ", line 1: one text or number"},
         {"paths:\n  wifi: 3\n", ", line 2: paths is a list"},
         {"paths:\n  - up: a\n", ", line 2: this path has no name"},
-        {"paths:\n  - name: wifi\n    delay: fast\n", ", line 3: path wifi: delay=fast"},
+        {"paths:\n  - name: wifi\n    delay: fast\n", ", line 3: path wifi: delay takes ms (0 to 3600000), not 'fast'"},
         {"paths:\n  - name: wifi\n    colour: red\n", ", line 3: path wifi: \"colour\""},
         {"paths:\n  - name: lo\n", ", line 2: \"lo\" cannot name a path"},
         {"paths:\n  - {name: a}\n  - {name: a}\n", ", line 3: two paths are named a"},

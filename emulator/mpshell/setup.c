@@ -79,7 +79,7 @@ static int make_link(struct mp_shell *shell, size_t k, uint32_t way, char error[
     const struct mp_path_options *options = &shell->options.paths[k];
     const struct link_settings *settings = &options->settings[way];
     struct mp_direction *direction = way == 0 ? &shell->paths[k].up : &shell->paths[k].down;
-    const char *delay_trace = settings->text[LINK_DELAY_TRACE];
+    const char *delay_trace = settings->delay_trace;
     char reason[MP_ERROR_SIZE - 64];
     struct link_config config = link_settings_config(settings, shell->options.start_offset_ms);
     if (delay_trace) {
@@ -97,7 +97,7 @@ static int make_link(struct mp_shell *shell, size_t k, uint32_t way, char error[
 
 static int make_direction(struct mp_shell *shell, size_t k, uint32_t way, char error[MP_ERROR_SIZE]) {
     struct mp_direction *direction = way == 0 ? &shell->paths[k].up : &shell->paths[k].down;
-    direction->trace = mp_setup_trace(shell, shell->options.paths[k].settings[way].text[LINK_TRACE], error);
+    direction->trace = mp_setup_trace(shell, shell->options.paths[k].settings[way].trace, error);
     if (!direction->trace)
         return -1;
     if (shell->options.log_dir) {

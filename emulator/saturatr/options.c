@@ -9,6 +9,7 @@
 #include <jansson.h>
 
 #include "base/settings.h"
+#include "base/technology.h"
 
 #define TOKEN_VARIABLE "SATURATR_TOKEN"
 #define DAY_MS         UINT64_C(86400000)
@@ -57,11 +58,8 @@ static bool read_server(void *into, const char *text, char *reason, size_t cap) 
 }
 
 static const char *known_technology(const char *text) {
-    static const char *const known[] = {"5g-sa", "5g-nsa", "wifi", "lte"};
-    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-        if (strcmp(known[i], text) == 0)
-            return known[i];
-    return NULL;
+    xl_technology technology;
+    return technology_parse(text, &technology) ? technology_name(technology) : NULL;
 }
 
 static bool take_path_name(struct sat_options *options, const char *text, size_t length, char *reason, size_t cap) {
@@ -98,7 +96,7 @@ static bool read_path(void *into, const char *text, char *reason, size_t cap) {
                       host);
     path->technology = technology ? known_technology(technology + 1) : strcmp(path->name, "wifi") == 0 ? "wifi" : "lte";
     if (!path->technology)
-        return refuse(reason, cap, "takes 5g-sa, 5g-nsa, wifi or lte as technology, not '%.20s'", technology + 1);
+        return refuse(reason, cap, "takes one of " TECHNOLOGY_LIST " as technology, not '%.20s'", technology + 1);
     options->path_count++;
     return true;
 }
@@ -181,8 +179,8 @@ static const setting rows_of_client[] = {
     {"server", SETTING_OWN, .read = read_server, .value = "ADDR:PORT",
      .help = "Address of the server. @:PORT is the gateway of mpshell."},
     {"path", SETTING_OWN, .read = read_path, .value = "NAME:ADDR[:TECH]",
-     .help = "A path: name, local address (@I: path I of mpshell; IPv6 in brackets), technology: 5g-sa, 5g-nsa, wifi, "
-             "lte (default: wifi if NAME is wifi, else lte)."},
+     .help = "A path: name, local address (@I: path I of mpshell; IPv6 in brackets), technology: " TECHNOLOGY_LIST
+             " (default: wifi if NAME is wifi, else lte)."},
     {"ack_via", SETTING_OWN, .read = read_ack_via, .value = "ADDR",
      .help = "Local address of a reliable interface for all acknowledgements. Without it they use the recorded paths, "
              "on a separate port."},

@@ -45,12 +45,12 @@ static bool find_path(const struct sim_job *job, const char *name, size_t *path)
 /* The loss, by the rules of a path's `loss`. */
 static bool take_loss(struct sim_event *event, json_t *value, const char *where, char *error) {
     char reason[SIM_ERROR_BYTES / 2];
-    struct link_settings settings[2] = {{.text = {0}}, {.text = {0}}};
+    struct link_settings settings[2] = {{.trace = NULL}, {.trace = NULL}};
     if (!value || json_is_null(value))
         return true;
     bool good = link_settings_set_json(settings, "loss", value, reason, sizeof reason) == 0;
     event->has_loss = good;
-    event->loss = settings[0].loss;
+    event->loss = settings[0].config.loss;
     link_settings_free(settings);
     return good || sim_fail(error, "%s%s", where, reason);
 }

@@ -6,13 +6,12 @@
 #include <string.h>
 
 #include "base/printable.h"
+#include "base/technology.h"
 #include "emulator/sim/members.h"
 #include "video/video.h"
 
 #define DAY_MS      UINT64_C(86400000)
 #define MAX_TIME_MS (1000 * DAY_MS)
-
-static const char *const technologies[] = {"5g-sa", "5g-nsa", "wifi", "lte", NULL};
 
 /* What may differ from player to player. */
 struct player_settings {
@@ -136,13 +135,8 @@ static bool take_setting(struct parser *p, const char *where, struct link_settin
 
 static bool take_technology(struct parser *p, const char *where, json_t *value, xl_technology *technology) {
     const char *text = json_string_value(value);
-    for (size_t k = 0; text && technologies[k]; k++) {
-        if (strcmp(text, technologies[k]) == 0) {
-            *technology = (xl_technology)k;
-            return true;
-        }
-    }
-    return sim_fail(p->error, "%stechnology takes \"5g-sa\", \"5g-nsa\", \"wifi\" or \"lte\"", where);
+    return (text && technology_parse(text, technology)) ||
+           sim_fail(p->error, "%stechnology takes one of " TECHNOLOGY_LIST, where);
 }
 
 static bool take_path_name(struct parser *p, const char *where, size_t i, json_t *value) {

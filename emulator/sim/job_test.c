@@ -29,12 +29,12 @@ static void defaults_are_those_of_the_programs(void **state) {
     assert_int_equal(job.player_count, 1);
     assert_true(job.link_logs);
     assert_false(job.qlog || job.keylog || job.null_crypto || p->own_links);
-    assert_string_equal(job.paths[0].settings[0].text[LINK_TRACE], "dir/u");
-    assert_string_equal(job.paths[0].settings[1].text[LINK_TRACE], "/d");
+    assert_string_equal(job.paths[0].settings[0].trace, "dir/u");
+    assert_string_equal(job.paths[0].settings[1].trace, "/d");
     for (size_t way = 0; way < 2; way++) {
-        assert_null(job.paths[0].settings[way].text[LINK_QUEUE]);
-        assert_int_equal(job.paths[0].settings[way].delay_us, 12500);
-        assert_true(job.paths[1].settings[way].loss.good == 0.25);
+        assert_null(job.paths[0].settings[way].config.queue);
+        assert_int_equal(job.paths[0].settings[way].config.delay_us, 12500);
+        assert_true(job.paths[1].settings[way].config.loss.good == 0.25);
     }
     assert_int_equal(p->options.player.time_limit_us, 9500000);
     assert_int_equal(p->options.player.rebuffer_target_us, PLAYER_REBUFFER_TARGET_US);

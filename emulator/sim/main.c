@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "emulator/sim/job.h"
+#include "emulator/sim/members.h"
 #include "emulator/sim/sim.h"
 
 #define PROGRAM       "xlink-sim"
@@ -14,8 +15,11 @@
 
 static const char usage[] =
     "usage: xlink-sim JOB.json --out DIR\n"
+    "       xlink-sim --describe-settings\n"
     "  JOB.json   The job (docs/reference/sim.md). '-' reads it from standard input.\n"
     "  --out DIR  Write player.jsonl, server.jsonl, mpshell.json, links/ and qlog/ to DIR.\n"
+    "  --describe-settings\n"
+    "             Print schemes, settings of QUIC and of links, queues and technologies as JSON.\n"
     "The exit status is the player's: 0; 1 if it ran and failed; 2 if it could not start or connect.\n";
 
 __attribute__((format(printf, 1, 2))) static int refuse(const char *format, ...) {
@@ -94,6 +98,14 @@ static void keep_memory(void) {
     mallopt(M_TRIM_THRESHOLD, 256 << 20);
 }
 
+static int print_settings(void) {
+    json_t *described = sim_describe_settings();
+    json_dumpf(described, stdout, JSON_INDENT(1));
+    putchar('\n');
+    json_decref(described);
+    return 0;
+}
+
 int main(int argc, char **argv) {
     keep_memory();
     const char *job = NULL, *out = NULL;
@@ -102,6 +114,8 @@ int main(int argc, char **argv) {
             fputs(usage, stdout);
             return 0;
         }
+        if (strcmp(argv[i], "--describe-settings") == 0)
+            return print_settings();
         if (strcmp(argv[i], "--out") == 0) {
             if (++i == argc)
                 return refuse("--out needs a value; see --help");

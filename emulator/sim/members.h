@@ -11,6 +11,9 @@
 /* settings_read_json() with a sentence in error[SIM_ERROR_BYTES] that has no full stop. */
 bool sim_members_read(const setting_tables *, const json_t *object, const char *where, const char *const *also,
                       char *error);
+/* What a job takes, for programs in other languages: quic_settings_describe(), and "links": the rows of a link,
+ * "queues": the disciplines and their options, "technologies". */
+json_t *sim_describe_settings(void);
 /* False always, with a formatted sentence in error[SIM_ERROR_BYTES]. */
 __attribute__((format(printf, 2, 3))) bool sim_fail(char *error, const char *format, ...);
 

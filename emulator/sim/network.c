@@ -68,7 +68,7 @@ static const struct sim_trace *load_trace(struct sim *sim, const char *file, cha
 
 static bool make_link(struct sim *sim, struct sim_direction *d, const struct link_settings *settings, char *error) {
     struct link_config config = link_settings_config(settings, sim->job->start_offset_ms);
-    const char *delay_trace = settings->text[LINK_DELAY_TRACE];
+    const char *delay_trace = settings->delay_trace;
     if (delay_trace) {
         if (link_delay_trace_load(&d->delay_trace, delay_trace, error, SIM_ERROR_BYTES / 2) != 0)
             return false;
@@ -89,7 +89,7 @@ static bool make_direction(struct sim *sim, const char *job_name, size_t set, si
     char reason[SIM_ERROR_BYTES / 2];
     d->actor = 2 * number + way;
     d->to_server = way == 0;
-    d->trace = load_trace(sim, settings->text[LINK_TRACE], reason);
+    d->trace = load_trace(sim, settings->trace, reason);
     if (!d->trace)
         return sim_fail(error, "%s: paths[%zu].%s: %s", job_name, k, way == 0 ? "up" : "down", reason);
     if (sim->job->link_logs) {

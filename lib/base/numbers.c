@@ -1,9 +1,12 @@
 #include "base/numbers.h"
 
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define DIGITS_MAX   19 /* UINT64_MAX has 20 */
 #define DECIMALS_MAX 3
+#define REAL_BYTES   40
 
 bool number_parse(const char *text, size_t len, uint64_t *value) {
     uint64_t v = 0;
@@ -28,4 +31,31 @@ bool number_parse_milli(const char *text, uint64_t *milli) {
     memset(digits + whole, '0', DECIMALS_MAX);
     memcpy(digits + whole, text + whole + (decimals > 0), decimals);
     return number_parse(digits, whole + DECIMALS_MAX, milli);
+}
+
+bool number_parse_real(const char *text, size_t len, double most, double *value) {
+    char copy[REAL_BYTES], *end;
+    if (len == 0 || len >= sizeof copy || ((text[0] < '0' || text[0] > '9') && text[0] != '.'))
+        return false;
+    memcpy(copy, text, len);
+    copy[len] = '\0';
+    if (strspn(copy, "0123456789.eE+-") != len) /* strtod takes more, hexadecimal for one */
+        return false;
+    const double number = strtod(copy, &end);
+    if (end == copy || *end != '\0' || !(number >= 0.0 && number <= most))
+        return false;
+    *value = number;
+    return true;
+}
+
+bool number_parse_ms(const char *text, size_t len, double most, uint64_t *us) {
+    double ms;
+    if (!number_parse_real(text, len, most, &ms))
+        return false;
+    *us = (uint64_t)llround(ms * 1000.0);
+    return true;
+}
+
+bool number_parse_probability(const char *text, size_t len, double *value) {
+    return number_parse_real(text, len, 1.0, value);
 }

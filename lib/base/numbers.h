@@ -1,4 +1,4 @@
-/* Numbers in text that people and peers write: digits only, no sign, no blanks, no exponent. */
+/* Numbers in text that people and peers write: no sign, no blanks and, but for number_parse_real(), digits only. */
 #ifndef BASE_NUMBERS_H
 #define BASE_NUMBERS_H
 
@@ -10,5 +10,10 @@
 bool number_parse(const char *text, size_t len, uint64_t *value);
 /* A number with at most three decimals, as thousandths: "1.5" gives 1500. A point has digits on both sides. */
 bool number_parse_milli(const char *text, uint64_t *milli);
+/* A number with decimals, from 0 to most; an exponent is allowed. */
+bool number_parse_real(const char *text, size_t len, double most, double *value);
+/* ms with decimals, from 0 to most, as µs, rounded. */
+bool number_parse_ms(const char *text, size_t len, double most, uint64_t *us);
+bool number_parse_probability(const char *text, size_t len, double *value);
 
 #endif

@@ -72,6 +72,12 @@ static void describe(const setting *row, char *out, size_t cap) {
         snprintf(out, cap, "a number from %g to %.12g with at most three decimals", (double)row->least / 1e3,
                  (double)row->most / 1e3);
         return;
+    case SETTING_MS:
+        snprintf(out, cap, "ms (%" PRIu64 " to %" PRIu64 ")", row->least, row->most);
+        return;
+    case SETTING_PROBABILITY:
+        snprintf(out, cap, "a probability (0 to 1)");
+        return;
     case SETTING_SWITCH:
         snprintf(out, cap, "on or off");
         return;
@@ -89,8 +95,10 @@ static void describe(const setting *row, char *out, size_t cap) {
                      setting_word(row, i));
         return;
     case SETTING_TEXT:
-    case SETTING_OWN:
         snprintf(out, cap, "a text");
+        return;
+    case SETTING_OWN:
+        snprintf(out, cap, "%s", row->value ? row->value : "a text");
         return;
     }
 }
@@ -119,6 +127,22 @@ static bool store_in_range(const setting *row, void *into, uint64_t value) {
     if (value < row->least || value > row->most)
         return false;
     store_number(row, into, value * (row->scale > 0 ? row->scale : 1));
+    return true;
+}
+
+static bool store_ms(const setting *row, void *into, const char *text) {
+    uint64_t us;
+    if (!number_parse_ms(text, strlen(text), (double)row->most, &us) || us < row->least * 1000)
+        return false;
+    memcpy((char *)into + row->offset, &us, sizeof us);
+    return true;
+}
+
+static bool store_probability(const setting *row, void *into, const char *text) {
+    double probability;
+    if (!number_parse_probability(text, strlen(text), &probability))
+        return false;
+    memcpy((char *)into + row->offset, &probability, sizeof probability);
     return true;
 }
 
@@ -158,6 +182,12 @@ bool setting_read(const setting *row, void *into, const char *label, const char 
         break;
     case SETTING_DECIMAL:
         ok = number_parse_milli(text, &number) && store_in_range(row, into, number);
+        break;
+    case SETTING_MS:
+        ok = store_ms(row, into, text);
+        break;
+    case SETTING_PROBABILITY:
+        ok = store_probability(row, into, text);
         break;
     case SETTING_SWITCH:
         ok = store_truth(row, into, text, "on", "off");
@@ -276,8 +306,27 @@ static bool json_text(const json_t *value, const char **out) {
     return *out && strlen(*out) == json_string_length(value);
 }
 
-/* As wrong(), with the value as JSON writes it. */
-static bool wrong_json(const setting *row, const char *label, const json_t *value, char *error) {
+static const char *number_text(double number, char scratch[SETTING_NUMBER_BYTES]) {
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(scratch, SETTING_NUMBER_BYTES, "%.*g", digits, number);
+        if (strtod(scratch, NULL) == number)
+            break;
+    }
+    return scratch;
+}
+
+const char *setting_text_of(const setting *row, const json_t *value, char scratch[SETTING_NUMBER_BYTES]) {
+    const bool is_number = row->kind == SETTING_WHOLE || row->kind == SETTING_DECIMAL || row->kind == SETTING_MS ||
+                           row->kind == SETTING_PROBABILITY;
+    const char *text;
+    if (json_is_number(value))
+        return is_number || row->kind == SETTING_OWN ? number_text(json_number_value(value), scratch) : NULL;
+    if (json_is_boolean(value) && row->kind == SETTING_CHOICE && strcmp(setting_word(row, 0), "no") == 0)
+        return setting_word(row, json_is_true(value));
+    return !is_number && json_text(value, &text) ? text : NULL;
+}
+
+bool setting_refuse_json(const setting *row, const char *label, const json_t *value, char *error) {
     char wanted[WANTED_BYTES], *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(15));
     const char *shown = text ? text : "this";
     describe(row, wanted, sizeof wanted);
@@ -288,6 +337,7 @@ static bool wrong_json(const setting *row, const char *label, const json_t *valu
 
 static bool read_json_value(const setting *row, void *into, const char *label, const json_t *value, char *error) {
     const char *text;
+    char scratch[SETTING_NUMBER_BYTES];
     uint64_t number = 0;
     bool ok = false;
     if (json_is_boolean(value) && (row->kind == SETTING_FLAG || row->kind == SETTING_SWITCH)) {
@@ -300,9 +350,9 @@ static bool read_json_value(const setting *row, void *into, const char *label, c
              store_in_range(row, into, (uint64_t)json_integer_value(value));
     else if (row->kind == SETTING_DECIMAL)
         ok = json_thousandths(value, &number) && store_in_range(row, into, number);
-    else if (row->kind != SETTING_FLAG && json_text(value, &text))
+    else if (row->kind != SETTING_FLAG && (text = setting_text_of(row, value, scratch)))
         return setting_read(row, into, label, text, error);
-    return ok || wrong_json(row, label, value, error);
+    return ok || setting_refuse_json(row, label, value, error);
 }
 
 static bool is_one_of(const char *const *names, const char *name) {

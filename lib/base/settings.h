@@ -19,14 +19,16 @@
 #include <jansson.h>
 
 typedef enum {
-    SETTING_WHOLE,   /* a whole number from least to most; unsigned of 1, 2, 4 or 8 bytes: the number * scale */
-    SETTING_DECIMAL, /* a number with at most three decimals: thousandths * scale; least and most in thousandths */
-    SETTING_SWITCH,  /* on or off, in JSON also true or false: bool */
-    SETTING_FLAG,    /* an option without a value, in JSON true or false: bool */
-    SETTING_WORD,    /* one of the words: const char *, the table's own copy */
-    SETTING_CHOICE,  /* one of the words: its number, from 0, in an enum */
-    SETTING_TEXT,    /* any text but the empty one: const char *, lives as long as what it was read from */
-    SETTING_OWN,     /* a grammar of its own: read() */
+    SETTING_WHOLE,       /* a whole number from least to most; unsigned of 1, 2, 4 or 8 bytes: the number * scale */
+    SETTING_DECIMAL,     /* a number with at most three decimals: thousandths * scale; least and most in thousandths */
+    SETTING_MS,          /* ms with decimals, from least to most: uint64_t µs, rounded */
+    SETTING_PROBABILITY, /* from 0 to 1: double */
+    SETTING_SWITCH,      /* on or off, in JSON also true or false: bool */
+    SETTING_FLAG,        /* an option without a value, in JSON true or false: bool */
+    SETTING_WORD,        /* one of the words: const char *, the table's own copy */
+    SETTING_CHOICE,      /* one of the words: its number, from 0, in an enum; of "no", "yes" also false, true in JSON */
+    SETTING_TEXT,        /* any text but the empty one: const char *, lives as long as what it was read from */
+    SETTING_OWN,         /* a grammar of its own: read() */
 } setting_kind;
 
 /* Who uses a setting; bits of setting.sides. */
@@ -88,6 +90,13 @@ const setting *settings_find(const setting_tables *, const char *name, void **in
 /* Reads one value. False with a sentence in error[SETTINGS_ERROR_BYTES]: `label`, which names the setting as its user
  * wrote it ("--chunk-bytes"), then what it takes and what it got. */
 bool setting_read(const setting *, void *into, const char *label, const char *text, char *error);
+
+/* A JSON value as the text that setting_read() takes; of a number, in scratch, the fewest digits that give it again.
+ * NULL: the setting does not take values of this type. */
+#define SETTING_NUMBER_BYTES 40
+const char *setting_text_of(const setting *, const json_t *value, char scratch[SETTING_NUMBER_BYTES]);
+/* False always, with the sentence of setting_read() for a JSON value that the setting does not take. */
+bool setting_refuse_json(const setting *, const char *label, const json_t *value, char *error);
 
 /* Reads a command line by getopt_long. False with a sentence in error. *help: --help was given, and nothing else was
  * looked at. *rest: the index in argv of the first argument that is not an option, argc if there is none; reading stops

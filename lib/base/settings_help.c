@@ -108,11 +108,17 @@ static uint64_t load_number(const setting *row, const void *from) {
 static json_t *value_of(const setting *row, const void *from) {
     const uint64_t scale = row->scale > 0 ? row->scale : 1;
     const char *text;
+    double probability;
     switch (row->kind) {
     case SETTING_WHOLE:
         return json_integer((json_int_t)(load_number(row, from) / scale));
     case SETTING_DECIMAL:
         return json_real((double)(load_number(row, from) / scale) / 1e3);
+    case SETTING_MS:
+        return json_real((double)load_number(row, from) / 1e3);
+    case SETTING_PROBABILITY:
+        memcpy(&probability, (const char *)from + row->offset, sizeof probability);
+        return json_real(probability);
     case SETTING_SWITCH:
         return json_string(load_number(row, from) ? "on" : "off");
     case SETTING_FLAG:
@@ -156,10 +162,11 @@ static json_t *describe_sides(const setting *row) {
 }
 
 static json_t *describe_row(const setting *row) {
-    static const char *const kinds[] = {"whole", "decimal", "switch", "flag", "word", "word", "text", "text"};
+    static const char *const kinds[] = {"whole", "decimal", "ms",   "probability", "switch",
+                                        "flag",  "word",    "word", "text",        "text"};
     json_t *o = json_pack("{s:s, s:s, s:b, s:o, s:s}", "name", row->name, "kind", kinds[row->kind], "reload",
                           row->can_reload, "sides", describe_sides(row), "help", row->help ? row->help : "");
-    if (row->kind == SETTING_WHOLE) {
+    if (row->kind == SETTING_WHOLE || row->kind == SETTING_MS) {
         json_object_set_new(o, "least", json_integer((json_int_t)row->least));
         json_object_set_new(o, "most", json_integer((json_int_t)row->most));
     } else if (row->kind == SETTING_DECIMAL) {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/numbers.h"
+#include "base/technology.h"
 
 #define MAX_MILLI   UINT64_C(86400000) /* a day of seconds */
 #define TEXT_BYTES  160
@@ -94,17 +95,14 @@ bool migrate_back_read(const char *text, xl_limits *c, char *reason, size_t cap)
 }
 
 bool path_order_parse(const char *text, unsigned rank[ORDER_COUNT], char *reason, size_t cap) {
-    static const char *const names[] = {"5g-sa", "5g-nsa", "wifi", "lte"};
     char copy[TEXT_BYTES], *rest = NULL;
     bool named[ORDER_COUNT] = {false};
     unsigned next = 0;
     snprintf(copy, sizeof copy, "%s", text);
     for (char *word = strtok_r(copy, ",", &rest); word; word = strtok_r(NULL, ",", &rest)) {
-        size_t t = 0;
-        while (t < XL_TECH_UNKNOWN && strcmp(word, names[t]) != 0)
-            t++;
-        if (t == XL_TECH_UNKNOWN || named[t]) {
-            snprintf(reason, cap, "names each of 5g-sa, 5g-nsa, wifi, lte at most once, not '%.60s'", text);
+        xl_technology t;
+        if (!technology_parse(word, &t) || named[t]) {
+            snprintf(reason, cap, "names each of " TECHNOLOGY_LIST " at most once, not '%.60s'", text);
             return false;
         }
         named[t] = true;

@@ -140,6 +140,28 @@ static void the_description_names_every_scheme_and_what_it_sets(void **state) {
     json_decref(all);
 }
 
+/* Of defaults that are a value: others, "the scheme's", say where they come from. */
+static void defaults_in_texts_are_those_of_the_transport(void **state) {
+    (void)state;
+    char error[SETTINGS_ERROR_BYTES];
+    size_t compared = 0;
+    for (const setting *row = quic_setting_rows; row->name; row++) {
+        quic_settings said;
+        quic_settings_init(&s);
+        quic_settings_init(&said);
+        if (!row->fallback || !setting_read(row, &said, row->name, row->fallback, error))
+            continue;
+        json_t *are = settings_values(quic_setting_rows, &s, 0), *texts = settings_values(quic_setting_rows, &said, 0);
+        const json_t *is = json_object_get(are, row->name);
+        if (!json_is_null(is) && !json_equal(are, texts))
+            fail_msg("%s: the text says %s", row->name, row->fallback);
+        compared += !json_is_null(is);
+        json_decref(are);
+        json_decref(texts);
+    }
+    assert_true(compared >= 15);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_scheme_is_something_that_the_transport_accepts),
@@ -148,6 +170,7 @@ int main(void) {
         cmocka_unit_test(every_word_has_its_meaning),
         cmocka_unit_test(thresholds_are_in_order),
         cmocka_unit_test(a_scheduler_that_needs_foresight_is_for_simulations),
+        cmocka_unit_test(defaults_in_texts_are_those_of_the_transport),
         cmocka_unit_test(the_description_names_every_scheme_and_what_it_sets),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

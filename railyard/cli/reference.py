@@ -18,11 +18,11 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from railyard.base.declared import FILE as SETTINGS_FILE
 from railyard.base.paths import EXPERIMENTS_DIR, ROOT, programs_dir
 from railyard.base.yamlfile import load_yaml
 from railyard.cli.main import whole
 from railyard.experiment.model import Experiment
-from railyard.experiment.settings import FILE as SETTINGS_FILE
 from railyard.figures.figure import Figure
 from railyard.figures.rows import FIGURES
 from railyard.gate.suite import Suite
@@ -348,9 +348,9 @@ def programs() -> str:
 
 
 def settings() -> str:
-    """What `railyard.experiment.settings` reads: the schemes of QUIC and their settings as the server declares them."""
+    """What `railyard.base.declared` reads: all that the programs declare."""
     done = subprocess.run(
-        [str(programs_dir() / "xlink-server"), "--describe-settings"],
+        [str(programs_dir() / "xlink-sim"), "--describe-settings"],
         capture_output=True,
         text=True,
         check=True,

@@ -22,8 +22,7 @@ from railyard.traces.fetch import DOWNLOADS, MANIFEST, Source, fetch_source, fin
 from railyard.traces.handshakes import BLOCK, Quantiles, quantiles, read_groups
 from railyard.traces.index import MADE_OF_SINGLES, write_entry
 from railyard.traces.library import find_pair
-from railyard.traces.names import Technology
-from railyard.traces.recorded import TECHNOLOGY_ORDER
+from railyard.traces.names import TECHNOLOGY_ORDER, Technology
 from railyard.traces.singles import Single, Words, make_pair
 from railyard.traces.stats import rtt_stats
 from railyard.traces.trace import OPPORTUNITY_BYTES, TraceError, read_trace

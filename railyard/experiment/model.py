@@ -16,7 +16,8 @@ from railyard.base.yamlfile import FieldError, YamlDocument, find_yaml, load_yam
 from railyard.experiment import stacks
 from railyard.experiment.arenas import ARENAS
 from railyard.experiment.settings import QUIC_SCHEMES, SETTINGS
-from railyard.traces.settings import MAX_MS, LinkSettings, is_loss, is_queue
+from railyard.traces.names import TECHNOLOGY_ORDER, QueueSpec, Technology
+from railyard.traces.settings import MAX_MS, LinkSettings, is_loss
 
 # Each scheme's transport, as the player names it, and what a reader of the report needs to know about it.
 TRANSPORT_OF_SCHEME = dict.fromkeys(QUIC_SCHEMES, "quic") | {
@@ -50,7 +51,6 @@ PATH_EVENTS = f"^{_PATH_EVENT}(,{_PATH_EVENT})*$"
 # Settings of the kernel's transports; they go before those of the experiment's `buffers`.
 CONTROLLER_SYSCTL = "net.ipv4.tcp_congestion_control"
 SYSCTL = r"^net\.(mptcp|ipv4)\.[a-z0-9_]+$"
-Technology = Literal["5g-sa", "5g-nsa", "wifi", "lte"]
 
 Percent = Annotated[float, Field(ge=0, le=100)]
 
@@ -335,12 +335,12 @@ class Experiment(Strict):
     start_offset_ms: Literal["drawn", "spread", "worst_of_primary"] | Annotated[int, Field(ge=0)] = "drawn"
     player: PlayerSettings = PlayerSettings()
     time_limit_s: float = Field(default=60, gt=0, le=7200)
-    queue: str | None = None
+    queue: QueueSpec | None = None
     # Settings of the links (docs/reference/link.md) by name of the path, or 'all'; they go before those of the pair.
     links: dict[str, LinkSettings] = {}
     link_events: list[LinkEvent] = []
     # The first technology that a pair has is its primary path; those not named follow in the usual order.
-    path_order: list[Technology] = Field(default=["5g-sa", "5g-nsa", "wifi", "lte"], min_length=1)
+    path_order: list[Technology] = Field(default=list(TECHNOLOGY_ORDER), min_length=1)
     congestion: Congestion = "cubic"
     buffers: BufferLimits = BufferLimits()
     # Whose qlogs are kept; none: what suits the number of runs (railyard.results.qlogs).
@@ -384,13 +384,6 @@ class Experiment(Strict):
             return list(range(1, value + 1))
         if not isinstance(value, list):
             raise ValueError(f"this takes how many seeds, or a list of them, not {value!r}.")
-        return value
-
-    @field_validator("queue")
-    @classmethod
-    def _queue(cls, value: str | None) -> str | None:
-        if value is not None and not is_queue(value):
-            raise ValueError(f"'{value}' is no queue; write droptail:packets=N, droptail:bytes=N, codel or infinite.")
         return value
 
     @model_validator(mode="after")

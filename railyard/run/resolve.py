@@ -15,7 +15,6 @@ from railyard.experiment.model import (
     PairChoice,
     Qlog,
     SchemeEntry,
-    Technology,
 )
 from railyard.experiment.settings import FORESIGHT_SCHEDULERS
 from railyard.experiment.stacks import StackRun, find_stack, resolve_stack
@@ -23,6 +22,7 @@ from railyard.run.arena import arena_of
 from railyard.run.runspec import RunPath, RunSpec, primary_path, scheme_parameters
 from railyard.traces.index import Pair, PairPath
 from railyard.traces.library import find_pair, how_to_get, list_pairs
+from railyard.traces.names import Technology
 from railyard.traces.periods import told_of_runs
 from railyard.traces.settings import layered, split_files
 from railyard.traces.stretches import worst_stretches

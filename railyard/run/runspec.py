@@ -23,7 +23,7 @@ from railyard.experiment.model import (
 from railyard.experiment.settings import SETTINGS
 from railyard.experiment.stacks import StackRun
 from railyard.traces.delay import read_delay_trace
-from railyard.traces.names import DeviceName
+from railyard.traces.names import TECHNOLOGY_ORDER, DeviceName
 from railyard.traces.settings import Value, mpshell_keys
 
 LATENESS_FILE = "lateness.txt"  # of mpshell --lateness
@@ -35,7 +35,6 @@ HANG_GRACE_S = 20.0
 MPTCP_LIMITS = {"subflows": "--mptcp-subflows", "add_addr_accepted": "--mptcp-addresses"}
 # Parameters of a scheme that are options of the player, and those that the server does not have.
 # XLINK, section 5.3: the primary path follows the wireless order.
-TECHNOLOGY_ORDER = ("5g-sa", "5g-nsa", "wifi", "lte")
 
 
 class RunPath(BaseModel):

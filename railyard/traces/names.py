@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+import re
+from typing import Annotated, Literal, get_args
 
-from pydantic import Field
+from pydantic import AfterValidator, Field, WithJsonSchema
+
+from railyard.base.declared import QUEUES, queues
+from railyard.base.yamlfile import near_miss
 
 DeviceName = Annotated[str, Field(pattern=r"^[a-z0-9-]{1,15}$")]
 """Name of a path, and of its network device: at most 15 characters, the kernel's limit."""
 
 Technology = Literal["5g-sa", "5g-nsa", "wifi", "lte"]
-"""Access technology, in the order in which a primary path is chosen (XLINK, section 5.3)."""
+"""Access technology, in the order in which a primary path is chosen (XLINK, section 5.3); as the programs have it."""
+TECHNOLOGY_ORDER: tuple[Technology, ...] = get_args(Technology)
 
 Recorded = Literal["together", "separately"]
 """How the recordings of a pair were made: at the same time and place, or as two single recordings."""
@@ -20,12 +25,31 @@ Kind = Literal["saturated-udp", "saturated-tcp", "tcp-goodput", "generated", "re
 payload that TCP delivered, which is a lower bound of the capacity, a model's output, or a recording in bins that was
 given the silences of others (`traces convert --microstructure`)."""
 
-QUEUE_PATTERN = (
-    r"^(infinite|(droptail|drophead)(:(packets|bytes)=[1-9][0-9]{0,11})+"
-    r"|(codel|pie|fq_codel)(:(packets|bytes|target|interval|qdelay_ref|max_burst|flows|quantum)=[0-9.]{1,12})*)$"
-)
+QUEUE_FORM = r"^[a-z][a-z0-9_]*(:[a-z_]+=[0-9.]{1,12})*$"
+_QUEUE_OPTION = re.compile(r"(?P<name>[a-z_]+)=[0-9.]{1,12}")
 
-QueueSpec = Annotated[str, Field(pattern=QUEUE_PATTERN)]
+
+def check_queue(value: str) -> str:
+    """A queue in form: a discipline that the link library has, with its options; the library reads their values."""
+    name, *options = value.split(":")
+    known = QUEUES if name in QUEUES else queues()
+    if name not in known:
+        raise ValueError(f"'{value}' is no queue; {near_miss(name, known)}")
+    for option in options:
+        match = _QUEUE_OPTION.fullmatch(option)
+        if match is None or match["name"] not in known[name].options:
+            takes = ", ".join(f"{known_option}=NUMBER" for known_option in known[name].options) or "no options"
+            raise ValueError(f"'{value}' is no queue; {name} takes {takes}.")
+    if not options and known[name].missing:
+        raise ValueError(f"'{value}' is no queue; {known[name].missing}.")
+    return value
+
+
+QueueSpec = Annotated[
+    str,
+    AfterValidator(check_queue),
+    WithJsonSchema({"type": "string", "pattern": QUEUE_FORM, "examples": list(QUEUES)}),
+]
 """Queue of each direction of a path, as the mpshell option `queue=` takes it."""
 
 PairName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]

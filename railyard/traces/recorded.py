@@ -17,13 +17,11 @@ from typing import get_args
 
 from railyard.traces.index import Pair, PairPath
 from railyard.traces.links import link_defaults
-from railyard.traces.names import Kind, Recorded, Technology
+from railyard.traces.names import TECHNOLOGY_ORDER, Kind, Recorded, Technology
 from railyard.traces.trace import TraceError
 
 CSV_FILE = "INDEX.csv"
 COLUMNS = ("file", "scenario", "technology", "direction", "source", "licence", "pair_with")
-TECHNOLOGY_ORDER: tuple[Technology, ...] = get_args(Technology)
-
 _TECHNOLOGY_WORDS: tuple[tuple[str, Technology], ...] = (
     (r"wi-?fi|starlink|satellite|\bleo\b", "wifi"),
     (r"5g[ -]?sa", "5g-sa"),

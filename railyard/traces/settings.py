@@ -1,83 +1,52 @@
 """Settings of a link beyond its traces, delay and queue: the keys of docs/reference/link.md, as YAML files write them.
 
-Here only their form is checked, so that a mistake is told with its file and line; the link library reads the values.
+Only their form is checked here, from the rows of `emulator/link/settings.c`, so that an error names file and line; the
+link library reads the values.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import AfterValidator
 
+from railyard.base.declared import LINK_SETTINGS
 from railyard.base.yamlfile import FieldError, near_miss
-from railyard.traces.names import QUEUE_PATTERN
+from railyard.traces.names import check_queue
 
 Value = str | float | bool
-MAX_MS = 3_600_000.0
-_PROBABILITY = r"(?:0(?:\.\d+)?|1(?:\.0+)?|\.\d+)"
-_GILBERT_ELLIOTT = re.compile(rf"ge(?::(?:p|r|good|bad)={_PROBABILITY}){{2,4}}")
-_ONOFF = re.compile(r"exp:on=[\d.]+:off=[\d.]+|[\d.]+/[\d.]+(?:/[\d.]+/[\d.]+)*")
-_RADIO = re.compile(r"(?:(?:promotion|tail|inactive|cycle)=[\d.]+(?::|$)){2,4}(?<!:)|off")
-_DIRECTION = re.compile(r"^(?:up_|down_)?(?P<key>.*)$")
-
-
-def _is_number(value: object, most: float) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= most
-
-
-def _matches(pattern: re.Pattern[str], value: object) -> bool:
-    return isinstance(value, str) and pattern.fullmatch(value) is not None
-
-
-def is_queue(value: object) -> bool:
-    """Whether this is a queue as the link library takes it, in form."""
-    return _matches(re.compile(QUEUE_PATTERN), value)
-
-
-def _is_ms(value: object) -> bool:
-    return _is_number(value, MAX_MS)
-
-
-def _is_probability(value: object) -> bool:
-    return _is_number(value, 1.0)
+MAX_MS = LINK_SETTINGS["delay_ms"].most
+_OF_THE_PATH = ("trace", "offset_ms")  # which a pair and its experiment give in their own ways
+_ROWS = {name: row for name, row in LINK_SETTINGS.items() if name not in _OF_THE_PATH}
+_DIRECTION = re.compile(r"^(?:up_|down_)?(?P<name>.*)$")
 
 
 def is_loss(value: object) -> bool:
     """Whether this is a loss as the link library takes it, in form."""
-    return _is_probability(value) or _matches(_GILBERT_ELLIOTT, value)
-
-
-_RULES: dict[str, tuple[Callable[[object], bool], str]] = {
-    "delay_ms": (_is_ms, "ms from 0 to 3600000"),
-    "delay_trace": (lambda value: isinstance(value, str) and value != "", "the name of a delay trace"),
-    "delay_trace_end": (lambda value: value in ("loop", "hold"), "loop or hold"),
-    "jitter_ms": (_is_ms, "ms from 0 to 3600000"),
-    "reorder": (_is_probability, "a probability, 0 to 1"),
-    "reorder_delay_ms": (_is_ms, "ms from 0 to 3600000"),
-    "loss": (is_loss, "a probability, 0 to 1, or ge:p=P:r=P[:good=P][:bad=P]"),
-    "onoff": (lambda value: _matches(_ONOFF, value), "times ON/OFF[/ON/OFF…] in ms, or exp:on=MS:off=MS"),
-    "radio": (
-        lambda value: _matches(_RADIO, value),
-        "promotion=MS:tail=MS, inactive=MS:cycle=MS, both, or off",
-    ),
-    "duplicate": (_is_probability, "a probability, 0 to 1"),
-    "queue": (is_queue, "a queue of docs/reference/link.md, such as droptail:packets=N, codel or infinite"),
-    "once": (lambda value: isinstance(value, bool), "true or false"),
-}
+    return LINK_SETTINGS["loss"].takes(value)
 
 
 def _check(settings: dict[str, Value]) -> dict[str, Value]:
     for name, value in settings.items():
         match = _DIRECTION.match(name)
-        rule = _RULES.get(match["key"]) if match else None
-        if rule is None:
-            raise FieldError(name, f"unknown setting of a link; {near_miss(name, _RULES)}")
-        if not rule[0](value):
-            raise FieldError(name, f"it takes {rule[1]}, but it is {value!r}; correct the value.")
+        row = _ROWS.get(match["name"]) if match else None
+        if row is None:
+            raise FieldError(name, f"unknown setting of a link; {near_miss(name, _ROWS)}")
+        if not row.takes(value):
+            raise FieldError(name, f"it takes {row.wanted}, but it is {value!r}; correct the value.")
+        if row.name == "queue":
+            _check_queue(name, str(value))
     return settings
+
+
+def _check_queue(name: str, value: str) -> None:
+    try:
+        check_queue(value)
+    except ValueError as error:
+        raise FieldError(name, str(error)) from None
 
 
 LinkSettings = Annotated[dict[str, Any], AfterValidator(_check)]

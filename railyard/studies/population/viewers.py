@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from railyard.run.runspec import TECHNOLOGY_ORDER
 from railyard.studies.population.access import Change, Drawn, changes_of
 from railyard.studies.population.model import Lognormal, Parameters, PathAccess, Place, Population, Scene, Video
 from railyard.studies.population.scenes import Library, ScenePath
 from railyard.traces.draws import Draws
+from railyard.traces.names import TECHNOLOGY_ORDER
 from railyard.traces.trace import OPPORTUNITY_BYTES
 
 PILOT_DAY = 0
@@ -215,7 +215,7 @@ def _still(population: Population, place: Place, name: str, increase: float, dra
 def _with_traces(population: Population, library: Library, scene: Scene, increase: float, draws: Draws) -> _Network:
     """The paths of a pair of traces, at a place in them."""
     pair = library.pair(scene, int(draws.uniform() * library.count(scene)))
-    rank = {name: place for place, name in enumerate(TECHNOLOGY_ORDER)}
+    rank: dict[str, int] = {name: place for place, name in enumerate(TECHNOLOGY_ORDER)}
     primary = min(pair.paths, key=lambda path: rank.get(path.technology, len(rank))).name
     links = tuple(_link(scene, path, draws, 0.0 if path.name == primary else increase) for path in pair.paths)
     return _Network(pair.name, primary, links, int(draws.uniform() * pair.period_ms))

@@ -1,0 +1,19 @@
+/* The radio technologies of paths, by name. */
+#ifndef BASE_TECHNOLOGY_H
+#define BASE_TECHNOLOGY_H
+
+#include <stdbool.h>
+
+#include "xlink/xlink.h"
+
+#define TECHNOLOGY_LIST "5g-sa, 5g-nsa, wifi, lte" /* for help and messages */
+
+/* In the order of xl_technology, which is that of the primary path (paper section 5.3); ends with NULL. */
+extern const char *const technology_names[];
+
+/* "unknown" for XL_TECH_UNKNOWN. */
+const char *technology_name(xl_technology);
+/* False: text is none of them. */
+bool technology_parse(const char *text, xl_technology *out);
+
+#endif

@@ -1,0 +1,177 @@
+"""What the C programs declare: settings of QUIC and of links, queues, technologies.
+
+`settings.json` is what `xlink-sim --describe-settings` prints; `make docs` writes it and a test compares the two. Each
+setting is declared once, as a row of a table in C: from there come fields of YAML files, reference pages and the JSON
+schema. Schedulers, congestion controllers, re-injection modes and queue disciplines are open sets: what a build has
+and the file does not name yet is asked of the program.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from decimal import Decimal
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
+
+from railyard.base.paths import programs_dir
+from railyard.base.yamlfile import near_miss
+
+FILE = Path(__file__).with_name("settings.json")
+
+
+class Setting(BaseModel):
+    """A row of the table. `least` and `most` are in the unit of the name: `t_th1_ms` in milliseconds."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    kind: Literal["whole", "decimal", "ms", "probability", "switch", "flag", "word", "text"]
+    sides: tuple[str, ...]  # "server", "player": whose option it is
+    help: str
+    words: tuple[str, ...] = ()
+    open: bool = False  # another build may have more words
+    least: float = 0
+    most: float = 0
+    pattern: str | None = None
+    value: str | None = None  # what `--help` calls it
+    default: str | None = None
+
+    @property
+    def option(self) -> str:
+        """Its name on a command line."""
+        return f"--{self.name.replace('_', '-')}"
+
+    @property
+    def annotation(self) -> Any:
+        """The type of its field in a YAML file."""
+        match self.kind:
+            case "whole":
+                return Annotated[int, Field(ge=int(self.least), le=int(self.most))]
+            case "decimal":
+                return Annotated[float, Field(ge=self.least, le=self.most)]
+            case "flag":
+                return bool
+            case "switch" | "word" if not self.open:
+                return Literal[self.words or ("off", "on")]
+            case "word":
+                return self._open_annotation
+            case _:
+                return Annotated[str, Field(pattern=self.pattern)] if self.pattern else str
+
+    @property
+    def _open_annotation(self) -> Any:
+        schema = {"type": "string", "examples": list(self.words)}
+        return Annotated[str, AfterValidator(self._known), WithJsonSchema(schema)]
+
+    def known_words(self) -> tuple[str, ...]:
+        """Its words, those of the build included."""
+        return built_words().get(self.name, self.words) if self.open else self.words
+
+    def _known(self, value: str) -> str:
+        if value not in self.words and value not in self.known_words():
+            raise ValueError(f"unknown {self.name} '{value}'; {near_miss(value, self.known_words())}")
+        return value
+
+    def job_value(self, text: str) -> str | int | float:
+        """The value as a job of xlink-sim has it."""
+        match self.kind:
+            case "whole":
+                return int(text)
+            case "decimal":
+                return float(text)
+            case _:
+                return text
+
+    @property
+    def wanted(self) -> str:
+        """What it takes, for messages."""
+        match self.kind:
+            case "ms":
+                return f"ms from {self.least:.12g} to {self.most:.12g}"
+            case "probability":
+                return "a probability, 0 to 1"
+            case "word":
+                return "true or false" if self.is_truth else " or ".join(self.words)
+            case _:
+                return f"{self.value} ({self.help.rstrip('.')})" if self.pattern else "a text"
+
+    @property
+    def is_truth(self) -> bool:
+        """YAML and JSON write it as true or false."""
+        return self.words == ("no", "yes")
+
+    def takes(self, value: object) -> bool:
+        """Whether a value of a YAML file has its form."""
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        match self.kind:
+            case "ms":
+                return is_number and self.least <= float(str(value)) <= self.most
+            case "probability":
+                return is_number and 0 <= float(str(value)) <= 1
+            case "word":
+                return isinstance(value, bool) if self.is_truth else value in self.words
+            case _:
+                text = format(Decimal(str(value)), "f") if is_number and self.pattern else value
+                return isinstance(text, str) and text != "" and re.fullmatch(self.pattern or ".*", text) is not None
+
+
+class QuicScheme(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    about: str
+    multipath: bool
+    migration: bool
+    settings: dict[str, str]  # what it sets beyond the transport's defaults
+
+
+class Queue(BaseModel):
+    """A queue discipline."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    options: tuple[str, ...]
+    missing: str | None = None  # what it says without options, if it needs some
+
+
+class _Described(BaseModel):
+    settings: list[Setting]
+    links: list[Setting]
+    queues: list[Queue]
+    technologies: tuple[str, ...]
+    schemes: list[QuicScheme]
+    foresight: tuple[str, ...]  # schedulers that must know what the links will do
+
+
+@cache
+def built() -> dict[str, Any]:
+    """What the built program declares; empty where it is not built."""
+    program = programs_dir() / "xlink-sim"
+    if not os.access(program, os.X_OK):
+        return {}
+    done = subprocess.run([str(program), "--describe-settings"], capture_output=True, text=True, check=True, timeout=20)
+    described: dict[str, Any] = json.loads(done.stdout)
+    return described
+
+
+@cache
+def built_words() -> dict[str, tuple[str, ...]]:
+    """The words of each open setting as the built program knows them; empty where it is not built."""
+    return {row["name"]: tuple(row["words"]) for row in built().get("settings", ()) if row.get("open")}
+
+
+def queues() -> dict[str, Queue]:
+    """The queue disciplines, those of the build included."""
+    return QUEUES | {row["name"]: Queue.model_validate(row) for row in built().get("queues", ())}
+
+
+DESCRIBED = _Described.model_validate_json(FILE.read_bytes())
+LINK_SETTINGS = {setting.name: setting for setting in DESCRIBED.links}
+QUEUES = {queue.name: queue for queue in DESCRIBED.queues}
