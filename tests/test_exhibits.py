@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
+import re
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,8 +29,10 @@ from railyard.stats import intervals
 from railyard.stats.intervals import Interval
 from railyard.stats.statistics import nearest_rank
 from railyard.studies.exhibits import energy, fig6, fig8, fig13, fig14, places, registry, run, table4
+from railyard.studies.exhibits.notebook import SEEN
 from railyard.studies.exhibits.spec import experiments, merged, spec_of
 from railyard.studies.request import RunRequest
+from railyard.studies.study import SIZE, find_study
 from railyard.traces.library import find_pair
 
 OWN = ("fig1", "fig6", "fig7", "fig8", "fig13", "fig14", "fig15", "table4")
@@ -41,7 +44,9 @@ CLAIMS = {
     "fig14": {"multipath-energy"},
 }
 ALL = tuple(name for name in ORDER if name in registry.EXHIBITS)
-NOTEBOOKS = ROOT / "notebooks"
+NOTEBOOK = ROOT / "notebooks" / "study.py"
+NAME = 'name = "fig8"\n'
+STUDY = "early-data"
 
 
 def make(name: str, folder: Path) -> None:
@@ -81,8 +86,10 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
 
 @pytest.fixture(scope="module")
 def executed(made: Made) -> str:
-    """All notebooks, each with the exhibit it shows; fig15's makes its own."""
-    pages = [(NOTEBOOKS / f"{name}.py").read_text() for name in ALL]
+    """The notebook with the name of each exhibit; fig15 is made by its own."""
+    text = NOTEBOOK.read_text()
+    assert NAME in text
+    pages = [text.replace(NAME, f'name = "{name}"\n') for name in (*ALL, STUDY)]
     # One kernel for all, but nothing left of the page before.
     cells = [f"{page[page.index('# %%') :]}\n# %%\n# %reset -f\n\n" for page in pages]
     whole = jupytext.reads("".join(cells), fmt="py:percent")
@@ -94,11 +101,12 @@ def executed(made: Made) -> str:
     return str(jupytext.writes(whole, fmt="ipynb"))
 
 
-def test_every_exhibit_has_an_experiment_a_builder_and_a_notebook() -> None:
+def test_every_exhibit_has_an_experiment_a_builder_and_words_on_what_is_to_be_seen() -> None:
     assert set(OWN) <= set(registry.EXHIBITS) == set(ALL)
+    seen = re.findall(r"^## (\S+)\n\S", SEEN.read_text(), re.MULTILINE)
+    assert seen == list(ALL)
     for name in registry.EXHIBITS:
-        assert find_experiment(name).is_file() and (NOTEBOOKS / f"{name}.py").is_file()
-        assert f'Page("{name}")' in (NOTEBOOKS / f"{name}.py").read_text()
+        assert find_experiment(name).is_file()
         assert callable(registry.builder(name))
 
 
@@ -122,9 +130,12 @@ def test_notebooks_show_every_plot_and_verdict(executed: str, made: Made) -> Non
     exhibits = [made[name] for name in ALL]
     assert drawn == sum(len(exhibit.plots) for exhibit in exhibits) >= len(ALL)
     assert executed.count("The plots are interactive only: ") == len(ALL) and "image/png" not in executed
+    assert executed.count("## What is to be seen") == len(ALL)
     for exhibit in exhibits:
         for claim in exhibit.claims:
             assert f"**{claim.id}: {claim.verdict}.**" in executed
+    for _, text in find_study(STUDY).kept(SIZE).parts():
+        assert json.dumps(text, ensure_ascii=False)[1:-1].split("\\n")[-1] in executed
 
 
 def test_the_notebook_of_fig15_makes_a_whole_exhibit(executed: str, made: Made) -> None:

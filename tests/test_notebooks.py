@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
+import re
 import shlex
 import struct
 import subprocess
@@ -18,7 +19,8 @@ from railyard.base.errors import UserError
 from railyard.base.paths import ROOT, programs_dir
 from railyard.report.chromium import find_chromium
 from railyard.report.pictures import pictures
-from railyard.studies.exhibits.notebook import PLOTLY_TYPE
+from railyard.studies.exhibits.notebook import PLOTLY_TYPE, open_page
+from railyard.studies.study import SIZE, find_study
 
 BIN = Path(sys.executable).parent
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -26,22 +28,23 @@ PNG = b"\x89PNG\r\n\x1a\n"
 pytestmark = pytest.mark.skipif(not (programs_dir() / "xlink-sim").is_file(), reason="needs xlink-sim: `make build`")
 
 
-def documented(word: str) -> list[str]:
-    """The words of the README's only command line with that word."""
+def documented(word: str, out: Path) -> str:
+    """The README's only command line with that word, which writes to `out` instead."""
     lines = (ROOT / "notebooks" / "README.md").read_text().splitlines()
-    (line,) = [line for line in lines if line.startswith("jupytext ") and word in line.split()]
-    return shlex.split(line, comments=True)
+    (line,) = [line for line in lines if line.startswith("jupytext ") and word in line]
+    command, changed = re.subn(r"\S+\.ipynb", shlex.quote(str(out)), line)
+    assert changed == 1
+    return command
 
 
-def execute(out: Path) -> list[Any]:
-    """The documented command, which writes to `out`; returns the outputs of all cells."""
-    command = documented("--execute")
-    command[command.index("-o") + 1] = str(out)
-    command[0] = str(BIN / command[0])
+def execute(command: str, out: Path) -> list[Any]:
+    """The outputs of all cells."""
+    environment = os.environ | {"RAILYARD_RESULTS": str(out.parent / "results"), "RAILYARD_ARENA": "sim"}
+    environment["PATH"] = f"{BIN}:{environment['PATH']}"
     done = subprocess.run(
-        command,
+        ["bash", "-euo", "pipefail", "-c", command],
         cwd=ROOT,
-        env=os.environ | {"RAILYARD_RESULTS": str(out.parent / "results"), "RAILYARD_ARENA": "sim"},
+        env=environment,
         capture_output=True,
         text=True,
         check=False,
@@ -51,15 +54,43 @@ def execute(out: Path) -> list[Any]:
     return [output for cell in cells if cell.cell_type == "code" for output in cell.outputs]
 
 
+def plots_of(outputs: list[Any]) -> list[Any]:
+    return [output.data for output in outputs if PLOTLY_TYPE in output.get("data", {})]
+
+
 @pytest.mark.skipif(find_chromium() is None, reason="needs Chromium: `scripts/setup.sh browser`")
-def test_the_documented_command_executes_a_notebook_whose_plots_are_pictures(tmp_path: Path) -> None:
-    plots = [output.data for output in execute(tmp_path / "page.ipynb") if PLOTLY_TYPE in output.get("data", {})]
+def test_the_documented_command_opens_an_exhibit_whose_plots_are_pictures(tmp_path: Path) -> None:
+    out = tmp_path / "page.ipynb"
+    plots = plots_of(execute(documented("-p name fig8", out), out))
     assert plots
     for plot in plots:
         picture = base64.b64decode(plot["image/png"])
         width, height = struct.unpack(">II", picture[16:24])
         assert picture.startswith(PNG) and width >= 1000 and height >= plot[PLOTLY_TYPE]["layout"]["height"]
         assert len(picture) > 10_000, "something is drawn"
+
+
+@pytest.mark.long
+def test_the_same_command_opens_a_study(tmp_path: Path) -> None:
+    out = tmp_path / "page.ipynb"
+    outputs = execute(documented("-p name fig8", out).replace("fig8", "early-data"), out)
+    shown = "".join(output.data.get("text/markdown", "") for output in outputs if "data" in output)
+    for _, text in find_study("early-data").kept(SIZE).parts():
+        assert text in shown
+
+
+@pytest.mark.long
+def test_the_tour_draws_and_prints(tmp_path: Path) -> None:
+    out = tmp_path / "page.ipynb"
+    outputs = execute(documented("tour.py", out), out)
+    assert len(plots_of(outputs)) == 3
+    printed = "".join(output.get("text", "") for output in outputs)
+    assert "vanilla-mp" in printed and "reinjection_cost" in printed
+
+
+def test_a_name_that_is_neither_exhibit_nor_study_is_one_sentence() -> None:
+    with pytest.raises(UserError, match="there is no exhibit or study 'early-dat'; did you mean 'early-data'"):
+        open_page("early-dat")
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,8 @@ def test_the_lock_file_has_nothing_but_versions_with_their_hashes() -> None:
 def test_the_lock_file_covers_what_the_project_needs_to_run_be_tested_and_be_built() -> None:
     """After a change of pyproject.toml, `make lock` writes it anew."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    asked = [*project["project"]["dependencies"], *project["project"]["optional-dependencies"]["dev"]]
+    extras = project["project"]["optional-dependencies"]
+    asked = [*project["project"]["dependencies"], *(wanted for extra in extras.values() for wanted in extra)]
     for requirement in map(Requirement, [*asked, *project["build-system"]["requires"]]):
         version, _ = locked()[canonicalize_name(requirement.name)]
         assert requirement.specifier.contains(version), requirement

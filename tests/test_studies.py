@@ -40,7 +40,8 @@ def test_what_is_kept_is_on_a_page() -> None:
     kept = {(file.parent.name.replace("_", "-"), file.stem) for file in STUDIES_DIR.glob("*/*.json")}
     assert kept == marked
     for name, size in kept:
-        assert find_study(name).kept(size).settings == find_study(name).settings(size, {})
+        one = find_study(name)
+        assert one.kept(size).settings == one.settings(size, {})
 
 
 def test_no_measured_table_is_in_the_reference() -> None:

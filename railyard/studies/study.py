@@ -62,6 +62,8 @@ class Measured:
     study: Study
     settings: Any
     data: Any
+    by: str
+    """The version of Railyard that measured."""
 
     def parts(self) -> Iterator[tuple[str, str]]:
         """Each table, or paragraph, as its name and Markdown."""
@@ -69,8 +71,8 @@ class Measured:
 
     def write(self, file: Path) -> None:
         settings, measured = (json.loads(part.model_dump_json()) for part in (self.settings, self.data))
-        kept = {"railyard": version_words(), "settings": settings, "measured": measured}
-        file.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        kept = {"railyard": self.by, "settings": settings, "measured": measured}
+        file.write_text(json.dumps(kept, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 @dataclass(frozen=True)
@@ -115,7 +117,7 @@ class Study:
     def measure(self, size: str, changes: dict[str, Any]) -> Measured:
         """Carries the study out. Raises UserError."""
         settings = self.settings(size, changes)
-        return Measured(self, settings, self.code.measure(settings))
+        return Measured(self, settings, self.code.measure(settings), version_words())
 
     def kept(self, size: str) -> Measured:
         """What was measured before. Raises UserError where nothing is kept, or something else than this study's."""
@@ -123,7 +125,7 @@ class Study:
         try:
             kept = Kept.model_validate_json(file.read_text(encoding="utf-8"))
             settings = self.code.Settings.model_validate(kept.settings)
-            return Measured(self, settings, self.code.Measured.model_validate(kept.measured))
+            return Measured(self, settings, self.code.Measured.model_validate(kept.measured), kept.railyard)
         except FileNotFoundError:
             again = f"railyard study {self.name} --size {size} --save"
             raise UserError(f"{file}: there is no such file; measure with `{again}`.") from None

@@ -1,7 +1,7 @@
-"""What the notebooks of the exhibits share: load the exhibit or make it, then show its parts.
+"""What notebooks/study.py shows: an exhibit or a study, loaded or made.
 
-A notebook is one page about one figure or table. It shows what `exhibit.json` holds and computes nothing itself, so
-that notebook, report and command line cannot disagree.
+It shows what `exhibit.json` or a study's tables hold and computes nothing itself, so that notebook, report and command
+line cannot disagree.
 """
 
 from __future__ import annotations
@@ -19,11 +19,16 @@ from typing import Any
 import plotly.graph_objects as go
 
 from railyard.base.errors import UserError
-from railyard.base.paths import RESULTS_DIR
+from railyard.base.paths import RESULTS_DIR, ROOT
 from railyard.base.words import counted
+from railyard.base.yamlfile import near_miss
 from railyard.report.exhibit import FILE, Exhibit, load_exhibit
 from railyard.report.pictures import pictures
+from railyard.studies.exhibits.registry import EXHIBITS
+from railyard.studies.study import SIZE, Study, studies
 
+SEEN = ROOT / "notebooks" / "exhibits.md"
+"""A section for each exhibit."""
 PLOTLY_TYPE = "application/vnd.plotly.v1+json"
 RESULTS_VARIABLE = "RAILYARD_RESULTS"
 """Where the notebooks look for results; `results/` of the project where it is not set."""
@@ -52,10 +57,49 @@ def get(name: str) -> Exhibit:
 
 
 class Page:
-    """An exhibit with what a notebook shows of it. Every property is a cell's last line."""
+    """What a notebook shows. Every property is a cell's last line; None shows nothing."""
 
+    heading: Any
+    to_be_seen: Any = None
+    tables: Any
+    against_the_paper: Any = None
+    claims: Any = None
+    provenance: Any
+
+    def show(self) -> None:
+        """Draws every plot."""
+
+
+def open_page(name: str) -> Page:
+    """The page of an exhibit or of a study. Raises UserError."""
+    if name in EXHIBITS:
+        return ExhibitPage(name)
+    known = {study.name: study for study in studies()}
+    if name not in known:
+        raise UserError(f"there is no exhibit or study '{name}'; {near_miss(name, [*EXHIBITS, *known])}")
+    return StudyPage(known[name])
+
+
+class StudyPage(Page):
+    def __init__(self, study: Study) -> None:
+        self.size = SIZE if study.file(SIZE).is_file() else "small"
+        measured = study.kept(SIZE) if self.size == SIZE else study.measure(self.size, {})
+        settings = "\n".join(f"- {name}: {value}" for name, value in measured.settings)
+        self.heading = _markdown(f"# {study.declared.title}\n\n{settings}")
+        self.tables = _markdown("\n\n".join(text for _, text in measured.parts()))
+        made = "kept in studies/" if self.size == SIZE else "measured just now"
+        self.provenance = _markdown(f"Size {self.size}, {made}, by {measured.by}.")
+
+
+class ExhibitPage(Page):
     def __init__(self, name: str) -> None:
         self.exhibit = get(name)
+
+    @property
+    def to_be_seen(self) -> Any:
+        sections = SEEN.read_text(encoding="utf-8").split("\n## ")
+        text = next((part for part in sections if part.startswith(f"{self.exhibit.name}\n")), "\n").partition("\n")[2]
+        return _markdown(f"## What is to be seen\n{text}")
 
     @property
     def heading(self) -> Any:

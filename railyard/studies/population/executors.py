@@ -105,8 +105,11 @@ class DaskExecutor:
         self.address = address
 
     def results(self, batches: Sequence[Batch]) -> Iterator[list[Row]]:
-        from distributed import Client, KilledWorker  # noqa: PLC0415  slow to import, and only needed here
-        from distributed import as_completed as dask_completed  # noqa: PLC0415
+        try:
+            from distributed import Client, KilledWorker  # noqa: PLC0415  slow to import, and only needed here
+            from distributed import as_completed as dask_completed  # noqa: PLC0415
+        except ImportError:
+            raise UserError("--executor dask needs Dask: pip install 'railyard[dask]'.") from None
 
         try:
             client: Any = Client(self.address, timeout=CONNECT_LIMIT_S, set_as_default=False)
