@@ -163,7 +163,7 @@ def test_link_stats_prints_a_table_or_json_of_files_and_directories(
     assert table.code == 0, table.err
     for text in ("by-hand.down", "34.7%", "1 (20.00%)"):
         assert text in table.out
-    (row,) = json.loads(railyard("link-stats", "--json", tmp_path).out)
+    (row,) = json.loads(railyard("link-stats", "--format", "json", tmp_path).out)
     assert row["delay_p95_ms"] == 78
     nothing = railyard("link-stats", tmp_path / "absent.log")
     assert (nothing.code, nothing.err.count("\n")) == (2, 1)

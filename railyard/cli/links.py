@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,6 +11,7 @@ import typer
 from rich import box
 from rich.table import Table
 
+from railyard.base.forms import Form, FormOption, write
 from railyard.base.terminal import new_console, print_table
 from railyard.results.linklog.read import LinkLog, read_link_log
 from railyard.results.linklog.stats import LinkStats, link_stats
@@ -76,12 +76,12 @@ def _plain(row: LinkStats) -> dict[str, Any]:
 
 def link_stats_command(
     logs: Logs,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON: a list with an object for each log.")] = False,
+    form: FormOption = Form.TABLE,
 ) -> None:
     """Print capacity, throughput, utilisation, queueing delay and drops of link logs, ours and Mahimahi's."""
     rows = [link_stats(log) for log in _read(logs)]
-    if as_json:
-        typer.echo(json.dumps([_plain(row) for row in rows], indent=2))
+    if form is not Form.TABLE:
+        write(_table(rows), form, lambda: [_plain(row) for row in rows])
         return
     print_table(_out, _table(rows))
 

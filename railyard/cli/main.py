@@ -35,6 +35,7 @@ COMMANDS = {
     "list": "results:list_command",
     "clean": "clean:clean_command",
     "show": "results:show_command",
+    "explain": "explain:explain_command",
     "repeat": "results:repeat_command",
     "compare": "results:compare_command",
     "query": "results:query_command",

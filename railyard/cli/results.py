@@ -6,7 +6,7 @@ import io
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import pyarrow as pa
 import typer
@@ -14,6 +14,7 @@ from rich import box
 from rich.table import Table as RichTable
 
 from railyard.base.errors import UserError
+from railyard.base.forms import Form, FormOption, write
 from railyard.base.paths import EXPERIMENTS_DIR, RESULTS_DIR
 from railyard.base.terminal import agreed, new_console, print_table
 from railyard.base.words import counted, printable
@@ -26,7 +27,8 @@ from railyard.results.differences import Difference
 from railyard.results.listing import differences_of, disk_bytes, revision_words, size_words
 from railyard.results.query import FORMATS, connect, plain, rows_of, run_query, write_answer
 from railyard.results.records import load_campaign, load_run
-from railyard.results.show import print_campaign, print_run
+from railyard.results.show import chunks_table, print_campaign, print_run
+from railyard.results.tables import figures_table
 from railyard.run.arena import arena_of
 from railyard.run.folders import shown
 from railyard.run.repeat import changes, repeat, spec_of
@@ -63,7 +65,7 @@ def _experiments() -> RichTable:
     return table
 
 
-def _campaigns(campaigns: list[StoredCampaign]) -> RichTable:
+def _campaigns(campaigns: list[StoredCampaign], mark: str = " *") -> RichTable:
     heads = ("campaign", "arena", "state", "runs", "void", "failed", "size", "started", "revision")
     table = _table(*heads, "what differs", "exhibit")
     newest = {campaign.folder for campaign in newest_of(campaigns).values()}
@@ -73,7 +75,7 @@ def _campaigns(campaigns: list[StoredCampaign]) -> RichTable:
         counts = ", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in dict.fromkeys(verdicts))
         name = campaign.exhibit.get("name", "")
         table.add_row(
-            f"{campaign.name}{' *' if campaign.folder in newest else ''}",
+            f"{campaign.name}{mark if campaign.folder in newest else ''}",
             campaign.arena or "–",
             campaign.state,
             str(campaign.runs_whole),
@@ -98,8 +100,14 @@ def _print_campaigns(campaigns: list[StoredCampaign], results: Path) -> None:
     )
 
 
-def list_command(results: Results = RESULTS_DIR) -> None:
-    """List the experiments in experiments/, and the campaigns in results/ with their state and differences."""
+def list_command(results: Results = RESULTS_DIR, form: FormOption = Form.TABLE) -> None:
+    """List the experiments in experiments/, and the campaigns in results/ with their state and differences.
+
+    With --format: the campaigns alone.
+    """
+    if form is not Form.TABLE:
+        write(_campaigns(find_campaigns(results), mark=""), form)
+        return
     console.print(_experiments())
     found = find_campaigns(results)
     if found:
@@ -111,9 +119,17 @@ def list_command(results: Results = RESULTS_DIR) -> None:
 def show_command(
     run: Annotated[str, typer.Argument(metavar="RUN|CAMPAIGN", help="A folder, or a name that is in the results.")],
     results: Results = RESULTS_DIR,
+    form: FormOption = Form.TABLE,
 ) -> None:
-    """Show a run (settings, outcome, each path, fidelity, commands that repeat it), or a campaign."""
+    """Show a run (settings, outcome, each path, fidelity, commands that repeat it), or a campaign.
+
+    With --format: the chunks of the run, or the campaign's figures of each pair and scheme.
+    """
     folder = find_run_or_campaign(run, results)
+    if form is not Form.TABLE:
+        is_run = (folder / "run.json").is_file() or not find_campaigns(folder)
+        write(chunks_table(load_run(folder)) if is_run else figures_table(load_campaign(folder)[1]), form)
+        return
     styled = new_console()
     if (folder / "run.json").is_file() or not find_campaigns(folder):
         print_run(styled, folder)
@@ -140,6 +156,7 @@ def compare_command(
     ] = None,
     by_pair: Annotated[bool, typer.Option("--by-pair", help="Also over each pair of traces.")] = False,
     results: Results = RESULTS_DIR,
+    form: FormOption = Form.TABLE,
 ) -> None:
     """Compare the schemes of a campaign at the same places, and say which differences are established."""
     folder = find_run_or_campaign(campaign, results)
@@ -155,7 +172,11 @@ def compare_command(
     if not chosen:
         raise UserError(f"{folder}: there are no two schemes to compare; it has {', '.join(labels)}.")
     found = differences.differences(runs, chosen, by_pair=by_pair)
-    print_table(console, _differences(found, by_pair=by_pair), keys=4 if by_pair else 3)
+    table = _differences(found, by_pair=by_pair, repeat_names=form is not Form.TABLE)
+    if form is not Form.TABLE:
+        write(table, form, lambda: [_record(one) for one in found])
+        return
+    print_table(console, table, keys=4 if by_pair else 3)
     if few := shortage.note(differences.shortages(runs, found)):
         console.print(few, soft_wrap=True)
     console.print(VERDICTS_IN_WORDS, soft_wrap=True)
@@ -165,7 +186,29 @@ def compare_command(
             console.print(sentence, soft_wrap=True)
 
 
-def _differences(found: Sequence[Difference], *, by_pair: bool) -> RichTable:
+def _record(one: Difference) -> dict[str, Any]:
+    """A difference as a row of numbers: shares of the other scheme's figure, or of rates their difference. The ends
+    are empty where it has no interval."""
+    interval = one.change.interval if one.change is not None else None
+    known = interval is not None and interval.known
+    return {
+        "pair": one.pair,
+        "scheme": one.label,
+        "against": one.against,
+        "figure": one.figure.name,
+        "relative": one.figure.is_relative,
+        "difference": interval.value if interval is not None else None,
+        "low": interval.low if interval is not None and known else None,
+        "high": interval.high if interval is not None and known else None,
+        "verdict": one.verdict,
+        "scheme_value": one.ours.value if one.ours is not None else None,
+        "against_value": one.theirs.value if one.theirs is not None else None,
+        "plays": one.plays,
+        "rank_p": one.signed_rank,
+    }
+
+
+def _differences(found: Sequence[Difference], *, by_pair: bool, repeat_names: bool) -> RichTable:
     heads = ("scheme", "against", "figure", "difference", "verdict", "needs", "scheme's / other's", "rank p")
     table = _table(*(("pair", *heads) if by_pair else heads))
     for column in table.columns:
@@ -176,7 +219,7 @@ def _differences(found: Sequence[Difference], *, by_pair: bool) -> RichTable:
         levels = [differences.level_words(side, form, scale) for side in (one.ours, one.theirs)]
         rank = "" if one.signed_rank is None else f"{one.signed_rank:.2g}"
         names = (one.pair, one.label, one.against)
-        shown_names = names if names != last else ("", "", "")
+        shown_names = names if repeat_names or names != last else ("", "", "")
         table.add_row(
             *(shown_names if by_pair else shown_names[1:]),
             f"{one.figure.title}, {'s' if one.figure.is_relative else '%'}",

@@ -12,6 +12,7 @@ from rich import box
 from rich.table import Table
 
 from railyard.base.errors import UserError
+from railyard.base.forms import Form, FormOption, write
 from railyard.base.terminal import print_table
 from railyard.base.words import counted
 from railyard.cli.trace_console import console, number, one_sentence, percent
@@ -115,7 +116,7 @@ def _origin(kind: str | None, resolution_ms: float | None) -> tuple[str, str]:
     return kind or "–", "–" if resolution_ms is None else f"{resolution_ms:g}"
 
 
-def _print_traces(title: str, traces: dict[str, Trace], origins: Sequence[tuple[str, str]]) -> None:
+def _traces_table(title: str, traces: dict[str, Trace], origins: Sequence[tuple[str, str]]) -> Table:
     table = Table(title=title, title_justify="left")
     table.add_column("", no_wrap=True)
     for name in traces:
@@ -125,7 +126,11 @@ def _print_traces(title: str, traces: dict[str, Trace], origins: Sequence[tuple[
     stats = [trace_stats(trace) for trace in traces.values()]
     for heading, cell in ROWS:
         table.add_row(heading, *(cell(of_trace) for of_trace in stats))
-    print_table(console, table)
+    return table
+
+
+def _print_traces(title: str, traces: dict[str, Trace], origins: Sequence[tuple[str, str]]) -> None:
+    print_table(console, _traces_table(title, traces, origins))
     for name, trace in traces.items():
         console.print(f"{name}: {trace.path} sha256 {trace.sha256}", soft_wrap=True)
 
@@ -139,7 +144,8 @@ def _print_rtt(name: str, rtt_ms: FloatArray) -> None:
     )
 
 
-def _print_pair(pair: Pair) -> None:
+def _of_pair(pair: Pair) -> tuple[dict[str, Trace], list[tuple[str, str]]]:
+    """The traces of a pair by path and direction, and what the index says of each."""
     columns: dict[str, Trace] = {}
     origins: list[tuple[str, str]] = []
     for path in pair.paths:
@@ -148,6 +154,11 @@ def _print_pair(pair: Pair) -> None:
         columns[f"{path.name} down" if path.uplink != path.downlink else f"{path.name} down = up"] = down
         if path.uplink != path.downlink:
             columns[f"{path.name} up"] = read_trace(path.uplink)
+    return columns, origins
+
+
+def _print_pair(pair: Pair) -> None:
+    columns, origins = _of_pair(pair)
     _print_traces(f"{pair.name} ({pair.scenario})", columns, origins)
     downlinks = [(path.name, trace) for path, trace in zip(pair.paths, _downlinks(columns), strict=True)]
     for position, (name, trace) in enumerate(downlinks):
@@ -176,12 +187,26 @@ def _downlinks(columns: dict[str, Trace]) -> list[Trace]:
     return [trace for name, trace in columns.items() if " down" in name]
 
 
+def _write_stats(what: str, form: Form) -> None:
+    if Path(what).is_file() and is_delay_trace(Path(what)):
+        raise UserError(f"{what}: a delay trace has no table; leave out --format.")
+    columns, origins = ({what: read_trace(what)}, [("–", "–")]) if Path(what).is_file() else _of_pair(find_pair(what))
+    write(_traces_table(what, columns, origins), form)
+
+
 @app.command()
 def stats(
     what: Annotated[str, typer.Argument(metavar="PAIR_OR_FILE", help="A pair's name, a trace file, or a delay trace.")],
+    form: FormOption = Form.TABLE,
 ) -> None:
-    """Print statistics of a pair or a trace: rates, dips, gaps, and the correlation of the paths."""
+    """Print statistics of a pair or a trace: rates, dips, gaps, and the correlation of the paths.
+
+    With --format: the statistics of each trace.
+    """
     with one_sentence():
+        if form is not Form.TABLE:
+            _write_stats(what, form)
+            return
         if Path(what).is_file() and is_delay_trace(Path(what)):
             _print_rtt(Path(what).name, rtt_over_time(Path(what)))
         elif Path(what).is_file():

@@ -78,6 +78,23 @@ def completion_us(paths: Sequence[OraclePath], request_us: int, size_bytes: int)
     return _carried_ms(paths, first, needed, sent_us // 1000) * 1000
 
 
+def bytes_by_path(paths: Sequence[OraclePath], request_us: int, size_bytes: int) -> list[int]:
+    """How many bytes of the chunk the oracle sends over each path. Of the last millisecond's opportunities it takes
+    those of the paths that come first."""
+    sent_us, left = request_arrival_us(paths, request_us), max(1, size_bytes)
+    done_ms = completion_us(paths, request_us, size_bytes) // 1000
+    first = [_first_after(path.down, sent_us + path.data_delay_us, path.start_offset_ms) for path in paths]
+    found = [0 for _ in paths]
+    for end_ms in (done_ms - 1, done_ms):
+        for k, path in enumerate(paths):
+            count = path.down.count_until(end_ms + path.start_offset_ms) - first[k]
+            taken = min(left, max(0, count) * PAYLOAD_BYTES)
+            first[k] += max(0, count)
+            found[k] += taken
+            left -= taken
+    return found
+
+
 def _carried_ms(paths: Sequence[OraclePath], first: Sequence[int], needed: int, early: int) -> int:
     """When the paths' opportunities from the first ones on are as many as needed, ms since t0; later than `early`."""
     # Milliseconds since t0: at `late` one path alone would have done it, at `early` no path has begun.

@@ -140,7 +140,7 @@ def _print_paths(console: Console, run: Run, folder: Path) -> None:
         print_table(console, sent)
 
 
-def _print_chunks(console: Console, run: Run) -> None:
+def chunks_table(run: Run) -> Table:
     chunks = Table("chunk", "requested at s", "RCT s", "oracle s", "oracle play s", "efficiency", header_style="bold")
     for chunk in run.chunks:
         share = chunk.efficiency
@@ -152,7 +152,7 @@ def _print_chunks(console: Console, run: Run) -> None:
             seconds(chunk.oracle_play_s),
             "–" if share is None else f"{'' if chunk.completed else '≤ '}{percent(share)}",
         )
-    print_table(console, chunks)
+    return chunks
 
 
 def print_run(console: Console, folder: Path) -> None:
@@ -160,7 +160,7 @@ def print_run(console: Console, folder: Path) -> None:
     _print_outcome(console, run)
     _print_config(console, run)
     _print_paths(console, run, folder)
-    _print_chunks(console, run)
+    print_table(console, chunks_table(run))
     if run.buffer_s:
         top = max(level for _, level in run.buffer_s)
         console.print(f"buffer level, 0 to {top:.1f} s of video, over {run.buffer_s[-1][0]:.1f} s:\n{sparkline(run)}")

@@ -202,6 +202,18 @@ def comparison(pair: str, row: list[Cell]) -> Table:
     return table
 
 
+def figures_table(runs: Sequence[Run]) -> Table:
+    """All figures of every pair and scheme in one table, also those that are equal in all rows."""
+    rows = [(pair, cell) for pair, row in cells(runs).items() for cell in row]
+    columns = _columns([cell.shown for _, cell in rows], [cell for _, cell in rows])
+    table = Table(*("pair", "scheme"))
+    for column in columns:
+        table.add_column(column.name, justify="right" if column.number else "left")
+    for place, (pair, cell) in enumerate(rows):
+        table.add_row(pair, cell.label, *(column.texts[place] for column in columns))
+    return table
+
+
 def print_findings(console: Console, found: findings.Findings | None) -> None:
     """What came out, in sentences."""
     if found is None:

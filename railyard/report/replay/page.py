@@ -13,6 +13,7 @@ from railyard.report import page
 from railyard.report.replay.figure import draw, key
 from railyard.report.replay.series import Replay, read_replay
 from railyard.report.sections import Drawing, embedded
+from railyard.results.explain.explanation import explain_all, sentences
 
 FILE = "replay.html"
 
@@ -27,8 +28,17 @@ def _alt(replay: Replay) -> str:
     )
 
 
-def render(replay: Replay) -> str:
-    """The page as HTML text."""
+def _reasons(folder: Path, replay: Replay) -> dict[int, list[str]]:
+    """By chunk, the sentences of `railyard explain`. None where there are no qlogs of both ends to read."""
+    try:
+        explained = explain_all(folder, replay.run)
+    except UserError:
+        return {}
+    return {number: list(sentences(found)) for number, found in explained.items()}
+
+
+def render(folder: Path, replay: Replay) -> str:
+    """The page of the run in that folder as HTML text."""
     drawn = draw(replay)
     alt = _alt(replay)
     figure = Drawing(1, alt, embedded(drawn.to_json()), int(drawn.layout.height), alt)
@@ -44,6 +54,7 @@ def render(replay: Replay) -> str:
         figure=figure,
         key=key(replay),
         description=SCHEME_DESCRIPTION[replay.run.config["scheme"]],
+        reasons=_reasons(folder, replay),
         timeline=embedded(json.dumps(timeline)),
         replay_script=page.source("replay.js"),
         assets=page.assets(),
@@ -52,7 +63,7 @@ def render(replay: Replay) -> str:
 
 def write_replay(folder: Path) -> Path:
     """Writes the page of one run, whole or not at all. Raises UserError where it is no whole run."""
-    text = render(read_replay(folder))
+    text = render(folder, read_replay(folder))
     partial = folder / f".{FILE}.partial"
     try:
         partial.write_text(text, encoding="utf-8")

@@ -1,0 +1,104 @@
+"""A table in the forms that other programs read: JSON, CSV, Markdown, LaTeX."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from railyard.base.words import printable
+
+NUMBER = re.compile(r"[-−+]?\d+(\.\d+)?([eE][-+]?\d+)?")
+NOTHING = ("", "–")
+LATEX = {
+    **{letter: f"\\{letter}" for letter in "&%$#_{}"},
+    **{"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"},
+    **{"−": "$-$", "≥": r"$\geq$", "≤": r"$\leq$", "–": "--", "…": r"\dots{}", "α": r"$\alpha$", "β": r"$\beta$"},
+}
+
+
+class Form(StrEnum):
+    """How a command prints its table. All but `table` go to standard output alone, without further sentences."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+    MARKDOWN = "markdown"
+    LATEX = "latex"
+
+
+FormOption = Annotated[Form, typer.Option("--format", help="Print the table in this form, and nothing else.")]
+
+
+def value_of(text: str) -> str | int | float | None:
+    """A cell's value: a number where the text is one (of per cent the share), None where it says that there is none."""
+    if text.strip() in NOTHING:
+        return None
+    if text.endswith(" %") and NUMBER.fullmatch(text[:-2]):
+        return round(float(text[:-2].replace("−", "-")) / 100, 9)
+    if NUMBER.fullmatch(text):
+        plain = text.replace("−", "-")
+        return int(plain) if plain.lstrip("+-").isdigit() else float(plain)
+    return text
+
+
+def _text(cell: object) -> str:
+    return " ".join((cell.plain if isinstance(cell, Text) else str(cell)).split())
+
+
+def content(table: Table) -> tuple[list[str], list[list[str]]]:
+    """Headings and rows of a table as plain text. A heading of two lines is one."""
+    heads = [_text(column.header) for column in table.columns]
+    rows = [[_text(cell) for cell in row] for row in zip(*(column.cells for column in table.columns), strict=True)]
+    return heads, rows
+
+
+def markdown(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines)
+
+
+def _latex_text(text: str) -> str:
+    return "".join(LATEX.get(letter, letter) for letter in text)
+
+
+def latex(heads: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[bool]) -> str:
+    """A tabular with the rules of booktabs."""
+    lines = [rf"\begin{{tabular}}{{{''.join('r' if number else 'l' for number in numbers)}}}", r"\toprule"]
+    body = [" & ".join(_latex_text(cell) for cell in line) + r" \\" for line in (heads, *rows)]
+    return "\n".join([*lines, body[0], r"\midrule", *body[1:], r"\bottomrule", r"\end{tabular}", ""])
+
+
+def _csv(heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    made = io.StringIO(newline="")
+    writer = csv.writer(made, lineterminator="\n")
+    writer.writerow(heads)
+    writer.writerows(["" if value is None else value for value in row] for row in rows)
+    return made.getvalue()
+
+
+def written(table: Table, form: Form, records: Callable[[], Sequence[dict[str, Any]]] | None = None) -> str:
+    """The table in a form other than `table`. JSON and CSV are of the records where they are given."""
+    heads, rows = content(table)
+    if form is Form.MARKDOWN:
+        return printable(markdown(heads, rows))
+    if form is Form.LATEX:
+        return printable(latex(heads, rows, [column.justify == "right" for column in table.columns]))
+    found = records() if records is not None else [dict(zip(heads, map(value_of, row), strict=True)) for row in rows]
+    if form is Form.JSON:
+        return json.dumps(found, indent=1, ensure_ascii=False) + "\n"
+    heads = list(found[0]) if found else heads
+    return _csv(heads, [list(row.values()) for row in found])
+
+
+def write(table: Table, form: Form, records: Callable[[], Sequence[dict[str, Any]]] | None = None) -> None:
+    """Prints the table in a form other than `table`."""
+    typer.echo(written(table, form, records), nl=False)

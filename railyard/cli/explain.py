@@ -1,0 +1,47 @@
+"""`railyard explain`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from railyard.base.forms import Form, FormOption, write
+from railyard.base.paths import RESULTS_DIR
+from railyard.base.terminal import new_console, print_table
+from railyard.results.campaigns import find_run
+from railyard.results.explain.explanation import explain, parts_table, sentences, shares_table, waterfall
+
+
+def explain_command(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="A run's folder, or its name in the results.")],
+    chunk: Annotated[int | None, typer.Option(min=0, help="The chunk. Default: the one that took longest.")] = None,
+    form: FormOption = Form.TABLE,
+    results: Annotated[
+        Path, typer.Option(metavar="DIR", help="The folder of results.", show_default="results")
+    ] = RESULTS_DIR,
+) -> None:
+    """Say why a chunk took as long as it did: which bytes came last, over which path, and what held them up.
+
+    It reads the qlogs of both ends and the link logs. A run in virtual time without qlogs is repeated with them.
+    With --format: the parts; as JSON all that is known.
+    """
+    found = explain(find_run(run, results), chunk)
+    if form is Form.JSON:
+        typer.echo(json.dumps(found.as_json(), indent=1))
+        return
+    if form is not Form.TABLE:
+        write(parts_table(found, repeat_steps=True), form)
+        return
+    console = new_console()
+    for line in sentences(found):
+        console.print(line, soft_wrap=True)
+    if found.parts:
+        print_table(console, parts_table(found), keys=2)
+    print_table(console, shares_table(found))
+    for line in waterfall(found):
+        console.print(line, soft_wrap=True)
+    if found.split.gate:
+        console.print(f"Re-injection meanwhile: {'; '.join(found.split.gate)}.", soft_wrap=True)

@@ -1,0 +1,234 @@
+"""A chunk's completion time in words, a table and a waterfall; and as JSON."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.table import Table
+
+from railyard.base.errors import UserError
+from railyard.base.words import counted
+from railyard.results import oracle
+from railyard.results.explain.flight import OUTAGE_MS, Flight, read_flight
+from railyard.results.explain.split import Part, Split, split, stream_of
+from railyard.results.records import Chunk, Run, load_run
+from railyard.run.repeat import repeat, spec_of
+
+SHADES = " ▁▂▃▄▅▆▇█"
+WATERFALL_COLUMNS = 56
+# What bounded the chunk: (step, bound) or bound -> a sentence. {ms} and {path} are filled in.
+SENTENCES = {
+    "base delay": "{ms} ms is the one-way delay of {path}.",
+    "wake-up or jitter": "{ms} ms is delay of {path} beyond its base: the radio's wake-up, jitter, or a delay trace.",
+    "outage": "For {ms} ms {path} offered nothing (gaps of {outage_ms:.0f} ms or more).",
+    "queue": "{ms} ms in the queue of {path}, behind packets that were there before.",
+    "link busy": "For {ms} ms the link of {path} was busy with what the server had sent: more bytes than it carries.",
+    "window full, link idle": "For {ms} ms the congestion window of {path} was full although its link was idle.",
+    "scheduler uses another path": "For {ms} ms {path} had an open window and an idle link; the scheduler used another "
+    "path only.",
+    "scheduler waits": "For {ms} ms the scheduler left the open window of {path} unused.",
+    "path not usable": "For {ms} ms {path} was not usable: not yet validated, suspect, standby or closed.",
+    "pacing": "For {ms} ms the server paced, or had nothing to send ({path}).",
+    "earlier requests": "For {ms} ms the server sent data of earlier requests.",
+    "no path yet": "For {ms} ms the server had no path.",
+    "client waits": "The client sent the request {ms} ms after the player asked.",
+    "not in the logs": "For {ms} ms the logs do not tell: no packet of the request arrived.",
+    "until the loss is detected": "The last bytes were lost on {path}; the sender knew it {ms} ms after it sent them.",
+    "until it is sent again": "After the loss was known, {ms} ms passed until the bytes were sent again, on {path}.",
+    "until a copy is sent": "The bytes were late on {path}; after {ms} ms a copy was sent, which arrived first.",
+    "until a probe or another path repeats it": "The bytes were late on {path}; after {ms} ms they were sent again.",
+    "on the link": "{ms} ms on the link of {path}.",
+}
+
+
+@dataclass(frozen=True)
+class Explanation:
+    run: Run
+    chunk: Chunk
+    split: Split
+    oracle_bytes: tuple[tuple[str, int], ...]  # of each path; empty if the traces are missing
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        return self.split.parts
+
+    def as_json(self) -> dict[str, Any]:
+        shares = [asdict(share) for share in self.split.shares]
+        return {
+            "run": self.run.run_id,
+            "chunk": self.chunk.index,
+            "rct_s": self.chunk.rct_s,
+            "completed": self.chunk.completed,
+            "oracle_s": self.chunk.oracle_s,
+            "oracle_bytes": dict(self.oracle_bytes),
+            "missing_bytes": self.split.missing_bytes,
+            "last_path": self.split.last.path if self.split.last else None,
+            "parts": [asdict(part) for part in self.parts],
+            "paths": shares,
+            "gate": list(self.split.gate),
+        }
+
+
+def chosen(run: Run, number: int | None) -> Chunk:
+    """The chunk of that number; by default the one that took longest."""
+    asked = [chunk for chunk in run.chunks if chunk.requested]
+    if not asked:
+        raise UserError(f"{run.run_id}: the player requested nothing (outcome: {run.outcome}), so there is no chunk.")
+    if number is None:
+        return max(asked, key=lambda chunk: chunk.rct_s)
+    for chunk in asked:
+        if chunk.index == number:
+            return chunk
+    raise UserError(f"{run.run_id}: no chunk {number} was requested; it has {asked[0].index} to {asked[-1].index}.")
+
+
+def with_qlogs(folder: Path, run: Run, scratch: Path) -> Path:
+    """The run's folder, or that of a repetition with qlogs in `scratch` if the run is in virtual time and has none."""
+    if any((folder / "qlog").glob("*.sqlog")):
+        return folder
+    if run.config.get("arena") != "sim":
+        if run.config.get("scheme") in ("mptcp", "tcp"):
+            raise UserError(f"{folder}: TCP and MPTCP write no qlogs, so their chunks cannot be explained.")
+        return folder
+    out = scratch / "again"
+    repeat(spec_of(folder, run.record).model_copy(update={"qlog": True}), out)
+    again = load_run(out)
+    if [chunk.rct_s for chunk in again.chunks] != [chunk.rct_s for chunk in run.chunks]:
+        revision = str(run.record["git"].get("revision") or "")[:12]
+        raise UserError(
+            f"{folder}: the run has no qlogs, and with this build it comes out otherwise; "
+            f"check out its revision ({revision or 'unknown'}) and build, or run it again."
+        )
+    return out
+
+
+def explain(folder: Path, number: int | None = None) -> Explanation:
+    """Why a chunk of a run took as long as it did. Raises UserError where the logs do not tell."""
+    run = load_run(folder)
+    chunk = chosen(run, number)
+    with tempfile.TemporaryDirectory(prefix="railyard-explain-") as scratch:
+        flight = read_flight(with_qlogs(folder, run, Path(scratch)), run.config)
+    return explanation_of(run, flight, chunk)
+
+
+def explain_all(folder: Path, run: Run) -> dict[int, Explanation]:
+    """By number, the requested chunks of a run that has qlogs of both ends. Raises UserError if they are damaged."""
+    flight = read_flight(folder, run.config)
+    return {chunk.index: explanation_of(run, flight, chunk) for chunk in run.chunks if chunk.requested}
+
+
+def explanation_of(run: Run, flight: Flight, chunk: Chunk) -> Explanation:
+    request_s = (run.player_start_s or 0.0) + chunk.request_s
+    first = chunk.index * int(run.config["player"]["chunk_bytes"])
+    stream = stream_of(flight, first, first + chunk.bytes - 1, request_s)
+    if stream is None:
+        raise UserError(f"{run.run_id}: the client's qlog has no request of chunk {chunk.index}.")
+    return Explanation(run, chunk, split(flight, stream, request_s), _oracle_bytes(run, request_s, chunk))
+
+
+def _oracle_bytes(run: Run, request_s: float, chunk: Chunk) -> tuple[tuple[str, int], ...]:
+    paths = oracle.paths_of_run(run.config)
+    if paths is None:
+        return ()
+    found = oracle.bytes_by_path(paths, round(request_s * 1e6), chunk.bytes)
+    return tuple(zip((str(path["name"]) for path in run.config["paths"]), found, strict=True))
+
+
+def _ms(seconds: float) -> str:
+    return f"{seconds * 1000:.1f}".removesuffix(".0")
+
+
+def _sentence(part: Part) -> str:
+    return SENTENCES[part.bound].format(ms=_ms(part.seconds), path=part.path or "the path", outage_ms=OUTAGE_MS)
+
+
+def sentences(found: Explanation) -> Iterator[str]:
+    """The explanation in sentences: what it took, what came last and why, what the oracle would have done."""
+    chunk, parts = found.chunk, found.split
+    allowed = "" if chunk.oracle_s is None else f"; the links allow {chunk.oracle_s:.3f} s"
+    if parts.done_s is None:
+        yield (
+            f"Chunk {chunk.index} did not complete in {chunk.rct_s:.3f} s{allowed}: "
+            f"{counted(parts.missing_bytes, 'byte')} of what the server sent of it never arrived."
+            if parts.missing_bytes
+            else f"Chunk {chunk.index} did not complete in {chunk.rct_s:.3f} s{allowed}."
+        )
+        return
+    yield f"Chunk {chunk.index} took {chunk.rct_s:.3f} s{allowed}."
+    if parts.last is not None:
+        yield f"Its last bytes came over {parts.last.path}{_lag(parts)}."
+    largest = sorted(parts.parts, key=lambda part: -part.seconds)[:2]
+    for order, part in zip(("Most of the time: ", "Then: "), largest, strict=False):
+        yield order + _sentence(part)
+    if found.oracle_bytes and chunk.oracle_s is not None:
+        total = sum(size for _, size in found.oracle_bytes)
+        planned = ", ".join(f"{size / total:.0%} over {path}" for path, size in found.oracle_bytes)
+        yield f"With the links known in advance: {planned}, complete after {chunk.oracle_s:.3f} s."
+
+
+def _lag(parts: Split) -> str:
+    last = parts.last
+    others = [share for share in parts.shares if last and share.path != last.path and share.last_s is not None]
+    if last is None or last.received_s is None or not others:
+        return ""
+    other = max(others, key=lambda share: share.last_s or 0.0)
+    return f", {_ms(last.received_s - (other.last_s or 0.0))} ms after the last ones over {other.path}"
+
+
+def parts_table(found: Explanation, *, repeat_steps: bool = False) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), header_style="bold")
+    for name in ("step", "ms", "share", "bounded by", "path"):
+        table.add_column(name, justify="right" if name in ("ms", "share") else "left")
+    step = ""
+    for part in found.parts:
+        share = f"{part.seconds / found.chunk.rct_s:.0%}" if found.chunk.rct_s else ""
+        table.add_row(
+            part.step if repeat_steps or part.step != step else "", _ms(part.seconds), share, part.bound, part.path
+        )
+        step = part.step
+    return table
+
+
+def shares_table(found: Explanation) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), header_style="bold")
+    counts = ("bytes", "duplicate", "re-injected", "packets lost", "first after ms", "last after ms", "oracle's bytes")
+    for name in ("path", *counts):
+        table.add_column(name, justify="left" if name == "path" else "right")
+    of_oracle = dict(found.oracle_bytes)
+    for share in found.split.shares:
+        times = ["–" if t_s is None else _ms(t_s - found.split.request_s) for t_s in (share.first_s, share.last_s)]
+        sums = (share.new_bytes, share.duplicate_bytes, share.copied_bytes, share.lost_packets)
+        table.add_row(share.path, *(str(count) for count in sums), *times, str(of_oracle.get(share.path, "–")))
+    return table
+
+
+def waterfall(found: Explanation) -> list[str]:
+    """When the new bytes of the chunk arrived, a line a path: each column is as high as the bytes in it."""
+    parts = found.split
+    if parts.done_s is None or parts.done_s <= parts.request_s:
+        return []
+    width_s = (parts.done_s - parts.request_s) / WATERFALL_COLUMNS
+    rows = {
+        share.path: _sums([(t_s - parts.request_s, size) for t_s, size in share.arrivals], width_s)
+        for share in parts.shares
+    }
+    most = max((max(sums) for sums in rows.values()), default=0) or 1
+    name = max((len(path) for path in rows), default=0)
+    lines = [
+        f"{path:<{name}} │{''.join(SHADES[-(-size * (len(SHADES) - 1) // most)] for size in sums)}│"
+        for path, sums in rows.items()
+    ]
+    end = f"{(parts.done_s - parts.request_s):.3f} s"
+    return [*lines, f"{'':<{name}} 0{end:>{WATERFALL_COLUMNS + 1}}"]
+
+
+def _sums(arrivals: Sequence[tuple[float, int]], width_s: float) -> list[int]:
+    sums = [0] * WATERFALL_COLUMNS
+    for t_s, size in arrivals:
+        sums[min(WATERFALL_COLUMNS - 1, max(0, int(t_s / width_s)))] += size
+    return sums

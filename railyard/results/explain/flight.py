@@ -1,0 +1,333 @@
+"""What both qlogs and the link logs of a run say about its packets, on the clock of the links."""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from railyard.base.errors import UserError
+from railyard.results.linklog.read import LinkLog, LinkLogError, read_link_log
+from railyard.results.qlogdiff import Event, events, path_names
+
+# A link that offers nothing for so long is in an outage.
+OUTAGE_MS = 100.0
+# The logs of the links count in ms, and on the wall clock a packet is received a little after it left its link.
+NEAR_MS = 2.0
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A STREAM frame of a packet: bytes [first, end) of a stream."""
+
+    stream: int
+    first: int
+    end: int
+
+
+@dataclass
+class Packet:
+    """A 1-RTT packet. Times in s on the clock of the links; `received_s` is None if it did not arrive."""
+
+    path: str
+    number: int
+    sent_s: float
+    pieces: list[Piece]
+    received_s: float | None = None
+    lost_s: float | None = None
+    copies: set[tuple[int, int]] = field(default_factory=set)  # (stream, offset) of what is re-injected in it
+
+
+@dataclass(frozen=True)
+class PathState:
+    """What the server knew about a path from `t_s` on."""
+
+    t_s: float
+    window: float
+    in_flight: float
+    usable: bool  # validated, and neither suspect, standby nor closed
+    waits: bool  # the scheduler leaves the path's window unused
+
+
+@dataclass(frozen=True)
+class Link:
+    """One direction of a path. Times in ms since t0 of the links, sorted."""
+
+    delay_ms: float
+    log: LinkLog | None
+
+    def waited_ms(self, left_ms: float) -> float | None:
+        """How long the packet that left the link at that time was in the queue. None without a log of it."""
+        if self.log is None or not len(self.log.departure_ms):
+            return None
+        place = int(np.argmin(np.abs(self.log.departure_ms - left_ms)))
+        if abs(float(self.log.departure_ms[place]) - left_ms) > NEAR_MS:
+            return None
+        return float(self.log.delay_ms[place])
+
+    def outage_ms(self, begin_ms: float, end_ms: float) -> float:
+        """How much of an interval is in gaps of OUTAGE_MS or more between delivery opportunities."""
+        if self.log is None or end_ms <= begin_ms:
+            return 0.0
+        times = self.log.opportunity_ms
+        low = max(0, int(np.searchsorted(times, begin_ms, side="right")) - 1)
+        high = int(np.searchsorted(times, end_ms, side="left")) + 1
+        near = times[low:high].tolist()
+        gaps = pairwise([*near, end_ms] if not near or near[-1] < end_ms else near)
+        outages = ((max(begin, begin_ms), min(end, end_ms)) for begin, end in gaps if end - begin >= OUTAGE_MS)
+        return sum((max(0.0, end - begin) for begin, end in outages), 0.0)
+
+    def is_busy(self, at_ms: float) -> bool:
+        """Whether packets are in the queue at that time."""
+        if self.log is None:
+            return False
+        arrived = int(np.searchsorted(self.log.arrival_ms, at_ms, side="right"))
+        left = int(np.searchsorted(self.log.departure_ms, at_ms, side="right"))
+        dropped = int(self.log.drop_packets[: np.searchsorted(self.log.drop_ms, at_ms, side="right")].sum())
+        return arrived > left + dropped
+
+
+@dataclass
+class Flight:
+    """Both directions of a run's connections."""
+
+    down: list[Packet]  # sent by the server, by time
+    up: list[Packet]
+    requests: list[tuple[float, int, int, int]]  # (time, stream, first byte, last byte) of each range request
+    states: dict[str, list[PathState]]  # of the server, by path
+    gate: list[tuple[float, str]]  # when the reason changed why nothing is re-injected, or something
+    links: dict[tuple[str, str], Link]  # by path and 'up' or 'down'
+
+    @cached_property
+    def _sending_s(self) -> dict[str, list[float]]:
+        times: dict[str, list[float]] = {}
+        for packet in self.down:
+            if packet.pieces:
+                times.setdefault(packet.path, []).append(packet.sent_s)
+        return {path: sorted(sent) for path, sent in times.items()}
+
+    def sends(self, path: str, begin_s: float, end_s: float) -> bool:
+        """Whether the server sends stream data on a path in this interval."""
+        times = self._sending_s.get(path, [])
+        return bisect_left(times, begin_s) < bisect_left(times, end_s)
+
+
+def _timed(log: Path, t0_us: float) -> Iterator[tuple[float, Event]]:
+    with log.open(errors="replace") as lines:
+        header = json.loads(next(lines, "{}").lstrip("\x1e"))
+    reference_us = float(header["trace"]["common_fields"]["reference_monotonic_us"])
+    for event in events(log):
+        yield (reference_us + float(event["time"]) * 1000 - t0_us) / 1e6, event
+
+
+def _pieces(data: dict[str, Any]) -> list[Piece]:
+    return [
+        Piece(int(frame["stream_id"]), int(frame["offset"]), int(frame["offset"]) + int(frame["length"]))
+        for frame in data.get("frames", ())
+        if frame.get("frame_type") == "stream"
+    ]
+
+
+class _End:
+    """One end's qlog: the packets that it sent and received, and what it knew."""
+
+    def __init__(self, log: Path, t0_us: float, names: dict[str, str], own: str) -> None:
+        self.sent: dict[tuple[int, int], Packet] = {}
+        self.received: dict[tuple[int, int], float] = {}
+        self.requests: list[tuple[float, int, int, int]] = []
+        self.states: dict[str, list[PathState]] = {}
+        self.gate: list[tuple[float, str]] = []
+        self.migrated = False
+        self._names, self._own = names, own
+        self._paths: dict[int, str] = {}
+        self._copied: dict[tuple[int, int], float] = {}
+        for t_s, event in _timed(log, t0_us):
+            data = event.get("data", {})
+            handler = self._HANDLERS.get(str(event["name"]))
+            if handler is not None:
+                handler(self, t_s, data)
+
+    def in_one_space(self) -> None:
+        """Without multipath all paths share one space of packet numbers (RFC 9000, section 12.3)."""
+        self.sent = {(0, number): packet for (_, number), packet in self.sent.items()}
+        self.received = {(0, number): t_s for (_, number), t_s in self.received.items()}
+
+    def _path_of(self, data: dict[str, Any]) -> str | None:
+        return self._paths.get(int(data.get("path", -1)))
+
+    def _key(self, data: dict[str, Any]) -> tuple[int, int] | None:
+        header = data.get("header", {})
+        if header.get("packet_type") != "1RTT" or "packet_number" not in header:
+            return None
+        return int(data.get("path_id", data.get("path", -1))), int(header["packet_number"])
+
+    def _new_path(self, t_s: float, data: dict[str, Any]) -> None:
+        address = str(data[self._own]).rpartition(":")[0]
+        path = self._paths[int(data["path"])] = self._names.get(address, address)
+        self._change(t_s, path, usable=data.get("why") == "first path")
+
+    def _migrated(self, t_s: float, data: dict[str, Any]) -> None:
+        self.migrated = True
+        for path in self._paths.values():
+            self._change(t_s, path, usable=False)
+        self._new_path(t_s, data)
+        self._taken_up(t_s, data)
+
+    def _sent(self, t_s: float, data: dict[str, Any]) -> None:
+        key, path = self._key(data), self._path_of(data)
+        if key is None or path is None:
+            return
+        pieces = _pieces(data)
+        packet = self.sent[key] = Packet(path, key[1], t_s, pieces)
+        packet.copies = {(p.stream, p.first) for p in pieces if self._copied.get((p.stream, p.first)) == t_s}
+        if pieces:
+            self._wait(t_s, waits=False)
+            # The metrics are logged when an acknowledgement arrives, not when a packet is sent.
+            sent = float(data.get("raw", {}).get("length", 0))
+            self._change(t_s, path, in_flight=self.states[path][-1].in_flight + sent)
+
+    def _received(self, t_s: float, data: dict[str, Any]) -> None:
+        key = self._key(data)
+        if key is not None:
+            self.received.setdefault(key, t_s)
+
+    def _lost(self, t_s: float, data: dict[str, Any]) -> None:
+        key = self._key(data)
+        if key in self.sent:
+            self.sent[key].lost_s = t_s
+
+    def _change(self, t_s: float, path: str, **values: Any) -> None:
+        states = self.states.setdefault(path, [])
+        last = states[-1] if states else PathState(t_s, 0.0, 0.0, usable=True, waits=False)
+        now = PathState(
+            t_s,
+            float(values.get("window", last.window)),
+            float(values.get("in_flight", last.in_flight)),
+            bool(values.get("usable", last.usable)),
+            bool(values.get("waits", last.waits)),
+        )
+        if not states or now != last:
+            states.append(now)
+
+    def _metrics(self, t_s: float, data: dict[str, Any]) -> None:
+        path = self._path_of(data)
+        known = {"window": "congestion_window", "in_flight": "bytes_in_flight"}
+        if path is not None:
+            self._change(t_s, path, **{name: data[key] for name, key in known.items() if key in data})
+
+    def _use(self, usable: bool, t_s: float, data: dict[str, Any]) -> None:
+        if (path := self._path_of(data)) is not None:
+            self._change(t_s, path, usable=usable)
+
+    def _set_aside(self, t_s: float, data: dict[str, Any]) -> None:
+        self._use(False, t_s, data)
+
+    def _taken_up(self, t_s: float, data: dict[str, Any]) -> None:
+        self._use(True, t_s, data)
+
+    def _wait(self, t_s: float, *, waits: bool) -> None:
+        for path in self._paths.values():
+            self._change(t_s, path, waits=waits)
+
+    def _waits(self, t_s: float, data: dict[str, Any]) -> None:
+        self._wait(t_s, waits=True)
+
+    def _copy(self, t_s: float, data: dict[str, Any]) -> None:
+        self._copied[int(data["stream_id"]), int(data["offset"])] = t_s
+
+    def _gate(self, t_s: float, data: dict[str, Any]) -> None:
+        self.gate.append((t_s, f"gate {'open' if data.get('on') else 'closed'}: {data.get('why', '')}"))
+
+    def _refused(self, t_s: float, data: dict[str, Any]) -> None:
+        self.gate.append((t_s, f"no copy: {data.get('why', '')}"))
+
+    def _request(self, t_s: float, data: dict[str, Any]) -> None:
+        headers = data.get("frame", {}).get("headers", ())
+        value = next((str(header.get("value")) for header in headers if header.get("name") == "range"), "")
+        first, _, last = value.removeprefix("bytes=").partition("-")
+        if first.isdigit() and last.isdigit():
+            self.requests.append((t_s, int(data["stream_id"]), int(first), int(last)))
+
+    _HANDLERS: ClassVar[dict[str, Callable[[_End, float, dict[str, Any]], None]]] = {
+        "multipath:path_new": _new_path,
+        "multipath:migrated": _migrated,
+        "multipath:path_suspect": _set_aside,
+        "multipath:path_standby": _set_aside,
+        "multipath:path_closed": _set_aside,
+        "multipath:path_recovered": _taken_up,
+        "multipath:path_validated": _taken_up,
+        "multipath:scheduler_waits": _waits,
+        "quic:packet_sent": _sent,
+        "quic:packet_received": _received,
+        "quic:packet_lost": _lost,
+        "quic:recovery_metrics_updated": _metrics,
+        "xlink:reinjection": _copy,
+        "xlink:reinjection_refused": _refused,
+        "xlink:qoe_gate": _gate,
+        "http3:frame_created": _request,
+    }
+
+
+def _links(run: Path, emulator: dict[str, Any], config: dict[str, Any]) -> dict[tuple[str, str], Link]:
+    found: dict[tuple[str, str], Link] = {}
+    delays = {path["name"]: float(path["delay_ms"]) for path in emulator["paths"]}
+    for name, delay_ms in delays.items():
+        for way in ("up", "down"):
+            try:
+                log = read_link_log(run / "links" / f"{name}.{way}.log")
+            except LinkLogError:
+                log = None  # the link was never used, or the run has no link logs
+            found[name, way] = Link(delay_ms, log)
+    return found
+
+
+def read_flight(run: Path, config: dict[str, Any]) -> Flight:
+    """Raises UserError if the run has no qlogs of both ends, or if its files are damaged."""
+    clients = sorted((run / "qlog").glob("*_client.sqlog"))
+    servers = sorted((run / "qlog").glob("*_server.sqlog"))
+    if not clients or not servers:
+        raise UserError(
+            f"{run}: there are no qlogs of both ends; `railyard repeat {run} --qlog --out DIR` writes them."
+        )
+    try:
+        emulator = json.loads((run / "mpshell.json").read_text())
+        t0_us = float(emulator.get("t0_monotonic_us", 0))
+        names = path_names(run)
+        flight = Flight([], [], [], {}, [], _links(run, emulator, config))
+        for file in servers:
+            other = file.with_name(file.name.replace("_server", "_client"))
+            server = _End(file, t0_us, names, "remote")
+            client = _End(other, t0_us, names, "local") if other.is_file() else None
+            _join(flight, server, client)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
+        raise UserError(
+            f"{run}: a log of this run cannot be read ({type(error).__name__}: {error}); run it again."
+        ) from None
+    return flight
+
+
+def _join(flight: Flight, server: _End, client: _End | None) -> None:
+    """Adds one connection, seen from both ends."""
+    for path, states in server.states.items():
+        flight.states.setdefault(path, []).extend(states)
+    flight.gate += server.gate
+    if client is None:
+        flight.down += server.sent.values()
+        return
+    if server.migrated or client.migrated:
+        server.in_one_space()
+        client.in_one_space()
+    for key, packet in server.sent.items():
+        packet.received_s = client.received.get(key)
+    for key, packet in client.sent.items():
+        packet.received_s = server.received.get(key)
+    flight.down += server.sent.values()
+    flight.up += client.sent.values()
+    flight.requests += client.requests
