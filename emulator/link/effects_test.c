@@ -1,3 +1,4 @@
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -446,6 +447,38 @@ static void without_a_radio_a_pause_costs_nothing(void **state) {
     assert_int_equal(link_radio_wait(&uplink, LINK_RADIO_NO_PACKET), 260 * MS);
 }
 
+/* A preset is its two times: nothing below the tail, the promotion from it on, whatever the pause. */
+static void a_preset_of_a_radio_is_its_promotion_and_its_tail(void **state) {
+    (void)state;
+    static const struct {
+        const char *name;
+        uint64_t promotion_us, tail_us;
+    } rows[] = {
+#define ROW(name, promotion_ms, tail_ms) {name, (promotion_ms)*MS, (tail_ms)*MS},
+        LINK_RADIO_PRESETS(ROW)
+#undef ROW
+    };
+    char error[160], text[80];
+    struct link_rng rng = {1};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct link_radio named, spelled;
+        assert_int_equal(link_radio_parse(&named, rows[i].name, error, sizeof error), 0);
+        snprintf(text, sizeof text, "promotion=%" PRIu64 ":tail=%" PRIu64, rows[i].promotion_us / MS,
+                 rows[i].tail_us / MS);
+        assert_int_equal(link_radio_parse(&spelled, text, error, sizeof error), 0);
+        assert_memory_equal(&named, &spelled, sizeof named);
+        assert_int_equal(link_radio_wait(&named, rows[i].tail_us - 1), 0);
+        assert_int_equal(link_radio_wait(&named, rows[i].tail_us), rows[i].promotion_us);
+        assert_int_equal(link_radio_wait(&named, LINK_RADIO_NO_PACKET), rows[i].promotion_us);
+        for (unsigned n = 0; n < 1000; n++) {
+            uint64_t pause = link_rng_next(&rng) % (4 * rows[i].tail_us);
+            assert_int_equal(link_radio_wait(&named, pause), pause < rows[i].tail_us ? 0 : rows[i].promotion_us);
+        }
+        snprintf(text, sizeof text, "%s:tail=1", rows[i].name);
+        assert_int_equal(link_radio_parse(&named, text, error, sizeof error), -1);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gilbert_elliott_has_its_stationary_loss_and_burst_length),
@@ -464,6 +497,7 @@ int main(void) {
         cmocka_unit_test(reordered_packets_are_overtaken_and_the_others_are_not),
         cmocka_unit_test(the_first_packet_after_a_pause_waits_for_the_radio),
         cmocka_unit_test(without_a_radio_a_pause_costs_nothing),
+        cmocka_unit_test(a_preset_of_a_radio_is_its_promotion_and_its_tail),
         cmocka_unit_test(a_duplicate_follows_its_original_and_is_counted),
         cmocka_unit_test(a_rate_is_evenly_spaced_and_exact_in_the_long_run),
         cmocka_unit_test(rates_are_read_with_their_units),

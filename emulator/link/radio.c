@@ -22,14 +22,31 @@ static bool is_whole(const struct link_radio *r) {
     return (r->promotion_us > 0) == sleeps && (r->inactive_us > 0) == listens && (sleeps || listens);
 }
 
+static const struct {
+    const char *name;
+    struct link_radio radio;
+} presets[] = {
+#define ROW(name, promotion_ms, tail_ms)                                                                               \
+    {name, {.promotion_us = (promotion_ms)*UINT64_C(1000), .tail_us = (tail_ms)*UINT64_C(1000)}},
+    LINK_RADIO_PRESETS(ROW)
+#undef ROW
+};
+
 int link_radio_parse(struct link_radio *radio, const char *text, char *error, size_t error_size) {
+    for (size_t i = 0; i < sizeof presets / sizeof presets[0]; i++) {
+        if (strcmp(text, presets[i].name) == 0) {
+            *radio = presets[i].radio;
+            return 0;
+        }
+    }
     struct link_radio parsed = {0};
     struct link_text_option o;
     bool good = true, off = strcmp(text, "off") == 0;
     while (!off && good && link_text_next_option(&text, &o))
         good = take(&parsed, &o);
     if (!off && (!good || !is_whole(&parsed))) {
-        snprintf(error, error_size, "promotion=MS:tail=MS, inactive=MS:cycle=MS, both, above 0, or off");
+        snprintf(error, error_size,
+                 "promotion=MS:tail=MS, inactive=MS:cycle=MS, both, above 0, a preset such as lte-2012, or off");
         return -1;
     }
     *radio = parsed;

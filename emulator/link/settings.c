@@ -42,6 +42,9 @@ static bool read_radio(void *into, const char *text, char *reason, size_t cap) {
 #define PROBABILITY   "(0(\\.[0-9]+)?|1(\\.0+)?|\\.[0-9]+)"
 #define NUMBER        "[0-9.]+"
 
+/* In a pattern. */
+#define NAME_OR(name, promotion_ms, tail_ms) name "|"
+
 static const char *const no_yes[] = {"no", "yes", NULL};
 static const char *const loop_hold[] = {"loop", "hold", NULL};
 
@@ -68,8 +71,10 @@ const setting link_setting_rows[] = {
      .pattern = "^(exp:on=" NUMBER ":off=" NUMBER "|" NUMBER "/" NUMBER "(/" NUMBER "/" NUMBER ")*)$",
      .help = "Times ON/OFF[/ON/OFF...] in ms, or exp:on=MS:off=MS; what arrives in an off time is lost."},
     {"radio", SETTING_OWN, FIELD(config.radio), .read = read_radio, .value = "TIMES",
-     .pattern = "^(off|(promotion|tail|inactive|cycle)=" NUMBER "(:(promotion|tail|inactive|cycle)=" NUMBER "){1,3})$",
-     .help = "What the first packet after a pause waits: promotion=MS:tail=MS, inactive=MS:cycle=MS, both, or off."},
+     .pattern = "^(off|" LINK_RADIO_PRESETS(NAME_OR) "(promotion|tail|inactive|cycle)=" NUMBER
+                                                     "(:(promotion|tail|inactive|cycle)=" NUMBER "){1,3})$",
+     .help = "What the first packet after a pause waits: promotion=MS:tail=MS, inactive=MS:cycle=MS, both, a preset "
+             "such as lte-2012, or off."},
     {"duplicate", SETTING_PROBABILITY, FIELD(config.duplicate), .value = "P", .fallback = "0",
      .help = "Probability that a packet arrives at the queue twice."},
     {"queue", SETTING_TEXT, FIELD(config.queue), .value = "QUEUE", .fallback = LINK_QUEUE_DEFAULT,

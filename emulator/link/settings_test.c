@@ -138,6 +138,8 @@ static void errors_name_the_key(void **state) {
         {"radio", "cycle=40:inactive=100:cycle=40", "radio takes "},
         {"radio", "tail=1:promotion", "radio takes "},
         {"radio", "off:tail=1", "radio takes "},
+        {"radio", "lte-2013",
+         "radio takes promotion=MS:tail=MS, inactive=MS:cycle=MS, both, above 0, a preset such as"},
         {"onoff", "1/2/", "onoff takes "},
         {"offset", "1.5", "offset takes a whole number from 0 to 4294967295, not '1.5'"},
     };
