@@ -93,5 +93,5 @@ def test_the_table_and_the_curves_show_every_point(tmp_path: Path) -> None:
 
 
 def test_a_suite_of_kernels_has_no_power_curve(command_line: Command) -> None:
-    done = command_line("gate-power", "--suite", "mptcp")
+    done = command_line("study", "gate-power", "--set", "suite=mptcp")
     assert done.returncode == 2 and "simulates suites of the sim arena" in done.stderr

@@ -22,8 +22,6 @@ INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 COMMANDS = {
     "run": "runs:run",
     "gate": "runs:gate",
-    "gate-power": "runs:gate_power",
-    "interval-coverage": "runs:interval_coverage",
     "agreement": "runs:agreement_of_arenas",
     "evaluation": "evaluation:evaluation",
     "thresholds": "runs:thresholds_of",

@@ -1,14 +1,12 @@
-"""`railyard run`, `gate`, `gate-power`, `interval-coverage`, `agreement`, `thresholds` and `diff`."""
+"""`railyard run`, `gate`, `agreement`, `thresholds` and `diff`."""
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from railyard.arenas.sim import Sim
 from railyard.base.errors import UserError
 from railyard.base.paths import RESULTS_DIR
 from railyard.base.terminal import new_console
@@ -16,9 +14,9 @@ from railyard.base.yamlfile import load_yaml, near_miss
 from railyard.cli.main import INTERRUPTED
 from railyard.experiment.arenas import ARENAS
 from railyard.experiment.model import QLOGS, find_experiment, load_experiment
-from railyard.gate import output, power
-from railyard.gate.run import run_gate, run_power
-from railyard.gate.suite import FEWEST_PLAYS, find_suite, load_suite
+from railyard.gate import output
+from railyard.gate.run import run_gate
+from railyard.gate.suite import find_suite, load_suite
 from railyard.report import write_page_of
 from railyard.report.exhibit import SIZES
 from railyard.report.sections import Context
@@ -32,7 +30,7 @@ from railyard.run.campaign import identity_of
 from railyard.run.folders import OUT_HELP, results_folder, shown
 from railyard.run.resolve import not_run, qlog_of, resolve, warnings
 from railyard.run.runspec import RunSpec
-from railyard.studies import agreement, coverage, thresholds
+from railyard.studies import agreement, thresholds
 from railyard.studies.exhibits import registry
 from railyard.studies.request import RunRequest
 
@@ -153,57 +151,6 @@ def gate(
     output.print_verdict(console, verdict)
     if verdict.failed:
         raise typer.Exit(1)
-
-
-def gate_power(
-    suite: Annotated[str, typer.Option(help="A name in experiments/suites/, or a YAML file.")] = "default",
-    windows: Annotated[
-        list[int] | None,
-        typer.Option(
-            min=FEWEST_PLAYS, help="Windows of trace a row, beside all of them. May be repeated. Default: 12."
-        ),
-    ] = None,
-    trials: Annotated[int, typer.Option(min=20, help="Simulations for each point of the curve.")] = 400,
-    plot: Annotated[Path | None, typer.Option(help="Write the curves to FILE: .svg, .png, .pdf.")] = None,
-    jobs: Annotated[
-        int | None, typer.Option(min=1, help="Number of parallel runs. Default: one for each core.")
-    ] = None,
-) -> None:
-    """Simulate regressions and print how many of them the gate finds, and its rate of false alarms."""
-    checked, document = load_suite(find_suite(suite))
-    if not isinstance(arena_of(checked.arena), Sim):
-        raise UserError(f"gate-power simulates suites of the sim arena; {checked.name} runs in {checked.arena}.")
-    from railyard.base import plotfile  # noqa: PLC0415  matplotlib takes long to load
-
-    if plot is not None:
-        plotfile.check_format(plot, plotfile.DRAWN)
-    begin = time.monotonic()
-    try:
-        found = run_power(checked, document, jobs or arena_of("sim").default_jobs(), _tell, windows or [12], trials)
-    except KeyboardInterrupt:
-        stopped()
-        raise typer.Exit(INTERRUPTED) from None
-    print(power.markdown(found))
-    if plot is not None:
-        plotfile.write_drawn(plot, lambda: power.drawn(found))
-        _tell(f"written: {shown(plot)}")
-    _tell(f"Took {(time.monotonic() - begin) / 60:.1f} minutes.")
-
-
-def interval_coverage(
-    trials: Annotated[int, typer.Option(min=20, help="Simulated campaigns for each row of the tables.")] = 100,
-    rate_only: Annotated[
-        bool, typer.Option("--rate-only", help="Only the rebuffer rate, which takes minutes instead of half an hour.")
-    ] = False,
-) -> None:
-    """Simulate plays with a known truth and print how often the intervals of reports cover it."""
-    found = []
-    begin = time.monotonic()
-    for one in coverage.simulate(coverage.CAMPAIGNS, trials, rate_only=rate_only):
-        found.append(one)
-        _tell(f"{one.campaign.memory_s:g} s, {one.campaign.words}: done")
-    print(coverage.markdown(found))
-    _tell(f"Took {(time.monotonic() - begin) / 60:.1f} minutes.")
 
 
 def _arenas_here(named: str | None) -> list[str]:

@@ -154,6 +154,11 @@ def _load(folder: Path) -> Study:
     return Study(folder.name.replace("_", "-"), folder, parse(load_yaml(folder / FILE), Declared))
 
 
+def tell(sentence: str) -> None:
+    """Says how a study goes on, beside its tables, which are the output."""
+    print(sentence, file=sys.stderr, flush=True)
+
+
 def markdown(heads: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> str:
     """A table; so many of the columns are set to the left, the others, numbers, to the right."""
     rules = ["---" if number < left else "---:" for number in range(len(heads))]

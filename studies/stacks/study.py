@@ -1,0 +1,233 @@
+"""The schemes of an experiment beside other stacks: over all pairs, and each pair.
+
+Stacks that are not built here are left out, with the reason in a list. Intervals resample pairs of traces
+(railyard/stats/intervals.py), but for those of the rebuffer rate (railyard/stats/rates.py).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from railyard.base.errors import UserError
+from railyard.base.jsonl import read_jsonl
+from railyard.base.yamlfile import YamlDocument, parse
+from railyard.experiment.model import Experiment, Strict, find_experiment, load_experiment
+from railyard.experiment.stacks import entry_from, resolve_stack
+from railyard.figures.figure import Values
+from railyard.figures.play import Play
+from railyard.figures.rows import RCT_MAX, RCT_MEDIAN, REBUFFER_RATE, first_frames, rcts
+from railyard.results.differences import layout_of
+from railyard.results.pending import Place, Plan, whole_campaign
+from railyard.results.records import Run
+from railyard.run.arena import arena_of
+from railyard.run.resolve import not_run, resolve
+from railyard.stats import rates
+from railyard.stats.intervals import Interval, Layout, bootstrap, interval, paired, quantile_of
+from railyard.studies.study import Data, markdown, tell
+
+NOT_KNOWN = "–"
+REFERENCE = "vanilla-mp"
+HEADS = ["scheme", f"RCT p95 against {REFERENCE} %", "RCT p50 s", "p95", "p99", "first frame p50 s", "rebuffer %"]
+HEADS += ["wire / delivered", "ends"]
+
+
+@dataclass(frozen=True)
+class Played:
+    """A scheme over some pairs."""
+
+    label: str
+    runs: list[Run]  # those that are not void
+    void: int
+
+    @property
+    def layout(self) -> Layout:
+        return layout_of(self.runs)
+
+    def quantile(self, values: Callable[[Play], Values], q: float) -> Interval | None:
+        groups = [[value for value, _ in values(run)] for run in self.runs]
+        return bootstrap(groups, quantile_of(q), self.layout) if self.runs else None
+
+    @property
+    def rebuffer(self) -> Interval | None:
+        """In percent."""
+        found = REBUFFER_RATE.level(self.runs, self.layout) if self.runs else None
+        return None if found is None else found.mapped(lambda share: 100 * share)
+
+    @property
+    def wire(self) -> Interval | None:
+        """Bytes that left the downlinks / bytes of the video that the player received."""
+        sent = [sum(path.down_bytes for path in run.paths) for run in self.runs]
+        received = [run.received_bytes for run in self.runs]
+        return interval(rates.Sums.of(sent, received).resampled(self.layout), self.layout) if self.runs else None
+
+    @property
+    def ends(self) -> str:
+        counts = Counter(run.outcome.replace("_", " ") for run in self.runs) + Counter({"void": self.void})
+        return ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
+
+
+def against(played: Played, reference: Played) -> Interval | None:
+    """RCT p95 against the reference's, in percent, over the pairs of traces of which both have a run."""
+    theirs = {(run.pair, run.seed): run for run in reference.runs}
+    both = [(run, theirs[run.pair, run.seed]) for run in played.runs if (run.pair, run.seed) in theirs]
+    if not both or played is reference:
+        return None
+    ours, others = ([[chunk.rct_s for chunk in pair[side].chunks] for pair in both] for side in (0, 1))
+    layout = layout_of([run for run, _ in both], [run for _, run in both])
+    return paired(ours, others, quantile_of(0.95), lambda a, b: 100 * (a / b - 1), layout)
+
+
+def played_by(runs: Sequence[Run]) -> list[Played]:
+    labels = dict.fromkeys(run.label for run in runs)
+    return [
+        Played(
+            label,
+            [run for run in runs if run.label == label and not run.void],
+            sum(run.void for run in runs if run.label == label),
+        )
+        for label in labels
+    ]
+
+
+# --- what is measured -------------------------------------------------------------------------------------------------
+
+
+class Settings(Strict):
+    experiment: str  # a YAML file, or its name in experiments/
+    pairs: list[str] | None = None  # instead of the experiment's
+    seeds: int | None = Field(default=None, ge=1)
+    out: Path | None = None  # folder of the results; results/NAME where it is not set
+    jobs: int | None = Field(default=None, ge=1)
+
+
+class Row(Data):
+    """A scheme over all pairs."""
+
+    label: str
+    against_percent: Interval | None
+    rct_s: list[Interval | None]  # p50, p95, p99
+    first_frame_s: Interval | None
+    rebuffer_percent: Interval | None
+    wire: Interval | None
+    ends: str
+
+
+class Of(Data):
+    """A scheme over one pair, in seconds; None where no run counts."""
+
+    median_s: float | None
+    most_s: float | None
+
+
+class Measured(Data):
+    rows: list[Row]
+    pairs: dict[str, dict[str, Of]]  # of each pair, by scheme
+    failed: list[str]
+    missing: list[str]  # stacks that are not built, with the reason
+
+
+def measure(settings: Settings) -> Measured:
+    document, missing = _without_missing(settings)
+    experiment = parse(document, Experiment)
+    arena_of(experiment.arena).check()
+    plan = Plan(experiment, resolve(experiment, document), not_run=not_run(experiment, document))
+    with whole_campaign(plan, Place(settings.out, tell=tell), jobs=settings.jobs) as whole:
+        runs = whole.runs
+        failed = _failed(runs, whole.folder)
+    every = played_by(runs)
+    reference = next(one for one in every if one.label == REFERENCE)
+    pairs = {pair: played_by([run for run in runs if run.pair == pair]) for pair in dict.fromkeys(r.pair for r in runs)}
+    return Measured(
+        rows=[_row(one, reference) for one in every],
+        pairs={pair: {one.label: _of_pair(one) for one in of_pair} for pair, of_pair in pairs.items()},
+        failed=failed,
+        missing=missing,
+    )
+
+
+def _row(played: Played, reference: Played) -> Row:
+    return Row(
+        label=played.label,
+        against_percent=against(played, reference),
+        rct_s=[played.quantile(rcts, q) for q in (0.5, 0.95, 0.99)],
+        first_frame_s=played.quantile(first_frames, 0.5),
+        rebuffer_percent=played.rebuffer,
+        wire=played.wire,
+        ends=played.ends,
+    )
+
+
+def _of_pair(played: Played) -> Of:
+    points = [figure.point(played.runs) for figure in (RCT_MEDIAN, RCT_MAX)]
+    median, most = (None if point is None else point.value for point in points)
+    return Of(median_s=median, most_s=most)
+
+
+def _failed(runs: Sequence[Run], folder: Path) -> list[str]:
+    """What went wrong, with what the relays said."""
+    lines = []
+    for run in runs:
+        if run.void:
+            lines.append(f"{run.run_id}: void: {run.void_words}")
+        elif run.outcome != "complete":
+            relay = read_jsonl(folder / "runs" / run.run_id / "relay.jsonl")
+            said = [str(record["reason"]) for record in relay if record.get("event") == "closed"]
+            words = "; ".join([str(run.record.get("message") or run.outcome), *(f"its relay: {word}" for word in said)])
+            lines.append(f"{run.run_id}: {run.outcome.replace('_', ' ')}: {words}")
+    return lines
+
+
+def _without_missing(settings: Settings) -> tuple[YamlDocument, list[str]]:
+    """The experiment without the stacks that are not built here, and why those are not."""
+    file = find_experiment(settings.experiment)
+    data: dict[str, Any] = load_experiment(file)[1].data
+    kept, missing = [], []
+    for entry in data["schemes"]:
+        if isinstance(entry, dict) and "stack" in entry:
+            try:
+                resolve_stack(entry["stack"], entry_from(entry)["stack_options"], file.parent)
+            except UserError as error:
+                missing.append(f"{entry.get('label', entry['stack'])}: {error}")
+                continue
+        kept.append(entry)
+    changes = {"schemes": kept, "pairs": settings.pairs, "seeds": settings.seeds}
+    return YamlDocument(file, data | {name: value for name, value in changes.items() if value is not None}, {}), missing
+
+
+# --- what is printed --------------------------------------------------------------------------------------------------
+
+
+def tables(measured: Measured) -> Iterator[tuple[str, str]]:
+    yield "schemes", markdown(HEADS, [_cells(row) for row in measured.rows])
+    labels = [row.label for row in measured.rows]
+    matrix = [[pair, *(_words(by.get(label)) for label in labels)] for pair, by in measured.pairs.items()]
+    yield "pairs", markdown(["pair", *labels], matrix)
+    for name, title, lines in (
+        ("failed", "Runs that failed", measured.failed),
+        ("missing", "Not built here", measured.missing),
+    ):
+        if lines:
+            yield name, "\n".join([f"{title}:", "", *(f"- {line}" for line in lines)])
+
+
+def _text(found: Interval | None, form: str) -> str:
+    return NOT_KNOWN if found is None else found.text(form)
+
+
+def _cells(row: Row) -> list[str]:
+    times = [_text(one, ".3f") for one in (*row.rct_s, row.first_frame_s)]
+    rates = [_text(row.rebuffer_percent, ".1f"), _text(row.wire, ".3f")]
+    return [row.label, _text(row.against_percent, "+.0f"), *times, *rates, row.ends]
+
+
+def _words(of_pair: Of | None) -> str:
+    """Median and largest RCT."""
+    if of_pair is None or of_pair.median_s is None:
+        return "void"
+    return f"{of_pair.median_s:.2f}" + ("" if of_pair.most_s is None else f" / {of_pair.most_s:.2f}")
