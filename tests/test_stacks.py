@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 
 from railyard.base.errors import UserError
+from railyard.base.paths import PEERS_DIR
 from railyard.experiment import stacks
 from railyard.experiment.model import load_experiment
 from railyard.experiment.stacks import resolve_stack
@@ -106,7 +107,8 @@ def test_the_how_to_leads_to_a_row_of_the_report(tmp_path: Path) -> None:
             "stack 'libxlink' has no option 'schedular'; known are cc, ecn, path-mtu-bytes, scheme",
         ),
         ("{stack: libxlink, cc: vegas}", "'cc' of stack 'libxlink' takes cubic, newreno, bbr, not 'vegas'"),
-        ("{stack: ./nowhere/peer.yaml}", "nowhere/peer.yaml"),
+        ("{stack: ./nowhere/peer.yaml}", "nowhere/peer.yaml: there is no such file"),
+        ("{stack: ./nowhere}", "nowhere: there is no such file"),
         ("{scheme: stack}", "a stack is named by 'stack: NAME' in place of 'scheme'"),
     ],
 )
@@ -116,6 +118,13 @@ def test_a_wrong_entry_gets_one_sentence_with_its_line(tmp_path: Path, scheme: s
         resolve(*load_experiment(file))
     assert phrase in str(caught.value)
     assert f"{file}:4" in str(caught.value) or "nowhere" in phrase
+
+
+def test_a_stack_is_named_by_its_file_or_its_folder() -> None:
+    folder = PEERS_DIR / "tcp"
+    assert [stacks.find_stack(name, folder.parent)[0] for name in ("./tcp", "./tcp/peer.yaml")] == [
+        folder / "peer.yaml"
+    ] * 2
 
 
 def test_an_unknown_stack_is_named_in_every_arena(tmp_path: Path) -> None:

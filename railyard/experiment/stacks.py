@@ -25,7 +25,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from railyard.base.errors import UserError
 from railyard.base.paths import PEERS_DIR, program_place
 from railyard.base.provenance import sha256_of
-from railyard.base.yamlfile import find_yaml, load_yaml, near_miss, parse
+from railyard.base.yamlfile import load_yaml, near_miss, parse
 
 FILE_NAME = "peer.yaml"
 STACK_SCHEME = "stack"  # the scheme of every entry that names a stack
@@ -111,9 +111,10 @@ class StackRun(BaseModel):
 
 
 def find_stack(name: str, folder: Path) -> tuple[Path, Stack]:
-    """`NAME` is a stack of the project, `./FILE` a file beside the experiment."""
+    """`NAME` is a stack of the project, `./FILE` a file beside the experiment, or the folder that it is in."""
     if "/" in name or name.endswith((".yaml", ".yml")):
-        file = find_yaml(str(folder / name), PEERS_DIR, "stack")
+        given = folder / name
+        file = given / FILE_NAME if given.is_dir() else given
     else:
         file = PEERS_DIR / name / FILE_NAME
         if not file.is_file():
