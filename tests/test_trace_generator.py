@@ -20,6 +20,7 @@ from railyard.traces.delay import rtt_over_time
 from railyard.traces.generate import GeneratedPair, index_entry, pair_files, read_parameters, write_pair
 from railyard.traces.index import entry_data, read_index
 from railyard.traces.library import PROJECT_LIBRARY
+from railyard.traces.links import link_defaults
 from railyard.traces.model import PathOpportunities, generate_opportunities
 from railyard.traces.parameters import DipLevel, MobilityModel
 from railyard.traces.presets import MODELS
@@ -45,6 +46,14 @@ def test_the_project_index_says_of_a_generated_pair_what_its_parameters_say(name
     index = yaml.safe_load((PROJECT_LIBRARY / "index.yaml").read_text())
     entry = next(entry for entry in index["pairs"] if entry["name"] == name)
     assert entry == entry_data(index_entry(read_parameters(PROJECT_LIBRARY / f"{name}.yaml")))
+
+
+@pytest.mark.parametrize("name", GENERATED)
+def test_the_parameters_of_a_pair_say_where_its_base_rtts_come_from(name: str) -> None:
+    model = read_parameters(PROJECT_LIBRARY / f"{name}.yaml").model
+    for path in model.paths:
+        defaults = link_defaults(model.scenario, path.technology)
+        assert (path.base_rtt_ms, path.base_rtt_basis) == (defaults.base_rtt_ms, defaults.basis)
 
 
 def test_the_committed_library_is_small_and_the_paths_of_a_pair_last_equally_long() -> None:

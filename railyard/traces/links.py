@@ -20,7 +20,7 @@ class LinkDefaults:
     queue_packets: int
     """About one bandwidth-delay product at the 95th percentile of the 1 s rate."""
     basis: str
-    """Where the base RTT comes from."""
+    """Where the base RTT comes from, and how sure it is."""
     radio: str | None = None
     """The wake-up, as the uplink's setting `radio`; the phone sends first. None: no radio that sleeps."""
 
@@ -35,13 +35,15 @@ class LinkDefaults:
         return {} if self.radio is None else {"up_radio": self.radio}
 
 
-_TRAIN = "first round trips after the handshake on the moving train, LTE 60 and 98 ms, second carrier 97 and 124 ms"
-_PHONE_WIFI = "median smoothed RTT of the Wi-Fi path in XLINK's deployment, 30.5 ms"
-_PHONE_LTE = "median smoothed RTT of the LTE path in XLINK's deployment, 73.2 ms"
-_PHONES_5G = "two phones side by side, two cities: 5G SA 51.3 and 47.6 ms, NSA 51.8 and 44.4 ms"
+_TRAIN_LTE = "first round trips after the handshake on the moving train, 60 and 98 ms, n = 2"
+_TRAIN_SECOND = "first round trips after the handshake on the moving train, 97 and 124 ms, n = 2"
+_PHONE_WIFI = "median smoothed RTT of Wi-Fi in XLINK's deployment, 30.5 ms; with its own queueing, so high"
+_PHONE_LTE = "median smoothed RTT of LTE in XLINK's deployment, 73.2 ms; with its own queueing, so high"
+_PHONE_SA = "medians of a phone on 5G SA in two cities, 51.3 and 47.6 ms"
+_PHONE_NSA = "medians of a phone on 5G NSA in two cities, 51.8 and 44.4 ms"
 _RELAYED = "a Wi-Fi hop of 30 ms relayed over LTE, 74 ms; an assumption"
 _US_CELLULAR = "ping medians of two US 4G/5G operators while driving, 56.5 and 83.5 ms"
-_STARLINK = "ping median of Starlink on the same drive, 44.2 ms; the terminal is reached by Wi-Fi"
+_STARLINK = "ping median of Starlink while driving, 44.2 ms; the terminal is reached by Wi-Fi"
 
 # Promotion: median of SYN round trip minus next round trip, after 10 to 20 s of silence (`railyard traces rtt`). Tail:
 # the shortest of these silences was 9.7 s.
@@ -51,23 +53,23 @@ _RADIO = "promotion=260:tail=11576"
 """LTE, Huang et al., MobiSys 2012: of all cellular paths without a measurement of their own."""
 
 _BY_SCENARIO: dict[tuple[str, Technology], LinkDefaults] = {
-    ("high-speed rail", "wifi"): LinkDefaults(90, 100, _TRAIN, _RADIO_TRAIN_SECOND),  # a second LTE carrier
-    ("high-speed rail", "lte"): LinkDefaults(60, 150, _TRAIN, _RADIO_TRAIN_LTE),
+    ("high-speed rail", "wifi"): LinkDefaults(90, 100, _TRAIN_SECOND, _RADIO_TRAIN_SECOND),  # a second LTE carrier
+    ("high-speed rail", "lte"): LinkDefaults(60, 150, _TRAIN_LTE, _RADIO_TRAIN_LTE),
     ("subway", "wifi"): LinkDefaults(104, 100, _RELAYED),
     ("subway", "lte"): LinkDefaults(74, 150, _PHONE_LTE, _RADIO),
     ("walking", "wifi"): LinkDefaults(30, 200, _PHONE_WIFI),
     ("walking", "lte"): LinkDefaults(74, 400, _PHONE_LTE, _RADIO),
     ("driving", "5g-nsa"): LinkDefaults(70, 150, _US_CELLULAR, _RADIO),
-    ("driving, 5G NSA + LTE", "5g-nsa"): LinkDefaults(52, 400, _PHONES_5G, _RADIO),
+    ("driving, 5G NSA + LTE", "5g-nsa"): LinkDefaults(52, 400, _PHONE_NSA, _RADIO),
     ("driving, 5G NSA + LTE", "lte"): LinkDefaults(74, 200, _PHONE_LTE, _RADIO),
-    ("driving, 5G SA + LTE", "5g-sa"): LinkDefaults(51, 350, _PHONES_5G, _RADIO),
+    ("driving, 5G SA + LTE", "5g-sa"): LinkDefaults(51, 350, _PHONE_SA, _RADIO),
     ("driving, 5G SA + LTE", "lte"): LinkDefaults(74, 200, _PHONE_LTE, _RADIO),
     ("driving, LEO + cellular", "5g-nsa"): LinkDefaults(70, 500, _US_CELLULAR, _RADIO),
     ("driving, LEO + cellular", "wifi"): LinkDefaults(44, 400, _STARLINK),
 }
 _BY_TECHNOLOGY: dict[Technology, LinkDefaults] = {
-    "5g-sa": LinkDefaults(51, 350, _PHONES_5G, _RADIO),
-    "5g-nsa": LinkDefaults(52, 300, _PHONES_5G, _RADIO),
+    "5g-sa": LinkDefaults(51, 350, _PHONE_SA, _RADIO),
+    "5g-nsa": LinkDefaults(52, 300, _PHONE_NSA, _RADIO),
     "wifi": LinkDefaults(30, 200, _PHONE_WIFI),
     "lte": LinkDefaults(74, 200, _PHONE_LTE, _RADIO),
 }

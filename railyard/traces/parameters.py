@@ -151,6 +151,8 @@ class PathModel(Parameters):
     name: DeviceName
     technology: Technology
     base_rtt_ms: Positive
+    base_rtt_basis: str | None = None
+    """Where it comes from, and how sure it is."""
     queue: QueueSpec
     link: LinkSettings | None = None
     """Further settings of the link (link.md), such as the wake-up of its radio."""
