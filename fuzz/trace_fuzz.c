@@ -1,5 +1,5 @@
-/* The texts that describe a link: traces, delay traces, rates, loss, on/off, queues, and the settings that name them.
- * What is taken keeps its promises; what is refused comes with a sentence. */
+/* The texts that describe a link: traces, delay traces, light traces, latencies of sizes, rates, loss, on/off, queues,
+ * and the settings that name them. What is taken keeps its promises; what is refused comes with a sentence. */
 #include "fuzz/input.h"
 #include "emulator/link/settings.h"
 #include "emulator/link/queue.h"
@@ -44,6 +44,34 @@ static void check_delay_trace(fuzz_input *in) {
         fuzz_note_number(delay);
         link_delay_trace_free(&trace);
     }
+    free(text);
+}
+
+static void check_light(fuzz_input *in) {
+    struct link_light_trace trace;
+    struct link_size_latency size = {0};
+    char error[512] = "";
+    bool by_size = fuzz_bool(in), direct;
+    uint64_t now = fuzz_u16(in), pause = fuzz_u16(in), gap = fuzz_u16(in), before = 0;
+    char *text = fuzz_rest_string(in);
+    int rc = by_size ? link_size_latency_parse(&size, "z", text, strlen(text), error, sizeof error)
+                     : link_light_trace_parse(&trace, "l", text, strlen(text), error, sizeof error);
+    FUZZ_CHECK(rc == 0 || (rc == -1 && error[0] != 0));
+    static const char plain[] = "0 20 0 0 5\n30 7 0\n";
+    if (rc == 0 && by_size)
+        FUZZ_CHECK(link_light_trace_parse(&trace, "l", plain, sizeof plain - 1, error, sizeof error) == 0);
+    if (rc == 0) {
+        const struct link_light light = {&trace, by_size ? &size : NULL, gap, 1400};
+        struct link_burst burst = {0};
+        for (uint32_t i = 0; i < 40; i++, now += i % 8 ? 0 : pause * 100) {
+            uint64_t leaves = link_burst_next(&burst, &light, now, now * (i + 1), 40 + 97 * i % 1464, &direct);
+            FUZZ_CHECK(leaves >= now && leaves >= before);
+            before = leaves;
+            fuzz_note_number(leaves + direct);
+        }
+        link_light_trace_free(&trace);
+    }
+    link_size_latency_free(&size);
     free(text);
 }
 
@@ -144,8 +172,8 @@ static void check_settings(fuzz_input *in) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    static void (*const checks[])(fuzz_input *) = {check_trace, check_delay_trace, check_rate,    check_loss,
-                                                   check_onoff, check_queue,       check_settings};
+    static void (*const checks[])(fuzz_input *) = {check_trace, check_delay_trace, check_rate,     check_loss,
+                                                   check_onoff, check_queue,       check_settings, check_light};
     fuzz_input in = fuzz_input_of(data, size);
     checks[fuzz_below(&in, sizeof checks / sizeof checks[0])](&in);
     return 0;

@@ -21,6 +21,8 @@ struct link_foresight {
     uint32_t left;
     uint64_t delay_ends_us;    /* of the last packet: order is kept */
     uint64_t last_enqueued_us; /* for the radio */
+    struct link_burst burst;   /* with a light trace */
+    uint64_t served_us;        /* when the queue will have served what it then has; LINK_NEVER: nothing */
     /* The queue, where its limit is known: a ring. */
     struct waiting *waiting;
     size_t first, count, capacity;
@@ -49,9 +51,11 @@ void link_foresee(struct link_foresight *f) {
     f->delayed = link->delayed.head;
     f->held = link->held.head;
     f->opportunity = link->next_opportunity;
-    f->left = LINK_OPPORTUNITY_BYTES;
+    f->left = link->set.opportunity_bytes;
     f->delay_ends_us = link->delayed.tail ? link->delayed.tail->due_us : 0;
     f->last_enqueued_us = link->last_enqueued_us;
+    f->burst = link->burst;
+    f->served_us = link->served_us;
     f->first = f->count = 0;
     f->waiting_bytes = 0;
 }
@@ -99,26 +103,31 @@ static uint64_t serve(struct link_foresight *f, uint32_t bytes, uint64_t *begins
     link_serve(&f->left, &bytes);
     while (bytes > 0) {
         f->opportunity++;
-        f->left = LINK_OPPORTUNITY_BYTES;
+        f->left = f->link->set.opportunity_bytes;
         link_serve(&f->left, &bytes);
     }
     uint64_t ends_us = opportunity_us(f->link, f->opportunity);
+    f->served_us = ends_us;
     if (f->left == 0) {
         f->opportunity++;
-        f->left = LINK_OPPORTUNITY_BYTES;
+        f->left = f->link->set.opportunity_bytes;
     }
     return f->link->down ? LINK_NEVER : ends_us;
 }
 
-/* A packet reaches the queue. */
-static uint64_t arrive(struct link_foresight *f, uint64_t arrives_us, uint32_t bytes) {
+/* A packet reaches the queue, or passes by it. */
+static uint64_t arrive(struct link_foresight *f, uint64_t arrives_us, uint32_t bytes, bool direct) {
     bool is_limited = f->link->queue->discipline->keeps != NULL;
     uint64_t begins_us;
-    if (f->link->down || (is_limited && !has_room(f, arrives_us, bytes)))
+    if (f->link->down)
+        return LINK_NEVER;
+    if (direct && (f->served_us == LINK_NEVER || f->served_us < arrives_us))
+        return arrives_us;
+    if (is_limited && !has_room(f, arrives_us, bytes))
         return LINK_NEVER;
     if (opportunity_us(f->link, f->opportunity) <= arrives_us) { /* which has passed by then */
         f->opportunity = opportunity_after(f->link, arrives_us);
-        f->left = LINK_OPPORTUNITY_BYTES;
+        f->left = f->link->set.opportunity_bytes;
     }
     uint64_t ends_us = serve(f, bytes, &begins_us);
     if (is_limited && begins_us > arrives_us)
@@ -165,7 +174,7 @@ bool link_foresee_inside(struct link_foresight *f, uint32_t *length, uint64_t *l
         p = pop_delayed(f);
         if (!p)
             return false;
-        *leaves_us = arrive(f, p->due_us, link_packet_bytes(p));
+        *leaves_us = arrive(f, p->due_us, link_packet_bytes(p), p->direct);
     }
     *length = p->length;
     return true;
@@ -176,7 +185,11 @@ uint64_t link_foresee_packet(struct link_foresight *f, uint32_t length, uint64_t
     uint64_t leaves_us;
     while (link_foresee_inside(f, &inside, &leaves_us))
         ;
-    uint64_t due = at_us + delay_at(f->link, at_us) + wake_radio(f->link, &f->last_enqueued_us, at_us);
+    uint32_t bytes = length + LINK_HEADER_BYTES;
+    bool direct;
+    uint64_t due = at_us + next_delay(f->link, &f->burst, at_us, bytes, &direct);
+    due += wake_radio(f->link, &f->last_enqueued_us, at_us);
+    direct = direct && due >= f->delay_ends_us;
     f->delay_ends_us = due > f->delay_ends_us ? due : f->delay_ends_us;
-    return arrive(f, f->delay_ends_us, length + LINK_HEADER_BYTES);
+    return arrive(f, f->delay_ends_us, bytes, direct);
 }

@@ -2,10 +2,10 @@
  * simulator's reference scheduler (docs/explanation/oracle.md). The link is read and not changed, and does not know of
  * this.
  *
- * The answer is exact as long as nothing random happens: trace, delay trace, radio and order of the link are followed,
- * and what a full droptail queue drops. Random loss, jitter, on/off, reordering and duplication are left out: the
- * answer is that of a link without them. So are the drops of other queue disciplines, which serve as one FIFO, and
- * changes at run time that are still to come. A link that is down delivers nothing.
+ * The answer is exact as long as nothing random happens: trace, delay trace, light trace, radio and order of the link
+ * are followed, and what a full droptail queue drops. Random loss, jitter, on/off, reordering and duplication are left
+ * out: the answer is that of a link without them. So are the drops of other queue disciplines, which serve as one FIFO,
+ * and changes at run time that are still to come. A link that is down delivers nothing.
  *
  * One question at a time: link_foresee(), then the packets inside, then as many supposed ones as wanted. */
 #ifndef RAILYARD_LINK_FORESIGHT_H

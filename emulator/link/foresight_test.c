@@ -121,6 +121,21 @@ static void delays_of_a_trace_are_foreseen_and_keep_order(void **state) {
     link_delay_trace_free(&delays);
 }
 
+static void bursts_of_a_light_trace_are_foreseen(void **state) {
+    (void)state;
+    struct link_light_trace rows;
+    char error[256];
+    const char *text = "0 30 0 0 1 4 4 4\n50 60 0\n60 20 0 0 30\n100 20\n";
+    assert_int_equal(link_light_trace_parse(&rows, "l", text, strlen(text), error, sizeof error), 0);
+    for (uint64_t k = 0; k < 3; k++) {
+        struct link_config config = {.light = {.trace = &rows, .gap_us = 3000 * k}, .opportunity_bytes = 1400};
+        compare(traces[k], config, k + 1);
+        config.queue = "droptail:packets=4";
+        compare(traces[k], config, k + 1);
+    }
+    link_light_trace_free(&rows);
+}
+
 static void supposed_packets_queue_behind_each_other_and_leave_no_trace(void **state) {
     (void)state;
     struct world w;
@@ -152,6 +167,7 @@ int main(void) {
         cmocka_unit_test(what_is_foreseen_happens),
         cmocka_unit_test(drops_of_a_full_droptail_queue_are_foreseen),
         cmocka_unit_test(delays_of_a_trace_are_foreseen_and_keep_order),
+        cmocka_unit_test(bursts_of_a_light_trace_are_foreseen),
         cmocka_unit_test(supposed_packets_queue_behind_each_other_and_leave_no_trace),
         cmocka_unit_test(a_link_that_is_down_delivers_nothing),
     };

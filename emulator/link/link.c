@@ -32,6 +32,10 @@ static const char *find_problem(const struct link_config *config) {
 static void set_up_effects(struct link *link, const struct link_config *config) {
     link->set = *config;
     link->set.queue = NULL;
+    if (link->set.opportunity_bytes == 0)
+        link->set.opportunity_bytes = LINK_OPPORTUNITY_BYTES;
+    link->set.light.opportunity_bytes = link->set.opportunity_bytes;
+    link->served_us = LINK_NEVER;
     link->last_enqueued_us = LINK_NEVER;
     link->jitter_rng.state = link_substream(config->seed, STREAM_JITTER);
     link->reorder_rng.state = link_substream(config->seed, STREAM_REORDER);
@@ -96,11 +100,14 @@ static struct link_fifo *next_delayed(struct link *link) {
     return link->delayed.head ? &link->delayed : NULL;
 }
 
-/* When the next packet leaves the delay. */
+/* The packet that leaves the delay next, or NULL. */
+static const struct link_packet *next_arriving(const struct link *link) {
+    return held_goes_first(link->held.head, link->delayed.head) ? link->held.head : link->delayed.head;
+}
+
 static uint64_t next_arrival(const struct link *link) {
-    const struct link_packet *in_order = link->delayed.head, *held = link->held.head;
-    uint64_t first = in_order ? in_order->due_us : LINK_NEVER;
-    return held && held->due_us < first ? held->due_us : first;
+    const struct link_packet *next = next_arriving(link);
+    return next ? next->due_us : LINK_NEVER;
 }
 
 /* Lets the opportunities up to and at time t pass unused. */
@@ -130,7 +137,7 @@ static struct link_packet *dequeue(struct link *link, uint64_t t) {
 
 /* The next opportunity, at time t, serves what waits. */
 static void serve_opportunity(struct link *link, uint64_t t) {
-    uint32_t left = LINK_OPPORTUNITY_BYTES;
+    uint32_t left = link->set.opportunity_bytes;
     if (link->set.log)
         link_log_opportunity(link->set.log, t / 1000);
     link->next_opportunity++;
@@ -143,19 +150,23 @@ static void serve_opportunity(struct link *link, uint64_t t) {
         }
         link_serve(&left, &link->in_transit_left);
         if (link->in_transit_left == 0) {
-            link->in_transit->due_us = t;
+            link->in_transit->due_us = link->served_us = t;
             link_fifo_push(&link->delivered, link->in_transit);
             link->in_transit = NULL;
         }
     }
-    link->stats.opportunities_used += left < LINK_OPPORTUNITY_BYTES;
+    link->stats.opportunities_used += left < link->set.opportunity_bytes;
 }
 
-/* The packet arrives at the queue. */
+/* The packet arrives at the queue, or passes by it. */
 static void arrive(struct link *link, struct link_packet *packet, uint64_t t) {
     packet->arrival_us = t;
     if (link->set.log)
         link_log_arrival(link->set.log, t / 1000, link_packet_bytes(packet));
+    if (packet->direct && is_idle(link) && link->served_us != t) {
+        link_fifo_push(&link->delivered, packet);
+        return;
+    }
     uint64_t packets_before = link->queue->dropped_packets;
     uint64_t bytes_before = link->queue->dropped_bytes;
     link_queue_enqueue(link->queue, packet, t);
@@ -167,6 +178,8 @@ static struct link_packet *duplicate(struct link *link, const struct link_packet
     struct link_packet *copy = wanted ? link_pool_get(link->set.pool) : NULL;
     if (copy) {
         copy->length = packet->length;
+        copy->direct = packet->direct;
+        copy->due_us = packet->due_us;
         memcpy(copy->data, packet->data, packet->length);
         link->stats.duplicates++;
     }
@@ -214,9 +227,10 @@ void link_advance(struct link *link, uint64_t now) {
     }
 }
 
-/* The delay of a packet that comes now. */
-static uint64_t draw_delay(struct link *link, uint64_t now) {
-    uint64_t delay = delay_at(link, now) + wake_radio(link, &link->last_enqueued_us, now);
+/* The delay of the packet, which comes now. */
+static uint64_t draw_delay(struct link *link, struct link_packet *packet, uint64_t now) {
+    uint64_t delay = next_delay(link, &link->burst, now, link_packet_bytes(packet), &packet->direct);
+    delay += wake_radio(link, &link->last_enqueued_us, now);
     if (link->set.jitter_us > 0) {
         delay += (uint64_t)(link_rng_uniform(&link->jitter_rng) * (double)(2 * link->set.jitter_us + 1));
         delay = delay > link->set.jitter_us ? delay - link->set.jitter_us : 0;
@@ -237,9 +251,11 @@ void link_enqueue(struct link *link, struct link_packet *packet, uint64_t now) {
     bool apart = link->set.reorder > 0.0 && link_rng_uniform(&link->reorder_rng) < link->set.reorder;
     struct link_fifo *fifo = apart ? &link->held : &link->delayed;
     link->stats.reordered += apart;
-    packet->due_us = now + draw_delay(link, now) + (apart ? link->set.reorder_us : 0);
-    if (fifo->tail && fifo->tail->due_us > packet->due_us)
+    packet->due_us = now + draw_delay(link, packet, now) + (apart ? link->set.reorder_us : 0);
+    if (fifo->tail && fifo->tail->due_us > packet->due_us) {
         packet->due_us = fifo->tail->due_us;
+        packet->direct = false;
+    }
     link_fifo_push(fifo, packet);
 }
 
@@ -256,8 +272,10 @@ uint64_t link_next_deadline(const struct link *link) {
         return LINK_NEVER;
     if (!is_idle(link))
         return opportunity_us(link, link->next_opportunity);
-    uint64_t arrival = next_arrival(link);
-    return arrival == LINK_NEVER ? LINK_NEVER : opportunity_us(link, opportunity_after(link, arrival));
+    const struct link_packet *next = next_arriving(link);
+    if (!next)
+        return LINK_NEVER;
+    return next->direct ? next->due_us : opportunity_us(link, opportunity_after(link, next->due_us));
 }
 
 struct link_packet *link_pull(struct link *link) {
@@ -286,6 +304,7 @@ void link_set_delay(struct link *link, uint64_t delay_us, uint64_t now) {
     link_advance(link, now);
     link->set.delay_us = delay_us;
     link->set.delay_trace = NULL;
+    link->set.light.trace = NULL;
 }
 
 int link_set_loss(struct link *link, const struct link_loss *loss, uint64_t now) {

@@ -2,13 +2,15 @@
  *
  *     enqueue -> delay -> random loss, on/off -> duplication -> queue -> delivery opportunities of the trace -> pull
  *
- * An opportunity delivers 1504 bytes. What a packet leaves unused serves the next queued packets; a packet served in
- * part goes on at the next opportunity; with an empty queue the rest is lost. Opportunities pass with time, used or
- * not, and a packet that reaches the queue in millisecond t uses opportunities after t only (with a constant rate,
- * whose opportunities are not at whole ms: opportunities after its arrival).
+ * An opportunity delivers 1504 bytes, if the configuration does not say less. What a packet leaves unused serves the
+ * next queued packets; a packet served in part goes on at the next opportunity; with an empty queue the rest is lost.
+ * Opportunities pass with time, used or not, and a packet that reaches the queue in millisecond t uses opportunities
+ * after t only (with a constant rate, whose opportunities are not at whole ms: opportunities after its arrival).
  *
  * Packets stay in order, also where the delay falls or jitters: none leaves the delay before the one that came before
  * it. Only packets that `reorder` picks are taken out of this order.
+ *
+ * With a light trace the delay is that of light.h, and packets of a short burst pass by the queue while it is empty.
  *
  * Sans-IO: no clock, no file, no randomness of its own. All times are us since t0, the common start of all links of
  * an emulation, and must not decrease from call to call. The driver's loop is:
@@ -28,6 +30,7 @@
 
 #include "emulator/link/delay_trace.h"
 #include "emulator/link/lateness.h"
+#include "emulator/link/light.h"
 #include "emulator/link/log.h"
 #include "emulator/link/loss.h"
 #include "emulator/link/onoff.h"
@@ -47,6 +50,8 @@ struct link_config {
     uint64_t delay_us;        /* one way */
     const struct link_delay_trace *delay_trace; /* borrowed; takes the place of delay_us; NULL = none */
     bool hold_delay;                            /* the delay trace's last delay holds for ever, instead of looping */
+    struct link_light light;                    /* takes the place of both; its opportunity_bytes are set by link_new */
+    uint32_t opportunity_bytes;                 /* at most 1504; 0 = 1504 */
     uint64_t jitter_us;                         /* the delay is uniform within this much of it, and not negative */
     double reorder;                             /* probability that a packet takes reorder_us longer, on its own */
     uint64_t reorder_us;
@@ -107,7 +112,8 @@ void link_count_missed(struct link *link, uint64_t since, uint64_t now);
 /* Changes at run time, from now on; a deadline that the driver holds may change with them. Packets inside keep the
  * delay that they were given.
  *
- * link_set_delay ends a delay trace. link_set_loss with an invalid model returns -1 and changes nothing.
+ * link_set_delay ends a delay trace or a light trace. link_set_loss with an invalid model returns -1 and changes
+ * nothing.
  * link_set_up(false): packets that reach the end of the delay are lost, opportunities pass unused, the queue waits.
  * link_set_trace: trace time 0 falls on now; with the rate, there are evenly spaced opportunities in place of a
  * trace (at most LINK_TRACE_MAX_RATE_BPS; -1 for 0 or more than that). */

@@ -17,6 +17,7 @@ struct link {
     uint64_t last_enqueued_us; /* LINK_NEVER: no packet has come */
     struct link_loss_state loss;
     struct link_onoff_state onoff;
+    struct link_burst burst; /* with a light trace */
 
     struct link_fifo delayed; /* due_us = when the delay ends */
     struct link_fifo held;    /* the same, of packets out of order */
@@ -24,6 +25,7 @@ struct link {
     struct link_packet *in_transit; /* out of the queue, served in part */
     uint32_t in_transit_left;       /* its bytes that are still to be served */
     struct link_fifo delivered;     /* due_us = the opportunity that completed it */
+    uint64_t served_us;             /* when the queue's last packet left; LINK_NEVER: none has */
 
     uint64_t first_opportunity; /* number of the first opportunity at or after the trace's beginning on this link */
     uint64_t next_opportunity;  /* number of the first one that has not passed */
@@ -45,9 +47,20 @@ static inline uint64_t opportunity_after(const struct link *link, uint64_t t) {
 }
 
 static inline uint64_t delay_at(const struct link *link, uint64_t t) {
-    return !link->set.delay_trace
-               ? link->set.delay_us
-               : link_delay_trace_at(link->set.delay_trace, t + link->set.start_offset_ms * 1000, link->set.hold_delay);
+    uint64_t trace_us = t + link->set.start_offset_ms * 1000;
+    if (link->set.light.trace)
+        return link_light_delay_at(link->set.light.trace, trace_us, NULL);
+    return link->set.delay_trace ? link_delay_trace_at(link->set.delay_trace, trace_us, link->set.hold_delay)
+                                 : link->set.delay_us;
+}
+
+/* The delay of a packet of this size that comes now, without radio and jitter. */
+static inline uint64_t next_delay(const struct link *link, struct link_burst *burst, uint64_t now, uint32_t bytes,
+                                  bool *direct) {
+    *direct = false;
+    if (!link->set.light.trace)
+        return delay_at(link, now);
+    return link_burst_next(burst, &link->set.light, now, now + link->set.start_offset_ms * 1000, bytes, direct) - now;
 }
 
 /* An opportunity with *left free bytes serves what fits of *wanted bytes. */

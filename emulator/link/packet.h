@@ -5,6 +5,7 @@
 #ifndef RAILYARD_LINK_PACKET_H
 #define RAILYARD_LINK_PACKET_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,6 +21,7 @@ struct link_packet {
     struct link_packet *next; /* in the list that owns the packet */
     uint64_t arrival_us;      /* when it arrived at the queue: entry into the link plus delay; set by the link */
     uint64_t due_us; /* when the link delivers it (time of the opportunity that completes it); set by the link */
+    bool direct;     /* past the queue, if that is empty: light.h; set by the link */
     uint32_t length; /* bytes of the IP packet in data, without the 4 bytes that links add */
     /* The driver's, carried along unread: the packet's checksum over the bytes from checksum_start on is still to be
      * put at checksum_start + checksum_offset, which holds the pseudo header's sum. start 0 = it is complete. */

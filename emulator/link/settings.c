@@ -60,6 +60,14 @@ const setting link_setting_rows[] = {
     {"delay_trace", SETTING_TEXT, FIELD(delay_trace), .value = "FILE", .help = "The delay over time."},
     {"delay_trace_end", SETTING_CHOICE, FIELD(config.hold_delay), .words = loop_hold, .fallback = "loop",
      .help = "After the last line of the delay trace."},
+    {"light_trace", SETTING_TEXT, FIELD(light_trace), .value = "FILE",
+     .help = "The delays and offsets of short bursts, in the place of a delay; the trace is that of long ones."},
+    {"light_gap_ms", MS(config.light.gap_us), .fallback = "0",
+     .help = "How long nothing leaves the delay before a burst begins."},
+    {"size_latency", SETTING_TEXT, FIELD(size_latency), .value = "FILE",
+     .help = "What is added to the delays of a light trace, by packet size."},
+    {"opportunity_bytes", SETTING_WHOLE, FIELD(config.opportunity_bytes), .least = 1, .most = LINK_OPPORTUNITY_BYTES,
+     .value = "BYTES", .help = "What an opportunity delivers; 1504 if it is not given."},
     {"jitter_ms", MS(config.jitter_us), .fallback = "0", .help = "The delay is uniform within this much of it."},
     {"reorder", SETTING_PROBABILITY, FIELD(config.reorder), .value = "P", .fallback = "0",
      .help = "Probability that a packet takes reorder_delay_ms longer, so that others overtake it."},
@@ -251,12 +259,17 @@ static void unset(struct link_settings *settings, const char *name) {
 int link_settings_override(struct link_settings base[2], struct link_settings top[2]) {
     int rc = 0;
     for (size_t way = 0; way < 2; way++) {
-        if (text_of(&top[way], "delay_ms")) {
+        bool plain = text_of(&top[way], "delay_ms") != NULL, traced = top[way].delay_trace,
+             light = top[way].light_trace;
+        static const char *const of_light[] = {"light_trace", "light_gap_ms", "size_latency"};
+        if (plain || light) {
             unset(&base[way], "delay_trace");
             unset(&base[way], "delay_trace_end");
         }
-        if (top[way].delay_trace)
+        if (traced || light)
             unset(&base[way], "delay_ms");
+        for (size_t i = 0; i < 3 && (plain || traced); i++)
+            unset(&base[way], of_light[i]);
         for (const setting *row = link_setting_rows; row->name && rc == 0; row++)
             if (top[way].text[index_of(row)])
                 rc = set_one(&base[way], row, top[way].text[index_of(row)], top[way].own[index_of(row)]);
@@ -272,8 +285,13 @@ int link_settings_check(const struct link_settings settings[2], char *error, siz
         const struct link_settings *s = &settings[way];
         const struct link_config *c = &s->config;
         bool has_delay = text_of(s, "delay_ms") != NULL;
-        const char *missing = !s->trace ? ways[way] : !has_delay && !s->delay_trace ? "delay" : NULL;
+        bool has_one = has_delay || s->delay_trace || s->light_trace;
+        const char *missing = !s->trace ? ways[way] : !has_one ? "delay" : NULL;
         const char *with = has_delay && s->delay_trace              ? "delay and delay-trace exclude each other"
+                           : has_delay && s->light_trace            ? "delay and light-trace exclude each other"
+                           : s->delay_trace && s->light_trace       ? "delay-trace and light-trace exclude each other"
+                           : c->light.gap_us > 0 && !s->light_trace ? "light-gap goes with a light-trace"
+                           : s->size_latency && !s->light_trace     ? "size-latency goes with a light-trace"
                            : c->hold_delay && !s->delay_trace       ? "delay-trace-end goes with a delay-trace"
                            : c->reorder > 0.0 && c->reorder_us == 0 ? "reorder needs a reorder-delay, in ms"
                                                                     : NULL;
@@ -303,6 +321,45 @@ struct link_config link_settings_config(const struct link_settings *settings, ui
     return config;
 }
 
+int link_settings_load(const struct link_settings *settings, struct link_files *files, struct link_config *config,
+                       char *error, size_t error_size) {
+    char reason[SETTINGS_ERROR_BYTES];
+    const char *key = NULL;
+    if (settings->delay_trace) {
+        config->delay_trace = &files->delay_trace;
+        if (link_delay_trace_load(&files->delay_trace, settings->delay_trace, reason, sizeof reason) != 0)
+            key = "delay-trace";
+    }
+    if (!key && settings->light_trace) {
+        config->light.trace = &files->light_trace;
+        if (link_light_trace_load(&files->light_trace, settings->light_trace, reason, sizeof reason) != 0)
+            key = "light-trace";
+    }
+    if (!key && settings->size_latency) {
+        config->light.size = &files->size_latency;
+        if (link_size_latency_load(&files->size_latency, settings->size_latency, reason, sizeof reason) != 0)
+            key = "size-latency";
+    }
+    if (key)
+        snprintf(error, error_size, "%s: %s", key, reason);
+    return key ? -1 : 0;
+}
+
+void link_files_free(struct link_files *files) {
+    link_delay_trace_free(&files->delay_trace);
+    link_light_trace_free(&files->light_trace);
+    link_size_latency_free(&files->size_latency);
+}
+
+bool link_settings_names_file(const char *member) {
+    bool for_way[2];
+    const setting *row = find_member(member, for_way);
+    return row && (row->offset == offsetof(struct link_settings, trace) ||
+                   row->offset == offsetof(struct link_settings, delay_trace) ||
+                   row->offset == offsetof(struct link_settings, light_trace) ||
+                   row->offset == offsetof(struct link_settings, size_latency));
+}
+
 /* ---- reports ---- */
 
 static const char *queue_of(const struct link_settings *s) {
@@ -311,7 +368,7 @@ static const char *queue_of(const struct link_settings *s) {
 
 void link_settings_report_path(const struct link_settings settings[2], json_t *path) {
     const struct link_settings *up = &settings[0], *down = &settings[1];
-    bool delay = !up->delay_trace && !down->delay_trace && up->config.delay_us == down->config.delay_us;
+    bool delay = text_of(up, "delay_ms") && text_of(down, "delay_ms") && up->config.delay_us == down->config.delay_us;
     bool loss =
         up->config.loss.p == 0.0 && down->config.loss.p == 0.0 && up->config.loss.good == down->config.loss.good;
     bool queue = strcmp(queue_of(up), queue_of(down)) == 0;

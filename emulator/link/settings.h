@@ -17,11 +17,19 @@
 
 /* One direction of a path. All zero is a link without settings. */
 struct link_settings {
-    struct link_config config;     /* what the settings say; trace, delay_trace, pool, log and seed are the driver's */
-    const char *trace;             /* file, or a rate; NULL: not given */
-    const char *delay_trace;       /* file; NULL: not given */
+    struct link_config config; /* what the settings say; trace, delay_trace, pool, log and seed are the driver's */
+    const char *trace;         /* file, or a rate; NULL: not given */
+    const char *delay_trace;   /* files; NULL: not given */
+    const char *light_trace, *size_latency;
     char *text[LINK_SETTINGS_MAX]; /* of each row, as given; NULL: not given. Owned. */
     bool own[LINK_SETTINGS_MAX];   /* given for this direction alone */
+};
+
+/* What the files of a direction's settings hold. */
+struct link_files {
+    struct link_delay_trace delay_trace;
+    struct link_light_trace light_trace;
+    struct link_size_latency size_latency;
 };
 
 /* The settings, by the names of their members in JSON: rows over struct link_settings. A setting is declared here, has
@@ -33,7 +41,8 @@ extern const setting link_setting_rows[];
  * are good is found when they are loaded and made. */
 int link_settings_set(struct link_settings settings[2], const char *key, const char *value, char *error,
                       size_t error_size);
-/* Checks the keys together: up, down and a delay or delay-trace must be there. Returns 0, or -1 and one sentence. */
+/* Checks the keys together: up, down and a delay, delay-trace or light-trace must be there. Returns 0, or -1 and one
+ * sentence. */
 int link_settings_check(const struct link_settings settings[2], char *error, size_t error_size);
 /* What top says takes the place of what base says of the same direction; top is free afterwards. Returns 0, or -1
  * without memory. */
@@ -41,6 +50,13 @@ int link_settings_override(struct link_settings base[2], struct link_settings to
 void link_settings_free(struct link_settings settings[2]);
 /* The configuration of a link; it borrows from settings. start_offset_ms is added to the path's own. */
 struct link_config link_settings_config(const struct link_settings *settings, uint64_t start_offset_ms);
+/* Loads the files that the settings name and puts them into the configuration, which borrows them. Returns 0, or -1 and
+ * one sentence in error. */
+int link_settings_load(const struct link_settings *settings, struct link_files *files, struct link_config *config,
+                       char *error, size_t error_size);
+void link_files_free(struct link_files *files);
+/* Whether the member of a JSON object, with or without a direction, names a file. */
+bool link_settings_names_file(const char *member);
 /* The same for a member of a JSON object, whose names have '_' for '-' and the unit of times: "up_queue", "delay_ms".
  */
 int link_settings_set_json(struct link_settings settings[2], const char *member, json_t *value, char *error,

@@ -51,6 +51,7 @@ static void every_key_is_read(void **state) {
                                           {"down", "12mbps"},
                                           {"delay-trace", "f"},
                                           {"delay-trace-end", "hold"},
+                                          {"opportunity-bytes", "1400"},
                                           {"jitter", "1"},
                                           {"reorder", "0.5"},
                                           {"reorder-delay", "2"},
@@ -69,6 +70,7 @@ static void every_key_is_read(void **state) {
         struct link_config c = link_settings_config(&settings[way], 100);
         assert_true(c.once && c.hold_delay && c.onoff.is_random);
         assert_int_equal(c.start_offset_ms, 107);
+        assert_int_equal(c.opportunity_bytes, 1400);
         assert_int_equal(c.jitter_us, 1000);
         assert_int_equal(c.reorder_us, 2000);
         assert_true(c.reorder == 0.5 && c.duplicate == 0.001);
@@ -82,6 +84,32 @@ static void every_key_is_read(void **state) {
         assert_string_equal(c.queue, "droptail:packets=3");
     }
     assert_string_equal(settings[1].trace, "12mbps");
+}
+
+static void a_light_trace_stands_in_the_place_of_a_delay(void **state) {
+    (void)state;
+    struct link_settings top[2];
+    memset(top, 0, sizeof top);
+    assert_int_equal(set("up", "u"), 0);
+    assert_int_equal(set("down", "d"), 0);
+    assert_int_equal(set("light-gap", "20"), 0);
+    assert_int_equal(set("delay", "5"), 0);
+    assert_int_equal(link_settings_check(settings, error, sizeof(error)), -1);
+    assert_string_equal(error, "uplink: light-gap goes with a light-trace");
+    assert_int_equal(set("light-trace", "l"), 0);
+    assert_int_equal(link_settings_check(settings, error, sizeof(error)), -1);
+    assert_string_equal(error, "uplink: delay and light-trace exclude each other");
+    assert_int_equal(link_settings_set(top, "light-trace", "m", error, sizeof(error)), 0);
+    assert_int_equal(link_settings_override(settings, top), 0);
+    assert_int_equal(link_settings_check(settings, error, sizeof(error)), 0);
+    assert_string_equal(settings[1].light_trace, "m");
+    assert_int_equal(settings[1].config.light.gap_us, 20000);
+    assert_int_equal(link_settings_set(top, "delay", "6", error, sizeof(error)), 0);
+    assert_int_equal(link_settings_override(settings, top), 0);
+    assert_int_equal(link_settings_check(settings, error, sizeof(error)), 0);
+    assert_true(!settings[1].light_trace && settings[1].config.light.gap_us == 0);
+    assert_true(link_settings_names_file("up_light_trace") && link_settings_names_file("size_latency"));
+    assert_false(link_settings_names_file("light_gap_ms"));
 }
 
 static void a_radio_that_was_set_can_be_switched_off(void **state) {
@@ -230,13 +258,14 @@ static void defaults_in_texts_are_those_of_a_link_without_settings(void **state)
             assert_memory_equal(&said.config, &none.config, sizeof said.config);
         compared++;
     }
-    assert_int_equal(compared, 8);
+    assert_int_equal(compared, 9);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(a_key_holds_for_both_directions_unless_one_has_its_own, done),
         cmocka_unit_test_teardown(every_key_is_read, done),
+        cmocka_unit_test_teardown(a_light_trace_stands_in_the_place_of_a_delay, done),
         cmocka_unit_test_teardown(a_radio_that_was_set_can_be_switched_off, done),
         cmocka_unit_test_teardown(members_of_json_name_their_unit, done),
         cmocka_unit_test_teardown(errors_name_the_key, done),

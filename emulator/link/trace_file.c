@@ -1,5 +1,6 @@
 /* The one file of this folder that touches the file system: reads traces for those who drive the links. */
 #include "emulator/link/delay_trace.h"
+#include "emulator/link/light.h"
 #include "emulator/link/trace.h"
 
 #include <errno.h>
@@ -64,12 +65,38 @@ int link_trace_read_file(const char *path, char **data, size_t *length, char *er
     return rc == 0 ? 0 : fail(path, strerror(saved), error, error_size);
 }
 
-int link_delay_trace_load(struct link_delay_trace *trace, const char *path, char *error, size_t error_size) {
+typedef int parse_fn(void *into, const char *name, const char *text, size_t length, char *error, size_t error_size);
+
+static int load(parse_fn *parse, void *into, const char *path, char *error, size_t error_size) {
     char *data;
     size_t length;
     if (link_trace_read_file(path, &data, &length, error, error_size) != 0)
         return -1;
-    int rc = link_delay_trace_parse(trace, path, data, length, error, error_size);
+    int rc = parse(into, path, data, length, error, error_size);
     free(data);
     return rc;
+}
+
+static int parse_delay(void *into, const char *name, const char *text, size_t length, char *error, size_t error_size) {
+    return link_delay_trace_parse(into, name, text, length, error, error_size);
+}
+
+static int parse_light(void *into, const char *name, const char *text, size_t length, char *error, size_t error_size) {
+    return link_light_trace_parse(into, name, text, length, error, error_size);
+}
+
+static int parse_size(void *into, const char *name, const char *text, size_t length, char *error, size_t error_size) {
+    return link_size_latency_parse(into, name, text, length, error, error_size);
+}
+
+int link_delay_trace_load(struct link_delay_trace *trace, const char *path, char *error, size_t error_size) {
+    return load(parse_delay, trace, path, error, error_size);
+}
+
+int link_light_trace_load(struct link_light_trace *trace, const char *path, char *error, size_t error_size) {
+    return load(parse_light, trace, path, error, error_size);
+}
+
+int link_size_latency_load(struct link_size_latency *latency, const char *path, char *error, size_t error_size) {
+    return load(parse_size, latency, path, error, error_size);
 }

@@ -79,14 +79,10 @@ static int make_link(struct mp_shell *shell, size_t k, uint32_t way, char error[
     const struct mp_path_options *options = &shell->options.paths[k];
     const struct link_settings *settings = &options->settings[way];
     struct mp_direction *direction = way == 0 ? &shell->paths[k].up : &shell->paths[k].down;
-    const char *delay_trace = settings->delay_trace;
     char reason[MP_ERROR_SIZE - 64];
     struct link_config config = link_settings_config(settings, shell->options.start_offset_ms);
-    if (delay_trace) {
-        if (link_delay_trace_load(&direction->delay_trace, delay_trace, reason, sizeof(reason)) != 0)
-            return mp_fail(error, "path %s: delay-trace: %s", options->name, reason);
-        config.delay_trace = &direction->delay_trace;
-    }
+    if (link_settings_load(settings, &direction->files, &config, reason, sizeof(reason)) != 0)
+        return mp_fail(error, "path %s: %s", options->name, reason);
     config.trace = &direction->trace->trace;
     config.pool = shell->pool;
     config.log = direction->log;
@@ -163,7 +159,7 @@ void mp_setup_free(struct mp_shell *shell) {
         struct mp_direction *both[2] = {&shell->paths[k].up, &shell->paths[k].down};
         for (size_t d = 0; d < 2; d++) {
             link_free(both[d]->link);
-            link_delay_trace_free(&both[d]->delay_trace);
+            link_files_free(&both[d]->files);
             free(both[d]->log);
         }
     }

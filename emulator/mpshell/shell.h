@@ -33,7 +33,7 @@ struct mp_mailbox;
 /* One direction of a path: packets read from one device go through the link to the other. */
 struct mp_direction {
     const struct mp_trace *trace;
-    struct link_delay_trace delay_trace; /* where the path has one */
+    struct link_files files; /* of its settings */
     struct link *link;
     struct link_log *log; /* NULL without --log-dir */
     struct mp_logfile *file;

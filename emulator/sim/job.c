@@ -108,12 +108,6 @@ static char *resolve(const char *directory, const char *file) {
     return asprintf(&path, "%s/%s", directory, file) >= 0 ? path : NULL;
 }
 
-static bool names_file(const char *member) {
-    uint64_t length = strlen(member), n = strlen("delay_trace");
-    return strcmp(member, "up") == 0 || strcmp(member, "down") == 0 ||
-           (length >= n && strcmp(member + length - n, "delay_trace") == 0);
-}
-
 /* A setting of the link. File names become such as can be opened. */
 static bool take_setting(struct parser *p, const char *where, struct link_settings *settings, const char *member,
                          json_t *value) {
@@ -121,7 +115,7 @@ static bool take_setting(struct parser *p, const char *where, struct link_settin
     const char *text = json_string_value(value);
     json_t *resolved = NULL;
     uint64_t rate;
-    if (names_file(member) && text && text[0] != '\0' && !link_trace_parse_rate(text, &rate)) {
+    if (link_settings_names_file(member) && text && text[0] != '\0' && !link_trace_parse_rate(text, &rate)) {
         char *file = resolve(p->directory, text);
         resolved = file ? json_string_nocheck(file) : NULL; /* names may hold any bytes */
         free(file);

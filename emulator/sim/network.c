@@ -68,12 +68,8 @@ static const struct sim_trace *load_trace(struct sim *sim, const char *file, cha
 
 static bool make_link(struct sim *sim, struct sim_direction *d, const struct link_settings *settings, char *error) {
     struct link_config config = link_settings_config(settings, sim->job->start_offset_ms);
-    const char *delay_trace = settings->delay_trace;
-    if (delay_trace) {
-        if (link_delay_trace_load(&d->delay_trace, delay_trace, error, SIM_ERROR_BYTES / 2) != 0)
-            return false;
-        config.delay_trace = &d->delay_trace;
-    }
+    if (link_settings_load(settings, &d->files, &config, error, SIM_ERROR_BYTES / 2) != 0)
+        return false;
     config.trace = &d->trace->trace;
     config.pool = sim->pool;
     config.log = d->log;
@@ -119,7 +115,7 @@ void sim_network_free(struct sim *sim) {
     for (size_t i = 0; i < sim->direction_count && sim->directions; i++) {
         link_foresight_free(sim->directions[i].foresight);
         link_free(sim->directions[i].link);
-        link_delay_trace_free(&sim->directions[i].delay_trace);
+        link_files_free(&sim->directions[i].files);
         free(sim->directions[i].log);
     }
     free(sim->directions);

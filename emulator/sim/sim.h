@@ -34,7 +34,7 @@ struct sim_trace {
 /* One direction of a link. */
 struct sim_direction {
     const struct sim_trace *trace;
-    struct link_delay_trace delay_trace; /* where the path has one */
+    struct link_files files; /* of its settings */
     struct link *link;
     struct link_foresight *foresight; /* NULL until it is asked */
     struct link_log *log;             /* NULL without logs */

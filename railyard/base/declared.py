@@ -92,6 +92,8 @@ class Setting(BaseModel):
     def wanted(self) -> str:
         """What it takes, for messages."""
         match self.kind:
+            case "whole":
+                return f"a whole number from {self.least:.12g} to {self.most:.12g}"
             case "ms":
                 return f"ms from {self.least:.12g} to {self.most:.12g}"
             case "probability":
@@ -110,6 +112,8 @@ class Setting(BaseModel):
         """Whether a value of a YAML file has its form."""
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         match self.kind:
+            case "whole":
+                return is_number and isinstance(value, int) and self.least <= value <= self.most
             case "ms":
                 return is_number and self.least <= float(str(value)) <= self.most
             case "probability":

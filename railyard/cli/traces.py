@@ -21,6 +21,7 @@ from railyard.traces.delay import is_delay_trace, read_delay_trace, rtt_over_tim
 from railyard.traces.generate import GeneratedPair, read_parameters, write_pair
 from railyard.traces.index import Pair, read_index
 from railyard.traces.library import SEARCH_PATH_VARIABLE, find_pair, list_pairs
+from railyard.traces.light import Burst, read_light_trace, read_size_latency
 from railyard.traces.parameters import MAX_DURATION_S
 from railyard.traces.periods import unequal
 from railyard.traces.presets import MODELS
@@ -172,7 +173,11 @@ def _print_pair(pair: Pair) -> None:
             )
     for path in pair.paths:
         for setting, file in path.delay_traces.items():
-            _print_rtt(f"{path.name} {setting.replace('_', '-')} ({file.name})", rtt_over_time(file))
+            what = f"{path.name} {setting.replace('_', '-')} ({file.name})"
+            if setting.endswith("delay_trace"):
+                _print_rtt(what, rtt_over_time(file))
+            elif setting.endswith("light_trace"):
+                _print_light(what, read_light_trace(file))
     told = unequal({name: trace.period_ms for name, trace in columns.items()})
     if told:
         console.print(f"warning: {told}", soft_wrap=True)
@@ -228,6 +233,23 @@ def _warn_of_periods(pairs: list[Pair]) -> None:
             console.print(f"warning: {pair.name}: {told}", soft_wrap=True)
 
 
+def _reader_of(setting: str) -> Callable[[Path], object]:
+    """What reads the file that this setting of a link names."""
+    readers = {"light_trace": read_light_trace, "size_latency": read_size_latency}
+    return next((read for name, read in readers.items() if setting.endswith(name)), read_delay_trace)
+
+
+def _print_light(what: str, rows: Sequence[Burst]) -> None:
+    delays, packets = sorted(row.delay_ms for row in rows), sorted(len(row.offsets_ms) for row in rows)
+    last = sorted(max(row.offsets_ms, default=0) for row in rows)
+    middle = len(rows) // 2
+    console.print(
+        f"{what}: {counted(len(rows), 'row')} in {rows[-1].at_ms / 1000:g} s; one-way delay p50 {delays[middle]} ms, "
+        f"at most {delays[-1]} ms; trains of {packets[middle]} packets (p50) in {last[middle]} ms (p50)",
+        soft_wrap=True,
+    )
+
+
 @app.command()
 def validate(
     files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="Traces, and indexes (.yaml).")],
@@ -242,8 +264,10 @@ def validate(
                 _warn_of_periods(pairs)
                 for trace in sorted({t for pair in pairs for path in pair.paths for t in (path.uplink, path.downlink)}):
                     read_trace(trace)
-                for delays in sorted({d for pair in pairs for path in pair.paths for d in path.delay_traces.values()}):
-                    read_delay_trace(delays)
+                for name, delays in sorted(
+                    {item for pair in pairs for path in pair.paths for item in path.delay_traces.items()}
+                ):
+                    _reader_of(name)(delays)
                 table.add_row(str(file), counted(len(pairs), "pair"), "", "", "")
                 continue
             trace_read = read_trace(file)

@@ -326,11 +326,16 @@ def mpshell_command(
     return [*command, "--", *inner]
 
 
+def _least_ms(setting: str, file: Path) -> float:
+    """The least delay that a file of a link's setting has; of a light trace, with whatever latency of a size: 0."""
+    return float(read_delay_trace(file)[1].min()) if setting.endswith("delay_trace") else 0.0
+
+
 def shortest_delay_ms(spec: RunSpec) -> float:
     """The least one-way delay that a link of the run has at any time."""
     delays = [event.delay_ms for event in spec.link_events if event.delay_ms is not None]
     for path in spec.paths:
-        of_path = [float(read_delay_trace(file)[1].min()) for file in path.delay_traces.values()] or [path.delay_ms]
+        of_path = [_least_ms(name, file) for name, file in path.delay_traces.items()] or [path.delay_ms]
         jitter = [float(value) for key, value in path.settings.items() if key.endswith("jitter_ms")]
         delays.append(min(of_path) - max(jitter, default=0.0))
     return max(0.0, min(delays))

@@ -21,6 +21,8 @@ Value = str | float | bool
 MAX_MS = LINK_SETTINGS["delay_ms"].most
 _OF_THE_PATH = ("trace", "offset_ms")  # which a pair and its experiment give in their own ways
 _ROWS = {name: row for name, row in LINK_SETTINGS.items() if name not in _OF_THE_PATH}
+FILES = ("delay_trace", "light_trace", "size_latency")
+"""Settings that name files."""
 _DIRECTION = re.compile(r"^(?:up_|down_)?(?P<name>.*)$")
 
 
@@ -61,7 +63,7 @@ def layered(base: Mapping[str, Value], top: Mapping[str, Value]) -> dict[str, Va
 
 def split_files(settings: Mapping[str, Value], folder: Path) -> tuple[dict[str, Value], dict[str, Path]]:
     """The settings that are no files, and those that are, which are named relative to a folder."""
-    plain = {name: value for name, value in settings.items() if not name.endswith("delay_trace")}
+    plain = {name: value for name, value in settings.items() if not name.endswith(FILES)}
     files = {name: (folder / str(settings[name])).resolve() for name in settings if name not in plain}
     return plain, files
 
@@ -70,9 +72,10 @@ def members(
     delay_ms: float, queue: str, settings: Mapping[str, Value], delay_traces: Mapping[str, Path]
 ) -> dict[str, Value]:
     """All settings of a path's link, delay and queue first, under the names of a job of xlink-sim."""
-    traced = {way for way in ("up", "down") if {"delay_trace", f"{way}_delay_trace"} & set(delay_traces)}
+    traced = {way for way in ("up", "down") for name in ("delay_trace", "light_trace")
+              if {name, f"{way}_{name}"} & set(delay_traces)}  # fmt: skip
     delay: dict[str, Value] = {"delay_ms": delay_ms}
-    if traced:  # a delay trace takes the place of the delay
+    if traced:  # a delay trace or a light trace takes the place of the delay
         delay = {f"{way}_delay_ms": delay_ms for way in ("up", "down") if way not in traced}
     return delay | {"queue": queue} | dict(settings) | {name: str(file) for name, file in delay_traces.items()}
 

@@ -8,9 +8,11 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from railyard.traces.convert.delays import read_delays
 from railyard.traces.convert.recipe import TraceRecipe
 from railyard.traces.convert.run import convert_trace
 from railyard.traces.index import PairEntry, PathEntry
+from railyard.traces.light import LEO_STEP_MS, layout_of, read_light_trace, read_size_latency
 from railyard.traces.links import link_defaults
 from railyard.traces.names import Technology
 from railyard.traces.periods import CONSTANT_MS
@@ -23,6 +25,7 @@ class Single:
     """One recording as the user names it; what is not given comes from the INDEX.csv beside the file."""
 
     file: Path
+    """The downlink's trace, or a folder of CellReplay or LeoReplayer, which is taken whole."""
     technology: Technology | None = None
     start_s: float = 0.0
 
@@ -56,12 +59,19 @@ def _device_names(technologies: list[Technology]) -> list[str]:
 
 def _directions(single: Single) -> dict[str, Path]:
     """The downlink, and the uplink where a file of the same name ending in .up is there."""
+    if single.file.is_dir():
+        layout = layout_of(single.file)
+        return {"down": layout.downlink} | ({"up": layout.uplink} if layout.uplink else {})
     uplink = single.file.with_suffix(".up")
     return {"down": single.file} | ({"up": uplink} if uplink.is_file() and uplink != single.file else {})
 
 
 def _left_s(single: Single) -> float:
-    """The length of a recording from its start on, s; infinite for a link of a constant rate."""
+    """The length of a recording from its start on, s; infinite for a link of a constant rate, and for a folder."""
+    if single.file.is_dir():
+        if single.start_s:
+            raise TraceError(f"{single.file}: a folder is taken whole; leave out its start")
+        return math.inf
     period_ms = read_trace(single.file).period_ms
     if period_ms <= CONSTANT_MS and single.start_s == 0:
         return math.inf
@@ -82,7 +92,7 @@ def make_pair(singles: tuple[Single, Single], words: Words, *, cut: bool = True)
         raise TraceError(
             f"{singles[0].file}: both paths would be the same recording; give another one, or --second-start"
         )
-    described = [describe(single.file) for single in singles]
+    described = [None if single.file.is_dir() else describe(single.file) for single in singles]
     technologies: list[Technology] = []
     for single, known in zip(singles, described, strict=True):
         technology = single.technology or (known.technology if known else None)
@@ -102,6 +112,8 @@ def make_pair(singles: tuple[Single, Single], words: Words, *, cut: bool = True)
             written[direction] = f"{words.name}.{name}.{direction}"
             files[written[direction]] = _part(file, single.start_s, duration_s)
         link = link_defaults(scenario, technology)
+        of_folder, settings = _of_folder(single, f"{words.name}.{name}")
+        files |= of_folder
         entries.append(
             PathEntry(
                 name=name,
@@ -112,7 +124,7 @@ def make_pair(singles: tuple[Single, Single], words: Words, *, cut: bool = True)
                 queue=link.queue,
                 kind=known.kind if known else None,
                 resolution_ms=known.resolution_ms if known else None,
-                link=link.settings,
+                link=link.settings | settings,
             )
         )
     try:
@@ -129,6 +141,25 @@ def make_pair(singles: tuple[Single, Single], words: Words, *, cut: bool = True)
             f"'{words.name}' cannot name a pair; use letters, digits, '-', '_' and '.', at most 64 of them"
         ) from None
     return files, entry
+
+
+def _of_folder(single: Single, stem: str) -> tuple[dict[str, bytes], dict[str, str | float]]:
+    """What a folder has beside its traces: files by name, and the settings of the link that name them."""
+    if not single.file.is_dir():
+        return {}, {}
+    layout = layout_of(single.file)
+    files: dict[str, bytes] = {}
+    settings: dict[str, str | float] = dict(layout.settings)
+    for setting, file in layout.files.items():
+        name = f"{stem}.{setting.replace('_', '-')}"
+        if setting == "delay_trace":
+            data = read_delays(file, "list", LEO_STEP_MS).as_bytes()
+        else:
+            (read_size_latency if setting.endswith("size_latency") else read_light_trace)(file)
+            data = file.read_bytes()
+        files[name] = data
+        settings[setting] = name
+    return files, settings
 
 
 def _part(file: Path, start_s: float, duration_s: float) -> bytes:

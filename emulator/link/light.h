@@ -1,0 +1,79 @@
+/* A cellular link under light load: what stands in the place of the delay if a path has a light trace (Sentosa et al.,
+ * CellReplay, NSDI 2025). The link's own trace, recorded with a sender that never stops, is the heavy one.
+ *
+ * A row of a light trace is one short train of packets: the time it was sent, the one-way delay of its first packet,
+ * and how much later than that each opportunity came. Lines of "ms delay_ms offset_ms ...", separated by a space,
+ * whole numbers, times not descending. The last time is the period; the last row's delay ends the interpolation.
+ *
+ * A packet of n bytes comes at t. `last` is when the packet before it left, by the same rules; b, d and o[0], o[1], ...
+ * are the beginning, the delay and the offsets of the burst.
+ *
+ *     first packet, or t + d > last + gap:  a burst begins. b = t; o is that of the row before t; d is interpolated
+ *                                           between this row and the next one, and cut to whole ms. Leaves at b + d.
+ *     else, the row has room:               leaves at b + d + o[i], of the first i with o[i] >= t - b that has n bytes
+ *     else:                                 goes to the queue of the heavy trace, at t + max(d, last offset)
+ *
+ * To the time at which it leaves, the latency of its size is added if order allows. A packet leaves past the queue if
+ * that is empty and has served no packet at this very time. One that would leave before the packet before it leaves
+ * with that one, into the queue. So packets stay in order. */
+#ifndef RAILYARD_LINK_LIGHT_H
+#define RAILYARD_LINK_LIGHT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct link_light_row {
+    uint64_t at_us, delay_us;
+    size_t first, count; /* its offsets; there may be none */
+};
+
+struct link_light_trace {
+    struct link_light_row *rows; /* at least 1, times not descending */
+    size_t count;
+    uint64_t *offsets_us; /* of all rows */
+    size_t offsets;
+};
+
+/* What a packet of 100, 200, 300, ... bytes is later than the light trace says (earlier, if negative). Between them it
+ * is interpolated, outside it holds. Lines of "bytes ms". */
+struct link_size_latency {
+    double *ms;
+    size_t count; /* at least 1 */
+};
+
+/* As link_trace_parse. */
+int link_light_trace_parse(struct link_light_trace *trace, const char *name, const char *text, size_t length,
+                           char *error, size_t error_size);
+int link_size_latency_parse(struct link_size_latency *latency, const char *name, const char *text, size_t length,
+                            char *error, size_t error_size);
+/* Reads and parses a file. */
+int link_light_trace_load(struct link_light_trace *trace, const char *path, char *error, size_t error_size);
+int link_size_latency_load(struct link_size_latency *latency, const char *path, char *error, size_t error_size);
+void link_light_trace_free(struct link_light_trace *trace);
+void link_size_latency_free(struct link_size_latency *latency);
+
+/* The delay of a burst that begins at trace time t_us; *row is set unless it is NULL. A binary search. */
+uint64_t link_light_delay_at(const struct link_light_trace *trace, uint64_t t_us, size_t *row);
+
+struct link_light {
+    const struct link_light_trace *trace; /* borrowed; NULL: the link has a plain delay */
+    const struct link_size_latency *size; /* borrowed; NULL: none */
+    uint64_t gap_us;                      /* how long nothing leaves before a burst begins */
+    uint32_t opportunity_bytes;           /* of an offset */
+};
+
+/* The burst of a direction of a link. All 0: no packet has come. */
+struct link_burst {
+    bool begun;
+    uint64_t begin_us, delay_us, last_us;
+    int64_t end_us; /* when the packet before leaves, with the latency of its size, which may be negative */
+    size_t row, next;
+    uint32_t left; /* bytes of the opportunity `next` */
+};
+
+/* When a packet that comes at now, which is t_us in the light trace, leaves the delay. *direct: past the queue. */
+uint64_t link_burst_next(struct link_burst *burst, const struct link_light *light, uint64_t now, uint64_t t_us,
+                         uint32_t bytes, bool *direct);
+
+#endif

@@ -1,0 +1,205 @@
+#include <stdio.h>
+
+#include "emulator/link/bench.h"
+#include "emulator/link/light.h"
+#include "emulator/link/rng.h"
+
+/* Five offsets in the first row; the delay rises from 40 to 80 ms within a second, and falls again. */
+#define ROWS  "0 40 0 0 3 3 9\n1000 80 0 5\n2000 40 0\n"
+#define HEAVY "10\n20\n30\n40\n50\n" /* 1.2 Mbps */
+#define FULL  1504u
+
+static struct link_light_trace rows;
+static struct link_size_latency sizes;
+
+static int open_rows(void **state) {
+    (void)state;
+    char error[256];
+    static const char latency[] = "100 -6\n200 -3.5\n300 0\n";
+    assert_int_equal(link_light_trace_parse(&rows, "l", ROWS, sizeof ROWS - 1, error, sizeof error), 0);
+    return link_size_latency_parse(&sizes, "z", latency, sizeof latency - 1, error, sizeof error);
+}
+
+static int close_rows(void **state) {
+    (void)state;
+    link_light_trace_free(&rows);
+    link_size_latency_free(&sizes);
+    return 0;
+}
+
+static struct bench *light_bench(uint64_t gap_us, const struct link_size_latency *size) {
+    return bench_new(HEAVY, (struct link_config){.light = {.trace = &rows, .gap_us = gap_us, .size = size}});
+}
+
+static void a_lone_packet_sees_the_delay_of_its_row(void **state) {
+    (void)state;
+    struct bench *b = light_bench(0, NULL);
+    bench_send(b, 0, 1, FULL, 0);
+    assert_int_equal(link_next_deadline(b->link), 40 * MS); /* and not an opportunity after it */
+    BENCH_EXPECT(b, 90 * MS, {1, 40 * MS});
+    bench_send(b, 0, 2, FULL, 515 * MS); /* 40 + 40 * 0.515 = 60.6 */
+    BENCH_EXPECT(b, 600 * MS, {2, 575 * MS});
+    bench_send(b, 0, 3, FULL, 1515 * MS); /* 80 - 40 * 0.515 = 59.4 */
+    BENCH_EXPECT(b, 1600 * MS, {3, 1574 * MS});
+    bench_send(b, 0, 4, FULL, 2000 * MS); /* again the first row */
+    BENCH_EXPECT(b, 2100 * MS, {4, 2040 * MS});
+    bench_free(b);
+}
+
+static void a_train_sees_the_offsets_of_the_row_and_then_the_heavy_trace(void **state) {
+    (void)state;
+    struct bench *b = light_bench(0, NULL);
+    bench_send_many(b, 1, 7, FULL, 0);
+    BENCH_EXPECT(b, 49 * MS, {1, 40 * MS}, {2, 40 * MS}, {3, 43 * MS}, {4, 43 * MS}, {5, 49 * MS});
+    /* The sixth leaves the delay at max(40, 9), which is before the fifth: with it, and waits for an opportunity. */
+    BENCH_EXPECT(b, 80 * MS, {6, 50 * MS}, {7, 60 * MS});
+    bench_check_balance(b);
+    bench_free(b);
+}
+
+static void small_packets_share_an_opportunity_and_late_ones_skip_those_that_passed(void **state) {
+    (void)state;
+    struct bench *b = light_bench(20 * MS, NULL);
+    bench_send_many(b, 1, 2, 752, 0);   /* both in the first offset */
+    bench_send(b, 0, 3, 752, 1 * MS);   /* offsets 0 have passed */
+    bench_send(b, 0, 4, FULL, 2 * MS);  /* not with the third one */
+    bench_send(b, 0, 5, FULL, 10 * MS); /* all have passed: max(40, 9) after it, to the queue */
+    BENCH_EXPECT(b, 90 * MS, {1, 40 * MS}, {2, 40 * MS}, {3, 43 * MS}, {4, 43 * MS}, {5, 60 * MS});
+    bench_free(b);
+}
+
+static void a_burst_begins_when_nothing_has_left_the_delay_for_the_gap(void **state) {
+    (void)state;
+    struct bench *b = light_bench(20 * MS, NULL);
+    bench_send(b, 0, 1, FULL, 0);
+    bench_send(b, 0, 2, FULL, 20 * MS); /* of the old burst: to the queue */
+    bench_send(b, 0, 3, FULL, 41 * MS); /* of a new one, and past the queue, which is empty by then */
+    BENCH_EXPECT(b, 200 * MS, {1, 40 * MS}, {2, 70 * MS}, {3, 82 * MS});
+    bench_free(b);
+}
+
+static void the_latency_of_a_size_counts_if_order_allows(void **state) {
+    (void)state;
+    struct bench *b = light_bench(0, &sizes);
+    bench_send(b, 0, 1, FULL, 0);        /* 0 as with 300 bytes */
+    bench_send(b, 0, 2, 60, 1000 * MS);  /* 80 - 6 */
+    bench_send(b, 0, 3, 150, 1500 * MS); /* 60 - 4.75 */
+    bench_send(b, 0, 4, 260, 1510 * MS); /* 59 - 1.4 */
+    BENCH_EXPECT(b, 1900 * MS, {1, 40 * MS}, {2, 1074 * MS}, {3, 1555 * MS}, {4, 1568 * MS});
+    bench_free(b);
+}
+
+/* A sender that never pauses for the gap gets what the heavy trace has, but for one row. */
+static void a_saturating_sender_sees_the_heavy_trace(void **state) {
+    (void)state;
+    struct bench *b = light_bench(50 * MS, NULL);
+    uint32_t number = 1, delivered = 0;
+    for (uint64_t now = 0; now < 20 * S; now += 5 * MS) {
+        bench_send(b, 0, number++, FULL, now);
+        link_advance(b->link, now);
+        for (struct link_packet *p = link_pull(b->link); p; p = link_pull(b->link)) {
+            delivered++;
+            link_departed(b->link, p, now);
+        }
+    }
+    assert_in_range(delivered, 1990, 2000); /* one each 10 ms */
+    bench_check_balance(b);
+    bench_free(b);
+}
+
+static void an_opportunity_has_as_many_bytes_as_are_set(void **state) {
+    (void)state;
+    struct bench *b = bench_new(HEAVY, (struct link_config){.opportunity_bytes = 752});
+    bench_send_many(b, 1, 2, FULL, 0);
+    BENCH_EXPECT(b, 100 * MS, {1, 20 * MS}, {2, 40 * MS});
+    assert_int_equal(link_stats(b->link).opportunities_used, 4);
+    bench_free(b);
+}
+
+static void a_plain_delay_from_outside_ends_the_light_trace(void **state) {
+    (void)state;
+    struct bench *b = light_bench(0, NULL);
+    link_set_delay(b->link, 7 * MS, 0);
+    bench_send(b, 0, 1, FULL, 0);
+    BENCH_EXPECT(b, 30 * MS, {1, 10 * MS});
+    bench_free(b);
+}
+
+/* Whatever comes, packets leave in order, none before it came, and all of them do. */
+static void packets_stay_in_order(void **state) {
+    (void)state;
+    for (uint64_t seed = 1; seed <= 50; seed++) {
+        struct link_rng rng = {seed};
+        uint64_t gap = (uint64_t)(link_rng_uniform(&rng) * 50000);
+        struct bench *b = light_bench(gap, seed % 2 ? &sizes : NULL);
+        uint64_t now = 0, came[401] = {0};
+        uint32_t next = 1;
+        for (uint32_t n = 1; n <= 401; n++) {
+            double pause = link_rng_uniform(&rng);
+            now += n == 401 ? 60 * S : pause < 0.8 ? (uint64_t)(pause * 3000) : (uint64_t)(pause * 200000);
+            if (n <= 400) {
+                came[n] = now;
+                bench_send(b, 0, n, 60 + (uint32_t)(link_rng_uniform(&rng) * 1444), now);
+            }
+            link_advance(b->link, now);
+            for (struct link_packet *p = link_pull(b->link); p; p = link_pull(b->link)) {
+                assert_int_equal(bench_number(p), next);
+                assert_true(p->due_us >= came[next++] && p->due_us <= now);
+                link_departed(b->link, p, now);
+            }
+        }
+        assert_int_equal(next, 401);
+        bench_free(b);
+    }
+}
+
+static void refuse(const char *text, const char *why) {
+    struct link_light_trace trace;
+    char error[256] = "";
+    assert_int_equal(link_light_trace_parse(&trace, "f", text, strlen(text), error, sizeof error), -1);
+    assert_string_equal(error, why);
+}
+
+static void tells_what_is_wrong_with_a_light_trace(void **state) {
+    (void)state;
+#define NOT_A_ROW "the line is not \"ms delay_ms offset_ms ...\"; write whole numbers, separated by a space"
+    refuse("", "f:1: the light trace is empty; it needs at least one line \"ms delay_ms offset_ms ...\"");
+    refuse("0 1 0\n\n", "f:2: " NOT_A_ROW);
+    refuse("0\n", "f:1: " NOT_A_ROW);
+    refuse("0 -1\n", "f:1: " NOT_A_ROW);
+    refuse("0 3600001\n", "f:1: " NOT_A_ROW);
+    refuse("4294967296 1\n", "f:1: " NOT_A_ROW);
+    refuse("0 1 0 x\n", "f:1: the line has an offset that is not a whole number of ms (0 to 3600000)");
+    refuse("0 1 0  1\n", "f:1: the line has an offset that is not a whole number of ms (0 to 3600000)");
+    refuse("5 1\n4 1\n", "f:2: the line comes before the one above it; times must not descend, sort the trace");
+    refuse("0 1\n0 1\n", "f:2: the last time is 0; it is the period of the trace, at least 1");
+}
+
+static void tells_what_is_wrong_with_latencies_of_sizes(void **state) {
+    (void)state;
+    static const char *const wrong[] = {"100", "200 1\n", "100 1\n300 1\n", "100 x\n", "100 1 2\n", "100 --1\n"};
+    struct link_size_latency latency;
+    char error[256];
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        assert_int_equal(link_size_latency_parse(&latency, "f", wrong[i], strlen(wrong[i]), error, sizeof error), -1);
+        assert_non_null(strstr(error, "the line is not \"bytes ms\"; write the sizes 100, 200, 300 and so on"));
+    }
+    assert_int_equal(link_size_latency_parse(&latency, "f", "", 0, error, sizeof error), -1);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_lone_packet_sees_the_delay_of_its_row),
+        cmocka_unit_test(a_train_sees_the_offsets_of_the_row_and_then_the_heavy_trace),
+        cmocka_unit_test(small_packets_share_an_opportunity_and_late_ones_skip_those_that_passed),
+        cmocka_unit_test(a_burst_begins_when_nothing_has_left_the_delay_for_the_gap),
+        cmocka_unit_test(the_latency_of_a_size_counts_if_order_allows),
+        cmocka_unit_test(a_saturating_sender_sees_the_heavy_trace),
+        cmocka_unit_test(an_opportunity_has_as_many_bytes_as_are_set),
+        cmocka_unit_test(a_plain_delay_from_outside_ends_the_light_trace),
+        cmocka_unit_test(packets_stay_in_order),
+        cmocka_unit_test(tells_what_is_wrong_with_a_light_trace),
+        cmocka_unit_test(tells_what_is_wrong_with_latencies_of_sizes),
+    };
+    return cmocka_run_group_tests(tests, open_rows, close_rows);
+}
