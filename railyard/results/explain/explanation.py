@@ -163,11 +163,12 @@ def sentences(found: Explanation) -> Iterator[str]:
     if parts.last is not None:
         yield f"Its last bytes came over {parts.last.path}{_lag(parts)}."
     largest = sorted(parts.parts, key=lambda part: -part.seconds)[:2]
-    for order, part in zip(("Most of the time: ", "Then: "), largest, strict=False):
-        yield order + _sentence(part)
+    for order, part in zip(("The largest part: ", "The next one: "), largest, strict=False):
+        text = _sentence(part)
+        yield order + text[0].lower() + text[1:]
     if found.oracle_bytes and chunk.oracle_s is not None:
         total = sum(size for _, size in found.oracle_bytes)
-        planned = ", ".join(f"{size / total:.0%} over {path}" for path, size in found.oracle_bytes)
+        planned = ", ".join(f"{size / total * 100:.0f} % over {path}" for path, size in found.oracle_bytes)
         yield f"With the links known in advance: {planned}, complete after {chunk.oracle_s:.3f} s."
 
 
