@@ -106,16 +106,25 @@ def find_yaml(name: str, folder: Path, what: str) -> Path:
 
 
 def load_yaml(path: Path) -> YamlDocument:
+    return document_of(path, read_text(path))
+
+
+def read_text(path: Path) -> str:
     try:
-        text = path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise UserError(f"{path}: there is no such file; check the path.") from None
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise UserError(f"{path}: cannot be read: {reason}.") from None
+
+
+def document_of(path: Path, text: str) -> YamlDocument:
+    """`text`: what the file holds."""
     try:
-        root = yaml.compose(text, Loader=_Loader)
-        data = yaml.load(text, Loader=_Loader)  # noqa: S506  a safe one
+        loader = _Loader(text)
+        root = loader.get_single_node()
+        data = loader.construct_document(root) if root is not None else None
     except _TooManyAliases as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise UserError(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from railyard.base.yamlfile import YamlDocument, load_yaml, parse
+from railyard.base.yamlfile import YamlDocument, document_of, load_yaml, parse, read_text
 from railyard.traces.names import DeviceName, Kind, PairName, QueueSpec, Recorded, Technology
 from railyard.traces.settings import LinkSettings, Value, mpshell_keys, split_files
 from railyard.traces.trace import TraceError
@@ -147,12 +148,17 @@ def _path(document: YamlDocument, location: tuple[str | int, ...], item: PathEnt
     )
 
 
+@lru_cache(maxsize=16)  # a command looks up many pairs
+def _parsed(path: Path, text: str) -> tuple[YamlDocument, TraceIndex]:
+    document = document_of(path, text)
+    return document, parse(document, TraceIndex)
+
+
 def read_index(path: Path) -> list[Pair]:
     """The pairs of an index, their traces found (not read). Raises UserError, whose message names file and line."""
     if not path.is_file():
         raise TraceError(f"{path}: there is no such index; a trace library is a directory with an {INDEX_FILE}")
-    document = load_yaml(path)
-    index = parse(document, TraceIndex)
+    document, index = _parsed(path, read_text(path))
     pairs: list[Pair] = []
     for number, entry in enumerate(index.pairs):
         if entry.name in {pair.name for pair in pairs}:
