@@ -397,6 +397,11 @@ format: setup ## rewrite the sources as lint wants them
 	@clang-format -i $(C_FILES)
 	@.venv/bin/ruff check --quiet --fix . ; .venv/bin/ruff format --quiet .
 
+AGAINST ?=
+.PHONY: bench-instructions
+bench-instructions: setup ## count the instructions of ten fixed jobs under callgrind (AGAINST=REV: compare with it)
+	@.venv/bin/python scripts/bench-instructions.py $(if $(AGAINST),--against $(AGAINST))
+
 .PHONY: bench
 bench: setup ## measure the simulator, endpoints with many connections, relays, mpshell, and all schedulers with all congestion controllers
 	@$(MAKE) --no-print-directory -j$(JOBS) build

@@ -1,13 +1,16 @@
-"""endpoint-bench: what it compares is comparable."""
+"""The benchmarks: what they compare is comparable, and what has grown is told."""
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import subprocess
+import sys
+from types import ModuleType
 
 import pytest
 
-from railyard.base.paths import program
+from railyard.base.paths import ROOT, program
 
 REQUESTS = 60
 
@@ -24,3 +27,48 @@ def test_a_request_takes_as_many_packets_of_one_connection_as_of_many() -> None:
     assert many["packets"] >= REQUESTS * 8  # 10 kB, the request, an acknowledgement at least
     assert few["packets"] == pytest.approx(many["packets"], rel=0.2)
     assert few["cpu_s"] > 0
+
+
+@pytest.fixture(scope="module")
+def counts() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("bench_instructions", ROOT / "scripts" / "bench-instructions.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["bench_instructions"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_a_job_that_takes_over_two_percent_more_instructions_has_grown(counts: ModuleType) -> None:
+    before = {"sim-one": 1_000_000, "sim-two": 1_000_000, "cli": 1_000_000}
+    after = {"sim-one": 1_020_000, "sim-two": 1_020_001, "cli": 900_000, "new": 5}
+    assert counts.grown(before, after) == ["sim-two"]
+    assert counts.grown({}, after) == []
+
+
+def test_a_commit_says_why_in_a_line_of_its_own(counts: ModuleType) -> None:
+    messages = "link: Count drops\n\nCost: one counter a packet, 3 %\n\nwire: Mend it\nThe Cost: none\n"
+    assert counts.reasons(messages) == ["one counter a packet, 3 %"]
+    assert counts.reasons("wire: Mend it\n") == []
+
+
+@pytest.mark.parametrize(
+    ("file", "part"),
+    [
+        ("/home/one/tree/transport/wire/cursor.c", "transport/wire"),
+        ("lib/video/video.c", "lib/video"),
+        ("/another/tree/player/player.c", "player"),
+        ("build/generated/transport/scheduler/registry.c", "transport/scheduler"),
+        ("./string/../sysdeps/x86_64/multiarch/memmove.S", None),
+    ],
+)
+def test_a_function_counts_for_the_folder_of_its_source(counts: ModuleType, file: str, part: str | None) -> None:
+    found = counts.OWN.search(file)
+    assert (found and found[1]) == part
+
+
+def test_the_stored_counts_are_those_of_all_jobs(counts: ModuleType) -> None:
+    stored = json.loads(counts.STORED.read_text())
+    assert list(stored["instructions"]) == [job.name for job in counts.JOBS]
+    page = counts.PAGE.read_text()
+    assert all(f"{count:,}" in page for count in stored["instructions"].values())

@@ -1,0 +1,359 @@
+#!/usr/bin/env python3
+"""Counts the instructions of fixed jobs under callgrind, and compares this tree with other revisions of it.
+
+The same program on the same job takes the same number of instructions, whatever else the machine does, to a few
+thousandths where sockets are involved. Counts of two compilers or libraries do not compare, so `--against REV` builds
+that revision here, by the same compiler. Exit code 1 if a job takes over 2 % more than in the last REV and no commit
+since says why, in a line `Cost: REASON`. `--write` also counts a packet's instructions by part of the code, and keeps
+all in docs/results/instructions.json and docs/results/speed.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from railyard.base.paths import ROOT
+
+LIMIT = 0.02
+RESULTS = ROOT / "docs" / "results"
+STORED = RESULTS / "instructions.json"
+PAGE = RESULTS / "speed.md"
+# callgrind counts every byte of a `rep movsb`; plain vector copies are counted as what they are.
+VALGRIND_ENV = {"GLIBC_TUNABLES": "glibc.cpu.x86_rep_movsb_threshold=1000000000"}
+PYTHON_ENV = {"PYTHONHASHSEED": "0"}
+WAIT_S = 900
+BULK_BYTES = 8_000_000
+PORT = 24433
+Count = Callable[[Path, Path], int]  # of a tree, in a folder
+
+
+@dataclass(frozen=True)
+class Job:
+    name: str
+    about: str
+    count: Count
+    programs: tuple[str, ...] = ("xlink-sim",)
+
+
+def counted(command: list[str | Path], folder: Path, tree: Path, profile: str = "/dev/null") -> subprocess.Popen[str]:
+    """The program under callgrind, started."""
+    whole = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={profile}", f"--log-file={folder / 'count'}"]
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith(("RAILYARD", "COV", "PYTHON"))
+    }
+    return subprocess.Popen(
+        [*whole, *map(str, command)],
+        env=environment | VALGRIND_ENV | PYTHON_ENV,
+        cwd=tree,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def count_of(process: subprocess.Popen[str], folder: Path, codes: tuple[int, ...] = (0,)) -> int:
+    """Waits for its end."""
+    try:
+        _, said = process.communicate(timeout=WAIT_S)
+    finally:
+        process.kill()
+    log = (folder / "count").read_text()
+    found = re.search(r"refs:\s+([\d,]+)", log)
+    if process.returncode not in codes or found is None:
+        raise SystemExit(f"bench-instructions: {process.args!r} ended with {process.returncode}: {said or log}")
+    return int(found[1].replace(",", ""))
+
+
+def sim_command(tree: Path, folder: Path, paths: int, seconds: int, **members: Any) -> list[str | Path]:
+    """Paths of 20 Mbps and a video that takes 85 % of them."""
+    trace = folder / "trace"
+    trace.write_text("".join(f"{int(n * 0.6016) + 1}\n" for n in range(10_000)))
+    links = [
+        {"name": f"path-{i}", "up": "trace", "down": "trace", "delay_ms": 20 + 10 * i}
+        | {"queue": "droptail:packets=100"}
+        for i in range(paths)
+    ]
+    rate = paths * 17_000_000
+    player = {"video_bytes": max(rate // 8 * seconds, 200_000), "bitrate_bps": rate, "chunk_bytes": paths << 19}
+    job = {"scheme": "vanilla-mp", "time_limit_s": 60, "paths": links, "player": player, "link_logs": False}
+    (folder / "job.json").write_text(json.dumps(job | members))
+    return [tree / "build/bin/xlink-sim", folder / "job.json", "--out", folder / "out"]
+
+
+def sim(paths: int, seconds: int, **members: Any) -> Count:
+    return lambda tree, folder: count_of(
+        counted(sim_command(tree, folder, paths, seconds, **members), folder, tree), folder
+    )
+
+
+def transfer(which: str, size: int) -> Count:
+    """One download over loopback; `which` of the two ends is counted."""
+
+    def count(tree: Path, folder: Path) -> int:
+        programs = tree / "build/bin"
+        address = f"127.0.0.1:{PORT}"
+        serve: list[str | Path] = [programs / "xlink-server", "--quic", address, "--seed", "1"]
+        fetch: list[str | Path] = [programs / "xlink-get", "--insecure", "--quiet", "--seed", "2"]
+        fetch += ["--time-limit", str(WAIT_S), f"https://{address}/synthetic/{size}"]
+        start = counted if which == "server" else plain
+        server = start(serve, folder, tree)
+        try:
+            if server.stdout is None or "listening" not in server.stdout.readline():
+                raise SystemExit(f"bench-instructions: the server does not listen: {server.communicate()[1]}")
+            client = (plain if which == "server" else counted)(fetch, folder, tree)
+            if which == "client":
+                return count_of(client, folder)
+            _, said = client.communicate(timeout=WAIT_S)
+            if client.returncode != 0:
+                raise SystemExit(f"bench-instructions: {fetch} ended with {client.returncode}: {said}")
+            server.send_signal(signal.SIGTERM)
+            return count_of(server, folder, (0, -signal.SIGTERM))
+        finally:
+            server.kill()
+            server.wait()
+
+    return count
+
+
+def plain(command: list[str | Path], _: Path, tree: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        list(map(str, command)), cwd=tree, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def version(tree: Path, folder: Path) -> int:
+    """Once before, so that the modules are compiled."""
+    command: list[str | Path] = [sys.executable, "-m", "railyard", "--version"]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    subprocess.run(list(map(str, command)), cwd=tree, env=environment, capture_output=True, check=True)
+    return count_of(counted(command, folder, tree), folder)
+
+
+def one_of_the_gate(tree: Path, folder: Path) -> int:
+    """A run as `railyard gate` makes them: a pair with outages, with link logs, without qlogs."""
+    ends = [("wifi", 10), ("lte", 25)]
+    links = [
+        {"name": name, "technology": name, "delay_ms": delay_ms, "queue": "infinite"}
+        | {way: str(ROOT / f"traces/hsr-1.{name}.{way}") for way in ("up", "down")}
+        for name, delay_ms in ends
+    ]
+    player = {"video_bytes": 5_000_000, "bitrate_bps": 4_000_000, "chunk_bytes": 524_288, "verify": True}
+    job = {"scheme": "xlink", "time_limit_s": 40, "paths": links, "player": player, "null_crypto": True}
+    (folder / "job.json").write_text(json.dumps(job))
+    command: list[str | Path] = [tree / "build/bin/xlink-sim", folder / "job.json", "--out", folder / "out"]
+    return count_of(counted(command, folder, tree), folder)
+
+
+JOBS = (
+    Job("sim-two", "two paths, real crypto", sim(2, 3)),
+    Job("sim-two-null", "two paths, null crypto", sim(2, 3, null_crypto=True)),
+    Job("sim-two-qlog", "two paths, real crypto, qlogs", sim(2, 2, qlog=True)),
+    Job("sim-one", "one path, real crypto", sim(1, 3)),
+    Job("sim-one-null", "one path, null crypto", sim(1, 3, null_crypto=True)),
+    Job("sim-start", "start, handshake and 0.1 s of one path", sim(1, 0, null_crypto=True)),
+    Job("sim-gate", "a run as the gate makes them", one_of_the_gate),
+    Job("bulk-server", "server, 8 MB over loopback", transfer("server", BULK_BYTES), ("xlink-server", "xlink-get")),
+    Job("bulk-client", "client, 8 MB over loopback", transfer("client", BULK_BYTES), ("xlink-server", "xlink-get")),
+    Job("cli", "railyard --version", version, ()),
+)
+
+
+def tree_of(revision: str) -> Path:
+    tree = ROOT / "build" / "bench" / revision
+    if not tree.exists():
+        tree.mkdir(parents=True)
+        packed = subprocess.run(["git", "archive", revision], cwd=ROOT, stdout=subprocess.PIPE, check=True)
+        subprocess.run(["tar", "-x", "-C", str(tree)], input=packed.stdout, check=True)
+    return tree
+
+
+def make(tree: Path, names: list[str]) -> None:
+    """Compiles the programs of these jobs. A revision may not have all programs yet."""
+    jobs = f"-j{len(os.sched_getaffinity(0))}"
+    targets = sorted({f"build/bin/{program}" for job in JOBS if job.name in names for program in job.programs})
+    environment = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "VARIANT")}
+    done = subprocess.run(
+        ["make", "-s", "-k", jobs, *targets], cwd=tree, capture_output=True, text=True, check=False, env=environment
+    )
+    errors = [line for line in done.stderr.splitlines() if "Error" in line]
+    if done.returncode != 0 and (errors or tree == ROOT):
+        raise SystemExit(f"bench-instructions: {tree} could not be built: {done.stderr.strip()[-2000:]}")
+
+
+def counts_of(tree: Path, names: list[str]) -> dict[str, int]:
+    make(tree, names)
+    counts = {}
+    for job in JOBS:
+        if job.name in names and all((tree / "build/bin" / program).exists() for program in job.programs):
+            with tempfile.TemporaryDirectory(prefix="railyard-bench-") as folder:
+                counts[job.name] = job.count(tree, Path(folder))
+    return counts
+
+
+# A compiler's cache may say that another tree's folder was compiled.
+OWN = re.compile(r"(?:^|/)((?:emulator|lib|player|server|transport)/?[^/]*)/[^/]+$")
+
+
+def parts_of(profile: Path) -> dict[str, int]:
+    """Instructions by folder of the source, or by library."""
+    command = ["callgrind_annotate", "--threshold=100", "--auto=no", "--show-percs=no", str(profile)]
+    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    parts: dict[str, int] = {}
+    for line in lines:
+        # COUNT FILE:FUNCTION [OBJECT], where FILE is ??? without debugging information.
+        if found := re.match(r"\s*([\d,]+)\s+(\S+?):\S.*?(?:\[(\S+)\])?$", line):
+            count, file, library = int(found[1].replace(",", "")), found[2], found[3] or ""
+            if inside := OWN.search(file):
+                part = inside[1]
+            elif re.search("gnutls|nettle|hogweed|gmp", library):
+                part = "GnuTLS and Nettle"
+            else:
+                part = "C library" if file.startswith(("./", "../")) or "libc.so" in library else "other libraries"
+            parts[part] = parts.get(part, 0) + count
+    return parts
+
+
+def parts_of_a_packet(tree: Path, **members: Any) -> dict[str, float]:
+    """Over two paths, once all has started: what 4 s take more than 2 s, by the packets more that reach a link."""
+    found: list[tuple[dict[str, int], int]] = []
+    for seconds in (2, 4):
+        with tempfile.TemporaryDirectory(prefix="railyard-bench-") as name:
+            folder = Path(name)
+            command = sim_command(tree, folder, 2, seconds, **members)
+            count_of(counted(command, folder, tree, str(folder / "profile")), folder)
+            links = json.loads((folder / "out" / "mpshell.json").read_text())["paths"]
+            packets = sum(link[way]["arrived_packets"] for link in links for way in ("up", "down"))
+            found.append((parts_of(folder / "profile"), packets))
+    (less, few), (more, many) = found
+    return {part: (more[part] - less.get(part, 0)) / (many - few) for part in more}
+
+
+def grown(before: dict[str, int], after: dict[str, int]) -> list[str]:
+    """The jobs that take over LIMIT more."""
+    return [name for name, count in after.items() if name in before and count > before[name] * (1 + LIMIT)]
+
+
+def reasons(messages: str) -> list[str]:
+    """What commits say of their cost."""
+    return re.findall(r"^Cost: (.+)$", messages, re.MULTILINE)
+
+
+def git(*arguments: str) -> str:
+    return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def table(after: dict[str, int], before: dict[str, dict[str, int]]) -> list[str]:
+    """`before`: the counts of other revisions."""
+    rows = [
+        "| job | | " + "".join(f"{revision[:7]} | " for revision in before) + "now |" + " now / then |" * len(before)
+    ]
+    rows += ["| --- | --- |" + " ---: |" * (2 * len(before) + 1)]
+    for job in JOBS:
+        if job.name in after:
+            now, then = after[job.name], [counts.get(job.name) for counts in before.values()]
+            cells = [f"{count:,}" if count else "–" for count in [*then, now]]
+            cells += [f"{now / count:.3f}" if count else "–" for count in then]
+            rows.append(f"| `{job.name}` | {job.about} | " + " | ".join(cells) + " |")
+    return rows
+
+
+def parts_table(real: dict[str, float], null: dict[str, float]) -> list[str]:
+    rows = ["| part | real crypto | null crypto |", "| --- | ---: | ---: |"]
+    rows += [f"| all | {sum(real.values()):,.0f} | {sum(null.values()):,.0f} |"]
+    for part in sorted(real, key=lambda part: -real[part]):
+        if real[part] >= 50:
+            name = part if " " in part else f"`{part}`"
+            rows.append(f"| {name} | {real[part]:,.0f} | {null.get(part, 0):,.0f} |")
+    return rows
+
+
+ABOUT = """# Speed
+
+```
+.venv/bin/python scripts/bench-instructions.py --write {options}
+```
+
+## Ten jobs
+Instructions of fixed jobs, counted by callgrind: start, handshake and work together. One compiler built all revisions:
+{compiler}. A ratio below 1 is fewer instructions. A dash: the older revision does not have
+the program.
+
+{table}
+
+Jobs of the simulator take the same count each time. Those over loopback depend on when packets arrive: their counts
+differ by up to 0.4 % from run to run. Instructions are not time: neither waiting for memory nor the kernel counts.
+[How CI compares](../../CONTRIBUTING.md) a pull request with its merge base: it fails above 2 %.
+
+## Where a simulated packet's instructions are
+Two paths of 20 Mbps, `vanilla-mp`, after the start, by folder of the source; an inlined function counts where it was
+written. Every packet that reaches a link counts as one, in both directions.
+
+{parts}
+
+## What did not pay
+- Link-time optimisation of the other programs: ten seconds of processor time for each link. `xlink-sim` alone has it,
+  for a sixth fewer instructions.
+- A repeated pattern instead of computed bytes for synthetic videos: `verify` would miss data shifted by its period.
+- A pacer's burst of 1 ms of its rate, up to 65,507 bytes, instead of ten packets. Loopback, 200 MB, five turns each in
+  alternation, on a busy machine: the server took 2.84 CPU s/GB (2.37 to 3.15) instead of 3.05 (2.29 to 3.57), which
+  decides nothing. Outputs of 24 of 40 plays over generated pairs with 5G or fast Wi-Fi moved, by 1 ms in their medians.
+- Another library than GnuTLS: to seal and open 1,200 bytes took it 778 ns, OpenSSL's EVP interface 1,154 ns.
+  BoringSSL's assembly took 538 ns, but is no Debian package.
+
+## Against picoquic and XQUIC
+That comparison needs their builds: `PICOQUIC_DIR=… XQUIC_DIR=… make peers`, then `.venv/bin/python
+scripts/bench-stacks.py`. [Bulk transfers](stacks-bulk.md) has the figures of the last such run.
+"""
+
+
+def write(after: dict[str, int], before: dict[str, dict[str, int]], against: list[str]) -> None:
+    compiler = subprocess.run(["gcc", "--version"], capture_output=True, text=True, check=True).stdout.splitlines()[0]
+    STORED.write_text(json.dumps({"compiler": compiler, "instructions": after, "before": before}, indent=1) + "\n")
+    parts = parts_table(parts_of_a_packet(ROOT), parts_of_a_packet(ROOT, null_crypto=True))
+    options = " ".join(f"--against {revision}" for revision in against)
+    lines = "\n".join(table(after, before))
+    PAGE.write_text(ABOUT.format(options=options, compiler=compiler, table=lines, parts="\n".join(parts)))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--against", metavar="REV", action="append", default=[], help="compare with a build of it")
+    parser.add_argument("--write", action="store_true", help="write docs/results/instructions.json and speed.md")
+    parser.add_argument("jobs", nargs="*", metavar="JOB", help=f"of {', '.join(job.name for job in JOBS)}")
+    options = parser.parse_args()
+    if shutil.which("valgrind") is None:
+        raise SystemExit("bench-instructions: valgrind is not there; install the Debian package valgrind.")
+    if unknown := set(options.jobs) - {job.name for job in JOBS}:
+        raise SystemExit(f"bench-instructions: there is no job {', '.join(sorted(unknown))}; --help names all.")
+    if options.write and (options.jobs or not options.against):
+        parser.error("--write keeps a comparison of all jobs; it needs --against REV, and no JOB")
+    names = options.jobs or [job.name for job in JOBS]
+    revisions = [git("rev-parse", f"{revision}^{{commit}}") for revision in options.against]
+    before = {revision: counts_of(tree_of(revision), names) for revision in revisions}
+    after = counts_of(ROOT, names)
+    print("\n".join(table(after, before)))
+    if options.write:
+        write(after, before, options.against)
+    more = grown(before[revisions[-1]], after) if revisions else []
+    if more:
+        reasons_given = reasons(git("log", "--format=%B", f"{revisions[-1]}..HEAD"))
+        print(f"\nover {LIMIT:.0%} more: {', '.join(more)}" + "".join(f"\nCost: {why}" for why in reasons_given))
+        if not reasons_given:
+            print("No commit says why; a line `Cost: REASON` in its message does.")
+            sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()
