@@ -1,41 +1,32 @@
-"""Says by how much a change of the transport, or of a scheme's settings, moves each figure over many pairs of traces.
+"""By how much a change of the transport, or of a scheme's settings, moves each figure over many pairs of traces.
 
-    python scripts/try-scheduler.py --train PAIRS [--check PAIRS] [--against REV|DIR] [--tried DIR] [--with SETTINGS]
+Tried is the working tree, or the build of another checkout (`tried`), with `changes` under further settings of the
+scheme. It is compared with `against`: a git revision, or the checkout of another build. Without `against` that is HEAD,
+or with `changes` the tried build itself under the scheme's own settings.
 
-Tried is the working tree, or the build of another checkout (`--tried DIR`), with `--with` under further settings of the
-scheme. It is compared with `--against`: a git revision, or the checkout of another build. Without `--against` that is
-HEAD, or with `--with` the tried build itself under the scheme's own settings.
-
-PAIRS is a comma-separated list of
-
-    hsr_0544            a pair of the trace library
-    subway:101-104      generated pairs: a mobility model and its seeds
-    bus_a+walk_b_wifi   a pair of two single recordings: trace files, or their names in RAILYARD_TRACE_PATH
-
-A change is chosen by the pairs of `--train`; those of `--check` say once whether it holds on others. A setting is an
-experiment whose player and time limit the plays have: `light` is experiments/evaluation.yaml, `heavy` is
-evaluation-heavy.yaml. Brackets are 95 % intervals for pairs like these (docs/reference/statistics.md). Median is the
-geometric mean over pairs of the ratio of medians; excess is the mean time above the oracle.
+A change is chosen by the pairs of `train`; those of `check` say once whether it holds on others. Brackets are 95 %
+intervals for pairs like these (docs/reference/statistics.md). Median is the geometric mean over pairs of the ratio of
+medians; excess is the mean time above the oracle.
 """
 
 from __future__ import annotations
 
-import argparse
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
+from pydantic import Field
 
-from railyard.base.errors import UserError, reported_by
+from railyard.base.errors import UserError
 from railyard.base.paths import ROOT
 from railyard.base.provenance import sha256_of
+from railyard.base.words import counted
 from railyard.base.yamlfile import YamlDocument, parse
-from railyard.experiment.model import Experiment, find_experiment, load_experiment
+from railyard.experiment.model import Experiment, Strict, find_experiment, load_experiment
 from railyard.figures import rows
 from railyard.figures.figure import Figure, Plays, Point, Pool, Ratio
 from railyard.figures.play import Play
@@ -48,16 +39,50 @@ from railyard.run.resolve import resolve
 from railyard.stats import intervals, rates
 from railyard.stats.intervals import Bounds
 from railyard.stats.statistics import nearest_rank
+from railyard.studies.study import Data, markdown, tell
 from railyard.traces.generate import GeneratedPair, write_pair
 from railyard.traces.index import write_entry
 from railyard.traces.library import SEARCH_PATH_VARIABLE, search_path
 from railyard.traces.presets import MODELS
 from railyard.traces.singles import Single, Words, make_pair
 
-SETTINGS = {"light": "evaluation", "heavy": "evaluation-heavy"}
+EXPERIMENTS = {"light": "evaluation", "heavy": "evaluation-heavy"}
 FOLDER = ROOT / "build" / "trials"
 LENGTH_S = 120  # of a generated pair
 TRIED, BASE = "tried", "baseline"
+
+
+class Settings(Strict):
+    # Pairs: one of the trace library (hsr_0544), generated ones by a model and its seeds (subway:101-104), or a pair of
+    # two single recordings (bus_a+walk_b_wifi): trace files, or their names in RAILYARD_TRACE_PATH.
+    train: list[str] = Field(default=[])  # by which the change is chosen
+    check: list[str] = Field(default=[])  # on which it must hold
+    against: str | None = None  # a git revision, or a checkout that is built
+    tried: str | None = None  # a checkout that is built, instead of the working tree
+    changes: dict[str, Any] = Field(default={})  # of the scheme's settings, such as {rescue: off}
+    schemes: list[str | dict[str, Any]]
+    experiments: list[str]  # whose player and time limit the plays have: light, heavy, or another one
+    starts: int = Field(ge=1)  # places in each trace
+    out: Path = FOLDER  # for plays and pairs
+
+
+class Row(Data):
+    """One scheme in one setting, over some pairs."""
+
+    place: str
+    pairs: int
+    label: str
+    cells: list[str]  # of FIGURES
+    failed: str
+    established: list[str]
+    short: str
+
+
+class Measured(Data):
+    titles: dict[str, str]  # of both builds
+    changes: dict[str, Any]
+    starts: int
+    rows: list[Row]
 
 
 # --- figures ----------------------------------------------------------------------------------------------------------
@@ -77,6 +102,10 @@ class _Medians(Pool):
             sums.bottom[list(cluster)] = 1 / len(cluster)
         found = np.exp(sums.resampled(layout))
         return found, found
+
+    @property
+    def rule(self) -> str:
+        return "bootstrap"
 
     def level(self, plays: Plays, layout: intervals.Layout) -> intervals.Interval | None:
         return intervals.interval(self.bounds(plays, layout)[0], layout)
@@ -134,10 +163,10 @@ def _generated(token: str, library: Path) -> list[str]:
     return names
 
 
-def pairs_of(listed: str, library: Path) -> list[str]:
+def pairs_of(listed: list[str], library: Path) -> list[str]:
     """The names of the pairs; those that have to be made are in the library then."""
     names: list[str] = []
-    for token in filter(None, (word.strip() for word in listed.split(","))):
+    for token in listed:
         if "+" in token:
             names.append(_of_singles(token, library))
         elif ":" in token:
@@ -170,17 +199,17 @@ class Side:
     build: build.Build
     settings: dict[str, Any]
 
-    def played(self, setting: str, pairs: list[str], schemes: list[dict[str, Any]], options: Options) -> list[Run]:
+    def played(self, name: str, pairs: list[str], schemes: list[dict[str, Any]], asked: Settings) -> list[Run]:
         """Its plays, under names of their own, so that both sides are compared as two schemes of one campaign."""
-        file = find_experiment(SETTINGS.get(setting, setting))
-        changes = {"pairs": pairs, "schemes": [entry | self.settings for entry in schemes], "seeds": options.starts}
+        file = find_experiment(EXPERIMENTS.get(name, name))
+        changes = {"pairs": pairs, "schemes": [entry | self.settings for entry in schemes], "seeds": asked.starts}
         data = load_experiment(file)[1].data | changes | {"qlog": "none", "link_logs": False}
         document = YamlDocument(file, data, {})
         experiment = parse(document, Experiment)
         version = {"program": self.build.program, "programs_sha256": {build.PROGRAM: self.build.program_sha256}}
         specs = [spec.model_copy(update=version) for spec in resolve(experiment, document)]
         plan = Plan(experiment, specs, name=f"{experiment.name}-{self.build.key}")
-        with whole_campaign(plan, Place(results=options.out)) as whole:
+        with whole_campaign(plan, Place(results=asked.out)) as whole:
             return [self._named(run) for run in whole.runs]
 
     def _named(self, run: Run) -> Run:
@@ -205,96 +234,63 @@ def compared(plays: Sequence[Run], label: str) -> list[Difference]:
     return differences.differences(plays, [(f"{label} {TRIED}", f"{label} {BASE}")], FIGURES)
 
 
-def _row(place: str, label: str, plays: Sequence[Run]) -> tuple[str, str]:
-    """A line of the table, and the sentences of what is established and of what is short."""
+def _row(place: str, label: str, plays: Sequence[Run]) -> Row:
     found = compared(plays, label)
-    pairs = len({run.pair for run in plays})
     failed = [sum(run.failed for run in plays if run.label == f"{label} {side}") for side in (BASE, TRIED)]
-    said = [f"{one.figure.title} {one.verdict}" for one in found if one.verdict in ("lower", "higher")]
-    cells = [place, str(pairs), label, *map(cell, found), f"{failed[0]} / {failed[1]}"]
-    few = shortage.note(differences.shortages(plays, found)).replace("seeds: ", "--starts ")
-    return f"| {' | '.join(cells)} |", f"- {place}, {label}: {'; '.join(said) or 'nothing'}. {few}".rstrip()
-
-
-def _scheme(word: str) -> dict[str, Any]:
-    read = _yaml(word)
-    entry = read if isinstance(read, dict) else {"scheme": read}
-    return {"label": entry.get("scheme")} | entry
-
-
-def _yaml(text: str) -> Any:
-    try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError:
-        raise UserError(f"'{text}' is no YAML; write settings as '{{rescue: off, scheduler: ecf}}'.") from None
-
-
-class Options(argparse.Namespace):
-    train: str
-    check: str
-    against: str | None
-    tried: str | None
-    settings: str
-    scheme: list[str] | None
-    setting: list[str] | None
-    starts: int
-    out: Path
-
-
-def _options() -> Options:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--train", default="", metavar="PAIRS", help="by which the change is chosen")
-    parser.add_argument("--check", default="", metavar="PAIRS", help="on which it must hold")
-    parser.add_argument("--against", metavar="REV|DIR", help="what it is compared with (HEAD)")
-    parser.add_argument("--tried", metavar="DIR", help="a checkout that is built, instead of the working tree")
-    parser.add_argument("--with", dest="settings", default="{}", metavar="SETTINGS", help="such as '{rescue: off}'")
-    parser.add_argument(
-        "--scheme", action="append", help="such as xlink+, or '{scheme: ...}'; may be repeated (xlink+)"
+    return Row(
+        place=place,
+        pairs=len({run.pair for run in plays}),
+        label=label,
+        cells=[cell(one) for one in found],
+        failed=f"{failed[0]} / {failed[1]}",
+        established=[f"{one.figure.title} {one.verdict}" for one in found if one.verdict in ("lower", "higher")],
+        short=shortage.note(differences.shortages(plays, found)).replace("seeds: ", "starts="),
     )
-    parser.add_argument("--setting", action="append", help="light, heavy, or an experiment; may be repeated (both)")
-    parser.add_argument("--starts", type=int, default=6, metavar="N", help="places in each trace (6)")
-    parser.add_argument("--out", type=Path, default=FOLDER, metavar="DIR", help="for plays and pairs (build/trials)")
-    return parser.parse_args(namespace=Options())
 
 
-def _sides(options: Options) -> tuple[Side, Side]:
-    settings = _yaml(options.settings) or {}
-    if not isinstance(settings, dict):
-        raise UserError(f"--with '{options.settings}' names no settings; write them as '{{rescue: off}}'.")
-    tried = _build_of(options.tried)
-    base = tried if settings and options.against is None else _build_of(options.against or "HEAD")
-    return Side(BASE, base, {}), Side(TRIED, tried, settings)
+def _scheme(entry: str | dict[str, Any]) -> dict[str, Any]:
+    named = entry if isinstance(entry, dict) else {"scheme": entry}
+    return {"label": named.get("scheme")} | named
 
 
-def compare(options: Options) -> None:
-    library = options.out / "pairs"
+def _sides(asked: Settings) -> tuple[Side, Side]:
+    tried = _build_of(asked.tried)
+    base = tried if asked.changes and asked.against is None else _build_of(asked.against or "HEAD")
+    return Side(BASE, base, {}), Side(TRIED, tried, asked.changes)
+
+
+def measure(asked: Settings) -> Measured:
+    library = asked.out / "pairs"
     os.environ[SEARCH_PATH_VARIABLE] = f"{os.environ.get(SEARCH_PATH_VARIABLE, '')}:{library}"
-    sets = {name: pairs_of(listed, library) for name, listed in (("train", options.train), ("check", options.check))}
+    sets = {name: pairs_of(listed, library) for name, listed in (("train", asked.train), ("check", asked.check))}
     if not any(sets.values()):
-        raise UserError("there are no pairs to compare on; name some with --train or --check.")
-    sides = _sides(options)
-    schemes = [_scheme(word) for word in options.scheme or ["xlink+"]]
-    added = f" with {options.settings}" if sides[1].settings else ""
-    print(f"{sides[1].build.title}{added} against {sides[0].build.title}; starts a pair: {options.starts}.")
-    print("Changes in %; of rebuffering and redundancy in percentage points, with the rate in %.\n")
-    print(f"| pairs | number | scheme | {' | '.join(figure.title for figure in FIGURES)} | failed |")
-    print("| --- | ---: | --- |" + " --- |" * len(FIGURES) + " ---: |")
-    sentences: list[str] = []
+        raise UserError("there are no pairs to compare on; name some with --set train=[...] or --set check=[...].")
+    base, tried = _sides(asked)
+    schemes = [_scheme(entry) for entry in asked.schemes]
+    rows: list[Row] = []
     for name, pairs in sets.items():
-        for setting in (options.setting or SETTINGS) if pairs else ():
-            plays = differences.sound([run for side in sides for run in side.played(setting, pairs, schemes, options)])
-            for entry in schemes:
-                row, sentence = _row(f"{name}, {setting}", entry["label"], plays)
-                print(row, flush=True)
-                sentences.append(sentence)
-    print("\nEstablished for pairs like these, with Holm's correction over the figures of a row:\n")
-    print("\n".join(sentences))
+        for experiment in asked.experiments if pairs else ():
+            tell(f"{name}, {experiment}: {counted(len(pairs), 'pair')}")
+            plays = [run for side in (base, tried) for run in side.played(experiment, pairs, schemes, asked)]
+            sound = differences.sound(plays)
+            rows += [_row(f"{name}, {experiment}", entry["label"], sound) for entry in schemes]
+    titles = {side.name: side.build.title for side in (base, tried)}
+    return Measured(titles=titles, changes=asked.changes, starts=asked.starts, rows=rows)
 
 
-def main() -> None:
-    with reported_by("try-scheduler"):
-        compare(_options())
+def tables(measured: Measured) -> Iterator[tuple[str, str]]:
+    added = f" with {measured.changes}" if measured.changes else ""
+    yield (
+        "sides",
+        f"{measured.titles[TRIED]}{added} against {measured.titles[BASE]}; starts a pair: {measured.starts}.\n"
+        "Changes in %; of rebuffering and redundancy in percentage points, with the rate in %.",
+    )
+    heads = ["pairs", "scheme", *(figure.title for figure in FIGURES), "failed", "number"]
+    rows = [[row.place, row.label, *row.cells, row.failed, str(row.pairs)] for row in measured.rows]
+    yield "changes", markdown(heads, rows, left=2 + len(FIGURES))
+    title = "Established for pairs like these, with Holm's correction over the figures of a row:"
+    yield "established", "\n".join([title, "", *map(_sentence, measured.rows)])
 
 
-if __name__ == "__main__":
-    main()
+def _sentence(row: Row) -> str:
+    return f"- {row.place}, {row.label}: {'; '.join(row.established) or 'nothing'}. {row.short}".rstrip()
