@@ -125,6 +125,46 @@ static void a_plain_delay_from_outside_ends_the_light_trace(void **state) {
     bench_free(b);
 }
 
+static void a_packet_joins_the_queue_that_serves_another_at_that_time(void **state) {
+    (void)state;
+    struct bench *b = light_bench(0, NULL);
+    bench_send_many(b, 1, 7, FULL, 0);   /* the last two are served at 50 and 60 ms */
+    bench_send(b, 0, 8, FULL, 20 * MS);  /* leaves the delay at 60 ms */
+    bench_send(b, 0, 9, FULL, 121 * MS); /* the queue is empty */
+    BENCH_EXPECT(b, 200 * MS, {1, 40 * MS}, {2, 40 * MS}, {3, 43 * MS}, {4, 43 * MS}, {5, 49 * MS}, {6, 50 * MS},
+                 {7, 60 * MS}, {8, 70 * MS}, {9, 165 * MS});
+    bench_free(b);
+}
+
+static void a_packet_that_would_overtake_leaves_with_the_one_before_it(void **state) {
+    (void)state;
+    const struct link_light light = {&rows, NULL, S, FULL}, by_size = {&rows, &sizes, S, FULL};
+    struct link_burst b = {0}, c = {0};
+    bool direct;
+    for (int i = 0; i < 5; i++)
+        link_burst_next(&b, &light, 0, 0, FULL, &direct);
+    assert_true(direct);
+    assert_int_equal(link_burst_next(&b, &light, 0, 0, FULL, &direct), 49 * MS); /* not at max(40, 9) */
+    assert_false(direct);
+    link_burst_next(&c, &by_size, 0, 0, FULL, &direct);
+    assert_int_equal(link_burst_next(&c, &by_size, 0, 0, 60, &direct), 40 * MS); /* not at 40 - 6 */
+    assert_true(direct);
+}
+
+static void a_packet_after_the_row_waits_for_its_last_offset(void **state) {
+    (void)state;
+    struct link_light_trace late;
+    char error[256];
+    static const char text[] = "0 5 0 30\n100 5 0\n";
+    assert_int_equal(link_light_trace_parse(&late, "l", text, sizeof text - 1, error, sizeof error), 0);
+    const struct link_light light = {&late, NULL, S, FULL};
+    struct link_burst b = {0};
+    bool direct;
+    link_burst_next(&b, &light, 0, 0, FULL, &direct);
+    assert_int_equal(link_burst_next(&b, &light, 32 * MS, 32 * MS, FULL, &direct), 62 * MS);
+    link_light_trace_free(&late);
+}
+
 /* Whatever comes, packets leave in order, none before it came, and all of them do. */
 static void packets_stay_in_order(void **state) {
     (void)state;
@@ -197,6 +237,9 @@ int main(void) {
         cmocka_unit_test(a_saturating_sender_sees_the_heavy_trace),
         cmocka_unit_test(an_opportunity_has_as_many_bytes_as_are_set),
         cmocka_unit_test(a_plain_delay_from_outside_ends_the_light_trace),
+        cmocka_unit_test(a_packet_joins_the_queue_that_serves_another_at_that_time),
+        cmocka_unit_test(a_packet_that_would_overtake_leaves_with_the_one_before_it),
+        cmocka_unit_test(a_packet_after_the_row_waits_for_its_last_offset),
         cmocka_unit_test(packets_stay_in_order),
         cmocka_unit_test(tells_what_is_wrong_with_a_light_trace),
         cmocka_unit_test(tells_what_is_wrong_with_latencies_of_sizes),
