@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -112,6 +113,7 @@ def test_headlines_are_told_for_the_pairs_that_chose_the_constants_and_for_the_o
 
 def test_a_buffer_is_a_column_of_the_claims(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     columns: dict[str, list[Run]] = {}
+    thresholds = {"x": 95, "y": 80, "t_th1_ms": 267.4, "t_th2_ms": 1800.0, "pairs": ["other-1", "other-2"]}
     for head, gain in (("1.2 s", 0.5), ("10 s", 1.0)):
         runs = columns.setdefault(head, [])
         for pair in range(6):
@@ -119,9 +121,12 @@ def test_a_buffer_is_a_column_of_the_claims(tmp_path: Path, capsys: pytest.Captu
                 for label, times in (("sp", 1.0), ("xlink", gain)):
                     fake = FakeRun(pair=f"p{pair}", label=label, scheme=label, seed=seed, start_offset_ms=60_000 * seed)
                     fake.rct_s = [times * (1 + 0.01 * k) for k in range(12)]
-                    runs.append(load_run(fake.write(tmp_path / head)))
+                    run = load_run(fake.write(tmp_path / head))
+                    runs.append(replace(run, record=run.record | {"config": run.config | {"thresholds": thresholds}}))
     recorded.print_claims(columns)
     lines = capsys.readouterr().out.splitlines()
+    measured = "th(95) = 267 ms, th(80) = 1800 ms, measured on 2 other pairs."
+    assert f"- 1.2 s: Thresholds of `xlink`: {measured}" in lines
     assert "| RCT median | 1.2 s | 10 s |" in lines
     [row, *_] = [line for line in lines if line.startswith("| xlink against sp |")]
     assert row.startswith("| xlink against sp | −50 % [−5") and row.endswith("| ±0 % [±0, ±0] alike |")

@@ -134,6 +134,16 @@ def test_a_tail_that_belongs_to_two_pairs_is_known_as_little_as_from_two() -> No
     assert of_pairs == pytest.approx({pairs: (t / 1.95996) ** 2 for pairs, t in student.items()}, rel=1e-3)
 
 
+def test_plays_that_all_end_alike_carry_their_quantile_and_few_of_them_do_not() -> None:
+    """At the time limit, for example: above it there is nothing."""
+    layout = Layout.of_independent(60)
+    every = intervals.quantile(Sample([[60.0] * 3] * 60, layout), 0.5)
+    assert every is not None and (every.value, every.low, every.high) == (60.0, 60.0, 60.0)
+    two = Sample([[60.0] * 30] * 2 + [[1.0 + 0.01 * k] * 3 for k in range(58)], layout)
+    found = intervals.quantile(two, 0.95)
+    assert found is not None and found.value == 60.0 and not found.carried
+
+
 def test_values_that_are_equal_do_not_make_one_plays_outage_carry_a_p99() -> None:
     """As with plays that failed: all their requests count with the same time limit."""
     groups = [[0.1 + 0.001 * number + 0.0001 * play for number in range(50)] for play in range(12)]

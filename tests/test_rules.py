@@ -156,6 +156,16 @@ def test_whole_runs_are_resampled() -> None:
     assert (ten.low, ten.high) == pytest.approx((one.low, one.high))
 
 
+def test_a_difference_of_quantiles_has_an_interval_where_the_quantiles_have_none() -> None:
+    """The outage of one run makes the p99 of both sides, and both share it."""
+    theirs = [[1.0 + 0.001 * (30 * run + k) for k in range(30)] for run in range(19)] + [[50.0] * 30]
+    ours = [[value / 2 for value in run] for run in theirs]
+    level = intervals.bootstrap(ours, intervals.quantile_of(0.99))
+    found = intervals.paired(ours, theirs, intervals.quantile_of(0.99), intervals.improvement)
+    assert level is not None and not level.known
+    assert found is not None and (found.value, found.low, found.high) == pytest.approx((50.0, 50.0, 50.0))
+
+
 def test_runs_without_a_value_are_left_out_with_their_partner() -> None:
     ours, theirs = [[1.0], [], [3.0]] * 5, [[2.0], [5.0], []] * 5
     found = intervals.paired(ours, theirs, intervals.mean, intervals.improvement)

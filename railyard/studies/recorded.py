@@ -7,7 +7,7 @@ The scheduler `clairvoyant` is a reference and no scheme: it is in tables of its
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -275,8 +275,8 @@ def print_headlines(runs: Sequence[Run]) -> None:
     )
 
 
-def print_thresholds(runs: Sequence[Run]) -> None:
-    """What `thresholds: [X, Y]` came to, and where they were measured."""
+def thresholds_of(runs: Sequence[Run]) -> Iterator[str]:
+    """What `thresholds: [X, Y]` came to, and where they were measured; a sentence a scheme."""
     for label in dict.fromkeys(run.label for run in runs):
         measured = next((run.config.get("thresholds") for run in runs if run.label == label), None)
         if measured:
@@ -285,14 +285,14 @@ def print_thresholds(runs: Sequence[Run]) -> None:
             both = (
                 f"th({measured[of]:g}) = {measured[th]:.0f} ms" for of, th in (("x", "t_th1_ms"), ("y", "t_th2_ms"))
             )
-            print(f"Thresholds of `{label}`: {', '.join(both)}, measured on {where}.\n")
+            yield f"Thresholds of `{label}`: {', '.join(both)}, measured on {where}."
 
 
 # --- where claims hold ----------------------------------------------------------------------------------------------
 
 
 def print_claims(columns: Mapping[str, Sequence[Run]]) -> None:
-    """Which claims hold where: differences over all pairs, a column each. Then the levels."""
+    """Which claims hold where: differences over all pairs, a column each. Then the thresholds and the levels."""
     known = {label for runs in columns.values() for label in labels_of(runs)}
     claims = [both for both in CLAIMS if known.issuperset(both)]
     found = {
@@ -312,6 +312,8 @@ def print_claims(columns: Mapping[str, Sequence[Run]]) -> None:
     print_shortages(
         [pair for head, of in found.items() for pair in differences.shortages(columns[head], [*of.values()]).items()]
     )
+    measured = (f"- {head}: {sentence}" for head, runs in columns.items() for sentence in thresholds_of(runs))
+    print("", *measured, sep="\n")
     shown = (MEDIAN, P95, P99, rows.REBUFFER_RATE, rows.REDUNDANCY)
     print("\n| | scheme | " + " | ".join(figure.title for figure in shown) + " |")
     print("| --- | --- |" + " --- |" * len(shown))
@@ -469,7 +471,7 @@ def evaluate(runs: Sequence[Run]) -> None:
     counted = labels_of(runs)
     plays = len(runs_of(runs, OURS if OURS in counted else counted[0], MEDIAN))
     print(f"{plays} plays a scheme. Intervals: docs/reference/statistics.md.\n")
-    print_thresholds(runs)
+    print(*thresholds_of(runs), "", sep="\n")
     print_schemes(runs)
     if OURS in counted:
         print_headlines(runs)
