@@ -137,6 +137,23 @@ def test_a_buffer_is_a_column_of_the_claims(tmp_path: Path, capsys: pytest.Captu
     )
 
 
+def test_a_claim_whose_sign_turns_over_a_subset_is_called_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    factors = {"walk": 1.2, "drive": 1.2} | {f"hsr_{number}": 0.5 for number in range(8)}
+    runs = []
+    for pair, factor in factors.items():
+        for seed in range(1, 7):
+            for label, times in (("sp", 1.0), ("xlink", factor)):
+                fake = FakeRun(pair=pair, label=label, scheme=label, seed=seed, start_offset_ms=60_000 * seed)
+                fake.rct_s = [times * (1 + 0.01 * k) for k in range(12)]
+                runs.append(load_run(fake.write(tmp_path)))
+    recorded.print_claims({"own": runs})
+    lines = capsys.readouterr().out.splitlines()
+    assert "- own: RCT median, xlink against sp, without hsr" in lines
+    assert not any(line.startswith("- own: first frame median") for line in lines), "nothing is established of it"
+
+
 def test_restored_pairs_stand_beside_those_they_were_made_from(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

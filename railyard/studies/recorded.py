@@ -7,7 +7,7 @@ The scheduler `clairvoyant` is a reference and no scheme: it is in tables of its
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ from railyard.experiment.model import find_experiment, load_experiment
 from railyard.figures import rows
 from railyard.figures.figure import Figure, Quantile
 from railyard.results import bounds, differences, shortage
-from railyard.results.differences import ALL, BEST
+from railyard.results.differences import ALL, BEST, Difference
 from railyard.results.failures import failures
 from railyard.results.pending import Place, Plan, whole_campaign
 from railyard.results.records import Run
@@ -291,8 +291,21 @@ def thresholds_of(runs: Sequence[Run]) -> Iterator[str]:
 # --- where claims hold ----------------------------------------------------------------------------------------------
 
 
+def turned(runs: Sequence[Run], found: Iterable[Difference]) -> Iterator[str]:
+    """The established differences whose sign is another one over a subset of the pairs."""
+    for one in found:
+        if one.change is None or not one.verdict.startswith(("lower", "higher")):
+            continue
+        for title in subsets_of(runs):
+            sides = (runs_of(runs, label, one.figure) for label in (one.label, one.against))
+            ours, theirs = (one.figure.point([run for run in side if SUBSETS[title](run.pair)]) for side in sides)
+            if ours and theirs and (ours.value - theirs.value) * one.change.interval.value < 0:
+                yield f"{one.figure.title}, {one.label} against {one.against}, {title}"
+
+
 def print_claims(columns: Mapping[str, Sequence[Run]]) -> None:
-    """Which claims hold where: differences over all pairs, a column each. Then the thresholds and the levels."""
+    """Which claims hold where: differences over all pairs, a column each, and signs that turn over a subset. Then the
+    thresholds and the levels."""
     known = {label for runs in columns.values() for label in labels_of(runs)}
     claims = [both for both in CLAIMS if known.issuperset(both)]
     found = {
@@ -312,6 +325,9 @@ def print_claims(columns: Mapping[str, Sequence[Run]]) -> None:
     print_shortages(
         [pair for head, of in found.items() for pair in differences.shortages(columns[head], [*of.values()]).items()]
     )
+    print("\nEstablished differences whose sign turns over a subset of the pairs:\n")
+    turning = [f"- {head}: {words}" for head, of in found.items() for words in turned(columns[head], of.values())]
+    print(*(turning or ["- none"]), sep="\n")
     measured = (f"- {head}: {sentence}" for head, runs in columns.items() for sentence in thresholds_of(runs))
     print("", *measured, sep="\n")
     shown = (MEDIAN, P95, P99, rows.REBUFFER_RATE, rows.REDUNDANCY)
