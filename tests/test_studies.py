@@ -6,7 +6,9 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from railyard.base.errors import UserError
@@ -65,6 +67,17 @@ def test_early_data_at_the_small_size(tmp_path: Path) -> None:
     shutil.copy2(one.folder / study.CODE, tmp_path)
     measured.write(copy.file("small"))
     assert list(copy.kept("small").parts()) == [(part, text)]
+
+
+def test_a_share_of_nothing_is_not_known() -> None:
+    """At a place in an outage of both paths nothing enters their downlinks."""
+    code = find_study("mptcp-modes").code
+    silent, busy = (
+        code.Downlink(SimpleNamespace(arrival_ms=np.array(times), arrival_bytes=np.array([9] * len(times))))
+        for times in ([], [500.0, 900.0])
+    )
+    assert code.wifi_percent(silent, silent, 0, 1) is None
+    assert code.wifi_percent(busy, silent, 0, 1) == 100
 
 
 CODE = """

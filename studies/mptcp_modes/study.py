@@ -71,8 +71,8 @@ class Played(Data):
     wifi_dropped: int  # packets
     wifi_dropped_when: str
     lte_dropped: int
-    wifi_first_percent: float  # of the bytes that entered either downlink, in the first FIRST_S
-    wifi_settled_percent: float  # from SETTLED_S on
+    wifi_first_percent: float | None  # of the bytes that entered either downlink, in the first FIRST_S
+    wifi_settled_percent: float | None  # from SETTLED_S on
 
     @property
     def mode(self) -> tuple[int, float]:
@@ -80,9 +80,10 @@ class Played(Data):
         return self.wifi_dropped, round(median(self.rct_s), 1)
 
 
-def _wifi_percent(wifi: Downlink, lte: Downlink, begin_s: float, end_s: float) -> float:
+def wifi_percent(wifi: Downlink, lte: Downlink, begin_s: float, end_s: float) -> float | None:
+    """None where nothing entered either, as in an outage."""
     first, second = (link.bytes_between(begin_s, end_s) for link in (wifi, lte))
-    return 100 * first / (first + second)
+    return 100 * first / (first + second) if first + second else None
 
 
 def play(folder: Path, at_ms: int, later_ms: int) -> Played:
@@ -101,8 +102,8 @@ def play(folder: Path, at_ms: int, later_ms: int) -> Played:
         wifi_dropped=wifi.dropped,
         wifi_dropped_when=wifi.dropped_when,
         lte_dropped=lte.dropped,
-        wifi_first_percent=_wifi_percent(wifi, lte, 0, FIRST_S),
-        wifi_settled_percent=_wifi_percent(wifi, lte, SETTLED_S, run.ended_s),
+        wifi_first_percent=wifi_percent(wifi, lte, 0, FIRST_S),
+        wifi_settled_percent=wifi_percent(wifi, lte, SETTLED_S, run.ended_s),
     )
 
 
@@ -128,8 +129,11 @@ def measure(settings: Settings) -> Measured:
     return Measured(later=later, places=places)
 
 
-def _range(values: Sequence[float], form: str) -> str:
-    low, high = (format(end, form) for end in (min(values), max(values)))
+def _range(values: Sequence[float | None], form: str) -> str:
+    known = [value for value in values if value is not None]
+    if not known:
+        return "–"
+    low, high = (format(end, form) for end in (min(known), max(known)))
     return low if low == high else f"{low} to {high}"
 
 
