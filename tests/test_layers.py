@@ -22,6 +22,7 @@ LAYERS = (
     "report",
     "studies",
     "gate",
+    "stress",
     "cli",
 )
 # Within the studies likewise: what they share, then each.

@@ -39,6 +39,7 @@ COMMANDS = {
     "query": "results:query_command",
     "population": "population:population_command",
     "study": "study:study_command",
+    "stress": "stress:stress_command",
     "validate": "validate:validate_command",
     "traces": "traces:group",
 }

@@ -1,0 +1,156 @@
+"""The matrix for people and for CI: the terminal, Markdown, JUnit XML, JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+from xml.etree import ElementTree
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from railyard.base.provenance import version_words
+from railyard.base.terminal import print_table
+from railyard.base.words import counted
+from railyard.stress.run import FAIL, PASS, UNKNOWN, Cell, Matrix, Subject, replay
+from railyard.stress.scenario import Scenario
+
+SCHEMA = 1
+
+
+def _score(matrix: Matrix, of: Subject) -> str:
+    passed, known = matrix.score(of)
+    return f"{passed}/{known}"
+
+
+def _cell(cell: Cell) -> str:
+    """The verdict, with the time to first progress."""
+    if cell.verdict == UNKNOWN or cell.first_progress_s is None:
+        return cell.verdict
+    return f"{cell.verdict} {cell.first_progress_s:.2f}"
+
+
+def _why(cell: Cell) -> str:
+    of_runs = f"{cell.failed_runs} of {counted(cell.runs, 'run')}; " if cell.runs > 1 else ""
+    return of_runs + "; ".join(one.words for one in cell.failures)
+
+
+def headline(matrix: Matrix) -> str:
+    failed = len(matrix.failures())
+    known = sum(cell.verdict != UNKNOWN for cell in matrix.cells.values())
+    return f"{known - failed} of {known} pass"
+
+
+def _unknown(matrix: Matrix) -> Iterator[str]:
+    """Each reason for a "?" with the columns that it is said of."""
+    of_reason: dict[str, list[str]] = {}
+    for (_, words), cell in matrix.cells.items():
+        if cell.verdict == UNKNOWN and words not in of_reason.setdefault(cell.reason, []):
+            of_reason[cell.reason].append(words)
+    yield from (f"?: {reason} ({', '.join(words)})." for reason, words in of_reason.items())
+
+
+def markdown(matrix: Matrix) -> str:
+    names = [of.words for of in matrix.subjects]
+    lines = [
+        f"{headline(matrix)}; {version_words()}. pass or fail, and the seconds to the first progress after the event.",
+        "",
+        f"| scenario | {' | '.join(f'`{name}`' for name in names)} |",
+        f"| --- | {' | '.join('---' for _ in names)} |",
+    ]
+    for scenario in matrix.scenarios:
+        cells = [matrix.cells[scenario.name, name] for name in names]
+        words = [f"**{_cell(cell)}**" if cell.verdict == FAIL else _cell(cell) for cell in cells]
+        lines.append(f"| {scenario.name} | {' | '.join(words)} |")
+    lines.append(f"| arena | {' | '.join(of.arena for of in matrix.subjects)} |")
+    lines.append(f"| score | {' | '.join(_score(matrix, of) for of in matrix.subjects)} |")
+    lines += ["", *(f"{text}\n" for text in _unknown(matrix))]
+    failures = matrix.failures()
+    if failures:
+        lines += ["| scenario | stack | what fails | command |", "| --- | --- | --- | --- |"]
+    for scenario, of, cell in failures:
+        lines.append(f"| {scenario.name} | `{of.words}` | {_why(cell)} | `{replay(scenario, of)}` |")
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def junit(matrix: Matrix) -> bytes:
+    """One test suite a stack, one test case a scenario."""
+    root = ElementTree.Element("testsuites", name="railyard stress")
+    for of in matrix.subjects:
+        suite = ElementTree.SubElement(root, "testsuite", name=of.words)
+        for scenario in matrix.scenarios:
+            cell = matrix.cells[scenario.name, of.words]
+            case = ElementTree.SubElement(suite, "testcase", classname=of.words, name=scenario.name)
+            if cell.verdict == FAIL:
+                ElementTree.SubElement(case, "failure", message=_why(cell)).text = replay(scenario, of)
+            elif cell.verdict == UNKNOWN:
+                ElementTree.SubElement(case, "skipped", message=cell.reason)
+        for attribute, tag in (
+            ("tests", "testcase"),
+            ("failures", "testcase/failure"),
+            ("skipped", "testcase/skipped"),
+        ):
+            suite.set(attribute, str(len(suite.findall(tag))))
+    ElementTree.indent(root)
+    text: bytes = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
+    return text + b"\n"
+
+
+def _json_cell(scenario: Scenario, of: Subject, cell: Cell) -> dict[str, Any]:
+    return {
+        "scenario": scenario.name,
+        "stack": of.words,
+        "arena": of.arena,
+        "verdict": cell.verdict,
+        "reason": cell.reason,
+        "runs": cell.runs,
+        "failed_runs": cell.failed_runs,
+        "first_progress_s": cell.first_progress_s,
+        "predicates": [
+            {
+                "name": one.name,
+                "figure": one.figure,
+                "threshold": one.threshold,
+                "unit": one.unit,
+                "passed": one.passed,
+                "words": one.words,
+            }
+            for one in cell.judged
+        ],
+        "command": replay(scenario, of),
+        "folder": str(cell.folder) if cell.folder else None,
+    }
+
+
+def as_json(matrix: Matrix) -> dict[str, Any]:
+    return {
+        "schema": SCHEMA,
+        "railyard": version_words(),
+        "scores": {of.words: _score(matrix, of) for of in matrix.subjects},
+        "cells": [
+            _json_cell(scenario, of, matrix.cells[scenario.name, of.words])
+            for scenario in matrix.scenarios
+            for of in matrix.subjects
+        ],
+    }
+
+
+def print_matrix(console: Console, matrix: Matrix) -> None:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), header_style="bold")
+    table.add_column("scenario", no_wrap=True)
+    for of in matrix.subjects:
+        table.add_column(of.words, no_wrap=True)
+    for scenario in matrix.scenarios:
+        cells = [matrix.cells[scenario.name, of.words] for of in matrix.subjects]
+        styles = {PASS: "green", FAIL: "red", UNKNOWN: "dim"}
+        table.add_row(scenario.name, *(f"[{styles[cell.verdict]}]{_cell(cell)}[/]" for cell in cells))
+    table.add_row("score", *(_score(matrix, of) for of in matrix.subjects), style="bold")
+    print_table(console, table, keys=1)
+    for text in _unknown(matrix):
+        console.print(text, soft_wrap=True, markup=False)
+    for scenario, of, cell in matrix.failures():
+        console.print(f"{scenario.name}, {of.words}: {_why(cell)}", style="red", soft_wrap=True, markup=False)
+        console.print(f"  again: {replay(scenario, of)}", soft_wrap=True, markup=False)
+        console.print(f"  run: {cell.folder}", soft_wrap=True, markup=False)
+    console.print(f"stress: {headline(matrix)}", style="red" if matrix.failures() else "green", soft_wrap=True)

@@ -1,0 +1,266 @@
+"""The corpus from end to end: the runs of every scenario and stack, judged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from railyard.base.errors import UserError
+from railyard.base.yamlfile import YamlDocument, near_miss
+from railyard.experiment.model import TRANSPORT_OF_SCHEME, Experiment, SchemeEntry
+from railyard.experiment.settings import QUIC_SCHEMES
+from railyard.experiment.stacks import resolve_stack
+from railyard.results.pending import Place, Plan, whole_campaign
+from railyard.results.records import RESULT_OUTCOMES
+from railyard.run.arena import arena_of
+from railyard.run.resolve import resolve
+from railyard.run.runspec import RunSpec
+from railyard.stress.predicates import Evidence, Judged, judge
+from railyard.stress.scenario import Scenario, load_scenario
+
+NAME = "stress"
+SIM, KERNEL = "sim", "kernel"
+PASS, FAIL, UNKNOWN = "pass", "fail", "?"
+SCHEMES = ("cm", "vanilla-mp", "vanilla-mp,dialect=ietf", "xlink", "xlink-lean", "xlink+")
+STACKS = ("mptcp", "libxlink", "picoquic", "xquic", "noq", "tquic", "quic-go")
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One column of the matrix: a scheme or a stack with its options, and where it runs."""
+
+    entry: SchemeEntry
+    words: str  # as on the command line
+    arena: str
+
+    @property
+    def option(self) -> str:
+        return f"{'--stack' if self.entry.stack else '--scheme'} {self.words}"
+
+    @property
+    def is_multipath(self) -> bool:
+        if self.entry.stack is not None:
+            return resolve_stack(self.entry.stack, self.entry.stack_options, Path()).multipath
+        known = QUIC_SCHEMES.get(self.entry.scheme)
+        return known.multipath if known else self.entry.scheme == "mptcp"
+
+    def cannot(self, scenario: Scenario) -> str | None:
+        """Why a scenario says nothing of it."""
+        multipath = self.is_multipath
+        if "multipath" in scenario.needs and not multipath:
+            return "it uses one path"
+        if scenario.path_events is not None and (TRANSPORT_OF_SCHEME[self.entry.scheme] != "quic" or not multipath):
+            return "there is no interface to change its paths"
+        return None
+
+
+def subject(kind: str, words: str, arena: str | None = None) -> Subject:
+    """A scheme, or a stack, as NAME or NAME,OPTION=VALUE,… Raises UserError."""
+    name, *options = words.split(",")
+    given: dict[str, Any] = {kind: name, "label": words}
+    for option in options:
+        key, equals, value = option.partition("=")
+        if not equals:
+            raise UserError(f"--{kind} {words}: '{option}' is not OPTION=VALUE.")
+        given[key] = value
+    try:
+        entry = SchemeEntry.model_validate(given)
+    except ValidationError as error:
+        raise UserError(f"--{kind} {words}: {error.errors()[0]['msg'].removeprefix('Value error, ')}") from None
+    if entry.stack is not None:
+        resolve_stack(entry.stack, entry.stack_options, Path())
+    where = SIM if TRANSPORT_OF_SCHEME[entry.scheme] == "quic" else KERNEL
+    if arena == SIM and where == KERNEL:
+        raise UserError(f"--{kind} {words} runs in no simulator; leave --arena out.")
+    return Subject(entry, words, arena or where)
+
+
+def everything(tell: Tell) -> list[Subject]:
+    """Every scheme, and every stack that is built."""
+    found = [subject("scheme", words) for words in SCHEMES]
+    if reason := arena_of(KERNEL).why_not():
+        tell(f"stacks are left out: {reason}")
+        return found
+    found.append(subject("scheme", "mptcp"))
+    for words in STACKS[1:]:
+        try:
+            found.append(subject("stack", words))
+        except UserError as error:
+            tell(f"{words} is left out: {error}")
+    return found
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One stack in one scenario: the worst of its runs."""
+
+    verdict: str
+    judged: list[Judged] = field(default_factory=list)
+    reason: str = ""  # of "?"
+    first_progress_s: float | None = None  # after the scenario's event
+    runs: int = 0
+    failed_runs: int = 0
+    folder: Path | None = None  # of the run that is shown
+
+    @property
+    def failures(self) -> list[Judged]:
+        return [one for one in self.judged if not one.passed]
+
+
+@dataclass(frozen=True)
+class Matrix:
+    scenarios: list[Scenario]
+    subjects: list[Subject]
+    cells: Mapping[tuple[str, str], Cell]  # by name of the scenario and words of the subject
+    wall_s: float = 0.0
+
+    def score(self, of: Subject) -> tuple[int, int]:
+        """How many scenarios it passes, of how many that say something of it."""
+        own = [self.cells[one.name, of.words] for one in self.scenarios]
+        return sum(cell.verdict == PASS for cell in own), sum(cell.verdict != UNKNOWN for cell in own)
+
+    def failures(self) -> list[tuple[Scenario, Subject, Cell]]:
+        return [
+            (scenario, of, cell)
+            for scenario in self.scenarios
+            for of in self.subjects
+            if (cell := self.cells[scenario.name, of.words]).verdict == FAIL
+        ]
+
+
+def replay(scenario: Scenario, of: Subject) -> str:
+    """The command that does it again."""
+    where = f" --arena {of.arena}" if of.arena == KERNEL and TRANSPORT_OF_SCHEME[of.entry.scheme] == "quic" else ""
+    return f"railyard stress {scenario.name} {of.option}{where}"
+
+
+# ---- runs
+
+
+def _alone(spec: RunSpec, path: str) -> RunSpec:
+    """The same stack over one of the paths."""
+    paths = tuple(one for one in spec.paths if one.name == path)
+    return spec.model_copy(
+        update={
+            "paths": paths,
+            "primary": path,
+            "label": f"{spec.label}--{path}-alone",
+            "link_events": tuple(event for event in spec.link_events if event.path == path),
+            "parameters": {key: value for key, value in spec.parameters.items() if key != "path_events"},
+        }
+    )
+
+
+@dataclass(frozen=True)
+class Planned:
+    scenario: Scenario
+    of: Subject
+    specs: list[RunSpec]
+    alone: list[RunSpec]  # one for each of `specs`, or none
+
+
+def plan(scenario: Scenario, document: YamlDocument, of: Subject) -> Planned:
+    change: dict[str, Any] = {"arena": of.arena, "schemes": [of.entry]}
+    here = scenario.model_copy(update=change)
+    extra = {} if scenario.path_events is None else {"path_events": scenario.path_events}
+    specs = [
+        spec.model_copy(
+            update={"label": f"{scenario.name}--{of.words}", "experiment": NAME, "parameters": spec.parameters | extra}
+        )
+        for spec in resolve(here, document)
+    ]
+    ratio = scenario.expect.goodput_ratio
+    if ratio is None:
+        return Planned(scenario, of, specs, [])
+    names = [path.name for path in specs[0].paths]
+    if ratio.of not in names:
+        place = ("expect", "goodput_ratio", "of")
+        raise document.error(place, f"this pair has no path '{ratio.of}'; {near_miss(ratio.of, names)}")
+    return Planned(scenario, of, specs, [_alone(spec, ratio.of) for spec in specs])
+
+
+def _experiment(arena: str, planned: Sequence[Planned]) -> Experiment:
+    """What the record of the campaign says; its runs are not a product of pairs and schemes."""
+    entries = {one.of.words: one.of.entry for one in planned}
+    pairs = dict.fromkeys(one.scenario.pairs[0].first_found[0] for one in planned)
+    return Experiment.model_validate(
+        {
+            "name": NAME,
+            "description": "The multipath stress corpus.",
+            "arena": arena,
+            "pairs": list(pairs),
+            "schemes": list(entries.values()),
+            "qlog": "none",
+        }
+    )
+
+
+def _cell(planned: Planned, runs: Path) -> Cell:
+    scenario, gap = planned.scenario, planned.scenario.expect.progress_gap_ms
+    cells: list[Cell] = []
+    for number, spec in enumerate(planned.specs):
+        folder = runs / spec.run_id
+        if not (folder / "run.json").is_file():
+            return Cell(UNKNOWN, reason="the run did not start")
+        evidence = Evidence.of(folder)
+        if evidence.run.void:
+            return Cell(UNKNOWN, reason=f"void: {evidence.run.void_words}", folder=folder)
+        if evidence.run.outcome not in RESULT_OUTCOMES:
+            words = f"{evidence.run.outcome}: {evidence.run.record['message']}"
+            cells.append(Cell(FAIL, [Judged("outcome", None, None, "", False, words)], folder=folder))
+            continue
+        alone = Evidence.of(runs / planned.alone[number].run_id) if planned.alone else None
+        judged = judge(scenario.expect, evidence, alone)
+        passed = all(one.passed for one in judged)
+        first = evidence.first_progress_s(gap.from_s if gap else 0.0)
+        cells.append(Cell(PASS if passed else FAIL, judged, first_progress_s=first, folder=folder))
+    failed = [cell for cell in cells if cell.verdict == FAIL]
+    shown = (failed or sorted(cells, key=lambda cell: cell.first_progress_s or 0.0))[0 if failed else -1]
+    return Cell(
+        shown.verdict,
+        shown.judged,
+        first_progress_s=shown.first_progress_s,
+        runs=len(cells),
+        failed_runs=len(failed),
+        folder=shown.folder,
+    )
+
+
+def run_stress(
+    files: Iterable[Path], subjects: Sequence[Subject], place: Place, jobs: int | None, tell: Tell
+) -> Matrix:
+    """Runs what is not there yet. Raises UserError, and KeyboardInterrupt where the user stopped it."""
+    loaded = [load_scenario(file) for file in files]
+    cells: dict[tuple[str, str], Cell] = {}
+    for arena in dict.fromkeys(of.arena for of in subjects):
+        arena_of(arena).check()
+        planned: list[Planned] = []
+        for scenario, document in loaded:
+            for of in subjects:
+                if of.arena != arena:
+                    continue
+                if reason := of.cannot(scenario):
+                    cells[scenario.name, of.words] = Cell(UNKNOWN, reason=reason)
+                else:
+                    planned.append(plan(scenario, document, of))
+        if planned:
+            cells |= _carry_out(arena, planned, place, jobs, tell)
+    return Matrix([scenario for scenario, _ in loaded], list(subjects), cells)
+
+
+def _carry_out(
+    arena: str, planned: Sequence[Planned], place: Place, jobs: int | None, tell: Tell
+) -> dict[tuple[str, str], Cell]:
+    specs = {spec.run_id: spec for one in planned for spec in (*one.specs, *one.alone)}
+    tell(f"{len(specs)} runs in {arena}")
+    here = Place(place.out / arena if place.out else None, place.results, place.fresh, place.tell)
+    whole = partial(whole_campaign, Plan(_experiment(arena, planned), list(specs.values())), here, jobs=jobs)
+    with whole() as done:
+        return {(one.scenario.name, one.of.words): _cell(one, done.folder / "runs") for one in planned}
