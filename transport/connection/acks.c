@@ -426,6 +426,8 @@ uint64_t xl_conn_take_ack(xl_connection *c, xl_space *space, xl_level level, xl_
         xl_path *p = &c->path[i];
         if (!m.any_acked[i])
             continue;
+        if (p->last_signal_at > p->last_eliciting_at)
+            p->last_eliciting_at = p->last_signal_at;
         if (c->is_server || c->handshake.address_validated_by_peer)
             path_answered(c, p);
     }

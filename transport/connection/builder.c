@@ -186,6 +186,18 @@ static void mark(xl_builder *b, xl_sent_packet *pkt) {
     xl_qlog_ecn_state(b->c->qlog, b->c->now, b->path->index, before, xl_ecn_state_name(ecn->state));
 }
 
+/* Signals leave more often than a probe timeout lasts. If each restarted the timer (RFC 9002 section 6.2.1), a request
+ * before them on a path that is dark would never be probed for. */
+static bool is_signal_alone(const xl_builder *b) {
+    bool any = false;
+    for (const xl_sent_frame *r = b->frames; r; r = r->next) {
+        if (r->kind != XL_SF_QOE && r->kind != XL_SF_ACK)
+            return false;
+        any |= r->kind == XL_SF_QOE;
+    }
+    return any; /* a PING has no record */
+}
+
 static void enter_flight(xl_builder *b, xl_sent_packet *pkt, size_t bytes) {
     xl_connection *c = b->c;
     xl_path *p = b->path;
@@ -216,7 +228,10 @@ static void enter_flight(xl_builder *b, xl_sent_packet *pkt, size_t bytes) {
     }
     p->quiet_packets = 0;
     p->eliciting_in_flight++;
-    p->last_eliciting_at = c->now;
+    if (p->eliciting_in_flight > 1 && is_signal_alone(b))
+        p->last_signal_at = c->now;
+    else
+        p->last_eliciting_at = c->now;
     if (p->probes > 0)
         p->probes--;
     if (!c->eliciting_since_receive) {

@@ -100,7 +100,8 @@ typedef struct {
     xl_mtu mtu_search; /* DPLPMTUD */
     xl_ecn ecn;
     uint64_t bytes_in_flight;
-    uint64_t last_eliciting_at;   /* when the last ack-eliciting packet left */
+    uint64_t last_eliciting_at; /* when the last ack-eliciting packet left, but for those of `last_signal_at` */
+    uint64_t last_signal_at; /* when the last packet left that has QoE signals alone: it does not restart the timer */
     uint64_t eliciting_in_flight; /* packets */
     uint64_t pto_count;           /* consecutive */
     unsigned probes;              /* packets to send regardless of the congestion window */

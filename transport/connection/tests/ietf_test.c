@@ -482,6 +482,28 @@ static void the_signal_rides_in_frames_of_its_own(void **state) {
     pair_free(&p);
 }
 
+/* PTO of the fast path is some 60 ms, and a signal leaves every 50 ms. */
+static void signals_do_not_put_off_the_probe_of_a_request(void **state) {
+    (void)state;
+    pair p;
+    ietf(&p, 21, 2);
+    p.server_config.scheme.qoe_control = true;
+    p.link[1].delay_us[0] = p.link[1].delay_us[1] = 40000;
+    pair_connect(&p);
+    pair_handshake(&p);
+    pair_run(&p, 1000000);
+    p.link[0].dark[0] = p.link[0].dark[1] = true;
+    xl_qoe qoe = {1000, 20, 8000, 30};
+    size_t i = pair_ask(&p, 1000);
+    for (; qoe.cached_bytes < 1020; qoe.cached_bytes++) {
+        xl_connection_set_qoe(p.cc, &qoe, p.now);
+        pair_run(&p, 50000);
+    }
+    assert_true(p.request[i].done);
+    assert_true(p.cc->qoe.signals >= 10);
+    pair_free(&p);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_server_chooses_where_the_client_offers_both),
@@ -507,6 +529,7 @@ int main(void) {
         cmocka_unit_test(a_path_that_the_client_moves_has_a_new_cid_each_way_and_its_old_id),
         cmocka_unit_test(keys_are_updated_across_paths),
         cmocka_unit_test(the_signal_rides_in_frames_of_its_own),
+        cmocka_unit_test(signals_do_not_put_off_the_probe_of_a_request),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
