@@ -9,6 +9,7 @@
 #include "connection/connection.h"
 #include "connection/qoe.h"
 #include "connection/reinject.h"
+#include "connection/room.h"
 #include "connection/streams.h"
 #include "wire/frame_sizes.h"
 
@@ -342,6 +343,12 @@ static bool choose_for_every_path(xl_connection *c, const xl_path *onto, xl_cont
     return false;
 }
 
+/* A full send buffer, or no credit: what is in flight on a path that is dark or slow holds all others up. */
+static bool is_held_up(const xl_connection *c, const xl_stream *s) {
+    bool has_more = s->send.sent < s->send.written || xl_conn_is_full(c, s);
+    return has_more && !xl_send_pending(&s->send, stream_credit(c, s));
+}
+
 bool xl_content_choose(xl_connection *c, const xl_path *onto, xl_content_choice *out) {
     if (c->scheduler->copies)
         return choose_for_every_path(c, onto, out);
@@ -356,7 +363,8 @@ bool xl_content_choose(xl_connection *c, const xl_path *onto, xl_content_choice 
         }
         if (!is_sending(s))
             continue;
-        xl_reinjection_scope scope = may_copy ? xl_conn_copy_scope(c, s, has_unsent) : XL_REINJECT_NOTHING;
+        xl_reinjection_scope scope =
+            may_copy ? xl_conn_copy_scope(c, s, has_unsent, is_held_up(c, s)) : XL_REINJECT_NOTHING;
         if (scope == XL_REINJECT_MARKED_FRAME && choose_copy(c, s, onto, scope, out))
             return true;
         if (xl_send_next(&s->send, stream_credit(c, s), 1, &out->piece)) {

@@ -14,10 +14,11 @@
 #define RESCUE_PRICE_FACTOR 5
 #define SMALL_STREAM_BYTES  512
 
-xl_reinjection_scope xl_conn_copy_scope(const xl_connection *c, const xl_stream *s, bool connection_has_unsent) {
+xl_reinjection_scope xl_conn_copy_scope(const xl_connection *c, const xl_stream *s, bool connection_has_unsent,
+                                        bool is_held_up) {
     uint64_t mark_end = s->mark.position + s->mark.size;
     xl_reinjection_view view = {
-        .stream_flushed = xl_send_is_flushed(&s->send),
+        .stream_flushed = xl_send_is_flushed(&s->send) || is_held_up,
         .has_mark = s->has_mark,
         .frame_flushed = s->has_mark && s->send.sent >= mark_end &&
                          (s->send.lost.count == 0 || s->send.lost.at[0].start >= mark_end),

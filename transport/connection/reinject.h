@@ -14,8 +14,10 @@ typedef struct {
     xl_qlog_race race;
 } xl_copy;
 
-/* What the connection's mode lets be sent twice of this stream now. */
-xl_reinjection_scope xl_conn_copy_scope(const xl_connection *, const xl_stream *, bool connection_has_unsent);
+/* What the connection's mode lets be sent twice of this stream now. is_held_up: it has more to send, and may not before
+ * something of it is acknowledged or read. */
+xl_reinjection_scope xl_conn_copy_scope(const xl_connection *, const xl_stream *, bool connection_has_unsent,
+                                        bool is_held_up);
 /* False when nothing is to be copied onto this path; the qlog gets the reason when it is another one than before. */
 bool xl_conn_choose_copy(xl_connection *, xl_stream *, const xl_path *onto, xl_reinjection_scope, xl_copy *out);
 /* [offset, offset + len) of the original went out on that path. */

@@ -68,6 +68,10 @@ static bool has_capacity(const xl_connection *c, const xl_stream *s) {
     return s->send.limit >= held + quarter && xl_send_capacity(&s->send) > 0;
 }
 
+bool xl_conn_is_full(const xl_connection *c, const xl_stream *s) {
+    return s->writable_wanted && !has_capacity(c, s);
+}
+
 void xl_conn_offer_room(xl_connection *c) {
     uint64_t ahead = 0, most = wanted(c);
     if (!xl_conn_is_live(c))

@@ -8,7 +8,8 @@
 /* What a mode looks at when the sender is about to choose the content of the next packet and has come to this stream in
  * order of priority. */
 typedef struct {
-    bool stream_flushed; /* the stream's last packet was sent: nothing of it is unsent or waits for retransmission */
+    bool stream_flushed; /* the stream's last packet was sent, or the last one that a full send buffer or flow control
+                          * allows: nothing of it can be sent, or waits for retransmission */
     bool has_mark;       /* a video frame is marked in the stream */
     bool frame_flushed;  /* all of the marked frame was sent */
     bool connection_has_unsent; /* some stream has unsent data that flow control lets through */

@@ -230,6 +230,27 @@ static void figure_4c_copies_of_the_first_frame_go_before_the_rest_of_its_stream
     assert_null(strchr(order + 3, 'F'));
 }
 
+/* The stream's end is far away, but a full send buffer lets nothing more of it be sent: what is in flight on the dark
+ * path, which is not suspect in the paper's form, must not hold it up for ever. */
+static void a_stream_that_is_held_up_is_copied_before_its_end(void **state) {
+    (void)state;
+    static const char *const modes[] = {"stream", "frame"};
+    for (size_t k = 0; k < 2; k++) {
+        pair p;
+        two_paths(&p, 78, 10000, 20000, modes[k]);
+        p.server_config.scheme.reinjection_unconditional = true;
+        p.server_config.scheme.suspect = false;
+        p.server_config.limits.send_buffer_bytes = 100 * PACKET;
+        start(&p);
+        size_t i = pair_ask(&p, 1000 * PACKET);
+        pair_run(&p, 50000);
+        assert_true(p.request[i].received > 0 && !p.request[i].done);
+        p.link[0].dark[1] = true;
+        assert_true(pair_finish(&p, i, 10000000) != UINT64_MAX);
+        pair_free(&p);
+    }
+}
+
 /* ---- One original, one copy ---- */
 
 static void copies_take_no_flow_control_credit(void **state) {
@@ -671,6 +692,7 @@ int main(void) {
         cmocka_unit_test(figure_4a_appended_copies_go_behind_all_unsent_data),
         cmocka_unit_test(figure_4b_copies_of_a_stream_go_before_the_next_streams_data),
         cmocka_unit_test(figure_4c_copies_of_the_first_frame_go_before_the_rest_of_its_stream),
+        cmocka_unit_test(a_stream_that_is_held_up_is_copied_before_its_end),
         cmocka_unit_test(copies_take_no_flow_control_credit),
         cmocka_unit_test(an_acknowledgement_of_either_copy_settles_both),
         cmocka_unit_test(a_packet_is_copied_at_most_once_unless_asked),
