@@ -10,7 +10,7 @@
 
 #include "xlink/xlink.h"
 
-#define PATH_EVENTS_MAX       64
+#define PATH_EVENTS_MAX       128
 #define PATH_EVENT_NAME_BYTES 32
 
 /* off|on[,rtt=4][,loss=10][,degraded=1][,recovered=2][,abandon=10][,reopen=1]: factor, percent, seconds. */

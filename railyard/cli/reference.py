@@ -28,6 +28,7 @@ from railyard.figures.rows import FIGURES
 from railyard.gate.suite import Suite
 from railyard.report.exhibit import ORDER, Exhibit
 from railyard.results.columns import CAMPAIGN, SCHEMA, TABLES
+from railyard.stress.scenario import Scenario
 from railyard.studies.exhibits.registry import PLAIN
 from railyard.studies.exhibits.spec import ExhibitSpec
 from railyard.studies.population.model import Population, PopulationExhibit
@@ -208,6 +209,7 @@ FORMATS: tuple[tuple[str, type[BaseModel], str], ...] = (
     ),
     ("An exhibit over a population", PopulationExhibit, "`experiments/*.yaml` with `kind: population-exhibit`."),
     ("A suite of the gate", Suite, "`experiments/suites/*.yaml`: [gate.md](gate.md)."),
+    ("A scenario of the stress corpus", Scenario, "`experiments/stress/*.yaml`: [stress.md](stress.md)."),
     ("An index of traces", TraceIndex, "`index.yaml` of a trace library: [traces.md](traces.md#pairs)."),
     ("An exhibit", Exhibit, "`exhibit.json` in the results of an exhibit."),
 )

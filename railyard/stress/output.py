@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 from rich import box
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from railyard.base.provenance import version_words
 from railyard.base.terminal import print_table
@@ -25,10 +26,10 @@ def _score(matrix: Matrix, of: Subject) -> str:
 
 
 def _cell(cell: Cell) -> str:
-    """The verdict, with the time to first progress."""
-    if cell.verdict == UNKNOWN or cell.first_progress_s is None:
+    """The verdict, and the longest time without progress."""
+    if cell.verdict == UNKNOWN or cell.gap_s is None:
         return cell.verdict
-    return f"{cell.verdict} {cell.first_progress_s:.2f}"
+    return f"{cell.verdict} {cell.gap_s:.2f}"
 
 
 def _why(cell: Cell) -> str:
@@ -54,7 +55,7 @@ def _unknown(matrix: Matrix) -> Iterator[str]:
 def markdown(matrix: Matrix) -> str:
     names = [of.words for of in matrix.subjects]
     lines = [
-        f"{headline(matrix)}; {version_words()}. pass or fail, and the seconds to the first progress after the event.",
+        f"{headline(matrix)}; {version_words()}. Beside each verdict: the longest time without progress, in seconds.",
         "",
         f"| scenario | {' | '.join(f'`{name}`' for name in names)} |",
         f"| --- | {' | '.join('---' for _ in names)} |",
@@ -106,7 +107,7 @@ def _json_cell(scenario: Scenario, of: Subject, cell: Cell) -> dict[str, Any]:
         "reason": cell.reason,
         "runs": cell.runs,
         "failed_runs": cell.failed_runs,
-        "first_progress_s": cell.first_progress_s,
+        "gap_s": cell.gap_s,
         "predicates": [
             {
                 "name": one.name,
@@ -144,7 +145,7 @@ def print_matrix(console: Console, matrix: Matrix) -> None:
     for scenario in matrix.scenarios:
         cells = [matrix.cells[scenario.name, of.words] for of in matrix.subjects]
         styles = {PASS: "green", FAIL: "red", UNKNOWN: "dim"}
-        table.add_row(scenario.name, *(f"[{styles[cell.verdict]}]{_cell(cell)}[/]" for cell in cells))
+        table.add_row(scenario.name, *(Text(_cell(cell), styles[cell.verdict]) for cell in cells))
     table.add_row("score", *(_score(matrix, of) for of in matrix.subjects), style="bold")
     print_table(console, table, keys=1)
     for text in _unknown(matrix):

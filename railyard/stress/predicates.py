@@ -125,10 +125,6 @@ class Evidence:
             found.append(max(0.0, end - max(last, begin)))
         return found
 
-    def first_progress_s(self, from_s: float) -> float | None:
-        """From then to the first bytes after it."""
-        return next((at - from_s for at, _ in self.progress() if at > max(from_s, self.start_s)), None)
-
     def down_bytes(self, path: str, asked: Window) -> int:
         log = read_link_log(self.folder / "links" / f"{path}.down.log")
         begin, end = self.window(asked)

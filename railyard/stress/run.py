@@ -21,7 +21,7 @@ from railyard.run.arena import arena_of
 from railyard.run.resolve import resolve
 from railyard.run.runspec import RunSpec
 from railyard.stress.predicates import Evidence, Judged, judge
-from railyard.stress.scenario import Scenario, load_scenario
+from railyard.stress.scenario import Scenario, Window, load_scenario
 
 NAME = "stress"
 SIM, KERNEL = "sim", "kernel"
@@ -65,6 +65,8 @@ def subject(kind: str, words: str, arena: str | None = None) -> Subject:
     """A scheme, or a stack, as NAME or NAME,OPTION=VALUE,… Raises UserError."""
     name, *options = words.split(",")
     given: dict[str, Any] = {kind: name, "label": words}
+    if name in ("sp", "tcp"):
+        given["path"] = "primary"
     for option in options:
         key, equals, value = option.partition("=")
         if not equals:
@@ -104,7 +106,7 @@ class Cell:
     verdict: str
     judged: list[Judged] = field(default_factory=list)
     reason: str = ""  # of "?"
-    first_progress_s: float | None = None  # after the scenario's event
+    gap_s: float | None = None  # the longest time without progress after the scenario's event
     runs: int = 0
     failed_runs: int = 0
     folder: Path | None = None  # of the run that is shown
@@ -203,7 +205,7 @@ def _experiment(arena: str, planned: Sequence[Planned]) -> Experiment:
 
 
 def _cell(planned: Planned, runs: Path) -> Cell:
-    scenario, gap = planned.scenario, planned.scenario.expect.progress_gap_ms
+    scenario = planned.scenario
     cells: list[Cell] = []
     for number, spec in enumerate(planned.specs):
         folder = runs / spec.run_id
@@ -219,14 +221,14 @@ def _cell(planned: Planned, runs: Path) -> Cell:
         alone = Evidence.of(runs / planned.alone[number].run_id) if planned.alone else None
         judged = judge(scenario.expect, evidence, alone)
         passed = all(one.passed for one in judged)
-        first = evidence.first_progress_s(gap.from_s if gap else 0.0)
-        cells.append(Cell(PASS if passed else FAIL, judged, first_progress_s=first, folder=folder))
+        longest = max(evidence.gaps_s(Window(from_s=scenario.event_s)), default=None)
+        cells.append(Cell(PASS if passed else FAIL, judged, gap_s=longest, folder=folder))
     failed = [cell for cell in cells if cell.verdict == FAIL]
-    shown = (failed or sorted(cells, key=lambda cell: cell.first_progress_s or 0.0))[0 if failed else -1]
+    shown = max(failed or cells, key=lambda cell: cell.gap_s or 0.0)
     return Cell(
         shown.verdict,
         shown.judged,
-        first_progress_s=shown.first_progress_s,
+        gap_s=shown.gap_s,
         runs=len(cells),
         failed_runs=len(failed),
         folder=shown.folder,

@@ -112,6 +112,11 @@ class Scenario(Experiment):
     def _joined(cls, value: object) -> object:
         return ",".join(map(str, value)) if isinstance(value, list) else value
 
+    @property
+    def event_s(self) -> float:
+        """When the first link changes: the start where none does."""
+        return self.link_events[0].t_s if self.link_events else 0.0
+
     @model_validator(mode="after")
     def _can_be_judged(self) -> Scenario:
         if len(self.pairs) != 1:

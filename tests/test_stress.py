@@ -1,0 +1,217 @@
+"""The multipath stress corpus: each predicate, the command and its outputs, and mechanisms that are taken out."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from railyard.base.errors import UserError
+from railyard.base.paths import ROOT
+from railyard.results.pending import Place
+from railyard.stress.output import as_json, junit, markdown
+from railyard.stress.predicates import Evidence, Judged, judge
+from railyard.stress.run import FAIL, PASS, UNKNOWN, Cell, Matrix, run_stress, subject
+from railyard.stress.scenario import Expect, Scenario, Window, all_scenarios, find_scenario, load_scenario
+
+HEAD = """\
+name: two
+sources: [RFC 9002]
+pairs: [lab-equal-12]
+links: {wifi: {delay_ms: 15}, lte: {delay_ms: 30}}
+load_bytes: 4000000
+time_limit_s: 20
+"""
+DARK = "link_events:\n  - {t_s: 1, path: wifi, state: down}\n"
+
+
+def matrix_of(folder: Path, text: str, *schemes: str) -> Matrix:
+    file = folder / "scenario.yaml"
+    file.write_text(text)
+    subjects = [subject("scheme", words) for words in schemes]
+    return run_stress([file], subjects, Place(folder / "out"), 2, lambda _: None)
+
+
+@dataclass(frozen=True)
+class Runs:
+    """A scheme with a load over two paths, one of which goes dark, and over the other path alone."""
+
+    load: Evidence
+    alone: Evidence
+
+    def judged(self, alone: bool = True, **expect: object) -> Judged:
+        """The last predicate."""
+        return judge(Expect.model_validate(expect), self.load, self.alone if alone else None)[-1]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
+    folder = tmp_path_factory.mktemp("stress")
+    expect = "expect:\n  goodput_ratio: {of: lte, min: 0.9}\n"
+    cell = matrix_of(folder, HEAD + DARK + expect, "vanilla-mp").cells["two", "vanilla-mp"]
+    assert cell.folder is not None
+    alone = cell.folder.with_name(cell.folder.name.replace("--s1", "--lte-alone--s1"))
+    return Runs(Evidence.of(cell.folder), Evidence.of(alone))
+
+
+# --- predicates -------------------------------------------------------------------------------------------------------
+
+
+def test_outcome_is_one_of_those_that_are_expected(runs: Runs) -> None:
+    assert runs.judged().passed
+    assert not runs.judged(outcome="time_limit").passed
+    assert runs.judged(outcome=["time_limit", "complete"]).passed
+
+
+def test_complete_is_the_time_of_the_last_byte(runs: Runs) -> None:
+    took = runs.judged(complete=20).figure
+    assert took is not None and 4_000_000 * 8 / 24e6 < took < 4
+    assert not runs.judged(complete=took - 0.01).passed
+
+
+def test_the_gap_is_the_longest_time_in_which_nothing_came_while_something_was_waited_for(runs: Runs) -> None:
+    gap = runs.judged(progress_gap_ms={"from_s": 1, "max": 1025})
+    assert gap.passed and gap.figure is not None and 150 <= gap.figure <= 1025
+    assert not runs.judged(progress_gap_ms={"from_s": 1, "max": gap.figure - 1}).passed
+    before = runs.judged(progress_gap_ms={"from_s": 0.5, "to_s": 1, "max": 1025})
+    assert before.figure is not None and before.figure < gap.figure
+
+
+def test_a_load_that_stops_for_good_has_a_gap_to_its_time_limit(tmp_path: Path) -> None:
+    cell = matrix_of(tmp_path, HEAD + DARK + "expect:\n  progress_gap_ms: {from_s: 1, max: 1025}\n", "sp").cells
+    gap = cell["two", "sp"].judged[-1]
+    assert gap.figure is not None and not gap.passed and gap.figure > 15_000
+
+
+def test_waiting_for_no_request_is_no_gap(tmp_path: Path) -> None:
+    text = HEAD.replace(
+        "load_bytes: 4000000", "player: {bitrate_bps: 209715, duration_s: 15, chunk_bytes: 131072, max_buffer_ms: 5000}"
+    )
+    text += "expect:\n  progress_gap_ms: {max: 400}\n"
+    assert matrix_of(tmp_path, text, "vanilla-mp").cells["two", "vanilla-mp"].verdict == PASS
+
+
+def test_goodput_is_compared_with_that_of_one_path_alone(runs: Runs) -> None:
+    assert sorted(path.name for path in runs.alone.run.paths) == ["lte"]
+    ratio = runs.judged(goodput_ratio={"of": "lte", "min": 0.9})
+    took = [of.completed_s for of in (runs.load, runs.alone)]
+    assert took[0] and took[1] and ratio.figure == pytest.approx(took[1] / took[0], rel=1e-6)
+    assert not runs.judged(goodput_ratio={"of": "lte", "min": 2}).passed
+    assert not runs.judged(alone=False, goodput_ratio={"of": "lte", "min": 0.9}).passed
+
+
+def test_the_share_is_of_the_bytes_that_the_downlinks_delivered(runs: Runs) -> None:
+    both = [runs.load.down_bytes(name, Window()) for name in ("wifi", "lte")]
+    share = runs.judged(path_share={"path": "wifi", "max": 1})
+    assert share.figure == pytest.approx(both[0] / sum(both))
+    after = runs.judged(path_share={"path": "wifi", "from_s": 1.1, "max": 0})
+    assert after.passed and after.figure == 0
+    assert not runs.judged(path_share={"path": "wifi", "from_s": 1.1, "min": 0.01}).passed
+
+
+# --- mechanisms -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "passes", "without"),
+    [
+        ("01-primary-dark", "vanilla-mp", "vanilla-mp-2021"),  # suspect paths
+        ("03-zombie", "xlink-lean", "xlink-lean,reinjection=none"),  # re-injection
+        ("16-handshake-dark", "xlink+", "xlink+,race_ms=0"),  # raced handshakes
+    ],
+)
+def test_a_scenario_fails_without_the_mechanism_that_it_tests(
+    name: str, passes: str, without: str, tmp_path: Path
+) -> None:
+    subjects = [subject("scheme", passes), subject("scheme", without)]
+    matrix = run_stress([find_scenario(name)], subjects, Place(tmp_path), 2, lambda _: None)
+    assert [matrix.cells[name, words].verdict for words in (passes, without)] == [PASS, FAIL]
+
+
+# --- scenarios --------------------------------------------------------------------------------------------------------
+
+
+def test_every_scenario_of_the_corpus_is_well_formed_and_has_its_sources() -> None:
+    scenarios = [load_scenario(file)[0] for file in all_scenarios()]
+    assert len(scenarios) >= 17
+    assert all(scenario.sources and scenario.description for scenario in scenarios)
+    assert [scenario.name for scenario in scenarios] == [file.stem for file in all_scenarios()]
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("expect: {path_share: {path: wifi}}", "give one of them"),
+        ("expect: {progress_gap_ms: {from_s: 3, to_s: 2, max: 5}}", "must be after from_s"),
+        ("expect: {goodput: 1}", "unknown field"),
+        ("player: {duration_s: 1}\nexpect: {}", "leave out load_bytes or player"),
+        ("link_logs: false\nexpect: {}", "judged by its link logs"),
+    ],
+)
+def test_a_mistake_is_one_sentence_with_its_file(line: str, sentence: str, tmp_path: Path) -> None:
+    file = tmp_path / "scenario.yaml"
+    file.write_text(HEAD + line + "\n")
+    with pytest.raises(UserError, match=sentence) as refused:
+        load_scenario(file)
+    assert str(refused.value).startswith(str(file))
+
+
+def test_a_path_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="this pair has no path 'lt'; did you mean 'lte'"):
+        matrix_of(tmp_path, HEAD + "expect:\n  goodput_ratio: {of: lt, min: 1}\n", "vanilla-mp")
+
+
+@pytest.mark.parametrize("words", ["vanilla", "vanilla-mp,dialect", "vanilla-mp,dialect=no"])
+def test_an_unknown_scheme_or_option_is_refused(words: str) -> None:
+    with pytest.raises(UserError, match="--scheme"):
+        subject("scheme", words)
+
+
+# --- outputs ----------------------------------------------------------------------------------------------------------
+
+
+def small_matrix() -> Matrix:
+    scenario = Scenario.model_validate(
+        {"name": "two", "sources": ["RFC 9002"], "pairs": ["lab-equal-12"], "expect": {}, "load_bytes": 100_000}
+    )
+    subjects = [subject("scheme", words) for words in ("cm", "vanilla-mp", "xlink")]
+    late = Judged("progress_gap_ms", 1200.0, 1025.0, "ms", False, "1200 ms without progress")
+    cells = [
+        Cell(UNKNOWN, reason="it uses one path"),
+        Cell(PASS, runs=1, gap_s=0.5),
+        Cell(FAIL, [late], runs=3, failed_runs=2),
+    ]
+    return Matrix([scenario], subjects, {("two", of.words): cell for of, cell in zip(subjects, cells, strict=True)})
+
+
+def test_the_score_counts_what_says_something_of_the_stack() -> None:
+    matrix = small_matrix()
+    assert [matrix.score(of) for of in matrix.subjects] == [(0, 0), (1, 1), (0, 1)]
+
+
+def test_each_output_has_verdict_figure_threshold_and_command() -> None:
+    matrix = small_matrix()
+    command = "railyard stress two --scheme xlink"
+    page = markdown(matrix)
+    assert "1 of 2 pass" in page and "2 of 3 runs; 1200 ms without progress" in page and command in page
+    assert "?: it uses one path (cm)." in page and "pass 0.50" in page
+    suites = ElementTree.fromstring(junit(matrix))  # noqa: S314  our own
+    assert [suite.get("name") for suite in suites] == ["cm", "vanilla-mp", "xlink"]
+    assert [(suite.get("failures"), suite.get("skipped")) for suite in suites] == [("0", "1"), ("0", "0"), ("1", "0")]
+    cells = json.loads(json.dumps(as_json(matrix)))["cells"]
+    assert [cell["verdict"] for cell in cells] == [UNKNOWN, PASS, FAIL]
+    assert cells[2]["predicates"][0]["threshold"] == 1025.0 and cells[2]["command"] == command
+
+
+def test_the_command_fails_where_a_scenario_does(tmp_path: Path) -> None:
+    (tmp_path / "two.yaml").write_text(HEAD + "expect: {complete: 0.1}\n")
+    command = [sys.executable, "-m", "railyard", "stress", str(tmp_path / "two.yaml"), "--scheme", "sp,path=wifi"]
+    command += ["--out", str(tmp_path / "out"), "--markdown", str(tmp_path / "page.md")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 1, done.stderr
+    assert "0 of 1 pass" in done.stdout and "at most 0.1 s" in (tmp_path / "page.md").read_text()
