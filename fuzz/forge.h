@@ -212,7 +212,7 @@ static inline void forge_frame(xl_writer *w, fuzz_input *in, const xl_connection
         break;
     case 14:
         fuzz_fill(in, data, sizeof data);
-        xl_frame_put_path(w, XL_FRAME_PATH_RESPONSE, kind & 0x80 ? path->challenge : data);
+        xl_frame_put_path(w, XL_FRAME_PATH_RESPONSE, kind & 0x80 ? path->validation.challenge : data);
         break;
     case 15:
     case 16:
@@ -270,7 +270,7 @@ static inline void forge_addresses(live *l, fuzz_input *in, bool to_server, xl_a
 static inline bool forge_guesses(const xl_connection *to, const uint8_t *frames, size_t len) {
     for (size_t i = 0; i < to->path_count; i++)
         for (size_t at = 0; live_is_victim(&to->path[i].remote) && at + 8 <= len; at++)
-            if (memcmp(frames + at, to->path[i].challenge, 8) == 0)
+            if (memcmp(frames + at, to->path[i].validation.challenge, 8) == 0)
                 return true;
     return false;
 }
@@ -364,7 +364,7 @@ static inline void forge_as_own(live *l) {
     xl_path *path = &from->path[which % from->path_count];
     xl_level level = forge_level(from, XL_LEVEL_APP);
     xl_conn_enter(from, l->p.now);
-    if (level != XL_LEVEL_APP || !path->has_dcid || !path->space || !path->validated ||
+    if (level != XL_LEVEL_APP || !path->cids.has_remote || !path->space || !path->validation.is_done ||
         !xl_builder_begin(&b, from, path, level, buf, PAIR_MTU))
         return;
     for (unsigned n = 1 + count % 4; n > 0; n--) {

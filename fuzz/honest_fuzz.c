@@ -403,11 +403,11 @@ static bool has_all(const honest *h) {
 }
 
 static const xl_path *at_server(honest *h, const xl_path *p) {
-    return xl_conn_path_by_local_id(h->w.p.sc, p->remote_id);
+    return xl_conn_path_by_local_id(h->w.p.sc, p->cids.remote_path_id);
 }
 
 static bool is_in_use(const xl_path *p) {
-    return p->validated && (p->state == XL_PATH_ACTIVE || p->state == XL_PATH_STANDBY);
+    return p->validation.is_done && (p->state == XL_PATH_ACTIVE || p->state == XL_PATH_STANDBY);
 }
 
 /* tells: what does not. */

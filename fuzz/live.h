@@ -88,11 +88,11 @@ static inline void live_check_connection(const xl_connection *c) {
     FUZZ_CHECK(c->datagrams.in.bytes <= LIVE_DATAGRAM_BYTES && c->datagrams.out.bytes <= LIVE_DATAGRAM_BYTES);
     for (size_t i = 0; i < c->path_count; i++) {
         const xl_path *p = &c->path[i];
-        FUZZ_CHECK(p->response_count <= XL_PATH_RESPONSES_MAX);
+        FUZZ_CHECK(p->responses.count <= XL_PATH_RESPONSES_MAX);
         FUZZ_CHECK(!p->space || p->space->ledger.cap <= 16384);
-        FUZZ_CHECK(p->bytes_in_flight < UINT64_C(1) << 40 && p->eliciting_in_flight < UINT64_C(1) << 32);
-        FUZZ_CHECK(p->validated || p->received_unvalidated > UINT64_C(1) << 40 || !c->is_server ||
-                   p->sent_unvalidated <= 3 * p->received_unvalidated);
+        FUZZ_CHECK(p->flight.bytes < UINT64_C(1) << 40 && p->flight.eliciting < UINT64_C(1) << 32);
+        FUZZ_CHECK(p->validation.is_done || p->validation.received_bytes > UINT64_C(1) << 40 || !c->is_server ||
+                   p->validation.sent_bytes <= 3 * p->validation.received_bytes);
     }
 }
 

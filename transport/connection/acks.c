@@ -43,7 +43,7 @@ uint64_t xl_conn_space_number(const xl_connection *c, const xl_space *s) {
             return i;
     for (size_t i = 0; i < c->path_count; i++)
         if (c->path[i].space == s)
-            return XL_LEVEL_COUNT + c->path[i].local_id;
+            return XL_LEVEL_COUNT + c->path[i].cids.local_path_id;
     return UINT64_MAX;
 }
 
@@ -111,8 +111,8 @@ static void record_acked(xl_connection *c, xl_sent_frame *r) {
         }
         break;
     case XL_SF_PATH_STATUS:
-        if ((p = xl_conn_path_by_remote_id(c, r->id)) && p->status_seq == r->offset)
-            p->status_confirmed = true;
+        if ((p = xl_conn_path_by_remote_id(c, r->id)) && p->statuses.own_sequence == r->offset)
+            p->statuses.is_confirmed = true;
         break;
     case XL_SF_PATH_ABANDON:
         xl_path_ids_abandon_acked(c->path_ids, r->id);
@@ -207,8 +207,8 @@ static void record_lost(xl_connection *c, xl_sent_frame *r) {
         c->handshake.token_pending = true;
         break;
     case XL_SF_PATH_STATUS:
-        if ((p = xl_conn_path_by_remote_id(c, r->id)) && p->status_seq == r->offset)
-            p->status_pending = true;
+        if ((p = xl_conn_path_by_remote_id(c, r->id)) && p->statuses.own_sequence == r->offset)
+            p->statuses.is_pending = true;
         break;
     case XL_SF_QOE:
         xl_conn_qoe_signal_lost(c, r->id);
@@ -238,9 +238,9 @@ static void settle(xl_connection *c, xl_sent_packet *pkt, void (*each)(xl_connec
 static void leave_flight(xl_path *p, xl_sent_packet *pkt) {
     if (!pkt->in_flight)
         return;
-    p->bytes_in_flight -= pkt->bytes < p->bytes_in_flight ? pkt->bytes : p->bytes_in_flight;
-    if (pkt->ack_eliciting && p->eliciting_in_flight > 0)
-        p->eliciting_in_flight--;
+    p->flight.bytes -= pkt->bytes < p->flight.bytes ? pkt->bytes : p->flight.bytes;
+    if (pkt->ack_eliciting && p->flight.eliciting > 0)
+        p->flight.eliciting--;
     pkt->in_flight = false;
 }
 
@@ -278,10 +278,10 @@ static void note_marked(settlement *m, const xl_sent_packet *pkt) {
 /* A CE mark is a congestion event like a loss (RFC 9002 section 7.1). */
 static void congestion_was_signalled(xl_connection *c, xl_path *p, uint64_t sent_at) {
     p->stats.ce_marks++;
-    if (p->cc->on_congestion)
-        p->cc->on_congestion(p->cc_state, sent_at, c->now);
+    if (p->cc.ops->on_congestion)
+        p->cc.ops->on_congestion(p->cc.state, sent_at, c->now);
     else
-        p->cc->on_loss(p->cc_state, sent_at, 0, c->now);
+        p->cc.ops->on_loss(p->cc.state, sent_at, 0, c->now);
 }
 
 /* RFC 9000 section 13.4.2.1. An ACK that does not raise the largest number may be a late one. */
@@ -308,16 +308,16 @@ static void on_packet_acked(void *user, xl_sent_packet *pkt) {
     xl_connection *c = m->c;
     xl_path *p = &c->path[pkt->path];
     bool was_lost = pkt->state == XL_SENT_LOST;
-    p->unanswered = p->responses_beyond = 0;
-    if (was_lost && pkt->loss_charged && p->cc->on_spurious_loss)
-        p->cc->on_spurious_loss(p->cc_state, pkt->time_us, c->now);
+    p->flight.unanswered = p->responses.beyond = 0;
+    if (was_lost && pkt->loss_charged && p->cc.ops->on_spurious_loss)
+        p->cc.ops->on_spurious_loss(p->cc.state, pkt->time_us, c->now);
     m->any_acked[p->index] |= pkt->ack_eliciting;
     note_marked(m, pkt);
     if (m->level == XL_LEVEL_APP)
         mtu_packet_acked(c, p, pkt);
     if (pkt->in_flight && !was_lost) {
-        uint64_t flight = p->bytes_in_flight, window = xl_path_window(p);
-        bool slow_start = window < p->cc->ssthresh(p->cc_state);
+        uint64_t flight = p->flight.bytes, window = xl_path_window(p);
+        bool slow_start = window < p->cc.ops->ssthresh(p->cc.state);
         xl_cc_ack ack = {.now = c->now,
                          .bytes = pkt->bytes,
                          .sent_time = pkt->time_us,
@@ -330,10 +330,10 @@ static void on_packet_acked(void *user, xl_sent_packet *pkt) {
         leave_flight(p, pkt);
         xl_rate_acked(&p->rate, pkt, c->now);
         xl_path_note_acked(p, pkt->bytes, pkt->time_us, c->now);
-        p->cc->on_ack(p->cc_state, &ack);
+        p->cc.ops->on_ack(p->cc.state, &ack);
     }
-    if (m->level == XL_LEVEL_APP && pkt->pn >= p->phase_from) {
-        p->phase_was_acked = true;
+    if (m->level == XL_LEVEL_APP && pkt->pn >= p->phase.first_pn) {
+        p->phase.is_acked = true;
         m->is_out_of_phase |= c->key_update.packet_is_old;
     }
     settle(c, pkt, record_acked);
@@ -361,51 +361,51 @@ static void sample_rtt(settlement *m, const xl_ack_frame *f) {
 }
 
 void xl_conn_log_metrics(xl_connection *c, xl_path *p) {
-    if (!c->qlog || !p->cc)
+    if (!c->qlog || !p->cc.ops)
         return;
-    if (p->cc->phase)
-        xl_qlog_congestion_state(c->qlog, c->now, p->index, p->cc->phase(p->cc_state));
+    if (p->cc.ops->phase)
+        xl_qlog_congestion_state(c->qlog, c->now, p->index, p->cc.ops->phase(p->cc.state));
     xl_qlog_metrics m = {.srtt_us = p->rtt.smoothed,
                          .latest_rtt_us = p->rtt.latest,
                          .min_rtt_us = p->rtt.min,
                          .rttvar_us = p->rtt.var,
                          .cwnd_bytes = xl_path_window(p),
-                         .ssthresh_bytes = p->cc->ssthresh(p->cc_state),
-                         .bytes_in_flight = p->bytes_in_flight,
+                         .ssthresh_bytes = p->cc.ops->ssthresh(p->cc.state),
+                         .bytes_in_flight = p->flight.bytes,
                          .pacing_bps = p->pacer.rate * 8,
-                         .pto_count = p->pto_count};
+                         .pto_count = p->flight.pto_count};
     xl_qlog_metrics_updated(c->qlog, c->now, p->index, &m);
 }
 
 /* Its data goes elsewhere; one probe at a time asks it from now on. */
 static void suspect(xl_connection *c, xl_path *p) {
     xl_conn_path_set_state(c, p, XL_PATH_SUSPECT, "consecutive PTOs");
-    p->probes = 1;
+    p->flight.probes = 1;
     xl_conn_give_up_in_flight(c, p);
 }
 
 /* A path that answers again is healthy; paths that still do not answer can now be given up. */
 static void path_answered(xl_connection *c, xl_path *p) {
-    p->pto_count = 0;
+    p->flight.pto_count = 0;
     c->silence.acked_at = c->now;
     if (p->state != XL_PATH_SUSPECT)
         return;
     xl_conn_path_set_state(c, p, xl_path_wants_standby(p) ? XL_PATH_STANDBY : XL_PATH_ACTIVE, "answers again");
     for (size_t i = 0; i < c->path_count; i++) {
         xl_path *q = &c->path[i];
-        if (q != p && q->state == XL_PATH_ACTIVE && q->pto_count >= XL_SUSPECT_PTOS)
+        if (q != p && q->state == XL_PATH_ACTIVE && q->flight.pto_count >= XL_SUSPECT_PTOS)
             suspect(c, q); /* with nothing in flight there is no probe timeout that would ask it again */
     }
 }
 
 static void take_rate_sample(xl_connection *c, xl_path *p) {
     xl_rate_sample sample;
-    if (!xl_rate_take(&p->rate, p->rtt.has_sample ? p->rtt.min : 0, &sample) || !p->cc->on_rate_sample)
+    if (!xl_rate_take(&p->rate, p->rtt.has_sample ? p->rtt.min : 0, &sample) || !p->cc.ops->on_rate_sample)
         return;
     sample.now = c->now;
-    sample.in_flight = p->bytes_in_flight;
+    sample.in_flight = p->flight.bytes;
     sample.rtt_us = p->rtt_sampled_at == c->now ? p->rtt.latest : 0;
-    p->cc->on_rate_sample(p->cc_state, &sample);
+    p->cc.ops->on_rate_sample(p->cc.state, &sample);
 }
 
 uint64_t xl_conn_take_ack(xl_connection *c, xl_space *space, xl_level level, xl_path *arrived_on,
@@ -426,8 +426,8 @@ uint64_t xl_conn_take_ack(xl_connection *c, xl_space *space, xl_level level, xl_
         xl_path *p = &c->path[i];
         if (!m.any_acked[i])
             continue;
-        if (p->last_signal_at > p->last_eliciting_at)
-            p->last_eliciting_at = p->last_signal_at;
+        if (p->flight.last_signal_at > p->flight.last_eliciting_at)
+            p->flight.last_eliciting_at = p->flight.last_signal_at;
         if (c->is_server || c->handshake.address_validated_by_peer)
             path_answered(c, p);
     }
@@ -495,7 +495,7 @@ static void on_packet_lost(void *user, xl_sent_packet *pkt) {
         extend_run(m, p, pkt);
     pkt->loss_charged = counted && counts;
     if (pkt->loss_charged)
-        p->cc->on_loss(p->cc_state, pkt->time_us, pkt->bytes, c->now);
+        p->cc.ops->on_loss(p->cc.state, pkt->time_us, pkt->bytes, c->now);
     if (m->is_given_up)
         count_given_up(c, pkt);
     settle(c, pkt, record_lost);
@@ -506,7 +506,7 @@ static void check_persistent(xl_connection *c, const settlement *m, xl_path *p) 
     if (!p->ack_rtt.has_sample ||
         m->run[p->index].longest_us <= xl_rtt_persistent(&p->ack_rtt, xl_conn_peer_ack_delay_us(c)))
         return;
-    p->cc->on_persistent_congestion(p->cc_state, c->now);
+    p->cc.ops->on_persistent_congestion(p->cc.state, c->now);
     xl_path_update_pacer(p, c->now);
 }
 
@@ -595,23 +595,23 @@ static void requeue_oldest(xl_connection *c, xl_space *space, int path) {
 }
 
 void xl_conn_probe_timeout(xl_connection *c, xl_path *p) {
-    p->pto_count++;
+    p->flight.pto_count++;
     p->stats.pto_count++;
     /* A handshake's probes wait in the queue of a link that is dark, and all that follows waits behind them. */
-    p->probes = !c->handshake.is_confirmed && !c->is_server && p->pto_count > 1 ? 1 : 2;
-    p->last_eliciting_at = c->now; /* the timer runs on from here, should the probe itself be delayed */
+    p->flight.probes = !c->handshake.is_confirmed && !c->is_server && p->flight.pto_count > 1 ? 1 : 2;
+    p->flight.last_eliciting_at = c->now; /* the timer runs on from here, should the probe itself be delayed */
     if (!c->handshake.is_confirmed) {
         requeue_oldest(c, &c->space[XL_LEVEL_INITIAL], p->index);
         requeue_oldest(c, &c->space[XL_LEVEL_HANDSHAKE], p->index);
     }
     requeue_oldest(c, p->space, p->index);
-    if (c->multipath && c->config->scheme.suspect && p->pto_count >= XL_SUSPECT_PTOS && xl_path_may_carry_data(p) &&
-        p->state != XL_PATH_SUSPECT && xl_conn_has_healthy_path_beside(c, p)) {
+    if (c->multipath && c->config->scheme.suspect && p->flight.pto_count >= XL_SUSPECT_PTOS &&
+        xl_path_may_carry_data(p) && p->state != XL_PATH_SUSPECT && xl_conn_has_healthy_path_beside(c, p)) {
         suspect(c, p);
-        p->cc->on_persistent_congestion(p->cc_state, c->now);
+        p->cc.ops->on_persistent_congestion(p->cc.state, c->now);
     }
     if (p->state == XL_PATH_SUSPECT)
-        p->probes = 1;
+        p->flight.probes = 1;
     xl_conn_log_metrics(c, p);
     xl_conn_wake(c);
 }

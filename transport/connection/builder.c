@@ -55,11 +55,11 @@ static bool begin(xl_builder *b, xl_connection *c, xl_path *p, xl_level level, b
     b->pn_len = xl_packet_number_len(b->pn, b->space->ledger.largest_acked);
     xl_writer w = xl_writer_of(buf, room - XL_AEAD_TAG);
     if (is_short(b)) {
-        xl_packet_put_short(&w, &p->dcid, spin_of(b), c->key_update.phase, b->pn, b->pn_len);
+        xl_packet_put_short(&w, &p->cids.remote, spin_of(b), c->key_update.phase, b->pn, b->pn_len);
     } else {
         bool with_token = level == XL_LEVEL_INITIAL && !c->is_server;
-        xl_packet_put_long(&w, is_early ? c->handshake.original_version : c->handshake.version, type_of(b), &p->dcid,
-                           &c->local_cids.at[0].cid, with_token ? c->handshake.token : NULL,
+        xl_packet_put_long(&w, is_early ? c->handshake.original_version : c->handshake.version, type_of(b),
+                           &p->cids.remote, &c->local_cids.at[0].cid, with_token ? c->handshake.token : NULL,
                            with_token ? c->handshake.token_len : 0, b->pn, b->pn_len, buf, &b->length_offset);
     }
     if (w.failed)
@@ -167,7 +167,7 @@ static void log_sent(xl_builder *b, size_t payload_len, size_t packet_bytes) {
     xl_reader r = xl_reader_of(b->payload, payload_len);
     xl_frame f;
     xl_qlog_packet_begin(c->qlog, c->now, true, type_of(b), b->pn, packet_bytes, b->path->index,
-                         b->level == XL_LEVEL_APP ? b->path->remote_id : 0);
+                         b->level == XL_LEVEL_APP ? b->path->cids.remote_path_id : 0);
     while (xl_reader_left(&r) > 0 && xl_frame_parse(&r, c->qoe.has_field, &f) == 0)
         xl_qlog_frame(c->qlog, &f);
     xl_qlog_packet_end(c->qlog);
@@ -181,7 +181,7 @@ static void mark(xl_builder *b, xl_sent_packet *pkt) {
         return;
     }
     const char *before = xl_ecn_state_name(ecn->state);
-    pkt->is_ect0 = xl_ecn_mark(ecn, b->path->pto_count);
+    pkt->is_ect0 = xl_ecn_mark(ecn, b->path->flight.pto_count);
     b->space->ecn.sent += pkt->is_ect0;
     xl_qlog_ecn_state(b->c->qlog, b->c->now, b->path->index, before, xl_ecn_state_name(ecn->state));
 }
@@ -212,28 +212,28 @@ static void enter_flight(xl_builder *b, xl_sent_packet *pkt, size_t bytes) {
     if (b->is_aside)
         return;
     if (pkt->in_flight) {
-        xl_rate_sent(&p->rate, pkt, p->bytes_in_flight, c->now);
+        xl_rate_sent(&p->rate, pkt, p->flight.bytes, c->now);
         xl_path_note_sent(p, bytes, c->now);
-        p->bytes_in_flight += bytes;
+        p->flight.bytes += bytes;
         for (xl_sent_frame *r = b->frames; r; r = r->next)
-            r->sent_total = p->sent_total;
-        if (p->cc->on_sent)
-            p->cc->on_sent(p->cc_state, bytes, p->bytes_in_flight, c->now);
+            r->sent_total = p->delivery.sent_total;
+        if (p->cc.ops->on_sent)
+            p->cc.ops->on_sent(p->cc.state, bytes, p->flight.bytes, c->now);
         xl_pacer_sent(&p->pacer, bytes, c->now);
     }
     if (!b->ack_eliciting) {
-        p->quiet_packets++;
-        p->unanswered++;
+        p->flight.quiet_packets++;
+        p->flight.unanswered++;
         return;
     }
-    p->quiet_packets = 0;
-    p->eliciting_in_flight++;
-    if (p->eliciting_in_flight > 1 && is_signal_alone(b))
-        p->last_signal_at = c->now;
+    p->flight.quiet_packets = 0;
+    p->flight.eliciting++;
+    if (p->flight.eliciting > 1 && is_signal_alone(b))
+        p->flight.last_signal_at = c->now;
     else
-        p->last_eliciting_at = c->now;
-    if (p->probes > 0)
-        p->probes--;
+        p->flight.last_eliciting_at = c->now;
+    if (p->flight.probes > 0)
+        p->flight.probes--;
     if (!c->eliciting_since_receive) {
         c->eliciting_since_receive = true;
         xl_conn_restart_idle(c, c->now);
@@ -244,7 +244,7 @@ static void enter_flight(xl_builder *b, xl_sent_packet *pkt, size_t bytes) {
  * in so many is with a PING, which has to be answered (RFC 9000 section 13.2.1): a peer that goes on to send and never
  * does so would have us remember without end. */
 static void end_if_unanswered(xl_connection *c, const xl_path *p) {
-    if (p->unanswered > UNANSWERED_MIN + c->streams.flow_in.window / XL_MIN_DATAGRAM)
+    if (p->flight.unanswered > UNANSWERED_MIN + c->streams.flow_in.window / XL_MIN_DATAGRAM)
         xl_conn_fail(c, XL_QERR_PROTOCOL_VIOLATION, "the peer acknowledges nothing");
 }
 
@@ -269,7 +269,7 @@ size_t xl_builder_finish(xl_builder *b) {
     if (!is_short(b))
         xl_packet_set_length(b->packet, b->length_offset, b->pn_len + payload + XL_AEAD_TAG);
     log_sent(b, payload, bytes);
-    uint64_t path_id = is_short(b) && c->multipath ? b->path->remote_id : 0;
+    uint64_t path_id = is_short(b) && c->multipath ? b->path->cids.remote_path_id : 0;
     xl_sent_packet *pkt = xl_ledger_push(&b->space->ledger);
     bool is_sealed = pkt && xl_keys_protect(b->keys, path_id, b->pn, b->packet, b->pn_offset, b->pn_len, payload) > 0;
     if (!is_sealed) {
@@ -281,8 +281,8 @@ size_t xl_builder_finish(xl_builder *b) {
         maybe_skip(c, b->space);
     b->path->stats.packets_sent++;
     b->path->stats.bytes_sent += bytes;
-    if (!b->path->validated && !b->is_aside)
-        b->path->sent_unvalidated += bytes;
+    if (!b->path->validation.is_done && !b->is_aside)
+        b->path->validation.sent_bytes += bytes;
     if (is_short(b))
         xl_conn_count_sealed(c);
     end_if_unanswered(c, b->path);

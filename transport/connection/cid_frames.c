@@ -123,22 +123,22 @@ void xl_cid_frames_put(xl_builder *b) {
 /* A path whose connection ID the peer wants back takes another one. In the dialect `xlink` the CID is the path's
  * identity: the path ends with it. In `ietf` a path may wait for one. */
 static void replace_dcid(xl_connection *c, xl_path *p, xl_cids *cids) {
-    bool was_left = c->is_server && !c->multipath && p->index != c->active && !p->challenge_outstanding;
+    bool was_left = c->is_server && !c->multipath && p->index != c->active && !p->validation.is_outstanding;
     if (was_left) { /* who comes back there gets one then */
-        p->has_dcid = p->challenge_pending = false;
-        p->response_count = 0;
+        p->cids.has_remote = p->validation.is_pending = false;
+        p->responses.count = 0;
         xl_conn_path_set_state(c, p, XL_PATH_CLOSED, "its connection ID was retired");
         return;
     }
     xl_cid_entry *fresh = c->multipath && !c->path_ids ? NULL : xl_cids_take_unused(cids);
     if (fresh) {
-        p->dcid = fresh->cid;
-        p->dcid_sequence = fresh->sequence;
+        p->cids.remote = fresh->cid;
+        p->cids.remote_sequence = fresh->sequence;
         if (!c->path_ids)
-            p->remote_id = fresh->sequence;
+            p->cids.remote_path_id = fresh->sequence;
     } else if (c->path_ids) {
-        p->has_dcid = false;
-        xl_path_id_note_blocked(xl_path_ids_find(c->path_ids, p->remote_id));
+        p->cids.has_remote = false;
+        xl_path_id_note_blocked(xl_path_ids_find(c->path_ids, p->cids.remote_path_id));
     } else {
         xl_conn_path_closed(c, p, XL_QERR_NO_ERROR, "its connection ID was retired");
     }
@@ -165,8 +165,8 @@ uint64_t xl_conn_take_new_cid(xl_connection *c, const xl_frame *f) {
         return error;
     for (size_t i = 0; in_use_retired && i < c->path_count; i++) {
         xl_path *p = &c->path[i];
-        bool is_other = c->path_ids && p->remote_id != path_id;
-        if (p->has_dcid && !is_other && !xl_cids_by_sequence(cids, p->dcid_sequence))
+        bool is_other = c->path_ids && p->cids.remote_path_id != path_id;
+        if (p->cids.has_remote && !is_other && !xl_cids_by_sequence(cids, p->cids.remote_sequence))
             replace_dcid(c, p, cids);
     }
     xl_conn_open_paths(c);

@@ -162,7 +162,7 @@ void xl_conn_destroy(xl_connection *c) {
 static xl_path *start_first_path(xl_connection *c, const xl_addr *local, const xl_addr *remote, xl_technology tech) {
     xl_path *p = xl_conn_path_new(c, local, remote, tech);
     p->space = &c->space[XL_LEVEL_APP];
-    p->has_dcid = p->has_local_id = true; /* sequence number 0 in both directions */
+    p->cids.has_remote = p->cids.has_local_path_id = true; /* sequence number 0 in both directions */
     p->last_received_at = c->now;
     xl_conn_path_set_state(c, p, XL_PATH_VALIDATING, "first path");
     return p;
@@ -176,8 +176,8 @@ static void set_peer_cid(xl_connection *c, const xl_cid *cid) {
     xl_cids_learn(&c->remote_cids, 0, 0, cid, no_token, XL_MAX_PATHS, &retired);
     xl_cid_entry *e = xl_cids_take_unused(&c->remote_cids);
     e->has_token = false;
-    c->path[0].dcid = *cid;
-    c->path[0].remote_id = c->path[0].dcid_sequence = 0;
+    c->path[0].cids.remote = *cid;
+    c->path[0].cids.remote_path_id = c->path[0].cids.remote_sequence = 0;
 }
 
 int xl_conn_start_client(xl_connection *c, const char *server_name, const xl_addr *local, const xl_addr *remote,
@@ -194,7 +194,7 @@ int xl_conn_start_client(xl_connection *c, const char *server_name, const xl_add
     c->local_params.initial_scid = own->cid;
     xl_path *p = start_first_path(c, local, remote, tech);
     c->handshake.server = *remote;
-    p->validated = true; /* a client chose this address itself: no limit (RFC 9000 section 8.1) */
+    p->validation.is_done = true; /* a client chose this address itself: no limit (RFC 9000 section 8.1) */
     set_peer_cid(c, &c->handshake.odcid);
     xl_qlog_connection(c->qlog, now, "connection_started", server_name);
     xl_conn_choose_first_version(c, server_name);
@@ -227,7 +227,7 @@ int xl_conn_start_server(xl_connection *c, const xl_packet_header *h, const xl_c
     if (xl_conn_offer_preferred_address(c) != 0)
         return XL_ERR_MEMORY;
     start_first_path(c, local, remote, XL_TECH_UNKNOWN);
-    c->path[0].validated = is_proven; /* the token came from that address (RFC 9000 sections 8.1.2, 8.1.3) */
+    c->path[0].validation.is_done = is_proven; /* the token came from that address (RFC 9000 sections 8.1.2, 8.1.3) */
     c->handshake.initial_scid_peer = h->scid;
     c->handshake.has_scid_peer = true;
     set_peer_cid(c, &h->scid);
@@ -256,7 +256,7 @@ static void give_up_handshake(xl_connection *c) {
 
 static uint64_t pto_cap(const xl_connection *c, const xl_path *p) {
     bool may_be_suspect = c->multipath && c->config->scheme.suspect;
-    return may_be_suspect && p->pto_count >= XL_SUSPECT_PTOS ? XL_SUSPECT_PTO_CAP_US : 0;
+    return may_be_suspect && p->flight.pto_count >= XL_SUSPECT_PTOS ? XL_SUSPECT_PTO_CAP_US : 0;
 }
 
 /* The handshake's spaces have no path of their own in flight accounting: path 0 carries them. */
@@ -264,11 +264,12 @@ static uint64_t path_pto_at(const xl_connection *c, const xl_path *p) {
     if (!xl_path_is_open(p))
         return XL_NEVER;
     uint64_t delay = c->handshake.is_confirmed ? xl_conn_peer_ack_delay_us(c) : 0;
-    uint64_t at = xl_path_pto_at(p, delay, pto_cap(c, p)), since = p->last_eliciting_at ? p->last_eliciting_at : c->now;
+    uint64_t at = xl_path_pto_at(p, delay, pto_cap(c, p)),
+             since = p->flight.last_eliciting_at ? p->flight.last_eliciting_at : c->now;
     /* RFC 9002 section 6.2.2.1: a client probes until it knows that the server is not blocked by amplification. */
     if (at == XL_NEVER && !c->is_server && p->index == 0 && !c->handshake.address_validated_by_peer &&
         !c->handshake.is_confirmed) {
-        uint64_t shift = p->pto_count < 20 ? p->pto_count : 20;
+        uint64_t shift = p->flight.pto_count < 20 ? p->flight.pto_count : 20;
         at = since + (xl_rtt_pto(&p->ack_rtt, 0) << shift);
     }
     if (!c->handshake.is_confirmed && at != XL_NEVER)
@@ -296,7 +297,7 @@ uint64_t xl_conn_next_timeout(const xl_connection *c) {
         if (p->owns_space)
             at = earlier(at, space_deadline(p->space));
         at = earlier(at, path_pto_at(c, p));
-        at = earlier(at, p->challenge_deadline);
+        at = earlier(at, p->validation.deadline);
     }
     if (c->key_update.previous_read)
         at = earlier(at, c->key_update.previous_read_until);
@@ -342,7 +343,7 @@ void xl_conn_handle_timeout(xl_connection *c, uint64_t now) {
             space_timer(c, p->space, XL_LEVEL_APP);
         if (path_pto_at(c, p) <= now)
             xl_conn_probe_timeout(c, p);
-        if (p->challenge_deadline <= now)
+        if (p->validation.deadline <= now)
             xl_conn_path_timer(c, p);
     }
     if (xl_conn_standby_deadline(c) <= now)
@@ -404,7 +405,8 @@ void xl_connection_ping(xl_connection *c, uint64_t now) {
     xl_conn_enter(c, now);
     for (size_t i = 0; i < c->path_count; i++) {
         xl_path *p = &c->path[i];
-        p->ping_pending |= xl_path_is_open(p) && p->validated && (c->multipath || p->index == c->active);
+        p->flight.ping_pending |=
+            xl_path_is_open(p) && p->validation.is_done && (c->multipath || p->index == c->active);
     }
     xl_conn_wake(c);
 }
@@ -422,18 +424,18 @@ int xl_connection_path_stats(const xl_connection *c, size_t index, xl_path_stats
     const xl_path *p = &c->path[index];
     *out = p->stats;
     out->index = p->index;
-    out->path_id = p->remote_id;
+    out->path_id = p->cids.remote_path_id;
     out->state = p->state;
-    out->status = (xl_path_status)p->status;
-    out->peer_status = (xl_path_status)p->peer_status;
+    out->status = (xl_path_status)p->statuses.own;
+    out->peer_status = (xl_path_status)p->statuses.peer;
     out->technology = p->technology;
     out->local = p->local;
     out->remote = p->remote;
     out->srtt_us = p->rtt.has_sample ? p->rtt.smoothed : 0;
     out->min_rtt_us = p->rtt.has_sample ? p->rtt.min : 0;
     out->rttvar_us = p->rtt.has_sample ? p->rtt.var : 0;
-    out->cwnd_bytes = p->cc ? xl_path_window(p) : 0;
-    out->bytes_in_flight = p->bytes_in_flight;
+    out->cwnd_bytes = p->cc.ops ? xl_path_window(p) : 0;
+    out->bytes_in_flight = p->flight.bytes;
     out->mtu_bytes = p->mtu;
     return 0;
 }

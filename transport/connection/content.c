@@ -21,7 +21,7 @@
 /* Heard of within a probe timeout, and no probe of ours on it unanswered: a path may be dark one way only, and then its
  * silence is not what shows it. */
 static bool is_live(const xl_connection *c, const xl_path *p) {
-    return p->pto_count == 0 && c->now - p->last_received_at < xl_rtt_pto(&p->rtt, XL_MAX_ACK_DELAY_US);
+    return p->flight.pto_count == 0 && c->now - p->last_received_at < xl_rtt_pto(&p->rtt, XL_MAX_ACK_DELAY_US);
 }
 
 /* Nothing is sent on an abandoned path: its acknowledgements go by the fastest of the others (RFC 10069, 3.4.3). */
@@ -31,7 +31,7 @@ static const xl_path *instead_of_abandoned(const xl_connection *c) {
         const xl_path *q = &c->path[i];
         bool is_better = !best || (q->state == XL_PATH_ACTIVE) > (best->state == XL_PATH_ACTIVE) ||
                          (q->state == best->state && q->rtt.smoothed < best->rtt.smoothed);
-        if (xl_path_may_carry_data(q) && q->has_dcid && is_better)
+        if (xl_path_may_carry_data(q) && q->cids.has_remote && is_better)
             best = q;
     }
     return best;
@@ -59,9 +59,9 @@ const xl_path *xl_content_ack_path(const xl_connection *c, const xl_path *p) {
 }
 
 bool xl_content_is_acknowledged(const xl_connection *c, const xl_path *p) {
-    if (!p->space || !(c->multipath ? p->has_local_id : p->index == c->active))
+    if (!p->space || !(c->multipath ? p->cids.has_local_path_id : p->index == c->active))
         return false;
-    return p->state != XL_PATH_CLOSED || (c->path_ids && xl_path_ids_find(c->path_ids, p->local_id));
+    return p->state != XL_PATH_CLOSED || (c->path_ids && xl_path_ids_find(c->path_ids, p->cids.local_path_id));
 }
 
 static size_t qoe_field_bytes(const xl_qoe *qoe) {
@@ -103,7 +103,7 @@ static void put_ack(xl_builder *b, xl_space *space, uint64_t path_id) {
 }
 
 static void put_path_ack(xl_builder *b, xl_path *p) {
-    put_ack(b, p->space, p->local_id);
+    put_ack(b, p->space, p->cids.local_path_id);
     if (b->path == p)
         p->acked_here_at = b->c->now;
 }
@@ -248,13 +248,14 @@ void xl_content_put_control(xl_builder *b) {
         xl_path *p = &c->path[i];
         if (!xl_path_status_is_due(p) ||
             !room_for(b, c->path_ids ? XL_PATH_PREFERENCE_FRAME_BYTES : XL_PATH_STATUS_FRAME_BYTES) ||
-            !xl_builder_note(b, XL_SF_PATH_STATUS, p->remote_id, p->status_seq))
+            !xl_builder_note(b, XL_SF_PATH_STATUS, p->cids.remote_path_id, p->statuses.own_sequence))
             continue;
         if (c->path_ids)
-            xl_frame_put_path_preference(&b->w, p->remote_id, p->status_seq, p->status == XL_STATUS_STANDBY);
+            xl_frame_put_path_preference(&b->w, p->cids.remote_path_id, p->statuses.own_sequence,
+                                         p->statuses.own == XL_STATUS_STANDBY);
         else
-            xl_frame_put_path_status(&b->w, p->remote_id, p->status_seq, p->status, 0);
-        p->status_pending = p->status_confirmed = false;
+            xl_frame_put_path_status(&b->w, p->cids.remote_path_id, p->statuses.own_sequence, p->statuses.own, 0);
+        p->statuses.is_pending = p->statuses.is_confirmed = false;
     }
     xl_conn_put_qoe(b);
     if (!c->streams.control_dirty)
@@ -495,5 +496,5 @@ void xl_content_put_ping(xl_builder *b) {
 }
 
 bool xl_content_wants_ping(const xl_builder *b) {
-    return !b->ack_eliciting && b->level == XL_LEVEL_APP && b->path->quiet_packets >= QUIET_PACKETS_MAX;
+    return !b->ack_eliciting && b->level == XL_LEVEL_APP && b->path->flight.quiet_packets >= QUIET_PACKETS_MAX;
 }

@@ -131,7 +131,7 @@ static void take_path_response(xl_connection *c, const xl_frame *f) {
             continue;
         xl_conn_path_validated(c, p);
         xl_conn_offer_token(c, p);
-        if (p->challenge_was_small) /* the address is proven, so there is room for a large one now */
+        if (p->validation.was_small) /* the address is proven, so there is room for a large one now */
             xl_conn_start_challenge(c, p);
     }
 }
@@ -181,9 +181,9 @@ static uint64_t take_any_ack(xl_connection *c, const xl_frame *f, const xl_packe
             return 0;
         space = acked->space;
         uint64_t made_after = acknowledged_after(c, space, &f->ack);
-        if (made_after > ctx->path->heard_after) {
-            ctx->path->heard_after = made_after;
-            ctx->path->heard_in = ctx->pn;
+        if (made_after > ctx->path->made.made_after) {
+            ctx->path->made.made_after = made_after;
+            ctx->path->made.made_pn = ctx->pn;
         }
         if (f->ack.has_qoe)
             xl_conn_take_qoe(c, &f->ack.qoe, made_after);

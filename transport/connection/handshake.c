@@ -225,13 +225,13 @@ static void on_complete(xl_connection *c) {
         return;
     xl_path *p = &c->path[0];
     if (p->state == XL_PATH_VALIDATING) {
-        p->validated = true;
+        p->validation.is_done = true;
         xl_conn_path_set_state(c, p, XL_PATH_ACTIVE, "handshake");
     }
     report_connected(c);
     xl_conn_issue_cids(c); /* a client too: they are with the server before the first new path is opened */
     if (c->is_server) {
-        p->answers_early = false;
+        p->validation.answers_early = false;
         c->handshake.done_pending = true;
         xl_conn_offer_token(c, p);
         xl_conn_confirm_handshake(c);
@@ -274,7 +274,7 @@ void xl_conn_discard_level(xl_connection *c, xl_level level) {
     xl_conn_drop_space(c, &c->space[level]);
     xl_space_ack_sent(&c->space[level]);
     c->space[level].loss_time = XL_NEVER;
-    c->path[0].pto_count = 0;
+    c->path[0].flight.pto_count = 0;
 }
 
 /* RFC 9000 section 17.2.5, RFC 9001 section 5.8. Only the first Retry counts, and only before anything else came. */
@@ -297,7 +297,7 @@ void xl_conn_retry(xl_connection *c, const xl_packet_header *h, const uint8_t *p
     c->handshake.token_len = h->token_len;
     c->handshake.has_retry = true;
     c->handshake.retry_scid = h->scid;
-    c->path[0].dcid = h->scid;
+    c->path[0].cids.remote = h->scid;
     c->remote_cids.at[0].cid = h->scid;
     if (xl_conn_install_initial_keys(c, &h->scid) != 0) {
         xl_conn_abort(c, XL_CLOSE_INTERNAL, "no keys for a Retry");

@@ -21,7 +21,7 @@ static bool takes_part(const xl_connection *c, const xl_path *p) {
  * does not answer is not waited for. */
 static bool is_acked_everywhere(const xl_connection *c) {
     for (size_t i = 0; i < c->path_count; i++)
-        if (takes_part(c, &c->path[i]) && !c->path[i].phase_was_acked)
+        if (takes_part(c, &c->path[i]) && !c->path[i].phase.is_acked)
             return false;
     return true;
 }
@@ -48,8 +48,8 @@ static void enter_next_phase(xl_connection *c, bool by_peer) {
         xl_path *p = &c->path[i];
         if (!p->space)
             continue;
-        p->phase_from = p->space->ledger.next_pn;
-        p->phase_was_acked = false;
+        p->phase.first_pn = p->space->ledger.next_pn;
+        p->phase.is_acked = false;
         p->space->before_phase = p->space->largest_received;
         p->space->phase_first = UINT64_MAX;
     }
@@ -193,8 +193,8 @@ void xl_conn_count_forged(xl_connection *c, const xl_keys *keys) {
 static void ask_for_acks(xl_connection *c) {
     for (size_t i = 0; i < c->path_count; i++) {
         xl_path *p = &c->path[i];
-        if (takes_part(c, p) && !p->phase_was_acked && p->eliciting_in_flight == 0)
-            p->ping_pending = true;
+        if (takes_part(c, p) && !p->phase.is_acked && p->flight.eliciting == 0)
+            p->flight.ping_pending = true;
     }
 }
 

@@ -27,7 +27,7 @@ uint64_t xl_conn_management_deadline(const xl_connection *c) {
 }
 
 static void log_decision(xl_connection *c, const xl_path *p, const char *why) {
-    xl_qlog_path(c->qlog, c->now, "path_decision", p->index, p->remote_id, &p->local, &p->remote, why);
+    xl_qlog_path(c->qlog, c->now, "path_decision", p->index, p->cids.remote_path_id, &p->local, &p->remote, why);
 }
 
 /* The share of packets that was lost in the newest whole window with enough of them. */
@@ -53,8 +53,8 @@ static const xl_path *best_beside(const xl_connection *c, const xl_path *p) {
     const xl_path *best = NULL;
     for (size_t i = 0; i < c->path_count; i++) {
         const xl_path *q = &c->path[i];
-        if (q != p && q->state == XL_PATH_ACTIVE && q->validated && q->rtt.has_sample && q->pto_count == 0 &&
-            (!best || q->rtt.smoothed < best->rtt.smoothed))
+        if (q != p && q->state == XL_PATH_ACTIVE && q->validation.is_done && q->rtt.has_sample &&
+            q->flight.pto_count == 0 && (!best || q->rtt.smoothed < best->rtt.smoothed))
             best = q;
     }
     return best;
@@ -110,7 +110,7 @@ static void judge_standby(xl_connection *c, xl_path *p) {
     unsigned doublings = p->watch.turns - 1 < MAX_DOUBLINGS ? p->watch.turns - 1 : MAX_DOUBLINGS;
     uint64_t needed = c->config->limits.path_management.recovered_us << doublings;
     bool fit = !best || !is_degraded(c, p, best, RETURN_SHARE, why);
-    if (!has_held(fit && p->pto_count == 0, &p->watch.since, needed, c->now))
+    if (!has_held(fit && p->flight.pto_count == 0, &p->watch.since, needed, c->now))
         return;
     p->watch.since = 0;
     p->watch.stands_by = false;
@@ -153,19 +153,20 @@ static void reopen(xl_connection *c, xl_path *p) {
 
 /* What only receives cannot see that a path is dark: it asks one that has fallen silent. */
 static void ask_silent(xl_connection *c, xl_path *p) {
-    uint64_t last = p->last_received_at > p->standby_probed_at ? p->last_received_at : p->standby_probed_at;
-    if (c->is_server || p->eliciting_in_flight > 0 || c->now - last < c->config->limits.standby_probe_us)
+    uint64_t last =
+        p->last_received_at > p->statuses.standby_probed_at ? p->last_received_at : p->statuses.standby_probed_at;
+    if (c->is_server || p->flight.eliciting > 0 || c->now - last < c->config->limits.standby_probe_us)
         return;
-    p->standby_probed_at = c->now;
-    p->ping_pending = true;
+    p->statuses.standby_probed_at = c->now;
+    p->flight.ping_pending = true;
 }
 
 static void manage(xl_connection *c, xl_path *p) {
     watch_loss(p, c->now);
-    if (p->state == XL_PATH_ACTIVE && p->validated) {
+    if (p->state == XL_PATH_ACTIVE && p->validation.is_done) {
         ask_silent(c, p);
         judge_in_use(c, p);
-    } else if (p->state == XL_PATH_STANDBY && p->watch.stands_by && p->status == XL_STATUS_STANDBY) {
+    } else if (p->state == XL_PATH_STANDBY && p->watch.stands_by && p->statuses.own == XL_STATUS_STANDBY) {
         judge_standby(c, p);
     } else if (p->state == XL_PATH_SUSPECT) {
         judge_dead(c, p);

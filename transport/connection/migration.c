@@ -32,9 +32,9 @@ static void leave_cid(xl_connection *c, xl_path *old) {
         return;
     retire_old_cid(c);
     c->migration.has_old_cid = true;
-    c->migration.old_seq = old->dcid_sequence;
+    c->migration.old_seq = old->cids.remote_sequence;
     c->migration.old_cid_until = XL_NEVER;
-    old->has_dcid = false;
+    old->cids.has_remote = false;
 }
 
 void xl_conn_migration_followed(xl_connection *c, const xl_path *p) {
@@ -52,13 +52,13 @@ void xl_conn_migrate_to(xl_connection *c, xl_path *p, const char *why) {
     c->migration.count++;
     xl_path_reset_congestion(p, c->cc, p->mtu, c->now);
     p->state = XL_PATH_ACTIVE;
-    xl_qlog_path(c->qlog, c->now, "migrated", p->index, p->remote_id, &p->local, &p->remote, why);
+    xl_qlog_path(c->qlog, c->now, "migrated", p->index, p->cids.remote_path_id, &p->local, &p->remote, why);
     xl_conn_give_up_in_flight(c, old);
-    old->probes = 0;
+    old->flight.probes = 0;
     old->state = XL_PATH_NEW;
     leave_cid(c, old);
     xl_conn_issue_cids(c);
-    p->ping_pending = true; /* a non-probing packet tells the peer to follow */
+    p->flight.ping_pending = true; /* a non-probing packet tells the peer to follow */
     xl_conn_emit(c, (xl_event){.type = XL_EVENT_MIGRATED, .path = p->index, .from_path = old->index});
     xl_conn_wake(c);
 }
@@ -84,9 +84,9 @@ static bool may_migrate(const xl_connection *c) {
  * silence a PING is sent, and from there the timeouts are counted. */
 static uint64_t leave_by_count_at(const xl_connection *c, const xl_path *p, uint64_t since) {
     uint64_t pto = xl_rtt_pto(&p->ack_rtt, xl_conn_peer_ack_delay_us(c));
-    if (p->pto_count >= c->config->limits.migrate_ptos)
+    if (p->flight.pto_count >= c->config->limits.migrate_ptos)
         return c->migration.retry_at ? c->migration.retry_at + pto : since;
-    return p->eliciting_in_flight == 0 ? since + pto : XL_NEVER;
+    return p->flight.eliciting == 0 ? since + pto : XL_NEVER;
 }
 
 static uint64_t leave_at(const xl_connection *c) {
@@ -117,21 +117,21 @@ uint64_t xl_conn_migration_deadline(const xl_connection *c) {
 }
 
 static bool challenge_candidate(xl_connection *c, xl_path *p, const char *why) {
-    if (!p->has_dcid && !xl_conn_take_dcid(c, p)) {
+    if (!p->cids.has_remote && !xl_conn_take_dcid(c, p)) {
         retire_old_cid(c); /* for another one */
         return false;
     }
-    p->validated = true; /* no amplification limit towards a server that we know */
-    p->challenge_tries = 0;
-    p->ping_pending = false;
+    p->validation.is_done = true; /* no amplification limit towards a server that we know */
+    p->validation.tries = 0;
+    p->flight.ping_pending = false;
     xl_conn_path_set_state(c, p, XL_PATH_VALIDATING, why);
     xl_conn_start_challenge(c, p);
     return true;
 }
 
 static void forget_challenge(xl_connection *c, xl_path *p, const char *why) {
-    p->challenge_outstanding = p->challenge_pending = false;
-    p->challenge_deadline = XL_NEVER;
+    p->validation.is_outstanding = p->validation.is_pending = false;
+    p->validation.deadline = XL_NEVER;
     xl_conn_path_set_state(c, p, XL_PATH_NEW, why);
 }
 
@@ -214,8 +214,8 @@ void xl_conn_migration_timer(xl_connection *c) {
         return;
     if (leave_at(c) > c->now)
         ask_primary(c);
-    else if (c->config->limits.migrate_ptos && p->pto_count < c->config->limits.migrate_ptos)
-        p->ping_pending = true;
+    else if (c->config->limits.migrate_ptos && p->flight.pto_count < c->config->limits.migrate_ptos)
+        p->flight.ping_pending = true;
     else
         probe_next(c);
 }
@@ -249,7 +249,7 @@ bool xl_conn_migration_unanswered(xl_connection *c, xl_path *p) {
     if (p->index != c->migration.to)
         return false;
     if (!answers_again(c)) {
-        p->ping_pending = p->challenge_tries >= PROBES_ALONE;
+        p->flight.ping_pending = p->validation.tries >= PROBES_ALONE;
         return false;
     }
     abandon_probe(c, p, "the active path answers again");

@@ -42,7 +42,7 @@ static void issue_for_path_id(xl_connection *c, xl_path_id *id) {
     fill(c, id->local, id->is_used ? 2 : 1);
     const xl_path *p = id->is_used ? xl_conn_path_by_local_id(c, id->id) : NULL;
     if (p)
-        keep_spare(c, id->local, p->local_cid_sequence);
+        keep_spare(c, id->local, p->cids.local_sequence);
 }
 
 void xl_conn_issue_cids(xl_connection *c) {
@@ -51,7 +51,7 @@ void xl_conn_issue_cids(xl_connection *c) {
     if (!c->path_ids)
         fill(c, &c->local_cids, XL_MAX_PATHS);
     if (!c->multipath)
-        keep_spare(c, &c->local_cids, c->path[c->active].local_cid_sequence);
+        keep_spare(c, &c->local_cids, c->path[c->active].cids.local_sequence);
     xl_conn_wake(c);
 }
 

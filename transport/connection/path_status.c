@@ -17,11 +17,11 @@ void xl_conn_path_apply_status(xl_connection *c, xl_path *p, const char *why) {
 }
 
 void xl_conn_path_ask(xl_connection *c, xl_path *p, xl_path_status status, const char *why) {
-    if (p->status == (uint64_t)status)
+    if (p->statuses.own == (uint64_t)status)
         return;
-    p->status = status;
-    p->status_seq++;
-    p->status_pending = true;
+    p->statuses.own = status;
+    p->statuses.own_sequence++;
+    p->statuses.is_pending = true;
     xl_conn_path_apply_status(c, p, why);
     xl_conn_wake(c);
 }
@@ -30,7 +30,7 @@ int xl_connection_set_path_status(xl_connection *c, int index, xl_path_status st
     if (status == XL_STATUS_ABANDON)
         return xl_connection_close_path(c, index, now);
     if (!c->multipath || !xl_conn_is_live(c) || index < 0 || (size_t)index >= c->path_count ||
-        c->path[index].status == XL_STATUS_ABANDON)
+        c->path[index].statuses.own == XL_STATUS_ABANDON)
         return XL_ERR_PATH;
     xl_conn_enter(c, now);
     xl_conn_path_ask(c, &c->path[index], status,
@@ -50,11 +50,11 @@ uint64_t xl_conn_take_path_status(xl_connection *c, const xl_frame *f) {
     xl_path *p = xl_conn_path_by_local_id(c, f->path_status.path_id);
     if (!p || p->state == XL_PATH_CLOSED)
         return 0; /* already gone on our side */
-    if (p->peer_status_seen && f->path_status.sequence <= p->peer_status_seq)
+    if (p->statuses.has_peer && f->path_status.sequence <= p->statuses.peer_sequence)
         return 0;
-    p->peer_status_seen = true;
-    p->peer_status_seq = f->path_status.sequence;
-    p->peer_status = f->path_status.status;
+    p->statuses.has_peer = true;
+    p->statuses.peer_sequence = f->path_status.sequence;
+    p->statuses.peer = f->path_status.status;
     if (f->path_status.status == XL_STATUS_ABANDON)
         xl_conn_path_closed(c, p, XL_QERR_NO_ERROR, "abandoned by the peer");
     else
@@ -68,14 +68,15 @@ uint64_t xl_conn_take_path_status(xl_connection *c, const xl_frame *f) {
 /* Something is on its way or expected: only then is a path to be kept ready. An idle connection may time out. */
 bool xl_conn_is_busy(const xl_connection *c) {
     for (size_t i = 0; i < c->path_count; i++)
-        if (c->path[i].state != XL_PATH_STANDBY && c->path[i].eliciting_in_flight > 0)
+        if (c->path[i].state != XL_PATH_STANDBY && c->path[i].flight.eliciting > 0)
             return true;
     return xl_conn_expects_data(c);
 }
 
 static uint64_t probe_at(const xl_connection *c, const xl_path *p) {
-    uint64_t last = p->last_received_at > p->last_eliciting_at ? p->last_received_at : p->last_eliciting_at;
-    last = last > p->standby_probed_at ? last : p->standby_probed_at;
+    uint64_t last =
+        p->last_received_at > p->flight.last_eliciting_at ? p->last_received_at : p->flight.last_eliciting_at;
+    last = last > p->statuses.standby_probed_at ? last : p->statuses.standby_probed_at;
     return last + c->config->limits.standby_probe_us;
 }
 
@@ -83,7 +84,7 @@ uint64_t xl_conn_standby_deadline(const xl_connection *c) {
     uint64_t at = XL_NEVER;
     for (size_t i = 0; i < c->path_count; i++) {
         const xl_path *p = &c->path[i];
-        if (p->state == XL_PATH_STANDBY && p->eliciting_in_flight == 0 && probe_at(c, p) < at)
+        if (p->state == XL_PATH_STANDBY && p->flight.eliciting == 0 && probe_at(c, p) < at)
             at = probe_at(c, p);
     }
     return at == XL_NEVER || xl_conn_is_busy(c) ? at : XL_NEVER;
@@ -94,7 +95,7 @@ void xl_conn_standby_timer(xl_connection *c) {
         xl_path *p = &c->path[i];
         if (p->state != XL_PATH_STANDBY || probe_at(c, p) > c->now)
             continue;
-        p->ping_pending = true;
-        p->standby_probed_at = c->now;
+        p->flight.ping_pending = true;
+        p->statuses.standby_probed_at = c->now;
     }
 }

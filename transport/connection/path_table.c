@@ -5,14 +5,15 @@
 
 xl_path *xl_conn_path_by_local_id(xl_connection *c, uint64_t local_id) {
     for (size_t i = 0; i < c->path_count; i++)
-        if (c->path[i].has_local_id && c->path[i].local_id == local_id)
+        if (c->path[i].cids.has_local_path_id && c->path[i].cids.local_path_id == local_id)
             return &c->path[i];
     return NULL;
 }
 
 xl_path *xl_conn_path_by_remote_id(xl_connection *c, uint64_t remote_id) {
     for (size_t i = 0; i < c->path_count; i++)
-        if ((c->path_ids ? c->path[i].has_local_id : c->path[i].has_dcid) && c->path[i].remote_id == remote_id)
+        if ((c->path_ids ? c->path[i].cids.has_local_path_id : c->path[i].cids.has_remote) &&
+            c->path[i].cids.remote_path_id == remote_id)
             return &c->path[i];
     return NULL;
 }
@@ -29,7 +30,7 @@ xl_path *xl_conn_path_by_address(xl_connection *c, const xl_addr *local, const x
 bool xl_conn_has_healthy_path_beside(const xl_connection *c, const xl_path *p) {
     for (size_t i = 0; i < c->path_count; i++) {
         const xl_path *q = &c->path[i];
-        if (q != p && xl_path_may_carry_data(q) && q->state != XL_PATH_SUSPECT && q->pto_count < XL_SUSPECT_PTOS)
+        if (q != p && xl_path_may_carry_data(q) && q->state != XL_PATH_SUSPECT && q->flight.pto_count < XL_SUSPECT_PTOS)
             return true;
     }
     return false;
@@ -72,7 +73,8 @@ static const char *event_name(xl_path_state from, xl_path_state to) {
 void xl_conn_path_set_state(xl_connection *c, xl_path *p, xl_path_state state, const char *why) {
     if (p->state == state)
         return;
-    xl_qlog_path(c->qlog, c->now, event_name(p->state, state), p->index, p->remote_id, &p->local, &p->remote, why);
+    xl_qlog_path(c->qlog, c->now, event_name(p->state, state), p->index, p->cids.remote_path_id, &p->local, &p->remote,
+                 why);
     p->state = state;
     p->state_since = c->now;
     xl_conn_emit(c, (xl_event){.type = XL_EVENT_PATH, .path = p->index, .path_state = state});
@@ -80,17 +82,17 @@ void xl_conn_path_set_state(xl_connection *c, xl_path *p, xl_path_state state, c
 }
 
 bool xl_conn_take_dcid(xl_connection *c, xl_path *p) {
-    xl_path_id *id = c->path_ids ? xl_path_ids_find(c->path_ids, p->remote_id) : NULL;
+    xl_path_id *id = c->path_ids ? xl_path_ids_find(c->path_ids, p->cids.remote_path_id) : NULL;
     if (c->path_ids && !id)
         return false;
     xl_cid_entry *e = xl_cids_take_unused(id ? id->remote : &c->remote_cids);
     if (!e)
         return false;
-    p->dcid = e->cid;
-    p->dcid_sequence = e->sequence;
+    p->cids.remote = e->cid;
+    p->cids.remote_sequence = e->sequence;
     if (!id)
-        p->remote_id = e->sequence;
-    p->has_dcid = true;
+        p->cids.remote_path_id = e->sequence;
+    p->cids.has_remote = true;
     return true;
 }
 

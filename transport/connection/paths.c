@@ -24,9 +24,9 @@ static xl_path *reusable_slot(xl_connection *c) {
     for (size_t i = 1; i < c->path_count; i++) {
         xl_path *p = &c->path[i];
         bool is_spare = p->state == XL_PATH_CLOSED || (!c->multipath && c->is_server && p->index != c->active);
-        if (c->multipath && p->has_dcid && !p->status_confirmed) /* PATH_STATUS(Abandon) still needs it */
+        if (c->multipath && p->cids.has_remote && !p->statuses.is_confirmed) /* PATH_STATUS(Abandon) still needs it */
             continue;
-        if (is_spare && p->bytes_in_flight == 0 && p->eliciting_in_flight == 0)
+        if (is_spare && p->flight.bytes == 0 && p->flight.eliciting == 0)
             return p;
     }
     return NULL;
@@ -34,12 +34,13 @@ static xl_path *reusable_slot(xl_connection *c) {
 
 /* Another path may share it: accept_path(). */
 static void release_dcid(xl_connection *c, const xl_path *p) {
-    if (c->multipath || !p->has_dcid)
+    if (c->multipath || !p->cids.has_remote)
         return;
     for (size_t i = 0; i < c->path_count; i++)
-        if (&c->path[i] != p && c->path[i].has_dcid && c->path[i].dcid_sequence == p->dcid_sequence)
+        if (&c->path[i] != p && c->path[i].cids.has_remote &&
+            c->path[i].cids.remote_sequence == p->cids.remote_sequence)
             return;
-    xl_cids_retire(&c->remote_cids, p->dcid_sequence);
+    xl_cids_retire(&c->remote_cids, p->cids.remote_sequence);
 }
 
 xl_path *xl_conn_path_new(xl_connection *c, const xl_addr *local, const xl_addr *remote, xl_technology technology) {
@@ -62,7 +63,7 @@ xl_path *xl_conn_path_new(xl_connection *c, const xl_addr *local, const xl_addr 
     xl_path_stats stats = p->stats;
     xl_path_init(p, index, local, remote, technology);
     xl_qlog_path_replaced(c->qlog, index);
-    p->cc_group = &c->cc_group;
+    p->cc.group = &c->cc_group;
     if (counts_on)
         p->stats = stats;
     p->space = &c->space[XL_LEVEL_APP];
@@ -85,12 +86,12 @@ static bool give_own_space(xl_connection *c, xl_path *p) {
 /* The path ID is the path's now. What the peer said of it before it was open counts (RFC 10069 section 4.3). */
 static void use_path_id(xl_path *p, xl_path_id *id) {
     id->is_used = true;
-    p->local_id = p->remote_id = id->id;
-    p->has_local_id = true;
-    p->peer_status_seen = id->has_status;
-    p->peer_status_seq = id->status_seq;
+    p->cids.local_path_id = p->cids.remote_path_id = id->id;
+    p->cids.has_local_path_id = true;
+    p->statuses.has_peer = id->has_status;
+    p->statuses.peer_sequence = id->status_seq;
     if (id->has_status)
-        p->peer_status = id->status;
+        p->statuses.peer = id->status;
 }
 
 /* The server's side of a new path: an unused CID in each direction (dialect `xlink`), or the peer's path ID. */
@@ -101,13 +102,13 @@ static xl_path *accept_path(xl_connection *c, uint64_t local_id, const xl_addr *
         xl_path_ids_abandon(id, XL_QERR_PATH_RESOURCE_LIMIT);
     if (!p)
         return NULL;
-    p->local_id = local_id;
-    p->has_local_id = true;
+    p->cids.local_path_id = local_id;
+    p->cids.has_local_path_id = true;
     if (id) {
         use_path_id(p, id);
         xl_conn_issue_cids(c);
     }
-    p->validated = c->multipath && xl_conn_is_proven_elsewhere(c, p);
+    p->validation.is_done = c->multipath && xl_conn_is_proven_elsewhere(c, p);
     if (c->multipath && !give_own_space(c, p)) {
         xl_conn_path_closed(c, p, XL_QERR_PATH_RESOURCE_LIMIT, "out of memory");
         return NULL;
@@ -115,10 +116,10 @@ static xl_path *accept_path(xl_connection *c, uint64_t local_id, const xl_addr *
     /* With multipath a CID may still be on its way over a slower path: xl_conn_open_paths() gives it then. */
     if (!xl_conn_take_dcid(c, p) && !c->multipath) {
         /* Without a spare CID the present one serves on (RFC 9000 section 9.5 allows it when only the peer moved). */
-        p->dcid = c->path[c->active].dcid;
-        p->remote_id = c->path[c->active].remote_id;
-        p->dcid_sequence = c->path[c->active].dcid_sequence;
-        p->has_dcid = true;
+        p->cids.remote = c->path[c->active].cids.remote;
+        p->cids.remote_path_id = c->path[c->active].cids.remote_path_id;
+        p->cids.remote_sequence = c->path[c->active].cids.remote_sequence;
+        p->cids.has_remote = true;
     }
     return p;
 }
@@ -127,7 +128,7 @@ static xl_path *accept_path(xl_connection *c, uint64_t local_id, const xl_addr *
 static xl_path *path_without_local_cid(xl_connection *c, const xl_addr *local, const xl_addr *remote) {
     for (size_t i = 0; i < c->path_count; i++) {
         xl_path *p = &c->path[i];
-        if (!p->has_local_id && xl_path_is_open(p) && xl_addr_equal(&p->local, local) &&
+        if (!p->cids.has_local_path_id && xl_path_is_open(p) && xl_addr_equal(&p->local, local) &&
             xl_addr_equal(&p->remote, remote))
             return p;
     }
@@ -144,7 +145,7 @@ static bool may_open_path(xl_connection *c, uint64_t local_id, const xl_addr *lo
 /* Late packets on an abandoned path still count (RFC 10069 section 3.4.3). By connection IDs alone they do until the
  * peer has confirmed our PATH_STATUS: if it abandoned the path that ours goes out on, nothing else tells us so. */
 static bool counts_late_packets(const xl_connection *c, const xl_path *p) {
-    return (c->path_ids || !p->status_confirmed) && (p->owns_space || p->index == 0);
+    return (c->path_ids || !p->statuses.is_confirmed) && (p->owns_space || p->index == 0);
 }
 
 xl_path *xl_conn_path_for_packet(xl_connection *c, uint64_t local_id, const xl_addr *local, const xl_addr *remote,
@@ -154,10 +155,10 @@ xl_path *xl_conn_path_for_packet(xl_connection *c, uint64_t local_id, const xl_a
     if (c->multipath)
         return p && (p->state != XL_PATH_CLOSED || counts_late_packets(c, p)) ? p : NULL;
     if (p)
-        return p->has_dcid || p->index == c->migration.left ? p : NULL;
+        return p->cids.has_remote || p->index == c->migration.left ? p : NULL;
     /* A client that moves takes another connection ID (RFC 9000 section 9.5): the same one means that a NAT moved it.
      */
-    return c->is_server && local_id == c->path[c->active].local_id ? &c->path[c->active] : NULL;
+    return c->is_server && local_id == c->path[c->active].cids.local_path_id ? &c->path[c->active] : NULL;
 }
 
 xl_path *xl_conn_path_for_authentic_packet(xl_connection *c, uint64_t local_id, const xl_addr *local,
@@ -165,8 +166,8 @@ xl_path *xl_conn_path_for_authentic_packet(xl_connection *c, uint64_t local_id, 
     xl_path *p = c->multipath && !c->path_ids ? path_without_local_cid(c, local, remote) : NULL;
     if (!p)
         return c->is_server ? accept_path(c, local_id, local, remote) : NULL;
-    p->local_id = local_id;
-    p->has_local_id = true;
+    p->cids.local_path_id = local_id;
+    p->cids.has_local_path_id = true;
     xl_conn_open_paths(c);
     return p;
 }
@@ -202,7 +203,8 @@ static void open_path(xl_connection *c, xl_path *p) {
         return;
     }
     xl_path_reset_congestion(p, c->cc, p->mtu, c->now);
-    p->validated = true; /* our own choice of address: no amplification limit; data waits for ACTIVE all the same */
+    p->validation.is_done =
+        true; /* our own choice of address: no amplification limit; data waits for ACTIVE all the same */
     xl_conn_path_set_state(c, p, XL_PATH_VALIDATING, "opened");
     xl_conn_start_challenge(c, p);
 }
@@ -213,7 +215,7 @@ void xl_conn_open_paths(xl_connection *c) {
         return;
     for (size_t i = 1; i < c->path_count; i++) {
         xl_path *p = &c->path[i];
-        if (p->has_dcid || p->state == XL_PATH_CLOSED)
+        if (p->cids.has_remote || p->state == XL_PATH_CLOSED)
             continue;
         /* RFC 10069 section 2.2: the parameter is of the address of the handshake, and of no other. */
         bool may_open = !c->is_server &&
@@ -242,10 +244,10 @@ int xl_connection_add_path(xl_connection *c, const xl_addr *local, const xl_addr
 
 /* Nothing is sent on it any more: not even with the CIDs that the peer issued for it. */
 static void abandon_path_id(xl_connection *c, xl_path *p, uint64_t error) {
-    xl_path_id *id = p->has_local_id ? xl_path_ids_find(c->path_ids, p->local_id) : NULL;
+    xl_path_id *id = p->cids.has_local_path_id ? xl_path_ids_find(c->path_ids, p->cids.local_path_id) : NULL;
     if (id)
         xl_path_ids_abandon(id, error);
-    p->has_dcid = p->status_pending = false;
+    p->cids.has_remote = p->statuses.is_pending = false;
     p->space->ack_now |= xl_space_owes_ack(p->space);
 }
 
@@ -254,20 +256,20 @@ void xl_conn_path_closed(xl_connection *c, xl_path *p, uint64_t error, const cha
         return;
     xl_conn_give_up_in_flight(c, p);
     xl_conn_path_set_state(c, p, XL_PATH_CLOSED, why);
-    p->challenge_deadline = XL_NEVER;
-    p->challenge_pending = p->challenge_outstanding = p->challenge_was_small = false;
-    p->probes = 0;
-    p->response_count = 0;
-    p->status = XL_STATUS_ABANDON;
-    p->status_seq++;
-    p->status_pending = c->multipath;
+    p->validation.deadline = XL_NEVER;
+    p->validation.is_pending = p->validation.is_outstanding = p->validation.was_small = false;
+    p->flight.probes = 0;
+    p->responses.count = 0;
+    p->statuses.own = XL_STATUS_ABANDON;
+    p->statuses.own_sequence++;
+    p->statuses.is_pending = c->multipath;
     if (c->path_ids)
         abandon_path_id(c, p, error);
-    else if (p->has_dcid && xl_cids_by_sequence(&c->remote_cids, p->dcid_sequence))
-        xl_cids_retire(&c->remote_cids, p->dcid_sequence);
+    else if (p->cids.has_remote && xl_cids_by_sequence(&c->remote_cids, p->cids.remote_sequence))
+        xl_cids_retire(&c->remote_cids, p->cids.remote_sequence);
     xl_conn_open_paths(c);
     for (size_t i = 0; i < c->path_count; i++)
-        if (xl_path_may_carry_data(&c->path[i]) || (xl_path_is_open(&c->path[i]) && c->path[i].has_proven))
+        if (xl_path_may_carry_data(&c->path[i]) || (xl_path_is_open(&c->path[i]) && c->path[i].proven.exists))
             return;
     xl_conn_fail(c, XL_QERR_NO_ERROR, "the last path was closed");
 }
@@ -283,8 +285,8 @@ int xl_connection_close_path(xl_connection *c, int index, uint64_t now) {
     xl_conn_enter(c, now);
     xl_path *p = &c->path[index];
     if (is_unknown_to_client(c, p)) {
-        p->status = XL_STATUS_ABANDON; /* xl_conn_path_validated() closes it */
-        p->status_pending = false;
+        p->statuses.own = XL_STATUS_ABANDON; /* xl_conn_path_validated() closes it */
+        p->statuses.is_pending = false;
     } else {
         xl_conn_path_closed(c, p, XL_QERR_APPLICATION_ABANDON_PATH, CLOSED_BY_APPLICATION);
     }
@@ -297,8 +299,8 @@ int xl_connection_move_path(xl_connection *c, int index, const xl_addr *local, u
         return XL_ERR_PATH;
     xl_conn_enter(c, now);
     xl_path *p = &c->path[index];
-    xl_path_id *id = xl_path_ids_find(c->path_ids, p->remote_id);
-    uint64_t old = p->dcid_sequence;
+    xl_path_id *id = xl_path_ids_find(c->path_ids, p->cids.remote_path_id);
+    uint64_t old = p->cids.remote_sequence;
     if (!xl_conn_take_dcid(c, p)) {
         xl_path_id_note_blocked(id);
         return XL_ERR_PATH;
@@ -308,8 +310,8 @@ int xl_connection_move_path(xl_connection *c, int index, const xl_addr *local, u
     xl_conn_give_up_in_flight(c, p);
     xl_path_reset_congestion(p, c->cc, xl_conn_mtu(c), c->now); /* section 9.4 */
     xl_conn_restart_mtu_search(c, p);
-    p->challenge_tries = 0;
-    xl_qlog_path(c->qlog, c->now, "path_rebound", p->index, p->remote_id, &p->local, &p->remote, "moved");
+    p->validation.tries = 0;
+    xl_qlog_path(c->qlog, c->now, "path_rebound", p->index, p->cids.remote_path_id, &p->local, &p->remote, "moved");
     xl_conn_start_challenge(c, p);
     return 0;
 }
@@ -317,7 +319,7 @@ int xl_connection_move_path(xl_connection *c, int index, const xl_addr *local, u
 void xl_conn_path_validated(xl_connection *c, xl_path *p) {
     if (c->multipath) {
         xl_conn_prove_others(c, p);
-        if (p->state == XL_PATH_VALIDATING && p->status == XL_STATUS_ABANDON)
+        if (p->state == XL_PATH_VALIDATING && p->statuses.own == XL_STATUS_ABANDON)
             xl_conn_path_closed(c, p, XL_QERR_APPLICATION_ABANDON_PATH, CLOSED_BY_APPLICATION);
         else if (p->state == XL_PATH_VALIDATING)
             xl_conn_path_set_state(c, p, xl_path_wants_standby(p) ? XL_PATH_STANDBY : XL_PATH_ACTIVE, "PATH_RESPONSE");
@@ -330,45 +332,45 @@ void xl_conn_path_validated(xl_connection *c, xl_path *p) {
 
 /* The challenge was not answered in time: again, or give the path up. */
 void xl_conn_path_timer(xl_connection *c, xl_path *p) {
-    p->challenge_deadline = XL_NEVER;
-    if (!p->challenge_outstanding)
+    p->validation.deadline = XL_NEVER;
+    if (!p->validation.is_outstanding)
         return;
-    if (p->challenge_is_probe) { /* lost, or its answer: the next acknowledgement from elsewhere asks again */
-        p->challenge_outstanding = p->challenge_pending = false;
-        p->challenge_tries = 0;
+    if (p->validation.is_rtt_probe) { /* lost, or its answer: the next acknowledgement from elsewhere asks again */
+        p->validation.is_outstanding = p->validation.is_pending = false;
+        p->validation.tries = 0;
         return;
     }
     if (xl_conn_migration_unanswered(c, p))
         return;
     /* A rebound path has an address to return to, and perhaps no allowance left to ask the new one again. */
-    bool rebound = p->has_proven, was_left = c->is_server && !c->multipath && p->index != c->active;
+    bool rebound = p->proven.exists, was_left = c->is_server && !c->multipath && p->index != c->active;
     unsigned most = rebound || was_left ? REBOUND_TRIES_MAX : CHALLENGE_TRIES_MAX;
-    if (p->challenge_tries < most && (!rebound || xl_path_amplification_left(p) >= CHALLENGE_BYTES)) {
-        p->asks_proven = rebound && !xl_addr_equal(&p->proven_remote, &p->remote);
+    if (p->validation.tries < most && (!rebound || xl_path_amplification_left(p) >= CHALLENGE_BYTES)) {
+        p->proven.is_asked = rebound && !xl_addr_equal(&p->proven.remote, &p->remote);
         xl_conn_start_challenge(c, p);
         return;
     }
-    p->challenge_tries = 0;
+    p->validation.tries = 0;
     if (xl_conn_migration_probe_failed(c, p) || xl_conn_path_rebind_failed(c, p))
         return;
     if (c->multipath && !c->is_server && p->state == XL_PATH_VALIDATING) {
         /* The path was dark when it was opened. Its radio may come back: keep asking, at the longest interval. */
-        p->challenge_tries = CHALLENGE_TRIES_MAX - 1;
+        p->validation.tries = CHALLENGE_TRIES_MAX - 1;
         xl_conn_start_challenge(c, p);
     } else if (c->multipath && p->state == XL_PATH_VALIDATING) {
-        p->challenge_outstanding = p->challenge_pending = false; /* until the peer is heard on it again */
+        p->validation.is_outstanding = p->validation.is_pending = false; /* until the peer is heard on it again */
     } else if (c->multipath) {
         xl_conn_path_closed(c, p, XL_QERR_PATH_UNSTABLE_OR_POOR, "validation failed");
     } else {
-        p->challenge_outstanding = false;
+        p->validation.is_outstanding = false;
     }
 }
 
 /* The peer moved the path, and not some NAT: it has taken another CID, so we do too (RFC 9000 section 9.5). */
 static void follow_with_new_dcid(xl_connection *c, xl_path *p) {
-    xl_path_id *id = xl_path_ids_find(c->path_ids, p->remote_id);
-    uint64_t old = p->dcid_sequence;
-    if (id && p->has_dcid && xl_conn_take_dcid(c, p))
+    xl_path_id *id = xl_path_ids_find(c->path_ids, p->cids.remote_path_id);
+    uint64_t old = p->cids.remote_sequence;
+    if (id && p->cids.has_remote && xl_conn_take_dcid(c, p))
         xl_cids_retire(id->remote, old);
 }
 
@@ -377,9 +379,9 @@ void xl_conn_path_packet_seen(xl_connection *c, const xl_packet_context *ctx, bo
     xl_path *p = ctx->path;
     if (p->state == XL_PATH_CLOSED)
         return;
-    bool has_new_cid = ctx->cid_sequence != p->local_cid_sequence;
+    bool has_new_cid = ctx->cid_sequence != p->cids.local_sequence;
     if (is_newest)
-        p->local_cid_sequence = ctx->cid_sequence;
+        p->cids.local_sequence = ctx->cid_sequence;
     if (c->multipath && c->is_server && p->state == XL_PATH_NEW) {
         xl_conn_path_set_state(c, p, XL_PATH_VALIDATING, "opened by the peer");
         xl_conn_start_challenge(c, p);
@@ -396,18 +398,18 @@ void xl_conn_path_packet_seen(xl_connection *c, const xl_packet_context *ctx, bo
         xl_conn_path_rebind(c, p, local, remote);
     if (moved && c->path_ids && has_new_cid)
         follow_with_new_dcid(c, p);
-    bool is_unproven = c->multipath ? p->state == XL_PATH_VALIDATING : p->index == c->active && !p->validated;
-    if (is_unproven && !p->challenge_outstanding && c->handshake.is_confirmed) /* it was dark, and is heard again */
+    bool is_unproven = c->multipath ? p->state == XL_PATH_VALIDATING : p->index == c->active && !p->validation.is_done;
+    if (is_unproven && !p->validation.is_outstanding && c->handshake.is_confirmed) /* it was dark, and is heard again */
         xl_conn_start_challenge(c, p);
     if (c->multipath || p->index == c->active || !c->handshake.is_confirmed)
         return;
     xl_path *left = &c->path[c->active];
     xl_conn_migrate_to(c, p, "the peer moved");
-    if (!p->validated)
+    if (!p->validation.is_done)
         xl_conn_start_challenge(c, p);
     /* RFC 9000 section 9.3.3: to the address that the peer seems to have left, too. */
     if (!xl_addr_equal(&left->remote, &p->remote)) {
-        left->challenge_tries = 0;
+        left->validation.tries = 0;
         xl_conn_start_challenge(c, left);
     }
 }

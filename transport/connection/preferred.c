@@ -49,22 +49,23 @@ uint64_t xl_conn_learn_preferred_address(xl_connection *c) {
  * address answers, and returns to the old one where it does not. */
 static void move_first_path(xl_connection *c, const xl_addr *to) {
     xl_path *p = &c->path[0];
-    uint64_t old = p->dcid_sequence;
+    uint64_t old = p->cids.remote_sequence;
     if (!xl_path_may_carry_data(p) || !xl_conn_take_dcid(c, p))
         return;
     xl_cids_retire(&c->remote_cids, old); /* RFC 9000 section 9.5 */
-    p->proven_local = p->local;
-    p->proven_remote = p->remote;
-    p->has_proven = true;
+    p->proven.local = p->local;
+    p->proven.remote = p->remote;
+    p->proven.exists = true;
     p->remote = *to;
-    p->validated = false;
-    p->received_unvalidated = UINT64_MAX / 4; /* the server named the address: no limit (section 8) */
-    p->sent_unvalidated = 0;
-    p->challenge_tries = 0;
+    p->validation.is_done = false;
+    p->validation.received_bytes = UINT64_MAX / 4; /* the server named the address: no limit (section 8) */
+    p->validation.sent_bytes = 0;
+    p->validation.tries = 0;
     xl_conn_give_up_in_flight(c, p);
     xl_path_reset_congestion(p, c->cc, xl_conn_mtu(c), c->now); /* section 9.4 */
     xl_conn_restart_mtu_search(c, p);
-    xl_qlog_path(c->qlog, c->now, "path_rebound", p->index, p->remote_id, &p->local, &p->remote, "preferred address");
+    xl_qlog_path(c->qlog, c->now, "path_rebound", p->index, p->cids.remote_path_id, &p->local, &p->remote,
+                 "preferred address");
     xl_conn_start_challenge(c, p);
 }
 

@@ -69,7 +69,7 @@ void xl_conn_put_qoe(xl_builder *b) {
     if (!xl_conn_qoe_signal_is_due(c) || xl_builder_left(b) < XL_QOE_FRAME_BYTES ||
         !xl_builder_note(b, XL_SF_QOE, c->qoe.signals + 1, 0))
         return;
-    xl_frame_put_qoe(&b->w, b->path->remote_id, &c->qoe.own);
+    xl_frame_put_qoe(&b->w, b->path->cids.remote_path_id, &c->qoe.own);
     c->qoe.signals++;
     c->qoe.signalled = c->qoe.own;
     c->qoe.signal_pending = false;
@@ -93,11 +93,11 @@ void xl_conn_take_qoe(xl_connection *c, const xl_qoe *qoe, uint64_t made_after) 
 void xl_conn_take_qoe_signal(xl_connection *c, const xl_qoe *qoe, const xl_packet_context *ctx) {
     xl_path *p = ctx->path;
     uint64_t made_before = c->now - (p->rtt.has_sample ? p->rtt.min / 2 : 0);
-    if (ctx->pn < p->signal_pn || (c->qoe.gate.has_signal && made_before < c->qoe.gate.signal_made_after))
+    if (ctx->pn < p->made.signal_pn || (c->qoe.gate.has_signal && made_before < c->qoe.gate.signal_made_after))
         return;
-    p->signal_pn = ctx->pn + 1;
-    bool heard = ctx->pn >= p->heard_in && p->heard_after > c->qoe.gate.signal_made_after;
-    xl_conn_take_qoe(c, qoe, heard ? p->heard_after : c->qoe.gate.signal_made_after);
+    p->made.signal_pn = ctx->pn + 1;
+    bool heard = ctx->pn >= p->made.made_pn && p->made.made_after > c->qoe.gate.signal_made_after;
+    xl_conn_take_qoe(c, qoe, heard ? p->made.made_after : c->qoe.gate.signal_made_after);
 }
 
 /* ---- The gate ---- */
@@ -107,7 +107,7 @@ static uint64_t deliver_time_max(const xl_connection *c) {
     uint64_t longest = 0;
     for (size_t i = 0; i < c->path_count; i++) {
         const xl_path *p = &c->path[i];
-        if (p->eliciting_in_flight == 0 || !xl_path_may_carry_data(p))
+        if (p->flight.eliciting == 0 || !xl_path_may_carry_data(p))
             continue;
         uint64_t t = p->rtt.smoothed + p->rtt.var;
         longest = t > longest ? t : longest;

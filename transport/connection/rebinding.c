@@ -11,12 +11,12 @@
 static void settle_on(xl_connection *c, xl_path *p, const xl_addr *local, const xl_addr *remote, const char *why) {
     p->local = *local;
     p->remote = *remote;
-    p->validated = true;
-    p->has_proven = p->asks_proven = false;
-    p->challenge_outstanding = p->challenge_pending = false;
-    p->challenge_deadline = XL_NEVER;
-    p->challenge_tries = 0;
-    xl_qlog_path(c->qlog, c->now, "path_rebound", p->index, p->remote_id, local, remote, why);
+    p->validation.is_done = true;
+    p->proven.exists = p->proven.is_asked = false;
+    p->validation.is_outstanding = p->validation.is_pending = false;
+    p->validation.deadline = XL_NEVER;
+    p->validation.tries = 0;
+    xl_qlog_path(c->qlog, c->now, "path_rebound", p->index, p->cids.remote_path_id, local, remote, why);
     if (p->state == XL_PATH_VALIDATING) /* the address is proven, and not yet that the path works */
         xl_conn_start_challenge(c, p);
     xl_conn_wake(c);
@@ -29,7 +29,7 @@ static bool has_addresses_of(const xl_path *q, const xl_path *p) {
 
 bool xl_conn_is_proven_elsewhere(const xl_connection *c, const xl_path *p) {
     for (size_t i = 0; i < c->path_count; i++)
-        if (c->path[i].validated && has_addresses_of(&c->path[i], p))
+        if (c->path[i].validation.is_done && has_addresses_of(&c->path[i], p))
             return true;
     return false;
 }
@@ -39,8 +39,8 @@ void xl_conn_prove_others(xl_connection *c, const xl_path *p) {
         xl_path *q = &c->path[i];
         if (!has_addresses_of(q, p))
             continue;
-        q->validated = true;
-        if (q->has_proven) /* it moved there with p */
+        q->validation.is_done = true;
+        if (q->proven.exists) /* it moved there with p */
             settle_on(c, q, &q->local, &q->remote, "another path has validated the address");
     }
 }
@@ -48,25 +48,25 @@ void xl_conn_prove_others(xl_connection *c, const xl_path *p) {
 void xl_conn_path_rebind(xl_connection *c, xl_path *p, const xl_addr *local, const xl_addr *remote) {
     /* Section 9.3.2: somebody else may have sent a copy of the packet from elsewhere. The address that was validated
      * needs no second proof. */
-    if (p->has_proven && xl_addr_equal(&p->proven_remote, remote) && xl_addr_equal(&p->proven_local, local)) {
+    if (p->proven.exists && xl_addr_equal(&p->proven.remote, remote) && xl_addr_equal(&p->proven.local, local)) {
         settle_on(c, p, local, remote, "back at its validated address");
         return;
     }
-    if (p->validated) {
-        p->proven_local = p->local;
-        p->proven_remote = p->remote;
-        p->has_proven = true;
+    if (p->validation.is_done) {
+        p->proven.local = p->local;
+        p->proven.remote = p->remote;
+        p->proven.exists = true;
     }
     bool same_host = xl_addr_same_host(&p->remote, remote);
     /* Section 9.3.3: perhaps somebody forwards the peer's packets, faster than they come by themselves. A peer that is
      * still where it was answers from there, and that takes the path back. */
-    p->asks_proven = p->has_proven && !xl_addr_equal(&p->proven_remote, remote);
+    p->proven.is_asked = p->proven.exists && !xl_addr_equal(&p->proven.remote, remote);
     p->local = *local;
     p->remote = *remote;
-    p->validated = c->multipath && xl_conn_is_proven_elsewhere(c, p);
-    p->received_unvalidated = p->sent_unvalidated = 0;
-    p->challenge_tries = 0;
-    xl_qlog_path(c->qlog, c->now, "path_rebound", p->index, p->remote_id, local, remote,
+    p->validation.is_done = c->multipath && xl_conn_is_proven_elsewhere(c, p);
+    p->validation.received_bytes = p->validation.sent_bytes = 0;
+    p->validation.tries = 0;
+    xl_qlog_path(c->qlog, c->now, "path_rebound", p->index, p->cids.remote_path_id, local, remote,
                  same_host ? "new port" : "new address");
     if (!same_host) { /* section 9.4: it may be another network path */
         xl_conn_give_up_in_flight(c, p);
@@ -74,16 +74,16 @@ void xl_conn_path_rebind(xl_connection *c, xl_path *p, const xl_addr *local, con
         xl_conn_restart_mtu_search(c, p);
         xl_ecn_start(&p->ecn, c->config->limits.enable_ecn);
     }
-    if (p->validated)
+    if (p->validation.is_done)
         settle_on(c, p, local, remote, "another path has validated the address");
     else
         xl_conn_start_challenge(c, p);
 }
 
 bool xl_conn_path_rebind_failed(xl_connection *c, xl_path *p) {
-    if (!p->has_proven)
+    if (!p->proven.exists)
         return false;
-    xl_addr local = p->proven_local, remote = p->proven_remote;
+    xl_addr local = p->proven.local, remote = p->proven.remote;
     settle_on(c, p, &local, &remote, "the new address did not answer");
     return true;
 }

@@ -56,7 +56,7 @@ static void log_received(xl_connection *c, const xl_packet_context *ctx, const u
     xl_reader r = xl_reader_of(payload, len);
     xl_frame f;
     xl_qlog_packet_begin(c->qlog, c->now, false, ctx->type, ctx->pn, packet_bytes, ctx->path->index,
-                         ctx->path->local_id);
+                         ctx->path->cids.local_path_id);
     while (xl_reader_left(&r) > 0 && xl_frame_parse(&r, c->qoe.has_field, &f) == 0)
         xl_qlog_frame(c->qlog, &f);
     xl_qlog_packet_end(c->qlog);
@@ -173,7 +173,7 @@ static void after_long_header(xl_connection *c, const xl_packet_header *h) {
     if (!c->is_server && !c->handshake.has_scid_peer) {
         c->handshake.initial_scid_peer = h->scid;
         c->handshake.has_scid_peer = true;
-        c->path[0].dcid = h->scid;
+        c->path[0].cids.remote = h->scid;
         c->remote_cids.at[0].cid = h->scid;
         uint64_t confirmed_by = c->now + c->config->limits.confirm_timeout_us;
         if (confirmed_by < c->handshake.deadline)
@@ -181,7 +181,7 @@ static void after_long_header(xl_connection *c, const xl_packet_header *h) {
     }
     if (h->type == XL_PACKET_HANDSHAKE) {
         if (c->is_server) {
-            c->path[0].validated = true;                /* RFC 9000 section 8.1 */
+            c->path[0].validation.is_done = true;       /* RFC 9000 section 8.1 */
             xl_conn_discard_level(c, XL_LEVEL_INITIAL); /* RFC 9001 section 4.9.1 */
             /* Anybody can make Initials with any CID, at any rate; not so a packet under the handshake's keys. */
             c->qlog = xl_qlog_open(c->qlog, c->now);
@@ -282,8 +282,8 @@ static bool count_path_bytes(xl_connection *c, const xl_datagram *d) {
     if (!p)
         return false;
     p->stats.bytes_received += d->len;
-    if (!p->validated)
-        p->received_unvalidated += d->len;
+    if (!p->validation.is_done)
+        p->validation.received_bytes += d->len;
     return true;
 }
 
@@ -293,7 +293,7 @@ static bool is_from_peer(const xl_connection *c, const xl_datagram *d) {
         return true;
     for (size_t i = 0; i < c->path_count; i++) {
         const xl_path *p = &c->path[i];
-        if (xl_addr_equal(&p->remote, &d->remote) || (p->has_proven && xl_addr_equal(&p->proven_remote, &d->remote)))
+        if (xl_addr_equal(&p->remote, &d->remote) || (p->proven.exists && xl_addr_equal(&p->proven.remote, &d->remote)))
             return true;
     }
     return false;

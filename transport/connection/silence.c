@@ -51,7 +51,7 @@ static bool awaits_data(const xl_connection *c) {
 
 static bool awaits_acks(const xl_connection *c) {
     for (size_t i = 0; i < c->path_count; i++)
-        if (xl_path_may_carry_data(&c->path[i]) && c->path[i].pto_count >= XL_SUSPECT_PTOS)
+        if (xl_path_may_carry_data(&c->path[i]) && c->path[i].flight.pto_count >= XL_SUSPECT_PTOS)
             return true;
     return false;
 }
@@ -69,7 +69,7 @@ static uint64_t ask_after(const xl_connection *c, const xl_path *p) {
 }
 
 static bool is_usable(const xl_path *p) {
-    return xl_path_may_carry_data(p) && p->has_dcid;
+    return xl_path_may_carry_data(p) && p->cids.has_remote;
 }
 
 static bool is_heard(const xl_connection *c, const xl_path *p) {
@@ -103,8 +103,8 @@ static uint64_t held_up_since(const xl_connection *c, const xl_path *p) {
 
 /* What is asked without an answer is in flight, and delays the probe timeout: not more often than that. */
 static void ask(xl_connection *c, xl_path *p) {
-    bool is_time = p->watch.asked <= ASKED_TIMES || c->now - p->challenge_sent_at >= ASK_AGAIN_US;
-    if (p->challenge_outstanding || !is_time)
+    bool is_time = p->watch.asked <= ASKED_TIMES || c->now - p->validation.sent_at >= ASK_AGAIN_US;
+    if (p->validation.is_outstanding || !is_time)
         return;
     p->watch.asked++;
     xl_conn_start_rtt_probe(c, p);
@@ -113,7 +113,7 @@ static void ask(xl_connection *c, xl_path *p) {
 void xl_conn_probe_heard_paths(xl_connection *c) {
     for (size_t i = 0; i < c->path_count; i++)
         if (is_heard(c, &c->path[i]))
-            c->path[i].probes = 1;
+            c->path[i].flight.probes = 1;
     xl_conn_wake(c);
 }
 

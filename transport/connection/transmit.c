@@ -52,7 +52,8 @@ static void put_probe(xl_builder *b) {
 
 static bool early_is_due(xl_connection *c, xl_content_choice *choice) {
     const xl_path *p = &c->path[0];
-    return xl_conn_may_write_early(c) && (p->probes > 0 || xl_path_has_window(p)) && xl_content_choose(c, p, choice);
+    return xl_conn_may_write_early(c) && (p->flight.probes > 0 || xl_path_has_window(p)) &&
+           xl_content_choose(c, p, choice);
 }
 
 /* pads: it shares its datagram with an Initial packet (RFC 9000 section 14.1). */
@@ -84,10 +85,10 @@ static size_t transmit_handshake(xl_connection *c, uint8_t *buf, size_t cap, xl_
     if (c->handshake.is_confirmed)
         return 0;
     uint64_t allowed = xl_path_amplification_left(p);
-    bool may_send_data = p->probes > 0 || p->bytes_in_flight + XL_MIN_DATAGRAM <= xl_path_window(p);
+    bool may_send_data = p->flight.probes > 0 || p->flight.bytes + XL_MIN_DATAGRAM <= xl_path_window(p);
     bool wants[2] = {level_has_content(c, XL_LEVEL_INITIAL, may_send_data),
                      level_has_content(c, XL_LEVEL_HANDSHAKE, may_send_data)};
-    bool probe_only = !wants[0] && !wants[1] && p->probes > 0 &&
+    bool probe_only = !wants[0] && !wants[1] && p->flight.probes > 0 &&
                       (level_has_keys(c, XL_LEVEL_INITIAL) || level_has_keys(c, XL_LEVEL_HANDSHAKE));
     for (int i = XL_LEVEL_INITIAL; probe_only && i <= XL_LEVEL_HANDSHAKE; i++)
         wants[i] = level_has_keys(c, (xl_level)i) && xl_builder_has_unacked_crypto(c, (xl_level)i);
@@ -104,7 +105,7 @@ static size_t transmit_handshake(xl_connection *c, uint8_t *buf, size_t cap, xl_
         xl_content_put_acks(&b);
         if (may_send_data)
             xl_builder_put_crypto(&b);
-        if (p->probes > 0 && !b.ack_eliciting)
+        if (p->flight.probes > 0 && !b.ack_eliciting)
             put_probe(&b);
         bool is_last = level == XL_LEVEL_HANDSHAKE || !wants[XL_LEVEL_HANDSHAKE];
         bool joins =
@@ -128,23 +129,23 @@ static bool is_probing_only(const xl_connection *c, const xl_path *p) {
 }
 
 static bool path_has_own_content(const xl_connection *c, const xl_path *p) {
-    if (!p->has_dcid || p->state == XL_PATH_CLOSED)
+    if (!p->cids.has_remote || p->state == XL_PATH_CLOSED)
         return false;
-    if (p->challenge_pending || xl_path_may_respond(p))
+    if (p->validation.is_pending || xl_path_may_respond(p))
         return true;
-    return !is_probing_only(c, p) && xl_path_is_open(p) && (p->probes > 0 || p->ping_pending);
+    return !is_probing_only(c, p) && xl_path_is_open(p) && (p->flight.probes > 0 || p->flight.ping_pending);
 }
 
 static void put_validation(xl_builder *b) {
     xl_path *p = b->path;
-    if (p->response_count > 0 && !xl_path_has_window(p))
-        p->responses_beyond++;
-    while (p->response_count > 0 && xl_builder_left(b) >= XL_PATH_RESPONSE_FRAME_BYTES) {
-        xl_frame_put_path(&b->w, XL_FRAME_PATH_RESPONSE, p->responses[--p->response_count]);
+    if (p->responses.count > 0 && !xl_path_has_window(p))
+        p->responses.beyond++;
+    while (p->responses.count > 0 && xl_builder_left(b) >= XL_PATH_RESPONSE_FRAME_BYTES) {
+        xl_frame_put_path(&b->w, XL_FRAME_PATH_RESPONSE, p->responses.data[--p->responses.count]);
         b->ack_eliciting = true;
     }
-    if (p->challenge_pending && xl_builder_left(b) >= XL_PATH_CHALLENGE_FRAME_BYTES) {
-        xl_frame_put_path(&b->w, XL_FRAME_PATH_CHALLENGE, p->challenge);
+    if (p->validation.is_pending && xl_builder_left(b) >= XL_PATH_CHALLENGE_FRAME_BYTES) {
+        xl_frame_put_path(&b->w, XL_FRAME_PATH_CHALLENGE, p->validation.challenge);
         xl_path_challenge_sent(p, b->c->now);
         b->ack_eliciting = true;
     }
@@ -152,7 +153,7 @@ static void put_validation(xl_builder *b) {
 
 /* Probes for lost packets do without what the search for the MTU has found: the path may have become another one. */
 static uint64_t mtu_for(const xl_path *p) {
-    return p->probes > 0 ? p->mtu_search.base : p->mtu;
+    return p->flight.probes > 0 ? p->mtu_search.base : p->mtu;
 }
 
 /* With another path at hand the data goes there, and a PING asks whether this one is still alive: data put on a path
@@ -166,23 +167,24 @@ static size_t transmit_own_content(xl_connection *c, xl_path *p, uint8_t *buf, s
     size_t room = least(least(cap, mtu_for(p)), xl_path_amplification_left(p));
     if (!xl_builder_begin(&b, c, p, XL_LEVEL_APP, buf, room))
         return 0;
-    bool validates = p->challenge_pending || xl_path_may_respond(p);
-    if (p->challenge_pending)
-        p->challenge_was_small = room < XL_MIN_DATAGRAM || (p->challenge_was_small && p->earlier_challenge_count > 0);
+    bool validates = p->validation.is_pending || xl_path_may_respond(p);
+    if (p->validation.is_pending)
+        p->validation.was_small =
+            room < XL_MIN_DATAGRAM || (p->validation.was_small && p->validation.earlier_count > 0);
     if (validates)
         put_validation(&b);
     if (!is_probing_only(c, p)) {
         xl_content_put_acks(&b);
-        if (p->probes > 0 && xl_path_may_carry_data(p) && !leaves_probe_empty(c, p)) {
+        if (p->flight.probes > 0 && xl_path_may_carry_data(p) && !leaves_probe_empty(c, p)) {
             xl_content_put_control(&b);
             xl_content_put_streams(&b, NULL);
         }
         if (!b.ack_eliciting)
             xl_content_put_ping(&b);
-        p->ping_pending = false;
-    } else if (p->ping_pending) {
+        p->flight.ping_pending = false;
+    } else if (p->flight.ping_pending) {
         xl_content_put_ping(&b);
-        p->ping_pending = false;
+        p->flight.ping_pending = false;
     }
     if (validates && room >= XL_MIN_DATAGRAM)
         xl_builder_pad_to(&b, XL_MIN_DATAGRAM); /* RFC 9000 section 8.2.1: proves the path's MTU as well */
@@ -195,16 +197,16 @@ static size_t transmit_own_content(xl_connection *c, xl_path *p, uint8_t *buf, s
 static size_t transmit_to_proven(xl_connection *c, xl_path *p, uint8_t *buf, size_t cap, xl_datagram *out) {
     xl_builder b;
     uint8_t data[8];
-    if (!p->asks_proven || !p->has_dcid || p->state == XL_PATH_CLOSED ||
+    if (!p->proven.is_asked || !p->cids.has_remote || p->state == XL_PATH_CLOSED ||
         !xl_builder_begin(&b, c, p, XL_LEVEL_APP, buf, least(cap, XL_MIN_DATAGRAM)))
         return 0;
-    p->asks_proven = false;
+    p->proven.is_asked = false;
     b.is_aside = true;
     xl_drbg_bytes(&c->random.challenges, data, sizeof(data));
     xl_frame_put_path(&b.w, XL_FRAME_PATH_CHALLENGE, data);
     xl_builder_pad_to(&b, XL_MIN_DATAGRAM);
     size_t n = xl_builder_finish(&b);
-    *out = (xl_datagram){.local = p->proven_local, .remote = p->proven_remote, .len = n};
+    *out = (xl_datagram){.local = p->proven.local, .remote = p->proven.remote, .len = n};
     return n;
 }
 
@@ -214,10 +216,10 @@ static size_t transmit_to_proven(xl_connection *c, xl_path *p, uint8_t *buf, siz
 
 static size_t mtu_probe_bytes(const xl_connection *c, const xl_path *p) {
     uint64_t size = xl_mtu_next_probe(&p->mtu_search, c->now);
-    bool may_probe = size > 0 && xl_path_may_carry_data(p) && p->state != XL_PATH_SUSPECT && p->has_dcid &&
-                     !is_probing_only(c, p) && c->handshake.is_confirmed && p->pto_count == 0;
+    bool may_probe = size > 0 && xl_path_may_carry_data(p) && p->state != XL_PATH_SUSPECT && p->cids.has_remote &&
+                     !is_probing_only(c, p) && c->handshake.is_confirmed && p->flight.pto_count == 0;
     bool is_worth_it = p->stats.stream_bytes_sent >= PROBE_AFTER_PACKETS * p->mtu;
-    return may_probe && is_worth_it && p->bytes_in_flight + size <= xl_path_window(p) ? (size_t)size : 0;
+    return may_probe && is_worth_it && p->flight.bytes + size <= xl_path_window(p) ? (size_t)size : 0;
 }
 
 static size_t transmit_mtu_probe(xl_connection *c, xl_path *p, uint8_t *buf, size_t cap, xl_datagram *out) {
@@ -240,12 +242,12 @@ static size_t transmit_mtu_probe(xl_connection *c, xl_path *p, uint8_t *buf, siz
 
 /* A controller that decides by rate leaves its window wide open: what its pacer holds back has no room. */
 static bool has_room(const xl_path *p, bool is_paced) {
-    return xl_path_has_window(p) && !(is_paced && p->cc->pacing_rate);
+    return xl_path_has_window(p) && !(is_paced && p->cc.ops->pacing_rate);
 }
 
 /* Where a path has a packet number space of its own, the oldest is the first in it: no search. */
 static uint64_t oldest_age(const xl_connection *c, const xl_path *p) {
-    bool any = c->scheduler->wants_oldest && c->multipath && p->eliciting_in_flight > 0;
+    bool any = c->scheduler->wants_oldest && c->multipath && p->flight.eliciting > 0;
     const xl_sent_packet *oldest = any ? xl_ledger_oldest(&p->space->ledger, p->index) : NULL;
     return oldest ? c->now - oldest->time_us : 0;
 }
@@ -257,7 +259,7 @@ static void make_view(const xl_connection *c, xl_scheduler_view *view) {
     view->unsent_bytes = view->send_window_bytes = view->first_bytes = 0;
     for (size_t i = 0; i < c->path_count; i++) {
         const xl_path *p = &c->path[i];
-        if (!xl_path_may_carry_data(p) || !p->has_dcid || is_probing_only(c, p))
+        if (!xl_path_may_carry_data(p) || !p->cids.has_remote || is_probing_only(c, p))
             continue;
         bool is_paced = xl_pacer_next(&p->pacer, c->now) > c->now;
         view->path[view->count++] = (xl_scheduler_path){
@@ -269,17 +271,17 @@ static void make_view(const xl_connection *c, xl_scheduler_view *view) {
             .srtt_us = p->rtt.has_sample ? p->rtt.smoothed : XL_INITIAL_RTT_US,
             .rttvar_us = p->rtt.var,
             .queue_us = xl_path_queue_time(p, c->now),
-            .drain_us = xl_capacity_time(&p->capacity, p->bytes_in_flight),
-            .is_capacity_bound = p->capacity.is_bound,
+            .drain_us = xl_capacity_time(&p->delivery.capacity, p->flight.bytes),
+            .is_capacity_bound = p->delivery.capacity.is_bound,
             .min_rtt_us = p->rtt.has_sample ? p->rtt.min : XL_INITIAL_RTT_US,
             .has_rtt = p->rtt.has_sample,
             .latest_rtt_us = p->rtt.latest,
             .oldest_us = oldest_age(c, p),
             .window_bytes = xl_path_window(p),
-            .in_flight_bytes = p->bytes_in_flight,
+            .in_flight_bytes = p->flight.bytes,
             .mtu_bytes = p->mtu,
             .pacing_bytes_per_s = p->pacer.rate,
-            .pto_count = p->pto_count,
+            .pto_count = p->flight.pto_count,
             .technology = p->technology,
         };
     }
@@ -312,9 +314,9 @@ static size_t transmit_data_on(xl_connection *c, xl_path *p, bool streams, const
 static bool may_wait(const xl_connection *c, const xl_scheduler_view *view) {
     for (size_t i = 0; i < view->count; i++) {
         const xl_path *p = &c->path[view->path[i].index];
-        if (c->scheduler->decide_foreseeing && p->eliciting_in_flight > 0)
+        if (c->scheduler->decide_foreseeing && p->flight.eliciting > 0)
             return true;
-        if (!view->path[i].is_suspect && p->pto_count == 0 && p->eliciting_in_flight > 0)
+        if (!view->path[i].is_suspect && p->flight.pto_count == 0 && p->flight.eliciting > 0)
             return true;
     }
     return false;
@@ -391,7 +393,7 @@ static void mark_app_limited(xl_connection *c, const xl_scheduler_view *view) {
     for (size_t i = 0; i < view->count; i++) {
         xl_path *p = &c->path[view->path[i].index];
         if (view->path[i].has_window && !view->path[i].is_paced)
-            xl_rate_mark_app_limited(&p->rate, p->bytes_in_flight);
+            xl_rate_mark_app_limited(&p->rate, p->flight.bytes);
     }
 }
 
@@ -399,7 +401,7 @@ static void decide_foreseeing(xl_connection *c, const xl_scheduler_view *view, x
     xl_foreseen known = {.network = c->hooks.foresight};
     for (size_t i = 0; i < view->count; i++) {
         const xl_path *p = &c->path[view->path[i].index];
-        known.path[i] = (xl_foreseen_path){&p->local, &p->remote, &p->pacer, p->cc->ssthresh(p->cc_state)};
+        known.path[i] = (xl_foreseen_path){&p->local, &p->remote, &p->pacer, p->cc.ops->ssthresh(p->cc.state)};
     }
     c->scheduler->decide_foreseeing(c->scheduler_state, view, &known, out);
 }
@@ -458,7 +460,7 @@ static size_t transmit_ack(xl_connection *c, xl_path *of, uint8_t *buf, size_t c
     if (!by)
         return 0;
     xl_path *p = &c->path[by->index];
-    if (!p->has_dcid || is_probing_only(c, p))
+    if (!p->cids.has_remote || is_probing_only(c, p))
         return 0;
     size_t room = least(least(cap, p->mtu), xl_path_amplification_left(p));
     if (!xl_builder_begin(&b, c, p, XL_LEVEL_APP, buf, room))

@@ -100,10 +100,10 @@ static void the_servers_cids_do_not_foretell_its_path_challenge(void **state) {
     send_guesses(&p, NULL, 0);
     pair_run(&p, 12000);
     assert_true(xl_addr_equal(&p.sc->path[0].remote, &p.link[0].nat)); /* … to the victim */
-    assert_true(p.sc->path[0].challenge_outstanding);
+    assert_true(p.sc->path[0].validation.is_outstanding);
     send_guesses(&p, guess, GUESSES);
     pair_run(&p, 12000);
-    assert_false(p.sc->path[0].validated && xl_addr_equal(&p.sc->path[0].remote, &p.link[0].nat));
+    assert_false(p.sc->path[0].validation.is_done && xl_addr_equal(&p.sc->path[0].remote, &p.link[0].nat));
     pair_run(&p, 5000000);
     assert_true(sent_to_victim(&p) > 0);
     assert_true(sent_to_victim(&p) <= 3 * p.link[0].bytes[0]);
@@ -190,7 +190,7 @@ static choices choose(pair *p, unsigned strays) {
     made.until_skip = p->sc->until_skip;
     xl_conn_enter(p->sc, p->now);
     xl_conn_start_challenge(p->sc, &p->sc->path[0]);
-    memcpy(made.challenge, p->sc->path[0].challenge, 8);
+    memcpy(made.challenge, p->sc->path[0].validation.challenge, 8);
     memcpy(made.reset_key, p->server->keys.reset, sizeof(made.reset_key));
     return made;
 }

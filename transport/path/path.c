@@ -19,7 +19,7 @@ void xl_space_init(xl_space *s) {
     xl_ledger_init(&s->ledger);
     xl_ranges_init(&s->received);
     s->policy = (xl_ack_policy){.threshold = 1, .reordering = 1, .max_delay_us = MAX_ACK_DELAY_US};
-    s->largest_told = s->largest_received = s->phase_first = s->before_phase = UINT64_MAX;
+    s->largest_ack_sent = s->largest_received = s->phase_first = s->before_phase = UINT64_MAX;
     s->ack_deadline = XL_NEVER;
     s->loss_time = XL_NEVER;
 }
@@ -33,17 +33,18 @@ bool xl_space_is_duplicate(const xl_space *s, uint64_t pn) {
     return pn < s->duplicate_floor || xl_ranges_contains(&s->received, pn);
 }
 
-/* A packet is missing that the peer, told of it, would declare lost; or this one is below all that it still waits for.
+/* Whether the peer would declare a missing packet lost if it knew of the gap, or pn is below what was reported.
  * `before`: the largest number before pn came, which is among the received by now. */
 static bool is_reordered(const xl_space *s, uint64_t pn, uint64_t before) {
     uint64_t most = s->policy.reordering;
     if (most <= 1)
         return most == 1 && before != UINT64_MAX && pn != before + 1;
-    uint64_t told = s->largest_told != UINT64_MAX && s->largest_told >= most ? s->largest_told - most + 1 : 0;
-    uint64_t from = told > s->duplicate_floor ? told : s->duplicate_floor;
+    uint64_t reported =
+        s->largest_ack_sent != UINT64_MAX && s->largest_ack_sent >= most ? s->largest_ack_sent - most + 1 : 0;
+    uint64_t from = reported > s->duplicate_floor ? reported : s->duplicate_floor;
     xl_range gap;
     bool is_missing = xl_ranges_first_gap(&s->received, from, s->largest_received, &gap);
-    return pn < told || (is_missing && s->largest_received - gap.start >= most);
+    return pn < reported || (is_missing && s->largest_received - gap.start >= most);
 }
 
 int xl_space_receive(xl_space *s, uint64_t pn, bool ack_eliciting, bool immediate, uint64_t now) {
@@ -81,7 +82,7 @@ size_t xl_space_ack_ranges(const xl_space *s, xl_ack_range *out, size_t cap) {
 
 void xl_space_ack_sent(xl_space *s) {
     s->unacked_eliciting = 0;
-    s->largest_told = s->largest_received;
+    s->largest_ack_sent = s->largest_received;
     s->ack_deadline = XL_NEVER;
     s->ack_now = false;
 }
@@ -103,40 +104,40 @@ void xl_path_init(xl_path *p, int index, const xl_addr *local, const xl_addr *re
     p->technology = technology;
     p->local = *local;
     p->remote = *remote;
-    p->status = XL_STATUS_AVAILABLE;
-    p->peer_status = XL_STATUS_AVAILABLE;
-    p->challenge_deadline = XL_NEVER;
+    p->statuses.own = XL_STATUS_AVAILABLE;
+    p->statuses.peer = XL_STATUS_AVAILABLE;
+    p->validation.deadline = XL_NEVER;
     xl_rtt_init(&p->rtt);
     xl_rtt_init(&p->ack_rtt);
 }
 
 static void forget_rate(xl_path *p) {
-    memset(p->rate_bytes, 0, sizeof(p->rate_bytes));
-    p->rate_sum = 0;
+    memset(p->delivery.bytes, 0, sizeof(p->delivery.bytes));
+    p->delivery.sum = 0;
 }
 
 void xl_path_reset_congestion(xl_path *p, const xl_cc_ops *cc, uint64_t mtu, uint64_t now) {
-    p->cc = cc;
+    p->cc.ops = cc;
     p->mtu = mtu;
-    memset(p->cc_state, 0, sizeof(p->cc_state));
+    memset(p->cc.state, 0, sizeof(p->cc.state));
     p->rate = (xl_rate_sampler){.delivered_at = now, .first_sent_at = now};
-    cc->init(p->cc_state, mtu, now);
-    if (cc->join && p->cc_group)
-        cc->join(p->cc_state, p->cc_group, (size_t)p->index);
+    cc->init(p->cc.state, mtu, now);
+    if (cc->join && p->cc.group)
+        cc->join(p->cc.state, p->cc.group, (size_t)p->index);
     xl_rtt_init(&p->rtt);
     xl_rtt_init(&p->ack_rtt);
     p->rtt_sampled_at = now;
     xl_pacer_init(&p->pacer, PACING_BURST_PACKETS * mtu, now);
     forget_rate(p);
-    p->rate_bucket = 0;
-    p->rate_epoch = now;
-    p->pto_count = 0;
-    p->capacity = (xl_capacity){0};
+    p->delivery.bucket = 0;
+    p->delivery.epoch = now;
+    p->flight.pto_count = 0;
+    p->delivery.capacity = (xl_capacity){0};
 }
 
 void xl_path_set_mtu(xl_path *p, uint64_t mtu, uint64_t now) {
     p->mtu = mtu;
-    p->cc->set_mtu(p->cc_state, mtu);
+    p->cc.ops->set_mtu(p->cc.state, mtu);
     xl_pacer_set_burst(&p->pacer, PACING_BURST_PACKETS * mtu, now);
     xl_path_update_pacer(p, now);
 }
@@ -150,15 +151,16 @@ void xl_path_rtt_sample(xl_path *p, uint64_t latest_us, uint64_t ack_delay_us, b
 }
 
 bool xl_path_wants_rtt_probe(const xl_path *p, uint64_t now) {
-    return p->validated && !p->challenge_outstanding && now - p->rtt_sampled_at > RTT_PROBE_US;
+    return p->validation.is_done && !p->validation.is_outstanding && now - p->rtt_sampled_at > RTT_PROBE_US;
 }
 
 bool xl_path_wants_standby(const xl_path *p) {
-    return p->status == XL_STATUS_STANDBY || p->peer_status == XL_STATUS_STANDBY;
+    return p->statuses.own == XL_STATUS_STANDBY || p->statuses.peer == XL_STATUS_STANDBY;
 }
 
 bool xl_path_status_is_due(const xl_path *p) {
-    return p->status_pending && p->has_dcid && (p->status == XL_STATUS_ABANDON || xl_path_may_carry_data(p));
+    return p->statuses.is_pending && p->cids.has_remote &&
+           (p->statuses.own == XL_STATUS_ABANDON || xl_path_may_carry_data(p));
 }
 
 bool xl_path_is_open(const xl_path *p) {
@@ -166,34 +168,34 @@ bool xl_path_is_open(const xl_path *p) {
 }
 
 bool xl_path_may_carry_data(const xl_path *p) {
-    return (p->validated || p->answers_early) &&
+    return (p->validation.is_done || p->validation.answers_early) &&
            (p->state == XL_PATH_ACTIVE || p->state == XL_PATH_SUSPECT || p->state == XL_PATH_STANDBY);
 }
 
 uint64_t xl_path_window(const xl_path *p) {
-    return p->cc->window(p->cc_state);
+    return p->cc.ops->window(p->cc.state);
 }
 
 bool xl_path_has_window(const xl_path *p) {
-    return p->bytes_in_flight + p->mtu <= xl_path_window(p);
+    return p->flight.bytes + p->mtu <= xl_path_window(p);
 }
 
 uint64_t xl_path_amplification_left(const xl_path *p) {
-    if (p->validated)
+    if (p->validation.is_done)
         return UINT64_MAX;
-    uint64_t allowed = 3 * p->received_unvalidated;
-    return allowed > p->sent_unvalidated ? allowed - p->sent_unvalidated : 0;
+    uint64_t allowed = 3 * p->validation.received_bytes;
+    return allowed > p->validation.sent_bytes ? allowed - p->validation.sent_bytes : 0;
 }
 
 void xl_path_update_pacer(xl_path *p, uint64_t now) {
     uint64_t rate;
-    if (p->cc->pacing_rate) {
-        rate = p->cc->pacing_rate(p->cc_state);
+    if (p->cc.ops->pacing_rate) {
+        rate = p->cc.ops->pacing_rate(p->cc.state);
     } else if (!p->ack_rtt.has_sample) {
         rate = 0;
     } else {
         uint64_t window = xl_path_window(p);
-        bool slow_start = window < p->cc->ssthresh(p->cc_state);
+        bool slow_start = window < p->cc.ops->ssthresh(p->cc.state);
         uint64_t srtt = p->ack_rtt.smoothed ? p->ack_rtt.smoothed : 1;
         rate = (slow_start ? 2 * window : window + window / 4) * 1000000 / srtt;
     }
@@ -203,76 +205,77 @@ void xl_path_update_pacer(xl_path *p, uint64_t now) {
 /* The bytes in the buckets that are out of the window once `newest` is the newest. */
 static uint64_t expired_bytes(const xl_path *p, uint64_t newest) {
     uint64_t bytes = 0;
-    for (uint64_t i = 1; i <= newest - p->rate_bucket && i <= XL_RATE_BUCKETS; i++)
-        bytes += p->rate_bytes[(p->rate_bucket + i) % XL_RATE_BUCKETS];
+    for (uint64_t i = 1; i <= newest - p->delivery.bucket && i <= XL_RATE_BUCKETS; i++)
+        bytes += p->delivery.bytes[(p->delivery.bucket + i) % XL_RATE_BUCKETS];
     return bytes;
 }
 
 static void roll_buckets(xl_path *p, uint64_t now) {
-    uint64_t newest = (now - p->rate_epoch) / XL_RATE_BUCKET_US;
-    uint64_t steps = newest - p->rate_bucket;
-    p->rate_sum -= expired_bytes(p, newest);
+    uint64_t newest = (now - p->delivery.epoch) / XL_RATE_BUCKET_US;
+    uint64_t steps = newest - p->delivery.bucket;
+    p->delivery.sum -= expired_bytes(p, newest);
     for (uint64_t i = 1; i <= steps && i <= XL_RATE_BUCKETS; i++)
-        p->rate_bytes[(p->rate_bucket + i) % XL_RATE_BUCKETS] = 0;
-    p->rate_bucket = newest;
+        p->delivery.bytes[(p->delivery.bucket + i) % XL_RATE_BUCKETS] = 0;
+    p->delivery.bucket = newest;
 }
 
 void xl_path_note_sent(xl_path *p, uint64_t bytes, uint64_t now) {
-    if (p->bytes_in_flight == 0) {
-        p->busy_since = now;
-        p->is_answered = false;
+    if (p->flight.bytes == 0) {
+        p->delivery.busy_since = now;
+        p->delivery.is_answered = false;
     }
-    p->sent_total += bytes;
+    p->delivery.sent_total += bytes;
 }
 
 /* Whether answers to this busy period have come for long enough to say how fast the path is. The smoothed RTT is no
  * measure of that: on a path that fades it grows as fast as time passes. */
 static bool has_rate(const xl_path *p, uint64_t now) {
-    return p->bytes_in_flight > 0 && p->is_answered && now - p->answered_since >= XL_RATE_BUCKET_US;
+    return p->flight.bytes > 0 && p->delivery.is_answered && now - p->delivery.answered_since >= XL_RATE_BUCKET_US;
 }
 
 static uint64_t time_for(const xl_path *p, uint64_t bytes, uint64_t now) {
-    uint64_t since = now - p->rate_epoch;
-    uint64_t acked = p->rate_sum - expired_bytes(p, since / XL_RATE_BUCKET_US);
+    uint64_t since = now - p->delivery.epoch;
+    uint64_t acked = p->delivery.sum - expired_bytes(p, since / XL_RATE_BUCKET_US);
     if (acked == 0)
         return XL_NEVER;
     /* The window covers whole buckets and the part of the newest that has passed, but not the time before the answers
      * to this busy period began. */
     uint64_t window = (XL_RATE_BUCKETS - 1) * XL_RATE_BUCKET_US + since % XL_RATE_BUCKET_US;
-    uint64_t answered = now - p->answered_since;
+    uint64_t answered = now - p->delivery.answered_since;
     return bytes * (answered < window ? answered : window) / acked;
 }
 
 void xl_path_note_acked(xl_path *p, uint64_t bytes, uint64_t sent_at, uint64_t now) {
     roll_buckets(p, now);
-    xl_capacity_acked(&p->capacity, bytes, sent_at, p->busy_since, now);
-    if (sent_at >= p->busy_since && !p->is_answered) {
-        p->is_answered = true;
-        p->answered_since = now; /* the first answer marks the begin of the measurement and is not part of it */
+    xl_capacity_acked(&p->delivery.capacity, bytes, sent_at, p->delivery.busy_since, now);
+    if (sent_at >= p->delivery.busy_since && !p->delivery.is_answered) {
+        p->delivery.is_answered = true;
+        p->delivery.answered_since =
+            now; /* the first answer marks the begin of the measurement and is not part of it */
         forget_rate(p);
         return;
     }
-    p->rate_bytes[p->rate_bucket % XL_RATE_BUCKETS] += bytes;
-    p->rate_sum += bytes;
+    p->delivery.bytes[p->delivery.bucket % XL_RATE_BUCKETS] += bytes;
+    p->delivery.sum += bytes;
     uint64_t for_a_megabyte = has_rate(p, now) ? time_for(p, 1000000, now) : 0;
     if (for_a_megabyte > 0 && for_a_megabyte != XL_NEVER)
-        p->last_rate = UINT64_C(1000000) * 1000000 / for_a_megabyte;
+        p->delivery.last_rate = UINT64_C(1000000) * 1000000 / for_a_megabyte;
 }
 
 uint64_t xl_path_queue_time(const xl_path *p, uint64_t now) {
-    if (p->bytes_in_flight == 0)
+    if (p->flight.bytes == 0)
         return 0;
     if (has_rate(p, now))
-        return time_for(p, p->bytes_in_flight, now);
-    return p->last_rate > 0 ? p->bytes_in_flight * 1000000 / p->last_rate : 0;
+        return time_for(p, p->flight.bytes, now);
+    return p->delivery.last_rate > 0 ? p->flight.bytes * 1000000 / p->delivery.last_rate : 0;
 }
 
 uint64_t xl_path_delivery_time(const xl_path *p, uint64_t more_bytes, uint64_t now) {
-    if (p->bytes_in_flight == 0 && p->ack_rtt.has_sample)
+    if (p->flight.bytes == 0 && p->ack_rtt.has_sample)
         return p->ack_rtt.min; /* nothing of ours waits in its queue */
     if (!has_rate(p, now))
         return p->ack_rtt.smoothed;
-    uint64_t by_rate = time_for(p, p->bytes_in_flight + more_bytes, now);
+    uint64_t by_rate = time_for(p, p->flight.bytes + more_bytes, now);
     return by_rate > p->ack_rtt.min ? by_rate : p->ack_rtt.min;
 }
 
@@ -283,92 +286,92 @@ uint64_t xl_path_time_left(const xl_path *p, uint64_t sent_total, uint64_t sent_
             return XL_NEVER;
         return p->ack_rtt.smoothed > age ? p->ack_rtt.smoothed - age : 0;
     }
-    uint64_t settled = p->sent_total - p->bytes_in_flight;
+    uint64_t settled = p->delivery.sent_total - p->flight.bytes;
     return time_for(p, sent_total > settled + p->mtu ? sent_total - settled : p->mtu, now);
 }
 
 uint64_t xl_path_pto_at(const xl_path *p, uint64_t max_ack_delay_us, uint64_t cap_us) {
-    if (p->eliciting_in_flight == 0)
+    if (p->flight.eliciting == 0)
         return XL_NEVER;
-    uint64_t shift = p->pto_count < 20 ? p->pto_count : 20;
+    uint64_t shift = p->flight.pto_count < 20 ? p->flight.pto_count : 20;
     uint64_t interval = xl_rtt_pto(&p->ack_rtt, max_ack_delay_us) << shift;
-    if (cap_us && interval > cap_us && p->pto_count > 0)
+    if (cap_us && interval > cap_us && p->flight.pto_count > 0)
         interval = cap_us;
-    return p->last_eliciting_at + interval;
+    return p->flight.last_eliciting_at + interval;
 }
 
 /* The answer on a path with a long RTT arrives after the challenge was repeated. */
 static void keep_challenge(xl_path *p) {
-    if (p->earlier_challenge_count == XL_PATH_CHALLENGES_MAX) {
-        memmove(p->earlier_challenges[0], p->earlier_challenges[1],
-                sizeof(p->earlier_challenges[0]) * (XL_PATH_CHALLENGES_MAX - 1));
-        p->earlier_challenge_count--;
+    if (p->validation.earlier_count == XL_PATH_CHALLENGES_MAX) {
+        memmove(p->validation.earlier[0], p->validation.earlier[1],
+                sizeof(p->validation.earlier[0]) * (XL_PATH_CHALLENGES_MAX - 1));
+        p->validation.earlier_count--;
     }
-    memcpy(p->earlier_challenges[p->earlier_challenge_count++], p->challenge, 8);
+    memcpy(p->validation.earlier[p->validation.earlier_count++], p->validation.challenge, 8);
 }
 
 static bool answers_challenge(const xl_path *p, const uint8_t data[8]) {
-    bool found = xl_is_equal(p->challenge, data, 8);
-    for (size_t i = 0; i < p->earlier_challenge_count; i++)
-        found |= xl_is_equal(p->earlier_challenges[i], data, 8);
+    bool found = xl_is_equal(p->validation.challenge, data, 8);
+    for (size_t i = 0; i < p->validation.earlier_count; i++)
+        found |= xl_is_equal(p->validation.earlier[i], data, 8);
     return found;
 }
 
 void xl_path_start_challenge(xl_path *p, const uint8_t data[8]) {
-    if (p->challenge_tries == 0 || p->challenge_is_probe)
-        p->earlier_challenge_count = 0;
+    if (p->validation.tries == 0 || p->validation.is_rtt_probe)
+        p->validation.earlier_count = 0;
     else
         keep_challenge(p);
-    memcpy(p->challenge, data, 8);
-    p->challenge_pending = true;
-    p->challenge_outstanding = true;
-    p->challenge_is_probe = false;
+    memcpy(p->validation.challenge, data, 8);
+    p->validation.is_pending = true;
+    p->validation.is_outstanding = true;
+    p->validation.is_rtt_probe = false;
 }
 
 void xl_path_start_rtt_probe(xl_path *p, const uint8_t data[8]) {
-    p->challenge_tries = 0;
+    p->validation.tries = 0;
     xl_path_start_challenge(p, data);
-    p->challenge_is_probe = true;
+    p->validation.is_rtt_probe = true;
 }
 
 void xl_path_challenge_sent(xl_path *p, uint64_t now) {
     uint64_t wait = 3 * (p->rtt.has_sample ? p->rtt.smoothed : XL_INITIAL_RTT_US / 3);
     if (wait < CHALLENGE_TIMEOUT_MIN)
         wait = CHALLENGE_TIMEOUT_MIN;
-    unsigned shift = p->challenge_tries < 3 ? p->challenge_tries : 3;
-    p->challenge_pending = false;
-    p->challenge_sent_at = now;
-    p->challenge_deadline = now + (wait << shift);
-    p->challenge_tries++;
+    unsigned shift = p->validation.tries < 3 ? p->validation.tries : 3;
+    p->validation.is_pending = false;
+    p->validation.sent_at = now;
+    p->validation.deadline = now + (wait << shift);
+    p->validation.tries++;
 }
 
 bool xl_path_take_response(xl_path *p, const uint8_t data[8], uint64_t now) {
-    if (!p->challenge_outstanding || !answers_challenge(p, data))
+    if (!p->validation.is_outstanding || !answers_challenge(p, data))
         return false;
-    p->challenge_outstanding = p->challenge_pending = false;
-    p->challenge_deadline = XL_NEVER;
-    p->validated = true;
-    p->has_proven = p->asks_proven = false;
-    if (p->challenge_tries == 1 && now > p->challenge_sent_at) {
+    p->validation.is_outstanding = p->validation.is_pending = false;
+    p->validation.deadline = XL_NEVER;
+    p->validation.is_done = true;
+    p->proven.exists = p->proven.is_asked = false;
+    if (p->validation.tries == 1 && now > p->validation.sent_at) {
         if (!p->rtt.has_sample)
-            xl_path_rtt_sample(p, now - p->challenge_sent_at, 0, true, now);
-        else if (p->challenge_is_probe)
-            xl_rtt_sample(&p->rtt, now - p->challenge_sent_at, 0);
+            xl_path_rtt_sample(p, now - p->validation.sent_at, 0, true, now);
+        else if (p->validation.is_rtt_probe)
+            xl_rtt_sample(&p->rtt, now - p->validation.sent_at, 0);
         p->rtt_sampled_at = now;
     }
-    p->challenge_tries = 0;
+    p->validation.tries = 0;
     return true;
 }
 
 void xl_path_queue_response(xl_path *p, const uint8_t data[8]) {
     /* A flood of challenges is answered with the newest ones only: memory stays bounded. */
-    if (p->response_count == XL_PATH_RESPONSES_MAX) {
-        memmove(p->responses[0], p->responses[1], sizeof(p->responses[0]) * (XL_PATH_RESPONSES_MAX - 1));
-        p->response_count--;
+    if (p->responses.count == XL_PATH_RESPONSES_MAX) {
+        memmove(p->responses.data[0], p->responses.data[1], sizeof(p->responses.data[0]) * (XL_PATH_RESPONSES_MAX - 1));
+        p->responses.count--;
     }
-    memcpy(p->responses[p->response_count++], data, 8);
+    memcpy(p->responses.data[p->responses.count++], data, 8);
 }
 
 bool xl_path_may_respond(const xl_path *p) {
-    return p->response_count > 0 && (xl_path_has_window(p) || p->responses_beyond < RESPONSES_BEYOND);
+    return p->responses.count > 0 && (xl_path_has_window(p) || p->responses.beyond < RESPONSES_BEYOND);
 }

@@ -94,7 +94,7 @@ static void a_new_path_is_as_it_was_given(void **state) {
     assert_true(xl_addr_equal(&LOCAL, &p.local) && xl_addr_equal(&REMOTE, &p.remote));
     assert_int_equal(XL_PATH_NEW, p.state);
     assert_false(xl_path_wants_standby(&p));
-    assert_true(p.challenge_deadline == XL_NEVER);
+    assert_true(p.validation.deadline == XL_NEVER);
     assert_int_equal(XL_INITIAL_RTT_US, p.rtt.smoothed);
     assert_int_equal(XL_INITIAL_RTT_US, p.ack_rtt.smoothed);
 }
@@ -112,17 +112,17 @@ static void what_a_path_may_do_follows_from_its_state(void **state) {
         p.state = rows[i].state;
         assert_int_equal(rows[i].open, xl_path_is_open(&p));
         assert_false(xl_path_may_carry_data(&p)); /* not validated */
-        p.validated = true;
+        p.validation.is_done = true;
         assert_int_equal(rows[i].data, xl_path_may_carry_data(&p));
         assert_false(xl_path_status_is_due(&p));
-        p.status_pending = true;
+        p.statuses.is_pending = true;
         assert_false(xl_path_status_is_due(&p)); /* without a connection ID the peer knows nothing of it */
-        p.has_dcid = true;
+        p.cids.has_remote = true;
         assert_int_equal(rows[i].data, xl_path_status_is_due(&p));
-        p.status_pending = false;
+        p.statuses.is_pending = false;
         assert_false(xl_path_status_is_due(&p));
-        p.status_pending = true;
-        p.status = XL_STATUS_ABANDON; /* may go out in any state */
+        p.statuses.is_pending = true;
+        p.statuses.own = XL_STATUS_ABANDON; /* may go out in any state */
         assert_true(xl_path_status_is_due(&p));
     }
 }
@@ -132,8 +132,8 @@ static void a_path_stands_by_while_either_side_asks_for_it(void **state) {
     for (int k = 0; k < 4; k++) {
         xl_path p;
         make(&p);
-        p.status = k & 1 ? XL_STATUS_STANDBY : XL_STATUS_AVAILABLE;
-        p.peer_status = k & 2 ? XL_STATUS_STANDBY : XL_STATUS_AVAILABLE;
+        p.statuses.own = k & 1 ? XL_STATUS_STANDBY : XL_STATUS_AVAILABLE;
+        p.statuses.peer = k & 2 ? XL_STATUS_STANDBY : XL_STATUS_AVAILABLE;
         assert_int_equal(k != 0, xl_path_wants_standby(&p));
     }
 }
@@ -194,9 +194,9 @@ static void the_window_has_room_for_whole_packets_only(void **state) {
     (void)state;
     xl_path p;
     make(&p);
-    p.bytes_in_flight = xl_path_window(&p) - 1200;
+    p.flight.bytes = xl_path_window(&p) - 1200;
     assert_true(xl_path_has_window(&p));
-    p.bytes_in_flight++;
+    p.flight.bytes++;
     assert_false(xl_path_has_window(&p));
 }
 
@@ -209,17 +209,17 @@ static void a_reset_forgets_rate_rtt_window_and_timeouts(void **state) {
     xl_path_rtt_sample(&p, 50000, 0, true, now);
     xl_path_update_pacer(&p, now);
     xl_pacer_sent(&p.pacer, 20 * 1200, now);
-    p.cc->on_loss(p.cc_state, now, 1200, now);
+    p.cc.ops->on_loss(p.cc.state, now, 1200, now);
     xl_path_note_sent(&p, 50000, now);
-    p.bytes_in_flight = 50000;
+    p.flight.bytes = 50000;
     for (int i = 0; i < 20; i++)
         xl_path_note_acked(&p, 1000, 1000000, now + 10000 * (uint64_t)i);
     now += 300000;
-    p.pto_count = 3;
+    p.flight.pto_count = 3;
     xl_path_reset_congestion(&p, xl_cc_find("cubic"), 1200, now);
     assert_int_equal(window, xl_path_window(&p));
     assert_false(p.rtt.has_sample || p.ack_rtt.has_sample);
-    assert_int_equal(0, p.pto_count);
+    assert_int_equal(0, p.flight.pto_count);
     assert_int_equal(now, xl_pacer_next(&p.pacer, now));
     xl_pacer_set_rate(&p.pacer, 1200, now);
     for (int packets = 0; packets < 10; packets++) { /* so many may leave at once */
@@ -228,8 +228,8 @@ static void a_reset_forgets_rate_rtt_window_and_timeouts(void **state) {
     }
     assert_true(xl_pacer_next(&p.pacer, now) > now);
     for (size_t i = 0; i < XL_RATE_BUCKETS; i++)
-        assert_int_equal(0, p.rate_bytes[i]);
-    assert_int_equal(0, p.rate_bucket);
+        assert_int_equal(0, p.delivery.bytes[i]);
+    assert_int_equal(0, p.delivery.bucket);
 }
 
 static void validation_needs_the_very_challenge(void **state) {
@@ -239,16 +239,16 @@ static void validation_needs_the_very_challenge(void **state) {
     uint8_t right[8] = {1, 2, 3}, wrong[8] = {9};
     assert_false(xl_path_take_response(&p, right, 10));
     xl_path_start_challenge(&p, right);
-    assert_true(p.challenge_pending);
+    assert_true(p.validation.is_pending);
     xl_path_challenge_sent(&p, 1000);
-    assert_false(p.challenge_pending);
+    assert_false(p.validation.is_pending);
     assert_false(xl_path_take_response(&p, wrong, 31000));
     right[7] ^= 1; /* to the last byte */
     assert_false(xl_path_take_response(&p, right, 31000));
     right[7] ^= 1;
-    assert_false(p.validated);
+    assert_false(p.validation.is_done);
     assert_true(xl_path_take_response(&p, right, 31000));
-    assert_true(p.validated);
+    assert_true(p.validation.is_done);
     assert_int_equal(30000, p.rtt.smoothed);
     assert_false(xl_path_take_response(&p, right, 32000));
 }
@@ -278,10 +278,10 @@ static void repeated_challenges_back_off_and_give_no_rtt(void **state) {
     uint8_t data[8] = {1};
     xl_path_start_challenge(&p, data);
     xl_path_challenge_sent(&p, 0);
-    uint64_t first = p.challenge_deadline;
+    uint64_t first = p.validation.deadline;
     xl_path_start_challenge(&p, data);
     xl_path_challenge_sent(&p, first);
-    assert_int_equal(2 * first, p.challenge_deadline - first);
+    assert_int_equal(2 * first, p.validation.deadline - first);
     assert_true(xl_path_take_response(&p, data, first + 10));
     assert_false(p.rtt.has_sample); /* which of the two was answered? */
 }
@@ -301,13 +301,13 @@ static void a_challenge_waits_for_its_answer(void **state) {
         for (unsigned tries = 0; tries < 6; tries++) {
             xl_path_start_challenge(&p, data);
             xl_path_challenge_sent(&p, 7000000);
-            assert_int_equal(7000000 + (rows[i].wait_us << (tries < 3 ? tries : 3)), p.challenge_deadline);
+            assert_int_equal(7000000 + (rows[i].wait_us << (tries < 3 ? tries : 3)), p.validation.deadline);
         }
         assert_true(xl_path_take_response(&p, data, 7100000));
-        assert_true(p.challenge_deadline == XL_NEVER);
+        assert_true(p.validation.deadline == XL_NEVER);
         xl_path_start_challenge(&p, data); /* the next one begins anew */
         xl_path_challenge_sent(&p, 8000000);
-        assert_int_equal(8000000 + rows[i].wait_us, p.challenge_deadline);
+        assert_int_equal(8000000 + rows[i].wait_us, p.validation.deadline);
     }
 }
 
@@ -330,12 +330,12 @@ static void an_unvalidated_address_gets_three_times_what_it_sent(void **state) {
     xl_path p;
     make(&p);
     assert_int_equal(0, xl_path_amplification_left(&p));
-    p.received_unvalidated = 1200;
-    p.sent_unvalidated = 600;
+    p.validation.received_bytes = 1200;
+    p.validation.sent_bytes = 600;
     assert_int_equal(3000, xl_path_amplification_left(&p));
-    p.sent_unvalidated = 4000;
+    p.validation.sent_bytes = 4000;
     assert_int_equal(0, xl_path_amplification_left(&p));
-    p.validated = true;
+    p.validation.is_done = true;
     assert_true(xl_path_amplification_left(&p) == UINT64_MAX);
 }
 
@@ -345,20 +345,20 @@ static void probe_timeout_doubles_up_to_its_cap(void **state) {
     make(&p);
     assert_true(xl_path_pto_at(&p, 25000, 0) == XL_NEVER);
     xl_path_rtt_sample(&p, 100000, 0, true, 0);
-    p.eliciting_in_flight = 1;
-    p.last_eliciting_at = 5000;
+    p.flight.eliciting = 1;
+    p.flight.last_eliciting_at = 5000;
     uint64_t base = xl_rtt_pto(&p.rtt, 25000);
     assert_int_equal(5000 + base, xl_path_pto_at(&p, 25000, 400000));
-    p.pto_count = 3;
+    p.flight.pto_count = 3;
     assert_int_equal(5000 + 8 * base, xl_path_pto_at(&p, 25000, 0));
     assert_int_equal(405000, xl_path_pto_at(&p, 25000, 400000));
-    p.pto_count = 1;
+    p.flight.pto_count = 1;
     assert_int_equal(5000 + 100000, xl_path_pto_at(&p, 25000, 100000));
-    p.pto_count = 0; /* the first timeout is not cut short */
+    p.flight.pto_count = 0; /* the first timeout is not cut short */
     assert_int_equal(5000 + base, xl_path_pto_at(&p, 25000, 100000));
-    p.pto_count = 19;
+    p.flight.pto_count = 19;
     assert_int_equal(5000 + (base << 19), xl_path_pto_at(&p, 25000, 0));
-    p.pto_count = 1000; /* the shift ends somewhere */
+    p.flight.pto_count = 1000; /* the shift ends somewhere */
     assert_int_equal(5000 + (base << 20), xl_path_pto_at(&p, 25000, 0));
 }
 
@@ -367,7 +367,7 @@ static void an_ack_from_another_path_leaves_the_rtt_alone(void **state) {
     (void)state;
     xl_path p;
     make(&p);
-    p.validated = true;
+    p.validation.is_done = true;
     xl_path_rtt_sample(&p, 160000, 0, true, 1000000);
     xl_path_rtt_sample(&p, 90000, 0, false, 1100000);
     assert_int_equal(160000, p.rtt.smoothed);
@@ -393,10 +393,10 @@ static void floods_of_challenges_keep_the_newest_answers(void **state) {
         uint8_t data[8] = {[0] = i, [7] = i};
         xl_path_queue_response(&p, data);
     }
-    assert_int_equal(XL_PATH_RESPONSES_MAX, p.response_count);
+    assert_int_equal(XL_PATH_RESPONSES_MAX, p.responses.count);
     for (size_t i = 0; i < XL_PATH_RESPONSES_MAX; i++) {
-        assert_int_equal(100 - XL_PATH_RESPONSES_MAX + i, p.responses[i][0]);
-        assert_int_equal(p.responses[i][0], p.responses[i][7]);
+        assert_int_equal(100 - XL_PATH_RESPONSES_MAX + i, p.responses.data[i][0]);
+        assert_int_equal(p.responses.data[i][0], p.responses.data[i][7]);
     }
 }
 
@@ -409,17 +409,17 @@ static void without_a_rate_the_rtt_has_to_do(void **state) {
     uint64_t srtt = p.ack_rtt.smoothed, overdue = srtt + 4 * p.ack_rtt.var, now = 5000000;
     assert_int_equal(40000, xl_path_delivery_time(&p, 1000, now)); /* nothing waits before it */
     xl_path_note_sent(&p, 3000, now);
-    p.bytes_in_flight = 3000;
+    p.flight.bytes = 3000;
     xl_path_note_sent(&p, 2000, now + 1000); /* busy since the first */
-    p.bytes_in_flight += 2000;
-    assert_int_equal(5000, p.sent_total);
-    assert_int_equal(now, p.busy_since);
+    p.flight.bytes += 2000;
+    assert_int_equal(5000, p.delivery.sent_total);
+    assert_int_equal(now, p.delivery.busy_since);
     assert_int_equal(srtt, xl_path_delivery_time(&p, 1000, now + 2000));
     assert_int_equal(srtt - 2000, xl_path_time_left(&p, 3000, now, now + 2000));
     assert_int_equal(0, xl_path_time_left(&p, 3000, now, now + overdue));
     assert_true(xl_path_time_left(&p, 3000, now, now + overdue + 1) == XL_NEVER);
     xl_path_note_acked(&p, 1000, now, now + 40000);
-    p.bytes_in_flight -= 1000;
+    p.flight.bytes -= 1000;
     uint64_t told_at = now + 40000 + XL_RATE_BUCKET_US; /* a rate takes a bucket's time to be told */
     xl_path_note_acked(&p, 1000, now, told_at - 1);
     assert_int_equal(srtt, xl_path_delivery_time(&p, 1000, told_at - 1));
@@ -435,7 +435,7 @@ static void delivery_time_follows_the_rate_of_acknowledgements(void **state) {
     xl_path_rtt_sample(&p, 50000, 0, true, 0);
     uint64_t now = 1000000;
     xl_path_note_sent(&p, 10000, now);
-    p.bytes_in_flight = 10000;
+    p.flight.bytes = 10000;
     assert_int_equal(50000, xl_path_delivery_time(&p, 0, now + 1000)); /* too early to tell */
     xl_path_note_acked(&p, 1000, 900000, now + 5000);                  /* sent before: says nothing of now */
     assert_int_equal(0, xl_path_queue_time(&p, now + 5000));
@@ -464,18 +464,18 @@ static void a_path_that_fades_at_once_is_seen_through(void **state) {
     xl_rtt_sample(&p.ack_rtt, 50000, 0);
     uint64_t begin = 1000000, now = begin;
     xl_path_note_sent(&p, 200000, begin);
-    p.bytes_in_flight = 200000;
+    p.flight.bytes = 200000;
     assert_int_equal(0, xl_path_time_left(&p, 200000, begin, begin + 60000)); /* by the RTT it is there */
     for (int i = 1; i <= 4; i++) {
         now = begin + 50000 + (uint64_t)i * 50000;
         xl_rtt_sample(&p.ack_rtt, now - begin, 0);
-        p.bytes_in_flight -= 1000;
+        p.flight.bytes -= 1000;
         xl_path_note_acked(&p, 1000, begin, now);
     }
     assert_in_range(xl_path_time_left(&p, 200000, begin, now), 8000000, 12000000); /* 196 kB at 20 kB/s */
-    p.bytes_in_flight = 0;
+    p.flight.bytes = 0;
     xl_path_note_sent(&p, 1000, now + 1000000);
-    p.bytes_in_flight = 1000;
+    p.flight.bytes = 1000;
     assert_in_range(xl_path_queue_time(&p, now + 1000000), 40000, 60000); /* the rate is remembered */
     /* A packet that is overdue says that nothing comes back, before any rate could be told. */
     assert_true(xl_path_time_left(&p, 1000, now + 1000000, now + 3000000) == XL_NEVER);

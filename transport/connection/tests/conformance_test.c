@@ -84,7 +84,7 @@ static void a_client_whose_packets_are_forwarded_gets_its_path_back(void **state
     assert_true(xl_addr_equal(server_sends_to(&a), &a.p.link[0].client));
     pair_run(&a.p, 5000000);
     assert_true(xl_addr_equal(server_sends_to(&a), &a.p.link[0].client));
-    assert_true(a.p.sc->path[0].validated);
+    assert_true(a.p.sc->path[0].validation.is_done);
     pair_free(&a.p);
 }
 
@@ -132,11 +132,12 @@ static void a_path_response_goes_where_the_challenge_came(void **state) {
         attack a;
         begin(&a, true, (xl_dialect)dialect, 2);
         const xl_path *p = &a.p.sc->path[1];
-        const xl_cid cid = a.p.sc->path_ids ? xl_path_ids_find(a.p.sc->path_ids, p->local_id)->local->at[0].cid
-                                            : xl_cids_by_sequence(&a.p.sc->local_cids, p->local_id)->cid;
+        const xl_cid cid = a.p.sc->path_ids
+                               ? xl_path_ids_find(a.p.sc->path_ids, p->cids.local_path_id)->local->at[0].cid
+                               : xl_cids_by_sequence(&a.p.sc->local_cids, p->cids.local_path_id)->cid;
         uint64_t here = a.p.link[1].packets[1], elsewhere = a.p.link[0].packets[1];
         xl_frame_put_path(&a.w, XL_FRAME_PATH_CHALLENGE, (uint8_t[8]){1});
-        deliver_to(&a, &cid, p->local_id, &a.p.link[1]);
+        deliver_to(&a, &cid, p->cids.local_path_id, &a.p.link[1]);
         pair_flush(&a.p);
         assert_int_equal(a.p.link[1].packets[1] - here, 1);
         assert_int_equal(a.p.link[0].packets[1], elsewhere);

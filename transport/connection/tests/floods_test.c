@@ -159,7 +159,7 @@ static void challenges_on_all_paths_get_no_more_than_the_windows_allow(void **st
         pair_flush(&a.p);
     }
     for (int i = 0; i < 2; i++) /* a few answers go beyond the window, so that it cannot hold up an honest peer's */
-        assert_in_range(a.p.sc->path[i].bytes_in_flight, 2400, xl_path_window(&a.p.sc->path[i]) + 10 * PAIR_MTU);
+        assert_in_range(a.p.sc->path[i].flight.bytes, 2400, xl_path_window(&a.p.sc->path[i]) + 10 * PAIR_MTU);
     /* The rest is acknowledgements. */
     assert_true(a.p.link[0].bytes[1] + a.p.link[1].bytes[1] - before < PACKETS * 300);
     pair_free(&a.p);
@@ -193,7 +193,7 @@ static void acknowledgements_of_what_did_not_arrive_are_found_out_on_each_path(v
             const xl_path *p = &a.p.sc->path[path];
             uint64_t newest = p->space->ledger.next_pn - 1;
             xl_ack_range range = {newest > 40 ? newest - 40 : 0, newest};
-            xl_frame_put_ack(&a.w, &range, 1, 0, XL_FRAME_PATH_ACK, p->remote_id, false, NULL);
+            xl_frame_put_ack(&a.w, &range, 1, 0, XL_FRAME_PATH_ACK, p->cids.remote_path_id, false, NULL);
             deliver(&a);
             pair_step(&a.p);
         }

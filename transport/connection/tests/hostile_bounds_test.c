@@ -25,7 +25,7 @@ static void attack_connect(attack *a) {
 
 static xl_writer *begin(attack *a) {
     a->w = xl_writer_of(a->packet, sizeof(a->packet) - XL_AEAD_TAG);
-    xl_packet_put_short(&a->w, &a->p.cc->path[0].dcid, false, false, a->pn, 4);
+    xl_packet_put_short(&a->w, &a->p.cc->path[0].cids.remote, false, false, a->pn, 4);
     a->pn_offset = (size_t)(a->w.p - a->packet) - 4;
     return &a->w;
 }
@@ -133,9 +133,9 @@ static void challenges_in_numbers_are_answered_within_the_window(void **state) {
         xl_frame_put_path(begin(&a), XL_FRAME_PATH_CHALLENGE, (const uint8_t[8]){(uint8_t)i});
         deliver(&a, 10);
     }
-    assert_true(path->bytes_in_flight <= window + 10 * (uint64_t)PAIR_MTU);
+    assert_true(path->flight.bytes <= window + 10 * (uint64_t)PAIR_MTU);
     assert_true(a.answer_bytes < window + 30 * (uint64_t)PAIR_MTU + 1000 * 40); /* 1000 acknowledgements */
-    assert_true(path->response_count <= XL_PATH_RESPONSES_MAX);
+    assert_true(path->responses.count <= XL_PATH_RESPONSES_MAX);
     pair_free(&a.p);
 }
 
@@ -146,7 +146,7 @@ static void a_single_challenge_is_answered_though_the_window_is_full(void **stat
     attack_init(&a);
     attack_connect(&a);
     xl_path *path = &a.p.sc->path[0];
-    path->bytes_in_flight = xl_path_window(path);
+    path->flight.bytes = xl_path_window(path);
     a.answer_bytes = 0;
     xl_frame_put_path(begin(&a), XL_FRAME_PATH_CHALLENGE, (const uint8_t[8]){7});
     deliver(&a, 10);

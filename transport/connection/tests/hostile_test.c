@@ -106,7 +106,7 @@ static void send_hostile(pair *p, xl_random *r) {
     xl_builder b;
     xl_path *path = &p->cc->path[xl_random_next(r) % p->link_count];
     xl_conn_enter(p->cc, p->now);
-    if (!path->has_dcid || !xl_builder_begin(&b, p->cc, path, XL_LEVEL_APP, buf, PAIR_MTU))
+    if (!path->cids.has_remote || !xl_builder_begin(&b, p->cc, path, XL_LEVEL_APP, buf, PAIR_MTU))
         return;
     for (uint64_t n = 1 + xl_random_next(r) % 4; n > 0; n--)
         put_random_frame(&b.w, r, p->cc);

@@ -195,8 +195,8 @@ static void a_retired_cid_in_use_does_not_end_the_path_and_exhaustion_makes_it_w
     xl_cid cid = cid_of(1), other = cid_of(2);
     xl_frame_put_path_new_cid(&a.w, 1, 2, 2, &cid, token); /* all before number 2 are to be retired */
     deliver(&a);
-    assert_true(p->has_dcid);
-    assert_int_equal(p->dcid_sequence, 2);
+    assert_true(p->cids.has_remote);
+    assert_int_equal(p->cids.remote_sequence, 2);
     xl_path_id *id = xl_path_ids_find(a.p.sc->path_ids, 1);
     xl_cids_init(id->remote);
     id->remote->next_sequence = 3;
@@ -368,7 +368,7 @@ static void an_abandoned_path_is_answered_by_path_abandon(void **state) {
     xl_frame_put_path_abandon(&a.w, 3, 0); /* never used: no error either */
     deliver(&a);
     assert_int_equal(a.p.sc->path[1].state, XL_PATH_CLOSED);
-    assert_false(a.p.sc->path[1].has_dcid);
+    assert_false(a.p.sc->path[1].cids.has_remote);
     assert_int_equal(xl_path_ids_find(a.p.sc->path_ids, 1)->remote->count, 0);
     pair_run(&a.p, 100000);
     assert_true(xl_path_ids_find(a.p.cc->path_ids, 1)->is_abandoned); /* our answer made the client do the same */

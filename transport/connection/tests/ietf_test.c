@@ -71,10 +71,10 @@ static void a_path_has_the_same_id_in_both_directions_and_a_number_space_of_its_
     assert_int_equal(open_paths(p.cc), 3);
     assert_int_equal(open_paths(p.sc), 3);
     for (size_t i = 0; i < 3; i++) {
-        assert_int_equal(p.cc->path[i].remote_id, i);
-        assert_int_equal(p.cc->path[i].local_id, i);
-        assert_int_equal(p.sc->path[i].remote_id, i);
-        assert_int_equal(p.sc->path[i].local_id, i);
+        assert_int_equal(p.cc->path[i].cids.remote_path_id, i);
+        assert_int_equal(p.cc->path[i].cids.local_path_id, i);
+        assert_int_equal(p.sc->path[i].cids.remote_path_id, i);
+        assert_int_equal(p.sc->path[i].cids.local_path_id, i);
         for (size_t k = 0; k < i; k++)
             assert_ptr_not_equal(p.cc->path[i].space, p.cc->path[k].space);
     }
@@ -200,12 +200,12 @@ static void a_retired_cid_is_replaced_and_the_path_goes_on(void **state) {
     pair p;
     start(&p, 10, 2);
     xl_path_id *id = xl_path_ids_find(p.cc->path_ids, 1);
-    uint64_t old = p.cc->path[1].dcid_sequence;
+    uint64_t old = p.cc->path[1].cids.remote_sequence;
     assert_true(xl_conn_take_dcid(p.cc, &p.cc->path[1]));
     xl_cids_retire(id->remote, old);
     size_t i = pair_ask(&p, 500000);
     assert_true(pair_finish(&p, i, 10000000) != UINT64_MAX);
-    assert_int_not_equal(p.cc->path[1].dcid_sequence, old);
+    assert_int_not_equal(p.cc->path[1].cids.remote_sequence, old);
     assert_int_equal(id->remote->count, 2);
     assert_int_equal(xl_path_ids_find(p.sc->path_ids, 1)->local->next_sequence, 3);
     assert_int_equal(open_paths(p.cc), 2);
@@ -234,7 +234,7 @@ static void an_abandoned_path_ends_on_both_sides_and_its_id_never_comes_back(voi
     pair p;
     start(&p, 12, 2);
     for (uint64_t round = 1; round <= 20; round++) {
-        assert_int_equal(p.cc->path[1].local_id, round);
+        assert_int_equal(p.cc->path[1].cids.local_path_id, round);
         assert_int_equal(0, xl_connection_close_path(p.cc, 1, p.now));
         pair_run(&p, 2000000);
         assert_int_equal(p.sc->path[1].state, XL_PATH_CLOSED);
@@ -309,7 +309,7 @@ static void late_packets_on_an_abandoned_path_are_taken_and_acknowledged_elsewhe
     start(&p, 12, 2);
     pair_run(&p, 500000);
     xl_path *closed = &p.sc->path[1];
-    uint64_t before = closed->space->largest_received, id = closed->local_id;
+    uint64_t before = closed->space->largest_received, id = closed->cids.local_path_id;
     pair_ask(&p, 1000);
     xl_connection_ping(p.cc, p.now);
     pair_flush(&p);
@@ -317,7 +317,7 @@ static void late_packets_on_an_abandoned_path_are_taken_and_acknowledged_elsewhe
     uint64_t sent = p.link[1].packets[1];
     pair_run(&p, p.link[1].delay_us[0] + 2000);
     assert_true(closed->space->largest_received > before);
-    assert_true(closed->local_id == id && !xl_space_owes_ack(closed->space));
+    assert_true(closed->cids.local_path_id == id && !xl_space_owes_ack(closed->space));
     assert_int_equal(p.link[1].packets[1], sent);
     assert_true(xl_conn_is_live(p.cc) && xl_conn_is_live(p.sc));
     pair_free(&p);
@@ -378,7 +378,7 @@ static void what_confirms_acknowledgements_of_a_path_leaves_the_one_in_its_place
     assert_int_equal(closed->index,
                      xl_connection_add_path(p.cc, &p.link[3].client, &p.link[3].server, XL_TECH_LTE, p.now));
     pair_run(&p, 3000000);
-    assert_int_equal(closed->local_id, XL_MAX_PATHS);
+    assert_int_equal(closed->cids.local_path_id, XL_MAX_PATHS);
     xl_space *fresh = closed->space;
     uint64_t least = fresh->received.at[0].start, beyond = fresh->largest_received + 1000;
     assert_int_equal(
@@ -424,9 +424,9 @@ static void a_path_behind_a_nat_that_rebinds_keeps_its_id(void **state) {
     assert_true(pair_finish(&p, i, 30000000) != UINT64_MAX);
     pair_run(&p, 500000);
     assert_int_equal(p.sc->path_count, 2);
-    assert_int_equal(p.sc->path[1].local_id, 1);
+    assert_int_equal(p.sc->path[1].cids.local_path_id, 1);
     assert_true(xl_addr_equal(&p.sc->path[1].remote, &p.link[1].nat));
-    assert_true(p.sc->path[1].validated);
+    assert_true(p.sc->path[1].validation.is_done);
     pair_free(&p);
 }
 
@@ -434,16 +434,16 @@ static void a_path_that_the_client_moves_has_a_new_cid_each_way_and_its_old_id(v
     (void)state;
     pair p;
     start(&p, 18, 2);
-    uint64_t to_client = p.sc->path[1].dcid_sequence, to_server = p.cc->path[1].dcid_sequence;
+    uint64_t to_client = p.sc->path[1].cids.remote_sequence, to_server = p.cc->path[1].cids.remote_sequence;
     xl_addr moved = pair_addr(3, 5555);
     p.link[1].client = moved;
     assert_int_equal(0, xl_connection_move_path(p.cc, 1, &moved, p.now));
     pair_run(&p, 500000);
     assert_int_equal(p.sc->path_count, 2);
-    assert_int_equal(p.sc->path[1].local_id, 1);
-    assert_true(xl_addr_equal(&p.sc->path[1].remote, &moved) && p.sc->path[1].validated);
-    assert_int_not_equal(p.sc->path[1].dcid_sequence, to_client);
-    assert_int_not_equal(p.cc->path[1].dcid_sequence, to_server);
+    assert_int_equal(p.sc->path[1].cids.local_path_id, 1);
+    assert_true(xl_addr_equal(&p.sc->path[1].remote, &moved) && p.sc->path[1].validation.is_done);
+    assert_int_not_equal(p.sc->path[1].cids.remote_sequence, to_client);
+    assert_int_not_equal(p.cc->path[1].cids.remote_sequence, to_server);
     size_t i = pair_ask(&p, 1000000);
     assert_true(pair_finish(&p, i, 10000000) != UINT64_MAX);
     pair_free(&p);

@@ -43,11 +43,11 @@ static void deliver(attack *a, size_t path, int generation, uint64_t pn, const u
     uint8_t packet[200] = {0};
     const xl_path *from = &p->cc->path[path];
     xl_writer w = xl_writer_of(packet, sizeof(packet) - XL_AEAD_TAG);
-    xl_packet_put_short(&w, &from->dcid, false, (generation % 2) ^ a->names_other_phase, a->first_pn + pn, 4);
+    xl_packet_put_short(&w, &from->cids.remote, false, (generation % 2) ^ a->names_other_phase, a->first_pn + pn, 4);
     size_t pn_offset = (size_t)(w.p - packet) - 4;
     xl_write_bytes(&w, frames, len);
     assert_false(w.failed);
-    uint64_t path_id = p->sc->multipath ? from->remote_id : 0;
+    uint64_t path_id = p->sc->multipath ? from->cids.remote_path_id : 0;
     size_t n = xl_keys_protect(a->generation[generation], path_id, a->first_pn + pn, packet, pn_offset, 4, len);
     assert_true(n > 0);
     packet[n - 1] ^= flips;
@@ -530,7 +530,7 @@ static void every_open_path_that_answers_counts(void **state) {
     pair_run(&p, 500000);
     xl_conn_enter(p.sc, p.now);
     assert_true(xl_conn_may_update_keys(p.sc));
-    p.sc->path[1].phase_was_acked = false;
+    p.sc->path[1].phase.is_acked = false;
     assert_false(xl_conn_may_update_keys(p.sc));
     p.sc->path[1].state = XL_PATH_STANDBY;
     assert_false(xl_conn_may_update_keys(p.sc));

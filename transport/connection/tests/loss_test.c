@@ -19,9 +19,9 @@ static void set_dark(pair *p, bool to_server, bool to_client) {
 
 static void until_ptos(pair *p, uint64_t count) {
     uint64_t end = p->now + 20000000;
-    while (p->sc->path[0].pto_count < count && p->now < end)
+    while (p->sc->path[0].flight.pto_count < count && p->now < end)
         pair_step(p);
-    assert_int_equal(count, p->sc->path[0].pto_count);
+    assert_int_equal(count, p->sc->path[0].flight.pto_count);
 }
 
 /* Until the first acknowledgement after an outage, which declares lost what it took; gives the window then. */

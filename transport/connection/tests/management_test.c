@@ -158,7 +158,7 @@ static void a_dead_path_is_abandoned_and_comes_back_with_a_new_id(void **state) 
     (void)state;
     pair p;
     start(&p, 204, true, false);
-    uint64_t path_id = p.cc->path[1].remote_id;
+    uint64_t path_id = p.cc->path[1].cids.remote_path_id;
     set_dark(&p.link[1], true);
     pair_run(&p, 8000000); /* dark, asked, suspect, but not for 10 s yet */
     assert_int_equal(XL_PATH_SUSPECT, p.cc->path[1].state);
@@ -169,7 +169,7 @@ static void a_dead_path_is_abandoned_and_comes_back_with_a_new_id(void **state) 
     set_dark(&p.link[1], false);
     pair_run(&p, 4000000);
     assert_int_equal(XL_PATH_ACTIVE, p.cc->path[2].state);
-    assert_true(p.cc->path[2].remote_id > path_id);
+    assert_true(p.cc->path[2].cids.remote_path_id > path_id);
     assert_true(pair_server_path(&p, 2).stream_bytes_sent > 200000);
     pair_free(&p);
 }

@@ -17,7 +17,7 @@ static void a_standby_path_carries_no_data_and_stays_validated(void **state) {
         assert_true(pair_finish(&p, pair_ask(&p, 8000000), 20000000) >= 3200000); /* the time of one path */
         assert_int_equal(before, sent_on(&p, 1));
         assert_in_range(p.link[1].packets[1] - packets, 2, 20); /* it was asked whether it is there */
-        assert_true(p.sc->path[1].validated);
+        assert_true(p.sc->path[1].validation.is_done);
         assert_true(p.now - p.sc->path[1].last_received_at < 1200000);
         /* Available again: by the side that asked, and it is used. */
         assert_int_equal(0, xl_connection_set_path_status(who, 1, XL_STATUS_AVAILABLE, p.now));
@@ -46,8 +46,8 @@ static void the_first_path_is_as_good_as_later_ones(void **state) {
             assert_int_equal(second->mtu, first->mtu);
             assert_true(xl_path_window(first) >= 10 * PAIR_MTU && xl_path_window(second) >= 10 * PAIR_MTU);
             assert_int_equal(second->pacer.burst, first->pacer.burst);
-            first->cc->on_persistent_congestion(first->cc_state, p.now);
-            second->cc->on_persistent_congestion(second->cc_state, p.now);
+            first->cc.ops->on_persistent_congestion(first->cc.state, p.now);
+            second->cc.ops->on_persistent_congestion(second->cc.state, p.now);
             assert_int_equal(xl_path_window(second), xl_path_window(first)); /* so many packets, of one size */
             assert_int_equal(0, xl_path_window(first) % PAIR_MTU);
         }
@@ -140,7 +140,7 @@ static void only_a_newer_status_counts(void **state) {
     pair_init(&p, 114, 2, 10000);
     start(&p, 114);
     xl_frame f = {.type = XL_FRAME_PATH_STATUS};
-    f.path_status.path_id = p.sc->path[1].local_id;
+    f.path_status.path_id = p.sc->path[1].cids.local_path_id;
     f.path_status.sequence = 5;
     f.path_status.status = XL_STATUS_STANDBY;
     assert_int_equal(0, xl_conn_take_path_status(p.sc, &f));
@@ -177,7 +177,7 @@ static void a_lost_status_is_sent_again_but_only_the_latest(void **state) {
     p.link[0].dark[0] = p.link[1].dark[0] = false;
     pair_run(&p, 1000000);
     assert_int_equal(XL_PATH_STANDBY, p.sc->path[1].state);
-    assert_int_equal(3, p.sc->path[1].peer_status_seq);
+    assert_int_equal(3, p.sc->path[1].statuses.peer_sequence);
     pair_free(&p);
 }
 
@@ -224,10 +224,10 @@ static void a_status_is_confirmed_for_its_own_path_alone(void **state) {
     start(&p, 146);
     assert_int_equal(0, xl_connection_set_path_status(p.cc, 1, XL_STATUS_STANDBY, p.now));
     pair_flush(&p);
-    p.cc->path[1].remote_id += 5; /* another path, whose status has the same number */
+    p.cc->path[1].cids.remote_path_id += 5; /* another path, whose status has the same number */
     pair_run(&p, 60000);
-    assert_false(p.cc->path[1].status_confirmed);
-    p.cc->path[1].remote_id -= 5;
+    assert_false(p.cc->path[1].statuses.is_confirmed);
+    p.cc->path[1].cids.remote_path_id -= 5;
     pair_free(&p);
 }
 

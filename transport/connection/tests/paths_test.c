@@ -97,7 +97,7 @@ static void a_path_comes_and_goes_in_mid_download(void **state) {
     pair_init(&p, 120, 2, 10000);
     start(&p, 120);
     size_t i = pair_ask(&p, 30000000);
-    uint64_t path_id = p.cc->path[1].remote_id;
+    uint64_t path_id = p.cc->path[1].cids.remote_path_id;
     int index = 1;
     /* More often than there are slots: those of abandoned paths serve again. */
     for (int k = 0; k < 12; k++) {
@@ -110,8 +110,8 @@ static void a_path_comes_and_goes_in_mid_download(void **state) {
         assert_in_range(index, 1, XL_MAX_PATHS - 1);
         pair_run(&p, 300000);
         assert_int_equal(XL_PATH_ACTIVE, p.cc->path[index].state);
-        assert_true(p.cc->path[index].remote_id > path_id); /* a new path */
-        path_id = p.cc->path[index].remote_id;
+        assert_true(p.cc->path[index].cids.remote_path_id > path_id); /* a new path */
+        path_id = p.cc->path[index].cids.remote_path_id;
         assert_true(p.link[1].bytes[1] - before > 100000);
     }
     assert_true(pair_finish(&p, i, 60000000) != UINT64_MAX);

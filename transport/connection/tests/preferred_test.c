@@ -37,7 +37,7 @@ static void a_client_moves_to_the_preferred_address_and_nothing_is_lost(void **s
     assert_true(pair_finish(&p, request, 10000000) != UINT64_MAX);
     assert_true(xl_addr_equal(&active(p.cc)->remote, &preferred));
     assert_true(xl_addr_equal(&active(p.sc)->local, &preferred));
-    assert_int_equal(active(p.cc)->dcid_sequence, 1);
+    assert_int_equal(active(p.cc)->cids.remote_sequence, 1);
     assert_int_equal(p.client_migrations, 1);
     assert_int_equal(p.server_migrations, 1);
     assert_int_equal(p.cc->stats.datagrams_dropped, 0); /* what came from the old address counted */
@@ -86,9 +86,9 @@ static void with_path_ids_path_0_moves_and_keeps_its_id(void **state) {
     pair_run(&p, 1000000);
     const xl_path *path = &p.cc->path[0];
     assert_true(xl_addr_equal(&path->remote, &preferred));
-    assert_true(path->local_id == 0 && path->remote_id == 0 && path->validated);
-    assert_int_equal(path->dcid_sequence, 1);
-    assert_true(xl_addr_equal(&p.sc->path[0].local, &preferred) && p.sc->path[0].validated);
+    assert_true(path->cids.local_path_id == 0 && path->cids.remote_path_id == 0 && path->validation.is_done);
+    assert_int_equal(path->cids.remote_sequence, 1);
+    assert_true(xl_addr_equal(&p.sc->path[0].local, &preferred) && p.sc->path[0].validation.is_done);
     assert_true(xl_addr_equal(&p.cc->path[1].remote, &p.link[1].server));
     uint64_t before = p.sc->path[0].stats.stream_bytes_sent;
     assert_true(pair_finish(&p, pair_ask(&p, 400000), 10000000) != UINT64_MAX);
@@ -105,7 +105,7 @@ static void with_path_ids_path_0_returns_where_the_address_does_not_answer(void 
     assert_true(pair_finish(&p, request, 20000000) != UINT64_MAX);
     pair_run(&p, 5000000);
     assert_true(xl_addr_equal(&p.cc->path[0].remote, &p.link[0].server));
-    assert_true(p.cc->path[0].validated && p.cc->path[0].state == XL_PATH_ACTIVE);
+    assert_true(p.cc->path[0].validation.is_done && p.cc->path[0].state == XL_PATH_ACTIVE);
     uint64_t before = p.sc->path[0].stats.stream_bytes_sent;
     assert_true(pair_finish(&p, pair_ask(&p, 400000), 10000000) != UINT64_MAX);
     assert_true(p.sc->path[0].stats.stream_bytes_sent > before);

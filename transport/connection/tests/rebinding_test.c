@@ -51,8 +51,8 @@ static void check_that_all_work(pair *p) {
         const xl_path *ours = &p->cc->path[i], *theirs = &p->sc->path[i];
         assert_int_equal(XL_PATH_ACTIVE, ours->state);
         assert_int_equal(XL_PATH_ACTIVE, theirs->state);
-        assert_true(theirs->validated);
-        assert_false(theirs->challenge_pending);
+        assert_true(theirs->validation.is_done);
+        assert_false(theirs->validation.is_pending);
         assert_true(xl_addr_equal(seen, &theirs->remote));
     }
     size_t i = pair_ask(p, 2000000);
@@ -100,10 +100,10 @@ static void a_path_that_moves_to_an_address_that_another_one_has_proven_works(vo
     assert_int_equal(1, xl_connection_add_path(p.cc, &l->client, &l->server, XL_TECH_LTE, p.now));
     pair_run(&p, 500000);
     l->nat = pair_addr(l->client.ip[3], 5000);
-    p.cc->path[0].ping_pending = true;
+    p.cc->path[0].flight.ping_pending = true;
     xl_conn_wake(p.cc);
     pair_run(&p, 200000);
-    assert_true(xl_addr_equal(&p.sc->path[0].remote, &l->nat) && p.sc->path[0].validated);
+    assert_true(xl_addr_equal(&p.sc->path[0].remote, &l->nat) && p.sc->path[0].validation.is_done);
     assert_true(xl_addr_equal(&p.sc->path[1].remote, &l->client));
     xl_connection_ping(p.cc, p.now);
     pair_run(&p, 1000000);
@@ -145,11 +145,11 @@ static void opened_at_once(pair *p) {
         assert_int_equal(i, xl_connection_add_path(p->cc, &l->client, &l->server, XL_TECH_LTE, p->now));
     pair_run(p, 3000000);
     for (size_t i = 0; i < XL_MAX_PATHS; i++) {
-        const xl_path *ours = &p->cc->path[i], *theirs = xl_conn_path_by_local_id(p->sc, ours->remote_id);
+        const xl_path *ours = &p->cc->path[i], *theirs = xl_conn_path_by_local_id(p->sc, ours->cids.remote_path_id);
         assert_int_equal(XL_PATH_ACTIVE, ours->state);
         assert_non_null(theirs);
         assert_int_equal(XL_PATH_ACTIVE, theirs->state);
-        assert_int_equal(theirs->remote_id, ours->local_id);
+        assert_int_equal(theirs->cids.remote_path_id, ours->cids.local_path_id);
     }
 }
 

@@ -590,7 +590,7 @@ static void ask_with_300_ms_left(size_t packets, bool *open, double *deliver_tim
     xl_connection_set_qoe(p.cc, &(xl_qoe){.cached_frames = 300, .fps = 1000}, p.now);
     pair_run(&p, 2000000); /* the signal is acknowledged, all paths are quiet */
     for (size_t i = 0; i < 3; i++)
-        assert_int_equal(0, p.sc->path[i].eliciting_in_flight);
+        assert_int_equal(0, p.sc->path[i].flight.eliciting);
     pair_finish(&p, pair_ask(&p, packets * PACKET), 2000000);
     *open = p.sc->stats.reinjected_bytes > 0;
     json_t *records = read_log(&p);
@@ -657,14 +657,14 @@ static double steps_a_decision(size_t in_flight, const char *mode, bool uncondit
     p.link[0].bytes_per_s[1] = 1250000;
     p.link[0].queue_us = 10000;
     size_t i = 0;
-    for (int k = 0; k < 40 && p.sc->path[1].bytes_in_flight < in_flight * PACKET; k++) {
+    for (int k = 0; k < 40 && p.sc->path[1].flight.bytes < in_flight * PACKET; k++) {
         i = pair_ask(&p, in_flight * PACKET * 2);
         until_flushed(&p, i);
-        if (p.sc->path[1].bytes_in_flight >= in_flight * PACKET)
+        if (p.sc->path[1].flight.bytes >= in_flight * PACKET)
             break;
         pair_finish(&p, i, 30000000);
     }
-    assert_true(p.sc->path[1].bytes_in_flight >= in_flight * PACKET);
+    assert_true(p.sc->path[1].flight.bytes >= in_flight * PACKET);
     uint64_t decisions = p.sc->stats.reinjection_decisions, steps = p.sc->stats.reinjection_steps;
     pair_run(&p, 30000);
     decisions = p.sc->stats.reinjection_decisions - decisions;

@@ -29,7 +29,7 @@ static void withhold(xl_connection *c, uint64_t now) {
     xl_conn_enter(c, now); /* its timers change */
     for (size_t i = 0; i < c->path_count; i++)
         if (xl_path_is_open(&c->path[i]))
-            c->path[i].last_eliciting_at = now;
+            c->path[i].flight.last_eliciting_at = now;
 }
 
 /* Its acknowledgements take the first path that is not abandoned, dark or not. */
@@ -43,7 +43,7 @@ static void acknowledge_on_the_first(pair *p) {
         has_first |= is_first;
         q->acked_here_at = p->now;
         q->last_received_at = is_first ? p->now : 0;
-        q->pto_count = 0;
+        q->flight.pto_count = 0;
     }
 }
 
