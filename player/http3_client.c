@@ -126,7 +126,7 @@ static void try_on(http3_client *t, const xl_event *closed) {
         on_closed(t, closed);
 }
 
-/* Of an attempt that is not, or not yet, the connection in use. */
+/* An event of an attempt that is not, or not yet, the connection in use. */
 static void on_attempt_event(http3_client *t, attempt *a, const xl_event *event) {
     bool is_wanted = !t->in_use || !xl_connection_is_confirmed(t->connection);
     if (event->type == XL_EVENT_EARLY && !t->in_use && t->race_us == 0 && !a->is_left) {

@@ -134,7 +134,7 @@ typedef struct {
     uint64_t rebuffer_count;
 } player_summary;
 
-/* Of a run that is over. */
+/* For a run that has ended. */
 void player_summarise(const player *, player_summary *);
 const char *player_outcome_name(player_outcome);
 

@@ -60,7 +60,7 @@ static bool enter_own_mounts(const char *folder) {
 
 /* ---- Landlock ---- */
 
-/* Of the versions of Landlock that the host's headers may not know. */
+/* From versions of Landlock that the host's headers may not have. */
 #define TRUNCATE        (1ull << 14) /* since 3 */
 #define TCP             3ull         /* bind and connect; since 4 */
 #define OTHER_PROCESSES 3ull         /* abstract Unix sockets and signals; since 6 */

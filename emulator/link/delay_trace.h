@@ -1,8 +1,8 @@
-/* A delay that varies with time: lines of "ms,delay_ms", both with decimals if wanted, the times ascending. The delay
- * is a step function: from each time on the line's delay holds, before the first time the first line's.
+/* A delay that varies with time: lines of "ms,delay_ms", decimals allowed, times ascending. The delay is a step
+ * function: each line's delay holds from its time to the next line's, and the first line's also before.
  *
- * Looped, the last time is the period, as in delivery traces: there the function begins again, and the last line's
- * delay is not used (a single line simply holds). Held, the last delay holds for ever. */
+ * At the end it loops or holds. Looped, the last time is the period, as in delivery traces: the function starts again
+ * there, and the last line's delay is not used, unless it is the only line. Held, the last delay stays. */
 #ifndef RAILYARD_LINK_DELAY_TRACE_H
 #define RAILYARD_LINK_DELAY_TRACE_H
 

@@ -1,13 +1,12 @@
-/* When packets will leave a link: those that are inside, and further ones that are supposed to enter it. For the
- * simulator's reference scheduler (docs/explanation/oracle.md). The link is read and not changed, and does not know of
- * this.
+/* Predicts when packets leave a link: packets inside, and hypothetical packets that enter later. For the simulator's
+ * reference scheduler (docs/explanation/oracle.md). The link is read and not changed.
  *
- * The answer is exact as long as nothing random happens: trace, delay trace, light trace, radio and order of the link
- * are followed, and what a full droptail queue drops. Random loss, jitter, on/off, reordering and duplication are left
- * out: the answer is that of a link without them. So are the drops of other queue disciplines, which serve as one FIFO,
- * and changes at run time that are still to come. A link that is down delivers nothing.
+ * The prediction is exact without random effects: it follows trace, delay trace, light trace, radio and packet order,
+ * and the drops of a full droptail queue. It leaves out random loss, jitter, on/off, reordering and duplication,
+ * changes at run time that are still to come, and the drops of other queue disciplines, which are treated as one FIFO.
+ * A link that is down delivers nothing.
  *
- * One question at a time: link_foresee(), then the packets inside, then as many supposed ones as wanted. */
+ * One prediction at a time: link_foresee(), then the packets inside, then any number of hypothetical packets. */
 #ifndef RAILYARD_LINK_FORESIGHT_H
 #define RAILYARD_LINK_FORESIGHT_H
 
@@ -15,17 +14,17 @@
 
 struct link_foresight;
 
-/* Of this link, which must outlive it. NULL: no memory. */
+/* The link must outlive the result. NULL: no memory. */
 struct link_foresight *link_foresight_new(const struct link *);
 void link_foresight_free(struct link_foresight *); /* NULL is allowed */
-/* Begins a question. */
+/* Starts a prediction. */
 void link_foresee(struct link_foresight *);
-/* The next packet inside, oldest first: its IP length, and when it will leave; LINK_NEVER: the queue will drop it, or
- * there are no more opportunities. False: there is none left. */
+/* The next packet inside, oldest first: its IP length, and when it leaves; LINK_NEVER: the queue drops it, or there are
+ * no more opportunities. False: there are no more packets inside. */
 bool link_foresee_inside(struct link_foresight *, uint32_t *length, uint64_t *leaves_us);
-/* When a packet of this IP length would leave that entered at at_us, after all that are inside and those that were
- * supposed before. at_us does not decrease within a question. LINK_NEVER: it would be dropped, and counts for nothing.
- */
+/* When a hypothetical packet of this IP length leaves that enters at at_us, after all packets inside and the earlier
+ * hypothetical ones. at_us must not decrease within a prediction. LINK_NEVER: it is dropped, and later packets are not
+ * affected. */
 uint64_t link_foresee_packet(struct link_foresight *, uint32_t length, uint64_t at_us);
 
 #endif

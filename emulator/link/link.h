@@ -2,13 +2,14 @@
  *
  *     enqueue -> delay -> random loss, on/off -> duplication -> queue -> delivery opportunities of the trace -> pull
  *
- * An opportunity delivers 1504 bytes, if the configuration does not say less. What a packet leaves unused serves the
- * next queued packets; a packet served in part goes on at the next opportunity; with an empty queue the rest is lost.
- * Opportunities pass with time, used or not, and a packet that reaches the queue in millisecond t uses opportunities
- * after t only (with a constant rate, whose opportunities are not at whole ms: opportunities after its arrival).
+ * An opportunity delivers 1504 bytes, or opportunity_bytes. Bytes that a packet leaves unused serve the next queued
+ * packets, and are lost if the queue is empty. A packet that is served in part continues at the next opportunity.
+ * Opportunities pass with time, used or not. A packet that reaches the queue in millisecond t uses only opportunities
+ * after t. With a constant rate, whose opportunities are not at whole milliseconds, it uses opportunities after its
+ * arrival.
  *
- * Packets stay in order, also where the delay falls or jitters: none leaves the delay before the one that came before
- * it. Only packets that `reorder` picks are taken out of this order.
+ * Packets stay in order, also if the delay falls or jitters: no packet leaves the delay before an earlier one. Only
+ * packets that `reorder` selects leave this order.
  *
  * With a light trace the delay is that of light.h, and packets of a short burst pass by the queue while it is empty.
  *
@@ -42,81 +43,79 @@
 
 struct link_config {
     const struct link_trace *trace; /* borrowed for the life of the link */
-    bool once;                /* after the trace's last opportunity there are no more, instead of again the first */
-    uint64_t start_offset_ms; /* the place in the trace, and in the delay trace, at which t0 falls */
-    struct link_pool *pool;   /* borrowed; packets of this link come from it and go back to it */
-    struct link_log *log;     /* borrowed; NULL = no log */
-    const char *queue;        /* specification, see queue.h; only read by link_new; NULL = infinite */
-    uint64_t delay_us;        /* one way */
-    const struct link_delay_trace *delay_trace; /* borrowed; takes the place of delay_us; NULL = none */
-    bool hold_delay;                            /* the delay trace's last delay holds for ever, instead of looping */
-    struct link_light light;                    /* takes the place of both; its opportunity_bytes are set by link_new */
+    bool once;                      /* no opportunities after the trace's last one; false: the trace repeats */
+    uint64_t start_offset_ms;       /* position in the trace, and in the delay trace, at t0 */
+    struct link_pool *pool;         /* borrowed; memory of this link's packets */
+    struct link_log *log;           /* borrowed; NULL = no log */
+    const char *queue;              /* specification, see queue.h; read by link_new only; NULL = infinite */
+    uint64_t delay_us;              /* one way */
+    const struct link_delay_trace *delay_trace; /* borrowed; replaces delay_us; NULL = none */
+    bool hold_delay;                            /* the delay trace's last delay holds from then on; false: it repeats */
+    struct link_light light;                    /* replaces both; link_new sets its opportunity_bytes */
     uint32_t opportunity_bytes;                 /* at most 1504; 0 = 1504 */
-    uint64_t jitter_us;                         /* the delay is uniform within this much of it, and not negative */
-    double reorder;                             /* probability that a packet takes reorder_us longer, on its own */
+    uint64_t jitter_us;                         /* the delay is uniform in delay_us ± jitter_us, at least 0 */
+    double reorder;                             /* probability that a packet is delayed by reorder_us more */
     uint64_t reorder_us;
     struct link_radio radio; /* added to the delay of the first packet after a pause */
     struct link_loss loss;
     struct link_onoff onoff;
     double duplicate; /* probability that a packet arrives at the queue twice */
-    uint64_t seed;    /* of all that is random: link_seed() gives each direction of each path its own. Each effect
-                       * has a stream of its own: switching one on leaves the others' draws as they are. */
+    uint64_t seed;    /* of all random choices: link_seed() gives one for each direction of each path. Each effect has
+                       * its own random stream: enabling one does not change the draws of the others. */
 };
 
 struct link_stats {
-    uint64_t opportunities;      /* that passed since t0 */
-    uint64_t opportunities_used; /* of those, delivered at least one byte */
+    uint64_t opportunities;      /* passed since t0 */
+    uint64_t opportunities_used; /* delivered at least one byte */
     uint64_t missed;             /* passed unused while packets may have waited for a late driver: link_count_missed */
     /* arrived + duplicates =
-     *     departed + queue_drops + random_losses + off_losses + oversize_drops + memory_drops + still inside.
-     * Bytes are IP bytes + 4 a packet. */
+     *     departed + queue_drops + random_losses + off_losses + oversize_drops + memory_drops + inside.
+     * Bytes are IP bytes + 4 for each packet. */
     uint64_t arrived_packets, arrived_bytes;
     uint64_t departed_packets, departed_bytes;
     uint64_t queue_drops;
     uint64_t random_losses;
-    uint64_t off_losses;     /* came while the link was off or down */
-    uint64_t oversize_drops; /* over 1504 bytes with the 4 added */
-    uint64_t memory_drops;   /* told by link_refuse */
-    uint64_t inside_packets; /* in delay, queue, or waiting to be pulled */
-    uint64_t duplicates;     /* second copies that were made */
-    uint64_t reordered;      /* packets picked for the longer delay */
-    uint64_t queued_packets; /* now; without the one that is served in part */
+    uint64_t off_losses;     /* arrived while the link was off or down */
+    uint64_t oversize_drops; /* longer than 1504 bytes, the 4 bytes included */
+    uint64_t memory_drops;   /* counted by link_refuse */
+    uint64_t inside_packets; /* in the delay, in the queue, or ready to be pulled */
+    uint64_t duplicates;     /* second copies made */
+    uint64_t reordered;      /* packets selected for the longer delay */
+    uint64_t queued_packets; /* at present, without one that is served in part */
     uint64_t queued_bytes;
-    uint64_t queueing_us; /* of the last departed packet: from the arrival at the queue to the departure */
+    uint64_t queueing_us; /* time in the queue of the last departed packet */
 };
 
 struct link;
 
-/* NULL and one sentence in error if the configuration is wrong or there is no memory. */
+/* Returns NULL with one sentence in error if the configuration is wrong or there is no memory. */
 struct link *link_new(const struct link_config *config, char *error, size_t error_size);
-/* Gives all packets inside back to the pool. NULL is allowed. */
+/* Returns all packets inside to the pool. NULL is allowed. */
 void link_free(struct link *link);
 
-/* A packet enters the link; the link owns it from here on, whatever happens to it. */
+/* A packet enters the link, which owns it from now on. */
 void link_enqueue(struct link *link, struct link_packet *packet, uint64_t now);
-/* A packet of length IP bytes came, but the driver had no memory to take it in. */
+/* Counts a packet of `length` IP bytes that the driver dropped because it had no memory. */
 void link_refuse(struct link *link, uint32_t length);
-/* When the link next has something to deliver; LINK_NEVER if it is empty. */
+/* When the link next delivers a packet; LINK_NEVER if it is empty. */
 uint64_t link_next_deadline(const struct link *link);
-/* Lets time pass until now. */
+/* Advances the link to `now`. */
 void link_advance(struct link *link, uint64_t now);
-/* The next packet whose time has come (packet->due_us), or NULL. The caller owns it, sends it and calls
- * link_departed. */
+/* The next packet that is due (packet->due_us), or NULL. The caller owns it, sends it and calls link_departed. */
 struct link_packet *link_pull(struct link *link);
-/* A pulled packet has left at now: logs the departure, counts it and its lateness, frees it. */
+/* A pulled packet was sent at `now`: logs the departure, counts it and its lateness, frees it. */
 void link_departed(struct link *link, struct link_packet *packet, uint64_t now);
-/* The driver did not look at its input from since to now, and then found a packet there: if the link is empty, the
- * opportunities of that time are counted as missed. To be called before the packet is enqueued. */
+/* The driver did not read its input from `since` to `now`, and then found a packet: if the link is empty, the
+ * opportunities of that interval are counted as missed. Call it before the packet is enqueued. */
 void link_count_missed(struct link *link, uint64_t since, uint64_t now);
 
-/* Changes at run time, from now on; a deadline that the driver holds may change with them. Packets inside keep the
- * delay that they were given.
+/* Changes at run time, from `now` on. Ask for the deadline again afterwards. Packets inside keep their delay.
  *
- * link_set_delay ends a delay trace or a light trace. link_set_loss with an invalid model returns -1 and changes
- * nothing.
+ * link_set_delay: also ends a delay trace or a light trace.
+ * link_set_loss: returns -1 and changes nothing if the model is invalid.
  * link_set_up(false): packets that reach the end of the delay are lost, opportunities pass unused, the queue waits.
- * link_set_trace: trace time 0 falls on now; with the rate, there are evenly spaced opportunities in place of a
- * trace (at most LINK_TRACE_MAX_RATE_BPS; -1 for 0 or more than that). */
+ * link_set_trace: trace time 0 is `now`.
+ * link_set_rate: evenly spaced opportunities replace the trace; -1 for 0 or more than LINK_TRACE_MAX_RATE_BPS. */
 void link_set_delay(struct link *link, uint64_t delay_us, uint64_t now);
 int link_set_loss(struct link *link, const struct link_loss *loss, uint64_t now);
 void link_set_up(struct link *link, bool up, uint64_t now);
@@ -124,7 +123,7 @@ bool link_is_up(const struct link *link);
 void link_set_trace(struct link *link, const struct link_trace *trace, uint64_t now);
 int link_set_rate(struct link *link, uint64_t rate_bps, uint64_t now);
 
-/* The figures as of the last call that carried a time. */
+/* Statistics as of the last call that had a time. */
 struct link_stats link_stats(const struct link *link);
 const struct link_lateness *link_lateness(const struct link *link);
 /* The queue as mm-link's log describes it. */

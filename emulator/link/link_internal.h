@@ -1,4 +1,4 @@
-/* What a link consists of, and the arithmetic of its service: for link.c, and for foresight.c, which reads it. */
+/* The state of a link and the arithmetic of its service, for link.c and foresight.c. */
 #ifndef RAILYARD_LINK_INTERNAL_H
 #define RAILYARD_LINK_INTERNAL_H
 
@@ -8,33 +8,33 @@
 
 struct link {
     const struct link_trace *trace;
-    struct link_trace constant; /* what trace points to after link_set_rate */
-    uint64_t trace_end;         /* number of the opportunity that there is not any more; LINK_NEVER: none */
-    int64_t trace_start_us;     /* where trace time 0 falls, since t0 */
-    struct link_config set;     /* as given, but for what changes at run time; queue is not kept */
+    struct link_trace constant; /* the trace after link_set_rate */
+    uint64_t trace_end;         /* number of opportunities; LINK_NEVER: no end */
+    int64_t trace_start_us;     /* trace time 0, us since t0 */
+    struct link_config set;     /* the configuration, with changes at run time; `queue` is NULL */
     bool down;
     struct link_rng jitter_rng, reorder_rng, duplicate_rng;
-    uint64_t last_enqueued_us; /* LINK_NEVER: no packet has come */
+    uint64_t last_enqueued_us; /* LINK_NEVER: no packet yet */
     struct link_loss_state loss;
     struct link_onoff_state onoff;
     struct link_burst burst; /* with a light trace */
 
     struct link_fifo delayed; /* due_us = when the delay ends */
-    struct link_fifo held;    /* the same, of packets out of order */
+    struct link_fifo held;    /* the same for reordered packets */
     struct link_queue *queue;
-    struct link_packet *in_transit; /* out of the queue, served in part */
-    uint32_t in_transit_left;       /* its bytes that are still to be served */
+    struct link_packet *in_transit; /* dequeued and served in part */
+    uint32_t in_transit_left;       /* its bytes that are not yet served */
     struct link_fifo delivered;     /* due_us = the opportunity that completed it */
     uint64_t served_us;             /* when the queue's last packet left; LINK_NEVER: none has */
 
-    uint64_t first_opportunity; /* number of the first opportunity at or after the trace's beginning on this link */
-    uint64_t next_opportunity;  /* number of the first one that has not passed */
+    uint64_t first_opportunity; /* number of the first opportunity of this trace on this link */
+    uint64_t next_opportunity;  /* number of the first opportunity that has not passed */
     uint64_t passed_before;     /* opportunities of earlier traces: link_set_trace */
     struct link_stats stats;
     struct link_lateness lateness;
 };
 
-/* Opportunity number k in us since t0; LINK_NEVER behind the end. Those before t0 are never asked for. */
+/* Time of opportunity number k, us since t0; LINK_NEVER after the end. k must not be before t0. */
 static inline uint64_t opportunity_us(const struct link *link, uint64_t k) {
     return k >= link->trace_end ? LINK_NEVER
                                 : link_trace_opportunity_us(link->trace, k) + (uint64_t)link->trace_start_us;
@@ -63,19 +63,19 @@ static inline uint64_t next_delay(const struct link *link, struct link_burst *bu
     return link_burst_next(burst, &link->set.light, now, now + link->set.start_offset_ms * 1000, bytes, direct) - now;
 }
 
-/* An opportunity with *left free bytes serves what fits of *wanted bytes. */
+/* Serves as many of *wanted bytes as fit into *left free bytes of an opportunity. */
 static inline void link_serve(uint32_t *left, uint32_t *wanted) {
     uint32_t served = *wanted < *left ? *wanted : *left;
     *left -= served;
     *wanted -= served;
 }
 
-/* Which of these leaves the delay first: the packet out of order, else the one in order. Either may be NULL. */
+/* Whether the reordered packet leaves the delay before the one in order. Either may be NULL. */
 static inline bool held_goes_first(const struct link_packet *held, const struct link_packet *in_order) {
     return held && (!in_order || held->due_us < in_order->due_us);
 }
 
-/* How long a packet that comes now waits for the radio. *last_us: when the packet before it came; becomes now. */
+/* How long a packet that arrives now waits for the radio. *last_us: arrival of the previous packet; becomes now. */
 static inline uint64_t wake_radio(const struct link *link, uint64_t *last_us, uint64_t now) {
     uint64_t pause = *last_us == LINK_NEVER ? LINK_RADIO_NO_PACKET : now - *last_us;
     *last_us = now;

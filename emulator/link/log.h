@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Receives whole lines, many at a time; the text is only valid during the call. */
+/* Receives complete lines, many at a time. The text is valid during the call only. */
 typedef void link_log_sink(void *context, const char *text, size_t length);
 
 struct link_log {
@@ -31,7 +31,7 @@ void link_log_opportunity(struct link_log *log, uint64_t t_ms);
 void link_log_arrival(struct link_log *log, uint64_t t_ms, uint32_t bytes);
 void link_log_departure(struct link_log *log, uint64_t t_ms, uint32_t bytes, uint64_t delay_ms);
 void link_log_drop(struct link_log *log, uint64_t t_ms, uint64_t packets, uint64_t bytes);
-/* Hands what is buffered to the sink. */
+/* Passes buffered lines to the sink. */
 void link_log_flush(struct link_log *log);
 
 #endif

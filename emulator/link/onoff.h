@@ -1,5 +1,5 @@
-/* A link that is on and off by turns. While it is off, packets that reach it are lost, as with mm-onoff; what is in the
- * queue goes on. The times do not depend on the packets. */
+/* A link that is on and off alternately. While it is off, packets that reach it are lost, as with mm-onoff, and queued
+ * packets are still served. The times do not depend on the packets. */
 #ifndef RAILYARD_LINK_ONOFF_H
 #define RAILYARD_LINK_ONOFF_H
 
@@ -11,25 +11,25 @@
 
 #define LINK_ONOFF_MAX_TIMES 32u
 
-/* Links start on. */
+/* The first time is on. */
 struct link_onoff {
     bool is_random; /* times are exponentially distributed with the means us[0] (on) and us[1] (off) */
-    uint32_t count; /* of times; 0: always on */
-    uint64_t us[LINK_ONOFF_MAX_TIMES]; /* durations on, off, on, off ...; repeated after the last, an off */
+    uint32_t count; /* number of times; 0: always on */
+    uint64_t us[LINK_ONOFF_MAX_TIMES]; /* durations on, off, on, off ...; an even number, repeated */
 };
 
 struct link_onoff_state {
     struct link_onoff model;
-    uint32_t phase;     /* index of the present time; even: on */
-    uint64_t switch_us; /* when it ends */
+    uint32_t phase;     /* index of the present duration; even: on */
+    uint64_t switch_us; /* when the present duration ends */
     struct link_rng rng;
 };
 
-/* "exp:on=MS:off=MS" (means), or durations in ms "ON/OFF/ON/OFF...". Returns 0, or -1 and what the text must be, a
- * phrase, in error. */
+/* "exp:on=MS:off=MS" (means), or durations in ms "ON/OFF/ON/OFF...". Returns 0, or -1 with a phrase in error
+ * that says what the text must be. */
 int link_onoff_parse(struct link_onoff *onoff, const char *text, char *error, size_t error_size);
 void link_onoff_init(struct link_onoff_state *state, const struct link_onoff *model, uint64_t seed);
-/* Moves on to time now, which must not decrease; true: the link is on. */
+/* Advances to time now, which must not decrease. True: the link is on. */
 bool link_onoff_advance(struct link_onoff_state *state, uint64_t now);
 
 #endif

@@ -1,10 +1,10 @@
-/* The radio of a phone, which sleeps while nothing is sent: what the first packet after a pause waits for (RRC states
+/* A phone's radio sleeps while nothing is sent, and the first packet after a pause waits for it to wake up (RRC states
  * and connected-mode DRX of LTE: 3GPP TS 36.331 and TS 36.321 section 5.7; measured by Huang et al., MobiSys 2012).
  *
  * A pause is the time between two packets that enter a direction of a path; each direction has its own.
  *     pause >= tail:     the radio is idle (RRC_IDLE), and the packet waits `promotion`
- *     pause >= inactive: it listens once a cycle, and the packet waits for the next multiple of `cycle` in the pause
- * Nothing was sent before the first packet: the radio is idle then. */
+ *     pause >= inactive: it wakes up once per cycle, and the packet waits for the next multiple of `cycle` in the pause
+ * Before the first packet the radio is idle. */
 #ifndef RAILYARD_LINK_RADIO_H
 #define RAILYARD_LINK_RADIO_H
 
@@ -32,7 +32,7 @@ struct link_radio {
 };
 
 /* "promotion=MS:tail=MS", "inactive=MS:cycle=MS", all four, a preset's name, or "off" (always awake). Returns 0, or -1
- * and what the text must be, a phrase, in error. */
+ * with a phrase in error that says what the text must be. */
 int link_radio_parse(struct link_radio *radio, const char *text, char *error, size_t error_size);
 /* How long a packet waits for the radio after a pause of this length. */
 uint64_t link_radio_wait(const struct link_radio *radio, uint64_t pause_us);

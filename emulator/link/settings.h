@@ -1,6 +1,6 @@
 /* The settings of a path as text: the keys of mpshell's --path, of its configuration file and of the simulator's jobs
- * (docs/reference/link.md). A key applies to both directions. With the prefix "up-" or "down-" it applies to one and
- * overrides the other, in whatever order they are given. */
+ * (docs/reference/link.md). A key applies to both directions. With the prefix "up-" or "down-" it applies to one
+ * direction and overrides the key without prefix, in any order. */
 #ifndef RAILYARD_LINK_SETTINGS_H
 #define RAILYARD_LINK_SETTINGS_H
 
@@ -17,12 +17,12 @@
 
 /* One direction of a path. All zero is a link without settings. */
 struct link_settings {
-    struct link_config config; /* what the settings say; trace, delay_trace, pool, log and seed are the driver's */
+    struct link_config config; /* the values; the driver sets trace, delay_trace, pool, log and seed */
     const char *trace;         /* file, or a rate; NULL: not given */
     const char *delay_trace;   /* files; NULL: not given */
     const char *light_trace, *size_latency;
-    char *text[LINK_SETTINGS_MAX]; /* of each row, as given; NULL: not given. Owned. */
-    bool own[LINK_SETTINGS_MAX];   /* given for this direction alone */
+    char *text[LINK_SETTINGS_MAX]; /* text of each row, as given; NULL: not given. Owned. */
+    bool own[LINK_SETTINGS_MAX];   /* given for this direction only */
 };
 
 /* What the files of a direction's settings hold. */
@@ -36,36 +36,35 @@ struct link_files {
  * a member in struct link_config, and is used in link.c. */
 extern const setting link_setting_rows[];
 
-/* Sets one key for a path: settings[0] is the uplink, settings[1] the downlink. Returns 0, or -1 and one sentence in
- * error, which begins with the key: unknown, given twice, or a value that it does not take. Whether traces and queues
- * are good is found when they are loaded and made. */
+/* Sets one key for a path: settings[0] is the uplink, settings[1] the downlink. Returns 0, or -1 with one sentence in
+ * error, which begins with the key, if the key is unknown, given twice, or its value is invalid. Traces and queues are
+ * checked when they are loaded and made. */
 int link_settings_set(struct link_settings settings[2], const char *key, const char *value, char *error,
                       size_t error_size);
-/* Checks the keys together: up, down and a delay, delay-trace or light-trace must be there. Returns 0, or -1 and one
+/* Checks the keys together: up, down, and delay, delay-trace or light-trace are required. Returns 0, or -1 with one
  * sentence. */
 int link_settings_check(const struct link_settings settings[2], char *error, size_t error_size);
-/* What top says takes the place of what base says of the same direction; top is free afterwards. Returns 0, or -1
- * without memory. */
+/* Values set in `top` override those in `base`, per direction. Frees `top`. Returns 0, or -1 if there is no memory. */
 int link_settings_override(struct link_settings base[2], struct link_settings top[2]);
 void link_settings_free(struct link_settings settings[2]);
 /* The configuration of a link; it borrows from settings. start_offset_ms is added to the path's own. */
 struct link_config link_settings_config(const struct link_settings *settings, uint64_t start_offset_ms);
-/* Loads the files that the settings name and puts them into the configuration, which borrows them. Returns 0, or -1 and
- * one sentence in error. */
+/* Loads the files that the settings name and puts them into the configuration, which borrows them. Returns 0, or -1
+ * with one sentence in error. */
 int link_settings_load(const struct link_settings *settings, struct link_files *files, struct link_config *config,
                        char *error, size_t error_size);
 void link_files_free(struct link_files *files);
 /* Whether the member of a JSON object, with or without a direction, names a file. */
 bool link_settings_names_file(const char *member);
-/* The same for a member of a JSON object, whose names have '_' for '-' and the unit of times: "up_queue", "delay_ms".
- */
+/* link_settings_set() for a member of a JSON object. Its name has '_' for '-', and the unit of times: "up_queue",
+ * "delay_ms". */
 int link_settings_set_json(struct link_settings settings[2], const char *member, json_t *value, char *error,
                            size_t error_size);
-/* Adds to the report of a path: delay_ms, loss and queue; null where the directions differ, or where the value is none
- * of that kind (a delay trace, bursts of loss). */
+/* Adds delay_ms, loss and queue to the report of a path; null if the directions differ, or if the value is not a number
+ * (a delay trace, Gilbert-Elliott loss). */
 void link_settings_report_path(const struct link_settings settings[2], json_t *path);
-/* Adds to the report of a direction: "settings", the texts as given but for the trace, if they say more than the path's
- * delay_ms, loss and queue. */
+/* Adds "settings" to the report of a direction: the texts as given, except the trace, if there are others than delay,
+ * loss and queue of the path. */
 void link_settings_report(const struct link_settings *settings, json_t *direction);
 
 #endif

@@ -1,8 +1,8 @@
-/* Delivery opportunities over time: a trace in mm-link's format, or a constant rate in its place.
+/* Delivery opportunities over time: a trace in mm-link's format, or a constant rate.
  *
- * A trace has one integer a line, milliseconds, non-decreasing. Each line is one opportunity to deliver 1504 bytes; the
- * trace repeats after its last timestamp, the period. Opportunities are numbered from 0 over all repetitions: number k
- * falls at (k / count) * period + at_ms[k % count] ms.
+ * A trace has one integer in each line: milliseconds, non-decreasing. Each line is one opportunity to deliver 1504
+ * bytes; the trace repeats after its last timestamp, the period. Opportunities are numbered from 0 over all
+ * repetitions: number k falls at (k / count) * period + at_ms[k % count] ms.
  *
  * A constant rate of b bit/s has its opportunity number k at (k + 1) * 1504 * 8 / b seconds, rounded up to a whole us:
  * evenly spaced, and exact in the long run. It has no period and no end. */
@@ -16,13 +16,13 @@
 #define LINK_TRACE_MAX_RATE_BPS UINT64_C(1000000000000)
 
 struct link_trace {
-    uint32_t *at_ms;    /* the timestamps, non-decreasing; NULL: a constant rate */
-    size_t count;       /* of timestamps, at least 1 */
+    uint32_t *at_ms;    /* timestamps, non-decreasing; NULL: a constant rate */
+    size_t count;       /* number of timestamps, at least 1 */
     uint32_t period_ms; /* the last timestamp, at least 1 */
-    uint64_t rate_bps;  /* of a constant rate, at least 1 */
+    uint64_t rate_bps;  /* the constant rate, at least 1 */
 };
 
-/* Parses the length bytes at text; name stands for the file in error messages.
+/* Parses `length` bytes at text; name is the file's name in error messages.
  * Returns 0 and fills trace (the caller frees it with link_trace_free), or -1 and one sentence in error, which names
  * file and line. Blank lines, anything but digits, decreasing values, values beyond 2^32-1, a last value of 0 and an
  * empty text are errors. */
@@ -31,17 +31,17 @@ int link_trace_parse(struct link_trace *trace, const char *name, const char *tex
 /* A trace of the constant rate, 1 to LINK_TRACE_MAX_RATE_BPS. Owns no memory. */
 struct link_trace link_trace_constant(uint64_t rate_bps);
 /* Reads the shorthand of a constant rate: a number, decimals allowed, and bps, kbps, mbps or gbps ("12mbps",
- * "1.5gbps"). False if the text is none, so that it names a file. */
+ * "1.5gbps"). False: the text is not a rate, so it names a file. */
 bool link_trace_parse_rate(const char *text, uint64_t *rate_bps);
 void link_trace_free(struct link_trace *trace);
 
 /* The time of opportunity number k, in us of trace time. */
 uint64_t link_trace_opportunity_us(const struct link_trace *trace, uint64_t k);
-/* How many opportunities fall at or before trace time t_us; also the number of the first one after it.
- * Arithmetic and a binary search, however far t_us is. */
+/* How many opportunities are at or before trace time t_us; also the number of the first one after it. A binary search,
+ * for any t_us. */
 uint64_t link_trace_count_until_us(const struct link_trace *trace, uint64_t t_us);
 
-/* Reads a whole file into *data (NUL-terminated, the caller frees it). Returns 0, or -1 and one sentence in error. */
+/* Reads a complete file into *data (NUL-terminated, the caller frees it). Returns 0, or -1 with a sentence in error. */
 int link_trace_read_file(const char *path, char **data, size_t *length, char *error, size_t error_size);
 
 #endif

@@ -26,7 +26,7 @@ struct player_settings {
 
 #define FIELD(member) SETTING_FIELD(struct player_settings, member)
 
-/* Of all players, and of one. */
+/* Members for all players, and for one. */
 static const setting shared_rows[] = {
     {"primary", SETTING_TEXT, FIELD(primary)},
     {"path_order", SETTING_TEXT, FIELD(path_order)},

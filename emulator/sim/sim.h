@@ -64,7 +64,7 @@ struct sim_player {
     struct sim_server server;
 };
 
-/* Of the client's credentials: the TLS session of the job's player. */
+/* For the client's credentials: the TLS session of the job's player. */
 struct sim_session {
     uint8_t bytes[XL_SESSION_MAX_BYTES];
     size_t len;

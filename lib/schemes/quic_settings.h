@@ -28,7 +28,7 @@ typedef struct {
     const char *name; /* of the scheme; NULL: none was chosen */
     xl_scheme scheme;
     xl_limits limits;
-    /* Of the player. */
+    /* For the player. */
     uint64_t race_us; /* after this long without an answer the handshake is tried on the next path too; 0: never */
     quic_reconnect reconnect;
     uint64_t leave_us;     /* a connection whose requests receive nothing for so long is left for a new one; 0: never */

@@ -1,5 +1,5 @@
-/* What NewReno (RFC 9002 section 7) and the coupled controllers have in common: slow start, one decrease a congestion
- * event, persistent congestion. What they do in congestion avoidance is their own. */
+/* What NewReno (RFC 9002 section 7) and the coupled controllers have in common: slow start, one decrease at each
+ * congestion event, persistent congestion. Each has its own increase in congestion avoidance. */
 #ifndef XL_CONGESTION_RENO_H
 #define XL_CONGESTION_RENO_H
 
@@ -9,19 +9,19 @@ typedef struct {
     uint64_t mtu;
     double cwnd; /* bytes */
     uint64_t ssthresh;
-    uint64_t recovery_start; /* packets sent until then belong to the last congestion event */
+    uint64_t recovery_start; /* packets sent up to this time belong to the last congestion event */
     bool has_event;
-    bool collapsed; /* persistent congestion since: growth does not wait for the end of recovery */
+    bool collapsed; /* persistent congestion followed the event: growth does not wait for the end of recovery */
 } xl_reno;
 
 void xl_reno_init(xl_reno *, uint64_t mtu_bytes);
 void xl_reno_set_mtu(xl_reno *, uint64_t mtu_bytes);
-/* Grows the window in slow start. True: the path is in congestion avoidance, the caller grows it. */
+/* Increases the window in slow start. True: the path is in congestion avoidance, and the caller increases it. */
 bool xl_reno_on_ack(xl_reno *, const xl_cc_ack *);
-/* True when it is a new congestion event: `keep` of the window is left then. */
+/* True: this is a new congestion event, which reduced the window to `keep` of it. */
 bool xl_reno_on_loss(xl_reno *, uint64_t sent_time, double keep, uint64_t now);
 void xl_reno_on_persistent_congestion(xl_reno *, uint64_t now);
-void xl_reno_set_window(xl_reno *, double bytes); /* not below the minimum window */
+void xl_reno_set_window(xl_reno *, double bytes); /* at least the minimum window */
 
 /* For the tables of controllers whose state begins with an xl_reno. */
 void xl_reno_sent(void *state, uint64_t bytes, uint64_t bytes_in_flight, uint64_t now);

@@ -13,14 +13,14 @@
 
 #define FIRST_NUMBER_BELOW (UINT64_C(1) << 14)
 
-/* Of ack-eliciting packets of one path that were lost, with none acknowledged in between. */
+/* Ack-eliciting packets of one path that were lost, with none acknowledged in between. */
 typedef struct {
     bool has_begun;
     uint64_t began_at, newest_pn; /* sending time of the first; packet number of the latest */
     uint64_t longest_us;          /* from the first to the last packet of the longest run so far */
 } loss_run;
 
-/* Of one ACK frame, or of one pass of loss detection. */
+/* What one ACK frame, or one pass of loss detection, changed. */
 typedef struct {
     xl_connection *c;
     xl_space *space;

@@ -154,7 +154,7 @@ static bool speaks_xlink(const xl_connection *c) {
     return c->multipath && !c->path_ids;
 }
 
-/* Of a path that never was nothing can be acknowledged; of one that was, PATH_ACK is ignored once it is abandoned. */
+/* PATH_ACK of a path that never existed is an error. PATH_ACK of an abandoned path is ignored. */
 static uint64_t check_acked_id(const xl_connection *c, uint64_t path_id) {
     xl_path_id *id;
     uint64_t error = xl_path_ids_named(c->path_ids, path_id, &id);

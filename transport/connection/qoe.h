@@ -19,7 +19,7 @@ typedef struct {
     xl_qoe signalled;     /* what it said */
 } xl_qoe_exchange;
 
-/* Of a new connection, or after the endpoint's configuration has changed. */
+/* For a new connection, or after the endpoint's configuration has changed. */
 void xl_conn_qoe_init(xl_connection *);
 void xl_conn_qoe_reconfigure(xl_connection *);
 
@@ -32,9 +32,9 @@ void xl_conn_put_qoe(xl_builder *);
 void xl_conn_qoe_signal_lost(xl_connection *, uint64_t number);
 
 /* Receiver. */
-/* Of an ACK_MP that the peer made after made_after. */
+/* A signal in an ACK_MP that the peer made after made_after. */
 void xl_conn_take_qoe(xl_connection *, const xl_qoe *, uint64_t made_after);
-/* Of a frame of its own. */
+/* A signal in a QOE_CONTROL_SIGNALS frame. */
 void xl_conn_take_qoe_signal(xl_connection *, const xl_qoe *, const xl_packet_context *);
 /* Whether re-injection is allowed at present; *facts is what that was decided from. */
 xl_qoe_decision xl_conn_ask_gate(xl_connection *, xl_qlog_gate *facts);

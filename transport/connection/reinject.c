@@ -7,8 +7,8 @@
 #include "connection/streams.h"
 
 #define REINJECTION_RECHECK_US 50000
-/* Of rescue copies: the part of a share that does not depend on the bytes sent, how many shares may be copied, and how
- * many times as dear a byte becomes from one share to the next. */
+/* Rescue copies: bytes of a share that do not depend on the bytes sent; number of shares that may be copied; factor of
+ * a byte's price from one share to the next. */
 #define RESCUE_CREDIT_BYTES 32000
 #define RESCUE_SHARES_MAX   3
 #define RESCUE_PRICE_FACTOR 5

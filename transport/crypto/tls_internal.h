@@ -74,7 +74,7 @@ size_t xl_tls_body_len(const uint8_t header[MESSAGE_HEADER]);
 
 /* ---- tls_sessions.c ---- */
 
-/* Of a NewSessionTicket: lifetime, age_add, nonce, ticket, extensions (RFC 8446 section 4.6.1). */
+/* The members of a NewSessionTicket: lifetime, age_add, nonce, ticket, extensions (RFC 8446 section 4.6.1). */
 typedef struct {
     uint32_t lifetime_s;
     const uint8_t *ticket;

@@ -202,7 +202,7 @@ static int take_ticket(xl_tls *tls) {
     return 0;
 }
 
-/* Of the message whose header has come: up to its end. */
+/* Processes the body of the message whose header was received, up to its end. */
 static int take_ticket_body(xl_tls *tls, const uint8_t *data, size_t len) {
     tls->skip_left -= len;
     if (tls->message_len == 0)

@@ -26,7 +26,7 @@ typedef struct {
     uint64_t ect0, ect1, ce;
 } xl_ecn_counts;
 
-/* Of a packet number space. */
+/* ECN counts of a packet number space. */
 typedef struct {
     xl_ecn_counts received; /* packets of the peer, by the mark that they came with */
     xl_ecn_counts reported; /* the peer's newest counts that were right */

@@ -12,7 +12,7 @@ typedef struct {
     uint64_t delivered_at;      /* when that last grew, or the path became busy */
     uint64_t first_sent_at;     /* when the packet left that the present sample's sending begins with */
     uint64_t app_limited_until; /* samples are limited by the application until so much is delivered; 0 = not */
-    /* Of the acknowledgement being taken in. */
+    /* State of the ACK that is being processed. */
     bool has_packet, is_app_limited;
     uint64_t prior_delivered, prior_delivered_at, newest_sent_at, send_elapsed;
     uint64_t newly_acked, newly_lost;
@@ -31,7 +31,7 @@ typedef struct {
 
 /* A packet in flight left; in_flight_before is without it. Fills in what the packet remembers. */
 void xl_rate_sent(xl_rate_sampler *, xl_sent_packet *, uint64_t in_flight_before, uint64_t now);
-/* Of one ACK: first every packet, */
+/* For one ACK: first every packet, */
 void xl_rate_acked(xl_rate_sampler *, const xl_sent_packet *, uint64_t now);
 void xl_rate_lost(xl_rate_sampler *, uint64_t bytes);
 /* then the sample; false when no packet in flight was acknowledged. now, in_flight and rtt_us of it are the caller's.

@@ -20,7 +20,7 @@
 #define ACKS_MAX       1024 /* that are kept in mind; what is more joins the last one */
 #define ARRIVED_MAX    256  /* of these, of packets that have arrived already */
 
-/* Of a packet that arrives at `at`; once it is the next one, `at` is when the acknowledgement is back. */
+/* A packet that arrives at `at`. When it is the next one, `at` becomes the arrival of its acknowledgement. */
 typedef struct {
     uint64_t at, bytes;
     bool is_back;

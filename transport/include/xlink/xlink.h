@@ -143,22 +143,23 @@ xl_credentials *xl_credentials_self_signed(const char *name, const uint8_t rando
 /* Credentials of a client, which verifies servers against the CA certificates in ca_pem. NULL: the client verifies
  * nothing, for the self-signed servers of a testbed. */
 xl_credentials *xl_credentials_client(const char *ca_pem);
-/* Sessions that a client can resume (RFC 8446 section 2.2), kept by the caller: each by the server's name. A session
- * holds secrets; its bytes are the library's own. */
+/* Sessions that a client can resume (RFC 8446 section 2.2). The caller stores one for each server name. A session holds
+ * secrets; its format is private to the library. */
 #define XL_SESSION_MAX_BYTES 16384
 typedef struct {
     void *user;
-    /* A newer session with this server, to take the place of the one before. */
+    /* Stores a session with this server and replaces an older one. */
     void (*save)(void *user, const char *server_name, const uint8_t *session, size_t len);
-    /* Copies the session with this server. Its length, or 0 where there is none. cap is XL_SESSION_MAX_BYTES. */
+    /* Copies the session with this server. Returns its length, or 0 if there is none. cap is XL_SESSION_MAX_BYTES. */
     size_t (*load)(void *user, const char *server_name, uint8_t *session, size_t cap);
 } xl_sessions;
 
-/* Client: sessions are saved and resumed. Both functions must be there. Sessions of credentials that verify nothing are
- * not for credentials that do. 0 or XL_ERR_ARGUMENT. Default: nothing is resumed. */
+/* Client: saves and resumes sessions. Neither function may be NULL. Credentials that verify servers must not load
+ * sessions of credentials that do not. Returns 0 or XL_ERR_ARGUMENT. Default: nothing is resumed. */
 int xl_credentials_keep_sessions(xl_credentials *, const xl_sessions *);
 /* Server: sends a session ticket after each handshake. The keys that protect tickets are derived from this key and the
- * time of day; servers that share it resume each other's sessions. 0 or XL_ERR_ARGUMENT. Default: no tickets. */
+ * time of day; servers that share it resume each other's sessions. Returns 0 or XL_ERR_ARGUMENT. Default: no
+ * tickets. */
 #define XL_TICKET_KEY_BYTES 64
 int xl_credentials_issue_tickets(xl_credentials *, const uint8_t key[XL_TICKET_KEY_BYTES]);
 
@@ -169,13 +170,13 @@ int xl_credentials_issue_tickets(xl_credentials *, const uint8_t key[XL_TICKET_K
  * xl_credentials_keep_sessions() or xl_credentials_issue_tickets(). 0, XL_ERR_ARGUMENT or XL_ERR_MEMORY. Default: no
  * 0-RTT. */
 int xl_credentials_allow_early_data(xl_credentials *);
-/* The time of day in nanoseconds, by which the age of a session is judged: libxlink reads no clock. For all connections
- * of the process; call it before credentials are made. Default: none, and no 0-RTT is sent. */
+/* Sets the function that returns the time of day in nanoseconds, which gives the age of a session: libxlink reads no
+ * clock. It holds for the process; call it before credentials are made. Default: none, and no 0-RTT is sent. */
 void xl_set_time_of_day(uint64_t (*ns)(void));
 
-/* Chooses the cipher suites that are offered or taken, the preferred one first: of aes128, aes256 and chacha20, with
- * commas between them; all three by default. Call it before the credentials are used. 0, XL_ERR_ARGUMENT or
- * XL_ERR_CRYPTO. */
+/* Sets the cipher suites that are offered or accepted: a comma-separated list of aes128, aes256 and chacha20, the
+ * preferred one first. Call it before the credentials are used. Returns 0, XL_ERR_ARGUMENT or XL_ERR_CRYPTO. Default:
+ * all three. */
 int xl_credentials_set_ciphers(xl_credentials *, const char *names);
 void xl_credentials_free(xl_credentials *);
 
@@ -401,9 +402,9 @@ xl_connection *xl_endpoint_connect(xl_endpoint *, const char *server_name, const
 
 typedef enum {
     XL_EVENT_CONNECTED, /* The handshake is complete. A server learns of a new connection by this event. */
-    XL_EVENT_EARLY,     /* Client: streams may be opened and written before the handshake is complete: 0-RTT. Server:
-                               * such data has come, and may be answered; XL_EVENT_CONNECTED follows, or CLOSED. Data
-                               * that the server does not take is sent again once the handshake is complete. */
+    XL_EVENT_EARLY,     /* 0-RTT. Client: streams may be opened and written before the handshake is complete; data that
+                         * the server rejects is sent again after the handshake. Server: 0-RTT data arrived and may be
+                         * answered; XL_EVENT_CONNECTED or XL_EVENT_CLOSED follows. */
     XL_EVENT_STREAM_READABLE, /* Data or FIN arrived: read until xl_stream_read() returns 0. A new stream of the peer is
                                * announced by this event. */
     XL_EVENT_STREAM_WRITABLE, /* A stream whose send buffer was full has room again. */
@@ -438,17 +439,18 @@ typedef enum {
     XL_PATH_CLOSED      /* abandoned, by either side, or failed */
 } xl_path_state;
 
+/* An event. The members below `connection` are set only for the event types that their comments name. */
 typedef struct {
     xl_event_type type;
-    xl_connection *connection;
-    uint64_t stream_id;
+    xl_connection *connection;    /* every event */
+    uint64_t stream_id;           /* EARLY: none; STREAM_*: the stream */
     xl_close_reason close_reason; /* CLOSED */
-    uint64_t error_code;          /* CLOSED, RESET, STOPPED: QUIC or application error code, 0 if there is none */
-    bool application_error;       /* CLOSED: error_code is the application's */
-    uint64_t datagram_id;         /* DATAGRAM_ACKED, DATAGRAM_LOST: of xl_connection_send_datagram() */
-    int path, from_path;          /* PATH, MIGRATED: path indices */
-    xl_path_state path_state;     /* PATH */
-    char reason[96];              /* CLOSED: a printable phrase, which may come from the peer */
+    uint64_t error_code; /* CLOSED, STREAM_RESET, STREAM_STOPPED: QUIC or application error code, 0 if there is none */
+    bool application_error;   /* CLOSED: error_code is the application's */
+    uint64_t datagram_id;     /* DATAGRAM_ACKED, DATAGRAM_LOST: of xl_connection_send_datagram() */
+    int path, from_path;      /* PATH, MIGRATED: path indices */
+    xl_path_state path_state; /* PATH */
+    char reason[96];          /* CLOSED: a printable phrase, which may come from the peer */
 } xl_event;
 
 bool xl_endpoint_poll_event(xl_endpoint *, xl_event *);
@@ -461,8 +463,8 @@ void xl_connection_ping(xl_connection *, uint64_t now);
 void xl_connection_free(xl_connection *);
 /* Starts an application close; XL_EVENT_CLOSED follows after the draining period. */
 void xl_connection_close(xl_connection *, uint64_t app_error, const char *reason, uint64_t now);
-/* Where xl_limits.grease is on: a random number of this connection's, from which the application makes values of its
- * own protocol that the peer has to ignore (RFC 9114 section 7.2.8). 0: it is off. */
+/* A random number of this connection. The application derives reserved values of its own protocol from it, which the
+ * peer must ignore (RFC 9114 section 7.2.8). 0: xl_limits.grease is off. */
 uint64_t xl_connection_grease(const xl_connection *);
 /* Whether the connection has a qlog. */
 bool xl_connection_has_qlog(const xl_connection *);
@@ -471,16 +473,16 @@ bool xl_connection_has_qlog(const xl_connection *);
 void xl_connection_log(const xl_connection *, const char *name, const char *data, uint64_t now);
 /* Whether the handshake resumed an earlier session: no certificate was sent. */
 bool xl_connection_is_resumed(const xl_connection *);
-/* Whether 0-RTT data was sent and the server took it, or, on a server, was taken. */
+/* Client: whether 0-RTT data was sent and accepted. Server: whether it accepted 0-RTT data. */
 bool xl_connection_is_early_accepted(const xl_connection *);
-/* Client: up to 1024 bytes that the application wants to know again when it resumes the session, and those of the
- * session that is resumed (NULL: none). HTTP/3 keeps the server's settings (RFC 9114 section 7.2.4.2). */
+/* Client: stores up to 1024 bytes of the application with the session, and returns those of the resumed session (NULL:
+ * none). HTTP/3 stores the server's settings (RFC 9114 section 7.2.4.2). */
 void xl_connection_remember(xl_connection *, const uint8_t *, size_t len);
 const uint8_t *xl_connection_remembered(const xl_connection *, size_t *len);
-uint32_t xl_connection_quic_version(const xl_connection *); /* as in its packets: 1, or 0x6b3343cf */
+uint32_t xl_connection_quic_version(const xl_connection *); /* 1, or 0x6b3343cf (version 2) */
 bool xl_connection_is_multipath(const xl_connection *);     /* whether both sides negotiated multipath */
 xl_dialect xl_connection_dialect(const xl_connection *);    /* of a multipath connection: the one negotiated */
-/* Whether the peer is known to have completed the handshake too (RFC 9001 section 4.1.2). */
+/* Whether the handshake is confirmed: the peer has completed it too (RFC 9001 section 4.1.2). */
 bool xl_connection_is_confirmed(const xl_connection *);
 const char *xl_connection_alpn(const xl_connection *);
 
