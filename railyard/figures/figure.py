@@ -49,7 +49,7 @@ class Pool(Protocol):
 
     @property
     def rule(self) -> str:
-        """Of its interval, in docs/reference/metrics.md."""
+        """The rule of its interval, in docs/reference/metrics.md."""
         ...
 
     def point(self, plays: Plays) -> Point | None: ...
@@ -161,7 +161,7 @@ class Share:
 
     of: Callable[[Play], float]
     against: Callable[[float, float], bool] | None = None
-    """Of a play and its pair. Where it is given, `of` is what it compares."""
+    """Compares the values `of` of a play and its pair. None: `of` alone is counted."""
 
     @property
     def rule(self) -> str:
@@ -179,10 +179,10 @@ class Share:
 
 @dataclass(frozen=True)
 class Gate:
-    """Of a figure that the gate compares."""
+    """How the gate compares a figure."""
 
     floor: float
-    """The smallest change for the worse that counts: of times a share of the baseline, of shares absolute."""
+    """The smallest change for the worse that counts: relative to the baseline for times, absolute for shares."""
     title: str = ""
     """Where it differs from the figure's."""
 
@@ -227,7 +227,7 @@ class Figure:
         return self.value([play]) if self.is_there(play) else self.without
 
     def of_pair(self, before: Play, after: Play) -> tuple[float, float]:
-        """Of two plays from the same start."""
+        """The values of two plays from the same start."""
         first, second = self.of(before), self.of(after)
         if isinstance(self.pool, Share) and self.pool.against is not None:
             return float(self.pool.against(first, second)), float(self.pool.against(second, first))
@@ -287,7 +287,7 @@ class Figure:
         return isinstance(self.pool, Ratio) and self.pool.is_rare
 
     def sums(self, plays: Plays) -> Sums:
-        """Of a ratio: what each play contributes."""
+        """What each play contributes to a ratio."""
         if not isinstance(self.pool, Ratio):
             raise TypeError(f"{self.title} is no ratio")
         return self.pool.sums(plays)

@@ -32,7 +32,7 @@ class Build:
     key: str
     program: Path
     program_sha256: str
-    # Of a suite in the kernel arena: what this version's runs boot; its programs are the working tree's.
+    # In the kernel arena, what the runs of this version boot. Its programs are those of the working tree.
     kernel: KernelMachine | None = None
 
 

@@ -48,7 +48,7 @@ class Comparison:
     after: list[float]
     floor: float
     windows: Sequence[int] | None = None
-    """Of each play the window of trace that it is in; none: each is in its own."""
+    """The window of trace of each play. None: each play has its own."""
     p_worse: float = 1.0  # one-sided, not corrected
     p_better: float = 1.0
     adjusted_worse: float = 1.0  # corrected for the number of comparisons
@@ -57,7 +57,7 @@ class Comparison:
 
     @cached_property
     def play_deltas(self) -> list[float]:
-        """Of times the logarithm of after / before, of rates after − before; play by play."""
+        """For each play: ln(after / before) of a time, after − before of a rate."""
         return self.figure.deltas(self.before, self.after)
 
     @cached_property
@@ -214,8 +214,8 @@ def _distinct(pairs: Sequence[tuple[Run, Run]]) -> list[tuple[Run, Run]]:
 
 
 def windows_of(before: Sequence[Run], after: Sequence[Run], constant: Collection[str] = ()) -> list[int]:
-    """Of each play the window of trace that it is in: as many neighbouring starts as overlap. `constant`: pairs whose
-    links have a constant rate; there each play is by itself."""
+    """The window of trace of each play: as many neighbouring starts as overlap. `constant`: pairs whose links have a
+    constant rate, where each play is a window."""
     window = [int(number) for number in layout_of(before, after).window_of()]
     alone = range(len(before), 2 * len(before))
     return [own if run.pair in constant else number for run, number, own in zip(before, window, alone, strict=True)]

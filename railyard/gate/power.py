@@ -42,7 +42,7 @@ class Play:
 
 Window = list[Play]
 Rows = list[list[Window]]
-"""Of each row its windows of trace."""
+"""The windows of trace of each row."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def rows_of(runs: Sequence[Run], shifted: Sequence[Run], places: Places, factors
 
 
 Drawn = list[list[Pair]]
-"""Of each window the figures of its plays."""
+"""The figures of the plays in each window."""
 
 
 def _comparisons(windows: Drawn, suite: Suite) -> list[Comparison]:

@@ -40,7 +40,7 @@ class Suite(Experiment):
     qlog: Qlog | None = "none"
     link_logs: bool = False
     floors: Floors = Floors()
-    # Of each pair, seeds that every row has; a row whose outputs are all identical in these is not run with the others.
+    # Seeds of each pair that every row runs. A row with identical outputs in all of them runs no further seeds.
     first_look: Annotated[int, Field(ge=1)] = 20
     # The probability of even one false alarm among all comparisons of the suite.
     alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05

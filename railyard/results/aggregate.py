@@ -31,8 +31,8 @@ class Cell:
     void_runs: list[Run]
     not_run: str = ""  # why the arena could not run it, where it could not
     stand_ins: tuple[Run, ...] = ()
-    """Of a cell without a run that counts: the same runs in virtual time, else the void ones. Tables show their values,
-    marked; they are in no figure and in no comparison."""
+    """For a cell without a run that counts: the same runs in virtual time, else the void runs. Tables show their values
+    with a mark. Figures and comparisons do not use them."""
 
     @property
     def shown(self) -> Cell:
@@ -41,7 +41,7 @@ class Cell:
 
     @property
     def mark(self) -> str:
-        """Of the values of stand-ins."""
+        """The mark of values of stand-ins."""
         if self.runs or not self.stand_ins:
             return ""
         return VIRTUAL if not self.stand_ins[0].void else LATE

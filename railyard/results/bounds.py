@@ -67,7 +67,7 @@ class Shares:
 
 
 def shares_of(ours: Sequence[Run], clairvoyant: Sequence[Run], layout: Layout) -> Shares:
-    """Of plays at the same places."""
+    """Shares over plays with the same pairs and starts."""
     drawn = intervals.weights(layout)
 
     def mean(runs: Sequence[Run], of: Callable[[Request], float]) -> Reals:

@@ -199,7 +199,7 @@ def campaigns_or_error(results: Path) -> list[StoredCampaign]:
 
 
 def newest_of(campaigns: list[StoredCampaign]) -> dict[str, StoredCampaign]:
-    """Of each name, and folder of folders, the campaign that was started last."""
+    """The campaign that was started last, for each name in each folder."""
     newest: dict[str, StoredCampaign] = {}
     for campaign in campaigns:
         key = f"{Path(campaign.name).parent}/{campaign.experiment_name}"

@@ -134,7 +134,7 @@ class Difference:
 
     @property
     def needs(self) -> str:
-        """Of a difference that is not established for pairs like these: how many units would do."""
+        """How many units would establish the difference for pairs like these. Empty if it is established."""
         if self.change is None or not self.carried or self.adjusted < ALPHA:
             return ""
         wanted = intervals.units_to_decide(
@@ -202,7 +202,7 @@ def single_paths(runs: Sequence[Run]) -> list[str]:
 
 
 def better_path(runs: Sequence[Run], figure: Figure) -> list[Run]:
-    """Of each pair the plays on the path that has the lower figure there, as runs of scheme `sp:best`."""
+    """For each pair, the plays on the path with the lower figure, as runs of scheme `sp:best`."""
     labels, best = single_paths(runs), list[Run]()
     for pair in dict.fromkeys(run.pair for run in runs):
         found: list[tuple[float, list[Run]]] = []
@@ -220,7 +220,7 @@ def sides(runs: Sequence[Run], label: str, against: str, figure: Figure = COMPAR
 
 
 def _signed_rank(figure: Figure, ours: Sequence[Run], theirs: Sequence[Run], layout: Layout) -> float | None:
-    """Of plays that overlap the median difference counts once."""
+    """The signed-rank test. Plays that overlap count once, by their median difference."""
     if figure.gate is None:
         return None
     deltas = figure.deltas([figure.of(run) for run in theirs], [figure.of(run) for run in ours])
@@ -260,7 +260,7 @@ class _Known:
 
 
 def _shortage_of_values(figure: Figure, runs: Sequence[Run]) -> Shortage | None:
-    """Of a quantile that so many values would not carry even if they were independent."""
+    """What a quantile lacks if there are too few values for it even if all are independent."""
     if not isinstance(figure.pool, Quantile):
         return None
     return shortage.of_values(figure.pool.q, figure.pool.count(runs), figure.pool.things, shortage.seeds_of(runs))
@@ -269,7 +269,7 @@ def _shortage_of_values(figure: Figure, runs: Sequence[Run]) -> Shortage | None:
 def difference(
     pair: str, both: tuple[list[Run], list[Run]], layout: Layout, figure: Figure, known: _Known
 ) -> Difference:
-    """Of two schemes over the same places."""
+    """The difference of two schemes over the same pairs and starts."""
     ours, theirs = both
     beyond, here = (known.change(figure, ours, theirs, where) for where in (layout, layout.within()))
     mine, other = (_level(figure, side, layout, known) for side in (ours, theirs))

@@ -46,7 +46,7 @@ def has_excuse(run: Run) -> bool | None:
 
 @dataclass(frozen=True)
 class Failures:
-    """Of one scheme."""
+    """Failed plays of one scheme."""
 
     plays: int
     windows: int
@@ -66,6 +66,6 @@ class Failures:
 
 
 def failures(runs: Sequence[Run]) -> Failures:
-    """Of the plays of one scheme."""
+    """The failures among the plays of one scheme."""
     failed = tuple(run for run in runs if run.failed)
     return Failures(len(runs), layout_of(runs).windows, failed, tuple(run for run in failed if not has_excuse(run)))

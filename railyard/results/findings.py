@@ -215,7 +215,7 @@ def _figures(cell: Cell, tail: tuple[Figure, str]) -> str:
 
 
 def _figures_of(row: Sequence[Cell], layout: Layout) -> list[str]:
-    """Of too few plays their figures are told, and no more."""
+    """The sentences for too few plays: their figures, without a comparison."""
     tail = _tail(row)
     single = [cell for cell in row if _scheme(cell) == "sp"]
     named = [

@@ -75,7 +75,7 @@ def _settings(campaign: StoredCampaign) -> dict[str, Any]:
 
 
 def differences_of(campaigns: list[StoredCampaign]) -> dict[Path, str]:
-    """Of each folder, the settings that are others in another folder of the same name."""
+    """The settings of each folder that differ from those of another folder of the same name."""
     words: dict[Path, str] = {}
     for name in {campaign.experiment_name for campaign in campaigns}:
         group = [campaign for campaign in campaigns if campaign.experiment_name == name]

@@ -49,7 +49,7 @@ class OraclePath:
     delay_us: int
     start_offset_ms: int
     down_delay_us: int | None = None
-    """Of the downlink, where that is not the uplink's."""
+    """Delay of the downlink. None: that of the uplink."""
 
     @property
     def data_delay_us(self) -> int:

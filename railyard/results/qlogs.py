@@ -44,7 +44,7 @@ def _tail(run: Run) -> tuple[float, float]:
 
 
 def worst(campaign: Campaign, specs: Sequence[RunSpec]) -> list[RunSpec]:
-    """Of each pair and scheme over QUIC, the run with the worst p99 RCT, of those that are not void."""
+    """The run with the worst p99 RCT of each pair and scheme over QUIC, void runs excluded."""
     found: dict[tuple[str, str], tuple[tuple[float, float], RunSpec]] = {}
     for spec in specs:
         if spec.transport != "quic":

@@ -18,7 +18,7 @@ from railyard.results import oracle
 
 # Ends of a run that are a measurement of the scheme. Any other end is a fault of a program and is shown as such.
 RESULT_OUTCOMES = ("complete", "time_limit", "connection_lost", "connect_failed")
-# Of those, the ends of a play that failed. One that showed no frame by its time limit failed too.
+# Outcomes of a failed play. A play that showed no frame by its time limit failed too.
 FAILED_OUTCOMES = ("connection_lost", "connect_failed")
 
 
@@ -37,7 +37,7 @@ class Chunk:
     oracle_s: float | None = None
     # What lateness can have added to `rct_s`; none where that was not recorded.
     late_bound_s: float | None = None
-    # Of the same request in a play whose transport is the oracle: its requests share the links, in their order.
+    # The same in a play whose transport is the oracle: its requests share the links in their order.
     oracle_play_s: float | None = None
 
     @property

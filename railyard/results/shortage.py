@@ -24,7 +24,7 @@ class Shortage:
     count: int
     things: str
     setting: str
-    """Of the experiment: what gives the missing ones."""
+    """The setting of the experiment that gives the missing ones."""
 
     @property
     def words(self) -> str:
@@ -36,7 +36,7 @@ class Shortage:
 
 
 def of_values(q: float, count: int, things: str, seeds: int) -> Shortage | None:
-    """Of a quantile of so many values, all taken as independent; None where they are enough."""
+    """For a quantile of `count` values, as if all were independent. None: they are enough."""
     needed = intervals.values_for(q)
     if count >= needed:
         return None
@@ -49,8 +49,8 @@ def windows_for(layout: Layout) -> int:
 
 
 def of_windows(layout: Layout, factor: float = 1.0) -> Shortage | None:
-    """Of an interval for these traces; None where there are enough windows. `factor`: so many times what it has, and
-    not the least number."""
+    """For an interval over these traces. None: there are enough windows. `factor` > 1: that many times the present
+    number is needed, instead of the least number."""
     has, pairs = layout.windows, len(layout.clusters)
     needed = math.ceil(has * factor) if factor > 1 else windows_for(layout)
     if has >= needed:
@@ -68,7 +68,7 @@ def _more_windows(layout: Layout, needed: int, pairs: int) -> str:
 
 
 def of_sample(sample: Sample, q: float, found: Interval, things: str, seeds: int) -> Shortage | None:
-    """Of a quantile with its interval over values that depend on each other; None where it has one."""
+    """For the interval of a quantile over dependent values. None: it has one."""
     if found.known:
         return None
     count = sum(map(len, sample.groups))
@@ -81,7 +81,7 @@ def of_sample(sample: Sample, q: float, found: Interval, things: str, seeds: int
 
 
 def of_rate(sums: rates.Sums, layout: Layout, found: Interval) -> Shortage | None:
-    """Of the rate of a rare event, with its interval; None where it has one."""
+    """For the interval of the rate of a rare event. None: it has one."""
     if found.known:
         return None
     if few := of_windows(layout):
@@ -92,7 +92,7 @@ def of_rate(sums: rates.Sums, layout: Layout, found: Interval) -> Shortage | Non
 
 
 def of_plays(count: int, needed: int) -> Shortage | None:
-    """Of a test over plays that have nothing in common."""
+    """For a test over independent plays."""
     return None if count >= needed else Shortage(needed, count, "plays", f"seeds: {needed}")
 
 
@@ -111,7 +111,7 @@ def note(found: Mapping[str, Shortage]) -> str:
 
 
 def worst(found: Iterable[Shortage | None]) -> Shortage | None:
-    """Of the same figure under several schemes the one that needs the most."""
+    """The largest shortage of one figure under several schemes."""
     return max((one for one in found if one is not None), key=lambda one: one.needed / max(1, one.count), default=None)
 
 

@@ -78,7 +78,7 @@ def _stalled(cell: Cell, *, with_ends: bool) -> str:
 
 
 def _apart(outcome: Outcome) -> dict[str, str]:
-    """Of the plays that do not agree with their twins: in what."""
+    """How plays differ from their twins, for those that do."""
     told = twins.all_agreements(outcome.runs, outcome.twins or {})
     return {name: words for name, words in told.items() if words != twins.AGREES}
 

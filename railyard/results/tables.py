@@ -49,7 +49,7 @@ def aligned(rows: Sequence[Sequence[Value]]) -> list[list[str]]:
 
 
 def _decimals(column: Sequence[float]) -> int | None:
-    """Of a column; None where its values are too far apart for as many in each."""
+    """The number of decimals of a column. None: its values differ too much for one number."""
     shown = [f"{value:.{SIGNIFICANT}g}" for value in column if abs(value) < 10**SIGNIFICANT]
     if any("e" in text for text in shown):
         return None
@@ -77,7 +77,7 @@ class TextColumn:
     number: bool = True
     figure: Figure | None = None
     short: Shortage | None = None
-    """Of the scheme that lacks the most, where the requests of one do not carry the quantile."""
+    """The largest shortage of a scheme, if a scheme has too few requests for the quantile."""
 
     @property
     def tells_nothing(self) -> bool:
@@ -158,7 +158,7 @@ def marks_in_words(row: Sequence[Cell]) -> str:
 
 
 def _short_of(cell: Cell, figure: Figure) -> Shortage | None:
-    """Of a quantile that is shown only if the cell's values carry it."""
+    """The shortage of a quantile that is shown only if the cell has enough values."""
     pool = figure.pool
     if not isinstance(pool, Quantile) or not pool.if_carried:
         return None
@@ -167,7 +167,7 @@ def _short_of(cell: Cell, figure: Figure) -> Shortage | None:
 
 
 def shortages(columns: Sequence[TextColumn]) -> dict[str, Shortage]:
-    """Of the columns in which a quantile is "n too small": why."""
+    """The shortage of each column with a quantile that is "n too small"."""
     return {column.name: column.short for column in columns if column.short is not None and TOO_SMALL in column.texts}
 
 

@@ -101,6 +101,6 @@ def differs(run: Run, twins: Sequence[Run]) -> str:
 
 
 def all_agreements(runs: Sequence[Run], known: Mapping[str, Sequence[Run]]) -> dict[str, str]:
-    """Of each run that counts and has twins: "agrees", or in what it differs."""
+    """For each run that counts and has twins: "agrees", or how it differs."""
     there = [run for run in runs if not run.void and run.run_id in known]
     return {run.run_id: differs(run, known[run.run_id]) or AGREES for run in there}

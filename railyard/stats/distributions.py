@@ -52,7 +52,7 @@ def exact_share(hits: float, count: float, level: float = 0.95) -> tuple[float, 
 
 
 def gamma_quantile(shape: float, share: float) -> float:
-    """Of the gamma distribution with scale 1."""
+    """Quantile of the gamma distribution with scale 1."""
     from scipy import special  # noqa: PLC0415
 
     return float(special.gammaincinv(shape, share))

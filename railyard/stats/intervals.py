@@ -182,8 +182,8 @@ class Layout:
         return sum(max(1, len(cluster) // block) for cluster, block in zip(self.clusters, self.blocks, strict=True))
 
     def window_of(self) -> Counts:
-        """Of each play the number of its window: as many neighbouring plays as overlap; what is left over at a
-        cluster's end belongs to its last window."""
+        """The window number of each play. A window has as many neighbouring plays as overlap; the remaining plays at a
+        cluster's end belong to its last window."""
         found, begun = np.zeros(self.plays, dtype=np.int64), 0
         for cluster, block in zip(self.clusters, self.blocks, strict=True):
             windows = max(1, len(cluster) // block)
@@ -192,7 +192,7 @@ class Layout:
         return found
 
     def unit_of(self) -> Counts:
-        """Of each play the number of its unit."""
+        """The unit number of each play."""
         if not self.by_cluster:
             return self.window_of()
         found = np.zeros(self.plays, dtype=np.int64)
@@ -285,7 +285,7 @@ def _ends(lows: Reals, highs: Reals, layout: Layout, level: float) -> tuple[floa
 
 
 def interval(samples: Reals, layout: Layout, level: float = LEVEL) -> Interval | None:
-    """Of a figure under each row of `weights`; none where it has no value."""
+    """The interval of a figure from its values under each row of `weights`. None if it has no value."""
     if not math.isfinite(samples[0]):
         return None
     drawn = samples[1:][np.isfinite(samples[1:])]
@@ -505,10 +505,10 @@ Bounds = tuple[Reals, Reals]
 def change(
     ours: Bounds, theirs: Bounds, layout: Layout, how: Callable[[Reals, Reals], Reals] = relative
 ) -> Change | None:
-    """Of figures over the same plays; `how` rises with ours and falls with theirs. None where it has no value.
+    """The change between figures over the same plays. `how` rises with ours and falls with theirs. None: no value.
 
-    With censored values the lower end takes ours at its lower bound and theirs at its upper one, the upper end the
-    other way round: what is established holds whatever the censored values were.
+    With censored values the lower end uses the lower bound of ours and the upper bound of theirs, and the upper end
+    the opposite, so that the result holds for any censored values.
     """
     value = float(how(ours[0], theirs[0])[0])
     lows, highs = how(ours[0], theirs[1]), how(ours[1], theirs[0])

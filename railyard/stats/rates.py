@@ -135,12 +135,12 @@ def _slots(events: Sequence[Sequence[int]], layout: Layout) -> float:
 
 
 def _totals(sums: Sums, events: Sequence[Sequence[int]]) -> Reals:
-    """Of each event, as a share of the whole rate's bottom."""
+    """The total of each event, as a share of the rate's denominator."""
     return np.array([float(sums.top[list(event)].sum()) for event in events]) / float(sums.bottom.sum())
 
 
 def _variance_of_sum(totals: Reals, slots: float) -> float:
-    """Of the sum of so many independent values, all but `totals` zero."""
+    """Variance of the sum of `slots` independent values; all are zero except `totals`."""
     spread = float(totals @ totals) - float(totals.sum()) ** 2 / slots
     return max(0.0, slots / (slots - 1) * spread)
 
@@ -187,7 +187,7 @@ class _Both:
     freedom: int
 
     def difference(self, tail: float, times: float = 1.0) -> Interval:
-        """Of ours − times · theirs."""
+        """The interval of ours − times · theirs."""
         net = self.ours - times * self.theirs
         more, less = (self._one_way(np.maximum(part, 0.0), float(np.abs(net).max())) for part in (net, -net))
         return intervals.less(more.interval(tail, self.freedom), less.interval(tail, self.freedom))
@@ -197,7 +197,7 @@ class _Both:
         return _Rate(float(parts.sum()), _variance_of_sum(parts, self.slots), float(parts.max()) if own else longest)
 
     def ratio(self, tail: float) -> Ends:
-        """Of ours / theirs: those c for which the interval of ours − c · theirs has zero in it."""
+        """The interval of ours / theirs: all c for which the interval of ours − c · theirs includes zero."""
         return self._crossing(tail, 0), self._crossing(tail, 1)
 
     def _crossing(self, tail: float, side: int) -> float:

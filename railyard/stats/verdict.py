@@ -38,8 +38,8 @@ def both(answers: Iterable[Answer]) -> Answer:
 
 
 def of_parts(answers: Sequence[Answer]) -> Verdict:
-    """Of a claim with several parts: holds if all are true, partly if some are and others are false, and it does not
-    hold if all are false. Not decided where the parts that are known leave that open."""
+    """The verdict on a claim with several parts: holds if all are true, partly if some are true and some false, does
+    not hold if all are false, not decided if the decided parts leave this open."""
     if not answers:
         return "not decided"
     if all(answers):
@@ -50,7 +50,7 @@ def of_parts(answers: Sequence[Answer]) -> Verdict:
 
 
 def in_steps(whole: Answer, part: Answer) -> Verdict:
-    """Of a claim, and of what would be left of it: "partly" as soon as that is established and the whole is not."""
+    """The verdict on a claim and on a weaker form of it: "partly" if only the weaker form is established."""
     if whole:
         return "holds"
     if part:
