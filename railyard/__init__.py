@@ -1,3 +1,3 @@
 """Railyard: runs experiments over paired mobility traces and writes their report."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
+from railyard import __version__
 from railyard.base.declared import FILE as SETTINGS_FILE
 from railyard.base.paths import ROOT, programs_dir
 from railyard.cli import reference
@@ -27,7 +28,7 @@ from railyard.traces.index import TraceIndex
 from railyard.traces.names import TECHNOLOGY_ORDER
 
 DOCS = ROOT / "docs"
-TOP = ("README", "CONTRIBUTING", "CHANGELOG", "SECURITY")
+TOP = ("README", "CONTRIBUTING", "CHANGELOG", "RELEASING", "SECURITY")
 PAGES = [*(ROOT / f"{name}.md" for name in TOP), *sorted(DOCS.rglob("*.md"))]
 LINK = re.compile(r"(?<!!)\[(?:[^\]\[]|\[[^\]]*\])*\]\(([^)\s]+)\)|!\[[^\]]*\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^(?P<indent> *)```(?P<language>\w*)\n(?P<text>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL)
@@ -155,6 +156,11 @@ def test_the_settings_that_python_knows_are_those_of_the_programs() -> None:
             setting["words"] = [word for word in setting["words"] if word in row["words"]]
     assert known == built, "old: `make docs` writes it again"
     assert tuple(built["technologies"]) == TECHNOLOGY_ORDER
+
+
+def test_libraries_and_package_have_one_version() -> None:
+    header = (ROOT / "transport" / "include" / "xlink" / "xlink.h").read_text(encoding="utf-8")
+    assert re.findall(r'^#define XL_VERSION +"(.*)"$', header, re.MULTILINE) == [__version__]
 
 
 @pytest.mark.parametrize("name", reference.PAGES)

@@ -12,8 +12,8 @@
 #include "emulator/link/packet.h"
 #include "emulator/saturatr/control.h"
 #include "emulator/saturatr/window.h"
+#include "xlink/xlink.h"
 
-#define VERSION             "0.1.0"
 #define LEAST_QUEUE_PACKETS 50.0
 
 static json_t *direction_figures(const struct sat_recording *r, const struct sat_path_options *path,
@@ -96,7 +96,7 @@ static json_t *session(const struct sat_recording *r) {
         json_array_append_new(paths, path_figures(r, k));
     json_t *top = json_pack(
         "{s:i, s:s, s:s, s:i, s:o, s:s, s:s, s:s, s:o, s:o, s:I, s:I, s:I, s:I, s:b, s:o}", "schema", 1, "program",
-        "saturatr", "version", VERSION, "protocol", SAT_PROTOCOL, "argv", arguments(r), "name", r->options->name,
+        "saturatr", "version", XL_VERSION, "protocol", SAT_PROTOCOL, "argv", arguments(r), "name", r->options->name,
         "scenario", r->options->scenario, "licence", r->options->licence, "note", optional(r->options->note), "started",
         started(r), "t0_epoch_us", (json_int_t)r->t0_epoch_us, "t0_monotonic_us", (json_int_t)r->t0_us, "duration_us",
         (json_int_t)r->duration_us, "ramp_us", (json_int_t)r->ramp_us, "saturated_at_t0", (int)r->saturated, "ack_via",
@@ -170,7 +170,7 @@ static int write_index(const struct sat_recording *r, char *error) {
         return -1;
     }
     json_t *when = started(r);
-    snprintf(source, sizeof(source), "recorded with saturatr " VERSION ", %s; figures in session.json",
+    snprintf(source, sizeof(source), "recorded with saturatr " XL_VERSION ", %s; figures in session.json",
              json_string_value(when));
     json_decref(when);
     fprintf(stream,

@@ -33,7 +33,7 @@ XL_BEGIN_DECLS
 
 /* Version of the headers: major.minor.patch. While the major version is 0, a new minor version may change the
  * interface. */
-#define XL_VERSION "0.1.0"
+#define XL_VERSION "0.2.0"
 /* Version of the library that the program is linked with at run time, in the same form. */
 const char *xl_version(void);
 
