@@ -377,7 +377,7 @@ class TestHostile:
         (["client", "--server", "127.0.0.1:1", "--path", "a:nowhere"], "nowhere is not an IP address"),
         (
             ["client", "--server", "127.0.0.1:1", "--path", "a:127.0.0.1:6g"],
-            "takes 5g-sa, 5g-nsa, wifi or lte as technology, not '6g'",
+            "takes one of 5g-sa, 5g-nsa, wifi, lte as technology, not '6g'",
         ),
         (["client", "--server", "127.0.0.1:1", "--path", "a:[::1]", "--out", "x"], "different families"),
         (["client", "--server", "127.0.0.1:1", "--path", "a:127.0.0.1"], "give --out DIR"),
