@@ -271,7 +271,7 @@ def test_a_malformed_trace_is_named_with_its_line(trace: Path, tmp_path: Path, c
     ("arguments", "says"),
     [
         (["--path", "wifi:up=/no/such,down=/no/such,delay=1", "--", "true"], "/no/such: cannot read the trace"),
-        (["--path", "wifi:up={trace},down={trace},delay=x", "--", "true"], "delay=x"),
+        (["--path", "wifi:up={trace},down={trace},delay=x", "--", "true"], "delay takes ms (0 to 3600000), not 'x'"),
         (["--path", "wifi:up={trace},down={trace},delay=1,queue=red", "--", "true"], 'unknown queue discipline "red"'),
         (["--path", "wifi:up={trace},down={trace},delay=1", "--bogus", "--", "true"], "unknown option '--bogus'"),
         (["--path", "wifi:up={trace},down={trace},delay=1"], "no command"),

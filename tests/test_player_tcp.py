@@ -388,7 +388,7 @@ def test_an_interrupted_player_leaves_a_whole_log(tmp_path: Path, server: Server
         (["--path", "wifi"], "NAME:LOCALADDR"),
         (["--path", "wifi:300.1.1.1"], "not an IP address"),
         (["--path", "wi fi:127.0.0.1"], "letters, digits"),
-        (["--path", "wifi:127.0.0.1:6g"], "takes 5g-sa, 5g-nsa, wifi or lte as technology"),
+        (["--path", "wifi:127.0.0.1:6g"], "takes one of 5g-sa, 5g-nsa, wifi, lte as technology"),
         (["--path", "wifi:@0"], "MPSHELL_PATH_0_ADDR"),
         (["--path", "a:127.0.0.1", "--path", "a:127.0.0.2"], "two paths"),
         (["--path", "a:192.0.2.77"], "192.0.2.77"),

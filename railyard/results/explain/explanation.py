@@ -13,6 +13,7 @@ from rich.table import Table
 
 from railyard.base.errors import UserError
 from railyard.base.words import counted
+from railyard.experiment.arenas import is_exact
 from railyard.results import oracle
 from railyard.results.explain.flight import OUTAGE_MS, Flight, read_flight
 from railyard.results.explain.split import Part, Split, split, stream_of
@@ -91,9 +92,9 @@ def with_qlogs(folder: Path, run: Run, scratch: Path) -> Path:
     """The run's folder, or that of a repetition with qlogs in `scratch` if the run is in virtual time and has none."""
     if any((folder / "qlog").glob("*.sqlog")):
         return folder
-    if run.config.get("arena") != "sim":
-        if run.config.get("scheme") in ("mptcp", "tcp"):
-            raise UserError(f"{folder}: TCP and MPTCP write no qlogs, so their chunks cannot be explained.")
+    if run.config.get("scheme") in ("mptcp", "tcp"):
+        raise UserError(f"{folder}: TCP and MPTCP write no qlogs, so their chunks cannot be explained.")
+    if run.config.get("stack") is not None or not is_exact(run.config.get("arena")):
         return folder
     out = scratch / "again"
     repeat(spec_of(folder, run.record).model_copy(update={"qlog": True}), out)

@@ -298,7 +298,8 @@ def markdown(found: Found, about: Sequence[str] = ()) -> str:
     """The tables of the page. `about`: sentences on the run."""
     lines = [
         f"{found.finished} of {found.downloads} live downloads finished; {found.judges} even ones judge. "
-        f"Seed {found.seed}. {' '.join(about)}".strip(),
+        f"Seed {found.seed}.",
+        *about,
         "",
         "Fitted to the odd downloads:",
         "",
