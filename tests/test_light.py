@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -70,7 +71,7 @@ def test_a_run_has_the_files_their_hashes_and_no_oracle(recordings: Path, monkey
     )
     monkeypatch.setenv("RAILYARD_TRACE_PATH", str(recordings / "lib"))
     out = recordings / "out"
-    command = ["railyard", "run", str(experiment), "--out", str(out), "--qlog", "none"]
+    command = [sys.executable, "-m", "railyard", "run", str(experiment), "--out", str(out), "--qlog", "none"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     (run,) = load_campaign(out)[1]
