@@ -8,6 +8,7 @@
 #include "emulator/link/text.h"
 
 #define MOST_DELAY_MS ((uint64_t)LINK_MS_MOST)
+#define MS_US         1000u
 #define SIZE_STEP     100u
 #define MOST_SIZES    1000u
 
@@ -231,13 +232,13 @@ uint64_t link_burst_next(struct link_burst *b, const struct link_light *light, u
                          uint32_t bytes, bool *direct) {
     uint64_t leaves;
     *direct = true;
-    if (!b->begun || now + b->delay_us > b->last_us + light->gap_us) {
+    if (!b->begun || now + b->delay_us >= b->last_us + light->gap_us + MS_US) {
         begin_burst(b, light, now, t_us, bytes);
         leaves = now + b->delay_us;
     } else {
         const struct link_light_row *row = &light->trace->rows[b->row];
         const uint64_t *offsets = light->trace->offsets_us + row->first;
-        *direct = take_offset(b, light, now - b->begin_us, bytes);
+        *direct = take_offset(b, light, (now - b->begin_us) / MS_US * MS_US, bytes);
         uint64_t last = row->count > 0 ? offsets[row->count - 1] : 0;
         leaves =
             *direct ? b->begin_us + b->delay_us + offsets[b->next] : now + (last > b->delay_us ? last : b->delay_us);

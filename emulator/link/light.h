@@ -8,10 +8,14 @@
  * A packet of n bytes comes at t. `last` is when the packet before it left, by the same rules; b, d and o[0], o[1], ...
  * are the beginning, the delay and the offsets of the burst.
  *
- *     first packet, or t + d > last + gap:  a burst begins. b = t; o is that of the row before t; d is interpolated
- *                                           between this row and the next one, and cut to whole ms. Leaves at b + d.
- *     else, the row has room:               leaves at b + d + o[i], of the first i with o[i] >= t - b that has n bytes
- *     else:                                 goes to the queue of the heavy trace, at t + max(d, last offset)
+ *     first packet, or t + d >= last + gap + 1 ms:
+ *                              a burst begins. b = t; o is that of the row before t; d is interpolated between this
+ *                              row and the next one, and cut to whole ms. Leaves at b + d.
+ *     else, the row has room:  leaves at b + d + o[i], of the first i with o[i] >= t - b, cut to whole ms, that has n
+ *                              bytes
+ *     else:                    goes to the queue of the heavy trace, at t + max(d, last offset)
+ *
+ * Times are compared in whole ms, as the trace has them: a sender writes the packets of one burst some us apart.
  *
  * To the time at which it leaves, the latency of its size is added if order allows. A packet leaves past the queue if
  * that is empty and has served no packet at this very time. One that would leave before the packet before it leaves

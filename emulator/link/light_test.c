@@ -57,6 +57,16 @@ static void a_train_sees_the_offsets_of_the_row_and_then_the_heavy_trace(void **
     bench_free(b);
 }
 
+/* A sender writes the packets of one burst some us apart: offsets, which are whole ms, do not pass in between. */
+static void packets_that_come_us_apart_are_of_one_burst(void **state) {
+    (void)state;
+    struct bench *b = light_bench(0, NULL);
+    for (uint64_t k = 0; k < 5; k++)
+        bench_send(b, 0, (uint32_t)k + 1, FULL, 3 * k);
+    BENCH_EXPECT(b, 49 * MS, {1, 40 * MS}, {2, 40 * MS}, {3, 43 * MS}, {4, 43 * MS}, {5, 49 * MS});
+    bench_free(b);
+}
+
 static void small_packets_share_an_opportunity_and_late_ones_skip_those_that_passed(void **state) {
     (void)state;
     struct bench *b = light_bench(20 * MS, NULL);
@@ -232,6 +242,7 @@ int main(void) {
         cmocka_unit_test(a_lone_packet_sees_the_delay_of_its_row),
         cmocka_unit_test(a_train_sees_the_offsets_of_the_row_and_then_the_heavy_trace),
         cmocka_unit_test(small_packets_share_an_opportunity_and_late_ones_skip_those_that_passed),
+        cmocka_unit_test(packets_that_come_us_apart_are_of_one_burst),
         cmocka_unit_test(a_burst_begins_when_nothing_has_left_the_delay_for_the_gap),
         cmocka_unit_test(the_latency_of_a_size_counts_if_order_allows),
         cmocka_unit_test(a_saturating_sender_sees_the_heavy_trace),
