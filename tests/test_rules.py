@@ -10,14 +10,15 @@ from typing import Any
 import pytest
 
 from conftest import FakeRun
+from railyard.base.errors import UserError
 from railyard.results.records import Run, load_run
 from railyard.run.fidelity import judge
 from railyard.run.linkevents import DoneEvent
 from railyard.stats import intervals
 from railyard.stats.statistics import nearest_rank
-from railyard.studies import thresholds
 from railyard.studies.agreement import compare, compare_exact, within_bounds
-from railyard.studies.thresholds import Distribution, Sample, rows_of, samples_of, th
+from railyard.studies.study import find_study
+from railyard.studies.thresholds import Distribution, Sample, samples_of, th
 
 TENTHS = [i / 10 for i in range(1, 11)]
 
@@ -121,16 +122,11 @@ def test_the_cost_of_a_setting_lies_between_its_shares_of_the_redundancy(tmp_pat
     found = Distribution([Sample("p", 1, 0.0, left) for left in (10.0, 40.0, 50.0, 60.0)], runs)
     assert found.cost == pytest.approx(0.15)
     assert found.share_below(50.0) == 0.5, "less than it, not equal to it"
-    off, row = rows_of(found, [(75, 25)])
-    assert (off.name, off.t_th1_ms, off.cost_most) == ("off", None, 0.0)
-    assert (row.name, row.t_th1_ms, row.t_th2_ms) == ("75-25", 10.0, 50.0)
+    off, row = find_study("thresholds").code.rows_of(found, [(75, 25)])
+    assert (off.setting, off.t_th1_ms, off.cost_most) == (None, None, 0.0)
+    assert (row.setting, row.t_th1_ms, row.t_th2_ms) == ((75, 25), 10.0, 50.0)
     assert (row.cost_least, row.cost_most) == pytest.approx((0.15 * 0.25, 0.15 * 0.75))
     assert Distribution([], []).cost == 0.0
-
-
-@pytest.mark.parametrize(("text", "setting"), [("95,80", (95, 80)), ("1,1", (1, 1)), ("100,0", (100, 0))])
-def test_a_setting_is_two_percentages(text: str, setting: tuple[float, float]) -> None:
-    assert thresholds.parse_setting(text) == setting
 
 
 # --- intervals --------------------------------------------------------------------------------------------------------
@@ -247,3 +243,26 @@ def test_the_yardstick_is_virtual_time_with_a_later_player(tmp_path: Path) -> No
     [row] = compare(sim, wall, later)
     assert (row.shifted_medians_s, row.range_s) == ((0.5, 1.5), (0.5, 1.5))
     assert row.shifted_ks == (0.5, 0.5)
+
+
+def test_the_study_has_a_table_for_each_two_arenas_that_ran(tmp_path: Path) -> None:
+    code = find_study("agreement").code
+    sim, kernel, wall = (written(tmp_path / name, FakeRun(rct_s=[1.0, 2.0, 3.0])) for name in code.ARENAS)
+    kernel = written(tmp_path / "other", FakeRun(rct_s=[1.0, 2.5, 3.0]))
+    parts = dict(code.tables(code.compared({"sim": sim, "kernel": kernel}, [])))
+    assert parts.keys() == {"exact", "exact-all"}
+    assert parts["exact-all"] == "2 of 3 chunks are the same within 100 µs."
+    everything = {"sim": sim, "kernel": kernel, "mpshell": wall}
+    parts = dict(code.tables(code.compared(everything, [sim])))
+    assert parts.keys() > {"sim-mpshell", "kernel-mpshell", "bounded"}
+    assert parts["sim-mpshell-all"] == "1 of 1 rows have medians within 5%."
+    assert (
+        parts["kernel-mpshell-all"] == "0 of 1 rows have medians within 5%." and "**1.250 [" in parts["kernel-mpshell"]
+    )
+    assert parts["bounded-all"].startswith("1 of 1 first frames, 1 of 1 medians and 3 of 3 chunks")
+
+
+@pytest.mark.parametrize("arenas", [["sim"], ["sim", "sim"], ["sim", "docker"]])
+def test_arenas_that_cannot_be_compared_are_refused(arenas: list[str]) -> None:
+    with pytest.raises(UserError, match="--set arenas: Value error, two or three of sim, kernel, mpshell"):
+        find_study("agreement").settings("default", {"arenas": arenas})

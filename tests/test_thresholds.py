@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,7 +13,8 @@ from hypothesis import strategies as st
 from railyard.base.errors import UserError
 from railyard.base.jsonl import read_jsonl
 from railyard.cli.main import app
-from railyard.studies.thresholds import PAPER_SETTINGS, th
+from railyard.studies.study import find_study
+from railyard.studies.thresholds import th
 
 EXPERIMENT = """\
 name: percent
@@ -74,32 +74,25 @@ def test_x_per_cent_of_the_samples_are_greater_than_th_of_x(values: list[int], x
     assert (th(ordered, x) <= th(ordered, y)) == (x >= y) or th(ordered, x) == th(ordered, y)
 
 
-def test_the_command_measures_with_the_control_off_and_writes_what_it_found(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    options = ("--pair", "subway-1", "--pair", "hsr-1", "--seeds", 2, "--duration-s", 6, "--bitrate-bps", 4_000_000)
-    railyard("thresholds", *options, "--out", tmp_path / "a")
-    printed = capsys.readouterr().out
-    for x, y in PAPER_SETTINGS:
-        assert f"{x}-{y}" in printed
-    found = json.loads((tmp_path / "a" / "thresholds.json").read_text())
+def test_the_study_measures_with_the_control_off_and_says_what_it_found(tmp_path: Path) -> None:
+    study = find_study("thresholds")
+    found = study.measure("small", {"out": tmp_path / "a"}).data
     ordered = samples_by_hand(tmp_path / "a" / "runs")
-    assert found["measured"]["samples"] == len(ordered) > 50
-    assert found["measured"]["scheme"]["qoe_control"] == "off" and found["measured"]["seeds"] == [1, 2]
-    rows = {row["setting"]: row for row in found["thresholds"]}
-    assert rows["off"]["t_th1_ms"] is None
-    assert (rows["60-1"]["t_th1_ms"], rows["60-1"]["t_th2_ms"]) == (th(ordered, 60), th(ordered, 1))
-    table = pq.read_table(tmp_path / "a" / "samples.parquet")
-    assert sorted(table["play_time_left_ms"].to_pylist()) == ordered
-    assert set(table["pair"].to_pylist()) == {"subway-1", "hsr-1"}
+    assert found.basis["samples"] == len(ordered) > 50
+    assert found.basis["scheme"]["qoe_control"] == "off" and found.basis["seeds"] == [1, 2]
+    assert found.basis["pairs"] == ["hsr-1", "subway-1"]
+    rows = {row.setting: row for row in found.rows}
+    assert rows[None].t_th1_ms is None
+    assert (rows[60, 1].t_th1_ms, rows[60, 1].t_th2_ms) == (th(ordered, 60), th(ordered, 1))
+    assert {(95, 80), (90, 80), (90, 60), (60, 50), (60, 1), (1, 1), None} == rows.keys(), "those of the paper"
     server = [read_jsonl(file)[-1] for file in (tmp_path / "a" / "runs").glob("*/server.jsonl")]
     twice = sum(row["reinjected_bytes"] for row in server)
     beta = twice / (sum(row["stream_bytes_sent"] for row in server) - twice)
-    assert found["reinjection_cost_control_off"] == pytest.approx(beta) and beta > 0.01
-    railyard("thresholds", *options, "--out", tmp_path / "b", "--setting", "95,80")
-    again = json.loads((tmp_path / "b" / "thresholds.json").read_text())
-    assert again["measured"]["sha256"] == found["measured"]["sha256"], "the same seeds give the same distribution"
-    assert [row["setting"] for row in again["thresholds"]] == ["off", "95-80"]
+    assert found.cost == pytest.approx(beta) and beta > 0.01
+    again = study.measure("small", {"out": tmp_path / "b", "thresholds": [[95, 80]]})
+    assert again.data.basis["sha256"] == found.basis["sha256"], "the same seeds give the same distribution"
+    table = dict(again.parts())["thresholds"].splitlines()[2:]
+    assert [row.split(" | ")[0] for row in table] == ["| off", "| 95-80"]
 
 
 def run_experiment(folder: Path, thresholds: str) -> list[dict[str, Any]]:
@@ -152,17 +145,17 @@ def test_thresholds_that_make_no_sense_are_named(tmp_path: Path, entry: str, sen
 
 
 @pytest.mark.parametrize(
-    ("arguments", "sentence"),
+    ("changes", "sentence"),
     [
-        ((), "name either an experiment or, with --pair"),
-        (("smoke", "--pair", "subway-1"), "name either an experiment or, with --pair"),
-        (("smoke", "--scheme", "xlnk"), "did you mean 'xlink'?"),
-        (("--pair", "subway-9"), "there is no trace pair 'subway-9'"),
-        (("smoke", "--setting", "80,95"), "0 ≤ Y ≤ X ≤ 100 must hold"),
-        (("smoke", "--setting", "many"), "takes two percentages as X,Y"),
+        ({"scheme": "xlnk"}, "did you mean 'xlink'?"),
+        ({"pairs": ["subway-9"]}, "there is no trace pair 'subway-9'"),
+        ({"arena": "simm"}, "unknown arena 'simm'"),
+        ({"player": {"duration": 6}}, "player.duration"),
+        ({"thresholds": [[80, 95]]}, "0 ≤ Y ≤ X ≤ 100 must hold"),
+        ({"thresholds": ["many"]}, "--set thresholds[0]: Input should be"),
     ],
 )
-def test_a_command_line_that_cannot_work_ends_in_one_sentence(arguments: tuple[str, ...], sentence: str) -> None:
+def test_settings_that_cannot_work_end_in_one_sentence(changes: dict[str, Any], sentence: str) -> None:
     with pytest.raises(UserError) as caught:
-        railyard("thresholds", *arguments)
+        find_study("thresholds").measure("default", changes)
     assert sentence in str(caught.value) and "\n" not in str(caught.value)

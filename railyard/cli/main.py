@@ -22,9 +22,7 @@ INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 COMMANDS = {
     "run": "runs:run",
     "gate": "runs:gate",
-    "agreement": "runs:agreement_of_arenas",
     "evaluation": "evaluation:evaluation",
-    "thresholds": "runs:thresholds_of",
     "diff": "runs:diff",
     "report": "report:report_command",
     "replay": "report:replay_command",

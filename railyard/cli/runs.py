@@ -1,4 +1,4 @@
-"""`railyard run`, `gate`, `agreement`, `thresholds` and `diff`."""
+"""`railyard run`, `gate` and `diff`."""
 
 from __future__ import annotations
 
@@ -21,16 +21,13 @@ from railyard.report import write_page_of
 from railyard.report.exhibit import SIZES
 from railyard.report.sections import Context
 from railyard.results.campaigns import find_run
-from railyard.results.pending import Place, Plan, make_whole, stopped, whole_campaign
+from railyard.results.pending import Place, Plan, stopped, whole_campaign
 from railyard.results.qlogdiff import parting
-from railyard.results.records import Run
 from railyard.results.summary import Outcome, answer_of, print_summary, write_answer
 from railyard.run.arena import arena_of
-from railyard.run.campaign import identity_of
-from railyard.run.folders import OUT_HELP, results_folder, shown
+from railyard.run.folders import OUT_HELP, shown
 from railyard.run.resolve import not_run, qlog_of, resolve, warnings
-from railyard.run.runspec import RunSpec
-from railyard.studies import agreement, thresholds
+from railyard.studies import thresholds
 from railyard.studies.exhibits import registry
 from railyard.studies.request import RunRequest
 
@@ -151,96 +148,6 @@ def gate(
     output.print_verdict(console, verdict)
     if verdict.failed:
         raise typer.Exit(1)
-
-
-def _arenas_here(named: str | None) -> list[str]:
-    """Those that were asked for, checked; by default those that can run here."""
-    if named is not None:
-        arenas = [arena for arena in agreement.ARENAS if arena in named.split(",")]
-        unknown = [word for word in named.split(",") if word not in agreement.ARENAS]
-        if unknown or len(arenas) < 2:
-            known = ", ".join(agreement.ARENAS)
-            raise UserError(f"--arenas takes two or three of {known}, with commas between them, not '{named}'.")
-        for arena in arenas:
-            arena_of(arena).check()
-        return arenas
-    left_out = {name: reason for name in agreement.ARENAS if (reason := arena_of(name).why_not()) is not None}
-    for name, reason in left_out.items():
-        _tell(f"{name} is left out: {reason.rstrip('.')}.")
-    arenas = [name for name in agreement.ARENAS if name not in left_out]
-    if len(arenas) < 2:
-        raise UserError("sim alone is nothing to compare; `make kernel` builds the kernel of the kernel arena.")
-    return arenas
-
-
-def agreement_of_arenas(
-    experiment: Annotated[str, typer.Argument(help="A YAML file, or the name of one in experiments/.")] = "agreement",
-    seeds: Annotated[int | None, typer.Option(min=1, help="Use seeds 1 to N instead of the experiment's.")] = None,
-    arenas: Annotated[
-        str | None, typer.Option(help="Two or three of sim, kernel and mpshell. Default: those that can run here.")
-    ] = None,
-    out: Annotated[Path | None, typer.Option(help=OUT_HELP)] = None,
-) -> None:
-    """Run the same jobs in sim, kernel and mpshell, and compare their completion times."""
-    checked, document = load_experiment(find_experiment(experiment))
-    if seeds is not None:
-        checked = checked.model_copy(update={"seeds": list(range(1, seeds + 1))})
-
-    def specs_of(arena: str, start_ms: int) -> list[RunSpec]:
-        here = checked.model_copy(update={"arena": arena})
-        change = {"player_start_ms": start_ms}
-        return [spec.model_copy(update=change) for spec in resolve(here, document)]
-
-    jobs = {arena: specs_of(arena, 0) for arena in _arenas_here(arenas)}
-    if agreement.WALL in jobs:
-        shifted = [name for name in jobs if arena_of(name).starts_late]
-        jobs |= {f"{name}-{shift}ms-later": specs_of(name, shift) for name in shifted for shift in agreement.SHIFTS_MS}
-    identity = identity_of(checked, [spec for specs in jobs.values() for spec in specs])
-    with results_folder(identity, _tell, out=out) as folder:
-        found: dict[str, list[Run]] = {}
-        for name, specs in jobs.items():
-            here = checked.model_copy(update={"arena": specs[0].arena})
-            plan = Plan(here, specs, not_run=not_run(here, document))
-            found[name] = make_whole(plan, folder / name, console=console).runs
-        arenas_run = {name: found.pop(name) for name in agreement.ARENAS if name in found}
-        page = agreement.tell(console, folder, arenas_run, list(found.values()))
-        console.print(f"distributions: {shown(page)}")
-
-
-def thresholds_of(
-    experiment: Annotated[
-        str | None, typer.Argument(help="A YAML file, or the name of one in experiments/. Without it: --pair etc.")
-    ] = None,
-    pair: Annotated[list[str] | None, typer.Option(help="A trace pair. May be repeated.")] = None,
-    scheme: Annotated[str | None, typer.Option(help="Scheme to measure. Default: the first xlink.")] = None,
-    bitrate_bps: Annotated[int | None, typer.Option(help="Bit rate of the video.")] = None,
-    duration_s: Annotated[float | None, typer.Option(help="Length of the video.")] = None,
-    chunk_bytes: Annotated[int | None, typer.Option(help="Size of a request.")] = None,
-    seeds: Annotated[int | None, typer.Option(min=1, help="Use seeds 1 to N instead of the experiment's.")] = None,
-    setting: Annotated[
-        list[str] | None, typer.Option(help="X,Y in percent. May be repeated. Default: the paper's table 2.")
-    ] = None,
-    arena: Annotated[str, typer.Option(help=f"Arena to measure in: {', '.join(ARENAS)}.")] = "sim",
-    jobs: Annotated[int | None, typer.Option(min=1, help="Number of parallel runs.")] = None,
-    out: Annotated[Path | None, typer.Option(help=OUT_HELP.replace("NAME", "thresholds-NAME"))] = None,
-) -> None:
-    """Measure play-time left with the control off, and print the thresholds T_th1 = th(X), T_th2 = th(Y)."""
-    if arena not in ARENAS:
-        raise UserError(f"unknown arena '{arena}'; {near_miss(arena, ARENAS)}")
-    settings = [thresholds.parse_setting(text) for text in setting or []] or list(thresholds.PAPER_SETTINGS)
-    player = {"bitrate_bps": bitrate_bps, "duration_s": duration_s, "chunk_bytes": chunk_bytes}
-    given = {name: value for name, value in player.items() if value is not None}
-    checked, document, entry = thresholds.what_to_measure(experiment, pair or [], scheme, given, seeds)
-    arena_of(arena).check()
-    try:
-        found, folder = thresholds.measure_named(checked, document, entry, jobs, arena, out, _tell)
-    except KeyboardInterrupt:
-        stopped()
-        raise typer.Exit(INTERRUPTED) from None
-    rows = thresholds.rows_of(found, settings)
-    basis = thresholds.record_of(found, checked, entry, arena)
-    thresholds.print_rows(console, found, rows)
-    console.print(f"written: {shown(thresholds.write(folder, found, rows, basis))}", soft_wrap=True)
 
 
 def diff(

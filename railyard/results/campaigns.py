@@ -19,7 +19,7 @@ from railyard.results.records import RESULT_OUTCOMES, time_of
 from railyard.run.folders import LOCK, MARKS, read_facts
 
 MAX_DEPTH = 4
-ENDS = ("agreement.json", "runs.parquet")  # what the commands write at their end that write no record
+ENDS = ("agreement.html", "runs.parquet")  # written at the end of what writes no record
 PARTS = "parts/part-*.parquet"  # what a population under way has played so far
 
 

@@ -10,29 +10,17 @@ can.
 
 from __future__ import annotations
 
-import json
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-import plotly.graph_objects as go
-from plotly.subplots import make_subplots
-from rich import box
-from rich.console import Console
-from rich.table import Table
-
-from railyard.base.style import layout, scheme_styles
-from railyard.base.terminal import print_table
 from railyard.figures.rows import RCT_MEDIAN
 from railyard.results.aggregate import Cell, cells
 from railyard.results.records import Run
-from railyard.run.arena import arena_of
 from railyard.stats import intervals
 from railyard.stats.intervals import Interval
 from railyard.stats.statistics import nearest_rank
 
-SCHEMA = 3
 ARENAS = VIRTUAL, MACHINE, WALL = ("sim", "kernel", "mpshell")
 EXACT_S = 0.000_1  # a chunk is the same in two arenas in virtual time where its RCT differs by no more than this
 RESOLUTION_S = 0.001  # of traces: a packet is moved by as much where the player starts within a millisecond
@@ -295,153 +283,3 @@ def within_bounds(sims: Sequence[Sequence[Run]], wall: Sequence[Run]) -> list[Bo
         if not run.void and run.run_id in known:
             rows.setdefault((run.pair, run.label), []).append(run)
     return [_bounded(pair, label, runs, sims) for (pair, label), runs in rows.items()]
-
-
-def print_bounded(console: Console, rows: Sequence[Bounded]) -> None:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), header_style="bold")
-    for name in ("\npair", "\nscheme"):
-        table.add_column(name, no_wrap=True)
-    of_frames = ("first frames\nwithin", "bound ms\nat most", "farthest\nms")
-    for name in ("\nruns", *of_frames, "medians\nwithin", "chunks\nwithin", "sim itself\n"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for row in rows:
-        table.add_row(
-            row.pair,
-            row.label,
-            f"{row.runs}",
-            f"{row.first_frames} of {row.runs}",
-            f"{row.largest_bound_ms:.1f}",
-            f"{row.farthest_ms:.1f}",
-            f"{row.medians} of {row.runs}",
-            f"{row.chunks_within} of {row.chunks}",
-            f"{row.chunks_of_sim_within / max(1, row.chunks_of_sim):.1%}",
-        )
-    console.print("accepted runs on the wall clock against the range of sim's starts, by the bound on lateness")
-    print_table(console, table, keys=2)
-    chunks, within = sum(row.chunks for row in rows), sum(row.chunks_within for row in rows)
-    frames, runs = sum(row.first_frames for row in rows), sum(row.runs for row in rows)
-    medians = sum(row.medians for row in rows)
-    of_sim = sum(row.chunks_of_sim_within for row in rows) / max(1, sum(row.chunks_of_sim for row in rows))
-    console.print(
-        f"{frames} of {runs} first frames, {medians} of {runs} medians and {within} of {chunks} chunks are within "
-        f"their bounds; of virtual time itself {of_sim:.1%} of the chunks are.",
-        soft_wrap=True,
-    )
-
-
-def print_exact(console: Console, rows: Sequence[Exact]) -> None:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), header_style="bold")
-    for name in ("\npair", "\nscheme"):
-        table.add_column(name, no_wrap=True)
-    figures = ("same chunks\nof all", "run parts\nfirst at s", "before\nµs", "in all\nms", "median s\nsim")
-    for name in ("\nruns", *figures, "\nkernel", "\nKS"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for row in rows:
-        table.add_row(
-            row.pair,
-            row.label,
-            f"{row.runs}",
-            f"{row.same} of {row.chunks}",
-            "never" if row.parted_s is None else f"{row.parted_s:.2f}",
-            f"{row.before_us:.0f}",
-            f"{row.apart_ms:.1f}",
-            f"{row.median_sim_s:.3f}",
-            f"{row.median_kernel_s:.3f}",
-            f"{row.ks_distance:.3f}",
-        )
-    console.print("sim against kernel, chunk by chunk")
-    print_table(console, table, keys=2)
-    same, chunks = sum(row.same for row in rows), sum(row.chunks for row in rows)
-    console.print(f"{same} of {chunks} chunks are the same within {1e6 * EXACT_S:.0f} µs.", soft_wrap=True)
-
-
-def print_agreement(console: Console, rows: Sequence[Agreement]) -> None:
-    """Rows of one arena in virtual time."""
-    arena = rows[0].arena if rows else "sim"
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), header_style="bold")
-    for name in ("\npair", "\nscheme"):
-        table.add_column(name, no_wrap=True)
-    figures = [f"median s\n{arena}", "\nmpshell", "ratio\n[95 % interval]", "\nKS"]
-    later = [f"{arena}, player later\nmedian s", "\nKS"] if arena_of(arena).starts_late else []
-    for name in ("\nruns", *figures, *later, "chunk by chunk\n10 / 50 / 90 %", "start\nlag ms"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for row in rows:
-        moved = [f"{row.range_s[0]:.3f} to {row.range_s[1]:.3f}", f"≤ {max(row.shifted_ks, default=0.0):.3f}"]
-        table.add_row(
-            row.pair,
-            row.label,
-            f"{row.runs}{f' ({row.void_runs} void)' if row.void_runs else ''}",
-            f"{row.median_virtual_s:.3f}",
-            f"{row.median_mpshell_s:.3f}",
-            row.ratio_interval.text(".3f") if row.ratio_interval else f"{row.ratio:.3f}",
-            f"{row.ks_distance:.3f}",
-            *(moved if later else []),
-            " / ".join(f"{ratio:.2f}" for ratio in row.chunk_ratios),
-            f"{row.start_lag_ms:.1f}",
-            style="" if row.agrees else "yellow",
-        )
-    console.print(f"{arena} against mpshell, distributions")
-    print_table(console, table, keys=2)
-    agreeing = sum(row.agrees for row in rows)
-    console.print(f"{agreeing} of {len(rows)} rows have medians within {LIMIT:.0%}.", soft_wrap=True)
-
-
-Campaigns = Mapping[str, Sequence[Run]]
-"""The runs of each arena that ran."""
-DASHES = dict(zip(ARENAS, ("dot", "dash", "solid"), strict=True))
-
-
-def _figure(found: Campaigns) -> go.Figure:
-    """Distributions of the completion times, a panel a pair and a line an arena."""
-    panels = list(dict.fromkeys(run.pair for runs in found.values() for run in runs))
-    figure = make_subplots(rows=1, cols=max(1, len(panels)), subplot_titles=panels, shared_yaxes=True)
-    styles = scheme_styles(list(dict.fromkeys(run.label for runs in found.values() for run in runs)))
-    for arena in found:
-        for pair, row in cells(found[arena]).items():
-            for cell in row:
-                times = sorted(_rct(cell))
-                line = {"color": styles[cell.label].colour, "dash": DASHES[arena], "shape": "hv", "width": 1.8}
-                shares = [(index + 1) / len(times) for index in range(len(times))]
-                named = {"name": f"{cell.label}, {arena}", "showlegend": pair == panels[0]}
-                place = {"row": 1, "col": panels.index(pair) + 1}
-                figure.add_trace(go.Scatter(x=times, y=shares, mode="lines", line=line, **named), **place)
-    figure.update_layout(**{key: value for key, value in layout(420).items() if "axis" not in key})
-    figure.update_layout(margin={"t": 90})
-    figure.update_xaxes(type="log", title_text="request completion time, s (log scale)")
-    figure.update_yaxes(range=[0, 1.02], tickformat=".0%")
-    return figure
-
-
-def write(
-    out: Path, exact: Sequence[Exact], rows: Sequence[Agreement], bounded: Sequence[Bounded], found: Campaigns
-) -> Path:
-    """`agreement.json` and `agreement.html`, the distributions; returns the page."""
-    walls = [asdict(row) | {"ratio": row.ratio, "agrees": row.agrees} for row in rows]
-    members = {"schema": SCHEMA, "limit": LIMIT, "exact_s": EXACT_S, "shifts_ms": SHIFTS_MS}
-    tables = {"exact": [asdict(row) for row in exact], "rows": walls, "bounded": [asdict(row) for row in bounded]}
-    (out / "agreement.json").write_text(json.dumps(members | tables, indent=1) + "\n")
-    page = out / "agreement.html"
-    page.write_text(_figure(found).to_html(include_plotlyjs=True, full_html=True), encoding="utf-8")
-    return page
-
-
-def tell(console: Console, out: Path, found: Campaigns, later: Sequence[Sequence[Run]]) -> Path:
-    """Compares, prints and writes: the arenas that ran, and sim with the player started later. Returns the page."""
-    sim, kernel, wall = (found.get(arena) for arena in ARENAS)
-    exact: list[Exact] = []
-    rows: list[Agreement] = []
-    bounded: list[Bounded] = []
-    if sim is not None and kernel is not None:
-        exact = compare_exact(sim, kernel)
-        print_exact(console, exact)
-    if wall is not None:
-        for arena, runs, shifted in ((VIRTUAL, sim, later), (MACHINE, kernel, ())):
-            if runs is not None:
-                here = compare(runs, wall, shifted, arena)
-                print_agreement(console, here)
-                rows += here
-    if sim is not None and wall is not None:
-        bounded = within_bounds([sim, *later], wall)
-    if bounded:
-        print_bounded(console, bounded)
-    return write(out, exact, rows, bounded, found)

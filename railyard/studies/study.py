@@ -21,8 +21,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from railyard.base.errors import UserError, reported_by
 from railyard.base.paths import ROOT, STUDIES_DIR
 from railyard.base.provenance import version_words
-from railyard.base.yamlfile import field_name, load_yaml, near_miss, parse
-from railyard.experiment.model import Strict
+from railyard.base.yamlfile import YamlDocument, field_name, load_yaml, near_miss, parse
+from railyard.experiment.model import Experiment, Strict, find_experiment, load_experiment
 
 FILE, CODE = "study.yaml", "study.py"
 SIZE = "default"
@@ -152,6 +152,18 @@ def find_study(name: str) -> Study:
 
 def _load(folder: Path) -> Study:
     return Study(folder.name.replace("_", "-"), folder, parse(load_yaml(folder / FILE), Declared))
+
+
+def changed(name: str, changes: dict[str, Any]) -> tuple[Experiment, YamlDocument]:
+    """An experiment, a YAML file or its name in experiments/, with these fields in place of its own; None leaves one as
+    it is. Fields of its player are replaced one by one."""
+    file = find_experiment(name)
+    data: dict[str, Any] = load_experiment(file)[1].data
+    given = {field: value for field, value in changes.items() if value is not None}
+    if "player" in given:
+        given["player"] = data.get("player", {}) | given["player"]
+    document = YamlDocument(file, data | given, {})
+    return parse(document, Experiment), document
 
 
 def tell(sentence: str) -> None:
