@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from railyard.base.paths import ROOT
-from railyard.cli.main import COMMANDS, whole
+from railyard.cli.main import COMMANDS, EXAMPLES, GROUPS, whole
 
 PROGRAM = """
 import sys
@@ -61,3 +61,20 @@ def test_help_names_each_command_with_the_first_words_of_its_own_help() -> None:
     for name, command in whole().commands.items():
         words = " ".join(command.help.split("\n\n")[0].split())
         assert any(name in line.split() and words in line for line in printed.splitlines()), name
+
+
+def test_help_has_the_commands_in_groups_with_three_examples_each() -> None:
+    printed, _, _ = started("--help", COLUMNS="100")
+    assert [name for name in GROUPS if any(f"─ {name} ─" in line for line in printed.splitlines())] == list(GROUPS)
+    assert "─ Commands ─" not in printed
+    for group, examples in EXAMPLES.items():
+        assert len(examples) == 3 and all(f"   {example}\n" in printed for example in examples), group
+
+
+@pytest.mark.parametrize("example", [example for examples in EXAMPLES.values() for example in examples])
+def test_the_examples_name_commands_and_options_that_there_are(example: str) -> None:
+    _, name, *words = example.split()
+    command = whole().commands[name]
+    while hasattr(command, "commands"):
+        command, words = command.commands[words[0]], words[1:]
+    command.make_context(name, words)  # parses, and runs nothing

@@ -288,6 +288,7 @@ class Kernel(Arena):
     name = "kernel"
     about = "a kernel in virtual time"
     exact = True
+    s_per_video_mb = 3.6
     program_names = (*PROGRAM_NAMES, "vkernel-init", "vkernel-seed.so")
 
     def machine(self) -> KernelMachine:

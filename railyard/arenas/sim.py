@@ -98,6 +98,7 @@ class Sim(Arena):
     counts_lateness = False
     starts_late = True
     has_foresight = True
+    s_per_video_mb = 0.03
     program_names = (PROGRAM,)
 
     def refuses(self, scheme: str) -> str | None:

@@ -19,28 +19,70 @@ from railyard.base.words import printable
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 
 # Of each command its module here and its function there; of a group the function is its callback.
-COMMANDS = {
-    "run": "runs:run",
-    "gate": "runs:gate",
-    "evaluation": "evaluation:evaluation",
-    "diff": "runs:diff",
-    "report": "report:report_command",
-    "replay": "report:replay_command",
-    "link-plot": "links:link_plot_command",
-    "link-stats": "links:link_stats_command",
-    "list": "results:list_command",
-    "clean": "clean:clean_command",
-    "show": "results:show_command",
-    "explain": "explain:explain_command",
-    "repeat": "results:repeat_command",
-    "compare": "results:compare_command",
-    "query": "results:query_command",
-    "population": "population:population_command",
-    "study": "study:study_command",
-    "stress": "stress:stress_command",
-    "validate": "validate:validate_command",
-    "traces": "traces:group",
+GROUPS = {
+    "Run": {
+        "run": "runs:run",
+        "repeat": "results:repeat_command",
+        "population": "population:population_command",
+    },
+    "Look": {
+        "list": "results:list_command",
+        "show": "results:show_command",
+        "explain": "explain:explain_command",
+        "replay": "report:replay_command",
+        "report": "report:report_command",
+        "query": "results:query_command",
+        "clean": "clean:clean_command",
+    },
+    "Compare": {
+        "compare": "results:compare_command",
+        "diff": "runs:diff",
+        "gate": "runs:gate",
+    },
+    "Traces": {
+        "traces": "traces:group",
+        "link-stats": "links:link_stats_command",
+        "link-plot": "links:link_plot_command",
+    },
+    "Study": {
+        "study": "study:study_command",
+        "evaluation": "evaluation:evaluation",
+        "stress": "stress:stress_command",
+        "validate": "validate:validate_command",
+    },
 }
+COMMANDS = {name: place for commands in GROUPS.values() for name, place in commands.items()}
+EXAMPLES = {
+    "Run": (
+        "railyard run demo --arena sim",
+        "railyard run mine.yaml --dry-run",
+        "railyard repeat demo/subway-1--xlink--s1 --out again",
+    ),
+    "Look": (
+        "railyard list",
+        "railyard show demo --format csv",
+        "railyard explain demo/subway-1--xlink--s1 --chunk 7",
+    ),
+    "Compare": (
+        "railyard compare demo --against vanilla-mp",
+        "railyard diff demo/subway-1--xlink--s1 demo/subway-1--vanilla-mp--s1",
+        "railyard gate --baseline main",
+    ),
+    "Traces": (
+        "railyard traces stats subway-1",
+        "railyard traces convert drive.pcap --address 192.0.2.7 --out drive.down",
+        "railyard link-stats links/wifi.down.log",
+    ),
+    "Study": (
+        "railyard study",
+        "railyard study thresholds --kept",
+        "railyard stress 01 03 --scheme xlink+",
+    ),
+}
+
+
+def _group_of(name: str) -> str:
+    return next(group for group, commands in GROUPS.items() if name in commands)
 
 
 class _Unloaded(TyperCommand):
@@ -48,7 +90,7 @@ class _Unloaded(TyperCommand):
 
     def __init__(self, name: str, place: str) -> None:
         self.module, _, self.function = place.partition(":")
-        super().__init__(name=name)
+        super().__init__(name=name, rich_help_panel=_group_of(name))
 
     @property
     def help(self) -> str:
@@ -85,6 +127,11 @@ class _Commands(TyperGroup):
         ctx._protected_args, ctx.args = args[:1], args[1:]
         return args[1:]
 
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        super().format_help(ctx, formatter)
+        for group, examples in EXAMPLES.items():
+            formatter.write(f" {group}:\n" + "".join(f"   {example}\n" for example in examples))
+
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         name, command, rest = super().resolve_command(ctx, args)
         return name, command.load() if isinstance(command, _Unloaded) else command, rest
@@ -100,7 +147,7 @@ def whole() -> Any:
 app = typer.Typer(cls=_Commands, no_args_is_help=True, pretty_exceptions_enable=False)
 
 
-@app.command()
+@app.command(rich_help_panel="Look")
 def version() -> None:
     """Print the version, and the git revision where it is known."""
     print(version_words())

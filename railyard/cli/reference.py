@@ -21,7 +21,7 @@ from pydantic import BaseModel
 from railyard.base.declared import FILE as SETTINGS_FILE
 from railyard.base.paths import EXPERIMENTS_DIR, ROOT, programs_dir
 from railyard.base.yamlfile import load_yaml
-from railyard.cli.main import whole
+from railyard.cli.main import EXAMPLES, GROUPS, whole
 from railyard.experiment.model import Experiment
 from railyard.figures.figure import Figure
 from railyard.figures.rows import FIGURES
@@ -126,6 +126,15 @@ def command_line() -> str:
         "An error that the user can correct ends with one sentence and exit code 2, Ctrl-C with exit code 130.",
         "",
     ]
+    for name, commands in GROUPS.items():
+        lines += [
+            f"{name}: {', '.join(f'`railyard {command}`' for command in commands)}",
+            "",
+            "```sh",
+            *EXAMPLES[name],
+            "```",
+            "",
+        ]
     group = whole()
     return "\n".join([*lines, *_command("railyard", group), *_commands("railyard", group)])
 

@@ -21,7 +21,7 @@ from railyard.report import write_page_of
 from railyard.report.exhibit import SIZES
 from railyard.report.sections import Context
 from railyard.results.campaigns import find_run
-from railyard.results.pending import Place, Plan, stopped, whole_campaign
+from railyard.results.pending import Place, Plan, planned, stopped, whole_campaign
 from railyard.results.qlogdiff import parting
 from railyard.results.summary import Outcome, answer_of, print_summary, write_answer
 from railyard.run.arena import arena_of
@@ -67,6 +67,9 @@ def run(
         str | None,
         typer.Option(help=f"Qlogs to keep: {', '.join(QLOGS)}. Default: by the number of runs."),
     ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say how many runs there are, how long they take, and how much disk.")
+    ] = False,
     repeat_budget: Annotated[
         float | None,
         typer.Option(
@@ -82,36 +85,38 @@ def run(
     if qlog is not None and qlog not in QLOGS:
         raise UserError(f"unknown --qlog '{qlog}'; {near_miss(qlog, QLOGS)}")
     if carry_out is not None:
-        request = RunRequest(console, arena, jobs, seeds, out, resume, size, repeat_budget, qlog)
+        request = RunRequest(console, arena, jobs, seeds, out, resume, size, repeat_budget, qlog, dry_run)
         carry_out(load_yaml(file), request)
         return
     if arena is not None and arena not in ARENAS:
         raise UserError(f"unknown arena '{arena}'; {near_miss(arena, ARENAS)}")
     checked, document = load_experiment(file)
-    changes: dict[str, Any] = {}
-    if arena is not None:
-        changes["arena"] = arena
-    if seeds is not None:
-        changes["seeds"] = list(range(1, seeds + 1))
     if keep_awake not in (None, "auto", "on", "off"):
         raise UserError(f"--keep-awake is auto, on or off, not '{keep_awake}'.")
-    if keep_awake is not None:
-        changes["keep_awake"] = keep_awake
-    if real_time is not None:
-        changes["real_time"] = real_time
-    if qlog is not None:
-        changes["qlog"] = qlog
-    if repeat_budget is not None:
-        changes["repeat_budget_s"] = repeat_budget
-    checked = checked.model_copy(update=changes)
+    changes: dict[str, Any] = {
+        "arena": arena,
+        "seeds": None if seeds is None else list(range(1, seeds + 1)),
+        "keep_awake": keep_awake,
+        "real_time": real_time,
+        "qlog": qlog,
+        "repeat_budget_s": repeat_budget,
+    }
+    checked = checked.model_copy(update={name: value for name, value in changes.items() if value is not None})
     arena_of(checked.arena).check()
-    checked = thresholds.resolved(checked, document, out or RESULTS_DIR, arena_of("sim").default_jobs(), _tell)
+    if dry_run:
+        checked = thresholds.left_open(checked, _tell)
+    else:
+        checked = thresholds.resolved(checked, document, out or RESULTS_DIR, arena_of("sim").default_jobs(), _tell)
     specs = resolve(checked, document)
     for warning in warnings(specs):
         _tell(f"warning: {warning}")
     checked = checked.model_copy(update={"qlog": qlog_of(checked, len(specs))})
     plan = Plan(checked, specs, not_run=not_run(checked, document), qlog_asked=qlog is not None)
     place = Place(out, fresh=not resume, tell=_tell)
+    if dry_run:
+        for sentence in planned(plan, place, jobs):
+            _tell(sentence)
+        return
     with whole_campaign(plan, place, jobs=jobs, console=console, tables=True) as whole:
         context = Context(whole.record, whole.runs, folder=whole.folder)
         outcome = Outcome(whole.runs, whole.record["not_run"], context.findings, context.twins, whole.record["command"])

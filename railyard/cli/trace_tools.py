@@ -8,9 +8,10 @@ from typing import Annotated
 
 import typer
 from pydantic import ValidationError
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from railyard.base.counting import counting
 from railyard.base.terminal import print_table
 from railyard.base.yamlfile import load_yaml, parse
 from railyard.cli.trace_console import console, one_sentence
@@ -173,8 +174,11 @@ def delay(
 
 
 def _convert_recipe(source: Path, out: Path) -> None:
-    for recipe in parse(load_yaml(source), RecipeFile).pairs:
-        _write_recipe(recipe, source, out)
+    recipes = parse(load_yaml(source), RecipeFile).pairs
+    with counting("pairs", len(recipes)) as advance:
+        for recipe in recipes:
+            _write_recipe(recipe, source, out)
+            advance()
 
 
 def _write_recipe(recipe: PairRecipe, source: Path, out: Path) -> None:
@@ -257,7 +261,7 @@ def fetch(
             raise TraceError(
                 f"nothing was downloaded; if the licence above suits you, add --accept-licence to fetch {name}"
             )
-        columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
+        columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
         with Progress(*columns, console=console, transient=True) as bars:
             tasks = {file.name: bars.add_task(file.name, total=file.bytes) for file in source.files}
             written = fetch_source(source, out, lambda file, have: bars.update(tasks[file], completed=have))

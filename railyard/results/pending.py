@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -12,18 +13,21 @@ from typing import Any
 
 from rich.console import Console
 
+from railyard.base.counting import counting
 from railyard.base.errors import UserError
 from railyard.base.words import counted
 from railyard.experiment.arenas import is_exact
-from railyard.experiment.model import Experiment
+from railyard.experiment.model import Experiment, Qlog
 from railyard.results import qlogs
 from railyard.results.aggregate import write_parquet
+from railyard.results.estimate import estimate
+from railyard.results.listing import size_words
 from railyard.results.records import Run, load_campaign
 from railyard.results.twins import make_twins
 from railyard.run.arena import arena_of
 from railyard.run.campaign import Campaign, identity_of, run_campaign
-from railyard.run.folders import Tell, results_folder
-from railyard.run.progress import Silent, Stopwatch, reporter
+from railyard.run.folders import Tell, find_existing, results_folder
+from railyard.run.progress import Counted, Stopwatch, reporter
 from railyard.run.quiet import Quiet
 from railyard.run.repetition import default_budget_s
 from railyard.run.resolve import qlog_of
@@ -78,7 +82,8 @@ def whole_campaign(
     plan: Plan, place: Place, *, jobs: int | None = None, console: Console | None = None, tables: bool = False
 ) -> Iterator[Whole]:
     """Finds or makes the folder, holds it locked, and makes the campaign whole. `tables`: the runs are gathered into
-    Parquet files. Without a console nothing is said of the runs. Raises KeyboardInterrupt where the user stopped it."""
+    Parquet files. Without a console the runs are only counted, on standard error. Raises KeyboardInterrupt where the
+    user stopped it."""
     change = {} if plan.name is None else {"name": plan.name}
     identity = identity_of(plan.experiment.model_copy(update=change), plan.specs, plan.facts)
     with results_folder(identity, place.tell, out=place.out, fresh=place.fresh, results=place.results) as folder:
@@ -104,7 +109,7 @@ def make_whole(plan: Plan, folder: Path, *, jobs: int | None = None, console: Co
         _tell_what_is_there(console, done, len(specs), taken)
     if plan.experiment.twins and not specs[0].is_exact:
         _make_twins(console, folder, specs)
-    refused = _run(console, campaign, specs, jobs, plan.experiment.repeat_budget_s)
+    refused = _run(console, campaign, specs, jobs, plan.experiment.repeat_budget_s, qlog)
     if refused:
         specs = _without(campaign, plan, refused)
     if qlog == "worst":
@@ -152,8 +157,37 @@ def _tell_of_machine(console: Console, sentence: str) -> None:
     console.print(sentence, style="yellow", markup=False, soft_wrap=True)
 
 
+def planned(plan: Plan, place: Place, jobs: int | None) -> list[str]:
+    """What `railyard run --dry-run` says of a campaign: runs, time, disk space. Nothing is written."""
+    change = {} if plan.name is None else {"name": plan.name}
+    identity = identity_of(plan.experiment.model_copy(update=change), plan.specs, plan.facts)
+    folder = place.out or find_existing(identity, place.results)
+    pending = plan.specs if folder is None or place.fresh else Campaign(folder).pending(plan.specs)
+    total, done = len(plan.specs), len(plan.specs) - len(pending)
+    arena = plan.specs[0].arena
+    lines = [f"{counted(total, 'run')} in {arena}{f', {done} of them done already' if done else ''}."]
+    if pending:
+        counts = [
+            counted(len({getattr(spec, name) for spec in pending}), word)
+            for name, word in (("pair", "pair"), ("label", "scheme"), ("seed", "seed"))
+        ]
+        side_by_side = jobs or arena_of(arena).default_jobs()
+        found = estimate(pending, qlog_of(plan.experiment, total), side_by_side, place.results)
+        target = (folder or place.results or Path.cwd()).resolve()
+        free = shutil.disk_usage(next(one for one in (target, *target.parents) if one.is_dir())).free
+        lines.append(f"To do: {counted(len(pending), 'run')} of {', '.join(counts)}, {side_by_side} at the same time.")
+        lines.append(f"They take {found.words}, as {found.basis} say.")
+        lines.append(f"{size_words(free)} of the disk is free{', too little' if found.disk_bytes > free else ''}.")
+    return [*lines, "Nothing was run."]
+
+
 def _run(
-    console: Console | None, campaign: Campaign, specs: list[RunSpec], jobs: int | None, repeat_budget_s: float | None
+    console: Console | None,
+    campaign: Campaign,
+    specs: list[RunSpec],
+    jobs: int | None,
+    repeat_budget_s: float | None,
+    qlog: Qlog,
 ) -> dict[str, str]:
     """The runs that did not start, and why. Raises KeyboardInterrupt where the user stopped it; with a console the
     sentence is said."""
@@ -164,11 +198,15 @@ def _run(
     side_by_side = jobs or arena_of(arena).default_jobs()
     budget_s = default_budget_s(pending, side_by_side) if repeat_budget_s is None else repeat_budget_s
     if console is None:
-        return run_campaign(campaign, pending, side_by_side, Silent(), budget_s).refused
+        with counting(campaign.out.name, len(pending)) as advance:
+            return run_campaign(campaign, pending, side_by_side, Counted(advance), budget_s).refused
     exact = is_exact(arena)
     allowed = "one for each core" if exact else "what fidelity allows on this machine; --jobs changes it"
     reason = "as asked" if jobs else allowed
-    console.print(f"{counted(len(pending), 'run')} to do, {side_by_side} at the same time ({reason}).", soft_wrap=True)
+    takes = estimate(pending, qlog, side_by_side, campaign.out.parent).words
+    console.print(
+        f"{counted(len(pending), 'run')} to do, {side_by_side} at the same time ({reason}): {takes}.", soft_wrap=True
+    )
     if not exact:
         console.print(
             f"Void runs are repeated at the end, for {budget_s:.0f} s in all; --repeat-budget changes it.",

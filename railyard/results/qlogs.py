@@ -13,6 +13,7 @@ import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from railyard.base.counting import counting
 from railyard.base.errors import UserError
 from railyard.base.words import counted
 from railyard.experiment.model import Qlog
@@ -94,10 +95,12 @@ async def _all_with_qlogs(campaign: Campaign, specs: Sequence[RunSpec], jobs: in
     async def work() -> None:
         for spec in waiting:
             await _with_qlogs(campaign, spec)
+            advance()
 
-    async with asyncio.TaskGroup() as group:
-        for _ in range(min(jobs, len(specs))):
-            group.create_task(work())
+    with counting("once more, with qlogs", len(specs)) as advance:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(min(jobs, len(specs))):
+                group.create_task(work())
 
 
 def keep_worst(campaign: Campaign, specs: Sequence[RunSpec], jobs: int) -> str:

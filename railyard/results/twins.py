@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from railyard.arenas.kernel import kernel_machine
+from railyard.base.counting import counting
 from railyard.base.errors import UserError
 from railyard.experiment.model import TRANSPORT_OF_SCHEME
 from railyard.figures.rows import RCT_MEDIAN
@@ -22,7 +23,7 @@ from railyard.results.records import Run, load_run
 from railyard.run import vkernel
 from railyard.run.arena import arena_of
 from railyard.run.campaign import Campaign, run_campaign
-from railyard.run.progress import Silent
+from railyard.run.progress import Counted
 from railyard.run.runspec import RunSpec
 
 FOLDER = "twins"
@@ -55,7 +56,8 @@ def make_twins(folder: Path, specs: Sequence[RunSpec]) -> int:
         for arena in dict.fromkeys(twin.arena for twin in twins):
             pending = campaign.pending([twin for twin in twins if twin.arena == arena])
             if pending:
-                run_campaign(campaign, pending, arena_of(arena).default_jobs(), Silent(), 0.0)
+                with counting("in virtual time", len(pending)) as advance:
+                    run_campaign(campaign, pending, arena_of(arena).default_jobs(), Counted(advance), 0.0)
         count += len(twins)
     return count
 

@@ -142,6 +142,12 @@ def _existing(results: Path, identity: Identity) -> Path | None:
     return None
 
 
+def find_existing(identity: Identity, results: Path | None = None) -> Path | None:
+    """The folder of these results; none where there is none, or no folder of results."""
+    results = results or RESULTS_DIR
+    return _existing(results, identity) if results.is_dir() else None
+
+
 def _make(results: Path, identity: Identity, *, fresh: bool) -> Path:
     """A new folder, with its `folder.json` from the first moment on."""
     partial = Path(tempfile.mkdtemp(prefix=NEW, dir=results))

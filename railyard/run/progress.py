@@ -10,8 +10,20 @@ from typing import Any
 
 from rich.console import Console, Group
 from rich.live import Live
-from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    SpinnerColumn,
+    Task,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+)
+from rich.text import Text
 
+from railyard.base.counting import Advance, duration_words, left_words
 from railyard.experiment.arenas import is_exact
 from railyard.run.live import Picture
 from railyard.run.runspec import RunSpec
@@ -45,11 +57,25 @@ class Silent:
     def finished(self, spec: RunSpec, record: dict[str, Any]) -> None: ...
 
 
+class Counted(Silent):
+    """Only counts the runs."""
+
+    def __init__(self, advance: Advance) -> None:
+        self._advance = advance
+
+    def refused(self, spec: RunSpec, sentence: str) -> None:
+        self._advance()
+
+    def finished(self, spec: RunSpec, record: dict[str, Any]) -> None:
+        self._advance()
+
+
 class PlainReporter:
     """A line a run; of many short ones, a line for each tenth of them, and one for each that did not go as usual."""
 
     def __init__(self, console: Console, total: int, done: int = 0) -> None:
         self._console, self._total, self._done = console, total, done
+        self._before = done
         self._watch = Stopwatch()
 
     def _is_many(self, record: dict[str, Any]) -> bool:
@@ -58,7 +84,8 @@ class PlainReporter:
 
     def _tell_tenth(self) -> None:
         if self._done * 10 // self._total > (self._done - 1) * 10 // self._total:
-            self._console.print(f"[{self._done}/{self._total}] after {self._watch}", markup=False)
+            left = left_words(self._watch.passed_s, self._done - self._before, self._total - self._done)
+            self._console.print(f"[{self._done}/{self._total}] after {self._watch}{left}", markup=False)
 
     def started(self, spec: RunSpec, attempt: int) -> None:
         """Only the end of a run is worth a line in a log."""
@@ -82,6 +109,25 @@ class PlainReporter:
         )
 
 
+class _Count(MofNCompleteColumn):
+    """How many runs are done; nothing beside a run under way."""
+
+    def render(self, task: Task) -> Text:
+        return Text() if task.total is None else super().render(task)
+
+
+class _TimeLeft(ProgressColumn):
+    """The time left if the other runs take as long as those done since the start."""
+
+    max_refresh = 0.5
+
+    def render(self, task: Task) -> Text:
+        if task.total is None or task.elapsed is None:
+            return Text()
+        made = task.completed - task.fields.get("before", 0)
+        return Text(left_words(task.elapsed, int(made), int(task.total - task.completed)).removeprefix(", "))
+
+
 class LiveReporter(PlainReporter):
     """The plain lines, above a bar over all runs and a line for each run under way."""
 
@@ -91,7 +137,7 @@ class LiveReporter(PlainReporter):
     def __init__(self, progress: Progress, total: int, done: int, picture: Picture | None) -> None:
         super().__init__(progress.console, total, done)
         self._progress, self._picture = progress, picture
-        self._all = progress.add_task("all runs", total=total, completed=done)
+        self._all = progress.add_task("all runs", total=total, completed=done, before=done)
         self._active: dict[str, TaskID] = {}
 
     def started(self, spec: RunSpec, attempt: int) -> None:
@@ -130,7 +176,10 @@ def reporter(console: Console, total: int, done: int, runs: Path | None = None) 
     if not console.is_terminal:
         yield PlainReporter(console, total, done)
         return
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(bar_width=24), TimeElapsedColumn())
+    columns = (
+        *(SpinnerColumn(), TextColumn("{task.description}"), BarColumn(bar_width=24), _Count()),
+        *(TimeElapsedColumn(), _TimeLeft()),
+    )
     progress = Progress(*columns, console=console)
     picture = Picture(runs, PARTIAL) if runs is not None else None
     shown = Group(progress, picture) if picture is not None else progress
@@ -142,9 +191,9 @@ class Stopwatch:
     def __init__(self) -> None:
         self._begin = time.monotonic()
 
+    @property
+    def passed_s(self) -> float:
+        return time.monotonic() - self._begin
+
     def __str__(self) -> str:
-        passed = time.monotonic() - self._begin
-        seconds = round(passed)
-        if seconds >= 60:
-            return f"{seconds // 60} min {seconds % 60} s"
-        return f"{passed:.1f} s" if passed < 10 else f"{seconds} s"
+        return duration_words(self.passed_s)

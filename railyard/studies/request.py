@@ -23,3 +23,4 @@ class RunRequest:
     size: Size = "default"
     repeat_budget_s: float | None = None
     qlog: str | None = None
+    dry_run: bool = False

@@ -186,3 +186,14 @@ def resolved(
         given |= {"t_th1_ms": record.t_th1_ms, "t_th2_ms": record.t_th2_ms}
         entries.append(MeasuredScheme.model_construct(**given, measured=record))
     return experiment.model_copy(update={"schemes": entries})
+
+
+def left_open(experiment: Experiment, tell: Callable[[str], None]) -> Experiment:
+    """The same runs without the milliseconds, for a count of them: nothing is measured."""
+    entries = [
+        entry.model_copy(update={"label": entry.base_label(), "thresholds": None}) if entry.thresholds else entry
+        for entry in experiment.schemes
+    ]
+    if entries != experiment.schemes:
+        tell("Runs that measure play-time left come first, and are not counted here; nor are runs already done.")
+    return experiment.model_copy(update={"schemes": entries})

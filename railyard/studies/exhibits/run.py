@@ -19,7 +19,7 @@ from railyard.base.terminal import MOST_LINES, first_lines, fitted, print_lines
 from railyard.base.yamlfile import YamlDocument, near_miss
 from railyard.experiment.arenas import ARENAS, is_exact
 from railyard.report.exhibit import Exhibit
-from railyard.results.pending import Place, Plan, whole_campaign
+from railyard.results.pending import Place, Plan, planned, whole_campaign
 from railyard.results.tables import aligned
 from railyard.run import vkernel
 from railyard.run.arena import arena_of
@@ -77,6 +77,9 @@ def run(document: YamlDocument, request: RunRequest) -> None:
     if spec.experiment:
         _with_runs(spec, document, request, make)
         return
+    if request.dry_run:
+        _teller(request)(f"{spec.name} runs nothing: it reads traces, in a few seconds.")
+        return
     with TemporaryDirectory(prefix="railyard-exhibit-") as nowhere:
         made = make(Path(nowhere), spec)
     with results_folder(_identity(made), _teller(request), out=request.out, fresh=not request.resume) as folder:
@@ -114,6 +117,10 @@ def _with_runs(spec: ExhibitSpec, document: YamlDocument, request: RunRequest, m
         qlog_asked=request.qlog is not None,
     )
     place = Place(request.out, fresh=not request.resume, tell=_teller(request))
+    if request.dry_run:
+        for sentence in planned(plan, place, request.jobs):
+            _teller(request)(sentence)
+        return
     with whole_campaign(plan, place, jobs=request.jobs, console=request.console, tables=True) as whole:
         _write(make(whole.folder, spec), whole.folder, request)
 

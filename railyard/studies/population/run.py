@@ -88,6 +88,10 @@ def run_population_file(document: YamlDocument, request: RunRequest) -> None:
 
 
 def only_sim(request: RunRequest) -> None:
+    if request.dry_run:
+        raise UserError(
+            "--dry-run is for experiments with runs of their own; a population prints its plays as it goes."
+        )
     if request.arena is not None and not isinstance(arena_of(request.arena), Sim):
         raise UserError(f"populations play in virtual time; leave out --arena {request.arena}.")
     if request.seeds is not None:

@@ -1,0 +1,110 @@
+"""What a campaign takes, before its first run: how many runs, how long, how much disk space.
+
+On the wall clock a run takes as long as its video. In virtual time it takes what the machine needs for the bytes of the
+video: as recorded runs in the folder of results took, or where there are too few, as measured on another machine.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from statistics import fmean
+
+from railyard.base.counting import duration_words
+from railyard.base.paths import RESULTS_DIR
+from railyard.experiment.model import Qlog
+from railyard.results.campaigns import StoredCampaign, find_campaigns
+from railyard.results.listing import disk_bytes, size_words
+from railyard.results.records import time_of
+from railyard.run.arena import arena_of
+from railyard.run.repetition import planned_s
+from railyard.run.runspec import RunSpec
+
+MOST_RUNS = 40  # recorded runs that an estimate looks at
+FEWEST_RUNS = 4
+
+
+@dataclass(frozen=True)
+class Rates:
+    """What a run takes for each byte of its video. The columns are independent of each other."""
+
+    seconds: float  # one run alone, arenas in virtual time
+    link_logs: float  # bytes on disk: link logs, player, server, record
+    qlogs: float  # bytes on disk
+
+
+LINK_LOGS, QLOGS = 0.2, 0.6  # bytes on disk for each byte of video, where no recorded run tells
+
+
+@dataclass(frozen=True)
+class Estimate:
+    runs: int
+    seconds: float
+    disk_bytes: float
+    basis: str
+
+    @property
+    def words(self) -> str:
+        return f"about {duration_words(max(1, round(self.seconds)))}, {size_words(round(self.disk_bytes))} on disk"
+
+
+def _newest_first(results: Path) -> list[StoredCampaign]:
+    """Campaigns with folders of runs, that started last first."""
+    found = [one for one in find_campaigns(results) if one.record and (one.folder / "runs").is_dir()]
+    return sorted(found, key=lambda one: time_of(one.record["started"]), reverse=True)
+
+
+def _recorded(results: Path, arena: str) -> Iterator[tuple[float, float, float, float]]:
+    """Of each recorded run: bytes of its video, seconds, bytes of qlogs, other bytes."""
+    for campaign in _newest_first(results):
+        if campaign.arena != arena:
+            continue
+        for folder in campaign.whole:
+            try:
+                record = json.loads((folder / "run.json").read_text())
+                player = record["config"]["player"]
+                video = float(player["duration_s"]) * float(player["bitrate_bps"]) / 8
+                took = float(record["wall_s"])
+            except (OSError, ValueError, KeyError, TypeError):
+                continue
+            if record["outcome"] == "complete" and video > 0:
+                qlogs = disk_bytes([folder / "qlog"])
+                yield video, took, qlogs, disk_bytes([folder]) - qlogs
+
+
+def rates(results: Path, arena: str) -> tuple[Rates, str]:
+    """What a byte of video takes, and what that rests on."""
+    usual = Rates(arena_of(arena).s_per_video_mb / 1e6, LINK_LOGS, QLOGS)
+    found = list(islice(_recorded(results, arena), MOST_RUNS))
+    if len(found) < FEWEST_RUNS:
+        return usual, f"measurements on another machine (there are too few runs of {arena} here yet)"
+    with_qlogs = [qlogs / video for video, _, qlogs, _ in found if qlogs]
+    own = Rates(
+        seconds=fmean(took / video for video, took, _, _ in found),
+        link_logs=fmean(others / video for video, _, _, others in found),
+        qlogs=fmean(with_qlogs) if with_qlogs else usual.qlogs,
+    )
+    return own, f"{len(found)} recorded runs of {arena} in {results.name}/"
+
+
+def estimate(specs: Sequence[RunSpec], qlog: Qlog, jobs: int, results: Path | None = None) -> Estimate:
+    """Of runs of one arena that are not there yet."""
+    first = specs[0]
+    of_byte, basis = rates(results or RESULTS_DIR, first.arena)
+    video = [float(spec.player.video_bytes) for spec in specs]
+    kept: float = {"all": sum(video), "none": 0.0, "worst": 0.0}[qlog]
+    worst: dict[tuple[str, str], float] = {}
+    if qlog == "worst":
+        worst = {(spec.pair, spec.label): size for spec, size in zip(specs, video, strict=True)}
+        kept = sum(worst.values())
+    if first.is_exact:
+        again = sum(worst.values()) if first.is_same_with_qlogs else 0.0
+        seconds = of_byte.seconds * (sum(video) + again) / max(1, min(jobs, os.cpu_count() or 1, len(specs)))
+    else:
+        seconds, basis = planned_s(specs, jobs), "the lengths of the videos (void runs are repeated after them)"
+    used = sum(video) * of_byte.link_logs + kept * of_byte.qlogs
+    return Estimate(len(specs), seconds, used, basis)

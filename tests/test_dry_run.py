@@ -1,0 +1,80 @@
+"""`railyard run --dry-run`: what a campaign takes, and nothing is run for it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from conftest import Command
+from railyard.experiment.model import load_experiment
+from railyard.results.estimate import FEWEST_RUNS, estimate, rates
+from railyard.run.resolve import resolve
+
+YAML = """\
+name: unit
+arena: {arena}
+pairs: [subway-1]
+schemes: [sp, xlink{more}]
+seeds: {seeds}
+player: {{duration_s: 2, bitrate_bps: 2000000, chunk_bytes: 65536}}
+time_limit_s: 10
+"""
+
+
+def experiment(folder: Path, arena: str = "sim", seeds: int = 2, more: str = "") -> Path:
+    file = folder / "unit.yaml"
+    file.write_text(YAML.format(arena=arena, seeds=seeds, more=more))
+    return file
+
+
+def test_it_says_runs_time_and_disk_space_and_writes_nothing(command_line: Command, tmp_path: Path) -> None:
+    file = experiment(tmp_path)
+    done = command_line("run", str(file), "--dry-run", "--jobs", "2")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("6 runs in sim.\nTo do: 6 runs of 1 pair, 3 schemes, 2 seeds, 2 at the same time.\n")
+    assert re.search(r"They take about [0-9.]+ s, [0-9.]+ [kM]B on disk, as ", done.stdout)
+    assert re.search(r"[0-9.]+ [GTM]B of the disk is free\.\nNothing was run\.$", done.stdout.strip())
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_it_counts_what_is_done_already(command_line: Command, tmp_path: Path) -> None:
+    file, out = experiment(tmp_path), tmp_path / "out"
+    assert command_line("run", str(file), "--out", str(out)).returncode == 0
+    assert command_line("run", str(file), "--out", str(out), "--dry-run").stdout == (
+        "6 runs in sim, 6 of them done already.\nNothing was run.\n"
+    )
+    fresh = command_line("run", str(file), "--out", str(tmp_path / "another"), "--dry-run")
+    assert "To do: 6 runs" in fresh.stdout and not (tmp_path / "another").exists()
+
+
+def test_play_time_left_is_not_measured(command_line: Command, tmp_path: Path) -> None:
+    file = experiment(tmp_path, more=", {scheme: xlink, thresholds: [95, 80]}")
+    done = command_line("run", str(file), "--dry-run")
+    assert done.stdout.startswith("Runs that measure play-time left come first, and are not counted here")
+    assert "8 runs in sim." in done.stdout and list(tmp_path.iterdir()) == [file]
+
+
+def test_on_the_wall_clock_the_lengths_of_the_videos_tell(tmp_path: Path) -> None:
+    checked, document = load_experiment(experiment(tmp_path, arena="mpshell"))
+    specs = resolve(checked, document)
+    one, two = (estimate(specs, "all", jobs, tmp_path).seconds for jobs in (1, 2))
+    assert one == pytest.approx(6 * (2 + 1.5)) and two == pytest.approx(one / 2)
+
+
+def test_qlogs_take_space_and_of_the_worst_less(tmp_path: Path) -> None:
+    checked, document = load_experiment(experiment(tmp_path, seeds=9))
+    specs = resolve(checked, document)
+    none, worst, every = (estimate(specs, qlog, 1, tmp_path).disk_bytes for qlog in ("none", "worst", "all"))
+    assert none < worst < every and (every - none) == pytest.approx(9 * (worst - none))
+
+
+def test_recorded_runs_take_the_place_of_what_another_machine_took(command_line: Command, tmp_path: Path) -> None:
+    file, results = experiment(tmp_path), tmp_path / "results"
+    usual, basis = rates(results, "sim")
+    assert "another machine" in basis
+    assert command_line("run", str(file), "--out", str(results / "unit")).returncode == 0
+    own, basis = rates(results, "sim")
+    assert basis.startswith("6 recorded runs") and FEWEST_RUNS <= 6
+    assert own != usual and 0.05 < own.qlogs < 5 and 0.01 < own.link_logs < 5
