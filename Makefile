@@ -400,16 +400,16 @@ format: setup ## rewrite the sources as lint wants them
 AGAINST ?=
 .PHONY: bench-instructions
 bench-instructions: setup ## count the instructions of ten fixed jobs under callgrind (AGAINST=REV: compare with it)
-	@.venv/bin/python scripts/bench-instructions.py $(if $(AGAINST),--against $(AGAINST))
+	@.venv/bin/python bench/instructions.py $(if $(AGAINST),--against $(AGAINST))
 
 .PHONY: bench
 bench: setup ## measure the simulator, endpoints with many connections, relays, mpshell, and all schedulers with all congestion controllers
 	@$(MAKE) --no-print-directory -j$(JOBS) build
-	@.venv/bin/python scripts/bench-sim.py
-	@.venv/bin/python scripts/bench-connections.py
-	@.venv/bin/python scripts/bench-relays.py
-	@.venv/bin/python scripts/bench-mpshell.py
-	@.venv/bin/python scripts/bench-schedulers.py
+	@.venv/bin/python bench/sim.py
+	@.venv/bin/python bench/connections.py
+	@.venv/bin/python bench/relays.py
+	@.venv/bin/python bench/mpshell.py
+	@.venv/bin/python bench/schedulers.py
 
 SIZE ?= default
 .PHONY: report

@@ -44,7 +44,7 @@ def comparisons(text: str) -> Iterator[str]:
 
 def test_no_other_code_compares_with_an_arenas_name() -> None:
     found = {}
-    for folder in ("railyard", "scripts", "notebooks", "studies"):
+    for folder in ("railyard", "bench", "scripts", "notebooks", "studies"):
         for file in sorted((ROOT / folder).rglob("*.py")):
             if ROOT / "railyard" / "arenas" not in file.parents:
                 found[str(file.relative_to(ROOT))] = list(comparisons(file.read_text(encoding="utf-8")))

@@ -31,7 +31,7 @@ def test_a_request_takes_as_many_packets_of_one_connection_as_of_many() -> None:
 
 @pytest.fixture(scope="module")
 def counts() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("bench_instructions", ROOT / "scripts" / "bench-instructions.py")
+    spec = importlib.util.spec_from_file_location("bench_instructions", ROOT / "bench" / "instructions.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules["bench_instructions"] = module

@@ -72,7 +72,8 @@ def formulas(text: str) -> Iterator[str]:
 
 
 def files() -> Iterator[Path]:
-    for file in (*sorted((ROOT / "railyard").rglob("*.py")), *sorted((ROOT / "scripts").glob("*.py"))):
+    folders = ("railyard", "studies", "bench", "scripts")
+    for file in (file for folder in folders for file in sorted((ROOT / folder).rglob("*.py"))):
         if (ROOT / "railyard" / "figures") not in file.parents:
             yield file
 

@@ -15,6 +15,7 @@ import numpy as np
 from pydantic import Field
 
 from railyard.experiment.model import Strict, find_experiment, load_experiment
+from railyard.figures.rows import RCT_MEDIAN
 from railyard.results.linklog.read import LinkLog, read_link_log
 from railyard.results.pending import Place, Plan, whole_campaign
 from railyard.run.arena import arena_of
@@ -67,6 +68,7 @@ class Played(Data):
     later_ms: int
     ended_s: float
     rct_s: list[float]  # of each chunk
+    rct_median_s: float
     most_queued: int  # packets in Wi-Fi's downlink, in the first FIRST_S
     wifi_dropped: int  # packets
     wifi_dropped_when: str
@@ -77,7 +79,7 @@ class Played(Data):
     @property
     def mode(self) -> tuple[int, float]:
         """Runs alike in this went the same way."""
-        return self.wifi_dropped, round(median(self.rct_s), 1)
+        return self.wifi_dropped, round(self.rct_median_s, 1)
 
 
 def wifi_percent(wifi: Downlink, lte: Downlink, begin_s: float, end_s: float) -> float | None:
@@ -98,6 +100,7 @@ def play(folder: Path, at_ms: int, later_ms: int) -> Played:
         later_ms=later_ms,
         ended_s=run.ended_s,
         rct_s=[chunk.rct_s for chunk in run.chunks],
+        rct_median_s=RCT_MEDIAN.value([run]),
         most_queued=wifi.most_queued(FIRST_S),
         wifi_dropped=wifi.dropped,
         wifi_dropped_when=wifi.dropped_when,
@@ -147,7 +150,7 @@ def _modes(played: Sequence[Played]) -> str:
         alike = list(group)
         first = alike[0]
         cells = [_range([one.later_ms for one in alike], "d"), str(len(alike))]
-        cells += [_range([median(one.rct_s) for one in alike], ".2f")]
+        cells += [_range([one.rct_median_s for one in alike], ".2f")]
         cells += [", ".join(_range([one.rct_s[k] for one in alike], ".2f") for k in range(3))]
         cells += [_range([rct for one in alike for rct in one.rct_s[3:]], ".2f")]
         cells += [_range([one.most_queued for one in alike], "d")]
@@ -160,7 +163,7 @@ def _modes(played: Sequence[Played]) -> str:
 
 def _places(places: Sequence[Sequence[Played]]) -> str:
     """How often a few milliseconds decide, over the whole trace."""
-    medians = [[median(one.rct_s) for one in alike] for alike in places]
+    medians = [[one.rct_median_s for one in alike] for alike in places]
     spread = [max(each) / min(each) for each in medians]
     far = sum(ratio > FAR for ratio in spread)
     some = sum(len({one.wifi_dropped + one.lte_dropped > 0 for one in alike}) > 1 for alike in places)

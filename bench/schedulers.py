@@ -51,7 +51,7 @@ def main(
     offsets: Annotated[int, typer.Option(min=1, help="start offsets for each row")] = 10,
     jobs: Annotated[int, typer.Option(min=1, help="runs side by side")] = os.cpu_count() or 1,
 ) -> None:
-    with reported_by("bench-schedulers"), tempfile.TemporaryDirectory(prefix="railyard-") as folder:
+    with reported_by("bench/schedulers"), tempfile.TemporaryDirectory(prefix="railyard-") as folder:
         table = play(pairs or ["subway-1", "hsr-1"], offsets, jobs, Path(folder) / "schedulers")
     rows = []
     for pair, row in table.items():

@@ -81,7 +81,7 @@ def measure(way: Any, transport: str, megabytes: int) -> tuple[float, float]:
             took = time.monotonic() - begin
         summary = json.loads((folder / "player.jsonl").read_text().splitlines()[-1])
         if summary["outcome"] != "complete":
-            raise SystemExit(f"bench-relays: {transport}: the player ended with {summary['outcome']}.")
+            raise SystemExit(f"bench/relays: {transport}: the player ended with {summary['outcome']}.")
     return took, cpu_s() - before
 
 

@@ -252,11 +252,9 @@ def awake_pair(folder: Path, seconds: float) -> Awake:
         run_case(case, folder, seconds)
         found[when] = json.loads(summary_file.read_text())
     late = {when: summary["paths"][0]["up"]["lateness_us"] for when, summary in found.items()}
-    return Awake(
-        *(float(late["off"][name]) for name in ("p50", "p99")),
-        *(float(late["on"][name]) for name in ("p50", "p99")),
-        found["on"]["keep_awake"]["spinner_cpu_s"],
-    )
+    without, awake = late["off"], late["on"]
+    spinner_cpu_s = float(found["on"]["keep_awake"]["spinner_cpu_s"])
+    return Awake(without["p50"], without["p99"], awake["p50"], awake["p99"], spinner_cpu_s)
 
 
 def cases(folder: Path) -> list[Case]:
@@ -294,7 +292,7 @@ def main() -> int:
     parser.add_argument("--mpshell", default="", help="more options for mpshell, separated by spaces")
     arguments = parser.parse_args()
     if os.geteuid() != 0:
-        sys.exit("bench-mpshell: run it as root; mpshell makes network namespaces.")
+        sys.exit("bench/mpshell: run it as root; mpshell makes network namespaces.")
     more = tuple(arguments.mpshell.split())
     results: dict[str, Any] = {"flows": {}, "round_trips": [], "keep_awake": [], "load": [os.getloadavg()[0]]}
     with tempfile.TemporaryDirectory() as name:

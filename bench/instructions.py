@@ -282,7 +282,7 @@ def parts_table(real: dict[str, float], null: dict[str, float]) -> list[str]:
 ABOUT = """# Speed
 
 ```
-.venv/bin/python scripts/bench-instructions.py --write {options}
+.venv/bin/python bench/instructions.py --write {options}
 ```
 
 ## Ten jobs
@@ -314,7 +314,7 @@ written. Every packet that reaches a link counts as one, in both directions.
 
 ## Against picoquic and XQUIC
 That comparison needs their builds: `PICOQUIC_DIR=… XQUIC_DIR=… make peers`, then `.venv/bin/python
-scripts/bench-stacks.py`. [Bulk transfers](stacks-bulk.md) has the figures of the last such run.
+bench/stacks.py`. [Bulk transfers](stacks-bulk.md) has the figures of the last such run.
 """
 
 
