@@ -91,6 +91,7 @@ def test_the_record_names_engine_images_and_settings(smoke: tuple[Path, Any]) ->
         assert record["exit"]["server"] == {"code": 0, "signal": None}
         assert record["exit"]["mpshell"] == {"code": 0, "signal": None}
         assert record["fidelity"]["deliveries"] > 0
+        assert record["fidelity"]["endpoints_fifo"] is False, "the server is an ordinary process there"
         assert record["sysctls"]["net.ipv4.tcp_rmem"].endswith(str(record["config"]["buffers"]["receive_bytes"]))
         folder = file.parent
         assert {"player.jsonl", "server.jsonl", "mpshell.json"} <= {path.name for path in folder.iterdir()}

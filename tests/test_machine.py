@@ -65,6 +65,13 @@ def test_a_void_run_names_what_its_record_shows(
     assert ("Other processes" in told) == ("Other processes" in words)
 
 
+def test_endpoints_that_were_stopped_did_not_wait_for_a_core() -> None:
+    timers = {"sched_fifo": True, "late_s": 1.0, "run_delay_s": 0.1, "lateness_us": TIMERS}
+    record = {"timers": timers, "sched_fifo": True, "blocked_s": 0.15}
+    told = cause(record, late(waits=2000), machine(others_s=9.0), endpoints_fifo=True)
+    assert told == "Player, server or relays were stopped, or waited for a disk, for 0.15 s."
+
+
 def summary(p99: float, *, kept_awake: bool) -> dict[str, Any]:
     link = {
         "lateness_us": {"p50": 20, "p99": p99, "max": p99, "over_1ms": 0, "count": 1000},

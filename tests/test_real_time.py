@@ -111,9 +111,9 @@ def below(pid: str) -> list[str]:
     return found
 
 
-def of_run(folder: Path) -> tuple[dict[str, int], int]:
-    """The scheduling policy of each program of the run, by its name; the process ID of mpshell."""
-    found, shell = {}, 0
+def of_run(folder: Path) -> tuple[dict[str, int], dict[str, int]]:
+    """The scheduling policy of each program of the run by its name, and the process IDs of mpshell and the server."""
+    found, pids = {}, {}
     for entry in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             words = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
@@ -121,11 +121,12 @@ def of_run(folder: Path) -> tuple[dict[str, int], int]:
                 for pid in below(entry.name):
                     name = Path(f"/proc/{pid}/comm").read_text().strip()
                     found[name] = os.sched_getscheduler(int(pid))
-                    shell = int(pid) if name == "mpshell" else shell
-    return {name: policy for name, policy in found.items() if name.startswith(("xlink", "relay"))}, shell
+                    if name in ("mpshell", "xlink-server"):
+                        pids[name] = int(pid)
+    return {name: policy for name, policy in found.items() if name.startswith(("xlink", "relay"))}, pids
 
 
-def nothing(_: int) -> None:
+def nothing(_: dict[str, int]) -> None:
     """Disturbs no run."""
 
 
@@ -134,7 +135,7 @@ def play(
     *options: str,
     schemes: str = "[xlink, {stack: libxlink}]",
     duration_s: int = 3,
-    disturb: Callable[[int], None] = nothing,
+    disturb: Callable[[dict[str, int]], None] = nothing,
 ) -> tuple[dict[str, dict[str, int]], dict[str, dict[str, Any]]]:
     """By run, the largest set of programs that were seen at once, and the record."""
     (folder / "index.yaml").write_text(INDEX)
@@ -147,9 +148,9 @@ def play(
     with subprocess.Popen([sys.executable, "-m", "railyard", *words], stdout=subprocess.DEVNULL, env=there) as running:
         while running.poll() is None:
             for partial in out.glob("runs/.partial-*--s1"):
-                found, shell = of_run(partial)
-                if "xlink-player" in found and shell:
-                    disturb(shell)
+                found, pids = of_run(partial)
+                if "xlink-player" in found and "mpshell" in pids:
+                    disturb(pids)
                 if len(found) >= len(seen.get(partial.name, {})):
                     seen[partial.name] = found
             time.sleep(0.02)
@@ -175,12 +176,15 @@ def test_real_time_can_be_switched_off(tmp_path: Path) -> None:
     assert {record["fidelity"]["endpoints_fifo"] for record in records.values()} == {False}
 
 
-def stop_for_50_ms(shell: int) -> None:
-    with suppress(ProcessLookupError):
-        os.kill(shell, signal.SIGSTOP)
-        time.sleep(0.05)
-        os.kill(shell, signal.SIGCONT)
-    time.sleep(0.1)
+def stop_for_50_ms(name: str) -> Callable[[dict[str, int]], None]:
+    def stop(pids: dict[str, int]) -> None:
+        with suppress(ProcessLookupError):
+            os.kill(pids[name], signal.SIGSTOP)
+            time.sleep(0.05)
+            os.kill(pids[name], signal.SIGCONT)
+        time.sleep(0.1)
+
+    return stop
 
 
 HOG = (
@@ -214,10 +218,19 @@ def only(records: dict[str, dict[str, Any]]) -> dict[str, Any]:
 
 @pytest.mark.slow
 def test_a_run_whose_links_are_made_late_is_caught(tmp_path: Path) -> None:
-    found = only(play(tmp_path, schemes="[xlink]", disturb=stop_for_50_ms)[1])
+    found = only(play(tmp_path, schemes="[xlink]", disturb=stop_for_50_ms("mpshell"))[1])
     assert found["void"]
     assert any("lateness can have added" in reason for reason in found["reasons"])
     assert found["added"]["share"] > 0.1
+
+
+@pytest.mark.slow
+def test_a_run_whose_server_is_stopped_is_caught(tmp_path: Path) -> None:
+    found = only(play(tmp_path, schemes="[xlink]", disturb=stop_for_50_ms("xlink-server"))[1])
+    assert found["void"]
+    assert any("lateness can have added" in reason for reason in found["reasons"])
+    assert found["added"]["share"] > 0.1
+    assert "were stopped" in found["cause"]
 
 
 @pytest.mark.slow

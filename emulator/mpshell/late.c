@@ -40,7 +40,7 @@ int mp_late_write(const struct mp_late *late) {
     FILE *stream = late->wanted ? open_memstream(&text, &length) : NULL;
     if (!stream)
         return late->wanted ? -1 : 0;
-    fprintf(stream, "# slot_us %u; a line for each slot since t0: largest lateness of links and of timers, run delay\n",
+    fprintf(stream, "# slot_us %u; a line for each slot since t0: largest lateness of links and of timers, waits\n",
             MP_SLOT_US);
     for (size_t i = 0; i < count; i++)
         fprintf(stream, "%" PRIu32 " %" PRIu32 " %" PRIu32 "\n", mp_series_at(links, i), mp_series_at(timers, i),

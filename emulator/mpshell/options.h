@@ -52,7 +52,7 @@ struct mp_options {
     const char *user;              /* NULL = who called sudo, else as mpshell itself */
     const char *netstat;           /* file for the inside's protocol counters; NULL = none */
     const char *lateness;          /* file for the lateness over time; NULL = none */
-    pid_t watched[MP_MAX_WATCHED]; /* processes outside whose run delay is in it */
+    pid_t watched[MP_MAX_WATCHED]; /* processes outside whose waits are in it */
     size_t watched_count;
     const char *sysctls[MP_MAX_SYSCTLS]; /* NAME=VALUE, of the inside */
     size_t sysctl_count;

@@ -118,8 +118,9 @@ static json_t *summary_object(const struct mp_shell *shell, int status) {
     json_object_set_new(object, "command_fifo", json_boolean(shell->command_fifo));
     if (shell->late.wanted) {
         json_object_set_new(object, "timers", mp_timers_report(&shell->late.timers_found));
-        json_object_set_new(object, "run_delay_s",
-                            shell->late.waits_found.known ? json_real(shell->late.waits_found.total_s) : json_null());
+        const struct mp_waits_found *waits = &shell->late.waits_found;
+        json_object_set_new(object, "run_delay_s", waits->known ? json_real(waits->run_delay_s) : json_null());
+        json_object_set_new(object, "blocked_s", waits->known ? json_real(waits->blocked_s) : json_null());
     }
     json_object_set_new(object, "keep_awake", awake_object(&shell->awake));
     json_object_set_new(object, "paths", paths);

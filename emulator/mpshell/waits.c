@@ -22,6 +22,7 @@
 struct sampled {
     pid_t tid;
     int schedstat;
+    int stat;
     uint64_t waited_ns; /* up to the last sample */
     bool seen;
 };
@@ -35,6 +36,8 @@ struct mp_waits {
     size_t watched_count;
     struct sampled sampled[MOST_THREADS];
     size_t count;
+    bool blocked; /* at the last sample */
+    uint64_t blocked_since_us;
     struct mp_waits_found found;
 };
 
@@ -52,9 +55,32 @@ static bool read_run_delay(int fd, uint64_t *waited_ns) {
     return true;
 }
 
+/* Whether the thread is stopped, traced or in uninterruptible sleep, as while it waits for a disk: proc_pid_stat(5). */
+static bool is_blocked(int fd) {
+    char text[128]; /* its name has at most 64 bytes, and may have brackets */
+    ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
+    if (n <= 0)
+        return false;
+    text[n] = '\0';
+    const char *end = strrchr(text, ')');
+    return end && end[1] == ' ' && end[2] && strchr("DTt", end[2]);
+}
+
+static int open_of_thread(pid_t pid, pid_t tid, const char *file) {
+    char name[64];
+    snprintf(name, sizeof(name), "/proc/%d/task/%d/%s", (int)pid, (int)tid, file);
+    return open(name, O_RDONLY | O_CLOEXEC);
+}
+
+static void forget(struct sampled *each) {
+    if (each->schedstat >= 0)
+        close(each->schedstat);
+    if (each->stat >= 0)
+        close(each->stat);
+}
+
 /* A thread that came since the last look counts from its first moment. */
 static void meet(struct mp_waits *waits, pid_t pid, pid_t tid) {
-    char name[64];
     for (size_t i = 0; i < waits->count; i++) {
         if (waits->sampled[i].tid == tid) {
             waits->sampled[i].seen = true;
@@ -63,10 +89,14 @@ static void meet(struct mp_waits *waits, pid_t pid, pid_t tid) {
     }
     if (waits->count == MOST_THREADS)
         return;
-    snprintf(name, sizeof(name), "/proc/%d/task/%d/schedstat", (int)pid, (int)tid);
-    int fd = open(name, O_RDONLY | O_CLOEXEC);
-    if (fd >= 0)
-        waits->sampled[waits->count++] = (struct sampled){.tid = tid, .schedstat = fd, .seen = true};
+    struct sampled met = {.tid = tid,
+                          .schedstat = open_of_thread(pid, tid, "schedstat"),
+                          .stat = open_of_thread(pid, tid, "stat"),
+                          .seen = true};
+    if (met.schedstat >= 0 && met.stat >= 0)
+        waits->sampled[waits->count++] = met;
+    else
+        forget(&met);
 }
 
 static void look_below(struct mp_waits *waits, pid_t pid, bool itself, unsigned depth);
@@ -107,15 +137,16 @@ static void look(struct mp_waits *waits) {
         look_below(waits, waits->watched[i], true, 0);
     for (size_t i = waits->count; i-- > 0;) {
         if (!waits->sampled[i].seen) {
-            close(waits->sampled[i].schedstat);
+            forget(&waits->sampled[i]);
             waits->sampled[i] = waits->sampled[--waits->count];
         }
     }
 }
 
-/* What all threads have waited since the last sample. */
-static uint64_t sample_ns(struct mp_waits *waits) {
+/* What all threads have waited for a core since the last sample, and whether one of them is blocked now. */
+static uint64_t sample_ns(struct mp_waits *waits, bool *blocked) {
     uint64_t sum_ns = 0;
+    *blocked = false;
     for (size_t i = 0; i < waits->count; i++) {
         struct sampled *each = &waits->sampled[i];
         uint64_t now_ns;
@@ -124,8 +155,27 @@ static uint64_t sample_ns(struct mp_waits *waits) {
         waits->found.known = true;
         sum_ns += now_ns - each->waited_ns;
         each->waited_ns = now_ns;
+        *blocked = *blocked || is_blocked(each->stat);
     }
     return sum_ns;
+}
+
+/* Times are since t0. Successive slots are one wait, in the slot in which it began. */
+static void end_block(struct mp_waits *waits, uint64_t at_us) {
+    mp_series_add(&waits->found.series, waits->blocked_since_us, at_us - waits->blocked_since_us);
+    waits->found.blocked_s += (double)(at_us - waits->blocked_since_us) / 1e6;
+    waits->blocked = false;
+}
+
+static void record(struct mp_waits *waits, uint64_t slot_us, uint64_t waited_ns, bool blocked) {
+    if (waited_ns > 0)
+        mp_series_add(&waits->found.series, slot_us, waited_ns / 1000u);
+    waits->found.run_delay_s += (double)waited_ns / 1e9;
+    if (blocked && !waits->blocked)
+        waits->blocked_since_us = slot_us;
+    else if (!blocked && waits->blocked)
+        end_block(waits, slot_us);
+    waits->blocked = blocked;
 }
 
 static void sleep_until(uint64_t at_us) {
@@ -149,15 +199,16 @@ static void *watch(void *context) {
         uint64_t t0 = atomic_load(&waits->t0_us);
         if (t0 > 0 && !begun)
             look(waits);
-        uint64_t waited_ns = sample_ns(waits);
+        bool blocked;
+        uint64_t waited_ns = sample_ns(waits, &blocked);
         if (!begun)
             waited_ns = 0; /* what they waited before the links started delayed nothing */
         begun = t0 > 0;
-        if (t0 > 0 && due > t0 + MP_SLOT_US && waited_ns > 0) { /* of the slot that has just passed */
-            mp_series_add(&waits->found.series, due - t0 - MP_SLOT_US, waited_ns / 1000u);
-            waits->found.total_s += (double)waited_ns / 1e9;
-        }
+        if (t0 > 0 && due > t0 + MP_SLOT_US)
+            record(waits, due - t0 - MP_SLOT_US, waited_ns, blocked);
     }
+    if (waits->blocked)
+        end_block(waits, due - atomic_load(&waits->t0_us));
     return NULL;
 }
 
@@ -169,7 +220,7 @@ struct mp_waits *mp_waits_start(pid_t init, const pid_t *watched, size_t count) 
     waits->watched_count = count < MP_MAX_WATCHED ? count : MP_MAX_WATCHED;
     memcpy(waits->watched, watched, waits->watched_count * sizeof(watched[0]));
     look(waits);
-    sample_ns(waits); /* what they waited before does not count */
+    sample_ns(waits, &(bool){false}); /* what they waited before does not count */
     if (pthread_create(&waits->thread, NULL, watch, waits) != 0) {
         free(waits);
         return NULL;
@@ -190,6 +241,6 @@ void mp_waits_stop(struct mp_waits *waits, struct mp_waits_found *found) {
     pthread_join(waits->thread, NULL);
     *found = waits->found;
     for (size_t i = 0; i < waits->count; i++)
-        close(waits->sampled[i].schedstat);
+        forget(&waits->sampled[i]);
     free(waits);
 }

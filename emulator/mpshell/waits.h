@@ -1,5 +1,6 @@
-/* How long programs under test waited for a core while they could have run: the kernel's run delay (second figure of
- * /proc/PID/task/TID/schedstat) of COMMAND's processes and of watched processes outside, sampled once a slot. */
+/* How long programs under test could not run: COMMAND's processes and watched processes outside, sampled once a slot.
+ * They wait for a core (the kernel's run delay, second figure of /proc/PID/task/TID/schedstat), or are blocked: stopped
+ * or in uninterruptible sleep, as while they wait for a disk. */
 #ifndef RAILYARD_MPSHELL_WAITS_H
 #define RAILYARD_MPSHELL_WAITS_H
 
@@ -16,8 +17,9 @@ struct mp_waits;
 
 struct mp_waits_found {
     bool known;              /* the kernel counts it */
-    struct mp_series series; /* sum over all threads; free with mp_series_free() */
-    double total_s;
+    struct mp_series series; /* run delay, sum over all threads, and blocked time; free with mp_series_free() */
+    double run_delay_s;
+    double blocked_s; /* of slots at whose end any thread was blocked */
 };
 
 /* Samples the descendants of init, and the watched processes with theirs. NULL: out of memory, or no thread. Records

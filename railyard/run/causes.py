@@ -20,8 +20,10 @@ def _others(machine: Machine | None) -> str:
     return f" Other processes took {cores:.1f} of {machine.cores} cores."
 
 
-def _of_endpoints(lateness: Lateness, machine: Machine | None, *, real_time: bool) -> str:
-    waited_s = sum(lateness.waits_us) / 1e6
+def _of_endpoints(lateness: Lateness, blocked_s: float, machine: Machine | None, *, real_time: bool) -> str:
+    waited_s = sum(lateness.waits_us) / 1e6 - blocked_s
+    if blocked_s > waited_s:
+        return f"Player, server or relays were stopped, or waited for a disk, for {blocked_s:.2f} s."
     words = f"Player, server or relays waited {waited_s:.2f} s for a core"
     return f"{words}.{_others(machine)}" if real_time else f"{words}, without real-time priority.{_others(machine)}"
 
@@ -46,5 +48,5 @@ def cause(summary: dict[str, Any], lateness: Lateness | None, machine: Machine |
     if timers >= max(links, waits) / 2:
         return probe.cause(Timers.of(summary["timers"]), steal)
     if waits >= links:
-        return _of_endpoints(lateness, machine, real_time=endpoints_fifo)
+        return _of_endpoints(lateness, summary.get("blocked_s") or 0.0, machine, real_time=endpoints_fifo)
     return _of_links(machine, real_time=bool(summary["sched_fifo"]))

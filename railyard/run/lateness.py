@@ -77,7 +77,7 @@ class Lateness:
 
     links_us: list[float]
     timers_us: list[float]
-    waits_us: list[float]  # run delay of player, server and relays
+    waits_us: list[float]  # player, server and relays could not run
     delay_ms: float
 
     @classmethod

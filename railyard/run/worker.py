@@ -175,7 +175,8 @@ def _execute_at(site: Site, spec: RunSpec, run_dir: Path) -> dict[str, Any]:
                 events = conductor.finish()
             wall_s = time.monotonic() - begin
             dead = _first_dead(server, relay)
-            in_real_time = all(realtime.has_entered(each.pid) for each in (server, relay) if each and site.own_children)
+            outside = [each.pid for each in (server, relay) if each]
+            in_real_time = site.own_children and all(map(realtime.has_entered, outside))
             netstat = site.netstat()
         finally:
             if relay is not None:
