@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from conftest import Command, FakeRun
+from railyard.base.errors import UserError
+from railyard.base.page import check, fill
 from railyard.results.records import Run, load_run
 from railyard.studies import recorded
 
@@ -42,7 +44,10 @@ def test_plays_that_failed_are_lower_bounds_in_the_tables(
     (tmp_path / "index.yaml").write_text(INDEX)
     (tmp_path / "own.yaml").write_text(EXPERIMENT)
     monkeypatch.setenv("RAILYARD_TRACE_PATH", str(tmp_path))
-    done = command_line("evaluation", "--experiment", str(tmp_path / "own.yaml"), "--out", str(tmp_path / "out"))
+    page = tmp_path / "page.md"
+    page.write_text("# Own\n<!-- own -->\nold\n<!-- end of own -->\nafter\n")
+    command = ("evaluation", "--experiment", str(tmp_path / "own.yaml"), "--out", str(tmp_path / "out"))
+    done = command_line(*command, "--page", str(page))
     assert done.returncode == 0, done.stderr
     rows = {line.split(" | ")[0].strip("| "): line for line in done.stdout.splitlines() if line.startswith("|")}
     assert rows["dark"].count("≥ 12.00") == 6, "median and p95 of sp, sp:best and xlink"
@@ -50,6 +55,41 @@ def test_plays_that_failed_are_lower_bounds_in_the_tables(
     assert "xlink+ against" not in done.stdout, "it was not played"
     assert "\n2 plays a scheme" in done.stdout and "nan" not in done.stdout
     assert any(line.startswith("| xlink | 2 | 1 | 50.0 ") for line in done.stdout.splitlines())
+    written = page.read_text()
+    assert written.startswith("# Own\n<!-- own -->\nRuns of railyard ") and "old" not in written
+    assert written.endswith("\n<!-- end of own -->\nafter\n") and "\n2 plays a scheme" in written
+    page.write_text("# Own\n")
+    done = command_line(*command, "--page", str(page))
+    assert (done.returncode, "there are no lines '<!-- own -->' and '<!-- end of own -->'" in done.stderr) == (2, True)
+
+
+def test_tables_are_written_between_the_markers_of_a_page(tmp_path: Path) -> None:
+    file = tmp_path / "page.md"
+    file.write_text("before\n<!-- a -->\nold\n<!-- end of a -->\nafter\n")
+    fill(file, "a", "new\n")
+    fill(file, "a", f"| {'wide ' * 40}|\n- {'word ' * 40}\n")
+    lines = file.read_text().splitlines()
+    assert (lines[:2], lines[-2:]) == (["before", "<!-- a -->"], ["<!-- end of a -->", "after"])
+    assert len(lines[2]) > 120 and all(len(line) <= 120 for line in lines[3:]) and lines[4].startswith("  word")
+    with pytest.raises(UserError, match="there are no lines"):
+        check(file, "b")
+
+
+def test_the_pair_that_makes_the_tail_is_named_and_left_out_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = []
+    for pair, worst_s in (("calm", 1.0), ("outage", 30.0), ("calmer", 0.9)):
+        for seed in range(1, 7):
+            for label in ("sp", "xlink+"):
+                fake = FakeRun(pair=pair, label=label, scheme=label, seed=seed, start_offset_ms=60_000 * seed)
+                fake.rct_s = [0.1 + 0.01 * k for k in range(11)] + [worst_s]
+                runs.append(load_run(fake.write(tmp_path)))
+    recorded.print_samples(runs)
+    lines = capsys.readouterr().out.splitlines()
+    [every] = [line for line in lines if line.startswith("| all | xlink+ | RCT |")]
+    [without] = [line for line in lines if line.startswith("| without outage | xlink+ | RCT |")]
+    assert "| 30.00 | 216 |" in every and "| 1.00 | 144 |" in without
 
 
 def test_the_clairvoyant_scheduler_is_a_reference_and_none_of_the_schemes(

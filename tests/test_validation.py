@@ -354,17 +354,6 @@ def test_a_model_that_gives_the_live_durations_is_perfect_and_a_slow_one_is_wors
     assert result["judges"] == 12
 
 
-def test_tables_are_written_between_the_markers_of_a_page(tmp_path: Path) -> None:
-    file = tmp_path / "live.md"
-    file.write_text(f"before\n{page.BEGIN}\nold\n{page.END}\nafter\n")
-    page.fill(file, "new\n")
-    page.fill(file, "newer\n")
-    assert file.read_text() == f"before\n{page.BEGIN}\nnewer\n{page.END}\nafter\n"
-    file.write_text("no markers\n")
-    with pytest.raises(UserError, match="there are no lines"):
-        page.fill(file, "new\n")
-
-
 # ---- models
 
 

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from railyard.base.errors import UserError
+from railyard.base.page import check, fill
 from railyard.base.paths import RESULTS_DIR
 from railyard.base.provenance import version_words
 from railyard.base.terminal import new_console
@@ -75,6 +76,8 @@ def validate_command(
     if model:
         unconditional = [one for one in unconditional if one.name in (*model, models.REFERENCE)]
         conditional = [one for one in conditional if one.name in model]
+    if page_file is not None:
+        check(page_file, page.MARKED)
     arena_of(models.ARENA).check()
     console = new_console()
 
@@ -98,7 +101,7 @@ def validate_command(
         tables = page.markdown(found, [f"`--size {size}`, {len(runs)} runs of {version_words()}."])
         result = page.write(folder, found, took)
     if page_file is not None:
-        page.fill(page_file, tables)
+        fill(page_file, page.MARKED, tables)
         tell(f"written: {shown(page_file)}")
     print(tables)
     tell(f"written: {shown(result)}")

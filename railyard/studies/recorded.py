@@ -54,6 +54,8 @@ REFERENCES = (
     "xlink-lean raced",
     "xlink-lean passing",
 )
+BY_PAIR = ("sp", BEST, "vanilla-mp", "redundant raced", "xlink", "xlink-lean raced", "xlink+")
+"""Of a table by pair, where a campaign has them all."""
 CHOSEN_ON = ("subway_nyc_a", "hsr_0544", "hsr_1271", "hsr_1984", "walk_sbu_7_5", "drive_me_0528", "leo_me_08")
 """The half of the pairs on which constants of xlink+ were chosen: docs/explanation/xlink-plus.md."""
 SUBSETS: dict[str, Callable[[str], bool]] = {
@@ -164,7 +166,10 @@ def print_schemes(runs: Sequence[Run]) -> None:
 
 
 def print_failures(runs: Sequence[Run]) -> None:
-    """A row a scheme, then the plays that failed without an excuse."""
+    """A row a scheme, then the plays that failed without an excuse; a sentence where none failed."""
+    if not any(run.failed for run in runs):
+        print("\nNo play failed.")
+        return
     print("\n| scheme | plays | failed | share, % | no connection | connection lost | without excuse |")
     print("| --- | ---: | ---: | --- | ---: | ---: | ---: |")
     unexcused: list[Run] = []
@@ -181,28 +186,43 @@ def print_failures(runs: Sequence[Run]) -> None:
         print(f"- {run.run_id}: {run.outcome}, start offset {run.config['start_offset_ms'] / 1000:g} s")
 
 
+def tail_pair(runs: Sequence[Run], figure: Figure) -> str:
+    """The pair with the most values at or beyond a quantile of all pairs."""
+    limit = figure.point(runs)
+    beyond = dict.fromkeys(pairs_of(runs), 0)
+    for run in runs:
+        beyond[run.pair] += sum(limit is not None and rct_s >= limit.value for rct_s, _ in rows.rcts(run))
+    return max(beyond, key=beyond.__getitem__)
+
+
 def print_samples(runs: Sequence[Run]) -> None:
-    """What the samples of the p99s are worth, and how many pairs like these would carry them."""
+    """What the samples of the p99s are worth, and how many pairs like these would carry them. Then without the pair
+    that makes most of the tail of ours."""
     needed = math.ceil(math.log(0.025) / math.log(0.99))  # independent values: docs/reference/statistics.md
-    pairs = len({run.pair for run in runs})
-    print("\n| scheme | p99 of | value | values | independent values | pairs that would carry it |")
-    print("| --- | --- | ---: | ---: | ---: | ---: |")
-    for label in (OURS, BEST):
-        for title, figure, sample in (
-            ("RCT", P99, rows.rcts),
-            ("first frame", FRAME_P99, rows.first_frames),
-        ):
-            own = runs_of(runs, label, figure)
-            drawn = Quantile(sample, 0.99).sample(own, differences.layout_of(own))
-            at = value(figure, runs, label)
-            count = intervals.carrying_count(drawn, at)
-            enough = "these" if count >= needed else f"{math.ceil(pairs * needed / count)}" if count > 0 else "–"
-            print(f"| {label} | {title} | {at:.2f} | {sum(map(len, drawn.groups))} | {count:.0f} | {enough} |")
+    named = tail_pair(runs_of(runs, OURS, P99), P99)
+    print("\n| pairs | scheme | p99 of | value | values | independent values | pairs that would carry it |")
+    print("| --- | --- | --- | ---: | ---: | ---: | ---: |")
+    for where, some in (("all", runs), (f"without {named}", [run for run in runs if run.pair != named])):
+        pairs = len(pairs_of(some))
+        for label in (OURS, BEST):
+            for title, figure, sample in (
+                ("RCT", P99, rows.rcts),
+                ("first frame", FRAME_P99, rows.first_frames),
+            ):
+                own = differences.better_path(some, figure) if label == BEST else runs_of(some, label, figure)
+                drawn = Quantile(sample, 0.99).sample(own, differences.layout_of(own))
+                point = figure.point(own)
+                at = point.value if point else math.nan
+                count = intervals.carrying_count(drawn, at)
+                enough = "these" if count >= needed else f"{math.ceil(pairs * needed / count)}" if count > 0 else "–"
+                cells = f"{at:.2f} | {sum(map(len, drawn.groups))} | {count:.0f} | {enough}"
+                print(f"| {where} | {label} | {title} | {cells} |")
 
 
 def print_pairs(runs: Sequence[Run]) -> None:
     """A row a pair: median / p95 of RCT."""
     labels = labels_of(runs)
+    labels = list(BY_PAIR) if set(BY_PAIR) <= set(labels) else labels
     print("\n| pair | oracle | " + " | ".join(labels) + " |")
     print("| --- | ---: |" + " ---: |" * len(labels))
     for pair in pairs_of(runs):
@@ -252,7 +272,9 @@ def subsets_of(runs: Sequence[Run]) -> dict[str, list[Run]]:
 def print_headlines(runs: Sequence[Run]) -> None:
     """xlink+ against each reference: over all pairs with the verdict, and over each subset. A table a figure."""
     known = {run.label for run in runs} | ({BEST} if len(differences.single_paths(runs)) > 1 else set())
-    references = [label for label in REFERENCES if label in known]
+    references = [label for label in REFERENCES if label in known] or [
+        label for label in labels_of(runs) if label != OURS
+    ]
     subsets = subsets_of(runs)
     found = {
         title: {

@@ -24,7 +24,8 @@ RESULT = "validate.json"
 ODD = "odd"
 ODD_MEDIAN = "odd median"
 PREDICTIONS = {"own-rtt": "own RTT", "own-rtt-wake-up": "own RTT, wake-up", "first-arrivals": "first arrivals"}
-BEGIN, END = "<!-- validate -->", "<!-- end of validate -->"
+MARKED = "validate"
+"""Where its tables stand in a page."""
 
 
 @dataclass(frozen=True)
@@ -470,16 +471,3 @@ def write(folder: Path, found: Found, took: Durations) -> Path:
     ]
     write_json(folder / RESULT, {"schema": SCHEMA, **_plain(asdict(found)), "durations": _plain(durations)})
     return folder / RESULT
-
-
-def fill(page: Path, tables: str) -> None:
-    """Puts the tables between the markers of a page. Raises UserError where it has none."""
-    try:
-        text = page.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{page}: it cannot be read ({error}); name a Markdown file with --page.") from None
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise UserError(f"{page}: there are no lines '{BEGIN}' and '{END}' in it; add them where the tables go.")
-    page.write_text(f"{before}{BEGIN}\n{tables}{END}{after}", encoding="utf-8")
