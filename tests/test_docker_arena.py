@@ -26,7 +26,7 @@ from railyard.studies.agreement import ks_distance
 pytestmark = pytest.mark.docker
 
 SCHEMES = ("sp", "cm", "mptcp", "vanilla-mp", "xlink")
-# How far two samples of some dozens of chunks are apart by chance: docs/results/containers.md compares two mpshell
+# How far two samples of some dozens of chunks are apart by chance: docs/results/agreement.md compares two mpshell
 # campaigns of the same runs. The limits are wider than that, and narrow enough for a missing delay, a second queue, or
 # a path that is not used.
 MEDIAN_LIMIT = 1.5

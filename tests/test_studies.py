@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -47,9 +48,15 @@ def test_what_is_kept_is_on_a_page() -> None:
         assert one.kept(size).settings == one.settings(size, {})
 
 
+INTERVAL = re.compile(r"\[[-+−]?\d[\d.]*, [-+−]?\d[\d.]*\]")
+
+
 def test_no_measured_table_is_in_the_reference() -> None:
+    """Nor rows of several intervals."""
     for page in (ROOT / "docs" / "reference").glob("*.md"):
-        assert not MARKED.search(page.read_text(encoding="utf-8")), page
+        text = page.read_text(encoding="utf-8")
+        assert not MARKED.search(text), page
+        assert not [line for line in text.splitlines() if line.startswith("|") and len(INTERVAL.findall(line)) > 1]
 
 
 @pytest.mark.skipif(not (programs_dir() / "xlink-sim").is_file(), reason="needs xlink-sim: `make build`")
@@ -122,7 +129,7 @@ def test_a_study_is_one_folder(tree: Path, follow: Follow) -> None:
     assert follow("railyard study how-many --size small --set fewest=2") == "| most |\n| ---: |\n| 0.67 |\n\n"
     follow("railyard study how-many --size endless --save")
     assert "| inf |" in follow("railyard study how-many --size endless --kept")
-    page = tree / "docs" / "results" / "early-data.md"
+    page = tree / "docs" / "results" / "transport.md"
     text = page.read_text() + "\n"
     page.write_text(text + PLACE.format("old"))
     for command, sentence in (
@@ -137,12 +144,12 @@ def test_a_study_is_one_folder(tree: Path, follow: Follow) -> None:
         ("how-manny", "there is no study 'how-manny'"),
     ):
         assert sentence in " ".join(follow(f"railyard study {command}", 2).split())
-    assert "early-data.md: " in follow("python -m railyard.studies.study", 2)
+    assert "transport.md: " in follow("python -m railyard.studies.study", 2)
     (folder / FILE).write_text(DECLARED.replace("fewest: 0", "fewest: 3"))
-    assert "written: docs/results/early-data.md" in follow("railyard study how-many --save")
+    assert "written: docs/results/transport.md" in follow("railyard study how-many --save")
     assert page.read_text() == text + PLACE.format("| most |\n| ---: |\n| 1.00 |")
     (folder / "default.json").write_text((folder / "default.json").read_text().replace("1.0", "2.0"))
-    assert follow("python -m railyard.studies.study") == "written: docs/results/early-data.md\n"
+    assert follow("python -m railyard.studies.study") == "written: docs/results/transport.md\n"
     assert page.read_text() == text + PLACE.format("| most |\n| ---: |\n| 2.00 |")
 
 

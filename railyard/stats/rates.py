@@ -15,7 +15,7 @@ longest ones, so that the bootstrap, which knows only what it has seen, gives en
                 with such an interval, and the ends of their difference follow from these (MOVER, Zou and Donner 2008).
                 A rate with fewer than FEWEST events takes the greatest difference of either kind for w
 
-`railyard study interval-coverage` measures how often they cover; docs/results/interval-coverage.md has the figures.
+`railyard study interval-coverage` measures how often they cover; docs/results/gate-power.md has the figures.
 """
 
 from __future__ import annotations

@@ -151,7 +151,7 @@ static void member_path(const xl_qlog *q, xl_json *j, const char *name, const ch
 }
 
 /* draft-ietf-quic-qlog-main-schema-14, section 4 (sequential files); draft-ietf-quic-qlog-quic-events-13. The events of
- * ours have schemas of their own: docs/reference/qlog.md. */
+ * ours have schemas of their own: docs/reference/results.md. */
 static void put_header_record(xl_qlog *q) {
     xl_json *j = &q->out;
     xl_json_text(j, "\x1e{\"file_schema\":\"urn:ietf:params:qlog:file:sequential\","

@@ -1,4 +1,4 @@
-"""Link logs of mpshell, the simulator and Mahimahi's mm-link: docs/reference/linklog.md."""
+"""Link logs of mpshell, the simulator and Mahimahi's mm-link: docs/reference/results.md."""
 
 from __future__ import annotations
 

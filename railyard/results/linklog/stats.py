@@ -1,4 +1,4 @@
-"""The figures of a link log, as mm-throughput-graph and mm-delay-graph define them: docs/reference/linklog.md."""
+"""The figures of a link log, as mm-throughput-graph and mm-delay-graph define them: docs/reference/results.md."""
 
 from __future__ import annotations
 
