@@ -21,6 +21,7 @@ from railyard.stats.intervals import Interval
 from railyard.studies.validation import distances, models, page
 from railyard.studies.validation.downloads import Download, even, fit, odd, packets_of, read_downloads
 from railyard.traces.index import Pair, PairPath
+from railyard.traces.light import read_light_trace
 from railyard.traces.trace import format_trace, read_trace
 
 HEADER = (
@@ -398,6 +399,11 @@ def test_an_emulated_download_has_the_primary_path_the_size_and_the_wake_up_of_i
     assert [(path.delay_ms, path.queue, path.settings) for path in library.paths] == [
         (path.delay_ms, path.queue, path.settings) for path in models.carriers_of(pair).values()
     ]
+    light = next(run.spec for run in runs if run.model == "light")
+    rows = read_light_trace(light.paths[0].delay_traces["down_light_trace"])
+    assert [row.at_ms for row in rows] == [1000 * n for n in range(len(rows))] and rows[0].offsets_ms[0] == 0
+    assert len(rows[0].offsets_ms) >= 3 and rows[-1].offsets_ms == ()
+    assert light.paths[0].settings["light_gap_ms"] == rows[0].delay_ms
     delayed = next(run.spec for run in runs if run.model == "delay-trace")
     assert all(path.delay_traces for path in delayed.paths)
     constant = next(run.spec for run in runs if run.model == "first-arrivals")

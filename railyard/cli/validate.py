@@ -73,6 +73,7 @@ def validate_command(
     for name in model or []:
         if name not in names:
             raise UserError(f"unknown model '{name}'; {near_miss(name, names)}")
+    compared = len(unconditional) - 1
     if model:
         unconditional = [one for one in unconditional if one.name in (*model, models.REFERENCE)]
         conditional = [one for one in conditional if one.name in model]
@@ -96,7 +97,13 @@ def validate_command(
             raise typer.Exit(INTERRUPTED) from None
         pairs = {(run.download, run.repeat): run.spec.pair for run in runs if run.model == models.PREDICATES}
         found = page.analyse(
-            downloads, [one.name for one in unconditional], [one.name for one in conditional], took, pairs, seed
+            downloads,
+            [one.name for one in unconditional],
+            [one.name for one in conditional],
+            took,
+            pairs,
+            seed,
+            compared,
         )
         tables = page.markdown(found, [f"`--size {size}`, {len(runs)} runs of {version_words()}."])
         result = page.write(folder, found, took)

@@ -74,6 +74,7 @@ class Subflow:
     syn_rtt_s: float | None  # None: no answer
     next_rtt_s: float | None
     first_rate_bps: float | None
+    first_offsets_s: tuple[float, ...]  # of the first arrivals, from the first of them; none if there are too few
     payload_bytes: int  # from the server, repetitions included
 
     @property
@@ -227,15 +228,19 @@ def _next_rtt_s(packets: list[Packet], client: tuple[str, str], answer: Packet) 
     return reply.time_s - sent[0].time_s
 
 
-def _first_rate_bps(data: list[Packet], next_rtt_s: float | None) -> float | None:
-    """Of the first arrivals. The server may wait after the header, so that counts only if it brings data along."""
+def _first_arrivals(data: list[Packet], next_rtt_s: float | None) -> list[Packet]:
+    """None where there are too few. The server may wait after the header, so that counts only if it brings data."""
     if data and data[0].seq == 1 and data[0].length < HEADER_BYTES:
         data = data[1:]
     if not data or next_rtt_s is None:
-        return None
+        return []
     train = [packet for packet in data if packet.time_s <= data[0].time_s + next_rtt_s / 2][:FIRST_ARRIVALS]
-    took_s = train[-1].time_s - train[0].time_s
-    if len(train) < FEWEST_ARRIVALS or took_s <= 0:
+    return train if len(train) >= FEWEST_ARRIVALS else []
+
+
+def _rate_bps(train: list[Packet]) -> float | None:
+    took_s = train[-1].time_s - train[0].time_s if train else 0
+    if took_s <= 0:
         return None
     return 8 * sum(packet.length + PACKET_BYTES for packet in train[1:]) / took_s
 
@@ -247,13 +252,15 @@ def _subflow(carrier: str, packets: list[Packet], syn: Packet) -> Subflow:
     answer = next((packet for packet in own if packet.target == client and packet.flags & _SYN), None)
     data = [packet for packet in own if packet.target == client and packet.length and packet.dsn is not None]
     next_rtt_s = None if answer is None else _next_rtt_s(own, client, answer)
+    train = _first_arrivals(data, next_rtt_s)
     return Subflow(
         carrier,
         start_s=syn.time_s,
         syns=len(syns),
         syn_rtt_s=None if answer is None else answer.time_s - syn.time_s,
         next_rtt_s=next_rtt_s,
-        first_rate_bps=_first_rate_bps(data, next_rtt_s),
+        first_rate_bps=_rate_bps(train),
+        first_offsets_s=tuple(packet.time_s - train[0].time_s for packet in train),
         payload_bytes=sum(packet.length for packet in data),
     )
 

@@ -79,6 +79,15 @@ SYN_QUANTILES = {
 
 
 @dataclass(frozen=True)
+class Light:
+    """Light rows (docs/reference/link.md) of what odd downloads saw of one carrier: delay, and offsets of the first
+    arrivals, ms."""
+
+    rows: tuple[tuple[int, tuple[int, ...]], ...]
+    gap_ms: float
+
+
+@dataclass(frozen=True)
 class Link:
     """One path of an emulated download."""
 
@@ -86,6 +95,7 @@ class Link:
     wake_up_ms: float = 0.0
     rate_bps: float | None = None  # None: the pair's traces
     delay_trace: RttOf | None = None  # drawn by the generator, instead of the RTT
+    light: Light | None = None  # instead of the RTT
 
 
 Links = Mapping[str, Link | None]
@@ -122,6 +132,17 @@ def fitted_link(found: Fitted) -> Link:
 
 def _rate(bps: float) -> float:
     return min(MAX_RATE_BPS, max(MIN_RATE_BPS, bps))
+
+
+def light_of(downloads: Sequence[Download], carrier: str, found: Fitted) -> Light:
+    """A row of each odd download that has a next RTT and first arrivals over the carrier."""
+    flows = [flow for one in odd(downloads) if (flow := one.subflow(carrier)) is not None]
+    rows = tuple(
+        (round(500 * flow.next_rtt_s), tuple(round(1000 * offset_s) for offset_s in flow.first_offsets_s))
+        for flow in flows
+        if flow.next_rtt_s is not None and flow.first_offsets_s
+    )
+    return Light(rows, gap_ms=round(500 * found.rtt_s))
 
 
 def own_link(download: Download, carrier: str, found: Fitted) -> Link:
@@ -168,6 +189,9 @@ def models(downloads: Sequence[Download]) -> tuple[list[Model], list[Model]]:
     drawn_rtt = {carrier: Link(CONNECTED_MS[carrier], delay_trace="connected") for carrier in CARRIERS}
     drawn_syn = {carrier: Link(SYN_MS[carrier], delay_trace="syn") for carrier in CARRIERS}
     radio = _links(CONNECTED_MS, WAKE_UP_MS)
+    light = {
+        carrier: replace(link, light=light_of(downloads, carrier, fits[carrier])) for carrier, link in fitted.items()
+    }
     known = [one for one in odd(downloads) if all(one.subflow(carrier) for carrier in CARRIERS)]
     unconditional = [
         Model("constant", "constant", _same(constant), draws=False),
@@ -177,6 +201,7 @@ def models(downloads: Sequence[Download]) -> tuple[list[Model], list[Model]]:
         Model("delay-trace", "generated", _same(drawn_rtt)),
         Model(PREDICATES, "generated", _same(radio)),
         Model("fitted", "generated", _same(fitted)),
+        Model("light", "generated", _same(light)),
         Model("drawn", "generated", _drawn(known, fits)),
         Model("library", "generated", _same(dict.fromkeys(CARRIERS))),
         Model("bins", "recorded", _same(radio)),
@@ -234,6 +259,19 @@ class Workshop:
         parameters, digest = _with_rtt(pair.library.parent / f"{pair.name}.yaml", second, of)
         name = f"{pair.name}.{path.name}.delay"
         return self._written(f"{digest}.{name}", lambda: pair_files(parameters)[name])
+
+    def light_traces(self, light: Light) -> dict[str, Path]:
+        """Of both directions. A row a second; the last one ends the period with the delay of the first. What the client
+        sends has the delay alone."""
+        last = (light.rows[0][0], ())
+        times = list(enumerate((*light.rows, last)))
+        down = "".join(f"{1000 * n} {' '.join(map(str, (delay, *offsets)))}\n" for n, (delay, offsets) in times)
+        up = "".join(f"{1000 * n} {delay} 0\n" for n, (delay, _) in times)
+        digest = hashlib.sha256(down.encode()).hexdigest()[:8]
+        return {
+            f"{way}_light_trace": self._written(f"{digest}.{way}.light", text.encode)
+            for way, text in (("up", up), ("down", down))
+        }
 
     def donor(self, carrier: str, epoch: str, packets: Sequence[Packet]) -> Path:
         """A long transfer as a trace with a line a packet."""
@@ -312,9 +350,14 @@ def _run_path(link: Link | None, pair: Pair, path: PairPath, workshop: Workshop)
     if link.rate_bps is not None:
         up = down = workshop.constant(link.rate_bps)
     delays = {"delay_trace": workshop.delay_trace(pair, path, link.delay_trace)} if link.delay_trace else {}
-    wakes: dict[str, Value] = {"up_radio": f"promotion={link.wake_up_ms:g}:tail={TAIL_MS}"} if link.wake_up_ms else {}
+    settings: dict[str, Value] = {}
+    if link.wake_up_ms:
+        settings["up_radio"] = f"promotion={link.wake_up_ms:g}:tail={TAIL_MS}"
+    if link.light is not None:
+        delays |= workshop.light_traces(link.light)
+        settings["light_gap_ms"] = link.light.gap_ms
     here = replace(path, uplink=up, downlink=down, queue=path.queue if link.rate_bps is None else QUEUE)
-    return _linked(here, link.rtt_ms / 2, wakes, delays)
+    return _linked(here, link.rtt_ms / 2, settings, delays)
 
 
 def _linked(

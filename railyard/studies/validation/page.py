@@ -128,7 +128,12 @@ def _odd_groups(downloads: Sequence[Download], count: int, medians: Mapping[int,
 
 
 def _rows(
-    downloads: Sequence[Download], judges: Sequence[Download], names: Sequence[str], took: Durations, seed: int
+    downloads: Sequence[Download],
+    judges: Sequence[Download],
+    names: Sequence[str],
+    took: Durations,
+    seed: int,
+    compared: int,
 ) -> list[Row]:
     medians = _odd_medians(downloads)
     rows: list[Row] = []
@@ -151,7 +156,7 @@ def _rows(
         for name in names:
             told = None
             if size is None and name != REFERENCE and REFERENCE in names:
-                told = distances.verdict(live, groups[name], groups[REFERENCE], samples, len(names) - 1)
+                told = distances.verdict(live, groups[name], groups[REFERENCE], samples, compared)
             rows.append(_row(name, size, live, groups[name], samples, told))
     return rows
 
@@ -246,8 +251,10 @@ def analyse(
     took: Durations,
     pair_of: Mapping[tuple[int, int], str],
     seed: int,
+    compared: int | None = None,
 ) -> Found:
-    """All figures. Models without runs are left out, and so are live downloads that a model has no valid run of."""
+    """All figures. Models without runs are left out, and so are live downloads that a model has no valid run of.
+    `compared`: how many models the protocol compares with the reference, if it is more than have run."""
     run = [name for name in models if any(key[:2] == (name, "mptcp") for key in took)]
     asked = [name for name in conditional if any(key[:2] == (name, "mptcp") for key in took)]
     judges = [one for one in even(downloads) if all(took.get((name, "mptcp", one.number)) for name in (*run, *asked))]
@@ -259,7 +266,7 @@ def analyse(
         finished=sum(one.duration_s is not None for one in downloads),
         judges=len(judges),
         fits={carrier: fit(downloads, carrier) for carrier in CARRIERS},
-        rows=_rows(downloads, judges, run, took, seed),
+        rows=_rows(downloads, judges, run, took, seed, max(compared or 0, len(run) - 1)),
         predictions=_predictions(downloads, judges, asked, took, seed),
         findings=_findings(judges, took, pair_of, seed),
         left_out=[name for name in models if name not in run],
