@@ -75,6 +75,9 @@ def test_recorded_runs_take_the_place_of_what_another_machine_took(command_line:
     usual, basis = rates(results, "sim")
     assert "another machine" in basis
     assert command_line("run", str(file), "--out", str(results / "unit")).returncode == 0
+    undated = results / "another"
+    (undated / "runs").mkdir(parents=True)
+    (undated / "campaign.json").write_text('{"schema": 1, "experiment": {"name": "another", "arena": "sim"}}')
     own, basis = rates(results, "sim")
     assert basis.startswith("6 recorded runs") and FEWEST_RUNS <= 6
     assert own != usual and 0.05 < own.qlogs < 5 and 0.01 < own.link_logs < 5

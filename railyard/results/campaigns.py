@@ -203,7 +203,7 @@ def newest_of(campaigns: list[StoredCampaign]) -> dict[str, StoredCampaign]:
     newest: dict[str, StoredCampaign] = {}
     for campaign in campaigns:
         key = f"{Path(campaign.name).parent}/{campaign.experiment_name}"
-        if key not in newest or _moment(campaign) >= _moment(newest[key]):
+        if key not in newest or moment(campaign) >= moment(newest[key]):
             newest[key] = campaign
     for campaign in campaigns:  # where there is a link, it says so
         if _is_named(campaign):
@@ -217,7 +217,8 @@ def _is_named(campaign: StoredCampaign) -> bool:
     return bool(campaign.experiment_name) and named.is_symlink() and named.resolve() == campaign.folder
 
 
-def _moment(campaign: StoredCampaign) -> float:
+def moment(campaign: StoredCampaign) -> float:
+    """When it was started, to sort by; 0 where its record does not tell."""
     return campaign.started.timestamp() if campaign.started else 0.0
 
 

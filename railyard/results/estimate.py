@@ -17,9 +17,8 @@ from statistics import fmean
 from railyard.base.counting import duration_words
 from railyard.base.paths import RESULTS_DIR
 from railyard.experiment.model import Qlog
-from railyard.results.campaigns import StoredCampaign, find_campaigns
+from railyard.results.campaigns import StoredCampaign, find_campaigns, moment
 from railyard.results.listing import disk_bytes, size_words
-from railyard.results.records import time_of
 from railyard.run.arena import arena_of
 from railyard.run.repetition import planned_s
 from railyard.run.runspec import RunSpec
@@ -55,7 +54,7 @@ class Estimate:
 def _newest_first(results: Path) -> list[StoredCampaign]:
     """Campaigns with folders of runs, that started last first."""
     found = [one for one in find_campaigns(results) if one.record and (one.folder / "runs").is_dir()]
-    return sorted(found, key=lambda one: time_of(one.record["started"]), reverse=True)
+    return sorted(found, key=moment, reverse=True)
 
 
 def _recorded(results: Path, arena: str) -> Iterator[tuple[float, float, float, float]]:
