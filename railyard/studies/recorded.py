@@ -200,7 +200,8 @@ def print_samples(runs: Sequence[Run]) -> None:
     that makes most of the tail of ours."""
     needed = math.ceil(math.log(0.025) / math.log(0.99))  # independent values: docs/reference/statistics.md
     named = tail_pair(runs_of(runs, OURS, P99), P99)
-    print("\n| pairs | scheme | p99 of | value | values | independent values | pairs that would carry it |")
+    print("\nWhat the p99s rest on:\n")
+    print("| pairs | scheme | p99 of | value | values | independent values | pairs that would carry it |")
     print("| --- | --- | --- | ---: | ---: | ---: | ---: |")
     for where, some in (("all", runs), (f"without {named}", [run for run in runs if run.pair != named])):
         pairs = len(pairs_of(some))
@@ -223,7 +224,8 @@ def print_pairs(runs: Sequence[Run]) -> None:
     """A row a pair: median / p95 of RCT."""
     labels = labels_of(runs)
     labels = list(BY_PAIR) if set(BY_PAIR) <= set(labels) else labels
-    print("\n| pair | oracle | " + " | ".join(labels) + " |")
+    print("\nPair by pair, median / p95 of the RCT, s:\n")
+    print("| pair | oracle | " + " | ".join(labels) + " |")
     print("| --- | ---: |" + " ---: |" * len(labels))
     for pair in pairs_of(runs):
         cells = [" / ".join(value_words(figure, runs, label, pair) for figure in (MEDIAN, P95)) for label in labels]
@@ -236,7 +238,8 @@ def print_against_best(runs: Sequence[Run]) -> None:
     labels = [label for label in labels_of(runs) if label not in (SINGLE, BEST)]
     pairs = pairs_of(runs)
     found = differences.differences(runs, [(label, BEST) for label in labels], (MEDIAN, P95))
-    print("\n| scheme | median worse on | RCT median | verdict | p95 worse on | RCT p95 | verdict |")
+    print(f"\nAgainst the better single path; worse on: pairs whose figure is more than {EITHER_SIDE:.0%} above it:\n")
+    print("| scheme | median worse on | RCT median | verdict | p95 worse on | RCT p95 | verdict |")
     print("| --- | ---: | --- | --- | ---: | --- | --- |")
     for label in labels:
         cells: list[str] = []
@@ -416,7 +419,8 @@ def bound_cell(figure: Figure, runs: Sequence[Run]) -> str:
 
 def print_bounds(runs: Sequence[Run]) -> None:
     """Between the oracle and xlink+: over all pairs, then by pair; and what its time above the oracle consists of."""
-    print("\n| | RCT median | RCT p95 |\n| --- | --- | --- |")
+    print(f"\nBetween the oracle and {OURS}:\n")
+    print("| | RCT median | RCT p95 |\n| --- | --- | --- |")
     for title, (median, p95, of_median, of_p95) in bound_rows(runs, ALL).items():
         named = f" ({of_median}, {of_p95})" if title == "best other" else ""
         cells = (bound_cell(f, runs_of(runs, label, f)) for f, label in ((median, of_median), (p95, of_p95)))
