@@ -71,10 +71,12 @@ uint64_t video_us_for(uint64_t bitrate_bps, uint64_t bytes) {
     return us > UINT64_MAX ? UINT64_MAX : (uint64_t)us;
 }
 
-/* SplitMix64's finaliser over the word's index: bytes repeat with no period, so that a shifted or swapped range shows.
- */
-static uint64_t word_at(uint64_t index) {
-    uint64_t z = (index + 1) * UINT64_C(0x9e3779b97f4a7c15);
+#define WORD_STEP       UINT64_C(0x9e3779b97f4a7c15)
+#define CHECKED_AT_ONCE 2048 /* bytes */
+
+/* SplitMix64's finaliser. Word i of a video is mixed((i + 1) * WORD_STEP): bytes repeat with no period, so that a
+ * shifted or swapped range shows. */
+static inline uint64_t mixed(uint64_t z) {
     z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
     z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
     return z ^ (z >> 31);
@@ -83,7 +85,7 @@ static uint64_t word_at(uint64_t index) {
 /* The up to 8 bytes from `offset` to the end of its word, first byte lowest. Returns how many. */
 static size_t word_tail(uint64_t offset, uint8_t out[8]) {
     unsigned skip = (unsigned)(offset % 8);
-    uint64_t word = word_at(offset / 8) >> (8 * skip);
+    uint64_t word = mixed((offset / 8 + 1) * WORD_STEP) >> (8 * skip);
     for (unsigned i = 0; i < 8 - skip; i++)
         out[i] = (uint8_t)(word >> (8 * i));
     return 8 - skip;
@@ -91,8 +93,9 @@ static size_t word_tail(uint64_t offset, uint8_t out[8]) {
 
 /* `count` whole words from that of `index`. */
 static inline __attribute__((always_inline)) void fill_words(uint8_t *buf, uint64_t index, size_t count) {
-    for (size_t i = 0; i < count; i++) {
-        uint64_t word = htole64(word_at(index + i));
+    uint64_t z = (index + 1) * WORD_STEP;
+    for (size_t i = 0; i < count; i++, z += WORD_STEP) {
+        uint64_t word = htole64(mixed(z));
         memcpy(buf + 8 * i, &word, sizeof word);
     }
 }
@@ -134,17 +137,23 @@ void video_synthetic_fill(uint8_t *buf, size_t len, uint64_t offset) {
     }
 }
 
+static size_t first_difference(const uint8_t *a, const uint8_t *b, size_t len) {
+    if (memcmp(a, b, len) == 0)
+        return len;
+    size_t i = 0;
+    while (a[i] == b[i])
+        i++;
+    return i;
+}
+
 size_t video_synthetic_check(const uint8_t *buf, size_t len, uint64_t offset) {
+    uint8_t expected[CHECKED_AT_ONCE];
     for (size_t done = 0; done < len;) {
-        uint8_t bytes[8];
-        size_t n = word_tail(offset + done, bytes);
-        n = n < len - done ? n : len - done;
-        if (memcmp(buf + done, bytes, n) != 0) {
-            size_t i = 0;
-            while (buf[done + i] == bytes[i])
-                i++;
-            return done + i;
-        }
+        size_t n = len - done < sizeof expected ? len - done : sizeof expected;
+        video_synthetic_fill(expected, n, offset + done);
+        size_t good = first_difference(buf + done, expected, n);
+        if (good < n)
+            return done + good;
         done += n;
     }
     return len;
