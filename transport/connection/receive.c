@@ -15,6 +15,8 @@
 #include "connection/state.h"
 #include "connection/versions.h"
 
+#define FRAMES_KEPT 4
+
 static xl_level level_of(xl_packet_type type) {
     if (type == XL_PACKET_INITIAL)
         return XL_LEVEL_INITIAL;
@@ -26,24 +28,38 @@ static void drop(xl_connection *c, size_t bytes, const char *why, int path) {
     xl_qlog_packet_dropped(c->qlog, c->now, bytes, why, path);
 }
 
+/* A packet's frames: as many as most packets have are parsed once, further ones again when they are taken. */
+typedef struct {
+    xl_frame at[FRAMES_KEPT];
+    size_t count;
+    xl_reader rest; /* behind those */
+} packet_frames;
+
 /* First pass over the frames: is it ack-eliciting, does it only probe. Returns 0 or the error to close with. */
 static uint64_t classify(xl_connection *c, const xl_packet_context *ctx, const uint8_t *payload, size_t len,
-                         bool *eliciting, bool *probing) {
+                         packet_frames *frames, bool *eliciting, bool *probing) {
     xl_reader r = xl_reader_of(payload, len);
-    xl_frame f;
+    xl_frame further;
+    frames->count = 0;
     *eliciting = false;
     *probing = true;
     if (len == 0)
         return XL_QERR_PROTOCOL_VIOLATION; /* RFC 9000 section 12.4 */
     while (xl_reader_left(&r) > 0) {
-        uint64_t error = xl_frame_parse(&r, c->qoe.has_field, &f);
-        c->frame_type = f.type;
+        bool is_kept = frames->count < FRAMES_KEPT;
+        xl_frame *f = is_kept ? &frames->at[frames->count] : &further;
+        uint64_t error = xl_frame_parse(&r, c->qoe.has_field, f);
+        c->frame_type = f->type;
         if (error)
             return error;
-        if (!xl_frame_is_allowed(f.type, ctx->type))
+        if (!xl_frame_is_allowed(f->type, ctx->type))
             return XL_QERR_PROTOCOL_VIOLATION;
-        *eliciting |= xl_frame_is_ack_eliciting(f.type);
-        *probing &= xl_frame_is_probing(f.type);
+        *eliciting |= xl_frame_is_ack_eliciting(f->type);
+        *probing &= xl_frame_is_probing(f->type);
+        if (is_kept) {
+            frames->count++;
+            frames->rest = r;
+        }
     }
     c->frame_type = 0;
     return 0;
@@ -62,11 +78,31 @@ static void log_received(xl_connection *c, const xl_packet_context *ctx, const u
     xl_qlog_packet_end(c->qlog);
 }
 
+static void take_frame(xl_connection *c, const xl_frame *f, const xl_packet_context *ctx) {
+    c->frame_type = f->type;
+    uint64_t error = xl_conn_take_frame(c, f, ctx);
+    if (error)
+        xl_conn_fail(c, error, xl_frame_name(f->type));
+}
+
+static void take_frames(xl_connection *c, packet_frames *frames, const xl_packet_context *ctx) {
+    xl_frame further;
+    c->acks_in_packet = 0;
+    for (size_t i = 0; i < frames->count && xl_conn_is_live(c); i++)
+        take_frame(c, &frames->at[i], ctx);
+    while (xl_reader_left(&frames->rest) > 0 && xl_conn_is_live(c)) {
+        xl_frame_parse(&frames->rest, c->qoe.has_field, &further);
+        take_frame(c, &further, ctx);
+    }
+    c->frame_type = 0;
+}
+
 static void take_payload(xl_connection *c, const xl_packet_context *ctx, const uint8_t *payload, size_t len,
                          const xl_datagram *d, size_t packet_bytes) {
     bool eliciting, probing;
     bool newest = ctx->space->largest_received == UINT64_MAX || ctx->pn > ctx->space->largest_received;
-    uint64_t error = classify(c, ctx, payload, len, &eliciting, &probing);
+    packet_frames frames;
+    uint64_t error = classify(c, ctx, payload, len, &frames, &eliciting, &probing);
     if (error) {
         xl_conn_fail(c, error, "malformed or forbidden frame");
         c->frame_type = 0;
@@ -77,17 +113,7 @@ static void take_payload(xl_connection *c, const xl_packet_context *ctx, const u
         xl_conn_path_packet_seen(c, ctx, probing, newest, &d->local, &d->remote);
         xl_conn_own_cid_seen(c, ctx->local_id, ctx->cid_sequence);
     }
-    xl_reader r = xl_reader_of(payload, len);
-    xl_frame f;
-    c->acks_in_packet = 0;
-    while (xl_reader_left(&r) > 0 && xl_conn_is_live(c)) {
-        xl_frame_parse(&r, c->qoe.has_field, &f);
-        c->frame_type = f.type;
-        error = xl_conn_take_frame(c, &f, ctx);
-        if (error)
-            xl_conn_fail(c, error, xl_frame_name(f.type));
-    }
-    c->frame_type = 0;
+    take_frames(c, &frames, ctx);
     if (!xl_conn_is_live(c))
         return;
     if (c->level_discarded[ctx->level])

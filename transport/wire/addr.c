@@ -22,7 +22,9 @@ bool xl_addr_same_client(const xl_addr *a, const xl_addr *b) {
 }
 
 bool xl_addr_equal(const xl_addr *a, const xl_addr *b) {
-    return a->port == b->port && xl_addr_same_host(a, b);
+    if (a->port != b->port)
+        return false;
+    return a->family == 4 && b->family == 4 ? memcmp(a->ip, b->ip, 4) == 0 : xl_addr_same_host(a, b);
 }
 
 const char *xl_addr_format(const xl_addr *addr, char *buf, size_t cap) {

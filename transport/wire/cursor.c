@@ -25,7 +25,7 @@ const uint8_t *xl_read_bytes(xl_reader *r, size_t n) {
     return at;
 }
 
-static uint64_t read_big_endian(xl_reader *r, size_t n) {
+static inline __attribute__((always_inline)) uint64_t read_big_endian(xl_reader *r, size_t n) {
     const uint8_t *at = xl_read_bytes(r, n);
     if (!at)
         return 0;
@@ -44,15 +44,21 @@ uint32_t xl_read_u32(xl_reader *r) {
 }
 
 /* RFC 9000 appendix A.1: the two most significant bits of the first byte give the length as a power of two. */
-uint64_t xl_read_varint(xl_reader *r) {
+uint64_t xl_read_long_varint(xl_reader *r) {
     if (r->failed || r->p == r->end) {
         r->failed = true;
         return 0;
     }
-    if (*r->p < 64) /* most are of one byte */
-        return *r->p++;
-    size_t n = (size_t)1 << (*r->p >> 6);
-    return read_big_endian(r, n) & (UINT64_MAX >> (64 - 8 * n + 2));
+    switch (*r->p >> 6) {
+    case 0:
+        return read_big_endian(r, 1);
+    case 1:
+        return read_big_endian(r, 2) & (UINT64_MAX >> 50);
+    case 2:
+        return read_big_endian(r, 4) & (UINT64_MAX >> 34);
+    default:
+        return read_big_endian(r, 8) & (UINT64_MAX >> 2);
+    }
 }
 
 xl_writer xl_writer_of(uint8_t *data, size_t cap) {
@@ -68,7 +74,7 @@ size_t xl_writer_left(const xl_writer *w) {
     return w->failed ? 0 : (size_t)(w->end - w->p);
 }
 
-static void write_big_endian(xl_writer *w, uint64_t v, size_t n) {
+static inline __attribute__((always_inline)) void write_big_endian(xl_writer *w, uint64_t v, size_t n) {
     if (xl_writer_left(w) < n) {
         w->failed = true;
         return;
@@ -90,17 +96,7 @@ void xl_write_u32(xl_writer *w, uint32_t v) {
     write_big_endian(w, v, 4);
 }
 
-size_t xl_varint_len(uint64_t v) {
-    if (v < UINT64_C(1) << 6)
-        return 1;
-    if (v < UINT64_C(1) << 14)
-        return 2;
-    if (v < UINT64_C(1) << 30)
-        return 4;
-    return 8;
-}
-
-void xl_write_varint(xl_writer *w, uint64_t v) {
+void xl_write_long_varint(xl_writer *w, uint64_t v) {
     switch (v > XL_VARINT_MAX ? 0 : xl_varint_len(v)) {
     case 1:
         write_big_endian(w, v, 1);

@@ -7,6 +7,7 @@ enum {
     LONG_HEADER = 0x80,
     FIXED_BIT = 0x40,
     RETRY_TAG_BYTES = 16,
+    USUAL_CID_BYTES = 8, /* ours: compared and copied as one word */
 };
 
 bool xl_versions_has(xl_versions versions, uint32_t version) {
@@ -15,7 +16,9 @@ bool xl_versions_has(xl_versions versions, uint32_t version) {
 }
 
 bool xl_cid_equal(const xl_cid *a, const xl_cid *b) {
-    return a->len == b->len && memcmp(a->id, b->id, a->len) == 0;
+    if (a->len != b->len)
+        return false;
+    return a->len == USUAL_CID_BYTES ? memcmp(a->id, b->id, USUAL_CID_BYTES) == 0 : memcmp(a->id, b->id, a->len) == 0;
 }
 
 /* Reads a CID with its length byte. RFC 9000 section 17.2 allows 20 bytes; the invariants would allow 255. */
@@ -40,7 +43,13 @@ static int parse_short(const uint8_t *data, size_t len, size_t dcid_len, xl_pack
     out->type = XL_PACKET_1RTT;
     out->version = XL_VERSION_1;
     out->dcid.len = (uint8_t)dcid_len;
-    memcpy(out->dcid.id, data + 1, dcid_len);
+    if (dcid_len == USUAL_CID_BYTES)
+        memcpy(out->dcid.id, data + 1, USUAL_CID_BYTES); /* no call */
+    else
+        memcpy(out->dcid.id, data + 1, dcid_len);
+    out->scid.len = 0;
+    out->token = NULL;
+    out->token_len = 0;
     out->pn_offset = 1 + dcid_len;
     out->total_len = len;
     return 0;
@@ -97,13 +106,14 @@ static uint8_t type_bits(uint32_t version, xl_packet_type type) {
 }
 
 int xl_packet_parse(const uint8_t *data, size_t len, size_t short_dcid_len, xl_packet_header *out) {
-    memset(out, 0, sizeof *out);
     if (!data || len == 0)
         return -1;
-    out->has_quic_bit = data[0] & FIXED_BIT;
-    if (!(data[0] & LONG_HEADER))
+    if (!(data[0] & LONG_HEADER)) {
+        out->has_quic_bit = data[0] & FIXED_BIT;
         return parse_short(data, len, short_dcid_len, out);
-
+    }
+    memset(out, 0, sizeof *out);
+    out->has_quic_bit = data[0] & FIXED_BIT;
     xl_reader r = xl_reader_of(data, len);
     uint8_t first = xl_read_u8(&r);
     out->version = xl_read_u32(&r);
