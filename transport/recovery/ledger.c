@@ -111,7 +111,7 @@ xl_sent_packet *xl_ledger_find(xl_ledger *l, uint64_t pn) {
 static bool names_skipped(const xl_ledger *l, uint64_t smallest, uint64_t largest) {
     if (smallest < l->start || (smallest <= l->last_skipped && l->last_skipped <= largest))
         return true;
-    if (l->skipped == 0)
+    if (l->skipped <= 1) /* of those still here, the last one is the newest */
         return false;
     for (uint64_t pn = smallest < l->first_pn ? l->first_pn : smallest; pn <= largest; pn++)
         if (slot(l, pn)->state == XL_SENT_SKIPPED)

@@ -22,6 +22,8 @@ static size_t first_ending_above(const xl_ranges *r, uint64_t value) {
     /* What is newest is asked for most. */
     if (high == 0 || r->at[high - 1].end <= value)
         return high;
+    if (high == 1 || r->at[high - 2].end <= value)
+        return high - 1;
     while (low < high) {
         size_t mid = low + (high - low) / 2;
         if (r->at[mid].end > value)

@@ -145,6 +145,10 @@ void xl_send_copy(const xl_send *s, uint64_t offset, uint8_t *out, size_t len) {
     uint64_t end = offset + len;
     uint64_t from = offset < s->base ? s->base : offset;
     uint64_t to = end > s->written ? s->written : end;
+    if (from == offset && to == end) {
+        xl_ring_get(s->ring, s->cap, offset, out, len);
+        return;
+    }
     if (from >= to) {
         memset(out, 0, len);
         return;
