@@ -42,7 +42,7 @@ static inline uint64_t opportunity_us(const struct link *link, uint64_t k) {
 
 /* The number of the first opportunity after time t (us since t0). */
 static inline uint64_t opportunity_after(const struct link *link, uint64_t t) {
-    uint64_t k = link_trace_count_until_us(link->trace, t - (uint64_t)link->trace_start_us);
+    uint64_t k = link_trace_count_near(link->trace, link->next_opportunity, t - (uint64_t)link->trace_start_us);
     return k < link->trace_end ? k : link->trace_end;
 }
 

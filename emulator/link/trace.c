@@ -163,11 +163,21 @@ uint64_t link_trace_opportunity_us(const struct link_trace *trace, uint64_t k) {
     return (k / trace->count * trace->period_ms + trace->at_ms[k % trace->count]) * 1000;
 }
 
-static uint64_t count_until_ms(const struct link_trace *trace, uint64_t t_ms) {
-    uint64_t rounds = t_ms / trace->period_ms;
+static uint64_t count_until_ms(const struct link_trace *trace, uint64_t near, uint64_t t_ms) {
+    uint64_t passed = t_ms / trace->period_ms * trace->count; /* in the rounds before */
     uint64_t rest = t_ms % trace->period_ms;
     size_t low = 0;
     size_t high = trace->count; /* the first timestamp greater than rest lies in [low, high] */
+    if (near > passed && near - passed < high && trace->at_ms[near - passed - 1] <= rest)
+        low = (size_t)(near - passed);
+    for (size_t step = 4; step <= high - low; step *= 2) {
+        size_t last = low + step - 1;
+        if (trace->at_ms[last] > rest) {
+            high = last;
+            break;
+        }
+        low = last + 1;
+    }
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         if (trace->at_ms[middle] <= rest)
@@ -175,10 +185,15 @@ static uint64_t count_until_ms(const struct link_trace *trace, uint64_t t_ms) {
         else
             high = middle;
     }
-    return rounds * trace->count + low;
+    return passed + low;
+}
+
+uint64_t link_trace_count_near(const struct link_trace *trace, uint64_t near, uint64_t t_us) {
+    /* ceil((k + 1) * US_BITS / rate) <= t_us exactly where (k + 1) * US_BITS <= t_us * rate. */
+    return !trace->at_ms ? (uint64_t)((wide)t_us * trace->rate_bps / US_BITS)
+                         : count_until_ms(trace, near, t_us / 1000);
 }
 
 uint64_t link_trace_count_until_us(const struct link_trace *trace, uint64_t t_us) {
-    /* ceil((k + 1) * US_BITS / rate) <= t_us exactly where (k + 1) * US_BITS <= t_us * rate. */
-    return !trace->at_ms ? (uint64_t)((wide)t_us * trace->rate_bps / US_BITS) : count_until_ms(trace, t_us / 1000);
+    return link_trace_count_near(trace, 0, t_us);
 }

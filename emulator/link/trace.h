@@ -40,6 +40,8 @@ uint64_t link_trace_opportunity_us(const struct link_trace *trace, uint64_t k);
 /* How many opportunities are at or before trace time t_us; also the number of the first one after it. A binary search,
  * for any t_us. */
 uint64_t link_trace_count_until_us(const struct link_trace *trace, uint64_t t_us);
+/* The same, found in fewer steps if `near`, any number, is a little below it. */
+uint64_t link_trace_count_near(const struct link_trace *trace, uint64_t near, uint64_t t_us);
 
 /* Reads a complete file into *data (NUL-terminated, the caller frees it). Returns 0, or -1 with a sentence in error. */
 int link_trace_read_file(const char *path, char **data, size_t *length, char *error, size_t error_size);

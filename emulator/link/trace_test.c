@@ -107,9 +107,11 @@ static void opportunities_repeat_after_the_last_timestamp(void **state) {
 }
 
 static void counts_as_a_walk_over_the_opportunities_does(void **state) {
-    static const char *const texts[] = {"0\n4\n10\n", "1\n", "3\n3\n3\n", "0\n0\n5\n5\n", "2\n9\n9\n17\n"};
+    static const char *const texts[] = {
+        "0\n4\n10\n",   "1\n",           "3\n3\n3\n",
+        "0\n0\n5\n5\n", "2\n9\n9\n17\n", "0\n1\n1\n1\n2\n2\n3\n4\n5\n6\n6\n6\n6\n6\n7\n8\n9\n10\n11\n12\n"};
     (void)state;
-    for (size_t i = 0; i < 5; i++) {
+    for (size_t i = 0; i < 6; i++) {
         struct link_trace trace;
         char error[512];
         assert_int_equal(parse(&trace, texts[i], error), 0);
@@ -119,6 +121,8 @@ static void counts_as_a_walk_over_the_opportunities_does(void **state) {
                 walked++;
             assert_int_equal(link_trace_count_until_us(&trace, 1000 * t), walked);
             assert_int_equal(link_trace_count_until_us(&trace, 1000 * t + 999), walked);
+            for (uint64_t near = 0; near < walked + 20; near++)
+                assert_int_equal(link_trace_count_near(&trace, near, 1000 * t), walked);
         }
         link_trace_free(&trace);
     }
