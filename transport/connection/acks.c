@@ -182,7 +182,7 @@ static void record_lost(xl_connection *c, xl_sent_frame *r) {
         break;
     case XL_SF_NEW_CID:
         if ((cids = local_cids_of(c, r->offset)) && (e = xl_cids_by_sequence(cids, r->id)))
-            e->announced = false;
+            xl_cids_note_lost(cids, e);
         break;
     case XL_SF_RETIRE_CID:
         if ((cids = remote_cids_of(c, r->offset)))

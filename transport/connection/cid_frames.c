@@ -11,16 +11,9 @@
 
 /* ---- What is due ---- */
 
-static bool has_unannounced(const xl_cids *cids) {
-    for (size_t i = 0; i < cids->count; i++)
-        if (!cids->at[i].announced)
-            return true;
-    return false;
-}
-
 static bool is_due(const xl_path_id *p) {
     return p->abandon_pending || p->cids_blocked_pending || p->remote->retire_count > 0 ||
-           (!p->is_abandoned && has_unannounced(p->local));
+           (!p->is_abandoned && p->local->unannounced > 0);
 }
 
 bool xl_cid_frames_are_due(const xl_connection *c) {
@@ -28,7 +21,7 @@ bool xl_cid_frames_are_due(const xl_connection *c) {
     if (!c->handshake.is_complete)
         return c->remote_cids.retire_count > 0;
     if (!ids)
-        return c->remote_cids.retire_count > 0 || has_unannounced(&c->local_cids);
+        return c->remote_cids.retire_count > 0 || c->local_cids.unannounced > 0;
     for (size_t i = 0; i < XL_PATH_IDS_MAX; i++)
         if (is_due(&ids->at[i]))
             return true;
@@ -43,7 +36,7 @@ static bool note(xl_builder *b, size_t room, xl_sf_kind kind, uint64_t id, uint6
 
 static void put_new_cids(xl_builder *b, xl_cids *cids, const xl_path_id *path) {
     uint64_t path_id = path ? path->id : 0;
-    for (size_t i = 0; i < cids->count; i++) {
+    for (size_t i = 0; i < cids->count && cids->unannounced > 0; i++) {
         xl_cid_entry *e = &cids->at[i];
         uint64_t prior_to = e->sequence < cids->retire_prior_to ? e->sequence : cids->retire_prior_to;
         if (e->announced ||
@@ -53,7 +46,7 @@ static void put_new_cids(xl_builder *b, xl_cids *cids, const xl_path_id *path) {
             xl_frame_put_path_new_cid(&b->w, path_id, e->sequence, prior_to, &e->cid, e->reset_token);
         else
             xl_frame_put_new_cid(&b->w, e->sequence, prior_to, &e->cid, e->reset_token);
-        xl_cids_note_announced(e);
+        xl_cids_note_announced(cids, e);
     }
 }
 

@@ -189,7 +189,7 @@ int xl_conn_start_client(xl_connection *c, const char *server_name, const xl_add
         return XL_ERR_MEMORY;
     xl_cid_entry *own = &c->local_cids.at[0];
     own->in_use = true;
-    xl_cids_note_announced(own);
+    xl_cids_note_announced(&c->local_cids, own);
     c->local_params.has_initial_scid = true;
     c->local_params.initial_scid = own->cid;
     xl_path *p = start_first_path(c, local, remote, tech);
@@ -216,7 +216,7 @@ int xl_conn_start_server(xl_connection *c, const xl_packet_header *h, const xl_c
         return XL_ERR_MEMORY;
     xl_cid_entry *own = &c->local_cids.at[0];
     own->in_use = true;
-    xl_cids_note_announced(own);
+    xl_cids_note_announced(&c->local_cids, own);
     xl_transport_params *p = &c->local_params;
     p->has_original_dcid = p->has_initial_scid = p->has_stateless_reset_token = true;
     p->original_dcid = c->handshake.odcid;
@@ -261,7 +261,7 @@ static uint64_t pto_cap(const xl_connection *c, const xl_path *p) {
 
 /* The handshake's spaces have no path of their own in flight accounting: path 0 carries them. */
 static uint64_t path_pto_at(const xl_connection *c, const xl_path *p) {
-    if (!xl_path_is_open(p))
+    if (!xl_path_is_open(p) || (c->handshake.is_confirmed && p->flight.eliciting == 0))
         return XL_NEVER;
     uint64_t delay = c->handshake.is_confirmed ? xl_conn_peer_ack_delay_us(c) : 0;
     uint64_t at = xl_path_pto_at(p, delay, pto_cap(c, p)),

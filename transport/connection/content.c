@@ -300,6 +300,13 @@ bool xl_content_has_unsent(const xl_connection *c) {
     return false;
 }
 
+bool xl_content_is_settled(const xl_connection *c) {
+    for (const xl_stream *s = c->streams.send_head; s; s = s->send_next)
+        if (is_sending(s) || s->writable_wanted)
+            return false;
+    return true;
+}
+
 static bool choose_copy(xl_connection *c, xl_stream *s, const xl_path *onto, xl_reinjection_scope scope,
                         xl_content_choice *out) {
     if (!xl_conn_choose_copy(c, s, onto, scope, &out->copy))

@@ -27,6 +27,8 @@ typedef struct {
 bool xl_content_choose(xl_connection *, const xl_path *onto, xl_content_choice *);
 /* Fills the packet, with `first` first, which was chosen for its path since anything was sent; NULL: nothing was. */
 void xl_content_put_streams(xl_builder *, const xl_content_choice *first);
+/* Whether all that streams were given is sent and acknowledged, and the application waits for room on none. */
+bool xl_content_is_settled(const xl_connection *);
 /* Whether any stream has something to send, on whatever path. */
 bool xl_content_has_unsent(const xl_connection *);
 /* What schedulers with `wants_backlog` look at. */

@@ -72,10 +72,17 @@ bool xl_conn_is_full(const xl_connection *c, const xl_stream *s) {
     return s->writable_wanted && !has_capacity(c, s);
 }
 
+static bool is_anybody_waiting(const xl_connection *c) {
+    for (const xl_stream *s = c->streams.send_head; s; s = s->send_next)
+        if (s->writable_wanted)
+            return true;
+    return false;
+}
+
 void xl_conn_offer_room(xl_connection *c) {
-    uint64_t ahead = 0, most = wanted(c);
-    if (!xl_conn_is_live(c))
+    if (!xl_conn_is_live(c) || !is_anybody_waiting(c))
         return;
+    uint64_t ahead = 0, most = wanted(c);
     for (xl_stream *s = c->streams.send_head; s; s = s->send_next) {
         ahead += backlog(s);
         if (ahead + QUANTUM > most)

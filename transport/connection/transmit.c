@@ -82,8 +82,6 @@ static size_t transmit_early(xl_connection *c, uint8_t *buf, size_t cap, xl_data
 
 static size_t transmit_handshake(xl_connection *c, uint8_t *buf, size_t cap, xl_datagram *out) {
     xl_path *p = &c->path[0];
-    if (c->handshake.is_confirmed)
-        return 0;
     uint64_t allowed = xl_path_amplification_left(p);
     bool may_send_data = p->flight.probes > 0 || p->flight.bytes + XL_MIN_DATAGRAM <= xl_path_window(p);
     bool wants[2] = {level_has_content(c, XL_LEVEL_INITIAL, may_send_data),
@@ -214,12 +212,15 @@ static size_t transmit_to_proven(xl_connection *c, xl_path *p, uint8_t *buf, siz
 
 #define PROBE_AFTER_PACKETS 4 /* of stream data: where little is sent large packets save little */
 
+static bool is_worth_mtu_probes(const xl_path *p) {
+    return p->stats.stream_bytes_sent >= PROBE_AFTER_PACKETS * p->mtu;
+}
+
 static size_t mtu_probe_bytes(const xl_connection *c, const xl_path *p) {
-    uint64_t size = xl_mtu_next_probe(&p->mtu_search, c->now);
+    uint64_t size = is_worth_mtu_probes(p) ? xl_mtu_next_probe(&p->mtu_search, c->now) : 0;
     bool may_probe = size > 0 && xl_path_may_carry_data(p) && p->state != XL_PATH_SUSPECT && p->cids.has_remote &&
                      !is_probing_only(c, p) && c->handshake.is_confirmed && p->flight.pto_count == 0;
-    bool is_worth_it = p->stats.stream_bytes_sent >= PROBE_AFTER_PACKETS * p->mtu;
-    return may_probe && is_worth_it && p->flight.bytes + size <= xl_path_window(p) ? (size_t)size : 0;
+    return may_probe && p->flight.bytes + size <= xl_path_window(p) ? (size_t)size : 0;
 }
 
 static size_t transmit_mtu_probe(xl_connection *c, xl_path *p, uint8_t *buf, size_t cap, xl_datagram *out) {
@@ -238,6 +239,31 @@ static size_t transmit_mtu_probe(xl_connection *c, xl_path *p, uint8_t *buf, siz
     return n;
 }
 
+/* What most packets do without: asked for every packet, in one look at each path. */
+static bool any_path_has_own(const xl_connection *c) {
+    for (size_t i = 0; i < c->path_count; i++) {
+        const xl_path *p = &c->path[i];
+        if (p->validation.is_pending || p->responses.count > 0 || p->flight.probes > 0 || p->flight.ping_pending ||
+            p->proven.is_asked || (is_worth_mtu_probes(p) && xl_mtu_next_probe(&p->mtu_search, c->now) > 0))
+            return true;
+    }
+    return false;
+}
+
+static size_t transmit_on_certain_path(xl_connection *c, uint8_t *buf, size_t cap, xl_datagram *out) {
+    size_t n;
+    for (size_t i = 0; i < c->path_count; i++)
+        if (path_has_own_content(c, &c->path[i]) && (n = transmit_own_content(c, &c->path[i], buf, cap, out)))
+            return n;
+    for (size_t i = 0; i < c->path_count; i++)
+        if ((n = transmit_to_proven(c, &c->path[i], buf, cap, out)))
+            return n;
+    for (size_t i = 0; i < c->path_count; i++)
+        if ((n = transmit_mtu_probe(c, &c->path[i], buf, cap, out)))
+            return n;
+    return 0;
+}
+
 /* ---- Data ---- */
 
 /* A controller that decides by rate leaves its window wide open: what its pacer holds back has no room. */
@@ -247,9 +273,16 @@ static bool has_room(const xl_path *p, bool is_paced) {
 
 /* Where a path has a packet number space of its own, the oldest is the first in it: no search. */
 static uint64_t oldest_age(const xl_connection *c, const xl_path *p) {
-    bool any = c->scheduler->wants_oldest && c->multipath && p->flight.eliciting > 0;
+    bool any = c->multipath && p->flight.eliciting > 0;
     const xl_sent_packet *oldest = any ? xl_ledger_oldest(&p->space->ledger, p->index) : NULL;
     return oldest ? c->now - oldest->time_us : 0;
+}
+
+static void view_queue(const xl_connection *c, const xl_path *p, xl_scheduler_path *view) {
+    view->oldest_us = oldest_age(c, p);
+    view->queue_us = xl_path_queue_time(p, c->now);
+    view->drain_us = xl_capacity_time(&p->delivery.capacity, p->flight.bytes);
+    view->is_capacity_bound = p->delivery.capacity.is_bound;
 }
 
 static void make_view(const xl_connection *c, xl_scheduler_view *view) {
@@ -270,20 +303,22 @@ static void make_view(const xl_connection *c, xl_scheduler_view *view) {
             .is_standby = xl_path_wants_standby(p),
             .srtt_us = p->rtt.has_sample ? p->rtt.smoothed : XL_INITIAL_RTT_US,
             .rttvar_us = p->rtt.var,
-            .queue_us = xl_path_queue_time(p, c->now),
-            .drain_us = xl_capacity_time(&p->delivery.capacity, p->flight.bytes),
-            .is_capacity_bound = p->delivery.capacity.is_bound,
             .min_rtt_us = p->rtt.has_sample ? p->rtt.min : XL_INITIAL_RTT_US,
             .has_rtt = p->rtt.has_sample,
             .latest_rtt_us = p->rtt.latest,
-            .oldest_us = oldest_age(c, p),
             .window_bytes = xl_path_window(p),
             .in_flight_bytes = p->flight.bytes,
             .mtu_bytes = p->mtu,
             .pacing_bytes_per_s = p->pacer.rate,
             .pto_count = p->flight.pto_count,
             .technology = p->technology,
+            .oldest_us = 0, /* all members: else the whole is cleared first */
+            .queue_us = 0,
+            .drain_us = 0,
+            .is_capacity_bound = false,
         };
+        if (c->scheduler->wants_queues)
+            view_queue(c, p, &view->path[view->count - 1]);
     }
     if (c->scheduler->wants_backlog)
         xl_content_fill_backlog(c, view);
@@ -441,8 +476,16 @@ static size_t transmit_by_scheduler(xl_connection *c, const xl_scheduler_view *v
     return d->count == 0 ? transmit_while_waiting(c, view, buf, cap, out) : 0;
 }
 
+/* A receiver has nothing to send after most packets. Who measures rates, or sees the future, is asked all the same. */
+static bool has_nothing_to_schedule(const xl_connection *c) {
+    return !c->cc->on_rate_sample && !c->scheduler->decide_foreseeing && xl_content_is_settled(c) &&
+           !has_other_than_streams(c);
+}
+
 static size_t transmit_data(xl_connection *c, uint8_t *buf, size_t cap, xl_datagram *out) {
     xl_scheduler_view view;
+    if (has_nothing_to_schedule(c))
+        return 0;
     make_view(c, &view);
     if (view.count == 0)
         return 0;
@@ -550,20 +593,13 @@ size_t xl_conn_transmit(xl_connection *c, uint8_t *buf, size_t cap, xl_datagram 
     c->pacer_wakeup = XL_NEVER;
     if (c->migration.expecting_since == XL_NEVER)
         c->migration.expecting_since = now;
-    size_t n = transmit_handshake(c, buf, cap, out);
+    size_t n = c->handshake.is_confirmed ? 0 : transmit_handshake(c, buf, cap, out);
     if (n == 0 && !c->handshake.is_complete)
         n = transmit_early(c, buf, cap, out);
     if (n || !(c->handshake.is_complete || xl_conn_may_answer_early(c)))
         return n;
-    for (size_t i = 0; i < c->path_count; i++)
-        if (path_has_own_content(c, &c->path[i]) && (n = transmit_own_content(c, &c->path[i], buf, cap, out)))
-            return n;
-    for (size_t i = 0; i < c->path_count; i++)
-        if ((n = transmit_to_proven(c, &c->path[i], buf, cap, out)))
-            return n;
-    for (size_t i = 0; i < c->path_count; i++)
-        if ((n = transmit_mtu_probe(c, &c->path[i], buf, cap, out)))
-            return n;
+    if (any_path_has_own(c) && (n = transmit_on_certain_path(c, buf, cap, out)))
+        return n;
     if ((n = transmit_data(c, buf, cap, out)))
         return n;
     return transmit_acks(c, buf, cap, out);

@@ -27,6 +27,7 @@ xl_cid_entry *xl_cids_by_sequence(xl_cids *cids, uint64_t sequence) {
 /* The caller has made sure of room. */
 static xl_cid_entry *append(xl_cids *cids, uint64_t sequence, const xl_cid *cid, const uint8_t *token) {
     xl_cid_entry *entry = &cids->at[cids->count++];
+    cids->unannounced++;
     *entry = (xl_cid_entry){.cid = *cid, .sequence = sequence, .has_token = token != NULL};
     if (token)
         memcpy(entry->reset_token, token, sizeof entry->reset_token);
@@ -35,6 +36,7 @@ static xl_cid_entry *append(xl_cids *cids, uint64_t sequence, const xl_cid *cid,
 
 static void erase(xl_cids *cids, xl_cid_entry *entry) {
     size_t after = cids->count - (size_t)(entry - cids->at) - 1;
+    cids->unannounced -= !entry->announced;
     memmove(entry, entry + 1, after * sizeof *entry);
     cids->count--;
 }
@@ -45,8 +47,14 @@ xl_cid_entry *xl_cids_issue(xl_cids *cids, const xl_cid *cid, const uint8_t toke
     return append(cids, cids->next_sequence++, cid, token);
 }
 
-void xl_cids_note_announced(xl_cid_entry *e) {
+void xl_cids_note_announced(xl_cids *cids, xl_cid_entry *e) {
+    cids->unannounced -= !e->announced;
     e->announced = e->was_sent = true;
+}
+
+void xl_cids_note_lost(xl_cids *cids, xl_cid_entry *e) {
+    cids->unannounced += e->announced;
+    e->announced = false;
 }
 
 static bool is_active(const xl_cids *cids, const xl_cid_entry *e) {

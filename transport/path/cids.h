@@ -22,6 +22,7 @@ typedef struct {
 typedef struct {
     xl_cid_entry at[XL_CIDS_MAX];
     size_t count;
+    size_t unannounced;                     /* local: entries whose frame is to be sent */
     uint64_t next_sequence;                 /* local: of the next one we issue; remote: above all that came */
     uint64_t retire_prior_to;               /* remote: highest seen; local: what we ask for */
     uint64_t retire_queue[4 * XL_CIDS_MAX]; /* remote: sequence numbers whose RETIRE_CONNECTION_ID is to be sent */
@@ -36,7 +37,9 @@ xl_cid_entry *xl_cids_by_sequence(xl_cids *, uint64_t sequence);
 /* Pointers to entries last until the next call that adds or removes one. A token may be NULL: the handshake's CID has
  * none. Local: adds one with the next sequence number, not announced; NULL when full. */
 xl_cid_entry *xl_cids_issue(xl_cids *, const xl_cid *, const uint8_t token[16]);
-void xl_cids_note_announced(xl_cid_entry *); /* local: by a frame, or by the handshake */
+/* Local: by a frame, or by the handshake; and the frame was lost. */
+void xl_cids_note_announced(xl_cids *, xl_cid_entry *);
+void xl_cids_note_lost(xl_cids *, xl_cid_entry *);
 /* Local: how many the peer may use: those that it was not asked to retire. */
 size_t xl_cids_active(const xl_cids *);
 /* Local: one of them no packet has carried yet. */

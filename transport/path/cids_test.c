@@ -96,7 +96,7 @@ static void the_peer_retires_only_what_was_issued(void **state) {
     const uint8_t token[16] = {0};
     for (uint64_t i = 0; i < 3; i++) {
         xl_cid cid = cid_of(i);
-        xl_cids_note_announced(xl_cids_issue(&cids, &cid, token));
+        xl_cids_note_announced(&cids, xl_cids_issue(&cids, &cid, token));
     }
     xl_cid gone;
     bool was_present;

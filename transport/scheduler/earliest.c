@@ -115,5 +115,5 @@ const xl_scheduler_ops xl_scheduler_earliest = {
     .decide = earliest_decide,
     .passes_paced = true,
     .wants_backlog = true,
-    .wants_oldest = true,
+    .wants_queues = true,
 };

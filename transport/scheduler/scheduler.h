@@ -21,14 +21,15 @@ typedef struct {
     bool has_rtt;
     uint64_t srtt_us, rttvar_us;
     uint64_t min_rtt_us, latest_rtt_us;
-    uint64_t oldest_us;     /* if `wants_oldest`: age of the oldest ack-eliciting packet in flight; 0: none */
-    uint64_t queue_us;      /* time until all bytes in flight are acknowledged at the present rate; XL_NEVER: rate 0 */
-    uint64_t drain_us;      /* the same at the capacity of the path's bottleneck (recovery/capacity.h); 0: unknown */
-    bool is_capacity_bound; /* the capacity is a lower bound */
     uint64_t window_bytes, in_flight_bytes, mtu_bytes;
     uint64_t pacing_bytes_per_s; /* 0 = not paced */
     uint64_t pto_count;          /* consecutive probe timeouts: > 0 = an acknowledgement is overdue */
     xl_technology technology;
+    /* The members below are set for schedulers with `wants_queues`. */
+    uint64_t oldest_us;     /* age of the oldest ack-eliciting packet in flight; 0: none */
+    uint64_t queue_us;      /* time until all bytes in flight are acknowledged at the present rate; XL_NEVER: rate 0 */
+    uint64_t drain_us;      /* the same at the capacity of the path's bottleneck (recovery/capacity.h); 0: unknown */
+    bool is_capacity_bound; /* the capacity is a lower bound */
 } xl_scheduler_path;
 
 typedef struct {
@@ -64,7 +65,7 @@ typedef struct {
     bool passes_paced;  /* skips a path whose pacer delays the packet; otherwise the packet waits for that path */
     bool copies;        /* every path carries all data of a stream: see redundant.c */
     bool wants_backlog; /* reads unsent_bytes and the members after it */
-    bool wants_oldest;  /* reads oldest_us of paths */
+    bool wants_queues;  /* reads oldest_us of paths and the members after it */
     /* The simulator's reference: replaces decide() and knows the future of the network (clairvoyant.h). NULL for
      * schedulers of real networks. */
     void (*decide_foreseeing)(void *state, const xl_scheduler_view *view, const struct xl_foreseen *,
