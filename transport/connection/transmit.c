@@ -295,30 +295,27 @@ static void make_view(const xl_connection *c, xl_scheduler_view *view) {
         if (!xl_path_may_carry_data(p) || !p->cids.has_remote || is_probing_only(c, p))
             continue;
         bool is_paced = xl_pacer_next(&p->pacer, c->now) > c->now;
-        view->path[view->count++] = (xl_scheduler_path){
-            .index = p->index,
-            .has_window = has_room(p, is_paced),
-            .is_paced = is_paced,
-            .is_suspect = p->state == XL_PATH_SUSPECT,
-            .is_standby = xl_path_wants_standby(p),
-            .srtt_us = p->rtt.has_sample ? p->rtt.smoothed : XL_INITIAL_RTT_US,
-            .rttvar_us = p->rtt.var,
-            .min_rtt_us = p->rtt.has_sample ? p->rtt.min : XL_INITIAL_RTT_US,
-            .has_rtt = p->rtt.has_sample,
-            .latest_rtt_us = p->rtt.latest,
-            .window_bytes = xl_path_window(p),
-            .in_flight_bytes = p->flight.bytes,
-            .mtu_bytes = p->mtu,
-            .pacing_bytes_per_s = p->pacer.rate,
-            .pto_count = p->flight.pto_count,
-            .technology = p->technology,
-            .oldest_us = 0, /* all members: else the whole is cleared first */
-            .queue_us = 0,
-            .drain_us = 0,
-            .is_capacity_bound = false,
-        };
+        xl_scheduler_path *v = &view->path[view->count++];
+        v->index = p->index;
+        v->has_window = has_room(p, is_paced);
+        v->is_paced = is_paced;
+        v->is_suspect = p->state == XL_PATH_SUSPECT;
+        v->is_standby = xl_path_wants_standby(p);
+        v->srtt_us = p->rtt.has_sample ? p->rtt.smoothed : XL_INITIAL_RTT_US;
+        v->rttvar_us = p->rtt.var;
+        v->min_rtt_us = p->rtt.has_sample ? p->rtt.min : XL_INITIAL_RTT_US;
+        v->has_rtt = p->rtt.has_sample;
+        v->latest_rtt_us = p->rtt.latest;
+        v->window_bytes = xl_path_window(p);
+        v->in_flight_bytes = p->flight.bytes;
+        v->mtu_bytes = p->mtu;
+        v->pacing_bytes_per_s = p->pacer.rate;
+        v->pto_count = p->flight.pto_count;
+        v->technology = p->technology;
+        v->oldest_us = v->queue_us = v->drain_us = 0;
+        v->is_capacity_bound = false;
         if (c->scheduler->wants_queues)
-            view_queue(c, p, &view->path[view->count - 1]);
+            view_queue(c, p, v);
     }
     if (c->scheduler->wants_backlog)
         xl_content_fill_backlog(c, view);
