@@ -580,17 +580,33 @@ void xl_conn_forget_sent(xl_connection *c, const xl_path *p) {
 
 /* ---- Probe timeout, RFC 9002 section 6.2 ---- */
 
-/* The data of the oldest outstanding packet is queued again, without declaring the packet lost. */
-static void requeue_oldest(xl_connection *c, xl_space *space, int path) {
-    xl_sent_packet *pkt = xl_ledger_oldest(&space->ledger, path);
-    for (xl_sent_frame *r = pkt ? pkt->frames : NULL; r; r = r->next) {
+/* What the packet carried is queued again, without declaring it lost. */
+static void requeue(xl_connection *c, const xl_sent_packet *pkt, bool control_only) {
+    for (xl_sent_frame *r = pkt->frames; r; r = r->next) {
         xl_stream *s;
-        if (r->kind == XL_SF_CRYPTO)
+        bool is_control = r->kind != XL_SF_STREAM && r->kind != XL_SF_CRYPTO;
+        if (is_control && r->kind != XL_SF_ACK && r->kind != XL_SF_DATAGRAM)
+            record_lost(c, r);
+        else if (control_only)
+            continue;
+        else if (r->kind == XL_SF_CRYPTO)
             xl_send_mark_lost(&c->level[r->id].send, r->offset, r->len, false);
         else if (r->kind == XL_SF_STREAM && (s = xl_conn_stream(c, r->id)) && !xl_conn_is_reset(s))
             xl_send_mark_lost(&s->send, r->offset, r->len, r->fin);
-        else if (r->kind != XL_SF_STREAM && r->kind != XL_SF_ACK && r->kind != XL_SF_DATAGRAM)
-            record_lost(c, r);
+    }
+}
+
+static void requeue_oldest(xl_connection *c, xl_space *space, int path) {
+    const xl_sent_packet *pkt = xl_ledger_oldest(&space->ledger, path);
+    if (pkt)
+        requeue(c, pkt, false);
+}
+
+static void requeue_control(xl_connection *c, const xl_path *p) {
+    for (uint64_t pn = p->space->ledger.first_pn; pn < p->space->ledger.next_pn; pn++) {
+        const xl_sent_packet *pkt = xl_ledger_find(&p->space->ledger, pn);
+        if (pkt && pkt->state == XL_SENT_OUTSTANDING && pkt->path == p->index)
+            requeue(c, pkt, true);
     }
 }
 
@@ -605,6 +621,8 @@ void xl_conn_probe_timeout(xl_connection *c, xl_path *p) {
         requeue_oldest(c, &c->space[XL_LEVEL_HANDSHAKE], p->index);
     }
     requeue_oldest(c, p->space, p->index);
+    if (xl_conn_leaves_control_to_another(c, p))
+        requeue_control(c, p);
     if (c->multipath && c->config->scheme.suspect && p->flight.pto_count >= XL_SUSPECT_PTOS &&
         xl_path_may_carry_data(p) && p->state != XL_PATH_SUSPECT && xl_conn_has_healthy_path_beside(c, p)) {
         suspect(c, p);

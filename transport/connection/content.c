@@ -7,6 +7,7 @@
 #include "connection/builder.h"
 #include "connection/cid_frames.h"
 #include "connection/connection.h"
+#include "connection/path_table.h"
 #include "connection/qoe.h"
 #include "connection/reinject.h"
 #include "connection/room.h"
@@ -226,6 +227,8 @@ static void put_new_token(xl_builder *b) {
 
 void xl_content_put_control(xl_builder *b) {
     xl_connection *c = b->c;
+    if (xl_conn_leaves_control_to_another(c, b->path))
+        return;
     if (c->handshake.done_pending && room_for(b, XL_HANDSHAKE_DONE_FRAME_BYTES) &&
         xl_builder_note(b, XL_SF_HANDSHAKE_DONE, 0, 0)) {
         xl_frame_put_handshake_done(&b->w);

@@ -36,6 +36,17 @@ bool xl_conn_has_healthy_path_beside(const xl_connection *c, const xl_path *p) {
     return false;
 }
 
+bool xl_conn_leaves_control_to_another(const xl_connection *c, const xl_path *p) {
+    if (!c->multipath || c->config->scheme.suspect || p->flight.pto_count == 0)
+        return false;
+    for (size_t i = 0; i < c->path_count; i++) {
+        const xl_path *q = &c->path[i];
+        if (q != p && xl_path_may_carry_data(q) && q->cids.has_remote && q->flight.pto_count == 0)
+            return true;
+    }
+    return false;
+}
+
 /* Bytes of a datagram that both ends take: 1200 until the peer's transport parameters are known. */
 static uint64_t largest_datagram(const xl_connection *c) {
     uint64_t ours = c->config->limits.max_udp_payload_bytes, theirs = c->peer_params.max_udp_payload_size;

@@ -17,6 +17,9 @@ xl_path *xl_conn_path_by_local_id(xl_connection *, uint64_t local_id);
 xl_path *xl_conn_path_by_remote_id(xl_connection *, uint64_t remote_id);
 xl_path *xl_conn_path_by_address(xl_connection *, const xl_addr *local, const xl_addr *remote);
 bool xl_conn_has_healthy_path_beside(const xl_connection *, const xl_path *);
+/* Whether control frames are left to another path: a probe on this one is unanswered, and none on that one. Only
+ * without suspect paths, where nothing else takes them off a path that has gone dark: they have no copies. */
+bool xl_conn_leaves_control_to_another(const xl_connection *, const xl_path *);
 void xl_conn_path_set_state(xl_connection *, xl_path *, xl_path_state, const char *why);
 /* An unused CID of the peer, in the dialect `ietf` of the path's ID; false: there is none. */
 bool xl_conn_take_dcid(xl_connection *, xl_path *);

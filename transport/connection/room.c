@@ -69,7 +69,8 @@ static bool has_capacity(const xl_connection *c, const xl_stream *s) {
 }
 
 bool xl_conn_is_full(const xl_connection *c, const xl_stream *s) {
-    return s->writable_wanted && !has_capacity(c, s);
+    bool has_credit = s->send.written < s->send_flow.limit && xl_flow_out_left(&c->streams.flow_out) > 0;
+    return s->writable_wanted && !(has_capacity(c, s) && has_credit);
 }
 
 static bool is_anybody_waiting(const xl_connection *c) {

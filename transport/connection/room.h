@@ -10,7 +10,7 @@ void xl_conn_await_room(xl_connection *, xl_stream *); /* the application has mo
 /* Tells the streams that wait for room and have some. */
 void xl_conn_offer_room(xl_connection *);
 
-/* The application has more, and is not asked for it before something is acknowledged. */
+/* The application has more, and is not asked for it before something is acknowledged or the peer gives credit. */
 bool xl_conn_is_full(const xl_connection *, const xl_stream *);
 
 #endif

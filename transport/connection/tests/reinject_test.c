@@ -251,6 +251,35 @@ static void a_stream_that_is_held_up_is_copied_before_its_end(void **state) {
     }
 }
 
+/* A load through a small window of flow control, with the fast path dark from its first packets on. */
+static void load_through_a_small_window(bool is_uplink_dark) {
+    pair p;
+    two_paths(&p, 79, 10000, 20000, "stream");
+    p.server_config.scheme.reinjection_unconditional = true;
+    p.client_config.scheme.suspect = p.server_config.scheme.suspect = false;
+    p.client_config.limits.max_data = 100 * PACKET;
+    p.client_config.limits.max_stream_data = 80 * PACKET;
+    start(&p);
+    size_t i = pair_ask(&p, 1000 * PACKET);
+    pair_run(&p, 50000);
+    assert_true(p.request[i].received > 0 && !p.request[i].done);
+    p.link[0].dark[0] = is_uplink_dark;
+    p.link[0].dark[1] = !is_uplink_dark;
+    assert_true(pair_finish(&p, i, 10000000) != UINT64_MAX);
+    pair_free(&p);
+}
+
+static void a_stream_without_credit_is_copied_before_its_end(void **state) {
+    (void)state;
+    load_through_a_small_window(false);
+}
+
+/* MAX_DATA and MAX_STREAM_DATA are in several packets of the fast path, and none of them arrives. */
+static void frames_of_flow_control_leave_a_dark_path_without_suspect_paths(void **state) {
+    (void)state;
+    load_through_a_small_window(true);
+}
+
 /* ---- One original, one copy ---- */
 
 static void copies_take_no_flow_control_credit(void **state) {
@@ -693,6 +722,8 @@ int main(void) {
         cmocka_unit_test(figure_4b_copies_of_a_stream_go_before_the_next_streams_data),
         cmocka_unit_test(figure_4c_copies_of_the_first_frame_go_before_the_rest_of_its_stream),
         cmocka_unit_test(a_stream_that_is_held_up_is_copied_before_its_end),
+        cmocka_unit_test(a_stream_without_credit_is_copied_before_its_end),
+        cmocka_unit_test(frames_of_flow_control_leave_a_dark_path_without_suspect_paths),
         cmocka_unit_test(copies_take_no_flow_control_credit),
         cmocka_unit_test(an_acknowledgement_of_either_copy_settles_both),
         cmocka_unit_test(a_packet_is_copied_at_most_once_unless_asked),
