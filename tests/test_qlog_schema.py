@@ -83,7 +83,7 @@ def test_a_qlog_is_converted_for_tools_of_main_schema_0_3_and_back(tmp_path: Pat
         done = get(server.port, names=("synthetic/100000",))
     assert done.returncode == 0, done.stderr
     [file] = (tmp_path / "qlog").iterdir()
-    [target] = convert(file)
+    [target] = convert(file, tmp_path)
     header, *old = records_of(target)
     assert (header["qlog_version"], header["qlog_format"]) == ("0.3", "JSON-SEQ")
     assert header["trace"]["vantage_point"] == {"type": "server"}
@@ -95,7 +95,7 @@ def test_a_qlog_is_converted_for_tools_of_main_schema_0_3_and_back(tmp_path: Pat
     broken = tmp_path / "broken.sqlog"
     broken.write_text("\x1e{}\n")
     with pytest.raises(UserError, match="line 1"):
-        convert(broken)
+        convert(broken, tmp_path)
 
 
 def test_of_several_paths_each_becomes_a_trace_with_the_acknowledgements_of_its_packets(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_of_several_paths_each_becomes_a_trace_with_the_acknowledgements_of_its_
         done = get(server.port, *paths, names=("synthetic/3000000",))
     assert done.returncode == 0, done.stderr
     [file] = (tmp_path / "qlog").iterdir()
-    targets = convert(file)
+    targets = convert(file, tmp_path)
     assert [target.name.split(".", 1)[1] for target in targets] == ["path0.qvis.sqlog", "path1.qvis.sqlog"]
     for path, target in enumerate(targets):
         packets = [record for record in records_of(target)[1:] if record["name"].startswith("transport:packet_")]

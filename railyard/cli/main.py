@@ -29,6 +29,7 @@ GROUPS = {
         "list": "results:list_command",
         "show": "results:show_command",
         "explain": "explain:explain_command",
+        "qlog": "qlog:qlog_command",
         "replay": "report:replay_command",
         "report": "report:report_command",
         "query": "results:query_command",

@@ -1,6 +1,6 @@
-"""Writes a qlog of the present drafts in the form of main schema 0.3, which qvis reads.
+"""Writes a qlog of the present drafts in the form of main schema 0.3, which qvis reads, for `railyard qlog --qvis`.
 
-`python -m railyard.results.qvis FILE_server.sqlog` writes FILE_server.qvis.sqlog beside it. qvis knows one packet
+Of FILE_server.sqlog the result is FILE_server.qvis.sqlog. qvis knows one packet
 number space and one congestion window a trace. So a connection with several paths becomes one file a path,
 FILE_server.path0.qvis.sqlog and so on: its packets, its metrics, and the acknowledgements of its packets, on whichever
 path they came.
@@ -9,7 +9,6 @@ path they came.
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -94,30 +93,19 @@ def _write(target: Path, header: Record, events: Iterable[Record]) -> None:
             out.write(f"\x1e{json.dumps(record, separators=(',', ':'))}\n")
 
 
-def convert(file: Path) -> list[Path]:
-    """Writes the files beside the given one: one, or one for each path that had packets."""
-    with file.open(encoding="utf-8") as lines:
-        header, *events = converted(lines)
+def convert(file: Path, folder: Path) -> list[Path]:
+    """Writes into a folder: one file, or one for each path that had packets."""
+    with file.open(encoding="utf-8", errors="replace") as lines:
+        try:
+            header, *events = converted(lines)
+        except (UserError, ValueError) as error:
+            raise UserError(f"{file}: {error}") from None
     paths = sorted({event["data"].get("path", 0) for event in events if event["name"] in _PACKETS})
     if len(paths) <= 1:
-        targets = [file.with_suffix(".qvis.sqlog")]
+        targets = [folder / file.with_suffix(".qvis.sqlog").name]
     else:
-        targets = [file.with_suffix(f".path{path}.qvis.sqlog") for path in paths]
+        targets = [folder / file.with_suffix(f".path{path}.qvis.sqlog").name for path in paths]
     for path, target in zip(paths or [0], targets, strict=True):
         titled = {**header, "title": f"{header['title']}, path {path}" if len(targets) > 1 else header["title"]}
         _write(target, titled, of_path(events, path))
     return targets
-
-
-def main() -> None:
-    try:
-        for name in sys.argv[1:]:
-            for target in convert(Path(name)):
-                print(target)
-    except (OSError, UserError) as error:
-        print(f"qvis: {error}", file=sys.stderr)
-        sys.exit(2)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,134 @@
+"""`railyard qlog`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from statistics import median
+from typing import Annotated, Any
+
+import typer
+from rich import box
+from rich.table import Table
+
+from railyard.base.errors import UserError
+from railyard.base.forms import Form, FormOption, write
+from railyard.base.paths import RESULTS_DIR
+from railyard.base.terminal import new_console, print_table
+from railyard.report import perfetto
+from railyard.results import qvis
+from railyard.results.anyqlog import AnyQlog, PathOfLog, read_any_qlog
+from railyard.results.campaigns import find_run
+
+
+def qlog_command(
+    what: Annotated[
+        list[str],
+        typer.Argument(metavar="RUN|FILE…", help="A run's folder or name, or qlogs of any stack, one for each end."),
+    ],
+    to_perfetto: Annotated[
+        bool, typer.Option("--perfetto", help="Write a trace for ui.perfetto.dev: a process for each path.")
+    ] = False,
+    to_qvis: Annotated[
+        bool, typer.Option("--qvis", help="Write main schema 0.3 for qvis, a file for each path. Our qlogs only.")
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="File, or with --qvis the folder, to write. Default: here, by the run's name.")
+    ] = None,
+    form: FormOption = Form.TABLE,
+    results: Annotated[
+        Path, typer.Option(metavar="DIR", help="The folder of results.", show_default="results")
+    ] = RESULTS_DIR,
+) -> None:
+    """Print what qlogs say of each path, or convert them for Perfetto or qvis.
+
+    Of a run, the trace also has the packets in queue and in flight, the links' capacity, copies and the player. Of
+    other stacks it reads main schemas 0.3 and 0.4, and the sequential files of the present drafts.
+    """
+    if to_perfetto and to_qvis:
+        raise UserError("--perfetto and --qvis write different files; give one of them.")
+    files = [Path(name) for name in what if Path(name).is_file()]
+    if files and len(files) < len(what):
+        raise UserError("name either one run, or only files.")
+    if not files and len(what) > 1:
+        raise UserError("one run at a time; `railyard diff RUN_A RUN_B` compares two.")
+    folder = None if files else find_run(what[0], results)
+    if folder is not None:
+        files = sorted((folder / "qlog").glob("*.sqlog"))
+        if not files:
+            raise UserError(f"{folder}: no qlogs; `railyard repeat {what[0]} --qlog --out DIR` writes them.")
+    if to_qvis:
+        _qvis(files, out or Path())
+    elif to_perfetto:
+        trace = perfetto.document(folder) if folder else perfetto.document_of_logs(list(map(read_any_qlog, files)))
+        target = out or Path(f"{(folder or files[0]).resolve().name}.perfetto.json")
+        perfetto.write(trace, target)
+        typer.echo(str(target))
+    else:
+        _print(list(map(read_any_qlog, files)), form)
+
+
+def _qvis(files: list[Path], folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for file in files:
+            for target in qvis.convert(file, folder):
+                typer.echo(str(target))
+    except OSError as error:
+        raise UserError(f"{error.filename or folder}: {error.strerror}; choose another folder with --out.") from None
+
+
+HEADS = {
+    "end": "end",
+    "path": "path",
+    "sent": "sent",
+    "acknowledged": "acked",
+    "lost": "lost",
+    "received": "received",
+    "bytes_sent": "MB sent",
+    "bytes_received": "MB received",
+    "min_rtt_ms": "min RTT, ms",
+    "median_rtt_ms": "median RTT, ms",
+    "largest_window_bytes": "largest window, kB",
+}
+
+
+def _row(log: AnyQlog, name: str, path: PathOfLog) -> dict[str, Any]:
+    rtt = [value for _, value in path.metrics["smoothed_rtt"]]
+    least = [value for _, value in path.metrics["min_rtt"]]
+    windows = [value for _, value in path.metrics["congestion_window"]]
+    return {
+        "end": log.vantage,
+        "path": name,
+        "sent": len(path.sent),
+        "acknowledged": sum(packet.acked_ms is not None for packet in path.sent),
+        "lost": sum(packet.lost_ms is not None for packet in path.sent),
+        "received": len(path.received),
+        "bytes_sent": sum(packet.length for packet in path.sent),
+        "bytes_received": sum(row[3] for row in path.received),
+        "min_rtt_ms": min(least or rtt, default=None),
+        "median_rtt_ms": median(rtt) if rtt else None,
+        "largest_window_bytes": max(windows, default=None),
+    }
+
+
+def _text(name: str, value: Any) -> str:
+    if value is None:
+        return "–"
+    if name.startswith("bytes"):
+        return f"{value / 1e6:.3f}"
+    if name.endswith("_ms"):
+        return f"{value:.1f}"
+    return f"{value / 1000:.1f}" if name.startswith("largest") else str(value)
+
+
+def _print(logs: list[AnyQlog], form: Form) -> None:
+    rows = [_row(log, name, path) for log in logs for name, path in log.paths.items()]
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), header_style="bold")
+    for name, head in HEADS.items():
+        table.add_column(head, justify="left" if name in ("end", "path") else "right", no_wrap=True)
+    for row in rows:
+        table.add_row(*(_text(name, value) for name, value in row.items()))
+    if form is Form.TABLE:
+        print_table(new_console(), table, keys=2)
+    else:
+        write(table, form, lambda: rows)

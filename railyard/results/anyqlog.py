@@ -1,0 +1,225 @@
+"""The qlog of one end of a connection, written by any stack: packets, acknowledgements, losses and metrics by path.
+
+Main schemas 0.3 and 0.4, and the sequential files of the present drafts; as JSON, JSON-SEQ or a record a line. A file
+is another program's: whatever is in it, reading ends, or raises UserError.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any, NoReturn
+
+from railyard.base.errors import UserError
+
+MOST_BYTES = 1 << 30
+_ACKS = ("ack", "path_ack", "ack_mp", "mp_ack")
+_METRICS = ("smoothed_rtt", "min_rtt", "congestion_window", "bytes_in_flight")
+_ALIASES = {"cwnd": "congestion_window"}  # aioquic
+Record = dict[str, Any]
+
+
+@dataclass
+class SentPacket:
+    kind: str  # initial, handshake, 1RTT, …
+    number: int
+    sent_ms: float
+    length: int
+    acked_ms: float | None = None
+    lost_ms: float | None = None
+
+
+@dataclass
+class PathOfLog:
+    """What the end says of one path; of a connection without multipath there is one."""
+
+    sent: list[SentPacket] = field(default_factory=list)
+    received: list[tuple[float, str, int, int]] = field(default_factory=list)  # ms, kind, number, length
+    metrics: dict[str, list[tuple[float, float]]] = field(default_factory=lambda: {name: [] for name in _METRICS})
+
+
+@dataclass
+class AnyQlog:
+    name: str
+    vantage: str
+    reference_ms: float | None  # time 0 on the clock of the machine, where the file tells
+    paths: dict[str, PathOfLog] = field(default_factory=dict)
+
+    @property
+    def end_ms(self) -> float:
+        times = [packet.sent_ms for path in self.paths.values() for packet in path.sent]
+        return max(times + [row[0] for path in self.paths.values() for row in path.received], default=0.0)
+
+
+def _no_number(word: str) -> NoReturn:
+    raise ValueError(f"{word} is no number of JSON")
+
+
+def _load(text: str) -> Any:
+    try:
+        return json.loads(text, parse_constant=_no_number)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def _whole(text: str) -> tuple[Record, list[Any]]:
+    """The trace of a JSON file, and its events."""
+    document = _load(text)
+    traces = document.get("traces") if isinstance(document, dict) else None
+    trace = next((one for one in traces or () if isinstance(one, dict) and "events" in one), None)
+    if trace is None:
+        raise ValueError("it has no 'traces' with events")
+    return trace, list(trace["events"])
+
+
+def _lines(text: str) -> tuple[Record, list[Any]]:
+    """The header's trace of a file with a record a line, and its events. A last record that was cut is left out."""
+    records = [line for line in text.replace("\x1e", "\n").splitlines() if line.strip()]
+    header = _load(records[0])
+    if not isinstance(header, dict) or not isinstance(header.get("trace", {}), dict):
+        raise ValueError("its first record is no header of a qlog")
+    events = []
+    for number, line in enumerate(records[1:], 2):
+        try:
+            events.append(_load(line))
+        except ValueError:
+            if number < len(records):
+                raise
+    return header.get("trace", {}), events
+
+
+def _clock(trace: Record) -> tuple[Callable[[float], float], float | None]:
+    """From the time of an event to ms since the first moment of the file; and that moment, where it is told."""
+    common = trace.get("common_fields")
+    common = common if isinstance(common, dict) else {}
+    form, reference = str(common.get("time_format", "relative")), common.get("reference_time")
+    if isinstance(reference, dict):
+        wall = reference.get("wall_clock_time")
+        reference = datetime.fromisoformat(wall).timestamp() * 1000 if isinstance(wall, str) else reference.get("epoch")
+    known = float(reference) if isinstance(reference, int | float) and math.isfinite(reference) else None
+    last = 0.0
+
+    def since(time: float) -> float:
+        nonlocal last
+        last += time
+        return last
+
+    first: list[float] = []
+
+    def from_first(time: float) -> float:
+        first[:] = first or [time]
+        return time - first[0]
+
+    if form in ("delta", "relative_to_previous_event"):
+        return since, known
+    if form == "absolute":
+        return from_first, None
+    return (lambda time: time), known
+
+
+class _Reader:
+    def __init__(self, log: AnyQlog) -> None:
+        self.log = log
+        self._open: dict[tuple[str, str], dict[int, SentPacket]] = {}  # by path and kind: not acknowledged
+
+    def path(self, data: Record) -> tuple[str, PathOfLog]:
+        header = data.get("header") or {}
+        name = next((data[key] for key in ("path_id", "path") if key in data), header.get("path_id", 0))
+        return str(name), self.log.paths.setdefault(str(name), PathOfLog())
+
+    def event(self, time_ms: float, name: str, data: Record) -> None:
+        what = name.rpartition(":")[2]
+        if what in ("packet_sent", "packet_received"):
+            self._packet(time_ms, data, sent=what == "packet_sent")
+        elif what == "packet_lost":
+            kind, number, _ = self._header(data)
+            packet = self._open.get((self.path(data)[0], kind), {}).get(number)
+            if packet is not None:
+                packet.lost_ms = time_ms
+        elif what.endswith("metrics_updated"):
+            path = self.path(data)[1]
+            for key, value in data.items():
+                if (metric := _ALIASES.get(key, key)) in _METRICS:
+                    path.metrics[metric].append((time_ms, _finite(value)))
+
+    def _header(self, data: Record) -> tuple[str, int, int]:
+        header = data.get("header") or {}
+        kind = str(header.get("packet_type", data.get("packet_type", "")))
+        raw = data.get("raw") or {}
+        length = raw.get("length", header.get("packet_size", data.get("packet_size", 0)))
+        return kind, int(header.get("packet_number", -1)), int(length or 0)
+
+    def _packet(self, time_ms: float, data: Record, *, sent: bool) -> None:
+        kind, number, length = self._header(data)
+        name, path = self.path(data)
+        if sent:
+            packet = SentPacket(kind, number, time_ms, length)
+            path.sent.append(packet)
+            if number >= 0:
+                self._open.setdefault((name, kind), {})[number] = packet
+            return
+        path.received.append((time_ms, kind, number, length))
+        for frame in data.get("frames") or ():
+            if frame.get("frame_type") in _ACKS:
+                self._acknowledge(time_ms, str(frame.get("path_id", name)), kind, frame.get("acked_ranges") or ())
+
+    def _acknowledge(self, time_ms: float, path: str, kind: str, ranges: Any) -> None:
+        """Goes through what is outstanding, not through the ranges, which may be of any size."""
+        waiting = self._open.get((path, kind), {})
+        bounds = [(int(one[0]), int(one[-1])) for one in ranges]
+        for number in [n for n in waiting if any(low <= n <= high for low, high in bounds)]:
+            waiting.pop(number).acked_ms = time_ms
+
+
+def _finite(value: Any) -> float:
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError(f"{value} is no finite number")
+    return number
+
+
+def _events(text: str) -> tuple[Record, list[Any]]:
+    try:
+        return _whole(text) if text.lstrip()[:1] == "{" else _lines(text)
+    except ValueError:
+        if text.lstrip()[:1] != "{":
+            raise
+        return _lines(text)  # a record a line, without separators
+
+
+def _fields(event: Any, names: Any) -> Iterator[tuple[float, str, Record]]:
+    """Time, name and data of an event; before schema 0.3 an event was a list, and the trace had the fields' names."""
+    if isinstance(event, list) and isinstance(names, list):
+        event = dict(zip([str(name) for name in names], event, strict=False))
+        event["name"] = f"{event.get('category', '')}:{event.get('event', event.get('event_type', ''))}"
+        event["time"] = event.get("time", event.get("relative_time", 0))
+    if isinstance(event, dict) and isinstance(event.get("data"), dict) and "time" in event:
+        yield _finite(event["time"]), str(event.get("name", "")), event["data"]
+
+
+def read_any_qlog(file: Path) -> AnyQlog:
+    """Raises UserError for what is no qlog."""
+    try:
+        if file.stat().st_size > MOST_BYTES:
+            raise UserError(f"{file}: it is larger than {MOST_BYTES >> 30} GiB; cut it to the part of interest.")
+        text = file.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise UserError(f"{file}: it cannot be read: {error.strerror}.") from None
+    try:
+        trace, events = _events(text)
+        vantage = trace.get("vantage_point") or {}
+        to_ms, reference = _clock(trace)
+        log = AnyQlog(file.name, str(vantage.get("type") or vantage.get("name") or "one end"), reference)
+        reader = _Reader(log)
+        for event in events:
+            for time, name, data in _fields(event, trace.get("event_fields")):
+                reader.event(to_ms(time), name, data)
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError) as error:
+        raise UserError(f"{file}: it is no qlog of main schema 0.3, 0.4 or the present drafts: {error}.") from None
+    if not log.paths:
+        raise UserError(f"{file}: the qlog has no packets.")
+    return log

@@ -1,0 +1,276 @@
+"""`railyard qlog`: what qlogs of any stack say of each path, and traces for Perfetto."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from aioquic.quic.configuration import QuicConfiguration
+from aioquic.quic.connection import QuicConnection
+from aioquic.quic.logger import QuicLogger
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from conftest import Command
+from railyard.base.errors import UserError
+from railyard.results.anyqlog import AnyQlog, read_any_qlog
+from railyard.results.qlogdiff import events
+
+QUIC_GO = Path(__file__).parent / "data" / "quic-go_client.sqlog"
+EXPERIMENT = """
+name: unit
+arena: sim
+pairs: [subway-1]
+schemes: [{scheme: xlink, t_th1_ms: 60000, t_th2_ms: 60000}]
+seeds: [1]
+start_offset_ms: 0
+player: {duration_s: 2, bitrate_bps: 4000000, chunk_bytes: 131072}
+time_limit_s: 30
+"""
+NUMBER = {"type": "number", "minimum": 0}
+IDS = {"pid": {"type": "integer", "minimum": 1}, "tid": {"type": "integer", "minimum": 0}}
+
+
+def phase(letters: str, required: str, **members: Any) -> dict[str, Any]:
+    properties = {"ph": {"enum": letters.split()}, "name": {"type": "string", "minLength": 1}, **IDS, **members}
+    named = ["ph", "name", "pid", *required.split()]
+    return {"type": "object", "properties": properties, "required": named, "additionalProperties": False}
+
+
+# The form of trace events: what each phase must have.
+PHASES = (
+    phase("M", "args", args={"type": "object", "required": ["name"]}),
+    phase("X", "tid ts dur", ts=NUMBER, dur=NUMBER, args={"type": "object"}),
+    phase("b e", "ts cat id", ts=NUMBER, cat={"type": "string"}, id={"type": "string"}, args={"type": "object"}),
+    phase("C", "ts args", ts=NUMBER, args={"type": "object", "minProperties": 1,
+                                           "additionalProperties": {"type": "number"}}),
+    phase("i", "ts tid s", ts=NUMBER, s={"enum": ["g", "p", "t"]}),
+    phase("s f", "ts tid cat id", ts=NUMBER, cat={"type": "string"}, id={"type": "integer"}, bp={"const": "e"}),
+)  # fmt: skip
+VALIDATORS = {
+    letter: jsonschema.Draft202012Validator(schema)
+    for schema in PHASES
+    for letter in schema["properties"]["ph"]["enum"]
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("qlog")
+
+
+@pytest.fixture
+def run(folder: Path, command_line: Command) -> Path:
+    if not (folder / "out").is_dir():
+        (folder / "unit.yaml").write_text(EXPERIMENT)
+        done = command_line("run", str(folder / "unit.yaml"), "--out", str(folder / "out"))
+        assert done.returncode == 0, done.stderr
+    [found] = (folder / "out" / "runs").iterdir()
+    return found
+
+
+@pytest.fixture
+def trace(run: Path, folder: Path, command_line: Command) -> list[dict[str, Any]]:
+    file = folder / "run.json"
+    if not file.is_file():
+        done = command_line("qlog", str(run), "--perfetto", "--out", str(file))
+        assert (done.returncode, done.stdout.strip()) == (0, str(file)), done.stderr
+    return checked(file)
+
+
+def checked(file: Path) -> list[dict[str, Any]]:
+    """The events of a trace that has the form of one."""
+    document = json.loads(file.read_text(), parse_constant=lambda word: pytest.fail(f"{word} is no JSON"))
+    assert document.keys() == {"displayTimeUnit", "otherData", "traceEvents"} and document["displayTimeUnit"] == "ms"
+    found: list[dict[str, Any]] = document["traceEvents"]
+    seen: Counter[tuple[str, str]] = Counter()
+    for event in found:
+        kind = (event["ph"], event["name"].rstrip("0123456789"))
+        seen[kind] += 1
+        if seen[kind] <= 50:  # of each phase and name
+            VALIDATORS[event["ph"]].validate(event)
+    return found
+
+
+def processes(trace: list[dict[str, Any]]) -> dict[str, int]:
+    return {event["args"]["name"]: event["pid"] for event in trace if event["name"] == "process_name"}
+
+
+def test_the_player_and_each_path_are_processes(trace: list[dict[str, Any]]) -> None:
+    assert list(processes(trace)) == ["player", "path wifi", "path lte"]
+
+
+def test_every_packet_of_both_qlogs_is_a_slice(trace: list[dict[str, Any]], run: Path) -> None:
+    sent = Counter(
+        event["name"] == "quic:packet_sent" and event["data"]["header"]["packet_type"] == "1RTT"
+        for file in (run / "qlog").glob("*.sqlog")
+        for event in events(file)
+    )
+    assert sum(event["ph"] == "X" for event in trace) == sent[True] > 300
+
+
+def test_asynchronous_slices_begin_and_end_within_each_other(trace: list[dict[str, Any]]) -> None:
+    open_of: dict[tuple[Any, ...], list[tuple[str, float]]] = {}
+    for event in trace:
+        if event["ph"] == "b":
+            open_of.setdefault((event["pid"], event["cat"], event["id"]), []).append((event["name"], event["ts"]))
+        elif event["ph"] == "e":
+            name, begin = open_of[event["pid"], event["cat"], event["id"]].pop()
+            assert name == event["name"] and begin <= event["ts"]
+    assert open_of and not any(open_of.values())
+    assert {"queue", "flight"} <= {event["name"] for event in trace if event["ph"] == "b"}
+
+
+def test_a_copy_is_reached_by_an_arrow_from_the_packet_that_had_its_data_first(trace: list[dict[str, Any]]) -> None:
+    begins = {event["id"]: event for event in trace if event["ph"] == "s"}
+    ends = {event["id"]: event for event in trace if event["ph"] == "f"}
+    sent = {(event["pid"], event["tid"], event["ts"]): event["name"] for event in trace if event["ph"] == "X"}
+    assert len(begins) > 5 and begins.keys() == ends.keys()
+    for number, begin in begins.items():
+        end = ends[number]
+        assert begin["ts"] <= end["ts"]
+        assert (begin["pid"], begin["tid"], begin["ts"]) in sent
+        assert sent[end["pid"], end["tid"], end["ts"]].startswith("copy ")
+
+
+def test_counters_have_windows_capacity_and_the_players_buffer(trace: list[dict[str, Any]]) -> None:
+    found = processes(trace)
+    names = {(event["pid"], event["name"]) for event in trace if event["ph"] == "C"}
+    assert (found["player"], "buffer, s") in names
+    for path in ("path wifi", "path lte"):
+        for name in ("window, kB", "in flight, kB", "capacity down, Mbps", "RTT, ms"):
+            assert (found[path], name) in names
+
+
+def test_the_table_has_each_path_of_each_end(run: Path, command_line: Command) -> None:
+    done = command_line("qlog", str(run), "--format", "json")
+    rows = json.loads(done.stdout)
+    assert [(row["end"], row["path"]) for row in rows] == [
+        ("client", "0"), ("client", "1"), ("server", "0"), ("server", "1"),
+    ]  # fmt: skip
+    for row in rows:
+        assert row["acknowledged"] + row["lost"] <= row["sent"] and row["acknowledged"] > 0.8 * row["sent"] - 5
+        assert 20 < row["min_rtt_ms"] < 200
+    assert rows[0]["received"] <= rows[2]["sent"]
+
+
+def aioquic_log(folder: Path) -> Path:
+    """A transfer between two ends of aioquic, in memory; the server's qlog."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    now = datetime.datetime.now(datetime.UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name).issuer_name(name).public_key(key.public_key()).serial_number(1)
+        .not_valid_before(now - datetime.timedelta(days=1)).not_valid_after(now + datetime.timedelta(days=1))
+        .sign(key, hashes.SHA256())
+    )  # fmt: skip
+    log = QuicLogger()
+    of_client = QuicConfiguration(is_client=True, verify_mode=0, alpn_protocols=["x"])
+    of_server = QuicConfiguration(is_client=False, alpn_protocols=["x"], quic_logger=log)
+    of_server.certificate, of_server.private_key = certificate, key
+    client = QuicConnection(configuration=of_client)
+    client.connect(("127.0.0.1", 1), now=0.0)
+    server = QuicConnection(
+        configuration=of_server, original_destination_connection_id=client.original_destination_connection_id
+    )
+    for step in range(1, 40):
+        moment = step * 0.01
+        if step == 8:
+            server.send_stream_data(1, bytes(50_000), end_stream=True)
+        for source, target in ((client, server), (server, client)):
+            for data, _ in source.datagrams_to_send(now=moment):
+                target.receive_datagram(data, ("127.0.0.1", 1), now=moment)
+    server.close()
+    server.datagrams_to_send(now=0.5)
+    file = folder / "aioquic.qlog"
+    file.write_text(json.dumps(log.to_dict()))
+    return file
+
+
+def only_path(log: AnyQlog) -> Any:
+    [path] = log.paths.values()
+    return path
+
+
+def test_a_qlog_of_aioquic_is_read(folder: Path) -> None:
+    log = read_any_qlog(aioquic_log(folder))
+    path = only_path(log)
+    assert log.vantage == "server" and log.paths.keys() == {"0"}
+    assert sum(packet.length for packet in path.sent) > 50_000
+    assert sum(packet.acked_ms is not None for packet in path.sent) > 30
+    assert path.metrics["congestion_window"]
+
+
+def test_a_qlog_of_quic_go_is_read() -> None:
+    log = read_any_qlog(QUIC_GO)
+    path = only_path(log)
+    assert log.vantage == "client" and log.reference_ms == pytest.approx(1795486124512.7, abs=0.1)
+    assert (len(path.sent), len(path.received)) == (11, 39)
+    acked = [packet for packet in path.sent if packet.acked_ms is not None]
+    assert acked and all(0 <= packet.acked_ms - packet.sent_ms < 100 for packet in acked)
+    assert {packet.kind for packet in path.sent} == {"initial", "handshake", "1RTT"}
+
+
+def test_qlogs_of_other_stacks_become_one_trace(folder: Path, command_line: Command) -> None:
+    file, target = aioquic_log(folder), folder / "others.json"
+    done = command_line("qlog", str(file), str(QUIC_GO), "--perfetto", "--out", str(target))
+    assert done.returncode == 0, done.stderr
+    trace = checked(target)
+    assert list(processes(trace)) == ["server, path 0 (aioquic.qlog)", "client, path 0 (quic-go_client.sqlog)"]
+    assert {"acknowledged", "window, kB"} <= {event.get("cat", event["name"]) for event in trace}
+
+
+def test_paths_times_and_losses_are_those_of_the_events(tmp_path: Path) -> None:
+    def event(time: float, name: str, number: int, **more: Any) -> dict[str, Any]:
+        header = {"packet_type": "1RTT", "packet_number": number}
+        return {"time": time, "name": name, "data": {"header": header, "raw": {"length": 100}, **more}}
+
+    ack = {"frames": [{"frame_type": "path_ack", "path_id": 1, "acked_ranges": [[0, 2**62]]}]}
+    about = {"vantage_point": {"type": "server"}, "common_fields": {"time_format": "delta"}}
+    records = [
+        {"qlog_version": "0.4", "trace": about},
+        event(5, "quic:packet_sent", 0, path_id=0),
+        event(5, "quic:packet_sent", 0, path_id=1),
+        event(5, "quic:packet_lost", 0, path_id=0),
+        event(5, "quic:packet_received", 7, path_id=0, **ack),
+    ]
+    file = tmp_path / "delta.sqlog"
+    file.write_text("".join(f"\x1e{json.dumps(record)}\n" for record in records))
+    paths = read_any_qlog(file).paths
+    [first], [second] = paths["0"].sent, paths["1"].sent
+    assert (first.sent_ms, first.lost_ms, first.acked_ms) == (5, 15, None)
+    assert (second.sent_ms, second.lost_ms, second.acked_ms) == (10, None, 20)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "it is no qlog"),
+        ("{}", "it is no qlog|no packets"),
+        ("[" * 100_000, "nested too deeply"),
+        ('{"qlog_version":"0.3","traces":[{"events":[{"time":NaN,"name":"a","data":{}}]}]}', "NaN"),
+        ('{"trace":{}}\n{"time":1e999,"name":"quic:packet_sent","data":{}}', "no finite number"),
+        ('{"trace":[]}\n{}', "no header"),
+        ('{"trace":{}}\n{"time":0,"name":"quic:packet_sent","data":{"header":{"packet_number":"x"}}}', "no qlog"),
+        ('{"trace":{"vantage_point":{"type":"client"}}}\n{"time":0,"name":"x:y","data":{}}', "no packets"),
+    ],
+)
+def test_what_is_no_qlog_ends_in_one_sentence(tmp_path: Path, text: str, words: str) -> None:
+    file = tmp_path / "bad.sqlog"
+    file.write_text(text)
+    with pytest.raises(UserError, match=words) as caught:
+        read_any_qlog(file)
+    assert str(file) in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_runs_and_files_are_not_mixed(run: Path, command_line: Command) -> None:
+    assert "either one run, or only files" in command_line("qlog", str(run), str(QUIC_GO)).stderr
+    assert "give one of them" in command_line("qlog", str(run), "--qvis", "--perfetto").stderr
