@@ -102,12 +102,13 @@ def _carried_ms(paths: Sequence[OraclePath], first: Sequence[int], needed: int, 
         path.down.opportunity_ms(number + needed - 1) - path.start_offset_ms
         for path, number in zip(paths, first, strict=True)
     )
+    links = [(path.down, path.start_offset_ms, number) for path, number in zip(paths, first, strict=True)]
     while late - early > 1:
-        middle = (early + late) // 2
-        carried = sum(
-            max(0, path.down.count_until(middle + path.start_offset_ms) - number)
-            for path, number in zip(paths, first, strict=True)
-        )
+        middle, carried = (early + late) // 2, 0
+        for trace, offset_ms, number in links:
+            count = trace.count_until(middle + offset_ms)
+            if count > number:
+                carried += count - number
         early, late = (early, middle) if carried >= needed else (middle, late)
     return late
 
