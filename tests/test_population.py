@@ -21,7 +21,6 @@ import yaml
 from railyard.base.errors import UserError
 from railyard.base.paths import EXPERIMENTS_DIR, ROOT, program, programs_dir
 from railyard.base.yamlfile import load_yaml
-from railyard.cli.population import rate_of
 from railyard.figures.rows import REBUFFER_RATE
 from railyard.studies.population.executors import Batch, DaskExecutor, LocalExecutor, run_batch
 from railyard.studies.population.figures import Plays, improvement
@@ -30,6 +29,7 @@ from railyard.studies.population.parts import Parts, read_plays
 from railyard.studies.population.play import Arm, Task, first_frames, play, tasks_of
 from railyard.studies.population.scenes import Library
 from railyard.studies.population.viewers import Viewer, day_shares, draw_viewers
+from railyard.studies.study import find_study
 
 pytestmark = pytest.mark.skipif(not (programs_dir() / "xlink-sim").is_file(), reason="needs xlink-sim: `make build`")
 SP, VANILLA = Arm("sp", "sp"), Arm("vanilla-mp", "vanilla-mp")
@@ -203,8 +203,8 @@ def _campaign(out: Path, *more: str) -> list[str]:
     document["scenes"] = [scene for scene in document["scenes"] if scene["name"] in ("driving", "subway", "rail")]
     file = out.with_suffix(".yaml")
     file.write_text(yaml.safe_dump(document))
-    arms = ("--arm", "sp", "--arm", "vanilla-mp", "--days", "1")
-    return _railyard("population", str(file), "--size", "small", "--out", str(out), *arms, *more)
+    settings = (f"population={file}", f"out={out}", "arms=[sp, vanilla-mp]", "days=1", *more)
+    return _railyard("study", "population", "--size", "small", *(word for one in settings for word in ("--set", one)))
 
 
 def _figures(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
@@ -220,7 +220,7 @@ def _wait(condition: Callable[[], object], what: str, limit_s: float = 60) -> No
 
 def test_a_campaign_that_was_killed_goes_on_with_nothing_lost_and_nothing_doubled(tmp_path: Path) -> None:
     whole, killed = tmp_path / "whole", tmp_path / "killed"
-    more = ("--viewers", "36")
+    more = ("viewers=36",)
     subprocess.run(_campaign(whole, *more), check=True, capture_output=True, cwd=ROOT)
     with subprocess.Popen(_campaign(killed, *more), stdout=subprocess.DEVNULL, cwd=ROOT) as process:
         _wait(lambda: list(killed.glob("parts/part-*")) or process.poll() is not None, "the first part")
@@ -262,12 +262,12 @@ def test_a_dask_worker_that_is_killed_loses_nothing_and_doubles_nothing(
     cluster: tuple[str, list[subprocess.Popen[bytes]]], tmp_path: Path
 ) -> None:
     address, workers = cluster
-    out, more = tmp_path / "dask", ("--viewers", "60")
+    out, more = tmp_path / "dask", ("viewers=60",)
     from distributed import Client  # noqa: PLC0415  slow to import
 
     with Client(address, timeout=30, set_as_default=False) as client:
         client.wait_for_workers(2, timeout=60)
-    command = _campaign(out, *more, "--executor", "dask", "--scheduler", address)
+    command = _campaign(out, *more, f"scheduler={address}")
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=ROOT) as campaign:
         _wait(lambda: list(out.glob("parts/part-*")) or campaign.poll() is not None, "the first part")
         assert campaign.poll() is None, "the campaign was over before a worker could be killed"
@@ -287,7 +287,7 @@ def test_a_scheduler_that_is_not_there_is_told_in_one_sentence(
 ) -> None:
     monkeypatch.setattr("railyard.studies.population.executors.CONNECT_LIMIT_S", 1)
     (task,) = tasks_of(population, draw([1], 1), [SP], program("xlink-sim"))
-    with pytest.raises(UserError, match=r"no Dask scheduler at tcp://127\.0\.0\.1:1 .*--scheduler"):
+    with pytest.raises(UserError, match=r"no Dask scheduler at tcp://127\.0\.0\.1:1 .*--set scheduler="):
         list(DaskExecutor("tcp://127.0.0.1:1").results([Batch((task,))]))
 
 
@@ -380,8 +380,19 @@ def test_a_rate_scales_one_path_of_generated_pairs(tmp_path: Path) -> None:
     assert slow_lte.mean_mbps == pytest.approx(lte.mean_mbps / 2, rel=0.15)
 
 
-@pytest.mark.parametrize("text", ["lte", "lte=", "lte=fast", "=2", "lte=0", "lte=nan"])
-def test_a_rate_that_cannot_be_is_refused_in_one_sentence(text: str) -> None:
-    with pytest.raises(UserError, match=re.escape(f"--rate '{text}' is not PATH=FACTOR")):
-        rate_of(text)
-    assert rate_of("lte=0.5") == ("lte", 0.5)
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"rates": {"lte": 0}}, "--set rates.lte: Input should be greater than or equal to 0.01"),
+        ({"rates": {"lte": "fast"}}, "--set rates.lte: Input should be a valid number"),
+        ({"rates": {"lt": 0.5}}, "no scene draws the rate of a path 'lt'; did you mean 'lte'"),
+        ({"arms": ["vanilla"]}, "the population has no arm 'vanilla'; did you mean 'vanilla-mp'"),
+        ({"scale": "large"}, "--set scale: Input should be 'small', 'default' or 'full'"),
+        ({"scheduler": "tcp://127.0.0.1"}, "--set scheduler: String should match pattern"),
+    ],
+)
+def test_a_setting_of_the_study_that_cannot_be_is_refused_in_one_sentence(
+    changes: dict[str, Any], sentence: str, tmp_path: Path
+) -> None:
+    with pytest.raises(UserError, match=re.escape(sentence)):
+        find_study("population").measure("small", changes | {"out": tmp_path})

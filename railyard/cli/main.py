@@ -23,7 +23,6 @@ GROUPS = {
     "Run": {
         "run": "runs:run",
         "repeat": "results:repeat_command",
-        "population": "population:population_command",
     },
     "Look": {
         "list": "results:list_command",
@@ -76,7 +75,7 @@ EXAMPLES = {
     ),
     "Study": (
         "railyard study",
-        "railyard study thresholds --kept",
+        "railyard study early-data --kept",
         "railyard stress 01 03 --scheme xlink+",
     ),
 }

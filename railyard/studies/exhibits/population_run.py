@@ -10,7 +10,7 @@ from railyard.studies.exhibits.run import print_exhibit
 from railyard.studies.population.campaign import Asked, Place
 from railyard.studies.population.executors import LocalExecutor
 from railyard.studies.population.model import load_exhibit_spec
-from railyard.studies.population.run import carry_out, only_sim
+from railyard.studies.population.run import carry_out, only_sim, teller
 from railyard.studies.request import RunRequest
 
 
@@ -20,7 +20,7 @@ def run_exhibit_file(document: YamlDocument, request: RunRequest) -> None:
     only_sim(request)
     asked = Asked(request.size, arms=tuple(spec.arms), fresh=not request.resume)
     place = Place(spec.name, request.out)
-    outcome, _ = carry_out(population, place, asked, LocalExecutor(request.jobs), request.console)
+    outcome = carry_out(population, place, asked, LocalExecutor(request.jobs), teller(request.console))
     exhibit: Exhibit = registry.builder(spec.name)(outcome.folder, (spec, outcome))
     file = exhibit.write(outcome.folder)
     print_exhibit(request.console, exhibit)

@@ -116,7 +116,7 @@ class DaskExecutor:
         except (OSError, ValueError, TimeoutError) as error:
             raise UserError(
                 f"there is no Dask scheduler at {self.address} ({type(error).__name__}); start one with "
-                "`dask scheduler` and give its address with --scheduler tcp://HOST:PORT."
+                "`dask scheduler` and give its address with --set scheduler=tcp://HOST:PORT."
             ) from None
         try:
             # Keys are those of the plays: what the cluster is doing already is not done twice.

@@ -136,6 +136,6 @@ def write_plays(rows: Sequence[Row], file: Path) -> None:
 
 def read_plays(file: Path) -> list[Row]:
     if not file.is_file():
-        raise UserError(f"{file}: there is no such file; `railyard population` or `railyard run` makes it.")
+        raise UserError(f"{file}: there is no such file; `railyard study population` or `railyard run` makes it.")
     rows: list[Row] = _read(file).to_pylist()
     return rows

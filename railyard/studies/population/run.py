@@ -14,21 +14,29 @@ from railyard.base.yamlfile import YamlDocument
 from railyard.figures.rows import REBUFFER_RATE, REINJECTION_COST
 from railyard.run.arena import arena_of
 from railyard.stats.statistics import nearest_rank
-from railyard.studies.population.campaign import Asked, Outcome, Place, Progress, run_population
+from railyard.studies.population.campaign import Asked, Outcome, Place, Progress, Tell, run_population
 from railyard.studies.population.executors import Executor, LocalExecutor
 from railyard.studies.population.figures import Plays
 from railyard.studies.population.model import Population, load_population
 from railyard.studies.request import RunRequest
 
 EVERY_S = 10.0
+ARM_HEADS = (
+    *("arm", "plays", "RCT p50 s", "p95", "p99", "first frame p50 s", "p99", "rebuffer %"),
+    f"{REINJECTION_COST.title} %",
+)
 
 
-def _progress(console: Console) -> Progress:
+def teller(console: Console) -> Tell:
+    return lambda text: console.print(text, soft_wrap=True)
+
+
+def _progress(tell: Tell) -> Progress:
     """A line now and then: logs stay readable, and a terminal is told often enough."""
     begin = last = time.monotonic()
     first: int | None = None
 
-    def tell(done: int, total: int) -> None:
+    def say(done: int, total: int) -> None:
         nonlocal last, first
         first = done if first is None else first
         now = time.monotonic()
@@ -36,45 +44,26 @@ def _progress(console: Console) -> Progress:
             last = now
             rate = (done - first) / (now - begin)
             left = f", {(total - done) / rate:.0f} s left" if rate > 0 else ""
-            console.print(f"{done} of {total} plays{left}")
+            tell(f"{done} of {total} plays{left}")
 
-    return tell
-
-
-def carry_out(
-    population: Population, place: Place, asked: Asked, executor: Executor, console: Console
-) -> tuple[Outcome, float]:
-    begin = time.monotonic()
-    outcome = run_population(
-        population, place, asked, executor, lambda text: console.print(text, soft_wrap=True), _progress(console)
-    )
-    return outcome, time.monotonic() - begin
+    return say
 
 
-def print_arms(console: Console, outcome: Outcome) -> None:
+def carry_out(population: Population, place: Place, asked: Asked, executor: Executor, tell: Tell) -> Outcome:
+    return run_population(population, place, asked, executor, tell, _progress(tell))
+
+
+def arm_rows(outcome: Outcome) -> list[list[str]]:
     """The arms beside each other, over all days."""
     plays = Plays(outcome.rows)
-    titles = (
-        "arm",
-        "plays",
-        "RCT p50 s",
-        "p95",
-        "p99",
-        "first frame p50 s",
-        "p99",
-        "rebuffer %",
-        f"{REINJECTION_COST.title} %",
-    )
-    table = Table(*titles, header_style="bold")
-    for column in table.columns[1:]:
-        column.justify = "right"
+    rows = []
     for label in plays.arms:
         rct, first = plays.flat("rct", label), plays.flat("first_frame", label)
         cells = [f"{nearest_rank(rct, q):.3f}" for q in (0.5, 0.95, 0.99)] if rct else ["-"] * 3
         cells += [f"{nearest_rank(first, q):.3f}" for q in (0.5, 0.99)] if first else ["-"] * 2
         cells += [f"{100 * plays.value(REBUFFER_RATE, label):.3f}", f"{100 * plays.value(REINJECTION_COST, label):.2f}"]
-        table.add_row(label, str(plays.count(label)), *cells)
-    print_table(console, table)
+        rows.append([label, str(plays.count(label)), *cells])
+    return rows
 
 
 def run_population_file(document: YamlDocument, request: RunRequest) -> None:
@@ -83,8 +72,13 @@ def run_population_file(document: YamlDocument, request: RunRequest) -> None:
     asked = Asked(request.size, fresh=not request.resume)
     only_sim(request)
     place = Place(population.name, request.out)
-    outcome, _ = carry_out(population, place, asked, LocalExecutor(request.jobs), request.console)
-    print_arms(request.console, outcome)
+    outcome = carry_out(population, place, asked, LocalExecutor(request.jobs), teller(request.console))
+    table = Table(*ARM_HEADS, header_style="bold")
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for cells in arm_rows(outcome):
+        table.add_row(*cells)
+    print_table(request.console, table)
 
 
 def only_sim(request: RunRequest) -> None:

@@ -1,0 +1,68 @@
+"""Draws viewers and plays every arm for each of them, in virtual time; docs/reference/population.md says how."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+
+from railyard.base.errors import UserError
+from railyard.base.yamlfile import load_yaml, near_miss
+from railyard.experiment.model import Strict, find_experiment
+from railyard.report.exhibit import Size
+from railyard.run.folders import shown
+from railyard.studies.population.campaign import Asked, Place
+from railyard.studies.population.executors import DaskExecutor, LocalExecutor
+from railyard.studies.population.model import Population, load_population
+from railyard.studies.population.parts import PLAYS_FILE
+from railyard.studies.population.run import ARM_HEADS, arm_rows, carry_out
+from railyard.studies.study import Data, markdown, tell
+
+
+class Settings(Strict):
+    population: str  # a YAML file, or its name in experiments/
+    scale: Size  # which of the population's numbers of days and viewers
+    days: int | None = Field(default=None, ge=1)  # instead of the scale's
+    viewers: int | None = Field(default=None, ge=1)  # of each day, instead of the scale's
+    arms: list[str] | None = None  # only these
+    rates: dict[str, Annotated[float, Field(ge=0.01, le=100)]] = Field(default={}, max_length=1)
+    """By name of the path: by how much its rate is multiplied in generated pairs."""
+    recorded: bool = False  # draw also from recorded pairs on RAILYARD_TRACE_PATH
+    jobs: int | None = Field(default=None, ge=1)  # processes; one for each core where it is not set
+    scheduler: str | None = Field(default=None, pattern=r"^tcp://.+:\d+$")  # of Dask: plays run there
+    fresh: bool = False  # play everything again, in another folder
+    out: Path | None = None  # folder of the results; results/NAME where it is not set
+
+
+class Measured(Data):
+    arms: list[list[str]]  # a row each
+
+
+def measure(settings: Settings) -> Measured:
+    begin = time.monotonic()
+    population = _asked(settings)
+    arms = tuple(settings.arms) if settings.arms else None
+    asked = Asked(settings.scale, arms, settings.recorded, settings.fresh, settings.viewers, settings.days)
+    executor = DaskExecutor(settings.scheduler) if settings.scheduler else LocalExecutor(settings.jobs)
+    outcome = carry_out(population, Place(population.name, settings.out), asked, executor, tell)
+    wall_s = time.monotonic() - begin
+    tell(f"{len(outcome.rows)} plays in {wall_s:.1f} s: {shown(outcome.folder / PLAYS_FILE)}")
+    return Measured(arms=arm_rows(outcome))
+
+
+def _asked(settings: Settings) -> Population:
+    population = load_population(load_yaml(find_experiment(settings.population)))
+    for path, factor in settings.rates.items():
+        population = population.with_rate(path, factor)
+    known = [entry.base_label() for entry in population.arms]
+    for label in settings.arms or ():
+        if label not in known:
+            raise UserError(f"the population has no arm '{label}'; {near_miss(label, known)}")
+    return population
+
+
+def tables(measured: Measured) -> Iterator[tuple[str, str]]:
+    yield "arms", markdown(ARM_HEADS, measured.arms)

@@ -1,0 +1,145 @@
+"""Fits the population's free parameters by railyard/studies/population/fit.py. With `viewers` it fits nothing: it plays
+so many of them, none of whom is in a fit, with the parameters that the population has."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import yaml
+from pydantic import Field
+
+from railyard.arenas.sim import PROGRAM
+from railyard.base.errors import UserError
+from railyard.base.paths import EXPERIMENTS_DIR, RESULTS_DIR, program
+from railyard.base.yamlfile import load_yaml
+from railyard.experiment.model import Strict
+from railyard.results.shortage import Shortage
+from railyard.run.folders import shown
+from railyard.stats import intervals
+from railyard.studies.population.executors import LocalExecutor
+from railyard.studies.population.fit import Fit, FitSpec, Simulator, arms_of, as_document, check, fit, load_fit
+from railyard.studies.population.model import load_population
+from railyard.studies.study import Data, markdown, tell
+
+HEADER = "# Written by `railyard study population-fit`; the figures follow from population-fit.yaml and the programs.\n"
+
+
+class Settings(Strict):
+    fit: Path  # what is free, and what it is fitted to; of a checkout where it is no path from here
+    viewers: int | None = Field(default=None, ge=20)
+    jobs: int | None = Field(default=None, ge=1)
+    folder: Path = RESULTS_DIR / "population-fit"  # what was simulated stays there
+    out: Path | None = None  # the file that the population reads its parameters from
+
+
+class Row(Data):
+    """A parameter, a moment or a figure that was held out."""
+
+    name: str
+    value: float
+    low: float | None = None
+    high: float | None = None
+    measured: float | None = None
+    residual: float | None = None
+    weight: float | None = None
+    short: str | None = None  # why so few viewers do not carry it
+
+
+class Measured(Data):
+    viewers: int | None
+    plays: int
+    distance: float | None = None
+    parameters: list[Row] = Field(default=[])
+    moments: list[Row]
+    held_out: list[Row] = Field(default=[])
+
+
+def measure(settings: Settings) -> Measured:
+    begin = time.monotonic()
+    file = settings.fit if settings.fit.is_file() else EXPERIMENTS_DIR.parent / settings.fit
+    spec = load_fit(load_yaml(file))
+    population = load_population(load_yaml(EXPERIMENTS_DIR / f"{spec.population}.yaml"))
+    settings.folder.mkdir(parents=True, exist_ok=True)
+    executor = LocalExecutor(settings.jobs)
+    simulator = Simulator(population, arms_of(spec, population), executor, program(PROGRAM), settings.folder)
+    if settings.viewers is not None:
+        if population.parameters is None:
+            raise UserError(f"the population {population.name} has no parameters; fit them first, without viewers.")
+        figures = check(spec, simulator, population.parameters, settings.viewers)
+        measured = Measured(
+            viewers=settings.viewers, plays=simulator.plays, moments=_checked(spec, figures, settings.viewers)
+        )
+    else:
+        found = fit(spec, simulator, tell)
+        measured = _fitted(spec, found)
+        if settings.out is not None:
+            text = yaml.safe_dump(as_document(spec, found), sort_keys=False, width=120)
+            settings.out.write_text(HEADER + text, encoding="utf-8")
+            tell(f"written: {shown(settings.out)}")
+    tell(f"{measured.plays} plays in {(time.monotonic() - begin) / 60:.1f} minutes")
+    return measured
+
+
+def _checked(spec: FitSpec, figures: Sequence[float], viewers: int) -> list[Row]:
+    """What so many viewers have, without the quantiles that they do not carry."""
+    rows = []
+    for moment, value in zip([*spec.moments, *spec.held_out], figures, strict=True):
+        needed = intervals.values_for(moment.q) if moment.q else 0
+        short = None if viewers >= needed else str(Shortage(needed, viewers, "viewers", f"--set viewers={needed}"))
+        residual = moment.residual(value)
+        rows.append(Row(name=moment.name, value=value, measured=moment.measured, residual=residual, short=short))
+    return rows
+
+
+def _fitted(spec: FitSpec, found: Fit) -> Measured:
+    return Measured(
+        viewers=None,
+        plays=found.plays,
+        distance=found.distance,
+        parameters=[
+            Row(name=name, value=one.value, low=one.low, high=one.high) for name, one in found.parameters.items()
+        ],
+        moments=[
+            Row(
+                name=moment.name,
+                value=value,
+                measured=moment.measured,
+                residual=moment.residual(value),
+                weight=1 / moment.tolerance**2,
+            )
+            for moment, value in zip(spec.moments, found.simulated, strict=True)
+        ],
+        held_out=[
+            Row(name=moment.name, value=one.value, low=one.low, high=one.high, measured=moment.measured)
+            for moment, one in zip(spec.held_out, found.predicted, strict=True)
+        ],
+    )
+
+
+def tables(measured: Measured) -> Iterator[tuple[str, str]]:
+    if measured.viewers is not None:
+        heads = ["figure", "measured", f"{measured.viewers} other viewers", "residual"]
+        yield "check", markdown(heads, [_check_cells(row) for row in measured.moments])
+        return
+    yield "fit", f"{measured.plays} plays; distance {measured.distance:.1f}"
+    parameters = [
+        [f"`{row.name}`", f"{row.value:.3g}", f"{row.low:.3g} to {row.high:.3g}"] for row in measured.parameters
+    ]
+    yield "parameters", markdown(["parameter", "fitted", "95 % interval"], parameters)
+    moments = [
+        [row.name, f"{row.measured:g}", f"{row.value:.4g}", f"{row.residual:+.1f}", f"{row.weight:.0f}"]
+        for row in measured.moments
+    ]
+    yield "moments", markdown(["moment", "measured", "simulated", "residual", "weight"], moments)
+    held_out = [
+        [row.name, f"{row.measured:g}", f"{row.value:.4g}", f"{row.low:.4g} to {row.high:.4g}"]
+        for row in measured.held_out
+    ]
+    yield "held-out", markdown(["held out", "measured", "predicted", "95 % interval"], held_out)
+
+
+def _check_cells(row: Row) -> list[str]:
+    found = [row.short, ""] if row.short else [f"{row.value:.4g}", f"{row.residual:+.1f}"]
+    return [row.name, f"{row.measured:g}", *found]
