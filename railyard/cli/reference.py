@@ -20,6 +20,7 @@ from pydantic import BaseModel
 
 from railyard.base.declared import FILE as SETTINGS_FILE
 from railyard.base.paths import EXPERIMENTS_DIR, ROOT, programs_dir
+from railyard.base.units import UNITS, bare, suffix_of
 from railyard.base.yamlfile import load_yaml
 from railyard.cli.main import EXAMPLES, GROUPS, whole
 from railyard.experiment.model import Experiment
@@ -242,9 +243,25 @@ def formats() -> str:
     return "\n".join(lines)
 
 
+def _allow_units(part: dict[str, Any]) -> None:
+    """Fields that count in a unit take a text with one, also under their name without it."""
+    fields = part.get("properties", {})
+    for name, field in list(fields.items()):
+        suffix = suffix_of(name)
+        if suffix is None:
+            continue
+        text = {"type": "string", "pattern": rf"^[0-9]+(\.[0-9]+)? ?({'|'.join(UNITS[suffix])})$"}
+        fields[name] = {"anyOf": [{key: value for key, value in field.items() if key != "default"}, text]} | {
+            key: field[key] for key in ("default", "title") if key in field
+        }
+        fields.setdefault(bare(name), text)
+
+
 def experiment_schema() -> str:
     """What editors check experiments by. A scheme may also be a name, a pair too, and seeds a number."""
     schema = _schema(Experiment)
+    for part in (schema, *schema["$defs"].values()):
+        _allow_units(part)
     for name in ("SchemeEntry", "PairChoice"):
         schema["$defs"][name] = {"anyOf": [{"type": "string"}, schema["$defs"][name]]}
     seeds = schema["properties"]["seeds"]

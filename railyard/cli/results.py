@@ -26,9 +26,10 @@ from railyard.results.columns import CAMPAIGN, TABLES
 from railyard.results.differences import Difference
 from railyard.results.listing import differences_of, disk_bytes, revision_words, size_words
 from railyard.results.query import FORMATS, connect, plain, rows_of, run_query, write_answer
-from railyard.results.records import load_campaign, load_run
+from railyard.results.records import Run, load_campaign, load_run
 from railyard.results.show import chunks_table, print_campaign, print_run
 from railyard.results.tables import figures_table
+from railyard.results.two import names_of, two_campaigns
 from railyard.run.arena import arena_of
 from railyard.run.folders import shown
 from railyard.run.repeat import changes, repeat, spec_of
@@ -149,7 +150,10 @@ MARKED = {"lower": "green", "higher": "red"}
 
 
 def compare_command(
-    campaign: Annotated[str, typer.Argument(metavar="CAMPAIGN", help="A folder, or a name that is in the results.")],
+    campaigns: Annotated[
+        list[str],
+        typer.Argument(metavar="CAMPAIGN [OTHER]", help="Folders, or names that are in the results: one, or two."),
+    ],
     against: Annotated[
         list[str] | None,
         typer.Option(help="A scheme to compare with; repeatable. Default: sp, sp:best and vanilla-mp, else the first."),
@@ -158,8 +162,20 @@ def compare_command(
     results: Results = RESULTS_DIR,
     form: FormOption = Form.TABLE,
 ) -> None:
-    """Compare the schemes of a campaign at the same places, and say which differences are established."""
-    folder = find_run_or_campaign(campaign, results)
+    """Compare the schemes of a campaign at the same places, and say which differences are established.
+
+    With OTHER: each scheme of CAMPAIGN against itself in OTHER, at the places that both played.
+    """
+    if len(campaigns) > 2:
+        raise UserError("compare takes one campaign, or two.")
+    folders = [find_run_or_campaign(name, results) for name in campaigns]
+    if len(folders) == 2:
+        if against is not None:
+            raise UserError("of two campaigns each scheme is compared with itself; leave out --against.")
+        both = two_campaigns((folders[0], folders[1]), names_of(folders, campaigns))
+        _tell_differences(both.runs, both.comparisons, by_pair=by_pair, form=form, notes=both.notes)
+        return
+    folder = folders[0]
     runs = differences.sound(load_campaign(folder)[1])
     labels = list(dict.fromkeys(run.label for run in runs if not run.void))
     known = [*labels, differences.BEST] if len(differences.single_paths(runs)) > 1 else labels
@@ -171,6 +187,12 @@ def compare_command(
     )
     if not chosen:
         raise UserError(f"{folder}: there are no two schemes to compare; it has {', '.join(labels)}.")
+    _tell_differences(runs, chosen, by_pair=by_pair, form=form)
+
+
+def _tell_differences(
+    runs: Sequence[Run], chosen: Sequence[tuple[str, str]], *, by_pair: bool, form: Form, notes: Sequence[str] = ()
+) -> None:
     found = differences.differences(runs, chosen, by_pair=by_pair)
     table = _differences(found, by_pair=by_pair, repeat_names=form is not Form.TABLE)
     if form is not Form.TABLE:
@@ -181,7 +203,7 @@ def compare_command(
         console.print(few, soft_wrap=True)
     console.print(VERDICTS_IN_WORDS, soft_wrap=True)
     small = differences.too_small(runs)
-    for sentence in (small, resolution.note(runs)):
+    for sentence in (*notes, *differences.sentences(found), small, resolution.note(runs)):
         if sentence:
             console.print(sentence, soft_wrap=True)
 

@@ -13,7 +13,8 @@ from railyard.base.terminal import new_console
 from railyard.base.yamlfile import load_yaml, near_miss
 from railyard.cli.main import INTERRUPTED
 from railyard.experiment.arenas import ARENAS
-from railyard.experiment.model import QLOGS, find_experiment, load_experiment
+from railyard.experiment.model import QLOGS, experiment_of, find_experiment
+from railyard.experiment.options import of_pairs, with_options
 from railyard.gate import output
 from railyard.gate.run import run_gate
 from railyard.gate.suite import find_suite, load_suite
@@ -39,7 +40,17 @@ def _tell(sentence: str) -> None:
 
 
 def run(
-    experiment: Annotated[str, typer.Argument(help="A YAML file, or the name of one in experiments/.")],
+    experiment: Annotated[
+        str | None, typer.Argument(help="A YAML file, or the name of one in experiments/. Without it: --pair.")
+    ] = None,
+    pair: Annotated[list[str] | None, typer.Option(help="A trace pair instead of the file's. May be repeated.")] = None,
+    schemes: Annotated[
+        str | None, typer.Option(metavar="all|NAME,…", help="Schemes instead of the file's; all: those of the arena.")
+    ] = None,
+    changed: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="FIELD=VALUE", help="Set a field, as player.bitrate=8mbps. May be repeated."),
+    ] = None,
     arena: Annotated[str | None, typer.Option(help=f"Arena to run in: {', '.join(ARENAS)}.")] = None,
     jobs: Annotated[
         int | None,
@@ -78,19 +89,24 @@ def run(
     ] = None,
 ) -> None:
     """Run an experiment: trace pairs × schemes × seeds, and compare; or rebuild a figure or table of the paper."""
-    file = find_experiment(experiment)
-    carry_out = registry.runner(load_yaml(file))
+    if experiment is None and not pair:
+        raise UserError("name an experiment, or with --pair what to play; `railyard list` has the experiments.")
+    asked = of_pairs(pair or []) if experiment is None else load_yaml(find_experiment(experiment))
+    carry_out = registry.runner(asked)
     if size not in SIZES:
         raise UserError(f"unknown size '{size}'; {near_miss(size, SIZES)}")
     if qlog is not None and qlog not in QLOGS:
         raise UserError(f"unknown --qlog '{qlog}'; {near_miss(qlog, QLOGS)}")
     if carry_out is not None:
         request = RunRequest(console, arena, jobs, seeds, out, resume, size, repeat_budget, qlog, dry_run)
-        carry_out(load_yaml(file), request)
+        if pair or schemes or changed:
+            raise UserError(f"--pair, --schemes and --set are for comparisons; {asked.path} is of another kind.")
+        carry_out(asked, request)
         return
     if arena is not None and arena not in ARENAS:
         raise UserError(f"unknown arena '{arena}'; {near_miss(arena, ARENAS)}")
-    checked, document = load_experiment(file)
+    document = with_options(asked, pair or [], schemes, changed or [])
+    checked = experiment_of(document)
     if keep_awake not in (None, "auto", "on", "off"):
         raise UserError(f"--keep-awake is auto, on or off, not '{keep_awake}'.")
     changes: dict[str, Any] = {

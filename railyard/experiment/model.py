@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, create_model, field_validator, model_validator
 
 from railyard.base.paths import EXPERIMENTS_DIR
+from railyard.base.units import with_units
 from railyard.base.yamlfile import FieldError, YamlDocument, find_yaml, load_yaml, near_miss, parse
 from railyard.experiment import stacks
 from railyard.experiment.arenas import ARENAS
@@ -61,6 +62,11 @@ QLOGS: tuple[Qlog, ...] = ("all", "none", "worst")
 
 class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _units(cls, value: Any) -> Any:
+        return with_units(value, cls.model_fields) if isinstance(value, dict) else value
 
 
 class PairChoice(Strict):
@@ -421,9 +427,13 @@ def find_experiment(name: str) -> Path:
 
 def load_experiment(path: Path) -> tuple[Experiment, YamlDocument]:
     document = load_yaml(path)
+    return experiment_of(document), document
+
+
+def experiment_of(document: YamlDocument) -> Experiment:
     experiment = parse(document, Experiment)
     _check_answer_of(experiment, document)
-    return experiment, document
+    return experiment
 
 
 def _check_answer_of(experiment: Experiment, document: YamlDocument) -> None:

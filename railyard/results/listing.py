@@ -74,6 +74,13 @@ def _settings(campaign: StoredCampaign) -> dict[str, Any]:
     return found
 
 
+def settings_apart(first: StoredCampaign, second: StoredCampaign) -> list[str]:
+    """The settings in which two campaigns differ, with both values."""
+    ours, theirs = _settings(first), _settings(second)
+    keys = [key for key in dict.fromkeys((*ours, *theirs)) if json.dumps(ours.get(key)) != json.dumps(theirs.get(key))]
+    return [f"{key} {_value(ours.get(key))}, {_value(theirs.get(key))}" for key in keys]
+
+
 def differences_of(campaigns: list[StoredCampaign]) -> dict[Path, str]:
     """The settings of each folder that differ from those of another folder of the same name."""
     words: dict[Path, str] = {}

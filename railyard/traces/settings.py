@@ -14,6 +14,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator
 
 from railyard.base.declared import LINK_SETTINGS
+from railyard.base.units import with_units
 from railyard.base.yamlfile import FieldError, near_miss
 from railyard.traces.names import check_queue
 
@@ -32,6 +33,7 @@ def is_loss(value: object) -> bool:
 
 
 def _check(settings: dict[str, Value]) -> dict[str, Value]:
+    settings = with_units(settings)
     for name, value in settings.items():
         match = _DIRECTION.match(name)
         row = _ROWS.get(match["name"]) if match else None

@@ -1,0 +1,63 @@
+"""Values with a unit, such as 8mbps, 500ms and 512KiB, for fields whose name ends with the unit that they count in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container
+from decimal import Decimal
+from typing import Any
+
+from railyard.base.yamlfile import FieldError
+
+_SECONDS = {"us": "0.000001", "ms": "0.001", "s": "1", "min": "60", "h": "3600"}
+# By the end of a field's name: what a value of each unit is worth there.
+UNITS: dict[str, dict[str, Decimal]] = {
+    "_bps": {
+        name: Decimal(10) ** power
+        for names, power in (("bps", 0), ("kbps Kbps", 3), ("mbps Mbps", 6), ("gbps Gbps", 9))
+        for name in names.split()
+    },
+    "_ms": {unit: Decimal(worth) * 1000 for unit, worth in _SECONDS.items()},
+    "_s": {unit: Decimal(worth) for unit, worth in _SECONDS.items()},
+    "_bytes": {"B": Decimal(1)}
+    | {f"{letter}B": Decimal(1000) ** power for letter, power in (("k", 1), ("M", 2), ("G", 3))}
+    | {f"{letter}iB": Decimal(1024) ** power for letter, power in (("K", 1), ("M", 2), ("G", 3))},
+}
+_VALUE = re.compile(r"(?P<number>[0-9]{1,15}(?:\.[0-9]{1,9})?) ?(?P<unit>[A-Za-z]+)")
+
+
+def suffix_of(field: str) -> str | None:
+    """The unit at the end of a field's name: `_bps` of `bitrate_bps`."""
+    return next((suffix for suffix in UNITS if field.endswith(suffix) and field != suffix), None)
+
+
+def bare(field: str) -> str:
+    """The name without its unit: `bitrate`."""
+    return field.removesuffix(suffix_of(field) or "")
+
+
+def value_in(field: str, value: Any) -> Any:
+    """The number that a text with a unit is worth in the field's unit; any other value as it is. Raises FieldError for
+    a unit of something else."""
+    suffix, found = suffix_of(field), _VALUE.fullmatch(value) if isinstance(value, str) else None
+    if suffix is None or found is None:
+        return value
+    units = UNITS[suffix]
+    if found["unit"] not in units:
+        raise FieldError(field, f"'{value}' has none of its units, {', '.join(units)}; give one of them, or a number.")
+    number = Decimal(found["number"]) * units[found["unit"]]
+    return int(number) if number == int(number) else float(number)
+
+
+def with_units(data: dict[Any, Any], fields: Container[str] = ()) -> dict[Any, Any]:
+    """The values of a mapping with units as numbers. A name without its unit stands for the one of `fields` that has
+    it, if its value says one: `bitrate: 8mbps` is `bitrate_bps: 8000000`."""
+    found: dict[Any, Any] = {}
+    for name, value in data.items():
+        whole = name
+        if isinstance(name, str) and isinstance(value, str) and name not in fields and _VALUE.fullmatch(value):
+            whole = next((name + suffix for suffix in UNITS if name + suffix in fields), name)
+        if whole in found or (whole != name and whole in data):
+            raise FieldError(str(name), f"'{whole}' is given as well; leave one of them out.")
+        found[whole] = value_in(whole, value) if isinstance(whole, str) else value
+    return found
