@@ -238,7 +238,8 @@ def print_against_best(runs: Sequence[Run]) -> None:
     labels = [label for label in labels_of(runs) if label not in (SINGLE, BEST)]
     pairs = pairs_of(runs)
     found = differences.differences(runs, [(label, BEST) for label in labels], (MEDIAN, P95))
-    print(f"\nAgainst the better single path; worse on: pairs whose figure is more than {EITHER_SIDE:.0%} above it:\n")
+    above = f"more than {100 * EITHER_SIDE:g} % above it"
+    print(f"\nAgainst the better single path; worse on: pairs whose figure is {above}:\n")
     print("| scheme | median worse on | RCT median | verdict | p95 worse on | RCT p95 | verdict |")
     print("| --- | ---: | --- | --- | ---: | --- | --- |")
     for label in labels:
@@ -289,7 +290,7 @@ def print_headlines(runs: Sequence[Run]) -> None:
     sizes = {title: len(pairs_of(some)) for title, some in subsets.items()}
     heads = [f"{title} ({sizes[title]})" for title in subsets]
     for figure in HEADLINES:
-        print(f"\n| {figure.title}: {OURS} against | {heads[0]} | verdict | {' | '.join(heads[1:])} |")
+        print(f"\n| {' | '.join([f'{figure.title}: {OURS} against', heads[0], 'verdict', *heads[1:]])} |")
         print("| --- | --- | --- |" + " --- |" * (len(heads) - 1))
         for against in references:
             first, *others = (of_subset.get((against, figure.name)) for of_subset in found.values())
