@@ -310,7 +310,7 @@ load, which varies the result by 15 to 25 % from run to run; two paths of 20 Mbp
 | video of 8 Mbps | 460 | 2190 | 14 |
 | video of 2.5 Mbps | 1070 | 3010 | 13 |
 
-A packet, data or acknowledgement, from the sender's choice to the receiver's stream costs 19,000 instructions, 12,000
+A packet, data or acknowledgement, from the sender's choice to the receiver's stream costs 17,000 instructions, 10,000
 of them without crypto. The time is spent in GnuTLS (32 %: AES-GCM and the header mask, twice for each packet), copies
 (13 %: into the send buffer, which is not in the cache then, into the packet, out of it), the synthetic video (6 %), the
 simulator's loop and the links (6 %), and in parts of 1 to 4 % in the transport.
