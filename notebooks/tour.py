@@ -21,12 +21,8 @@ from pathlib import Path
 
 import plotly.graph_objects as go
 
-from railyard.report.figures import rct_cdf
-from railyard.report.replay.figure import draw
-from railyard.report.replay.series import read_replay
-from railyard.results.aggregate import cells
+import railyard as rr
 from railyard.results.query import connect
-from railyard.results.records import load_campaign
 from railyard.traces import find_pair, read_trace
 
 results = Path(tempfile.mkdtemp(prefix="railyard-tour-"))
@@ -71,8 +67,8 @@ time_limit_s: 30
 # slow requests make a video stall.
 
 # %%
-_, runs = load_campaign(results / "tour")
-rct_cdf(cells(runs)["subway-1"])
+tour = rr.load(results / "tour")
+tour.rct_cdf("subway-1")
 
 # %% [markdown]
 # ## One play
@@ -80,8 +76,16 @@ rct_cdf(cells(runs)["subway-1"])
 # what was sent twice, congestion windows, round-trip times, chunks, and the player's buffer.
 
 # %%
-slowest = max((run for run in runs if run.label == "xlink"), key=lambda run: max(c.rct_s for c in run.chunks))
-draw(read_replay(results / "tour" / "runs" / slowest.run_id))
+slowest = max((run for run in tour.runs if run.label == "xlink"), key=lambda run: max(c.rct_s for c in run.chunks))
+tour.replay(slowest.run_id)
+
+# %% [markdown]
+# ## What is established
+# The differences over the six places, with their intervals. `rr.play(pairs=["subway-1"], settings={"player.bitrate":
+# "8mbps"}, seeds=6)` plays without a file.
+
+# %%
+rr.compare(tour, against="vanilla-mp")
 
 # %% [markdown]
 # ## Questions in SQL

@@ -1,3 +1,23 @@
-"""Railyard: runs experiments over paired mobility traces and writes their report."""
+"""Railyard: runs experiments over paired mobility traces and writes their report.
+
+In Python: `import railyard as rr`; then rr.play(), rr.load() and rr.compare(), which railyard/api.py has.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from railyard.api import Campaign, Comparison, compare, load, play
 
 __version__ = "0.2.0"
+__all__ = ["Campaign", "Comparison", "__version__", "compare", "load", "play"]
+
+
+def __getattr__(name: str) -> Any:
+    """What the API has is imported when it is used: the command line starts without it."""
+    if name not in __all__:
+        raise AttributeError(f"module 'railyard' has no attribute '{name}'")
+    from railyard import api  # noqa: PLC0415
+
+    return getattr(api, name)

@@ -23,6 +23,7 @@ LAYERS = (
     "studies",
     "gate",
     "stress",
+    "api",
     "cli",
 )
 # Within the studies likewise: what they share, then each.

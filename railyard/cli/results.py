@@ -6,7 +6,7 @@ import io
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import pyarrow as pa
 import typer
@@ -196,7 +196,7 @@ def _tell_differences(
     found = differences.differences(runs, chosen, by_pair=by_pair)
     table = _differences(found, by_pair=by_pair, repeat_names=form is not Form.TABLE)
     if form is not Form.TABLE:
-        write(table, form, lambda: [_record(one) for one in found])
+        write(table, form, lambda: [differences.record_of(one) for one in found])
         return
     print_table(console, table, keys=4 if by_pair else 3)
     if few := shortage.note(differences.shortages(runs, found)):
@@ -206,28 +206,6 @@ def _tell_differences(
     for sentence in (*notes, *differences.sentences(found), small, resolution.note(runs)):
         if sentence:
             console.print(sentence, soft_wrap=True)
-
-
-def _record(one: Difference) -> dict[str, Any]:
-    """A difference as a row of numbers: shares of the other scheme's figure, or of rates their difference. The ends
-    are empty where it has no interval."""
-    interval = one.change.interval if one.change is not None else None
-    known = interval is not None and interval.known
-    return {
-        "pair": one.pair,
-        "scheme": one.label,
-        "against": one.against,
-        "figure": one.figure.name,
-        "relative": one.figure.is_relative,
-        "difference": interval.value if interval is not None else None,
-        "low": interval.low if interval is not None and known else None,
-        "high": interval.high if interval is not None and known else None,
-        "verdict": one.verdict,
-        "scheme_value": one.ours.value if one.ours is not None else None,
-        "against_value": one.theirs.value if one.theirs is not None else None,
-        "plays": one.plays,
-        "rank_p": one.signed_rank,
-    }
 
 
 def _differences(found: Sequence[Difference], *, by_pair: bool, repeat_names: bool) -> RichTable:

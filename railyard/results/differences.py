@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
+from typing import Any
 
 import numpy as np
 
@@ -378,6 +379,28 @@ def level_words(found: Interval | None, form: str = ".3f", scale: float = 1.0) -
     if not found.carried:
         return intervals.TOO_SMALL
     return found.mapped(lambda value: scale * value).text(form) if math.isfinite(found.value) else "–"
+
+
+def record_of(one: Difference) -> dict[str, Any]:
+    """A difference as a row of numbers: shares of the other scheme's figure, or of rates their difference. The ends
+    are empty where it has no interval."""
+    interval = one.change.interval if one.change is not None else None
+    known = interval is not None and interval.known
+    return {
+        "pair": one.pair,
+        "scheme": one.label,
+        "against": one.against,
+        "figure": one.figure.name,
+        "relative": one.figure.is_relative,
+        "difference": interval.value if interval is not None else None,
+        "low": interval.low if interval is not None and known else None,
+        "high": interval.high if interval is not None and known else None,
+        "verdict": one.verdict,
+        "scheme_value": one.ours.value if one.ours is not None else None,
+        "against_value": one.theirs.value if one.theirs is not None else None,
+        "plays": one.plays,
+        "rank_p": one.signed_rank,
+    }
 
 
 def sentences(found: Sequence[Difference]) -> list[str]:

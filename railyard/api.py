@@ -1,0 +1,179 @@
+"""`import railyard as rr`: play experiments, load campaigns and compare schemes in Python.
+
+campaign = rr.play(pairs=["subway-1"], settings={"player.bitrate": "8mbps"}, seeds=6)
+campaign.chunks.to_pandas()
+rr.compare(campaign, against="vanilla-mp")
+"""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import plotly.graph_objects as go
+import pyarrow as pa
+from rich.table import Table
+
+from railyard.base import forms
+from railyard.base.errors import UserError
+from railyard.base.paths import RESULTS_DIR
+from railyard.base.yamlfile import YamlDocument, load_yaml, near_miss
+from railyard.experiment.arenas import ARENAS
+from railyard.experiment.model import experiment_of, find_experiment
+from railyard.experiment.options import of_pairs, with_options
+from railyard.report import figures
+from railyard.report.replay.figure import draw
+from railyard.report.replay.series import read_replay
+from railyard.results import differences
+from railyard.results.aggregate import cells, tables_of
+from railyard.results.campaigns import find_run_or_campaign
+from railyard.results.differences import Difference
+from railyard.results.pending import Place, Plan, whole_campaign
+from railyard.results.records import Run, load_campaign
+from railyard.results.tables import figures_table
+from railyard.results.two import two_campaigns
+from railyard.run.arena import arena_of
+from railyard.run.resolve import not_run, resolve
+from railyard.studies import thresholds
+
+
+def _html(table: Table) -> str:
+    heads, rows = forms.content(table)
+    head = "".join(f"<th>{html.escape(one)}</th>" for one in heads)
+    lines = ["".join(f"<td>{html.escape(cell)}</td>" for cell in row) for row in rows]
+    return f"<table><tr>{head}</tr>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>"
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """A campaign's results. A notebook shows the figures of each pair and scheme."""
+
+    folder: Path
+    record: dict[str, Any]
+    runs: list[Run]
+
+    @cached_property
+    def tables(self) -> dict[str, pa.Table]:
+        """The tables of docs/reference/tables.md that are Parquet files of a campaign."""
+        return tables_of(self.runs)
+
+    @property
+    def chunks(self) -> pa.Table:
+        """A row for each request: `chunks.to_pandas()` where pandas is."""
+        return self.tables["chunks"]
+
+    @property
+    def schemes(self) -> list[str]:
+        return list(dict.fromkeys(run.label for run in self.runs))
+
+    def run(self, run_id: str) -> Run:
+        """Raises UserError where there is no such run."""
+        known = {run.run_id: run for run in self.runs}
+        if run_id not in known:
+            raise UserError(f"{self.folder}: there is no run '{run_id}'; {near_miss(run_id, known)}")
+        return known[run_id]
+
+    def replay(self, run_id: str) -> go.Figure:
+        """Everything that happened in one run, on one axis of time."""
+        return draw(read_replay(self.folder / "runs" / self.run(run_id).run_id))
+
+    def rct_cdf(self, pair: str | None = None) -> go.Figure:
+        """The share of requests complete within t; of the first pair, where none is named."""
+        of_pair = cells(self.runs)
+        if pair is not None and pair not in of_pair:
+            raise UserError(f"{self.folder}: there is no pair '{pair}'; {near_miss(pair, of_pair)}")
+        return figures.rct_cdf(of_pair[pair or next(iter(of_pair))])
+
+    def _repr_html_(self) -> str:
+        return _html(figures_table(self.runs))
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Differences of schemes at the same places, by the rules of docs/reference/statistics.md."""
+
+    differences: list[Difference]
+
+    @property
+    def sentences(self) -> list[str]:
+        """What is established."""
+        return differences.sentences(self.differences)
+
+    @property
+    def table(self) -> pa.Table:
+        """A row for each figure and comparison, as numbers."""
+        return pa.Table.from_pylist([differences.record_of(one) for one in self.differences])
+
+    def _repr_html_(self) -> str:
+        table = Table("scheme", "against", "figure", "difference", "verdict")
+        for one in self.differences:
+            table.add_row(one.label, one.against, one.figure.title, one.words, one.verdict)
+        return _html(table) + "".join(f"<p>{html.escape(sentence)}</p>" for sentence in self.sentences)
+
+
+def load(name: str | Path, results: Path = RESULTS_DIR) -> Campaign:
+    """A campaign by its folder, or by its name in the results. Raises UserError where there is none."""
+    folder = find_run_or_campaign(str(name), results)
+    return Campaign(folder, *load_campaign(folder))
+
+
+def play(
+    experiment: str | Path | None = None,
+    *,
+    pairs: Sequence[str] = (),
+    schemes: Sequence[str] | None = None,
+    settings: Mapping[str, object] | None = None,
+    seeds: int | None = None,
+    arena: str | None = None,
+    out: Path | None = None,
+) -> Campaign:
+    """Plays an experiment, as `railyard run` does, or loads it where it is whole already.
+
+    `experiment`: a YAML file, or the name of one in experiments/; without it `pairs` is needed. `settings`: fields of
+    docs/reference/experiments.md by name, `{"player.bitrate": "8mbps"}`. Raises UserError for what cannot be played.
+    """
+    if experiment is None and not pairs:
+        raise UserError("play() needs an experiment, or pairs.")
+    if arena is not None and arena not in ARENAS:
+        raise UserError(f"unknown arena '{arena}'; {near_miss(arena, ARENAS)}")
+    asked = of_pairs(pairs) if experiment is None else load_yaml(find_experiment(str(experiment)))
+    changes = (
+        dict(settings or {}) | ({} if arena is None else {"arena": arena}) | ({} if seeds is None else {"seeds": seeds})
+    )
+    words = [f"{name}={json.dumps(value)}" for name, value in changes.items()]
+    document = with_options(asked, pairs, None if schemes is None else ",".join(schemes), words)
+    return _played(document, out)
+
+
+def _played(document: YamlDocument, out: Path | None) -> Campaign:
+    checked = experiment_of(document)
+    arena_of(checked.arena).check()
+    jobs = arena_of("sim").default_jobs()
+    checked = thresholds.resolved(checked, document, out or RESULTS_DIR, jobs, lambda _: None)
+    plan = Plan(checked, resolve(checked, document), not_run=not_run(checked, document))
+    with whole_campaign(plan, Place(out), tables=True) as whole:
+        return Campaign(whole.folder, whole.record, whole.runs)
+
+
+def compare(
+    campaign: Campaign, other: Campaign | None = None, *, against: str | None = None, by_pair: bool = False
+) -> Comparison:
+    """Compares the schemes of a campaign with one of them, by default as a report does; or each scheme of a campaign
+    with itself in another one. Raises UserError where there is nothing to compare."""
+    if other is not None:
+        if against is not None:
+            raise UserError("of two campaigns each scheme is compared with itself; leave out 'against'.")
+        both = two_campaigns((campaign.folder, other.folder), (campaign.folder.name, other.folder.name))
+        return Comparison(differences.differences(both.runs, both.comparisons, by_pair=by_pair))
+    runs = differences.sound(campaign.runs)
+    if against is not None and against not in campaign.schemes:
+        raise UserError(f"{campaign.folder}: no run of scheme '{against}'; {near_miss(against, campaign.schemes)}")
+    chosen = (
+        differences.usual(runs) if against is None else [(one, against) for one in campaign.schemes if one != against]
+    )
+    return Comparison(differences.differences(runs, chosen, by_pair=by_pair))

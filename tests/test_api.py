@@ -1,0 +1,86 @@
+"""`import railyard as rr`: what a notebook uses."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import railyard as rr
+from railyard.base.errors import UserError
+
+SETTINGS = {"player": {"bitrate": "2mbps", "duration": "2s", "chunk_bytes": "128KiB"}, "start_offset_ms": "spread"}
+
+
+@pytest.fixture(scope="module")
+def campaign(tmp_path_factory: pytest.TempPathFactory) -> rr.Campaign:
+    out = tmp_path_factory.mktemp("api") / "out"
+    return rr.play(pairs=["subway-1"], schemes=["sp", "vanilla-mp"], settings=SETTINGS, seeds=5, out=out)
+
+
+def test_a_campaign_has_its_runs_and_tables(campaign: rr.Campaign) -> None:
+    assert campaign.schemes == ["sp", "sp:lte", "vanilla-mp"] and len(campaign.runs) == 15
+    requests = campaign.chunks.to_pylist()
+    assert len(requests) == sum(len(run.chunks) for run in campaign.runs) > 15
+    assert {row["label"] for row in requests} == set(campaign.schemes) and requests[0]["rct_s"] > 0
+
+
+def test_what_was_played_is_loaded(campaign: rr.Campaign) -> None:
+    again = rr.load(campaign.folder)
+    assert again.chunks.equals(campaign.chunks)
+    assert [run.run_id for run in again.runs] == [run.run_id for run in campaign.runs]
+
+
+def test_a_comparison_has_the_command_lines_rows_and_sentences(campaign: rr.Campaign) -> None:
+    found = rr.compare(campaign, against="sp")
+    rows = found.table.to_pylist()
+    assert {row["scheme"] for row in rows} == {"sp:lte", "vanilla-mp"} and {row["against"] for row in rows} == {"sp"}
+    assert {row["plays"] for row in rows} == {5}
+    assert all(sentence.partition(" against ")[0] in campaign.schemes for sentence in found.sentences)
+
+
+def test_two_campaigns_are_compared(campaign: rr.Campaign, tmp_path: Path) -> None:
+    slow = SETTINGS | {"links.all.delay_ms": "300ms"}
+    other = rr.play(pairs=["subway-1"], schemes=["sp"], settings=slow, seeds=5, out=tmp_path / "slow")
+    median = next(one for one in rr.compare(other, campaign).differences if one.figure.name == "rct_median")
+    assert median.change is not None and median.change.interval.value > 0.5
+
+
+def test_a_notebook_shows_tables_and_figures(campaign: rr.Campaign) -> None:
+    shown = campaign._repr_html_()
+    assert "<table>" in shown and shown.count("<tr>") == 4
+    assert "verdict" in rr.compare(campaign)._repr_html_()
+    assert len(campaign.rct_cdf().data) >= 3
+    assert campaign.replay(campaign.runs[0].run_id).data
+
+
+def test_names_are_escaped(campaign: rr.Campaign) -> None:
+    run = campaign.runs[0]
+    run.record["config"]["pair"] = "<script>"
+    run.__dict__.pop("pair", None)
+    try:
+        assert "<script>" not in campaign._repr_html_()
+    finally:
+        run.record["config"]["pair"] = "subway-1"
+        run.__dict__.pop("pair", None)
+
+
+def test_what_is_not_there_is_one_sentence(campaign: rr.Campaign, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="there is no run or campaign 'none'"):
+        rr.load("none", results=tmp_path)
+    with pytest.raises(UserError, match="needs an experiment, or pairs"):
+        rr.play()
+    with pytest.raises(UserError, match="no run of scheme 'xlink'"):
+        rr.compare(campaign, against="xlink")
+    with pytest.raises(UserError, match="there is no pair 'hsr-1'"):
+        campaign.rct_cdf("hsr-1")
+    with pytest.raises(AttributeError, match="no attribute 'lode'"):
+        rr.lode  # noqa: B018
+
+
+def test_the_import_alone_loads_no_library() -> None:
+    program = "import sys, railyard as rr; print(sorted({'numpy', 'pyarrow', 'plotly', 'pydantic'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
