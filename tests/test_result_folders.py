@@ -306,6 +306,10 @@ def test_a_name_and_a_run_of_it_are_those_of_the_newest_folder(
     assert "identical" in good(command_line("diff", run, f"unit/{run}")).stdout
     older = next(name for name in folders_of(results) if name != newest.name)
     assert find_run_or_campaign(f"{older}/{run}", results) == results / older / "runs" / run
+    beside = experiment.parent / "here" / "unit"
+    beside.mkdir(parents=True)
+    monkeypatch.chdir(beside.parent)
+    assert find_run_or_campaign("unit", results) == newest, "not the folder here, which has no results"
 
 
 def test_a_name_that_is_no_run_is_told_what_it_is(

@@ -40,6 +40,7 @@ def test_a_pair_of_two_singles_says_so_and_loops_as_one(recordings: Path, monkey
     code, out, err = railyard_traces(*both, "--second-start", "1")
     assert code == 0, err
     assert MADE_OF_SINGLES in out
+    assert "street.down: its last 2.000 s of 7.000 s are left out, so that both loop together; --no-cut keeps" in out
     (pair,) = read_index(library / "index.yaml")
     assert (pair.recorded, pair.scenario, pair.licence) == ("separately", "bus; driving", "CC0; GPL-3.0")
     assert pair.source == "recorder A; recorder B"
@@ -69,7 +70,8 @@ def test_a_recording_beside_a_constant_link_keeps_its_length(recordings: Path) -
 def test_lengths_are_kept_if_asked_for(recordings: Path) -> None:
     library = recordings / "lib"
     both = ("pair", recordings / "bus.down", recordings / "street.down", "--name", "mixed", "--out", library)
-    assert railyard_traces(*both, "--no-cut")[0] == 0
+    code, out, _ = railyard_traces(*both, "--no-cut")
+    assert code == 0 and "left out" not in out
     (pair,) = read_index(library / "index.yaml")
     assert [read_trace(path.downlink).period_ms for path in pair.paths] == [5000, 8000]
 

@@ -24,7 +24,7 @@ from railyard.traces.handshakes import BLOCK, Quantiles, quantiles, read_groups
 from railyard.traces.index import MADE_OF_SINGLES, write_entry
 from railyard.traces.library import find_pair
 from railyard.traces.names import TECHNOLOGY_ORDER, Technology
-from railyard.traces.singles import Single, Words, make_pair
+from railyard.traces.singles import Single, Words, cut_words, make_pair
 from railyard.traces.stats import rtt_stats
 from railyard.traces.trace import OPPORTUNITY_BYTES, TraceError, read_trace
 
@@ -212,8 +212,11 @@ def pair_command(
         singles = (Single(first, of_first, first_start), Single(second, of_second, second_start))
         files, entry = make_pair(singles, Words(name, scenario, licence, source), cut=cut)
         written = write_entry(out, files, entry)
+        told = cut_words(singles) if cut else ""
     for file in written:
         console.print(f"{file}", soft_wrap=True)
+    if told:
+        console.print(told, soft_wrap=True)
     console.print(MADE_OF_SINGLES, soft_wrap=True)
 
 

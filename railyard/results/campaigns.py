@@ -231,9 +231,10 @@ def find_run(name: str, results: Path) -> Path:
 
 
 def find_run_or_campaign(name: str, results: Path) -> Path:
-    """A run's or a campaign's folder: a path, a campaign's name, or a run's name or CAMPAIGN/RUN in the results."""
+    """A run's or a campaign's folder: a path, a campaign's name, or a run's name or CAMPAIGN/RUN in the results. A
+    folder here without results does not hide a campaign of its name."""
     given = Path(name)
-    if given.is_dir():
+    if any((given / mark).is_file() for mark in ("run.json", *MARKS)):
         return given
     campaigns = find_campaigns(results)
     by_name = {campaign.name: campaign.folder for campaign in campaigns}
@@ -257,6 +258,8 @@ def find_run_or_campaign(name: str, results: Path) -> Path:
     if runs:
         places = ", ".join(f"{campaign.name}/{given.name}" for campaign, _ in runs)
         raise UserError(f"'{name}' is in more than one campaign; say which: {places}.")
+    if given.is_dir():
+        return given  # what is missing there is for the caller to say
     known = [*by_name, *(folder.name for campaign in campaigns for folder in campaign.whole)]
     hint = near_miss(name, known) if len(known) < 20 else near_miss(name, known).split(" are ")[0]
     if hint == "known":

@@ -81,6 +81,19 @@ def _left_s(single: Single) -> float:
     return left
 
 
+def cut_words(singles: tuple[Single, Single]) -> str:
+    """What `cut` leaves out of the longer recording; empty where that is nothing."""
+    lengths_s = [_left_s(single) for single in singles]
+    shorter, longer = sorted(lengths_s)
+    if not longer > shorter or not math.isfinite(longer):
+        return ""
+    file = singles[lengths_s.index(longer)].file
+    return (
+        f"{file}: its last {longer - shorter:.3f} s of {longer:.3f} s are left out, so that both loop together; "
+        "--no-cut keeps them."
+    )
+
+
 def make_pair(singles: tuple[Single, Single], words: Words, *, cut: bool = True) -> tuple[dict[str, bytes], PairEntry]:
     """The traces of the pair by file name, and its entry in an index. Raises TraceError.
 
