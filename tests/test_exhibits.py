@@ -356,6 +356,31 @@ def test_a_kind_or_size_that_is_not_known_ends_in_one_sentence(tmp_path: Path) -
     assert done.returncode == 2 and "unknown size 'smal'; did you mean 'small'?" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("fig15 --seeds 3 --qlog all", "fig15 runs nothing: it reads traces; leave out --seeds and --qlog."),
+        ("fig7 --arena sim --keep-awake off", "virtual time, where nothing is late; leave out --keep-awake."),
+        ("fig11 --qlog all", "plays of a population keep no qlogs; leave out --qlog."),
+        ("fig11 --no-real-time", "virtual time, where nothing is late; leave out --real-time."),
+        ("demo --size small", "--size is for figures and tables of the paper; demo.yaml has 'seeds'"),
+        ("demo --repeat-budget 9", "virtual time, where nothing is late; leave out --repeat-budget."),
+    ],
+)
+def test_an_option_that_would_do_nothing_is_refused(words: str, sentence: str, tmp_path: Path) -> None:
+    done = railyard("run", *words.split(), "--out", str(tmp_path / "out"))
+    assert done.returncode == 2 and sentence in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_options_of_the_wall_clock_reach_the_runs_of_an_exhibit() -> None:
+    document = load_yaml(find_experiment("fig13"))
+    request = RunRequest(Console(quiet=True), arena="mpshell", keep_awake="off", real_time=False)
+    spec = run.requested(document, request)
+    assert {(each.keep_awake, each.real_time) for _, each, _ in experiments(spec, document)} == {("off", False)}
+    assert spec.command == "railyard run fig13 --arena mpshell --keep-awake off --no-real-time"
+
+
 @pytest.mark.parametrize("scheme", [name for name, transport in TRANSPORT_OF_SCHEME.items() if transport == "quic"])
 def test_the_server_takes_every_scheme_of_the_orchestrator(scheme: str) -> None:
     command = [str(program("xlink-server")), "--quic", "127.0.0.1:0", "--scheme", scheme]

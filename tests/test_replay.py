@@ -135,7 +135,7 @@ def test_a_campaigns_report_links_the_pages_of_its_runs(runs: dict[str, Path]) -
 
 def test_a_folder_that_is_no_run_is_one_sentence(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "railyard", "replay", str(tmp_path)], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "railyard", "report", str(tmp_path)], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
 

@@ -51,7 +51,7 @@ def test_commands_are_completed_without_importing_one(incomplete: str) -> None:
     # The program's name is that of the interpreter's option here, so the variable has it too.
     environment = {"COMP_WORDS": f"railyard {incomplete}", "COMP_CWORD": "1", "__C_COMPLETE": "complete_bash"}
     printed, packages, modules = started(**environment)
-    assert printed.split() == [name for name in (*COMMANDS, "version") if name.startswith(incomplete)]
+    assert printed.split() == [name for name in COMMANDS if name.startswith(incomplete)]
     assert packages & SLOW == set() and len(modules) < 10, modules
 
 

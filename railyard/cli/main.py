@@ -29,7 +29,6 @@ GROUPS = {
         "show": "results:show_command",
         "explain": "explain:explain_command",
         "qlog": "qlog:qlog_command",
-        "replay": "report:replay_command",
         "report": "report:report_command",
         "query": "results:query_command",
         "clean": "clean:clean_command",
@@ -147,15 +146,9 @@ def whole() -> Any:
 app = typer.Typer(cls=_Commands, no_args_is_help=True, pretty_exceptions_enable=False)
 
 
-@app.command(rich_help_panel="Look")
-def version() -> None:
-    """Print the version, and the git revision where it is known."""
-    print(version_words())
-
-
 def _print_version(asked: bool) -> None:
     if asked:
-        version()
+        print(version_words())
         raise typer.Exit
 
 

@@ -13,7 +13,7 @@ from railyard.report import write_report, write_whole
 from railyard.report.chromium import print_pdf
 from railyard.report.replay import write_replay, write_replays
 from railyard.results.aggregate import write_parquet
-from railyard.results.campaigns import find_run, find_run_or_campaign
+from railyard.results.campaigns import find_run_or_campaign
 from railyard.results.records import load_campaign
 
 REPLAYED_RUNS = 24
@@ -43,13 +43,6 @@ def _replay_small_ones(results: Path) -> None:
             write_replays(folder)
 
 
-def replay_command(
-    directory: Annotated[Path, typer.Argument(metavar="RUN", help="A run's folder, or its name in the results.")],
-) -> None:
-    """Write the page of a run, replay.html: links, packets, copies, windows and buffer on one time axis."""
-    _say(write_replay(find_run(str(directory), RESULTS_DIR)))
-
-
 def report_command(
     directory: Annotated[
         Path | None,
@@ -67,7 +60,10 @@ def report_command(
     ] = False,
     pdf: Annotated[bool, typer.Option("--pdf", help="Also write the page as PDF. Needs Chromium.")] = False,
 ) -> None:
-    """Write the report of a campaign or of a run again, or with --all of all campaigns."""
+    """Write the report of a campaign again, or with --all of all campaigns; or the page of a run, replay.html.
+
+    The page of a run has links, packets, copies, windows and buffer on one time axis.
+    """
     if everything:
         results = directory or RESULTS_DIR
         if replay:

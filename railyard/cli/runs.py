@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 
@@ -19,7 +20,7 @@ from railyard.gate import output
 from railyard.gate.run import run_gate
 from railyard.gate.suite import find_suite, load_suite
 from railyard.report import write_page_of
-from railyard.report.exhibit import SIZES
+from railyard.report.exhibit import SIZES, Size
 from railyard.report.sections import Context
 from railyard.results.campaigns import find_run
 from railyard.results.pending import Place, Plan, planned, stopped, whole_campaign
@@ -30,13 +31,19 @@ from railyard.run.folders import OUT_HELP, shown
 from railyard.run.resolve import not_run, qlog_of, resolve, warnings
 from railyard.studies import thresholds
 from railyard.studies.exhibits import registry
-from railyard.studies.request import RunRequest
+from railyard.studies.request import VIRTUAL, RunRequest, refuse
 
 console = new_console()
 
 
 def _tell(sentence: str) -> None:
     console.print(sentence, soft_wrap=True, markup=False)
+
+
+def _check_word(what: str, value: str | None, known: Sequence[str]) -> None:
+    """Raises UserError for what was given and is none of these."""
+    if value is not None and value not in known:
+        raise UserError(f"unknown {what} '{value}'; {near_miss(value, known)}")
 
 
 def run(
@@ -59,8 +66,9 @@ def run(
     seeds: Annotated[int | None, typer.Option(min=1, help="Use seeds 1 to N instead of the experiment's.")] = None,
     out: Annotated[Path | None, typer.Option(help=OUT_HELP)] = None,
     size: Annotated[
-        str, typer.Option(help=f"Figures and tables of the paper: {', '.join(SIZES)}. Sets places and seeds.")
-    ] = "default",
+        str | None,
+        typer.Option(help=f"Only figures and tables of the paper: {', '.join(SIZES)}. Sets places and seeds."),
+    ] = None,
     resume: Annotated[
         bool,
         typer.Option("--resume/--fresh", help="Keep existing runs, or run everything again in another folder."),
@@ -93,22 +101,24 @@ def run(
         raise UserError("name an experiment, or with --pair what to play; `railyard list` has the experiments.")
     asked = of_pairs(pair or []) if experiment is None else load_yaml(find_experiment(experiment))
     carry_out = registry.runner(asked)
-    if size not in SIZES:
-        raise UserError(f"unknown size '{size}'; {near_miss(size, SIZES)}")
-    if qlog is not None and qlog not in QLOGS:
-        raise UserError(f"unknown --qlog '{qlog}'; {near_miss(qlog, QLOGS)}")
+    _check_word("size", size, SIZES)
+    _check_word("--keep-awake", keep_awake, ("auto", "on", "off"))
+    _check_word("--qlog", qlog, QLOGS)
     if carry_out is not None:
-        request = RunRequest(console, arena, jobs, seeds, out, resume, size, repeat_budget, qlog, dry_run)
+        request = RunRequest(
+            *(console, arena, jobs, seeds, out, resume, cast("Size", size or "default"), repeat_budget, qlog, dry_run),
+            keep_awake=keep_awake,
+            real_time=real_time,
+        )
         if pair or schemes or changed:
             raise UserError(f"--pair, --schemes and --set are for comparisons; {asked.path} is of another kind.")
         carry_out(asked, request)
         return
-    if arena is not None and arena not in ARENAS:
-        raise UserError(f"unknown arena '{arena}'; {near_miss(arena, ARENAS)}")
+    _check_word("arena", arena, ARENAS)
+    if size is not None:
+        raise UserError(f"--size is for figures and tables of the paper; {asked.path.name} has 'seeds': use --seeds.")
     document = with_options(asked, pair or [], schemes, changed or [])
     checked = experiment_of(document)
-    if keep_awake not in (None, "auto", "on", "off"):
-        raise UserError(f"--keep-awake is auto, on or off, not '{keep_awake}'.")
     changes: dict[str, Any] = {
         "arena": arena,
         "seeds": None if seeds is None else list(range(1, seeds + 1)),
@@ -118,6 +128,8 @@ def run(
         "repeat_budget_s": repeat_budget,
     }
     checked = checked.model_copy(update={name: value for name, value in changes.items() if value is not None})
+    if arena_of(checked.arena).exact:
+        refuse({"--keep-awake": keep_awake, "--real-time": real_time, "--repeat-budget": repeat_budget}, VIRTUAL)
     arena_of(checked.arena).check()
     if dry_run:
         checked = thresholds.left_open(checked, _tell)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
 
+from railyard.base.errors import UserError
 from railyard.report.exhibit import Size
 
 
@@ -24,3 +26,20 @@ class RunRequest:
     repeat_budget_s: float | None = None
     qlog: str | None = None
     dry_run: bool = False
+    keep_awake: str | None = None
+    real_time: bool | None = None
+
+    def refuse_wall_clock(self) -> None:
+        """Options of runs on the wall clock. Raises UserError."""
+        wall = {"--keep-awake": self.keep_awake, "--real-time": self.real_time, "--repeat-budget": self.repeat_budget_s}
+        refuse(wall, VIRTUAL)
+
+
+VIRTUAL = "these runs are in virtual time, where nothing is late"
+
+
+def refuse(options: Mapping[str, object], reason: str) -> None:
+    """Options that would do nothing; None: not given. Raises UserError."""
+    given = [name for name, value in options.items() if value is not None]
+    if given:
+        raise UserError(f"{reason}; leave out {' and '.join(given)}.")

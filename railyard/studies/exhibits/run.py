@@ -27,7 +27,7 @@ from railyard.run.folders import Identity, Tell, results_folder, shown
 from railyard.run.resolve import not_run
 from railyard.studies.exhibits import registry
 from railyard.studies.exhibits.spec import ExhibitSpec, all_runs, experiments, spec_of
-from railyard.studies.request import RunRequest
+from railyard.studies.request import RunRequest, refuse
 
 VERDICT_STYLE = {"holds": "green", "partly": "yellow", "does not hold": "red", "not decided": "cyan"}
 
@@ -44,8 +44,9 @@ def requested(document: YamlDocument, request: RunRequest) -> ExhibitSpec:
         change["arena"] = "kernel"
     if request.seeds is not None:
         change["seeds"] = request.seeds
-    if request.qlog is not None:
-        change["qlog"] = request.qlog
+    for field in ("qlog", "keep_awake", "real_time"):
+        if getattr(request, field) is not None:
+            change[field] = getattr(request, field)
     update: dict[str, Any] = {"size": request.size}
     if spec.experiment:  # the command line goes before what sizes and arenas change
         update["experiment"] = spec.experiment | change
@@ -67,8 +68,11 @@ def command_of(name: str, document: YamlDocument, request: RunRequest) -> str:
     known = document.path.resolve() == (EXPERIMENTS_DIR / f"{name}.yaml").resolve()
     words = ["railyard", "run", name if known else str(document.path)]
     options = {"--arena": request.arena, "--seeds": request.seeds, "--out": request.out, "--qlog": request.qlog}
+    options["--keep-awake"] = request.keep_awake
     options["--size"] = request.size if request.size != "default" else None
-    return shlex.join([*words, *(str(word) for pair in options.items() if pair[1] is not None for word in pair)])
+    real_time = {None: [], True: ["--real-time"], False: ["--no-real-time"]}[request.real_time]
+    given = [str(word) for pair in options.items() if pair[1] is not None for word in pair]
+    return shlex.join([*words, *given, *real_time])
 
 
 def run(document: YamlDocument, request: RunRequest) -> None:
@@ -77,6 +81,11 @@ def run(document: YamlDocument, request: RunRequest) -> None:
     if spec.experiment:
         _with_runs(spec, document, request, make)
         return
+    refuse(
+        {"--arena": request.arena, "--jobs": request.jobs, "--seeds": request.seeds, "--qlog": request.qlog},
+        f"{spec.name} runs nothing: it reads traces",
+    )
+    request.refuse_wall_clock()
     if request.dry_run:
         _teller(request)(f"{spec.name} runs nothing: it reads traces, in a few seconds.")
         return
@@ -101,8 +110,11 @@ def _identity(made: Exhibit) -> Identity:
 def _with_runs(spec: ExhibitSpec, document: YamlDocument, request: RunRequest, make: registry.Builder) -> None:
     parts = experiments(spec, document)
     specs = all_runs(parts)
-    for arena in {run.arena for run in specs}:
-        arena_of(arena).check()
+    arenas = [arena_of(arena) for arena in {run.arena for run in specs}]
+    if all(arena.exact for arena in arenas):
+        request.refuse_wall_clock()
+    for arena in arenas:
+        arena.check()
     exhibit = spec.model_dump(mode="json", exclude={"name", "description", "command"})
     asked = request.repeat_budget_s
     first = parts[0][1].model_copy(update={} if asked is None else {"repeat_budget_s": asked})

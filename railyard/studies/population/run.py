@@ -18,7 +18,7 @@ from railyard.studies.population.campaign import Asked, Outcome, Place, Progress
 from railyard.studies.population.executors import Executor, LocalExecutor
 from railyard.studies.population.figures import Plays
 from railyard.studies.population.model import Population, load_population
-from railyard.studies.request import RunRequest
+from railyard.studies.request import RunRequest, refuse
 
 EVERY_S = 10.0
 ARM_HEADS = (
@@ -90,3 +90,5 @@ def only_sim(request: RunRequest) -> None:
         raise UserError(f"populations play in virtual time; leave out --arena {request.arena}.")
     if request.seeds is not None:
         raise UserError("a population has viewers and no list of seeds; use --size, or change 'seed' in its file.")
+    refuse({"--qlog": request.qlog}, "plays of a population keep no qlogs")
+    request.refuse_wall_clock()
