@@ -1,0 +1,337 @@
+"""Restores packet-level traces from bins and compares them with what they were: docs/results/restoration.md. With
+`tcp_starts`, how many silences a download by the kernel's TCP makes on links without silences, instead."""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+from pydantic import Field
+
+from railyard.base.errors import UserError
+from railyard.experiment.model import Strict
+from railyard.figures import rows
+from railyard.figures.figure import Quantile
+from railyard.results.linklog import read_link_log
+from railyard.results.records import Run, load_campaign
+from railyard.studies.study import Data, markdown
+from railyard.traces.convert import TraceRecipe, convert_trace
+from railyard.traces.convert.capacity import from_bins, opportunities
+from railyard.traces.library import search_path
+from railyard.traces.stats import GAP_MS, trace_stats
+from railyard.traces.trace import OPPORTUNITY_BYTES, Trace, format_trace, read_trace
+
+SCHEMES = ("sp", "vanilla-mp")
+LINK = {"base_rtt_ms": 60, "queue": "droptail:packets=200"}
+QUANTILES = {"RCT p50": 0.5, "RCT p90": 0.9, "RCT p99": 0.99}
+FEWEST_OPPORTUNITIES = 10
+"""A second, of a link on which only TCP can make silences."""
+QUEUES = ("droptail:packets=200", "droptail:packets=50")
+DATA_BYTES = 500
+"""Of a packet on the link; a smaller one has no segment of a download."""
+STATISTICS = ("silences a minute", "empty 100 ms bins, %", *QUANTILES)
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A packet-level recording. Those of one session are never each other's donors."""
+
+    name: str
+    session: str
+    technology: str
+    file: str
+    address: str = ""
+    """Of the phone; empty for a trace of the collection."""
+    duration_s: float | None = None
+    held_out: bool = True
+
+
+M, U = "192.168.43.197", "192.168.43.14"
+RECORDINGS = (
+    Recording("hsr-329-M", "329", "LTE", "client.1529470329.olia.laptop#3.M.F100.wlan3.M3.pcap.csv", M),
+    Recording("hsr-787-M", "787", "LTE", "client.1529470787.lia.laptop#3.M.F100.wlan3.M3.pcap.csv", M),
+    # Too short to be held out: until the subflow was lost, and of 41 s.
+    Recording("hsr-329-U", "329", "LTE", "client.1529470329.olia.laptop#3.M.F100.wlan16.U4.pcap.csv", U, 59, False),
+    Recording("hsr-664-U", "664", "LTE", "client.1529470664.olia.laptop#3.M.F100.wlan16.U4.pcap.csv", U, 41, False),
+    Recording("subway-4g-a", "subway-4g", "LTE", "subway_nyc_4g_a.down"),
+    Recording("subway-4g-b", "subway-4g", "LTE", "subway_nyc_4g_b.down"),
+    Recording("subway-3g-a", "subway-3g-a", "HSPA+", "subway_nyc_3g_a.down"),
+    Recording("subway-3g-b", "subway-3g-b", "HSPA+", "subway_nyc_3g_b.down"),
+    Recording("bus", "bus", "LTE", "bus_nyc_3114405.down"),
+)
+
+
+class Settings(Strict):
+    captures: Path | None = None  # the folder elephant/ of superlitong/hsr_mptcp; without it those are left out
+    held_out: list[str] | None = None  # all that may be, where it is not set
+    bins_ms: list[int]
+    seeds: list[int]  # of what is restored
+    starts: int = Field(ge=1)  # of each version, spread over it
+    tcp_starts: int | None = Field(default=None, ge=1)
+    out: Path | None = None  # folder of traces and runs; none is kept where it is not set
+
+
+class Statistics(Data):
+    """Of one recording that was held out, under one scheme: those of STATISTICS by version, and the relative errors."""
+
+    name: str
+    bins_ms: int
+    scheme: str
+    original: list[float]
+    even: list[float]
+    restored: list[list[float]]  # of each seed
+
+    @property
+    def errors(self) -> tuple[list[float], list[float]]:
+        """Absolute, even and restored; of what is restored the mean over the seeds."""
+        truth = np.array(self.original)
+        restored = np.abs(np.array(self.restored) - truth).mean(axis=0)
+        return list(np.abs(np.array(self.even) - truth)), list(restored)
+
+    @property
+    def nearer(self) -> int:
+        return sum(restored < even for even, restored in zip(*self.errors, strict=True))
+
+
+class OfTcp(Data):
+    name: str
+    queue: str
+    recorded: float  # silences a minute
+    link: float
+    made: list[float]  # by each download
+
+
+class Measured(Data):
+    statistics: list[Statistics]
+    tcp: list[OfTcp]
+
+
+def measure(settings: Settings) -> Measured:
+    recordings = [one for one in RECORDINGS if settings.captures is not None or not one.address]
+    known = [one.name for one in recordings if one.held_out]
+    names = known if settings.held_out is None else settings.held_out
+    if unknown := sorted({*names} - {*known}):
+        raise UserError(
+            f"no recording that can be held out here is called '{unknown[0]}'; there are {', '.join(known)}."
+        )
+    with ExitStack() as stack:
+        out = settings.out or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="railyard-")))
+        out = out.resolve()
+        out.mkdir(parents=True, exist_ok=True)
+        files = {one.name: original(one, settings.captures, out) for one in recordings}
+        if settings.tcp_starts is not None:
+            tcp = [of_tcp(one, files, queue, settings.tcp_starts, out) for one in recordings for queue in QUEUES]
+            return Measured(statistics=[], tcp=tcp)
+        held_out = [one for one in recordings if one.name in names]
+        return Measured(statistics=[row for one in held_out for row in rows_of(one, files, settings, out)], tcp=[])
+
+
+def rows_of(one: Recording, files: dict[str, Path], settings: Settings, out: Path) -> Iterator[Statistics]:
+    made = versions(one, files, settings, out)
+    runs = runs_of(one, made, settings.starts, out)
+
+    def found(name: str, scheme: str) -> list[float]:
+        own = [run for run in runs if run.pair == f"{one.name}.{name}" and run.label == scheme]
+        return statistics(made[name], own)
+
+    for bin_ms in settings.bins_ms:
+        for scheme in SCHEMES:
+            yield Statistics(
+                name=one.name,
+                bins_ms=bin_ms,
+                scheme=scheme,
+                original=found("original", scheme),
+                even=found(f"even-{bin_ms}", scheme),
+                restored=[found(f"restored-{bin_ms}-{seed}", scheme) for seed in settings.seeds],
+            )
+
+
+def collected(name: str) -> Path:
+    for folder in search_path():
+        for file in (folder / name, folder / "recorded" / name):
+            if file.is_file():
+                return file
+    raise UserError(f"there is no {name} on RAILYARD_TRACE_PATH; add the collection of recorded traces to it")
+
+
+def original(one: Recording, captures: Path | None, out: Path) -> Path:
+    """The recording as a trace, packet by packet."""
+    target = out / f"{one.name}.original"
+    source = captures / one.file if captures is not None and one.address else collected(one.file)
+    options = {"file": str(source), "from": "tshark" if one.address else "mahimahi", "duration_s": one.duration_s}
+    recipe = TraceRecipe.model_validate(options | {"address": one.address or None})
+    target.write_bytes(convert_trace(source, recipe).data)
+    return target
+
+
+def even(trace: Trace, bin_ms: int) -> bytes:
+    """The trace as a recording in bins would be converted."""
+    edges = np.arange(trace.period_ms // bin_ms + 1, dtype=np.int64) * bin_ms
+    sizes = np.diff(np.searchsorted(trace.opportunities_ms[:-1], edges)).astype(np.float64) * OPPORTUNITY_BYTES
+    return format_trace(opportunities(from_bins(edges.astype(np.float64) * 1000, sizes)))
+
+
+def versions(one: Recording, files: dict[str, Path], settings: Settings, out: Path) -> dict[str, Path]:
+    """The original, and for each length of bins the even version and those that were restored from it."""
+    made = {"original": files[one.name]}
+    others = [other for other in RECORDINGS if other.name in files and other.session != one.session]
+    donors = [str(files[other.name]) for other in others if other.technology == one.technology]
+    for bin_ms in settings.bins_ms:
+        made[f"even-{bin_ms}"] = out / f"{one.name}.even-{bin_ms}"
+        made[f"even-{bin_ms}"].write_bytes(even(read_trace(made["original"]), bin_ms))
+        for seed in settings.seeds:
+            asked = {"from": "mahimahi", "bin_ms": bin_ms, "microstructure": {"donors": donors, "seed": seed}}
+            source = made[f"even-{bin_ms}"]
+            target = made[f"restored-{bin_ms}-{seed}"] = out / f"{one.name}.restored-{bin_ms}-{seed}"
+            target.write_bytes(convert_trace(source, TraceRecipe.model_validate({"file": str(source)} | asked)).data)
+    return made
+
+
+def runs_of(one: Recording, made: dict[str, Path], starts: int, out: Path) -> list[Run]:
+    """Every version beside a path of a constant rate, half of the recording's mean."""
+    trace = read_trace(made["original"])
+    constant = from_bins(
+        np.array([0.0, trace.period_ms * 1e3]), np.array([trace.mean_mbps / 16 * trace.period_ms * 1e3])
+    )
+    (out / f"{one.name}.constant").write_bytes(format_trace(opportunities(constant)))
+    pairs = [pair_of(one, version, file.name, f"{one.name}.constant", LINK) for version, file in made.items()]
+    settings = {
+        "arena": "sim", "schemes": list(SCHEMES), "seeds": starts, "start_offset_ms": "spread", "time_limit_s": 60,
+        "player": {"bitrate_bps": round(trace.mean_mbps * 5) * 100_000, "duration_s": 20, "chunk_bytes": 131_072,
+                   "first_frame_bytes": 65_536},
+    }  # fmt: skip
+    return campaign(f"holdout-{one.name}", pairs, settings, out)
+
+
+def pair_of(one: Recording, version: str, wifi: str, lte: str, link: dict[str, Any]) -> dict[str, Any]:
+    """An entry of an index in a folder beside the traces."""
+    return {
+        "name": f"{one.name}.{version}", "scenario": "hold-out", "licence": "as the recording", "source": one.file,
+        "paths": [{"name": name, "technology": name, "uplink": f"../{file}", "downlink": f"../{file}", **link}
+                  for name, file in (("wifi", wifi), ("lte", lte))],
+    }  # fmt: skip
+
+
+def campaign(name: str, pairs: Sequence[dict[str, Any]], settings: dict[str, Any], out: Path) -> list[Run]:
+    """Runs an experiment over these pairs."""
+    library = out / f"library-{name}"
+    library.mkdir(exist_ok=True)
+    (library / "index.yaml").write_text(yaml.safe_dump({"schema": 1, "pairs": list(pairs)}))
+    file = out / f"{name}.yaml"
+    file.write_text(yaml.safe_dump({"name": name, "pairs": [pair["name"] for pair in pairs], **settings}))
+    command = [
+        sys.executable,
+        "-m",
+        "railyard",
+        "run",
+        str(file),
+        "--out",
+        str(out / f"results-{name}"),
+        "--qlog",
+        "none",
+    ]
+    subprocess.run(command, check=True, env=environment(library), stdout=subprocess.DEVNULL)
+    return load_campaign(out / f"results-{name}")[1]
+
+
+def environment(library: Path) -> dict[str, str]:
+    return {**os.environ, "RAILYARD_TRACE_PATH": str(library.resolve())}
+
+
+def statistics(file: Path, runs: Sequence[Run]) -> list[float]:
+    """Those of one version under one scheme."""
+    stats = trace_stats(read_trace(file))
+    quantiles = [Quantile(rows.rcts, q).point(runs) for q in QUANTILES.values()]
+    return [stats.gaps_per_minute, 100 * stats.empty_100ms, *(math.nan if q is None else q.value for q in quantiles)]
+
+
+def without_silences(trace: Trace) -> bytes:
+    """The rates of the recording's seconds, and never a silence that counts."""
+    edges = np.arange(trace.period_ms // 1000 + 1, dtype=np.int64) * 1000
+    counts = np.diff(np.searchsorted(trace.opportunities_ms[:-1], edges)).clip(min=FEWEST_OPPORTUNITIES)
+    return format_trace(opportunities(from_bins(edges.astype(np.float64) * 1000, counts * float(OPPORTUNITY_BYTES))))
+
+
+def tcp_silences(log: Path) -> float:
+    """How many there are a minute between data packets of a download."""
+    packets = read_link_log(log)
+    times = packets.departure_ms[packets.departure_bytes >= DATA_BYTES]
+    return float((np.diff(times) >= GAP_MS).sum() / ((times[-1] - times[0]) / 60_000))
+
+
+def of_tcp(one: Recording, files: dict[str, Path], queue: str, starts: int, out: Path) -> OfTcp:
+    """Downloads of nine tenths of what the link can carry in its period, from places of it."""
+    link = out / f"{one.name}.gapless"
+    link.write_bytes(without_silences(read_trace(files[one.name])))
+    trace = read_trace(link)
+    total = int(trace.mean_mbps * 0.9e6 / 8 * trace.period_ms / 1000)
+    size = queue.rpartition("=")[2]
+    pair = pair_of(one, f"tcp-{size}", link.name, link.name, LINK | {"queue": queue})
+    player = {"bitrate_bps": total * 8 // 100, "duration_s": 100, "chunk_bytes": total + 1000}
+    settings = {
+        "arena": "kernel", "schemes": [{"scheme": "tcp", "path": "wifi"}], "seeds": starts,
+        "start_offset_ms": "spread", "time_limit_s": 600, "link_logs": True, "player": player,
+    }  # fmt: skip
+    name = f"tcp-{one.name}-{size}"
+    runs = campaign(name, [pair], settings, out)
+    logs = [out / f"results-{name}" / "runs" / run.run_id / "links" / "wifi.down.log" for run in runs]
+    return OfTcp(
+        name=one.name,
+        queue=size,
+        recorded=trace_stats(read_trace(files[one.name])).gaps_per_minute,
+        link=trace_stats(trace).gaps_per_minute,
+        made=[tcp_silences(log) for log in logs],
+    )
+
+
+# --- what is printed --------------------------------------------------------------------------------------------------
+
+
+def tables(measured: Measured) -> Iterator[tuple[str, str]]:
+    if measured.tcp:
+        heads = ["recording", "queue, packets", "recorded, silences a minute", "link", "made by TCP (least to most)"]
+        yield "tcp", markdown([*heads, "share"], [_tcp_cells(row) for row in measured.tcp])
+        return
+    heads = ["held out", "bins, ms", "scheme", "version", *STATISTICS, "nearer"]
+    yield "held-out", markdown(heads, [cells for row in measured.statistics for cells in _cells(row)], left=4)
+    heads = ["bins, ms", "scheme", "version", *STATISTICS, "nearer", "verdict"]
+    kinds = dict.fromkeys((row.bins_ms, row.scheme) for row in measured.statistics)
+    of_kinds = ([row for row in measured.statistics if (row.bins_ms, row.scheme) == kind] for kind in kinds)
+    yield "errors", markdown(heads, [cells for alike in of_kinds for cells in _mean_cells(alike)], left=3)
+
+
+def _cells(row: Statistics) -> Iterator[list[str]]:
+    mean = list(np.array(row.restored).mean(axis=0))
+    versions = {"original": row.original, "even": row.even, f"restored, mean of {len(row.restored)}": mean}
+    for name, values in versions.items():
+        last = f"{row.nearer} of {len(STATISTICS)}" if name.startswith("restored") else ""
+        yield [row.name, str(row.bins_ms), row.scheme, name, *(f"{value:.2f}" for value in values), last]
+
+
+def _mean_cells(alike: Sequence[Statistics]) -> Iterator[list[str]]:
+    """The relative error of each statistic, mean over what was held out."""
+    relative = [np.array(row.errors) / np.array(row.original) for row in alike]
+    even, restored = np.array(relative).mean(axis=0)
+    nearer = int((restored < even).sum())
+    verdict = "holds" if nearer >= len(STATISTICS) - 1 else "does not hold"
+    first = [str(alike[0].bins_ms), alike[0].scheme]
+    yield [*first, "even", *(f"{100 * error:.0f} %" for error in even), "", ""]
+    last = [f"{nearer} of {len(STATISTICS)}", verdict]
+    yield [*first, "restored", *(f"{100 * error:.0f} %" for error in restored), *last]
+
+
+def _tcp_cells(row: OfTcp) -> list[str]:
+    mean = sum(row.made) / len(row.made)
+    made = f"{mean:.1f} ({min(row.made):.1f} to {max(row.made):.1f})"
+    share = f"{100 * mean / row.recorded:.0f} %"
+    return [row.name, row.queue, f"{row.recorded:.1f}", f"{row.link:.1f}", made, share]
