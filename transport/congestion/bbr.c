@@ -15,6 +15,7 @@
  * in flight after loss: like every version 1 it overruns shallow queues. The phase in which ProbeBW begins is taken
  * from the time instead of a random number, so that runs repeat. */
 #include "congestion/congestion.h"
+#include "minmax.h"
 
 #include <assert.h>
 #include <stddef.h>
@@ -58,14 +59,6 @@ typedef struct {
 } bbr;
 
 static_assert(sizeof(bbr) <= XL_CC_STATE_BYTES, "controller state too large");
-
-static uint64_t max_u64(uint64_t a, uint64_t b) {
-    return a > b ? a : b;
-}
-
-static uint64_t min_u64(uint64_t a, uint64_t b) {
-    return a < b ? a : b;
-}
 
 static uint64_t least_window(const bbr *s) {
     return MIN_PACKETS * s->mtu;
@@ -143,7 +136,7 @@ static void hold_probe_rtt(bbr *s, const xl_rate_sample *r) {
     if (!s->probe_rtt_round_done || r->now < s->probe_rtt_until)
         return;
     s->rtprop_at = r->now;
-    s->cwnd = max_u64(s->cwnd, s->prior_cwnd);
+    s->cwnd = xl_max(s->cwnd, s->prior_cwnd);
     if (s->filled_pipe)
         enter_probe_bw(s, r->now);
     else
@@ -154,7 +147,7 @@ static void check_probe_rtt(bbr *s, const xl_rate_sample *r) {
     if (s->phase != PROBE_RTT && s->rtprop_expired && !s->idle_restart) {
         s->phase = PROBE_RTT;
         s->pacing_gain = s->cwnd_gain = 1;
-        s->prior_cwnd = s->in_recovery ? max_u64(s->cwnd, s->prior_cwnd) : s->cwnd;
+        s->prior_cwnd = s->in_recovery ? xl_max(s->cwnd, s->prior_cwnd) : s->cwnd;
         s->probe_rtt_until = 0;
     }
     if (s->phase == PROBE_RTT)
@@ -182,11 +175,11 @@ static void update_btlbw(bbr *s, const xl_rate_sample *r) {
         s->rates[at].round = s->round;
         s->rates[at].rate = 0;
     }
-    s->rates[at].rate = max_u64(s->rates[at].rate, r->bytes_per_s);
+    s->rates[at].rate = xl_max(s->rates[at].rate, r->bytes_per_s);
     s->btlbw = 0;
     for (size_t i = 0; i < BW_ROUNDS; i++)
         if (s->round - s->rates[i].round < BW_ROUNDS)
-            s->btlbw = max_u64(s->btlbw, s->rates[i].rate);
+            s->btlbw = xl_max(s->btlbw, s->rates[i].rate);
 }
 
 static void update_rtprop(bbr *s, const xl_rate_sample *r) {
@@ -202,7 +195,7 @@ static void update_rtprop(bbr *s, const xl_rate_sample *r) {
 static void set_pacing_rate(bbr *s) {
     double bandwidth = (double)s->btlbw;
     if (s->btlbw == 0 && s->rtprop != UINT64_MAX)
-        bandwidth = (double)s->initial_cwnd * 1e6 / (double)max_u64(s->rtprop, 1);
+        bandwidth = (double)s->initial_cwnd * 1e6 / (double)xl_max(s->rtprop, 1);
     uint64_t rate = (uint64_t)(s->pacing_gain * bandwidth);
     if (s->filled_pipe || rate > s->pacing_rate)
         s->pacing_rate = rate;
@@ -212,16 +205,16 @@ static void set_pacing_rate(bbr *s) {
 static bool conserves_packets(bbr *s, const xl_rate_sample *r) {
     if (s->in_recovery && r->prior_delivered >= s->recovery_ends) {
         s->in_recovery = false;
-        s->cwnd = max_u64(s->cwnd, s->prior_cwnd);
+        s->cwnd = xl_max(s->cwnd, s->prior_cwnd);
     }
     if (!s->in_recovery && r->newly_lost > 0) {
         if (s->phase != PROBE_RTT)
             s->prior_cwnd = s->cwnd;
         s->in_recovery = true;
         s->recovery_ends = r->delivered;
-        s->cwnd = r->in_flight + max_u64(r->newly_acked, s->mtu);
+        s->cwnd = r->in_flight + xl_max(r->newly_acked, s->mtu);
     } else if (s->in_recovery) {
-        s->cwnd = max_u64(s->cwnd, r->in_flight + r->newly_acked);
+        s->cwnd = xl_max(s->cwnd, r->in_flight + r->newly_acked);
     }
     return s->in_recovery;
 }
@@ -230,13 +223,13 @@ static void set_cwnd(bbr *s, const xl_rate_sample *r) {
     uint64_t target = inflight(s, s->cwnd_gain);
     if (!conserves_packets(s, r)) {
         if (s->filled_pipe)
-            s->cwnd = min_u64(s->cwnd + r->newly_acked, target);
+            s->cwnd = xl_min(s->cwnd + r->newly_acked, target);
         else if (s->cwnd < target || r->delivered < s->initial_cwnd)
             s->cwnd += r->newly_acked;
     }
-    s->cwnd = max_u64(s->cwnd, least_window(s));
+    s->cwnd = xl_max(s->cwnd, least_window(s));
     if (s->phase == PROBE_RTT)
-        s->cwnd = min_u64(s->cwnd, least_window(s));
+        s->cwnd = xl_min(s->cwnd, least_window(s));
 }
 
 /* ---- The table ---- */
@@ -255,7 +248,7 @@ static void set_mtu(void *state, uint64_t mtu_bytes) {
     s->initial_cwnd = xl_cc_initial_window(mtu_bytes);
     if (s->phase == STARTUP)
         s->cwnd = (uint64_t)xl_cc_window_for_mtu((double)s->cwnd, old_mtu, mtu_bytes);
-    s->cwnd = max_u64(s->cwnd, least_window(s));
+    s->cwnd = xl_max(s->cwnd, least_window(s));
 }
 
 static void on_sent(void *state, uint64_t bytes, uint64_t bytes_in_flight, uint64_t now) {

@@ -13,16 +13,13 @@
 #include "connection/key_update.h"
 #include "connection/path_table.h"
 #include "connection/state.h"
+#include "minmax.h"
 #include "scheduler/clairvoyant.h"
 #include "wire/frame_sizes.h"
 
 static void address(xl_datagram *out, const xl_path *p, size_t len) {
     *out = (xl_datagram){.local = p->local, .remote = p->remote, .len = len};
     out->ecn = p->ecn.last_marked ? XL_IP_ECT0 : XL_IP_NOT_ECT;
-}
-
-static size_t least(size_t a, uint64_t b) {
-    return b < a ? (size_t)b : a;
 }
 
 /* ---- Handshake ---- */
@@ -71,7 +68,7 @@ static size_t transmit_early(xl_connection *c, uint8_t *buf, size_t cap, xl_data
     xl_content_choice choice;
     if (!early_is_due(c, &choice))
         return 0;
-    size_t n = put_early(c, &choice, buf, least(cap, XL_MIN_DATAGRAM), false);
+    size_t n = put_early(c, &choice, buf, xl_min(cap, XL_MIN_DATAGRAM), false);
     address(out, &c->path[0], n);
     return n;
 }
@@ -94,7 +91,7 @@ static size_t transmit_handshake(xl_connection *c, uint8_t *buf, size_t cap, xl_
         wants[level_has_keys(c, XL_LEVEL_HANDSHAKE)] = true;
     if (allowed < XL_MIN_DATAGRAM || (!wants[0] && !wants[1]))
         return 0;
-    size_t room = least(cap, XL_MIN_DATAGRAM), at = 0;
+    size_t room = xl_min(cap, XL_MIN_DATAGRAM), at = 0;
     xl_content_choice early;
     for (int level = XL_LEVEL_INITIAL; level <= XL_LEVEL_HANDSHAKE; level++) {
         xl_builder b;
@@ -162,7 +159,7 @@ static bool leaves_probe_empty(const xl_connection *c, const xl_path *p) {
 
 static size_t transmit_own_content(xl_connection *c, xl_path *p, uint8_t *buf, size_t cap, xl_datagram *out) {
     xl_builder b;
-    size_t room = least(least(cap, mtu_for(p)), xl_path_amplification_left(p));
+    size_t room = xl_min(xl_min(cap, mtu_for(p)), xl_path_amplification_left(p));
     if (!xl_builder_begin(&b, c, p, XL_LEVEL_APP, buf, room))
         return 0;
     bool validates = p->validation.is_pending || xl_path_may_respond(p);
@@ -196,7 +193,7 @@ static size_t transmit_to_proven(xl_connection *c, xl_path *p, uint8_t *buf, siz
     xl_builder b;
     uint8_t data[8];
     if (!p->proven.is_asked || !p->cids.has_remote || p->state == XL_PATH_CLOSED ||
-        !xl_builder_begin(&b, c, p, XL_LEVEL_APP, buf, least(cap, XL_MIN_DATAGRAM)))
+        !xl_builder_begin(&b, c, p, XL_LEVEL_APP, buf, xl_min(cap, XL_MIN_DATAGRAM)))
         return 0;
     p->proven.is_asked = false;
     b.is_aside = true;
@@ -325,7 +322,7 @@ static void make_view(const xl_connection *c, xl_scheduler_view *view) {
 static size_t transmit_data_on(xl_connection *c, xl_path *p, bool streams, const xl_content_choice *first, uint8_t *buf,
                                size_t cap, xl_datagram *out) {
     xl_builder b;
-    size_t room = least(least(cap, p->mtu), xl_path_amplification_left(p));
+    size_t room = xl_min(xl_min(cap, p->mtu), xl_path_amplification_left(p));
     if (!xl_builder_begin(&b, c, p, XL_LEVEL_APP, buf, room))
         return 0;
     xl_content_put_acks(&b);
@@ -502,7 +499,7 @@ static size_t transmit_ack(xl_connection *c, xl_path *of, uint8_t *buf, size_t c
     xl_path *p = &c->path[by->index];
     if (!p->cids.has_remote || is_probing_only(c, p))
         return 0;
-    size_t room = least(least(cap, p->mtu), xl_path_amplification_left(p));
+    size_t room = xl_min(xl_min(cap, p->mtu), xl_path_amplification_left(p));
     if (!xl_builder_begin(&b, c, p, XL_LEVEL_APP, buf, room))
         return 0;
     xl_content_put_acks(&b);
@@ -560,7 +557,7 @@ static size_t put_close(xl_connection *c, xl_path *p, xl_level level, uint8_t *b
 static size_t transmit_close(xl_connection *c, uint8_t *buf, size_t cap, xl_datagram *out) {
     c->closing.is_pending = false;
     xl_path *p = best_path(c);
-    size_t room = least(least(cap, p->mtu), xl_path_amplification_left(p)), n = 0;
+    size_t room = xl_min(xl_min(cap, p->mtu), xl_path_amplification_left(p)), n = 0;
     if (room < 64)
         return 0;
     if (c->handshake.is_complete) {

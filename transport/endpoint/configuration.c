@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "minmax.h"
+
 #define CONN_SEND_BYTES     ((size_t)16 << 20)
 #define ALL_SEND_BYTES      ((size_t)256 << 20)
 #define PACKETS_PER_KEY_MIN 64
@@ -72,10 +74,6 @@ int xl_scheme_copy(const xl_scheme *scheme, bool has_foresight, xl_scheme *s, ch
     return xl_scheduler_is_reference(s->scheduler) && !has_foresight ? XL_ERR_ARGUMENT : 0;
 }
 
-static size_t larger(size_t a, size_t b) {
-    return a > b ? a : b;
-}
-
 static int copy_limits(const xl_limits *limits, xl_limits *l) {
     xl_limits defaults;
     xl_limits_init(&defaults);
@@ -103,9 +101,9 @@ static int copy_limits(const xl_limits *limits, xl_limits *l) {
     DEFAULT(path_management.reopen_us);
 #undef DEFAULT
     if (!l->connection_send_bytes)
-        l->connection_send_bytes = larger(CONN_SEND_BYTES, 4 * l->send_buffer_bytes);
+        l->connection_send_bytes = xl_max(CONN_SEND_BYTES, 4 * l->send_buffer_bytes);
     if (!l->endpoint_send_bytes)
-        l->endpoint_send_bytes = larger(ALL_SEND_BYTES, 2 * l->connection_send_bytes);
+        l->endpoint_send_bytes = xl_max(ALL_SEND_BYTES, 2 * l->connection_send_bytes);
     bool has_valid_size = l->max_udp_payload_bytes >= XL_MIN_DATAGRAM && l->max_udp_payload_bytes <= 65527;
     bool has_valid_keys = l->packets_per_key == 0 || l->packets_per_key >= PACKETS_PER_KEY_MIN;
     return has_valid_size && has_valid_keys ? 0 : XL_ERR_ARGUMENT;

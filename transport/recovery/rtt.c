@@ -1,10 +1,8 @@
 #include "recovery/rtt.h"
 
-#define PERSISTENT_THRESHOLD 3
+#include "minmax.h"
 
-static uint64_t max_u64(uint64_t a, uint64_t b) {
-    return a > b ? a : b;
-}
+#define PERSISTENT_THRESHOLD 3
 
 void xl_rtt_init(xl_rtt *r) {
     *r = (xl_rtt){.smoothed = XL_INITIAL_RTT_US, .var = XL_INITIAL_RTT_US / 2};
@@ -30,12 +28,12 @@ void xl_rtt_sample(xl_rtt *r, uint64_t latest_us, uint64_t ack_delay_us) {
 }
 
 uint64_t xl_rtt_pto(const xl_rtt *r, uint64_t max_ack_delay_us) {
-    return r->smoothed + max_u64(4 * r->var, XL_GRANULARITY_US) + max_ack_delay_us;
+    return r->smoothed + xl_max(4 * r->var, XL_GRANULARITY_US) + max_ack_delay_us;
 }
 
 uint64_t xl_rtt_loss_delay(const xl_rtt *r) {
-    uint64_t rtt = max_u64(r->smoothed, r->latest);
-    return max_u64(rtt + rtt / 8, XL_GRANULARITY_US);
+    uint64_t rtt = xl_max(r->smoothed, r->latest);
+    return xl_max(rtt + rtt / 8, XL_GRANULARITY_US);
 }
 
 uint64_t xl_rtt_persistent(const xl_rtt *r, uint64_t max_ack_delay_us) {

@@ -6,6 +6,7 @@
  * While another path is usable, no path gets more than QUEUE_MAX_US of queue: what is not committed yet can still go to
  * whichever path turns out to be fast. The idea of a limit short of the congestion window is that of BLEST (Ferlin et
  * al., IFIP Networking 2016); there it bounds blocking of the send window, here it bounds regret. */
+#include "minmax.h"
 #include "scheduler/scheduler.h"
 
 #define QUEUE_MAX_US 150000
@@ -14,10 +15,6 @@
 
 static bool is_healthy(const xl_scheduler_path *p) {
     return !p->is_suspect && !p->is_standby && p->has_rtt;
-}
-
-static uint64_t larger(uint64_t a, uint64_t b) {
-    return a > b ? a : b;
 }
 
 /* RTTs stay near the smallest, and nothing in flight is overdue. */
@@ -30,7 +27,7 @@ static bool has_no_queue(const xl_scheduler_path *p) {
  * sent, not how much the path can carry: then the capacity counts. With a queue that rate counts too: it falls as soon
  * as acknowledgements stay away. */
 static uint64_t drain_us(const xl_scheduler_path *p) {
-    return has_no_queue(p) ? p->drain_us : larger(p->drain_us, p->queue_us);
+    return has_no_queue(p) ? p->drain_us : xl_max(p->drain_us, p->queue_us);
 }
 
 /* When a packet sent now will arrive, without jitter half of the smallest RTT before its acknowledgement. The oldest
@@ -40,7 +37,7 @@ static uint64_t arrival_us(const xl_scheduler_path *p) {
     if (drain == XL_NEVER)
         return XL_NEVER;
     uint64_t first = p->oldest_us < p->min_rtt_us && p->in_flight_bytes > 0 ? p->min_rtt_us - p->oldest_us : 0;
-    return larger(first + drain, p->min_rtt_us) - p->min_rtt_us / 2;
+    return xl_max(first + drain, p->min_rtt_us) - p->min_rtt_us / 2;
 }
 
 /* By three tenths: rates are estimates, and near a tie the smaller smoothed RTT decides. */

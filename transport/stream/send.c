@@ -1,5 +1,6 @@
 #include "stream/send.h"
 
+#include "minmax.h"
 #include "stream/ring.h"
 #include "xlink/xlink.h"
 
@@ -102,21 +103,17 @@ void xl_send_finish(xl_send *s) {
     s->fin_written = true;
 }
 
-static size_t least(size_t max_len, uint64_t available) {
-    return available < max_len ? (size_t)available : max_len;
-}
-
 bool xl_send_next(const xl_send *s, uint64_t credit, size_t max_len, xl_send_piece *piece) {
     *piece = (xl_send_piece){.offset = s->sent};
     if (s->lost.count > 0) {
         piece->offset = s->lost.at[0].start;
-        piece->len = least(max_len, s->lost.at[0].end - piece->offset);
+        piece->len = xl_min(max_len, s->lost.at[0].end - piece->offset);
         piece->is_retransmission = true;
         if (piece->len == 0)
             return false;
     } else if (s->sent < s->written && s->sent < credit && max_len > 0) {
         uint64_t end = s->written < credit ? s->written : credit;
-        piece->len = least(max_len, end - s->sent);
+        piece->len = xl_min(max_len, end - s->sent);
     } else if (s->sent == s->written && s->fin_written && (!s->fin_sent || s->fin_lost)) {
         piece->is_retransmission = s->fin_lost;
         piece->fin = true;
