@@ -463,3 +463,4 @@ def test_emulated_downloads_take_as_long_as_their_links_allow(tmp_path: Path) ->
     assert 0.08 < took["constant"] < 0.4
     assert took["first-arrivals"] == pytest.approx(took["constant"] + 0.16, abs=0.03)
     assert "| `first arrivals` |" in done.stdout
+    assert "Kernel MPTCP against" not in done.stdout, "the model of the findings was not asked for"

@@ -374,23 +374,26 @@ def markdown(found: Found, about: Sequence[str] = ()) -> str:
             ),
         ),
         *(f"- {sentence}" for sentence in _predicted(found.predictions)),
-        "",
-        f"Kernel MPTCP against kernel TCP, model `{PREDICATES}`, share of the runs in which MPTCP is faster:",
-        "",
-        *_table(
-            ("against TCP on", "size", "live", "MPTCP is faster"),
-            (
-                (
-                    f"the {one.against} path" if " " not in one.against else "the better path of each run",
-                    _size(one.size_bytes),
-                    f"{one.downloads}",
-                    _percent(one.faster),
-                )
-                for one in found.findings
-            ),
-        ),
-        *(f"- {sentence}" for sentence in _predicates(found.findings)),
     ]
+    if found.findings:
+        lines += [
+            "",
+            f"Kernel MPTCP against kernel TCP, model `{PREDICATES}`, share of the runs in which MPTCP is faster:",
+            "",
+            *_table(
+                ("against TCP on", "size", "live", "MPTCP is faster"),
+                (
+                    (
+                        f"the {one.against} path" if " " not in one.against else "the better path of each run",
+                        _size(one.size_bytes),
+                        f"{one.downloads}",
+                        _percent(one.faster),
+                    )
+                    for one in found.findings
+                ),
+            ),
+            *(f"- {sentence}" for sentence in _predicates(found.findings)),
+        ]
     if found.left_out:
         names = ", ".join(f"`{name}`" for name in found.left_out)
         lines += ["", f"Left out, because their traces were not at hand: {names}."]
