@@ -277,7 +277,7 @@ def test_mpshell_without_permission_says_so(library: Path, tmp_path: Path) -> No
             [*nobody, str(public / "mpshell"), "--path", path_option(public), "--", "true"],
             capture_output=True, text=True, check=False, timeout=60,
         )  # fmt: skip
-        one_sentence(done, "mpshell", "root")
+        one_sentence(done, "mpshell", "run mpshell as root, or with --virtual")
     finally:
         shutil.rmtree(public)
 

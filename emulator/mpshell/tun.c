@@ -32,7 +32,7 @@ int mp_tun_open(const char *name, bool offload, bool *busy, char error[MP_ERROR_
     if (fd < 0) {
         const char *remedy = errno == ENOENT || errno == ENODEV || errno == ENXIO
                                  ? "load the tun module, or give the container --device /dev/net/tun"
-                                 : "run mpshell as root";
+                                 : "run mpshell as root, or with --virtual";
         return mp_fail(error, "no permission for TUN: cannot open " TUN_DEVICE ": %s; %s", strerror(errno), remedy);
     }
     struct ifreq request;
