@@ -1,0 +1,128 @@
+"""Takes mechanisms out of libxlink, one at a time, and runs the scenarios that test them, with and without: a Markdown
+table, and exit code 1 if a scenario passes without. A mechanism is taken out by a setting, or by a change of one place
+in a copy of the last commit, which is built in a folder of its own and removed.
+
+    python scripts/stress-without.py
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@dataclass(frozen=True)
+class Mechanism:
+    """`without`: the scheme that lacks it; or, where that is None, the change of `file` that takes it out."""
+
+    words: str
+    scenarios: str
+    scheme: str
+    without: str | None = None
+    file: str = ""
+    old: str = ""
+    new: str = ""
+
+
+def change(words: str, scenarios: str, file: str, old: str, new: str) -> Mechanism:
+    return Mechanism(words, scenarios, "vanilla-mp", file=f"transport/{file}", old=old, new=new)
+
+
+MECHANISMS = (
+    Mechanism("suspect paths", "01 02 05 06 19 22 23", "vanilla-mp", "vanilla-mp-2021"),
+    Mechanism("suspect paths, beside copies", "21", "xlink-lean", "xlink"),
+    Mechanism("re-injection", "03 24", "xlink-lean", "xlink-lean,reinjection=none"),
+    Mechanism("raced handshakes", "16", "xlink+", "xlink+,race_ms=0"),
+    Mechanism("a path that is not named first", "08", "vanilla-mp", "sp"),
+    change(
+        "data on all paths", "09 15 26", "connection/transmit.c",
+        "if (!xl_path_may_carry_data(p) || !p->cids", "if (i > 0 || !xl_path_may_carry_data(p) || !p->cids",
+    ),
+    change(
+        "acknowledgements on the path of their packets", "04", "connection/content.c",
+        "if (c->config->scheme.ack_path == XL_ACK_ORIGINAL || !c->multipath)\n        return p;",
+        "if (c->config->scheme.ack_path == XL_ACK_ORIGINAL || !c->multipath)\n        return &c->path[0];",
+    ),
+    change(
+        "probe timeouts", "07", "connection/acks.c",
+        "    p->flight.pto_count++;\n    p->stats.pto_count++;",
+        "    p->flight.last_eliciting_at = c->now;\n    return;",
+    ),
+    change(
+        "new connection IDs in place of those that were used", "17", "connection/own_cids.c",
+        "while (xl_cids_active(cids) < wanted", "while (cids->next_sequence < wanted",
+    ),
+    change(
+        "loss detection by later packets", "18", "connection/acks.c",
+        "xl_ledger_detect_lost(&space->ledger, c->now, xl_rtt_loss_delay(&p->ack_rtt), on_packet_lost, &m);",
+        "XL_NEVER;",
+    ),
+)  # fmt: skip
+
+
+def stress(scenarios: list[str], scheme: str, place: Path, programs: Path) -> list[dict[str, object]]:
+    """The cells of the scenarios. A scenario that fails is no error."""
+    out = place.with_suffix(".json")
+    command = [sys.executable, "-m", "railyard", "stress", *scenarios, "--scheme", scheme]
+    command += ["--out", str(place), "--json", str(out)]
+    environment = os.environ | {"RAILYARD_BIN": str(programs)}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode not in (0, 1) or not out.is_file():
+        sys.exit(f"{' '.join(command)}: {done.stderr.strip() or done.stdout.strip()}")
+    cells: list[dict[str, object]] = json.loads(out.read_text())["cells"]
+    return cells
+
+
+def built_without(one: Mechanism, tree: Path, programs: Path) -> Path:
+    """A copy of the programs, with a simulator whose transport lacks the mechanism."""
+    file = tree / one.file
+    text = file.read_text()
+    if text.count(one.old) != 1:
+        sys.exit(f"{one.file}: the place of '{one.words}' is not there once; write it anew in {__file__}.")
+    file.write_text(text.replace(one.old, one.new))
+    make = ["make", "-j2", "FAST_LINK=1", "WARN=", "build/bin/xlink-sim"]
+    subprocess.run(make, cwd=tree, check=True, stdout=subprocess.DEVNULL)
+    file.write_text(text)
+    copy = tree / "without"
+    shutil.copytree(programs, copy, dirs_exist_ok=True)
+    shutil.copy2(tree / "build/bin/xlink-sim", copy)
+    return copy
+
+
+def why(cell: dict[str, object]) -> str:
+    judged = cell["predicates"]
+    assert isinstance(judged, list)  # noqa: S101
+    return "; ".join(one["words"] for one in judged if not one["passed"]) or "passes"
+
+
+def main() -> None:
+    programs, passing = ROOT / "build/bin", 0
+    print("| scenario | mechanism | with it | without it |\n| --- | --- | --- | --- |")
+    with tempfile.TemporaryDirectory() as folder:
+        place, tree = Path(folder), Path(folder) / "tree"
+        tree.mkdir()
+        archive = subprocess.run(["git", "archive", "HEAD"], cwd=ROOT, check=True, capture_output=True)
+        subprocess.run(["tar", "-x", "-C", str(tree)], input=archive.stdout, check=True)
+        for number, one in enumerate(MECHANISMS):
+            names = one.scenarios.split()
+            having = stress(names, one.scheme, place / f"{number}-with", programs)
+            other = programs if one.without else built_without(one, tree, programs)
+            lacking = stress(names, one.without or one.scheme, place / f"{number}-without", other)
+            for a, b in zip(having, lacking, strict=True):
+                passing += b["verdict"] != "fail" or a["verdict"] != "pass"
+                how = f"{one.words} (`{one.without}`)" if one.without else f"{one.words} (`{one.file}`)"
+                row = (a["scenario"], how, f"`{one.scheme}` {a['verdict']}", why(b))
+                print(f"| {' | '.join(map(str, row))} |", flush=True)
+    sys.exit(1 if passing else 0)
+
+
+if __name__ == "__main__":
+    main()
