@@ -13,10 +13,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from railyard.base.errors import UserError
 from railyard.base.paths import PROGRAM_NAMES, programs_dir
 from railyard.run import containers
+
+# Examples are the same in every run, and a busy machine fails no test for its time.
+settings.register_profile(
+    "railyard", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow], database=None
+)
+settings.load_profile("railyard")
 
 REQUIRE = os.environ.get("RAILYARD_REQUIRE_ALL") == "1"
 

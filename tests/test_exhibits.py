@@ -271,7 +271,7 @@ def test_the_verdict_on_energy_counts_loads() -> None:
     assert fig14.verdict({"a": (0, 5)}, parts=2)[0] == "not decided"
 
 
-@settings(max_examples=25, derandomize=True, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(st.lists(st.floats(0.01, 100), min_size=1, max_size=5), min_size=1, max_size=8))
 def test_a_bootstrap_interval_holds_its_value_and_is_reproducible(groups: list[list[float]]) -> None:
     found = intervals.bootstrap(groups, intervals.quantile_of(0.5))

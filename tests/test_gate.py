@@ -18,7 +18,7 @@ from xml.etree import ElementTree
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from conftest import FakeRun
@@ -41,7 +41,6 @@ from railyard.stats.statistics import differences, holm, log_ratios, pseudo_medi
 deltas = st.lists(st.integers(-6, 6).map(float), max_size=9)
 
 
-@settings(deadline=None)
 @given(deltas)
 def test_the_signed_rank_test_is_the_count_over_all_sign_patterns(values: list[float]) -> None:
     moved = sorted((abs(value) for value in values if value), key=float)

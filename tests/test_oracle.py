@@ -99,7 +99,7 @@ def opportunities(down: Trace, after_ms: int, until_ms: int, offset_ms: int) -> 
     return sum(after_ms < t <= until_ms for t in at)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(paths, st.integers(0, 300_000), st.integers(1, 60_000))
 def test_it_is_the_first_millisecond_with_enough_opportunities(
     found: list[OraclePath], request_us: int, size: int
@@ -115,7 +115,7 @@ def test_it_is_the_first_millisecond_with_enough_opportunities(
     assert carried(done_ms) >= size > carried(done_ms - 1)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(paths, st.integers(0, 300_000), st.integers(1, 60_000), st.integers(0, 60_000))
 def test_more_bytes_never_arrive_earlier_and_another_path_never_hurts(
     found: list[OraclePath], request_us: int, size: int, more: int
@@ -201,7 +201,7 @@ def test_requests_in_order_share_a_packet() -> None:
 requests = st.lists(st.tuples(st.integers(0, 300_000), st.integers(1, 60_000)), min_size=1, max_size=6).map(sorted)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(paths, requests)
 def test_the_first_requests_together_are_complete_as_early_as_their_bytes_can_be(
     found: list[OraclePath], made: list[tuple[int, int]]
@@ -215,7 +215,7 @@ def test_the_first_requests_together_are_complete_as_early_as_their_bytes_can_be
         assert done[k] <= completion_us(found, request_us, together), "and no later than if all were made now"
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(paths, requests, st.randoms(use_true_random=False))
 def test_no_order_completes_the_first_requests_earlier(
     found: list[OraclePath], made: list[tuple[int, int]], rng: Random

@@ -201,7 +201,7 @@ def check_any_download(links: tuple[Link, Link], size: int) -> None:
         assert took <= (1 + SHARE) * best + EXCEPTION * slow, (took, best, slow)
 
 
-@settings(max_examples=8, derandomize=True, deadline=None)
+@settings(max_examples=8)
 @given(st.tuples(LINKS, LINKS), st.integers(LONG, 12))
 def test_a_long_download_is_never_more_than_10_per_cent_slower_than_the_best_single_path(
     links: tuple[Link, Link], rtts: int
@@ -212,7 +212,7 @@ def test_a_long_download_is_never_more_than_10_per_cent_slower_than_the_best_sin
     check_long_download(links, rtts)
 
 
-@settings(max_examples=8, derandomize=True, deadline=None)
+@settings(max_examples=8)
 @given(st.tuples(LINKS, LINKS), st.integers(20_000, 2_000_000))
 def test_a_short_download_loses_one_round_trip_of_the_slow_path_at_most(links: tuple[Link, Link], size: int) -> None:
     """The exceptions. A shorter download can lose more than 10 %, up to one loaded RTT of the slow path: the windows of
@@ -225,7 +225,7 @@ def test_a_short_download_loses_one_round_trip_of_the_slow_path_at_most(links: t
 @pytest.mark.long
 @pytest.mark.timeout(1800)
 def test_long_and_short_downloads_over_many_more_links() -> None:
-    many = settings(max_examples=300, derandomize=True, deadline=None)
+    many = settings(max_examples=300)
     many(given(st.tuples(LINKS, LINKS), st.integers(LONG, 12))(check_long_download))()
     many(given(st.tuples(LINKS, LINKS), st.integers(20_000, 2_000_000))(check_any_download))()
     for kind, (loss, links) in worst.items():

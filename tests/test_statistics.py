@@ -29,7 +29,7 @@ def test_signed_rank_p_is_scipys_exact_p_without_ties(size: int) -> None:
         assert statistics.signed_rank_p(deltas) == pytest.approx(expected, rel=1e-9)
 
 
-@settings(max_examples=60, derandomize=True, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.integers(-3, 3), min_size=1, max_size=9))
 def test_signed_rank_p_counts_all_sign_patterns_with_ties_and_zeros(values: list[int]) -> None:
     moved = [value for value in values if value]
@@ -80,7 +80,7 @@ def _step_down(p_values: list[float], alpha: float) -> list[bool]:
     return rejected
 
 
-@settings(max_examples=200, derandomize=True, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(st.floats(0.0005, 1.0), min_size=1, max_size=8), st.sampled_from([0.01, 0.05, 0.2]))
 def test_holm_rejects_what_the_step_down_procedure_rejects(p_values: list[float], alpha: float) -> None:
     adjusted = statistics.holm(p_values)
