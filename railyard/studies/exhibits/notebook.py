@@ -19,9 +19,9 @@ from typing import Any
 import plotly.graph_objects as go
 
 from railyard.base.errors import UserError
-from railyard.base.paths import RESULTS_DIR, ROOT
+from railyard.base.paths import EXPERIMENTS_DIR, RESULTS_DIR, ROOT
 from railyard.base.words import counted
-from railyard.base.yamlfile import near_miss
+from railyard.base.yamlfile import load_yaml, near_miss
 from railyard.report.exhibit import FILE, Exhibit, load_exhibit
 from railyard.report.pictures import pictures
 from railyard.studies.exhibits.registry import EXHIBITS
@@ -35,7 +35,7 @@ RESULTS_VARIABLE = "RAILYARD_RESULTS"
 SIZE_VARIABLE = "RAILYARD_SIZE"
 """The size to run where there is no exhibit yet; small where it is not set."""
 ARENA_VARIABLE = "RAILYARD_ARENA"
-"""The arena to run it in; the experiment's own where it is not set."""
+"""The arena to run it in; the experiment's own where it is not set. An exhibit that runs nothing has none."""
 
 
 def results_dir() -> Path:
@@ -48,12 +48,19 @@ def get(name: str) -> Exhibit:
     if not (folder / FILE).is_file():
         command = [sys.executable, "-m", "railyard", "run", name]
         command += ["--size", os.environ.get(SIZE_VARIABLE, "small")]
-        command += ["--arena", os.environ[ARENA_VARIABLE]] if ARENA_VARIABLE in os.environ else []
+        if ARENA_VARIABLE in os.environ and not _only_reads(name):
+            command += ["--arena", os.environ[ARENA_VARIABLE]]
         environment = os.environ | {RESULTS_VARIABLE: str(folder.parent)}
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
         if done.returncode != 0:
             raise UserError(done.stderr.strip().removeprefix("railyard: ") or f"{name} ended with {done.returncode}")
     return load_exhibit(folder)
+
+
+def _only_reads(name: str) -> bool:
+    """Whether an exhibit draws traces and runs nothing, so that no arena can be asked for."""
+    known = load_yaml(EXPERIMENTS_DIR / f"{name}.yaml").data
+    return known["kind"] == "exhibit" and "experiment" not in known
 
 
 class Page:
