@@ -187,13 +187,14 @@ def stop_for_50_ms(name: str) -> Callable[[dict[str, int]], None]:
     return stop
 
 
+# All hogs are at work at the same time: an endpoint would go to a core whose hog sleeps.
 HOG = (
     "import os, sys, time; os.sched_setaffinity(0, {int(sys.argv[1])}); "
     "os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(40)); print(flush=True)\n"
     "for _ in range(600):\n"
+    " time.sleep(0.1 - time.monotonic() % 0.1)\n"
     " end = time.monotonic() + 0.04\n"
-    " while time.monotonic() < end: pass\n"
-    " time.sleep(0.06)"
+    " while time.monotonic() < end: pass"
 )
 
 
