@@ -251,7 +251,10 @@ static void change_link(honest *h) {
     default: /* a new binding at a NAT, another host of it, or none any more; handshakes do not survive it */
         if (!h->w.p.cc->handshake.is_confirmed)
             break;
-        l->nat = v < 32 ? (xl_addr){0} : pair_addr((uint8_t)(v & 1 ? 200 : l->client.ip[3]), (uint16_t)(6000 + v));
+        /* Ports are the link's own: a NAT gives no binding to two clients at once. */
+        l->nat = v < 32 ? (xl_addr){0}
+                        : pair_addr((uint8_t)(v & 1 ? 200 : l->client.ip[3]),
+                                    (uint16_t)(6000 + 256 * (which % h->w.p.link_count) + v));
     }
 }
 
