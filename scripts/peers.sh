@@ -14,7 +14,7 @@ say() {
 build() {
     local folder=$1 tool=$2
     shift
-    if ! command -v "$tool" >/dev/null; then
+    if ! (cd "$folder" && command -v "$tool") >/dev/null; then
         say "without $folder: $tool is not installed"
     elif ! (cd "$folder" && nice "$@"); then
         say "without $folder: its build failed"
