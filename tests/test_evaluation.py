@@ -13,6 +13,19 @@ from railyard.base.page import check, fill
 from railyard.results.records import Run, load_run
 from railyard.studies import recorded
 
+
+def plays(folder: Path, labels: tuple[str, str], factors: dict[str, float], seeds: int = 6) -> list[Run]:
+    """Of each pair the plays of two schemes; the requests of the second take `factors[pair]` times as long."""
+    runs = []
+    for pair, factor in factors.items():
+        for seed in range(1, seeds + 1):
+            for label, times in zip(labels, (1.0, factor), strict=True):
+                fake = FakeRun(pair=pair, label=label, scheme=label, seed=seed, start_offset_ms=60_000 * seed)
+                fake.rct_s = [times * (1 + 0.01 * k) for k in range(12)]
+                runs.append(load_run(fake.write(folder)))
+    return runs
+
+
 INDEX = """\
 schema: 1
 pairs:
@@ -134,14 +147,7 @@ def test_headlines_are_told_for_the_pairs_that_chose_the_constants_and_for_the_o
 ) -> None:
     """xlink+ takes half of the time on the pairs on which it was tuned, and twice as long on one that checks."""
     factors = {"hsr_0544": 0.5, "walk_sbu_7_5": 0.5, "hsr_2344": 2.0, "leo_me_42": 1.0}
-    runs = []
-    for pair, factor in factors.items():
-        for seed in range(1, 7):
-            for label, times in (("xlink", 1.0), ("xlink+", factor)):
-                fake = FakeRun(pair=pair, label=label, scheme=label, seed=seed, start_offset_ms=60_000 * seed)
-                fake.rct_s = [times * (1 + 0.01 * k) for k in range(12)]
-                runs.append(load_run(fake.write(tmp_path)))
-    recorded.print_headlines(runs)
+    recorded.print_headlines(plays(tmp_path, ("xlink", "xlink+"), factors))
     lines = capsys.readouterr().out.splitlines()
     head = next(line for line in lines if line.startswith("| RCT median: xlink+ against"))
     cells = head.strip("| ").split(" | ")
@@ -155,14 +161,10 @@ def test_a_buffer_is_a_column_of_the_claims(tmp_path: Path, capsys: pytest.Captu
     columns: dict[str, list[Run]] = {}
     thresholds = {"x": 95, "y": 80, "t_th1_ms": 267.4, "t_th2_ms": 1800.0, "pairs": ["other-1", "other-2"]}
     for head, gain in (("1.2 s", 0.5), ("10 s", 1.0)):
-        runs = columns.setdefault(head, [])
-        for pair in range(6):
-            for seed in range(1, 3):
-                for label, times in (("sp", 1.0), ("xlink", gain)):
-                    fake = FakeRun(pair=f"p{pair}", label=label, scheme=label, seed=seed, start_offset_ms=60_000 * seed)
-                    fake.rct_s = [times * (1 + 0.01 * k) for k in range(12)]
-                    run = load_run(fake.write(tmp_path / head))
-                    runs.append(replace(run, record=run.record | {"config": run.config | {"thresholds": thresholds}}))
+        runs = plays(tmp_path / head, ("sp", "xlink"), {f"p{pair}": gain for pair in range(6)}, seeds=2)
+        columns[head] = [
+            replace(run, record=run.record | {"config": run.config | {"thresholds": thresholds}}) for run in runs
+        ]
     recorded.print_claims(columns)
     lines = capsys.readouterr().out.splitlines()
     measured = "th(95) = 267 ms, th(80) = 1800 ms, measured on 2 other pairs."
@@ -181,14 +183,7 @@ def test_a_claim_whose_sign_turns_over_a_subset_is_called_so(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     factors = {"walk": 1.2, "drive": 1.2} | {f"hsr_{number}": 0.5 for number in range(8)}
-    runs = []
-    for pair, factor in factors.items():
-        for seed in range(1, 7):
-            for label, times in (("sp", 1.0), ("xlink", factor)):
-                fake = FakeRun(pair=pair, label=label, scheme=label, seed=seed, start_offset_ms=60_000 * seed)
-                fake.rct_s = [times * (1 + 0.01 * k) for k in range(12)]
-                runs.append(load_run(fake.write(tmp_path)))
-    recorded.print_claims({"own": runs})
+    recorded.print_claims({"own": plays(tmp_path, ("sp", "xlink"), factors)})
     lines = capsys.readouterr().out.splitlines()
     assert "- own: RCT median, xlink against sp, without hsr" in lines
     assert not any(line.startswith("- own: first frame median") for line in lines), "nothing is established of it"
@@ -197,17 +192,8 @@ def test_a_claim_whose_sign_turns_over_a_subset_is_called_so(
 def test_restored_pairs_stand_beside_those_they_were_made_from(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    runs = []
-    for name in ("a", "b", "only"):
-        for pair, gain in ((name, 0.9), (f"{name}_restored", 0.5)):
-            for seed in range(1, 7):
-                for label, times in (("sp", 1.0), ("xlink", gain)):
-                    if pair == "only_restored":
-                        continue
-                    fake = FakeRun(pair=pair, label=label, scheme=label, seed=seed, start_offset_ms=60_000 * seed)
-                    fake.rct_s = [times * (1 + 0.01 * k) for k in range(12)]
-                    runs.append(load_run(fake.write(tmp_path)))
-    recorded.print_forms(runs)
+    factors = {"a": 0.9, "a_restored": 0.5, "b": 0.9, "b_restored": 0.5, "only": 0.9}
+    recorded.print_forms(plays(tmp_path, ("sp", "xlink"), factors))
     lines = capsys.readouterr().out.splitlines()
     assert "| RCT median | as recorded | restored |" in lines
     [row, *_] = [line for line in lines if line.startswith("| xlink against sp |")]
