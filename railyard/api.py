@@ -23,7 +23,6 @@ from railyard.base import forms
 from railyard.base.errors import UserError
 from railyard.base.paths import RESULTS_DIR
 from railyard.base.yamlfile import YamlDocument, load_yaml, near_miss
-from railyard.experiment.arenas import ARENAS
 from railyard.experiment.model import experiment_of, find_experiment
 from railyard.experiment.options import of_pairs, with_options
 from railyard.report import figures
@@ -139,8 +138,8 @@ def play(
     """
     if experiment is None and not pairs:
         raise UserError("play() needs an experiment, or pairs.")
-    if arena is not None and arena not in ARENAS:
-        raise UserError(f"unknown arena '{arena}'; {near_miss(arena, ARENAS)}")
+    if arena is not None:
+        arena_of(arena)  # there is one of this name
     asked = of_pairs(pairs) if experiment is None else load_yaml(find_experiment(str(experiment)))
     changes = (
         dict(settings or {}) | ({} if arena is None else {"arena": arena}) | ({} if seeds is None else {"seeds": seeds})

@@ -13,11 +13,10 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from railyard.base.errors import UserError
 from railyard.base.paths import EXPERIMENTS_DIR
 from railyard.base.terminal import MOST_LINES, first_lines, fitted, print_lines
-from railyard.base.yamlfile import YamlDocument, near_miss
-from railyard.experiment.arenas import ARENAS, is_exact
+from railyard.base.yamlfile import YamlDocument
+from railyard.experiment.arenas import is_exact
 from railyard.report.exhibit import Exhibit
 from railyard.results.pending import Place, Plan, planned, whole_campaign
 from railyard.results.tables import aligned
@@ -37,8 +36,7 @@ def requested(document: YamlDocument, request: RunRequest) -> ExhibitSpec:
     spec = spec_of(document)
     change: dict[str, Any] = {}
     if request.arena is not None:
-        if request.arena not in ARENAS:
-            raise UserError(f"unknown arena '{request.arena}'; {near_miss(request.arena, ARENAS)}")
+        arena_of(request.arena)  # there is one of this name
         change["arena"] = request.arena
     elif _wants_kernel(spec) and vkernel.why_not() is None:
         change["arena"] = "kernel"
