@@ -16,7 +16,7 @@ from conftest import FakeRun
 from railyard.base.errors import UserError
 from railyard.base.paths import programs_dir
 from railyard.report.replay import write_replay
-from railyard.results.explain.explanation import Explanation, chosen, explain, sentences, waterfall
+from railyard.results.explain.explanation import Explanation, chosen, explain, explain_all, sentences, waterfall
 from railyard.results.explain.flight import read_flight
 from railyard.results.records import load_run
 
@@ -35,7 +35,7 @@ EXPERIMENT = """
 name: explained
 arena: sim
 pairs: [{pair}]
-schemes: [sp, vanilla-mp, xlink, cm]
+schemes: {schemes}
 start_offset_ms: 0
 player: {{bitrate_bps: 4000000, duration_s: 8, chunk_bytes: 262144}}
 time_limit_s: {limit}
@@ -45,7 +45,12 @@ qlog: {qlog}
 GAP_S = (2.0, 3.0)
 
 
-def ran(folder: Path, limit: int = 30, qlog: str = "all", links: str = "", pair: str = "planted") -> dict[str, Path]:
+SCHEMES = "[sp, vanilla-mp, xlink, cm]"
+
+
+def ran(
+    folder: Path, schemes: str = SCHEMES, limit: int = 30, qlog: str = "all", links: str = "", pair: str = "planted"
+) -> dict[str, Path]:
     """A campaign over links with a planted gap; by scheme, the folder of its run."""
     library = folder / "library"
     library.mkdir()
@@ -54,7 +59,7 @@ def ran(folder: Path, limit: int = 30, qlog: str = "all", links: str = "", pair:
     (library / "even").write_text("".join(f"{t}\n" for t in times))
     (library / "gap").write_text("".join(f"{t}\n" for t in times if not 2000 < t <= 3000))
     file = folder / "explained.yaml"
-    file.write_text(EXPERIMENT.format(limit=limit, qlog=qlog, links=links, pair=pair))
+    file.write_text(EXPERIMENT.format(schemes=schemes, limit=limit, qlog=qlog, links=links, pair=pair))
     command = (sys.executable, "-m", "railyard", "run", str(file), "--out", str(folder / "out"))
     environment = os.environ | {"RAILYARD_TRACE_PATH": str(library)}
     subprocess.run(command, check=True, capture_output=True, env=environment)
@@ -69,7 +74,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def explained(run: Path) -> list[Explanation]:
-    return [explain(run, chunk.index) for chunk in load_run(run).chunks if chunk.requested]
+    return list(explain_all(run, load_run(run)).values())
 
 
 @pytest.mark.parametrize("scheme", ["sp", "vanilla-mp", "xlink", "cm"])
@@ -97,7 +102,7 @@ def test_a_gap_of_the_trace_is_named_as_an_outage_of_its_length(runs: dict[str, 
 def test_a_re_injected_chunk_names_the_copy_and_the_path_that_was_late(tmp_path: Path) -> None:
     copied = [
         (found, part)
-        for found in explained(ran(tmp_path, pair="subway-1")["xlink"])
+        for found in explained(ran(tmp_path, "[xlink]", pair="subway-1")["xlink"])
         for part in found.parts
         if part.bound == "until a copy is sent"
     ]
@@ -108,14 +113,14 @@ def test_a_re_injected_chunk_names_the_copy_and_the_path_that_was_late(tmp_path:
 
 
 def test_losses_are_named_as_the_time_until_they_are_known(tmp_path: Path, runs: dict[str, Path]) -> None:
-    lossy = ran(tmp_path, links="links: {all: {loss: 0.1}}")
+    lossy = ran(tmp_path, "[sp]", links="links: {all: {loss: 0.1}}")
     bounds = {part.bound for found in explained(lossy["sp"]) for part in found.parts}
     assert "until the loss is detected" in bounds
     assert "until the loss is detected" not in {part.bound for found in explained(runs["sp"]) for part in found.parts}
 
 
 def test_a_run_without_qlogs_is_repeated_and_explained_alike(tmp_path: Path, runs: dict[str, Path]) -> None:
-    bare = ran(tmp_path, qlog="none")["xlink"]
+    bare = ran(tmp_path, "[xlink]", qlog="none")["xlink"]
     assert not list(bare.glob("qlog/*"))
     before = sorted(bare.rglob("*"))
     assert explain(bare, 3).as_json() == explain(runs["xlink"], 3).as_json()
@@ -123,7 +128,9 @@ def test_a_run_without_qlogs_is_repeated_and_explained_alike(tmp_path: Path, run
 
 
 def test_a_chunk_that_did_not_complete_has_no_parts(tmp_path: Path) -> None:
-    [*_, last] = explained(ran(tmp_path, limit=9, links="link_events: [{t_s: 1, path: wifi, state: down}]")["sp"])
+    [*_, last] = explained(
+        ran(tmp_path, "[sp]", limit=9, links="link_events: [{t_s: 1, path: wifi, state: down}]")["sp"]
+    )
     assert not last.chunk.completed
     assert not last.parts and waterfall(last) == []
     assert "did not complete" in " ".join(sentences(last))

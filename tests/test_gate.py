@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -25,7 +26,7 @@ from conftest import FakeRun
 from railyard.base.errors import UserError
 from railyard.base.paths import ROOT
 from railyard.figures.rows import GATED
-from railyard.gate import output
+from railyard.gate import build, output
 from railyard.gate.compare import Places, Row, compare, compared
 from railyard.gate.output import Verdict
 from railyard.gate.run import Looks, first_look, places_of
@@ -427,16 +428,21 @@ def test_runs_without_a_qlog_have_no_diff(railyard: Railyard) -> None:
 # --- real gates -------------------------------------------------------------------------------------------------------
 
 GIT = ("git", "-c", "user.name=unit", "-c", "user.email=unit@localhost", "-c", "init.defaultBranch=main")
-LEFT_OUT = ("results", ".venv", ".git", ".cache", "__pycache__")
+LEFT_OUT = ("results", ".venv", ".git", ".*_cache")
+BUILT = ("bin", "release", "generated")
+
+
+def left_out(folder: str, names: list[str]) -> set[str]:
+    if Path(folder) == ROOT / "build":
+        return set(names) - {*BUILT}
+    return shutil.ignore_patterns(*LEFT_OUT)(folder, names)
 
 
 @pytest.fixture(scope="session")
 def clone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The tree as it is now, as a repository of its own with what is built: its HEAD is the tree, HEAD~1 has no sim."""
     tree = tmp_path_factory.mktemp("gate") / "tree"
-    shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns(*LEFT_OUT, "gate-*"), symlinks=True)
-    shutil.rmtree(tree / "build" / "gate", ignore_errors=True)
-    shutil.rmtree(tree / "build" / "asan", ignore_errors=True)
+    shutil.copytree(ROOT, tree, ignore=left_out, symlinks=True)
     for command in (
         ("init", "--quiet"),
         ("add", "README.md"),
@@ -474,34 +480,110 @@ def with_change(tree: Path, file: str, old: str, new: str) -> Callable[[], None]
     return undo
 
 
-@pytest.mark.slow
-def test_a_comment_is_identical_on_the_default_suite(clone: Path, tmp_path: Path) -> None:
-    undo = with_change(clone, "transport/scheduler/scheduler.c", "/* The class", "/* A comment. */\n/* The class")
+def smaller(folder: Path, **fields: Any) -> Path:
+    """The default suite with other values of these fields."""
+    suite = yaml.safe_load((SUITES_DIR / "default.yaml").read_text(encoding="utf-8"))
+    file = folder / "smaller.yaml"
+    file.write_text(yaml.safe_dump(suite | fields))
+    return file
+
+
+COMMENT = ("transport/scheduler/scheduler.c", "/* The class", "/* A comment. */\n/* The class")
+OTHER_USAGE = ("emulator/sim/main.c", '"usage: xlink-sim JOB', '"usage:  xlink-sim JOB')
+SLOWER_PATH = (
+    "transport/scheduler/scheduler.c",
+    "return a->srtt_us < b->srtt_us;",
+    "return a->srtt_us > b->srtt_us;",
+)
+
+
+def test_a_comment_is_identical_without_a_run_and_compiles_one_file_of_the_baseline(
+    clone: Path, tmp_path: Path
+) -> None:
+    undo = with_change(clone, *COMMENT)
     done = gate(clone, "--junit", str(tmp_path / "deep" / "gate.xml"), "--markdown", str(tmp_path / "gate.md"))
     undo()
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "gate: identical: every output of every run is the same, by hash" in done.stdout
+    assert "gate: identical: both versions are the same program, so nothing was run" in done.stdout
+    assert not (clone / "build" / "gate" / "results").exists()
+    [log] = (clone / "build" / "gate").glob("????????????????????????????????????????.build.log")
+    assert re.findall(r"CC +(\S+)", log.read_text()) == [COMMENT[0]]
     root = ElementTree.parse(tmp_path / "deep" / "gate.xml").getroot()  # noqa: S314  our own output
+    assert {(suite.get("tests"), suite.get("failures")) for suite in root} == {("7", "0")}
+    assert "| subway | xlink |" in (tmp_path / "gate.md").read_text()
+
+
+def is_identical(clone: Path, folder: Path, *arguments: str) -> str:
+    """The gate's word of another program with the same outputs; returns what it printed."""
+    undo = with_change(clone, *OTHER_USAGE)
+    done = gate(clone, "--junit", str(folder / "gate.xml"), *arguments)
+    undo()
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "gate: identical: every output of every run is the same, by hash" in done.stdout
+    root = ElementTree.parse(folder / "gate.xml").getroot()  # noqa: S314  our own output
     assert {suite.get("failures") for suite in root} == {"0"}
-    assert "identical" in (tmp_path / "gate.md").read_text()
+    return done.stdout
 
 
 @pytest.mark.slow
-def test_a_scheduler_that_prefers_the_slower_path_is_caught_on_the_default_suite(clone: Path, tmp_path: Path) -> None:
-    """With half of its plays: a difference in all of them needs no more."""
-    right, wrong = "return a->srtt_us < b->srtt_us;", "return a->srtt_us > b->srtt_us;"
-    undo = with_change(clone, "transport/scheduler/scheduler.c", right, wrong)
-    fewer = with_change(clone, "experiments/suites/default.yaml", "seeds: 6\n", "seeds: 3\n")
-    done = gate(clone, "--junit", str(tmp_path / "gate.xml"), "--markdown", str(tmp_path / "gate.md"))
-    fewer()
+def test_another_program_with_the_same_outputs_is_identical(clone: Path, tmp_path: Path) -> None:
+    suite = smaller(tmp_path, pairs=["subway-1", "hsr-1"], seeds=3, first_look=1)
+    assert "14 rows of 1 plays (14 identical)" in is_identical(clone, tmp_path, "--suite", str(suite))
+
+
+def is_caught(clone: Path, folder: Path, *arguments: str) -> None:
+    """The gate's word of a scheduler that prefers the slower path."""
+    undo = with_change(clone, *SLOWER_PATH)
+    done = gate(clone, "--junit", str(folder / "gate.xml"), "--markdown", str(folder / "gate.md"), *arguments)
     undo()
     assert done.returncode == 1, done.stdout + done.stderr
-    root = ElementTree.parse(tmp_path / "gate.xml").getroot()  # noqa: S314  our own output
+    root = ElementTree.parse(folder / "gate.xml").getroot()  # noqa: S314  our own output
     failed = {case.get("classname") for case in root.iter("testcase") if case.find("failure") is not None}
     assert {"subway.vanilla-mp", "high-speed rail.vanilla-mp"} <= failed
     assert not {name for name in failed if name and name.partition(".")[2].startswith(("sp", "cm"))}
-    text = (tmp_path / "gate.md").read_text()
+    text = (folder / "gate.md").read_text()
     assert "first scheduling decision that differs" in text and "**worse**" in text
+
+
+@pytest.mark.slow
+def test_a_scheduler_that_prefers_the_slower_path_is_caught(clone: Path, tmp_path: Path) -> None:
+    """With two plays of each pair, of three schemes: a difference in all of them needs no more."""
+    suite = smaller(tmp_path, schemes=["sp", "cm", "vanilla-mp"], seeds=2, first_look=1)
+    is_caught(clone, tmp_path, "--suite", str(suite))
+
+
+@pytest.mark.long
+def test_both_words_on_the_default_suite(clone: Path, tmp_path: Path) -> None:
+    is_identical(clone, tmp_path)
+    is_caught(clone, tmp_path)
+
+
+def test_a_baseline_takes_objects_whose_sources_and_commands_are_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    for tree, text in ((here, "new"), (there, "old")):
+        (tree / "scripts").mkdir(parents=True)
+        (tree / "fuzz").mkdir()
+        for name in ("Makefile", "fuzz/fuzz.mk", "scripts/registry.sh", "same.c"):
+            (tree / name).write_text(name)
+        (tree / "other.c").write_text(text)
+        for command in (("init", "--quiet"), ("add", "--all")):
+            subprocess.run([*GIT, "-C", str(tree), *command], check=True, capture_output=True)
+    for name in ("release", "generated"):
+        (here / "build" / name).mkdir(parents=True)
+        (here / "build" / name / "same.o").touch()
+    for name in ("same.c", "other.c"):
+        os.utime(here / name, (1, 1))
+    monkeypatch.setattr(build, "ROOT", here)
+    (there / "Makefile").write_text("other flags")
+    build.take_objects(there)
+    assert not (there / "build").exists()
+    (there / "Makefile").write_text("Makefile")
+    build.take_objects(there)
+    taken = (there / "build" / "release" / "same.o").stat().st_mtime
+    assert (there / "same.c").stat().st_mtime == 1
+    assert (there / "other.c").stat().st_mtime >= taken
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,8 @@ Follow = Callable[..., str]
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """What git tracks, as it is in the working tree, and what was built of it."""
+    """What git tracks, as it is in the working tree, and what was built of it; with the compiled modules of Python,
+    since each start of `railyard` would compile them anew."""
     if not (ROOT / "build" / "release").is_dir():
         pytest.skip("needs the objects of the programs: run `make build`")
     copy = tmp_path / "tree"
@@ -51,6 +52,9 @@ def tree(tmp_path: Path) -> Path:
     for name in BUILT:
         if (ROOT / "build" / name).is_dir():
             shutil.copytree(ROOT / "build" / name, copy / "build" / name, symlinks=True)
+    for compiled in (ROOT / "railyard").rglob("__pycache__"):
+        if (copy / compiled.relative_to(ROOT).parent).is_dir():
+            shutil.copytree(compiled, copy / compiled.relative_to(ROOT))
     return copy
 
 

@@ -81,6 +81,7 @@ def test_the_gate_says_how_many_plays_an_interval_needs() -> None:
     def legend(comparison: Comparison) -> str:
         class Row:
             comparisons = (comparison,)
+            after = comparison.after
 
         return Verdict(suite, "A", "B", [Row()], {}, 0.0).legend  # type: ignore[list-item]
 

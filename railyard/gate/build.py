@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import fcntl
+import filecmp
 import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from railyard.arenas.kernel import kernel_machine
@@ -21,6 +24,8 @@ GATE_DIR = ROOT / "build" / "gate"
 PROGRAM = "xlink-sim"
 SIM_ROOM = "emulator/sim"
 BUILT = ".railyard-built"
+OBJECTS = ("build/release", "build/generated")
+COMPILED_BY = ("Makefile", "fuzz/fuzz.mk", "scripts/registry.sh")  # what else decides what an object is
 BUILD_LIMIT_S = 900.0
 
 
@@ -34,6 +39,16 @@ class Build:
     program_sha256: str
     # In the kernel arena, what the runs of this version boot. Its programs are those of the working tree.
     kernel: KernelMachine | None = None
+
+    @cached_property
+    def code_sha256(self) -> str:
+        """Of the program without its debugging information: two programs with the same one do the same."""
+        if self.kernel is not None:
+            return self.program_sha256
+        with tempfile.NamedTemporaryFile(dir=GATE_DIR, prefix="code-") as stripped:
+            options = ["--strip-all", "--remove-section=.note.gnu.build-id", "-o", stripped.name]
+            subprocess.run(["strip", *options, str(self.program)], check=True, capture_output=True)
+            return sha256_of(Path(stripped.name))
 
 
 def _git(*arguments: str, tree: Path = ROOT) -> subprocess.CompletedProcess[str]:
@@ -90,6 +105,26 @@ def kernels(baseline: Path | None) -> tuple[Build, Build]:
     return found[0], found[1]
 
 
+def take_objects(tree: Path) -> None:
+    """Gives a tree the objects of the working tree, so that make compiles only what differs: a file with the same
+    content gets the same time, and any other is newer than the objects."""
+    if not all(_is_same(name, tree) for name in COMPILED_BY):
+        return
+    for folder in OBJECTS:
+        left_out = shutil.ignore_patterns("*.a", "*.so*", "pic")
+        shutil.copytree(ROOT / folder, tree / folder, ignore=left_out, dirs_exist_ok=True)
+    for name in _git("ls-files", "-z", tree=tree).stdout.split("\0"):
+        if _is_same(name, tree):
+            shutil.copystat(ROOT / name, tree / name)
+        elif (tree / name).is_file():
+            (tree / name).touch()
+
+
+def _is_same(name: str, tree: Path) -> bool:
+    files = (ROOT / name, tree / name)
+    return all(file.is_file() for file in files) and filecmp.cmp(*files, shallow=False)
+
+
 @contextmanager
 def locked() -> Iterator[None]:
     """One gate at a time in a tree."""
@@ -129,6 +164,7 @@ def baseline(name: str) -> Build:
                 *("worktree", "add", "--force", "--detach", str(tree), revision),
             )
         _git_or_fail(f"the baseline in {tree} cannot be restored", "reset", "--hard", revision, tree=tree)
+        take_objects(tree)
         _make(tree, GATE_DIR / f"{revision}.build.log")
         (tree / BUILT).touch()
     program = tree / "build" / "bin" / PROGRAM

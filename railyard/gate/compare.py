@@ -19,6 +19,7 @@ from railyard.figures.rows import GATED
 from railyard.gate.suite import Floors
 from railyard.results.differences import layout_of
 from railyard.results.records import RESULT_OUTCOMES, Run
+from railyard.run.runspec import RunSpec
 from railyard.stats import statistics
 from railyard.stats.distributions import exact_share
 from railyard.stats.intervals import FEWEST, LEVEL, Interval, bootstrap, less, mean
@@ -134,7 +135,7 @@ class Row:
     @property
     def is_new(self) -> bool:
         """Nothing to compare with: the baseline refuses the row's scheme or one of its settings."""
-        return not self.before
+        return not self.before and not self.identical
 
     @property
     def faults(self) -> list[Run]:
@@ -278,6 +279,12 @@ def compare(
         same = all(hashes[run.run_id][0] == hashes[run.run_id][1] for run in old)
         rows.append(Row(place, label, old, new, same, _comparisons(old, new, floors, alpha, places.constant)))
     return _corrected(rows) + _new_rows(after, set(groups), places)
+
+
+def rows_not_run(specs: Sequence[RunSpec], places: Places) -> list[Row]:
+    """The rows of two versions that are the same program, without a run."""
+    names = dict.fromkeys((places.of(spec.pair), spec.label) for spec in specs)
+    return [Row(place, label, [], [], identical=True) for place, label in names]
 
 
 def _new_rows(after: Sequence[Run], known: set[tuple[str, str]], places: Places) -> list[Row]:

@@ -36,6 +36,10 @@ class Verdict:
         return [row for row in self.rows if row.failed]
 
     @property
+    def has_run(self) -> bool:
+        return any(row.after for row in self.rows)
+
+    @property
     def compared(self) -> int:
         return sum(comparison.moved for row in self.rows for comparison in row.comparisons)
 
@@ -44,6 +48,8 @@ class Verdict:
         total = sum(len(row.regressions) + len(row.faults) for row in self.rows)
         if total:
             return f"{total} {'regression' if total == 1 else 'regressions'}"
+        if not self.has_run:
+            return "identical: both versions are the same program, so nothing was run"
         if all(row.identical for row in self.rows):
             return "identical: every output of every run is the same, by hash"
         better = sum(row.verdict == "better" for row in self.rows)
@@ -51,9 +57,12 @@ class Verdict:
 
     @property
     def legend(self) -> str:
+        versions = f"A is {self.baseline}, B is {self.candidate}."
+        if not self.has_run:
+            return versions
         few = shortage.note(self.shortages)
         return (
-            f"A is {self.baseline}, B is {self.candidate}. Each play runs on both, from the same start. The change of "
+            f"{versions} Each play runs on both, from the same start. The change of "
             "a time is that of a typical play, B / A − 1 (paired ratio); that of a rate or share is the mean of B − A. "
             f"[ ]: its 95 % interval, each for itself.{f' {few}' if few else ''}"
         )
@@ -72,6 +81,8 @@ class Verdict:
         suite = self.suite
         counts = Counter(row.verdict for row in self.rows)
         words = ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
+        if not self.has_run:
+            return f"Suite {suite.name}: {len(self.rows)} rows ({words}). Took {self.wall_s:.0f} s."
         plays = sorted({len(row.after) for row in self.rows})
         return (
             f"Suite {suite.name}: {len(self.rows)} rows of {' or '.join(map(str, plays))} plays ({words}); "

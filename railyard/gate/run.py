@@ -17,7 +17,7 @@ from railyard.base.errors import UserError
 from railyard.base.words import counted
 from railyard.base.yamlfile import YamlDocument
 from railyard.gate import build, power
-from railyard.gate.compare import Places, Row, compare, outputs_sha256
+from railyard.gate.compare import Places, Row, compare, outputs_sha256, rows_not_run
 from railyard.gate.output import Verdict
 from railyard.gate.suite import Suite
 from railyard.results.pending import Place, Plan, whole_campaign
@@ -91,7 +91,8 @@ def places_of(specs: list[RunSpec]) -> Places:
     """Pairs of one scenario are in one row: few traces have windows enough for a test by themselves."""
     scenarios = {name: find_pair(name).scenario for name in dict.fromkeys(spec.pair for spec in specs)}
     names = {name: name if Counter(scenarios.values())[one] == 1 else one for name, one in scenarios.items()}
-    traces = {spec.pair: [read_trace(path.down) for path in spec.paths] for spec in specs}
+    paths = {spec.pair: spec.paths for spec in specs}
+    traces = {pair: [read_trace(path.down) for path in of] for pair, of in paths.items()}
     return Places(names, {pair for pair, of in traces.items() if all(one.period_ms <= CONSTANT_MS for one in of)})
 
 
@@ -141,12 +142,15 @@ def run_gate(
     with build.locked():
         before, after = _versions(suite, baseline, kernel, tell)
         specs = resolve(suite, document)
-        both = [before, after]
+        places, both = places_of(specs), [before, after]
+        if before.code_sha256 == after.code_sha256:
+            rows = rows_not_run(specs, places)
+            return Verdict(suite, before.title, after.title, rows, {}, time.monotonic() - begin)
         known = _known_labels(specs, before)
         if not known:
             raise UserError(f"{before.title} can run no row of suite {suite.name}, so there is nothing to compare.")
         first = first_look(suite)
-        looks = Looks(places_of(specs))
+        looks = Looks(places)
         for purpose in ("", "-further"):
             moved = looks.moved()
             own = [
