@@ -98,15 +98,16 @@ def _relay_lines(stack: StackRun) -> tuple[list[str], list[str]]:
     limit = f"ulimit -f {runspec.RELAY_OUTPUT_BYTES >> 9}"  # in blocks of 512 bytes
     lines += [
         f"( {limit}; exec {shlex.join(command)} ) >relay-server.jsonl 2>relay-server.stderr &",
-        "relay=$! tries=0",
+        "relay=$! tries=0 nap=1",  # in hundredths of a second; each look takes two processes
         "until grep -qs '\"ready\"' relay-server.jsonl; do",
         f'how="was not ready within {RELAY_READY_S} s"',
         'kill -0 $relay 2>/dev/null || { how="ended before it was ready"; tries=-1; }',
         f"[ $tries -ge 0 ] && [ $tries -lt {RELAY_READY_S * 100} ] || {{",
         "words=$(tail -n1 relay-server.stderr)",
         f'echo "the server\'s relay {shlex.quote(command[0])} $how: ${{words:-it said nothing}}" >&2; exit 2; }}',
-        "tries=$((tries + 1))",
-        "sleep 0.01",
+        "[ $tries -lt 100 ] || nap=25",
+        "tries=$((tries + nap))",
+        "sleep 0.$((nap / 10))$((nap % 10))",
         "done",
     ]
     return lines, command
