@@ -48,7 +48,7 @@ def missing_for_containers() -> str | None:
 
 
 # What runs on the wall clock, or compares its own time with others'. `make test-py` runs these one after the other, and
-# everything else beside them: there is never more than one emulator at work.
+# everything else beside them and after them: there is never more than one emulator at work.
 WALL_CLOCK = (
     "balancer",
     "deployment",
@@ -79,7 +79,47 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         item.add_marker(pytest.mark.wall_clock)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+# A folder that the processes of `make test-py` share. A file's tests are run by the one that makes a file of its name
+# there; those on the wall clock are run first, by the process that has them.
+QUEUE = os.environ.get("RAILYARD_TEST_QUEUE")
+
+
+class Queue:
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._is_mine: dict[str, bool] = {}
+
+    @staticmethod
+    def order(items: list[pytest.Item]) -> None:
+        """The process that has tests on the wall clock takes the other files from the end."""
+        on_the_wall = [item for item in items if item.get_closest_marker("wall_clock")]
+        if on_the_wall:
+            files: dict[Path, list[pytest.Item]] = {}
+            for item in items:
+                if not item.get_closest_marker("wall_clock"):
+                    files.setdefault(item.path, []).append(item)
+            items[:] = [*on_the_wall, *(item for file in reversed(files.values()) for item in file)]
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> bool | None:
+        """True: it has been dealt with, by the other process."""
+        if item.get_closest_marker("wall_clock"):
+            return None
+        if item.path.name not in self._is_mine:
+            try:
+                (self._folder / item.path.name).touch(exist_ok=False)
+            except FileExistsError:
+                self._is_mine[item.path.name] = False
+            else:
+                self._is_mine[item.path.name] = True
+        return None if self._is_mine[item.path.name] else True
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if QUEUE:
+        config.pluginmanager.register(Queue(Path(QUEUE)))
+        Queue.order(items)
     reason = missing_for_real_runs()
     if reason is not None and not REQUIRE:
         _skip(items, "privileged", reason)

@@ -1,0 +1,40 @@
+"""`make test-py`: two processes share the files of tests; each file is run by one of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from conftest import Queue
+
+
+@dataclass
+class Item:
+    """A test as the queue sees it."""
+
+    path: Path
+    on_the_wall: bool = False
+
+    def get_closest_marker(self, name: str) -> bool:
+        return self.on_the_wall and name == "wall_clock"
+
+
+def test_each_file_is_run_by_one_process_and_the_wall_clock_comes_first(tmp_path: Path) -> None:
+    files = [Path(f"test_{letter}.py") for letter in "abcd"]
+    others: list[Any] = [Item(file) for file in files for _ in range(2)]
+    first: list[Any] = [*others[:3], Item(files[1], on_the_wall=True), *others[3:]]
+    Queue.order(first)
+    assert first[0].on_the_wall
+    assert [item.path.stem[-1] for item in first[1:]] == list("ddccbbaa")
+    second = list(others)
+    Queue.order(second)
+    assert second == others
+    run: list[list[str]] = [[], []]
+    queues = [Queue(tmp_path), Queue(tmp_path)]
+    for own in zip(first[1:], second, strict=True):
+        for number, item in enumerate(own):
+            if queues[number].pytest_runtest_protocol(item) is None:
+                run[number].append(item.path.stem[-1])
+    assert run == [list("ddcc"), list("aabb")]
+    assert queues[1].pytest_runtest_protocol(first[0]) is None, "those on the wall clock are not in the queue"
