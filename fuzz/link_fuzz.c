@@ -162,7 +162,8 @@ static void check_departure(bench *b, const struct link_packet *p) {
 static void check_balance(const bench *b) {
     struct link_stats s = link_stats(b->link);
     FUZZ_CHECK(s.arrived_packets + s.duplicates == s.departed_packets + s.queue_drops + s.random_losses + s.off_losses +
-                                                       s.oversize_drops + s.memory_drops + s.inside_packets);
+                                                       s.oversize_drops + s.memory_drops + s.nat_drops +
+                                                       s.inside_packets);
     FUZZ_CHECK(s.opportunities_used <= s.opportunities && s.queued_packets <= s.inside_packets);
     FUZZ_CHECK(b->config.light.trace || s.departed_bytes <= s.opportunities * LINK_OPPORTUNITY_BYTES);
     FUZZ_CHECK(link_pool_in_use(b->pool) == s.inside_packets);
@@ -212,7 +213,7 @@ static void pass(bench *b, uint64_t us) {
 static void change(bench *b, fuzz_input *in) {
     struct link_loss loss = {.good = fuzz_u8(in) / 255.0};
     loss.p = fuzz_u8(in) / 100.0;
-    switch (fuzz_u8(in) % 6) {
+    switch (fuzz_u8(in) % 9) {
     case 0:
         link_set_up(b->link, fuzz_bool(in), b->now);
         break;
@@ -234,6 +235,16 @@ static void change(bench *b, fuzz_input *in) {
             b->changed_us[b->changes++] = b->now;
         break;
     }
+    case 5:
+        link_set_mtu(b->link, LINK_MTU_LEAST + fuzz_u16(in) % (LINK_MTU_MOST - LINK_MTU_LEAST + 1), b->now);
+        break;
+    case 6:
+        link_set_reorder(b->link, fuzz_u8(in) / 255.0, 1 + fuzz_u16(in), b->now);
+        b->in_order = false;
+        break;
+    case 7:
+        link_set_duplicate(b->link, fuzz_u8(in) / 255.0, b->now);
+        break;
     default:
         link_refuse(b->link, fuzz_u16(in));
         link_count_missed(b->link, b->now > 5000 ? b->now - 5000 : 0, b->now);

@@ -61,7 +61,7 @@ static void check_figures(const struct mp_shell *shell, const struct mp_figures 
             const struct link_stats *s = &figures->links[k][way].stats;
             FUZZ_CHECK(s->arrived_packets + s->duplicates == s->departed_packets + s->queue_drops + s->random_losses +
                                                                  s->off_losses + s->oversize_drops + s->memory_drops +
-                                                                 s->inside_packets);
+                                                                 s->nat_drops + s->inside_packets);
         }
 }
 
@@ -91,8 +91,8 @@ static void drain(struct mp_shell *shell, uint64_t now) {
 static void check_command(const struct mp_request *request, const struct mp_figures *before,
                           const struct mp_figures *after) {
     for (int way = 0; way < 2; way++)
-        if (request->ways[way] && request->kind == MP_REQUEST_UP)
-            FUZZ_CHECK(after->links[request->path][way].is_up == request->up);
+        if (request->ways[way] && request->change.has_state)
+            FUZZ_CHECK(after->links[request->path][way].is_up == request->change.is_up);
         else if (before)
             FUZZ_CHECK(after->links[request->path][way].is_up == before->links[request->path][way].is_up);
 }
@@ -129,16 +129,16 @@ static void obey(struct mp_shell *shell, char *text) {
         }
         FUZZ_CHECK(request.path < shell->path_count);
         carry_out(shell, &mailbox, &request, now, false);
-        struct mp_request stats = {.kind = MP_REQUEST_FIGURES, .figures = &figures[1]};
+        struct mp_request stats = {.asks_figures = true, .figures = &figures[1]};
         carry_out(shell, &mailbox, &stats, now, false);
         check_figures(shell, &figures[1]);
-        if (request.kind != MP_REQUEST_FIGURES)
+        if (!request.asks_figures)
             check_command(&request, has_figures ? &figures[0] : NULL, &figures[1]);
         figures[0] = figures[1];
         has_figures = true;
     }
     mp_mailbox_end(&mailbox);
-    struct mp_request late = {.kind = MP_REQUEST_FIGURES, .figures = &figures[1]};
+    struct mp_request late = {.asks_figures = true, .figures = &figures[1]};
     carry_out(shell, &mailbox, &late, now, true);
     mp_mailbox_close(&mailbox);
 }

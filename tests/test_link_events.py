@@ -35,11 +35,15 @@ start_offset_ms: 0
 player: {duration_s: 3, bitrate_bps: 4000000, chunk_bytes: 131072, max_buffer_ms: 1000}
 time_limit_s: 12
 qlog: false
+links: {wifi: {nat: timeout=30000}}
 link_events:
   - {t_s: 0.6, path: wifi, state: down}
   - {t_s: 0.8, path: lte, direction: down, loss: 0.1, delay_ms: 45}
   - {t_s: 1.2, path: lte, direction: down, loss: 0}
   - {t_s: 1.4, path: wifi, state: up}
+  - {t_s: 1.5, path: wifi, nat: rebind}
+  - {t_s: 1.6, path: lte, mtu: 600, direction: down}
+  - {t_s: 2.0, path: lte, mtu: 1500, duplicate: 0.2, reorder: 0.1, reorder_delay_ms: 20}
   - {t_s: 11.5, path: lte, state: down}
 """
 
@@ -77,6 +81,10 @@ def look(folder: Path, record: dict[str, Any]) -> dict[str, Any]:
         "lte carries meanwhile": carried(folder, "lte.down", 0.63, 1.39) > 0,
         "wifi carries again": carried(folder, "wifi.down", 1.4, 9) > 0,
         "lost while down": wifi["up"].get("off_losses", 0) + wifi["down"].get("off_losses", 0) > 0,
+        "the server sees another port": wifi["up"]["nat_mappings"] == 2,
+        "lost for their size": lte["down"]["oversize_drops"] > 0 == lte["up"]["oversize_drops"],
+        "doubled": lte["down"].get("duplicates", 0) > 0,
+        "reordered": lte["down"].get("reordered", 0) > 0,
         "lost at random": lte["down"]["random_losses"] > 0,
         "lte lost nothing": "off_losses" not in lte["down"],
     }
@@ -90,12 +98,13 @@ def test_a_path_goes_down_and_up_in_both_arenas(tmp_path: Path, monkeypatch: pyt
     assert virtual == expected
     folder, record = play(tmp_path, "mpshell")
     assert look(folder, record) == expected
-    commands_done = ["down wifi", "delay lte:down 45", "loss lte:down 0.1", "loss lte:down 0", "up wifi"]
+    commands_done = ["down wifi", "delay lte:down 45", "loss lte:down 0.1", "loss lte:down 0", "up wifi", "rebind wifi"]
+    commands_done += ["mtu lte:down 600", "mtu lte 1500", "reorder lte 0.1 20", "duplicate lte 0.2"]
     listed = json.loads((folder / "mpshell.json").read_text())["events"]
     assert [event["command"] for event in listed] == commands_done, "the emulator's own account"
     events = record["link_events"]
     assert [(event["command"], event["t_s"]) for event in events[:-1]] == list(
-        zip(commands_done, [0.6, 0.8, 0.8, 1.2, 1.4], strict=True)
+        zip(commands_done, [0.6, 0.8, 0.8, 1.2, 1.4, 1.5, 1.6, 2, 2, 2], strict=True)
     )
     assert [event["done_s"] for event in events[:-1]] == pytest.approx([event["t_s"] for event in listed], abs=1e-6)
     assert events[-1]["done_s"] is None, "the run ended before"
@@ -119,12 +128,35 @@ def test_an_event_is_one_command_for_each_change() -> None:
     )
     assert commands(event) == ["up nr:up", "delay nr:up 0.00001", "loss nr:up ge:p=0.1:r=0.5", "rate nr:up 2mbps"]
     assert commands(LinkEvent(t_s=1, path="nr", loss=1)) == ["loss nr 1"]
+    assert commands(LinkEvent(t_s=1, path="nr", reorder=0, mtu=1280)) == ["mtu nr 1280", "reorder nr 0"]
+    assert commands(LinkEvent(t_s=1, path="nr", direction="down", nat="rebind")) == ["rebind nr"]
+
+
+def test_an_event_without_later_fields_is_recorded_as_before() -> None:
+    recorded = LinkEvent(t_s=1, path="nr", state="down").model_dump(mode="json")
+    assert list(recorded) == ["t_s", "path", "direction", "state", "delay_ms", "loss", "rate"]
+    assert LinkEvent(t_s=1, path="nr", mtu=1280).model_dump(mode="json") == recorded | {"state": None, "mtu": 1280}
+
+
+@pytest.mark.parametrize(
+    ("event", "sentence"),
+    [
+        ("nat: rebind", "rebinds the NAT of 'wifi', which has none; give it 'nat' in 'links'"),
+        ("reorder: 0.1", "a reorder above 0 and a reorder_delay_ms go together"),
+        ("mtu: 67", "this takes a value of at least 68, not 67"),
+    ],
+)
+def test_a_wrong_event_is_named_with_its_line(event: str, sentence: str, tmp_path: Path) -> None:
+    file = tmp_path / "e.yaml"
+    file.write_text(f"name: e\npairs: [subway-1]\nschemes: [sp]\nlink_events: [{{t_s: 1, path: wifi, {event}}}]\n")
+    with pytest.raises(UserError, match=rf"e\.yaml:\d: .*{sentence}"):
+        resolve(*load_experiment(file))
 
 
 def test_events_stand_in_the_order_of_their_times(tmp_path: Path) -> None:
     file = tmp_path / "e.yaml"
     file.write_text(EXPERIMENT.replace("t_s: 0.6", "t_s: 1.5"))
-    with pytest.raises(UserError, match=r"e\.yaml:8: link_events: an event comes before"):
+    with pytest.raises(UserError, match=r"e\.yaml:9: link_events: an event comes before"):
         load_experiment(file)
 
 

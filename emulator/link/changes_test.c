@@ -71,6 +71,38 @@ static void what_waits_and_how_long_the_last_one_did_is_told(void **state) {
     bench_free(b);
 }
 
+static void a_new_mtu_loses_what_is_larger_from_now_on(void **state) {
+    (void)state;
+    struct bench *b = bench_new("1\n", (struct link_config){.delay_us = 10 * MS});
+    bench_send(b, 0, 1, 1504, 0);
+    link_set_mtu(b->link, 1280, 5 * MS);
+    bench_send(b, 0, 2, 1285, 5 * MS);
+    bench_send(b, 0, 3, 1284, 5 * MS);
+    link_set_mtu(b->link, LINK_MTU_MOST, 6 * MS);
+    bench_send(b, 0, 4, 1504, 6 * MS);
+    BENCH_EXPECT(b, 50 * MS, {1, 11 * MS}, {3, 16 * MS}, {4, 17 * MS});
+    assert_int_equal(link_stats(b->link).oversize_drops, 1);
+    bench_check_balance(b);
+    bench_free(b);
+}
+
+static void reordering_and_duplicates_begin_and_end_now(void **state) {
+    (void)state;
+    struct bench *b = bench_new("1\n", (struct link_config){.delay_us = 10 * MS});
+    bench_send(b, 0, 1, 1504, 0);
+    link_set_reorder(b->link, 1.0, 5 * MS, 1 * MS);
+    bench_send(b, 0, 2, 1504, 1 * MS);
+    link_set_reorder(b->link, 0.0, 0, 2 * MS);
+    bench_send(b, 0, 3, 1504, 2 * MS);
+    link_set_duplicate(b->link, 1.0, 14 * MS); /* 1 and 3 have come out of their delay */
+    link_set_duplicate(b->link, 0.0, 17 * MS);
+    bench_send(b, 0, 4, 1504, 17 * MS);
+    BENCH_EXPECT(b, 50 * MS, {1, 11 * MS}, {3, 13 * MS}, {2, 17 * MS}, {2, 18 * MS}, {4, 28 * MS});
+    assert_int_equal(link_stats(b->link).reordered, 1);
+    bench_check_balance(b);
+    bench_free(b);
+}
+
 /* When 200 packets of 10 ms apart came out of a delay with jitter; those that were doubled, by bits. */
 static void arrivals(uint64_t seed, uint64_t interval_us, uint64_t at[200], bool twice[200]) {
     struct bench *b = bench_new(
@@ -172,6 +204,8 @@ int main(void) {
         cmocka_unit_test(opportunities_are_counted_over_a_change_of_trace),
         cmocka_unit_test(missed_opportunities_are_those_a_delay_later),
         cmocka_unit_test(what_waits_and_how_long_the_last_one_did_is_told),
+        cmocka_unit_test(a_new_mtu_loses_what_is_larger_from_now_on),
+        cmocka_unit_test(reordering_and_duplicates_begin_and_end_now),
         cmocka_unit_test(jitter_and_duplicates_follow_the_seed),
         cmocka_unit_test(nobody_comes_out_of_the_delay_before_who_went_in_first),
         cmocka_unit_test(the_start_offset_moves_a_delay_trace_too),

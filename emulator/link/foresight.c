@@ -187,6 +187,8 @@ uint64_t link_foresee_packet(struct link_foresight *f, uint32_t length, uint64_t
         ;
     uint32_t bytes = length + LINK_HEADER_BYTES;
     bool direct;
+    if (length > f->link->set.mtu_bytes)
+        return LINK_NEVER;
     uint64_t due = at_us + next_delay(f->link, &f->burst, at_us, bytes, &direct);
     due += wake_radio(f->link, &f->last_enqueued_us, at_us);
     direct = direct && due >= f->delay_ends_us;

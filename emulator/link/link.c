@@ -34,6 +34,8 @@ static void set_up_effects(struct link *link, const struct link_config *config) 
     link->set.queue = NULL;
     if (link->set.opportunity_bytes == 0)
         link->set.opportunity_bytes = LINK_OPPORTUNITY_BYTES;
+    if (link->set.mtu_bytes == 0)
+        link->set.mtu_bytes = LINK_MTU_MOST;
     link->set.light.opportunity_bytes = link->set.opportunity_bytes;
     link->served_us = LINK_NEVER;
     link->last_enqueued_us = LINK_NEVER;
@@ -241,8 +243,13 @@ static uint64_t draw_delay(struct link *link, struct link_packet *packet, uint64
 void link_enqueue(struct link *link, struct link_packet *packet, uint64_t now) {
     link->stats.arrived_packets++;
     link->stats.arrived_bytes += link_packet_bytes(packet);
-    if (link_packet_bytes(packet) > LINK_OPPORTUNITY_BYTES) {
+    if (packet->length > link->set.mtu_bytes) {
         link->stats.oversize_drops++;
+        link_pool_put(link->set.pool, packet);
+        return;
+    }
+    if (link->set.nat && link->set.is_downlink && !link_nat_in(link->set.nat, packet, now)) {
+        link->stats.nat_drops++;
         link_pool_put(link->set.pool, packet);
         return;
     }
@@ -279,7 +286,10 @@ uint64_t link_next_deadline(const struct link *link) {
 }
 
 struct link_packet *link_pull(struct link *link) {
-    return link_fifo_pop(&link->delivered);
+    struct link_packet *packet = link_fifo_pop(&link->delivered);
+    if (packet && link->set.nat && !link->set.is_downlink)
+        link_nat_out(link->set.nat, packet, packet->due_us);
+    return packet;
 }
 
 void link_departed(struct link *link, struct link_packet *packet, uint64_t now) {
@@ -345,10 +355,33 @@ int link_set_rate(struct link *link, uint64_t rate_bps, uint64_t now) {
     return 0;
 }
 
+void link_set_mtu(struct link *link, uint32_t mtu_bytes, uint64_t now) {
+    link_advance(link, now);
+    link->set.mtu_bytes = mtu_bytes;
+}
+
+void link_set_reorder(struct link *link, double probability, uint64_t reorder_us, uint64_t now) {
+    link_advance(link, now);
+    link->set.reorder = probability;
+    link->set.reorder_us = reorder_us;
+}
+
+void link_set_duplicate(struct link *link, double probability, uint64_t now) {
+    link_advance(link, now); /* packets draw when their delay ends */
+    link->set.duplicate = probability;
+}
+
+void link_rebind(struct link *link, uint64_t now) {
+    link_advance(link, now);
+    if (link->set.nat)
+        link_nat_rebind(link->set.nat);
+}
+
 struct link_stats link_stats(const struct link *link) {
     struct link_stats stats = link->stats;
     stats.opportunities = link->passed_before + link->next_opportunity - link->first_opportunity;
     stats.queue_drops = link->queue->dropped_packets;
+    stats.nat_mappings = link->set.nat && !link->set.is_downlink ? link_nat_mappings(link->set.nat) : 0;
     stats.queued_packets = link->queue->packets;
     stats.queued_bytes = link->queue->bytes;
     stats.inside_packets = link->delayed.packets + link->held.packets + link->queue->packets + link->delivered.packets +

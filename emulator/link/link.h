@@ -34,12 +34,15 @@
 #include "emulator/link/light.h"
 #include "emulator/link/log.h"
 #include "emulator/link/loss.h"
+#include "emulator/link/nat.h"
 #include "emulator/link/onoff.h"
 #include "emulator/link/packet.h"
 #include "emulator/link/radio.h"
 #include "emulator/link/trace.h"
 
-#define LINK_NEVER UINT64_MAX
+#define LINK_NEVER     UINT64_MAX
+#define LINK_MTU_LEAST 68u /* RFC 791 */
+#define LINK_MTU_MOST  (LINK_OPPORTUNITY_BYTES - LINK_HEADER_BYTES)
 
 struct link_config {
     const struct link_trace *trace; /* borrowed for the life of the link */
@@ -53,15 +56,18 @@ struct link_config {
     bool hold_delay;                            /* the delay trace's last delay holds from then on; false: it repeats */
     struct link_light light;                    /* replaces both; link_new sets its opportunity_bytes */
     uint32_t opportunity_bytes;                 /* at most 1504; 0 = 1504 */
+    uint32_t mtu_bytes;                         /* of IP packets, at most 1500; 0 = 1500 */
     uint64_t jitter_us;                         /* the delay is uniform in delay_us ± jitter_us, at least 0 */
     double reorder;                             /* probability that a packet is delayed by reorder_us more */
     uint64_t reorder_us;
     struct link_radio radio; /* added to the delay of the first packet after a pause */
     struct link_loss loss;
     struct link_onoff onoff;
-    double duplicate; /* probability that a packet arrives at the queue twice */
-    uint64_t seed;    /* of all random choices: link_seed() gives one for each direction of each path. Each effect has
-                       * its own random stream: enabling one does not change the draws of the others. */
+    double duplicate;     /* probability that a packet arrives at the queue twice */
+    struct link_nat *nat; /* borrowed: of the path; NULL = none */
+    bool is_downlink;     /* for the NAT: packets come from outside */
+    uint64_t seed;        /* of all random choices: link_seed() gives one for each direction of each path. Each effect
+                           * has its own random stream: enabling one does not change the draws of the others. */
 };
 
 struct link_stats {
@@ -69,15 +75,17 @@ struct link_stats {
     uint64_t opportunities_used; /* delivered at least one byte */
     uint64_t missed;             /* passed unused while packets may have waited for a late driver: link_count_missed */
     /* arrived + duplicates =
-     *     departed + queue_drops + random_losses + off_losses + oversize_drops + memory_drops + inside.
+     *     departed + queue_drops + random_losses + off_losses + oversize_drops + memory_drops + nat_drops + inside.
      * Bytes are IP bytes + 4 for each packet. */
     uint64_t arrived_packets, arrived_bytes;
     uint64_t departed_packets, departed_bytes;
     uint64_t queue_drops;
     uint64_t random_losses;
     uint64_t off_losses;     /* arrived while the link was off or down */
-    uint64_t oversize_drops; /* longer than 1504 bytes, the 4 bytes included */
+    uint64_t oversize_drops; /* longer than the MTU */
     uint64_t memory_drops;   /* counted by link_refuse */
+    uint64_t nat_drops;      /* not let in by the NAT */
+    uint64_t nat_mappings;   /* ports that the NAT gave out; of an uplink */
     uint64_t inside_packets; /* in the delay, in the queue, or ready to be pulled */
     uint64_t duplicates;     /* second copies made */
     uint64_t reordered;      /* packets selected for the longer delay */
@@ -115,13 +123,19 @@ void link_count_missed(struct link *link, uint64_t since, uint64_t now);
  * link_set_loss: returns -1 and changes nothing if the model is invalid.
  * link_set_up(false): packets that reach the end of the delay are lost, opportunities pass unused, the queue waits.
  * link_set_trace: trace time 0 is `now`.
- * link_set_rate: evenly spaced opportunities replace the trace; -1 for 0 or more than LINK_TRACE_MAX_RATE_BPS. */
+ * link_set_rate: evenly spaced opportunities replace the trace; -1 for 0 or more than LINK_TRACE_MAX_RATE_BPS.
+ * link_set_mtu: LINK_MTU_LEAST to LINK_MTU_MOST.
+ * link_rebind: the path's NAT, if it has one, forgets its mappings. */
 void link_set_delay(struct link *link, uint64_t delay_us, uint64_t now);
 int link_set_loss(struct link *link, const struct link_loss *loss, uint64_t now);
 void link_set_up(struct link *link, bool up, uint64_t now);
 bool link_is_up(const struct link *link);
 void link_set_trace(struct link *link, const struct link_trace *trace, uint64_t now);
 int link_set_rate(struct link *link, uint64_t rate_bps, uint64_t now);
+void link_set_mtu(struct link *link, uint32_t mtu_bytes, uint64_t now);
+void link_set_reorder(struct link *link, double probability, uint64_t reorder_us, uint64_t now);
+void link_set_duplicate(struct link *link, double probability, uint64_t now);
+void link_rebind(struct link *link, uint64_t now);
 
 /* Statistics as of the last call that had a time. */
 struct link_stats link_stats(const struct link *link);

@@ -57,7 +57,11 @@ json_t *link_report(const struct link *link, const char *trace, const char *trac
     const struct {
         const char *name;
         uint64_t value;
-    } rare[] = {{"off_losses", stats.off_losses}, {"duplicates", stats.duplicates}, {"reordered", stats.reordered}};
+    } rare[] = {{"off_losses", stats.off_losses},
+                {"duplicates", stats.duplicates},
+                {"reordered", stats.reordered},
+                {"nat_drops", stats.nat_drops},
+                {"nat_mappings", stats.nat_mappings}};
     for (size_t i = 0; i < sizeof(rare) / sizeof(rare[0]); i++)
         if (rare[i].value > 0)
             json_object_set_new(object, rare[i].name, number(rare[i].value));

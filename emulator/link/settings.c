@@ -37,10 +37,17 @@ static bool read_radio(void *into, const char *text, char *reason, size_t cap) {
            refuse(reason, cap, wanted, text);
 }
 
+static bool read_nat(void *into, const char *text, char *reason, size_t cap) {
+    char wanted[160];
+    return link_nat_parse(&((struct link_settings *)into)->nat, text, wanted, sizeof wanted) == 0 ||
+           refuse(reason, cap, wanted, text);
+}
+
 #define FIELD(member) SETTING_FIELD(struct link_settings, member)
 #define MS(member)    SETTING_MS, FIELD(member), .most = LINK_MS_MOST, .value = "MS"
 #define PROBABILITY   "(0(\\.[0-9]+)?|1(\\.0+)?|\\.[0-9]+)"
 #define NUMBER        "[0-9.]+"
+#define NAT_RULE      "((mapping|filtering)=(independent|address|address-port)|timeout=" NUMBER ")"
 
 /* In a pattern. */
 #define NAME_OR(name, promotion_ms, tail_ms) name "|"
@@ -68,6 +75,8 @@ const setting link_setting_rows[] = {
      .help = "What is added to the delays of a light trace, by packet size."},
     {"opportunity_bytes", SETTING_WHOLE, FIELD(config.opportunity_bytes), .least = 1, .most = LINK_OPPORTUNITY_BYTES,
      .value = "BYTES", .help = "What an opportunity delivers; 1504 if it is not given."},
+    {"mtu", SETTING_WHOLE, FIELD(config.mtu_bytes), .least = LINK_MTU_LEAST, .most = LINK_MTU_MOST, .value = "BYTES",
+     .help = "The largest IP packet, 1500 if it is not given; larger ones are lost without a word."},
     {"jitter_ms", MS(config.jitter_us), .fallback = "0", .help = "The delay is uniform within this much of it."},
     {"reorder", SETTING_PROBABILITY, FIELD(config.reorder), .value = "P", .fallback = "0",
      .help = "Probability that a packet takes reorder_delay_ms longer, so that others overtake it."},
@@ -85,6 +94,10 @@ const setting link_setting_rows[] = {
              "such as lte-2012, or off."},
     {"duplicate", SETTING_PROBABILITY, FIELD(config.duplicate), .value = "P", .fallback = "0",
      .help = "Probability that a packet arrives at the queue twice."},
+    {"nat", SETTING_OWN, FIELD(nat), .read = read_nat, .value = "RULES", .fallback = "off",
+     .pattern = "^(off|" NAT_RULE "(:" NAT_RULE "){0,2})$",
+     .help = "A NAT between link and server: mapping=KIND:filtering=KIND:timeout=MS or some of them, or off. KIND: "
+             "independent, address or address-port."},
     {"queue", SETTING_TEXT, FIELD(config.queue), .value = "QUEUE", .fallback = LINK_QUEUE_DEFAULT,
      .help = "The queue discipline and its options."},
     {0},
@@ -293,6 +306,7 @@ int link_settings_check(const struct link_settings settings[2], char *error, siz
                            : c->light.gap_us > 0 && !s->light_trace ? "light-gap goes with a light-trace"
                            : s->size_latency && !s->light_trace     ? "size-latency goes with a light-trace"
                            : c->hold_delay && !s->delay_trace       ? "delay-trace-end goes with a delay-trace"
+                           : s->own[index_of(row_of("nat"))] ? "nat is of both directions; leave up- and down- out"
                            : c->reorder > 0.0 && c->reorder_us == 0 ? "reorder needs a reorder-delay, in ms"
                                                                     : NULL;
         if (missing) {

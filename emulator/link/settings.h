@@ -21,6 +21,7 @@ struct link_settings {
     const char *trace;         /* file, or a rate; NULL: not given */
     const char *delay_trace;   /* files; NULL: not given */
     const char *light_trace, *size_latency;
+    struct link_nat_rules nat;     /* of the path: the same in both directions */
     char *text[LINK_SETTINGS_MAX]; /* text of each row, as given; NULL: not given. Owned. */
     bool own[LINK_SETTINGS_MAX];   /* given for this direction only */
 };

@@ -59,6 +59,8 @@ static void every_key_is_read(void **state) {
                                           {"onoff", "exp:on=5:off=1.5"},
                                           {"radio", "promotion=260:tail=11576:inactive=100:cycle=40"},
                                           {"duplicate", "1e-3"},
+                                          {"mtu", "1280"},
+                                          {"nat", "mapping=address:timeout=30000"},
                                           {"queue", "droptail:packets=3"},
                                           {"once", "yes"},
                                           {"offset", "7"}};
@@ -81,6 +83,9 @@ static void every_key_is_read(void **state) {
         assert_int_equal(c.radio.tail_us, 11576000);
         assert_int_equal(c.radio.inactive_us, 100000);
         assert_int_equal(c.radio.cycle_us, 40000);
+        assert_int_equal(c.mtu_bytes, 1280);
+        assert_int_equal(settings[way].nat.timeout_us, 30000000);
+        assert_int_equal(settings[way].nat.mapping, LINK_NAT_ADDRESS);
         assert_string_equal(c.queue, "droptail:packets=3");
     }
     assert_string_equal(settings[1].trace, "12mbps");
@@ -166,6 +171,8 @@ static void errors_name_the_key(void **state) {
         {"radio", "cycle=40:inactive=100:cycle=40", "radio takes "},
         {"radio", "tail=1:promotion", "radio takes "},
         {"radio", "off:tail=1", "radio takes "},
+        {"nat", "on", "nat takes mapping=KIND:filtering=KIND:timeout=MS"},
+        {"mtu", "67", "mtu takes a whole number from 68 to 1500"},
         {"radio", "lte-2013",
          "radio takes promotion=MS:tail=MS, inactive=MS:cycle=MS, both, above 0, a preset such as"},
         {"onoff", "1/2/", "onoff takes "},
@@ -209,6 +216,7 @@ static void keys_are_checked_together(void **state) {
         {{{"up", "u"}, {"down", "d"}, {"delay", "1"}, {"down-delay-trace", "f"}}, "downlink: delay and delay-trace"},
         {{{"up", "u"}, {"down", "d"}, {"delay", "1"}, {"delay-trace-end", "hold"}}, "uplink: delay-trace-end goes"},
         {{{"up", "u"}, {"down", "d"}, {"delay", "1"}, {"reorder", "0.1"}}, "uplink: reorder needs a reorder-delay"},
+        {{{"up", "u"}, {"down", "d"}, {"delay", "1"}, {"down-nat", "off"}}, "downlink: nat is of both directions"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         for (size_t k = 0; k < 4 && cases[i].keys[k][0]; k++)
@@ -258,7 +266,7 @@ static void defaults_in_texts_are_those_of_a_link_without_settings(void **state)
             assert_memory_equal(&said.config, &none.config, sizeof said.config);
         compared++;
     }
-    assert_int_equal(compared, 9);
+    assert_int_equal(compared, 10);
 }
 
 int main(void) {

@@ -59,7 +59,7 @@ static json_t *obey(struct mp_control *control, char *line) {
     if (!mp_mailbox_ask(control->mailbox, &request))
         return refusal("the command has ended");
     json_t *answer = json_pack("{s:b,s:f}", "ok", 1, "t_s", (double)request.done_us / 1e6);
-    if (request.kind == MP_REQUEST_FIGURES) {
+    if (request.asks_figures) {
         json_object_set_new(answer, "t0_monotonic_us", json_integer((json_int_t)control->shell->t0_us));
         json_object_set_new(answer, "paths", mp_summary_figures(control->shell, &figures));
     } else {

@@ -6,7 +6,7 @@
 #include "emulator/mpshell/control.h"
 #include "emulator/mpshell/setup.h"
 
-#define MAX_WORDS 4
+#define MAX_WORDS 5
 
 /* "wifi", "wifi:up", "wifi:down" */
 static int parse_target(const struct mp_shell *shell, char *text, struct mp_request *request,
@@ -30,63 +30,111 @@ static int parse_target(const struct mp_shell *shell, char *text, struct mp_requ
     return mp_fail(error, "there is no path named \"%.40s\"", text);
 }
 
-static int parse_delay(struct mp_shell *shell, const char *value, struct mp_request *request,
+/* value, second: the words behind the target; second is NULL if there is one. */
+typedef int setting_parser(struct mp_shell *shell, const char *value, const char *second, struct link_change *change,
+                           char error[MP_ERROR_SIZE]);
+
+static int parse_delay(struct mp_shell *shell, const char *value, const char *second, struct link_change *change,
                        char error[MP_ERROR_SIZE]) {
-    (void)shell;
-    request->kind = MP_REQUEST_DELAY;
-    return number_parse_ms(value, strlen(value), LINK_MS_MOST, &request->delay_us)
+    (void)shell, (void)second;
+    change->has_delay = true;
+    return number_parse_ms(value, strlen(value), LINK_MS_MOST, &change->delay_us)
                ? 0
                : mp_fail(error, "\"%.40s\" is not a one-way delay in ms (0 to 3600000)", value);
 }
 
-static int parse_loss(struct mp_shell *shell, const char *value, struct mp_request *request,
+static int parse_loss(struct mp_shell *shell, const char *value, const char *second, struct link_change *change,
                       char error[MP_ERROR_SIZE]) {
     char wanted[160];
-    (void)shell;
-    request->kind = MP_REQUEST_LOSS;
-    return link_loss_parse(&request->loss, value, wanted, sizeof(wanted)) == 0
+    (void)shell, (void)second;
+    change->has_loss = true;
+    return link_loss_parse(&change->loss, value, wanted, sizeof(wanted)) == 0
                ? 0
                : mp_fail(error, "\"%.40s\" is not %s", value, wanted);
 }
 
-static int parse_trace(struct mp_shell *shell, const char *value, struct mp_request *request,
+static int parse_trace(struct mp_shell *shell, const char *value, const char *second, struct link_change *change,
                        char error[MP_ERROR_SIZE]) {
     struct stat st;
     uint64_t rate;
-    request->kind = MP_REQUEST_TRACE;
+    (void)second;
     if (!link_trace_parse_rate(value, &rate) && stat(value, &st) == 0 && !S_ISREG(st.st_mode))
         return mp_fail(error, "%.200s is not a file", value);
     const struct mp_trace *trace = mp_setup_trace(shell, value, error);
-    request->trace = !trace ? NULL : &trace->trace;
+    change->trace = !trace ? NULL : &trace->trace;
     return !trace ? -1 : 0;
 }
 
+static int parse_mtu(struct mp_shell *shell, const char *value, const char *second, struct link_change *change,
+                     char error[MP_ERROR_SIZE]) {
+    (void)shell, (void)second;
+    bool good = number_parse(value, strlen(value), &change->mtu_bytes) && change->mtu_bytes >= LINK_MTU_LEAST &&
+                change->mtu_bytes <= LINK_MTU_MOST;
+    return good ? 0 : mp_fail(error, "\"%.40s\" is not an MTU (%u to %u)", value, LINK_MTU_LEAST, LINK_MTU_MOST);
+}
+
+static int parse_duplicate(struct mp_shell *shell, const char *value, const char *second, struct link_change *change,
+                           char error[MP_ERROR_SIZE]) {
+    (void)shell, (void)second;
+    change->has_duplicate = true;
+    return number_parse_probability(value, strlen(value), &change->duplicate)
+               ? 0
+               : mp_fail(error, "\"%.40s\" is not a probability (0 to 1)", value);
+}
+
+static int parse_reorder(struct mp_shell *shell, const char *value, const char *second, struct link_change *change,
+                         char error[MP_ERROR_SIZE]) {
+    (void)shell;
+    change->has_reorder = true;
+    if (!number_parse_probability(value, strlen(value), &change->reorder))
+        return mp_fail(error, "\"%.40s\" is not a probability (0 to 1)", value);
+    if (second && !number_parse_ms(second, strlen(second), LINK_MS_MOST, &change->reorder_us))
+        return mp_fail(error, "\"%.40s\" is not a delay in ms (0 to 3600000)", second);
+    return (change->reorder > 0.0) == (change->reorder_us > 0)
+               ? 0
+               : mp_fail(error, "reorder takes a probability above 0 and a delay above 0 in ms, or 0");
+}
+
+static const struct {
+    const char *name;
+    size_t words; /* at most: the name, the target, values */
+    setting_parser *parse;
+} settings[] = {
+    {"delay", 3, parse_delay},     {"loss", 3, parse_loss}, {"trace", 3, parse_trace},
+    {"rate", 3, parse_trace},      {"mtu", 3, parse_mtu},   {"duplicate", 3, parse_duplicate},
+    {"reorder", 4, parse_reorder},
+};
+
 int mp_control_parse(struct mp_shell *shell, char *line, struct mp_request *request, char error[MP_ERROR_SIZE]) {
-    static const struct {
-        const char *name;
-        int (*parse)(struct mp_shell *shell, const char *value, struct mp_request *request, char error[MP_ERROR_SIZE]);
-    } settings[] = {{"delay", parse_delay}, {"loss", parse_loss}, {"trace", parse_trace}, {"rate", parse_trace}};
     char *words[MAX_WORDS] = {NULL};
     size_t count = 0;
     char *rest = NULL;
     for (char *w = strtok_r(line, " \t\r", &rest); w && count < MAX_WORDS; w = strtok_r(NULL, " \t\r", &rest))
         words[count++] = w;
-    if (count == 1 && strcmp(words[0], "stats") == 0) {
-        request->kind = MP_REQUEST_FIGURES;
+    request->asks_figures = count == 1 && strcmp(words[0], "stats") == 0;
+    if (request->asks_figures)
         return 0;
-    }
     if (count == 2 && (strcmp(words[0], "up") == 0 || strcmp(words[0], "down") == 0)) {
-        request->kind = MP_REQUEST_UP;
-        request->up = words[0][0] == 'u';
+        request->change.has_state = true;
+        request->change.is_up = words[0][0] == 'u';
         return parse_target(shell, words[1], request, error);
     }
-    for (size_t i = 0; count == 3 && i < sizeof(settings) / sizeof(settings[0]); i++) {
-        if (strcmp(words[0], settings[i].name) == 0) {
+    if (count == 2 && strcmp(words[0], "rebind") == 0) {
+        request->change.rebinds = true;
+        if (parse_target(shell, words[1], request, error) != 0)
+            return -1;
+        return shell->paths[request->path].up.nat
+                   ? 0
+                   : mp_fail(error, "path %.40s has no NAT; start mpshell with its key nat", words[1]);
+    }
+    for (size_t i = 0; count >= 3 && i < sizeof(settings) / sizeof(settings[0]); i++) {
+        if (count <= settings[i].words && strcmp(words[0], settings[i].name) == 0) {
             return parse_target(shell, words[1], request, error) != 0
                        ? -1
-                       : settings[i].parse(shell, words[2], request, error);
+                       : settings[i].parse(shell, words[2], words[3], &request->change, error);
         }
     }
     return mp_fail(error, "this is not one of: up PATH, down PATH, delay PATH MS, loss PATH LOSS, rate PATH RATE, "
-                          "trace PATH FILE, stats; PATH:up and PATH:down are one direction");
+                          "trace PATH FILE, mtu PATH BYTES, reorder PATH P MS, duplicate PATH P, rebind "
+                          "PATH, stats; PATH:up and PATH:down are one direction");
 }

@@ -28,7 +28,7 @@ static void put_link(FILE *out, const struct mp_live *live, size_t k, size_t way
     const struct link_stats *before = &live->before.links[k][way].stats;
     uint64_t elapsed = live->now_us > live->before_us ? live->now_us - live->before_us : 1;
     double mbps = (double)(now->departed_bytes - before->departed_bytes) * 8 / (double)elapsed;
-    uint64_t lost = now->queue_drops + now->random_losses + now->off_losses + now->oversize_drops;
+    uint64_t lost = now->queue_drops + now->random_losses + now->off_losses + now->oversize_drops + now->nat_drops;
     bool idle = now->departed_packets == before->departed_packets && now->queued_packets == 0;
     fprintf(out, "  %c %8.2f Mbps  queue %5llu, %6.1f ms  lost %-7llu%s", way == 0 ? '^' : 'v', mbps,
             (unsigned long long)now->queued_packets, idle ? 0.0 : (double)now->queueing_us / 1000.0,
@@ -67,7 +67,7 @@ static void *show(void *context) {
     int period = live->terminal ? TERMINAL_PERIOD_MS : LINE_PERIOD_MS;
     struct pollfd stop = {.fd = live->stop_fd, .events = POLLIN};
     while (poll(&stop, 1, period) == 0) {
-        struct mp_request request = {.kind = MP_REQUEST_FIGURES, .figures = &live->now};
+        struct mp_request request = {.asks_figures = true, .figures = &live->now};
         live->before = live->now;
         live->before_us = live->now_us;
         if (!mp_mailbox_ask(live->mailbox, &request))

@@ -48,26 +48,6 @@ static void tell_figures(const struct mp_shell *shell, struct mp_figures *figure
     }
 }
 
-static void change(const struct mp_request *request, struct mp_direction *direction, uint64_t now) {
-    struct link *link = direction->link;
-    switch (request->kind) {
-    case MP_REQUEST_UP:
-        link_set_up(link, request->up, now);
-        break;
-    case MP_REQUEST_DELAY:
-        link_set_delay(link, request->delay_us, now);
-        break;
-    case MP_REQUEST_LOSS:
-        link_set_loss(link, &request->loss, now);
-        break;
-    case MP_REQUEST_TRACE:
-        link_set_trace(link, request->trace, now);
-        break;
-    case MP_REQUEST_FIGURES:
-        break;
-    }
-}
-
 void mp_mailbox_serve(struct mp_mailbox *mailbox, struct mp_shell *shell, uint64_t now) {
     uint64_t count;
     pthread_mutex_lock(&mailbox->mutex);
@@ -77,8 +57,8 @@ void mp_mailbox_serve(struct mp_mailbox *mailbox, struct mp_shell *shell, uint64
             struct mp_direction *both[2] = {&path->up, &path->down};
             for (size_t way = 0; way < 2; way++)
                 if (request->ways[way])
-                    change(request, both[way], now);
-            if (request->kind == MP_REQUEST_FIGURES)
+                    link_change_apply(both[way]->link, &request->change, now);
+            if (request->asks_figures)
                 tell_figures(shell, request->figures, now);
             request->done_us = now;
             request->done = true;

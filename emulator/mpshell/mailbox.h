@@ -5,9 +5,8 @@
 
 #include <pthread.h>
 
+#include "emulator/link/change.h"
 #include "emulator/mpshell/shell.h"
-
-enum mp_request_kind { MP_REQUEST_FIGURES, MP_REQUEST_UP, MP_REQUEST_DELAY, MP_REQUEST_LOSS, MP_REQUEST_TRACE };
 
 /* The figures of all links at one moment. */
 struct mp_figures {
@@ -19,13 +18,10 @@ struct mp_figures {
 };
 
 struct mp_request {
-    enum mp_request_kind kind;
     size_t path;
-    bool ways[2]; /* uplink, downlink */
-    bool up;
-    uint64_t delay_us;
-    struct link_loss loss;
-    const struct link_trace *trace; /* lives as long as the shell */
+    bool ways[2];              /* uplink, downlink */
+    struct link_change change; /* its trace lives as long as the shell */
+    bool asks_figures;
     struct mp_figures *figures;
     uint64_t done_us; /* answer: when, since t0 */
     bool done;

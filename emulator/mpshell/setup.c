@@ -87,6 +87,13 @@ static int make_link(struct mp_shell *shell, size_t k, uint32_t way, char error[
     config.pool = shell->pool;
     config.log = direction->log;
     config.seed = link_seed(shell->options.seed, (uint32_t)k, way);
+    if (settings->nat.timeout_us > 0 && way == 0) {
+        direction->nat = link_nat_new(&settings->nat, config.seed);
+        if (!direction->nat)
+            return mp_fail(error, "no memory");
+    }
+    config.nat = shell->paths[k].up.nat;
+    config.is_downlink = way == 1;
     direction->link = link_new(&config, reason, sizeof(reason));
     return direction->link ? 0 : mp_fail(error, "path %s: %s", options->name, reason);
 }
@@ -159,6 +166,7 @@ void mp_setup_free(struct mp_shell *shell) {
         struct mp_direction *both[2] = {&shell->paths[k].up, &shell->paths[k].down};
         for (size_t d = 0; d < 2; d++) {
             link_free(both[d]->link);
+            link_nat_free(both[d]->nat);
             link_files_free(&both[d]->files);
             free(both[d]->log);
         }

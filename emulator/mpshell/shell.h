@@ -35,6 +35,7 @@ struct mp_direction {
     const struct mp_trace *trace;
     struct link_files files; /* of its settings */
     struct link *link;
+    struct link_nat *nat; /* of the uplink, shared with the downlink; NULL without one */
     struct link_log *log; /* NULL without --log-dir */
     struct mp_logfile *file;
     struct mp_stream *departures;  /* exact times; NULL without --log-dir */

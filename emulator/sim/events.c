@@ -9,13 +9,16 @@
 
 #define MAX_TIME_MS UINT64_C(86400000000)
 #define NOT_GIVEN   UINT64_MAX
+#define CHANGES     "state, delay_ms, loss, rate, mtu, reorder, duplicate or nat"
 
 static const char *const directions[] = {"up", "down", "both", NULL};
 static const char *const states[] = {"up", "down", NULL};
+static const char *const nats[] = {"rebind", NULL};
 
 struct event_members {
-    uint64_t at_us, delay_us;
-    const char *path, *direction, *state, *rate;
+    uint64_t at_us, delay_us, mtu_bytes, reorder_us;
+    double reorder, duplicate;
+    const char *path, *direction, *state, *rate, *nat;
 };
 
 #define FIELD(member) SETTING_FIELD(struct event_members, member)
@@ -26,6 +29,11 @@ static const setting event_rows[] = {
     {"state", SETTING_WORD, FIELD(state), .words = states},
     {"delay_ms", SETTING_DECIMAL, FIELD(delay_us), .most = 3600000000u},
     {"rate", SETTING_TEXT, FIELD(rate)},
+    {"mtu", SETTING_WHOLE, FIELD(mtu_bytes), .least = LINK_MTU_LEAST, .most = LINK_MTU_MOST},
+    {"reorder", SETTING_PROBABILITY, FIELD(reorder)},
+    {"reorder_delay_ms", SETTING_DECIMAL, FIELD(reorder_us), .least = 1, .most = 3600000000u},
+    {"duplicate", SETTING_PROBABILITY, FIELD(duplicate)},
+    {"nat", SETTING_WORD, FIELD(nat), .words = nats},
     {0},
 };
 static const char *const read_apart[] = {"loss", NULL};
@@ -43,39 +51,63 @@ static bool find_path(const struct sim_job *job, const char *name, size_t *path)
 }
 
 /* The loss, by the rules of a path's `loss`. */
-static bool take_loss(struct sim_event *event, json_t *value, const char *where, char *error) {
+static bool take_loss(struct link_change *change, json_t *value, const char *where, char *error) {
     char reason[SIM_ERROR_BYTES / 2];
     struct link_settings settings[2] = {{.trace = NULL}, {.trace = NULL}};
     if (!value || json_is_null(value))
         return true;
     bool good = link_settings_set_json(settings, "loss", value, reason, sizeof reason) == 0;
-    event->has_loss = good;
-    event->loss = settings[0].config.loss;
+    change->has_loss = good;
+    change->loss = settings[0].config.loss;
     link_settings_free(settings);
     return good || sim_fail(error, "%s%s", where, reason);
 }
 
+/* A member of the object that is not null. */
+static bool is_given(const json_t *object, const char *member) {
+    const json_t *value = json_object_get(object, member);
+    return value && !json_is_null(value);
+}
+
+static bool take_change(struct link_change *change, const struct event_members *m, json_t *object, const char *where,
+                        char *error) {
+    if (!take_loss(change, json_object_get(object, "loss"), where, error))
+        return false;
+    if (m->rate && !link_trace_parse_rate(m->rate, &change->rate_bps))
+        return sim_fail(error, "%srate takes a rate such as \"12mbps\", not \"%.40s\"", where, m->rate);
+    change->has_state = m->state != NULL;
+    change->is_up = m->state == states[0];
+    change->has_delay = is_given(object, "delay_ms");
+    change->delay_us = m->delay_us;
+    change->mtu_bytes = m->mtu_bytes;
+    change->has_reorder = is_given(object, "reorder");
+    change->reorder = m->reorder;
+    change->reorder_us = m->reorder_us;
+    change->has_duplicate = is_given(object, "duplicate");
+    change->duplicate = m->duplicate;
+    change->rebinds = m->nat != NULL;
+    if ((change->reorder > 0.0) != (change->reorder_us > 0))
+        return sim_fail(error, "%sreorder above 0 and reorder_delay_ms go together", where);
+    bool changes = change->has_state || change->has_delay || change->has_loss || change->rate_bps != 0 ||
+                   change->mtu_bytes != 0 || change->has_reorder || change->has_duplicate || change->rebinds;
+    return changes || sim_fail(error, "%s" CHANGES " must say what changes", where);
+}
+
 static bool take_event(struct sim_job *job, json_t *object, const char *where, struct sim_event *event, char *error) {
-    struct event_members m = {.at_us = NOT_GIVEN, .delay_us = NOT_GIVEN, .direction = directions[2]};
+    struct event_members m = {.at_us = NOT_GIVEN, .direction = directions[2]};
     const setting_tables members = {.table = {{event_rows, &m, 0}}, .count = 1};
-    if (!sim_members_read(&members, object, where, read_apart, error) ||
-        !take_loss(event, json_object_get(object, "loss"), where, error))
+    if (!sim_members_read(&members, object, where, read_apart, error))
         return false;
     if (m.at_us == NOT_GIVEN || !m.path)
         return sim_fail(error, "%s%s is missing", where, !m.path ? "path" : "t_s");
     if (!find_path(job, m.path, &event->path))
         return sim_fail(error, "%spath \"%.40s\" is not the name of a path", where, m.path);
-    if (m.rate && !link_trace_parse_rate(m.rate, &event->rate_bps))
-        return sim_fail(error, "%srate takes a rate such as \"12mbps\", not \"%.40s\"", where, m.rate);
     event->at_us = m.at_us;
     event->ways[0] = m.direction != directions[1];
     event->ways[1] = m.direction != directions[0];
-    event->has_state = m.state != NULL;
-    event->is_up = m.state == states[0];
-    event->has_delay = m.delay_us != NOT_GIVEN;
-    event->delay_us = event->has_delay ? m.delay_us : 0;
-    bool changes = event->has_state || event->has_delay || event->has_loss || event->rate_bps != 0;
-    return changes || sim_fail(error, "%sstate, delay_ms, loss or rate must say what changes", where);
+    if (m.nat && job->paths[event->path].settings[0].nat.timeout_us == 0)
+        return sim_fail(error, "%snat: path \"%.40s\" has no NAT; give it the setting nat", where, m.path);
+    return take_change(&event->change, &m, object, where, error);
 }
 
 bool sim_events_parse(struct sim_job *job, json_t *events, const char *name, char *error) {
@@ -104,18 +136,6 @@ bool sim_events_parse(struct sim_job *job, json_t *events, const char *name, cha
 
 /* ---- making the changes ---- */
 
-static void change(struct sim *sim, struct sim_direction *d, const struct sim_event *event) {
-    if (event->has_state)
-        link_set_up(d->link, event->is_up, sim->now);
-    if (event->has_delay)
-        link_set_delay(d->link, event->delay_us, sim->now);
-    if (event->has_loss)
-        (void)link_set_loss(d->link, &event->loss, sim->now);
-    if (event->rate_bps != 0)
-        (void)link_set_rate(d->link, event->rate_bps, sim->now);
-    sim_timers_set(&sim->timers, d->actor, link_next_deadline(d->link));
-}
-
 static void plan(struct sim *sim) {
     bool more = sim->next_event < sim->job->event_count;
     sim_timers_set(&sim->timers, sim->event_actor, more ? sim->job->events[sim->next_event].at_us : UINT64_MAX);
@@ -131,8 +151,10 @@ void sim_events_act(struct sim *sim) {
         for (size_t number = event->path; 2 * number < sim->direction_count; number += sim->job->path_count) {
             for (size_t way = 0; way < 2; way++) {
                 struct sim_direction *d = &sim->directions[2 * number + way];
-                if (event->ways[way] && d->link)
-                    change(sim, d, event);
+                if (!event->ways[way] || !d->link)
+                    continue;
+                link_change_apply(d->link, &event->change, sim->now);
+                sim_timers_set(&sim->timers, d->actor, link_next_deadline(d->link));
             }
         }
     }

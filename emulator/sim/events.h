@@ -7,7 +7,7 @@
 
 #include <jansson.h>
 
-#include "emulator/link/loss.h"
+#include "emulator/link/change.h"
 
 struct sim;
 struct sim_job;
@@ -18,11 +18,7 @@ struct sim_event {
     uint64_t at_us;
     size_t path;
     bool ways[2]; /* uplink, downlink */
-    bool has_state, is_up;
-    bool has_delay, has_loss;
-    uint64_t delay_us;
-    struct link_loss loss;
-    uint64_t rate_bps; /* 0: no change */
+    struct link_change change;
 };
 
 /* Reads the array; the job's paths are known by then. False with a sentence in error[SIM_ERROR_BYTES]; `name` stands

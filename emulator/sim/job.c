@@ -353,6 +353,16 @@ static bool take_players(struct parser *p, const struct player_settings *base, j
 
 /* ---- the whole ---- */
 
+/* Whether a path or an event has an MTU. */
+static bool names_mtu(const json_t *objects) {
+    static const char *const members[] = {"mtu", "up_mtu", "down_mtu"};
+    for (size_t i = 0; i < json_array_size(objects); i++)
+        for (size_t k = 0; k < sizeof members / sizeof members[0]; k++)
+            if (json_object_get(json_array_get(objects, i), members[k]))
+                return true;
+    return false;
+}
+
 static bool take_job(struct parser *p) {
     struct player_settings base = {
         .concurrency = 1,
@@ -362,9 +372,10 @@ static bool take_job(struct parser *p) {
     };
     struct sim_job *job = p->job;
     quic_settings_init(&base.quic);
-    /* The links carry packets of 1504 bytes and mark none: there is nothing to be probed. */
+    /* Links mark no packets, and without an MTU of their own they carry the largest ones: nothing is to be probed. */
     base.quic.limits.enable_ecn = base.quic.limits.grease = false;
-    base.quic.limits.path_mtu_bytes = base.quic.limits.max_udp_payload_bytes;
+    if (!names_mtu(json_object_get(job->json, "paths")) && !names_mtu(json_object_get(job->json, "link_events")))
+        base.quic.limits.path_mtu_bytes = base.quic.limits.max_udp_payload_bytes;
     job->seed = 1;
     job->link_logs = true;
     char where[SIM_ERROR_BYTES / 2];

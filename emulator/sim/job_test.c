@@ -88,12 +88,23 @@ static void link_events_say_what_changes_when(void **state) {
     const struct sim_event *first = &job.events[0], *second = &job.events[1];
     assert_int_equal(first->at_us, 1500000);
     assert_int_equal(first->path, 1);
-    assert_true(first->ways[0] && first->ways[1] && first->has_state && !first->is_up);
-    assert_false(first->has_delay || first->has_loss || first->rate_bps != 0);
-    assert_true(second->ways[0] && !second->ways[1] && !second->has_state);
-    assert_int_equal(second->delay_us, 500);
-    assert_true(second->has_loss && second->loss.p == 0.5);
-    assert_int_equal(second->rate_bps, 3000000);
+    assert_true(first->ways[0] && first->ways[1] && first->change.has_state && !first->change.is_up);
+    assert_false(first->change.has_delay || first->change.has_loss || first->change.rate_bps != 0);
+    assert_true(second->ways[0] && !second->ways[1] && !second->change.has_state);
+    assert_int_equal(second->change.delay_us, 500);
+    assert_true(second->change.has_loss && second->change.loss.p == 0.5);
+    assert_int_equal(second->change.rate_bps, 3000000);
+    sim_job_free(&job);
+}
+
+static void links_with_an_mtu_are_probed(void **state) {
+    (void)state;
+    assert_true(parse("{" COMMON "}"));
+    assert_int_equal(job.players[0].server.settings.limits.path_mtu_bytes, 1452);
+    sim_job_free(&job);
+    assert_true(parse("{" COMMON ", \"link_events\": [{\"t_s\": 1, \"path\": \"nr\", \"mtu\": 1280}]}"));
+    assert_int_equal(job.players[0].server.settings.limits.path_mtu_bytes, 1200);
+    assert_int_equal(job.events[0].change.mtu_bytes, 1280);
     sim_job_free(&job);
 }
 
@@ -122,6 +133,10 @@ static void errors_name_file_and_member(void **state) {
         {"{" COMMON ", \"link_events\": [{\"t_s\": 2, \"path\": \"nr\", \"loss\": 1},"
          "{\"t_s\": 1, \"path\": \"nr\", \"loss\": 0}]}",
          "job.json: link_events[1].t_s is before"},
+        {"{" COMMON ", \"link_events\": [{\"t_s\": 1, \"path\": \"nr\", \"nat\": \"rebind\"}]}",
+         "job.json: link_events[0].nat: path \"nr\" has no NAT"},
+        {"{" COMMON ", \"link_events\": [{\"t_s\": 1, \"path\": \"nr\", \"reorder\": 0.1}]}",
+         "job.json: link_events[0].reorder above 0 and reorder_delay_ms go together"},
         {"{" COMMON ", \"players\": []}", "job.json: players takes an array"},
         {"{" COMMON ", \"players\": [{\"player\": {\"fps\": 0}}]}", "job.json: players[0].player.fps takes a number"},
         {"{\"scheme\": \"sp\", " PATHS ", " PLAYER "}", "job.json: time_limit_s is missing"},
@@ -143,6 +158,7 @@ int main(void) {
         cmocka_unit_test(defaults_are_those_of_the_programs),
         cmocka_unit_test(the_primary_path_follows_the_order_of_technologies_or_its_name),
         cmocka_unit_test(a_player_overrides_member_by_member),
+        cmocka_unit_test(links_with_an_mtu_are_probed),
         cmocka_unit_test(link_events_say_what_changes_when),
         cmocka_unit_test(errors_name_file_and_member),
     };

@@ -74,6 +74,13 @@ static bool make_link(struct sim *sim, struct sim_direction *d, const struct lin
     config.pool = sim->pool;
     config.log = d->log;
     config.seed = link_seed(sim->job->seed, (uint32_t)(d->actor / 2), d->to_server ? 0 : 1);
+    if (settings->nat.timeout_us > 0 && d->to_server) {
+        d->nat = link_nat_new(&settings->nat, config.seed);
+        if (!d->nat)
+            return sim_fail(error, "out of memory");
+    }
+    config.nat = sim->directions[d->actor & ~(size_t)1].nat;
+    config.is_downlink = !d->to_server;
     d->link = link_new(&config, error, SIM_ERROR_BYTES / 2);
     return d->link != NULL;
 }
@@ -115,6 +122,7 @@ void sim_network_free(struct sim *sim) {
     for (size_t i = 0; i < sim->direction_count && sim->directions; i++) {
         link_foresight_free(sim->directions[i].foresight);
         link_free(sim->directions[i].link);
+        link_nat_free(sim->directions[i].nat);
         link_files_free(&sim->directions[i].files);
         free(sim->directions[i].log);
     }

@@ -36,6 +36,7 @@ struct sim_direction {
     const struct sim_trace *trace;
     struct link_files files; /* of its settings */
     struct link *link;
+    struct link_nat *nat;             /* of the uplink, shared with the downlink; NULL without one */
     struct link_foresight *foresight; /* NULL until it is asked */
     struct link_log *log;             /* NULL without logs */
     void *log_file;                   /* FILE * */

@@ -9,7 +9,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, create_model, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationInfo,
+    create_model,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
 from railyard.base.paths import EXPERIMENTS_DIR
 from railyard.base.units import with_units
@@ -18,7 +28,7 @@ from railyard.experiment import stacks
 from railyard.experiment.arenas import ARENAS
 from railyard.experiment.settings import QUIC_SCHEMES, SETTINGS
 from railyard.traces.names import TECHNOLOGY_ORDER, QueueSpec, Technology
-from railyard.traces.settings import MAX_MS, LinkSettings, is_loss
+from railyard.traces.settings import LEAST_MTU, MAX_MS, MOST_MTU, LinkSettings, is_loss
 
 # Each scheme's transport, as the player names it, and what a reader of the report needs to know about it.
 TRANSPORT_OF_SCHEME = dict.fromkeys(QUIC_SCHEMES, "quic") | {
@@ -314,6 +324,17 @@ class LinkEvent(Strict):
     delay_ms: float | None = Field(default=None, ge=0, le=MAX_MS)
     loss: float | str | None = None
     rate: str | None = Field(default=None, pattern=r"^[0-9]+(\.[0-9]+)?(bps|kbps|mbps|gbps)$")
+    mtu: int | None = Field(default=None, ge=LEAST_MTU, le=MOST_MTU)
+    reorder: float | None = Field(default=None, ge=0, le=1)
+    reorder_delay_ms: float | None = Field(default=None, gt=0, le=MAX_MS)
+    duplicate: float | None = Field(default=None, ge=0, le=1)
+    nat: Literal["rebind"] | None = None
+
+    @model_serializer(mode="wrap")
+    def _without_what_is_not_given(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Results and identities of events without the later fields are those of before."""
+        later = ("mtu", "reorder", "reorder_delay_ms", "duplicate", "nat")
+        return {name: value for name, value in dump(self).items() if value is not None or name not in later}
 
     @model_validator(mode="after")
     def _changes_something(self) -> LinkEvent:
@@ -321,8 +342,11 @@ class LinkEvent(Strict):
             raise FieldError("loss", "it takes a probability, 0 to 1, or ge:p=P:r=P[:good=P][:bad=P].")
         if self.rate is not None and not any(digit in self.rate for digit in "123456789"):
             raise FieldError("rate", f"'{self.rate}' is no rate; for an outage give 'state: down'.")
-        if self.state is None and self.delay_ms is None and self.loss is None and self.rate is None:
-            raise ValueError("nothing changes; give state, delay_ms, loss or rate.")
+        if bool(self.reorder) != (self.reorder_delay_ms is not None):
+            raise FieldError("reorder", "a reorder above 0 and a reorder_delay_ms go together.")
+        changes = (self.state, self.delay_ms, self.loss, self.rate, self.mtu, self.reorder, self.duplicate, self.nat)
+        if all(change is None for change in changes):
+            raise ValueError("nothing changes; give state, delay_ms, loss, rate, mtu, reorder, duplicate or nat.")
         return self
 
 

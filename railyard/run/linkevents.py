@@ -38,15 +38,27 @@ class DoneEvent:
         return asdict(self)
 
 
+def _text(value: str | float) -> str:
+    """Decimals only: neither mpshell nor the simulator reads an exponent."""
+    return value if isinstance(value, str) else f"{value:.9f}".rstrip("0").rstrip(".")
+
+
 def commands(event: LinkEvent) -> list[str]:
     """What mpshell is told: one command for each thing that changes, in the simulator's order."""
     target = event.path if event.direction == "both" else f"{event.path}:{event.direction}"
     said = [f"{event.state} {target}"] if event.state is not None else []
-    for word, value in (("delay", event.delay_ms), ("loss", event.loss), ("rate", event.rate)):
-        if value is not None:
-            # Decimals only: neither mpshell nor the simulator reads an exponent.
-            text = value if isinstance(value, str) else f"{value:.9f}".rstrip("0").rstrip(".")
-            said.append(f"{word} {target} {text}")
+    for word, *values in (
+        ("delay", event.delay_ms),
+        ("loss", event.loss),
+        ("rate", event.rate),
+        ("mtu", event.mtu),
+        ("reorder", event.reorder, event.reorder_delay_ms),
+        ("duplicate", event.duplicate),
+    ):
+        if values[0] is not None:
+            said.append(" ".join([word, target, *(_text(value) for value in values if value is not None)]))
+    if event.nat is not None:
+        said.append(f"{event.nat} {event.path}")
     return said
 
 

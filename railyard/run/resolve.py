@@ -109,6 +109,11 @@ def _paths(
             message = f"'link_events' names '{event.path}', which this pair has not; {near_miss(event.path, names)}"
             raise document.error(location, message)
     found = [_path(path, experiment, document.path.parent) for path in pair.paths]
+    without_nat = {path.name for path, _ in found if path.settings.get("nat", "off") == "off"}
+    for event in experiment.link_events:
+        if event.nat is not None and event.path in without_nat:
+            message = f"'link_events' rebinds the NAT of '{event.path}', which has none; give it 'nat' in 'links'."
+            raise document.error(location, message)
     return tuple(path for path, _ in found), [trace for _, traces in found for trace in traces]
 
 

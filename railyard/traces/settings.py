@@ -20,6 +20,7 @@ from railyard.traces.names import check_queue
 
 Value = str | float | bool
 MAX_MS = LINK_SETTINGS["delay_ms"].most
+LEAST_MTU, MOST_MTU = (int(limit) for limit in (LINK_SETTINGS["mtu"].least, LINK_SETTINGS["mtu"].most))
 _OF_THE_PATH = ("trace", "offset_ms")  # which a pair and its experiment give in their own ways
 _ROWS = {name: row for name, row in LINK_SETTINGS.items() if name not in _OF_THE_PATH}
 FILES = ("delay_trace", "light_trace", "size_latency")

@@ -1,0 +1,27 @@
+/* What a link event changes of one direction of a path (docs/reference/link.md). */
+#ifndef RAILYARD_LINK_CHANGE_H
+#define RAILYARD_LINK_CHANGE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "emulator/link/link.h"
+
+/* All zero changes nothing. */
+struct link_change {
+    bool has_state, is_up;
+    bool has_delay, has_loss, has_reorder, has_duplicate;
+    uint64_t delay_us;
+    struct link_loss loss;
+    uint64_t rate_bps;              /* 0: no change */
+    const struct link_trace *trace; /* borrowed for the life of the link; NULL: no change */
+    uint64_t mtu_bytes;             /* 0: no change */
+    double reorder, duplicate;      /* probabilities */
+    uint64_t reorder_us;
+    bool rebinds; /* the NAT of the path forgets its mappings */
+};
+
+/* Makes the changes at `now`, in the order of the members; values are such as the setters of link.h take. */
+void link_change_apply(struct link *link, const struct link_change *change, uint64_t now);
+
+#endif
