@@ -113,6 +113,27 @@ def test_a_path_goes_down_and_up_in_both_arenas(tmp_path: Path, monkeypatch: pyt
     assert all(event["done_s"] >= event["t_s"] for event in events[:-1])
 
 
+def path_states(folder: Path, name: str) -> list[str]:
+    lines = [json.loads(line) for line in (folder / "player.jsonl").read_text().splitlines()]
+    return [line["state"] for line in lines if line["event"] == "path" and line["name"] == name]
+
+
+@pytest.mark.privileged
+def test_an_interface_goes_and_returns_in_both_arenas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAILYARD_TRACE_PATH", str(tmp_path))
+    events = "  - {t_s: 0.6, path: wifi, interface: down}\n  - {t_s: 1.4, path: wifi, interface: up}\n"
+    text = EXPERIMENT.partition("link_events:")[0].replace("duration_s: 3", "duration_s: 5") + f"link_events:\n{events}"
+    monkeypatch.setattr(f"{__name__}.EXPERIMENT", text)
+    for arena in ("sim", "mpshell"):
+        folder, record = play(tmp_path, arena)
+        assert record["outcome"] == "complete"
+        assert carried(folder, "wifi.down", 0.63, 1.39) == 0 < carried(folder, "lte.down", 0.63, 1.39)
+        assert path_states(folder, "wifi") == ["validating", "active", "closed", "validating", "active"]
+        assert carried(folder, "wifi.down", 2.7, 9) > 0, "as a new path"
+        (drops, _) = (path["device_drops"] for path in json.loads((folder / "mpshell.json").read_text())["paths"])
+        assert sum(drops.values()) == 0, "links stop before the device and start after it"
+
+
 def test_a_late_or_forgotten_event_makes_a_run_void() -> None:
     summary = {"duration_s": 10.0, "paths": [], "sched_fifo": True}
     good = [DoneEvent(1.0, "down wifi", 1.0 + MAX_EVENT_LATENESS_US / 2e6), DoneEvent(10.5, "up wifi")]
@@ -130,6 +151,7 @@ def test_an_event_is_one_command_for_each_change() -> None:
     assert commands(LinkEvent(t_s=1, path="nr", loss=1)) == ["loss nr 1"]
     assert commands(LinkEvent(t_s=1, path="nr", reorder=0, mtu=1280)) == ["mtu nr 1280", "reorder nr 0"]
     assert commands(LinkEvent(t_s=1, path="nr", direction="down", nat="rebind")) == ["rebind nr"]
+    assert commands(LinkEvent(t_s=1, path="nr", interface="down")) == ["interface nr down"]
 
 
 def test_an_event_without_later_fields_is_recorded_as_before() -> None:
@@ -143,6 +165,7 @@ def test_an_event_without_later_fields_is_recorded_as_before() -> None:
     [
         ("nat: rebind", "rebinds the NAT of 'wifi', which has none; give it 'nat' in 'links'"),
         ("reorder: 0.1", "a reorder above 0 and a reorder_delay_ms go together"),
+        ("interface: up, direction: up", "an interface has both directions"),
         ("mtu: 67", "this takes a value of at least 68, not 67"),
     ],
 )

@@ -63,6 +63,8 @@ static const char help[] =
     "  reorder PATH P MS delay packets by MS more, with probability P; reorder PATH 0 ends it\n"
     "  duplicate PATH P  duplicate packets with probability P\n"
     "  rebind PATH       let the path's NAT forget its mappings (mpshell --path ...,nat=...)\n"
+    "  interface PATH down|up\n"
+    "                    take the path's interface away, with its addresses and routes, or bring it back\n"
     "  stats             print the counters of all links\n"
     "\n"
     "PATH:up and PATH:down select one direction. Example: mpshell-ctl s down wifi\n"

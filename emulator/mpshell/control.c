@@ -13,6 +13,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "emulator/mpshell/netns.h"
 #include "emulator/mpshell/summary.h"
 
 #define MAX_CLIENTS 16
@@ -56,8 +57,14 @@ static json_t *obey(struct mp_control *control, char *line) {
     strcpy(command, line);
     if (mp_control_parse(control->shell, line, &request, error) != 0)
         return refusal(error);
+    /* The links stop before the device goes, and start after it is back: it refuses no packet. */
+    const bool goes = request.has_interface && !request.change.is_up, returns = request.has_interface && !goes;
+    if (returns && mp_netns_set_interface(control->shell, request.path, true, error) != 0)
+        return refusal(error);
     if (!mp_mailbox_ask(control->mailbox, &request))
         return refusal("the command has ended");
+    if (goes && mp_netns_set_interface(control->shell, request.path, false, error) != 0)
+        return refusal(error);
     json_t *answer = json_pack("{s:b,s:f}", "ok", 1, "t_s", (double)request.done_us / 1e6);
     if (request.asks_figures) {
         json_object_set_new(answer, "t0_monotonic_us", json_integer((json_int_t)control->shell->t0_us));

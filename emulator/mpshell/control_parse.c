@@ -127,6 +127,15 @@ int mp_control_parse(struct mp_shell *shell, char *line, struct mp_request *requ
                    ? 0
                    : mp_fail(error, "path %.40s has no NAT; start mpshell with its key nat", words[1]);
     }
+    if (count == 3 && strcmp(words[0], "interface") == 0) {
+        request->has_interface = request->change.has_state = true;
+        request->change.is_up = strcmp(words[2], "up") == 0;
+        if (!request->change.is_up && strcmp(words[2], "down") != 0)
+            return mp_fail(error, "\"%.40s\" is not up or down", words[2]);
+        if (strchr(words[1], ':'))
+            return mp_fail(error, "an interface has both directions; say interface PATH %s", words[2]);
+        return parse_target(shell, words[1], request, error);
+    }
     for (size_t i = 0; count >= 3 && i < sizeof(settings) / sizeof(settings[0]); i++) {
         if (count <= settings[i].words && strcmp(words[0], settings[i].name) == 0) {
             return parse_target(shell, words[1], request, error) != 0
@@ -134,7 +143,8 @@ int mp_control_parse(struct mp_shell *shell, char *line, struct mp_request *requ
                        : settings[i].parse(shell, words[2], words[3], &request->change, error);
         }
     }
-    return mp_fail(error, "this is not one of: up PATH, down PATH, delay PATH MS, loss PATH LOSS, rate PATH RATE, "
-                          "trace PATH FILE, mtu PATH BYTES, reorder PATH P MS, duplicate PATH P, rebind "
-                          "PATH, stats; PATH:up and PATH:down are one direction");
+    return mp_fail(error,
+                   "this is not one of: up PATH, down PATH, delay PATH MS, loss PATH LOSS, rate PATH RATE, "
+                   "trace PATH FILE, mtu PATH BYTES, reorder PATH P MS, duplicate PATH P, rebind "
+                   "PATH, interface PATH up, interface PATH down, stats; PATH:up and PATH:down are one direction");
 }

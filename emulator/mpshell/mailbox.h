@@ -22,6 +22,7 @@ struct mp_request {
     bool ways[2];              /* uplink, downlink */
     struct link_change change; /* its trace lives as long as the shell */
     bool asks_figures;
+    bool has_interface; /* the interface goes or returns with its links, as change.is_up says */
     struct mp_figures *figures;
     uint64_t done_us; /* answer: when, since t0 */
     bool done;

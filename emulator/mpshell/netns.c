@@ -32,6 +32,10 @@ static void add_inside_routes(struct mp_script *script, const struct mp_path *pa
                   path->inside_address, (unsigned)k + 1);
     mp_script_add(script, "route add default via %s dev %s src %s table %u\n", path->outside_address, name,
                   path->inside_address, table);
+}
+
+static void add_inside_rule(struct mp_script *script, const struct mp_path *path, size_t k) {
+    unsigned table = FIRST_TABLE + (unsigned)k;
     mp_script_add(script, "rule add from %s/32 table %u priority %u\n", path->inside_address, table, table);
 }
 
@@ -46,14 +50,26 @@ static void add_inside_routes6(struct mp_script *script, const struct mp_path *p
     mp_script_add(script, "route add %s/128 dev %s table %u\n", path->outside_address6, name, table);
     mp_script_add(script, "route add default via %s dev %s src %s table %u\n", path->outside_address6, name,
                   path->inside_address6, table);
-    mp_script_add(script, "rule add from %s/128 table %u priority %u\n", path->inside_address6, table, table);
+}
+
+static void add_inside_rule6(struct mp_script *script, const struct mp_path *path, size_t k) {
+    unsigned table = FIRST_TABLE + (unsigned)k;
+    if (path->inside_address6[0] != '\0')
+        mp_script_add(script, "rule add from %s/128 table %u priority %u\n", path->inside_address6, table, table);
 }
 
 static int configure_inside6(const struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
     struct mp_script script = {.used = 0};
-    for (size_t k = 0; k < shell->path_count; k++)
+    for (size_t k = 0; k < shell->path_count; k++) {
         add_inside_routes6(&script, &shell->paths[k], k);
+        add_inside_rule6(&script, &shell->paths[k], k);
+    }
     return script.used > 0 ? mp_run(ip6_batch, &script, error) : 0;
+}
+
+static void add_mptcp_endpoint(struct mp_script *script, const struct mp_path *path, size_t k) {
+    mp_script_add(script, "mptcp endpoint add %s id %zu dev %s subflow\n", path->inside_address, k + 1,
+                  path->options->name);
 }
 
 static int enable_mptcp(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
@@ -63,10 +79,8 @@ static int enable_mptcp(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
                               "--sysctl net.mptcp.enabled=1");
     }
     mp_allow_subflows(shell, &script);
-    for (size_t k = 0; k < shell->path_count && k < MP_MAX_SUBFLOWS; k++) {
-        mp_script_add(&script, "mptcp endpoint add %s dev %s subflow\n", shell->paths[k].inside_address,
-                      shell->paths[k].options->name);
-    }
+    for (size_t k = 0; k < shell->path_count && k < MP_MAX_SUBFLOWS; k++)
+        add_mptcp_endpoint(&script, &shell->paths[k], k);
     return mp_run(mp_ip_batch, &script, error);
 }
 
@@ -102,8 +116,10 @@ static int configure_inside(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
             return -1;
         mp_device_script(&script, path->options->name, path->inside_address, path->inside_address6);
     }
-    for (size_t k = 0; k < shell->path_count; k++)
+    for (size_t k = 0; k < shell->path_count; k++) {
         add_inside_routes(&script, &shell->paths[k], k);
+        add_inside_rule(&script, &shell->paths[k], k);
+    }
     if (mp_run(mp_ip_batch, &script, error) != 0 || configure_inside6(shell, error) != 0 ||
         mp_devices_remove_qdiscs(devices, shell->path_count, error) != 0)
         return -1;
@@ -129,6 +145,36 @@ int mp_netns_build(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
                                      : configure_inside(shell, error);
     if (setns(shell->outside_netns, CLONE_NEWNET) != 0 && rc == 0)
         rc = mp_fail(error, "cannot return to the outer network namespace: %s", strerror(errno));
+    return rc;
+}
+
+/* Addresses and routes go with the device; the rules by source address stay, and so do queue and sysctls. */
+static int change_interface(struct mp_shell *shell, size_t k, bool up, char error[MP_ERROR_SIZE]) {
+    struct mp_script script = {.used = 0};
+    const struct mp_path *path = &shell->paths[k];
+    bool has_endpoint = shell->options.mptcp && k < MP_MAX_SUBFLOWS;
+    if (up) {
+        mp_device_script(&script, path->options->name, path->inside_address, path->inside_address6);
+        add_inside_routes(&script, path, k);
+        add_inside_routes6(&script, path, k);
+        if (has_endpoint)
+            add_mptcp_endpoint(&script, path, k);
+    } else {
+        if (has_endpoint)
+            mp_script_add(&script, "mptcp endpoint delete id %zu\n", k + 1);
+        mp_script_add(&script, "link set dev %s down\naddr flush dev %s\n", path->options->name, path->options->name);
+    }
+    return mp_run(mp_ip_batch, &script, error);
+}
+
+/* Namespaces are a thread's own. */
+int mp_netns_set_interface(struct mp_shell *shell, size_t k, bool up, char error[MP_ERROR_SIZE]) {
+    bool other = shell->inside_netns >= 0;
+    if (other && setns(shell->inside_netns, CLONE_NEWNET) != 0)
+        return mp_fail(error, "cannot enter the inside: %s", strerror(errno));
+    int rc = change_interface(shell, k, up, error);
+    if (other && setns(shell->outside_netns, CLONE_NEWNET) != 0)
+        return mp_fail(error, "cannot return to the outer network namespace: %s", strerror(errno));
     return rc;
 }
 

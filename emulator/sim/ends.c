@@ -41,11 +41,47 @@ static void cancel(player_transport *t, uint64_t id, uint64_t now) {
     http3_client_cancel(from_handle(t)->client, id);
 }
 
+/* The path of the player's configuration that is path k of the job. */
+static size_t configured(const struct sim_player *p, size_t k) {
+    const player_transport_config *config = &p->job->options.transport_config;
+    size_t i = 0;
+    while (i < config->path_count && strcmp(config->paths[i].name, p->sim->job->paths[k].name) != 0)
+        i++;
+    return i;
+}
+
+/* As in player/transport_quic.c: a path whose interface refused a packet is abandoned, and opened anew when that is
+ * back. True if something was changed. */
+static bool watch_interfaces(struct sim_player *p, uint64_t now) {
+    bool any = false;
+    for (size_t k = 0; k < p->sim->job->path_count; k++) {
+        bool is_refused = p->is_refused[k] && p->is_down[k];
+        if (is_refused == p->is_gone[k])
+            continue;
+        if (is_refused)
+            http3_client_remove_path(p->client, configured(p, k), now);
+        else
+            http3_client_add_path(p->client, configured(p, k), now);
+        p->is_refused[k] = p->is_gone[k] = is_refused;
+        any = true;
+    }
+    return any;
+}
+
+void sim_player_interface(struct sim_player *p, size_t path, bool is_up) {
+    p->is_down[path] = !is_up;
+    if (p->state == SIM_PLAYER_PLAYS)
+        sim_timers_set(&p->sim->timers, p->actor, p->sim->now);
+}
+
 static void step(player_transport *t, uint64_t now) {
     struct sim_player *p = from_handle(t);
     http3_client_process(p->client, now);
-    if (!http3_client_is_over(p->client))
-        sim_network_transmit(p->sim, http3_client_endpoint(p->client), true);
+    if (http3_client_is_over(p->client))
+        return;
+    sim_network_transmit(p->sim, http3_client_endpoint(p->client), p);
+    if (watch_interfaces(p, now))
+        sim_network_transmit(p->sim, http3_client_endpoint(p->client), p);
 }
 
 static uint64_t next_timeout(const player_transport *t) {
@@ -68,7 +104,7 @@ static void close_transport(player_transport *t, uint64_t now) {
     struct sim_player *p = from_handle(t);
     if (!http3_client_is_over(p->client)) {
         http3_client_close(p->client, now);
-        sim_network_transmit(p->sim, http3_client_endpoint(p->client), true);
+        sim_network_transmit(p->sim, http3_client_endpoint(p->client), p);
     }
     http3_client_free(p->client);
     p->client = NULL;
@@ -121,7 +157,7 @@ static bool make_server(struct sim *sim, struct sim_player *p, const char *job_n
 
 void sim_server_act(struct sim *sim, struct sim_server *s) {
     http3_service_process(s->http3, sim->now);
-    sim_network_transmit(sim, s->endpoint, false);
+    sim_network_transmit(sim, s->endpoint, NULL);
     uint64_t next = xl_endpoint_next_timeout(s->endpoint);
     sim_timers_set(&sim->timers, s->actor, next > sim->now ? next : sim->now + 1);
 }

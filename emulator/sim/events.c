@@ -9,7 +9,7 @@
 
 #define MAX_TIME_MS UINT64_C(86400000000)
 #define NOT_GIVEN   UINT64_MAX
-#define CHANGES     "state, delay_ms, loss, rate, mtu, reorder, duplicate or nat"
+#define CHANGES     "state, delay_ms, loss, rate, mtu, reorder, duplicate, nat or interface"
 
 static const char *const directions[] = {"up", "down", "both", NULL};
 static const char *const states[] = {"up", "down", NULL};
@@ -18,7 +18,7 @@ static const char *const nats[] = {"rebind", NULL};
 struct event_members {
     uint64_t at_us, delay_us, mtu_bytes, reorder_us;
     double reorder, duplicate;
-    const char *path, *direction, *state, *rate, *nat;
+    const char *path, *direction, *state, *rate, *nat, *interface;
 };
 
 #define FIELD(member) SETTING_FIELD(struct event_members, member)
@@ -34,6 +34,7 @@ static const setting event_rows[] = {
     {"reorder_delay_ms", SETTING_DECIMAL, FIELD(reorder_us), .least = 1, .most = 3600000000u},
     {"duplicate", SETTING_PROBABILITY, FIELD(duplicate)},
     {"nat", SETTING_WORD, FIELD(nat), .words = nats},
+    {"interface", SETTING_WORD, FIELD(interface), .words = states},
     {0},
 };
 static const char *const read_apart[] = {"loss", NULL};
@@ -75,8 +76,9 @@ static bool take_change(struct link_change *change, const struct event_members *
         return false;
     if (m->rate && !link_trace_parse_rate(m->rate, &change->rate_bps))
         return sim_fail(error, "%srate takes a rate such as \"12mbps\", not \"%.40s\"", where, m->rate);
-    change->has_state = m->state != NULL;
-    change->is_up = m->state == states[0];
+    const char *state = m->interface ? m->interface : m->state;
+    change->has_state = state != NULL;
+    change->is_up = state == states[0];
     change->has_delay = is_given(object, "delay_ms");
     change->delay_us = m->delay_us;
     change->mtu_bytes = m->mtu_bytes;
@@ -105,6 +107,9 @@ static bool take_event(struct sim_job *job, json_t *object, const char *where, s
     event->at_us = m.at_us;
     event->ways[0] = m.direction != directions[1];
     event->ways[1] = m.direction != directions[0];
+    event->has_interface = m.interface != NULL;
+    if (m.interface && (m.state || m.direction != directions[2]))
+        return sim_fail(error, "%sinterface has both directions, and goes with no state", where);
     if (m.nat && job->paths[event->path].settings[0].nat.timeout_us == 0)
         return sim_fail(error, "%snat: path \"%.40s\" has no NAT; give it the setting nat", where, m.path);
     return take_change(&event->change, &m, object, where, error);
@@ -157,6 +162,8 @@ void sim_events_act(struct sim *sim) {
                 sim_timers_set(&sim->timers, d->actor, link_next_deadline(d->link));
             }
         }
+        for (size_t i = 0; i < sim->job->player_count && event->has_interface; i++)
+            sim_player_interface(&sim->players[i], event->path, event->change.is_up);
     }
     plan(sim);
 }

@@ -19,6 +19,7 @@ struct sim_event {
     size_t path;
     bool ways[2]; /* uplink, downlink */
     struct link_change change;
+    bool has_interface; /* the client's interface goes or returns with its links, as change.is_up says */
 };
 
 /* Reads the array; the job's paths are known by then. False with a sentence in error[SIM_ERROR_BYTES]; `name` stands

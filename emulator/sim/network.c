@@ -176,7 +176,16 @@ static void update(struct sim *sim, const struct sim_direction *d) {
     sim_timers_set(&sim->timers, d->actor, link_next_deadline(d->link));
 }
 
-void sim_network_transmit(struct sim *sim, xl_endpoint *endpoint, bool to_server) {
+/* The interface that a player sends from is down. */
+static bool refuses(struct sim *sim, struct sim_player *client, const struct sim_direction *d) {
+    size_t path = d->actor / 2 % sim->job->path_count;
+    bool is_down = client && client->is_down[path];
+    if (is_down)
+        client->is_refused[path] = true;
+    return is_down;
+}
+
+void sim_network_transmit(struct sim *sim, xl_endpoint *endpoint, struct sim_player *client) {
     for (;;) {
         struct link_packet *packet = link_pool_get(sim->pool);
         if (!packet) {
@@ -186,8 +195,8 @@ void sim_network_transmit(struct sim *sim, xl_endpoint *endpoint, bool to_server
         xl_datagram d;
         size_t n = xl_endpoint_transmit(endpoint, packet->data + HEADERS_BYTES, sizeof packet->data - HEADERS_BYTES, &d,
                                         sim->now);
-        struct sim_direction *direction = n > 0 ? route(sim, &d.local, &d.remote, to_server) : NULL;
-        if (!direction) {
+        struct sim_direction *direction = n > 0 ? route(sim, &d.local, &d.remote, client != NULL) : NULL;
+        if (!direction || refuses(sim, client, direction)) {
             link_pool_put(sim->pool, packet);
             if (n == 0)
                 return;

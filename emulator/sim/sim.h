@@ -61,7 +61,9 @@ struct sim_player {
     jsonl *log;
     player_session session;
     http3_client *client; /* while it plays */
-    int status;           /* exit status, when it is over */
+    /* By paths of the job: the interface is down; a packet was refused there, and the path was given up for it. */
+    bool is_down[SIM_MAX_PATHS], is_refused[SIM_MAX_PATHS], is_gone[SIM_MAX_PATHS];
+    int status; /* exit status, when it is over */
     struct sim_server server;
 };
 
@@ -97,8 +99,8 @@ struct sim {
 /* Loads the traces and makes the links. False with a sentence in error[SIM_ERROR_BYTES]. */
 bool sim_network_setup(struct sim *, const char *job_name, char *error);
 void sim_network_free(struct sim *);
-/* Hands what the endpoint has to send to the links. */
-void sim_network_transmit(struct sim *, xl_endpoint *, bool to_server);
+/* Hands what the endpoint has to send to the links. The player that sends; NULL: its server. */
+void sim_network_transmit(struct sim *, xl_endpoint *, struct sim_player *);
 /* xl_endpoint_new(), of an endpoint that may know what the links will do. */
 xl_endpoint *sim_endpoint_new(struct sim *, const xl_config *, uint64_t now, int *error);
 /* Delivers what is due in this direction. */
@@ -110,6 +112,9 @@ bool sim_ends_setup(struct sim *, const char *job_name, char *error);
 void sim_ends_free(struct sim *);
 void sim_server_act(struct sim *, struct sim_server *);
 void sim_player_act(struct sim_player *);
+/* The interface of a path has gone, or is back. A player learns the former from the next packet that it sends there, as
+ * on sockets. */
+void sim_player_interface(struct sim_player *, size_t path, bool is_up);
 /* Ends all servers, with their records. */
 void sim_servers_stop(struct sim *);
 

@@ -312,6 +312,9 @@ class BufferLimits(Strict):
     send_bytes: int = Field(default=4 << 20, ge=65536, le=1 << 30)
 
 
+_CHANGES = ("state", "delay_ms", "loss", "rate", "mtu", "reorder", "duplicate", "nat", "interface")
+
+
 class LinkEvent(Strict):
     """A change of a path's link at a set time, as in a job of xlink-sim."""
 
@@ -329,11 +332,12 @@ class LinkEvent(Strict):
     reorder_delay_ms: float | None = Field(default=None, gt=0, le=MAX_MS)
     duplicate: float | None = Field(default=None, ge=0, le=1)
     nat: Literal["rebind"] | None = None
+    interface: Literal["up", "down"] | None = None
 
     @model_serializer(mode="wrap")
     def _without_what_is_not_given(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Results and identities of events without the later fields are those of before."""
-        later = ("mtu", "reorder", "reorder_delay_ms", "duplicate", "nat")
+        later = ("mtu", "reorder", "reorder_delay_ms", "duplicate", "nat", "interface")
         return {name: value for name, value in dump(self).items() if value is not None or name not in later}
 
     @model_validator(mode="after")
@@ -344,9 +348,10 @@ class LinkEvent(Strict):
             raise FieldError("rate", f"'{self.rate}' is no rate; for an outage give 'state: down'.")
         if bool(self.reorder) != (self.reorder_delay_ms is not None):
             raise FieldError("reorder", "a reorder above 0 and a reorder_delay_ms go together.")
-        changes = (self.state, self.delay_ms, self.loss, self.rate, self.mtu, self.reorder, self.duplicate, self.nat)
-        if all(change is None for change in changes):
-            raise ValueError("nothing changes; give state, delay_ms, loss, rate, mtu, reorder, duplicate or nat.")
+        if self.interface is not None and (self.state is not None or self.direction != "both"):
+            raise FieldError("interface", "an interface has both directions, and goes with no 'state'.")
+        if not self.model_dump(exclude={"t_s", "path", "direction"}, exclude_none=True):
+            raise ValueError(f"nothing changes; give {', '.join(_CHANGES[:-1])} or {_CHANGES[-1]}.")
         return self
 
 

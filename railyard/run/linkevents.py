@@ -59,6 +59,8 @@ def commands(event: LinkEvent) -> list[str]:
             said.append(" ".join([word, target, *(_text(value) for value in values if value is not None)]))
     if event.nat is not None:
         said.append(f"{event.nat} {event.path}")
+    if event.interface is not None:
+        said.append(f"interface {event.path} {event.interface}")
     return said
 
 

@@ -181,7 +181,8 @@ def _in_service(times_ms: FloatArray, link: str, events: list[tuple[float, str]]
     """Which of the times a link was not down at. A link is PATH:up or PATH:down."""
     kept = np.ones(len(times_ms), dtype=np.bool_)
     for t_s, command in events:
-        word, target = command.split()[:2]
+        word, target, *values = command.split()
+        word = values[0] if word == "interface" else word
         if word in ("up", "down") and target in (link, link.partition(":")[0]):
             kept[times_ms >= t_s * 1000] = word == "up"
     return kept
