@@ -61,6 +61,19 @@ MECHANISMS = (
         "while (xl_cids_active(cids) < wanted", "while (cids->next_sequence < wanted",
     ),
     change(
+        "a path follows its NAT", "11 12", "connection/paths.c",
+        "    if (moved && (c->multipath ||", "    if (moved && false && (c->multipath ||",
+    ),
+    change(
+        "data of an abandoned path on others", "13", "connection/paths.c",
+        "    xl_conn_give_up_in_flight(c, p);\n    xl_conn_path_set_state(c, p, XL_PATH_CLOSED, why);",
+        "    xl_conn_path_set_state(c, p, XL_PATH_CLOSED, why);",
+    ),
+    change(
+        "a search for the MTU of a path", "14", "path/mtu.c",
+        "{.base = base, .most = most, .size = base}", "{.base = most, .most = most, .size = most}",
+    ),
+    change(
         "loss detection by later packets", "18", "connection/acks.c",
         "xl_ledger_detect_lost(&space->ledger, c->now, xl_rtt_loss_delay(&p->ack_rtt), on_packet_lost, &m);",
         "XL_NEVER;",
