@@ -217,7 +217,7 @@ $(BIN)/vkernel-seed.so: emulator/kernel/seed/seed.c emulator/kernel/job.h
 
 $(TEST_BIN): $(OUT)/%: $(OUT)/%.o $(LIBHOUSE) $(LIBUDP) $(LIBXLINK)
 	@echo "LD   $@"
-	@$(CC) $(LDSAN) $(LDFLAGS) $< -Wl,--start-group $(LIBHOUSE) $(LIBUDP) $(LIBXLINK) -Wl,--end-group $(PKG_LIBS) -lcmocka -lm -o $@
+	@$(CC) $(LDSAN) $(LDFLAGS) $(LINK_LTO) $< -Wl,--start-group $(LIBHOUSE) $(LIBUDP) $(LIBXLINK) -Wl,--end-group $(PKG_LIBS) -lcmocka -lm -o $@
 
 # In this test allocations fail when it says so.
 $(OUT)/transport/connection/tests/out_of_memory_test: LDFLAGS += -Wl,--wrap=calloc

@@ -130,7 +130,7 @@ def test_every_job_gives_the_same_bytes_in_another_process_directory_and_build_o
             fingerprint(simulate(tmp_path / "elsewhere" / "deeper" / f"b{i}", job, name="renamed.json"))
             for i, job in enumerate(jobs)
         ]
-        third = [fingerprint(simulate(tmp_path / f"c{i}", job, sanitized)) for i, job in enumerate(jobs)]
+    third = [fingerprint(simulate(tmp_path / f"c{i}", job, sanitized)) for i, job in enumerate(jobs)]
     assert second == first
     assert third == first
     # They are not one run many times.
