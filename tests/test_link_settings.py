@@ -15,7 +15,7 @@ from railyard.experiment.model import load_experiment
 from railyard.results.oracle import paths_of_run
 from railyard.results.records import load_run
 from railyard.run.resolve import resolve
-from railyard.run.runspec import RunSpec, mpshell_command
+from railyard.run.runspec import RunSpec, mpshell_command, player_command, server_command
 from railyard.traces.index import read_index
 from railyard.traces.settings import Value, layered
 
@@ -83,6 +83,17 @@ def test_both_arenas_get_the_same_settings(tmp_path: Path) -> None:
     assert options[1].endswith(
         "up-radio=promotion=260:tail=11576,loss=ge:p=0.01:r=0.5,down-queue=fq_codel,onoff=1000/50,up-delay=60,once=yes"
     )
+
+
+def test_ends_search_for_an_mtu_that_links_have(tmp_path: Path) -> None:
+    for text, asked in ((YAML, True), (YAML.replace("once: true", "mtu: 1280"), False)):
+        (spec,) = specs(tmp_path, text)
+        for command in (server_command(spec, Path("s"), tmp_path), player_command(spec, Path("p"), tmp_path)):
+            assert ("--path-mtu-bytes" in command) == asked
+    changed = spec.link_events[0].model_copy(update={"mtu": 1280})
+    (spec,) = specs(tmp_path)
+    command = player_command(spec.model_copy(update={"link_events": (changed,)}), Path("p"), tmp_path)
+    assert "--path-mtu-bytes" not in command
 
 
 def test_a_setting_for_both_directions_replaces_one_that_the_pair_has_for_one() -> None:

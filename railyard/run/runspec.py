@@ -194,9 +194,16 @@ def scheme_parameters(entry: SchemeEntry) -> dict[str, str]:
 AS_IN_THE_SIMULATOR = {"path_mtu_bytes": "1452", "ecn": "off", "grease": "off"}
 
 
+def _defaults(spec: RunSpec) -> dict[str, str]:
+    """Where a link has an MTU of its own, or gets one, the ends search for it."""
+    has_mtu = any(name.endswith("mtu") for path in spec.paths for name in path.settings)
+    has_mtu = has_mtu or any(event.mtu is not None for event in spec.link_events)
+    return {name: value for name, value in AS_IN_THE_SIMULATOR.items() if name != "path_mtu_bytes" or not has_mtu}
+
+
 def _options(spec: RunSpec, side: str) -> list[str]:
     """The parameters of the run that are options of this side."""
-    parameters = AS_IN_THE_SIMULATOR | spec.parameters
+    parameters = _defaults(spec) | spec.parameters
     own = [setting for setting in SETTINGS.values() if side in setting.sides and setting.name in parameters]
     command = [word for setting in own for word in (setting.option, parameters[setting.name])]
     if side == "player" and "path_events" in spec.parameters:
