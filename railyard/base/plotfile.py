@@ -17,7 +17,7 @@ from railyard.base.style import GRID, INK
 DRAWN = (".svg", ".png", ".pdf")
 FORMATS = (*DRAWN, ".html")
 _DPI = 150
-_STYLE: dict[Any, Any] = {
+STYLE: dict[Any, Any] = {
     "svg.hashsalt": "railyard",  # equal inputs give equal bytes
     "svg.fonttype": "none",
     "font.size": 9,
@@ -60,7 +60,7 @@ def write_drawn(out: Path, drawn: Callable[[], Figure]) -> None:
     check_format(out, DRAWN)
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        with mpl.rc_context(_STYLE):
+        with mpl.rc_context(STYLE):
             figure = drawn()
             metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(out.suffix.lower(), {})
             figure.savefig(out, format=out.suffix[1:].lower(), dpi=_DPI, metadata=metadata)

@@ -31,6 +31,8 @@ GROUPS = {
         "qlog": "qlog:qlog_command",
         "report": "report:report_command",
         "query": "results:query_command",
+        "figures": "figures:figures_command",
+        "archive": "archive:archive_command",
         "clean": "clean:clean_command",
     },
     "Compare": {

@@ -19,6 +19,7 @@ from railyard.base.paths import EXPERIMENTS_DIR, RESULTS_DIR
 from railyard.base.terminal import agreed, new_console, print_table
 from railyard.base.words import counted, printable
 from railyard.base.yamlfile import load_yaml, near_miss, parse
+from railyard.cli.archive import repeat_archive
 from railyard.experiment.model import Experiment
 from railyard.results import differences, resolution, shortage
 from railyard.results.campaigns import StoredCampaign, find_campaigns, find_run, find_run_or_campaign, newest_of
@@ -231,8 +232,13 @@ def _differences(found: Sequence[Difference], *, by_pair: bool, repeat_names: bo
 
 
 def repeat_command(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="A run's folder, or its name in the results.")],
-    out: Annotated[Path, typer.Option(metavar="DIR", help="New folder for the repetition.")] = Path("again"),
+    run: Annotated[
+        str,
+        typer.Argument(metavar="RUN|ARCHIVE", help="A run's folder, its name in the results, or a campaign's archive."),
+    ],
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="New folder for the repetition.", show_default="again")
+    ] = None,
     qlog: Annotated[bool, typer.Option("--qlog", help="Write qlogs, even if the run had none.")] = False,
     program: Annotated[
         Path | None,
@@ -245,10 +251,18 @@ def repeat_command(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     results: Results = RESULTS_DIR,
 ) -> None:
-    """Repeat a recorded run with its settings, traces and seed, and show it.
+    """Repeat a recorded run with its settings, traces and seed, and show it; or check every run of an archive.
 
-    The programs are those of this installation. Their commands are printed first, and run when you agree.
+    The programs are those of this installation. Their commands are printed first, and run when you agree. Of an archive
+    (`railyard archive`) the outputs are compared byte by byte; exit code 1 if a run differs.
     """
+    if Path(run).is_file():
+        if out is not None or qlog:
+            raise UserError("the runs of an archive are compared and not kept; leave out --out and --qlog.")
+        if not repeat_archive(Path(run), program, stack, yes=yes):
+            raise typer.Exit(1)
+        return
+    out = out or Path("again")
     folder = find_run(run, results)
     record = load_run(folder).record
     arena_of(record["config"]["arena"]).check()

@@ -50,6 +50,7 @@ from railyard.run import fidelity, lateness
 from railyard.stats.intervals import FEWEST, TOO_SMALL, Interval
 
 SERIES_PADDING_S = 0.5
+BAR = "bar-"  # before the name of a figure that is shown as bars
 QUANTILES = {"median": RCT_MEDIAN, "p95": RCT_P95, "p99": RCT_P99}
 
 
@@ -330,21 +331,7 @@ def pairs(context: Context) -> Iterator[Section]:
         measured = [run for cell in row for run in cell.runs]
         runs = measured or [run for cell in row for run in cell.void_runs]
         first = runs[0]
-        duration_s = max((run.buffer_s[-1][0] for run in runs if run.buffer_s), default=1.0) + SERIES_PADDING_S
-        seed = first.seed
-        traces = replayed_traces(first)
-        drawn: dict[str, Drawing] = {}
-        bars: list[Drawing] = []
-        if traces:
-            drawn["capacity"] = context.figure(
-                figures.capacity(first, traces, duration_s),
-                f"Capacity of the emulated links of {pair} during the runs of seed {seed}, in bins of "
-                f"{figures.CAPACITY_BIN_MS} ms, from {first.config['start_offset_ms'] / 1000:.1f} s into the traces. "
-                "Filled: downlink; dotted: uplink, where it has a trace of its own.",
-            )
-        if measured:
-            found, bars = _pair_figures(context, pair, row, seed, duration_s)
-            drawn |= found
+        drawings = {one.name: context.figure(one.figure, one.caption) for one in pair_figures(context, pair, row)}
         told, same = _shown_columns(context, row)
         pages = [(run, context.replay_of(run)) for cell in row for run in (*cell.runs, *cell.void_runs)]
         data = {
@@ -357,9 +344,9 @@ def pairs(context: Context) -> Iterator[Section]:
             "marks": marks_in_words(row),
             "short": shortage.note(shortage.gather([(column.name, column.short) for column in told])),
             "paths": _described_paths(runs),
-            "figures": drawn,
-            "bars": bars,
-            "has_traces": bool(traces),
+            "figures": drawings,
+            "bars": [drawing for name, drawing in drawings.items() if name.startswith(BAR)],
+            "has_traces": "capacity" in drawings,
             "measured": bool(measured),
             "has_rows": any(cell.shown.runs for cell in row),
             "replays": [(run, page) for run, page in pages if page is not None],
@@ -386,34 +373,57 @@ def _described_paths(runs: list[Run]) -> list[str]:
     ]
 
 
-def _pair_figures(
-    context: Context, pair: str, row: list[Cell], seed: int, duration_s: float
-) -> tuple[dict[str, Drawing], list[Drawing]]:
-    """By name, then the bars of each figure that has them."""
-    figure = context.figure
+@dataclass(frozen=True)
+class PairFigure:
+    """A figure of a pair, before it is on a page."""
 
+    name: str  # among those of the pair
+    figure: go.Figure
+    caption: str
+
+
+def pair_figures(context: Context, pair: str, row: list[Cell]) -> Iterator[PairFigure]:
+    """The figures of a pair, in the order of the page."""
+    measured = [run for cell in row for run in cell.runs]
+    runs = measured or [run for cell in row for run in cell.void_runs]
+    duration_s = max((run.buffer_s[-1][0] for run in runs if run.buffer_s), default=1.0) + SERIES_PADDING_S
+    seed = runs[0].seed
+    if traces := replayed_traces(runs[0]):
+        yield PairFigure(
+            "capacity",
+            figures.capacity(runs[0], traces, duration_s),
+            f"Capacity of the emulated links of {pair} during the runs of seed {seed}, in bins of "
+            f"{figures.CAPACITY_BIN_MS} ms, from {runs[0].config['start_offset_ms'] / 1000:.1f} s into the traces. "
+            "Filled: downlink; dotted: uplink, where it has a trace of its own.",
+        )
+    if not measured:
+        return
     quantiles = {(cell.label, word): context.interval(row, cell, of) for cell in row for word, of in QUANTILES.items()}
-    drawn = {
-        "ranges": figure(
-            figures.rct_ranges(row, quantiles),
-            f"Request completion time on {pair}: {figures.quantile_words(row)}."
-            + _with_intervals(list(quantiles.values())),
-        ),
-        "cdf": figure(
-            figures.rct_cdf(row),
-            f"Distribution of the request completion time on {pair}, over all chunks of all runs. "
-            "A curve that ends below 100 % left requested chunks unfinished.",
-        ),
-    }
-    bars = [_bars(context, row, of) for of in FIGURES if of.bar_digits is not None and _has(row, of)]
-    drawn["bytes"] = figure(
-        figures.path_bytes(row), "Bytes that each path delivered downlink, headers included, mean of these runs."
+    yield PairFigure(
+        "ranges",
+        figures.rct_ranges(row, quantiles),
+        f"Request completion time on {pair}: {figures.quantile_words(row)}."
+        + _with_intervals(list(quantiles.values())),
     )
-    drawn["buffer"] = figure(
+    yield PairFigure(
+        "cdf",
+        figures.rct_cdf(row),
+        f"Distribution of the request completion time on {pair}, over all chunks of all runs. "
+        "A curve that ends below 100 % left requested chunks unfinished.",
+    )
+    for of in FIGURES:
+        if of.bar_digits is not None and _has(row, of):
+            yield _bars(context, row, of)
+    yield PairFigure(
+        "bytes",
+        figures.path_bytes(row),
+        "Bytes that each path delivered downlink, headers included, mean of these runs.",
+    )
+    yield PairFigure(
+        "buffer",
         figures.buffer_levels(row, seed, duration_s),
         f"Buffer level in seconds of video, seed {seed}. Shaded: the player was stalled.",
     )
-    return drawn, bars
 
 
 def _has(row: list[Cell], of: Figure) -> bool:
@@ -421,7 +431,7 @@ def _has(row: list[Cell], of: Figure) -> bool:
     return of is not EFFICIENCY or any(cell.point(of) for cell in row)
 
 
-def _bars(context: Context, row: list[Cell], of: Figure) -> Drawing:
+def _bars(context: Context, row: list[Cell], of: Figure) -> PairFigure:
     points = [cell.point(of) for cell in row]
     levels = [
         figures.Level(point.value if point else None, context.interval(row, cell, of))
@@ -429,7 +439,7 @@ def _bars(context: Context, row: list[Cell], of: Figure) -> Drawing:
     ]
     name, ends = of.name_in_definition, _with_intervals([one.ends for one in levels])
     drawn = figures.bars(row, levels, f"{name}, {of.unit}", of.bar_digits or 0)
-    return context.figure(drawn, f"{name[0].upper()}{name[1:]}: {of.meaning}{ends}")
+    return PairFigure(f"{BAR}{of.name}", drawn, f"{name[0].upper()}{name[1:]}: {of.meaning}{ends}")
 
 
 def _with_intervals(found: list[Interval | None]) -> str:

@@ -1,0 +1,83 @@
+"""`railyard figures`: the figures of a report as files for a paper."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from railyard.base.errors import UserError
+from railyard.base.paths import RESULTS_DIR
+from railyard.base.yamlfile import near_miss
+from railyard.report.exhibit import FILE, load_exhibit
+from railyard.report.paper import FORMATS, inches, write_figure
+from railyard.report.sections import Context, pair_figures
+from railyard.results.campaigns import find_run_or_campaign
+from railyard.results.records import load_campaign
+from railyard.run.folders import shown
+
+
+@dataclass(frozen=True)
+class _Found:
+    pair: str  # empty for a plot of an exhibit
+    name: str
+    figure: Any
+    caption: str
+
+    @property
+    def stem(self) -> str:
+        whole = f"{self.pair}-{self.name}" if self.pair else self.name
+        return re.sub(r"[^A-Za-z0-9_.=+-]+", "_", whole).lstrip(".") or "figure"
+
+
+def _of_campaign(folder: Path) -> Iterator[_Found]:
+    context = Context(*load_campaign(folder), folder=folder)
+    for pair, row in context.cells.items():
+        for one in pair_figures(context, pair, row):
+            yield _Found(pair, one.name, one.figure.to_dict(), one.caption)
+
+
+def _of_exhibit(folder: Path) -> Iterator[_Found]:
+    for plot in load_exhibit(folder).plots:
+        yield _Found("", plot.id, plot.figure, plot.title)
+
+
+def figures_command(
+    name: Annotated[str, typer.Argument(metavar="CAMPAIGN", help="A folder, or a name that is in the results.")],
+    form: Annotated[str, typer.Option("--format", help=f"Format of the files: {', '.join(FORMATS)}.")] = "pdf",
+    width: Annotated[str, typer.Option(metavar="LENGTH", help="Width of a figure, in in, cm, mm or pt.")] = "3.3in",
+    only: Annotated[
+        list[str] | None, typer.Option(metavar="FIGURE", help="Only this figure, for instance cdf; repeatable.")
+    ] = None,
+    pair: Annotated[
+        list[str] | None, typer.Option(metavar="PAIR", help="Only of this pair of traces; repeatable.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Folder for the files. Default: figures/ in the campaign's.")
+    ] = None,
+    results: Annotated[
+        Path, typer.Option(metavar="DIR", help="The folder of results.", show_default="results")
+    ] = RESULTS_DIR,
+) -> None:
+    """Write the figures of a campaign's report, or of an exhibit, as files for a paper, one figure a file.
+
+    They are legible in a grey print. The captions are printed. Tables: `railyard compare NAME --format latex`.
+    """
+    if form not in FORMATS:
+        raise UserError(f"unknown format '{form}'; {near_miss(form, FORMATS)}")
+    width_in = inches(width)
+    folder = find_run_or_campaign(name, results)
+    found = list(_of_exhibit(folder) if (folder / FILE).is_file() else _of_campaign(folder))
+    for asked, known in ((only or [], {one.name for one in found}), (pair or [], {one.pair for one in found})):
+        for word in asked:
+            if word not in known:
+                raise UserError(f"{folder}: there is no '{word}' among its figures; {near_miss(word, known)}")
+    for one in found:
+        if (only is None or one.name in only) and (pair is None or one.pair in pair):
+            file = (out or folder / "figures") / f"{one.stem}.{form}"
+            write_figure(one.figure, file, width_in)
+            typer.echo(f"{shown(file)}: {one.caption}")

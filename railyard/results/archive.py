@@ -1,0 +1,399 @@
+"""A campaign as one file: its folder without keys, the traces that it replayed, and the SHA-256 of each.
+
+A reviewer's `railyard repeat ARCHIVE` plays every run again with the programs of that installation and compares the
+outputs byte by byte. An archive may be hostile: nothing of it is written but traces, in folders named by their hashes,
+and no program is run that it names.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import re
+import stat
+import tempfile
+import zipfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path, PurePosixPath
+from typing import IO, Any
+
+from railyard.base.counting import counting
+from railyard.base.errors import UserError
+from railyard.base.provenance import version_words
+from railyard.experiment.arenas import is_exact
+from railyard.run.arena import arena_of
+from railyard.run.repeat import changes, spec_of
+from railyard.run.runspec import RunSpec
+from railyard.traces.library import list_pairs
+
+SCHEMA = 1
+MANIFEST, README = "archive.json", "README.md"
+CAMPAIGN, TRACES = "campaign/", "traces/"
+ABOUT = ("run.json", "job.json", "kernel.log", "replay.html")  # how a run was done, when and where; not its outputs
+MOST_FILES, MOST_BYTES = 200_000, 64 << 30
+MOST_TRACE_BYTES, MOST_RECORD_BYTES = 2 << 30, 64 << 20
+_TRACE = re.compile(rf"{TRACES}([0-9a-f]{{64}})/([A-Za-z0-9][A-Za-z0-9_.+-]{{0,127}})")
+_OLDEST = (1980, 1, 1, 0, 0, 0)  # a time that depends on nothing
+_BLOCK = 1 << 20
+
+Files = dict[str, str]
+"""SHA-256 by name."""
+
+
+def is_key(name: str) -> bool:
+    """Whether a file holds secrets of TLS: key logs, tickets, private keys."""
+    return name.endswith((".keys", ".tickets", ".pem", ".key"))
+
+
+# --- writing ----------------------------------------------------------------------------------------------------------
+
+
+def _kept(folder: Path) -> Iterator[Path]:
+    for file in sorted(folder.rglob("*")):
+        name = file.relative_to(folder)
+        if file.is_file() and not file.is_symlink() and not any(part.startswith(".") for part in name.parts):
+            yield file
+
+
+def _records(folder: Path) -> list[dict[str, Any]]:
+    try:
+        return [json.loads(file.read_text()) for file in sorted(folder.glob("runs/[!.]*/run.json"))]
+    except (OSError, ValueError) as error:
+        raise UserError(f"{folder}: a run's record cannot be read: {error}.") from None
+
+
+def _trace(sha256: str, file: Path | str) -> str:
+    """A trace's name in the archive. A link log has the name of its trace, so this stays."""
+    return f"{TRACES}{sha256}/{Path(file).name}"
+
+
+def _traces(config: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """The files that a run replayed: hash and file."""
+    for path in config["paths"]:
+        yield from ((path[f"{way}_sha256"], path[way]) for way in ("up", "down"))
+        yield from ((path["delay_traces_sha256"][name], file) for name, file in path.get("delay_traces", {}).items())
+
+
+def _distinct(values: Iterator[Any]) -> list[Any]:
+    found: list[Any] = []
+    for value in values:
+        if value not in found:
+            found.append(value)
+    return found
+
+
+def _about(folder: Path, records: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Settings, commands and environment, from the campaign's own records."""
+    try:
+        campaign = json.loads((folder / "campaign.json").read_text())
+        told = {key: campaign.get(key) for key in ("command", "git", "started")}
+        told["experiment"] = campaign["experiment"]
+    except (OSError, ValueError, KeyError, TypeError):
+        raise UserError(f"{folder}: no readable campaign.json; an archive is made of a campaign's folder.") from None
+    library = {pair.name: pair for pair in list_pairs()}
+    names = dict.fromkeys(str(record["config"]["pair"]) for record in records)
+    pairs = {name: library[name] for name in names if name in library}
+    return told | {
+        "made_by": version_words(),
+        "commands": {record["run_id"]: record.get("commands", {}) for record in records},
+        "programs_sha256": _distinct(record["config"]["programs_sha256"] for record in records),
+        "environment": _distinct(
+            {key: record.get(key) for key in ("git", "kernel", "cpu", "versions", "sysctls")} for record in records
+        ),
+        "pairs": {name: {"licence": pair.licence, "source": pair.source} for name, pair in pairs.items()},
+    }
+
+
+READ_ME = """# Results of the campaign {name}
+
+Written by `railyard archive`. `archive.json` has settings, commands, environment, and the SHA-256 of every file.
+TLS key logs are left out. Check it with an installation of Railyard:
+
+    railyard repeat FILE
+
+This plays every run in virtual time again and says whether the outputs are the same bytes.
+`campaign/` is the folder of the campaign: `campaign/report.html` is the page, `campaign/*.parquet` has the tables.
+"""
+
+
+@dataclass(frozen=True)
+class Written:
+    """What an archive has, and what was left out."""
+
+    files: int
+    bytes: int
+    keys: int
+    traces_missing: list[str]
+    licences: dict[str, str]
+
+
+def write_archive(folder: Path, out: Path, *, with_traces: bool = True) -> Written:
+    """Writes the archive whole or not at all. The same folder gives the same bytes. Raises UserError."""
+    records = _records(folder)
+    about = _about(folder, records)
+    members = [(f"{CAMPAIGN}{file.relative_to(folder).as_posix()}", file) for file in _kept(folder)]
+    kept = [(name, file) for name, file in members if not is_key(name)]
+    keys = len(members) - len(kept)
+    missing: list[str] = []
+    replayed = dict.fromkeys(trace for record in records for trace in _traces(record["config"]))
+    for sha256, source in sorted(replayed) if with_traces else ():
+        file = Path(source)
+        name = _trace(sha256, file)
+        if _TRACE.fullmatch(name) and file.is_file() and hashlib.sha256(file.read_bytes()).hexdigest() == sha256:
+            kept.append((name, file))
+        else:
+            missing.append(str(file))
+    partial = out.with_name(f".{out.name}.partial")
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as archive:
+            files = {name: _add(archive, name, file) for name, file in kept}
+            text = READ_ME.format(name=about["experiment"].get("name"))
+            archive.writestr(zipfile.ZipInfo(README, _OLDEST), text)
+            manifest = {"schema": SCHEMA} | about | {"files": files}
+            archive.writestr(zipfile.ZipInfo(MANIFEST, _OLDEST), json.dumps(manifest, indent=1) + "\n")
+        partial.replace(out)
+    except OSError as error:
+        raise UserError(f"{error.filename or out}: cannot be written: {error.strerror or error}.") from None
+    finally:
+        partial.unlink(missing_ok=True)
+    licences = {name: str(pair["licence"]) for name, pair in about["pairs"].items()} if with_traces else {}
+    return Written(len(kept), out.stat().st_size, keys, missing, licences)
+
+
+def _add(archive: zipfile.ZipFile, name: str, file: Path) -> dict[str, Any]:
+    digest = hashlib.sha256()
+    member = zipfile.ZipInfo(name, _OLDEST)
+    member.compress_type = zipfile.ZIP_DEFLATED
+    member.external_attr = 0o644 << 16
+    with file.open("rb") as source, archive.open(member, "w", force_zip64=True) as sink:
+        size = _copy(source, digest, sink)
+    return {"sha256": digest.hexdigest(), "bytes": size}
+
+
+def _copy(source: IO[bytes], digest: Any, sink: IO[bytes] | None = None) -> int:
+    size = 0
+    while block := source.read(_BLOCK):
+        digest.update(block)
+        size += len(block)
+        if sink is not None:
+            sink.write(block)
+    return size
+
+
+# --- checking ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Outcome:
+    """What a check of an archive came to. `different`: by run, the first outputs that are not the same."""
+
+    same: list[str] = field(default_factory=list)
+    files: int = 0
+    different: dict[str, list[str]] = field(default_factory=dict)
+    not_repeated: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Again:
+    """A run of an archive that is to be repeated."""
+
+    spec: RunSpec
+    outputs: Files
+
+
+@dataclass(frozen=True)
+class Archive:
+    """An archive that is sound: its names are plain, its sizes bounded, and its files have the hashes that it says."""
+
+    file: Path
+    runs: list[Again]
+    not_repeated: dict[str, str]  # by run, why
+    changes: list[str]  # what is not here as it was there
+
+
+@contextmanager
+def opened(file: Path, *, program_file: Path | None = None, stack: Path | None = None) -> Iterator[Archive]:
+    """Checks an archive and unpacks its traces into a temporary folder. Raises UserError where it is not sound."""
+    try:
+        with zipfile.ZipFile(file) as archive, tempfile.TemporaryDirectory(prefix="railyard-archive-") as folder:
+            files = _checked(archive, file)
+            traces = _unpacked(archive, files, Path(folder), file)
+            yield _read(archive, file, files, traces, (program_file, stack))
+    except zipfile.BadZipFile as error:
+        raise UserError(f"{file}: this is no sound archive: {str(error).rstrip('.')}.") from None
+    except (NotImplementedError, RuntimeError) as error:  # encrypted, or packed in another way
+        raise UserError(f"{file}: this archive cannot be read: {error}.") from None
+    except OSError as error:
+        raise UserError(f"{error.filename or file}: {error.strerror or error}.") from None
+
+
+def _is_plain(info: zipfile.ZipInfo) -> bool:
+    """Whether a member is a file below the folder in which the archive is unpacked."""
+    path = PurePosixPath(info.filename)
+    kind = stat.S_IFMT(info.external_attr >> 16)
+    is_below = not path.is_absolute() and ".." not in path.parts and "\\" not in info.filename and path.parts
+    return bool(is_below) and "\0" not in info.filename and kind in (0, stat.S_IFREG) and not info.is_dir()
+
+
+def _checked(archive: zipfile.ZipFile, file: Path) -> Files:
+    """The hashes of all members, compared with those of the manifest."""
+    members = archive.infolist()
+    if len(members) > MOST_FILES or sum(one.file_size for one in members) > MOST_BYTES:
+        raise UserError(f"{file}: it has more than {MOST_FILES} files or {MOST_BYTES >> 30} GiB; this is not read.")
+    count = Counter(one.filename for one in members)
+    for one in members:
+        if not _is_plain(one) or count[one.filename] > 1:
+            raise UserError(f"{file}: '{one.filename}' is no name of a file in an archive of Railyard; it is not read.")
+    told = _json(archive, MANIFEST, file).get("files")
+    if not isinstance(told, dict):
+        raise UserError(f"{file}: {MANIFEST} does not name its files; `railyard archive` writes such a file.")
+    found: Files = {}
+    with counting("checking hashes", len(members)) as advance:
+        for one in members:
+            digest = hashlib.sha256()
+            with archive.open(one) as source:
+                _copy(source, digest)
+            if one.filename not in (MANIFEST, README):
+                found[one.filename] = digest.hexdigest()
+            advance()
+    claimed = {name: one.get("sha256") if isinstance(one, dict) else None for name, one in told.items()}
+    for name in sorted(claimed.keys() | found.keys()):
+        if claimed.get(name) != found.get(name):
+            raise UserError(f"{file}: '{name}' is not the file of which {MANIFEST} has the SHA-256.")
+    return found
+
+
+def _json(archive: zipfile.ZipFile, name: str, file: Path) -> dict[str, Any]:
+    try:
+        info = archive.getinfo(name)
+    except KeyError:
+        raise UserError(f"{file}: it has no {name}; `railyard archive` writes such a file.") from None
+    if info.file_size > MOST_RECORD_BYTES:
+        raise UserError(f"{file}: {name} has more than {MOST_RECORD_BYTES >> 20} MiB; it is not read.")
+    try:
+        found = json.loads(archive.read(info))
+    except (ValueError, RecursionError):
+        raise UserError(f"{file}: {name} is not JSON.") from None
+    if not isinstance(found, dict):
+        raise UserError(f"{file}: {name} is no JSON object.")
+    return found
+
+
+def _unpacked(archive: zipfile.ZipFile, files: Files, folder: Path, file: Path) -> dict[str, Path]:
+    """The traces by their names in the archive, which begin with their hashes."""
+    found: dict[str, Path] = {}
+    total = 0
+    for name in (name for name in files if name.startswith(TRACES)):
+        parts = _TRACE.fullmatch(name)
+        total += archive.getinfo(name).file_size
+        if parts is None or files[name] != parts[1] or total > MOST_TRACE_BYTES:
+            raise UserError(f"{file}: '{name}' is no trace under its SHA-256, or the traces are too large.")
+        found[name] = folder / parts[1] / parts[2]
+        found[name].parent.mkdir(exist_ok=True)
+        found[name].write_bytes(archive.read(name))
+    return found
+
+
+def _own_traces(pair: str) -> dict[str, Path]:
+    """The traces of a pair that this machine's library has, by the names that they have in archives."""
+    paths = [path for one in list_pairs() if one.name == pair for path in one.paths]
+    files = [file for path in paths for file in (path.uplink, path.downlink, *path.delay_traces.values())]
+    return {_trace(hashlib.sha256(file.read_bytes()).hexdigest(), file): file for file in files if file.is_file()}
+
+
+def _located(config: dict[str, Any], known: dict[str, Path]) -> dict[str, Any]:
+    """The settings with traces of the archive, or of this machine, in place of the files of the machine that wrote it.
+    Raises KeyError for one that is in neither."""
+    paths = []
+    for path in config["paths"]:
+        here = {way: str(known[_trace(path[f"{way}_sha256"], path[way])]) for way in ("up", "down")}
+        hashes = path.get("delay_traces_sha256", {})
+        delays = {name: str(known[_trace(hashes[name], delay)]) for name, delay in path.get("delay_traces", {}).items()}
+        paths.append(path | here | {"delay_traces": delays})
+    return config | {"paths": paths}
+
+
+def _outputs(files: Files, run: str) -> Files:
+    start = f"{run}/"
+    own = {name.removeprefix(start): sha256 for name, sha256 in files.items() if name.startswith(start)}
+    return {name: sha256 for name, sha256 in own.items() if name not in ABOUT and not is_key(name)}
+
+
+def _read(
+    archive: zipfile.ZipFile,
+    file: Path,
+    files: Files,
+    traces: dict[str, Path],
+    programs: tuple[Path | None, Path | None],
+) -> Archive:
+    runs: list[Again] = []
+    left: dict[str, str] = {}
+    told: dict[str, None] = {}
+    own_traces = cache(_own_traces)
+    for name in sorted(files):
+        found = re.fullmatch(rf"({CAMPAIGN}runs/([^/]+))/run\.json", name)
+        if found is None:
+            continue
+        record = _json(archive, name, file)
+        try:
+            record["config"] = _located(record["config"], own_traces(str(record["config"]["pair"])) | traces)
+            record["git"] = dict(record["git"])
+            exact = is_exact(record["config"]["arena"])
+        except (KeyError, TypeError, ValueError, AttributeError):
+            left[found[2]] = "its traces are neither in the archive nor on this machine, or its record is not whole"
+            continue
+        if not exact:
+            left[found[2]] = "it ran on the wall clock, where no run comes twice"
+            continue
+        spec = spec_of(file / found[2], record, program_file=programs[0], stack=programs[1])
+        told |= dict.fromkeys(changes(record, spec))
+        outputs = _outputs(files, found[1])
+        with_qlog = spec.qlog or any(one.startswith("qlog/") for one in outputs)
+        runs.append(Again(spec.model_copy(update={"qlog": with_qlog}), outputs))
+    if not runs and not left:
+        raise UserError(f"{file}: it has no runs.")
+    return Archive(file, runs, left, list(told))
+
+
+def repeat_all(archive: Archive, jobs: int) -> Outcome:
+    """Plays every run again, in a temporary folder, and compares its outputs with the hashes of the archive."""
+    outcome = Outcome(not_repeated=dict(archive.not_repeated))
+
+    async def all_of_them() -> None:
+        waiting = iter(archive.runs)
+
+        async def work() -> None:
+            for one in waiting:
+                with tempfile.TemporaryDirectory(prefix="railyard-repeat-") as folder:
+                    await arena_of(one.spec.arena).execute(one.spec, Path(folder))
+                    _compare(one, Path(folder), outcome)
+                advance()
+
+        with counting("repeated", len(archive.runs)) as advance:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(min(jobs, len(archive.runs))):
+                    group.create_task(work())
+
+    try:
+        asyncio.run(all_of_them())
+    except BaseExceptionGroup as group:
+        raise group.exceptions[0] from None
+    return outcome
+
+
+def _compare(one: Again, folder: Path, outcome: Outcome) -> None:
+    names = {file.relative_to(folder).as_posix(): file for file in folder.rglob("*") if file.is_file()}
+    now = {name: file for name, file in names.items() if name not in ABOUT and not is_key(name)}
+    hashes = {name: hashlib.sha256(file.read_bytes()).hexdigest() for name, file in now.items()}
+    differing = sorted(name for name in one.outputs.keys() | hashes.keys() if one.outputs.get(name) != hashes.get(name))
+    if differing:
+        outcome.different[one.spec.run_id] = differing
+    else:
+        outcome.same.append(one.spec.run_id)
+        outcome.files += len(hashes)

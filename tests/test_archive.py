@@ -1,0 +1,236 @@
+"""A campaign as one file, and the check of it. Files of others are hostile."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import shutil
+import stat
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import Command
+from in_process import railyard
+from railyard.base.paths import programs_dir
+from railyard.results import archive
+from railyard.results.archive import MANIFEST, opened, write_archive
+
+Members = dict[str, bytes]
+Change = Callable[[Members], None]
+pytestmark = pytest.mark.skipif(not (programs_dir() / "xlink-sim").is_file(), reason="the programs are not built")
+
+
+@pytest.fixture(scope="module")
+def campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two schemes over a second of video, with qlogs and keys."""
+    folder = tmp_path_factory.mktemp("archive")
+    settings = ["player.duration_s=1", "player.bitrate=1mbps", "qlog=all"]
+    words = [word for setting in settings for word in ("--set", setting)]
+    asked = ("--pair", "subway-1", "--schemes", "vanilla-mp,xlink")
+    done = railyard("run", *asked, *words, "--out", str(folder / "small"))
+    assert done.returncode == 0, done.stderr
+    return folder / "small"
+
+
+@pytest.fixture
+def written(campaign: Path, tmp_path: Path) -> Path:
+    write_archive(campaign, tmp_path / "small.zip")
+    return tmp_path / "small.zip"
+
+
+def members(file: Path) -> Members:
+    with zipfile.ZipFile(file) as found:
+        return {name: found.read(name) for name in found.namelist()}
+
+
+def pack(file: Path, content: Members) -> None:
+    """An archive whose manifest has the hashes of what it holds, unless `content` has none."""
+    with zipfile.ZipFile(file, "w") as made:
+        for name, data in content.items():
+            made.writestr(name, data)
+
+
+def record_name(content: Members) -> str:
+    return next(name for name in content if name.endswith("/run.json"))
+
+
+def resigned(content: Members) -> Members:
+    """The same with the hashes in the manifest corrected: a hostile writer does that."""
+    manifest = json.loads(content[MANIFEST])
+    plain = {name: data for name, data in content.items() if name not in (MANIFEST, archive.README)}
+    manifest["files"] = {name: {"sha256": hashlib.sha256(data).hexdigest()} for name, data in plain.items()}
+    return content | {MANIFEST: json.dumps(manifest).encode()}
+
+
+def test_an_archive_is_checked_to_the_byte_where_its_traces_are_not(
+    campaign: Path, tmp_path: Path, command_line: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = command_line("archive", str(campaign), "--out", str(tmp_path / "small.zip"))
+    assert done.returncode == 0, done.stderr
+    assert "4 key logs left out" in done.stdout and "licence" in done.stdout
+    monkeypatch.setattr(archive, "list_pairs", list)  # a machine without the traces
+    done = command_line("repeat", str(tmp_path / "small.zip"), "--yes")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "same bytes: 2 of 2 runs" in done.stdout
+
+
+def test_an_archive_has_no_keys_and_is_the_same_bytes_again(campaign: Path, tmp_path: Path) -> None:
+    assert list(campaign.rglob("*.keys")), "nothing to leave out"
+    for name in ("a", "b"):
+        write_archive(campaign, tmp_path / name)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    content = members(tmp_path / "a")
+    assert not [name for name in content if name.endswith(".keys")]
+    assert not [name for name, data in content.items() if b"TRAFFIC_SECRET" in data]
+    assert {"campaign/campaign.json", "campaign/runs.parquet", "campaign/report.html", "README.md"} <= content.keys()
+    manifest = json.loads(content[MANIFEST])
+    assert manifest["environment"][0]["kernel"] and manifest["experiment"]["name"] == "subway-1"
+
+
+def test_without_its_traces_an_archive_is_checked_with_those_of_the_machine(campaign: Path, tmp_path: Path) -> None:
+    write_archive(campaign, tmp_path / "small.zip", with_traces=False)
+    assert not [name for name in members(tmp_path / "small.zip") if name.startswith("traces/")]
+    with opened(tmp_path / "small.zip") as found:
+        assert len(found.runs) == 2
+
+
+def test_a_run_that_came_out_otherwise_is_named(written: Path, command_line: Command) -> None:
+    content = members(written)
+    name = next(name for name in content if name.endswith("xlink--s1/player.jsonl"))
+    content[name] += b"{}\n"
+    pack(written, resigned(content))
+    done = command_line("repeat", str(written), "--yes")
+    assert done.returncode == 1
+    assert "subway-1--xlink--s1: not the same: player.jsonl" in done.stdout
+    assert "same bytes: 1 of 2 runs" in done.stdout
+
+
+def _set(content: Members, change: Callable[[dict[str, Any]], None]) -> None:
+    record = json.loads(content[record_name(content)])
+    change(record)
+    content[record_name(content)] = json.dumps(record).encode()
+
+
+def _climb(content: Members) -> None:
+    content["campaign/../../evil"] = b"x"
+
+
+def _absolute(content: Members) -> None:
+    content["/railyard-evil"] = b"x"
+
+
+def _trace_elsewhere(content: Members) -> None:
+    content[f"traces/{'0' * 64}/..%2fevil"] = b"x"
+
+
+def _wrong_hash(content: Members) -> None:
+    content[f"traces/{'0' * 64}/subway-1.lte.down"] = b"1\n"
+
+
+def _no_runs(content: Members) -> None:
+    for name in [name for name in content if name.endswith("run.json")]:
+        del content[name]
+
+
+def _strange_setting(content: Members) -> None:
+    _set(content, lambda record: record["config"].update(seed="x"))
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (_climb, "is no name of a file in an archive"),
+        (_absolute, "is no name of a file in an archive"),
+        (_trace_elsewhere, "is no trace under its SHA-256"),
+        (_wrong_hash, "is no trace under its SHA-256"),
+        (_no_runs, "it has no runs"),
+        (_strange_setting, "no run has such a setting"),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_a_hostile_archive_is_refused(written: Path, command_line: Command, change: Change, sentence: str) -> None:
+    content = members(written)
+    change(content)
+    pack(written, resigned(content))
+    done = command_line("repeat", str(written), "--yes")
+    assert done.returncode == 2
+    assert sentence in done.stderr
+    assert not Path("/railyard-evil").exists() and not (written.parent.parent / "evil").exists()
+
+
+def test_what_is_not_the_file_of_the_manifest_is_refused(written: Path, command_line: Command) -> None:
+    content = members(written)
+    content[record_name(content)] += b" "
+    pack(written, content)
+    done = command_line("repeat", str(written), "--yes")
+    assert done.returncode == 2
+    assert "is not the file of which archive.json has the SHA-256" in done.stderr
+
+
+def test_a_symbolic_link_in_an_archive_is_refused(written: Path, command_line: Command) -> None:
+    content = members(written)
+    link = zipfile.ZipInfo("campaign/link")
+    link.external_attr = (stat.S_IFLNK | 0o777) << 16
+    pack(written, content)
+    with zipfile.ZipFile(written, "a") as made:
+        made.writestr(link, "/etc/passwd")
+    done = command_line("repeat", str(written), "--yes")
+    assert done.returncode == 2 and "'campaign/link' is no name of a file" in done.stderr
+
+
+def test_an_archive_that_is_too_large_is_not_read(
+    written: Path, command_line: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archive, "MOST_BYTES", 1 << 10)
+    done = command_line("repeat", str(written), "--yes")
+    assert done.returncode == 2 and "this is not read" in done.stderr
+
+
+def test_programs_that_an_archive_names_are_not_run(written: Path, tmp_path: Path, command_line: Command) -> None:
+    content = members(written)
+    program = tmp_path / "evil"
+    program.write_text(f"#!/bin/sh\ntouch {tmp_path / 'ran'}\n")
+    program.chmod(0o755)
+
+    def name_it(record: dict[str, Any]) -> None:
+        record["config"]["program"] = str(program)
+        record["commands"] = {"sim": [str(program)]}
+
+    _set(content, name_it)
+    pack(written, resigned(content))
+    done = command_line("repeat", str(written), "--yes")
+    assert done.returncode == 0 and "same bytes: 2 of 2" in done.stdout
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("data", [b"", b"PK\x03\x04 no archive", b"text"])
+def test_what_is_no_archive_is_said(tmp_path: Path, command_line: Command, data: bytes) -> None:
+    (tmp_path / "some.zip").write_bytes(data)
+    done = command_line("repeat", str(tmp_path / "some.zip"), "--yes")
+    assert done.returncode == 2 and "this is no sound archive" in done.stderr
+
+
+def test_a_damaged_archive_is_said(written: Path, command_line: Command) -> None:
+    whole = bytearray(written.read_bytes())
+    whole[len(whole) // 2] ^= 0xFF
+    written.write_bytes(bytes(whole))
+    done = command_line("repeat", str(written), "--yes")
+    assert done.returncode == 2 and len(done.stderr.splitlines()) == 1
+
+
+def test_nothing_is_run_without_consent(written: Path, command_line: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    done = command_line("repeat", str(written))
+    assert "--yes" in done.stdout + done.stderr and "same bytes" not in done.stdout
+
+
+def test_a_folder_without_a_campaign_is_no_archive(campaign: Path, tmp_path: Path, command_line: Command) -> None:
+    shutil.copytree(campaign, tmp_path / "c")
+    (tmp_path / "c" / "campaign.json").unlink()
+    done = command_line("archive", str(tmp_path / "c"), "--out", str(tmp_path / "c.zip"))
+    assert done.returncode == 2 and "no readable campaign.json" in done.stderr
