@@ -22,6 +22,7 @@ from railyard.gate.suite import find_suite, load_suite
 from railyard.report import write_page_of
 from railyard.report.exhibit import SIZES, Size
 from railyard.report.sections import Context
+from railyard.results import remembered
 from railyard.results.campaigns import find_run
 from railyard.results.pending import Place, Plan, planned, stopped, whole_campaign
 from railyard.results.qlogdiff import parting
@@ -146,11 +147,21 @@ def run(
             _tell(sentence)
         return
     with whole_campaign(plan, place, jobs=jobs, console=console, tables=True) as whole:
-        context = Context(whole.record, whole.runs, folder=whole.folder)
-        outcome = Outcome(whole.runs, whole.record["not_run"], context.findings, context.twins, whole.record["command"])
-        print_summary(console, outcome)
-        write_answer(answer_of(outcome, checked.description), whole.folder)
-        page = write_page_of(context, whole.folder)
+        summary = remembered.shown(whole.folder, console) if whole.is_as_shown else None
+        page = whole.folder / "report.html"
+        if summary is not None:
+            console.file.write(summary)
+        else:
+            context = Context(whole.record, whole.runs, folder=whole.folder)
+            outcome = Outcome(
+                whole.runs, whole.record["not_run"], context.findings, context.twins, whole.record["command"]
+            )
+            with console.capture() as captured:
+                print_summary(console, outcome)
+            console.file.write(captured.get())
+            write_answer(answer_of(outcome, checked.description), whole.folder)
+            page = write_page_of(context, whole.folder)
+            remembered.remember(whole.folder, console, captured.get())
         console.print(f"report: {shown(page)}", soft_wrap=True)
 
 

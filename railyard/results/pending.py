@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from railyard.base.errors import UserError
 from railyard.base.words import counted
 from railyard.experiment.arenas import is_exact
 from railyard.experiment.model import Experiment, Qlog
-from railyard.results import qlogs
+from railyard.results import qlogs, remembered
 from railyard.results.aggregate import write_parquet
 from railyard.results.estimate import estimate
 from railyard.results.listing import size_words
@@ -70,11 +70,22 @@ class Plan:
 
 @dataclass(frozen=True)
 class Whole:
-    """A campaign whose runs are all there."""
+    """A campaign whose runs are all there. They are read when they are first asked for."""
 
     folder: Path
-    record: dict[str, Any]
-    runs: list[Run]
+    is_as_shown: bool = False  # nothing has changed since it was shown last
+
+    @cached_property
+    def _loaded(self) -> tuple[dict[str, Any], list[Run]]:
+        return load_campaign(self.folder)
+
+    @property
+    def record(self) -> dict[str, Any]:
+        return self._loaded[0]
+
+    @property
+    def runs(self) -> list[Run]:
+        return self._loaded[1]
 
 
 @contextmanager
@@ -88,7 +99,7 @@ def whole_campaign(
     identity = identity_of(plan.experiment.model_copy(update=change), plan.specs, plan.facts)
     with results_folder(identity, place.tell, out=place.out, fresh=place.fresh, results=place.results) as folder:
         whole = make_whole(plan, folder, jobs=jobs, console=console)
-        if tables:
+        if tables and not whole.is_as_shown:
             write_parquet(whole.runs, folder)
         yield whole
 
@@ -100,23 +111,29 @@ def make_whole(plan: Plan, folder: Path, *, jobs: int | None = None, console: Co
     campaign.runs.mkdir(parents=True, exist_ok=True)
     campaign.sweep()
     campaign.write_record(plan.experiment, specs, list(plan.not_run), plan.further)
-    done = len(specs) - len(campaign.pending(specs))
+    pending = campaign.pending(specs)
+    done = len(specs) - len(pending)
     qlog = qlog_of(plan.experiment, len(specs))
-    taken = campaign.borrow(specs, qlogs=qlog == "all")
+    taken = campaign.borrow(pending, qlogs=qlog == "all")
+    pending = campaign.pending(pending)
     if console is not None:
         if plan.qlog_asked is not None:
             console.print(qlogs.sentence(qlog, asked=plan.qlog_asked), soft_wrap=True)
         _tell_what_is_there(console, done, len(specs), taken)
     if plan.experiment.twins and not specs[0].is_exact:
         _make_twins(console, folder, specs)
-    refused = _run(console, campaign, specs, jobs, plan.experiment.repeat_budget_s, qlog)
+    if not pending and not taken and remembered.is_as_shown(folder):
+        return Whole(folder, is_as_shown=True)
+    refused = _run(console, campaign, specs, pending, jobs, plan.experiment.repeat_budget_s, qlog)
     if refused:
         specs = _without(campaign, plan, refused)
     if qlog == "worst":
         said = qlogs.keep_worst(campaign, specs, jobs or arena_of(specs[0].arena).default_jobs())
         if console is not None and said:
             console.print(said, soft_wrap=True)
-    return Whole(folder, *load_campaign(folder))
+    whole = Whole(folder)
+    whole.runs  # noqa: B018  now, while they are locked
+    return whole
 
 
 def _make_twins(console: Console | None, folder: Path, specs: list[RunSpec]) -> None:
@@ -185,13 +202,13 @@ def _run(
     console: Console | None,
     campaign: Campaign,
     specs: list[RunSpec],
+    pending: list[RunSpec],
     jobs: int | None,
     repeat_budget_s: float | None,
     qlog: Qlog,
 ) -> dict[str, str]:
     """The runs that did not start, and why. Raises KeyboardInterrupt where the user stopped it; with a console the
     sentence is said."""
-    pending = campaign.pending(specs)
     if not pending:
         return {}
     arena = specs[0].arena

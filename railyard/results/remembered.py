@@ -1,0 +1,75 @@
+"""What a campaign looked like when it was last shown: where nothing has changed since, the same command shows it again
+without reading its runs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+from rich.console import Console
+
+from railyard.base.paths import ROOT
+from railyard.run.folders import write_json
+
+FILE = ".shown.json"
+OF_A_RUN = ("", "run.json", "player.jsonl", "server.jsonl", "mpshell.json", "qlog")
+OF_THE_CAMPAIGN = ("report.html", "answer.json", "runs.parquet", "chunks.parquet", "links.parquet")
+
+
+def _stamp(file: Path) -> str:
+    try:
+        found = file.stat()
+    except OSError:
+        return f"{file.name} -"
+    return f"{file.name} {found.st_size} {found.st_mtime_ns}"
+
+
+@cache
+def _code() -> list[str]:
+    files = (file for file in (ROOT / "railyard").rglob("*") if file.suffix != ".pyc" and file.is_file())
+    return sorted(f"{file.parent} {_stamp(file)}" for file in files)
+
+
+def state_of(folder: Path) -> str | None:
+    """SHA-256 over the campaign's record and over sizes and times of what it is shown from: the files of its runs, its
+    tables and pages, and the code. None where another campaign may change what is shown of this one."""
+    record = json.loads((folder / "campaign.json").read_text())
+    if record["experiment"].get("answer_of") or record["experiment"].get("twins"):
+        return None
+    facts = [json.dumps({name: value for name, value in record.items() if name != "started"}), *_code()]
+    facts += [_stamp(folder / name) for name in OF_THE_CAMPAIGN]
+    facts += [_stamp(folder / "runs" / run / name) for run in record["runs"] for name in OF_A_RUN]
+    return hashlib.sha256("\n".join(facts).encode()).hexdigest()
+
+
+def _view(console: Console) -> str:
+    """What decides how the same is shown."""
+    return f"{console.width} {console.color_system} {console.encoding} {Path.cwd()}"
+
+
+def _read(folder: Path) -> dict[str, str]:
+    """By view, what was shown; empty where something has changed since."""
+    try:
+        kept = json.loads((folder / FILE).read_text())
+        return dict(kept["shown"]) if kept["state"] == state_of(folder) else {}
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+
+
+def is_as_shown(folder: Path) -> bool:
+    return bool(_read(folder))
+
+
+def shown(folder: Path, console: Console) -> str | None:
+    return _read(folder).get(_view(console))
+
+
+def remember(folder: Path, console: Console, text: str) -> None:
+    """Not where the disk is full: it only saves time."""
+    kept, state = _read(folder), state_of(folder)
+    if state is not None:
+        with suppress(OSError):
+            write_json(folder / FILE, {"state": state, "shown": kept | {_view(console): text}})
