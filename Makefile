@@ -95,7 +95,7 @@ LIBHOUSE := $(OUT)/libhouse.a
 VKERNEL := $(BIN)/vkernel $(BIN)/vkernel-init $(BIN)/vkernel-seed.so
 PROGRAMS := $(BIN)/mpshell $(BIN)/xlink-server $(BIN)/xlink-player $(BIN)/xlink-sim $(BIN)/udp-flow \
 	$(BIN)/xlink-load $(BIN)/xlink-get $(BIN)/xlink-balancer $(BIN)/saturatr $(BIN)/mpshell-ctl $(BIN)/endpoint-bench \
-	$(BIN)/xlink-relay $(BIN)/tcp-relay $(BIN)/relay-run $(VKERNEL)
+	$(BIN)/link-bench $(BIN)/xlink-relay $(BIN)/tcp-relay $(BIN)/relay-run $(VKERNEL)
 
 .PHONY: build
 build: $(PROGRAMS) ## compile the C programs into build/bin
@@ -203,6 +203,9 @@ build/peers/xquic/relay: $(OUT)/peers/xquic/main.o $(LIBHOUSE) $(LIBUDP) $(LIBXL
 	$(LINK) $(addprefix $(XQUIC_DIR)/lib/lib,xquic-static.a ssl.a crypto.a) -lstdc++ -lpthread
 
 $(BIN)/endpoint-bench: $(OUT)/apps/load/bench/main.o $(LIBXLINK)
+	$(LINK)
+
+$(BIN)/link-bench: $(OUT)/emulator/link/cost/main.o $(LIBHOUSE)
 	$(LINK)
 
 $(BIN)/vkernel: $(OUT)/emulator/kernel/main.o $(LIBHOUSE)
@@ -362,7 +365,7 @@ fresh-machine: ## `make demo` and `make test` in bare Debian 12 roots, in both o
 PREFIX ?= /usr/local
 DESTDIR ?=
 INSIDE := $(BIN)/vkernel-init $(BIN)/vkernel-seed.so
-INSTALLED := $(filter-out %/endpoint-bench $(INSIDE),$(PROGRAMS))
+INSTALLED := $(filter-out %-bench $(INSIDE),$(PROGRAMS))
 .PHONY: library
 library: $(foreach l,$(LIBRARIES),$(LIB)/$l.so.$(XL_VERSION) $(LIB)/$l.a) ## compile libxlink and libxlink-udp for other programs: build/release/lib
 
@@ -411,6 +414,7 @@ bench-instructions: setup ## count the instructions of ten fixed jobs under call
 bench: setup ## measure the simulator, endpoints with many connections, relays, mpshell, and all schedulers with all congestion controllers
 	@$(MAKE) --no-print-directory -j$(JOBS) build
 	@.venv/bin/python bench/sim.py
+	@.venv/bin/python bench/links.py
 	@.venv/bin/python bench/connections.py
 	@.venv/bin/python bench/relays.py
 	@.venv/bin/python bench/mpshell.py

@@ -29,6 +29,15 @@ def test_a_request_takes_as_many_packets_of_one_connection_as_of_many() -> None:
     assert few["cpu_s"] > 0
 
 
+@pytest.mark.parametrize("keys", [[], ["loss=1"], ["nat=timeout=30000", "queue=droptail:packets=2"]])
+def test_the_bench_of_links_sends_what_it_is_told(keys: list[str]) -> None:
+    done = subprocess.run([str(program("link-bench")), "100", *keys], capture_output=True, text=True, check=True)
+    departed = {"": 100, "loss=1": 0}.get("".join(keys), 40)  # two of five at a time
+    assert json.loads(done.stdout) == {"arrived": 100, "departed": departed, "inside": 0}
+    wrong = subprocess.run([str(program("link-bench")), "1", "x=1"], capture_output=True, text=True, check=False)
+    assert wrong.returncode == 2 and '"x" is not one of up=TRACE' in wrong.stderr
+
+
 @pytest.fixture(scope="module")
 def counts() -> ModuleType:
     spec = importlib.util.spec_from_file_location("bench_instructions", ROOT / "bench" / "instructions.py")

@@ -132,7 +132,7 @@ def _completed(installed: Installed, *words: str) -> set[str]:
         (("xlink-player", "--path-management", ""), {"on", "off"}),
         (("xlink-player", "--out", "--"), set()),  # the name of a file
         (("saturatr", "s"), {"server"}),
-        (("mpshell-ctl", "socket", "d"), {"down", "delay"}),
+        (("mpshell-ctl", "socket", "d"), {"down", "delay", "duplicate"}),
         (("mpshell", "--nat", "--", "--l"), set()),  # the words are the command's
     ],
 )

@@ -1,4 +1,4 @@
-/* What a link event changes of one direction of a path (docs/reference/link.md). */
+/* What a link event changes of one direction of a path (docs/reference/links.md). */
 #ifndef RAILYARD_LINK_CHANGE_H
 #define RAILYARD_LINK_CHANGE_H
 

@@ -15,7 +15,7 @@
 
 /* Presets: name, promotion and tail in ms. For the uplink of a phone that sends first, so without the wait for paging.
  * LTE of 2012: Huang et al., MobiSys 2012. The others: estimates from RRC-Probe, May 2021 (Narayanan et al., SIGCOMM
- * 2021), T-Mobile and Verizon in the United States; docs/reference/link.md has the formula and the intervals. */
+ * 2021), T-Mobile and Verizon in the United States; docs/reference/links.md has the formula and the intervals. */
 #define LINK_RADIO_PRESETS(X)                                                                                          \
     X("lte-2012", 260, 11576)                                                                                          \
     X("lte-tmobile-2021", 215, 5000)                                                                                   \

@@ -255,7 +255,7 @@ int link_settings_set_json(struct link_settings settings[2], const char *member,
     char scratch[SETTING_NUMBER_BYTES];
     const setting *row = find_member(member, for_way);
     if (!row) {
-        snprintf(error, error_size, "%.60s is not a known member; docs/reference/link.md lists them", member);
+        snprintf(error, error_size, "%.60s is not a known member; docs/reference/links.md lists them", member);
         return -1;
     }
     return take(settings, row, for_way, member, setting_text_of(row, value, scratch), value, error, error_size);

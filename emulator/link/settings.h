@@ -1,5 +1,5 @@
 /* The settings of a path as text: the keys of mpshell's --path, of its configuration file and of the simulator's jobs
- * (docs/reference/link.md). A key applies to both directions. With the prefix "up-" or "down-" it applies to one
+ * (docs/reference/links.md). A key applies to both directions. With the prefix "up-" or "down-" it applies to one
  * direction and overrides the key without prefix, in any order. */
 #ifndef RAILYARD_LINK_SETTINGS_H
 #define RAILYARD_LINK_SETTINGS_H

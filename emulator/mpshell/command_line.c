@@ -79,7 +79,7 @@ static const setting rows_of_command_line[] = {
              "one-way delay in ms, queue (infinite, the default; droptail:packets=N; drophead, codel, pie, fq_codel), "
              "random loss (0..1; ge:p=P:r=P). Further keys: offset, once, delay-trace, delay-trace-end, jitter, "
              "reorder, reorder-delay, duplicate, onoff, radio. The prefix up- or down- limits a key to one direction "
-             "(down-queue=pie). See docs/reference/link.md."},
+             "(down-queue=pie). See docs/reference/links.md."},
     {"virtual", SETTING_FLAG, FIELD(in_virtual_time),
      .help = "Run all of this in a Linux kernel of its own, in virtual time: exact and repeatable, without privileges, "
              "for rates up to some 50 Mbps. docs/howto/kernel.md has the limits."},

@@ -371,7 +371,7 @@ class Experiment(Strict):
     player: PlayerSettings = PlayerSettings()
     time_limit_s: float = Field(default=60, gt=0, le=7200)
     queue: QueueSpec | None = None
-    # Settings of the links (docs/reference/link.md) by name of the path, or 'all'; they go before those of the pair.
+    # Settings of the links (docs/reference/links.md) by name of the path, or 'all'; they go before those of the pair.
     links: dict[str, LinkSettings] = {}
     link_events: list[LinkEvent] = []
     # The first technology that a pair has is its primary path; those not named follow in the usual order.

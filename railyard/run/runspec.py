@@ -51,7 +51,7 @@ class RunPath(BaseModel):
     delay_ms: float  # one way, each direction: half of the base RTT
     queue: str
     loss: float = 0.0
-    # Further settings of the link (docs/reference/link.md); those that name files apart, with the hashes of the files.
+    # Further settings of the link (docs/reference/links.md); those that name files apart, with the hashes of the files.
     settings: dict[str, Value] = {}
     delay_traces: dict[str, Path] = {}
     delay_traces_sha256: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""Delay traces (docs/reference/link.md): lines `ms,delay_ms`, a step function; looped, the last time is the period."""
+"""Delay traces (docs/reference/links.md): lines `ms,delay_ms`, a step function; looped, the last time is the period."""
 
 from __future__ import annotations
 

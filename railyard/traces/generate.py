@@ -52,7 +52,7 @@ def read_parameters(path: Path) -> GeneratedPair:
 
 
 def format_delay_trace(rtt_ms: FloatArray) -> bytes:
-    """The bytes of a delay trace (docs/reference/link.md): `ms,delay_ms`, half of the RTT for each direction.
+    """The bytes of a delay trace (docs/reference/links.md): `ms,delay_ms`, half of the RTT for each direction.
 
     The last line closes the period.
     """

@@ -40,7 +40,7 @@ class PairPath:
     base_rtt_ms: float
     queue: str
     settings: dict[str, Value] = field(default_factory=dict)
-    """Further settings of the link, docs/reference/link.md."""
+    """Further settings of the link, docs/reference/links.md."""
     delay_traces: dict[str, Path] = field(default_factory=dict)
     """Those of them that name files, found: delay_trace, up_delay_trace, down_delay_trace."""
     kind: Kind | None = None

@@ -1,4 +1,4 @@
-"""Light traces and latencies by packet size (docs/reference/link.md), and folders of CellReplay and LeoReplayer."""
+"""Light traces and latencies by packet size (docs/reference/links.md), and folders of CellReplay and LeoReplayer."""
 
 from __future__ import annotations
 

@@ -155,7 +155,7 @@ class PathModel(Parameters):
     """Where it comes from, and how sure it is."""
     queue: QueueSpec
     link: LinkSettings | None = None
-    """Further settings of the link (link.md), such as the wake-up of its radio."""
+    """Further settings of the link (links.md), such as the wake-up of its radio."""
     grant_ms: Annotated[int, Field(ge=1, le=STEP_MS)]
     """The scheduler of the cell serves the path every so many ms; divides 100."""
     body: Body

@@ -1,4 +1,4 @@
-"""Settings of a link beyond its traces, delay and queue: the keys of docs/reference/link.md, as YAML files write them.
+"""Settings of a link beyond its traces, delay and queue: the keys of docs/reference/links.md, as YAML files write them.
 
 Only their form is checked here, from the rows of `emulator/link/settings.c`, so that an error names file and line; the
 link library reads the values.

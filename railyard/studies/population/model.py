@@ -100,7 +100,7 @@ class Load(Strict):
 
 
 class Radio(Strict):
-    """The radio of a second path, which sleeps: settings of its links (docs/reference/link.md)."""
+    """The radio of a second path, which sleeps: settings of its links (docs/reference/links.md)."""
 
     asleep: Share
     """Share of the plays that find it asleep."""

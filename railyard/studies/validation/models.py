@@ -80,7 +80,7 @@ SYN_QUANTILES = {
 
 @dataclass(frozen=True)
 class Light:
-    """Light rows (docs/reference/link.md) of what odd downloads saw of one carrier: delay, and offsets of the first
+    """Light rows (docs/reference/links.md) of what odd downloads saw of one carrier: delay, and offsets of the first
     arrivals, ms."""
 
     rows: tuple[tuple[int, tuple[int, ...]], ...]

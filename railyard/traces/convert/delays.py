@@ -35,7 +35,7 @@ class Delays:
     """Round trips that did not come back; their times have the delay before them."""
 
     def as_bytes(self) -> bytes:
-        """A delay trace (docs/reference/link.md); its last line closes the period."""
+        """A delay trace (docs/reference/links.md); its last line closes the period."""
         rows = zip(self.times_ms.tolist(), self.delays_ms.tolist(), strict=True)
         text = "".join(f"{at:.0f},{delay:.3f}\n" for at, delay in rows)
         return f"{text}{self.period_ms},{self.delays_ms[0]:.3f}\n".encode("ascii")

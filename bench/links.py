@@ -1,0 +1,64 @@
+#!/usr/bin/env python3
+"""Counts what a packet costs in a link with each of its models: instructions under callgrind, which repeat whatever else
+the machine does. Prints a table in Markdown.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from instructions import count_of, counted
+
+from railyard.base.paths import ROOT, program
+
+PACKETS = 20_000
+MODELS: tuple[tuple[str, str], ...] = (
+    ("plain", ""),
+    ("`jitter`", "jitter=5"),
+    ("`delay-trace`", "delay-trace={delay}"),
+    ("`light-trace`", "light-trace={light} light-gap=5"),
+    ("`reorder`", "reorder=0.1 reorder-delay=10"),
+    ("`loss`, independent", "loss=0.01"),
+    ("`loss`, Gilbert-Elliott", "loss=ge:p=0.01:r=0.3"),
+    ("`onoff`", "onoff=exp:on=2000:off=100"),
+    ("`radio`", "radio=sa-tmobile-2021"),
+    ("`duplicate`", "duplicate=0.01"),
+    ("`mtu`", "mtu=1500"),
+    ("`nat`", "nat=timeout=30000"),
+    ("`queue=droptail`", "queue=droptail:packets=100"),
+    ("`queue=codel`", "queue=codel"),
+    ("`queue=pie`", "queue=pie"),
+    ("`queue=fq_codel`", "queue=fq_codel"),
+)
+FILES = {"delay": "0,20\n500,25\n1000,20\n", "light": "0 20 0 0 3 3 9\n1000 30 0 5\n2000 20 0\n"}
+
+
+def instructions(keys: list[str], packets: int, folder: Path) -> int:
+    return count_of(counted([program("link-bench"), str(packets), *keys], folder, ROOT), folder)
+
+
+def per_packet(keys: list[str], folder: Path) -> float:
+    """What PACKETS more of them cost, for each."""
+    few, many = (instructions(keys, count, folder) for count in (PACKETS, 2 * PACKETS))
+    return (many - few) / PACKETS
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for file, text in FILES.items():
+            (folder / file).write_text(text)
+        print("| model | instructions a packet | beside the plain link |\n| --- | ---: | ---: |")
+        plain = 0.0
+        for words, keys in MODELS:
+            cost = per_packet(keys.format(**{file: folder / file for file in FILES}).split(), folder)
+            plain = plain or cost
+            print(f"| {words} | {cost:.0f} | {cost / plain:.2f} |", flush=True)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except FileNotFoundError as error:
+        raise SystemExit(f"bench/links.py: {error.filename} is missing; install it, and run make build.") from None
