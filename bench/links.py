@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Counts what a packet costs in a link with each of its models: instructions under callgrind, which repeat whatever else
-the machine does. Prints a table in Markdown.
+"""Counts what a packet costs in a link with each of its models: instructions under callgrind, which repeat whatever
+else the machine does. Prints a table in Markdown.
 """
 
 from __future__ import annotations
