@@ -221,3 +221,33 @@ def test_the_command_compares_a_campaign(make_campaign: Callable[..., Path], com
     assert "; of 1 it is not known (subway-1)." in done.stdout
     wrong = command_line("compare", str(folder), "--against", "xlnk")
     assert wrong.returncode == 2 and "did you mean 'xlink'?" in wrong.stderr
+
+
+def test_a_forest_plot_has_a_line_for_each_difference_with_an_interval(
+    make_campaign: Callable[..., Path], command_line: Command
+) -> None:
+    folder = make_campaign(
+        *(
+            FakeRun(
+                label=label, scheme=scheme, seed=seed, start_offset_ms=20_000 * seed, rct_s=[factor * 0.1 * seed] * 12
+            )
+            for label, scheme, factor in (("sp", "sp", 2.0), ("<b>mine</b>", "xlink", 1.0))
+            for seed in range(1, 13)
+        )
+    )
+    done = command_line("compare", str(folder), "--plot", str(folder / "f.svg"), "--width", "5in")
+    assert done.returncode == 0, done.stderr
+    drawn = (folder / "f.svg").read_text()
+    assert "sp, RCT median" in drawn and "lower" in drawn and "RCT p99" not in drawn, "p99 has no interval"
+    assert 'width="360pt"' in drawn
+    assert command_line("compare", str(folder), "--plot", str(folder / "f.html"), "--format", "csv").returncode == 0
+    page = (folder / "f.html").read_text()
+    caption = page.split("<figcaption>")[1]
+    assert "&lt;b&gt;mine&lt;/b&gt; against sp: RCT median −50 %" in caption and "<b>mine" not in caption
+
+
+def test_a_plot_that_cannot_be_is_said(make_campaign: Callable[..., Path], command_line: Command) -> None:
+    folder = make_campaign(*(FakeRun(label=label, scheme=label) for label in ("sp", "xlink")))
+    for name, sentence in (("f.png", "ends in .html, .pdf, .svg, .pgf"), ("f.svg", "nothing to plot")):
+        done = command_line("compare", str(folder), "--plot", str(folder / name))
+        assert done.returncode == 2 and sentence in done.stderr

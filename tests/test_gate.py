@@ -22,7 +22,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conftest import FakeRun
+from conftest import Command, FakeRun
+from railyard.base import forms
 from railyard.base.errors import UserError
 from railyard.base.paths import ROOT
 from railyard.figures.rows import GATED
@@ -32,7 +33,7 @@ from railyard.gate.output import Verdict
 from railyard.gate.run import Looks, first_look, places_of
 from railyard.gate.suite import SUITES_DIR, Floors, Suite, load_suite
 from railyard.gate.testing import Railyard
-from railyard.results.qlogdiff import Decision, parting
+from railyard.results.qlogdiff import Decision, parting, parting_from
 from railyard.results.records import Run, load_run
 from railyard.run.resolve import resolve
 from railyard.stats.statistics import differences, holm, log_ratios, pseudo_median, signed_rank_p
@@ -235,6 +236,11 @@ def test_markdown_and_junit_name_the_regression_and_its_evidence(tmp_path: Path)
     assert (
         "+20.0 % [+20.0, +20.0]) **worse**" in text and "worse in 12 of 12 plays" in text and "first <decision>" in text
     )
+    records = output.records(verdict)
+    [slow] = [one for one in records if (one["scheme"], one["figure"]) == ("xlink", "rct_median")]
+    assert slow["change"] == pytest.approx(0.2) and slow["figure_verdict"] == "worse" and slow["p"] < 0.05
+    assert {one["figure_verdict"] for one in records if one["scheme"] == "sp"} == {"identical"}
+    assert json.loads(forms.written(output.verdict_table(verdict), forms.Form.JSON, lambda: records)) == records
     root = ElementTree.fromstring(output.junit(verdict))  # noqa: S314  our own output
     [suite] = root.findall("testsuite")
     assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("18", "2", "0")
@@ -417,6 +423,32 @@ def test_one_changed_decision_in_a_log_is_the_one_that_is_found(railyard: Railya
     log.write_text("".join(lines[: sent[20]]))
     cut = parting(a.directory, copy)
     assert cut.second is None and "has no further scheduling decision" in str(cut)
+
+
+def test_from_a_chunk_on_earlier_decisions_do_not_count(railyard: Railyard, command_line: Command) -> None:
+    """The copy differs in the first packets alone: in the chunk after them it is the same."""
+    a = railyard.run("vanilla-mp", "subway-1", duration_s=4).directory
+    copy = a.parent / "early"
+    shutil.copytree(a, copy)
+    [log] = copy.glob("qlog/*_server.sqlog")
+    begin = '"frame_type":"stream","stream_id":0,"offset":'
+    lines = log.read_text().splitlines(keepends=True)
+    first = next(number for number, line in enumerate(lines) if "packet_sent" in line and f"{begin}0," in line)
+    lines[first] = lines[first].replace(f"{begin}0,", f"{begin}1,")
+    log.write_text("".join(lines))
+    assert parting(a, copy).kind == "decision"
+    since = command_line("diff", str(a), str(copy), "--chunk", "1")
+    assert since.returncode == 0 and "from chunk 1 on are the same" in since.stdout
+    found = parting_from(a, railyard.run("xlink", "subway-1", duration_s=4).directory, 1, (4, 4))
+    assert found.kind == "decision" and isinstance(found.first, Decision)
+    assert "first scheduling decision from chunk 1 on that differs" in str(found)
+    told = command_line("diff", str(a), str(copy), "--format", "json")
+    assert told.returncode == 1
+    rows = json.loads(told.stdout)
+    assert [row["run"] for row in rows] == ["A", "B"] and rows[0]["differs"] == "decision"
+    assert "bytes 0 to" in rows[0]["what"] and "bytes 1 to" in rows[1]["what"]
+    wrong = command_line("diff", str(a), str(copy), "--chunk", "99")
+    assert wrong.returncode == 2 and "99" in wrong.stderr
 
 
 def test_runs_without_a_qlog_have_no_diff(railyard: Railyard) -> None:

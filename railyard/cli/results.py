@@ -21,6 +21,7 @@ from railyard.base.words import counted, printable
 from railyard.base.yamlfile import load_yaml, near_miss, parse
 from railyard.cli.archive import repeat_archive
 from railyard.experiment.model import Experiment
+from railyard.report.forest import check_plot, write_forest
 from railyard.results import differences, resolution, shortage
 from railyard.results.campaigns import StoredCampaign, find_campaigns, find_run, find_run_or_campaign, newest_of
 from railyard.results.columns import CAMPAIGN, TABLES
@@ -160,6 +161,10 @@ def compare_command(
         typer.Option(help="A scheme to compare with; repeatable. Default: sp, sp:best and vanilla-mp, else the first."),
     ] = None,
     by_pair: Annotated[bool, typer.Option("--by-pair", help="Also over each pair of traces.")] = False,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Also write a forest plot: .html, .pdf, .svg or .pgf.")
+    ] = None,
+    width: Annotated[str, typer.Option(metavar="LENGTH", help="Width of --plot, in in, cm, mm or pt.")] = "6in",
     results: Results = RESULTS_DIR,
     form: FormOption = Form.TABLE,
 ) -> None:
@@ -167,6 +172,8 @@ def compare_command(
 
     With OTHER: each scheme of CAMPAIGN against itself in OTHER, at the places that both played.
     """
+    if plot is not None:
+        check_plot(plot, width)
     if len(campaigns) > 2:
         raise UserError("compare takes one campaign, or two.")
     folders = [find_run_or_campaign(name, results) for name in campaigns]
@@ -174,7 +181,9 @@ def compare_command(
         if against is not None:
             raise UserError("of two campaigns each scheme is compared with itself; leave out --against.")
         both = two_campaigns((folders[0], folders[1]), names_of(folders, campaigns))
-        _tell_differences(both.runs, both.comparisons, by_pair=by_pair, form=form, notes=both.notes)
+        found = _tell_differences(both.runs, both.comparisons, by_pair=by_pair, form=form, notes=both.notes)
+        if plot is not None:
+            write_forest(found, plot, width)
         return
     folder = folders[0]
     runs = differences.sound(load_campaign(folder)[1])
@@ -188,17 +197,19 @@ def compare_command(
     )
     if not chosen:
         raise UserError(f"{folder}: there are no two schemes to compare; it has {', '.join(labels)}.")
-    _tell_differences(runs, chosen, by_pair=by_pair, form=form)
+    found = _tell_differences(runs, chosen, by_pair=by_pair, form=form)
+    if plot is not None:
+        write_forest(found, plot, width)
 
 
 def _tell_differences(
     runs: Sequence[Run], chosen: Sequence[tuple[str, str]], *, by_pair: bool, form: Form, notes: Sequence[str] = ()
-) -> None:
+) -> list[Difference]:
     found = differences.differences(runs, chosen, by_pair=by_pair)
     table = _differences(found, by_pair=by_pair, repeat_names=form is not Form.TABLE)
     if form is not Form.TABLE:
         write(table, form, lambda: [differences.record_of(one) for one in found])
-        return
+        return found
     print_table(console, table, keys=4 if by_pair else 3)
     if few := shortage.note(differences.shortages(runs, found)):
         console.print(few, soft_wrap=True)
@@ -207,6 +218,7 @@ def _tell_differences(
     for sentence in (*notes, *differences.sentences(found), small, resolution.note(runs)):
         if sentence:
             console.print(sentence, soft_wrap=True)
+    return found
 
 
 def _differences(found: Sequence[Difference], *, by_pair: bool, repeat_names: bool) -> RichTable:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, cast
 
 import typer
+from rich.table import Table
 
 from railyard.base.errors import UserError
+from railyard.base.forms import Form, FormOption, write
 from railyard.base.paths import RESULTS_DIR
 from railyard.base.terminal import new_console
 from railyard.base.yamlfile import load_yaml, near_miss
@@ -24,8 +27,9 @@ from railyard.report.exhibit import SIZES, Size
 from railyard.report.sections import Context
 from railyard.results import remembered
 from railyard.results.campaigns import find_run
+from railyard.results.explain.explanation import stream_of_chunk
 from railyard.results.pending import Place, Plan, planned, stopped, whole_campaign
-from railyard.results.qlogdiff import parting
+from railyard.results.qlogdiff import parting, parting_from
 from railyard.results.summary import Outcome, answer_of, print_summary, write_answer
 from railyard.run.arena import arena_of
 from railyard.run.folders import OUT_HELP, shown
@@ -176,12 +180,14 @@ def gate(
     jobs: Annotated[
         int | None, typer.Option(min=1, help="Number of parallel runs. Default: one for each core.")
     ] = None,
+    form: FormOption = Form.TABLE,
 ) -> None:
     """Compare the working tree with a baseline. Exit code 1 if a scheme got worse."""
     checked, document = load_suite(find_suite(suite))
     try:
         arena_of(checked.arena).check()
-        verdict = run_gate(checked, document, baseline, jobs or arena_of("sim").default_jobs(), _tell, baseline_kernel)
+        tell = _tell if form is Form.TABLE else partial(typer.echo, err=True)
+        verdict = run_gate(checked, document, baseline, jobs or arena_of("sim").default_jobs(), tell, baseline_kernel)
     except KeyboardInterrupt:
         stopped()
         raise typer.Exit(INTERRUPTED) from None
@@ -189,7 +195,10 @@ def gate(
         output.write(junit, output.junit(verdict))
     if markdown is not None:
         output.write(markdown, output.markdown(verdict).encode())
-    output.print_verdict(console, verdict)
+    if form is Form.TABLE:
+        output.print_verdict(console, verdict)
+    else:
+        write(output.verdict_table(verdict), form, lambda: output.records(verdict))
     if verdict.failed:
         raise typer.Exit(1)
 
@@ -197,9 +206,24 @@ def gate(
 def diff(
     run_a: Annotated[Path, typer.Argument(metavar="RUN_A", help="A run's folder, or its name in the results.")],
     run_b: Annotated[Path, typer.Argument(metavar="RUN_B", help="Another run.")],
+    chunk: Annotated[
+        int | None, typer.Option(min=0, help="Compare from the first packet of this chunk on, without times.")
+    ] = None,
+    form: FormOption = Form.TABLE,
 ) -> None:
     """Find the first scheduling decision in which two runs differ. Exit code 1 if there is one."""
-    found = parting(find_run(str(run_a), RESULTS_DIR), find_run(str(run_b), RESULTS_DIR))
-    console.print(str(found), markup=False, soft_wrap=True)
+    runs = find_run(str(run_a), RESULTS_DIR), find_run(str(run_b), RESULTS_DIR)
+    if chunk is None:
+        found = parting(*runs)
+    else:
+        found = parting_from(*runs, chunk, (stream_of_chunk(runs[0], chunk), stream_of_chunk(runs[1], chunk)))
+    if form is Form.TABLE:
+        console.print(str(found), markup=False, soft_wrap=True)
+    else:
+        records = found.records()
+        table = Table(*records[0])
+        for record in records:
+            table.add_row(*("" if value is None else str(value) for value in record.values()))
+        write(table, form, lambda: records)
     if found.kind != "identical":
         raise typer.Exit(1)

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 from rich import box
@@ -216,7 +217,8 @@ def _cases(suite: ElementTree.Element, row: Row, verdict: Verdict) -> None:
             ElementTree.SubElement(case, "system-out").text = f"{said}: {sentence(comparison)}"
 
 
-def print_verdict(console: Console, verdict: Verdict) -> None:
+def verdict_table(verdict: Verdict) -> Table:
+    """A row for each scenario and scheme, with the change of each figure."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), header_style="bold")
     table.add_column("scenario", no_wrap=True)
     table.add_column("scheme", no_wrap=True)
@@ -230,6 +232,35 @@ def print_verdict(console: Console, verdict: Verdict) -> None:
         table.add_row(
             row.place, row.label, row.verdict, *(changes or ["–"] * len(GATED)), style="red" if row.failed else ""
         )
+    return table
+
+
+def records(verdict: Verdict) -> list[dict[str, Any]]:
+    """A row for each comparison, as numbers: times in s, rates and changes as shares. A row whose outputs are all the
+    same has no comparison, and one row says so. What is not finite is left empty."""
+
+    def number(value: float) -> float | None:
+        return value if math.isfinite(value) else None
+
+    found: list[dict[str, Any]] = []
+    for row in verdict.rows:
+        place = {"scenario": row.place, "scheme": row.label, "verdict": row.verdict}
+        for one in row.comparisons:
+            before, after = map(number, one.typical)
+            ends = one.interval if one.moved and one.interval.known else None
+            figure = {"figure": one.figure.name, "figure_verdict": one.verdict if one.moved else "identical"}
+            values = {"before": before, "after": after, "change": number(one.change) if one.moved else 0.0}
+            low, high = (None, None) if ends is None else (number(ends.low), number(ends.high))
+            tested = {"low": low, "high": high, "p": one.adjusted_worse if one.moved else None}
+            found.append(place | figure | values | tested)
+        if not row.comparisons:
+            names = ("figure", "figure_verdict", "before", "after", "change", "low", "high", "p")
+            found.append(place | dict.fromkeys(names))
+    return found
+
+
+def print_verdict(console: Console, verdict: Verdict) -> None:
+    table = verdict_table(verdict)
     print_table(console, table, keys=3)
     console.print(verdict.legend, soft_wrap=True)
     console.print(verdict.facts, soft_wrap=True)

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from railyard.base.errors import UserError
 from railyard.base.style import (
+    BLUE,
     GRID,
     INK,
     PATH_COLOURS,
     PATH_PATTERNS,
     STALL_COLOUR,
+    VERMILION,
     LineStyle,
     layout,
     scheme_styles,
 )
 from railyard.figures.rows import RCT_MAX, RCT_MEDIAN, RCT_P95, RCT_P99
 from railyard.results.aggregate import Cell
+from railyard.results.differences import ALL, Difference
 from railyard.results.records import Run
 from railyard.stats.intervals import Interval
 from railyard.traces.trace import Trace
@@ -346,3 +351,59 @@ def buffer_levels(row: list[Cell], seed: int, duration_s: float) -> go.Figure:
     figure.update_xaxes(range=[0, duration_s])
     figure.update_xaxes(title_text="time since the player's start, s", row=max(1, len(shown)), col=1)
     return _axes(figure)
+
+
+# Of a verdict's first word: colour and mark of a difference in a forest plot.
+_VERDICTS = {"lower": (BLUE, "circle", "lower"), "higher": (VERMILION, "square", "higher")}
+_OPEN = ("#777777", "circle-open", "not established")
+FOREST_ROW_PX = 24
+
+
+def forest(found: Sequence[Difference]) -> go.Figure:
+    """Each difference that has an interval as a mark on a line of its own: those of times in per cent above those of
+    rates in percentage points. Raises UserError where there is none."""
+    shown = [(one, one.change.interval) for one in found if one.change is not None and one.change.interval.known]
+    strips = [
+        (unit, rows)
+        for unit, rows in (
+            ("difference, %", [(one, ends) for one, ends in shown if one.figure.is_relative]),
+            ("difference, percentage points", [(one, ends) for one, ends in shown if not one.figure.is_relative]),
+        )
+        if rows
+    ]
+    if not strips:
+        raise UserError("no difference has an interval, so there is nothing to plot; `railyard compare` says why.")
+    total = sum(len(rows) for _, rows in strips)
+    figure = make_subplots(
+        rows=len(strips),
+        cols=1,
+        row_heights=[len(rows) / total for _, rows in strips],
+        vertical_spacing=min(0.3, 80 / (FOREST_ROW_PX * total + 80 * len(strips))),
+    )
+    told: set[str] = set()
+    for number, (unit, rows) in enumerate(strips, start=1):
+        names = [_compared(one) for one, _ in rows]
+        for (one, ends), name in zip(rows, names, strict=True):
+            colour, symbol, word = _VERDICTS.get(one.verdict.split(" ")[0], _OPEN)
+            line = {"color": colour, "width": 2}
+            both = {"x": [100 * ends.low, 100 * ends.high], "y": [name, name], "mode": "lines", "line": line}
+            point = {"x": [100 * ends.value], "y": [name], "mode": "markers", "name": word}
+            mark = {"symbol": symbol, "size": 10, "color": colour, "line": {"width": 2, "color": colour}}
+            said = f"{name}: {one.words}, {one.verdict}<extra></extra>"
+            figure.add_trace(go.Scatter(both, showlegend=False, hoverinfo="skip"), row=number, col=1)
+            mentioned = {"marker": mark, "showlegend": word not in told, "legendgroup": word, "hovertemplate": said}
+            figure.add_trace(go.Scatter(point | mentioned), row=number, col=1)
+            told.add(word)
+        figure.update_xaxes(title_text=unit, row=number, col=1)
+        order = {"categoryorder": "array", "categoryarray": names[::-1], "range": [-0.6, len(names) - 0.4]}
+        figure.update_yaxes(showgrid=False, row=number, col=1, **order)
+        figure.add_vline(x=0, line={"color": INK, "width": 1}, row=number, col=1)
+    plain = layout(80 * len(strips) + 40 + FOREST_ROW_PX * total)
+    figure.update_layout(**{key: value for key, value in plain.items() if "axis" not in key}, showlegend=True)
+    figure.update_layout(margin={"l": 56, "r": 12, "t": 40, "b": 44})
+    return _axes(figure)
+
+
+def _compared(one: Difference) -> str:
+    of_pair = "" if one.pair == ALL else f"{one.pair}: "
+    return f"{of_pair}{one.label} to {one.against}, {one.figure.title}"

@@ -51,15 +51,30 @@ class Parting:
     number: int  # of decisions, or events, that are the same before
     first: Decision | Event | None = None
     second: Decision | Event | None = None
+    from_chunk: int | None = None  # the chunk from which on decisions were compared; none: all events
 
     def __str__(self) -> str:
+        if self.kind == "identical" and self.from_chunk is not None:
+            return f"identical: all {self.number} scheduling decisions from chunk {self.from_chunk} on are the same"
         if self.kind == "identical":
             return f"identical: all {self.number} events of the server's qlog are the same"
         word = "scheduling decision" if self.kind == "decision" else "event"
         sides = [_shown(self.first, word), _shown(self.second, word)]
         same = "the first one" if self.number == 0 else f"after {self.number} that are the same"
         note = "" if self.kind == "decision" else " (all scheduling decisions are the same)"
-        return f"first {word} that differs, {same}{note}:\n  A {sides[0]}\n  B {sides[1]}"
+        since = "" if self.from_chunk is None else f" from chunk {self.from_chunk} on"
+        return f"first {word}{since} that differs, {same}{note}:\n  A {sides[0]}\n  B {sides[1]}"
+
+    def records(self) -> list[dict[str, Any]]:
+        """A row for each run, as `railyard diff --format` prints them; a side that had ended has neither time nor
+        words."""
+        rows: list[dict[str, Any]] = []
+        for run, side in (("A", self.first), ("B", self.second)):
+            ms = side.time_ms if isinstance(side, Decision) else None if side is None else float(side.get("time", 0))
+            words = "" if side is None else _shown(side, self.kind).partition(" s")[2].lstrip(": ")
+            at = {"time_s": None if ms is None else ms / 1000, "what": words}
+            rows.append({"run": run, "differs": self.kind, "same_before": self.number, **at})
+        return rows
 
 
 def _shown(side: Decision | Event | None, word: str) -> str:
@@ -178,6 +193,21 @@ def _in_virtual_time(run: Path) -> bool:
 
 def _timed(event: Event, timed: bool) -> Event:
     return event if timed else event | {"time": 0}
+
+
+def parting_from(run_a: Path, run_b: Path, chunk: int, streams: tuple[int, int]) -> Parting:
+    """The first scheduling decision that differs from a chunk on, whose stream in each run is given: from the first
+    packet that carried its bytes. Times are shown and not compared, as they differ once the runs have parted."""
+    sides = []
+    for run, stream in zip((run_a, run_b), streams, strict=True):
+        names = path_names(run)
+        made = [one for file in server_qlogs(run) for one in decisions(list(events(file)), names)]
+        first = next((number for number, one in enumerate(made) if one.stream == stream), len(made))
+        sides.append(made[first:])
+    for number, (a, b) in enumerate(zip_longest(*sides)):
+        if a is None or not a.same_as(b, timed=False):
+            return Parting("decision", number, a, b, chunk)
+    return Parting("identical", len(sides[0]), from_chunk=chunk)
 
 
 def parting(run_a: Path, run_b: Path) -> Parting:

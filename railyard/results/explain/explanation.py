@@ -117,6 +117,22 @@ def explain(folder: Path, number: int | None = None) -> Explanation:
     return explanation_of(run, flight, chunk)
 
 
+def stream_of_chunk(folder: Path, number: int) -> int:
+    """The stream that carried a chunk of a run that has qlogs of both ends. Raises UserError."""
+    run = load_run(folder)
+    chunk = chosen(run, number)
+    return _stream(run, read_flight(folder, run.config), chunk)
+
+
+def _stream(run: Run, flight: Flight, chunk: Chunk) -> int:
+    request_s = (run.player_start_s or 0.0) + chunk.request_s
+    first = chunk.index * int(run.config["player"]["chunk_bytes"])
+    stream = stream_of(flight, first, first + chunk.bytes - 1, request_s)
+    if stream is None:
+        raise UserError(f"{run.run_id}: the client's qlog has no request of chunk {chunk.index}.")
+    return stream
+
+
 def explain_all(folder: Path, run: Run) -> dict[int, Explanation]:
     """By number, the requested chunks of a run that has qlogs of both ends. Raises UserError if they are damaged."""
     flight = read_flight(folder, run.config)
@@ -125,10 +141,7 @@ def explain_all(folder: Path, run: Run) -> dict[int, Explanation]:
 
 def explanation_of(run: Run, flight: Flight, chunk: Chunk) -> Explanation:
     request_s = (run.player_start_s or 0.0) + chunk.request_s
-    first = chunk.index * int(run.config["player"]["chunk_bytes"])
-    stream = stream_of(flight, first, first + chunk.bytes - 1, request_s)
-    if stream is None:
-        raise UserError(f"{run.run_id}: the client's qlog has no request of chunk {chunk.index}.")
+    stream = _stream(run, flight, chunk)
     return Explanation(run, chunk, split(flight, stream, request_s), _oracle_bytes(run, request_s, chunk))
 
 

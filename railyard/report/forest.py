@@ -1,0 +1,41 @@
+"""The forest plot of a comparison, as a file."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+from pathlib import Path
+
+from railyard.base.errors import UserError
+from railyard.report.figures import forest
+from railyard.report.paper import FORMATS, inches, write_figure
+from railyard.results import differences
+from railyard.results.differences import Difference
+
+HTML = ".html"
+_PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Differences</title>
+<figure style="margin:0;font:15px system-ui,sans-serif">{plot}<figcaption>{caption}</figcaption></figure></html>
+"""
+UNDECIDED = "No difference is established."
+
+
+def check_plot(out: Path, width: str) -> None:
+    """Raises UserError for a name that says no format, and for a width that is none: before the work."""
+    if out.suffix not in (HTML, *(f".{form}" for form in FORMATS)):
+        raise UserError(f"{out}: the name of a plot ends in {HTML}, .{', .'.join(FORMATS)}; choose one of them.")
+    inches(width)
+
+
+def write_forest(found: Sequence[Difference], out: Path, width: str) -> None:
+    """Writes the plot; in HTML with the sentences of what is established. Raises UserError."""
+    drawn = forest(found)
+    if out.suffix != HTML:
+        write_figure(drawn.to_dict(), out, inches(width))
+        return
+    caption = html.escape(" ".join(differences.sentences(found)) or UNDECIDED)
+    plot = drawn.to_html(full_html=False, include_plotlyjs=True, div_id="forest")
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(_PAGE.format(plot=plot, caption=caption), encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"{out}: cannot be written: {error.strerror or error}.") from None
