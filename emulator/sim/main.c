@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "emulator/sim/batch.h"
 #include "emulator/sim/job.h"
 #include "emulator/sim/members.h"
 #include "emulator/sim/sim.h"
@@ -15,9 +16,11 @@
 
 static const char usage[] =
     "usage: xlink-sim JOB.json --out DIR\n"
+    "       xlink-sim --batch\n"
     "       xlink-sim --describe-settings\n"
     "  JOB.json   The job (docs/reference/sim.md). '-' reads it from standard input.\n"
     "  --out DIR  Write player.jsonl, server.jsonl, mpshell.json, links/ and qlog/ to DIR.\n"
+    "  --batch    Run a job for each line of standard input: JOB.json, a tab, DIR. Print the exit status of each.\n"
     "  --describe-settings\n"
     "             Print schemes, settings of QUIC and of links, queues and technologies as JSON.\n"
     "The exit status is the player's: 0; 1 if it ran and failed; 2 if it could not start or connect.\n";
@@ -71,13 +74,32 @@ static char *read_job(const char *name, size_t *length) {
     return text;
 }
 
+/* Where relative names of a job begin; to be freed. */
+static char *directory_of(const char *name) {
+    const char *slash = strrchr(name, '/');
+    return strndup(name, !slash ? 0 : (size_t)(slash - name) + 1);
+}
+
+/* Whatever is wrong with the job, the run says it. */
+static void prepare(const char *name) {
+    size_t length = 0;
+    char error[SIM_ERROR_BYTES], *directory = directory_of(name), *text = read_job(name, &length);
+    struct sim_job *job = calloc(1, sizeof *job);
+    if (job && text && directory && sim_job_parse(job, text, length, name, directory, error))
+        sim_traces_keep(job);
+    if (job)
+        sim_job_free(job);
+    free(job);
+    free(directory);
+    free(text);
+}
+
 static int run(const char *name, const char *out) {
     size_t length = 0;
     char *text = read_job(name, &length);
     if (!text)
         return refuse("cannot read the job %s: %s", name, strerror(errno));
-    const char *slash = strrchr(name, '/');
-    char *directory = strndup(name, !slash ? 0 : (size_t)(slash - name) + 1);
+    char *directory = directory_of(name);
     static struct sim_job job;
     char error[SIM_ERROR_BYTES] = "out of memory";
     int status = 2;
@@ -116,6 +138,8 @@ int main(int argc, char **argv) {
         }
         if (strcmp(argv[i], "--describe-settings") == 0)
             return print_settings();
+        if (strcmp(argv[i], "--batch") == 0 && argc == 2)
+            return sim_batch_serve(&(struct sim_batch){.prepare = prepare, .run = run});
         if (strcmp(argv[i], "--out") == 0) {
             if (++i == argc)
                 return refuse("--out needs a value; see --help");

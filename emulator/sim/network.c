@@ -1,8 +1,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <gnutls/crypto.h>
-
 #include "emulator/link/foresight.h"
 #include "emulator/link/rng.h"
 #include "emulator/sim/members.h"
@@ -15,56 +13,6 @@
 #define TIME_TO_LIVE  64
 
 /* ---- set-up ---- */
-
-static bool hash(const char *data, size_t length, char hex[65]) {
-    static const char digits[] = "0123456789abcdef";
-    unsigned char digest[32];
-    if (gnutls_hash_fast(GNUTLS_DIG_SHA256, data, length, digest) != 0)
-        return false;
-    for (size_t i = 0; i < sizeof digest; i++) {
-        hex[2 * i] = digits[digest[i] >> 4];
-        hex[2 * i + 1] = digits[digest[i] & 15];
-    }
-    hex[64] = '\0';
-    return true;
-}
-
-static bool read_trace(struct sim_trace *trace, const char *file, char *error) {
-    char *data;
-    size_t length;
-    if (link_trace_read_file(file, &data, &length, error, SIM_ERROR_BYTES / 2) != 0)
-        return false;
-    bool ok = link_trace_parse(&trace->trace, file, data, length, error, SIM_ERROR_BYTES / 2) == 0;
-    if (ok && !hash(data, length, trace->sha256)) {
-        link_trace_free(&trace->trace);
-        snprintf(error, SIM_ERROR_BYTES / 2, "cannot compute the SHA-256 of %.200s", file);
-        ok = false;
-    }
-    free(data);
-    return ok;
-}
-
-/* Each file is loaded once, however many links replay it. NULL with a sentence in error[SIM_ERROR_BYTES / 2]. */
-static const struct sim_trace *load_trace(struct sim *sim, const char *file, char *error) {
-    for (size_t i = 0; i < sim->trace_count; i++)
-        if (strcmp(sim->traces[i].file, file) == 0)
-            return &sim->traces[i];
-    struct sim_trace *trace = &sim->traces[sim->trace_count];
-    uint64_t rate;
-    if (!link_trace_parse_rate(file, &rate)) {
-        if (!read_trace(trace, file, error))
-            return NULL;
-    } else {
-        trace->trace = link_trace_constant(rate);
-        if (!hash(file, strlen(file), trace->sha256)) {
-            snprintf(error, SIM_ERROR_BYTES / 2, "cannot compute a SHA-256");
-            return NULL;
-        }
-    }
-    trace->file = file;
-    sim->trace_count++;
-    return trace;
-}
 
 static bool make_link(struct sim *sim, struct sim_direction *d, const struct link_settings *settings, char *error) {
     struct link_config config = link_settings_config(settings, sim->job->start_offset_ms);
@@ -92,7 +40,7 @@ static bool make_direction(struct sim *sim, const char *job_name, size_t set, si
     char reason[SIM_ERROR_BYTES / 2];
     d->actor = 2 * number + way;
     d->to_server = way == 0;
-    d->trace = load_trace(sim, settings->trace, reason);
+    d->trace = sim_trace_load(sim, settings->trace, reason);
     if (!d->trace)
         return sim_fail(error, "%s: paths[%zu].%s: %s", job_name, k, way == 0 ? "up" : "down", reason);
     if (sim->job->link_logs) {
@@ -127,8 +75,7 @@ void sim_network_free(struct sim *sim) {
         free(sim->directions[i].log);
     }
     free(sim->directions);
-    for (size_t i = 0; i < sim->trace_count; i++)
-        link_trace_free(&sim->traces[i].trace);
+    sim_traces_free(sim);
     link_pool_free(sim->pool);
 }
 

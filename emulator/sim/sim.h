@@ -28,6 +28,7 @@ struct sim;
 struct sim_trace {
     const char *file; /* as in the job; of a constant rate its text, whose hash is in sha256 */
     char sha256[65];
+    bool is_kept; /* of the process: it outlives the run */
     struct link_trace trace;
 };
 
@@ -93,6 +94,15 @@ struct sim {
     struct sim_session session;
     bool out_of_memory;
 };
+
+/* ---- traces.c ---- */
+
+/* Each file is loaded once, however many links replay it. NULL with a sentence in error[SIM_ERROR_BYTES / 2]. */
+const struct sim_trace *sim_trace_load(struct sim *, const char *file, char *error);
+void sim_traces_free(struct sim *);
+/* Loads those of a job for all runs of this process and of its copies, as long as the files stay the same. Those that
+ * cannot be loaded are left to the run. */
+void sim_traces_keep(const struct sim_job *);
 
 /* ---- network.c: packets between the ends ---- */
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from abc import ABC, abstractmethod
+from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -65,6 +66,10 @@ class Arena(ABC):
     async def execute(self, spec: RunSpec, run_dir: Path) -> None:
         """Carries one run out, once; leaves `run.json` and the logs in its folder. Raises UserError when a program
         refuses to start."""
+
+    def together(self) -> AbstractAsyncContextManager[None]:
+        """Runs within it may share what is dear to start."""
+        return nullcontext()
 
     # ---- to repeat a recorded run
 

@@ -21,7 +21,7 @@ import shutil
 import signal
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -311,8 +311,14 @@ def run_campaign(
     budget_s = default_budget_s(specs, jobs) if repeat_budget_s is None else repeat_budget_s
     campaign.forget_tables()
 
+    async def all_together() -> Repetitions:
+        async with AsyncExitStack() as stack:
+            for name in {spec.arena for spec in specs}:
+                await stack.enter_async_context(arena_of(name).together())
+            return await run_all(campaign, specs, jobs, reporter, budget_s, quiet)
+
     async def main() -> Repetitions:
-        work = asyncio.create_task(run_all(campaign, specs, jobs, reporter, budget_s, quiet))
+        work = asyncio.create_task(all_together())
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, work.cancel)
