@@ -74,13 +74,23 @@ static void fill(uint8_t protocol, uint8_t from, uint16_t from_port, uint8_t to,
     put_u16(checksum, (uint16_t)~transport_sum(d, 60));
 }
 
+/* Nothing but a port and the checksum has changed. */
+static void expect_only(const uint8_t *before, size_t port) {
+    size_t checksum = before[9] == 6 ? 36 : 26;
+    for (size_t i = 0; i < 60; i++)
+        if (i / 2 != port / 2 && i / 2 != checksum / 2)
+            assert_int_equal(packet->data[i], before[i]);
+    assert_int_equal(transport_sum(packet->data, 60), 0xffff);
+}
+
 /* The outer port of a packet from inside. */
 static uint16_t out_by(struct link_nat *nat, uint8_t protocol, uint16_t port, uint8_t to, uint16_t to_port,
                        uint64_t now) {
+    uint8_t before[60];
     fill(protocol, CLIENT, port, to, to_port);
+    memcpy(before, packet->data, sizeof before);
     link_nat_out(nat, packet, now);
-    assert_int_equal(get_u16(packet->data + 22), to_port);
-    assert_int_equal(transport_sum(packet->data, 60), 0xffff);
+    expect_only(before, 20);
     return get_u16(packet->data + 20);
 }
 
@@ -91,11 +101,12 @@ static uint16_t out(struct link_nat *nat, uint16_t port, uint8_t to, uint16_t to
 /* The inner port that a packet from outside is for; 0: it is dropped. */
 static uint16_t in_by(struct link_nat *nat, uint8_t protocol, uint16_t outer, uint8_t from, uint16_t from_port,
                       uint64_t now) {
+    uint8_t before[60];
     fill(protocol, from, from_port, CLIENT, outer);
+    memcpy(before, packet->data, sizeof before);
     if (!link_nat_in(nat, packet, now))
         return 0;
-    assert_int_equal(get_u16(packet->data + 20), from_port);
-    assert_int_equal(transport_sum(packet->data, 60), 0xffff);
+    expect_only(before, 22);
     return get_u16(packet->data + 22);
 }
 
