@@ -301,7 +301,7 @@ static bool let_error_in(struct link_nat *nat, struct link_packet *packet, size_
 }
 
 static bool is_icmp_error(const uint8_t *data, size_t length, size_t *icmp) {
-    *icmp = (size_t)(data[0] & 15) * 4;
+    *icmp = length >= IP_MIN ? (size_t)(data[0] & 15) * 4 : 0;
     bool is_icmp = length >= IP_MIN && data[0] >> 4 == 4 && data[9] == ICMP && *icmp >= IP_MIN &&
                    (data[6] & 0x1f) == 0 && data[7] == 0 && length >= *icmp + ICMP_MIN;
     return is_icmp && (data[*icmp] == 3 || data[*icmp] == 11 || data[*icmp] == 12);
