@@ -1,9 +1,8 @@
-"""The documentation: links lead somewhere, pages are what the code says, examples are valid, tutorials run."""
+"""The documentation: links lead somewhere, pages are what the code says, examples are valid."""
 
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -257,47 +256,6 @@ def test_queries_are_valid(tmp_path: Path) -> None:
     database = connect(tmp_path)
     for block in queries:
         run_query(database, block.text)
-
-
-def follow(page: str, folder: Path) -> list[str]:
-    """Does what a tutorial says, from an empty folder; returns what its commands printed."""
-    tutorial = [block for block in ALL_BLOCKS if block.page == DOCS / "tutorial" / page and block.test]
-    path = f"{ROOT / '.venv' / 'bin'}:{os.environ['PATH']}"
-    environment = os.environ | {"RAILYARD_RESULTS": str(folder / "results"), "PATH": path}
-    outputs = []
-    for block in tutorial:
-        if block.test.startswith("file "):
-            (folder / block.test.split()[1]).write_text(block.text)
-            continue
-        done = subprocess.run(
-            ["sh", "-ec", block.text],
-            cwd=folder,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=120,
-        )
-        assert done.returncode == 0, f"{block}\n{done.stderr}"
-        outputs.append(done.stdout)
-    return outputs
-
-
-def test_the_first_tutorial_runs(tmp_path: Path) -> None:
-    """Its commands as they stand, in a folder of results of their own."""
-    run, show, query = follow("first-run.md", tmp_path)
-    assert "report: results/first-sim-" in run and "xlink" in run
-    assert "To do it again" in show and "5 rows" in query
-    assert (tmp_path / "results" / "first" / "report.html").is_file()
-
-
-def test_the_tutorial_of_a_paper_runs(tmp_path: Path) -> None:
-    _, figures, _, archive, repeated = follow("paper.md", tmp_path)
-    assert "figures/subway-1-cdf.pdf: Distribution of" in figures
-    for name in ("differences.tex", "figures.tex"):
-        assert r"\toprule" in (tmp_path / name).read_text() and r"\bottomrule" in (tmp_path / name).read_text()
-    assert "subway-1.zip: " in archive and "licence" in archive
-    assert "same bytes: 24 of 24 runs" in repeated
 
 
 def test_the_tests_of_the_conformance_table_exist_and_run() -> None:
