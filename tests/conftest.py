@@ -82,6 +82,18 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 # A folder that the processes of `make test-py` share. A file's tests are run by the one that makes a file of its name
 # there; those on the wall clock are run first, by the process that has them.
 QUEUE = os.environ.get("RAILYARD_TEST_QUEUE")
+# These build in the tree, copy what is built there, or hold the lock of its gate: one process runs all of them.
+IN_THE_TREE = (
+    "arenas",
+    "gate",
+    "gate_power",
+    "install",
+    "kernel_arena",
+    "one_file",
+    "sim",
+    "studies",
+    "try_scheduler",
+)
 
 
 class Queue:
@@ -105,14 +117,15 @@ class Queue:
         """True: it has been dealt with, by the other process."""
         if item.get_closest_marker("wall_clock"):
             return None
-        if item.path.name not in self._is_mine:
+        name = "tree" if item.path.stem.removeprefix("test_") in IN_THE_TREE else item.path.name
+        if name not in self._is_mine:
             try:
-                (self._folder / item.path.name).touch(exist_ok=False)
+                (self._folder / name).touch(exist_ok=False)
             except FileExistsError:
-                self._is_mine[item.path.name] = False
+                self._is_mine[name] = False
             else:
-                self._is_mine[item.path.name] = True
-        return None if self._is_mine[item.path.name] else True
+                self._is_mine[name] = True
+        return None if self._is_mine[name] else True
 
 
 @pytest.hookimpl(trylast=True)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from conftest import Queue
+from conftest import IN_THE_TREE, Queue
 
 
 @dataclass
@@ -38,3 +38,11 @@ def test_each_file_is_run_by_one_process_and_the_wall_clock_comes_first(tmp_path
                 run[number].append(item.path.stem[-1])
     assert run == [list("ddcc"), list("aabb")]
     assert queues[1].pytest_runtest_protocol(first[0]) is None, "those on the wall clock are not in the queue"
+
+
+def test_files_that_build_in_the_tree_are_run_by_one_process(tmp_path: Path) -> None:
+    files = {name: Path(__file__).with_name(f"test_{name}.py") for name in IN_THE_TREE}
+    assert all(file.is_file() for file in files.values())
+    queues = [Queue(tmp_path), Queue(tmp_path)]
+    run = [[queue.pytest_runtest_protocol(cast("Any", Item(file))) for file in files.values()] for queue in queues]
+    assert run == [[None] * len(files), [True] * len(files)]
