@@ -15,6 +15,7 @@ from railyard.base.paths import RESULTS_DIR
 from railyard.base.yamlfile import near_miss
 from railyard.report.exhibit import FILE, load_exhibit
 from railyard.report.paper import FORMATS, inches, write_figure
+from railyard.report.response import response_figures
 from railyard.report.sections import Context, pair_figures
 from railyard.results.campaigns import find_run_or_campaign
 from railyard.results.records import load_campaign
@@ -39,6 +40,8 @@ def _of_campaign(folder: Path) -> Iterator[_Found]:
     for pair, row in context.cells.items():
         for one in pair_figures(context, pair, row):
             yield _Found(pair, one.name, one.figure.to_dict(), one.caption)
+    for name, figure, caption in response_figures(context.runs):
+        yield _Found("", name, figure.to_dict(), caption)
 
 
 def _of_exhibit(folder: Path) -> Iterator[_Found]:

@@ -20,6 +20,7 @@ from railyard.base.terminal import agreed, new_console, print_table
 from railyard.base.words import counted, printable
 from railyard.base.yamlfile import load_yaml, near_miss, parse
 from railyard.cli.archive import repeat_archive
+from railyard.experiment.factors import with_factors
 from railyard.experiment.model import Experiment
 from railyard.report.forest import check_plot, write_forest
 from railyard.results import differences, resolution, shortage
@@ -61,7 +62,7 @@ def _experiments() -> RichTable:
                 file.stem, "", f"({KIND_WORDS.get(kind, kind)})", "", str(document.data.get("description", ""))
             )
             continue
-        checked = parse(document, Experiment)
+        checked = parse(with_factors(document), Experiment)
         pairs = "\n".join(" or ".join(choice.first_found) for choice in checked.pairs)
         schemes = " ".join(entry.base_label() for entry in checked.schemes)
         table.add_row(file.stem, pairs, schemes, str(len(checked.seeds)), checked.description)

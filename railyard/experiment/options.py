@@ -10,6 +10,7 @@ from typing import Any
 from railyard.base.errors import UserError
 from railyard.base.units import bare
 from railyard.base.yamlfile import YamlDocument, document_of
+from railyard.experiment.factors import with_factors
 from railyard.experiment.model import TRANSPORT_OF_SCHEME
 from railyard.experiment.stacks import STACK_SCHEME
 
@@ -26,9 +27,10 @@ def of_pairs(pairs: Sequence[str]) -> YamlDocument:
 def with_options(
     document: YamlDocument, pairs: Sequence[str], schemes: str | None, settings: Sequence[str]
 ) -> YamlDocument:
-    """The file with other pairs and schemes and with `FIELD=VALUE` set, in this order."""
+    """The file with other pairs and schemes and with `FIELD=VALUE` set, in this order; then with a scheme for each
+    combination of its factors."""
     if not pairs and schemes is None and not settings:
-        return document
+        return with_factors(document)
     data = deepcopy(document.data)
     if pairs:
         data["pairs"] = list(pairs)
@@ -38,7 +40,7 @@ def with_options(
     for setting in settings:
         _set(data, setting)
     path = document.path.with_name(f"{document.path.name} with --set") if settings else document.path
-    return YamlDocument(path, data, document.lines)
+    return with_factors(YamlDocument(path, data, document.lines))
 
 
 def _set(data: dict[str, Any], setting: str) -> None:

@@ -208,8 +208,9 @@ class Paper:
         for note in self.layout.get("annotations") or ():
             self._note(note)
         if self.handles:
-            columns = max(1, min(len(self.handles), round(self.figure.get_figwidth() / 0.95)))
             names = [self.text(name) for name in self.handles]
+            entry_in = (max(map(len, names)) * FONT_PT / 2 + 4 * FONT_PT) / 72
+            columns = max(1, min(len(names), int(self.figure.get_figwidth() / entry_in)))
             self.figure.legend(list(self.handles.values()), names, loc="outside upper left", ncols=columns)
         return self.figure
 
@@ -390,7 +391,7 @@ class Paper:
                 low, high = (None if end is None else 10**end if is_log else end for end in limits)
                 set_limits(low, high)
             elif given.get("rangemode") == "tozero":
-                set_limits(0, None)
+                set_limits(0, 1.06 * (axes.dataLim.x1 if which == "x" else axes.dataLim.y1) or 1)
             low, high = axes.get_xlim() if which == "x" else axes.get_ylim()
             if given.get("tickvals") is not None:
                 ticks = zip(

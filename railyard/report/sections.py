@@ -27,6 +27,7 @@ from railyard.figures.rows import (
     RCT_P99,
 )
 from railyard.report import figures
+from railyard.report.response import response_figures
 from railyard.results import differences, resolution, shortage
 from railyard.results.aggregate import Cell, cells
 from railyard.results.causes import causes
@@ -544,10 +545,17 @@ def established(context: Context) -> Iterator[Section]:
     yield Section("differences", "Differences between schemes", "differences.html.j2", data)
 
 
+def responses(context: Context) -> Iterator[Section]:
+    """Figures over the parameters that the campaign varies."""
+    if drawn := [context.figure(figure, caption) for _, figure, caption in response_figures(context.runs)]:
+        yield Section("responses", "Response to parameters", "responses.html.j2", {"figures": drawn})
+
+
 SECTIONS: list[Callable[[Context], Iterator[Section]]] = [
     answered,
     abstract,
     established,
+    responses,
     pairs,
     definitions,
     on_time,

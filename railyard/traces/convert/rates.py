@@ -21,7 +21,7 @@ _IPERF_UNITS = {"bits/sec": 1 / 8, "Kbits/sec": 1e3 / 8, "Mbits/sec": 1e6 / 8, "
 """Units that iperf writes behind a rate, row by row, in bytes per second."""
 MAX_BYTES_PER_S = 1e14 / 8
 """100 Tbps: more is a wrong unit, or no rate."""
-MAX_ASSUMED = 10_000
+MAX_ASSUMED = 1000
 """Mbps, of the median: above it the unit is asked for, where nothing names it."""
 MAX_ASSUMED_STEP_S = 100
 """Between rows, of the median: likewise for the unit of the times."""
