@@ -585,6 +585,41 @@ def test_a_scheduler_that_prefers_the_slower_path_is_caught(clone: Path, tmp_pat
 
 
 @pytest.mark.long
+def test_git_bisect_finds_the_commit_by_the_gates_exit_code(clone: Path, tmp_path: Path) -> None:
+    """The commands of docs/howto/gate-pull-request.md, with a smaller suite, over four commits."""
+    page = (ROOT / "docs" / "howto" / "gate-pull-request.md").read_text(encoding="utf-8")
+    recipe = page.split("<!-- test: bisect -->\n```sh\n")[1].split("```")[0]
+
+    def git(*words: str) -> str:
+        done = subprocess.run([*GIT, "-C", str(clone), *words], check=True, capture_output=True, text=True)
+        return done.stdout.strip()
+
+    good = git("rev-parse", "HEAD")
+    for title, change in (
+        ("A word", ("README.md", "# Railyard", "# Railyard.")),
+        ("Slower path", SLOWER_PATH),
+        ("Another word", ("README.md", "# Railyard.", "# Railyard!")),
+    ):
+        with_change(clone, *change)
+        git("commit", "--quiet", "--all", "-m", title)
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (programs / "railyard").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m railyard "$@"\n')
+    (programs / "railyard").chmod(0o755)
+    suite = smaller(tmp_path, schemes=["vanilla-mp"], seeds=2, first_look=1)
+    words = recipe.replace("--baseline GOOD", f"--baseline GOOD --suite {suite}").replace("GOOD", good)
+    path = {"PATH": f"{programs}:{os.environ['PATH']}", "PYTHONPATH": str(clone)}
+    try:
+        done = subprocess.run(
+            ["sh", "-ec", words], cwd=clone, env=os.environ | path, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert re.search(r"^[0-9a-f]{40} is the first bad commit$(?s:.*?)^    Slower path$", done.stdout, re.MULTILINE)
+    finally:
+        git("reset", "--quiet", "--hard", good)
+
+
+@pytest.mark.long
 def test_both_words_on_the_default_suite(clone: Path, tmp_path: Path) -> None:
     is_identical(clone, tmp_path)
     is_caught(clone, tmp_path)
