@@ -20,7 +20,8 @@ from cryptography.x509.oid import NameOID
 
 from conftest import Command
 from railyard.base.errors import UserError
-from railyard.results.anyqlog import AnyQlog, read_any_qlog
+from railyard.report import timeline
+from railyard.results.anyqlog import AnyQlog, PathOfLog, SentPacket, read_any_qlog
 from railyard.results.qlogdiff import events
 
 QUIC_GO = Path(__file__).parent / "data" / "quic-go_client.sqlog"
@@ -226,6 +227,43 @@ def test_qlogs_of_other_stacks_become_one_trace(folder: Path, command_line: Comm
     trace = checked(target)
     assert list(processes(trace)) == ["server, path 0 (aioquic.qlog)", "client, path 0 (quic-go_client.sqlog)"]
     assert {"acknowledged", "window, kB"} <= {event.get("cat", event["name"]) for event in trace}
+
+
+def test_qlogs_of_other_stacks_become_one_page(folder: Path, command_line: Command) -> None:
+    file, target = aioquic_log(folder), folder / "others.html"
+    done = command_line("qlog", str(file), str(QUIC_GO), "--page", "--out", str(target))
+    assert (done.returncode, done.stdout.strip()) == (0, str(target)), done.stderr
+    page = target.read_text()
+    assert "aioquic.qlog, quic-go_client.sqlog" in page and "server, path 0" in page and "client, path 0" in page
+    logs = [read_any_qlog(file), read_any_qlog(QUIC_GO)]
+    drawn = {trace.name: trace for trace in timeline.draw(logs).data}
+    for log, name in zip(logs, ("server, path 0", "client, path 0"), strict=True):
+        assert sum(drawn[f"{name}, sent"].y) == len(only_path(log).sent)
+    windows = only_path(logs[0]).metrics["congestion_window"]
+    assert list(drawn["server, path 0, congestion window"].y) == [value / 1000 for _, value in windows]
+
+
+def test_two_ends_are_drawn_on_the_clock_of_the_machine() -> None:
+    early, late = (
+        AnyQlog(name, "client", at, {"<b>0": PathOfLog([SentPacket("1RTT", 0, 500.0, 100)])})
+        for name, at in (("a", 1000.0), ("b", 3000.0))
+    )
+    drawn = timeline.draw([early, late])
+    first, second = (next(x for x, y in zip(trace.x, trace.y, strict=True) if y) for trace in drawn.data)
+    assert second - first == pytest.approx(2.0, abs=0.03)
+    assert drawn.data[1].name == "client, path &lt;b&gt;0 (b), sent", "names are another program's"
+
+
+@pytest.mark.parametrize("time_ms", [-5.0, 1e18, 1e300])
+def test_strange_times_are_drawn_in_few_bins(time_ms: float) -> None:
+    path = PathOfLog([SentPacket("1RTT", 0, 0.0, 100), SentPacket("1RTT", 1, time_ms, 100)])
+    drawn = timeline.draw([AnyQlog("a", "client", None, {"0": path})])
+    assert len(drawn.data[0].x) <= 1000
+
+
+def test_a_log_without_packets_has_no_page() -> None:
+    with pytest.raises(UserError, match="nothing to draw"):
+        timeline.draw([AnyQlog("a", "client", None, {"0": PathOfLog()})])
 
 
 def test_paths_times_and_losses_are_those_of_the_events(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from railyard.base.errors import UserError
 from railyard.base.forms import Form, FormOption, write
 from railyard.base.paths import RESULTS_DIR
 from railyard.base.terminal import new_console, print_table
-from railyard.report import perfetto
+from railyard.report import perfetto, timeline
 from railyard.results import qvis
 from railyard.results.anyqlog import AnyQlog, PathOfLog, read_any_qlog
 from railyard.results.campaigns import find_run
@@ -31,6 +31,9 @@ def qlog_command(
     to_qvis: Annotated[
         bool, typer.Option("--qvis", help="Write main schema 0.3 for qvis, a file for each path. Our qlogs only.")
     ] = False,
+    to_page: Annotated[
+        bool, typer.Option("--page", help="Write one HTML page: packets, windows and RTTs of all paths over time.")
+    ] = False,
     out: Annotated[
         Path | None, typer.Option(help="File, or with --qvis the folder, to write. Default: here, by the run's name.")
     ] = None,
@@ -39,13 +42,13 @@ def qlog_command(
         Path, typer.Option(metavar="DIR", help="The folder of results.", show_default="results")
     ] = RESULTS_DIR,
 ) -> None:
-    """Print what qlogs say of each path, or convert them for Perfetto or qvis.
+    """Print what qlogs say of each path, draw them on one page, or convert them for Perfetto or qvis.
 
     Of a run, the trace also has the packets in queue and in flight, the links' capacity, copies and the player. Of
     other stacks it reads main schemas 0.3 and 0.4, and the sequential files of the present drafts.
     """
-    if to_perfetto and to_qvis:
-        raise UserError("--perfetto and --qvis write different files; give one of them.")
+    if to_perfetto + to_qvis + to_page > 1:
+        raise UserError("--perfetto, --qvis and --page write different files; give one of them.")
     files = [Path(name) for name in what if Path(name).is_file()]
     if files and len(files) < len(what):
         raise UserError("name either one run, or only files.")
@@ -62,6 +65,10 @@ def qlog_command(
         trace = perfetto.document(folder) if folder else perfetto.document_of_logs(list(map(read_any_qlog, files)))
         target = out or Path(f"{(folder or files[0]).resolve().name}.perfetto.json")
         perfetto.write(trace, target)
+        typer.echo(str(target))
+    elif to_page:
+        target = out or Path(f"{(folder or files[0]).resolve().name}.html")
+        timeline.write_page(list(map(read_any_qlog, files)), target)
         typer.echo(str(target))
     else:
         _print(list(map(read_any_qlog, files)), form)
