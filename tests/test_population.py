@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import re
 import shutil
 import signal
@@ -69,6 +70,13 @@ def test_another_seed_draws_others(population: Population, draw: Any, traces: Pa
     assert draw_viewers(other, library, [1], 3) != draw([1], 3)
 
 
+def test_a_viewer_is_small_until_it_is_played(draw: Callable[[list[int], int], list[Viewer]]) -> None:
+    """A driver holds all viewers of a campaign. Changes of their links are many: they are made in the worker."""
+    viewers = draw([1], 40)
+    assert max(len(viewer.changes()) for viewer in viewers) > 200
+    assert len(pickle.dumps(viewers)) < 2500 * len(viewers)
+
+
 def test_scenes_come_in_proportion_to_their_shares(population: Population) -> None:
     shares = day_shares(population, 0)
     total = sum(scene.share for scene in population.scenes)
@@ -110,7 +118,7 @@ def test_what_decides_the_outcome_is_in_the_identity_and_where_files_lie_is_not(
     def identity(**change: Any) -> str:
         changed = Viewer(**{**viewer.__dict__, **change})
         (task,) = tasks_of(population, [changed], [SP], program("xlink-sim"))
-        return task.identities()[0]
+        return task.identities[0]
 
     moved = tuple(path.__class__(**{**path.__dict__, "up": "/elsewhere"}) for path in viewer.paths)
     slower = tuple(path.__class__(**{**path.__dict__, "delay_ms": 77.0}) for path in viewer.paths)
@@ -126,7 +134,7 @@ def test_a_batch_that_comes_twice_is_counted_once(
     rows = run_batch(Batch((task,)))
     assert parts.add(rows) == parts.add(rows)
     parts.add(rows[:1])  # as another division into batches would bring it
-    found = parts.rows(task.identities())
+    found = parts.rows(task.identities)
     assert [row["arm"] for row in found] == ["sp", "vanilla-mp"]
 
 
@@ -358,7 +366,7 @@ def test_a_rate_scales_one_path_of_the_places(population: Population, traces: Pa
     slower = population.with_rate("lte", 0.5)
     assert slower.name == "population-lte-0.5"
     one, other = (draw_viewers(each, Library(each, traces, recorded=False), [1], 6) for each in (population, slower))
-    still = [(a, b) for a, b in zip(one, other, strict=True) if a.changes]
+    still = [(a, b) for a, b in zip(one, other, strict=True) if a.access]
     assert len(still) > 3
     for a, b in still:
         assert a.paths[0] == b.paths[0], "the other path is as it was"

@@ -16,7 +16,7 @@ import shlex
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -79,10 +79,10 @@ def _batches(tasks: Sequence[Task], known: set[str]) -> list[Batch]:
     waiting: list[Task] = []
     plays = 0
     for task in tasks:
-        missing = tuple(arm for arm, name in zip(task.arms, task.identities(), strict=True) if name not in known)
+        missing = tuple(arm for arm, name in zip(task.arms, task.identities, strict=True) if name not in known)
         if not missing:
             continue
-        waiting.append(Task(**{**task.__dict__, "arms": missing}))
+        waiting.append(task if missing == task.arms else replace(task, arms=missing))
         plays += len(missing)
         if plays >= PLAYS_A_BATCH:
             batches.append(Batch(tuple(waiting)))
@@ -92,7 +92,7 @@ def _batches(tasks: Sequence[Task], known: set[str]) -> list[Batch]:
 
 def _play(parts: Parts, tasks: Sequence[Task], executor: Executor, progress: Progress) -> list[Row]:
     """Plays what is missing, and returns the rows of all tasks."""
-    wanted = [name for task in tasks for name in task.identities()]
+    wanted = [name for task in tasks for name in task.identities]
     parts.borrow(set(wanted))
     batches = _batches(tasks, parts.known())
     total, done = sum(len(task.arms) for task in tasks), 0
@@ -106,7 +106,7 @@ def _play(parts: Parts, tasks: Sequence[Task], executor: Executor, progress: Pro
     if len(found) != len(set(wanted)):
         raise UserError(f"{parts.folder}: {len(set(wanted)) - len(found)} plays are missing; run the command again.")
     # A scheme may stand in parts under an older label: the label is no part of what decides a play.
-    label = {name: arm.label for task in tasks for arm, name in zip(task.arms, task.identities(), strict=True)}
+    label = {name: arm.label for task in tasks for arm, name in zip(task.arms, task.identities, strict=True)}
     return [row | {"arm": label[row["identity"]]} for row in found]
 
 

@@ -34,7 +34,7 @@ class Batch:
     @property
     def key(self) -> str:
         """By viewers and arms: the identities of all plays in it."""
-        digest = hashlib.sha256("".join(name for task in self.tasks for name in task.identities()).encode())
+        digest = hashlib.sha256("".join(name for task in self.tasks for name in task.identities).encode())
         return f"railyard-plays-{digest.hexdigest()[:32]}"
 
     @property

@@ -14,6 +14,7 @@ import subprocess
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -68,9 +69,10 @@ class Task:
     def facts(self) -> dict[str, Any]:
         """What all arms have in common. Where a file lies does not count; its content does."""
         paths = [_path(path, path.up_sha256, path.down_sha256) for path in self.viewer.paths]
-        job = job_of(self, None)
+        job = job_of(self)
         return {"schema": IDENTITY_SCHEMA, "program": self.program_sha256, "job": job | {"paths": paths}}
 
+    @cached_property
     def identities(self) -> list[str]:
         common = json.dumps(self.facts(), sort_keys=True)
         found = []
@@ -102,11 +104,12 @@ def _path(path: Link, up: str, down: str) -> dict[str, Any]:
     return link | members(path.delay_ms, path.queue, dict(path.settings), {})
 
 
-def job_of(task: Task, arm: Arm | None) -> dict[str, Any]:
-    """The job of docs/reference/sim.md; without an arm, what all arms have in common."""
+def job_of(task: Task) -> dict[str, Any]:
+    """What the jobs (docs/reference/sim.md) of all arms have in common; Arm.members() are added."""
     viewer, video = task.viewer, task.video
     several = {"videos": video.videos} if video.videos > 1 else {}
-    changing = {"link_events": [change.as_event() for change in viewer.changes]} if viewer.changes else {}
+    changes = viewer.changes()
+    changing = {"link_events": [change.as_event() for change in changes]} if changes else {}
     video_bytes = int(viewer.fetched_s(video) * viewer.bitrate_bps / 8)
     return {
         "schema": 1,
@@ -128,16 +131,17 @@ def job_of(task: Task, arm: Arm | None) -> dict[str, Any]:
         "link_logs": False,
         "null_crypto": True,
         **changing,
-    } | (arm.members() if arm is not None else {})
+    }
 
 
 def play(task: Task) -> list[Row]:
     """One row an arm. Raises UserError where the program refuses the job or does not survive it."""
     rows: list[Row] = []
-    for arm, identity in zip(task.arms, task.identities(), strict=True):
+    common = job_of(task)
+    for arm, identity in zip(task.arms, task.identities, strict=True):
         with tempfile.TemporaryDirectory(prefix="railyard-play-") as folder:
             out = Path(folder)
-            _run(task, arm, out)
+            _run(task, common | arm.members(), out)
             events, server = (_lines(out / name) for name in ("player.jsonl", "server.jsonl"))
             rows.append(_row(task, arm, identity, events, _sent(server)))
     return rows
@@ -147,9 +151,9 @@ def _lines(file: Path) -> list[Event]:
     return [json.loads(line) for line in file.read_text().splitlines()]
 
 
-def _run(task: Task, arm: Arm, out: Path) -> None:
+def _run(task: Task, members: dict[str, Any], out: Path) -> None:
     job = out / "job.json"
-    job.write_text(json.dumps(job_of(task, arm)))
+    job.write_text(json.dumps(members))
     command = ["setpriv", "--pdeathsig", "KILL", "--", task.program, str(job), "--out", str(out)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=WALL_LIMIT_S)

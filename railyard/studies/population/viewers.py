@@ -55,8 +55,15 @@ class Viewer:
     seed: int
     watched_s: float
     """So much of the video is seen, then the viewer turns to another one."""
-    changes: tuple[Change, ...] = ()
-    """Of the links, in the order of time; none where paths have traces."""
+    access: tuple[tuple[PathAccess, Drawn, float | None], ...] = ()
+    """Law and draws of each path, and when it is left behind; none where paths have traces."""
+    horizon_s: float = 0.0
+
+    def changes(self) -> list[Change]:
+        """Of the links, in the order of time. Some 350, of 90 kB: they are made where a job is made, and not kept."""
+        found = [change for law, drawn, leaves_s in self.access
+                 for change in changes_of(law, drawn, self.horizon_s, leaves_s)]  # fmt: skip
+        return sorted(found, key=lambda change: change.at_ms)
 
     @property
     def key(self) -> str:
@@ -286,12 +293,8 @@ def draw_viewer(population: Population, library: Library, day: int, number: int)
     )
     leaves_s = _leaves_s(population, scene, watched_s, stream("leaving"))
     horizon_s = video.videos * viewer.fetched_s(video) + HORIZON_S
-    changes = [
-        change
-        for law, drawn in network.drawn
-        for change in changes_of(law, drawn, horizon_s, leaves_s if drawn.name == network.primary else None)
-    ]
-    return replace(viewer, changes=tuple(sorted(changes, key=lambda change: change.at_ms)))
+    access = [(law, drawn, leaves_s if drawn.name == network.primary else None) for law, drawn in network.drawn]
+    return replace(viewer, access=tuple(access), horizon_s=horizon_s)
 
 
 def draw_viewers(population: Population, library: Library, days: Sequence[int], per_day: int) -> list[Viewer]:
