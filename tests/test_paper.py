@@ -59,6 +59,19 @@ def test_lines_of_schemes_stay_apart_in_a_grey_print(campaign: Path) -> None:
     assert len(looks) == len(LABELS) == len(set(looks))
 
 
+def test_a_legend_has_the_marks_of_its_lines() -> None:
+    """Lines with marks of their own get no others."""
+    shown = {"a": "square", "b": "diamond-open"}
+    figure = go.Figure([go.Scatter(x=[1, 2], y=[1, 2], name=name, mode="lines+markers", marker={"symbol": symbol})
+                        for name, symbol in shown.items()])  # fmt: skip
+    drawn = Paper(figure.to_dict(), 3.3).draw()
+    handles = drawn.legends[0].get_lines()
+    assert [line.get_marker() for line in handles] == ["s", "D"]
+    assert handles[1].get_markerfacecolor() == "none"
+    marks = {str(line.get_marker()) for line in drawn.axes[0].lines if line.get_marker() not in ("None", None)}
+    assert marks == {"s", "D"}
+
+
 def test_words_of_a_figure_are_shown_as_they_are(tmp_path: Path) -> None:
     figure = go.Figure(go.Bar(x=[1], y=["a_b $x$ <b>&amp;</b>"], orientation="h"))
     write_figure(figure.to_dict(), tmp_path / "bar.svg", 3.3)

@@ -142,6 +142,17 @@ def _at(values: Any, number: int) -> Any:
     return values[number] if isinstance(values, list | tuple) else values
 
 
+def _own_mark(trace: Mapping[str, Any], base: Any) -> dict[str, Any]:
+    """The mark of a trace's first point, for the legend."""
+    marker = trace.get("marker") or {}
+    symbol = _at(marker.get("symbol") or "circle", 0)
+    colour = _colour(_at(marker.get("color"), 0)) or base
+    plain = str(symbol).removesuffix("-open")
+    hollow = plain != symbol or plain.endswith("-thin")
+    look = {"marker": _SYMBOLS.get(plain, "o"), "markersize": 4, "markeredgecolor": colour}
+    return look | {"markerfacecolor": "none" if hollow else colour}
+
+
 @dataclass
 class _Place:
     """One axes of the figure, with the names of its axes in plotly's layout."""
@@ -266,10 +277,10 @@ class Paper:
         if "lines" in mode and float(line.get("width", 2)) > 0:
             style: dict[str, Any] = {"color": base, "linewidth": LINE_PT * float(line.get("width", 2))}
             style |= {"linestyle": _dash(str(line.get("dash") or "solid")), "alpha": trace.get("opacity")}
-            if trace.get("meta") != "ground":
+            if trace.get("meta") != "ground" and "markers" not in mode:
                 style |= self._mark_of_line(place, trace, len(x))
             [drawn] = place.axes.plot(x, y, drawstyle=_STEPS.get(shape, "default"), zorder=2.5, **style)
-            self._told(trace, drawn)
+            self._told(trace, Line2D([], [], **style, **_own_mark(trace, base)) if "markers" in mode else drawn)
         if "markers" in mode:
             self._markers(place, trace, (x, y), base)
         self._errors(place, trace, (x, y), base)
