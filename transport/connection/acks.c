@@ -610,6 +610,18 @@ static void requeue_control(xl_connection *c, const xl_path *p) {
     }
 }
 
+/* A peer that has abandoned the path of the probe acknowledges nothing on it. So no packet counts as lost there, and
+ * every probe carries what the peer must know to end such a connection. */
+static void requeue_abandonments(xl_connection *c) {
+    if (c->path_ids)
+        xl_path_ids_repeat_abandonments(c->path_ids);
+    for (size_t i = 0; c->multipath && !c->path_ids && i < c->path_count; i++) {
+        xl_path *p = &c->path[i];
+        if (p->state == XL_PATH_CLOSED && !p->statuses.is_confirmed)
+            p->statuses.is_pending = true;
+    }
+}
+
 void xl_conn_probe_timeout(xl_connection *c, xl_path *p) {
     p->flight.pto_count++;
     p->stats.pto_count++;
@@ -621,6 +633,7 @@ void xl_conn_probe_timeout(xl_connection *c, xl_path *p) {
         requeue_oldest(c, &c->space[XL_LEVEL_HANDSHAKE], p->index);
     }
     requeue_oldest(c, p->space, p->index);
+    requeue_abandonments(c);
     if (xl_conn_leaves_control_to_another(c, p))
         requeue_control(c, p);
     if (c->multipath && c->config->scheme.suspect && p->flight.pto_count >= XL_SUSPECT_PTOS &&

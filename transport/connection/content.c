@@ -258,7 +258,7 @@ void xl_content_put_control(xl_builder *b) {
                                          p->statuses.own == XL_STATUS_STANDBY);
         else
             xl_frame_put_path_status(&b->w, p->cids.remote_path_id, p->statuses.own_sequence, p->statuses.own, 0);
-        p->statuses.is_pending = p->statuses.is_confirmed = false;
+        p->statuses.is_pending = false;
     }
     xl_conn_put_qoe(b);
     if (!c->streams.control_dirty)

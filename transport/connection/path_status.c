@@ -21,6 +21,7 @@ void xl_conn_path_ask(xl_connection *c, xl_path *p, xl_path_status status, const
         return;
     p->statuses.own = status;
     p->statuses.own_sequence++;
+    p->statuses.is_confirmed = false;
     p->statuses.is_pending = true;
     xl_conn_path_apply_status(c, p, why);
     xl_conn_wake(c);

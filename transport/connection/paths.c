@@ -262,6 +262,7 @@ void xl_conn_path_closed(xl_connection *c, xl_path *p, uint64_t error, const cha
     p->responses.count = 0;
     p->statuses.own = XL_STATUS_ABANDON;
     p->statuses.own_sequence++;
+    p->statuses.is_confirmed = false;
     p->statuses.is_pending = c->multipath;
     if (c->path_ids)
         abandon_path_id(c, p, error);

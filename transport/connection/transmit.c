@@ -524,6 +524,18 @@ static size_t transmit_acks(xl_connection *c, uint8_t *buf, size_t cap, xl_datag
 
 /* ---- Close ---- */
 
+/* The last path was closed: the peer may still have open the one on which it was heard last. */
+static xl_path *last_heard_path(xl_connection *c) {
+    xl_path *last = &c->path[0];
+    for (size_t i = 1; i < c->path_count; i++) {
+        xl_path *p = &c->path[i];
+        if (p->state == XL_PATH_CLOSED && p->validation.is_done && p->cids.remote.len > 0 &&
+            p->last_received_at > last->last_received_at)
+            last = p;
+    }
+    return last;
+}
+
 static xl_path *best_path(xl_connection *c) {
     if (!c->multipath)
         return &c->path[c->active];
@@ -537,7 +549,7 @@ static xl_path *best_path(xl_connection *c) {
         if (better)
             best = p;
     }
-    return best ? best : &c->path[0];
+    return best ? best : last_heard_path(c);
 }
 
 static size_t put_close(xl_connection *c, xl_path *p, xl_level level, uint8_t *buf, size_t room, bool pad) {

@@ -136,7 +136,7 @@ typedef struct {
 typedef struct {
     uint64_t own, own_sequence; /* the newest of this side */
     bool is_pending;            /* it is to be sent */
-    bool is_confirmed;          /* the peer has it */
+    bool is_confirmed;          /* the peer has acknowledged the newest */
     uint64_t standby_probed_at;
     uint64_t peer, peer_sequence; /* the peer's newest, if has_peer */
     bool has_peer;

@@ -94,6 +94,11 @@ void xl_path_ids_abandon_lost(xl_path_ids *ids, uint64_t id) {
         p->abandon_pending = !p->abandon_confirmed;
 }
 
+void xl_path_ids_repeat_abandonments(xl_path_ids *ids) {
+    for (size_t i = 0; i < XL_PATH_IDS_MAX; i++)
+        xl_path_ids_abandon_lost(ids, ids->at[i].id);
+}
+
 void xl_path_ids_abandon_acked(xl_path_ids *ids, uint64_t id) {
     xl_path_id *p = xl_path_ids_find(ids, id);
     if (p && p->is_abandoned) {

@@ -60,6 +60,7 @@ void xl_path_id_take_status(xl_path_id *, uint64_t sequence, uint64_t status);
 void xl_path_ids_abandon(xl_path_id *, uint64_t error_code);
 /* Frames of ours were lost: sent again where they still say something (sections 4.2, 4.6, 4.7). */
 void xl_path_ids_abandon_lost(xl_path_ids *, uint64_t id);
+void xl_path_ids_repeat_abandonments(xl_path_ids *); /* each PATH_ABANDON that is not acknowledged */
 void xl_path_ids_max_lost(xl_path_ids *, uint64_t maximum);
 void xl_path_ids_blocked_lost(xl_path_ids *, uint64_t maximum);
 void xl_path_ids_cids_blocked_lost(xl_path_ids *, uint64_t id, uint64_t sequence);

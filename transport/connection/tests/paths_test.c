@@ -157,6 +157,42 @@ static void ends_that_close_each_others_last_path_end_the_connection(void **stat
     }
 }
 
+/* As above, in an outage: other packets are lost before those with the requests, and probes repeat the oldest packet.
+ * Where the NAT of path 0 forgets the client, nothing of the server arrives there any more. */
+static void close_each_others_path_in_an_outage(pair *p, xl_dialect dialect) {
+    pair_init(p, 149, 2, 10000);
+    p->server_config.scheme.dialect = dialect;
+    p->client_config.limits.idle_timeout_us = p->server_config.limits.idle_timeout_us = 3600000000;
+    start(p, 149);
+    pair_ask(p, 1000000);
+    pair_run(p, 30000);
+    darken(&p->link[0]);
+    darken(&p->link[1]);
+    pair_ask(p, 1000);
+    pair_run(p, 1000000);
+    assert_int_equal(0, xl_connection_close_path(p->cc, 0, p->now));
+    assert_int_equal(0, xl_connection_close_path(p->sc, 1, p->now));
+    pair_run(p, 5000000);
+    for (size_t i = 0; i < 2; i++)
+        p->link[i].dark[0] = p->link[i].dark[1] = false;
+}
+
+static void ends_that_close_each_others_path_in_an_outage_end_the_connection(void **state) {
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        pair p;
+        close_each_others_path_in_an_outage(&p, i & 1 ? XL_DIALECT_IETF : XL_DIALECT_XLINK);
+        if (i & 2)
+            p.link[0].nat = pair_addr(200, 6000);
+        pair_run(&p, 10000000);
+        assert_true(p.client_closed && p.server_closed);
+        assert_int_equal(0, p.client_close.error_code);
+        assert_int_equal(0, p.server_close.error_code);
+        assert_string_equal("the last path was closed", p.client_close.reason);
+        pair_free(&p);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_ack_from_elsewhere_does_not_poison_the_rtt),
@@ -167,6 +203,7 @@ int main(void) {
         cmocka_unit_test(a_path_comes_and_goes_in_mid_download),
         cmocka_unit_test(the_first_path_may_go_and_another_come),
         cmocka_unit_test(ends_that_close_each_others_last_path_end_the_connection),
+        cmocka_unit_test(ends_that_close_each_others_path_in_an_outage_end_the_connection),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
