@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/jsonl.h"
 #include "base/wait.h"
 #include "player/options.h"
@@ -35,12 +36,6 @@ static volatile sig_atomic_t interrupted;
 static void on_signal(int signal) {
     (void)signal;
     interrupted = 1;
-}
-
-static uint64_t clock_us(void) {
-    struct timespec ts;
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
 }
 
 static void on_watch(void *user, int fd, uint32_t events) {

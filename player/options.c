@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "base/numbers.h"
 #include "base/settings.h"
 #include "base/technology.h"
@@ -13,14 +14,6 @@
 #define DAY_MS            UINT64_C(86400000)
 #define DEFAULT_FPS_MILLI 30000
 #define PATH_TEXT_BYTES   160
-
-__attribute__((format(printf, 3, 4))) static bool refuse(char *reason, size_t cap, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    vsnprintf(reason, cap, format, args);
-    va_end(args);
-    return false;
-}
 
 /* ---- Settings with a form of their own ---- */
 
@@ -48,10 +41,10 @@ static bool split_path(char *text, char **address, char **technology) {
 
 static bool check_path_name(const player_options *o, const char *name, char *reason, size_t cap) {
     if (strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") != strlen(name))
-        return refuse(reason, cap, "'%s': a name may hold letters, digits, '.', '_' and '-' only", name);
+        return error_set(reason, cap, "'%s': a name may hold letters, digits, '.', '_' and '-' only", name);
     for (size_t i = 0; i < o->transport_config.path_count; i++)
         if (strcmp(o->paths[i].name, name) == 0)
-            return refuse(reason, cap, "gives two paths the name '%s'", name);
+            return error_set(reason, cap, "gives two paths the name '%s'", name);
     return true;
 }
 
@@ -60,14 +53,14 @@ static bool read_path(void *into, const char *text, char *reason, size_t cap) {
     player_transport_config *c = &o->transport_config;
     char copy[PATH_TEXT_BYTES], *address = NULL, *technology = NULL;
     if (c->path_count == PLAYER_MAX_PATHS)
-        return refuse(reason, cap, "may be given %d times", PLAYER_MAX_PATHS);
+        return error_set(reason, cap, "may be given %d times", PLAYER_MAX_PATHS);
     snprintf(copy, sizeof copy, "%s", text);
     if (strlen(text) >= sizeof copy || !split_path(copy, &address, &technology))
-        return refuse(reason, cap, "takes NAME:LOCALADDR[:TECH], not '%.60s'", text);
+        return error_set(reason, cap, "takes NAME:LOCALADDR[:TECH], not '%.60s'", text);
     player_path *path = &o->paths[c->path_count];
     *path = (player_path){.technology = XL_TECH_UNKNOWN};
     if (technology && !technology_parse(technology, &path->technology))
-        return refuse(reason, cap, "takes one of " TECHNOLOGY_LIST " as technology, not '%s'", technology);
+        return error_set(reason, cap, "takes one of " TECHNOLOGY_LIST " as technology, not '%s'", technology);
     if (!check_path_name(o, copy, reason, cap) || !net_parse_local(address, &path->local, reason, cap))
         return false;
     memcpy(path->name, copy, strlen(copy) + 1);

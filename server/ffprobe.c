@@ -1,12 +1,12 @@
 #include "server/ffprobe.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include <jansson.h>
 
+#include "base/error.h"
 #include "base/numbers.h"
 #include "base/printable.h"
 #include "video/video.h"
@@ -16,14 +16,6 @@ typedef struct {
     const char *type, *pos, *size, *flags;
 } entry;
 
-__attribute__((format(printf, 3, 4))) static bool fail(char *error, size_t cap, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    vsnprintf(error, cap, format, args);
-    va_end(args);
-    return false;
-}
-
 static bool is_video(const entry *e) {
     return !e->type || strcmp(e->type, "video") == 0;
 }
@@ -32,14 +24,15 @@ static bool is_video(const entry *e) {
 static bool take(const entry *e, const char *where, uint64_t *end, char *error, size_t cap) {
     uint64_t pos = 0, size = 0;
     if (!e->pos || !e->size)
-        return fail(error, cap, "%s has no pos or no size; show all of a packet (-show_packets)", where);
+        return error_set(error, cap, "%s has no pos or no size; show all of a packet (-show_packets)", where);
     if (!number_parse(e->pos, strlen(e->pos), &pos) || !number_parse(e->size, strlen(e->size), &size) || size == 0 ||
         pos > VIDEO_MAX_BYTES || size > VIDEO_MAX_BYTES) {
-        return fail(error, cap, "%s has pos %.24s and size %.24s; both must be numbers of bytes", where, e->pos,
-                    e->size);
+        return error_set(error, cap, "%s has pos %.24s and size %.24s; both must be numbers of bytes", where, e->pos,
+                         e->size);
     }
     if (e->flags && !strchr(e->flags, 'K'))
-        return fail(error, cap, "%s is the first of the video but no key frame: nothing can be shown of it", where);
+        return error_set(error, cap, "%s is the first of the video but no key frame: nothing can be shown of it",
+                         where);
     *end = pos + size;
     return true;
 }
@@ -54,7 +47,7 @@ static bool from_json(const char *text, size_t len, uint64_t *end, char *error, 
     json_t *root = json_loadb(text, len, 0, &at);
     if (!root) {
         make_printable(at.text);
-        return fail(error, cap, "line %d: %s", at.line, at.text);
+        return error_set(error, cap, "line %d: %s", at.line, at.text);
     }
     json_t *list = json_object_get(root, "packets"), *one = NULL;
     const char *what = list ? "packet" : "frame";
@@ -75,7 +68,7 @@ static bool from_json(const char *text, size_t len, uint64_t *end, char *error, 
         }
     }
     if (!found)
-        fail(error, cap, "it lists no packet of a video; write it with ffprobe -show_packets -of json");
+        error_set(error, cap, "it lists no packet of a video; write it with ffprobe -show_packets -of json");
     json_decref(root);
     return ok;
 }
@@ -125,10 +118,10 @@ static bool from_lines(const char *text, size_t len, uint64_t *end, char *error,
         }
     }
     if (any && !has_keys) {
-        return fail(error, cap,
-                    "its columns have no names; write it with ffprobe -show_packets -of csv=nk=0, or -of json");
+        return error_set(error, cap,
+                         "its columns have no names; write it with ffprobe -show_packets -of csv=nk=0, or -of json");
     }
-    return fail(error, cap, "it lists no packet of a video; write it with ffprobe -show_packets -of json");
+    return error_set(error, cap, "it lists no packet of a video; write it with ffprobe -show_packets -of json");
 }
 
 bool ffprobe_first_frame(const char *text, size_t len, uint64_t *end, char *error, size_t error_cap) {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/descriptors.h"
 #include "server/options.h"
 #include "server/process.h"
@@ -30,7 +31,7 @@ static void print_listening(server *s, json_t *line) {
     putchar('\n');
     fflush(stdout);
     json_object_del(line, "event");
-    jsonl_write(s->log, "listening", json_incref(line), server_clock_us());
+    jsonl_write(s->log, "listening", json_incref(line), clock_us());
 }
 
 static int serve_alone(server *s, server_totals *totals) {
@@ -48,7 +49,7 @@ static int serve_alone(server *s, server_totals *totals) {
 static int serve(server *s) {
     server_catch_signals(&s->unblocked);
     descriptors_raise_limit(); /* HTTP/1.1: one for each connection */
-    s->start_us = server_clock_us();
+    s->start_us = clock_us();
     if (!server_open(s) || !open_log(s))
         return 2;
     random_key_warn(&s->config.seed, SERVER_PROGRAM, s->log, s->start_us);
@@ -62,7 +63,7 @@ static int serve(server *s) {
         json_decref(summary);
     else {
         jsonl_limit(s->log, 0);
-        jsonl_write(s->log, "summary", summary, server_clock_us());
+        jsonl_write(s->log, "summary", summary, clock_us());
     }
     json_decref(totals.paths);
     return status;

@@ -10,6 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/text_file.h"
 #include "base/wait.h"
 #include "server/deployment.h"
 #include "server/ffprobe.h"
@@ -45,12 +47,6 @@ void server_catch_signals(sigset_t *unblocked) {
         sigaction(caught[i], &action, NULL);
     }
     signal(SIGPIPE, SIG_IGN);
-}
-
-uint64_t server_clock_us(void) {
-    struct timespec ts;
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
 }
 
 /* ---- What services ask ---- */
@@ -103,47 +99,11 @@ void server_watch_remove(server *s, server_watch *watch) {
 
 /* ---- Opening ---- */
 
-/* The whole of a file, NUL terminated; NULL with errno set. */
-static char *read_file(const char *name, size_t limit, size_t *len) {
-    FILE *f = fopen(name, "re");
-    if (!f)
-        return NULL;
-    char *text = NULL;
-    size_t cap = 0;
-    *len = 0;
-    for (;;) {
-        if (*len + 1 >= cap) {
-            cap = cap == 0 ? 65536 : cap * 2;
-            char *grown = cap <= limit * 2 ? realloc(text, cap) : NULL;
-            if (!grown) {
-                free(text);
-                fclose(f);
-                errno = EFBIG;
-                return NULL;
-            }
-            text = grown;
-        }
-        size_t n = fread(text + *len, 1, cap - 1 - *len, f);
-        if (n == 0)
-            break;
-        *len += n;
-    }
-    int error = ferror(f) ? EIO : 0;
-    fclose(f);
-    if (error != 0) {
-        free(text);
-        errno = error;
-        return NULL;
-    }
-    text[*len] = '\0';
-    return text;
-}
-
 static bool load_frame_index(server *s) {
     const char *file = s->config.frame_index_file;
     char error[256];
     size_t len = 0;
-    char *text = read_file(file, MAX_INDEX_BYTES, &len);
+    char *text = file_read_at(file, MAX_INDEX_BYTES, &len);
     if (!text) {
         fprintf(stderr, SERVER_PROGRAM ": cannot read the frame index %s: %s.\n", file, strerror(errno));
         return false;
@@ -161,7 +121,7 @@ static bool load_ffprobe(server *s, const char *spec) {
     char error[256], *target = strndup(spec, (size_t)(file - 1 - spec));
     uint64_t end = 0;
     size_t len = 0;
-    char *text = read_file(file, MAX_INDEX_BYTES, &len);
+    char *text = file_read_at(file, MAX_INDEX_BYTES, &len);
     if (!text) {
         fprintf(stderr, SERVER_PROGRAM ": cannot read ffprobe's output %s: %s.\n", file, strerror(errno));
         free(target);
@@ -216,7 +176,7 @@ static bool open_deployment(server *s) {
 
 bool server_reload(server *s) {
     char error[SETTINGS_ERROR_BYTES] = "there is no --params FILE to read again.";
-    uint64_t now = server_clock_us();
+    uint64_t now = clock_us();
     if (!s->base.params_file || !server_options_load_params(&s->base, &s->config, error)) {
         fprintf(stderr, SERVER_PROGRAM ": %s\n", error);
         jsonl_write(s->log, "reload_failed", json_pack("{s:s%}", "message", error, strlen(error)), now);
@@ -277,7 +237,7 @@ bool server_start(server *s, json_t *listening) {
         xl_addr bound = {0};
         if (!services[i]->wanted(&s->config))
             continue;
-        s->running[i] = services[i]->start(s, server_clock_us(), &bound, error);
+        s->running[i] = services[i]->start(s, clock_us(), &bound, error);
         if (!s->running[i]) {
             fprintf(stderr, SERVER_PROGRAM ": %s.\n", error);
             return false;
@@ -293,7 +253,7 @@ static void wait_for_events(server *s) {
         uint64_t t = s->running[i] ? services[i]->next_timeout(s->running[i]) : XL_NEVER;
         next = t < next ? t : next;
     }
-    uint64_t now = server_clock_us(), left = next > now ? next - now : 0;
+    uint64_t now = clock_us(), left = next > now ? next - now : 0;
     int n = wait_events(s->epoll, s->ready, SERVER_MAX_EVENTS, next == XL_NEVER ? WAIT_FOREVER : left, &s->unblocked);
     s->ready_count = n > 0 ? n : 0;
 }
@@ -306,7 +266,7 @@ void server_run(server *s) {
             server_signalled.reload = 0;
             (void)server_reload(s);
         }
-        uint64_t now = server_clock_us();
+        uint64_t now = clock_us();
         for (int i = 0; i < s->ready_count; i++) {
             server_watch *watch = ready[i].data.ptr;
             if (watch)
@@ -322,7 +282,7 @@ void server_run(server *s) {
 void server_stop(server *s, server_totals *totals) {
     for (size_t i = 0; i < SERVER_SERVICES; i++) {
         if (s->running[i]) {
-            services[i]->stop(s->running[i], server_clock_us());
+            services[i]->stop(s->running[i], clock_us());
             services[i]->add_totals(s->running[i], totals);
             services[i]->free(s->running[i]);
             s->running[i] = NULL;

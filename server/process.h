@@ -34,8 +34,6 @@ struct server {
     server_service *running[SERVER_SERVICES];
 };
 
-uint64_t server_clock_us(void);
-
 /* Signals that the loops of parent and workers look at; set by handlers. */
 typedef struct {
     volatile sig_atomic_t end, reload, child;

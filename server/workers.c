@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "server/forward.h"
 #include "xlink/udp.h"
 
@@ -142,7 +143,7 @@ static bool start_worker(parent *p, unsigned number) {
     w->started = false;
     w->text_len = 0;
     w->starts++;
-    w->started_at = server_clock_us();
+    w->started_at = clock_us();
     w->restart_at = XL_NEVER;
     jsonl_write(p->server->log, "worker_started",
                 json_pack("{s:i, s:i, s:i}", "worker", (int)number, "pid", (int)w->pid, "starts", (int)w->starts),
@@ -212,7 +213,7 @@ static void plan_restart(worker *w, uint64_t now) {
 
 static void worker_ended(parent *p, unsigned number, int status) {
     worker *w = &p->workers[number];
-    uint64_t now = server_clock_us();
+    uint64_t now = clock_us();
     bool by_signal = WIFSIGNALED(status);
     jsonl_write(p->server->log, "worker_ended",
                 json_pack("{s:i, s:i, s:o, s:o}", "worker", (int)number, "pid", (int)w->pid, "signal",
@@ -277,7 +278,7 @@ static void print_listening(parent *p) {
     putchar('\n');
     fflush(stdout);
     json_object_del(line, "event");
-    jsonl_write(p->server->log, "listening", line, server_clock_us());
+    jsonl_write(p->server->log, "listening", line, clock_us());
     p->listening = true;
 }
 
@@ -293,7 +294,7 @@ static void wait_for_news(parent *p, uint64_t until) {
             fds[n++] = (struct pollfd){.fd = w->report, .events = POLLIN};
         }
     }
-    uint64_t now = server_clock_us(), left = until > now ? until - now : 0;
+    uint64_t now = clock_us(), left = until > now ? until - now : 0;
     struct timespec timeout = {.tv_sec = (time_t)(left / 1000000), .tv_nsec = (long)(left % 1000000) * 1000};
     if (ppoll(fds, n, until == XL_NEVER ? NULL : &timeout, &p->server->unblocked) <= 0)
         return;
@@ -309,7 +310,7 @@ static void wait_for_news(parent *p, uint64_t until) {
 static void restart_due(parent *p) {
     for (unsigned i = 0; i < p->count; i++) {
         worker *w = &p->workers[i];
-        uint64_t now = server_clock_us();
+        uint64_t now = clock_us();
         if (w->pid == 0 && w->restart_at <= now && !start_worker(p, i))
             w->restart_at = now + RESTART_FIRST_US;
     }
@@ -335,11 +336,11 @@ static void supervise(parent *p) {
     }
     p->ending = true;
     signal_all(p, SIGTERM);
-    uint64_t limit = server_clock_us() + STOP_LIMIT_US;
+    uint64_t limit = clock_us() + STOP_LIMIT_US;
     while (any_running(p)) {
         wait_for_news(p, limit);
         collect_children(p);
-        if (server_clock_us() >= limit) {
+        if (clock_us() >= limit) {
             signal_all(p, SIGKILL);
             limit = XL_NEVER;
         }

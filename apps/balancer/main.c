@@ -1,7 +1,6 @@
 /* xlink-balancer: forwards QUIC datagrams to the server that the connection ID names. */
 #include <errno.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +11,7 @@
 
 #include "balancer/forwarder.h"
 #include "base/descriptors.h"
+#include "base/error.h"
 #include "base/settings.h"
 #include "base/jsonl.h"
 #include "base/net.h"
@@ -35,13 +35,7 @@ static void on_signal(int signal) {
     *(signal == SIGHUP ? &reload_wanted : &end_wanted) = 1;
 }
 
-__attribute__((format(printf, 2, 3))) static bool fail(char *error, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    vsnprintf(error, LB_ERROR_BYTES, format, args);
-    va_end(args);
-    return false;
-}
+#define fail(error, ...) error_set(error, LB_ERROR_BYTES, __VA_ARGS__)
 
 static bool read_listen(void *into, const char *text, char *reason, size_t cap) {
     if (net_parse_endpoint(text, &((options *)into)->forward.listen))

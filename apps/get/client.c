@@ -208,10 +208,6 @@ bool get_client_is_done(const get_client *c) {
     return c->settled == c->plan->count;
 }
 
-bool get_client_is_over(const get_client *c) {
-    return c->is_over;
-}
-
 const xl_connection *get_client_connection(const get_client *c) {
     return c->connection;
 }

@@ -44,7 +44,6 @@ void get_client_step(get_client *, uint64_t now);
 /* Starts to close the connection: what is not done fails with this reason. */
 void get_client_close(get_client *, const char *reason, uint64_t now);
 bool get_client_is_done(const get_client *); /* every URL is settled */
-bool get_client_is_over(const get_client *); /* the connection has ended; nothing is left to send */
 const xl_connection *get_client_connection(const get_client *);
 
 #endif

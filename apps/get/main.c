@@ -13,6 +13,7 @@
 
 #include "base/jsonl.h"
 #include "base/net.h"
+#include "base/numbers.h"
 #include "base/text_file.h"
 #include "get/options.h"
 #include "get/summary.h"
@@ -187,10 +188,6 @@ static bool awaits_session(const get *g, size_t next, uint64_t done_at) {
     return is_of_use && !g->has_new_session && now < done_at + SESSION_WAIT_US && !reason_to_stop(g, now);
 }
 
-static uint64_t earlier(uint64_t a, uint64_t b) {
-    return a < b ? a : b;
-}
-
 /* Until all is settled; the close is sent, but nobody waits for the end of its timer. */
 static bool run_connection(get *g, size_t first, size_t count) {
     const get_callbacks callbacks = {.user = g, .body = on_body, .done = on_done};
@@ -207,8 +204,8 @@ static bool run_connection(get *g, size_t first, size_t count) {
     get_client_step(client, xl_udp_now());
     while (!get_client_is_done(client) || awaits_session(g, first + count, done_at)) {
         xl_udp_flush(g->udp, g->endpoint, xl_udp_now());
-        uint64_t until = earlier(xl_endpoint_next_timeout(g->endpoint), limit_of(g));
-        wait_for(g, done_at == XL_NEVER ? until : earlier(until, done_at + SESSION_WAIT_US));
+        uint64_t until = min_u64(xl_endpoint_next_timeout(g->endpoint), limit_of(g));
+        wait_for(g, done_at == XL_NEVER ? until : min_u64(until, done_at + SESSION_WAIT_US));
         step(g, client);
         if (done_at == XL_NEVER && get_client_is_done(client))
             done_at = xl_udp_now();

@@ -41,7 +41,6 @@ int fl_echo(const struct fl_options *options);
 int fl_socket(const struct fl_options *options);
 /* Bytes of IP and UDP headers on the socket. */
 uint32_t fl_header_bytes(const struct fl_options *options);
-uint64_t fl_clock_ns(int clock);
 /* Processor time of this process, seconds. */
 double fl_cpu_s(void);
 /* Prints one sentence with errno and returns -1. */

@@ -14,12 +14,6 @@
 
 #define SOCKET_BUFFER_BYTES (64 << 20)
 
-uint64_t fl_clock_ns(int clock) {
-    struct timespec now;
-    clock_gettime(clock, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 double fl_cpu_s(void) {
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);

@@ -1,3 +1,4 @@
+#include "base/clock.h"
 #include "emulator/flow/flow.h"
 
 #include <signal.h>
@@ -22,14 +23,14 @@ static void limit_waiting(int fd) {
 
 /* One round trip in ns; 0 if no answer came. */
 static uint64_t round_trip(int fd, uint64_t number, uint64_t *sent_ns) {
-    uint64_t message[2] = {number, fl_clock_ns(CLOCK_MONOTONIC)};
+    uint64_t message[2] = {number, clock_ns(CLOCK_MONOTONIC)};
     uint64_t answer[2];
     *sent_ns = message[1];
     if (send(fd, message, sizeof(message), 0) != (ssize_t)sizeof(message))
         return 0;
     while (recv(fd, answer, sizeof(answer), 0) == (ssize_t)sizeof(answer))
         if (answer[0] == number)
-            return fl_clock_ns(CLOCK_MONOTONIC) - message[1];
+            return clock_ns(CLOCK_MONOTONIC) - message[1];
     return 0;
 }
 
@@ -64,8 +65,8 @@ int fl_echo(const struct fl_options *options) {
     getsockname(fd, (struct sockaddr *)&address, &size); /* sin_port and sin6_port share their place */
     printf("{\"event\":\"listening\",\"port\":%u}\n", (unsigned)ntohs(address.sin_port));
     fflush(stdout);
-    uint64_t end = fl_clock_ns(CLOCK_MONOTONIC) + options->duration_us * 1000u;
-    while (!stopped && fl_clock_ns(CLOCK_MONOTONIC) < end) {
+    uint64_t end = clock_ns(CLOCK_MONOTONIC) + options->duration_us * 1000u;
+    while (!stopped && clock_ns(CLOCK_MONOTONIC) < end) {
         uint8_t data[2048];
         struct sockaddr_storage from;
         socklen_t from_size = sizeof(from);

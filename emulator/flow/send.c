@@ -1,3 +1,4 @@
+#include "base/clock.h"
 #include "emulator/flow/flow.h"
 
 #include <errno.h>
@@ -24,7 +25,7 @@ struct sender {
 };
 
 static void stamp(struct sender *s, uint32_t count) {
-    uint64_t now = fl_clock_ns(CLOCK_MONOTONIC);
+    uint64_t now = clock_ns(CLOCK_MONOTONIC);
     for (uint32_t i = 0; i < count; i++) {
         uint64_t head[2] = {s->number + i, now};
         memcpy(s->data + (size_t)i * s->payload, head, sizeof(head));
@@ -48,13 +49,13 @@ static void send_batch(struct sender *s, uint32_t count) {
 }
 
 static void wait_until(uint64_t when_ns) {
-    uint64_t now = fl_clock_ns(CLOCK_MONOTONIC);
+    uint64_t now = clock_ns(CLOCK_MONOTONIC);
     if (when_ns > now + SPIN_NS) {
         uint64_t wake = when_ns - SPIN_NS;
         struct timespec t = {.tv_sec = (time_t)(wake / 1000000000u), .tv_nsec = (long)(wake % 1000000000u)};
         clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL);
     }
-    while (fl_clock_ns(CLOCK_MONOTONIC) < when_ns) {
+    while (clock_ns(CLOCK_MONOTONIC) < when_ns) {
     }
 }
 
@@ -76,9 +77,9 @@ int fl_send(const struct fl_options *options) {
         return 2;
     prepare(&s, options);
     double gap_ns = (options->ip_bytes + LINK_OVERHEAD) * 8e9 / options->rate_bps;
-    uint64_t start = fl_clock_ns(CLOCK_MONOTONIC);
+    uint64_t start = clock_ns(CLOCK_MONOTONIC);
     uint64_t end = start + options->duration_us * 1000u;
-    for (uint64_t now = start; now < end; now = fl_clock_ns(CLOCK_MONOTONIC)) {
+    for (uint64_t now = start; now < end; now = clock_ns(CLOCK_MONOTONIC)) {
         uint64_t due = (uint64_t)((double)(now - start) / gap_ns) + 1;
         if (due <= s.number) {
             wait_until(start + (uint64_t)((double)s.number * gap_ns));

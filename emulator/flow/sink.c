@@ -1,3 +1,4 @@
+#include "base/clock.h"
 #include "emulator/flow/flow.h"
 
 #include <arpa/inet.h>
@@ -104,9 +105,9 @@ static int64_t realtime_minus_monotonic(void) {
     uint64_t best = UINT64_MAX;
     int64_t offset = 0;
     for (int i = 0; i < 50; i++) {
-        uint64_t before = fl_clock_ns(CLOCK_MONOTONIC);
-        uint64_t real = fl_clock_ns(CLOCK_REALTIME);
-        uint64_t after = fl_clock_ns(CLOCK_MONOTONIC);
+        uint64_t before = clock_ns(CLOCK_MONOTONIC);
+        uint64_t real = clock_ns(CLOCK_REALTIME);
+        uint64_t after = clock_ns(CLOCK_MONOTONIC);
         if (after - before < best) {
             best = after - before;
             offset = (int64_t)(real - before - (after - before) / 2);
@@ -140,8 +141,8 @@ int fl_sink(const struct fl_options *options) {
     signal(SIGINT, on_stop);
     announce(&s);
     int64_t offset = realtime_minus_monotonic();
-    uint64_t end = fl_clock_ns(CLOCK_MONOTONIC) + options->duration_us * 1000u;
-    while (!stopped && fl_clock_ns(CLOCK_MONOTONIC) < end)
+    uint64_t end = clock_ns(CLOCK_MONOTONIC) + options->duration_us * 1000u;
+    while (!stopped && clock_ns(CLOCK_MONOTONIC) < end)
         receive(&s);
     int bad = s.out && fclose(s.out) != 0;
     printf("{\"datagrams\":%llu,\"bytes\":%llu,\"overflowed\":%u,\"realtime_minus_monotonic_ns\":%lld,"

@@ -5,7 +5,6 @@
 #include <limits.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +17,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/printable.h"
+#include "base/text_file.h"
 #include "emulator/kernel/archive.h"
 #include "emulator/kernel/confine.h"
 #include "emulator/kernel/job.h"
@@ -28,17 +31,7 @@ enum { LOG_FD = 3, STDOUT_FD, STDERR_FD, ARCHIVE_FD, MEMORY_FD, SEED_FD, KERNEL_
 #define LOG_READ_BYTES (4 << 20)
 enum { PLACES = FIRST_OTHER_FD - LOG_FD };
 
-__attribute__((format(printf, 2, 3))) static bool fail(char *error, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    vsnprintf(error, VK_ERROR_SIZE, format, args);
-    va_end(args);
-    for (char *byte = error; *byte;
-         byte++) /* programs inside can write to the log, and these would be for a terminal */
-        if ((unsigned char)*byte < ' ' || (unsigned char)*byte > '~')
-            *byte = '?';
-    return false;
-}
+#define fail(error, ...) error_set(error, VK_ERROR_SIZE, __VA_ARGS__)
 
 /* ---- what is prepared ---- */
 
@@ -68,21 +61,6 @@ char *vk_job_text(const struct vk_machine *machine, size_t *length) {
     return text;
 }
 
-/* All of a file; free it. NULL with errno set. */
-static char *read_whole(const char *path, size_t *length) {
-    struct stat facts;
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    char *text = fd >= 0 && fstat(fd, &facts) == 0 ? malloc((size_t)facts.st_size + 1) : NULL;
-    if (text && read(fd, text, (size_t)facts.st_size) != facts.st_size) {
-        free(text);
-        text = NULL;
-    }
-    if (fd >= 0)
-        close(fd);
-    *length = text ? (size_t)facts.st_size : 0;
-    return text;
-}
-
 /* A descriptor of the archive; -1 with a sentence in error. */
 static int make_archive(const struct vk_machine *machine, char *error) {
     size_t init_size = 0, job_size = 0;
@@ -92,7 +70,7 @@ static int make_archive(const struct vk_machine *machine, char *error) {
     bool good = file != NULL;
     if (!file)
         fail(error, "no room for the first root file system: %s", strerror(errno));
-    if (good && !(init = read_whole(machine->init, &init_size))) {
+    if (good && !(init = file_read_at(machine->init, SIZE_MAX, &init_size))) {
         fail(error, "%s: %s; build it with `make build`", machine->init, strerror(errno));
         good = false;
     }
@@ -267,12 +245,6 @@ struct watch {
     double begun_s, moved_s; /* on the host's clock: its start, and when the virtual time was last seen to move */
 };
 
-static double host_s(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
-
 /* Since COMMAND started. */
 static double command_s(const struct watch *watch) {
     const double since_start = (double)watch->virtual_ns / 1e9;
@@ -281,7 +253,7 @@ static double command_s(const struct watch *watch) {
 
 /* False with a sentence: virtual time stands still, or it all takes too long. */
 static bool check_progress(struct watch *watch, char *error) {
-    const double now = host_s();
+    const double now = (double)clock_us() / 1e6;
     uint64_t ns;
     if (vk_virtual_time(watch->pid, watch->address, &ns) && ns != watch->virtual_ns) {
         watch->virtual_ns = ns;
@@ -427,7 +399,8 @@ static char *log_text(int fd) {
 }
 
 static bool run(const struct vk_machine *machine, int log, int archive, int *status, int *interrupted, char *error) {
-    struct watch watch = {.machine = machine, .begun_s = host_s(), .moved_s = host_s()};
+    const double now = (double)clock_us() / 1e6;
+    struct watch watch = {.machine = machine, .begun_s = now, .moved_s = now};
     watch.address = vk_symbol_address(machine->kernel, "time_travel_time");
     if (watch.address == 0)
         return fail(error, "%s is no kernel of x86-64 with time travel; build one with `make kernel`", machine->kernel);
@@ -455,5 +428,6 @@ bool vk_machine_run(const struct vk_machine *machine, int *status, int *interrup
         close(archive);
     if (log >= 0)
         close(log);
+    make_printable(error); /* programs inside can write to the log, and these would be for a terminal */
     return good;
 }

@@ -1,68 +1,17 @@
 /* The one file of this folder that touches the file system: reads traces for those who drive the links. */
+#include "base/error.h"
+#include "base/text_file.h"
 #include "emulator/link/delay_trace.h"
 #include "emulator/link/light.h"
 #include "emulator/link/trace.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-static int fail(const char *path, const char *what, char *error, size_t error_size) {
-    snprintf(error, error_size, "%s: cannot read the trace: %s", path, what);
-    return -1;
-}
-
-/* Reads to the end of the file; the size that stat gave is only a first guess, so pipes work too. */
-static int read_all(int fd, char **data, size_t *length, size_t guess) {
-    size_t capacity = guess + 2;
-    size_t used = 0;
-    char *buffer = malloc(capacity);
-    while (buffer) {
-        ssize_t n = read(fd, buffer + used, capacity - used - 1);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0) {
-            if (n < 0)
-                break;
-            buffer[used] = '\0';
-            *data = buffer;
-            *length = used;
-            return 0;
-        }
-        used += (size_t)n;
-        if (used + 1 == capacity) {
-            char *grown = realloc(buffer, capacity * 2);
-            if (!grown)
-                break;
-            buffer = grown;
-            capacity *= 2;
-        }
-    }
-    int saved = !buffer ? ENOMEM : errno;
-    free(buffer);
-    errno = saved;
-    return -1;
-}
 
 int link_trace_read_file(const char *path, char **data, size_t *length, char *error, size_t error_size) {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return fail(path, strerror(errno), error, error_size);
-    struct stat st;
-    if (fstat(fd, &st) != 0) {
-        int saved = errno;
-        close(fd);
-        return fail(path, strerror(saved), error, error_size);
-    }
-    size_t guess = S_ISREG(st.st_mode) && st.st_size > 0 ? (size_t)st.st_size : 4096;
-    int rc = read_all(fd, data, length, guess);
-    int saved = errno;
-    close(fd);
-    return rc == 0 ? 0 : fail(path, strerror(saved), error, error_size);
+    *data = file_read_at(path, SIZE_MAX, length);
+    return *data ? 0 : error_code(error, error_size, "%s: cannot read the trace: %s", path, strerror(errno));
 }
 
 typedef int parse_fn(void *into, const char *name, const char *text, size_t length, char *error, size_t error_size);

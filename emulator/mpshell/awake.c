@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "emulator/mpshell/clock.h"
 #include "emulator/mpshell/shell.h"
 
@@ -195,7 +196,7 @@ static void keep(void *context, bool on) {
 /* Whether it brings anything: as a probe of this minute says, or one that is made now. While others keep the cores
  * awake it cannot be measured, and costs nothing more. */
 static bool ask_probe(struct mp_awake *awake, const struct cores *cores, int probe_fd) {
-    if (probe_fd >= 0 && mp_awake_read_probe(probe_fd, &awake->probe, cores->count, mp_clock_us()))
+    if (probe_fd >= 0 && mp_awake_read_probe(probe_fd, &awake->probe, cores->count, clock_us()))
         return mp_awake_is_worth(&awake->probe);
     awake->probe = (struct mp_awake_probe){.made = false};
     if (!all_held(cores)) {
@@ -204,7 +205,7 @@ static bool ask_probe(struct mp_awake *awake, const struct cores *cores, int pro
     }
     mp_awake_measure(&awake->probe, keep, awake);
     if (probe_fd >= 0)
-        mp_awake_write_probe(probe_fd, &awake->probe, cores->count, mp_clock_us());
+        mp_awake_write_probe(probe_fd, &awake->probe, cores->count, clock_us());
     return mp_awake_is_worth(&awake->probe);
 }
 

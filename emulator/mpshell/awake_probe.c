@@ -1,4 +1,5 @@
 #include "emulator/mpshell/awake_probe.h"
+#include "base/clock.h"
 
 #include <sched.h>
 #include <stdint.h>
@@ -40,18 +41,11 @@ struct mp_awake_lateness mp_awake_quantiles(double *samples_us, size_t count) {
 }
 
 static double sleep_once(void) {
-    struct timespec due;
-    struct timespec woken;
-    clock_gettime(CLOCK_MONOTONIC, &due);
-    due.tv_nsec += PERIOD_NS;
-    if (due.tv_nsec >= 1000000000l) {
-        due.tv_nsec -= 1000000000l;
-        due.tv_sec++;
+    const uint64_t due = clock_ns(CLOCK_MONOTONIC) + PERIOD_NS;
+    const struct timespec at = {.tv_sec = (time_t)(due / 1000000000u), .tv_nsec = (long)(due % 1000000000u)};
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) != 0) {
     }
-    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &due, NULL) != 0) {
-    }
-    clock_gettime(CLOCK_MONOTONIC, &woken);
-    return (double)(woken.tv_sec - due.tv_sec) * 1e6 + (double)(woken.tv_nsec - due.tv_nsec) / 1e3;
+    return (double)(clock_ns(CLOCK_MONOTONIC) - due) / 1e3;
 }
 
 static size_t sample(double *into, size_t count) {

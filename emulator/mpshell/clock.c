@@ -7,12 +7,6 @@
 
 #define CLOCK_SOURCE "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 
-uint64_t mp_clock_us(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000u + (uint64_t)now.tv_nsec / 1000u;
-}
-
 bool mp_clock_is_virtual(void) {
     char name[32] = "";
     const int fd = open(CLOCK_SOURCE, O_RDONLY | O_CLOEXEC);

@@ -5,8 +5,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* CLOCK_MONOTONIC in us. */
-uint64_t mp_clock_us(void);
 /* Whether this kernel's time jumps while nothing runs (vkernel). */
 bool mp_clock_is_virtual(void);
 

@@ -1,19 +1,11 @@
 #include "emulator/mpshell/command_line.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "emulator/mpshell/config.h"
-
-__attribute__((format(printf, 3, 4))) static int fail(char *error, size_t error_size, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    vsnprintf(error, error_size, format, args);
-    va_end(args);
-    return -1;
-}
 
 /* The members of a path, "key=value,key=value"; a key alone says yes. */
 static int parse_members(struct link_settings settings[2], char *text, char *error, size_t error_size) {
@@ -25,7 +17,7 @@ static int parse_members(struct link_settings settings[2], char *text, char *err
             *equals = '\0';
         const char *value = !equals ? "yes" : equals + 1;
         if (link_settings_set(settings, member, value, reason, sizeof(reason)) != 0)
-            return fail(error, error_size, "%s", reason);
+            return error_code(error, error_size, "%s", reason);
     }
     return 0;
 }
@@ -53,14 +45,14 @@ static int parse_path(struct mp_options *options, const char *text, char *error,
         return -1;
     char *members = strdup(!colon ? "" : colon + 1);
     if (!members)
-        return fail(error, error_size, "no memory");
+        return error_code(error, error_size, "no memory");
     int rc = parse_members(settings, members, error, error_size);
     free(members);
     if (rc != 0) {
         link_settings_free(settings);
         return -1;
     }
-    return link_settings_override(path->settings, settings) == 0 ? 0 : fail(error, error_size, "no memory");
+    return link_settings_override(path->settings, settings) == 0 ? 0 : error_code(error, error_size, "no memory");
 }
 
 static bool read_path(void *into, const char *text, char *reason, size_t cap) {
@@ -127,11 +119,12 @@ static char *join(int argc, char **argv) {
 static int check_paths(const struct mp_options *options, char *error, size_t error_size) {
     char reason[512];
     if (options->path_count == 0)
-        return fail(error, error_size, "no path; give --path NAME:up=TRACE,down=TRACE,delay=MS at least once");
+        return error_code(error, error_size, "no path; give --path NAME:up=TRACE,down=TRACE,delay=MS at least once");
     for (size_t i = 0; i < options->path_count; i++) {
         const struct mp_path_options *path = &options->paths[i];
         if (link_settings_check(path->settings, reason, sizeof(reason)) != 0)
-            return fail(error, error_size, "path %s needs up=TRACE, down=TRACE and delay=MS; %s", path->name, reason);
+            return error_code(error, error_size, "path %s needs up=TRACE, down=TRACE and delay=MS; %s", path->name,
+                              reason);
     }
     return 0;
 }
@@ -141,30 +134,30 @@ static int complete(struct mp_options *options, int argc, char **argv, int rest,
     if (options->lend_outside) {
         return options->path_count == 0 && rest >= argc
                    ? 0
-                   : fail(error, error_size,
-                          "--lend-outside takes no --path and no COMMAND; give them to mpshell --outside");
+                   : error_code(error, error_size,
+                                "--lend-outside takes no --path and no COMMAND; give them to mpshell --outside");
     }
     if (options->probe_ms > 0) {
         return options->path_count == 0 && rest >= argc
                    ? 0
-                   : fail(error, error_size, "--probe takes no --path and no COMMAND; run it alone");
+                   : error_code(error, error_size, "--probe takes no --path and no COMMAND; run it alone");
     }
     if (options->outside && options->nat)
-        return fail(error, error_size, "--nat and --outside cannot be combined");
+        return error_code(error, error_size, "--nat and --outside cannot be combined");
     if (options->watched_count > 0 && !options->lateness)
-        return fail(error, error_size, "--watch needs --lateness FILE, which says how late the process was");
+        return error_code(error, error_size, "--watch needs --lateness FILE, which says how late the process was");
     if (check_paths(options, error, error_size) != 0)
         return -1;
     if (rest >= argc)
-        return fail(error, error_size, "no command; give it after --, for example: -- sh");
+        return error_code(error, error_size, "no command; give it after --, for example: -- sh");
     options->command = argv + rest;
     options->command_line = join(argc, argv);
     if (options->log_dir && !options->summary) {
         options->summary = mp_options_keep_joined(options, options->log_dir, "mpshell.json");
         if (!options->summary)
-            return fail(error, error_size, "no memory");
+            return error_code(error, error_size, "no memory");
     }
-    return options->command_line ? 0 : fail(error, error_size, "no memory");
+    return options->command_line ? 0 : error_code(error, error_size, "no memory");
 }
 
 /* --config first, wherever it stands, and its file; then the options that go before what the file says. */
@@ -175,14 +168,16 @@ static int read_all(struct mp_options *options, int argc, char **argv, int *rest
                         .pass = SETTINGS_BASES,
                         .refuse_twice = true};
     if (!settings_read_args(&s, argc, argv, &options->help, rest, reason))
-        return fail(error, error_size, "%s", reason);
+        return error_code(error, error_size, "%s", reason);
     if (options->help)
         return 0;
     if (options->config && mp_config_read(options, options->config, error, error_size) != 0)
         return -1;
     options->paths_of_file = options->path_count;
     s.pass = SETTINGS_OTHERS;
-    return settings_read_args(&s, argc, argv, &options->help, rest, reason) ? 0 : fail(error, error_size, "%s", reason);
+    return settings_read_args(&s, argc, argv, &options->help, rest, reason)
+               ? 0
+               : error_code(error, error_size, "%s", reason);
 }
 
 int mp_options_parse(struct mp_options *options, int argc, char **argv, char *error, size_t error_size) {

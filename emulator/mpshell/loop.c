@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/wait.h"
 #include "emulator/mpshell/clock.h"
 #include "emulator/mpshell/mailbox.h"
@@ -60,7 +61,7 @@ struct loop {
 };
 
 static uint64_t since_t0(const struct loop *loop) {
-    return mp_clock_us() - loop->shell->t0_us;
+    return clock_us() - loop->shell->t0_us;
 }
 
 static int watch(struct loop *loop, int fd, int what) {
@@ -109,17 +110,9 @@ static void discard_input(const struct loop *loop) {
     }
 }
 
-static double own_cpu_s(void) {
-    struct timespec used;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
-    return (double)used.tv_sec + (double)used.tv_nsec / 1e9;
-}
-
 static void fix_t0(struct loop *loop) {
-    struct timespec epoch;
-    clock_gettime(CLOCK_REALTIME, &epoch);
-    loop->shell->t0_us = mp_clock_us();
-    loop->shell->t0_epoch_ns = (uint64_t)epoch.tv_sec * 1000000000u + (uint64_t)epoch.tv_nsec;
+    loop->shell->t0_epoch_ns = clock_ns(CLOCK_REALTIME);
+    loop->shell->t0_us = clock_us();
     loop->shell->t0_epoch_ms = loop->shell->t0_epoch_ns / 1000000u;
 }
 
@@ -291,7 +284,7 @@ static void settle(struct loop *loop) {
     struct mp_machine before = loop->shell->machine;
     struct mp_machine now = mp_machine_read();
     loop->shell->machine = mp_machine_between(&before, &now);
-    loop->shell->cpu_s = own_cpu_s() - loop->shell->cpu_s;
+    loop->shell->cpu_s = (double)clock_ns(CLOCK_PROCESS_CPUTIME_ID) / 1e9 - loop->shell->cpu_s;
     for (size_t i = 0; i < loop->direction_count; i++) {
         struct mp_direction *direction = loop->directions[i];
         link_advance(direction->link, loop->shell->duration_us);
@@ -321,7 +314,7 @@ static void start(struct loop *loop, void (*on_start)(struct mp_shell *)) {
     shell->machine = mp_machine_read();
     fix_t0(loop);
     on_start(shell);
-    shell->cpu_s = own_cpu_s();
+    shell->cpu_s = (double)clock_ns(CLOCK_PROCESS_CPUTIME_ID) / 1e9;
     if (when_ready)
         mp_command_go(loop->command);
     else

@@ -1,18 +1,10 @@
 #include "emulator/mpshell/options.h"
+#include "base/error.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-__attribute__((format(printf, 3, 4))) static int fail(char *error, size_t error_size, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    vsnprintf(error, error_size, format, args);
-    va_end(args);
-    return -1;
-}
 
 static bool is_device_name(const char *name, size_t length) {
     static const char *const reserved[] = {"lo", "all", "default"}; /* names that the kernel uses itself */
@@ -51,12 +43,12 @@ char *mp_options_keep_joined(struct mp_options *options, const char *folder, con
 struct mp_path_options *mp_options_add_path(struct mp_options *options, const char *name, size_t length, char *error,
                                             size_t error_size) {
     if (options->path_count == MP_MAX_PATHS) {
-        fail(error, error_size, "more than %d paths", MP_MAX_PATHS);
+        error_code(error, error_size, "more than %d paths", MP_MAX_PATHS);
         return NULL;
     }
     if (!is_device_name(name, length)) {
-        fail(error, error_size, "\"%.*s\" cannot name a path; use at most 15 of a-z 0-9 - (not lo, all, default)",
-             (int)(length < 40 ? length : 40), name);
+        error_code(error, error_size, "\"%.*s\" cannot name a path; use at most 15 of a-z 0-9 - (not lo, all, default)",
+                   (int)(length < 40 ? length : 40), name);
         return NULL;
     }
     struct mp_path_options *path = &options->paths[options->path_count];
@@ -64,7 +56,7 @@ struct mp_path_options *mp_options_add_path(struct mp_options *options, const ch
     path->name[length] = '\0';
     for (size_t i = 0; i < options->path_count; i++) {
         if (strcmp(options->paths[i].name, path->name) == 0) {
-            fail(error, error_size, "two paths are named %s", path->name);
+            error_code(error, error_size, "two paths are named %s", path->name);
             return NULL;
         }
     }
@@ -192,13 +184,13 @@ int mp_options_set(struct mp_options *options, const char *name, const char *val
     void *into = NULL;
     const setting *row = settings_find(&s, name, &into);
     if (!row)
-        return fail(error, error_size, "\"%.40s\" is not an option that a configuration file can have", name);
+        return error_code(error, error_size, "\"%.40s\" is not an option that a configuration file can have", name);
     if (row->kind == SETTING_FLAG && (strcmp(value, "yes") == 0 || strcmp(value, "no") == 0))
         value = value[0] == 'y' ? "true" : "false";
     const char *kept = keep(options, value);
     if (!kept)
-        return fail(error, error_size, "no memory");
-    return setting_read(row, into, name, kept, reason) ? 0 : fail(error, error_size, "%s", reason);
+        return error_code(error, error_size, "no memory");
+    return setting_read(row, into, name, kept, reason) ? 0 : error_code(error, error_size, "%s", reason);
 }
 
 void mp_options_free(struct mp_options *options) {

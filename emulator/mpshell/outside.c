@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "emulator/mpshell/clock.h"
 #include "emulator/mpshell/outside_devices.h"
 #include "emulator/mpshell/tun.h"
@@ -194,12 +195,12 @@ static int connect_lender(const char *path, char error[MP_ERROR_SIZE]) {
     struct sockaddr_un address;
     struct timeval limit = {.tv_sec = REPLY_LIMIT_S};
     struct timespec step = {.tv_nsec = WAIT_STEP_NS};
-    uint64_t until = mp_clock_us() + WAIT_LIMIT_US;
+    uint64_t until = clock_us() + WAIT_LIMIT_US;
     int fd = open_socket(path, &address, error);
     if (fd < 0)
         return -1;
     while (connect(fd, (const struct sockaddr *)&address, sizeof(address)) != 0) {
-        if ((errno != ENOENT && errno != ECONNREFUSED && errno != EINTR) || mp_clock_us() > until) {
+        if ((errno != ENOENT && errno != ECONNREFUSED && errno != EINTR) || clock_us() > until) {
             mp_fail(error, "--outside %s: no mpshell --lend-outside answers there: %s", path, strerror(errno));
             close(fd);
             return -1;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "emulator/mpshell/clock.h"
 #include "emulator/mpshell/summary.h"
 #include "emulator/mpshell/timers.h"
@@ -45,10 +46,10 @@ int mp_probe(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
     }
     sleep_for(SETTLE_US);
     struct mp_machine before = mp_machine_read();
-    uint64_t t0_us = mp_clock_us();
+    uint64_t t0_us = clock_us();
     mp_timers_begin(timers, t0_us);
     sleep_for(shell->options.probe_ms * 1000u);
-    shell->duration_us = mp_clock_us() - t0_us;
+    shell->duration_us = clock_us() - t0_us;
     struct mp_machine after = mp_machine_read();
     mp_timers_stop(timers, &found);
     mp_awake_stop(&shell->awake);

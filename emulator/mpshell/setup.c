@@ -4,7 +4,6 @@
 #include <gnutls/crypto.h>
 #include <gnutls/gnutls.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,14 +11,6 @@
 #include <unistd.h>
 
 #include "emulator/link/rng.h"
-
-int mp_fail(char error[MP_ERROR_SIZE], const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    vsnprintf(error, MP_ERROR_SIZE, format, args);
-    va_end(args);
-    return -1;
-}
 
 static int hash(const char *data, size_t length, char hex[65]) {
     unsigned char digest[32];

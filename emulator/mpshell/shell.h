@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/error.h"
 #include "emulator/link/link.h"
 #include "emulator/mpshell/awake.h"
 #include "emulator/mpshell/late.h"
@@ -99,6 +100,6 @@ struct mp_shell {
 };
 
 /* Formats one sentence into error and returns -1. */
-__attribute__((format(printf, 2, 3))) int mp_fail(char error[MP_ERROR_SIZE], const char *format, ...);
+#define mp_fail(error, ...) error_code(error, MP_ERROR_SIZE, __VA_ARGS__)
 
 #endif

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "emulator/link/report.h"
 #include "emulator/mpshell/clock.h"
 
@@ -76,9 +77,9 @@ static void *sleep_and_wake(void *context) {
     sched_setaffinity(0, sizeof(set), &set);
     uint64_t delayed_before = own_run_delay_ns();
     bool begun = false;
-    for (uint64_t due = mp_clock_us() + PERIOD_US; !atomic_load(&timer->timers->ended);) {
+    for (uint64_t due = clock_us() + PERIOD_US; !atomic_load(&timer->timers->ended);) {
         sleep_until(due);
-        uint64_t woken = mp_clock_us();
+        uint64_t woken = clock_us();
         uint64_t t0 = atomic_load(&timer->timers->t0_us);
         if (t0 > 0 && !begun)
             delayed_before = own_run_delay_ns();

@@ -5,12 +5,13 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "emulator/mpshell/clock.h"
 #include "emulator/mpshell/offload.h"
 #include "emulator/mpshell/stream.h"
 
 static uint64_t since_t0(const struct mp_shell *shell) {
-    return mp_clock_us() - shell->t0_us;
+    return clock_us() - shell->t0_us;
 }
 
 /* One read goes into a packet from the pool; what is longer runs over into the second part of space, and the packet's

@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "emulator/mpshell/clock.h"
 
 #define MOST_THREADS  256u
@@ -189,12 +190,12 @@ static void *watch(void *context) {
     struct sched_param parameters = {.sched_priority = FIFO_PRIORITY};
     prctl(PR_SET_NAME, "mpshell-waits");
     sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &parameters);
-    uint64_t due = mp_clock_us();
+    uint64_t due = clock_us();
     bool begun = false;
     for (unsigned turn = 1; !atomic_load(&waits->ended); turn++) {
         if (turn % LOOK_SLOTS == 0)
             look(waits);
-        due = mp_clock_us() > due + MP_SLOT_US ? mp_clock_us() : due + MP_SLOT_US;
+        due = clock_us() > due + MP_SLOT_US ? clock_us() : due + MP_SLOT_US;
         sleep_until(due);
         uint64_t t0 = atomic_load(&waits->t0_us);
         if (t0 > 0 && !begun)

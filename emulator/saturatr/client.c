@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "emulator/saturatr/client_setup.h"
 
 #define OPENING_US       10000000u /* until every path must have answered */
@@ -23,12 +24,6 @@
 #define FETCH_US         120000000u
 #define LONGEST_WAIT_US  100000u
 #define BLOCK_HEADER     4u
-
-static uint64_t epoch_us(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (uint64_t)now.tv_sec * 1000000u + (uint64_t)now.tv_nsec / 1000u;
-}
 
 static void on_welcome(void *user, const struct sat_packet *packet, const struct sat_datagram *datagram,
                        struct sat_socket *socket) {
@@ -63,7 +58,7 @@ static void send_hello(struct sat_client *client, size_t channel, uint64_t now) 
 
 /* Sends the HELLOs that are due on the channels from first; returns when the next one is. */
 static uint64_t send_hellos(struct sat_client *client, size_t first, uint64_t pause_us) {
-    uint64_t now = sat_clock_now_us();
+    uint64_t now = clock_us();
     uint64_t next = SAT_NEVER;
     for (size_t i = first; i < SAT_MAX_CHANNELS; i++) {
         struct sat_channel *channel = &client->channels[i];
@@ -93,7 +88,7 @@ static void take_line(struct sat_client *client) {
 static void wait_and_receive(struct sat_client *client, uint64_t until_us) {
     struct pollfd polls[SAT_CLIENT_SOCKETS + 1];
     sigset_t none;
-    uint64_t now = sat_clock_now_us();
+    uint64_t now = clock_us();
     uint64_t wait = until_us <= now ? 0 : until_us - now < LONGEST_WAIT_US ? until_us - now : LONGEST_WAIT_US;
     struct timespec timeout = {.tv_nsec = (long)wait * 1000};
     for (size_t i = 0; i < SAT_CLIENT_SOCKETS; i++)
@@ -132,13 +127,13 @@ static int fail_silent_channel(struct sat_client *client) {
 
 /* Opens all channels, then measures base RTT and clock while the links are idle. */
 static int open_and_probe(struct sat_client *client) {
-    uint64_t start = sat_clock_now_us();
+    uint64_t start = clock_us();
     client->peer.on_control = on_welcome;
     client->peer.user = client;
     for (size_t i = 0; i < SAT_MAX_CHANNELS; i++)
         client->channels[i].least_rtt_us = SAT_NEVER;
     while (!all_channels(client, PROBES) && !client->hung_up && !*client->stop) {
-        uint64_t now = sat_clock_now_us();
+        uint64_t now = clock_us();
         bool open = all_channels(client, 1);
         if (now >= start + OPENING_US || (open && now >= start + PROBING_US))
             break;
@@ -183,10 +178,10 @@ static int ramp_up(struct sat_client *client) {
     struct sat_recording *r = &client->recording;
     if (!sat_control_write(&client->control, json_pack("{s:b}", "go", 1)))
         return sat_client_fail(client, "the server ended the connection");
-    uint64_t start = sat_clock_now_us();
+    uint64_t start = clock_us();
     sat_peer_start(&client->peer, o->up, o->down, o->memory_bytes / o->path_count, start);
     for (;;) {
-        uint64_t now = sat_clock_now_us();
+        uint64_t now = clock_us();
         r->saturated = saturated(client);
         if (now >= start + o->ramp_most_us || (r->saturated && now >= start + o->ramp_us))
             break;
@@ -196,8 +191,8 @@ static int ramp_up(struct sat_client *client) {
         if (*client->stop)
             return sat_client_fail(client, "interrupted before the recording began");
     }
-    r->t0_us = sat_clock_now_us();
-    r->t0_epoch_us = epoch_us();
+    r->t0_us = clock_us();
+    r->t0_epoch_us = clock_ns(CLOCK_REALTIME) / 1000;
     r->ramp_us = r->t0_us - start;
     return 0;
 }
@@ -206,7 +201,7 @@ static int record(struct sat_client *client) {
     struct sat_recording *r = &client->recording;
     uint64_t end = r->t0_us + client->options->duration_us;
     uint64_t now;
-    while ((now = sat_clock_now_us()) < end && !*client->stop) {
+    while ((now = clock_us()) < end && !*client->stop) {
         client->late = now >= r->t0_us + client->options->duration_us / 2;
         turn(client, end);
         if (broken(client))
@@ -221,12 +216,12 @@ static int record(struct sat_client *client) {
 
 /* Clock exchanges once the links are no longer filled. */
 static void probe_clock_again(struct sat_client *client) {
-    uint64_t start = sat_clock_now_us();
+    uint64_t start = clock_us();
     uint64_t before = client->recording.clock.exchanges;
     for (size_t i = SAT_MAX_PATHS; i < SAT_MAX_CHANNELS; i++)
         client->channels[i].next_hello_us = 0;
     for (;;) {
-        uint64_t now = sat_clock_now_us();
+        uint64_t now = clock_us();
         bool answered = client->recording.clock.exchanges > before;
         if (now >= start + (answered ? LATE_PROBES_US : LATE_MOST_US))
             return;
@@ -283,7 +278,7 @@ static void set_directions(struct sat_client *client, size_t k, const json_t *se
 
 static int fetch(struct sat_client *client) {
     struct sat_recording *r = &client->recording;
-    uint64_t deadline = sat_clock_now_us() + FETCH_US;
+    uint64_t deadline = clock_us() + FETCH_US;
     json_t *done = NULL;
     if (!sat_control_write(&client->control, json_pack("{s:b}", "stop", 1)))
         return sat_client_fail(client, "the server ended the connection");

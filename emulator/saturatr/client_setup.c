@@ -1,10 +1,10 @@
 #include "emulator/saturatr/client_setup.h"
+#include "base/clock.h"
 
 #include <errno.h>
 #include <ifaddrs.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,17 +12,9 @@
 #define CONNECT_US 5000000u
 #define ANSWER_US  10000000u
 
-int sat_client_fail(struct sat_client *client, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    vsnprintf(client->error, sizeof(client->error), format, args);
-    va_end(args);
-    return -1;
-}
-
 json_t *sat_client_line(struct sat_client *client, uint64_t timeout_us, const char *what) {
     json_t *line = NULL;
-    enum sat_line found = sat_control_wait(&client->control, &line, sat_clock_now_us() + timeout_us);
+    enum sat_line found = sat_control_wait(&client->control, &line, clock_us() + timeout_us);
     if (found != SAT_LINE_READ) {
         sat_client_fail(client, "the server %s %s", found == SAT_LINE_NONE ? "was silent" : "ended the connection",
                         what);

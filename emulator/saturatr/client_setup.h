@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/error.h"
 #include "emulator/saturatr/control.h"
 #include "emulator/saturatr/peer.h"
 #include "emulator/saturatr/recording.h"
@@ -40,7 +41,7 @@ int sat_client_connect(struct sat_client *client);
 int sat_client_open_channels(struct sat_client *client);
 void sat_client_close(struct sat_client *client);
 
-int sat_client_fail(struct sat_client *client, const char *format, ...) __attribute__((format(printf, 2, 3)));
+#define sat_client_fail(client, ...) error_code((client)->error, sizeof((client)->error), __VA_ARGS__)
 /* A line from the server that has no error in it; NULL otherwise, with client->error set. The caller owns it. */
 json_t *sat_client_line(struct sat_client *client, uint64_t timeout_us, const char *what);
 

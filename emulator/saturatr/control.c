@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "emulator/saturatr/socket.h"
 
 void sat_control_init(struct sat_control *control, int fd) {
@@ -50,7 +51,7 @@ enum sat_line sat_control_read(struct sat_control *control, json_t **line) {
 
 /* Waits for the connection to become readable; false when the deadline has passed. */
 static bool wait_until(const struct sat_control *control, uint64_t deadline_us) {
-    uint64_t now = sat_clock_now_us();
+    uint64_t now = clock_us();
     if (now >= deadline_us)
         return false;
     struct pollfd poll_fd = {.fd = control->fd, .events = POLLIN};

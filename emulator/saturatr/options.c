@@ -1,13 +1,13 @@
 #include "emulator/saturatr/options.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <jansson.h>
 
+#include "base/error.h"
 #include "base/settings.h"
 #include "base/technology.h"
 
@@ -18,15 +18,7 @@
 
 _Static_assert(SAT_ERROR_SIZE >= SETTINGS_ERROR_BYTES, "an error of settings has room");
 
-__attribute__((format(printf, 3, 4))) static bool refuse(char *reason, size_t cap, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    vsnprintf(reason, cap, format, args);
-    va_end(args);
-    return false;
-}
-
-#define fail(error, ...) refuse(error, SAT_ERROR_SIZE, __VA_ARGS__)
+#define fail(error, ...) error_set(error, SAT_ERROR_SIZE, __VA_ARGS__)
 
 /* ---- Settings with a form of their own ---- */
 
@@ -49,12 +41,14 @@ static bool read_server(void *into, const char *text, char *reason, size_t cap) 
     const char *gateway = getenv("MPSHELL_GATEWAY"), *address = text;
     if (text[0] == '@') {
         if (!gateway)
-            return refuse(reason, cap, "%.60s needs MPSHELL_GATEWAY; run inside mpshell, or write the address", text);
+            return error_set(reason, cap, "%.60s needs MPSHELL_GATEWAY; run inside mpshell, or write the address",
+                             text);
         snprintf(expanded, sizeof(expanded), !strchr(gateway, ':') ? "%s%s" : "[%s]%s", gateway, text + 1);
         address = expanded;
     }
     return sat_address_parse(address, true, &options->server) ||
-           refuse(reason, cap, "takes ADDR:PORT, for example 192.0.2.1:7000 or [2001:db8::1]:7000, not '%.60s'", text);
+           error_set(reason, cap, "takes ADDR:PORT, for example 192.0.2.1:7000 or [2001:db8::1]:7000, not '%.60s'",
+                     text);
 }
 
 static const char *known_technology(const char *text) {
@@ -66,12 +60,12 @@ static bool take_path_name(struct sat_options *options, const char *text, size_t
     static const char allowed[] = "abcdefghijklmnopqrstuvwxyz0123456789-";
     struct sat_path_options *path = &options->paths[options->path_count];
     if (length == 0 || length >= SAT_NAME_SIZE || strspn(text, allowed) < length)
-        return refuse(reason, cap, "'%.60s': the name before the colon must be 1 to 15 of a-z 0-9 -", text);
+        return error_set(reason, cap, "'%.60s': the name before the colon must be 1 to 15 of a-z 0-9 -", text);
     memcpy(path->name, text, length);
     path->name[length] = '\0';
     for (size_t i = 0; i < options->path_count; i++)
         if (strcmp(options->paths[i].name, path->name) == 0)
-            return refuse(reason, cap, "gives two paths the name '%s'", path->name);
+            return error_set(reason, cap, "gives two paths the name '%s'", path->name);
     return true;
 }
 
@@ -80,9 +74,9 @@ static bool read_path(void *into, const char *text, char *reason, size_t cap) {
     struct sat_options *options = into;
     const char *colon = strchr(text, ':');
     if (options->path_count == SAT_MAX_PATHS)
-        return refuse(reason, cap, "may be given %u times", SAT_MAX_PATHS);
+        return error_set(reason, cap, "may be given %u times", SAT_MAX_PATHS);
     if (!colon)
-        return refuse(reason, cap, "takes NAME:ADDR[:TECH], for example lte:192.0.2.7, not '%.60s'", text);
+        return error_set(reason, cap, "takes NAME:ADDR[:TECH], for example lte:192.0.2.7, not '%.60s'", text);
     if (!take_path_name(options, text, (size_t)(colon - text), reason, cap))
         return false;
     struct sat_path_options *path = &options->paths[options->path_count];
@@ -92,11 +86,11 @@ static bool read_path(void *into, const char *text, char *reason, size_t cap) {
     char host[SAT_ADDRESS_TEXT];
     snprintf(host, sizeof(host), "%.*s", !technology ? (int)strlen(address) : (int)(technology - address), address);
     if (!parse_local(host, &path->local))
-        return refuse(reason, cap, "'%.60s': %s is not an IP address of this machine (nor a path of mpshell)", text,
-                      host);
+        return error_set(reason, cap, "'%.60s': %s is not an IP address of this machine (nor a path of mpshell)", text,
+                         host);
     path->technology = technology ? known_technology(technology + 1) : strcmp(path->name, "wifi") == 0 ? "wifi" : "lte";
     if (!path->technology)
-        return refuse(reason, cap, "takes one of " TECHNOLOGY_LIST " as technology, not '%.20s'", technology + 1);
+        return error_set(reason, cap, "takes one of " TECHNOLOGY_LIST " as technology, not '%.20s'", technology + 1);
     options->path_count++;
     return true;
 }
@@ -105,7 +99,7 @@ static bool read_ack_via(void *into, const char *text, char *reason, size_t cap)
     struct sat_options *options = into;
     options->has_ack_via = parse_local(text, &options->ack_via);
     return options->has_ack_via ||
-           refuse(reason, cap, "takes an IP address of this machine or a path of mpshell, not '%.60s'", text);
+           error_set(reason, cap, "takes an IP address of this machine or a path of mpshell, not '%.60s'", text);
 }
 
 static bool read_direction(void *into, const char *text, char *reason, size_t cap) {
@@ -113,7 +107,7 @@ static bool read_direction(void *into, const char *text, char *reason, size_t ca
     options->up = strcmp(text, "down") != 0;
     options->down = strcmp(text, "up") != 0;
     return options->up != options->down || strcmp(text, "both") == 0 ||
-           refuse(reason, cap, "takes both, up or down, not '%.60s'", text);
+           error_set(reason, cap, "takes both, up or down, not '%.60s'", text);
 }
 
 /* A name that docs/reference/traces.md allows for a pair: letters, digits, - _ . */
@@ -125,7 +119,7 @@ static bool is_name(const char *text) {
 
 static bool read_name(void *into, const char *text, char *reason, size_t cap) {
     ((struct sat_options *)into)->name = text;
-    return is_name(text) || refuse(reason, cap, "takes " NAME_RULE ", not '%.80s'", text);
+    return is_name(text) || error_set(reason, cap, "takes " NAME_RULE ", not '%.80s'", text);
 }
 
 /* Text that goes into the recording's files, which are UTF-8. */
@@ -134,7 +128,7 @@ static bool take_text(const char *text, const char **out, char *reason, size_t c
     const bool good = value && text[0] != '\0';
     json_decref(value);
     *out = text;
-    return good || refuse(reason, cap, "is empty or not UTF-8");
+    return good || error_set(reason, cap, "is empty or not UTF-8");
 }
 
 static bool read_scenario(void *into, const char *text, char *reason, size_t cap) {

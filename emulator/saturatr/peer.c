@@ -1,4 +1,5 @@
 #include "emulator/saturatr/peer.h"
+#include "base/clock.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -177,7 +178,7 @@ static bool send_burst(struct sat_peer *peer, size_t k, uint64_t now) {
 
 static uint64_t serve_flow(struct sat_peer *peer, size_t k) {
     struct sat_flow *flow = &peer->flows[k];
-    uint64_t now = sat_clock_now_us();
+    uint64_t now = clock_us();
     uint64_t next = SAT_NEVER;
     if (flow->receives) {
         if (sat_ledger_ack_due(&flow->ledger) <= now)
@@ -186,7 +187,7 @@ static uint64_t serve_flow(struct sat_peer *peer, size_t k) {
     }
     if (flow->sends && peer->sending && peer->routes[k].open) {
         for (int bursts = 0; bursts < 4 && send_burst(peer, k, now); bursts++)
-            now = sat_clock_now_us();
+            now = clock_us();
         uint64_t wake = sat_window_next(&flow->window, now);
         wake = wake < flow->retry_us ? flow->retry_us : wake;
         next = wake < next ? wake : next;

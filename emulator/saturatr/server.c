@@ -8,6 +8,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "emulator/saturatr/server_session.h"
 
 #define PENDING_MOST 8u
@@ -111,7 +112,7 @@ static void accept_one(struct server *server) {
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &seconds, sizeof(seconds));
     sat_control_init(&place->control, fd);
-    place->deadline_us = sat_clock_now_us() + PENDING_US;
+    place->deadline_us = clock_us() + PENDING_US;
     char hex[2 * SAT_NONCE_BYTES + 1];
     if (!sat_auth_random(place->nonces.server, SAT_NONCE_BYTES)) {
         sat_control_close(&place->control);
@@ -235,7 +236,7 @@ static uint64_t turn(struct server *server, uint64_t wait_us, const sigset_t *ma
     struct timespec wait = {.tv_sec = (time_t)(wait_us / 1000000), .tv_nsec = (long)(wait_us % 1000000) * 1000};
     if (ppoll(polls, n, &wait, mask) < 0)
         memset(polls, 0, sizeof(polls));
-    uint64_t now = sat_clock_now_us();
+    uint64_t now = clock_us();
     if (polls[1].revents != 0)
         receive(server, &server->data);
     if (polls[2].revents != 0)

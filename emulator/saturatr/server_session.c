@@ -1,4 +1,5 @@
 #include "emulator/saturatr/server_session.h"
+#include "base/clock.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -33,13 +34,13 @@ static void on_hello(void *user, const struct sat_packet *packet, const struct s
         answer.flags = SAT_FLAG_VALID;
     }
     uint8_t data_out[SAT_CONTROL_BYTES];
-    answer.sent_us = sat_clock_now_us();
+    answer.sent_us = clock_us();
     sat_wire_write(&answer, data_out);
     sat_socket_send(socket, &datagram->from, &datagram->to, data_out, sizeof(data_out), 1);
 }
 
 static void start(struct sat_session *session) {
-    uint64_t now = sat_clock_now_us();
+    uint64_t now = clock_us();
     sat_peer_start(&session->peer, session->down, session->up, session->memory_bytes / session->peer.path_count, now);
     session->stage = SAT_RUNNING;
     session->deadline_us = now + session->length_us;
@@ -116,7 +117,7 @@ int sat_session_begin(struct sat_session *session, const struct sat_options *opt
     session->control = *control;
     control->fd = -1;
     session->stage = SAT_SETUP;
-    session->deadline_us = sat_clock_now_us() + SETUP_US;
+    session->deadline_us = clock_us() + SETUP_US;
     session->drops_before = data_socket->dropped;
     return 0;
 }
@@ -141,7 +142,7 @@ static void hand_over(struct sat_session *session) {
                              (json_int_t)(session->data_socket->dropped - session->drops_before), "strays",
                              (json_int_t)session->peer.strays);
     session->stage = sat_control_write(&session->control, done) ? SAT_HANDOVER : SAT_OVER;
-    session->deadline_us = sat_clock_now_us() + HANDOVER_US;
+    session->deadline_us = clock_us() + HANDOVER_US;
     session->path = 0;
     session->block = session->peer.flows[0].ledger.records.first;
     session->offset = 0;
@@ -193,7 +194,7 @@ void sat_session_on_writable(struct sat_session *session) {
             session->stage = n < 0 ? SAT_OVER : session->stage;
             return;
         }
-        session->deadline_us = sat_clock_now_us() + HANDOVER_US;
+        session->deadline_us = clock_us() + HANDOVER_US;
         session->offset += (size_t)n;
         if (session->offset == session->block->used + FRAME_BYTES) {
             session->block = session->block->next;

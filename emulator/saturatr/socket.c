@@ -1,4 +1,5 @@
 #include "emulator/saturatr/socket.h"
+#include "base/clock.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -14,16 +15,6 @@
 #define BATCHES      8
 #define CONTROL_ROOM 256u
 #define BELIEVABLE_S 10 /* a timestamp older than that was made before the clock was stepped */
-
-static uint64_t now_us(clockid_t clock) {
-    struct timespec now;
-    clock_gettime(clock, &now);
-    return (uint64_t)now.tv_sec * 1000000u + (uint64_t)now.tv_nsec / 1000u;
-}
-
-uint64_t sat_clock_now_us(void) {
-    return now_us(CLOCK_MONOTONIC);
-}
 
 bool sat_address_parse(const char *text, bool with_port, struct sat_address *out) {
     char host[SAT_ADDRESS_TEXT];
@@ -181,8 +172,8 @@ static int receive_batch(struct sat_socket *s, void (*on_datagram)(void *, const
                                                  .msg_controllen = CONTROL_ROOM};
     }
     int n = recvmmsg(s->fd, in.messages, BATCH, MSG_DONTWAIT | MSG_TRUNC, NULL);
-    uint64_t now = sat_clock_now_us();
-    uint64_t real_ahead = now_us(CLOCK_REALTIME) - now;
+    uint64_t now = clock_us();
+    uint64_t real_ahead = clock_ns(CLOCK_REALTIME) / 1000 - now;
     for (int i = 0; i < n; i++) {
         struct sat_datagram datagram = {.data = in.data[i],
                                         .datagram_bytes = in.messages[i].msg_len,

@@ -41,8 +41,6 @@ struct sat_socket {
     uint32_t dropped; /* by the kernel, because the program read too slowly */
 };
 
-uint64_t sat_clock_now_us(void);
-
 /* "192.0.2.1:443", "[2001:db8::1]:443"; without a port where with_port is false. */
 bool sat_address_parse(const char *text, bool with_port, struct sat_address *out);
 const char *sat_address_text(const struct sat_address *address, char out[SAT_ADDRESS_TEXT]);

@@ -2,9 +2,9 @@
  * its own and without a network, with the credentials and keys of the simulated ones. */
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "emulator/sim/sim.h"
+#include "xlink/udp.h"
 
 #define LAST_PORT  39999
 #define ROUNDS_MAX 64
@@ -26,19 +26,12 @@ static size_t load(void *user, const char *server_name, uint8_t *session, size_t
     return s->len;
 }
 
-/* Decides only whether a ticket is too old, which none is. */
-static uint64_t time_of_day_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
-}
-
 bool sim_acquaint_credentials(struct sim *sim) {
     static const uint8_t ticket_key[XL_TICKET_KEY_BYTES] = {'s', 'i', 'm'};
     const xl_sessions sessions = {.user = &sim->session, .save = save, .load = load};
     if (sim->job->session == SIM_SESSION_NONE)
         return true;
-    xl_set_time_of_day(time_of_day_ns);
+    xl_set_time_of_day(xl_udp_time_of_day_ns); /* decides only whether a ticket is too old, which none is */
     bool is_early = sim->job->session == SIM_SESSION_EARLY_DATA;
     return xl_credentials_keep_sessions(sim->client_credentials, &sessions) == 0 &&
            xl_credentials_issue_tickets(sim->server_credentials, ticket_key) == 0 &&

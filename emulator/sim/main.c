@@ -5,7 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/text_file.h"
 #include "emulator/sim/batch.h"
 #include "emulator/sim/job.h"
 #include "emulator/sim/members.h"
@@ -35,43 +37,9 @@ __attribute__((format(printf, 1, 2))) static int refuse(const char *format, ...)
     return 2;
 }
 
-/* The whole of a stream, to be freed; NULL with errno set. */
-static char *read_all(FILE *file, size_t *length) {
-    char *text = NULL;
-    size_t cap = 0, n = 1;
-    *length = 0;
-    while (n > 0) {
-        if (*length == cap) {
-            cap = cap == 0 ? 65536 : 2 * cap;
-            char *grown = cap <= MAX_JOB_BYTES ? realloc(text, cap) : NULL;
-            if (!grown) {
-                free(text);
-                errno = EFBIG;
-                return NULL;
-            }
-            text = grown;
-        }
-        n = fread(text + *length, 1, cap - *length, file);
-        *length += n;
-    }
-    if (ferror(file)) {
-        free(text);
-        return NULL;
-    }
-    return text;
-}
-
 static char *read_job(const char *name, size_t *length) {
-    if (strcmp(name, "-") == 0)
-        return read_all(stdin, length);
-    FILE *file = fopen(name, "re");
-    if (!file)
-        return NULL;
-    char *text = read_all(file, length);
-    int error = errno;
-    fclose(file);
-    errno = error;
-    return text;
+    return strcmp(name, "-") == 0 ? file_read(STDIN_FILENO, MAX_JOB_BYTES, length)
+                                  : file_read_at(name, MAX_JOB_BYTES, length);
 }
 
 /* Where relative names of a job begin; to be freed. */

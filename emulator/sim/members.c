@@ -1,18 +1,9 @@
 #include "emulator/sim/members.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "emulator/sim/job.h"
-
-bool sim_fail(char *error, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    vsnprintf(error, SIM_ERROR_BYTES, format, args);
-    va_end(args);
-    return false;
-}
 
 bool sim_members_read(const setting_tables *s, const json_t *object, const char *where, const char *const *also,
                       char *error) {

@@ -6,6 +6,7 @@
 
 #include <jansson.h>
 
+#include "base/error.h"
 #include "base/settings.h"
 
 /* settings_read_json() with a sentence in error[SIM_ERROR_BYTES] that has no full stop. */
@@ -15,6 +16,6 @@ bool sim_members_read(const setting_tables *, const json_t *object, const char *
  * "queues": the disciplines and their options, "technologies". */
 json_t *sim_describe_settings(void);
 /* False always, with a formatted sentence in error[SIM_ERROR_BYTES]. */
-__attribute__((format(printf, 2, 3))) bool sim_fail(char *error, const char *format, ...);
+#define sim_fail(error, ...) error_set(error, SIM_ERROR_BYTES, __VA_ARGS__)
 
 #endif

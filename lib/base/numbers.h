@@ -16,4 +16,8 @@ bool number_parse_real(const char *text, size_t len, double most, double *value)
 bool number_parse_ms(const char *text, size_t len, double most, uint64_t *us);
 bool number_parse_probability(const char *text, size_t len, double *value);
 
+static inline uint64_t min_u64(uint64_t a, uint64_t b) {
+    return a < b ? a : b;
+}
+
 #endif

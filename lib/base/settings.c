@@ -3,11 +3,11 @@
 #include <getopt.h>
 #include <inttypes.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "base/numbers.h"
 
 #define OPTIONS_MAX     128
@@ -19,13 +19,7 @@
 #define GIVEN_AT_MOST   1e12
 #define DECIMAL_EPSILON 1e-6 /* of a thousandth: 0.1 is not exact in binary */
 
-__attribute__((format(printf, 2, 3))) static bool fail(char *error, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    vsnprintf(error, SETTINGS_ERROR_BYTES, format, args);
-    va_end(args);
-    return false;
-}
+#define fail(error, ...) error_set(error, SETTINGS_ERROR_BYTES, __VA_ARGS__)
 
 /* ---- Rows ---- */
 

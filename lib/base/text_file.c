@@ -1,25 +1,76 @@
 #include "base/text_file.h"
 
 #include <errno.h>
-#include <stdio.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-#define MAX_BYTES ((size_t)1024 * 1024)
+#include "base/error.h"
+
+#define MAX_TEXT_BYTES ((size_t)1024 * 1024)
+#define FIRST_BYTES    4096
+
+static char *read_on(int fd, char *text, size_t cap, size_t most, size_t *length) {
+    for (size_t used = 0;;) {
+        if (used + 1 == cap) {
+            char *grown = realloc(text, cap * 2);
+            if (!grown) {
+                free(text);
+                return NULL;
+            }
+            text = grown;
+            cap *= 2;
+        }
+        const ssize_t n = read(fd, text + used, cap - used - 1);
+        if (n < 0 && errno == EINTR)
+            continue;
+        used += n > 0 ? (size_t)n : 0;
+        if (n < 0 || used > most) {
+            const int error = n < 0 ? errno : EFBIG;
+            free(text);
+            errno = error;
+            return NULL;
+        }
+        if (n == 0) {
+            text[used] = '\0';
+            *length = used;
+            return text;
+        }
+    }
+}
+
+char *file_read(int fd, size_t most, size_t *length) {
+    struct stat st;
+    if (fstat(fd, &st) != 0)
+        return NULL;
+    /* A guess, with room for the read that finds the end. */
+    size_t cap = S_ISREG(st.st_mode) && st.st_size > 0 ? (size_t)st.st_size + 2 : FIRST_BYTES;
+    if (S_ISREG(st.st_mode) && (size_t)st.st_size > most) {
+        errno = EFBIG;
+        return NULL;
+    }
+    char *text = malloc(cap);
+    return text ? read_on(fd, text, cap, most, length) : NULL;
+}
+
+char *file_read_at(const char *name, size_t most, size_t *length) {
+    const int fd = open(name, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return NULL;
+    char *text = file_read(fd, most, length);
+    const int error = errno;
+    close(fd);
+    errno = error;
+    return text;
+}
 
 char *text_file_read(const char *file, char *error, size_t error_cap) {
-    FILE *f = fopen(file, "re");
-    char *text = f ? malloc(MAX_BYTES + 1) : NULL;
-    size_t len = text ? fread(text, 1, MAX_BYTES + 1, f) : 0;
-    if (!text || ferror(f) || len > MAX_BYTES) {
-        snprintf(error, error_cap, "cannot read %s: %s", file,
-                 len > MAX_BYTES ? "it has more than a mebibyte" : strerror(errno));
-        free(text);
-        text = NULL;
-    } else {
-        text[len] = '\0';
-    }
-    if (f)
-        fclose(f);
+    size_t length;
+    char *text = file_read_at(file, MAX_TEXT_BYTES, &length);
+    if (!text)
+        error_set(error, error_cap, "cannot read %s: %s", file,
+                  errno == EFBIG ? "it has more than a mebibyte" : strerror(errno));
     return text;
 }

@@ -1,11 +1,17 @@
-/* Small text files, read whole: certificates, keys. */
+/* Files in memory. */
 #ifndef BASE_TEXT_FILE_H
 #define BASE_TEXT_FILE_H
 
 #include <stddef.h>
 
-/* The text with a NUL behind it, to be freed. NULL with one phrase in error, e.g. "cannot read x.pem: No such file or
- * directory"; a file of more than a mebibyte is refused too. */
+/* All that fd still has, with a NUL behind it, to be freed; pipes work too. NULL with errno set: EFBIG where it is more
+ * than `most` bytes. */
+char *file_read(int fd, size_t most, size_t *length);
+/* The same of a file, by its name. */
+char *file_read_at(const char *name, size_t most, size_t *length);
+
+/* A small text, such as a certificate or a key, to be freed. NULL with one phrase in error, e.g. "cannot read x.pem: No
+ * such file or directory"; a file of more than a mebibyte is refused too. */
 char *text_file_read(const char *file, char *error, size_t error_cap);
 
 #endif

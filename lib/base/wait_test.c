@@ -1,3 +1,4 @@
+#include "base/clock.h"
 #include "base/wait.h"
 
 #include <errno.h>
@@ -27,12 +28,6 @@ static void take_epoll_pwait2_away(void) {
     const struct sock_fprog program = {.len = sizeof(rules) / sizeof(rules[0]), .filter = rules};
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
         _exit(99);
-}
-
-static uint64_t clock_us(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
 static volatile sig_atomic_t signals;

@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "base/numbers.h"
 #include "http/http3.h"
 
 #define ONE_WAY_US   10000
@@ -238,10 +239,6 @@ static inline void side_transmit(pair *p, side *s, bool to_server) {
 static inline void side_timeout(pair *p, side *s) {
     if (xl_endpoint_next_timeout(s->endpoint) <= p->now)
         xl_endpoint_handle_timeout(s->endpoint, p->now);
-}
-
-static inline uint64_t min_u64(uint64_t a, uint64_t b) {
-    return a < b ? a : b;
 }
 
 /* Lets everything happen that is due now, then jumps to the next moment, but not past `until`. */

@@ -16,6 +16,7 @@
 
 #include <jansson.h>
 
+#include "base/clock.h"
 #include "base/net.h"
 #include "base/wait.h"
 
@@ -57,12 +58,6 @@ struct relay {
     uint64_t report_at;
     relay_path_facts reported[RELAY_MAX_PATHS];
 };
-
-static uint64_t clock_us(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
-}
 
 /* ---- records ---- */
 

@@ -22,6 +22,7 @@
 
 #include <jansson.h>
 
+#include "base/clock.h"
 #include "base/settings.h"
 
 #define PROGRAM        "relay-run"
@@ -237,16 +238,10 @@ static bool read_relay(runner *r) {
     return n > 0 || (n < 0 && errno == EINTR);
 }
 
-static uint64_t clock_ms(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
 static bool wait_ready(runner *r) {
-    const uint64_t until = clock_ms() + r->o.wait_ms;
+    const uint64_t until = clock_us() / 1000 + r->o.wait_ms;
     while (!r->is_ready) {
-        const uint64_t now = clock_ms();
+        const uint64_t now = clock_us() / 1000;
         struct pollfd wait[] = {{.fd = r->from_relay, .events = POLLIN}, {.fd = r->signals, .events = POLLIN}};
         if (now >= until || poll(wait, 2, (int)(until - now)) == 0) {
             fprintf(stderr, PROGRAM ": %s was not ready within %.3g s.\n", r->relay_words[0],
@@ -290,10 +285,10 @@ static bool has_ended(const runner *r) {
 
 /* SIGTERM, and SIGKILL if that does not end it; its last records are kept. What it has started gets SIGKILL. */
 static void stop_relay(runner *r) {
-    const uint64_t until = clock_ms() + STOP_MS;
+    const uint64_t until = clock_us() / 1000 + STOP_MS;
     kill(r->relay, SIGTERM);
     for (bool is_open = true; is_open || !has_ended(r);) {
-        const uint64_t now = clock_ms();
+        const uint64_t now = clock_us() / 1000;
         struct pollfd wait[] = {{.fd = is_open ? r->from_relay : -1, .events = POLLIN},
                                 {.fd = r->signals, .events = POLLIN}};
         struct signalfd_siginfo info;

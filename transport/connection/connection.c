@@ -22,6 +22,7 @@
 #include "connection/state.h"
 #include "connection/streams.h"
 #include "connection/versions.h"
+#include "minmax.h"
 
 #define SPINS_NOT_ONE_IN 16 /* RFC 9000 section 17.4 */
 
@@ -238,10 +239,6 @@ int xl_conn_start_server(xl_connection *c, const xl_packet_header *h, const xl_c
     return 0;
 }
 
-static uint64_t earlier(uint64_t a, uint64_t b) {
-    return a < b ? a : b;
-}
-
 /* A client that has our keys takes no answer of a second connection (RFC 9000 section 7.2): its first packets must not
  * make one when a slow link delivers them late. So a server does not forget at once: it closes under the keys that it
  * has, and answers what still comes as a closing connection does. A client starts anew with another connection ID. */
@@ -273,14 +270,14 @@ static uint64_t path_pto_at(const xl_connection *c, const xl_path *p) {
         at = since + (xl_rtt_pto(&p->ack_rtt, 0) << shift);
     }
     if (!c->handshake.is_confirmed && at != XL_NEVER)
-        at = earlier(at, since + XL_HANDSHAKE_PTO_CAP_US);
+        at = xl_min(at, since + XL_HANDSHAKE_PTO_CAP_US);
     if (c->is_server && xl_path_amplification_left(p) < XL_MIN_DATAGRAM)
         return XL_NEVER; /* 6.2.2.1: not while blocked by the limit */
     return at;
 }
 
 static uint64_t space_deadline(const xl_space *s) {
-    return earlier(s->loss_time, s->ack_deadline);
+    return xl_min(s->loss_time, s->ack_deadline);
 }
 
 uint64_t xl_conn_next_timeout(const xl_connection *c) {
@@ -288,22 +285,22 @@ uint64_t xl_conn_next_timeout(const xl_connection *c) {
         return XL_NEVER;
     if (!xl_conn_is_live(c))
         return c->closing.deadline;
-    uint64_t at = earlier(earlier(c->idle_deadline, c->handshake.deadline), c->pacer_wakeup);
-    at = earlier(earlier(at, c->reinjection_recheck), xl_conn_qoe_deadline(c));
+    uint64_t at = xl_min(xl_min(c->idle_deadline, c->handshake.deadline), c->pacer_wakeup);
+    at = xl_min(xl_min(at, c->reinjection_recheck), xl_conn_qoe_deadline(c));
     for (int i = 0; i < XL_LEVEL_COUNT; i++)
-        at = earlier(at, space_deadline(&c->space[i]));
+        at = xl_min(at, space_deadline(&c->space[i]));
     for (size_t i = 0; i < c->path_count; i++) {
         const xl_path *p = &c->path[i];
         if (p->owns_space)
-            at = earlier(at, space_deadline(p->space));
-        at = earlier(at, path_pto_at(c, p));
-        at = earlier(at, p->validation.deadline);
+            at = xl_min(at, space_deadline(p->space));
+        at = xl_min(at, path_pto_at(c, p));
+        at = xl_min(at, p->validation.deadline);
     }
     if (c->key_update.previous_read)
-        at = earlier(at, c->key_update.previous_read_until);
-    at = earlier(at, earlier(xl_conn_standby_deadline(c), xl_conn_management_deadline(c)));
-    at = earlier(at, xl_conn_path_ids_deadline(c));
-    return earlier(at, xl_conn_migration_deadline(c));
+        at = xl_min(at, c->key_update.previous_read_until);
+    at = xl_min(at, xl_min(xl_conn_standby_deadline(c), xl_conn_management_deadline(c)));
+    at = xl_min(at, xl_conn_path_ids_deadline(c));
+    return xl_min(at, xl_conn_migration_deadline(c));
 }
 
 static void space_timer(xl_connection *c, xl_space *s, xl_level level) {

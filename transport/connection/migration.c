@@ -7,6 +7,7 @@
 #include "connection/path_table.h"
 #include "connection/state.h"
 #include "connection/streams.h"
+#include "minmax.h"
 
 /* Silence that makes a client look for another path: three PTOs, but not more than a second unless one PTO is longer
  * (deep queues make the PTO of a path that still delivers several seconds long). */
@@ -107,13 +108,9 @@ static uint64_t ask_primary_at(const xl_connection *c) {
     return c->migration.primary_ask_at;
 }
 
-static uint64_t earlier(uint64_t a, uint64_t b) {
-    return a < b ? a : b;
-}
-
 uint64_t xl_conn_migration_deadline(const xl_connection *c) {
     uint64_t retire = c->migration.has_old_cid ? c->migration.old_cid_until : XL_NEVER;
-    return may_migrate(c) ? earlier(retire, earlier(leave_at(c), ask_primary_at(c))) : retire;
+    return may_migrate(c) ? xl_min(retire, xl_min(leave_at(c), ask_primary_at(c))) : retire;
 }
 
 static bool challenge_candidate(xl_connection *c, xl_path *p, const char *why) {
@@ -210,7 +207,7 @@ void xl_conn_migration_timer(xl_connection *c) {
     xl_path *p = &c->path[c->active];
     if (c->migration.has_old_cid && c->migration.old_cid_until <= c->now)
         retire_old_cid(c);
-    if (!may_migrate(c) || earlier(leave_at(c), ask_primary_at(c)) > c->now)
+    if (!may_migrate(c) || xl_min(leave_at(c), ask_primary_at(c)) > c->now)
         return;
     if (leave_at(c) > c->now)
         ask_primary(c);

@@ -15,13 +15,10 @@
 #include "connection/connection.h"
 #include "connection/state.h"
 #include "connection/streams.h"
+#include "minmax.h"
 
 #define LOOK_AHEAD 65536
 #define QUANTUM    32768 /* so much has to be missing before the application is asked: not for every packet */
-
-static uint64_t earlier(uint64_t a, uint64_t b) {
-    return a < b ? a : b;
-}
 
 static uint64_t wanted(const xl_connection *c) {
     uint64_t bytes = LOOK_AHEAD;
@@ -32,23 +29,23 @@ static uint64_t wanted(const xl_connection *c) {
 }
 
 static uint64_t backlog(const xl_stream *s) {
-    uint64_t end = earlier(s->send.written, s->send_flow.limit);
+    uint64_t end = xl_min(s->send.written, s->send_flow.limit);
     return !xl_conn_is_reset(s) && end > s->send.sent ? end - s->send.sent : 0;
 }
 
 /* Bytes that s takes when it and the streams before it have `ahead` to send. */
 static uint64_t room(const xl_connection *c, const xl_stream *s, uint64_t ahead, uint64_t most) {
-    uint64_t by_connection = earlier(most, xl_flow_out_left(&c->streams.flow_out));
+    uint64_t by_connection = xl_min(most, xl_flow_out_left(&c->streams.flow_out));
     if (ahead >= by_connection || s->send.written >= s->send_flow.limit)
         return 0;
-    return earlier(by_connection - ahead, s->send_flow.limit - s->send.written);
+    return xl_min(by_connection - ahead, s->send_flow.limit - s->send.written);
 }
 
 size_t xl_conn_send_room(const xl_connection *c, const xl_stream *s) {
     uint64_t ahead = backlog(s), most = wanted(c);
     for (const xl_stream *t = c->streams.send_head; t && t != s && ahead < most; t = t->send_next)
         ahead += backlog(t);
-    return (size_t)earlier(room(c, s, ahead, most), xl_send_capacity(&s->send));
+    return (size_t)xl_min(room(c, s, ahead, most), xl_send_capacity(&s->send));
 }
 
 /* Where not the stream's own limit but the budget leaves it nothing, others' bytes may be what it waits for. */

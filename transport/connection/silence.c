@@ -19,6 +19,7 @@
 #include "connection/path_table.h"
 #include "connection/state.h"
 #include "connection/streams.h"
+#include "minmax.h"
 
 #define PATIENCE_US   1500000
 #define PATIENCE_PTOS 4
@@ -26,14 +27,6 @@
 #define STALE_US      1000000 /* a look so long ago says nothing of now: the connection was idle */
 #define ASKED_TIMES   2
 #define ASK_AGAIN_US  1000000
-
-static uint64_t later(uint64_t a, uint64_t b) {
-    return a > b ? a : b;
-}
-
-static uint64_t earlier(uint64_t a, uint64_t b) {
-    return a < b ? a : b;
-}
 
 bool xl_conn_has_foreign_peer(const xl_connection *c) {
     return c->path_ids && !c->qoe.has_field;
@@ -65,7 +58,7 @@ static uint64_t pto(const xl_connection *c, const xl_path *p) {
 }
 
 static uint64_t ask_after(const xl_connection *c, const xl_path *p) {
-    return later(ASK_US, pto(c, p));
+    return xl_max(ASK_US, pto(c, p));
 }
 
 static bool is_usable(const xl_path *p) {
@@ -98,7 +91,7 @@ void xl_conn_silence_look(xl_connection *c) {
 
 /* Since when nothing has come that is awaited, nor anything on p. */
 static uint64_t held_up_since(const xl_connection *c, const xl_path *p) {
-    return later(p->last_received_at, earlier(c->silence.received_at, c->silence.acked_at));
+    return xl_max(p->last_received_at, xl_min(c->silence.received_at, c->silence.acked_at));
 }
 
 /* What is asked without an answer is in flight, and delays the probe timeout: not more often than that. */
@@ -129,6 +122,6 @@ bool xl_conn_path_is_in_the_way(xl_connection *c, xl_path *p) {
         return false;
     }
     ask(c, p);
-    uint64_t passed = c->now - later(since, c->silence.unheard_at);
-    return p->watch.asked > ASKED_TIMES && passed >= later(PATIENCE_US, PATIENCE_PTOS * pto(c, p));
+    uint64_t passed = c->now - xl_max(since, c->silence.unheard_at);
+    return p->watch.asked > ASKED_TIMES && passed >= xl_max(PATIENCE_US, PATIENCE_PTOS * pto(c, p));
 }

@@ -107,7 +107,6 @@ typedef enum { XL_TLS_PARAMS, XL_TLS_TOKEN, XL_TLS_APPLICATION } xl_tls_memory;
 const uint8_t *xl_tls_remembered(const xl_tls *, xl_tls_memory, size_t *len);
 /* To be saved with the session of this connection; not XL_TLS_PARAMS, which are kept by themselves. */
 void xl_tls_remember(xl_tls *, xl_tls_memory, const uint8_t *, size_t len);
-bool xl_tls_offers_early(const xl_tls *);      /* client, after xl_tls_start(): 0-RTT packets may be sent */
 bool xl_tls_early_is_accepted(const xl_tls *); /* a server: once it has keys to answer; a client: once complete */
 /* Client: produces the ClientHello. Returns 0 or negative. */
 int xl_tls_start(xl_tls *);

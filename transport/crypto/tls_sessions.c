@@ -126,10 +126,6 @@ bool xl_tls_may_offer_early(const xl_tls *tls) {
 
 /* ---- What is kept for the next connection ---- */
 
-bool xl_tls_offers_early(const xl_tls *tls) {
-    return tls->offers_early;
-}
-
 const uint8_t *xl_tls_remembered(const xl_tls *tls, xl_tls_memory what, size_t *len) {
     const xl_session *s = &tls->session_in;
     const xl_session_part *part = what == XL_TLS_PARAMS  ? &s->params

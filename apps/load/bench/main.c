@@ -11,6 +11,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
+#include "base/numbers.h"
 #include "xlink/xlink.h"
 
 #define PATHS          2
@@ -137,14 +139,8 @@ static void server_events(bench *b) {
     }
 }
 
-static double cpu_now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
 static void server_round(bench *b) {
-    double from = cpu_now();
+    double from = (double)clock_ns(CLOCK_THREAD_CPUTIME_ID) / 1e9;
     for (packet *p; (p = wire_head(&b->to_server, b->now)); wire_drop_head(&b->to_server)) {
         xl_endpoint_receive(b->server, &p->head, p->data, b->now);
         b->cost.packets++;
@@ -154,7 +150,7 @@ static void server_round(bench *b) {
     server_events(b);
     b->cost.packets += flush(b, b->server, &b->to_clients);
     b->server_timeout = xl_endpoint_next_timeout(b->server);
-    b->cost.cpu_s += cpu_now() - from;
+    b->cost.cpu_s += (double)clock_ns(CLOCK_THREAD_CPUTIME_ID) / 1e9 - from;
     b->cost.rounds++;
 }
 
@@ -221,18 +217,14 @@ static void clients_tick(bench *b) {
 
 /* ---- Time ---- */
 
-static uint64_t earlier(uint64_t a, uint64_t b) {
-    return a < b ? a : b;
-}
-
 static uint64_t first_arrival(const wire *w) {
     return w->count > 0 ? w->ring[w->first].at : XL_NEVER;
 }
 
 static void run_until(bench *b, uint64_t end) {
     for (;;) {
-        uint64_t server = earlier(b->server_timeout, first_arrival(&b->to_server));
-        uint64_t at = earlier(earlier(server, b->next_tick), first_arrival(&b->to_clients));
+        uint64_t server = min_u64(b->server_timeout, first_arrival(&b->to_server));
+        uint64_t at = min_u64(min_u64(server, b->next_tick), first_arrival(&b->to_clients));
         if (at >= end)
             break;
         b->now = at > b->now ? at : b->now;

@@ -1,0 +1,13 @@
+/* What went wrong, in a sentence for the user. */
+#ifndef BASE_ERROR_H
+#define BASE_ERROR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Writes the sentence to error; false, for the caller to return. */
+__attribute__((format(printf, 3, 4))) bool error_set(char *error, size_t cap, const char *format, ...);
+/* The same, for those who return 0 or -1. */
+#define error_code(error, cap, ...) (error_set(error, cap, __VA_ARGS__) ? 0 : -1)
+
+#endif
