@@ -29,7 +29,7 @@ static inline uint64_t forge_path_id(fuzz_input *in, const xl_connection *to) {
     return v < 0xc0 ? to->path_ids->at[v % XL_PATH_IDS_MAX].id : to->path_ids->local_max - 12 + (v & 15);
 }
 
-/* Of the set of connection IDs that the peer has issued, or that we have, for this path ID; NULL: there is none. */
+/* The connection IDs that the peer has issued, or that we have, for this path ID; NULL: none. */
 static inline const xl_cids *forge_cids(const xl_connection *to, uint64_t path_id, bool is_local) {
     const xl_path_id *p = to->path_ids ? xl_path_ids_find(to->path_ids, path_id) : NULL;
     if (to->path_ids)
@@ -313,7 +313,7 @@ static inline bool forge_header(live *l, xl_writer *w, uint8_t *packet, const xl
     return true;
 }
 
-/* Of the end that the frames seem to come from nothing changes: it sent no such packet. */
+/* The end that the frames seem to come from does not change: it sent no such packet. */
 static inline void forge_packet(live *l) {
     fuzz_input *in = l->in;
     bool to_server = fuzz_bool(in);

@@ -6,7 +6,7 @@ FUZZ_BIN := $(FUZZ_SRC:%.c=$(OUT)/%)
 FUZZ_SHARED_OBJ := $(patsubst %.c,$(OUT)/%.o,$(filter-out $(FUZZ_SRC) fuzz/replay.c fuzz/seeds.c,$(wildcard fuzz/*.c)))
 FUZZ_MAIN := $(if $(filter fuzz,$(VARIANT)),,$(OUT)/fuzz/replay.o)
 
-# Of `make fuzz`: so long, or so many runs, a harness; ONLY=NAME one of them.
+# `make fuzz` fuzzes each harness for SECONDS, or RUNS inputs; ONLY=NAME: one harness.
 SECONDS ?= 60
 RUNS ?= -1
 ONLY ?=

@@ -5,7 +5,7 @@
 
 #define OPERATIONS 200
 
-/* Of those that need no foresight. */
+/* One of the schedulers that need no foresight. */
 static const char *nth_scheduler(uint8_t v) {
     const char *names[32];
     size_t n = 0;

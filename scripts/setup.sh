@@ -151,7 +151,7 @@ venv_ready() {
     [ -x .venv/bin/python ] && [ -x .venv/bin/railyard ] && [ "$(cat "$STAMP" 2>/dev/null)" = "$WANTED $PWD" ]
 }
 
-# Of the sets named, lines of "SET PACKAGE WHY", separated by tabs, for what is not there.
+# Prints "SET PACKAGE WHY", separated by tabs, for each missing package of the named sets.
 missing_of() {
     local set thing package why sets=" $* "
     while read -r set thing package why; do

@@ -140,7 +140,7 @@ static void the_description_names_every_scheme_and_what_it_sets(void **state) {
     json_decref(all);
 }
 
-/* Of defaults that are a value: others, "the scheme's", say where they come from. */
+/* Only defaults that are values are compared; others, such as "the scheme's", say where the value comes from. */
 static void defaults_in_texts_are_those_of_the_transport(void **state) {
     (void)state;
     char error[SETTINGS_ERROR_BYTES];

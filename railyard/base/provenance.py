@@ -41,7 +41,7 @@ def git_state() -> dict[str, Any]:
 
 
 def _installed_state() -> dict[str, Any]:
-    """Of the checkout that the installed package was made from."""
+    """The state of the checkout that the installed package was made from."""
     try:
         found = json.loads(REVISION_FILE.read_text())
     except (OSError, ValueError):

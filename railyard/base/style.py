@@ -24,7 +24,7 @@ class LineStyle:
     dash: str
     symbol: str
     pattern: str = ""
-    """Of a bar: plotly's name of a filling."""
+    """Plotly's name for a bar's fill pattern."""
 
 
 _KNOWN = {

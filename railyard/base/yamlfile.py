@@ -26,7 +26,7 @@ class FieldError(ValueError):
 
 
 MOST_VALUES = 100_000
-"""Of a file with its aliases written out: lists of aliases of lists make gigabytes of a few hundred bytes."""
+"""Limit for a file with its aliases expanded: nested lists of aliases expand a few hundred bytes to gigabytes."""
 
 
 class _TooManyAliases(yaml.MarkedYAMLError):

@@ -18,7 +18,7 @@ from railyard.base.words import printable
 
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 
-# Of each command its module here and its function there; of a group the function is its callback.
+# The module and the function of each command; for a group of commands, the function is its callback.
 GROUPS = {
     "Run": {
         "run": "runs:run",

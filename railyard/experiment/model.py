@@ -44,7 +44,8 @@ SCHEME_DESCRIPTION = {name: scheme.about for name, scheme in QUIC_SCHEMES.items(
 # The simulator has no kernel, and so none of the kernel's transports.
 NEEDS_KERNEL = "needs a kernel"
 
-# Of a scheme entry: options of the programs under the same names. The congestion controller is the experiment's too.
+# Fields of a scheme entry that are options of the programs, with the same names. The
+# congestion controller is also a field of the experiment.
 SCHEME_SETTINGS = {name: setting for name, setting in SETTINGS.items() if name not in ("scheme", "cc")}
 QUIC_PARAMETERS = (*SCHEME_SETTINGS, "path_events")
 MULTIPATH_ONLY = ("path_events", "path_management")

@@ -87,7 +87,7 @@ class Claim(_Part):
     rule: str = ""
     """What the figures must be for "holds" and for "partly". Where intervals lie on both sides it is not decided."""
     needs: str = ""
-    """Of a claim that is not decided: how many runs would decide it."""
+    """How many runs would decide a claim that is not decided."""
 
 
 class Fidelity(_Part):
@@ -160,7 +160,7 @@ def load_exhibit(folder: Path) -> Exhibit:
 
 
 def newest_exhibits(results: Path) -> tuple[list[tuple[Exhibit, Path]], list[str]]:
-    """Of each exhibit below a results directory the newest of each arena, with its folder: in the order of the paper,
+    """The newest exhibit of each name and arena below a results directory, with its folder: in the order of the paper,
     others after them. And a sentence for each folder that is left out."""
     newest: dict[tuple[str, str], tuple[Exhibit, Path]] = {}
     left_out: list[str] = []

@@ -104,8 +104,8 @@ class Context:
 
     @cached_property
     def answer(self) -> tuple[str, Answer] | None:
-        """Of another campaign that the experiment names, in the same results: the address of its page, and what it came
-        to."""
+        """The address of the page and the answer of the campaign that the experiment names in `answer_of`, if it
+        is in the same results."""
         name = self.experiment.get("answer_of")
         if not name or self.folder is None:
             return None
@@ -128,8 +128,8 @@ class Context:
         return compared(self.runs)
 
     def interval(self, row: list[Cell], cell: Cell, figure: Figure) -> Interval | None:
-        """Of a figure of the cell, for these traces; none where the plays of every scheme of the row are too few for
-        any. Tables and figures ask for the same ones, so each is made once."""
+        """The interval of a figure of the cell; None if no scheme of the row has enough plays for one. Tables and
+        figures ask for the same intervals, so each is computed once."""
         if not any(one.runs and self._windows_of(one) >= FEWEST for one in row):
             return None
         key = (*(run.run_id for run in cell.runs),)
@@ -208,8 +208,8 @@ def _late(cell: Cell, figure: Figure | None) -> str:
 
 
 def _best(row: list[Cell], figure: Figure | None) -> frozenset[str]:
-    """Of a quantile of the RCT the labels with the smallest value, unless that is a lower bound. Only schemes that ran
-    on as many pairs as any are compared."""
+    """The labels with the smallest value of a quantile of the RCT, unless that value is a lower bound. Only schemes
+    that ran on the largest number of pairs are compared."""
     values = {cell.label: figure.shown(cell.runs) for cell in row if cell.runs} if figure in IN_BOLD else {}
     pairs = {cell.label: len({run.pair for run in cell.runs}) for cell in row}
     known = {label: value for label, value in values.items() if value and pairs[label] == max(pairs.values())}

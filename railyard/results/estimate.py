@@ -58,7 +58,7 @@ def _newest_first(results: Path) -> list[StoredCampaign]:
 
 
 def _recorded(results: Path, arena: str) -> Iterator[tuple[float, float, float, float]]:
-    """Of each recorded run: bytes of its video, seconds, bytes of qlogs, other bytes."""
+    """For each recorded run: bytes of its video, seconds, bytes of qlogs, other bytes."""
     for campaign in _newest_first(results):
         if campaign.arena != arena:
             continue
@@ -91,7 +91,7 @@ def rates(results: Path, arena: str) -> tuple[Rates, str]:
 
 
 def estimate(specs: Sequence[RunSpec], qlog: Qlog, jobs: int, results: Path | None = None) -> Estimate:
-    """Of runs of one arena that are not there yet."""
+    """Estimates the cost of runs that do not exist yet, all of one arena."""
     first = specs[0]
     of_byte, basis = rates(results or RESULTS_DIR, first.arena)
     video = [float(spec.player.video_bytes) for spec in specs]

@@ -45,7 +45,7 @@ NO_REVERSE_PATH_FILTER = {"net.ipv4.conf.all.rp_filter": "0", "net.ipv4.conf.def
 
 
 def sysctls(spec: RunSpec) -> dict[str, str]:
-    """Of both network namespaces."""
+    """The sysctls of both network namespaces."""
     ipv6 = QUIET_IPV6 if Path("/proc/sys/net/ipv6").exists() else {}
     return runspec.sysctls(spec) | NO_REVERSE_PATH_FILTER | ipv6
 

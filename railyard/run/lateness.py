@@ -96,7 +96,8 @@ class Lateness:
         return Chain(self.links_us, endpoints, self.delay_ms)
 
     def shares(self) -> tuple[float, float, float]:
-        """Of links, of timers and of endpoints' waiting alone: the bound over the whole run, as a share of it."""
+        """The bound for the complete run as a share of its length, from links alone, timers alone and waiting endpoints
+        alone."""
         end_s = len(self.links_us) * SLOT_MS / 1000
         none = [0.0] * len(self.links_us)
         alone = (
@@ -145,7 +146,7 @@ class Added:
 
 
 def _spans(events: Sequence[Event], end_s: float) -> dict[int, tuple[float, float]]:
-    """Of each chunk that was requested: from the request to its last byte, or to the end of the log."""
+    """For each requested chunk, the time from its request to its last byte, or to the end of the log."""
     asked = {event["chunk"]: event["t"] for event in events if event.get("event") == "request"}
     done = {event["chunk"]: event["t"] for event in events if event.get("event") == "chunk_done"}
     return {chunk: (begin, done.get(chunk, end_s)) for chunk, begin in sorted(asked.items())}

@@ -277,7 +277,7 @@ def relay_command(spec: RunSpec, stack: StackRun, program: Path, run_dir: Path, 
     return [*command, "--", *stack.client, "--", *player]
 
 
-# Of the server's relay, in its current folder: they are gone after the run.
+# Files of the server's relay in its current folder; they are deleted after the run.
 CERTIFICATE_FILE, KEY_FILE = RELAY_SECRETS = "relay-certificate.pem", "relay-key.pem"
 RELAY_OUTPUT_BYTES = 64 << 20  # a relay that writes more is ended
 

@@ -136,7 +136,7 @@ def _libraries_of(file: Path) -> list[Path]:
 
 @cache
 def libraries_sha256() -> str:
-    """Of the host's libraries that the programs of a run load, by name and content."""
+    """One hash over the names and contents of the host's libraries that the programs of a run load."""
     names = ("mpshell", "xlink-server", "xlink-player")
     found = {path for name in names for path in _libraries_of(program(name))} | set(_libraries_of(Path("/bin/sh")))
     text = "".join(f"{path.name} {sha256(path.resolve())}\n" for path in sorted(found, key=lambda path: path.name))

@@ -210,7 +210,8 @@ def compare(
 
 
 def _chunk_ratios(sim: Sequence[Run], wall: Sequence[Run]) -> tuple[float, float, float]:
-    """Of the chunks that completed in both arenas, the same chunk of the same run; 10 %, median, 90 %, nearest rank."""
+    """Ratios of the RCT of the same chunk of the same run, over chunks that completed in both arenas: 10 %, median and
+    90 % quantiles by nearest rank."""
     there = {(run.run_id, chunk.index): chunk for run in wall for chunk in run.chunks if chunk.completed}
     ratios = [
         chunk.rct_s / there[run.run_id, chunk.index].rct_s
@@ -236,7 +237,7 @@ def _starts_of(run: Run, sims: Sequence[Sequence[Run]]) -> list[Run]:
 
 
 def _leave_one_out(starts: Sequence[Run], index: int) -> tuple[int, int]:
-    """Of a chunk in virtual time: how many starts have it, and how many lie in the range of the others."""
+    """How many starts have a chunk in virtual time, and how many of these lie in the range of the others."""
     times = [run.chunks[index].rct_s for run in starts if index < len(run.chunks)]
     within = [not _beyond(time, times[:k] + times[k + 1 :], 0.0) for k, time in enumerate(times) if len(times) > 1]
     return len(within), sum(within)

@@ -117,13 +117,13 @@ def _stalled_s(times: Reals) -> Reals:
 
 
 def _stalls(times: Reals) -> Sums:
-    """Of the rebuffer rate."""
+    """The sums of the rebuffer rate."""
     return Sums(_stalled_s(times), np.full(len(times), float(PLAY_S)))
 
 
 @dataclass
 class Covered:
-    """Of one figure under one campaign: how often its interval had ends, and covered the truth."""
+    """How often the interval of one figure, in one campaign, had ends and covered the true value."""
 
     trials: int = 0
     known: int = 0
@@ -159,7 +159,7 @@ class Found:
     false_no_worse: Covered = field(default_factory=Covered)
     false_tails: Covered = field(default_factory=Covered)
     faster: Covered = field(default_factory=Covered)
-    """Of the p99, where every request is shorter by FASTER."""
+    """For the p99, where every request is shorter by FASTER."""
 
 
 Measure = Callable[[Reals, Layout], Bounds]

@@ -55,7 +55,7 @@ REFERENCES = (
     "xlink-lean passing",
 )
 BY_PAIR = ("sp", BEST, "vanilla-mp", "redundant raced", "xlink", "xlink-lean raced", "xlink+")
-"""Of a table by pair, where a campaign has them all."""
+"""Columns of a table by pair, if a campaign has all of them."""
 CHOSEN_ON = ("subway_nyc_a", "hsr_0544", "hsr_1271", "hsr_1984", "walk_sbu_7_5", "drive_me_0528", "leo_me_08")
 """The half of the pairs on which constants of xlink+ were chosen: docs/explanation/xlink-plus.md."""
 SUBSETS: dict[str, Callable[[str], bool]] = {
@@ -92,7 +92,7 @@ _LEVELS: dict[tuple[int, str, str, str], Interval | None] = {}
 
 
 def runs_of(runs: Sequence[Run], label: str, figure: Figure, pair: str = ALL) -> list[Run]:
-    """Of a scheme, sp:best included, over a pair or all."""
+    """The runs of a scheme (sp:best too) on one pair or on all."""
     if label == BEST and (id(runs), figure.name) not in _BEST:
         _BEST[id(runs), figure.name] = differences.better_path(runs, figure)
     found = _BEST[id(runs), figure.name] if label == BEST else [run for run in runs if run.label == label]
@@ -100,7 +100,8 @@ def runs_of(runs: Sequence[Run], label: str, figure: Figure, pair: str = ALL) ->
 
 
 def level(figure: Figure, runs: Sequence[Run], label: str, pair: str = ALL) -> Interval | None:
-    """Of a scheme, over a pair or all. A campaign's runs are one list for as long as the program runs."""
+    """The interval of a scheme's figure on one pair or on all. Cached by the identity of `runs`, which is one list for
+    the life of the program."""
     key = (id(runs), figure.name, label, pair)
     if key not in _LEVELS:
         own = runs_of(runs, label, figure, pair)
@@ -114,7 +115,7 @@ def value(figure: Figure, runs: Sequence[Run], label: str, pair: str = ALL) -> f
 
 
 def value_words(figure: Figure, runs: Sequence[Run], label: str, pair: str) -> str:
-    """Of a pair, ≥ where it rests on what never came."""
+    """The value on a pair, with ≥ if it includes requests that never completed."""
     found = level(figure, runs, label, pair)
     return "–" if found is None else f"{'≥ ' if found.at_least else ''}{found.value:.2f}"
 

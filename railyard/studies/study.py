@@ -42,7 +42,7 @@ class Declared(Strict):
     """`study.yaml`."""
 
     title: str
-    # Of the class `Settings` in study.py; those of a size override them.
+    # Values for the class `Settings` in study.py; those of a size override them.
     settings: dict[str, Any] = Field(default={})
     sizes: dict[str, dict[str, Any]] = Field(min_length=1)
 
@@ -97,7 +97,7 @@ class Study:
         return self.folder / f"{size}.json"
 
     def settings(self, size: str, changes: dict[str, Any]) -> Any:
-        """Of a size, with the changes of the command line. Raises UserError."""
+        """The settings of a size, with the changes of the command line. Raises UserError."""
         if size not in self.declared.sizes:
             raise UserError(f"{self.name} has no size '{size}'; {near_miss(size, self.declared.sizes)}")
         known = self.code.Settings.model_fields

@@ -58,7 +58,7 @@ class Distribution:
 
     @property
     def cost(self) -> float:
-        """Of the measuring runs together: β, what re-injection costs while nothing closes the gate."""
+        """β over all measuring runs: what re-injection costs while nothing closes the gate."""
         return REINJECTION_COST.value(self.runs)
 
     def th(self, percent: float) -> float:

@@ -84,7 +84,7 @@ class Source(_Part):
     scenario: Text
     technology: Text
     year: Text
-    """Of the recording; of the publication where only that is known, which it says."""
+    """The year of the recording; if that is unknown, the year of the publication, and the text says so."""
     files: tuple[SourceFile, ...]
     pairs: tuple[PairRecipe, ...] = ()
     traces: tuple[NamedTrace, ...] = ()

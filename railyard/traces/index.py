@@ -44,9 +44,9 @@ class PairPath:
     delay_traces: dict[str, Path] = field(default_factory=dict)
     """Those of them that name files, found: delay_trace, up_delay_trace, down_delay_trace."""
     kind: Kind | None = None
-    """Of its traces; None where the index does not say."""
+    """The kind of its traces; None if the index does not say."""
     resolution_ms: float | None = None
-    """Of its traces: silences that are shorter are not in them. None where the index does not say."""
+    """The resolution of its traces: shorter silences are not in them. None if the index does not say."""
 
     @property
     def delay_ms(self) -> float:

@@ -69,7 +69,7 @@ class Layout:
     downlink: Path
     uplink: Path | None = None
     files: dict[str, Path] = field(default_factory=dict)
-    """Of settings of the link."""
+    """The files that settings of the link name."""
     settings: dict[str, float] = field(default_factory=dict)
 
 

@@ -16,7 +16,7 @@ class LinkDefaults:
     """What a path is given besides its traces."""
 
     base_rtt_ms: float
-    """Of a connected radio: its wake-up is not in it."""
+    """The base RTT of a connected radio, without its wake-up."""
     queue_packets: int
     """About one bandwidth-delay product at the 95th percentile of the 1 s rate."""
     basis: str

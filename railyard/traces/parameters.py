@@ -45,7 +45,7 @@ class Body(Parameters):
     sigma: NotNegative
     """Standard deviation of ln(rate)."""
     time_constant_s: Positive
-    """Of the AR(1) process of ln(rate)."""
+    """Time constant of the AR(1) process of ln(rate)."""
     cell_share: Share
     """Share of the variance of ln(rate) that belongs to the serving cell and is redrawn at each handoff."""
     line_share: Share

@@ -8,7 +8,7 @@ from railyard.traces.index import Pair
 from railyard.traces.stats import GAP_MS
 
 Resolutions = Sequence[float | None]
-"""Of the paths of a pair, ms; None where the index does not say."""
+"""The resolution of each path of a pair, ms; None if the index does not say."""
 EFFECT = f"silences of {GAP_MS} ms, the shortest that re-injection is judged by"
 
 

@@ -50,7 +50,7 @@ def job(pair: Pair, scheme: str, session: str, start: int) -> dict[str, Any]:
 
 
 def first_frame_s(what: dict[str, Any]) -> float:
-    """Of a job, in seconds."""
+    """The first-frame latency of a job, in seconds."""
     with tempfile.TemporaryDirectory() as temporary:
         name, out = Path(temporary) / "job.json", Path(temporary) / "out"
         name.write_text(json.dumps(what), encoding="utf-8")

@@ -35,10 +35,10 @@ SCHEMES = ("sp", "vanilla-mp")
 LINK = {"base_rtt_ms": 60, "queue": "droptail:packets=200"}
 QUANTILES = {"RCT p50": 0.5, "RCT p90": 0.9, "RCT p99": 0.99}
 FEWEST_OPPORTUNITIES = 10
-"""A second, of a link on which only TCP can make silences."""
+"""In each second, so that only TCP can cause silences on the link."""
 QUEUES = ("droptail:packets=200", "droptail:packets=50")
 DATA_BYTES = 500
-"""Of a packet on the link; a smaller one has no segment of a download."""
+"""A smaller packet on the link carries no segment of a download."""
 STATISTICS = ("silences a minute", "empty 100 ms bins, %", *QUANTILES)
 
 
@@ -51,7 +51,7 @@ class Recording:
     technology: str
     file: str
     address: str = ""
-    """Of the phone; empty for a trace of the collection."""
+    """The phone's address; empty for a trace of the collection."""
     duration_s: float | None = None
     held_out: bool = True
 
@@ -82,7 +82,7 @@ class Settings(Strict):
 
 
 class Statistics(Data):
-    """Of one recording that was held out, under one scheme: those of STATISTICS by version, and the relative errors."""
+    """STATISTICS of one held-out recording under one scheme, by version, and their relative errors."""
 
     name: str
     bins_ms: int

@@ -37,7 +37,7 @@ class LinkLog:
     departure_ms: FloatArray
     departure_bytes: IntArray
     delay_ms: FloatArray
-    """Of each departure: time since its arrival at the queue."""
+    """For each departure, the time since its arrival at the queue."""
     drop_ms: FloatArray
     drop_packets: IntArray
     drop_bytes: IntArray

@@ -95,7 +95,7 @@ def now() -> str:
 
 
 def without_runs(traces: dict[str, str]) -> Provenance:
-    """Of an exhibit that runs nothing."""
+    """The provenance of an exhibit that runs nothing."""
     return Provenance(git=provenance.git_state(), kernel=provenance.kernel(), traces=traces, created=now())
 
 

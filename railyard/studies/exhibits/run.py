@@ -98,7 +98,7 @@ def _teller(request: RunRequest) -> Tell:
 
 
 def _identity(made: Exhibit) -> Identity:
-    """Of an exhibit that runs nothing: what it says, and the traces that it read."""
+    """The identity of an exhibit that runs nothing: its content, and the traces that it read."""
     said = made.model_dump(mode="json", exclude={"provenance", "command", "name"})
     sha256 = hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
     settings = {"size": made.size, "settings": made.settings, "content": sha256}

@@ -20,7 +20,7 @@ WORSE_RULE = (
 
 
 def worse(change: Interval | None, days: Sequence[Interval | None]) -> Verdict:
-    """Of "worse", where positive is worse."""
+    """The verdict on the claim "worse", where a positive change is worse."""
     answer = above(change)
     if answer is not True and any(above(day) for day in days):
         return "partly"
@@ -36,7 +36,7 @@ def within_rule(least: float, most: float) -> str:
 
 
 def within(found: Interval | None, least: float, most: float) -> Verdict:
-    """Of "better by least to most"."""
+    """The verdict on the claim "better by least to most"."""
     if found is None or not found.known:
         return "not decided"
     if found.low > 0:
@@ -52,7 +52,7 @@ def agrees_rule(theirs: float) -> str:
 
 
 def agrees(found: Interval | None, theirs: float) -> Verdict:
-    """Of "better by this much"."""
+    """The verdict on the claim "better by this much"."""
     if found is None or not found.known:
         return "not decided"
     if found.low > 0:
@@ -68,7 +68,8 @@ def cost_rule(theirs: float, factor: float) -> str:
 
 
 def cost(paper_form: Interval | None, own_form: Interval | None, theirs: float, factor: float) -> Verdict:
-    """Of "costs about"; the paper's form decides, this testbed's own can only make it "partly"."""
+    """The verdict on the claim "costs about". The paper's definition decides; this testbed's own can only make
+    it "partly"."""
     if paper_form is None or own_form is None or not (paper_form.known and own_form.known):
         return "not decided"
     low, high = theirs / factor, theirs * factor
@@ -77,5 +78,5 @@ def cost(paper_form: Interval | None, own_form: Interval | None, theirs: float, 
 
 
 def needs(word: Verdict, found: Interval | None, viewers: int) -> str:
-    """Of a claim that is not decided: how many viewers would say whether there is a difference at all."""
+    """For a claim that is not decided: how many viewers would show whether there is a difference."""
     return verdict.needs(found, viewers, what="viewers") if word == "not decided" else ""

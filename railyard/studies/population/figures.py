@@ -242,7 +242,7 @@ class Plays:
         return Sums.of(under, [float(len(group)) for group in samples])
 
     def value(self, figure: Figure, arm: str) -> float:
-        """Of a ratio; nan where it has none."""
+        """The value of a ratio; NaN if it has none."""
         return figure.sums(self._plays(arm, self._keys(arm))).value
 
     def level(self, figure: Figure, arm: str) -> Interval | None:

@@ -52,7 +52,7 @@ from railyard.studies.population.viewers import draw_viewers
 FIT_DAY = -1
 """The first of the days of a fit, which go down; they are in no comparison, and have the mean mix of scenes."""
 CHECK_DAY = -100_000
-"""Of those on whom a fit is checked: none of them is in a fit."""
+"""The first day of the viewers on whom a fit is checked; none of them is in a fit."""
 PLAYS_A_BATCH = 12
 LEAST_SHARE = 1e-4
 """What a figure that is zero counts as: its logarithm is finite."""

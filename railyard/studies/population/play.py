@@ -189,7 +189,7 @@ def videos_of(events: Sequence[Event]) -> list[list[Event]]:
 
 
 def seen(events: Sequence[Event], end_s: float, watched_s: float) -> Seen:
-    """Of the events of one video, which is over at end_s."""
+    """What a viewer saw, from the events of one video that ends at end_s."""
     begins = [float(e["t"]) for e in events if e["event"] in ("play", "stall_end")]
     breaks = [float(e["t"]) for e in events if e["event"] == "stall_start"]
     played, stalled, stalls = 0.0, 0.0, 0
@@ -218,7 +218,7 @@ def _requests(events: Sequence[Event], end_s: float, videos: Sequence[Seen]) -> 
 
 
 def first_frames(events: Sequence[Event]) -> list[float]:
-    """Of each video from the moment that the viewer turned to it; where it never came, the time waited."""
+    """For each video, the time from when the viewer turned to it to its first frame; if none came, the time waited."""
     begins = [0.0, *(e["t"] for e in events if e["event"] == "video")]
     found = [float(e["latency_s"]) for e in events if e["event"] == "first_frame"]
     return [*found, *(float(events[-1]["t"]) - begin for begin in begins[len(found) :])]

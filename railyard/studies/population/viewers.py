@@ -60,7 +60,7 @@ class Viewer:
     horizon_s: float = 0.0
 
     def changes(self) -> list[Change]:
-        """Of the links, in the order of time. Some 350, of 90 kB: they are made where a job is made, and not kept."""
+        """Changes of the links in the order of time. Some 350, of 90 kB: made where a job is made, and not kept."""
         found = [change for law, drawn, leaves_s in self.access
                  for change in changes_of(law, drawn, self.horizon_s, leaves_s)]  # fmt: skip
         return sorted(found, key=lambda change: change.at_ms)

@@ -165,5 +165,5 @@ def verdict(live: Groups, emulated: Groups, reference: Groups, samples: Sequence
 
 
 def predicate(share: Interval) -> str:
-    """Of a share that is claimed to be more than half."""
+    """The verdict on a share that is claimed to be more than half."""
     return "holds" if share.low > 0.5 else "fails" if share.high < 0.5 else "open"

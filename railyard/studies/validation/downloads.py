@@ -102,7 +102,7 @@ class Download:
         return next((one for one in self.subflows if one.carrier == carrier and one.syn_rtt_s is not None), None)
 
     def share(self, carrier: str) -> float:
-        """Of the bytes that arrived, those over one carrier."""
+        """The share of the received bytes that came over one carrier."""
         all_bytes = sum(one.payload_bytes for one in self.subflows)
         own = sum(one.payload_bytes for one in self.subflows if one.carrier == carrier)
         return own / all_bytes if all_bytes else 0.0
@@ -371,7 +371,7 @@ def read_transfers(path: Path, wanted: Sequence[tuple[str, str]]) -> dict[tuple[
 
 @dataclass(frozen=True)
 class Fitted:
-    """Of one carrier, over downloads that are fitted: medians."""
+    """Medians of one carrier over the fitted downloads."""
 
     rtt_s: float
     wake_up_s: float

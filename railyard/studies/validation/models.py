@@ -99,7 +99,7 @@ class Link:
 
 
 Links = Mapping[str, Link | None]
-"""Of each carrier; None: RTT, queue and radio are those of the library's pair."""
+"""The link of each carrier; None: RTT, queue and radio are those of the library's pair."""
 Choose = Callable[[Download, Draw], Links]
 
 
@@ -261,8 +261,8 @@ class Workshop:
         return self._written(f"{digest}.{name}", lambda: pair_files(parameters)[name])
 
     def light_traces(self, light: Light) -> dict[str, Path]:
-        """Of both directions. A row a second; the last one ends the period with the delay of the first. What the client
-        sends has the delay alone."""
+        """Light traces of both directions. One row a second; the last row ends the period with the delay of the first.
+        The uplink has only the delay."""
         last = (light.rows[0][0], ())
         times = list(enumerate((*light.rows, last)))
         down = "".join(f"{1000 * n} {' '.join(map(str, (delay, *offsets)))}\n" for n, (delay, offsets) in times)

@@ -277,7 +277,7 @@ def analyse(
 
 
 def _factor(found: Interval) -> str:
-    """Of an interval of ln, as a factor."""
+    """The factor that belongs to an interval of ln."""
     return found.mapped(_exp).text(".2f")
 
 

@@ -81,7 +81,7 @@ def _prepared(trace: Trace) -> _Donor:
 
 
 def _distances(donor: _Donor, logs: FloatArray, bin_ms: int, silent_ms: float, floor: float) -> FloatArray:
-    """Of each stretch of a donor from the block: rates and border; infinite where no stretch fits."""
+    """The distance of each stretch of a donor from the block, in rates and border; infinite if no stretch fits."""
     step = bin_ms // STEP_MS
     starts = len(donor.counts) - step * len(logs)
     if starts <= 0:

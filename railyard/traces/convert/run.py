@@ -135,7 +135,7 @@ class Converted:
     """None where the format does not tell."""
     resolution_ms: float | None
     provenance: dict[str, Any] | None
-    """Of what was restored: source, donors and blocks. None of everything else."""
+    """Source, donors and blocks of a restored trace; None for any other."""
     note: str
     """What was decided about columns and units; empty where there was nothing to decide."""
 

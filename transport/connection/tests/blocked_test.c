@@ -1,6 +1,6 @@
 #include "testing/pair.h"
 
-/* Of the server's log, which is whole when its connection is freed. */
+/* Counts in the server's log, which is complete when its connection is freed. */
 static unsigned times_in_log(const pair *p, const char *words) {
     unsigned n = 0;
     for (const char *at = p->qlog_text; (at = strstr(at, words)); at += strlen(words))
