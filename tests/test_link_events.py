@@ -40,10 +40,10 @@ link_events:
   - {t_s: 0.6, path: wifi, state: down}
   - {t_s: 0.8, path: lte, direction: down, loss: 0.1, delay_ms: 45}
   - {t_s: 1.2, path: lte, direction: down, loss: 0}
-  - {t_s: 1.4, path: wifi, state: up}
-  - {t_s: 1.5, path: wifi, nat: rebind}
-  - {t_s: 1.6, path: lte, mtu: 600, direction: down}
-  - {t_s: 2.0, path: lte, mtu: 1500, duplicate: 0.2, reorder: 0.1, reorder_delay_ms: 20}
+  - {t_s: 1.4, path: lte, mtu: 600, direction: down}
+  - {t_s: 1.6, path: lte, mtu: 1500, duplicate: 0.2, reorder: 0.1, reorder_delay_ms: 20}
+  - {t_s: 2.2, path: wifi, state: up}
+  - {t_s: 2.3, path: wifi, nat: rebind}
   - {t_s: 11.5, path: lte, state: down}
 """
 
@@ -98,13 +98,13 @@ def test_a_path_goes_down_and_up_in_both_arenas(tmp_path: Path, monkeypatch: pyt
     assert virtual == expected
     folder, record = play(tmp_path, "mpshell")
     assert look(folder, record) == expected
-    commands_done = ["down wifi", "delay lte:down 45", "loss lte:down 0.1", "loss lte:down 0", "up wifi", "rebind wifi"]
-    commands_done += ["mtu lte:down 600", "mtu lte 1500", "reorder lte 0.1 20", "duplicate lte 0.2"]
+    commands_done = ["down wifi", "delay lte:down 45", "loss lte:down 0.1", "loss lte:down 0", "mtu lte:down 600"]
+    commands_done += ["mtu lte 1500", "reorder lte 0.1 20", "duplicate lte 0.2", "up wifi", "rebind wifi"]
     listed = json.loads((folder / "mpshell.json").read_text())["events"]
     assert [event["command"] for event in listed] == commands_done, "the emulator's own account"
     events = record["link_events"]
     assert [(event["command"], event["t_s"]) for event in events[:-1]] == list(
-        zip(commands_done, [0.6, 0.8, 0.8, 1.2, 1.4, 1.5, 1.6, 2, 2, 2], strict=True)
+        zip(commands_done, [0.6, 0.8, 0.8, 1.2, 1.4, 1.6, 1.6, 1.6, 2.2, 2.3], strict=True)
     )
     assert [event["done_s"] for event in events[:-1]] == pytest.approx([event["t_s"] for event in listed], abs=1e-6)
     assert events[-1]["done_s"] is None, "the run ended before"
