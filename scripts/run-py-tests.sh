@@ -11,7 +11,7 @@ export RAILYARD_TEST_QUEUE
 trap 'rm -rf "$beside" "$RAILYARD_TEST_QUEUE"; kill "$other" 2>/dev/null' EXIT
 .venv/bin/python -m pytest --durations=25 -m "not wall_clock and not long and not docker" >"$beside" 2>&1 &
 other=$!
-.venv/bin/python -m pytest --durations=25
+.venv/bin/python -m pytest -raR --durations=25
 status=$?
 wait "$other" || status=$?
 cat "$beside"

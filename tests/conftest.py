@@ -77,6 +77,8 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     privileged = item.get_closest_marker("privileged") or item.get_closest_marker("docker")
     if privileged or item.path.stem.removeprefix("test_") in WALL_CLOCK:
         item.add_marker(pytest.mark.wall_clock)
+        # What else the machine does can be late for one of them, hardly twice. The summary lists what was run again.
+        item.add_marker(pytest.mark.flaky(reruns=1, reruns_delay=10))
 
 
 # A folder that the processes of `make test-py` share. A file's tests are run by the one that makes a file of its name
