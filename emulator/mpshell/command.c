@@ -209,9 +209,7 @@ int mp_command_prepare(struct mp_command *command, struct mp_shell *shell, const
         close(ready[1]);
     if (!shared && setns(shell->outside_netns, CLONE_NEWNET) != 0)
         return mp_fail(error, "cannot return to the outer network namespace: %s", strerror(errno));
-    return pid > 0 ? 0
-                   : mp_fail(error, "cannot make a process namespace: %s; run mpshell as root (CAP_SYS_ADMIN)",
-                             strerror(saved));
+    return pid > 0 ? 0 : mp_fail(error, "cannot make a process namespace: %s; " MP_AS_ROOT, strerror(saved));
 }
 
 void mp_command_start(struct mp_command *command) {

@@ -136,10 +136,8 @@ int mp_netns_build(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
         return mp_fail(error, "cannot open /proc/self/ns/net: %s; is /proc mounted?", strerror(errno));
     if (mp_outside_build(shell, error) != 0)
         return -1;
-    if (unshare(CLONE_NEWNET) != 0) {
-        return mp_fail(error, "cannot make a network namespace: %s; run mpshell as root (CAP_SYS_ADMIN)",
-                       strerror(errno));
-    }
+    if (unshare(CLONE_NEWNET) != 0)
+        return mp_fail(error, "cannot make a network namespace: %s; " MP_AS_ROOT, strerror(errno));
     shell->inside_netns = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
     int rc = shell->inside_netns < 0 ? mp_fail(error, "cannot open /proc/self/ns/net: %s", strerror(errno))
                                      : configure_inside(shell, error);

@@ -100,6 +100,8 @@ struct mp_shell {
 };
 
 /* Formats one sentence into error and returns -1. */
+// What to do where a capability is missing.
+#define MP_AS_ROOT          "run mpshell as root, or with --virtual"
 #define mp_fail(error, ...) error_code(error, MP_ERROR_SIZE, __VA_ARGS__)
 
 #endif

@@ -32,7 +32,7 @@ int mp_tun_open(const char *name, bool offload, bool *busy, char error[MP_ERROR_
     if (fd < 0) {
         const char *remedy = errno == ENOENT || errno == ENODEV || errno == ENXIO
                                  ? "load the tun module, or give the container --device /dev/net/tun"
-                                 : "run mpshell as root, or with --virtual";
+                                 : MP_AS_ROOT;
         return mp_fail(error, "no permission for TUN: cannot open " TUN_DEVICE ": %s; %s", strerror(errno), remedy);
     }
     struct ifreq request;
@@ -43,8 +43,7 @@ int mp_tun_open(const char *name, bool offload, bool *busy, char error[MP_ERROR_
         int saved = errno;
         close(fd);
         *busy = saved == EBUSY || saved == EINVAL || saved == EEXIST;
-        return mp_fail(error, "no permission for TUN: cannot make device %s: %s; run mpshell as root (CAP_NET_ADMIN)",
-                       name, strerror(saved));
+        return mp_fail(error, "no permission for TUN: cannot make device %s: %s; " MP_AS_ROOT, name, strerror(saved));
     }
     if (offload)
         ask_for_offload(fd);
