@@ -346,7 +346,6 @@ written. Every packet that reaches a link counts as one, in both directions.
 ## What did not pay
 - Link-time optimisation of the other programs: it took 20 s of processor time for each link of `xlink-sim`, which
   alone has it, for a sixth fewer instructions. Trees that tests build do without (`FAST_LINK=1`).
-- A repeated pattern instead of computed bytes for synthetic videos: `verify` would miss data shifted by its period.
 - A pacer's burst of 1 ms of its rate, up to 65,507 bytes, instead of ten packets. Loopback, 200 MB, five turns each in
   alternation, on a busy machine: the server took 2.84 CPU s/GB (2.37 to 3.15) instead of 3.05 (2.29 to 3.57), which
   decides nothing. Outputs of 24 of 40 plays over generated pairs with 5G or fast Wi-Fi moved, in their medians by at

@@ -72,65 +72,77 @@ uint64_t video_us_for(uint64_t bitrate_bps, uint64_t bytes) {
 }
 
 #define WORD_STEP       UINT64_C(0x9e3779b97f4a7c15)
+#define BLOCK_STEP      UINT64_C(0xd1342543de82ef95)
+#define BLOCK_WORDS     512
+#define BLOCK_BYTES     (8 * BLOCK_WORDS)
 #define CHECKED_AT_ONCE 2048 /* bytes */
 
-/* SplitMix64's finaliser. Word i of a video is mixed((i + 1) * WORD_STEP): bytes repeat with no period, so that a
- * shifted or swapped range shows. */
+/* SplitMix64's finaliser: a permutation. */
 static inline uint64_t mixed(uint64_t z) {
     z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
     z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
     return z ^ (z >> 31);
 }
 
-/* The up to 8 bytes from `offset` to the end of its word, first byte lowest. Returns how many. */
-static size_t word_tail(uint64_t offset, uint8_t out[8]) {
-    unsigned skip = (unsigned)(offset % 8);
-    uint64_t word = mixed((offset / 8 + 1) * WORD_STEP) >> (8 * skip);
-    for (unsigned i = 0; i < 8 - skip; i++)
-        out[i] = (uint8_t)(word >> (8 * i));
-    return 8 - skip;
+/* Word w of block b is mixed((w + 1) * WORD_STEP) ^ mixed(b * BLOCK_STEP), first byte lowest. No two blocks have the
+ * same second part, so a range that was shifted, by whole blocks or not, or swapped differs in every word. The first
+ * parts are the same in all blocks: made once, in the order of bytes. */
+static uint64_t first_part[BLOCK_WORDS];
+
+__attribute__((constructor)) static void make_first_parts(void) {
+    for (uint64_t w = 0; w < BLOCK_WORDS; w++)
+        first_part[w] = htole64(mixed((w + 1) * WORD_STEP));
 }
 
-/* `count` whole words from that of `index`. */
-static inline __attribute__((always_inline)) void fill_words(uint8_t *buf, uint64_t index, size_t count) {
-    uint64_t z = (index + 1) * WORD_STEP;
-    for (size_t i = 0; i < count; i++, z += WORD_STEP) {
-        uint64_t word = htole64(mixed(z));
+static inline uint64_t second_part(uint64_t offset) {
+    return htole64(mixed(offset / BLOCK_BYTES * BLOCK_STEP));
+}
+
+/* `count` whole words of one block. */
+static inline __attribute__((always_inline)) void fill_words(uint8_t *restrict buf, const uint64_t *first,
+                                                             uint64_t second, size_t count) {
+#pragma GCC unroll 4
+    for (size_t i = 0; i < count; i++) {
+        uint64_t word = first[i] ^ second;
         memcpy(buf + 8 * i, &word, sizeof word);
     }
 }
 
 #ifdef __x86_64__
-__attribute__((target("avx2"))) static void fill_words_avx2(uint8_t *buf, uint64_t index, size_t count) {
-    fill_words(buf, index, count);
+__attribute__((target("avx2"))) static void fill_words_avx2(uint8_t *buf, const uint64_t *first, uint64_t second,
+                                                            size_t count) {
+    fill_words(buf, first, second, count);
 }
 #endif
 
-static void fill(uint8_t *buf, uint64_t index, size_t count) {
+static void fill(uint8_t *buf, const uint64_t *first, uint64_t second, size_t count) {
 #ifdef __x86_64__
     if (__builtin_cpu_supports("avx2")) {
-        fill_words_avx2(buf, index, count);
+        fill_words_avx2(buf, first, second, count);
         return;
     }
 #endif
-    fill_words(buf, index, count);
+    fill_words(buf, first, second, count);
 }
 
-/* What is not a whole word goes byte by byte, all between as words: this is a server's hot path. */
+/* The up to `len` bytes from `offset` to the end of its word. Returns how many. */
+static size_t fill_tail(uint8_t *buf, size_t len, uint64_t offset) {
+    size_t skip = offset % 8, n = 8 - skip < len ? 8 - skip : len;
+    uint64_t word = first_part[offset / 8 % BLOCK_WORDS] ^ second_part(offset);
+    memcpy(buf, (const uint8_t *)&word + skip, n);
+    return n;
+}
+
+/* What is not a whole word goes by itself, all between as words: this is a server's hot path. */
 void video_synthetic_fill(uint8_t *buf, size_t len, uint64_t offset) {
     while (len > 0) {
-        if (offset % 8 == 0 && len >= 8) {
-            size_t words = len / 8;
-            fill(buf, offset / 8, words);
-            buf += 8 * words;
-            len -= 8 * words;
-            offset += 8 * words;
-            continue;
+        size_t w = offset / 8 % BLOCK_WORDS, words = BLOCK_WORDS - w < len / 8 ? BLOCK_WORDS - w : len / 8, n;
+        if (offset % 8 == 0 && words > 0) {
+            fill(buf, first_part + w, second_part(offset), words);
+            n = 8 * words;
+        } else {
+            n = fill_tail(buf, len, offset);
         }
-        uint8_t bytes[8];
-        size_t n = word_tail(offset, bytes);
-        n = n < len ? n : len;
-        memcpy(buf, bytes, n);
         buf += n;
         offset += n;
         len -= n;

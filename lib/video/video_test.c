@@ -86,10 +86,24 @@ static void synthetic_bytes_depend_on_their_offset_only(void **state) {
         video_synthetic_fill(part, 300 + start, 1000 + start * 7);
         assert_memory_equal(part, whole + start * 7, 300 + start);
     }
-    /* Fixed for all time: files made elsewhere rely on these. */
+    /* Files made elsewhere rely on these: at the beginning, and in the second block. */
     const uint8_t opening[8] = {0xaf, 0xcd, 0x1d, 0x7b, 0x39, 0xa8, 0x20, 0xe2};
     video_synthetic_fill(part, 8, 0);
     assert_memory_equal(part, opening, 8);
+    const uint8_t second[8] = {0x43, 0x20, 0x8f, 0x58, 0x7e, 0x7d, 0x73, 0x4f};
+    video_synthetic_fill(part, 8, 4096);
+    assert_memory_equal(part, second, 8);
+}
+
+/* By every distance up to two blocks, and by whole blocks. */
+static void a_shifted_range_is_found_at_once(void **state) {
+    (void)state;
+    uint8_t buf[64];
+    video_synthetic_fill(buf, sizeof buf, 8000);
+    for (uint64_t by = 1; by < 8192; by++)
+        assert_true(video_synthetic_check(buf, sizeof buf, 8000 + by) < 8);
+    for (uint64_t blocks = 1; blocks < 100000; blocks++)
+        assert_true(video_synthetic_check(buf, sizeof buf, 8000 + 4096 * blocks) < 8);
 }
 
 static void a_flipped_byte_is_found_where_it_is(void **state) {
@@ -132,6 +146,7 @@ int main(void) {
         cmocka_unit_test(play_time_and_bytes_are_exact),
         cmocka_unit_test(synthetic_bytes_depend_on_their_offset_only),
         cmocka_unit_test(a_flipped_byte_is_found_where_it_is),
+        cmocka_unit_test(a_shifted_range_is_found_at_once),
         cmocka_unit_test(synthetic_targets_are_parsed_strictly),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
