@@ -7,6 +7,13 @@
 
 typedef unsigned __int128 wide;
 
+/* floor((a * b + plus) / c), by 128 bits only where the product does not fit 64: a division of these is a call. */
+static wide scaled(uint64_t a, uint64_t b, uint64_t plus, uint64_t c) {
+    uint64_t product;
+    bool fits = !__builtin_mul_overflow(a, b, &product) && !__builtin_add_overflow(product, plus, &product);
+    return fits ? product / c : ((wide)a * b + plus) / c;
+}
+
 /* Bytes of one frame time as a fraction: size_numerator / size_denominator. */
 static uint64_t size_numerator(uint64_t bitrate_bps) {
     return bitrate_bps * 1000;
@@ -19,7 +26,7 @@ static uint64_t size_denominator(uint32_t fps_milli) {
 uint64_t video_default_first_frame(uint64_t bitrate_bps, uint32_t fps_milli) {
     if (fps_milli == 0)
         return 1;
-    uint64_t bytes = (uint64_t)((wide)4 * size_numerator(bitrate_bps) / size_denominator(fps_milli));
+    uint64_t bytes = (uint64_t)scaled(4, size_numerator(bitrate_bps), 0, size_denominator(fps_milli));
     return bytes > 0 ? bytes : 1;
 }
 
@@ -46,8 +53,7 @@ uint64_t video_frame_at(const video *v, uint64_t offset) {
     /* The largest k with floor(k * n / d) <= x is ceil((x + 1) * d / n) - 1. */
     uint64_t x = offset - v->first_frame_bytes;
     uint64_t n = size_numerator(v->bitrate_bps), d = size_denominator(v->fps_milli);
-    wide k = ((wide)(x + 1) * d + n - 1) / n - 1;
-    return (uint64_t)k + 1;
+    return (uint64_t)scaled(x + 1, d, n - 1, n);
 }
 
 uint64_t video_frame_count(const video *v) {
@@ -57,17 +63,18 @@ uint64_t video_frame_count(const video *v) {
 uint64_t video_frame_begin(const video *v, uint64_t i) {
     if (i == 0)
         return 0;
-    wide begin = v->first_frame_bytes + (wide)(i - 1) * size_numerator(v->bitrate_bps) / size_denominator(v->fps_milli);
+    wide begin =
+        v->first_frame_bytes + scaled(i - 1, size_numerator(v->bitrate_bps), 0, size_denominator(v->fps_milli));
     return begin < v->bytes ? (uint64_t)begin : v->bytes;
 }
 
 uint64_t video_bytes_in(uint64_t bitrate_bps, uint64_t us) {
-    wide bytes = (wide)us * bitrate_bps / 8000000;
+    wide bytes = scaled(us, bitrate_bps, 0, 8000000);
     return bytes > UINT64_MAX ? UINT64_MAX : (uint64_t)bytes;
 }
 
 uint64_t video_us_for(uint64_t bitrate_bps, uint64_t bytes) {
-    wide us = ((wide)bytes * 8000000 + bitrate_bps - 1) / bitrate_bps;
+    wide us = scaled(bytes, 8000000, bitrate_bps - 1, bitrate_bps);
     return us > UINT64_MAX ? UINT64_MAX : (uint64_t)us;
 }
 
@@ -98,11 +105,21 @@ static inline uint64_t second_part(uint64_t offset) {
     return htole64(mixed(offset / BLOCK_BYTES * BLOCK_STEP));
 }
 
+typedef uint64_t words_of_vector __attribute__((vector_size(32)));
+
 /* `count` whole words of one block. */
-static inline __attribute__((always_inline)) void fill_words(uint8_t *restrict buf, const uint64_t *first,
-                                                             uint64_t second, size_t count) {
+static inline __attribute__((always_inline)) void fill_words(uint8_t *buf, const uint64_t *first, uint64_t second,
+                                                             size_t count) {
+    const words_of_vector salt = {second, second, second, second};
+    words_of_vector v;
+    size_t i = 0;
 #pragma GCC unroll 4
-    for (size_t i = 0; i < count; i++) {
+    for (; i + 4 <= count; i += 4) {
+        memcpy(&v, first + i, sizeof v);
+        v ^= salt;
+        memcpy(buf + 8 * i, &v, sizeof v);
+    }
+    for (; i < count; i++) {
         uint64_t word = first[i] ^ second;
         memcpy(buf + 8 * i, &word, sizeof word);
     }
