@@ -258,7 +258,7 @@ static uint64_t pto_cap(const xl_connection *c, const xl_path *p) {
 
 /* The handshake's spaces have no path of their own in flight accounting: path 0 carries them. */
 static uint64_t path_pto_at(const xl_connection *c, const xl_path *p) {
-    if (!xl_path_is_open(p) || (c->handshake.is_confirmed && p->flight.eliciting == 0))
+    if ((c->handshake.is_confirmed && p->flight.eliciting == 0) || !xl_path_is_open(p))
         return XL_NEVER;
     uint64_t delay = c->handshake.is_confirmed ? xl_conn_peer_ack_delay_us(c) : 0;
     uint64_t at = xl_path_pto_at(p, delay, pto_cap(c, p)),
@@ -288,12 +288,14 @@ uint64_t xl_conn_next_timeout(const xl_connection *c) {
     uint64_t at = xl_min(xl_min(c->idle_deadline, c->handshake.deadline), c->pacer_wakeup);
     at = xl_min(xl_min(at, c->reinjection_recheck), xl_conn_qoe_deadline(c));
     for (int i = 0; i < XL_LEVEL_COUNT; i++)
-        at = xl_min(at, space_deadline(&c->space[i]));
+        if (!c->level_discarded[i])
+            at = xl_min(at, space_deadline(&c->space[i]));
     for (size_t i = 0; i < c->path_count; i++) {
         const xl_path *p = &c->path[i];
         if (p->owns_space)
             at = xl_min(at, space_deadline(p->space));
-        at = xl_min(at, path_pto_at(c, p));
+        if (p->flight.eliciting > 0 || !c->handshake.is_confirmed)
+            at = xl_min(at, path_pto_at(c, p));
         at = xl_min(at, p->validation.deadline);
     }
     if (c->key_update.previous_read)

@@ -318,7 +318,7 @@ static void make_view(const xl_connection *c, xl_scheduler_view *view) {
         xl_content_fill_backlog(c, view);
 }
 
-/* first: of the stream data, where that was chosen already. */
+/* first: of the stream data, where that was chosen already, because there is nothing else to carry. */
 static size_t transmit_data_on(xl_connection *c, xl_path *p, bool streams, const xl_content_choice *first, uint8_t *buf,
                                size_t cap, xl_datagram *out) {
     xl_builder b;
@@ -326,11 +326,12 @@ static size_t transmit_data_on(xl_connection *c, xl_path *p, bool streams, const
     if (!xl_builder_begin(&b, c, p, XL_LEVEL_APP, buf, room))
         return 0;
     xl_content_put_acks(&b);
-    xl_content_put_control(&b);
-    if (streams) {
+    if (!first || !c->handshake.is_complete)
+        xl_content_put_control(&b);
+    if (streams && !first)
         xl_conn_put_datagrams(&b);
+    if (streams)
         xl_content_put_streams(&b, first);
-    }
     size_t n = xl_builder_finish(&b);
     if (n && b.has_stream_data && c->scheduler->sent)
         c->scheduler->sent(c->scheduler_state, p->index, n);

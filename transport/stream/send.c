@@ -188,6 +188,12 @@ uint64_t xl_send_mark_acked(xl_send *s, uint64_t offset, size_t len, bool fin) {
     }
     xl_range range = clip(s, offset, len), gap;
     uint64_t fresh = 0;
+    if (s->acked.count == 0 && range.start == s->base && range.start < range.end) { /* all acknowledged in order */
+        (void)xl_ranges_remove(&s->lost, range.start, range.end);
+        s->base = range.end;
+        shrink(s);
+        return range.end - range.start;
+    }
     for (uint64_t at = range.start; xl_ranges_first_gap(&s->acked, at, range.end, &gap); at = gap.end)
         fresh += gap.end - gap.start;
     if (fresh == 0)
