@@ -267,6 +267,8 @@ static void read_stream(h3_session *s, uint64_t id, uint64_t now) {
             return;
         nghttp3_ssize rv = nghttp3_conn_read_stream(s->h3, (int64_t)id, buf, (size_t)n, fin);
         h3_log_bytes(s->log, id, false, buf, (size_t)n, now); /* after the fields of a HEADERS frame before DATA */
+        /* What it consumes by itself is all but the payload of DATA frames. */
+        s->is_flushed &= rv == 0 && !fin;
         if (rv < 0)
             fail(s, (int)rv, now);
     }
@@ -333,6 +335,7 @@ void h3_on_event(h3_session *s, const xl_event *event, uint64_t now) {
     if (s->failed)
         return;
     s->now = now;
+    s->is_flushed &= event->type == XL_EVENT_STREAM_READABLE;
     switch (event->type) {
     case XL_EVENT_EARLY:
         recall_settings(s);
@@ -471,12 +474,13 @@ void h3_pump(h3_session *s, uint64_t now) {
     s->now = now;
     if (s->ready && !s->failed)
         open_reserved_stream(s);
-    while (s->ready && !s->failed) {
+    while (s->ready && !s->failed && !s->is_flushed) {
         nghttp3_vec vec[MAX_VECS];
         int64_t id = -1;
         int fin = 0;
         nghttp3_ssize count = nghttp3_conn_writev_stream(s->h3, &id, &fin, vec, MAX_VECS);
-        if (count == 0 && id == -1)
+        s->is_flushed = count == 0 && id == -1;
+        if (s->is_flushed)
             return;
         int rv = count < 0 ? (int)count : pump_stream(s, id, vec, (size_t)count, fin != 0);
         if (rv != 0)
@@ -526,6 +530,7 @@ int h3_submit(h3_session *s, const char *method, const char *authority, const ch
     bool is_safe = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
     if (!s->ready || !(s->is_connected || is_safe))
         return XL_ERR_STREAM_STATE;
+    s->is_flushed = false;
     if (!s->is_connected &&
         field_bytes(method, authority, path, headers, header_count) > s->peer.max_field_section_bytes)
         return XL_ERR_ARGUMENT;
@@ -571,6 +576,7 @@ int h3_respond(h3_session *s, uint64_t stream, unsigned status, const h3_header 
         rv = XL_ERR_ARGUMENT;
     else
         rv = submit_response(s, st, status, headers, header_count, body);
+    s->is_flushed = false;
     if (rv != 0) {
         if (body && body->close)
             body->close(body->user);

@@ -59,6 +59,7 @@ void h3_stream_drop(h3_session *s, uint64_t id, uint64_t error_code) {
     (void)xl_stream_stop(s->connection, id, error_code);
     (void)xl_stream_reset(s->connection, id, error_code);
     nghttp3_conn_shutdown_stream_write(s->h3, (int64_t)id);
+    s->is_flushed = false;
 }
 
 void h3_stream_abort(h3_session *s, h3_stream *st, uint64_t error_code) {

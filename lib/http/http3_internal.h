@@ -49,6 +49,7 @@ struct h3_session {
     h3_log *log;  /* NULL: there is no qlog */
     uint64_t now; /* of the event that is being handled */
     bool is_server, ready, failed, goaway_received;
+    bool is_flushed;   /* nghttp3 had nothing to write, and since then it was given nothing but payload */
     bool is_connected; /* the handshake is complete: what is asked for is not 0-RTT data */
     uint64_t grease;   /* random; 0: nothing reserved is sent */
     bool has_reserved_stream, has_reserved_settings, has_reserved_frame; /* sent, each once */
