@@ -102,9 +102,10 @@ build: $(PROGRAMS) ## compile the C programs into build/bin
 
 COMPILE = @mkdir -p $(@D) && echo "CC   $<" && $(CC) $(CFLAGS_ALL) $(PRIVATE) -c $< -o $@
 
-UNIT = $(if $(LTO),$(LTO) -ffat-lto-objects)
+UNIT = $(if $(LTO),$(LTO) -ffat-lto-objects -fomit-frame-pointer)
 $(OUT)/transport/%.o: PRIVATE = -Itransport $(UNIT)
-$(OUT)/emulator/link/%.o $(OUT)/emulator/sim/%.o $(OUT)/lib/video/%.o: PRIVATE = $(UNIT)
+UNIT_ROOMS := emulator/link emulator/sim lib/http lib/video player server
+$(UNIT_ROOMS:%=$(OUT)/%/%.o): PRIVATE = $(UNIT)
 $(OUT)/%.o: %.c
 	$(COMPILE)
 $(OUT)/%.o: $(GENERATED)/%.c

@@ -149,7 +149,7 @@ static int add_file(server_files *files, const char *path, const version *v) {
 
 static int open_file(void *user, const char *path, uint64_t *size) {
     server_files *files = user;
-    version v;
+    version v = {0};
     bool is_spare;
     int fd = acquire(files, path, &is_spare), error = errno;
     bool is_file = fd >= 0 && read_version(fd, &v);
