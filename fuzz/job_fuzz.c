@@ -16,7 +16,7 @@ static void check_sentence(bool ok, const char *error) {
 }
 
 static void check_job(const char *text) {
-    static struct sim_job job;
+    static sim_job job;
     static char error[SIM_ERROR_BYTES];
     memset(&job, 0, sizeof job);
     error[0] = 0;

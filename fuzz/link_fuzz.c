@@ -9,13 +9,13 @@
 #define OPERATIONS 400
 
 typedef struct {
-    struct link_trace trace[2];
-    struct link_delay_trace delays;
-    struct link_light_trace light;
-    struct link_pool *pool;
-    struct link *link;
-    struct link_log log;
-    struct link_config config;
+    link_trace trace[2];
+    link_delay_trace delays;
+    link_light_trace light;
+    link_pool *pool;
+    emulated_link *link;
+    link_log log;
+    link_config config;
     uint64_t now, lines[128]; /* of the log, by kind */
     uint64_t arrived, drops_in_log;
     uint32_t length[PACKETS], newest[FLOWS];
@@ -64,7 +64,7 @@ static const char *choose_queue(fuzz_input *in) {
     return queues[fuzz_below(in, sizeof queues / sizeof queues[0])];
 }
 
-static void choose_trace(struct link_trace *trace, fuzz_input *in) {
+static void choose_trace(link_trace *trace, fuzz_input *in) {
     char text[512], error[256];
     size_t at = 0;
     uint32_t ms = 0;
@@ -82,7 +82,7 @@ static void choose_trace(struct link_trace *trace, fuzz_input *in) {
 }
 
 static void choose_config(bench *b, fuzz_input *in) {
-    struct link_config *c = &b->config;
+    link_config *c = &b->config;
     uint8_t flags = fuzz_u8(in), more = fuzz_u8(in);
     char error[256];
     choose_trace(&b->trace[0], in);
@@ -106,7 +106,7 @@ static void choose_config(bench *b, fuzz_input *in) {
         c->loss.r = fuzz_u8(in) / 255.0;
     }
     if (flags & 64) {
-        c->onoff = (struct link_onoff){.is_random = more & 1, .count = 2};
+        c->onoff = (link_onoff){.is_random = more & 1, .count = 2};
         c->onoff.us[0] = 1 + fuzz_u16(in);
         c->onoff.us[1] = 1 + fuzz_u16(in);
     }
@@ -141,7 +141,7 @@ static bool has_changed_at(const bench *b, uint64_t us) {
     return false;
 }
 
-static void check_departure(bench *b, const struct link_packet *p) {
+static void check_departure(bench *b, const link_packet *p) {
     uint32_t n;
     memcpy(&n, p->data + number_at(p->data[21]), sizeof n);
     FUZZ_CHECK(n < b->arrived && p->length == b->length[n] && p->data[21] == b->flow[n]);
@@ -160,7 +160,7 @@ static void check_departure(bench *b, const struct link_packet *p) {
 }
 
 static void check_balance(const bench *b) {
-    struct link_stats s = link_stats(b->link);
+    link_stats s = link_get_stats(b->link);
     FUZZ_CHECK(s.arrived_packets + s.duplicates == s.departed_packets + s.queue_drops + s.random_losses + s.off_losses +
                                                        s.oversize_drops + s.memory_drops + s.nat_drops +
                                                        s.inside_packets);
@@ -172,7 +172,7 @@ static void check_balance(const bench *b) {
 static void drain(bench *b) {
     unsigned most = PACKETS * 2;
     link_advance(b->link, b->now);
-    for (struct link_packet *p = link_pull(b->link); p; p = link_pull(b->link)) {
+    for (link_packet *p = link_pull(b->link); p; p = link_pull(b->link)) {
         FUZZ_CHECK(most-- > 0);
         check_departure(b, p);
         link_departed(b->link, p, b->now);
@@ -184,7 +184,7 @@ static void drain(bench *b) {
 static void send(bench *b, uint32_t length, uint8_t flow) {
     if (b->arrived == PACKETS)
         return;
-    struct link_packet *p = link_pool_get(b->pool);
+    link_packet *p = link_pool_get(b->pool);
     FUZZ_CHECK(p != NULL);
     memset(p->data, 0, 40);
     p->length = length;
@@ -211,7 +211,7 @@ static void pass(bench *b, uint64_t us) {
 }
 
 static void change(bench *b, fuzz_input *in) {
-    struct link_loss loss = {.good = fuzz_u8(in) / 255.0};
+    link_loss loss = {.good = fuzz_u8(in) / 255.0};
     loss.p = fuzz_u8(in) / 100.0;
     switch (fuzz_u8(in) % 9) {
     case 0:
@@ -280,7 +280,7 @@ static void operate(bench *b, fuzz_input *in) {
 }
 
 static void check_log(bench *b) {
-    struct link_stats s = link_stats(b->link);
+    link_stats s = link_get_stats(b->link);
     link_log_flush(&b->log);
     FUZZ_CHECK(b->lines['#'] == s.opportunities && b->lines['-'] == s.departed_packets);
     FUZZ_CHECK(b->drops_in_log == s.queue_drops);
@@ -301,7 +301,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (b->link) {
         drain(b);
         check_log(b);
-        fuzz_note_number(link_stats(b->link).queue_drops);
+        fuzz_note_number(link_get_stats(b->link).queue_drops);
     }
     link_free(b->link);
     FUZZ_CHECK(link_pool_in_use(b->pool) == 0);

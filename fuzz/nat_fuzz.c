@@ -11,16 +11,16 @@
 static const uint8_t protocols[] = {17, 6};
 
 /* Of exactly its size, so that what lies beyond it is found. */
-static struct link_packet *packet_of(size_t length) {
-    struct link_packet *p = calloc(1, offsetof(struct link_packet, data) + length + (length == 0));
+static link_packet *packet_of(size_t length) {
+    link_packet *p = calloc(1, offsetof(link_packet, data) + length + (length == 0));
     FUZZ_CHECK(p != NULL);
     p->length = (uint32_t)length;
     return p;
 }
 
-static void any(struct link_nat *nat, fuzz_input *in, uint64_t now, bool outward) {
+static void any(link_nat *nat, fuzz_input *in, uint64_t now, bool outward) {
     size_t length = fuzz_u8(in) % MOST_BYTES;
-    struct link_packet *p = packet_of(length);
+    link_packet *p = packet_of(length);
     p->checksum_start = fuzz_u8(in) % 2;
     for (size_t i = 0; i < length; i++)
         p->data[i] = fuzz_u8(in);
@@ -36,8 +36,8 @@ static void any(struct link_nat *nat, fuzz_input *in, uint64_t now, bool outward
 }
 
 /* From one of four inner ports to one of eight remote hosts; or back. */
-static struct link_packet *packet_between(uint8_t which, uint16_t inner_port, bool outward) {
-    struct link_packet *p = packet_of(HEADERS);
+static link_packet *packet_between(uint8_t which, uint16_t inner_port, bool outward) {
+    link_packet *p = packet_of(HEADERS);
     uint8_t *inner = p->data + (outward ? 12 : 16), *remote = p->data + (outward ? 16 : 12);
     uint8_t *inner_at = p->data + (outward ? 20 : 22), *remote_at = p->data + (outward ? 22 : 20);
     p->data[0] = 0x45;
@@ -51,12 +51,12 @@ static struct link_packet *packet_between(uint8_t which, uint16_t inner_port, bo
     return p;
 }
 
-static uint16_t port_at(const struct link_packet *p, size_t at) {
+static uint16_t port_at(const link_packet *p, size_t at) {
     return (uint16_t)(p->data[at] << 8 | p->data[at + 1]);
 }
 
-static uint16_t ask(struct link_nat *nat, uint8_t which, uint64_t now) {
-    struct link_packet *p = packet_between(which, (uint16_t)(5000 + (which >> 4 & 3)), true);
+static uint16_t ask(link_nat *nat, uint8_t which, uint64_t now) {
+    link_packet *p = packet_between(which, (uint16_t)(5000 + (which >> 4 & 3)), true);
     link_nat_out(nat, p, now);
     uint16_t outer = port_at(p, 20);
     free(p);
@@ -64,14 +64,14 @@ static uint16_t ask(struct link_nat *nat, uint8_t which, uint64_t now) {
     return outer;
 }
 
-static void answer(struct link_nat *nat, uint8_t which, uint16_t outer, uint64_t now, bool must_pass) {
-    struct link_packet *p = packet_between(which, outer, false);
+static void answer(link_nat *nat, uint8_t which, uint16_t outer, uint64_t now, bool must_pass) {
+    link_packet *p = packet_between(which, outer, false);
     FUZZ_CHECK(link_nat_in(nat, p, now) == must_pass);
     FUZZ_CHECK(port_at(p, 22) == (must_pass ? 5000 + (which >> 4 & 3) : outer));
     free(p);
 }
 
-static void operate(struct link_nat *nat, fuzz_input *in, uint64_t *now) {
+static void operate(link_nat *nat, fuzz_input *in, uint64_t *now) {
     uint8_t op = fuzz_u8(in), which = fuzz_u8(in);
     uint16_t outer;
     switch (op % 6) {
@@ -95,7 +95,7 @@ static void operate(struct link_nat *nat, fuzz_input *in, uint64_t *now) {
         break;
     default: /* many hosts: the table is full at some time */
         for (uint16_t port = 0; port < 600; port++) {
-            struct link_packet *p = packet_between(which, (uint16_t)(port * 64u + which), true);
+            link_packet *p = packet_between(which, (uint16_t)(port * 64u + which), true);
             link_nat_out(nat, p, *now);
             free(p);
         }
@@ -107,10 +107,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     uint64_t now = 0;
     uint8_t kinds = fuzz_u8(&in);
     uint16_t timeout = fuzz_u16(&in);
-    const struct link_nat_rules rules = {.mapping = (enum link_nat_kind)(kinds % 3),
-                                         .filtering = (enum link_nat_kind)(kinds / 3 % 3),
-                                         .timeout_us = 1 + (uint64_t)timeout};
-    struct link_nat *nat = link_nat_new(&rules, kinds);
+    const link_nat_rules rules = {.mapping = (link_nat_kind)(kinds % 3),
+                                  .filtering = (link_nat_kind)(kinds / 3 % 3),
+                                  .timeout_us = 1 + (uint64_t)timeout};
+    link_nat *nat = link_nat_new(&rules, kinds);
     FUZZ_CHECK(nat != NULL);
     for (int i = 0; i < OPERATIONS && fuzz_left(&in) > 0; i++)
         operate(nat, &in, &now);

@@ -5,17 +5,17 @@
 
 #define SEGMENTS_MOST 100
 
-static struct link_packet *segment[SEGMENTS_MOST];
+static link_packet *segment[SEGMENTS_MOST];
 static uint8_t before[SEGMENTS_MOST][LINK_PACKET_CAPACITY];
 
 static size_t take_apart(const struct virtio_net_hdr *header, const uint8_t *data, size_t len) {
-    struct mp_super super;
+    mp_super super;
     size_t count = 0, payload = 0;
     if (!mp_super_open(&super, header, data, len))
         return 0;
     FUZZ_CHECK(super.headers <= len && super.transport < super.headers && super.segment > 0);
     while (count < SEGMENTS_MOST && mp_super_next(&super, segment[count])) {
-        const struct link_packet *p = segment[count++];
+        const link_packet *p = segment[count++];
         FUZZ_CHECK(p->length <= LINK_PACKET_CAPACITY && p->length > super.headers);
         FUZZ_CHECK(memcmp(p->data + super.headers, data + super.headers + payload, p->length - super.headers) == 0);
         payload += p->length - super.headers;
@@ -26,7 +26,7 @@ static size_t take_apart(const struct virtio_net_hdr *header, const uint8_t *dat
 }
 
 static void put_together(size_t count, bool may_merge, unsigned skip) {
-    struct mp_group group = {0};
+    mp_group group = {0};
     for (size_t i = 0; i < count; i++)
         memcpy(before[i], segment[i]->data, segment[i]->length);
     for (size_t i = 0; i < count; i++)
@@ -72,7 +72,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     size_t whole = left * repeat < LINK_PACKET_CAPACITY ? left * repeat : LINK_PACKET_CAPACITY;
     if (count == 0 && whole >= 20) { /* as it is, among its like */
         for (size_t i = 0; i < 3; i++) {
-            *segment[i] = (struct link_packet){.length = (uint32_t)whole};
+            *segment[i] = (link_packet){.length = (uint32_t)whole};
             memcpy(segment[i]->data, packet, whole);
         }
         put_together(3, flags & 1, 0);

@@ -13,7 +13,7 @@
 #define RECORDS_MOST 300
 
 static void check_wire(fuzz_input *in) {
-    struct sat_packet packet, again;
+    sat_packet packet, again;
     uint8_t out[SAT_CONTROL_BYTES] = {0};
     size_t more = fuzz_u16(in), len = fuzz_left(in);
     uint8_t *exact = fuzz_copy(in->p, len);
@@ -33,13 +33,13 @@ static void check_wire(fuzz_input *in) {
     free(exact);
 }
 
-static bool is_same(const struct sat_arrival *a, const struct sat_arrival *b) {
+static bool is_same(const sat_arrival *a, const sat_arrival *b) {
     return a->received_us == b->received_us && a->sent_us == b->sent_us && a->seq == b->seq &&
            a->ip_bytes == b->ip_bytes && a->kind == b->kind;
 }
 
-static struct sat_arrival read_arrival(fuzz_input *in, const struct sat_arrival *before) {
-    struct sat_arrival a = *before;
+static sat_arrival read_arrival(fuzz_input *in, const sat_arrival *before) {
+    sat_arrival a = *before;
     uint8_t kind = fuzz_u8(in);
     a.received_us = kind & 0x80 ? fuzz_number(in) : before->received_us + fuzz_u16(in);
     a.sent_us = kind & 0x40 ? fuzz_number(in) : before->sent_us + fuzz_u16(in);
@@ -51,11 +51,11 @@ static struct sat_arrival read_arrival(fuzz_input *in, const struct sat_arrival 
 
 /* The receiving end of a flow, its records, and the traces that they become. */
 static void check_ledger(fuzz_input *in) {
-    static struct sat_arrival added[RECORDS_MOST];
-    struct sat_ledger ledger;
-    struct sat_arrival before = {0}, now;
-    struct sat_cursor cursor;
-    struct sat_converter converter;
+    static sat_arrival added[RECORDS_MOST];
+    sat_ledger ledger;
+    sat_arrival before = {0}, now;
+    sat_cursor cursor;
+    sat_converter converter;
     uint64_t data = 0, completed = 0;
     size_t count = 0;
     sat_ledger_init(&ledger, fuzz_bool(in) ? 2 * SAT_BLOCK_BYTES : 0);
@@ -88,9 +88,9 @@ static void check_ledger(fuzz_input *in) {
 
 /* Blocks of records that were made elsewhere. */
 static void check_records(fuzz_input *in) {
-    struct sat_records records;
-    struct sat_cursor cursor;
-    struct sat_arrival a;
+    sat_records records;
+    sat_cursor cursor;
+    sat_arrival a;
     sat_records_init(&records, 3 * SAT_BLOCK_BYTES);
     while (fuzz_left(in) > 0) {
         size_t len;
@@ -109,7 +109,7 @@ static void check_records(fuzz_input *in) {
 }
 
 static void check_window(fuzz_input *in) {
-    struct sat_window w;
+    sat_window w;
     uint64_t now = 1000000;
     sat_window_init(&w, now);
     w.smooth = fuzz_bool(in);
@@ -136,7 +136,7 @@ static void check_window(fuzz_input *in) {
 }
 
 static void check_clock(fuzz_input *in) {
-    struct sat_clock clock = {0};
+    sat_clock clock = {0};
     for (int i = 0; i < 20 && fuzz_left(in) > 0; i++) {
         uint64_t t[4];
         uint8_t how = fuzz_u8(in);
@@ -153,11 +153,11 @@ static void check_clock(fuzz_input *in) {
 
 /* A request as the server has it from the control connection. */
 static void begin_session(json_t *request) {
-    struct sat_socket none = {.fd = -1};
-    const struct sat_options options = {.max_duration_us = 60000000, .memory_bytes = 1 << 20, .token = "a secret text"};
-    const struct sat_nonces nonces = {0};
-    struct sat_session session = {.data_socket = &none, .ack_socket = &none};
-    struct sat_control control = {.fd = -1};
+    sat_socket none = {.fd = -1};
+    const sat_options options = {.max_duration_us = 60000000, .memory_bytes = 1 << 20, .token = "a secret text"};
+    const sat_nonces nonces = {0};
+    sat_session session = {.data_socket = &none, .ack_socket = &none};
+    sat_control control = {.fd = -1};
     char error[512] = "";
     if (sat_session_begin(&session, &options, &control, &nonces, request, error) == 0) {
         FUZZ_CHECK(session.stage == SAT_SETUP && session.peer.path_count <= SAT_MAX_PATHS);
@@ -172,12 +172,12 @@ static void begin_session(json_t *request) {
 
 /* Lines in pieces, over a socket; each line that is taken is tried as a request. */
 static void check_control(fuzz_input *in) {
-    static struct sat_control control;
+    static sat_control control;
     int ends[2];
     uint8_t octets[64];
     FUZZ_CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) == 0);
     sat_control_init(&control, ends[0]);
-    enum sat_line found = SAT_LINE_NONE;
+    sat_line found = SAT_LINE_NONE;
     while (fuzz_left(in) > 0 && found != SAT_LINE_BAD) {
         size_t len;
         const uint8_t *bytes = fuzz_bytes(in, 255, &len);

@@ -373,7 +373,7 @@ static void write_lines(void) {
 static void write_datagrams(void) {
     for (unsigned type = SAT_HELLO; type <= SAT_ACK; type++) {
         uint8_t seed[3 + SAT_CONTROL_BYTES] = {0, type == SAT_DATA ? 5 : 0, 0};
-        const struct sat_packet packet = {
+        const sat_packet packet = {
             .type = (uint8_t)type, .channel = 1, .path = 1, .tag = 77, .seq = 9, .sent_us = 1000};
         size_t n = sat_wire_write(&packet, seed + 3);
         write_seed("saturatr", "wire", type, seed, 3 + n);

@@ -18,8 +18,8 @@
 #define PACKETS_MOST  400
 
 typedef struct {
-    struct mp_mailbox *mailbox;
-    struct mp_request *request;
+    mp_mailbox *mailbox;
+    mp_request *request;
     bool answered;
 } caller;
 
@@ -30,8 +30,7 @@ static void *ask(void *user) {
 }
 
 /* One thread asks, this one serves, as the loop: when the descriptor is readable. */
-static bool carry_out(struct mp_shell *shell, struct mp_mailbox *mailbox, struct mp_request *request, uint64_t now,
-                      bool is_ended) {
+static bool carry_out(mp_shell *shell, mp_mailbox *mailbox, mp_request *request, uint64_t now, bool is_ended) {
     caller c = {mailbox, request, false};
     pthread_t thread;
     FUZZ_CHECK(pthread_create(&thread, NULL, ask, &c) == 0);
@@ -48,7 +47,7 @@ static bool carry_out(struct mp_shell *shell, struct mp_mailbox *mailbox, struct
     return c.answered;
 }
 
-static void check_figures(const struct mp_shell *shell, const struct mp_figures *figures) {
+static void check_figures(const mp_shell *shell, const mp_figures *figures) {
     json_t *answer = mp_summary_figures(shell, figures);
     FUZZ_CHECK(json_is_array(answer) && json_array_size(answer) == shell->path_count);
     char *text = json_dumps(answer, JSON_COMPACT | JSON_SORT_KEYS);
@@ -58,18 +57,18 @@ static void check_figures(const struct mp_shell *shell, const struct mp_figures 
     json_decref(answer);
     for (size_t k = 0; k < shell->path_count; k++)
         for (int way = 0; way < 2; way++) {
-            const struct link_stats *s = &figures->links[k][way].stats;
+            const link_stats *s = &figures->links[k][way].stats;
             FUZZ_CHECK(s->arrived_packets + s->duplicates == s->departed_packets + s->queue_drops + s->random_losses +
                                                                  s->off_losses + s->oversize_drops + s->memory_drops +
                                                                  s->nat_drops + s->inside_packets);
         }
 }
 
-static void send_packets(struct mp_shell *shell, unsigned count, uint64_t now) {
+static void send_packets(mp_shell *shell, unsigned count, uint64_t now) {
     for (unsigned i = 0; i < count; i++) {
-        struct mp_path *path = &shell->paths[i % shell->path_count];
-        struct link *link = (i & 4 ? &path->down : &path->up)->link;
-        struct link_packet *p = link_pool_get(shell->pool);
+        mp_path *path = &shell->paths[i % shell->path_count];
+        emulated_link *link = (i & 4 ? &path->down : &path->up)->link;
+        link_packet *p = link_pool_get(shell->pool);
         FUZZ_CHECK(p != NULL);
         memset(p->data, 0, 40);
         p->data[0] = 0x45;
@@ -78,18 +77,17 @@ static void send_packets(struct mp_shell *shell, unsigned count, uint64_t now) {
     }
 }
 
-static void drain(struct mp_shell *shell, uint64_t now) {
+static void drain(mp_shell *shell, uint64_t now) {
     for (size_t k = 0; k < shell->path_count; k++)
         for (int way = 0; way < 2; way++) {
-            struct link *link = (way ? &shell->paths[k].down : &shell->paths[k].up)->link;
+            emulated_link *link = (way ? &shell->paths[k].down : &shell->paths[k].up)->link;
             link_advance(link, now);
-            for (struct link_packet *p = link_pull(link); p; p = link_pull(link))
+            for (link_packet *p = link_pull(link); p; p = link_pull(link))
                 link_departed(link, p, now);
         }
 }
 
-static void check_command(const struct mp_request *request, const struct mp_figures *before,
-                          const struct mp_figures *after) {
+static void check_command(const mp_request *request, const mp_figures *before, const mp_figures *after) {
     for (int way = 0; way < 2; way++)
         if (request->ways[way] && request->change.has_state)
             FUZZ_CHECK(after->links[request->path][way].is_up == request->change.is_up);
@@ -98,9 +96,9 @@ static void check_command(const struct mp_request *request, const struct mp_figu
 }
 
 /* Lines of commands; one that begins with a digit lets so many ms pass, one with '+' sends packets. */
-static void obey(struct mp_shell *shell, char *text) {
-    struct mp_mailbox mailbox;
-    struct mp_figures figures[2];
+static void obey(mp_shell *shell, char *text) {
+    mp_mailbox mailbox;
+    mp_figures figures[2];
     char error[MP_ERROR_SIZE], *rest = NULL;
     uint64_t now = 0;
     bool has_figures = false;
@@ -119,7 +117,7 @@ static void obey(struct mp_shell *shell, char *text) {
             send_packets(shell, packets <= PACKETS_MOST ? n : 0, now);
             continue;
         }
-        struct mp_request request = {.figures = &figures[1]};
+        mp_request request = {.figures = &figures[1]};
         error[0] = 0;
         commands++;
         if (mp_control_parse(shell, line, &request, error) != 0) {
@@ -129,7 +127,7 @@ static void obey(struct mp_shell *shell, char *text) {
         }
         FUZZ_CHECK(request.path < shell->path_count);
         carry_out(shell, &mailbox, &request, now, false);
-        struct mp_request stats = {.asks_figures = true, .figures = &figures[1]};
+        mp_request stats = {.asks_figures = true, .figures = &figures[1]};
         carry_out(shell, &mailbox, &stats, now, false);
         check_figures(shell, &figures[1]);
         if (!request.asks_figures)
@@ -138,7 +136,7 @@ static void obey(struct mp_shell *shell, char *text) {
         has_figures = true;
     }
     mp_mailbox_end(&mailbox);
-    struct mp_request late = {.asks_figures = true, .figures = &figures[1]};
+    mp_request late = {.asks_figures = true, .figures = &figures[1]};
     carry_out(shell, &mailbox, &late, now, true);
     mp_mailbox_close(&mailbox);
 }
@@ -146,7 +144,7 @@ static void obey(struct mp_shell *shell, char *text) {
 /* Words up to an empty line are the command line; then the configuration file up to "---"; the rest are commands. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     fuzz_input in = fuzz_input_of(data, size);
-    struct mp_shell *shell = calloc(1, sizeof *shell);
+    mp_shell *shell = calloc(1, sizeof *shell);
     char *argv[WORDS_MOST + 4] = {(char *)"mpshell"}, error[MP_ERROR_SIZE] = "", *rest = NULL;
     int argc = 1;
     FUZZ_CHECK(shell != NULL);

@@ -5,7 +5,7 @@
 #include "emulator/link/queue.h"
 
 static void check_trace(fuzz_input *in) {
-    struct link_trace trace;
+    link_trace trace;
     char error[512] = "";
     uint64_t at = fuzz_bytes_be(in, 5);
     char *text = fuzz_rest_string(in);
@@ -25,7 +25,7 @@ static void check_trace(fuzz_input *in) {
 }
 
 static void check_delay_trace(fuzz_input *in) {
-    struct link_delay_trace trace;
+    link_delay_trace trace;
     char error[512] = "";
     uint64_t at = fuzz_bytes_be(in, 5);
     bool hold = fuzz_bool(in);
@@ -48,8 +48,8 @@ static void check_delay_trace(fuzz_input *in) {
 }
 
 static void check_light(fuzz_input *in) {
-    struct link_light_trace trace;
-    struct link_size_latency size = {0};
+    link_light_trace trace;
+    link_size_latency size = {0};
     char error[512] = "";
     bool by_size = fuzz_bool(in), direct;
     uint64_t now = fuzz_u16(in), pause = fuzz_u16(in), gap = fuzz_u16(in), before = 0;
@@ -61,8 +61,8 @@ static void check_light(fuzz_input *in) {
     if (rc == 0 && by_size)
         FUZZ_CHECK(link_light_trace_parse(&trace, "l", plain, sizeof plain - 1, error, sizeof error) == 0);
     if (rc == 0) {
-        const struct link_light light = {&trace, by_size ? &size : NULL, gap, 1400};
-        struct link_burst burst = {0};
+        const link_light light = {&trace, by_size ? &size : NULL, gap, 1400};
+        link_burst burst = {0};
         for (uint32_t i = 0; i < 40; i++, now += i % 8 ? 0 : pause * 100) {
             uint64_t leaves = link_burst_next(&burst, &light, now, now * (i + 1), 40 + 97 * i % 1464, &direct);
             FUZZ_CHECK(leaves >= now && leaves >= before);
@@ -80,7 +80,7 @@ static void check_rate(fuzz_input *in) {
     char *text = fuzz_rest_string(in);
     if (link_trace_parse_rate(text, &rate)) {
         FUZZ_CHECK(rate >= 1 && rate <= LINK_TRACE_MAX_RATE_BPS);
-        struct link_trace trace = link_trace_constant(rate);
+        link_trace trace = link_trace_constant(rate);
         uint64_t k = link_trace_count_until_us(&trace, at);
         FUZZ_CHECK(link_trace_opportunity_us(&trace, k) > at);
         FUZZ_CHECK(k == 0 || link_trace_opportunity_us(&trace, k - 1) <= at);
@@ -90,7 +90,7 @@ static void check_rate(fuzz_input *in) {
 }
 
 static void check_loss(fuzz_input *in) {
-    struct link_loss_state state = {.losses = {1}, .moves = {2}};
+    link_loss_state state = {.losses = {1}, .moves = {2}};
     char error[256] = "";
     char *text = fuzz_rest_string(in);
     if (link_loss_parse(&state.model, text, error, sizeof error) == 0) {
@@ -104,8 +104,8 @@ static void check_loss(fuzz_input *in) {
 }
 
 static void check_onoff(fuzz_input *in) {
-    struct link_onoff onoff;
-    struct link_onoff_state state;
+    link_onoff onoff;
+    link_onoff_state state;
     char error[256] = "";
     uint64_t step = fuzz_u32(in);
     char *text = fuzz_rest_string(in);
@@ -122,9 +122,9 @@ static void check_onoff(fuzz_input *in) {
 
 static void check_queue(fuzz_input *in) {
     char error[512] = "";
-    struct link_pool *pool = link_pool_new(0);
+    link_pool *pool = link_pool_new(0);
     char *text = fuzz_rest_string(in);
-    struct link_queue *queue = link_queue_new(text, pool, 1, error, sizeof error);
+    link_queue *queue = link_queue_new(text, pool, 1, error, sizeof error);
     FUZZ_CHECK(queue || error[0] != 0);
     FUZZ_CHECK(!queue || memchr(queue->description, 0, sizeof queue->description));
     link_queue_free(queue);
@@ -134,7 +134,7 @@ static void check_queue(fuzz_input *in) {
 
 /* key=value, one a line; then all of it as JSON, and as the configuration of a link. */
 static void check_settings(fuzz_input *in) {
-    struct link_settings settings[2] = {0}, top[2] = {0};
+    link_settings settings[2] = {0}, top[2] = {0};
     char error[1024];
     bool use_top = fuzz_bool(in), json = fuzz_bool(in);
     char *text = fuzz_rest_string(in), *rest = NULL;
@@ -147,7 +147,7 @@ static void check_settings(fuzz_input *in) {
         }
         *value++ = 0;
         json_t *member = json ? json_loads(value, JSON_DECODE_ANY, NULL) : NULL;
-        struct link_settings *to = use_top ? top : settings;
+        link_settings *to = use_top ? top : settings;
         int rc = member ? link_settings_set_json(to, line, member, error, sizeof error)
                         : link_settings_set(to, line, value, error, sizeof error);
         FUZZ_CHECK(rc == 0 || error[0] != 0);
@@ -164,7 +164,7 @@ static void check_settings(fuzz_input *in) {
     free(dump);
     json_decref(path);
     json_decref(direction);
-    struct link_config config = link_settings_config(&settings[1], 5);
+    link_config config = link_settings_config(&settings[1], 5);
     FUZZ_CHECK(link_loss_is_valid(&config.loss));
     link_settings_free(settings);
     link_settings_free(top);

@@ -138,7 +138,7 @@ struct halving {
     uint64_t seen;
 };
 
-static void enqueue(struct link_queue *queue, struct link_packet *packet, uint64_t now) {
+static void enqueue(link_queue *queue, link_packet *packet, uint64_t now) {
     struct halving *h = queue->state;
     (void)now;
     link_fifo_push(&queue->fifo, packet);
@@ -146,17 +146,17 @@ static void enqueue(struct link_queue *queue, struct link_packet *packet, uint64
         link_queue_drop(queue, link_fifo_pop(&queue->fifo));
 }
 
-static struct link_packet *dequeue(struct link_queue *queue, uint64_t now) {
+static link_packet *dequeue(link_queue *queue, uint64_t now) {
     (void)now;
     return link_fifo_pop(&queue->fifo);
 }
 
-static const struct link_queue_option options[] = {
+static const link_queue_option options[] = {
     {"every", offsetof(struct halving, every), LINK_QUEUE_COUNT, 1, 1000, 2},
     {NULL, 0, LINK_QUEUE_COUNT, 0, 0, 0},
 };
 
-const struct link_queue_discipline link_queue_halving = {
+const link_queue_discipline link_queue_halving = {
     .name = "halving",
     .options = options,
     .state_size = sizeof(struct halving),

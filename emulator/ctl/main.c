@@ -32,13 +32,13 @@ static size_t join(char line[LINE_BYTES], char **words) {
 
 static int connect_to(const char *path) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    if (strlen(path) >= sizeof(address.sun_path)) {
+    if (strlen(path) >= sizeof address.sun_path) {
         errno = ENAMETOOLONG;
         return -1;
     }
     strcpy(address.sun_path, path);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd >= 0 && connect(fd, (const struct sockaddr *)&address, sizeof(address)) != 0) {
+    if (fd >= 0 && connect(fd, (const struct sockaddr *)&address, sizeof address) != 0) {
         int saved = errno;
         close(fd);
         errno = saved;

@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-struct fl_options {
+typedef struct {
     const char *mode;
     struct sockaddr_storage to;
     struct sockaddr_storage bind;
@@ -26,21 +26,21 @@ struct fl_options {
     uint64_t interval_us;
     bool segment; /* UDP_SEGMENT when sending, UDP_GRO when receiving */
     const char *out;
-};
+} fl_options;
 
 /* 0; 1 when --help was asked for and given; -1 with a sentence on stderr. */
-int fl_options_parse(struct fl_options *options, int argc, char **argv);
+int fl_options_parse(fl_options *options, int argc, char **argv);
 
 /* Each returns the exit status. */
-int fl_send(const struct fl_options *options);
-int fl_sink(const struct fl_options *options);
-int fl_ping(const struct fl_options *options);
-int fl_echo(const struct fl_options *options);
+int fl_send(const fl_options *options);
+int fl_sink(const fl_options *options);
+int fl_ping(const fl_options *options);
+int fl_echo(const fl_options *options);
 
 /* A bound UDP socket (and connected to options->to if that is given), or -1 with a sentence on stderr. */
-int fl_socket(const struct fl_options *options);
+int fl_socket(const fl_options *options);
 /* Bytes of IP and UDP headers on the socket. */
-uint32_t fl_header_bytes(const struct fl_options *options);
+uint32_t fl_header_bytes(const fl_options *options);
 /* Processor time of this process, seconds. */
 double fl_cpu_s(void);
 /* Prints one sentence with errno and returns -1. */

@@ -50,18 +50,18 @@ static bool read_address(const char *text, struct sockaddr_storage *address, soc
 }
 
 static bool read_to(void *into, const char *text, char *reason, size_t cap) {
-    struct fl_options *o = into;
+    fl_options *o = into;
     return read_address(text, &o->to, &o->to_size, reason, cap);
 }
 
 static bool read_bind(void *into, const char *text, char *reason, size_t cap) {
-    struct fl_options *o = into;
+    fl_options *o = into;
     return read_address(text, &o->bind, &o->bind_size, reason, cap);
 }
 
 /* Also as 12e6. */
 static bool read_rate(void *into, const char *text, char *reason, size_t cap) {
-    struct fl_options *o = into;
+    fl_options *o = into;
     char *end = NULL;
     o->rate_bps = strtod(text, &end);
     if (end != text && *end == '\0' && o->rate_bps >= 1 && o->rate_bps <= 1e12)
@@ -72,7 +72,7 @@ static bool read_rate(void *into, const char *text, char *reason, size_t cap) {
 
 /* ---- The table ---- */
 
-#define FIELD(member) SETTING_FIELD(struct fl_options, member)
+#define FIELD(member) SETTING_FIELD(fl_options, member)
 
 static const setting rows[] = {
     {"to", SETTING_OWN, .read = read_to, .value = "ADDR:PORT",
@@ -118,7 +118,7 @@ static void print_help(void) {
 }
 
 /* What a mode cannot do without; NULL: all is there. An unknown mode is main's to refuse. */
-static const char *missing(const struct fl_options *o) {
+static const char *missing(const fl_options *o) {
     if (strcmp(o->mode, "send") == 0 && (o->to_size == 0 || o->rate_bps <= 0))
         return "--to ADDR:PORT and --rate BPS";
     if (strcmp(o->mode, "ping") == 0 && o->to_size == 0)
@@ -128,11 +128,11 @@ static const char *missing(const struct fl_options *o) {
     return NULL;
 }
 
-int fl_options_parse(struct fl_options *options, int argc, char **argv) {
+int fl_options_parse(fl_options *options, int argc, char **argv) {
     char error[SETTINGS_ERROR_BYTES];
     int rest = 0;
     bool help = argc > 1 && strcmp(argv[1], "--help") == 0;
-    *options = (struct fl_options){.ip_bytes = 1500, .duration_us = 2000000, .count = 100, .interval_us = 10000};
+    *options = (fl_options){.ip_bytes = 1500, .duration_us = 2000000, .count = 100, .interval_us = 10000};
     const setting_tables s = {.table = {{rows, options, 0}}, .count = 1};
     if (argc < 2) {
         fprintf(stderr, "udp-flow: say send, sink, ping or echo; see --help.\n");
@@ -157,11 +157,11 @@ int fl_options_parse(struct fl_options *options, int argc, char **argv) {
     return !what ? 0 : -1;
 }
 
-uint32_t fl_header_bytes(const struct fl_options *options) {
+uint32_t fl_header_bytes(const fl_options *options) {
     return (options->to.ss_family == AF_INET6 ? 40u : 20u) + 8u;
 }
 
-int fl_socket(const struct fl_options *options) {
+int fl_socket(const fl_options *options) {
     int family = options->to_size != 0     ? options->to.ss_family
                  : options->bind_size != 0 ? options->bind.ss_family
                                            : AF_INET;
@@ -169,8 +169,8 @@ int fl_socket(const struct fl_options *options) {
     int fd = socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return fl_fail("cannot make a socket");
-    setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size));
-    setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof(size));
+    setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof size);
+    setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof size);
     if ((options->bind_size != 0 && bind(fd, (const struct sockaddr *)&options->bind, options->bind_size) != 0) ||
         (options->to_size != 0 && connect(fd, (const struct sockaddr *)&options->to, options->to_size) != 0)) {
         fl_fail("cannot bind or connect the socket");

@@ -18,7 +18,7 @@ static void on_stop(int number) {
 
 static void limit_waiting(int fd) {
     struct timeval patience = {.tv_sec = PATIENCE_S};
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
 }
 
 /* One round trip in ns; 0 if no answer came. */
@@ -26,7 +26,7 @@ static uint64_t round_trip(int fd, uint64_t number, uint64_t *sent_ns) {
     uint64_t message[2] = {number, clock_ns(CLOCK_MONOTONIC)};
     uint64_t answer[2];
     *sent_ns = message[1];
-    if (send(fd, message, sizeof(message), 0) != (ssize_t)sizeof(message))
+    if (send(fd, message, sizeof message, 0) != (ssize_t)sizeof message)
         return 0;
     while (recv(fd, answer, sizeof(answer), 0) == (ssize_t)sizeof(answer))
         if (answer[0] == number)
@@ -36,7 +36,7 @@ static uint64_t round_trip(int fd, uint64_t number, uint64_t *sent_ns) {
 
 /* One line per answered ping: sent_monotonic_ns rtt_ns. The pause between pings varies, so that they meet all phases
  * of a millisecond. */
-int fl_ping(const struct fl_options *options) {
+int fl_ping(const fl_options *options) {
     int fd = fl_socket(options);
     if (fd < 0)
         return 2;
@@ -54,12 +54,12 @@ int fl_ping(const struct fl_options *options) {
     return 0;
 }
 
-int fl_echo(const struct fl_options *options) {
+int fl_echo(const fl_options *options) {
     int fd = fl_socket(options);
     if (fd < 0)
         return 2;
     struct sockaddr_in address;
-    socklen_t size = sizeof(address);
+    socklen_t size = sizeof address;
     signal(SIGTERM, on_stop);
     limit_waiting(fd);
     getsockname(fd, (struct sockaddr *)&address, &size); /* sin_port and sin6_port share their place */
@@ -69,8 +69,8 @@ int fl_echo(const struct fl_options *options) {
     while (!stopped && clock_ns(CLOCK_MONOTONIC) < end) {
         uint8_t data[2048];
         struct sockaddr_storage from;
-        socklen_t from_size = sizeof(from);
-        ssize_t n = recvfrom(fd, data, sizeof(data), 0, (struct sockaddr *)&from, &from_size);
+        socklen_t from_size = sizeof from;
+        ssize_t n = recvfrom(fd, data, sizeof data, 0, (struct sockaddr *)&from, &from_size);
         if (n >= 0)
             sendto(fd, data, (size_t)n, 0, (const struct sockaddr *)&from, from_size);
     }

@@ -13,7 +13,7 @@
 #define MAX_PAYLOAD   1472u
 #define LINK_OVERHEAD 4u
 
-struct sender {
+typedef struct {
     int fd;
     uint32_t payload;
     uint64_t number;
@@ -22,17 +22,17 @@ struct sender {
     uint8_t data[BATCH * MAX_PAYLOAD];
     struct mmsghdr messages[BATCH];
     struct iovec vectors[BATCH];
-};
+} sender;
 
-static void stamp(struct sender *s, uint32_t count) {
+static void stamp(sender *s, uint32_t count) {
     uint64_t now = clock_ns(CLOCK_MONOTONIC);
     for (uint32_t i = 0; i < count; i++) {
         uint64_t head[2] = {s->number + i, now};
-        memcpy(s->data + (size_t)i * s->payload, head, sizeof(head));
+        memcpy(s->data + (size_t)i * s->payload, head, sizeof head);
     }
 }
 
-static void send_batch(struct sender *s, uint32_t count) {
+static void send_batch(sender *s, uint32_t count) {
     stamp(s, count);
     int sent;
     if (s->segment) {
@@ -59,19 +59,19 @@ static void wait_until(uint64_t when_ns) {
     }
 }
 
-static void prepare(struct sender *s, const struct fl_options *options) {
+static void prepare(sender *s, const fl_options *options) {
     s->payload = options->ip_bytes - fl_header_bytes(options);
     for (uint32_t i = 0; i < BATCH; i++) {
         s->vectors[i] = (struct iovec){s->data + (size_t)i * s->payload, s->payload};
         s->messages[i].msg_hdr = (struct msghdr){.msg_iov = &s->vectors[i], .msg_iovlen = 1};
     }
     int size = (int)s->payload;
-    s->segment = options->segment && setsockopt(s->fd, IPPROTO_UDP, UDP_SEGMENT, &size, sizeof(size)) == 0;
+    s->segment = options->segment && setsockopt(s->fd, IPPROTO_UDP, UDP_SEGMENT, &size, sizeof size) == 0;
 }
 
 /* Datagram n is due at start + n * gap; what is due goes out together. */
-int fl_send(const struct fl_options *options) {
-    static struct sender s;
+int fl_send(const fl_options *options) {
+    static sender s;
     s.fd = fl_socket(options);
     if (s.fd < 0)
         return 2;

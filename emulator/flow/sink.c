@@ -14,13 +14,13 @@
 #define BATCH        64u
 #define BUFFER_BYTES 65536u
 
-struct record {
+typedef struct {
     uint64_t number;
     uint64_t sent_ns;     /* CLOCK_MONOTONIC */
     uint64_t received_ns; /* CLOCK_REALTIME, by the kernel */
-};
+} sink_record;
 
-struct sink {
+typedef struct {
     int fd;
     FILE *out;
     uint64_t datagrams;
@@ -29,7 +29,7 @@ struct sink {
     struct mmsghdr messages[BATCH];
     struct iovec vectors[BATCH];
     char control[BATCH][128];
-};
+} sink;
 
 static volatile sig_atomic_t stopped;
 
@@ -38,42 +38,42 @@ static void on_stop(int number) {
     stopped = 1;
 }
 
-static int prepare(struct sink *s, const struct fl_options *options) {
+static int prepare(sink *s, const fl_options *options) {
     int one = 1;
     uint8_t *buffers = malloc((size_t)BATCH * BUFFER_BYTES);
     struct timeval patience = {.tv_sec = 0, .tv_usec = 100000};
-    if (!buffers || setsockopt(s->fd, SOL_SOCKET, SO_TIMESTAMPNS, &one, sizeof(one)) != 0 ||
-        setsockopt(s->fd, SOL_SOCKET, SO_RXQ_OVFL, &one, sizeof(one)) != 0 ||
-        setsockopt(s->fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) != 0) {
+    if (!buffers || setsockopt(s->fd, SOL_SOCKET, SO_TIMESTAMPNS, &one, sizeof one) != 0 ||
+        setsockopt(s->fd, SOL_SOCKET, SO_RXQ_OVFL, &one, sizeof one) != 0 ||
+        setsockopt(s->fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) != 0) {
         free(buffers);
         return fl_fail("cannot prepare the socket");
     }
     if (options->segment)
-        setsockopt(s->fd, IPPROTO_UDP, UDP_GRO, &one, sizeof(one));
+        setsockopt(s->fd, IPPROTO_UDP, UDP_GRO, &one, sizeof one);
     for (uint32_t i = 0; i < BATCH; i++)
         s->vectors[i] = (struct iovec){buffers + (size_t)i * BUFFER_BYTES, BUFFER_BYTES};
     return 0;
 }
 
 /* What the kernel says beside the bytes: receive time, size of a segment, overflows. */
-static void read_control(struct sink *s, struct msghdr *message, uint64_t *time_ns, uint32_t *segment) {
+static void read_control(sink *s, struct msghdr *message, uint64_t *time_ns, uint32_t *segment) {
     for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c)) {
         if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_TIMESTAMPNS) {
             struct timespec t;
-            memcpy(&t, CMSG_DATA(c), sizeof(t));
+            memcpy(&t, CMSG_DATA(c), sizeof t);
             *time_ns = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
         } else if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SO_RXQ_OVFL) {
-            memcpy(&s->overflowed, CMSG_DATA(c), sizeof(s->overflowed));
+            memcpy(&s->overflowed, CMSG_DATA(c), sizeof s->overflowed);
         } else if (c->cmsg_level == IPPROTO_UDP && c->cmsg_type == UDP_GRO) {
             int size;
-            memcpy(&size, CMSG_DATA(c), sizeof(size));
+            memcpy(&size, CMSG_DATA(c), sizeof size);
             *segment = size > 0 ? (uint32_t)size : *segment;
         }
     }
 }
 
-static void take(struct sink *s, struct mmsghdr *message) {
-    struct record record = {0, 0, 0};
+static void take(sink *s, struct mmsghdr *message) {
+    sink_record record = {0, 0, 0};
     const uint8_t *data = message->msg_hdr.msg_iov->iov_base;
     uint32_t segment = message->msg_len;
     read_control(s, &message->msg_hdr, &record.received_ns, &segment);
@@ -81,18 +81,18 @@ static void take(struct sink *s, struct mmsghdr *message) {
         memcpy(&record, data + at, 16);
         s->datagrams++;
         if (s->out)
-            fwrite(&record, sizeof(record), 1, s->out);
+            fwrite(&record, sizeof record, 1, s->out);
     }
     s->bytes += message->msg_len;
 }
 
-static void receive(struct sink *s) {
+static void receive(sink *s) {
     for (uint32_t i = 0; i < BATCH; i++) {
         s->messages[i].msg_hdr = (struct msghdr){
             .msg_iov = &s->vectors[i],
             .msg_iovlen = 1,
             .msg_control = s->control[i],
-            .msg_controllen = sizeof(s->control[i]),
+            .msg_controllen = sizeof s->control[i],
         };
     }
     int n = recvmmsg(s->fd, s->messages, BATCH, MSG_WAITFORONE, NULL);
@@ -116,9 +116,9 @@ static int64_t realtime_minus_monotonic(void) {
     return offset;
 }
 
-static void announce(const struct sink *s) {
+static void announce(const sink *s) {
     struct sockaddr_storage address;
-    socklen_t size = sizeof(address);
+    socklen_t size = sizeof address;
     getsockname(s->fd, (struct sockaddr *)&address, &size);
     in_port_t port = address.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&address)->sin6_port
                                                    : ((struct sockaddr_in *)&address)->sin_port;
@@ -127,8 +127,8 @@ static void announce(const struct sink *s) {
 }
 
 /* Receives until SIGTERM or --duration. */
-int fl_sink(const struct fl_options *options) {
-    static struct sink s;
+int fl_sink(const fl_options *options) {
+    static sink s;
     s.fd = fl_socket(options);
     if (s.fd < 0 || prepare(&s, options) != 0)
         return 2;

@@ -32,8 +32,8 @@ static bool own_namespaces(void) {
     char users[64], groups[64];
     if (unshare(all) == 0)
         return true;
-    snprintf(users, sizeof(users), "%u %u 1", user, user);
-    snprintf(groups, sizeof(groups), "%u %u 1", group, group);
+    snprintf(users, sizeof users, "%u %u 1", user, user);
+    snprintf(groups, sizeof groups, "%u %u 1", group, group);
     return unshare(CLONE_NEWUSER | all) == 0 && write_text("/proc/self/setgroups", "deny") &&
            write_text("/proc/self/uid_map", users) && write_text("/proc/self/gid_map", groups);
 }
@@ -52,7 +52,7 @@ static bool enter_own_mounts(const char *folder) {
     const int root = copy_mounts("/"), writable = copy_mounts(folder);
     const bool good =
         root >= 0 && writable >= 0 &&
-        syscall(SYS_mount_setattr, root, "", AT_EMPTY_PATH | AT_RECURSIVE, &read_only, sizeof(read_only)) == 0 &&
+        syscall(SYS_mount_setattr, root, "", AT_EMPTY_PATH | AT_RECURSIVE, &read_only, sizeof read_only) == 0 &&
         fchdir(root) == 0 && chroot(".") == 0 && fchdir(writable) == 0;
     /* They stay open, past exec too: the last close of such a descriptor takes the copy apart. */
     return good && fcntl(root, F_SETFD, 0) == 0 && fcntl(writable, F_SETFD, 0) == 0;
@@ -66,9 +66,9 @@ static bool enter_own_mounts(const char *folder) {
 #define OTHER_PROCESSES 3ull         /* abstract Unix sockets and signals; since 6 */
 #define LEAST_VERSION   3
 
-struct ruleset {
+typedef struct {
     uint64_t files, net, scope;
-};
+} landlock_ruleset;
 
 #define CHANGES                                                                                                        \
     (LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR | LANDLOCK_ACCESS_FS_REMOVE_FILE |                  \
@@ -90,8 +90,8 @@ static bool restrict_changes(void) {
     const long version = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
     if (version < LEAST_VERSION)
         return false;
-    const struct ruleset rules = {CHANGES | DEVICES, version >= 4 ? TCP : 0, version >= 6 ? OTHER_PROCESSES : 0};
-    const size_t size = version >= 6 ? sizeof(rules) : version >= 4 ? 2 * sizeof(uint64_t) : sizeof(uint64_t);
+    const landlock_ruleset rules = {CHANGES | DEVICES, version >= 4 ? TCP : 0, version >= 6 ? OTHER_PROCESSES : 0};
+    const size_t size = version >= 6 ? sizeof rules : version >= 4 ? 2 * sizeof(uint64_t) : sizeof(uint64_t);
     const int ruleset = (int)syscall(SYS_landlock_create_ruleset, &rules, size, 0);
     const bool good = ruleset >= 0 && allow(ruleset, ".", CHANGES) &&
                       allow(ruleset, "/dev/null", LANDLOCK_ACCESS_FS_WRITE_FILE | TRUNCATE) &&

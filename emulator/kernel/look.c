@@ -26,7 +26,7 @@ static uint64_t find_symbol(const uint8_t *file, size_t size, const Elf64_Shdr *
     const size_t name_size = strlen(name) + 1;
     for (size_t k = 0; names && k < table->sh_size / sizeof(Elf64_Sym); k++) {
         Elf64_Sym symbol;
-        memcpy(&symbol, file + table->sh_offset + k * sizeof(symbol), sizeof(symbol));
+        memcpy(&symbol, file + table->sh_offset + k * sizeof symbol, sizeof symbol);
         if (symbol.st_name < names->sh_size && names->sh_size - symbol.st_name >= name_size &&
             memcmp(file + names->sh_offset + symbol.st_name, name, name_size) == 0)
             return symbol.st_value;
@@ -36,7 +36,7 @@ static uint64_t find_symbol(const uint8_t *file, size_t size, const Elf64_Shdr *
 
 static uint64_t address_in(const uint8_t *file, size_t size, const char *name) {
     const Elf64_Ehdr *header = (const Elf64_Ehdr *)(const void *)file;
-    if (size < sizeof(*header) || memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 ||
+    if (size < sizeof *header || memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 ||
         header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_machine != EM_X86_64)
         return 0;
     for (size_t k = 0; k < header->e_shnum; k++) {
@@ -68,7 +68,7 @@ uint64_t vk_symbol_address(const char *program, const char *name) {
 
 static ssize_t read_memory(pid_t pid, uint64_t address, void *into, size_t length) {
     char name[64];
-    snprintf(name, sizeof(name), "/proc/%d/mem", (int)pid);
+    snprintf(name, sizeof name, "/proc/%d/mem", (int)pid);
     const int fd = open(name, O_RDONLY | O_CLOEXEC);
     const ssize_t n = fd >= 0 ? pread(fd, into, length, (off_t)address) : -1;
     if (fd >= 0)
@@ -77,7 +77,7 @@ static ssize_t read_memory(pid_t pid, uint64_t address, void *into, size_t lengt
 }
 
 bool vk_virtual_time(pid_t kernel, uint64_t address, uint64_t *ns) {
-    return read_memory(kernel, address, ns, sizeof(*ns)) == (ssize_t)sizeof(*ns);
+    return read_memory(kernel, address, ns, sizeof *ns) == (ssize_t)sizeof *ns;
 }
 
 /* ---- the programs inside: each is a child of the kernel's process, with its memory as it is inside ---- */
@@ -85,16 +85,16 @@ bool vk_virtual_time(pid_t kernel, uint64_t address, uint64_t *ns) {
 #define MOST_CHILDREN 512
 #define MOST_TRIES    10 /* on a busy machine no program inside may run for a while */
 
-struct child {
+typedef struct {
     pid_t pid;
     unsigned long long ticks;
-};
+} child;
 
-static size_t list_children(pid_t kernel, struct child children[MOST_CHILDREN]) {
+static size_t list_children(pid_t kernel, child children[MOST_CHILDREN]) {
     char name[64];
     size_t count = 0;
     int pid;
-    snprintf(name, sizeof(name), "/proc/%d/task/%d/children", (int)kernel, (int)kernel);
+    snprintf(name, sizeof name, "/proc/%d/task/%d/children", (int)kernel, (int)kernel);
     FILE *list = fopen(name, "re");
     while (list && count < MOST_CHILDREN && fscanf(list, "%d", &pid) == 1)
         children[count++].pid = pid;
@@ -107,11 +107,11 @@ static size_t list_children(pid_t kernel, struct child children[MOST_CHILDREN]) 
 static unsigned long long ticks_of(pid_t pid) {
     char name[64], line[1024] = "";
     unsigned long long user = 0, system = 0;
-    snprintf(name, sizeof(name), "/proc/%d/stat", (int)pid);
+    snprintf(name, sizeof name, "/proc/%d/stat", (int)pid);
     FILE *file = fopen(name, "re");
     if (!file)
         return 0;
-    const char *rest = fgets(line, sizeof(line), file) ? strrchr(line, ')') : NULL;
+    const char *rest = fgets(line, sizeof line, file) ? strrchr(line, ')') : NULL;
     fclose(file);
     if (!rest || sscanf(rest + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu", &user, &system) != 2)
         return 0;
@@ -124,10 +124,10 @@ static unsigned long long ticks_of(pid_t pid) {
 static bool stack_end(pid_t pid, uint64_t *end) {
     char name[64], line[1024], rights[5];
     uint64_t low, high;
-    snprintf(name, sizeof(name), "/proc/%d/maps", (int)pid);
+    snprintf(name, sizeof name, "/proc/%d/maps", (int)pid);
     FILE *maps = fopen(name, "re");
     *end = 0;
-    while (maps && fgets(line, sizeof(line), maps))
+    while (maps && fgets(line, sizeof line, maps))
         if (sscanf(line, "%lx-%lx %4s", &low, &high, rights) == 3 && rights[0] == 'r' && rights[1] == 'w' &&
             rights[3] == 's' && low < TASK_SIZE)
             *end = high;
@@ -141,12 +141,12 @@ static bool stack_end(pid_t pid, uint64_t *end) {
 static bool program_of(pid_t pid, char name[VK_PROGRAM_SIZE]) {
     char top[1024];
     uint64_t end;
-    if (!stack_end(pid, &end) || read_memory(pid, end - sizeof(top), top, sizeof(top)) != (ssize_t)sizeof(top))
+    if (!stack_end(pid, &end) || read_memory(pid, end - sizeof top, top, sizeof top) != (ssize_t)sizeof top)
         return false;
     static const char ending[9];
-    const size_t last = sizeof(top) - sizeof(ending);
+    const size_t last = sizeof top - sizeof ending;
     size_t first = last;
-    if (memcmp(top + last, ending, sizeof(ending)) != 0)
+    if (memcmp(top + last, ending, sizeof ending) != 0)
         return false;
     while (first > 0 && top[first - 1] >= ' ')
         first--;
@@ -157,7 +157,7 @@ static bool program_of(pid_t pid, char name[VK_PROGRAM_SIZE]) {
 }
 
 /* The child that got most processor time within a tenth of a second; -1: none got any. */
-static pid_t busiest_of(struct child children[], size_t count) {
+static pid_t busiest_of(child children[], size_t count) {
     const struct timespec while_counting = {.tv_nsec = 100000000};
     pid_t busiest = -1;
     unsigned long long most = 0;
@@ -173,7 +173,7 @@ static pid_t busiest_of(struct child children[], size_t count) {
 }
 
 bool vk_running_program(pid_t kernel, char name[VK_PROGRAM_SIZE]) {
-    static struct child children[MOST_CHILDREN];
+    static child children[MOST_CHILDREN];
     const size_t count = list_children(kernel, children);
     pid_t busiest = -1;
     for (size_t k = 0; k < count; k++)

@@ -35,7 +35,7 @@ enum { PLACES = FIRST_OTHER_FD - LOG_FD };
 
 /* ---- what is prepared ---- */
 
-char *vk_job_text(const struct vk_machine *machine, size_t *length) {
+char *vk_job_text(const vk_machine *machine, size_t *length) {
     char *text = NULL;
     FILE *file = open_memstream(&text, length);
     if (!file)
@@ -62,7 +62,7 @@ char *vk_job_text(const struct vk_machine *machine, size_t *length) {
 }
 
 /* A descriptor of the archive; -1 with a sentence in error. */
-static int make_archive(const struct vk_machine *machine, char *error) {
+static int make_archive(const vk_machine *machine, char *error) {
     size_t init_size = 0, job_size = 0;
     char *init = NULL, *job = NULL;
     int fd = memfd_create("vkernel", MFD_CLOEXEC);
@@ -93,7 +93,7 @@ static int make_archive(const struct vk_machine *machine, char *error) {
     return fd;
 }
 
-static int open_log(const struct vk_machine *machine, char *error) {
+static int open_log(const vk_machine *machine, char *error) {
     const int fd = machine->log ? open(machine->log, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)
                                 : memfd_create("vkernel-log", MFD_CLOEXEC);
     if (fd < 0)
@@ -131,16 +131,16 @@ static void pin(int64_t core) {
         core = sched_getcpu();
     CPU_ZERO(&allowed);
     CPU_SET((size_t)core, &allowed);
-    sched_setaffinity(0, sizeof(allowed), &allowed);
+    sched_setaffinity(0, sizeof allowed, &allowed);
 }
 
-struct words {
+typedef struct {
     char seed[48], memory[32], clock[64];
-};
+} vk_words;
 
 /* The environment decides nothing, but it must be the same in every run, since the log has it: no variable of the
  * caller, and no name of a folder. */
-static void boot(const struct vk_machine *machine, struct words *words) {
+static void boot(const vk_machine *machine, vk_words *words) {
     char *const environment[] = {words->seed, "LD_PRELOAD=/proc/self/fd/8", "PATH=/usr/bin:/bin",
                                  "HOME=/",    "TMPDIR=" VK_MEMORY,          NULL};
     char *const command[] = {
@@ -157,9 +157,9 @@ static void boot(const struct vk_machine *machine, struct words *words) {
         "panic=-1",
         NULL,
     };
-    snprintf(words->seed, sizeof(words->seed), "RAILYARD_SEED=%llu", (unsigned long long)machine->seed);
-    snprintf(words->memory, sizeof(words->memory), "mem=%lluM", (unsigned long long)machine->memory_mb);
-    snprintf(words->clock, sizeof(words->clock), "time-travel-start=%llu000000000",
+    snprintf(words->seed, sizeof words->seed, "RAILYARD_SEED=%llu", (unsigned long long)machine->seed);
+    snprintf(words->memory, sizeof words->memory, "mem=%lluM", (unsigned long long)machine->memory_mb);
+    snprintf(words->clock, sizeof words->clock, "time-travel-start=%llu000000000",
              (unsigned long long)machine->clock_s);
     fexecve(KERNEL_FD, command, environment);
 }
@@ -185,7 +185,7 @@ static int open_memory(const char *folder) {
     int fd = open(folder, O_TMPFILE | O_RDWR | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0) {
         char name[PATH_MAX];
-        snprintf(name, sizeof(name), "%s/vkernel-XXXXXX", folder);
+        snprintf(name, sizeof name, "%s/vkernel-XXXXXX", folder);
         fd = mkostemp(name, O_CLOEXEC);
         if (fd >= 0)
             unlink(name);
@@ -193,7 +193,7 @@ static int open_memory(const char *folder) {
     return fd;
 }
 
-static bool confine(const struct vk_machine *machine) {
+static bool confine(const vk_machine *machine) {
     const char *unconfined = getenv(VK_UNCONFINED);
     const int kept = vk_confine(machine->folder);
     if (kept > 0 || (kept == 0 && unconfined && strcmp(unconfined, "1") == 0))
@@ -208,9 +208,8 @@ static bool confine(const struct vk_machine *machine) {
     return false;
 }
 
-__attribute__((noreturn)) static void become_kernel(const struct vk_machine *machine, int log, int archive,
-                                                    pid_t parent) {
-    static struct words words;
+__attribute__((noreturn)) static void become_kernel(const vk_machine *machine, int log, int archive, pid_t parent) {
+    static vk_words words;
     const int from[PLACES] = {log,
                               STDOUT_FILENO,
                               STDERR_FILENO,
@@ -237,22 +236,22 @@ __attribute__((noreturn)) static void become_kernel(const struct vk_machine *mac
 
 /* ---- while it runs ---- */
 
-struct watch {
-    const struct vk_machine *machine;
+typedef struct {
+    const vk_machine *machine;
     pid_t pid;
     uint64_t address; /* of the virtual time in its memory */
     uint64_t virtual_ns;
     double begun_s, moved_s; /* on the host's clock: its start, and when the virtual time was last seen to move */
-};
+} vk_watch;
 
 /* Since COMMAND started. */
-static double command_s(const struct watch *watch) {
+static double command_s(const vk_watch *watch) {
     const double since_start = (double)watch->virtual_ns / 1e9;
     return since_start > VK_UPTIME_S ? since_start - VK_UPTIME_S : 0;
 }
 
 /* False with a sentence: virtual time stands still, or it all takes too long. */
-static bool check_progress(struct watch *watch, char *error) {
+static bool check_progress(vk_watch *watch, char *error) {
     const double now = (double)clock_us() / 1e6;
     uint64_t ns;
     if (vk_virtual_time(watch->pid, watch->address, &ns) && ns != watch->virtual_ns) {
@@ -282,7 +281,7 @@ static void end_process(pid_t pid) {
 }
 
 /* Until the kernel's process has ended. False with a sentence, or with *interrupted: it was ended. */
-static bool watch_until_end(struct watch *watch, int *status, int *interrupted, char *error) {
+static bool watch_until_end(vk_watch *watch, int *status, int *interrupted, char *error) {
     static const struct timespec second = {.tv_sec = 1};
     sigset_t awaited;
     sigemptyset(&awaited);
@@ -330,7 +329,7 @@ static const char *last_line(const char *log) {
 
 /* Whether the machine, or the command, ended because a page of the machine's memory had no room on the host. A command
  * may have another reason for SIGBUS, so that one counts only where the folder is smaller than the machine. */
-static bool had_no_room(const struct watch *watch, const char *log, int kernel_status, const char *words) {
+static bool had_no_room(const vk_watch *watch, const char *log, int kernel_status, const char *words) {
     if (strstr(log, "Kernel mode signal 7") || (WIFSIGNALED(kernel_status) && WTERMSIG(kernel_status) == SIGBUS))
         return true;
     struct statvfs room;
@@ -342,7 +341,7 @@ static bool had_no_room(const struct watch *watch, const char *log, int kernel_s
 }
 
 /* A remark on a command that ran to its end: a program that was killed for want of memory says nothing itself. */
-static void remark_memory(const struct watch *watch, const char *log, char *error) {
+static void remark_memory(const vk_watch *watch, const char *log, char *error) {
     static const char killed_says[] = "Out of memory: Killed process ";
     const char *killed = strstr(log, killed_says);
     char program[32] = "a program";
@@ -353,7 +352,7 @@ static void remark_memory(const struct watch *watch, const char *log, char *erro
          (unsigned long long)watch->machine->memory_mb, program);
 }
 
-static bool judge_log(const struct watch *watch, const char *log, int kernel_status, int *status, char *error) {
+static bool judge_log(const vk_watch *watch, const char *log, int kernel_status, int *status, char *error) {
     static const char panic_says[] = "Kernel panic - not syncing: ";
     const char *said = last_of(log, VK_INIT_SAYS), *panic = last_of(log, panic_says);
     const char *words = said ? said + strlen(VK_INIT_SAYS) : "";
@@ -398,9 +397,9 @@ static char *log_text(int fd) {
     return text;
 }
 
-static bool run(const struct vk_machine *machine, int log, int archive, int *status, int *interrupted, char *error) {
+static bool run(const vk_machine *machine, int log, int archive, int *status, int *interrupted, char *error) {
     const double now = (double)clock_us() / 1e6;
-    struct watch watch = {.machine = machine, .begun_s = now, .moved_s = now};
+    vk_watch watch = {.machine = machine, .begun_s = now, .moved_s = now};
     watch.address = vk_symbol_address(machine->kernel, "time_travel_time");
     if (watch.address == 0)
         return fail(error, "%s is no kernel of x86-64 with time travel; build one with `make kernel`", machine->kernel);
@@ -419,7 +418,7 @@ static bool run(const struct vk_machine *machine, int log, int archive, int *sta
     return good;
 }
 
-bool vk_machine_run(const struct vk_machine *machine, int *status, int *interrupted, char *error) {
+bool vk_machine_run(const vk_machine *machine, int *status, int *interrupted, char *error) {
     *interrupted = 0;
     const int archive = make_archive(machine, error);
     const int log = archive >= 0 ? open_log(machine, error) : -1;

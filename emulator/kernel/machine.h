@@ -9,7 +9,7 @@
 
 #define VK_ERROR_SIZE 1024
 
-struct vk_machine {
+typedef struct {
     const char *kernel; /* file */
     const char *init;   /* file: vkernel-init */
     const char *seed_library;
@@ -25,10 +25,10 @@ struct vk_machine {
     const char *log;           /* file for the kernel's messages; NULL = none */
     char *const *command;      /* NULL-terminated, with the environment */
     char *const *environment;
-};
+} vk_machine;
 
 /* The job of the machine's init (job.h) as text; free it. NULL: out of memory. */
-char *vk_job_text(const struct vk_machine *, size_t *length);
+char *vk_job_text(const vk_machine *, size_t *length);
 
 /* The host's folder for so much memory of a machine: $TMPDIR, else /dev/shm, or /tmp where only that one is fit. */
 const char *vk_memory_folder(uint64_t megabytes);
@@ -36,6 +36,6 @@ const char *vk_memory_folder(uint64_t megabytes);
 /* Runs COMMAND in a new kernel. *status as of waitpid(); a sentence in error[VK_ERROR_SIZE], empty before, is a remark
  * then. False with one sentence there: it did not run to its end. SIGINT, SIGTERM and SIGHUP, which the caller has
  * blocked, end the machine: *interrupted is the signal's number, else 0. */
-bool vk_machine_run(const struct vk_machine *, int *status, int *interrupted, char *error);
+bool vk_machine_run(const vk_machine *, int *status, int *interrupted, char *error);
 
 #endif

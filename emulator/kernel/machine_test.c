@@ -49,12 +49,12 @@ static void an_archive_is_read_back_by_its_format(void **state) {
 static void a_job_is_place_environment_and_command(void **state) {
     (void)state;
     char *environment[] = {"A=1", "", "TMPDIR=/host", "B=", NULL}, *command[] = {"sh", "-c", "", NULL};
-    const struct vk_machine machine = {.at = "/mnt", .environment = environment, .command = command};
+    const vk_machine machine = {.at = "/mnt", .environment = environment, .command = command};
     static const char expected[] = "/mnt\0A=1\0B=\0TMPDIR=/run/tmp\0\0sh\0-c\0";
     size_t length = 0;
     char *text = vk_job_text(&machine, &length);
-    assert_int_equal(length, sizeof(expected));
-    assert_memory_equal(text, expected, sizeof(expected));
+    assert_int_equal(length, sizeof expected);
+    assert_memory_equal(text, expected, sizeof expected);
     free(text);
 }
 

@@ -18,11 +18,11 @@
 /* The first second of 2026, the same for every run. */
 #define CLOCK_S 1767225600
 
-struct options {
-    struct vk_machine machine;
-};
+typedef struct {
+    vk_machine machine;
+} vk_options;
 
-#define FIELD(member) SETTING_FIELD(struct options, machine.member)
+#define FIELD(member) SETTING_FIELD(vk_options, machine.member)
 
 static const setting rows[] = {
     {"kernel", SETTING_TEXT, FIELD(kernel), .value = "FILE",
@@ -77,7 +77,7 @@ static int help(void) {
 /* A file that is built beside this program, or installed in libexec/. */
 static const char *part(char path[PATH_MAX], const char *name) {
     static const char *const places[] = {"", "../libexec/railyard/"};
-    for (size_t k = 0; k < sizeof(places) / sizeof(places[0]); k++) {
+    for (size_t k = 0; k < sizeof places / sizeof places[0]; k++) {
         const ssize_t length = readlink("/proc/self/exe", path, PATH_MAX - 128);
         path[length > 0 ? length : 0] = '\0';
         char *slash = strrchr(path, '/');
@@ -115,7 +115,7 @@ static bool is_folder(const char *path, int rights) {
     return good;
 }
 
-static bool check_folders(const struct vk_machine *machine, char *error) {
+static bool check_folders(const vk_machine *machine, char *error) {
     const char *memory = machine->memory_folder;
     struct statvfs facts;
     if (!is_folder(machine->folder, R_OK | X_OK)) {
@@ -140,7 +140,7 @@ static bool check_folders(const struct vk_machine *machine, char *error) {
     return true;
 }
 
-static bool check(const struct vk_machine *machine, char *error) {
+static bool check(const vk_machine *machine, char *error) {
     if (access(machine->kernel, X_OK) != 0) {
         snprintf(error, VK_ERROR_SIZE,
                  "no kernel: %s: %s; build it with `make kernel`, or name one with RAILYARD_KERNEL", machine->kernel,
@@ -150,7 +150,7 @@ static bool check(const struct vk_machine *machine, char *error) {
     return check_folders(machine, error);
 }
 
-static int run(const struct vk_machine *machine) {
+static int run(const vk_machine *machine) {
     char error[VK_ERROR_SIZE] = "";
     int status = 0, interrupted = 0;
     sigset_t taken;
@@ -172,17 +172,17 @@ static int run(const struct vk_machine *machine) {
 int main(int argc, char **argv) {
     static char kernel[PATH_MAX], init[PATH_MAX], library[PATH_MAX];
     extern char **environ;
-    struct options options = {.machine = {.kernel = built_kernel(kernel),
-                                          .init = part(init, "vkernel-init"),
-                                          .seed_library = part(library, "vkernel-seed.so"),
-                                          .seed = 1,
-                                          .memory_mb = 768,
-                                          .clock_s = CLOCK_S,
-                                          .stall_s = 60,
-                                          .core = -1,
-                                          .folder = ".",
-                                          .at = "/mnt",
-                                          .environment = environ}};
+    vk_options options = {.machine = {.kernel = built_kernel(kernel),
+                                      .init = part(init, "vkernel-init"),
+                                      .seed_library = part(library, "vkernel-seed.so"),
+                                      .seed = 1,
+                                      .memory_mb = 768,
+                                      .clock_s = CLOCK_S,
+                                      .stall_s = 60,
+                                      .core = -1,
+                                      .folder = ".",
+                                      .at = "/mnt",
+                                      .environment = environ}};
     const setting_tables tables = {.table = {{rows, &options, 0}}, .count = 1};
     char error[SETTINGS_ERROR_BYTES];
     bool wants_help = false;

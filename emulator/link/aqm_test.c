@@ -8,30 +8,30 @@
 #define SOURCES   4
 #define MOST_ACKS 65536
 
-struct source {
+typedef struct {
     double window;
     uint32_t sent, next_expected, in_flight;
     uint64_t recover_us; /* no second halving before */
-};
+} aqm_source;
 
-struct ack {
+typedef struct {
     uint64_t at_us;
     uint32_t number;
     uint8_t source;
-};
+} source_ack;
 
-struct run {
-    struct bench *bench;
-    struct source sources[SOURCES];
+typedef struct {
+    link_bench *bench;
+    aqm_source sources[SOURCES];
     size_t count;
-    struct ack acks[MOST_ACKS]; /* a ring, in the order of time */
+    source_ack acks[MOST_ACKS]; /* a ring, in the order of time */
     size_t first, last;
     uint64_t measured_from_us;
     uint64_t delay_sum_us, delay_max_us, delivered;
-};
+} aqm_run;
 
-static void send_window(struct run *r, uint8_t i, uint64_t now) {
-    struct source *s = &r->sources[i];
+static void send_window(aqm_run *r, uint8_t i, uint64_t now) {
+    aqm_source *s = &r->sources[i];
     while (s->in_flight < (uint32_t)s->window) {
         bench_send(r->bench, i, ++s->sent, 1504, now);
         s->in_flight++;
@@ -39,8 +39,8 @@ static void send_window(struct run *r, uint8_t i, uint64_t now) {
 }
 
 /* The receiver's ack comes a base RTT after the departure. */
-static void take_ack(struct run *r, const struct ack *ack) {
-    struct source *s = &r->sources[ack->source];
+static void take_ack(aqm_run *r, const source_ack *ack) {
+    aqm_source *s = &r->sources[ack->source];
     uint32_t lost = ack->number - s->next_expected;
     s->in_flight -= lost + 1;
     s->next_expected = ack->number + 1;
@@ -53,29 +53,29 @@ static void take_ack(struct run *r, const struct ack *ack) {
     send_window(r, ack->source, ack->at_us);
 }
 
-static void take_departures(struct run *r, uint64_t now) {
+static void take_departures(aqm_run *r, uint64_t now) {
     link_advance(r->bench->link, now);
-    for (struct link_packet *p = link_pull(r->bench->link); p; p = link_pull(r->bench->link)) {
+    for (link_packet *p = link_pull(r->bench->link); p; p = link_pull(r->bench->link)) {
         uint64_t delay = p->due_us - p->arrival_us;
         if (now >= r->measured_from_us) {
             r->delay_sum_us += delay;
             r->delay_max_us = delay > r->delay_max_us ? delay : r->delay_max_us;
             r->delivered++;
         }
-        r->acks[r->last] = (struct ack){p->due_us + BASE_RTT, bench_number(p), p->data[21]};
+        r->acks[r->last] = (source_ack){p->due_us + BASE_RTT, bench_number(p), p->data[21]};
         r->last = (r->last + 1) % MOST_ACKS;
         link_departed(r->bench->link, p, now);
     }
 }
 
 /* Runs count sources for a minute and measures the second half of it. */
-static struct run *run(const char *queue, size_t count) {
-    struct run *r = calloc(1, sizeof(*r));
-    r->bench = bench_new("12mbps", (struct link_config){.queue = queue, .seed = 7});
+static aqm_run *run(const char *queue, size_t count) {
+    aqm_run *r = calloc(1, sizeof *r);
+    r->bench = bench_new("12mbps", (link_config){.queue = queue, .seed = 7});
     r->count = count;
     r->measured_from_us = 30 * S;
     for (size_t i = 0; i < count; i++) {
-        r->sources[i] = (struct source){.window = 10, .next_expected = 1};
+        r->sources[i] = (aqm_source){.window = 10, .next_expected = 1};
         send_window(r, (uint8_t)i, 0);
     }
     for (uint64_t now = 0; now < 60 * S;) {
@@ -94,7 +94,7 @@ static struct run *run(const char *queue, size_t count) {
 
 /* Mean queueing delay in us, and the share of the opportunities that were used in the second half. */
 static void measure(const char *queue, size_t count, uint64_t *mean_us, double *utilisation) {
-    struct run *r = run(queue, count);
+    aqm_run *r = run(queue, count);
     *mean_us = r->delay_sum_us / r->delivered;
     *utilisation = (double)r->delivered * 12032 / (12e6 * 30);
     bench_check_balance(r->bench);
@@ -149,18 +149,18 @@ static void a_burst_passes_untouched(void **state) {
     (void)state;
     static const char *const queues[] = {"codel", "pie", "fq_codel"};
     for (size_t i = 0; i < 3; i++) {
-        struct bench *b = bench_new("12mbps", (struct link_config){.queue = queues[i]});
+        link_bench *b = bench_new("12mbps", (link_config){.queue = queues[i]});
         for (uint32_t burst = 0; burst < 10; burst++) {
             bench_send_many(b, 1, 95, 1504, burst * S);
             link_advance(b->link, burst * S + 900 * MS);
         }
-        assert_int_equal(link_stats(b->link).queue_drops, 0);
+        assert_int_equal(link_get_stats(b->link).queue_drops, 0);
         bench_free(b);
     }
 }
 
 static uint64_t worst_delay_of_a_sparse_flow(const char *queue) {
-    struct bench *b = bench_new("12mbps", (struct link_config){.queue = queue});
+    link_bench *b = bench_new("12mbps", (link_config){.queue = queue});
     uint64_t worst = 0;
     uint32_t arrived = 0;
     for (uint32_t n = 1; n <= 5000; n++) { /* 24 Mbps of bulk, and 100 bytes every 20 ms */
@@ -169,7 +169,7 @@ static uint64_t worst_delay_of_a_sparse_flow(const char *queue) {
         if (n % 40 == 0)
             bench_send(b, 2, n, 100, now);
         link_advance(b->link, now);
-        for (struct link_packet *p = link_pull(b->link); p; p = link_pull(b->link)) {
+        for (link_packet *p = link_pull(b->link); p; p = link_pull(b->link)) {
             uint64_t delay = p->due_us - p->arrival_us;
             worst = p->data[21] == 2 && delay > worst ? delay : worst;
             arrived += p->data[21] == 2;
@@ -190,7 +190,7 @@ static void fq_codel_keeps_the_delay_of_a_sparse_flow_low(void **state) {
 
 static void fq_codel_shares_the_link_among_greedy_flows(void **state) {
     (void)state;
-    struct run *r = run("fq_codel", SOURCES);
+    aqm_run *r = run("fq_codel", SOURCES);
     for (size_t i = 0; i < SOURCES; i++) {
         double share = (double)r->sources[i].next_expected / (60.0 * 12e6 / 12032);
         assert_true(share > 0.22 && share < 0.28);

@@ -17,17 +17,17 @@
 #define MS UINT64_C(1000)
 #define S  UINT64_C(1000000)
 
-struct bench {
-    struct link_trace trace;
-    struct link_pool *pool;
-    struct link *link;
-    struct link_log log;
+typedef struct {
+    link_trace trace;
+    link_pool *pool;
+    emulated_link *link;
+    link_log log;
     char *text; /* of the log */
     size_t text_length, text_capacity;
-};
+} link_bench;
 
 static inline void bench_sink(void *context, const char *text, size_t length) {
-    struct bench *bench = context;
+    link_bench *bench = context;
     if (bench->text_length + length + 1 > bench->text_capacity) {
         bench->text_capacity = 2 * (bench->text_length + length + 1);
         bench->text = realloc(bench->text, bench->text_capacity);
@@ -39,26 +39,26 @@ static inline void bench_sink(void *context, const char *text, size_t length) {
 }
 
 /* trace: the text of a trace, or a rate. config.log: any address that is not NULL asks for a log. */
-static inline struct bench *bench_new(const char *trace, struct link_config config) {
-    struct bench *bench = calloc(1, sizeof(*bench));
+static inline link_bench *bench_new(const char *trace, link_config config) {
+    link_bench *bench = calloc(1, sizeof(*bench));
     char error[512] = "";
     uint64_t rate;
     if (link_trace_parse_rate(trace, &rate))
         bench->trace = link_trace_constant(rate);
     else
-        assert_int_equal(link_trace_parse(&bench->trace, "t", trace, strlen(trace), error, sizeof(error)), 0);
+        assert_int_equal(link_trace_parse(&bench->trace, "t", trace, strlen(trace), error, sizeof error), 0);
     bench->pool = link_pool_new(0);
     link_log_init(&bench->log, bench_sink, bench);
     config.trace = &bench->trace;
     config.pool = bench->pool;
     config.log = config.log ? &bench->log : NULL;
-    bench->link = link_new(&config, error, sizeof(error));
+    bench->link = link_new(&config, error, sizeof error);
     if (!bench->link)
         fail_msg("%s", error);
     return bench;
 }
 
-static inline void bench_free(struct bench *bench) {
+static inline void bench_free(link_bench *bench) {
     link_free(bench->link);
     assert_int_equal(link_pool_in_use(bench->pool), 0); /* nothing leaks, whatever is still inside */
     link_pool_free(bench->pool);
@@ -68,40 +68,40 @@ static inline void bench_free(struct bench *bench) {
 }
 
 /* A packet of a flow: UDP over IPv4 from a port of its own, with a number behind the headers. */
-static inline void bench_send(struct bench *bench, uint8_t flow, uint32_t number, uint32_t bytes, uint64_t now) {
-    struct link_packet *packet = link_pool_get(bench->pool);
+static inline void bench_send(link_bench *bench, uint8_t flow, uint32_t number, uint32_t bytes, uint64_t now) {
+    link_packet *packet = link_pool_get(bench->pool);
     assert_non_null(packet);
     memset(packet->data, 0, 32);
     packet->length = bytes - 4;
     packet->data[0] = 0x45;
     packet->data[9] = 17;
     packet->data[21] = flow;
-    memcpy(packet->data + 28, &number, sizeof(number));
+    memcpy(packet->data + 28, &number, sizeof number);
     link_enqueue(bench->link, packet, now);
 }
 
-static inline uint32_t bench_number(const struct link_packet *packet) {
+static inline uint32_t bench_number(const link_packet *packet) {
     uint32_t number;
-    memcpy(&number, packet->data + 28, sizeof(number));
+    memcpy(&number, packet->data + 28, sizeof number);
     return number;
 }
 
 /* Packets first, first + 1 ... of one size. */
-static inline void bench_send_many(struct bench *bench, uint32_t first, uint32_t count, uint32_t bytes, uint64_t now) {
+static inline void bench_send_many(link_bench *bench, uint32_t first, uint32_t count, uint32_t bytes, uint64_t now) {
     for (uint32_t i = 0; i < count; i++)
         bench_send(bench, 0, first + i, bytes, now);
 }
 
-struct bench_departure {
+typedef struct {
     uint32_t number;
     uint64_t due_us;
-};
+} bench_departure;
 
 /* Lets time pass until now: exactly these packets depart, in this order, at these times (number 0 ends the list). */
-static inline void bench_expect(struct bench *bench, uint64_t now, const struct bench_departure *expected) {
+static inline void bench_expect(link_bench *bench, uint64_t now, const bench_departure *expected) {
     link_advance(bench->link, now);
     for (; expected->number != 0; expected++) {
-        struct link_packet *packet = link_pull(bench->link);
+        link_packet *packet = link_pull(bench->link);
         assert_non_null(packet);
         assert_int_equal(bench_number(packet), expected->number);
         assert_int_equal(packet->due_us, expected->due_us);
@@ -110,10 +110,10 @@ static inline void bench_expect(struct bench *bench, uint64_t now, const struct 
     assert_null(link_pull(bench->link));
 }
 #define BENCH_EXPECT(bench, now, ...)                                                                                  \
-    bench_expect(bench, now, (const struct bench_departure[]){__VA_ARGS__ __VA_OPT__(, ){0, 0}})
+    bench_expect(bench, now, (const bench_departure[]){__VA_ARGS__ __VA_OPT__(, ){0, 0}})
 
-static inline void bench_check_balance(const struct bench *bench) {
-    struct link_stats s = link_stats(bench->link);
+static inline void bench_check_balance(const link_bench *bench) {
+    link_stats s = link_get_stats(bench->link);
     assert_int_equal(s.arrived_packets + s.duplicates, s.departed_packets + s.queue_drops + s.random_losses +
                                                            s.off_losses + s.oversize_drops + s.memory_drops +
                                                            s.nat_drops + s.inside_packets);

@@ -1,6 +1,6 @@
 #include "emulator/link/change.h"
 
-void link_change_apply(struct link *link, const struct link_change *change, uint64_t now) {
+void link_change_apply(emulated_link *link, const link_change *change, uint64_t now) {
     if (change->has_state)
         link_set_up(link, change->is_up, now);
     if (change->has_delay)

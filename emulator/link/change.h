@@ -8,20 +8,20 @@
 #include "emulator/link/link.h"
 
 /* All zero changes nothing. */
-struct link_change {
+typedef struct {
     bool has_state, is_up;
     bool has_delay, has_loss, has_reorder, has_duplicate;
     uint64_t delay_us;
-    struct link_loss loss;
-    uint64_t rate_bps;              /* 0: no change */
-    const struct link_trace *trace; /* borrowed for the life of the link; NULL: no change */
-    uint64_t mtu_bytes;             /* 0: no change */
-    double reorder, duplicate;      /* probabilities */
+    link_loss loss;
+    uint64_t rate_bps;         /* 0: no change */
+    const link_trace *trace;   /* borrowed for the life of the link; NULL: no change */
+    uint64_t mtu_bytes;        /* 0: no change */
+    double reorder, duplicate; /* probabilities */
     uint64_t reorder_us;
     bool rebinds; /* the NAT of the path forgets its mappings */
-};
+} link_change;
 
 /* Makes the changes at `now`, in the order of the members; values are such as the setters of link.h take. */
-void link_change_apply(struct link *link, const struct link_change *change, uint64_t now);
+void link_change_apply(emulated_link *link, const link_change *change, uint64_t now);
 
 #endif

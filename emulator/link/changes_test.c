@@ -9,20 +9,20 @@
 /* What had come to the end of its delay by then met the old losses, though nobody asked the link in between. */
 static void a_new_loss_begins_now(void **state) {
     (void)state;
-    struct bench *b = bench_new("1\n", (struct link_config){.delay_us = 10 * MS});
+    link_bench *b = bench_new("1\n", (link_config){.delay_us = 10 * MS});
     bench_send(b, 0, 1, 1504, 0);
     bench_send(b, 0, 2, 1504, 15 * MS);
-    assert_int_equal(link_set_loss(b->link, &(struct link_loss){.good = 1.0}, 20 * MS), 0);
+    assert_int_equal(link_set_loss(b->link, &(link_loss){.good = 1.0}, 20 * MS), 0);
     BENCH_EXPECT(b, 50 * MS, {1, 11 * MS});
-    assert_int_equal(link_stats(b->link).random_losses, 1);
+    assert_int_equal(link_get_stats(b->link).random_losses, 1);
     bench_free(b);
 }
 
 static void a_new_model_of_losses_begins_in_the_good_state(void **state) {
     (void)state;
-    struct bench *b = bench_new("1\n", (struct link_config){.loss = {.p = 1.0, .bad = 1.0}});
+    link_bench *b = bench_new("1\n", (link_config){.loss = {.p = 1.0, .bad = 1.0}});
     bench_send(b, 0, 1, 1504, 0); /* bad from now on: r is 0 */
-    assert_int_equal(link_set_loss(b->link, &(struct link_loss){.bad = 1.0}, 5 * MS), 0);
+    assert_int_equal(link_set_loss(b->link, &(link_loss){.bad = 1.0}, 5 * MS), 0);
     bench_send(b, 0, 2, 1504, 5 * MS);
     BENCH_EXPECT(b, 50 * MS, {2, 6 * MS});
     bench_free(b);
@@ -30,40 +30,40 @@ static void a_new_model_of_losses_begins_in_the_good_state(void **state) {
 
 static void opportunities_are_counted_over_a_change_of_trace(void **state) {
     (void)state;
-    struct bench *b = bench_new(TENS, (struct link_config){.start_offset_ms = 25});
+    link_bench *b = bench_new(TENS, (link_config){.start_offset_ms = 25});
     link_advance(b->link, 30 * MS);
-    assert_int_equal(link_stats(b->link).opportunities, 3); /* 30, 40, 50 of the trace */
+    assert_int_equal(link_get_stats(b->link).opportunities, 3); /* 30, 40, 50 of the trace */
     link_set_trace(b->link, &b->trace, 30 * MS);
-    assert_int_equal(link_stats(b->link).opportunities, 3);
+    assert_int_equal(link_get_stats(b->link).opportunities, 3);
     link_advance(b->link, 50 * MS);
-    assert_int_equal(link_stats(b->link).opportunities, 5);
+    assert_int_equal(link_get_stats(b->link).opportunities, 5);
     bench_free(b);
 }
 
 /* Late by 20 ms, of a packet that would have been in the queue a delay later. */
 static void missed_opportunities_are_those_a_delay_later(void **state) {
     (void)state;
-    struct bench *b = bench_new("10\n20\n21\n22\n30\n", (struct link_config){.delay_us = 10 * MS});
+    link_bench *b = bench_new("10\n20\n21\n22\n30\n", (link_config){.delay_us = 10 * MS});
     link_count_missed(b->link, 5 * MS, 10 * MS); /* in the queue from 15 to 20 ms */
-    assert_int_equal(link_stats(b->link).missed, 1);
+    assert_int_equal(link_get_stats(b->link).missed, 1);
     link_count_missed(b->link, 10 * MS, 13 * MS);
-    assert_int_equal(link_stats(b->link).missed, 3);
+    assert_int_equal(link_get_stats(b->link).missed, 3);
     bench_free(b);
 }
 
 static void what_waits_and_how_long_the_last_one_did_is_told(void **state) {
     (void)state;
-    struct bench *b = bench_new(TENS, (struct link_config){0});
+    link_bench *b = bench_new(TENS, (link_config){0});
     bench_send_many(b, 1, 3, 1504, 4 * MS);
     BENCH_EXPECT(b, 10 * MS, {1, 10 * MS});
-    struct link_stats s = link_stats(b->link);
+    link_stats s = link_get_stats(b->link);
     assert_int_equal(s.queueing_us, 6 * MS);
     assert_int_equal(s.queued_packets, 2);
     assert_int_equal(s.queued_bytes, 2 * 1504);
     assert_int_equal(s.departed_bytes, 1504);
     link_refuse(b->link, 100);
     link_refuse(b->link, 100);
-    s = link_stats(b->link);
+    s = link_get_stats(b->link);
     assert_int_equal(s.memory_drops, 2);
     assert_int_equal(s.arrived_packets, 5);
     assert_int_equal(s.arrived_bytes, 3 * 1504 + 2 * 104);
@@ -73,7 +73,7 @@ static void what_waits_and_how_long_the_last_one_did_is_told(void **state) {
 
 static void a_new_mtu_loses_what_is_larger_from_now_on(void **state) {
     (void)state;
-    struct bench *b = bench_new("1\n", (struct link_config){.delay_us = 10 * MS});
+    link_bench *b = bench_new("1\n", (link_config){.delay_us = 10 * MS});
     bench_send(b, 0, 1, 1504, 0);
     link_set_mtu(b->link, 1280, 5 * MS);
     bench_send(b, 0, 2, 1285, 5 * MS);
@@ -81,14 +81,14 @@ static void a_new_mtu_loses_what_is_larger_from_now_on(void **state) {
     link_set_mtu(b->link, LINK_MTU_MOST, 6 * MS);
     bench_send(b, 0, 4, 1504, 6 * MS);
     BENCH_EXPECT(b, 50 * MS, {1, 11 * MS}, {3, 16 * MS}, {4, 17 * MS});
-    assert_int_equal(link_stats(b->link).oversize_drops, 1);
+    assert_int_equal(link_get_stats(b->link).oversize_drops, 1);
     bench_check_balance(b);
     bench_free(b);
 }
 
 static void reordering_and_duplicates_begin_and_end_now(void **state) {
     (void)state;
-    struct bench *b = bench_new("1\n", (struct link_config){.delay_us = 10 * MS});
+    link_bench *b = bench_new("1\n", (link_config){.delay_us = 10 * MS});
     bench_send(b, 0, 1, 1504, 0);
     link_set_reorder(b->link, 1.0, 5 * MS, 1 * MS);
     bench_send(b, 0, 2, 1504, 1 * MS);
@@ -98,21 +98,21 @@ static void reordering_and_duplicates_begin_and_end_now(void **state) {
     link_set_duplicate(b->link, 0.0, 17 * MS);
     bench_send(b, 0, 4, 1504, 17 * MS);
     BENCH_EXPECT(b, 50 * MS, {1, 11 * MS}, {3, 13 * MS}, {2, 17 * MS}, {2, 18 * MS}, {4, 28 * MS});
-    assert_int_equal(link_stats(b->link).reordered, 1);
+    assert_int_equal(link_get_stats(b->link).reordered, 1);
     bench_check_balance(b);
     bench_free(b);
 }
 
 /* When 200 packets of 10 ms apart came out of a delay with jitter; those that were doubled, by bits. */
 static void arrivals(uint64_t seed, uint64_t interval_us, uint64_t at[200], bool twice[200]) {
-    struct bench *b = bench_new(
-        "1gbps", (struct link_config){.delay_us = 5 * MS, .jitter_us = 5 * MS, .duplicate = 0.5, .seed = seed});
-    memset(twice, 0, 200 * sizeof(twice[0]));
-    memset(at, 0, 200 * sizeof(at[0]));
+    link_bench *b =
+        bench_new("1gbps", (link_config){.delay_us = 5 * MS, .jitter_us = 5 * MS, .duplicate = 0.5, .seed = seed});
+    memset(twice, 0, 200 * sizeof twice[0]);
+    memset(at, 0, 200 * sizeof at[0]);
     for (uint32_t n = 0; n < 200; n++)
         bench_send(b, 0, n, 104, (n + 1) * interval_us);
     link_advance(b->link, 200 * interval_us + S);
-    for (struct link_packet *p = link_pull(b->link); p; p = link_pull(b->link)) {
+    for (link_packet *p = link_pull(b->link); p; p = link_pull(b->link)) {
         uint32_t n = bench_number(p);
         twice[n] = at[n] != 0;
         at[n] = p->arrival_us;
@@ -128,10 +128,10 @@ static void jitter_and_duplicates_follow_the_seed(void **state) {
     arrivals(1, 20 * MS, first, first_twice);
     arrivals(1, 20 * MS, again, again_twice);
     arrivals(2, 20 * MS, other, other_twice);
-    assert_memory_equal(first, again, sizeof(first));
-    assert_memory_equal(first_twice, again_twice, sizeof(first_twice));
-    assert_memory_not_equal(first, other, sizeof(first));
-    assert_memory_not_equal(first_twice, other_twice, sizeof(first_twice));
+    assert_memory_equal(first, again, sizeof first);
+    assert_memory_equal(first_twice, again_twice, sizeof first_twice);
+    assert_memory_not_equal(first, other, sizeof first);
+    assert_memory_not_equal(first_twice, other_twice, sizeof first_twice);
 }
 
 static void nobody_comes_out_of_the_delay_before_who_went_in_first(void **state) {
@@ -145,10 +145,9 @@ static void nobody_comes_out_of_the_delay_before_who_went_in_first(void **state)
 
 static void the_start_offset_moves_a_delay_trace_too(void **state) {
     (void)state;
-    struct link_delay_step steps[] = {{0, 50 * MS}, {10 * MS, 5 * MS}};
-    struct link_delay_trace delays = {.steps = steps, .count = 2};
-    struct bench *b =
-        bench_new("1\n", (struct link_config){.delay_trace = &delays, .hold_delay = true, .start_offset_ms = 10});
+    link_delay_step steps[] = {{0, 50 * MS}, {10 * MS, 5 * MS}};
+    link_delay_trace delays = {.steps = steps, .count = 2};
+    link_bench *b = bench_new("1\n", (link_config){.delay_trace = &delays, .hold_delay = true, .start_offset_ms = 10});
     bench_send(b, 0, 1, 1504, 0);
     BENCH_EXPECT(b, 100 * MS, {1, 6 * MS});
     bench_free(b);
@@ -173,12 +172,12 @@ static void a_flow_is_its_five_tuple(void **state) {
         for (size_t i = from; i < ports + 4; i++)
             assert_true(hash(packet, i, 1) != h);
         assert_true(hash(packet, ports + 4, 1) == h);
-        for (size_t i = 0; i < sizeof(with_ports); i++) {
+        for (size_t i = 0; i < sizeof with_ports; i++) {
             packet[protocol] = with_ports[i];
             assert_true(hash(packet, ports + 3, 1) != hash(packet, 0, 0));
             assert_true(with_ports[i] == 17 || hash(packet, 0, 0) != h);
         }
-        for (size_t i = 0; i < sizeof(without); i++) {
+        for (size_t i = 0; i < sizeof without; i++) {
             packet[protocol] = without[i];
             assert_true(hash(packet, ports + 3, 1) == hash(packet, 0, 0));
         }
@@ -189,7 +188,7 @@ static void a_flow_is_its_five_tuple(void **state) {
 static void fragments_of_a_packet_stay_in_one_flow(void **state) {
     (void)state;
     static const uint8_t offsets[][2] = {{0x20, 0}, {0x20, 1}, {0, 1}, {0x01, 0}};
-    for (size_t i = 0; i < sizeof(offsets) / sizeof(offsets[0]); i++) {
+    for (size_t i = 0; i < sizeof offsets / sizeof offsets[0]; i++) {
         uint8_t packet[60] = {[0] = 0x45, [6] = offsets[i][0], [7] = offsets[i][1], [9] = 17};
         assert_true(hash(packet, 23, 1) == hash(packet, 0, 0));
     }

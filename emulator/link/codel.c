@@ -5,17 +5,17 @@
 /* "target" is not enforced on a queue of a packet or less: that is no standing queue (maxpacket in RFC 8289). */
 #define MAX_PACKET LINK_OPPORTUNITY_BYTES
 
-struct run {
-    struct link_codel *codel;
-    const struct link_codel_parameters *parameters;
-    struct link_fifo *fifo;
+typedef struct {
+    link_codel *codel;
+    const link_codel_parameters *parameters;
+    link_fifo *fifo;
     uint64_t now;
-};
+} codel_run;
 
 /* RFC 8289, section 5.6, dodequeue(). */
-static struct link_packet *take(const struct run *run, bool *ok_to_drop) {
-    struct link_codel *c = run->codel;
-    struct link_packet *packet = link_fifo_pop(run->fifo);
+static link_packet *take(const codel_run *run, bool *ok_to_drop) {
+    link_codel *c = run->codel;
+    link_packet *packet = link_fifo_pop(run->fifo);
     *ok_to_drop = false;
     if (!packet || run->now - packet->arrival_us < run->parameters->target_us || run->fifo->bytes <= MAX_PACKET)
         c->first_above_time = 0;
@@ -27,12 +27,12 @@ static struct link_packet *take(const struct run *run, bool *ok_to_drop) {
 }
 
 /* Section 5.5: the interval between drops falls with the square root of their number. */
-static uint64_t control_law(const struct run *run, uint64_t t) {
+static uint64_t control_law(const codel_run *run, uint64_t t) {
     return t + (uint64_t)((double)run->parameters->interval_us / sqrt((double)run->codel->count));
 }
 
-static struct link_packet *go_on_dropping(const struct run *run, struct link_queue *queue, struct link_packet *packet) {
-    struct link_codel *c = run->codel;
+static link_packet *go_on_dropping(const codel_run *run, link_queue *queue, link_packet *packet) {
+    link_codel *c = run->codel;
     bool ok_to_drop;
     while (c->dropping && run->now >= c->drop_next) {
         link_queue_drop(queue, packet);
@@ -45,8 +45,8 @@ static struct link_packet *go_on_dropping(const struct run *run, struct link_que
     return packet;
 }
 
-static struct link_packet *start_dropping(const struct run *run, struct link_queue *queue, struct link_packet *packet) {
-    struct link_codel *c = run->codel;
+static link_packet *start_dropping(const codel_run *run, link_queue *queue, link_packet *packet) {
+    link_codel *c = run->codel;
     bool ok_to_drop;
     link_queue_drop(queue, packet);
     packet = take(run, &ok_to_drop);
@@ -60,11 +60,11 @@ static struct link_packet *start_dropping(const struct run *run, struct link_que
     return packet;
 }
 
-struct link_packet *link_codel_dequeue(struct link_codel *codel, const struct link_codel_parameters *parameters,
-                                       struct link_queue *queue, struct link_fifo *fifo, uint64_t now) {
-    const struct run run = {codel, parameters, fifo, now};
+link_packet *link_codel_dequeue(link_codel *codel, const link_codel_parameters *parameters, link_queue *queue,
+                                link_fifo *fifo, uint64_t now) {
+    const codel_run run = {codel, parameters, fifo, now};
     bool ok_to_drop;
-    struct link_packet *packet = take(&run, &ok_to_drop);
+    link_packet *packet = take(&run, &ok_to_drop);
     if (codel->dropping) {
         codel->dropping = ok_to_drop;
         return go_on_dropping(&run, queue, packet);

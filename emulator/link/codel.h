@@ -10,26 +10,26 @@
 #define LINK_CODEL_TARGET_US   5000u
 #define LINK_CODEL_INTERVAL_US 100000u
 
-struct link_codel_parameters {
+typedef struct {
     uint64_t target_us;   /* the delay that a standing queue may have */
     uint64_t interval_us; /* about a worst-case RTT */
-};
+} link_codel_parameters;
 #define LINK_CODEL_OPTIONS(type, member)                                                                               \
     {"target", offsetof(type, member.target_us), LINK_QUEUE_MS, 1, UINT64_C(3600000000), LINK_CODEL_TARGET_US}, {      \
         "interval", offsetof(type, member.interval_us), LINK_QUEUE_MS, 1, UINT64_C(3600000000), LINK_CODEL_INTERVAL_US \
     }
 
 /* The names of RFC 8289's pseudocode; all zero at the start. */
-struct link_codel {
+typedef struct {
     uint64_t first_above_time; /* when the delay will have been above target for an interval; 0: it is not */
     uint64_t drop_next;
     uint32_t count; /* drops since the dropping state began */
     uint32_t lastcount;
     bool dropping;
-};
+} link_codel;
 
 /* The next packet of the FIFO, after the drops that CoDel wants, or NULL if it is empty. Drops go to the queue. */
-struct link_packet *link_codel_dequeue(struct link_codel *codel, const struct link_codel_parameters *parameters,
-                                       struct link_queue *queue, struct link_fifo *fifo, uint64_t now);
+link_packet *link_codel_dequeue(link_codel *codel, const link_codel_parameters *parameters, link_queue *queue,
+                                link_fifo *fifo, uint64_t now);
 
 #endif

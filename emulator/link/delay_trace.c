@@ -8,10 +8,10 @@
 
 #define MOST_MS 4294967295.0 /* of a time: as in delivery traces */
 
-static bool append(struct link_delay_trace *trace, size_t *capacity, const struct link_delay_step *step) {
+static bool append(link_delay_trace *trace, size_t *capacity, const link_delay_step *step) {
     if (trace->count == *capacity) {
         size_t wanted = *capacity == 0 ? 256 : *capacity * 2;
-        struct link_delay_step *grown = realloc(trace->steps, wanted * sizeof(*grown));
+        link_delay_step *grown = realloc(trace->steps, wanted * sizeof *grown);
         if (!grown)
             return false;
         trace->steps = grown;
@@ -21,7 +21,7 @@ static bool append(struct link_delay_trace *trace, size_t *capacity, const struc
     return true;
 }
 
-static bool read_step(const char *line, size_t length, struct link_delay_step *step) {
+static bool read_step(const char *line, size_t length, link_delay_step *step) {
     const char *comma = memchr(line, ',', length);
     double ms;
     if (!comma || !number_parse_real(line, (size_t)(comma - line), MOST_MS, &ms) ||
@@ -31,8 +31,8 @@ static bool read_step(const char *line, size_t length, struct link_delay_step *s
     return true;
 }
 
-static const char *take_line(struct link_delay_trace *trace, size_t *capacity, const char *line, size_t length) {
-    struct link_delay_step step;
+static const char *take_line(link_delay_trace *trace, size_t *capacity, const char *line, size_t length) {
+    link_delay_step step;
     if (!read_step(line, length, &step))
         return "is not \"ms,delay_ms\"; write a time and a delay (at most 3600000), both in ms, on every line";
     if (trace->count > 0 && step.at_us <= trace->steps[trace->count - 1].at_us)
@@ -40,11 +40,11 @@ static const char *take_line(struct link_delay_trace *trace, size_t *capacity, c
     return append(trace, capacity, &step) ? NULL : "finds no memory";
 }
 
-int link_delay_trace_parse(struct link_delay_trace *trace, const char *name, const char *text, size_t length,
-                           char *error, size_t error_size) {
+int link_delay_trace_parse(link_delay_trace *trace, const char *name, const char *text, size_t length, char *error,
+                           size_t error_size) {
     const char *at = text, *end = text + length;
     size_t capacity = 0, number = 0;
-    memset(trace, 0, sizeof(*trace));
+    memset(trace, 0, sizeof *trace);
     while (at < end) {
         const char *newline = memchr(at, '\n', (size_t)(end - at));
         size_t n = (size_t)((!newline ? end : newline) - at);
@@ -64,12 +64,12 @@ int link_delay_trace_parse(struct link_delay_trace *trace, const char *name, con
     return 0;
 }
 
-void link_delay_trace_free(struct link_delay_trace *trace) {
+void link_delay_trace_free(link_delay_trace *trace) {
     free(trace->steps);
-    memset(trace, 0, sizeof(*trace));
+    memset(trace, 0, sizeof *trace);
 }
 
-uint64_t link_delay_trace_at(const struct link_delay_trace *trace, uint64_t t_us, bool hold) {
+uint64_t link_delay_trace_at(const link_delay_trace *trace, uint64_t t_us, bool hold) {
     uint64_t period = trace->steps[trace->count - 1].at_us;
     if (!hold && trace->count > 1)
         t_us %= period;

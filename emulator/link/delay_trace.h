@@ -10,23 +10,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct link_delay_step {
+typedef struct {
     uint64_t at_us;
     uint64_t delay_us;
-};
+} link_delay_step;
 
-struct link_delay_trace {
-    struct link_delay_step *steps; /* ascending */
-    size_t count;                  /* at least 1 */
-};
+typedef struct {
+    link_delay_step *steps; /* ascending */
+    size_t count;           /* at least 1 */
+} link_delay_trace;
 
 /* As link_trace_parse. */
-int link_delay_trace_parse(struct link_delay_trace *trace, const char *name, const char *text, size_t length,
-                           char *error, size_t error_size);
+int link_delay_trace_parse(link_delay_trace *trace, const char *name, const char *text, size_t length, char *error,
+                           size_t error_size);
 /* Reads and parses a file. */
-int link_delay_trace_load(struct link_delay_trace *trace, const char *path, char *error, size_t error_size);
-void link_delay_trace_free(struct link_delay_trace *trace);
+int link_delay_trace_load(link_delay_trace *trace, const char *path, char *error, size_t error_size);
+void link_delay_trace_free(link_delay_trace *trace);
 /* The delay at trace time t_us; a binary search. */
-uint64_t link_delay_trace_at(const struct link_delay_trace *trace, uint64_t t_us, bool hold);
+uint64_t link_delay_trace_at(const link_delay_trace *trace, uint64_t t_us, bool hold);
 
 #endif

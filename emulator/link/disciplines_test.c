@@ -4,13 +4,13 @@
 
 #define TENS "10\n20\n30\n40\n50\n60\n70\n80\n90\n100\n"
 
-static struct link_log any; /* asks for a log */
+static link_log any; /* asks for a log */
 
-static struct bench *with_queue(const char *trace, const char *queue) {
-    return bench_new(trace, (struct link_config){.queue = queue, .log = &any});
+static link_bench *with_queue(const char *trace, const char *queue) {
+    return bench_new(trace, (link_config){.queue = queue, .log = &any});
 }
 
-static void expect_log(struct bench *b, const char *text) {
+static void expect_log(link_bench *b, const char *text) {
     link_log_flush(&b->log);
     assert_string_equal(b->text, text);
 }
@@ -18,22 +18,22 @@ static void expect_log(struct bench *b, const char *text) {
 /* Three arrive at 1 ms. The opportunities at 10, 20 and 30 take one each; those at 40 and 50 find nobody. */
 static void infinite(void **state) {
     (void)state;
-    struct bench *b = with_queue(TENS, "infinite");
+    link_bench *b = with_queue(TENS, "infinite");
     bench_send_many(b, 1, 3, 1504, 1 * MS);
     BENCH_EXPECT(b, 50 * MS, {1, 10 * MS}, {2, 20 * MS}, {3, 30 * MS});
-    assert_int_equal(link_stats(b->link).opportunities, 5);
-    assert_int_equal(link_stats(b->link).opportunities_used, 3);
+    assert_int_equal(link_get_stats(b->link).opportunities, 5);
+    assert_int_equal(link_get_stats(b->link).opportunities_used, 3);
     bench_free(b);
 }
 
 /* 1 and 2 fill the queue, 3 is dropped. At 10, 1 goes: there is room for 4 (12 ms), not for 5. */
 static void droptail_by_packets(void **state) {
     (void)state;
-    struct bench *b = with_queue(TENS, "droptail:packets=2");
+    link_bench *b = with_queue(TENS, "droptail:packets=2");
     bench_send_many(b, 1, 3, 1504, 1 * MS);
     bench_send_many(b, 4, 2, 1504, 12 * MS);
     BENCH_EXPECT(b, 50 * MS, {1, 10 * MS}, {2, 20 * MS}, {4, 30 * MS});
-    assert_int_equal(link_stats(b->link).queue_drops, 2);
+    assert_int_equal(link_get_stats(b->link).queue_drops, 2);
     expect_log(b, "1 + 1504\n1 + 1504\n1 + 1504\n1 d 1 1504\n10 # 1504\n12 + 1504\n12 + 1504\n12 d 1 1504\n"
                   "20 # 1504\n30 # 1504\n40 # 1504\n50 # 1504\n10 - 1504 9\n20 - 1504 19\n30 - 1504 18\n");
     bench_free(b);
@@ -45,7 +45,7 @@ static void droptail_by_packets(void **state) {
  * and 562 of 7 (1050). At 40 the rest of 7. */
 static void droptail_by_bytes(void **state) {
     (void)state;
-    struct bench *b = with_queue(TENS, "droptail:bytes=3000");
+    link_bench *b = with_queue(TENS, "droptail:bytes=3000");
     bench_send(b, 0, 1, 1000, 0);
     bench_send(b, 0, 2, 1000, 0);
     bench_send(b, 0, 3, 1008, 0);
@@ -55,14 +55,14 @@ static void droptail_by_bytes(void **state) {
     bench_send(b, 0, 7, 1050, 11 * MS);
     bench_send(b, 0, 8, 40, 11 * MS);
     BENCH_EXPECT(b, 50 * MS, {1, 10 * MS}, {2, 20 * MS}, {4, 20 * MS}, {6, 30 * MS}, {7, 40 * MS});
-    assert_int_equal(link_stats(b->link).queue_drops, 3); /* 3, 5 and 8 */
+    assert_int_equal(link_get_stats(b->link).queue_drops, 3); /* 3, 5 and 8 */
     bench_free(b);
 }
 
 /* 3 pushes 1 out, 4 pushes 2 out: the newest two are left. At 10, 3 goes. 5 fits, 6 pushes 4 out. */
 static void drophead_by_packets(void **state) {
     (void)state;
-    struct bench *b = with_queue(TENS, "drophead:packets=2");
+    link_bench *b = with_queue(TENS, "drophead:packets=2");
     bench_send_many(b, 1, 4, 1504, 1 * MS);
     bench_send_many(b, 5, 2, 1504, 12 * MS);
     BENCH_EXPECT(b, 50 * MS, {3, 10 * MS}, {5, 20 * MS}, {6, 30 * MS});
@@ -76,7 +76,7 @@ static void drophead_by_packets(void **state) {
  * (496) makes 2000, which is allowed. */
 static void drophead_by_bytes(void **state) {
     (void)state;
-    struct bench *b = with_queue(TENS, "drophead:bytes=2000");
+    link_bench *b = with_queue(TENS, "drophead:bytes=2000");
     bench_send(b, 0, 1, 500, 1 * MS);
     bench_send(b, 0, 2, 600, 1 * MS);
     bench_send(b, 0, 3, 700, 1 * MS);
@@ -90,12 +90,12 @@ static void drophead_by_bytes(void **state) {
 
 static void a_packet_larger_than_drophead_s_limit_empties_the_queue(void **state) {
     (void)state;
-    struct bench *b = with_queue(TENS, "drophead:bytes=1000");
+    link_bench *b = with_queue(TENS, "drophead:bytes=1000");
     bench_send(b, 0, 1, 500, 1 * MS);
     bench_send(b, 0, 2, 1504, 1 * MS);
     bench_send(b, 0, 3, 1000, 2 * MS);
     BENCH_EXPECT(b, 20 * MS, {3, 10 * MS});
-    assert_int_equal(link_stats(b->link).queue_drops, 2);
+    assert_int_equal(link_get_stats(b->link).queue_drops, 2);
     bench_free(b);
 }
 
@@ -114,14 +114,14 @@ static void a_packet_larger_than_drophead_s_limit_empties_the_queue(void **state
  *  160: 22 is dropped, 23 leaves 1504 bytes behind and goes; 170: 24. */
 static void codel(void **state) {
     (void)state;
-    struct bench *b = with_queue(TENS, "codel:target=5:interval=20");
+    link_bench *b = with_queue(TENS, "codel:target=5:interval=20");
     bench_send_many(b, 1, 14, 1504, 0);
     BENCH_EXPECT(b, 100 * MS, {1, 10 * MS}, {2, 20 * MS}, {4, 30 * MS}, {5, 40 * MS}, {7, 50 * MS}, {8, 60 * MS},
                  {10, 70 * MS}, {12, 80 * MS}, {13, 90 * MS}, {14, 100 * MS});
     bench_send_many(b, 15, 10, 1504, 101 * MS);
     BENCH_EXPECT(b, 200 * MS, {15, 110 * MS}, {16, 120 * MS}, {18, 130 * MS}, {19, 140 * MS}, {21, 150 * MS},
                  {23, 160 * MS}, {24, 170 * MS});
-    assert_int_equal(link_stats(b->link).queue_drops, 7);
+    assert_int_equal(link_get_stats(b->link).queue_drops, 7);
     link_log_flush(&b->log);
     assert_non_null(strstr(b->text, "\n30 # 1504\n30 d 1 1504\n40 # 1504\n")); /* the drop at dequeue is in the log */
     bench_free(b);
@@ -130,12 +130,12 @@ static void codel(void **state) {
 /* Twice the size of a queue that CoDel leaves alone, but for less than target: nothing is dropped for ever. */
 static void codel_leaves_a_short_delay_alone(void **state) {
     (void)state;
-    struct bench *b = with_queue("1\n2\n", "codel:target=5:interval=20");
+    link_bench *b = with_queue("1\n2\n", "codel:target=5:interval=20");
     for (uint32_t t = 0; t < 2000; t++) {
         bench_send_many(b, t * 2 + 1, t == 0 ? 4 : 1, 1504, t * MS);
         link_advance(b->link, t * MS);
     }
-    assert_int_equal(link_stats(b->link).queue_drops, 0);
+    assert_int_equal(link_get_stats(b->link).queue_drops, 0);
     bench_free(b);
 }
 
@@ -145,31 +145,31 @@ static void codel_leaves_a_short_delay_alone(void **state) {
  * updates, 3 s, are plenty. Then every packet is dropped. */
 static void pie(void **state) {
     (void)state;
-    struct bench *b = with_queue("1000000\n", "pie");
+    link_bench *b = with_queue("1000000\n", "pie");
     bench_send_many(b, 1, 10, 1504, 0);
     bench_send_many(b, 11, 10, 1504, 149 * MS);
     link_advance(b->link, 150 * MS);
-    assert_int_equal(link_stats(b->link).queue_drops, 0);
+    assert_int_equal(link_get_stats(b->link).queue_drops, 0);
     link_advance(b->link, 20 * S);
     bench_send_many(b, 31, 50, 1504, 20 * S);
     link_advance(b->link, 20 * S + 1);
-    assert_int_equal(link_stats(b->link).queue_drops, 50);
-    assert_int_equal(link_stats(b->link).queued_packets, 20);
+    assert_int_equal(link_get_stats(b->link).queue_drops, 50);
+    assert_int_equal(link_get_stats(b->link).queued_packets, 20);
     bench_free(b);
 }
 
 static void pie_keeps_its_hard_limit_during_a_burst(void **state) {
     (void)state;
-    struct bench *b = with_queue(TENS, "pie:packets=3");
+    link_bench *b = with_queue(TENS, "pie:packets=3");
     bench_send_many(b, 1, 5, 1504, 1 * MS);
     BENCH_EXPECT(b, 50 * MS, {1, 10 * MS}, {2, 20 * MS}, {3, 30 * MS});
-    assert_int_equal(link_stats(b->link).queue_drops, 2);
+    assert_int_equal(link_get_stats(b->link).queue_drops, 2);
     bench_free(b);
 }
 
 static void pie_after_a_year_without_packets_is_as_new(void **state) {
     (void)state;
-    struct bench *b = bench_new("1000000\n", (struct link_config){.queue = "pie"});
+    link_bench *b = bench_new("1000000\n", (link_config){.queue = "pie"});
     bench_send_many(b, 1, 5, 1504, 0);
     bench_send_many(b, 6, 1, 1504, 30 * S);
     for (uint64_t year = 1; year <= 100; year++) { /* 2e11 updates: a loop over them would not end */
@@ -186,7 +186,7 @@ static void pie_after_a_year_without_packets_is_as_new(void **state) {
  * new again and goes before A's 5. */
 static void fq_codel(void **state) {
     (void)state;
-    struct bench *b = with_queue(TENS, "fq_codel:quantum=1504:target=1000");
+    link_bench *b = with_queue(TENS, "fq_codel:quantum=1504:target=1000");
     for (uint32_t n = 1; n <= 6; n++)
         bench_send(b, 'A', n, 1504, 0);
     bench_send(b, 'B', 11, 1504, 0);
@@ -203,7 +203,7 @@ static void fq_codel(void **state) {
  * 1002 of 15 and 16. */
 static void fq_codel_shares_by_bytes(void **state) {
     (void)state;
-    struct bench *b = with_queue("10\n", "fq_codel:quantum=1504:target=1000");
+    link_bench *b = with_queue("10\n", "fq_codel:quantum=1504:target=1000");
     bench_send(b, 'A', 1, 1504, 0);
     bench_send(b, 'A', 2, 1504, 0);
     for (uint32_t n = 11; n <= 16; n++)
@@ -217,14 +217,14 @@ static void fq_codel_shares_by_bytes(void **state) {
  * its bytes: 1 and 2. */
 static void fq_codel_over_its_limit_drops_from_the_head_of_the_fattest_flow(void **state) {
     (void)state;
-    struct bench *b = with_queue(TENS, "fq_codel:packets=4:target=1000");
+    link_bench *b = with_queue(TENS, "fq_codel:packets=4:target=1000");
     bench_send(b, 'A', 1, 1504, 0);
     bench_send(b, 'A', 2, 1504, 0);
     bench_send(b, 'A', 3, 1504, 0);
     bench_send(b, 'B', 11, 1504, 0);
     bench_send(b, 'B', 12, 1504, 0);
     BENCH_EXPECT(b, 50 * MS, {3, 10 * MS}, {11, 20 * MS}, {12, 30 * MS});
-    assert_int_equal(link_stats(b->link).queue_drops, 2);
+    assert_int_equal(link_get_stats(b->link).queue_drops, 2);
     bench_free(b);
 }
 

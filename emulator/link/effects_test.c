@@ -9,20 +9,20 @@
 #define MANY 200000u
 
 /* Sends packets 1 to count a ms apart and says which of them departed. */
-static struct link_stats run(struct link_config config, uint32_t count, uint8_t *departed) {
-    struct bench *b = bench_new(FAST, config);
+static link_stats run(link_config config, uint32_t count, uint8_t *departed) {
+    link_bench *b = bench_new(FAST, config);
     memset(departed, 0, count + 1);
     for (uint32_t n = 1; n <= count + 1000; n++) {
         if (n <= count)
             bench_send(b, 0, n, 104, n * MS);
         link_advance(b->link, n * MS);
-        for (struct link_packet *p = link_pull(b->link); p; p = link_pull(b->link)) {
+        for (link_packet *p = link_pull(b->link); p; p = link_pull(b->link)) {
             departed[bench_number(p)]++;
             link_departed(b->link, p, n * MS);
         }
     }
     bench_check_balance(b);
-    struct link_stats stats = link_stats(b->link);
+    link_stats stats = link_get_stats(b->link);
     assert_int_equal(stats.inside_packets, 0);
     bench_free(b);
     return stats;
@@ -35,7 +35,7 @@ static uint8_t one[MANY + 1], two[MANY + 1];
  * sqrt(1 - r) / r / sqrt(7700) = 0.0395: bounds of four of them. */
 static void gilbert_elliott_has_its_stationary_loss_and_burst_length(void **state) {
     (void)state;
-    struct link_stats s = run((struct link_config){.loss = {.bad = 1.0, .p = 0.01, .r = 0.25}, .seed = 1}, MANY, one);
+    link_stats s = run((link_config){.loss = {.bad = 1.0, .p = 0.01, .r = 0.25}, .seed = 1}, MANY, one);
     uint32_t lost = 0, bursts = 0;
     for (uint32_t n = 1; n <= MANY; n++) {
         lost += one[n] == 0;
@@ -49,22 +49,21 @@ static void gilbert_elliott_has_its_stationary_loss_and_burst_length(void **stat
 /* In the good state 0.02, in the bad 0.5, half of the time each: 0.26. */
 static void both_states_of_gilbert_elliott_have_their_loss(void **state) {
     (void)state;
-    struct link_stats s =
-        run((struct link_config){.loss = {.good = 0.02, .bad = 0.5, .p = 0.1, .r = 0.1}, .seed = 5}, MANY, one);
+    link_stats s = run((link_config){.loss = {.good = 0.02, .bad = 0.5, .p = 0.1, .r = 0.1}, .seed = 5}, MANY, one);
     assert_true(fabs((double)s.random_losses / MANY - 0.26) < 0.01);
 }
 
 static void an_effect_that_is_switched_on_leaves_the_losses_as_they_are(void **state) {
     (void)state;
-    const struct link_config losses = {.loss = {.good = 0.01, .bad = 0.5, .p = 0.02, .r = 0.2}, .seed = 9};
-    struct link_config all = losses;
+    const link_config losses = {.loss = {.good = 0.01, .bad = 0.5, .p = 0.02, .r = 0.2}, .seed = 9};
+    link_config all = losses;
     all.duplicate = 0.2;
     all.jitter_us = 3000;
     all.delay_us = 5000;
     all.queue = "pie";
-    all.onoff = (struct link_onoff){.is_random = true, .count = 2, .us = {500 * MS, 50 * MS}};
+    all.onoff = (link_onoff){.is_random = true, .count = 2, .us = {500 * MS, 50 * MS}};
     run(losses, 20000, one);
-    struct link_stats s = run(all, 20000, two);
+    link_stats s = run(all, 20000, two);
     uint32_t off = 0;
     for (uint32_t n = 1; n <= 20000; n++) {
         assert_false(one[n] == 0 && two[n] != 0);
@@ -77,10 +76,10 @@ static void an_effect_that_is_switched_on_leaves_the_losses_as_they_are(void **s
  * over some 500 periods is 0.25 * 0.75 * sqrt(2 / 500) = 0.012, and the bound five of them. */
 static void on_and_off_take_turns_by_exponential_times(void **state) {
     (void)state;
-    const struct link_onoff onoff = {.is_random = true, .count = 2, .us = {300 * MS, 100 * MS}};
-    struct link_stats s = run((struct link_config){.onoff = onoff, .seed = 3}, MANY, one);
+    const link_onoff onoff = {.is_random = true, .count = 2, .us = {300 * MS, 100 * MS}};
+    link_stats s = run((link_config){.onoff = onoff, .seed = 3}, MANY, one);
     assert_true(fabs((double)s.off_losses / MANY - 0.25) < 0.06);
-    run((struct link_config){.onoff = onoff, .seed = 3, .loss = {.good = 0.5}}, MANY, two);
+    run((link_config){.onoff = onoff, .seed = 3, .loss = {.good = 0.5}}, MANY, two);
     for (uint32_t n = 1; n <= MANY; n++) /* the same outages, whatever else is lost */
         assert_false(one[n] == 0 && two[n] != 0);
 }
@@ -89,8 +88,8 @@ static void on_and_off_take_turns_by_exponential_times(void **state) {
  * deviations of 3 % and 1.5 %, and bounds of four of them. */
 static void on_and_off_last_as_long_as_they_should(void **state) {
     (void)state;
-    const struct link_onoff onoff = {.is_random = true, .count = 2, .us = {60 * MS, 40 * MS}};
-    struct link_onoff_state s;
+    const link_onoff onoff = {.is_random = true, .count = 2, .us = {60 * MS, 40 * MS}};
+    link_onoff_state s;
     link_onoff_init(&s, &onoff, 11);
     uint64_t sum[2] = {0}, shorter[2] = {0}, bursts[2] = {0}, since = 0;
     bool was_on = true;
@@ -114,39 +113,39 @@ static void on_and_off_last_as_long_as_they_should(void **state) {
 /* On for 5 ms, off for 3, on for 2, off for 1; what comes at the ms of a switch finds the new state. */
 static void on_and_off_follow_a_schedule(void **state) {
     (void)state;
-    const struct link_onoff onoff = {.count = 4, .us = {5 * MS, 3 * MS, 2 * MS, 1 * MS}};
+    const link_onoff onoff = {.count = 4, .us = {5 * MS, 3 * MS, 2 * MS, 1 * MS}};
     static const uint8_t on[11] = {1, 1, 1, 1, 1, 0, 0, 0, 1, 1, 0};
-    run((struct link_config){.onoff = onoff}, 1000, one);
+    run((link_config){.onoff = onoff}, 1000, one);
     for (uint32_t n = 1; n <= 1000; n++)
         assert_int_equal(one[n], on[n % 11]);
 }
 
 static void the_queue_goes_on_while_the_link_is_off(void **state) {
     (void)state;
-    struct bench *b = bench_new("10\n20\n30\n", (struct link_config){.onoff = {.count = 2, .us = {5 * MS, 100 * MS}}});
+    link_bench *b = bench_new("10\n20\n30\n", (link_config){.onoff = {.count = 2, .us = {5 * MS, 100 * MS}}});
     bench_send_many(b, 1, 2, 1504, 1 * MS);
     bench_send_many(b, 3, 1, 1504, 6 * MS);
     BENCH_EXPECT(b, 40 * MS, {1, 10 * MS}, {2, 20 * MS});
-    assert_int_equal(link_stats(b->link).off_losses, 1);
+    assert_int_equal(link_get_stats(b->link).off_losses, 1);
     bench_free(b);
 }
 
-static struct link_delay_trace parse_delays(const char *text) {
-    struct link_delay_trace trace;
+static link_delay_trace parse_delays(const char *text) {
+    link_delay_trace trace;
     char error[256] = "";
-    assert_int_equal(link_delay_trace_parse(&trace, "d", text, strlen(text), error, sizeof(error)), 0);
+    assert_int_equal(link_delay_trace_parse(&trace, "d", text, strlen(text), error, sizeof error), 0);
     return trace;
 }
 
 static void a_delay_trace_is_a_step_function(void **state) {
     (void)state;
-    struct link_delay_trace trace = parse_delays("10,5\n20,7.5\n40,1\n");
+    link_delay_trace trace = parse_delays("10,5\n20,7.5\n40,1\n");
     static const struct {
         uint64_t at_ms, looped_us, held_us;
     } cases[] = {{0, 5000, 5000},  {10, 5000, 5000},  {19, 5000, 5000},     {20, 7500, 7500},
                  {39, 7500, 7500}, {40, 5000, 1000},  {65, 7500, 1000},     {80, 5000, 1000},
                  {99, 5000, 1000}, {100, 7500, 1000}, {4000060, 7500, 1000}};
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         assert_int_equal(link_delay_trace_at(&trace, cases[i].at_ms * MS, false), cases[i].looped_us);
         assert_int_equal(link_delay_trace_at(&trace, cases[i].at_ms * MS, true), cases[i].held_us);
     }
@@ -161,7 +160,7 @@ static void a_long_delay_trace_is_read_to_its_end(void **state) {
     char *text = malloc(3000 * 24), *at = text;
     for (unsigned i = 0; i < 3000; i++)
         at += sprintf(at, "%u,%u\n", i, i % 1000);
-    struct link_delay_trace trace = parse_delays(text);
+    link_delay_trace trace = parse_delays(text);
     assert_int_equal(trace.count, 3000);
     for (uint64_t i = 0; i < 3000; i++)
         assert_int_equal(link_delay_trace_at(&trace, i * MS, true), i % 1000 * MS);
@@ -172,11 +171,11 @@ static void a_long_delay_trace_is_read_to_its_end(void **state) {
 
 static void what_is_no_probability_is_no_link(void **state) {
     (void)state;
-    const struct link_config bad[] = {{.reorder = 1.1},     {.duplicate = -0.1},   {.loss = {.good = 1.1}},
-                                      {.loss = {.p = 1.1}}, {.loss = {.r = -0.1}}, {.loss = {.bad = 1.1}}};
-    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+    const link_config bad[] = {{.reorder = 1.1},     {.duplicate = -0.1},   {.loss = {.good = 1.1}},
+                               {.loss = {.p = 1.1}}, {.loss = {.r = -0.1}}, {.loss = {.bad = 1.1}}};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         char error[256] = "";
-        assert_null(link_new(&bad[i], error, sizeof(error)));
+        assert_null(link_new(&bad[i], error, sizeof error));
         assert_non_null(strstr(error, "is not a probability"));
     }
 }
@@ -189,11 +188,11 @@ static void a_wrong_delay_trace_is_named_with_its_line(void **state) {
                  {"0,1\n\n", "d:2: the line is not"},   {"0,1\n0,2\n", "d:2: the line does not come after"},
                  {"0,-1\n", "d:1: the line is not"},    {"0,3600001\n", "d:1: the line is not"},
                  {"0,1,2\n", "d:1: the line is not"},   {"ms,delay\n", "d:1: the line is not"}};
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct link_delay_trace trace;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        link_delay_trace trace;
         char error[256] = "";
-        assert_int_equal(
-            link_delay_trace_parse(&trace, "d", cases[i].text, strlen(cases[i].text), error, sizeof(error)), -1);
+        assert_int_equal(link_delay_trace_parse(&trace, "d", cases[i].text, strlen(cases[i].text), error, sizeof error),
+                         -1);
         assert_memory_equal(error, cases[i].where, strlen(cases[i].where));
     }
 }
@@ -202,14 +201,14 @@ static void a_wrong_delay_trace_is_named_with_its_line(void **state) {
  * place behind 1: 58 too. 3 comes at 60: 65. The start offset moves this function as well. */
 static void packets_stay_in_order_where_the_delay_falls(void **state) {
     (void)state;
-    struct link_delay_trace trace = parse_delays("0,50\n10,5\n");
-    struct bench *b = bench_new("1\n", (struct link_config){.delay_trace = &trace, .hold_delay = true});
+    link_delay_trace trace = parse_delays("0,50\n10,5\n");
+    link_bench *b = bench_new("1\n", (link_config){.delay_trace = &trace, .hold_delay = true});
     bench_send(b, 0, 1, 1504, 8 * MS);
     bench_send(b, 0, 2, 1504, 12 * MS);
     bench_send(b, 0, 3, 1504, 60 * MS);
     BENCH_EXPECT(b, 80 * MS, {1, 59 * MS}, {2, 60 * MS}, {3, 66 * MS});
     bench_free(b);
-    b = bench_new("1\n", (struct link_config){.delay_trace = &trace, .hold_delay = true, .start_offset_ms = 5});
+    b = bench_new("1\n", (link_config){.delay_trace = &trace, .hold_delay = true, .start_offset_ms = 5});
     bench_send(b, 0, 1, 1504, 8 * MS);
     BENCH_EXPECT(b, 80 * MS, {1, 14 * MS});
     bench_free(b);
@@ -218,12 +217,12 @@ static void packets_stay_in_order_where_the_delay_falls(void **state) {
 
 static void jitter_stays_within_its_bounds_and_keeps_the_order(void **state) {
     (void)state;
-    struct bench *b = bench_new("1gbps", (struct link_config){.delay_us = 3000, .jitter_us = 2000, .seed = 2});
+    link_bench *b = bench_new("1gbps", (link_config){.delay_us = 3000, .jitter_us = 2000, .seed = 2});
     uint64_t least = UINT64_MAX, most = 0;
     for (uint32_t n = 1; n <= 5000; n++) {
         bench_send(b, 0, n, 104, n * 10 * MS);
         link_advance(b->link, n * 10 * MS + 9 * MS);
-        struct link_packet *p = link_pull(b->link);
+        link_packet *p = link_pull(b->link);
         uint64_t delay = p->arrival_us - n * 10 * MS;
         least = delay < least ? delay : least;
         most = delay > most ? delay : most;
@@ -232,11 +231,11 @@ static void jitter_stays_within_its_bounds_and_keeps_the_order(void **state) {
     assert_in_range(least, 1000, 1010);
     assert_in_range(most, 4990, 5000);
     bench_free(b);
-    b = bench_new(FAST, (struct link_config){.delay_us = 3000, .jitter_us = 5000, .seed = 2});
+    b = bench_new(FAST, (link_config){.delay_us = 3000, .jitter_us = 5000, .seed = 2});
     bench_send_many(b, 1, 500, 104, 0);
     link_advance(b->link, 1000 * MS);
     for (uint32_t n = 1; n <= 500; n++) {
-        struct link_packet *p = link_pull(b->link);
+        link_packet *p = link_pull(b->link);
         assert_int_equal(bench_number(p), n);
         link_departed(b->link, p, 1000 * MS);
     }
@@ -246,12 +245,12 @@ static void jitter_stays_within_its_bounds_and_keeps_the_order(void **state) {
 /* A tenth of the packets, one a ms, takes 10.5 ms longer: overtaken by 10 others. */
 static void reordered_packets_are_overtaken_and_the_others_are_not(void **state) {
     (void)state;
-    struct bench *b = bench_new(FAST, (struct link_config){.reorder = 0.1, .reorder_us = 10500, .seed = 4});
+    link_bench *b = bench_new(FAST, (link_config){.reorder = 0.1, .reorder_us = 10500, .seed = 4});
     uint32_t newest = 0, behind = 0, sent = 10000;
     for (uint32_t n = 1; n <= sent; n++) {
         bench_send(b, 0, n, 104, n * MS);
         link_advance(b->link, n * MS);
-        for (struct link_packet *p = link_pull(b->link); p; p = link_pull(b->link)) {
+        for (link_packet *p = link_pull(b->link); p; p = link_pull(b->link)) {
             uint64_t held = p->arrival_us - bench_number(p) * MS;
             assert_true(held == 0 || held == 10500);
             assert_int_equal(held != 0, bench_number(p) < newest);
@@ -260,17 +259,17 @@ static void reordered_packets_are_overtaken_and_the_others_are_not(void **state)
             link_departed(b->link, p, n * MS);
         }
     }
-    assert_in_range(link_stats(b->link).reordered, 880, 1120); /* four standard deviations of 30 */
-    assert_true(behind + 11 >= link_stats(b->link).reordered);
+    assert_in_range(link_get_stats(b->link).reordered, 880, 1120); /* four standard deviations of 30 */
+    assert_true(behind + 11 >= link_get_stats(b->link).reordered);
     bench_free(b);
 }
 
 static void a_duplicate_follows_its_original_and_is_counted(void **state) {
     (void)state;
-    struct bench *b = bench_new("1\n", (struct link_config){.duplicate = 1.0, .queue = "droptail:packets=3"});
+    link_bench *b = bench_new("1\n", (link_config){.duplicate = 1.0, .queue = "droptail:packets=3"});
     bench_send_many(b, 1, 2, 1504, 500);
     BENCH_EXPECT(b, 10 * MS, {1, 1 * MS}, {1, 2 * MS}, {2, 3 * MS});
-    struct link_stats s = link_stats(b->link);
+    link_stats s = link_get_stats(b->link);
     assert_int_equal(s.duplicates, 2);
     assert_int_equal(s.queue_drops, 1);
     bench_check_balance(b);
@@ -282,12 +281,12 @@ static void a_duplicate_follows_its_original_and_is_counted(void **state) {
 /* 12 Mbps: 12032 bits every 1002.667 us, rounded up. */
 static void a_rate_is_evenly_spaced_and_exact_in_the_long_run(void **state) {
     (void)state;
-    struct bench *b = bench_new("12mbps", (struct link_config){0});
+    link_bench *b = bench_new("12mbps", (link_config){0});
     bench_send_many(b, 1, 4, 1504, 0);
     BENCH_EXPECT(b, 100 * MS, {1, 1003}, {2, 2006}, {3, 3008}, {4, 4011});
     uint64_t hour = 3600 * S;
     link_advance(b->link, hour);
-    assert_int_equal(link_stats(b->link).opportunities, UINT64_C(12000000) * 3600 / 12032);
+    assert_int_equal(link_get_stats(b->link).opportunities, UINT64_C(12000000) * 3600 / 12032);
     bench_send(b, 0, 5, 1504, hour); /* 3590425.53 have passed: the next is number 3590426 */
     assert_int_equal(link_next_deadline(b->link), (UINT64_C(3590426) * 12032 * 1000000 + 11999999) / 12000000);
     bench_free(b);
@@ -314,7 +313,7 @@ static void rates_are_read_with_their_units(void **state) {
                  {"12mbps.trace", 0},
                  {"./12mbps", 0},
                  {"99999999999999999999999gbps", 0}};
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         uint64_t bps = 0;
         assert_int_equal(link_trace_parse_rate(cases[i].text, &bps), cases[i].bps != 0);
         assert_true(cases[i].bps == 0 || bps == cases[i].bps);
@@ -324,9 +323,9 @@ static void rates_are_read_with_their_units(void **state) {
 static void counting_a_rate_agrees_with_its_times(void **state) {
     (void)state;
     static const uint64_t rates[] = {1, 300000, 12000000, 12032000000, 12345677, LINK_TRACE_MAX_RATE_BPS};
-    struct link_rng rng = {1};
+    link_rng rng = {1};
     for (size_t i = 0; i < 6 * 1000; i++) {
-        struct link_trace trace = link_trace_constant(rates[i % 6]);
+        link_trace trace = link_trace_constant(rates[i % 6]);
         uint64_t k = link_rng_next(&rng) % 1000000000;
         uint64_t t = link_trace_opportunity_us(&trace, k);
         assert_true(link_trace_count_until_us(&trace, t) > k);
@@ -336,16 +335,16 @@ static void counting_a_rate_agrees_with_its_times(void **state) {
 
 static void a_trace_that_is_replayed_once_ends(void **state) {
     (void)state;
-    struct bench *b = bench_new("3\n10\n", (struct link_config){.once = true, .queue = "droptail:packets=2"});
+    link_bench *b = bench_new("3\n10\n", (link_config){.once = true, .queue = "droptail:packets=2"});
     bench_send_many(b, 1, 2, 1504, 0);
     BENCH_EXPECT(b, 50 * MS, {1, 3 * MS}, {2, 10 * MS});
     bench_send_many(b, 3, 5, 1504, 60 * MS); /* waits for ever, within the queue's limit */
     BENCH_EXPECT(b, 1000 * S);
     assert_int_equal(link_next_deadline(b->link), LINK_NEVER);
-    assert_int_equal(link_stats(b->link).opportunities, 2);
-    assert_int_equal(link_stats(b->link).queue_drops, 3);
+    assert_int_equal(link_get_stats(b->link).opportunities, 2);
+    assert_int_equal(link_get_stats(b->link).queue_drops, 3);
     bench_free(b);
-    b = bench_new("3\n10\n", (struct link_config){.once = true, .start_offset_ms = 5});
+    b = bench_new("3\n10\n", (link_config){.once = true, .start_offset_ms = 5});
     bench_send_many(b, 1, 2, 1504, 0);
     BENCH_EXPECT(b, 50 * MS, {1, 5 * MS});
     bench_free(b);
@@ -355,7 +354,7 @@ static void a_trace_that_is_replayed_once_ends(void **state) {
 
 static void a_link_that_is_down_loses_arrivals_and_keeps_its_queue(void **state) {
     (void)state;
-    struct bench *b = bench_new("10\n", (struct link_config){.delay_us = 5 * MS});
+    link_bench *b = bench_new("10\n", (link_config){.delay_us = 5 * MS});
     bench_send_many(b, 1, 2, 1504, 0);
     bench_send_many(b, 3, 1, 1504, 8 * MS);
     link_set_up(b->link, false, 12 * MS); /* 1 has left at 10, 2 is in the queue, 3 in the delay */
@@ -363,20 +362,20 @@ static void a_link_that_is_down_loses_arrivals_and_keeps_its_queue(void **state)
     assert_int_equal(link_next_deadline(b->link), 10 * MS);
     BENCH_EXPECT(b, 45 * MS, {1, 10 * MS});
     assert_int_equal(link_next_deadline(b->link), LINK_NEVER);
-    assert_int_equal(link_stats(b->link).off_losses, 1);
+    assert_int_equal(link_get_stats(b->link).off_losses, 1);
     link_set_up(b->link, true, 45 * MS);
     assert_int_equal(link_next_deadline(b->link), 50 * MS);
     bench_send_many(b, 4, 1, 1504, 46 * MS);
     BENCH_EXPECT(b, 100 * MS, {2, 50 * MS}, {4, 60 * MS});
-    assert_int_equal(link_stats(b->link).opportunities, 10);
+    assert_int_equal(link_get_stats(b->link).opportunities, 10);
     bench_check_balance(b);
     bench_free(b);
 }
 
 static void a_new_delay_holds_for_packets_that_come_after(void **state) {
     (void)state;
-    struct link_delay_trace trace = parse_delays("0,50\n");
-    struct bench *b = bench_new("1\n", (struct link_config){.delay_trace = &trace});
+    link_delay_trace trace = parse_delays("0,50\n");
+    link_bench *b = bench_new("1\n", (link_config){.delay_trace = &trace});
     bench_send(b, 0, 1, 1504, 1 * MS);
     link_set_delay(b->link, 20 * MS, 2 * MS);
     bench_send(b, 0, 2, 1504, 3 * MS); /* would arrive at 23, but 1 is before it until 51 */
@@ -388,8 +387,8 @@ static void a_new_delay_holds_for_packets_that_come_after(void **state) {
 
 static void loss_changes_and_invalid_loss_does_not(void **state) {
     (void)state;
-    struct bench *b = bench_new(FAST, (struct link_config){0});
-    const struct link_loss all = {.good = 1.0}, wrong = {.good = 1.5}, nan_loss = {.p = NAN};
+    link_bench *b = bench_new(FAST, (link_config){0});
+    const link_loss all = {.good = 1.0}, wrong = {.good = 1.5}, nan_loss = {.p = NAN};
     bench_send_many(b, 1, 10, 104, 0);
     link_advance(b->link, 1 * MS);
     assert_int_equal(link_set_loss(b->link, &all, 1 * MS), 0);
@@ -397,14 +396,14 @@ static void loss_changes_and_invalid_loss_does_not(void **state) {
     assert_int_equal(link_set_loss(b->link, &nan_loss, 1 * MS), -1);
     bench_send_many(b, 11, 10, 104, 2 * MS);
     link_advance(b->link, 3 * MS);
-    assert_int_equal(link_stats(b->link).random_losses, 10);
+    assert_int_equal(link_get_stats(b->link).random_losses, 10);
     bench_free(b);
 }
 
 /* Every 10 ms until 25; from there 12.032 Mbps, an opportunity a ms: 26, 27 ... */
 static void a_new_rate_begins_at_once(void **state) {
     (void)state;
-    struct bench *b = bench_new("10\n", (struct link_config){0});
+    link_bench *b = bench_new("10\n", (link_config){0});
     bench_send_many(b, 1, 5, 1504, 0);
     assert_int_equal(link_set_rate(b->link, 12032000, 25 * MS), 0);
     BENCH_EXPECT(b, 28 * MS, {1, 10 * MS}, {2, 20 * MS}, {3, 26 * MS}, {4, 27 * MS}, {5, 28 * MS});
@@ -413,7 +412,7 @@ static void a_new_rate_begins_at_once(void **state) {
     link_set_trace(b->link, &b->trace, 35 * MS); /* 45, 55 ... */
     bench_send_many(b, 6, 2, 1504, 36 * MS);
     BENCH_EXPECT(b, 60 * MS, {6, 45 * MS}, {7, 55 * MS});
-    assert_int_equal(link_stats(b->link).opportunities, 2 + 10 + 2); /* 10, 20; 26 to 35; 45, 55 */
+    assert_int_equal(link_get_stats(b->link).opportunities, 2 + 10 + 2); /* 10, 20; 26 to 35; 45, 55 */
     bench_free(b);
 }
 
@@ -421,15 +420,15 @@ static void a_new_rate_begins_at_once(void **state) {
  * multiples of it, 120 and 160 ms. After the tail again 260 ms. The packets after them keep their order. */
 static void the_first_packet_after_a_pause_waits_for_the_radio(void **state) {
     (void)state;
-    const struct link_radio lte = {260 * MS, 11576 * MS, 100 * MS, 40 * MS};
-    struct bench *b = bench_new("1gbps", (struct link_config){.radio = lte, .delay_us = 10 * MS});
+    const link_radio lte = {260 * MS, 11576 * MS, 100 * MS, 40 * MS};
+    link_bench *b = bench_new("1gbps", (link_config){.radio = lte, .delay_us = 10 * MS});
     const uint64_t sent[] = {0, 200, 299, 399, 529, 530, 12105, 12106, 23682}; /* ms; the last after the whole tail */
     const uint64_t there[] = {260, 260, 299, 419, 559, 559, 12105 + 25, 12130, 23682 + 260};
-    for (uint32_t n = 0; n < sizeof(sent) / sizeof(sent[0]); n++)
+    for (uint32_t n = 0; n < sizeof sent / sizeof sent[0]; n++)
         bench_send(b, 0, n, 104, sent[n] * MS);
     link_advance(b->link, 30000 * MS);
-    for (uint32_t n = 0; n < sizeof(there) / sizeof(there[0]); n++) {
-        struct link_packet *p = link_pull(b->link);
+    for (uint32_t n = 0; n < sizeof there / sizeof there[0]; n++) {
+        link_packet *p = link_pull(b->link);
         assert_non_null(p);
         assert_int_equal(bench_number(p), n);
         assert_int_equal(p->due_us / MS, there[n] + 10);
@@ -440,7 +439,7 @@ static void the_first_packet_after_a_pause_waits_for_the_radio(void **state) {
 
 static void without_a_radio_a_pause_costs_nothing(void **state) {
     (void)state;
-    const struct link_radio none = {0}, uplink = {.promotion_us = 260 * MS, .tail_us = 11576 * MS};
+    const link_radio none = {0}, uplink = {.promotion_us = 260 * MS, .tail_us = 11576 * MS};
     assert_int_equal(link_radio_wait(&none, LINK_RADIO_NO_PACKET), 0);
     assert_int_equal(link_radio_wait(&none, 3600 * 1000 * MS), 0);
     assert_int_equal(link_radio_wait(&uplink, 11576 * MS - 1), 0);
@@ -459,9 +458,9 @@ static void a_preset_of_a_radio_is_its_promotion_and_its_tail(void **state) {
 #undef ROW
     };
     char error[160], text[80];
-    struct link_rng rng = {1};
+    link_rng rng = {1};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct link_radio named, spelled;
+        link_radio named, spelled;
         assert_int_equal(link_radio_parse(&named, rows[i].name, error, sizeof error), 0);
         snprintf(text, sizeof text, "promotion=%" PRIu64 ":tail=%" PRIu64, rows[i].promotion_us / MS,
                  rows[i].tail_us / MS);

@@ -12,7 +12,7 @@ static bool has_ports(uint8_t protocol) {
 static uint64_t absorb(uint64_t hash, const uint8_t *bytes, size_t length) {
     for (size_t i = 0; i < length; i += 4) {
         uint32_t word;
-        memcpy(&word, bytes + i, sizeof(word));
+        memcpy(&word, bytes + i, sizeof word);
         hash = link_mix64(hash ^ word) + UINT64_C(0x9e3779b97f4a7c15);
     }
     return hash;

@@ -5,15 +5,15 @@
 #include "emulator/link/link_internal.h"
 
 /* A packet that waits in the queue: when its service begins. */
-struct waiting {
+typedef struct {
     uint64_t begins_us;
     uint32_t bytes;
-};
+} waiting_packet;
 
 struct link_foresight {
-    const struct link *link;
+    const emulated_link *link;
     /* What of the link is still to be gone through. */
-    const struct link_packet *delivered, *queued, *delayed, *held;
+    const link_packet *delivered, *queued, *delayed, *held;
     bool in_transit;
     bool is_apart; /* a discipline with queues of its own: what it holds counts as a whole */
     /* The opportunity that serves what comes next, and its bytes that are free. */
@@ -21,29 +21,29 @@ struct link_foresight {
     uint32_t left;
     uint64_t delay_ends_us;    /* of the last packet: order is kept */
     uint64_t last_enqueued_us; /* for the radio */
-    struct link_burst burst;   /* with a light trace */
+    link_burst burst;          /* with a light trace */
     uint64_t served_us;        /* when the queue will have served what it then has; LINK_NEVER: nothing */
     /* The queue, where its limit is known: a ring. */
-    struct waiting *waiting;
+    waiting_packet *waiting;
     size_t first, count, capacity;
     uint64_t waiting_bytes;
 };
 
-struct link_foresight *link_foresight_new(const struct link *link) {
-    struct link_foresight *f = calloc(1, sizeof *f);
+link_foresight *link_foresight_new(const emulated_link *link) {
+    link_foresight *f = calloc(1, sizeof *f);
     if (f)
         f->link = link;
     return f;
 }
 
-void link_foresight_free(struct link_foresight *f) {
+void link_foresight_free(link_foresight *f) {
     if (f)
         free(f->waiting);
     free(f);
 }
 
-void link_foresee(struct link_foresight *f) {
-    const struct link *link = f->link;
+void link_foresee(link_foresight *f) {
+    const emulated_link *link = f->link;
     f->delivered = link->delivered.head;
     f->in_transit = link->in_transit != NULL;
     f->is_apart = link->queue->packets > 0 && link->queue->packets != link->queue->fifo.packets;
@@ -62,9 +62,9 @@ void link_foresee(struct link_foresight *f) {
 
 /* ---- the queue ---- */
 
-static bool grow(struct link_foresight *f) {
+static bool grow(link_foresight *f) {
     size_t capacity = f->capacity == 0 ? 256 : 2 * f->capacity;
-    struct waiting *larger = malloc(capacity * sizeof *larger);
+    waiting_packet *larger = malloc(capacity * sizeof *larger);
     if (!larger)
         return false;
     for (size_t i = 0; i < f->count; i++)
@@ -77,16 +77,16 @@ static bool grow(struct link_foresight *f) {
 }
 
 /* Without memory the queue seems shorter than it is. */
-static void push_waiting(struct link_foresight *f, uint64_t begins_us, uint32_t bytes) {
+static void push_waiting(link_foresight *f, uint64_t begins_us, uint32_t bytes) {
     if (f->count == f->capacity && !grow(f))
         return;
-    f->waiting[(f->first + f->count++) % f->capacity] = (struct waiting){begins_us, bytes};
+    f->waiting[(f->first + f->count++) % f->capacity] = (waiting_packet){begins_us, bytes};
     f->waiting_bytes += bytes;
 }
 
 /* Opportunities come before arrivals of the same time. */
-static bool has_room(struct link_foresight *f, uint64_t arrives_us, uint32_t bytes) {
-    const struct link_queue *queue = f->link->queue;
+static bool has_room(link_foresight *f, uint64_t arrives_us, uint32_t bytes) {
+    const link_queue *queue = f->link->queue;
     while (f->count > 0 && f->waiting[f->first].begins_us <= arrives_us) {
         f->waiting_bytes -= f->waiting[f->first].bytes;
         f->first = (f->first + 1) % f->capacity;
@@ -98,7 +98,7 @@ static bool has_room(struct link_foresight *f, uint64_t arrives_us, uint32_t byt
 /* ---- service ---- */
 
 /* The next bytes of the queue: when the last of them leaves. *begins_us: when the first does. */
-static uint64_t serve(struct link_foresight *f, uint32_t bytes, uint64_t *begins_us) {
+static uint64_t serve(link_foresight *f, uint32_t bytes, uint64_t *begins_us) {
     *begins_us = opportunity_us(f->link, f->opportunity);
     link_serve(&f->left, &bytes);
     while (bytes > 0) {
@@ -116,7 +116,7 @@ static uint64_t serve(struct link_foresight *f, uint32_t bytes, uint64_t *begins
 }
 
 /* A packet reaches the queue, or passes by it. */
-static uint64_t arrive(struct link_foresight *f, uint64_t arrives_us, uint32_t bytes, bool direct) {
+static uint64_t arrive(link_foresight *f, uint64_t arrives_us, uint32_t bytes, bool direct) {
     bool is_limited = f->link->queue->discipline->keeps != NULL;
     uint64_t begins_us;
     if (f->link->down)
@@ -135,24 +135,24 @@ static uint64_t arrive(struct link_foresight *f, uint64_t arrives_us, uint32_t b
     return ends_us;
 }
 
-static const struct link_packet *pop_delayed(struct link_foresight *f) {
-    const struct link_packet **list = held_goes_first(f->held, f->delayed) ? &f->held : &f->delayed, *p = *list;
+static const link_packet *pop_delayed(link_foresight *f) {
+    const link_packet **list = held_goes_first(f->held, f->delayed) ? &f->held : &f->delayed, *p = *list;
     if (p)
         *list = p->next;
     return p;
 }
 
 /* All that a discipline with queues of its own holds, as one packet. */
-static void serve_apart(struct link_foresight *f, uint32_t *length, uint64_t *leaves_us) {
+static void serve_apart(link_foresight *f, uint32_t *length, uint64_t *leaves_us) {
     uint64_t begins_us;
     *length = (uint32_t)f->link->queue->bytes;
     *leaves_us = serve(f, *length, &begins_us);
     f->is_apart = false;
 }
 
-bool link_foresee_inside(struct link_foresight *f, uint32_t *length, uint64_t *leaves_us) {
-    const struct link *link = f->link;
-    const struct link_packet *p = f->delivered;
+bool link_foresee_inside(link_foresight *f, uint32_t *length, uint64_t *leaves_us) {
+    const emulated_link *link = f->link;
+    const link_packet *p = f->delivered;
     uint64_t begins_us;
     if (p) {
         f->delivered = p->next;
@@ -180,7 +180,7 @@ bool link_foresee_inside(struct link_foresight *f, uint32_t *length, uint64_t *l
     return true;
 }
 
-uint64_t link_foresee_packet(struct link_foresight *f, uint32_t length, uint64_t at_us) {
+uint64_t link_foresee_packet(link_foresight *f, uint32_t length, uint64_t at_us) {
     uint32_t inside;
     uint64_t leaves_us;
     while (link_foresee_inside(f, &inside, &leaves_us))

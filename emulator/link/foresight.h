@@ -12,19 +12,19 @@
 
 #include "emulator/link/link.h"
 
-struct link_foresight;
+typedef struct link_foresight link_foresight;
 
 /* The link must outlive the result. NULL: no memory. */
-struct link_foresight *link_foresight_new(const struct link *);
-void link_foresight_free(struct link_foresight *); /* NULL is allowed */
+link_foresight *link_foresight_new(const emulated_link *);
+void link_foresight_free(link_foresight *); /* NULL is allowed */
 /* Starts a prediction. */
-void link_foresee(struct link_foresight *);
+void link_foresee(link_foresight *);
 /* The next packet inside, oldest first: its IP length, and when it leaves; LINK_NEVER: the queue drops it, or there are
  * no more opportunities. False: there are no more packets inside. */
-bool link_foresee_inside(struct link_foresight *, uint32_t *length, uint64_t *leaves_us);
+bool link_foresee_inside(link_foresight *, uint32_t *length, uint64_t *leaves_us);
 /* When a hypothetical packet of this IP length leaves that enters at at_us, after all packets inside and the earlier
  * hypothetical ones. at_us must not decrease within a prediction. LINK_NEVER: it is dropped, and later packets are not
  * affected. */
-uint64_t link_foresee_packet(struct link_foresight *, uint32_t length, uint64_t at_us);
+uint64_t link_foresee_packet(link_foresight *, uint32_t length, uint64_t at_us);
 
 #endif

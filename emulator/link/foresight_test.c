@@ -14,17 +14,17 @@
 #define PACKETS 600
 
 /* A link without a driver's errors: what enters, and when it left; 0: dropped. */
-struct world {
-    struct link_trace trace;
-    struct link_pool *pool;
-    struct link *link;
-    struct link_foresight *foresight;
+typedef struct {
+    link_trace trace;
+    link_pool *pool;
+    emulated_link *link;
+    link_foresight *foresight;
     uint64_t left_us[PACKETS];
-};
+} world;
 
-static void open_world(struct world *w, const char *trace, struct link_config config) {
+static void open_world(world *w, const char *trace, link_config config) {
     char error[256];
-    *w = (struct world){.pool = link_pool_new(0)};
+    *w = (world){.pool = link_pool_new(0)};
     assert_int_equal(link_trace_parse(&w->trace, "t", trace, strlen(trace), error, sizeof error), 0);
     config.trace = &w->trace;
     config.pool = w->pool;
@@ -33,24 +33,24 @@ static void open_world(struct world *w, const char *trace, struct link_config co
     assert_non_null(w->foresight = link_foresight_new(w->link));
 }
 
-static void close_world(struct world *w) {
+static void close_world(world *w) {
     link_foresight_free(w->foresight);
     link_free(w->link);
     link_pool_free(w->pool);
     link_trace_free(&w->trace);
 }
 
-static void enter(struct world *w, uint32_t number, uint32_t length, uint64_t now) {
-    struct link_packet *p = link_pool_get(w->pool);
+static void enter(world *w, uint32_t number, uint32_t length, uint64_t now) {
+    link_packet *p = link_pool_get(w->pool);
     p->length = length;
     memcpy(p->data, &number, sizeof number);
     link_enqueue(w->link, p, now);
 }
 
-static void run_until(struct world *w, uint64_t now) {
+static void run_until(world *w, uint64_t now) {
     for (uint64_t t = link_next_deadline(w->link); t <= now; t = link_next_deadline(w->link)) {
         link_advance(w->link, t);
-        for (struct link_packet *p = link_pull(w->link); p; p = link_pull(w->link)) {
+        for (link_packet *p = link_pull(w->link); p; p = link_pull(w->link)) {
             uint32_t number;
             memcpy(&number, p->data, sizeof number);
             w->left_us[number] = p->due_us;
@@ -61,9 +61,9 @@ static void run_until(struct world *w, uint64_t now) {
 
 /* Packets enter in bursts; before each one the link is asked when it will leave, and at times when all that are inside
  * will. */
-static void compare(const char *trace, struct link_config config, uint64_t seed) {
-    struct world w;
-    struct link_rng rng = {seed};
+static void compare(const char *trace, link_config config, uint64_t seed) {
+    world w;
+    link_rng rng = {seed};
     uint64_t foreseen[PACKETS], now = 0;
     open_world(&w, trace, config);
     for (uint32_t i = 0; i < PACKETS; i++) {
@@ -97,38 +97,38 @@ static const char *const traces[] = {"1\n2\n2\n2\n7\n40\n41\n", "5\n", "0\n0\n0\
 static void what_is_foreseen_happens(void **state) {
     (void)state;
     for (uint64_t k = 0; k < 3; k++) {
-        compare(traces[k], (struct link_config){.delay_us = 12345, .start_offset_ms = 3 * k}, k + 1);
-        compare(traces[k], (struct link_config){.radio = {.promotion_us = 20000, .tail_us = 30000}}, k + 1);
+        compare(traces[k], (link_config){.delay_us = 12345, .start_offset_ms = 3 * k}, k + 1);
+        compare(traces[k], (link_config){.radio = {.promotion_us = 20000, .tail_us = 30000}}, k + 1);
     }
 }
 
 static void drops_of_a_full_droptail_queue_are_foreseen(void **state) {
     (void)state;
     for (uint64_t k = 0; k < 3; k++) {
-        compare(traces[k], (struct link_config){.delay_us = 20000, .queue = "droptail:packets=7"}, k + 1);
-        compare(traces[k], (struct link_config){.delay_us = 500, .queue = "droptail:bytes=9000"}, k + 1);
+        compare(traces[k], (link_config){.delay_us = 20000, .queue = "droptail:packets=7"}, k + 1);
+        compare(traces[k], (link_config){.delay_us = 500, .queue = "droptail:bytes=9000"}, k + 1);
     }
 }
 
 static void delays_of_a_trace_are_foreseen_and_keep_order(void **state) {
     (void)state;
-    struct link_delay_trace delays;
+    link_delay_trace delays;
     char error[256];
     const char *text = "0,50\n30,5\n60,20\n100,20\n";
     assert_int_equal(link_delay_trace_parse(&delays, "d", text, strlen(text), error, sizeof error), 0);
     for (uint64_t k = 0; k < 3; k++)
-        compare(traces[k], (struct link_config){.delay_trace = &delays}, k + 1);
+        compare(traces[k], (link_config){.delay_trace = &delays}, k + 1);
     link_delay_trace_free(&delays);
 }
 
 static void bursts_of_a_light_trace_are_foreseen(void **state) {
     (void)state;
-    struct link_light_trace rows;
+    link_light_trace rows;
     char error[256];
     const char *text = "0 30 0 0 1 4 4 4\n50 60 0\n60 20 0 0 30\n100 20\n";
     assert_int_equal(link_light_trace_parse(&rows, "l", text, strlen(text), error, sizeof error), 0);
     for (uint64_t k = 0; k < 3; k++) {
-        struct link_config config = {.light = {.trace = &rows, .gap_us = 3000 * k}, .opportunity_bytes = 1400};
+        link_config config = {.light = {.trace = &rows, .gap_us = 3000 * k}, .opportunity_bytes = 1400};
         compare(traces[k], config, k + 1);
         config.queue = "droptail:packets=4";
         compare(traces[k], config, k + 1);
@@ -138,8 +138,8 @@ static void bursts_of_a_light_trace_are_foreseen(void **state) {
 
 static void supposed_packets_queue_behind_each_other_and_leave_no_trace(void **state) {
     (void)state;
-    struct world w;
-    open_world(&w, "10\n20\n30\n40\n", (struct link_config){.delay_us = 1000});
+    world w;
+    open_world(&w, "10\n20\n30\n40\n", (link_config){.delay_us = 1000});
     for (int again = 0; again < 2; again++) {
         link_foresee(w.foresight);
         assert_int_equal(link_foresee_packet(w.foresight, 1500, 0), 10000);
@@ -148,14 +148,14 @@ static void supposed_packets_queue_behind_each_other_and_leave_no_trace(void **s
         assert_int_equal(link_foresee_packet(w.foresight, 700, 25000), 30000);  /* the rest of the same opportunity */
         assert_int_equal(link_foresee_packet(w.foresight, 1500, 39500), 50000); /* in the queue at 40.5 ms */
     }
-    assert_int_equal(link_stats(w.link).arrived_packets, 0);
+    assert_int_equal(link_get_stats(w.link).arrived_packets, 0);
     close_world(&w);
 }
 
 static void a_link_that_is_down_delivers_nothing(void **state) {
     (void)state;
-    struct world w;
-    open_world(&w, "10\n", (struct link_config){0});
+    world w;
+    open_world(&w, "10\n", (link_config){0});
     link_set_up(w.link, false, 0);
     link_foresee(w.foresight);
     assert_int_equal(link_foresee_packet(w.foresight, 1500, 0), LINK_NEVER);

@@ -19,7 +19,7 @@ static uint64_t highest_in(size_t bucket) {
     return ((64u + bucket % 64 + 1) << e) - 1;
 }
 
-void link_lateness_record(struct link_lateness *lateness, uint64_t late_us) {
+void link_lateness_record(link_lateness *lateness, uint64_t late_us) {
     lateness->count++;
     lateness->over_1ms += late_us > 1000;
     if (late_us > lateness->max_us)
@@ -27,7 +27,7 @@ void link_lateness_record(struct link_lateness *lateness, uint64_t late_us) {
     lateness->buckets[bucket_of(late_us)]++;
 }
 
-void link_lateness_merge(struct link_lateness *into, const struct link_lateness *from) {
+void link_lateness_merge(link_lateness *into, const link_lateness *from) {
     into->count += from->count;
     into->over_1ms += from->over_1ms;
     into->max_us = from->max_us > into->max_us ? from->max_us : into->max_us;
@@ -35,7 +35,7 @@ void link_lateness_merge(struct link_lateness *into, const struct link_lateness 
         into->buckets[i] += from->buckets[i];
 }
 
-uint64_t link_lateness_quantile(const struct link_lateness *lateness, double fraction) {
+uint64_t link_lateness_quantile(const link_lateness *lateness, double fraction) {
     uint64_t seen = 0;
     for (size_t i = 0; i < LINK_LATENESS_BUCKETS && lateness->count > 0; i++) {
         seen += lateness->buckets[i];

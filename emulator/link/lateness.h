@@ -7,17 +7,17 @@
 
 #define LINK_LATENESS_BUCKETS 2048u /* up to 2^36 us, some 19 hours; more is counted in the last bucket */
 
-struct link_lateness {
+typedef struct {
     uint64_t count;
     uint64_t over_1ms; /* later than 1000 us */
     uint64_t max_us;
     uint64_t buckets[LINK_LATENESS_BUCKETS];
-};
+} link_lateness;
 
-void link_lateness_record(struct link_lateness *lateness, uint64_t late_us);
+void link_lateness_record(link_lateness *lateness, uint64_t late_us);
 /* Adds the records of `from`. */
-void link_lateness_merge(struct link_lateness *into, const struct link_lateness *from);
+void link_lateness_merge(link_lateness *into, const link_lateness *from);
 /* The smallest recorded value that at least fraction (0 to 1) of the records do not exceed; 0 without records. */
-uint64_t link_lateness_quantile(const struct link_lateness *lateness, double fraction);
+uint64_t link_lateness_quantile(const link_lateness *lateness, double fraction);
 
 #endif

@@ -8,11 +8,11 @@
 
 #include "emulator/link/lateness.h"
 
-static struct link_lateness lateness;
+static link_lateness lateness;
 
 static int clear(void **state) {
     (void)state;
-    memset(&lateness, 0, sizeof(lateness));
+    memset(&lateness, 0, sizeof lateness);
     return 0;
 }
 

@@ -14,13 +14,13 @@
 
 /* ---- files ---- */
 
-struct lines {
+typedef struct {
     const char *name, *at, *end;
     size_t number;
-};
+} text_lines;
 
 /* The next line, without its end; false after the last. */
-static bool next_line(struct lines *lines, const char **line, size_t *length) {
+static bool next_line(text_lines *lines, const char **line, size_t *length) {
     if (lines->at >= lines->end)
         return false;
     const char *newline = memchr(lines->at, '\n', (size_t)(lines->end - lines->at));
@@ -51,12 +51,12 @@ static void *grown(void *items, size_t count, size_t size) {
     return realloc(items, (count == 0 ? 1 : 2 * count) * size);
 }
 
-static int refuse(const struct lines *lines, const char *problem, char *error, size_t error_size) {
+static int refuse(const text_lines *lines, const char *problem, char *error, size_t error_size) {
     snprintf(error, error_size, "%s:%zu: %s", lines->name, lines->number > 0 ? lines->number : 1, problem);
     return -1;
 }
 
-static const char *add_offset(struct link_light_trace *trace, const char *field, size_t length) {
+static const char *add_offset(link_light_trace *trace, const char *field, size_t length) {
     uint64_t ms;
     if (!number_parse(field, length, &ms) || ms > MOST_DELAY_MS)
         return "the line has an offset that is not a whole number of ms (0 to 3600000)";
@@ -68,8 +68,8 @@ static const char *add_offset(struct link_light_trace *trace, const char *field,
     return NULL;
 }
 
-static const char *add_row(struct link_light_trace *trace, const char *line, size_t left) {
-    struct link_light_row row = {.first = trace->offsets};
+static const char *add_row(link_light_trace *trace, const char *line, size_t left) {
+    link_light_row row = {.first = trace->offsets};
     const char *field, *problem = NULL;
     size_t length;
     uint64_t at_ms, delay_ms;
@@ -84,7 +84,7 @@ static const char *add_row(struct link_light_trace *trace, const char *line, siz
     while (!problem && next_field(&line, &left, &field, &length))
         problem = add_offset(trace, field, length);
     row.count = trace->offsets - row.first;
-    struct link_light_row *larger = problem ? NULL : grown(trace->rows, trace->count, sizeof *larger);
+    link_light_row *larger = problem ? NULL : grown(trace->rows, trace->count, sizeof *larger);
     if (!larger)
         return problem ? problem : "there is no memory for the trace";
     trace->rows = larger;
@@ -92,9 +92,9 @@ static const char *add_row(struct link_light_trace *trace, const char *line, siz
     return NULL;
 }
 
-int link_light_trace_parse(struct link_light_trace *trace, const char *name, const char *text, size_t length,
-                           char *error, size_t error_size) {
-    struct lines lines = {name, text, text + length, 0};
+int link_light_trace_parse(link_light_trace *trace, const char *name, const char *text, size_t length, char *error,
+                           size_t error_size) {
+    text_lines lines = {name, text, text + length, 0};
     const char *line, *problem = NULL;
     size_t n;
     memset(trace, 0, sizeof *trace);
@@ -110,7 +110,7 @@ int link_light_trace_parse(struct link_light_trace *trace, const char *name, con
     return refuse(&lines, problem, error, error_size);
 }
 
-static const char *add_size(struct link_size_latency *latency, const char *line, size_t left) {
+static const char *add_size(link_size_latency *latency, const char *line, size_t left) {
     const char *field;
     size_t length;
     uint64_t bytes, us;
@@ -128,9 +128,9 @@ static const char *add_size(struct link_size_latency *latency, const char *line,
     return NULL;
 }
 
-int link_size_latency_parse(struct link_size_latency *latency, const char *name, const char *text, size_t length,
-                            char *error, size_t error_size) {
-    struct lines lines = {name, text, text + length, 0};
+int link_size_latency_parse(link_size_latency *latency, const char *name, const char *text, size_t length, char *error,
+                            size_t error_size) {
+    text_lines lines = {name, text, text + length, 0};
     const char *line, *problem = NULL;
     size_t n;
     memset(latency, 0, sizeof *latency);
@@ -144,13 +144,13 @@ int link_size_latency_parse(struct link_size_latency *latency, const char *name,
     return refuse(&lines, problem, error, error_size);
 }
 
-void link_light_trace_free(struct link_light_trace *trace) {
+void link_light_trace_free(link_light_trace *trace) {
     free(trace->rows);
     free(trace->offsets_us);
     memset(trace, 0, sizeof *trace);
 }
 
-void link_size_latency_free(struct link_size_latency *latency) {
+void link_size_latency_free(link_size_latency *latency) {
     free(latency->ms);
     memset(latency, 0, sizeof *latency);
 }
@@ -163,15 +163,15 @@ static float as_ms(uint64_t us) {
 
 /* Between this row and the next, at t_us in it: cut to whole ms, and in single precision as CellReplay computes it, so
  * that both agree where the result is near a whole number. */
-static uint64_t interpolate(const struct link_light_row *row, uint64_t t_us) {
-    const struct link_light_row *next = row + 1;
+static uint64_t interpolate(const link_light_row *row, uint64_t t_us) {
+    const link_light_row *next = row + 1;
     float share = as_ms(t_us - row->at_us) / as_ms(next->at_us - row->at_us);
     float change = share * (as_ms(next->delay_us) - as_ms(row->delay_us));
     float delay = as_ms(row->delay_us) + change;
     return (uint64_t)delay * 1000;
 }
 
-uint64_t link_light_delay_at(const struct link_light_trace *trace, uint64_t t_us, size_t *row) {
+uint64_t link_light_delay_at(const link_light_trace *trace, uint64_t t_us, size_t *row) {
     size_t low = 0, high = trace->count - 1; /* the last row at or before t_us, but not the last of all */
     uint64_t period = trace->rows[high].at_us;
     if (period > 0)
@@ -190,7 +190,7 @@ uint64_t link_light_delay_at(const struct link_light_trace *trace, uint64_t t_us
 }
 
 /* Rounded to whole ms. */
-static int64_t size_latency_us(const struct link_size_latency *latency, uint32_t bytes) {
+static int64_t size_latency_us(const link_size_latency *latency, uint32_t bytes) {
     size_t below = bytes / SIZE_STEP; /* the number of the largest listed size that is not larger */
     double ms;
     if (below == 0)
@@ -203,8 +203,7 @@ static int64_t size_latency_us(const struct link_size_latency *latency, uint32_t
     return (int64_t)round(ms) * 1000;
 }
 
-static void begin_burst(struct link_burst *b, const struct link_light *light, uint64_t now, uint64_t t_us,
-                        uint32_t bytes) {
+static void begin_burst(link_burst *b, const link_light *light, uint64_t now, uint64_t t_us, uint32_t bytes) {
     b->begun = true;
     b->begin_us = now;
     b->delay_us = link_light_delay_at(light->trace, t_us, &b->row);
@@ -214,8 +213,8 @@ static void begin_burst(struct link_burst *b, const struct link_light *light, ui
 
 /* Takes the packet's bytes from the offsets of the row; false: they are used up. A packet that is larger than an
  * opportunity takes a whole one. */
-static bool take_offset(struct link_burst *b, const struct link_light *light, uint64_t past_us, uint32_t bytes) {
-    const struct link_light_row *row = &light->trace->rows[b->row];
+static bool take_offset(link_burst *b, const link_light *light, uint64_t past_us, uint32_t bytes) {
+    const link_light_row *row = &light->trace->rows[b->row];
     const uint64_t *offsets = light->trace->offsets_us + row->first;
     uint32_t wanted = bytes < light->opportunity_bytes ? bytes : light->opportunity_bytes;
     for (; b->next < row->count && offsets[b->next] < past_us; b->next++)
@@ -228,15 +227,15 @@ static bool take_offset(struct link_burst *b, const struct link_light *light, ui
     return b->next < row->count;
 }
 
-uint64_t link_burst_next(struct link_burst *b, const struct link_light *light, uint64_t now, uint64_t t_us,
-                         uint32_t bytes, bool *direct) {
+uint64_t link_burst_next(link_burst *b, const link_light *light, uint64_t now, uint64_t t_us, uint32_t bytes,
+                         bool *direct) {
     uint64_t leaves;
     *direct = true;
     if (!b->begun || now + b->delay_us >= b->last_us + light->gap_us + MS_US) {
         begin_burst(b, light, now, t_us, bytes);
         leaves = now + b->delay_us;
     } else {
-        const struct link_light_row *row = &light->trace->rows[b->row];
+        const link_light_row *row = &light->trace->rows[b->row];
         const uint64_t *offsets = light->trace->offsets_us + row->first;
         *direct = take_offset(b, light, (now - b->begin_us) / MS_US * MS_US, bytes);
         uint64_t last = row->count > 0 ? offsets[row->count - 1] : 0;

@@ -27,57 +27,57 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct link_light_row {
+typedef struct {
     uint64_t at_us, delay_us;
     size_t first, count; /* its offsets; there may be none */
-};
+} link_light_row;
 
-struct link_light_trace {
-    struct link_light_row *rows; /* at least 1, times not descending */
+typedef struct {
+    link_light_row *rows; /* at least 1, times not descending */
     size_t count;
     uint64_t *offsets_us; /* of all rows */
     size_t offsets;
-};
+} link_light_trace;
 
 /* What a packet of 100, 200, 300, ... bytes is later than the light trace says (earlier, if negative). Between them it
  * is interpolated, outside it holds. Lines of "bytes ms". */
-struct link_size_latency {
+typedef struct {
     double *ms;
     size_t count; /* at least 1 */
-};
+} link_size_latency;
 
 /* As link_trace_parse. */
-int link_light_trace_parse(struct link_light_trace *trace, const char *name, const char *text, size_t length,
-                           char *error, size_t error_size);
-int link_size_latency_parse(struct link_size_latency *latency, const char *name, const char *text, size_t length,
-                            char *error, size_t error_size);
+int link_light_trace_parse(link_light_trace *trace, const char *name, const char *text, size_t length, char *error,
+                           size_t error_size);
+int link_size_latency_parse(link_size_latency *latency, const char *name, const char *text, size_t length, char *error,
+                            size_t error_size);
 /* Reads and parses a file. */
-int link_light_trace_load(struct link_light_trace *trace, const char *path, char *error, size_t error_size);
-int link_size_latency_load(struct link_size_latency *latency, const char *path, char *error, size_t error_size);
-void link_light_trace_free(struct link_light_trace *trace);
-void link_size_latency_free(struct link_size_latency *latency);
+int link_light_trace_load(link_light_trace *trace, const char *path, char *error, size_t error_size);
+int link_size_latency_load(link_size_latency *latency, const char *path, char *error, size_t error_size);
+void link_light_trace_free(link_light_trace *trace);
+void link_size_latency_free(link_size_latency *latency);
 
 /* The delay of a burst that begins at trace time t_us; *row is set unless it is NULL. A binary search. */
-uint64_t link_light_delay_at(const struct link_light_trace *trace, uint64_t t_us, size_t *row);
+uint64_t link_light_delay_at(const link_light_trace *trace, uint64_t t_us, size_t *row);
 
-struct link_light {
-    const struct link_light_trace *trace; /* borrowed; NULL: the link has a plain delay */
-    const struct link_size_latency *size; /* borrowed; NULL: none */
-    uint64_t gap_us;                      /* how long nothing leaves before a burst begins */
-    uint32_t opportunity_bytes;           /* of an offset */
-};
+typedef struct {
+    const link_light_trace *trace; /* borrowed; NULL: the link has a plain delay */
+    const link_size_latency *size; /* borrowed; NULL: none */
+    uint64_t gap_us;               /* how long nothing leaves before a burst begins */
+    uint32_t opportunity_bytes;    /* of an offset */
+} link_light;
 
 /* The burst of a direction of a link. All 0: no packet has come. */
-struct link_burst {
+typedef struct {
     bool begun;
     uint64_t begin_us, delay_us, last_us;
     int64_t end_us; /* when the packet before leaves, with the latency of its size, which may be negative */
     size_t row, next;
     uint32_t left; /* bytes of the opportunity `next` */
-};
+} link_burst;
 
 /* When a packet that comes at now, which is t_us in the light trace, leaves the delay. *direct: past the queue. */
-uint64_t link_burst_next(struct link_burst *burst, const struct link_light *light, uint64_t now, uint64_t t_us,
-                         uint32_t bytes, bool *direct);
+uint64_t link_burst_next(link_burst *burst, const link_light *light, uint64_t now, uint64_t t_us, uint32_t bytes,
+                         bool *direct);
 
 #endif

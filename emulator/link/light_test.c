@@ -9,8 +9,8 @@
 #define HEAVY "10\n20\n30\n40\n50\n" /* 1.2 Mbps */
 #define FULL  1504u
 
-static struct link_light_trace rows;
-static struct link_size_latency sizes;
+static link_light_trace rows;
+static link_size_latency sizes;
 
 static int open_rows(void **state) {
     (void)state;
@@ -27,13 +27,13 @@ static int close_rows(void **state) {
     return 0;
 }
 
-static struct bench *light_bench(uint64_t gap_us, const struct link_size_latency *size) {
-    return bench_new(HEAVY, (struct link_config){.light = {.trace = &rows, .gap_us = gap_us, .size = size}});
+static link_bench *light_bench(uint64_t gap_us, const link_size_latency *size) {
+    return bench_new(HEAVY, (link_config){.light = {.trace = &rows, .gap_us = gap_us, .size = size}});
 }
 
 static void a_lone_packet_sees_the_delay_of_its_row(void **state) {
     (void)state;
-    struct bench *b = light_bench(0, NULL);
+    link_bench *b = light_bench(0, NULL);
     bench_send(b, 0, 1, FULL, 0);
     assert_int_equal(link_next_deadline(b->link), 40 * MS); /* and not an opportunity after it */
     BENCH_EXPECT(b, 90 * MS, {1, 40 * MS});
@@ -48,7 +48,7 @@ static void a_lone_packet_sees_the_delay_of_its_row(void **state) {
 
 static void a_train_sees_the_offsets_of_the_row_and_then_the_heavy_trace(void **state) {
     (void)state;
-    struct bench *b = light_bench(0, NULL);
+    link_bench *b = light_bench(0, NULL);
     bench_send_many(b, 1, 7, FULL, 0);
     BENCH_EXPECT(b, 49 * MS, {1, 40 * MS}, {2, 40 * MS}, {3, 43 * MS}, {4, 43 * MS}, {5, 49 * MS});
     /* The sixth leaves the delay at max(40, 9), which is before the fifth: with it, and waits for an opportunity. */
@@ -60,7 +60,7 @@ static void a_train_sees_the_offsets_of_the_row_and_then_the_heavy_trace(void **
 /* A sender writes the packets of one burst some us apart: offsets, which are whole ms, do not pass in between. */
 static void packets_that_come_us_apart_are_of_one_burst(void **state) {
     (void)state;
-    struct bench *b = light_bench(0, NULL);
+    link_bench *b = light_bench(0, NULL);
     for (uint64_t k = 0; k < 5; k++)
         bench_send(b, 0, (uint32_t)k + 1, FULL, 3 * k);
     BENCH_EXPECT(b, 49 * MS, {1, 40 * MS}, {2, 40 * MS}, {3, 43 * MS}, {4, 43 * MS}, {5, 49 * MS});
@@ -69,7 +69,7 @@ static void packets_that_come_us_apart_are_of_one_burst(void **state) {
 
 static void small_packets_share_an_opportunity_and_late_ones_skip_those_that_passed(void **state) {
     (void)state;
-    struct bench *b = light_bench(20 * MS, NULL);
+    link_bench *b = light_bench(20 * MS, NULL);
     bench_send_many(b, 1, 2, 752, 0);   /* both in the first offset */
     bench_send(b, 0, 3, 752, 1 * MS);   /* offsets 0 have passed */
     bench_send(b, 0, 4, FULL, 2 * MS);  /* not with the third one */
@@ -80,7 +80,7 @@ static void small_packets_share_an_opportunity_and_late_ones_skip_those_that_pas
 
 static void a_burst_begins_when_nothing_has_left_the_delay_for_the_gap(void **state) {
     (void)state;
-    struct bench *b = light_bench(20 * MS, NULL);
+    link_bench *b = light_bench(20 * MS, NULL);
     bench_send(b, 0, 1, FULL, 0);
     bench_send(b, 0, 2, FULL, 20 * MS); /* of the old burst: to the queue */
     bench_send(b, 0, 3, FULL, 41 * MS); /* of a new one, and past the queue, which is empty by then */
@@ -90,7 +90,7 @@ static void a_burst_begins_when_nothing_has_left_the_delay_for_the_gap(void **st
 
 static void the_latency_of_a_size_counts_if_order_allows(void **state) {
     (void)state;
-    struct bench *b = light_bench(0, &sizes);
+    link_bench *b = light_bench(0, &sizes);
     bench_send(b, 0, 1, FULL, 0);        /* 0 as with 300 bytes */
     bench_send(b, 0, 2, 60, 1000 * MS);  /* 80 - 6 */
     bench_send(b, 0, 3, 150, 1500 * MS); /* 60 - 4.75 */
@@ -102,12 +102,12 @@ static void the_latency_of_a_size_counts_if_order_allows(void **state) {
 /* A sender that never pauses for the gap gets what the heavy trace has, but for one row. */
 static void a_saturating_sender_sees_the_heavy_trace(void **state) {
     (void)state;
-    struct bench *b = light_bench(50 * MS, NULL);
+    link_bench *b = light_bench(50 * MS, NULL);
     uint32_t number = 1, delivered = 0;
     for (uint64_t now = 0; now < 20 * S; now += 5 * MS) {
         bench_send(b, 0, number++, FULL, now);
         link_advance(b->link, now);
-        for (struct link_packet *p = link_pull(b->link); p; p = link_pull(b->link)) {
+        for (link_packet *p = link_pull(b->link); p; p = link_pull(b->link)) {
             delivered++;
             link_departed(b->link, p, now);
         }
@@ -119,16 +119,16 @@ static void a_saturating_sender_sees_the_heavy_trace(void **state) {
 
 static void an_opportunity_has_as_many_bytes_as_are_set(void **state) {
     (void)state;
-    struct bench *b = bench_new(HEAVY, (struct link_config){.opportunity_bytes = 752});
+    link_bench *b = bench_new(HEAVY, (link_config){.opportunity_bytes = 752});
     bench_send_many(b, 1, 2, FULL, 0);
     BENCH_EXPECT(b, 100 * MS, {1, 20 * MS}, {2, 40 * MS});
-    assert_int_equal(link_stats(b->link).opportunities_used, 4);
+    assert_int_equal(link_get_stats(b->link).opportunities_used, 4);
     bench_free(b);
 }
 
 static void a_plain_delay_from_outside_ends_the_light_trace(void **state) {
     (void)state;
-    struct bench *b = light_bench(0, NULL);
+    link_bench *b = light_bench(0, NULL);
     link_set_delay(b->link, 7 * MS, 0);
     bench_send(b, 0, 1, FULL, 0);
     BENCH_EXPECT(b, 30 * MS, {1, 10 * MS});
@@ -137,7 +137,7 @@ static void a_plain_delay_from_outside_ends_the_light_trace(void **state) {
 
 static void a_packet_joins_the_queue_that_serves_another_at_that_time(void **state) {
     (void)state;
-    struct bench *b = light_bench(0, NULL);
+    link_bench *b = light_bench(0, NULL);
     bench_send_many(b, 1, 7, FULL, 0);   /* the last two are served at 50 and 60 ms */
     bench_send(b, 0, 8, FULL, 20 * MS);  /* leaves the delay at 60 ms */
     bench_send(b, 0, 9, FULL, 121 * MS); /* the queue is empty */
@@ -148,8 +148,8 @@ static void a_packet_joins_the_queue_that_serves_another_at_that_time(void **sta
 
 static void a_packet_that_would_overtake_leaves_with_the_one_before_it(void **state) {
     (void)state;
-    const struct link_light light = {&rows, NULL, S, FULL}, by_size = {&rows, &sizes, S, FULL};
-    struct link_burst b = {0}, c = {0};
+    const link_light light = {&rows, NULL, S, FULL}, by_size = {&rows, &sizes, S, FULL};
+    link_burst b = {0}, c = {0};
     bool direct;
     for (int i = 0; i < 5; i++)
         link_burst_next(&b, &light, 0, 0, FULL, &direct);
@@ -163,12 +163,12 @@ static void a_packet_that_would_overtake_leaves_with_the_one_before_it(void **st
 
 static void a_packet_after_the_row_waits_for_its_last_offset(void **state) {
     (void)state;
-    struct link_light_trace late;
+    link_light_trace late;
     char error[256];
     static const char text[] = "0 5 0 30\n100 5 0\n";
     assert_int_equal(link_light_trace_parse(&late, "l", text, sizeof text - 1, error, sizeof error), 0);
-    const struct link_light light = {&late, NULL, S, FULL};
-    struct link_burst b = {0};
+    const link_light light = {&late, NULL, S, FULL};
+    link_burst b = {0};
     bool direct;
     link_burst_next(&b, &light, 0, 0, FULL, &direct);
     assert_int_equal(link_burst_next(&b, &light, 32 * MS, 32 * MS, FULL, &direct), 62 * MS);
@@ -179,9 +179,9 @@ static void a_packet_after_the_row_waits_for_its_last_offset(void **state) {
 static void packets_stay_in_order(void **state) {
     (void)state;
     for (uint64_t seed = 1; seed <= 50; seed++) {
-        struct link_rng rng = {seed};
+        link_rng rng = {seed};
         uint64_t gap = (uint64_t)(link_rng_uniform(&rng) * 50000);
-        struct bench *b = light_bench(gap, seed % 2 ? &sizes : NULL);
+        link_bench *b = light_bench(gap, seed % 2 ? &sizes : NULL);
         uint64_t now = 0, came[401] = {0};
         uint32_t next = 1;
         for (uint32_t n = 1; n <= 401; n++) {
@@ -192,7 +192,7 @@ static void packets_stay_in_order(void **state) {
                 bench_send(b, 0, n, 60 + (uint32_t)(link_rng_uniform(&rng) * 1444), now);
             }
             link_advance(b->link, now);
-            for (struct link_packet *p = link_pull(b->link); p; p = link_pull(b->link)) {
+            for (link_packet *p = link_pull(b->link); p; p = link_pull(b->link)) {
                 assert_int_equal(bench_number(p), next);
                 assert_true(p->due_us >= came[next++] && p->due_us <= now);
                 link_departed(b->link, p, now);
@@ -204,7 +204,7 @@ static void packets_stay_in_order(void **state) {
 }
 
 static void refuse(const char *text, const char *why) {
-    struct link_light_trace trace;
+    link_light_trace trace;
     char error[256] = "";
     assert_int_equal(link_light_trace_parse(&trace, "f", text, strlen(text), error, sizeof error), -1);
     assert_string_equal(error, why);
@@ -228,7 +228,7 @@ static void tells_what_is_wrong_with_a_light_trace(void **state) {
 static void tells_what_is_wrong_with_latencies_of_sizes(void **state) {
     (void)state;
     static const char *const wrong[] = {"100", "200 1\n", "100 1\n300 1\n", "100 x\n", "100 1 2\n", "100 --1\n"};
-    struct link_size_latency latency;
+    link_size_latency latency;
     char error[256];
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         assert_int_equal(link_size_latency_parse(&latency, "f", wrong[i], strlen(wrong[i]), error, sizeof error), -1);

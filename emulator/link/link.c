@@ -6,10 +6,10 @@
 #include <string.h>
 
 /* The streams of random numbers of a link. Losses have the seed itself. */
-enum stream { STREAM_LOSS_MOVES = 1, STREAM_ONOFF, STREAM_JITTER, STREAM_REORDER, STREAM_DUPLICATE, STREAM_QUEUE };
+enum { STREAM_LOSS_MOVES = 1, STREAM_ONOFF, STREAM_JITTER, STREAM_REORDER, STREAM_DUPLICATE, STREAM_QUEUE };
 
 /* Begins with the opportunities of a trace: of those before t0 + from_us, none; start_us is where its time 0 falls. */
-static void take_trace(struct link *link, const struct link_trace *trace, int64_t start_us, uint64_t from_us) {
+static void take_trace(emulated_link *link, const link_trace *trace, int64_t start_us, uint64_t from_us) {
     link->trace = trace;
     link->trace_end = link->set.once && trace->at_ms ? trace->count : LINK_NEVER;
     link->trace_start_us = start_us;
@@ -22,14 +22,14 @@ static bool is_probability(double value) {
     return value >= 0.0 && value <= 1.0;
 }
 
-static const char *find_problem(const struct link_config *config) {
+static const char *find_problem(const link_config *config) {
     return !link_loss_is_valid(&config->loss)   ? "the loss"
            : !is_probability(config->reorder)   ? "reorder"
            : !is_probability(config->duplicate) ? "duplicate"
                                                 : NULL;
 }
 
-static void set_up_effects(struct link *link, const struct link_config *config) {
+static void set_up_effects(emulated_link *link, const link_config *config) {
     link->set = *config;
     link->set.queue = NULL;
     if (link->set.opportunity_bytes == 0)
@@ -48,13 +48,13 @@ static void set_up_effects(struct link *link, const struct link_config *config) 
     link_onoff_init(&link->onoff, &config->onoff, link_substream(config->seed, STREAM_ONOFF));
 }
 
-struct link *link_new(const struct link_config *config, char *error, size_t error_size) {
+emulated_link *link_new(const link_config *config, char *error, size_t error_size) {
     const char *problem = find_problem(config);
     if (problem) {
         snprintf(error, error_size, "%s is not a probability; give numbers from 0 to 1", problem);
         return NULL;
     }
-    struct link *link = calloc(1, sizeof(*link));
+    emulated_link *link = calloc(1, sizeof *link);
     if (!link) {
         snprintf(error, error_size, "no memory for a link");
         return NULL;
@@ -70,12 +70,12 @@ struct link *link_new(const struct link_config *config, char *error, size_t erro
     return link;
 }
 
-static void release(struct link *link, struct link_fifo *fifo) {
-    for (struct link_packet *p = link_fifo_pop(fifo); p; p = link_fifo_pop(fifo))
+static void release(emulated_link *link, link_fifo *fifo) {
+    for (link_packet *p = link_fifo_pop(fifo); p; p = link_fifo_pop(fifo))
         link_pool_put(link->set.pool, p);
 }
 
-void link_free(struct link *link) {
+void link_free(emulated_link *link) {
     if (!link)
         return;
     release(link, &link->delayed);
@@ -86,34 +86,34 @@ void link_free(struct link *link) {
     free(link);
 }
 
-static bool is_idle(const struct link *link) {
+static bool is_idle(const emulated_link *link) {
     return !link->in_transit && link->queue->packets == 0;
 }
 
 /* Opportunities have nobody to serve. */
-static bool is_unserved(const struct link *link) {
+static bool is_unserved(const emulated_link *link) {
     return link->down || is_idle(link);
 }
 
 /* The list whose oldest packet leaves the delay first; NULL: none is delayed. */
-static struct link_fifo *next_delayed(struct link *link) {
+static link_fifo *next_delayed(emulated_link *link) {
     if (held_goes_first(link->held.head, link->delayed.head))
         return &link->held;
     return link->delayed.head ? &link->delayed : NULL;
 }
 
 /* The packet that leaves the delay next, or NULL. */
-static const struct link_packet *next_arriving(const struct link *link) {
+static const link_packet *next_arriving(const emulated_link *link) {
     return held_goes_first(link->held.head, link->delayed.head) ? link->held.head : link->delayed.head;
 }
 
-static uint64_t next_arrival(const struct link *link) {
-    const struct link_packet *next = next_arriving(link);
+static uint64_t next_arrival(const emulated_link *link) {
+    const link_packet *next = next_arriving(link);
     return next ? next->due_us : LINK_NEVER;
 }
 
 /* Lets the opportunities up to and at time t pass unused. */
-static void pass_opportunities(struct link *link, uint64_t t) {
+static void pass_opportunities(emulated_link *link, uint64_t t) {
     uint64_t end = opportunity_after(link, t);
     if (end <= link->next_opportunity)
         return;
@@ -123,22 +123,22 @@ static void pass_opportunities(struct link *link, uint64_t t) {
     link->next_opportunity = end;
 }
 
-static void log_drops(struct link *link, uint64_t packets_before, uint64_t bytes_before, uint64_t t) {
+static void log_drops(emulated_link *link, uint64_t packets_before, uint64_t bytes_before, uint64_t t) {
     uint64_t packets = link->queue->dropped_packets - packets_before;
     if (packets > 0 && link->set.log)
         link_log_drop(link->set.log, t / 1000, packets, link->queue->dropped_bytes - bytes_before);
 }
 
-static struct link_packet *dequeue(struct link *link, uint64_t t) {
+static link_packet *dequeue(emulated_link *link, uint64_t t) {
     uint64_t packets_before = link->queue->dropped_packets;
     uint64_t bytes_before = link->queue->dropped_bytes;
-    struct link_packet *packet = link_queue_dequeue(link->queue, t);
+    link_packet *packet = link_queue_dequeue(link->queue, t);
     log_drops(link, packets_before, bytes_before, t);
     return packet;
 }
 
 /* The next opportunity, at time t, serves what waits. */
-static void serve_opportunity(struct link *link, uint64_t t) {
+static void serve_opportunity(emulated_link *link, uint64_t t) {
     uint32_t left = link->set.opportunity_bytes;
     if (link->set.log)
         link_log_opportunity(link->set.log, t / 1000);
@@ -161,7 +161,7 @@ static void serve_opportunity(struct link *link, uint64_t t) {
 }
 
 /* The packet arrives at the queue, or passes by it. */
-static void arrive(struct link *link, struct link_packet *packet, uint64_t t) {
+static void arrive(emulated_link *link, link_packet *packet, uint64_t t) {
     packet->arrival_us = t;
     if (link->set.log)
         link_log_arrival(link->set.log, t / 1000, link_packet_bytes(packet));
@@ -176,8 +176,8 @@ static void arrive(struct link *link, struct link_packet *packet, uint64_t t) {
 }
 
 /* A second copy, or NULL: none is wanted, or there is no memory for it. */
-static struct link_packet *duplicate(struct link *link, const struct link_packet *packet, bool wanted) {
-    struct link_packet *copy = wanted ? link_pool_get(link->set.pool) : NULL;
+static link_packet *duplicate(emulated_link *link, const link_packet *packet, bool wanted) {
+    link_packet *copy = wanted ? link_pool_get(link->set.pool) : NULL;
     if (copy) {
         copy->length = packet->length;
         copy->direct = packet->direct;
@@ -190,8 +190,8 @@ static struct link_packet *duplicate(struct link *link, const struct link_packet
 
 /* The next packet comes out of the delay: random loss, on/off, duplication, then the queue. Each effect draws for every
  * packet, so that the others' outcomes do not move its own. */
-static void end_delay(struct link *link) {
-    struct link_packet *packet = link_fifo_pop(next_delayed(link));
+static void end_delay(emulated_link *link) {
+    link_packet *packet = link_fifo_pop(next_delayed(link));
     uint64_t t = packet->due_us;
     bool is_lost = link_loss_next(&link->loss);
     bool twice = link->set.duplicate > 0.0 && link_rng_uniform(&link->duplicate_rng) < link->set.duplicate;
@@ -202,7 +202,7 @@ static void end_delay(struct link *link) {
         link_pool_put(link->set.pool, packet);
         return;
     }
-    struct link_packet *copy = duplicate(link, packet, twice);
+    link_packet *copy = duplicate(link, packet, twice);
     arrive(link, packet, t);
     if (copy)
         arrive(link, copy, t);
@@ -210,7 +210,7 @@ static void end_delay(struct link *link) {
 
 /* Events in the order of their time; at the same time opportunities come before arrivals, so that a packet never uses
  * an opportunity of the millisecond in which it arrives. */
-void link_advance(struct link *link, uint64_t now) {
+void link_advance(emulated_link *link, uint64_t now) {
     for (;;) {
         uint64_t arrival = next_arrival(link);
         uint64_t horizon = arrival < now ? arrival : now;
@@ -230,7 +230,7 @@ void link_advance(struct link *link, uint64_t now) {
 }
 
 /* The delay of the packet, which comes now. */
-static uint64_t draw_delay(struct link *link, struct link_packet *packet, uint64_t now) {
+static uint64_t draw_delay(emulated_link *link, link_packet *packet, uint64_t now) {
     uint64_t delay = next_delay(link, &link->burst, now, link_packet_bytes(packet), &packet->direct);
     delay += wake_radio(link, &link->last_enqueued_us, now);
     if (link->set.jitter_us > 0) {
@@ -240,7 +240,7 @@ static uint64_t draw_delay(struct link *link, struct link_packet *packet, uint64
     return delay;
 }
 
-void link_enqueue(struct link *link, struct link_packet *packet, uint64_t now) {
+void link_enqueue(emulated_link *link, link_packet *packet, uint64_t now) {
     link->stats.arrived_packets++;
     link->stats.arrived_bytes += link_packet_bytes(packet);
     if (packet->length > link->set.mtu_bytes) {
@@ -256,7 +256,7 @@ void link_enqueue(struct link *link, struct link_packet *packet, uint64_t now) {
     /* First what is older, so that the queue's limit holds while nobody asks for deliveries (a long outage). */
     link_advance(link, now);
     bool apart = link->set.reorder > 0.0 && link_rng_uniform(&link->reorder_rng) < link->set.reorder;
-    struct link_fifo *fifo = apart ? &link->held : &link->delayed;
+    link_fifo *fifo = apart ? &link->held : &link->delayed;
     link->stats.reordered += apart;
     packet->due_us = now + draw_delay(link, packet, now) + (apart ? link->set.reorder_us : 0);
     if (fifo->tail && fifo->tail->due_us > packet->due_us) {
@@ -266,33 +266,33 @@ void link_enqueue(struct link *link, struct link_packet *packet, uint64_t now) {
     link_fifo_push(fifo, packet);
 }
 
-void link_refuse(struct link *link, uint32_t length) {
+void link_refuse(emulated_link *link, uint32_t length) {
     link->stats.arrived_packets++;
     link->stats.arrived_bytes += (uint64_t)length + LINK_HEADER_BYTES;
     link->stats.memory_drops++;
 }
 
-uint64_t link_next_deadline(const struct link *link) {
+uint64_t link_next_deadline(const emulated_link *link) {
     if (link->delivered.head)
         return link->delivered.head->due_us;
     if (link->down)
         return LINK_NEVER;
     if (!is_idle(link))
         return opportunity_us(link, link->next_opportunity);
-    const struct link_packet *next = next_arriving(link);
+    const link_packet *next = next_arriving(link);
     if (!next)
         return LINK_NEVER;
     return next->direct ? next->due_us : opportunity_us(link, opportunity_after(link, next->due_us));
 }
 
-struct link_packet *link_pull(struct link *link) {
-    struct link_packet *packet = link_fifo_pop(&link->delivered);
+link_packet *link_pull(emulated_link *link) {
+    link_packet *packet = link_fifo_pop(&link->delivered);
     if (packet && link->set.nat && !link->set.is_downlink)
         link_nat_out(link->set.nat, packet, packet->due_us);
     return packet;
 }
 
-void link_departed(struct link *link, struct link_packet *packet, uint64_t now) {
+void link_departed(emulated_link *link, link_packet *packet, uint64_t now) {
     uint32_t bytes = link_packet_bytes(packet);
     link->stats.departed_packets++;
     link->stats.departed_bytes += bytes;
@@ -303,21 +303,21 @@ void link_departed(struct link *link, struct link_packet *packet, uint64_t now) 
     link_pool_put(link->set.pool, packet);
 }
 
-void link_count_missed(struct link *link, uint64_t since, uint64_t now) {
+void link_count_missed(emulated_link *link, uint64_t since, uint64_t now) {
     if (since < now && !link->down && is_idle(link) && next_arrival(link) == LINK_NEVER) {
         uint64_t delay = delay_at(link, now);
         link->stats.missed += opportunity_after(link, now + delay) - opportunity_after(link, since + delay);
     }
 }
 
-void link_set_delay(struct link *link, uint64_t delay_us, uint64_t now) {
+void link_set_delay(emulated_link *link, uint64_t delay_us, uint64_t now) {
     link_advance(link, now);
     link->set.delay_us = delay_us;
     link->set.delay_trace = NULL;
     link->set.light.trace = NULL;
 }
 
-int link_set_loss(struct link *link, const struct link_loss *loss, uint64_t now) {
+int link_set_loss(emulated_link *link, const link_loss *loss, uint64_t now) {
     if (!link_loss_is_valid(loss))
         return -1;
     link_advance(link, now);
@@ -326,27 +326,27 @@ int link_set_loss(struct link *link, const struct link_loss *loss, uint64_t now)
     return 0;
 }
 
-void link_set_up(struct link *link, bool up, uint64_t now) {
+void link_set_up(emulated_link *link, bool up, uint64_t now) {
     link_advance(link, now);
     link->down = !up;
 }
 
-bool link_is_up(const struct link *link) {
+bool link_is_up(const emulated_link *link) {
     return !link->down;
 }
 
 /* What was due by the old trace has happened: the old one may be the very same memory, with another rate in it. */
-static void change_trace(struct link *link, const struct link_trace *trace, uint64_t now) {
+static void change_trace(emulated_link *link, const link_trace *trace, uint64_t now) {
     link->passed_before += link->next_opportunity - link->first_opportunity;
     take_trace(link, trace, (int64_t)now, now);
 }
 
-void link_set_trace(struct link *link, const struct link_trace *trace, uint64_t now) {
+void link_set_trace(emulated_link *link, const link_trace *trace, uint64_t now) {
     link_advance(link, now);
     change_trace(link, trace, now);
 }
 
-int link_set_rate(struct link *link, uint64_t rate_bps, uint64_t now) {
+int link_set_rate(emulated_link *link, uint64_t rate_bps, uint64_t now) {
     if (rate_bps == 0 || rate_bps > LINK_TRACE_MAX_RATE_BPS)
         return -1;
     link_advance(link, now); /* by the old rate */
@@ -355,30 +355,30 @@ int link_set_rate(struct link *link, uint64_t rate_bps, uint64_t now) {
     return 0;
 }
 
-void link_set_mtu(struct link *link, uint32_t mtu_bytes, uint64_t now) {
+void link_set_mtu(emulated_link *link, uint32_t mtu_bytes, uint64_t now) {
     link_advance(link, now);
     link->set.mtu_bytes = mtu_bytes;
 }
 
-void link_set_reorder(struct link *link, double probability, uint64_t reorder_us, uint64_t now) {
+void link_set_reorder(emulated_link *link, double probability, uint64_t reorder_us, uint64_t now) {
     link_advance(link, now);
     link->set.reorder = probability;
     link->set.reorder_us = reorder_us;
 }
 
-void link_set_duplicate(struct link *link, double probability, uint64_t now) {
+void link_set_duplicate(emulated_link *link, double probability, uint64_t now) {
     link_advance(link, now); /* packets draw when their delay ends */
     link->set.duplicate = probability;
 }
 
-void link_rebind(struct link *link, uint64_t now) {
+void link_rebind(emulated_link *link, uint64_t now) {
     link_advance(link, now);
     if (link->set.nat)
         link_nat_rebind(link->set.nat);
 }
 
-struct link_stats link_stats(const struct link *link) {
-    struct link_stats stats = link->stats;
+link_stats link_get_stats(const emulated_link *link) {
+    link_stats stats = link->stats;
     stats.opportunities = link->passed_before + link->next_opportunity - link->first_opportunity;
     stats.queue_drops = link->queue->dropped_packets;
     stats.nat_mappings = link->set.nat && !link->set.is_downlink ? link_nat_mappings(link->set.nat) : 0;
@@ -389,10 +389,10 @@ struct link_stats link_stats(const struct link *link) {
     return stats;
 }
 
-const struct link_lateness *link_lateness(const struct link *link) {
+const link_lateness *link_get_lateness(const emulated_link *link) {
     return &link->lateness;
 }
 
-const char *link_queue_description(const struct link *link) {
+const char *link_queue_description(const emulated_link *link) {
     return link->queue->description;
 }

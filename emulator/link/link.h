@@ -44,33 +44,33 @@
 #define LINK_MTU_LEAST 68u /* RFC 791 */
 #define LINK_MTU_MOST  (LINK_OPPORTUNITY_BYTES - LINK_HEADER_BYTES)
 
-struct link_config {
-    const struct link_trace *trace; /* borrowed for the life of the link */
-    bool once;                      /* no opportunities after the trace's last one; false: the trace repeats */
-    uint64_t start_offset_ms;       /* position in the trace, and in the delay trace, at t0 */
-    struct link_pool *pool;         /* borrowed; memory of this link's packets */
-    struct link_log *log;           /* borrowed; NULL = no log */
-    const char *queue;              /* specification, see queue.h; read by link_new only; NULL = infinite */
-    uint64_t delay_us;              /* one way */
-    const struct link_delay_trace *delay_trace; /* borrowed; replaces delay_us; NULL = none */
-    bool hold_delay;                            /* the delay trace's last delay holds from then on; false: it repeats */
-    struct link_light light;                    /* replaces both; link_new sets its opportunity_bytes */
-    uint32_t opportunity_bytes;                 /* at most 1504; 0 = 1504 */
-    uint32_t mtu_bytes;                         /* of IP packets, at most 1500; 0 = 1500 */
-    uint64_t jitter_us;                         /* the delay is uniform in delay_us ± jitter_us, at least 0 */
-    double reorder;                             /* probability that a packet is delayed by reorder_us more */
+typedef struct {
+    const link_trace *trace;             /* borrowed for the life of the link */
+    bool once;                           /* no opportunities after the trace's last one; false: the trace repeats */
+    uint64_t start_offset_ms;            /* position in the trace, and in the delay trace, at t0 */
+    link_pool *pool;                     /* borrowed; memory of this link's packets */
+    link_log *log;                       /* borrowed; NULL = no log */
+    const char *queue;                   /* specification, see queue.h; read by link_new only; NULL = infinite */
+    uint64_t delay_us;                   /* one way */
+    const link_delay_trace *delay_trace; /* borrowed; replaces delay_us; NULL = none */
+    bool hold_delay;                     /* the delay trace's last delay holds from then on; false: it repeats */
+    link_light light;                    /* replaces both; link_new sets its opportunity_bytes */
+    uint32_t opportunity_bytes;          /* at most 1504; 0 = 1504 */
+    uint32_t mtu_bytes;                  /* of IP packets, at most 1500; 0 = 1500 */
+    uint64_t jitter_us;                  /* the delay is uniform in delay_us ± jitter_us, at least 0 */
+    double reorder;                      /* probability that a packet is delayed by reorder_us more */
     uint64_t reorder_us;
-    struct link_radio radio; /* added to the delay of the first packet after a pause */
-    struct link_loss loss;
-    struct link_onoff onoff;
-    double duplicate;     /* probability that a packet arrives at the queue twice */
-    struct link_nat *nat; /* borrowed: of the path; NULL = none */
-    bool is_downlink;     /* for the NAT: packets come from outside */
-    uint64_t seed;        /* of all random choices: link_seed() gives one for each direction of each path. Each effect
-                           * has its own random stream: enabling one does not change the draws of the others. */
-};
+    link_radio radio; /* added to the delay of the first packet after a pause */
+    link_loss loss;
+    link_onoff onoff;
+    double duplicate; /* probability that a packet arrives at the queue twice */
+    link_nat *nat;    /* borrowed: of the path; NULL = none */
+    bool is_downlink; /* for the NAT: packets come from outside */
+    uint64_t seed;    /* of all random choices: link_seed() gives one for each direction of each path. Each effect
+                       * has its own random stream: enabling one does not change the draws of the others. */
+} link_config;
 
-struct link_stats {
+typedef struct {
     uint64_t opportunities;      /* passed since t0 */
     uint64_t opportunities_used; /* delivered at least one byte */
     uint64_t missed;             /* passed unused while packets may have waited for a late driver: link_count_missed */
@@ -92,30 +92,30 @@ struct link_stats {
     uint64_t queued_packets; /* at present, without one that is served in part */
     uint64_t queued_bytes;
     uint64_t queueing_us; /* time in the queue of the last departed packet */
-};
+} link_stats;
 
-struct link;
+typedef struct emulated_link emulated_link;
 
 /* Returns NULL with one sentence in error if the configuration is wrong or there is no memory. */
-struct link *link_new(const struct link_config *config, char *error, size_t error_size);
+emulated_link *link_new(const link_config *config, char *error, size_t error_size);
 /* Returns all packets inside to the pool. NULL is allowed. */
-void link_free(struct link *link);
+void link_free(emulated_link *link);
 
 /* A packet enters the link, which owns it from now on. */
-void link_enqueue(struct link *link, struct link_packet *packet, uint64_t now);
+void link_enqueue(emulated_link *link, link_packet *packet, uint64_t now);
 /* Counts a packet of `length` IP bytes that the driver dropped because it had no memory. */
-void link_refuse(struct link *link, uint32_t length);
+void link_refuse(emulated_link *link, uint32_t length);
 /* When the link next delivers a packet; LINK_NEVER if it is empty. */
-uint64_t link_next_deadline(const struct link *link);
+uint64_t link_next_deadline(const emulated_link *link);
 /* Advances the link to `now`. */
-void link_advance(struct link *link, uint64_t now);
+void link_advance(emulated_link *link, uint64_t now);
 /* The next packet that is due (packet->due_us), or NULL. The caller owns it, sends it and calls link_departed. */
-struct link_packet *link_pull(struct link *link);
+link_packet *link_pull(emulated_link *link);
 /* A pulled packet was sent at `now`: logs the departure, counts it and its lateness, frees it. */
-void link_departed(struct link *link, struct link_packet *packet, uint64_t now);
+void link_departed(emulated_link *link, link_packet *packet, uint64_t now);
 /* The driver did not read its input from `since` to `now`, and then found a packet: if the link is empty, the
  * opportunities of that interval are counted as missed. Call it before the packet is enqueued. */
-void link_count_missed(struct link *link, uint64_t since, uint64_t now);
+void link_count_missed(emulated_link *link, uint64_t since, uint64_t now);
 
 /* Changes at run time, from `now` on. Ask for the deadline again afterwards. Packets inside keep their delay.
  *
@@ -126,21 +126,21 @@ void link_count_missed(struct link *link, uint64_t since, uint64_t now);
  * link_set_rate: evenly spaced opportunities replace the trace; -1 for 0 or more than LINK_TRACE_MAX_RATE_BPS.
  * link_set_mtu: LINK_MTU_LEAST to LINK_MTU_MOST.
  * link_rebind: the path's NAT, if it has one, forgets its mappings. */
-void link_set_delay(struct link *link, uint64_t delay_us, uint64_t now);
-int link_set_loss(struct link *link, const struct link_loss *loss, uint64_t now);
-void link_set_up(struct link *link, bool up, uint64_t now);
-bool link_is_up(const struct link *link);
-void link_set_trace(struct link *link, const struct link_trace *trace, uint64_t now);
-int link_set_rate(struct link *link, uint64_t rate_bps, uint64_t now);
-void link_set_mtu(struct link *link, uint32_t mtu_bytes, uint64_t now);
-void link_set_reorder(struct link *link, double probability, uint64_t reorder_us, uint64_t now);
-void link_set_duplicate(struct link *link, double probability, uint64_t now);
-void link_rebind(struct link *link, uint64_t now);
+void link_set_delay(emulated_link *link, uint64_t delay_us, uint64_t now);
+int link_set_loss(emulated_link *link, const link_loss *loss, uint64_t now);
+void link_set_up(emulated_link *link, bool up, uint64_t now);
+bool link_is_up(const emulated_link *link);
+void link_set_trace(emulated_link *link, const link_trace *trace, uint64_t now);
+int link_set_rate(emulated_link *link, uint64_t rate_bps, uint64_t now);
+void link_set_mtu(emulated_link *link, uint32_t mtu_bytes, uint64_t now);
+void link_set_reorder(emulated_link *link, double probability, uint64_t reorder_us, uint64_t now);
+void link_set_duplicate(emulated_link *link, double probability, uint64_t now);
+void link_rebind(emulated_link *link, uint64_t now);
 
 /* Statistics as of the last call that had a time. */
-struct link_stats link_stats(const struct link *link);
-const struct link_lateness *link_lateness(const struct link *link);
+link_stats link_get_stats(const emulated_link *link);
+const link_lateness *link_get_lateness(const emulated_link *link);
 /* The queue as mm-link's log describes it. */
-const char *link_queue_description(const struct link *link);
+const char *link_queue_description(const emulated_link *link);
 
 #endif

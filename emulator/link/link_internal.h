@@ -6,47 +6,47 @@
 #include "emulator/link/queue.h"
 #include "emulator/link/rng.h"
 
-struct link {
-    const struct link_trace *trace;
-    struct link_trace constant; /* the trace after link_set_rate */
-    uint64_t trace_end;         /* number of opportunities; LINK_NEVER: no end */
-    int64_t trace_start_us;     /* trace time 0, us since t0 */
-    struct link_config set;     /* the configuration, with changes at run time; `queue` is NULL */
+struct emulated_link {
+    const link_trace *trace;
+    link_trace constant;    /* the trace after link_set_rate */
+    uint64_t trace_end;     /* number of opportunities; LINK_NEVER: no end */
+    int64_t trace_start_us; /* trace time 0, us since t0 */
+    link_config set;        /* the configuration, with changes at run time; `queue` is NULL */
     bool down;
-    struct link_rng jitter_rng, reorder_rng, duplicate_rng;
+    link_rng jitter_rng, reorder_rng, duplicate_rng;
     uint64_t last_enqueued_us; /* LINK_NEVER: no packet yet */
-    struct link_loss_state loss;
-    struct link_onoff_state onoff;
-    struct link_burst burst; /* with a light trace */
+    link_loss_state loss;
+    link_onoff_state onoff;
+    link_burst burst; /* with a light trace */
 
-    struct link_fifo delayed; /* due_us = when the delay ends */
-    struct link_fifo held;    /* the same for reordered packets */
-    struct link_queue *queue;
-    struct link_packet *in_transit; /* dequeued and served in part */
-    uint32_t in_transit_left;       /* its bytes that are not yet served */
-    struct link_fifo delivered;     /* due_us = the opportunity that completed it */
-    uint64_t served_us;             /* when the queue's last packet left; LINK_NEVER: none has */
+    link_fifo delayed; /* due_us = when the delay ends */
+    link_fifo held;    /* the same for reordered packets */
+    link_queue *queue;
+    link_packet *in_transit;  /* dequeued and served in part */
+    uint32_t in_transit_left; /* its bytes that are not yet served */
+    link_fifo delivered;      /* due_us = the opportunity that completed it */
+    uint64_t served_us;       /* when the queue's last packet left; LINK_NEVER: none has */
 
     uint64_t first_opportunity; /* number of the first opportunity of this trace on this link */
     uint64_t next_opportunity;  /* number of the first opportunity that has not passed */
     uint64_t passed_before;     /* opportunities of earlier traces: link_set_trace */
-    struct link_stats stats;
-    struct link_lateness lateness;
+    link_stats stats;
+    link_lateness lateness;
 };
 
 /* Time of opportunity number k, us since t0; LINK_NEVER after the end. k must not be before t0. */
-static inline uint64_t opportunity_us(const struct link *link, uint64_t k) {
+static inline uint64_t opportunity_us(const emulated_link *link, uint64_t k) {
     return k >= link->trace_end ? LINK_NEVER
                                 : link_trace_opportunity_us(link->trace, k) + (uint64_t)link->trace_start_us;
 }
 
 /* The number of the first opportunity after time t (us since t0). */
-static inline uint64_t opportunity_after(const struct link *link, uint64_t t) {
+static inline uint64_t opportunity_after(const emulated_link *link, uint64_t t) {
     uint64_t k = link_trace_count_near(link->trace, link->next_opportunity, t - (uint64_t)link->trace_start_us);
     return k < link->trace_end ? k : link->trace_end;
 }
 
-static inline uint64_t delay_at(const struct link *link, uint64_t t) {
+static inline uint64_t delay_at(const emulated_link *link, uint64_t t) {
     uint64_t trace_us = t + link->set.start_offset_ms * 1000;
     if (link->set.light.trace)
         return link_light_delay_at(link->set.light.trace, trace_us, NULL);
@@ -55,7 +55,7 @@ static inline uint64_t delay_at(const struct link *link, uint64_t t) {
 }
 
 /* The delay of a packet of this size that comes now, without radio and jitter. */
-static inline uint64_t next_delay(const struct link *link, struct link_burst *burst, uint64_t now, uint32_t bytes,
+static inline uint64_t next_delay(const emulated_link *link, link_burst *burst, uint64_t now, uint32_t bytes,
                                   bool *direct) {
     *direct = false;
     if (!link->set.light.trace)
@@ -71,12 +71,12 @@ static inline void link_serve(uint32_t *left, uint32_t *wanted) {
 }
 
 /* Whether the reordered packet leaves the delay before the one in order. Either may be NULL. */
-static inline bool held_goes_first(const struct link_packet *held, const struct link_packet *in_order) {
+static inline bool held_goes_first(const link_packet *held, const link_packet *in_order) {
     return held && (!in_order || held->due_us < in_order->due_us);
 }
 
 /* How long a packet that arrives now waits for the radio. *last_us: arrival of the previous packet; becomes now. */
-static inline uint64_t wake_radio(const struct link *link, uint64_t *last_us, uint64_t now) {
+static inline uint64_t wake_radio(const emulated_link *link, uint64_t *last_us, uint64_t now) {
     uint64_t pause = *last_us == LINK_NEVER ? LINK_RADIO_NO_PACKET : now - *last_us;
     *last_us = now;
     return link_radio_wait(&link->set.radio, pause);

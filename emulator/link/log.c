@@ -4,20 +4,20 @@
 
 #define LONGEST_LINE 80u /* three 64-bit numbers and their separators */
 
-void link_log_init(struct link_log *log, link_log_sink *sink, void *context) {
+void link_log_init(link_log *log, link_log_sink *sink, void *context) {
     log->sink = sink;
     log->context = context;
     log->used = 0;
 }
 
-void link_log_flush(struct link_log *log) {
+void link_log_flush(link_log *log) {
     if (log->used > 0) {
         log->sink(log->context, log->buffer, log->used);
         log->used = 0;
     }
 }
 
-static void put_number(struct link_log *log, uint64_t value) {
+static void put_number(link_log *log, uint64_t value) {
     char digits[20];
     size_t n = 0;
     do {
@@ -29,8 +29,8 @@ static void put_number(struct link_log *log, uint64_t value) {
 }
 
 /* "T k a" or "T k a b": lines are the hot path of a busy link, so they are put together by hand. */
-static void put_line(struct link_log *log, uint64_t t_ms, char kind, uint64_t a, const uint64_t *b) {
-    if (log->used + LONGEST_LINE > sizeof(log->buffer))
+static void put_line(link_log *log, uint64_t t_ms, char kind, uint64_t a, const uint64_t *b) {
+    if (log->used + LONGEST_LINE > sizeof log->buffer)
         link_log_flush(log);
     put_number(log, t_ms);
     log->buffer[log->used++] = ' ';
@@ -44,21 +44,21 @@ static void put_line(struct link_log *log, uint64_t t_ms, char kind, uint64_t a,
     log->buffer[log->used++] = '\n';
 }
 
-static void put_text(struct link_log *log, const char *text) {
+static void put_text(link_log *log, const char *text) {
     for (; *text != '\0'; text++) {
-        if (log->used == sizeof(log->buffer))
+        if (log->used == sizeof log->buffer)
             link_log_flush(log);
         log->buffer[log->used++] = *text == '\n' || *text == '\r' ? ' ' : *text;
     }
 }
 
-static void end_line(struct link_log *log) {
-    if (log->used == sizeof(log->buffer))
+static void end_line(link_log *log) {
+    if (log->used == sizeof log->buffer)
         link_log_flush(log);
     log->buffer[log->used++] = '\n';
 }
 
-void link_log_header(struct link_log *log, const char *direction, const char *trace, const char *log_name,
+void link_log_header(link_log *log, const char *direction, const char *trace, const char *log_name,
                      const char *command_line, const char *queue, uint64_t init_epoch_ms) {
     put_text(log, "# mahimahi mm-link (");
     put_text(log, direction);
@@ -74,7 +74,7 @@ void link_log_header(struct link_log *log, const char *direction, const char *tr
     put_text(log, queue);
     end_line(log);
     put_text(log, "# init timestamp: ");
-    if (log->used + LONGEST_LINE > sizeof(log->buffer))
+    if (log->used + LONGEST_LINE > sizeof log->buffer)
         link_log_flush(log);
     put_number(log, init_epoch_ms);
     end_line(log);
@@ -82,18 +82,18 @@ void link_log_header(struct link_log *log, const char *direction, const char *tr
     end_line(log);
 }
 
-void link_log_opportunity(struct link_log *log, uint64_t t_ms) {
+void link_log_opportunity(link_log *log, uint64_t t_ms) {
     put_line(log, t_ms, '#', 1504, NULL);
 }
 
-void link_log_arrival(struct link_log *log, uint64_t t_ms, uint32_t bytes) {
+void link_log_arrival(link_log *log, uint64_t t_ms, uint32_t bytes) {
     put_line(log, t_ms, '+', bytes, NULL);
 }
 
-void link_log_departure(struct link_log *log, uint64_t t_ms, uint32_t bytes, uint64_t delay_ms) {
+void link_log_departure(link_log *log, uint64_t t_ms, uint32_t bytes, uint64_t delay_ms) {
     put_line(log, t_ms, '-', bytes, &delay_ms);
 }
 
-void link_log_drop(struct link_log *log, uint64_t t_ms, uint64_t packets, uint64_t bytes) {
+void link_log_drop(link_log *log, uint64_t t_ms, uint64_t packets, uint64_t bytes) {
     put_line(log, t_ms, 'd', packets, &bytes);
 }

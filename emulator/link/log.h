@@ -16,22 +16,22 @@
 /* Receives complete lines, many at a time. The text is valid during the call only. */
 typedef void link_log_sink(void *context, const char *text, size_t length);
 
-struct link_log {
+typedef struct {
     link_log_sink *sink;
     void *context;
     size_t used;
     char buffer[32768];
-};
+} link_log;
 
-void link_log_init(struct link_log *log, link_log_sink *sink, void *context);
+void link_log_init(link_log *log, link_log_sink *sink, void *context);
 /* The opening comment lines. direction is "Uplink" or "Downlink"; newlines in the texts become spaces. */
-void link_log_header(struct link_log *log, const char *direction, const char *trace, const char *log_name,
+void link_log_header(link_log *log, const char *direction, const char *trace, const char *log_name,
                      const char *command_line, const char *queue, uint64_t init_epoch_ms);
-void link_log_opportunity(struct link_log *log, uint64_t t_ms);
-void link_log_arrival(struct link_log *log, uint64_t t_ms, uint32_t bytes);
-void link_log_departure(struct link_log *log, uint64_t t_ms, uint32_t bytes, uint64_t delay_ms);
-void link_log_drop(struct link_log *log, uint64_t t_ms, uint64_t packets, uint64_t bytes);
+void link_log_opportunity(link_log *log, uint64_t t_ms);
+void link_log_arrival(link_log *log, uint64_t t_ms, uint32_t bytes);
+void link_log_departure(link_log *log, uint64_t t_ms, uint32_t bytes, uint64_t delay_ms);
+void link_log_drop(link_log *log, uint64_t t_ms, uint64_t packets, uint64_t bytes);
 /* Passes buffered lines to the sink. */
-void link_log_flush(struct link_log *log);
+void link_log_flush(link_log *log);
 
 #endif

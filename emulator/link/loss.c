@@ -9,13 +9,13 @@ static bool is_probability(double value) {
     return value >= 0.0 && value <= 1.0;
 }
 
-bool link_loss_is_valid(const struct link_loss *loss) {
+bool link_loss_is_valid(const link_loss *loss) {
     return is_probability(loss->good) && is_probability(loss->bad) && is_probability(loss->p) &&
            is_probability(loss->r);
 }
 
-static bool parse_chain(struct link_loss *loss, const char *list) {
-    struct link_text_option o;
+static bool parse_chain(link_loss *loss, const char *list) {
+    link_text_option o;
     const struct {
         const char *key;
         double *value;
@@ -32,8 +32,8 @@ static bool parse_chain(struct link_loss *loss, const char *list) {
     return has[0] && has[1];
 }
 
-int link_loss_parse(struct link_loss *loss, const char *text, char *error, size_t error_size) {
-    struct link_loss parsed = {0};
+int link_loss_parse(link_loss *loss, const char *text, char *error, size_t error_size) {
+    link_loss parsed = {0};
     bool good;
     if (strncmp(text, "ge:", 3) == 0) {
         parsed.bad = 1.0;
@@ -49,8 +49,8 @@ int link_loss_parse(struct link_loss *loss, const char *text, char *error, size_
     return 0;
 }
 
-bool link_loss_next(struct link_loss_state *state) {
-    const struct link_loss *m = &state->model;
+bool link_loss_next(link_loss_state *state) {
+    const link_loss *m = &state->model;
     if (m->p > 0.0 || state->is_bad) {
         double move = link_rng_uniform(&state->moves);
         state->is_bad = state->is_bad ? !(move < m->r) : move < m->p;

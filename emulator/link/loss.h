@@ -11,25 +11,25 @@
 #include "emulator/link/rng.h"
 
 /* Probabilities, 0 to 1. All zero: no loss. */
-struct link_loss {
+typedef struct {
     double good; /* loss in the good state; with p = 0, independent loss */
     double bad;  /* loss in the bad state */
     double p;    /* transition from the good to the bad state, before each packet */
     double r;    /* transition from the bad to the good state */
-};
+} link_loss;
 
-struct link_loss_state {
-    struct link_loss model;
+typedef struct {
+    link_loss model;
     bool is_bad;
-    struct link_rng losses; /* separate streams: another p does not change the draws of the losses */
-    struct link_rng moves;
-};
+    link_rng losses; /* separate streams: another p does not change the draws of the losses */
+    link_rng moves;
+} link_loss_state;
 
 /* "0.01", or "ge:p=0.01:r=0.3" with optional ":good=" (0) and ":bad=" (1). Returns 0, or -1 with a phrase in error that
  * says what the text must be. */
-int link_loss_parse(struct link_loss *loss, const char *text, char *error, size_t error_size);
-bool link_loss_is_valid(const struct link_loss *loss);
+int link_loss_parse(link_loss *loss, const char *text, char *error, size_t error_size);
+bool link_loss_is_valid(const link_loss *loss);
 /* Whether the next packet is lost. Draws no random number if the result is certain. */
-bool link_loss_next(struct link_loss_state *state);
+bool link_loss_next(link_loss_state *state);
 
 #endif

@@ -23,10 +23,10 @@
 
 static const char *const kinds[] = {"independent", "address", "address-port"};
 
-static bool parse_kind(const struct link_text_option *o, enum link_nat_kind *kind) {
+static bool parse_kind(const link_text_option *o, link_nat_kind *kind) {
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         if (strlen(kinds[i]) == o->value_length && memcmp(kinds[i], o->value, o->value_length) == 0) {
-            *kind = (enum link_nat_kind)i;
+            *kind = (link_nat_kind)i;
             return true;
         }
     }
@@ -34,7 +34,7 @@ static bool parse_kind(const struct link_text_option *o, enum link_nat_kind *kin
 }
 
 /* One option; false for one that is unknown, given twice, or has a wrong value. */
-static bool take(struct link_nat_rules *rules, const struct link_text_option *o, bool has[3]) {
+static bool take(link_nat_rules *rules, const link_text_option *o, bool has[3]) {
     static const char *const names[] = {"mapping", "filtering", "timeout"};
     for (size_t i = 0; i < 3; i++) {
         if (!link_text_option_is(o, names[i]) || has[i])
@@ -47,9 +47,9 @@ static bool take(struct link_nat_rules *rules, const struct link_text_option *o,
     return false;
 }
 
-int link_nat_parse(struct link_nat_rules *rules, const char *text, char *error, size_t error_size) {
-    struct link_nat_rules parsed = {.filtering = LINK_NAT_ADDRESS, .timeout_us = DEFAULT_TIMEOUT_US};
-    struct link_text_option o;
+int link_nat_parse(link_nat_rules *rules, const char *text, char *error, size_t error_size) {
+    link_nat_rules parsed = {.filtering = LINK_NAT_ADDRESS, .timeout_us = DEFAULT_TIMEOUT_US};
+    link_text_option o;
     bool has[3] = {false, false, false}, off = strcmp(text, "off") == 0, good = true;
     while (!off && good && link_text_next_option(&text, &o))
         good = take(&parsed, &o, has);
@@ -59,79 +59,79 @@ int link_nat_parse(struct link_nat_rules *rules, const char *text, char *error, 
                  "independent, address or address-port");
         return -1;
     }
-    *rules = off ? (struct link_nat_rules){0} : parsed;
+    *rules = off ? (link_nat_rules){0} : parsed;
     return 0;
 }
 
 /* ---- sessions ---- */
 
-struct host {
+typedef struct {
     uint8_t ip[4];
     uint16_t port;
-};
+} nat_host;
 
 /* Packets between an inner and a remote host. Sessions of one mapping have the same outer port. */
-struct session {
-    struct host inner, remote;
+typedef struct {
+    nat_host inner, remote;
     uint16_t outer_port;
     uint8_t protocol;
     uint64_t used_us;                /* the last packet from inside */
     uint32_t next_inner, next_outer; /* in the chain of a bucket */
     uint32_t older, newer;           /* by used_us */
-};
+} nat_session;
 
 struct link_nat {
-    struct link_nat_rules rules;
-    struct link_rng rng;
+    link_nat_rules rules;
+    link_rng rng;
     uint64_t now, mappings;
     uint32_t by_inner[BUCKETS], by_outer[BUCKETS]; /* chains by inner host, by outer port */
     uint32_t oldest, newest, unused;               /* unused: a chain by next_inner */
-    struct session session[SESSIONS + 1];
+    nat_session session[SESSIONS + 1];
 };
 
-static bool is_same_host(const struct host *a, const struct host *b) {
+static bool is_same_host(const nat_host *a, const nat_host *b) {
     return memcmp(a->ip, b->ip, 4) == 0 && a->port == b->port;
 }
 
 /* Whether b stands for a, as seen by a mapping or a filter of this kind. */
-static bool is_alike(enum link_nat_kind kind, const struct host *a, const struct host *b) {
+static bool is_alike(link_nat_kind kind, const nat_host *a, const nat_host *b) {
     return kind == LINK_NAT_INDEPENDENT ||
            (memcmp(a->ip, b->ip, 4) == 0 && (kind == LINK_NAT_ADDRESS || a->port == b->port));
 }
 
-static uint32_t *chain_of_inner(struct link_nat *nat, uint8_t protocol, const struct host *inner) {
+static uint32_t *chain_of_inner(link_nat *nat, uint8_t protocol, const nat_host *inner) {
     uint32_t ip;
     memcpy(&ip, inner->ip, 4);
     return &nat->by_inner[link_mix64((uint64_t)ip << 24 | (uint64_t)inner->port << 8 | protocol) % BUCKETS];
 }
 
-static uint32_t *chain_of_outer(struct link_nat *nat, uint16_t port) {
+static uint32_t *chain_of_outer(link_nat *nat, uint16_t port) {
     return &nat->by_outer[port % BUCKETS];
 }
 
 /* The place in a chain that has the number of session n. */
-static uint32_t *place_in_inner(struct link_nat *nat, uint32_t n) {
+static uint32_t *place_in_inner(link_nat *nat, uint32_t n) {
     uint32_t *at = chain_of_inner(nat, nat->session[n].protocol, &nat->session[n].inner);
     while (*at != n)
         at = &nat->session[*at].next_inner;
     return at;
 }
 
-static uint32_t *place_in_outer(struct link_nat *nat, uint32_t n) {
+static uint32_t *place_in_outer(link_nat *nat, uint32_t n) {
     uint32_t *at = chain_of_outer(nat, nat->session[n].outer_port);
     while (*at != n)
         at = &nat->session[*at].next_outer;
     return at;
 }
 
-static void leave_order(struct link_nat *nat, uint32_t n) {
-    const struct session *s = &nat->session[n];
+static void leave_order(link_nat *nat, uint32_t n) {
+    const nat_session *s = &nat->session[n];
     *(s->older != NONE ? &nat->session[s->older].newer : &nat->oldest) = s->newer;
     *(s->newer != NONE ? &nat->session[s->newer].older : &nat->newest) = s->older;
 }
 
-static void join_order(struct link_nat *nat, uint32_t n) {
-    struct session *s = &nat->session[n];
+static void join_order(link_nat *nat, uint32_t n) {
+    nat_session *s = &nat->session[n];
     s->used_us = nat->now;
     s->older = nat->newest;
     s->newer = NONE;
@@ -139,7 +139,7 @@ static void join_order(struct link_nat *nat, uint32_t n) {
     nat->newest = n;
 }
 
-static void forget(struct link_nat *nat, uint32_t n) {
+static void forget(link_nat *nat, uint32_t n) {
     *place_in_inner(nat, n) = nat->session[n].next_inner;
     *place_in_outer(nat, n) = nat->session[n].next_outer;
     leave_order(nat, n);
@@ -148,15 +148,15 @@ static void forget(struct link_nat *nat, uint32_t n) {
 }
 
 /* Time passes: sessions that were idle for too long end. */
-static void pass(struct link_nat *nat, uint64_t now) {
+static void pass(link_nat *nat, uint64_t now) {
     nat->now = now > nat->now ? now : nat->now;
     while (nat->oldest != NONE && nat->now - nat->session[nat->oldest].used_us >= nat->rules.timeout_us)
         forget(nat, nat->oldest);
 }
 
-static bool is_taken(struct link_nat *nat, uint8_t protocol, const struct host *inner, uint16_t port) {
+static bool is_taken(link_nat *nat, uint8_t protocol, const nat_host *inner, uint16_t port) {
     for (uint32_t n = *chain_of_outer(nat, port); n != NONE; n = nat->session[n].next_outer) {
-        const struct session *s = &nat->session[n];
+        const nat_session *s = &nat->session[n];
         if (s->outer_port == port && s->protocol == protocol && memcmp(s->inner.ip, inner->ip, 4) == 0)
             return true;
     }
@@ -164,7 +164,7 @@ static bool is_taken(struct link_nat *nat, uint8_t protocol, const struct host *
 }
 
 /* A random port (RFC 6056) that nobody has. There are far more ports than sessions. */
-static uint16_t draw_port(struct link_nat *nat, uint8_t protocol, const struct host *inner) {
+static uint16_t draw_port(link_nat *nat, uint8_t protocol, const nat_host *inner) {
     uint16_t port;
     do {
         port = (uint16_t)(FIRST_PORT + link_rng_next(&nat->rng) % (UINT16_MAX + 1u - FIRST_PORT));
@@ -173,15 +173,15 @@ static uint16_t draw_port(struct link_nat *nat, uint8_t protocol, const struct h
     return port;
 }
 
-static uint32_t open_session(struct link_nat *nat, uint8_t protocol, const struct host *inner,
-                             const struct host *remote, uint32_t of_mapping) {
+static uint32_t open_session(link_nat *nat, uint8_t protocol, const nat_host *inner, const nat_host *remote,
+                             uint32_t of_mapping) {
     uint16_t port = of_mapping != NONE ? nat->session[of_mapping].outer_port : draw_port(nat, protocol, inner);
     if (nat->unused == NONE)
         forget(nat, nat->oldest);
     uint32_t n = nat->unused;
-    struct session *s = &nat->session[n];
+    nat_session *s = &nat->session[n];
     nat->unused = s->next_inner;
-    *s = (struct session){.inner = *inner, .remote = *remote, .outer_port = port, .protocol = protocol};
+    *s = (nat_session){.inner = *inner, .remote = *remote, .outer_port = port, .protocol = protocol};
     uint32_t *of_inner = chain_of_inner(nat, protocol, inner), *of_outer = chain_of_outer(nat, port);
     s->next_inner = *of_inner;
     s->next_outer = *of_outer;
@@ -191,11 +191,10 @@ static uint32_t open_session(struct link_nat *nat, uint8_t protocol, const struc
 }
 
 /* The session of a packet from inside, which is used now. */
-static uint32_t use_session(struct link_nat *nat, uint8_t protocol, const struct host *inner,
-                            const struct host *remote) {
+static uint32_t use_session(link_nat *nat, uint8_t protocol, const nat_host *inner, const nat_host *remote) {
     uint32_t of_mapping = NONE;
     for (uint32_t n = *chain_of_inner(nat, protocol, inner); n != NONE; n = nat->session[n].next_inner) {
-        const struct session *s = &nat->session[n];
+        const nat_session *s = &nat->session[n];
         if (s->protocol != protocol || !is_same_host(&s->inner, inner))
             continue;
         if (is_same_host(&s->remote, remote)) {
@@ -210,10 +209,10 @@ static uint32_t use_session(struct link_nat *nat, uint8_t protocol, const struct
 }
 
 /* The session that lets a packet from outside in, by a filter of this kind; NONE: there is none. */
-static uint32_t find_session(struct link_nat *nat, enum link_nat_kind filtering, uint8_t protocol,
-                             const struct host *outer, const struct host *remote) {
+static uint32_t find_session(link_nat *nat, link_nat_kind filtering, uint8_t protocol, const nat_host *outer,
+                             const nat_host *remote) {
     for (uint32_t n = *chain_of_outer(nat, outer->port); n != NONE; n = nat->session[n].next_outer) {
-        const struct session *s = &nat->session[n];
+        const nat_session *s = &nat->session[n];
         if (s->outer_port == outer->port && s->protocol == protocol && memcmp(s->inner.ip, outer->ip, 4) == 0 &&
             is_alike(filtering, &s->remote, remote))
             return n;
@@ -250,19 +249,19 @@ static size_t ports_of(const uint8_t *ip, size_t length, size_t more) {
 }
 
 /* Ports and the whole transport header, whose checksum is to be changed. */
-static size_t ports_to_change(const struct link_packet *packet) {
+static size_t ports_to_change(const link_packet *packet) {
     size_t at = ports_of(packet->data, packet->length, 8);
     return at != 0 && packet->data[9] == TCP && packet->length < at + 20 ? 0 : at;
 }
 
-static struct host host_at(const uint8_t *ip, const uint8_t *port) {
-    struct host h = {.port = get_u16(port)};
+static nat_host host_at(const uint8_t *ip, const uint8_t *port) {
+    nat_host h = {.port = get_u16(port)};
     memcpy(h.ip, ip, 4);
     return h;
 }
 
 /* A checksum that is still to be written covers the ports when it is; UDP's may be left out. */
-static void change_port(struct link_packet *packet, size_t transport, size_t at, uint16_t port) {
+static void change_port(link_packet *packet, size_t transport, size_t at, uint16_t port) {
     uint8_t *data = packet->data, *checksum = data + transport + (data[9] == TCP ? 16 : 6);
     uint16_t before = get_u16(data + at);
     put_u16(data + at, port);
@@ -273,24 +272,24 @@ static void change_port(struct link_packet *packet, size_t transport, size_t at,
         put_u16(checksum, 0xffff);
 }
 
-void link_nat_out(struct link_nat *nat, struct link_packet *packet, uint64_t now) {
+void link_nat_out(link_nat *nat, link_packet *packet, uint64_t now) {
     size_t at = ports_to_change(packet);
     pass(nat, now);
     if (at == 0)
         return;
     const uint8_t *data = packet->data;
-    const struct host inner = host_at(data + 12, data + at), remote = host_at(data + 16, data + at + 2);
+    const nat_host inner = host_at(data + 12, data + at), remote = host_at(data + 16, data + at + 2);
     uint32_t n = use_session(nat, data[9], &inner, &remote);
     change_port(packet, at, at, nat->session[n].outer_port);
 }
 
 /* An ICMP error is for who sent the packet that it quotes (RFC 5508 section 4). */
-static bool let_error_in(struct link_nat *nat, struct link_packet *packet, size_t icmp) {
+static bool let_error_in(link_nat *nat, link_packet *packet, size_t icmp) {
     uint8_t *data = packet->data, *quoted = data + icmp + ICMP_MIN;
     size_t at = ports_of(quoted, packet->length - icmp - ICMP_MIN, 4);
     if (at == 0)
         return true;
-    const struct host outer = host_at(quoted + 12, quoted + at), remote = host_at(quoted + 16, quoted + at + 2);
+    const nat_host outer = host_at(quoted + 12, quoted + at), remote = host_at(quoted + 16, quoted + at + 2);
     uint32_t n = find_session(nat, LINK_NAT_ADDRESS_PORT, quoted[9], &outer, &remote);
     if (n == NONE)
         return false;
@@ -307,13 +306,13 @@ static bool is_icmp_error(const uint8_t *data, size_t length, size_t *icmp) {
     return is_icmp && (data[*icmp] == 3 || data[*icmp] == 11 || data[*icmp] == 12);
 }
 
-bool link_nat_in(struct link_nat *nat, struct link_packet *packet, uint64_t now) {
+bool link_nat_in(link_nat *nat, link_packet *packet, uint64_t now) {
     size_t at = ports_to_change(packet), icmp;
     pass(nat, now);
     if (at == 0)
         return !is_icmp_error(packet->data, packet->length, &icmp) || let_error_in(nat, packet, icmp);
     const uint8_t *data = packet->data;
-    const struct host outer = host_at(data + 16, data + at + 2), remote = host_at(data + 12, data + at);
+    const nat_host outer = host_at(data + 16, data + at + 2), remote = host_at(data + 12, data + at);
     uint32_t n = find_session(nat, nat->rules.filtering, data[9], &outer, &remote);
     if (n != NONE)
         change_port(packet, at, at + 2, nat->session[n].inner.port);
@@ -322,8 +321,8 @@ bool link_nat_in(struct link_nat *nat, struct link_packet *packet, uint64_t now)
 
 /* ---- life ---- */
 
-struct link_nat *link_nat_new(const struct link_nat_rules *rules, uint64_t seed) {
-    struct link_nat *nat = calloc(1, sizeof *nat);
+link_nat *link_nat_new(const link_nat_rules *rules, uint64_t seed) {
+    link_nat *nat = calloc(1, sizeof *nat);
     if (!nat)
         return NULL;
     nat->rules = *rules;
@@ -335,15 +334,15 @@ struct link_nat *link_nat_new(const struct link_nat_rules *rules, uint64_t seed)
     return nat;
 }
 
-void link_nat_free(struct link_nat *nat) {
+void link_nat_free(link_nat *nat) {
     free(nat);
 }
 
-void link_nat_rebind(struct link_nat *nat) {
+void link_nat_rebind(link_nat *nat) {
     while (nat->oldest != NONE)
         forget(nat, nat->oldest);
 }
 
-uint64_t link_nat_mappings(const struct link_nat *nat) {
+uint64_t link_nat_mappings(const link_nat *nat) {
     return nat->mappings;
 }

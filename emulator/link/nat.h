@@ -15,30 +15,30 @@
 
 /* What must be the same so that a port is kept (mapping), and from whom packets are let in (filtering): RFC 4787
  * sections 4.1 and 5. */
-enum link_nat_kind { LINK_NAT_INDEPENDENT, LINK_NAT_ADDRESS, LINK_NAT_ADDRESS_PORT };
+typedef enum { LINK_NAT_INDEPENDENT, LINK_NAT_ADDRESS, LINK_NAT_ADDRESS_PORT } link_nat_kind;
 
-struct link_nat_rules {
-    enum link_nat_kind mapping, filtering;
+typedef struct {
+    link_nat_kind mapping, filtering;
     uint64_t timeout_us; /* without a packet from inside; 0: there is no NAT */
-};
+} link_nat_rules;
 
 /* "mapping=KIND:filtering=KIND:timeout=MS" of which at least one is needed, or "off". Returns 0, or -1 with a phrase in
  * error that says what the text must be. */
-int link_nat_parse(struct link_nat_rules *rules, const char *text, char *error, size_t error_size);
+int link_nat_parse(link_nat_rules *rules, const char *text, char *error, size_t error_size);
 
-struct link_nat;
+typedef struct link_nat link_nat;
 
 /* NULL: no memory. The seed is that of the ports. */
-struct link_nat *link_nat_new(const struct link_nat_rules *rules, uint64_t seed);
+link_nat *link_nat_new(const link_nat_rules *rules, uint64_t seed);
 /* NULL is allowed. */
-void link_nat_free(struct link_nat *nat);
+void link_nat_free(link_nat *nat);
 /* A packet from inside. */
-void link_nat_out(struct link_nat *nat, struct link_packet *packet, uint64_t now);
+void link_nat_out(link_nat *nat, link_packet *packet, uint64_t now);
 /* A packet from outside. False: nobody inside has asked for it, and it is to be dropped. */
-bool link_nat_in(struct link_nat *nat, struct link_packet *packet, uint64_t now);
+bool link_nat_in(link_nat *nat, link_packet *packet, uint64_t now);
 /* All mappings are forgotten. */
-void link_nat_rebind(struct link_nat *nat);
+void link_nat_rebind(link_nat *nat);
 /* How many ports were given out. */
-uint64_t link_nat_mappings(const struct link_nat *nat);
+uint64_t link_nat_mappings(const link_nat *nat);
 
 #endif

@@ -10,8 +10,8 @@
 #define ANOTHER 8
 #define WITHOUT 0 /* a UDP checksum */
 
-static struct link_pool *pool;
-static struct link_packet *packet;
+static link_pool *pool;
+static link_packet *packet;
 
 static int open_packet(void **state) {
     (void)state;
@@ -26,8 +26,8 @@ static int close_packet(void **state) {
     return 0;
 }
 
-static struct link_nat *nat_of(const char *text) {
-    struct link_nat_rules rules;
+static link_nat *nat_of(const char *text) {
+    link_nat_rules rules;
     char wanted[160];
     assert_int_equal(link_nat_parse(&rules, text, wanted, sizeof wanted), 0);
     return link_nat_new(&rules, 1);
@@ -84,8 +84,7 @@ static void expect_only(const uint8_t *before, size_t port) {
 }
 
 /* The outer port of a packet from inside. */
-static uint16_t out_by(struct link_nat *nat, uint8_t protocol, uint16_t port, uint8_t to, uint16_t to_port,
-                       uint64_t now) {
+static uint16_t out_by(link_nat *nat, uint8_t protocol, uint16_t port, uint8_t to, uint16_t to_port, uint64_t now) {
     uint8_t before[60];
     fill(protocol, CLIENT, port, to, to_port);
     memcpy(before, packet->data, sizeof before);
@@ -94,13 +93,12 @@ static uint16_t out_by(struct link_nat *nat, uint8_t protocol, uint16_t port, ui
     return get_u16(packet->data + 20);
 }
 
-static uint16_t out(struct link_nat *nat, uint16_t port, uint8_t to, uint16_t to_port, uint64_t now) {
+static uint16_t out(link_nat *nat, uint16_t port, uint8_t to, uint16_t to_port, uint64_t now) {
     return out_by(nat, 17, port, to, to_port, now);
 }
 
 /* The inner port that a packet from outside is for; 0: it is dropped. */
-static uint16_t in_by(struct link_nat *nat, uint8_t protocol, uint16_t outer, uint8_t from, uint16_t from_port,
-                      uint64_t now) {
+static uint16_t in_by(link_nat *nat, uint8_t protocol, uint16_t outer, uint8_t from, uint16_t from_port, uint64_t now) {
     uint8_t before[60];
     fill(protocol, from, from_port, CLIENT, outer);
     memcpy(before, packet->data, sizeof before);
@@ -110,7 +108,7 @@ static uint16_t in_by(struct link_nat *nat, uint8_t protocol, uint16_t outer, ui
     return get_u16(packet->data + 22);
 }
 
-static uint16_t in(struct link_nat *nat, uint16_t outer, uint8_t from, uint16_t from_port, uint64_t now) {
+static uint16_t in(link_nat *nat, uint16_t outer, uint8_t from, uint16_t from_port, uint64_t now) {
     return in_by(nat, 17, outer, from, from_port, now);
 }
 
@@ -122,7 +120,7 @@ static void a_mapping_is_kept_for_what_its_kind_says(void **state) {
     } cases[] = {
         {"mapping=independent", true, true}, {"mapping=address", true, false}, {"mapping=address-port", false, false}};
     for (size_t i = 0; i < 3; i++) {
-        struct link_nat *nat = nat_of(cases[i].rules);
+        link_nat *nat = nat_of(cases[i].rules);
         uint16_t outer = out(nat, 5000, SERVER, 443, 0);
         assert_true(outer >= 1024);
         assert_int_equal(out(nat, 5000, SERVER, 443, 1), outer);
@@ -143,7 +141,7 @@ static void a_filter_lets_in_what_its_kind_says(void **state) {
                  {"filtering=address", true, false},
                  {"filtering=address-port", false, false}};
     for (size_t i = 0; i < 3; i++) {
-        struct link_nat *nat = nat_of(cases[i].rules);
+        link_nat *nat = nat_of(cases[i].rules);
         uint16_t outer = out(nat, 5000, SERVER, 443, 0);
         assert_int_equal(in(nat, outer, SERVER, 443, 1), 5000);
         assert_int_equal(in(nat, outer, SERVER, 80, 1), cases[i].other_port ? 5000 : 0);
@@ -157,7 +155,7 @@ static void a_filter_lets_in_what_its_kind_says(void **state) {
 /* Packets from outside do not keep a mapping (RFC 4787 section 4.3: it is for packets from inside). */
 static void a_mapping_ends_when_nothing_came_from_inside_for_the_timeout(void **state) {
     (void)state;
-    struct link_nat *nat = nat_of("timeout=30000");
+    link_nat *nat = nat_of("timeout=30000");
     uint16_t outer = out(nat, 5000, SERVER, 443, 0);
     assert_int_equal(out(nat, 5000, SERVER, 443, 29 * S), outer);
     assert_int_equal(in(nat, outer, SERVER, 443, 58 * S), 5000);
@@ -172,7 +170,7 @@ static void a_mapping_ends_when_nothing_came_from_inside_for_the_timeout(void **
 
 static void rebinding_forgets_all(void **state) {
     (void)state;
-    struct link_nat *nat = nat_of("mapping=independent");
+    link_nat *nat = nat_of("mapping=independent");
     uint16_t outer = out(nat, 5000, SERVER, 443, 0);
     link_nat_rebind(nat);
     assert_int_equal(in(nat, outer, SERVER, 443, 1), 0);
@@ -182,8 +180,8 @@ static void rebinding_forgets_all(void **state) {
 
 static void ports_are_those_of_the_seed(void **state) {
     (void)state;
-    struct link_nat_rules rules = {.timeout_us = S};
-    struct link_nat *nats[3] = {link_nat_new(&rules, 1), link_nat_new(&rules, 1), link_nat_new(&rules, 2)};
+    link_nat_rules rules = {.timeout_us = S};
+    link_nat *nats[3] = {link_nat_new(&rules, 1), link_nat_new(&rules, 1), link_nat_new(&rules, 2)};
     uint16_t outer[3];
     for (size_t i = 0; i < 3; i++)
         outer[i] = out(nats[i], 5000, SERVER, 443, 0);
@@ -196,7 +194,7 @@ static void ports_are_those_of_the_seed(void **state) {
 /* More hosts than there is room for: the one that was idle the longest makes room. */
 static void a_full_table_forgets_the_oldest(void **state) {
     (void)state;
-    struct link_nat *nat = nat_of("mapping=independent");
+    link_nat *nat = nat_of("mapping=independent");
     uint16_t first = out(nat, 1, SERVER, 443, 0), second = out(nat, 2, SERVER, 443, 0), last = 0;
     for (uint16_t port = 3; port <= 4097; port++)
         last = out(nat, port, SERVER, 443, port);
@@ -208,7 +206,7 @@ static void a_full_table_forgets_the_oldest(void **state) {
 
 static void checksums_that_are_not_there_are_left_alone(void **state) {
     (void)state;
-    struct link_nat *nat = nat_of("mapping=independent");
+    link_nat *nat = nat_of("mapping=independent");
     fill(17, CLIENT, 5000, SERVER, 443);
     put_u16(packet->data + 26, WITHOUT);
     link_nat_out(nat, packet, 0);
@@ -224,7 +222,7 @@ static void checksums_that_are_not_there_are_left_alone(void **state) {
 
 static void what_has_no_ports_passes_unchanged(void **state) {
     (void)state;
-    struct link_nat *nat = nat_of("mapping=independent");
+    link_nat *nat = nat_of("mapping=independent");
     static const struct {
         size_t at;
         uint8_t value;
@@ -247,7 +245,7 @@ static void what_has_no_ports_passes_unchanged(void **state) {
 }
 
 /* "Port unreachable", which quotes a packet as it left the NAT. */
-static bool let_error_in(struct link_nat *nat, uint16_t outer, uint16_t server_port) {
+static bool let_error_in(link_nat *nat, uint16_t outer, uint16_t server_port) {
     uint8_t quoted[28], *d = packet->data;
     fill(17, CLIENT, outer, SERVER, server_port);
     memcpy(quoted, d, sizeof quoted);
@@ -263,7 +261,7 @@ static bool let_error_in(struct link_nat *nat, uint16_t outer, uint16_t server_p
 
 static void an_error_is_for_who_sent_what_it_quotes(void **state) {
     (void)state;
-    struct link_nat *nat = nat_of("mapping=independent");
+    link_nat *nat = nat_of("mapping=independent");
     uint16_t outer = out(nat, 5000, SERVER, 443, 0);
     assert_true(let_error_in(nat, outer, 443));
     assert_int_equal(get_u16(packet->data + 48), 5000);
@@ -279,29 +277,28 @@ static void an_error_is_for_who_sent_what_it_quotes(void **state) {
 #define PORTS  12u
 
 /* What a mapping must be, told from the rules: the newest outer port of each pair of hosts, and when it was used. */
-struct told {
+typedef struct {
     uint16_t outer[PORTS][2][2]; /* inner port, remote address, remote port; 0: none */
     uint64_t used_us[PORTS][2][2];
-};
+} nat_model;
 
-static bool is_alive(const struct told *t, uint64_t timeout, size_t i, size_t a, size_t p, uint64_t now) {
+static bool is_alive(const nat_model *t, uint64_t timeout, size_t i, size_t a, size_t p, uint64_t now) {
     return t->outer[i][a][p] != 0 && now - t->used_us[i][a][p] < timeout;
 }
 
-static bool is_in_scope(enum link_nat_kind kind, bool same_address, bool same_port) {
+static bool is_in_scope(link_nat_kind kind, bool same_address, bool same_port) {
     return kind == LINK_NAT_INDEPENDENT || (same_address && (kind == LINK_NAT_ADDRESS || same_port));
 }
 
 /* What the rules say of a packet from inside: the outer port that it must have; 0: one that nobody has. */
-static uint16_t expected_out(const struct told *t, const struct link_nat_rules *r, size_t i, size_t a, size_t p,
-                             uint64_t now) {
+static uint16_t expected_out(const nat_model *t, const link_nat_rules *r, size_t i, size_t a, size_t p, uint64_t now) {
     for (size_t k = 0; k < 4; k++)
         if (is_alive(t, r->timeout_us, i, k / 2, k % 2, now) && is_in_scope(r->mapping, k / 2 == a, k % 2 == p))
             return t->outer[i][k / 2][k % 2];
     return 0;
 }
 
-static uint16_t expected_in(const struct told *t, const struct link_nat_rules *r, uint16_t outer, size_t a, size_t p,
+static uint16_t expected_in(const nat_model *t, const link_nat_rules *r, uint16_t outer, size_t a, size_t p,
                             uint64_t now) {
     for (size_t i = 0; i < PORTS; i++)
         for (size_t k = 0; k < 4; k++)
@@ -311,7 +308,7 @@ static uint16_t expected_in(const struct told *t, const struct link_nat_rules *r
     return 0;
 }
 
-static bool is_free(const struct told *t, uint64_t timeout, uint16_t outer, uint64_t now) {
+static bool is_free(const nat_model *t, uint64_t timeout, uint16_t outer, uint64_t now) {
     for (size_t i = 0; i < PORTS; i++)
         for (size_t k = 0; k < 4; k++)
             if (t->outer[i][k / 2][k % 2] == outer && is_alive(t, timeout, i, k / 2, k % 2, now))
@@ -319,10 +316,10 @@ static bool is_free(const struct told *t, uint64_t timeout, uint16_t outer, uint
     return true;
 }
 
-static void play(struct link_nat_rules rules, uint64_t seed) {
-    static struct told t;
-    struct link_rng rng = {seed};
-    struct link_nat *nat = link_nat_new(&rules, seed);
+static void play(link_nat_rules rules, uint64_t seed) {
+    static nat_model t;
+    link_rng rng = {seed};
+    link_nat *nat = link_nat_new(&rules, seed);
     uint64_t now = 0;
     memset(&t, 0, sizeof t);
     for (unsigned round = 0; round < ROUNDS; round++) {
@@ -351,14 +348,14 @@ static void play(struct link_nat_rules rules, uint64_t seed) {
 static void every_packet_is_translated_as_the_rules_say(void **state) {
     (void)state;
     for (unsigned kinds = 0; kinds < 9; kinds++)
-        play((struct link_nat_rules){(enum link_nat_kind)(kinds / 3), (enum link_nat_kind)(kinds % 3), 2000}, kinds);
+        play((link_nat_rules){(link_nat_kind)(kinds / 3), (link_nat_kind)(kinds % 3), 2000}, kinds);
 }
 
 /* Bytes at random, cut anywhere: nothing is read or written beyond them, and their number stays. */
 static void any_bytes_are_taken(void **state) {
     (void)state;
-    struct link_rng rng = {7};
-    struct link_nat *nat = nat_of("mapping=address:filtering=independent:timeout=1");
+    link_rng rng = {7};
+    link_nat *nat = nat_of("mapping=address:filtering=independent:timeout=1");
     for (unsigned round = 0; round < 20000; round++) {
         uint32_t length = (uint32_t)(link_rng_next(&rng) % 80);
         uint8_t *exact = malloc(length + 1);
@@ -389,7 +386,7 @@ static void any_bytes_are_taken(void **state) {
 
 static void rules_are_read(void **state) {
     (void)state;
-    struct link_nat_rules r;
+    link_nat_rules r;
     char wanted[160];
     assert_int_equal(link_nat_parse(&r, "timeout=1.5", wanted, sizeof wanted), 0);
     assert_true(r.timeout_us == 1500 && r.mapping == LINK_NAT_INDEPENDENT && r.filtering == LINK_NAT_ADDRESS);
@@ -405,8 +402,8 @@ static void rules_are_read(void **state) {
 
 /* ---- on links ---- */
 
-static struct link_packet *through(struct bench *link, uint64_t now) {
-    struct link_packet *sent = link_pool_get(link->pool);
+static link_packet *through(link_bench *link, uint64_t now) {
+    link_packet *sent = link_pool_get(link->pool);
     memcpy(sent->data, packet->data, 60);
     sent->length = 60;
     sent->checksum_start = 0;
@@ -417,23 +414,23 @@ static struct link_packet *through(struct bench *link, uint64_t now) {
 
 static void both_directions_of_a_path_share_it(void **state) {
     (void)state;
-    struct link_nat *nat = nat_of("timeout=30000");
-    struct bench *up = bench_new("1mbps", (struct link_config){.nat = nat});
-    struct bench *down = bench_new("1mbps", (struct link_config){.nat = nat, .is_downlink = true});
+    link_nat *nat = nat_of("timeout=30000");
+    link_bench *up = bench_new("1mbps", (link_config){.nat = nat});
+    link_bench *down = bench_new("1mbps", (link_config){.nat = nat, .is_downlink = true});
     fill(17, CLIENT, 5000, SERVER, 443);
-    struct link_packet *sent = through(up, 0);
+    link_packet *sent = through(up, 0);
     uint16_t outer = get_u16(sent->data + 20);
     assert_int_not_equal(outer, 5000);
     link_departed(up->link, sent, 100 * MS);
     fill(17, SERVER, 443, CLIENT, outer);
-    struct link_packet *answer = through(down, 100 * MS);
+    link_packet *answer = through(down, 100 * MS);
     assert_int_equal(get_u16(answer->data + 22), 5000);
     link_departed(down->link, answer, 200 * MS);
     link_rebind(down->link, 300 * MS);
     assert_null(through(down, 300 * MS));
-    assert_int_equal(link_stats(down->link).nat_drops, 1);
-    assert_int_equal(link_stats(down->link).nat_mappings, 0);
-    assert_int_equal(link_stats(up->link).nat_mappings, 1);
+    assert_int_equal(link_get_stats(down->link).nat_drops, 1);
+    assert_int_equal(link_get_stats(down->link).nat_mappings, 0);
+    assert_int_equal(link_get_stats(up->link).nat_mappings, 1);
     bench_check_balance(down);
     bench_free(up);
     bench_free(down);

@@ -8,8 +8,8 @@
 
 #define LEAST_US 1000u /* bounds the switches that an idle time can have */
 
-static bool parse_means(struct link_onoff *onoff, const char *list) {
-    struct link_text_option o;
+static bool parse_means(link_onoff *onoff, const char *list) {
+    link_text_option o;
     while (link_text_next_option(&list, &o)) {
         uint64_t *mean = link_text_option_is(&o, "on")    ? &onoff->us[0]
                          : link_text_option_is(&o, "off") ? &onoff->us[1]
@@ -22,7 +22,7 @@ static bool parse_means(struct link_onoff *onoff, const char *list) {
     return onoff->us[0] != 0 && onoff->us[1] != 0;
 }
 
-static bool parse_times(struct link_onoff *onoff, const char *text) {
+static bool parse_times(link_onoff *onoff, const char *text) {
     for (;;) {
         size_t length = strcspn(text, "/");
         if (onoff->count == LINK_ONOFF_MAX_TIMES ||
@@ -36,8 +36,8 @@ static bool parse_times(struct link_onoff *onoff, const char *text) {
     }
 }
 
-int link_onoff_parse(struct link_onoff *onoff, const char *text, char *error, size_t error_size) {
-    struct link_onoff parsed = {0};
+int link_onoff_parse(link_onoff *onoff, const char *text, char *error, size_t error_size) {
+    link_onoff parsed = {0};
     bool good = strncmp(text, "exp:", 4) == 0 ? parse_means(&parsed, text + 4) : parse_times(&parsed, text);
     if (!good) {
         snprintf(error, error_size, "exp:on=MS:off=MS, or times ON/OFF[/ON/OFF...], up to %u of 1 to 3600000 ms",
@@ -49,7 +49,7 @@ int link_onoff_parse(struct link_onoff *onoff, const char *text, char *error, si
 }
 
 /* The length of the present time; drawn where it is random, and not less than a us. */
-static uint64_t duration(struct link_onoff_state *state) {
+static uint64_t duration(link_onoff_state *state) {
     uint64_t us = state->model.us[state->phase];
     if (!state->model.is_random)
         return us;
@@ -57,12 +57,12 @@ static uint64_t duration(struct link_onoff_state *state) {
     return drawn < 1.0 ? 1 : (uint64_t)drawn;
 }
 
-void link_onoff_init(struct link_onoff_state *state, const struct link_onoff *model, uint64_t seed) {
-    *state = (struct link_onoff_state){.model = *model, .rng = {seed}};
+void link_onoff_init(link_onoff_state *state, const link_onoff *model, uint64_t seed) {
+    *state = (link_onoff_state){.model = *model, .rng = {seed}};
     state->switch_us = model->count == 0 ? UINT64_MAX : duration(state);
 }
 
-bool link_onoff_advance(struct link_onoff_state *state, uint64_t now) {
+bool link_onoff_advance(link_onoff_state *state, uint64_t now) {
     while (now >= state->switch_us) {
         state->phase = (state->phase + 1) % state->model.count;
         state->switch_us += duration(state);

@@ -12,24 +12,24 @@
 #define LINK_ONOFF_MAX_TIMES 32u
 
 /* The first time is on. */
-struct link_onoff {
+typedef struct {
     bool is_random; /* times are exponentially distributed with the means us[0] (on) and us[1] (off) */
     uint32_t count; /* number of times; 0: always on */
     uint64_t us[LINK_ONOFF_MAX_TIMES]; /* durations on, off, on, off ...; an even number, repeated */
-};
+} link_onoff;
 
-struct link_onoff_state {
-    struct link_onoff model;
+typedef struct {
+    link_onoff model;
     uint32_t phase;     /* index of the present duration; even: on */
     uint64_t switch_us; /* when the present duration ends */
-    struct link_rng rng;
-};
+    link_rng rng;
+} link_onoff_state;
 
 /* "exp:on=MS:off=MS" (means), or durations in ms "ON/OFF/ON/OFF...". Returns 0, or -1 with a phrase in error
  * that says what the text must be. */
-int link_onoff_parse(struct link_onoff *onoff, const char *text, char *error, size_t error_size);
-void link_onoff_init(struct link_onoff_state *state, const struct link_onoff *model, uint64_t seed);
+int link_onoff_parse(link_onoff *onoff, const char *text, char *error, size_t error_size);
+void link_onoff_init(link_onoff_state *state, const link_onoff *model, uint64_t seed);
 /* Advances to time now, which must not decrease. True: the link is on. */
-bool link_onoff_advance(struct link_onoff_state *state, uint64_t now);
+bool link_onoff_advance(link_onoff_state *state, uint64_t now);
 
 #endif

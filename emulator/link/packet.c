@@ -4,19 +4,19 @@
 
 #define SLAB_PACKETS 128u
 
-struct slab {
-    struct slab *next;
-    struct link_packet packets[SLAB_PACKETS];
-};
+typedef struct packet_slab {
+    struct packet_slab *next;
+    link_packet packets[SLAB_PACKETS];
+} packet_slab;
 
 struct link_pool {
-    struct slab *slabs;
-    struct link_packet *spare;
+    packet_slab *slabs;
+    link_packet *spare;
     size_t in_use;
     size_t limit;
 };
 
-void link_fifo_push(struct link_fifo *fifo, struct link_packet *packet) {
+void link_fifo_push(link_fifo *fifo, link_packet *packet) {
     packet->next = NULL;
     if (!fifo->tail)
         fifo->head = packet;
@@ -27,8 +27,8 @@ void link_fifo_push(struct link_fifo *fifo, struct link_packet *packet) {
     fifo->bytes += link_packet_bytes(packet);
 }
 
-struct link_packet *link_fifo_pop(struct link_fifo *fifo) {
-    struct link_packet *packet = fifo->head;
+link_packet *link_fifo_pop(link_fifo *fifo) {
+    link_packet *packet = fifo->head;
     if (!packet)
         return NULL;
     fifo->head = packet->next;
@@ -40,26 +40,26 @@ struct link_packet *link_fifo_pop(struct link_fifo *fifo) {
     return packet;
 }
 
-struct link_pool *link_pool_new(size_t limit_packets) {
-    struct link_pool *pool = calloc(1, sizeof(*pool));
+link_pool *link_pool_new(size_t limit_packets) {
+    link_pool *pool = calloc(1, sizeof *pool);
     if (pool)
         pool->limit = limit_packets == 0 ? SIZE_MAX : limit_packets;
     return pool;
 }
 
-void link_pool_free(struct link_pool *pool) {
+void link_pool_free(link_pool *pool) {
     if (!pool)
         return;
     while (pool->slabs) {
-        struct slab *slab = pool->slabs;
+        packet_slab *slab = pool->slabs;
         pool->slabs = slab->next;
         free(slab);
     }
     free(pool);
 }
 
-static int grow(struct link_pool *pool) {
-    struct slab *slab = malloc(sizeof(*slab));
+static int grow(link_pool *pool) {
+    packet_slab *slab = malloc(sizeof *slab);
     if (!slab)
         return -1;
     slab->next = pool->slabs;
@@ -71,10 +71,10 @@ static int grow(struct link_pool *pool) {
     return 0;
 }
 
-struct link_packet *link_pool_get(struct link_pool *pool) {
+link_packet *link_pool_get(link_pool *pool) {
     if (pool->in_use >= pool->limit || (!pool->spare && grow(pool) != 0))
         return NULL;
-    struct link_packet *packet = pool->spare;
+    link_packet *packet = pool->spare;
     pool->spare = packet->next;
     packet->next = NULL;
     packet->checksum_start = 0;
@@ -83,7 +83,7 @@ struct link_packet *link_pool_get(struct link_pool *pool) {
     return packet;
 }
 
-void link_pool_put(struct link_pool *pool, struct link_packet *packet) {
+void link_pool_put(link_pool *pool, link_packet *packet) {
     if (!packet)
         return;
     packet->next = pool->spare;
@@ -91,6 +91,6 @@ void link_pool_put(struct link_pool *pool, struct link_packet *packet) {
     pool->in_use--;
 }
 
-size_t link_pool_in_use(const struct link_pool *pool) {
+size_t link_pool_in_use(const link_pool *pool) {
     return pool->in_use;
 }

@@ -17,7 +17,7 @@
 /* Capacity of a packet's buffer: larger than an opportunity, so that oversize packets are recognised. */
 #define LINK_PACKET_CAPACITY 2000u
 
-struct link_packet {
+typedef struct link_packet {
     struct link_packet *next; /* in the list that owns the packet */
     uint64_t arrival_us;      /* when it arrived at the queue: entry into the link plus delay; set by the link */
     uint64_t due_us; /* when the link delivers it: time of the opportunity that completes it; set by the link */
@@ -28,36 +28,36 @@ struct link_packet {
     uint16_t checksum_start;
     uint16_t checksum_offset;
     uint8_t data[LINK_PACKET_CAPACITY];
-};
+} link_packet;
 
 /* IP length + 4. */
-static inline uint32_t link_packet_bytes(const struct link_packet *packet) {
+static inline uint32_t link_packet_bytes(const link_packet *packet) {
     return packet->length + LINK_HEADER_BYTES;
 }
 
 /* A singly linked FIFO of packets. */
-struct link_fifo {
-    struct link_packet *head;
-    struct link_packet *tail;
+typedef struct {
+    link_packet *head;
+    link_packet *tail;
     size_t packets;
     uint64_t bytes; /* sum of link_packet_bytes */
-};
+} link_fifo;
 
-void link_fifo_push(struct link_fifo *fifo, struct link_packet *packet);
+void link_fifo_push(link_fifo *fifo, link_packet *packet);
 /* The oldest packet, or NULL. */
-struct link_packet *link_fifo_pop(struct link_fifo *fifo);
+link_packet *link_fifo_pop(link_fifo *fifo);
 
-struct link_pool;
+typedef struct link_pool link_pool;
 
 /* limit_packets: most packets outside the pool at one time; 0: no limit. NULL: no memory. */
-struct link_pool *link_pool_new(size_t limit_packets);
+link_pool *link_pool_new(size_t limit_packets);
 /* Frees the pool and all its packets, also those that are in use. */
-void link_pool_free(struct link_pool *pool);
+void link_pool_free(link_pool *pool);
 /* A packet with undefined contents. NULL: the limit is reached, or there is no memory. */
-struct link_packet *link_pool_get(struct link_pool *pool);
+link_packet *link_pool_get(link_pool *pool);
 /* Returns the packet to the pool. NULL is allowed. */
-void link_pool_put(struct link_pool *pool, struct link_packet *packet);
+void link_pool_put(link_pool *pool, link_packet *packet);
 /* Number of packets outside the pool. Tests and fuzzing compare it with link_stats.inside_packets. */
-size_t link_pool_in_use(const struct link_pool *pool);
+size_t link_pool_in_use(const link_pool *pool);
 
 #endif

@@ -15,16 +15,16 @@
 #define MOST 8192 /* packets in the model's queue */
 
 /* The RFC's variables, times in seconds. */
-struct model {
+typedef struct {
     double qdelay_ref, max_burst;
     double drop_prob, accu_prob, qdelay_old, burst_allowance;
     uint64_t next_update_us;
     uint64_t arrival_us[MOST]; /* of what is queued: a ring */
     size_t head, count;
-    struct link_rng rng;
-};
+    link_rng rng;
+} pie_model;
 
-static void model_update(struct model *m, uint64_t t) {
+static void model_update(pie_model *m, uint64_t t) {
     double qdelay = m->count > 0 ? (double)(t - m->arrival_us[m->head]) / 1e6 : 0.0;
     double p = 0.125 * (qdelay - m->qdelay_ref) + 1.25 * (qdelay - m->qdelay_old);
     if (m->drop_prob < 0.000001)
@@ -51,12 +51,12 @@ static void model_update(struct model *m, uint64_t t) {
     m->qdelay_old = qdelay;
 }
 
-static void model_until(struct model *m, uint64_t now) {
+static void model_until(pie_model *m, uint64_t now) {
     for (; m->next_update_us <= now; m->next_update_us += 15 * MS)
         model_update(m, m->next_update_us);
 }
 
-static bool model_drops(struct model *m) {
+static bool model_drops(pie_model *m) {
     if (m->burst_allowance > 1e-9 || (m->qdelay_old < m->qdelay_ref / 2 && m->drop_prob < 0.2) ||
         m->count * SIZE <= 2 * SIZE)
         return false;
@@ -68,15 +68,15 @@ static bool model_drops(struct model *m) {
     return drops;
 }
 
-struct pair {
-    struct link_pool *pool;
-    struct link_queue *queue;
-    struct model model;
+typedef struct {
+    link_pool *pool;
+    link_queue *queue;
+    pie_model model;
     uint64_t dropped;
-};
+} pie_pair;
 
-static void arrive(struct pair *p, uint64_t now) {
-    struct link_packet *packet = link_pool_get(p->pool);
+static void arrive(pie_pair *p, uint64_t now) {
+    link_packet *packet = link_pool_get(p->pool);
     packet->length = SIZE - LINK_HEADER_BYTES;
     packet->arrival_us = now;
     link_queue_enqueue(p->queue, packet, now);
@@ -90,8 +90,8 @@ static void arrive(struct pair *p, uint64_t now) {
     assert_int_equal(p->dropped, p->queue->dropped_packets);
 }
 
-static void depart(struct pair *p, uint64_t now) {
-    struct link_packet *packet = link_queue_dequeue(p->queue, now);
+static void depart(pie_pair *p, uint64_t now) {
+    link_packet *packet = link_queue_dequeue(p->queue, now);
     model_until(&p->model, now);
     assert_int_equal(packet != NULL, p->model.count > 0);
     if (packet) {
@@ -105,17 +105,17 @@ static void depart(struct pair *p, uint64_t now) {
 /* A minute of a packet a ms going out and a load that changes twice a second: nothing, light, in step, heavy, bursts.
  */
 static uint64_t run(const char *specification, double qdelay_ref, double max_burst, uint64_t seed) {
-    static struct pair p;
+    static pie_pair p;
     char error[256];
-    struct link_rng load = {seed};
-    p = (struct pair){.pool = link_pool_new(0)};
-    p.queue = link_queue_new(specification, p.pool, seed, error, sizeof(error));
+    link_rng load = {seed};
+    p = (pie_pair){.pool = link_pool_new(0)};
+    p.queue = link_queue_new(specification, p.pool, seed, error, sizeof error);
     assert_non_null(p.queue);
-    p.model = (struct model){.qdelay_ref = qdelay_ref,
-                             .max_burst = max_burst,
-                             .burst_allowance = max_burst,
-                             .next_update_us = 15 * MS,
-                             .rng = {seed}};
+    p.model = (pie_model){.qdelay_ref = qdelay_ref,
+                          .max_burst = max_burst,
+                          .burst_allowance = max_burst,
+                          .next_update_us = 15 * MS,
+                          .rng = {seed}};
     double arrivals_a_ms = 1.0;
     for (uint64_t now = 0; now < 60 * S; now += MS) {
         if (now % (500 * MS) == 0) {

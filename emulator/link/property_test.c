@@ -8,7 +8,7 @@
 #define CASES    2000
 #define ARRIVALS 150
 
-static struct link_log any;
+static link_log any;
 
 static const char *const queues[] = {
     "infinite",
@@ -22,18 +22,18 @@ static const char *const queues[] = {
     "fq_codel:target=2:interval=10:packets=8:flows=16",
     "fq_codel:quantum=300",
 };
-#define QUEUES (sizeof(queues) / sizeof(queues[0]))
+#define QUEUES (sizeof queues / sizeof queues[0])
 
-static uint64_t below(struct link_rng *rng, uint64_t n) {
+static uint64_t below(link_rng *rng, uint64_t n) {
     return link_rng_next(rng) % n;
 }
 
-static bool coin(struct link_rng *rng) {
+static bool coin(link_rng *rng) {
     return (link_rng_next(rng) >> 40 & 1) != 0;
 }
 
 /* Sparse, dense and empty stretches; sometimes a rate. */
-static const char *draw_trace(struct link_rng *rng, char text[1024]) {
+static const char *draw_trace(link_rng *rng, char text[1024]) {
     uint64_t count = 1 + below(rng, 20), at = below(rng, 3), used = 0;
     if (below(rng, 5) == 0) {
         snprintf(text, 1024, "%llukbps", (unsigned long long)(300 + below(rng, 30000)));
@@ -47,8 +47,8 @@ static const char *draw_trace(struct link_rng *rng, char text[1024]) {
     return text;
 }
 
-static struct link_config draw_config(struct link_rng *rng) {
-    struct link_config c = {.log = &any, .seed = link_rng_next(rng), .queue = queues[below(rng, QUEUES)]};
+static link_config draw_config(link_rng *rng) {
+    link_config c = {.log = &any, .seed = link_rng_next(rng), .queue = queues[below(rng, QUEUES)]};
     c.once = below(rng, 8) == 0;
     c.start_offset_ms = coin(rng) ? below(rng, 100) : 0;
     c.delay_us = coin(rng) ? below(rng, 20000) : 0;
@@ -59,15 +59,15 @@ static struct link_config draw_config(struct link_rng *rng) {
         c.reorder_us = 1 + below(rng, 10000);
     }
     if (coin(rng))
-        c.loss = (struct link_loss){.good = 0.02, .bad = 0.7, .p = 0.05, .r = 0.3};
+        c.loss = (link_loss){.good = 0.02, .bad = 0.7, .p = 0.05, .r = 0.3};
     if (below(rng, 3) == 0)
-        c.onoff = (struct link_onoff){.is_random = coin(rng), .count = 2, .us = {30000, 10000}};
+        c.onoff = (link_onoff){.is_random = coin(rng), .count = 2, .us = {30000, 10000}};
     return c;
 }
 
-struct watch {
-    struct bench *bench;
-    const struct link_config *config;
+typedef struct {
+    link_bench *bench;
+    const link_config *config;
     bool in_order, by_flow;
     uint32_t length[ARRIVALS + 1];
     uint8_t flow[ARRIVALS + 1];
@@ -75,11 +75,11 @@ struct watch {
     uint32_t newest[4]; /* per flow, or [0] */
     uint64_t bytes;     /* delivered */
     uint64_t last_due;
-};
+} link_watch;
 
 /* Bytes of the opportunities from t0 to t. */
-static uint64_t capacity(const struct watch *w, uint64_t t) {
-    const struct link_trace *trace = &w->bench->trace;
+static uint64_t capacity(const link_watch *w, uint64_t t) {
+    const link_trace *trace = &w->bench->trace;
     uint64_t offset = w->config->start_offset_ms * 1000;
     uint64_t before = offset == 0 ? 0 : link_trace_count_until_us(trace, offset - 1);
     uint64_t until = link_trace_count_until_us(trace, t + offset);
@@ -89,11 +89,11 @@ static uint64_t capacity(const struct watch *w, uint64_t t) {
     return (until - before) * LINK_OPPORTUNITY_BYTES;
 }
 
-static bool is_opportunity(const struct watch *w, uint64_t t) {
+static bool is_opportunity(const link_watch *w, uint64_t t) {
     return t > 0 ? capacity(w, t) > capacity(w, t - 1) : capacity(w, 0) > 0;
 }
 
-static void check_departure(struct watch *w, const struct link_packet *p, uint64_t now) {
+static void check_departure(link_watch *w, const link_packet *p, uint64_t now) {
     uint32_t n = bench_number(p);
     assert_in_range(n, 1, ARRIVALS);
     assert_int_equal(link_packet_bytes(p), w->length[n]); /* the packet that was sent, whole */
@@ -111,24 +111,24 @@ static void check_departure(struct watch *w, const struct link_packet *p, uint64
     *newest = n;
 }
 
-static void drain(struct watch *w, uint64_t now) {
+static void drain(link_watch *w, uint64_t now) {
     link_advance(w->bench->link, now);
-    for (struct link_packet *p = link_pull(w->bench->link); p; p = link_pull(w->bench->link)) {
+    for (link_packet *p = link_pull(w->bench->link); p; p = link_pull(w->bench->link)) {
         check_departure(w, p, now);
         link_departed(w->bench->link, p, now);
     }
     bench_check_balance(w->bench);
 }
 
-static void change_something(struct watch *w, struct link_rng *rng, uint64_t now) {
+static void change_something(link_watch *w, link_rng *rng, uint64_t now) {
     link_set_up(w->bench->link, coin(rng), now);
-    const struct link_loss loss = {.good = 0.1};
+    const link_loss loss = {.good = 0.1};
     assert_int_equal(link_set_loss(w->bench->link, &loss, now), 0);
 }
 
 /* Reads the log again and compares it with the counters. */
-static void check_log(struct watch *w) {
-    struct link_stats s = link_stats(w->bench->link);
+static void check_log(link_watch *w) {
+    link_stats s = link_get_stats(w->bench->link);
     uint64_t opportunities = 0, arrived = 0, departed = 0, departed_bytes = 0, dropped = 0;
     link_log_flush(&w->bench->log);
     for (const char *line = w->bench->text; line && *line != '\0'; line = strchr(line, '\n') + 1) {
@@ -149,10 +149,10 @@ static void check_log(struct watch *w) {
 }
 
 static void run_case(uint64_t seed) {
-    struct link_rng rng = {seed};
+    link_rng rng = {seed};
     char trace[1024];
-    struct link_config config = draw_config(&rng);
-    struct watch w = {.config = &config, .bench = bench_new(draw_trace(&rng, trace), config)};
+    link_config config = draw_config(&rng);
+    link_watch w = {.config = &config, .bench = bench_new(draw_trace(&rng, trace), config)};
     bool changes = below(&rng, 4) == 0;
     w.by_flow = strncmp(config.queue, "fq", 2) == 0;
     w.in_order = config.reorder == 0.0;
@@ -169,11 +169,11 @@ static void run_case(uint64_t seed) {
             change_something(&w, &rng, now);
     }
     link_set_up(w.bench->link, true, now);
-    for (int i = 0; i < 200 && link_stats(w.bench->link).inside_packets > 0; i++) {
+    for (int i = 0; i < 200 && link_get_stats(w.bench->link).inside_packets > 0; i++) {
         now += 50 * MS;
         drain(&w, now);
     }
-    struct link_stats s = link_stats(w.bench->link);
+    link_stats s = link_get_stats(w.bench->link);
     assert_true(s.inside_packets == 0 || link_next_deadline(w.bench->link) == LINK_NEVER);
     assert_int_equal(s.departed_bytes, w.bytes);
     check_log(&w);
@@ -188,30 +188,30 @@ static void every_link_keeps_its_accounts(void **state) {
 
 /* ---- a second link, told from the rules, one opportunity after the other ---- */
 
-struct model {
+typedef struct {
     uint32_t size[ARRIVALS + 1];
     uint64_t arrival[ARRIVALS + 1];
     uint32_t queue[ARRIVALS + 1], queued; /* numbers of packets, oldest first */
     uint64_t packet_limit, byte_limit;
     bool from_head;
     uint32_t serving, left;
-    struct bench_departure out[ARRIVALS + 1];
+    bench_departure out[ARRIVALS + 1];
     uint32_t out_count, drops;
-};
+} queue_model;
 
-static void model_remove(struct model *m, uint32_t place) {
-    memmove(&m->queue[place], &m->queue[place + 1], (m->queued - place - 1) * sizeof(m->queue[0]));
+static void model_remove(queue_model *m, uint32_t place) {
+    memmove(&m->queue[place], &m->queue[place + 1], (m->queued - place - 1) * sizeof m->queue[0]);
     m->queued--;
 }
 
-static bool model_is_over(const struct model *m) {
+static bool model_is_over(const queue_model *m) {
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < m->queued; i++)
         bytes += m->size[m->queue[i]];
     return m->queued > m->packet_limit || bytes > m->byte_limit;
 }
 
-static void model_arrive(struct model *m, uint32_t n) {
+static void model_arrive(queue_model *m, uint32_t n) {
     m->queue[m->queued++] = n;
     while (model_is_over(m)) {
         model_remove(m, m->from_head ? 0 : m->queued - 1);
@@ -219,7 +219,7 @@ static void model_arrive(struct model *m, uint32_t n) {
     }
 }
 
-static void model_serve(struct model *m, uint64_t t) {
+static void model_serve(queue_model *m, uint64_t t) {
     uint32_t budget = LINK_OPPORTUNITY_BYTES;
     while (budget > 0 && (m->serving != 0 || m->queued > 0)) {
         if (m->serving == 0) {
@@ -231,14 +231,14 @@ static void model_serve(struct model *m, uint64_t t) {
         m->left -= n;
         budget -= n;
         if (m->left == 0) {
-            m->out[m->out_count++] = (struct bench_departure){m->serving, t};
+            m->out[m->out_count++] = (bench_departure){m->serving, t};
             m->serving = 0;
         }
     }
 }
 
 /* Steps of 1 ms: first the opportunities of a ms, then what arrives during it. */
-static void model_run(struct model *m, const struct link_trace *trace, uint64_t end_ms) {
+static void model_run(queue_model *m, const link_trace *trace, uint64_t end_ms) {
     uint32_t next = 1;
     uint64_t k = 0;
     for (uint64_t ms = 0; ms <= end_ms; ms++) {
@@ -261,16 +261,16 @@ static const struct {
 };
 
 static void compare_case(uint64_t seed) {
-    struct link_rng rng = {seed};
-    static struct model m;
-    size_t q = below(&rng, sizeof(simple_queues) / sizeof(simple_queues[0]));
+    link_rng rng = {seed};
+    static queue_model m;
+    size_t q = below(&rng, sizeof simple_queues / sizeof simple_queues[0]);
     char trace[1024];
-    struct link_config config = {.queue = simple_queues[q].queue, .delay_us = below(&rng, 9000)};
+    link_config config = {.queue = simple_queues[q].queue, .delay_us = below(&rng, 9000)};
     do {
         draw_trace(&rng, trace);
     } while (strstr(trace, "bps"));
-    struct bench *b = bench_new(trace, config);
-    m = (struct model){.packet_limit = simple_queues[q].packets, .byte_limit = simple_queues[q].bytes};
+    link_bench *b = bench_new(trace, config);
+    m = (queue_model){.packet_limit = simple_queues[q].packets, .byte_limit = simple_queues[q].bytes};
     m.from_head = simple_queues[q].from_head;
     uint64_t now = 0, gap = 1 + below(&rng, 3000);
     for (uint32_t n = 1; n <= ARRIVALS; n++) {
@@ -281,7 +281,7 @@ static void compare_case(uint64_t seed) {
     }
     model_run(&m, &b->trace, now / 1000 + 2000);
     bench_expect(b, now + 2 * S, m.out); /* ends with number 0 */
-    assert_int_equal(link_stats(b->link).queue_drops, m.drops);
+    assert_int_equal(link_get_stats(b->link).queue_drops, m.drops);
     bench_free(b);
 }
 

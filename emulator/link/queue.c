@@ -6,7 +6,7 @@
 
 #include "emulator/link/text.h"
 
-static const struct link_queue_discipline *find(const char *name, size_t length) {
+static const link_queue_discipline *find(const char *name, size_t length) {
     for (size_t i = 0; link_queue_disciplines[i]; i++)
         if (strlen(link_queue_disciplines[i]->name) == length &&
             memcmp(link_queue_disciplines[i]->name, name, length) == 0)
@@ -18,54 +18,54 @@ static void unknown_discipline(const char *name, size_t length, char *error, siz
     char known[256];
     size_t used = 0;
     known[0] = '\0';
-    for (size_t i = 0; link_queue_disciplines[i] && used < sizeof(known); i++) {
+    for (size_t i = 0; link_queue_disciplines[i] && used < sizeof known; i++) {
         int n =
-            snprintf(known + used, sizeof(known) - used, "%s%s", i == 0 ? "" : ", ", link_queue_disciplines[i]->name);
+            snprintf(known + used, sizeof known - used, "%s%s", i == 0 ? "" : ", ", link_queue_disciplines[i]->name);
         used += n > 0 ? (size_t)n : 0;
     }
     snprintf(error, error_size, "unknown queue discipline \"%.*s\"; known are %s", (int)length, name, known);
 }
 
 /* What the discipline takes: "packets=N, target=MS". */
-static void list_options(const struct link_queue_discipline *d, char *text, size_t size) {
+static void list_options(const link_queue_discipline *d, char *text, size_t size) {
     size_t used = 0;
     snprintf(text, size, "none");
-    for (const struct link_queue_option *o = d->options; o && o->name && used < size; o++) {
+    for (const link_queue_option *o = d->options; o && o->name && used < size; o++) {
         int n = snprintf(text + used, size - used, "%s%s=%s", o == d->options ? "" : ", ", o->name,
                          o->unit == LINK_QUEUE_MS ? "MS" : "N");
         used += n > 0 ? (size_t)n : 0;
     }
 }
 
-static bool read_value(const struct link_queue_option *o, const struct link_text_option *given, uint64_t *value) {
+static bool read_value(const link_queue_option *o, const link_text_option *given, uint64_t *value) {
     bool good = o->unit == LINK_QUEUE_MS ? number_parse_ms(given->value, given->value_length, LINK_MS_MOST, value)
                                          : number_parse(given->value, given->value_length, value);
     return good && *value >= o->least && *value <= o->most;
 }
 
 /* One "key=number" of a specification. */
-static bool apply_option(struct link_queue *queue, const struct link_text_option *given) {
-    const struct link_queue_option *o = queue->discipline->options;
+static bool apply_option(link_queue *queue, const link_text_option *given) {
+    const link_queue_option *o = queue->discipline->options;
     uint64_t value;
     while (o && o->name && !link_text_option_is(given, o->name))
         o++;
     if (!o || !o->name || !read_value(o, given, &value))
         return false;
-    memcpy((char *)queue->state + o->offset, &value, sizeof(value));
+    memcpy((char *)queue->state + o->offset, &value, sizeof value);
     size_t used = strlen(queue->description);
     bool first = !strchr(queue->description, '[');
-    snprintf(queue->description + used, sizeof(queue->description) - used, "%s%.*s", first ? " [" : ", ",
+    snprintf(queue->description + used, sizeof queue->description - used, "%s%.*s", first ? " [" : ", ",
              (int)(given->key_length + 1 + given->value_length), given->key);
     return true;
 }
 
-static bool apply_options(struct link_queue *queue, const char *list, char *error, size_t error_size) {
-    struct link_text_option given;
+static bool apply_options(link_queue *queue, const char *list, char *error, size_t error_size) {
+    link_text_option given;
     char known[160];
     bool any = list[0] == ':';
     for (list += any; link_text_next_option(&list, &given);) {
         if (!apply_option(queue, &given)) {
-            list_options(queue->discipline, known, sizeof(known));
+            list_options(queue->discipline, known, sizeof known);
             size_t length = given.key_length + (!given.value ? 0 : 1 + given.value_length);
             snprintf(error, error_size, "queue %s does not understand \"%.*s\"; its options: %s",
                      queue->discipline->name, (int)(length < 60 ? length : 60), given.key, known);
@@ -74,7 +74,7 @@ static bool apply_options(struct link_queue *queue, const char *list, char *erro
     }
     if (any) {
         size_t used = strlen(queue->description);
-        snprintf(queue->description + used, sizeof(queue->description) - used, "]");
+        snprintf(queue->description + used, sizeof queue->description - used, "]");
     }
     const char *missing = !queue->discipline->check ? NULL : queue->discipline->check(queue->state);
     if (missing) {
@@ -84,13 +84,13 @@ static bool apply_options(struct link_queue *queue, const char *list, char *erro
     return true;
 }
 
-static void set_standards(struct link_queue *queue) {
-    for (const struct link_queue_option *o = queue->discipline->options; o && o->name; o++)
-        memcpy((char *)queue->state + o->offset, &o->standard, sizeof(o->standard));
+static void set_standards(link_queue *queue) {
+    for (const link_queue_option *o = queue->discipline->options; o && o->name; o++)
+        memcpy((char *)queue->state + o->offset, &o->standard, sizeof o->standard);
 }
 
-static struct link_queue *allocate(const struct link_queue_discipline *discipline) {
-    struct link_queue *queue = calloc(1, sizeof(*queue));
+static link_queue *allocate(const link_queue_discipline *discipline) {
+    link_queue *queue = calloc(1, sizeof *queue);
     void *state = calloc(1, discipline->state_size + 1);
     if (!queue || !state) {
         free(queue);
@@ -102,22 +102,21 @@ static struct link_queue *allocate(const struct link_queue_discipline *disciplin
     return queue;
 }
 
-struct link_queue *link_queue_new(const char *specification, struct link_pool *pool, uint64_t seed, char *error,
-                                  size_t error_size) {
+link_queue *link_queue_new(const char *specification, link_pool *pool, uint64_t seed, char *error, size_t error_size) {
     size_t name_length = strcspn(specification, ":");
-    const struct link_queue_discipline *discipline = find(specification, name_length);
+    const link_queue_discipline *discipline = find(specification, name_length);
     if (!discipline) {
         unknown_discipline(specification, name_length, error, error_size);
         return NULL;
     }
-    struct link_queue *queue = allocate(discipline);
+    link_queue *queue = allocate(discipline);
     if (!queue) {
         snprintf(error, error_size, "no memory for a queue");
         return NULL;
     }
     queue->pool = pool;
     queue->rng.state = seed;
-    snprintf(queue->description, sizeof(queue->description), "%s", discipline->name);
+    snprintf(queue->description, sizeof queue->description, "%s", discipline->name);
     set_standards(queue);
     if (!apply_options(queue, specification + name_length, error, error_size)) {
         free(queue->state);
@@ -132,10 +131,10 @@ struct link_queue *link_queue_new(const char *specification, struct link_pool *p
     return queue;
 }
 
-void link_queue_free(struct link_queue *queue) {
+void link_queue_free(link_queue *queue) {
     if (!queue)
         return;
-    for (struct link_packet *p = link_fifo_pop(&queue->fifo); p; p = link_fifo_pop(&queue->fifo))
+    for (link_packet *p = link_fifo_pop(&queue->fifo); p; p = link_fifo_pop(&queue->fifo))
         link_pool_put(queue->pool, p);
     if (queue->discipline->stop)
         queue->discipline->stop(queue);
@@ -143,7 +142,7 @@ void link_queue_free(struct link_queue *queue) {
     free(queue);
 }
 
-void link_queue_drop(struct link_queue *queue, struct link_packet *packet) {
+void link_queue_drop(link_queue *queue, link_packet *packet) {
     queue->packets--;
     queue->bytes -= link_packet_bytes(packet);
     queue->dropped_packets++;

@@ -13,46 +13,46 @@
 
 #define LINK_QUEUE_DEFAULT "infinite"
 
-struct link_queue;
+typedef struct link_queue link_queue;
 
-enum link_queue_unit {
+typedef enum {
     LINK_QUEUE_COUNT, /* a whole number */
     LINK_QUEUE_MS,    /* ms with decimals; stored as us */
-};
+} link_queue_unit;
 
-struct link_queue_option {
+typedef struct {
     const char *name;
     size_t offset; /* of an uint64_t in the discipline's state */
-    enum link_queue_unit unit;
+    link_queue_unit unit;
     uint64_t least, most; /* as stored */
     uint64_t standard;    /* the default */
-};
+} link_queue_option;
 
-struct link_queue_discipline {
+typedef struct {
     const char *name;
-    const struct link_queue_option *options; /* ends with a NULL name; NULL: none */
-    size_t state_size;                       /* bytes of its state: zeroed, then the options' defaults are set */
+    const link_queue_option *options; /* ends with a NULL name; NULL: none */
+    size_t state_size;                /* bytes of its state: zeroed, then the options' defaults are set */
     /* Checks the options together. Returns NULL, or a phrase that says what is missing. */
     const char *(*check)(const void *state);
     /* Prepares the state after the check. False: no memory. */
-    bool (*start)(struct link_queue *queue);
+    bool (*start)(link_queue *queue);
     /* Frees what start allocated, and packets that are not in the queue's FIFO. */
-    void (*stop)(struct link_queue *queue);
+    void (*stop)(link_queue *queue);
     /* Owns the packet from now on: pushes it to the queue's FIFO (or its own), or drops packets by link_queue_drop. */
-    void (*enqueue)(struct link_queue *queue, struct link_packet *packet, uint64_t now);
+    void (*enqueue)(link_queue *queue, link_packet *packet, uint64_t now);
     /* Returns the next packet, after drops if there are any, or NULL if the queue is empty. */
-    struct link_packet *(*dequeue)(struct link_queue *queue, uint64_t now);
+    link_packet *(*dequeue)(link_queue *queue, uint64_t now);
     /* Whether a packet is kept that brings the queue to this size. NULL: not known in advance. */
-    bool (*keeps)(const struct link_queue *queue, size_t packets, uint64_t bytes);
-};
+    bool (*keeps)(const link_queue *queue, size_t packets, uint64_t bytes);
+} link_queue_discipline;
 
 struct link_queue {
-    const struct link_queue_discipline *discipline;
-    size_t packets;        /* in the queue, the new one included while enqueue runs */
-    uint64_t bytes;        /* the same in bytes; each packet counts its IP length + 4 */
-    struct link_fifo fifo; /* for disciplines of one FIFO */
-    struct link_pool *pool;
-    struct link_rng rng;
+    const link_queue_discipline *discipline;
+    size_t packets; /* in the queue, the new one included while enqueue runs */
+    uint64_t bytes; /* the same in bytes; each packet counts its IP length + 4 */
+    link_fifo fifo; /* for disciplines of one FIFO */
+    link_pool *pool;
+    link_rng rng;
     uint64_t dropped_packets;
     uint64_t dropped_bytes;
     char description[192]; /* as mm-link's log prints it: "droptail [packets=100]" */
@@ -62,19 +62,18 @@ struct link_queue {
 /* Makes a queue from its specification. pool is borrowed; dropped packets return to it. seed: of the discipline's
  * random choices. Returns NULL with one sentence in error if the discipline or an option is unknown, or there is no
  * memory. */
-struct link_queue *link_queue_new(const char *specification, struct link_pool *pool, uint64_t seed, char *error,
-                                  size_t error_size);
+link_queue *link_queue_new(const char *specification, link_pool *pool, uint64_t seed, char *error, size_t error_size);
 /* Frees the queue and returns its packets to the pool. */
-void link_queue_free(struct link_queue *queue);
+void link_queue_free(link_queue *queue);
 
 /* packet->arrival_us must be `now`. */
-static inline void link_queue_enqueue(struct link_queue *queue, struct link_packet *packet, uint64_t now) {
+static inline void link_queue_enqueue(link_queue *queue, link_packet *packet, uint64_t now) {
     queue->packets++;
     queue->bytes += link_packet_bytes(packet);
     queue->discipline->enqueue(queue, packet, now);
 }
-static inline struct link_packet *link_queue_dequeue(struct link_queue *queue, uint64_t now) {
-    struct link_packet *packet = queue->discipline->dequeue(queue, now);
+static inline link_packet *link_queue_dequeue(link_queue *queue, uint64_t now) {
+    link_packet *packet = queue->discipline->dequeue(queue, now);
     if (packet) {
         queue->packets--;
         queue->bytes -= link_packet_bytes(packet);
@@ -83,29 +82,29 @@ static inline struct link_packet *link_queue_dequeue(struct link_queue *queue, u
 }
 
 /* Called by disciplines: counts the packet as dropped and frees it. */
-void link_queue_drop(struct link_queue *queue, struct link_packet *packet);
+void link_queue_drop(link_queue *queue, link_packet *packet);
 
 /* Limits in packets and bytes, for several disciplines; 0 = no limit. */
-struct link_queue_limits {
+typedef struct {
     uint64_t packets;
     uint64_t bytes; /* each packet counts its IP length + 4 */
-};
+} link_queue_limits;
 /* The options `packets` (default: standard_packets) and `bytes` of a state with the member `limits`. */
 #define LINK_QUEUE_LIMIT_OPTIONS(type, standard_packets)                                                               \
     {"packets", offsetof(type, limits.packets), LINK_QUEUE_COUNT, 1, LINK_QUEUE_LIMIT_MOST, standard_packets}, {       \
         "bytes", offsetof(type, limits.bytes), LINK_QUEUE_COUNT, 1, LINK_QUEUE_LIMIT_MOST, 0                           \
     }
 #define LINK_QUEUE_LIMIT_MOST UINT64_C(1000000000000)
-static inline bool link_queue_limits_allow(const struct link_queue_limits *limits, size_t packets, uint64_t bytes) {
+static inline bool link_queue_limits_allow(const link_queue_limits *limits, size_t packets, uint64_t bytes) {
     return (limits->packets == 0 || packets <= limits->packets) && (limits->bytes == 0 || bytes <= limits->bytes);
 }
 /* Whether the queue exceeds its limits. */
-static inline bool link_queue_exceeds(const struct link_queue *queue, const struct link_queue_limits *limits) {
+static inline bool link_queue_exceeds(const link_queue *queue, const link_queue_limits *limits) {
     return !link_queue_limits_allow(limits, queue->packets, queue->bytes);
 }
 
 /* All disciplines; ends with NULL. The build generates the table from the definitions in this folder:
- * `const struct link_queue_discipline link_queue_NAME`. */
-extern const struct link_queue_discipline *const link_queue_disciplines[];
+ * `const link_queue_discipline link_queue_NAME`. */
+extern const link_queue_discipline *const link_queue_disciplines[];
 
 #endif

@@ -5,20 +5,20 @@
 
 #define STANDARD_PACKETS 1000 /* as Linux's codel */
 
-struct codel_queue {
-    struct link_queue_limits limits;
-    struct link_codel_parameters parameters;
-    struct link_codel codel;
-};
+typedef struct {
+    link_queue_limits limits;
+    link_codel_parameters parameters;
+    link_codel codel;
+} codel_queue;
 
-static const struct link_queue_option options[] = {
-    LINK_QUEUE_LIMIT_OPTIONS(struct codel_queue, STANDARD_PACKETS),
-    LINK_CODEL_OPTIONS(struct codel_queue, parameters),
+static const link_queue_option options[] = {
+    LINK_QUEUE_LIMIT_OPTIONS(codel_queue, STANDARD_PACKETS),
+    LINK_CODEL_OPTIONS(codel_queue, parameters),
     {0},
 };
 
-static void enqueue(struct link_queue *queue, struct link_packet *packet, uint64_t now) {
-    const struct codel_queue *c = queue->state;
+static void enqueue(link_queue *queue, link_packet *packet, uint64_t now) {
+    const codel_queue *c = queue->state;
     (void)now;
     if (link_queue_exceeds(queue, &c->limits)) {
         link_queue_drop(queue, packet);
@@ -27,15 +27,15 @@ static void enqueue(struct link_queue *queue, struct link_packet *packet, uint64
     link_fifo_push(&queue->fifo, packet);
 }
 
-static struct link_packet *dequeue(struct link_queue *queue, uint64_t now) {
-    struct codel_queue *c = queue->state;
+static link_packet *dequeue(link_queue *queue, uint64_t now) {
+    codel_queue *c = queue->state;
     return link_codel_dequeue(&c->codel, &c->parameters, queue, &queue->fifo, now);
 }
 
-const struct link_queue_discipline link_queue_codel = {
+const link_queue_discipline link_queue_codel = {
     .name = "codel",
     .options = options,
-    .state_size = sizeof(struct codel_queue),
+    .state_size = sizeof(codel_queue),
     .enqueue = enqueue,
     .dequeue = dequeue,
 };

@@ -2,35 +2,35 @@
  * packet that is larger than the limit of bytes by itself empties the queue and goes too. */
 #include "emulator/link/queue.h"
 
-struct drophead {
-    struct link_queue_limits limits;
-};
+typedef struct {
+    link_queue_limits limits;
+} drophead;
 
-static const struct link_queue_option options[] = {LINK_QUEUE_LIMIT_OPTIONS(struct drophead, 0), {0}};
+static const link_queue_option options[] = {LINK_QUEUE_LIMIT_OPTIONS(drophead, 0), {0}};
 
 static const char *check(const void *state) {
-    const struct drophead *d = state;
+    const drophead *d = state;
     return d->limits.packets == 0 && d->limits.bytes == 0 ? "needs a limit: drophead:packets=N or drophead:bytes=N"
                                                           : NULL;
 }
 
-static void enqueue(struct link_queue *queue, struct link_packet *packet, uint64_t now) {
-    const struct drophead *d = queue->state;
+static void enqueue(link_queue *queue, link_packet *packet, uint64_t now) {
+    const drophead *d = queue->state;
     (void)now;
     link_fifo_push(&queue->fifo, packet);
     while (link_queue_exceeds(queue, &d->limits))
         link_queue_drop(queue, link_fifo_pop(&queue->fifo));
 }
 
-static struct link_packet *dequeue(struct link_queue *queue, uint64_t now) {
+static link_packet *dequeue(link_queue *queue, uint64_t now) {
     (void)now;
     return link_fifo_pop(&queue->fifo);
 }
 
-const struct link_queue_discipline link_queue_drophead = {
+const link_queue_discipline link_queue_drophead = {
     .name = "drophead",
     .options = options,
-    .state_size = sizeof(struct drophead),
+    .state_size = sizeof(drophead),
     .check = check,
     .enqueue = enqueue,
     .dequeue = dequeue,

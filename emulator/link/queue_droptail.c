@@ -2,20 +2,20 @@
  * partly served is no longer in the queue and does not count. */
 #include "emulator/link/queue.h"
 
-struct droptail {
-    struct link_queue_limits limits;
-};
+typedef struct {
+    link_queue_limits limits;
+} droptail;
 
-static const struct link_queue_option options[] = {LINK_QUEUE_LIMIT_OPTIONS(struct droptail, 0), {0}};
+static const link_queue_option options[] = {LINK_QUEUE_LIMIT_OPTIONS(droptail, 0), {0}};
 
 static const char *check(const void *state) {
-    const struct droptail *d = state;
+    const droptail *d = state;
     return d->limits.packets == 0 && d->limits.bytes == 0 ? "needs a limit: droptail:packets=N or droptail:bytes=N"
                                                           : NULL;
 }
 
-static void enqueue(struct link_queue *queue, struct link_packet *packet, uint64_t now) {
-    const struct droptail *d = queue->state;
+static void enqueue(link_queue *queue, link_packet *packet, uint64_t now) {
+    const droptail *d = queue->state;
     (void)now;
     if (link_queue_exceeds(queue, &d->limits)) {
         link_queue_drop(queue, packet);
@@ -24,20 +24,20 @@ static void enqueue(struct link_queue *queue, struct link_packet *packet, uint64
     link_fifo_push(&queue->fifo, packet);
 }
 
-static struct link_packet *dequeue(struct link_queue *queue, uint64_t now) {
+static link_packet *dequeue(link_queue *queue, uint64_t now) {
     (void)now;
     return link_fifo_pop(&queue->fifo);
 }
 
-static bool keeps(const struct link_queue *queue, size_t packets, uint64_t bytes) {
-    const struct droptail *d = queue->state;
+static bool keeps(const link_queue *queue, size_t packets, uint64_t bytes) {
+    const droptail *d = queue->state;
     return link_queue_limits_allow(&d->limits, packets, bytes);
 }
 
-const struct link_queue_discipline link_queue_droptail = {
+const link_queue_discipline link_queue_droptail = {
     .name = "droptail",
     .options = options,
-    .state_size = sizeof(struct droptail),
+    .state_size = sizeof(droptail),
     .check = check,
     .enqueue = enqueue,
     .dequeue = dequeue,

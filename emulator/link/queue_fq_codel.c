@@ -13,38 +13,37 @@
 #define STANDARD_BYTES   (32u << 20)
 #define DROP_BATCH       64u /* section 4.1: up to half of the fattest flow, so that the search for it pays */
 
-struct flow {
-    struct flow *next;
-    struct link_fifo fifo;
-    struct link_codel codel;
+typedef struct fq_flow {
+    struct fq_flow *next;
+    link_fifo fifo;
+    link_codel codel;
     int64_t deficit;
     bool listed; /* in new or old flows */
-};
+} fq_flow;
 
-struct flow_list {
-    struct flow *head, *tail;
-};
+typedef struct {
+    fq_flow *head, *tail;
+} fq_flow_list;
 
-struct fq_codel {
-    struct link_queue_limits limits;
-    struct link_codel_parameters parameters;
+typedef struct {
+    link_queue_limits limits;
+    link_codel_parameters parameters;
     uint64_t flow_count, quantum;
     uint64_t perturbation;
-    struct flow *flows;
-    struct flow_list new_flows, old_flows;
-};
+    fq_flow *flows;
+    fq_flow_list new_flows, old_flows;
+} fq_codel;
 
-static const struct link_queue_option options[] = {
-    {"packets", offsetof(struct fq_codel, limits.packets), LINK_QUEUE_COUNT, 1, LINK_QUEUE_LIMIT_MOST,
-     STANDARD_PACKETS},
-    {"bytes", offsetof(struct fq_codel, limits.bytes), LINK_QUEUE_COUNT, 1, LINK_QUEUE_LIMIT_MOST, STANDARD_BYTES},
-    {"flows", offsetof(struct fq_codel, flow_count), LINK_QUEUE_COUNT, 1, 65536, STANDARD_FLOWS},
-    {"quantum", offsetof(struct fq_codel, quantum), LINK_QUEUE_COUNT, 256, 1000000, STANDARD_QUANTUM},
-    LINK_CODEL_OPTIONS(struct fq_codel, parameters),
+static const link_queue_option options[] = {
+    {"packets", offsetof(fq_codel, limits.packets), LINK_QUEUE_COUNT, 1, LINK_QUEUE_LIMIT_MOST, STANDARD_PACKETS},
+    {"bytes", offsetof(fq_codel, limits.bytes), LINK_QUEUE_COUNT, 1, LINK_QUEUE_LIMIT_MOST, STANDARD_BYTES},
+    {"flows", offsetof(fq_codel, flow_count), LINK_QUEUE_COUNT, 1, 65536, STANDARD_FLOWS},
+    {"quantum", offsetof(fq_codel, quantum), LINK_QUEUE_COUNT, 256, 1000000, STANDARD_QUANTUM},
+    LINK_CODEL_OPTIONS(fq_codel, parameters),
     {0},
 };
 
-static void append(struct flow_list *list, struct flow *flow) {
+static void append(fq_flow_list *list, fq_flow *flow) {
     flow->next = NULL;
     if (!list->head)
         list->head = flow;
@@ -53,31 +52,31 @@ static void append(struct flow_list *list, struct flow *flow) {
     list->tail = flow;
 }
 
-static struct flow *take_first(struct flow_list *list) {
-    struct flow *flow = list->head;
+static fq_flow *take_first(fq_flow_list *list) {
+    fq_flow *flow = list->head;
     list->head = flow->next;
     return flow;
 }
 
-static bool start(struct link_queue *queue) {
-    struct fq_codel *fq = queue->state;
+static bool start(link_queue *queue) {
+    fq_codel *fq = queue->state;
     fq->perturbation = link_rng_next(&queue->rng);
-    fq->flows = calloc(fq->flow_count, sizeof(*fq->flows));
+    fq->flows = calloc(fq->flow_count, sizeof *fq->flows);
     return fq->flows != NULL;
 }
 
-static void stop(struct link_queue *queue) {
-    struct fq_codel *fq = queue->state;
+static void stop(link_queue *queue) {
+    fq_codel *fq = queue->state;
     for (size_t i = 0; fq->flows && i < fq->flow_count; i++) {
-        struct link_fifo *fifo = &fq->flows[i].fifo;
-        for (struct link_packet *p = link_fifo_pop(fifo); p; p = link_fifo_pop(fifo))
+        link_fifo *fifo = &fq->flows[i].fifo;
+        for (link_packet *p = link_fifo_pop(fifo); p; p = link_fifo_pop(fifo))
             link_pool_put(queue->pool, p);
     }
     free(fq->flows);
 }
 
-static void drop_from_fattest(struct link_queue *queue, struct fq_codel *fq) {
-    struct flow *fattest = &fq->flows[0];
+static void drop_from_fattest(link_queue *queue, fq_codel *fq) {
+    fq_flow *fattest = &fq->flows[0];
     for (size_t i = 1; i < fq->flow_count; i++)
         if (fq->flows[i].fifo.bytes > fattest->fifo.bytes)
             fattest = &fq->flows[i];
@@ -86,10 +85,10 @@ static void drop_from_fattest(struct link_queue *queue, struct fq_codel *fq) {
         link_queue_drop(queue, link_fifo_pop(&fattest->fifo));
 }
 
-static void enqueue(struct link_queue *queue, struct link_packet *packet, uint64_t now) {
-    struct fq_codel *fq = queue->state;
+static void enqueue(link_queue *queue, link_packet *packet, uint64_t now) {
+    fq_codel *fq = queue->state;
     (void)now;
-    struct flow *flow = &fq->flows[link_flow_hash(packet->data, packet->length, fq->perturbation) % fq->flow_count];
+    fq_flow *flow = &fq->flows[link_flow_hash(packet->data, packet->length, fq->perturbation) % fq->flow_count];
     link_fifo_push(&flow->fifo, packet);
     if (!flow->listed) {
         flow->listed = true;
@@ -101,18 +100,18 @@ static void enqueue(struct link_queue *queue, struct link_packet *packet, uint64
 }
 
 /* Section 4.2. Ends: every turn moves a flow to the old ones, takes it off them, or gives it a quantum. */
-static struct link_packet *dequeue(struct link_queue *queue, uint64_t now) {
-    struct fq_codel *fq = queue->state;
+static link_packet *dequeue(link_queue *queue, uint64_t now) {
+    fq_codel *fq = queue->state;
     while (queue->packets > 0 || fq->new_flows.head || fq->old_flows.head) {
         bool is_new = fq->new_flows.head != NULL;
-        struct flow_list *list = is_new ? &fq->new_flows : &fq->old_flows;
-        struct flow *flow = list->head;
+        fq_flow_list *list = is_new ? &fq->new_flows : &fq->old_flows;
+        fq_flow *flow = list->head;
         if (flow->deficit <= 0) {
             flow->deficit += (int64_t)fq->quantum;
             append(&fq->old_flows, take_first(list));
             continue;
         }
-        struct link_packet *packet = link_codel_dequeue(&flow->codel, &fq->parameters, queue, &flow->fifo, now);
+        link_packet *packet = link_codel_dequeue(&flow->codel, &fq->parameters, queue, &flow->fifo, now);
         if (packet) {
             flow->deficit -= link_packet_bytes(packet);
             return packet;
@@ -126,10 +125,10 @@ static struct link_packet *dequeue(struct link_queue *queue, uint64_t now) {
     return NULL;
 }
 
-const struct link_queue_discipline link_queue_fq_codel = {
+const link_queue_discipline link_queue_fq_codel = {
     .name = "fq_codel",
     .options = options,
-    .state_size = sizeof(struct fq_codel),
+    .state_size = sizeof(fq_codel),
     .start = start,
     .stop = stop,
     .enqueue = enqueue,

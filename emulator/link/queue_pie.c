@@ -16,8 +16,8 @@
 #define MEAN_PACKET      LINK_OPPORTUNITY_BYTES
 
 /* The names of RFC 8033, appendix A. */
-struct pie {
-    struct link_queue_limits limits;
+typedef struct {
+    link_queue_limits limits;
     uint64_t qdelay_ref_us;
     uint64_t max_burst_us;
     double drop_prob;
@@ -25,17 +25,17 @@ struct pie {
     uint64_t qdelay_old_us;
     uint64_t burst_allowance_us;
     uint64_t updated_us; /* the last update */
-};
+} pie_queue;
 
-static const struct link_queue_option options[] = {
-    LINK_QUEUE_LIMIT_OPTIONS(struct pie, STANDARD_PACKETS),
-    {"qdelay_ref", offsetof(struct pie, qdelay_ref_us), LINK_QUEUE_MS, 1, UINT64_C(3600000000), QDELAY_REF_US},
-    {"max_burst", offsetof(struct pie, max_burst_us), LINK_QUEUE_MS, 0, UINT64_C(3600000000), MAX_BURST_US},
+static const link_queue_option options[] = {
+    LINK_QUEUE_LIMIT_OPTIONS(pie_queue, STANDARD_PACKETS),
+    {"qdelay_ref", offsetof(pie_queue, qdelay_ref_us), LINK_QUEUE_MS, 1, UINT64_C(3600000000), QDELAY_REF_US},
+    {"max_burst", offsetof(pie_queue, max_burst_us), LINK_QUEUE_MS, 0, UINT64_C(3600000000), MAX_BURST_US},
     {0},
 };
 
-static bool start(struct link_queue *queue) {
-    struct pie *pie = queue->state;
+static bool start(link_queue *queue) {
+    pie_queue *pie = queue->state;
     pie->burst_allowance_us = pie->max_burst_us;
     return true;
 }
@@ -45,7 +45,7 @@ static double scale(double drop_prob) {
     static const struct {
         double below, factor;
     } steps[] = {{0.000001, 2048}, {0.00001, 512}, {0.0001, 128}, {0.001, 32}, {0.01, 8}, {0.1, 2}};
-    for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++)
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++)
         if (drop_prob < steps[i].below)
             return 1.0 / steps[i].factor;
     return 1.0;
@@ -56,7 +56,7 @@ static double seconds(uint64_t us) {
 }
 
 /* Appendix A, calculate_drop_prob(). */
-static void update(struct pie *pie, uint64_t qdelay_us) {
+static void update(pie_queue *pie, uint64_t qdelay_us) {
     double qdelay = seconds(qdelay_us);
     double step = scale(pie->drop_prob) *
                   (ALPHA * (qdelay - seconds(pie->qdelay_ref_us)) + BETA * (qdelay - seconds(pie->qdelay_old_us)));
@@ -72,14 +72,14 @@ static void update(struct pie *pie, uint64_t qdelay_us) {
     pie->qdelay_old_us = qdelay_us;
 }
 
-static uint64_t age(const struct link_queue *queue, uint64_t t) {
-    const struct link_packet *oldest = queue->fifo.head;
+static uint64_t age(const link_queue *queue, uint64_t t) {
+    const link_packet *oldest = queue->fifo.head;
     return oldest && t > oldest->arrival_us ? t - oldest->arrival_us : 0;
 }
 
 /* Nothing that updates from t on could change while the queue stays as it is: empty, or stuck at the end of the scale
  * with a delay that grows. */
-static bool is_settled(const struct link_queue *queue, const struct pie *pie, uint64_t t) {
+static bool is_settled(const link_queue *queue, const pie_queue *pie, uint64_t t) {
     if (!queue->fifo.head)
         return pie->drop_prob == 0.0 && pie->qdelay_old_us == 0 && pie->burst_allowance_us == pie->max_burst_us;
     uint64_t qdelay_us = age(queue, t);
@@ -88,7 +88,7 @@ static bool is_settled(const struct link_queue *queue, const struct pie *pie, ui
 }
 
 /* The updates that fell due while nothing happened to the queue. */
-static void catch_up(struct link_queue *queue, struct pie *pie, uint64_t now) {
+static void catch_up(link_queue *queue, pie_queue *pie, uint64_t now) {
     while (now - pie->updated_us >= T_UPDATE_US) {
         if (is_settled(queue, pie, pie->updated_us + T_UPDATE_US)) {
             pie->updated_us = now - now % T_UPDATE_US;
@@ -101,7 +101,7 @@ static void catch_up(struct link_queue *queue, struct pie *pie, uint64_t now) {
 }
 
 /* Section 4.1 and appendix A, drop_early(). */
-static bool drops_early(struct link_queue *queue, struct pie *pie, const struct link_packet *packet) {
+static bool drops_early(link_queue *queue, pie_queue *pie, const link_packet *packet) {
     uint64_t queued = queue->bytes - link_packet_bytes(packet);
     if (pie->burst_allowance_us > 0 || (2 * pie->qdelay_old_us < pie->qdelay_ref_us && pie->drop_prob < 0.2) ||
         queued <= 2 * MEAN_PACKET)
@@ -116,8 +116,8 @@ static bool drops_early(struct link_queue *queue, struct pie *pie, const struct 
     return drop;
 }
 
-static void enqueue(struct link_queue *queue, struct link_packet *packet, uint64_t now) {
-    struct pie *pie = queue->state;
+static void enqueue(link_queue *queue, link_packet *packet, uint64_t now) {
+    pie_queue *pie = queue->state;
     catch_up(queue, pie, now);
     if (drops_early(queue, pie, packet) || link_queue_exceeds(queue, &pie->limits)) {
         link_queue_drop(queue, packet);
@@ -126,15 +126,15 @@ static void enqueue(struct link_queue *queue, struct link_packet *packet, uint64
     link_fifo_push(&queue->fifo, packet);
 }
 
-static struct link_packet *dequeue(struct link_queue *queue, uint64_t now) {
+static link_packet *dequeue(link_queue *queue, uint64_t now) {
     catch_up(queue, queue->state, now);
     return link_fifo_pop(&queue->fifo);
 }
 
-const struct link_queue_discipline link_queue_pie = {
+const link_queue_discipline link_queue_pie = {
     .name = "pie",
     .options = options,
-    .state_size = sizeof(struct pie),
+    .state_size = sizeof(pie_queue),
     .start = start,
     .enqueue = enqueue,
     .dequeue = dequeue,

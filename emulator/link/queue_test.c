@@ -8,24 +8,24 @@
 
 #include "emulator/link/queue.h"
 
-static void put(struct link_queue *queue, uint32_t length) {
-    struct link_packet *packet = link_pool_get(queue->pool);
+static void put(link_queue *queue, uint32_t length) {
+    link_packet *packet = link_pool_get(queue->pool);
     assert_non_null(packet);
     packet->length = length;
     link_queue_enqueue(queue, packet, 0);
 }
 
-static uint32_t take(struct link_queue *queue) {
-    struct link_packet *packet = link_queue_dequeue(queue, 0);
+static uint32_t take(link_queue *queue) {
+    link_packet *packet = link_queue_dequeue(queue, 0);
     uint32_t length = !packet ? 0 : packet->length;
     link_pool_put(queue->pool, packet);
     return length;
 }
 
 static void infinite_keeps_everything_in_order(void **state) {
-    struct link_pool *pool = link_pool_new(0);
+    link_pool *pool = link_pool_new(0);
     char error[256];
-    struct link_queue *queue = link_queue_new("infinite", pool, 0, error, sizeof(error));
+    link_queue *queue = link_queue_new("infinite", pool, 0, error, sizeof error);
     (void)state;
     for (uint32_t i = 1; i <= 1000; i++)
         put(queue, i);
@@ -39,9 +39,9 @@ static void infinite_keeps_everything_in_order(void **state) {
 }
 
 static void droptail_by_packets_drops_the_newest(void **state) {
-    struct link_pool *pool = link_pool_new(0);
+    link_pool *pool = link_pool_new(0);
     char error[256];
-    struct link_queue *queue = link_queue_new("droptail:packets=2", pool, 0, error, sizeof(error));
+    link_queue *queue = link_queue_new("droptail:packets=2", pool, 0, error, sizeof error);
     (void)state;
     put(queue, 100);
     put(queue, 200);
@@ -60,10 +60,10 @@ static void droptail_by_packets_drops_the_newest(void **state) {
 }
 
 static void droptail_by_bytes_counts_4_more_a_packet(void **state) {
-    struct link_pool *pool = link_pool_new(0);
+    link_pool *pool = link_pool_new(0);
     char error[256];
-    struct link_queue *fits = link_queue_new("droptail:bytes=3008", pool, 0, error, sizeof(error));
-    struct link_queue *tight = link_queue_new("droptail:bytes=3007", pool, 0, error, sizeof(error));
+    link_queue *fits = link_queue_new("droptail:bytes=3008", pool, 0, error, sizeof error);
+    link_queue *tight = link_queue_new("droptail:bytes=3007", pool, 0, error, sizeof error);
     (void)state;
     for (int i = 0; i < 2; i++) {
         put(fits, 1500);
@@ -80,9 +80,9 @@ static void droptail_by_bytes_counts_4_more_a_packet(void **state) {
 }
 
 static void droptail_with_two_limits_keeps_both(void **state) {
-    struct link_pool *pool = link_pool_new(0);
+    link_pool *pool = link_pool_new(0);
     char error[256];
-    struct link_queue *queue = link_queue_new("droptail:packets=2:bytes=1000", pool, 0, error, sizeof(error));
+    link_queue *queue = link_queue_new("droptail:packets=2:bytes=1000", pool, 0, error, sizeof error);
     (void)state;
     assert_string_equal(queue->description, "droptail [packets=2, bytes=1000]");
     put(queue, 997);
@@ -115,18 +115,18 @@ static void tells_what_is_wrong_with_a_specification(void **state) {
         {"infinite:packets=3", "options: none"},
     };
     (void)state;
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char error[256] = "";
-        assert_null(link_queue_new(cases[i].specification, NULL, 0, error, sizeof(error)));
+        assert_null(link_queue_new(cases[i].specification, NULL, 0, error, sizeof error));
         assert_non_null(strstr(error, cases[i].what));
     }
 }
 
 /* How many packets of that length a queue holds before it drops the first. */
 static uint64_t room_of(const char *specification, uint32_t length) {
-    struct link_pool *pool = link_pool_new(0);
+    link_pool *pool = link_pool_new(0);
     char error[256];
-    struct link_queue *queue = link_queue_new(specification, pool, 0, error, sizeof(error));
+    link_queue *queue = link_queue_new(specification, pool, 0, error, sizeof error);
     assert_non_null(queue);
     uint64_t room = 0;
     for (put(queue, length); queue->dropped_packets == 0; put(queue, length))
@@ -149,10 +149,10 @@ static void managed_queues_have_limits_of_their_own(void **state) {
 }
 
 static void the_pool_keeps_its_limit_and_reuses_packets(void **state) {
-    struct link_pool *pool = link_pool_new(2);
+    link_pool *pool = link_pool_new(2);
     (void)state;
-    struct link_packet *a = link_pool_get(pool);
-    struct link_packet *b = link_pool_get(pool);
+    link_packet *a = link_pool_get(pool);
+    link_packet *b = link_pool_get(pool);
     assert_non_null(a);
     assert_non_null(b);
     assert_null(link_pool_get(pool));

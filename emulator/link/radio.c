@@ -7,7 +7,7 @@
 #include "emulator/link/text.h"
 
 /* One option; false for one that is unknown, given twice, or no time above 0. */
-static bool take(struct link_radio *radio, const struct link_text_option *o) {
+static bool take(link_radio *radio, const link_text_option *o) {
     uint64_t *into = link_text_option_is(o, "promotion")  ? &radio->promotion_us
                      : link_text_option_is(o, "tail")     ? &radio->tail_us
                      : link_text_option_is(o, "inactive") ? &radio->inactive_us
@@ -17,14 +17,14 @@ static bool take(struct link_radio *radio, const struct link_text_option *o) {
            *into > 0;
 }
 
-static bool is_whole(const struct link_radio *r) {
+static bool is_whole(const link_radio *r) {
     bool sleeps = r->tail_us > 0, listens = r->cycle_us > 0;
     return (r->promotion_us > 0) == sleeps && (r->inactive_us > 0) == listens && (sleeps || listens);
 }
 
 static const struct {
     const char *name;
-    struct link_radio radio;
+    link_radio radio;
 } presets[] = {
 #define ROW(name, promotion_ms, tail_ms)                                                                               \
     {name, {.promotion_us = (promotion_ms)*UINT64_C(1000), .tail_us = (tail_ms)*UINT64_C(1000)}},
@@ -32,15 +32,15 @@ static const struct {
 #undef ROW
 };
 
-int link_radio_parse(struct link_radio *radio, const char *text, char *error, size_t error_size) {
+int link_radio_parse(link_radio *radio, const char *text, char *error, size_t error_size) {
     for (size_t i = 0; i < sizeof presets / sizeof presets[0]; i++) {
         if (strcmp(text, presets[i].name) == 0) {
             *radio = presets[i].radio;
             return 0;
         }
     }
-    struct link_radio parsed = {0};
-    struct link_text_option o;
+    link_radio parsed = {0};
+    link_text_option o;
     bool good = true, off = strcmp(text, "off") == 0;
     while (!off && good && link_text_next_option(&text, &o))
         good = take(&parsed, &o);
@@ -53,7 +53,7 @@ int link_radio_parse(struct link_radio *radio, const char *text, char *error, si
     return 0;
 }
 
-uint64_t link_radio_wait(const struct link_radio *radio, uint64_t pause_us) {
+uint64_t link_radio_wait(const link_radio *radio, uint64_t pause_us) {
     if (radio->tail_us > 0 && pause_us >= radio->tail_us)
         return radio->promotion_us;
     if (radio->cycle_us == 0 || pause_us == LINK_RADIO_NO_PACKET || pause_us < radio->inactive_us)

@@ -26,15 +26,15 @@
     X("sa-tmobile-2021", 368, 10000)
 
 /* All 0: always awake. */
-struct link_radio {
+typedef struct {
     uint64_t promotion_us, tail_us;
     uint64_t inactive_us, cycle_us;
-};
+} link_radio;
 
 /* "promotion=MS:tail=MS", "inactive=MS:cycle=MS", all four, a preset's name, or "off" (always awake). Returns 0, or -1
  * with a phrase in error that says what the text must be. */
-int link_radio_parse(struct link_radio *radio, const char *text, char *error, size_t error_size);
+int link_radio_parse(link_radio *radio, const char *text, char *error, size_t error_size);
 /* How long a packet waits for the radio after a pause of this length. */
-uint64_t link_radio_wait(const struct link_radio *radio, uint64_t pause_us);
+uint64_t link_radio_wait(const link_radio *radio, uint64_t pause_us);
 
 #endif

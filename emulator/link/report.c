@@ -20,7 +20,7 @@ json_t *link_report_text(const char *value) {
     return string;
 }
 
-json_t *link_report_lateness(const struct link_lateness *lateness) {
+json_t *link_report_lateness(const link_lateness *lateness) {
     json_t *object = json_object();
     json_object_set_new(object, "p50", number(link_lateness_quantile(lateness, 0.50)));
     json_object_set_new(object, "p99", number(link_lateness_quantile(lateness, 0.99)));
@@ -30,8 +30,8 @@ json_t *link_report_lateness(const struct link_lateness *lateness) {
     return object;
 }
 
-json_t *link_report(const struct link *link, const char *trace, const char *trace_sha256) {
-    struct link_stats stats = link_stats(link);
+json_t *link_report(const emulated_link *link, const char *trace, const char *trace_sha256) {
+    link_stats stats = link_get_stats(link);
     const struct {
         const char *name;
         uint64_t value;
@@ -52,7 +52,7 @@ json_t *link_report(const struct link *link, const char *trace, const char *trac
     json_t *object = json_object();
     json_object_set_new(object, "trace", link_report_text(trace));
     json_object_set_new(object, "trace_sha256", json_string(trace_sha256));
-    for (size_t i = 0; i < sizeof(figures) / sizeof(figures[0]); i++)
+    for (size_t i = 0; i < sizeof figures / sizeof figures[0]; i++)
         json_object_set_new(object, figures[i].name, number(figures[i].value));
     const struct {
         const char *name;
@@ -62,9 +62,9 @@ json_t *link_report(const struct link *link, const char *trace, const char *trac
                 {"reordered", stats.reordered},
                 {"nat_drops", stats.nat_drops},
                 {"nat_mappings", stats.nat_mappings}};
-    for (size_t i = 0; i < sizeof(rare) / sizeof(rare[0]); i++)
+    for (size_t i = 0; i < sizeof rare / sizeof rare[0]; i++)
         if (rare[i].value > 0)
             json_object_set_new(object, rare[i].name, number(rare[i].value));
-    json_object_set_new(object, "lateness_us", link_report_lateness(link_lateness(link)));
+    json_object_set_new(object, "lateness_us", link_report_lateness(link_get_lateness(link)));
     return object;
 }

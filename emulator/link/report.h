@@ -8,9 +8,9 @@
 
 /* trace: name of the file; it may hold any bytes. Counters of effects that are rarely used (off_losses, duplicates,
  * reordered) are there when they are not 0. */
-json_t *link_report(const struct link *link, const char *trace, const char *trace_sha256);
+json_t *link_report(const emulated_link *link, const char *trace, const char *trace_sha256);
 /* {"p50", "p99", "max", "over_1ms", "count"}, in us. */
-json_t *link_report_lateness(const struct link_lateness *lateness);
+json_t *link_report_lateness(const link_lateness *lateness);
 /* A JSON string; bytes that are not UTF-8 become '?'. */
 json_t *link_report_text(const char *text);
 

@@ -5,9 +5,9 @@
 
 #include <stdint.h>
 
-struct link_rng {
+typedef struct {
     uint64_t state;
-};
+} link_rng;
 
 static inline uint64_t link_mix64(uint64_t z) {
     z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -15,13 +15,13 @@ static inline uint64_t link_mix64(uint64_t z) {
     return z ^ (z >> 31);
 }
 
-static inline uint64_t link_rng_next(struct link_rng *rng) {
+static inline uint64_t link_rng_next(link_rng *rng) {
     rng->state += UINT64_C(0x9e3779b97f4a7c15);
     return link_mix64(rng->state);
 }
 
 /* Uniform in [0, 1), 53 bits. */
-static inline double link_rng_uniform(struct link_rng *rng) {
+static inline double link_rng_uniform(link_rng *rng) {
     return (double)(link_rng_next(rng) >> 11) * 0x1.0p-53;
 }
 

@@ -21,29 +21,29 @@ static bool refuse(char *reason, size_t cap, const char *wanted, const char *tex
 
 static bool read_loss(void *into, const char *text, char *reason, size_t cap) {
     char wanted[160];
-    return link_loss_parse(&((struct link_settings *)into)->config.loss, text, wanted, sizeof wanted) == 0 ||
+    return link_loss_parse(&((link_settings *)into)->config.loss, text, wanted, sizeof wanted) == 0 ||
            refuse(reason, cap, wanted, text);
 }
 
 static bool read_onoff(void *into, const char *text, char *reason, size_t cap) {
     char wanted[160];
-    return link_onoff_parse(&((struct link_settings *)into)->config.onoff, text, wanted, sizeof wanted) == 0 ||
+    return link_onoff_parse(&((link_settings *)into)->config.onoff, text, wanted, sizeof wanted) == 0 ||
            refuse(reason, cap, wanted, text);
 }
 
 static bool read_radio(void *into, const char *text, char *reason, size_t cap) {
     char wanted[160];
-    return link_radio_parse(&((struct link_settings *)into)->config.radio, text, wanted, sizeof wanted) == 0 ||
+    return link_radio_parse(&((link_settings *)into)->config.radio, text, wanted, sizeof wanted) == 0 ||
            refuse(reason, cap, wanted, text);
 }
 
 static bool read_nat(void *into, const char *text, char *reason, size_t cap) {
     char wanted[160];
-    return link_nat_parse(&((struct link_settings *)into)->nat, text, wanted, sizeof wanted) == 0 ||
+    return link_nat_parse(&((link_settings *)into)->nat, text, wanted, sizeof wanted) == 0 ||
            refuse(reason, cap, wanted, text);
 }
 
-#define FIELD(member) SETTING_FIELD(struct link_settings, member)
+#define FIELD(member) SETTING_FIELD(link_settings, member)
 #define MS(member)    SETTING_MS, FIELD(member), .most = LINK_MS_MOST, .value = "MS"
 #define PROBABILITY   "(0(\\.[0-9]+)?|1(\\.0+)?|\\.[0-9]+)"
 #define NUMBER        "[0-9.]+"
@@ -116,7 +116,7 @@ static const setting *row_of(const char *name) {
     return row->name ? row : NULL;
 }
 
-static const char *text_of(const struct link_settings *s, const char *name) {
+static const char *text_of(const link_settings *s, const char *name) {
     return s->text[index_of(row_of(name))];
 }
 
@@ -186,7 +186,7 @@ static const setting *find_member(const char *member, bool for_way[2]) {
 
 /* ---- values ---- */
 
-static int set_one(struct link_settings *settings, const setting *row, const char *value, bool own) {
+static int set_one(link_settings *settings, const setting *row, const char *value, bool own) {
     size_t i = index_of(row);
     char ignored[SETTINGS_ERROR_BYTES];
     char *copy = strdup(value);
@@ -200,7 +200,7 @@ static int set_one(struct link_settings *settings, const setting *row, const cha
 }
 
 /* Puts a value that was read before into the directions that it is for. */
-static int store(struct link_settings settings[2], const setting *row, const bool for_way[2], const char *key,
+static int store(link_settings settings[2], const setting *row, const bool for_way[2], const char *key,
                  const char *value, char *error, size_t error_size) {
     size_t i = index_of(row);
     bool own = is_one_way(for_way);
@@ -221,9 +221,9 @@ static int store(struct link_settings settings[2], const setting *row, const boo
 }
 
 /* Reads the text, NULL where `given` is of no type that the setting takes, and stores it. */
-static int take(struct link_settings settings[2], const setting *row, const bool for_way[2], const char *label,
+static int take(link_settings settings[2], const setting *row, const bool for_way[2], const char *label,
                 const char *text, const json_t *given, char *error, size_t error_size) {
-    struct link_settings scratch;
+    link_settings scratch;
     char sentence[SETTINGS_ERROR_BYTES];
     if (text ? setting_read(row, &scratch, label, text, sentence) : setting_refuse_json(row, label, given, sentence))
         return store(settings, row, for_way, label, text, error, error_size);
@@ -232,8 +232,7 @@ static int take(struct link_settings settings[2], const setting *row, const bool
     return -1;
 }
 
-int link_settings_set(struct link_settings settings[2], const char *key, const char *value, char *error,
-                      size_t error_size) {
+int link_settings_set(link_settings settings[2], const char *key, const char *value, char *error, size_t error_size) {
     bool for_way[2];
     const setting *row = find_key(key, for_way);
     if (!row) {
@@ -249,7 +248,7 @@ int link_settings_set(struct link_settings settings[2], const char *key, const c
     return take(settings, row, for_way, key, value, NULL, error, error_size);
 }
 
-int link_settings_set_json(struct link_settings settings[2], const char *member, json_t *value, char *error,
+int link_settings_set_json(link_settings settings[2], const char *member, json_t *value, char *error,
                            size_t error_size) {
     bool for_way[2];
     char scratch[SETTING_NUMBER_BYTES];
@@ -261,7 +260,7 @@ int link_settings_set_json(struct link_settings settings[2], const char *member,
     return take(settings, row, for_way, member, setting_text_of(row, value, scratch), value, error, error_size);
 }
 
-static void unset(struct link_settings *settings, const char *name) {
+static void unset(link_settings *settings, const char *name) {
     const setting *row = row_of(name);
     size_t i = index_of(row);
     free(settings->text[i]);
@@ -269,7 +268,7 @@ static void unset(struct link_settings *settings, const char *name) {
     memset((char *)settings + row->offset, 0, row->size);
 }
 
-int link_settings_override(struct link_settings base[2], struct link_settings top[2]) {
+int link_settings_override(link_settings base[2], link_settings top[2]) {
     int rc = 0;
     for (size_t way = 0; way < 2; way++) {
         bool plain = text_of(&top[way], "delay_ms") != NULL, traced = top[way].delay_trace,
@@ -293,10 +292,10 @@ int link_settings_override(struct link_settings base[2], struct link_settings to
 
 /* ---- the whole ---- */
 
-int link_settings_check(const struct link_settings settings[2], char *error, size_t error_size) {
+int link_settings_check(const link_settings settings[2], char *error, size_t error_size) {
     for (int way = 0; way < 2; way++) {
-        const struct link_settings *s = &settings[way];
-        const struct link_config *c = &s->config;
+        const link_settings *s = &settings[way];
+        const link_config *c = &s->config;
         bool has_delay = text_of(s, "delay_ms") != NULL;
         bool has_one = has_delay || s->delay_trace || s->light_trace;
         const char *missing = !s->trace ? ways[way] : !has_one ? "delay" : NULL;
@@ -321,22 +320,22 @@ int link_settings_check(const struct link_settings settings[2], char *error, siz
     return 0;
 }
 
-void link_settings_free(struct link_settings settings[2]) {
+void link_settings_free(link_settings settings[2]) {
     for (int way = 0; way < 2; way++) {
         for (size_t i = 0; i < LINK_SETTINGS_MAX; i++)
             free(settings[way].text[i]);
-        settings[way] = (struct link_settings){0};
+        settings[way] = (link_settings){0};
     }
 }
 
-struct link_config link_settings_config(const struct link_settings *settings, uint64_t start_offset_ms) {
-    struct link_config config = settings->config;
+link_config link_settings_config(const link_settings *settings, uint64_t start_offset_ms) {
+    link_config config = settings->config;
     config.start_offset_ms += start_offset_ms;
     return config;
 }
 
-int link_settings_load(const struct link_settings *settings, struct link_files *files, struct link_config *config,
-                       char *error, size_t error_size) {
+int link_settings_load(const link_settings *settings, link_files *files, link_config *config, char *error,
+                       size_t error_size) {
     char reason[SETTINGS_ERROR_BYTES];
     const char *key = NULL;
     if (settings->delay_trace) {
@@ -359,7 +358,7 @@ int link_settings_load(const struct link_settings *settings, struct link_files *
     return key ? -1 : 0;
 }
 
-void link_files_free(struct link_files *files) {
+void link_files_free(link_files *files) {
     link_delay_trace_free(&files->delay_trace);
     link_light_trace_free(&files->light_trace);
     link_size_latency_free(&files->size_latency);
@@ -368,20 +367,20 @@ void link_files_free(struct link_files *files) {
 bool link_settings_names_file(const char *member) {
     bool for_way[2];
     const setting *row = find_member(member, for_way);
-    return row && (row->offset == offsetof(struct link_settings, trace) ||
-                   row->offset == offsetof(struct link_settings, delay_trace) ||
-                   row->offset == offsetof(struct link_settings, light_trace) ||
-                   row->offset == offsetof(struct link_settings, size_latency));
+    return row &&
+           (row->offset == offsetof(link_settings, trace) || row->offset == offsetof(link_settings, delay_trace) ||
+            row->offset == offsetof(link_settings, light_trace) ||
+            row->offset == offsetof(link_settings, size_latency));
 }
 
 /* ---- reports ---- */
 
-static const char *queue_of(const struct link_settings *s) {
+static const char *queue_of(const link_settings *s) {
     return s->config.queue ? s->config.queue : LINK_QUEUE_DEFAULT;
 }
 
-void link_settings_report_path(const struct link_settings settings[2], json_t *path) {
-    const struct link_settings *up = &settings[0], *down = &settings[1];
+void link_settings_report_path(const link_settings settings[2], json_t *path) {
+    const link_settings *up = &settings[0], *down = &settings[1];
     bool delay = text_of(up, "delay_ms") && text_of(down, "delay_ms") && up->config.delay_us == down->config.delay_us;
     bool loss =
         up->config.loss.p == 0.0 && down->config.loss.p == 0.0 && up->config.loss.good == down->config.loss.good;
@@ -391,7 +390,7 @@ void link_settings_report_path(const struct link_settings settings[2], json_t *p
     json_object_set_new(path, "queue", queue ? link_report_text(queue_of(up)) : json_null());
 }
 
-void link_settings_report(const struct link_settings *settings, json_t *direction) {
+void link_settings_report(const link_settings *settings, json_t *direction) {
     json_t *texts = json_object();
     bool more = settings->config.loss.p > 0.0;
     char key[KEY_BYTES];

@@ -16,56 +16,55 @@
 #define LINK_SETTINGS_MAX 32 /* rows */
 
 /* One direction of a path. All zero is a link without settings. */
-struct link_settings {
-    struct link_config config; /* the values; the driver sets trace, delay_trace, pool, log and seed */
-    const char *trace;         /* file, or a rate; NULL: not given */
-    const char *delay_trace;   /* files; NULL: not given */
+typedef struct {
+    link_config config;      /* the values; the driver sets trace, delay_trace, pool, log and seed */
+    const char *trace;       /* file, or a rate; NULL: not given */
+    const char *delay_trace; /* files; NULL: not given */
     const char *light_trace, *size_latency;
-    struct link_nat_rules nat;     /* of the path: the same in both directions */
+    link_nat_rules nat;            /* of the path: the same in both directions */
     char *text[LINK_SETTINGS_MAX]; /* text of each row, as given; NULL: not given. Owned. */
     bool own[LINK_SETTINGS_MAX];   /* given for this direction only */
-};
+} link_settings;
 
 /* What the files of a direction's settings hold. */
-struct link_files {
-    struct link_delay_trace delay_trace;
-    struct link_light_trace light_trace;
-    struct link_size_latency size_latency;
-};
+typedef struct {
+    link_delay_trace delay_trace;
+    link_light_trace light_trace;
+    link_size_latency size_latency;
+} link_files;
 
-/* The settings, by the names of their members in JSON: rows over struct link_settings. A setting is declared here, has
- * a member in struct link_config, and is used in link.c. */
+/* The settings, by the names of their members in JSON: rows over link_settings. A setting is declared here, has
+ * a member in link_config, and is used in link.c. */
 extern const setting link_setting_rows[];
 
 /* Sets one key for a path: settings[0] is the uplink, settings[1] the downlink. Returns 0, or -1 with one sentence in
  * error, which begins with the key, if the key is unknown, given twice, or its value is invalid. Traces and queues are
  * checked when they are loaded and made. */
-int link_settings_set(struct link_settings settings[2], const char *key, const char *value, char *error,
-                      size_t error_size);
+int link_settings_set(link_settings settings[2], const char *key, const char *value, char *error, size_t error_size);
 /* Checks the keys together: up, down, and delay, delay-trace or light-trace are required. Returns 0, or -1 with one
  * sentence. */
-int link_settings_check(const struct link_settings settings[2], char *error, size_t error_size);
+int link_settings_check(const link_settings settings[2], char *error, size_t error_size);
 /* Values set in `top` override those in `base`, per direction. Frees `top`. Returns 0, or -1 if there is no memory. */
-int link_settings_override(struct link_settings base[2], struct link_settings top[2]);
-void link_settings_free(struct link_settings settings[2]);
+int link_settings_override(link_settings base[2], link_settings top[2]);
+void link_settings_free(link_settings settings[2]);
 /* The configuration of a link; it borrows from settings. start_offset_ms is added to the path's own. */
-struct link_config link_settings_config(const struct link_settings *settings, uint64_t start_offset_ms);
+link_config link_settings_config(const link_settings *settings, uint64_t start_offset_ms);
 /* Loads the files that the settings name and puts them into the configuration, which borrows them. Returns 0, or -1
  * with one sentence in error. */
-int link_settings_load(const struct link_settings *settings, struct link_files *files, struct link_config *config,
-                       char *error, size_t error_size);
-void link_files_free(struct link_files *files);
+int link_settings_load(const link_settings *settings, link_files *files, link_config *config, char *error,
+                       size_t error_size);
+void link_files_free(link_files *files);
 /* Whether the member of a JSON object, with or without a direction, names a file. */
 bool link_settings_names_file(const char *member);
 /* link_settings_set() for a member of a JSON object. Its name has '_' for '-', and the unit of times: "up_queue",
  * "delay_ms". */
-int link_settings_set_json(struct link_settings settings[2], const char *member, json_t *value, char *error,
+int link_settings_set_json(link_settings settings[2], const char *member, json_t *value, char *error,
                            size_t error_size);
 /* Adds delay_ms, loss and queue to the report of a path; null if the directions differ, or if the value is not a number
  * (a delay trace, Gilbert-Elliott loss). */
-void link_settings_report_path(const struct link_settings settings[2], json_t *path);
+void link_settings_report_path(const link_settings settings[2], json_t *path);
 /* Adds "settings" to the report of a direction: the texts as given, except the trace, if there are others than delay,
  * loss and queue of the path. */
-void link_settings_report(const struct link_settings *settings, json_t *direction);
+void link_settings_report(const link_settings *settings, json_t *direction);
 
 #endif

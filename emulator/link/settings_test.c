@@ -9,17 +9,17 @@
 #include "emulator/link/queue.h"
 #include "emulator/link/settings.h"
 
-static struct link_settings settings[2];
+static link_settings settings[2];
 static char error[256];
 
 static int set(const char *key, const char *value) {
-    return link_settings_set(settings, key, value, error, sizeof(error));
+    return link_settings_set(settings, key, value, error, sizeof error);
 }
 
 static int set_json(const char *member, const char *json) {
     json_t *value = json_loads(json, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
     assert_non_null(value);
-    int rc = link_settings_set_json(settings, member, value, error, sizeof(error));
+    int rc = link_settings_set_json(settings, member, value, error, sizeof error);
     json_decref(value);
     return rc;
 }
@@ -64,12 +64,12 @@ static void every_key_is_read(void **state) {
                                           {"queue", "droptail:packets=3"},
                                           {"once", "yes"},
                                           {"offset", "7"}};
-    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
         if (set(keys[i][0], keys[i][1]) != 0)
             fail_msg("%s", error);
-    assert_int_equal(link_settings_check(settings, error, sizeof(error)), 0);
+    assert_int_equal(link_settings_check(settings, error, sizeof error), 0);
     for (size_t way = 0; way < 2; way++) {
-        struct link_config c = link_settings_config(&settings[way], 100);
+        link_config c = link_settings_config(&settings[way], 100);
         assert_true(c.once && c.hold_delay && c.onoff.is_random);
         assert_int_equal(c.start_offset_ms, 107);
         assert_int_equal(c.opportunity_bytes, 1400);
@@ -93,25 +93,25 @@ static void every_key_is_read(void **state) {
 
 static void a_light_trace_stands_in_the_place_of_a_delay(void **state) {
     (void)state;
-    struct link_settings top[2];
+    link_settings top[2];
     memset(top, 0, sizeof top);
     assert_int_equal(set("up", "u"), 0);
     assert_int_equal(set("down", "d"), 0);
     assert_int_equal(set("light-gap", "20"), 0);
     assert_int_equal(set("delay", "5"), 0);
-    assert_int_equal(link_settings_check(settings, error, sizeof(error)), -1);
+    assert_int_equal(link_settings_check(settings, error, sizeof error), -1);
     assert_string_equal(error, "uplink: light-gap goes with a light-trace");
     assert_int_equal(set("light-trace", "l"), 0);
-    assert_int_equal(link_settings_check(settings, error, sizeof(error)), -1);
+    assert_int_equal(link_settings_check(settings, error, sizeof error), -1);
     assert_string_equal(error, "uplink: delay and light-trace exclude each other");
-    assert_int_equal(link_settings_set(top, "light-trace", "m", error, sizeof(error)), 0);
+    assert_int_equal(link_settings_set(top, "light-trace", "m", error, sizeof error), 0);
     assert_int_equal(link_settings_override(settings, top), 0);
-    assert_int_equal(link_settings_check(settings, error, sizeof(error)), 0);
+    assert_int_equal(link_settings_check(settings, error, sizeof error), 0);
     assert_string_equal(settings[1].light_trace, "m");
     assert_int_equal(settings[1].config.light.gap_us, 20000);
-    assert_int_equal(link_settings_set(top, "delay", "6", error, sizeof(error)), 0);
+    assert_int_equal(link_settings_set(top, "delay", "6", error, sizeof error), 0);
     assert_int_equal(link_settings_override(settings, top), 0);
-    assert_int_equal(link_settings_check(settings, error, sizeof(error)), 0);
+    assert_int_equal(link_settings_check(settings, error, sizeof error), 0);
     assert_true(!settings[1].light_trace && settings[1].config.light.gap_us == 0);
     assert_true(link_settings_names_file("up_light_trace") && link_settings_names_file("size_latency"));
     assert_false(link_settings_names_file("light_gap_ms"));
@@ -190,11 +190,11 @@ static void errors_name_the_key(void **state) {
         {"loss", "[1]", "loss takes P|ge:p=P:r=P[:good=P][:bad=P], not [1]"},
         {"loss", "\"0\\u0000\"", "loss takes P|ge:"},
     };
-    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         assert_int_equal(set(texts[i].key, texts[i].value), -1);
         assert_memory_equal(error, texts[i].sentence, strlen(texts[i].sentence));
     }
-    for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
+    for (size_t i = 0; i < sizeof members / sizeof members[0]; i++) {
         assert_int_equal(set_json(members[i].member, members[i].value), -1);
         assert_memory_equal(error, members[i].sentence, strlen(members[i].sentence));
     }
@@ -218,10 +218,10 @@ static void keys_are_checked_together(void **state) {
         {{{"up", "u"}, {"down", "d"}, {"delay", "1"}, {"reorder", "0.1"}}, "uplink: reorder needs a reorder-delay"},
         {{{"up", "u"}, {"down", "d"}, {"delay", "1"}, {"down-nat", "off"}}, "downlink: nat is of both directions"},
     };
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         for (size_t k = 0; k < 4 && cases[i].keys[k][0]; k++)
             assert_int_equal(set(cases[i].keys[k][0], cases[i].keys[k][1]), 0);
-        assert_int_equal(link_settings_check(settings, error, sizeof(error)), -1);
+        assert_int_equal(link_settings_check(settings, error, sizeof error), -1);
         assert_memory_equal(error, cases[i].sentence, strlen(cases[i].sentence));
         link_settings_free(settings);
     }
@@ -252,11 +252,11 @@ static void reports_say_what_differs(void **state) {
 /* A link without settings is all zero. */
 static void defaults_in_texts_are_those_of_a_link_without_settings(void **state) {
     (void)state;
-    static const struct link_settings none;
+    static const link_settings none;
     char sentence[SETTINGS_ERROR_BYTES];
     size_t compared = 0;
     for (const setting *row = link_setting_rows; row->name; row++) {
-        struct link_settings said = {.trace = NULL};
+        link_settings said = {.trace = NULL};
         if (!row->fallback)
             continue;
         assert_true(setting_read(row, &said, row->name, row->fallback, sentence));

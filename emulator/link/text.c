@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-bool link_text_next_option(const char **list, struct link_text_option *option) {
+bool link_text_next_option(const char **list, link_text_option *option) {
     if (**list == '\0')
         return false;
     size_t length = strcspn(*list, ":");
@@ -15,6 +15,6 @@ bool link_text_next_option(const char **list, struct link_text_option *option) {
     return true;
 }
 
-bool link_text_option_is(const struct link_text_option *option, const char *key) {
+bool link_text_option_is(const link_text_option *option, const char *key) {
     return option->value && strlen(key) == option->key_length && memcmp(key, option->key, option->key_length) == 0;
 }

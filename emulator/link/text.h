@@ -12,11 +12,11 @@
 
 /* Takes the next "key=value" off a list of them that colons separate. False at the end of the list; value is NULL where
  * there is no '='. */
-struct link_text_option {
+typedef struct {
     const char *key, *value;
     size_t key_length, value_length;
-};
-bool link_text_next_option(const char **list, struct link_text_option *option);
-bool link_text_option_is(const struct link_text_option *option, const char *key);
+} link_text_option;
+bool link_text_next_option(const char **list, link_text_option *option);
+bool link_text_option_is(const link_text_option *option, const char *key);
 
 #endif

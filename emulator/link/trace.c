@@ -5,17 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct cursor {
+typedef struct {
     const char *name;
     const char *at;
     const char *end;
     size_t line;
-};
+} cursor;
 
-static bool append(struct link_trace *trace, size_t *capacity, uint32_t value) {
+static bool append(link_trace *trace, size_t *capacity, uint32_t value) {
     if (trace->count == *capacity) {
         size_t wanted = *capacity == 0 ? 1024 : *capacity * 2;
-        uint32_t *grown = realloc(trace->at_ms, wanted * sizeof(*grown));
+        uint32_t *grown = realloc(trace->at_ms, wanted * sizeof *grown);
         if (!grown)
             return false;
         trace->at_ms = grown;
@@ -26,7 +26,7 @@ static bool append(struct link_trace *trace, size_t *capacity, uint32_t value) {
 }
 
 /* Says what is wrong with the line that starts at the cursor. */
-static void describe_bad_line(const struct cursor *c, char *error, size_t error_size) {
+static void describe_bad_line(const cursor *c, char *error, size_t error_size) {
     const char *newline = memchr(c->at, '\n', (size_t)(c->end - c->at));
     size_t length = (size_t)((!newline ? c->end : newline) - c->at);
     if (length == 0) {
@@ -40,7 +40,7 @@ static void describe_bad_line(const struct cursor *c, char *error, size_t error_
         return;
     }
     char shown[41];
-    size_t n = length < sizeof(shown) - 1 ? length : sizeof(shown) - 1;
+    size_t n = length < sizeof shown - 1 ? length : sizeof shown - 1;
     for (size_t i = 0; i < n; i++)
         shown[i] = c->at[i] >= 0x20 && c->at[i] < 0x7f ? c->at[i] : '?';
     shown[n] = '\0';
@@ -50,7 +50,7 @@ static void describe_bad_line(const struct cursor *c, char *error, size_t error_
 }
 
 /* Reads one line of digits; false if it is anything else. */
-static bool read_value(struct cursor *c, uint32_t *value) {
+static bool read_value(cursor *c, uint32_t *value) {
     const char *p = c->at;
     uint64_t v = 0;
     while (p < c->end && *p >= '0' && *p <= '9') {
@@ -66,7 +66,7 @@ static bool read_value(struct cursor *c, uint32_t *value) {
     return true;
 }
 
-static int parse_lines(struct link_trace *trace, struct cursor *c, char *error, size_t error_size) {
+static int parse_lines(link_trace *trace, cursor *c, char *error, size_t error_size) {
     size_t capacity = 0;
     uint32_t last = 0;
     while (c->at < c->end) {
@@ -90,10 +90,10 @@ static int parse_lines(struct link_trace *trace, struct cursor *c, char *error, 
     return 0;
 }
 
-int link_trace_parse(struct link_trace *trace, const char *name, const char *text, size_t length, char *error,
+int link_trace_parse(link_trace *trace, const char *name, const char *text, size_t length, char *error,
                      size_t error_size) {
-    struct cursor c = {.name = name, .at = text, .end = text + length, .line = 0};
-    memset(trace, 0, sizeof(*trace));
+    cursor c = {.name = name, .at = text, .end = text + length, .line = 0};
+    memset(trace, 0, sizeof *trace);
     if (length == 0) {
         snprintf(error, error_size, "%s:1: the trace is empty; it needs at least one timestamp in ms", name);
         return -1;
@@ -113,13 +113,13 @@ int link_trace_parse(struct link_trace *trace, const char *name, const char *tex
     return 0;
 }
 
-void link_trace_free(struct link_trace *trace) {
+void link_trace_free(link_trace *trace) {
     free(trace->at_ms);
-    memset(trace, 0, sizeof(*trace));
+    memset(trace, 0, sizeof *trace);
 }
 
-struct link_trace link_trace_constant(uint64_t rate_bps) {
-    return (struct link_trace){.rate_bps = rate_bps};
+link_trace link_trace_constant(uint64_t rate_bps) {
+    return (link_trace){.rate_bps = rate_bps};
 }
 
 bool link_trace_parse_rate(const char *text, uint64_t *rate_bps) {
@@ -142,7 +142,7 @@ bool link_trace_parse_rate(const char *text, uint64_t *rate_bps) {
         if (p == point + 1)
             return false;
     }
-    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
         if (strcmp(p, units[i].name) == 0 && whole <= LINK_TRACE_MAX_RATE_BPS / units[i].bps) {
             *rate_bps = whole * units[i].bps + fraction * units[i].bps / scale;
             return *rate_bps > 0 && *rate_bps <= LINK_TRACE_MAX_RATE_BPS;
@@ -157,13 +157,13 @@ bool link_trace_parse_rate(const char *text, uint64_t *rate_bps) {
 /* Products of times and rates take more than 64 bits. */
 __extension__ typedef unsigned __int128 wide;
 
-uint64_t link_trace_opportunity_us(const struct link_trace *trace, uint64_t k) {
+uint64_t link_trace_opportunity_us(const link_trace *trace, uint64_t k) {
     if (!trace->at_ms)
         return (uint64_t)(((wide)(k + 1) * US_BITS + trace->rate_bps - 1) / trace->rate_bps);
     return (k / trace->count * trace->period_ms + trace->at_ms[k % trace->count]) * 1000;
 }
 
-static uint64_t count_until_ms(const struct link_trace *trace, uint64_t near, uint64_t t_ms) {
+static uint64_t count_until_ms(const link_trace *trace, uint64_t near, uint64_t t_ms) {
     uint64_t passed = t_ms / trace->period_ms * trace->count; /* in the rounds before */
     uint64_t rest = t_ms % trace->period_ms;
     size_t low = 0;
@@ -188,12 +188,12 @@ static uint64_t count_until_ms(const struct link_trace *trace, uint64_t near, ui
     return passed + low;
 }
 
-uint64_t link_trace_count_near(const struct link_trace *trace, uint64_t near, uint64_t t_us) {
+uint64_t link_trace_count_near(const link_trace *trace, uint64_t near, uint64_t t_us) {
     /* ceil((k + 1) * US_BITS / rate) <= t_us exactly where (k + 1) * US_BITS <= t_us * rate. */
     return !trace->at_ms ? (uint64_t)((wide)t_us * trace->rate_bps / US_BITS)
                          : count_until_ms(trace, near, t_us / 1000);
 }
 
-uint64_t link_trace_count_until_us(const struct link_trace *trace, uint64_t t_us) {
+uint64_t link_trace_count_until_us(const link_trace *trace, uint64_t t_us) {
     return link_trace_count_near(trace, 0, t_us);
 }

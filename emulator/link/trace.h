@@ -15,33 +15,33 @@
 
 #define LINK_TRACE_MAX_RATE_BPS UINT64_C(1000000000000)
 
-struct link_trace {
+typedef struct {
     uint32_t *at_ms;    /* timestamps, non-decreasing; NULL: a constant rate */
     size_t count;       /* number of timestamps, at least 1 */
     uint32_t period_ms; /* the last timestamp, at least 1 */
     uint64_t rate_bps;  /* the constant rate, at least 1 */
-};
+} link_trace;
 
 /* Parses `length` bytes at text; name is the file's name in error messages.
  * Returns 0 and fills trace (the caller frees it with link_trace_free), or -1 and one sentence in error, which names
  * file and line. Blank lines, anything but digits, decreasing values, values beyond 2^32-1, a last value of 0 and an
  * empty text are errors. */
-int link_trace_parse(struct link_trace *trace, const char *name, const char *text, size_t length, char *error,
+int link_trace_parse(link_trace *trace, const char *name, const char *text, size_t length, char *error,
                      size_t error_size);
 /* A trace of the constant rate, 1 to LINK_TRACE_MAX_RATE_BPS. Owns no memory. */
-struct link_trace link_trace_constant(uint64_t rate_bps);
+link_trace link_trace_constant(uint64_t rate_bps);
 /* Reads the shorthand of a constant rate: a number, decimals allowed, and bps, kbps, mbps or gbps ("12mbps",
  * "1.5gbps"). False: the text is not a rate, so it names a file. */
 bool link_trace_parse_rate(const char *text, uint64_t *rate_bps);
-void link_trace_free(struct link_trace *trace);
+void link_trace_free(link_trace *trace);
 
 /* The time of opportunity number k, in us of trace time. */
-uint64_t link_trace_opportunity_us(const struct link_trace *trace, uint64_t k);
+uint64_t link_trace_opportunity_us(const link_trace *trace, uint64_t k);
 /* How many opportunities are at or before trace time t_us; also the number of the first one after it. A binary search,
  * for any t_us. */
-uint64_t link_trace_count_until_us(const struct link_trace *trace, uint64_t t_us);
+uint64_t link_trace_count_until_us(const link_trace *trace, uint64_t t_us);
 /* The same, found in fewer steps if `near`, any number, is a little below it. */
-uint64_t link_trace_count_near(const struct link_trace *trace, uint64_t near, uint64_t t_us);
+uint64_t link_trace_count_near(const link_trace *trace, uint64_t near, uint64_t t_us);
 
 /* Reads a complete file into *data (NUL-terminated, the caller frees it). Returns 0, or -1 with a sentence in error. */
 int link_trace_read_file(const char *path, char **data, size_t *length, char *error, size_t error_size);

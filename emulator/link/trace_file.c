@@ -38,14 +38,14 @@ static int parse_size(void *into, const char *name, const char *text, size_t len
     return link_size_latency_parse(into, name, text, length, error, error_size);
 }
 
-int link_delay_trace_load(struct link_delay_trace *trace, const char *path, char *error, size_t error_size) {
+int link_delay_trace_load(link_delay_trace *trace, const char *path, char *error, size_t error_size) {
     return load(parse_delay, trace, path, error, error_size);
 }
 
-int link_light_trace_load(struct link_light_trace *trace, const char *path, char *error, size_t error_size) {
+int link_light_trace_load(link_light_trace *trace, const char *path, char *error, size_t error_size) {
     return load(parse_light, trace, path, error, error_size);
 }
 
-int link_size_latency_load(struct link_size_latency *latency, const char *path, char *error, size_t error_size) {
+int link_size_latency_load(link_size_latency *latency, const char *path, char *error, size_t error_size) {
     return load(parse_size, latency, path, error, error_size);
 }

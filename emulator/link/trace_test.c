@@ -11,12 +11,12 @@
 
 #include "emulator/link/trace.h"
 
-static int parse(struct link_trace *trace, const char *text, char error[512]) {
+static int parse(link_trace *trace, const char *text, char error[512]) {
     return link_trace_parse(trace, "some.trace", text, strlen(text), error, 512);
 }
 
 static void reads_one_timestamp_a_line(void **state) {
-    struct link_trace trace;
+    link_trace trace;
     char error[512];
     (void)state;
     assert_int_equal(parse(&trace, "0\n3\n3\n10\n", error), 0);
@@ -60,8 +60,8 @@ static void names_file_and_line_of_every_error(void **state) {
         {"a234567890123456789012345678901234567890\n", "some.trace:1:", "\"a234567890123456789012345678901234567890\""},
     };
     (void)state;
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct link_trace trace;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        link_trace trace;
         char error[512] = "";
         assert_int_equal(parse(&trace, cases[i].text, error), -1);
         assert_memory_equal(error, cases[i].where, strlen(cases[i].where));
@@ -75,9 +75,9 @@ static void long_traces_are_read_to_their_end(void **state) {
     char *text = malloc(5000 * 8), *at = text;
     for (unsigned i = 1; i <= 5000; i++)
         at += sprintf(at, "%u\n", i);
-    struct link_trace trace;
+    link_trace trace;
     char error[256];
-    assert_int_equal(link_trace_parse(&trace, "t", text, (size_t)(at - text), error, sizeof(error)), 0);
+    assert_int_equal(link_trace_parse(&trace, "t", text, (size_t)(at - text), error, sizeof error), 0);
     assert_int_equal(trace.count, 5000);
     assert_int_equal(trace.period_ms, 5000);
     for (uint32_t i = 0; i < 5000; i++)
@@ -88,15 +88,15 @@ static void long_traces_are_read_to_their_end(void **state) {
 }
 
 static void a_byte_of_zero_is_an_error_and_not_the_end(void **state) {
-    struct link_trace trace;
+    link_trace trace;
     char error[512];
     (void)state;
-    assert_int_equal(link_trace_parse(&trace, "t", "1\n2\0003\n", 6, error, sizeof(error)), -1);
+    assert_int_equal(link_trace_parse(&trace, "t", "1\n2\0003\n", 6, error, sizeof error), -1);
     assert_non_null(strstr(error, "t:2:"));
 }
 
 static void opportunities_repeat_after_the_last_timestamp(void **state) {
-    struct link_trace trace;
+    link_trace trace;
     char error[512];
     (void)state;
     assert_int_equal(parse(&trace, "0\n4\n10\n", error), 0);
@@ -112,7 +112,7 @@ static void counts_as_a_walk_over_the_opportunities_does(void **state) {
         "0\n0\n5\n5\n", "2\n9\n9\n17\n", "0\n1\n1\n1\n2\n2\n3\n4\n5\n6\n6\n6\n6\n6\n7\n8\n9\n10\n11\n12\n"};
     (void)state;
     for (size_t i = 0; i < 6; i++) {
-        struct link_trace trace;
+        link_trace trace;
         char error[512];
         assert_int_equal(parse(&trace, texts[i], error), 0);
         uint64_t walked = 0;
@@ -138,14 +138,14 @@ static void reads_files_and_says_why_not(void **state) {
     assert_true(fd >= 0);
     assert_int_equal(write(fd, "1\n2\n", 4), 4);
     close(fd);
-    assert_int_equal(link_trace_read_file(name, &data, &length, error, sizeof(error)), 0);
+    assert_int_equal(link_trace_read_file(name, &data, &length, error, sizeof error), 0);
     assert_int_equal(length, 4);
     assert_string_equal(data, "1\n2\n");
     free(data);
     unlink(name);
-    assert_int_equal(link_trace_read_file(name, &data, &length, error, sizeof(error)), -1);
+    assert_int_equal(link_trace_read_file(name, &data, &length, error, sizeof error), -1);
     assert_non_null(strstr(error, name));
-    assert_int_equal(link_trace_read_file("/tmp", &data, &length, error, sizeof(error)), -1);
+    assert_int_equal(link_trace_read_file("/tmp", &data, &length, error, sizeof error), -1);
     assert_non_null(strstr(error, "directory"));
 }
 

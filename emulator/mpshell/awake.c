@@ -25,17 +25,17 @@
 #define LOCK_INTERVAL_NS 100000000l /* a waiting spinner tries that often */
 
 /* The cores of this process, and their locks while the spinners are being started. */
-struct cores {
+typedef struct {
     size_t count;
     size_t numbers[MP_AWAKE_MAX_CORES];
     int locks[MP_AWAKE_MAX_CORES]; /* -1: not shared */
     bool held[MP_AWAKE_MAX_CORES];
-};
+} awake_cores;
 
-static void find_cores(struct cores *cores) {
+static void find_cores(awake_cores *cores) {
     cpu_set_t set;
     cores->count = 0;
-    if (sched_getaffinity(0, sizeof(set), &set) != 0)
+    if (sched_getaffinity(0, sizeof set, &set) != 0)
         return;
     for (size_t i = 0; i < CPU_SETSIZE && cores->count < MP_AWAKE_MAX_CORES; i++) {
         if (CPU_ISSET(i, &set)) {
@@ -46,7 +46,7 @@ static void find_cores(struct cores *cores) {
     }
 }
 
-static void open_locks(struct cores *cores, int folder) {
+static void open_locks(awake_cores *cores, int folder) {
     for (size_t i = 0; i < cores->count; i++) {
         bool held;
         cores->locks[i] = mp_awake_open_core(folder, cores->numbers[i], &held);
@@ -54,7 +54,7 @@ static void open_locks(struct cores *cores, int folder) {
     }
 }
 
-static void close_locks(struct cores *cores) {
+static void close_locks(awake_cores *cores) {
     for (size_t i = 0; i < cores->count; i++) {
         if (cores->locks[i] >= 0) {
             close(cores->locks[i]);
@@ -63,7 +63,7 @@ static void close_locks(struct cores *cores) {
     }
 }
 
-static bool all_held(const struct cores *cores) {
+static bool all_held(const awake_cores *cores) {
     for (size_t i = 0; i < cores->count; i++)
         if (!cores->held[i])
             return false;
@@ -95,7 +95,7 @@ __attribute__((noreturn)) static void spin(pid_t parent, size_t core, int lock, 
     setsid();
     CPU_ZERO(&set);
     CPU_SET(core, &set);
-    if (getppid() != parent || sched_setaffinity(0, sizeof(set), &set) != 0)
+    if (getppid() != parent || sched_setaffinity(0, sizeof set, &set) != 0)
         _exit(1);
     lock = keep_lock_only(lock);
     raise(SIGSTOP); /* until it is wanted, and has its class */
@@ -122,7 +122,7 @@ static bool set_class(pid_t pid, int class, const char *group_nice) {
 }
 
 /* One spinner a core, each of them stopped; those that could not start are left out. */
-static void start_spinners(struct mp_awake *awake, const struct cores *cores) {
+static void start_spinners(mp_awake *awake, const awake_cores *cores) {
     pid_t self = getpid();
     for (size_t i = 0; i < cores->count; i++) {
         int status = 0;
@@ -143,7 +143,7 @@ static void start_spinners(struct mp_awake *awake, const struct cores *cores) {
     awake->spinning = true;
 }
 
-static void end_spinners(struct mp_awake *awake) {
+static void end_spinners(mp_awake *awake) {
     if (!awake->spinning)
         return;
     awake->spinning = false;
@@ -167,16 +167,16 @@ static void end_spinners(struct mp_awake *awake) {
 
 /* ---- on and off */
 
-static void hold_latency(struct mp_awake *awake) {
+static void hold_latency(mp_awake *awake) {
     const int32_t none_us = 0;
     awake->latency_fd = open(LATENCY_DEVICE, O_WRONLY | O_CLOEXEC);
-    if (awake->latency_fd >= 0 && write(awake->latency_fd, &none_us, sizeof(none_us)) != (ssize_t)sizeof(none_us)) {
+    if (awake->latency_fd >= 0 && write(awake->latency_fd, &none_us, sizeof none_us) != (ssize_t)sizeof none_us) {
         close(awake->latency_fd);
         awake->latency_fd = -1;
     }
 }
 
-static void release_latency(struct mp_awake *awake) {
+static void release_latency(mp_awake *awake) {
     if (awake->latency_fd >= 0) {
         close(awake->latency_fd);
         awake->latency_fd = -1;
@@ -184,7 +184,7 @@ static void release_latency(struct mp_awake *awake) {
 }
 
 static void keep(void *context, bool on) {
-    struct mp_awake *awake = context;
+    mp_awake *awake = context;
     if (on)
         hold_latency(awake);
     else
@@ -195,10 +195,10 @@ static void keep(void *context, bool on) {
 
 /* Whether it brings anything: as a probe of this minute says, or one that is made now. While others keep the cores
  * awake it cannot be measured, and costs nothing more. */
-static bool ask_probe(struct mp_awake *awake, const struct cores *cores, int probe_fd) {
+static bool ask_probe(mp_awake *awake, const awake_cores *cores, int probe_fd) {
     if (probe_fd >= 0 && mp_awake_read_probe(probe_fd, &awake->probe, cores->count, clock_us()))
         return mp_awake_is_worth(&awake->probe);
-    awake->probe = (struct mp_awake_probe){.made = false};
+    awake->probe = (mp_awake_probe){.made = false};
     if (!all_held(cores)) {
         awake->joined = true;
         return true;
@@ -209,9 +209,9 @@ static bool ask_probe(struct mp_awake *awake, const struct cores *cores, int pro
     return mp_awake_is_worth(&awake->probe);
 }
 
-void mp_awake_start(struct mp_awake *awake, enum mp_keep_awake asked) {
-    struct cores cores;
-    *awake = (struct mp_awake){.asked = asked, .latency_fd = -1};
+void mp_awake_start(mp_awake *awake, mp_keep_awake asked) {
+    awake_cores cores;
+    *awake = (mp_awake){.asked = asked, .latency_fd = -1};
     if (asked == MP_KEEP_AWAKE_OFF)
         return;
     awake->virtual_time = mp_clock_is_virtual();
@@ -242,14 +242,14 @@ void mp_awake_start(struct mp_awake *awake, enum mp_keep_awake asked) {
         close(folder);
 }
 
-void mp_awake_stop(struct mp_awake *awake) {
+void mp_awake_stop(mp_awake *awake) {
     if (awake->done) { /* else there is nothing */
         release_latency(awake);
         end_spinners(awake);
     }
 }
 
-const char *mp_awake_reason(const struct mp_awake *awake) {
+const char *mp_awake_reason(const mp_awake *awake) {
     if (awake->asked == MP_KEEP_AWAKE_OFF)
         return "as asked";
     if (awake->virtual_time)

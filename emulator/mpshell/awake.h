@@ -19,8 +19,8 @@
 #include "emulator/mpshell/awake_share.h"
 #include "emulator/mpshell/options.h"
 
-struct mp_awake {
-    enum mp_keep_awake asked;
+typedef struct {
+    mp_keep_awake asked;
     bool done;         /* the cores are being kept awake */
     bool quota;        /* a CPU quota forbids spinners */
     bool virtual_time; /* no timer is late, and a spinner would stop time: nothing is done */
@@ -32,15 +32,15 @@ struct mp_awake {
     size_t count;      /* spinners that this mpshell started, one a core; those that wait for a lock among them */
     pid_t spinners[MP_AWAKE_MAX_CORES];
     double cpu_s; /* processor time of the spinners, known after mp_awake_stop */
-    struct mp_awake_probe probe;
-};
+    mp_awake_probe probe;
+} mp_awake;
 
 /* Probes where asked is auto, and keeps the cores awake if that brings something (mp_awake_is_worth), or if asked is
  * on. Takes some 0.3 s for the probe. Never fails: what cannot be done is left out, and told by the members. */
-void mp_awake_start(struct mp_awake *awake, enum mp_keep_awake asked);
+void mp_awake_start(mp_awake *awake, mp_keep_awake asked);
 /* Ends the spinners and lets go of the device. May be called twice, and without a start of a zeroed structure. */
-void mp_awake_stop(struct mp_awake *awake);
+void mp_awake_stop(mp_awake *awake);
 /* One phrase: what was done and why. */
-const char *mp_awake_reason(const struct mp_awake *awake);
+const char *mp_awake_reason(const mp_awake *awake);
 
 #endif

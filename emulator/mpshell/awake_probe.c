@@ -12,7 +12,7 @@
 #define FIFO_PRIORITY 50
 #define WARM_UP       2 /* samples after a change that do not count */
 
-bool mp_awake_is_worth(const struct mp_awake_probe *probe) {
+bool mp_awake_is_worth(const mp_awake_probe *probe) {
     double without = probe->without.p95_us;
     double with = probe->with.p95_us;
     return probe->made && with < MP_AWAKE_RATIO * without && without - with >= MP_AWAKE_GAIN_US;
@@ -31,13 +31,13 @@ static double nearest_rank(const double *sorted, size_t count, size_t percent) {
     return sorted[rank > 0 ? rank - 1 : 0];
 }
 
-struct mp_awake_lateness mp_awake_quantiles(double *samples_us, size_t count) {
+mp_awake_lateness mp_awake_quantiles(double *samples_us, size_t count) {
     if (count == 0)
-        return (struct mp_awake_lateness){.p50_us = 0};
-    qsort(samples_us, count, sizeof(*samples_us), compare);
-    return (struct mp_awake_lateness){.p50_us = nearest_rank(samples_us, count, 50),
-                                      .p95_us = nearest_rank(samples_us, count, 95),
-                                      .p99_us = nearest_rank(samples_us, count, 99)};
+        return (mp_awake_lateness){.p50_us = 0};
+    qsort(samples_us, count, sizeof *samples_us, compare);
+    return (mp_awake_lateness){.p50_us = nearest_rank(samples_us, count, 50),
+                               .p95_us = nearest_rank(samples_us, count, 95),
+                               .p99_us = nearest_rank(samples_us, count, 99)};
 }
 
 static double sleep_once(void) {
@@ -56,7 +56,7 @@ static size_t sample(double *into, size_t count) {
     return count;
 }
 
-void mp_awake_measure(struct mp_awake_probe *probe, void (*keep)(void *context, bool awake), void *context) {
+void mp_awake_measure(mp_awake_probe *probe, void (*keep)(void *context, bool awake), void *context) {
     static double without[MP_AWAKE_SAMPLES];
     static double with[MP_AWAKE_SAMPLES];
     struct sched_param parameters = {.sched_priority = FIFO_PRIORITY};

@@ -11,27 +11,27 @@
 #define MP_AWAKE_RATIO   0.7
 #define MP_AWAKE_GAIN_US 30.0
 
-struct mp_awake_lateness {
+typedef struct {
     double p50_us;
     double p95_us;
     double p99_us;
-};
+} mp_awake_lateness;
 
-struct mp_awake_probe {
+typedef struct {
     bool made;
     bool sched_fifo; /* measured under SCHED_FIFO; else as an ordinary process */
     double age_s;    /* 0: made by this mpshell; else made by another one of this machine so long ago */
-    struct mp_awake_lateness without;
-    struct mp_awake_lateness with;
-};
+    mp_awake_lateness without;
+    mp_awake_lateness with;
+} mp_awake_probe;
 
 /* Whether the probe shows that keeping the cores awake helps, by the formula above. */
-bool mp_awake_is_worth(const struct mp_awake_probe *probe);
+bool mp_awake_is_worth(const mp_awake_probe *probe);
 /* Quantiles by nearest rank of count lateness samples, which are sorted in place. */
-struct mp_awake_lateness mp_awake_quantiles(double *samples_us, size_t count);
+mp_awake_lateness mp_awake_quantiles(double *samples_us, size_t count);
 
 /* Measures in turns without and with: keep(context, true) begins to keep the cores awake, keep(context, false) ends
  * it. Begins and ends without. Runs under SCHED_FIFO where permitted. */
-void mp_awake_measure(struct mp_awake_probe *probe, void (*keep)(void *context, bool awake), void *context);
+void mp_awake_measure(mp_awake_probe *probe, void (*keep)(void *context, bool awake), void *context);
 
 #endif

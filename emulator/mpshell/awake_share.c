@@ -25,9 +25,9 @@ static int open_own_folder(int parent, const char *name, mode_t mode) {
 int mp_awake_open_folder(const char *path) {
     char above[PATH_MAX];
     const char *name = strrchr(path, '/');
-    if (!name || (size_t)(name - path) >= sizeof(above))
+    if (!name || (size_t)(name - path) >= sizeof above)
         return -1;
-    snprintf(above, sizeof(above), "%.*s", (int)(name - path), path);
+    snprintf(above, sizeof above, "%.*s", (int)(name - path), path);
     int parent = open_own_folder(AT_FDCWD, above, 0755);
     int fd = parent >= 0 ? open_own_folder(parent, name + 1, 0700) : -1;
     if (parent >= 0)
@@ -41,7 +41,7 @@ static int open_file(int folder, const char *name) {
 
 int mp_awake_open_core(int folder, size_t core, bool *held) {
     char name[32];
-    snprintf(name, sizeof(name), "cpu%zu", core);
+    snprintf(name, sizeof name, "cpu%zu", core);
     int fd = open_file(folder, name);
     *held = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0;
     return fd;
@@ -60,14 +60,14 @@ int mp_awake_open_probe(int folder) {
     return fd;
 }
 
-bool mp_awake_read_probe(int fd, struct mp_awake_probe *probe, size_t cores, uint64_t now_us) {
+bool mp_awake_read_probe(int fd, mp_awake_probe *probe, size_t cores, uint64_t now_us) {
     char text[256];
-    struct mp_awake_lateness *without = &probe->without;
-    struct mp_awake_lateness *with = &probe->with;
+    mp_awake_lateness *without = &probe->without;
+    mp_awake_lateness *with = &probe->with;
     unsigned long long made_us;
     size_t of_cores;
     int fifo;
-    ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
+    ssize_t n = pread(fd, text, sizeof text - 1, 0);
     text[n > 0 ? n : 0] = '\0';
     if (sscanf(text, "%llu %zu %d %lf %lf %lf %lf %lf %lf", &made_us, &of_cores, &fifo, &without->p50_us,
                &without->p95_us, &without->p99_us, &with->p50_us, &with->p95_us, &with->p99_us) != 9 ||
@@ -79,11 +79,11 @@ bool mp_awake_read_probe(int fd, struct mp_awake_probe *probe, size_t cores, uin
     return probe->made;
 }
 
-void mp_awake_write_probe(int fd, const struct mp_awake_probe *probe, size_t cores, uint64_t now_us) {
-    const struct mp_awake_lateness *without = &probe->without;
-    const struct mp_awake_lateness *with = &probe->with;
+void mp_awake_write_probe(int fd, const mp_awake_probe *probe, size_t cores, uint64_t now_us) {
+    const mp_awake_lateness *without = &probe->without;
+    const mp_awake_lateness *with = &probe->with;
     char text[256];
-    int n = snprintf(text, sizeof(text), "%llu %zu %d %.3f %.3f %.3f %.3f %.3f %.3f\n", (unsigned long long)now_us,
+    int n = snprintf(text, sizeof text, "%llu %zu %d %.3f %.3f %.3f %.3f %.3f %.3f\n", (unsigned long long)now_us,
                      cores, probe->sched_fifo, without->p50_us, without->p95_us, without->p99_us, with->p50_us,
                      with->p95_us, with->p99_us);
     bool written = ftruncate(fd, 0) == 0 && pwrite(fd, text, (size_t)n, 0) == n;
@@ -107,13 +107,13 @@ static bool quota_of(const char *folder, double *quota, double *period) {
     char path[3 * PATH_MAX];
     char text[128];
     snprintf(path, sizeof(path), "%s/cpu.max", folder);
-    if (read_text(path, text, sizeof(text)))
+    if (read_text(path, text, sizeof text))
         return sscanf(text, "%lf %lf", quota, period) == 2; /* "max 100000": none */
     snprintf(path, sizeof(path), "%s/cpu.cfs_quota_us", folder);
-    if (!read_text(path, text, sizeof(text)) || sscanf(text, "%lf", quota) != 1 || *quota < 0)
+    if (!read_text(path, text, sizeof text) || sscanf(text, "%lf", quota) != 1 || *quota < 0)
         return false;
     snprintf(path, sizeof(path), "%s/cpu.cfs_period_us", folder);
-    return read_text(path, text, sizeof(text)) && sscanf(text, "%lf", period) == 1;
+    return read_text(path, text, sizeof text) && sscanf(text, "%lf", period) == 1;
 }
 
 /* The group and all groups above it. */
@@ -122,7 +122,7 @@ static bool quota_up_from(const char *root, char *group, size_t cores) {
     for (;;) {
         double quota;
         double period;
-        snprintf(folder, sizeof(folder), "%s%s", root, group);
+        snprintf(folder, sizeof folder, "%s%s", root, group);
         if (quota_of(folder, &quota, &period) && quota < period * (double)cores)
             return true;
         char *slash = strrchr(group, '/');
@@ -150,7 +150,7 @@ bool mp_awake_has_quota(const char *proc, const char *sys, size_t cores) {
     bool found = false;
     snprintf(path, sizeof(path), "%s/self/cgroup", proc);
     FILE *in = fopen(path, "re");
-    while (in && !found && fgets(line, sizeof(line), in)) { /* ID:CONTROLLERS:GROUP */
+    while (in && !found && fgets(line, sizeof line, in)) { /* ID:CONTROLLERS:GROUP */
         line[strcspn(line, "\n")] = '\0';
         char *controllers = strchr(line, ':');
         char *group = !controllers ? NULL : strchr(controllers + 1, ':');
@@ -160,7 +160,7 @@ bool mp_awake_has_quota(const char *proc, const char *sys, size_t cores) {
         bool unified = length == 0;
         if (unified || names_cpu(controllers + 1, length)) {
             char root[PATH_MAX];
-            snprintf(root, sizeof(root), "%s%s%.*s", sys, unified ? "" : "/", (int)length, controllers + 1);
+            snprintf(root, sizeof root, "%s%s%.*s", sys, unified ? "" : "/", (int)length, controllers + 1);
             found = quota_up_from(root, group + 1, cores);
         }
     }

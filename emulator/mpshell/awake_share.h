@@ -22,8 +22,8 @@ int mp_awake_open_core(int folder, size_t core, bool *held);
 int mp_awake_open_probe(int folder);
 /* Reads the probe that an mpshell left there, if it is not older than MP_AWAKE_PROBE_AGES and was made under the same
  * scheduling class and number of cores. now_us: CLOCK_MONOTONIC. */
-bool mp_awake_read_probe(int fd, struct mp_awake_probe *probe, size_t cores, uint64_t now_us);
-void mp_awake_write_probe(int fd, const struct mp_awake_probe *probe, size_t cores, uint64_t now_us);
+bool mp_awake_read_probe(int fd, mp_awake_probe *probe, size_t cores, uint64_t now_us);
+void mp_awake_write_probe(int fd, const mp_awake_probe *probe, size_t cores, uint64_t now_us);
 
 /* Whether a control group above this process gives it less processor time than the cores have: spinners would use it
  * up. proc and sys are /proc and /sys/fs/cgroup. */

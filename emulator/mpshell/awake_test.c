@@ -16,17 +16,17 @@
 
 /* ---- is it worth it */
 
-static struct mp_awake_probe probe_of(double without_us, double with_us) {
-    return (struct mp_awake_probe){.made = true, .without.p95_us = without_us, .with.p95_us = with_us};
+static mp_awake_probe probe_of(double without_us, double with_us) {
+    return (mp_awake_probe){.made = true, .without.p95_us = without_us, .with.p95_us = with_us};
 }
 
 static void it_is_worth_a_third_and_30_us(void **state) {
     (void)state;
-    struct mp_awake_probe good = probe_of(150, 72);
-    struct mp_awake_probe small_share = probe_of(1000, 710);
-    struct mp_awake_probe small_gain = probe_of(60, 31);
-    struct mp_awake_probe just = probe_of(60, 30);
-    struct mp_awake_probe worse = probe_of(80, 500);
+    mp_awake_probe good = probe_of(150, 72);
+    mp_awake_probe small_share = probe_of(1000, 710);
+    mp_awake_probe small_gain = probe_of(60, 31);
+    mp_awake_probe just = probe_of(60, 30);
+    mp_awake_probe worse = probe_of(80, 500);
     assert_true(mp_awake_is_worth(&good));
     assert_false(mp_awake_is_worth(&small_share));
     assert_false(mp_awake_is_worth(&small_gain));
@@ -35,7 +35,7 @@ static void it_is_worth_a_third_and_30_us(void **state) {
 }
 
 static void without_a_probe_it_is_not_worth_it(void **state) {
-    struct mp_awake_probe none = probe_of(1000, 10);
+    mp_awake_probe none = probe_of(1000, 10);
     (void)state;
     none.made = false;
     assert_false(mp_awake_is_worth(&none));
@@ -46,27 +46,27 @@ static void quantiles_are_by_nearest_rank(void **state) {
     (void)state;
     for (size_t i = 0; i < 150; i++)
         samples[i] = 150.0 - (double)i;
-    struct mp_awake_lateness found = mp_awake_quantiles(samples, 150);
+    mp_awake_lateness found = mp_awake_quantiles(samples, 150);
     assert_true(found.p50_us == 75 && found.p95_us == 143 && found.p99_us == 149);
     found = mp_awake_quantiles(samples, 0);
     assert_true(found.p50_us == 0 && found.p95_us == 0 && found.p99_us == 0);
 }
 
-struct turns {
+typedef struct {
     bool awake;
     size_t changes;
-};
+} core_turns;
 
 static void count_turn(void *context, bool awake) {
-    struct turns *turns = context;
+    core_turns *turns = context;
     assert_true(awake != turns->awake);
     turns->awake = awake;
     turns->changes++;
 }
 
 static void a_measurement_takes_turns_and_ends_without(void **state) {
-    struct turns turns = {.awake = false};
-    struct mp_awake_probe probe = {.made = false};
+    core_turns turns = {.awake = false};
+    mp_awake_probe probe = {.made = false};
     (void)state;
     mp_awake_measure(&probe, count_turn, &turns);
     assert_true(probe.made);
@@ -88,7 +88,7 @@ static int make_root(void **state) {
 static int remove_root(void **state) {
     char command[128];
     (void)state;
-    snprintf(command, sizeof(command), "rm -r %s", root);
+    snprintf(command, sizeof command, "rm -r %s", root);
     return system(command);
 }
 
@@ -135,9 +135,9 @@ static void a_folder_that_others_may_write_is_not_used(void **state) {
 }
 
 static void a_probe_counts_for_a_minute_and_the_same_cores(void **state) {
-    const struct mp_awake_probe made = {
+    const mp_awake_probe made = {
         .made = true, .sched_fifo = true, .without = {41, 150.5, 204}, .with = {40, 60.25, 70}};
-    struct mp_awake_probe read = {.made = false};
+    mp_awake_probe read = {.made = false};
     (void)state;
     int folder = mp_awake_open_folder(below("share/awake"));
     int fd = mp_awake_open_probe(folder);
@@ -169,8 +169,8 @@ static bool has_quota(const char *groups, size_t cores) {
     mkdir(below("proc"), 0755);
     mkdir(below("proc/self"), 0755);
     write_file("proc/self/cgroup", groups);
-    snprintf(proc, sizeof(proc), "%s", below("proc"));
-    snprintf(sys, sizeof(sys), "%s", below("sys"));
+    snprintf(proc, sizeof proc, "%s", below("proc"));
+    snprintf(sys, sizeof sys, "%s", below("sys"));
     return mp_awake_has_quota(proc, sys, cores);
 }
 
@@ -207,9 +207,9 @@ static void processor_time_is_told_by_kind(void **state) {
     static const char before[] = "cpu  100 10 50 900 5 1 4 30 20 10\ncpu0 1 2\ncpu1 1 2\nintr 5\n";
     static const char after[] = "cpu  300 10 150 950 5 1 4 80 40 10\ncpu0 1 2\ncpu1 1 2\nintr 5\n";
     (void)state;
-    struct mp_machine first = mp_machine_parse(before, 100);
-    struct mp_machine last = mp_machine_parse(after, 100);
-    struct mp_machine between = mp_machine_between(&first, &last);
+    mp_machine first = mp_machine_parse(before, 100);
+    mp_machine last = mp_machine_parse(after, 100);
+    mp_machine between = mp_machine_between(&first, &last);
     assert_true(between.known);
     assert_int_equal(between.cores, 2);
     assert_true(is_near(between.busy_s, 3) && is_near(between.steal_s, 0.5) && is_near(between.guest_s, 0.2));

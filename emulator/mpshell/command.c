@@ -19,16 +19,16 @@
 
 static void set_number_variable(size_t k, const char *suffix, const char *value) {
     char name[48];
-    snprintf(name, sizeof(name), "MPSHELL_PATH_%zu_%s", k, suffix);
+    snprintf(name, sizeof name, "MPSHELL_PATH_%zu_%s", k, suffix);
     setenv(name, value, 1);
 }
 
-static void set_environment(const struct mp_shell *shell) {
+static void set_environment(const mp_shell *shell) {
     char names[MP_MAX_PATHS * MP_NAME_SIZE + 1] = "";
     for (size_t k = 0; k < shell->path_count; k++) {
-        const struct mp_path *path = &shell->paths[k];
+        const mp_path *path = &shell->paths[k];
         size_t used = strlen(names);
-        snprintf(names + used, sizeof(names) - used, "%s%s", k == 0 ? "" : " ", path->options->name);
+        snprintf(names + used, sizeof names - used, "%s%s", k == 0 ? "" : " ", path->options->name);
         set_number_variable(k, "NAME", path->options->name);
         set_number_variable(k, "ADDR", path->inside_address);
         set_number_variable(k, "GATEWAY", path->outside_address);
@@ -55,7 +55,7 @@ static void mount_views(void) {
 }
 
 /* With --outside COMMAND shares its namespaces with mpshell, and gets none of its rights over them. */
-static int limit_rights(const struct mp_shell *shell, bool shared) {
+static int limit_rights(const mp_shell *shell, bool shared) {
     if (shell->user.given)
         return mp_user_become(&shell->user);
     if (shared)
@@ -68,7 +68,7 @@ static int limit_rights(const struct mp_shell *shell, bool shared) {
 static void hand_over(int ready_fd) {
     char number[16];
     if (ready_fd >= 0 && fcntl(ready_fd, F_SETFD, 0) == 0) {
-        snprintf(number, sizeof(number), "%d", ready_fd);
+        snprintf(number, sizeof number, "%d", ready_fd);
         setenv(MP_READY_VARIABLE, number, 1);
     }
 }
@@ -82,8 +82,7 @@ static void become_real_time(void) {
         sched_setscheduler(0, SCHED_FIFO, &parameters);
 }
 
-__attribute__((noreturn)) static void execute(const struct mp_shell *shell, const sigset_t *mask, bool shared,
-                                              int ready_fd) {
+__attribute__((noreturn)) static void execute(const mp_shell *shell, const sigset_t *mask, bool shared, int ready_fd) {
     char **argv = shell->options.command;
     hand_over(ready_fd);
     sigprocmask(SIG_SETMASK, mask, NULL);
@@ -121,7 +120,7 @@ static bool has_no_reader(int pipe_fd) {
 /* What a PID namespace does when its init goes: ends what COMMAND left behind. */
 static void end_orphans(void) {
     char name[64];
-    snprintf(name, sizeof(name), "/proc/self/task/%d/children", getpid());
+    snprintf(name, sizeof name, "/proc/self/task/%d/children", getpid());
     while (waitpid(-1, NULL, WNOHANG) >= 0) {
         FILE *children = fopen(name, "re");
         int pid;
@@ -134,7 +133,7 @@ static void end_orphans(void) {
     }
 }
 
-__attribute__((noreturn)) static void run_init(const struct mp_shell *shell, int go_fd, int status_fd, int ready_fd,
+__attribute__((noreturn)) static void run_init(const mp_shell *shell, int go_fd, int status_fd, int ready_fd,
                                                const sigset_t *mask) {
     sigset_t all;
     int status = 0;
@@ -172,13 +171,12 @@ __attribute__((noreturn)) static void run_init(const struct mp_shell *shell, int
     }
     if (shared)
         end_orphans();
-    if (write(status_fd, &status, sizeof(status)) != (ssize_t)sizeof(status))
+    if (write(status_fd, &status, sizeof status) != (ssize_t)sizeof status)
         _exit(1);
     _exit(0);
 }
 
-int mp_command_prepare(struct mp_command *command, struct mp_shell *shell, const sigset_t *original_mask,
-                       char error[MP_ERROR_SIZE]) {
+int mp_command_prepare(mp_command *command, mp_shell *shell, const sigset_t *original_mask, char error[MP_ERROR_SIZE]) {
     int go[2];
     int status[2];
     int ready[2] = {-1, -1};
@@ -212,34 +210,34 @@ int mp_command_prepare(struct mp_command *command, struct mp_shell *shell, const
     return pid > 0 ? 0 : mp_fail(error, "cannot make a process namespace: %s; " MP_AS_ROOT, strerror(saved));
 }
 
-void mp_command_start(struct mp_command *command) {
+void mp_command_start(mp_command *command) {
     ssize_t n = write(command->go_fd, "g", 1);
     (void)n; /* if init is gone, status_fd tells */
     close(command->go_fd);
     command->go_fd = -1;
 }
 
-void mp_command_go(struct mp_command *command) {
+void mp_command_go(mp_command *command) {
     ssize_t n = send(command->ready_fd, "g", 1, MSG_NOSIGNAL);
     (void)n; /* if COMMAND is gone, status_fd tells */
     close(command->ready_fd);
     command->ready_fd = -1;
 }
 
-void mp_command_signal(const struct mp_command *command, int signal) {
+void mp_command_signal(const mp_command *command, int signal) {
     kill(command->init, signal);
 }
 
-void mp_command_kill(const struct mp_command *command) {
+void mp_command_kill(const mp_command *command) {
     kill(command->init, SIGKILL);
 }
 
-int mp_command_finish(struct mp_command *command, double *cpu_s) {
+int mp_command_finish(mp_command *command, double *cpu_s) {
     int status = SIGKILL; /* what stays if init was killed */
     int of_init;
     struct rusage used = {.ru_utime.tv_sec = 0};
-    ssize_t n = read(command->status_fd, &status, sizeof(status));
-    if (n != (ssize_t)sizeof(status))
+    ssize_t n = read(command->status_fd, &status, sizeof status);
+    if (n != (ssize_t)sizeof status)
         status = SIGKILL;
     while (wait4(command->init, &of_init, 0, &used) < 0 && errno == EINTR) {
     }

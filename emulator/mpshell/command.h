@@ -13,12 +13,12 @@
 
 #include "emulator/mpshell/shell.h"
 
-struct mp_command {
+typedef struct {
     pid_t init;    /* process ID of init, outside */
     int go_fd;     /* a byte written here starts COMMAND */
     int status_fd; /* COMMAND's wait status comes out of here, or end of file if init died */
     int ready_fd;  /* with --start-when-ready: COMMAND's byte comes out of here, and takes one; else -1 */
-};
+} mp_command;
 
 /* With --real-time: COMMAND and what it starts run under SCHED_FIFO with this priority; the packet loop has 50. What
  * uses a core for so long without sleeping gets SIGXCPU, and SIGKILL a second later (RLIMIT_RTTIME). */
@@ -30,18 +30,17 @@ struct mp_command {
 
 /* Makes init, in the inside network namespace and waiting for mp_command_start. original_mask is the signal mask for
  * COMMAND. Returns 0, or -1 with a sentence in error. */
-int mp_command_prepare(struct mp_command *command, struct mp_shell *shell, const sigset_t *original_mask,
-                       char error[MP_ERROR_SIZE]);
+int mp_command_prepare(mp_command *command, mp_shell *shell, const sigset_t *original_mask, char error[MP_ERROR_SIZE]);
 /* Starts COMMAND. */
-void mp_command_start(struct mp_command *command);
+void mp_command_start(mp_command *command);
 /* Lets a COMMAND that said it was ready go on. */
-void mp_command_go(struct mp_command *command);
+void mp_command_go(mp_command *command);
 /* Passes a signal on to COMMAND. */
-void mp_command_signal(const struct mp_command *command, int signal);
+void mp_command_signal(const mp_command *command, int signal);
 /* Kills COMMAND and all its descendants. */
-void mp_command_kill(const struct mp_command *command);
+void mp_command_kill(const mp_command *command);
 /* To be called when status_fd is readable, or after mp_command_kill: waits until all processes are gone and returns
  * COMMAND's wait status. *cpu_s: processor time of COMMAND and of those of its children that were waited for. */
-int mp_command_finish(struct mp_command *command, double *cpu_s);
+int mp_command_finish(mp_command *command, double *cpu_s);
 
 #endif

@@ -8,7 +8,7 @@
 #include "emulator/mpshell/config.h"
 
 /* The members of a path, "key=value,key=value"; a key alone says yes. */
-static int parse_members(struct link_settings settings[2], char *text, char *error, size_t error_size) {
+static int parse_members(link_settings settings[2], char *text, char *error, size_t error_size) {
     char reason[512];
     char *rest = text;
     for (char *member = text[0] == '\0' ? NULL : strsep(&rest, ","); member; member = strsep(&rest, ",")) {
@@ -16,16 +16,16 @@ static int parse_members(struct link_settings settings[2], char *text, char *err
         if (equals)
             *equals = '\0';
         const char *value = !equals ? "yes" : equals + 1;
-        if (link_settings_set(settings, member, value, reason, sizeof(reason)) != 0)
+        if (link_settings_set(settings, member, value, reason, sizeof reason) != 0)
             return error_code(error, error_size, "%s", reason);
     }
     return 0;
 }
 
 /* A path of the configuration file that this option is about, if it is the first to be. */
-static struct mp_path_options *path_of_file(struct mp_options *options, const char *name, size_t length) {
+static mp_path_options *path_of_file(mp_options *options, const char *name, size_t length) {
     for (size_t i = 0; i < options->paths_of_file; i++) {
-        struct mp_path_options *path = &options->paths[i];
+        mp_path_options *path = &options->paths[i];
         if (strlen(path->name) == length && memcmp(path->name, name, length) == 0 && !path->overridden) {
             path->overridden = true;
             return path;
@@ -34,11 +34,11 @@ static struct mp_path_options *path_of_file(struct mp_options *options, const ch
     return NULL;
 }
 
-static int parse_path(struct mp_options *options, const char *text, char *error, size_t error_size) {
-    struct link_settings settings[2] = {{.trace = NULL}, {.trace = NULL}};
+static int parse_path(mp_options *options, const char *text, char *error, size_t error_size) {
+    link_settings settings[2] = {{.trace = NULL}, {.trace = NULL}};
     const char *colon = strchr(text, ':');
     size_t name_length = !colon ? strlen(text) : (size_t)(colon - text);
-    struct mp_path_options *path = path_of_file(options, text, name_length);
+    mp_path_options *path = path_of_file(options, text, name_length);
     if (!path)
         path = mp_options_add_path(options, text, name_length, error, error_size);
     if (!path)
@@ -57,13 +57,13 @@ static int parse_path(struct mp_options *options, const char *text, char *error,
 
 static bool read_path(void *into, const char *text, char *reason, size_t cap) {
     char sentence[512];
-    if (parse_path(into, text, sentence, sizeof(sentence)) == 0)
+    if (parse_path(into, text, sentence, sizeof sentence) == 0)
         return true;
     snprintf(reason, cap, "%.*s: %s", (int)strcspn(text, ":") < 40 ? (int)strcspn(text, ":") : 40, text, sentence);
     return false;
 }
 
-#define FIELD(member) SETTING_FIELD(struct mp_options, member)
+#define FIELD(member) SETTING_FIELD(mp_options, member)
 
 static const setting rows_of_command_line[] = {
     {"path", SETTING_OWN, .read = read_path, .repeats = true, .value = "SPEC",
@@ -116,13 +116,13 @@ static char *join(int argc, char **argv) {
     return line;
 }
 
-static int check_paths(const struct mp_options *options, char *error, size_t error_size) {
+static int check_paths(const mp_options *options, char *error, size_t error_size) {
     char reason[512];
     if (options->path_count == 0)
         return error_code(error, error_size, "no path; give --path NAME:up=TRACE,down=TRACE,delay=MS at least once");
     for (size_t i = 0; i < options->path_count; i++) {
-        const struct mp_path_options *path = &options->paths[i];
-        if (link_settings_check(path->settings, reason, sizeof(reason)) != 0)
+        const mp_path_options *path = &options->paths[i];
+        if (link_settings_check(path->settings, reason, sizeof reason) != 0)
             return error_code(error, error_size, "path %s needs up=TRACE, down=TRACE and delay=MS; %s", path->name,
                               reason);
     }
@@ -130,7 +130,7 @@ static int check_paths(const struct mp_options *options, char *error, size_t err
 }
 
 /* What only makes sense when all options are known. */
-static int complete(struct mp_options *options, int argc, char **argv, int rest, char *error, size_t error_size) {
+static int complete(mp_options *options, int argc, char **argv, int rest, char *error, size_t error_size) {
     if (options->lend_outside) {
         return options->path_count == 0 && rest >= argc
                    ? 0
@@ -161,7 +161,7 @@ static int complete(struct mp_options *options, int argc, char **argv, int rest,
 }
 
 /* --config first, wherever it stands, and its file; then the options that go before what the file says. */
-static int read_all(struct mp_options *options, int argc, char **argv, int *rest, char *error, size_t error_size) {
+static int read_all(mp_options *options, int argc, char **argv, int *rest, char *error, size_t error_size) {
     char reason[SETTINGS_ERROR_BYTES];
     setting_tables s = {.table = {{rows_of_command_line, options, 0}, {mp_option_rows, options, 0}},
                         .count = 2,
@@ -180,10 +180,10 @@ static int read_all(struct mp_options *options, int argc, char **argv, int *rest
                : error_code(error, error_size, "%s", reason);
 }
 
-int mp_options_parse(struct mp_options *options, int argc, char **argv, char *error, size_t error_size) {
+int mp_options_parse(mp_options *options, int argc, char **argv, char *error, size_t error_size) {
     int rest = argc;
-    *options = (struct mp_options){
-        .seed = 1, .snaplen = 1500, .mptcp_subflows = MP_MAX_SUBFLOWS, .mptcp_addresses = MP_MAX_SUBFLOWS};
+    *options =
+        (mp_options){.seed = 1, .snaplen = 1500, .mptcp_subflows = MP_MAX_SUBFLOWS, .mptcp_addresses = MP_MAX_SUBFLOWS};
     if (read_all(options, argc, argv, &rest, error, error_size) != 0)
         return -1;
     return options->help ? 0 : complete(options, argc, argv, rest, error, error_size);

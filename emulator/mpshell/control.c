@@ -20,24 +20,24 @@
 #define LINE_BYTES  1024u
 #define MAX_EVENTS  100000u
 
-struct client {
+typedef struct {
     int fd;
     size_t used;
     char line[LINE_BYTES];
-};
+} control_client;
 
 struct mp_control {
-    struct mp_shell *shell;
-    struct mp_mailbox *mailbox;
+    mp_shell *shell;
+    mp_mailbox *mailbox;
     struct sockaddr_un address;
     int listen_fd;
     int stop_fd;
     pthread_t thread;
-    struct client clients[MAX_CLIENTS];
+    control_client clients[MAX_CLIENTS];
 };
 
 /* Notes what was done, for the summary. */
-static void note(struct mp_shell *shell, uint64_t at_us, const char *command) {
+static void note(mp_shell *shell, uint64_t at_us, const char *command) {
     if (!shell->events)
         shell->events = json_array();
     if (json_array_size(shell->events) < MAX_EVENTS)
@@ -49,9 +49,9 @@ static json_t *refusal(const char *why) {
     return answer ? answer : json_pack("{s:b,s:s}", "ok", 0, "error", "the command is not UTF-8");
 }
 
-static json_t *obey(struct mp_control *control, char *line) {
-    static struct mp_figures figures; /* one thread */
-    struct mp_request request = {.figures = &figures};
+static json_t *obey(mp_control *control, char *line) {
+    static mp_figures figures; /* one thread */
+    mp_request request = {.figures = &figures};
     char error[MP_ERROR_SIZE];
     char command[LINE_BYTES];
     strcpy(command, line);
@@ -75,14 +75,14 @@ static json_t *obey(struct mp_control *control, char *line) {
     return answer;
 }
 
-static void hang_up(struct client *client) {
+static void hang_up(control_client *client) {
     close(client->fd);
     client->fd = -1;
     client->used = 0;
 }
 
 /* A client that does not read its answers is cut off. */
-static bool send_answer(struct client *client, json_t *answer) {
+static bool send_answer(control_client *client, json_t *answer) {
     char *text = json_dumps(answer, JSON_COMPACT | JSON_REAL_PRECISION(12));
     json_decref(answer);
     size_t length = text ? strlen(text) : 0;
@@ -96,7 +96,7 @@ static bool send_answer(struct client *client, json_t *answer) {
 }
 
 /* Obeys the whole lines that are there. */
-static void take_lines(struct mp_control *control, struct client *client) {
+static void take_lines(mp_control *control, control_client *client) {
     char *newline = memchr(client->line, '\n', client->used);
     while (newline) {
         size_t length = (size_t)(newline - client->line);
@@ -116,7 +116,7 @@ static void take_lines(struct mp_control *control, struct client *client) {
     }
 }
 
-static void hear(struct mp_control *control, struct client *client) {
+static void hear(mp_control *control, control_client *client) {
     ssize_t n = recv(client->fd, client->line + client->used, LINE_BYTES - client->used, MSG_DONTWAIT);
     if (n > 0) {
         client->used += (size_t)n;
@@ -126,7 +126,7 @@ static void hear(struct mp_control *control, struct client *client) {
     }
 }
 
-static void welcome(struct mp_control *control) {
+static void welcome(mp_control *control) {
     int fd = accept4(control->listen_fd, NULL, NULL, SOCK_CLOEXEC);
     for (size_t i = 0; fd >= 0 && i < MAX_CLIENTS; i++) {
         if (control->clients[i].fd < 0) {
@@ -139,7 +139,7 @@ static void welcome(struct mp_control *control) {
 }
 
 static void *serve(void *context) {
-    struct mp_control *control = context;
+    mp_control *control = context;
     struct pollfd polled[MAX_CLIENTS + 2];
     /* A client names traces that its user may read. */
     if (control->shell->user.given && mp_user_open_files_as(&control->shell->user) != 0) {
@@ -173,7 +173,7 @@ static int clear_place(const struct sockaddr_un *address, char error[MP_ERROR_SI
     if (!S_ISSOCK(st.st_mode))
         return mp_fail(error, "--control %s: the file exists and is not a socket", address->sun_path);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    int rc = fd < 0 ? -1 : connect(fd, (const struct sockaddr *)address, sizeof(*address));
+    int rc = fd < 0 ? -1 : connect(fd, (const struct sockaddr *)address, sizeof *address);
     bool dead = rc != 0 && errno == ECONNREFUSED;
     if (fd >= 0)
         close(fd);
@@ -182,9 +182,9 @@ static int clear_place(const struct sockaddr_un *address, char error[MP_ERROR_SI
                : mp_fail(error, "--control %s: another program listens there", address->sun_path);
 }
 
-static int listen_at(struct mp_control *control, const char *path, char error[MP_ERROR_SIZE]) {
+static int listen_at(mp_control *control, const char *path, char error[MP_ERROR_SIZE]) {
     control->address.sun_family = AF_UNIX;
-    if (strlen(path) >= sizeof(control->address.sun_path))
+    if (strlen(path) >= sizeof control->address.sun_path)
         return mp_fail(error, "--control %s: a socket's path has at most 107 bytes", path);
     strcpy(control->address.sun_path, path);
     if (clear_place(&control->address, error) != 0)
@@ -192,7 +192,7 @@ static int listen_at(struct mp_control *control, const char *path, char error[MP
     control->listen_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     control->stop_fd = eventfd(0, EFD_CLOEXEC);
     mode_t before = umask(0177);
-    int rc = bind(control->listen_fd, (const struct sockaddr *)&control->address, sizeof(control->address));
+    int rc = bind(control->listen_fd, (const struct sockaddr *)&control->address, sizeof control->address);
     int saved = errno;
     umask(before);
     if (rc != 0 || control->stop_fd < 0 || listen(control->listen_fd, SOMAXCONN) != 0)
@@ -202,7 +202,7 @@ static int listen_at(struct mp_control *control, const char *path, char error[MP
 
 /* COMMAND's user may connect. The socket is looked at and changed through one descriptor, so that it cannot be taken
  * for another file. */
-static int give_to_user(const struct mp_control *control, const struct mp_user *user, char error[MP_ERROR_SIZE]) {
+static int give_to_user(const mp_control *control, const mp_user *user, char error[MP_ERROR_SIZE]) {
     const char *path = control->address.sun_path;
     struct stat st;
     int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
@@ -218,7 +218,7 @@ static int give_to_user(const struct mp_control *control, const struct mp_user *
     return rc;
 }
 
-static void release(struct mp_control *control) {
+static void release(mp_control *control) {
     if (control->listen_fd >= 0)
         close(control->listen_fd);
     if (control->stop_fd >= 0)
@@ -226,9 +226,8 @@ static void release(struct mp_control *control) {
     free(control);
 }
 
-struct mp_control *mp_control_start(const char *path, struct mp_shell *shell, struct mp_mailbox *mailbox,
-                                    char error[MP_ERROR_SIZE]) {
-    struct mp_control *control = calloc(1, sizeof(*control));
+mp_control *mp_control_start(const char *path, mp_shell *shell, mp_mailbox *mailbox, char error[MP_ERROR_SIZE]) {
+    mp_control *control = calloc(1, sizeof *control);
     if (!control) {
         mp_fail(error, "no memory");
         return NULL;
@@ -252,11 +251,11 @@ struct mp_control *mp_control_start(const char *path, struct mp_shell *shell, st
     return control;
 }
 
-void mp_control_stop(struct mp_control *control) {
+void mp_control_stop(mp_control *control) {
     uint64_t one = 1;
     if (!control)
         return;
-    if (write(control->stop_fd, &one, sizeof(one)) == (ssize_t)sizeof(one))
+    if (write(control->stop_fd, &one, sizeof one) == (ssize_t)sizeof one)
         pthread_join(control->thread, NULL);
     unlink(control->address.sun_path);
     for (size_t i = 0; i < MAX_CLIENTS; i++)

@@ -5,17 +5,16 @@
 
 #include "emulator/mpshell/mailbox.h"
 
-struct mp_control;
+typedef struct mp_control mp_control;
 
 /* Listens on the socket at path (mode 0600; one that a dead mpshell left is replaced) and starts the thread. shell and
  * mailbox are borrowed until mp_control_stop. NULL with a sentence in error. */
-struct mp_control *mp_control_start(const char *path, struct mp_shell *shell, struct mp_mailbox *mailbox,
-                                    char error[MP_ERROR_SIZE]);
+mp_control *mp_control_start(const char *path, mp_shell *shell, mp_mailbox *mailbox, char error[MP_ERROR_SIZE]);
 /* Ends the thread, after mp_mailbox_end, and removes the socket. The links must not run any more. NULL is allowed. */
-void mp_control_stop(struct mp_control *control);
+void mp_control_stop(mp_control *control);
 
 /* One command line into a request (of whose figures the caller takes care). Returns 0, or -1 with a sentence in error.
  * It loads a trace that it names into the shell. */
-int mp_control_parse(struct mp_shell *shell, char *line, struct mp_request *request, char error[MP_ERROR_SIZE]);
+int mp_control_parse(mp_shell *shell, char *line, mp_request *request, char error[MP_ERROR_SIZE]);
 
 #endif

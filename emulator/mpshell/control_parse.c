@@ -9,8 +9,7 @@
 #define MAX_WORDS 5
 
 /* "wifi", "wifi:up", "wifi:down" */
-static int parse_target(const struct mp_shell *shell, char *text, struct mp_request *request,
-                        char error[MP_ERROR_SIZE]) {
+static int parse_target(const mp_shell *shell, char *text, mp_request *request, char error[MP_ERROR_SIZE]) {
     char *colon = strchr(text, ':');
     if (colon) {
         *colon++ = '\0';
@@ -31,10 +30,10 @@ static int parse_target(const struct mp_shell *shell, char *text, struct mp_requ
 }
 
 /* value, second: the words behind the target; second is NULL if there is one. */
-typedef int setting_parser(struct mp_shell *shell, const char *value, const char *second, struct link_change *change,
+typedef int setting_parser(mp_shell *shell, const char *value, const char *second, link_change *change,
                            char error[MP_ERROR_SIZE]);
 
-static int parse_delay(struct mp_shell *shell, const char *value, const char *second, struct link_change *change,
+static int parse_delay(mp_shell *shell, const char *value, const char *second, link_change *change,
                        char error[MP_ERROR_SIZE]) {
     (void)shell, (void)second;
     change->has_delay = true;
@@ -43,29 +42,29 @@ static int parse_delay(struct mp_shell *shell, const char *value, const char *se
                : mp_fail(error, "\"%.40s\" is not a one-way delay in ms (0 to 3600000)", value);
 }
 
-static int parse_loss(struct mp_shell *shell, const char *value, const char *second, struct link_change *change,
+static int parse_loss(mp_shell *shell, const char *value, const char *second, link_change *change,
                       char error[MP_ERROR_SIZE]) {
     char wanted[160];
     (void)shell, (void)second;
     change->has_loss = true;
-    return link_loss_parse(&change->loss, value, wanted, sizeof(wanted)) == 0
+    return link_loss_parse(&change->loss, value, wanted, sizeof wanted) == 0
                ? 0
                : mp_fail(error, "\"%.40s\" is not %s", value, wanted);
 }
 
-static int parse_trace(struct mp_shell *shell, const char *value, const char *second, struct link_change *change,
+static int parse_trace(mp_shell *shell, const char *value, const char *second, link_change *change,
                        char error[MP_ERROR_SIZE]) {
     struct stat st;
     uint64_t rate;
     (void)second;
     if (!link_trace_parse_rate(value, &rate) && stat(value, &st) == 0 && !S_ISREG(st.st_mode))
         return mp_fail(error, "%.200s is not a file", value);
-    const struct mp_trace *trace = mp_setup_trace(shell, value, error);
+    const mp_trace *trace = mp_setup_trace(shell, value, error);
     change->trace = !trace ? NULL : &trace->trace;
     return !trace ? -1 : 0;
 }
 
-static int parse_mtu(struct mp_shell *shell, const char *value, const char *second, struct link_change *change,
+static int parse_mtu(mp_shell *shell, const char *value, const char *second, link_change *change,
                      char error[MP_ERROR_SIZE]) {
     (void)shell, (void)second;
     bool good = number_parse(value, strlen(value), &change->mtu_bytes) && change->mtu_bytes >= LINK_MTU_LEAST &&
@@ -73,7 +72,7 @@ static int parse_mtu(struct mp_shell *shell, const char *value, const char *seco
     return good ? 0 : mp_fail(error, "\"%.40s\" is not an MTU (%u to %u)", value, LINK_MTU_LEAST, LINK_MTU_MOST);
 }
 
-static int parse_duplicate(struct mp_shell *shell, const char *value, const char *second, struct link_change *change,
+static int parse_duplicate(mp_shell *shell, const char *value, const char *second, link_change *change,
                            char error[MP_ERROR_SIZE]) {
     (void)shell, (void)second;
     change->has_duplicate = true;
@@ -82,7 +81,7 @@ static int parse_duplicate(struct mp_shell *shell, const char *value, const char
                : mp_fail(error, "\"%.40s\" is not a probability (0 to 1)", value);
 }
 
-static int parse_reorder(struct mp_shell *shell, const char *value, const char *second, struct link_change *change,
+static int parse_reorder(mp_shell *shell, const char *value, const char *second, link_change *change,
                          char error[MP_ERROR_SIZE]) {
     (void)shell;
     change->has_reorder = true;
@@ -105,7 +104,7 @@ static const struct {
     {"reorder", 4, parse_reorder},
 };
 
-int mp_control_parse(struct mp_shell *shell, char *line, struct mp_request *request, char error[MP_ERROR_SIZE]) {
+int mp_control_parse(mp_shell *shell, char *line, mp_request *request, char error[MP_ERROR_SIZE]) {
     char *words[MAX_WORDS] = {NULL};
     size_t count = 0;
     char *rest = NULL;
@@ -136,7 +135,7 @@ int mp_control_parse(struct mp_shell *shell, char *line, struct mp_request *requ
             return mp_fail(error, "an interface has both directions; say interface PATH %s", words[2]);
         return parse_target(shell, words[1], request, error);
     }
-    for (size_t i = 0; count >= 3 && i < sizeof(settings) / sizeof(settings[0]); i++) {
+    for (size_t i = 0; count >= 3 && i < sizeof settings / sizeof settings[0]; i++) {
         if (count <= settings[i].words && strcmp(words[0], settings[i].name) == 0) {
             return parse_target(shell, words[1], request, error) != 0
                        ? -1

@@ -29,7 +29,7 @@ int mp_sysctl_need(const char *value, const char *name) {
         return 0;
     snprintf(path, sizeof(path), "/proc/sys/%s", name);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd >= 0 ? read(fd, now, sizeof(now) - 1) : -1;
+    ssize_t n = fd >= 0 ? read(fd, now, sizeof now - 1) : -1;
     if (fd >= 0)
         close(fd);
     return n == (ssize_t)strlen(value) + 1 && strncmp(now, value, strlen(value)) == 0 ? 0 : -1;
@@ -42,9 +42,9 @@ int mp_device_quieten_ipv6(const char *device, char error[MP_ERROR_SIZE]) {
         {"router_solicitations", "0"},
         {"addr_gen_mode", "1"},
     };
-    for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
+    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
         char name[96];
-        snprintf(name, sizeof(name), "net/ipv6/conf/%s/%s", device, settings[i][0]);
+        snprintf(name, sizeof name, "net/ipv6/conf/%s/%s", device, settings[i][0]);
         if (mp_sysctl_need(settings[i][1], name) != 0 && access("/proc/sys/net/ipv6", F_OK) == 0) {
             return mp_fail(error,
                            "cannot set %s of device %s to %s; give the container "
@@ -55,7 +55,7 @@ int mp_device_quieten_ipv6(const char *device, char error[MP_ERROR_SIZE]) {
     return 0;
 }
 
-void mp_device_script(struct mp_script *script, const char *device, const char *address, const char *address6) {
+void mp_device_script(mp_script *script, const char *device, const char *address, const char *address6) {
     mp_script_add(script, "link set dev %s mtu 1500 txqueuelen %d multicast off\n", device, TUN_QUEUE_PACKETS);
     mp_script_add(script, "addr add %s/30 dev %s noprefixroute\n", address, device);
     if (address6[0] != '\0')
@@ -70,14 +70,14 @@ void mp_network_of(const char *address, char network[MP_ADDRESS_SIZE]) {
 
 /* Devices transmit straight into the ring that mpshell reads, so that every drop shows on the device. */
 int mp_devices_remove_qdiscs(const char *const devices[], size_t count, char error[MP_ERROR_SIZE]) {
-    struct mp_script script = {.used = 0};
+    mp_script script = {.used = 0};
     for (size_t i = 0; i < count; i++)
         mp_script_add(&script, "qdisc replace dev %s root noqueue\n", devices[i]);
     return mp_run(tc_batch, &script, error);
 }
 
 /* Limits of MPTCP's path manager: what the options say, but no more than there are paths, nor than the kernel takes. */
-void mp_allow_subflows(const struct mp_shell *shell, struct mp_script *script) {
+void mp_allow_subflows(const mp_shell *shell, mp_script *script) {
     size_t most = shell->path_count < MP_MAX_SUBFLOWS ? shell->path_count : MP_MAX_SUBFLOWS;
     size_t subflows = shell->options.mptcp_subflows, addresses = shell->options.mptcp_addresses;
     mp_script_add(script, "mptcp limits set subflow %zu add_addr_accepted %zu\n", subflows < most ? subflows : most,

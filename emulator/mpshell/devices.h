@@ -15,12 +15,12 @@ int mp_sysctl_need(const char *value, const char *name);
  * sentence in error. */
 int mp_device_quieten_ipv6(const char *device, char error[MP_ERROR_SIZE]);
 /* Adds to a script for mp_ip_batch what sets a device up with its addresses; address6 may be empty. */
-void mp_device_script(struct mp_script *script, const char *device, const char *address, const char *address6);
+void mp_device_script(mp_script *script, const char *device, const char *address, const char *address6);
 /* 100.64.N.0 of 100.64.N.x. */
 void mp_network_of(const char *address, char network[MP_ADDRESS_SIZE]);
 /* Devices without a queueing discipline. Returns 0, or -1 with a sentence in error. */
 int mp_devices_remove_qdiscs(const char *const devices[], size_t count, char error[MP_ERROR_SIZE]);
 /* Adds to a script for mp_ip_batch what lets MPTCP make a subflow a path; returns the limit. */
-void mp_allow_subflows(const struct mp_shell *shell, struct mp_script *script);
+void mp_allow_subflows(const mp_shell *shell, mp_script *script);
 
 #endif

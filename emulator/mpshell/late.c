@@ -5,34 +5,34 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-void mp_late_start(struct mp_late *late, pid_t init, const pid_t *watched, size_t count) {
+void mp_late_start(mp_late *late, pid_t init, const pid_t *watched, size_t count) {
     if (!late->wanted)
         return;
     late->timers = mp_timers_start();
     late->waits = mp_waits_start(init, watched, count);
 }
 
-void mp_late_begin(struct mp_late *late, uint64_t t0_us) {
+void mp_late_begin(mp_late *late, uint64_t t0_us) {
     mp_timers_begin(late->timers, t0_us);
     mp_waits_begin(late->waits, t0_us);
 }
 
-void mp_late_stop(struct mp_late *late) {
+void mp_late_stop(mp_late *late) {
     mp_timers_stop(late->timers, &late->timers_found);
     mp_waits_stop(late->waits, &late->waits_found);
     late->timers = NULL;
     late->waits = NULL;
 }
 
-void mp_late_record(struct mp_late *late, uint64_t due_us, uint64_t late_us) {
+void mp_late_record(mp_late *late, uint64_t due_us, uint64_t late_us) {
     if (late->wanted)
         mp_series_raise(&late->links, due_us, late_us);
 }
 
-int mp_late_write(const struct mp_late *late) {
-    const struct mp_series *links = &late->links;
-    const struct mp_series *timers = &late->timers_found.series;
-    const struct mp_series *waits = &late->waits_found.series;
+int mp_late_write(const mp_late *late) {
+    const mp_series *links = &late->links;
+    const mp_series *timers = &late->timers_found.series;
+    const mp_series *waits = &late->waits_found.series;
     size_t count = links->count > timers->count ? links->count : timers->count;
     count = waits->count > count ? waits->count : count;
     char *text = NULL;
@@ -52,7 +52,7 @@ int mp_late_write(const struct mp_late *late) {
     return rc;
 }
 
-void mp_late_free(struct mp_late *late) {
+void mp_late_free(mp_late *late) {
     mp_series_free(&late->links);
     mp_series_free(&late->timers_found.series);
     mp_series_free(&late->waits_found.series);

@@ -11,25 +11,25 @@
 #include "emulator/mpshell/timers.h"
 #include "emulator/mpshell/waits.h"
 
-struct mp_late {
+typedef struct {
     bool wanted;
-    struct mp_result file;
-    struct mp_series links; /* written by the packet loop alone */
-    struct mp_timers *timers;
-    struct mp_waits *waits;
-    struct mp_timers_found timers_found; /* once stopped */
-    struct mp_waits_found waits_found;
-};
+    mp_result file;
+    mp_series links; /* written by the packet loop alone */
+    mp_timers *timers;
+    mp_waits *waits;
+    mp_timers_found timers_found; /* once stopped */
+    mp_waits_found waits_found;
+} mp_late;
 
 /* Starts the threads, which wait for mp_late_begin(). init: COMMAND's; watched: processes outside. */
-void mp_late_start(struct mp_late *late, pid_t init, const pid_t *watched, size_t count);
+void mp_late_start(mp_late *late, pid_t init, const pid_t *watched, size_t count);
 /* t0_us: CLOCK_MONOTONIC. */
-void mp_late_begin(struct mp_late *late, uint64_t t0_us);
-void mp_late_stop(struct mp_late *late);
+void mp_late_begin(mp_late *late, uint64_t t0_us);
+void mp_late_stop(mp_late *late);
 /* A packet that was due at due_us (since t0) left late_us later, or a packet may have waited unseen for so long. */
-void mp_late_record(struct mp_late *late, uint64_t due_us, uint64_t late_us);
+void mp_late_record(mp_late *late, uint64_t due_us, uint64_t late_us);
 /* Writes the file; nothing without --lateness. Returns 0, or -1 with errno set. */
-int mp_late_write(const struct mp_late *late);
-void mp_late_free(struct mp_late *late);
+int mp_late_write(const mp_late *late);
+void mp_late_free(mp_late *late);
 
 #endif

@@ -10,22 +10,22 @@
 #define LINE_PERIOD_MS     1000
 
 struct mp_live {
-    const struct mp_shell *shell;
-    struct mp_mailbox *mailbox;
+    const mp_shell *shell;
+    mp_mailbox *mailbox;
     int stop_fd;
     bool terminal;
     bool drawn;
     pthread_t thread;
-    struct mp_figures now;
-    struct mp_figures before;
+    mp_figures now;
+    mp_figures before;
     uint64_t now_us;
     uint64_t before_us;
 };
 
 /* One direction: rate over the last period, queue, drops since t0. */
-static void put_link(FILE *out, const struct mp_live *live, size_t k, size_t way) {
-    const struct link_stats *now = &live->now.links[k][way].stats;
-    const struct link_stats *before = &live->before.links[k][way].stats;
+static void put_link(FILE *out, const mp_live *live, size_t k, size_t way) {
+    const link_stats *now = &live->now.links[k][way].stats;
+    const link_stats *before = &live->before.links[k][way].stats;
     uint64_t elapsed = live->now_us > live->before_us ? live->now_us - live->before_us : 1;
     double mbps = (double)(now->departed_bytes - before->departed_bytes) * 8 / (double)elapsed;
     uint64_t lost = now->queue_drops + now->random_losses + now->off_losses + now->oversize_drops + now->nat_drops;
@@ -35,7 +35,7 @@ static void put_link(FILE *out, const struct mp_live *live, size_t k, size_t way
             (unsigned long long)lost, live->now.links[k][way].is_up ? "" : " DOWN");
 }
 
-static void draw(struct mp_live *live) {
+static void draw(mp_live *live) {
     char *text = NULL;
     size_t length = 0;
     FILE *out = open_memstream(&text, &length);
@@ -63,11 +63,11 @@ static void draw(struct mp_live *live) {
 }
 
 static void *show(void *context) {
-    struct mp_live *live = context;
+    mp_live *live = context;
     int period = live->terminal ? TERMINAL_PERIOD_MS : LINE_PERIOD_MS;
     struct pollfd stop = {.fd = live->stop_fd, .events = POLLIN};
     while (poll(&stop, 1, period) == 0) {
-        struct mp_request request = {.asks_figures = true, .figures = &live->now};
+        mp_request request = {.asks_figures = true, .figures = &live->now};
         live->before = live->now;
         live->before_us = live->now_us;
         if (!mp_mailbox_ask(live->mailbox, &request))
@@ -78,8 +78,8 @@ static void *show(void *context) {
     return NULL;
 }
 
-struct mp_live *mp_live_start(const struct mp_shell *shell, struct mp_mailbox *mailbox) {
-    struct mp_live *live = calloc(1, sizeof(*live));
+mp_live *mp_live_start(const mp_shell *shell, mp_mailbox *mailbox) {
+    mp_live *live = calloc(1, sizeof(*live));
     if (!live)
         return NULL;
     live->shell = shell;
@@ -95,11 +95,11 @@ struct mp_live *mp_live_start(const struct mp_shell *shell, struct mp_mailbox *m
     return live;
 }
 
-void mp_live_stop(struct mp_live *live) {
+void mp_live_stop(mp_live *live) {
     uint64_t one = 1;
     if (!live)
         return;
-    if (write(live->stop_fd, &one, sizeof(one)) == (ssize_t)sizeof(one))
+    if (write(live->stop_fd, &one, sizeof one) == (ssize_t)sizeof one)
         pthread_join(live->thread, NULL);
     close(live->stop_fd);
     free(live);

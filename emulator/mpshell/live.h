@@ -5,11 +5,11 @@
 
 #include "emulator/mpshell/mailbox.h"
 
-struct mp_live;
+typedef struct mp_live mp_live;
 
 /* NULL without memory. shell and mailbox are borrowed until mp_live_stop. */
-struct mp_live *mp_live_start(const struct mp_shell *shell, struct mp_mailbox *mailbox);
+mp_live *mp_live_start(const mp_shell *shell, mp_mailbox *mailbox);
 /* After mp_mailbox_end. NULL is allowed. */
-void mp_live_stop(struct mp_live *live);
+void mp_live_stop(mp_live *live);
 
 #endif

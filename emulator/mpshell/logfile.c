@@ -12,11 +12,11 @@
 
 #define MOST_QUEUED_BYTES ((size_t)256 << 20) /* a disk that is slower than the links must not take all memory */
 
-struct chunk {
-    struct chunk *next;
+typedef struct log_chunk {
+    struct log_chunk *next;
     size_t length;
     char text[];
-};
+} log_chunk;
 
 struct mp_logfile {
     int fd;
@@ -27,8 +27,8 @@ struct mp_logfile {
     pthread_t writer;
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    struct chunk *head;
-    struct chunk **tail;
+    log_chunk *head;
+    log_chunk **tail;
 };
 
 static int write_all(int fd, const char *text, size_t length) {
@@ -45,28 +45,28 @@ static int write_all(int fd, const char *text, size_t length) {
 }
 
 /* Takes all queued chunks at once; NULL when the file is being closed and nothing is left. */
-static struct chunk *take(struct mp_logfile *file) {
+static log_chunk *take(mp_logfile *file) {
     pthread_mutex_lock(&file->mutex);
     while (!file->head && !file->closing)
         pthread_cond_wait(&file->changed, &file->mutex);
-    struct chunk *list = file->head;
+    log_chunk *list = file->head;
     file->head = NULL;
     file->tail = &file->head;
     pthread_mutex_unlock(&file->mutex);
     return list;
 }
 
-static void count_written(struct mp_logfile *file, size_t length) {
+static void count_written(mp_logfile *file, size_t length) {
     pthread_mutex_lock(&file->mutex);
     file->queued -= length;
     pthread_mutex_unlock(&file->mutex);
 }
 
 static void *write_chunks(void *context) {
-    struct mp_logfile *file = context;
-    for (struct chunk *list = take(file); list; list = take(file)) {
+    mp_logfile *file = context;
+    for (log_chunk *list = take(file); list; list = take(file)) {
         while (list) {
-            struct chunk *chunk = list;
+            log_chunk *chunk = list;
             list = chunk->next;
             if (file->error == 0)
                 file->error = write_all(file->fd, chunk->text, chunk->length);
@@ -77,7 +77,7 @@ static void *write_chunks(void *context) {
     return NULL;
 }
 
-static int start(struct mp_logfile *file) {
+static int start(mp_logfile *file) {
     pthread_mutexattr_t attributes;
     pthread_mutexattr_init(&attributes);
     /* The packet loop runs at real-time priority and must not wait for a writer that was preempted. */
@@ -94,11 +94,11 @@ static int start(struct mp_logfile *file) {
     return rc;
 }
 
-struct mp_logfile *mp_logfile_open(const char *path) {
+mp_logfile *mp_logfile_open(const char *path) {
     int fd = mp_output_open(path, O_TRUNC);
     if (fd < 0)
         return NULL;
-    struct mp_logfile *file = calloc(1, sizeof(*file));
+    mp_logfile *file = calloc(1, sizeof *file);
     int rc = !file ? ENOMEM : 0;
     if (file) {
         file->fd = fd;
@@ -114,8 +114,8 @@ struct mp_logfile *mp_logfile_open(const char *path) {
 }
 
 void mp_logfile_write(void *context, const char *text, size_t length) {
-    struct mp_logfile *file = context;
-    struct chunk *chunk = malloc(sizeof(*chunk) + length);
+    mp_logfile *file = context;
+    log_chunk *chunk = malloc(sizeof *chunk + length);
     pthread_mutex_lock(&file->mutex);
     if (!chunk || file->queued + length > MOST_QUEUED_BYTES) {
         file->lost = true;
@@ -132,7 +132,7 @@ void mp_logfile_write(void *context, const char *text, size_t length) {
     pthread_mutex_unlock(&file->mutex);
 }
 
-int mp_logfile_close(struct mp_logfile *file) {
+int mp_logfile_close(mp_logfile *file) {
     pthread_mutex_lock(&file->mutex);
     file->closing = true;
     pthread_cond_signal(&file->changed);

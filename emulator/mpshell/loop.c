@@ -38,10 +38,10 @@
 /* What an epoll event belongs to: a direction, or one of these. */
 enum { EVENT_SIGNAL = -1, EVENT_STATUS = -2, EVENT_MAILBOX = -3 };
 
-struct loop {
-    struct mp_shell *shell;
-    struct mp_command *command;
-    struct mp_direction *directions[2 * MP_MAX_PATHS];
+typedef struct {
+    mp_shell *shell;
+    mp_command *command;
+    mp_direction *directions[2 * MP_MAX_PATHS];
     size_t direction_count;
     size_t first; /* whose turn it is to be served first */
     int epoll_fd;
@@ -58,18 +58,18 @@ struct loop {
     int interrupts;
     bool logging;
     bool ended;
-};
+} mp_loop;
 
-static uint64_t since_t0(const struct loop *loop) {
+static uint64_t since_t0(const mp_loop *loop) {
     return clock_us() - loop->shell->t0_us;
 }
 
-static int watch(struct loop *loop, int fd, int what) {
+static int watch(mp_loop *loop, int fd, int what) {
     struct epoll_event event = {.events = EPOLLIN, .data.u64 = (uint64_t)(int64_t)what};
     return epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, fd, &event);
 }
 
-static int prepare(struct loop *loop, char error[MP_ERROR_SIZE]) {
+static int prepare(mp_loop *loop, char error[MP_ERROR_SIZE]) {
     loop->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     if (loop->epoll_fd < 0)
         return mp_fail(error, "cannot watch devices: %s", strerror(errno));
@@ -78,7 +78,7 @@ static int prepare(struct loop *loop, char error[MP_ERROR_SIZE]) {
         bad |= watch(loop, loop->shell->mailbox->fd, EVENT_MAILBOX);
     loop->logging = loop->shell->options.log_dir || loop->shell->options.pcap;
     for (size_t k = 0; k < loop->shell->path_count; k++) {
-        struct mp_direction *both[2] = {&loop->shell->paths[k].up, &loop->shell->paths[k].down};
+        mp_direction *both[2] = {&loop->shell->paths[k].up, &loop->shell->paths[k].down};
         for (size_t d = 0; d < 2; d++) {
             bad |= watch(loop, both[d]->from_fd, (int)loop->direction_count);
             loop->directions[loop->direction_count++] = both[d];
@@ -102,15 +102,15 @@ static void become_ordinary(void) {
 }
 
 /* What was in the devices before t0 belongs to no emulation. */
-static void discard_input(const struct loop *loop) {
+static void discard_input(const mp_loop *loop) {
     uint8_t scratch[LINK_PACKET_CAPACITY];
     for (size_t i = 0; i < loop->direction_count; i++) {
-        while (read(loop->directions[i]->from_fd, scratch, sizeof(scratch)) > 0) {
+        while (read(loop->directions[i]->from_fd, scratch, sizeof scratch) > 0) {
         }
     }
 }
 
-static void fix_t0(struct loop *loop) {
+static void fix_t0(mp_loop *loop) {
     loop->shell->t0_epoch_ns = clock_ns(CLOCK_REALTIME);
     loop->shell->t0_us = clock_us();
     loop->shell->t0_epoch_ms = loop->shell->t0_epoch_ns / 1000000u;
@@ -118,12 +118,12 @@ static void fix_t0(struct loop *loop) {
 
 /* Reads a batch; since is when the device was last looked at, if the loop was busy elsewhere since then. Stops when
  * something is to be sent. */
-static void take_in(struct loop *loop, struct mp_direction *direction, uint64_t since) {
+static void take_in(mp_loop *loop, mp_direction *direction, uint64_t since) {
     uint64_t now = since_t0(loop);
     const bool blind = now > since && now - since >= MISSED_BLIND_US;
     if (blind)
         link_count_missed(direction->link, since, now);
-    enum mp_read_result result = MP_READ_ONE;
+    mp_read_result result = MP_READ_ONE;
     for (size_t i = 0; i < READ_BATCH && result == MP_READ_ONE && (i == 0 || now < loop->next_send_us); i++) {
         result = mp_traffic_read(loop->shell, direction, &now);
         loop->reads++;
@@ -141,10 +141,10 @@ static void take_in(struct loop *loop, struct mp_direction *direction, uint64_t 
 }
 
 /* Each write makes those that are due with it later, so that the links take turns to be first. */
-static void send_all_due(struct loop *loop) {
+static void send_all_due(mp_loop *loop) {
     bool any = false;
     for (size_t i = 0; i < loop->direction_count; i++) {
-        struct mp_direction *direction = loop->directions[(loop->first + i) % loop->direction_count];
+        mp_direction *direction = loop->directions[(loop->first + i) % loop->direction_count];
         uint64_t now = since_t0(loop);
         if (link_next_deadline(direction->link) > now)
             continue;
@@ -157,9 +157,9 @@ static void send_all_due(struct loop *loop) {
 }
 
 /* A signal from the terminal has already reached COMMAND, which is in the same process group; others are passed on. */
-static void take_signal(struct loop *loop) {
+static void take_signal(mp_loop *loop) {
     struct signalfd_siginfo info;
-    if (read(loop->signal_fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
+    if (read(loop->signal_fd, &info, sizeof info) != (ssize_t)sizeof info)
         return;
     int number = (int)info.ssi_signo;
     if (info.ssi_code == SI_KERNEL)
@@ -170,11 +170,11 @@ static void take_signal(struct loop *loop) {
 }
 
 /* Without deliveries to make, logs still get their lines for the opportunities that pass. */
-static void keep_house(struct loop *loop, uint64_t now) {
+static void keep_house(mp_loop *loop, uint64_t now) {
     if (!loop->logging || now < loop->next_housekeeping_us)
         return;
     for (size_t i = 0; i < loop->direction_count; i++) {
-        struct mp_direction *direction = loop->directions[i];
+        mp_direction *direction = loop->directions[i];
         mp_traffic_send_due(loop->shell, direction, now);
         link_advance(direction->link, now);
         mp_outputs_flush(direction);
@@ -183,7 +183,7 @@ static void keep_house(struct loop *loop, uint64_t now) {
 }
 
 /* When the loop has to act next, whatever comes in. */
-static uint64_t next_deadline(struct loop *loop) {
+static uint64_t next_deadline(mp_loop *loop) {
     loop->next_send_us = LINK_NEVER;
     for (size_t i = 0; i < loop->direction_count; i++) {
         uint64_t next = link_next_deadline(loop->directions[i]->link);
@@ -194,7 +194,7 @@ static uint64_t next_deadline(struct loop *loop) {
 }
 
 /* Counts what came in; many packets a ms switch moderation on, but in virtual time, in which it would save nothing. */
-static void judge_load(struct loop *loop, uint64_t now) {
+static void judge_load(mp_loop *loop, uint64_t now) {
     uint64_t elapsed = now - loop->window_us;
     if (elapsed >= LOAD_WINDOW_US) {
         loop->moderated = !loop->virtual_time && loop->reads * 1000u >= MODERATE_FROM_PER_MS * elapsed;
@@ -206,7 +206,7 @@ static void judge_load(struct loop *loop, uint64_t now) {
 /* Under load, a wake-up for every packet would cost more than the packet. The devices' queues hold what comes in
  * meanwhile, and the loop is back before the next deadline, but DENSE_US after the last: the opportunities of a
  * constant rate may follow one another in a few us. */
-static uint64_t pause_until(const struct loop *loop, uint64_t now, uint64_t deadline, uint64_t poll_us) {
+static uint64_t pause_until(const mp_loop *loop, uint64_t now, uint64_t deadline, uint64_t poll_us) {
     uint64_t end = now + MODERATION_US;
     uint64_t before = deadline > poll_us ? deadline - poll_us : 0;
     before = before > loop->sent_us + DENSE_US ? before : loop->sent_us + DENSE_US;
@@ -214,7 +214,7 @@ static uint64_t pause_until(const struct loop *loop, uint64_t now, uint64_t dead
     return loop->moderated && !loop->more && end > now + SHORTEST_PAUSE_US ? end : 0;
 }
 
-static void sleep_until(const struct loop *loop, uint64_t end) {
+static void sleep_until(const mp_loop *loop, uint64_t end) {
     uint64_t at_us = loop->shell->t0_us + end;
     struct timespec at = {.tv_sec = (time_t)(at_us / 1000000u), .tv_nsec = (long)(at_us % 1000000u) * 1000};
     clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
@@ -223,7 +223,7 @@ static void sleep_until(const struct loop *loop, uint64_t end) {
 /* Waits for packets until the deadline; *wanted is when it meant to be back at the latest. Real-time priority has no
  * timer slack, so this is exact to the timer; shortly before a deadline it does not sleep at all if that is asked for,
  * and under load. */
-static int wait_for_events(struct loop *loop, struct epoll_event *events, uint64_t now, uint64_t *wanted) {
+static int wait_for_events(mp_loop *loop, struct epoll_event *events, uint64_t now, uint64_t *wanted) {
     uint64_t deadline = *wanted;
     bool sparse = deadline > loop->sent_us + SPARSE_US;
     uint64_t poll_us = loop->moderated && sparse ? POLL_US : loop->shell->options.busy_poll_us;
@@ -243,7 +243,7 @@ static int wait_for_events(struct loop *loop, struct epoll_event *events, uint64
     return wait_events(loop->epoll_fd, events, EVENTS, is_endless ? WAIT_FOREVER : left_us, NULL);
 }
 
-static void handle(struct loop *loop, const struct epoll_event *event, bool at_once, uint64_t seen) {
+static void handle(mp_loop *loop, const struct epoll_event *event, bool at_once, uint64_t seen) {
     int what = (int)(int64_t)event->data.u64;
     if (what == EVENT_STATUS) {
         loop->ended = true;
@@ -252,12 +252,12 @@ static void handle(struct loop *loop, const struct epoll_event *event, bool at_o
     } else if (what == EVENT_MAILBOX) {
         mp_mailbox_serve(loop->shell->mailbox, loop->shell, since_t0(loop));
     } else {
-        struct mp_direction *direction = loop->directions[what];
+        mp_direction *direction = loop->directions[what];
         take_in(loop, direction, at_once && direction->looked_us > loop->slept_us ? direction->looked_us : seen);
     }
 }
 
-static int turn(struct loop *loop, char error[MP_ERROR_SIZE]) {
+static int turn(mp_loop *loop, char error[MP_ERROR_SIZE]) {
     struct epoll_event events[EVENTS];
     uint64_t wanted = next_deadline(loop);
     uint64_t before = since_t0(loop);
@@ -279,21 +279,21 @@ static int turn(struct loop *loop, char error[MP_ERROR_SIZE]) {
 }
 
 /* Up to the end of COMMAND: figures and logs. */
-static void settle(struct loop *loop) {
+static void settle(mp_loop *loop) {
     loop->shell->duration_us = since_t0(loop);
-    struct mp_machine before = loop->shell->machine;
-    struct mp_machine now = mp_machine_read();
+    mp_machine before = loop->shell->machine;
+    mp_machine now = mp_machine_read();
     loop->shell->machine = mp_machine_between(&before, &now);
     loop->shell->cpu_s = (double)clock_ns(CLOCK_PROCESS_CPUTIME_ID) / 1e9 - loop->shell->cpu_s;
     for (size_t i = 0; i < loop->direction_count; i++) {
-        struct mp_direction *direction = loop->directions[i];
+        mp_direction *direction = loop->directions[i];
         link_advance(direction->link, loop->shell->duration_us);
         mp_outputs_flush(direction);
     }
 }
 
 /* Until COMMAND says that it is ready, drops its end of the socket, or has ended: then the next turn sees it. */
-static void wait_until_ready(struct loop *loop) {
+static void wait_until_ready(mp_loop *loop) {
     struct pollfd awaited[3] = {{.fd = loop->command->ready_fd, .events = POLLIN},
                                 {.fd = loop->command->status_fd, .events = POLLIN},
                                 {.fd = loop->signal_fd, .events = POLLIN}};
@@ -303,8 +303,8 @@ static void wait_until_ready(struct loop *loop) {
 }
 
 /* The links start with COMMAND, or when it has said that it is ready. */
-static void start(struct loop *loop, void (*on_start)(struct mp_shell *)) {
-    struct mp_shell *shell = loop->shell;
+static void start(mp_loop *loop, void (*on_start)(mp_shell *)) {
+    mp_shell *shell = loop->shell;
     bool when_ready = loop->command->ready_fd >= 0;
     if (when_ready) {
         mp_command_start(loop->command);
@@ -321,13 +321,13 @@ static void start(struct loop *loop, void (*on_start)(struct mp_shell *)) {
         mp_command_start(loop->command);
 }
 
-int mp_loop_run(struct mp_shell *shell, struct mp_command *command, int signal_fd, void (*on_start)(struct mp_shell *),
-                int *status, char error[MP_ERROR_SIZE]) {
-    struct loop loop = {.shell = shell,
-                        .command = command,
-                        .epoll_fd = -1,
-                        .signal_fd = signal_fd,
-                        .virtual_time = mp_clock_is_virtual()};
+int mp_loop_run(mp_shell *shell, mp_command *command, int signal_fd, void (*on_start)(mp_shell *), int *status,
+                char error[MP_ERROR_SIZE]) {
+    mp_loop loop = {.shell = shell,
+                    .command = command,
+                    .epoll_fd = -1,
+                    .signal_fd = signal_fd,
+                    .virtual_time = mp_clock_is_virtual()};
     int rc = prepare(&loop, error);
     if (rc == 0) {
         shell->sched_fifo = become_real_time();

@@ -9,8 +9,8 @@
 /* The columns of /proc/stat (proc(5)); guest time is in user time, too. */
 enum { USER, NICE, SYSTEM, IDLE, IOWAIT, IRQ, SOFTIRQ, STEAL, GUEST, GUEST_NICE, COLUMNS };
 
-struct mp_machine mp_machine_parse(const char *text, double ticks) {
-    struct mp_machine machine = {.known = false};
+mp_machine mp_machine_parse(const char *text, double ticks) {
+    mp_machine machine = {.known = false};
     double columns[COLUMNS] = {0};
     if (strncmp(text, "cpu ", 4) != 0)
         return machine;
@@ -31,9 +31,9 @@ struct mp_machine mp_machine_parse(const char *text, double ticks) {
     return machine;
 }
 
-struct mp_machine mp_machine_read(void) {
+mp_machine mp_machine_read(void) {
     enum { SIZE = 1 << 18 }; /* of thousands of cores */
-    struct mp_machine machine = {.known = false};
+    mp_machine machine = {.known = false};
     int fd = open("/proc/stat", O_RDONLY | O_CLOEXEC);
     char *text = malloc(SIZE);
     size_t used = 0;
@@ -52,8 +52,8 @@ struct mp_machine mp_machine_read(void) {
     return machine;
 }
 
-struct mp_machine mp_machine_between(const struct mp_machine *before, const struct mp_machine *after) {
-    return (struct mp_machine){
+mp_machine mp_machine_between(const mp_machine *before, const mp_machine *after) {
+    return (mp_machine){
         .known = before->known && after->known,
         .cores = after->cores,
         .busy_s = after->busy_s - before->busy_s,

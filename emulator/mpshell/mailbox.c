@@ -3,7 +3,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-int mp_mailbox_open(struct mp_mailbox *mailbox) {
+int mp_mailbox_open(mp_mailbox *mailbox) {
     pthread_mutexattr_t attributes;
     mailbox->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (mailbox->fd < 0)
@@ -19,14 +19,14 @@ int mp_mailbox_open(struct mp_mailbox *mailbox) {
     return 0;
 }
 
-bool mp_mailbox_ask(struct mp_mailbox *mailbox, struct mp_request *request) {
+bool mp_mailbox_ask(mp_mailbox *mailbox, mp_request *request) {
     uint64_t one = 1;
     pthread_mutex_lock(&mailbox->mutex);
     if (mailbox->open) {
         request->done = false;
         request->next = mailbox->waiting;
         mailbox->waiting = request;
-        if (write(mailbox->fd, &one, sizeof(one)) != (ssize_t)sizeof(one))
+        if (write(mailbox->fd, &one, sizeof one) != (ssize_t)sizeof one)
             mailbox->open = false; /* cannot happen with so few requests */
     }
     while (mailbox->open && !request->done)
@@ -36,25 +36,25 @@ bool mp_mailbox_ask(struct mp_mailbox *mailbox, struct mp_request *request) {
     return done;
 }
 
-static void tell_figures(const struct mp_shell *shell, struct mp_figures *figures, uint64_t now) {
+static void tell_figures(const mp_shell *shell, mp_figures *figures, uint64_t now) {
     for (size_t k = 0; k < shell->path_count; k++) {
-        const struct mp_direction *both[2] = {&shell->paths[k].up, &shell->paths[k].down};
+        const mp_direction *both[2] = {&shell->paths[k].up, &shell->paths[k].down};
         for (size_t way = 0; way < 2; way++) {
             link_advance(both[way]->link, now);
-            figures->links[k][way].stats = link_stats(both[way]->link);
-            figures->links[k][way].late_p99_us = link_lateness_quantile(link_lateness(both[way]->link), 0.99);
+            figures->links[k][way].stats = link_get_stats(both[way]->link);
+            figures->links[k][way].late_p99_us = link_lateness_quantile(link_get_lateness(both[way]->link), 0.99);
             figures->links[k][way].is_up = link_is_up(both[way]->link);
         }
     }
 }
 
-void mp_mailbox_serve(struct mp_mailbox *mailbox, struct mp_shell *shell, uint64_t now) {
+void mp_mailbox_serve(mp_mailbox *mailbox, mp_shell *shell, uint64_t now) {
     uint64_t count;
     pthread_mutex_lock(&mailbox->mutex);
-    if (read(mailbox->fd, &count, sizeof(count)) > 0) {
-        for (struct mp_request *request = mailbox->waiting; request; request = request->next) {
-            struct mp_path *path = &shell->paths[request->path];
-            struct mp_direction *both[2] = {&path->up, &path->down};
+    if (read(mailbox->fd, &count, sizeof count) > 0) {
+        for (mp_request *request = mailbox->waiting; request; request = request->next) {
+            mp_path *path = &shell->paths[request->path];
+            mp_direction *both[2] = {&path->up, &path->down};
             for (size_t way = 0; way < 2; way++)
                 if (request->ways[way])
                     link_change_apply(both[way]->link, &request->change, now);
@@ -69,7 +69,7 @@ void mp_mailbox_serve(struct mp_mailbox *mailbox, struct mp_shell *shell, uint64
     pthread_mutex_unlock(&mailbox->mutex);
 }
 
-void mp_mailbox_end(struct mp_mailbox *mailbox) {
+void mp_mailbox_end(mp_mailbox *mailbox) {
     pthread_mutex_lock(&mailbox->mutex);
     mailbox->open = false;
     mailbox->waiting = NULL;
@@ -77,7 +77,7 @@ void mp_mailbox_end(struct mp_mailbox *mailbox) {
     pthread_mutex_unlock(&mailbox->mutex);
 }
 
-void mp_mailbox_close(struct mp_mailbox *mailbox) {
+void mp_mailbox_close(mp_mailbox *mailbox) {
     close(mailbox->fd);
     pthread_cond_destroy(&mailbox->changed);
     pthread_mutex_destroy(&mailbox->mutex);

@@ -25,7 +25,7 @@
 #define EXIT_CANNOT_START 2
 #define EXIT_INCOMPLETE   1 /* the command succeeded, and a log or the summary could not be written whole */
 
-static void init_shell(struct mp_shell *shell) {
+static void init_shell(mp_shell *shell) {
     shell->path_count = shell->options.path_count;
     shell->outside_netns = -1;
     shell->inside_netns = -1;
@@ -37,9 +37,9 @@ static void init_shell(struct mp_shell *shell) {
     }
 }
 
-static void connect_links(struct mp_shell *shell) {
+static void connect_links(mp_shell *shell) {
     for (size_t k = 0; k < shell->path_count; k++) {
-        struct mp_path *path = &shell->paths[k];
+        mp_path *path = &shell->paths[k];
         path->up.from_fd = path->inside_fd;
         path->up.to_fd = path->outside_fd;
         path->down.from_fd = path->outside_fd;
@@ -54,7 +54,7 @@ static int block_signals(sigset_t *original, char error[MP_ERROR_SIZE]) {
     static const int passed_on[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
     sigset_t set;
     sigemptyset(&set);
-    for (size_t i = 0; i < sizeof(passed_on) / sizeof(passed_on[0]); i++)
+    for (size_t i = 0; i < sizeof passed_on / sizeof passed_on[0]; i++)
         sigaddset(&set, passed_on[i]);
     signal(SIGCHLD, SIG_DFL); /* a caller may ignore it, and then children cannot be waited for */
     sigprocmask(SIG_BLOCK, &set, original);
@@ -62,9 +62,9 @@ static int block_signals(sigset_t *original, char error[MP_ERROR_SIZE]) {
     return fd >= 0 ? fd : mp_fail(error, "cannot watch signals: %s", strerror(errno));
 }
 
-static void warn_of_device_drops(const struct mp_shell *shell) {
+static void warn_of_device_drops(const mp_shell *shell) {
     for (size_t k = 0; k < shell->path_count; k++) {
-        const struct mp_path *path = &shell->paths[k];
+        const mp_path *path = &shell->paths[k];
         uint64_t drops = path->inside_drops.received + path->inside_drops.transmitted + path->outside_drops.received +
                          path->outside_drops.transmitted + path->up.write_errors + path->down.write_errors;
         if (drops > 0) {
@@ -75,7 +75,7 @@ static void warn_of_device_drops(const struct mp_shell *shell) {
 }
 
 /* COMMAND knows nothing of the limit that ended it. */
-static void tell_spinning(const struct mp_shell *shell, int status) {
+static void tell_spinning(const mp_shell *shell, int status) {
     if (shell->command_fifo && WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU) {
         fprintf(stderr, "mpshell: %s was ended: with --real-time nothing may use a core for %u s without sleeping\n",
                 shell->options.command[0], MP_COMMAND_RTTIME_US / 1000000u);
@@ -83,13 +83,13 @@ static void tell_spinning(const struct mp_shell *shell, int status) {
 }
 
 /* What runs beside the loop, in threads of their own, from before COMMAND starts until after it ends. */
-struct helpers {
-    struct mp_mailbox mailbox;
-    struct mp_control *control;
-    struct mp_live *live;
-};
+typedef struct {
+    mp_mailbox mailbox;
+    mp_control *control;
+    mp_live *live;
+} mp_helpers;
 
-static int start_helpers(struct helpers *helpers, struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
+static int start_helpers(mp_helpers *helpers, mp_shell *shell, char error[MP_ERROR_SIZE]) {
     if (!shell->options.control && !shell->options.live)
         return 0;
     if (mp_mailbox_open(&helpers->mailbox) != 0)
@@ -105,7 +105,7 @@ static int start_helpers(struct helpers *helpers, struct mp_shell *shell, char e
     return 0;
 }
 
-static void stop_helpers(struct helpers *helpers, struct mp_shell *shell) {
+static void stop_helpers(mp_helpers *helpers, mp_shell *shell) {
     if (shell->mailbox) {
         mp_mailbox_end(shell->mailbox);
         mp_live_stop(helpers->live);
@@ -115,7 +115,7 @@ static void stop_helpers(struct helpers *helpers, struct mp_shell *shell) {
     }
 }
 
-static void tell_awake(const struct mp_awake *awake) {
+static void tell_awake(const mp_awake *awake) {
     fprintf(stderr, "mpshell: %s; %s", awake->done ? "keeps the cores awake" : "does not keep the cores awake",
             mp_awake_reason(awake));
     if (awake->probe.made) {
@@ -125,14 +125,14 @@ static void tell_awake(const struct mp_awake *awake) {
     fputc('\n', stderr);
 }
 
-static void begin(struct mp_shell *shell) {
+static void begin(mp_shell *shell) {
     mp_late_begin(&shell->late, shell->t0_us);
     mp_outputs_begin(shell);
 }
 
-static int start_and_run(struct mp_shell *shell, int *status, bool *complete, char error[MP_ERROR_SIZE]) {
-    struct mp_command command;
-    struct helpers helpers = {.control = NULL, .live = NULL};
+static int start_and_run(mp_shell *shell, int *status, bool *complete, char error[MP_ERROR_SIZE]) {
+    mp_command command;
+    mp_helpers helpers = {.control = NULL, .live = NULL};
     sigset_t original;
     if (mp_user_find(&shell->user, shell->options.user, error) != 0 || mp_setup_links(shell, error) != 0 ||
         mp_setup_output(shell, error) != 0)
@@ -170,7 +170,7 @@ static void complain(char error[MP_ERROR_SIZE]) {
     fprintf(stderr, "mpshell: %s\n", error);
 }
 
-static int run(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
+static int run(mp_shell *shell, char error[MP_ERROR_SIZE]) {
     int status = 0;
     bool complete = true;
     int rc = start_and_run(shell, &status, &complete, error);
@@ -204,7 +204,7 @@ static int run(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
     return exit_status == 0 && !complete ? EXIT_INCOMPLETE : exit_status;
 }
 
-static int lend(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
+static int lend(mp_shell *shell, char error[MP_ERROR_SIZE]) {
     int rc = mp_outside_lend(shell, error);
     mp_netns_destroy(shell);
     if (rc != 0)
@@ -212,7 +212,7 @@ static int lend(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
     return rc == 0 ? 0 : EXIT_CANNOT_START;
 }
 
-static int probe(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
+static int probe(mp_shell *shell, char error[MP_ERROR_SIZE]) {
     int rc = mp_probe(shell, error);
     if (rc != 0)
         complain(error);
@@ -220,9 +220,9 @@ static int probe(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
 }
 
 int main(int argc, char **argv) {
-    static struct mp_shell shell;
+    static mp_shell shell;
     char error[MP_ERROR_SIZE] = "";
-    int rc = mp_options_parse(&shell.options, argc, argv, error, sizeof(error));
+    int rc = mp_options_parse(&shell.options, argc, argv, error, sizeof error);
     if (rc != 0) {
         complain(error);
         rc = EXIT_CANNOT_START;

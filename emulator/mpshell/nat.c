@@ -10,24 +10,24 @@
 
 #define MARK "mpshell-" /* a rule's comment is this and the device's name */
 
-struct family {
+typedef struct {
     char *restore; /* programs */
     const char *list;
     const char *forwarding; /* sysctl */
-};
+} nat_family;
 
-static const struct family families[2] = {
+static const nat_family families[2] = {
     {"iptables-restore", "iptables", "/proc/sys/net/ipv4/ip_forward"},
     {"ip6tables-restore", "ip6tables", "/proc/sys/net/ipv6/conf/all/forwarding"},
 };
 static const char *const tables[2] = {"nat", "filter"};
 
-static int restore(const struct family *family, const struct mp_script *script, char error[MP_ERROR_SIZE]) {
+static int restore(const nat_family *family, const mp_script *script, char error[MP_ERROR_SIZE]) {
     char *const argv[] = {family->restore, "-w", "--noflush", NULL};
     return mp_run(argv, script, error);
 }
 
-static bool forwards(const struct family *family) {
+static bool forwards(const nat_family *family) {
     FILE *in = fopen(family->forwarding, "re");
     int value = in ? fgetc(in) : '0';
     if (in)
@@ -36,11 +36,11 @@ static bool forwards(const struct family *family) {
 }
 
 /* The rules of all paths, to be added or deleted. */
-static void rules(const struct mp_shell *shell, bool v6, bool add, struct mp_script *script) {
+static void rules(const mp_shell *shell, bool v6, bool add, mp_script *script) {
     for (size_t t = 0; t < 2; t++) {
         mp_script_add(script, "*%s\n", tables[t]);
         for (size_t k = 0; k < shell->path_count; k++) {
-            const struct mp_path *path = &shell->paths[k];
+            const mp_path *path = &shell->paths[k];
             const char *name = path->outside_name;
             if (t == 0) {
                 mp_script_add(script, "%s POSTROUTING -s %s ! -o %s -m comment --comment " MARK "%s -j MASQUERADE\n",
@@ -66,17 +66,17 @@ static bool device_of(const char *rule, char device[IF_NAMESIZE]) {
 }
 
 /* Deletes the rules whose device is gone. */
-static void sweep(const struct family *family) {
-    struct mp_script script = {.used = 0};
+static void sweep(const nat_family *family) {
+    mp_script script = {.used = 0};
     char error[MP_ERROR_SIZE];
     char command[64];
     char rule[512];
     size_t found = 0;
     for (size_t t = 0; t < 2; t++) {
-        snprintf(command, sizeof(command), "%s -w -t %s -S 2>/dev/null", family->list, tables[t]);
+        snprintf(command, sizeof command, "%s -w -t %s -S 2>/dev/null", family->list, tables[t]);
         FILE *in = popen(command, "re");
         mp_script_add(&script, "*%s\n", tables[t]);
-        while (in && fgets(rule, sizeof(rule), in)) {
+        while (in && fgets(rule, sizeof rule, in)) {
             char device[IF_NAMESIZE];
             if (device_of(rule, device) && if_nametoindex(device) == 0) {
                 mp_script_add(&script, "-D %s", rule + 3);
@@ -91,13 +91,13 @@ static void sweep(const struct family *family) {
         fprintf(stderr, "mpshell: cannot remove old rules: %s\n", error);
 }
 
-int mp_nat_start(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
+int mp_nat_start(mp_shell *shell, char error[MP_ERROR_SIZE]) {
     if (!shell->options.nat)
         return 0;
     if (!forwards(&families[0]))
         return mp_fail(error, "--nat: this machine does not forward packets; run sysctl -w net.ipv4.ip_forward=1");
     for (size_t v6 = 0; v6 < 2; v6++) {
-        struct mp_script script = {.used = 0};
+        mp_script script = {.used = 0};
         char reason[MP_ERROR_SIZE];
         if (v6 == 1 && (!forwards(&families[1]) || shell->paths[0].inside_address6[0] == '\0'))
             continue;
@@ -110,10 +110,10 @@ int mp_nat_start(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
     return 0;
 }
 
-void mp_nat_stop(struct mp_shell *shell) {
+void mp_nat_stop(mp_shell *shell) {
     char error[MP_ERROR_SIZE];
     for (size_t v6 = 0; v6 < 2; v6++) {
-        struct mp_script script = {.used = 0};
+        mp_script script = {.used = 0};
         if (shell->nat[v6]) {
             rules(shell, v6 == 1, false, &script);
             if (restore(&families[v6], &script, error) != 0)

@@ -7,8 +7,8 @@
 #include "emulator/mpshell/shell.h"
 
 /* In the outside namespace, once the devices are there. Returns 0, or -1 with a sentence in error. */
-int mp_nat_start(struct mp_shell *shell, char error[MP_ERROR_SIZE]);
+int mp_nat_start(mp_shell *shell, char error[MP_ERROR_SIZE]);
 /* Removes the rules, if there are any. */
-void mp_nat_stop(struct mp_shell *shell);
+void mp_nat_stop(mp_shell *shell);
 
 #endif

@@ -22,7 +22,7 @@
 
 static char *const ip6_batch[] = {"ip", "-6", "-batch", "-", NULL};
 
-static void add_inside_routes(struct mp_script *script, const struct mp_path *path, size_t k) {
+static void add_inside_routes(mp_script *script, const mp_path *path, size_t k) {
     char network[MP_ADDRESS_SIZE];
     const char *name = path->options->name;
     unsigned table = FIRST_TABLE + (unsigned)k;
@@ -34,12 +34,12 @@ static void add_inside_routes(struct mp_script *script, const struct mp_path *pa
                   path->inside_address, table);
 }
 
-static void add_inside_rule(struct mp_script *script, const struct mp_path *path, size_t k) {
+static void add_inside_rule(mp_script *script, const mp_path *path, size_t k) {
     unsigned table = FIRST_TABLE + (unsigned)k;
     mp_script_add(script, "rule add from %s/32 table %u priority %u\n", path->inside_address, table, table);
 }
 
-static void add_inside_routes6(struct mp_script *script, const struct mp_path *path, size_t k) {
+static void add_inside_routes6(mp_script *script, const mp_path *path, size_t k) {
     const char *name = path->options->name;
     unsigned table = FIRST_TABLE + (unsigned)k;
     if (path->inside_address6[0] == '\0')
@@ -52,14 +52,14 @@ static void add_inside_routes6(struct mp_script *script, const struct mp_path *p
                   path->inside_address6, table);
 }
 
-static void add_inside_rule6(struct mp_script *script, const struct mp_path *path, size_t k) {
+static void add_inside_rule6(mp_script *script, const mp_path *path, size_t k) {
     unsigned table = FIRST_TABLE + (unsigned)k;
     if (path->inside_address6[0] != '\0')
         mp_script_add(script, "rule add from %s/128 table %u priority %u\n", path->inside_address6, table, table);
 }
 
-static int configure_inside6(const struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
-    struct mp_script script = {.used = 0};
+static int configure_inside6(const mp_shell *shell, char error[MP_ERROR_SIZE]) {
+    mp_script script = {.used = 0};
     for (size_t k = 0; k < shell->path_count; k++) {
         add_inside_routes6(&script, &shell->paths[k], k);
         add_inside_rule6(&script, &shell->paths[k], k);
@@ -67,13 +67,13 @@ static int configure_inside6(const struct mp_shell *shell, char error[MP_ERROR_S
     return script.used > 0 ? mp_run(ip6_batch, &script, error) : 0;
 }
 
-static void add_mptcp_endpoint(struct mp_script *script, const struct mp_path *path, size_t k) {
+static void add_mptcp_endpoint(mp_script *script, const mp_path *path, size_t k) {
     mp_script_add(script, "mptcp endpoint add %s id %zu dev %s subflow\n", path->inside_address, k + 1,
                   path->options->name);
 }
 
-static int enable_mptcp(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
-    struct mp_script script = {.used = 0};
+static int enable_mptcp(mp_shell *shell, char error[MP_ERROR_SIZE]) {
+    mp_script script = {.used = 0};
     if (mp_sysctl_need("1", "net/mptcp/enabled") != 0) {
         return mp_fail(error, "--mptcp: net.mptcp.enabled cannot be set; use a kernel with MPTCP, and give a container "
                               "--sysctl net.mptcp.enabled=1");
@@ -84,7 +84,7 @@ static int enable_mptcp(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
     return mp_run(mp_ip_batch, &script, error);
 }
 
-static int set_sysctls(const struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
+static int set_sysctls(const mp_shell *shell, char error[MP_ERROR_SIZE]) {
     for (size_t i = 0; i < shell->options.sysctl_count; i++) {
         const char *given = shell->options.sysctls[i];
         char name[MP_SYSCTL_NAME_SIZE];
@@ -98,15 +98,15 @@ static int set_sysctls(const struct mp_shell *shell, char error[MP_ERROR_SIZE]) 
     return 0;
 }
 
-static int configure_inside(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
-    struct mp_script script = {.used = 0};
+static int configure_inside(mp_shell *shell, char error[MP_ERROR_SIZE]) {
+    mp_script script = {.used = 0};
     const char *devices[MP_MAX_PATHS];
     mp_sysctl_write("0", "net/ipv4/conf/all/rp_filter");
     mp_sysctl_write("0", "net/ipv4/conf/default/rp_filter");
     mp_sysctl_write("1", "net/ipv4/ip_forward"); /* for shells inside of this one */
     mp_script_add(&script, "link set dev lo up\n");
     for (size_t k = 0; k < shell->path_count; k++) {
-        struct mp_path *path = &shell->paths[k];
+        mp_path *path = &shell->paths[k];
         bool busy;
         path->inside_fd = mp_tun_open(path->options->name, !shell->options.no_offload, &busy, error);
         if (path->inside_fd < 0)
@@ -128,7 +128,7 @@ static int configure_inside(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
     return set_sysctls(shell, error);
 }
 
-int mp_netns_build(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
+int mp_netns_build(mp_shell *shell, char error[MP_ERROR_SIZE]) {
     if (shell->options.outside)
         return mp_outside_borrow(shell, error) != 0 ? -1 : configure_inside(shell, error);
     shell->outside_netns = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
@@ -147,9 +147,9 @@ int mp_netns_build(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
 }
 
 /* Addresses and routes go with the device; the rules by source address stay, and so do queue and sysctls. */
-static int change_interface(struct mp_shell *shell, size_t k, bool up, char error[MP_ERROR_SIZE]) {
-    struct mp_script script = {.used = 0};
-    const struct mp_path *path = &shell->paths[k];
+static int change_interface(mp_shell *shell, size_t k, bool up, char error[MP_ERROR_SIZE]) {
+    mp_script script = {.used = 0};
+    const mp_path *path = &shell->paths[k];
     bool has_endpoint = shell->options.mptcp && k < MP_MAX_SUBFLOWS;
     if (up) {
         mp_device_script(&script, path->options->name, path->inside_address, path->inside_address6);
@@ -166,7 +166,7 @@ static int change_interface(struct mp_shell *shell, size_t k, bool up, char erro
 }
 
 /* Namespaces are a thread's own. */
-int mp_netns_set_interface(struct mp_shell *shell, size_t k, bool up, char error[MP_ERROR_SIZE]) {
+int mp_netns_set_interface(mp_shell *shell, size_t k, bool up, char error[MP_ERROR_SIZE]) {
     bool other = shell->inside_netns >= 0;
     if (other && setns(shell->inside_netns, CLONE_NEWNET) != 0)
         return mp_fail(error, "cannot enter the inside: %s", strerror(errno));
@@ -176,12 +176,12 @@ int mp_netns_set_interface(struct mp_shell *shell, size_t k, bool up, char error
     return rc;
 }
 
-static void count_inside_drops(struct mp_shell *shell) {
+static void count_inside_drops(mp_shell *shell) {
     for (size_t k = 0; k < shell->path_count; k++)
         shell->paths[k].inside_drops = mp_tun_drops(shell->paths[k].options->name);
 }
 
-void mp_netns_count_drops(struct mp_shell *shell) {
+void mp_netns_count_drops(mp_shell *shell) {
     if (shell->lender >= 0) {
         mp_outside_count_drops(shell);
         count_inside_drops(shell);
@@ -210,12 +210,12 @@ static ssize_t read_whole(const char *name, char *text, size_t size) {
     return n == 0 ? (ssize_t)used : -1;
 }
 
-int mp_netns_write_counters(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
+int mp_netns_write_counters(mp_shell *shell, char error[MP_ERROR_SIZE]) {
     char text[65536];
     bool other = shell->inside_netns >= 0;
     ssize_t length = -1;
     if (!other || setns(shell->inside_netns, CLONE_NEWNET) == 0)
-        length = read_whole("/proc/net/netstat", text, sizeof(text));
+        length = read_whole("/proc/net/netstat", text, sizeof text);
     int rc = length >= 0 ? mp_result_write(&shell->netstat, text, (size_t)length) : -1;
     if (rc != 0)
         mp_fail(error, "cannot write the counters %s: %s", shell->netstat.path, strerror(errno));
@@ -231,7 +231,7 @@ static void close_fd(int *fd) {
     }
 }
 
-void mp_netns_destroy(struct mp_shell *shell) {
+void mp_netns_destroy(mp_shell *shell) {
     for (size_t k = 0; k < shell->path_count; k++) {
         close_fd(&shell->paths[k].outside_fd);
         close_fd(&shell->paths[k].inside_fd);

@@ -71,7 +71,7 @@ static void finish_headers(uint8_t *data, size_t length, size_t transport, uint1
     put16(data + transport + checksum_offset, fold(pseudo));
 }
 
-static bool transport_of(struct mp_super *super, uint8_t type) {
+static bool transport_of(mp_super *super, uint8_t type) {
     if (type == VIRTIO_NET_HDR_GSO_UDP_L4) {
         super->headers = super->transport + UDP_HEADER;
         return super->checksum_offset == UDP_CHECKSUM_AT;
@@ -83,8 +83,8 @@ static bool transport_of(struct mp_super *super, uint8_t type) {
     return super->checksum_offset == TCP_CHECKSUM_AT && length >= TCP_MIN_HEADER;
 }
 
-bool mp_super_open(struct mp_super *super, const struct virtio_net_hdr *header, const uint8_t *data, size_t length) {
-    *super = (struct mp_super){
+bool mp_super_open(mp_super *super, const struct virtio_net_hdr *header, const uint8_t *data, size_t length) {
+    *super = (mp_super){
         .data = data,
         .length = length,
         .transport = header->csum_start,
@@ -101,7 +101,7 @@ bool mp_super_open(struct mp_super *super, const struct virtio_net_hdr *header, 
            super->headers + super->segment <= LINK_PACKET_CAPACITY;
 }
 
-bool mp_super_next(struct mp_super *super, struct link_packet *packet) {
+bool mp_super_next(mp_super *super, link_packet *packet) {
     size_t left = super->length - super->headers - super->taken;
     size_t payload = left < super->segment ? left : super->segment;
     bool tcp = super->checksum_offset == TCP_CHECKSUM_AT;
@@ -131,7 +131,7 @@ bool mp_super_next(struct mp_super *super, struct link_packet *packet) {
 
 /* Bytes of the headers of a whole UDP packet without IP options whose checksum the kernel left to the device (so that
  * a wrong one is not made good); 0 for all others. */
-static size_t mergeable_headers(const struct link_packet *packet) {
+static size_t mergeable_headers(const link_packet *packet) {
     const uint8_t *data = packet->data;
     size_t ip = packet->length >= IPV6_HEADER + UDP_HEADER && is_ipv6(data) ? IPV6_HEADER : IPV4_HEADER;
     if (packet->checksum_start != ip || packet->checksum_offset != UDP_CHECKSUM_AT ||
@@ -152,14 +152,14 @@ static bool same_flow(const uint8_t *a, const uint8_t *b, size_t headers) {
 
 /* RFC 6864: the identification of a packet that must not be fragmented means nothing. That of others counts on, as it
  * does when the receiving kernel takes the super-packet apart. */
-static bool id_continues(const struct mp_group *group, const uint8_t *data) {
+static bool id_continues(const mp_group *group, const uint8_t *data) {
     const uint8_t *first = group->packets[0]->data;
     return is_ipv6(data) || (data[6] & DONT_FRAGMENT) != 0 ||
            get16(data + 4) == (uint16_t)(get16(first + 4) + group->count);
 }
 
-static bool fits(const struct mp_group *group, const struct link_packet *packet) {
-    const struct link_packet *first = group->packets[0];
+static bool fits(const mp_group *group, const link_packet *packet) {
+    const link_packet *first = group->packets[0];
     if (group->closed || group->headers == 0 || group->count == MP_GROUP_PACKETS || packet->length > first->length ||
         mergeable_headers(packet) != group->headers)
         return false;
@@ -167,7 +167,7 @@ static bool fits(const struct mp_group *group, const struct link_packet *packet)
            same_flow(first->data, packet->data, group->headers) && id_continues(group, packet->data);
 }
 
-bool mp_group_add(struct mp_group *group, struct link_packet *packet, bool may_merge) {
+bool mp_group_add(mp_group *group, link_packet *packet, bool may_merge) {
     if (group->count == 0) {
         group->headers = may_merge ? mergeable_headers(packet) : 0;
         group->payload = packet->length - group->headers;
@@ -183,17 +183,17 @@ bool mp_group_add(struct mp_group *group, struct link_packet *packet, bool may_m
 }
 
 /* Makes the first packet's headers those of a packet with so much payload. */
-static void set_udp_length(struct mp_group *group, size_t payload) {
+static void set_udp_length(mp_group *group, size_t payload) {
     uint8_t *data = group->packets[0]->data;
     size_t transport = group->headers - UDP_HEADER;
     put16(data + transport + 4, UDP_HEADER + payload);
     finish_headers(data, group->headers + payload, transport, UDP_CHECKSUM_AT, IPPROTO_UDP);
 }
 
-int mp_group_vectors(struct mp_group *group, struct virtio_net_hdr *header, struct iovec *vectors) {
-    struct link_packet *first = group->packets[0];
-    memset(header, 0, sizeof(*header));
-    vectors[0] = (struct iovec){header, sizeof(*header)};
+int mp_group_vectors(mp_group *group, struct virtio_net_hdr *header, struct iovec *vectors) {
+    link_packet *first = group->packets[0];
+    memset(header, 0, sizeof *header);
+    vectors[0] = (struct iovec){header, sizeof *header};
     vectors[1] = (struct iovec){first->data, first->length};
     if (first->checksum_start != 0) {
         header->flags = VIRTIO_NET_HDR_F_NEEDS_CSUM;
@@ -203,7 +203,7 @@ int mp_group_vectors(struct mp_group *group, struct virtio_net_hdr *header, stru
     if (group->count == 1)
         return 2;
     for (size_t i = 1; i < group->count; i++) {
-        struct link_packet *packet = group->packets[i];
+        link_packet *packet = group->packets[i];
         vectors[1 + i] = (struct iovec){packet->data + group->headers, packet->length - group->headers};
     }
     header->gso_type = VIRTIO_NET_HDR_GSO_UDP_L4;
@@ -213,7 +213,7 @@ int mp_group_vectors(struct mp_group *group, struct virtio_net_hdr *header, stru
     return (int)group->count + 1;
 }
 
-void mp_group_restore(struct mp_group *group) {
+void mp_group_restore(mp_group *group) {
     if (group->count > 1)
         set_udp_length(group, group->packets[0]->length - group->headers);
 }

@@ -27,7 +27,7 @@
 #define MP_GROUP_PACKETS 44u /* of 1500 bytes: what one super-packet holds */
 
 /* A super-packet, or what is left of one while it is taken apart. */
-struct mp_super {
+typedef struct {
     const uint8_t *data;
     size_t length;
     size_t transport; /* offset of the TCP or UDP header */
@@ -36,30 +36,30 @@ struct mp_super {
     size_t segment;   /* payload bytes of each segment but the last */
     uint16_t checksum_offset;
     uint16_t count; /* segments made */
-};
+} mp_super;
 
 /* Starts to take apart the super-packet of length bytes at data (borrowed), as header describes it. false if header and
  * contents do not fit together; such a packet cannot be sent. */
-bool mp_super_open(struct mp_super *super, const struct virtio_net_hdr *header, const uint8_t *data, size_t length);
+bool mp_super_open(mp_super *super, const struct virtio_net_hdr *header, const uint8_t *data, size_t length);
 /* Makes the next segment in packet; false if there is no more. Its checksum is still to be computed. */
-bool mp_super_next(struct mp_super *super, struct link_packet *packet);
+bool mp_super_next(mp_super *super, link_packet *packet);
 
 /* Packets that go into the kernel in one write. */
-struct mp_group {
-    struct link_packet *packets[MP_GROUP_PACKETS];
+typedef struct {
+    link_packet *packets[MP_GROUP_PACKETS];
     size_t count;
     size_t payload; /* bytes of UDP payload, of all packets */
     size_t headers; /* of each packet; 0 = the first cannot be merged with others */
     bool closed;    /* takes no more: a shorter packet ends a super-packet */
-};
+} mp_group;
 
 /* Takes the packet in if it can be written together with those that are there; an empty group takes any packet.
  * may_merge: whether the device understands UDP super-packets. */
-bool mp_group_add(struct mp_group *group, struct link_packet *packet, bool may_merge);
+bool mp_group_add(mp_group *group, link_packet *packet, bool may_merge);
 /* Fills header and vectors (1 + MP_GROUP_PACKETS of them) for one writev and returns their number. The first packet's
  * headers are those of the super-packet until mp_group_restore. */
-int mp_group_vectors(struct mp_group *group, struct virtio_net_hdr *header, struct iovec *vectors);
-void mp_group_restore(struct mp_group *group);
+int mp_group_vectors(mp_group *group, struct virtio_net_hdr *header, struct iovec *vectors);
+void mp_group_restore(mp_group *group);
 
 /* Computes the checksum that is still owed in the copy of a packet, as far as length bytes of it reach: for captures.
  */

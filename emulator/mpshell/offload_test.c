@@ -57,7 +57,7 @@ static unsigned ones_sum(const uint8_t *at, size_t length, unsigned total) {
 }
 
 /* The packet's checksums as its receiver verifies them, word by word from RFC 791, 768, 9293 and 8200. */
-static void assert_checksums_verify(const struct link_packet *packet) {
+static void assert_checksums_verify(const link_packet *packet) {
     uint8_t copy[LINK_PACKET_CAPACITY];
     memcpy(copy, packet->data, packet->length);
     mp_checksum_complete(copy, packet->length, packet->checksum_start, packet->checksum_offset);
@@ -78,8 +78,8 @@ static void a_udp_super_packet_becomes_its_datagrams(void **state) {
     (void)state;
     for (int v6 = 0; v6 < 2; v6++) {
         struct virtio_net_hdr header;
-        struct mp_super super;
-        static struct link_packet packet;
+        mp_super super;
+        static link_packet packet;
         size_t headers = v6 ? 48 : 28;
         size_t length = make_super(v6 == 1, IPPROTO_UDP, 2500, 1200, &header);
         assert_true(mp_super_open(&super, &header, super_data, length));
@@ -103,8 +103,8 @@ static void a_tcp_super_packet_keeps_its_numbers_and_flags(void **state) {
     (void)state;
     for (int v6 = 0; v6 < 2; v6++) {
         struct virtio_net_hdr header;
-        struct mp_super super;
-        static struct link_packet packet;
+        mp_super super;
+        static link_packet packet;
         size_t ip = v6 ? 40 : 20;
         size_t length = make_super(v6 == 1, IPPROTO_TCP, 3000, 1448, &header);
         header.gso_type |= VIRTIO_NET_HDR_GSO_ECN;
@@ -124,9 +124,9 @@ static void a_tcp_super_packet_keeps_its_numbers_and_flags(void **state) {
 }
 
 /* Segments a super-packet of count full datagrams and a shorter one. */
-static size_t make_packets(bool v6, size_t count, struct link_packet *packets) {
+static size_t make_packets(bool v6, size_t count, link_packet *packets) {
     struct virtio_net_hdr header;
-    struct mp_super super;
+    mp_super super;
     size_t length = make_super(v6, IPPROTO_UDP, count * 1000 + 10, 1000, &header);
     size_t n = 0;
     assert_true(mp_super_open(&super, &header, super_data, length));
@@ -136,19 +136,19 @@ static size_t make_packets(bool v6, size_t count, struct link_packet *packets) {
 }
 
 static void what_is_merged_comes_apart_the_same(void **state) {
-    static struct link_packet packets[8];
-    static struct link_packet again;
+    static link_packet packets[8];
+    static link_packet again;
     static uint8_t written[MP_SUPER_BYTES];
     (void)state;
     for (int v6 = 0; v6 < 2; v6++) {
-        struct mp_group group = {.count = 0};
+        mp_group group = {.count = 0};
         struct virtio_net_hdr header;
         struct iovec vectors[1 + MP_GROUP_PACKETS];
-        struct mp_super super;
+        mp_super super;
         size_t n = make_packets(v6 == 1, 4, packets);
         uint8_t first[64];
         size_t length = 0;
-        memcpy(first, packets[0].data, sizeof(first));
+        memcpy(first, packets[0].data, sizeof first);
         for (size_t i = 0; i < n; i++)
             assert_true(mp_group_add(&group, &packets[i], true));
         assert_false(mp_group_add(&group, &packets[0], true)); /* the short one was the last */
@@ -160,7 +160,7 @@ static void what_is_merged_comes_apart_the_same(void **state) {
         }
         assert_true(mp_super_open(&super, &header, written, length));
         mp_group_restore(&group);
-        assert_memory_equal(packets[0].data, first, sizeof(first));
+        assert_memory_equal(packets[0].data, first, sizeof first);
         for (size_t i = 0; i < n; i++) {
             assert_true(mp_super_next(&super, &again));
             assert_int_equal(again.length, packets[i].length);
@@ -171,10 +171,10 @@ static void what_is_merged_comes_apart_the_same(void **state) {
 }
 
 static void only_one_flows_whole_unverified_datagrams_are_merged(void **state) {
-    static struct link_packet packets[8];
+    static link_packet packets[8];
     (void)state;
     for (int change = 0; change < 9; change++) {
-        struct mp_group group = {.count = 0};
+        mp_group group = {.count = 0};
         make_packets(false, 4, packets);
         uint8_t *second = packets[1].data;
         switch (change) {
@@ -209,7 +209,7 @@ static void only_one_flows_whole_unverified_datagrams_are_merged(void **state) {
         assert_false(mp_group_add(&group, &packets[1], true));
         assert_true(mp_group_add(&group, &packets[2], true));
     }
-    struct mp_group group = {.count = 0};
+    mp_group group = {.count = 0};
     make_packets(false, 4, packets);
     assert_true(mp_group_add(&group, &packets[0], false));
     assert_false(mp_group_add(&group, &packets[1], false));
@@ -223,8 +223,8 @@ static void only_one_flows_whole_unverified_datagrams_are_merged(void **state) {
 }
 
 static void a_single_packet_is_written_as_it_came(void **state) {
-    static struct link_packet packets[8];
-    struct mp_group group = {.count = 0};
+    static link_packet packets[8];
+    mp_group group = {.count = 0};
     struct virtio_net_hdr header;
     struct iovec vectors[1 + MP_GROUP_PACKETS];
     (void)state;
@@ -242,12 +242,12 @@ static void a_single_packet_is_written_as_it_came(void **state) {
 
 /* Whatever a raw socket puts into headers, no segment is longer than a packet and nothing is read beyond the end. */
 static void headers_that_do_not_fit_do_no_harm(void **state) {
-    struct link_rng rng = {.state = 7};
-    struct link_packet *packet = malloc(sizeof(*packet));
+    link_rng rng = {.state = 7};
+    link_packet *packet = malloc(sizeof(*packet));
     (void)state;
     for (int round = 0; round < 20000; round++) {
         struct virtio_net_hdr header;
-        struct mp_super super;
+        mp_super super;
         size_t length = make_super(round % 2 == 0, round % 3 == 0 ? IPPROTO_TCP : IPPROTO_UDP, 200, 90, &header);
         length = (size_t)(link_rng_uniform(&rng) * (double)length);
         uint8_t *exact = malloc(length + 1);
@@ -264,7 +264,7 @@ static void headers_that_do_not_fit_do_no_harm(void **state) {
         if (mp_super_open(&super, &header, shrunk, length)) {
             while (mp_super_next(&super, packet)) {
                 assert_true(packet->length <= LINK_PACKET_CAPACITY);
-                struct mp_group group = {.count = 0};
+                mp_group group = {.count = 0};
                 mp_group_add(&group, packet, true);
                 mp_checksum_complete(packet->data, packet->length, packet->checksum_start, packet->checksum_offset);
             }

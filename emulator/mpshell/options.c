@@ -15,15 +15,15 @@ static bool is_device_name(const char *name, size_t length) {
         if (!((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-'))
             return false;
     }
-    for (size_t i = 0; i < sizeof(reserved) / sizeof(reserved[0]); i++)
+    for (size_t i = 0; i < sizeof reserved / sizeof reserved[0]; i++)
         if (strlen(reserved[i]) == length && memcmp(reserved[i], name, length) == 0)
             return false;
     return true;
 }
 
 /* The options' own copy; NULL: out of memory. */
-static char *keep(struct mp_options *options, const char *text) {
-    struct mp_text *copy = malloc(sizeof(*copy) + strlen(text) + 1);
+static char *keep(mp_options *options, const char *text) {
+    mp_text *copy = malloc(sizeof *copy + strlen(text) + 1);
     if (!copy)
         return NULL;
     copy->next = options->texts;
@@ -31,7 +31,7 @@ static char *keep(struct mp_options *options, const char *text) {
     return strcpy(copy->text, text);
 }
 
-char *mp_options_keep_joined(struct mp_options *options, const char *folder, const char *name) {
+char *mp_options_keep_joined(mp_options *options, const char *folder, const char *name) {
     char *joined = NULL, *kept = NULL;
     if (asprintf(&joined, "%s/%s", folder, name) > 0) {
         kept = keep(options, joined);
@@ -40,8 +40,8 @@ char *mp_options_keep_joined(struct mp_options *options, const char *folder, con
     return kept;
 }
 
-struct mp_path_options *mp_options_add_path(struct mp_options *options, const char *name, size_t length, char *error,
-                                            size_t error_size) {
+mp_path_options *mp_options_add_path(mp_options *options, const char *name, size_t length, char *error,
+                                     size_t error_size) {
     if (options->path_count == MP_MAX_PATHS) {
         error_code(error, error_size, "more than %d paths", MP_MAX_PATHS);
         return NULL;
@@ -51,7 +51,7 @@ struct mp_path_options *mp_options_add_path(struct mp_options *options, const ch
                    (int)(length < 40 ? length : 40), name);
         return NULL;
     }
-    struct mp_path_options *path = &options->paths[options->path_count];
+    mp_path_options *path = &options->paths[options->path_count];
     memcpy(path->name, name, length);
     path->name[length] = '\0';
     for (size_t i = 0; i < options->path_count; i++) {
@@ -68,7 +68,7 @@ struct mp_path_options *mp_options_add_path(struct mp_options *options, const ch
 
 /* COMMAND may change its directory and still find the file. */
 static bool read_control(void *into, const char *text, char *reason, size_t cap) {
-    struct mp_options *options = into;
+    mp_options *options = into;
     char *here = text[0] == '/' || text[0] == '\0' ? NULL : getcwd(NULL, 0);
     options->control = here ? mp_options_keep_joined(options, here, text) : text;
     if (text[0] == '\0')
@@ -84,7 +84,7 @@ static bool read_control(void *into, const char *text, char *reason, size_t cap)
 /* NAME is net.… as for sysctl(8), and leads nowhere else. */
 static bool read_sysctl(void *into, const char *text, char *reason, size_t cap) {
     static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
-    struct mp_options *options = into;
+    mp_options *options = into;
     const char *equals = strchr(text, '=');
     size_t length = !equals ? 0 : (size_t)(equals - text);
     bool good = length > 4 && length < MP_SYSCTL_NAME_SIZE && strncmp(text, "net.", 4) == 0 && equals[1] != '\0';
@@ -102,7 +102,7 @@ static bool read_sysctl(void *into, const char *text, char *reason, size_t cap) 
 }
 
 static bool read_watched(void *into, const char *text, char *reason, size_t cap) {
-    struct mp_options *options = into;
+    mp_options *options = into;
     char *end;
     unsigned long pid = strtoul(text, &end, 10);
     bool good = text[0] >= '1' && text[0] <= '9' && *end == '\0' && pid <= INT32_MAX;
@@ -121,7 +121,7 @@ static bool read_watched(void *into, const char *text, char *reason, size_t cap)
 
 const char *const mp_keep_awake_names[4] = {"auto", "on", "off", NULL};
 
-#define FIELD(member) SETTING_FIELD(struct mp_options, member)
+#define FIELD(member) SETTING_FIELD(mp_options, member)
 
 const setting mp_option_rows[] = {
     {"seed", SETTING_WHOLE, FIELD(seed), .most = INT64_MAX, .value = "N", .fallback = "1",
@@ -178,7 +178,7 @@ const setting mp_option_rows[] = {
     {0},
 };
 
-int mp_options_set(struct mp_options *options, const char *name, const char *value, char *error, size_t error_size) {
+int mp_options_set(mp_options *options, const char *name, const char *value, char *error, size_t error_size) {
     const setting_tables s = {.table = {{mp_option_rows, options, 0}}, .count = 1};
     char reason[SETTINGS_ERROR_BYTES];
     void *into = NULL;
@@ -193,10 +193,10 @@ int mp_options_set(struct mp_options *options, const char *name, const char *val
     return setting_read(row, into, name, kept, reason) ? 0 : error_code(error, error_size, "%s", reason);
 }
 
-void mp_options_free(struct mp_options *options) {
+void mp_options_free(mp_options *options) {
     for (size_t i = 0; i < options->path_count; i++)
         link_settings_free(options->paths[i].settings);
-    for (struct mp_text *text = options->texts, *next; text; text = next) {
+    for (mp_text *text = options->texts, *next; text; text = next) {
         next = text->next;
         free(text);
     }

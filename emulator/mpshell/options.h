@@ -17,24 +17,24 @@
 #define MP_MAX_SYSCTLS      64
 #define MP_SYSCTL_NAME_SIZE 128
 
-struct mp_path_options {
+typedef struct {
     char name[MP_NAME_SIZE];
-    struct link_settings settings[2]; /* of the uplink, of the downlink */
-    bool overridden;                  /* a path of the configuration file that a --path option changed */
-};
+    link_settings settings[2]; /* of the uplink, of the downlink */
+    bool overridden;           /* a path of the configuration file that a --path option changed */
+} mp_path_options;
 
 /* --keep-awake */
-enum mp_keep_awake { MP_KEEP_AWAKE_AUTO, MP_KEEP_AWAKE_ON, MP_KEEP_AWAKE_OFF };
+typedef enum { MP_KEEP_AWAKE_AUTO, MP_KEEP_AWAKE_ON, MP_KEEP_AWAKE_OFF } mp_keep_awake;
 extern const char *const mp_keep_awake_names[4]; /* as the option takes them; ends with NULL */
 
 /* What the configuration file said, and what was made of it. */
-struct mp_text {
+typedef struct mp_text {
     struct mp_text *next;
     char text[];
-};
+} mp_text;
 
-struct mp_options {
-    struct mp_path_options paths[MP_MAX_PATHS];
+typedef struct {
+    mp_path_options paths[MP_MAX_PATHS];
     size_t path_count;
     uint64_t seed;
     uint64_t start_offset_ms;
@@ -48,7 +48,7 @@ struct mp_options {
     uint64_t probe_ms;        /* measure lateness for so long, and no more; 0 = run COMMAND */
     uint64_t snaplen;
     uint64_t busy_poll_us;
-    enum mp_keep_awake keep_awake;
+    mp_keep_awake keep_awake;
     const char *user;              /* NULL = who called sudo, else as mpshell itself */
     const char *netstat;           /* file for the inside's protocol counters; NULL = none */
     const char *lateness;          /* file for the lateness over time; NULL = none */
@@ -65,23 +65,23 @@ struct mp_options {
     bool real_time; /* COMMAND runs under SCHED_FIFO, below mpshell */
     bool in_virtual_time;
     bool help;
-    size_t paths_of_file;  /* the first so many paths come from the configuration file */
-    char **command;        /* into argv, NULL-terminated */
-    char *command_line;    /* argv in one line, for the logs */
-    struct mp_text *texts; /* those of the texts above that are not argv's */
-};
+    size_t paths_of_file; /* the first so many paths come from the configuration file */
+    char **command;       /* into argv, NULL-terminated */
+    char *command_line;   /* argv in one line, for the logs */
+    mp_text *texts;       /* those of the texts above that are not argv's */
+} mp_options;
 
-/* Over struct mp_options: all that a configuration file can have, too. */
+/* Over mp_options: all that a configuration file can have, too. */
 extern const setting mp_option_rows[];
 
-void mp_options_free(struct mp_options *options);
+void mp_options_free(mp_options *options);
 /* The options' own copy of "folder/name"; NULL: out of memory. */
-char *mp_options_keep_joined(struct mp_options *options, const char *folder, const char *name);
+char *mp_options_keep_joined(mp_options *options, const char *folder, const char *name);
 /* Sets one option (not path, config, help) by its name, from a copy of the value; switches take true, false, yes and
  * no. Returns 0, or -1 and one sentence in error. */
-int mp_options_set(struct mp_options *options, const char *name, const char *value, char *error, size_t error_size);
+int mp_options_set(mp_options *options, const char *name, const char *value, char *error, size_t error_size);
 /* A new path without settings; NULL and one sentence in error if the name is bad or taken, or there are too many. */
-struct mp_path_options *mp_options_add_path(struct mp_options *options, const char *name, size_t length, char *error,
-                                            size_t error_size);
+mp_path_options *mp_options_add_path(mp_options *options, const char *name, size_t length, char *error,
+                                     size_t error_size);
 
 #endif

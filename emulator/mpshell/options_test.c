@@ -12,7 +12,7 @@
 
 #define WIFI "--path", "wifi:up=a,down=b,delay=10"
 
-static int parse(struct mp_options *options, char **argv, char error[512]) {
+static int parse(mp_options *options, char **argv, char error[512]) {
     int argc = 0;
     while (argv[argc])
         argc++;
@@ -39,7 +39,7 @@ static void reads_every_option(void **state) {
                     "-c",
                     "--seed",
                     NULL};
-    struct mp_options o;
+    mp_options o;
     char error[512] = "";
     (void)state;
     assert_int_equal(parse(&o, argv, error), 0);
@@ -48,7 +48,7 @@ static void reads_every_option(void **state) {
     assert_string_equal(o.paths[0].settings[0].trace, "u");
     assert_string_equal(o.paths[0].settings[1].trace, "d");
     for (size_t way = 0; way < 2; way++) {
-        const struct link_settings *settings = &o.paths[0].settings[way];
+        const link_settings *settings = &o.paths[0].settings[way];
         assert_string_equal(settings->config.queue, "droptail:packets=100:bytes=9000");
         assert_int_equal(settings->config.delay_us, 15250);
         assert_true(settings->config.loss.good == 0.01);
@@ -69,7 +69,7 @@ static void reads_every_option(void **state) {
 
 static void the_command_needs_no_dashes_before_it(void **state) {
     char *argv[] = {"mpshell", WIFI, "--summary", "s.json", "ls", "-l", NULL};
-    struct mp_options o;
+    mp_options o;
     char error[512] = "";
     (void)state;
     assert_int_equal(parse(&o, argv, error), 0);
@@ -82,7 +82,7 @@ static void the_command_needs_no_dashes_before_it(void **state) {
 
 static void help_needs_nothing_else(void **state) {
     char *argv[] = {"mpshell", "--help", NULL};
-    struct mp_options o;
+    mp_options o;
     char error[512] = "";
     (void)state;
     assert_int_equal(parse(&o, argv, error), 0);
@@ -116,9 +116,9 @@ static void tells_what_is_wrong(void **state) {
         {"lte:up=a,down=b,delay=1", "two paths are named lte"},
     };
     (void)state;
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char *argv[] = {"mpshell", "--path", "lte:up=a,down=b,delay=1", "--path", cases[i].path, "--", "sh", NULL};
-        struct mp_options o;
+        mp_options o;
         char error[512] = "";
         assert_int_equal(parse(&o, argv, error), -1);
         assert_non_null(strstr(error, cases[i].what));
@@ -128,7 +128,7 @@ static void tells_what_is_wrong(void **state) {
 
 static void some_options_may_be_repeated(void **state) {
     char *argv[] = {"mpshell", WIFI, "--sysctl", "net.a=1", "--sysctl", "net.b=2", "--control", "s", "sh", NULL};
-    struct mp_options o;
+    mp_options o;
     char error[512] = "";
     (void)state;
     assert_int_equal(parse(&o, argv, error), 0);
@@ -170,7 +170,7 @@ static void a_configuration_file_says_what_options_say(void **state) {
     for (size_t i = 0; i < 2; i++) {
         char name[32];
         char error[512] = "";
-        struct mp_options o;
+        mp_options o;
         write_config(files[i], name);
         char *argv[] = {"mpshell", "--config", name, "--", "sh", NULL};
         assert_int_equal(parse(&o, argv, error), 0);
@@ -192,7 +192,7 @@ static void a_configuration_file_says_what_options_say(void **state) {
 static void options_go_before_the_configuration_file(void **state) {
     char name[32];
     char error[512] = "";
-    struct mp_options o;
+    mp_options o;
     (void)state;
     write_config(yaml, name);
     char *argv[] = {"mpshell",
@@ -245,10 +245,10 @@ static void tells_what_is_wrong_in_a_configuration_file(void **state) {
         {"seed: \"1\\0\"\n", ", line 1: one text or number"},
     };
     (void)state;
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char name[32];
         char error[512] = "";
-        struct mp_options o;
+        mp_options o;
         write_config(cases[i].text, name);
         char *argv[] = {"mpshell", "--config", name, "--", "sh", NULL};
         assert_int_equal(parse(&o, argv, error), -1);
@@ -289,11 +289,11 @@ static void tells_what_is_missing_or_unknown(void **state) {
                                        "--sysctl takes net.NAME=VALUE, not 'kernel.x=1'.",
                                        "--control takes a text, not ''."};
     (void)state;
-    for (size_t i = 0; i < sizeof(what) / sizeof(what[0]); i++) {
-        struct mp_options o;
+    for (size_t i = 0; i < sizeof what / sizeof what[0]; i++) {
+        mp_options o;
         char error[512] = "";
         char *argv[8];
-        memcpy(argv, lines[i], sizeof(argv));
+        memcpy(argv, lines[i], sizeof argv);
         assert_int_equal(parse(&o, argv, error), -1);
         if (!strstr(error, what[i]))
             fail_msg("\"%s\" does not say \"%s\"", error, what[i]);
@@ -305,7 +305,7 @@ static void more_paths_than_the_limit_are_refused(void **state) {
     static char specs[MP_MAX_PATHS + 1][40];
     char *argv[2 * (MP_MAX_PATHS + 1) + 4] = {"mpshell"};
     size_t n = 1;
-    struct mp_options o;
+    mp_options o;
     char error[512] = "";
     (void)state;
     for (size_t k = 0; k <= MP_MAX_PATHS; k++) {
@@ -327,7 +327,7 @@ static void the_side_that_lends_takes_no_path_and_no_command(void **state) {
     char *path[] = {"mpshell", "--lend-outside", "/join/outside", WIFI, NULL};
     char *borrow[] = {"mpshell", "--outside", "/join/outside", WIFI, "--", "sh", NULL};
     char *nat[] = {"mpshell", "--outside", "/join/outside", WIFI, "--nat", "--", "sh", NULL};
-    struct mp_options options;
+    mp_options options;
     char error[512] = "";
     (void)state;
     assert_int_equal(parse(&options, alone, error), 0);

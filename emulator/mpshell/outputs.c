@@ -10,29 +10,29 @@
 
 static const char *const ways[2] = {"up", "down"};
 
-static int open_stream(struct mp_stream **stream, const char *folder, const char *path, const char *suffix,
+static int open_stream(mp_stream **stream, const char *folder, const char *path, const char *suffix,
                        char error[MP_ERROR_SIZE]) {
     char name[PATH_MAX];
-    snprintf(name, sizeof(name), "%s/%s.%s", folder, path, suffix);
+    snprintf(name, sizeof name, "%s/%s.%s", folder, path, suffix);
     *stream = mp_stream_open(name);
     return *stream ? 0 : mp_fail(error, "cannot write %s: %s", name, strerror(errno));
 }
 
-static int open_log(struct mp_direction *direction, const char *folder, const char *path, size_t way,
+static int open_log(mp_direction *direction, const char *folder, const char *path, size_t way,
                     char error[MP_ERROR_SIZE]) {
     char name[PATH_MAX];
     char suffix[32];
-    snprintf(name, sizeof(name), "%s/%s.%s.log", folder, path, ways[way]);
+    snprintf(name, sizeof name, "%s/%s.%s.log", folder, path, ways[way]);
     direction->file = mp_logfile_open(name);
     if (!direction->file)
         return mp_fail(error, "cannot write the log %s: %s", name, strerror(errno));
     link_log_init(direction->log, mp_logfile_write, direction->file);
-    snprintf(suffix, sizeof(suffix), "%s.departures", ways[way]);
+    snprintf(suffix, sizeof suffix, "%s.departures", ways[way]);
     return open_stream(&direction->departures, folder, path, suffix, error);
 }
 
 /* Each file shows what tcpdump would show on the device: uplink packets come from the inside device. */
-static int open_captures(struct mp_path *path, const char *folder, char error[MP_ERROR_SIZE]) {
+static int open_captures(mp_path *path, const char *folder, char error[MP_ERROR_SIZE]) {
     const char *name = path->options->name;
     if (open_stream(&path->up.captured_in, folder, name, "inside.pcap", error) != 0 ||
         open_stream(&path->down.captured_in, folder, name, "outside.pcap", error) != 0)
@@ -42,10 +42,10 @@ static int open_captures(struct mp_path *path, const char *folder, char error[MP
     return 0;
 }
 
-int mp_outputs_open(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
+int mp_outputs_open(mp_shell *shell, char error[MP_ERROR_SIZE]) {
     const char *log_dir = shell->options.log_dir;
     for (size_t k = 0; k < shell->path_count; k++) {
-        struct mp_path *path = &shell->paths[k];
+        mp_path *path = &shell->paths[k];
         const char *name = path->options->name;
         if (log_dir &&
             (open_log(&path->up, log_dir, name, 0, error) != 0 || open_log(&path->down, log_dir, name, 1, error) != 0))
@@ -56,19 +56,18 @@ int mp_outputs_open(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
     return 0;
 }
 
-static void begin_log(const struct mp_shell *shell, const struct mp_direction *direction, const char *path,
-                      size_t way) {
+static void begin_log(const mp_shell *shell, const mp_direction *direction, const char *path, size_t way) {
     char name[PATH_MAX];
-    snprintf(name, sizeof(name), "%s/%s.%s.log", shell->options.log_dir, path, ways[way]);
+    snprintf(name, sizeof name, "%s/%s.%s.log", shell->options.log_dir, path, ways[way]);
     link_log_header(direction->log, way == 0 ? "Uplink" : "Downlink", direction->trace->path, name,
                     shell->options.command_line, link_queue_description(direction->link), shell->t0_epoch_ms);
     mp_stream_departures_header(direction->departures, shell->t0_us);
 }
 
-void mp_outputs_begin(struct mp_shell *shell) {
+void mp_outputs_begin(mp_shell *shell) {
     for (size_t k = 0; k < shell->path_count; k++) {
-        struct mp_path *path = &shell->paths[k];
-        const struct mp_direction *both[2] = {&path->up, &path->down};
+        mp_path *path = &shell->paths[k];
+        const mp_direction *both[2] = {&path->up, &path->down};
         for (size_t way = 0; way < 2; way++) {
             if (both[way]->log)
                 begin_log(shell, both[way], path->options->name, way);
@@ -78,14 +77,14 @@ void mp_outputs_begin(struct mp_shell *shell) {
     }
 }
 
-void mp_outputs_flush(struct mp_direction *direction) {
+void mp_outputs_flush(mp_direction *direction) {
     if (direction->log)
         link_log_flush(direction->log);
     mp_stream_flush(direction->departures);
     mp_stream_flush(direction->captured_in);
 }
 
-static int close_outputs(struct mp_direction *direction, const char *name) {
+static int close_outputs(mp_direction *direction, const char *name) {
     int failed = 0;
     if (direction->file) {
         int rc = mp_logfile_close(direction->file);
@@ -100,7 +99,7 @@ static int close_outputs(struct mp_direction *direction, const char *name) {
     return failed;
 }
 
-int mp_outputs_close(struct mp_shell *shell) {
+int mp_outputs_close(mp_shell *shell) {
     int failed = 0;
     for (size_t k = 0; k < shell->path_count; k++) {
         failed |= close_outputs(&shell->paths[k].up, shell->options.paths[k].name);

@@ -21,39 +21,39 @@
 #define REPLY_LIMIT_S   30
 #define COUNTERS_PLEASE 'c'
 
-struct request {
+typedef struct {
     uint32_t protocol;
     uint32_t path_count;
     uint32_t no_offload;
     uint32_t mptcp;
     uint32_t mptcp_subflows, mptcp_addresses;
-};
+} helper_request;
 
-struct lent_path {
+typedef struct {
     char outside_name[MP_NAME_SIZE];
     char inside_address[MP_ADDRESS_SIZE];
     char outside_address[MP_ADDRESS_SIZE];
     char inside_address6[MP_ADDRESS6_SIZE];
     char outside_address6[MP_ADDRESS6_SIZE];
-};
+} lent_path;
 
-struct reply {
+typedef struct {
     uint32_t protocol;
     uint32_t path_count; /* and so many descriptors; 0: error tells why */
     char error[MP_ERROR_SIZE];
-    struct lent_path paths[MP_MAX_PATHS];
-};
+    lent_path paths[MP_MAX_PATHS];
+} helper_reply;
 
-struct counters {
-    struct mp_device_drops drops[MP_MAX_PATHS];
-};
+typedef struct {
+    mp_device_drops drops[MP_MAX_PATHS];
+} device_counters;
 
 static int open_socket(const char *path, struct sockaddr_un *address, char error[MP_ERROR_SIZE]) {
-    memset(address, 0, sizeof(*address));
+    memset(address, 0, sizeof *address);
     address->sun_family = AF_UNIX;
-    if (strlen(path) >= sizeof(address->sun_path)) {
+    if (strlen(path) >= sizeof address->sun_path) {
         return mp_fail(error, "%s: the name of a socket has at most %zu characters", path,
-                       sizeof(address->sun_path) - 1);
+                       sizeof address->sun_path - 1);
     }
     strcpy(address->sun_path, path);
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
@@ -85,7 +85,7 @@ static int await_borrower(const char *path, char error[MP_ERROR_SIZE]) {
     if (lstat(path, &there) == 0 && S_ISSOCK(there.st_mode))
         unlink(path);          /* of one that was killed */
     mode_t mask = umask(0177); /* its owner alone may connect */
-    int rc = bind(fd, (const struct sockaddr *)&address, sizeof(address));
+    int rc = bind(fd, (const struct sockaddr *)&address, sizeof address);
     umask(mask);
     if (rc != 0 || listen(fd, 1) != 0) {
         mp_fail(error, "--lend-outside %s: cannot listen: %s", path, strerror(errno));
@@ -102,8 +102,8 @@ static int await_borrower(const char *path, char error[MP_ERROR_SIZE]) {
     return borrower >= 0 ? borrower : mp_fail(error, "--lend-outside %s: %s", path, strerror(saved));
 }
 
-static int build(struct mp_shell *shell, const struct request *request, ssize_t size, char error[MP_ERROR_SIZE]) {
-    if (size != (ssize_t)sizeof(*request) || request->protocol != PROTOCOL || request->path_count == 0 ||
+static int build(mp_shell *shell, const helper_request *request, ssize_t size, char error[MP_ERROR_SIZE]) {
+    if (size != (ssize_t)sizeof *request || request->protocol != PROTOCOL || request->path_count == 0 ||
         request->path_count > MP_MAX_PATHS)
         return mp_fail(error, "the request is not one of this version of mpshell; use the same build on both sides");
     shell->path_count = request->path_count;
@@ -114,29 +114,29 @@ static int build(struct mp_shell *shell, const struct request *request, ssize_t 
     return mp_outside_build(shell, error);
 }
 
-static void describe(const struct mp_shell *shell, struct reply *reply) {
+static void describe(const mp_shell *shell, helper_reply *reply) {
     reply->path_count = (uint32_t)shell->path_count;
     for (size_t k = 0; k < shell->path_count; k++) {
-        const struct mp_path *path = &shell->paths[k];
-        struct lent_path *lent = &reply->paths[k];
-        memcpy(lent->outside_name, path->outside_name, sizeof(lent->outside_name));
-        memcpy(lent->inside_address, path->inside_address, sizeof(lent->inside_address));
-        memcpy(lent->outside_address, path->outside_address, sizeof(lent->outside_address));
-        memcpy(lent->inside_address6, path->inside_address6, sizeof(lent->inside_address6));
-        memcpy(lent->outside_address6, path->outside_address6, sizeof(lent->outside_address6));
+        const mp_path *path = &shell->paths[k];
+        lent_path *lent = &reply->paths[k];
+        memcpy(lent->outside_name, path->outside_name, sizeof lent->outside_name);
+        memcpy(lent->inside_address, path->inside_address, sizeof lent->inside_address);
+        memcpy(lent->outside_address, path->outside_address, sizeof lent->outside_address);
+        memcpy(lent->inside_address6, path->inside_address6, sizeof lent->inside_address6);
+        memcpy(lent->outside_address6, path->outside_address6, sizeof lent->outside_address6);
     }
 }
 
 /* Sends the reply with the descriptors of the devices, and keeps no copy: a device goes with its last descriptor. */
-static int hand_over(int fd, struct mp_shell *shell, struct reply *reply) {
+static int hand_over(int fd, mp_shell *shell, helper_reply *reply) {
     union {
         struct cmsghdr align;
         char space[CMSG_SPACE(MP_MAX_PATHS * sizeof(int))];
     } control;
-    struct iovec data = {.iov_base = reply, .iov_len = sizeof(*reply)};
+    struct iovec data = {.iov_base = reply, .iov_len = sizeof *reply};
     struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1};
     if (reply->path_count > 0) {
-        memset(&control, 0, sizeof(control));
+        memset(&control, 0, sizeof control);
         message.msg_control = &control;
         message.msg_controllen = CMSG_SPACE(reply->path_count * sizeof(int));
         struct cmsghdr *header = CMSG_FIRSTHDR(&message);
@@ -153,36 +153,36 @@ static int hand_over(int fd, struct mp_shell *shell, struct reply *reply) {
             shell->paths[k].outside_fd = -1;
         }
     }
-    return n == (ssize_t)sizeof(*reply) ? 0 : -1;
+    return n == (ssize_t)sizeof *reply ? 0 : -1;
 }
 
-static void serve_counters(int fd, const struct mp_shell *shell) {
+static void serve_counters(int fd, const mp_shell *shell) {
     char what;
     while (receive(fd, &what, 1) == 1) {
-        struct counters counters;
-        memset(&counters, 0, sizeof(counters));
+        device_counters counters;
+        memset(&counters, 0, sizeof counters);
         for (size_t k = 0; k < shell->path_count; k++)
             counters.drops[k] = mp_tun_drops(shell->paths[k].outside_name);
-        if (send(fd, &counters, sizeof(counters), MSG_NOSIGNAL) != (ssize_t)sizeof(counters))
+        if (send(fd, &counters, sizeof counters, MSG_NOSIGNAL) != (ssize_t)sizeof counters)
             return;
     }
 }
 
-int mp_outside_lend(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
-    static struct reply reply;
-    struct request request;
+int mp_outside_lend(mp_shell *shell, char error[MP_ERROR_SIZE]) {
+    static helper_reply reply;
+    helper_request request;
     signal(SIGTERM, leave);
     signal(SIGINT, leave);
     int fd = await_borrower(shell->options.lend_outside, error);
     if (fd < 0)
         return -1;
-    ssize_t size = receive(fd, &request, sizeof(request));
+    ssize_t size = receive(fd, &request, sizeof request);
     reply.protocol = PROTOCOL;
     int rc = build(shell, &request, size, error);
     if (rc == 0)
         describe(shell, &reply);
     else
-        memcpy(reply.error, error, sizeof(reply.error));
+        memcpy(reply.error, error, sizeof reply.error);
     if (hand_over(fd, shell, &reply) == 0 && rc == 0)
         serve_counters(fd, shell);
     close(fd);
@@ -199,7 +199,7 @@ static int connect_lender(const char *path, char error[MP_ERROR_SIZE]) {
     int fd = open_socket(path, &address, error);
     if (fd < 0)
         return -1;
-    while (connect(fd, (const struct sockaddr *)&address, sizeof(address)) != 0) {
+    while (connect(fd, (const struct sockaddr *)&address, sizeof address) != 0) {
         if ((errno != ENOENT && errno != ECONNREFUSED && errno != EINTR) || clock_us() > until) {
             mp_fail(error, "--outside %s: no mpshell --lend-outside answers there: %s", path, strerror(errno));
             close(fd);
@@ -207,7 +207,7 @@ static int connect_lender(const char *path, char error[MP_ERROR_SIZE]) {
         }
         nanosleep(&step, NULL);
     }
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
     return fd;
 }
 
@@ -229,28 +229,28 @@ static size_t take_descriptors(struct msghdr *message, int *into, size_t count) 
     return taken;
 }
 
-static int receive_reply(int fd, struct reply *reply, int descriptors[MP_MAX_PATHS], size_t *count) {
+static int receive_reply(int fd, helper_reply *reply, int descriptors[MP_MAX_PATHS], size_t *count) {
     union {
         struct cmsghdr align;
         char space[CMSG_SPACE(MP_MAX_PATHS * sizeof(int))];
     } control;
-    struct iovec data = {.iov_base = reply, .iov_len = sizeof(*reply)};
+    struct iovec data = {.iov_base = reply, .iov_len = sizeof *reply};
     struct msghdr message = {
-        .msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
+        .msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
     ssize_t n;
     do {
         n = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
     } while (n < 0 && errno == EINTR);
     *count = n > 0 ? take_descriptors(&message, descriptors, MP_MAX_PATHS) : 0;
-    return n == (ssize_t)sizeof(*reply) && reply->protocol == PROTOCOL ? 0 : -1;
+    return n == (ssize_t)sizeof *reply && reply->protocol == PROTOCOL ? 0 : -1;
 }
 
-static void take_path(struct mp_path *path, struct lent_path *lent) {
-    lent->outside_name[sizeof(lent->outside_name) - 1] = '\0';
-    lent->inside_address[sizeof(lent->inside_address) - 1] = '\0';
-    lent->outside_address[sizeof(lent->outside_address) - 1] = '\0';
-    lent->inside_address6[sizeof(lent->inside_address6) - 1] = '\0';
-    lent->outside_address6[sizeof(lent->outside_address6) - 1] = '\0';
+static void take_path(mp_path *path, lent_path *lent) {
+    lent->outside_name[sizeof lent->outside_name - 1] = '\0';
+    lent->inside_address[sizeof lent->inside_address - 1] = '\0';
+    lent->outside_address[sizeof lent->outside_address - 1] = '\0';
+    lent->inside_address6[sizeof lent->inside_address6 - 1] = '\0';
+    lent->outside_address6[sizeof lent->outside_address6 - 1] = '\0';
     memcpy(path->outside_name, lent->outside_name, sizeof(path->outside_name));
     memcpy(path->inside_address, lent->inside_address, sizeof(path->inside_address));
     memcpy(path->outside_address, lent->outside_address, sizeof(path->outside_address));
@@ -258,11 +258,11 @@ static void take_path(struct mp_path *path, struct lent_path *lent) {
     memcpy(path->outside_address6, lent->outside_address6, sizeof(path->outside_address6));
 }
 
-int mp_outside_borrow(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
-    static struct reply reply;
+int mp_outside_borrow(mp_shell *shell, char error[MP_ERROR_SIZE]) {
+    static helper_reply reply;
     int descriptors[MP_MAX_PATHS];
     size_t count = 0;
-    const struct request request = {.protocol = PROTOCOL,
+    const helper_request request = {.protocol = PROTOCOL,
                                     .path_count = (uint32_t)shell->path_count,
                                     .no_offload = shell->options.no_offload,
                                     .mptcp = shell->options.mptcp,
@@ -271,10 +271,10 @@ int mp_outside_borrow(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
     shell->lender = connect_lender(shell->options.outside, error);
     if (shell->lender < 0)
         return -1;
-    int rc = send(shell->lender, &request, sizeof(request), MSG_NOSIGNAL) == (ssize_t)sizeof(request)
+    int rc = send(shell->lender, &request, sizeof request, MSG_NOSIGNAL) == (ssize_t)sizeof request
                  ? receive_reply(shell->lender, &reply, descriptors, &count)
                  : -1;
-    reply.error[sizeof(reply.error) - 1] = '\0';
+    reply.error[sizeof reply.error - 1] = '\0';
     if (rc != 0) {
         rc = mp_fail(error, "--outside %s: the other side did not answer; use the same build on both sides",
                      shell->options.outside);
@@ -293,11 +293,11 @@ int mp_outside_borrow(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
     return rc;
 }
 
-void mp_outside_count_drops(struct mp_shell *shell) {
-    struct counters counters;
+void mp_outside_count_drops(mp_shell *shell) {
+    device_counters counters;
     const char what = COUNTERS_PLEASE;
     if (send(shell->lender, &what, 1, MSG_NOSIGNAL) != 1 ||
-        receive(shell->lender, &counters, sizeof(counters)) != (ssize_t)sizeof(counters)) {
+        receive(shell->lender, &counters, sizeof counters) != (ssize_t)sizeof counters) {
         fprintf(stderr, "mpshell: mpshell --lend-outside has ended; drops of its devices are not counted\n");
         return;
     }

@@ -16,7 +16,7 @@
  * namespace, can be bound once, and vanish with the process. Returns the socket, or -1 if N is taken. */
 static int claim_range(unsigned n) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    int length = snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "mpshell/100.64.%u.0", n);
+    int length = snprintf(address.sun_path + 1, sizeof address.sun_path - 1, "mpshell/100.64.%u.0", n);
     int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
     if (fd >= 0 && bind(fd, (const struct sockaddr *)&address, size) != 0) {
@@ -31,7 +31,7 @@ static bool range_in_use(const struct ifaddrs *list, unsigned n) {
     for (const struct ifaddrs *i = list; i; i = i->ifa_next) {
         if (i->ifa_addr && i->ifa_addr->sa_family == AF_INET) {
             struct sockaddr_in in;
-            memcpy(&in, i->ifa_addr, sizeof(in));
+            memcpy(&in, i->ifa_addr, sizeof in);
             if (ntohl(in.sin_addr.s_addr) >> 8 == ((100u << 16) | (64u << 8) | n))
                 return true;
         }
@@ -39,7 +39,7 @@ static bool range_in_use(const struct ifaddrs *list, unsigned n) {
     return false;
 }
 
-void mp_outside_release_addresses(struct mp_shell *shell) {
+void mp_outside_release_addresses(mp_shell *shell) {
     for (size_t k = 0; k < MP_MAX_PATHS; k++) {
         if (shell->claims[k] >= 0) {
             close(shell->claims[k]);
@@ -48,7 +48,7 @@ void mp_outside_release_addresses(struct mp_shell *shell) {
     }
 }
 
-static bool claim_ranges(struct mp_shell *shell, const struct ifaddrs *list, unsigned base) {
+static bool claim_ranges(mp_shell *shell, const struct ifaddrs *list, unsigned base) {
     for (size_t k = 0; k < shell->path_count; k++) {
         unsigned n = base + (unsigned)k;
         shell->claims[k] = range_in_use(list, n) ? -1 : claim_range(n);
@@ -62,7 +62,7 @@ static bool claim_ranges(struct mp_shell *shell, const struct ifaddrs *list, uns
 
 /* Finds consecutive free ranges for the paths and names their addresses. The search starts at a place that differs from
  * run to run: a server that still sends to the address of an earlier run must not reach this one. */
-static int choose_addresses(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
+static int choose_addresses(mp_shell *shell, char error[MP_ERROR_SIZE]) {
     struct ifaddrs *list = NULL;
     if (getifaddrs(&list) != 0)
         return mp_fail(error, "cannot list the addresses of this machine: %s", strerror(errno));
@@ -77,7 +77,7 @@ static int choose_addresses(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
     unsigned base = (start + tried) % places;
     bool has_ipv6 = access("/proc/sys/net/ipv6", F_OK) == 0;
     for (size_t k = 0; k < shell->path_count; k++) {
-        struct mp_path *path = &shell->paths[k];
+        mp_path *path = &shell->paths[k];
         snprintf(path->outside_address, MP_ADDRESS_SIZE, "100.64.%u.1", (base + (unsigned)k) & 255u);
         snprintf(path->inside_address, MP_ADDRESS_SIZE, "100.64.%u.2", (base + (unsigned)k) & 255u);
         if (has_ipv6) {
@@ -90,7 +90,7 @@ static int choose_addresses(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
 
 /* The name carries the process ID; in another PID namespace the same number may be in use, then the next one is tried.
  */
-static int open_outside(struct mp_path *path, size_t k, bool offload, char error[MP_ERROR_SIZE]) {
+static int open_outside(mp_path *path, size_t k, bool offload, char error[MP_ERROR_SIZE]) {
     bool busy = true;
     for (unsigned attempt = 0; attempt < 1000 && busy && path->outside_fd < 0; attempt++) {
         snprintf(path->outside_name, MP_NAME_SIZE, "mp%u-%u", ((unsigned)getpid() + attempt) % 100000u,
@@ -102,11 +102,11 @@ static int open_outside(struct mp_path *path, size_t k, bool offload, char error
     return mp_device_quieten_ipv6(path->outside_name, error);
 }
 
-static int configure_outside(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
-    struct mp_script script = {.used = 0};
+static int configure_outside(mp_shell *shell, char error[MP_ERROR_SIZE]) {
+    mp_script script = {.used = 0};
     const char *devices[MP_MAX_PATHS];
     for (size_t k = 0; k < shell->path_count; k++) {
-        struct mp_path *path = &shell->paths[k];
+        mp_path *path = &shell->paths[k];
         if (open_outside(path, k, !shell->options.no_offload, error) != 0)
             return -1;
         devices[k] = path->outside_name;
@@ -126,8 +126,8 @@ static int configure_outside(struct mp_shell *shell, char error[MP_ERROR_SIZE]) 
     return mp_run(mp_ip_batch, &script, error) != 0 ? -1 : mp_devices_remove_qdiscs(devices, shell->path_count, error);
 }
 
-int mp_outside_build(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
-    struct mp_script script = {.used = 0};
+int mp_outside_build(mp_shell *shell, char error[MP_ERROR_SIZE]) {
+    mp_script script = {.used = 0};
     if (choose_addresses(shell, error) != 0 || configure_outside(shell, error) != 0)
         return -1;
     if (shell->options.lend_outside && shell->options.mptcp) {

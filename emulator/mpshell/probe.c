@@ -18,7 +18,7 @@ static void sleep_for(uint64_t us) {
     }
 }
 
-static int print(const struct mp_shell *shell, const struct mp_timers_found *found, char error[MP_ERROR_SIZE]) {
+static int print(const mp_shell *shell, const mp_timers_found *found, char error[MP_ERROR_SIZE]) {
     json_t *slots = json_array();
     json_t *object = json_object();
     for (size_t i = 0; i < found->series.count; i++)
@@ -36,21 +36,21 @@ static int print(const struct mp_shell *shell, const struct mp_timers_found *fou
     return text ? 0 : mp_fail(error, "no memory for the probe");
 }
 
-int mp_probe(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
-    struct mp_timers_found found;
+int mp_probe(mp_shell *shell, char error[MP_ERROR_SIZE]) {
+    mp_timers_found found;
     mp_awake_start(&shell->awake, shell->options.keep_awake);
-    struct mp_timers *timers = mp_timers_start();
+    mp_timers *timers = mp_timers_start();
     if (!timers) {
         mp_awake_stop(&shell->awake);
         return mp_fail(error, "cannot start a thread for the probe");
     }
     sleep_for(SETTLE_US);
-    struct mp_machine before = mp_machine_read();
+    mp_machine before = mp_machine_read();
     uint64_t t0_us = clock_us();
     mp_timers_begin(timers, t0_us);
     sleep_for(shell->options.probe_ms * 1000u);
     shell->duration_us = clock_us() - t0_us;
-    struct mp_machine after = mp_machine_read();
+    mp_machine after = mp_machine_read();
     mp_timers_stop(timers, &found);
     mp_awake_stop(&shell->awake);
     shell->machine = mp_machine_between(&before, &after);

@@ -16,27 +16,27 @@ int mp_output_open(const char *path, int flags) {
 }
 
 /* What is neither a file nor nothing is opened now: later it could be something else. */
-static int open_as_it_is(struct mp_result *result) {
+static int open_as_it_is(mp_result *result) {
     result->file = mp_output_open(result->path, 0);
     return result->file >= 0 ? 0 : -1;
 }
 
-static int open_folder(struct mp_result *result) {
+static int open_folder(mp_result *result) {
     char folder[PATH_MAX];
     size_t length = (size_t)(result->name - result->path);
-    if (length >= sizeof(folder)) {
+    if (length >= sizeof folder) {
         errno = ENAMETOOLONG;
         return -1;
     }
-    snprintf(folder, sizeof(folder), "%.*s", length == 0 ? 1 : (int)length, length == 0 ? "." : result->path);
+    snprintf(folder, sizeof folder, "%.*s", length == 0 ? 1 : (int)length, length == 0 ? "." : result->path);
     result->folder = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
     return result->folder >= 0 && access(folder, W_OK) == 0 ? 0 : -1;
 }
 
-int mp_result_open(struct mp_result *result, const char *path) {
+int mp_result_open(mp_result *result, const char *path) {
     const char *slash = strrchr(path, '/');
     struct stat there;
-    *result = (struct mp_result){.path = path, .name = !slash ? path : slash + 1, .folder = -1, .file = -1};
+    *result = (mp_result){.path = path, .name = !slash ? path : slash + 1, .folder = -1, .file = -1};
     bool is_there = lstat(path, &there) == 0;
     return is_there && !S_ISREG(there.st_mode) ? open_as_it_is(result) : open_folder(result);
 }
@@ -58,11 +58,11 @@ static int write_as_it_is(int fd, const char *text, size_t length) {
     return is_file && ftruncate(fd, 0) != 0 ? -1 : write_all(fd, text, length);
 }
 
-int mp_result_write(const struct mp_result *result, const char *text, size_t length) {
+int mp_result_write(const mp_result *result, const char *text, size_t length) {
     char beside[NAME_MAX + 1];
     if (result->file >= 0)
         return write_as_it_is(result->file, text, length);
-    snprintf(beside, sizeof(beside), ".mpshell-%d.tmp", (int)getpid());
+    snprintf(beside, sizeof beside, ".mpshell-%d.tmp", (int)getpid());
     unlinkat(result->folder, beside, 0);
     int fd = openat(result->folder, beside, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
     if (fd < 0)
@@ -78,12 +78,12 @@ int mp_result_write(const struct mp_result *result, const char *text, size_t len
     return 0;
 }
 
-void mp_result_close(struct mp_result *result) {
+void mp_result_close(mp_result *result) {
     if (!result->path)
         return;
     if (result->file >= 0)
         close(result->file);
     if (result->folder >= 0)
         close(result->folder);
-    *result = (struct mp_result){.path = NULL, .folder = -1, .file = -1};
+    *result = (mp_result){.path = NULL, .folder = -1, .file = -1};
 }

@@ -5,18 +5,18 @@
 
 #include <stddef.h>
 
-struct mp_result {
+typedef struct {
     const char *path; /* as it was given; the caller's. NULL: none was asked for */
     const char *name; /* the last part of path */
     int folder;       /* where name is; -1 where file is open */
     int file;         /* a device, a pipe, or where a link leads; -1: a file of that name is made or replaced */
-};
+} mp_result;
 
 /* Finds the place before COMMAND starts. Returns 0, or -1 with errno set. */
-int mp_result_open(struct mp_result *result, const char *path);
+int mp_result_open(mp_result *result, const char *path);
 /* A file is written beside and renamed, so that it is whole or not there. Returns 0, or -1 with errno set. */
-int mp_result_write(const struct mp_result *result, const char *text, size_t length);
-void mp_result_close(struct mp_result *result); /* fine where there is none */
+int mp_result_write(const mp_result *result, const char *text, size_t length);
+void mp_result_close(mp_result *result); /* fine where there is none */
 
 /* open() for writing; makes the file where there is none. A link is followed if it is root's or this process's user's;
  * of another user's, who may have put it there for us to write elsewhere, it fails with ELOOP. */

@@ -9,12 +9,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-void mp_script_add(struct mp_script *script, const char *format, ...) {
+void mp_script_add(mp_script *script, const char *format, ...) {
     va_list args;
     va_start(args, format);
-    int n = vsnprintf(script->text + script->used, sizeof(script->text) - script->used, format, args);
+    int n = vsnprintf(script->text + script->used, sizeof script->text - script->used, format, args);
     va_end(args);
-    size_t left = sizeof(script->text) - script->used - 1;
+    size_t left = sizeof script->text - script->used - 1;
     script->used += n < 0 ? 0 : (size_t)n < left ? (size_t)n : left;
 }
 
@@ -44,11 +44,11 @@ static int judge(char *const argv[], int status, int output, char error[MP_ERROR
         return mp_fail(error, "cannot run \"%s\"; install %s", argv[0],
                        strstr(argv[0], "tables") ? "iptables" : "iproute2");
     }
-    quote_output(output, words, sizeof(words));
+    quote_output(output, words, sizeof words);
     return mp_fail(error, "\"%s %s\" failed: %s", argv[0], !argv[1] ? "" : argv[1], words);
 }
 
-int mp_run(char *const argv[], const struct mp_script *input, char error[MP_ERROR_SIZE]) {
+int mp_run(char *const argv[], const mp_script *input, char error[MP_ERROR_SIZE]) {
     int in = memory_file(!input ? "" : input->text, !input ? 0 : input->used);
     int out = memory_file("", 0);
     int rc = -1;

@@ -5,15 +5,15 @@
 #include "emulator/mpshell/shell.h"
 
 /* Lines for the standard input of a program. */
-struct mp_script {
+typedef struct {
     char text[65536];
     size_t used;
-};
+} mp_script;
 
-__attribute__((format(printf, 2, 3))) void mp_script_add(struct mp_script *script, const char *format, ...);
+__attribute__((format(printf, 2, 3))) void mp_script_add(mp_script *script, const char *format, ...);
 
 /* Runs argv (found in PATH) in the current namespaces, with input on its standard input. Returns 0 if it exits with 0;
  * otherwise -1 and a sentence in error, with the program's own words. */
-int mp_run(char *const argv[], const struct mp_script *input, char error[MP_ERROR_SIZE]);
+int mp_run(char *const argv[], const mp_script *input, char error[MP_ERROR_SIZE]);
 
 #endif

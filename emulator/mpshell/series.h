@@ -8,21 +8,21 @@
 #define MP_SLOT_US 5000u
 
 /* Starts zeroed. Slots that nothing was recorded for are 0. */
-struct mp_series {
+typedef struct {
     uint32_t *us;
     size_t count; /* slots up to the last that something was recorded for */
     size_t room;
-};
+} mp_series;
 
 /* The slot of at_us (since t0) keeps the largest of its figures. What lies after 12 hours, or finds no memory, is not
  * recorded. */
-void mp_series_raise(struct mp_series *series, uint64_t at_us, uint64_t us);
+void mp_series_raise(mp_series *series, uint64_t at_us, uint64_t us);
 /* The slot of at_us keeps the sum of its figures. */
-void mp_series_add(struct mp_series *series, uint64_t at_us, uint64_t us);
+void mp_series_add(mp_series *series, uint64_t at_us, uint64_t us);
 /* 0 where nothing was recorded. */
-uint32_t mp_series_at(const struct mp_series *series, size_t slot);
+uint32_t mp_series_at(const mp_series *series, size_t slot);
 /* Each slot of `into` keeps the larger figure. */
-void mp_series_merge(struct mp_series *into, const struct mp_series *from);
-void mp_series_free(struct mp_series *series);
+void mp_series_merge(mp_series *into, const mp_series *from);
+void mp_series_free(mp_series *series);
 
 #endif

@@ -10,7 +10,7 @@
 
 static void a_slot_keeps_its_largest_figure(void **state) {
     (void)state;
-    struct mp_series series = {.count = 0};
+    mp_series series = {.count = 0};
     mp_series_raise(&series, 2 * MP_SLOT_US, 70);
     mp_series_raise(&series, 2 * MP_SLOT_US + MP_SLOT_US - 1, 90);
     mp_series_raise(&series, 2 * MP_SLOT_US + 1, 80);
@@ -23,8 +23,8 @@ static void a_slot_keeps_its_largest_figure(void **state) {
 
 static void sums_and_unions_go_by_slot_however_long_a_series_grows(void **state) {
     (void)state;
-    struct mp_series sums = {.count = 0};
-    struct mp_series largest = {.count = 0};
+    mp_series sums = {.count = 0};
+    mp_series largest = {.count = 0};
     for (size_t i = 0; i < 10000; i++)
         mp_series_add(&sums, i * MP_SLOT_US, i);
     mp_series_add(&sums, 9999 * MP_SLOT_US, 5);
@@ -40,7 +40,7 @@ static void sums_and_unions_go_by_slot_however_long_a_series_grows(void **state)
 
 static void a_time_beyond_all_runs_takes_no_memory(void **state) {
     (void)state;
-    struct mp_series series = {.count = 0};
+    mp_series series = {.count = 0};
     mp_series_raise(&series, UINT64_MAX, 70);
     assert_int_equal(series.count, 0);
     assert_null(series.us);

@@ -16,12 +16,12 @@ static int hash(const char *data, size_t length, char hex[65]) {
     unsigned char digest[32];
     if (gnutls_hash_fast(GNUTLS_DIG_SHA256, data, length, digest) != 0)
         return -1;
-    for (size_t i = 0; i < sizeof(digest); i++)
+    for (size_t i = 0; i < sizeof digest; i++)
         snprintf(hex + 2 * i, 3, "%02x", digest[i]);
     return 0;
 }
 
-static int read_trace(struct mp_trace *trace, const char *given, const char *absolute, char error[MP_ERROR_SIZE]) {
+static int read_trace(mp_trace *trace, const char *given, const char *absolute, char error[MP_ERROR_SIZE]) {
     char *data;
     size_t length;
     if (link_trace_read_file(absolute, &data, &length, error, MP_ERROR_SIZE) != 0)
@@ -34,7 +34,7 @@ static int read_trace(struct mp_trace *trace, const char *given, const char *abs
 }
 
 /* Each file is loaded once, however many links replay it. */
-const struct mp_trace *mp_setup_trace(struct mp_shell *shell, const char *given, char error[MP_ERROR_SIZE]) {
+const mp_trace *mp_setup_trace(mp_shell *shell, const char *given, char error[MP_ERROR_SIZE]) {
     char absolute[PATH_MAX];
     uint64_t rate;
     bool is_rate = link_trace_parse_rate(given, &rate);
@@ -53,7 +53,7 @@ const struct mp_trace *mp_setup_trace(struct mp_shell *shell, const char *given,
         mp_fail(error, "%s: that would be more than %d traces", given, MP_MAX_TRACES);
         return NULL;
     }
-    struct mp_trace *trace = &shell->traces[shell->trace_count];
+    mp_trace *trace = &shell->traces[shell->trace_count];
     if (is_rate)
         trace->trace = link_trace_constant(rate);
     int rc = is_rate ? hash(given, strlen(given), trace->sha256) : read_trace(trace, given, absolute, error);
@@ -66,13 +66,13 @@ const struct mp_trace *mp_setup_trace(struct mp_shell *shell, const char *given,
     return trace;
 }
 
-static int make_link(struct mp_shell *shell, size_t k, uint32_t way, char error[MP_ERROR_SIZE]) {
-    const struct mp_path_options *options = &shell->options.paths[k];
-    const struct link_settings *settings = &options->settings[way];
-    struct mp_direction *direction = way == 0 ? &shell->paths[k].up : &shell->paths[k].down;
+static int make_link(mp_shell *shell, size_t k, uint32_t way, char error[MP_ERROR_SIZE]) {
+    const mp_path_options *options = &shell->options.paths[k];
+    const link_settings *settings = &options->settings[way];
+    mp_direction *direction = way == 0 ? &shell->paths[k].up : &shell->paths[k].down;
     char reason[MP_ERROR_SIZE - 64];
-    struct link_config config = link_settings_config(settings, shell->options.start_offset_ms);
-    if (link_settings_load(settings, &direction->files, &config, reason, sizeof(reason)) != 0)
+    link_config config = link_settings_config(settings, shell->options.start_offset_ms);
+    if (link_settings_load(settings, &direction->files, &config, reason, sizeof reason) != 0)
         return mp_fail(error, "path %s: %s", options->name, reason);
     config.trace = &direction->trace->trace;
     config.pool = shell->pool;
@@ -85,12 +85,12 @@ static int make_link(struct mp_shell *shell, size_t k, uint32_t way, char error[
     }
     config.nat = shell->paths[k].up.nat;
     config.is_downlink = way == 1;
-    direction->link = link_new(&config, reason, sizeof(reason));
+    direction->link = link_new(&config, reason, sizeof reason);
     return direction->link ? 0 : mp_fail(error, "path %s: %s", options->name, reason);
 }
 
-static int make_direction(struct mp_shell *shell, size_t k, uint32_t way, char error[MP_ERROR_SIZE]) {
-    struct mp_direction *direction = way == 0 ? &shell->paths[k].up : &shell->paths[k].down;
+static int make_direction(mp_shell *shell, size_t k, uint32_t way, char error[MP_ERROR_SIZE]) {
+    mp_direction *direction = way == 0 ? &shell->paths[k].up : &shell->paths[k].down;
     direction->trace = mp_setup_trace(shell, shell->options.paths[k].settings[way].trace, error);
     if (!direction->trace)
         return -1;
@@ -103,7 +103,7 @@ static int make_direction(struct mp_shell *shell, size_t k, uint32_t way, char e
     return make_link(shell, k, way, error);
 }
 
-int mp_setup_links(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
+int mp_setup_links(mp_shell *shell, char error[MP_ERROR_SIZE]) {
     shell->pool = link_pool_new(0);
     if (!shell->pool)
         return mp_fail(error, "no memory");
@@ -118,7 +118,7 @@ int mp_setup_links(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
 /* mkdir -p */
 static int make_directories(const char *path) {
     char part[PATH_MAX];
-    if (strlen(path) >= sizeof(part)) {
+    if (strlen(path) >= sizeof part) {
         errno = ENAMETOOLONG;
         return -1;
     }
@@ -136,8 +136,8 @@ static const char *why(int error) {
     return error == EISDIR ? "it is a directory" : error == ELOOP ? "it is a link of another user" : strerror(error);
 }
 
-int mp_setup_output(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
-    const struct mp_options *options = &shell->options;
+int mp_setup_output(mp_shell *shell, char error[MP_ERROR_SIZE]) {
+    const mp_options *options = &shell->options;
     if (options->pcap && make_directories(options->pcap) != 0)
         return mp_fail(error, "cannot make the capture directory %s: %s", options->pcap, strerror(errno));
     if (options->log_dir && make_directories(options->log_dir) != 0)
@@ -152,9 +152,9 @@ int mp_setup_output(struct mp_shell *shell, char error[MP_ERROR_SIZE]) {
     return 0;
 }
 
-void mp_setup_free(struct mp_shell *shell) {
+void mp_setup_free(mp_shell *shell) {
     for (size_t k = 0; k < shell->path_count; k++) {
-        struct mp_direction *both[2] = {&shell->paths[k].up, &shell->paths[k].down};
+        mp_direction *both[2] = {&shell->paths[k].up, &shell->paths[k].down};
         for (size_t d = 0; d < 2; d++) {
             link_free(both[d]->link);
             link_nat_free(both[d]->nat);

@@ -11,9 +11,11 @@
 #include "emulator/link/link.h"
 #include "emulator/mpshell/awake.h"
 #include "emulator/mpshell/late.h"
+#include "emulator/mpshell/logfile.h"
 #include "emulator/mpshell/machine.h"
 #include "emulator/mpshell/options.h"
 #include "emulator/mpshell/result.h"
+#include "emulator/mpshell/stream.h"
 #include "emulator/mpshell/user.h"
 
 #define MP_ADDRESS_SIZE  16                       /* dotted quad with its NUL */
@@ -21,42 +23,40 @@
 #define MP_MAX_TRACES    (2 * MP_MAX_PATHS + 256) /* some more for those that the control socket names */
 #define MP_ERROR_SIZE    1024
 
-struct mp_trace {
+typedef struct {
     char *path; /* absolute; of a constant rate as it was given, whose hash is that of this text */
     char sha256[65];
-    struct link_trace trace;
-};
+    link_trace trace;
+} mp_trace;
 
-struct mp_logfile;
-struct mp_stream;
-struct mp_mailbox;
+typedef struct mp_mailbox mp_mailbox; /* mailbox.h */
 
 /* One direction of a path: packets read from one device go through the link to the other. */
-struct mp_direction {
-    const struct mp_trace *trace;
-    struct link_files files; /* of its settings */
-    struct link *link;
-    struct link_nat *nat; /* of the uplink, shared with the downlink; NULL without one */
-    struct link_log *log; /* NULL without --log-dir */
-    struct mp_logfile *file;
-    struct mp_stream *departures;  /* exact times; NULL without --log-dir */
-    struct mp_stream *captured_in; /* as packets come from their device; NULL without --pcap */
-    struct mp_stream *captured_out;
+typedef struct {
+    const mp_trace *trace;
+    link_files files; /* of its settings */
+    emulated_link *link;
+    link_nat *nat; /* of the uplink, shared with the downlink; NULL without one */
+    link_log *log; /* NULL without --log-dir */
+    mp_logfile *file;
+    mp_stream *departures;  /* exact times; NULL without --log-dir */
+    mp_stream *captured_in; /* as packets come from their device; NULL without --pcap */
+    mp_stream *captured_out;
     int from_fd;
     int to_fd;
     uint64_t write_errors; /* packets that the receiving device refused */
     uint64_t looked_us;    /* when the sending device was last found empty */
     bool may_merge;        /* the receiving device takes UDP super-packets */
-};
+} mp_direction;
 
 /* Packets that a device dropped: received = written to it by mpshell, transmitted = routed into it by the kernel. */
-struct mp_device_drops {
+typedef struct {
     uint64_t received;
     uint64_t transmitted;
-};
+} mp_device_drops;
 
-struct mp_path {
-    const struct mp_path_options *options;
+typedef struct {
+    const mp_path_options *options;
     char outside_name[MP_NAME_SIZE];
     char inside_address[MP_ADDRESS_SIZE];
     char outside_address[MP_ADDRESS_SIZE];
@@ -64,19 +64,19 @@ struct mp_path {
     char outside_address6[MP_ADDRESS6_SIZE];
     int inside_fd;
     int outside_fd;
-    struct mp_direction up;
-    struct mp_direction down;
-    struct mp_device_drops inside_drops;
-    struct mp_device_drops outside_drops;
-};
+    mp_direction up;
+    mp_direction down;
+    mp_device_drops inside_drops;
+    mp_device_drops outside_drops;
+} mp_path;
 
-struct mp_shell {
-    struct mp_options options;
-    struct mp_path paths[MP_MAX_PATHS];
+typedef struct {
+    mp_options options;
+    mp_path paths[MP_MAX_PATHS];
     size_t path_count;
-    struct mp_trace traces[MP_MAX_TRACES];
+    mp_trace traces[MP_MAX_TRACES];
     size_t trace_count;
-    struct link_pool *pool;
+    link_pool *pool;
     int outside_netns; /* descriptors of the namespaces */
     int inside_netns;
     int lender; /* socket of the mpshell that lends its namespace as the outside, see outside.h; -1: none */
@@ -88,16 +88,16 @@ struct mp_shell {
     double cpu_s; /* processor time of mpshell itself from t0 to the end */
     bool sched_fifo;
     bool command_fifo; /* COMMAND too, with --real-time */
-    struct mp_awake awake;
-    struct mp_user user;        /* whom COMMAND runs as */
-    struct mp_machine machine;  /* from t0 to the end */
-    double command_cpu_s;       /* processor time of COMMAND and of its children that were waited for */
-    bool nat[2];                /* rules are in place for IPv4, for IPv6 */
-    struct mp_mailbox *mailbox; /* requests of other threads; NULL: there are none */
-    struct mp_result summary, netstat;
-    struct mp_late late;
+    mp_awake awake;
+    mp_user user;         /* whom COMMAND runs as */
+    mp_machine machine;   /* from t0 to the end */
+    double command_cpu_s; /* processor time of COMMAND and of its children that were waited for */
+    bool nat[2];          /* rules are in place for IPv4, for IPv6 */
+    mp_mailbox *mailbox;  /* requests of other threads; NULL: there are none */
+    mp_result summary, netstat;
+    mp_late late;
     struct json_t *events; /* what the control socket changed; NULL: nothing */
-};
+} mp_shell;
 
 /* Formats one sentence into error and returns -1. */
 // What to do where a capability is missing.

@@ -13,10 +13,10 @@
 #define LINKTYPE_RAW     101u
 #define PCAP_RECORD_HEAD 16u
 
-struct mp_stream *mp_stream_open(const char *name) {
-    struct mp_stream *stream = calloc(1, sizeof(*stream));
+mp_stream *mp_stream_open(const char *name) {
+    mp_stream *stream = calloc(1, sizeof(*stream));
     char *copy = strdup(name);
-    struct mp_logfile *file = stream && copy ? mp_logfile_open(name) : NULL;
+    mp_logfile *file = stream && copy ? mp_logfile_open(name) : NULL;
     if (!file) {
         int saved = !stream || !copy ? ENOMEM : errno;
         free(stream);
@@ -29,14 +29,14 @@ struct mp_stream *mp_stream_open(const char *name) {
     return stream;
 }
 
-void mp_stream_flush(struct mp_stream *stream) {
+void mp_stream_flush(mp_stream *stream) {
     if (stream && stream->used > 0) {
         mp_logfile_write(stream->file, (const char *)stream->buffer, stream->used);
         stream->used = 0;
     }
 }
 
-int mp_stream_close(struct mp_stream *stream) {
+int mp_stream_close(mp_stream *stream) {
     if (!stream)
         return 0;
     mp_stream_flush(stream);
@@ -49,13 +49,13 @@ int mp_stream_close(struct mp_stream *stream) {
 }
 
 /* Room for so many bytes, at most MP_STREAM_BYTES. */
-static uint8_t *reserve(struct mp_stream *stream, size_t bytes) {
+static uint8_t *reserve(mp_stream *stream, size_t bytes) {
     if (stream->used + bytes > MP_STREAM_BYTES)
         mp_stream_flush(stream);
     return stream->buffer + stream->used;
 }
 
-void mp_stream_departures_header(struct mp_stream *stream, uint64_t t0_monotonic_us) {
+void mp_stream_departures_header(mp_stream *stream, uint64_t t0_monotonic_us) {
     char *at = (char *)reserve(stream, 256);
     int n = snprintf(at, 256,
                      "# railyard departures 1: one line for each departure of the link's log, in its order\n"
@@ -78,7 +78,7 @@ static char *put_number(char *at, uint64_t value, char end) {
     return at;
 }
 
-void mp_stream_departure(struct mp_stream *stream, const struct link_packet *packet, uint64_t departed_us) {
+void mp_stream_departure(mp_stream *stream, const link_packet *packet, uint64_t departed_us) {
     char *start = (char *)reserve(stream, LONGEST_LINE);
     char *at = put_number(start, packet->due_us, ' ');
     at = put_number(at, departed_us, ' ');
@@ -87,22 +87,22 @@ void mp_stream_departure(struct mp_stream *stream, const struct link_packet *pac
     stream->used += (size_t)(at - start);
 }
 
-void mp_stream_capture_header(struct mp_stream *stream, uint32_t snaplen) {
+void mp_stream_capture_header(mp_stream *stream, uint32_t snaplen) {
     const uint16_t version[2] = {2, 4};
     const uint32_t head[] = {PCAP_NS_MAGIC, 0, 0, 0, snaplen, LINKTYPE_RAW};
     stream->snaplen = snaplen;
-    uint8_t *at = reserve(stream, sizeof(head));
-    memcpy(at, head, sizeof(head));
+    uint8_t *at = reserve(stream, sizeof head);
+    memcpy(at, head, sizeof head);
     memcpy(at + 4, version, sizeof(version));
-    stream->used += sizeof(head);
+    stream->used += sizeof head;
 }
 
-void mp_stream_capture(struct mp_stream *stream, const struct link_packet *packet, uint64_t epoch_ns) {
+void mp_stream_capture(mp_stream *stream, const link_packet *packet, uint64_t epoch_ns) {
     uint32_t length = packet->length < LINK_PACKET_CAPACITY ? packet->length : LINK_PACKET_CAPACITY;
     uint32_t kept = length < stream->snaplen ? length : stream->snaplen;
     const uint32_t head[] = {(uint32_t)(epoch_ns / 1000000000u), (uint32_t)(epoch_ns % 1000000000u), kept, length};
     uint8_t *at = reserve(stream, PCAP_RECORD_HEAD + LINK_PACKET_CAPACITY);
-    memcpy(at, head, sizeof(head));
+    memcpy(at, head, sizeof head);
     memcpy(at + PCAP_RECORD_HEAD, packet->data, length);
     mp_checksum_complete(at + PCAP_RECORD_HEAD, length, packet->checksum_start, packet->checksum_offset);
     stream->used += PCAP_RECORD_HEAD + kept;

@@ -15,14 +15,14 @@ static json_t *number(uint64_t value) {
     return json_integer((json_int_t)value);
 }
 
-static json_t *direction_object(const struct mp_direction *direction, const struct link_settings *settings) {
+static json_t *direction_object(const mp_direction *direction, const link_settings *settings) {
     json_t *object = link_report(direction->link, direction->trace->path, direction->trace->sha256);
     json_object_set_new(object, "write_errors", number(direction->write_errors));
     link_settings_report(settings, object);
     return object;
 }
 
-static json_t *path_object(const struct mp_path *path) {
+static json_t *path_object(const mp_path *path) {
     json_t *object = json_object();
     json_t *drops = json_object();
     json_object_set_new(object, "name", link_report_text(path->options->name));
@@ -51,12 +51,12 @@ static json_t *exit_object(int status) {
     return object;
 }
 
-static json_t *lateness_object(const struct mp_awake_lateness *lateness) {
+static json_t *lateness_object(const mp_awake_lateness *lateness) {
     return json_pack("{s:f,s:f,s:f}", "p50", lateness->p50_us, "p95", lateness->p95_us, "p99", lateness->p99_us);
 }
 
-static json_t *awake_object(const struct mp_awake *awake) {
-    const struct mp_awake_probe *probe = &awake->probe;
+static json_t *awake_object(const mp_awake *awake) {
+    const mp_awake_probe *probe = &awake->probe;
     json_t *object = json_object();
     json_object_set_new(object, "asked", json_string(mp_keep_awake_names[awake->asked]));
     json_object_set_new(object, "done", json_boolean(awake->done));
@@ -79,8 +79,8 @@ static json_t *awake_object(const struct mp_awake *awake) {
     return object;
 }
 
-json_t *mp_summary_machine(const struct mp_shell *shell) {
-    const struct mp_machine *machine = &shell->machine;
+json_t *mp_summary_machine(const mp_shell *shell) {
+    const mp_machine *machine = &shell->machine;
     if (!machine->known)
         return json_null();
     double own_s = shell->cpu_s + shell->command_cpu_s + shell->awake.cpu_s;
@@ -93,7 +93,7 @@ json_t *mp_summary_machine(const struct mp_shell *shell) {
     return object;
 }
 
-static json_t *summary_object(const struct mp_shell *shell, int status) {
+static json_t *summary_object(const mp_shell *shell, int status) {
     json_t *object = json_object();
     json_t *command = json_array();
     json_t *paths = json_array();
@@ -118,7 +118,7 @@ static json_t *summary_object(const struct mp_shell *shell, int status) {
     json_object_set_new(object, "command_fifo", json_boolean(shell->command_fifo));
     if (shell->late.wanted) {
         json_object_set_new(object, "timers", mp_timers_report(&shell->late.timers_found));
-        const struct mp_waits_found *waits = &shell->late.waits_found;
+        const mp_waits_found *waits = &shell->late.waits_found;
         json_object_set_new(object, "run_delay_s", waits->known ? json_real(waits->run_delay_s) : json_null());
         json_object_set_new(object, "blocked_s", waits->known ? json_real(waits->blocked_s) : json_null());
     }
@@ -129,13 +129,13 @@ static json_t *summary_object(const struct mp_shell *shell, int status) {
     return object;
 }
 
-json_t *mp_summary_figures(const struct mp_shell *shell, const struct mp_figures *figures) {
+json_t *mp_summary_figures(const mp_shell *shell, const mp_figures *figures) {
     static const char *const names[2] = {"up", "down"};
     json_t *paths = json_array();
     for (size_t k = 0; k < shell->path_count; k++) {
         json_t *path = json_pack("{s:s}", "name", shell->options.paths[k].name);
         for (size_t way = 0; way < 2; way++) {
-            const struct link_stats *s = &figures->links[k][way].stats;
+            const link_stats *s = &figures->links[k][way].stats;
             json_t *link = json_object();
             json_object_set_new(link, "is_up", json_boolean(figures->links[k][way].is_up));
             json_object_set_new(link, "opportunities", number(s->opportunities));
@@ -158,7 +158,7 @@ json_t *mp_summary_figures(const struct mp_shell *shell, const struct mp_figures
     return paths;
 }
 
-int mp_summary_write(const struct mp_shell *shell, int status, char error[MP_ERROR_SIZE]) {
+int mp_summary_write(const mp_shell *shell, int status, char error[MP_ERROR_SIZE]) {
     json_t *object = summary_object(shell, status);
     char *text = json_dumps(object, JSON_INDENT(1) | JSON_REAL_PRECISION(12));
     json_decref(object);

@@ -8,12 +8,12 @@
 
 /* Writes the summary to its place, shell->summary. status is COMMAND's wait status. Returns 0, or -1 with a sentence
  * in error. */
-int mp_summary_write(const struct mp_shell *shell, int status, char error[MP_ERROR_SIZE]);
+int mp_summary_write(const mp_shell *shell, int status, char error[MP_ERROR_SIZE]);
 
 /* What the processors did meanwhile: "machine" of the summary. */
-json_t *mp_summary_machine(const struct mp_shell *shell);
+json_t *mp_summary_machine(const mp_shell *shell);
 
 /* The figures of all paths at one moment, as the control socket tells them. */
-json_t *mp_summary_figures(const struct mp_shell *shell, const struct mp_figures *figures);
+json_t *mp_summary_figures(const mp_shell *shell, const mp_figures *figures);
 
 #endif

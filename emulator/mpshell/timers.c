@@ -19,22 +19,22 @@
 #define FIFO_PRIORITY 51    /* the packet loop has 50 */
 #define STACK_BYTES   (64u << 10)
 
-struct timer {
-    struct mp_timers *timers;
+typedef struct {
+    mp_timers *timers;
     pthread_t thread;
     size_t core;
     bool sched_fifo;
-    struct link_lateness lateness;
-    struct mp_series series;
+    link_lateness lateness;
+    mp_series series;
     uint64_t late_us;
     uint64_t run_delay_ns;
-};
+} probe_timer;
 
 struct mp_timers {
     _Atomic uint64_t t0_us; /* 0: not yet */
     atomic_bool ended;
     size_t count;
-    struct timer each[];
+    probe_timer each[];
 };
 
 /* Second figure of schedstat (Linux: Documentation/scheduler/sched-stats): ns this thread waited for a core while it
@@ -45,7 +45,7 @@ static uint64_t own_run_delay_ns(void) {
     unsigned long long waited = 0;
     int fd = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
     if (fd >= 0) {
-        if (read(fd, text, sizeof(text) - 1) <= 0 || sscanf(text, "%llu %llu", &ran, &waited) != 2)
+        if (read(fd, text, sizeof text - 1) <= 0 || sscanf(text, "%llu %llu", &ran, &waited) != 2)
             waited = 0;
         close(fd);
     }
@@ -58,7 +58,7 @@ static void sleep_until(uint64_t at_us) {
     }
 }
 
-static void record(struct timer *timer, uint64_t since_t0_us, uint64_t late_us) {
+static void record(probe_timer *timer, uint64_t since_t0_us, uint64_t late_us) {
     link_lateness_record(&timer->lateness, late_us);
     mp_series_raise(&timer->series, since_t0_us, late_us);
     timer->late_us += late_us;
@@ -66,7 +66,7 @@ static void record(struct timer *timer, uint64_t since_t0_us, uint64_t late_us) 
 
 /* What falls due while the thread is late is not a second lateness: the next wake-up is a period after this one. */
 static void *sleep_and_wake(void *context) {
-    struct timer *timer = context;
+    probe_timer *timer = context;
     struct sched_param parameters = {.sched_priority = FIFO_PRIORITY};
     cpu_set_t set;
     CPU_ZERO(&set);
@@ -74,7 +74,7 @@ static void *sleep_and_wake(void *context) {
     prctl(PR_SET_NAME, "mpshell-timer");
     prctl(PR_SET_TIMERSLACK, 1ul);
     timer->sched_fifo = sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &parameters) == 0;
-    sched_setaffinity(0, sizeof(set), &set);
+    sched_setaffinity(0, sizeof set, &set);
     uint64_t delayed_before = own_run_delay_ns();
     bool begun = false;
     for (uint64_t due = clock_us() + PERIOD_US; !atomic_load(&timer->timers->ended);) {
@@ -95,7 +95,7 @@ static void *sleep_and_wake(void *context) {
 static size_t find_cores(size_t cores[MOST_CORES]) {
     cpu_set_t set;
     size_t count = 0;
-    if (sched_getaffinity(0, sizeof(set), &set) != 0)
+    if (sched_getaffinity(0, sizeof set, &set) != 0)
         return 0;
     for (size_t i = 0; i < CPU_SETSIZE && count < MOST_CORES; i++)
         if (CPU_ISSET(i, &set))
@@ -103,18 +103,18 @@ static size_t find_cores(size_t cores[MOST_CORES]) {
     return count;
 }
 
-struct mp_timers *mp_timers_start(void) {
+mp_timers *mp_timers_start(void) {
     size_t cores[MOST_CORES];
     size_t count = find_cores(cores);
-    struct mp_timers *timers = calloc(1, sizeof(*timers) + count * sizeof(timers->each[0]));
+    mp_timers *timers = calloc(1, sizeof *timers + count * sizeof timers->each[0]);
     pthread_attr_t attributes;
     if (!timers)
         return NULL;
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, STACK_BYTES);
     for (size_t i = 0; i < count; i++) {
-        struct timer *timer = &timers->each[timers->count];
-        *timer = (struct timer){.timers = timers, .core = cores[i]};
+        probe_timer *timer = &timers->each[timers->count];
+        *timer = (probe_timer){.timers = timers, .core = cores[i]};
         timers->count += pthread_create(&timer->thread, &attributes, sleep_and_wake, timer) == 0;
     }
     pthread_attr_destroy(&attributes);
@@ -125,19 +125,19 @@ struct mp_timers *mp_timers_start(void) {
     return timers;
 }
 
-void mp_timers_begin(struct mp_timers *timers, uint64_t t0_us) {
+void mp_timers_begin(mp_timers *timers, uint64_t t0_us) {
     if (timers)
         atomic_store(&timers->t0_us, t0_us);
 }
 
-void mp_timers_stop(struct mp_timers *timers, struct mp_timers_found *found) {
-    *found = (struct mp_timers_found){.cores = 0};
+void mp_timers_stop(mp_timers *timers, mp_timers_found *found) {
+    *found = (mp_timers_found){.cores = 0};
     if (!timers)
         return;
     atomic_store(&timers->ended, true);
     found->sched_fifo = true;
     for (size_t i = 0; i < timers->count; i++) {
-        struct timer *timer = &timers->each[i];
+        probe_timer *timer = &timers->each[i];
         pthread_join(timer->thread, NULL);
         link_lateness_merge(&found->lateness, &timer->lateness);
         mp_series_merge(&found->series, &timer->series);
@@ -150,7 +150,7 @@ void mp_timers_stop(struct mp_timers *timers, struct mp_timers_found *found) {
     free(timers);
 }
 
-json_t *mp_timers_report(const struct mp_timers_found *found) {
+json_t *mp_timers_report(const mp_timers_found *found) {
     if (found->cores == 0)
         return json_null();
     json_t *object = json_object();

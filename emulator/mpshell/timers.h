@@ -11,24 +11,24 @@
 #include "emulator/link/lateness.h"
 #include "emulator/mpshell/series.h"
 
-struct mp_timers;
+typedef struct mp_timers mp_timers;
 
-struct mp_timers_found {
+typedef struct {
     bool sched_fifo; /* else the threads were ordinary ones, and other processes may have delayed them */
     unsigned cores;
-    struct link_lateness lateness;
-    struct mp_series series; /* of each slot, the largest lateness over the cores; free with mp_series_free() */
-    double late_s;           /* sum of the lateness */
-    double run_delay_s;      /* part of it in which the thread waited for a core that was occupied */
-};
+    link_lateness lateness;
+    mp_series series;   /* of each slot, the largest lateness over the cores; free with mp_series_free() */
+    double late_s;      /* sum of the lateness */
+    double run_delay_s; /* part of it in which the thread waited for a core that was occupied */
+} mp_timers_found;
 
 /* Starts the threads. NULL: out of memory, or no thread can be had. They record nothing before mp_timers_begin(). */
-struct mp_timers *mp_timers_start(void);
+mp_timers *mp_timers_start(void);
 /* t0_us: CLOCK_MONOTONIC. */
-void mp_timers_begin(struct mp_timers *timers, uint64_t t0_us);
+void mp_timers_begin(mp_timers *timers, uint64_t t0_us);
 /* Ends the threads and frees them; nothing is found where timers is NULL. */
-void mp_timers_stop(struct mp_timers *timers, struct mp_timers_found *found);
+void mp_timers_stop(mp_timers *timers, mp_timers_found *found);
 /* {"sched_fifo", "cores", "late_s", "run_delay_s", "lateness_us": {...}}; null where nothing was found. */
-json_t *mp_timers_report(const struct mp_timers_found *found);
+json_t *mp_timers_report(const mp_timers_found *found);
 
 #endif

@@ -10,7 +10,7 @@
 #include "emulator/mpshell/offload.h"
 #include "emulator/mpshell/stream.h"
 
-static uint64_t since_t0(const struct mp_shell *shell) {
+static uint64_t since_t0(const mp_shell *shell) {
     return clock_us() - shell->t0_us;
 }
 
@@ -18,16 +18,15 @@ static uint64_t since_t0(const struct mp_shell *shell) {
  * share is put before it. There is one reading thread. */
 static uint8_t space[LINK_PACKET_CAPACITY + MP_SUPER_BYTES];
 
-static void enqueue(const struct mp_shell *shell, struct mp_direction *direction, struct link_packet *packet,
-                    uint64_t now) {
+static void enqueue(const mp_shell *shell, mp_direction *direction, link_packet *packet, uint64_t now) {
     if (direction->captured_in)
         mp_stream_capture(direction->captured_in, packet, shell->t0_epoch_ns + now * 1000);
     link_enqueue(direction->link, packet, now);
 }
 
-static void enqueue_segments(struct mp_shell *shell, struct mp_direction *direction, struct link_packet *packet,
+static void enqueue_segments(mp_shell *shell, mp_direction *direction, link_packet *packet,
                              const struct virtio_net_hdr *header, size_t length, uint64_t now) {
-    struct mp_super super;
+    mp_super super;
     memcpy(space, packet->data, LINK_PACKET_CAPACITY);
     bool good = mp_super_open(&super, header, space, length);
     while (good && packet && mp_super_next(&super, packet)) {
@@ -39,21 +38,21 @@ static void enqueue_segments(struct mp_shell *shell, struct mp_direction *direct
     link_pool_put(shell->pool, packet);
 }
 
-enum mp_read_result mp_traffic_read(struct mp_shell *shell, struct mp_direction *direction, uint64_t *now) {
-    struct link_packet *packet = link_pool_get(shell->pool);
+mp_read_result mp_traffic_read(mp_shell *shell, mp_direction *direction, uint64_t *now) {
+    link_packet *packet = link_pool_get(shell->pool);
     struct virtio_net_hdr header;
     struct iovec vectors[3] = {
-        {&header, sizeof(header)},
+        {&header, sizeof header},
         {packet ? packet->data : space, LINK_PACKET_CAPACITY},
         {space + LINK_PACKET_CAPACITY, MP_SUPER_BYTES},
     };
     ssize_t n = readv(direction->from_fd, vectors, 3);
     *now = since_t0(shell);
-    if (n <= (ssize_t)sizeof(header)) {
+    if (n <= (ssize_t)sizeof header) {
         link_pool_put(shell->pool, packet);
         return n >= 0 || (errno != EAGAIN && errno != EINTR) ? MP_READ_GONE : MP_READ_EMPTY;
     }
-    size_t length = (size_t)n - sizeof(header);
+    size_t length = (size_t)n - sizeof header;
     if (!packet) {
         link_refuse(direction->link, (uint32_t)length);
     } else if (header.gso_type != VIRTIO_NET_HDR_GSO_NONE) {
@@ -70,7 +69,7 @@ enum mp_read_result mp_traffic_read(struct mp_shell *shell, struct mp_direction 
 }
 
 /* One write; false if the device refused it. */
-static bool write_group(const struct mp_direction *direction, struct mp_group *group) {
+static bool write_group(const mp_direction *direction, mp_group *group) {
     struct virtio_net_hdr header;
     struct iovec vectors[1 + MP_GROUP_PACKETS];
     int count = mp_group_vectors(group, &header, vectors);
@@ -82,8 +81,8 @@ static bool write_group(const struct mp_direction *direction, struct mp_group *g
 }
 
 /* For kernels without UDP super-packets (before 6.2). */
-static void write_one_by_one(struct mp_direction *direction, struct mp_group *group) {
-    struct mp_group one;
+static void write_one_by_one(mp_direction *direction, mp_group *group) {
+    mp_group one;
     direction->may_merge = false;
     for (size_t i = 0; i < group->count; i++) {
         one.count = 0;
@@ -92,7 +91,7 @@ static void write_one_by_one(struct mp_direction *direction, struct mp_group *gr
     }
 }
 
-static void send_group(struct mp_shell *shell, struct mp_direction *direction, struct mp_group *group) {
+static void send_group(mp_shell *shell, mp_direction *direction, mp_group *group) {
     if (group->count == 0)
         return;
     if (!write_group(direction, group)) {
@@ -114,13 +113,13 @@ static void send_group(struct mp_shell *shell, struct mp_direction *direction, s
     group->count = 0;
 }
 
-void mp_traffic_send_due(struct mp_shell *shell, struct mp_direction *direction, uint64_t now) {
+void mp_traffic_send_due(mp_shell *shell, mp_direction *direction, uint64_t now) {
     if (link_next_deadline(direction->link) > now)
         return;
-    struct mp_group group;
+    mp_group group;
     group.count = 0;
     link_advance(direction->link, now);
-    for (struct link_packet *packet = link_pull(direction->link); packet; packet = link_pull(direction->link)) {
+    for (link_packet *packet = link_pull(direction->link); packet; packet = link_pull(direction->link)) {
         if (!mp_group_add(&group, packet, direction->may_merge)) {
             send_group(shell, direction, &group);
             mp_group_add(&group, packet, direction->may_merge);

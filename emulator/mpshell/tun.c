@@ -36,9 +36,9 @@ int mp_tun_open(const char *name, bool offload, bool *busy, char error[MP_ERROR_
         return mp_fail(error, "no permission for TUN: cannot open " TUN_DEVICE ": %s; %s", strerror(errno), remedy);
     }
     struct ifreq request;
-    memset(&request, 0, sizeof(request));
+    memset(&request, 0, sizeof request);
     request.ifr_flags = IFF_TUN | IFF_NO_PI | IFF_VNET_HDR;
-    snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", name);
+    snprintf(request.ifr_name, sizeof request.ifr_name, "%s", name);
     if (ioctl(fd, TUNSETIFF, &request) != 0) {
         int saved = errno;
         close(fd);
@@ -50,8 +50,8 @@ int mp_tun_open(const char *name, bool offload, bool *busy, char error[MP_ERROR_
     return fd;
 }
 
-struct mp_device_drops mp_tun_drops(const char *name) {
-    struct mp_device_drops drops = {0, 0};
+mp_device_drops mp_tun_drops(const char *name) {
+    mp_device_drops drops = {0, 0};
     struct ifaddrs *list = NULL;
     if (getifaddrs(&list) != 0)
         return drops;

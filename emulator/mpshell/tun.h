@@ -11,6 +11,6 @@
  * sentence in error; *busy tells that the name is taken. Without offload the kernel makes every packet itself. */
 int mp_tun_open(const char *name, bool offload, bool *busy, char error[MP_ERROR_SIZE]);
 /* The drops of a device of the current namespace so far. */
-struct mp_device_drops mp_tun_drops(const char *name);
+mp_device_drops mp_tun_drops(const char *name);
 
 #endif

@@ -28,11 +28,11 @@ static const struct passwd *entry_of(const char *name) {
 static bool has_capability(unsigned number) {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
     struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
-    memset(data, 0, sizeof(data));
+    memset(data, 0, sizeof data);
     return syscall(SYS_capget, &header, data) == 0 && (data[CAP_TO_INDEX(number)].effective & CAP_TO_MASK(number)) != 0;
 }
 
-int mp_user_find(struct mp_user *user, const char *name, char *error) {
+int mp_user_find(mp_user *user, const char *name, char *error) {
     const char *caller = getenv("SUDO_UID");
     bool by_sudo = !name && geteuid() == 0 && caller && caller[0] != '\0';
     const char *wanted = by_sudo ? caller : name;
@@ -52,8 +52,8 @@ int mp_user_find(struct mp_user *user, const char *name, char *error) {
     user->given = true;
     user->uid = entry->pw_uid;
     user->gid = entry->pw_gid;
-    snprintf(user->name, sizeof(user->name), "%s", entry->pw_name);
-    snprintf(user->home, sizeof(user->home), "%s", entry->pw_dir);
+    snprintf(user->name, sizeof user->name, "%s", entry->pw_name);
+    snprintf(user->home, sizeof user->home, "%s", entry->pw_dir);
     return 0;
 }
 
@@ -66,13 +66,13 @@ static void empty_bounding_set(void) {
 int mp_user_drop_capabilities(void) {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
     struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3];
-    memset(none, 0, sizeof(none));
+    memset(none, 0, sizeof none);
     prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0ul, 0ul, 0ul);
     empty_bounding_set();
     return prctl(PR_SET_NO_NEW_PRIVS, 1ul, 0ul, 0ul, 0ul) == 0 && syscall(SYS_capset, &header, none) == 0 ? 0 : -1;
 }
 
-int mp_user_become(const struct mp_user *user) {
+int mp_user_become(const mp_user *user) {
     empty_bounding_set(); /* while there is the right to */
     if (user->uid != geteuid() &&
         (initgroups(user->name, user->gid) != 0 || setresgid(user->gid, user->gid, user->gid) != 0 ||
@@ -84,7 +84,7 @@ int mp_user_become(const struct mp_user *user) {
     return mp_user_drop_capabilities();
 }
 
-int mp_user_open_files_as(const struct mp_user *user) {
+int mp_user_open_files_as(const mp_user *user) {
     gid_t groups[NGROUPS_MAX];
     int count = NGROUPS_MAX;
     if (user->uid == geteuid())
@@ -106,6 +106,6 @@ void mp_user_limit_root(void) {
         CAP_SYS_MODULE, CAP_SYS_RAWIO, CAP_SYS_BOOT,      CAP_SYS_TIME,   CAP_MAC_ADMIN,     CAP_MAC_OVERRIDE,
         CAP_SYSLOG,     CAP_SYS_PACCT, CAP_AUDIT_CONTROL, CAP_AUDIT_READ, CAP_BLOCK_SUSPEND, CAP_WAKE_ALARM,
     };
-    for (size_t i = 0; i < sizeof(of_the_machine) / sizeof(of_the_machine[0]); i++)
+    for (size_t i = 0; i < sizeof of_the_machine / sizeof of_the_machine[0]; i++)
         prctl(PR_CAPBSET_DROP, of_the_machine[i], 0ul, 0ul, 0ul);
 }

@@ -7,21 +7,21 @@
 
 #define MP_USER_TEXT_SIZE 256
 
-struct mp_user {
+typedef struct {
     bool given; /* COMMAND runs as this user and has no capability; else as mpshell itself */
     uid_t uid;
     gid_t gid;
     char name[MP_USER_TEXT_SIZE];
     char home[MP_USER_TEXT_SIZE];
-};
+} mp_user;
 
 /* Finds the user: name if that is not NULL (a name or a number), else who called sudo (SUDO_UID), else nobody in
  * particular. Returns 0, or -1 with a sentence in error: an unknown user, or no right to change users. */
-int mp_user_find(struct mp_user *user, const char *name, char *error);
+int mp_user_find(mp_user *user, const char *name, char *error);
 
 /* In the child that becomes COMMAND: changes to the user, with its groups, HOME, USER and LOGNAME, no capability (not
  * in the bounding set either) and no_new_privs. Returns 0, or -1 with errno set. */
-int mp_user_become(const struct mp_user *user);
+int mp_user_become(const mp_user *user);
 /* In a child that shares namespaces with mpshell: no capability, and no_new_privs. Returns 0, or -1 with errno set. */
 int mp_user_drop_capabilities(void);
 /* In a child that stays root: gives up what concerns the machine and no namespace (kernel modules, raw I/O, the clock,
@@ -30,6 +30,6 @@ int mp_user_drop_capabilities(void);
 void mp_user_limit_root(void);
 /* The calling thread alone: what it opens from now on it opens with the rights of that user and its groups. 0, or -1
  * with errno set. */
-int mp_user_open_files_as(const struct mp_user *user);
+int mp_user_open_files_as(const mp_user *user);
 
 #endif

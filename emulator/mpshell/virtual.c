@@ -7,22 +7,22 @@
 #include <string.h>
 #include <unistd.h>
 
-int mp_virtual_become(const struct mp_options *options, int argc, char **argv, char error[MP_ERROR_SIZE]) {
+int mp_virtual_become(const mp_options *options, int argc, char **argv, char error[MP_ERROR_SIZE]) {
     char self[PATH_MAX], kernel[PATH_MAX + 16], seed[32];
-    const ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
+    const ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
     char *here = getcwd(NULL, 0);
-    char **words = calloc((size_t)argc + 16, sizeof(*words));
+    char **words = calloc((size_t)argc + 16, sizeof *words);
     if (length <= 0 || !here || !words) {
         free(here);
         free(words);
         return mp_fail(error, "cannot start vkernel: %s", strerror(errno));
     }
     self[length] = '\0';
-    snprintf(kernel, sizeof(kernel), "%.*s/vkernel", (int)(strrchr(self, '/') - self), self);
-    snprintf(seed, sizeof(seed), "%llu", (unsigned long long)options->seed);
+    snprintf(kernel, sizeof kernel, "%.*s/vkernel", (int)(strrchr(self, '/') - self), self);
+    snprintf(seed, sizeof seed, "%llu", (unsigned long long)options->seed);
     char *const before[] = {kernel, "--seed", seed, "--at", here, "--", self};
     size_t count = 0;
-    for (size_t k = 0; k < sizeof(before) / sizeof(before[0]); k++)
+    for (size_t k = 0; k < sizeof before / sizeof before[0]; k++)
         words[count++] = before[k];
     for (int k = 1; k < argc; k++)
         if (strcmp(argv[k], "--virtual") != 0 || &argv[k] >= options->command)

@@ -7,6 +7,6 @@
 
 /* Becomes vkernel, which stands beside this program and runs it with the arguments but --virtual. Returns only where it
  * cannot: -1 with a sentence in error. */
-int mp_virtual_become(const struct mp_options *options, int argc, char **argv, char error[MP_ERROR_SIZE]);
+int mp_virtual_become(const mp_options *options, int argc, char **argv, char error[MP_ERROR_SIZE]);
 
 #endif

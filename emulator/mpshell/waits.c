@@ -20,13 +20,13 @@
 #define LOOK_SLOTS    20u /* new threads are looked for once in so many slots */
 #define FIFO_PRIORITY 49  /* the packet loop has 50 */
 
-struct sampled {
+typedef struct {
     pid_t tid;
     int schedstat;
     int stat;
     uint64_t waited_ns; /* up to the last sample */
     bool seen;
-};
+} sampled_thread;
 
 struct mp_waits {
     _Atomic uint64_t t0_us; /* 0: not yet */
@@ -35,18 +35,18 @@ struct mp_waits {
     pid_t init;
     pid_t watched[MP_MAX_WATCHED];
     size_t watched_count;
-    struct sampled sampled[MOST_THREADS];
+    sampled_thread sampled[MOST_THREADS];
     size_t count;
     bool blocked; /* at the last sample */
     uint64_t blocked_since_us;
-    struct mp_waits_found found;
+    mp_waits_found found;
 };
 
 static bool read_run_delay(int fd, uint64_t *waited_ns) {
     char text[96];
     unsigned long long ran;
     unsigned long long waited;
-    ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
+    ssize_t n = pread(fd, text, sizeof text - 1, 0);
     if (n <= 0)
         return false;
     text[n] = '\0';
@@ -59,7 +59,7 @@ static bool read_run_delay(int fd, uint64_t *waited_ns) {
 /* Whether the thread is stopped, traced or in uninterruptible sleep, as while it waits for a disk: proc_pid_stat(5). */
 static bool is_blocked(int fd) {
     char text[128]; /* its name has at most 64 bytes, and may have brackets */
-    ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
+    ssize_t n = pread(fd, text, sizeof text - 1, 0);
     if (n <= 0)
         return false;
     text[n] = '\0';
@@ -69,11 +69,11 @@ static bool is_blocked(int fd) {
 
 static int open_of_thread(pid_t pid, pid_t tid, const char *file) {
     char name[64];
-    snprintf(name, sizeof(name), "/proc/%d/task/%d/%s", (int)pid, (int)tid, file);
+    snprintf(name, sizeof name, "/proc/%d/task/%d/%s", (int)pid, (int)tid, file);
     return open(name, O_RDONLY | O_CLOEXEC);
 }
 
-static void forget(struct sampled *each) {
+static void forget(sampled_thread *each) {
     if (each->schedstat >= 0)
         close(each->schedstat);
     if (each->stat >= 0)
@@ -81,7 +81,7 @@ static void forget(struct sampled *each) {
 }
 
 /* A thread that came since the last look counts from its first moment. */
-static void meet(struct mp_waits *waits, pid_t pid, pid_t tid) {
+static void meet(mp_waits *waits, pid_t pid, pid_t tid) {
     for (size_t i = 0; i < waits->count; i++) {
         if (waits->sampled[i].tid == tid) {
             waits->sampled[i].seen = true;
@@ -90,7 +90,7 @@ static void meet(struct mp_waits *waits, pid_t pid, pid_t tid) {
     }
     if (waits->count == MOST_THREADS)
         return;
-    struct sampled met = {.tid = tid,
+    sampled_thread met = {.tid = tid,
                           .schedstat = open_of_thread(pid, tid, "schedstat"),
                           .stat = open_of_thread(pid, tid, "stat"),
                           .seen = true};
@@ -100,12 +100,12 @@ static void meet(struct mp_waits *waits, pid_t pid, pid_t tid) {
         forget(&met);
 }
 
-static void look_below(struct mp_waits *waits, pid_t pid, bool itself, unsigned depth);
+static void look_below(mp_waits *waits, pid_t pid, bool itself, unsigned depth);
 
-static void look_at_children(struct mp_waits *waits, pid_t pid, pid_t tid, unsigned depth) {
+static void look_at_children(mp_waits *waits, pid_t pid, pid_t tid, unsigned depth) {
     char name[64];
     int child;
-    snprintf(name, sizeof(name), "/proc/%d/task/%d/children", (int)pid, (int)tid);
+    snprintf(name, sizeof name, "/proc/%d/task/%d/children", (int)pid, (int)tid);
     FILE *children = fopen(name, "re");
     while (children && fscanf(children, "%d", &child) == 1)
         look_below(waits, (pid_t)child, true, depth);
@@ -113,9 +113,9 @@ static void look_at_children(struct mp_waits *waits, pid_t pid, pid_t tid, unsig
         fclose(children);
 }
 
-static void look_below(struct mp_waits *waits, pid_t pid, bool itself, unsigned depth) {
+static void look_below(mp_waits *waits, pid_t pid, bool itself, unsigned depth) {
     char name[64];
-    snprintf(name, sizeof(name), "/proc/%d/task", (int)pid);
+    snprintf(name, sizeof name, "/proc/%d/task", (int)pid);
     DIR *tasks = depth < MOST_DEPTH ? opendir(name) : NULL;
     if (!tasks)
         return;
@@ -130,7 +130,7 @@ static void look_below(struct mp_waits *waits, pid_t pid, bool itself, unsigned 
     closedir(tasks);
 }
 
-static void look(struct mp_waits *waits) {
+static void look(mp_waits *waits) {
     for (size_t i = 0; i < waits->count; i++)
         waits->sampled[i].seen = false;
     look_below(waits, waits->init, false, 0);
@@ -145,11 +145,11 @@ static void look(struct mp_waits *waits) {
 }
 
 /* What all threads have waited for a core since the last sample, and whether one of them is blocked now. */
-static uint64_t sample_ns(struct mp_waits *waits, bool *blocked) {
+static uint64_t sample_ns(mp_waits *waits, bool *blocked) {
     uint64_t sum_ns = 0;
     *blocked = false;
     for (size_t i = 0; i < waits->count; i++) {
-        struct sampled *each = &waits->sampled[i];
+        sampled_thread *each = &waits->sampled[i];
         uint64_t now_ns;
         if (!read_run_delay(each->schedstat, &now_ns))
             continue; /* it has ended */
@@ -162,13 +162,13 @@ static uint64_t sample_ns(struct mp_waits *waits, bool *blocked) {
 }
 
 /* Times are since t0. Successive slots are one wait, in the slot in which it began. */
-static void end_block(struct mp_waits *waits, uint64_t at_us) {
+static void end_block(mp_waits *waits, uint64_t at_us) {
     mp_series_add(&waits->found.series, waits->blocked_since_us, at_us - waits->blocked_since_us);
     waits->found.blocked_s += (double)(at_us - waits->blocked_since_us) / 1e6;
     waits->blocked = false;
 }
 
-static void record(struct mp_waits *waits, uint64_t slot_us, uint64_t waited_ns, bool blocked) {
+static void record(mp_waits *waits, uint64_t slot_us, uint64_t waited_ns, bool blocked) {
     if (waited_ns > 0)
         mp_series_add(&waits->found.series, slot_us, waited_ns / 1000u);
     waits->found.run_delay_s += (double)waited_ns / 1e9;
@@ -186,7 +186,7 @@ static void sleep_until(uint64_t at_us) {
 }
 
 static void *watch(void *context) {
-    struct mp_waits *waits = context;
+    mp_waits *waits = context;
     struct sched_param parameters = {.sched_priority = FIFO_PRIORITY};
     prctl(PR_SET_NAME, "mpshell-waits");
     sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &parameters);
@@ -213,13 +213,13 @@ static void *watch(void *context) {
     return NULL;
 }
 
-struct mp_waits *mp_waits_start(pid_t init, const pid_t *watched, size_t count) {
-    struct mp_waits *waits = calloc(1, sizeof(*waits));
+mp_waits *mp_waits_start(pid_t init, const pid_t *watched, size_t count) {
+    mp_waits *waits = calloc(1, sizeof *waits);
     if (!waits)
         return NULL;
     waits->init = init;
     waits->watched_count = count < MP_MAX_WATCHED ? count : MP_MAX_WATCHED;
-    memcpy(waits->watched, watched, waits->watched_count * sizeof(watched[0]));
+    memcpy(waits->watched, watched, waits->watched_count * sizeof watched[0]);
     look(waits);
     sample_ns(waits, &(bool){false}); /* what they waited before does not count */
     if (pthread_create(&waits->thread, NULL, watch, waits) != 0) {
@@ -229,13 +229,13 @@ struct mp_waits *mp_waits_start(pid_t init, const pid_t *watched, size_t count) 
     return waits;
 }
 
-void mp_waits_begin(struct mp_waits *waits, uint64_t t0_us) {
+void mp_waits_begin(mp_waits *waits, uint64_t t0_us) {
     if (waits)
         atomic_store(&waits->t0_us, t0_us);
 }
 
-void mp_waits_stop(struct mp_waits *waits, struct mp_waits_found *found) {
-    *found = (struct mp_waits_found){.known = false};
+void mp_waits_stop(mp_waits *waits, mp_waits_found *found) {
+    *found = (mp_waits_found){.known = false};
     if (!waits)
         return;
     atomic_store(&waits->ended, true);

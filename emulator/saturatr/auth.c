@@ -14,18 +14,17 @@ static bool mac(const void *key, size_t key_length, const void *text, size_t len
 }
 
 /* HMAC(token, label | role | client's nonce | server's nonce) */
-static bool derive(const char *token, const char label[8], enum sat_role role, const struct sat_nonces *nonces,
+static bool derive(const char *token, const char label[8], sat_role role, const sat_nonces *nonces,
                    uint8_t out[SAT_PROOF_BYTES]) {
     uint8_t text[9 + 2 * SAT_NONCE_BYTES];
     memcpy(text, label, 8);
     text[8] = (uint8_t)role;
     memcpy(text + 9, nonces->client, SAT_NONCE_BYTES);
     memcpy(text + 9 + SAT_NONCE_BYTES, nonces->server, SAT_NONCE_BYTES);
-    return mac(token, strlen(token), text, sizeof(text), out);
+    return mac(token, strlen(token), text, sizeof text, out);
 }
 
-bool sat_auth_proof(const char *token, enum sat_role role, const struct sat_nonces *nonces,
-                    uint8_t out[SAT_PROOF_BYTES]) {
+bool sat_auth_proof(const char *token, sat_role role, const sat_nonces *nonces, uint8_t out[SAT_PROOF_BYTES]) {
     return derive(token, "saturprf", role, nonces, out);
 }
 
@@ -33,11 +32,11 @@ bool sat_auth_same(const uint8_t *a, const uint8_t *b, size_t length) {
     return gnutls_memcmp(a, b, length) == 0;
 }
 
-bool sat_auth_tag(const char *token, enum sat_role role, const struct sat_nonces *nonces, uint64_t *tag) {
+bool sat_auth_tag(const char *token, sat_role role, const sat_nonces *nonces, uint64_t *tag) {
     uint8_t out[SAT_PROOF_BYTES];
     bool ok = derive(token, "saturtag", role, nonces, out);
     *tag = 0;
-    for (size_t i = 0; i < sizeof(*tag); i++)
+    for (size_t i = 0; i < sizeof *tag; i++)
         *tag = *tag << 8 | out[i]; /* the same number at both ends, whatever their byte order */
     return ok;
 }
@@ -46,7 +45,7 @@ bool sat_auth_cookie(const uint8_t key[SAT_KEY_BYTES], uint8_t channel, const st
                      uint8_t out[SAT_COOKIE_BYTES]) {
     uint8_t text[1 + 2 + 16];
     uint8_t full[SAT_PROOF_BYTES];
-    memset(text, 0, sizeof(text));
+    memset(text, 0, sizeof text);
     text[0] = channel;
     if (remote->ss_family == AF_INET6) {
         const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)remote;
@@ -57,7 +56,7 @@ bool sat_auth_cookie(const uint8_t key[SAT_KEY_BYTES], uint8_t channel, const st
         memcpy(text + 1, &v4->sin_port, 2);
         memcpy(text + 3, &v4->sin_addr, 4);
     }
-    bool ok = mac(key, SAT_KEY_BYTES, text, sizeof(text), full);
+    bool ok = mac(key, SAT_KEY_BYTES, text, sizeof text, full);
     memcpy(out, full, SAT_COOKIE_BYTES);
     return ok;
 }

@@ -18,21 +18,20 @@
 #define SAT_TOKEN_LEAST 8u /* characters */
 #define SAT_TOKEN_MOST  256u
 
-enum sat_role { SAT_CLIENT = 0, SAT_SERVER = 1 };
+typedef enum { SAT_CLIENT = 0, SAT_SERVER = 1 } sat_role;
 
-struct sat_nonces {
+typedef struct {
     uint8_t client[SAT_NONCE_BYTES];
     uint8_t server[SAT_NONCE_BYTES];
-};
+} sat_nonces;
 
 bool sat_auth_random(void *out, size_t length);
 /* The proof that role gives. */
-bool sat_auth_proof(const char *token, enum sat_role role, const struct sat_nonces *nonces,
-                    uint8_t out[SAT_PROOF_BYTES]);
+bool sat_auth_proof(const char *token, sat_role role, const sat_nonces *nonces, uint8_t out[SAT_PROOF_BYTES]);
 /* Takes the same time whatever differs. */
 bool sat_auth_same(const uint8_t *a, const uint8_t *b, size_t length);
 /* The tag of the datagrams that role sends. */
-bool sat_auth_tag(const char *token, enum sat_role role, const struct sat_nonces *nonces, uint64_t *tag);
+bool sat_auth_tag(const char *token, sat_role role, const sat_nonces *nonces, uint64_t *tag);
 bool sat_auth_cookie(const uint8_t key[SAT_KEY_BYTES], uint8_t channel, const struct sockaddr_storage *remote,
                      uint8_t out[SAT_COOKIE_BYTES]);
 

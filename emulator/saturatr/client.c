@@ -25,11 +25,10 @@
 #define LONGEST_WAIT_US  100000u
 #define BLOCK_HEADER     4u
 
-static void on_welcome(void *user, const struct sat_packet *packet, const struct sat_datagram *datagram,
-                       struct sat_socket *socket) {
-    struct sat_client *client = user;
-    struct sat_channel *channel = &client->channels[packet->channel];
-    struct sat_route *route = &client->peer.routes[packet->channel];
+static void on_welcome(void *user, const sat_packet *packet, const sat_datagram *datagram, sat_socket *socket) {
+    sat_client *client = user;
+    sat_channel *channel = &client->channels[packet->channel];
+    sat_route *route = &client->peer.routes[packet->channel];
     if (packet->type != SAT_WELCOME || route->socket != socket || packet->echo_us > datagram->received_us ||
         packet->seq >= channel->hellos)
         return;
@@ -46,22 +45,22 @@ static void on_welcome(void *user, const struct sat_packet *packet, const struct
                   datagram->received_us, client->late);
 }
 
-static void send_hello(struct sat_client *client, size_t channel, uint64_t now) {
-    struct sat_packet hello = {.type = SAT_HELLO,
-                               .channel = (uint8_t)channel,
-                               .tag = client->peer.tag_out,
-                               .seq = client->channels[channel].hellos++,
-                               .sent_us = now};
+static void send_hello(sat_client *client, size_t channel, uint64_t now) {
+    sat_packet hello = {.type = SAT_HELLO,
+                        .channel = (uint8_t)channel,
+                        .tag = client->peer.tag_out,
+                        .seq = client->channels[channel].hellos++,
+                        .sent_us = now};
     memcpy(hello.cookie, client->channels[channel].cookie, SAT_COOKIE_BYTES);
     sat_peer_send_control(&client->peer, &hello);
 }
 
 /* Sends the HELLOs that are due on the channels from first; returns when the next one is. */
-static uint64_t send_hellos(struct sat_client *client, size_t first, uint64_t pause_us) {
+static uint64_t send_hellos(sat_client *client, size_t first, uint64_t pause_us) {
     uint64_t now = clock_us();
     uint64_t next = SAT_NEVER;
     for (size_t i = first; i < SAT_MAX_CHANNELS; i++) {
-        struct sat_channel *channel = &client->channels[i];
+        sat_channel *channel = &client->channels[i];
         if (!client->peer.routes[i].socket)
             continue;
         if (channel->next_hello_us <= now) {
@@ -73,9 +72,9 @@ static uint64_t send_hellos(struct sat_client *client, size_t first, uint64_t pa
     return next;
 }
 
-static void take_line(struct sat_client *client) {
+static void take_line(sat_client *client) {
     json_t *line = NULL;
-    enum sat_line found = sat_control_read(&client->control, &line);
+    sat_line found = sat_control_read(&client->control, &line);
     if (found == SAT_LINE_NONE)
         return;
     const char *reason = found == SAT_LINE_READ ? json_string_value(json_object_get(line, "error")) : NULL;
@@ -85,7 +84,7 @@ static void take_line(struct sat_client *client) {
 }
 
 /* Waits for packets, until that moment at the latest, and takes them in. */
-static void wait_and_receive(struct sat_client *client, uint64_t until_us) {
+static void wait_and_receive(sat_client *client, uint64_t until_us) {
     struct pollfd polls[SAT_CLIENT_SOCKETS + 1];
     sigset_t none;
     uint64_t now = clock_us();
@@ -104,14 +103,14 @@ static void wait_and_receive(struct sat_client *client, uint64_t until_us) {
         take_line(client);
 }
 
-static bool all_channels(const struct sat_client *client, uint64_t answers) {
+static bool all_channels(const sat_client *client, uint64_t answers) {
     for (size_t i = 0; i < SAT_MAX_CHANNELS; i++)
         if (client->peer.routes[i].socket && client->channels[i].answers < answers)
             return false;
     return true;
 }
 
-static int fail_silent_channel(struct sat_client *client) {
+static int fail_silent_channel(sat_client *client) {
     for (size_t i = 0; i < SAT_MAX_CHANNELS; i++) {
         if (client->peer.routes[i].socket && client->channels[i].answers == 0) {
             char text[SAT_ADDRESS_TEXT];
@@ -126,7 +125,7 @@ static int fail_silent_channel(struct sat_client *client) {
 }
 
 /* Opens all channels, then measures base RTT and clock while the links are idle. */
-static int open_and_probe(struct sat_client *client) {
+static int open_and_probe(sat_client *client) {
     uint64_t start = clock_us();
     client->peer.on_control = on_welcome;
     client->peer.user = client;
@@ -146,9 +145,9 @@ static int open_and_probe(struct sat_client *client) {
     return all_channels(client, 1) ? 0 : fail_silent_channel(client);
 }
 
-static bool saturated(const struct sat_client *client) {
+static bool saturated(const sat_client *client) {
     for (size_t k = 0; k < client->options->path_count; k++) {
-        const struct sat_flow *flow = &client->peer.flows[k];
+        const sat_flow *flow = &client->peer.flows[k];
         if ((client->options->up && !sat_window_saturated(&flow->window)) ||
             (client->options->down && !sat_ledger_saturated(&flow->ledger)))
             return false;
@@ -156,7 +155,7 @@ static bool saturated(const struct sat_client *client) {
     return true;
 }
 
-static bool broken(struct sat_client *client) {
+static bool broken(sat_client *client) {
     if (client->peer.fatal == EMSGSIZE && !client->hung_up) {
         sat_client_fail(client, "path %s does not take IP packets of %zu bytes; give --packet-bytes",
                         client->options->paths[client->peer.fatal_path].name, client->options->packet_bytes);
@@ -165,7 +164,7 @@ static bool broken(struct sat_client *client) {
     return client->hung_up;
 }
 
-static void turn(struct sat_client *client, uint64_t until_us) {
+static void turn(sat_client *client, uint64_t until_us) {
     uint64_t next = sat_peer_send(&client->peer);
     uint64_t hello = send_hellos(client, SAT_MAX_PATHS, SYNC_US);
     next = next < hello ? next : hello;
@@ -173,9 +172,9 @@ static void turn(struct sat_client *client, uint64_t until_us) {
 }
 
 /* Fills the links; fixes t0 when all of them are full, or at the latest when the ramp must end. */
-static int ramp_up(struct sat_client *client) {
-    const struct sat_options *o = client->options;
-    struct sat_recording *r = &client->recording;
+static int ramp_up(sat_client *client) {
+    const sat_options *o = client->options;
+    sat_recording *r = &client->recording;
     if (!sat_control_write(&client->control, json_pack("{s:b}", "go", 1)))
         return sat_client_fail(client, "the server ended the connection");
     uint64_t start = clock_us();
@@ -197,8 +196,8 @@ static int ramp_up(struct sat_client *client) {
     return 0;
 }
 
-static int record(struct sat_client *client) {
-    struct sat_recording *r = &client->recording;
+static int record(sat_client *client) {
+    sat_recording *r = &client->recording;
     uint64_t end = r->t0_us + client->options->duration_us;
     uint64_t now;
     while ((now = clock_us()) < end && !*client->stop) {
@@ -215,7 +214,7 @@ static int record(struct sat_client *client) {
 }
 
 /* Clock exchanges once the links are no longer filled. */
-static void probe_clock_again(struct sat_client *client) {
+static void probe_clock_again(sat_client *client) {
     uint64_t start = clock_us();
     uint64_t before = client->recording.clock.exchanges;
     for (size_t i = SAT_MAX_PATHS; i < SAT_MAX_CHANNELS; i++)
@@ -230,12 +229,12 @@ static void probe_clock_again(struct sat_client *client) {
 }
 
 /* The records of one path, in the blocks that they were in at the server. */
-static int fetch_records(struct sat_client *client, size_t k, uint64_t bytes, uint64_t deadline) {
-    struct sat_records *records = &client->uplinks[k];
+static int fetch_records(sat_client *client, size_t k, uint64_t bytes, uint64_t deadline) {
+    sat_records *records = &client->uplinks[k];
     uint8_t header[BLOCK_HEADER];
     sat_records_init(records, client->options->memory_bytes / client->options->path_count);
     while (bytes > 0) {
-        if (!sat_control_octets(&client->control, header, sizeof(header), deadline))
+        if (!sat_control_octets(&client->control, header, sizeof header, deadline))
             return sat_client_fail(client, "the connection ended before all records of the server were here");
         size_t used = (size_t)header[0] << 24 | (size_t)header[1] << 16 | (size_t)header[2] << 8 | header[3];
         uint8_t *block =
@@ -254,30 +253,30 @@ static uint64_t figure(const json_t *object, const char *key) {
     return value > 0 ? (uint64_t)value : 0;
 }
 
-static void set_directions(struct sat_client *client, size_t k, const json_t *server) {
-    struct sat_recorded_path *p = &client->recording.paths[k];
-    const struct sat_flow *flow = &client->peer.flows[k];
+static void set_directions(sat_client *client, size_t k, const json_t *server) {
+    sat_recorded_path *p = &client->recording.paths[k];
+    const sat_flow *flow = &client->peer.flows[k];
     p->base_rtt_ms = (double)client->channels[k].least_rtt_us / 1000.0;
-    p->up = (struct sat_direction){.recorded = client->options->up,
-                                   .records = &client->uplinks[k],
-                                   .received = figure(server, "received"),
-                                   .lost = figure(server, "lost"),
-                                   .disordered = figure(server, "disordered"),
-                                   .sent = flow->window.next_seq,
-                                   .most_in_flight = flow->most_in_flight,
-                                   .incomplete = json_is_true(json_object_get(server, "full"))};
-    p->down = (struct sat_direction){.recorded = client->options->down,
-                                     .records = &flow->ledger.records,
-                                     .received = flow->ledger.received,
-                                     .lost = sat_ledger_lost(&flow->ledger),
-                                     .disordered = flow->ledger.disordered,
-                                     .sent = figure(server, "sent"),
-                                     .most_in_flight = figure(server, "most_in_flight"),
-                                     .incomplete = flow->ledger.records.full};
+    p->up = (sat_direction){.recorded = client->options->up,
+                            .records = &client->uplinks[k],
+                            .received = figure(server, "received"),
+                            .lost = figure(server, "lost"),
+                            .disordered = figure(server, "disordered"),
+                            .sent = flow->window.next_seq,
+                            .most_in_flight = flow->most_in_flight,
+                            .incomplete = json_is_true(json_object_get(server, "full"))};
+    p->down = (sat_direction){.recorded = client->options->down,
+                              .records = &flow->ledger.records,
+                              .received = flow->ledger.received,
+                              .lost = sat_ledger_lost(&flow->ledger),
+                              .disordered = flow->ledger.disordered,
+                              .sent = figure(server, "sent"),
+                              .most_in_flight = figure(server, "most_in_flight"),
+                              .incomplete = flow->ledger.records.full};
 }
 
-static int fetch(struct sat_client *client) {
-    struct sat_recording *r = &client->recording;
+static int fetch(sat_client *client) {
+    sat_recording *r = &client->recording;
     uint64_t deadline = clock_us() + FETCH_US;
     json_t *done = NULL;
     if (!sat_control_write(&client->control, json_pack("{s:b}", "stop", 1)))
@@ -300,7 +299,7 @@ static int fetch(struct sat_client *client) {
     return rc;
 }
 
-static void warn(const struct sat_recording *r) {
+static void warn(const sat_recording *r) {
     uint64_t drops = r->client_socket_drops + r->server_socket_drops;
     if (drops > 0) {
         fprintf(stderr,
@@ -319,9 +318,9 @@ static void warn(const struct sat_recording *r) {
     }
 }
 
-static void report(const struct sat_recording *r) {
+static void report(const sat_recording *r) {
     for (size_t k = 0; k < r->options->path_count; k++) {
-        const struct sat_direction *both[2] = {&r->paths[k].up, &r->paths[k].down};
+        const sat_direction *both[2] = {&r->paths[k].up, &r->paths[k].down};
         for (size_t d = 0; d < 2; d++) {
             if (both[d]->recorded) {
                 printf("%s %s: %.3f Mbps over %.1f s, %" PRIu64 " opportunities, base RTT %.1f ms\n",
@@ -333,7 +332,7 @@ static void report(const struct sat_recording *r) {
     }
 }
 
-static enum sat_outcome run(struct sat_client *client) {
+static sat_outcome run(sat_client *client) {
     if (mkdir(client->options->out, 0755) != 0 && errno != EEXIST) {
         sat_client_fail(client, "cannot make %.300s: %s", client->options->out, strerror(errno));
         return SAT_CANNOT_START;
@@ -349,9 +348,9 @@ static enum sat_outcome run(struct sat_client *client) {
     return SAT_DONE;
 }
 
-enum sat_outcome sat_client_run(const struct sat_options *options, int argc, char **argv, volatile sig_atomic_t *stop,
-                                char *error) {
-    static struct sat_client client;
+sat_outcome sat_client_run(const sat_options *options, int argc, char **argv, volatile sig_atomic_t *stop,
+                           char *error) {
+    static sat_client client;
     memset(&client, 0, sizeof(client));
     client.options = options;
     client.stop = stop;
@@ -361,7 +360,7 @@ enum sat_outcome sat_client_run(const struct sat_options *options, int argc, cha
     client.recording.argv = argv;
     for (size_t i = 0; i < SAT_CLIENT_SOCKETS; i++)
         client.sockets[i].fd = -1;
-    enum sat_outcome outcome = run(&client);
+    sat_outcome outcome = run(&client);
     snprintf(error, SAT_ERROR_SIZE, "%s", client.error);
     sat_client_close(&client);
     return outcome;

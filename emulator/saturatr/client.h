@@ -6,10 +6,9 @@
 
 #include "emulator/saturatr/options.h"
 
-enum sat_outcome { SAT_DONE = 0, SAT_FAILED = 1, SAT_CANNOT_START = 2 };
+typedef enum { SAT_DONE = 0, SAT_FAILED = 1, SAT_CANNOT_START = 2 } sat_outcome;
 
 /* *stop ends the recording early; what was recorded until then is kept. One sentence in error unless SAT_DONE. */
-enum sat_outcome sat_client_run(const struct sat_options *options, int argc, char **argv, volatile sig_atomic_t *stop,
-                                char *error);
+sat_outcome sat_client_run(const sat_options *options, int argc, char **argv, volatile sig_atomic_t *stop, char *error);
 
 #endif

@@ -12,9 +12,9 @@
 #define CONNECT_US 5000000u
 #define ANSWER_US  10000000u
 
-json_t *sat_client_line(struct sat_client *client, uint64_t timeout_us, const char *what) {
+json_t *sat_client_line(sat_client *client, uint64_t timeout_us, const char *what) {
     json_t *line = NULL;
-    enum sat_line found = sat_control_wait(&client->control, &line, clock_us() + timeout_us);
+    sat_line found = sat_control_wait(&client->control, &line, clock_us() + timeout_us);
     if (found != SAT_LINE_READ) {
         sat_client_fail(client, "the server %s %s", found == SAT_LINE_NONE ? "was silent" : "ended the connection",
                         what);
@@ -32,16 +32,16 @@ json_t *sat_client_line(struct sat_client *client, uint64_t timeout_us, const ch
 static bool wait_connected(int fd) {
     struct pollfd poll_fd = {.fd = fd, .events = POLLOUT};
     int status = ETIMEDOUT;
-    socklen_t length = sizeof(status);
+    socklen_t length = sizeof status;
     if (poll(&poll_fd, 1, (int)(CONNECT_US / 1000)) == 1)
         getsockopt(fd, SOL_SOCKET, SO_ERROR, &status, &length);
     errno = status;
     return status == 0;
 }
 
-static int connect_tcp(struct sat_client *client) {
-    const struct sat_options *o = client->options;
-    const struct sat_address *local = o->has_ack_via ? &o->ack_via : &o->paths[0].local;
+static int connect_tcp(sat_client *client) {
+    const sat_options *o = client->options;
+    const sat_address *local = o->has_ack_via ? &o->ack_via : &o->paths[0].local;
     char text[SAT_ADDRESS_TEXT];
     int one = 1;
     int fd = socket(o->server.at.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -53,7 +53,7 @@ static int connect_tcp(struct sat_client *client) {
         sat_client_fail(client, "cannot connect to %s: %s; is a saturatr server running there?",
                         sat_address_text(&o->server, text), strerror(errno));
     } else {
-        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
         sat_control_init(&client->control, fd);
         return 0;
     }
@@ -63,15 +63,15 @@ static int connect_tcp(struct sat_client *client) {
 }
 
 /* The path that the reliable interface is, if it is one of them. */
-static size_t via_path(const struct sat_options *options) {
+static size_t via_path(const sat_options *options) {
     for (size_t k = 0; k < options->path_count && options->has_ack_via; k++)
         if (sat_address_same_host(&options->ack_via, &options->paths[k].local))
             return k;
     return SAT_NO_PATH;
 }
 
-static json_t *request(const struct sat_client *client, const struct sat_nonces *nonces) {
-    const struct sat_options *o = client->options;
+static json_t *request(const sat_client *client, const sat_nonces *nonces) {
+    const sat_options *o = client->options;
     char nonce[2 * SAT_NONCE_BYTES + 1];
     char proof[2 * SAT_PROOF_BYTES + 1];
     uint8_t bytes[SAT_PROOF_BYTES];
@@ -87,18 +87,18 @@ static json_t *request(const struct sat_client *client, const struct sat_nonces 
 }
 
 /* The addresses that the server's ports have, seen from here. */
-static void set_remotes(struct sat_client *client, uint16_t port, uint16_t ack_port) {
+static void set_remotes(sat_client *client, uint16_t port, uint16_t ack_port) {
     for (size_t channel = 0; channel < SAT_MAX_CHANNELS; channel++) {
-        struct sat_route *route = &client->peer.routes[channel];
+        sat_route *route = &client->peer.routes[channel];
         route->remote = client->options->server;
         sat_address_set_port(&route->remote, channel < SAT_MAX_PATHS ? port : ack_port);
     }
 }
 
-static int take_greeting(struct sat_client *client, const struct sat_nonces *nonces, const json_t *line) {
+static int take_greeting(sat_client *client, const sat_nonces *nonces, const json_t *line) {
     uint8_t given[SAT_PROOF_BYTES];
     uint8_t wanted[SAT_PROOF_BYTES];
-    struct sat_peer *peer = &client->peer;
+    sat_peer *peer = &client->peer;
     json_int_t port = json_integer_value(json_object_get(line, "port"));
     json_int_t ack_port = json_integer_value(json_object_get(line, "ack_port"));
     const char *host = json_string_value(json_object_get(line, "host"));
@@ -117,8 +117,8 @@ static int take_greeting(struct sat_client *client, const struct sat_nonces *non
                : sat_client_fail(client, "cannot make keys");
 }
 
-int sat_client_connect(struct sat_client *client) {
-    struct sat_nonces nonces;
+int sat_client_connect(sat_client *client) {
+    sat_nonces nonces;
     if (sat_peer_init(&client->peer, SAT_CLIENT, client->options->path_count, client->options->packet_bytes) != 0)
         return sat_client_fail(client, "no memory");
     client->peer.ack_via = client->options->has_ack_via;
@@ -143,13 +143,13 @@ int sat_client_connect(struct sat_client *client) {
 }
 
 /* The interface that has the address; false if none has. */
-static bool find_interface(const struct sat_address *local, char name[16]) {
+static bool find_interface(const sat_address *local, char name[16]) {
     struct ifaddrs *list = NULL;
     bool found = false;
     if (getifaddrs(&list) != 0)
         return false;
     for (const struct ifaddrs *i = list; i && !found; i = i->ifa_next) {
-        struct sat_address at = {.length = 0};
+        sat_address at = {.length = 0};
         if (!i->ifa_addr || i->ifa_addr->sa_family != local->at.ss_family)
             continue;
         memcpy(&at.at, i->ifa_addr,
@@ -163,17 +163,16 @@ static bool find_interface(const struct sat_address *local, char name[16]) {
     return found;
 }
 
-static int open_channel(struct sat_client *client, size_t channel, const struct sat_address *local,
-                        const char *interface) {
-    struct sat_socket *s = &client->sockets[channel];
+static int open_channel(sat_client *client, size_t channel, const sat_address *local, const char *interface) {
+    sat_socket *s = &client->sockets[channel];
     if (sat_socket_open(s, local, interface[0] == '\0' ? NULL : interface, client->error) != 0)
         return -1;
     client->peer.routes[channel].socket = s;
     return 0;
 }
 
-int sat_client_open_channels(struct sat_client *client) {
-    const struct sat_options *o = client->options;
+int sat_client_open_channels(sat_client *client) {
+    const sat_options *o = client->options;
     for (size_t k = 0; k < o->path_count; k++) {
         char *interface = client->recording.paths[k].interface;
         find_interface(&o->paths[k].local, interface);
@@ -189,7 +188,7 @@ int sat_client_open_channels(struct sat_client *client) {
     return 0;
 }
 
-void sat_client_close(struct sat_client *client) {
+void sat_client_close(sat_client *client) {
     sat_control_close(&client->control);
     for (size_t i = 0; i < SAT_CLIENT_SOCKETS; i++)
         sat_socket_close(&client->sockets[i]);

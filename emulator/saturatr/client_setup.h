@@ -14,35 +14,35 @@
 #define SAT_CLIENT_SOCKETS (2u * SAT_MAX_PATHS)
 
 /* What a channel's HELLOs and WELCOMEs have told. */
-struct sat_channel {
+typedef struct {
     uint8_t cookie[SAT_COOKIE_BYTES];
     uint64_t next_hello_us;
     uint64_t hellos, answers;
     uint64_t least_rtt_us; /* SAT_NEVER before the first answer */
-};
+} sat_channel;
 
-struct sat_client {
-    const struct sat_options *options;
+typedef struct {
+    const sat_options *options;
     volatile sig_atomic_t *stop;
-    struct sat_control control;
-    struct sat_peer peer;
-    struct sat_socket sockets[SAT_CLIENT_SOCKETS]; /* of channel k at k */
-    struct sat_channel channels[SAT_MAX_CHANNELS];
-    struct sat_recording recording;
-    struct sat_records uplinks[SAT_MAX_PATHS]; /* fetched */
-    bool late;                                 /* clock exchanges are near the end of the recording */
-    bool fetching;                             /* what the server says now is the answer to stop */
-    bool hung_up;                              /* the server ended the connection, or said why it cannot go on: error */
+    sat_control control;
+    sat_peer peer;
+    sat_socket sockets[SAT_CLIENT_SOCKETS]; /* of channel k at k */
+    sat_channel channels[SAT_MAX_CHANNELS];
+    sat_recording recording;
+    sat_records uplinks[SAT_MAX_PATHS]; /* fetched */
+    bool late;                          /* clock exchanges are near the end of the recording */
+    bool fetching;                      /* what the server says now is the answer to stop */
+    bool hung_up;                       /* the server ended the connection, or said why it cannot go on: error */
     char error[SAT_ERROR_SIZE];
-};
+} sat_client;
 
 /* 0, or -1 and one sentence in client->error. */
-int sat_client_connect(struct sat_client *client);
-int sat_client_open_channels(struct sat_client *client);
-void sat_client_close(struct sat_client *client);
+int sat_client_connect(sat_client *client);
+int sat_client_open_channels(sat_client *client);
+void sat_client_close(sat_client *client);
 
 #define sat_client_fail(client, ...) error_code((client)->error, sizeof((client)->error), __VA_ARGS__)
 /* A line from the server that has no error in it; NULL otherwise, with client->error set. The caller owns it. */
-json_t *sat_client_line(struct sat_client *client, uint64_t timeout_us, const char *what);
+json_t *sat_client_line(sat_client *client, uint64_t timeout_us, const char *what);
 
 #endif

@@ -5,8 +5,8 @@
 
 #define LONGEST_RTT_US 60000000u
 
-void sat_clock_add(struct sat_clock *clock, uint64_t t1, uint64_t t2, uint64_t t3, uint64_t t4, bool late) {
-    struct sat_clock_sample *best = late ? &clock->late : &clock->early;
+void sat_clock_add(sat_clock *clock, uint64_t t1, uint64_t t2, uint64_t t3, uint64_t t4, bool late) {
+    sat_clock_sample *best = late ? &clock->late : &clock->early;
     if (t4 < t1 || t3 < t2 || t4 - t1 < t3 - t2 || t4 - t1 > LONGEST_RTT_US || t3 > INT64_MAX / 4 || t4 > INT64_MAX / 4)
         return;
     clock->exchanges++;
@@ -19,39 +19,39 @@ void sat_clock_add(struct sat_clock *clock, uint64_t t1, uint64_t t2, uint64_t t
     }
 }
 
-static bool drifts(const struct sat_clock *clock) {
+static bool drifts(const sat_clock *clock) {
     uint64_t gap = (uint64_t)llabs(clock->late.twice_us - clock->early.twice_us);
     return clock->early.valid && clock->late.valid && clock->late.at_us > clock->early.at_us &&
            gap > clock->early.rtt_us + clock->late.rtt_us;
 }
 
 /* Without drift, the better of the two. */
-static const struct sat_clock_sample *better(const struct sat_clock *clock) {
+static const sat_clock_sample *better(const sat_clock *clock) {
     bool late = clock->late.valid && (!clock->early.valid || clock->late.rtt_us < clock->early.rtt_us);
     return late ? &clock->late : &clock->early;
 }
 
-double sat_clock_drift_ppm(const struct sat_clock *clock) {
+double sat_clock_drift_ppm(const sat_clock *clock) {
     if (!drifts(clock))
         return 0.0;
     double change_us = (double)(clock->late.twice_us - clock->early.twice_us) / 2.0;
     return change_us * 1e6 / (double)(clock->late.at_us - clock->early.at_us);
 }
 
-double sat_clock_offset_us(const struct sat_clock *clock, uint64_t client_us) {
+double sat_clock_offset_us(const sat_clock *clock, uint64_t client_us) {
     if (!drifts(clock))
         return (double)better(clock)->twice_us / 2.0;
     double elapsed_s = ((double)client_us - (double)clock->early.at_us) / 1e6;
     return (double)clock->early.twice_us / 2.0 + elapsed_s * sat_clock_drift_ppm(clock);
 }
 
-double sat_clock_uncertainty_us(const struct sat_clock *clock) {
+double sat_clock_uncertainty_us(const sat_clock *clock) {
     if (!drifts(clock))
         return (double)better(clock)->rtt_us / 2.0;
     return (double)(clock->early.rtt_us > clock->late.rtt_us ? clock->early.rtt_us : clock->late.rtt_us) / 2.0;
 }
 
-uint64_t sat_clock_to_client(const struct sat_clock *clock, uint64_t server_us) {
+uint64_t sat_clock_to_client(const sat_clock *clock, uint64_t server_us) {
     double offset = sat_clock_offset_us(clock, server_us);
     uint64_t first = server_us - (uint64_t)llround(offset);
     return server_us - (uint64_t)llround(sat_clock_offset_us(clock, first));

@@ -11,27 +11,27 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct sat_clock_sample {
+typedef struct {
     bool valid;
     uint64_t at_us;   /* client's clock */
     int64_t twice_us; /* twice the offset: server's clock minus client's */
     uint64_t rtt_us;
-};
+} sat_clock_sample;
 
-struct sat_clock {
-    struct sat_clock_sample early, late;
+typedef struct {
+    sat_clock_sample early, late;
     uint64_t exchanges; /* that count; 0: nothing is known of the clocks */
-};
+} sat_clock;
 
 /* late: the exchange is one of those near the end. Impossible times (an answer before the question) are ignored. */
-void sat_clock_add(struct sat_clock *clock, uint64_t t1, uint64_t t2, uint64_t t3, uint64_t t4, bool late);
+void sat_clock_add(sat_clock *clock, uint64_t t1, uint64_t t2, uint64_t t3, uint64_t t4, bool late);
 /* Server's clock minus client's at that time of the client's clock, us. */
-double sat_clock_offset_us(const struct sat_clock *clock, uint64_t client_us);
+double sat_clock_offset_us(const sat_clock *clock, uint64_t client_us);
 /* How far the offset can be off, us. */
-double sat_clock_uncertainty_us(const struct sat_clock *clock);
+double sat_clock_uncertainty_us(const sat_clock *clock);
 /* Parts per million by which the server's clock runs faster; 0 where no drift can be told from error. */
-double sat_clock_drift_ppm(const struct sat_clock *clock);
+double sat_clock_drift_ppm(const sat_clock *clock);
 /* A time of the server's clock on the client's. */
-uint64_t sat_clock_to_client(const struct sat_clock *clock, uint64_t server_us);
+uint64_t sat_clock_to_client(const sat_clock *clock, uint64_t server_us);
 
 #endif

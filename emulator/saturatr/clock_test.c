@@ -11,7 +11,7 @@
 
 static void same_delays_give_the_offset_exactly(void **state) {
     (void)state;
-    struct sat_clock clock = {0};
+    sat_clock clock = {0};
     sat_clock_add(&clock, 1000, 501500, 501600, 2100, false); /* 500 there, 500 back, server 500000 ahead */
     assert_int_equal(clock.exchanges, 1);
     assert_true(sat_clock_offset_us(&clock, 0) == 500000.0);
@@ -21,7 +21,7 @@ static void same_delays_give_the_offset_exactly(void **state) {
 
 static void a_server_behind_has_a_negative_offset(void **state) {
     (void)state;
-    struct sat_clock clock = {0};
+    sat_clock clock = {0};
     sat_clock_add(&clock, 900000, 400300, 400300, 900600, false);
     assert_true(sat_clock_offset_us(&clock, 0) == -500000.0);
     assert_int_equal(sat_clock_to_client(&clock, 400300), 900300);
@@ -29,7 +29,7 @@ static void a_server_behind_has_a_negative_offset(void **state) {
 
 static void the_shortest_round_trip_counts(void **state) {
     (void)state;
-    struct sat_clock clock = {0};
+    sat_clock clock = {0};
     sat_clock_add(&clock, 1000, 1100 + 70000, 1100 + 70000, 1000 + 70200, false); /* queued on the way there */
     sat_clock_add(&clock, 100000, 100100, 100100, 100200, false);
     sat_clock_add(&clock, 200000, 200100, 200100, 290000, false);
@@ -39,9 +39,9 @@ static void the_shortest_round_trip_counts(void **state) {
 
 static void never_off_by_more_than_it_says(void **state) {
     (void)state;
-    struct link_rng rng = {.state = 5};
+    link_rng rng = {.state = 5};
     for (int round = 0; round < 500; round++) {
-        struct sat_clock clock = {0};
+        sat_clock clock = {0};
         int64_t offset = (int64_t)(link_rng_next(&rng) % 2000000000) - 1000000000;
         for (int i = 0; i < 10; i++) {
             uint64_t t1 = UINT64_C(5000000000) + (uint64_t)i * 100000;
@@ -58,7 +58,7 @@ static void never_off_by_more_than_it_says(void **state) {
 
 static void follows_a_clock_that_drifts(void **state) {
     (void)state;
-    struct sat_clock clock = {0};
+    sat_clock clock = {0};
     /* 60 s apart, the server gains 6000 us: 100 ppm. */
     sat_clock_add(&clock, 1000000, 1000100, 1000100, 1000200, false);
     sat_clock_add(&clock, 61000000, 61006100, 61006100, 61000200, true);
@@ -69,7 +69,7 @@ static void follows_a_clock_that_drifts(void **state) {
 
 static void ignores_impossible_times(void **state) {
     (void)state;
-    struct sat_clock clock = {0};
+    sat_clock clock = {0};
     sat_clock_add(&clock, 1000, 5000, 5000, 900, false);             /* answered before it was asked */
     sat_clock_add(&clock, 1000, 5000, 4000, 2000, false);            /* left before it came */
     sat_clock_add(&clock, 1000, 5000, 9000, 2000, false);            /* was there longer than away */

@@ -10,12 +10,12 @@
 #include "base/clock.h"
 #include "emulator/saturatr/socket.h"
 
-void sat_control_init(struct sat_control *control, int fd) {
+void sat_control_init(sat_control *control, int fd) {
     control->fd = fd;
     control->used = 0;
 }
 
-void sat_control_close(struct sat_control *control) {
+void sat_control_close(sat_control *control) {
     if (control->fd >= 0)
         close(control->fd);
     control->fd = -1;
@@ -23,10 +23,10 @@ void sat_control_close(struct sat_control *control) {
 }
 
 /* The first whole line of the buffer. */
-static enum sat_line take_line(struct sat_control *control, json_t **line) {
+static sat_line take_line(sat_control *control, json_t **line) {
     const char *newline = memchr(control->in, '\n', control->used);
     if (!newline)
-        return control->used == sizeof(control->in) ? SAT_LINE_BAD : SAT_LINE_NONE;
+        return control->used == sizeof control->in ? SAT_LINE_BAD : SAT_LINE_NONE;
     size_t length = (size_t)(newline - control->in);
     *line = json_loadb(control->in, length, 0, NULL);
     control->used -= length + 1;
@@ -38,11 +38,11 @@ static enum sat_line take_line(struct sat_control *control, json_t **line) {
     return SAT_LINE_READ;
 }
 
-enum sat_line sat_control_read(struct sat_control *control, json_t **line) {
-    enum sat_line found = take_line(control, line);
+sat_line sat_control_read(sat_control *control, json_t **line) {
+    sat_line found = take_line(control, line);
     if (found != SAT_LINE_NONE)
         return found;
-    ssize_t n = recv(control->fd, control->in + control->used, sizeof(control->in) - control->used, MSG_DONTWAIT);
+    ssize_t n = recv(control->fd, control->in + control->used, sizeof control->in - control->used, MSG_DONTWAIT);
     if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
         return SAT_LINE_BAD;
     control->used += n > 0 ? (size_t)n : 0;
@@ -50,7 +50,7 @@ enum sat_line sat_control_read(struct sat_control *control, json_t **line) {
 }
 
 /* Waits for the connection to become readable; false when the deadline has passed. */
-static bool wait_until(const struct sat_control *control, uint64_t deadline_us) {
+static bool wait_until(const sat_control *control, uint64_t deadline_us) {
     uint64_t now = clock_us();
     if (now >= deadline_us)
         return false;
@@ -59,14 +59,14 @@ static bool wait_until(const struct sat_control *control, uint64_t deadline_us) 
     return true;
 }
 
-enum sat_line sat_control_wait(struct sat_control *control, json_t **line, uint64_t deadline_us) {
-    enum sat_line found = sat_control_read(control, line);
+sat_line sat_control_wait(sat_control *control, json_t **line, uint64_t deadline_us) {
+    sat_line found = sat_control_read(control, line);
     while (found == SAT_LINE_NONE && wait_until(control, deadline_us))
         found = sat_control_read(control, line);
     return found;
 }
 
-bool sat_control_write(struct sat_control *control, json_t *fields) {
+bool sat_control_write(sat_control *control, json_t *fields) {
     char *text = !fields ? NULL : json_dumps(fields, JSON_COMPACT);
     json_decref(fields);
     if (!text)
@@ -78,7 +78,7 @@ bool sat_control_write(struct sat_control *control, json_t *fields) {
     return n == (ssize_t)(length + 1);
 }
 
-bool sat_control_octets(struct sat_control *control, uint8_t *out, size_t length, uint64_t deadline_us) {
+bool sat_control_octets(sat_control *control, uint8_t *out, size_t length, uint64_t deadline_us) {
     size_t have = control->used < length ? control->used : length;
     memcpy(out, control->in, have);
     control->used -= have;
@@ -94,7 +94,7 @@ bool sat_control_octets(struct sat_control *control, uint8_t *out, size_t length
     return true;
 }
 
-ptrdiff_t sat_control_push(struct sat_control *control, const uint8_t *data, size_t length) {
+ptrdiff_t sat_control_push(sat_control *control, const uint8_t *data, size_t length) {
     ssize_t n = send(control->fd, data, length, MSG_DONTWAIT | MSG_NOSIGNAL);
     return n >= 0 ? n : errno == EAGAIN || errno == EINTR ? 0 : -1;
 }

@@ -22,25 +22,25 @@
 #define SAT_PROTOCOL   1
 #define SAT_LINE_BYTES 16384u
 
-struct sat_control {
+typedef struct {
     int fd; /* non-blocking; -1: closed */
     size_t used;
     char in[SAT_LINE_BYTES];
-};
+} sat_control;
 
-enum sat_line { SAT_LINE_BAD = -1, SAT_LINE_NONE = 0, SAT_LINE_READ = 1 };
+typedef enum { SAT_LINE_BAD = -1, SAT_LINE_NONE = 0, SAT_LINE_READ = 1 } sat_line;
 
-void sat_control_init(struct sat_control *control, int fd);
-void sat_control_close(struct sat_control *control);
+void sat_control_init(sat_control *control, int fd);
+void sat_control_close(sat_control *control);
 /* Reads what is there; *line is the caller's if SAT_LINE_READ. SAT_LINE_BAD: closed, too long, or no JSON object. */
-enum sat_line sat_control_read(struct sat_control *control, json_t **line);
+sat_line sat_control_read(sat_control *control, json_t **line);
 /* The same, but waits until deadline_us (CLOCK_MONOTONIC); SAT_LINE_NONE: it has passed. */
-enum sat_line sat_control_wait(struct sat_control *control, json_t **line, uint64_t deadline_us);
+sat_line sat_control_wait(sat_control *control, json_t **line, uint64_t deadline_us);
 /* Sends one line; fields' reference is taken. False if it could not be sent at once. */
-bool sat_control_write(struct sat_control *control, json_t *fields);
+bool sat_control_write(sat_control *control, json_t *fields);
 /* Reads length octets before the deadline. */
-bool sat_control_octets(struct sat_control *control, uint8_t *out, size_t length, uint64_t deadline_us);
+bool sat_control_octets(sat_control *control, uint8_t *out, size_t length, uint64_t deadline_us);
 /* Writes as many of length octets as the connection takes; -1 if it is broken. */
-ptrdiff_t sat_control_push(struct sat_control *control, const uint8_t *data, size_t length);
+ptrdiff_t sat_control_push(sat_control *control, const uint8_t *data, size_t length);
 
 #endif

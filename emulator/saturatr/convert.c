@@ -4,13 +4,13 @@
 
 #include "emulator/link/packet.h"
 
-void sat_converter_init(struct sat_converter *converter, uint64_t duration_us) {
-    memset(converter, 0, sizeof(*converter));
+void sat_converter_init(sat_converter *converter, uint64_t duration_us) {
+    memset(converter, 0, sizeof *converter);
     converter->duration_us = duration_us;
     converter->last_idle_bin = UINT64_MAX;
 }
 
-static void count_idle(struct sat_converter *converter, uint64_t t_us, uint64_t queued_us) {
+static void count_idle(sat_converter *converter, uint64_t t_us, uint64_t queued_us) {
     uint64_t bin = t_us / SAT_IDLE_BIN_US;
     if (queued_us < SAT_IDLE_QUEUE_US && bin != converter->last_idle_bin) {
         converter->idle_bins++;
@@ -18,7 +18,7 @@ static void count_idle(struct sat_converter *converter, uint64_t t_us, uint64_t 
     }
 }
 
-uint32_t sat_converter_add(struct sat_converter *converter, int64_t t_us, uint32_t ip_bytes, uint64_t queued_us,
+uint32_t sat_converter_add(sat_converter *converter, int64_t t_us, uint32_t ip_bytes, uint64_t queued_us,
                            uint32_t *at_ms) {
     if (t_us < 0 || (uint64_t)t_us >= converter->duration_us)
         return 0;
@@ -39,7 +39,7 @@ uint32_t sat_converter_add(struct sat_converter *converter, int64_t t_us, uint32
     return complete;
 }
 
-uint32_t sat_converter_finish(struct sat_converter *converter) {
+uint32_t sat_converter_finish(sat_converter *converter) {
     converter->opportunities++;
     converter->carry_bytes = 0;
     return (uint32_t)((converter->duration_us + 999) / 1000);

@@ -9,7 +9,7 @@
 #define SAT_IDLE_BIN_US   100000u /* idleness is counted in spans of this length */
 
 /* Sums what arrives in [0, duration) and says at which ms each opportunity was complete. */
-struct sat_converter {
+typedef struct {
     uint64_t duration_us;
     uint64_t carry_bytes; /* of the opportunity that is not complete */
     uint64_t last_us;
@@ -18,14 +18,14 @@ struct sat_converter {
     uint64_t disordered; /* arrivals with a timestamp before the one of the arrival before them */
     uint64_t idle_bins;  /* spans of 100 ms in which some data packet had queued for less than 5 ms */
     uint64_t last_idle_bin;
-};
+} sat_converter;
 
-void sat_converter_init(struct sat_converter *converter, uint64_t duration_us);
+void sat_converter_init(sat_converter *converter, uint64_t duration_us);
 /* An arrival at t_us of session time; queued_us: how long it queued, SAT_IDLE_QUEUE_US or more if unknown. Returns how
  * many opportunities it completes, all at *at_ms. Arrivals outside of [0, duration) are left out. */
-uint32_t sat_converter_add(struct sat_converter *converter, int64_t t_us, uint32_t ip_bytes, uint64_t queued_us,
+uint32_t sat_converter_add(sat_converter *converter, int64_t t_us, uint32_t ip_bytes, uint64_t queued_us,
                            uint32_t *at_ms);
 /* The line that closes the period: the duration in ms (rounded up). To be called once, after the last arrival. */
-uint32_t sat_converter_finish(struct sat_converter *converter);
+uint32_t sat_converter_finish(sat_converter *converter);
 
 #endif

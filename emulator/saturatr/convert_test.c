@@ -7,13 +7,13 @@
 #include "emulator/link/rng.h"
 #include "emulator/saturatr/convert.h"
 
-static uint32_t add(struct sat_converter *c, int64_t t_us, uint32_t ip_bytes, uint32_t *at_ms) {
+static uint32_t add(sat_converter *c, int64_t t_us, uint32_t ip_bytes, uint32_t *at_ms) {
     return sat_converter_add(c, t_us, ip_bytes, SAT_IDLE_QUEUE_US, at_ms);
 }
 
 static void a_full_packet_is_an_opportunity_at_its_millisecond(void **state) {
     (void)state;
-    struct sat_converter c;
+    sat_converter c;
     uint32_t at_ms;
     sat_converter_init(&c, 1000000);
     assert_int_equal(add(&c, 0, 1500, &at_ms), 1);
@@ -25,7 +25,7 @@ static void a_full_packet_is_an_opportunity_at_its_millisecond(void **state) {
 
 static void small_packets_add_up(void **state) {
     (void)state;
-    struct sat_converter c;
+    sat_converter c;
     uint32_t at_ms = 0;
     sat_converter_init(&c, 1000000);
     /* 100 + 4 bytes each: the 15th completes 1504, and leaves 56 for the next. */
@@ -39,7 +39,7 @@ static void small_packets_add_up(void **state) {
 
 static void leaves_out_what_is_not_of_the_recording(void **state) {
     (void)state;
-    struct sat_converter c;
+    sat_converter c;
     uint32_t at_ms;
     sat_converter_init(&c, 1000000);
     assert_int_equal(add(&c, -1, 1500, &at_ms), 0);
@@ -52,7 +52,7 @@ static void leaves_out_what_is_not_of_the_recording(void **state) {
 
 static void closes_the_period_with_its_last_line(void **state) {
     (void)state;
-    struct sat_converter c;
+    sat_converter c;
     uint32_t at_ms;
     sat_converter_init(&c, 2500000);
     add(&c, 1000, 1500, &at_ms);
@@ -62,7 +62,7 @@ static void closes_the_period_with_its_last_line(void **state) {
 
 static void never_goes_back_in_time(void **state) {
     (void)state;
-    struct sat_converter c;
+    sat_converter c;
     uint32_t at_ms;
     sat_converter_init(&c, 1000000);
     add(&c, 50000, 1500, &at_ms);
@@ -73,7 +73,7 @@ static void never_goes_back_in_time(void **state) {
 
 static void counts_the_time_in_which_the_link_was_not_full(void **state) {
     (void)state;
-    struct sat_converter c;
+    sat_converter c;
     uint32_t at_ms;
     sat_converter_init(&c, 1000000);
     sat_converter_add(&c, 10000, 1500, SAT_IDLE_QUEUE_US - 1, &at_ms);
@@ -85,8 +85,8 @@ static void counts_the_time_in_which_the_link_was_not_full(void **state) {
 
 static void no_byte_is_lost_or_made(void **state) {
     (void)state;
-    struct link_rng rng = {.state = 11};
-    struct sat_converter c;
+    link_rng rng = {.state = 11};
+    sat_converter c;
     uint64_t opportunities = 0;
     uint32_t last_ms = 0;
     sat_converter_init(&c, 60000000);

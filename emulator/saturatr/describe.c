@@ -16,11 +16,11 @@
 
 #define LEAST_QUEUE_PACKETS 50.0
 
-static json_t *direction_figures(const struct sat_recording *r, const struct sat_path_options *path,
-                                 const struct sat_direction *d, const char *way) {
+static json_t *direction_figures(const sat_recording *r, const sat_path_options *path, const sat_direction *d,
+                                 const char *way) {
     if (!d->recorded)
         return json_null();
-    const struct sat_converter *c = &d->converter;
+    const sat_converter *c = &d->converter;
     double bins = ceil((double)r->duration_us / SAT_IDLE_BIN_US);
     return json_pack("{s:o, s:o, s:I, s:I, s:I, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:b}", "trace",
                      json_sprintf("%s.%s", path->name, way), "raw", json_sprintf("%s.%s.csv", path->name, way),
@@ -32,9 +32,9 @@ static json_t *direction_figures(const struct sat_recording *r, const struct sat
                      "most_in_flight_packets", (json_int_t)d->most_in_flight, "incomplete", (int)d->incomplete);
 }
 
-static json_t *path_figures(const struct sat_recording *r, size_t k) {
-    const struct sat_path_options *path = &r->options->paths[k];
-    const struct sat_recorded_path *p = &r->paths[k];
+static json_t *path_figures(const sat_recording *r, size_t k) {
+    const sat_path_options *path = &r->options->paths[k];
+    const sat_recorded_path *p = &r->paths[k];
     char text[SAT_ADDRESS_TEXT];
     return json_pack("{s:s, s:s, s:s, s:o, s:f, s:o, s:o}", "name", path->name, "technology", path->technology,
                      "address", sat_address_text(&path->local, text), "interface",
@@ -43,16 +43,16 @@ static json_t *path_figures(const struct sat_recording *r, size_t k) {
                      direction_figures(r, path, &p->down, "down"));
 }
 
-static json_t *started(const struct sat_recording *r) {
+static json_t *started(const sat_recording *r) {
     char text[32];
     time_t seconds = (time_t)(r->t0_epoch_us / 1000000);
     struct tm utc;
     gmtime_r(&seconds, &utc);
-    strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &utc);
+    strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
     return json_string(text);
 }
 
-static json_t *arguments(const struct sat_recording *r) {
+static json_t *arguments(const sat_recording *r) {
     json_t *argv = json_array();
     for (int i = 0; i < r->argc; i++) {
         json_t *text = json_string(r->argv[i]);
@@ -66,19 +66,19 @@ static json_t *optional(const char *text) {
     return value ? value : json_null();
 }
 
-static json_t *sizes(const struct sat_recording *r) {
+static json_t *sizes(const sat_recording *r) {
     return json_pack("{s:I, s:i, s:i, s:i}", "packet_ip_bytes", (json_int_t)r->options->packet_bytes,
                      "opportunity_bytes", (int)LINK_OPPORTUNITY_BYTES, "link_header_bytes", (int)LINK_HEADER_BYTES,
                      "ack_udp_payload_bytes", (int)SAT_CONTROL_BYTES);
 }
 
-static json_t *clock_figures(const struct sat_recording *r) {
+static json_t *clock_figures(const sat_recording *r) {
     return json_pack("{s:f, s:f, s:f, s:I}", "offset_us", sat_clock_offset_us(&r->clock, r->t0_us), "uncertainty_us",
                      sat_clock_uncertainty_us(&r->clock), "drift_ppm", sat_clock_drift_ppm(&r->clock), "exchanges",
                      (json_int_t)r->clock.exchanges);
 }
 
-static json_t *machines(const struct sat_recording *r, const struct utsname *host) {
+static json_t *machines(const sat_recording *r, const struct utsname *host) {
     char text[SAT_ADDRESS_TEXT];
     return json_pack("{s:{s:s, s:s, s:I, s:I}, s:{s:s, s:s, s:s, s:I, s:I}}", "client", "host", host->nodename,
                      "kernel", host->release, "socket_drops", (json_int_t)r->client_socket_drops, "stray_datagrams",
@@ -87,7 +87,7 @@ static json_t *machines(const struct sat_recording *r, const struct utsname *hos
                      (json_int_t)r->server_socket_drops, "stray_datagrams", (json_int_t)r->server_strays);
 }
 
-static json_t *session(const struct sat_recording *r) {
+static json_t *session(const sat_recording *r) {
     struct utsname host;
     char via[SAT_ADDRESS_TEXT];
     json_t *paths = json_array();
@@ -108,7 +108,7 @@ static json_t *session(const struct sat_recording *r) {
     return top;
 }
 
-static int write_session(const struct sat_recording *r, char *error) {
+static int write_session(const sat_recording *r, char *error) {
     char path[PATH_MAX];
     snprintf(path, sizeof(path), "%s/session.json", r->options->out);
     json_t *top = session(r);
@@ -129,30 +129,30 @@ static void write_text(FILE *stream, const char *key, const char *text) {
 }
 
 /* About one bandwidth-delay product at the 95th percentile of the 1 s rate (docs/reference/traces.md). */
-static double queue_packets(const struct sat_recorded_path *p) {
+static double queue_packets(const sat_recorded_path *p) {
     double pps = p->down.recorded ? p->down.p95_pps : p->up.p95_pps;
     double packets = ceil(pps * p->base_rtt_ms / 1000.0);
     return packets > LEAST_QUEUE_PACKETS ? packets : LEAST_QUEUE_PACKETS;
 }
 
 /* A direction that was not recorded replays the other one. */
-static void write_path(FILE *stream, const struct sat_recording *r, size_t k) {
-    const struct sat_path_options *path = &r->options->paths[k];
-    const struct sat_recorded_path *p = &r->paths[k];
+static void write_path(FILE *stream, const sat_recording *r, size_t k) {
+    const sat_path_options *path = &r->options->paths[k];
+    const sat_recorded_path *p = &r->paths[k];
     fprintf(stream, "  - name: %s\n    technology: %s\n", path->name, path->technology);
     fprintf(stream, "    uplink: %s.%s\n", path->name, p->up.recorded ? "up" : "down");
     fprintf(stream, "    downlink: %s.%s\n", path->name, p->down.recorded ? "down" : "up");
     fprintf(stream, "    base_rtt_ms: %.3f\n    queue: droptail:packets=%.0f\n", p->base_rtt_ms, queue_packets(p));
 }
 
-void sat_recording_tell_replay(const struct sat_recording *r, FILE *stream) {
+void sat_recording_tell_replay(const sat_recording *r, FILE *stream) {
     const char *out = r->options->out;
     if (r->options->path_count >= 2) {
         fprintf(stream, "to replay it, put %s on RAILYARD_TRACE_PATH and name the pair: %s\n", out, r->options->name);
         return;
     }
     const char *name = r->options->paths[0].name;
-    const struct sat_recorded_path *p = &r->paths[0];
+    const sat_recorded_path *p = &r->paths[0];
     fprintf(stream,
             "one path is no pair, so there is no index.yaml; to replay it: mpshell --path "
             "%s:up=%s/%s.%s,down=%s/%s.%s,delay=%.3f,queue=droptail:packets=%.0f\n",
@@ -160,7 +160,7 @@ void sat_recording_tell_replay(const struct sat_recording *r, FILE *stream) {
             p->base_rtt_ms / 2, queue_packets(p));
 }
 
-static int write_index(const struct sat_recording *r, char *error) {
+static int write_index(const sat_recording *r, char *error) {
     char path[PATH_MAX];
     char source[160];
     snprintf(path, sizeof(path), "%s/index.yaml", r->options->out);
@@ -170,7 +170,7 @@ static int write_index(const struct sat_recording *r, char *error) {
         return -1;
     }
     json_t *when = started(r);
-    snprintf(source, sizeof(source), "recorded with saturatr " XL_VERSION ", %s; figures in session.json",
+    snprintf(source, sizeof source, "recorded with saturatr " XL_VERSION ", %s; figures in session.json",
              json_string_value(when));
     json_decref(when);
     fprintf(stream,
@@ -190,7 +190,7 @@ static int write_index(const struct sat_recording *r, char *error) {
     return 0;
 }
 
-int sat_recording_describe(const struct sat_recording *recording, char *error) {
+int sat_recording_describe(const sat_recording *recording, char *error) {
     if (write_session(recording, error) != 0)
         return -1;
     /* A pair has two paths or more. */

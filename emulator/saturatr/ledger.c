@@ -38,20 +38,18 @@ static uint64_t unfold(uint64_t from, uint64_t folded) {
     return from + (folded >> 1 ^ (folded & 1 ? UINT64_MAX : 0));
 }
 
-static uint64_t delay_of(const struct sat_arrival *arrival) {
+static uint64_t delay_of(const sat_arrival *arrival) {
     return arrival->received_us - arrival->sent_us;
 }
 
-size_t sat_arrival_encode(const struct sat_arrival *arrival, const struct sat_arrival *before,
-                          uint8_t out[SAT_RECORD_BYTES]) {
+size_t sat_arrival_encode(const sat_arrival *arrival, const sat_arrival *before, uint8_t out[SAT_RECORD_BYTES]) {
     size_t n = put(out, fold(before->received_us, arrival->received_us));
     n += put(out + n, fold(delay_of(before), delay_of(arrival)));
     n += put(out + n, fold(before->seq + 1, arrival->seq));
     return n + put(out + n, (uint64_t)arrival->ip_bytes << KIND_BITS | arrival->kind);
 }
 
-size_t sat_arrival_decode(struct sat_arrival *arrival, const struct sat_arrival *before, const uint8_t *data,
-                          size_t length) {
+size_t sat_arrival_decode(sat_arrival *arrival, const sat_arrival *before, const uint8_t *data, size_t length) {
     uint64_t values[4];
     size_t at = 0;
     for (size_t i = 0; i < 4; i++) {
@@ -70,24 +68,24 @@ size_t sat_arrival_decode(struct sat_arrival *arrival, const struct sat_arrival 
     return at;
 }
 
-void sat_records_init(struct sat_records *records, uint64_t limit_bytes) {
-    memset(records, 0, sizeof(*records));
+void sat_records_init(sat_records *records, uint64_t limit_bytes) {
+    memset(records, 0, sizeof *records);
     records->limit_bytes = limit_bytes;
 }
 
-void sat_records_free(struct sat_records *records) {
-    for (struct sat_block *block = records->first; block;) {
-        struct sat_block *next = block->next;
+void sat_records_free(sat_records *records) {
+    for (sat_block *block = records->first; block;) {
+        sat_block *next = block->next;
         free(block);
         block = next;
     }
-    memset(records, 0, sizeof(*records));
+    memset(records, 0, sizeof *records);
 }
 
-static bool grow(struct sat_records *records) {
-    if (records->limit_bytes > 0 && (records->blocks + 1) * sizeof(struct sat_block) > records->limit_bytes)
+static bool grow(sat_records *records) {
+    if (records->limit_bytes > 0 && (records->blocks + 1) * sizeof(sat_block) > records->limit_bytes)
         return false;
-    struct sat_block *block = malloc(sizeof(*block));
+    sat_block *block = malloc(sizeof *block);
     if (!block)
         return false;
     block->next = NULL;
@@ -101,7 +99,7 @@ static bool grow(struct sat_records *records) {
     return true;
 }
 
-bool sat_records_append(struct sat_records *records, const struct sat_arrival *arrival) {
+bool sat_records_append(sat_records *records, const sat_arrival *arrival) {
     if (records->full)
         return false;
     if (!records->last || SAT_BLOCK_BYTES - records->last->used < SAT_RECORD_BYTES) {
@@ -110,7 +108,7 @@ bool sat_records_append(struct sat_records *records, const struct sat_arrival *a
             return false;
         }
     }
-    struct sat_block *block = records->last;
+    sat_block *block = records->last;
     size_t n = sat_arrival_encode(arrival, &records->before, block->data + block->used);
     block->used += n;
     records->bytes += n;
@@ -119,7 +117,7 @@ bool sat_records_append(struct sat_records *records, const struct sat_arrival *a
     return true;
 }
 
-uint8_t *sat_records_block(struct sat_records *records, size_t used) {
+uint8_t *sat_records_block(sat_records *records, size_t used) {
     if (used > SAT_BLOCK_BYTES || !grow(records))
         return NULL;
     records->last->used = used;
@@ -127,12 +125,12 @@ uint8_t *sat_records_block(struct sat_records *records, size_t used) {
     return records->last->data;
 }
 
-void sat_cursor_init(struct sat_cursor *cursor, const struct sat_records *records) {
-    memset(cursor, 0, sizeof(*cursor));
+void sat_cursor_init(sat_cursor *cursor, const sat_records *records) {
+    memset(cursor, 0, sizeof *cursor);
     cursor->block = records->first;
 }
 
-bool sat_cursor_next(struct sat_cursor *cursor, struct sat_arrival *arrival) {
+bool sat_cursor_next(sat_cursor *cursor, sat_arrival *arrival) {
     while (cursor->block && cursor->at >= cursor->block->used) {
         cursor->block = cursor->block->next;
         cursor->at = 0;
@@ -150,16 +148,16 @@ bool sat_cursor_next(struct sat_cursor *cursor, struct sat_arrival *arrival) {
     return true;
 }
 
-void sat_ledger_init(struct sat_ledger *ledger, uint64_t limit_bytes) {
-    memset(ledger, 0, sizeof(*ledger));
+void sat_ledger_init(sat_ledger *ledger, uint64_t limit_bytes) {
+    memset(ledger, 0, sizeof *ledger);
     sat_records_init(&ledger->records, limit_bytes);
 }
 
-void sat_ledger_free(struct sat_ledger *ledger) {
+void sat_ledger_free(sat_ledger *ledger) {
     sat_records_free(&ledger->records);
 }
 
-void sat_ledger_add(struct sat_ledger *ledger, const struct sat_arrival *arrival) {
+void sat_ledger_add(sat_ledger *ledger, const sat_arrival *arrival) {
     sat_records_append(&ledger->records, arrival);
     if (arrival->kind != SAT_KIND_DATA)
         return;
@@ -176,25 +174,25 @@ void sat_ledger_add(struct sat_ledger *ledger, const struct sat_arrival *arrival
     ledger->ack_pending = true;
 }
 
-uint64_t sat_ledger_ack_due(const struct sat_ledger *ledger) {
+uint64_t sat_ledger_ack_due(const sat_ledger *ledger) {
     return ledger->ack_pending ? ledger->acked_us + SAT_ACK_EVERY_US : UINT64_MAX;
 }
 
-void sat_ledger_acked(struct sat_ledger *ledger, uint64_t now) {
+void sat_ledger_acked(sat_ledger *ledger, uint64_t now) {
     ledger->ack_pending = false;
     ledger->acked_us = now;
 }
 
-uint64_t sat_ledger_queue_us(const struct sat_ledger *ledger) {
+uint64_t sat_ledger_queue_us(const sat_ledger *ledger) {
     return ledger->delay_us - ledger->least_delay_us;
 }
 
-uint64_t sat_ledger_lost(const struct sat_ledger *ledger) {
+uint64_t sat_ledger_lost(const sat_ledger *ledger) {
     uint64_t expected = ledger->received == 0 ? 0 : ledger->highest + 1;
     return expected > ledger->received ? expected - ledger->received : 0;
 }
 
-bool sat_ledger_saturated(const struct sat_ledger *ledger) {
+bool sat_ledger_saturated(const sat_ledger *ledger) {
     return ledger->received > 0 &&
            (sat_ledger_queue_us(ledger) >= SATURATED_US || sat_ledger_lost(ledger) * OVERFLOW_LOSS > ledger->received);
 }

@@ -18,7 +18,7 @@ static void on_signal(int number) {
 static void take_signals(void) {
     struct sigaction action;
     sigset_t set;
-    memset(&action, 0, sizeof(action));
+    memset(&action, 0, sizeof action);
     action.sa_handler = on_signal;
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
@@ -30,7 +30,7 @@ static void take_signals(void) {
 }
 
 int main(int argc, char **argv) {
-    static struct sat_options options;
+    static sat_options options;
     char error[SAT_ERROR_SIZE] = "";
     if (!sat_options_parse(&options, argc, argv, error)) {
         fprintf(stderr, "saturatr: %s\n", error);
@@ -43,7 +43,7 @@ int main(int argc, char **argv) {
         return SAT_DONE;
     }
     take_signals();
-    enum sat_outcome outcome;
+    sat_outcome outcome;
     if (options.role == SAT_SERVER)
         outcome = sat_server_run(&options, &stop, error) == 0 ? SAT_DONE : SAT_CANNOT_START;
     else

@@ -23,12 +23,12 @@ _Static_assert(SAT_ERROR_SIZE >= SETTINGS_ERROR_BYTES, "an error of settings has
 /* ---- Settings with a form of their own ---- */
 
 /* "@I" stands for $MPSHELL_PATH_<I>_ADDR. */
-static bool parse_local(const char *text, struct sat_address *out) {
+static bool parse_local(const char *text, sat_address *out) {
     char variable[48];
     if (text[0] == '@') {
         if (strspn(text + 1, "0123456789") != strlen(text + 1) || strlen(text) < 2 || strlen(text) > 4)
             return false;
-        snprintf(variable, sizeof(variable), "MPSHELL_PATH_%s_ADDR", text + 1);
+        snprintf(variable, sizeof variable, "MPSHELL_PATH_%s_ADDR", text + 1);
         text = getenv(variable);
     }
     return text && sat_address_parse(text, false, out);
@@ -36,14 +36,14 @@ static bool parse_local(const char *text, struct sat_address *out) {
 
 /* "@:PORT" stands for $MPSHELL_GATEWAY:PORT. */
 static bool read_server(void *into, const char *text, char *reason, size_t cap) {
-    struct sat_options *options = into;
+    sat_options *options = into;
     char expanded[SAT_ADDRESS_TEXT];
     const char *gateway = getenv("MPSHELL_GATEWAY"), *address = text;
     if (text[0] == '@') {
         if (!gateway)
             return error_set(reason, cap, "%.60s needs MPSHELL_GATEWAY; run inside mpshell, or write the address",
                              text);
-        snprintf(expanded, sizeof(expanded), !strchr(gateway, ':') ? "%s%s" : "[%s]%s", gateway, text + 1);
+        snprintf(expanded, sizeof expanded, !strchr(gateway, ':') ? "%s%s" : "[%s]%s", gateway, text + 1);
         address = expanded;
     }
     return sat_address_parse(address, true, &options->server) ||
@@ -56,9 +56,9 @@ static const char *known_technology(const char *text) {
     return technology_parse(text, &technology) ? technology_name(technology) : NULL;
 }
 
-static bool take_path_name(struct sat_options *options, const char *text, size_t length, char *reason, size_t cap) {
+static bool take_path_name(sat_options *options, const char *text, size_t length, char *reason, size_t cap) {
     static const char allowed[] = "abcdefghijklmnopqrstuvwxyz0123456789-";
-    struct sat_path_options *path = &options->paths[options->path_count];
+    sat_path_options *path = &options->paths[options->path_count];
     if (length == 0 || length >= SAT_NAME_SIZE || strspn(text, allowed) < length)
         return error_set(reason, cap, "'%.60s': the name before the colon must be 1 to 15 of a-z 0-9 -", text);
     memcpy(path->name, text, length);
@@ -71,7 +71,7 @@ static bool take_path_name(struct sat_options *options, const char *text, size_t
 
 /* NAME:ADDR[:TECH]; an IPv6 address is in brackets. */
 static bool read_path(void *into, const char *text, char *reason, size_t cap) {
-    struct sat_options *options = into;
+    sat_options *options = into;
     const char *colon = strchr(text, ':');
     if (options->path_count == SAT_MAX_PATHS)
         return error_set(reason, cap, "may be given %u times", SAT_MAX_PATHS);
@@ -79,7 +79,7 @@ static bool read_path(void *into, const char *text, char *reason, size_t cap) {
         return error_set(reason, cap, "takes NAME:ADDR[:TECH], for example lte:192.0.2.7, not '%.60s'", text);
     if (!take_path_name(options, text, (size_t)(colon - text), reason, cap))
         return false;
-    struct sat_path_options *path = &options->paths[options->path_count];
+    sat_path_options *path = &options->paths[options->path_count];
     const char *address = colon + 1;
     const char *close = address[0] == '[' ? strchr(address, ']') : NULL;
     const char *technology = strchr(close ? close : address, ':');
@@ -96,14 +96,14 @@ static bool read_path(void *into, const char *text, char *reason, size_t cap) {
 }
 
 static bool read_ack_via(void *into, const char *text, char *reason, size_t cap) {
-    struct sat_options *options = into;
+    sat_options *options = into;
     options->has_ack_via = parse_local(text, &options->ack_via);
     return options->has_ack_via ||
            error_set(reason, cap, "takes an IP address of this machine or a path of mpshell, not '%.60s'", text);
 }
 
 static bool read_direction(void *into, const char *text, char *reason, size_t cap) {
-    struct sat_options *options = into;
+    sat_options *options = into;
     options->up = strcmp(text, "down") != 0;
     options->down = strcmp(text, "up") != 0;
     return options->up != options->down || strcmp(text, "both") == 0 ||
@@ -118,7 +118,7 @@ static bool is_name(const char *text) {
 }
 
 static bool read_name(void *into, const char *text, char *reason, size_t cap) {
-    ((struct sat_options *)into)->name = text;
+    ((sat_options *)into)->name = text;
     return is_name(text) || error_set(reason, cap, "takes " NAME_RULE ", not '%.80s'", text);
 }
 
@@ -132,20 +132,20 @@ static bool take_text(const char *text, const char **out, char *reason, size_t c
 }
 
 static bool read_scenario(void *into, const char *text, char *reason, size_t cap) {
-    return take_text(text, &((struct sat_options *)into)->scenario, reason, cap);
+    return take_text(text, &((sat_options *)into)->scenario, reason, cap);
 }
 
 static bool read_licence(void *into, const char *text, char *reason, size_t cap) {
-    return take_text(text, &((struct sat_options *)into)->licence, reason, cap);
+    return take_text(text, &((sat_options *)into)->licence, reason, cap);
 }
 
 static bool read_note(void *into, const char *text, char *reason, size_t cap) {
-    return take_text(text, &((struct sat_options *)into)->note, reason, cap);
+    return take_text(text, &((sat_options *)into)->note, reason, cap);
 }
 
 /* ---- The tables ---- */
 
-#define FIELD(member) SETTING_FIELD(struct sat_options, member)
+#define FIELD(member) SETTING_FIELD(sat_options, member)
 /* Whole milliseconds, a trace's unit. */
 #define SECONDS(member) SETTING_DECIMAL, FIELD(member), .scale = 1000, .value = "S"
 
@@ -221,7 +221,7 @@ char *sat_options_usage(void) {
 
 /* ---- The token ---- */
 
-static bool check_token(struct sat_options *options, const char *text, const char *whence, char *error) {
+static bool check_token(sat_options *options, const char *text, const char *whence, char *error) {
     const size_t length = strcspn(text, "\r\n");
     if (length < SAT_TOKEN_LEAST || length > SAT_TOKEN_MOST)
         return fail(error, "the token in %s has %zu characters; use %u to %u.", whence, length, SAT_TOKEN_LEAST,
@@ -231,10 +231,10 @@ static bool check_token(struct sat_options *options, const char *text, const cha
     return true;
 }
 
-static bool read_token_file(struct sat_options *options, char *error) {
+static bool read_token_file(sat_options *options, char *error) {
     char text[SAT_TOKEN_MOST + 3] = {0};
     FILE *stream = fopen(options->token_file, "re");
-    const bool read = stream && fgets(text, sizeof(text), stream);
+    const bool read = stream && fgets(text, sizeof text, stream);
     if (!read)
         fail(error, "cannot read the token from %s: %s.", options->token_file,
              !stream ? strerror(errno) : "it is empty");
@@ -243,15 +243,15 @@ static bool read_token_file(struct sat_options *options, char *error) {
     return read && check_token(options, text, options->token_file, error);
 }
 
-static bool make_token(struct sat_options *options, char *error) {
+static bool make_token(sat_options *options, char *error) {
     uint8_t random[SAT_NONCE_BYTES];
-    if (!sat_auth_random(random, sizeof(random)))
+    if (!sat_auth_random(random, sizeof random))
         return fail(error, "cannot make a token: there is no randomness.");
-    sat_hex_write(random, sizeof(random), options->token);
+    sat_hex_write(random, sizeof random, options->token);
     return true;
 }
 
-static bool find_token(struct sat_options *options, char *error) {
+static bool find_token(sat_options *options, char *error) {
     const char *given = getenv(TOKEN_VARIABLE);
     if (options->token_file)
         return read_token_file(options, error);
@@ -261,7 +261,7 @@ static bool find_token(struct sat_options *options, char *error) {
 /* ---- All together ---- */
 
 /* The name of a recording is that of its directory, if nothing else is said. */
-static bool take_directory_name(struct sat_options *options, char *error) {
+static bool take_directory_name(sat_options *options, char *error) {
     static char name[SAT_RECORDING_NAME_MOST + 2];
     size_t end = strlen(options->out);
     while (end > 1 && options->out[end - 1] == '/')
@@ -269,12 +269,12 @@ static bool take_directory_name(struct sat_options *options, char *error) {
     size_t start = end;
     while (start > 0 && options->out[start - 1] != '/')
         start--;
-    snprintf(name, sizeof(name), "%.*s", (int)(end - start), options->out + start);
+    snprintf(name, sizeof name, "%.*s", (int)(end - start), options->out + start);
     options->name = name;
     return is_name(name) || fail(error, "'%s' cannot name the recording; give --name " NAME_RULE, name);
 }
 
-static bool complete_client(struct sat_options *options, char *error) {
+static bool complete_client(sat_options *options, char *error) {
     if (options->path_count == 0)
         return fail(error, "no path; give --path NAME:ADDR at least once.");
     if (!options->out)
@@ -290,7 +290,7 @@ static bool complete_client(struct sat_options *options, char *error) {
     return options->name || take_directory_name(options, error);
 }
 
-static bool complete(struct sat_options *options, char *error) {
+static bool complete(sat_options *options, char *error) {
     const bool is_client = options->role == SAT_CLIENT;
     if (options->server.length == 0)
         return fail(error, "no address; give %s ADDR:PORT.", is_client ? "--server" : "--listen");
@@ -301,7 +301,7 @@ static bool complete(struct sat_options *options, char *error) {
     return options->token[0] != '\0' || make_token(options, error);
 }
 
-static bool read_role(struct sat_options *options, const char *role, char *error) {
+static bool read_role(sat_options *options, const char *role, char *error) {
     options->help = strcmp(role, "--help") == 0 || strcmp(role, "-h") == 0;
     options->role = strcmp(role, "client") == 0 ? SAT_CLIENT : SAT_SERVER;
     if (role[0] == '\0')
@@ -310,9 +310,9 @@ static bool read_role(struct sat_options *options, const char *role, char *error
            fail(error, "'%.60s' is not one of server, client; see --help.", role);
 }
 
-bool sat_options_parse(struct sat_options *options, int argc, char **argv, char *error) {
+bool sat_options_parse(sat_options *options, int argc, char **argv, char *error) {
     int rest;
-    *options = (struct sat_options){
+    *options = (sat_options){
         .memory_bytes = UINT64_C(512) << 20,
         .duration_us = 60000000,
         .max_duration_us = 3600000000,

@@ -13,16 +13,16 @@
 #define SAT_NAME_SIZE           16 /* of a path, with NUL: a device name */
 #define SAT_RECORDING_NAME_MOST 64 /* characters */
 
-struct sat_path_options {
+typedef struct {
     char name[SAT_NAME_SIZE];
     const char *technology;
-    struct sat_address local;
-};
+    sat_address local;
+} sat_path_options;
 
-struct sat_options {
-    enum sat_role role;
+typedef struct {
+    sat_role role;
     bool help;
-    struct sat_address server; /* client: to connect to; server: to listen on */
+    sat_address server; /* client: to connect to; server: to listen on */
     const char *token_file;
     char token[SAT_TOKEN_MOST + 1];
     uint64_t memory_bytes;
@@ -32,20 +32,20 @@ struct sat_options {
     uint64_t max_duration_us;
     bool once;
     /* client */
-    struct sat_path_options paths[SAT_MAX_PATHS];
+    sat_path_options paths[SAT_MAX_PATHS];
     size_t path_count;
     bool has_ack_via;
-    struct sat_address ack_via;
+    sat_address ack_via;
     bool up, down;
     uint64_t ramp_us, ramp_most_us;
     size_t packet_bytes;
     const char *out, *name, *scenario, *licence, *note; /* of argv */
-};
+} sat_options;
 
 /* The text of --help. Free it; NULL: out of memory. */
 char *sat_options_usage(void);
 
 /* False with one sentence in error (SAT_ERROR_SIZE). Pointers point into argv. */
-bool sat_options_parse(struct sat_options *options, int argc, char **argv, char *error);
+bool sat_options_parse(sat_options *options, int argc, char **argv, char *error);
 
 #endif

@@ -8,13 +8,13 @@
 #define RETRY_US       1000u
 #define RETRY_ERROR_US 20000u /* the device is down, for one */
 
-struct reception {
-    struct sat_peer *peer;
-    struct sat_socket *socket;
-};
+typedef struct {
+    sat_peer *peer;
+    sat_socket *socket;
+} peer_reception;
 
-int sat_peer_init(struct sat_peer *peer, enum sat_role role, size_t path_count, size_t packet_bytes) {
-    memset(peer, 0, sizeof(*peer));
+int sat_peer_init(sat_peer *peer, sat_role role, size_t path_count, size_t packet_bytes) {
+    memset(peer, 0, sizeof *peer);
     peer->role = role;
     peer->path_count = path_count;
     peer->packet_bytes = packet_bytes;
@@ -30,20 +30,20 @@ int sat_peer_init(struct sat_peer *peer, enum sat_role role, size_t path_count, 
     return 0;
 }
 
-void sat_peer_free(struct sat_peer *peer) {
+void sat_peer_free(sat_peer *peer) {
     for (size_t k = 0; k < SAT_MAX_PATHS; k++)
         sat_ledger_free(&peer->flows[k].ledger);
     free(peer->segments);
     peer->segments = NULL;
 }
 
-uint8_t sat_peer_ack_channel(const struct sat_peer *peer, size_t path) {
+uint8_t sat_peer_ack_channel(const sat_peer *peer, size_t path) {
     return (uint8_t)(SAT_MAX_PATHS + (peer->ack_via ? 0 : path));
 }
 
-void sat_peer_start(struct sat_peer *peer, bool sends, bool receives, uint64_t limit_bytes, uint64_t now) {
+void sat_peer_start(sat_peer *peer, bool sends, bool receives, uint64_t limit_bytes, uint64_t now) {
     for (size_t k = 0; k < peer->path_count; k++) {
-        struct sat_flow *flow = &peer->flows[k];
+        sat_flow *flow = &peer->flows[k];
         flow->sends = sends;
         flow->receives = receives;
         sat_window_init(&flow->window, now);
@@ -55,16 +55,16 @@ void sat_peer_start(struct sat_peer *peer, bool sends, bool receives, uint64_t l
 }
 
 /* The path whose link a packet on this channel has used. */
-static size_t path_of(const struct sat_peer *peer, uint8_t channel) {
+static size_t path_of(const sat_peer *peer, uint8_t channel) {
     size_t path = channel < SAT_MAX_PATHS ? channel : peer->ack_via ? peer->via_path : channel - SAT_MAX_PATHS;
     return path < peer->path_count ? path : SAT_NO_PATH;
 }
 
-static void record(struct sat_peer *peer, const struct sat_packet *packet, const struct sat_datagram *datagram) {
+static void record(sat_peer *peer, const sat_packet *packet, const sat_datagram *datagram) {
     size_t path = path_of(peer, packet->channel);
     if (path == SAT_NO_PATH || !peer->flows[path].receives)
         return;
-    struct sat_arrival arrival = {
+    sat_arrival arrival = {
         .received_us = datagram->received_us,
         .sent_us = packet->sent_us,
         .seq = packet->seq,
@@ -76,15 +76,15 @@ static void record(struct sat_peer *peer, const struct sat_packet *packet, const
     sat_ledger_add(&peer->flows[path].ledger, &arrival);
 }
 
-static bool belongs(const struct sat_peer *peer, const struct sat_packet *packet) {
+static bool belongs(const sat_peer *peer, const sat_packet *packet) {
     return packet->tag == peer->tag_in && packet->path < peer->path_count &&
            (packet->type != SAT_DATA || packet->channel == packet->path);
 }
 
-static void on_datagram(void *user, const struct sat_datagram *datagram) {
-    const struct reception *reception = user;
-    struct sat_peer *peer = reception->peer;
-    struct sat_packet packet;
+static void on_datagram(void *user, const sat_datagram *datagram) {
+    const peer_reception *reception = user;
+    sat_peer *peer = reception->peer;
+    sat_packet packet;
     if (!sat_wire_read(&packet, datagram->data, datagram->length, datagram->datagram_bytes) ||
         !belongs(peer, &packet)) {
         peer->strays++;
@@ -94,7 +94,7 @@ static void on_datagram(void *user, const struct sat_datagram *datagram) {
         peer->on_data(peer->user);
     record(peer, &packet, datagram);
     if (packet.type == SAT_ACK) {
-        struct sat_flow *flow = &peer->flows[packet.path];
+        sat_flow *flow = &peer->flows[packet.path];
         if (flow->sends) {
             sat_window_on_ack(&flow->window, packet.seq, packet.received_packets, packet.echo_us, packet.received_us,
                               datagram->received_us);
@@ -104,23 +104,23 @@ static void on_datagram(void *user, const struct sat_datagram *datagram) {
     }
 }
 
-void sat_peer_receive(struct sat_peer *peer, struct sat_socket *socket) {
-    struct reception reception = {.peer = peer, .socket = socket};
+void sat_peer_receive(sat_peer *peer, sat_socket *socket) {
+    peer_reception reception = {.peer = peer, .socket = socket};
     sat_socket_receive(socket, on_datagram, &reception);
 }
 
-void sat_peer_send_control(struct sat_peer *peer, const struct sat_packet *packet) {
+void sat_peer_send_control(sat_peer *peer, const sat_packet *packet) {
     uint8_t data[SAT_CONTROL_BYTES];
-    const struct sat_route *route = &peer->routes[packet->channel];
+    const sat_route *route = &peer->routes[packet->channel];
     if (route->socket && route->remote.length > 0) {
         sat_wire_write(packet, data);
-        sat_socket_send(route->socket, &route->remote, &route->local, data, sizeof(data), 1);
+        sat_socket_send(route->socket, &route->remote, &route->local, data, sizeof data, 1);
     }
 }
 
-static void send_ack(struct sat_peer *peer, size_t k, uint64_t now) {
-    struct sat_ledger *ledger = &peer->flows[k].ledger;
-    const struct sat_packet packet = {
+static void send_ack(sat_peer *peer, size_t k, uint64_t now) {
+    sat_ledger *ledger = &peer->flows[k].ledger;
+    const sat_packet packet = {
         .type = SAT_ACK,
         .channel = sat_peer_ack_channel(peer, k),
         .path = (uint8_t)k,
@@ -136,8 +136,8 @@ static void send_ack(struct sat_peer *peer, size_t k, uint64_t now) {
         sat_peer_send_control(peer, &packet);
 }
 
-static void after_failure(struct sat_peer *peer, size_t k, uint64_t now) {
-    struct sat_flow *flow = &peer->flows[k];
+static void after_failure(sat_peer *peer, size_t k, uint64_t now) {
+    sat_flow *flow = &peer->flows[k];
     bool full = errno == EAGAIN || errno == ENOBUFS;
     if (errno == EMSGSIZE) {
         peer->fatal = errno;
@@ -148,21 +148,21 @@ static void after_failure(struct sat_peer *peer, size_t k, uint64_t now) {
 }
 
 /* One burst; false when there is nothing more to send now. */
-static bool send_burst(struct sat_peer *peer, size_t k, uint64_t now) {
-    struct sat_flow *flow = &peer->flows[k];
-    const struct sat_route *route = &peer->routes[k];
+static bool send_burst(sat_peer *peer, size_t k, uint64_t now) {
+    sat_flow *flow = &peer->flows[k];
+    const sat_route *route = &peer->routes[k];
     uint64_t allowed = now < flow->retry_us ? 0 : sat_window_allowance(&flow->window, now);
     size_t count = allowed < SAT_GSO_MOST ? (size_t)allowed : SAT_GSO_MOST;
     if (count == 0)
         return false;
     size_t segment = peer->packet_bytes - sat_address_overhead(&route->remote);
     for (size_t i = 0; i < count; i++) {
-        const struct sat_packet packet = {.type = SAT_DATA,
-                                          .channel = (uint8_t)k,
-                                          .path = (uint8_t)k,
-                                          .tag = peer->tag_out,
-                                          .seq = flow->window.next_seq + i,
-                                          .sent_us = now};
+        const sat_packet packet = {.type = SAT_DATA,
+                                   .channel = (uint8_t)k,
+                                   .path = (uint8_t)k,
+                                   .tag = peer->tag_out,
+                                   .seq = flow->window.next_seq + i,
+                                   .sent_us = now};
         sat_wire_write(&packet, peer->segments + i * segment);
     }
     size_t sent = sat_socket_send(route->socket, &route->remote, &route->local, peer->segments, segment, count);
@@ -176,8 +176,8 @@ static bool send_burst(struct sat_peer *peer, size_t k, uint64_t now) {
     return sent == count;
 }
 
-static uint64_t serve_flow(struct sat_peer *peer, size_t k) {
-    struct sat_flow *flow = &peer->flows[k];
+static uint64_t serve_flow(sat_peer *peer, size_t k) {
+    sat_flow *flow = &peer->flows[k];
     uint64_t now = clock_us();
     uint64_t next = SAT_NEVER;
     if (flow->receives) {
@@ -195,7 +195,7 @@ static uint64_t serve_flow(struct sat_peer *peer, size_t k) {
     return next;
 }
 
-uint64_t sat_peer_send(struct sat_peer *peer) {
+uint64_t sat_peer_send(sat_peer *peer) {
     uint64_t next = SAT_NEVER;
     for (size_t k = 0; k < peer->path_count; k++) {
         uint64_t wake = serve_flow(peer, k);

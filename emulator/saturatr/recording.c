@@ -15,12 +15,12 @@
 static const char *const kind_names[] = {"data", "ack", "probe"};
 
 /* How a direction's times come onto the session's axis: the uplink is received by the server. */
-struct axis {
-    const struct sat_recording *recording;
+typedef struct {
+    const sat_recording *recording;
     bool up;
-};
+} recording_axis;
 
-static int64_t session_time(const struct axis *axis, uint64_t t, bool server_clock) {
+static int64_t session_time(const recording_axis *axis, uint64_t t, bool server_clock) {
     uint64_t client_us = server_clock ? sat_clock_to_client(&axis->recording->clock, t) : t;
     return (int64_t)(client_us - axis->recording->t0_us);
 }
@@ -30,7 +30,7 @@ static int64_t minus(int64_t a, int64_t b) {
     return (int64_t)((uint64_t)a - (uint64_t)b);
 }
 
-static FILE *create(const struct sat_recording *recording, const char *name, char path[PATH_MAX], char *error) {
+static FILE *create(const sat_recording *recording, const char *name, char path[PATH_MAX], char *error) {
     snprintf(path, PATH_MAX, "%s/%s", recording->options->out, name);
     FILE *stream = fopen(path, "we");
     if (!stream) {
@@ -50,7 +50,7 @@ static int finish(FILE *stream, const char *path, char *error) {
     return 0;
 }
 
-static void write_raw_header(FILE *raw, const struct sat_recording *r, const struct sat_path_options *path, bool up) {
+static void write_raw_header(FILE *raw, const sat_recording *r, const sat_path_options *path, bool up) {
     fprintf(raw, "# railyard saturatr raw log 1\n# path: %s\n# direction: %s\n# technology: %s\n", path->name,
             up ? "up" : "down", path->technology);
     fprintf(raw, "# t0_epoch_us: %" PRIu64 "\n# t0_monotonic_us: %" PRIu64 "\n# duration_us: %" PRIu64 "\n",
@@ -62,9 +62,9 @@ static void write_raw_header(FILE *raw, const struct sat_recording *r, const str
 }
 
 /* The least one-way delay of the data packets: what is beyond it is queueing. */
-static int64_t least_delay(const struct axis *axis, const struct sat_records *records) {
-    struct sat_cursor cursor;
-    struct sat_arrival arrival;
+static int64_t least_delay(const recording_axis *axis, const sat_records *records) {
+    sat_cursor cursor;
+    sat_arrival arrival;
     int64_t least = INT64_MAX;
     sat_cursor_init(&cursor, records);
     while (sat_cursor_next(&cursor, &arrival)) {
@@ -85,27 +85,27 @@ static int compare(const void *a, const void *b) {
 static double percentile_95(uint32_t *seconds, size_t count) {
     if (count == 0)
         return 0.0;
-    qsort(seconds, count, sizeof(*seconds), compare);
+    qsort(seconds, count, sizeof *seconds, compare);
     return seconds[(count * 95 + 99) / 100 - 1];
 }
 
-struct outputs {
+typedef struct {
     FILE *raw, *trace;
     uint32_t *seconds; /* opportunities of each whole second */
     size_t second_count;
-};
+} outputs;
 
-static void write_opportunities(struct outputs *out, uint32_t count, uint32_t at_ms) {
+static void write_opportunities(outputs *out, uint32_t count, uint32_t at_ms) {
     for (uint32_t i = 0; i < count; i++)
         fprintf(out->trace, "%" PRIu32 "\n", at_ms);
     if (at_ms / 1000 < out->second_count)
         out->seconds[at_ms / 1000] += count;
 }
 
-static void write_arrivals(const struct axis *axis, struct sat_direction *direction, struct outputs *out) {
+static void write_arrivals(const recording_axis *axis, sat_direction *direction, outputs *out) {
     int64_t least = least_delay(axis, direction->records);
-    struct sat_cursor cursor;
-    struct sat_arrival arrival;
+    sat_cursor cursor;
+    sat_arrival arrival;
     sat_converter_init(&direction->converter, axis->recording->duration_us);
     sat_cursor_init(&cursor, direction->records);
     while (sat_cursor_next(&cursor, &arrival)) {
@@ -124,18 +124,18 @@ static void write_arrivals(const struct axis *axis, struct sat_direction *direct
     direction->p95_pps = percentile_95(out->seconds, out->second_count);
 }
 
-static int write_direction(struct sat_recording *r, size_t k, bool up, char *error) {
-    const struct sat_path_options *path = &r->options->paths[k];
-    struct sat_direction *direction = up ? &r->paths[k].up : &r->paths[k].down;
+static int write_direction(sat_recording *r, size_t k, bool up, char *error) {
+    const sat_path_options *path = &r->options->paths[k];
+    sat_direction *direction = up ? &r->paths[k].up : &r->paths[k].down;
     char names[2][SAT_NAME_SIZE + 16];
     char files[2][PATH_MAX];
     if (!direction->recorded)
         return 0;
-    snprintf(names[0], sizeof(names[0]), "%s.%s.csv", path->name, up ? "up" : "down");
-    snprintf(names[1], sizeof(names[1]), "%s.%s", path->name, up ? "up" : "down");
-    struct axis axis = {.recording = r, .up = up};
-    struct outputs out = {.second_count = r->duration_us / 1000000u};
-    out.seconds = calloc(out.second_count + 1, sizeof(*out.seconds));
+    snprintf(names[0], sizeof names[0], "%s.%s.csv", path->name, up ? "up" : "down");
+    snprintf(names[1], sizeof names[1], "%s.%s", path->name, up ? "up" : "down");
+    recording_axis axis = {.recording = r, .up = up};
+    outputs out = {.second_count = r->duration_us / 1000000u};
+    out.seconds = calloc(out.second_count + 1, sizeof *out.seconds);
     out.raw = create(r, names[0], files[0], error);
     out.trace = !out.raw ? NULL : create(r, names[1], files[1], error);
     int rc = !out.trace ? -1 : 0;
@@ -155,7 +155,7 @@ static int write_direction(struct sat_recording *r, size_t k, bool up, char *err
     return rc;
 }
 
-int sat_recording_write(struct sat_recording *recording, char *error) {
+int sat_recording_write(sat_recording *recording, char *error) {
     for (size_t k = 0; k < recording->options->path_count; k++)
         if (write_direction(recording, k, true, error) != 0 || write_direction(recording, k, false, error) != 0)
             return -1;

@@ -13,26 +13,26 @@
 #include "emulator/saturatr/options.h"
 
 /* One direction of one path. */
-struct sat_direction {
+typedef struct {
     bool recorded;
-    const struct sat_records *records;                         /* borrowed */
+    const sat_records *records;                                /* borrowed */
     uint64_t received, lost, disordered, sent, most_in_flight; /* data packets; lost: overtaken by a later one */
     bool incomplete;                                           /* the memory for records was used up */
-    struct sat_converter converter;
+    sat_converter converter;
     double p95_pps; /* 95th percentile of the opportunities of whole seconds */
-};
+} sat_direction;
 
-struct sat_recorded_path {
+typedef struct {
     double base_rtt_ms; /* least round trip before the links were filled */
     char interface[16]; /* with NUL; empty: not known */
-    struct sat_direction up, down;
-};
+    sat_direction up, down;
+} sat_recorded_path;
 
-struct sat_recording {
-    const struct sat_options *options;
+typedef struct {
+    const sat_options *options;
     int argc;
     char **argv;
-    struct sat_clock clock;
+    sat_clock clock;
     uint64_t t0_us;       /* CLOCK_MONOTONIC of the client */
     uint64_t t0_epoch_us; /* CLOCK_REALTIME of the client at the same moment */
     uint64_t ramp_us;     /* from the first packet to t0 */
@@ -40,14 +40,14 @@ struct sat_recording {
     uint64_t duration_us; /* what was recorded: less than asked for when interrupted */
     uint64_t client_socket_drops, server_socket_drops, client_strays, server_strays;
     char server_host[65], server_kernel[65];
-    struct sat_recorded_path paths[SAT_MAX_PATHS];
-};
+    sat_recorded_path paths[SAT_MAX_PATHS];
+} sat_recording;
 
 /* Writes all files into options->out, which must exist. 0, or -1 and one sentence in error. */
-int sat_recording_write(struct sat_recording *recording, char *error);
+int sat_recording_write(sat_recording *recording, char *error);
 /* index.yaml and session.json, of the recording whose directions were converted; used by sat_recording_write. */
-int sat_recording_describe(const struct sat_recording *recording, char *error);
+int sat_recording_describe(const sat_recording *recording, char *error);
 /* Says in a line how a recording that was written is replayed. */
-void sat_recording_tell_replay(const struct sat_recording *recording, FILE *stream);
+void sat_recording_tell_replay(const sat_recording *recording, FILE *stream);
 
 #endif

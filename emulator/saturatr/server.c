@@ -17,32 +17,32 @@
 #define IDLE_US      500000u
 
 /* A connection whose peer has not proved anything yet. */
-struct pending {
-    struct sat_control control;
-    struct sat_nonces nonces;
+typedef struct {
+    sat_control control;
+    sat_nonces nonces;
     uint64_t deadline_us;
-};
+} pending_client;
 
-struct server {
-    const struct sat_options *options;
+typedef struct {
+    const sat_options *options;
     int listen_fd;
-    struct sat_socket data, ack;
-    struct sat_address address;
+    sat_socket data, ack;
+    sat_address address;
     uint16_t ack_port;
-    struct pending pending[PENDING_MOST];
-    struct sat_session session;
+    pending_client pending[PENDING_MOST];
+    sat_session session;
     uint64_t recordings;
-};
+} sat_server;
 
-static int listen_tcp(struct server *server, struct sat_address *at, char *error) {
+static int listen_tcp(sat_server *server, sat_address *at, char *error) {
     char text[SAT_ADDRESS_TEXT];
     int one = 1;
     int zero = 0;
     server->listen_fd = socket(at->at.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (server->listen_fd >= 0) {
-        setsockopt(server->listen_fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+        setsockopt(server->listen_fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
         if (at->at.ss_family == AF_INET6)
-            setsockopt(server->listen_fd, IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof(zero));
+            setsockopt(server->listen_fd, IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof zero);
     }
     if (server->listen_fd < 0 || bind(server->listen_fd, (const struct sockaddr *)&at->at, at->length) != 0 ||
         listen(server->listen_fd, PENDING_MOST) != 0 ||
@@ -54,7 +54,7 @@ static int listen_tcp(struct server *server, struct sat_address *at, char *error
 }
 
 /* TCP and UDP on one port: where the kernel chooses it, it may be free for one only. */
-static int open_ports(struct server *server, char *error) {
+static int open_ports(sat_server *server, char *error) {
     bool any = sat_address_port(&server->options->server) == 0;
     for (int i = 0; i < (any ? LISTEN_TRIES : 1); i++) {
         server->address = server->options->server;
@@ -68,12 +68,12 @@ static int open_ports(struct server *server, char *error) {
     return -1;
 }
 
-static int open_server(struct server *server, char *error) {
-    struct sat_address ack = server->options->server;
+static int open_server(sat_server *server, char *error) {
+    sat_address ack = server->options->server;
     sat_address_set_port(&ack, server->options->ack_port);
     if (open_ports(server, error) != 0 || sat_socket_open(&server->ack, &ack, NULL, error) != 0)
         return -1;
-    ack.length = sizeof(ack.at);
+    ack.length = sizeof ack.at;
     if (getsockname(server->ack.fd, (struct sockaddr *)&ack.at, &ack.length) != 0) {
         snprintf(error, SAT_ERROR_SIZE, "cannot learn the port of the acknowledgements: %s", strerror(errno));
         return -1;
@@ -84,7 +84,7 @@ static int open_server(struct server *server, char *error) {
     return 0;
 }
 
-static void announce(const struct server *server) {
+static void announce(const sat_server *server) {
     char text[SAT_ADDRESS_TEXT];
     json_t *line =
         json_pack("{s:s, s:s, s:i, s:s}", "event", "listening", "address", sat_address_text(&server->address, text),
@@ -95,22 +95,22 @@ static void announce(const struct server *server) {
     json_decref(line);
 }
 
-static void accept_one(struct server *server) {
+static void accept_one(sat_server *server) {
     int fd = accept4(server->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd < 0)
         return;
-    struct pending *place = &server->pending[0]; /* the oldest gives way */
+    pending_client *place = &server->pending[0]; /* the oldest gives way */
     for (size_t i = 0; i < PENDING_MOST; i++) {
-        struct pending *p = &server->pending[i];
+        pending_client *p = &server->pending[i];
         if (p->control.fd < 0 || (place->control.fd >= 0 && p->deadline_us < place->deadline_us))
             place = p;
     }
     sat_control_close(&place->control);
     int one = 1;
     int seconds = 15; /* a client that vanished without a word is noticed */
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &seconds, sizeof(seconds));
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &seconds, sizeof seconds);
     sat_control_init(&place->control, fd);
     place->deadline_us = clock_us() + PENDING_US;
     char hex[2 * SAT_NONCE_BYTES + 1];
@@ -123,12 +123,12 @@ static void accept_one(struct server *server) {
         sat_control_close(&place->control);
 }
 
-static void refuse(struct sat_control *control, const char *sentence) {
+static void refuse(sat_control *control, const char *sentence) {
     sat_control_write(control, json_pack("{s:s}", "error", sentence));
     sat_control_close(control);
 }
 
-static bool proves(const struct server *server, struct pending *p, const json_t *line) {
+static bool proves(const sat_server *server, pending_client *p, const json_t *line) {
     uint8_t given[SAT_PROOF_BYTES];
     uint8_t wanted[SAT_PROOF_BYTES];
     return sat_hex_read(json_string_value(json_object_get(line, "nonce")), p->nonces.client, SAT_NONCE_BYTES) &&
@@ -137,7 +137,7 @@ static bool proves(const struct server *server, struct pending *p, const json_t 
            sat_auth_same(given, wanted, SAT_PROOF_BYTES);
 }
 
-static json_t *greeting(const struct server *server, const struct sat_nonces *nonces) {
+static json_t *greeting(const sat_server *server, const sat_nonces *nonces) {
     uint8_t proof[SAT_PROOF_BYTES];
     char hex[2 * SAT_PROOF_BYTES + 1];
     struct utsname host;
@@ -148,9 +148,9 @@ static json_t *greeting(const struct server *server, const struct sat_nonces *no
                      server->ack_port, "host", host.nodename, "kernel", host.release);
 }
 
-static void on_pending(struct server *server, struct pending *p) {
+static void on_pending(sat_server *server, pending_client *p) {
     json_t *line = NULL;
-    enum sat_line found = sat_control_read(&p->control, &line);
+    sat_line found = sat_control_read(&p->control, &line);
     if (found == SAT_LINE_NONE)
         return;
     if (found == SAT_LINE_BAD) {
@@ -169,20 +169,20 @@ static void on_pending(struct server *server, struct pending *p) {
     json_decref(line);
 }
 
-static void ignore(void *user, const struct sat_datagram *datagram) {
+static void ignore(void *user, const sat_datagram *datagram) {
     (void)user;
     (void)datagram;
 }
 
-static void receive(struct server *server, struct sat_socket *socket) {
+static void receive(sat_server *server, sat_socket *socket) {
     if (server->session.stage == SAT_IDLE)
         sat_socket_receive(socket, ignore, NULL); /* belongs to no session */
     else
         sat_peer_receive(&server->session.peer, socket);
 }
 
-static void end_session(struct server *server) {
-    const struct sat_session *session = &server->session;
+static void end_session(sat_server *server) {
+    const sat_session *session = &server->session;
     json_t *line = json_pack("{s:s, s:I, s:I}", "event", "recording_ended", "paths",
                              (json_int_t)session->peer.path_count, "strays", (json_int_t)session->peer.strays);
     json_dumpf(line, stdout, JSON_COMPACT);
@@ -193,7 +193,7 @@ static void end_session(struct server *server) {
     server->recordings++;
 }
 
-static size_t fill_polls(struct server *server, struct pollfd *polls) {
+static size_t fill_polls(sat_server *server, struct pollfd *polls) {
     size_t n = 0;
     polls[n++] = (struct pollfd){.fd = server->listen_fd, .events = POLLIN};
     polls[n++] = (struct pollfd){.fd = server->data.fd, .events = POLLIN};
@@ -206,8 +206,8 @@ static size_t fill_polls(struct server *server, struct pollfd *polls) {
     return n;
 }
 
-static uint64_t serve_session(struct server *server, short revents, uint64_t now) {
-    struct sat_session *session = &server->session;
+static uint64_t serve_session(sat_server *server, short revents, uint64_t now) {
+    sat_session *session = &server->session;
     if (session->stage == SAT_IDLE)
         return IDLE_US;
     if (revents & (POLLIN | POLLHUP | POLLERR))
@@ -217,7 +217,7 @@ static uint64_t serve_session(struct server *server, short revents, uint64_t now
     sat_session_on_time(session, now);
     if (session->peer.fatal != 0) {
         char error[SAT_ERROR_SIZE];
-        snprintf(error, sizeof(error), "the server's device does not take IP packets of %zu bytes; give --packet-bytes",
+        snprintf(error, sizeof error, "the server's device does not take IP packets of %zu bytes; give --packet-bytes",
                  session->peer.packet_bytes);
         refuse(&session->control, error);
         session->stage = SAT_OVER;
@@ -230,19 +230,19 @@ static uint64_t serve_session(struct server *server, short revents, uint64_t now
     return next <= now ? 0 : next - now < IDLE_US ? next - now : IDLE_US;
 }
 
-static uint64_t turn(struct server *server, uint64_t wait_us, const sigset_t *mask) {
+static uint64_t turn(sat_server *server, uint64_t wait_us, const sigset_t *mask) {
     struct pollfd polls[4 + PENDING_MOST];
     size_t n = fill_polls(server, polls);
     struct timespec wait = {.tv_sec = (time_t)(wait_us / 1000000), .tv_nsec = (long)(wait_us % 1000000) * 1000};
     if (ppoll(polls, n, &wait, mask) < 0)
-        memset(polls, 0, sizeof(polls));
+        memset(polls, 0, sizeof polls);
     uint64_t now = clock_us();
     if (polls[1].revents != 0)
         receive(server, &server->data);
     if (polls[2].revents != 0)
         receive(server, &server->ack);
     for (size_t i = 0; i < PENDING_MOST; i++) {
-        struct pending *p = &server->pending[i];
+        pending_client *p = &server->pending[i];
         if (p->control.fd >= 0 && polls[3 + i].revents != 0)
             on_pending(server, p);
         if (p->control.fd >= 0 && now >= p->deadline_us)
@@ -253,8 +253,8 @@ static uint64_t turn(struct server *server, uint64_t wait_us, const sigset_t *ma
     return serve_session(server, polls[3 + PENDING_MOST].revents, now);
 }
 
-int sat_server_run(const struct sat_options *options, volatile sig_atomic_t *stop, char *error) {
-    static struct server server;
+int sat_server_run(const sat_options *options, volatile sig_atomic_t *stop, char *error) {
+    static sat_server server;
     sigset_t mask;
     memset(&server, 0, sizeof(server));
     server.options = options;

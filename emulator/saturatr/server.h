@@ -8,6 +8,6 @@
 
 /* Serves until *stop is set (or one recording is over, with --once). 0, or -1 and one sentence in error if it cannot
  * start. */
-int sat_server_run(const struct sat_options *options, volatile sig_atomic_t *stop, char *error);
+int sat_server_run(const sat_options *options, volatile sig_atomic_t *stop, char *error);
 
 #endif

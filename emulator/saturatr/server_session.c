@@ -10,36 +10,35 @@
 #define GRACE_US    10000000u
 
 /* Any datagram of the session that opens a channel: answered with a cookie, which the next one has to bring back. */
-static void on_hello(void *user, const struct sat_packet *packet, const struct sat_datagram *datagram,
-                     struct sat_socket *socket) {
-    struct sat_session *session = user;
-    struct sat_peer *peer = &session->peer;
+static void on_hello(void *user, const sat_packet *packet, const sat_datagram *datagram, sat_socket *socket) {
+    sat_session *session = user;
+    sat_peer *peer = &session->peer;
     bool data = packet->channel < SAT_MAX_PATHS;
     size_t path = data || peer->ack_via ? packet->channel % SAT_MAX_PATHS : packet->channel - SAT_MAX_PATHS;
     if (packet->type != SAT_HELLO || socket != (data ? session->data_socket : session->ack_socket) ||
         path >= peer->path_count || (!data && packet->channel != sat_peer_ack_channel(peer, path)))
         return;
-    struct sat_packet answer = {.type = SAT_WELCOME,
-                                .channel = packet->channel,
-                                .path = packet->path,
-                                .tag = peer->tag_out,
-                                .seq = packet->seq,
-                                .echo_us = packet->sent_us,
-                                .received_us = datagram->received_us};
+    sat_packet answer = {.type = SAT_WELCOME,
+                         .channel = packet->channel,
+                         .path = packet->path,
+                         .tag = peer->tag_out,
+                         .seq = packet->seq,
+                         .echo_us = packet->sent_us,
+                         .received_us = datagram->received_us};
     if (!sat_auth_cookie(session->cookie_key, packet->channel, &datagram->from.at, answer.cookie))
         return;
     if (sat_auth_same(packet->cookie, answer.cookie, SAT_COOKIE_BYTES)) {
         peer->routes[packet->channel] =
-            (struct sat_route){.socket = socket, .remote = datagram->from, .local = datagram->to, .open = true};
+            (sat_route){.socket = socket, .remote = datagram->from, .local = datagram->to, .open = true};
         answer.flags = SAT_FLAG_VALID;
     }
     uint8_t data_out[SAT_CONTROL_BYTES];
     answer.sent_us = clock_us();
     sat_wire_write(&answer, data_out);
-    sat_socket_send(socket, &datagram->from, &datagram->to, data_out, sizeof(data_out), 1);
+    sat_socket_send(socket, &datagram->from, &datagram->to, data_out, sizeof data_out, 1);
 }
 
-static void start(struct sat_session *session) {
+static void start(sat_session *session) {
     uint64_t now = clock_us();
     sat_peer_start(&session->peer, session->down, session->up, session->memory_bytes / session->peer.path_count, now);
     session->stage = SAT_RUNNING;
@@ -49,7 +48,7 @@ static void start(struct sat_session *session) {
 /* The go travels by itself, perhaps over a slower interface, and the first window of data may overtake it: to ignore
  * that would leave the client waiting for its heartbeat. */
 static void on_data(void *user) {
-    struct sat_session *session = user;
+    sat_session *session = user;
     if (session->stage == SAT_SETUP && session->up) {
         start(session);
         session->go_expected = true;
@@ -62,7 +61,7 @@ static bool in_range(const json_t *request, const char *key, json_int_t least, j
     return json_is_integer(member) && *value >= least && *value <= most;
 }
 
-static int check(struct sat_session *session, const struct sat_options *options, const json_t *request, char *error) {
+static int check(sat_session *session, const sat_options *options, const json_t *request, char *error) {
     json_int_t paths;
     json_int_t packet_bytes;
     json_int_t via_path;
@@ -93,17 +92,17 @@ static int check(struct sat_session *session, const struct sat_options *options,
     return 0;
 }
 
-int sat_session_begin(struct sat_session *session, const struct sat_options *options, struct sat_control *control,
-                      const struct sat_nonces *nonces, const json_t *request, char *error) {
-    struct sat_socket *data_socket = session->data_socket;
-    struct sat_socket *ack_socket = session->ack_socket;
-    memset(session, 0, sizeof(*session));
+int sat_session_begin(sat_session *session, const sat_options *options, sat_control *control, const sat_nonces *nonces,
+                      const json_t *request, char *error) {
+    sat_socket *data_socket = session->data_socket;
+    sat_socket *ack_socket = session->ack_socket;
+    memset(session, 0, sizeof *session);
     session->data_socket = data_socket;
     session->ack_socket = ack_socket;
     session->control.fd = -1;
     if (check(session, options, request, error) != 0)
         return -1;
-    struct sat_peer *peer = &session->peer;
+    sat_peer *peer = &session->peer;
     peer->on_control = on_hello;
     peer->on_data = on_data;
     peer->user = session;
@@ -122,8 +121,8 @@ int sat_session_begin(struct sat_session *session, const struct sat_options *opt
     return 0;
 }
 
-static json_t *path_figures(const struct sat_flow *flow) {
-    const struct sat_records *records = &flow->ledger.records;
+static json_t *path_figures(const sat_flow *flow) {
+    const sat_records *records = &flow->ledger.records;
     return json_pack("{s:I, s:I, s:I, s:b, s:I, s:I, s:I, s:I}", "lost", (json_int_t)sat_ledger_lost(&flow->ledger),
                      "bytes", (json_int_t)(records->bytes + records->blocks * FRAME_BYTES), "records",
                      (json_int_t)records->count, "full", (int)records->full, "disordered",
@@ -131,7 +130,7 @@ static json_t *path_figures(const struct sat_flow *flow) {
                      (json_int_t)flow->window.next_seq, "most_in_flight", (json_int_t)flow->most_in_flight);
 }
 
-static void hand_over(struct sat_session *session) {
+static void hand_over(sat_session *session) {
     json_t *paths = json_array();
     session->peer.sending = false;
     for (size_t k = 0; k < session->peer.path_count; k++) {
@@ -148,9 +147,9 @@ static void hand_over(struct sat_session *session) {
     session->offset = 0;
 }
 
-void sat_session_on_readable(struct sat_session *session) {
+void sat_session_on_readable(sat_session *session) {
     json_t *line = NULL;
-    enum sat_line found = sat_control_read(&session->control, &line);
+    sat_line found = sat_control_read(&session->control, &line);
     if (found == SAT_LINE_BAD) {
         session->stage = SAT_OVER; /* nobody is there any more: stop sending at once */
     } else if (found == SAT_LINE_READ) {
@@ -167,7 +166,7 @@ void sat_session_on_readable(struct sat_session *session) {
 }
 
 /* What is left of the block's frame at offset. */
-static size_t frame_part(const struct sat_session *session, uint8_t header[FRAME_BYTES], const uint8_t **part) {
+static size_t frame_part(const sat_session *session, uint8_t header[FRAME_BYTES], const uint8_t **part) {
     size_t used = session->block->used;
     for (size_t i = 0; i < FRAME_BYTES; i++)
         header[i] = (uint8_t)(used >> (24 - 8 * i));
@@ -176,7 +175,7 @@ static size_t frame_part(const struct sat_session *session, uint8_t header[FRAME
     return in_header ? FRAME_BYTES - session->offset : used + FRAME_BYTES - session->offset;
 }
 
-void sat_session_on_writable(struct sat_session *session) {
+void sat_session_on_writable(sat_session *session) {
     while (session->stage == SAT_HANDOVER) {
         if (!session->block) {
             if (++session->path >= session->peer.path_count) {
@@ -203,7 +202,7 @@ void sat_session_on_writable(struct sat_session *session) {
     }
 }
 
-void sat_session_on_time(struct sat_session *session, uint64_t now) {
+void sat_session_on_time(sat_session *session, uint64_t now) {
     if (session->stage == SAT_IDLE || session->stage == SAT_OVER || now < session->deadline_us)
         return;
     if (session->stage == SAT_RUNNING && session->peer.sending) {
@@ -214,7 +213,7 @@ void sat_session_on_time(struct sat_session *session, uint64_t now) {
     }
 }
 
-void sat_session_end(struct sat_session *session) {
+void sat_session_end(sat_session *session) {
     sat_control_close(&session->control);
     sat_peer_free(&session->peer);
     session->stage = SAT_IDLE;

@@ -9,13 +9,13 @@
 #include "emulator/saturatr/options.h"
 #include "emulator/saturatr/peer.h"
 
-enum sat_stage { SAT_IDLE, SAT_SETUP, SAT_RUNNING, SAT_HANDOVER, SAT_OVER };
+typedef enum { SAT_IDLE, SAT_SETUP, SAT_RUNNING, SAT_HANDOVER, SAT_OVER } sat_stage;
 
-struct sat_session {
-    enum sat_stage stage;
-    struct sat_control control;
-    struct sat_peer peer;
-    struct sat_socket *data_socket, *ack_socket; /* borrowed */
+typedef struct {
+    sat_stage stage;
+    sat_control control;
+    sat_peer peer;
+    sat_socket *data_socket, *ack_socket; /* borrowed */
     uint8_t cookie_key[SAT_KEY_BYTES];
     bool up, down;
     bool go_expected;      /* data came before the client's go, and the session runs */
@@ -25,18 +25,18 @@ struct sat_session {
     uint32_t drops_before;
     /* handover */
     size_t path;
-    const struct sat_block *block;
+    const sat_block *block;
     size_t offset; /* in the block's frame: 4 bytes of length, then its records */
-};
+} sat_session;
 
 /* What a client asks for, checked; takes over the connection. An error leaves the session idle: one sentence. */
-int sat_session_begin(struct sat_session *session, const struct sat_options *options, struct sat_control *control,
-                      const struct sat_nonces *nonces, const json_t *request, char *error);
+int sat_session_begin(sat_session *session, const sat_options *options, sat_control *control, const sat_nonces *nonces,
+                      const json_t *request, char *error);
 /* A line came, or bytes may be written. */
-void sat_session_on_readable(struct sat_session *session);
-void sat_session_on_writable(struct sat_session *session);
+void sat_session_on_readable(sat_session *session);
+void sat_session_on_writable(sat_session *session);
 /* Checks the stage's deadline. */
-void sat_session_on_time(struct sat_session *session, uint64_t now);
-void sat_session_end(struct sat_session *session);
+void sat_session_on_time(sat_session *session, uint64_t now);
+void sat_session_end(sat_session *session);
 
 #endif

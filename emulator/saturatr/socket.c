@@ -16,7 +16,7 @@
 #define CONTROL_ROOM 256u
 #define BELIEVABLE_S 10 /* a timestamp older than that was made before the clock was stepped */
 
-bool sat_address_parse(const char *text, bool with_port, struct sat_address *out) {
+bool sat_address_parse(const char *text, bool with_port, sat_address *out) {
     char host[SAT_ADDRESS_TEXT];
     const char *port = "0";
     size_t length = strlen(text);
@@ -36,14 +36,14 @@ bool sat_address_parse(const char *text, bool with_port, struct sat_address *out
     if (host[0] == '\0' || port[0] == '\0' || strspn(port, "0123456789") != strlen(port) || strlen(port) > 5 ||
         strtoul(port, NULL, 10) > UINT16_MAX || getaddrinfo(host, port, &hints, &found) != 0)
         return false;
-    memset(out, 0, sizeof(*out));
+    memset(out, 0, sizeof *out);
     memcpy(&out->at, found->ai_addr, found->ai_addrlen);
     out->length = found->ai_addrlen;
     freeaddrinfo(found);
     return true;
 }
 
-const char *sat_address_text(const struct sat_address *address, char out[SAT_ADDRESS_TEXT]) {
+const char *sat_address_text(const sat_address *address, char out[SAT_ADDRESS_TEXT]) {
     char host[INET6_ADDRSTRLEN] = "?";
     if (address->at.ss_family == AF_INET6) {
         inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)&address->at)->sin6_addr, host, sizeof(host));
@@ -56,15 +56,15 @@ const char *sat_address_text(const struct sat_address *address, char out[SAT_ADD
 }
 
 /* sin_port and sin6_port are at the same place. */
-void sat_address_set_port(struct sat_address *address, uint16_t port) {
+void sat_address_set_port(sat_address *address, uint16_t port) {
     ((struct sockaddr_in *)&address->at)->sin_port = htons(port);
 }
 
-uint16_t sat_address_port(const struct sat_address *address) {
+uint16_t sat_address_port(const sat_address *address) {
     return ntohs(((const struct sockaddr_in *)&address->at)->sin_port);
 }
 
-bool sat_address_same_host(const struct sat_address *a, const struct sat_address *b) {
+bool sat_address_same_host(const sat_address *a, const sat_address *b) {
     if (a->at.ss_family != b->at.ss_family)
         return false;
     if (a->at.ss_family == AF_INET6) {
@@ -75,17 +75,17 @@ bool sat_address_same_host(const struct sat_address *a, const struct sat_address
            ((const struct sockaddr_in *)&b->at)->sin_addr.s_addr;
 }
 
-size_t sat_address_overhead(const struct sat_address *address) {
+size_t sat_address_overhead(const sat_address *address) {
     bool v6 = address->at.ss_family == AF_INET6 &&
               !IN6_IS_ADDR_V4MAPPED(&((const struct sockaddr_in6 *)&address->at)->sin6_addr);
     return SAT_UDP_BYTES + (v6 ? SAT_IPV6_BYTES : SAT_IPV4_BYTES);
 }
 
 static void set(int fd, int level, int name, int value) {
-    setsockopt(fd, level, name, &value, sizeof(value)); /* each of them is an improvement, none a condition */
+    setsockopt(fd, level, name, &value, sizeof value); /* each of them is an improvement, none a condition */
 }
 
-static void configure(struct sat_socket *s, const char *device) {
+static void configure(sat_socket *s, const char *device) {
     set(s->fd, SOL_SOCKET, SO_RCVBUF, SAT_SOCKET_BUFFERS);
     set(s->fd, SOL_SOCKET, SO_SNDBUF, SAT_SOCKET_BUFFERS);
     set(s->fd, SOL_SOCKET, SO_RCVBUFFORCE, SAT_SOCKET_BUFFERS);
@@ -103,8 +103,8 @@ static void configure(struct sat_socket *s, const char *device) {
         setsockopt(s->fd, SOL_SOCKET, SO_BINDTODEVICE, device, (socklen_t)strlen(device));
 }
 
-int sat_socket_open(struct sat_socket *s, const struct sat_address *local, const char *device, char *error) {
-    memset(s, 0, sizeof(*s));
+int sat_socket_open(sat_socket *s, const sat_address *local, const char *device, char *error) {
+    memset(s, 0, sizeof *s);
     char text[SAT_ADDRESS_TEXT];
     s->v6 = local->at.ss_family == AF_INET6;
     s->fd = socket(local->at.ss_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -118,43 +118,42 @@ int sat_socket_open(struct sat_socket *s, const struct sat_address *local, const
     return 0;
 }
 
-void sat_socket_close(struct sat_socket *s) {
+void sat_socket_close(sat_socket *s) {
     if (s->fd >= 0)
         close(s->fd);
     s->fd = -1;
 }
 
 /* The kernel's timestamp is on the real-time clock; real_ahead_us is how far that is ahead of the monotonic one. */
-static void read_control(struct sat_socket *s, struct msghdr *message, uint64_t real_ahead_us,
-                         struct sat_datagram *datagram) {
+static void read_control(sat_socket *s, struct msghdr *message, uint64_t real_ahead_us, sat_datagram *datagram) {
     for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c)) {
         if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_TIMESTAMPNS) {
             struct timespec stamp;
-            memcpy(&stamp, CMSG_DATA(c), sizeof(stamp));
+            memcpy(&stamp, CMSG_DATA(c), sizeof stamp);
             uint64_t at = (uint64_t)stamp.tv_sec * 1000000u + (uint64_t)stamp.tv_nsec / 1000u - real_ahead_us;
             if (at <= datagram->received_us && datagram->received_us - at < BELIEVABLE_S * 1000000u)
                 datagram->received_us = at;
         } else if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SO_RXQ_OVFL) {
-            memcpy(&s->dropped, CMSG_DATA(c), sizeof(s->dropped));
+            memcpy(&s->dropped, CMSG_DATA(c), sizeof s->dropped);
         } else if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_PKTINFO && !s->v6) {
             struct in_pktinfo info;
-            memcpy(&info, CMSG_DATA(c), sizeof(info));
+            memcpy(&info, CMSG_DATA(c), sizeof info);
             struct sockaddr_in *to = (struct sockaddr_in *)&datagram->to.at;
             to->sin_family = AF_INET;
             to->sin_addr = info.ipi_addr;
-            datagram->to.length = sizeof(*to);
+            datagram->to.length = sizeof *to;
         } else if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_PKTINFO) {
             struct in6_pktinfo info;
-            memcpy(&info, CMSG_DATA(c), sizeof(info));
+            memcpy(&info, CMSG_DATA(c), sizeof info);
             struct sockaddr_in6 *to = (struct sockaddr_in6 *)&datagram->to.at;
             to->sin6_family = AF_INET6;
             to->sin6_addr = info.ipi6_addr;
-            datagram->to.length = sizeof(*to);
+            datagram->to.length = sizeof *to;
         }
     }
 }
 
-static int receive_batch(struct sat_socket *s, void (*on_datagram)(void *, const struct sat_datagram *), void *user) {
+static int receive_batch(sat_socket *s, void (*on_datagram)(void *, const sat_datagram *), void *user) {
     static struct {
         struct mmsghdr messages[BATCH];
         struct iovec vectors[BATCH];
@@ -165,7 +164,7 @@ static int receive_batch(struct sat_socket *s, void (*on_datagram)(void *, const
     for (size_t i = 0; i < BATCH; i++) {
         in.vectors[i] = (struct iovec){.iov_base = in.data[i], .iov_len = SAT_DATAGRAM_SEEN};
         in.messages[i].msg_hdr = (struct msghdr){.msg_name = &in.from[i],
-                                                 .msg_namelen = sizeof(in.from[i]),
+                                                 .msg_namelen = sizeof in.from[i],
                                                  .msg_iov = &in.vectors[i],
                                                  .msg_iovlen = 1,
                                                  .msg_control = in.control[i],
@@ -175,11 +174,11 @@ static int receive_batch(struct sat_socket *s, void (*on_datagram)(void *, const
     uint64_t now = clock_us();
     uint64_t real_ahead = clock_ns(CLOCK_REALTIME) / 1000 - now;
     for (int i = 0; i < n; i++) {
-        struct sat_datagram datagram = {.data = in.data[i],
-                                        .datagram_bytes = in.messages[i].msg_len,
-                                        .received_us = now,
-                                        .from.length = in.messages[i].msg_hdr.msg_namelen};
-        memcpy(&datagram.from.at, &in.from[i], sizeof(in.from[i]));
+        sat_datagram datagram = {.data = in.data[i],
+                                 .datagram_bytes = in.messages[i].msg_len,
+                                 .received_us = now,
+                                 .from.length = in.messages[i].msg_hdr.msg_namelen};
+        memcpy(&datagram.from.at, &in.from[i], sizeof in.from[i]);
         datagram.length = datagram.datagram_bytes < SAT_DATAGRAM_SEEN ? datagram.datagram_bytes : SAT_DATAGRAM_SEEN;
         datagram.ip_bytes = (uint32_t)(datagram.datagram_bytes + sat_address_overhead(&datagram.from));
         read_control(s, &in.messages[i].msg_hdr, real_ahead, &datagram);
@@ -188,7 +187,7 @@ static int receive_batch(struct sat_socket *s, void (*on_datagram)(void *, const
     return n;
 }
 
-void sat_socket_receive(struct sat_socket *s, void (*on_datagram)(void *, const struct sat_datagram *), void *user) {
+void sat_socket_receive(sat_socket *s, void (*on_datagram)(void *, const sat_datagram *), void *user) {
     for (int i = 0; i < BATCHES; i++)
         if (receive_batch(s, on_datagram, user) < (int)BATCH)
             return;
@@ -204,18 +203,18 @@ static void add_control(struct msghdr *message, uint8_t *room, int level, int ty
     message->msg_controllen += CMSG_SPACE(length);
 }
 
-static void add_source(struct msghdr *message, uint8_t *room, const struct sat_address *local) {
+static void add_source(struct msghdr *message, uint8_t *room, const sat_address *local) {
     if (local->at.ss_family == AF_INET6) {
         struct in6_pktinfo info = {.ipi6_addr = ((const struct sockaddr_in6 *)&local->at)->sin6_addr};
-        add_control(message, room, IPPROTO_IPV6, IPV6_PKTINFO, &info, sizeof(info));
+        add_control(message, room, IPPROTO_IPV6, IPV6_PKTINFO, &info, sizeof info);
     } else {
         struct in_pktinfo info = {.ipi_spec_dst = ((const struct sockaddr_in *)&local->at)->sin_addr};
-        add_control(message, room, IPPROTO_IP, IP_PKTINFO, &info, sizeof(info));
+        add_control(message, room, IPPROTO_IP, IP_PKTINFO, &info, sizeof info);
     }
 }
 
-static bool send_one_call(const struct sat_socket *s, const struct sat_address *to, const struct sat_address *local,
-                          const uint8_t *data, size_t segment, size_t count) {
+static bool send_one_call(const sat_socket *s, const sat_address *to, const sat_address *local, const uint8_t *data,
+                          size_t segment, size_t count) {
     _Alignas(struct cmsghdr) uint8_t room[CONTROL_ROOM] = {0};
     struct sockaddr_storage name = to->at;
     struct iovec vector = {.iov_base = (void *)(uintptr_t)data, .iov_len = segment * count};
@@ -224,7 +223,7 @@ static bool send_one_call(const struct sat_socket *s, const struct sat_address *
         add_source(&message, room, local);
     if (count > 1) {
         uint16_t size = (uint16_t)segment;
-        add_control(&message, room, SOL_UDP, UDP_SEGMENT, &size, sizeof(size));
+        add_control(&message, room, SOL_UDP, UDP_SEGMENT, &size, sizeof size);
     }
     ssize_t n;
     do {
@@ -233,8 +232,8 @@ static bool send_one_call(const struct sat_socket *s, const struct sat_address *
     return n == (ssize_t)(segment * count);
 }
 
-size_t sat_socket_send(struct sat_socket *s, const struct sat_address *to, const struct sat_address *local,
-                       const uint8_t *data, size_t segment, size_t count) {
+size_t sat_socket_send(sat_socket *s, const sat_address *to, const sat_address *local, const uint8_t *data,
+                       size_t segment, size_t count) {
     size_t sent = 0;
     while (sent < count) {
         size_t n = s->no_gso ? 1 : count - sent < SAT_GSO_MOST ? count - sent : SAT_GSO_MOST;

@@ -19,46 +19,45 @@
 #define SAT_PACKET_MOST    1500u
 #define SAT_SOCKET_BUFFERS (32 << 20) /* asked for; root gets it, others what net.core.rmem_max allows */
 
-struct sat_address {
+typedef struct {
     struct sockaddr_storage at;
     socklen_t length;
-};
+} sat_address;
 
-struct sat_datagram {
+typedef struct {
     const uint8_t *data;
     size_t length;         /* of data: SAT_DATAGRAM_SEEN at most */
     size_t datagram_bytes; /* UDP payload as it came */
     uint32_t ip_bytes;     /* of the IP packet */
     uint64_t received_us;  /* CLOCK_MONOTONIC: the kernel's timestamp, the time of reading where there is none */
-    struct sat_address from;
-    struct sat_address to; /* the local address it came to, port 0 */
-};
+    sat_address from;
+    sat_address to; /* the local address it came to, port 0 */
+} sat_datagram;
 
-struct sat_socket {
+typedef struct {
     int fd; /* -1: not open */
     bool v6;
     bool no_gso;      /* the device cannot */
     uint32_t dropped; /* by the kernel, because the program read too slowly */
-};
+} sat_socket;
 
 /* "192.0.2.1:443", "[2001:db8::1]:443"; without a port where with_port is false. */
-bool sat_address_parse(const char *text, bool with_port, struct sat_address *out);
-const char *sat_address_text(const struct sat_address *address, char out[SAT_ADDRESS_TEXT]);
-void sat_address_set_port(struct sat_address *address, uint16_t port);
-uint16_t sat_address_port(const struct sat_address *address);
-bool sat_address_same_host(const struct sat_address *a, const struct sat_address *b);
+bool sat_address_parse(const char *text, bool with_port, sat_address *out);
+const char *sat_address_text(const sat_address *address, char out[SAT_ADDRESS_TEXT]);
+void sat_address_set_port(sat_address *address, uint16_t port);
+uint16_t sat_address_port(const sat_address *address);
+bool sat_address_same_host(const sat_address *a, const sat_address *b);
 /* Bytes of the IP and UDP headers in front of a datagram to that address. */
-size_t sat_address_overhead(const struct sat_address *address);
+size_t sat_address_overhead(const sat_address *address);
 
 /* Binds to local; device: bind to this device too if permitted, NULL = no. 0, or -1 and one phrase in error. */
-int sat_socket_open(struct sat_socket *s, const struct sat_address *local, const char *device, char *error);
-void sat_socket_close(struct sat_socket *s);
+int sat_socket_open(sat_socket *s, const sat_address *local, const char *device, char *error);
+void sat_socket_close(sat_socket *s);
 /* Hands the datagrams that wait to on_datagram, a few hundred at most. */
-void sat_socket_receive(struct sat_socket *s, void (*on_datagram)(void *user, const struct sat_datagram *datagram),
-                        void *user);
+void sat_socket_receive(sat_socket *s, void (*on_datagram)(void *user, const sat_datagram *datagram), void *user);
 /* Sends count datagrams of segment bytes each, which lie behind each other at data. local: the source address, NULL =
  * the kernel chooses. Returns how many left; errno says why not all. */
-size_t sat_socket_send(struct sat_socket *s, const struct sat_address *to, const struct sat_address *local,
-                       const uint8_t *data, size_t segment, size_t count);
+size_t sat_socket_send(sat_socket *s, const sat_address *to, const sat_address *local, const uint8_t *data,
+                       size_t segment, size_t count);
 
 #endif

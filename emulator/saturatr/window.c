@@ -21,8 +21,8 @@
 #define CAUTION            16u
 #define ROUND_MIN_PACKETS  20u
 
-void sat_window_init(struct sat_window *w, uint64_t now) {
-    memset(w, 0, sizeof(*w));
+void sat_window_init(sat_window *w, uint64_t now) {
+    memset(w, 0, sizeof *w);
     w->window = SAT_WINDOW_START;
     w->base_rtt_us = SAT_NEVER;
     w->last_send_us = now;
@@ -30,42 +30,42 @@ void sat_window_init(struct sat_window *w, uint64_t now) {
     w->tokens_us = now;
 }
 
-uint64_t sat_window_in_flight(const struct sat_window *w) {
+uint64_t sat_window_in_flight(const sat_window *w) {
     return w->next_seq - w->acked_until;
 }
 
-double sat_window_best_pps(const struct sat_window *w) {
+double sat_window_best_pps(const sat_window *w) {
     double best = 0.0;
     for (size_t i = 0; i < SAT_RATE_BINS; i++)
         best = w->rate_bins_pps[i] > best ? w->rate_bins_pps[i] : best;
     return best;
 }
 
-uint64_t sat_window_queue_us(const struct sat_window *w) {
+uint64_t sat_window_queue_us(const sat_window *w) {
     return w->delay_us - w->least_delay_us;
 }
 
-bool sat_window_saturated(const struct sat_window *w) {
+bool sat_window_saturated(const sat_window *w) {
     return sat_window_queue_us(w) >= SAT_SATURATED_US || w->cautious;
 }
 
-static double base_rtt_s(const struct sat_window *w) {
+static double base_rtt_s(const sat_window *w) {
     return (double)w->base_rtt_us / 1e6;
 }
 
-static uint64_t window_floor(const struct sat_window *w) {
+static uint64_t window_floor(const sat_window *w) {
     double packets = sat_window_best_pps(w) * (1.25 * base_rtt_s(w) + FLOOR_EXTRA_S);
     packets = packets < SAT_WINDOW_HARD_CAP ? packets : SAT_WINDOW_HARD_CAP;
     return packets > SAT_WINDOW_START ? (uint64_t)packets : SAT_WINDOW_START;
 }
 
-static uint64_t window_ceiling(const struct sat_window *w) {
+static uint64_t window_ceiling(const sat_window *w) {
     double packets = sat_window_best_pps(w) * (2.0 * base_rtt_s(w) + CEILING_EXTRA_S);
     packets = packets > CEILING_PACKETS ? packets : CEILING_PACKETS;
     return packets < SAT_WINDOW_HARD_CAP ? (uint64_t)packets : SAT_WINDOW_HARD_CAP;
 }
 
-static void measure_rate(struct sat_window *w, uint64_t received_us) {
+static void measure_rate(sat_window *w, uint64_t received_us) {
     if (w->span_start_us == 0 || received_us < w->span_start_us) {
         w->span_start_us = received_us;
         w->span_start_packets = w->received;
@@ -76,7 +76,7 @@ static void measure_rate(struct sat_window *w, uint64_t received_us) {
         return;
     uint64_t bin = received_us / SAT_RATE_BIN_US + 1;
     if (w->rate_bin == 0 || bin >= w->rate_bin + SAT_RATE_BINS) {
-        memset(w->rate_bins_pps, 0, sizeof(w->rate_bins_pps));
+        memset(w->rate_bins_pps, 0, sizeof w->rate_bins_pps);
         w->rate_bin = bin;
     }
     while (w->rate_bin < bin)
@@ -90,7 +90,7 @@ static void measure_rate(struct sat_window *w, uint64_t received_us) {
 }
 
 /* Once a round trip: did the link's queue overflow? */
-static void judge_round(struct sat_window *w) {
+static void judge_round(sat_window *w) {
     if (w->acked_until < w->round_end || w->acked_until - w->round_start < ROUND_MIN_PACKETS)
         return;
     uint64_t sent = w->acked_until - w->round_start;
@@ -109,7 +109,7 @@ static void judge_round(struct sat_window *w) {
 }
 
 /* Growth of a window that has queue enough. */
-static uint64_t growth(struct sat_window *w, uint64_t packets) {
+static uint64_t growth(sat_window *w, uint64_t packets) {
     if (!w->cautious)
         return packets;
     w->credit += packets;
@@ -118,18 +118,18 @@ static uint64_t growth(struct sat_window *w, uint64_t packets) {
     return grown;
 }
 
-static void grow_to(struct sat_window *w, uint64_t packets, uint64_t ceiling) {
+static void grow_to(sat_window *w, uint64_t packets, uint64_t ceiling) {
     uint64_t grown = w->window + packets;
     w->window = w->window >= ceiling ? w->window : grown < ceiling ? grown : ceiling;
 }
 
 /* Less queue than would show that the link is full. */
-static bool is_hungry(const struct sat_window *w) {
+static bool is_hungry(const sat_window *w) {
     uint64_t queue = sat_window_queue_us(w);
     return queue < BUILDING_US && (!w->cautious || queue < w->full_queue_us / 4);
 }
 
-static void adapt(struct sat_window *w, uint64_t packets) {
+static void adapt(sat_window *w, uint64_t packets) {
     if (is_hungry(w)) {
         w->cautious = false;
         grow_to(w, w->overflow ? 0 : 2 * packets, SAT_WINDOW_HARD_CAP);
@@ -142,8 +142,8 @@ static void adapt(struct sat_window *w, uint64_t packets) {
     }
 }
 
-void sat_window_on_ack(struct sat_window *w, uint64_t highest, uint64_t received, uint64_t echo_us,
-                       uint64_t received_us, uint64_t now) {
+void sat_window_on_ack(sat_window *w, uint64_t highest, uint64_t received, uint64_t echo_us, uint64_t received_us,
+                       uint64_t now) {
     if (highest >= w->next_seq || highest + 1 < w->acked_until || received <= w->received || echo_us > now)
         return; /* not ours, or overtaken by a later one */
     uint64_t under_way = sat_window_in_flight(w);
@@ -160,7 +160,7 @@ void sat_window_on_ack(struct sat_window *w, uint64_t highest, uint64_t received
     adapt(w, packets < under_way ? packets : under_way);
 }
 
-static double pacing_pps(const struct sat_window *w) {
+static double pacing_pps(const sat_window *w) {
     if (w->smooth && sat_window_saturated(w)) {
         double best = SMOOTH_GAIN * sat_window_best_pps(w);
         return best > LEAST_SMOOTH_PPS ? best : LEAST_SMOOTH_PPS;
@@ -169,17 +169,17 @@ static double pacing_pps(const struct sat_window *w) {
     return pps > LEAST_PACING_PPS ? pps : LEAST_PACING_PPS;
 }
 
-static uint64_t room(const struct sat_window *w) {
+static uint64_t room(const sat_window *w) {
     uint64_t in_flight = sat_window_in_flight(w);
     return w->window > in_flight ? w->window - in_flight : 0;
 }
 
-static uint64_t heartbeat_us(const struct sat_window *w) {
+static uint64_t heartbeat_us(const sat_window *w) {
     uint64_t soon = 2 * w->rtt_us > LEAST_HEARTBEAT_US ? 2 * w->rtt_us : LEAST_HEARTBEAT_US;
     return w->cautious && soon < SAT_HEARTBEAT_US ? soon : SAT_HEARTBEAT_US;
 }
 
-uint64_t sat_window_allowance(struct sat_window *w, uint64_t now) {
+uint64_t sat_window_allowance(sat_window *w, uint64_t now) {
     double pps = pacing_pps(w);
     double depth = pps * BURST_S > BURST_PACKETS ? pps * BURST_S : BURST_PACKETS;
     w->tokens += pps * (double)(now - w->tokens_us) / 1e6;
@@ -191,13 +191,13 @@ uint64_t sat_window_allowance(struct sat_window *w, uint64_t now) {
     return packets == 0 && now - w->last_send_us >= heartbeat_us(w) ? 1 : packets;
 }
 
-void sat_window_on_sent(struct sat_window *w, uint64_t packets, uint64_t now) {
+void sat_window_on_sent(sat_window *w, uint64_t packets, uint64_t now) {
     w->next_seq += packets;
     w->tokens -= (double)packets;
     w->last_send_us = now;
 }
 
-uint64_t sat_window_next(const struct sat_window *w, uint64_t now) {
+uint64_t sat_window_next(const sat_window *w, uint64_t now) {
     if (room(w) == 0)
         return w->last_send_us + heartbeat_us(w);
     double missing = PACING_QUANTUM - w->tokens;

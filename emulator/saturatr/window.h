@@ -41,7 +41,7 @@
 #define SAT_NEVER           UINT64_MAX
 #define SAT_WINDOW_HARD_CAP (1u << 20) /* packets: bounds what a hostile receiver can ask for */
 
-struct sat_window {
+typedef struct {
     uint64_t window;      /* packets */
     uint64_t next_seq;    /* of the next packet */
     uint64_t acked_until; /* highest acknowledged + 1 */
@@ -68,25 +68,25 @@ struct sat_window {
     bool smooth;
     double tokens; /* packets that pacing allows */
     uint64_t tokens_us;
-};
+} sat_window;
 
-void sat_window_init(struct sat_window *w, uint64_t now);
+void sat_window_init(sat_window *w, uint64_t now);
 /* An acknowledgement: highest is the highest sequence number received, received the number of packets, echo_us when
  * the packet it answers was sent, received_us when that arrived (receiver's clock). What cannot be true is ignored. */
-void sat_window_on_ack(struct sat_window *w, uint64_t highest, uint64_t received, uint64_t echo_us,
-                       uint64_t received_us, uint64_t now);
+void sat_window_on_ack(sat_window *w, uint64_t highest, uint64_t received, uint64_t echo_us, uint64_t received_us,
+                       uint64_t now);
 /* How many packets may be sent now. */
-uint64_t sat_window_allowance(struct sat_window *w, uint64_t now);
-void sat_window_on_sent(struct sat_window *w, uint64_t packets, uint64_t now);
+uint64_t sat_window_allowance(sat_window *w, uint64_t now);
+void sat_window_on_sent(sat_window *w, uint64_t packets, uint64_t now);
 /* When to ask again if no acknowledgement comes before. */
-uint64_t sat_window_next(const struct sat_window *w, uint64_t now);
+uint64_t sat_window_next(const sat_window *w, uint64_t now);
 
-uint64_t sat_window_in_flight(const struct sat_window *w);
+uint64_t sat_window_in_flight(const sat_window *w);
 /* Packets a second, the best of the last 60 to 70 s. */
-double sat_window_best_pps(const struct sat_window *w);
+double sat_window_best_pps(const sat_window *w);
 /* How long the latest acknowledged packet queued: its one-way delay beyond the least one, us. */
-uint64_t sat_window_queue_us(const struct sat_window *w);
+uint64_t sat_window_queue_us(const sat_window *w);
 /* That is 50 ms or more, or the queue overflows. */
-bool sat_window_saturated(const struct sat_window *w);
+bool sat_window_saturated(const sat_window *w);
 
 #endif

@@ -9,7 +9,7 @@
 #define START 20000000u /* a clock does not begin at 0 */
 
 /* A link with an infinite FIFO: packets leave it at service_us intervals and need delay_us each way. */
-struct link {
+typedef struct {
     uint64_t service_us;
     uint64_t delay_us;
     uint64_t queue_limit; /* packets, 0 = none */
@@ -18,9 +18,9 @@ struct link {
     uint64_t arrive_us[1u << 16]; /* 0: lost */
     uint64_t acked, received;
     uint64_t idle_us; /* time that the link has stood idle between two packets */
-};
+} window_link;
 
-static void send_all(struct sat_window *w, struct link *link, uint64_t now) {
+static void send_all(sat_window *w, window_link *link, uint64_t now) {
     for (uint64_t n = sat_window_allowance(w, now); n > 0; n--) {
         uint64_t seq = w->next_seq;
         uint64_t at = now + link->delay_us;
@@ -35,7 +35,7 @@ static void send_all(struct sat_window *w, struct link *link, uint64_t now) {
 }
 
 /* Acknowledges what has arrived by now; acknowledgements need no time. */
-static void acknowledge(struct sat_window *w, struct link *link, uint64_t now) {
+static void acknowledge(sat_window *w, window_link *link, uint64_t now) {
     uint64_t highest = UINT64_MAX;
     for (; link->acked < w->next_seq; link->acked++) {
         uint64_t arrival = link->arrive_us[link->acked % (1u << 16)];
@@ -52,22 +52,22 @@ static void acknowledge(struct sat_window *w, struct link *link, uint64_t now) {
     }
 }
 
-static void run(struct sat_window *w, struct link *link, uint64_t *now, uint64_t span_us) {
+static void run(sat_window *w, window_link *link, uint64_t *now, uint64_t span_us) {
     for (uint64_t end = *now + span_us; *now < end; *now += 500) {
         acknowledge(w, link, *now);
         send_all(w, link, *now);
     }
 }
 
-static struct link link_under_test;
+static window_link link_under_test;
 
-static struct link *fresh(uint64_t service_us, uint64_t delay_us) {
-    link_under_test = (struct link){.service_us = service_us, .delay_us = delay_us};
+static window_link *fresh(uint64_t service_us, uint64_t delay_us) {
+    link_under_test = (window_link){.service_us = service_us, .delay_us = delay_us};
     return &link_under_test;
 }
 
 static void starts_with_twenty_packets_and_waits(void **state) {
-    struct sat_window w;
+    sat_window w;
     (void)state;
     sat_window_init(&w, START);
     assert_int_equal(sat_window_allowance(&w, START), 20);
@@ -77,7 +77,7 @@ static void starts_with_twenty_packets_and_waits(void **state) {
 }
 
 static void beats_each_second_while_nothing_is_acknowledged(void **state) {
-    struct sat_window w;
+    sat_window w;
     (void)state;
     sat_window_init(&w, START);
     sat_window_on_sent(&w, 20, START);
@@ -89,7 +89,7 @@ static void beats_each_second_while_nothing_is_acknowledged(void **state) {
 }
 
 static void grows_by_one_per_packet_below_the_lower_rtt(void **state) {
-    struct sat_window w;
+    sat_window w;
     (void)state;
     sat_window_init(&w, START);
     sat_window_on_sent(&w, 20, START);
@@ -104,9 +104,9 @@ static void grows_by_one_per_packet_below_the_lower_rtt(void **state) {
 }
 
 static void shrinks_above_the_upper_rtt_but_not_below_what_the_link_delivers(void **state) {
-    struct sat_window w;
+    sat_window w;
     (void)state;
-    struct link *link = fresh(1000, 50000); /* 1000 packets a second */
+    window_link *link = fresh(1000, 50000); /* 1000 packets a second */
     uint64_t now = START;
     sat_window_init(&w, now);
     run(&w, link, &now, 4000000);
@@ -123,9 +123,9 @@ static void shrinks_above_the_upper_rtt_but_not_below_what_the_link_delivers(voi
 static void keeps_links_from_slow_to_fast_busy(void **state) {
     static const uint64_t service_us[] = {2406, 241, 40, 12}; /* 5, 50, 300, 1000 Mbps */
     (void)state;
-    for (size_t i = 0; i < sizeof(service_us) / sizeof(service_us[0]); i++) {
-        struct sat_window w;
-        struct link *link = fresh(service_us[i], 20000);
+    for (size_t i = 0; i < sizeof service_us / sizeof service_us[0]; i++) {
+        sat_window w;
+        window_link *link = fresh(service_us[i], 20000);
         uint64_t now = START;
         sat_window_init(&w, now);
         run(&w, link, &now, 1000000);
@@ -138,9 +138,9 @@ static void keeps_links_from_slow_to_fast_busy(void **state) {
 }
 
 static void rests_when_the_queue_of_the_link_overflows(void **state) {
-    struct sat_window w;
+    sat_window w;
     (void)state;
-    struct link *link = fresh(1000, 20000);
+    window_link *link = fresh(1000, 20000);
     link->queue_limit = 100;
     uint64_t now = START;
     sat_window_init(&w, now);
@@ -155,9 +155,9 @@ static void rests_when_the_queue_of_the_link_overflows(void **state) {
 }
 
 static void finds_a_full_queue_when_an_outage_ends(void **state) {
-    struct sat_window w;
+    sat_window w;
     (void)state;
-    struct link *link = fresh(400, 50000); /* 30 Mbps */
+    window_link *link = fresh(400, 50000); /* 30 Mbps */
     uint64_t now = START;
     sat_window_init(&w, now);
     run(&w, link, &now, 3000000);
@@ -169,7 +169,7 @@ static void finds_a_full_queue_when_an_outage_ends(void **state) {
 }
 
 static void ignores_acknowledgements_that_cannot_be_true(void **state) {
-    struct sat_window w;
+    sat_window w;
     (void)state;
     sat_window_init(&w, START);
     sat_window_on_sent(&w, 20, START);

@@ -17,7 +17,7 @@ static uint64_t get64(const uint8_t *at) {
     return value;
 }
 
-size_t sat_wire_write(const struct sat_packet *packet, uint8_t *out) {
+size_t sat_wire_write(const sat_packet *packet, uint8_t *out) {
     const uint64_t first = (uint64_t)MAGIC << 32 | (uint64_t)packet->type << 24 | (uint64_t)packet->channel << 16 |
                            (uint64_t)packet->path << 8 | packet->flags;
     uint8_t *at = put64(out, first);
@@ -40,7 +40,7 @@ size_t sat_wire_write(const struct sat_packet *packet, uint8_t *out) {
     return SAT_CONTROL_BYTES;
 }
 
-bool sat_wire_read(struct sat_packet *packet, const uint8_t *data, size_t length, size_t datagram_bytes) {
+bool sat_wire_read(sat_packet *packet, const uint8_t *data, size_t length, size_t datagram_bytes) {
     memset(packet, 0, sizeof(*packet));
     if (length < SAT_HEADER_BYTES || get64(data) >> 32 != MAGIC)
         return false;

@@ -22,10 +22,10 @@
 #define SAT_CONTROL_BYTES 72u /* HELLO, WELCOME, ACK */
 #define SAT_FLAG_VALID    1u  /* WELCOME: the cookie was right, this channel may be used */
 
-enum sat_type { SAT_HELLO = 1, SAT_WELCOME = 2, SAT_DATA = 3, SAT_ACK = 4 };
+typedef enum { SAT_HELLO = 1, SAT_WELCOME = 2, SAT_DATA = 3, SAT_ACK = 4 } sat_type;
 
-struct sat_packet {
-    uint8_t type; /* enum sat_type */
+typedef struct {
+    uint8_t type; /* sat_type */
     uint8_t channel;
     uint8_t path; /* DATA, ACK: the path it is about */
     uint8_t flags;
@@ -36,12 +36,12 @@ struct sat_packet {
     uint64_t echo_us;                 /* WELCOME, ACK: sent_us of what is answered */
     uint64_t received_us;             /* WELCOME, ACK: when that arrived, on the answerer's clock */
     uint64_t received_packets;        /* ACK: data packets received so far */
-};
+} sat_packet;
 
 /* Writes the header, or the whole of a control packet; returns the bytes written. out has SAT_CONTROL_BYTES. */
-size_t sat_wire_write(const struct sat_packet *packet, uint8_t *out);
+size_t sat_wire_write(const sat_packet *packet, uint8_t *out);
 /* Reads what length bytes at data hold (DATA: the header is enough; datagram_bytes is what the network carried).
  * False for anything that is no packet of saturatr; never reads beyond length. */
-bool sat_wire_read(struct sat_packet *packet, const uint8_t *data, size_t length, size_t datagram_bytes);
+bool sat_wire_read(sat_packet *packet, const uint8_t *data, size_t length, size_t datagram_bytes);
 
 #endif

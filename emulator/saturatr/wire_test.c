@@ -12,22 +12,22 @@
 #include "emulator/saturatr/auth.h"
 #include "emulator/saturatr/wire.h"
 
-static const struct sat_packet full = {.channel = 17,
-                                       .path = 3,
-                                       .flags = SAT_FLAG_VALID,
-                                       .tag = UINT64_C(0xfedcba9876543210),
-                                       .seq = 1234567890123,
-                                       .sent_us = UINT64_MAX - 5,
-                                       .cookie = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16},
-                                       .echo_us = 77,
-                                       .received_us = 88,
-                                       .received_packets = 99};
+static const sat_packet full = {.channel = 17,
+                                .path = 3,
+                                .flags = SAT_FLAG_VALID,
+                                .tag = UINT64_C(0xfedcba9876543210),
+                                .seq = 1234567890123,
+                                .sent_us = UINT64_MAX - 5,
+                                .cookie = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16},
+                                .echo_us = 77,
+                                .received_us = 88,
+                                .received_packets = 99};
 
 static void every_packet_comes_back_as_it_was(void **state) {
     (void)state;
     for (unsigned type = SAT_HELLO; type <= SAT_ACK; type++) {
-        struct sat_packet packet = full;
-        struct sat_packet read;
+        sat_packet packet = full;
+        sat_packet read;
         uint8_t data[SAT_CONTROL_BYTES];
         packet.type = (uint8_t)type;
         size_t n = sat_wire_write(&packet, data);
@@ -48,8 +48,8 @@ static void every_packet_comes_back_as_it_was(void **state) {
 
 static void refuses_what_is_no_packet(void **state) {
     (void)state;
-    struct sat_packet packet = full;
-    struct sat_packet read;
+    sat_packet packet = full;
+    sat_packet read;
     uint8_t data[SAT_CONTROL_BYTES];
     packet.type = SAT_HELLO;
     sat_wire_write(&packet, data);
@@ -57,21 +57,21 @@ static void refuses_what_is_no_packet(void **state) {
         assert_false(sat_wire_read(&read, data, n, n));
     assert_false(sat_wire_read(&read, data, SAT_CONTROL_BYTES, SAT_CONTROL_BYTES + 1)); /* longer than it shows */
     data[4] = 9;                                                                        /* no such type */
-    assert_false(sat_wire_read(&read, data, sizeof(data), sizeof(data)));
+    assert_false(sat_wire_read(&read, data, sizeof data, sizeof data));
     data[4] = SAT_HELLO;
     data[5] = SAT_MAX_CHANNELS;
-    assert_false(sat_wire_read(&read, data, sizeof(data), sizeof(data)));
+    assert_false(sat_wire_read(&read, data, sizeof data, sizeof data));
     data[5] = 0;
     data[6] = SAT_MAX_PATHS;
-    assert_false(sat_wire_read(&read, data, sizeof(data), sizeof(data)));
+    assert_false(sat_wire_read(&read, data, sizeof data, sizeof data));
     data[6] = 0;
     data[0] ^= 1;
-    assert_false(sat_wire_read(&read, data, sizeof(data), sizeof(data)));
+    assert_false(sat_wire_read(&read, data, sizeof data, sizeof data));
 }
 
 static void an_answer_is_no_longer_than_the_question(void **state) {
     (void)state;
-    struct sat_packet packet = full;
+    sat_packet packet = full;
     uint8_t data[SAT_CONTROL_BYTES];
     packet.type = SAT_HELLO;
     size_t question = sat_wire_write(&packet, data);
@@ -81,23 +81,23 @@ static void an_answer_is_no_longer_than_the_question(void **state) {
 
 static void any_bytes_do_no_harm(void **state) {
     (void)state;
-    struct link_rng rng = {.state = 1};
+    link_rng rng = {.state = 1};
     for (int i = 0; i < 100000; i++) {
         uint8_t data[SAT_CONTROL_BYTES];
-        struct sat_packet packet = full;
+        sat_packet packet = full;
         packet.type = (uint8_t)(1 + link_rng_next(&rng) % 4);
         sat_wire_write(&packet, data);
-        data[link_rng_next(&rng) % sizeof(data)] = (uint8_t)link_rng_next(&rng);
-        struct sat_packet read;
-        if (sat_wire_read(&read, data, (size_t)(link_rng_next(&rng) % (sizeof(data) + 1)), sizeof(data)))
+        data[link_rng_next(&rng) % sizeof data] = (uint8_t)link_rng_next(&rng);
+        sat_packet read;
+        if (sat_wire_read(&read, data, (size_t)(link_rng_next(&rng) % (sizeof data + 1)), sizeof data))
             assert_true(read.channel < SAT_MAX_CHANNELS && read.path < SAT_MAX_PATHS);
     }
 }
 
 static void proofs_and_tags_depend_on_token_role_and_nonces(void **state) {
     (void)state;
-    struct sat_nonces nonces = {.client = {1}, .server = {2}};
-    struct sat_nonces others = {.client = {1}, .server = {3}};
+    sat_nonces nonces = {.client = {1}, .server = {2}};
+    sat_nonces others = {.client = {1}, .server = {3}};
     uint8_t proof[SAT_PROOF_BYTES];
     uint8_t other[SAT_PROOF_BYTES];
     uint64_t tag;

@@ -10,7 +10,7 @@
 #define ROUNDS_MAX 64
 
 static void save(void *user, const char *server_name, const uint8_t *session, size_t len) {
-    struct sim_session *s = user;
+    sim_session *s = user;
     (void)server_name;
     memcpy(s->bytes, session, len);
     s->len = len;
@@ -18,7 +18,7 @@ static void save(void *user, const char *server_name, const uint8_t *session, si
 
 /* All players and servers of a job have the one name. */
 static size_t load(void *user, const char *server_name, uint8_t *session, size_t cap) {
-    const struct sim_session *s = user;
+    const sim_session *s = user;
     (void)server_name;
     if (s->len > cap)
         return 0;
@@ -26,7 +26,7 @@ static size_t load(void *user, const char *server_name, uint8_t *session, size_t
     return s->len;
 }
 
-bool sim_acquaint_credentials(struct sim *sim) {
+bool sim_acquaint_credentials(simulation *sim) {
     static const uint8_t ticket_key[XL_TICKET_KEY_BYTES] = {'s', 'i', 'm'};
     const xl_sessions sessions = {.user = &sim->session, .save = save, .load = load};
     if (sim->job->session == SIM_SESSION_NONE)
@@ -60,7 +60,7 @@ static void talk(xl_endpoint *near, xl_endpoint *far) {
     }
 }
 
-bool sim_acquaint(struct sim *sim, const struct sim_player *p, const xl_config *of_server) {
+bool sim_acquaint(simulation *sim, const sim_player *p, const xl_config *of_server) {
     if (sim->job->session == SIM_SESSION_NONE)
         return true;
     const player_transport_config *t = &p->job->options.transport_config;

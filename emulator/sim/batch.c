@@ -23,7 +23,7 @@ static bool redirect(const char *directory) {
 }
 
 /* The exit status of a copy of this process, which ends with it. */
-static int run_in_copy(const struct sim_batch *batch, const char *job, const char *directory) {
+static int run_in_copy(const sim_batch *batch, const char *job, const char *directory) {
     pid_t parent = getpid(), child = fork();
     int status = 0;
     if (child == 0) {
@@ -37,7 +37,7 @@ static int run_in_copy(const struct sim_batch *batch, const char *job, const cha
     return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-int sim_batch_serve(const struct sim_batch *batch) {
+int sim_batch_serve(const sim_batch *batch) {
     char *line = NULL;
     size_t size = 0;
     int status = 0;

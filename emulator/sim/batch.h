@@ -6,14 +6,14 @@
 #ifndef RAILYARD_SIM_BATCH_H
 #define RAILYARD_SIM_BATCH_H
 
-struct sim_batch {
+typedef struct {
     /* Called before each run, in the process that stays. */
     void (*prepare)(const char *job);
     /* Returns the exit status. */
     int (*run)(const char *job, const char *directory);
-};
+} sim_batch;
 
 /* Returns at the end of standard input, or at a line that is none: 0, or 2. */
-int sim_batch_serve(const struct sim_batch *);
+int sim_batch_serve(const sim_batch *);
 
 #endif

@@ -7,14 +7,14 @@
 #include "emulator/sim/members.h"
 #include "schemes/quic_settings.h"
 
-static json_t *describe_queue(const struct link_queue_discipline *discipline) {
+static json_t *describe_queue(const link_queue_discipline *discipline) {
     json_t *options = json_array();
-    for (const struct link_queue_option *o = discipline->options; o && o->name; o++)
+    for (const link_queue_option *o = discipline->options; o && o->name; o++)
         json_array_append_new(options, json_string(o->name));
     char missing[SIM_ERROR_BYTES];
     json_t *o = json_pack("{s:s, s:o}", "name", discipline->name, "options", options);
-    struct link_pool *pool = link_pool_new(0);
-    struct link_queue *queue = pool ? link_queue_new(discipline->name, pool, 0, missing, sizeof missing) : NULL;
+    link_pool *pool = link_pool_new(0);
+    link_queue *queue = pool ? link_queue_new(discipline->name, pool, 0, missing, sizeof missing) : NULL;
     if (pool && !queue)
         json_object_set_new(o, "missing", json_string(missing));
     link_queue_free(queue);

@@ -11,14 +11,14 @@
 
 /* ---- the player's transport: that of player/transport_quic.c with the simulator's network in place of sockets ---- */
 
-static struct sim_player *from_handle(player_transport *t) {
-    return (struct sim_player *)t;
+static sim_player *from_handle(player_transport *t) {
+    return (sim_player *)t;
 }
 
 static player_transport *create(const player_transport_config *config, const player_transport_callbacks *callbacks,
                                 uint64_t now, char *error) {
-    struct sim_player *p = config->network;
-    struct sim *sim = p->sim;
+    sim_player *p = config->network;
+    simulation *sim = p->sim;
     const xl_log log = xl_log_files_log(sim->client_files);
     p->client = http3_client_new(config, callbacks, sim->client_credentials, &log, now, error);
     size_t used = http3_client_paths_used(config);
@@ -42,7 +42,7 @@ static void cancel(player_transport *t, uint64_t id, uint64_t now) {
 }
 
 /* The path of the player's configuration that is path k of the job. */
-static size_t configured(const struct sim_player *p, size_t k) {
+static size_t configured(const sim_player *p, size_t k) {
     const player_transport_config *config = &p->job->options.transport_config;
     size_t i = 0;
     while (i < config->path_count && strcmp(config->paths[i].name, p->sim->job->paths[k].name) != 0)
@@ -52,7 +52,7 @@ static size_t configured(const struct sim_player *p, size_t k) {
 
 /* As in player/transport_quic.c: a path whose interface refused a packet is abandoned, and opened anew when that is
  * back. True if something was changed. */
-static bool watch_interfaces(struct sim_player *p, uint64_t now) {
+static bool watch_interfaces(sim_player *p, uint64_t now) {
     bool any = false;
     for (size_t k = 0; k < p->sim->job->path_count; k++) {
         bool is_refused = p->is_refused[k] && p->is_down[k];
@@ -68,14 +68,14 @@ static bool watch_interfaces(struct sim_player *p, uint64_t now) {
     return any;
 }
 
-void sim_player_interface(struct sim_player *p, size_t path, bool is_up) {
+void sim_player_interface(sim_player *p, size_t path, bool is_up) {
     p->is_down[path] = !is_up;
     if (p->state == SIM_PLAYER_PLAYS)
         sim_timers_set(&p->sim->timers, p->actor, p->sim->now);
 }
 
 static void step(player_transport *t, uint64_t now) {
-    struct sim_player *p = from_handle(t);
+    sim_player *p = from_handle(t);
     http3_client_process(p->client, now);
     if (http3_client_is_over(p->client))
         return;
@@ -85,7 +85,7 @@ static void step(player_transport *t, uint64_t now) {
 }
 
 static uint64_t next_timeout(const player_transport *t) {
-    return http3_client_next_timeout(((const struct sim_player *)t)->client);
+    return http3_client_next_timeout(((const sim_player *)t)->client);
 }
 
 static void set_qoe(player_transport *t, const xl_qoe *qoe, uint64_t now) {
@@ -101,7 +101,7 @@ static json_t *summary(player_transport *t) {
 }
 
 static void close_transport(player_transport *t, uint64_t now) {
-    struct sim_player *p = from_handle(t);
+    sim_player *p = from_handle(t);
     if (!http3_client_is_over(p->client)) {
         http3_client_close(p->client, now);
         sim_network_transmit(p->sim, http3_client_endpoint(p->client), p);
@@ -127,16 +127,16 @@ static const player_transport_ops sim_transport = {
 /* ---- servers ---- */
 
 static void log_record(void *user, const char *event, json_t *fields, uint64_t now) {
-    const struct sim_player *p = user;
+    const sim_player *p = user;
     jsonl_write(p->sim->server_log, event, fields, now);
 }
 
 /* Each player has a server of its own, and one connection to it. */
 static uint64_t connection_number(void *user) {
-    return ((const struct sim_player *)user)->index;
+    return ((const sim_player *)user)->index;
 }
 
-static bool make_server(struct sim *sim, struct sim_player *p, const char *job_name, char *error) {
+static bool make_server(simulation *sim, sim_player *p, const char *job_name, char *error) {
     xl_config config;
     http3_service_configure(&p->job->server, &config);
     config.credentials = sim->server_credentials;
@@ -155,14 +155,14 @@ static bool make_server(struct sim *sim, struct sim_player *p, const char *job_n
     return p->server.http3 || sim_fail(error, "out of memory");
 }
 
-void sim_server_act(struct sim *sim, struct sim_server *s) {
+void sim_server_act(simulation *sim, sim_server *s) {
     http3_service_process(s->http3, sim->now);
     sim_network_transmit(sim, s->endpoint, NULL);
     uint64_t next = xl_endpoint_next_timeout(s->endpoint);
     sim_timers_set(&sim->timers, s->actor, next > sim->now ? next : sim->now + 1);
 }
 
-void sim_servers_stop(struct sim *sim) {
+void sim_servers_stop(simulation *sim) {
     server_totals totals = {.paths = json_array()};
     for (size_t i = 0; i < sim->job->player_count; i++) {
         http3_service *http3 = sim->players[i].server.http3;
@@ -176,7 +176,7 @@ void sim_servers_stop(struct sim *sim) {
 
 /* ---- players ---- */
 
-static void end_player(struct sim_player *p) {
+static void end_player(sim_player *p) {
     char reason[PLAYER_SESSION_ERROR_BYTES] = "";
     p->status = player_session_finish(&p->session, p->sim->now, reason);
     if (p->status != 0 && p->sim->job->player_count > 1)
@@ -188,15 +188,15 @@ static void end_player(struct sim_player *p) {
     sim_timers_set(&p->sim->timers, p->actor, XL_NEVER);
 }
 
-static void start_player(struct sim_player *p) {
+static void start_player(sim_player *p) {
     const player_session_hooks hooks = {0};
     p->state = SIM_PLAYER_PLAYS;
     if (!player_session_start(&p->session, &p->job->options, &hooks, p->log, p->sim->now))
         p->sim->out_of_memory = true;
 }
 
-void sim_player_act(struct sim_player *p) {
-    struct sim *sim = p->sim;
+void sim_player_act(sim_player *p) {
+    simulation *sim = p->sim;
     if (p->state == SIM_PLAYER_WAITS)
         start_player(p);
     if (sim->out_of_memory)
@@ -212,7 +212,7 @@ void sim_player_act(struct sim_player *p) {
 
 /* ---- life ---- */
 
-static bool make_credentials(struct sim *sim, char *error) {
+static bool make_credentials(simulation *sim, char *error) {
     sim->client_credentials = xl_credentials_client(NULL);
     /* One certificate for all servers: of the first one's key. */
     sim->server_credentials =
@@ -222,10 +222,10 @@ static bool make_credentials(struct sim *sim, char *error) {
 }
 
 static xl_endpoint *new_endpoint(void *network, const xl_config *config, uint64_t now, int *error) {
-    return sim_endpoint_new(((struct sim_player *)network)->sim, config, now, error);
+    return sim_endpoint_new(((sim_player *)network)->sim, config, now, error);
 }
 
-bool sim_ends_setup(struct sim *sim, const char *job_name, char *error) {
+bool sim_ends_setup(simulation *sim, const char *job_name, char *error) {
     sim->players = calloc(sim->job->player_count, sizeof *sim->players);
     if (!sim->players)
         return sim_fail(error, "out of memory");
@@ -233,8 +233,8 @@ bool sim_ends_setup(struct sim *sim, const char *job_name, char *error) {
         return false;
     size_t count = sim->job->player_count;
     for (size_t i = 0; i < count; i++) {
-        struct sim_player *p = &sim->players[i];
-        *p = (struct sim_player){.sim = sim, .job = &sim->job->players[i], .index = i};
+        sim_player *p = &sim->players[i];
+        *p = (sim_player){.sim = sim, .job = &sim->job->players[i], .index = i};
         p->server.actor = sim->direction_count + i;
         p->actor = sim->direction_count + count + i;
         if (!make_server(sim, p, job_name, error))
@@ -249,9 +249,9 @@ bool sim_ends_setup(struct sim *sim, const char *job_name, char *error) {
     return true;
 }
 
-void sim_ends_free(struct sim *sim) {
+void sim_ends_free(simulation *sim) {
     for (size_t i = 0; sim->players && i < sim->job->player_count; i++) {
-        struct sim_player *p = &sim->players[i];
+        sim_player *p = &sim->players[i];
         http3_client_free(p->client);
         player_session_free(&p->session);
         http3_service_free(p->server.http3);

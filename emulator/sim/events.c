@@ -15,13 +15,13 @@ static const char *const directions[] = {"up", "down", "both", NULL};
 static const char *const states[] = {"up", "down", NULL};
 static const char *const nats[] = {"rebind", NULL};
 
-struct event_members {
+typedef struct {
     uint64_t at_us, delay_us, mtu_bytes, reorder_us;
     double reorder, duplicate;
     const char *path, *direction, *state, *rate, *nat, *interface;
-};
+} event_members;
 
-#define FIELD(member) SETTING_FIELD(struct event_members, member)
+#define FIELD(member) SETTING_FIELD(event_members, member)
 static const setting event_rows[] = {
     {"t_s", SETTING_DECIMAL, FIELD(at_us), .most = MAX_TIME_MS, .scale = 1000},
     {"path", SETTING_TEXT, FIELD(path)},
@@ -41,7 +41,7 @@ static const char *const read_apart[] = {"loss", NULL};
 
 /* ---- reading ---- */
 
-static bool find_path(const struct sim_job *job, const char *name, size_t *path) {
+static bool find_path(const sim_job *job, const char *name, size_t *path) {
     for (size_t k = 0; name && k < job->path_count; k++) {
         if (strcmp(job->paths[k].name, name) == 0) {
             *path = k;
@@ -52,9 +52,9 @@ static bool find_path(const struct sim_job *job, const char *name, size_t *path)
 }
 
 /* The loss, by the rules of a path's `loss`. */
-static bool take_loss(struct link_change *change, json_t *value, const char *where, char *error) {
+static bool take_loss(link_change *change, json_t *value, const char *where, char *error) {
     char reason[SIM_ERROR_BYTES / 2];
-    struct link_settings settings[2] = {{.trace = NULL}, {.trace = NULL}};
+    link_settings settings[2] = {{.trace = NULL}, {.trace = NULL}};
     if (!value || json_is_null(value))
         return true;
     bool good = link_settings_set_json(settings, "loss", value, reason, sizeof reason) == 0;
@@ -70,8 +70,7 @@ static bool is_given(const json_t *object, const char *member) {
     return value && !json_is_null(value);
 }
 
-static bool take_change(struct link_change *change, const struct event_members *m, json_t *object, const char *where,
-                        char *error) {
+static bool take_change(link_change *change, const event_members *m, json_t *object, const char *where, char *error) {
     if (!take_loss(change, json_object_get(object, "loss"), where, error))
         return false;
     if (m->rate && !link_trace_parse_rate(m->rate, &change->rate_bps))
@@ -95,8 +94,8 @@ static bool take_change(struct link_change *change, const struct event_members *
     return changes || sim_fail(error, "%s" CHANGES " must say what changes", where);
 }
 
-static bool take_event(struct sim_job *job, json_t *object, const char *where, struct sim_event *event, char *error) {
-    struct event_members m = {.at_us = NOT_GIVEN, .direction = directions[2]};
+static bool take_event(sim_job *job, json_t *object, const char *where, sim_event *event, char *error) {
+    event_members m = {.at_us = NOT_GIVEN, .direction = directions[2]};
     const setting_tables members = {.table = {{event_rows, &m, 0}}, .count = 1};
     if (!sim_members_read(&members, object, where, read_apart, error))
         return false;
@@ -115,7 +114,7 @@ static bool take_event(struct sim_job *job, json_t *object, const char *where, s
     return take_change(&event->change, &m, object, where, error);
 }
 
-bool sim_events_parse(struct sim_job *job, json_t *events, const char *name, char *error) {
+bool sim_events_parse(sim_job *job, json_t *events, const char *name, char *error) {
     size_t count = json_array_size(events);
     if (!events || json_is_null(events))
         return true;
@@ -141,21 +140,21 @@ bool sim_events_parse(struct sim_job *job, json_t *events, const char *name, cha
 
 /* ---- making the changes ---- */
 
-static void plan(struct sim *sim) {
+static void plan(simulation *sim) {
     bool more = sim->next_event < sim->job->event_count;
     sim_timers_set(&sim->timers, sim->event_actor, more ? sim->job->events[sim->next_event].at_us : UINT64_MAX);
 }
 
-void sim_events_start(struct sim *sim) {
+void sim_events_start(simulation *sim) {
     plan(sim);
 }
 
-void sim_events_act(struct sim *sim) {
+void sim_events_act(simulation *sim) {
     while (sim->next_event < sim->job->event_count && sim->job->events[sim->next_event].at_us <= sim->now) {
-        const struct sim_event *event = &sim->job->events[sim->next_event++];
+        const sim_event *event = &sim->job->events[sim->next_event++];
         for (size_t number = event->path; 2 * number < sim->direction_count; number += sim->job->path_count) {
             for (size_t way = 0; way < 2; way++) {
-                struct sim_direction *d = &sim->directions[2 * number + way];
+                sim_direction *d = &sim->directions[2 * number + way];
                 if (!event->ways[way] || !d->link)
                     continue;
                 link_change_apply(d->link, &event->change, sim->now);

@@ -9,25 +9,25 @@
 
 #include "emulator/link/change.h"
 
-struct sim;
-struct sim_job;
+typedef struct simulation simulation; /* sim.h */
+typedef struct sim_job sim_job;       /* job.h */
 
 #define SIM_MAX_EVENTS 100000
 
-struct sim_event {
+typedef struct {
     uint64_t at_us;
     size_t path;
     bool ways[2]; /* uplink, downlink */
-    struct link_change change;
+    link_change change;
     bool has_interface; /* the client's interface goes or returns with its links, as change.is_up says */
-};
+} sim_event;
 
 /* Reads the array; the job's paths are known by then. False with a sentence in error[SIM_ERROR_BYTES]; `name` stands
  * for the file. */
-bool sim_events_parse(struct sim_job *, json_t *events, const char *name, char *error);
+bool sim_events_parse(sim_job *, json_t *events, const char *name, char *error);
 /* Sets the actor of events to the first of them. */
-void sim_events_start(struct sim *);
+void sim_events_start(simulation *);
 /* Makes the changes that are due. A path's change holds for the links of all players. */
-void sim_events_act(struct sim *);
+void sim_events_act(simulation *);
 
 #endif

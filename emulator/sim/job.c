@@ -14,7 +14,7 @@
 #define MAX_TIME_MS (1000 * DAY_MS)
 
 /* What may differ from player to player. */
-struct player_settings {
+typedef struct {
     quic_settings quic;
     const char *primary, *path_order;
     json_t *path_events; /* borrowed */
@@ -22,9 +22,9 @@ struct player_settings {
     bool own_links, verify;
     uint64_t video_bytes, bitrate_bps, chunk_bytes, concurrency, fps_milli, first_frame_bytes;
     uint64_t startup_buffer_us, rebuffer_target_us, max_buffer_us, duration_us, videos;
-};
+} player_settings;
 
-#define FIELD(member) SETTING_FIELD(struct player_settings, member)
+#define FIELD(member) SETTING_FIELD(player_settings, member)
 
 /* Members for all players, and for one. */
 static const setting shared_rows[] = {
@@ -62,35 +62,35 @@ static const setting play_rows[] = {
 static const char *const sessions[] = {"none", "resumed", "early_data", NULL}; /* sim_session_kind */
 
 static const setting job_rows[] = {
-    {"seed", SETTING_WHOLE, SETTING_FIELD(struct sim_job, seed), .most = INT64_MAX - SIM_MAX_PLAYERS},
-    {"start_offset_ms", SETTING_WHOLE, SETTING_FIELD(struct sim_job, start_offset_ms), .most = UINT32_MAX},
-    {"schema", SETTING_WHOLE, SETTING_FIELD(struct sim_job, schema), .least = 1, .most = 1},
-    {"qlog", SETTING_FLAG, SETTING_FIELD(struct sim_job, qlog)},
-    {"link_logs", SETTING_FLAG, SETTING_FIELD(struct sim_job, link_logs)},
-    {"keylog", SETTING_FLAG, SETTING_FIELD(struct sim_job, keylog)},
-    {"session", SETTING_CHOICE, SETTING_FIELD(struct sim_job, session), .words = sessions},
-    {"null_crypto", SETTING_FLAG, SETTING_FIELD(struct sim_job, null_crypto)},
+    {"seed", SETTING_WHOLE, SETTING_FIELD(sim_job, seed), .most = INT64_MAX - SIM_MAX_PLAYERS},
+    {"start_offset_ms", SETTING_WHOLE, SETTING_FIELD(sim_job, start_offset_ms), .most = UINT32_MAX},
+    {"schema", SETTING_WHOLE, SETTING_FIELD(sim_job, schema), .least = 1, .most = 1},
+    {"qlog", SETTING_FLAG, SETTING_FIELD(sim_job, qlog)},
+    {"link_logs", SETTING_FLAG, SETTING_FIELD(sim_job, link_logs)},
+    {"keylog", SETTING_FLAG, SETTING_FIELD(sim_job, keylog)},
+    {"session", SETTING_CHOICE, SETTING_FIELD(sim_job, session), .words = sessions},
+    {"null_crypto", SETTING_FLAG, SETTING_FIELD(sim_job, null_crypto)},
     {0},
 };
 
 /* The members that the job itself and each entry of `players` may have; own: those of one of the two alone. */
-static setting_tables members_of(struct player_settings *s, const setting *own, void *into, settings_pass pass) {
+static setting_tables members_of(player_settings *s, const setting *own, void *into, settings_pass pass) {
     return (setting_tables){
         .table = {{own, into, 0}, {shared_rows, s, 0}, {quic_setting_rows, &s->quic, 0}}, .count = 3, .pass = pass};
 }
 
 /* What parsing needs to know throughout. */
-struct parser {
-    struct sim_job *job;
+typedef struct {
+    sim_job *job;
     const char *name, *directory;
     char *error;
-};
+} parser;
 
 xl_addr sim_link_addr(size_t number, uint8_t host, uint16_t port) {
     return (xl_addr){.family = 4, .ip = {100, (uint8_t)(64 + (number >> 8)), (uint8_t)number, host}, .port = port};
 }
 
-size_t sim_link_number(const struct sim_job *job, size_t set, size_t path) {
+size_t sim_link_number(const sim_job *job, size_t set, size_t path) {
     return set * job->path_count + path;
 }
 
@@ -109,8 +109,7 @@ static char *resolve(const char *directory, const char *file) {
 }
 
 /* A setting of the link. File names become such as can be opened. */
-static bool take_setting(struct parser *p, const char *where, struct link_settings *settings, const char *member,
-                         json_t *value) {
+static bool take_setting(parser *p, const char *where, link_settings *settings, const char *member, json_t *value) {
     char reason[SIM_ERROR_BYTES / 2];
     const char *text = json_string_value(value);
     json_t *resolved = NULL;
@@ -127,13 +126,13 @@ static bool take_setting(struct parser *p, const char *where, struct link_settin
     return rc == 0 || sim_fail(p->error, "%s%s", where, reason);
 }
 
-static bool take_technology(struct parser *p, const char *where, json_t *value, xl_technology *technology) {
+static bool take_technology(parser *p, const char *where, json_t *value, xl_technology *technology) {
     const char *text = json_string_value(value);
     return (text && technology_parse(text, technology)) ||
            sim_fail(p->error, "%stechnology takes one of " TECHNOLOGY_LIST, where);
 }
 
-static bool take_path_name(struct parser *p, const char *where, size_t i, json_t *value) {
+static bool take_path_name(parser *p, const char *where, size_t i, json_t *value) {
     const char *name = json_string_value(value);
     if (!name || strlen(name) != json_string_length(value) || !is_path_name(name))
         return sim_fail(p->error, "%sname takes at most 15 of a-z 0-9 -, not \"%.40s\"", where, name ? name : "this");
@@ -144,8 +143,8 @@ static bool take_path_name(struct parser *p, const char *where, size_t i, json_t
     return true;
 }
 
-static bool take_path_member(struct parser *p, const char *where, size_t i, const char *member, json_t *value) {
-    struct sim_path_job *path = &p->job->paths[i];
+static bool take_path_member(parser *p, const char *where, size_t i, const char *member, json_t *value) {
+    sim_path_job *path = &p->job->paths[i];
     if (json_is_null(value))
         return true;
     if (strcmp(member, "name") == 0)
@@ -155,7 +154,7 @@ static bool take_path_member(struct parser *p, const char *where, size_t i, cons
     return take_setting(p, where, path->settings, member, value);
 }
 
-static bool take_path(struct parser *p, json_t *object, size_t i) {
+static bool take_path(parser *p, json_t *object, size_t i) {
     char where[SIM_ERROR_BYTES / 4], reason[SIM_ERROR_BYTES / 2];
     const char *member;
     json_t *value;
@@ -174,7 +173,7 @@ static bool take_path(struct parser *p, json_t *object, size_t i) {
            sim_fail(p->error, "%s%s", where, reason);
 }
 
-static bool take_paths(struct parser *p, json_t *paths) {
+static bool take_paths(parser *p, json_t *paths) {
     size_t count = json_array_size(paths);
     if (count == 0 || count > SIM_MAX_PATHS)
         return sim_fail(p->error, "%s: paths takes an array of 1 to %d objects", p->name, SIM_MAX_PATHS);
@@ -186,7 +185,7 @@ static bool take_paths(struct parser *p, json_t *paths) {
 
 /* ---- players ---- */
 
-static bool take_player_member(struct parser *p, json_t *object, const char *prefix, struct player_settings *s) {
+static bool take_player_member(parser *p, json_t *object, const char *prefix, player_settings *s) {
     char where[SIM_ERROR_BYTES / 2];
     json_t *value = json_object_get(object, "player"), *events = json_object_get(object, "path_events");
     s->path_events = events ? events : s->path_events;
@@ -199,7 +198,7 @@ static bool take_player_member(struct parser *p, json_t *object, const char *pre
     return sim_members_read(&members, value, where, NULL, p->error);
 }
 
-static bool check_complete(const struct parser *p, const struct player_settings *s, const char *prefix) {
+static bool check_complete(const parser *p, const player_settings *s, const char *prefix) {
     const char *missing = !s->quic.name           ? "scheme"
                           : s->time_limit_us == 0 ? "time_limit_s"
                           : s->video_bytes == 0   ? "player.video_bytes"
@@ -212,7 +211,7 @@ static bool check_complete(const struct parser *p, const struct player_settings 
     return !problem || sim_fail(p->error, "%s: %s%s", p->name, prefix, problem);
 }
 
-static void fill_server(server_config *c, const struct player_settings *s, const struct sim_job *job, size_t i) {
+static void fill_server(server_config *c, const player_settings *s, const sim_job *job, size_t i) {
     *c = (server_config){.quic = true, .settings = s->quic};
     c->quic_addr = sim_link_addr(0, SIM_SERVER_HOST, (uint16_t)(SIM_SERVER_PORT + i));
     c->seed = (random_seed){.given = true, .seed = job->seed + i};
@@ -222,7 +221,7 @@ static void fill_server(server_config *c, const struct player_settings *s, const
     c->null_crypto = job->null_crypto;
 }
 
-static void fill_transport(player_options *o, const struct player_settings *s, const struct sim_job *job, size_t i) {
+static void fill_transport(player_options *o, const player_settings *s, const sim_job *job, size_t i) {
     player_transport_config *c = &o->transport_config;
     c->server = sim_link_addr(0, SIM_SERVER_HOST, (uint16_t)(SIM_SERVER_PORT + i));
     xl_addr_format(&c->server, o->authority, sizeof o->authority);
@@ -245,7 +244,7 @@ static void fill_transport(player_options *o, const struct player_settings *s, c
     }
 }
 
-static const char *fill_play(player_config *c, const struct player_settings *s) {
+static const char *fill_play(player_config *c, const player_settings *s) {
     *c = (player_config){
         .chunk_bytes = s->chunk_bytes,
         .concurrency = (unsigned)s->concurrency,
@@ -279,13 +278,13 @@ static bool fill_events(player_options *o, json_t *value, char *error, size_t ca
     return true;
 }
 
-static bool fill_paths(player_options *o, const struct player_settings *s, char *error, size_t cap) {
+static bool fill_paths(player_options *o, const player_settings *s, char *error, size_t cap) {
     return fill_events(o, s->path_events, error, cap) &&
            player_options_choose_primary(o, s->primary, s->path_order, error, cap) &&
            player_options_check_events(o, error, cap);
 }
 
-static bool fill_keys(struct sim_player_job *entry) {
+static bool fill_keys(sim_player_job *entry) {
     server_config *serves = &entry->server;
     player_transport_config *plays = &entry->options.transport_config;
     return xl_random_key_from_seed(serves->seed.seed, "server", serves->random_key) == 0 &&
@@ -293,9 +292,9 @@ static bool fill_keys(struct sim_player_job *entry) {
 }
 
 /* The settings that all players start from, then those of one; the scheme of either goes before everything else. */
-static bool read_settings(struct parser *p, json_t *object, const char *where, struct player_settings *s) {
+static bool read_settings(parser *p, json_t *object, const char *where, player_settings *s) {
     char whole[SIM_ERROR_BYTES / 2];
-    struct sim_job *job = p->job;
+    sim_job *job = p->job;
     snprintf(whole, sizeof whole, "%s: ", p->name);
     const settings_pass passes[] = {SETTINGS_BASES, SETTINGS_OTHERS};
     for (size_t i = 0; i < 2; i++) {
@@ -309,8 +308,8 @@ static bool read_settings(struct parser *p, json_t *object, const char *where, s
 }
 
 /* object NULL: the only player, with the job's settings as they are. */
-static bool take_player(struct parser *p, const struct player_settings *base, json_t *object, size_t i) {
-    struct player_settings s = *base;
+static bool take_player(parser *p, const player_settings *base, json_t *object, size_t i) {
+    player_settings s = *base;
     char where[SIM_ERROR_BYTES / 2], prefix[32] = "";
     if (object)
         snprintf(prefix, sizeof prefix, "players[%zu].", i);
@@ -321,7 +320,7 @@ static bool take_player(struct parser *p, const struct player_settings *base, js
         return false;
     if (!check_complete(p, &s, prefix))
         return false;
-    struct sim_player_job *entry = &p->job->players[i];
+    sim_player_job *entry = &p->job->players[i];
     entry->start_us = s.start_us;
     entry->own_links = i > 0 && s.own_links;
     s.own_links = entry->own_links;
@@ -336,7 +335,7 @@ static bool take_player(struct parser *p, const struct player_settings *base, js
     return fill_paths(&entry->options, &s, reason, sizeof reason) || sim_fail(p->error, "%s%s", where, reason);
 }
 
-static bool take_players(struct parser *p, const struct player_settings *base, json_t *players) {
+static bool take_players(parser *p, const player_settings *base, json_t *players) {
     bool given = players && !json_is_null(players);
     size_t count = given ? json_array_size(players) : 1;
     if (count == 0 || count > SIM_MAX_PLAYERS)
@@ -363,14 +362,14 @@ static bool names_mtu(const json_t *objects) {
     return false;
 }
 
-static bool take_job(struct parser *p) {
-    struct player_settings base = {
+static bool take_job(parser *p) {
+    player_settings base = {
         .concurrency = 1,
         .fps_milli = 30000,
         .rebuffer_target_us = PLAYER_REBUFFER_TARGET_US,
         .max_buffer_us = PLAYER_MAX_BUFFER_US,
     };
-    struct sim_job *job = p->job;
+    sim_job *job = p->job;
     quic_settings_init(&base.quic);
     /* Links mark no packets, and without an MTU of their own they carry the largest ones: nothing is to be probed. */
     base.quic.limits.enable_ecn = base.quic.limits.grease = false;
@@ -386,11 +385,11 @@ static bool take_job(struct parser *p) {
            sim_events_parse(job, json_object_get(job->json, "link_events"), p->name, p->error);
 }
 
-bool sim_job_parse(struct sim_job *job, const char *text, size_t length, const char *name, const char *directory,
+bool sim_job_parse(sim_job *job, const char *text, size_t length, const char *name, const char *directory,
                    char *error) {
     json_error_t where;
-    struct parser p = {.job = job, .name = name, .directory = directory, .error = error};
-    *job = (struct sim_job){.json = json_loadb(text, length, JSON_REJECT_DUPLICATES, &where)};
+    parser p = {.job = job, .name = name, .directory = directory, .error = error};
+    *job = (sim_job){.json = json_loadb(text, length, JSON_REJECT_DUPLICATES, &where)};
     if (!job->json) {
         make_printable(where.text);
         return sim_fail(error, "%s:%d: not JSON: %s", name, where.line, where.text);
@@ -400,11 +399,11 @@ bool sim_job_parse(struct sim_job *job, const char *text, size_t length, const c
     return take_job(&p);
 }
 
-void sim_job_free(struct sim_job *job) {
+void sim_job_free(sim_job *job) {
     for (size_t i = 0; i < job->path_count; i++)
         link_settings_free(job->paths[i].settings);
     free(job->players);
     free(job->events);
     json_decref(job->json);
-    *job = (struct sim_job){0};
+    *job = (sim_job){0};
 }

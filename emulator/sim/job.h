@@ -23,46 +23,45 @@
 #define SIM_SERVER_HOST 1 /* last byte of an address */
 #define SIM_CLIENT_HOST 2
 
-struct sim_path_job {
+typedef struct {
     char name[SIM_NAME_BYTES];
     xl_technology technology;
-    struct link_settings settings[2]; /* of the uplink, of the downlink; files are to be opened as they are named */
-};
+    link_settings settings[2]; /* of the uplink, of the downlink; files are to be opened as they are named */
+} sim_path_job;
 
 /* One player and the server that answers it. */
-struct sim_player_job {
+typedef struct {
     player_options options; /* out_file and the like are not used */
     server_config server;
     uint64_t start_us;
     bool own_links;
-};
+} sim_player_job;
 
 /* What the player has of an earlier connection to its server. */
-enum sim_session_kind { SIM_SESSION_NONE, SIM_SESSION_RESUMED, SIM_SESSION_EARLY_DATA };
+typedef enum { SIM_SESSION_NONE, SIM_SESSION_RESUMED, SIM_SESSION_EARLY_DATA } sim_session_kind;
 
 struct sim_job {
     json_t *json; /* what strings point into */
     uint64_t seed, start_offset_ms, schema;
-    struct sim_path_job paths[SIM_MAX_PATHS];
+    sim_path_job paths[SIM_MAX_PATHS];
     size_t path_count;
-    struct sim_player_job *players;
+    sim_player_job *players;
     size_t player_count;
-    struct sim_event *events; /* in the order of their times */
+    sim_event *events; /* in the order of their times */
     size_t event_count;
-    enum sim_session_kind session;
+    sim_session_kind session;
     bool qlog, link_logs, keylog, null_crypto;
 };
 
 /* Takes the text of a job; `name` stands for it in errors, relative traces start at `directory`. False with one
  * sentence (without full stop), which names the file and the member, in error[SIM_ERROR_BYTES]. sim_job_free() in
  * either case. */
-bool sim_job_parse(struct sim_job *, const char *text, size_t length, const char *name, const char *directory,
-                   char *error);
-void sim_job_free(struct sim_job *);
+bool sim_job_parse(sim_job *, const char *text, size_t length, const char *name, const char *directory, char *error);
+void sim_job_free(sim_job *);
 
 /* Address of the player's end or the server's end (`host`) of link `number`, as mpshell gives them out. */
 xl_addr sim_link_addr(size_t number, uint8_t host, uint16_t port);
 /* The number of a link: players that share the links of the first have set 0. */
-size_t sim_link_number(const struct sim_job *, size_t set, size_t path);
+size_t sim_link_number(const sim_job *, size_t set, size_t path);
 
 #endif

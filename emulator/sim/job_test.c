@@ -14,7 +14,7 @@
 #define PLAYER "\"player\": {\"video_bytes\": 1000000, \"bitrate_bps\": 1000000, \"chunk_bytes\": 1000}"
 #define COMMON "\"scheme\": \"xlink\", \"time_limit_s\": 9.5, " PATHS ", " PLAYER
 
-static struct sim_job job;
+static sim_job job;
 static char error[SIM_ERROR_BYTES];
 
 static bool parse(const char *text) {
@@ -24,7 +24,7 @@ static bool parse(const char *text) {
 static void defaults_are_those_of_the_programs(void **state) {
     (void)state;
     assert_true(parse("{" COMMON ", \"t_th1_ms\": null}"));
-    const struct sim_player_job *p = &job.players[0];
+    const sim_player_job *p = &job.players[0];
     assert_int_equal(job.seed, 1);
     assert_int_equal(job.player_count, 1);
     assert_true(job.link_logs);
@@ -61,7 +61,7 @@ static void a_player_overrides_member_by_member(void **state) {
     assert_true(parse("{" COMMON ", \"seed\": 5, \"t_th1_ms\": 100, \"players\": [{}, {\"scheme\": \"sp\", "
                       "\"start_s\": 1.5, \"own_links\": true, \"t_th1_ms\": 7.25, \"player\": {\"concurrency\": 3, "
                       "\"videos\": 2}}]}"));
-    const struct sim_player_job *one = &job.players[0], *two = &job.players[1];
+    const sim_player_job *one = &job.players[0], *two = &job.players[1];
     assert_string_equal(one->options.settings.name, "xlink");
     assert_string_equal(two->options.settings.name, "sp");
     assert_string_equal(two->server.settings.name, "sp");
@@ -85,7 +85,7 @@ static void link_events_say_what_changes_when(void **state) {
                       "{\"t_s\": 1.5, \"path\": \"wifi\", \"direction\": \"up\", \"delay_ms\": 0.5,"
                       " \"loss\": \"ge:p=0.5:r=1\", \"rate\": \"3mbps\"}]}"));
     assert_int_equal(job.event_count, 2);
-    const struct sim_event *first = &job.events[0], *second = &job.events[1];
+    const sim_event *first = &job.events[0], *second = &job.events[1];
     assert_int_equal(first->at_us, 1500000);
     assert_int_equal(first->path, 1);
     assert_true(first->ways[0] && first->ways[1] && first->change.has_state && !first->change.is_up);

@@ -52,7 +52,7 @@ static char *directory_of(const char *name) {
 static void prepare(const char *name) {
     size_t length = 0;
     char error[SIM_ERROR_BYTES], *directory = directory_of(name), *text = read_job(name, &length);
-    struct sim_job *job = calloc(1, sizeof *job);
+    sim_job *job = calloc(1, sizeof *job);
     if (job && text && directory && sim_job_parse(job, text, length, name, directory, error))
         sim_traces_keep(job);
     if (job)
@@ -68,7 +68,7 @@ static int run(const char *name, const char *out) {
     if (!text)
         return refuse("cannot read the job %s: %s", name, strerror(errno));
     char *directory = directory_of(name);
-    static struct sim_job job;
+    static sim_job job;
     char error[SIM_ERROR_BYTES] = "out of memory";
     int status = 2;
     const char *label = strcmp(name, "-") == 0 ? "standard input" : name;
@@ -107,7 +107,7 @@ int main(int argc, char **argv) {
         if (strcmp(argv[i], "--describe-settings") == 0)
             return print_settings();
         if (strcmp(argv[i], "--batch") == 0 && argc == 2)
-            return sim_batch_serve(&(struct sim_batch){.prepare = prepare, .run = run});
+            return sim_batch_serve(&(sim_batch){.prepare = prepare, .run = run});
         if (strcmp(argv[i], "--out") == 0) {
             if (++i == argc)
                 return refuse("--out needs a value; see --help");

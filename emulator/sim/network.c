@@ -14,8 +14,8 @@
 
 /* ---- set-up ---- */
 
-static bool make_link(struct sim *sim, struct sim_direction *d, const struct link_settings *settings, char *error) {
-    struct link_config config = link_settings_config(settings, sim->job->start_offset_ms);
+static bool make_link(simulation *sim, sim_direction *d, const link_settings *settings, char *error) {
+    link_config config = link_settings_config(settings, sim->job->start_offset_ms);
     if (link_settings_load(settings, &d->files, &config, error, SIM_ERROR_BYTES / 2) != 0)
         return false;
     config.trace = &d->trace->trace;
@@ -33,10 +33,10 @@ static bool make_link(struct sim *sim, struct sim_direction *d, const struct lin
     return d->link != NULL;
 }
 
-static bool make_direction(struct sim *sim, const char *job_name, size_t set, size_t k, uint32_t way, char *error) {
-    const struct link_settings *settings = &sim->job->paths[k].settings[way];
+static bool make_direction(simulation *sim, const char *job_name, size_t set, size_t k, uint32_t way, char *error) {
+    const link_settings *settings = &sim->job->paths[k].settings[way];
     size_t number = sim_link_number(sim->job, set, k);
-    struct sim_direction *d = &sim->directions[2 * number + way];
+    sim_direction *d = &sim->directions[2 * number + way];
     char reason[SIM_ERROR_BYTES / 2];
     d->actor = 2 * number + way;
     d->to_server = way == 0;
@@ -51,8 +51,8 @@ static bool make_direction(struct sim *sim, const char *job_name, size_t set, si
     return make_link(sim, d, settings, reason) || sim_fail(error, "%s: paths[%zu]: %s", job_name, k, reason);
 }
 
-bool sim_network_setup(struct sim *sim, const char *job_name, char *error) {
-    const struct sim_job *job = sim->job;
+bool sim_network_setup(simulation *sim, const char *job_name, char *error) {
+    const sim_job *job = sim->job;
     sim->pool = link_pool_new(0);
     sim->direction_count = 2 * job->path_count * job->player_count;
     sim->directions = calloc(sim->direction_count, sizeof *sim->directions);
@@ -66,7 +66,7 @@ bool sim_network_setup(struct sim *sim, const char *job_name, char *error) {
     return true;
 }
 
-void sim_network_free(struct sim *sim) {
+void sim_network_free(simulation *sim) {
     for (size_t i = 0; i < sim->direction_count && sim->directions; i++) {
         link_foresight_free(sim->directions[i].foresight);
         link_free(sim->directions[i].link);
@@ -112,19 +112,19 @@ static xl_addr get_addr(const uint8_t *ip, const uint8_t *port) {
 }
 
 /* The direction that a datagram takes; NULL: no such link. */
-static struct sim_direction *route(struct sim *sim, const xl_addr *from, const xl_addr *to, bool to_server) {
+static sim_direction *route(simulation *sim, const xl_addr *from, const xl_addr *to, bool to_server) {
     const uint8_t *ip = to_server ? from->ip : to->ip;
     size_t actor = 2 * ((size_t)(ip[1] - 64) << 8 | ip[2]) + !to_server;
     bool known = ip[0] == 100 && ip[1] >= 64 && actor < sim->direction_count && sim->directions[actor].link;
     return known ? &sim->directions[actor] : NULL;
 }
 
-static void update(struct sim *sim, const struct sim_direction *d) {
+static void update(simulation *sim, const sim_direction *d) {
     sim_timers_set(&sim->timers, d->actor, link_next_deadline(d->link));
 }
 
 /* The interface that a player sends from is down. */
-static bool refuses(struct sim *sim, struct sim_player *client, const struct sim_direction *d) {
+static bool refuses(simulation *sim, sim_player *client, const sim_direction *d) {
     size_t path = d->actor / 2 % sim->job->path_count;
     bool is_down = client && client->is_down[path];
     if (is_down)
@@ -132,9 +132,9 @@ static bool refuses(struct sim *sim, struct sim_player *client, const struct sim
     return is_down;
 }
 
-void sim_network_transmit(struct sim *sim, xl_endpoint *endpoint, struct sim_player *client) {
+void sim_network_transmit(simulation *sim, xl_endpoint *endpoint, sim_player *client) {
     for (;;) {
-        struct link_packet *packet = link_pool_get(sim->pool);
+        link_packet *packet = link_pool_get(sim->pool);
         if (!packet) {
             sim->out_of_memory = true;
             return;
@@ -142,7 +142,7 @@ void sim_network_transmit(struct sim *sim, xl_endpoint *endpoint, struct sim_pla
         xl_datagram d;
         size_t n = xl_endpoint_transmit(endpoint, packet->data + HEADERS_BYTES, sizeof packet->data - HEADERS_BYTES, &d,
                                         sim->now);
-        struct sim_direction *direction = n > 0 ? route(sim, &d.local, &d.remote, client != NULL) : NULL;
+        sim_direction *direction = n > 0 ? route(sim, &d.local, &d.remote, client != NULL) : NULL;
         if (!direction || refuses(sim, client, direction)) {
             link_pool_put(sim->pool, packet);
             if (n == 0)
@@ -157,18 +157,18 @@ void sim_network_transmit(struct sim *sim, xl_endpoint *endpoint, struct sim_pla
 }
 
 /* The endpoint that a packet is for, which then has something to do; NULL: nobody listens there. */
-static xl_endpoint *receiver(struct sim *sim, const xl_addr *to, bool to_server) {
+static xl_endpoint *receiver(simulation *sim, const xl_addr *to, bool to_server) {
     size_t index = (size_t)to->port - (to_server ? SIM_SERVER_PORT : SIM_CLIENT_PORT);
-    struct sim_player *p = index < sim->job->player_count ? &sim->players[index] : NULL;
+    sim_player *p = index < sim->job->player_count ? &sim->players[index] : NULL;
     if (!p || (!to_server && p->state != SIM_PLAYER_PLAYS))
         return NULL;
     sim_timers_set(&sim->timers, to_server ? p->server.actor : p->actor, sim->now);
     return to_server ? p->server.endpoint : http3_client_endpoint(p->client);
 }
 
-void sim_network_deliver(struct sim *sim, struct sim_direction *d) {
+void sim_network_deliver(simulation *sim, sim_direction *d) {
     link_advance(d->link, sim->now);
-    for (struct link_packet *p = link_pull(d->link); p; p = link_pull(d->link)) {
+    for (link_packet *p = link_pull(d->link); p; p = link_pull(d->link)) {
         const uint8_t *ip = p->data, *udp = p->data + IP_BYTES;
         xl_datagram in = {.remote = get_addr(ip + 12, udp),
                           .local = get_addr(ip + 16, udp + 2),
@@ -186,7 +186,7 @@ void sim_network_deliver(struct sim *sim, struct sim_direction *d) {
 
 static void *ask(void *user, const xl_addr *from, const xl_addr *to) {
     bool to_server = from->ip[3] == SIM_CLIENT_HOST;
-    struct sim_direction *d = route(user, from, to, to_server);
+    sim_direction *d = route(user, from, to, to_server);
     if (d && !d->foresight)
         d->foresight = link_foresight_new(d->link);
     if (!d || !d->foresight)
@@ -207,7 +207,7 @@ static uint64_t send_one(void *handle, size_t bytes, uint64_t at) {
     return link_foresee_packet(handle, (uint32_t)bytes + HEADERS_BYTES, at);
 }
 
-xl_endpoint *sim_endpoint_new(struct sim *sim, const xl_config *config, uint64_t now, int *error) {
+xl_endpoint *sim_endpoint_new(simulation *sim, const xl_config *config, uint64_t now, int *error) {
     sim->foresight = (xl_foresight){.user = sim, .ask = ask, .inside = inside, .send = send_one};
     return xl_endpoint_new_foreseeing(config, &sim->foresight, now, error);
 }

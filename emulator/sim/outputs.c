@@ -9,7 +9,7 @@
 #include "emulator/sim/sim.h"
 #include "server/report.h"
 
-#define FILE_BYTES (sizeof(((struct sim *)0)->directory) + 128)
+#define FILE_BYTES (sizeof(((simulation *)0)->directory) + 128)
 
 /* The first argument of every record of command lines: nothing that varies. */
 static char program[] = "xlink-sim";
@@ -20,7 +20,7 @@ static const char *base_name(const char *file) {
     return slash ? slash + 1 : file;
 }
 
-static void name_file(const struct sim *sim, const char *name, char out[FILE_BYTES]) {
+static void name_file(const simulation *sim, const char *name, char out[FILE_BYTES]) {
     snprintf(out, FILE_BYTES, "%s/%s", sim->directory, name);
 }
 
@@ -31,16 +31,16 @@ static bool make_directory(const char *directory, char *error) {
 
 /* ---- opening ---- */
 
-static bool open_jsonl(const struct sim *sim, const char *name, uint64_t start_us, jsonl **out, char *error) {
+static bool open_jsonl(const simulation *sim, const char *name, uint64_t start_us, jsonl **out, char *error) {
     char file[FILE_BYTES];
     name_file(sim, name, file);
     *out = jsonl_open(file, start_us);
     return *out || sim_fail(error, "cannot write %s: %s", file, strerror(errno));
 }
 
-static bool open_players(struct sim *sim, char *error) {
+static bool open_players(simulation *sim, char *error) {
     for (size_t i = 0; i < sim->job->player_count; i++) {
-        struct sim_player *p = &sim->players[i];
+        sim_player *p = &sim->players[i];
         char name[32];
         snprintf(name, sizeof name, i > 0 ? "player-%zu.jsonl" : "player.jsonl", i + 1);
         if (!open_jsonl(sim, name, p->job->start_us, &p->log, error))
@@ -55,7 +55,7 @@ static void write_log(void *file, const char *text, size_t length) {
 }
 
 /* The name of a link's log without what is behind the direction. */
-static void name_log(const struct sim *sim, size_t actor, char *out, size_t cap) {
+static void name_log(const simulation *sim, size_t actor, char *out, size_t cap) {
     size_t number = actor / 2, set = number / sim->job->path_count;
     const char *path = sim->job->paths[number % sim->job->path_count].name;
     const char *way = sim->directions[actor].to_server ? "up" : "down";
@@ -65,7 +65,7 @@ static void name_log(const struct sim *sim, size_t actor, char *out, size_t cap)
         snprintf(out, cap, "player-%zu.%s.%s.log", set + 1, path, way);
 }
 
-static bool open_link_log(struct sim *sim, struct sim_direction *d, char *error) {
+static bool open_link_log(simulation *sim, sim_direction *d, char *error) {
     char name[64], place[80], file[FILE_BYTES];
     name_log(sim, d->actor, name, sizeof name);
     snprintf(place, sizeof place, "links/%s", name);
@@ -79,7 +79,7 @@ static bool open_link_log(struct sim *sim, struct sim_direction *d, char *error)
     return true;
 }
 
-static bool open_link_logs(struct sim *sim, char *error) {
+static bool open_link_logs(simulation *sim, char *error) {
     char directory[FILE_BYTES];
     name_file(sim, "links", directory);
     if (sim->job->link_logs && !make_directory(directory, error))
@@ -90,7 +90,7 @@ static bool open_link_logs(struct sim *sim, char *error) {
     return true;
 }
 
-static xl_log_files *open_transport_logs(const struct sim *sim, const char *key_file, char *error) {
+static xl_log_files *open_transport_logs(const simulation *sim, const char *key_file, char *error) {
     char qlog[FILE_BYTES], keys[FILE_BYTES], reason[FILE_BYTES + 64];
     name_file(sim, "qlog", qlog);
     name_file(sim, key_file, keys);
@@ -102,7 +102,7 @@ static xl_log_files *open_transport_logs(const struct sim *sim, const char *key_
     return files;
 }
 
-bool sim_outputs_open(struct sim *sim, char *error) {
+bool sim_outputs_open(simulation *sim, char *error) {
     if (!make_directory(sim->directory, error) || !open_players(sim, error) || !open_link_logs(sim, error) ||
         !open_jsonl(sim, "server.jsonl", 0, &sim->server_log, error))
         return false;
@@ -112,7 +112,7 @@ bool sim_outputs_open(struct sim *sim, char *error) {
     return true;
 }
 
-bool sim_outputs_open_transport(struct sim *sim, char *error) {
+bool sim_outputs_open_transport(simulation *sim, char *error) {
     if (!make_directory(sim->directory, error))
         return false;
     sim->client_files = open_transport_logs(sim, "player.keys", error);
@@ -129,16 +129,16 @@ static json_t *address(size_t number, uint8_t host) {
     return json_string(text);
 }
 
-static json_t *direction_report(const struct sim_direction *d, const struct link_settings *settings) {
+static json_t *direction_report(const sim_direction *d, const link_settings *settings) {
     json_t *report = link_report(d->link, base_name(d->trace->file), d->trace->sha256);
     json_object_set_new(report, "write_errors", json_integer(0));
     link_settings_report(settings, report);
     return report;
 }
 
-static json_t *path_report(const struct sim *sim, size_t number) {
+static json_t *path_report(const simulation *sim, size_t number) {
     size_t set = number / sim->job->path_count;
-    const struct sim_path_job *path = &sim->job->paths[number % sim->job->path_count];
+    const sim_path_job *path = &sim->job->paths[number % sim->job->path_count];
     json_t *report = json_pack("{s:s, s:o, s:o}", "name", path->name, "inside_addr", address(number, 2), "outside_addr",
                                address(number, 1));
     link_settings_report_path(path->settings, report);
@@ -153,7 +153,7 @@ static json_t *path_report(const struct sim *sim, size_t number) {
 }
 
 /* The members of mpshell's summary, in its order. */
-static json_t *emulator_report(const struct sim *sim, int status) {
+static json_t *emulator_report(const simulation *sim, int status) {
     json_t *paths = json_array();
     for (size_t number = 0; 2 * number < sim->direction_count; number++)
         if (sim->directions[2 * number].link)
@@ -165,10 +165,10 @@ static json_t *emulator_report(const struct sim *sim, int status) {
                      paths);
 }
 
-static bool close_link_logs(struct sim *sim) {
+static bool close_link_logs(simulation *sim) {
     bool ok = true;
     for (size_t i = 0; i < sim->direction_count; i++) {
-        struct sim_direction *d = &sim->directions[i];
+        sim_direction *d = &sim->directions[i];
         if (d->link)
             link_advance(d->link, sim->now);
         if (d->log_file) {
@@ -181,7 +181,7 @@ static bool close_link_logs(struct sim *sim) {
     return ok;
 }
 
-static bool close_logs(struct sim *sim) {
+static bool close_logs(simulation *sim) {
     bool ok = close_link_logs(sim);
     for (size_t i = 0; sim->players && i < sim->job->player_count; i++) {
         ok = jsonl_close(sim->players[i].log) && ok;
@@ -192,11 +192,11 @@ static bool close_logs(struct sim *sim) {
     return ok;
 }
 
-void sim_outputs_abandon(struct sim *sim) {
+void sim_outputs_abandon(simulation *sim) {
     (void)close_logs(sim);
 }
 
-bool sim_outputs_close(struct sim *sim, int status, char *error) {
+bool sim_outputs_close(simulation *sim, int status, char *error) {
     char file[FILE_BYTES];
     name_file(sim, "mpshell.json", file);
     bool ok = close_logs(sim);

@@ -9,7 +9,7 @@
 
 #include "emulator/link/rng.h"
 
-static struct link_rng generator;
+static link_rng generator;
 static uint64_t drawn;
 
 static time_t fixed_time(time_t *out) {

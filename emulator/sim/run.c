@@ -7,7 +7,7 @@
 #include "emulator/sim/sim.h"
 
 /* One actor at its time. */
-static void act(struct sim *sim, size_t actor) {
+static void act(simulation *sim, size_t actor) {
     size_t players = sim->job->player_count;
     if (actor < sim->direction_count)
         sim_network_deliver(sim, &sim->directions[actor]);
@@ -20,7 +20,7 @@ static void act(struct sim *sim, size_t actor) {
 }
 
 /* Players have time limits, so this ends; an actor that wants to act again at once does so a microsecond later. */
-static void loop(struct sim *sim) {
+static void loop(simulation *sim) {
     while (sim->running > 0 && !sim->out_of_memory) {
         size_t actor = sim_timers_next(&sim->timers);
         uint64_t at = sim_timers_get(&sim->timers, actor);
@@ -29,7 +29,7 @@ static void loop(struct sim *sim) {
     }
 }
 
-static bool set_up(struct sim *sim, const char *job_name, char *error) {
+static bool set_up(simulation *sim, const char *job_name, char *error) {
     size_t count = sim->job->player_count;
     sim->event_actor = 2 * sim->job->path_count * count + 2 * count;
     if (!sim_timers_init(&sim->timers, sim->event_actor + 1))
@@ -40,14 +40,14 @@ static bool set_up(struct sim *sim, const char *job_name, char *error) {
 }
 
 /* The largest of the players' exit statuses. */
-static int worst_status(const struct sim *sim) {
+static int worst_status(const simulation *sim) {
     int status = 0;
     for (size_t i = 0; i < sim->job->player_count; i++)
         status = sim->players[i].status > status ? sim->players[i].status : status;
     return status;
 }
 
-static int finish(struct sim *sim, char *error) {
+static int finish(simulation *sim, char *error) {
     if (sim->out_of_memory) {
         sim_fail(error, "out of memory");
         return 1;
@@ -63,8 +63,8 @@ static int finish(struct sim *sim, char *error) {
     return status;
 }
 
-int sim_run(const struct sim_job *job, const char *job_name, const char *directory, char *error) {
-    struct sim sim = {.job = job};
+int sim_run(const sim_job *job, const char *job_name, const char *directory, char *error) {
+    simulation sim = {.job = job};
     int status = 2;
     error[0] = '\0';
     sim_random_seed(job->seed);

@@ -2,12 +2,12 @@
 
 #include <stdlib.h>
 
-static uint32_t winner(const struct sim_timers *t, uint32_t left, uint32_t right) {
+static uint32_t winner(const sim_timers *t, uint32_t left, uint32_t right) {
     return t->at[right] < t->at[left] ? right : left;
 }
 
 /* Decides the match of node n, whose players are the winners of its two children. */
-static void decide(struct sim_timers *t, size_t n) {
+static void decide(sim_timers *t, size_t n) {
     if (2 * n >= t->leaves) {
         uint32_t left = (uint32_t)(2 * n - t->leaves);
         t->winners[n] = winner(t, left, left + 1);
@@ -16,7 +16,7 @@ static void decide(struct sim_timers *t, size_t n) {
     }
 }
 
-bool sim_timers_init(struct sim_timers *t, size_t actors) {
+bool sim_timers_init(sim_timers *t, size_t actors) {
     t->leaves = 2;
     while (t->leaves < actors)
         t->leaves *= 2;
@@ -31,13 +31,13 @@ bool sim_timers_init(struct sim_timers *t, size_t actors) {
     return true;
 }
 
-void sim_timers_free(struct sim_timers *t) {
+void sim_timers_free(sim_timers *t) {
     free(t->at);
     free(t->winners);
-    *t = (struct sim_timers){0};
+    *t = (sim_timers){0};
 }
 
-void sim_timers_set(struct sim_timers *t, size_t actor, uint64_t at) {
+void sim_timers_set(sim_timers *t, size_t actor, uint64_t at) {
     if (t->at[actor] == at)
         return;
     t->at[actor] = at;

@@ -7,22 +7,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct sim_timers {
+typedef struct {
     size_t leaves;     /* a power of two */
     uint64_t *at;      /* deadline of each actor */
     uint32_t *winners; /* winners[1] is the root, those of the leaves are not stored */
-};
+} sim_timers;
 
 /* Every actor starts with the deadline UINT64_MAX: never. False: out of memory. */
-bool sim_timers_init(struct sim_timers *, size_t actors);
-void sim_timers_free(struct sim_timers *);
-void sim_timers_set(struct sim_timers *, size_t actor, uint64_t at);
+bool sim_timers_init(sim_timers *, size_t actors);
+void sim_timers_free(sim_timers *);
+void sim_timers_set(sim_timers *, size_t actor, uint64_t at);
 
-static inline uint64_t sim_timers_get(const struct sim_timers *t, size_t actor) {
+static inline uint64_t sim_timers_get(const sim_timers *t, size_t actor) {
     return t->at[actor];
 }
 /* The actor whose deadline is the earliest. */
-static inline size_t sim_timers_next(const struct sim_timers *t) {
+static inline size_t sim_timers_next(const sim_timers *t) {
     return t->winners[1];
 }
 

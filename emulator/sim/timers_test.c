@@ -7,7 +7,7 @@
 
 #include "emulator/link/rng.h"
 
-static size_t slow_next(const struct sim_timers *t) {
+static size_t slow_next(const sim_timers *t) {
     size_t best = 0;
     for (size_t i = 1; i < t->leaves; i++)
         best = t->at[i] < t->at[best] ? i : best;
@@ -16,9 +16,9 @@ static size_t slow_next(const struct sim_timers *t) {
 
 static void the_earliest_is_next_and_of_equals_the_smallest(void **state) {
     (void)state;
-    struct link_rng rng = {.state = 7};
+    link_rng rng = {.state = 7};
     for (size_t actors = 1; actors < 40; actors++) {
-        struct sim_timers t;
+        sim_timers t;
         assert_true(sim_timers_init(&t, actors));
         assert_int_equal(sim_timers_next(&t), 0);
         for (int round = 0; round < 300; round++) {

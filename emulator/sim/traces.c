@@ -11,11 +11,13 @@
 
 #define MAX_KEPT 64
 
-static struct kept {
+typedef struct {
     char *file;
     struct stat status; /* of the file when it was read */
-    struct sim_trace trace;
-} kept[MAX_KEPT];
+    sim_trace trace;
+} kept_trace;
+
+static kept_trace kept[MAX_KEPT];
 static size_t kept_count;
 
 static bool hash(const char *data, size_t length, char hex[65]) {
@@ -31,7 +33,7 @@ static bool hash(const char *data, size_t length, char hex[65]) {
     return true;
 }
 
-static bool read_trace(struct sim_trace *trace, const char *file, char *error) {
+static bool read_trace(sim_trace *trace, const char *file, char *error) {
     char *data;
     size_t length;
     if (link_trace_read_file(file, &data, &length, error, SIM_ERROR_BYTES / 2) != 0)
@@ -54,7 +56,7 @@ static bool is_same(const struct stat *a, const struct stat *b) {
 }
 
 /* NULL: it is not kept, or has changed since. */
-static const struct sim_trace *find_kept(const char *file) {
+static const sim_trace *find_kept(const char *file) {
     struct stat status;
     for (size_t i = 0; i < kept_count; i++)
         if (strcmp(kept[i].file, file) == 0)
@@ -65,7 +67,7 @@ static const struct sim_trace *find_kept(const char *file) {
 static void keep(const char *file) {
     uint64_t rate;
     char error[SIM_ERROR_BYTES / 2];
-    struct kept *k = &kept[kept_count];
+    kept_trace *k = &kept[kept_count];
     for (size_t i = 0; i < kept_count; i++)
         if (strcmp(kept[i].file, file) == 0)
             return;
@@ -79,7 +81,7 @@ static void keep(const char *file) {
         free(k->file);
 }
 
-void sim_traces_keep(const struct sim_job *job) {
+void sim_traces_keep(const sim_job *job) {
     for (size_t i = 0; i < job->path_count; i++)
         for (size_t way = 0; way < 2; way++)
             keep(job->paths[i].settings[way].trace);
@@ -87,12 +89,12 @@ void sim_traces_keep(const struct sim_job *job) {
 
 /* ---- traces of a run ---- */
 
-const struct sim_trace *sim_trace_load(struct sim *sim, const char *file, char *error) {
+const sim_trace *sim_trace_load(simulation *sim, const char *file, char *error) {
     for (size_t i = 0; i < sim->trace_count; i++)
         if (strcmp(sim->traces[i].file, file) == 0)
             return &sim->traces[i];
-    struct sim_trace *trace = &sim->traces[sim->trace_count];
-    const struct sim_trace *of_process = find_kept(file);
+    sim_trace *trace = &sim->traces[sim->trace_count];
+    const sim_trace *of_process = find_kept(file);
     uint64_t rate;
     if (of_process) {
         *trace = *of_process;
@@ -112,7 +114,7 @@ const struct sim_trace *sim_trace_load(struct sim *sim, const char *file, char *
     return trace;
 }
 
-void sim_traces_free(struct sim *sim) {
+void sim_traces_free(simulation *sim) {
     for (size_t i = 0; i < sim->trace_count; i++)
         if (!sim->traces[i].is_kept)
             link_trace_free(&sim->traces[i].trace);

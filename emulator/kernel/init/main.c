@@ -26,10 +26,10 @@
 
 #define ROOT "/root" /* of the host, before it becomes the root */
 
-struct job {
+typedef struct {
     char *at; /* the folder to start in */
     char **environment, **command;
-};
+} init_job;
 
 /* One line in the kernel's log, which outlives this process. */
 __attribute__((format(printf, 1, 2))) static void say(const char *format, ...) {
@@ -37,7 +37,7 @@ __attribute__((format(printf, 1, 2))) static void say(const char *format, ...) {
     const size_t used = sizeof(VK_INIT_SAYS) - 1;
     va_list args;
     va_start(args, format);
-    vsnprintf(line + used, sizeof(line) - used, format, args);
+    vsnprintf(line + used, sizeof line - used, format, args);
     va_end(args);
     const int log = open("/dev/kmsg", O_WRONLY | O_CLOEXEC);
     if (log < 0 || write(log, line, strlen(line)) < 0)
@@ -105,13 +105,13 @@ static char *read_whole(const char *path, size_t *length) {
 }
 
 /* The texts of the job in one array; the empty one behind the environment, and the last, are its ends. */
-static void read_job(struct job *job) {
+static void read_job(init_job *job) {
     size_t length = 0, count = 0;
     char *text = read_whole(VK_JOB, &length);
     const char *end = text + length;
     for (const char *at = text; at < end; at++)
         count += *at == '\0';
-    char **texts = calloc(count + 1, sizeof(*texts));
+    char **texts = calloc(count + 1, sizeof *texts);
     if (!texts)
         give_up("read", VK_JOB);
     for (char **next = texts; text < end; text += strlen(text) + 1)
@@ -141,7 +141,7 @@ static void wait_for_uptime(void) {
 static void open_terminal(int number, int fd) {
     char name[32];
     struct termios raw;
-    snprintf(name, sizeof(name), "/dev/tty%d", number);
+    snprintf(name, sizeof name, "/dev/tty%d", number);
     const int terminal = open(name, O_WRONLY | O_NOCTTY | O_CLOEXEC);
     if (terminal < 0 || tcgetattr(terminal, &raw) != 0)
         give_up("open", name);
@@ -154,11 +154,11 @@ static void open_terminal(int number, int fd) {
  * this, but the record of a run does: a machine that a program turns off has no end. */
 static void drop_rights_over_machine(void) {
     static const unsigned long rights[] = {CAP_SYS_MODULE, CAP_SYS_RAWIO, CAP_SYS_BOOT, CAP_MKNOD};
-    for (size_t k = 0; k < sizeof(rights) / sizeof(rights[0]); k++)
+    for (size_t k = 0; k < sizeof rights / sizeof rights[0]; k++)
         prctl(PR_CAPBSET_DROP, rights[k], 0, 0, 0);
 }
 
-__attribute__((noreturn)) static void become(const struct job *job) {
+__attribute__((noreturn)) static void become(const init_job *job) {
     const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
     setsid();
     drop_rights_over_machine();
@@ -172,7 +172,7 @@ __attribute__((noreturn)) static void become(const struct job *job) {
 }
 
 /* Runs the command to its end; whatever loses its parent meanwhile is waited for, too. */
-static int run(const struct job *job) {
+static int run(const init_job *job) {
     int status = 0;
     const pid_t child = fork();
     if (child == 0)
@@ -200,7 +200,7 @@ static void end_others(void) {
 }
 
 int main(void) {
-    static struct job job;
+    static init_job job;
     static char *const fallback_path = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
     if (getpid() != 1 || access(VK_JOB, R_OK) != 0) { /* else it would turn off somebody's machine */
         fprintf(stderr, "vkernel-init: this is the first process of a kernel that vkernel starts, and nothing else\n");

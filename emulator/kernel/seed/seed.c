@@ -40,7 +40,7 @@ ssize_t getrandom(void *into, size_t length, unsigned flags) {
     (void)flags;
     for (size_t done = 0; done < length;) {
         const uint64_t word = next();
-        const size_t part = length - done < sizeof(word) ? length - done : sizeof(word);
+        const size_t part = length - done < sizeof word ? length - done : sizeof word;
         memcpy((uint8_t *)into + done, &word, part);
         done += part;
     }

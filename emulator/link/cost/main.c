@@ -18,7 +18,7 @@ static int fail(const char *what) {
     return 2;
 }
 
-static bool read_keys(struct link_settings settings[2], char **keys, char *error) {
+static bool read_keys(link_settings settings[2], char **keys, char *error) {
     static char rate[] = "12mbps", delay[] = "20";
     for (char **key = keys; *key; key++) {
         char *equals = strchr(*key, '=');
@@ -38,7 +38,7 @@ static bool read_keys(struct link_settings settings[2], char **keys, char *error
 }
 
 /* UDP over IPv4, with no checksum. */
-static void fill(struct link_packet *packet) {
+static void fill(link_packet *packet) {
     static const uint8_t headers[28] = {0x45, 0, 0x05, 0xdc, 0, 0, 0x40, 0,  64,   17,   0,    0,    100, 64,
                                         0,    2, 100,  64,   0, 1, 0x9c, 64, 0x11, 0x51, 0x05, 0xc8, 0,   0};
     memcpy(packet->data, headers, sizeof headers);
@@ -46,19 +46,19 @@ static void fill(struct link_packet *packet) {
     packet->checksum_start = 0;
 }
 
-static void drain(struct link *link, uint64_t now) {
+static void drain(emulated_link *link, uint64_t now) {
     while (link_next_deadline(link) <= now) {
         uint64_t at = link_next_deadline(link);
         link_advance(link, at);
-        for (struct link_packet *p = link_pull(link); p; p = link_pull(link))
+        for (link_packet *p = link_pull(link); p; p = link_pull(link))
             link_departed(link, p, at);
     }
 }
 
-static uint64_t send_all(struct link *link, struct link_pool *pool, uint64_t packets) {
+static uint64_t send_all(emulated_link *link, link_pool *pool, uint64_t packets) {
     uint64_t now = 0;
     for (uint64_t sent = 0; sent < packets; sent++) {
-        struct link_packet *packet = link_pool_get(pool);
+        link_packet *packet = link_pool_get(pool);
         if (!packet)
             break;
         fill(packet);
@@ -73,8 +73,8 @@ static uint64_t send_all(struct link *link, struct link_pool *pool, uint64_t pac
 }
 
 int main(int argc, char **argv) {
-    struct link_settings settings[2];
-    struct link_files files = {0};
+    link_settings settings[2];
+    link_files files = {0};
     char error[ERROR_BYTES];
     uint64_t packets;
     memset(settings, 0, sizeof settings);
@@ -82,19 +82,19 @@ int main(int argc, char **argv) {
         return fail("usage: link-bench PACKETS [KEY=VALUE...]");
     if (!read_keys(settings, argv + 2, error))
         return fail(error);
-    struct link_trace trace = link_trace_constant(12000000);
-    struct link_config config = link_settings_config(&settings[0], 0);
+    link_trace trace = link_trace_constant(12000000);
+    link_config config = link_settings_config(&settings[0], 0);
     config.trace = &trace;
     config.pool = link_pool_new(0);
     config.seed = 1;
     config.nat = settings[0].nat.timeout_us > 0 ? link_nat_new(&settings[0].nat, 1) : NULL;
     if (link_settings_load(&settings[0], &files, &config, error, sizeof error) != 0)
         return fail(error);
-    struct link *link = link_new(&config, error, sizeof error);
+    emulated_link *link = link_new(&config, error, sizeof error);
     if (!link)
         return fail(error);
     (void)send_all(link, config.pool, packets);
-    struct link_stats s = link_stats(link);
+    link_stats s = link_get_stats(link);
     printf("{\"arrived\": %" PRIu64 ", \"departed\": %" PRIu64 ", \"inside\": %" PRIu64 "}\n", s.arrived_packets,
            s.departed_packets, s.inside_packets);
     link_free(link);
