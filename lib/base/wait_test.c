@@ -25,7 +25,7 @@ static void take_epoll_pwait2_away(void) {
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
-    const struct sock_fprog program = {.len = sizeof(rules) / sizeof(rules[0]), .filter = rules};
+    const struct sock_fprog program = {.len = sizeof rules / sizeof rules[0], .filter = rules};
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
         _exit(99);
 }

@@ -33,11 +33,11 @@ static bool dares(writer *w) {
 
 static uint64_t number(writer *w) {
     static const uint64_t edges[] = {13, 63, 64, 255, 16383, 16384, 65536, UINT64_C(1) << 32, (UINT64_C(1) << 62) - 1};
-    return below(w, 3) ? below(w, 10) : edges[below(w, sizeof(edges) / sizeof(edges[0]))];
+    return below(w, 3) ? below(w, 10) : edges[below(w, sizeof edges / sizeof edges[0])];
 }
 
 static void put(writer *w, const void *data, size_t len) {
-    if (len > sizeof(w->data) - w->len)
+    if (len > sizeof w->data - w->len)
         return;
     memcpy(w->data + w->len, data, len);
     w->len += len;

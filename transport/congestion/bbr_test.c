@@ -35,7 +35,7 @@ typedef struct {
 static flow f; /* too large for the stack */
 
 static void begin(uint64_t rate, uint64_t rtt) {
-    memset(&f, 0, sizeof(f));
+    memset(&f, 0, sizeof f);
     f.now = 1000000;
     f.rtt = rtt;
     f.link_rate = rate;

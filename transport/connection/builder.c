@@ -40,7 +40,7 @@ static bool spin_of(const xl_builder *b) {
 
 static bool begin(xl_builder *b, xl_connection *c, xl_path *p, xl_level level, bool is_early, uint8_t *buf,
                   size_t room) {
-    memset(b, 0, sizeof(*b));
+    memset(b, 0, sizeof *b);
     b->c = c;
     b->is_early = is_early;
     b->path = p;

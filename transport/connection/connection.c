@@ -64,7 +64,7 @@ static void params_from_config(xl_connection *c) {
 
 xl_connection *xl_conn_new(const xl_config *config, const xl_connection_hooks *hooks, bool is_server,
                            const xl_connection_random *random, uint64_t now) {
-    xl_connection *c = calloc(1, sizeof(*c));
+    xl_connection *c = calloc(1, sizeof *c);
     if (!c)
         return NULL;
     c->config = config;
@@ -111,7 +111,7 @@ void xl_conn_reconfigure(xl_connection *c, uint64_t now) {
     xl_conn_enter(c, now);
     if (scheduler != c->scheduler) {
         c->scheduler = scheduler;
-        memset(c->scheduler_state, 0, sizeof(c->scheduler_state));
+        memset(c->scheduler_state, 0, sizeof c->scheduler_state);
         if (scheduler->init)
             scheduler->init(c->scheduler_state);
     }

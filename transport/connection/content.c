@@ -222,7 +222,7 @@ static void put_new_token(xl_builder *b) {
     c->handshake.token_pending = false;
     if (c->hooks.make_token(c->hooks.user, &c->handshake.token_for, token) == 0 &&
         xl_builder_note(b, XL_SF_NEW_TOKEN, 0, 0))
-        xl_frame_put_new_token(&b->w, token, sizeof(token));
+        xl_frame_put_new_token(&b->w, token, sizeof token);
 }
 
 void xl_content_put_control(xl_builder *b) {
@@ -337,7 +337,7 @@ static bool choose_redundant(const xl_stream *s, const xl_path *onto, size_t max
 }
 
 static bool choose_for_every_path(xl_connection *c, const xl_path *onto, xl_content_choice *out) {
-    memset(out, 0, sizeof(*out));
+    memset(out, 0, sizeof *out);
     for (xl_stream *s = c->streams.send_head; s; s = s->send_next) {
         out->stream = s;
         if (!is_sending(s))
@@ -366,7 +366,7 @@ bool xl_content_choose(xl_connection *c, const xl_path *onto, xl_content_choice 
     bool may_copy = c->multipath && c->reinjection != &xl_reinjection_none;
     bool has_unsent = may_copy && xl_content_has_unsent(c);
     bool passes_first = c->decision.for_later >> onto->index & 1;
-    memset(out, 0, sizeof(*out));
+    memset(out, 0, sizeof *out);
     for (xl_stream *s = c->streams.send_head; s; s = s->send_next) {
         if (passes_first && backlog(s) > 0) {
             passes_first = false;

@@ -111,8 +111,8 @@ static uint64_t take_max_streams(xl_connection *c, const xl_frame *f) {
 }
 
 static uint64_t take_close(xl_connection *c, const xl_frame *f) {
-    char words[sizeof(c->closing.words)];
-    size_t n = f->close.reason_len < sizeof(words) - 1 ? f->close.reason_len : sizeof(words) - 1;
+    char words[sizeof c->closing.words];
+    size_t n = f->close.reason_len < sizeof words - 1 ? f->close.reason_len : sizeof words - 1;
     for (size_t i = 0; i < n; i++) { /* the peer's words end up in terminals and logs */
         uint8_t ch = f->close.reason[i];
         words[i] = ch >= 0x20 && ch < 0x7f ? (char)ch : '?';

@@ -63,7 +63,7 @@ static int choose_dialect(xl_connection *c) {
     uint8_t params[512];
     ours->enable_multipath = ours->enable_multipath && theirs->enable_multipath && !is_ietf;
     ours->has_initial_max_path_id = ours->has_initial_max_path_id && is_ietf;
-    size_t len = xl_transport_params_encode(ours, params, sizeof(params));
+    size_t len = xl_transport_params_encode(ours, params, sizeof params);
     return len > 0 ? xl_tls_set_params(c->handshake.tls, params, len) : XL_ERR_CRYPTO;
 }
 
@@ -78,7 +78,7 @@ static uint64_t agree_on_dialect(xl_connection *c) {
     c->multipath = has_ietf || (ours->enable_multipath && theirs->enable_multipath);
     if (!has_ietf)
         return 0;
-    c->path_ids = malloc(sizeof(*c->path_ids));
+    c->path_ids = malloc(sizeof *c->path_ids);
     if (!c->path_ids)
         return XL_QERR_INTERNAL;
     xl_path_ids_init(c->path_ids, &c->local_cids, &c->remote_cids, theirs->initial_max_path_id);
@@ -143,7 +143,7 @@ static void on_keylog(void *user, const char *line) {
 int xl_conn_make_tls(xl_connection *c, const char *server_name) {
     uint8_t params[512];
     xl_conn_put_version_information(c);
-    size_t len = xl_transport_params_encode(&c->local_params, params, sizeof(params));
+    size_t len = xl_transport_params_encode(&c->local_params, params, sizeof params);
     xl_tls_callbacks callbacks = {.user = c,
                                   .crypto_data = on_crypto_data,
                                   .keys = on_keys,
@@ -242,7 +242,7 @@ void xl_conn_crypto_received(xl_connection *c, xl_level level) {
     uint8_t buf[2048];
     bool fin;
     size_t n;
-    while (xl_conn_is_live(c) && (n = xl_recv_read(&c->level[level].recv, buf, sizeof(buf), &fin)) > 0) {
+    while (xl_conn_is_live(c) && (n = xl_recv_read(&c->level[level].recv, buf, sizeof buf, &fin)) > 0) {
         if (xl_tls_receive(c->handshake.tls, level, buf, n) != 0) {
             bool is_violation = xl_tls_is_violation(c->handshake.tls);
             xl_conn_fail(

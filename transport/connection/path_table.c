@@ -109,14 +109,14 @@ bool xl_conn_take_dcid(xl_connection *c, xl_path *p) {
 
 void xl_conn_start_challenge(xl_connection *c, xl_path *p) {
     uint8_t data[8];
-    xl_drbg_bytes(&c->random.challenges, data, sizeof(data));
+    xl_drbg_bytes(&c->random.challenges, data, sizeof data);
     xl_path_start_challenge(p, data);
     xl_conn_wake(c);
 }
 
 void xl_conn_start_rtt_probe(xl_connection *c, xl_path *p) {
     uint8_t data[8];
-    xl_drbg_bytes(&c->random.challenges, data, sizeof(data));
+    xl_drbg_bytes(&c->random.challenges, data, sizeof data);
     xl_path_start_rtt_probe(p, data);
     xl_conn_wake(c);
 }

@@ -74,7 +74,7 @@ xl_path *xl_conn_path_new(xl_connection *c, const xl_addr *local, const xl_addr 
 }
 
 static bool give_own_space(xl_connection *c, xl_path *p) {
-    xl_space *s = malloc(sizeof(*s));
+    xl_space *s = malloc(sizeof *s);
     if (!s)
         return false;
     xl_conn_init_space(c, s);

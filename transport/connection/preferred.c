@@ -25,7 +25,7 @@ int xl_conn_offer_preferred_address(xl_connection *c) {
     xl_cid_entry *e = &c->local_cids.at[c->local_cids.count - 1];
     xl_cids_note_announced(&c->local_cids, e);
     *offer = (xl_preferred_address){.v4 = *v4, .v6 = *v6, .cid = e->cid};
-    memcpy(offer->reset_token, e->reset_token, sizeof(offer->reset_token));
+    memcpy(offer->reset_token, e->reset_token, sizeof offer->reset_token);
     c->local_params.has_preferred_address = true;
     return 0;
 }

@@ -6,11 +6,11 @@
 #define SLAB_RECORDS 256
 
 static bool grow(xl_records *p) {
-    void **slabs = realloc(p->slabs, (p->slab_count + 1) * sizeof(*slabs));
+    void **slabs = realloc(p->slabs, (p->slab_count + 1) * sizeof *slabs);
     if (!slabs)
         return false;
     p->slabs = slabs;
-    xl_sent_frame *slab = calloc(SLAB_RECORDS, sizeof(*slab));
+    xl_sent_frame *slab = calloc(SLAB_RECORDS, sizeof *slab);
     if (!slab)
         return false;
     p->slabs[p->slab_count++] = slab;
@@ -24,7 +24,7 @@ xl_sent_frame *xl_records_new(xl_records *p) {
         return NULL;
     xl_sent_frame *r = p->free;
     p->free = r->next;
-    memset(r, 0, sizeof(*r));
+    memset(r, 0, sizeof *r);
     return r;
 }
 

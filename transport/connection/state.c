@@ -54,7 +54,7 @@ void xl_conn_restart_idle(xl_connection *c, uint64_t now) {
 /* ---- The end ---- */
 
 static void note_closed(xl_connection *c, const char *words) {
-    snprintf(c->closing.words, sizeof(c->closing.words), "%s", words);
+    snprintf(c->closing.words, sizeof c->closing.words, "%s", words);
     xl_qlog_connection(c->qlog, c->now, "connection_closed", c->closing.words);
 }
 
@@ -93,7 +93,7 @@ static void report_closed(xl_connection *c, xl_close_reason reason) {
                   .close_reason = reason,
                   .error_code = c->closing.code,
                   .application_error = c->closing.is_application};
-    memcpy(e.reason, c->closing.words, sizeof(e.reason));
+    memcpy(e.reason, c->closing.words, sizeof e.reason);
     xl_conn_emit(c, e);
 }
 

@@ -103,13 +103,13 @@ static uint64_t initial_send_limit(const xl_connection *c, uint64_t id) {
 static xl_stream *stream_new(xl_connection *c, uint64_t id) {
     if (c->streams.count == c->streams.cap) {
         size_t cap = c->streams.cap ? 2 * c->streams.cap : 16;
-        xl_stream **grown = realloc(c->streams.at, cap * sizeof(*grown));
+        xl_stream **grown = realloc(c->streams.at, cap * sizeof *grown);
         if (!grown)
             return NULL;
         c->streams.at = grown;
         c->streams.cap = cap;
     }
-    xl_stream *s = calloc(1, sizeof(*s));
+    xl_stream *s = calloc(1, sizeof *s);
     if (!s)
         return NULL;
     bool uni = (id & 2) != 0, local = is_local(c, id);
@@ -124,7 +124,7 @@ static xl_stream *stream_new(xl_connection *c, uint64_t id) {
     xl_flow_in_init(&s->recv_flow, c->config->limits.max_stream_data);
     s->recv_done = !s->has_recv;
     size_t at = lower_bound(c, id);
-    memmove(&c->streams.at[at + 1], &c->streams.at[at], (c->streams.count - at) * sizeof(*c->streams.at));
+    memmove(&c->streams.at[at + 1], &c->streams.at[at], (c->streams.count - at) * sizeof *c->streams.at);
     c->streams.at[at] = s;
     c->streams.count++;
     if (s->has_send)
@@ -166,7 +166,7 @@ void xl_conn_stream_settle(xl_connection *c, xl_stream *s) {
         return;
     uint64_t id = s->id;
     size_t at = lower_bound(c, id);
-    memmove(&c->streams.at[at], &c->streams.at[at + 1], (c->streams.count - at - 1) * sizeof(*c->streams.at));
+    memmove(&c->streams.at[at], &c->streams.at[at + 1], (c->streams.count - at - 1) * sizeof *c->streams.at);
     c->streams.count--;
     stream_free(c, s);
     if (!is_local(c, id)) {
@@ -241,7 +241,7 @@ void xl_conn_discard_unread(xl_connection *c, xl_stream *s) {
     uint8_t waste[4096];
     bool fin = false;
     size_t n;
-    while ((n = xl_recv_read(&s->recv, waste, sizeof(waste), &fin)) > 0)
+    while ((n = xl_recv_read(&s->recv, waste, sizeof waste, &fin)) > 0)
         xl_conn_grant_credit(c, n);
     if (!fin)
         return;

@@ -197,7 +197,7 @@ static size_t transmit_to_proven(xl_connection *c, xl_path *p, uint8_t *buf, siz
         return 0;
     p->proven.is_asked = false;
     b.is_aside = true;
-    xl_drbg_bytes(&c->random.challenges, data, sizeof(data));
+    xl_drbg_bytes(&c->random.challenges, data, sizeof data);
     xl_frame_put_path(&b.w, XL_FRAME_PATH_CHALLENGE, data);
     xl_builder_pad_to(&b, XL_MIN_DATAGRAM);
     size_t n = xl_builder_finish(&b);

@@ -10,7 +10,7 @@
  * its data that is damaged. */
 static bool checksum(const uint8_t *bytes, size_t len, uint8_t sum[SUM_BYTES]) {
     static const uint8_t key[] = "session";
-    return xl_hmac(key, sizeof(key), bytes, len, sum, SUM_BYTES) == 0;
+    return xl_hmac(key, sizeof key, bytes, len, sum, SUM_BYTES) == 0;
 }
 
 bool xl_session_seal(uint8_t *bytes, size_t len) {

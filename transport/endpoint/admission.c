@@ -20,7 +20,7 @@ static bool has_to_prove(const xl_endpoint *ep, const xl_client *client) {
 static bool is_fresh_token(xl_endpoint *ep, const xl_packet_header *h, const xl_addr *client, uint64_t date) {
     if (!xl_token_is_valid(ep->keys.retry, h->token, h->token_len, client, date))
         return false;
-    if (!ep->used_tokens && !(ep->used_tokens = calloc(1, sizeof(*ep->used_tokens))))
+    if (!ep->used_tokens && !(ep->used_tokens = calloc(1, sizeof *ep->used_tokens)))
         return false;
     bool was_used = xl_outstanding_take(ep->used_tokens, h->token, h->token_len, "");
     xl_outstanding_add(ep->used_tokens, h->token, h->token_len, "");

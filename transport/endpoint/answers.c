@@ -20,7 +20,7 @@ void xl_answer_version_negotiation(xl_endpoint *ep, const xl_datagram *in, const
     xl_stateless *s = next_stateless(ep, in);
     if (!s || in->len < XL_MIN_DATAGRAM)
         return;
-    s->to.len = xl_packet_put_version_negotiation(s->data, sizeof(s->data), &h->scid, &h->dcid,
+    s->to.len = xl_packet_put_version_negotiation(s->data, sizeof s->data, &h->scid, &h->dcid,
                                                   ep->config.limits.versions, (uint8_t)xl_drbg_next(&ep->headers));
     ep->stateless_count += s->to.len > 0;
 }
@@ -47,7 +47,7 @@ void xl_answer_retry(xl_endpoint *ep, const xl_datagram *in, const xl_packet_hea
     xl_cid scid;
     xl_endpoint_make_cid(ep, &ep->stray_cids, &scid);
     s->to.len = xl_retry_put(ep->keys.retry, h, &in->remote, &scid, (uint8_t)xl_drbg_next(&ep->headers),
-                             xl_endpoint_date(ep, now), s->data, sizeof(s->data));
+                             xl_endpoint_date(ep, now), s->data, sizeof s->data);
     ep->stateless_count += s->to.len > 0;
     ep->stats.retries += s->to.len > 0;
 }
@@ -65,7 +65,7 @@ void xl_answer_refusal(xl_endpoint *ep, const xl_datagram *in, const xl_packet_h
     xl_stateless *s = may_refuse(ep, now) ? next_stateless(ep, in) : NULL;
     if (!s)
         return;
-    s->to.len = xl_retry_put_refusal(h, code, s->data, sizeof(s->data));
+    s->to.len = xl_retry_put_refusal(h, code, s->data, sizeof s->data);
     ep->stateless_count += s->to.len > 0;
 }
 

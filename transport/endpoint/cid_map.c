@@ -96,7 +96,7 @@ int xl_cid_map_put(xl_cid_map *m, const xl_cid *cid, xl_connection *c) {
         give(*at, c);
         return 0;
     }
-    xl_cid_node *n = malloc(sizeof(*n));
+    xl_cid_node *n = malloc(sizeof *n);
     if (!n)
         return XL_ERR_MEMORY;
     *n = (xl_cid_node){.cid = *cid};

@@ -53,7 +53,7 @@ xl_client *xl_clients_add(xl_clients *t, const xl_addr *a, bool is_proven) {
     xl_client *c = find(t, a);
     if (!c) {
         xl_client **bucket = bucket_of(t, a);
-        c = calloc(1, sizeof(*c));
+        c = calloc(1, sizeof *c);
         if (!c)
             return NULL;
         c->address = *a;

@@ -43,17 +43,17 @@ uint32_t xl_cid_hash(xl_hash_key key, const uint8_t cid[XL_HASHED_CID_BYTES]) {
 
 int xl_static_keys_from(const uint8_t secret[XL_STATIC_SECRET_BYTES], xl_static_keys *keys) {
     uint8_t hash[8], balancer[16];
-    int error = xl_random_subkey(secret, "stateless reset tokens", keys->reset, sizeof(keys->reset));
+    int error = xl_random_subkey(secret, "stateless reset tokens", keys->reset, sizeof keys->reset);
     if (!error)
-        error = xl_random_subkey(secret, "retry tokens", keys->retry, sizeof(keys->retry));
+        error = xl_random_subkey(secret, "retry tokens", keys->retry, sizeof keys->retry);
     if (!error)
-        error = xl_random_subkey(secret, "session tickets", keys->ticket, sizeof(keys->ticket));
+        error = xl_random_subkey(secret, "session tickets", keys->ticket, sizeof keys->ticket);
     if (!error)
-        error = xl_random_subkey(secret, "process octets", hash, sizeof(hash));
+        error = xl_random_subkey(secret, "process octets", hash, sizeof hash);
     if (!error)
-        error = xl_random_subkey(secret, "balancer", balancer, sizeof(balancer));
+        error = xl_random_subkey(secret, "balancer", balancer, sizeof balancer);
     if (error) {
-        memset(keys, 0, sizeof(*keys));
+        memset(keys, 0, sizeof *keys);
         return error;
     }
     keys->cid_hash = (xl_hash_key){{word_at(hash), word_at(hash + 4)}};
@@ -66,7 +66,7 @@ const char *xl_deployment_check(const xl_deployment *d) {
     if (d->workers < 1 || d->workers > XL_WORKERS_MAX || d->worker >= d->workers)
         return "the number of workers is out of range";
     const xl_static_keys none = {0};
-    if (xl_is_equal((const uint8_t *)&d->keys, (const uint8_t *)&none, sizeof(none)))
+    if (xl_is_equal((const uint8_t *)&d->keys, (const uint8_t *)&none, sizeof none))
         return "it has no secret";
     for (size_t i = 0; i < xl_lb_config_count(d->lb); i++) {
         const xl_lb_config *c = xl_lb_config_at(d->lb, i);

@@ -22,12 +22,12 @@ static void worker_init(worker *w, unsigned number, unsigned workers, bool encry
     const xl_lb_config c = {
         .rotation = 1, .server_id_bytes = 2, .nonce_bytes = 6, .has_key = encrypted, .key = "sixteen octets!"};
     int error;
-    memset(w, 0, sizeof(*w));
+    memset(w, 0, sizeof *w);
     w->lb = xl_lb_new(&c, 1, 1, &error);
     assert_non_null(w->lb);
     w->d = (xl_deployment){.lb = w->lb, .server_id = {0xa0, 7}, .worker = number, .workers = workers};
     uint8_t secret[XL_STATIC_SECRET_BYTES];
-    memset(secret, 0x5e, sizeof(secret));
+    memset(secret, 0x5e, sizeof secret);
     assert_int_equal(0, xl_static_keys_from(secret, &w->d.keys));
     w->d.forward = note_forward;
     w->d.forward_user = w;
@@ -43,7 +43,7 @@ static void a_worker_recognises_its_own_cids(void **state) {
         unsigned octets[256] = {0}, different = 0;
         for (int i = 0; i < 1000; i++) {
             uint8_t nonce[XL_LB_NONCE_MAX], cid[XL_MAX_CID_BYTES], id[XL_LB_SERVER_ID_MAX];
-            xl_random_bytes(&r, nonce, sizeof(nonce));
+            xl_random_bytes(&r, nonce, sizeof nonce);
             size_t len = xl_deployment_make_cid(&w.d, nonce, (uint8_t)xl_random_next(&r), cid);
             assert_int_equal(10, len);
             assert_int_equal(10, xl_deployment_cid_bytes(&w.d, cid[0]));
@@ -79,10 +79,10 @@ static void clients_choices_are_spread_evenly_and_for_good(void **state) {
     unsigned moved = 0;
     for (int i = 0; i < 1000; i++) {
         uint8_t cid[8];
-        xl_random_bytes(&r, cid, sizeof(cid));
-        unsigned to = xl_deployment_worker_of(&w.d, cid, sizeof(cid));
+        xl_random_bytes(&r, cid, sizeof cid);
+        unsigned to = xl_deployment_worker_of(&w.d, cid, sizeof cid);
         w.d.keys.cid_hash.word[1] ^= 1;
-        moved += to != xl_deployment_worker_of(&w.d, cid, sizeof(cid));
+        moved += to != xl_deployment_worker_of(&w.d, cid, sizeof cid);
         w.d.keys.cid_hash.word[1] ^= 1;
     }
     assert_in_range(moved, 650, 850);
@@ -140,7 +140,7 @@ static void every_cid_of_a_connection_names_its_worker(void **state) {
 /* Hands the server one short header packet with a CID of `from`. */
 static size_t stray_packet(pair *p, const worker *from, bool forwarded, uint8_t out[PAIR_MTU]) {
     uint8_t data[100], nonce[XL_LB_NONCE_MAX] = {3, 1, 4, 1, 5, 9, 2, 6};
-    xl_random_bytes(&p->random, data, sizeof(data));
+    xl_random_bytes(&p->random, data, sizeof data);
     data[0] = 0x40;
     xl_deployment_make_cid(&from->d, nonce, 9, data + 1);
     xl_datagram in = {.local = p->link[0].server, .remote = p->link[0].client, .len = 100, .forwarded = forwarded};

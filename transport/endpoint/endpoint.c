@@ -53,7 +53,7 @@ static int open_generators(xl_endpoint *ep, const uint8_t *random_key) {
 
 /* All that is left to chance, from the configuration's key; what workers and successors share, from their secret. */
 static int open_random(xl_endpoint *ep, const xl_config *config) {
-    if (is_zero(config->random_key, sizeof(config->random_key)))
+    if (is_zero(config->random_key, sizeof config->random_key))
         return XL_ERR_ARGUMENT;
     uint64_t hash_key[2], client_key[2];
     int error = open_generators(ep, config->random_key);
@@ -62,9 +62,9 @@ static int open_random(xl_endpoint *ep, const xl_config *config) {
     else if (!error)
         error = xl_static_keys_from(config->random_key, &ep->keys);
     if (!error)
-        error = xl_random_subkey(config->random_key, "map of connection IDs", (uint8_t *)hash_key, sizeof(hash_key));
+        error = xl_random_subkey(config->random_key, "map of connection IDs", (uint8_t *)hash_key, sizeof hash_key);
     if (!error)
-        error = xl_random_subkey(config->random_key, "map of clients", (uint8_t *)client_key, sizeof(client_key));
+        error = xl_random_subkey(config->random_key, "map of clients", (uint8_t *)client_key, sizeof client_key);
     if (!error && config->is_server && config->limits.max_per_client)
         error = xl_clients_init(&ep->clients, ep->config.limits.max_connections, client_key);
     return error ? error : xl_cid_map_init(&ep->map, hash_key[0], hash_key[1]);
@@ -73,7 +73,7 @@ static int open_random(xl_endpoint *ep, const xl_config *config) {
 xl_endpoint *xl_endpoint_new_foreseeing(const xl_config *config, const struct xl_foresight *foresight, uint64_t now,
                                         int *error) {
     (void)now;
-    xl_endpoint *ep = calloc(1, sizeof(*ep));
+    xl_endpoint *ep = calloc(1, sizeof *ep);
     if (ep) {
         ep->event_head = ep->event_next = 1;
         ep->foresight = foresight;
@@ -81,7 +81,7 @@ xl_endpoint *xl_endpoint_new_foreseeing(const xl_config *config, const struct xl
     *error = ep ? xl_endpoint_copy_config(ep, config) : XL_ERR_MEMORY;
     if (*error == 0) {
         xl_budget_pool_init(&ep->send_pool, ep->config.limits.endpoint_send_bytes, ep->config.limits.max_connections);
-        memset(ep->config.random_key, 0, sizeof(ep->config.random_key)); /* what follows from it is enough */
+        memset(ep->config.random_key, 0, sizeof ep->config.random_key); /* what follows from it is enough */
         *error = open_random(ep, config);
     }
     if (*error == 0)
@@ -104,7 +104,7 @@ int xl_endpoint_reconfigure(xl_endpoint *ep, const xl_scheme *scheme, uint64_t n
         return error;
     }
     xl_scheme_free_names(ep->names);
-    memcpy(ep->names, names, sizeof(names));
+    memcpy(ep->names, names, sizeof names);
     ep->config.scheme = fresh;
     for (size_t i = 0; i < ep->count; i++)
         xl_conn_reconfigure(ep->connection[i], now);
@@ -134,7 +134,7 @@ void xl_endpoint_free(xl_endpoint *ep) {
 static xl_connection *new_connection(xl_endpoint *ep, bool is_server, uint64_t now) {
     if (ep->count == ep->cap) {
         size_t cap = ep->cap ? 2 * ep->cap : 8;
-        xl_connection **grown = realloc(ep->connection, cap * sizeof(*grown));
+        xl_connection **grown = realloc(ep->connection, cap * sizeof *grown);
         if (!grown)
             return NULL;
         ep->connection = grown;

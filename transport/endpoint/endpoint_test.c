@@ -35,7 +35,7 @@ static void an_unknown_version_is_answered_with_ours(void **state) {
     pair_init(&p, 2, 1, 10000);
     pair_connect(&p);
     uint8_t data[1200] = {0xc0, 0x1a, 0x2a, 0x3a, 0x4a, 8, 1, 2, 3, 4, 5, 6, 7, 8, 4, 9, 9, 9, 9}, out[PAIR_MTU];
-    size_t n = answer(&p, data, sizeof(data), out);
+    size_t n = answer(&p, data, sizeof data, out);
     xl_packet_header h;
     assert_int_equal(0, xl_packet_parse(out, n, 8, &h));
     assert_int_equal(XL_PACKET_VERSION_NEGOTIATION, h.type);
@@ -59,7 +59,7 @@ static void negotiate(pair *p, uint64_t seed, uint8_t version) {
     size_t n = xl_endpoint_transmit(p->client, first, PAIR_MTU, &d, p->now);
     xl_packet_header h;
     assert_int_equal(0, xl_packet_parse(first, n, 8, &h));
-    n = xl_packet_put_version_negotiation(vn, sizeof(vn), &h.scid, &h.dcid, XL_VERSIONS_1, 7);
+    n = xl_packet_put_version_negotiation(vn, sizeof vn, &h.scid, &h.dcid, XL_VERSIONS_1, 7);
     uint8_t *listed = memmem(vn, n, "\0\0\0\1", 4);
     assert_non_null(listed);
     listed[3] = version;
@@ -126,7 +126,7 @@ static void floods_are_bounded(void **state) {
     xl_datagram d, to;
     uint8_t data[1200], out[PAIR_MTU];
     for (unsigned i = 0; i < 100; i++) { /* unknown connections */
-        memset(data, 0x40 + (int)(i % 8), sizeof(data));
+        memset(data, 0x40 + (int)(i % 8), sizeof data);
         d = (xl_datagram){.local = p.link[0].server, .remote = p.link[0].client, .len = 100};
         xl_endpoint_receive(p.server, &d, data, p.now);
     }
@@ -141,7 +141,7 @@ static void floods_are_bounded(void **state) {
         pair_seed(&c, 1000 + i);
         xl_endpoint *client = xl_endpoint_new(&c, p.now, &error);
         xl_endpoint_connect(client, "localhost", &p.link[0].client, &p.link[0].server, XL_TECH_WIFI, p.now);
-        size_t n = xl_endpoint_transmit(client, data, sizeof(data), &d, p.now);
+        size_t n = xl_endpoint_transmit(client, data, sizeof data, &d, p.now);
         d = (xl_datagram){.local = p.link[0].server, .remote = p.link[0].client, .len = n};
         xl_endpoint_receive(p.server, &d, data, p.now);
         xl_endpoint_free(client);
@@ -271,7 +271,7 @@ static void limits_stay_when_the_algorithms_change(void **state) {
     other.scheduler = "xlink";
     assert_int_equal(0, xl_endpoint_reconfigure(p.server, &other, p.now));
     assert_string_equal("xlink", p.server->config.scheme.scheduler);
-    assert_memory_equal(&before, &p.server->config.limits, sizeof(before));
+    assert_memory_equal(&before, &p.server->config.limits, sizeof before);
     pair_handshake(&p);
     xl_endpoint_stats stats;
     xl_endpoint_get_stats(p.server, &stats);
@@ -289,7 +289,7 @@ static void accept_many(pair *p, size_t n) {
         pair_seed(&c, 1000 + i);
         xl_endpoint *client = xl_endpoint_new(&c, p->now, &error);
         xl_endpoint_connect(client, "localhost", &p->link[0].client, &p->link[0].server, XL_TECH_WIFI, p->now);
-        size_t len = xl_endpoint_transmit(client, data, sizeof(data), &d, p->now);
+        size_t len = xl_endpoint_transmit(client, data, sizeof data, &d, p->now);
         d = (xl_datagram){.local = p->link[0].server, .remote = p->link[0].client, .len = len};
         xl_endpoint_receive(p->server, &d, data, p->now);
         xl_endpoint_free(client);
@@ -302,7 +302,7 @@ static void let_time_pass(pair *p, uint64_t deadline) {
     xl_datagram d;
     xl_event e;
     while (p->now < deadline) {
-        while (xl_endpoint_transmit(p->server, data, sizeof(data), &d, p->now) > 0)
+        while (xl_endpoint_transmit(p->server, data, sizeof data, &d, p->now) > 0)
             ;
         while (xl_endpoint_poll_event(p->server, &e))
             assert_int_not_equal(XL_EVENT_CLOSED, e.type);
@@ -343,10 +343,10 @@ static void a_freed_connection_takes_along_what_waits_for_it(void **state) {
     pair_connect(&p);
     accept_many(&p, 20);
     xl_connection *of[20];
-    memcpy(of, p.server->connection, sizeof(of));
+    memcpy(of, p.server->connection, sizeof of);
     /* All of them have something to send and an event that tells of their first path. */
     static const size_t freed[] = {0, 19, 7, 8, 1, 18};
-    for (size_t i = 0; i < sizeof(freed) / sizeof(*freed); i++) {
+    for (size_t i = 0; i < sizeof freed / sizeof *freed; i++) {
         xl_connection_free(of[freed[i]]);
         of[freed[i]] = NULL;
         xl_endpoint_next_timeout(p.server);
@@ -360,7 +360,7 @@ static void a_freed_connection_takes_along_what_waits_for_it(void **state) {
         assert_ptr_equal(of[i], p.server->ready_head);
         uint8_t data[PAIR_MTU];
         xl_datagram d;
-        assert_int_equal(1200, xl_endpoint_transmit(p.server, data, sizeof(data), &d, p.now));
+        assert_int_equal(1200, xl_endpoint_transmit(p.server, data, sizeof data, &d, p.now));
         assert_ptr_equal(of[i], p.server->ready_tail); /* to the end of the queue */
     }
     assert_false(xl_endpoint_poll_event(p.server, &e));
@@ -399,7 +399,7 @@ static void whatever_enters_a_connection_touches_it(void **state) {
     } while (0)
     TOUCHES(xl_stream_open(c, true, &id));
     TOUCHES(xl_stream_send(c, id, data, 1, false, NULL));
-    TOUCHES(xl_stream_read(c, id, data, sizeof(data), &fin));
+    TOUCHES(xl_stream_read(c, id, data, sizeof data, &fin));
     TOUCHES(xl_stream_set_priority(c, id, 1));
     TOUCHES(xl_stream_stop(c, id, 0));
     TOUCHES(xl_stream_reset(c, id, 0));
@@ -410,7 +410,7 @@ static void whatever_enters_a_connection_touches_it(void **state) {
     TOUCHES(xl_connection_close_path(c, 1, p.now));
     TOUCHES(xl_endpoint_reconfigure(p.client, &p.client_config.scheme, p.now));
     size_t len = 0;
-    TOUCHES(len = xl_endpoint_transmit(p.client, data, sizeof(data), &d, p.now));
+    TOUCHES(len = xl_endpoint_transmit(p.client, data, sizeof data, &d, p.now));
     assert_true(len > 0);
     d = (xl_datagram){.local = p.link[0].client, .remote = p.link[0].server, .len = 100};
     data[0] = 0x40;

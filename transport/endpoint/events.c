@@ -8,7 +8,7 @@ static xl_queued_event *event_number(const xl_endpoint *ep, uint64_t n) {
 
 static bool grow_events(xl_endpoint *ep) {
     size_t cap = ep->event_cap ? 2 * ep->event_cap : 64;
-    xl_queued_event *grown = malloc(cap * sizeof(*grown));
+    xl_queued_event *grown = malloc(cap * sizeof *grown);
     if (!grown)
         return false;
     for (uint64_t n = ep->event_head; n < ep->event_next; n++)

@@ -114,7 +114,7 @@ static void the_servers_cids_do_not_foretell_its_path_challenge(void **state) {
 /* A stateless reset of the server for a packet of nobody. */
 static size_t get_reset(pair *p, uint8_t *out, size_t cap) {
     uint8_t data[100] = {0x40, 1, 2, 3, 4, 5, 6, 7, 8};
-    xl_datagram to, in = {.local = p->link[0].server, .remote = p->link[0].client, .len = sizeof(data)};
+    xl_datagram to, in = {.local = p->link[0].server, .remote = p->link[0].client, .len = sizeof data};
     xl_endpoint_receive(p->server, &in, data, p->now);
     return xl_endpoint_transmit(p->server, out, cap, &to, p->now);
 }
@@ -127,7 +127,7 @@ static void a_resets_padding_does_not_foretell_the_rest_of_it(void **state) {
     uint8_t reset[PAIR_MTU];
     size_t len = 0;
     for (int i = 0; i < 100 && len < 6 * 8 + 16 - 4; i++)
-        len = get_reset(&p, reset, sizeof(reset));
+        len = get_reset(&p, reset, sizeof reset);
     assert_true(len >= 6 * 8 + 12); /* the first word is not whole: two bits of it are the header's */
     uint64_t word[5];
     for (size_t i = 0; i < 5; i++)
@@ -156,7 +156,7 @@ static void a_reset_has_nothing_of_the_keys_in_it(void **state) {
     const xl_static_keys *k = &p.server->keys;
     for (int i = 0; i < 50; i++) {
         uint8_t reset[PAIR_MTU];
-        size_t len = get_reset(&p, reset, sizeof(reset));
+        size_t len = get_reset(&p, reset, sizeof reset);
         assert_true(len >= 21 && len < 100);
         for (size_t at = 0; at + 4 <= XL_RANDOM_KEY_BYTES; at += 4) {
             assert_false(contains(reset, len, p.server_config.random_key + at, 4));
@@ -180,7 +180,7 @@ static choices choose(pair *p, unsigned strays) {
     uint8_t reset[PAIR_MTU];
     pair_connect(p);
     for (unsigned i = 0; i < strays; i++)
-        assert_true(get_reset(p, reset, sizeof(reset)) > 0);
+        assert_true(get_reset(p, reset, sizeof reset) > 0);
     pair_handshake(p);
     pair_run(p, 100000);
     for (size_t i = 0; i < 6; i++) {
@@ -191,7 +191,7 @@ static choices choose(pair *p, unsigned strays) {
     xl_conn_enter(p->sc, p->now);
     xl_conn_start_challenge(p->sc, &p->sc->path[0]);
     memcpy(made.challenge, p->sc->path[0].validation.challenge, 8);
-    memcpy(made.reset_key, p->server->keys.reset, sizeof(made.reset_key));
+    memcpy(made.reset_key, p->server->keys.reset, sizeof made.reset_key);
     return made;
 }
 
@@ -234,7 +234,7 @@ static void an_endpoint_without_a_key_is_refused(void **state) {
     pair p;
     int error = 0;
     pair_init(&p, 905, 1, 10000);
-    memset(p.server_config.random_key, 0, sizeof(p.server_config.random_key));
+    memset(p.server_config.random_key, 0, sizeof p.server_config.random_key);
     assert_null(xl_endpoint_new(&p.server_config, p.now, &error));
     assert_int_equal(XL_ERR_ARGUMENT, error);
     p.server_config.random_key[17] = 1;

@@ -8,7 +8,7 @@
 void xl_held_add(xl_endpoint *ep, const xl_datagram *in, const xl_packet_header *h, const uint8_t *data, uint64_t now) {
     if (!xl_credentials_have_early(ep->config.credentials) || in->len > XL_HELD_BYTES)
         return;
-    if (!ep->held && !(ep->held = calloc(XL_HELD_MAX, sizeof(*ep->held))))
+    if (!ep->held && !(ep->held = calloc(XL_HELD_MAX, sizeof *ep->held)))
         return;
     xl_held *oldest = &ep->held[ep->held_next++ % XL_HELD_MAX];
     *oldest = (xl_held){.head = *in, .dcid = h->dcid, .until = now + XL_HELD_US};

@@ -32,7 +32,7 @@ void xl_endpoint_make_cid(xl_endpoint *ep, xl_drbg_stream *random, xl_cid *cid) 
     int tries = 0;
     do {
         uint8_t drawn[XL_LB_NONCE_MAX + 1];
-        xl_drbg_bytes(random, drawn, sizeof(drawn));
+        xl_drbg_bytes(random, drawn, sizeof drawn);
         *cid = (xl_cid){0};
         cid->len = (uint8_t)xl_deployment_make_cid(d, drawn, drawn[XL_LB_NONCE_MAX], cid->id);
     } while (xl_cid_map_get(&ep->map, cid) && ++tries < MAKE_CID_TRIES);
@@ -62,7 +62,7 @@ static void on_wake(void *user, xl_connection *c) {
 }
 
 int xl_endpoint_reset_token(const xl_endpoint *ep, const xl_cid *cid, uint8_t token[16]) {
-    return xl_hmac(ep->keys.reset, sizeof(ep->keys.reset), cid->id, cid->len, token, 16) == 0 ? 0 : XL_ERR_CRYPTO;
+    return xl_hmac(ep->keys.reset, sizeof ep->keys.reset, cid->id, cid->len, token, 16) == 0 ? 0 : XL_ERR_CRYPTO;
 }
 
 static int on_reset_token(void *user, const xl_cid *cid, uint8_t token[16]) {
@@ -72,7 +72,7 @@ static int on_reset_token(void *user, const xl_cid *cid, uint8_t token[16]) {
 static int on_make_token(void *user, const xl_addr *client, uint8_t token[XL_NEW_TOKEN_BYTES]) {
     xl_endpoint *ep = user;
     uint8_t nonce[XL_TOKEN_NONCE_BYTES];
-    xl_drbg_bytes(&ep->tokens, nonce, sizeof(nonce));
+    xl_drbg_bytes(&ep->tokens, nonce, sizeof nonce);
     return xl_token_make(ep->keys.retry, nonce, client, xl_endpoint_date(ep, ep->now), token) == 0 ? 0 : XL_ERR_CRYPTO;
 }
 

@@ -69,8 +69,8 @@ static void put_frames(outsider *o, xl_writer *w) {
     static const uint8_t noise[64] = {0x16, 0x03, 0x01};
     switch (below(o, 4)) {
     case 0:
-        xl_frame_put_crypto_header(w, below(o, 70000), sizeof(noise));
-        xl_write_bytes(w, noise, sizeof(noise));
+        xl_frame_put_crypto_header(w, below(o, 70000), sizeof noise);
+        xl_write_bytes(w, noise, sizeof noise);
         break;
     case 1:
         xl_frame_put_ack(w, &(xl_ack_range){0, below(o, 9)}, 1, below(o, 1000), XL_FRAME_ACK, 0, false, NULL);
@@ -110,7 +110,7 @@ static size_t make_noise(outsider *o, uint8_t *out) {
     static const uint8_t first[] = {0x40, 0x43, 0xc0, 0xc3, 0xd0, 0xe3, 0xf0, 0x80};
     size_t len = 21 + below(o, 1400);
     xl_random_bytes(&o->random, out, len);
-    out[0] = first[below(o, sizeof(first))];
+    out[0] = first[below(o, sizeof first)];
     if (below(o, 2)) { /* as a long header it makes sense */
         memcpy(out + 1, below(o, 4) ? "\0\0\0\1" : "\0\0\0\0", 4);
         out[5] = 8;
@@ -143,10 +143,10 @@ static void interfere(outsider *o) {
 
 static void a_connection_that_is_up_does_not_mind_outsiders(void **state) {
     (void)state;
-    outsider *o = malloc(sizeof(*o));
+    outsider *o = malloc(sizeof *o);
     assert_non_null(o);
     for (uint64_t seed = 1; seed <= runs(40); seed++) {
-        memset(o, 0, sizeof(*o));
+        memset(o, 0, sizeof *o);
         xl_random_seed(&o->random, seed * 104729);
         pair_init(&o->p, seed, 1 + seed % 2, 5000);
         if (seed % 3)
@@ -171,10 +171,10 @@ static void a_connection_that_is_up_does_not_mind_outsiders(void **state) {
 /* During the handshake it can do harm, as RFC 9000 section 21.1.1 says, but the endpoints end in order. */
 static void a_handshake_that_is_disturbed_ends_one_way_or_the_other(void **state) {
     (void)state;
-    outsider *o = malloc(sizeof(*o));
+    outsider *o = malloc(sizeof *o);
     assert_non_null(o);
     for (uint64_t seed = 1; seed <= runs(60); seed++) {
-        memset(o, 0, sizeof(*o));
+        memset(o, 0, sizeof *o);
         xl_random_seed(&o->random, seed * 48271);
         pair_init(&o->p, seed, 1, 5000);
         o->p.tamper = see;
@@ -263,7 +263,7 @@ static void forged_datagrams_take_neither_paths_nor_connection_ids(void **state)
         size_t paths = p.sc->path_count, cids = cids_in_use(&p.sc->remote_cids);
         for (size_t i = 0; i < 4 * p.sc->local_cids.count; i++) {
             const xl_cid *cid = &p.sc->local_cids.at[i / 4].cid;
-            memset(data, (int)i, sizeof(data));
+            memset(data, (int)i, sizeof data);
             data[0] = 0x43;
             memcpy(data + 1, cid->id, cid->len);
             xl_datagram d = {

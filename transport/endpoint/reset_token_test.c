@@ -18,9 +18,9 @@ int __wrap_gnutls_hmac_fast(gnutls_mac_algorithm_t mac, const void *key, size_t 
 
 static size_t answer_to_a_stray_packet(pair *p) {
     uint8_t data[100] = {0x40, 1, 2, 3, 4, 5, 6, 7, 8}, out[PAIR_MTU];
-    xl_datagram d = {.local = p->link[0].server, .remote = p->link[0].client, .len = sizeof(data)};
+    xl_datagram d = {.local = p->link[0].server, .remote = p->link[0].client, .len = sizeof data};
     xl_endpoint_receive(p->server, &d, data, p->now);
-    return xl_endpoint_transmit(p->server, out, sizeof(out), &d, p->now);
+    return xl_endpoint_transmit(p->server, out, sizeof out, &d, p->now);
 }
 
 static void without_a_token_there_is_no_stateless_reset(void **state) {

@@ -22,7 +22,7 @@ static void put_u64(xl_writer *w, uint64_t v) {
 static int token_mac(const uint8_t *key, const uint8_t *token, size_t len, const xl_addr *remote, const xl_cid *scid,
                      uint8_t mac[MAC_BYTES]) {
     uint8_t covered[TOKEN_MOST + ADDR_BYTES + 1 + XL_MAX_CID_BYTES];
-    xl_writer w = xl_writer_of(covered, sizeof(covered));
+    xl_writer w = xl_writer_of(covered, sizeof covered);
     xl_write_bytes(&w, token, len);
     xl_write_u8(&w, remote->family);
     xl_write_bytes(&w, remote->ip, remote->family == 4 ? 4 : 16);
@@ -34,7 +34,7 @@ static int token_mac(const uint8_t *key, const uint8_t *token, size_t len, const
 size_t xl_retry_put(const uint8_t key[XL_RETRY_KEY_BYTES], const xl_packet_header *initial, const xl_addr *remote,
                     const xl_cid *scid, uint8_t random, uint64_t date, uint8_t *buf, size_t cap) {
     uint8_t token[TOKEN_MOST], mac[MAC_BYTES], tag[XL_AEAD_TAG];
-    xl_writer t = xl_writer_of(token, sizeof(token));
+    xl_writer t = xl_writer_of(token, sizeof token);
     xl_write_u8(&t, TOKEN_KIND);
     put_u64(&t, date);
     xl_packet_put_cid(&t, &initial->dcid);
@@ -45,7 +45,7 @@ size_t xl_retry_put(const uint8_t key[XL_RETRY_KEY_BYTES], const xl_packet_heade
     xl_packet_put_retry(&w, initial->version, &initial->scid, scid, token, (size_t)(t.p - token), random);
     if (t.failed || w.failed || xl_retry_tag(initial->version, &initial->dcid, buf, (size_t)(w.p - buf), tag) != 0)
         return 0;
-    xl_write_bytes(&w, tag, sizeof(tag));
+    xl_write_bytes(&w, tag, sizeof tag);
     return w.failed ? 0 : (size_t)(w.p - buf);
 }
 

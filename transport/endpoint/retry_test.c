@@ -19,12 +19,12 @@ static xl_cid cid_of(uint8_t len, uint8_t byte) {
 
 /* A Retry at `now`, and the Initial that answers it. */
 static void exchange_init(exchange *e, uint8_t dcid_len, uint64_t now) {
-    memcpy(e->key, (uint8_t[XL_RETRY_KEY_BYTES]){1, 2, 3}, sizeof(e->key));
+    memcpy(e->key, (uint8_t[XL_RETRY_KEY_BYTES]){1, 2, 3}, sizeof e->key);
     e->first_dcid = cid_of(dcid_len, 0xdd);
     e->scid = cid_of(XL_MAX_CID_BYTES, 0x55);
     e->initial = (xl_packet_header){
         .type = XL_PACKET_INITIAL, .version = XL_VERSION_1, .dcid = e->first_dcid, .scid = cid_of(20, 0xcc)};
-    size_t n = xl_retry_put(e->key, &e->initial, &HERE, &e->scid, 0x5a, now, e->retry, sizeof(e->retry));
+    size_t n = xl_retry_put(e->key, &e->initial, &HERE, &e->scid, 0x5a, now, e->retry, sizeof e->retry);
     assert_true(n > 0);
     xl_packet_header h;
     assert_int_equal(0, xl_packet_parse(e->retry, n, 8, &h));
@@ -32,8 +32,8 @@ static void exchange_init(exchange *e, uint8_t dcid_len, uint64_t now) {
     assert_true(xl_cid_equal(&h.dcid, &e->initial.scid));
     assert_true(xl_cid_equal(&h.scid, &e->scid));
     uint8_t tag[XL_AEAD_TAG];
-    assert_int_equal(0, xl_retry_tag(XL_VERSION_1, &e->first_dcid, e->retry, n - sizeof(tag), tag));
-    assert_memory_equal(tag, e->retry + n - sizeof(tag), sizeof(tag));
+    assert_int_equal(0, xl_retry_tag(XL_VERSION_1, &e->first_dcid, e->retry, n - sizeof tag, tag));
+    assert_memory_equal(tag, e->retry + n - sizeof tag, sizeof tag);
     memcpy(e->token, h.token, h.token_len);
     e->initial.token = e->token;
     e->initial.token_len = h.token_len;
@@ -102,10 +102,10 @@ static void nothing_is_written_past_the_buffer(void **state) {
     exchange e;
     exchange_init(&e, XL_MAX_CID_BYTES, 0);
     uint8_t buf[XL_RETRY_MAX_BYTES];
-    size_t whole = xl_retry_put(e.key, &e.initial, &HERE, &e.scid, 0, 0, buf, sizeof(buf));
-    size_t refusal = xl_retry_put_refusal(&e.initial, XL_QERR_INVALID_TOKEN, buf, sizeof(buf));
+    size_t whole = xl_retry_put(e.key, &e.initial, &HERE, &e.scid, 0, 0, buf, sizeof buf);
+    size_t refusal = xl_retry_put_refusal(&e.initial, XL_QERR_INVALID_TOKEN, buf, sizeof buf);
     assert_true(whole > 0 && refusal > 0);
-    for (size_t cap = 0; cap < sizeof(buf); cap++) {
+    for (size_t cap = 0; cap < sizeof buf; cap++) {
         uint8_t *tight = malloc(cap + 1);
         assert_int_equal(cap >= whole ? whole : 0, xl_retry_put(e.key, &e.initial, &HERE, &e.scid, 0, 0, tight, cap));
         assert_int_equal(cap >= refusal ? refusal : 0,

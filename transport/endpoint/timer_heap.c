@@ -15,11 +15,11 @@ int xl_timer_heap_reserve(xl_timer_heap *h) {
     if (h->count < h->cap)
         return 0;
     size_t cap = h->cap ? 2 * h->cap : FIRST_ROOM;
-    xl_timer *timer = realloc(h->timer, cap * sizeof(*timer));
+    xl_timer *timer = realloc(h->timer, cap * sizeof *timer);
     h->timer = timer ? timer : h->timer;
-    xl_connection **touched = realloc(h->touched, cap * sizeof(*touched));
+    xl_connection **touched = realloc(h->touched, cap * sizeof *touched);
     h->touched = touched ? touched : h->touched;
-    xl_connection **due = realloc(h->due, cap * sizeof(*due));
+    xl_connection **due = realloc(h->due, cap * sizeof *due);
     h->due = due ? due : h->due;
     if (!timer || !touched || !due)
         return XL_ERR_MEMORY; /* what did grow is no harm */

@@ -10,7 +10,7 @@
 #define MOST 300
 
 static xl_connection *make(xl_timer_heap *h, size_t index) {
-    xl_connection *c = calloc(1, sizeof(*c));
+    xl_connection *c = calloc(1, sizeof *c);
     assert_non_null(c);
     c->slot.index = index;
     assert_int_equal(0, xl_timer_heap_reserve(h));

@@ -59,7 +59,7 @@ static void wrong_counts_are_seen(void **state) {
         {{18, 0, 1}, 0, false, true, 0},  /* nothing marked was acknowledged */
         {{18, 0, 1}, 1, false, false, 0}, /* no counts where there have to be some */
     };
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         xl_ecn_space s = {.sent = 30, .reported = {18, 0, 1}};
         uint64_t new_ce;
         bool is_right = xl_ecn_take_counts(&s, cases[i].has_counts ? &cases[i].counts : NULL, cases[i].acked, &new_ce);

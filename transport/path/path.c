@@ -15,7 +15,7 @@
 static_assert(XL_CC_GROUP_MAX >= XL_MAX_PATHS, "a group has room for every path");
 
 void xl_space_init(xl_space *s) {
-    memset(s, 0, sizeof(*s));
+    memset(s, 0, sizeof *s);
     xl_ledger_init(&s->ledger);
     xl_ranges_init(&s->received);
     s->policy = (xl_ack_policy){.threshold = 1, .reordering = 1, .max_delay_us = MAX_ACK_DELAY_US};
@@ -98,7 +98,7 @@ void xl_space_ack_confirmed(xl_space *s, uint64_t largest) {
 }
 
 void xl_path_init(xl_path *p, int index, const xl_addr *local, const xl_addr *remote, xl_technology technology) {
-    memset(p, 0, sizeof(*p));
+    memset(p, 0, sizeof *p);
     p->index = index;
     p->state = XL_PATH_NEW;
     p->technology = technology;
@@ -112,14 +112,14 @@ void xl_path_init(xl_path *p, int index, const xl_addr *local, const xl_addr *re
 }
 
 static void forget_rate(xl_path *p) {
-    memset(p->delivery.bytes, 0, sizeof(p->delivery.bytes));
+    memset(p->delivery.bytes, 0, sizeof p->delivery.bytes);
     p->delivery.sum = 0;
 }
 
 void xl_path_reset_congestion(xl_path *p, const xl_cc_ops *cc, uint64_t mtu, uint64_t now) {
     p->cc.ops = cc;
     p->mtu = mtu;
-    memset(p->cc.state, 0, sizeof(p->cc.state));
+    memset(p->cc.state, 0, sizeof p->cc.state);
     p->rate = (xl_rate_sampler){.delivered_at = now, .first_sent_at = now};
     cc->init(p->cc.state, mtu, now);
     if (cc->join && p->cc.group)
@@ -304,7 +304,7 @@ uint64_t xl_path_pto_at(const xl_path *p, uint64_t max_ack_delay_us, uint64_t ca
 static void keep_challenge(xl_path *p) {
     if (p->validation.earlier_count == XL_PATH_CHALLENGES_MAX) {
         memmove(p->validation.earlier[0], p->validation.earlier[1],
-                sizeof(p->validation.earlier[0]) * (XL_PATH_CHALLENGES_MAX - 1));
+                sizeof p->validation.earlier[0] * (XL_PATH_CHALLENGES_MAX - 1));
         p->validation.earlier_count--;
     }
     memcpy(p->validation.earlier[p->validation.earlier_count++], p->validation.challenge, 8);
@@ -366,7 +366,7 @@ bool xl_path_take_response(xl_path *p, const uint8_t data[8], uint64_t now) {
 void xl_path_queue_response(xl_path *p, const uint8_t data[8]) {
     /* A flood of challenges is answered with the newest ones only: memory stays bounded. */
     if (p->responses.count == XL_PATH_RESPONSES_MAX) {
-        memmove(p->responses.data[0], p->responses.data[1], sizeof(p->responses.data[0]) * (XL_PATH_RESPONSES_MAX - 1));
+        memmove(p->responses.data[0], p->responses.data[1], sizeof p->responses.data[0] * (XL_PATH_RESPONSES_MAX - 1));
         p->responses.count--;
     }
     memcpy(p->responses.data[p->responses.count++], data, 8);

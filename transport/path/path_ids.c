@@ -5,7 +5,7 @@
 #include "wire/frame.h"
 
 static void start(xl_path_id *p, uint64_t id) {
-    memset(p, 0, sizeof(*p));
+    memset(p, 0, sizeof *p);
     p->id = id;
     p->local = &p->own_local;
     p->remote = &p->own_remote;

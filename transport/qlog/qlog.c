@@ -506,7 +506,7 @@ static const char **refusal_of(xl_qlog *q, uint64_t stream_id, int path) {
             return &s->refusals[i].why[path];
     if (s->refusal_count == s->refusal_cap) {
         size_t cap = s->refusal_cap ? 2 * s->refusal_cap : 8;
-        refusal *grown = realloc(s->refusals, cap * sizeof(*grown));
+        refusal *grown = realloc(s->refusals, cap * sizeof *grown);
         if (!grown)
             return NULL;
         s->refusals = grown;

@@ -87,7 +87,7 @@ static void fill_window(xl_scheduler_view *v, size_t i) {
 
 static xl_scheduler_decision decide(const xl_scheduler_view *v) {
     xl_scheduler_decision d;
-    memset(&d, 0xee, sizeof(d));
+    memset(&d, 0xee, sizeof d);
     xl_foreseen known = {.network = &foresight};
     for (size_t i = 0; i < v->count; i++)
         known.path[i] = (xl_foreseen_path){&net.local[i], &net.remote, &net.pacer[i], net.ssthresh[i]};

@@ -32,7 +32,7 @@ static instance instance_of(const char *name) {
 
 static xl_scheduler_decision decision_of(instance *s, const xl_scheduler_view *v) {
     xl_scheduler_decision d;
-    memset(&d, 0xee, sizeof(d)); /* whatever was decided before */
+    memset(&d, 0xee, sizeof d); /* whatever was decided before */
     s->ops->decide(s->state, v, &d);
     assert_true(d.count <= v->count);
     return d;
@@ -41,7 +41,7 @@ static xl_scheduler_decision decision_of(instance *s, const xl_scheduler_view *v
 static size_t order_of(const char *name, const xl_scheduler_view *v, size_t *order) {
     instance s = instance_of(name);
     xl_scheduler_decision d = decision_of(&s, v);
-    memcpy(order, d.order, sizeof(d.order));
+    memcpy(order, d.order, sizeof d.order);
     return d.count;
 }
 
@@ -54,7 +54,7 @@ static void smallest_rtt_goes_first(void **state) {
     for (size_t k = 0; k < 2; k++) {
         xl_scheduler_view v = view_of(4, srtt);
         assert_int_equal(4, order_of(by_rtt[k], &v, order));
-        assert_memory_equal(want, order, sizeof(want));
+        assert_memory_equal(want, order, sizeof want);
     }
 }
 
@@ -162,7 +162,7 @@ static void blest_waits_where_the_fast_path_would_be_blocked(void **state) {
         {200, 0, false},  {73, 0, false},  {72, 0, true},   {60, 0, true},
         {100, 27, false}, {100, 28, true}, {100, 99, true}, {100, 150, true}, /* more in flight than the window */
     };
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         instance s = instance_of("blest");
         xl_scheduler_view v = fast_is_full(10, 10, 50, 10);
         v.now = 10; /* not a slow round trip after the start: lambda stays as it is */
@@ -249,7 +249,7 @@ static void ecf_waits_where_the_fast_path_completes_earlier(void **state) {
         {10, 30, 1, 10, 0, true},    /* the larger of the variations, whichever path's */
         {10, 30, 1, 11, 10, false},
     };
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         instance s = instance_of("ecf");
         xl_scheduler_view v = fast_is_full(cases[i].rtt_f, 10, cases[i].rtt_s, 10);
         v.unsent_bytes = cases[i].unsent * MTU;

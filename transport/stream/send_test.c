@@ -251,13 +251,13 @@ static void the_buffer_shrinks_with_what_is_in_it(void **state) {
     xl_send s;
     xl_send_init(&s, 1 << 20);
     for (int i = 0; i < 8; i++)
-        assert_int_equal(xl_send_write(&s, zeros, sizeof(zeros)), sizeof(zeros));
-    assert_int_equal(s.cap, 8 * sizeof(zeros));
+        assert_int_equal(xl_send_write(&s, zeros, sizeof zeros), sizeof zeros);
+    assert_int_equal(s.cap, 8 * sizeof zeros);
     for (int i = 0; i < 8; i++)
-        take(&s, sizeof(zeros));
-    xl_send_mark_acked(&s, 0, 7 * sizeof(zeros) + 60000, false);
+        take(&s, sizeof zeros);
+    xl_send_mark_acked(&s, 0, 7 * sizeof zeros + 60000, false);
     assert_int_equal(s.cap, 16384); /* twice what is left, 5536 bytes */
-    xl_send_mark_acked(&s, 0, 8 * sizeof(zeros), false);
+    xl_send_mark_acked(&s, 0, 8 * sizeof zeros, false);
     assert_int_equal(s.cap, 0);
     xl_send_free(&s);
 }

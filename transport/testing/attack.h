@@ -23,7 +23,7 @@ static inline xl_connection *victim(attack *a) {
 }
 
 static inline void begin(attack *a, bool to_server, xl_dialect dialect, size_t links) {
-    memset(a, 0, sizeof(*a));
+    memset(a, 0, sizeof *a);
     pair_init(&a->p, 1, links, 5000);
     pair_multipath(&a->p, "minrtt", "none");
     a->p.server_config.scheme.dialect = dialect;
@@ -32,7 +32,7 @@ static inline void begin(attack *a, bool to_server, xl_dialect dialect, size_t l
     pair_run(&a->p, 200000);
     a->to_server = to_server;
     a->pn = 1 << 20; /* beyond those of the genuine sender */
-    a->w = xl_writer_of(a->frames, sizeof(a->frames));
+    a->w = xl_writer_of(a->frames, sizeof a->frames);
 }
 
 /* The frames written so far go to the victim in a forged packet, on this path and with this CID of the victim's. */
@@ -50,7 +50,7 @@ static inline void deliver_to(attack *a, const xl_cid *dcid, uint64_t path_id, c
     xl_datagram d = {.local = a->to_server ? l->server : l->client, .remote = a->to_server ? l->client : l->server};
     d.len = pn_offset + 4 + len + XL_AEAD_TAG;
     xl_endpoint_receive(a->to_server ? p->server : p->client, &d, packet, p->now);
-    a->w = xl_writer_of(a->frames, sizeof(a->frames));
+    a->w = xl_writer_of(a->frames, sizeof a->frames);
 }
 
 /* As a packet of the peer's own, on path 0, so that its books are in order afterwards. */
@@ -68,7 +68,7 @@ static inline void deliver(attack *a) {
     xl_datagram d = {.local = a->to_server ? l->server : l->client, .remote = a->to_server ? l->client : l->server};
     d.len = xl_builder_finish(&b);
     xl_endpoint_receive(a->to_server ? p->server : p->client, &d, packet, p->now);
-    a->w = xl_writer_of(a->frames, sizeof(a->frames));
+    a->w = xl_writer_of(a->frames, sizeof a->frames);
 }
 
 /* The error that the victim closes with; or it goes on. */

@@ -51,7 +51,7 @@ static inline uint64_t time_of_day_ns(void) {
 
 static inline void world_init(world *w, uint64_t seed) {
     static const uint8_t ticket_key[XL_TICKET_KEY_BYTES] = {1, 2, 3};
-    memset(w, 0, sizeof(*w));
+    memset(w, 0, sizeof *w);
     clock_of = &w->p;
     set_back_ns = 0;
     xl_set_time_of_day(time_of_day_ns);
@@ -75,8 +75,8 @@ static inline void meet(world *w) {
 }
 
 static inline void forget_requests(pair *p) {
-    memset(p->request, 0, sizeof(p->request));
-    memset(p->response, 0, sizeof(p->response));
+    memset(p->request, 0, sizeof p->request);
+    memset(p->response, 0, sizeof p->response);
     p->sc = NULL;
     p->client_closed = p->server_closed = false;
 }

@@ -113,7 +113,7 @@ static inline void pair_seed(xl_config *config, uint64_t seed) {
 
 /* Configure p->client_config, p->server_config and links after this, before pair_connect(). */
 static inline void pair_init(pair *p, uint64_t seed, size_t links, uint64_t delay_us) {
-    memset(p, 0, sizeof(*p));
+    memset(p, 0, sizeof *p);
     p->now = PAIR_START;
     xl_random_seed(&p->random, seed);
     xl_config_init(&p->client_config);
@@ -217,7 +217,7 @@ static inline void pair_enqueue(pair *p, bool to_server, const xl_datagram *d, c
     at += l->delay_us[dir];
     if (pair_draw(p) < l->reorder)
         at += xl_random_next(&p->random) % (l->delay_us[dir] + 1);
-    pair_datagram *q = malloc(sizeof(*q));
+    pair_datagram *q = malloc(sizeof *q);
     q->at = at;
     q->order = p->order++;
     q->to_server = to_server;
@@ -242,7 +242,7 @@ static inline void pair_enqueue(pair *p, bool to_server, const xl_datagram *d, c
 static inline void pair_server_fill(pair *p, pair_response *r) {
     uint8_t buf[8192];
     while (r->sent < r->size) {
-        size_t n = r->size - r->sent < sizeof(buf) ? (size_t)(r->size - r->sent) : sizeof(buf);
+        size_t n = r->size - r->sent < sizeof buf ? (size_t)(r->size - r->sent) : sizeof buf;
         for (size_t i = 0; i < n; i++)
             buf[i] = pair_byte(r->id, r->sent + i);
         const xl_frame_mark *mark = p->mark.size && r->sent == 0 ? &p->mark : NULL;
@@ -289,7 +289,7 @@ static inline void pair_client_readable(pair *p, uint64_t id) {
         pair_request *q = &p->request[i];
         if (!q->used || q->id != id)
             continue;
-        while ((n = xl_stream_read(p->cc, id, buf, sizeof(buf), &fin)) > 0) {
+        while ((n = xl_stream_read(p->cc, id, buf, sizeof buf, &fin)) > 0) {
             if (q->received == 0)
                 q->first_at = p->now;
             for (ssize_t k = 0; k < n; k++)

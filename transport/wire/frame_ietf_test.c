@@ -37,21 +37,21 @@ static void path_ack_is_ack_with_a_path_id_and_never_with_qoe(void **state) {
     static const xl_ack_range ranges[] = {{995, 1000}, {980, 990}};
     const xl_qoe qoe = {1, 2, 3, 4};
     uint8_t buf[64];
-    xl_writer w = xl_writer_of(buf, sizeof(buf));
+    xl_writer w = xl_writer_of(buf, sizeof buf);
     assert_int_equal(xl_frame_put_ack(&w, ranges, 2, 100, XL_FRAME_PATH_ACK, 3, true, &qoe), 2);
     assert_writes(&w, buf, BYTES(0x3e, 0x03, 0x43, 0xe8, 0x40, 0x64, 0x01, 0x05, 0x03, 0x0a));
     xl_frame f = parsed(buf, (size_t)(w.p - buf));
     assert_int_equal(f.type, XL_FRAME_PATH_ACK);
     assert_int_equal(f.ack.path_id, 3);
     assert_int_equal(f.ack.range_count, 2);
-    assert_memory_equal(f.ack.ranges, ranges, sizeof(ranges));
+    assert_memory_equal(f.ack.ranges, ranges, sizeof ranges);
     assert_false(f.ack.has_qoe || f.ack.has_ecn);
 }
 
 static void path_ack_with_ecn_ends_in_three_counts(void **state) {
     (void)state;
     static const uint8_t bytes[] = {0x3f, 0x07, 0x05, 0x00, 0x00, 0x05, 0x04, 0x02, 0x01};
-    xl_frame f = parsed(bytes, sizeof(bytes));
+    xl_frame f = parsed(bytes, sizeof bytes);
     assert_int_equal(f.ack.path_id, 7);
     assert_true(f.ack.has_ecn);
     assert_int_equal(f.ack.ect0, 4);
@@ -62,7 +62,7 @@ static void path_ack_with_ecn_ends_in_three_counts(void **state) {
 static void path_abandon_has_path_and_error(void **state) {
     (void)state;
     uint8_t buf[32];
-    xl_writer w = xl_writer_of(buf, sizeof(buf));
+    xl_writer w = xl_writer_of(buf, sizeof buf);
     xl_frame_put_path_abandon(&w, 0x1234, XL_QERR_PATH_UNSTABLE_OR_POOR);
     assert_writes(&w, buf, BYTES(0x7e, 0x75, 0x52, 0x34, 0x7e, 0x76));
     xl_frame f = parsed(buf, 6);
@@ -73,12 +73,12 @@ static void path_abandon_has_path_and_error(void **state) {
 static void the_two_preferences_have_types_of_their_own(void **state) {
     (void)state;
     uint8_t buf[32];
-    xl_writer w = xl_writer_of(buf, sizeof(buf));
+    xl_writer w = xl_writer_of(buf, sizeof buf);
     xl_frame_put_path_preference(&w, 5, 9, true);
     assert_writes(&w, buf, BYTES(0x7e, 0x76, 0x05, 0x09));
     xl_frame f = parsed(buf, 4);
     assert_int_equal(f.path_status.status, XL_STATUS_STANDBY);
-    w = xl_writer_of(buf, sizeof(buf));
+    w = xl_writer_of(buf, sizeof buf);
     xl_frame_put_path_preference(&w, 5, 9, false);
     assert_writes(&w, buf, BYTES(0x7e, 0x77, 0x05, 0x09));
     f = parsed(buf, 4);
@@ -91,7 +91,7 @@ static void path_new_connection_id_is_new_connection_id_after_a_path_id(void **s
     (void)state;
     const xl_cid cid = {.len = 4, .id = {0xde, 0xad, 0xbe, 0xef}};
     uint8_t buf[64];
-    xl_writer w = xl_writer_of(buf, sizeof(buf));
+    xl_writer w = xl_writer_of(buf, sizeof buf);
     xl_frame_put_path_new_cid(&w, 6, 2, 1, &cid, token);
     assert_int_equal(w.p - buf, 10 + 16);
     assert_memory_equal(buf, ((const uint8_t[]){0x7e, 0x78, 0x06, 0x02, 0x01, 0x04, 0xde, 0xad, 0xbe, 0xef}), 10);
@@ -109,35 +109,35 @@ static void a_cid_of_no_or_21_bytes_or_retired_before_its_time_is_no_frame(void 
     xl_frame f;
     for (uint8_t len = 0; len <= 21; len += 21) {
         bytes[5] = len;
-        xl_reader r = xl_reader_of(bytes, sizeof(bytes));
+        xl_reader r = xl_reader_of(bytes, sizeof bytes);
         assert_int_equal(xl_frame_parse(&r, true, &f), XL_QERR_FRAME_ENCODING);
     }
     bytes[5] = 4;
     bytes[4] = 1; /* retire prior to 1, but it is number 0 */
-    xl_reader r = xl_reader_of(bytes, sizeof(bytes));
+    xl_reader r = xl_reader_of(bytes, sizeof bytes);
     assert_int_equal(xl_frame_parse(&r, true, &f), XL_QERR_FRAME_ENCODING);
 }
 
 static void the_other_frames_have_their_bytes(void **state) {
     (void)state;
     uint8_t buf[32];
-    xl_writer w = xl_writer_of(buf, sizeof(buf));
+    xl_writer w = xl_writer_of(buf, sizeof buf);
     xl_frame_put_path_retire_cid(&w, 3, 1);
     assert_writes(&w, buf, BYTES(0x7e, 0x79, 0x03, 0x01));
     xl_frame f = parsed(buf, 4);
     assert_int_equal(f.retire_cid.path_id, 3);
     assert_int_equal(f.retire_cid.sequence, 1);
-    w = xl_writer_of(buf, sizeof(buf));
+    w = xl_writer_of(buf, sizeof buf);
     xl_frame_put_max_path_id(&w, XL_PATH_ID_MAX);
     assert_writes(&w, buf, BYTES(0x7e, 0x7a, 0xc0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff));
     f = parsed(buf, 10);
     assert_int_equal(f.max.maximum, XL_PATH_ID_MAX);
-    w = xl_writer_of(buf, sizeof(buf));
+    w = xl_writer_of(buf, sizeof buf);
     xl_frame_put_paths_blocked(&w, 7);
     assert_writes(&w, buf, BYTES(0x7e, 0x7b, 0x07));
     f = parsed(buf, 3);
     assert_int_equal(f.max.maximum, 7);
-    w = xl_writer_of(buf, sizeof(buf));
+    w = xl_writer_of(buf, sizeof buf);
     xl_frame_put_path_cids_blocked(&w, 2, 4);
     assert_writes(&w, buf, BYTES(0x7e, 0x7c, 0x02, 0x04));
     f = parsed(buf, 4);
@@ -157,7 +157,7 @@ static void they_stand_in_1rtt_packets_only(void **state) {
                               XL_FRAME_MAX_PATH_ID,
                               XL_FRAME_PATHS_BLOCKED,
                               XL_FRAME_PATH_CIDS_BLOCKED};
-    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
         assert_true(xl_frame_is_ietf(types[i]));
         assert_true(xl_frame_is_allowed(types[i], XL_PACKET_1RTT));
         assert_false(xl_frame_is_allowed(types[i], XL_PACKET_0RTT));
@@ -172,12 +172,12 @@ static void code_points_of_drafts_are_not_spoken(void **state) {
     (void)state;
     const uint64_t drafts[] = {0x15228c00, 0x15228c01, 0x15228c05, 0x15228c07, 0x15228c08,
                                0x15228c09, 0x15228c0a, 0x15228c0c, 0x15228c0d, 0x15228c0e};
-    for (size_t i = 0; i < sizeof(drafts) / sizeof(drafts[0]); i++) {
+    for (size_t i = 0; i < sizeof drafts / sizeof drafts[0]; i++) {
         uint8_t bytes[64] = {0};
         xl_frame f;
-        xl_writer w = xl_writer_of(bytes, sizeof(bytes));
+        xl_writer w = xl_writer_of(bytes, sizeof bytes);
         xl_write_varint(&w, drafts[i]);
-        xl_reader r = xl_reader_of(bytes, sizeof(bytes));
+        xl_reader r = xl_reader_of(bytes, sizeof bytes);
         assert_int_equal(xl_frame_parse(&r, true, &f), XL_QERR_FRAME_ENCODING);
     }
     assert_false(xl_frame_is_ietf(0x3e74) || xl_frame_is_ietf(0x3e7d) || xl_frame_is_ietf(0x3d) ||

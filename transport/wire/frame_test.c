@@ -458,10 +458,10 @@ static void datagrams_have_a_length_or_reach_to_the_end(void **state) {
     assert_int_equal(f.datagram.len, 0);
     assert_int_equal(PARSE(&f, 0x31, 3, 7, 8), XL_QERR_FRAME_ENCODING);
     uint8_t buf[400];
-    xl_writer w = xl_writer_of(buf, sizeof(buf));
+    xl_writer w = xl_writer_of(buf, sizeof buf);
     xl_frame_put_datagram_header(&w, 300);
     assert_int_equal(w.p - buf, xl_frame_datagram_header_len(300));
-    assert_int_equal(parse(buf, sizeof(buf), &f), 0);
+    assert_int_equal(parse(buf, sizeof buf, &f), 0);
     assert_int_equal(f.datagram.len, 300);
 }
 
@@ -469,7 +469,7 @@ static void ack_frequency_has_four_numbers(void **state) {
     (void)state;
     uint8_t buf[64];
     xl_frame f;
-    xl_writer w = xl_writer_of(buf, sizeof(buf));
+    xl_writer w = xl_writer_of(buf, sizeof buf);
     xl_frame_put_ack_frequency(&w, 7, 20, 40000, 3);
     assert_int_equal(parse(buf, (size_t)(w.p - buf), &f), 0);
     assert_int_equal(f.type, XL_FRAME_ACK_FREQUENCY);

@@ -270,16 +270,15 @@ static void initial_max_path_id_has_32_bits(void **state) {
         xl_transport_params_init(&tp);
         tp.has_initial_max_path_id = true;
         tp.initial_max_path_id = max;
-        size_t n = xl_transport_params_encode(&tp, buf, sizeof(buf));
+        size_t n = xl_transport_params_encode(&tp, buf, sizeof buf);
         assert_int_equal(xl_transport_params_decode(buf, n, false, &back), 0);
         assert_true(back.has_initial_max_path_id);
         assert_int_equal(back.initial_max_path_id, max);
     }
     const uint8_t too_great[] = {0x3e, 8, 0xc0, 0, 0, 1, 0, 0, 0, 0};
-    assert_int_equal(xl_transport_params_decode(too_great, sizeof(too_great), true, &back),
-                     XL_QERR_TRANSPORT_PARAMETER);
+    assert_int_equal(xl_transport_params_decode(too_great, sizeof too_great, true, &back), XL_QERR_TRANSPORT_PARAMETER);
     const uint8_t twice[] = {0x3e, 1, 2, 0x3e, 1, 2};
-    assert_int_equal(xl_transport_params_decode(twice, sizeof(twice), true, &back), XL_QERR_TRANSPORT_PARAMETER);
+    assert_int_equal(xl_transport_params_decode(twice, sizeof twice, true, &back), XL_QERR_TRANSPORT_PARAMETER);
     xl_transport_params_init(&tp);
     assert_false(tp.has_initial_max_path_id);
 }
@@ -289,7 +288,7 @@ static void parameters_that_are_not_known_are_ignored(void **state) {
     (void)state;
     const uint8_t bytes[] = {0x04, 0x01, 0x07, 0x7a, 0xbc, 0x03, 1, 2, 3, 0x08, 0x01, 0x09};
     xl_transport_params out;
-    assert_int_equal(0, xl_transport_params_decode(bytes, sizeof(bytes), false, &out));
+    assert_int_equal(0, xl_transport_params_decode(bytes, sizeof bytes, false, &out));
     assert_int_equal(out.initial_max_data, 7);
     assert_int_equal(out.initial_max_streams_bidi, 9);
 }

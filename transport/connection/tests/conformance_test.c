@@ -5,14 +5,14 @@
 
 /* Without multipath: the peer's packets come from whichever address the test says. */
 static void begin_plain(attack *a, size_t links) {
-    memset(a, 0, sizeof(*a));
+    memset(a, 0, sizeof *a);
     pair_init(&a->p, 1, links, 5000);
     pair_connect(&a->p);
     pair_handshake(&a->p);
     pair_run(&a->p, 200000);
     a->to_server = true;
     a->pn = 1 << 20;
-    a->w = xl_writer_of(a->frames, sizeof(a->frames));
+    a->w = xl_writer_of(a->frames, sizeof a->frames);
 }
 
 static xl_cid spare_cid(const attack *a) {
@@ -199,9 +199,9 @@ static void a_draining_endpoint_sends_nothing(void **state) {
 
 static void deliver_reset(attack *a, const uint8_t reset_token[16]) {
     uint8_t datagram[60] = {0x40, 1, 2, 3};
-    memcpy(datagram + sizeof(datagram) - 16, reset_token, 16);
+    memcpy(datagram + sizeof datagram - 16, reset_token, 16);
     memcpy(datagram + 1, a->p.cc->local_cids.at[0].cid.id, a->p.cc->local_cids.at[0].cid.len);
-    xl_datagram d = {.local = a->p.link[0].client, .remote = a->p.link[0].server, .len = sizeof(datagram)};
+    xl_datagram d = {.local = a->p.link[0].client, .remote = a->p.link[0].server, .len = sizeof datagram};
     xl_endpoint_receive(a->p.client, &d, datagram, a->p.now);
 }
 

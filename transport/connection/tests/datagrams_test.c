@@ -20,7 +20,7 @@ static void start(pair *p) {
 
 static int send_number(pair *p, uint64_t number, size_t len) {
     uint8_t data[PAIR_MTU] = {0};
-    memcpy(data, &number, sizeof(number));
+    memcpy(data, &number, sizeof number);
     return xl_connection_send_datagram(p->sc, data, len, number, p->now);
 }
 
@@ -29,9 +29,9 @@ static unsigned read_numbers(pair *p, bool *has) {
     uint8_t data[PAIR_MTU];
     size_t len;
     unsigned n = 0;
-    for (; xl_connection_read_datagram(p->cc, data, sizeof(data), &len); n++) {
+    for (; xl_connection_read_datagram(p->cc, data, sizeof data, &len); n++) {
         uint64_t number;
-        memcpy(&number, data, sizeof(number));
+        memcpy(&number, data, sizeof number);
         assert_in_range(number, 0, MANY - 1);
         assert_false(has[number]);
         has[number] = true;
@@ -168,7 +168,7 @@ static void a_datagram_that_was_not_allowed_is_a_violation(void **state) {
     for (size_t i = 0; i < 3; i++) {
         pair p;
         uint8_t frames[200] = {0};
-        xl_writer w = xl_writer_of(frames, sizeof(frames));
+        xl_writer w = xl_writer_of(frames, sizeof frames);
         configure(&p, 7, 1, cases[i].limit);
         start(&p);
         xl_frame_put_datagram_header(&w, cases[i].len);
@@ -182,7 +182,7 @@ static void a_datagram_that_was_not_allowed_is_a_violation(void **state) {
 
 static void ask_for_acks(pair *p, uint64_t sequence, uint64_t threshold, uint64_t max_delay_us) {
     uint8_t frames[64];
-    xl_writer w = xl_writer_of(frames, sizeof(frames));
+    xl_writer w = xl_writer_of(frames, sizeof frames);
     xl_frame_put_ack_frequency(&w, sequence, threshold, max_delay_us, 0);
     deliver(p, frames, (size_t)(w.p - frames));
 }
@@ -190,7 +190,7 @@ static void ask_for_acks(pair *p, uint64_t sequence, uint64_t threshold, uint64_
 static void ping(pair *p, unsigned n, bool immediate) {
     uint8_t frames[64];
     for (; n > 0; n--) {
-        xl_writer w = xl_writer_of(frames, sizeof(frames));
+        xl_writer w = xl_writer_of(frames, sizeof frames);
         xl_frame_put_ping(&w);
         if (immediate)
             xl_frame_put_immediate_ack(&w);

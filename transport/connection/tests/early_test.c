@@ -57,7 +57,7 @@ static void record(void *user, bool to_server, uint8_t *data, size_t len) {
 static void replayed_early_data_is_not_accepted(void **state) {
     (void)state;
     world w;
-    recorder *r = calloc(1, sizeof(*r));
+    recorder *r = calloc(1, sizeof *r);
     world_init(&w, 2);
     world_accepts(&w);
     meet(&w);
@@ -100,7 +100,7 @@ static void replayed_early_data_is_not_accepted(void **state) {
 }
 
 static void forget_tickets(world *w) {
-    memset(w->p.server_credentials->outstanding, 0, sizeof(*w->p.server_credentials->outstanding));
+    memset(w->p.server_credentials->outstanding, 0, sizeof *w->p.server_credentials->outstanding);
 }
 
 /* Whether 0-RTT data that the client sends now is taken; the session is resumed in any case. */
@@ -252,7 +252,7 @@ static void early_data_keeps_to_the_remembered_limits(void **state) {
     come_back(&w);
     assert_true(early_event(&w.p));
     assert_int_equal(0, xl_stream_open(w.p.cc, true, &id));
-    assert_true(xl_stream_send(w.p.cc, id, bytes, sizeof(bytes), false, NULL) > 0);
+    assert_true(xl_stream_send(w.p.cc, id, bytes, sizeof bytes, false, NULL) > 0);
     assert_int_equal(0, xl_stream_open(w.p.cc, true, &id));
     assert_int_equal(XL_ERR_STREAM_LIMIT, xl_stream_open(w.p.cc, true, &id));
     pair_flush(&w.p);
@@ -272,7 +272,7 @@ static void early_data_that_overtakes_its_client_hello_is_held(void **state) {
     come_back(&w);
     assert_true(early_event(&w.p));
     assert_int_equal(0, xl_stream_open(w.p.cc, true, &id));
-    assert_int_equal(2500, xl_stream_send(w.p.cc, id, bytes, sizeof(bytes), true, NULL));
+    assert_int_equal(2500, xl_stream_send(w.p.cc, id, bytes, sizeof bytes, true, NULL));
     pair_flush(&w.p);
     pair_datagram *first = w.p.queue, *last = first;
     assert_true(first && first->next);
@@ -335,7 +335,7 @@ static void forbidden_frames_in_early_data_are_a_violation(void **state) {
                                   {0x07, 1, 9},                    /* NEW_TOKEN */
                                   {0x1b, 1, 2, 3, 4, 5, 6, 7, 8}}; /* PATH_RESPONSE */
     const size_t lens[] = {5, 4, 1, 3, 9};
-    for (size_t k = 0; k < sizeof(lens) / sizeof(lens[0]); k++) {
+    for (size_t k = 0; k < sizeof lens / sizeof lens[0]; k++) {
         world w;
         uint8_t packet[256] = {0};
         size_t length_offset;
@@ -411,7 +411,7 @@ static void a_ticket_whose_time_is_over_carries_no_early_data(void **state) {
     assert_true(xl_session_read(&session, w.kept.bytes, w.kept.len));
     session.lifetime_s = 5;
     store bent = w.kept;
-    bent.len = xl_session_write(&session, bent.bytes, sizeof(bent.bytes));
+    bent.len = xl_session_write(&session, bent.bytes, sizeof bent.bytes);
     uint8_t copy[XL_SESSION_MAX_BYTES];
     memcpy(copy, bent.bytes, bent.len);
     memcpy(w.kept.bytes, copy, bent.len);
@@ -475,7 +475,7 @@ static void a_ticket_with_a_limit_of_early_data_is_a_violation(void **state) {
     world_init(&w, 25);
     meet(&w);
     unsigned saves = w.kept.saves;
-    assert_int_equal(-1, xl_tls_receive(w.p.cc->handshake.tls, XL_LEVEL_APP, ticket, sizeof(ticket)));
+    assert_int_equal(-1, xl_tls_receive(w.p.cc->handshake.tls, XL_LEVEL_APP, ticket, sizeof ticket));
     assert_true(xl_tls_is_violation(w.p.cc->handshake.tls));
     assert_int_equal(saves, w.kept.saves);
     pair_free(&w.p);

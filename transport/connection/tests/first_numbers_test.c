@@ -60,7 +60,7 @@ static void they_begin_at_zero_otherwise(void **state) {
 static uint64_t error_of_ack_from(int64_t below_first) {
     attack a = {.to_server = true};
     start(&a.p, 3, XL_DIALECT_XLINK, true);
-    a.w = xl_writer_of(a.frames, sizeof(a.frames));
+    a.w = xl_writer_of(a.frames, sizeof a.frames);
     const xl_ledger *sent = &a.p.sc->space[XL_LEVEL_APP].ledger;
     const uint64_t largest = sent->largest_acked, first = sent->start;
     xl_write_varint(&a.w, XL_FRAME_ACK);

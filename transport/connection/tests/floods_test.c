@@ -72,7 +72,7 @@ static void put_last_max_path_id(attack *a, unsigned packet) {
 static void announcements_of_limits_cost_nothing_but_acknowledgements(void **state) {
     (void)state;
     static const put_fn puts[] = {put_paths_blocked, put_cids_blocked, put_max_path_id, put_last_max_path_id};
-    for (size_t i = 0; i < sizeof(puts) / sizeof(puts[0]); i++) {
+    for (size_t i = 0; i < sizeof puts / sizeof puts[0]; i++) {
         attack a;
         assert_in_range(flood(&a, puts[i]), 1, PACKETS * 60);
         assert_true(xl_conn_is_live(victim(&a)));
@@ -224,7 +224,7 @@ static void a_blocked_stream_that_the_peer_cannot_send_on_is_an_error(void **sta
                  {1, XL_QERR_STREAM_STATE}, /* the server never opened it */
                  {4 * 1000, XL_QERR_STREAM_LIMIT},
                  {0, STILL_OPEN}};
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         attack a;
         begin(&a, true, XL_DIALECT_IETF, 1);
         xl_frame_put_max(&a.w, XL_FRAME_STREAM_DATA_BLOCKED, cases[i].stream, 100);

@@ -12,7 +12,7 @@ typedef struct {
 } attack;
 
 static void attack_init(attack *a) {
-    memset(a, 0, sizeof(*a));
+    memset(a, 0, sizeof *a);
     pair_init(&a->p, 1, 1, 5000);
 }
 
@@ -24,7 +24,7 @@ static void attack_connect(attack *a) {
 }
 
 static xl_writer *begin(attack *a) {
-    a->w = xl_writer_of(a->packet, sizeof(a->packet) - XL_AEAD_TAG);
+    a->w = xl_writer_of(a->packet, sizeof a->packet - XL_AEAD_TAG);
     xl_packet_put_short(&a->w, &a->p.cc->path[0].cids.remote, false, false, a->pn, 4);
     a->pn_offset = (size_t)(a->w.p - a->packet) - 4;
     return &a->w;
@@ -45,7 +45,7 @@ static void deliver(attack *a, uint64_t duration_us) {
         xl_event e;
         while (xl_endpoint_poll_event(p->server, &e))
             ;
-        while (xl_endpoint_transmit(p->server, buf, sizeof(buf), &d, p->now) > 0)
+        while (xl_endpoint_transmit(p->server, buf, sizeof buf, &d, p->now) > 0)
             a->answer_bytes += d.len;
         uint64_t at = xl_endpoint_next_timeout(p->server);
         if (at > end) {
@@ -219,7 +219,7 @@ static void a_window_that_is_opened_byte_by_byte_holds_no_more_than_the_window(v
         xl_frame_put_max(begin(&a), XL_FRAME_MAX_STREAM_DATA, 0, 1000 + n);
         deliver(&a, 10);
         assert_true(xl_stream_send_capacity(a.p.sc, 0) <= 1000 + n - s->send.written);
-        assert_true(xl_stream_send(a.p.sc, 0, zeros, sizeof(zeros), false, NULL) >= 0);
+        assert_true(xl_stream_send(a.p.sc, 0, zeros, sizeof zeros, false, NULL) >= 0);
         assert_true(s->send.written <= 1000 + n);
         assert_true(a.p.sc->streams.budget.held <= 4096);
     }

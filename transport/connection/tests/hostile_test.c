@@ -26,7 +26,7 @@ static uint64_t pick(xl_random *r) {
     uint64_t v = xl_random_next(r);
     if (gentle)
         return (v >> 8) % 8;
-    return v % 3 == 0 ? (v >> 8) % 12 : edges[(v >> 8) % (sizeof(edges) / sizeof(edges[0]))];
+    return v % 3 == 0 ? (v >> 8) % 12 : edges[(v >> 8) % (sizeof edges / sizeof edges[0])];
 }
 
 /* Mostly a bidirectional stream of the client's. */
@@ -48,7 +48,7 @@ static void put_random_frame(xl_writer *w, xl_random *r, const xl_connection *c)
     uint8_t bytes[64] = {0}, token[16] = {0};
     xl_cid cid = {.len = (uint8_t)(1 + xl_random_next(r) % 20)};
     xl_random_bytes(r, cid.id, cid.len);
-    size_t len = xl_random_next(r) % sizeof(bytes);
+    size_t len = xl_random_next(r) % sizeof bytes;
     static const unsigned harmless[] = {1, 2, 3, 4, 8, 9, 10, 11, 12, 15};
     uint64_t v = xl_random_next(r);
     switch (gentle && v % 64 ? harmless[(v >> 8) % 10] : (v >> 8) % 16) {

@@ -77,7 +77,7 @@ static void its_frames_in_a_handshake_packet_are_a_violation(void **state) {
     (void)state;
     for (int kind = 0; kind < KINDS; kind++) {
         uint8_t bytes[64];
-        xl_writer w = xl_writer_of(bytes, sizeof(bytes));
+        xl_writer w = xl_writer_of(bytes, sizeof bytes);
         xl_frame f;
         put_with_path_id(&w, kind, 0);
         xl_reader r = xl_reader_of(bytes, (size_t)(w.p - bytes));

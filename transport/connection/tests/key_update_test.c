@@ -12,7 +12,7 @@ typedef struct {
 } attack;
 
 static void attack_init(attack *a, size_t links) {
-    memset(a, 0, sizeof(*a));
+    memset(a, 0, sizeof *a);
     pair_init(&a->p, 1, links, 10000);
     if (links > 1)
         pair_multipath(&a->p, "minrtt", "none");
@@ -67,7 +67,7 @@ static void forged(attack *a, size_t path, int generation, uint64_t pn) {
 static void answer(attack *a) {
     uint8_t buf[PAIR_MTU];
     xl_datagram d;
-    while (xl_endpoint_transmit(a->p.server, buf, sizeof(buf), &d, a->p.now) > 0)
+    while (xl_endpoint_transmit(a->p.server, buf, sizeof buf, &d, a->p.now) > 0)
         ;
 }
 
@@ -219,7 +219,7 @@ static void an_acknowledgement_of_new_keys_under_old_ones_is_an_error(void **sta
     xl_connection_ping(s, a.p.now);
     pass(&a, 100);
     uint8_t frames[32];
-    xl_writer w = xl_writer_of(frames, sizeof(frames));
+    xl_writer w = xl_writer_of(frames, sizeof frames);
     assert_true(xl_frame_put_ack(&w, &(xl_ack_range){pn, pn}, 1, 0, XL_FRAME_ACK, 0, false, NULL) > 0);
     deliver(&a, 0, 0, 1, frames, (size_t)(w.p - frames), 0);
     assert_closed_with(s, XL_QERR_KEY_UPDATE);
@@ -296,7 +296,7 @@ static void forged_initials_do_not_count(void **state) {
     pair_init(&p, 1, 1, 10000);
     p.server_config.limits.forged_packets = 30;
     pair_connect(&p);
-    size_t n = xl_endpoint_transmit(p.client, first, sizeof(first), &d, p.now);
+    size_t n = xl_endpoint_transmit(p.client, first, sizeof first, &d, p.now);
     assert_true(n >= 1200);
     d = (xl_datagram){.local = p.link[0].server, .remote = p.link[0].client, .len = n};
     for (int i = 0; i < 100; i++) { /* the first of them is the client's own */

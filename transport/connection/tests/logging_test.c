@@ -30,7 +30,7 @@ static void close_log(void *sink) {
 }
 
 static void start(logged *l, uint64_t seed) {
-    memset(l, 0, sizeof(*l));
+    memset(l, 0, sizeof *l);
     pair_init(&l->p, seed, 1, 10000);
     l->p.server_config.log =
         (xl_log){.user = l, .qlog_open = open_log, .qlog_write = write_log, .qlog_close = close_log};
@@ -53,7 +53,7 @@ static void send_first_flight(logged *l, uint64_t seed) {
     xl_endpoint *stranger = xl_endpoint_new(&config, p->now, &error);
     const xl_addr from = pair_addr(9, (uint16_t)seed);
     assert_non_null(xl_endpoint_connect(stranger, "localhost", &from, &p->link[0].server, XL_TECH_WIFI, p->now));
-    while (xl_endpoint_transmit(stranger, buf, sizeof(buf), &d, p->now) > 0) {
+    while (xl_endpoint_transmit(stranger, buf, sizeof buf, &d, p->now) > 0) {
         const xl_datagram in = {.local = d.remote, .remote = d.local, .len = d.len};
         xl_endpoint_receive(p->server, &in, buf, p->now);
     }

@@ -26,7 +26,7 @@ static uint64_t size_of(pair *p, size_t path) {
 static void a_download_finds_what_its_path_carries(void **state) {
     (void)state;
     const size_t mtu[] = {1200, 1252, 1322, 1372, 1400, 1452};
-    for (size_t i = 0; i < sizeof(mtu) / sizeof(mtu[0]); i++) {
+    for (size_t i = 0; i < sizeof mtu / sizeof mtu[0]; i++) {
         pair p;
         start(&p, mtu[i]);
         connect_ends(&p);

@@ -104,7 +104,7 @@ static void a_token_keeps_its_age_when_the_machine_starts_again(void **state) {
         {0, 24 * XL_TOKEN_LIFETIME_US, false},                   /* the new clock shows nearly the token's time */
         {XL_TOKEN_LIFETIME_US / 2, XL_TOKEN_LIFETIME_US, false}, /* too old, and the new clock behind its time */
     };
-    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         world w;
         world_init(&w, 25);
         w.p.server_config.limits.issue_tokens = true;
@@ -129,16 +129,16 @@ static void a_token_is_good_for_an_hour(void **state) {
     const xl_addr here = pair_addr(2, 4000), elsewhere = pair_addr(3, 4000), port = pair_addr(2, 4001);
     uint8_t token[XL_TOKEN_BYTES];
     assert_int_equal(0, xl_token_make(key, nonce, &here, 5000, token));
-    assert_true(xl_token_is_valid(key, token, sizeof(token), &here, 5000));
-    assert_true(xl_token_is_valid(key, token, sizeof(token), &port, 5000 + XL_TOKEN_LIFETIME_US));
-    assert_false(xl_token_is_valid(key, token, sizeof(token), &here, 5001 + XL_TOKEN_LIFETIME_US));
-    assert_false(xl_token_is_valid(key, token, sizeof(token), &here, 4999));
-    assert_false(xl_token_is_valid(key, token, sizeof(token), &elsewhere, 6000));
-    assert_false(xl_token_is_valid(other, token, sizeof(token), &here, 6000));
-    assert_false(xl_token_is_valid(key, token, sizeof(token) - 1, &here, 6000));
-    for (size_t i = 0; i < sizeof(token); i++) {
+    assert_true(xl_token_is_valid(key, token, sizeof token, &here, 5000));
+    assert_true(xl_token_is_valid(key, token, sizeof token, &port, 5000 + XL_TOKEN_LIFETIME_US));
+    assert_false(xl_token_is_valid(key, token, sizeof token, &here, 5001 + XL_TOKEN_LIFETIME_US));
+    assert_false(xl_token_is_valid(key, token, sizeof token, &here, 4999));
+    assert_false(xl_token_is_valid(key, token, sizeof token, &elsewhere, 6000));
+    assert_false(xl_token_is_valid(other, token, sizeof token, &here, 6000));
+    assert_false(xl_token_is_valid(key, token, sizeof token - 1, &here, 6000));
+    for (size_t i = 0; i < sizeof token; i++) {
         token[i] ^= 1;
-        assert_false(xl_token_is_valid(key, token, sizeof(token), &here, 6000));
+        assert_false(xl_token_is_valid(key, token, sizeof token, &here, 6000));
         token[i] ^= 1;
     }
 }

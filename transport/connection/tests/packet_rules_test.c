@@ -76,10 +76,10 @@ static void nothing_answers_a_version_negotiation(void **state) {
     pair_connect(&p);
     uint8_t data[7 + 8 + 8 + 4 * 300] = {0}, out[PAIR_MTU];
     xl_cid to = cid_of(1), from = cid_of(2);
-    assert_true(xl_packet_put_version_negotiation(data, sizeof(data), &to, &from, XL_VERSIONS_1, 7) > 0);
-    xl_datagram d = {.local = p.link[0].server, .remote = p.link[0].client, .len = sizeof(data)};
+    assert_true(xl_packet_put_version_negotiation(data, sizeof data, &to, &from, XL_VERSIONS_1, 7) > 0);
+    xl_datagram d = {.local = p.link[0].server, .remote = p.link[0].client, .len = sizeof data};
     xl_endpoint_receive(p.server, &d, data, p.now);
-    assert_int_equal(0, xl_endpoint_transmit(p.server, out, sizeof(out), &d, p.now));
+    assert_int_equal(0, xl_endpoint_transmit(p.server, out, sizeof out, &d, p.now));
     pair_free(&p);
 }
 

@@ -35,7 +35,7 @@ static void streams_take_what_the_windows_can_take_and_some_more_the_first_one_f
     assert_int_equal(all, xl_stream_send_capacity(p.sc, a));
     assert_int_equal(30000, xl_stream_send(p.sc, a, zeros, 30000, false, NULL));
     assert_int_equal(all - 30000, xl_stream_send_capacity(p.sc, b));
-    assert_int_equal(all - 30000, xl_stream_send(p.sc, a, zeros, sizeof(zeros), false, NULL));
+    assert_int_equal(all - 30000, xl_stream_send(p.sc, a, zeros, sizeof zeros, false, NULL));
     assert_int_equal(0, xl_stream_send_capacity(p.sc, a));
     assert_int_equal(0, xl_stream_send_capacity(p.sc, b));
     assert_int_equal(0, xl_stream_set_priority(p.sc, b, 0)); /* what a holds does not matter to it any more */

@@ -85,14 +85,14 @@ static void version_information_has_a_form(void **state) {
                   odd[] = {0x11, 6, 0, 0, 0, 1, 0, 1}, none[] = {0x11, 0}, zero[] = {0x11, 4, 0, 0, 0, 0},
                   zero_available[] = {0x11, 8, 0, 0, 0, 1, 0, 0, 0, 0};
     xl_transport_params tp;
-    assert_int_equal(0, xl_transport_params_decode(good, sizeof(good), false, &tp));
+    assert_int_equal(0, xl_transport_params_decode(good, sizeof good, false, &tp));
     assert_true(tp.has_version_information && tp.chosen_version == XL_VERSION_1 && tp.has_v2 && !tp.has_v1);
-    assert_int_equal(0, xl_transport_params_decode(alone, sizeof(alone), true, &tp));
-    assert_int_equal(XL_QERR_TRANSPORT_PARAMETER, xl_transport_params_decode(odd, sizeof(odd), true, &tp));
-    assert_int_equal(XL_QERR_TRANSPORT_PARAMETER, xl_transport_params_decode(none, sizeof(none), true, &tp));
-    assert_int_equal(XL_QERR_TRANSPORT_PARAMETER, xl_transport_params_decode(zero, sizeof(zero), true, &tp));
+    assert_int_equal(0, xl_transport_params_decode(alone, sizeof alone, true, &tp));
+    assert_int_equal(XL_QERR_TRANSPORT_PARAMETER, xl_transport_params_decode(odd, sizeof odd, true, &tp));
+    assert_int_equal(XL_QERR_TRANSPORT_PARAMETER, xl_transport_params_decode(none, sizeof none, true, &tp));
+    assert_int_equal(XL_QERR_TRANSPORT_PARAMETER, xl_transport_params_decode(zero, sizeof zero, true, &tp));
     assert_int_equal(XL_QERR_TRANSPORT_PARAMETER,
-                     xl_transport_params_decode(zero_available, sizeof(zero_available), true, &tp));
+                     xl_transport_params_decode(zero_available, sizeof zero_available, true, &tp));
 }
 
 /* ---- Bits of the first byte ---- */
