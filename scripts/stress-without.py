@@ -40,7 +40,7 @@ MECHANISMS = (
     Mechanism("suspect paths", "01 02 05 06 19 22 23", "vanilla-mp", "vanilla-mp-2021"),
     Mechanism("suspect paths, beside copies", "21", "xlink-lean", "xlink"),
     Mechanism("re-injection", "03 24", "xlink-lean", "xlink-lean,reinjection=none"),
-    Mechanism("raced handshakes", "16", "xlink+", "xlink+,race_ms=0"),
+    Mechanism("a handshake on the next path", "16", "vanilla-mp", "vanilla-mp,reconnect=off"),
     Mechanism("a path that is not named first", "08", "vanilla-mp", "sp"),
     change(
         "data on all paths", "09 15 26", "connection/transmit.c",

@@ -10,9 +10,8 @@
 #define IDLE_TIMEOUT_US 120000000u
 #define DAY_MS          UINT64_C(86400000)
 #define SETTINGS_MAX    7
-/* A client that receives nothing during its handshake gives it up after 5 s in Chromium's QUIC too
- * (kInitialIdleTimeoutSecs). */
-#define RECONNECT_US 5000000u
+/* The longest delay between two attempts to connect that RFC 8305 section 8 allows. */
+#define RECONNECT_US 2000000u
 
 /* ---- Schemes ---- */
 
@@ -235,7 +234,7 @@ const setting quic_setting_rows[] = {
      .help = "Connect again if a connection is not confirmed in time or dies. next: on the next path. same: on the "
              "primary path. off: never."},
     {"reconnect_ms", SETTING_WHOLE, FIELD(reconnect_us), .least = 100, .most = 60000, .scale = 1000, .sides = PLAYER,
-     .value = "MS", .fallback = "5000",
+     .value = "MS", .fallback = "2000",
      .help = "Start another attempt this long after the last one began, unless a connection is confirmed."},
     {"path_management", SETTING_OWN, .read = read_path_management, .sides = BOTH, .fallback = "off",
      .pattern = "^(off|on(,(rtt|loss|degraded|recovered|abandon|reopen)=[0-9]+(\\.[0-9]{1,3})?)*)$",
