@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from railyard.base.errors import UserError
 from railyard.base.paths import ROOT
 from railyard.results.pending import Place
 from railyard.stress.output import as_json, junit, markdown
+from railyard.stress.page import render
 from railyard.stress.predicates import Evidence, Judged, judge
 from railyard.stress.run import FAIL, PASS, UNKNOWN, Cell, Matrix, run_stress, subject
 from railyard.stress.scenario import Expect, Scenario, Window, all_scenarios, find_scenario, load_scenario
@@ -208,6 +210,18 @@ def test_each_output_has_verdict_figure_threshold_and_command() -> None:
     cells = json.loads(json.dumps(as_json(matrix)))["cells"]
     assert [cell["verdict"] for cell in cells] == [UNKNOWN, PASS, FAIL]
     assert cells[2]["predicates"][0]["threshold"] == 1025.0 and cells[2]["command"] == command
+
+
+def test_the_page_has_figure_threshold_command_and_the_page_of_each_run_that_fails(tmp_path: Path) -> None:
+    text = HEAD + DARK + "expect:\n  progress_gap_ms: {from_s: 1, max: 1025}\n"
+    matrix = matrix_of(tmp_path, text, "vanilla-mp", "vanilla-mp-2021")
+    page = render(matrix, tmp_path / "pages" / "stress.html")
+    assert "1 of 2 pass" in page and "railyard stress two --scheme vanilla-mp-2021" in page
+    assert re.search(r"progress_gap_ms: figure [0-9.e+]+ ms, threshold 1025 ms", page)
+    [link] = re.findall(r'<a href="(\.\./[^"]+/replay\.html)">', page)
+    replay = (tmp_path / "pages" / link).resolve()
+    assert "vanilla-mp-2021" in replay.read_text() and "Bytes received in order" in page
+    assert not re.search(r'(src|href)="https?:', page)
 
 
 def test_the_command_fails_where_a_scenario_does(tmp_path: Path) -> None:

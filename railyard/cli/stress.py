@@ -14,7 +14,7 @@ from railyard.cli.main import INTERRUPTED
 from railyard.gate.output import write
 from railyard.results.pending import Place, stopped
 from railyard.run.folders import OUT_HELP
-from railyard.stress import output
+from railyard.stress import output, page
 from railyard.stress.run import KERNEL, SCHEMES, SIM, everything, run_stress, subject
 from railyard.stress.scenario import all_scenarios, find_scenario
 
@@ -39,6 +39,9 @@ def stress_command(
     json_file: Annotated[Path | None, typer.Option("--json", help="Write JSON to FILE.", metavar="FILE")] = None,
     junit: Annotated[Path | None, typer.Option(help="Write JUnit XML to FILE.", metavar="FILE")] = None,
     markdown: Annotated[Path | None, typer.Option(help="Write Markdown to FILE.", metavar="FILE")] = None,
+    html: Annotated[
+        Path | None, typer.Option(help="Write a page to FILE, and the pages of the runs that fail.", metavar="FILE")
+    ] = None,
     jobs: Annotated[
         int | None, typer.Option(min=1, help="Number of parallel runs. Default: one for each core.")
     ] = None,
@@ -75,6 +78,8 @@ def stress_command(
         write(junit, output.junit(matrix))
     if markdown is not None:
         write(markdown, output.markdown(matrix).encode())
+    if html is not None:
+        write(html, page.render(matrix, html.resolve()).encode())
     output.print_matrix(console, matrix)
     if matrix.failures():
         raise typer.Exit(1)

@@ -20,12 +20,12 @@ from railyard.stress.scenario import Scenario
 SCHEMA = 1
 
 
-def _score(matrix: Matrix, of: Subject) -> str:
+def score_words(matrix: Matrix, of: Subject) -> str:
     passed, known = matrix.score(of)
     return f"{passed}/{known}"
 
 
-def _cell(cell: Cell) -> str:
+def cell_words(cell: Cell) -> str:
     """The verdict, and the longest time without progress."""
     if cell.verdict == UNKNOWN or cell.gap_s is None:
         return cell.verdict
@@ -43,7 +43,7 @@ def headline(matrix: Matrix) -> str:
     return f"{known - failed} of {known} pass"
 
 
-def _unknown(matrix: Matrix) -> Iterator[str]:
+def unknown_words(matrix: Matrix) -> Iterator[str]:
     """Each reason for a "?" with the columns that it is said of."""
     of_reason: dict[str, list[str]] = {}
     for (_, words), cell in matrix.cells.items():
@@ -62,11 +62,11 @@ def markdown(matrix: Matrix) -> str:
     ]
     for scenario in matrix.scenarios:
         cells = [matrix.cells[scenario.name, name] for name in names]
-        words = [f"**{_cell(cell)}**" if cell.verdict == FAIL else _cell(cell) for cell in cells]
+        words = [f"**{cell_words(cell)}**" if cell.verdict == FAIL else cell_words(cell) for cell in cells]
         lines.append(f"| {scenario.name} | {' | '.join(words)} |")
     lines.append(f"| arena | {' | '.join(of.arena for of in matrix.subjects)} |")
-    lines.append(f"| score | {' | '.join(_score(matrix, of) for of in matrix.subjects)} |")
-    lines += ["", *(f"{text}\n" for text in _unknown(matrix))]
+    lines.append(f"| score | {' | '.join(score_words(matrix, of) for of in matrix.subjects)} |")
+    lines += ["", *(f"{text}\n" for text in unknown_words(matrix))]
     failures = matrix.failures()
     if failures:
         lines += ["| scenario | stack | what fails | command |", "| --- | --- | --- | --- |"]
@@ -128,7 +128,8 @@ def as_json(matrix: Matrix) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "railyard": version_words(),
-        "scores": {of.words: _score(matrix, of) for of in matrix.subjects},
+        "versions": {of.words: of.version for of in matrix.subjects},
+        "scores": {of.words: score_words(matrix, of) for of in matrix.subjects},
         "cells": [
             _json_cell(scenario, of, matrix.cells[scenario.name, of.words])
             for scenario in matrix.scenarios
@@ -145,10 +146,10 @@ def print_matrix(console: Console, matrix: Matrix) -> None:
     for scenario in matrix.scenarios:
         cells = [matrix.cells[scenario.name, of.words] for of in matrix.subjects]
         styles = {PASS: "green", FAIL: "red", UNKNOWN: "dim"}
-        table.add_row(scenario.name, *(Text(_cell(cell), styles[cell.verdict]) for cell in cells))
-    table.add_row("score", *(_score(matrix, of) for of in matrix.subjects), style="bold")
+        table.add_row(scenario.name, *(Text(cell_words(cell), styles[cell.verdict]) for cell in cells))
+    table.add_row("score", *(score_words(matrix, of) for of in matrix.subjects), style="bold")
     print_table(console, table, keys=1)
-    for text in _unknown(matrix):
+    for text in unknown_words(matrix):
         console.print(text, soft_wrap=True, markup=False)
     for scenario, of, cell in matrix.failures():
         console.print(f"{scenario.name}, {of.words}: {_why(cell)}", style="red", soft_wrap=True, markup=False)

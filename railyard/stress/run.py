@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from railyard.base.errors import UserError
+from railyard.base.provenance import version_words
 from railyard.base.yamlfile import YamlDocument, near_miss
 from railyard.experiment.model import TRANSPORT_OF_SCHEME, Experiment, SchemeEntry
 from railyard.experiment.settings import QUIC_SCHEMES
@@ -42,7 +43,18 @@ class Subject:
 
     @property
     def option(self) -> str:
-        return f"{'--stack' if self.entry.stack else '--scheme'} {self.words}"
+        """As on the command line; of a stack with the name or the file of the entry, which `words` may shorten."""
+        named = [self.entry.stack or "", *(f"{key}={value}" for key, value in self.entry.stack_options.items())]
+        shortened = self.entry.stack is not None and not self.words.startswith(named[0])
+        return f"{'--stack' if self.entry.stack else '--scheme'} {','.join(named) if shortened else self.words}"
+
+    @property
+    def version(self) -> str:
+        """Of what ran, in words; of a stack those of its own command."""
+        if self.entry.stack is not None:
+            found = resolve_stack(self.entry.stack, self.entry.stack_options, Path()).version
+            return found or "it does not say"
+        return "the kernel's" if TRANSPORT_OF_SCHEME[self.entry.scheme] != "quic" else version_words()
 
     @property
     def is_multipath(self) -> bool:
@@ -110,6 +122,7 @@ class Cell:
     runs: int = 0
     failed_runs: int = 0
     folder: Path | None = None  # of the run that is shown
+    folders: tuple[Path, ...] = ()  # of all of them
 
     @property
     def failures(self) -> list[Judged]:
@@ -168,8 +181,8 @@ class Planned:
     alone: list[RunSpec]  # one for each of `specs`, or none
 
 
-def plan(scenario: Scenario, document: YamlDocument, of: Subject) -> Planned:
-    change: dict[str, Any] = {"arena": of.arena, "schemes": [of.entry]}
+def plan(scenario: Scenario, document: YamlDocument, of: Subject, seeds: int | None = None) -> Planned:
+    change: dict[str, Any] = {"arena": of.arena, "schemes": [of.entry], "seeds": scenario.seeds[:seeds]}
     here = scenario.model_copy(update=change)
     extra = {} if scenario.path_events is None else {"path_events": scenario.path_events}
     specs = [
@@ -232,13 +245,20 @@ def _cell(planned: Planned, runs: Path) -> Cell:
         runs=len(cells),
         failed_runs=len(failed),
         folder=shown.folder,
+        folders=tuple(cell.folder for cell in cells if cell.folder is not None),
     )
 
 
 def run_stress(
-    files: Iterable[Path], subjects: Sequence[Subject], place: Place, jobs: int | None, tell: Tell
+    files: Iterable[Path],
+    subjects: Sequence[Subject],
+    place: Place,
+    jobs: int | None,
+    tell: Tell,
+    seeds: int | None = None,
 ) -> Matrix:
-    """Runs what is not there yet. Raises UserError, and KeyboardInterrupt where the user stopped it."""
+    """Runs what is not there yet. `seeds`: so many of each scenario at most. Raises UserError, and KeyboardInterrupt
+    where the user stopped it."""
     loaded = [load_scenario(file) for file in files]
     cells: dict[tuple[str, str], Cell] = {}
     for arena in dict.fromkeys(of.arena for of in subjects):
@@ -251,7 +271,7 @@ def run_stress(
                 if reason := of.cannot(scenario):
                     cells[scenario.name, of.words] = Cell(UNKNOWN, reason=reason)
                 else:
-                    planned.append(plan(scenario, document, of))
+                    planned.append(plan(scenario, document, of, seeds))
         if planned:
             cells |= _carry_out(arena, planned, place, jobs, tell)
     return Matrix([scenario for scenario, _ in loaded], list(subjects), cells)
