@@ -38,7 +38,7 @@ GROUPS = {
     "Compare": {
         "compare": "results:compare_command",
         "diff": "runs:diff",
-        "gate": "runs:gate",
+        "gate": "gate:gate",
     },
     "Traces": {
         "traces": "traces:group",

@@ -1,9 +1,8 @@
-"""`railyard run`, `gate` and `diff`."""
+"""`railyard run` and `diff`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -15,20 +14,16 @@ from railyard.base.forms import Form, FormOption, write
 from railyard.base.paths import RESULTS_DIR
 from railyard.base.terminal import new_console
 from railyard.base.yamlfile import load_yaml, near_miss
-from railyard.cli.main import INTERRUPTED
 from railyard.experiment.arenas import ARENAS
 from railyard.experiment.model import QLOGS, experiment_of, find_experiment
 from railyard.experiment.options import of_pairs, with_options
-from railyard.gate import output
-from railyard.gate.run import run_gate
-from railyard.gate.suite import find_suite, load_suite
 from railyard.report import write_page_of
 from railyard.report.exhibit import SIZES, Size
 from railyard.report.sections import Context
 from railyard.results import remembered
 from railyard.results.campaigns import find_run
 from railyard.results.explain.explanation import stream_of_chunk
-from railyard.results.pending import Place, Plan, planned, stopped, whole_campaign
+from railyard.results.pending import Place, Plan, planned, whole_campaign
 from railyard.results.qlogdiff import parting, parting_from
 from railyard.results.summary import Outcome, answer_of, print_summary, write_answer
 from railyard.run.arena import arena_of
@@ -167,40 +162,6 @@ def run(
             page = write_page_of(context, whole.folder)
             remembered.remember(whole.folder, console, captured.get())
         console.print(f"report: {shown(page)}", soft_wrap=True)
-
-
-def gate(
-    baseline: Annotated[str, typer.Option(help="The git revision to compare with.", metavar="REV")] = "HEAD",
-    baseline_kernel: Annotated[
-        Path | None, typer.Option(help="The kernel to compare with, for a suite in the kernel arena.", metavar="FILE")
-    ] = None,
-    suite: Annotated[str, typer.Option(help="A name in experiments/suites/, or a YAML file.")] = "default",
-    junit: Annotated[Path | None, typer.Option(help="Write JUnit XML to FILE.", metavar="FILE")] = None,
-    markdown: Annotated[Path | None, typer.Option(help="Write Markdown to FILE.", metavar="FILE")] = None,
-    jobs: Annotated[
-        int | None, typer.Option(min=1, help="Number of parallel runs. Default: one for each core.")
-    ] = None,
-    form: FormOption = Form.TABLE,
-) -> None:
-    """Compare the working tree with a baseline. Exit code 1 if a scheme got worse."""
-    checked, document = load_suite(find_suite(suite))
-    try:
-        arena_of(checked.arena).check()
-        tell = _tell if form is Form.TABLE else partial(typer.echo, err=True)
-        verdict = run_gate(checked, document, baseline, jobs or arena_of("sim").default_jobs(), tell, baseline_kernel)
-    except KeyboardInterrupt:
-        stopped()
-        raise typer.Exit(INTERRUPTED) from None
-    if junit is not None:
-        output.write(junit, output.junit(verdict))
-    if markdown is not None:
-        output.write(markdown, output.markdown(verdict).encode())
-    if form is Form.TABLE:
-        output.print_verdict(console, verdict)
-    else:
-        write(output.verdict_table(verdict), form, lambda: output.records(verdict))
-    if verdict.failed:
-        raise typer.Exit(1)
 
 
 def diff(

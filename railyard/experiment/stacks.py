@@ -8,6 +8,7 @@ a stack than what its file says.
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import select
 import shutil
@@ -231,6 +232,37 @@ def resolve_stack(name: str, given: dict[str, str], folder: Path) -> StackRun:
         sha256={FILE_NAME: hashlib.sha256(file.read_bytes()).hexdigest()}
         | {path.name: _sha256(_stamp(path)) for path in _files((*client, *server))},
     )
+
+
+def write_build(name: str, build: Path, out: Path) -> Path:
+    """Writes into `out` a peer.yaml of the same stack with other programs: `build` is a program, which takes the place
+    of the first word of both commands, or a folder, whose files take the place of those with their names. A folder
+    with a peer.yaml of its own is what that says, and its file is returned. Raises UserError."""
+    if (build / FILE_NAME).is_file():
+        return (build / FILE_NAME).resolve()
+    if not build.exists():
+        raise UserError(f"{build}: there is no such program or folder; build it first.")
+    build, (file, stack) = build.absolute(), find_stack(name, Path())
+
+    def words_of(field: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(_of_build(_word(word, file.parent), build, is_first=not k) for k, word in enumerate(field))
+
+    change = {name: words_of(getattr(stack, name)) for name in ("client", "server", "revision")}
+    if not any(build in (Path(word), *Path(word).parents) for word in (*change["client"], *change["server"])):
+        names = sorted({Path(_word(word, file.parent)).name for word in (stack.client[0], stack.server[0])})
+        raise UserError(f"{build}: this folder has none of the programs of '{stack.name}' ({', '.join(names)}).")
+    members = stack.model_copy(update=change | {"build": ()}).model_dump(mode="json", exclude_defaults=True)
+    out.mkdir(parents=True, exist_ok=True)
+    (out / FILE_NAME).write_text(json.dumps(members, indent=1) + "\n")
+    return (out / FILE_NAME).resolve()
+
+
+def _of_build(word: str, build: Path, is_first: bool) -> str:
+    """A word of a command with the files of a build."""
+    if build.is_file():
+        return str(build) if is_first else word
+    other = build / Path(word).name
+    return str(other) if (is_first or os.sep in word) and other.is_file() else word
 
 
 def entry_from(value: dict[str, Any]) -> dict[str, Any]:

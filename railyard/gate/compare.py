@@ -99,6 +99,8 @@ class Comparison:
             return shift.mapped(math.expm1)
         if self.figure.is_counted:
             return _counted([delta > 0 for delta in self.deltas], [delta < 0 for delta in self.deltas])
+        if not all(map(math.isfinite, self.deltas)):  # something never happened in one of the versions
+            return Interval.alone(self.change)
         return bootstrap([[delta] for delta in self.deltas], mean) or Interval.alone(self.change)
 
     @property
@@ -273,12 +275,25 @@ def compare(
     later = {run.run_id: run for run in after}
     for run in before:
         groups.setdefault((places.of(run.pair), run.label), []).append((run, later[run.run_id]))
-    rows: list[Row] = []
-    for (place, label), runs in groups.items():
-        old, new = [b for b, _ in runs], [a for _, a in runs]
-        same = all(hashes[run.run_id][0] == hashes[run.run_id][1] for run in old)
-        rows.append(Row(place, label, old, new, same, _comparisons(old, new, floors, alpha, places.constant)))
-    return _corrected(rows) + _new_rows(after, set(groups), places)
+
+    def is_same(runs: list[tuple[Run, Run]]) -> bool:
+        return all(hashes[run.run_id][0] == hashes[run.run_id][1] for run, _ in runs)
+
+    rows = [row_of(name, runs, is_same(runs), floors, alpha, places) for name, runs in groups.items()]
+    return corrected(rows) + _new_rows(after, set(groups), places)
+
+
+def row_of(
+    name: tuple[str, str],
+    runs: Sequence[tuple[Run, Run]],
+    identical: bool,
+    floors: Floors,
+    alpha: float,
+    places: Places = Places(),
+) -> Row:
+    """The row of that place and label, p values not corrected. `runs`: each play before and after."""
+    old, new = [b for b, _ in runs], [a for _, a in runs]
+    return Row(*name, old, new, identical, _comparisons(old, new, floors, alpha, places.constant))
 
 
 def rows_not_run(specs: Sequence[RunSpec], places: Places) -> list[Row]:
@@ -295,14 +310,15 @@ def _new_rows(after: Sequence[Run], known: set[tuple[str, str]], places: Places)
     return [Row(place, label, [], runs, False) for (place, label), runs in groups.items()]
 
 
-def _corrected(rows: list[Row]) -> list[Row]:
+def corrected(rows: Sequence[Row]) -> list[Row]:
+    """With the p values of all rows corrected together (Holm)."""
     tested = [comparison for row in rows for comparison in row.comparisons if comparison.moved]
     worse = iter(statistics.holm([comparison.p_worse for comparison in tested]))
     better = iter(statistics.holm([comparison.p_better for comparison in tested]))
 
-    def corrected(comparison: Comparison) -> Comparison:
+    def with_both(comparison: Comparison) -> Comparison:
         if not comparison.moved:
             return comparison
         return replace(comparison, adjusted_worse=next(worse), adjusted_better=next(better))
 
-    return [replace(row, comparisons=[corrected(comparison) for comparison in row.comparisons]) for row in rows]
+    return [replace(row, comparisons=[with_both(comparison) for comparison in row.comparisons]) for row in rows]

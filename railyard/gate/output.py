@@ -37,6 +37,15 @@ class Verdict:
         return [row for row in self.rows if row.failed]
 
     @property
+    def is_regression(self) -> bool:
+        return bool(self.failed)
+
+    @property
+    def further(self) -> list[tuple[str, str, bool]]:
+        """What was compared beside the rows: name, what moved (empty: nothing), and whether it is a regression."""
+        return []
+
+    @property
     def has_run(self) -> bool:
         return any(row.after for row in self.rows)
 
@@ -194,6 +203,14 @@ def junit(verdict: Verdict) -> bytes:
         suite = ElementTree.SubElement(root, "testsuite", name=place)
         for row in rows:
             _cases(suite, row, verdict)
+    if verdict.further:
+        suite = ElementTree.SubElement(root, "testsuite", name="scenarios")
+        for name, words, is_regression in verdict.further:
+            case = ElementTree.SubElement(suite, "testcase", classname="scenarios", name=name)
+            if words:
+                kind = ("failure", {"message": words}) if is_regression else ("system-out", {})
+                ElementTree.SubElement(case, kind[0], kind[1]).text = words
+    for suite in root:
         for attribute, tag in (("tests", "testcase"), ("failures", "testcase/failure"), ("errors", "testcase/error")):
             suite.set(attribute, str(len(suite.findall(tag))))
     ElementTree.indent(root)
@@ -270,7 +287,10 @@ def print_verdict(console: Console, verdict: Verdict) -> None:
         if (row.place, row.label) in verdict.partings:
             told = verdict.partings[row.place, row.label]
             console.print(f"the play of {row.worst.pair}, seed {row.worst.seed}, {told}", soft_wrap=True, markup=False)
-    console.print(f"gate: {verdict.headline}", style="red" if verdict.failed else "green", soft_wrap=True)
+    for name, words, is_regression in verdict.further:
+        if words:
+            console.print(f"{name}: {words}", style="red" if is_regression else "", soft_wrap=True, markup=False)
+    console.print(f"gate: {verdict.headline}", style="red" if verdict.is_regression else "green", soft_wrap=True)
 
 
 def write(path: Path, content: bytes) -> None:

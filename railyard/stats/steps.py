@@ -1,0 +1,87 @@
+"""Where a series of figures steps up or down: Pettitt's test for a change point, and again on either side of it.
+
+A. N. Pettitt, A Non-Parametric Approach to the Change-Point Problem, Applied Statistics 28 (1979): with the ranks r of
+n values,
+
+    U(t) = 2 (r(1) + ... + r(t)) − t (n + 1),    K = max |U(t)|
+
+is large where the values before and after the place t lie apart. It asks nothing of their distribution. p is the share
+of random orders of the same values whose K is as large, so that it holds for few values, and for equal ones. K says
+whether there is a step. It is where the values of either side are nearest to their median: the largest |U| lies too
+near to the middle if the sides are of unequal length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
+
+import numpy as np
+import numpy.typing as npt
+
+from railyard.stats.statistics import doubled_ranks
+
+ALPHA = 0.01  # of each test
+ORDERS = 4999
+SHORTEST = 3  # values on either side of a step
+
+
+@dataclass(frozen=True)
+class Step:
+    """The level changes before the value with this index."""
+
+    index: int
+    before: float  # medians of the values up to the neighbouring steps
+    after: float
+    p: float
+
+    @property
+    def ratio(self) -> float:
+        """By how much more it is then, as a share; infinite from zero."""
+        return self.after / self.before - 1 if self.before else float("inf")
+
+
+def _cumulated(ranks: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """U(t) for every place at which a step may be, along the last axis."""
+    count = ranks.shape[-1]
+    places = np.arange(1, count + 1)
+    found: npt.NDArray[np.int64] = (np.cumsum(ranks, axis=-1) - places * (count + 1))[..., SHORTEST - 1 : -SHORTEST]
+    return found
+
+
+def change_point(values: Sequence[float]) -> tuple[int, float] | None:
+    """Before which value the level most likely changes, and p; None of fewer than 2 SHORTEST values, or of equal
+    ones."""
+    if len(values) < 2 * SHORTEST or len(set(values)) == 1:
+        return None
+    ranks = np.array(doubled_ranks(values), dtype=np.int64)
+    own = np.abs(_cumulated(ranks))
+    most = int(own.max())
+    drawn = np.random.default_rng(1).permuted(np.tile(ranks, (ORDERS, 1)), axis=1)
+    reached = int((np.abs(_cumulated(drawn)).max(axis=1) >= most).sum())
+    place = min(range(SHORTEST, len(values) - SHORTEST + 1), key=lambda k: _spread(values[:k]) + _spread(values[k:]))
+    return place, (reached + 1) / (ORDERS + 1)
+
+
+def _spread(values: Sequence[float]) -> float:
+    middle = median(values)
+    return sum(abs(value - middle) for value in values)
+
+
+def _places(values: Sequence[float], first: int, alpha: float) -> list[tuple[int, float]]:
+    found = change_point(values)
+    if found is None or found[1] > alpha:
+        return []
+    place, p = found
+    left, right = _places(values[:place], first, alpha), _places(values[place:], first + place, alpha)
+    return [*left, (first + place, p), *right]
+
+
+def steps(values: Sequence[float], alpha: float = ALPHA) -> list[Step]:
+    """Every step, in order."""
+    places = _places(values, 0, alpha)
+    ends = [0, *(place for place, _ in places), len(values)]
+    levels = [median(values[begin:end]) for begin, end in pairwise(ends)]
+    return [Step(place, levels[k], levels[k + 1], p) for k, (place, p) in enumerate(places)]
