@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from os.path import commonprefix
 from pathlib import Path
 from typing import Annotated
 
@@ -27,6 +28,9 @@ from railyard.traces.names import TECHNOLOGY_ORDER, Technology
 from railyard.traces.singles import Single, Words, cut_words, make_pair
 from railyard.traces.stats import rtt_stats
 from railyard.traces.trace import OPPORTUNITY_BYTES, TraceError, read_trace
+
+MOST_FOLDERS = 9
+"""Of a data set's files: more are not listed one by one."""
 
 
 def plot(
@@ -249,7 +253,7 @@ def fetch(
             print_table(console, _sources_table(known.sources))
             return
         source = find_source(known, name, manifest)
-        places = ", ".join(dict.fromkeys(_place(file.url) for file in source.files))
+        places = _places([file.url for file in source.files])
         console.print(
             f"{source.title}\n{source.country}, {source.year}; {source.scenario}; {source.technology}\n"
             f"licence: {source.licence}\ncite: {source.cite}\nfrom: {places}, {source.size}",
@@ -289,9 +293,12 @@ def _sources_table(sources: tuple[Source, ...]) -> Table:
     return table
 
 
-def _place(url: str) -> str:
-    """A URL without the file's name."""
-    return url.rpartition("/")[0]
+def _places(urls: list[str]) -> str:
+    """The folders of URLs; of many, what they have in common."""
+    folders = dict.fromkeys(url.rpartition("/")[0] for url in urls)
+    if len(folders) <= MOST_FOLDERS:
+        return ", ".join(folders)
+    return f"{commonprefix(list(folders)).rpartition('/')[0]} ({len(urls)} files)"
 
 
 def rtt(
