@@ -136,6 +136,14 @@ def test_the_clairvoyant_scheduler_is_a_reference_and_none_of_the_schemes(
         assert sum(int(cell) for cell in row.strip("| ").split(" | ")[-3:]) in (99, 100, 101), row
 
 
+def test_a_subset_of_the_pairs_has_five_or_more_and_is_not_all(tmp_path: Path) -> None:
+    factors = {f"maine_{k}": 1.0 for k in range(5)} | {f"walk_{k}": 1.0 for k in range(4)}
+    runs = plays(tmp_path, ("sp", "xlink+"), factors, seeds=1)
+    found = recorded.subsets_of(runs)
+    assert list(found) == ["all pairs", "Maine"], "four walks have no interval, and none of the pairs is hsr"
+    assert {run.pair for run in found["Maine"]} == {f"maine_{k}" for k in range(5)}
+
+
 def test_an_experiment_that_is_not_there_is_told_in_one_sentence(command_line: Command) -> None:
     done = command_line("evaluation", "--experiment", "nothing")
     assert done.returncode == 2

@@ -25,7 +25,7 @@ from railyard.results.records import Run
 from railyard.results.shortage import Shortage
 from railyard.run.resolve import resolve
 from railyard.stats import intervals
-from railyard.stats.intervals import Interval, Layout
+from railyard.stats.intervals import FEWEST, Interval, Layout
 from railyard.stats.statistics import nearest_rank
 from railyard.studies import thresholds
 
@@ -63,6 +63,9 @@ SUBSETS: dict[str, Callable[[str], bool]] = {
     "constants chosen on": lambda pair: pair in CHOSEN_ON,
     "checked on": lambda pair: pair not in CHOSEN_ON,
     "without hsr": lambda pair: not pair.startswith("hsr_"),
+    "walks": lambda pair: pair.startswith("walk_"),
+    "Maine": lambda pair: pair.startswith("maine_"),
+    "5G": lambda pair: "_5g_" in pair,
 }
 SETTINGS = ("evaluation", "evaluation-heavy")
 BUFFER = "evaluation-buffer"
@@ -269,9 +272,14 @@ def best_other(runs: Sequence[Run], figure: Figure, pair: str = ALL) -> str:
 
 
 def subsets_of(runs: Sequence[Run]) -> dict[str, list[Run]]:
-    """By title the runs of each subset of the pairs; none that is empty or all of them a second time."""
+    """By title the runs of each subset of the pairs: none of so few that they have no interval, and none that is all of
+    them a second time."""
     found = {title: [run for run in runs if holds(run.pair)] for title, holds in SUBSETS.items()}
-    return {title: some for title, some in found.items() if title == "all pairs" or 0 < len(some) < len(runs)}
+    return {
+        title: some
+        for title, some in found.items()
+        if title == "all pairs" or (len(pairs_of(some)) >= FEWEST and len(some) < len(runs))
+    }
 
 
 def print_headlines(runs: Sequence[Run]) -> None:
