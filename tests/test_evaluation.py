@@ -136,7 +136,7 @@ def test_the_clairvoyant_scheduler_is_a_reference_and_none_of_the_schemes(
         assert sum(int(cell) for cell in row.strip("| ").split(" | ")[-3:]) in (99, 100, 101), row
 
 
-def test_a_subset_of_the_pairs_has_five_or_more_and_is_not_all(tmp_path: Path) -> None:
+def test_a_collection_of_five_pairs_or_more_is_a_subset(tmp_path: Path) -> None:
     factors = {f"maine_{k}": 1.0 for k in range(5)} | {f"walk_{k}": 1.0 for k in range(4)}
     runs = plays(tmp_path, ("sp", "xlink+"), factors, seeds=1)
     found = recorded.subsets_of(runs)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from os.path import commonprefix
+from itertools import takewhile
 from pathlib import Path
 from typing import Annotated
 
@@ -298,7 +298,9 @@ def _places(urls: list[str]) -> str:
     folders = dict.fromkeys(url.rpartition("/")[0] for url in urls)
     if len(folders) <= MOST_FOLDERS:
         return ", ".join(folders)
-    return f"{commonprefix(list(folders)).rpartition('/')[0]} ({len(urls)} files)"
+    levels = zip(*(folder.split("/") for folder in folders), strict=False)
+    common = [level[0] for level in takewhile(lambda level: len(set(level)) == 1, levels)]
+    return f"{'/'.join(common)} ({len(urls)} files)"
 
 
 def rtt(

@@ -63,10 +63,13 @@ SUBSETS: dict[str, Callable[[str], bool]] = {
     "constants chosen on": lambda pair: pair in CHOSEN_ON,
     "checked on": lambda pair: pair not in CHOSEN_ON,
     "without hsr": lambda pair: not pair.startswith("hsr_"),
+}
+COLLECTIONS: dict[str, Callable[[str], bool]] = {
     "walks": lambda pair: pair.startswith("walk_"),
     "Maine": lambda pair: pair.startswith("maine_"),
     "5G": lambda pair: "_5g_" in pair,
 }
+"""Subsets too, where a campaign has enough pairs of one for an interval."""
 SETTINGS = ("evaluation", "evaluation-heavy")
 BUFFER = "evaluation-buffer"
 RESTORED = "_restored"
@@ -272,14 +275,12 @@ def best_other(runs: Sequence[Run], figure: Figure, pair: str = ALL) -> str:
 
 
 def subsets_of(runs: Sequence[Run]) -> dict[str, list[Run]]:
-    """By title the runs of each subset of the pairs: none of so few that they have no interval, and none that is all of
-    them a second time."""
-    found = {title: [run for run in runs if holds(run.pair)] for title, holds in SUBSETS.items()}
-    return {
-        title: some
-        for title, some in found.items()
-        if title == "all pairs" or (len(pairs_of(some)) >= FEWEST and len(some) < len(runs))
-    }
+    """By title the runs of each subset of the pairs; none that is empty or all of them a second time."""
+    every = SUBSETS | COLLECTIONS
+    found = {title: [run for run in runs if holds(run.pair)] for title, holds in every.items()}
+    counts = {title: len(pairs_of(some)) for title, some in found.items()}
+    told = [title for title in every if counts[title] >= (FEWEST if title in COLLECTIONS else 1)]
+    return {title: found[title] for title in told if title == "all pairs" or len(found[title]) < len(runs)}
 
 
 def print_headlines(runs: Sequence[Run]) -> None:
@@ -331,9 +332,10 @@ def turned(runs: Sequence[Run], found: Iterable[Difference]) -> Iterator[str]:
     for one in found:
         if one.change is None or not one.verdict.startswith(("lower", "higher")):
             continue
-        for title in subsets_of(runs):
+        for title, some in subsets_of(runs).items():
+            pairs = {run.pair for run in some}
             sides = (runs_of(runs, label, one.figure) for label in (one.label, one.against))
-            ours, theirs = (one.figure.point([run for run in side if SUBSETS[title](run.pair)]) for side in sides)
+            ours, theirs = (one.figure.point([run for run in side if run.pair in pairs]) for side in sides)
             if ours and theirs and (ours.value - theirs.value) * one.change.interval.value < 0:
                 yield f"{one.figure.title}, {one.label} against {one.against}, {title}"
 
