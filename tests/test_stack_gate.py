@@ -206,7 +206,7 @@ def test_a_build_without_multipath_is_a_regression_that_all_outputs_show(tmp_pat
     assert cases is not None and (cases.get("tests"), cases.get("failures")) == ("2", "1")
     assert "first-dark: pass in A, fail in B" in done.stdout
     metrics = json.loads((tmp_path / "metrics.json").read_text())
-    assert metrics["stress corpus/libxlink"]["failed"]["value"] == 0.5
+    assert metrics["stress corpus/libxlink"]["tail"]["value"] == 0.5
     assert metrics["lab-equal-12/libxlink"]["rct_median"]["value"] > 0
     [line] = history.read(tmp_path / "history.jsonl")
     assert line["regression"] and line["scenarios"] == {
