@@ -97,7 +97,7 @@ def comment(verdict: StackVerdict) -> str:
     lines += [
         *_ran(verdict),
         f"- **Power**: {power_words(verdict)}",
-        f"- **Verdict**: {'a regression' if verdict.is_regression else 'no regression'}; {verdict.headline}.",
+        f"- **Verdict**: {'a regression: ' if verdict.is_regression else ''}{verdict.headline}.",
         f"- **Worst pair**: {worst_pair(verdict)}.",
         *_scenarios(verdict),
         "",
