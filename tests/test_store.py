@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,9 @@ from conftest import Command, FakeRun
 from railyard.base import provenance
 from railyard.base.errors import UserError
 from railyard.base.terminal import fitted, print_table
+from railyard.figures.rows import COMPARED, REDUNDANCY
 from railyard.gate.compare import outputs_sha256
+from railyard.results import differences, stored
 from railyard.results.aggregate import tables_of, write_parquet
 from railyard.results.campaigns import StoredCampaign, find_campaigns, find_run_or_campaign
 from railyard.results.columns import CAMPAIGN, PLAYS, STORED, TABLES
@@ -72,8 +75,8 @@ def test_questions_are_answered_over_all_campaigns(results: Path) -> None:
     assert (path["down_bytes"], path["is_primary"], path["queue_drops"]) == (700_000, True, 4)
     assert path["down_share"] == pytest.approx(7 / 11)
     assert len(ask(results, "FROM first_frames")) == 2, "a void run is no measurement"
-    [state] = ask(results, "SELECT state, runs_asked, runs_whole, runs_void, schema FROM campaigns WHERE schema = 4")
-    assert state == {"state": "complete", "runs_asked": 3, "runs_whole": 3, "runs_void": 1, "schema": 4}
+    [state] = ask(results, "SELECT state, runs_asked, runs_whole, runs_void, schema FROM campaigns WHERE schema = 5")
+    assert state == {"state": "complete", "runs_asked": 3, "runs_whole": 3, "runs_void": 1, "schema": 5}
     assert ask(results, "SELECT exhibit, id, verdict FROM claims") == [
         {"exhibit": "fig8", "id": "fastest-ack-wins-more", "verdict": "holds"}
     ]
@@ -200,6 +203,34 @@ def test_a_play_that_failed_counts_in_the_exported_tables_too(make_campaign: Mak
     ]
 
 
+def test_the_tables_say_all_that_comparing_needs(make_campaign: Make) -> None:
+    """Failed plays, stalls and requests that never completed included."""
+    dead: dict[str, Any] = {"outcome": "connect_failed", "rct_s": [], "first_frame_s": None, "play_time_s": 0.0}
+    runs = [
+        FakeRun(label=label, scheme=label, seed=seed, start_offset_ms=60_000 * seed, rct_s=[0.3 * seed, rct_s])
+        for label, rct_s in (("vanilla-mp", 1.0), ("xlink", 0.5))
+        for seed in range(1, 8)
+    ]
+    runs[3] = replace(runs[3], unfinished_s=[4.0], rebuffer_time_s=2.0)
+    runs[8] = replace(runs[8], rebuffer_time_s=0.0, **dead)
+    runs[9] = replace(runs[9], outcome="connection_lost", play_time_s=3.0)
+    out = make_campaign(*runs)
+    loaded = load_campaign(out)[1]
+    write_parquet(loaded, out)
+    tables = stored_tables(StoredCampaign("c", out))
+    assert stored.can_be_compared(tables)
+    kept = stored.runs_of(tables)
+    assert [(run.outcome, run.failed, run.ended_s, run.chunks) for run in kept] == [
+        (run.outcome, run.failed, run.ended_s, run.chunks) for run in loaded
+    ]
+    both = [differences.differences(one, [("xlink", "vanilla-mp")], (*COMPARED, REDUNDANCY)) for one in (loaded, kept)]
+    assert list(map(differences.record_of, both[0])) == list(map(differences.record_of, both[1]))
+    assert any(one.change is not None for one in both[0])
+    assert differences.shortages(kept, both[1]) == differences.shortages(loaded, both[0])
+    old = stored_tables(StoredCampaign("old", DATA / "results-schema-3"))
+    assert not stored.can_be_compared(old), "it did not say when each play ended"
+
+
 def test_campaigns_of_schema_2_can_be_asked_and_written_again(tmp_path: Path) -> None:
     rows = ask(DATA / "results-schema-2", "SELECT label, first_frame_s, failed, rebuffer_counted_s FROM runs")
     assert [row["label"] for row in rows] == ["sp", "sp:lte", "xlink"]
@@ -252,7 +283,7 @@ def test_campaigns_of_schema_1_can_be_shown_and_reported(tmp_path: Path, command
     assert shown.returncode == 0 and "subway-1--sp_lte--s1" in shown.stdout
     record, runs = load_campaign(tmp_path / "old")
     write_parquet(runs, tmp_path / "old")
-    assert pq.read_schema(tmp_path / "old" / "runs.parquet").metadata[b"railyard_schema"] == b"4"
+    assert pq.read_schema(tmp_path / "old" / "runs.parquet").metadata[b"railyard_schema"] == b"5"
     [first, *_] = ask(tmp_path / "old", "SELECT started, bitrate_bps FROM runs")
     assert first["bitrate_bps"] == 2_000_000 and first["started"] is not None
     assert record["schema"] == 1

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from railyard.experiment.arenas import ARENAS
 
-SCHEMA = 4
+SCHEMA = 5
 METADATA_KEY = "railyard_schema"
 
 STRING, BOOL, DOUBLE = pa.string(), pa.bool_(), pa.float64()
@@ -102,6 +102,7 @@ RUNS = StoredTable(
         Field("given_up_bytes", LONG, "of the stream bytes, sent again after a path was given up", since=3),
         Field("late_share", DOUBLE, "most that lateness can have added to a figure of the run, as a share", since=4),
         Field("first_frame_late_s", DOUBLE, "most that it can have added to `first_frame_s`, s", since=4),
+        Field("ended_s", DOUBLE, "the end of the player's log, since its start, s", since=5),
     ),
     stored=True,
 )

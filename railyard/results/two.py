@@ -50,7 +50,13 @@ def two_campaigns(folders: tuple[Path, Path], names: Sequence[str]) -> Two:
     """Raises UserError where no scheme has runs of both at the same place."""
     if folders[0].resolve() == folders[1].resolve():
         raise UserError(f"{names[0]} and {names[1]} are the same campaign; name two.")
-    first, second = ({_place(run): run for run in sound(load_campaign(folder)[1])} for folder in folders)
+    first, second = (load_campaign(folder)[1] for folder in folders)
+    return two_lists((first, second), folders, names)
+
+
+def two_lists(sides: tuple[Sequence[Run], Sequence[Run]], folders: tuple[Path, Path], names: Sequence[str]) -> Two:
+    """The same of runs that are read already."""
+    first, second = ({_place(run): run for run in sound(runs)} for runs in sides)
     both = [place for place in first if place in second]
     same = [place for place in both if _played(first[place]) == _played(second[place])]
     if not same:
