@@ -2,7 +2,7 @@
 
 The browser is driven by the DevTools protocol over its debugging pipe: JSON messages that end with a zero byte, in on
 its file descriptor 3, out on 4. Nothing listens on a port, the profile is a temporary folder, and the browser's
-network is switched off, so that a page which needs it is found out.
+network is switched off but for a server on the loopback interface, so that a page which needs it is found out.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ FLAGS = (
     "--disable-dev-shm-usage",
     "--hide-scrollbars",
     "--force-color-profile=srgb",
-    "--host-resolver-rules=MAP * ~NOTFOUND",
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 )
 READY = "document.documentElement.dataset.plots === 'drawn'"
 ANSWER_LIMIT_S = 60.0
@@ -146,8 +146,11 @@ class Browser:
         self._events = [event for event in self._events if event.get("sessionId") != session]
         return mine
 
-    def open(self, page: Path, *, width: int = 1280, height: int = 900, dark: bool = False) -> Page:
-        """Opens a file of this machine in a new tab, and waits until it has loaded and every plot is drawn."""
+    def open(
+        self, page: Path | str, *, width: int = 1280, height: int = 900, dark: bool = False, plots: bool = True
+    ) -> Page:
+        """Opens a file of this machine, or an address, in a new tab, and waits until it has loaded and every plot is
+        drawn, if it has plots."""
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         tab = Page(self, session, target)
@@ -162,8 +165,9 @@ class Browser:
         )
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         tab.call("Emulation.setEmulatedMedia", features=[scheme])
-        tab.call("Page.navigate", url=page.resolve().as_uri())
-        tab.wait_until(f"document.readyState === 'complete' && {READY}")
+        tab.call("Page.navigate", url=page if isinstance(page, str) else page.resolve().as_uri())
+        there = "location.href !== 'about:blank' && document.readyState === 'complete'"
+        tab.wait_until(f"{there} && {READY}" if plots else there)
         return tab
 
 

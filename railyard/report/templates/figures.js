@@ -134,6 +134,7 @@
   }
 
   async function library() {
+    if (window.Plotly) return; // a server gave it as a file of its own
     const text = document.getElementById("plotly-packed").textContent;
     const packed = Uint8Array.from(atob(text), function (letter) { return letter.charCodeAt(0); });
     const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
