@@ -262,7 +262,7 @@ kernel: setup ## build the time-travel kernel (8 minutes of processor time, once
 UPGRADE ?=
 .PHONY: lock
 lock: setup ## write requirements.lock anew after a change of pyproject.toml (UPGRADE=1: with the newest versions)
-	@CUSTOM_COMPILE_COMMAND='make lock' .venv/bin/pip-compile --quiet --extra dev --extra dask --extra notebook --build-deps-for wheel \
+	@CUSTOM_COMPILE_COMMAND='make lock' .venv/bin/pip-compile --quiet --extra dev --extra dask --extra notebook --extra serve --build-deps-for wheel \
 		--allow-unsafe --strip-extras --generate-hashes --no-emit-options --no-emit-index-url --no-emit-find-links --no-emit-trusted-host \
 		--annotation-style line $(if $(UPGRADE),--upgrade) --output-file requirements.lock pyproject.toml
 

@@ -23,6 +23,7 @@ LAYERS = (
     "studies",
     "gate",
     "stress",
+    "serve",
     "api",
     "cli",
 )

@@ -27,6 +27,7 @@ GROUPS = {
     "Look": {
         "list": "results:list_command",
         "show": "results:show_command",
+        "serve": "serve:serve_command",
         "explain": "explain:explain_command",
         "qlog": "qlog:qlog_command",
         "report": "report:report_command",

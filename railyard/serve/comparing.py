@@ -1,0 +1,118 @@
+"""Comparisons, by the functions of `railyard compare`: schemes of a campaign, or two campaigns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from railyard.base.errors import UserError
+from railyard.base.yamlfile import near_miss
+from railyard.report.figures import forest
+from railyard.report.sections import Drawing, embedded
+from railyard.results import differences, shortage
+from railyard.results.differences import Difference
+from railyard.results.records import Run
+from railyard.results.two import two_lists
+from railyard.serve.pages import Filter, filter_of
+from railyard.serve.store import Known
+from railyard.serve.web import Page, title_of
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What a page of comparisons shows."""
+
+    found: list[Difference]
+    sentences: list[str]
+    notes: list[str]
+    drawing: Drawing | None
+
+    def levels(self, one: Difference) -> str:
+        scale, form = (1.0, ".3f") if one.figure.is_relative else (100.0, ".2f")
+        return " / ".join(differences.level_words(side, form, scale) for side in (one.ours, one.theirs))
+
+
+def _drawn(found: Sequence[Difference]) -> Drawing | None:
+    try:
+        drawn = forest(found)
+    except UserError:
+        return None  # no difference has an interval; the table says so
+    words = "Differences of schemes at the same places, with 95 % intervals; left of the line is better."
+    return Drawing(1, words, embedded(drawn.to_json()), int(drawn.layout.height), words)
+
+
+def compare(runs: Sequence[Run], chosen: Sequence[tuple[str, str]], notes: Sequence[str], by_pair: bool) -> Comparison:
+    """As `railyard compare` has it."""
+    found = differences.differences(runs, chosen, by_pair=by_pair)
+    few = shortage.note(differences.shortages(runs, found))
+    told = [note for note in (few, *notes, differences.too_small(runs)) if note]
+    return Comparison(found, differences.sentences(found), told, _drawn(found))
+
+
+def _against(runs: Sequence[Run], against: str) -> list[tuple[str, str]]:
+    """The comparisons that are asked for. Raises UserError where there are none."""
+    labels = list(dict.fromkeys(run.label for run in runs if not run.void))
+    known = known_references(runs)
+    if against and against not in known:
+        raise UserError(f"no run of scheme '{against}'; {near_miss(against, known)}")
+    found = [(one, against) for one in labels if one != against] if against else differences.usual(runs)
+    if not found:
+        raise UserError(f"there are no two schemes to compare; there is {', '.join(labels) or 'none'}.")
+    return found
+
+
+def known_references(runs: Sequence[Run]) -> list[str]:
+    labels = list(dict.fromkeys(run.label for run in runs if not run.void))
+    return [*labels, differences.BEST] if len(differences.single_paths(runs)) > 1 else labels
+
+
+class Compare(Page):
+    async def get(self) -> None:
+        store = self.site.store
+        name, other = self.get_query_argument("campaign", ""), self.get_query_argument("other", "")
+        against, by_pair = self.get_query_argument("against", ""), self.asked("by_pair", ["", "yes"], "") == "yes"
+        names = [row.name for row in (await self.read(store.overviews))[0] if row.has_runs and row.whole]
+        about = {"names": names, "name": name, "other": other, "against": against, "by_pair": by_pair}
+        if not name:
+            self.draw("compare.html.j2", **about, filter=None, made=None, references=[], title="", of_two=False)
+            return
+        first = await self.read(lambda: store.find(name))
+        second = await self.read(lambda: store.find(other)) if other else None
+        chosen = await self.read(lambda: filter_of(self, first))
+        runs = await self.read(lambda: differences.sound(chosen.of(first.runs())))
+        if second is None:
+            comparisons = _against(runs, against)
+            made = await self._one(first, chosen, runs, comparisons, by_pair)
+        elif second.folder == first.folder:
+            raise UserError(f"{name} and {other} are the same campaign; choose two.")
+        elif against:
+            raise UserError("of two campaigns each scheme is compared with itself; leave 'against' empty.")
+        else:
+            made = await self._two(first, second, chosen, by_pair)
+        about |= {
+            "filter": chosen,
+            "made": made,
+            "references": known_references(runs),
+            "title": title_of(first.campaign),
+        }
+        self.draw("compare.html.j2", **about, of_two=second is not None)
+
+    async def _one(
+        self, known: Known, chosen: Filter, runs: list[Run], comparisons: list[tuple[str, str]], by_pair: bool
+    ) -> Comparison:
+        key = (known.folder, known.stamp(), "compare", *chosen.key, tuple(comparisons), by_pair)
+        words = "The comparison is being computed."
+        found: Comparison = await self.site.work.made(key, lambda: compare(runs, comparisons, (), by_pair), words)
+        return found
+
+    async def _two(self, first: Known, second: Known, chosen: Filter, by_pair: bool) -> Comparison:
+        sides = await self.read(lambda: (chosen.of(first.runs()), chosen.of(second.runs())))
+        names = (first.name, second.name)
+
+        def make() -> Comparison:
+            both = two_lists(sides, (first.folder, second.folder), names)
+            return compare(both.runs, both.comparisons, both.notes, by_pair)
+
+        key = (first.folder, first.stamp(), second.folder, second.stamp(), *chosen.key, by_pair)
+        found: Comparison = await self.site.work.made(key, make, "The comparison is being computed.")
+        return found

@@ -1,0 +1,111 @@
+"""Distributions whose points are plays and requests: each leads to its run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from railyard.base.style import layout, scheme_styles
+from railyard.figures.rows import EFFICIENCY, FIRST_FRAME, REDUNDANCY
+from railyard.report.figures import RCT_AXIS
+from railyard.report.sections import Drawing, embedded
+from railyard.serve.html import address
+from railyard.serve.store import Known
+
+POINTS = 200  # of each scheme, spread over its values
+TAIL = 40  # and its largest ones, each
+HEIGHT = 380
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """What the points are: a column of a table."""
+
+    title: str
+    axis: str
+    table: str
+    column: str
+    complete: str = "true"  # else its value is a bound, and it has no point
+    is_share: bool = False
+
+
+DISTRIBUTIONS = {
+    "rct": Distribution("request completion time", "s", "chunks", "rct_s", "completed"),
+    "first_frame": Distribution(
+        FIRST_FRAME.name_in_definition, "s", "runs", "first_frame_s", "first_frame_s IS NOT NULL"
+    ),
+    "stalled": Distribution("time stalled", "s", "runs", "coalesce(rebuffer_counted_s, rebuffer_time_s)"),
+    "redundancy": Distribution(REDUNDANCY.title, "%", "runs", "redundancy", "redundancy IS NOT NULL", is_share=True),
+    "efficiency": Distribution(EFFICIENCY.title, "%", "chunks", "efficiency", "efficiency IS NOT NULL", is_share=True),
+}
+
+
+def where(pairs: Sequence[str], labels: Sequence[str]) -> tuple[str, list[object]]:
+    """A condition on runs or chunks, and its parameters."""
+    found, parameters = ["NOT void"], list[object]()
+    for column, values in (("pair", pairs), ("label", labels)):
+        if values:
+            found.append(f"{column} IN ({', '.join('?' * len(values))})")
+            parameters += values
+    return " AND ".join(found), parameters
+
+
+def _points(known: Known, of: Distribution, condition: str, parameters: Sequence[object]) -> dict[str, list[Any]]:
+    """By scheme: value, share of all that are no larger, run, chunk; thinned, and whole in the tail."""
+    chunk = "chunk" if of.table == "chunks" else "NULL"
+    sql = f"""
+    WITH of_these AS (
+      SELECT label, run_id, {chunk} AS chunk, {of.column} AS value, {of.complete} AS complete,
+             count(*) OVER (PARTITION BY label) AS total
+      FROM {of.table} WHERE {condition}
+    ), ordered AS (
+      SELECT *, row_number() OVER (PARTITION BY label ORDER BY value, run_id, chunk) AS place,
+             count(*) OVER (PARTITION BY label) AS known
+      FROM of_these WHERE complete
+    )
+    SELECT label, value, place / total, run_id, chunk FROM ordered
+    WHERE place = 1 OR place > known - {TAIL} OR place % greatest(1, known // {POINTS}) = 0
+    ORDER BY label, place"""  # noqa: S608  all names in it are ours
+    found: dict[str, list[Any]] = {}
+    for label, *rest in known.ask(sql, parameters):
+        found.setdefault(label, []).append(rest)
+    return found
+
+
+def _trace(name: str, label: str, points: list[Any], style: Any, scale: float) -> Mapping[str, Any]:
+    links = [
+        address("run", name, run_id) + ("" if chunk is None else f"?chunk={chunk}#chunk")
+        for _, _, run_id, chunk in points
+    ]
+    return {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "name": label,
+        "x": [scale * value for value, *_ in points],
+        "y": [share for _, share, *_ in points],
+        "customdata": [[link, run_id] for link, (_, _, run_id, _) in zip(links, points, strict=True)],
+        "line": {"color": style.colour, "dash": style.dash, "shape": "hv", "width": 1.8},
+        "marker": {"color": style.colour, "symbol": style.symbol, "size": 6},
+        "hovertemplate": f"{label}: %{{y:.1%}} within %{{x:.3f}}<br>%{{customdata[1]}}<extra></extra>",
+    }
+
+
+def distribution(known: Known, name: str, condition: str, parameters: Sequence[object]) -> Drawing | None:
+    """The share of requests or plays with no more than a value; None where there is none."""
+    of = DISTRIBUTIONS[name]
+    points = _points(known, of, condition, parameters)
+    if not points:
+        return None
+    styles = scheme_styles(list(points))
+    scale = 100.0 if of.is_share else 1.0
+    made = layout(HEIGHT, margin={"l": 56, "r": 12, "t": 52, "b": 44})
+    made["yaxis"] = made["yaxis"] | {"range": [0, 1.02], "tickformat": ".0%", "title": {"text": f"share of {of.table}"}}
+    axis: dict[str, Any] = {"title": {"text": f"{of.title}, {of.axis}"}}
+    if name == "rct":
+        axis = {"type": "log", "tickvals": RCT_AXIS["tickvals"], "ticktext": RCT_AXIS["ticktext"]} | axis
+    made["xaxis"] = made["xaxis"] | axis
+    data = [_trace(known.name, label, of_label, styles[label], scale) for label, of_label in points.items()]
+    words = f"Distribution of the {of.title}, by scheme. A click on a point opens its run."
+    return Drawing(1, words, embedded(json.dumps({"data": data, "layout": made})), HEIGHT, words)

@@ -1,0 +1,39 @@
+"""How pages are drawn: our templates over those of the report, whose macros and styles they use."""
+
+from __future__ import annotations
+
+from functools import cache
+from urllib.parse import quote
+
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+
+from railyard.report.sections import FILTERS
+
+
+def address(*parts: str) -> str:
+    """The path of a page; names in it are quoted. A campaign's name, the second part, may have folders in it."""
+    return "/" + "/".join(quote(part, safe="/" if place == 1 else "") for place, part in enumerate(parts))
+
+
+@cache
+def environment() -> Environment:
+    made = Environment(
+        loader=ChoiceLoader([PackageLoader("railyard.serve"), PackageLoader("railyard.report")]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters.update(FILTERS)
+    made.globals["address"] = address
+    return made
+
+
+def source(name: str) -> str:
+    """One of our own style sheets or scripts, as it is."""
+    text, _, _ = environment().loader.get_source(environment(), name)  # type: ignore[union-attr]
+    return text
+
+
+def style() -> str:
+    return source("style.css") + source("app.css")

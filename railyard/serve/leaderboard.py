@@ -1,0 +1,226 @@
+"""The leaderboard: of each campaign its schemes in the order of a figure, with intervals, over the places that all of
+them played. As a page of the application, or as a folder that any web server can serve."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
+
+from railyard.base.errors import UserError
+from railyard.base.words import counted
+from railyard.base.yamlfile import near_miss
+from railyard.experiment.arenas import is_exact
+from railyard.figures.figure import Figure
+from railyard.figures.rows import COMPARED
+from railyard.results import differences
+from railyard.results.differences import Difference
+from railyard.results.listing import revision_words
+from railyard.results.records import Run
+from railyard.serve.html import environment, style
+from railyard.serve.store import Known, Store
+from railyard.stats.intervals import Interval
+
+FIGURES = {figure.name: figure for figure in COMPARED}
+DEFAULT = "rct_p95"
+PAGE, DATA, TABLE = "index.html", "leaderboard.json", "leaderboard.csv"
+WIDTH = 160  # of the picture of an interval, its own units
+
+
+@dataclass(frozen=True)
+class Row:
+    """One scheme under one figure."""
+
+    label: str
+    value: float
+    level: Interval
+    figure: Figure
+    behind: Difference | None
+    """Against the first of the table; the first has none."""
+    scale: float = 1.0
+
+    @property
+    def words(self) -> str:
+        return differences.level_in_unit(self.level, self.figure).partition(" [")[0]
+
+    @property
+    def ends(self) -> str:
+        return "".join(differences.level_in_unit(self.level, self.figure).partition("[")[1:])
+
+    @property
+    def verdict(self) -> str:
+        if self.behind is None:
+            return "first"
+        return "behind" if self.behind.verdict.split(" ")[0] == "higher" else "not decided"
+
+    @property
+    def picture(self) -> tuple[float, float, float] | None:
+        """Low end, value and high end as places in a picture; None where the interval is not known."""
+        ends = (self.level.low, self.level.value, self.level.high)
+        if not all(map(math.isfinite, ends)) or self.scale <= 0:
+            return None
+        low, value, high = (min(WIDTH, WIDTH * max(0.0, end) / self.scale) for end in ends)
+        return low, value, high
+
+    def record(self) -> dict[str, Any]:
+        known = self.level.known
+        finite = {name: getattr(self.level, name) for name in ("low", "high")}
+        ends = {name: end if known and math.isfinite(end) else None for name, end in finite.items()}
+        return (
+            {"figure": self.figure.name, "scheme": self.label, "value": self.value} | ends | {"verdict": self.verdict}
+        )
+
+
+@dataclass(frozen=True)
+class Ranking:
+    figure: Figure
+    rows: list[Row]
+    without: list[str]  # schemes whose plays do not carry the figure
+
+
+@dataclass(frozen=True)
+class Board:
+    """One campaign on the leaderboard. What it says may be read by anybody: no paths, no machine, no user."""
+
+    name: str
+    description: str
+    arena: str
+    exact: bool
+    pairs: list[str]
+    plays: int
+    left_out: list[str]  # schemes that did not play at all places
+    measured: datetime
+    revision: str
+    rankings: list[Ranking]
+
+    @property
+    def about(self) -> str:
+        return f"{counted(self.plays, 'play')} of each scheme over {counted(len(self.pairs), 'pair')} of traces"
+
+
+def at_common_places(runs: Sequence[Run]) -> tuple[list[Run], list[str]]:
+    """The runs of the schemes that played at the most places, at those that all of them played; and the others."""
+    places: dict[str, set[tuple[str, int]]] = {}
+    for run in runs:
+        places.setdefault(run.label, set()).add((run.pair, run.seed))
+    most = max(map(len, places.values()), default=0)
+    kept = [label for label, of in places.items() if len(of) == most]
+    common = set.intersection(*(places[label] for label in kept)) if kept else set[tuple[str, int]]()
+    return (
+        [run for run in runs if run.label in kept and (run.pair, run.seed) in common],
+        [label for label in places if label not in kept],
+    )
+
+
+def _ranking(figure: Figure, by_label: dict[str, list[Run]]) -> Ranking:
+    levels = {label: differences.level_of(of, figure) for label, of in by_label.items()}
+    known = {label: one for label, one in levels.items() if one and one.carried and math.isfinite(one.value)}
+    order = sorted(known, key=lambda label: known[label].value)
+    runs = [run for label in order for run in by_label[label]]
+    found = differences.differences(runs, [(label, order[0]) for label in order[1:]], [figure]) if order else []
+    behind = {one.label: one for one in found}
+    ends = [end for one in known.values() for end in (one.value, one.high) if math.isfinite(end)]
+    scale = max(ends, default=0.0)
+    rows = [Row(label, known[label].value, known[label], figure, behind.get(label), scale) for label in order]
+    return Ranking(figure, rows, [label for label in levels if label not in known])
+
+
+def board_of(known: Known, first: Figure) -> Board | None:
+    """The campaign's board, sorted by that figure and by every other; None where there are no two schemes to rank.
+    Raises UnfinishedError while its runs are read."""
+    runs, left_out = at_common_places(differences.sound(known.runs()))
+    by_label: dict[str, list[Run]] = {}
+    for run in runs:
+        by_label.setdefault(run.label, []).append(run)
+    if len(by_label) < 2:
+        return None
+    figures = [first, *(figure for figure in COMPARED if figure is not first)]
+    campaign = known.campaign
+    return Board(
+        name=campaign.experiment_name or known.name,
+        description=str(campaign.experiment.get("description") or ""),
+        arena=campaign.arena or "–",
+        exact=is_exact(campaign.arena),
+        pairs=list(dict.fromkeys(run.pair for run in runs)),
+        plays=len(runs) // len(by_label),
+        left_out=left_out,
+        measured=max(run.started for run in runs),
+        revision=revision_words(campaign.git),
+        rankings=[_ranking(figure, by_label) for figure in figures],
+    )
+
+
+def chosen(store: Store, names: Sequence[str]) -> list[Known]:
+    """The campaigns of the board: those named, else the newest of each name that is complete. Raises UserError."""
+    newest = store.newest()
+    known = {one.campaign.experiment_name: one for one in newest} | {one.name: one for one in store.all()}
+    for name in names:
+        if name not in known:
+            raise UserError(f"there is no campaign '{name}'; {near_miss(name, known)}")
+    if names:
+        return [known[name] for name in dict.fromkeys(names)]
+    return [one for one in newest if one.has_runs and one.campaign.state == "complete"]
+
+
+def figure_named(name: str) -> Figure:
+    if name not in FIGURES:
+        raise UserError(f"there is no figure '{name}' to sort by; {near_miss(name, FIGURES)}")
+    return FIGURES[name]
+
+
+# --- export -----------------------------------------------------------------------------------------------------------
+
+
+def _records(boards: Sequence[Board]) -> list[dict[str, Any]]:
+    return [
+        {"campaign": board.name, "arena": board.arena, "plays": board.plays, "revision": board.revision} | row.record()
+        for board in boards
+        for ranking in board.rankings
+        for row in ranking.rows
+    ]
+
+
+def _csv(records: Sequence[dict[str, Any]]) -> str:
+    made = io.StringIO(newline="")
+    writer = csv.DictWriter(made, list(records[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(records)
+    return made.getvalue()
+
+
+def page_of(boards: Sequence[Board]) -> str:
+    """The page, complete in itself: no script, and nothing from elsewhere."""
+    return str(
+        environment()
+        .get_template("public.html.j2")
+        .render(boards=boards, style=Markup(style()), made=datetime.now(UTC), width=WIDTH, json=DATA, csv=TABLE)  # noqa: S704
+    )
+
+
+def export(boards: Sequence[Board], folder: Path) -> Path:
+    """Writes the page and its figures as JSON and CSV into the folder. Raises UserError."""
+    if not boards:
+        raise UserError("there is no complete campaign with two schemes to rank; `railyard run EXPERIMENT` makes one.")
+    records = _records(boards)
+    texts = {
+        DATA: json.dumps(records, indent=1, ensure_ascii=False) + "\n",
+        TABLE: _csv(records),
+        PAGE: page_of(boards),
+    }
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in texts.items():
+            partial = folder / f".{name}.partial"
+            partial.write_text(text, encoding="utf-8")
+            partial.replace(folder / name)
+    except OSError as error:
+        raise UserError(f"{folder}: cannot be written: {error.strerror or error}.") from None
+    return folder / PAGE

@@ -1,0 +1,287 @@
+"""What lies in the folder of results, read once and again only where it has changed.
+
+Tables of a campaign are its Parquet files, and DuckDB answers what a page asks of them. Of a campaign under way, and of
+one that an older schema wrote, the runs are read from their folders, a run once.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from railyard.base.counting import left_words
+from railyard.base.errors import UserError
+from railyard.base.yamlfile import near_miss
+from railyard.results import stored
+from railyard.results.aggregate import tables_of
+from railyard.results.campaigns import StoredCampaign, find_campaigns, moment, newest_of
+from railyard.results.listing import revision_words
+from railyard.results.records import RESULT_OUTCOMES, Run, load_run
+from railyard.results.upgrade import stored_tables
+from railyard.serve.work import UnfinishedError, Work
+
+FILES = ("campaign.json", "exhibit.json", "population.json", "folder.json", "answer.json")
+TABLES = ("runs.parquet", "chunks.parquet", "links.parquet", "plays.parquet", "runs")
+AT_ONCE = 4  # runs that a page reads while it is asked for; more of them are read beside it
+
+Stamp = tuple[tuple[int, int], ...]
+
+
+class NotThereError(UserError):
+    """A name that no result has."""
+
+
+@dataclass(frozen=True)
+class Overview:
+    """A campaign as the list has it."""
+
+    name: str
+    title: str
+    description: str
+    arena: str
+    state: str
+    asked: int
+    whole: int
+    void: int
+    failed: int
+    running: bool
+    left: str
+    started: datetime | None
+    revision: str
+    newest: bool
+    has_runs: bool
+
+    @property
+    def share(self) -> float:
+        return self.whole / self.asked if self.asked else 1.0
+
+
+def _stamp(file: Path) -> tuple[int, int]:
+    try:
+        found = file.stat()
+    except OSError:
+        return 0, 0
+    return found.st_mtime_ns, found.st_size
+
+
+class Known:
+    """A campaign, with all that was read of it so far."""
+
+    def __init__(self, campaign: StoredCampaign, work: Work | None) -> None:
+        self.name, self.folder = campaign.name, campaign.folder
+        self._work = work
+        self._campaign = campaign
+        self._seen = self.stamp()
+        self._ends: dict[str, tuple[bool, bool]] = {}  # by run: void, ended by a program's fault
+        self._runs: dict[str, Run] = {}
+        self._tables: tuple[Stamp, dict[str, pa.Table]] | None = None
+        self._compared: tuple[Stamp, list[Run]] | None = None
+        self._database: tuple[Stamp, duckdb.DuckDBPyConnection] | None = None
+        self._lock = threading.RLock()
+
+    def stamp(self) -> Stamp:
+        """Changes whenever a run is added, a table written or the campaign started again."""
+        return tuple(_stamp(self.folder / name) for name in (*FILES, *TABLES))
+
+    @property
+    def campaign(self) -> StoredCampaign:
+        """As it is now."""
+        with self._lock:
+            if self._seen != (now := self.stamp()):
+                self._seen, self._campaign = now, StoredCampaign(self.name, self.folder)
+            return self._campaign
+
+    @property
+    def has_runs(self) -> bool:
+        return bool(self.campaign.record) and (bool(self.campaign.asked) or self.campaign.in_parquet is not None)
+
+    @property
+    def is_gathered(self) -> bool:
+        """Whether its tables are of all runs that are there."""
+        found = self.campaign
+        return found.in_parquet is not None and found.in_parquet == found.runs_whole
+
+    # --- counts -------------------------------------------------------------------------------------------------------
+
+    def _count_ends(self) -> tuple[int, int]:
+        """Void runs, and those that a program's fault ended."""
+        found = self.campaign
+        if found.plays is not None or not found.record:
+            return 0, 0
+        if self.is_gathered:
+            columns = pq.read_table(self.folder / "runs.parquet", columns=["void", "outcome"])
+            void, outcomes = columns.column("void").to_pylist(), columns.column("outcome").to_pylist()
+            return sum(map(bool, void)), sum(outcome not in RESULT_OUTCOMES for outcome in outcomes)
+        for folder in found.whole:
+            if folder.name not in self._ends:
+                record = _record(folder)
+                void = bool((record.get("fidelity") or {}).get("void"))
+                self._ends[folder.name] = void, record.get("outcome") not in RESULT_OUTCOMES
+        ends = [self._ends[folder.name] for folder in found.whole]
+        return sum(void for void, _ in ends), sum(failed for _, failed in ends)
+
+    def _left(self) -> str:
+        """The time left, by the pace since the campaign was last started."""
+        found = self.campaign
+        begin, missing = moment(found), len(found.asked) - found.runs_whole
+        ends = [_stamp(folder / "run.json")[0] / 1e9 for folder in found.whole]
+        recent = [end for end in ends if end >= begin]
+        return left_words(max(recent) - begin, len(recent), missing).removeprefix(", ") if recent else ""
+
+    def overview(self, *, newest: bool = False) -> Overview:
+        """Raises UserError where the tables cannot be read."""
+        with self._lock:
+            found = self.campaign
+            try:
+                void, failed = self._count_ends()
+            except (OSError, ValueError, pa.ArrowException) as error:
+                words = " ".join(str(error).split()).rstrip(".")
+                raise UserError(f"{self.folder}: its tables cannot be read: {words}.") from None
+            running = found.running
+            return Overview(
+                name=self.name,
+                title=found.experiment_name or self.name,
+                description=str(found.experiment.get("description") or ""),
+                arena=found.arena or "–",
+                state=found.state,
+                asked=len(found.asked),
+                whole=found.runs_whole,
+                void=void,
+                failed=failed,
+                running=running,
+                left=self._left() if running else "",
+                started=found.started,
+                revision=revision_words(found.git),
+                newest=newest,
+                has_runs=self.has_runs,
+            )
+
+    # --- runs ---------------------------------------------------------------------------------------------------------
+
+    def _loaded(self) -> list[Run]:
+        """All whole runs, each read once. Raises UnfinishedError while many are being read."""
+        whole = self.campaign.whole
+        missing = [folder for folder in whole if folder.name not in self._runs]
+        if self._work is not None and len(missing) > AT_ONCE:
+            future = self._work.begin((self.folder, "read", len(whole)), lambda: self._read(missing))
+            if not future.done():
+                raise UnfinishedError(f"Reading the runs: {len(whole) - len(missing)} of {len(whole)}.")
+            future.result()  # raises what kept them from being read
+        else:
+            self._read(missing)
+        return [self._runs[folder.name] for folder in whole]
+
+    def _read(self, folders: Sequence[Path]) -> None:
+        for folder in folders:
+            self._runs[folder.name] = load_run(folder)
+
+    def tables(self) -> dict[str, pa.Table]:
+        """Its stored tables. Raises UnfinishedError while its runs are read."""
+        with self._lock:
+            now = self.stamp()
+            if self._tables is None or self._tables[0] != now:
+                found = stored_tables(self.campaign) if self.is_gathered else tables_of(self._loaded())
+                self._tables = now, found
+            return self._tables[1]
+
+    def runs(self) -> list[Run]:
+        """What comparing needs of each run. Raises UnfinishedError while they are read."""
+        with self._lock:
+            now = self.stamp()
+            if self._compared is None or self._compared[0] != now:
+                tables = self.tables()
+                enough = stored.can_be_compared(tables)
+                self._compared = now, stored.runs_of(tables) if enough else self._loaded()
+            return self._compared[1]
+
+    def ask(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        """The answer of DuckDB over the tables `runs`, `chunks` and `links`, which can read nothing else."""
+        return [tuple(row.values()) for row in self.rows(sql, parameters)]
+
+    def rows(self, sql: str, parameters: Sequence[object] = ()) -> list[dict[str, Any]]:
+        """The same, each row by the names of its columns."""
+        with self._lock:
+            now = self.stamp()
+            if self._database is None or self._database[0] != now:
+                tables = self.tables()
+                made = duckdb.connect(":memory:", config={"python_enable_replacements": "false", "threads": "1"})
+                for name, table in tables.items():
+                    made.register(name, table)
+                made.execute("SET enable_external_access = false")
+                self._database = now, made
+            answer = self._database[1].execute(sql, list(parameters))
+            names = [column[0] for column in answer.description or ()]
+            return [dict(zip(names, row, strict=True)) for row in answer.fetchall()]
+
+    def run_folder(self, run_id: str) -> Path | None:
+        """The folder of a run, which is whole and lies where it should; the name comes from the results, never from a
+        request. None: the campaign is kept without its runs' folders."""
+        folder = self.folder / "runs" / run_id
+        inside = folder.resolve() == (self.folder / "runs").resolve() / run_id
+        return folder if run_id in self.run_ids() and inside and (folder / "run.json").is_file() else None
+
+    def run_ids(self) -> set[str]:
+        if (self.folder / "runs").is_dir():
+            return {folder.name for folder in self.campaign.whole}
+        return set(self.tables()["runs"].column("run_id").to_pylist())
+
+
+def _record(folder: Path) -> dict[str, Any]:
+    try:
+        found = json.loads((folder / "run.json").read_text())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+class Store:
+    """`work`: reads many runs beside a page; without it whoever asks waits."""
+
+    def __init__(self, results: Path, work: Work | None = None) -> None:
+        self.results, self._work = results, work
+        self._known: dict[tuple[str, Path], Known] = {}
+        self._lock = threading.Lock()
+
+    def all(self) -> list[Known]:
+        """Every campaign there is now."""
+        with self._lock:
+            found = find_campaigns(self.results) if self.results.is_dir() else []
+            known = self._known
+            self._known = {
+                (one.name, one.folder): known.get((one.name, one.folder)) or Known(one, self._work) for one in found
+            }
+            return list(self._known.values())
+
+    def overviews(self) -> tuple[list[Overview], list[str]]:
+        """The list, those started last first; and a sentence for each that cannot be read."""
+        known, rows, broken = self.all(), list[Overview](), list[str]()
+        newest = {campaign.folder for campaign in newest_of([one.campaign for one in known]).values()}
+        for one in known:
+            try:
+                rows.append(one.overview(newest=one.folder in newest))
+            except UserError as error:
+                broken.append(str(error))
+        begun = {row.name: row.started.timestamp() if row.started else 0.0 for row in rows}
+        return sorted(rows, key=lambda row: (not row.running, -begun[row.name])), broken
+
+    def find(self, name: str) -> Known:
+        """Raises NotThereError."""
+        known = {one.name: one for one in self.all()}
+        if name not in known:
+            raise NotThereError(f"there is no campaign '{name}' in {self.results}; {near_miss(name, known)}")
+        return known[name]
+
+    def newest(self) -> list[Known]:
+        """Of each name the campaign that was started last."""
+        known = {one.folder: one for one in self.all()}
+        found = newest_of([one.campaign for one in known.values()])
+        return [known[campaign.folder] for campaign in found.values()]

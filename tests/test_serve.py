@@ -1,0 +1,282 @@
+"""The web application over HTTP: what its pages say, who may ask, and what bad input gets."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote, urlencode
+
+import pytest
+
+from conftest import Command, FakeRun
+from railyard.base.paths import programs_dir
+from railyard.results import differences
+from railyard.results.aggregate import write_parquet
+from railyard.results.records import load_campaign
+from railyard.serve import starting
+from web_server import WAIT_S, Make, Server, campaign
+
+MARKUP = "<img src=x onerror=alert(1)>"
+
+
+@pytest.fixture
+def server(make_campaign: Make) -> Iterator[Server]:
+    out = campaign(make_campaign)
+    with Server(out.parent) as running:
+        yield running
+
+
+def test_a_campaign_leads_to_its_runs_and_a_comparison(server: Server) -> None:
+    listed = server.get("/")
+    assert listed.status == 200 and 'href="/campaign/campaign"' in listed.text and "14" in listed.text
+    page = server.get("/campaign/campaign")
+    assert page.status == 200 and "14 of 14" in page.text
+    figure = re.search(r'data-figure="figure-1">([^<]*)<', page.text)
+    assert figure is not None
+    traces = json.loads(figure[1])["data"]
+    assert {trace["name"] for trace in traces} == {"vanilla-mp", "xlink"}
+    [slowest] = [trace["customdata"][-1][0] for trace in traces if trace["name"] == "vanilla-mp"]
+    assert re.fullmatch(r"/run/campaign/subway-1--vanilla-mp--s\d\?chunk=1#chunk", slowest)
+    run = server.get("/run/campaign/subway-1--xlink--s3")
+    assert (
+        run.status == 200
+        and "xlink on subway-1" in run.text
+        and 'href="/run/campaign/subway-1--vanilla-mp--s3"' in run.text
+    )
+    chosen = server.get("/campaign/campaign?scheme=xlink&of=first_frame")
+    assert "7 of 7" in chosen.text and "subway-1--vanilla-mp--s1" not in chosen.text
+
+
+def test_the_comparison_is_that_of_the_command(server: Server) -> None:
+    page = server.get("/compare?campaign=campaign&against=vanilla-mp")
+    runs = differences.sound(load_campaign(server.results / "campaign")[1])
+    found = differences.differences(runs, [("xlink", "vanilla-mp")])
+    assert page.status == 200
+    for one in found:
+        assert one.value_words in page.text and one.ends_words in page.text, one.figure.name
+    [sentence] = differences.sentences(found)
+    assert sentence in page.text
+
+
+BAD = (
+    ("/nowhere", 404, "no such page"),
+    ("/campaign/campain", 404, "did you mean &#39;campaign&#39;?"),
+    ("/campaign/../../etc/passwd", 404, "there is no campaign"),
+    ("/campaign/%2e%2e%2f%2e%2e%2fetc", 404, "there is no campaign"),
+    ("/run/campaign/..%2f..%2fcampaign.json", 404, "has no run"),
+    ("/run/campaign/%2e%2e", 404, "has no run"),
+    ("/replay/campaign/..", 404, "has no run"),
+    ("/report/..", 404, "there is no campaign"),
+    ("/report/campaign", 404, "has no report"),
+    ("/static/..", 404, "no such page"),
+    ("/static/store.py", 404, "no such page"),
+    ("/run/campaign/subway-1--xlink--s1?chunk=99", 400, "requested no chunk &#39;99&#39;"),
+    ("/run/campaign/subway-1--xlink--s1?chunk=-1", 400, "requested no chunk"),
+    ("/campaign/campaign?page=9", 400, "no page 9"),
+    ("/campaign/campaign?page=x", 400, "takes a number from 1"),
+    ("/campaign/campaign?scheme=xlnk", 400, "did you mean &#39;xlink&#39;?"),
+    ("/campaign/campaign?order=run_id;DROP", 400, "order takes"),
+    ("/campaign/campaign?of=1", 400, "of takes"),
+    ("/campaign/campaign?pair=%27+OR+1=1", 400, "has no pair"),
+    ("/campaign/campaign?pair=%ff", 400, "cannot be answered"),
+    ("/compare?campaign=campaign&against=no", 400, "no run of scheme &#39;no&#39;"),
+    ("/compare?campaign=campaign&other=campaign", 400, "the same campaign"),
+    ("/leaderboard?figure=beauty", 400, "there is no figure &#39;beauty&#39;"),
+)
+
+
+def test_bad_input_gets_a_sentence(server: Server) -> None:
+    for path, status, words in BAD:
+        answer = server.get(path)
+        assert (answer.status, words.lower() in answer.text.lower()) == (status, True), (path, answer.text)
+        assert answer.problem.endswith((".", "?")) and "Traceback" not in answer.text, path
+
+
+def test_only_pages_of_this_server_may_ask(server: Server) -> None:
+    here = f"http://127.0.0.1:{server.port}"
+    for headers, status in (
+        ({"Host": f"localhost:{server.port}"}, 200),
+        ({"Host": f"rebound.example:{server.port}"}, 403),
+        ({"Host": "127.0.0.1"}, 403),
+        ({"Origin": here}, 200),
+        ({"Origin": "http://elsewhere.example"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Origin": f"http://127.0.0.1:{server.port + 1}"}, 403),
+        ({"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Mode": "no-cors", "Sec_Fetch_Dest": "image"}, 403),
+        ({"Sec_Fetch_Site": "same-site", "Sec_Fetch_Mode": "cors", "Sec_Fetch_Dest": "empty"}, 403),
+        ({"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Mode": "navigate", "Sec_Fetch_Dest": "iframe"}, 403),
+        ({"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Mode": "navigate", "Sec_Fetch_Dest": "document"}, 200),
+    ):
+        assert server.ask("/", **headers).status == status, headers
+
+
+def test_a_form_needs_the_token_of_its_page(server: Server) -> None:
+    form = {"pair": "subway-1", "scheme": "xlink"}
+    for answer in (
+        server.ask("/start", "POST", urlencode(form)),
+        server.ask("/start", "POST", urlencode(form | {"_xsrf": "2|00000000|00|1"}), Cookie="_xsrf=2|00000000|11|1"),
+        server.post("/start", form, Origin="http://elsewhere.example"),
+        server.ask("/job", "POST", "stop="),
+    ):
+        assert answer.status == 403 and answer.problem
+    assert server.job.last is None
+
+
+def test_every_page_says_that_nothing_from_elsewhere_may_run(server: Server) -> None:
+    for path in ("/", "/campaign/campaign", "/start", "/nowhere", "/static/live.js"):
+        headers = server.ask(path).headers
+        policy = headers["Content-Security-Policy"]
+        assert "default-src 'none'" in policy and "script-src 'self';" in policy and "frame-ancestors 'none'" in policy
+        assert headers["X-Content-Type-Options"] == "nosniff" and "Access-Control-Allow-Origin" not in headers
+        assert "Server" not in headers
+    (server.results / "campaign" / "report.html").write_text("<script>1</script>")
+    policy = server.ask("/report/campaign").headers["Content-Security-Policy"]
+    assert policy.startswith("sandbox allow-scripts;") and "allow-same-origin" not in policy
+    (server.results / "campaign" / "report.html").unlink()
+    (server.results / "campaign" / "report.html").symlink_to("/etc/passwd")
+    assert server.ask("/report/campaign").status == 404
+
+
+def test_names_with_markup_are_text(make_campaign: Make) -> None:
+    odd = [FakeRun(label=MARKUP, scheme="xlink", seed=seed, start_offset_ms=60_000 * seed) for seed in range(1, 8)]
+    for run in odd:
+        run.pair = "subway-1"
+    out = make_campaign(*[FakeRun(seed=seed, start_offset_ms=60_000 * seed) for seed in range(1, 8)], *odd)
+    record = json.loads((out / "campaign.json").read_text())
+    record["experiment"] |= {"description": MARKUP, "name": MARKUP}
+    record["command"] = MARKUP
+    (out / "campaign.json").write_text(json.dumps(record))
+    write_parquet(load_campaign(out)[1], out)
+    renamed = out.rename(out.parent / f"a{MARKUP}&b")
+    place = quote(renamed.name)
+    with Server(out.parent) as server:
+        for path in (
+            *("/", f"/campaign/{place}", f"/compare?campaign={place}", "/leaderboard"),
+            *(f"/run/{place}/{quote(odd[0].run_id, safe='')}", f"/campaign/{quote(MARKUP)}"),
+            f"/start?pair={quote(MARKUP)}",
+        ):
+            answer = server.get(path)
+            assert (MARKUP not in answer.text and "&lt;img" in answer.text) or path.startswith("/start"), path
+            assert answer.status == (404 if path.endswith(quote(MARKUP)) and "campaign" in path else 200), path
+
+
+def test_a_campaign_under_way_is_told_and_its_runs_are_read_once(make_campaign: Make) -> None:
+    out = make_campaign(*[FakeRun(seed=seed) for seed in range(1, 4)], FakeRun(seed=4, outcome="crashed"))
+    record = json.loads((out / "campaign.json").read_text())
+    (out / "campaign.json").write_text(json.dumps(record | {"runs": [*record["runs"], "subway-1--xlink--s9"]}))
+    with Server(out.parent) as server:
+        page = server.get("/campaign/campaign")
+        assert page.status == 200 and "partial 4/5" in page.text and "1 failed" in page.text
+        (out / "runs" / "subway-1--xlink--s1" / "player.jsonl").unlink()  # it is not read again
+        FakeRun(seed=9).write(out / "runs")
+        page = server.get("/campaign/campaign")
+        assert page.status == 200 and "complete" in page.text and "subway-1--xlink--s9" in page.text
+
+
+@pytest.mark.long
+def test_the_form_starts_one_bounded_campaign(make_campaign: Make) -> None:
+    if not (programs_dir() / "xlink-sim").is_file():
+        pytest.skip(f"needs {programs_dir() / 'xlink-sim'}: run `make build`")
+    out = campaign(make_campaign)
+    form = {
+        "pair": "subway-1",
+        "scheme": "xlink",
+        "beside": ["sp", "vanilla-mp"],
+        "seeds": "1",
+        "scheme.t_th1_ms": "300",
+    }
+    form |= {"player.duration_s": "2", "player.bitrate_bps": "1mbps"}
+    with Server(out.parent) as server:
+        begun = server.post("/start", form)
+        assert (begun.status, begun.headers["Location"]) == (303, "/job"), begun.problem
+        again = server.post("/start", form)
+        assert again.status == 409 and "still running" in again.problem
+        until = time.monotonic() + WAIT_S
+        while "data-next" not in (page := server.ask("/job")).text:
+            assert time.monotonic() < until and server.job.last is not None and server.job.last.code in (None, 0), page
+            time.sleep(0.2)
+        assert server.job.last is not None and "railyard run --pair subway-1" in server.job.last.command
+        [place] = re.findall(r'data-next="([^"]+)"', page.text)
+        kept = server.get(place)
+        assert kept.status == 200 and "xlink,t_th1_ms=300" in kept.text and "complete" in kept.text
+        run = re.search(r'href="(/run/[^"?]*xlink[^"?]*)\?chunk=0#chunk"', kept.text)
+        assert run is not None
+        assert "Chunk 0 took" in server.get(f"{run[1]}?chunk=0").text
+        assert "sandbox" in server.get(run[1].replace("/run/", "/replay/")).headers["Content-Security-Policy"]
+
+
+def test_a_campaign_that_takes_too_long_is_stopped(make_campaign: Make) -> None:
+    if not (programs_dir() / "xlink-sim").is_file():
+        pytest.skip(f"needs {programs_dir() / 'xlink-sim'}: run `make build`")
+    out = campaign(make_campaign)
+    with Server(out.parent, limit_s=0.05) as server:
+        assert server.post("/start", {"pair": "subway-1", "scheme": "xlink"}).status == 303
+        until = time.monotonic() + WAIT_S
+        while server.job.is_running:
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        assert "which is the limit" in server.ask("/job").text
+
+
+WRONG: tuple[tuple[dict[str, object], str], ...] = (
+    ({"pair": "../etc"}, "there is no pair"),
+    ({"scheme": "xlnk"}, "did you mean 'xlink'?"),
+    ({"beside": ["mptcp"]}, "there is no scheme 'mptcp'"),
+    ({"seeds": "99"}, "seeds takes a whole number"),
+    ({"player.duration_s": "-1"}, "duration_s"),
+    ({"player.bitrate_bps": "8\nname: x"}, "bitrate_bps"),
+    ({"player.duration_s": "59", "player.bitrate_bps": "1gbps"}, "railyard run"),
+    ({"player.no": "1"}, "there is no setting 'no'"),
+    ({"scheme.t_th1_ms": "9000"}, "t_th1_ms"),
+    ({"scheme.scheduler": "no"}, "unknown scheduler"),
+    ({"scheme.label": "x"}, "there is no setting 'label'"),
+    ({"run.arena": "mpshell"}, "there is no setting 'arena'"),
+)
+
+
+def test_a_form_that_is_wrong_comes_back_with_a_sentence(server: Server) -> None:
+    for change, words in WRONG:
+        answer = server.post("/start", {"pair": "subway-1", "scheme": "xlink"} | change)
+        problem = answer.problem.replace("&#39;", "'")
+        assert answer.status == 400 and words.lower() in problem.lower(), (change, problem)
+    assert server.job.last is None
+
+
+def test_each_declared_setting_has_a_field(server: Server) -> None:
+    page = server.ask("/start").text
+    rows = [*starting.player_rows(), *starting.run_rows(), *starting.scheme_rows()]
+    assert len(rows) > 30
+    for row in rows:
+        assert f'name="{row.name}"' in page and f'for="{row.name}"' in page, row.name
+
+
+def test_the_leaderboard_is_a_page_without_script_and_tells_nothing_of_the_machine(
+    server: Server, tmp_path: Path, command_line: Command
+) -> None:
+    folder = tmp_path / "board"
+    done = command_line("serve", "--results", str(server.results), "--export", str(folder), "--figure", "rct_max")
+    assert done.returncode == 2 and "there is no figure 'rct_max'" in done.stderr
+    done = command_line("serve", "--results", str(server.results), "--export", str(folder))
+    assert done.returncode == 0, done.stderr
+    page = (folder / "index.html").read_text()
+    assert "<script" not in page and "http" not in page.replace("http-equiv", "") and str(tmp_path) not in page
+    rows = json.loads((folder / "leaderboard.json").read_text())
+    of_median = [row for row in rows if row["figure"] == "rct_median"]
+    assert [row["scheme"] for row in of_median] == ["xlink", "vanilla-mp"]
+    assert of_median[0]["verdict"] == "first" and of_median[0]["low"] <= of_median[0]["value"] <= of_median[0]["high"]
+    assert (folder / "leaderboard.csv").read_text().count("\n") == len(rows) + 1
+    [xlink, vanilla] = [page.index(f'<th scope="row">{label}</th>') for label in ("xlink", "vanilla-mp")]
+    assert xlink < vanilla
+    assert "behind" in {row["verdict"] for row in rows if row["scheme"] == "vanilla-mp"}
+    served = server.get("/leaderboard").text
+    assert '<th scope="row">xlink</th>' in served
+
+
+def test_a_scheme_that_played_at_fewer_places_is_not_ranked(make_campaign: Make, command_line: Command) -> None:
+    out = campaign(make_campaign, further=[FakeRun(label="new", rct_s=[0.01], start_offset_ms=60_000)])
+    assert command_line("serve", "--results", str(out.parent), "--export", str(out.parent / "b")).returncode == 0
+    page = (out.parent / "b" / "index.html").read_text()
+    assert '<th scope="row">new</th>' not in page and "not played at all of these places: new" in page
