@@ -1,4 +1,4 @@
-"""`railyard evaluation`: what it prints of any campaign, also of one whose plays failed."""
+"""`railyard study evaluation`: what it prints of any campaign, also of one whose plays failed."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from conftest import Command, FakeRun
-from railyard.base.errors import UserError
-from railyard.base.page import check, fill
+from railyard.base.page import Table, markdown_of
 from railyard.results.records import Run, load_run
 from railyard.studies import recorded
 
@@ -24,6 +23,15 @@ def plays(folder: Path, labels: tuple[str, str], factors: dict[str, float], seed
                 fake.rct_s = [times * (1 + 0.01 * k) for k in range(12)]
                 runs.append(load_run(fake.write(folder)))
     return runs
+
+
+def study(folder: Path) -> tuple[str, ...]:
+    """The command that plays own.yaml in this folder."""
+    return "study", "evaluation", "--set", f"experiments=[{folder / 'own.yaml'}]", "--size", "small", *out(folder)
+
+
+def out(folder: Path) -> tuple[str, str]:
+    return "--set", f"out={folder / 'out'}"
 
 
 INDEX = """\
@@ -57,10 +65,7 @@ def test_plays_that_failed_are_lower_bounds_in_the_tables(
     (tmp_path / "index.yaml").write_text(INDEX)
     (tmp_path / "own.yaml").write_text(EXPERIMENT)
     monkeypatch.setenv("RAILYARD_TRACE_PATH", str(tmp_path))
-    page = tmp_path / "page.md"
-    page.write_text("# Own\n<!-- own -->\nold\n<!-- end of own -->\nafter\n")
-    command = ("evaluation", "--experiment", str(tmp_path / "own.yaml"), "--out", str(tmp_path / "out"))
-    done = command_line(*command, "--page", str(page))
+    done = command_line(*study(tmp_path))
     assert done.returncode == 0, done.stderr
     rows = {line.split(" | ")[0].strip("| "): line for line in done.stdout.splitlines() if line.startswith("|")}
     assert rows["dark"].count("≥ 12.00") == 6, "median and p95 of sp, sp:best and xlink"
@@ -68,29 +73,16 @@ def test_plays_that_failed_are_lower_bounds_in_the_tables(
     assert "xlink+ against" not in done.stdout, "it was not played"
     assert "\n2 plays a scheme" in done.stdout and "nan" not in done.stdout
     assert any(line.startswith("| xlink | 2 | 1 | 50.0 ") for line in done.stdout.splitlines())
-    written = page.read_text()
-    assert written.startswith("# Own\n<!-- own -->\nRuns of railyard ") and "old" not in written
-    assert written.endswith("\n<!-- end of own -->\nafter\n") and "\n2 plays a scheme" in written
-    page.write_text("# Own\n")
-    done = command_line(*command, "--page", str(page))
-    assert (done.returncode, "there are no lines '<!-- own -->' and '<!-- end of own -->'" in done.stderr) == (2, True)
 
 
-def test_tables_are_written_between_the_markers_of_a_page(tmp_path: Path) -> None:
-    file = tmp_path / "page.md"
-    file.write_text("before\n<!-- a -->\nold\n<!-- end of a -->\nafter\n")
-    fill(file, "a", "new\n")
-    fill(file, "a", f"| {'wide ' * 40}|\n- {'word ' * 40}\n")
-    lines = file.read_text().splitlines()
-    assert (lines[:2], lines[-2:]) == (["before", "<!-- a -->"], ["<!-- end of a -->", "after"])
-    assert len(lines[2]) > 120 and all(len(line) <= 120 for line in lines[3:]) and lines[4].startswith("  word")
-    with pytest.raises(UserError, match="there are no lines"):
-        check(file, "b")
+def test_lines_of_prose_are_broken_for_a_page() -> None:
+    text = markdown_of([Table(heads=["wide " * 40], align="l", rows=[]), f"- {'word ' * 40}\n- short"])
+    lines = text.splitlines()
+    assert len(lines[0]) > 120 and all(len(line) <= 120 for line in lines[1:])
+    assert (lines[4].startswith("  word"), lines[-1]) == (True, "- short")
 
 
-def test_the_pair_that_makes_the_tail_is_named_and_left_out_once(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_pair_that_makes_the_tail_is_named_and_left_out_once(tmp_path: Path) -> None:
     runs = []
     for pair, worst_s in (("calm", 1.0), ("outage", 30.0), ("calmer", 0.9)):
         for seed in range(1, 7):
@@ -98,8 +90,7 @@ def test_the_pair_that_makes_the_tail_is_named_and_left_out_once(
                 fake = FakeRun(pair=pair, label=label, scheme=label, seed=seed, start_offset_ms=60_000 * seed)
                 fake.rct_s = [0.1 + 0.01 * k for k in range(11)] + [worst_s]
                 runs.append(load_run(fake.write(tmp_path)))
-    recorded.print_samples(runs)
-    lines = capsys.readouterr().out.splitlines()
+    lines = markdown_of(recorded.samples(runs)).splitlines()
     [every] = [line for line in lines if line.startswith("| all | xlink+ | RCT |")]
     [without] = [line for line in lines if line.startswith("| without outage | xlink+ | RCT |")]
     assert "| 30.00 | 216 |" in every and "| 1.00 | 144 |" in without
@@ -112,13 +103,13 @@ def test_the_clairvoyant_scheduler_is_a_reference_and_none_of_the_schemes(
     text = EXPERIMENT.replace("[sp, xlink]", schemes).replace("dark, subway-1", "subway-1, subway-2")
     text = text.replace("seeds: 1", "seeds: 2")
     (tmp_path / "own.yaml").write_text(text)
-    done = command_line("evaluation", "--experiment", str(tmp_path / "own.yaml"), "--out", str(tmp_path / "out"))
+    done = command_line(*study(tmp_path), "--set", "starts=2")
     assert done.returncode == 0, done.stderr
     tables = [part.strip().splitlines() for part in done.stdout.split("\n\n") if part.strip().startswith("|")]
     heads = [table[0] for table in tables]
     schemes_of, pairs_of = tables[0], next(table for table in tables if table[0].startswith("| pair | oracle | sp"))
     assert schemes_of[-1].startswith("| clairvoyant |") and "clairvoyant" not in pairs_of[0]
-    bounds = next(table for table in tables if table[0] == "| | RCT median | RCT p95 |")
+    bounds = next(table for table in tables if table[0] == "|  | RCT median | RCT p95 |")
     rows = [row.split(" | ")[0].strip("| ") for row in bounds[2:]]
     assert rows == [
         "oracle",
@@ -145,18 +136,15 @@ def test_a_collection_of_five_pairs_or_more_is_a_subset(tmp_path: Path) -> None:
 
 
 def test_an_experiment_that_is_not_there_is_told_in_one_sentence(command_line: Command) -> None:
-    done = command_line("evaluation", "--experiment", "nothing")
+    done = command_line("study", "evaluation", "--set", "experiments=[nothing]")
     assert done.returncode == 2
     assert done.stderr.startswith("railyard: there is no experiment 'nothing' in ") and done.stderr.count("\n") == 1
 
 
-def test_headlines_are_told_for_the_pairs_that_chose_the_constants_and_for_the_others_apart(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_headlines_are_told_for_the_pairs_that_chose_the_constants_and_for_the_others_apart(tmp_path: Path) -> None:
     """xlink+ takes half of the time on the pairs on which it was tuned, and twice as long on one that checks."""
     factors = {"hsr_0544": 0.5, "walk_sbu_7_5": 0.5, "hsr_2344": 2.0, "leo_me_42": 1.0}
-    recorded.print_headlines(plays(tmp_path, ("xlink", "xlink+"), factors))
-    lines = capsys.readouterr().out.splitlines()
+    lines = markdown_of(recorded.headlines(plays(tmp_path, ("xlink", "xlink+"), factors))).splitlines()
     head = next(line for line in lines if line.startswith("| RCT median: xlink+ against"))
     cells = head.strip("| ").split(" | ")
     assert cells[1:] == ["all pairs (4)", "verdict", "constants chosen on (2)", "checked on (2)", "without hsr (2)"]
@@ -165,7 +153,7 @@ def test_headlines_are_told_for_the_pairs_that_chose_the_constants_and_for_the_o
     assert not row[4].startswith("−") and row[5].startswith("−")
 
 
-def test_a_buffer_is_a_column_of_the_claims(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_buffer_is_a_column_of_the_claims(tmp_path: Path) -> None:
     columns: dict[str, list[Run]] = {}
     thresholds = {"x": 95, "y": 80, "t_th1_ms": 267.4, "t_th2_ms": 1800.0, "pairs": ["other-1", "other-2"]}
     for head, gain in (("1.2 s", 0.5), ("10 s", 1.0)):
@@ -173,8 +161,7 @@ def test_a_buffer_is_a_column_of_the_claims(tmp_path: Path, capsys: pytest.Captu
         columns[head] = [
             replace(run, record=run.record | {"config": run.config | {"thresholds": thresholds}}) for run in runs
         ]
-    recorded.print_claims(columns)
-    lines = capsys.readouterr().out.splitlines()
+    lines = markdown_of(recorded.where_claims_hold(columns, "buffer")).splitlines()
     measured = "th(95) = 267 ms, th(80) = 1800 ms, measured on 2 other pairs."
     assert f"- 1.2 s: Thresholds of `xlink`: {measured}" in lines
     assert "| RCT median | 1.2 s | 10 s |" in lines
@@ -187,22 +174,17 @@ def test_a_buffer_is_a_column_of_the_claims(tmp_path: Path, capsys: pytest.Captu
     )
 
 
-def test_a_claim_whose_sign_turns_over_a_subset_is_called_so(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_claim_whose_sign_turns_over_a_subset_is_called_so(tmp_path: Path) -> None:
     factors = {"walk": 1.2, "drive": 1.2} | {f"hsr_{number}": 0.5 for number in range(8)}
-    recorded.print_claims({"own": plays(tmp_path, ("sp", "xlink"), factors)})
-    lines = capsys.readouterr().out.splitlines()
+    runs = plays(tmp_path, ("sp", "xlink"), factors)
+    lines = markdown_of(recorded.where_claims_hold({"own": runs}, "buffer")).splitlines()
     assert "- own: RCT median, xlink against sp, without hsr" in lines
     assert not any(line.startswith("- own: first frame median") for line in lines), "nothing is established of it"
 
 
-def test_restored_pairs_stand_beside_those_they_were_made_from(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_restored_pairs_stand_beside_those_they_were_made_from(tmp_path: Path) -> None:
     factors = {"a": 0.9, "a_restored": 0.5, "b": 0.9, "b_restored": 0.5, "only": 0.9}
-    recorded.print_forms(plays(tmp_path, ("sp", "xlink"), factors))
-    lines = capsys.readouterr().out.splitlines()
+    lines = markdown_of(recorded.forms(plays(tmp_path, ("sp", "xlink"), factors))).splitlines()
     assert "| RCT median | as recorded | restored |" in lines
     [row, *_] = [line for line in lines if line.startswith("| xlink against sp |")]
     assert "| −10 % [" in row and "| −50 % [" in row

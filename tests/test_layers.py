@@ -30,6 +30,7 @@ LAYERS = (
 # Within the studies likewise: what they share, then each.
 STUDIES = (
     "request",
+    "claims",
     "study",
     "agreement",
     "coverage",

@@ -1,48 +1,51 @@
-"""Tables that a command writes into a page, between the lines `<!-- NAME -->` and `<!-- end of NAME -->`."""
+"""What stands on a page of results: tables and paragraphs, and their Markdown."""
 
 from __future__ import annotations
 
 import textwrap
-from pathlib import Path
+from collections.abc import Iterable
+from typing import Protocol
 
-from railyard.base.errors import UserError
+from pydantic import BaseModel, ConfigDict
 
 COLUMNS = 120
+RULES = {"l": "---", "r": "---:"}
 
 
-def _parts(page: Path, name: str) -> tuple[str, str]:
-    """What stands before the tables and after them, the markers included."""
-    begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
-    try:
-        text = page.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{page}: it cannot be read ({error}); name a Markdown file with --page.") from None
-    before, first, rest = text.partition(begin)
-    _, second, after = rest.partition(end)
-    if not first or not second:
-        raise UserError(f"{page}: there are no lines '{begin}' and '{end}' in it; add them where the tables go.")
-    return before + first, second + after
+class Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    heads: list[str]
+    align: str
+    """Of each column `l`, words, or `r`, numbers."""
+    rows: list[list[str]]
+
+    @property
+    def markdown(self) -> str:
+        rules = [RULES[side] for side in self.align]
+        return "\n".join(f"| {' | '.join(cells)} |" for cells in (self.heads, rules, *self.rows))
 
 
-def check(page: Path, name: str) -> None:
-    """Raises UserError where the page has no such place: before a long run."""
-    _parts(page, name)
+class HasMarkdown(Protocol):
+    @property
+    def markdown(self) -> str: ...
 
 
-def fill(page: Path, name: str, tables: str) -> None:
-    """Puts the tables there, in the place of what was. Lines of prose are broken. Raises UserError."""
-    before, after = _parts(page, name)
-    page.write_text(f"{before}\n{_broken(tables)}\n{after}", encoding="utf-8")
+Block = Table | str
+"""A string is a paragraph, or a list of lines."""
 
 
-def _broken(tables: str) -> str:
+def markdown_of(blocks: Iterable[HasMarkdown | str]) -> str:
+    return "\n\n".join(_broken(block) if isinstance(block, str) else block.markdown for block in blocks)
+
+
+def _broken(text: str) -> str:
+    """With lines that fit on a page."""
     lines: list[str] = []
-    for line in tables.strip().splitlines():
-        if line.startswith("|") or len(line) <= COLUMNS:
+    for line in text.splitlines():
+        if len(line) <= COLUMNS:
             lines.append(line)
-        else:
-            indent = "  " if line.startswith("- ") else ""
-            lines += textwrap.wrap(
-                line, COLUMNS, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
-            )
+            continue
+        indent = "  " if line.startswith("- ") else ""
+        lines += textwrap.wrap(line, COLUMNS, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
     return "\n".join(lines)

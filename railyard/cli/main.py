@@ -48,9 +48,7 @@ GROUPS = {
     },
     "Study": {
         "study": "study:study_command",
-        "evaluation": "evaluation:evaluation",
         "stress": "stress:stress_command",
-        "validate": "validate:validate_command",
     },
 }
 COMMANDS = {name: place for commands in GROUPS.values() for name, place in commands.items()}

@@ -176,8 +176,12 @@ def _corrected_level(change: Change, adjusted: float) -> float:
 
 
 def _signed(value: float, figure: Figure) -> str:
-    number = f"{100 * value:+.{0 if figure.is_relative else 2}f}"
-    return number.replace("-", "−") if float(number) else "±0"
+    return intervals.signed(100 * value, digits_of(figure))
+
+
+def digits_of(figure: Figure) -> int:
+    """Decimals of a difference: of times in percent, of rates in percentage points."""
+    return 0 if figure.is_relative else 2
 
 
 def sound(runs: Sequence[Run]) -> list[Run]:

@@ -122,6 +122,12 @@ def _number(value: float, form: str) -> str:
     return said if float(said) else format(0.0, form)
 
 
+def signed(value: float, digits: int) -> str:
+    """A difference as text: "+3", "−3", "±0"."""
+    number = f"{value:+.{digits}f}"
+    return number.replace("-", "−") if float(number) else "±0"
+
+
 def percentage(value: float, digits: int = 1) -> str:
     """A figure as text, from 100 on without decimals: they would say more than is known."""
     return _number(value, f".{digits}f" if abs(value) < 99.95 else ".0f")

@@ -1,4 +1,4 @@
-"""The evaluation over recorded pairs: runs it, and prints the tables of docs/results/evaluation.md.
+"""The evaluation over recorded pairs: runs it, and makes the tables of docs/results/evaluation.md.
 
 The scheduler `clairvoyant` is a reference and no scheme: it is in tables of its own, between the oracle and xlink+.
 `sp:best` is the better single path of each pair, chosen for each figure apart (docs/reference/statistics.md).
@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from railyard.base.page import Block, Table
 from railyard.base.paths import RESULTS_DIR
 from railyard.base.style import scheme_styles
 from railyard.experiment.model import find_experiment, load_experiment
@@ -28,6 +29,7 @@ from railyard.stats import intervals
 from railyard.stats.intervals import FEWEST, Interval, Layout
 from railyard.stats.statistics import nearest_rank
 from railyard.studies import thresholds
+from railyard.studies.claims import Compared, Comparisons
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
@@ -93,6 +95,8 @@ CLAIMS = (
 Shortages = list[tuple[str, Shortage | None]]
 """By the title of a figure; of one title there may be several."""
 
+_KEPT: dict[int, Sequence[Run]] = {}
+"""The lists of runs of which something is cached, by their identity: while they are here, no other list has it."""
 _BEST: dict[tuple[int, str], list[Run]] = {}
 _LEVELS: dict[tuple[int, str, str, str], Interval | None] = {}
 
@@ -100,16 +104,17 @@ _LEVELS: dict[tuple[int, str, str, str], Interval | None] = {}
 def runs_of(runs: Sequence[Run], label: str, figure: Figure, pair: str = ALL) -> list[Run]:
     """The runs of a scheme (sp:best too) on one pair or on all."""
     if label == BEST and (id(runs), figure.name) not in _BEST:
+        _KEPT[id(runs)] = runs
         _BEST[id(runs), figure.name] = differences.better_path(runs, figure)
     found = _BEST[id(runs), figure.name] if label == BEST else [run for run in runs if run.label == label]
     return [run for run in found if pair in (ALL, run.pair)]
 
 
 def level(figure: Figure, runs: Sequence[Run], label: str, pair: str = ALL) -> Interval | None:
-    """The interval of a scheme's figure on one pair or on all. Cached by the identity of `runs`, which is one list for
-    the life of the program."""
+    """The interval of a scheme's figure on one pair or on all. Cached by the identity of `runs`."""
     key = (id(runs), figure.name, label, pair)
     if key not in _LEVELS:
+        _KEPT[id(runs)] = runs
         own = runs_of(runs, label, figure, pair)
         _LEVELS[key] = figure.level(own, differences.layout_of(own).within())
     return _LEVELS[key]
@@ -153,44 +158,47 @@ def oracle_median(runs: Sequence[Run]) -> float:
     return nearest_rank(sorted(c.oracle_s for run in runs for c in run.chunks if c.oracle_s is not None), 0.5)
 
 
-def print_shortages(found: Shortages) -> None:
+def shortages(found: Shortages) -> list[Block]:
     """Below a table: why its figures are "n too small", each by the scheme that lacks the most."""
-    if few := shortage.note(shortage.gather(found)):
-        print(f"\n{few}")
+    few = shortage.note(shortage.gather(found))
+    return [few] if few else []
 
 
-def print_schemes(runs: Sequence[Run]) -> None:
+def schemes(runs: Sequence[Run]) -> Iterator[Block]:
     """A row a scheme, over all pairs."""
-    print("| scheme | " + " | ".join(figure.title for figure in COLUMNS) + " | eff. % | failed |")
-    print("| --- |" + " --- |" * len(COLUMNS) + " ---: | ---: |")
     known = [CLAIRVOYANT] if any(run.label == CLAIRVOYANT for run in runs) else []
     short: Shortages = []
+    lines = []
     for label in [*labels_of(runs), *known]:
         cells = [cell(figure, runs_of(runs, label, figure), short) for figure in COLUMNS]
         own = runs_of(runs, label, MEDIAN)
-        print(f"| {label} | {' | '.join(cells)} | {efficiency(own)} | {sum(run.failed for run in own)} |")
-    print_shortages(short)
+        lines.append([label, *cells, efficiency(own), f"{sum(run.failed for run in own)}"])
+    heads = ["scheme", *(figure.title for figure in COLUMNS), "eff. %", "failed"]
+    yield Table(heads=heads, align="l" + "l" * len(COLUMNS) + "rr", rows=lines)
+    yield from shortages(short)
 
 
-def print_failures(runs: Sequence[Run]) -> None:
+def failed(runs: Sequence[Run]) -> Iterator[Block]:
     """A row a scheme, then the plays that failed without an excuse; a sentence where none failed."""
     if not any(run.failed for run in runs):
-        print("\nNo play failed.")
+        yield "No play failed."
         return
-    print("\n| scheme | plays | failed | share, % | no connection | connection lost | without excuse |")
-    print("| --- | ---: | ---: | --- | ---: | ---: | ---: |")
+    heads = ["scheme", "plays", "failed", "share, %", "no connection", "connection lost", "without excuse"]
+    lines: list[list[str]] = []
     unexcused: list[Run] = []
     for label in dict.fromkeys(run.label for run in runs):
         found = failures([run for run in runs if run.label == label])
         low, high = found.share
         share = f"{100 * len(found.failed) / found.plays:.1f} [{100 * low:.1f}, {100 * high:.1f}]"
-        reasons = f"{found.count('connect_failed')} | {found.count('connection_lost')}"
-        cells = f"{found.plays} | {len(found.failed)} | {share} | {reasons} | {len(found.without_excuse)}"
-        print(f"| {label} | {cells} |")
+        reasons = (found.count("connect_failed"), found.count("connection_lost"), len(found.without_excuse))
+        lines.append([label, f"{found.plays}", f"{len(found.failed)}", share, *map(str, reasons)])
         unexcused += found.without_excuse
-    print()
-    for run in unexcused:
-        print(f"- {run.run_id}: {run.outcome}, start offset {run.config['start_offset_ms'] / 1000:g} s")
+    yield Table(heads=heads, align="lrrlrrr", rows=lines)
+    if unexcused:
+        yield "\n".join(
+            f"- {run.run_id}: {run.outcome}, start offset {run.config['start_offset_ms'] / 1000:g} s"
+            for run in unexcused
+        )
 
 
 def tail_pair(runs: Sequence[Run], figure: Figure) -> str:
@@ -202,14 +210,13 @@ def tail_pair(runs: Sequence[Run], figure: Figure) -> str:
     return max(beyond, key=beyond.__getitem__)
 
 
-def print_samples(runs: Sequence[Run]) -> None:
+def samples(runs: Sequence[Run]) -> Iterator[Block]:
     """What the samples of the p99s are worth, and how many pairs like these would carry them. Then without the pair
     that makes most of the tail of ours."""
     needed = math.ceil(math.log(0.025) / math.log(0.99))  # independent values: docs/reference/statistics.md
     named = tail_pair(runs_of(runs, OURS, P99), P99)
-    print("\nWhat the p99s rest on:\n")
-    print("| pairs | scheme | p99 of | value | values | independent values | pairs that would carry it |")
-    print("| --- | --- | --- | ---: | ---: | ---: | ---: |")
+    heads = ["pairs", "scheme", "p99 of", "value", "values", "independent values", "pairs that would carry it"]
+    cells: list[list[str]] = []
     for where, some in (("all", runs), (f"without {named}", [run for run in runs if run.pair != named])):
         pairs = len(pairs_of(some))
         for label in (OURS, BEST):
@@ -223,32 +230,34 @@ def print_samples(runs: Sequence[Run]) -> None:
                 at = point.value if point else math.nan
                 count = intervals.carrying_count(drawn, at)
                 enough = "these" if count >= needed else f"{math.ceil(pairs * needed / count)}" if count > 0 else "–"
-                cells = f"{at:.2f} | {sum(map(len, drawn.groups))} | {count:.0f} | {enough}"
-                print(f"| {where} | {label} | {title} | {cells} |")
+                cells.append(
+                    [where, label, title, f"{at:.2f}", f"{sum(map(len, drawn.groups))}", f"{count:.0f}", enough]
+                )
+    yield "What the p99s rest on:"
+    yield Table(heads=heads, align="lllrrrr", rows=cells)
 
 
-def print_pairs(runs: Sequence[Run]) -> None:
+def by_pair(runs: Sequence[Run]) -> Iterator[Block]:
     """A row a pair: median / p95 of RCT."""
     labels = labels_of(runs)
     labels = list(BY_PAIR) if set(BY_PAIR) <= set(labels) else labels
-    print("\nPair by pair, median / p95 of the RCT, s:\n")
-    print("| pair | oracle | " + " | ".join(labels) + " |")
-    print("| --- | ---: |" + " ---: |" * len(labels))
+    lines = []
     for pair in pairs_of(runs):
         cells = [" / ".join(value_words(figure, runs, label, pair) for figure in (MEDIAN, P95)) for label in labels]
         ours = [run for run in runs if (run.pair, run.label) == (pair, OURS if OURS in labels else labels[-1])]
-        print(f"| {pair} | {oracle_median(ours):.2f} | {' | '.join(cells)} |")
+        lines.append([pair, f"{oracle_median(ours):.2f}", *cells])
+    yield "Pair by pair, median / p95 of the RCT, s:"
+    yield Table(heads=["pair", "oracle", *labels], align="lr" + "r" * len(labels), rows=lines)
 
 
-def print_against_best(runs: Sequence[Run]) -> None:
+def against_best(runs: Sequence[Run]) -> Iterator[Block]:
     """Every scheme against the better single path of each pair."""
     labels = [label for label in labels_of(runs) if label not in (SINGLE, BEST)]
     pairs = pairs_of(runs)
     found = differences.differences(runs, [(label, BEST) for label in labels], (MEDIAN, P95))
     above = f"more than {100 * EITHER_SIDE:g} % above it"
-    print(f"\nAgainst the better single path; worse on: pairs whose figure is {above}:\n")
-    print("| scheme | median worse on | RCT median | verdict | p95 worse on | RCT p95 | verdict |")
-    print("| --- | ---: | --- | --- | ---: | --- | --- |")
+    heads = ["scheme", "median worse on", "RCT median", "verdict", "p95 worse on", "RCT p95", "verdict"]
+    lines: list[list[str]] = []
     for label in labels:
         cells: list[str] = []
         for figure in (MEDIAN, P95):
@@ -257,8 +266,10 @@ def print_against_best(runs: Sequence[Run]) -> None:
             )
             one = next(one for one in found if (one.label, one.figure.name) == (label, figure.name))
             cells += [f"{worse} of {len(pairs)}", one.words, one.verdict]
-        print(f"| {label} | {' | '.join(cells)} |")
-    print_shortages([*differences.shortages(runs, found).items()])
+        lines.append([label, *cells])
+    yield f"Against the better single path; worse on: pairs whose figure is {above}:"
+    yield Table(heads=heads, align="lrllrll", rows=lines)
+    yield from shortages([*differences.shortages(runs, found).items()])
 
 
 def pairs_of(runs: Sequence[Run]) -> list[str]:
@@ -283,31 +294,49 @@ def subsets_of(runs: Sequence[Run]) -> dict[str, list[Run]]:
     return {title: found[title] for title in told if title == "all pairs" or len(found[title]) < len(runs)}
 
 
-def print_headlines(runs: Sequence[Run]) -> None:
+def compared_of(one: Difference, where: dict[str, str]) -> Compared:
+    return Compared(
+        figure=one.figure.name,
+        a=one.label,
+        b=one.against,
+        where=where,
+        found=None if one.change is None else one.change.interval.mapped(lambda share: 100 * share),
+        unit="%" if one.figure.is_relative else "points",
+        digits=differences.digits_of(one.figure),
+        established=one.verdict,
+    )
+
+
+def headlines(runs: Sequence[Run]) -> Iterator[Block | Comparisons]:
     """xlink+ against each reference: over all pairs with the verdict, and over each subset. A table a figure."""
     known = {run.label for run in runs} | ({BEST} if len(differences.single_paths(runs)) > 1 else set())
     references = [label for label in REFERENCES if label in known] or [
         label for label in labels_of(runs) if label != OURS
     ]
     subsets = subsets_of(runs)
-    found = {
-        title: {
-            (one.against, one.figure.name): one
-            for one in differences.differences(some, [(OURS, against) for against in references], HEADLINES)
-        }
+    of_subset = {
+        title: differences.differences(some, [(OURS, against) for against in references], HEADLINES)
         for title, some in subsets.items()
     }
-    sizes = {title: len(pairs_of(some)) for title, some in subsets.items()}
-    heads = [f"{title} ({sizes[title]})" for title in subsets]
+    found = {
+        title: {(one.against, one.figure.name): compared_of(one, {"pairs": title}) for one in of_title}
+        for title, of_title in of_subset.items()
+    }
+    heads = [f"{title} ({len(pairs_of(some))})" for title, some in subsets.items()]
     for figure in HEADLINES:
-        print(f"\n| {' | '.join([f'{figure.title}: {OURS} against', heads[0], 'verdict', *heads[1:]])} |")
-        print("| --- | --- | --- |" + " --- |" * (len(heads) - 1))
-        for against in references:
-            first, *others = (of_subset.get((against, figure.name)) for of_subset in found.values())
-            cells = [first.words, first.verdict] if first else ["–", "–"]
-            print(f"| {against} | {' | '.join([*cells, *(one.words if one else '–' for one in others)])} |")
-    print_shortages(
-        [pair for title, of in found.items() for pair in differences.shortages(subsets[title], [*of.values()]).items()]
+        yield Comparisons(
+            heads=[f"{figure.title}: {OURS} against", heads[0], "verdict", *heads[1:]],
+            rows={
+                against: [of_title.get((against, figure.name)) for of_title in found.values()] for against in references
+            },
+            verdicts=False,
+        )
+    yield from shortages(
+        [
+            short
+            for title, of_title in of_subset.items()
+            for short in differences.shortages(subsets[title], of_title).items()
+        ]
     )
 
 
@@ -340,9 +369,9 @@ def turned(runs: Sequence[Run], found: Iterable[Difference]) -> Iterator[str]:
                 yield f"{one.figure.title}, {one.label} against {one.against}, {title}"
 
 
-def print_claims(columns: Mapping[str, Sequence[Run]]) -> None:
-    """Which claims hold where: differences over all pairs, a column each, and signs that turn over a subset. Then the
-    thresholds and the levels."""
+def where_claims_hold(columns: Mapping[str, Sequence[Run]], kind: str) -> Iterator[Block | Comparisons]:
+    """Differences over all pairs, a column each, and signs that turn over a subset. Then the thresholds and the
+    levels. `kind`: what a column is."""
     known = {label for runs in columns.values() for label in labels_of(runs)}
     claims = [both for both in CLAIMS if known.issuperset(both)]
     found = {
@@ -352,30 +381,36 @@ def print_claims(columns: Mapping[str, Sequence[Run]]) -> None:
         for head, runs in columns.items()
     }
     for figure in HEADLINES:
-        print(f"\n| {figure.title} | {' | '.join(columns)} |\n| --- |" + " --- |" * len(columns))
+        lines: dict[str, list[Compared | None]] = {}
         for label, against in claims:
-            cells: list[str] = []
-            for of_column in found.values():
-                one = of_column.get((label, against, figure.name))
-                cells.append(f"{one.words} {one.verdict}" if one else "–")
-            print(f"| {label} against {against} | {' | '.join(cells)} |")
-    print_shortages(
+            cells = [(head, of_column.get((label, against, figure.name))) for head, of_column in found.items()]
+            lines[f"{label} against {against}"] = [
+                None if one is None else compared_of(one, {kind: head}) for head, one in cells
+            ]
+        yield Comparisons(heads=[figure.title, *columns], rows=lines, verdicts=True)
+    yield from shortages(
         [pair for head, of in found.items() for pair in differences.shortages(columns[head], [*of.values()]).items()]
     )
-    print("\nEstablished differences whose sign turns over a subset of the pairs:\n")
     turning = [f"- {head}: {words}" for head, of in found.items() for words in turned(columns[head], of.values())]
-    print(*(turning or ["- none"]), sep="\n")
-    measured = (f"- {head}: {sentence}" for head, runs in columns.items() for sentence in thresholds_of(runs))
-    print("", *measured, sep="\n")
+    yield "Established differences whose sign turns over a subset of the pairs:"
+    yield "\n".join(turning or ["- none"])
+    measured = [f"- {head}: {sentence}" for head, runs in columns.items() for sentence in thresholds_of(runs)]
+    if measured:
+        yield "\n".join(measured)
+    yield from levels(columns)
+
+
+def levels(columns: Mapping[str, Sequence[Run]]) -> Iterator[Block]:
     shown = (MEDIAN, P95, P99, rows.REBUFFER_RATE, rows.REDUNDANCY)
-    print("\n| | scheme | " + " | ".join(figure.title for figure in shown) + " |")
-    print("| --- | --- |" + " --- |" * len(shown))
     short: Shortages = []
-    for head, runs in columns.items():
-        for label in labels_of(runs):
-            cells = [cell(figure, runs_of(runs, label, figure), short) for figure in shown]
-            print(f"| {head} | {label} | {' | '.join(cells)} |")
-    print_shortages(short)
+    cells = [
+        [head, label, *(cell(figure, runs_of(runs, label, figure), short) for figure in shown)]
+        for head, runs in columns.items()
+        for label in labels_of(runs)
+    ]
+    heads = ["", "scheme", *(figure.title for figure in shown)]
+    yield Table(heads=heads, align="l" * len(heads), rows=cells)
+    yield from shortages(short)
 
 
 def with_light(by_buffer: Mapping[int, Sequence[Run]], light: Sequence[Run]) -> dict[str, Sequence[Run]]:
@@ -385,11 +420,11 @@ def with_light(by_buffer: Mapping[int, Sequence[Run]], light: Sequence[Run]) -> 
     return columns | {"10 s": [run for run in light if run.label in labels]}
 
 
-def print_forms(runs: Sequence[Run]) -> None:
+def forms(runs: Sequence[Run]) -> Iterator[Block | Comparisons]:
     """The claims on traces as they were recorded, and on the same ones with restored silences."""
     restored = [run for run in runs if run.pair.endswith(RESTORED)]
     plain = [run for run in runs if f"{run.pair}{RESTORED}" in {other.pair for other in restored}]
-    print_claims({"as recorded": plain, "restored": restored})
+    yield from where_claims_hold({"as recorded": plain, "restored": restored}, "form")
 
 
 # --- between the oracle and xlink+ ------------------------------------------------------------------------------------
@@ -403,13 +438,13 @@ BOUNDS = {
 
 def bound_rows(runs: Sequence[Run], pair: str) -> dict[str, tuple[Figure, Figure, str, str]]:
     """By title of the row: the figures and whose they are, median and p95."""
-    rows = {name: (*of, OURS, OURS) for name, of in BOUNDS.items()}
-    rows |= {label: (MEDIAN, P95, label, label) for label in (CLAIRVOYANT, OURS)}
+    found = {name: (*of, OURS, OURS) for name, of in BOUNDS.items()}
+    found |= {label: (MEDIAN, P95, label, label) for label in (CLAIRVOYANT, OURS)}
     others = best_other(runs, MEDIAN, pair), best_other(runs, P95, pair)
-    return rows | {"best other": (MEDIAN, P95, *others), BEST: (MEDIAN, P95, BEST, BEST)}
+    return found | {"best other": (MEDIAN, P95, *others), BEST: (MEDIAN, P95, BEST, BEST)}
 
 
-def share_cells(found: bounds.Shares, layout: Layout | None) -> str:
+def share_cells(found: bounds.Shares, layout: Layout | None) -> list[str]:
     """The excess in ms, then each part in percent of it; without a layout, without intervals."""
 
     def cell_of(samples: intervals.Reals, form: str) -> str:
@@ -417,8 +452,7 @@ def share_cells(found: bounds.Shares, layout: Layout | None) -> str:
         return level.text(form) if level and level.known else format(float(samples[0]), form)
 
     parts = (cell_of(100 * part / found.excess, ".0f") for part in found.parts)
-    cells = [cell_of(1000 * found.excess, ".0f"), *parts]
-    return " | ".join(cells)
+    return [cell_of(1000 * found.excess, ".0f"), *parts]
 
 
 def bound_cell(figure: Figure, runs: Sequence[Run]) -> str:
@@ -429,49 +463,57 @@ def bound_cell(figure: Figure, runs: Sequence[Run]) -> str:
     return found.text(".2f") if found.carried and found.known else f"{found.value:.2f}"
 
 
-def print_bounds(runs: Sequence[Run]) -> None:
+def between(runs: Sequence[Run]) -> Iterator[Block]:
     """Between the oracle and xlink+: over all pairs, then by pair; and what its time above the oracle consists of."""
-    print(f"\nBetween the oracle and {OURS}:\n")
-    print("| | RCT median | RCT p95 |\n| --- | --- | --- |")
+    cells = []
     for title, (median, p95, of_median, of_p95) in bound_rows(runs, ALL).items():
         named = f" ({of_median}, {of_p95})" if title == "best other" else ""
-        cells = (bound_cell(f, runs_of(runs, label, f)) for f, label in ((median, of_median), (p95, of_p95)))
-        print(f"| {title}{named} | {' | '.join(cells)} |")
-    rows = list(bound_rows(runs, ALL))
-    print(f"\n| pair | {' | '.join(rows)} | excess ms | a % | b % | c % |")
-    print("| --- |" + " ---: |" * (len(rows) + 4))
+        levels = (bound_cell(f, runs_of(runs, label, f)) for f, label in ((median, of_median), (p95, of_p95)))
+        cells.append([f"{title}{named}", *levels])
+    yield f"Between the oracle and {OURS}:"
+    yield Table(heads=["", MEDIAN.title, P95.title], align="lll", rows=cells)
+    yield bounds_by_pair(runs)
     ours, clairvoyant = differences.common(runs, OURS, CLAIRVOYANT)
+    cells = []
+    for label, own in ((CLAIRVOYANT, clairvoyant), (OURS, ours)):
+        first = bounds.above_play_s(own, lambda chunk: chunk.index == 0)
+        others = bounds.above_play_s(own, lambda chunk: chunk.index > 0)
+        cells.append([label, f"{1000 * first:.0f}", f"{1000 * others:.0f}"])
+    heads = ["ms above the oracle's play, mean", "first request of a play", "others"]
+    yield Table(heads=heads, align="lrr", rows=cells)
+    yield from against_clairvoyant(runs)
+
+
+def bounds_by_pair(runs: Sequence[Run]) -> Table:
+    titles = list(bound_rows(runs, ALL))
+    ours, clairvoyant = differences.common(runs, OURS, CLAIRVOYANT)
+    cells = []
     for pair in pairs_of(runs):
         figures = [
             f"{value_words(median, runs, of_median, pair)} / {value_words(p95, runs, of_p95, pair)}"
             for median, p95, of_median, of_p95 in bound_rows(runs, pair).values()
         ]
         both = [run for run in ours if run.pair == pair], [run for run in clairvoyant if run.pair == pair]
-        shares = share_cells(bounds.shares_of(*both, differences.layout_of(*both)), None)
-        print(f"| {pair} | {' | '.join(figures)} | {shares} |")
+        cells.append([pair, *figures, *share_cells(bounds.shares_of(*both, differences.layout_of(*both)), None)])
     layout = differences.layout_of(ours, clairvoyant)
-    shares = share_cells(bounds.shares_of(ours, clairvoyant, layout), layout)
-    print(f"| all | {' | '.join('' for _ in rows)} | {shares} |")
-    print("\n| ms above the oracle's play, mean | first request of a play | others |\n| --- | ---: | ---: |")
-    for label, own in ((CLAIRVOYANT, clairvoyant), (OURS, ours)):
-        first = bounds.above_play_s(own, lambda chunk: chunk.index == 0)
-        others = bounds.above_play_s(own, lambda chunk: chunk.index > 0)
-        print(f"| {label} | {1000 * first:.0f} | {1000 * others:.0f} |")
-    print_clairvoyant(runs)
+    cells.append(["all", *("" for _ in titles), *share_cells(bounds.shares_of(ours, clairvoyant, layout), layout)])
+    heads = ["pair", *titles, "excess ms", "a %", "b %", "c %"]
+    return Table(heads=heads, align="l" + "r" * (len(heads) - 1), rows=cells)
 
 
-def print_clairvoyant(runs: Sequence[Run]) -> None:
+def against_clairvoyant(runs: Sequence[Run]) -> Iterator[Block]:
     """xlink+ against the clairvoyant scheduler over all pairs; both against sp:best where xlink+ is above it."""
     figures = [figure for figure in COLUMNS if figure.name != "redundancy"]
-    print(f"\n| {OURS} against {CLAIRVOYANT} | difference | verdict |\n| --- | --- | --- |")
-    for one in differences.differences(runs, [(OURS, CLAIRVOYANT)], figures):
-        print(f"| {one.figure.title} | {one.words} | {one.verdict} |")
-    print(f"\n| RCT median against {BEST} | {OURS} | {CLAIRVOYANT} |\n| --- | --- | --- |")
+    found = differences.differences(runs, [(OURS, CLAIRVOYANT)], figures)
+    cells = [[one.figure.title, one.words, one.verdict] for one in found]
+    yield Table(heads=[f"{OURS} against {CLAIRVOYANT}", "difference", "verdict"], align="lll", rows=cells)
     found = differences.differences(runs, [(OURS, BEST), (CLAIRVOYANT, BEST)], (MEDIAN,), by_pair=True)
+    cells = []
     for pair in pairs_of(runs):
         if value(MEDIAN, runs, OURS, pair) > (1 + EITHER_SIDE) * value(MEDIAN, runs, BEST, pair):
             words = {one.label: one.words_here for one in found if one.pair == pair}
-            print(f"| {pair} | {words[OURS]} | {words[CLAIRVOYANT]} |")
+            cells.append([pair, words[OURS], words[CLAIRVOYANT]])
+    yield Table(heads=[f"RCT median against {BEST}", OURS, CLAIRVOYANT], align="lll", rows=cells)
 
 
 def drawn(runs: Sequence[Run]) -> Drawing:
@@ -520,20 +562,21 @@ def campaign(
         return whole.runs
 
 
-def evaluate(runs: Sequence[Run]) -> None:
+def evaluate(runs: Sequence[Run]) -> Iterator[Block | Comparisons]:
     """All tables of one setting."""
     counted = labels_of(runs)
     plays = len(runs_of(runs, OURS if OURS in counted else counted[0], MEDIAN))
-    print(f"{plays} plays a scheme. Intervals: docs/reference/statistics.md.\n")
-    print(*thresholds_of(runs), "", sep="\n")
-    print_schemes(runs)
+    yield f"{plays} plays a scheme. Intervals: docs/reference/statistics.md."
+    if sentences := [*thresholds_of(runs)]:
+        yield "\n".join(sentences)
+    yield from schemes(runs)
     if OURS in counted:
-        print_headlines(runs)
-    print_failures(runs)
+        yield from headlines(runs)
+    yield from failed(runs)
     if len(differences.single_paths(runs)) > 1:
-        print_pairs(runs)
-        print_against_best(runs)
+        yield from by_pair(runs)
+        yield from against_best(runs)
         if any(chunk.completed for run in runs if run.label == OURS for chunk in run.chunks):
             if any(run.label == CLAIRVOYANT for run in runs):
-                print_bounds(runs)
-            print_samples(runs)
+                yield from between(runs)
+            yield from samples(runs)

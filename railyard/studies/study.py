@@ -1,4 +1,4 @@
-"""A study: one question, and the tables that answer it.
+"""A study: one question, the tables that answer it, and the verdicts on its claims.
 
 studies/NAME/study.yaml says what is measured, studies/NAME/study.py how, and studies/NAME/SIZE.json keeps what was.
 Pages of docs/results/ show tables of what is kept, between markers; `make results` writes them.
@@ -19,13 +19,17 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from railyard.base.errors import UserError, reported_by
+from railyard.base.page import Table, markdown_of
 from railyard.base.paths import ROOT, STUDIES_DIR
 from railyard.base.provenance import version_words
 from railyard.base.yamlfile import YamlDocument, field_name, load_yaml, near_miss, parse
 from railyard.experiment.model import Experiment, Strict, find_experiment, load_experiment
+from railyard.studies.claims import Claim, verdicts
 
 FILE, CODE = "study.yaml", "study.py"
 SIZE = "default"
+CLAIMS = "claims"
+"""The part that has the verdicts on the study's claims."""
 PAGES = ROOT / "docs" / "results"
 MARKED = re.compile(
     r"(?P<begin><!-- study: (?P<name>\S+) (?P<size>\S+) (?P<part>\S+) -->\n\n).*?(?P<end>\n\n<!-- end -->)", re.DOTALL
@@ -45,6 +49,8 @@ class Declared(Strict):
     # Values for the class `Settings` in study.py; those of a size override them.
     settings: dict[str, Any] = Field(default={})
     sizes: dict[str, dict[str, Any]] = Field(min_length=1)
+    # Of what `compared(measured)` in study.py gives.
+    claims: list[Claim] = Field(default=[])
 
 
 class Kept(Strict):
@@ -68,6 +74,8 @@ class Measured:
     def parts(self) -> Iterator[tuple[str, str]]:
         """Each table, or paragraph, as its name and Markdown."""
         yield from self.study.code.tables(self.data)
+        if claims := self.study.declared.claims:
+            yield CLAIMS, markdown_of(verdicts(claims, self.study.code.compared(self.data)))
 
     def write(self, file: Path) -> None:
         settings, measured = (json.loads(part.model_dump_json()) for part in (self.settings, self.data))
@@ -173,8 +181,8 @@ def tell(sentence: str) -> None:
 
 def markdown(heads: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> str:
     """A table; so many of the columns are set to the left, the others, numbers, to the right."""
-    rules = ["---" if number < left else "---:" for number in range(len(heads))]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in (heads, rules, *rows))
+    align = "l" * left + "r" * (len(heads) - left)
+    return Table(heads=[*heads], align=align, rows=[[*cells] for cells in rows]).markdown
 
 
 # --- pages ------------------------------------------------------------------------------------------------------------

@@ -6,8 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from rich.console import Console
-
 from railyard.results.pending import Plan, make_whole
 from railyard.results.records import Run
 from railyard.studies.validation.models import Emulated, experiment
@@ -23,9 +21,9 @@ def duration_s(run: Run) -> float:
 
 
 def carry_out(
-    emulated: Sequence[Emulated], seed: int, folder: Path, jobs: int | None, console: Console
+    emulated: Sequence[Emulated], seed: int, folder: Path, jobs: int | None
 ) -> dict[tuple[str, str, int], list[float]]:
-    whole = make_whole(Plan(experiment(seed), [one.spec for one in emulated]), folder, jobs=jobs, console=console)
+    whole = make_whole(Plan(experiment(seed), [one.spec for one in emulated]), folder, jobs=jobs)
     took = {run.run_id: duration_s(run) for run in whole.runs if not run.void}
     found: dict[tuple[str, str, int], list[float]] = {}
     for one in emulated:

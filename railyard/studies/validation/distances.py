@@ -162,8 +162,3 @@ def verdict(live: Groups, emulated: Groups, reference: Groups, samples: Sequence
         interval(less(ks_of(live, emulated), ks_of(live, reference)), count, samples, level),
         interval(less(log_error_of(live, emulated), log_error_of(live, reference)), count, samples, level),
     )
-
-
-def predicate(share: Interval) -> str:
-    """The verdict on a share that is claimed to be more than half."""
-    return "holds" if share.low > 0.5 else "fails" if share.high < 0.5 else "open"

@@ -39,7 +39,6 @@ from railyard.traces.trace import format_trace, read_trace, sha256_file
 ARENA = "kernel"
 NAME = "validate"
 SCENARIO = "high-speed rail"
-REPEATS = {"small": 1, "default": 3, "full": 6}
 TIME_LIMIT_S = 60.0
 TAIL_MS = 11_576  # Huang et al., MobiSys 2012
 CONGESTION = "newreno"

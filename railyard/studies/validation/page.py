@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from railyard.base.errors import UserError
+from railyard.base.page import Block, Table
 from railyard.run.folders import write_json
 from railyard.stats.intervals import Interval
 from railyard.stats.statistics import nearest_rank
@@ -24,8 +25,6 @@ RESULT = "validate.json"
 ODD = "odd"
 ODD_MEDIAN = "odd median"
 PREDICTIONS = {"own-rtt": "own RTT", "own-rtt-wake-up": "own RTT, wake-up", "first-arrivals": "first arrivals"}
-MARKED = "validate"
-"""Where its tables stand in a page."""
 
 
 @dataclass(frozen=True)
@@ -293,111 +292,90 @@ def _percent(found: Interval) -> str:
     return f"{100 * found.value:.0f} % [{100 * found.low:.0f}, {100 * found.high:.0f}]"
 
 
-def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    lines = ["| " + " | ".join(headings) + " |", "| --- |" + " ---: |" * (len(headings) - 1)]
-    return [*lines, *("| " + " | ".join(row) + " |" for row in rows), ""]
+def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+    return Table(heads=[*headings], align="l" + "r" * (len(headings) - 1), rows=[[*row] for row in rows])
 
 
 def _size(size_bytes: int | None) -> str:
     return "all" if size_bytes is None else f"{size_bytes // 1000} kB"
 
 
-def markdown(found: Found, about: Sequence[str] = ()) -> str:
-    """The tables of the page. `about`: sentences on the run."""
-    lines = [
+def blocks(found: Found, about: str) -> Iterator[Block]:
+    """The tables of the page. `about`: a sentence on the runs."""
+    yield (
         f"{found.finished} of {found.downloads} live downloads finished; {found.judges} even ones judge. "
-        f"Seed {found.seed}.",
-        *about,
-        "",
-        "Fitted to the odd downloads:",
-        "",
-        *_table(
-            ("carrier", "subflows", "next RTT, ms", "wake-up, ms", "rate of first arrivals, Mbps"),
+        f"Seed {found.seed}. {about}"
+    )
+    yield "Fitted to the odd downloads:"
+    yield _table(
+        ("carrier", "subflows", "next RTT, ms", "wake-up, ms", "rate of first arrivals, Mbps"),
+        (
             (
-                (
-                    carrier,
-                    f"{one.subflows}",
-                    f"{1e3 * one.rtt_s:.1f}",
-                    f"{1e3 * one.wake_up_s:.0f}",
-                    f"{one.rate_bps / 1e6:.1f}",
-                )
-                for carrier, one in found.fits.items()
-            ),
+                carrier,
+                f"{one.subflows}",
+                f"{1e3 * one.rtt_s:.1f}",
+                f"{1e3 * one.wake_up_s:.0f}",
+                f"{one.rate_bps / 1e6:.1f}",
+            )
+            for carrier, one in found.fits.items()
         ),
-        "All sizes pooled:",
-        "",
-        *_table(
+    )
+    yield "All sizes pooled:"
+    ratios = [f"ratio p{100 * q:.0f}" for q in QUANTILES]
+    yield _table(
+        ("model", "runs", "KS", *ratios, "error", "to `connected`: KS", "ln(error)", "verdict"),
+        (_pooled_cells(row) for row in found.rows if row.size_bytes is None),
+    )
+    yield "\n".join(f"- {sentence}" for sentence in _verdicts(found))
+    yield "Each size:"
+    yield _table(
+        ("model", "size", "live", "runs", "KS", *ratios[:3]),
+        (
             (
-                "model",
-                "runs",
-                "KS",
-                *(f"ratio p{100 * q:.0f}" for q in QUANTILES),
-                "error",
-                "to `connected`: KS",
-                "ln(error)",
-                "verdict",
-            ),
-            (_pooled_cells(row) for row in found.rows if row.size_bytes is None),
+                f"`{row.model}`",
+                _size(row.size_bytes),
+                f"{row.downloads}",
+                _runs(row),
+                row.ks.text(".2f"),
+                *(ratio.text(".2f") for ratio in row.ratios[:3]),
+            )
+            for row in found.rows
+            if row.size_bytes is not None
         ),
-        *(f"- {sentence}" for sentence in _verdicts(found)),
-        "",
-        "Each size:",
-        "",
-        *_table(
-            ("model", "size", "live", "runs", "KS", "ratio p25", "ratio p50", "ratio p75"),
+    )
+    yield "Conditional predictions:"
+    yield _table(
+        ("prediction", "bias", "error", "within 25 %", "ln(error) to `odd median`"),
+        (
             (
-                (
-                    f"`{row.model}`",
-                    _size(row.size_bytes),
-                    f"{row.downloads}",
-                    _runs(row),
-                    row.ks.text(".2f"),
-                    *(ratio.text(".2f") for ratio in row.ratios[:3]),
-                )
-                for row in found.rows
-                if row.size_bytes is not None
-            ),
+                f"`{one.name}`",
+                _factor(one.bias),
+                _factor(one.miss),
+                _percent(one.within),
+                "" if one.to_odd_median is None else _signed(one.to_odd_median),
+            )
+            for one in found.predictions
         ),
-        "Conditional predictions:",
-        "",
-        *_table(
-            ("prediction", "bias", "error", "within 25 %", "ln(error) to `odd median`"),
-            (
-                (
-                    f"`{one.name}`",
-                    _factor(one.bias),
-                    _factor(one.miss),
-                    _percent(one.within),
-                    "" if one.to_odd_median is None else _signed(one.to_odd_median),
-                )
-                for one in found.predictions
-            ),
-        ),
-        *(f"- {sentence}" for sentence in _predicted(found.predictions)),
-    ]
+    )
+    if sentences := _predicted(found.predictions):
+        yield "\n".join(f"- {sentence}" for sentence in sentences)
     if found.findings:
-        lines += [
-            "",
-            f"Kernel MPTCP against kernel TCP, model `{PREDICATES}`, share of the runs in which MPTCP is faster:",
-            "",
-            *_table(
-                ("against TCP on", "size", "live", "MPTCP is faster"),
+        yield f"Kernel MPTCP against kernel TCP, model `{PREDICATES}`, share of the runs in which MPTCP is faster:"
+        yield _table(
+            ("against TCP on", "size", "live", "MPTCP is faster"),
+            (
                 (
-                    (
-                        f"the {one.against} path" if " " not in one.against else "the better path of each run",
-                        _size(one.size_bytes),
-                        f"{one.downloads}",
-                        _percent(one.faster),
-                    )
-                    for one in found.findings
-                ),
+                    f"the {one.against} path" if " " not in one.against else "the better path of each run",
+                    _size(one.size_bytes),
+                    f"{one.downloads}",
+                    _percent(one.faster),
+                )
+                for one in found.findings
             ),
-            *(f"- {sentence}" for sentence in _predicates(found.findings)),
-        ]
+        )
     if found.left_out:
         names = ", ".join(f"`{name}`" for name in found.left_out)
-        lines += ["", f"Left out, because their traces were not at hand: {names}."]
-    return "\n".join(lines).rstrip() + "\n"
+        yield f"Left out, because their traces were not at hand: {names}."
 
 
 def _runs(row: Row) -> str:
@@ -448,18 +426,6 @@ def _verdicts(found: Found) -> list[str]:
     fast = [row for row in pooled if row.ratios[1].high < 1]
     said.append(f"Too slow at the median (the interval is above 1): {_names(slow)}. Too fast: {_names(fast)}.")
     return said
-
-
-def _predicates(findings: Sequence[Finding]) -> list[str]:
-    whole = {one.against: one.faster for one in findings if one.size_bytes is None}
-    if not whole:
-        return []
-    poorer, better = whole["poorer"], whole["better"]
-    loses = Interval(1 - better.value, 1 - better.high, 1 - better.low)
-    return [
-        f"MPTCP beats TCP on the poorer path: {distances.predicate(poorer)} ({_percent(poorer)}).",
-        f"MPTCP loses to TCP on the better path most of the time: {distances.predicate(loses)} ({_percent(loses)}).",
-    ]
 
 
 # ---- files

@@ -1,0 +1,149 @@
+"""Claims as data: a claim is a row of `claims:` in study.yaml, and all of them are judged here.
+
+A study says what it compared: a figure of a scheme, alone or against another scheme, and where. The rule of a claim is
+asked of the comparison that the row names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from railyard.base.page import Block, Table
+from railyard.experiment.model import Strict
+from railyard.figures.figure import NONE
+from railyard.figures.rows import BY_NAME
+from railyard.stats.intervals import Interval, signed
+from railyard.stats.verdict import Answer, Verdict, above, below, in_steps
+
+NUMBER = r"-?[0-9]+(\.[0-9]+)?"
+# What `established` says, by rule: the words that make a claim true, and those that make it false.
+WORDS: dict[str, tuple[set[str], set[str]]] = {
+    "lower": ({"lower"}, {"higher", "alike"}),
+    "higher": ({"higher"}, {"lower", "alike"}),
+    "alike": ({"alike"}, {"lower", "higher"}),
+    "no worse": ({"lower", "alike", "no worse"}, {"higher"}),
+}
+
+
+class Claim(Strict):
+    """`figure` of `a` is `rule` (than that of `b`), `where` it was measured."""
+
+    figure: str
+    a: str
+    b: str | None = None
+    rule: str = Field(pattern=rf"^(lower|higher|alike|no worse|(below|above) {NUMBER})$")
+    where: dict[str, str] = Field(default={})
+
+    @property
+    def words(self) -> str:
+        title = BY_NAME[self.figure].title if self.figure in BY_NAME else self.figure.replace("_", " ")
+        if self.b is None:
+            return f"{title} of {self.a}: {self.rule}"
+        return f"{title} of {self.a} against {self.b}: {self.rule}"
+
+
+class Compared(BaseModel):
+    """A figure of `a`, or its difference to that of `b`, in `unit`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, ser_json_inf_nan="strings")
+
+    figure: str
+    a: str
+    b: str | None = None
+    where: dict[str, str] = {}
+    found: Interval | None
+    unit: str = "%"
+    digits: int = 0
+    established: str | None = None
+    """What a family of comparisons establishes of this one, corrected for their number, in the words of `railyard
+    compare`. None: the interval decides alone."""
+
+    @property
+    def words(self) -> str:
+        """−30 % [−45, −12]; a figure alone has no sign, and one that is counted has no interval."""
+        if self.found is None:
+            return NONE
+
+        def number(value: float) -> str:
+            return format(value, f".{self.digits}f") if self.b is None else signed(value, self.digits)
+
+        value = f"{'≥ ' if self.found.at_least else ''}{number(self.found.value)} {self.unit}".rstrip()
+        is_counted = self.found.low == self.found.high
+        return value if self.b is None and is_counted else f"{value} [{self.found.ends(number)}]"
+
+
+class Comparisons(BaseModel):
+    """A table of comparisons."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    heads: list[str]
+    rows: dict[str, list[Compared | None]]
+    verdicts: bool
+    """Whether each cell says its verdict. If not, the first one's has a column of its own."""
+
+    @property
+    def markdown(self) -> str:
+        rows = [[head, *self._cells(of_row)] for head, of_row in self.rows.items()]
+        return Table(heads=self.heads, align="l" * len(self.heads), rows=rows).markdown
+
+    def _cells(self, row: Sequence[Compared | None]) -> list[str]:
+        if self.verdicts:
+            return [NONE if one is None else f"{one.words} {one.established}" for one in row]
+        words = [NONE if one is None else one.words for one in row]
+        return [words[0], NONE if row[0] is None else f"{row[0].established}", *words[1:]]
+
+    def compared(self) -> Iterator[Compared]:
+        yield from (one for row in self.rows.values() for one in row if one is not None)
+
+
+def answer(rule: str, one: Compared) -> Answer:
+    """Whether the rule is true of a comparison; None where that is not decided."""
+    side, _, number = rule.partition(" ")
+    if side in ("below", "above"):
+        return (below if side == "below" else above)(one.found, float(number))
+    if one.established is not None:
+        true, false = WORDS[rule]
+        return True if one.established in true else False if one.established in false else None
+    return below(one.found) if rule == "lower" else above(one.found) if rule == "higher" else None
+
+
+@dataclass(frozen=True)
+class Judged:
+    claim: Claim
+    compared: Compared
+
+    @property
+    def verdict(self) -> Verdict:
+        found = answer(self.claim.rule, self.compared)
+        return in_steps(found, found)
+
+
+def judge(claims: Sequence[Claim], compared: Iterable[Compared]) -> tuple[list[Judged], list[Claim]]:
+    """The claims on what was measured, and those on what was not."""
+    known = {(one.figure, one.a, one.b, *sorted(one.where.items())): one for one in compared}
+    judged, open_ones = [], []
+    for claim in claims:
+        one = known.get((claim.figure, claim.a, claim.b, *sorted(claim.where.items())))
+        if one is None:
+            open_ones.append(claim)
+        else:
+            judged.append(Judged(claim, one))
+    return judged, open_ones
+
+
+def verdicts(claims: Sequence[Claim], compared: Iterable[Compared]) -> list[Block]:
+    """A row a claim: what was measured, and the verdict."""
+    judged, open_ones = judge(claims, compared)
+    blocks: list[Block] = []
+    if judged:
+        rows = [
+            [one.claim.words, ", ".join(one.claim.where.values()), one.compared.words, one.verdict] for one in judged
+        ]
+        blocks.append(Table(heads=["claim", "where", "measured", "verdict"], align="llll", rows=rows))
+    if open_ones:
+        blocks.append(f"Not decided, because not measured here: {len(open_ones)} of {len(claims)} claims.")
+    return blocks

@@ -1,0 +1,73 @@
+"""Schemes over recorded pairs of traces; railyard/studies/recorded.py says how they are compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+
+from railyard.base.page import Block, Table, markdown_of
+from railyard.base.plotfile import DRAWN, check_format, write_drawn
+from railyard.base.provenance import version_words
+from railyard.experiment.model import Strict
+from railyard.results.records import Run
+from railyard.run.arena import arena_of
+from railyard.studies import recorded
+from railyard.studies.claims import Compared, Comparisons
+from railyard.studies.study import Data, tell
+
+
+class Settings(Strict):
+    experiments: Annotated[list[str], Field(min_length=1)]  # YAML files, or their names in experiments/
+    buffers_ms: list[Annotated[int, Field(ge=1)]] = Field(default=[])
+    """Of the player: `buffers` is played with each of them, beside the first experiment."""
+    buffers: str = "evaluation-buffer"
+    starts: int | None = Field(default=None, ge=1)  # of each pair, instead of the experiment's
+    jobs: int | None = Field(default=None, ge=1)  # one for each core where it is not set
+    out: Path | None = None  # folder of the campaigns' folders; results/ where it is not set
+    plot: Path | None = None  # the first experiment's pairs: .svg, .png, .pdf
+
+
+class Measured(Data):
+    tables: dict[str, list[Table | Comparisons | str]]  # by experiment
+
+
+def measure(settings: Settings) -> Measured:
+    if settings.plot is not None:
+        check_format(settings.plot, DRAWN)
+    jobs = settings.jobs or arena_of("sim").default_jobs()
+    carried_out = partial(recorded.campaign, out=settings.out, seeds=settings.starts, jobs=jobs, tell=tell)
+    found: dict[str, list[Table | Comparisons | str]] = {}
+    every = {Path(name).stem: carried_out(name) for name in settings.experiments}
+    for name, runs in every.items():
+        found[name] = [f"Runs of {version_words()}.", *_tables_of(runs)(runs)]
+    first = next(iter(every.values()))
+    if settings.plot is not None and _tables_of(first) is recorded.evaluate:
+        write_drawn(settings.plot, partial(recorded.drawn, first))
+    if settings.buffers_ms:
+        by_buffer = {ms: carried_out(settings.buffers, buffer_ms=ms) for ms in settings.buffers_ms}
+        columns = recorded.with_light(by_buffer, first)
+        blocks = recorded.where_claims_hold(columns, "buffer")
+        found[Path(settings.buffers).stem] = [f"Runs of {version_words()}.", *blocks]
+    return Measured(tables=found)
+
+
+def _tables_of(runs: list[Run]) -> Callable[[list[Run]], Iterator[Block | Comparisons]]:
+    restored = any(run.pair.endswith(recorded.RESTORED) for run in runs)
+    return recorded.forms if restored else recorded.evaluate
+
+
+def tables(measured: Measured) -> Iterator[tuple[str, str]]:
+    for name, blocks in measured.tables.items():
+        yield name, markdown_of(blocks)
+
+
+def compared(measured: Measured) -> Iterator[Compared]:
+    for name, blocks in measured.tables.items():
+        for block in blocks:
+            if isinstance(block, Comparisons):
+                for one in block.compared():
+                    yield one.model_copy(update={"where": {"experiment": name} | one.where})
