@@ -249,11 +249,11 @@ def test_the_study_has_a_table_for_each_two_arenas_that_ran(tmp_path: Path) -> N
     code = find_study("agreement").code
     sim, kernel, wall = (written(tmp_path / name, FakeRun(rct_s=[1.0, 2.0, 3.0])) for name in code.ARENAS)
     kernel = written(tmp_path / "other", FakeRun(rct_s=[1.0, 2.5, 3.0]))
-    parts = dict(code.tables(code.compared({"sim": sim, "kernel": kernel}, [])))
+    parts = dict(code.tables(code.between({"sim": sim, "kernel": kernel}, [])))
     assert parts.keys() == {"exact", "exact-all"}
     assert parts["exact-all"] == "2 of 3 chunks are the same within 100 µs."
     everything = {"sim": sim, "kernel": kernel, "mpshell": wall}
-    parts = dict(code.tables(code.compared(everything, [sim])))
+    parts = dict(code.tables(code.between(everything, [sim])))
     assert parts.keys() > {"sim-mpshell", "kernel-mpshell", "bounded"}
     assert parts["sim-mpshell-all"] == "1 of 1 rows have medians within 5%."
     assert (

@@ -20,6 +20,7 @@ from railyard.run.campaign import identity_of
 from railyard.run.folders import results_folder, shown
 from railyard.run.resolve import not_run, resolve
 from railyard.run.runspec import RunSpec
+from railyard.stats.intervals import Interval
 from railyard.studies.agreement import (
     ARENAS,
     EXACT_S,
@@ -35,6 +36,7 @@ from railyard.studies.agreement import (
     compare_exact,
     within_bounds,
 )
+from railyard.studies.claims import Compared
 from railyard.studies.study import Data, changed, markdown, tell
 
 PAGE = "agreement.html"
@@ -84,7 +86,7 @@ def measure(settings: Settings) -> Measured:
         page = folder / PAGE
         page.write_text(_figure(arenas).to_html(include_plotlyjs=True, full_html=True), encoding="utf-8")
         tell(f"distributions: {shown(page)}")
-    return compared(arenas, list(found.values()))
+    return between(arenas, list(found.values()))
 
 
 def _arenas_here(named: list[str] | None) -> list[str]:
@@ -102,7 +104,7 @@ def _arenas_here(named: list[str] | None) -> list[str]:
     return arenas
 
 
-def compared(arenas: Campaigns, later: Sequence[Sequence[Run]]) -> Measured:
+def between(arenas: Campaigns, later: Sequence[Sequence[Run]]) -> Measured:
     """The arenas that ran, and sim with the player started later."""
     sim, kernel, wall = (arenas.get(arena) for arena in ARENAS)
     virtual = [(VIRTUAL, sim, later), (MACHINE, kernel, ())] if wall is not None else []
@@ -224,3 +226,22 @@ def _bounded_all(rows: Sequence[Bounded]) -> str:
         f"{frames} of {runs} first frames, {medians} of {runs} medians and {within} of {chunks} chunks of accepted "
         f"runs on the wall clock are within their bounds; {of_sim:.1%} of the chunks of virtual time itself are."
     )
+
+
+def compared(measured: Measured) -> Iterator[Compared]:
+    """Shares that are counted: of chunks, rows and runs that agree."""
+
+    def counted(figure: str, a: str, within: int, of: int) -> Iterator[Compared]:
+        if of:
+            share = 100 * within / of
+            yield Compared(figure=figure, a=a, found=Interval(share, share, share), digits=1)
+
+    exact, bounded = measured.exact, measured.bounded
+    yield from counted("same_chunks", MACHINE, sum(row.same for row in exact), sum(row.chunks for row in exact))
+    for arena in (VIRTUAL, MACHINE):
+        rows = [row for row in measured.rows if row.arena == arena]
+        yield from counted("medians_that_agree", arena, sum(row.agrees for row in rows), len(rows))
+    runs, chunks = sum(row.runs for row in bounded), sum(row.chunks for row in bounded)
+    yield from counted("first_frames_within_bounds", WALL, sum(row.first_frames for row in bounded), runs)
+    yield from counted("medians_within_bounds", WALL, sum(row.medians for row in bounded), runs)
+    yield from counted("chunks_within_bounds", WALL, sum(row.chunks_within for row in bounded), chunks)

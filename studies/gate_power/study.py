@@ -17,6 +17,9 @@ from railyard.gate import power
 from railyard.gate.run import run_power
 from railyard.gate.suite import FEWEST_PLAYS, find_suite, load_suite
 from railyard.run.arena import arena_of
+from railyard.stats.distributions import exact_share
+from railyard.stats.intervals import Interval
+from railyard.studies.claims import Compared
 from railyard.studies.study import Data, tell
 
 
@@ -47,3 +50,16 @@ def measure(settings: Settings) -> Measured:
 
 def tables(measured: Measured) -> Iterator[tuple[str, str]]:
     yield "power", power.markdown(measured.found).rstrip()
+
+
+def compared(measured: Measured) -> Iterator[Compared]:
+    """Shares of the simulations in which the gate raises an alarm."""
+    for one in measured.found:
+        low, high = exact_share(one.alarms, one.trials)
+        found = Interval(one.rate, low, high).mapped(lambda share: 100 * share)
+        where = {"windows": f"{one.windows} windows a row"}
+        if one.factor == 1:
+            yield Compared(figure="false_alarms", a="no regression", where=where, found=found)
+        else:
+            where["hit"] = f"{100 * one.share:.0f} % of them"
+            yield Compared(figure="alarms", a=f"{one.factor:g} times as long", where=where, found=found)

@@ -14,8 +14,10 @@ from railyard.base.yamlfile import load_yaml, near_miss
 from railyard.experiment.model import Strict, find_experiment
 from railyard.report.exhibit import Size
 from railyard.run.folders import shown
+from railyard.studies.claims import Compared
 from railyard.studies.population.campaign import Asked, Place
 from railyard.studies.population.executors import DaskExecutor, LocalExecutor
+from railyard.studies.population.figures import Plays, increase
 from railyard.studies.population.model import Population, load_population
 from railyard.studies.population.parts import PLAYS_FILE
 from railyard.studies.population.run import ARM_HEADS, arm_rows, carry_out
@@ -39,6 +41,7 @@ class Settings(Strict):
 
 class Measured(Data):
     arms: list[list[str]]  # a row each
+    against_sp: list[Compared]
 
 
 def measure(settings: Settings) -> Measured:
@@ -50,7 +53,20 @@ def measure(settings: Settings) -> Measured:
     outcome = carry_out(population, Place(population.name, settings.out), asked, executor, tell)
     wall_s = time.monotonic() - begin
     tell(f"{len(outcome.rows)} plays in {wall_s:.1f} s: {shown(outcome.folder / PLAYS_FILE)}")
-    return Measured(arms=arm_rows(outcome))
+    return Measured(arms=arm_rows(outcome), against_sp=list(_against(Plays(outcome.rows))))
+
+
+def _against(plays: Plays, reference: str = "sp") -> Iterator[Compared]:
+    """Each arm against single path, over the viewers that both have."""
+    quantiles = {"rct_median": 0.5, "rct_p95": 0.95, "rct_p99": 0.99}
+    for arm in plays.arms:
+        if arm == reference or reference not in plays.arms:
+            continue
+        for figure, q in quantiles.items():
+            found = plays.compare_quantile("rct", q, arm, reference, increase)
+            yield Compared(figure=figure, a=arm, b=reference, found=found)
+        better = plays.rebuffer_improvement(arm, reference)
+        yield Compared(figure="rebuffer_rate", a=arm, b=reference, found=better and better.turned())
 
 
 def _asked(settings: Settings) -> Population:
@@ -66,3 +82,7 @@ def _asked(settings: Settings) -> Population:
 
 def tables(measured: Measured) -> Iterator[tuple[str, str]]:
     yield "arms", markdown(ARM_HEADS, measured.arms)
+
+
+def compared(measured: Measured) -> Iterator[Compared]:
+    yield from measured.against_sp

@@ -29,6 +29,7 @@ from railyard.run.arena import arena_of
 from railyard.run.resolve import not_run, resolve
 from railyard.stats import rates
 from railyard.stats.intervals import Interval, Layout, bootstrap, interval, paired, quantile_of
+from railyard.studies.claims import Compared
 from railyard.studies.study import Data, markdown, tell
 
 NOT_KNOWN = "–"
@@ -214,6 +215,11 @@ def tables(measured: Measured) -> Iterator[tuple[str, str]]:
     ):
         if lines:
             yield name, "\n".join([f"{title}:", "", *(f"- {line}" for line in lines)])
+
+
+def compared(measured: Measured) -> Iterator[Compared]:
+    for row in measured.rows:
+        yield Compared(figure="rct_p95", a=row.label, b=REFERENCE, found=row.against_percent)
 
 
 def _text(found: Interval | None, form: str) -> str:
