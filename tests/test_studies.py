@@ -11,6 +11,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import yaml
 
 from railyard.base.errors import UserError
 from railyard.base.paths import ROOT, STUDIES_DIR, programs_dir
@@ -46,6 +47,24 @@ def test_what_is_kept_is_on_a_page() -> None:
     for name, size in kept:
         one = find_study(name)
         assert one.kept(size).settings == one.settings(size, {})
+
+
+BY_HAND: dict[str, list[list[str]]] = yaml.safe_load((ROOT / "tests" / "tables_by_hand.yaml").read_text())
+TABLE = re.compile(r"(?:^\|.*\n?)+", re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", sorted(PAGE))
+def test_a_table_that_no_study_writes_is_listed_with_its_reason(name: str) -> None:
+    """A table of docs/results is between the markers of a study, or has its row in tables_by_hand.yaml."""
+    heads = [table.partition("\n")[0] for table in TABLE.findall(MARKED.sub("", PAGE[name]))]
+    listed = dict(BY_HAND.get(name, []))
+    unlisted = [head for head in heads if not any(head.startswith(begin) for begin in listed)]
+    gone = [begin for begin in listed if not any(head.startswith(begin) for head in heads)]
+    assert (unlisted, gone) == ([], []) and all(listed.values())
+
+
+def test_a_page_whose_tables_are_listed_is_there() -> None:
+    assert BY_HAND.keys() <= PAGE.keys()
 
 
 INTERVAL = re.compile(r"\[[-+−]?\d[\d.]*, [-+−]?\d[\d.]*\]")
