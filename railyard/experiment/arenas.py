@@ -17,11 +17,15 @@ from railyard.base.yamlfile import near_miss
 ARENAS = tuple(sorted(module.name for module in iter_modules([str(PACKAGE / "arenas")])))
 
 
+def no_arena(name: str) -> str:
+    return f"unknown arena '{name}'; {near_miss(name, ARENAS)}"
+
+
 @cache
 def load(name: str) -> Any:
     """The arena of a module: its `ARENA`. Raises UserError where there is no such arena."""
     if name not in ARENAS:
-        raise UserError(f"unknown arena '{name}'; {near_miss(name, ARENAS)}")
+        raise UserError(no_arena(name))
     return import_module(f"railyard.arenas.{name}").ARENA
 
 

@@ -25,7 +25,7 @@ from railyard.base.paths import EXPERIMENTS_DIR
 from railyard.base.units import with_units
 from railyard.base.yamlfile import FieldError, YamlDocument, find_yaml, load_yaml, near_miss, parse
 from railyard.experiment import stacks
-from railyard.experiment.arenas import ARENAS
+from railyard.experiment.arenas import ARENAS, no_arena
 from railyard.experiment.settings import QUIC_SCHEMES, SETTINGS
 from railyard.traces.names import TECHNOLOGY_ORDER, QueueSpec, Technology
 from railyard.traces.settings import LEAST_MTU, MAX_MS, MOST_MTU, LinkSettings, is_loss
@@ -397,7 +397,7 @@ class Experiment(Strict):
     @classmethod
     def _arena(cls, value: str) -> str:
         if value not in ARENAS:
-            raise ValueError(f"unknown arena '{value}'; {near_miss(value, ARENAS)}")
+            raise ValueError(no_arena(value))
         return value
 
     @field_validator("keep_awake", mode="before")

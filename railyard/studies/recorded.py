@@ -72,12 +72,8 @@ COLLECTIONS: dict[str, Callable[[str], bool]] = {
     "5G": lambda pair: "_5g_" in pair,
 }
 """Subsets too, where a campaign has enough pairs of one for an interval."""
-SETTINGS = ("evaluation", "evaluation-heavy")
-BUFFER = "evaluation-buffer"
 RESTORED = "_restored"
 """How the names of pairs with restored silences end."""
-BUFFERS_MS = (1200, 2000, 4000)
-"""Beside that of the light setting."""
 CLAIMS = (
     ("xlink", "sp"),
     ("xlink", BEST),
