@@ -344,12 +344,15 @@ def railyard(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str
     )
 
 
+HALF_OF_SMOKE = ("run", "smoke", "--set", "player.duration_s=3", "--repeat-budget", "0")
+
+
 @pytest.fixture(scope="session")
 def smoke(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, subprocess.CompletedProcess[str]]]:
-    """smoke.yaml, run once for all the tests that look at its results. None of them rests on fidelity, so that a void
-    run is not repeated."""
+    """Half of smoke.yaml, run once for all the tests that look at its results. None of them rests on fidelity, so that
+    a void run is not repeated."""
     out = tmp_path_factory.mktemp("smoke")
-    yield out, railyard("run", "smoke", "--repeat-budget", "0", "--out", str(out), timeout=240)
+    yield out, railyard(*HALF_OF_SMOKE, "--out", str(out), timeout=240)
 
 
 def runs_of(out: Path) -> dict[str, dict[str, Any]]:
@@ -418,7 +421,7 @@ def test_a_second_start_finds_everything_done(smoke: tuple[Path, Any]) -> None:
         file for file in (out / "runs").glob("*/run.json") if not json.loads(file.read_text())["fidelity"]["void"]
     ]
     before = {file: file.stat().st_mtime_ns for file in counting}
-    again = railyard("run", "smoke", "--repeat-budget", "0", "--out", str(out), timeout=240)
+    again = railyard(*HALF_OF_SMOKE, "--out", str(out), timeout=240)
     assert again.returncode == 0, again.stderr
     assert not before or f"{len(before)} of 6 runs " in again.stdout
     assert {file: file.stat().st_mtime_ns for file in before} == before
