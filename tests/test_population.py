@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 import yaml
 
@@ -23,7 +24,8 @@ from railyard.base.errors import UserError
 from railyard.base.paths import EXPERIMENTS_DIR, ROOT, program, programs_dir
 from railyard.base.yamlfile import load_yaml
 from railyard.figures.rows import REBUFFER_RATE
-from railyard.studies.population.executors import Batch, DaskExecutor, LocalExecutor, run_batch
+from railyard.studies.population.campaign import play_tasks
+from railyard.studies.population.executors import LOCAL_WINDOW, Batch, DaskExecutor, LocalExecutor, Played, run_batch
 from railyard.studies.population.figures import Plays, improvement
 from railyard.studies.population.model import Population, load_population
 from railyard.studies.population.parts import Parts, read_plays
@@ -131,7 +133,7 @@ def test_a_batch_that_comes_twice_is_counted_once(
 ) -> None:
     task: Task = tasks_of(population, draw([1], 1), [SP, VANILLA], program("xlink-sim"))[0]
     parts = Parts(tmp_path / "parts")
-    rows = run_batch(Batch((task,)))
+    rows = run_batch(Batch((task,))).rows
     assert parts.add(rows) == parts.add(rows)
     parts.add(rows[:1])  # as another division into batches would bring it
     found = parts.rows(task.identities)
@@ -144,7 +146,7 @@ def test_a_program_that_changed_under_way_is_not_played_with(
     copy = tmp_path / "xlink-sim"
     shutil.copy(program("xlink-sim"), copy)
     batch = Batch(tuple(tasks_of(population, draw([1], 1), [SP], copy)))
-    assert run_batch(batch)
+    assert run_batch(batch).rows
     copy.write_bytes(copy.read_bytes() + b"x")
     with pytest.raises(UserError, match="not the program that the campaign began with"):
         run_batch(batch)
@@ -299,12 +301,22 @@ def test_a_scheduler_that_is_not_there_is_told_in_one_sentence(
         list(DaskExecutor("tcp://127.0.0.1:1").results([Batch((task,))]))
 
 
-def _die_once(batch: Batch) -> list[dict[str, Any]]:
+def _die_once(batch: Batch) -> Played:
     flag = Path(os.environ["DIE_ONCE"])
     if not flag.exists():
         flag.touch()
         os.kill(os.getpid(), signal.SIGKILL)
-    return [{"key": batch.key}]
+    return Played([{"key": batch.key}])
+
+
+def _play_nothing(batch: Batch) -> Played:
+    return Played([{"key": batch.key}])
+
+
+def _die_on_the_third(batch: Batch) -> Played:
+    if batch.tasks[0].viewer.number == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return Played([{"key": batch.key}])
 
 
 def test_a_local_worker_that_is_killed_costs_its_batch_only(
@@ -316,9 +328,82 @@ def test_a_local_worker_that_is_killed_costs_its_batch_only(
     monkeypatch.setenv("DIE_ONCE", str(tmp_path / "died"))
     monkeypatch.setattr("railyard.studies.population.executors.run_batch", _die_once)
     batches = [Batch((task,)) for task in tasks_of(population, draw([1], 4), [SP], program("xlink-sim"))]
-    found = [row["key"] for rows in LocalExecutor(2).results(batches) for row in rows]
+    found = [row["key"] for played in LocalExecutor(2).results(batches) for row in played.rows]
     assert (tmp_path / "died").exists()
     assert sorted(found) == sorted(batch.key for batch in batches)
+
+
+def test_a_batch_that_kills_every_worker_is_set_aside_and_all_others_are_played(
+    population: Population, draw: Callable[[list[int], int], list[Viewer]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("railyard.studies.population.executors.run_batch", _die_on_the_third)
+    batches = [Batch((task,)) for task in tasks_of(population, draw([1], 9), [SP], program("xlink-sim"))]
+    found = list(LocalExecutor(2).results(iter(batches)))
+    assert sorted(row["key"] for played in found for row in played.rows) == sorted(
+        batch.key for batch in batches if batch.tasks[0].viewer.number != 3
+    )
+    (failed,) = [failed for played in found for failed in played.failed]
+    assert (failed.day, failed.viewer) == (1, 3) and "workers died" in failed.why
+
+
+def test_batches_are_taken_when_there_is_room_for_them(
+    population: Population, draw: Callable[[list[int], int], list[Viewer]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("railyard.studies.population.executors.run_batch", _play_nothing)
+    (task,) = tasks_of(population, draw([1], 1), [SP], program("xlink-sim"))
+    taken = []
+
+    def many() -> Iterator[Batch]:
+        for number in range(100):
+            taken.append(number)
+            yield Batch((task,) * (number + 1))
+
+    results = LocalExecutor(2).results(many())
+    next(results)
+    assert len(taken) <= LOCAL_WINDOW * 2
+    assert len(list(results)) == 99
+
+
+def test_a_viewer_on_whom_the_program_crashes_is_set_aside_and_played_by_the_next_command(
+    population: Population, draw: Callable[[list[int], int], list[Viewer]], tmp_path: Path
+) -> None:
+    viewers = draw([1], 4)
+    crashes = tmp_path / "crashes"
+    crashes.touch()
+    script = tmp_path / "xlink-sim"
+    script.write_text(
+        f'#!/bin/sh\n[ -e {crashes} ] && grep -q \'"seed": {viewers[1].seed},\' "$1" && kill -SEGV $$\n'
+        f'exec {program("xlink-sim")} "$@"\n'
+    )
+    script.chmod(0o755)
+    parts = Parts(tmp_path / "parts")
+    tasks = tasks_of(population, viewers, [SP], script)
+    rows, failed = play_tasks(parts, tasks, LocalExecutor(2), lambda done, total: None)
+    assert [row["viewer"] for row in rows] == [1, 3, 4]
+    assert [(one.viewer, "ended with -11" in one.why) for one in failed] == [(2, True)]
+    crashes.unlink()
+    rows, failed = play_tasks(parts, tasks, LocalExecutor(2), lambda done, total: None)
+    assert [row["viewer"] for row in rows] == [1, 2, 3, 4] and not failed
+
+
+def test_small_parts_become_large_ones_with_every_play_once(
+    population: Population,
+    draw: Callable[[list[int], int], list[Viewer]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("railyard.studies.population.parts.PLAYS_A_PART", 3)
+    (task,) = tasks_of(population, draw([1], 1), [SP], program("xlink-sim"))
+    (row,) = run_batch(Batch((task,))).rows
+    parts = Parts(tmp_path / "parts")
+    rows = [row | {"identity": f"{number}", "viewer": number} for number in range(8)]
+    for one in rows:
+        parts.add([one])
+    assert sorted(pq.read_metadata(file).num_rows for file in parts.folder.glob("part-*")) == [1, 1, 3, 3]
+    parts.merge()
+    assert sorted(pq.read_metadata(file).num_rows for file in parts.folder.glob("part-*")) == [2, 3, 3]
+    found = parts.rows(row["identity"] for row in rows)
+    assert [(one["identity"], one["rct_s"]) for one in found] == [(one["identity"], row["rct_s"]) for one in rows]
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from railyard.base.errors import UserError
 from railyard.base.paths import EXPERIMENTS_DIR, program, programs_dir
 from railyard.base.yamlfile import YamlDocument, load_yaml
 from railyard.studies.population.access import Change, Drawn, changes_of, offered, queueing_ms
-from railyard.studies.population.executors import Batch, LocalExecutor
+from railyard.studies.population.executors import Batch, LocalExecutor, Played
 from railyard.studies.population.fit import (
     FitSpec,
     Simulator,
@@ -187,8 +187,8 @@ def test_the_noise_of_a_surface_falls_with_the_number_of_points() -> None:
 class Nobody:
     """Plays nothing: what is asked for must be there."""
 
-    def results(self, batches: Sequence[Batch]) -> Iterator[list[Row]]:
-        raise AssertionError(f"{len(batches)} batches were played again")
+    def results(self, batches: Iterable[Batch]) -> Iterator[Played]:
+        raise AssertionError(f"{len(list(batches))} batches were played again")
 
 
 @needs_sim

@@ -4,7 +4,7 @@ Layout of its folder, which `railyard.run.folders` finds or makes:
     folder.json       what its results depend on
     population.json   the population as it was asked for, the command, where and with what
     traces/           pairs generated for it
-    parts/            plays, in batches; each file whole or not there
+    parts/            plays; each file whole or not there
     plays.parquet     the plays that were asked for, in one file
 """
 
@@ -15,8 +15,8 @@ import json
 import shlex
 import sys
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from railyard.base.paths import program
 from railyard.experiment.model import MeasuredScheme, MeasuredThresholds, SchemeEntry
 from railyard.report.exhibit import Size
 from railyard.run.folders import Identity, read_facts, results_folder, write_json
-from railyard.studies.population.executors import Batch, Executor
+from railyard.studies.population.executors import Batch, Executor, Failed
 from railyard.studies.population.model import Population, Scale
 from railyard.studies.population.parts import PLAYS_FILE, Parts, write_plays
 from railyard.studies.population.play import Arm, Row, Task, arm_of, tasks_of
@@ -39,6 +39,7 @@ from railyard.studies.thresholds import measuring, th
 RECORD_SCHEMA = 1
 RECORD_FILE = "population.json"
 PLAYS_A_BATCH = 24
+MOST_SET_ASIDE = (10, 0.01)  # viewers, and a share of them: a campaign in which more than both fail ends
 
 Tell = Callable[[str], None]
 Progress = Callable[[int, int], None]
@@ -73,41 +74,62 @@ def scale_of(population: Population, asked: Asked) -> Scale:
     return scale.model_copy(update={name: value for name, value in change.items() if value is not None})
 
 
-def _batches(tasks: Sequence[Task], known: set[str]) -> list[Batch]:
-    """The plays that are not there yet, a few viewers together so that parts are neither tiny nor long in coming."""
-    batches: list[Batch] = []
-    waiting: list[Task] = []
-    plays = 0
+def _missing(tasks: Sequence[Task], known: set[str]) -> list[Task]:
+    """The plays that are not there yet."""
+    missing: list[Task] = []
     for task in tasks:
-        missing = tuple(arm for arm, name in zip(task.arms, task.identities, strict=True) if name not in known)
-        if not missing:
-            continue
-        waiting.append(task if missing == task.arms else replace(task, arms=missing))
-        plays += len(missing)
-        if plays >= PLAYS_A_BATCH:
-            batches.append(Batch(tuple(waiting)))
-            waiting, plays = [], 0
-    return [*batches, Batch(tuple(waiting))] if waiting else batches
+        arms = tuple(arm for arm, name in zip(task.arms, task.identities, strict=True) if name not in known)
+        if arms:
+            missing.append(task if arms == task.arms else replace(task, arms=arms))
+    return missing
 
 
-def _play(parts: Parts, tasks: Sequence[Task], executor: Executor, progress: Progress) -> list[Row]:
-    """Plays what is missing, and returns the rows of all tasks."""
+def _batches(tasks: Sequence[Task]) -> Iterator[Batch]:
+    """A few viewers together, so that results are neither tiny nor long in coming."""
+    waiting: list[Task] = []
+    for task in tasks:
+        waiting.append(task)
+        if sum(len(each.arms) for each in waiting) >= PLAYS_A_BATCH:
+            yield Batch(tuple(waiting))
+            waiting = []
+    if waiting:
+        yield Batch(tuple(waiting))
+
+
+def _count_set_aside(failed: Sequence[Failed], viewers: int) -> None:
+    most, share = MOST_SET_ASIDE
+    if len(failed) == viewers or len(failed) > max(most, share * viewers):
+        raise UserError(f"{len(failed)} of {viewers} viewers could not be played; the last one: {failed[-1].why}")
+
+
+def play_tasks(
+    parts: Parts, tasks: Sequence[Task], executor: Executor, progress: Progress
+) -> tuple[list[Row], list[Failed]]:
+    """Plays what is missing. The rows of all tasks but those of viewers that were set aside, and these."""
     wanted = [name for task in tasks for name in task.identities]
     parts.borrow(set(wanted))
-    batches = _batches(tasks, parts.known())
-    total, done = sum(len(task.arms) for task in tasks), 0
-    done = total - sum(batch.plays for batch in batches)
+    missing = _missing(tasks, parts.known())
+    failed: list[Failed] = []
+    total = sum(len(task.arms) for task in tasks)
+    done = total - sum(len(task.arms) for task in missing)
     progress(done, total)
-    for rows in executor.results(batches) if batches else ():
-        parts.add(rows)
-        done += len(rows)
+    for played in executor.results(_batches(missing)) if missing else ():
+        if played.rows:
+            parts.add(played.rows)
+        failed += played.failed
+        if played.failed:
+            _count_set_aside(failed, len(tasks))
+        done += len(played.rows)
         progress(done, total)
-    found = parts.rows(wanted)
-    if len(found) != len(set(wanted)):
-        raise UserError(f"{parts.folder}: {len(set(wanted)) - len(found)} plays are missing; run the command again.")
+    parts.merge()
+    without = {(one.day, one.viewer) for one in failed}
+    kept = [task for task in tasks if (task.viewer.day, task.viewer.number) not in without]
     # A scheme may stand in parts under an older label: the label is no part of what decides a play.
-    label = {name: arm.label for task in tasks for arm, name in zip(task.arms, task.identities, strict=True)}
-    return [row | {"arm": label[row["identity"]]} for row in found]
+    label = {name: arm.label for task in kept for arm, name in zip(task.arms, task.identities, strict=True)}
+    found = parts.rows(label)
+    if len(found) != len(label):
+        raise UserError(f"{parts.folder}: {len(label) - len(found)} plays are missing; run the command again.")
+    return [row | {"arm": label[row["identity"]]} for row in found], failed
 
 
 def _pilot_arm(entry: SchemeEntry) -> Arm:
@@ -146,7 +168,7 @@ class _Work:
         video = self.population.video.with_videos(1)  # one server has one setting, however many videos follow
         population = self.population.model_copy(update={"video": video})
         tasks = tasks_of(population, self.pilot, [arm], self.binary)
-        rows = _play(self.parts, tasks, self.executor, self.progress)
+        rows, _ = play_tasks(self.parts, tasks, self.executor, self.progress)
         samples = sorted(sample for row in rows for sample in row["play_time_left_ms"])
         if not samples:
             raise UserError("no pilot viewer got as far as playing, so there is no play-time left to measure.")
@@ -200,8 +222,11 @@ def run_population(
         entries = work.resolve(arms)
         tell(f"{len(viewers)} viewers, {len(entries)} arms: {len(viewers) * len(entries)} plays")
         tasks = tasks_of(population, viewers, [arm_of(entry) for entry in entries], binary)
-        rows = _play(parts, tasks, executor, progress)
+        rows, failed = play_tasks(parts, tasks, executor, progress)
+        for one in failed:
+            tell(f"viewer {one.viewer} of day {one.day} was set aside: {one.why}")
         record = _record(population, entries, scale, asked, viewers, binary)
+        record["set_aside"] = [asdict(one) for one in failed]
         record["wall_s"] = round(time.monotonic() - begin, 1)
         write_plays(rows, out / PLAYS_FILE)
         write_json(out / RECORD_FILE, record)

@@ -229,7 +229,12 @@ class Simulator:
     def _rows(self, tasks: Sequence[Task]) -> list[Row]:
         size = max(1, PLAYS_A_BATCH // len(tasks[0].arms))
         batches = [Batch(tuple(tasks[at : at + size])) for at in range(0, len(tasks), size)]
-        return [row for rows in self.executor.results(batches) for row in rows]
+        rows: list[Row] = []
+        for played in self.executor.results(batches):
+            for failed in played.failed:
+                raise UserError(failed.why)
+            rows += played.rows
+        return rows
 
 
 def _figures(rows: Sequence[Row], moments: Sequence[Moment], population: Population) -> list[float]:

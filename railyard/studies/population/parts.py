@@ -1,7 +1,8 @@
 """The results of a population: Parquet parts, each whole or not there, named by their content.
 
 A play is known by its identity, the SHA-256 over all that decides its outcome; since a play is exact, one that two
-batches brought is the same twice, and is counted once.
+batches brought is the same twice, and is counted once. Batches are small; once there are PLAYS_A_PART plays in small
+parts, these become one.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from railyard.base.errors import UserError
 from railyard.run.folders import link_file
 from railyard.studies.population.play import Row
 
+PLAYS_A_PART = 10_000
 SCHEMA_VERSION = 3  # 1 had no first_frames_s, 2 no watched_s and path_mbps
 PLAYS_FILE = "plays.parquet"
 _TEXT, _WHOLE, _REAL = pa.string(), pa.int64(), pa.float64()
@@ -51,10 +53,14 @@ SCHEMA = pa.schema(
 )
 
 
-def _bytes(rows: Sequence[Row]) -> bytes:
+def _bytes(table: pa.Table) -> bytes:
     buffer = io.BytesIO()
-    pq.write_table(pa.Table.from_pylist(list(rows), schema=SCHEMA), buffer, compression="zstd")
+    pq.write_table(table, buffer, compression="zstd")
     return buffer.getvalue()
+
+
+def _table(rows: Sequence[Row]) -> pa.Table:
+    return pa.Table.from_pylist(list(rows), schema=SCHEMA)
 
 
 class Parts:
@@ -62,6 +68,7 @@ class Parts:
 
     def __init__(self, folder: Path, others: Sequence[Path] = ()) -> None:
         self.folder, self._others = folder, others
+        self._small: dict[Path, int] = {}  # plays of the parts that were added and not merged
 
     def borrow(self, wanted: set[str]) -> None:
         """Takes over the parts of other campaigns in which a wanted play is; by hard links where that is possible."""
@@ -72,7 +79,12 @@ class Parts:
                 if not missing or file.name in seen:
                     continue
                 seen.add(file.name)
-                found = missing.intersection(_read(file, ["identity"]).column("identity").to_pylist())
+                try:
+                    found = missing.intersection(_read(file, ["identity"]).column("identity").to_pylist())
+                except UserError:
+                    if file.exists():
+                        raise
+                    continue  # it was merged into another one
                 if found:
                     self.folder.mkdir(parents=True, exist_ok=True)
                     link_file(file, self.folder / file.name)
@@ -85,7 +97,31 @@ class Parts:
 
     def add(self, rows: Sequence[Row]) -> Path:
         """Writes one batch. The same rows give the same file, so a batch that comes twice is there once."""
-        data = _bytes(rows)
+        file = self._write(_table(rows))
+        self._small[file] = len(rows)
+        if sum(self._small.values()) >= PLAYS_A_PART:
+            self._merge(list(self._small))
+        return file
+
+    def merge(self) -> None:
+        """Makes one part of all small ones."""
+        self._merge([file for file in self._files() if pq.read_metadata(file).num_rows < PLAYS_A_PART])
+
+    def _merge(self, files: Sequence[Path]) -> None:
+        """A campaign that is killed in between has plays twice, which count once."""
+        self._small = {}
+        if len(files) < 2:
+            return
+        together = pa.concat_tables([_read(file).cast(SCHEMA) for file in files]).sort_by(
+            [("day", "ascending"), ("viewer", "ascending"), ("identity", "ascending")]
+        )
+        merged = self._write(together)
+        for file in files:
+            if file != merged:
+                file.unlink(missing_ok=True)
+
+    def _write(self, table: pa.Table) -> Path:
+        data = _bytes(table)
         name = f"part-{hashlib.sha256(data).hexdigest()[:24]}.parquet"
         partial = self.folder / f".{name}.partial"
         try:
@@ -130,7 +166,7 @@ def _read(file: Path, columns: list[str] | None = None) -> pa.Table:
 def write_plays(rows: Sequence[Row], file: Path) -> None:
     """All plays of a campaign in one file, written beside and renamed."""
     partial = file.with_name(f".{file.name}.partial")
-    partial.write_bytes(_bytes(rows))
+    partial.write_bytes(_bytes(_table(rows)))
     partial.rename(file)
 
 

@@ -35,6 +35,10 @@ WALL_LIMIT_S = 600.0
 Row = dict[str, Any]
 
 
+class PlayError(UserError):
+    """One play failed: the program crashed on it, or did not end."""
+
+
 @dataclass(frozen=True)
 class Arm:
     """One scheme with all its parameters, as members of a job."""
@@ -135,7 +139,7 @@ def job_of(task: Task) -> dict[str, Any]:
 
 
 def play(task: Task) -> list[Row]:
-    """One row an arm. Raises UserError where the program refuses the job or does not survive it."""
+    """One row an arm. Raises PlayError where the program refuses the job or does not survive it."""
     rows: list[Row] = []
     common = job_of(task)
     for arm, identity in zip(task.arms, task.identities, strict=True):
@@ -158,10 +162,10 @@ def _run(task: Task, members: dict[str, Any], out: Path) -> None:
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=WALL_LIMIT_S)
     except subprocess.TimeoutExpired:
-        raise UserError(f"{PROGRAM} did not end on the viewer {task.viewer.key} within {WALL_LIMIT_S:g} s.") from None
+        raise PlayError(f"{PROGRAM} did not end on the viewer {task.viewer.key} within {WALL_LIMIT_S:g} s.") from None
     if done.returncode not in (0, 1, 2) or not (out / "server.jsonl").is_file():
         words = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
-        raise UserError(f"{PROGRAM} ended with {done.returncode} on the viewer {task.viewer.key}: {words}")
+        raise PlayError(f"{PROGRAM} ended with {done.returncode} on the viewer {task.viewer.key}: {words}")
 
 
 def _sent(server: Sequence[Event]) -> dict[str, int]:
@@ -240,7 +244,7 @@ def _play_time_left(events: Sequence[Event], *, complete: bool, until_s: float) 
 def _row(task: Task, arm: Arm, identity: str, events: list[Event], sent: dict[str, int]) -> Row:
     summary = summary_of(events)
     if summary is None:
-        raise UserError(f"{PROGRAM} left no summary of the viewer {task.viewer.key} under {arm.label}.")
+        raise PlayError(f"{PROGRAM} left no summary of the viewer {task.viewer.key} under {arm.label}.")
     viewer = task.viewer
     own = videos_of(events)
     ends = [float(later[0]["t"]) for later in own[1:]] + [float(events[-1]["t"])]
