@@ -139,7 +139,7 @@ static bool probe_candidate(xl_connection *c, xl_path *p) {
         return false;
     c->migration.asks_primary = false;
     c->migration.to = p->index;
-    c->migration.probe_at = c->now;
+    c->migration.probe_bytes = c->stats.stream_bytes_received;
     return true;
 }
 
@@ -161,8 +161,10 @@ static void abandon_probe(xl_connection *c, xl_path *p, const char *why) {
     forget_challenge(c, p, why);
 }
 
+/* By the data that is waited for: if nothing of ours arrives on the active path, the peer still acknowledges there the
+ * challenge that came on the other one. */
 static bool answers_again(const xl_connection *c) {
-    return c->path[c->active].last_received_at > c->migration.probe_at;
+    return c->stats.stream_bytes_received > c->migration.probe_bytes;
 }
 
 /* ---- Back to the first path ---- */

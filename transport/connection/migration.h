@@ -9,7 +9,7 @@ typedef struct {
     int preferred;            /* client: path to the server's preferred address that is being validated, -1 none */
     int left;                 /* client: path that was left for it, whose late packets still count; -1 none */
     uint64_t expecting_since; /* client: when the latest request was sent; XL_NEVER: it is about to be */
-    uint64_t probe_at;        /* when the candidate's first challenge was made */
+    uint64_t probe_bytes;     /* of streams, received when the candidate's first challenge was made */
     uint64_t retry_at;        /* the last attempt ended then */
     int last;                 /* candidate probed last, for taking turns */
     bool asks_primary;        /* a challenge on the first path, which is not in use, awaits its answer */

@@ -97,6 +97,22 @@ static void the_old_connection_id_stays_until_the_server_has_followed(void **sta
     pair_free(&p);
 }
 
+/* The server acknowledges the probe of the other path on this one, whose downlink works: no sign that the client's
+ * packets arrive there. */
+static void a_client_leaves_a_path_whose_uplink_alone_is_dark(void **state) {
+    (void)state;
+    pair p;
+    pair_init(&p, 7, 2, 15000);
+    p.client_config.scheme.enable_migration = true;
+    start(&p);
+    size_t i = pair_ask(&p, 6000000);
+    pair_run(&p, 1000000);
+    p.link[0].dark[0] = true;
+    assert_true(pair_finish(&p, i, 10000000) != UINT64_MAX);
+    assert_int_equal(1, p.client_migrations);
+    pair_free(&p);
+}
+
 /* Steps of a server that answers no path on which it is only probed: such as one that has no connection ID to spare. */
 static void step_without_answers_to_probes(pair *p) {
     p->link[1].dark[1] = p->sc->active == 0;
@@ -215,6 +231,7 @@ static void a_path_slower_than_the_repetition_is_validated_by_the_first_answer(v
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_client_leaves_a_path_whose_uplink_alone_is_dark),
         cmocka_unit_test(a_client_whose_probes_are_not_answered_moves_all_the_same),
         cmocka_unit_test(the_first_probes_leave_the_server_where_it_is),
         cmocka_unit_test(a_path_that_is_probed_has_a_connection_id_of_its_own),
