@@ -17,6 +17,7 @@ from railyard.base.paths import programs_dir
 from railyard.report import write_report, write_whole
 from railyard.report.chromium import Browser, BrowserError, find_chromium, print_pdf
 from railyard.report.replay import write_replay
+from railyard.results.explain.explanation import explain, sentences
 from railyard.results.records import load_campaign
 from report_exhibit import exhibit_of
 
@@ -190,6 +191,26 @@ def test_a_replay_plays_and_reads_out_what_is_under_its_cursor(browser: Browser,
     page.wait_until("Number(document.getElementById('time').value) > 1.1")
     page.evaluate("document.getElementById('play').click()")
     assert page.evaluate("document.getElementById('play').textContent") == "Play"
+    page.close()
+
+
+def test_a_click_on_a_chunk_says_why_it_took_so_long_and_what_the_oracle_would_have_done(
+    browser: Browser, campaign: Path
+) -> None:
+    run = next(campaign.glob("runs/*--xlink--*"))
+    page = browser.open(write_replay(run))
+    click = (
+        "(() => { const place = document.getElementById('figure-1');"
+        " const of = place.data.find(trace => trace.meta && trace.meta.chunk && trace.customdata[1] === 2);"
+        " place.emit('plotly_click', {points: [{x: of.x[1], data: of, customdata: of.customdata[1]}]});"
+        " return document.getElementById('why').textContent; })()"
+    )
+    said = page.evaluate(click)
+    for sentence in sentences(explain(run, 2)):
+        assert sentence in said
+    assert "With the links known in advance" in said
+    page.evaluate("document.querySelector('#why a').click()")
+    assert page.evaluate("document.querySelector('#chunk-2 details').open")
     page.close()
 
 

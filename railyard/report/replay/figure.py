@@ -137,6 +137,8 @@ def _chunks(strips: _Strips) -> Strip:
                 go.Scatter(
                     x=[asked, end],
                     y=[number, number],
+                    customdata=[number, number],
+                    meta={"chunk": True},
                     name=words,
                     mode="lines+markers",
                     line={"color": INK if done is not None else STALL_COLOUR, "width": 2},

@@ -90,11 +90,37 @@
     requestAnimationFrame(step);
   }
 
+  // What a chunk's row of the table says, beside the strips.
+  function explain(number) {
+    const row = document.getElementById("chunk-" + number);
+    const said = row.querySelector("details");
+    const why = document.getElementById("why");
+    why.textContent = said ? said.dataset.said :
+      "Chunk " + number + ": there are no qlogs of both ends here; railyard explain RUN --chunk " + number +
+      " repeats a run in virtual time to tell.";
+    why.insertAdjacentText("beforeend", " ");
+    const link = document.createElement("a");
+    link.href = "#" + row.id;
+    link.textContent = "In the table.";
+    link.addEventListener("click", function () {
+      for (let place = row.parentElement; place; place = place.parentElement) if (place.tagName === "DETAILS") place.open = true;
+      if (said) said.open = true;
+    });
+    why.appendChild(link);
+  }
+
+  function clicked(event) {
+    const point = event.points[0];
+    slider.value = point.x;
+    show();
+    if (point.data.meta && point.data.meta.chunk) explain(point.customdata);
+  }
+
   function begin() {
     collect();
     slider.addEventListener("input", show);
     button.addEventListener("click", function () { play(!playing); });
-    place.on("plotly_click", function (event) { slider.value = event.points[0].x; show(); });
+    place.on("plotly_click", clicked);
     place.on("plotly_afterplot", show);
     show();
     document.documentElement.dataset.replay = "ready";
