@@ -144,6 +144,8 @@ def test_the_whole_report_draws_every_plot_and_fits_a_phone(browser: Browser, re
         cut = "[...document.querySelectorAll('.words')].filter(t => t.scrollWidth > t.parentElement.clientWidth).length"
         assert page.evaluate(cut) == 0, "a table of words is cut off"
         assert page.evaluate(CUT_TEXTS) == []
+        claim = "document.querySelector('#abstract .words tbody th').getBoundingClientRect().width"
+        assert page.evaluate(claim) >= 250, "the claim is squeezed"
         ids = page.evaluate("[...document.querySelectorAll('[id]')].map(e => e.id)")
         assert len(ids) == len(set(ids))
         lost = page.evaluate(
