@@ -38,7 +38,7 @@ static bool read_address(const char *text, struct sockaddr_storage *address, soc
     size_t length = colon ? (size_t)(colon - text) : 0;
     const bool bracketed = length > 2 && text[0] == '[' && colon[-1] == ']';
     length -= bracketed ? 2 : 0;
-    snprintf(host, sizeof(host), "%.*s", (int)(length < sizeof(host) ? length : 0), text + bracketed);
+    snprintf(host, sizeof host, "%.*s", (int)(length < sizeof host ? length : 0), text + bracketed);
     if (host[0] == '\0' || getaddrinfo(host, colon + 1, &hints, &found) != 0) {
         snprintf(reason, cap, "takes ADDR:PORT or [ADDR6]:PORT in numbers, not '%.60s'", text);
         return false;

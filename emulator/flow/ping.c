@@ -28,7 +28,7 @@ static uint64_t round_trip(int fd, uint64_t number, uint64_t *sent_ns) {
     *sent_ns = message[1];
     if (send(fd, message, sizeof message, 0) != (ssize_t)sizeof message)
         return 0;
-    while (recv(fd, answer, sizeof(answer), 0) == (ssize_t)sizeof(answer))
+    while (recv(fd, answer, sizeof answer, 0) == (ssize_t)sizeof answer)
         if (answer[0] == number)
             return clock_ns(CLOCK_MONOTONIC) - message[1];
     return 0;

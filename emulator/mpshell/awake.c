@@ -111,7 +111,7 @@ __attribute__((noreturn)) static void spin(pid_t parent, size_t core, int lock, 
 static bool set_class(pid_t pid, int class, const char *group_nice) {
     struct sched_param none = {.sched_priority = 0};
     char path[48];
-    snprintf(path, sizeof(path), "/proc/%d/autogroup", (int)pid);
+    snprintf(path, sizeof path, "/proc/%d/autogroup", (int)pid);
     int fd = open(path, O_WRONLY | O_CLOEXEC);
     if (fd >= 0) { /* kernels without such groups have no such file */
         ssize_t n = write(fd, group_nice, strlen(group_nice));

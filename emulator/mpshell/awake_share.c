@@ -106,13 +106,13 @@ static bool read_text(const char *path, char *text, size_t size) {
 static bool quota_of(const char *folder, double *quota, double *period) {
     char path[3 * PATH_MAX];
     char text[128];
-    snprintf(path, sizeof(path), "%s/cpu.max", folder);
+    snprintf(path, sizeof path, "%s/cpu.max", folder);
     if (read_text(path, text, sizeof text))
         return sscanf(text, "%lf %lf", quota, period) == 2; /* "max 100000": none */
-    snprintf(path, sizeof(path), "%s/cpu.cfs_quota_us", folder);
+    snprintf(path, sizeof path, "%s/cpu.cfs_quota_us", folder);
     if (!read_text(path, text, sizeof text) || sscanf(text, "%lf", quota) != 1 || *quota < 0)
         return false;
-    snprintf(path, sizeof(path), "%s/cpu.cfs_period_us", folder);
+    snprintf(path, sizeof path, "%s/cpu.cfs_period_us", folder);
     return read_text(path, text, sizeof text) && sscanf(text, "%lf", period) == 1;
 }
 
@@ -148,7 +148,7 @@ bool mp_awake_has_quota(const char *proc, const char *sys, size_t cores) {
     char path[PATH_MAX];
     char line[PATH_MAX];
     bool found = false;
-    snprintf(path, sizeof(path), "%s/self/cgroup", proc);
+    snprintf(path, sizeof path, "%s/self/cgroup", proc);
     FILE *in = fopen(path, "re");
     while (in && !found && fgets(line, sizeof line, in)) { /* ID:CONTROLLERS:GROUP */
         line[strcspn(line, "\n")] = '\0';

@@ -94,7 +94,7 @@ static int remove_root(void **state) {
 
 static const char *below(const char *name) {
     static char path[256];
-    snprintf(path, sizeof(path), "%s/%s", root, name);
+    snprintf(path, sizeof path, "%s/%s", root, name);
     return path;
 }
 
@@ -159,7 +159,7 @@ static void a_probe_counts_for_a_minute_and_the_same_cores(void **state) {
 static void make_group(const char *name, const char *file, const char *text) {
     char path[128];
     mkdir(below(name), 0755);
-    snprintf(path, sizeof(path), "%s/%s", name, file);
+    snprintf(path, sizeof path, "%s/%s", name, file);
     write_file(path, text);
 }
 

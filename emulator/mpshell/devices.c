@@ -13,7 +13,7 @@ static char *const tc_batch[] = {"tc", "-batch", "-", NULL};
 
 int mp_sysctl_write(const char *value, const char *name) {
     char path[160];
-    snprintf(path, sizeof(path), "/proc/sys/%s", name);
+    snprintf(path, sizeof path, "/proc/sys/%s", name);
     int fd = open(path, O_WRONLY | O_CLOEXEC);
     if (fd < 0)
         return -1;
@@ -27,7 +27,7 @@ int mp_sysctl_need(const char *value, const char *name) {
     char now[16] = "";
     if (mp_sysctl_write(value, name) == 0)
         return 0;
-    snprintf(path, sizeof(path), "/proc/sys/%s", name);
+    snprintf(path, sizeof path, "/proc/sys/%s", name);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t n = fd >= 0 ? read(fd, now, sizeof now - 1) : -1;
     if (fd >= 0)

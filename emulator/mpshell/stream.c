@@ -93,7 +93,7 @@ void mp_stream_capture_header(mp_stream *stream, uint32_t snaplen) {
     stream->snaplen = snaplen;
     uint8_t *at = reserve(stream, sizeof head);
     memcpy(at, head, sizeof head);
-    memcpy(at + 4, version, sizeof(version));
+    memcpy(at + 4, version, sizeof version);
     stream->used += sizeof head;
 }
 

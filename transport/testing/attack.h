@@ -41,7 +41,7 @@ static inline void deliver_to(attack *a, const xl_cid *dcid, uint64_t path_id, c
     uint8_t packet[PAIR_MTU];
     xl_connection *from = a->to_server ? p->cc : p->sc;
     size_t len = (size_t)(a->w.p - a->frames);
-    xl_writer w = xl_writer_of(packet, sizeof(packet) - XL_AEAD_TAG);
+    xl_writer w = xl_writer_of(packet, sizeof packet - XL_AEAD_TAG);
     xl_packet_put_short(&w, dcid, false, from->key_update.phase, a->pn, 4);
     size_t pn_offset = (size_t)(w.p - packet) - 4;
     assert_false(a->w.failed);

@@ -86,7 +86,7 @@ static void mount_all(const char *at) {
     make_folder(ROOT "/run/netns", 0755);
     make_folder(ROOT "/run/lock", 01777);
     make_folder(ROOT "/run/tmp", 01777);
-    snprintf(place, sizeof(place), ROOT "%s", at);
+    snprintf(place, sizeof place, ROOT "%s", at);
     mount_at("hostfs", place, 0, "/proc/self/cwd"); /* of the kernel's process on the host */
     if (chdir(ROOT) != 0 || mount(".", "/", NULL, MS_MOVE, NULL) != 0 || chroot(".") != 0 || chdir(at) != 0)
         give_up("enter", at);

@@ -295,7 +295,7 @@ static void a_server_that_takes_no_early_data_holds_none(void **state) {
     world_init(&w, 8);
     pair_connect(&w.p);
     uint8_t packet[1200] = {0xd0, 0, 0, 0, 1, 8, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0x44, 0x90};
-    xl_datagram d = {.local = w.p.link[0].server, .remote = pair_addr(77, 4000), .len = sizeof(packet)};
+    xl_datagram d = {.local = w.p.link[0].server, .remote = pair_addr(77, 4000), .len = sizeof packet};
     for (int i = 0; i < 100; i++)
         xl_endpoint_receive(w.p.server, &d, packet, w.p.now);
     assert_null(w.p.server->held);
@@ -345,7 +345,7 @@ static void forbidden_frames_in_early_data_are_a_violation(void **state) {
         come_back(&w);
         assert_true(early_event(&w.p));
         pair_run(&w.p, 1000); /* its first packets are under way */
-        xl_writer out = xl_writer_of(packet, sizeof(packet));
+        xl_writer out = xl_writer_of(packet, sizeof packet);
         xl_packet_put_long(&out, XL_VERSION_1, XL_PACKET_0RTT, &w.p.cc->handshake.odcid, &w.p.cc->local_cids.at[0].cid,
                            NULL, 0, 100, 4, packet, &length_offset);
         size_t payload_at = (size_t)(out.p - packet);

@@ -33,7 +33,7 @@ static void deliver_initial(pair *p, const initial *i) {
     const xl_connection *to = i->to_server ? p->sc : p->cc;
     xl_cid dcid = to->local_cids.at[0].cid;
     assert_int_equal(0, xl_keys_initial(XL_VERSION_1, &p->cc->handshake.initial_dcid, &client, &server));
-    xl_writer w = xl_writer_of(packet, sizeof(packet));
+    xl_writer w = xl_writer_of(packet, sizeof packet);
     xl_packet_put_long(&w, XL_VERSION_1, XL_PACKET_INITIAL, &dcid, &i->scid, i->token, i->token_len, i->pn, 4, packet,
                        &length_offset);
     size_t payload_at = (size_t)(w.p - packet), payload = i->bytes - payload_at - XL_AEAD_TAG;
@@ -108,7 +108,7 @@ static void deliver_retry(pair *p, uint8_t number) {
                               .version = XL_VERSION_1,
                               .dcid = p->cc->handshake.odcid,
                               .scid = p->cc->local_cids.at[0].cid};
-    size_t len = xl_retry_put(key, &first, &p->link[0].client, &scid, 0, p->now, packet, sizeof(packet));
+    size_t len = xl_retry_put(key, &first, &p->link[0].client, &scid, 0, p->now, packet, sizeof packet);
     assert_true(len > 0);
     xl_datagram d = {.local = p->link[0].client, .remote = p->link[0].server, .len = len};
     xl_endpoint_receive(p->client, &d, packet, p->now);
@@ -164,7 +164,7 @@ static void a_client_takes_no_version_negotiation_after_another_packet(void **st
         uint8_t packet[64];
         xl_cid dcid = p.cc->local_cids.at[0].cid;
         size_t len =
-            xl_packet_put_version_negotiation(packet, sizeof(packet), &dcid, &p.cc->handshake.odcid, XL_VERSIONS_2, 0);
+            xl_packet_put_version_negotiation(packet, sizeof packet, &dcid, &p.cc->handshake.odcid, XL_VERSIONS_2, 0);
         assert_true(len > 0);
         xl_datagram d = {.local = p.link[0].client, .remote = p.link[0].server, .len = len};
         xl_endpoint_receive(p.client, &d, packet, p.now);

@@ -278,7 +278,7 @@ static void a_download_survives_an_abandoned_path(void **state) {
 static bool is_routed(pair *p, const xl_cid *cid) {
     uint8_t packet[64] = {0x40};
     uint64_t before = p->sc->stats.datagrams_received;
-    xl_datagram d = {.local = p->link[1].server, .remote = p->link[1].client, .len = sizeof(packet)};
+    xl_datagram d = {.local = p->link[1].server, .remote = p->link[1].client, .len = sizeof packet};
     memcpy(packet + 1, cid->id, cid->len);
     xl_endpoint_receive(p->server, &d, packet, p->now);
     return p->sc->stats.datagrams_received > before;

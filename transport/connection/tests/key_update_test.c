@@ -42,7 +42,7 @@ static void deliver(attack *a, size_t path, int generation, uint64_t pn, const u
     pair *p = &a->p;
     uint8_t packet[200] = {0};
     const xl_path *from = &p->cc->path[path];
-    xl_writer w = xl_writer_of(packet, sizeof(packet) - XL_AEAD_TAG);
+    xl_writer w = xl_writer_of(packet, sizeof packet - XL_AEAD_TAG);
     xl_packet_put_short(&w, &from->cids.remote, false, (generation % 2) ^ a->names_other_phase, a->first_pn + pn, 4);
     size_t pn_offset = (size_t)(w.p - packet) - 4;
     xl_write_bytes(&w, frames, len);

@@ -12,7 +12,7 @@ static uint64_t error_of_first_byte(bool to_server, uint8_t bits) {
     begin(&a, to_server, XL_DIALECT_XLINK, 1);
     xl_connection *from = to_server ? a.p.cc : a.p.sc;
     uint8_t packet[PAIR_MTU];
-    xl_writer w = xl_writer_of(packet, sizeof(packet) - XL_AEAD_TAG);
+    xl_writer w = xl_writer_of(packet, sizeof packet - XL_AEAD_TAG);
     xl_packet_put_short(&w, &from->path[0].cids.remote, false, from->key_update.phase, a.pn, 4);
     packet[0] |= bits;
     size_t pn_offset = (size_t)(w.p - packet) - 4;
@@ -94,7 +94,7 @@ static bool is_admitted(size_t dcid_bytes) {
     size_t length_offset;
     xl_cid dcid = {.len = (uint8_t)dcid_bytes, .id = {1, 2, 3, 4, 5, 6, 7, 8}}, scid = cid_of(3);
     assert_int_equal(0, xl_keys_initial(XL_VERSION_1, &dcid, &client, &server));
-    xl_writer w = xl_writer_of(packet, sizeof(packet));
+    xl_writer w = xl_writer_of(packet, sizeof packet);
     xl_packet_put_long(&w, XL_VERSION_1, XL_PACKET_INITIAL, &dcid, &scid, NULL, 0, 0, 4, packet, &length_offset);
     size_t payload_at = (size_t)(w.p - packet), payload = 1200 - payload_at - XL_AEAD_TAG;
     packet[payload_at] = 1; /* PING */
@@ -135,7 +135,7 @@ static void a_retry_whose_tag_is_wrong_is_dropped(void **state) {
                                   .version = XL_VERSION_1,
                                   .dcid = p.cc->handshake.odcid,
                                   .scid = p.cc->local_cids.at[0].cid};
-        size_t len = xl_retry_put(key, &first, &p.link[0].client, &scid, 0, p.now, packet, sizeof(packet));
+        size_t len = xl_retry_put(key, &first, &p.link[0].client, &scid, 0, p.now, packet, sizeof packet);
         packet[len - 1] ^= (uint8_t)is_damaged;
         xl_datagram d = {.local = p.link[0].client, .remote = p.link[0].server, .len = len};
         xl_endpoint_receive(p.client, &d, packet, p.now);
