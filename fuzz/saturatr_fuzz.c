@@ -159,7 +159,7 @@ static void begin_session(json_t *request) {
     sat_session session = {.data_socket = &none, .ack_socket = &none};
     sat_control control = {.fd = -1};
     char error[512] = "";
-    if (sat_session_begin(&session, &options, &control, &nonces, request, error) == 0) {
+    if (sat_session_begin(&session, &options, &control, &nonces, request, error)) {
         FUZZ_CHECK(session.stage == SAT_SETUP && session.peer.path_count <= SAT_MAX_PATHS);
         FUZZ_CHECK(session.length_us <= options.max_duration_us);
         fuzz_note_number(session.peer.path_count);

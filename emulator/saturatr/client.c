@@ -110,7 +110,7 @@ static bool all_channels(const sat_client *client, uint64_t answers) {
     return true;
 }
 
-static int fail_silent_channel(sat_client *client) {
+static bool fail_silent_channel(sat_client *client) {
     for (size_t i = 0; i < SAT_MAX_CHANNELS; i++) {
         if (client->peer.routes[i].socket && client->channels[i].answers == 0) {
             char text[SAT_ADDRESS_TEXT];
@@ -121,11 +121,11 @@ static int fail_silent_channel(sat_client *client) {
                             sat_address_text(&client->peer.routes[i].remote, text), name);
         }
     }
-    return -1;
+    return false;
 }
 
 /* Opens all channels, then measures base RTT and clock while the links are idle. */
-static int open_and_probe(sat_client *client) {
+static bool open_and_probe(sat_client *client) {
     uint64_t start = clock_us();
     client->peer.on_control = on_welcome;
     client->peer.user = client;
@@ -139,10 +139,10 @@ static int open_and_probe(sat_client *client) {
         wait_and_receive(client, send_hellos(client, 0, PROBE_US));
     }
     if (client->hung_up)
-        return -1;
+        return false;
     if (*client->stop)
         return sat_client_fail(client, "interrupted before the recording began");
-    return all_channels(client, 1) ? 0 : fail_silent_channel(client);
+    return all_channels(client, 1) || fail_silent_channel(client);
 }
 
 static bool saturated(const sat_client *client) {
@@ -172,7 +172,7 @@ static void turn(sat_client *client, uint64_t until_us) {
 }
 
 /* Fills the links; fixes t0 when all of them are full, or at the latest when the ramp must end. */
-static int ramp_up(sat_client *client) {
+static bool ramp_up(sat_client *client) {
     const sat_options *o = client->options;
     sat_recording *r = &client->recording;
     if (!sat_control_write(&client->control, json_pack("{s:b}", "go", 1)))
@@ -186,17 +186,17 @@ static int ramp_up(sat_client *client) {
             break;
         turn(client, start + (now < start + o->ramp_us ? o->ramp_us : o->ramp_most_us));
         if (broken(client))
-            return -1;
+            return false;
         if (*client->stop)
             return sat_client_fail(client, "interrupted before the recording began");
     }
     r->t0_us = clock_us();
     r->t0_epoch_us = clock_ns(CLOCK_REALTIME) / 1000;
     r->ramp_us = r->t0_us - start;
-    return 0;
+    return true;
 }
 
-static int record(sat_client *client) {
+static bool record(sat_client *client) {
     sat_recording *r = &client->recording;
     uint64_t end = r->t0_us + client->options->duration_us;
     uint64_t now;
@@ -204,13 +204,13 @@ static int record(sat_client *client) {
         client->late = now >= r->t0_us + client->options->duration_us / 2;
         turn(client, end);
         if (broken(client))
-            return -1;
+            return false;
     }
     uint64_t whole_ms = (now - r->t0_us) / 1000u * 1000u;
     r->duration_us = whole_ms < client->options->duration_us ? whole_ms : client->options->duration_us;
     client->peer.sending = false;
     client->late = true;
-    return r->duration_us > 0 ? 0 : sat_client_fail(client, "interrupted before anything was recorded");
+    return r->duration_us > 0 || sat_client_fail(client, "interrupted before anything was recorded");
 }
 
 /* Clock exchanges once the links are no longer filled. */
@@ -229,7 +229,7 @@ static void probe_clock_again(sat_client *client) {
 }
 
 /* The records of one path, in the blocks that they were in at the server. */
-static int fetch_records(sat_client *client, size_t k, uint64_t bytes, uint64_t deadline) {
+static bool fetch_records(sat_client *client, size_t k, uint64_t bytes, uint64_t deadline) {
     sat_records *records = &client->uplinks[k];
     uint8_t header[BLOCK_HEADER];
     sat_records_init(records, client->options->memory_bytes / client->options->path_count);
@@ -245,7 +245,7 @@ static int fetch_records(sat_client *client, size_t k, uint64_t bytes, uint64_t 
             return sat_client_fail(client, "the connection ended before all records of the server were here");
         bytes -= used + BLOCK_HEADER;
     }
-    return 0;
+    return true;
 }
 
 static uint64_t figure(const json_t *object, const char *key) {
@@ -275,7 +275,7 @@ static void set_directions(sat_client *client, size_t k, const json_t *server) {
                               .incomplete = flow->ledger.records.full};
 }
 
-static int fetch(sat_client *client) {
+static bool fetch(sat_client *client) {
     sat_recording *r = &client->recording;
     uint64_t deadline = clock_us() + FETCH_US;
     json_t *done = NULL;
@@ -284,11 +284,11 @@ static int fetch(sat_client *client) {
     client->fetching = true;
     probe_clock_again(client);
     done = sat_client_line(client, FETCH_US, "before it gave its records");
-    int rc = !done ? -1 : 0;
-    for (size_t k = 0; k < client->options->path_count && rc == 0; k++) {
+    bool ok = done != NULL;
+    for (size_t k = 0; k < client->options->path_count && ok; k++) {
         const json_t *path = json_array_get(json_object_get(done, "paths"), k);
         set_directions(client, k, path);
-        rc = fetch_records(client, k, figure(path, "bytes"), deadline);
+        ok = fetch_records(client, k, figure(path, "bytes"), deadline);
     }
     r->server_socket_drops = figure(done, "socket_drops");
     r->server_strays = figure(done, "strays");
@@ -296,7 +296,7 @@ static int fetch(sat_client *client) {
     for (size_t i = 0; i < SAT_CLIENT_SOCKETS; i++)
         r->client_socket_drops += client->sockets[i].dropped;
     json_decref(done);
-    return rc;
+    return ok;
 }
 
 static void warn(const sat_recording *r) {
@@ -337,10 +337,10 @@ static sat_outcome run(sat_client *client) {
         sat_client_fail(client, "cannot make %.300s: %s", client->options->out, strerror(errno));
         return SAT_CANNOT_START;
     }
-    if (sat_client_connect(client) != 0 || sat_client_open_channels(client) != 0 || open_and_probe(client) != 0)
+    if (!sat_client_connect(client) || !sat_client_open_channels(client) || !open_and_probe(client))
         return SAT_CANNOT_START;
-    if (ramp_up(client) != 0 || record(client) != 0 || fetch(client) != 0 ||
-        sat_recording_write(&client->recording, client->error) != 0)
+    if (!ramp_up(client) || !record(client) || !fetch(client) ||
+        !sat_recording_write(&client->recording, client->error))
         return SAT_FAILED;
     warn(&client->recording);
     report(&client->recording);
@@ -351,7 +351,7 @@ static sat_outcome run(sat_client *client) {
 sat_outcome sat_client_run(const sat_options *options, int argc, char **argv, volatile sig_atomic_t *stop,
                            char *error) {
     static sat_client client;
-    memset(&client, 0, sizeof(client));
+    memset(&client, 0, sizeof client);
     client.options = options;
     client.stop = stop;
     client.control.fd = -1;

@@ -39,7 +39,7 @@ static bool wait_connected(int fd) {
     return status == 0;
 }
 
-static int connect_tcp(sat_client *client) {
+static bool connect_tcp(sat_client *client) {
     const sat_options *o = client->options;
     const sat_address *local = o->has_ack_via ? &o->ack_via : &o->paths[0].local;
     char text[SAT_ADDRESS_TEXT];
@@ -55,11 +55,11 @@ static int connect_tcp(sat_client *client) {
     } else {
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
         sat_control_init(&client->control, fd);
-        return 0;
+        return true;
     }
     if (fd >= 0)
         close(fd);
-    return -1;
+    return false;
 }
 
 /* The path that the reliable interface is, if it is one of them. */
@@ -95,7 +95,7 @@ static void set_remotes(sat_client *client, uint16_t port, uint16_t ack_port) {
     }
 }
 
-static int take_greeting(sat_client *client, const sat_nonces *nonces, const json_t *line) {
+static bool take_greeting(sat_client *client, const sat_nonces *nonces, const json_t *line) {
     uint8_t given[SAT_PROOF_BYTES];
     uint8_t wanted[SAT_PROOF_BYTES];
     sat_peer *peer = &client->peer;
@@ -111,23 +111,22 @@ static int take_greeting(sat_client *client, const sat_nonces *nonces, const jso
     snprintf(client->recording.server_host, sizeof(client->recording.server_host), "%s", host);
     snprintf(client->recording.server_kernel, sizeof(client->recording.server_kernel), "%s", kernel);
     set_remotes(client, (uint16_t)port, (uint16_t)ack_port);
-    return sat_auth_tag(client->options->token, SAT_CLIENT, nonces, &peer->tag_out) &&
-                   sat_auth_tag(client->options->token, SAT_SERVER, nonces, &peer->tag_in)
-               ? 0
-               : sat_client_fail(client, "cannot make keys");
+    return (sat_auth_tag(client->options->token, SAT_CLIENT, nonces, &peer->tag_out) &&
+            sat_auth_tag(client->options->token, SAT_SERVER, nonces, &peer->tag_in)) ||
+           sat_client_fail(client, "cannot make keys");
 }
 
-int sat_client_connect(sat_client *client) {
+bool sat_client_connect(sat_client *client) {
     sat_nonces nonces;
-    if (sat_peer_init(&client->peer, SAT_CLIENT, client->options->path_count, client->options->packet_bytes) != 0)
+    if (!sat_peer_init(&client->peer, SAT_CLIENT, client->options->path_count, client->options->packet_bytes))
         return sat_client_fail(client, "no memory");
     client->peer.ack_via = client->options->has_ack_via;
     client->peer.via_path = via_path(client->options);
-    if (connect_tcp(client) != 0)
-        return -1;
+    if (!connect_tcp(client))
+        return false;
     json_t *line = sat_client_line(client, ANSWER_US, "before it said hello");
     if (!line)
-        return -1;
+        return false;
     bool good = json_integer_value(json_object_get(line, "saturatr")) == SAT_PROTOCOL &&
                 sat_hex_read(json_string_value(json_object_get(line, "nonce")), nonces.server, SAT_NONCE_BYTES) &&
                 sat_auth_random(nonces.client, SAT_NONCE_BYTES);
@@ -137,9 +136,9 @@ int sat_client_connect(sat_client *client) {
     if (!sat_control_write(&client->control, request(client, &nonces)))
         return sat_client_fail(client, "cannot send the request to the server");
     line = sat_client_line(client, ANSWER_US, "before it answered the request");
-    int rc = !line ? -1 : take_greeting(client, &nonces, line);
+    bool ok = line && take_greeting(client, &nonces, line);
     json_decref(line);
-    return rc;
+    return ok;
 }
 
 /* The interface that has the address; false if none has. */
@@ -163,29 +162,29 @@ static bool find_interface(const sat_address *local, char name[16]) {
     return found;
 }
 
-static int open_channel(sat_client *client, size_t channel, const sat_address *local, const char *interface) {
+static bool open_channel(sat_client *client, size_t channel, const sat_address *local, const char *interface) {
     sat_socket *s = &client->sockets[channel];
-    if (sat_socket_open(s, local, interface[0] == '\0' ? NULL : interface, client->error) != 0)
-        return -1;
+    if (!sat_socket_open(s, local, interface[0] == '\0' ? NULL : interface, client->error))
+        return false;
     client->peer.routes[channel].socket = s;
-    return 0;
+    return true;
 }
 
-int sat_client_open_channels(sat_client *client) {
+bool sat_client_open_channels(sat_client *client) {
     const sat_options *o = client->options;
     for (size_t k = 0; k < o->path_count; k++) {
         char *interface = client->recording.paths[k].interface;
         find_interface(&o->paths[k].local, interface);
-        if (open_channel(client, k, &o->paths[k].local, interface) != 0 ||
-            (!o->has_ack_via && open_channel(client, SAT_MAX_PATHS + k, &o->paths[k].local, interface) != 0))
-            return -1;
+        if (!open_channel(client, k, &o->paths[k].local, interface) ||
+            (!o->has_ack_via && !open_channel(client, SAT_MAX_PATHS + k, &o->paths[k].local, interface)))
+            return false;
     }
     char interface[16] = "";
     if (o->has_ack_via) {
         find_interface(&o->ack_via, interface);
         return open_channel(client, SAT_MAX_PATHS, &o->ack_via, interface);
     }
-    return 0;
+    return true;
 }
 
 void sat_client_close(sat_client *client) {

@@ -36,12 +36,12 @@ typedef struct {
     char error[SAT_ERROR_SIZE];
 } sat_client;
 
-/* 0, or -1 and one sentence in client->error. */
-int sat_client_connect(sat_client *client);
-int sat_client_open_channels(sat_client *client);
+/* False with one sentence in client->error. */
+bool sat_client_connect(sat_client *client);
+bool sat_client_open_channels(sat_client *client);
 void sat_client_close(sat_client *client);
 
-#define sat_client_fail(client, ...) error_code((client)->error, sizeof((client)->error), __VA_ARGS__)
+#define sat_client_fail(client, ...) error_set((client)->error, sizeof((client)->error), __VA_ARGS__)
 /* A line from the server that has no error in it; NULL otherwise, with client->error set. The caller owns it. */
 json_t *sat_client_line(sat_client *client, uint64_t timeout_us, const char *what);
 

@@ -108,15 +108,15 @@ static json_t *session(const sat_recording *r) {
     return top;
 }
 
-static int write_session(const sat_recording *r, char *error) {
+static bool write_session(const sat_recording *r, char *error) {
     char path[PATH_MAX];
-    snprintf(path, sizeof(path), "%s/session.json", r->options->out);
+    snprintf(path, sizeof path, "%s/session.json", r->options->out);
     json_t *top = session(r);
-    int rc = !top ? -1 : json_dump_file(top, path, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
-    if (rc != 0)
+    bool ok = top && json_dump_file(top, path, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) == 0;
+    if (!ok)
         snprintf(error, SAT_ERROR_SIZE, "cannot write %.300s: %s", path, strerror(errno));
     json_decref(top);
-    return rc;
+    return ok;
 }
 
 /* As a double-quoted YAML scalar, which is what JSON writes. */
@@ -160,14 +160,14 @@ void sat_recording_tell_replay(const sat_recording *r, FILE *stream) {
             p->base_rtt_ms / 2, queue_packets(p));
 }
 
-static int write_index(const sat_recording *r, char *error) {
+static bool write_index(const sat_recording *r, char *error) {
     char path[PATH_MAX];
     char source[160];
-    snprintf(path, sizeof(path), "%s/index.yaml", r->options->out);
+    snprintf(path, sizeof path, "%s/index.yaml", r->options->out);
     FILE *stream = fopen(path, "we");
     if (!stream) {
         snprintf(error, SAT_ERROR_SIZE, "cannot write %.300s: %s", path, strerror(errno));
-        return -1;
+        return false;
     }
     json_t *when = started(r);
     snprintf(source, sizeof source, "recorded with saturatr " XL_VERSION ", %s; figures in session.json",
@@ -185,14 +185,14 @@ static int write_index(const sat_recording *r, char *error) {
     bool bad = ferror(stream) != 0;
     if (fclose(stream) != 0 || bad) {
         snprintf(error, SAT_ERROR_SIZE, "cannot write %.300s: %s", path, strerror(errno));
-        return -1;
+        return false;
     }
-    return 0;
+    return true;
 }
 
-int sat_recording_describe(const sat_recording *recording, char *error) {
-    if (write_session(recording, error) != 0)
-        return -1;
+bool sat_recording_describe(const sat_recording *recording, char *error) {
+    if (!write_session(recording, error))
+        return false;
     /* A pair has two paths or more. */
-    return recording->options->path_count < 2 ? 0 : write_index(recording, error);
+    return recording->options->path_count < 2 || write_index(recording, error);
 }

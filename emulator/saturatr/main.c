@@ -45,7 +45,7 @@ int main(int argc, char **argv) {
     take_signals();
     sat_outcome outcome;
     if (options.role == SAT_SERVER)
-        outcome = sat_server_run(&options, &stop, error) == 0 ? SAT_DONE : SAT_CANNOT_START;
+        outcome = sat_server_run(&options, &stop, error) ? SAT_DONE : SAT_CANNOT_START;
     else
         outcome = sat_client_run(&options, argc, argv, &stop, error);
     if (outcome != SAT_DONE)

@@ -84,7 +84,7 @@ static bool read_path(void *into, const char *text, char *reason, size_t cap) {
     const char *close = address[0] == '[' ? strchr(address, ']') : NULL;
     const char *technology = strchr(close ? close : address, ':');
     char host[SAT_ADDRESS_TEXT];
-    snprintf(host, sizeof(host), "%.*s", !technology ? (int)strlen(address) : (int)(technology - address), address);
+    snprintf(host, sizeof host, "%.*s", !technology ? (int)strlen(address) : (int)(technology - address), address);
     if (!parse_local(host, &path->local))
         return error_set(reason, cap, "'%.60s': %s is not an IP address of this machine (nor a path of mpshell)", text,
                          host);

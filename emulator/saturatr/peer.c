@@ -13,7 +13,7 @@ typedef struct {
     sat_socket *socket;
 } peer_reception;
 
-int sat_peer_init(sat_peer *peer, sat_role role, size_t path_count, size_t packet_bytes) {
+bool sat_peer_init(sat_peer *peer, sat_role role, size_t path_count, size_t packet_bytes) {
     memset(peer, 0, sizeof *peer);
     peer->role = role;
     peer->path_count = path_count;
@@ -21,13 +21,13 @@ int sat_peer_init(sat_peer *peer, sat_role role, size_t path_count, size_t packe
     peer->via_path = SAT_NO_PATH;
     peer->segments = malloc((size_t)SAT_GSO_MOST * SAT_PACKET_MOST);
     if (!peer->segments)
-        return -1;
+        return false;
     uint64_t state = 1; /* nothing on the way can compress it */
     for (size_t i = 0; i < (size_t)SAT_GSO_MOST * SAT_PACKET_MOST; i++) {
         state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
         peer->segments[i] = (uint8_t)(state >> 56);
     }
-    return 0;
+    return true;
 }
 
 void sat_peer_free(sat_peer *peer) {

@@ -52,8 +52,8 @@ typedef struct {
     uint8_t *segments; /* SAT_GSO_MOST data packets, filled */
 } sat_peer;
 
-/* 0, or -1 without memory. */
-int sat_peer_init(sat_peer *peer, sat_role role, size_t path_count, size_t packet_bytes);
+/* False without memory. */
+bool sat_peer_init(sat_peer *peer, sat_role role, size_t path_count, size_t packet_bytes);
 void sat_peer_free(sat_peer *peer);
 /* The channel for the acknowledgements of a path. */
 uint8_t sat_peer_ack_channel(const sat_peer *peer, size_t path);

@@ -41,13 +41,13 @@ static FILE *create(const sat_recording *recording, const char *name, char path[
     return stream;
 }
 
-static int finish(FILE *stream, const char *path, char *error) {
+static bool finish(FILE *stream, const char *path, char *error) {
     bool bad = ferror(stream) != 0;
     if (fclose(stream) != 0 || bad) {
         snprintf(error, SAT_ERROR_SIZE, "cannot write %.300s: %s", path, strerror(errno));
-        return -1;
+        return false;
     }
-    return 0;
+    return true;
 }
 
 static void write_raw_header(FILE *raw, const sat_recording *r, const sat_path_options *path, bool up) {
@@ -124,13 +124,13 @@ static void write_arrivals(const recording_axis *axis, sat_direction *direction,
     direction->p95_pps = percentile_95(out->seconds, out->second_count);
 }
 
-static int write_direction(sat_recording *r, size_t k, bool up, char *error) {
+static bool write_direction(sat_recording *r, size_t k, bool up, char *error) {
     const sat_path_options *path = &r->options->paths[k];
     sat_direction *direction = up ? &r->paths[k].up : &r->paths[k].down;
     char names[2][SAT_NAME_SIZE + 16];
     char files[2][PATH_MAX];
     if (!direction->recorded)
-        return 0;
+        return true;
     snprintf(names[0], sizeof names[0], "%s.%s.csv", path->name, up ? "up" : "down");
     snprintf(names[1], sizeof names[1], "%s.%s", path->name, up ? "up" : "down");
     recording_axis axis = {.recording = r, .up = up};
@@ -138,26 +138,26 @@ static int write_direction(sat_recording *r, size_t k, bool up, char *error) {
     out.seconds = calloc(out.second_count + 1, sizeof *out.seconds);
     out.raw = create(r, names[0], files[0], error);
     out.trace = !out.raw ? NULL : create(r, names[1], files[1], error);
-    int rc = !out.trace ? -1 : 0;
+    bool ok = out.trace != NULL;
     if (!out.seconds) {
         snprintf(error, SAT_ERROR_SIZE, "no memory to write the recording");
-        rc = -1;
+        ok = false;
     }
-    if (rc == 0) {
+    if (ok) {
         write_raw_header(out.raw, r, path, up);
         write_arrivals(&axis, direction, &out);
     }
-    if (out.raw && finish(out.raw, files[0], error) != 0)
-        rc = -1;
-    if (out.trace && finish(out.trace, files[1], error) != 0)
-        rc = -1;
+    if (out.raw && !finish(out.raw, files[0], error))
+        ok = false;
+    if (out.trace && !finish(out.trace, files[1], error))
+        ok = false;
     free(out.seconds);
-    return rc;
+    return ok;
 }
 
-int sat_recording_write(sat_recording *recording, char *error) {
+bool sat_recording_write(sat_recording *recording, char *error) {
     for (size_t k = 0; k < recording->options->path_count; k++)
-        if (write_direction(recording, k, true, error) != 0 || write_direction(recording, k, false, error) != 0)
-            return -1;
+        if (!write_direction(recording, k, true, error) || !write_direction(recording, k, false, error))
+            return false;
     return sat_recording_describe(recording, error);
 }

@@ -43,10 +43,10 @@ typedef struct {
     sat_recorded_path paths[SAT_MAX_PATHS];
 } sat_recording;
 
-/* Writes all files into options->out, which must exist. 0, or -1 and one sentence in error. */
-int sat_recording_write(sat_recording *recording, char *error);
+/* Writes all files into options->out, which must exist. False with one sentence in error. */
+bool sat_recording_write(sat_recording *recording, char *error);
 /* index.yaml and session.json, of the recording whose directions were converted; used by sat_recording_write. */
-int sat_recording_describe(const sat_recording *recording, char *error);
+bool sat_recording_describe(const sat_recording *recording, char *error);
 /* Says in a line how a recording that was written is replayed. */
 void sat_recording_tell_replay(const sat_recording *recording, FILE *stream);
 

@@ -34,7 +34,7 @@ typedef struct {
     uint64_t recordings;
 } sat_server;
 
-static int listen_tcp(sat_server *server, sat_address *at, char *error) {
+static bool listen_tcp(sat_server *server, sat_address *at, char *error) {
     char text[SAT_ADDRESS_TEXT];
     int one = 1;
     int zero = 0;
@@ -48,40 +48,40 @@ static int listen_tcp(sat_server *server, sat_address *at, char *error) {
         listen(server->listen_fd, PENDING_MOST) != 0 ||
         getsockname(server->listen_fd, (struct sockaddr *)&at->at, &at->length) != 0) {
         snprintf(error, SAT_ERROR_SIZE, "cannot listen on %s: %s", sat_address_text(at, text), strerror(errno));
-        return -1;
+        return false;
     }
-    return 0;
+    return true;
 }
 
 /* TCP and UDP on one port: where the kernel chooses it, it may be free for one only. */
-static int open_ports(sat_server *server, char *error) {
+static bool open_ports(sat_server *server, char *error) {
     bool any = sat_address_port(&server->options->server) == 0;
     for (int i = 0; i < (any ? LISTEN_TRIES : 1); i++) {
         server->address = server->options->server;
-        if (listen_tcp(server, &server->address, error) != 0)
-            return -1;
-        if (sat_socket_open(&server->data, &server->address, NULL, error) == 0)
-            return 0;
+        if (!listen_tcp(server, &server->address, error))
+            return false;
+        if (sat_socket_open(&server->data, &server->address, NULL, error))
+            return true;
         close(server->listen_fd);
         server->listen_fd = -1;
     }
-    return -1;
+    return false;
 }
 
-static int open_server(sat_server *server, char *error) {
+static bool open_server(sat_server *server, char *error) {
     sat_address ack = server->options->server;
     sat_address_set_port(&ack, server->options->ack_port);
-    if (open_ports(server, error) != 0 || sat_socket_open(&server->ack, &ack, NULL, error) != 0)
-        return -1;
+    if (!open_ports(server, error) || !sat_socket_open(&server->ack, &ack, NULL, error))
+        return false;
     ack.length = sizeof ack.at;
     if (getsockname(server->ack.fd, (struct sockaddr *)&ack.at, &ack.length) != 0) {
         snprintf(error, SAT_ERROR_SIZE, "cannot learn the port of the acknowledgements: %s", strerror(errno));
-        return -1;
+        return false;
     }
     server->ack_port = sat_address_port(&ack);
     server->session.data_socket = &server->data;
     server->session.ack_socket = &server->ack;
-    return 0;
+    return true;
 }
 
 static void announce(const sat_server *server) {
@@ -162,7 +162,7 @@ static void on_pending(sat_server *server, pending_client *p) {
         refuse(&p->control, "the token is not the server's");
     else if (server->session.stage != SAT_IDLE)
         refuse(&p->control, "the server is busy with another recording");
-    else if (sat_session_begin(&server->session, server->options, &p->control, &p->nonces, line, error) != 0)
+    else if (!sat_session_begin(&server->session, server->options, &p->control, &p->nonces, line, error))
         refuse(&p->control, error);
     else if (!sat_control_write(&server->session.control, greeting(server, &p->nonces)))
         server->session.stage = SAT_OVER;
@@ -253,17 +253,17 @@ static uint64_t turn(sat_server *server, uint64_t wait_us, const sigset_t *mask)
     return serve_session(server, polls[3 + PENDING_MOST].revents, now);
 }
 
-int sat_server_run(const sat_options *options, volatile sig_atomic_t *stop, char *error) {
+bool sat_server_run(const sat_options *options, volatile sig_atomic_t *stop, char *error) {
     static sat_server server;
     sigset_t mask;
-    memset(&server, 0, sizeof(server));
+    memset(&server, 0, sizeof server);
     server.options = options;
     server.listen_fd = server.data.fd = server.ack.fd = server.session.control.fd = -1;
     for (size_t i = 0; i < PENDING_MOST; i++)
         server.pending[i].control.fd = -1;
     sigemptyset(&mask);
-    int rc = open_server(&server, error);
-    if (rc == 0) {
+    bool ok = open_server(&server, error);
+    if (ok) {
         announce(&server);
         uint64_t wait_us = IDLE_US;
         while (!*stop && !(options->once && server.recordings > 0))
@@ -277,5 +277,5 @@ int sat_server_run(const sat_options *options, volatile sig_atomic_t *stop, char
     sat_socket_close(&server.ack);
     if (server.listen_fd >= 0)
         close(server.listen_fd);
-    return rc;
+    return ok;
 }

@@ -6,8 +6,8 @@
 
 #include "emulator/saturatr/options.h"
 
-/* Serves until *stop is set (or one recording is over, with --once). 0, or -1 and one sentence in error if it cannot
+/* Serves until *stop is set (or one recording is over, with --once). False with one sentence in error if it cannot
  * start. */
-int sat_server_run(const sat_options *options, volatile sig_atomic_t *stop, char *error);
+bool sat_server_run(const sat_options *options, volatile sig_atomic_t *stop, char *error);
 
 #endif

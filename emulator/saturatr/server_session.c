@@ -61,7 +61,7 @@ static bool in_range(const json_t *request, const char *key, json_int_t least, j
     return json_is_integer(member) && *value >= least && *value <= most;
 }
 
-static int check(sat_session *session, const sat_options *options, const json_t *request, char *error) {
+static bool check(sat_session *session, const sat_options *options, const json_t *request, char *error) {
     json_int_t paths;
     json_int_t packet_bytes;
     json_int_t via_path;
@@ -70,18 +70,18 @@ static int check(sat_session *session, const sat_options *options, const json_t 
         !in_range(request, "packet_bytes", SAT_PACKET_LEAST, SAT_PACKET_MOST, &packet_bytes) ||
         !in_range(request, "via_path", -1, paths - 1, &via_path) || !(length_s > 0.0)) {
         snprintf(error, SAT_ERROR_SIZE, "the client's request is malformed; use the same version at both ends");
-        return -1;
+        return false;
     }
     if (length_s > (double)options->max_duration_us / 1e6) {
         snprintf(error, SAT_ERROR_SIZE,
                  "%.1f s of sending is more than this server allows (%.1f s); shorten --duration or --ramp-most, or "
                  "start the server with a greater --max-duration",
                  length_s, (double)options->max_duration_us / 1e6);
-        return -1;
+        return false;
     }
-    if (sat_peer_init(&session->peer, SAT_SERVER, (size_t)paths, (size_t)packet_bytes) != 0) {
+    if (!sat_peer_init(&session->peer, SAT_SERVER, (size_t)paths, (size_t)packet_bytes)) {
         snprintf(error, SAT_ERROR_SIZE, "the server has no memory");
-        return -1;
+        return false;
     }
     session->length_us = (uint64_t)(length_s * 1e6);
     session->memory_bytes = options->memory_bytes;
@@ -89,19 +89,19 @@ static int check(sat_session *session, const sat_options *options, const json_t 
     session->down = json_is_true(json_object_get(request, "down"));
     session->peer.ack_via = json_is_true(json_object_get(request, "ack_via"));
     session->peer.via_path = via_path < 0 ? SAT_NO_PATH : (size_t)via_path;
-    return 0;
+    return true;
 }
 
-int sat_session_begin(sat_session *session, const sat_options *options, sat_control *control, const sat_nonces *nonces,
-                      const json_t *request, char *error) {
+bool sat_session_begin(sat_session *session, const sat_options *options, sat_control *control, const sat_nonces *nonces,
+                       const json_t *request, char *error) {
     sat_socket *data_socket = session->data_socket;
     sat_socket *ack_socket = session->ack_socket;
     memset(session, 0, sizeof *session);
     session->data_socket = data_socket;
     session->ack_socket = ack_socket;
     session->control.fd = -1;
-    if (check(session, options, request, error) != 0)
-        return -1;
+    if (!check(session, options, request, error))
+        return false;
     sat_peer *peer = &session->peer;
     peer->on_control = on_hello;
     peer->on_data = on_data;
@@ -111,14 +111,14 @@ int sat_session_begin(sat_session *session, const sat_options *options, sat_cont
         !sat_auth_tag(options->token, SAT_SERVER, nonces, &peer->tag_out)) {
         sat_peer_free(peer);
         snprintf(error, SAT_ERROR_SIZE, "the server cannot make keys");
-        return -1;
+        return false;
     }
     session->control = *control;
     control->fd = -1;
     session->stage = SAT_SETUP;
     session->deadline_us = clock_us() + SETUP_US;
     session->drops_before = data_socket->dropped;
-    return 0;
+    return true;
 }
 
 static json_t *path_figures(const sat_flow *flow) {

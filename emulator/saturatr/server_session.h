@@ -30,8 +30,8 @@ typedef struct {
 } sat_session;
 
 /* What a client asks for, checked; takes over the connection. An error leaves the session idle: one sentence. */
-int sat_session_begin(sat_session *session, const sat_options *options, sat_control *control, const sat_nonces *nonces,
-                      const json_t *request, char *error);
+bool sat_session_begin(sat_session *session, const sat_options *options, sat_control *control, const sat_nonces *nonces,
+                       const json_t *request, char *error);
 /* A line came, or bytes may be written. */
 void sat_session_on_readable(sat_session *session);
 void sat_session_on_writable(sat_session *session);

@@ -21,7 +21,7 @@ bool sat_address_parse(const char *text, bool with_port, sat_address *out) {
     const char *port = "0";
     size_t length = strlen(text);
     const char *colon = with_port ? strrchr(text, ':') : NULL;
-    if (length >= sizeof(host) || (with_port && !colon))
+    if (length >= sizeof host || (with_port && !colon))
         return false;
     if (colon) {
         length = (size_t)(colon - text);
@@ -30,7 +30,7 @@ bool sat_address_parse(const char *text, bool with_port, sat_address *out) {
     bool bracketed = length >= 2 && text[0] == '[' && text[length - 1] == ']';
     if (with_port && !bracketed && memchr(text, ':', length))
         return false; /* an IPv6 address with a port needs brackets */
-    snprintf(host, sizeof(host), "%.*s", (int)(bracketed ? length - 2 : length), text + (bracketed ? 1 : 0));
+    snprintf(host, sizeof host, "%.*s", (int)(bracketed ? length - 2 : length), text + (bracketed ? 1 : 0));
     struct addrinfo hints = {.ai_socktype = SOCK_DGRAM, .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV};
     struct addrinfo *found;
     if (host[0] == '\0' || port[0] == '\0' || strspn(port, "0123456789") != strlen(port) || strlen(port) > 5 ||
@@ -46,10 +46,10 @@ bool sat_address_parse(const char *text, bool with_port, sat_address *out) {
 const char *sat_address_text(const sat_address *address, char out[SAT_ADDRESS_TEXT]) {
     char host[INET6_ADDRSTRLEN] = "?";
     if (address->at.ss_family == AF_INET6) {
-        inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)&address->at)->sin6_addr, host, sizeof(host));
+        inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)&address->at)->sin6_addr, host, sizeof host);
         snprintf(out, SAT_ADDRESS_TEXT, "[%s]:%u", host, sat_address_port(address));
     } else {
-        inet_ntop(AF_INET, &((const struct sockaddr_in *)&address->at)->sin_addr, host, sizeof(host));
+        inet_ntop(AF_INET, &((const struct sockaddr_in *)&address->at)->sin_addr, host, sizeof host);
         snprintf(out, SAT_ADDRESS_TEXT, "%s:%u", host, sat_address_port(address));
     }
     return out;
@@ -103,7 +103,7 @@ static void configure(sat_socket *s, const char *device) {
         setsockopt(s->fd, SOL_SOCKET, SO_BINDTODEVICE, device, (socklen_t)strlen(device));
 }
 
-int sat_socket_open(sat_socket *s, const sat_address *local, const char *device, char *error) {
+bool sat_socket_open(sat_socket *s, const sat_address *local, const char *device, char *error) {
     memset(s, 0, sizeof *s);
     char text[SAT_ADDRESS_TEXT];
     s->v6 = local->at.ss_family == AF_INET6;
@@ -113,9 +113,9 @@ int sat_socket_open(sat_socket *s, const sat_address *local, const char *device,
     if (s->fd < 0 || bind(s->fd, (const struct sockaddr *)&local->at, local->length) != 0) {
         snprintf(error, SAT_ERROR_SIZE, "cannot use UDP on %s: %s", sat_address_text(local, text), strerror(errno));
         sat_socket_close(s);
-        return -1;
+        return false;
     }
-    return 0;
+    return true;
 }
 
 void sat_socket_close(sat_socket *s) {

@@ -50,8 +50,8 @@ bool sat_address_same_host(const sat_address *a, const sat_address *b);
 /* Bytes of the IP and UDP headers in front of a datagram to that address. */
 size_t sat_address_overhead(const sat_address *address);
 
-/* Binds to local; device: bind to this device too if permitted, NULL = no. 0, or -1 and one phrase in error. */
-int sat_socket_open(sat_socket *s, const sat_address *local, const char *device, char *error);
+/* Binds to local; device: bind to this device too if permitted, NULL = no. False with one phrase in error. */
+bool sat_socket_open(sat_socket *s, const sat_address *local, const char *device, char *error);
 void sat_socket_close(sat_socket *s);
 /* Hands the datagrams that wait to on_datagram, a few hundred at most. */
 void sat_socket_receive(sat_socket *s, void (*on_datagram)(void *user, const sat_datagram *datagram), void *user);
