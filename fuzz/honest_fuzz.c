@@ -130,15 +130,9 @@ static bool is_over(const honest *h) {
     return h->is_excused;
 }
 
-static uint64_t next_of(const pair *p) {
-    uint64_t a = xl_endpoint_next_timeout(p->client), b = xl_endpoint_next_timeout(p->server);
-    uint64_t at = a < b ? a : b;
-    return p->queue && p->queue->at < at ? p->queue->at : at;
-}
-
 static void moment(honest *h) {
     pair *p = &h->w.p;
-    for (int steps = 0; next_of(p) <= p->now; steps++) {
+    for (int steps = 0; pair_next(p) <= p->now; steps++) {
         FUZZ_CHECK(steps < MOST_STEPS);
         pair_deliver_due(p);
         xl_endpoint_handle_timeout(p->client, p->now);
@@ -153,9 +147,9 @@ static void run(honest *h, uint64_t duration_us) {
     uint64_t end = p->now + duration_us;
     flush(h);
     moment(h);
-    while (!is_over(h) && next_of(p) <= end) {
-        FUZZ_CHECK(next_of(p) > p->now);
-        p->now = next_of(p);
+    while (!is_over(h) && pair_next(p) <= end) {
+        FUZZ_CHECK(pair_next(p) > p->now);
+        p->now = pair_next(p);
         moment(h);
     }
     p->now = end;

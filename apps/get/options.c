@@ -40,7 +40,8 @@ static bool take_authority(const char *text, size_t len, get_url *url) {
     return url->host[0] != '\0';
 }
 
-bool get_url_parse(const char *text, get_url *url) {
+/* https://HOST[:PORT][/PATH]; the port is 443 where there is none. False: it is not of that form. */
+static bool parse_url(const char *text, get_url *url) {
     if (strncmp(text, SCHEME, strlen(SCHEME)) != 0)
         return false;
     text += strlen(SCHEME);
@@ -153,7 +154,7 @@ static const char *problem(const get_options *o) {
 static bool take_urls(get_options *o, char **texts, char *error) {
     o->urls = calloc(o->url_count, sizeof *o->urls);
     for (size_t i = 0; o->urls && i < o->url_count; i++) {
-        if (!get_url_parse(texts[i], &o->urls[i])) {
+        if (!parse_url(texts[i], &o->urls[i])) {
             snprintf(error, SETTINGS_ERROR_BYTES, "'%.200s' is no URL of the form https://HOST[:PORT]/PATH.", texts[i]);
             return false;
         }

@@ -34,8 +34,6 @@ bool get_options_parse(int argc, char **argv, get_options *, char *error);
 /* The text of --help; free it. NULL: out of memory. */
 char *get_options_usage(void);
 
-/* https://HOST[:PORT][/PATH]; the port is 443 where there is none. False: it is not of that form. */
-bool get_url_parse(const char *text, get_url *);
 /* The last segment of the path, "index.html" for an empty one: a name without a slash. The length is cut at cap. */
 void get_url_file_name(const get_url *, char *name, size_t cap);
 

@@ -26,7 +26,8 @@ const char *load_outcome_name(load_outcome outcome) {
     return names[outcome];
 }
 
-xl_addr load_address(const xl_addr *base, unsigned prefix, uint64_t number) {
+/* The address of client `number` on a path: base + number, wrapping within the prefix. */
+static xl_addr address_of(const xl_addr *base, unsigned prefix, uint64_t number) {
     xl_addr a = *base;
     if (a.family != 4 || prefix >= 32)
         return a;
@@ -220,7 +221,7 @@ int load_client_fd(const load_client *c) {
 
 static bool open_sockets(load_client *c, uint64_t number, xl_addr bound[XL_MAX_PATHS], char *error, size_t cap) {
     for (size_t i = 0; i < c->plan->paths; i++) {
-        xl_addr local = load_address(&c->plan->path[i], c->plan->prefix[i], number);
+        xl_addr local = address_of(&c->plan->path[i], c->plan->prefix[i], number);
         char text[64];
         int rv = xl_udp_add_socket(c->udp, &local, &bound[i]);
         if (rv < 0) {

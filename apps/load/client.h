@@ -67,7 +67,4 @@ bool load_client_is_over(const load_client *);
 void load_client_give_up(load_client *, uint64_t now); /* outcome LOAD_TIME_LIMIT unless there is one */
 const load_result *load_client_result(const load_client *);
 
-/* The address of client `number` on a path: base + number, wrapping within the prefix. */
-xl_addr load_address(const xl_addr *base, unsigned prefix, uint64_t number);
-
 #endif

@@ -14,8 +14,7 @@
 #define VK_INIT_SAYS "railyard-init: "
 /* COMMAND starts so long after the kernel: programs such as ping take an uptime of 0 s for "unset". */
 #define VK_UPTIME_S 10
-/* The kernel's terminals: its log, COMMAND's standard output and its standard error on the host. */
-#define VK_LOG_TERMINAL    0
+/* The kernel's terminals for COMMAND's standard output and standard error; 0 is for its log. */
 #define VK_STDOUT_TERMINAL 1
 #define VK_STDERR_TERMINAL 2
 

@@ -56,6 +56,16 @@ static int refuse(const text_lines *lines, const char *problem, char *error, siz
     return -1;
 }
 
+/* Gives each line to `add`; NULL, or what is wrong with the last one. */
+static const char *read_lines(text_lines *lines, const char *(*add)(void *into, const char *line, size_t length),
+                              void *into) {
+    const char *line, *problem = NULL;
+    size_t length;
+    while (!problem && next_line(lines, &line, &length))
+        problem = add(into, line, length);
+    return problem;
+}
+
 static const char *add_offset(link_light_trace *trace, const char *field, size_t length) {
     uint64_t ms;
     if (!number_parse(field, length, &ms) || ms > MOST_DELAY_MS)
@@ -68,7 +78,8 @@ static const char *add_offset(link_light_trace *trace, const char *field, size_t
     return NULL;
 }
 
-static const char *add_row(link_light_trace *trace, const char *line, size_t left) {
+static const char *add_row(void *into, const char *line, size_t left) {
+    link_light_trace *trace = into;
     link_light_row row = {.first = trace->offsets};
     const char *field, *problem = NULL;
     size_t length;
@@ -95,11 +106,8 @@ static const char *add_row(link_light_trace *trace, const char *line, size_t lef
 int link_light_trace_parse(link_light_trace *trace, const char *name, const char *text, size_t length, char *error,
                            size_t error_size) {
     text_lines lines = {name, text, text + length, 0};
-    const char *line, *problem = NULL;
-    size_t n;
     memset(trace, 0, sizeof *trace);
-    while (!problem && next_line(&lines, &line, &n))
-        problem = add_row(trace, line, n);
+    const char *problem = read_lines(&lines, add_row, trace);
     if (!problem && trace->count == 0)
         problem = "the light trace is empty; it needs at least one line \"ms delay_ms offset_ms ...\"";
     if (!problem && trace->count > 1 && trace->rows[trace->count - 1].at_us == 0)
@@ -110,7 +118,8 @@ int link_light_trace_parse(link_light_trace *trace, const char *name, const char
     return refuse(&lines, problem, error, error_size);
 }
 
-static const char *add_size(link_size_latency *latency, const char *line, size_t left) {
+static const char *add_size(void *into, const char *line, size_t left) {
+    link_size_latency *latency = into;
     const char *field;
     size_t length;
     uint64_t bytes, us;
@@ -131,11 +140,8 @@ static const char *add_size(link_size_latency *latency, const char *line, size_t
 int link_size_latency_parse(link_size_latency *latency, const char *name, const char *text, size_t length, char *error,
                             size_t error_size) {
     text_lines lines = {name, text, text + length, 0};
-    const char *line, *problem = NULL;
-    size_t n;
     memset(latency, 0, sizeof *latency);
-    while (!problem && next_line(&lines, &line, &n))
-        problem = add_size(latency, line, n);
+    const char *problem = read_lines(&lines, add_size, latency);
     if (!problem && latency->count == 0)
         problem = "the file is empty; it needs at least one line \"bytes ms\"";
     if (!problem)

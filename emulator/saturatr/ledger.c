@@ -42,14 +42,16 @@ static uint64_t delay_of(const sat_arrival *arrival) {
     return arrival->received_us - arrival->sent_us;
 }
 
-size_t sat_arrival_encode(const sat_arrival *arrival, const sat_arrival *before, uint8_t out[SAT_RECORD_BYTES]) {
+/* Against the record before; the first one is zeroed. The bytes used. */
+static size_t encode(const sat_arrival *arrival, const sat_arrival *before, uint8_t out[SAT_RECORD_BYTES]) {
     size_t n = put(out, fold(before->received_us, arrival->received_us));
     n += put(out + n, fold(delay_of(before), delay_of(arrival)));
     n += put(out + n, fold(before->seq + 1, arrival->seq));
     return n + put(out + n, (uint64_t)arrival->ip_bytes << KIND_BITS | arrival->kind);
 }
 
-size_t sat_arrival_decode(sat_arrival *arrival, const sat_arrival *before, const uint8_t *data, size_t length) {
+/* The same; 0 if length bytes at data hold no complete record. */
+static size_t decode(sat_arrival *arrival, const sat_arrival *before, const uint8_t *data, size_t length) {
     uint64_t values[4];
     size_t at = 0;
     for (size_t i = 0; i < 4; i++) {
@@ -109,7 +111,7 @@ bool sat_records_append(sat_records *records, const sat_arrival *arrival) {
         }
     }
     sat_block *block = records->last;
-    size_t n = sat_arrival_encode(arrival, &records->before, block->data + block->used);
+    size_t n = encode(arrival, &records->before, block->data + block->used);
     block->used += n;
     records->bytes += n;
     records->count++;
@@ -137,8 +139,7 @@ bool sat_cursor_next(sat_cursor *cursor, sat_arrival *arrival) {
     }
     if (!cursor->block)
         return false;
-    size_t n = sat_arrival_decode(arrival, &cursor->before, cursor->block->data + cursor->at,
-                                  cursor->block->used - cursor->at);
+    size_t n = decode(arrival, &cursor->before, cursor->block->data + cursor->at, cursor->block->used - cursor->at);
     if (n == 0) {
         cursor->block = NULL;
         return false;

@@ -24,11 +24,6 @@ typedef struct {
     uint8_t kind; /* sat_kind */
 } sat_arrival;
 
-/* Encodes and decodes against the record before; start with a zeroed one. */
-size_t sat_arrival_encode(const sat_arrival *arrival, const sat_arrival *before, uint8_t out[SAT_RECORD_BYTES]);
-/* The bytes used, 0 if length bytes at data hold no whole record. */
-size_t sat_arrival_decode(sat_arrival *arrival, const sat_arrival *before, const uint8_t *data, size_t length);
-
 typedef struct sat_block {
     struct sat_block *next;
     size_t used;

@@ -47,13 +47,7 @@ static void on_loss(void *state, uint64_t sent_time, uint64_t bytes, uint64_t no
 
 const xl_cc_ops xl_cc_balia = {
     .name = "balia",
-    .init = xl_coupled_init,
-    .set_mtu = xl_coupled_set_mtu,
-    .join = xl_coupled_join,
-    .on_sent = xl_reno_sent,
+    XL_COUPLED_OPS,
     .on_ack = on_ack,
     .on_loss = on_loss,
-    .on_persistent_congestion = xl_coupled_on_persistent_congestion,
-    .window = xl_reno_window,
-    .ssthresh = xl_reno_ssthresh,
 };

@@ -31,6 +31,12 @@ void xl_coupled_on_loss_by_half(void *state, uint64_t sent_time, uint64_t bytes,
 /* Copies window, RTT and losses to the group. */
 void xl_coupled_publish(xl_coupled *);
 
+/* The members of their tables that are the same. */
+#define XL_COUPLED_OPS                                                                                                 \
+    .init = xl_coupled_init, .set_mtu = xl_coupled_set_mtu, .join = xl_coupled_join, .on_sent = xl_reno_sent,          \
+    .on_persistent_congestion = xl_coupled_on_persistent_congestion, .window = xl_reno_window,                         \
+    .ssthresh = xl_reno_ssthresh
+
 /* Writes the active paths with an RTT to out, this path first. Returns their number. */
 size_t xl_coupled_siblings(const xl_coupled *, const xl_cc_member *out[XL_CC_GROUP_MAX]);
 

@@ -30,13 +30,7 @@ static void on_ack(void *state, const xl_cc_ack *ack) {
 
 const xl_cc_ops xl_cc_lia = {
     .name = "lia",
-    .init = xl_coupled_init,
-    .set_mtu = xl_coupled_set_mtu,
-    .join = xl_coupled_join,
-    .on_sent = xl_reno_sent,
+    XL_COUPLED_OPS,
     .on_ack = on_ack,
     .on_loss = xl_coupled_on_loss_by_half,
-    .on_persistent_congestion = xl_coupled_on_persistent_congestion,
-    .window = xl_reno_window,
-    .ssthresh = xl_reno_ssthresh,
 };

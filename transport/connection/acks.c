@@ -47,14 +47,15 @@ uint64_t xl_conn_space_number(const xl_connection *c, const xl_space *s) {
     return UINT64_MAX;
 }
 
-xl_space *xl_conn_space_at(xl_connection *c, uint64_t number) {
+/* The packet number space with that number; NULL where its path is gone. */
+static xl_space *space_at(xl_connection *c, uint64_t number) {
     if (number < XL_LEVEL_COUNT)
         return &c->space[number];
     xl_path *p = xl_conn_path_by_local_id(c, number - XL_LEVEL_COUNT);
     return p && p->owns_space ? p->space : NULL;
 }
 
-xl_level xl_conn_level_of_space(const xl_connection *c, const xl_space *s) {
+static xl_level level_of(const xl_connection *c, const xl_space *s) {
     if (s == &c->space[XL_LEVEL_INITIAL])
         return XL_LEVEL_INITIAL;
     return s == &c->space[XL_LEVEL_HANDSHAKE] ? XL_LEVEL_HANDSHAKE : XL_LEVEL_APP;
@@ -101,7 +102,7 @@ static void record_acked(xl_connection *c, xl_sent_frame *r) {
         xl_send_mark_acked(&c->level[r->id].send, r->offset, r->len, false);
         break;
     case XL_SF_ACK:
-        if ((space = xl_conn_space_at(c, r->id)))
+        if ((space = space_at(c, r->id)))
             xl_space_ack_confirmed(space, r->offset);
         break;
     case XL_SF_RESET_STREAM:
@@ -360,7 +361,7 @@ static void sample_rtt(settlement *m, const xl_ack_frame *f) {
         xl_conn_start_rtt_probe(c, p);
 }
 
-void xl_conn_log_metrics(xl_connection *c, xl_path *p) {
+static void log_metrics(xl_connection *c, xl_path *p) {
     if (!c->qlog || !p->cc.ops)
         return;
     if (p->cc.ops->phase)
@@ -442,7 +443,7 @@ uint64_t xl_conn_take_ack(xl_connection *c, xl_space *space, xl_level level, xl_
             continue;
         take_rate_sample(c, p);
         xl_path_update_pacer(p, c->now);
-        xl_conn_log_metrics(c, p);
+        log_metrics(c, p);
     }
     xl_ledger_trim(&space->ledger, c->now > 3 * xl_conn_max_pto(c) ? c->now - 3 * xl_conn_max_pto(c) : 0);
     xl_conn_wake(c);
@@ -514,7 +515,7 @@ static xl_path *path_of_space(xl_connection *c, const xl_space *space) {
     for (size_t i = 0; i < c->path_count; i++)
         if (c->path[i].owns_space && c->path[i].space == space)
             return &c->path[i];
-    return c->multipath || xl_conn_level_of_space(c, space) != XL_LEVEL_APP ? &c->path[0] : &c->path[c->active];
+    return c->multipath || level_of(c, space) != XL_LEVEL_APP ? &c->path[0] : &c->path[c->active];
 }
 
 void xl_conn_detect_losses(xl_connection *c, xl_space *space, xl_level level) {
@@ -527,7 +528,7 @@ void xl_conn_detect_losses(xl_connection *c, xl_space *space, xl_level level) {
     for (size_t i = 0; i < c->path_count; i++) {
         check_persistent(c, &m, &c->path[i]);
         if (m.run[i].has_begun)
-            xl_conn_log_metrics(c, &c->path[i]);
+            log_metrics(c, &c->path[i]);
     }
     xl_conn_wake(c);
 }
@@ -643,6 +644,6 @@ void xl_conn_probe_timeout(xl_connection *c, xl_path *p) {
     }
     if (p->state == XL_PATH_SUSPECT)
         p->flight.probes = 1;
-    xl_conn_log_metrics(c, p);
+    log_metrics(c, p);
     xl_conn_wake(c);
 }

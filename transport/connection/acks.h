@@ -21,10 +21,7 @@ void xl_conn_init_space(xl_connection *, xl_space *);
 /* Another path takes the place of this one, which shares its packet number space with others. */
 void xl_conn_forget_sent(xl_connection *, const xl_path *);
 /* Number of a packet number space, to be kept in records: 0..2 the levels, 3 + local_id the own one of a path that has
- * one. Another path in the same place has another number. space_at: NULL where the path is gone. */
+ * one. Another path in the same place has another number. */
 uint64_t xl_conn_space_number(const xl_connection *, const xl_space *);
-xl_space *xl_conn_space_at(xl_connection *, uint64_t number);
-xl_level xl_conn_level_of_space(const xl_connection *, const xl_space *);
-void xl_conn_log_metrics(xl_connection *, xl_path *);
 
 #endif

@@ -9,7 +9,7 @@
 #include "connection/streams.h"
 
 /* Brings the state of a path that answers in line with what both sides ask. */
-void xl_conn_path_apply_status(xl_connection *c, xl_path *p, const char *why) {
+static void apply_status(xl_connection *c, xl_path *p, const char *why) {
     if (p->state == XL_PATH_ACTIVE && xl_path_wants_standby(p))
         xl_conn_path_set_state(c, p, XL_PATH_STANDBY, why);
     else if (p->state == XL_PATH_STANDBY && !xl_path_wants_standby(p))
@@ -23,7 +23,7 @@ void xl_conn_path_ask(xl_connection *c, xl_path *p, xl_path_status status, const
     p->statuses.own_sequence++;
     p->statuses.is_confirmed = false;
     p->statuses.is_pending = true;
-    xl_conn_path_apply_status(c, p, why);
+    apply_status(c, p, why);
     xl_conn_wake(c);
 }
 
@@ -59,8 +59,8 @@ uint64_t xl_conn_take_path_status(xl_connection *c, const xl_frame *f) {
     if (f->path_status.status == XL_STATUS_ABANDON)
         xl_conn_path_closed(c, p, XL_QERR_NO_ERROR, "abandoned by the peer");
     else
-        xl_conn_path_apply_status(
-            c, p, f->path_status.status == XL_STATUS_STANDBY ? "standby by the peer" : "available by the peer");
+        apply_status(c, p,
+                     f->path_status.status == XL_STATUS_STANDBY ? "standby by the peer" : "available by the peer");
     return 0;
 }
 

@@ -6,8 +6,6 @@
 #include "wire/frame.h"
 
 void xl_conn_path_ask(xl_connection *, xl_path *, xl_path_status, const char *why);
-/* Brings the state of a path that answers in line with what both sides ask. */
-void xl_conn_path_apply_status(xl_connection *, xl_path *, const char *why);
 uint64_t xl_conn_take_path_status(xl_connection *, const xl_frame *); /* 0 or the transport error to close with */
 /* Something is on its way or expected: only then is a path to be kept ready. */
 bool xl_conn_is_busy(const xl_connection *);

@@ -369,12 +369,16 @@ static inline void pair_deliver_due(pair *p) {
     }
 }
 
+/* When the next thing happens; XL_NEVER: nothing will. */
+static inline uint64_t pair_next(const pair *p) {
+    uint64_t a = xl_endpoint_next_timeout(p->client), b = xl_endpoint_next_timeout(p->server), at = a < b ? a : b;
+    return p->queue && p->queue->at < at ? p->queue->at : at;
+}
+
 /* Jumps to the next event; false when nothing will ever happen again. */
 static inline bool pair_step(pair *p) {
     pair_flush(p);
-    uint64_t a = xl_endpoint_next_timeout(p->client), b = xl_endpoint_next_timeout(p->server), at = a < b ? a : b;
-    if (p->queue && p->queue->at < at)
-        at = p->queue->at;
+    uint64_t at = pair_next(p);
     if (at == XL_NEVER)
         return false;
     p->now = at > p->now ? at : p->now;
@@ -390,10 +394,7 @@ static inline void pair_run(pair *p, uint64_t duration_us) {
     uint64_t end = p->now + duration_us;
     for (;;) {
         pair_flush(p);
-        uint64_t a = xl_endpoint_next_timeout(p->client), b = xl_endpoint_next_timeout(p->server), at = a < b ? a : b;
-        if (p->queue && p->queue->at < at)
-            at = p->queue->at;
-        if (at > end)
+        if (pair_next(p) > end)
             break;
         pair_step(p);
     }
