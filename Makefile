@@ -65,7 +65,7 @@ TEST_SRC := $(wildcard transport/*/*_test.c transport/*/tests/*_test.c lib/*/*_t
 # as scripts/registry.sh takes them.
 REGISTRIES := transport/scheduler transport/congestion transport/reinjection emulator/link player
 REGISTRY_transport/scheduler := scheduler/scheduler.h xl_scheduler_ops xl_scheduler_ xl_schedulers minrtt
-REGISTRY_transport/congestion := congestion/congestion.h xl_cc_ops xl_cc_ xl_congestion_controllers cubic
+REGISTRY_transport/congestion := congestion/congestion.h xl_cc_ops xl_cc_ xl_ccs cubic
 REGISTRY_transport/reinjection := reinjection/reinjection.h xl_reinjection_ops xl_reinjection_ xl_reinjection_modes none
 REGISTRY_emulator/link := emulator/link/queue.h link_queue_discipline link_queue_ link_queue_disciplines infinite
 REGISTRY_player := player/transport.h player_transport_ops player_transport_ player_transports quic

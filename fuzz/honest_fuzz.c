@@ -170,7 +170,7 @@ static void choose_scheme(honest *h, xl_scheme *c) {
     uint8_t flags = fuzz_u8(&h->in);
     c->scheduler = nth(xl_scheduler_name, fuzz_u8(&h->in));
     c->reinjection = nth(xl_reinjection_name, fuzz_u8(&h->in));
-    c->congestion = nth(xl_congestion_name, fuzz_u8(&h->in));
+    c->cc = nth(xl_cc_name, fuzz_u8(&h->in));
     c->ack_path = flags & 1 ? XL_ACK_FASTEST : XL_ACK_ORIGINAL;
     c->qoe_control = flags & 2;
     c->rescue = flags & 4;

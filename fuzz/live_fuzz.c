@@ -15,11 +15,11 @@ static const char *nth_scheduler(uint8_t v) {
     return names[v % n];
 }
 
-static const char *nth_congestion(uint8_t v) {
+static const char *nth_cc(uint8_t v) {
     size_t n = 0;
-    while (xl_congestion_name(n))
+    while (xl_cc_name(n))
         n++;
-    return xl_congestion_name(v % n);
+    return xl_cc_name(v % n);
 }
 
 static const char *nth_reinjection(uint8_t v) {
@@ -33,7 +33,7 @@ static void choose_scheme(xl_scheme *c, xl_limits *limits, fuzz_input *in) {
     c->enable_migration = flags & 2;
     c->scheduler = nth_scheduler(fuzz_u8(in));
     c->reinjection = nth_reinjection(flags >> 2);
-    c->congestion = nth_congestion(fuzz_u8(in));
+    c->cc = nth_cc(fuzz_u8(in));
     c->ack_path = flags & 0x10 ? XL_ACK_FASTEST : XL_ACK_ORIGINAL;
     c->qoe_control = flags & 0x20;
     c->reinjection_unconditional = flags & 0x40;

@@ -239,7 +239,7 @@ static bool check_scheme(parser *p) {
     const quic_settings *settings = &p->o->settings;
     const player_transport_ops *transport = p->o->transport;
     const char *problem = quic_settings_problem(settings, false);
-    if (!transport->has_schemes && (settings->name || settings->scheme.scheduler || settings->scheme.congestion))
+    if (!transport->has_schemes && (settings->name || settings->scheme.scheduler || settings->scheme.cc))
         return fail(p, "--%s is for --transport quic and means nothing to %s; leave it out.",
                     settings->name               ? "scheme"
                     : settings->scheme.scheduler ? "scheduler"

@@ -114,12 +114,12 @@ static void close_connection(connection *c, const char *reason, uint64_t now) {
     service *s = c->service;
     sample(c);
     catalogue_body_close(&c->response.body);
-    char remote[64], congestion[32] = "";
-    socklen_t congestion_len = sizeof congestion - 1;
-    getsockopt(c->watch.fd, IPPROTO_TCP, TCP_CONGESTION, congestion, &congestion_len);
+    char remote[64], cc[32] = "";
+    socklen_t cc_len = sizeof cc - 1;
+    getsockopt(c->watch.fd, IPPROTO_TCP, TCP_CONGESTION, cc, &cc_len);
     server_log(s->server, "connection_closed",
                json_pack("{s:I, s:s, s:s, s:s, s:I, s:I, s:o}", "conn", (json_int_t)c->number, "remote",
-                         xl_addr_format(&c->remote, remote, sizeof remote), "reason", reason, "congestion", congestion,
+                         xl_addr_format(&c->remote, remote, sizeof remote), "reason", reason, "congestion", cc,
                          "requests", (json_int_t)c->requests, "bytes_written", (json_int_t)c->written, "paths",
                          account(c)),
                now);
@@ -298,7 +298,7 @@ static const char *kernel_name(const char *controller) {
 }
 
 /* Connections inherit the listener's; the default of the namespace may be any. */
-static bool set_congestion(int fd, const char *controller, char *error) {
+static bool set_cc(int fd, const char *controller, char *error) {
     const char *name = kernel_name(controller);
     if (setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, (socklen_t)strlen(name)) == 0)
         return true;
@@ -353,8 +353,8 @@ static void add_connection(service *s, int fd, const xl_addr *remote, uint64_t n
     int one = 1;
     char unheard[SERVER_ERROR_BYTES];
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-    set_congestion(fd, server_get_config(s->server)->settings.scheme.congestion,
-                   unheard); /* an MPTCP listener does not pass it on to joins */
+    set_cc(fd, server_get_config(s->server)->settings.scheme.cc,
+           unheard); /* an MPTCP listener does not pass it on to joins */
     c->service = s;
     c->remote = *remote;
     c->response.body.handle = -1;
@@ -444,7 +444,7 @@ int server_http1_listen(const server_config *config, xl_addr *bound, char *error
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
     if (buffer > 0)
         setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &buffer, sizeof buffer); /* connections inherit it */
-    if (!set_congestion(fd, config->settings.scheme.congestion, error)) {
+    if (!set_cc(fd, config->settings.scheme.cc, error)) {
         close(fd);
         return -1;
     }

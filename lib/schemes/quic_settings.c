@@ -72,7 +72,7 @@ void quic_settings_init(quic_settings *s) {
     *s = (quic_settings){.name = NULL};
     xl_scheme_init(&s->scheme);
     xl_limits_init(&s->limits);
-    s->scheme.scheduler = s->scheme.congestion = NULL;
+    s->scheme.scheduler = s->scheme.cc = NULL;
     s->limits.max_udp_payload_bytes = QUIC_UDP_PAYLOAD_BYTES;
     s->limits.enable_ecn = s->limits.grease = true;
     s->limits.idle_timeout_us = IDLE_TIMEOUT_US;
@@ -88,7 +88,7 @@ bool quic_settings_choose(quic_settings *s, const char *name) {
     if (!scheme)
         return false;
     xl_scheme_init(&s->scheme);
-    s->scheme.congestion = NULL;
+    s->scheme.cc = NULL;
     s->race_us = 0;
     s->name = scheme->name;
     s->scheme.enable_multipath = scheme->multipath;
@@ -171,8 +171,8 @@ const setting quic_setting_rows[] = {
     {"scheduler", SETTING_WORD, FIELD(scheme.scheduler), .word_at = xl_scheduler_name, .sides = BOTH,
      .can_reload = true, .value = "NAME", .fallback = "the scheme's",
      .help = "Scheduler of the data that this side sends: docs/reference/schedulers.md."},
-    {"cc", SETTING_WORD, FIELD(scheme.congestion), .word_at = xl_congestion_name, .sides = BOTH, .can_reload = true,
-     .value = "NAME", .fallback = "cubic-tolerant", .help = "Congestion controller of the data that this side sends."},
+    {"cc", SETTING_WORD, FIELD(scheme.cc), .word_at = xl_cc_name, .sides = BOTH, .can_reload = true, .value = "NAME",
+     .fallback = "cubic-tolerant", .help = "Congestion controller of the data that this side sends."},
     {"ecn", SETTING_SWITCH, FIELD(limits.enable_ecn), .sides = BOTH,
      .fallback = "on; off in experiments and the simulator",
      .help = "Send packets as ECT(0) on paths that pass the validation of RFC 9000 section 13.4."},

@@ -107,7 +107,7 @@ static void every_word_has_its_meaning(void **state) {
     assert_true(set("migrate_after", "ptos:3") && set("path_management", "on,rtt=3") && set("cc", "bbr"));
     assert_int_equal(s.limits.migrate_ptos, 3);
     assert_int_equal(s.limits.path_management.rtt_percent, 300);
-    assert_string_equal(s.scheme.congestion, "bbr");
+    assert_string_equal(s.scheme.cc, "bbr");
 }
 
 static void thresholds_are_in_order(void **state) {

@@ -40,7 +40,7 @@ typedef struct {             /* of the client */
 
 typedef struct {
     relay_udp u;
-    const char *congestion;
+    const char *cc;
     picoquic_quic_t *quic;
     picoquic_cnx_t *connection; /* the client's */
     bool is_connected;
@@ -420,7 +420,7 @@ static uint64_t next_timeout(void *user) {
 static const char *const controllers[] = {"cubic", "newreno", "bbr", "prague", "fast", NULL};
 
 static const setting rows[] = {
-    {"cc", SETTING_WORD, SETTING_FIELD(stack, congestion), .words = controllers, .fallback = "cubic",
+    {"cc", SETTING_WORD, SETTING_FIELD(stack, cc), .words = controllers, .fallback = "cubic",
      .help = "Congestion controller of each path."},
     {0},
 };
@@ -436,7 +436,7 @@ static bool configure(stack *t) {
         return false;
     picoquic_set_max_data_control(t->quic, CONNECTION_WINDOW);
     picoquic_set_mtu_max(t->quic, UDP_PAYLOAD_BYTES + PICOQUIC_MTU_OVERHEAD(&(struct sockaddr){.sa_family = AF_INET}));
-    picoquic_set_default_congestion_algorithm_by_name(t->quic, t->congestion);
+    picoquic_set_default_congestion_algorithm_by_name(t->quic, t->cc);
     picoquic_enable_path_callbacks_default(t->quic, 1);
     picoquic_disable_port_blocking(t->quic, 1);
     picoquic_set_null_verifier(t->quic);
@@ -485,6 +485,6 @@ int main(int argc, char **argv) {
                                           .close = close_connection,
                                           .destroy = destroy};
     const relay_own_options own = {.rows = rows, .into = &t};
-    t.congestion = controllers[0];
+    t.cc = controllers[0];
     return relay_over_udp(argc, argv, &program, &own, &t, &t.u);
 }

@@ -46,7 +46,7 @@ struct connection { /* what XQUIC hands to the callbacks */
 
 struct stack {
     relay_udp u;
-    const char *scheduler, *reinjection, *congestion;
+    const char *scheduler, *reinjection, *cc;
     bool pacing;
     xqc_engine_t *engine;
     connection base; /* the client's; of a server, what sends before a connection is accepted */
@@ -478,7 +478,7 @@ static const setting rows[] = {
     {"reinjection", SETTING_WORD, SETTING_FIELD(stack, reinjection), .words = reinjections, .fallback = "none",
      .help =
          "tail: unacknowledged packets once nothing else is left to send; deadline: those older than XQUIC's limit."},
-    {"cc", SETTING_WORD, SETTING_FIELD(stack, congestion), .words = controllers, .fallback = "cubic",
+    {"cc", SETTING_WORD, SETTING_FIELD(stack, cc), .words = controllers, .fallback = "cubic",
      .help = "Congestion controller of each path."},
     {"pacing", SETTING_SWITCH, SETTING_FIELD(stack, pacing), .fallback = "on", .help = "Whether packets are paced."},
     {0},
@@ -487,7 +487,7 @@ static const setting rows[] = {
 static xqc_conn_settings_t settings_of(const stack *t) {
     xqc_conn_settings_t s = xqc_conn_get_conn_settings_template(XQC_CONN_SETTINGS_DEFAULT);
     s.pacing_on = t->pacing;
-    s.cong_ctrl_callback = strcmp(t->congestion, "bbr") == 0 ? xqc_bbr_cb : xqc_cubic_cb;
+    s.cong_ctrl_callback = strcmp(t->cc, "bbr") == 0 ? xqc_bbr_cb : xqc_cubic_cb;
     s.scheduler_callback = strcmp(t->scheduler, "backup") == 0 ? xqc_backup_scheduler_cb
                            : strcmp(t->scheduler, "rap") == 0  ? xqc_rap_scheduler_cb
                                                                : xqc_minrtt_scheduler_cb;
@@ -601,7 +601,7 @@ static void destroy(void *user) {
 }
 
 int main(int argc, char **argv) {
-    static stack t = {.scheduler = "minrtt", .reinjection = "none", .congestion = "cubic", .pacing = true};
+    static stack t = {.scheduler = "minrtt", .reinjection = "none", .cc = "cubic", .pacing = true};
     static char version[32];
     const relay_program program = {.name = "XQUIC relay",
                                    .version = version,

@@ -5,16 +5,16 @@
 #include <string.h>
 
 const xl_cc_ops *xl_cc_find(const char *name) {
-    for (size_t i = 0; name && xl_congestion_controllers[i]; i++)
-        if (strcmp(xl_congestion_controllers[i]->name, name) == 0)
-            return xl_congestion_controllers[i];
+    for (size_t i = 0; name && xl_ccs[i]; i++)
+        if (strcmp(xl_ccs[i]->name, name) == 0)
+            return xl_ccs[i];
     return NULL;
 }
 
-const char *xl_congestion_name(size_t i) {
-    for (size_t k = 0; xl_congestion_controllers[k]; k++)
+const char *xl_cc_name(size_t i) {
+    for (size_t k = 0; xl_ccs[k]; k++)
         if (k == i)
-            return xl_congestion_controllers[k]->name;
+            return xl_ccs[k]->name;
     return NULL;
 }
 

@@ -61,7 +61,7 @@ typedef struct {
 
 /* All controllers; ends with NULL. The build generates the table from the definitions in this folder:
  * `const xl_cc_ops xl_cc_NAME`. */
-extern const xl_cc_ops *const xl_congestion_controllers[];
+extern const xl_cc_ops *const xl_ccs[];
 
 /* RFC 9002 section 7.2. */
 uint64_t xl_cc_initial_window(uint64_t mtu_bytes);

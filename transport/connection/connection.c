@@ -90,7 +90,7 @@ xl_connection *xl_conn_new(const xl_config *config, const xl_connection_hooks *h
     c->handshake.deadline = now + config->limits.handshake_timeout_us;
     c->scheduler = xl_scheduler_find(config->scheme.scheduler);
     c->reinjection = xl_reinjection_find(config->scheme.reinjection);
-    c->cc = xl_cc_find(config->scheme.congestion);
+    c->cc = xl_cc_find(config->scheme.cc);
     if (c->scheduler->init)
         c->scheduler->init(c->scheduler_state);
     c->ack_policy = (xl_ack_policy){.threshold = 1, .reordering = 1, .max_delay_us = XL_MAX_ACK_DELAY_US};

@@ -12,7 +12,7 @@
 void xl_scheme_init(xl_scheme *s) {
     *s = (xl_scheme){.scheduler = "minrtt",
                      .reinjection = "none",
-                     .congestion = "cubic-tolerant",
+                     .cc = "cubic-tolerant",
                      .t_th1_us = 500000,
                      .t_th2_us = 2000000,
                      .rescue_gain_us = 50000,
@@ -67,9 +67,9 @@ int xl_scheme_copy(const xl_scheme *scheme, bool has_foresight, xl_scheme *s, ch
     *s = *scheme;
     s->max_reinjections = s->max_reinjections ? s->max_reinjections : 1;
     if (!keep_name(&names[0], &s->scheduler, "minrtt") || !keep_name(&names[1], &s->reinjection, "none") ||
-        !keep_name(&names[2], &s->congestion, "cubic-tolerant"))
+        !keep_name(&names[2], &s->cc, "cubic-tolerant"))
         return XL_ERR_MEMORY;
-    if (!xl_scheduler_find(s->scheduler) || !xl_reinjection_find(s->reinjection) || !xl_cc_find(s->congestion))
+    if (!xl_scheduler_find(s->scheduler) || !xl_reinjection_find(s->reinjection) || !xl_cc_find(s->cc))
         return XL_ERR_ARGUMENT;
     return xl_scheduler_is_reference(s->scheduler) && !has_foresight ? XL_ERR_ARGUMENT : 0;
 }

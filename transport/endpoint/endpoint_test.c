@@ -6,10 +6,10 @@ static void unknown_names_are_refused(void **state) {
     pair_init(&p, 1, 1, 10000);
     int error = 0;
     const char *good[] = {p.client_config.scheme.scheduler, p.client_config.scheme.reinjection,
-                          p.client_config.scheme.congestion};
+                          p.client_config.scheme.cc};
     for (int i = 0; i < 3; i++) {
         xl_config c = p.client_config;
-        const char **field[] = {&c.scheme.scheduler, &c.scheme.reinjection, &c.scheme.congestion};
+        const char **field[] = {&c.scheme.scheduler, &c.scheme.reinjection, &c.scheme.cc};
         *field[i] = "nonesuch";
         assert_null(xl_endpoint_new(&c, 0, &error));
         assert_int_equal(XL_ERR_ARGUMENT, error);
@@ -225,7 +225,7 @@ static void algorithms_change_in_mid_life(void **state) {
     xl_scheme s = p.server_config.scheme;
     s.scheduler = "xlink";
     s.reinjection = "stream";
-    s.congestion = "newreno";
+    s.cc = "newreno";
     s.ack_path = XL_ACK_FASTEST;
     s.qoe_control = true;
     s.t_th1_us = 123;
@@ -234,7 +234,7 @@ static void algorithms_change_in_mid_life(void **state) {
     assert_string_equal("xlink", p.sc->scheduler->name);
     assert_string_equal("stream", p.sc->reinjection->name);
     assert_string_equal("cubic-tolerant", p.sc->cc->name); /* of connections to come */
-    assert_string_equal("newreno", p.server->config.scheme.congestion);
+    assert_string_equal("newreno", p.server->config.scheme.cc);
     assert_true(p.sc->qoe.gate.enabled);
     assert_int_equal(123, p.sc->qoe.gate.t_th1_us);
     assert_int_equal(456, p.sc->qoe.gate.t_th2_us);

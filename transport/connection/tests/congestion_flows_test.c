@@ -30,7 +30,7 @@ static void configure(pair *p, uint64_t seed, size_t links, const char *cc) {
     if (links > 1)
         pair_multipath(p, "minrtt", "none");
     p->client_config.null_crypto = p->server_config.null_crypto = true;
-    p->server_config.scheme.congestion = cc;
+    p->server_config.scheme.cc = cc;
     /* No end of data to send in any of these tests. */
     p->client_config.limits.max_stream_data = p->client_config.limits.max_data = 64 << 20;
 }
@@ -247,7 +247,7 @@ static void bbr_uses_two_paths_under_every_scheduler(void **state) {
         pair_multipath(&p, "minrtt", "none");
         p.client_config.null_crypto = p.server_config.null_crypto = true;
         p.server_config.scheme.scheduler = xl_scheduler_name(k);
-        p.server_config.scheme.congestion = "bbr";
+        p.server_config.scheme.cc = "bbr";
         p.link[1].delay_us[0] = p.link[1].delay_us[1] = 30000;
         limit(&p.link[0], 1000000, 200000);
         limit(&p.link[1], 1000000, 200000);

@@ -50,7 +50,7 @@ static void a_mark_takes_the_window_down_without_loss(void **state) {
     for (size_t k = 0; k < 4; k++) {
         pair p;
         start(&p, 1);
-        p.server_config.scheme.congestion = controllers[k];
+        p.server_config.scheme.cc = controllers[k];
         connect_ends(&p);
         size_t i = pair_ask(&p, 20000000);
         pair_run(&p, 400000);

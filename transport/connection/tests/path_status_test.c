@@ -30,10 +30,10 @@ static void a_standby_path_carries_no_data_and_stays_validated(void **state) {
 /* The first path began with the 1200 bytes of the handshake: nothing of that stays. */
 static void the_first_path_is_as_good_as_later_ones(void **state) {
     (void)state;
-    for (size_t i = 0; xl_congestion_name(i); i++) {
+    for (size_t i = 0; xl_cc_name(i); i++) {
         pair p;
         pair_init(&p, 112 + i, 2, 10000);
-        p.client_config.scheme.congestion = p.server_config.scheme.congestion = xl_congestion_name(i);
+        p.client_config.scheme.cc = p.server_config.scheme.cc = xl_cc_name(i);
         pair_multipath(&p, "minrtt", "none");
         pair_connect(&p);
         assert_true(xl_connection_add_path(p.cc, &p.link[1].client, &p.link[1].server, XL_TECH_LTE, p.now) > 0);

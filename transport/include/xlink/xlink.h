@@ -220,7 +220,7 @@ typedef struct {
                               * Default: false. */
     const char *scheduler;    /* A name of xl_scheduler_name(). Default: "minrtt". */
     const char *reinjection;  /* A name of xl_reinjection_name(). Default: "none". */
-    const char *congestion;   /* A name of xl_congestion_name(). Default: "cubic-tolerant". */
+    const char *cc;           /* A name of xl_cc_name(). Default: "cubic-tolerant". */
     xl_ack_path ack_path;     /* Path of ACK_MP. Default: XL_ACK_ORIGINAL. */
     bool qoe_control;         /* Gate re-injection by the double threshold (paper section 5.2.2). false: the gate is
                               * always open. Default: false. */
@@ -349,7 +349,7 @@ const char *xl_scheduler_name(size_t i);
 /* Whether it is a reference for simulations, which endpoints refuse: it must know what the network will do. */
 bool xl_scheduler_is_reference(const char *name);
 const char *xl_reinjection_name(size_t i);
-const char *xl_congestion_name(size_t i);
+const char *xl_cc_name(size_t i);
 
 typedef struct xl_endpoint xl_endpoint;
 typedef struct xl_connection xl_connection;
