@@ -26,12 +26,18 @@ MODELS: tuple[tuple[str, str], ...] = (
     ("`duplicate`", "duplicate=0.01"),
     ("`mtu`", "mtu=1500"),
     ("`nat`", "nat=timeout=30000"),
+    ("`cross`, 2 Mbps beside", "queue=droptail:packets=100 cross=2mbps"),
+    ("`cross-profile`, random gaps", "queue=droptail:packets=100 cross-profile={cross} cross-gaps=random"),
     ("`queue=droptail`", "queue=droptail:packets=100"),
     ("`queue=codel`", "queue=codel"),
     ("`queue=pie`", "queue=pie"),
     ("`queue=fq_codel`", "queue=fq_codel"),
 )
-FILES = {"delay": "0,20\n500,25\n1000,20\n", "light": "0 20 0 0 3 3 9\n1000 30 0 5\n2000 20 0\n"}
+FILES = {
+    "delay": "0,20\n500,25\n1000,20\n",
+    "light": "0 20 0 0 3 3 9\n1000 30 0 5\n2000 20 0\n",
+    "cross": "0,1\n500,3\n1000,0\n",
+}
 
 
 def instructions(keys: list[str], packets: int, folder: Path) -> int:

@@ -3,6 +3,7 @@
  * before its time, no more bytes than opportunities, and the log has it all. */
 #include "fuzz/input.h"
 #include "emulator/link/link.h"
+#include "emulator/link/queue.h"
 
 #define PACKETS    2000
 #define FLOWS      5
@@ -17,7 +18,7 @@ typedef struct {
     link_log log;
     link_config config;
     uint64_t now, lines[128]; /* of the log, by kind */
-    uint64_t arrived, drops_in_log;
+    uint64_t arrived, drops_in_log, cross_drops_in_log;
     uint32_t length[PACKETS], newest[FLOWS];
     uint8_t flow[PACKETS];
     uint64_t entered_us[PACKETS], last_due;
@@ -41,9 +42,10 @@ static void take_log(void *user, const char *text, size_t length) {
         memcpy(line, text, len);
         line[len] = 0;
         FUZZ_CHECK(sscanf(line, "%llu %c %llu", &t, &kind, &n) == 3 && t <= b->now / 1000);
-        FUZZ_CHECK(kind == '#' || kind == '+' || kind == '-' || kind == 'd');
+        FUZZ_CHECK(strchr("#+-dcsx", kind) != NULL);
         b->lines[(int)kind]++;
         b->drops_in_log += kind == 'd' ? n : 0;
+        b->cross_drops_in_log += kind == 'x' ? n : 0;
         text = newline + 1;
     }
 }
@@ -124,6 +126,11 @@ static void choose_config(bench *b, fuzz_input *in) {
         FUZZ_CHECK(link_light_trace_parse(&b->light, "l", rows, sizeof rows - 1, error, sizeof error) == 0);
         c->light.trace = &b->light;
         c->light.gap_us = more * 100;
+    }
+    if (more & 32 && !link_queue_is_infinite(c->queue)) {
+        c->cross = (link_cross){.rate_bps = UINT64_C(1000) * fuzz_u16(in), .random_gaps = more & 64};
+        c->cross.bytes = LINK_CROSS_BYTES_LEAST + fuzz_u8(in) * 5u;
+        c->cross.onoff = more & 128 ? (link_onoff){.is_random = true, .count = 2, .us = {9000, 5000}} : c->onoff;
     }
     b->by_flow = strncmp(c->queue, "fq", 2) == 0;
     b->in_order = !(flags & 16);
@@ -284,6 +291,9 @@ static void check_log(bench *b) {
     link_log_flush(&b->log);
     FUZZ_CHECK(b->lines['#'] == s.opportunities && b->lines['-'] == s.departed_packets);
     FUZZ_CHECK(b->drops_in_log == s.queue_drops);
+    FUZZ_CHECK(s.cross_packets == s.cross_departed + s.cross_drops + s.cross_inside);
+    FUZZ_CHECK(b->lines['s'] == s.cross_departed && b->cross_drops_in_log <= s.cross_drops);
+    FUZZ_CHECK(link_pool_in_use(b->pool) == s.inside_packets + s.cross_inside);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -17,6 +17,8 @@ void link_change_apply(emulated_link *link, const link_change *change, uint64_t 
         link_set_reorder(link, change->reorder, change->reorder_us, now);
     if (change->has_duplicate)
         link_set_duplicate(link, change->duplicate, now);
+    if (change->has_cross)
+        (void)link_set_cross(link, change->cross_bps, now);
     if (change->rebinds)
         link_rebind(link, now);
 }

@@ -10,7 +10,7 @@
 /* All zero changes nothing. */
 typedef struct {
     bool has_state, is_up;
-    bool has_delay, has_loss, has_reorder, has_duplicate;
+    bool has_delay, has_loss, has_reorder, has_duplicate, has_cross;
     uint64_t delay_us;
     link_loss loss;
     uint64_t rate_bps;         /* 0: no change */
@@ -18,7 +18,8 @@ typedef struct {
     uint64_t mtu_bytes;        /* 0: no change */
     double reorder, duplicate; /* probabilities */
     uint64_t reorder_us;
-    bool rebinds; /* the NAT of the path forgets its mappings */
+    uint64_t cross_bps; /* others' traffic; 0: none */
+    bool rebinds;       /* the NAT of the path forgets its mappings */
 } link_change;
 
 /* Makes the changes at `now`, in the order of the members; values are such as the setters of link.h take. */

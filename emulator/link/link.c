@@ -6,7 +6,15 @@
 #include <string.h>
 
 /* The streams of random numbers of a link. Losses have the seed itself. */
-enum { STREAM_LOSS_MOVES = 1, STREAM_ONOFF, STREAM_JITTER, STREAM_REORDER, STREAM_DUPLICATE, STREAM_QUEUE };
+typedef enum {
+    STREAM_LOSS_MOVES = 1,
+    STREAM_ONOFF,
+    STREAM_JITTER,
+    STREAM_REORDER,
+    STREAM_DUPLICATE,
+    STREAM_QUEUE,
+    STREAM_CROSS
+} stream;
 
 /* Begins with the opportunities of a trace: of those before t0 + from_us, none; start_us is where its time 0 falls. */
 static void take_trace(emulated_link *link, const link_trace *trace, int64_t start_us, uint64_t from_us) {
@@ -46,12 +54,20 @@ static void set_up_effects(emulated_link *link, const link_config *config) {
     link->loss.losses.state = config->seed;
     link->loss.moves.state = link_substream(config->seed, STREAM_LOSS_MOVES);
     link_onoff_init(&link->onoff, &config->onoff, link_substream(config->seed, STREAM_ONOFF));
+    link_cross_init(&link->cross, &config->cross, link_substream(config->seed, STREAM_CROSS),
+                    config->start_offset_ms * 1000, 0);
+    link->has_cross = link_cross_is_on(&config->cross);
 }
 
 emulated_link *link_new(const link_config *config, char *error, size_t error_size) {
     const char *problem = find_problem(config);
+    const bool is_infinite = link_queue_is_infinite(config->queue);
     if (problem) {
         snprintf(error, error_size, "%s is not a probability; give numbers from 0 to 1", problem);
+        return NULL;
+    }
+    if (is_infinite && link_cross_is_on(&config->cross)) {
+        snprintf(error, error_size, LINK_CROSS_NEEDS_LIMIT);
         return NULL;
     }
     emulated_link *link = calloc(1, sizeof *link);
@@ -65,6 +81,7 @@ emulated_link *link_new(const link_config *config, char *error, size_t error_siz
         free(link);
         return NULL;
     }
+    link->is_infinite = is_infinite;
     set_up_effects(link, config);
     take_trace(link, config->trace, -(int64_t)(config->start_offset_ms * 1000), 0);
     return link;
@@ -123,18 +140,47 @@ static void pass_opportunities(emulated_link *link, uint64_t t) {
     link->next_opportunity = end;
 }
 
-static void log_drops(emulated_link *link, uint64_t packets_before, uint64_t bytes_before, uint64_t t) {
-    uint64_t packets = link->queue->dropped_packets - packets_before;
-    if (packets > 0 && link->set.log)
-        link_log_drop(link->set.log, t / 1000, packets, link->queue->dropped_bytes - bytes_before);
+/* What the queue has dropped so far. */
+typedef struct {
+    uint64_t packets, bytes, cross_packets, cross_bytes;
+} drops;
+
+static drops drops_of(const link_queue *queue) {
+    return (drops){queue->dropped_packets, queue->dropped_bytes, queue->dropped_cross_packets,
+                   queue->dropped_cross_bytes};
+}
+
+static void log_drops(emulated_link *link, const drops *before, uint64_t t) {
+    if (link->queue->dropped_packets == before->packets || !link->set.log)
+        return;
+    const drops now = drops_of(link->queue);
+    uint64_t cross_packets = now.cross_packets - before->cross_packets, packets = now.packets - before->packets;
+    uint64_t cross_bytes = now.cross_bytes - before->cross_bytes, bytes = now.bytes - before->bytes;
+    if (cross_packets > 0)
+        link_log_cross_drop(link->set.log, t / 1000, cross_packets, cross_bytes);
+    if (packets > cross_packets)
+        link_log_drop(link->set.log, t / 1000, packets - cross_packets, bytes - cross_bytes);
 }
 
 static link_packet *dequeue(emulated_link *link, uint64_t t) {
-    uint64_t packets_before = link->queue->dropped_packets;
-    uint64_t bytes_before = link->queue->dropped_bytes;
+    const drops before = drops_of(link->queue);
     link_packet *packet = link_queue_dequeue(link->queue, t);
-    log_drops(link, packets_before, bytes_before, t);
+    log_drops(link, &before, t);
     return packet;
+}
+
+/* A packet is served as a whole, at time t. Nobody waits for others' traffic. */
+static void complete(emulated_link *link, link_packet *packet, uint64_t t) {
+    packet->due_us = link->served_us = t;
+    if (!packet->is_cross) {
+        link_fifo_push(&link->delivered, packet);
+        return;
+    }
+    link->stats.cross_departed++;
+    link->stats.cross_departed_bytes += link_packet_bytes(packet);
+    if (link->set.log)
+        link_log_cross_departure(link->set.log, t / 1000, link_packet_bytes(packet));
+    link_pool_put(link->set.pool, packet);
 }
 
 /* The next opportunity, at time t, serves what waits. */
@@ -152,12 +198,17 @@ static void serve_opportunity(emulated_link *link, uint64_t t) {
         }
         link_serve(&left, &link->in_transit_left);
         if (link->in_transit_left == 0) {
-            link->in_transit->due_us = link->served_us = t;
-            link_fifo_push(&link->delivered, link->in_transit);
+            complete(link, link->in_transit, t);
             link->in_transit = NULL;
         }
     }
     link->stats.opportunities_used += left < link->set.opportunity_bytes;
+}
+
+static void join_queue(emulated_link *link, link_packet *packet, uint64_t t) {
+    const drops before = drops_of(link->queue);
+    link_queue_enqueue(link->queue, packet, t);
+    log_drops(link, &before, t);
 }
 
 /* The packet arrives at the queue, or passes by it. */
@@ -169,10 +220,25 @@ static void arrive(emulated_link *link, link_packet *packet, uint64_t t) {
         link_fifo_push(&link->delivered, packet);
         return;
     }
-    uint64_t packets_before = link->queue->dropped_packets;
-    uint64_t bytes_before = link->queue->dropped_bytes;
-    link_queue_enqueue(link->queue, packet, t);
-    log_drops(link, packets_before, bytes_before, t);
+    join_queue(link, packet, t);
+}
+
+/* The next packet of others' traffic, at time t. The link's own state says whether it gets here. */
+static void arrive_cross(emulated_link *link, uint64_t t) {
+    bool is_on = link_onoff_advance(&link->onoff, t) && !link->down;
+    link_packet *packet = is_on ? link_pool_get(link->set.pool) : NULL;
+    link_cross_take(&link->cross);
+    link->stats.cross_packets++;
+    if (!packet) {
+        link->stats.cross_drops++;
+        return;
+    }
+    link_cross_fill(&link->cross, packet);
+    packet->is_cross = true;
+    packet->arrival_us = t;
+    if (link->set.log)
+        link_log_cross_arrival(link->set.log, t / 1000, link_packet_bytes(packet));
+    join_queue(link, packet, t);
 }
 
 /* A second copy, or NULL: none is wanted, or there is no memory for it. */
@@ -182,6 +248,8 @@ static link_packet *duplicate(emulated_link *link, const link_packet *packet, bo
         copy->length = packet->length;
         copy->direct = packet->direct;
         copy->due_us = packet->due_us;
+        copy->route = packet->route;
+        copy->hop = packet->hop;
         memcpy(copy->data, packet->data, packet->length);
         link->stats.duplicates++;
     }
@@ -214,6 +282,8 @@ void link_advance(emulated_link *link, uint64_t now) {
     for (;;) {
         uint64_t arrival = next_arrival(link);
         uint64_t horizon = arrival < now ? arrival : now;
+        uint64_t cross = link->has_cross ? link_cross_next(&link->cross, horizon) : LINK_NEVER;
+        horizon = cross < horizon ? cross : horizon;
         if (is_unserved(link)) {
             pass_opportunities(link, horizon);
         } else {
@@ -223,9 +293,12 @@ void link_advance(emulated_link *link, uint64_t now) {
                 continue;
             }
         }
-        if (arrival > now)
+        if (cross != LINK_NEVER)
+            arrive_cross(link, cross);
+        else if (arrival > now)
             return;
-        end_delay(link);
+        else
+            end_delay(link);
     }
 }
 
@@ -272,12 +345,17 @@ void link_refuse(emulated_link *link, uint32_t length) {
     link->stats.memory_drops++;
 }
 
+/* A packet that is to be delivered is in the queue, or served in part. */
+static bool someone_waits(const emulated_link *link) {
+    return (link->in_transit && !link->in_transit->is_cross) || link->queue->packets > link->queue->cross_packets;
+}
+
 uint64_t link_next_deadline(const emulated_link *link) {
     if (link->delivered.head)
         return link->delivered.head->due_us;
     if (link->down)
         return LINK_NEVER;
-    if (!is_idle(link))
+    if (someone_waits(link))
         return opportunity_us(link, link->next_opportunity);
     const link_packet *next = next_arriving(link);
     if (!next)
@@ -292,7 +370,7 @@ link_packet *link_pull(emulated_link *link) {
     return packet;
 }
 
-void link_departed(emulated_link *link, link_packet *packet, uint64_t now) {
+void link_passed(emulated_link *link, link_packet *packet, uint64_t now) {
     uint32_t bytes = link_packet_bytes(packet);
     link->stats.departed_packets++;
     link->stats.departed_bytes += bytes;
@@ -300,6 +378,10 @@ void link_departed(emulated_link *link, link_packet *packet, uint64_t now) {
     link_lateness_record(&link->lateness, now > packet->due_us ? now - packet->due_us : 0);
     if (link->set.log)
         link_log_departure(link->set.log, now / 1000, bytes, now / 1000 - packet->arrival_us / 1000);
+}
+
+void link_departed(emulated_link *link, link_packet *packet, uint64_t now) {
+    link_passed(link, packet, now);
     link_pool_put(link->set.pool, packet);
 }
 
@@ -371,6 +453,19 @@ void link_set_duplicate(emulated_link *link, double probability, uint64_t now) {
     link->set.duplicate = probability;
 }
 
+int link_set_cross(emulated_link *link, uint64_t rate_bps, uint64_t now) {
+    if (link->is_infinite && rate_bps > 0)
+        return -1;
+    link_advance(link, now);
+    link_cross set = link->set.cross;
+    set.rate_bps = rate_bps;
+    set.profile = NULL;
+    link->set.cross = set;
+    link->has_cross = rate_bps > 0;
+    link_cross_init(&link->cross, &set, link_rng_next(&link->cross.rng), 0, now);
+    return 0;
+}
+
 void link_rebind(emulated_link *link, uint64_t now) {
     link_advance(link, now);
     if (link->set.nat)
@@ -380,12 +475,14 @@ void link_rebind(emulated_link *link, uint64_t now) {
 link_stats link_get_stats(const emulated_link *link) {
     link_stats stats = link->stats;
     stats.opportunities = link->passed_before + link->next_opportunity - link->first_opportunity;
-    stats.queue_drops = link->queue->dropped_packets;
+    stats.queue_drops = link->queue->dropped_packets - link->queue->dropped_cross_packets;
+    stats.cross_drops += link->queue->dropped_cross_packets;
+    stats.cross_inside = link->queue->cross_packets + (link->in_transit && link->in_transit->is_cross);
     stats.nat_mappings = link->set.nat && !link->set.is_downlink ? link_nat_mappings(link->set.nat) : 0;
     stats.queued_packets = link->queue->packets;
     stats.queued_bytes = link->queue->bytes;
     stats.inside_packets = link->delayed.packets + link->held.packets + link->queue->packets + link->delivered.packets +
-                           (link->in_transit ? 1 : 0);
+                           (link->in_transit ? 1 : 0) - stats.cross_inside;
     return stats;
 }
 

@@ -11,6 +11,8 @@
  * Packets stay in order, also if the delay falls or jitters: no packet leaves the delay before an earlier one. Only
  * packets that `reorder` selects leave this order.
  *
+ * Others' traffic joins the queue from within the link, and is served and dropped there (cross.h).
+ *
  * With a light trace the delay is that of light.h, and packets of a short burst pass by the queue while it is empty.
  *
  * Sans-IO: no clock, no file, no randomness of its own. All times are us since t0, the common start of all links of
@@ -29,6 +31,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "emulator/link/cross.h"
 #include "emulator/link/delay_trace.h"
 #include "emulator/link/lateness.h"
 #include "emulator/link/light.h"
@@ -64,10 +67,11 @@ typedef struct {
     link_loss loss;
     link_onoff onoff;
     double duplicate; /* probability that a packet arrives at the queue twice */
+    link_cross cross; /* others' traffic; needs a queue with a limit */
     link_nat *nat;    /* borrowed: of the path; NULL = none */
     bool is_downlink; /* for the NAT: packets come from outside */
     uint64_t seed;    /* of all random choices: link_seed() gives one for each direction of each path. Each effect
-                       * has its own random stream: enabling one does not change the draws of the others. */
+                           * has its own random stream: enabling one does not change the draws of the others. */
 } link_config;
 
 typedef struct {
@@ -88,8 +92,13 @@ typedef struct {
     uint64_t nat_mappings;   /* ports that the NAT gave out; of an uplink */
     uint64_t inside_packets; /* in the delay, in the queue, or ready to be pulled */
     uint64_t duplicates;     /* second copies made */
+    /* Others' traffic, which no figure above but the opportunities counts:
+     * cross_packets = cross_departed + cross_drops + cross_inside. */
+    uint64_t cross_packets, cross_departed, cross_departed_bytes;
+    uint64_t cross_drops; /* by the queue, or as the link was off or down */
+    uint64_t cross_inside;
     uint64_t reordered;      /* packets selected for the longer delay */
-    uint64_t queued_packets; /* at present, without one that is served in part */
+    uint64_t queued_packets; /* at present, others' traffic included, without one that is served in part */
     uint64_t queued_bytes;
     uint64_t queueing_us; /* time in the queue of the last departed packet */
 } link_stats;
@@ -113,6 +122,8 @@ void link_advance(emulated_link *link, uint64_t now);
 link_packet *link_pull(emulated_link *link);
 /* A pulled packet was sent at `now`: logs the departure, counts it and its lateness, frees it. */
 void link_departed(emulated_link *link, link_packet *packet, uint64_t now);
+/* The same for a packet that goes on to another link: the caller keeps it. */
+void link_passed(emulated_link *link, link_packet *packet, uint64_t now);
 /* The driver did not read its input from `since` to `now`, and then found a packet: if the link is empty, the
  * opportunities of that interval are counted as missed. Call it before the packet is enqueued. */
 void link_count_missed(emulated_link *link, uint64_t since, uint64_t now);
@@ -125,6 +136,7 @@ void link_count_missed(emulated_link *link, uint64_t since, uint64_t now);
  * link_set_trace: trace time 0 is `now`.
  * link_set_rate: evenly spaced opportunities replace the trace; -1 for 0 or more than LINK_TRACE_MAX_RATE_BPS.
  * link_set_mtu: LINK_MTU_LEAST to LINK_MTU_MOST.
+ * link_set_cross: others' traffic at this rate, 0: none; -1 without a limit of the queue.
  * link_rebind: the path's NAT, if it has one, forgets its mappings. */
 void link_set_delay(emulated_link *link, uint64_t delay_us, uint64_t now);
 int link_set_loss(emulated_link *link, const link_loss *loss, uint64_t now);
@@ -135,6 +147,7 @@ int link_set_rate(emulated_link *link, uint64_t rate_bps, uint64_t now);
 void link_set_mtu(emulated_link *link, uint32_t mtu_bytes, uint64_t now);
 void link_set_reorder(emulated_link *link, double probability, uint64_t reorder_us, uint64_t now);
 void link_set_duplicate(emulated_link *link, double probability, uint64_t now);
+int link_set_cross(emulated_link *link, uint64_t rate_bps, uint64_t now);
 void link_rebind(emulated_link *link, uint64_t now);
 
 /* Statistics as of the last call that had a time. */

@@ -18,6 +18,8 @@ struct emulated_link {
     link_loss_state loss;
     link_onoff_state onoff;
     link_burst burst; /* with a light trace */
+    link_cross_state cross;
+    bool has_cross, is_infinite; /* others' traffic; the queue */
 
     link_fifo delayed; /* due_us = when the delay ends */
     link_fifo held;    /* the same for reordered packets */

@@ -97,3 +97,15 @@ void link_log_departure(link_log *log, uint64_t t_ms, uint32_t bytes, uint64_t d
 void link_log_drop(link_log *log, uint64_t t_ms, uint64_t packets, uint64_t bytes) {
     put_line(log, t_ms, 'd', packets, &bytes);
 }
+
+void link_log_cross_arrival(link_log *log, uint64_t t_ms, uint32_t bytes) {
+    put_line(log, t_ms, 'c', bytes, NULL);
+}
+
+void link_log_cross_departure(link_log *log, uint64_t t_ms, uint32_t bytes) {
+    put_line(log, t_ms, 's', bytes, NULL);
+}
+
+void link_log_cross_drop(link_log *log, uint64_t t_ms, uint64_t packets, uint64_t bytes) {
+    put_line(log, t_ms, 'x', packets, &bytes);
+}

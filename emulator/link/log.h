@@ -6,6 +6,11 @@
  *   # init timestamp: <ms since 1970>                T d packets bytes packets dropped by the queue
  *   # base timestamp: 0
  *
+ * Others' traffic (cross.h) has lines of its own, so that no sum over the lines above counts it:
+ *
+ *   T c bytes          a packet arrives at the queue       T s bytes          a packet was served
+ *   T x packets bytes  packets dropped by the queue
+ *
  * Departures carry the time of the actual departure, not the scheduled one. */
 #ifndef RAILYARD_LINK_LOG_H
 #define RAILYARD_LINK_LOG_H
@@ -30,6 +35,9 @@ void link_log_header(link_log *log, const char *direction, const char *trace, co
 void link_log_opportunity(link_log *log, uint64_t t_ms);
 void link_log_arrival(link_log *log, uint64_t t_ms, uint32_t bytes);
 void link_log_departure(link_log *log, uint64_t t_ms, uint32_t bytes, uint64_t delay_ms);
+void link_log_cross_arrival(link_log *log, uint64_t t_ms, uint32_t bytes);
+void link_log_cross_departure(link_log *log, uint64_t t_ms, uint32_t bytes);
+void link_log_cross_drop(link_log *log, uint64_t t_ms, uint64_t packets, uint64_t bytes);
 void link_log_drop(link_log *log, uint64_t t_ms, uint64_t packets, uint64_t bytes);
 /* Passes buffered lines to the sink. */
 void link_log_flush(link_log *log);

@@ -79,6 +79,9 @@ link_packet *link_pool_get(link_pool *pool) {
     packet->next = NULL;
     packet->checksum_start = 0;
     packet->checksum_offset = 0;
+    packet->is_cross = false;
+    packet->route = 0;
+    packet->hop = 0;
     pool->in_use++;
     return packet;
 }

@@ -22,7 +22,12 @@ typedef struct link_packet {
     uint64_t arrival_us;      /* when it arrived at the queue: entry into the link plus delay; set by the link */
     uint64_t due_us; /* when the link delivers it: time of the opportunity that completes it; set by the link */
     bool direct;     /* bypasses the queue if that is empty: light.h; set by the link */
+    bool is_cross;   /* others' traffic, which nobody receives: cross.h; set by the link */
     uint32_t length; /* bytes of the IP packet in data, without the 4 bytes that links add */
+    /* For the driver; the link hands it on to copies. The number of the packet's way through several links, and of the
+     * link on it that has the packet: route.h. */
+    uint16_t route;
+    uint8_t hop;
     /* For the driver; the link does not read it. The checksum over the bytes from checksum_start on is still to be
      * written at checksum_start + checksum_offset, which has the sum of the pseudo header. start 0: it is complete. */
     uint16_t checksum_start;

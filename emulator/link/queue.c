@@ -147,5 +147,14 @@ void link_queue_drop(link_queue *queue, link_packet *packet) {
     queue->bytes -= link_packet_bytes(packet);
     queue->dropped_packets++;
     queue->dropped_bytes += link_packet_bytes(packet);
+    if (packet->is_cross) {
+        queue->cross_packets--;
+        queue->dropped_cross_packets++;
+        queue->dropped_cross_bytes += link_packet_bytes(packet);
+    }
     link_pool_put(queue->pool, packet);
+}
+
+bool link_queue_is_infinite(const char *specification) {
+    return !specification || strcmp(specification, LINK_QUEUE_DEFAULT) == 0;
 }

@@ -55,6 +55,10 @@ struct link_queue {
     link_rng rng;
     uint64_t dropped_packets;
     uint64_t dropped_bytes;
+    /* Of these, others' traffic. */
+    size_t cross_packets; /* in the queue */
+    uint64_t dropped_cross_packets;
+    uint64_t dropped_cross_bytes;
     char description[192]; /* as mm-link's log prints it: "droptail [packets=100]" */
     void *state;
 };
@@ -70,6 +74,7 @@ void link_queue_free(link_queue *queue);
 static inline void link_queue_enqueue(link_queue *queue, link_packet *packet, uint64_t now) {
     queue->packets++;
     queue->bytes += link_packet_bytes(packet);
+    queue->cross_packets += packet->is_cross;
     queue->discipline->enqueue(queue, packet, now);
 }
 static inline link_packet *link_queue_dequeue(link_queue *queue, uint64_t now) {
@@ -77,9 +82,13 @@ static inline link_packet *link_queue_dequeue(link_queue *queue, uint64_t now) {
     if (packet) {
         queue->packets--;
         queue->bytes -= link_packet_bytes(packet);
+        queue->cross_packets -= packet->is_cross;
     }
     return packet;
 }
+
+/* Whether it has no limit, so that traffic that does not slow down would fill the memory. */
+bool link_queue_is_infinite(const char *specification);
 
 /* Called by disciplines: counts the packet as dropped and frees it. */
 void link_queue_drop(link_queue *queue, link_packet *packet);

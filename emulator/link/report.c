@@ -57,11 +57,11 @@ json_t *link_report(const emulated_link *link, const char *trace, const char *tr
     const struct {
         const char *name;
         uint64_t value;
-    } rare[] = {{"off_losses", stats.off_losses},
-                {"duplicates", stats.duplicates},
-                {"reordered", stats.reordered},
-                {"nat_drops", stats.nat_drops},
-                {"nat_mappings", stats.nat_mappings}};
+    } rare[] = {{"off_losses", stats.off_losses},         {"duplicates", stats.duplicates},
+                {"reordered", stats.reordered},           {"nat_drops", stats.nat_drops},
+                {"nat_mappings", stats.nat_mappings},     {"cross_packets", stats.cross_packets},
+                {"cross_departed", stats.cross_departed}, {"cross_departed_bytes", stats.cross_departed_bytes},
+                {"cross_drops", stats.cross_drops}};
     for (size_t i = 0; i < sizeof rare / sizeof rare[0]; i++)
         if (rare[i].value > 0)
             json_object_set_new(object, rare[i].name, number(rare[i].value));

@@ -31,6 +31,17 @@ static bool read_onoff(void *into, const char *text, char *reason, size_t cap) {
            refuse(reason, cap, wanted, text);
 }
 
+static bool read_cross(void *into, const char *text, char *reason, size_t cap) {
+    return link_cross_parse_rate(text, &((link_settings *)into)->config.cross.rate_bps) ||
+           refuse(reason, cap, "a rate of at most 10gbps, or off", text);
+}
+
+static bool read_cross_onoff(void *into, const char *text, char *reason, size_t cap) {
+    char wanted[160];
+    return link_onoff_parse(&((link_settings *)into)->config.cross.onoff, text, wanted, sizeof wanted) == 0 ||
+           refuse(reason, cap, wanted, text);
+}
+
 static bool read_radio(void *into, const char *text, char *reason, size_t cap) {
     char wanted[160];
     return link_radio_parse(&((link_settings *)into)->config.radio, text, wanted, sizeof wanted) == 0 ||
@@ -47,6 +58,7 @@ static bool read_nat(void *into, const char *text, char *reason, size_t cap) {
 #define MS(member)    SETTING_MS, FIELD(member), .most = LINK_MS_MOST, .value = "MS"
 #define PROBABILITY   "(0(\\.[0-9]+)?|1(\\.0+)?|\\.[0-9]+)"
 #define NUMBER        "[0-9.]+"
+#define ONOFF         "^(exp:on=" NUMBER ":off=" NUMBER "|" NUMBER "/" NUMBER "(/" NUMBER "/" NUMBER ")*)$"
 #define NAT_RULE      "((mapping|filtering)=(independent|address|address-port)|timeout=" NUMBER ")"
 
 /* In a pattern. */
@@ -54,6 +66,7 @@ static bool read_nat(void *into, const char *text, char *reason, size_t cap) {
 
 static const char *const no_yes[] = {"no", "yes", NULL};
 static const char *const loop_hold[] = {"loop", "hold", NULL};
+static const char *const even_random[] = {"even", "random", NULL};
 
 /* The first is the trace, whose keys are the directions themselves: "up" and "down". */
 const setting link_setting_rows[] = {
@@ -84,8 +97,7 @@ const setting link_setting_rows[] = {
     {"loss", SETTING_OWN, FIELD(config.loss), .read = read_loss, .value = "P|ge:p=P:r=P[:good=P][:bad=P]",
      .fallback = "0", .pattern = "^(" PROBABILITY "|ge(:(p|r|good|bad)=" PROBABILITY "){2,4})$",
      .help = "Probability of random loss, or Gilbert-Elliott: ge:p=P:r=P[:good=P][:bad=P]."},
-    {"onoff", SETTING_OWN, FIELD(config.onoff), .read = read_onoff, .value = "TIMES",
-     .pattern = "^(exp:on=" NUMBER ":off=" NUMBER "|" NUMBER "/" NUMBER "(/" NUMBER "/" NUMBER ")*)$",
+    {"onoff", SETTING_OWN, FIELD(config.onoff), .read = read_onoff, .value = "TIMES", .pattern = ONOFF,
      .help = "Times ON/OFF[/ON/OFF...] in ms, or exp:on=MS:off=MS; what arrives in an off time is lost."},
     {"radio", SETTING_OWN, FIELD(config.radio), .read = read_radio, .value = "TIMES",
      .pattern = "^(off|" LINK_RADIO_PRESETS(NAME_OR) "(promotion|tail|inactive|cycle)=" NUMBER
@@ -98,6 +110,19 @@ const setting link_setting_rows[] = {
      .pattern = "^(off|" NAT_RULE "(:" NAT_RULE "){0,2})$",
      .help = "A NAT between link and server: mapping=KIND:filtering=KIND:timeout=MS or some of them, or off. KIND: "
              "independent, address or address-port."},
+    {"cross", SETTING_OWN, FIELD(config.cross.rate_bps), .read = read_cross, .value = "RATE", .fallback = "off",
+     .pattern = "^(off|" NUMBER "(bps|kbps|mbps|gbps))$",
+     .help = "Others' traffic that joins the queue at this rate whatever becomes of it, or off."},
+    {"cross_profile", SETTING_TEXT, FIELD(cross_profile), .value = "FILE",
+     .help = "The rate of others' traffic over time, in the place of one rate."},
+    {"cross_onoff", SETTING_OWN, FIELD(config.cross.onoff), .read = read_cross_onoff, .value = "TIMES",
+     .pattern = ONOFF, .help = "Times of others' traffic ON/OFF[/ON/OFF...] in ms, or exp:on=MS:off=MS."},
+    {"cross_gaps", SETTING_CHOICE, FIELD(config.cross.random_gaps), .words = even_random, .fallback = "even",
+     .help = "The gaps between packets of others' traffic: random ones are exponential."},
+    {"cross_bytes", SETTING_WHOLE, FIELD(config.cross.bytes), .least = LINK_CROSS_BYTES_LEAST, .most = LINK_MTU_MOST,
+     .value = "BYTES", .help = "Size of IP packets of others' traffic; 1500 if it is not given."},
+    {"via", SETTING_TEXT, FIELD(via), .value = "NAME[:NAME...]",
+     .help = "Bottlenecks that packets pass behind this link, in the order from client to server."},
     {"queue", SETTING_TEXT, FIELD(config.queue), .value = "QUEUE", .fallback = LINK_QUEUE_DEFAULT,
      .help = "The queue discipline and its options."},
     {0},
@@ -137,10 +162,13 @@ static void key_of(const setting *row, char key[KEY_BYTES]) {
 /* "up=TRACE, down=TRACE, offset=MS, …" */
 static void list_keys(char *out, size_t cap) {
     char key[KEY_BYTES];
-    snprintf(out, cap, "up=TRACE, down=TRACE");
+    snprintf(out, cap, "up=TRACE, down=TRACE, rate=RATE");
     for (const setting *row = link_setting_rows + 1; row->name; row++) {
         key_of(row, key);
-        snprintf(out + strlen(out), cap - strlen(out), ", %s=%s", key, row->value ? row->value : "loop|hold");
+        snprintf(out + strlen(out), cap - strlen(out), ", %s=%s", key,
+                 row->value                ? row->value
+                 : row->words == loop_hold ? "loop|hold"
+                                           : "even|random");
     }
 }
 
@@ -161,11 +189,16 @@ static bool is_one_way(const bool for_way[2]) {
     return !for_way[0] || !for_way[1];
 }
 
+/* "up" and "down" are a direction's trace, "rate" and "up-rate" too; rest: the name without its direction. */
+static bool is_trace(const char *name, const char *rest, char separator) {
+    return strcmp(rest, "rate") == 0 || (rest[0] == '\0' && rest != name && rest[-1] != separator);
+}
+
 /* The row of "up-delay"; NULL: there is none. */
 static const setting *find_key(const char *key, bool for_way[2]) {
     char candidate[KEY_BYTES];
     const char *rest = take_way(key, '-', for_way);
-    if (rest[0] == '\0' && rest != key && rest[-1] != '-')
+    if (is_trace(key, rest, '-'))
         return link_setting_rows;
     for (const setting *row = link_setting_rows + 1; row->name; row++) {
         key_of(row, candidate);
@@ -178,7 +211,7 @@ static const setting *find_key(const char *key, bool for_way[2]) {
 /* The row of "up_delay_ms"; NULL: there is none. */
 static const setting *find_member(const char *member, bool for_way[2]) {
     const char *rest = take_way(member, '_', for_way);
-    if (rest[0] == '\0' && rest != member && rest[-1] != '_')
+    if (is_trace(member, rest, '_'))
         return link_setting_rows;
     const setting *row = row_of(rest);
     return row == link_setting_rows ? NULL : row;
@@ -274,6 +307,10 @@ int link_settings_override(link_settings base[2], link_settings top[2]) {
         bool plain = text_of(&top[way], "delay_ms") != NULL, traced = top[way].delay_trace,
              light = top[way].light_trace;
         static const char *const of_light[] = {"light_trace", "light_gap_ms", "size_latency"};
+        if (top[way].cross_profile)
+            unset(&base[way], "cross");
+        if (text_of(&top[way], "cross"))
+            unset(&base[way], "cross_profile");
         if (plain || light) {
             unset(&base[way], "delay_trace");
             unset(&base[way], "delay_trace_end");
@@ -292,13 +329,24 @@ int link_settings_override(link_settings base[2], link_settings top[2]) {
 
 /* ---- the whole ---- */
 
-int link_settings_check(const link_settings settings[2], char *error, size_t error_size) {
+/* What goes with others' traffic; NULL: all is well. */
+static const char *find_cross_problem(const link_settings *s) {
+    const link_cross *c = &s->config.cross;
+    bool has_cross = c->rate_bps > 0 || s->cross_profile;
+    return c->rate_bps > 0 && s->cross_profile ? "cross and cross-profile exclude each other"
+           : !has_cross && (c->onoff.count > 0 || c->random_gaps || c->bytes > 0)
+               ? "cross-onoff, cross-gaps and cross-bytes go with cross or a cross-profile"
+           : has_cross && link_queue_is_infinite(s->config.queue) ? LINK_CROSS_NEEDS_LIMIT
+                                                                  : NULL;
+}
+
+static int check(const link_settings settings[2], bool is_path, char *error, size_t error_size) {
     for (int way = 0; way < 2; way++) {
         const link_settings *s = &settings[way];
         const link_config *c = &s->config;
         bool has_delay = text_of(s, "delay_ms") != NULL;
-        bool has_one = has_delay || s->delay_trace || s->light_trace;
-        const char *missing = !s->trace ? ways[way] : !has_one ? "delay" : NULL;
+        bool has_one = has_delay || s->delay_trace || s->light_trace || !is_path;
+        const char *missing = !s->trace ? is_path ? ways[way] : "rate" : !has_one ? "delay" : NULL;
         const char *with = has_delay && s->delay_trace              ? "delay and delay-trace exclude each other"
                            : has_delay && s->light_trace            ? "delay and light-trace exclude each other"
                            : s->delay_trace && s->light_trace       ? "delay-trace and light-trace exclude each other"
@@ -306,8 +354,9 @@ int link_settings_check(const link_settings settings[2], char *error, size_t err
                            : s->size_latency && !s->light_trace     ? "size-latency goes with a light-trace"
                            : c->hold_delay && !s->delay_trace       ? "delay-trace-end goes with a delay-trace"
                            : s->own[index_of(row_of("nat"))] ? "nat is of both directions; leave up- and down- out"
-                           : c->reorder > 0.0 && c->reorder_us == 0 ? "reorder needs a reorder-delay, in ms"
-                                                                    : NULL;
+                           : c->reorder > 0.0 && c->reorder_us == 0        ? "reorder needs a reorder-delay, in ms"
+                           : !is_path && (s->via || s->nat.timeout_us > 0) ? "a bottleneck has no nat and no via"
+                                                                           : find_cross_problem(s);
         if (missing) {
             snprintf(error, error_size, "%s is missing", missing);
             return -1;
@@ -318,6 +367,14 @@ int link_settings_check(const link_settings settings[2], char *error, size_t err
         }
     }
     return 0;
+}
+
+int link_settings_check(const link_settings settings[2], char *error, size_t error_size) {
+    return check(settings, true, error, error_size);
+}
+
+int link_settings_check_bottleneck(const link_settings settings[2], char *error, size_t error_size) {
+    return check(settings, false, error, error_size);
 }
 
 void link_settings_free(link_settings settings[2]) {
@@ -353,6 +410,11 @@ int link_settings_load(const link_settings *settings, link_files *files, link_co
         if (link_size_latency_load(&files->size_latency, settings->size_latency, reason, sizeof reason) != 0)
             key = "size-latency";
     }
+    if (!key && settings->cross_profile) {
+        config->cross.profile = &files->cross_profile;
+        if (link_cross_profile_load(&files->cross_profile, settings->cross_profile, reason, sizeof reason) != 0)
+            key = "cross-profile";
+    }
     if (key)
         snprintf(error, error_size, "%s: %s", key, reason);
     return key ? -1 : 0;
@@ -362,6 +424,7 @@ void link_files_free(link_files *files) {
     link_delay_trace_free(&files->delay_trace);
     link_light_trace_free(&files->light_trace);
     link_size_latency_free(&files->size_latency);
+    link_cross_profile_free(&files->cross_profile);
 }
 
 bool link_settings_names_file(const char *member) {
@@ -370,7 +433,8 @@ bool link_settings_names_file(const char *member) {
     return row &&
            (row->offset == offsetof(link_settings, trace) || row->offset == offsetof(link_settings, delay_trace) ||
             row->offset == offsetof(link_settings, light_trace) ||
-            row->offset == offsetof(link_settings, size_latency));
+            row->offset == offsetof(link_settings, size_latency) ||
+            row->offset == offsetof(link_settings, cross_profile));
 }
 
 /* ---- reports ---- */

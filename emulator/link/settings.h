@@ -20,7 +20,8 @@ typedef struct {
     link_config config;      /* the values; the driver sets trace, delay_trace, pool, log and seed */
     const char *trace;       /* file, or a rate; NULL: not given */
     const char *delay_trace; /* files; NULL: not given */
-    const char *light_trace, *size_latency;
+    const char *light_trace, *size_latency, *cross_profile;
+    const char *via;               /* names of the bottlenecks behind the link, "core:edge"; NULL: none */
     link_nat_rules nat;            /* of the path: the same in both directions */
     char *text[LINK_SETTINGS_MAX]; /* text of each row, as given; NULL: not given. Owned. */
     bool own[LINK_SETTINGS_MAX];   /* given for this direction only */
@@ -31,6 +32,7 @@ typedef struct {
     link_delay_trace delay_trace;
     link_light_trace light_trace;
     link_size_latency size_latency;
+    link_cross_profile cross_profile;
 } link_files;
 
 /* The settings, by the names of their members in JSON: rows over link_settings. A setting is declared here, has
@@ -44,6 +46,8 @@ int link_settings_set(link_settings settings[2], const char *key, const char *va
 /* Checks the keys together: up, down, and delay, delay-trace or light-trace are required. Returns 0, or -1 with one
  * sentence. */
 int link_settings_check(const link_settings settings[2], char *error, size_t error_size);
+/* The same for a bottleneck: rate, or up and down, are required, and a delay is not; nat and via are of paths. */
+int link_settings_check_bottleneck(const link_settings settings[2], char *error, size_t error_size);
 /* Values set in `top` override those in `base`, per direction. Frees `top`. Returns 0, or -1 if there is no memory. */
 int link_settings_override(link_settings base[2], link_settings top[2]);
 void link_settings_free(link_settings settings[2]);

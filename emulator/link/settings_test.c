@@ -266,7 +266,7 @@ static void defaults_in_texts_are_those_of_a_link_without_settings(void **state)
             assert_memory_equal(&said.config, &none.config, sizeof said.config);
         compared++;
     }
-    assert_int_equal(compared, 10);
+    assert_int_equal(compared, 12);
 }
 
 int main(void) {

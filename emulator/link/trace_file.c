@@ -1,6 +1,7 @@
 /* The one file of this folder that touches the file system: reads traces for those who drive the links. */
 #include "base/error.h"
 #include "base/text_file.h"
+#include "emulator/link/cross_profile.h"
 #include "emulator/link/delay_trace.h"
 #include "emulator/link/light.h"
 #include "emulator/link/trace.h"
@@ -30,6 +31,10 @@ static int parse_delay(void *into, const char *name, const char *text, size_t le
     return link_delay_trace_parse(into, name, text, length, error, error_size);
 }
 
+static int parse_cross(void *into, const char *name, const char *text, size_t length, char *error, size_t error_size) {
+    return link_cross_profile_parse(into, name, text, length, error, error_size);
+}
+
 static int parse_light(void *into, const char *name, const char *text, size_t length, char *error, size_t error_size) {
     return link_light_trace_parse(into, name, text, length, error, error_size);
 }
@@ -40,6 +45,10 @@ static int parse_size(void *into, const char *name, const char *text, size_t len
 
 int link_delay_trace_load(link_delay_trace *trace, const char *path, char *error, size_t error_size) {
     return load(parse_delay, trace, path, error, error_size);
+}
+
+int link_cross_profile_load(link_cross_profile *profile, const char *path, char *error, size_t error_size) {
+    return load(parse_cross, profile, path, error, error_size);
 }
 
 int link_light_trace_load(link_light_trace *trace, const char *path, char *error, size_t error_size) {

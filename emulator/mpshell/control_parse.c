@@ -81,6 +81,15 @@ static int parse_duplicate(mp_shell *shell, const char *value, const char *secon
                : mp_fail(error, "\"%.40s\" is not a probability (0 to 1)", value);
 }
 
+static int parse_cross(mp_shell *shell, const char *value, const char *second, link_change *change,
+                       char error[MP_ERROR_SIZE]) {
+    (void)shell, (void)second;
+    change->has_cross = true;
+    return link_cross_parse_rate(value, &change->cross_bps)
+               ? 0
+               : mp_fail(error, "\"%.40s\" is not a rate of at most 10gbps, or off", value);
+}
+
 static int parse_reorder(mp_shell *shell, const char *value, const char *second, link_change *change,
                          char error[MP_ERROR_SIZE]) {
     (void)shell;
@@ -99,9 +108,9 @@ static const struct {
     size_t words; /* at most: the name, the target, values */
     setting_parser *parse;
 } settings[] = {
-    {"delay", 3, parse_delay},     {"loss", 3, parse_loss}, {"trace", 3, parse_trace},
-    {"rate", 3, parse_trace},      {"mtu", 3, parse_mtu},   {"duplicate", 3, parse_duplicate},
-    {"reorder", 4, parse_reorder},
+    {"delay", 3, parse_delay},     {"loss", 3, parse_loss},   {"trace", 3, parse_trace},
+    {"rate", 3, parse_trace},      {"mtu", 3, parse_mtu},     {"duplicate", 3, parse_duplicate},
+    {"reorder", 4, parse_reorder}, {"cross", 3, parse_cross},
 };
 
 int mp_control_parse(mp_shell *shell, char *line, mp_request *request, char error[MP_ERROR_SIZE]) {
@@ -144,6 +153,6 @@ int mp_control_parse(mp_shell *shell, char *line, mp_request *request, char erro
     }
     return mp_fail(error,
                    "this is not one of: up PATH, down PATH, delay PATH MS, loss PATH LOSS, rate PATH RATE, "
-                   "trace PATH FILE, mtu PATH BYTES, reorder PATH P MS, duplicate PATH P, rebind "
+                   "trace PATH FILE, mtu PATH BYTES, reorder PATH P MS, duplicate PATH P, cross PATH RATE, rebind "
                    "PATH, interface PATH up, interface PATH down, stats; PATH:up and PATH:down are one direction");
 }

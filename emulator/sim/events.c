@@ -3,13 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "emulator/link/queue.h"
 #include "emulator/link/trace.h"
 #include "emulator/sim/members.h"
 #include "emulator/sim/sim.h"
 
 #define MAX_TIME_MS UINT64_C(86400000000)
 #define NOT_GIVEN   UINT64_MAX
-#define CHANGES     "state, delay_ms, loss, rate, mtu, reorder, duplicate, nat or interface"
+#define CHANGES     "state, delay_ms, loss, rate, mtu, reorder, duplicate, cross, nat or interface"
 
 static const char *const directions[] = {"up", "down", "both", NULL};
 static const char *const states[] = {"up", "down", NULL};
@@ -18,7 +19,7 @@ static const char *const nats[] = {"rebind", NULL};
 typedef struct {
     uint64_t at_us, delay_us, mtu_bytes, reorder_us;
     double reorder, duplicate;
-    const char *path, *direction, *state, *rate, *nat, *interface;
+    const char *path, *direction, *state, *rate, *cross, *nat, *interface;
 } event_members;
 
 #define FIELD(member) SETTING_FIELD(event_members, member)
@@ -33,6 +34,7 @@ static const setting event_rows[] = {
     {"reorder", SETTING_PROBABILITY, FIELD(reorder)},
     {"reorder_delay_ms", SETTING_DECIMAL, FIELD(reorder_us), .least = 1, .most = 3600000000u},
     {"duplicate", SETTING_PROBABILITY, FIELD(duplicate)},
+    {"cross", SETTING_TEXT, FIELD(cross)},
     {"nat", SETTING_WORD, FIELD(nat), .words = nats},
     {"interface", SETTING_WORD, FIELD(interface), .words = states},
     {0},
@@ -48,7 +50,32 @@ static bool find_path(const sim_job *job, const char *name, size_t *path) {
             return true;
         }
     }
+    for (size_t b = 0; name && b < job->bottleneck_count; b++) {
+        if (strcmp(job->bottlenecks[b].name, name) == 0) {
+            *path = job->path_count + b;
+            return true;
+        }
+    }
     return false;
+}
+
+/* The settings of an event's path or bottleneck. */
+static const link_settings *settings_of(const sim_job *job, size_t path) {
+    return path < job->path_count ? job->paths[path].settings : job->bottlenecks[path - job->path_count].settings;
+}
+
+/* Others' traffic, by the rules of a path's `cross`. */
+static bool take_cross(const sim_job *job, sim_event *event, const char *cross, const char *where, char *error) {
+    event->change.has_cross = cross != NULL;
+    if (!cross)
+        return true;
+    if (!link_cross_parse_rate(cross, &event->change.cross_bps))
+        return sim_fail(error, "%scross takes a rate of at most 10gbps, or off, not \"%.40s\"", where, cross);
+    for (size_t way = 0; way < 2; way++)
+        if (event->ways[way] && event->change.cross_bps > 0 &&
+            link_queue_is_infinite(settings_of(job, event->path)[way].config.queue))
+            return sim_fail(error, "%scross: " LINK_CROSS_NEEDS_LIMIT, where);
+    return true;
 }
 
 /* The loss, by the rules of a path's `loss`. */
@@ -90,7 +117,8 @@ static bool take_change(link_change *change, const event_members *m, json_t *obj
     if ((change->reorder > 0.0) != (change->reorder_us > 0))
         return sim_fail(error, "%sreorder above 0 and reorder_delay_ms go together", where);
     bool changes = change->has_state || change->has_delay || change->has_loss || change->rate_bps != 0 ||
-                   change->mtu_bytes != 0 || change->has_reorder || change->has_duplicate || change->rebinds;
+                   change->mtu_bytes != 0 || change->has_reorder || change->has_duplicate || change->has_cross ||
+                   change->rebinds;
     return changes || sim_fail(error, "%s" CHANGES " must say what changes", where);
 }
 
@@ -102,14 +130,18 @@ static bool take_event(sim_job *job, json_t *object, const char *where, sim_even
     if (m.at_us == NOT_GIVEN || !m.path)
         return sim_fail(error, "%s%s is missing", where, !m.path ? "path" : "t_s");
     if (!find_path(job, m.path, &event->path))
-        return sim_fail(error, "%spath \"%.40s\" is not the name of a path", where, m.path);
+        return sim_fail(error, "%spath \"%.40s\" is not the name of a path or bottleneck", where, m.path);
     event->at_us = m.at_us;
     event->ways[0] = m.direction != directions[1];
     event->ways[1] = m.direction != directions[0];
     event->has_interface = m.interface != NULL;
     if (m.interface && (m.state || m.direction != directions[2]))
         return sim_fail(error, "%sinterface has both directions, and goes with no state", where);
-    if (m.nat && job->paths[event->path].settings[0].nat.timeout_us == 0)
+    if (m.interface && event->path >= job->path_count)
+        return sim_fail(error, "%sinterface: \"%.40s\" is a bottleneck, and has none", where, m.path);
+    if (!take_cross(job, event, m.cross, where, error))
+        return false;
+    if (m.nat && settings_of(job, event->path)[0].nat.timeout_us == 0)
         return sim_fail(error, "%snat: path \"%.40s\" has no NAT; give it the setting nat", where, m.path);
     return take_change(&event->change, &m, object, where, error);
 }
@@ -149,18 +181,26 @@ void sim_events_start(simulation *sim) {
     plan(sim);
 }
 
+/* Both directions of one link, as far as the event is for them. */
+static void change_link(simulation *sim, const sim_event *event, size_t number) {
+    for (size_t way = 0; way < 2; way++) {
+        sim_direction *d = &sim->directions[2 * number + way];
+        if (!event->ways[way] || !d->link)
+            continue;
+        link_change_apply(d->link, &event->change, sim->now);
+        sim_timers_set(&sim->timers, d->actor, link_next_deadline(d->link));
+    }
+}
+
 void sim_events_act(simulation *sim) {
     while (sim->next_event < sim->job->event_count && sim->job->events[sim->next_event].at_us <= sim->now) {
         const sim_event *event = &sim->job->events[sim->next_event++];
-        for (size_t number = event->path; 2 * number < sim->direction_count; number += sim->job->path_count) {
-            for (size_t way = 0; way < 2; way++) {
-                sim_direction *d = &sim->directions[2 * number + way];
-                if (!event->ways[way] || !d->link)
-                    continue;
-                link_change_apply(d->link, &event->change, sim->now);
-                sim_timers_set(&sim->timers, d->actor, link_next_deadline(d->link));
-            }
-        }
+        const bool is_path = event->path < sim->job->path_count;
+        for (size_t number = event->path; is_path && 2 * number < sim->path_direction_count;
+             number += sim->job->path_count)
+            change_link(sim, event, number);
+        if (!is_path)
+            change_link(sim, event, sim_path_links(sim->job) + event->path - sim->job->path_count);
         for (size_t i = 0; i < sim->job->player_count && event->has_interface; i++)
             sim_player_interface(&sim->players[i], event->path, event->change.is_up);
     }

@@ -16,7 +16,7 @@ typedef struct sim_job sim_job;       /* job.h */
 
 typedef struct {
     uint64_t at_us;
-    size_t path;
+    size_t path;  /* from the number of paths on: bottlenecks */
     bool ways[2]; /* uplink, downlink */
     link_change change;
     bool has_interface; /* the client's interface goes or returns with its links, as change.is_up says */

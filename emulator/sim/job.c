@@ -34,7 +34,8 @@ static const setting shared_rows[] = {
     {"time_limit_s", SETTING_DECIMAL, FIELD(time_limit_us), .least = 1, .most = MAX_TIME_MS, .scale = 1000},
     {0},
 };
-static const char *const read_apart[] = {"path_events", "player", "paths", "players", "link_events", NULL};
+static const char *const read_apart[] = {"path_events", "player",      "paths", "bottlenecks",
+                                         "players",     "link_events", NULL};
 
 static const setting player_entry_rows[] = {
     {"start_s", SETTING_DECIMAL, FIELD(start_us), .most = MAX_TIME_MS, .scale = 1000},
@@ -94,6 +95,10 @@ size_t sim_link_number(const sim_job *job, size_t set, size_t path) {
     return set * job->path_count + path;
 }
 
+size_t sim_path_links(const sim_job *job) {
+    return job->path_count * job->player_count;
+}
+
 /* ---- paths ---- */
 
 static bool is_path_name(const char *name) {
@@ -132,55 +137,102 @@ static bool take_technology(parser *p, const char *where, json_t *value, xl_tech
            sim_fail(p->error, "%stechnology takes one of " TECHNOLOGY_LIST, where);
 }
 
-static bool take_path_name(parser *p, const char *where, size_t i, json_t *value) {
+/* The paths of a job, or its bottlenecks. */
+typedef struct {
+    const char *member;
+    sim_path_job *all;
+    size_t *count;
+    bool are_paths;
+} path_list;
+
+static bool has_name(const sim_path_job *paths, size_t count, const char *name, size_t *place) {
+    for (*place = 0; *place < count; (*place)++)
+        if (strcmp(paths[*place].name, name) == 0)
+            return true;
+    return false;
+}
+
+static bool take_path_name(parser *p, const char *where, const path_list *list, size_t i, json_t *value) {
     const char *name = json_string_value(value);
+    size_t k;
     if (!name || strlen(name) != json_string_length(value) || !is_path_name(name))
         return sim_fail(p->error, "%sname takes at most 15 of a-z 0-9 -, not \"%.40s\"", where, name ? name : "this");
-    for (size_t k = 0; k < i; k++)
-        if (strcmp(p->job->paths[k].name, name) == 0)
-            return sim_fail(p->error, "%sname \"%s\" is that of paths[%zu] too", where, name, k);
-    memcpy(p->job->paths[i].name, name, strlen(name) + 1);
+    if (has_name(list->all, i, name, &k) || (!list->are_paths && has_name(p->job->paths, p->job->path_count, name, &k)))
+        return sim_fail(p->error, "%sname \"%s\" is that of %s[%zu] too", where, name,
+                        has_name(list->all, i, name, &k) ? list->member : "paths", k);
+    memcpy(list->all[i].name, name, strlen(name) + 1);
     return true;
 }
 
-static bool take_path_member(parser *p, const char *where, size_t i, const char *member, json_t *value) {
-    sim_path_job *path = &p->job->paths[i];
+static bool take_path_member(parser *p, const char *where, const path_list *list, size_t i, const char *member,
+                             json_t *value) {
     if (json_is_null(value))
         return true;
     if (strcmp(member, "name") == 0)
-        return take_path_name(p, where, i, value);
-    if (strcmp(member, "technology") == 0)
-        return take_technology(p, where, value, &path->technology);
-    return take_setting(p, where, path->settings, member, value);
+        return take_path_name(p, where, list, i, value);
+    if (list->are_paths && strcmp(member, "technology") == 0)
+        return take_technology(p, where, value, &list->all[i].technology);
+    return take_setting(p, where, list->all[i].settings, member, value);
 }
 
-static bool take_path(parser *p, json_t *object, size_t i) {
+static bool take_path(parser *p, const path_list *list, json_t *object, size_t i) {
     char where[SIM_ERROR_BYTES / 4], reason[SIM_ERROR_BYTES / 2];
     const char *member;
     json_t *value;
-    snprintf(where, sizeof where, "%.200s: paths[%zu].", p->name, i);
+    snprintf(where, sizeof where, "%.200s: %s[%zu].", p->name, list->member, i);
     if (!json_is_object(object))
-        return sim_fail(p->error, "%s: paths[%zu] is not an object", p->name, i);
-    p->job->path_count = i + 1;
-    p->job->paths[i].technology = XL_TECH_UNKNOWN;
+        return sim_fail(p->error, "%s: %s[%zu] is not an object", p->name, list->member, i);
+    *list->count = i + 1;
+    list->all[i].technology = XL_TECH_UNKNOWN;
     json_object_foreach(object, member, value) {
-        if (!take_path_member(p, where, i, member, value))
+        if (!take_path_member(p, where, list, i, member, value))
             return false;
     }
-    if (p->job->paths[i].name[0] == '\0')
+    if (list->all[i].name[0] == '\0')
         return sim_fail(p->error, "%sname is missing", where);
-    return link_settings_check(p->job->paths[i].settings, reason, sizeof reason) == 0 ||
-           sim_fail(p->error, "%s%s", where, reason);
+    int (*check)(const link_settings *, char *, size_t) =
+        list->are_paths ? link_settings_check : link_settings_check_bottleneck;
+    return check(list->all[i].settings, reason, sizeof reason) == 0 || sim_fail(p->error, "%s%s", where, reason);
 }
 
-static bool take_paths(parser *p, json_t *paths) {
+static bool take_list(parser *p, const path_list *list, size_t most) {
+    json_t *paths = json_object_get(p->job->json, list->member);
     size_t count = json_array_size(paths);
-    if (count == 0 || count > SIM_MAX_PATHS)
-        return sim_fail(p->error, "%s: paths takes an array of 1 to %d objects", p->name, SIM_MAX_PATHS);
+    if (!list->are_paths && (!paths || json_is_null(paths)))
+        return true;
+    if (count == 0 || count > most)
+        return sim_fail(p->error, "%s: %s takes an array of 1 to %zu objects", p->name, list->member, most);
     for (size_t i = 0; i < count; i++)
-        if (!take_path(p, json_array_get(paths, i), i))
+        if (!take_path(p, list, json_array_get(paths, i), i))
             return false;
     return true;
+}
+
+/* The bottlenecks that paths name. */
+static bool take_vias(parser *p) {
+    sim_job *job = p->job;
+    const char *names[LINK_BOTTLENECKS_MOST];
+    char reason[SIM_ERROR_BYTES / 2];
+    for (size_t b = 0; b < job->bottleneck_count; b++)
+        names[b] = job->bottlenecks[b].name;
+    for (size_t k = 0; k < job->path_count; k++) {
+        sim_path_job *path = &job->paths[k];
+        for (size_t way = 0; way < 2; way++) {
+            int n = link_via_parse(path->settings[way].via, names, job->bottleneck_count, path->via[way], reason,
+                                   sizeof reason);
+            if (n < 0)
+                return sim_fail(p->error, "%s: paths[%zu].%s", p->name, k, reason);
+            path->via_count[way] = (size_t)n;
+        }
+    }
+    return true;
+}
+
+static bool take_paths(parser *p) {
+    sim_job *job = p->job;
+    const path_list paths = {"paths", job->paths, &job->path_count, true};
+    const path_list bottlenecks = {"bottlenecks", job->bottlenecks, &job->bottleneck_count, false};
+    return take_list(p, &paths, SIM_MAX_PATHS) && take_list(p, &bottlenecks, LINK_BOTTLENECKS_MOST) && take_vias(p);
 }
 
 /* ---- players ---- */
@@ -198,6 +250,16 @@ static bool take_player_member(parser *p, json_t *object, const char *prefix, pl
     return sim_members_read(&members, value, where, NULL, p->error);
 }
 
+/* Whether what a path's link does is all that happens to its packets, and depends on them alone. */
+static bool may_foresee(const sim_job *job) {
+    bool has_others = job->bottleneck_count > 0;
+    for (size_t k = 0; k < job->path_count; k++)
+        for (size_t way = 0; way < 2; way++)
+            has_others = has_others || job->paths[k].settings[way].cross_profile ||
+                         job->paths[k].settings[way].config.cross.rate_bps > 0;
+    return !has_others;
+}
+
 static bool check_complete(const parser *p, const player_settings *s, const char *prefix) {
     const char *missing = !s->quic.name           ? "scheme"
                           : s->time_limit_us == 0 ? "time_limit_s"
@@ -208,6 +270,8 @@ static bool check_complete(const parser *p, const player_settings *s, const char
     if (missing)
         return sim_fail(p->error, "%s: %s is missing", p->name, missing);
     const char *problem = quic_settings_problem(&s->quic, true);
+    if (!problem && xl_scheduler_is_reference(s->quic.scheme.scheduler) && !may_foresee(p->job))
+        problem = "the scheduler knows what a path's link will do, but not bottlenecks and others' traffic";
     return !problem || sim_fail(p->error, "%s: %s%s", p->name, prefix, problem);
 }
 
@@ -352,7 +416,7 @@ static bool take_players(parser *p, const player_settings *base, json_t *players
 
 /* ---- the whole ---- */
 
-/* Whether a path or an event has an MTU. */
+/* Whether a path, a bottleneck or an event has an MTU. */
 static bool names_mtu(const json_t *objects) {
     static const char *const members[] = {"mtu", "up_mtu", "down_mtu"};
     for (size_t i = 0; i < json_array_size(objects); i++)
@@ -373,14 +437,14 @@ static bool take_job(parser *p) {
     quic_settings_init(&base.quic);
     /* Links mark no packets, and without an MTU of their own they carry the largest ones: nothing is to be probed. */
     base.quic.limits.enable_ecn = base.quic.limits.grease = false;
-    if (!names_mtu(json_object_get(job->json, "paths")) && !names_mtu(json_object_get(job->json, "link_events")))
+    if (!names_mtu(json_object_get(job->json, "paths")) && !names_mtu(json_object_get(job->json, "bottlenecks")) &&
+        !names_mtu(json_object_get(job->json, "link_events")))
         base.quic.limits.path_mtu_bytes = base.quic.limits.max_udp_payload_bytes;
     job->seed = 1;
     job->link_logs = true;
     char where[SIM_ERROR_BYTES / 2];
     snprintf(where, sizeof where, "%s: ", p->name);
-    return read_settings(p, NULL, where, &base) && take_paths(p, json_object_get(job->json, "paths")) &&
-           take_player_member(p, job->json, "", &base) &&
+    return read_settings(p, NULL, where, &base) && take_paths(p) && take_player_member(p, job->json, "", &base) &&
            take_players(p, &base, json_object_get(job->json, "players")) &&
            sim_events_parse(job, json_object_get(job->json, "link_events"), p->name, p->error);
 }
@@ -402,6 +466,8 @@ bool sim_job_parse(sim_job *job, const char *text, size_t length, const char *na
 void sim_job_free(sim_job *job) {
     for (size_t i = 0; i < job->path_count; i++)
         link_settings_free(job->paths[i].settings);
+    for (size_t i = 0; i < job->bottleneck_count; i++)
+        link_settings_free(job->bottlenecks[i].settings);
     free(job->players);
     free(job->events);
     json_decref(job->json);

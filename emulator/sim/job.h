@@ -8,6 +8,7 @@
 
 #include <jansson.h>
 
+#include "emulator/link/route.h"
 #include "emulator/link/settings.h"
 #include "emulator/sim/events.h"
 #include "player/options.h"
@@ -23,10 +24,13 @@
 #define SIM_SERVER_HOST 1 /* last byte of an address */
 #define SIM_CLIENT_HOST 2
 
+/* A path, or a bottleneck. */
 typedef struct {
     char name[SIM_NAME_BYTES];
     xl_technology technology;
-    link_settings settings[2]; /* of the uplink, of the downlink; files are to be opened as they are named */
+    link_settings settings[2];      /* of the uplink, of the downlink; files are to be opened as they are named */
+    uint16_t via[2][LINK_VIA_MOST]; /* of a path: bottlenecks behind its links, from client to server */
+    size_t via_count[2];
 } sim_path_job;
 
 /* One player and the server that answers it. */
@@ -45,6 +49,8 @@ struct sim_job {
     uint64_t seed, start_offset_ms, schema;
     sim_path_job paths[SIM_MAX_PATHS];
     size_t path_count;
+    sim_path_job bottlenecks[LINK_BOTTLENECKS_MOST];
+    size_t bottleneck_count;
     sim_player_job *players;
     size_t player_count;
     sim_event *events; /* in the order of their times */
@@ -61,7 +67,9 @@ void sim_job_free(sim_job *);
 
 /* Address of the player's end or the server's end (`host`) of link `number`, as mpshell gives them out. */
 xl_addr sim_link_addr(size_t number, uint8_t host, uint16_t port);
-/* The number of a link: players that share the links of the first have set 0. */
+/* The number of a path's link: players that share the links of the first have set 0. */
 size_t sim_link_number(const sim_job *, size_t set, size_t path);
+/* How many numbers the links of paths have; those of bottlenecks follow. */
+size_t sim_path_links(const sim_job *);
 
 #endif

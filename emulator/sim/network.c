@@ -14,14 +14,14 @@
 
 /* ---- set-up ---- */
 
-static bool make_link(simulation *sim, sim_direction *d, const link_settings *settings, char *error) {
+static bool make_link(simulation *sim, sim_direction *d, const link_settings *settings, uint32_t seed, char *error) {
     link_config config = link_settings_config(settings, sim->job->start_offset_ms);
     if (link_settings_load(settings, &d->files, &config, error, SIM_ERROR_BYTES / 2) != 0)
         return false;
     config.trace = &d->trace->trace;
     config.pool = sim->pool;
     config.log = d->log;
-    config.seed = link_seed(sim->job->seed, (uint32_t)(d->actor / 2), d->to_server ? 0 : 1);
+    config.seed = link_seed(sim->job->seed, seed, d->to_server ? 0 : 1);
     if (settings->nat.timeout_us > 0 && d->to_server) {
         d->nat = link_nat_new(&settings->nat, config.seed);
         if (!d->nat)
@@ -33,35 +33,63 @@ static bool make_link(simulation *sim, sim_direction *d, const link_settings *se
     return d->link != NULL;
 }
 
-static bool make_direction(simulation *sim, const char *job_name, size_t set, size_t k, uint32_t way, char *error) {
-    const link_settings *settings = &sim->job->paths[k].settings[way];
-    size_t number = sim_link_number(sim->job, set, k);
+/* One direction of a path or a bottleneck, which `where` names; seed: the number of its random streams. */
+static bool make_direction(simulation *sim, const sim_path_job *path, const char *where, size_t number, uint32_t seed,
+                           uint32_t way, char *error) {
     sim_direction *d = &sim->directions[2 * number + way];
     char reason[SIM_ERROR_BYTES / 2];
     d->actor = 2 * number + way;
     d->to_server = way == 0;
-    d->trace = sim_trace_load(sim, settings->trace, reason);
+    d->trace = sim_trace_load(sim, path->settings[way].trace, reason);
     if (!d->trace)
-        return sim_fail(error, "%s: paths[%zu].%s: %s", job_name, k, way == 0 ? "up" : "down", reason);
+        return sim_fail(error, "%s.%s: %s", where, way == 0 ? "up" : "down", reason);
     if (sim->job->link_logs) {
         d->log = calloc(1, sizeof *d->log);
         if (!d->log)
             return sim_fail(error, "out of memory");
     }
-    return make_link(sim, d, settings, reason) || sim_fail(error, "%s: paths[%zu]: %s", job_name, k, reason);
+    return make_link(sim, d, &path->settings[way], seed, reason) || sim_fail(error, "%s: %s", where, reason);
+}
+
+/* Both directions. */
+static bool make_links(simulation *sim, const sim_path_job *path, const char *where, size_t number, uint32_t seed,
+                       char *error) {
+    return make_direction(sim, path, where, number, seed, 0, error) &&
+           make_direction(sim, path, where, number, seed, 1, error);
+}
+
+static void make_routes(simulation *sim, const sim_path_job *path, size_t number) {
+    for (size_t way = 0; way < 2; way++) {
+        uint16_t via[LINK_VIA_MOST];
+        for (size_t i = 0; i < path->via_count[way]; i++)
+            via[i] = (uint16_t)(sim->path_direction_count + 2 * path->via[way][i] + way);
+        size_t own = 2 * number + way;
+        sim->routes[own] = link_route_make((uint16_t)own, via, path->via_count[way], way == 0);
+    }
 }
 
 bool sim_network_setup(simulation *sim, const char *job_name, char *error) {
     const sim_job *job = sim->job;
+    char where[SIM_ERROR_BYTES / 4];
     sim->pool = link_pool_new(0);
-    sim->direction_count = 2 * job->path_count * job->player_count;
     sim->directions = calloc(sim->direction_count, sizeof *sim->directions);
-    if (!sim->pool || !sim->directions)
+    sim->routes = calloc(sim->path_direction_count, sizeof *sim->routes);
+    if (!sim->pool || !sim->directions || !sim->routes)
         return sim_fail(error, "out of memory");
     for (size_t set = 0; set < job->player_count; set++) {
-        for (size_t k = 0; k < job->path_count && (set == 0 || job->players[set].own_links); k++)
-            if (!make_direction(sim, job_name, set, k, 0, error) || !make_direction(sim, job_name, set, k, 1, error))
+        for (size_t k = 0; k < job->path_count && (set == 0 || job->players[set].own_links); k++) {
+            size_t number = sim_link_number(job, set, k);
+            snprintf(where, sizeof where, "%.200s: paths[%zu]", job_name, k);
+            if (!make_links(sim, &job->paths[k], where, number, (uint32_t)number, error))
                 return false;
+            make_routes(sim, &job->paths[k], number);
+        }
+    }
+    for (size_t b = 0; b < job->bottleneck_count; b++) {
+        snprintf(where, sizeof where, "%.200s: bottlenecks[%zu]", job_name, b);
+        if (!make_links(sim, &job->bottlenecks[b], where, sim_path_links(job) + b, LINK_BOTTLENECK_SEED + (uint32_t)b,
+                        error))
+            return false;
     }
     return true;
 }
@@ -75,6 +103,7 @@ void sim_network_free(simulation *sim) {
         free(sim->directions[i].log);
     }
     free(sim->directions);
+    free(sim->routes);
     sim_traces_free(sim);
     link_pool_free(sim->pool);
 }
@@ -115,7 +144,7 @@ static xl_addr get_addr(const uint8_t *ip, const uint8_t *port) {
 static sim_direction *route(simulation *sim, const xl_addr *from, const xl_addr *to, bool to_server) {
     const uint8_t *ip = to_server ? from->ip : to->ip;
     size_t actor = 2 * ((size_t)(ip[1] - 64) << 8 | ip[2]) + !to_server;
-    bool known = ip[0] == 100 && ip[1] >= 64 && actor < sim->direction_count && sim->directions[actor].link;
+    bool known = ip[0] == 100 && ip[1] >= 64 && actor < sim->path_direction_count && sim->directions[actor].link;
     return known ? &sim->directions[actor] : NULL;
 }
 
@@ -130,6 +159,11 @@ static bool refuses(simulation *sim, sim_player *client, const sim_direction *d)
     if (is_down)
         client->is_refused[path] = true;
     return is_down;
+}
+
+static void enter(simulation *sim, sim_direction *d, link_packet *packet) {
+    link_enqueue(d->link, packet, sim->now);
+    update(sim, d);
 }
 
 void sim_network_transmit(simulation *sim, xl_endpoint *endpoint, sim_player *client) {
@@ -151,8 +185,8 @@ void sim_network_transmit(simulation *sim, xl_endpoint *endpoint, sim_player *cl
         }
         put_headers(packet->data, &d);
         packet->length = (uint32_t)(n + HEADERS_BYTES);
-        link_enqueue(direction->link, packet, sim->now);
-        update(sim, direction);
+        link_route_begin(packet, direction->actor);
+        enter(sim, &sim->directions[sim->routes[direction->actor].links[0]], packet);
     }
 }
 
@@ -166,18 +200,29 @@ static xl_endpoint *receiver(simulation *sim, const xl_addr *to, bool to_server)
     return to_server ? p->server.endpoint : http3_client_endpoint(p->client);
 }
 
+/* The packet has come to the end of its way. */
+static void arrive(simulation *sim, sim_direction *d, link_packet *p) {
+    const uint8_t *ip = p->data, *udp = p->data + IP_BYTES;
+    xl_datagram in = {.remote = get_addr(ip + 12, udp),
+                      .local = get_addr(ip + 16, udp + 2),
+                      .ecn = ip[1] & 3,
+                      .len = p->length - HEADERS_BYTES};
+    xl_endpoint *endpoint = receiver(sim, &in.local, d->to_server);
+    if (endpoint)
+        xl_endpoint_receive(endpoint, &in, p->data + HEADERS_BYTES, sim->now);
+    link_departed(d->link, p, sim->now);
+}
+
 void sim_network_deliver(simulation *sim, sim_direction *d) {
     link_advance(d->link, sim->now);
     for (link_packet *p = link_pull(d->link); p; p = link_pull(d->link)) {
-        const uint8_t *ip = p->data, *udp = p->data + IP_BYTES;
-        xl_datagram in = {.remote = get_addr(ip + 12, udp),
-                          .local = get_addr(ip + 16, udp + 2),
-                          .ecn = ip[1] & 3,
-                          .len = p->length - HEADERS_BYTES};
-        xl_endpoint *endpoint = receiver(sim, &in.local, d->to_server);
-        if (endpoint)
-            xl_endpoint_receive(endpoint, &in, p->data + HEADERS_BYTES, sim->now);
-        link_departed(d->link, p, sim->now);
+        int next = link_route_next(&sim->routes[p->route], p);
+        if (next < 0) {
+            arrive(sim, d, p);
+        } else {
+            link_route_forward(d->link, sim->directions[next].link, p, sim->now);
+            update(sim, &sim->directions[next]);
+        }
     }
     update(sim, d);
 }

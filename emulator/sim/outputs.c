@@ -59,7 +59,9 @@ static void name_log(const simulation *sim, size_t actor, char *out, size_t cap)
     size_t number = actor / 2, set = number / sim->job->path_count;
     const char *path = sim->job->paths[number % sim->job->path_count].name;
     const char *way = sim->directions[actor].to_server ? "up" : "down";
-    if (set == 0)
+    if (actor >= sim->path_direction_count)
+        snprintf(out, cap, "%s.%s.log", sim->job->bottlenecks[number - sim_path_links(sim->job)].name, way);
+    else if (set == 0)
         snprintf(out, cap, "%s.%s.log", path, way);
     else
         snprintf(out, cap, "player-%zu.%s.%s.log", set + 1, path, way);
@@ -152,17 +154,34 @@ static json_t *path_report(const simulation *sim, size_t number) {
     return report;
 }
 
+static json_t *bottlenecks_report(const simulation *sim) {
+    json_t *all = json_array();
+    for (size_t b = 0; b < sim->job->bottleneck_count; b++) {
+        const sim_path_job *bottleneck = &sim->job->bottlenecks[b];
+        const sim_direction *d = &sim->directions[sim->path_direction_count + 2 * b];
+        json_t *report = json_pack("{s:s}", "name", bottleneck->name);
+        link_settings_report_path(bottleneck->settings, report);
+        json_object_set_new(report, "up", direction_report(&d[0], &bottleneck->settings[0]));
+        json_object_set_new(report, "down", direction_report(&d[1], &bottleneck->settings[1]));
+        json_array_append_new(all, report);
+    }
+    return all;
+}
+
 /* The members of mpshell's summary, in its order. */
 static json_t *emulator_report(const simulation *sim, int status) {
     json_t *paths = json_array();
-    for (size_t number = 0; 2 * number < sim->direction_count; number++)
+    for (size_t number = 0; 2 * number < sim->path_direction_count; number++)
         if (sim->directions[2 * number].link)
             json_array_append_new(paths, path_report(sim, number));
-    return json_pack("{s:i, s:s, s:[s], s:I, s:I, s:b, s:i, s:i, s:f, s:{s:i, s:n}, s:b, s:o}", "schema", 1, "arena",
-                     "sim", "command", program, "seed", (json_int_t)sim->job->seed, "start_offset_ms",
-                     (json_int_t)sim->job->start_offset_ms, "mptcp", 0, "t0_monotonic_us", 0, "t0_epoch_ms", 0,
-                     "duration_s", (double)sim->now / 1e6, "exit", "code", status, "signal", "sched_fifo", 1, "paths",
-                     paths);
+    json_t *report = json_pack("{s:i, s:s, s:[s], s:I, s:I, s:b, s:i, s:i, s:f, s:{s:i, s:n}, s:b, s:o}", "schema", 1,
+                               "arena", "sim", "command", program, "seed", (json_int_t)sim->job->seed,
+                               "start_offset_ms", (json_int_t)sim->job->start_offset_ms, "mptcp", 0, "t0_monotonic_us",
+                               0, "t0_epoch_ms", 0, "duration_s", (double)sim->now / 1e6, "exit", "code", status,
+                               "signal", "sched_fifo", 1, "paths", paths);
+    if (sim->job->bottleneck_count > 0)
+        json_object_set_new(report, "bottlenecks", bottlenecks_report(sim));
+    return report;
 }
 
 static bool close_link_logs(simulation *sim) {

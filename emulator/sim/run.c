@@ -30,8 +30,9 @@ static void loop(simulation *sim) {
 }
 
 static bool set_up(simulation *sim, const char *job_name, char *error) {
-    size_t count = sim->job->player_count;
-    sim->event_actor = 2 * sim->job->path_count * count + 2 * count;
+    sim->path_direction_count = 2 * sim_path_links(sim->job);
+    sim->direction_count = sim->path_direction_count + 2 * sim->job->bottleneck_count;
+    sim->event_actor = sim->direction_count + 2 * sim->job->player_count;
     if (!sim_timers_init(&sim->timers, sim->event_actor + 1))
         return sim_fail(error, "out of memory");
     sim_events_start(sim);

@@ -13,6 +13,7 @@
 
 #include "emulator/link/foresight.h"
 #include "emulator/link/link.h"
+#include "emulator/link/route.h"
 #include "emulator/sim/job.h"
 #include "emulator/sim/timers.h"
 #include "base/jsonl.h"
@@ -79,11 +80,13 @@ struct simulation {
     uint64_t now;
     sim_timers timers;
     link_pool *pool;
-    sim_trace traces[2 * SIM_MAX_PATHS];
+    sim_trace traces[2 * (SIM_MAX_PATHS + LINK_BOTTLENECKS_MOST)];
     size_t trace_count;
-    xl_foresight foresight;    /* what the links will do: sim_endpoint_new() */
-    sim_direction *directions; /* [2 * link number], then the way back; NULL links are of sets that share */
-    size_t direction_count;
+    xl_foresight foresight; /* what the links will do: sim_endpoint_new() */
+    /* [2 * link number], then the way back; those of bottlenecks follow. NULL links are of sets that share. */
+    sim_direction *directions;
+    size_t direction_count, path_direction_count;
+    link_route *routes; /* of the directions of paths: numbers of directions */
     sim_player *players;
     size_t event_actor, next_event;
     size_t running; /* players that are not over */

@@ -74,8 +74,14 @@ def inside(spec: RunSpec, folder: Path) -> RunSpec:
         )
         for path in spec.paths
     ]
+    bottlenecks = [
+        each.model_copy(update={"files": {key: put(file, f"{each.name}.{key}") for key, file in each.files.items()}})
+        for each in spec.bottlenecks
+    ]
     # Neither means anything in virtual time: what was asked would only be other bytes in the summary.
-    return spec.model_copy(update={"paths": tuple(paths), "keep_awake": "auto", "real_time": False})
+    return spec.model_copy(
+        update={"paths": tuple(paths), "bottlenecks": tuple(bottlenecks), "keep_awake": "auto", "real_time": False}
+    )
 
 
 def _event_lines(spec: RunSpec) -> list[str]:

@@ -65,6 +65,8 @@ def job(spec: RunSpec) -> dict[str, Any]:
         "link_logs": spec.link_logs,
         "null_crypto": protection(spec) == "null",
     }
+    if spec.bottlenecks:
+        document["bottlenecks"] = [{"name": each.name} | each.members() for each in spec.bottlenecks]
     if spec.link_events:
         document["link_events"] = [event.model_dump(mode="json", exclude_none=True) for event in spec.link_events]
     if spec.player_start_ms:

@@ -27,8 +27,8 @@ from railyard.base.yamlfile import FieldError, YamlDocument, find_yaml, load_yam
 from railyard.experiment import stacks
 from railyard.experiment.arenas import ARENAS, no_arena
 from railyard.experiment.settings import QUIC_SCHEMES, SETTINGS
-from railyard.traces.names import TECHNOLOGY_ORDER, QueueSpec, Technology
-from railyard.traces.settings import LEAST_MTU, MAX_MS, MOST_MTU, LinkSettings, is_loss
+from railyard.traces.names import TECHNOLOGY_ORDER, DeviceName, QueueSpec, Technology
+from railyard.traces.settings import LEAST_MTU, MAX_MS, MOST_MTU, BottleneckSettings, LinkSettings, is_cross, is_loss
 
 # Each scheme's transport, as the player names it, and what a reader of the report needs to know about it.
 TRANSPORT_OF_SCHEME = dict.fromkeys(QUIC_SCHEMES, "quic") | {
@@ -313,7 +313,7 @@ class BufferLimits(Strict):
     send_bytes: int = Field(default=4 << 20, ge=65536, le=1 << 30)
 
 
-_CHANGES = ("state", "delay_ms", "loss", "rate", "mtu", "reorder", "duplicate", "nat", "interface")
+_CHANGES = ("state", "delay_ms", "loss", "rate", "mtu", "reorder", "duplicate", "cross", "nat", "interface")
 
 
 class LinkEvent(Strict):
@@ -332,13 +332,14 @@ class LinkEvent(Strict):
     reorder: float | None = Field(default=None, ge=0, le=1)
     reorder_delay_ms: float | None = Field(default=None, gt=0, le=MAX_MS)
     duplicate: float | None = Field(default=None, ge=0, le=1)
+    cross: str | None = None
     nat: Literal["rebind"] | None = None
     interface: Literal["up", "down"] | None = None
 
     @model_serializer(mode="wrap")
     def _without_what_is_not_given(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Results and identities of events without the later fields are those of before."""
-        later = ("mtu", "reorder", "reorder_delay_ms", "duplicate", "nat", "interface")
+        later = ("mtu", "reorder", "reorder_delay_ms", "duplicate", "cross", "nat", "interface")
         return {name: value for name, value in dump(self).items() if value is not None or name not in later}
 
     @model_validator(mode="after")
@@ -347,6 +348,8 @@ class LinkEvent(Strict):
             raise FieldError("loss", "it takes a probability, 0 to 1, or ge:p=P:r=P[:good=P][:bad=P].")
         if self.rate is not None and not any(digit in self.rate for digit in "123456789"):
             raise FieldError("rate", f"'{self.rate}' is no rate; for an outage give 'state: down'.")
+        if self.cross is not None and not is_cross(self.cross):
+            raise FieldError("cross", f"it takes a rate such as 2mbps, or 'off', but it is '{self.cross}'.")
         if bool(self.reorder) != (self.reorder_delay_ms is not None):
             raise FieldError("reorder", "a reorder above 0 and a reorder_delay_ms go together.")
         if self.interface is not None and (self.state is not None or self.direction != "both"):
@@ -374,6 +377,8 @@ class Experiment(Strict):
     queue: QueueSpec | None = None
     # Settings of the links (docs/reference/links.md) by name of the path, or 'all'; they go before those of the pair.
     links: dict[str, LinkSettings] = {}
+    # Links that several paths share, by name: a path's setting `via` names them.
+    bottlenecks: Annotated[dict[DeviceName, BottleneckSettings], Field(max_length=16)] = {}
     link_events: list[LinkEvent] = []
     # The first technology that a pair has is its primary path; those not named follow in the usual order.
     path_order: list[Technology] = Field(default=list(TECHNOLOGY_ORDER), min_length=1)

@@ -111,7 +111,11 @@ def inside(spec: RunSpec) -> tuple[RunSpec, list[tuple[Path, Path]]]:
         )
         for path in spec.paths
     ]
-    return spec.model_copy(update={"paths": tuple(paths)}), files
+    bottlenecks = [
+        each.model_copy(update={"files": {key: put(file, f"{each.name}.{key}") for key, file in each.files.items()}})
+        for each in spec.bottlenecks
+    ]
+    return spec.model_copy(update={"paths": tuple(paths), "bottlenecks": tuple(bottlenecks)}), files
 
 
 def stack_inside(stack: StackRun) -> tuple[StackRun, list[tuple[Path, Path]]]:

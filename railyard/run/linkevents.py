@@ -54,6 +54,7 @@ def commands(event: LinkEvent) -> list[str]:
         ("mtu", event.mtu),
         ("reorder", event.reorder, event.reorder_delay_ms),
         ("duplicate", event.duplicate),
+        ("cross", event.cross),
     ):
         if values[0] is not None:
             said.append(" ".join([word, target, *(_text(value) for value in values if value is not None)]))

@@ -19,12 +19,12 @@ from railyard.experiment.model import (
 from railyard.experiment.settings import FORESIGHT_SCHEDULERS
 from railyard.experiment.stacks import StackRun, find_stack, resolve_stack
 from railyard.run.arena import arena_of
-from railyard.run.runspec import RunPath, RunSpec, primary_path, scheme_parameters
+from railyard.run.runspec import RunBottleneck, RunPath, RunSpec, primary_path, scheme_parameters
 from railyard.traces.index import Pair, PairPath
 from railyard.traces.library import find_pair, how_to_get, list_pairs
 from railyard.traces.names import Technology
 from railyard.traces.periods import told_of_runs
-from railyard.traces.settings import layered, split_files
+from railyard.traces.settings import layered, split_files, vias
 from railyard.traces.stretches import worst_stretches
 from railyard.traces.trace import Trace, read_trace, sha256_file
 
@@ -104,17 +104,38 @@ def _paths(
     for name in experiment.links:
         if name not in ("all", *names):
             raise document.error(location, f"'links' names '{name}', which this pair has not; {near_miss(name, names)}")
+    if experiment.bottlenecks and not arena_of(experiment.arena).has_foresight:
+        raise document.error(("bottlenecks",), "only the arena sim has bottlenecks that paths share.")
+    for name in experiment.bottlenecks:
+        if name in names:
+            raise document.error(location, f"'bottlenecks' has the name '{name}' of a path of this pair; rename it.")
     for event in experiment.link_events:
-        if event.path not in names:
+        if event.path not in (*names, *experiment.bottlenecks):
             message = f"'link_events' names '{event.path}', which this pair has not; {near_miss(event.path, names)}"
             raise document.error(location, message)
+        if event.path not in names and (event.nat or event.interface):
+            raise document.error(location, f"'{event.path}' is a bottleneck, which has no NAT and no interface.")
     found = [_path(path, experiment, document.path.parent) for path in pair.paths]
+    for name in (name for path, _ in found for name in vias(path.settings)):
+        if name not in experiment.bottlenecks:
+            raise document.error(
+                location, f"there is no bottleneck '{name}'; {near_miss(name, experiment.bottlenecks)}"
+            )
     without_nat = {path.name for path, _ in found if path.settings.get("nat", "off") == "off"}
     for event in experiment.link_events:
         if event.nat is not None and event.path in without_nat:
             message = f"'link_events' rebinds the NAT of '{event.path}', which has none; give it 'nat' in 'links'."
             raise document.error(location, message)
     return tuple(path for path, _ in found), [trace for _, traces in found for trace in traces]
+
+
+def _bottlenecks(experiment: Experiment, folder: Path) -> tuple[RunBottleneck, ...]:
+    found = []
+    for name, settings in experiment.bottlenecks.items():
+        plain, files = split_files(settings, folder)
+        hashes = {key: sha256_file(file) for key, file in files.items()}
+        found.append(RunBottleneck(name=name, settings=plain, files=files, files_sha256=hashes))
+    return tuple(found)
 
 
 # `path` of scheme sp: an application on a phone, and every path, of which the better one is reported.
@@ -249,6 +270,7 @@ def resolve(experiment: Experiment, document: YamlDocument) -> list[RunSpec]:
     programs = where.programs()
     stacks = [_stack(entry, document, ("schemes", index)) for index, entry in enumerate(experiment.schemes)]
     machine = where.machine()
+    bottlenecks = _bottlenecks(experiment, document.path.parent)
     specs: list[RunSpec] = []
     for pair_index, choice in enumerate(experiment.pairs):
         pair = look_up(choice, document, ("pairs", pair_index))
@@ -289,6 +311,7 @@ def resolve(experiment: Experiment, document: YamlDocument) -> list[RunSpec]:
                             qlog=False,
                             link_logs=experiment.link_logs,
                             link_events=tuple(experiment.link_events),
+                            bottlenecks=bottlenecks,
                             keep_awake=experiment.keep_awake,
                             real_time=experiment.real_time,
                             programs_sha256=programs,

@@ -24,7 +24,7 @@ from railyard.experiment.settings import SETTINGS
 from railyard.experiment.stacks import StackRun
 from railyard.traces.delay import read_delay_trace
 from railyard.traces.names import TECHNOLOGY_ORDER, DeviceName
-from railyard.traces.settings import Value, mpshell_keys
+from railyard.traces.settings import Value, as_keys, mpshell_keys
 
 LATENESS_FILE = "lateness.txt"  # of mpshell --lateness
 QUIC_PORT = 4433
@@ -65,6 +65,20 @@ class RunPath(BaseModel):
         return {"up", "down", "delay_traces", "kind", "resolution_ms"} | unused
 
 
+class RunBottleneck(BaseModel):
+    """A link that several paths share: its settings under the names of a job, and those that name files."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: DeviceName
+    settings: dict[str, Value]
+    files: dict[str, Path] = {}
+    files_sha256: dict[str, str] = {}
+
+    def members(self) -> dict[str, Value]:
+        return self.settings | {name: str(file) for name, file in self.files.items()}
+
+
 class KernelMachine(BaseModel):
     """The machine of a run in the kernel arena: all of it that decides bytes, but the programs."""
 
@@ -102,6 +116,8 @@ class RunSpec(BaseModel):
     thresholds: MeasuredThresholds | None = None
     # Changes of links at set times after t0.
     link_events: tuple[LinkEvent, ...] = ()
+    # Links that paths share, by the names in their setting `via`.
+    bottlenecks: tuple[RunBottleneck, ...] = ()
     # Sim only: when the player starts, after time 0 of the links.
     player_start_ms: int = 0
     keep_awake: str = "auto"
@@ -122,7 +138,7 @@ class RunSpec(BaseModel):
     @model_validator(mode="after")
     def _events_are_of_its_paths(self) -> Self:
         """They become words of a shell script in the kernel arena, and so do the names of sysctls and paths."""
-        names = {path.name for path in self.paths}
+        names = {path.name for path in self.paths} | {bottleneck.name for bottleneck in self.bottlenecks}
         if strange := [event.path for event in self.link_events if event.path not in names]:
             raise ValueError(f"a link event is of the path '{strange[0]}', which the run has not")
         return self
@@ -160,6 +176,7 @@ class RunSpec(BaseModel):
         not_set = {"player_start_ms"} if self.player_start_ms == 0 else set()
         not_set |= {"thresholds"} if self.thresholds is None else set()
         not_set |= {"link_events"} if not self.link_events else set()
+        not_set |= {"bottlenecks"} if not self.bottlenecks else set()
         not_set |= {"kernel_sysctls"} if not self.kernel_sysctls else set()
         not_set |= {"mptcp_limits"} if not self.mptcp_limits else set()
         not_set |= {"stack"} if self.stack is None else set()
@@ -168,6 +185,8 @@ class RunSpec(BaseModel):
             {"experiment", "program", "keep_awake", "real_time", "pair_caveat"} | not_set, True
         )
         of_paths = {number: path.not_in_identity() for number, path in enumerate(self.paths)}
+        if self.bottlenecks:
+            left_out["bottlenecks"] = {"__all__": {"files"}}
         if self.kernel is not None:
             left_out["kernel"] = {"file"}
         facts = self.model_dump_json(exclude={"paths": of_paths, **left_out})
@@ -196,7 +215,8 @@ AS_IN_THE_SIMULATOR = {"path_mtu_bytes": "1452", "ecn": "off", "grease": "off"}
 
 def _defaults(spec: RunSpec) -> dict[str, str]:
     """Where a link has an MTU of its own, or gets one, the ends search for it."""
-    has_mtu = any(name.endswith("mtu") for path in spec.paths for name in path.settings)
+    settings = [path.settings for path in spec.paths] + [each.settings for each in spec.bottlenecks]
+    has_mtu = any(name.endswith("mtu") for names in settings for name in names)
     has_mtu = has_mtu or any(event.mtu is not None for event in spec.link_events)
     return {name: value for name, value in AS_IN_THE_SIMULATOR.items() if name != "path_mtu_bytes" or not has_mtu}
 
@@ -310,6 +330,8 @@ def mpshell_command(
         effects = ({"loss": path.loss} if path.loss else {}) | path.settings
         keys = mpshell_keys(path.delay_ms, path.queue, effects, path.delay_traces)
         command += ["--path", f"{path.name}:up={path.up},down={path.down},{keys}"]
+    for bottleneck in spec.bottlenecks:
+        command += ["--bottleneck", f"{bottleneck.name}:{as_keys(bottleneck.members())}"]
     command += ["--seed", str(spec.seed), "--start-offset", str(spec.start_offset_ms), "--start-when-ready"]
     if spec.link_logs:
         command += ["--log-dir", str(run_dir / "links")]
@@ -342,7 +364,8 @@ def shortest_delay_ms(spec: RunSpec) -> float:
     """The least one-way delay that a link of the run has at any time."""
     delays = [event.delay_ms for event in spec.link_events if event.delay_ms is not None]
     for path in spec.paths:
-        of_path = [_least_ms(name, file) for name, file in path.delay_traces.items()] or [path.delay_ms]
+        files = {name: file for name, file in path.delay_traces.items() if not name.endswith("cross_profile")}
+        of_path = [_least_ms(name, file) for name, file in files.items()] or [path.delay_ms]
         jitter = [float(value) for key, value in path.settings.items() if key.endswith("jitter_ms")]
         delays.append(min(of_path) - max(jitter, default=0.0))
     return max(0.0, min(delays))

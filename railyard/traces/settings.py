@@ -23,7 +23,9 @@ MAX_MS = LINK_SETTINGS["delay_ms"].most
 LEAST_MTU, MOST_MTU = (int(limit) for limit in (LINK_SETTINGS["mtu"].least, LINK_SETTINGS["mtu"].most))
 _OF_THE_PATH = ("trace", "offset_ms")  # which a pair and its experiment give in their own ways
 _ROWS = {name: row for name, row in LINK_SETTINGS.items() if name not in _OF_THE_PATH}
-FILES = ("delay_trace", "light_trace", "size_latency")
+_NOT_OF_BOTTLENECKS = ("nat", "via", "once")
+RATE = re.compile(r"[0-9]+(\.[0-9]+)?(bps|kbps|mbps|gbps)")
+FILES = ("delay_trace", "light_trace", "size_latency", "cross_profile")
 """Settings that name files."""
 _DIRECTION = re.compile(r"^(?:up_|down_)?(?P<name>.*)$")
 
@@ -33,7 +35,35 @@ def is_loss(value: object) -> bool:
     return LINK_SETTINGS["loss"].takes(value)
 
 
-def _check(settings: dict[str, Value]) -> dict[str, Value]:
+def _one_text(value: Any) -> Any:
+    """`via: [core, edge]` is "core:edge"."""
+    return ":".join(map(str, value)) if isinstance(value, list) else value
+
+
+def _check_bottleneck(settings: dict[str, Any]) -> dict[str, Value]:
+    """Rates are its traces: for both directions, or each has one."""
+    names = ("rate", "up_rate", "down_rate")
+    rates = {name: settings[name] for name in names if name in settings}
+    for name, value in rates.items():
+        if not isinstance(value, str) or not RATE.fullmatch(value):
+            raise FieldError(name, f"it takes a rate such as 20mbps, but it is {value!r}; correct the value.")
+    if "rate" not in rates and len(rates) < 2:
+        raise FieldError("rate", "a bottleneck needs a rate.")
+    others = {name: value for name, value in settings.items() if name not in names}
+    for name in others:
+        if _bare(name) in _NOT_OF_BOTTLENECKS:
+            raise FieldError(name, f"a bottleneck has no '{_bare(name)}'; leave it out.")
+    return rates | _check(with_units(others, _ROWS))
+
+
+def _bare(name: str) -> str:
+    """The name without its direction."""
+    match = _DIRECTION.match(name)
+    return match["name"] if match else name
+
+
+def _check(settings: dict[str, Any]) -> dict[str, Value]:
+    settings = {name: _one_text(value) if _bare(name) == "via" else value for name, value in settings.items()}
     settings = with_units(settings)
     for name, value in settings.items():
         match = _DIRECTION.match(name)
@@ -47,6 +77,11 @@ def _check(settings: dict[str, Value]) -> dict[str, Value]:
     return settings
 
 
+def is_cross(value: object) -> bool:
+    """Whether this is others' traffic, a rate or off, in form."""
+    return LINK_SETTINGS["cross"].takes(value)
+
+
 def _check_queue(name: str, value: str) -> None:
     try:
         check_queue(value)
@@ -56,6 +91,13 @@ def _check_queue(name: str, value: str) -> None:
 
 LinkSettings = Annotated[dict[str, Any], AfterValidator(_check)]
 """Settings by name, checked in form; `up_` or `down_` before a name is for one direction."""
+BottleneckSettings = Annotated[dict[str, Any], AfterValidator(_check_bottleneck)]
+"""The same of a bottleneck, which has rates in place of a pair's traces."""
+
+
+def vias(settings: Mapping[str, Value]) -> list[str]:
+    """The bottlenecks that a path's settings name, in either direction."""
+    return [name for key, value in settings.items() if _bare(key) == "via" for name in str(value).split(":")]
 
 
 def layered(base: Mapping[str, Value], top: Mapping[str, Value]) -> dict[str, Value]:
@@ -85,8 +127,13 @@ def members(
 
 def mpshell_keys(delay_ms: float, queue: str, settings: Mapping[str, Value], delay_traces: Mapping[str, Path]) -> str:
     """The same as keys of mpshell's option `--path`."""
+    return as_keys(members(delay_ms, queue, settings, delay_traces))
+
+
+def as_keys(settings: Mapping[str, Value]) -> str:
+    """Members of a job as keys of mpshell's options."""
     keys: list[str] = []
-    for name, value in members(delay_ms, queue, settings, delay_traces).items():
+    for name, value in settings.items():
         text = ("yes" if value else "no") if isinstance(value, bool) else value
         keys.append(f"{name.removesuffix('_ms').replace('_', '-')}={text if isinstance(text, str) else f'{text:g}'}")
     return ",".join(keys)

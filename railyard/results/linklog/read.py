@@ -57,7 +57,7 @@ class LinkLog:
 class _Events:
     """The events of one log while it is read: per kind, rows of numbers."""
 
-    FIELDS: ClassVar[dict[str, int]] = {"#": 1, "+": 1, "-": 2, "d": 2}
+    FIELDS: ClassVar[dict[str, int]] = {"#": 1, "+": 1, "-": 2, "d": 2} | {"c": 1, "s": 1, "x": 2}
 
     def __init__(self) -> None:
         self.rows: dict[str, list[tuple[float, ...]]] = {kind: [] for kind in self.FIELDS}

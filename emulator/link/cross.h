@@ -1,0 +1,62 @@
+/* Traffic of others on a link: packets that nobody sends and nobody receives, at a rate that does not depend on what
+ * the link does to them (open loop). They join the link's queue beside the packets that came out of the delay, are
+ * served or dropped there, and leave counters and lines of the log behind.
+ *
+ *     rate r, packets of n bytes:   a packet each 8 (n + 4) / r seconds, or with exponential gaps of this mean
+ *     on/off:                       no packet in the off times
+ *     profile:                      r over time, in place of one rate
+ *
+ * Sans-IO: times are us since t0. */
+#ifndef RAILYARD_LINK_CROSS_H
+#define RAILYARD_LINK_CROSS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "emulator/link/cross_profile.h"
+#include "emulator/link/onoff.h"
+#include "emulator/link/packet.h"
+#include "emulator/link/rng.h"
+
+#define LINK_CROSS_BYTES_LEAST 28u /* IPv4 and UDP headers */
+#define LINK_CROSS_NEEDS_LIMIT "others' traffic needs a queue with a limit; give queue=droptail:packets=N"
+
+/* The setting. All zero: there is no such traffic. */
+typedef struct {
+    uint64_t rate_bps;                 /* of IP bytes + 4, as a link's */
+    const link_cross_profile *profile; /* borrowed; replaces rate_bps; NULL: none */
+    link_onoff onoff;
+    bool random_gaps; /* exponential, as of many senders; false: even */
+    uint32_t bytes;   /* of each IP packet; 0 = 1500 */
+} link_cross;
+
+/* Starts zeroed: no packet. */
+typedef struct {
+    link_cross set;
+    link_onoff_state onoff;
+    link_rng rng;
+    uint64_t offset_us; /* position in the profile at t0 */
+    uint64_t at_us;     /* `need` is as of then */
+    int64_t need;       /* of the next packet: what is still to be sent before it, in bit/s times us */
+    uint64_t next_us;   /* the next packet; UINT64_MAX: not known yet */
+} link_cross_state;
+
+/* The rate of a setting or of an event: a rate of at most LINK_CROSS_MOST_BPS, or "off". */
+bool link_cross_parse_rate(const char *text, uint64_t *rate_bps);
+
+static inline bool link_cross_is_on(const link_cross *set) {
+    return set->rate_bps > 0 || set->profile;
+}
+
+/* start_us: no packet is before it. */
+void link_cross_init(link_cross_state *state, const link_cross *set, uint64_t seed, uint64_t offset_us,
+                     uint64_t start_us);
+/* The time of the next packet if that is not after `until`; UINT64_MAX otherwise. `until` must not decrease. */
+uint64_t link_cross_next(link_cross_state *state, uint64_t until);
+/* Goes on to the packet after that one. */
+void link_cross_take(link_cross_state *state);
+/* Makes the packet: headers of UDP over IPv4, of a flow of its own. */
+void link_cross_fill(const link_cross_state *state, link_packet *packet);
+
+#endif

@@ -1,0 +1,322 @@
+/* Others' traffic on a link, and links in a row. */
+#include <stdio.h>
+
+#include "emulator/link/bench.h"
+#include "emulator/link/route.h"
+
+static link_log any;
+
+static uint64_t departed(link_bench *b, uint64_t now) {
+    link_advance(b->link, now);
+    return link_get_stats(b->link).cross_departed;
+}
+
+/* 1.504 Mbps are 125 packets of 1504 bytes a second. */
+static void a_constant_rate_takes_its_share(void **state) {
+    (void)state;
+    link_bench *b = bench_new("12mbps", (link_config){.queue = "droptail:packets=10", .cross = {.rate_bps = 1504000}});
+    assert_in_range(departed(b, 10 * S), 1249, 1250);
+    assert_int_equal(link_next_deadline(b->link), LINK_NEVER); /* nobody waits for them */
+    link_stats s = link_get_stats(b->link);
+    assert_int_equal(s.arrived_packets + s.departed_packets + s.queue_drops + s.inside_packets, 0);
+    assert_int_equal(s.opportunities_used, s.cross_departed);
+    bench_free(b);
+}
+
+/* Whatever steps the driver takes, and with random gaps and times. */
+static void steps_of_the_driver_change_nothing(void **state) {
+    (void)state;
+    static link_cross_step steps[] = {{0, 3000000}, {300 * MS, 0}, {450 * MS, 8000000}, {700 * MS, 0}};
+    static const link_cross_profile profile = {steps, 4};
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        link_cross set = {.rate_bps = 2000000, .random_gaps = seed % 2 == 0, .bytes = 28 + 30 * (uint32_t)seed};
+        set.profile = seed % 3 == 0 ? &profile : NULL;
+        if (seed % 5 == 0)
+            set.onoff = (link_onoff){.is_random = true, .count = 2, .us = {90 * MS, 40 * MS}};
+        link_cross_state whole, steppy;
+        link_cross_init(&whole, &set, seed, 7 * MS, 0);
+        link_cross_init(&steppy, &set, seed, 7 * MS, 0);
+        for (uint64_t now = 0, packets = 0; now < 3 * S; now += 1 + seed * 977 % 5003) {
+            for (uint64_t t = link_cross_next(&steppy, now); t != UINT64_MAX; t = link_cross_next(&steppy, now)) {
+                assert_int_equal(link_cross_next(&whole, 4 * S), t);
+                link_cross_take(&whole);
+                link_cross_take(&steppy);
+                packets++;
+            }
+            assert_true(now < 2 * S || packets > 100);
+        }
+    }
+}
+
+static uint64_t packets_until(link_cross_state *state, uint64_t until) {
+    uint64_t n = 0;
+    for (; link_cross_next(state, until) != UINT64_MAX; n++)
+        link_cross_take(state);
+    return n;
+}
+
+/* Over a long time the rate is the one that was set: of a profile the mean of its period, and with times the share that
+ * is on. */
+static void the_rate_is_the_one_that_was_set(void **state) {
+    (void)state;
+    static link_cross_step steps[] = {{0, 2000000}, {500 * MS, 6000000}, {S, 0}};
+    static const link_cross_profile profile = {steps, 3};
+    const link_onoff half = {.count = 2, .us = {250 * MS, 250 * MS}};
+    const struct {
+        link_cross set;
+        double bps, error;
+    } cases[] = {
+        {{.rate_bps = 4000000}, 4e6, 0.0001},
+        {{.rate_bps = 4000000, .bytes = 28}, 4e6, 0.0001},
+        {{.rate_bps = 4000000, .random_gaps = true}, 4e6, 0.02},
+        {{.profile = &profile}, 4e6, 0.0001},
+        {{.profile = &profile, .onoff = half}, 2e6, 0.001},
+        {{.rate_bps = 4000000, .onoff = {.is_random = true, .count = 2, .us = {30 * MS, 90 * MS}}}, 1e6, 0.12},
+        {{.rate_bps = LINK_CROSS_MOST_BPS, .bytes = 28}, 1e10, 0.0001},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const uint64_t length = cases[i].bps > 1e9 ? S / 100 : 100 * S;
+        link_cross_state cross;
+        link_cross_init(&cross, &cases[i].set, 3, 0, 0);
+        uint32_t bytes = (cases[i].set.bytes == 0 ? 1500 : cases[i].set.bytes) + 4;
+        double bps = (double)packets_until(&cross, length) * bytes * 8e6 / (double)length;
+        if (bps < cases[i].bps * (1 - cases[i].error) || bps > cases[i].bps * (1 + cases[i].error))
+            fail_msg("case %zu: %f", i, bps);
+    }
+}
+
+static void a_profile_repeats_and_begins_where_it_is_told(void **state) {
+    (void)state;
+    link_cross_profile p;
+    char error[200];
+    uint64_t stays;
+    static const char text[] = "10,1.5\n20,0\n30.5,4";
+    assert_int_equal(link_cross_profile_parse(&p, "p", text, strlen(text), error, sizeof error), 0);
+    assert_int_equal(link_cross_profile_at(&p, 0, &stays), 1500000);
+    assert_int_equal(stays, 10000);
+    assert_int_equal(link_cross_profile_at(&p, 30499, &stays), 0);
+    assert_int_equal(stays, 1);
+    assert_int_equal(link_cross_profile_at(&p, 30500 + 10000, &stays), 1500000);
+    assert_int_equal(stays, 10000);
+    link_cross_profile_free(&p);
+    static const char *const bad[] = {"", "1", "1,2,3", "5,1\n5,2", "1,10001", "1,-1", "\n"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        assert_int_equal(link_cross_profile_parse(&p, "p", bad[i], strlen(bad[i]), error, sizeof error), -1);
+        assert_memory_equal(error, i == 3 ? "p:2: the line " : "p:1: the line ", 14);
+    }
+}
+
+/* A flow that has all the link gets what others leave, in its order, and no figure of its own has theirs. */
+static void others_are_counted_apart(void **state) {
+    (void)state;
+    link_bench *b = bench_new("12mbps", (link_config){.queue = "droptail:packets=20",
+                                                      .log = &any,
+                                                      .cross = {.rate_bps = 6000000, .random_gaps = true}});
+    uint32_t sent = 0, newest = 0, received = 0;
+    for (uint64_t now = 0; now < 4 * S; now += 500) {
+        bench_send(b, 0, ++sent, 1504, now);
+        while (link_next_deadline(b->link) <= now) {
+            link_advance(b->link, now);
+            for (link_packet *p = link_pull(b->link); p; p = link_pull(b->link)) {
+                assert_false(p->is_cross);
+                assert_true(bench_number(p) > newest);
+                newest = bench_number(p);
+                received++;
+                link_departed(b->link, p, now);
+            }
+        }
+        bench_check_balance(b);
+    }
+    link_stats s = link_get_stats(b->link);
+    assert_int_equal(s.departed_packets, received);
+    assert_int_equal(s.cross_packets, s.cross_departed + s.cross_drops + s.cross_inside);
+    assert_int_equal(link_pool_in_use(b->pool), s.inside_packets + s.cross_inside);
+    assert_in_range(s.departed_packets + s.cross_departed, s.opportunities - 2, s.opportunities);
+    /* The queue is full. Who comes first takes the place that an opportunity frees: one of ours comes each 500 us, one
+     * of theirs each 2000 us at random, so theirs is first with a probability of about 250 / 2000. */
+    assert_in_range(1000 * s.cross_departed / s.opportunities, 105, 145);
+    uint64_t lines[128] = {0}, cross_drops = 0;
+    link_log_flush(&b->log);
+    for (const char *line = b->text; *line != '\0'; line = strchr(line, '\n') + 1) {
+        unsigned long long t, n;
+        char kind;
+        assert_int_equal(sscanf(line, "%llu %c %llu", &t, &kind, &n), 3);
+        lines[(int)kind]++;
+        cross_drops += kind == 'x' ? n : 0;
+    }
+    assert_int_equal(lines['c'] + 0, s.cross_packets);
+    assert_int_equal(lines['s'], s.cross_departed);
+    assert_int_equal(lines['-'], s.departed_packets);
+    assert_int_equal(cross_drops, s.cross_drops);
+    bench_free(b);
+}
+
+static void a_link_that_is_off_takes_nobody(void **state) {
+    (void)state;
+    char error[200];
+    link_bench *b = bench_new("12mbps", (link_config){.queue = "droptail:packets=10", .cross = {.rate_bps = 1504000}});
+    link_set_up(b->link, false, S);
+    departed(b, 2 * S);
+    link_set_up(b->link, true, 2 * S);
+    assert_in_range(link_get_stats(b->link).cross_drops, 124, 125);
+    assert_int_equal(link_set_cross(b->link, 0, 2 * S), 0);
+    uint64_t before = link_get_stats(b->link).cross_packets;
+    departed(b, 3 * S);
+    assert_int_equal(link_get_stats(b->link).cross_packets, before);
+    assert_int_equal(link_set_cross(b->link, 3008000, 3 * S), 0);
+    departed(b, 4 * S);
+    assert_in_range(link_get_stats(b->link).cross_packets - before, 249, 250);
+    bench_free(b);
+    link_trace trace = link_trace_constant(1000000);
+    link_config endless = {.trace = &trace, .pool = link_pool_new(0), .cross = {.rate_bps = 1}};
+    assert_null(link_new(&endless, error, sizeof error));
+    assert_string_equal(error, LINK_CROSS_NEEDS_LIMIT);
+    link_pool_free(endless.pool);
+}
+
+/* ---- links in a row ---- */
+
+static void names_become_ways(void **state) {
+    (void)state;
+    static const char *const names[] = {"core", "edge", "a", "b", "c"};
+    uint16_t out[LINK_VIA_MOST];
+    char error[200];
+    assert_int_equal(link_via_parse(NULL, names, 5, out, error, sizeof error), 0);
+    assert_int_equal(link_via_parse("edge:core", names, 5, out, error, sizeof error), 2);
+    link_route up = link_route_make(9, out, 2, true), down = link_route_make(8, out, 2, false);
+    assert_true(up.count == 3 && up.links[0] == 9 && up.links[1] == 1 && up.links[2] == 0);
+    assert_true(down.count == 3 && down.links[0] == 0 && down.links[1] == 1 && down.links[2] == 8);
+    static const char *const bad[] = {"", "core:", "cor", "core:core", "core:edge:a:b:c"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        assert_int_equal(link_via_parse(bad[i], names, 5, out, error, sizeof error), -1);
+}
+
+#define WAYS    3
+#define LINKS   5 /* of three paths, and two bottlenecks */
+#define PACKETS 400
+
+/* Packets on three ways, two of which share a bottleneck and all of which share the other one. */
+typedef struct {
+    link_bench *links[LINKS];
+    link_route routes[WAYS];
+    uint32_t newest[WAYS], got, sent;
+    uint64_t bytes[LINKS], sent_us[PACKETS + 1];
+} network;
+
+static void pull_all(network *n, size_t number, uint64_t now) {
+    emulated_link *link = n->links[number]->link;
+    link_advance(link, now);
+    for (link_packet *p = link_pull(link); p; p = link_pull(link)) {
+        int next = link_route_next(&n->routes[p->route], p);
+        assert_int_equal(p->due_us, now); /* the driver is on time */
+        n->bytes[number] += link_packet_bytes(p);
+        if (next >= 0) {
+            link_route_forward(link, n->links[next]->link, p, now);
+            continue;
+        }
+        assert_true(bench_number(p) >= n->newest[p->route]); /* order is kept on each way; copies follow */
+        n->newest[p->route] = bench_number(p);
+        n->got++;
+        assert_true(now >= n->sent_us[bench_number(p)] + 3 * MS + 2 * MS + 1 * MS * (p->route < 2));
+        link_departed(link, p, now);
+    }
+}
+
+/* Everything that is due until then, in the order of time. */
+static void pass(network *n, uint64_t until) {
+    for (;;) {
+        size_t first = 0;
+        for (size_t i = 1; i < LINKS; i++)
+            if (link_next_deadline(n->links[i]->link) < link_next_deadline(n->links[first]->link))
+                first = i;
+        uint64_t at = link_next_deadline(n->links[first]->link);
+        if (at > until)
+            return;
+        pull_all(n, first, at);
+    }
+}
+
+static void run_network(uint64_t seed) {
+    link_rng rng = {seed};
+    network n = {.sent = 0};
+    static const char *const rates[LINKS] = {"20mbps", "30mbps", "10mbps", "15mbps", "18mbps"};
+    static const uint64_t delays[LINKS] = {3 * MS, 3 * MS, 3 * MS, 1 * MS, 2 * MS};
+    const uint16_t shared[] = {3, 4}, alone[] = {4};
+    for (size_t i = 0; i < LINKS; i++) {
+        link_config c = {.delay_us = delays[i],
+                         .queue = seed % 2 ? "droptail:packets=12" : "fq_codel:packets=12",
+                         .seed = seed + i,
+                         .duplicate = i == 1 ? 0.05 : 0};
+        if (i >= 3)
+            c.cross = (link_cross){.rate_bps = 2000000, .random_gaps = true};
+        n.links[i] = bench_new(rates[i], c);
+        if (i > 0) { /* packets go from pool to pool, so all have one */
+            link_free(n.links[i]->link);
+            c.trace = &n.links[i]->trace;
+            c.pool = n.links[0]->pool;
+            char error[200];
+            n.links[i]->link = link_new(&c, error, sizeof error);
+            assert_non_null(n.links[i]->link);
+        }
+    }
+    for (uint16_t way = 0; way < WAYS; way++)
+        n.routes[way] = way < 2 ? link_route_make(way, shared, 2, true) : link_route_make(way, alone, 1, true);
+    uint64_t now = 0;
+    for (uint32_t k = 1; k <= PACKETS; k++) {
+        now += link_rng_next(&rng) % 900;
+        pass(&n, now);
+        size_t way = link_rng_next(&rng) % WAYS;
+        link_packet *p = link_pool_get(n.links[0]->pool);
+        memset(p->data, 0, 32);
+        memcpy(p->data + 28, &k, sizeof k);
+        p->length = 60 + (uint32_t)(link_rng_next(&rng) % 1440);
+        p->data[0] = 0x45;
+        p->data[9] = 17;
+        p->data[21] = (uint8_t)way;
+        n.sent_us[k] = now;
+        n.sent++;
+        link_route_begin(p, way);
+        link_enqueue(n.links[way]->link, p, now);
+    }
+    pass(&n, now + 10 * S);
+    uint64_t drops = 0, duplicates = 0, inside = 0;
+    for (size_t i = 0; i < LINKS; i++) {
+        link_stats s = link_get_stats(n.links[i]->link);
+        bench_check_balance(n.links[i]);
+        drops += s.queue_drops;
+        duplicates += s.duplicates;
+        inside += s.inside_packets;
+        assert_int_equal(s.departed_bytes, n.bytes[i]);
+        /* No more than the opportunities, others' packets included. */
+        assert_true(s.departed_bytes + s.cross_departed_bytes <= s.opportunities_used * LINK_OPPORTUNITY_BYTES);
+    }
+    assert_int_equal(inside, 0);
+    assert_int_equal(n.sent + duplicates, n.got + drops); /* none appears and none vanishes */
+    assert_true(n.got > PACKETS / 4);
+    for (size_t i = 1; i < LINKS; i++) {
+        link_free(n.links[i]->link);
+        n.links[i]->link = NULL;
+    }
+    for (size_t i = LINKS; i-- > 0;)
+        bench_free(n.links[i]);
+}
+
+static void no_packet_appears_or_vanishes_between_links(void **state) {
+    (void)state;
+    for (uint64_t seed = 1; seed <= 300; seed++)
+        run_network(seed);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_constant_rate_takes_its_share),
+        cmocka_unit_test(steps_of_the_driver_change_nothing),
+        cmocka_unit_test(the_rate_is_the_one_that_was_set),
+        cmocka_unit_test(a_profile_repeats_and_begins_where_it_is_told),
+        cmocka_unit_test(others_are_counted_apart),
+        cmocka_unit_test(a_link_that_is_off_takes_nobody),
+        cmocka_unit_test(names_become_ways),
+        cmocka_unit_test(no_packet_appears_or_vanishes_between_links),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,53 @@
+/* The way of packets through several links: a path's own link, and behind it bottlenecks that several paths may share.
+ *
+ *     client -- wifi --+
+ *                      +-- core -- server          wifi: via=core, lte: via=core
+ *     client -- lte ---+
+ *
+ * Upwards a packet passes wifi and then core, downwards core and then wifi. */
+#ifndef RAILYARD_LINK_ROUTE_H
+#define RAILYARD_LINK_ROUTE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "emulator/link/link.h"
+
+#define LINK_VIA_MOST         4        /* bottlenecks on one way */
+#define LINK_BOTTLENECKS_MOST 16       /* of an emulation */
+#define LINK_BOTTLENECK_SEED  0x10000u /* link_seed(): the number of the first bottleneck's "path" */
+
+/* The numbers of links, in the order in which packets pass them. */
+typedef struct {
+    uint16_t links[1 + LINK_VIA_MOST];
+    uint8_t count; /* at least 1 */
+} link_route;
+
+/* The setting `via`, "core:edge": which of the names, in this order. Returns how many; -1 with one sentence in error
+ * for a name that is none of them, that is there twice, or for too many. NULL names none. */
+int link_via_parse(const char *via, const char *const *names, size_t name_count, uint16_t out[LINK_VIA_MOST],
+                   char *error, size_t error_size);
+
+/* The way from a path's own link and those of its bottlenecks, which are in the order from client to server. */
+link_route link_route_make(uint16_t own, const uint16_t *via, size_t via_count, bool to_server);
+
+/* The first link of the packet's way takes it. route: the number of its way, for the driver. */
+static inline void link_route_begin(link_packet *packet, size_t route) {
+    packet->route = (uint16_t)route;
+    packet->hop = 0;
+}
+
+/* The number of the link that a packet of this way, which was pulled from one, enters next; -1: it has arrived. */
+static inline int link_route_next(const link_route *route, const link_packet *packet) {
+    return packet->hop + 1 < route->count ? route->links[packet->hop + 1] : -1;
+}
+
+/* A packet that was pulled from a link leaves it at `now` and enters another one. */
+static inline void link_route_forward(emulated_link *from, emulated_link *to, link_packet *packet, uint64_t now) {
+    link_passed(from, packet, now);
+    packet->hop++;
+    link_enqueue(to, packet, now);
+}
+
+#endif
