@@ -28,8 +28,9 @@ SIZES = ((1280, 900, False), (390, 844, True))
 # Whatever is wider than the screen and has no scrolling region of its own around it.
 OVERFLOWS = """[...document.querySelectorAll('body *')].filter(e => !e.closest('.wide, pre, .skip, svg')
     && e.getBoundingClientRect().right > innerWidth + 1).map(e => e.tagName + '.' + e.className)"""
-UNNAMED = """[...document.querySelectorAll('a, button, input:not([type=hidden]), select, [role=img], [role=region],
-    table, section, nav')].filter(e => !(e.getAttribute('aria-label') || e.getAttribute('aria-labelledby') || e.caption
+UNNAMED = """[...document.querySelectorAll(
+    'a, button, input:not([type=hidden]), select, [role=img], [role=region], table, section, nav')].filter(
+    e => !(e.getAttribute('aria-label') || e.getAttribute('aria-labelledby') || e.caption
     || (e.labels && e.labels.length) || (/^(A|BUTTON)$/.test(e.tagName) && e.textContent.trim())))
     .map(e => e.outerHTML)"""
 # Texts whose contrast is below that of WCAG 2.2, level AA: 4.5, or 3 where they are large.

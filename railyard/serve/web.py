@@ -26,8 +26,8 @@ from railyard.serve.work import UnfinishedError, Work
 
 NAMES = ("127.0.0.1", "localhost")
 POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self'; connect-src 'self'; "
-    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 # Pages from the results have their scripts inside. They run in an origin of their own and can reach nothing.
 SANDBOX = (
