@@ -23,14 +23,20 @@ BITRATE_BPS = 80_000_000  # the video plays for one second
 TIME_LIMIT_S = 60
 
 
-def synthetic(first: int, last: int) -> bytes:
-    """Bytes first..last (inclusive) of a synthetic video: SplitMix64's finaliser of each 8-byte word's number."""
-    begin, end = first // 8, last // 8 + 1
-    z: NDArray[np.uint64] = np.arange(begin + 1, end + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+def mixed(z: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """SplitMix64's finaliser."""
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    z ^= z >> np.uint64(31)
-    return z.astype("<u8").tobytes()[first - begin * 8 : last - begin * 8 + 1]
+    return z ^ (z >> np.uint64(31))
+
+
+def synthetic(first: int, last: int) -> bytes:
+    """Bytes first..last (inclusive) of a synthetic video, as lib/video/video.c makes words and blocks of 512 words."""
+    begin, end = first // 8, last // 8 + 1
+    number: NDArray[np.uint64] = np.arange(begin, end, dtype=np.uint64)
+    word = mixed((number % np.uint64(512) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15))
+    block = mixed(number // np.uint64(512) * np.uint64(0xD1342543DE82EF95))
+    return (word ^ block).astype("<u8").tobytes()[first - begin * 8 : last - begin * 8 + 1]
 
 
 def read_jsonl(path: Path) -> list[dict[str, Any]]:

@@ -234,7 +234,7 @@ def test_the_projects_manifest_has_five_sources_of_three_countries_and_says_how_
     names = [name for source in sources for name in source.made]
     assert len(set(names)) == len(names)
     assert [source.name for source in sources if not source.made] == ["hsr-mptcp"], "for `traces rtt` alone"
-    binned = ("us-5g-sa-nsa", 26)
+    binned = ("us-5g-sa-nsa", 42)
     assert (binned[0], len([path for source in sources if source.name == binned[0] for pair in source.pairs
                             for path in pair.paths if path.kind == "tcp-goodput"])) == binned  # fmt: skip
 
