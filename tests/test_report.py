@@ -143,7 +143,7 @@ def test_parquet_files_have_a_row_a_run_and_a_row_a_chunk(make_campaign: Make) -
     out = make_campaign(FakeRun(), FakeRun(label="sp", scheme="sp", unfinished_s=[2.0]), FakeRun(seed=9, void=True))
     write_parquet(load_campaign(out)[1], out)
     runs, rows = pq.read_table(out / "runs.parquet"), pq.read_table(out / "chunks.parquet")
-    assert runs.schema.metadata[b"railyard_schema"] == rows.schema.metadata[b"railyard_schema"] == b"4"
+    assert runs.schema.metadata[b"railyard_schema"] == rows.schema.metadata[b"railyard_schema"] == b"5"
     assert runs.column("void").to_pylist() == [False, False, True]
     assert runs.column("chunks_requested").to_pylist() == [4, 5, 4]
     assert runs.column("paths").to_pylist()[0][0]["down_bytes"] == 700_000
