@@ -27,7 +27,7 @@ from railyard.base import forms
 from railyard.base.errors import UserError
 from railyard.base.paths import ROOT
 from railyard.figures.rows import GATED
-from railyard.gate import build, output
+from railyard.gate import build, history, output
 from railyard.gate.compare import Places, Row, compare, compared
 from railyard.gate.output import Verdict
 from railyard.gate.run import Looks, first_look, places_of
@@ -108,6 +108,7 @@ def sides(
             rct = [drawn.lognormvariate(-1, 0.6) for _ in range(20)]
             fake = FakeRun(
                 label=label,
+                scheme=label,
                 seed=seed,
                 start_offset_ms=step_ms * seed,
                 rct_s=rct,
@@ -246,6 +247,21 @@ def test_markdown_and_junit_name_the_regression_and_its_evidence(tmp_path: Path)
     assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("18", "2", "0")
     failed = [case.get("name") for case in suite.iter("testcase") if case.find("failure") is not None]
     assert failed == ["rct_median", "rct_p99"]
+
+
+def test_a_figure_that_no_play_reports_is_a_dash_and_no_zero(tmp_path: Path) -> None:
+    def slower(run: FakeRun, drawn: random.Random) -> None:
+        run.rct_s = [rct * 1.2 for rct in run.rct_s]
+
+    verdict = verdict_of(compare(*sides(tmp_path, slower, ("mptcp", "xlink")), Floors(), 0.05))
+    at = [figure.name for figure in GATED].index("redundancy")
+    rows = [line.split(" | ") for line in output.markdown(verdict).splitlines() if line.startswith("| subway-1 ")]
+    assert [row[2 + at] for row in rows] == ["–", "5.00 %"]
+    [unknown] = [one for one in output.records(verdict) if (one["scheme"], one["figure"]) == ("mptcp", "redundancy")]
+    assert {unknown[name] for name in ("before", "after", "change")} == {None}
+    assert unknown["figure_verdict"] == "unknown"
+    measures = history.bencher(verdict)
+    assert ["redundancy" in measures[f"subway-1/{scheme}"] for scheme in ("mptcp", "xlink")] == [False, True]
 
 
 def test_plays_that_begin_to_stall_are_counted_exactly(tmp_path: Path) -> None:

@@ -55,6 +55,8 @@ class Comparison:
     adjusted_worse: float = 1.0  # corrected for the number of comparisons
     adjusted_better: float = 1.0
     alpha: float = 0.05
+    is_known: bool = True
+    """False: no play of either version reports it, and `before` and `after` say nothing."""
 
     @cached_property
     def play_deltas(self) -> list[float]:
@@ -71,11 +73,13 @@ class Comparison:
 
     @property
     def moved(self) -> bool:
-        return any(self.play_deltas)
+        return self.is_known and any(self.play_deltas)
 
     @property
     def typical(self) -> tuple[float, float]:
-        """Before and after, as one figure: the median over the plays of a time, the mean of a rate."""
+        """Before and after, as one figure: the median over the plays of a time, the mean of a rate. NaN: not known."""
+        if not self.is_known:
+            return math.nan, math.nan
         of = median if self.figure.is_relative else fmean
         return of(self.before), of(self.after)
 
@@ -111,9 +115,9 @@ class Comparison:
 
     @property
     def verdict(self) -> str:
-        """'unchanged', 'worse', 'better', 'below floor' (significant, but too small to matter) or 'noise'."""
+        """'unknown', 'unchanged', 'worse', 'better', 'below floor' (significant, but too small to matter), 'noise'."""
         if not self.moved:
-            return "unchanged"
+            return "unchanged" if self.is_known else "unknown"
         worse, better = self.adjusted_worse < self.alpha, self.adjusted_better < self.alpha
         if worse or better:
             if worse and self.change > self.floor:
@@ -234,7 +238,8 @@ def _comparisons(
     found: list[Comparison] = []
     for figure in GATED:
         old, new = map(list, zip(*(figure.of_pair(b, a) for b, a in both), strict=True))
-        found.append(compared(figure, old, new, windows, floors, alpha))
+        one = compared(figure, old, new, windows, floors, alpha)
+        found.append(replace(one, is_known=any(figure.is_known([run]) for pair in both for run in pair)))
     return found
 
 

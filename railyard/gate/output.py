@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from railyard.base.terminal import print_table
+from railyard.figures.figure import NONE
 from railyard.figures.rows import GATED, TAIL
 from railyard.gate.compare import Comparison, Row
 from railyard.gate.suite import Suite
@@ -102,6 +103,8 @@ class Verdict:
 
 
 def _value(comparison: Comparison, value: float) -> str:
+    if math.isnan(value):
+        return NONE
     if math.isinf(value):
         return "never"
     return f"{value:.3f} s" if comparison.figure.is_relative else f"{value * 100:.2f} %"
@@ -131,6 +134,8 @@ def _floor(comparison: Comparison) -> str:
 def sentence(comparison: Comparison) -> str:
     """The evidence for one verdict, in one line."""
     before, after = comparison.typical
+    if not comparison.is_known:
+        return f"{comparison.figure.gate_title} is not reported"
     if not comparison.moved:
         return f"{comparison.figure.gate_title} {_value(comparison, after)} in both, play by play"
     worse = sum(delta > 0 for delta in comparison.play_deltas)
@@ -165,7 +170,7 @@ def markdown(verdict: Verdict) -> str:
         "| --- | --- | " + "--- | " * len(GATED) + "--- |",
     ]
     for row in verdict.rows:
-        figures = [_cell(comparison) for comparison in row.comparisons] or ["–"] * len(GATED)
+        figures = [_cell(comparison) for comparison in row.comparisons] or [NONE] * len(GATED)
         word = f"**{row.verdict}**" if row.failed else row.verdict
         lines.append(f"| {row.place} | {row.label} | {' | '.join(figures)} | {word} |")
     lines += [
@@ -234,6 +239,12 @@ def _cases(suite: ElementTree.Element, row: Row, verdict: Verdict) -> None:
             ElementTree.SubElement(case, "system-out").text = f"{said}: {sentence(comparison)}"
 
 
+def _change_cell(comparison: Comparison) -> str:
+    if not comparison.moved:
+        return "=" if comparison.is_known else NONE
+    return f"{change(comparison)}\n{ends(comparison)}"
+
+
 def verdict_table(verdict: Verdict) -> Table:
     """A row for each scenario and scheme, with the change of each figure."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), header_style="bold")
@@ -243,11 +254,9 @@ def verdict_table(verdict: Verdict) -> Table:
     for figure in GATED:
         table.add_column(figure.gate_title, justify="right", no_wrap=True)
     for row in verdict.rows:
-        changes = [
-            f"{change(comparison)}\n{ends(comparison)}" if comparison.moved else "=" for comparison in row.comparisons
-        ]
+        changes = [_change_cell(comparison) for comparison in row.comparisons]
         table.add_row(
-            row.place, row.label, row.verdict, *(changes or ["–"] * len(GATED)), style="red" if row.failed else ""
+            row.place, row.label, row.verdict, *(changes or [NONE] * len(GATED)), style="red" if row.failed else ""
         )
     return table
 
@@ -265,8 +274,9 @@ def records(verdict: Verdict) -> list[dict[str, Any]]:
         for one in row.comparisons:
             before, after = map(number, one.typical)
             ends = one.interval if one.moved and one.interval.known else None
-            figure = {"figure": one.figure.name, "figure_verdict": one.verdict if one.moved else "identical"}
-            values = {"before": before, "after": after, "change": number(one.change) if one.moved else 0.0}
+            same = one.is_known and not one.moved
+            figure = {"figure": one.figure.name, "figure_verdict": "identical" if same else one.verdict}
+            values = {"before": before, "after": after, "change": number(one.change) if one.is_known else None}
             low, high = (None, None) if ends is None else (number(ends.low), number(ends.high))
             tested = {"low": low, "high": high, "p": one.adjusted_worse if one.moved else None}
             found.append(place | figure | values | tested)
