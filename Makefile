@@ -370,6 +370,11 @@ INSTALLED := $(filter-out %-bench $(INSIDE),$(PROGRAMS))
 .PHONY: library
 library: $(foreach l,$(LIBRARIES),$(LIB)/$l.so.$(XL_VERSION) $(LIB)/$l.a) ## compile libxlink and libxlink-udp for other programs: build/release/lib
 
+.PHONY: wheel
+wheel: setup ## a wheel that has xlink-sim and its libraries in it: `pip install`, and the simulator runs (build/wheel)
+	@$(MAKE) --no-print-directory -j$(JOBS) $(BIN)/xlink-sim
+	@scripts/wheel.sh build/wheel
+
 .PHONY: install
 install: build library ## install programs with man pages and completion, libraries, headers (PREFIX=/usr/local DESTDIR=)
 	@install -d $(addprefix $(DESTDIR)$(PREFIX)/,bin lib/pkgconfig include/xlink)

@@ -1,17 +1,24 @@
-"""What pyproject.toml cannot say: an installed package carries traces and experiments, and its revision, in data/."""
+"""What pyproject.toml cannot say: an installed package carries traces and experiments, and its revision, in data/.
+
+Programs of C that the variable RAILYARD_WHEEL_PROGRAMS names (their files, separated by colons) go into bin/, and the
+wheel is one for this platform then: scripts/wheel.sh.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 from pathlib import Path
 
-from setuptools import setup
+from setuptools import Distribution, setup
+from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_py import build_py
 
 HERE = Path(__file__).parent
 DATA = ("traces", "experiments", "studies")
+PROGRAMS = [Path(file) for file in os.environ.get("RAILYARD_WHEEL_PROGRAMS", "").split(os.pathsep) if file]
 
 
 def git(*arguments: str) -> str | None:
@@ -45,6 +52,27 @@ class BuildWithData(build_py):
         revision, changed = git("rev-parse", "--verify", "HEAD"), git("status", "--porcelain", "--untracked-files=no")
         if revision is not None and changed is not None:
             (data / "revision.json").write_text(json.dumps({"revision": revision, "dirty": bool(changed)}) + "\n")
+        for program in PROGRAMS:
+            place = Path(self.build_lib, "railyard", "bin", program.name)
+            place.parent.mkdir(exist_ok=True)
+            shutil.copy2(program, place)
 
 
-setup(cmdclass={"build_py": BuildWithData}, options={"build": {"build_base": "build/python"}})
+class WithPrograms(Distribution):
+    def has_ext_modules(self) -> bool:
+        return bool(PROGRAMS)
+
+
+class AnyPython(bdist_wheel):
+    """The programs run with every Python."""
+
+    def get_tag(self) -> tuple[str, str, str]:
+        tag: tuple[str, str, str] = super().get_tag()
+        return ("py3", "none", tag[2])
+
+
+setup(
+    cmdclass={"build_py": BuildWithData, "bdist_wheel": AnyPython},
+    distclass=WithPrograms,
+    options={"build": {"build_base": "build/python"}},
+)

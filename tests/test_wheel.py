@@ -19,6 +19,7 @@ import pytest
 
 from railyard import __version__
 from railyard.base.paths import ROOT, programs_dir
+from railyard.gate.compare import outputs_sha256
 
 PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet")
 SHELLS = {"bash": "complete -o default -F", "zsh": "compdef", "fish": "complete --command railyard"}
@@ -60,6 +61,11 @@ def binaries(tmp_path_factory: pytest.TempPathFactory) -> Path:
     subprocess.run(
         [*PIP, "wheel", str(ROOT), "--no-deps", "--no-build-isolation", "--wheel-dir", str(folder)], check=True
     )
+    return installed(folder)
+
+
+def installed(folder: Path) -> Path:
+    """Where the programs of an environment are that the one wheel of that folder was installed in."""
     (wheel,) = folder.glob("*.whl")
     venv.create(folder / "venv", with_pip=False)
     python = folder / "venv" / "bin" / "python"
@@ -120,6 +126,34 @@ def test_programs_that_are_missing_are_named_with_the_remedy(elsewhere: Elsewher
     assert done.returncode == 2 and "Traceback" not in done.stderr
     assert re.search(r"xlink-sim is not on PATH; .*make install.*RAILYARD_BIN", done.stderr), done.stderr
     bare.output("run", "smoke", "--arena", "sim", RAILYARD_BIN=str(programs_dir()))
+
+
+@pytest.mark.long
+def test_a_wheel_with_the_simulator_needs_no_build_and_no_rights(tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tmp_path_factory.mktemp("whole")
+    subprocess.run([ROOT / "scripts" / "wheel.sh", folder], check=True, capture_output=True)
+    assert re.fullmatch(r"railyard-.*-py3-none-manylinux_2_\d+_x86_64\.whl", next(folder.glob("*.whl")).name)
+    whole = Elsewhere(installed(folder), tmp_path_factory.mktemp("anywhere"))
+    program = next(folder.glob("venv/lib/*/site-packages/railyard/bin/xlink-sim"))
+    linked = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
+    outside = [line.split()[0] for line in linked.splitlines() if "railyard.libs" not in line]
+    assert [name for name in outside if not re.search(r"(linux-vdso|ld-linux[^/]*|lib[cm])\.so", name)] == []
+    if os.geteuid() == 0:
+        for place in (folder, *folder.parents):
+            place.chmod(place.stat().st_mode | 0o055)
+        os.chown(whole.folder, 65534, 65534)
+        confined = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--no-new-privs"]
+    else:
+        confined = []
+    run = [*confined, str(whole.binaries / "railyard"), "run", "smoke", "--arena", "sim", "--out"]
+    bare = {"PATH": "/usr/bin:/bin", "HOME": str(whole.folder), "MPLCONFIGDIR": str(whole.folder)}
+    for name, more in {"own": {}, "built": {"RAILYARD_BIN": str(programs_dir())}}.items():
+        done = subprocess.run(
+            [*run, name], cwd=whole.folder, env=bare | more, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+    runs = [sorted((whole.folder / name / "runs").iterdir()) for name in ("own", "built")]
+    assert [outputs_sha256(run) for run in runs[0]] == [outputs_sha256(run) for run in runs[1]]
 
 
 def test_the_gate_says_that_it_needs_a_checkout(elsewhere: Elsewhere) -> None:

@@ -33,11 +33,13 @@ def programs_dir() -> Path:
 
 
 def program_place(name: str) -> Path:
-    """Where a C program is looked for: in programs_dir(); outside of a checkout, where $RAILYARD_BIN is not set, on
-    PATH, and then a program that is missing has its bare name."""
+    """Where a C program is looked for: in programs_dir(); outside of a checkout, where $RAILYARD_BIN is not set, in the
+    package itself, which a wheel with programs was installed from (`make wheel`), and then on PATH. A program that is
+    missing has its bare name."""
     if IN_CHECKOUT or BIN_VARIABLE in os.environ:
         return programs_dir() / name
-    found = shutil.which(name)
+    own = PACKAGE / "bin" / name
+    found = str(own) if own.is_file() else shutil.which(name)
     return Path(name) if found is None else Path(found).absolute()
 
 
