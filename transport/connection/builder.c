@@ -27,15 +27,16 @@ static bool is_short(const xl_builder *b) {
 /* RFC 9287: the bit means nothing to a peer that said so, and shall not come to mean anything to others. */
 static void grease_quic_bit(const xl_builder *b) {
     xl_connection *c = b->c;
-    if (c->peer_params.grease_quic_bit && c->config->limits.grease && c->handshake.peer_params_seen)
-        b->packet[0] &= (uint8_t) ~(xl_drbg_next(&c->random.grease) & 0x40);
+    if (c->peer_params.grease_quic_bit && c->config->limits.grease && c->handshake.peer_params_seen &&
+        xl_drbg_bit(&c->random.grease))
+        b->packet[0] &= (uint8_t)~0x40;
 }
 
 static bool spin_of(const xl_builder *b) {
     const xl_connection *c = b->c;
     if (!c->config->limits.spin_bit)
         return false;
-    return c->spins ? b->path->spin : xl_drbg_next(&b->c->random.grease) & 1;
+    return c->spins ? b->path->spin : xl_drbg_bit(&b->c->random.grease);
 }
 
 static bool begin(xl_builder *b, xl_connection *c, xl_path *p, xl_level level, bool is_early, uint8_t *buf,

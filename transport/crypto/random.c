@@ -95,3 +95,14 @@ uint64_t xl_drbg_next(xl_drbg_stream *s) {
         v = v << 8 | bytes[i];
     return v;
 }
+
+bool xl_drbg_bit(xl_drbg_stream *s) {
+    if (s->bits_left == 0) {
+        s->bits = xl_drbg_next(s);
+        s->bits_left = 64;
+    }
+    bool bit = s->bits & 1;
+    s->bits >>= 1;
+    s->bits_left--;
+    return bit;
+}

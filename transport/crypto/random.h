@@ -6,6 +6,7 @@
 #ifndef XL_CRYPTO_RANDOM_H
 #define XL_CRYPTO_RANDOM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -29,6 +30,8 @@ typedef struct {
     const xl_drbg *drbg;
     uint64_t number; /* the nonce */
     uint64_t block;  /* of the key stream, the next to be drawn from */
+    uint64_t bits;   /* of the last draw of xl_drbg_bit(), the next one lowest */
+    unsigned bits_left;
 } xl_drbg_stream;
 
 xl_drbg_stream xl_drbg_stream_of(const xl_drbg *, uint64_t number);
@@ -36,5 +39,7 @@ xl_drbg_stream xl_drbg_stream_of(const xl_drbg *, uint64_t number);
  * Nothing is allocated. */
 void xl_drbg_bytes(xl_drbg_stream *, uint8_t *out, size_t len);
 uint64_t xl_drbg_next(xl_drbg_stream *);
+/* One bit: 64 of them take one xl_drbg_next(), the lowest bit first. For what every packet draws. */
+bool xl_drbg_bit(xl_drbg_stream *);
 
 #endif

@@ -87,6 +87,20 @@ static void a_draw_begins_a_new_block_and_long_ones_go_on(void **state) {
     xl_drbg_free(d);
 }
 
+static void sixty_four_bits_take_one_draw(void **state) {
+    (void)state;
+    xl_drbg *d = xl_drbg_new(KEY, "test");
+    xl_drbg_stream s = xl_drbg_stream_of(d, 5), numbers = s;
+    for (int draw = 0; draw < 3; draw++) {
+        uint64_t number = xl_drbg_next(&numbers);
+        for (int i = 0; i < 64; i++) {
+            assert_int_equal(xl_drbg_bit(&s), number >> i & 1);
+            assert_int_equal(s.block, numbers.block);
+        }
+    }
+    xl_drbg_free(d);
+}
+
 static void keys_of_purposes_have_nothing_in_common(void **state) {
     (void)state;
     static const char *const purposes[] = {"connection IDs",         "path challenges", "packet number skips",
@@ -155,6 +169,7 @@ int main(void) {
         cmocka_unit_test(sub_keys_are_hkdf_expand_of_rfc_5869),
         cmocka_unit_test(a_stream_is_the_chacha20_key_stream_of_rfc_8439),
         cmocka_unit_test(a_draw_begins_a_new_block_and_long_ones_go_on),
+        cmocka_unit_test(sixty_four_bits_take_one_draw),
         cmocka_unit_test(keys_of_purposes_have_nothing_in_common),
         cmocka_unit_test(streams_share_no_number),
         cmocka_unit_test(a_seed_gives_one_key_for_each_role),
