@@ -423,6 +423,7 @@ bench: setup ## measure the simulator, endpoints with many connections, relays, 
 	@.venv/bin/python bench/links.py
 	@.venv/bin/python bench/connections.py
 	@.venv/bin/python bench/relays.py
+	@.venv/bin/python bench/bulk.py
 	@.venv/bin/python bench/mpshell.py
 	@.venv/bin/python bench/schedulers.py
 

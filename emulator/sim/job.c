@@ -435,8 +435,10 @@ static bool take_job(parser *p) {
     };
     sim_job *job = p->job;
     quic_settings_init(&base.quic);
-    /* Links mark no packets, and without an MTU of their own they carry the largest ones: nothing is to be probed. */
+    /* Links mark no packets, and without an MTU of their own they carry the largest ones: nothing is to be probed.
+     * Processor time is not what is simulated: no burst beyond ten packets. */
     base.quic.limits.enable_ecn = base.quic.limits.grease = false;
+    base.quic.limits.pacing_burst_us = 0;
     if (!names_mtu(json_object_get(job->json, "paths")) && !names_mtu(json_object_get(job->json, "bottlenecks")) &&
         !names_mtu(json_object_get(job->json, "link_events")))
         base.quic.limits.path_mtu_bytes = base.quic.limits.max_udp_payload_bytes;

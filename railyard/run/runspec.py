@@ -209,8 +209,8 @@ def scheme_parameters(entry: SchemeEntry) -> dict[str, str]:
 
 
 # What the simulator has by default, so that a scheme sends the same packets in every arena: links with an MTU of 1500
-# bytes that both ends know instead of searching for it, and no ECN.
-AS_IN_THE_SIMULATOR = {"path_mtu_bytes": "1452", "ecn": "off", "grease": "off"}
+# bytes that both ends know instead of searching for it, no ECN, and no bursts beyond ten packets.
+AS_IN_THE_SIMULATOR = {"path_mtu_bytes": "1452", "ecn": "off", "grease": "off", "pacing_burst_ms": "0"}
 
 
 def _defaults(spec: RunSpec) -> dict[str, str]:

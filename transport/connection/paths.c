@@ -64,6 +64,7 @@ xl_path *xl_conn_path_new(xl_connection *c, const xl_addr *local, const xl_addr 
     xl_path_init(p, index, local, remote, technology);
     xl_qlog_path_replaced(c->qlog, index);
     p->cc.group = &c->cc_group;
+    p->burst_us = c->config->limits.pacing_burst_us;
     if (counts_on)
         p->stats = stats;
     p->space = &c->space[XL_LEVEL_APP];

@@ -4,11 +4,13 @@
 #include <string.h>
 
 #include "crypto/crypto.h"
+#include "minmax.h"
 
 #define MAX_ACK_DELAY_US      25000 /* RFC 9000 section 18.2 */
 #define ACK_RANGES_KEPT       64
 #define CHALLENGE_TIMEOUT_MIN 100000 /* µs */
-#define PACING_BURST_PACKETS  10
+#define PACING_BURST_PACKETS  10     /* at least */
+#define PACING_BURST_BYTES    65000  /* at most, unless ten packets are more: what one segmented send can carry */
 #define RTT_PROBE_US          100000
 #define RESPONSES_BEYOND      8
 
@@ -138,7 +140,6 @@ void xl_path_reset_congestion(xl_path *p, const xl_cc_ops *cc, uint64_t mtu, uin
 void xl_path_set_mtu(xl_path *p, uint64_t mtu, uint64_t now) {
     p->mtu = mtu;
     p->cc.ops->set_mtu(p->cc.state, mtu);
-    xl_pacer_set_burst(&p->pacer, PACING_BURST_PACKETS * mtu, now);
     xl_path_update_pacer(p, now);
 }
 
@@ -187,6 +188,14 @@ uint64_t xl_path_amplification_left(const xl_path *p) {
     return allowed > p->validation.sent_bytes ? allowed - p->validation.sent_bytes : 0;
 }
 
+/* burst_us of the rate. Below 10 x 1200 bytes / 1 ms = 96 Mbit/s, 1 ms is ten packets. */
+static void update_burst(xl_path *p, uint64_t rate, uint64_t now) {
+    uint64_t bytes = xl_min(rate / 1000 * p->burst_us / 1000, PACING_BURST_BYTES);
+    bytes = xl_max(bytes, PACING_BURST_PACKETS * p->mtu);
+    if (bytes != p->pacer.burst)
+        xl_pacer_set_burst(&p->pacer, bytes, now);
+}
+
 void xl_path_update_pacer(xl_path *p, uint64_t now) {
     uint64_t rate;
     if (p->cc.ops->pacing_rate) {
@@ -200,6 +209,7 @@ void xl_path_update_pacer(xl_path *p, uint64_t now) {
         rate = (slow_start ? 2 * window : window + window / 4) * 1000000 / srtt;
     }
     xl_pacer_set_rate(&p->pacer, rate, now);
+    update_burst(p, rate, now);
 }
 
 /* The bytes in the buckets that are out of the window once `newest` is the newest. */

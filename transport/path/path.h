@@ -191,6 +191,7 @@ typedef struct {
     xl_path_flight flight;
     xl_path_cc cc;
     xl_pacer pacer;
+    uint64_t burst_us; /* time at the pacing rate whose bytes may leave at once, above ten packets */
     xl_rate_sampler rate;
     xl_path_delivery delivery;
 

@@ -232,6 +232,31 @@ static void a_reset_forgets_rate_rtt_window_and_timeouts(void **state) {
     assert_int_equal(0, p.delivery.bucket);
 }
 
+/* The path's burst where slow start paces it at `rate` bytes/s. */
+static uint64_t burst_at(uint64_t rate, uint64_t burst_us) {
+    xl_path p;
+    make(&p);
+    p.burst_us = burst_us;
+    xl_path_rtt_sample(&p, 2 * xl_path_window(&p) * 1000000 / rate, 0, true, 1000000);
+    xl_path_update_pacer(&p, 1000000);
+    return p.pacer.burst;
+}
+
+static void a_burst_is_a_time_of_the_rate_above_ten_packets(void **state) {
+    (void)state;
+    assert_int_equal(burst_at(2500000, 1000), 10 * 1200);  /* 20 Mbit/s */
+    assert_int_equal(burst_at(12000000, 1000), 10 * 1200); /* 96 Mbit/s: 1 ms is ten packets */
+    assert_int_equal(burst_at(50000000, 1000), 50000);
+    assert_int_equal(burst_at(50000000, 500), 25000);
+    assert_int_equal(burst_at(50000000, 0), 10 * 1200);
+    assert_int_equal(burst_at(200000000, 1000), 65000);
+    xl_path p;
+    make(&p);
+    p.burst_us = 1000;
+    xl_path_set_mtu(&p, 9000, 0); /* ten large packets are more */
+    assert_int_equal(p.pacer.burst, 10 * 9000);
+}
+
 static void validation_needs_the_very_challenge(void **state) {
     (void)state;
     xl_path p;
@@ -506,6 +531,7 @@ int main(void) {
         cmocka_unit_test(without_a_reordering_threshold_gaps_wait),
         cmocka_unit_test(the_window_has_room_for_whole_packets_only),
         cmocka_unit_test(a_reset_forgets_rate_rtt_window_and_timeouts),
+        cmocka_unit_test(a_burst_is_a_time_of_the_rate_above_ten_packets),
         cmocka_unit_test(validation_needs_the_very_challenge),
         cmocka_unit_test(a_challenge_waits_for_its_answer),
         cmocka_unit_test(a_challenge_of_a_measured_path_is_no_sample),

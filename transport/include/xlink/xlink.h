@@ -255,6 +255,9 @@ typedef struct {
     uint64_t max_stream_data;      /* Flow control window of a stream, bytes. Default: 6 MiB. */
     uint64_t max_streams_bidi;     /* Bidirectional streams that the peer may have open. Default: 100. */
     uint64_t max_streams_uni;      /* Unidirectional streams that the peer may have open. Default: 16. */
+    uint64_t pacing_burst_us;      /* So much time's bytes, at its pacing rate, a path may send at once: at most 65,000
+                                    * bytes, and ten packets always. Fewer and larger bursts cost less processor time.
+                                    * Default: 0, ten packets. */
     size_t send_buffer_bytes;      /* Unacknowledged data of one stream. Default: 4 MiB. */
     size_t connection_send_bytes;  /* Memory for the send buffers of one connection's streams. Default: 16 MiB, or
                                     * 4 * send_buffer_bytes if that is more. */
