@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -14,12 +15,14 @@ import pytest
 
 from railyard.base.errors import UserError
 from railyard.base.paths import ROOT
+from railyard.base.provenance import version_words
 from railyard.results.pending import Place
 from railyard.stress.output import as_json, junit, markdown
 from railyard.stress.page import render
 from railyard.stress.predicates import Evidence, Judged, judge
 from railyard.stress.run import FAIL, PASS, UNKNOWN, Cell, Matrix, run_stress, subject
 from railyard.stress.scenario import Expect, Scenario, Window, all_scenarios, find_scenario, load_scenario
+from railyard.studies.study import CODE, Study, find_study
 
 HEAD = """\
 name: two
@@ -231,3 +234,18 @@ def test_the_command_fails_where_a_scenario_does(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 1, done.stderr
     assert "0 of 1 pass" in done.stdout and "at most 0.1 s" in (tmp_path / "page.md").read_text()
+
+
+def test_the_study_keeps_the_matrix_with_what_fails_and_its_command(tmp_path: Path) -> None:
+    one = find_study("stress")
+    changes = {"columns": ["scheme cm", "scheme xlink+"], "only": ["08"], "jobs": 2, "out": str(tmp_path / "out")}
+    measured = one.measure("small", changes)
+    copy = Study(one.name, tmp_path, one.declared)
+    shutil.copy2(one.folder / CODE, tmp_path)
+    measured.write(copy.file("small"))
+    parts = dict(copy.kept("small").parts())
+    head, _, row, arena, score = parts["matrix"].splitlines()
+    assert head == "| scenario | `cm` | `xlink+` |" and "**fail" in row and "pass" in row
+    assert (arena, score) == ("| arena | sim | sim |", "| score | 0/1 | 1/1 |")
+    assert "at least 0.9 | `railyard stress 08-worse-path-first --scheme cm` |" in parts["fails"]
+    assert version_words() in parts["versions"]

@@ -32,7 +32,12 @@ def cell_words(cell: Cell) -> str:
     return f"{cell.verdict} {cell.gap_s:.2f}"
 
 
-def _why(cell: Cell) -> str:
+def marked(cell: Cell) -> str:
+    """In Markdown: a fail is bold."""
+    return f"**{cell_words(cell)}**" if cell.verdict == FAIL else cell_words(cell)
+
+
+def why(cell: Cell) -> str:
     of_runs = f"{cell.failed_runs} of {counted(cell.runs, 'run')}; " if cell.runs > 1 else ""
     return of_runs + "; ".join(one.words for one in cell.failures)
 
@@ -62,8 +67,7 @@ def markdown(matrix: Matrix) -> str:
     ]
     for scenario in matrix.scenarios:
         cells = [matrix.cells[scenario.name, name] for name in names]
-        words = [f"**{cell_words(cell)}**" if cell.verdict == FAIL else cell_words(cell) for cell in cells]
-        lines.append(f"| {scenario.name} | {' | '.join(words)} |")
+        lines.append(f"| {scenario.name} | {' | '.join(map(marked, cells))} |")
     lines.append(f"| arena | {' | '.join(of.arena for of in matrix.subjects)} |")
     lines.append(f"| score | {' | '.join(score_words(matrix, of) for of in matrix.subjects)} |")
     lines += ["", *(f"{text}\n" for text in unknown_words(matrix))]
@@ -71,7 +75,7 @@ def markdown(matrix: Matrix) -> str:
     if failures:
         lines += ["| scenario | stack | what fails | command |", "| --- | --- | --- | --- |"]
     for scenario, of, cell in failures:
-        lines.append(f"| {scenario.name} | `{of.words}` | {_why(cell)} | `{replay(scenario, of)}` |")
+        lines.append(f"| {scenario.name} | `{of.words}` | {why(cell)} | `{replay(scenario, of)}` |")
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -84,7 +88,7 @@ def junit(matrix: Matrix) -> bytes:
             cell = matrix.cells[scenario.name, of.words]
             case = ElementTree.SubElement(suite, "testcase", classname=of.words, name=scenario.name)
             if cell.verdict == FAIL:
-                ElementTree.SubElement(case, "failure", message=_why(cell)).text = replay(scenario, of)
+                ElementTree.SubElement(case, "failure", message=why(cell)).text = replay(scenario, of)
             elif cell.verdict == UNKNOWN:
                 ElementTree.SubElement(case, "skipped", message=cell.reason)
         for attribute, tag in (
@@ -152,7 +156,7 @@ def print_matrix(console: Console, matrix: Matrix) -> None:
     for text in unknown_words(matrix):
         console.print(text, soft_wrap=True, markup=False)
     for scenario, of, cell in matrix.failures():
-        console.print(f"{scenario.name}, {of.words}: {_why(cell)}", style="red", soft_wrap=True, markup=False)
+        console.print(f"{scenario.name}, {of.words}: {why(cell)}", style="red", soft_wrap=True, markup=False)
         console.print(f"  again: {replay(scenario, of)}", soft_wrap=True, markup=False)
         console.print(f"  run: {cell.folder}", soft_wrap=True, markup=False)
     console.print(f"stress: {headline(matrix)}", style="red" if matrix.failures() else "green", soft_wrap=True)

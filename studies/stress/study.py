@@ -1,0 +1,98 @@
+"""The stress corpus as a kept result: what `railyard stress` says of each column, one size for each campaign."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+
+from railyard.base.provenance import version_words
+from railyard.experiment.model import Strict
+from railyard.results.pending import Place
+from railyard.stress import output
+from railyard.stress.run import Matrix, Subject, replay, run_stress, subject
+from railyard.stress.scenario import all_scenarios, find_scenario
+from railyard.studies.study import Data, find_study, markdown, tell
+
+Column = Annotated[str, Field(pattern=r"^(scheme|stack) \S+$")]
+HEADS = ["scenario", "stack", "what fails", "command"]
+
+
+class Settings(Strict):
+    columns: list[Column]
+    kept: list[str] = Field(default=[])  # sizes measured before, whose columns come first
+    only: list[str] = Field(default=[])  # scenarios; all where none is named
+    without: list[str] = Field(default=[])
+    jobs: int | None = Field(default=None, ge=1)
+    out: Path | None = None
+
+
+class Fail(Data):
+    scenario: str
+    what: str
+    command: str
+
+
+class Of(Data):
+    """A column."""
+
+    name: str
+    arena: str
+    version: str
+    by: str  # the version of Railyard that ran it
+    score: str
+    cells: dict[str, str]  # by scenario, as the matrix shows them
+    fails: list[Fail]
+    unknown: list[str]  # why a scenario says nothing
+
+
+class Measured(Data):
+    columns: list[Of]
+
+
+def measure(settings: Settings) -> Measured:
+    before = [one for size in settings.kept for one in find_study("stress").kept(size).data.columns]
+    subjects = [subject(kind, words) for kind, words in (column.split() for column in settings.columns)]
+    left_out = [find_scenario(name) for name in settings.without]
+    files = [find_scenario(name) for name in settings.only] or all_scenarios()
+    if not subjects:
+        return Measured(columns=before)
+    files = [file for file in files if file not in left_out]
+    matrix = run_stress(files, subjects, Place(settings.out, tell=tell), settings.jobs, tell)
+    return Measured(columns=[*before, *(_of(matrix, one) for one in subjects)])
+
+
+def _of(matrix: Matrix, of: Subject) -> Of:
+    cells = {one.name: matrix.cells[one.name, of.words] for one in matrix.scenarios}
+    alone = Matrix(matrix.scenarios, [of], {(name, of.words): cell for name, cell in cells.items()})
+    return Of(
+        name=of.words,
+        arena=of.arena,
+        version=of.version,
+        by=version_words(),
+        score=output.score_words(matrix, of),
+        cells={name: output.marked(cell) for name, cell in cells.items()},
+        fails=[
+            Fail(scenario=scenario.name, what=output.why(cell), command=replay(scenario, of))
+            for scenario, _, cell in alone.failures()
+        ],
+        unknown=list(output.unknown_words(alone)),
+    )
+
+
+def tables(measured: Measured) -> Iterator[tuple[str, str]]:
+    columns = measured.columns
+    scenarios = dict.fromkeys(name for of in columns for name in of.cells)
+    rows = [[name, *(of.cells.get(name, "") for of in columns)] for name in scenarios]
+    rows.append(["arena", *(of.arena for of in columns)])
+    rows.append(["score", *(of.score for of in columns)])
+    yield "matrix", markdown(["scenario", *(f"`{of.name}`" for of in columns)], rows, left=1 + len(columns))
+    unknown = dict.fromkeys(words for of in columns for words in of.unknown)
+    ran = [[f"`{of.name}`", of.version, of.by] for of in columns]
+    yield "versions", markdown(["column", "version", "ran by"], ran, left=3)
+    if unknown:
+        yield "unknown", "\n".join(f"- {words}" for words in unknown)
+    fails = [[one.scenario, f"`{of.name}`", one.what, f"`{one.command}`"] for of in columns for one in of.fails]
+    yield "fails", markdown(HEADS, sorted(fails), left=len(HEADS)) if fails else "No scenario fails."
