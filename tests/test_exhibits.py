@@ -25,12 +25,13 @@ from railyard.base.paths import ROOT, program
 from railyard.base.yamlfile import YamlDocument, load_yaml
 from railyard.experiment.model import TRANSPORT_OF_SCHEME, find_experiment
 from railyard.report.exhibit import FILE, ORDER, Claim, Exhibit, Provenance, Table, load_exhibit, newest_exhibits
+from railyard.run.parts import merged
 from railyard.stats import intervals
 from railyard.stats.intervals import Interval
 from railyard.stats.statistics import nearest_rank
 from railyard.studies.exhibits import energy, fig6, fig8, fig13, fig14, places, registry, run, table4
 from railyard.studies.exhibits.notebook import SEEN
-from railyard.studies.exhibits.spec import experiments, merged, spec_of
+from railyard.studies.exhibits.spec import experiments, spec_of
 from railyard.studies.request import RunRequest
 from railyard.studies.study import SIZE, find_study
 from railyard.traces.library import find_pair

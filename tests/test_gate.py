@@ -1,24 +1,20 @@
-"""The gate: the statistics with constructed samples, the comparison of runs, and real gates over real builds."""
+"""The gate: the statistics with constructed samples, the comparison of runs, and what a suite exercises."""
 
 from __future__ import annotations
 
 import itertools
 import json
 import math
-import os
 import random
 import re
 import shutil
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -27,11 +23,12 @@ from railyard.base import forms
 from railyard.base.errors import UserError
 from railyard.base.paths import ROOT
 from railyard.figures.rows import GATED
-from railyard.gate import build, history, output
+from railyard.gate import history, output
 from railyard.gate.compare import Places, Row, compare, compared
+from railyard.gate.exercise import KINDS, Exercise
 from railyard.gate.output import Verdict
 from railyard.gate.run import Looks, first_look, places_of
-from railyard.gate.suite import SUITES_DIR, Floors, Suite, load_suite
+from railyard.gate.suite import SUITES_DIR, Floors, Suite, find_suite, load_suite, runs_of
 from railyard.gate.testing import Railyard
 from railyard.results.qlogdiff import Decision, parting, parting_from
 from railyard.results.records import Run, load_run
@@ -218,9 +215,10 @@ def test_comparisons_in_which_nothing_moved_do_not_weaken_the_others(tmp_path: P
     assert failed.comparisons[0].adjusted_worse == pytest.approx(2 * 2.0**-SEEDS), "two moved: median and p99"
 
 
-def verdict_of(rows: list[Row]) -> Verdict:
-    suite, _ = load_suite(SUITES_DIR / "default.yaml")
-    return Verdict(suite, "main (abc)", "the working tree", rows, {("subway-1", "xlink"): "first <decision>"}, 3.0)
+def verdict_of(rows: list[Row], changed: Sequence[str] = ()) -> Verdict:
+    suite, _ = load_suite(SUITES_DIR / "mobility.yaml")
+    titles, partings = ("main (abc)", "the working tree"), {("subway-1", "xlink"): "first <decision>"}
+    return Verdict(suite, *titles, rows, partings, 3.0, changed=changed)
 
 
 def test_markdown_and_junit_name_the_regression_and_its_evidence(tmp_path: Path) -> None:
@@ -310,7 +308,7 @@ def test_seeds_that_change_nothing_are_one_play(tmp_path: Path) -> None:
 
 
 def test_the_first_look_is_spread_over_all_starts_and_only_rows_that_moved_are_looked_at_again(tmp_path: Path) -> None:
-    suite, _ = load_suite(SUITES_DIR / "default.yaml")
+    suite, _ = load_suite(SUITES_DIR / "mobility.yaml")
     sixty = suite.model_copy(update={"seeds": list(range(1, 61)), "first_look": 20})
     first = first_look(sixty)
     assert len(first) == 20
@@ -372,14 +370,78 @@ def test_pairs_of_one_scenario_are_one_row(tmp_path: Path) -> None:
 
 
 def test_rows_are_named_by_scenario_where_it_has_several_pairs() -> None:
-    suite, document = load_suite(SUITES_DIR / "default.yaml")
+    suite, document = load_suite(SUITES_DIR / "mobility.yaml")
     few = suite.model_copy(update={"pairs": suite.pairs[-2:] + suite.pairs[:1], "seeds": [1]})
     specs = resolve(few, document)
     assert places_of(specs).names == {"hsr-5": "high-speed rail", "hsr-6": "high-speed rail", "subway-1": "subway-1"}
     assert not places_of(specs).constant
 
 
+# --- what a suite exercises -------------------------------------------------------------------------------------------
+
+
+def plays(folder: Path, count: int, **fields: Any) -> list[Run]:
+    return [load_run(FakeRun(seed=seed, **fields).write(folder)) for seed in range(1, count + 1)]
+
+
+def test_a_kind_of_change_counts_as_exercised_where_five_plays_have_it(tmp_path: Path) -> None:
+    five = Exercise.of(plays(tmp_path / "five", 5, reinjected_bytes=1))
+    assert "re-injection 5" in five.sentence.partition(" Not exercised: ")[0]
+    four = Exercise.of(plays(tmp_path / "four", 4, reinjected_bytes=1))
+    assert "re-injection" in four.sentence.partition(" Not exercised: ")[2]
+    none = Exercise.of(plays(tmp_path / "none", 5, reinjected_bytes=0, down_bytes=(990_000, 9_000)))
+    assert none.plays["re-injection"] == none.plays["scheduling"] == 0 and none.plays["first frames"] == 5
+
+
+def lab_paths(via: str) -> list[dict[str, Any]]:
+    """Two paths of a constant rate that pass these bottlenecks."""
+    trace = str(ROOT / "traces" / "lab" / "12mbps.trace")
+    path = {"technology": "wifi", "up": trace, "down": trace, "up_sha256": "a", "down_sha256": "a", "delay_ms": 10.0}
+    return [path | {"name": name, "queue": "infinite", "settings": {"via": via}} for name in ("wifi", "lte")]
+
+
+def test_a_long_download_over_a_constant_rate_is_a_steady_window_and_paths_via_one_bottleneck_share_it(
+    tmp_path: Path,
+) -> None:
+    bulk = Exercise.of(plays(tmp_path / "bulk", 5, paths=lab_paths("core"), rct_s=[1.0] * 40, rebuffer_time_s=0.0))
+    assert bulk.plays["windows in steady state"] == bulk.plays["flows in one queue"] == 5
+    assert bulk.plays["windows at changing rates"] == 0
+    short = Exercise.of(plays(tmp_path / "short", 5, paths=lab_paths("core"), rct_s=[1.0] * 20))
+    idle = Exercise.of(plays(tmp_path / "idle", 5, paths=lab_paths("core"), rct_s=[1.0] * 40, rebuffer_time_s=30.0))
+    moving = Exercise.of(plays(tmp_path / "moving", 5, rct_s=[1.0] * 40, rebuffer_time_s=0.0))
+    assert {one.plays["windows in steady state"] for one in (short, idle, moving)} == {0}
+    assert moving.plays["windows at changing rates"] == 5 and moving.plays["flows in one queue"] == 0
+
+
+def test_the_verdict_names_what_the_change_touches_and_no_row_exercises(tmp_path: Path) -> None:
+    def faster(run: FakeRun, drawn: random.Random) -> None:
+        run.rct_s = [rct * 0.8 for rct in run.rct_s]
+
+    rows = compare(*sides(tmp_path, faster), Floors(), 0.05)
+    verdict = verdict_of(rows, changed=["transport/congestion/cubic.c", "README.md"])
+    assert verdict.headline == "no regression in what these rows exercise, 1 row better"
+    words = "transport/congestion changed, and no row exercises windows in steady state, flows in one queue"
+    assert f"{words} (--suite congestion)." in output.markdown(verdict)
+    other = verdict_of(rows, changed=["transport/reinjection/reinjection.c"])
+    assert other.headline == "no regression, 1 row better" and "no row exercises" not in output.markdown(other)
+
+
+def test_a_kind_of_change_names_a_folder_and_a_suite_that_are_there() -> None:
+    for kind in KINDS:
+        assert (ROOT / kind.room).is_dir() and find_suite(kind.suite).is_file()
+
+
 # --- suites -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_suite_has_a_row_for_each_scheme_in_each_part() -> None:
+    suite, document = load_suite(SUITES_DIR / "congestion.yaml")
+    specs = runs_of(suite.model_copy(update={"schemes": suite.schemes[:1]}), document)
+    queues = {spec.label: spec.bottlenecks[0].settings["queue"] for spec in specs}
+    assert queues == {"sp--shallow": "droptail:packets=13", "sp--deep": "droptail:packets=106"}
+    assert len(specs) == 2 * len(suite.seeds)
+    assert places_of(specs).constant == {"lab-equal-12"}
+    assert find_suite("default") == find_suite("mobility")
 
 
 @pytest.mark.parametrize(
@@ -391,6 +453,7 @@ def test_rows_are_named_by_scenario_where_it_has_several_pairs() -> None:
         ("floors: {rct_medan: 1}", "did you mean 'rct_median'?"),
         ("floors: {rct_p99: -1}", "floors.rct_p99"),
         ("alpha: 2", "alpha"),
+        ("parts: [{key: a}, {key: a}]", "two parts have the same key; every part needs its own."),
     ],
 )
 def test_a_mistake_in_a_suite_is_one_sentence(tmp_path: Path, line: str, words: str) -> None:
@@ -471,229 +534,3 @@ def test_runs_without_a_qlog_have_no_diff(railyard: Railyard) -> None:
     run = railyard.run("sp", "subway-1", duration_s=2, qlog=False).directory
     with pytest.raises(UserError, match="there is no qlog of the server"):
         parting(run, run)
-
-
-# --- real gates -------------------------------------------------------------------------------------------------------
-
-GIT = ("git", "-c", "user.name=unit", "-c", "user.email=unit@localhost", "-c", "init.defaultBranch=main")
-LEFT_OUT = ("results", ".venv", ".git", ".*_cache")
-BUILT = ("bin", "release", "generated")
-
-
-def left_out(folder: str, names: list[str]) -> set[str]:
-    if Path(folder) == ROOT / "build":
-        return set(names) - {*BUILT}
-    return shutil.ignore_patterns(*LEFT_OUT)(folder, names)
-
-
-@pytest.fixture(scope="session")
-def clone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The tree as it is now, as a repository of its own with what is built: its HEAD is the tree, HEAD~1 has no sim."""
-    tree = tmp_path_factory.mktemp("gate") / "tree"
-    shutil.copytree(ROOT, tree, ignore=left_out, symlinks=True)
-    for command in (
-        ("init", "--quiet"),
-        ("add", "README.md"),
-        ("commit", "--quiet", "-m", "Before the sim arena"),
-        ("add", "--all"),
-        ("commit", "--quiet", "-m", "The tree"),
-    ):
-        subprocess.run([*GIT, "-C", str(tree), *command], check=True, capture_output=True)
-    yield tree
-    shutil.rmtree(tree)
-
-
-def gate(tree: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "railyard", "gate", *arguments],
-        cwd=tree,
-        env=os.environ | {"PYTHONPATH": str(tree)},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=280,
-    )
-
-
-def with_change(tree: Path, file: str, old: str, new: str) -> Callable[[], None]:
-    """Changes one place in the tree, and returns what undoes it."""
-    path = tree / file
-    text = path.read_text()
-    assert text.count(old) == 1, f"{file} has changed: adapt this test"
-    path.write_text(text.replace(old, new))
-
-    def undo() -> None:
-        path.write_text(text)
-
-    return undo
-
-
-def smaller(folder: Path, **fields: Any) -> Path:
-    """The default suite with other values of these fields."""
-    suite = yaml.safe_load((SUITES_DIR / "default.yaml").read_text(encoding="utf-8"))
-    file = folder / "smaller.yaml"
-    file.write_text(yaml.safe_dump(suite | fields))
-    return file
-
-
-COMMENT = ("transport/scheduler/scheduler.c", "/* The class", "/* A comment. */\n/* The class")
-OTHER_USAGE = ("emulator/sim/main.c", '"usage: xlink-sim JOB', '"usage:  xlink-sim JOB')
-SLOWER_PATH = (
-    "transport/scheduler/scheduler.c",
-    "return a->srtt_us < b->srtt_us;",
-    "return a->srtt_us > b->srtt_us;",
-)
-
-
-def test_a_comment_is_identical_without_a_run_and_compiles_one_file_of_the_baseline(
-    clone: Path, tmp_path: Path
-) -> None:
-    undo = with_change(clone, *COMMENT)
-    done = gate(clone, "--junit", str(tmp_path / "deep" / "gate.xml"), "--markdown", str(tmp_path / "gate.md"))
-    undo()
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "gate: identical: both versions are the same program, so nothing was run" in done.stdout
-    assert not (clone / "build" / "gate" / "results").exists()
-    [log] = (clone / "build" / "gate").glob("????????????????????????????????????????.build.log")
-    assert re.findall(r"CC +(\S+)", log.read_text()) == [COMMENT[0]]
-    root = ElementTree.parse(tmp_path / "deep" / "gate.xml").getroot()  # noqa: S314  our own output
-    assert {(suite.get("tests"), suite.get("failures")) for suite in root} == {("7", "0")}
-    assert "| subway | xlink |" in (tmp_path / "gate.md").read_text()
-
-
-def is_identical(clone: Path, folder: Path, *arguments: str) -> str:
-    """The gate's word of another program with the same outputs; returns what it printed."""
-    undo = with_change(clone, *OTHER_USAGE)
-    done = gate(clone, "--junit", str(folder / "gate.xml"), *arguments)
-    undo()
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "gate: identical: every output of every run is the same, by hash" in done.stdout
-    root = ElementTree.parse(folder / "gate.xml").getroot()  # noqa: S314  our own output
-    assert {suite.get("failures") for suite in root} == {"0"}
-    return done.stdout
-
-
-@pytest.mark.slow
-def test_another_program_with_the_same_outputs_is_identical(clone: Path, tmp_path: Path) -> None:
-    suite = smaller(tmp_path, pairs=["subway-1", "hsr-1"], seeds=3, first_look=1)
-    assert "14 rows of 1 plays (14 identical)" in is_identical(clone, tmp_path, "--suite", str(suite))
-
-
-def is_caught(clone: Path, folder: Path, *arguments: str) -> None:
-    """The gate's word of a scheduler that prefers the slower path."""
-    undo = with_change(clone, *SLOWER_PATH)
-    done = gate(clone, "--junit", str(folder / "gate.xml"), "--markdown", str(folder / "gate.md"), *arguments)
-    undo()
-    assert done.returncode == 1, done.stdout + done.stderr
-    root = ElementTree.parse(folder / "gate.xml").getroot()  # noqa: S314  our own output
-    failed = {case.get("classname") for case in root.iter("testcase") if case.find("failure") is not None}
-    assert {"subway.vanilla-mp", "high-speed rail.vanilla-mp"} <= failed
-    assert not {name for name in failed if name and name.partition(".")[2].startswith(("sp", "cm"))}
-    text = (folder / "gate.md").read_text()
-    assert "first scheduling decision that differs" in text and "**worse**" in text
-
-
-@pytest.mark.slow
-def test_a_scheduler_that_prefers_the_slower_path_is_caught(clone: Path, tmp_path: Path) -> None:
-    """With four plays of each pair, of three schemes: a difference in all of them needs no more."""
-    suite = smaller(tmp_path, schemes=["sp", "cm", "vanilla-mp"], seeds=4, first_look=1)
-    is_caught(clone, tmp_path, "--suite", str(suite))
-
-
-@pytest.mark.long
-def test_git_bisect_finds_the_commit_by_the_gates_exit_code(clone: Path, tmp_path: Path) -> None:
-    """The commands of docs/howto/gate-pull-request.md, with a smaller suite, over four commits."""
-    page = (ROOT / "docs" / "howto" / "gate-pull-request.md").read_text(encoding="utf-8")
-    recipe = page.split("<!-- test: bisect -->\n```sh\n")[1].split("```")[0]
-
-    def git(*words: str) -> str:
-        done = subprocess.run([*GIT, "-C", str(clone), *words], check=True, capture_output=True, text=True)
-        return done.stdout.strip()
-
-    good = git("rev-parse", "HEAD")
-    for title, change in (
-        ("A word", ("README.md", "# Railyard", "# Railyard.")),
-        ("Slower path", SLOWER_PATH),
-        ("Another word", ("README.md", "# Railyard.", "# Railyard!")),
-    ):
-        with_change(clone, *change)
-        git("commit", "--quiet", "--all", "-m", title)
-    programs = tmp_path / "bin"
-    programs.mkdir()
-    (programs / "railyard").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m railyard "$@"\n')
-    (programs / "railyard").chmod(0o755)
-    suite = smaller(tmp_path, schemes=["vanilla-mp"], seeds=2, first_look=1)
-    words = recipe.replace("--baseline GOOD", f"--baseline GOOD --suite {suite}").replace("GOOD", good)
-    path = {"PATH": f"{programs}:{os.environ['PATH']}", "PYTHONPATH": str(clone)}
-    try:
-        done = subprocess.run(
-            ["sh", "-ec", words], cwd=clone, env=os.environ | path, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        assert re.search(r"^[0-9a-f]{40} is the first bad commit$(?s:.*?)^    Slower path$", done.stdout, re.MULTILINE)
-    finally:
-        git("reset", "--quiet", "--hard", good)
-
-
-@pytest.mark.long
-def test_both_words_on_the_default_suite(clone: Path, tmp_path: Path) -> None:
-    is_identical(clone, tmp_path)
-    is_caught(clone, tmp_path)
-
-
-def test_a_baseline_takes_objects_whose_sources_and_commands_are_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    here, there = tmp_path / "here", tmp_path / "there"
-    for tree, text in ((here, "new"), (there, "old")):
-        (tree / "scripts").mkdir(parents=True)
-        (tree / "fuzz").mkdir()
-        for name in ("Makefile", "fuzz/fuzz.mk", "scripts/registry.sh", "same.c"):
-            (tree / name).write_text(name)
-        (tree / "other.c").write_text(text)
-        for command in (("init", "--quiet"), ("add", "--all")):
-            subprocess.run([*GIT, "-C", str(tree), *command], check=True, capture_output=True)
-    for name in ("release", "generated"):
-        (here / "build" / name).mkdir(parents=True)
-        (here / "build" / name / "same.o").touch()
-    for name in ("same.c", "other.c"):
-        os.utime(here / name, (1, 1))
-    monkeypatch.setattr(build, "ROOT", here)
-    (there / "Makefile").write_text("other flags")
-    build.take_objects(there)
-    assert not (there / "build").exists()
-    (there / "Makefile").write_text("Makefile")
-    build.take_objects(there)
-    taken = (there / "build" / "release" / "same.o").stat().st_mtime
-    assert (there / "same.c").stat().st_mtime == 1
-    assert (there / "other.c").stat().st_mtime >= taken
-
-
-@pytest.mark.parametrize(
-    ("baseline", "words"),
-    [("HEAD~1", "has no xlink-sim: it is older than the sim arena"), ("nowhere", "there is no revision 'nowhere'")],
-)
-def test_a_baseline_that_cannot_be_run_is_one_sentence(clone: Path, baseline: str, words: str) -> None:
-    done = gate(clone, "--baseline", baseline)
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
-    assert words in done.stderr
-
-
-@pytest.mark.slow
-def test_a_tree_that_does_not_compile_is_one_sentence(clone: Path) -> None:
-    undo = with_change(clone, "emulator/sim/main.c", "int main(", "int broken int main(")
-    done = gate(clone)
-    undo()
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
-    assert "could not be built" in done.stderr and "error" in done.stderr
-
-
-def test_the_workflow_for_pull_requests_uses_options_that_there_are() -> None:
-    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "railyard-gate.yml").read_text())
-    [command] = [step["run"] for step in workflow["jobs"]["gate"]["steps"] if "railyard gate" in step.get("run", "")]
-    help_text = subprocess.run(
-        [sys.executable, "-m", "railyard", "gate", "--help"], capture_output=True, text=True, check=True
-    ).stdout
-    options = [word for word in command.split() if word.startswith("--")]
-    assert options == ["--baseline", "--junit", "--markdown"]
-    assert all(option in help_text for option in options)

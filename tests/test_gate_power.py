@@ -42,7 +42,7 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> power.Rows:
 
 @pytest.fixture(scope="module")
 def suite() -> Suite:
-    return load_suite(SUITES_DIR / "default.yaml")[0]
+    return load_suite(SUITES_DIR / "mobility.yaml")[0]
 
 
 def test_more_windows_find_what_few_do_not(rows: power.Rows, suite: Suite) -> None:

@@ -19,7 +19,7 @@ from railyard.gate import history, output
 from railyard.gate.history_page import write_page
 from railyard.gate.output import Verdict
 from railyard.gate.run import run_gate
-from railyard.gate.suite import find_suite, load_suite
+from railyard.gate.suite import DEFAULT_SUITE, find_suite, load_suite
 from railyard.results.pending import stopped
 from railyard.run.arena import arena_of
 from railyard.run.folders import shown
@@ -30,7 +30,7 @@ from railyard.stress.scenario import all_scenarios, find_scenario
 
 console = new_console()
 COMMENT = Path("railyard-gate.md")
-DEFAULT_SUITE, STACK_SUITE = "default", "stacks"
+STACK_SUITE = "stacks"
 
 
 def _tell(sentence: str) -> None:
@@ -56,7 +56,10 @@ def gate(
     ] = None,
     suite: Annotated[
         str | None,
-        typer.Option(help="A name in experiments/suites/, or a YAML file. Default: default; with --stack: stacks."),
+        typer.Option(
+            help="A name in experiments/suites/, such as congestion, or a YAML file. "
+            "Default: mobility; with --stack: stacks."
+        ),
     ] = None,
     junit: Annotated[Path | None, typer.Option(help="Write JUnit XML to FILE.", metavar="FILE")] = None,
     markdown: Annotated[

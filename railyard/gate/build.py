@@ -171,6 +171,13 @@ def baseline(name: str) -> Build:
     return Build(f"{name} ({revision[:12]})", revision[:12], program, sha256_of(program))
 
 
+def changed_since(name: str) -> list[str]:
+    """The files in which the working tree differs from a revision."""
+    known = _git("diff", "--name-only", "-z", name).stdout
+    new = _git("ls-files", "--others", "--exclude-standard", "-z").stdout
+    return [file for file in f"{known}{new}".split("\0") if file]
+
+
 def working_tree() -> Build:
     """The build of the tree as it is now, beside its own programs: a later build does not disturb the runs."""
     program = _make(ROOT, GATE_DIR / "working.build.log", str((GATE_DIR / "working").relative_to(ROOT)))

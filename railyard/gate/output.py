@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -17,6 +19,7 @@ from railyard.base.terminal import print_table
 from railyard.figures.figure import NONE
 from railyard.figures.rows import GATED, TAIL
 from railyard.gate.compare import Comparison, Row
+from railyard.gate.exercise import Exercise
 from railyard.gate.suite import Suite
 from railyard.results import resolution, shortage
 from railyard.results.shortage import Shortage
@@ -32,6 +35,7 @@ class Verdict:
     rows: list[Row]
     partings: dict[tuple[str, str], str]  # of a failed row: where its worst play's runs part
     wall_s: float
+    changed: Sequence[str] = field(default=(), kw_only=True)  # the files in which the two versions differ
 
     @property
     def failed(self) -> list[Row]:
@@ -64,7 +68,17 @@ class Verdict:
         if all(row.identical for row in self.rows):
             return "identical: every output of every run is the same, by hash"
         better = sum(row.verdict == "better" for row in self.rows)
-        return "no regression" + (f", {better} {'row' if better == 1 else 'rows'} better" if better else "")
+        of = " in what these rows exercise" if self.untried else ""
+        return f"no regression{of}" + (f", {better} {'row' if better == 1 else 'rows'} better" if better else "")
+
+    @cached_property
+    def exercise(self) -> Exercise:
+        return Exercise.of(run for row in self.rows for run in row.after)
+
+    @property
+    def untried(self) -> str:
+        """What the change touches and no row exercises; empty: nothing that is known of."""
+        return self.exercise.untried(self.changed)
 
     @property
     def legend(self) -> str:
@@ -100,6 +114,13 @@ class Verdict:
             f"{self.compared} comparisons moved and were tested, family-wise error {suite.alpha:g}. "
             f"Took {self.wall_s:.0f} s. {resolution.note(run for row in self.rows for run in row.after)}"
         ).rstrip()
+
+    @property
+    def limits(self) -> list[str]:
+        """Lines on what the suite exercises and, where the change needs it, what it does not."""
+        if not self.has_run:
+            return []
+        return [self.exercise.sentence, *([f"{self.untried}."] if self.untried else [])]
 
 
 def _value(comparison: Comparison, value: float) -> str:
@@ -166,6 +187,7 @@ def markdown(verdict: Verdict) -> str:
         "",
         f"{verdict.legend} {verdict.facts}",
         "",
+        *(line for told in verdict.limits for line in (told, "")),
         "| scenario | scheme | " + " | ".join(figure.gate_title for figure in GATED) + " | verdict |",
         "| --- | --- | " + "--- | " * len(GATED) + "--- |",
     ]
@@ -291,6 +313,8 @@ def print_verdict(console: Console, verdict: Verdict) -> None:
     print_table(console, table, keys=3)
     console.print(verdict.legend, soft_wrap=True)
     console.print(verdict.facts, soft_wrap=True)
+    for told in verdict.limits:
+        console.print(told, soft_wrap=True)
     for row in verdict.failed:
         for text in evidence(row):
             console.print(f"{row.place}, {row.label}: {text}", style="red", soft_wrap=True)

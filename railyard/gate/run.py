@@ -18,22 +18,20 @@ from railyard.base.words import counted
 from railyard.base.yamlfile import YamlDocument
 from railyard.gate import build, power
 from railyard.gate.compare import Places, Row, compare, outputs_sha256, rows_not_run
+from railyard.gate.exercise import is_constant
 from railyard.gate.output import Verdict
-from railyard.gate.suite import Suite
+from railyard.gate.suite import Suite, runs_of
 from railyard.results.pending import Place, Plan, whole_campaign
 from railyard.results.qlogdiff import parting
 from railyard.results.records import Run
 from railyard.run.arena import arena_of
-from railyard.run.resolve import resolve
 from railyard.run.runspec import RunSpec
 from railyard.traces.library import find_pair
-from railyard.traces.trace import read_trace
 
 PARTINGS = 6  # of so many failed rows the gate shows where the runs part
 
 Tell = Callable[[str], None]
 RowName = tuple[str, str]  # place and label
-CONSTANT_MS = 1000  # a trace with a period of at most this is a link of a constant rate
 
 
 def _of_build(specs: list[RunSpec], version: build.Build) -> list[RunSpec]:
@@ -91,9 +89,8 @@ def places_of(specs: list[RunSpec]) -> Places:
     """Pairs of one scenario are in one row: few traces have windows enough for a test by themselves."""
     scenarios = {name: find_pair(name).scenario for name in dict.fromkeys(spec.pair for spec in specs)}
     names = {name: name if Counter(scenarios.values())[one] == 1 else one for name, one in scenarios.items()}
-    paths = {spec.pair: spec.paths for spec in specs}
-    traces = {pair: [read_trace(path.down) for path in of] for pair, of in paths.items()}
-    return Places(names, {pair for pair, of in traces.items() if all(one.period_ms <= CONSTANT_MS for one in of)})
+    traces = {spec.pair: [path.down for path in spec.paths] for spec in specs}
+    return Places(names, {pair for pair, of in traces.items() if is_constant(of)})
 
 
 def first_look(suite: Suite) -> set[int]:
@@ -141,7 +138,7 @@ def run_gate(
     begin = time.monotonic()
     with build.locked():
         before, after = _versions(suite, baseline, kernel, tell)
-        specs = resolve(suite, document)
+        specs = runs_of(suite, document)
         places, both = places_of(specs), [before, after]
         if before.code_sha256 == after.code_sha256:
             rows = rows_not_run(specs, places)
@@ -170,7 +167,9 @@ def run_gate(
                 )
         rows = compare(looks.before, looks.after, looks.hashes, suite.floors, suite.alpha, looks.places)
         partings = _partings(rows, specs, both, suite)
-    return Verdict(suite, before.title, after.title, rows, partings, time.monotonic() - begin)
+        changed = build.changed_since(baseline) if before.kernel is None else []
+    wall_s = time.monotonic() - begin
+    return Verdict(suite, before.title, after.title, rows, partings, wall_s, changed=changed)
 
 
 def run_power(
@@ -180,7 +179,7 @@ def run_power(
     with build.locked():
         tell("building the working tree")
         version = build.working_tree()
-        specs = _of_build(resolve(suite, document), version)
+        specs = _of_build(runs_of(suite, document), version)
         tell(f"{counted(2 * len(specs), 'run')} of {version.title}")
         shifted = [spec.model_copy(update={"player_start_ms": power.SHIFT_MS}) for spec in specs]
         rows = power.rows_of(

@@ -13,8 +13,12 @@ from railyard.experiment.arenas import ARENAS, is_exact
 from railyard.experiment.model import Experiment, Qlog, Strict
 from railyard.figures.rows import GATED
 from railyard.run.arena import arena_of
+from railyard.run.parts import Part, labelled, merged, refuse_twins
+from railyard.run.resolve import resolve
+from railyard.run.runspec import RunSpec
 
 SUITES_DIR = EXPERIMENTS_DIR / "suites"
+DEFAULT_SUITE = "mobility"
 FEWEST_PLAYS = 5  # 2^-5 is the largest power of 1/2 below 0.05: with fewer plays no test could ever be significant
 
 Share = Annotated[float, Field(ge=0, le=10)]
@@ -44,6 +48,8 @@ class Suite(Experiment):
     first_look: Annotated[int, Field(ge=1)] = 20
     # The probability of even one false alarm among all comparisons of the suite.
     alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05
+    # What is varied: every scheme has a row for each part, named SCHEME--KEY.
+    parts: list[Part] = Field(default=[])
 
     @field_validator("arena")
     @classmethod
@@ -61,6 +67,7 @@ class Suite(Experiment):
                 f"{len(self.seeds)} seeds can show no significant difference; a suite needs {FEWEST_PLAYS} plays or "
                 "more of each scheme.",
             )
+        refuse_twins(self.parts)
         for entry in self.schemes:
             if reason := arena_of(self.arena).refuses(entry.scheme):
                 raise FieldError(
@@ -70,10 +77,22 @@ class Suite(Experiment):
 
 
 def find_suite(name: str) -> Path:
-    """A path as given, or `experiments/suites/NAME.yaml`."""
-    return find_yaml(name, SUITES_DIR, "suite")
+    """A path as given, or `experiments/suites/NAME.yaml`; `default` is the one that runs if none is named."""
+    return find_yaml(DEFAULT_SUITE if name == "default" else name, SUITES_DIR, "suite")
 
 
 def load_suite(path: Path) -> tuple[Suite, YamlDocument]:
     document = load_yaml(path)
     return parse(document, Suite), document
+
+
+def runs_of(suite: Suite, document: YamlDocument) -> list[RunSpec]:
+    """The runs of a suite, of each of its parts."""
+    if not suite.parts:
+        return resolve(suite, document)
+    given = suite.model_dump(mode="json", exclude_unset=True, exclude={"parts"})
+    found: list[RunSpec] = []
+    for part in suite.parts:
+        inner = YamlDocument(document.path, merged(given, part.set), document.lines)
+        found += labelled(resolve(parse(inner, Suite), inner), part)
+    return found

@@ -20,10 +20,9 @@ from railyard.gate import build, power
 from railyard.gate.compare import Places, Row, compare, corrected, outputs_sha256, row_of
 from railyard.gate.output import Verdict
 from railyard.gate.run import Tell, places_of
-from railyard.gate.suite import Suite
+from railyard.gate.suite import Suite, runs_of
 from railyard.results.pending import Place, Plan, whole_campaign
 from railyard.results.records import Run, load_run
-from railyard.run.resolve import resolve
 from railyard.run.runspec import RunSpec
 from railyard.stress.run import FAIL, KERNEL, PASS, UNKNOWN, Cell, Matrix, Subject, run_stress
 from railyard.stress.scenario import Scenario, load_scenario
@@ -187,7 +186,7 @@ def two_builds(asked: Asked) -> tuple[StackBuild, StackBuild]:
 
 def _plays(asked: Asked, version: StackBuild, tell: Tell) -> tuple[list[RunSpec], Path, list[Run]]:
     suite = asked.suite.model_copy(update={"schemes": [version.entry]})
-    specs = resolve(suite, asked.document)
+    specs = runs_of(suite, asked.document)
     tell(f"{counted(len(specs), 'play')} of {version.title}")
     plan = Plan(suite, specs, name=f"{suite.name}-{version.entry.label}-{version.key}")
     with whole_campaign(plan, Place(results=_folder() / "results"), jobs=asked.jobs) as whole:

@@ -17,7 +17,8 @@ from railyard.base.style import GRID, INK, layout
 from railyard.experiment.arenas import is_exact
 from railyard.report.exhibit import Fidelity, Plot, Provenance
 from railyard.results.records import Run, load_campaign
-from railyard.studies.exhibits.spec import AT, WHOLE, ExhibitSpec, label_of
+from railyard.run.parts import AT, WHOLE, label_of
+from railyard.studies.exhibits.spec import ExhibitSpec
 
 
 @dataclass(frozen=True)

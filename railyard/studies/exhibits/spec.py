@@ -6,7 +6,6 @@ a trace found by a stated rule). Sizes take parts away or change fields. docs/re
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from pydantic import Field, model_validator
@@ -15,23 +14,11 @@ from railyard.base.errors import UserError
 from railyard.base.yamlfile import FieldError, YamlDocument, parse
 from railyard.experiment.model import Experiment, PairChoice, Strict
 from railyard.report.exhibit import Size
+from railyard.run.parts import WHOLE, Part, labelled, merged, refuse_twins
 from railyard.run.resolve import look_up, resolve
 from railyard.run.runspec import RunSpec
 from railyard.studies.exhibits.places import PlaceRule, find_places
 from railyard.traces.library import list_pairs
-
-AT = "--"
-"""Between the label of a scheme and the part: `xlink--ratio-4`."""
-WHOLE = "all"
-"""The key of the only part of an exhibit that has no parts; labels do not name it."""
-
-
-class Part(Strict):
-    """One point of what is varied: its key, what it stands for, and the fields of the experiment that it changes."""
-
-    key: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]*$")
-    values: dict[str, float | str] = Field(default={})
-    set: dict[str, Any] = Field(default={})
 
 
 class SizeChange(Strict):
@@ -63,9 +50,8 @@ class ExhibitSpec(Strict):
 
     @model_validator(mode="after")
     def _parts_known(self) -> ExhibitSpec:
+        refuse_twins(self.parts)
         keys = [part.key for part in self.parts]
-        if len(set(keys)) != len(keys):
-            raise FieldError("parts", "two parts have the same key; every part needs its own.")
         for change in self.sizes.values():
             for key in change.parts or []:
                 if key not in keys:
@@ -94,15 +80,6 @@ class ExhibitSpec(Strict):
             known = {pair.name for pair in list_pairs()}
             data["pairs"] = [*data.get("pairs", []), *(name for name in self.recorded if name in known)]
         return data
-
-
-def merged(base: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
-    """`base` with `change` over it, mapping by mapping; lists and values are replaced."""
-    result = dict(base)
-    for key, value in change.items():
-        old = result.get(key)
-        result[key] = merged(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
-    return result
 
 
 def _inner(document: YamlDocument, data: dict[str, Any]) -> YamlDocument:
@@ -138,15 +115,6 @@ def _places(spec: ExhibitSpec, document: YamlDocument, pair_data: Any) -> list[A
         return []
     pair = look_up(PairChoice.model_validate(pair_data), document, ("experiment", "pairs"))
     return find_places(pair, spec.places, spec.change.places)
-
-
-def labelled(specs: list[RunSpec], part: Part) -> list[RunSpec]:
-    """The runs with the part in their labels, so that all parts live in one campaign."""
-    return [spec.model_copy(update={"label": label_of(spec.label, part.key)}) for spec in specs]
-
-
-def label_of(scheme: str, key: str) -> str:
-    return scheme if key == WHOLE else f"{scheme}{AT}{key}"
 
 
 def all_runs(parts: list[tuple[Part, Experiment, YamlDocument]]) -> list[RunSpec]:

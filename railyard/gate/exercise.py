@@ -1,0 +1,125 @@
+"""Which kinds of change the plays of a suite exercise: no difference means nothing where nothing was tried.
+
+A kind counts as exercised if as many plays as the least significant test needs do what it says. It is read from what
+the plays did, not from what the suite intends.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from railyard.base.errors import UserError
+from railyard.gate.suite import FEWEST_PLAYS
+from railyard.results.records import Run
+from railyard.traces.settings import vias
+from railyard.traces.trace import read_trace
+
+CONSTANT_MS = 1000  # a trace with a period of at most this is a link of a constant rate
+USED = 0.05  # a path is used that carries such a share of the bytes
+BUSY, STEADY_S = 0.9, 30.0  # a download without pause, and how long its window takes to settle
+
+
+@cache
+def _is_constant(file: Path) -> bool:
+    try:
+        return read_trace(file).period_ms <= CONSTANT_MS
+    except UserError:
+        return False
+
+
+def is_constant(files: Iterable[Path | str]) -> bool:
+    return all(_is_constant(Path(file)) for file in files)
+
+
+def _has_constant_links(run: Run) -> bool:
+    return not run.config.get("link_events") and is_constant(path["down"] for path in run.config["paths"])
+
+
+def _used(run: Run) -> set[str]:
+    """The paths that carried the play."""
+    least = USED * sum(path.down_bytes for path in run.paths)
+    return {path.name for path in run.paths if path.down_bytes > least}
+
+
+def _fills_a_queue(run: Run) -> bool:
+    return any(path.queue_drops for path in run.paths) and not _has_constant_links(run)
+
+
+def _is_steady(run: Run) -> bool:
+    busy_s = sum(chunk.rct_s for chunk in run.chunks)
+    return busy_s >= max(STEADY_S, BUSY * run.ended_s) and _has_constant_links(run)
+
+
+def _shares_a_queue(run: Run) -> bool:
+    used = _used(run)
+    through = Counter(
+        name for path in run.config["paths"] if path["name"] in used for name in set(vias(path.get("settings", {})))
+    )
+    return any(count > 1 for count in through.values())
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of behaviour that a change can touch."""
+
+    words: str
+    room: str
+    """The folder whose changes touch it."""
+    suite: str
+    """The suite of this project whose plays have it."""
+    has: Callable[[Run], bool]
+
+
+KINDS = (
+    Kind("first frames", "transport/crypto/", "mobility", lambda run: run.first_frame_s is not None),
+    Kind("scheduling", "transport/scheduler/", "mobility", lambda run: len(_used(run)) > 1),
+    Kind("re-injection", "transport/reinjection/", "mobility", lambda run: bool(run.reinjected_bytes)),
+    Kind("loss recovery", "transport/recovery/", "mobility", lambda run: bool(run.retransmitted_bytes)),
+    Kind("paths that fail", "transport/path/", "mobility", lambda run: bool(run.given_up_bytes or run.migrations)),
+    Kind("windows at changing rates", "transport/congestion/", "mobility", _fills_a_queue),
+    Kind("windows in steady state", "transport/congestion/", "congestion", _is_steady),
+    Kind("flows in one queue", "transport/congestion/", "congestion", _shares_a_queue),
+)
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """By kind, how many plays have it."""
+
+    plays: dict[str, int]
+
+    @classmethod
+    def of(cls, runs: Iterable[Run]) -> Exercise:
+        known = list(runs)
+        return cls({kind.words: sum(map(kind.has, known)) for kind in KINDS})
+
+    def _missing(self) -> list[Kind]:
+        return [kind for kind in KINDS if self.plays[kind.words] < FEWEST_PLAYS]
+
+    @property
+    def sentence(self) -> str:
+        """One line: what is exercised, with the number of plays, and what is not."""
+        missing = self._missing()
+        done = ", ".join(f"{kind.words} {self.plays[kind.words]}" for kind in KINDS if kind not in missing)
+        told = f"Exercised, in plays: {done or 'nothing'}."
+        return f"{told} Not exercised: {_with_suites(missing)}." if missing else told
+
+    def untried(self, changed: Sequence[str]) -> str:
+        """What the changed files touch and no row exercises; empty: nothing."""
+        touched = [kind for kind in self._missing() if any(file.startswith(kind.room) for file in changed)]
+        if not touched:
+            return ""
+        rooms = dict.fromkeys(kind.room.removesuffix("/") for kind in touched)
+        return f"{', '.join(rooms)} changed, and no row exercises {_with_suites(touched)}"
+
+
+def _with_suites(kinds: Sequence[Kind]) -> str:
+    """Their words, and after those of one suite how to run it."""
+    by_suite: dict[str, list[str]] = {}
+    for kind in kinds:
+        by_suite.setdefault(kind.suite, []).append(kind.words)
+    return ", ".join(f"{', '.join(words)} (--suite {name})" for name, words in by_suite.items())

@@ -1,0 +1,265 @@
+"""Real gates over real builds, of a copy of the tree."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+import yaml
+
+from railyard.base.paths import ROOT
+from railyard.gate import build
+from railyard.gate.suite import SUITES_DIR
+
+GIT = ("git", "-c", "user.name=unit", "-c", "user.email=unit@localhost", "-c", "init.defaultBranch=main")
+LEFT_OUT = ("results", ".venv", ".git", ".*_cache")
+BUILT = ("bin", "release", "generated")
+
+
+def left_out(folder: str, names: list[str]) -> set[str]:
+    if Path(folder) == ROOT / "build":
+        return set(names) - {*BUILT}
+    return shutil.ignore_patterns(*LEFT_OUT)(folder, names)
+
+
+@pytest.fixture(scope="session")
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The tree as it is now, as a repository of its own with what is built: its HEAD is the tree, HEAD~1 has no sim."""
+    tree = tmp_path_factory.mktemp("gate") / "tree"
+    shutil.copytree(ROOT, tree, ignore=left_out, symlinks=True)
+    for command in (
+        ("init", "--quiet"),
+        ("add", "README.md"),
+        ("commit", "--quiet", "-m", "Before the sim arena"),
+        ("add", "--all"),
+        ("commit", "--quiet", "-m", "The tree"),
+    ):
+        subprocess.run([*GIT, "-C", str(tree), *command], check=True, capture_output=True)
+    yield tree
+    shutil.rmtree(tree)
+
+
+def gate(tree: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "railyard", "gate", *arguments],
+        cwd=tree,
+        env=os.environ | {"PYTHONPATH": str(tree)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=280,
+    )
+
+
+def with_change(tree: Path, file: str, old: str, new: str) -> Callable[[], None]:
+    """Changes one place in the tree, and returns what undoes it."""
+    path = tree / file
+    text = path.read_text()
+    assert text.count(old) == 1, f"{file} has changed: adapt this test"
+    path.write_text(text.replace(old, new))
+
+    def undo() -> None:
+        path.write_text(text)
+
+    return undo
+
+
+def smaller(folder: Path, **fields: Any) -> Path:
+    """The default suite with other values of these fields."""
+    suite = yaml.safe_load((SUITES_DIR / "mobility.yaml").read_text(encoding="utf-8"))
+    file = folder / "smaller.yaml"
+    file.write_text(yaml.safe_dump(suite | fields))
+    return file
+
+
+COMMENT = ("transport/scheduler/scheduler.c", "/* The class", "/* A comment. */\n/* The class")
+OTHER_USAGE = ("emulator/sim/main.c", '"usage: xlink-sim JOB', '"usage:  xlink-sim JOB')
+SLOWER_PATH = (
+    "transport/scheduler/scheduler.c",
+    "return a->srtt_us < b->srtt_us;",
+    "return a->srtt_us > b->srtt_us;",
+)
+
+
+def test_a_comment_is_identical_without_a_run_and_compiles_one_file_of_the_baseline(
+    clone: Path, tmp_path: Path
+) -> None:
+    undo = with_change(clone, *COMMENT)
+    done = gate(clone, "--junit", str(tmp_path / "deep" / "gate.xml"), "--markdown", str(tmp_path / "gate.md"))
+    undo()
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "gate: identical: both versions are the same program, so nothing was run" in done.stdout
+    assert not (clone / "build" / "gate" / "results").exists()
+    [log] = (clone / "build" / "gate").glob("????????????????????????????????????????.build.log")
+    assert re.findall(r"CC +(\S+)", log.read_text()) == [COMMENT[0]]
+    root = ElementTree.parse(tmp_path / "deep" / "gate.xml").getroot()  # noqa: S314  our own output
+    assert {(suite.get("tests"), suite.get("failures")) for suite in root} == {("7", "0")}
+    assert "| subway | xlink |" in (tmp_path / "gate.md").read_text()
+
+
+def is_identical(clone: Path, folder: Path, *arguments: str) -> str:
+    """The gate's word of another program with the same outputs; returns what it printed."""
+    undo = with_change(clone, *OTHER_USAGE)
+    done = gate(clone, "--junit", str(folder / "gate.xml"), *arguments)
+    undo()
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "gate: identical: every output of every run is the same, by hash" in done.stdout
+    root = ElementTree.parse(folder / "gate.xml").getroot()  # noqa: S314  our own output
+    assert {suite.get("failures") for suite in root} == {"0"}
+    return done.stdout
+
+
+@pytest.mark.slow
+def test_another_program_with_the_same_outputs_is_identical(clone: Path, tmp_path: Path) -> None:
+    suite = smaller(tmp_path, pairs=["subway-1", "hsr-1"], seeds=3, first_look=1)
+    assert "14 rows of 1 plays (14 identical)" in is_identical(clone, tmp_path, "--suite", str(suite))
+
+
+def is_caught(clone: Path, folder: Path, *arguments: str) -> None:
+    """The gate's word of a scheduler that prefers the slower path."""
+    undo = with_change(clone, *SLOWER_PATH)
+    done = gate(clone, "--junit", str(folder / "gate.xml"), "--markdown", str(folder / "gate.md"), *arguments)
+    undo()
+    assert done.returncode == 1, done.stdout + done.stderr
+    root = ElementTree.parse(folder / "gate.xml").getroot()  # noqa: S314  our own output
+    failed = {case.get("classname") for case in root.iter("testcase") if case.find("failure") is not None}
+    assert {"subway.vanilla-mp", "high-speed rail.vanilla-mp"} <= failed
+    assert not {name for name in failed if name and name.partition(".")[2].startswith(("sp", "cm"))}
+    text = (folder / "gate.md").read_text()
+    assert "first scheduling decision that differs" in text and "**worse**" in text
+    assert re.search(
+        r"^Exercised, in plays: first frames \d+.* Not exercised: .*--suite congestion", text, re.MULTILINE
+    )
+
+
+@pytest.mark.slow
+def test_a_scheduler_that_prefers_the_slower_path_is_caught(clone: Path, tmp_path: Path) -> None:
+    """With four plays of each pair, of three schemes: a difference in all of them needs no more."""
+    suite = smaller(tmp_path, schemes=["sp", "cm", "vanilla-mp"], seeds=4, first_look=1)
+    is_caught(clone, tmp_path, "--suite", str(suite))
+
+
+@pytest.mark.long
+def test_git_bisect_finds_the_commit_by_the_gates_exit_code(clone: Path, tmp_path: Path) -> None:
+    """The commands of docs/howto/gate-pull-request.md, with a smaller suite, over four commits."""
+    page = (ROOT / "docs" / "howto" / "gate-pull-request.md").read_text(encoding="utf-8")
+    recipe = page.split("<!-- test: bisect -->\n```sh\n")[1].split("```")[0]
+
+    def git(*words: str) -> str:
+        done = subprocess.run([*GIT, "-C", str(clone), *words], check=True, capture_output=True, text=True)
+        return done.stdout.strip()
+
+    good = git("rev-parse", "HEAD")
+    for title, change in (
+        ("A word", ("README.md", "# Railyard", "# Railyard.")),
+        ("Slower path", SLOWER_PATH),
+        ("Another word", ("README.md", "# Railyard.", "# Railyard!")),
+    ):
+        with_change(clone, *change)
+        git("commit", "--quiet", "--all", "-m", title)
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (programs / "railyard").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m railyard "$@"\n')
+    (programs / "railyard").chmod(0o755)
+    suite = smaller(tmp_path, schemes=["vanilla-mp"], seeds=2, first_look=1)
+    words = recipe.replace("--baseline GOOD", f"--baseline GOOD --suite {suite}").replace("GOOD", good)
+    path = {"PATH": f"{programs}:{os.environ['PATH']}", "PYTHONPATH": str(clone)}
+    try:
+        done = subprocess.run(
+            ["sh", "-ec", words], cwd=clone, env=os.environ | path, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert re.search(r"^[0-9a-f]{40} is the first bad commit$(?s:.*?)^    Slower path$", done.stdout, re.MULTILINE)
+    finally:
+        git("reset", "--quiet", "--hard", good)
+
+
+@pytest.mark.long
+def test_another_beta_of_cubic_is_caught_by_the_suite_congestion_and_not_passed_in_silence_by_mobility(
+    clone: Path, tmp_path: Path
+) -> None:
+    undo = with_change(clone, "transport/congestion/cubic.c", "#define BETA             0.7", "#define BETA 0.5")
+    found = gate(clone, "--suite", "congestion", "--junit", str(tmp_path / "gate.xml"))
+    few = smaller(tmp_path, schemes=["sp", "vanilla-mp"], seeds=4, first_look=1)
+    other = gate(clone, "--suite", str(few))
+    undo()
+    assert found.returncode == 1, found.stdout + found.stderr
+    root = ElementTree.parse(tmp_path / "gate.xml").getroot()  # noqa: S314  our own output
+    failed = [case for case in root.iter("testcase") if case.find("failure") is not None]
+    worse = {(case.get("classname"), case.get("name")) for case in failed}
+    assert {("lab-equal-12.sp--shallow", "rct_median"), ("lab-equal-12.vanilla-mp--shallow", "rct_median")} <= worse
+    assert not [name for name, _ in worse if "cc=" in str(name)], "other controllers have no such rows"
+    told = "transport/congestion changed, and no row exercises windows in steady state, flows in one queue"
+    assert told in other.stdout, other.stdout + other.stderr
+
+
+@pytest.mark.long
+def test_both_words_on_the_default_suite(clone: Path, tmp_path: Path) -> None:
+    is_identical(clone, tmp_path)
+    is_caught(clone, tmp_path)
+
+
+def test_a_baseline_takes_objects_whose_sources_and_commands_are_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    for tree, text in ((here, "new"), (there, "old")):
+        (tree / "scripts").mkdir(parents=True)
+        (tree / "fuzz").mkdir()
+        for name in ("Makefile", "fuzz/fuzz.mk", "scripts/registry.sh", "same.c"):
+            (tree / name).write_text(name)
+        (tree / "other.c").write_text(text)
+        for command in (("init", "--quiet"), ("add", "--all")):
+            subprocess.run([*GIT, "-C", str(tree), *command], check=True, capture_output=True)
+    for name in ("release", "generated"):
+        (here / "build" / name).mkdir(parents=True)
+        (here / "build" / name / "same.o").touch()
+    for name in ("same.c", "other.c"):
+        os.utime(here / name, (1, 1))
+    monkeypatch.setattr(build, "ROOT", here)
+    (there / "Makefile").write_text("other flags")
+    build.take_objects(there)
+    assert not (there / "build").exists()
+    (there / "Makefile").write_text("Makefile")
+    build.take_objects(there)
+    taken = (there / "build" / "release" / "same.o").stat().st_mtime
+    assert (there / "same.c").stat().st_mtime == 1
+    assert (there / "other.c").stat().st_mtime >= taken
+
+
+@pytest.mark.parametrize(
+    ("baseline", "words"),
+    [("HEAD~1", "has no xlink-sim: it is older than the sim arena"), ("nowhere", "there is no revision 'nowhere'")],
+)
+def test_a_baseline_that_cannot_be_run_is_one_sentence(clone: Path, baseline: str, words: str) -> None:
+    done = gate(clone, "--baseline", baseline)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert words in done.stderr
+
+
+@pytest.mark.slow
+def test_a_tree_that_does_not_compile_is_one_sentence(clone: Path) -> None:
+    undo = with_change(clone, "emulator/sim/main.c", "int main(", "int broken int main(")
+    done = gate(clone)
+    undo()
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert "could not be built" in done.stderr and "error" in done.stderr
+
+
+def test_the_workflow_for_pull_requests_uses_options_that_there_are() -> None:
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "railyard-gate.yml").read_text())
+    [command] = [step["run"] for step in workflow["jobs"]["gate"]["steps"] if "railyard gate" in step.get("run", "")]
+    help_text = subprocess.run(
+        [sys.executable, "-m", "railyard", "gate", "--help"], capture_output=True, text=True, check=True
+    ).stdout
+    options = [word for word in command.split() if word.startswith("--")]
+    assert options == ["--baseline", "--junit", "--markdown"]
+    assert all(option in help_text for option in options)
