@@ -116,7 +116,7 @@ static inline void bench_check_balance(const link_bench *bench) {
     link_stats s = link_get_stats(bench->link);
     assert_int_equal(s.arrived_packets + s.duplicates, s.departed_packets + s.queue_drops + s.random_losses +
                                                            s.off_losses + s.oversize_drops + s.memory_drops +
-                                                           s.nat_drops + s.inside_packets);
+                                                           s.nat_drops + s.retry_drops + s.inside_packets);
     assert_true(s.opportunities_used <= s.opportunities);
 }
 

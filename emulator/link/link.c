@@ -59,6 +59,8 @@ static void set_up_effects(emulated_link *link, const link_config *config) {
     link->has_cross = link_cross_is_on(&config->cross);
 }
 
+static void join_air(emulated_link *link);
+
 emulated_link *link_new(const link_config *config, char *error, size_t error_size) {
     const char *problem = find_problem(config);
     const bool is_infinite = link_queue_is_infinite(config->queue);
@@ -84,6 +86,8 @@ emulated_link *link_new(const link_config *config, char *error, size_t error_siz
     link->is_infinite = is_infinite;
     set_up_effects(link, config);
     take_trace(link, config->trace, -(int64_t)(config->start_offset_ms * 1000), 0);
+    if (config->air)
+        join_air(link);
     return link;
 }
 
@@ -95,6 +99,8 @@ static void release(emulated_link *link, link_fifo *fifo) {
 void link_free(emulated_link *link) {
     if (!link)
         return;
+    if (link->set.air)
+        link_air_leave(link->set.air, link->set.is_downlink, link->set.pool);
     release(link, &link->delayed);
     release(link, &link->held);
     release(link, &link->delivered);
@@ -276,9 +282,87 @@ static void end_delay(emulated_link *link) {
         arrive(link, copy, t);
 }
 
+/* ---- service by an air ---- */
+
+static link_packet *take_for_air(void *user, uint64_t t) {
+    return dequeue(user, t);
+}
+
+static bool waits_for_air(const void *user) {
+    return ((const emulated_link *)user)->queue->packets > 0;
+}
+
+static void deliver_from_air(void *user, link_packet *packet, uint64_t t) {
+    complete(user, packet, t);
+}
+
+static void give_up_in_air(void *user, link_packet *packet, uint64_t t) {
+    emulated_link *link = user;
+    if (packet->is_cross) {
+        link->stats.cross_drops++;
+        if (link->set.log)
+            link_log_cross_drop(link->set.log, t / 1000, 1, link_packet_bytes(packet));
+    } else {
+        link->stats.retry_drops++;
+        if (link->set.log)
+            link_log_drop(link->set.log, t / 1000, 1, link_packet_bytes(packet));
+    }
+    link_pool_put(link->set.pool, packet);
+}
+
+static void log_transmission(void *user, uint64_t t, uint64_t bytes) {
+    const emulated_link *link = user;
+    if (link->set.log)
+        link_log_transmission(link->set.log, t / 1000, bytes);
+}
+
+static void join_air(emulated_link *link) {
+    const link_air_user user = {link, take_for_air, waits_for_air, deliver_from_air, give_up_in_air, log_transmission};
+    link_air_join(link->set.air, link->set.is_downlink, &user);
+}
+
+/* When a packet next comes to the queue of the link, at the latest at `now`; LINK_NEVER: none does. */
+static uint64_t next_to_queue(emulated_link *link, uint64_t now, bool *is_cross) {
+    uint64_t arrival = next_arrival(link), horizon = arrival < now ? arrival : now;
+    uint64_t cross = link->has_cross ? link_cross_next(&link->cross, horizon) : LINK_NEVER;
+    *is_cross = cross != LINK_NEVER;
+    return *is_cross ? cross : arrival <= now ? arrival : LINK_NEVER;
+}
+
+/* Both directions, event by event. At the same time transmissions come before arrivals, and the uplink's before the
+ * downlink's. */
+static void advance_with_air(emulated_link *link, uint64_t now) {
+    link_air *air = link->set.air;
+    emulated_link *other = link_air_other(air, link->set.is_downlink), *up = link->set.is_downlink ? other : link;
+    emulated_link *down = link->set.is_downlink ? link : other;
+    for (;;) {
+        bool up_is_cross = false, down_is_cross = false;
+        uint64_t to_up = up ? next_to_queue(up, now, &up_is_cross) : LINK_NEVER;
+        uint64_t to_down = down ? next_to_queue(down, now, &down_is_cross) : LINK_NEVER;
+        bool is_down = to_down < to_up;
+        uint64_t first = is_down ? to_down : to_up, event = link_air_next(air);
+        if (event <= now && event <= first) {
+            link_air_step(air);
+            continue;
+        }
+        if (first == LINK_NEVER)
+            return;
+        if (is_down ? down_is_cross : up_is_cross)
+            arrive_cross(is_down ? down : up, first);
+        else
+            end_delay(is_down ? down : up);
+        if (waits_for_air(is_down ? down : up))
+            link_air_wake(air, is_down, first);
+    }
+}
+
 /* Events in the order of their time; at the same time opportunities come before arrivals, so that a packet never uses
  * an opportunity of the millisecond in which it arrives. */
 void link_advance(emulated_link *link, uint64_t now) {
+    if (link->set.air) {
+        advance_with_air(link, now);
+        return;
+    }
     for (;;) {
         uint64_t arrival = next_arrival(link);
         uint64_t horizon = arrival < now ? arrival : now;
@@ -350,9 +434,19 @@ static bool someone_waits(const emulated_link *link) {
     return (link->in_transit && !link->in_transit->is_cross) || link->queue->packets > link->queue->cross_packets;
 }
 
+/* Not before then: the next event of the medium, or of the delay. */
+static uint64_t next_with_air(const emulated_link *link) {
+    uint64_t arrival = link->down ? LINK_NEVER : next_arrival(link);
+    uint64_t event =
+        link_air_has_work(link->set.air, link->set.is_downlink) ? link_air_next(link->set.air) : LINK_NEVER;
+    return arrival < event ? arrival : event;
+}
+
 uint64_t link_next_deadline(const emulated_link *link) {
     if (link->delivered.head)
         return link->delivered.head->due_us;
+    if (link->set.air)
+        return next_with_air(link);
     if (link->down)
         return LINK_NEVER;
     if (someone_waits(link))
@@ -386,7 +480,7 @@ void link_departed(emulated_link *link, link_packet *packet, uint64_t now) {
 }
 
 void link_count_missed(emulated_link *link, uint64_t since, uint64_t now) {
-    if (since < now && !link->down && is_idle(link) && next_arrival(link) == LINK_NEVER) {
+    if (since < now && !link->down && !link->set.air && is_idle(link) && next_arrival(link) == LINK_NEVER) {
         uint64_t delay = delay_at(link, now);
         link->stats.missed += opportunity_after(link, now + delay) - opportunity_after(link, since + delay);
     }
@@ -411,6 +505,8 @@ int link_set_loss(emulated_link *link, const link_loss *loss, uint64_t now) {
 void link_set_up(emulated_link *link, bool up, uint64_t now) {
     link_advance(link, now);
     link->down = !up;
+    if (link->set.air)
+        link_air_set_up(link->set.air, link->set.is_downlink, up, now);
 }
 
 bool link_is_up(const emulated_link *link) {
@@ -424,6 +520,11 @@ static void change_trace(emulated_link *link, const link_trace *trace, uint64_t 
 }
 
 void link_set_trace(emulated_link *link, const link_trace *trace, uint64_t now) {
+    if (link->set.air) {
+        if (!trace->at_ms)
+            (void)link_set_rate(link, trace->rate_bps, now);
+        return;
+    }
     link_advance(link, now);
     change_trace(link, trace, now);
 }
@@ -432,6 +533,10 @@ int link_set_rate(emulated_link *link, uint64_t rate_bps, uint64_t now) {
     if (rate_bps == 0 || rate_bps > LINK_TRACE_MAX_RATE_BPS)
         return -1;
     link_advance(link, now); /* by the old rate */
+    if (link->set.air) {
+        link_air_set_rate(link->set.air, link->set.is_downlink, rate_bps);
+        return 0;
+    }
     link->constant = link_trace_constant(rate_bps);
     change_trace(link, &link->constant, now);
     return 0;
@@ -479,10 +584,16 @@ link_stats link_get_stats(const emulated_link *link) {
     stats.cross_drops += link->queue->dropped_cross_packets;
     stats.cross_inside = link->queue->cross_packets + (link->in_transit && link->in_transit->is_cross);
     stats.nat_mappings = link->set.nat && !link->set.is_downlink ? link_nat_mappings(link->set.nat) : 0;
+    if (link->set.air) {
+        stats.air = link_air_get_stats(link->set.air, link->set.is_downlink);
+        stats.opportunities = stats.air.transmissions;
+        stats.opportunities_used = stats.air.used;
+        stats.cross_inside += stats.air.inside_cross;
+    }
     stats.queued_packets = link->queue->packets;
     stats.queued_bytes = link->queue->bytes;
     stats.inside_packets = link->delayed.packets + link->held.packets + link->queue->packets + link->delivered.packets +
-                           (link->in_transit ? 1 : 0) - stats.cross_inside;
+                           (link->in_transit ? 1 : 0) + stats.air.inside_packets - stats.cross_inside;
     return stats;
 }
 

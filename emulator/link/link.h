@@ -15,6 +15,9 @@
  *
  * With a light trace the delay is that of light.h, and packets of a short burst pass by the queue while it is empty.
  *
+ * With an air (air.h), which both directions of a path share, the queue is served by that instead of opportunities.
+ * Then every call for one direction advances both, and a deadline may be earlier than the next delivery.
+ *
  * Sans-IO: no clock, no file, no randomness of its own. All times are us since t0, the common start of all links of
  * an emulation, and must not decrease from call to call. The driver's loop is:
  *
@@ -31,6 +34,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "emulator/link/air.h"
 #include "emulator/link/cross.h"
 #include "emulator/link/delay_trace.h"
 #include "emulator/link/lateness.h"
@@ -69,17 +73,19 @@ typedef struct {
     double duplicate; /* probability that a packet arrives at the queue twice */
     link_cross cross; /* others' traffic; needs a queue with a limit */
     link_nat *nat;    /* borrowed: of the path; NULL = none */
-    bool is_downlink; /* for the NAT: packets come from outside */
+    link_air *air;    /* borrowed: of the path; replaces the trace; NULL = none */
+    bool is_downlink; /* for the NAT, from which packets come then, and the air */
     uint64_t seed;    /* of all random choices: link_seed() gives one for each direction of each path. Each effect
                            * has its own random stream: enabling one does not change the draws of the others. */
 } link_config;
 
 typedef struct {
-    uint64_t opportunities;      /* passed since t0 */
+    uint64_t opportunities;      /* passed since t0; with an air, transmissions */
     uint64_t opportunities_used; /* delivered at least one byte */
     uint64_t missed;             /* passed unused while packets may have waited for a late driver: link_count_missed */
     /* arrived + duplicates =
-     *     departed + queue_drops + random_losses + off_losses + oversize_drops + memory_drops + nat_drops + inside.
+     *     departed + queue_drops + random_losses + off_losses + oversize_drops + memory_drops + nat_drops +
+     *     retry_drops + inside.
      * Bytes are IP bytes + 4 for each packet. */
     uint64_t arrived_packets, arrived_bytes;
     uint64_t departed_packets, departed_bytes;
@@ -90,7 +96,8 @@ typedef struct {
     uint64_t memory_drops;   /* counted by link_refuse */
     uint64_t nat_drops;      /* not let in by the NAT */
     uint64_t nat_mappings;   /* ports that the NAT gave out; of an uplink */
-    uint64_t inside_packets; /* in the delay, in the queue, or ready to be pulled */
+    uint64_t retry_drops;    /* given up by Wi-Fi */
+    uint64_t inside_packets; /* in the delay, in the queue, in the air, or ready to be pulled */
     uint64_t duplicates;     /* second copies made */
     /* Others' traffic, which no figure above but the opportunities counts:
      * cross_packets = cross_departed + cross_drops + cross_inside. */
@@ -101,6 +108,7 @@ typedef struct {
     uint64_t queued_packets; /* at present, others' traffic included, without one that is served in part */
     uint64_t queued_bytes;
     uint64_t queueing_us; /* time in the queue of the last departed packet */
+    link_air_stats air;
 } link_stats;
 
 typedef struct emulated_link emulated_link;
@@ -133,8 +141,9 @@ void link_count_missed(emulated_link *link, uint64_t since, uint64_t now);
  * link_set_delay: also ends a delay trace or a light trace.
  * link_set_loss: returns -1 and changes nothing if the model is invalid.
  * link_set_up(false): packets that reach the end of the delay are lost, opportunities pass unused, the queue waits.
- * link_set_trace: trace time 0 is `now`.
- * link_set_rate: evenly spaced opportunities replace the trace; -1 for 0 or more than LINK_TRACE_MAX_RATE_BPS.
+ * link_set_trace: trace time 0 is `now`. With an air only a constant rate has an effect.
+ * link_set_rate: evenly spaced opportunities replace the trace; -1 for 0 or more than LINK_TRACE_MAX_RATE_BPS. With an
+ *     air it is the rate of the transmissions that begin from now on.
  * link_set_mtu: LINK_MTU_LEAST to LINK_MTU_MOST.
  * link_set_cross: others' traffic at this rate, 0: none; -1 without a limit of the queue.
  * link_rebind: the path's NAT, if it has one, forgets its mappings. */

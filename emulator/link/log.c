@@ -86,6 +86,10 @@ void link_log_opportunity(link_log *log, uint64_t t_ms) {
     put_line(log, t_ms, '#', 1504, NULL);
 }
 
+void link_log_transmission(link_log *log, uint64_t t_ms, uint64_t bytes) {
+    put_line(log, t_ms, '#', bytes, NULL);
+}
+
 void link_log_arrival(link_log *log, uint64_t t_ms, uint32_t bytes) {
     put_line(log, t_ms, '+', bytes, NULL);
 }

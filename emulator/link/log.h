@@ -6,6 +6,8 @@
  *   # init timestamp: <ms since 1970>                T d packets bytes packets dropped by the queue
  *   # base timestamp: 0
  *
+ * With Wi-Fi a line # is the end of a transmission, with the bytes that arrived; d is also a packet that was given up.
+ *
  * Others' traffic (cross.h) has lines of its own, so that no sum over the lines above counts it:
  *
  *   T c bytes          a packet arrives at the queue       T s bytes          a packet was served
@@ -33,6 +35,8 @@ void link_log_init(link_log *log, link_log_sink *sink, void *context);
 void link_log_header(link_log *log, const char *direction, const char *trace, const char *log_name,
                      const char *command_line, const char *queue, uint64_t init_epoch_ms);
 void link_log_opportunity(link_log *log, uint64_t t_ms);
+/* Of Wi-Fi: in the place of an opportunity, with the bytes that arrived. */
+void link_log_transmission(link_log *log, uint64_t t_ms, uint64_t bytes);
 void link_log_arrival(link_log *log, uint64_t t_ms, uint32_t bytes);
 void link_log_departure(link_log *log, uint64_t t_ms, uint32_t bytes, uint64_t delay_ms);
 void link_log_cross_arrival(link_log *log, uint64_t t_ms, uint32_t bytes);

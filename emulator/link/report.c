@@ -61,7 +61,9 @@ json_t *link_report(const emulated_link *link, const char *trace, const char *tr
                 {"reordered", stats.reordered},           {"nat_drops", stats.nat_drops},
                 {"nat_mappings", stats.nat_mappings},     {"cross_packets", stats.cross_packets},
                 {"cross_departed", stats.cross_departed}, {"cross_departed_bytes", stats.cross_departed_bytes},
-                {"cross_drops", stats.cross_drops}};
+                {"cross_drops", stats.cross_drops},       {"retry_drops", stats.retry_drops},
+                {"collisions", stats.air.collisions},     {"mpdu_retries", stats.air.retries},
+                {"airtime_us", stats.air.airtime_us}};
     for (size_t i = 0; i < sizeof rare / sizeof rare[0]; i++)
         if (rare[i].value > 0)
             json_object_set_new(object, rare[i].name, number(rare[i].value));

@@ -54,11 +54,22 @@ static bool read_nat(void *into, const char *text, char *reason, size_t cap) {
            refuse(reason, cap, wanted, text);
 }
 
+static bool read_wifi(void *into, const char *text, char *reason, size_t cap) {
+    char wanted[200];
+    link_settings *s = into;
+    if (link_wifi_parse(&s->wifi, text, wanted, sizeof wanted) != 0)
+        return refuse(reason, cap, wanted, text);
+    if (s->wifi.rate_bps > 0)
+        snprintf(s->wifi_rate, sizeof s->wifi_rate, "%llubps", (unsigned long long)s->wifi.rate_bps);
+    return true;
+}
+
 #define FIELD(member) SETTING_FIELD(link_settings, member)
 #define MS(member)    SETTING_MS, FIELD(member), .most = LINK_MS_MOST, .value = "MS"
 #define PROBABILITY   "(0(\\.[0-9]+)?|1(\\.0+)?|\\.[0-9]+)"
 #define NUMBER        "[0-9.]+"
 #define ONOFF         "^(exp:on=" NUMBER ":off=" NUMBER "|" NUMBER "/" NUMBER "(/" NUMBER "/" NUMBER ")*)$"
+#define WIFI_OPTION   "(rate|others|busy|collision|frames|airtime|p|r|good|bad|retries|suspend|every)=" NUMBER
 #define NAT_RULE      "((mapping|filtering)=(independent|address|address-port)|timeout=" NUMBER ")"
 
 /* In a pattern. */
@@ -110,6 +121,9 @@ const setting link_setting_rows[] = {
      .pattern = "^(off|" NAT_RULE "(:" NAT_RULE "){0,2})$",
      .help = "A NAT between link and server: mapping=KIND:filtering=KIND:timeout=MS or some of them, or off. KIND: "
              "independent, address or address-port."},
+    {"wifi", SETTING_OWN, FIELD(wifi), .read = read_wifi, .value = "KIND[:KEY=VALUE...]", .fallback = "off",
+     .pattern = "^(off|((good|congested)|" WIFI_OPTION ")(:" WIFI_OPTION ")*)$",
+     .help = "Wi-Fi, whose airtime both directions share, in the place of the traces: good, congested, or options."},
     {"cross", SETTING_OWN, FIELD(config.cross.rate_bps), .read = read_cross, .value = "RATE", .fallback = "off",
      .pattern = "^(off|" NUMBER "(bps|kbps|mbps|gbps))$",
      .help = "Others' traffic that joins the queue at this rate whatever becomes of it, or off."},
@@ -346,17 +360,21 @@ static int check(const link_settings settings[2], bool is_path, char *error, siz
         const link_config *c = &s->config;
         bool has_delay = text_of(s, "delay_ms") != NULL;
         bool has_one = has_delay || s->delay_trace || s->light_trace || !is_path;
-        const char *missing = !s->trace ? is_path ? ways[way] : "rate" : !has_one ? "delay" : NULL;
+        const bool is_wifi = s->wifi.rate_bps > 0;
+        const char *missing = !s->trace && !is_wifi ? is_path ? ways[way] : "rate" : !has_one ? "delay" : NULL;
         const char *with = has_delay && s->delay_trace              ? "delay and delay-trace exclude each other"
                            : has_delay && s->light_trace            ? "delay and light-trace exclude each other"
                            : s->delay_trace && s->light_trace       ? "delay-trace and light-trace exclude each other"
                            : c->light.gap_us > 0 && !s->light_trace ? "light-gap goes with a light-trace"
                            : s->size_latency && !s->light_trace     ? "size-latency goes with a light-trace"
                            : c->hold_delay && !s->delay_trace       ? "delay-trace-end goes with a delay-trace"
-                           : s->own[index_of(row_of("nat"))] ? "nat is of both directions; leave up- and down- out"
-                           : c->reorder > 0.0 && c->reorder_us == 0        ? "reorder needs a reorder-delay, in ms"
-                           : !is_path && (s->via || s->nat.timeout_us > 0) ? "a bottleneck has no nat and no via"
-                                                                           : find_cross_problem(s);
+                           : is_wifi && s->light_trace              ? "wifi and light-trace exclude each other"
+                           : s->own[index_of(row_of("wifi"))] ? "wifi is of both directions; leave up- and down- out"
+                           : s->own[index_of(row_of("nat"))]  ? "nat is of both directions; leave up- and down- out"
+                           : c->reorder > 0.0 && c->reorder_us == 0 ? "reorder needs a reorder-delay, in ms"
+                           : !is_path && (s->via || s->nat.timeout_us > 0 || is_wifi)
+                               ? "a bottleneck has no nat, no wifi and no via"
+                               : find_cross_problem(s);
         if (missing) {
             snprintf(error, error_size, "%s is missing", missing);
             return -1;
@@ -383,6 +401,10 @@ void link_settings_free(link_settings settings[2]) {
             free(settings[way].text[i]);
         settings[way] = (link_settings){0};
     }
+}
+
+const char *link_settings_trace(const link_settings *settings) {
+    return settings->wifi.rate_bps > 0 ? settings->wifi_rate : settings->trace;
 }
 
 link_config link_settings_config(const link_settings *settings, uint64_t start_offset_ms) {

@@ -23,6 +23,8 @@ typedef struct {
     const char *light_trace, *size_latency, *cross_profile;
     const char *via;               /* names of the bottlenecks behind the link, "core:edge"; NULL: none */
     link_nat_rules nat;            /* of the path: the same in both directions */
+    link_wifi wifi;                /* the same */
+    char wifi_rate[24];            /* its rate as a text, "144400000bps" */
     char *text[LINK_SETTINGS_MAX]; /* text of each row, as given; NULL: not given. Owned. */
     bool own[LINK_SETTINGS_MAX];   /* given for this direction only */
 } link_settings;
@@ -43,14 +45,16 @@ extern const setting link_setting_rows[];
  * error, which begins with the key, if the key is unknown, given twice, or its value is invalid. Traces and queues are
  * checked when they are loaded and made. */
 int link_settings_set(link_settings settings[2], const char *key, const char *value, char *error, size_t error_size);
-/* Checks the keys together: up, down, and delay, delay-trace or light-trace are required. Returns 0, or -1 with one
- * sentence. */
+/* Checks the keys together: up and down, or wifi, and delay, delay-trace or light-trace are required. Returns 0, or -1
+ * with one sentence. */
 int link_settings_check(const link_settings settings[2], char *error, size_t error_size);
 /* The same for a bottleneck: rate, or up and down, are required, and a delay is not; nat and via are of paths. */
 int link_settings_check_bottleneck(const link_settings settings[2], char *error, size_t error_size);
 /* Values set in `top` override those in `base`, per direction. Frees `top`. Returns 0, or -1 if there is no memory. */
 int link_settings_override(link_settings base[2], link_settings top[2]);
 void link_settings_free(link_settings settings[2]);
+/* The direction's trace: a file, or a rate. Of Wi-Fi, which has no opportunities, the rate of its data. */
+const char *link_settings_trace(const link_settings *settings);
 /* The configuration of a link; it borrows from settings. start_offset_ms is added to the path's own. */
 link_config link_settings_config(const link_settings *settings, uint64_t start_offset_ms);
 /* Loads the files that the settings name and puts them into the configuration, which borrows them. Returns 0, or -1

@@ -217,6 +217,10 @@ static void keys_are_checked_together(void **state) {
         {{{"up", "u"}, {"down", "d"}, {"delay", "1"}, {"delay-trace-end", "hold"}}, "uplink: delay-trace-end goes"},
         {{{"up", "u"}, {"down", "d"}, {"delay", "1"}, {"reorder", "0.1"}}, "uplink: reorder needs a reorder-delay"},
         {{{"up", "u"}, {"down", "d"}, {"delay", "1"}, {"down-nat", "off"}}, "downlink: nat is of both directions"},
+        {{{"wifi", "good"}, {"light-trace", "f"}}, "uplink: wifi and light-trace exclude each other"},
+        {{{"delay", "1"}, {"wifi", "good"}, {"up-wifi", "off"}}, "up is missing"},
+        {{{"rate", "1bps"}, {"delay", "1"}, {"up-wifi", "off"}}, "uplink: wifi is of both directions"},
+        {{{"wifi", "good"}, {"down-wifi", "congested"}, {"delay", "1"}}, "downlink: wifi is of both directions"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         for (size_t k = 0; k < 4 && cases[i].keys[k][0]; k++)
@@ -225,6 +229,17 @@ static void keys_are_checked_together(void **state) {
         assert_memory_equal(error, cases[i].sentence, strlen(cases[i].sentence));
         link_settings_free(settings);
     }
+}
+
+static void wifi_stands_in_the_place_of_traces(void **state) {
+    (void)state;
+    set("delay", "1");
+    set("wifi", "congested");
+    assert_int_equal(link_settings_check(settings, error, sizeof error), 0);
+    assert_string_equal(link_settings_trace(&settings[0]), "65000000bps");
+    set("up", "u");
+    assert_string_equal(link_settings_trace(&settings[0]), "65000000bps");
+    assert_int_equal(link_settings_check_bottleneck(settings, error, sizeof error), -1);
 }
 
 static void reports_say_what_differs(void **state) {
@@ -264,9 +279,10 @@ static void defaults_in_texts_are_those_of_a_link_without_settings(void **state)
             assert_string_equal(row->fallback, LINK_QUEUE_DEFAULT);
         else
             assert_memory_equal(&said.config, &none.config, sizeof said.config);
+        assert_int_equal(said.wifi.rate_bps, 0);
         compared++;
     }
-    assert_int_equal(compared, 12);
+    assert_int_equal(compared, 13);
 }
 
 int main(void) {
@@ -279,6 +295,7 @@ int main(void) {
         cmocka_unit_test_teardown(errors_name_the_key, done),
         cmocka_unit_test(defaults_in_texts_are_those_of_a_link_without_settings),
         cmocka_unit_test_teardown(keys_are_checked_together, done),
+        cmocka_unit_test_teardown(wifi_stands_in_the_place_of_traces, done),
         cmocka_unit_test_teardown(reports_say_what_differs, done),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -146,9 +146,13 @@ int mp_control_parse(mp_shell *shell, char *line, mp_request *request, char erro
     }
     for (size_t i = 0; count >= 3 && i < sizeof settings / sizeof settings[0]; i++) {
         if (count <= settings[i].words && strcmp(words[0], settings[i].name) == 0) {
-            return parse_target(shell, words[1], request, error) != 0
-                       ? -1
-                       : settings[i].parse(shell, words[2], words[3], &request->change, error);
+            if (parse_target(shell, words[1], request, error) != 0 ||
+                settings[i].parse(shell, words[2], words[3], &request->change, error) != 0)
+                return -1;
+            const bool is_file = request->change.trace && request->change.trace->at_ms;
+            return is_file && shell->paths[request->path].up.air
+                       ? mp_fail(error, "path %.40s is Wi-Fi, which has no trace; give a rate", words[1])
+                       : 0;
         }
     }
     return mp_fail(error,

@@ -83,7 +83,13 @@ static int make_link(mp_shell *shell, size_t k, uint32_t way, char error[MP_ERRO
         if (!direction->nat)
             return mp_fail(error, "no memory");
     }
+    if (settings->wifi.rate_bps > 0 && way == 0) {
+        direction->air = link_air_new(&settings->wifi, config.seed);
+        if (!direction->air)
+            return mp_fail(error, "no memory");
+    }
     config.nat = shell->paths[k].up.nat;
+    config.air = shell->paths[k].up.air;
     config.is_downlink = way == 1;
     direction->link = link_new(&config, reason, sizeof reason);
     return direction->link ? 0 : mp_fail(error, "path %s: %s", options->name, reason);
@@ -91,7 +97,7 @@ static int make_link(mp_shell *shell, size_t k, uint32_t way, char error[MP_ERRO
 
 static int make_direction(mp_shell *shell, size_t k, uint32_t way, char error[MP_ERROR_SIZE]) {
     mp_direction *direction = way == 0 ? &shell->paths[k].up : &shell->paths[k].down;
-    direction->trace = mp_setup_trace(shell, shell->options.paths[k].settings[way].trace, error);
+    direction->trace = mp_setup_trace(shell, link_settings_trace(&shell->options.paths[k].settings[way]), error);
     if (!direction->trace)
         return -1;
     if (shell->options.log_dir) {
@@ -161,6 +167,7 @@ void mp_setup_free(mp_shell *shell) {
             link_files_free(&both[d]->files);
             free(both[d]->log);
         }
+        link_air_free(shell->paths[k].up.air);
     }
     for (size_t i = 0; i < shell->trace_count; i++) {
         link_trace_free(&shell->traces[i].trace);

@@ -37,6 +37,7 @@ typedef struct {
     link_files files; /* of its settings */
     emulated_link *link;
     link_nat *nat; /* of the uplink, shared with the downlink; NULL without one */
+    link_air *air; /* the same */
     link_log *log; /* NULL without --log-dir */
     mp_logfile *file;
     mp_stream *departures;  /* exact times; NULL without --log-dir */

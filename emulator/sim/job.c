@@ -256,6 +256,7 @@ static bool may_foresee(const sim_job *job) {
     for (size_t k = 0; k < job->path_count; k++)
         for (size_t way = 0; way < 2; way++)
             has_others = has_others || job->paths[k].settings[way].cross_profile ||
+                         job->paths[k].settings[way].wifi.rate_bps > 0 ||
                          job->paths[k].settings[way].config.cross.rate_bps > 0;
     return !has_others;
 }
@@ -271,7 +272,7 @@ static bool check_complete(const parser *p, const player_settings *s, const char
         return sim_fail(p->error, "%s: %s is missing", p->name, missing);
     const char *problem = quic_settings_problem(&s->quic, true);
     if (!problem && xl_scheduler_is_reference(s->quic.scheme.scheduler) && !may_foresee(p->job))
-        problem = "the scheduler knows what a path's link will do, but not bottlenecks and others' traffic";
+        problem = "the scheduler knows what a path's link will do, but not bottlenecks, others' traffic and Wi-Fi";
     return !problem || sim_fail(p->error, "%s: %s%s", p->name, prefix, problem);
 }
 

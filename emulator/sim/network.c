@@ -27,7 +27,13 @@ static bool make_link(simulation *sim, sim_direction *d, const link_settings *se
         if (!d->nat)
             return sim_fail(error, "out of memory");
     }
+    if (settings->wifi.rate_bps > 0 && d->to_server) {
+        d->air = link_air_new(&settings->wifi, config.seed);
+        if (!d->air)
+            return sim_fail(error, "out of memory");
+    }
     config.nat = sim->directions[d->actor & ~(size_t)1].nat;
+    config.air = sim->directions[d->actor & ~(size_t)1].air;
     config.is_downlink = !d->to_server;
     d->link = link_new(&config, error, SIM_ERROR_BYTES / 2);
     return d->link != NULL;
@@ -40,7 +46,7 @@ static bool make_direction(simulation *sim, const sim_path_job *path, const char
     char reason[SIM_ERROR_BYTES / 2];
     d->actor = 2 * number + way;
     d->to_server = way == 0;
-    d->trace = sim_trace_load(sim, path->settings[way].trace, reason);
+    d->trace = sim_trace_load(sim, link_settings_trace(&path->settings[way]), reason);
     if (!d->trace)
         return sim_fail(error, "%s.%s: %s", where, way == 0 ? "up" : "down", reason);
     if (sim->job->link_logs) {
@@ -98,6 +104,9 @@ void sim_network_free(simulation *sim) {
     for (size_t i = 0; i < sim->direction_count && sim->directions; i++) {
         link_foresight_free(sim->directions[i].foresight);
         link_free(sim->directions[i].link);
+    }
+    for (size_t i = 0; i < sim->direction_count && sim->directions; i++) {
+        link_air_free(sim->directions[i].air);
         link_nat_free(sim->directions[i].nat);
         link_files_free(&sim->directions[i].files);
         free(sim->directions[i].log);

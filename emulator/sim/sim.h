@@ -38,6 +38,7 @@ typedef struct {
     link_files files; /* of its settings */
     emulated_link *link;
     link_nat *nat;             /* of the uplink, shared with the downlink; NULL without one */
+    link_air *air;             /* the same */
     link_foresight *foresight; /* NULL until it is asked */
     link_log *log;             /* NULL without logs */
     void *log_file;            /* FILE * */

@@ -84,7 +84,7 @@ static void keep(const char *file) {
 void sim_traces_keep(const sim_job *job) {
     for (size_t i = 0; i < job->path_count; i++)
         for (size_t way = 0; way < 2; way++)
-            keep(job->paths[i].settings[way].trace);
+            keep(link_settings_trace(&job->paths[i].settings[way]));
     for (size_t i = 0; i < job->bottleneck_count; i++)
         for (size_t way = 0; way < 2; way++)
             keep(job->bottlenecks[i].settings[way].trace);

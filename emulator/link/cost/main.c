@@ -88,6 +88,7 @@ int main(int argc, char **argv) {
     config.pool = link_pool_new(0);
     config.seed = 1;
     config.nat = settings[0].nat.timeout_us > 0 ? link_nat_new(&settings[0].nat, 1) : NULL;
+    config.air = settings[0].wifi.rate_bps > 0 ? link_air_new(&settings[0].wifi, 1) : NULL;
     if (link_settings_load(&settings[0], &files, &config, error, sizeof error) != 0)
         return fail(error);
     emulated_link *link = link_new(&config, error, sizeof error);
@@ -98,6 +99,7 @@ int main(int argc, char **argv) {
     printf("{\"arrived\": %" PRIu64 ", \"departed\": %" PRIu64 ", \"inside\": %" PRIu64 "}\n", s.arrived_packets,
            s.departed_packets, s.inside_packets);
     link_free(link);
+    link_air_free(config.air);
     link_nat_free(config.nat);
     link_files_free(&files);
     link_settings_free(settings);

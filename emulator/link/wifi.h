@@ -1,0 +1,48 @@
+/* The setting of a Wi-Fi link: how stations share the medium and what a transmission costs. air.h carries it out.
+ *
+ * The medium is that of 802.11 with 20 MHz and OFDM. A transmission (A-MPDU) of IP packets of n bytes takes
+ *
+ *     preamble + sum of 8 * mpdu(n) / rate,   mpdu(n) = n + 42, rounded up to a multiple of 4
+ *
+ * The 42 bytes are LLC 8, MAC header with QoS 26, FCS 4, and the delimiter between frames 4 (802.11-2020, 9.2.4 and
+ * 9.7.1). After SIFS comes the block ACK. */
+#ifndef RAILYARD_LINK_WIFI_H
+#define RAILYARD_LINK_WIFI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "emulator/link/loss.h"
+
+#define LINK_WIFI_WINDOW      64u /* MPDUs that a block ACK speaks of: 802.11-2020, 10.25.6 */
+#define LINK_WIFI_OTHERS_MOST 64u
+#define LINK_WIFI_RATE_MOST   UINT64_C(10000000000)
+
+/* All zero: the link is no Wi-Fi. */
+typedef struct {
+    uint64_t rate_bps;             /* of the data of a transmission; 0: no Wi-Fi */
+    uint32_t others;               /* stations of others, which always have something to send */
+    uint64_t others_us;            /* how long each of their transmissions is, with its preamble */
+    double collision;              /* probability that a transmission is lost whatever the stations do */
+    uint32_t frames;               /* most MPDUs of a transmission, at most LINK_WIFI_WINDOW */
+    uint64_t airtime_us;           /* most of a transmission's data, but one MPDU is always sent */
+    link_loss loss;                /* of each MPDU */
+    uint32_t retries;              /* of an MPDU before it is given up */
+    uint64_t suspend_us, every_us; /* the last suspend_us of every_us nobody of this link sends; 0: always on */
+    /* What the standard says; no setting has it. */
+    uint32_t slot_us, sifs_us, difs_us, preamble_us, ack_us;
+    uint32_t cw_min, cw_max;
+} link_wifi;
+
+/* "good", "congested", or one of them with others: "congested:others=4", or options alone, which change "good", or
+ * "off". Options are rate (Mbps), others, busy (ms), collision, frames, airtime (ms), p, r, good, bad, retries, suspend
+ * and every (ms). Returns 0, or -1 with a phrase in error that says what the text must be. */
+int link_wifi_parse(link_wifi *wifi, const char *text, char *error, size_t error_size);
+
+/* The bits of an MPDU with an IP packet of this length. */
+static inline uint64_t link_wifi_bits(uint32_t length) {
+    return (uint64_t)((length + 42u + 3u) & ~3u) * 8u;
+}
+
+#endif
