@@ -79,6 +79,43 @@ def test_an_archive_is_checked_to_the_byte_where_its_traces_are_not(
     assert "same bytes: 2 of 2 runs" in done.stdout
 
 
+@pytest.fixture(scope="module")
+def at_a_bottleneck(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A play over a bottleneck that others use too, as a file says."""
+    folder = tmp_path_factory.mktemp("bottleneck")
+    (folder / "others.csv").write_text("0,3\n500,1\n1000,0\n")
+    (folder / "shared.yaml").write_text(
+        "name: shared\narena: sim\npairs: [subway-1]\nschemes: [xlink]\nseeds: 1\n"
+        "bottlenecks: {core: {rate: 8mbps, queue: 'droptail:packets=20', cross_profile: others.csv}}\n"
+        "links: {wifi: {via: core}, lte: {via: core}}\n"
+        "player: {duration_s: 1, bitrate_bps: 1000000, chunk_bytes: 65536}\ntime_limit_s: 10\n"
+    )
+    done = railyard("run", str(folder / "shared.yaml"), "--out", str(folder / "out"))
+    assert done.returncode == 0, done.stderr
+    write_archive(folder / "out", folder / "shared.zip")
+    (folder / "others.csv").unlink()
+    return folder / "shared.zip"
+
+
+def test_an_archive_has_the_files_of_bottlenecks(at_a_bottleneck: Path, command_line: Command) -> None:
+    assert [name for name in members(at_a_bottleneck) if name.endswith("/others.csv")]
+    done = command_line("repeat", str(at_a_bottleneck), "--yes")
+    assert done.returncode == 0 and "same bytes: 1 of 1 run," in done.stdout, done.stdout + done.stderr
+
+
+def test_a_bottleneck_s_file_that_an_archive_names_and_has_not_is_not_read(
+    at_a_bottleneck: Path, tmp_path: Path
+) -> None:
+    content = members(at_a_bottleneck)
+    name = record_name(content)
+    record = json.loads(content[name])
+    (bottleneck,) = record["config"]["bottlenecks"]
+    bottleneck["files"] = dict.fromkeys(bottleneck["files"], "/etc/hostname")
+    pack(tmp_path / "hostile.zip", resigned(content | {name: json.dumps(record).encode()}))
+    with opened(tmp_path / "hostile.zip") as found:
+        assert found.runs == [] and len(found.not_repeated) == 1
+
+
 def test_an_archive_has_no_keys_and_is_the_same_bytes_again(campaign: Path, tmp_path: Path) -> None:
     assert list(campaign.rglob("*.keys")), "nothing to leave out"
     for name in ("a", "b"):

@@ -449,14 +449,17 @@ void link_files_free(link_files *files) {
     link_cross_profile_free(&files->cross_profile);
 }
 
+static bool names_file(const setting *row) {
+    return row->offset == offsetof(link_settings, trace) || row->offset == offsetof(link_settings, delay_trace) ||
+           row->offset == offsetof(link_settings, light_trace) ||
+           row->offset == offsetof(link_settings, size_latency) ||
+           row->offset == offsetof(link_settings, cross_profile);
+}
+
 bool link_settings_names_file(const char *member) {
     bool for_way[2];
     const setting *row = find_member(member, for_way);
-    return row &&
-           (row->offset == offsetof(link_settings, trace) || row->offset == offsetof(link_settings, delay_trace) ||
-            row->offset == offsetof(link_settings, light_trace) ||
-            row->offset == offsetof(link_settings, size_latency) ||
-            row->offset == offsetof(link_settings, cross_profile));
+    return row && names_file(row);
 }
 
 /* ---- reports ---- */
@@ -484,8 +487,9 @@ void link_settings_report(const link_settings *settings, json_t *direction) {
         size_t i = index_of(row);
         bool is_of_path = row == row_of("delay_ms") || row == row_of("loss") || row == row_of("queue");
         if (settings->text[i]) {
+            const char *slash = names_file(row) ? strrchr(settings->text[i], '/') : NULL;
             key_of(row, key);
-            json_object_set_new(texts, key, link_report_text(settings->text[i]));
+            json_object_set_new(texts, key, link_report_text(slash ? slash + 1 : settings->text[i]));
             more = more || settings->own[i] || !is_of_path;
         }
     }

@@ -72,7 +72,7 @@ int link_settings_set_json(link_settings settings[2], const char *member, json_t
  * (a delay trace, Gilbert-Elliott loss). */
 void link_settings_report_path(const link_settings settings[2], json_t *path);
 /* Adds "settings" to the report of a direction: the texts as given, except the trace, if there are others than delay,
- * loss and queue of the path. */
+ * loss and queue of the path. Files have their names without folders, so that a run is the same bytes elsewhere. */
 void link_settings_report(const link_settings *settings, json_t *direction);
 
 #endif

@@ -77,6 +77,8 @@ def _traces(config: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for path in config["paths"]:
         yield from ((path[f"{way}_sha256"], path[way]) for way in ("up", "down"))
         yield from ((path["delay_traces_sha256"][name], file) for name, file in path.get("delay_traces", {}).items())
+    for bottleneck in config.get("bottlenecks", ()):
+        yield from ((bottleneck["files_sha256"][name], file) for name, file in bottleneck.get("files", {}).items())
 
 
 def _distinct(values: Iterator[Any]) -> list[Any]:
@@ -310,13 +312,17 @@ def _own_traces(pair: str) -> dict[str, Path]:
 def _located(config: dict[str, Any], known: dict[str, Path]) -> dict[str, Any]:
     """The settings with traces of the archive, or of this machine, in place of the files of the machine that wrote it.
     Raises KeyError for one that is in neither."""
+
+    def named(member: dict[str, Any], files: str) -> dict[str, str]:
+        hashes = member.get(f"{files}_sha256", {})
+        return {name: str(known[_trace(hashes[name], file)]) for name, file in member.get(files, {}).items()}
+
     paths = []
     for path in config["paths"]:
         here = {way: str(known[_trace(path[f"{way}_sha256"], path[way])]) for way in ("up", "down")}
-        hashes = path.get("delay_traces_sha256", {})
-        delays = {name: str(known[_trace(hashes[name], delay)]) for name, delay in path.get("delay_traces", {}).items()}
-        paths.append(path | here | {"delay_traces": delays})
-    return config | {"paths": paths}
+        paths.append(path | here | {"delay_traces": named(path, "delay_traces")})
+    bottlenecks = [each | {"files": named(each, "files")} for each in config.get("bottlenecks", ())]
+    return config | {"paths": paths} | ({"bottlenecks": bottlenecks} if bottlenecks else {})
 
 
 def _outputs(files: Files, run: str) -> Files:
