@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from railyard.api import Campaign, Comparison, compare, load, play
+    from railyard.api import Campaign, Comparison, Explained, compare, load, play
 
 __version__ = "0.2.0"
-__all__ = ["Campaign", "Comparison", "__version__", "compare", "load", "play"]
+__all__ = ["Campaign", "Comparison", "Explained", "__version__", "compare", "load", "play"]
 
 
 def __getattr__(name: str) -> Any:

@@ -32,6 +32,8 @@ from railyard.results import differences
 from railyard.results.aggregate import cells, tables_of
 from railyard.results.campaigns import find_run_or_campaign
 from railyard.results.differences import Difference
+from railyard.results.explain import explanation
+from railyard.results.explain.explanation import Explanation
 from railyard.results.pending import Place, Plan, whole_campaign
 from railyard.results.records import Run, load_campaign
 from railyard.results.tables import figures_table
@@ -81,6 +83,10 @@ class Campaign:
         """Everything that happened in one run, on one axis of time."""
         return draw(read_replay(self.folder / "runs" / self.run(run_id).run_id))
 
+    def explain(self, run_id: str, chunk: int | None = None) -> Explained:
+        """Why a chunk of a run took so long; by default the slowest. Raises UserError where the logs do not tell."""
+        return Explained(explanation.explain(self.folder / "runs" / self.run(run_id).run_id, chunk))
+
     def rct_cdf(self, pair: str | None = None) -> go.Figure:
         """The share of requests complete within t; of the first pair, where none is named."""
         of_pair = cells(self.runs)
@@ -90,6 +96,26 @@ class Campaign:
 
     def _repr_html_(self) -> str:
         return _html(figures_table(self.runs))
+
+
+@dataclass(frozen=True)
+class Explained:
+    """Why a chunk took as long as it did (docs/howto/explain.md). A notebook shows sentences and the table of parts."""
+
+    explanation: Explanation
+
+    @property
+    def sentences(self) -> list[str]:
+        return list(explanation.sentences(self.explanation))
+
+    @property
+    def parts(self) -> pa.Table:
+        """A row for each part of the time: step, bound, path, seconds."""
+        return pa.Table.from_pylist(self.explanation.as_json()["parts"])
+
+    def _repr_html_(self) -> str:
+        words = "".join(f"<p>{html.escape(sentence)}</p>" for sentence in self.sentences)
+        return words + _html(explanation.parts_table(self.explanation, repeat_steps=True))
 
 
 @dataclass(frozen=True)

@@ -56,6 +56,14 @@ def test_a_notebook_shows_tables_and_figures(campaign: rr.Campaign) -> None:
     assert campaign.replay(campaign.runs[0].run_id).data
 
 
+def test_a_slow_chunk_is_explained_and_its_parts_are_its_time(campaign: rr.Campaign) -> None:
+    run = campaign.run("subway-1--vanilla-mp--s1")
+    slowest = max(run.chunks, key=lambda chunk: chunk.rct_s)
+    found = campaign.explain(run.run_id)
+    assert sum(found.parts["seconds"].to_pylist()) == pytest.approx(slowest.rct_s, abs=1e-6)
+    assert found.sentences[0].startswith(f"Chunk {slowest.index} took ") and "bounded by" in found._repr_html_()
+
+
 def test_names_are_escaped(campaign: rr.Campaign) -> None:
     run = campaign.runs[0]
     run.record["config"]["pair"] = "<script>"

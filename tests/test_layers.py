@@ -25,6 +25,7 @@ LAYERS = (
     "stress",
     "serve",
     "api",
+    "lab",
     "cli",
 )
 # Within the studies likewise: what they share, then each.

@@ -1,0 +1,44 @@
+"""What the lab notebooks share: checks of answers. Each right answer is computed, from the traces or from plays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Real
+from types import EllipsisType
+
+OPEN = "Not answered yet."
+
+
+@dataclass(frozen=True)
+class Check:
+    """What a cell says of an answer."""
+
+    right: bool
+    words: str
+
+    def __repr__(self) -> str:
+        return self.words
+
+
+def unanswered() -> Check:
+    return Check(False, OPEN)
+
+
+def is_open(answer: object) -> bool:
+    """Whether the cell still has the three dots that stand for an answer."""
+    return answer is ... or answer is None
+
+
+def judged(right: bool, hint: str, praise: str = "") -> Check:
+    return Check(right, f"Right. {praise}".strip() if right else f"Not yet. {hint}")
+
+
+def check(answer: float | str | EllipsisType | None, right: float | str, hint: str, within: float = 0.0) -> Check:
+    """`within`: how far a number may be off, as a share of the right one."""
+    if is_open(answer):
+        return unanswered()
+    if isinstance(right, str):
+        return judged(str(answer).strip().lower() == right.lower(), hint)
+    if isinstance(answer, bool) or not isinstance(answer, Real):
+        return Check(False, f"Not yet. The answer is a number, and this is {answer!r}.")
+    return judged(abs(float(answer) - right) <= within * abs(right), hint, f"It is {right:.3g}.")

@@ -1,0 +1,110 @@
+"""The checks of notebooks/lab-path.py: what a path is."""
+
+from __future__ import annotations
+
+from statistics import median
+from types import EllipsisType
+from typing import Any
+
+import numpy as np
+
+from railyard import api
+from railyard.lab import Check, check, is_open, judged, unanswered
+from railyard.traces import Trace, find_pair, read_trace
+
+PAIR = "subway-1"
+WINDOW_MS, SLOW_MBPS = 500, 1.0
+CONTROLLED = "lab-equal-12"  # two paths of 12.03 Mbps, 20 ms
+CHUNK_BYTES = 1 << 20
+FULL = 1.04  # a queue is long enough if chunks take at most so many times as long as with DEEP
+DEEP = 100
+
+Number = float | EllipsisType | None
+
+
+def downlink(name: str, pair: str = PAIR) -> Trace:
+    """The downlink trace of a path."""
+    return next(read_trace(path.downlink) for path in find_pair(pair).paths if path.name == name)
+
+
+def mean_rate(wifi_mbps: Number, lte_mbps: Number) -> Check:
+    hint = "Count the opportunities; each one carries 1504 bytes. The period is the last timestamp."
+    return _both([check(wifi_mbps, downlink("wifi").mean_mbps, hint, 0.01), _rate_of_lte(lte_mbps, hint)])
+
+
+def _rate_of_lte(answer: Number, hint: str) -> Check:
+    return check(answer, downlink("lte").mean_mbps, hint, 0.01)
+
+
+def _both(checks: list[Check]) -> Check:
+    """The first one that is not right; the last one if all are."""
+    return next((one for one in checks if not one.right), checks[-1])
+
+
+def longest_silence(wifi_ms: Number, lte_ms: Number) -> Check:
+    hint = "Take the largest difference of two timestamps that follow each other."
+    gaps = [int(np.diff(downlink(name).opportunities_ms).max()) for name in ("wifi", "lte")]
+    return _both([check(answer, gap, hint) for answer, gap in zip((wifi_ms, lte_ms), gaps, strict=True)])
+
+
+def both_slow(measured: Number, independent: Number, word: str | EllipsisType | None) -> Check:
+    """Shares of windows in which both paths are below a rate: measured, by the product of both shares, and which is
+    more."""
+    slow = [downlink(name).rate_mbps(WINDOW_MS) < SLOW_MBPS for name in ("wifi", "lte")]
+    shorter = min(map(len, slow))
+    one, other = (of_path[:shorter] for of_path in slow)
+    together, product = float((one & other).mean()), float(one.mean() * other.mean())
+    hint = (
+        f"Compare the rates in windows of {WINDOW_MS} ms with {SLOW_MBPS:g} Mbps, window by window; shares, not counts."
+    )
+    said = "more" if together > product else "less"
+    return _both(
+        [
+            check(measured, together, hint, 0.02),
+            check(independent, product, "Multiply the share of each path by itself alone.", 0.02),
+            check(word, said, "Is it 'more' or 'less' often than if they were independent?"),
+        ]
+    )
+
+
+def packets_in_flight(answer: Number) -> Check:
+    path = find_pair(CONTROLLED).paths[0]
+    packets = downlink(path.name, CONTROLLED).mean_mbps * 1e3 * path.base_rtt_ms / (1504 * 8)
+    return check(
+        answer, packets, "Rate times base RTT, in packets of 1504 bytes: mind bits, bytes and milliseconds.", 0.03
+    )
+
+
+def download(queue: str | None = None, chunk_bytes: int = CHUNK_BYTES) -> api.Campaign:
+    """A download over one path of constant rate, without pauses."""
+    player = {"player.bitrate": "12mbps", "player.duration_s": 10, "player.chunk_bytes": chunk_bytes}
+    settings: dict[str, Any] = player | ({} if queue is None else {"queue": queue})
+    only = [{"scheme": "sp", "path": "primary"}]
+    return api.play(pairs=[CONTROLLED], settings=settings | {"schemes": only}, seeds=1, arena="sim")
+
+
+def _typical_s(campaign: api.Campaign) -> float:
+    """The median, without the first chunk, in which the window still grows."""
+    return median(chunk.rct_s for run in campaign.runs for chunk in run.chunks[1:])
+
+
+def chunk_time(predicted_s: Number) -> Check:
+    """A prediction, compared with a play."""
+    if is_open(predicted_s):
+        return unanswered()
+    hint = "What does the chunk take at the path's rate, and how long does the request take to come back?"
+    return check(predicted_s, _typical_s(download()), hint, 0.1)
+
+
+def shortest_queue(packets: int | EllipsisType | None) -> Check:
+    """Long enough for the path to be full, and at most twice as long as it must be."""
+    if is_open(packets):
+        return unanswered()
+    if not isinstance(packets, int) or packets < 2:
+        return Check(False, f"Not yet. A queue has two packets or more, and this is {packets!r}.")
+    best_s = _typical_s(download(f"droptail:packets={DEEP}"))
+    own_s, half_s = (_typical_s(download(f"droptail:packets={count}")) for count in (packets, max(1, packets // 2)))
+    if own_s > FULL * best_s:
+        return judged(False, f"With {packets} packets a chunk takes {own_s:.3f} s, with {DEEP} packets {best_s:.3f} s.")
+    told = f"With {packets} packets a chunk takes {own_s:.3f} s, with half of them {half_s:.3f} s."
+    return judged(half_s > FULL * best_s, f"Half of it is enough, too. {told}", told)

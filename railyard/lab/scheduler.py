@@ -1,0 +1,126 @@
+"""What notebooks/lab-scheduler.py needs: compiles a scheduler in C into a simulator of its own, plays and checks it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+from types import EllipsisType
+
+from railyard import api
+from railyard.base.errors import UserError
+from railyard.base.paths import IN_CHECKOUT, ROOT
+from railyard.experiment.model import experiment_of
+from railyard.experiment.options import of_pairs
+from railyard.lab import Check, check, is_open, judged, unanswered
+from railyard.results.pending import Place, Plan, whole_campaign
+from railyard.run.arena import arena_of
+from railyard.run.resolve import resolve
+
+PROGRAM = "build/bin/xlink-sim"
+SOURCES = ("Makefile", "apps", "bench", "emulator", "fuzz", "lib", "peers", "player", "scripts", "server", "transport")
+OBJECTS = ("build/release", "build/generated")
+NAME, MIN_RTT = "mine", "vanilla-mp"
+FAR, NEAR = "lab-lte-geo", "lab-cap-30-lte"
+"""Pairs: LTE of 60 ms beside a satellite of 600 ms; Wi-Fi of 30 ms beside LTE of 81 ms."""
+SPARED, SAME = 0.75, 1.03
+SETTINGS = {"bitrate_bps": 4_000_000, "duration_s": 10, "chunk_bytes": 262_144}
+BUILD_LIMIT_S = 600
+
+
+def build(code: str, tree: Path = ROOT / "build" / "lab") -> Path:
+    """The simulator with the scheduler `mine`, whose file this is. Raises UserError with the compiler's first words."""
+    if not IN_CHECKOUT:
+        raise UserError("a scheduler is compiled from the sources: use a checkout and its .venv.")
+    if not (tree / "Makefile").is_file():
+        for name in (*SOURCES, *OBJECTS):
+            _copy(ROOT / name, tree / name)
+    file = tree / "transport" / "scheduler" / f"{NAME}.c"
+    if not file.is_file() or file.read_text(encoding="utf-8") != code:
+        file.write_text(code, encoding="utf-8")
+    left_out = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "VARIANT")
+    environment = {name: value for name, value in os.environ.items() if name not in left_out}
+    command = ["make", "-C", str(tree), "--no-print-directory", "FAST_LINK=1", PROGRAM]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=BUILD_LIMIT_S, env=environment)
+    if done.returncode != 0:
+        lines = [line for line in done.stderr.splitlines() if f"{NAME}.c" in line and "error" in line]
+        raise UserError(f"the scheduler does not compile: {(lines or done.stderr.splitlines() or ['no words'])[0]}")
+    return tree / PROGRAM
+
+
+def _copy(source: Path, target: Path) -> None:
+    """With its times, so that make compiles only what is new."""
+    if source.is_dir():
+        shutil.copytree(source, target, symlinks=True, dirs_exist_ok=True)
+    else:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(source, target)
+
+
+def race(code: str, pairs: Sequence[str] = (FAR,), seeds: int = 2, out: Path | None = None) -> api.Campaign:
+    """Min-RTT, and the scheduler in its place, over the same links."""
+    program = build(code)
+    document = of_pairs(pairs)
+    others = {"cross": "500kbps", "cross_gaps": "random"}
+    document.data.update(arena="sim", schemes=[MIN_RTT], seeds=seeds, player=SETTINGS, links={"all": others})
+    checked = experiment_of(document)
+    specs = resolve(checked, document)
+    changes = [{"label": NAME, "parameters": spec.parameters | {"scheduler": NAME}} for spec in specs]
+    mine = [spec.model_copy(update=change) for spec, change in zip(specs, changes, strict=True)]
+    sim = arena_of("sim")
+    with whole_campaign(
+        Plan(checked, [sim.with_program(spec, program) for spec in (*specs, *mine)]), Place(out)
+    ) as whole:
+        return api.Campaign(whole.folder, whole.record, whole.runs)
+
+
+def times(campaign: api.Campaign, scheme: str) -> list[float]:
+    """Of all requests of a scheme, s."""
+    return [chunk.rct_s for run in campaign.runs if run.label == scheme for chunk in run.chunks]
+
+
+def _ratio(campaign: api.Campaign) -> float:
+    """The median of `mine` over that of min-RTT."""
+    return median(times(campaign, NAME)) / median(times(campaign, MIN_RTT))
+
+
+def is_min_rtt(code: str) -> Check:
+    """Whether every request takes exactly as long as under min-RTT."""
+    campaign = race(code)
+    same = times(campaign, NAME) == times(campaign, MIN_RTT)
+    return judged(
+        same, f"The median is {_ratio(campaign):.2f} times that of min-RTT.", "Every request, to the microsecond."
+    )
+
+
+def alternates(code: str, slower: str | EllipsisType | None) -> Check:
+    """A round robin, and the prediction of what becomes slower by it: 'median', 'maximum' or 'both'."""
+    if is_open(slower):
+        return unanswered()
+    campaign = race(code)
+    changes = {
+        "median": _ratio(campaign),
+        "maximum": max(times(campaign, NAME)) / max(times(campaign, MIN_RTT)),
+    }
+    told = ", ".join(f"{name} {ratio:.2f} times" for name, ratio in changes.items())
+    if changes["maximum"] < 1.2:
+        return judged(False, f"This is no round robin: {told} that of min-RTT.")
+    found = [name for name, ratio in changes.items() if ratio > 1]
+    return check(slower, found[0] if len(found) == 1 else "both", f"Look at the play: {told} that of min-RTT.")
+
+
+def waits(code: str) -> Check:
+    """Whether the scheduler spares the slow path where that pays."""
+    ratio = _ratio(race(code))
+    told = f"The median is {ratio:.2f} times that of min-RTT."
+    return judged(ratio <= SPARED, f"{told} Get it to {SPARED:g} or less.", told)
+
+
+def harms_nobody(code: str) -> Check:
+    """Whether it is as good where both paths are worth using."""
+    ratio = _ratio(race(code, (NEAR,)))
+    told = f"Over {NEAR} the median is {ratio:.2f} times that of min-RTT."
+    return judged(ratio <= SAME, f"{told} Wait only where waiting is shorter than the slow path.", told)

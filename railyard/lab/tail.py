@@ -1,0 +1,82 @@
+"""The checks of notebooks/lab-tail.py: why a tail is slow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import EllipsisType
+
+from railyard import api
+from railyard.figures.rows import REDUNDANCY
+from railyard.lab import Check, check, is_open, judged, unanswered
+from railyard.results.differences import Difference
+from railyard.results.records import Chunk, Run
+from railyard.stats.statistics import nearest_rank
+
+SAMPLES = ([3.0, 1.0, 2.0], [float(value) for value in range(1, 101)], [0.5])
+Number = float | EllipsisType | None
+
+
+def quantile(function: Callable[[Sequence[float], float], float | EllipsisType | None]) -> Check:
+    """A function of the values and the share, by the nearest rank."""
+    for values in SAMPLES:
+        for share in (0.5, 0.95, 0.99):
+            found = function(values, share)
+            if is_open(found):
+                return unanswered()
+            right = nearest_rank(values, share)
+            if found != right:
+                told = f"{share:g} of {len(values)} values from {min(values):g} to {max(values):g}"
+                return judged(False, f"The quantile {told} is {right:g}, and the function says {found!r}.")
+    return judged(True, "", "The smallest value that so large a share does not exceed.")
+
+
+def _slowest(campaign: api.Campaign, scheme: str) -> tuple[Run, Chunk]:
+    runs = [run for run in campaign.runs if run.label == scheme]
+    return max(((run, chunk) for run in runs for chunk in run.chunks), key=lambda both: both[1].rct_s)
+
+
+def slowest(campaign: api.Campaign, scheme: str, run_id: str | EllipsisType | None, chunk: Number) -> Check:
+    run, right = _slowest(campaign, scheme)
+    found = check(run_id, run.run_id, f"Look over all chunks of all runs of {scheme} for the largest rct_s.")
+    return check(chunk, right.index, "The run is right. Which of its chunks is it?") if found.right else found
+
+
+def cause(campaign: api.Campaign, scheme: str, bound: str | EllipsisType | None) -> Check:
+    """What bounded the largest part of the slowest chunk."""
+    run, chunk = _slowest(campaign, scheme)
+    largest = max(campaign.explain(run.run_id, chunk.index).explanation.parts, key=lambda part: part.seconds)
+    return check(bound, largest.bound, "Take the row of the table with the most ms; the answer is its 'bounded by'.")
+
+
+def avoidable(campaign: api.Campaign, scheme: str, share: Number) -> Check:
+    """How much of the slowest chunk's time the oracle saves, as a share."""
+    _, chunk = _slowest(campaign, scheme)
+    right = 1 - (chunk.oracle_s or 0.0) / chunk.rct_s
+    return check(share, right, "The oracle's time is chunk.oracle_s; what is above it could have been avoided.", 0.02)
+
+
+def price(campaign: api.Campaign, scheme: str, redundancy: Number) -> Check:
+    found = REDUNDANCY.point([run for run in campaign.runs if run.label == scheme])
+    hint = "Sum re-injected and given-up bytes over all runs of the scheme, and divide by all other stream bytes sent."
+    return check(redundancy, 0.0 if found is None else found.value, hint, 0.02)
+
+
+def decided(seeds: int | EllipsisType | None, play: Callable[[int], api.Campaign], scheme: str, against: str) -> Check:
+    """So many places are enough for an interval of the p95, and not over twice as many as need be."""
+    if is_open(seeds):
+        return unanswered()
+    if not isinstance(seeds, int) or not 1 <= seeds <= 60:
+        return Check(False, f"Not yet. Take 1 to 60 places; this is {seeds!r}.")
+    own = _difference(play(seeds), scheme, against)
+    if not own.carried:
+        return judged(False, f"With {seeds} places the p95 has no interval: {own.words}.")
+    half = _difference(play(max(1, seeds // 2)), scheme, against)
+    return judged(
+        not half.carried, f"Half as many have an interval, too: {half.words}.", f"{own.words}: {own.verdict}."
+    )
+
+
+def _difference(campaign: api.Campaign, scheme: str, against: str) -> Difference:
+    """Of the p95."""
+    found = api.compare(campaign, against=against).differences
+    return next(one for one in found if one.label == scheme and one.figure.name == "rct_p95")
