@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +11,7 @@ from typing import Any
 import pytest
 
 from conftest import FakeRun
+from in_process import railyard
 from railyard.base.errors import UserError
 from railyard.base.paths import programs_dir
 from railyard.report.replay import write_replay
@@ -60,9 +59,8 @@ def ran(
     (library / "gap").write_text("".join(f"{t}\n" for t in times if not 2000 < t <= 3000))
     file = folder / "explained.yaml"
     file.write_text(EXPERIMENT.format(schemes=schemes, limit=limit, qlog=qlog, links=links, pair=pair))
-    command = (sys.executable, "-m", "railyard", "run", str(file), "--out", str(folder / "out"))
-    environment = os.environ | {"RAILYARD_TRACE_PATH": str(library)}
-    subprocess.run(command, check=True, capture_output=True, env=environment)
+    done = railyard("run", str(file), "--out", str(folder / "out"), RAILYARD_TRACE_PATH=str(library))
+    assert done.returncode == 0, done.stderr
     return {run.name.split("--")[1]: run for run in (folder / "out" / "runs").iterdir()}
 
 
@@ -159,7 +157,7 @@ def test_an_unknown_chunk_is_a_mistake(runs: dict[str, Path]) -> None:
 )
 def test_a_damaged_qlog_is_one_sentence(tmp_path: Path, runs: dict[str, Path], damaged: bytes) -> None:
     copy = tmp_path / runs["sp"].name
-    subprocess.run(["cp", "-r", str(runs["sp"]), str(copy)], check=True)
+    shutil.copytree(runs["sp"], copy)
     for log in (copy / "qlog").iterdir():
         log.write_bytes(damaged)
     with pytest.raises(UserError):
@@ -175,12 +173,9 @@ def test_a_run_on_the_wall_clock_without_qlogs_names_the_command_that_writes_the
 
 
 def test_json_says_what_the_terminal_says(runs: dict[str, Path]) -> None:
-    command = (sys.executable, "-m", "railyard", "explain", str(runs["xlink"]), "--chunk", "2")
-    environment = os.environ | {"COLUMNS": "100"}
-    words = subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout
-    told: dict[str, Any] = json.loads(
-        subprocess.run((*command, "--format", "json"), check=True, capture_output=True).stdout
-    )
+    command = ("explain", str(runs["xlink"]), "--chunk", "2")
+    words = railyard(*command, COLUMNS="100").stdout
+    told: dict[str, Any] = json.loads(railyard(*command, "--format", "json").stdout)
     assert told["chunk"] == 2 and f"took {told['rct_s']:.3f} s" in words
     assert {part["bound"] for part in told["parts"]} <= {part.bound for part in explain(runs["xlink"], 2).parts}
     assert sum(told["oracle_bytes"].values()) == 262_144

@@ -6,8 +6,6 @@ import csv
 import io
 import json
 import random
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from conftest import FakeRun
+from in_process import railyard
 from railyard.base.forms import Form, value_of, written
 
 Make = Callable[..., Path]
@@ -31,8 +30,9 @@ def a_table() -> Table:
 
 
 def printed(campaign: Path, command: str, form: str, *options: str) -> str:
-    line = (sys.executable, "-m", "railyard", command, str(campaign), "--format", form, *options)
-    return subprocess.run(line, check=True, capture_output=True, text=True).stdout
+    done = railyard(command, str(campaign), "--format", form, *options)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 @pytest.fixture
@@ -95,6 +95,5 @@ def test_a_campaign_is_one_table_without_further_sentences(campaign: Path, form:
 
 
 def test_an_unknown_form_is_a_mistake(campaign: Path) -> None:
-    line = (sys.executable, "-m", "railyard", "show", str(campaign), "--format", "yaml")
-    ended = subprocess.run(line, capture_output=True, text=True, check=False)
+    ended = railyard("show", str(campaign), "--format", "yaml")
     assert ended.returncode == 2 and "yaml" in ended.stderr and "Traceback" not in ended.stderr

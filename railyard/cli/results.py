@@ -22,7 +22,6 @@ from railyard.base.yamlfile import load_yaml, near_miss, parse
 from railyard.cli.archive import repeat_archive
 from railyard.experiment.factors import with_factors
 from railyard.experiment.model import Experiment
-from railyard.report.forest import check_plot, write_forest
 from railyard.results import differences, resolution, shortage
 from railyard.results.campaigns import StoredCampaign, find_campaigns, find_run, find_run_or_campaign, newest_of
 from railyard.results.columns import CAMPAIGN, TABLES
@@ -174,6 +173,8 @@ def compare_command(
     With OTHER: each scheme of CAMPAIGN against itself in OTHER, at the places that both played.
     """
     if plot is not None:
+        from railyard.report.forest import check_plot  # noqa: PLC0415  slow to load
+
         check_plot(plot, width)
     if len(campaigns) > 2:
         raise UserError("compare takes one campaign, or two.")
@@ -183,8 +184,7 @@ def compare_command(
             raise UserError("of two campaigns each scheme is compared with itself; leave out --against.")
         both = two_campaigns((folders[0], folders[1]), names_of(folders, campaigns))
         found = _tell_differences(both.runs, both.comparisons, by_pair=by_pair, form=form, notes=both.notes)
-        if plot is not None:
-            write_forest(found, plot, width)
+        _write_plot(found, plot, width)
         return
     folder = folders[0]
     runs = differences.sound(load_campaign(folder)[1])
@@ -199,7 +199,13 @@ def compare_command(
     if not chosen:
         raise UserError(f"{folder}: there are no two schemes to compare; it has {', '.join(labels)}.")
     found = _tell_differences(runs, chosen, by_pair=by_pair, form=form)
+    _write_plot(found, plot, width)
+
+
+def _write_plot(found: list[Difference], plot: Path | None, width: str) -> None:
     if plot is not None:
+        from railyard.report.forest import write_forest  # noqa: PLC0415  slow to load
+
         write_forest(found, plot, width)
 
 
