@@ -12,6 +12,8 @@
 #define MAX_HEADERS         24
 #define CLIENT_STREAM_SLACK 256 /* how far ahead of the newest request a client may prioritise streams */
 
+_Thread_local uint8_t h3_payload[H3_DATA_FRAME_BYTES];
+
 static bool is_client_bidi(uint64_t id) {
     return (id & 3) == 0;
 }
@@ -394,7 +396,7 @@ static ssize_t send_vecs(h3_session *s, uint64_t id, h3_stream *st, const nghttp
         return n;
     }
     for (size_t i = 0; i < count; i++) {
-        bool is_payload = st && vec[i].base >= s->payload && vec[i].base < s->payload + sizeof s->payload;
+        bool is_payload = st && vec[i].base >= h3_payload && vec[i].base < h3_payload + sizeof h3_payload;
         if (is_payload && !read_payload(s, st, &vec[i]))
             return XL_ERR_STREAM_STATE;
         ssize_t n = xl_stream_send(s->connection, id, vec[i].base, vec[i].len, fin && i == count - 1, mark);

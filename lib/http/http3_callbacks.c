@@ -307,8 +307,7 @@ static int on_acked_data(nghttp3_conn *h3, int64_t id, uint64_t len, void *user,
 /* The next DATA frame: never more than one that the transport has not yet taken. */
 nghttp3_ssize h3_read_data(nghttp3_conn *h3, int64_t id, nghttp3_vec *vec, size_t vec_count, uint32_t *flags,
                            void *user, void *stream_user) {
-    (void)h3, (void)id, (void)vec_count;
-    h3_session *s = user;
+    (void)h3, (void)id, (void)vec_count, (void)user;
     h3_stream *st = stream_user;
     *flags = NGHTTP3_DATA_FLAG_NONE;
     if (st && st->chunk_left > 0) {
@@ -323,7 +322,7 @@ nghttp3_ssize h3_read_data(nghttp3_conn *h3, int64_t id, nghttp3_vec *vec, size_
         return 0;
     st->body_framed += len;
     st->chunk_left = len;
-    vec[0] = (nghttp3_vec){.base = s->payload, .len = len};
+    vec[0] = (nghttp3_vec){.base = h3_payload, .len = len};
     return 1;
 }
 

@@ -277,6 +277,17 @@ void xl_conn_discard_level(xl_connection *c, xl_level level) {
     c->path[0].flight.pto_count = 0;
 }
 
+void xl_conn_release_levels(xl_connection *c) {
+    for (int i = XL_LEVEL_INITIAL; i < XL_LEVEL_APP; i++) {
+        if (!c->level_discarded[i] || !c->space[i].ledger.ring)
+            continue;
+        xl_ledger_shrink(&c->space[i].ledger);
+        xl_ranges_free(&c->space[i].received);
+        xl_recv_discard(&c->level[i].recv);
+        xl_send_abandon(&c->level[i].send);
+    }
+}
+
 /* RFC 9000 section 17.2.5, RFC 9001 section 5.8. Only the first Retry counts, and only before anything else came. */
 void xl_conn_retry(xl_connection *c, const xl_packet_header *h, const uint8_t *packet, size_t len) {
     uint8_t tag[16];

@@ -50,6 +50,8 @@ void xl_conn_use_remembered_token(xl_connection *);
 void xl_conn_offer_token(xl_connection *, const xl_path *);
 void xl_conn_crypto_received(xl_connection *, xl_level);
 void xl_conn_discard_level(xl_connection *, xl_level);
+/* Frees what discarded levels still hold. Not while a packet is being taken or made. */
+void xl_conn_release_levels(xl_connection *);
 void xl_conn_confirm_handshake(xl_connection *);
 void xl_conn_retry(xl_connection *, const xl_packet_header *, const uint8_t *packet, size_t len);
 

@@ -15,7 +15,8 @@
 #include "connection/state.h"
 #include "connection/versions.h"
 
-#define FRAMES_KEPT 4
+#define FRAMES_KEPT       4
+#define LEDGER_RESTS_FROM 128 /* entries */
 
 static xl_level level_of(xl_packet_type type) {
     if (type == XL_PACKET_INITIAL)
@@ -331,6 +332,17 @@ static bool is_improper(const xl_connection *c, const xl_packet_header *h, const
     return h->type == XL_PACKET_INITIAL && (c->is_server ? d->len < XL_MIN_DATAGRAM : h->token_len > 0);
 }
 
+/* Nothing that was sent is unsettled: what rests takes no more memory than it needs. Rings of a few packets stay. */
+static void rest(xl_connection *c) {
+    xl_conn_release_levels(c);
+    xl_records_rest(&c->records);
+    for (size_t i = 0; i < c->path_count; i++) {
+        const xl_path *p = &c->path[i];
+        if (p->space && p->space->ledger.cap >= LEDGER_RESTS_FROM)
+            xl_ledger_shrink(&p->space->ledger);
+    }
+}
+
 void xl_conn_receive(xl_connection *c, const xl_datagram *d, uint8_t *data, uint64_t now) {
     xl_conn_enter(c, now);
     if (c->state == XL_CONN_CLOSED || c->state == XL_CONN_DRAINING)
@@ -375,6 +387,8 @@ void xl_conn_receive(xl_connection *c, const xl_datagram *d, uint8_t *data, uint
     }
     if (!is_counted) /* a path that this datagram opened, or moved to its address, was not there to be counted above */
         count_path_bytes(c, d);
+    if (c->records.in_use == 0)
+        rest(c);
     xl_conn_offer_room(c);
     xl_conn_wake(c);
 }

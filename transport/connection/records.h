@@ -54,10 +54,13 @@ typedef struct {
     xl_sent_frame *free;
     void **slabs;
     size_t slab_count;
+    size_t in_use; /* records */
 } xl_records;
 
 xl_sent_frame *xl_records_new(xl_records *); /* NULL: out of memory */
 void xl_records_give_back(xl_records *, xl_sent_frame *);
+/* Frees the slabs, if there are several and no record is in use. */
+void xl_records_rest(xl_records *);
 void xl_records_free(xl_records *); /* of all records, those in use too */
 
 #endif

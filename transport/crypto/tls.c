@@ -411,6 +411,18 @@ int xl_tls_set_params(xl_tls *tls, const uint8_t *params, size_t len) {
 
 /* ---- Driving it. ---- */
 
+/* A server says nothing more, and takes no more messages: the 7 kB of GnuTLS's session, and what hangs on it, go. */
+static void release_session(xl_tls *tls) {
+    tls->is_resumed = xl_tls_is_resumed(tls);
+    tls->took_early = xl_tls_early_is_accepted(tls);
+    gnutls_deinit(tls->session);
+    free(tls->params);
+    free(tls->message);
+    tls->session = NULL;
+    tls->params = tls->message = NULL;
+    tls->message_cap = 0;
+}
+
 static int advance(xl_tls *tls) {
     int rc;
     xl_tls_driven = tls;
@@ -431,6 +443,8 @@ static int advance(xl_tls *tls) {
     tls->complete = rc == 0;
     if (tls->complete && tls->issues_tickets)
         (void)gnutls_session_ticket_send(tls->session, 1, 0); /* without one the next handshake is a full one */
+    if (tls->complete && tls->is_server)
+        release_session(tls);
     return 0;
 }
 
@@ -535,7 +549,7 @@ int xl_tls_receive(xl_tls *tls, xl_level level, const uint8_t *data, size_t len)
 }
 
 bool xl_tls_is_resumed(const xl_tls *tls) {
-    return gnutls_session_is_resumed(tls->session) != 0;
+    return tls->session ? gnutls_session_is_resumed(tls->session) != 0 : tls->is_resumed;
 }
 
 bool xl_tls_is_complete(const xl_tls *tls) {

@@ -22,8 +22,9 @@ struct xl_tls {
     bool peer_params_seen;
     bool alert_set;
     uint8_t alert;
-    xl_level read_level; /* level of the newest read keys: the only one at which messages are expected */
-    gnutls_session_t session;
+    xl_level read_level;         /* level of the newest read keys: the only one at which messages are expected */
+    gnutls_session_t session;    /* NULL on a server whose handshake is complete */
+    bool is_resumed, took_early; /* what the session was asked when the handshake was complete */
     xl_tls_callbacks callbacks;
     char *server_name;               /* NULL on a server */
     gnutls_datum_t alpns[ALPNS_MAX]; /* what is offered, or taken: into alpn_list */

@@ -150,7 +150,7 @@ void xl_tls_remember(xl_tls *tls, xl_tls_memory what, const uint8_t *data, size_
 }
 
 bool xl_tls_early_is_accepted(const xl_tls *tls) {
-    return (gnutls_session_get_flags(tls->session) & GNUTLS_SFLAGS_EARLY_DATA) != 0;
+    return tls->session ? (gnutls_session_get_flags(tls->session) & GNUTLS_SFLAGS_EARLY_DATA) != 0 : tls->took_early;
 }
 
 /* 0-RTT data was taken under the protocol and the cipher of the session: the handshake must have chosen the same (RFC

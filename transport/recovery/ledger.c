@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#define MIN_CAP  64
+#define MIN_CAP  16
 #define LOST_CAP 8192 /* a ring of so many entries does not grow to remember what was lost */
 
 static xl_sent_packet *slot(const xl_ledger *l, uint64_t pn) {
@@ -41,6 +41,18 @@ static bool is_inconsequential(const xl_ledger *l, const xl_sent_packet *p) {
     return p->state == XL_SENT_OUTSTANDING && !p->in_flight && !p->ack_eliciting && !p->frames;
 }
 
+static bool resize(xl_ledger *l, size_t cap) {
+    xl_sent_packet *ring = calloc(cap, sizeof *ring);
+    if (!ring)
+        return false;
+    for (uint64_t pn = l->first_pn; pn < l->next_pn; pn++)
+        ring[pn & (cap - 1)] = *slot(l, pn);
+    free(l->ring);
+    l->ring = ring;
+    l->cap = cap;
+    return true;
+}
+
 static bool make_room(xl_ledger *l) {
     if (l->next_pn - l->first_pn < l->cap)
         return true;
@@ -53,16 +65,7 @@ static bool make_room(xl_ledger *l) {
     /* Grow unless a good part came free: one packet a time would make this loop run at every push. */
     if (l->cap > 0 && l->next_pn - l->first_pn <= l->cap - l->cap / 4)
         return true;
-    size_t cap = l->cap ? 2 * l->cap : MIN_CAP;
-    xl_sent_packet *ring = calloc(cap, sizeof *ring);
-    if (!ring)
-        return l->next_pn - l->first_pn < l->cap;
-    for (uint64_t pn = l->first_pn; pn < l->next_pn; pn++)
-        ring[pn & (cap - 1)] = *slot(l, pn);
-    free(l->ring);
-    l->ring = ring;
-    l->cap = cap;
-    return true;
+    return resize(l, l->cap ? 2 * l->cap : MIN_CAP) || l->next_pn - l->first_pn < l->cap;
 }
 
 static xl_sent_packet *append(xl_ledger *l, xl_sent_state state) {
@@ -84,6 +87,20 @@ void xl_ledger_start_at(xl_ledger *l, uint64_t pn) {
 void xl_ledger_free(xl_ledger *l) {
     free(l->ring);
     xl_ledger_init(l);
+}
+
+void xl_ledger_shrink(xl_ledger *l) {
+    size_t entries = (size_t)(l->next_pn - l->first_pn), cap = MIN_CAP;
+    while (cap < 2 * entries)
+        cap *= 2;
+    if (entries > 0) {
+        if (cap < l->cap)
+            (void)resize(l, cap);
+        return;
+    }
+    free(l->ring);
+    l->ring = NULL;
+    l->cap = 0;
 }
 
 xl_sent_packet *xl_ledger_push(xl_ledger *l) {

@@ -49,6 +49,8 @@ void xl_ledger_init(xl_ledger *);
 /* Sends no number below pn. Before the first push. */
 void xl_ledger_start_at(xl_ledger *, uint64_t pn);
 void xl_ledger_free(xl_ledger *);
+/* Makes the ring as small as what is in it allows; none, where nothing is. Not from within a callback. */
+void xl_ledger_shrink(xl_ledger *);
 /* Appends packet next_pn; NULL when out of memory. Its fields other than pn are zero (OUTSTANDING): fill them in before
  * the ledger's next call. The pointer is good until the next push. A full ring first forgets packets at its head that
  * nothing depends on (not in flight, not ack-eliciting, no frames), so that an endpoint which only acknowledges stays

@@ -286,6 +286,35 @@ static void draining_hands_back_every_unsettled_packet_once(void **state) {
     xl_ledger_free(&l);
 }
 
+static void a_ring_that_shrinks_keeps_what_is_in_it(void **state) {
+    (void)state;
+    xl_ledger l;
+    int n = 0;
+    xl_ledger_init(&l);
+    push_n(&l, 1000, 7);
+    size_t full = l.cap;
+    xl_ledger_shrink(&l);
+    assert_int_equal(l.cap, full); /* a larger one would follow from twice what is in it */
+    xl_ledger_ack(&l, 0, 989, count_call, &n);
+    xl_ledger_shrink(&l);
+    assert_int_equal(l.cap, 32);
+    assert_int_equal(l.outstanding, 10);
+    for (uint64_t pn = 990; pn < 1000; pn++)
+        assert_int_equal(xl_ledger_find(&l, pn)->time_us, 7);
+    push_n(&l, 100, 8);
+    assert_int_equal(xl_ledger_find(&l, 1099)->time_us, 8);
+    xl_ledger_ack(&l, 990, 1099, count_call, &n);
+    assert_int_equal(n, 1100);
+    xl_ledger_shrink(&l);
+    assert_null(l.ring);
+    assert_null(xl_ledger_oldest(&l, -1));
+    assert_int_equal(xl_ledger_ack(&l, 0, 1099, count_call, &n), 0);
+    assert_int_equal(n, 1100);
+    push_n(&l, 1, 9);
+    assert_int_equal(xl_ledger_find(&l, 1100)->time_us, 9);
+    xl_ledger_free(&l);
+}
+
 static int drain_calls;
 
 static void drain_in_callback(void *user, xl_sent_packet *p) {
@@ -358,6 +387,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_history_matches_a_plain_list),
         cmocka_unit_test(an_ack_of_what_was_never_sent_is_refused),
+        cmocka_unit_test(a_ring_that_shrinks_keeps_what_is_in_it),
         cmocka_unit_test(numbers_below_the_first_were_never_sent),
         cmocka_unit_test(a_huge_range_costs_only_what_is_in_the_ring),
         cmocka_unit_test(packet_and_time_threshold_are_those_of_rfc_9002),

@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-#define MIN_CAP    4096
+#define MIN_CAP    512
 #define MAX_RANGES 4096 /* two interleaved paths over the largest window, and room */
 #define UNKNOWN    UINT64_MAX
 
