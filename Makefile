@@ -229,7 +229,7 @@ $(OUT)/transport/connection/tests/out_of_memory_test: LDFLAGS += -Wl,--wrap=call
 # In this one HMAC does.
 $(OUT)/transport/endpoint/reset_token_test: LDFLAGS += -Wl,--wrap=gnutls_hmac_fast
 
--include $(PIC_TRANSPORT:.o=.d) $(PIC_DRIVER:.o=.d) $(TRANSPORT_OBJ:.o=.d) $(DRIVER_OBJ:.o=.d) $(HOUSE_OBJ:.o=.d) $(SIM_RANDOM:.o=.d) $(TEST_BIN:=.d) $(patsubst %.c,$(OUT)/%.d,$(wildcard */main.c */*/main.c apps/*/*/main.c))
+-include $(PIC_TRANSPORT:.o=.d) $(PIC_DRIVER:.o=.d) $(TRANSPORT_OBJ:.o=.d) $(DRIVER_OBJ:.o=.d) $(HOUSE_OBJ:.o=.d) $(SIM_RANDOM:.o=.d) $(TEST_BIN:=.d) $(patsubst %.c,$(OUT)/%.d,$(wildcard */main.c */*/main.c apps/*/*/main.c emulator/*/*/main.c))
 
 include fuzz/fuzz.mk
 
