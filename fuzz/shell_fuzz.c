@@ -49,13 +49,13 @@ static bool carry_out(mp_shell *shell, mp_mailbox *mailbox, mp_request *request,
 
 static void check_figures(const mp_shell *shell, const mp_figures *figures) {
     json_t *answer = mp_summary_figures(shell, figures);
-    FUZZ_CHECK(json_is_array(answer) && json_array_size(answer) == shell->path_count);
+    FUZZ_CHECK(json_is_array(answer) && json_array_size(answer) == shell->link_count);
     char *text = json_dumps(answer, JSON_COMPACT | JSON_SORT_KEYS);
     FUZZ_CHECK(text != NULL);
     fuzz_note(text, strlen(text));
     free(text);
     json_decref(answer);
-    for (size_t k = 0; k < shell->path_count; k++)
+    for (size_t k = 0; k < shell->link_count; k++)
         for (int way = 0; way < 2; way++) {
             const link_stats *s = &figures->links[k][way].stats;
             FUZZ_CHECK(s->arrived_packets + s->duplicates == s->departed_packets + s->queue_drops + s->random_losses +
@@ -67,24 +67,30 @@ static void check_figures(const mp_shell *shell, const mp_figures *figures) {
 static void send_packets(mp_shell *shell, unsigned count, uint64_t now) {
     for (unsigned i = 0; i < count; i++) {
         mp_path *path = &shell->paths[i % shell->path_count];
-        emulated_link *link = (i & 4 ? &path->down : &path->up)->link;
+        const mp_direction *direction = i & 4 ? &path->down : &path->up;
         link_packet *p = link_pool_get(shell->pool);
         FUZZ_CHECK(p != NULL);
         memset(p->data, 0, 40);
         p->data[0] = 0x45;
         p->length = 40 + i * 37 % 1400;
-        link_enqueue(link, p, now);
+        link_route_begin(p, direction->number);
+        link_enqueue(direction->entry->link, p, now);
     }
 }
 
+/* What is due leaves, or goes on to the next link of its route. */
 static void drain(mp_shell *shell, uint64_t now) {
-    for (size_t k = 0; k < shell->path_count; k++)
-        for (int way = 0; way < 2; way++) {
-            emulated_link *link = (way ? &shell->paths[k].down : &shell->paths[k].up)->link;
-            link_advance(link, now);
-            for (link_packet *p = link_pull(link); p; p = link_pull(link))
+    for (size_t i = 0; i < 2 * shell->link_count; i++) {
+        emulated_link *link = mp_direction_at(shell, i)->link;
+        link_advance(link, now);
+        for (link_packet *p = link_pull(link); p; p = link_pull(link)) {
+            int next = link_route_next(&mp_direction_at(shell, p->route)->route, p);
+            if (next < 0)
                 link_departed(link, p, now);
+            else
+                link_route_forward(link, mp_direction_at(shell, (size_t)next)->link, p, now);
         }
+    }
 }
 
 static void check_command(const mp_request *request, const mp_figures *before, const mp_figures *after) {
@@ -125,7 +131,7 @@ static void obey(mp_shell *shell, char *text) {
             fuzz_note(error, strlen(error));
             continue;
         }
-        FUZZ_CHECK(request.path < shell->path_count);
+        FUZZ_CHECK(request.path < shell->link_count);
         carry_out(shell, &mailbox, &request, now, false);
         mp_request stats = {.asks_figures = true, .figures = &figures[1]};
         carry_out(shell, &mailbox, &stats, now, false);

@@ -6,6 +6,7 @@ import asyncio
 import json
 import subprocess
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import pytest
@@ -15,6 +16,8 @@ from railyard.base.errors import UserError
 from railyard.base.paths import program
 from railyard.experiment.model import load_experiment
 from railyard.results.linklog.read import read_link_log
+from railyard.run.campaign import Campaign, run_campaign
+from railyard.run.progress import Silent
 from railyard.run.resolve import resolve
 from railyard.run.runspec import RunSpec
 
@@ -47,6 +50,35 @@ def test_an_experiment_has_bottlenecks(tmp_path: Path) -> None:
     run_dir = tmp_path / "run"
     run_dir.mkdir()
     asyncio.run(ARENA.execute(spec, run_dir))
+    look(run_dir)
+
+
+def chunk_times(run_dir: Path) -> list[float]:
+    """From the request of each chunk to its last byte, s."""
+    lines = [json.loads(line) for line in (run_dir / "player.jsonl").read_text().splitlines()]
+    return [line["rct_s"] for line in lines if line["event"] == "chunk_done"]
+
+
+@pytest.mark.privileged
+def test_mpshell_has_the_same_bottlenecks(tmp_path: Path) -> None:
+    times = {}
+    for arena in ("sim", "mpshell"):
+        campaign = Campaign(tmp_path / arena)
+        with campaign.locked():
+            run_campaign(campaign, specs(tmp_path, YAML.replace("arena: sim", f"arena: {arena}")), 1, Silent())
+        (run_dir,) = campaign.runs.iterdir()
+        record = json.loads((run_dir / "run.json").read_text())
+        assert record["outcome"] == "complete"
+        look(run_dir)
+        times[arena] = chunk_times(run_dir)
+    assert len(times["mpshell"]) == len(times["sim"]) > 3
+    assert median(times["mpshell"]) == pytest.approx(median(times["sim"]), rel=0.15)
+    (event,) = json.loads((run_dir / "mpshell.json").read_text())["events"]
+    assert event["command"] == "cross core:down off"
+
+
+def look(run_dir: Path) -> None:
+    """What must hold of this run's links in any arena."""
     summary = json.loads((run_dir / "mpshell.json").read_text())
     core, edge = summary["bottlenecks"]
     assert (core["name"], core["delay_ms"], edge["name"], edge["delay_ms"]) == ("core", 5.0, "edge", None)

@@ -184,6 +184,37 @@ def test_the_simulator_agrees_with_programs_in_a_kernel_to_microseconds(tmp_path
         assert row.parted_s is None or row.label == "xlink", row
 
 
+SHARED = """\
+bottlenecks:
+  core: {rate: 12mbps, delay: 5ms, queue: 'droptail:packets=40', cross: 3mbps, cross_gaps: random}
+links: {all: {via: [core]}}
+"""
+
+
+@needs_kernel
+@pytest.mark.long
+@pytest.mark.skipif("RAILYARD_KERNEL" in os.environ, reason="another kernel's clock may cost more to read")
+@pytest.mark.parametrize(
+    ("schemes", "links", "limit_us"),
+    [
+        ("[sp:primary, vanilla-mp]", SHARED, 5),
+        ("[sp:primary]", SHARED.replace("[core]}", "[core]}, wifi: {wifi: good}"), 20),  # slots of 9 us
+    ],
+    ids=["bottleneck", "bottleneck behind Wi-Fi"],
+)
+def test_links_behind_links_agree_to_microseconds(schemes: str, links: str, limit_us: int, tmp_path: Path) -> None:
+    text = AGREEING.replace("[subway-1, hsr-1]", "[subway-1]").replace("[sp:primary, cm, vanilla-mp, xlink]", schemes)
+    (tmp_path / "agreeing.yaml").write_text(text + links)
+    runs = {}
+    for arena in ("sim", "kernel"):
+        done = railyard("run", str(tmp_path / "agreeing.yaml"), "--arena", arena, "--out", str(tmp_path / arena))
+        assert done.returncode == 0, done.stderr
+        runs[arena] = load_campaign(tmp_path / arena)[1]
+    rows = compare_exact(runs["sim"], runs["kernel"])
+    assert len(rows) == schemes.count(",") + 1
+    assert all(row.before == row.chunks and row.before_us <= limit_us for row in rows), rows
+
+
 @needs_kernel
 def test_a_campaign_of_the_kernel_arena_is_shown_and_repeated(tmp_path: Path) -> None:
     (tmp_path / "inside.yaml").write_text(YAML.replace("schemes:", "schemes: [mptcp] #"))

@@ -22,10 +22,10 @@ static int parse_members(link_settings settings[2], char *text, char *error, siz
     return 0;
 }
 
-/* A path of the configuration file that this option is about, if it is the first to be. */
-static mp_path_options *path_of_file(mp_options *options, const char *name, size_t length) {
-    for (size_t i = 0; i < options->paths_of_file; i++) {
-        mp_path_options *path = &options->paths[i];
+/* A path or bottleneck of the configuration file that this option is about, if it is the first to be. */
+static mp_path_options *find_in_file(mp_options *options, mp_link_kind kind, const char *name, size_t length) {
+    for (size_t i = 0; i < options->of_file[kind]; i++) {
+        mp_path_options *path = &mp_options_links(options, kind)[i];
         if (strlen(path->name) == length && memcmp(path->name, name, length) == 0 && !path->overridden) {
             path->overridden = true;
             return path;
@@ -34,13 +34,13 @@ static mp_path_options *path_of_file(mp_options *options, const char *name, size
     return NULL;
 }
 
-static int parse_path(mp_options *options, const char *text, char *error, size_t error_size) {
+static int parse_link(mp_options *options, mp_link_kind kind, const char *text, char *error, size_t error_size) {
     link_settings settings[2] = {{.trace = NULL}, {.trace = NULL}};
     const char *colon = strchr(text, ':');
     size_t name_length = !colon ? strlen(text) : (size_t)(colon - text);
-    mp_path_options *path = path_of_file(options, text, name_length);
+    mp_path_options *path = find_in_file(options, kind, text, name_length);
     if (!path)
-        path = mp_options_add_path(options, text, name_length, error, error_size);
+        path = mp_options_add(options, kind, text, name_length, error, error_size);
     if (!path)
         return -1;
     char *members = strdup(!colon ? "" : colon + 1);
@@ -55,12 +55,20 @@ static int parse_path(mp_options *options, const char *text, char *error, size_t
     return link_settings_override(path->settings, settings) == 0 ? 0 : error_code(error, error_size, "no memory");
 }
 
-static bool read_path(void *into, const char *text, char *reason, size_t cap) {
+static bool read_link(void *into, mp_link_kind kind, const char *text, char *reason, size_t cap) {
     char sentence[512];
-    if (parse_path(into, text, sentence, sizeof sentence) == 0)
+    if (parse_link(into, kind, text, sentence, sizeof sentence) == 0)
         return true;
     snprintf(reason, cap, "%.*s: %s", (int)strcspn(text, ":") < 40 ? (int)strcspn(text, ":") : 40, text, sentence);
     return false;
+}
+
+static bool read_path(void *into, const char *text, char *reason, size_t cap) {
+    return read_link(into, MP_PATH, text, reason, cap);
+}
+
+static bool read_bottleneck(void *into, const char *text, char *reason, size_t cap) {
+    return read_link(into, MP_BOTTLENECK, text, reason, cap);
 }
 
 #define FIELD(member) SETTING_FIELD(mp_options, member)
@@ -72,6 +80,9 @@ static const setting rows_of_command_line[] = {
              "random loss (0..1; ge:p=P:r=P). Further keys: offset, once, delay-trace, delay-trace-end, jitter, "
              "reorder, reorder-delay, duplicate, onoff, radio. The prefix up- or down- limits a key to one direction "
              "(down-queue=pie). See docs/reference/links.md."},
+    {"bottleneck", SETTING_OWN, .read = read_bottleneck, .repeats = true, .value = "SPEC",
+     .help = "A link that paths share, NAME:rate=RATE, with the keys of a path but nat, wifi and via. Paths name it: "
+             "--path …,via=NAME[:NAME...]."},
     {"virtual", SETTING_FLAG, FIELD(in_virtual_time),
      .help = "Run all of this in a Linux kernel of its own, in virtual time: exact and repeatable, without privileges, "
              "for rates up to some 50 Mbps. docs/howto/kernel.md has the limits."},
@@ -126,6 +137,30 @@ static int check_paths(const mp_options *options, char *error, size_t error_size
             return error_code(error, error_size, "path %s needs up=TRACE, down=TRACE and delay=MS; %s", path->name,
                               reason);
     }
+    for (size_t i = 0; i < options->bottleneck_count; i++) {
+        const mp_path_options *bottleneck = &options->bottlenecks[i];
+        if (link_settings_check_bottleneck(bottleneck->settings, reason, sizeof reason) != 0)
+            return error_code(error, error_size, "bottleneck %s: %s", bottleneck->name, reason);
+    }
+    return 0;
+}
+
+/* The bottlenecks that paths name. */
+static int find_vias(mp_options *options, char *error, size_t error_size) {
+    char reason[512];
+    const char *names[LINK_BOTTLENECKS_MOST];
+    for (size_t i = 0; i < options->bottleneck_count; i++)
+        names[i] = options->bottlenecks[i].name;
+    for (size_t i = 0; i < options->path_count; i++) {
+        mp_path_options *path = &options->paths[i];
+        for (size_t way = 0; way < 2; way++) {
+            int n = link_via_parse(path->settings[way].via, names, options->bottleneck_count, path->via[way], reason,
+                                   sizeof reason);
+            if (n < 0)
+                return error_code(error, error_size, "path %s: %s", path->name, reason);
+            path->via_count[way] = (size_t)n;
+        }
+    }
     return 0;
 }
 
@@ -146,7 +181,7 @@ static int complete(mp_options *options, int argc, char **argv, int rest, char *
         return error_code(error, error_size, "--nat and --outside cannot be combined");
     if (options->watched_count > 0 && !options->lateness)
         return error_code(error, error_size, "--watch needs --lateness FILE, which says how late the process was");
-    if (check_paths(options, error, error_size) != 0)
+    if (check_paths(options, error, error_size) != 0 || find_vias(options, error, error_size) != 0)
         return -1;
     if (rest >= argc)
         return error_code(error, error_size, "no command; give it after --, for example: -- sh");
@@ -173,7 +208,8 @@ static int read_all(mp_options *options, int argc, char **argv, int *rest, char 
         return 0;
     if (options->config && mp_config_read(options, options->config, error, error_size) != 0)
         return -1;
-    options->paths_of_file = options->path_count;
+    options->of_file[MP_PATH] = options->path_count;
+    options->of_file[MP_BOTTLENECK] = options->bottleneck_count;
     s.pass = SETTINGS_OTHERS;
     return settings_read_args(&s, argc, argv, &options->help, rest, reason)
                ? 0

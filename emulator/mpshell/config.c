@@ -41,38 +41,49 @@ static bool find_name(reader *r, void *context, const char *key, yaml_node_t *va
     return *name;
 }
 
+/* What a list of the file is of. */
+static const char *const kinds[] = {[MP_PATH] = "path", [MP_BOTTLENECK] = "bottleneck"};
+
+typedef struct {
+    mp_link_kind kind;
+    mp_path_options *link;
+} named_link;
+
 static bool set_member(reader *r, void *context, const char *key, yaml_node_t *value) {
-    mp_path_options *path = context;
+    const named_link *named = context;
     char reason[512];
     const char *text = text_of(r, value);
     if (!text || strcmp(key, "name") == 0)
         return text;
     if (strcmp(text, "true") == 0 || strcmp(text, "false") == 0)
         text = text[0] == 't' ? "yes" : "no";
-    return link_settings_set(path->settings, key, text, reason, sizeof reason) == 0 ||
-           settings_yaml_fail(&r->yaml, value->start_mark.line, "path %s: %s", path->name, reason);
+    return link_settings_set(named->link->settings, key, text, reason, sizeof reason) == 0 ||
+           settings_yaml_fail(&r->yaml, value->start_mark.line, "%s %s: %s", kinds[named->kind], named->link->name,
+                              reason);
 }
 
-static bool read_path(reader *r, const yaml_node_t *node) {
-    static const char what[] = "a path, a list of KEY: VALUE,";
+static bool read_link(reader *r, mp_link_kind kind, const yaml_node_t *node) {
     const char *name = NULL;
-    char reason[512];
+    char reason[512], what[48];
+    named_link named = {.kind = kind};
+    snprintf(what, sizeof what, "a %s, a list of KEY: VALUE,", kinds[kind]);
     if (!each_member(r, node, what, find_name, &name))
         return false;
     if (!name)
-        return settings_yaml_fail(&r->yaml, node->start_mark.line, "this path has no name.");
-    mp_path_options *path = mp_options_add_path(r->options, name, strlen(name), reason, sizeof reason);
-    if (!path)
+        return settings_yaml_fail(&r->yaml, node->start_mark.line, "this %s has no name.", kinds[kind]);
+    named.link = mp_options_add(r->options, kind, name, strlen(name), reason, sizeof reason);
+    if (!named.link)
         return settings_yaml_fail(&r->yaml, node->start_mark.line, "%s", reason);
-    return each_member(r, node, what, set_member, path);
+    return each_member(r, node, what, set_member, &named);
 }
 
-static bool read_paths(reader *r, const yaml_node_t *list) {
+static bool read_links(reader *r, mp_link_kind kind, const yaml_node_t *list) {
     if (list->type != YAML_SEQUENCE_NODE)
         return settings_yaml_fail(&r->yaml, list->start_mark.line,
-                                  "paths is a list: \"- name: wifi\" starts one of its members.");
+                                  "%ss is a list: \"- name: %s\" starts one of its members.", kinds[kind],
+                                  kind == MP_PATH ? "wifi" : "core");
     for (yaml_node_item_t *i = list->data.sequence.items.start; i < list->data.sequence.items.top; i++)
-        if (!read_path(r, yaml_document_get_node(&r->yaml.document, *i)))
+        if (!read_link(r, kind, yaml_document_get_node(&r->yaml.document, *i)))
             return false;
     return true;
 }
@@ -80,8 +91,8 @@ static bool read_paths(reader *r, const yaml_node_t *list) {
 static bool set_top(reader *r, void *context, const char *key, yaml_node_t *value) {
     char reason[512];
     (void)context;
-    if (strcmp(key, "paths") == 0)
-        return read_paths(r, value);
+    if (strcmp(key, "paths") == 0 || strcmp(key, "bottlenecks") == 0)
+        return read_links(r, key[0] == 'p' ? MP_PATH : MP_BOTTLENECK, value);
     const char *text = text_of(r, value);
     return text && (mp_options_set(r->options, key, text, reason, sizeof reason) == 0 ||
                     settings_yaml_fail(&r->yaml, value->start_mark.line, "%s", reason));

@@ -20,8 +20,8 @@ static int parse_target(const mp_shell *shell, char *text, mp_request *request, 
     }
     request->ways[0] = !colon || strcmp(colon, "up") == 0;
     request->ways[1] = !colon || strcmp(colon, "down") == 0;
-    for (size_t k = 0; k < shell->path_count; k++) {
-        if (strcmp(shell->options.paths[k].name, text) == 0) {
+    for (size_t k = 0; k < shell->link_count; k++) {
+        if (strcmp(shell->paths[k].options->name, text) == 0) {
             request->path = k;
             return 0;
         }
@@ -142,7 +142,11 @@ int mp_control_parse(mp_shell *shell, char *line, mp_request *request, char erro
             return mp_fail(error, "\"%.40s\" is not up or down", words[2]);
         if (strchr(words[1], ':'))
             return mp_fail(error, "an interface has both directions; say interface PATH %s", words[2]);
-        return parse_target(shell, words[1], request, error);
+        if (parse_target(shell, words[1], request, error) != 0)
+            return -1;
+        return request->path < shell->path_count
+                   ? 0
+                   : mp_fail(error, "%.40s is a bottleneck, which has no interface", words[1]);
     }
     for (size_t i = 0; count >= 3 && i < sizeof settings / sizeof settings[0]; i++) {
         if (count <= settings[i].words && strcmp(words[0], settings[i].name) == 0) {

@@ -42,14 +42,14 @@ static void draw(mp_live *live) {
     if (!out)
         return;
     if (live->terminal && live->drawn)
-        fprintf(out, "\033[%zuA", live->shell->path_count + 1);
+        fprintf(out, "\033[%zuA", live->shell->link_count + 1);
     const char *clear = live->terminal ? "\033[K" : "";
     if (live->terminal)
         fprintf(out, "mpshell %.1f s%s\n", (double)live->now_us / 1e6, clear);
-    for (size_t k = 0; k < live->shell->path_count; k++) {
+    for (size_t k = 0; k < live->shell->link_count; k++) {
         if (!live->terminal)
             fprintf(out, "mpshell %.1f s  ", (double)live->now_us / 1e6);
-        fprintf(out, "%-10s", live->shell->options.paths[k].name);
+        fprintf(out, "%-10s", live->shell->paths[k].options->name);
         put_link(out, live, k, 0);
         put_link(out, live, k, 1);
         fprintf(out, "%s\n", clear);

@@ -41,9 +41,9 @@ enum { EVENT_SIGNAL = -1, EVENT_STATUS = -2, EVENT_MAILBOX = -3 };
 typedef struct {
     mp_shell *shell;
     mp_command *command;
-    mp_direction *directions[2 * MP_MAX_PATHS];
-    size_t direction_count;
-    size_t first; /* whose turn it is to be served first */
+    mp_direction *directions[2 * MP_MAX_LINKS]; /* by their numbers */
+    size_t direction_count, device_count;       /* the first so many read devices */
+    size_t first;                               /* whose turn it is to be served first */
     int epoll_fd;
     int signal_fd;
     uint64_t slept_us;
@@ -79,11 +79,13 @@ static int prepare(mp_loop *loop, char error[MP_ERROR_SIZE]) {
     loop->logging = loop->shell->options.log_dir || loop->shell->options.pcap;
     for (size_t k = 0; k < loop->shell->path_count; k++) {
         mp_direction *both[2] = {&loop->shell->paths[k].up, &loop->shell->paths[k].down};
-        for (size_t d = 0; d < 2; d++) {
-            bad |= watch(loop, both[d]->from_fd, (int)loop->direction_count);
-            loop->directions[loop->direction_count++] = both[d];
-        }
+        for (size_t d = 0; d < 2; d++)
+            bad |= watch(loop, both[d]->from_fd, (int)both[d]->number);
     }
+    loop->device_count = 2 * loop->shell->path_count;
+    loop->direction_count = 2 * loop->shell->link_count;
+    for (size_t i = 0; i < loop->direction_count; i++)
+        loop->directions[i] = mp_direction_at(loop->shell, i);
     return bad == 0 ? 0 : mp_fail(error, "cannot watch a device: %s", strerror(errno));
 }
 
@@ -104,7 +106,7 @@ static void become_ordinary(void) {
 /* What was in the devices before t0 belongs to no emulation. */
 static void discard_input(const mp_loop *loop) {
     uint8_t scratch[LINK_PACKET_CAPACITY];
-    for (size_t i = 0; i < loop->direction_count; i++) {
+    for (size_t i = 0; i < loop->device_count; i++) {
         while (read(loop->directions[i]->from_fd, scratch, sizeof scratch) > 0) {
         }
     }
@@ -122,7 +124,7 @@ static void take_in(mp_loop *loop, mp_direction *direction, uint64_t since) {
     uint64_t now = since_t0(loop);
     const bool blind = now > since && now - since >= MISSED_BLIND_US;
     if (blind)
-        link_count_missed(direction->link, since, now);
+        link_count_missed(direction->entry->link, since, now);
     mp_read_result result = MP_READ_ONE;
     for (size_t i = 0; i < READ_BATCH && result == MP_READ_ONE && (i == 0 || now < loop->next_send_us); i++) {
         result = mp_traffic_read(loop->shell, direction, &now);
@@ -130,7 +132,7 @@ static void take_in(mp_loop *loop, mp_direction *direction, uint64_t since) {
         if (i == 0 && blind && result == MP_READ_ONE)
             mp_late_record(&loop->shell->late, since, now - since);
         if (i == 0) { /* what comes later is not due earlier */
-            uint64_t due = link_next_deadline(direction->link);
+            uint64_t due = link_next_deadline(direction->entry->link);
             loop->next_send_us = due < loop->next_send_us ? due : loop->next_send_us;
         }
     }

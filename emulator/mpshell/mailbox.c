@@ -37,7 +37,7 @@ bool mp_mailbox_ask(mp_mailbox *mailbox, mp_request *request) {
 }
 
 static void tell_figures(const mp_shell *shell, mp_figures *figures, uint64_t now) {
-    for (size_t k = 0; k < shell->path_count; k++) {
+    for (size_t k = 0; k < shell->link_count; k++) {
         const mp_direction *both[2] = {&shell->paths[k].up, &shell->paths[k].down};
         for (size_t way = 0; way < 2; way++) {
             link_advance(both[way]->link, now);

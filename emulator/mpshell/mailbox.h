@@ -14,7 +14,7 @@ typedef struct {
         link_stats stats;
         uint64_t late_p99_us;
         bool is_up;
-    } links[MP_MAX_PATHS][2]; /* uplink, downlink */
+    } links[MP_MAX_LINKS][2]; /* uplink, downlink */
 } mp_figures;
 
 typedef struct mp_request {

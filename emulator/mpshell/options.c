@@ -40,28 +40,44 @@ char *mp_options_keep_joined(mp_options *options, const char *folder, const char
     return kept;
 }
 
-mp_path_options *mp_options_add_path(mp_options *options, const char *name, size_t length, char *error,
-                                     size_t error_size) {
-    if (options->path_count == MP_MAX_PATHS) {
-        error_code(error, error_size, "more than %d paths", MP_MAX_PATHS);
+mp_path_options *mp_options_links(mp_options *options, mp_link_kind kind) {
+    return kind == MP_PATH ? options->paths : options->bottlenecks;
+}
+
+static bool has_name(const mp_path_options *links, size_t count, const char *name) {
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(links[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+mp_path_options *mp_options_add(mp_options *options, mp_link_kind kind, const char *name, size_t length, char *error,
+                                size_t error_size) {
+    const char *what = kind == MP_PATH ? "path" : "bottleneck";
+    size_t *count = kind == MP_PATH ? &options->path_count : &options->bottleneck_count;
+    size_t most = kind == MP_PATH ? MP_MAX_PATHS : LINK_BOTTLENECKS_MOST;
+    if (*count == most) {
+        error_code(error, error_size, "more than %zu %ss", most, what);
         return NULL;
     }
     if (!is_device_name(name, length)) {
-        error_code(error, error_size, "\"%.*s\" cannot name a path; use at most 15 of a-z 0-9 - (not lo, all, default)",
-                   (int)(length < 40 ? length : 40), name);
+        error_code(error, error_size, "\"%.*s\" cannot name a %s; use at most 15 of a-z 0-9 - (not lo, all, default)",
+                   (int)(length < 40 ? length : 40), name, what);
         return NULL;
     }
-    mp_path_options *path = &options->paths[options->path_count];
-    memcpy(path->name, name, length);
-    path->name[length] = '\0';
-    for (size_t i = 0; i < options->path_count; i++) {
-        if (strcmp(options->paths[i].name, path->name) == 0) {
-            error_code(error, error_size, "two paths are named %s", path->name);
-            return NULL;
-        }
+    mp_path_options *link = &mp_options_links(options, kind)[*count];
+    memcpy(link->name, name, length);
+    link->name[length] = '\0';
+    bool is_path = has_name(options->paths, options->path_count, link->name);
+    bool is_bottleneck = has_name(options->bottlenecks, options->bottleneck_count, link->name);
+    if (is_path || is_bottleneck) {
+        error_code(error, error_size,
+                   (kind == MP_PATH) == is_path ? "two %ss are named %s" : "a %s has the name %s of another link", what,
+                   link->name);
+        return NULL;
     }
-    options->path_count++;
-    return path;
+    ++*count;
+    return link;
 }
 
 /* ---- Settings with a form of their own ---- */
@@ -196,6 +212,8 @@ int mp_options_set(mp_options *options, const char *name, const char *value, cha
 void mp_options_free(mp_options *options) {
     for (size_t i = 0; i < options->path_count; i++)
         link_settings_free(options->paths[i].settings);
+    for (size_t i = 0; i < options->bottleneck_count; i++)
+        link_settings_free(options->bottlenecks[i].settings);
     for (mp_text *text = options->texts, *next; text; text = next) {
         next = text->next;
         free(text);

@@ -8,20 +8,27 @@
 #include <sys/types.h>
 
 #include "base/settings.h"
+#include "emulator/link/route.h"
 #include "emulator/link/settings.h"
 #include "emulator/mpshell/waits.h"
 
 #define MP_MAX_PATHS        32
+#define MP_MAX_LINKS        (MP_MAX_PATHS + LINK_BOTTLENECKS_MOST)
 #define MP_MAX_SUBFLOWS     8  /* the kernel's own limit */
 #define MP_NAME_SIZE        16 /* a device name with its NUL */
 #define MP_MAX_SYSCTLS      64
 #define MP_SYSCTL_NAME_SIZE 128
 
+/* A path, or a bottleneck behind paths. */
 typedef struct {
     char name[MP_NAME_SIZE];
-    link_settings settings[2]; /* of the uplink, of the downlink */
-    bool overridden;           /* a path of the configuration file that a --path option changed */
+    link_settings settings[2];      /* of the uplink, of the downlink */
+    uint16_t via[2][LINK_VIA_MOST]; /* the numbers of a path's bottlenecks */
+    size_t via_count[2];
+    bool overridden; /* in the configuration file, and changed by an option */
 } mp_path_options;
+
+typedef enum { MP_PATH, MP_BOTTLENECK } mp_link_kind;
 
 /* --keep-awake */
 typedef enum { MP_KEEP_AWAKE_AUTO, MP_KEEP_AWAKE_ON, MP_KEEP_AWAKE_OFF } mp_keep_awake;
@@ -36,6 +43,8 @@ typedef struct mp_text {
 typedef struct {
     mp_path_options paths[MP_MAX_PATHS];
     size_t path_count;
+    mp_path_options bottlenecks[LINK_BOTTLENECKS_MOST];
+    size_t bottleneck_count;
     uint64_t seed;
     uint64_t start_offset_ms;
     const char *config;       /* NULL = none */
@@ -65,10 +74,10 @@ typedef struct {
     bool real_time; /* COMMAND runs under SCHED_FIFO, below mpshell */
     bool in_virtual_time;
     bool help;
-    size_t paths_of_file; /* the first so many paths come from the configuration file */
-    char **command;       /* into argv, NULL-terminated */
-    char *command_line;   /* argv in one line, for the logs */
-    mp_text *texts;       /* those of the texts above that are not argv's */
+    size_t of_file[2];  /* the first so many paths, and bottlenecks, come from the configuration file */
+    char **command;     /* into argv, NULL-terminated */
+    char *command_line; /* argv in one line, for the logs */
+    mp_text *texts;     /* those of the texts above that are not argv's */
 } mp_options;
 
 /* Over mp_options: all that a configuration file can have, too. */
@@ -80,8 +89,10 @@ char *mp_options_keep_joined(mp_options *options, const char *folder, const char
 /* Sets one option (not path, config, help) by its name, from a copy of the value; switches take true, false, yes and
  * no. Returns 0, or -1 and one sentence in error. */
 int mp_options_set(mp_options *options, const char *name, const char *value, char *error, size_t error_size);
-/* A new path without settings; NULL and one sentence in error if the name is bad or taken, or there are too many. */
-mp_path_options *mp_options_add_path(mp_options *options, const char *name, size_t length, char *error,
-                                     size_t error_size);
+/* The paths, or the bottlenecks. */
+mp_path_options *mp_options_links(mp_options *options, mp_link_kind kind);
+/* A new one without settings; NULL and one sentence in error if the name is bad or taken, or there are too many. */
+mp_path_options *mp_options_add(mp_options *options, mp_link_kind kind, const char *name, size_t length, char *error,
+                                size_t error_size);
 
 #endif

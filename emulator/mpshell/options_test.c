@@ -346,9 +346,59 @@ static void the_side_that_lends_takes_no_path_and_no_command(void **state) {
     mp_options_free(&options);
 }
 
+static void reads_bottlenecks(void **state) {
+    char *argv[] = {"mpshell",
+                    "--bottleneck",
+                    "edge:up-rate=3mbps,down-rate=9mbps",
+                    "--path",
+                    "wifi:up=a,down=b,delay=10,via=core:edge,down-via=edge",
+                    "--bottleneck",
+                    "core:rate=20mbps,delay=5,queue=droptail:packets=9",
+                    "--",
+                    "x",
+                    NULL};
+    mp_options o;
+    char error[512] = "";
+    (void)state;
+    assert_int_equal(parse(&o, argv, error), 0);
+    assert_int_equal(o.bottleneck_count, 2);
+    assert_string_equal(o.bottlenecks[0].settings[1].trace, "9mbps");
+    assert_int_equal(o.bottlenecks[1].settings[0].config.delay_us, 5000);
+    assert_int_equal(o.paths[0].via_count[0], 2);
+    assert_int_equal(o.paths[0].via[0][0], 1);
+    assert_int_equal(o.paths[0].via[0][1], 0);
+    assert_int_equal(o.paths[0].via_count[1], 1);
+    mp_options_free(&o);
+}
+
+static void wrong_bottlenecks_are_refused(void **state) {
+    (void)state;
+    static const char *const cases[][2] = {
+        {"core:delay=5", "bottleneck core: rate is missing"},
+        {"core:rate=5mbps,nat=timeout=9", "bottleneck core: uplink: a bottleneck has no nat"},
+        {"wifi:rate=5mbps", "a bottleneck has the name wifi of another link"},
+        {"-x:rate=5mbps", "cannot name a bottleneck"},
+        {"edge:rate=5mbps", "path wifi: via: \"core\" is not the name of a bottleneck"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char spec[80];
+        char *argv[] = {"mpshell", "--path", "wifi:up=a,down=b,delay=10,via=core", "--bottleneck", spec, "--",
+                        "x",       NULL};
+        mp_options o;
+        char error[512] = "";
+        strcpy(spec, cases[i][0]);
+        assert_int_equal(parse(&o, argv, error), -1);
+        if (!strstr(error, cases[i][1]))
+            fail_msg("%s: %s", spec, error);
+        mp_options_free(&o);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_every_option),
+        cmocka_unit_test(reads_bottlenecks),
+        cmocka_unit_test(wrong_bottlenecks_are_refused),
         cmocka_unit_test(the_command_needs_no_dashes_before_it),
         cmocka_unit_test(help_needs_nothing_else),
         cmocka_unit_test(tells_what_is_wrong),

@@ -44,13 +44,13 @@ static int open_captures(mp_path *path, const char *folder, char error[MP_ERROR_
 
 int mp_outputs_open(mp_shell *shell, char error[MP_ERROR_SIZE]) {
     const char *log_dir = shell->options.log_dir;
-    for (size_t k = 0; k < shell->path_count; k++) {
+    for (size_t k = 0; k < shell->link_count; k++) {
         mp_path *path = &shell->paths[k];
         const char *name = path->options->name;
         if (log_dir &&
             (open_log(&path->up, log_dir, name, 0, error) != 0 || open_log(&path->down, log_dir, name, 1, error) != 0))
             return -1;
-        if (shell->options.pcap && open_captures(path, shell->options.pcap, error) != 0)
+        if (shell->options.pcap && k < shell->path_count && open_captures(path, shell->options.pcap, error) != 0)
             return -1;
     }
     return 0;
@@ -65,7 +65,7 @@ static void begin_log(const mp_shell *shell, const mp_direction *direction, cons
 }
 
 void mp_outputs_begin(mp_shell *shell) {
-    for (size_t k = 0; k < shell->path_count; k++) {
+    for (size_t k = 0; k < shell->link_count; k++) {
         mp_path *path = &shell->paths[k];
         const mp_direction *both[2] = {&path->up, &path->down};
         for (size_t way = 0; way < 2; way++) {
@@ -84,12 +84,12 @@ void mp_outputs_flush(mp_direction *direction) {
     mp_stream_flush(direction->captured_in);
 }
 
-static int close_outputs(mp_direction *direction, const char *name) {
+static int close_outputs(mp_direction *direction, const char *what, const char *name) {
     int failed = 0;
     if (direction->file) {
         int rc = mp_logfile_close(direction->file);
         if (rc != 0)
-            fprintf(stderr, "mpshell: a link log of path %s is incomplete: %s\n", name, strerror(rc));
+            fprintf(stderr, "mpshell: a link log of %s %s is incomplete: %s\n", what, name, strerror(rc));
         failed |= rc != 0;
         direction->file = NULL;
     }
@@ -101,9 +101,10 @@ static int close_outputs(mp_direction *direction, const char *name) {
 
 int mp_outputs_close(mp_shell *shell) {
     int failed = 0;
-    for (size_t k = 0; k < shell->path_count; k++) {
-        failed |= close_outputs(&shell->paths[k].up, shell->options.paths[k].name);
-        failed |= close_outputs(&shell->paths[k].down, shell->options.paths[k].name);
+    for (size_t k = 0; k < shell->link_count; k++) {
+        const char *what = k < shell->path_count ? "path" : "bottleneck", *name = shell->paths[k].options->name;
+        failed |= close_outputs(&shell->paths[k].up, what, name);
+        failed |= close_outputs(&shell->paths[k].down, what, name);
     }
     return failed ? -1 : 0;
 }

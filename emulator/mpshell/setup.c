@@ -67,17 +67,19 @@ const mp_trace *mp_setup_trace(mp_shell *shell, const char *given, char error[MP
 }
 
 static int make_link(mp_shell *shell, size_t k, uint32_t way, char error[MP_ERROR_SIZE]) {
-    const mp_path_options *options = &shell->options.paths[k];
+    const mp_path_options *options = shell->paths[k].options;
     const link_settings *settings = &options->settings[way];
-    mp_direction *direction = way == 0 ? &shell->paths[k].up : &shell->paths[k].down;
+    mp_direction *direction = mp_direction_at(shell, 2 * k + way);
+    const char *what = k < shell->path_count ? "path" : "bottleneck";
+    size_t seed = k < shell->path_count ? k : LINK_BOTTLENECK_SEED + (k - shell->path_count);
     char reason[MP_ERROR_SIZE - 64];
     link_config config = link_settings_config(settings, shell->options.start_offset_ms);
     if (link_settings_load(settings, &direction->files, &config, reason, sizeof reason) != 0)
-        return mp_fail(error, "path %s: %s", options->name, reason);
+        return mp_fail(error, "%s %s: %s", what, options->name, reason);
     config.trace = &direction->trace->trace;
     config.pool = shell->pool;
     config.log = direction->log;
-    config.seed = link_seed(shell->options.seed, (uint32_t)k, way);
+    config.seed = link_seed(shell->options.seed, (uint32_t)seed, way);
     if (settings->nat.timeout_us > 0 && way == 0) {
         direction->nat = link_nat_new(&settings->nat, config.seed);
         if (!direction->nat)
@@ -92,12 +94,13 @@ static int make_link(mp_shell *shell, size_t k, uint32_t way, char error[MP_ERRO
     config.air = shell->paths[k].up.air;
     config.is_downlink = way == 1;
     direction->link = link_new(&config, reason, sizeof reason);
-    return direction->link ? 0 : mp_fail(error, "path %s: %s", options->name, reason);
+    return direction->link ? 0 : mp_fail(error, "%s %s: %s", what, options->name, reason);
 }
 
 static int make_direction(mp_shell *shell, size_t k, uint32_t way, char error[MP_ERROR_SIZE]) {
-    mp_direction *direction = way == 0 ? &shell->paths[k].up : &shell->paths[k].down;
-    direction->trace = mp_setup_trace(shell, link_settings_trace(&shell->options.paths[k].settings[way]), error);
+    mp_direction *direction = mp_direction_at(shell, 2 * k + way);
+    direction->number = 2 * k + way;
+    direction->trace = mp_setup_trace(shell, link_settings_trace(&shell->paths[k].options->settings[way]), error);
     if (!direction->trace)
         return -1;
     if (shell->options.log_dir) {
@@ -109,15 +112,31 @@ static int make_direction(mp_shell *shell, size_t k, uint32_t way, char error[MP
     return make_link(shell, k, way, error);
 }
 
+static void make_route(mp_shell *shell, size_t number) {
+    const size_t way = number % 2;
+    const mp_path_options *path = shell->paths[number / 2].options;
+    mp_direction *direction = mp_direction_at(shell, number);
+    uint16_t via[LINK_VIA_MOST];
+    for (size_t i = 0; i < path->via_count[way]; i++)
+        via[i] = (uint16_t)(2 * (shell->path_count + path->via[way][i]) + way);
+    direction->route = link_route_make((uint16_t)number, via, path->via_count[way], way == 0);
+    direction->entry = mp_direction_at(shell, direction->route.links[0]);
+}
+
 int mp_setup_links(mp_shell *shell, char error[MP_ERROR_SIZE]) {
     shell->pool = link_pool_new(0);
     if (!shell->pool)
         return mp_fail(error, "no memory");
-    for (size_t k = 0; k < shell->path_count; k++) {
-        shell->paths[k].options = &shell->options.paths[k];
+    shell->link_count = shell->path_count + shell->options.bottleneck_count;
+    for (size_t k = 0; k < shell->link_count; k++) {
+        bool is_path = k < shell->path_count;
+        shell->paths[k].options =
+            is_path ? &shell->options.paths[k] : &shell->options.bottlenecks[k - shell->path_count];
         if (make_direction(shell, k, 0, error) != 0 || make_direction(shell, k, 1, error) != 0)
             return -1;
     }
+    for (size_t number = 0; number < 2 * shell->path_count; number++)
+        make_route(shell, number);
     return 0;
 }
 
@@ -159,7 +178,7 @@ int mp_setup_output(mp_shell *shell, char error[MP_ERROR_SIZE]) {
 }
 
 void mp_setup_free(mp_shell *shell) {
-    for (size_t k = 0; k < shell->path_count; k++) {
+    for (size_t k = 0; k < shell->link_count; k++) {
         mp_direction *both[2] = {&shell->paths[k].up, &shell->paths[k].down};
         for (size_t d = 0; d < 2; d++) {
             link_free(both[d]->link);

@@ -20,7 +20,7 @@
 
 #define MP_ADDRESS_SIZE  16                       /* dotted quad with its NUL */
 #define MP_ADDRESS6_SIZE 32                       /* fd6d:7073:6800:ff::2 and room */
-#define MP_MAX_TRACES    (2 * MP_MAX_PATHS + 256) /* some more for those that the control socket names */
+#define MP_MAX_TRACES    (2 * MP_MAX_LINKS + 256) /* some more for those that the control socket names */
 #define MP_ERROR_SIZE    1024
 
 typedef struct {
@@ -31,8 +31,12 @@ typedef struct {
 
 typedef struct mp_mailbox mp_mailbox; /* mailbox.h */
 
-/* One direction of a path: packets read from one device go through the link to the other. */
-typedef struct {
+/* One direction of a path: packets read from one device go through the links of the route to the other. Or one of a
+ * bottleneck, which has no devices. */
+typedef struct mp_direction {
+    size_t number;              /* of the direction, and of its link in routes */
+    link_route route;           /* of a path's packets */
+    struct mp_direction *entry; /* the first on it */
     const mp_trace *trace;
     link_files files; /* of its settings */
     emulated_link *link;
@@ -73,8 +77,9 @@ typedef struct {
 
 typedef struct {
     mp_options options;
-    mp_path paths[MP_MAX_PATHS];
+    mp_path paths[MP_MAX_LINKS]; /* and behind them the bottlenecks, of which only options, up and down are used */
     size_t path_count;
+    size_t link_count; /* with the bottlenecks */
     mp_trace traces[MP_MAX_TRACES];
     size_t trace_count;
     link_pool *pool;
@@ -99,6 +104,11 @@ typedef struct {
     mp_late late;
     struct json_t *events; /* what the control socket changed; NULL: nothing */
 } mp_shell;
+
+/* A direction by its number. */
+static inline mp_direction *mp_direction_at(mp_shell *shell, size_t number) {
+    return number % 2 == 0 ? &shell->paths[number / 2].up : &shell->paths[number / 2].down;
+}
 
 /* Formats one sentence into error and returns -1. */
 // What to do where a capability is missing.

@@ -44,6 +44,15 @@ static json_t *path_object(const mp_path *path) {
     return object;
 }
 
+static json_t *bottleneck_object(const mp_path *bottleneck) {
+    json_t *object = json_object();
+    json_object_set_new(object, "name", link_report_text(bottleneck->options->name));
+    link_settings_report_path(bottleneck->options->settings, object);
+    json_object_set_new(object, "up", direction_object(&bottleneck->up, &bottleneck->options->settings[0]));
+    json_object_set_new(object, "down", direction_object(&bottleneck->down, &bottleneck->options->settings[1]));
+    return object;
+}
+
 static json_t *exit_object(int status) {
     json_t *object = json_object();
     json_object_set_new(object, "code", WIFEXITED(status) ? json_integer(WEXITSTATUS(status)) : json_null());
@@ -124,6 +133,12 @@ static json_t *summary_object(const mp_shell *shell, int status) {
     }
     json_object_set_new(object, "keep_awake", awake_object(&shell->awake));
     json_object_set_new(object, "paths", paths);
+    if (shell->link_count > shell->path_count) {
+        json_t *bottlenecks = json_array();
+        for (size_t k = shell->path_count; k < shell->link_count; k++)
+            json_array_append_new(bottlenecks, bottleneck_object(&shell->paths[k]));
+        json_object_set_new(object, "bottlenecks", bottlenecks);
+    }
     if (shell->events)
         json_object_set(object, "events", shell->events);
     return object;
@@ -132,8 +147,8 @@ static json_t *summary_object(const mp_shell *shell, int status) {
 json_t *mp_summary_figures(const mp_shell *shell, const mp_figures *figures) {
     static const char *const names[2] = {"up", "down"};
     json_t *paths = json_array();
-    for (size_t k = 0; k < shell->path_count; k++) {
-        json_t *path = json_pack("{s:s}", "name", shell->options.paths[k].name);
+    for (size_t k = 0; k < shell->link_count; k++) {
+        json_t *path = json_pack("{s:s}", "name", shell->paths[k].options->name);
         for (size_t way = 0; way < 2; way++) {
             const link_stats *s = &figures->links[k][way].stats;
             json_t *link = json_object();

@@ -21,7 +21,8 @@ static uint8_t space[LINK_PACKET_CAPACITY + MP_SUPER_BYTES];
 static void enqueue(const mp_shell *shell, mp_direction *direction, link_packet *packet, uint64_t now) {
     if (direction->captured_in)
         mp_stream_capture(direction->captured_in, packet, shell->t0_epoch_ns + now * 1000);
-    link_enqueue(direction->link, packet, now);
+    link_route_begin(packet, direction->number);
+    link_enqueue(direction->entry->link, packet, now);
 }
 
 static void enqueue_segments(mp_shell *shell, mp_direction *direction, link_packet *packet,
@@ -34,7 +35,7 @@ static void enqueue_segments(mp_shell *shell, mp_direction *direction, link_pack
         packet = link_pool_get(shell->pool);
     }
     if (!good || !packet)
-        link_refuse(direction->link, (uint32_t)length);
+        link_refuse(direction->entry->link, (uint32_t)length);
     link_pool_put(shell->pool, packet);
 }
 
@@ -54,7 +55,7 @@ mp_read_result mp_traffic_read(mp_shell *shell, mp_direction *direction, uint64_
     }
     size_t length = (size_t)n - sizeof header;
     if (!packet) {
-        link_refuse(direction->link, (uint32_t)length);
+        link_refuse(direction->entry->link, (uint32_t)length);
     } else if (header.gso_type != VIRTIO_NET_HDR_GSO_NONE) {
         enqueue_segments(shell, direction, packet, &header, length, *now);
     } else {
@@ -91,24 +92,29 @@ static void write_one_by_one(mp_direction *direction, mp_group *group) {
     }
 }
 
-static void send_group(mp_shell *shell, mp_direction *direction, mp_group *group) {
+/* The packet leaves the link now. */
+static void note_departure(mp_shell *shell, const mp_direction *from, const link_packet *packet, uint64_t now) {
+    if (from->departures)
+        mp_stream_departure(from->departures, packet, now);
+    mp_late_record(&shell->late, packet->due_us, now > packet->due_us ? now - packet->due_us : 0);
+}
+
+/* Packets from a link go to the device of `to`, their path's direction. */
+static void send_group(mp_shell *shell, mp_direction *from, mp_direction *to, mp_group *group) {
     if (group->count == 0)
         return;
-    if (!write_group(direction, group)) {
+    if (!write_group(to, group)) {
         if (group->count > 1 && errno == EINVAL)
-            write_one_by_one(direction, group);
+            write_one_by_one(to, group);
         else
-            direction->write_errors += group->count;
+            to->write_errors += group->count;
     }
     uint64_t now = since_t0(shell);
     for (size_t i = 0; i < group->count; i++) {
-        if (direction->captured_out)
-            mp_stream_capture(direction->captured_out, group->packets[i], shell->t0_epoch_ns + now * 1000);
-        if (direction->departures)
-            mp_stream_departure(direction->departures, group->packets[i], now);
-        uint64_t due = group->packets[i]->due_us;
-        mp_late_record(&shell->late, due, now > due ? now - due : 0);
-        link_departed(direction->link, group->packets[i], now);
+        if (to->captured_out)
+            mp_stream_capture(to->captured_out, group->packets[i], shell->t0_epoch_ns + now * 1000);
+        note_departure(shell, from, group->packets[i], now);
+        link_departed(from->link, group->packets[i], now);
     }
     group->count = 0;
 }
@@ -117,13 +123,22 @@ void mp_traffic_send_due(mp_shell *shell, mp_direction *direction, uint64_t now)
     if (link_next_deadline(direction->link) > now)
         return;
     mp_group group;
+    mp_direction *to = direction;
     group.count = 0;
     link_advance(direction->link, now);
     for (link_packet *packet = link_pull(direction->link); packet; packet = link_pull(direction->link)) {
-        if (!mp_group_add(&group, packet, direction->may_merge)) {
-            send_group(shell, direction, &group);
-            mp_group_add(&group, packet, direction->may_merge);
+        mp_direction *of_packet = mp_direction_at(shell, packet->route);
+        int next = link_route_next(&of_packet->route, packet);
+        if (next >= 0) {
+            note_departure(shell, direction, packet, now);
+            link_route_forward(direction->link, mp_direction_at(shell, (size_t)next)->link, packet, now);
+            continue;
+        }
+        if (of_packet != to || !mp_group_add(&group, packet, to->may_merge)) {
+            send_group(shell, direction, to, &group);
+            to = of_packet;
+            mp_group_add(&group, packet, to->may_merge);
         }
     }
-    send_group(shell, direction, &group);
+    send_group(shell, direction, to, &group);
 }

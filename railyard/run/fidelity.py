@@ -82,7 +82,7 @@ def judge(
     reasons = _late_events(events, summary.get("duration_s", 0.0))
     p50, p99, worst = [0.0], [0.0], [0.0]
     over = count = missed = drops = 0
-    for path in summary["paths"]:
+    for path in (*summary["paths"], *summary.get("bottlenecks", ())):
         for direction in ("up", "down"):
             link, name = path[direction], f"{path['name']} {direction}"
             late = link["lateness_us"]
@@ -103,7 +103,7 @@ def judge(
                 reasons.append(f"{name}: {late['over_1ms']} of {late['count']} deliveries over 1 ms late")
             if link["missed"] > max(MISSED_FLOOR, MAX_SHARE_MISSED * link["opportunities"]):
                 reasons.append(f"{name}: {link['missed']} of {link['opportunities']} opportunities missed")
-        for device, dropped in path["device_drops"].items():
+        for device, dropped in path.get("device_drops", {}).items():
             drops += dropped
             if dropped > MAX_DEVICE_DROPS:
                 reasons.append(

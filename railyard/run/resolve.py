@@ -104,8 +104,6 @@ def _paths(
     for name in experiment.links:
         if name not in ("all", *names):
             raise document.error(location, f"'links' names '{name}', which this pair has not; {near_miss(name, names)}")
-    if experiment.bottlenecks and not arena_of(experiment.arena).has_foresight:
-        raise document.error(("bottlenecks",), "only the arena sim has bottlenecks that paths share.")
     for name in experiment.bottlenecks:
         if name in names:
             raise document.error(location, f"'bottlenecks' has the name '{name}' of a path of this pair; rename it.")
