@@ -90,8 +90,15 @@ def tables(measured: Measured) -> Iterator[tuple[str, str]]:
     rows.append(["score", *(of.score for of in columns)])
     yield "matrix", markdown(["scenario", *(f"`{of.name}`" for of in columns)], rows, left=1 + len(columns))
     unknown = dict.fromkeys(words for of in columns for words in of.unknown)
-    ran = [[f"`{of.name}`", of.version, of.by] for of in columns]
-    yield "versions", markdown(["column", "version", "ran by"], ran, left=3)
+    ran: dict[tuple[str, str], list[str]] = {}
+    for of in columns:
+        ran.setdefault((of.version, of.by), []).append(f"`{of.name}`")
+    yield (
+        "versions",
+        markdown(
+            ["columns", "version", "ran by"], [[", ".join(names), *words] for words, names in ran.items()], left=3
+        ),
+    )
     if unknown:
         yield "unknown", "\n".join(f"- {words}" for words in unknown)
     fails = [[one.scenario, f"`{of.name}`", one.what, f"`{one.command}`"] for of in columns for one in of.fails]
