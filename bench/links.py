@@ -26,6 +26,8 @@ MODELS: tuple[tuple[str, str], ...] = (
     ("`duplicate`", "duplicate=0.01"),
     ("`mtu`", "mtu=1500"),
     ("`nat`", "nat=timeout=30000"),
+    ("`wifi=good`", "wifi=good"),
+    ("`wifi=congested`", "wifi=congested"),
     ("`cross`, 2 Mbps beside", "queue=droptail:packets=100 cross=2mbps"),
     ("`cross-profile`, random gaps", "queue=droptail:packets=100 cross-profile={cross} cross-gaps=random"),
     ("`queue=droptail`", "queue=droptail:packets=100"),
