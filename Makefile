@@ -429,9 +429,9 @@ bench: setup ## measure the simulator, endpoints with many connections, relays, 
 
 SIZE ?= default
 .PHONY: report
-report: setup ## every figure and table of the paper and all campaigns: results/report.html and .pdf (SIZE=small: a quick look)
+report: setup ## every figure and table of the paper and all campaigns: results/report.html and .pdf (WITHIN=5min: what a time allows; SIZE=small: a quick look)
 	@$(MAKE) --no-print-directory -j$(JOBS) build
-	@scripts/report.sh $(SIZE)
+	@$(if $(WITHIN),.venv/bin/railyard report --within "$(WITHIN)",scripts/report.sh $(SIZE))
 
 .PHONY: docs
 docs: setup ## write the pages of docs/reference that the code can write itself

@@ -11,7 +11,7 @@ from rich.console import Console
 from railyard.base.errors import UserError
 from railyard.base.paths import EXPERIMENTS_DIR, programs_dir
 from railyard.base.yamlfile import load_yaml
-from railyard.report.exhibit import Exhibit, load_exhibit
+from railyard.report.exhibit import Exhibit, Wants, load_exhibit
 from railyard.stats.intervals import Interval
 from railyard.studies.exhibits import population_days, population_first_frame, population_gate, verdicts
 from railyard.studies.exhibits.registry import runner
@@ -118,9 +118,9 @@ def test_better_by_a_range_needs_a_gain_beyond_chance_that_meets_the_range() -> 
 
 def test_a_claim_that_is_not_decided_says_how_many_viewers_would_decide_it() -> None:
     open_one = Interval(10, -5, 25)
-    assert verdicts.needs("not decided", open_one, 700).startswith("some 3219 viewers instead of 700")
-    assert verdicts.needs("holds", open_one, 700) == ""
-    assert verdicts.needs("not decided", None, 700).startswith("no number of viewers can be given")
+    assert verdicts.outlook("not decided", open_one, 700)["needs"].startswith("some 3219 viewers instead of 700")
+    assert "needs" not in verdicts.outlook("holds", open_one, 700)
+    assert verdicts.outlook("not decided", None, 700)["needs"].startswith("no number of viewers can be given")
 
 
 def test_better_by_one_figure_needs_it_in_the_interval() -> None:
@@ -171,3 +171,17 @@ def test_acceleration_is_judged_by_percentiles_and_by_their_order() -> None:
     assert population_first_frame.grows({0.5: small, 0.9: middle, 0.99: large}) == "holds"
     assert population_first_frame.grows({0.5: small, 0.9: large, 0.99: middle}) == "partly"
     assert population_first_frame.grows({0.5: large, 0.9: small, 0.99: middle}) == "does not hold"
+
+
+def test_a_claim_says_how_many_viewers_decide_it_or_carry_its_interval_at_least() -> None:
+    assert verdicts.outlook("not decided", Interval(-20, -50, 10), 8)["wants"] == Wants(units=37, sure=True)
+    unknown = verdicts.outlook("not decided", Interval.alone(-20), 40, carry=368)
+    assert unknown["wants"] == Wants(units=368, sure=False)
+    assert unknown["needs"] == "at least 368 viewers instead of 40: fewer do not carry an interval"
+
+
+def test_of_two_boundaries_the_one_that_is_sooner_passed_counts() -> None:
+    far = Interval(-1, -21, 19)
+    assert verdicts.wants(far, 100, verdicts.least(far, 20.0)) == verdicts.wants(far, 100, (20.0,))
+    assert verdicts.least(Interval(30, 10, 50), 20.0) == (0.0,)
+    assert verdicts.nearer(Interval(2, 1, 3), 2.1, 1.5) == (2.1 / 1.5,)

@@ -282,9 +282,9 @@ def experiments() -> str:
     """The page on experiments; its last section, what `railyard run NAME` knows, is written anew."""
     lines = [
         "`railyard run NAME` runs `experiments/NAME.yaml`. `railyard list` prints the same list. Figures and tables of",
-        "the paper take `--size small`, `default` or `full`. They write `results/NAME/exhibit.json`, which holds their",
-        "tables and plots, the paper's values beside ours, and the checked claims with verdicts. `make report` runs",
-        "all of them.",
+        "the paper take `--size small`, `brief`, `default` or `full`. They write `results/NAME/exhibit.json`, which",
+        "holds their tables and plots, the paper's values beside ours, and the checked claims with verdicts. `make",
+        "report` runs all of them.",
         "",
     ]
     files = [load_yaml(file).data for file in sorted(EXPERIMENTS_DIR.glob("*.yaml"))]

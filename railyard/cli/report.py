@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Annotated
 
@@ -9,12 +10,15 @@ import typer
 
 from railyard.base.errors import UserError
 from railyard.base.paths import RESULTS_DIR
+from railyard.base.units import value_in
+from railyard.base.yamlfile import FieldError
 from railyard.report import write_report, write_whole
 from railyard.report.chromium import print_pdf
 from railyard.report.replay import write_replay, write_replays
 from railyard.results.aggregate import write_parquet
 from railyard.results.campaigns import find_run_or_campaign
 from railyard.results.records import load_campaign
+from railyard.studies.exhibits.within import exhibits_within
 
 REPLAYED_RUNS = 24
 
@@ -43,6 +47,17 @@ def _replay_small_ones(results: Path) -> None:
             write_replays(folder)
 
 
+def _seconds(text: str) -> float:
+    """Raises UserError."""
+    try:
+        found = float(value_in("time_s", text))
+    except (FieldError, ValueError):
+        found = 0.0
+    if not 0 < found < math.inf:
+        raise UserError(f"--within '{text}' is no time; give one such as 5min.")
+    return found
+
+
 def report_command(
     directory: Annotated[
         Path | None,
@@ -58,13 +73,31 @@ def report_command(
             help="Write and link the pages of runs; with --all, of folders with at most 24 runs.",
         ),
     ] = False,
+    within: Annotated[
+        str | None,
+        typer.Option(
+            "--within",
+            metavar="TIME",
+            help="First make all exhibits anew within this time, such as 5min, in results/within-TIME.",
+        ),
+    ] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="With --within: parallel runs. Default: one a core.")] = None,
     pdf: Annotated[bool, typer.Option("--pdf", help="Also write the page as PDF. Needs Chromium.")] = False,
 ) -> None:
     """Write the report of a campaign again, or with --all of all campaigns; or the page of a run, replay.html.
 
     The page of a run has links, packets, copies, windows and buffer on one time axis.
     """
-    if everything:
+    failed: list[str] = []
+    if within is not None:
+        if everything or directory is not None or replay:
+            raise UserError("--within makes a report of its own; leave out DIR, --all and --replay.")
+        budget_s = _seconds(within)
+        results = RESULTS_DIR / f"within-{within.replace(' ', '')}"
+        results.mkdir(parents=True, exist_ok=True)
+        failed = exhibits_within(budget_s, results, jobs, lambda text: print(text, flush=True))
+        page = write_whole(results)
+    elif everything:
         results = directory or RESULTS_DIR
         if replay:
             _replay_small_ones(results)
@@ -78,3 +111,5 @@ def report_command(
         printed = page.with_suffix(".pdf")
         print_pdf(page, printed)
         _say(printed)
+    if failed:
+        raise UserError(f"these could not be made, see above: {', '.join(failed)}.")

@@ -25,8 +25,9 @@ ORDER = (
     *("fig13", "fig14", "fig15", "table4"),
 )
 
-Size = Literal["small", "default", "full"]
-SIZES: tuple[Size, ...] = ("small", "default", "full")
+Size = Literal["small", "brief", "default", "full"]
+SIZES: tuple[Size, ...] = ("small", "brief", "default", "full")
+"""`brief` is what decides most claims in the least time; of a population it is what a report's time allows."""
 
 
 class _Part(BaseModel):
@@ -77,6 +78,14 @@ class PaperValue(_Part):
     source: str
 
 
+class Wants(_Part):
+    """So many independent units, such as viewers, decide a claim with probability 80 %, if the figure is as it is here.
+    Not sure: fewer do not carry an interval, and so many may not decide it."""
+
+    units: int
+    sure: bool
+
+
 class Claim(_Part):
     id: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$")
     claim: str
@@ -88,6 +97,8 @@ class Claim(_Part):
     """What the figures must be for "holds" and for "partly". Where intervals lie on both sides it is not decided."""
     needs: str = ""
     """How many runs would decide a claim that is not decided."""
+    wants: Wants | None = None
+    """The same as a number, also where it is decided: from it sizes are planned."""
 
 
 class Fidelity(_Part):

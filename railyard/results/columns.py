@@ -216,7 +216,7 @@ EXHIBITS = StoredTable(
         Field("paper_ref", STRING, "where the paper has it"),
         Field("summary", STRING, "what was asked and what came out"),
         Field("arena", STRING, "where it ran"),
-        Field("size", STRING, "`small`, `default` or `full`"),
+        Field("size", STRING, "`small`, `brief`, `default` or `full`"),
         Field("modelled", BOOL, "its figures come from a model, not from a measurement"),
         Field("command", STRING, "the command that makes it"),
         Field("created", STRING, "when, ISO 8601"),

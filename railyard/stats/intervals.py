@@ -555,6 +555,12 @@ def units_to_decide(found: Interval, units: int, boundary: float = 0.0, alpha: f
     d that to the boundary, and z the quantile 1 − alpha / 2 of the level at which it is to be decided. At least n + 1.
     Example: 20 % [−10, 50] over 8 pairs: 8 · 1.5² · 2.04 = 37 pairs.
     """
+    factor = growth_to_decide(found, boundary, alpha)
+    return None if factor is None else max(units + 1, math.ceil(units * factor))
+
+
+def growth_to_decide(found: Interval, boundary: float = 0.0, alpha: float = 1 - LEVEL) -> float | None:
+    """So many times as many units, as `units_to_decide`; below 1 where fewer would do."""
     distance = abs(found.value - boundary)
     if not (math.isfinite(found.low) and math.isfinite(found.high)) or distance == 0:
         return None
@@ -562,7 +568,7 @@ def units_to_decide(found: Interval, units: int, boundary: float = 0.0, alpha: f
     wanted = distributions.normal_quantile(1 - alpha / 2) + distributions.normal_quantile(POWER)
     arm = found.value - found.low if boundary < found.value else found.high - found.value
     factor = (arm / distance) ** 2 * (wanted / z) ** 2
-    return None if factor > 1000 else max(units + 1, math.ceil(units * factor))
+    return None if factor > 1000 else factor
 
 
 # --- the bootstrap over runs that have nothing in common --------------------------------------------------------------

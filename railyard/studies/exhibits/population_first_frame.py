@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from railyard.base.style import BLUE, GREEN, ORANGE, LineStyle
 from railyard.report.exhibit import Claim, Exhibit, PaperValue, Plot, Table
@@ -170,12 +170,24 @@ def _claim(frame: Frame, start: Start) -> Claim:
         theirs="32 % better; 14 % worse; whether over a new connection is not said",
         ours=f"with {change(accelerated, *EARLIER_WORDS)}, without {change(plain, *EARLIER_WORDS)}; "
         f"where copies must pay, with {own}, without {own_plain}",
-        verdict=(word := verdict(accelerated, plain)),
-        needs=verdicts.needs(word, accelerated, frame.plays.viewers()),
+        **verdicts.outlook(
+            verdict(accelerated, plain),
+            accelerated,
+            frame.plays.viewers(),
+            carry=frame.plays.to_carry(start.what, 0.99, "sp", WITH, WITHOUT),
+        ),
         because=_because(frame, start),
         rule="judged on the paper's form, which copies always: holds if better with acceleration beyond the interval, "
         "which reaches 32 % or more, and worse without; partly if only better with it beyond the interval",
     )
+
+
+def _outlook_of_help(frame: Frame, word: Verdict, between: dict[float, Interval | None]) -> dict[str, Any]:
+    """The claim is partly established as soon as one percentile is."""
+    viewers, carry = frame.plays.viewers(), frame.plays.to_carry(LATER.what, 0.99, WITH, WITHOUT)
+    every = [found for found in (verdicts.wants(gain, viewers) for gain in between.values()) if found is not None]
+    of_all = verdicts.outlook(word, between.get(0.99), viewers, carry=carry)
+    return of_all | ({"wants": min(every, key=lambda found: found.units)} if every else {})
 
 
 def _more_claims(frame: Frame) -> list[Claim]:
@@ -187,8 +199,7 @@ def _more_claims(frame: Frame) -> list[Claim]:
             claim="Acceleration brings the first frame of a video over an established connection earlier than without.",
             theirs="p99 32 % better than single path against 14 % worse",
             ours="; ".join(f"p{100 * q:g} {change(gain, *EARLIER_WORDS)}" for q, gain in between.items()),
-            verdict=(word := helps(between)),
-            needs=verdicts.needs(word, between.get(0.99), frame.plays.viewers()),
+            **_outlook_of_help(frame, helps(between), between),
             because="without it, packets of the frame that min-RTT gave to the slow path are waited for, or copied "
             "only when the whole request was sent",
             rule="holds if the p99 is earlier with it than without, beyond the interval; partly if another "

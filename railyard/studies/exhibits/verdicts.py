@@ -7,10 +7,13 @@ it must not make a claim fail, so a claim whose interval lies on both sides is n
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from typing import Any
 
+from railyard.report.exhibit import Wants
 from railyard.stats import verdict
-from railyard.stats.intervals import Interval
+from railyard.stats.intervals import FEWEST, Interval, growth_to_decide
 from railyard.stats.verdict import Verdict, above, in_steps, inside
 
 WORSE_RULE = (
@@ -77,6 +80,44 @@ def cost(paper_form: Interval | None, own_form: Interval | None, theirs: float, 
     return in_steps(inside(paper_form, low, high), True if between else inside(own_form, low, high))
 
 
-def needs(word: Verdict, found: Interval | None, viewers: int) -> str:
-    """For a claim that is not decided: how many viewers would show whether there is a difference."""
-    return verdict.needs(found, viewers, what="viewers") if word == "not decided" else ""
+def least(found: Interval | None, least: float) -> tuple[float, ...]:
+    """The boundaries at which `within` and `agrees` decide, as far as the figure may pass them."""
+    return (0.0, least) if found is not None and found.value < least else (0.0,)
+
+
+def nearer(found: Interval | None, theirs: float, factor: float) -> tuple[float, ...]:
+    """The boundary at which `cost` decides: the nearer one."""
+    ends = (theirs / factor, theirs * factor)
+    return ends[:1] if found is None else (min(ends, key=lambda end: abs(end - found.value)),)
+
+
+def wants(
+    found: Interval | None, viewers: int, boundaries: Sequence[float] = (0.0,), carry: int | None = None
+) -> Wants | None:
+    """How many viewers would decide on one of the boundaries. `carry`: how many it takes at least where the figure has
+    no interval yet."""
+    factors = [] if found is None else [growth_to_decide(found, boundary) for boundary in boundaries]
+    possible = [factor for factor in factors if factor is not None]
+    if possible:
+        return Wants(units=max(FEWEST, math.ceil(viewers * min(possible))), sure=True)
+    return None if carry is None else Wants(units=max(carry, viewers + 1), sure=False)
+
+
+def outlook(
+    word: Verdict,
+    found: Interval | None,
+    viewers: int,
+    boundaries: Sequence[float] = (0.0,),
+    carry: int | None = None,
+) -> dict[str, Any]:
+    """The members `verdict`, `wants` and `needs` of a claim; `needs` are words where it is not decided."""
+    number = wants(found, viewers, boundaries, carry)
+    if word != "not decided":
+        return {"verdict": word, "wants": number}
+    if number is None:
+        return {"verdict": word, "needs": verdict.needs(found, viewers, what="viewers")}
+    many = max(number.units, viewers + 1)
+    words = f"some {many} viewers instead of {viewers} would decide it with probability 80 %, if the figure is as here"
+    if not number.sure:
+        words = f"at least {many} viewers instead of {viewers}: fewer do not carry an interval"
+    return {"verdict": word, "wants": number, "needs": words}

@@ -25,6 +25,7 @@ from railyard.arenas.sim import PROGRAM
 from railyard.base import provenance
 from railyard.base.errors import UserError
 from railyard.base.paths import program
+from railyard.base.yamlfile import near_miss
 from railyard.experiment.model import MeasuredScheme, MeasuredThresholds, SchemeEntry
 from railyard.report.exhibit import Size
 from railyard.run.folders import Identity, read_facts, results_folder, write_json
@@ -70,6 +71,8 @@ class Outcome:
 
 def scale_of(population: Population, asked: Asked) -> Scale:
     change = {"viewers_per_day": asked.viewers_per_day, "days": asked.days}
+    if asked.size not in population.sizes:
+        raise UserError(f"{population.name} has no size '{asked.size}'; {near_miss(asked.size, population.sizes)}")
     scale = population.sizes[asked.size]
     return scale.model_copy(update={name: value for name, value in change.items() if value is not None})
 

@@ -233,6 +233,17 @@ class Plays:
         carried = all(self._carries(what, arm, keys, q) for arm in (ours, theirs))
         return found if found is None or carried else found.without_ends()
 
+    def to_carry(self, what: What, q: float, *arms: str) -> int:
+        """How many viewers like these carry a quantile under each arm, at least."""
+        viewers, fewest = self.viewers(), min(len(self.flat(what, arm)) for arm in arms)
+        wanted = math.ceil(viewers * intervals.values_for(q) / max(1, fewest))
+        return max(wanted, intervals.windows_for(q), viewers + 1)
+
+    def to_meet(self, event: Callable[[Row], bool], *arms: str) -> int:
+        """How many viewers like these meet as many events under each arm as a rate's interval takes, at least."""
+        viewers, fewest = self.viewers(), min(sum(map(event, self._of[arm].values())) for arm in arms)
+        return max(math.ceil(viewers * intervals.FEWEST / max(1, fewest)), viewers + 1)
+
     def _plays(self, arm: str, keys: Sequence[ViewerKey]) -> list[ViewersPlay]:
         return [ViewersPlay(self._of[arm][key]) for key in keys]
 

@@ -289,7 +289,7 @@ class Population(Strict):
     @model_validator(mode="after")
     def _consistent(self) -> Population:
         for size in SIZES:
-            if size not in self.sizes:
+            if size != "brief" and size not in self.sizes:
                 raise FieldError("sizes", f"the size '{size}' is missing; add it.")
         labels = [arm.base_label() for arm in self.arms]
         for label in labels:

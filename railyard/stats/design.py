@@ -1,0 +1,69 @@
+"""How many units each part of a report gets within a time, chosen before any of them is seen.
+
+A pilot of other units says how many decide each claim, and what a unit costs. The sizes follow from that and from the
+time, and are fixed before the report's own units are measured. So a verdict has the error rate of its interval: a
+report that adds units until an interval excludes zero would not, for it looks again and again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+SURE, UNSURE = 0.8, 0.4
+"""The probability that a claim is decided by so many units as it wants; and where fewer do not even carry an interval,
+a guess."""
+
+
+@dataclass(frozen=True)
+class Wish:
+    """A claim, and how many units decide it. Not sure: fewer cannot."""
+
+    units: int
+    sure: bool
+
+    @property
+    def probability(self) -> float:
+        return SURE if self.sure else UNSURE
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A part of a report that can have any number of units from `least` on."""
+
+    name: str
+    least: int
+    cost_s: Mapping[str, float]
+    """What a unit costs, by piece. Two parts that have a piece in common pay it once."""
+    wishes: Sequence[Wish]
+
+    def gain(self, units: int, more: int) -> float:
+        """How many more claims are expected to be decided."""
+        return sum(wish.probability for wish in self.wishes if units < wish.units <= more)
+
+
+def cost_s(offers: Sequence[Offer], sizes: Mapping[str, int]) -> float:
+    """Of all parts together."""
+    most: dict[str, tuple[int, float]] = {}
+    for offer in offers:
+        for piece, seconds in offer.cost_s.items():
+            units = max(sizes[offer.name], most.get(piece, (0, 0.0))[0])
+            most[piece] = units, seconds
+    return sum(units * seconds for units, seconds in most.values())
+
+
+def sizes_within(offers: Sequence[Offer], budget_s: float) -> dict[str, int]:
+    """The size of each part. The claim that costs least for its probability comes first, as long as there is time."""
+    sizes = {offer.name: offer.least for offer in offers}
+    while True:
+        spent = cost_s(offers, sizes)
+        steps: list[tuple[float, str, int]] = []
+        for offer in offers:
+            for more in sorted({wish.units for wish in offer.wishes if wish.units > sizes[offer.name]}):
+                price = cost_s(offers, sizes | {offer.name: more}) - spent
+                if spent + price <= budget_s:
+                    steps.append((offer.gain(sizes[offer.name], more) / max(price, 1e-9), offer.name, more))
+        if not steps:
+            return sizes
+        _, name, more = max(steps)
+        sizes[name] = more
