@@ -19,9 +19,10 @@ from railyard.cli.trace_console import console, number, one_sentence, percent
 from railyard.cli.trace_tools import convert, delay, fetch, pair_command, plot, rtt
 from railyard.traces.delay import is_delay_trace, read_delay_trace, rtt_over_time
 from railyard.traces.generate import GeneratedPair, read_parameters, write_pair
-from railyard.traces.index import Pair, read_index
+from railyard.traces.index import Pair, PairEntry, read_index, write_entry
 from railyard.traces.library import SEARCH_PATH_VARIABLE, find_pair, list_pairs
 from railyard.traces.light import Burst, read_light_trace, read_size_latency
+from railyard.traces.networks import NETWORKS, network_pair
 from railyard.traces.parameters import MAX_DURATION_S
 from railyard.traces.periods import unequal
 from railyard.traces.presets import MODELS
@@ -302,19 +303,35 @@ def generate(
     parameters: Annotated[
         Path | None, typer.Option(help="Generate from the parameters beside a pair instead of from --model.")
     ] = None,
+    network: Annotated[
+        list[str] | None,
+        typer.Option(help=f"A path of a constant rate, as others name it; give two or more. {', '.join(NETWORKS)}."),
+    ] = None,
 ) -> None:
-    """Generate a pair of traces from a mobility model and a seed."""
+    """Generate a pair of traces from a mobility model and a seed, or of networks that others named."""
     with one_sentence():
-        if (model is None) == (parameters is None):
-            raise TraceError("generate needs either --model NAME or --parameters FILE")
-        if parameters is not None:
-            pair = read_parameters(parameters)
+        if [model is not None, parameters is not None, bool(network)].count(True) != 1:
+            raise TraceError("generate needs either --model NAME, --parameters FILE or --network NAME")
+        if network:
+            files = write_entry(out, *_of_networks(network, name))
+        elif parameters is not None:
+            files = write_pair(read_parameters(parameters), out)
         else:
             assert model is not None  # noqa: S101  the check above
-            pair = _new_pair(model.value, seed, duration, name, delay_traces)
-        files = write_pair(pair, out)
+            files = write_pair(_new_pair(model.value, seed, duration, name, delay_traces), out)
     for file in files:
         console.print(f"{file}", soft_wrap=True)
+
+
+def _bad_name(name: str | None) -> TraceError:
+    return TraceError(f"'{name}' cannot name a pair; use letters, digits, '-', '_' and '.', at most 64 of them")
+
+
+def _of_networks(networks: list[str], name: str | None) -> tuple[dict[str, bytes], PairEntry]:
+    try:
+        return network_pair(networks, name)
+    except ValueError as error:
+        raise _bad_name(name) from error
 
 
 def _new_pair(model: str, seed: int, duration_s: int, name: str | None, delay_traces: bool) -> GeneratedPair:
@@ -327,6 +344,4 @@ def _new_pair(model: str, seed: int, duration_s: int, name: str | None, delay_tr
             model=MODELS[model],
         )
     except ValueError as error:
-        raise TraceError(
-            f"'{name}' cannot name a pair; use letters, digits, '-', '_' and '.', at most 64 of them"
-        ) from error
+        raise _bad_name(name) from error
