@@ -480,7 +480,7 @@ def test_a_rate_scales_one_path_of_generated_pairs(tmp_path: Path) -> None:
         ({"rates": {"lte": "fast"}}, "--set rates.lte: Input should be a valid number"),
         ({"rates": {"lt": 0.5}}, "no scene draws the rate of a path 'lt'; did you mean 'lte'"),
         ({"arms": ["vanilla"]}, "the population has no arm 'vanilla'; did you mean 'vanilla-mp'"),
-        ({"scale": "large"}, "--set scale: Input should be 'small', 'default' or 'full'"),
+        ({"scale": "large"}, "--set scale: Input should be 'small', 'brief', 'default' or 'full'"),
         ({"scheduler": "tcp://127.0.0.1"}, "--set scheduler: String should match pattern"),
     ],
 )
