@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import random
 import re
 import shutil
 import signal
@@ -156,6 +157,21 @@ def test_a_disk_that_takes_nothing_is_told_in_one_sentence(tmp_path: Path) -> No
     (tmp_path / "parts").write_text("a file where the folder should be")
     with pytest.raises(UserError, match="cannot write results there"):
         Parts(tmp_path / "parts").add([])
+
+
+def test_viewers_whose_values_are_alike_carry_a_quantile_later_than_their_number_of_values_says() -> None:
+    def needed(alike: bool) -> int:
+        drawn = random.Random(3)
+        rows: list[dict[str, Any]] = []
+        for viewer in range(60):
+            own = drawn.random()
+            rct = [own + 1e-6 * drawn.random() if alike else drawn.random() for _ in range(20)]
+            rows.append({"day": 1, "viewer": viewer, "arm": "a", "rct_s": rct})
+        plays = Plays(rows)
+        return plays.to_carry("rct", 0.99, "a")
+
+    assert needed(alike=False) < 100, "1,200 independent values are more than 368"
+    assert needed(alike=True) > 300, "1,200 values of 60 viewers are worth about 60"
 
 
 def test_the_interval_of_a_comparison_is_over_viewers_in_pairs() -> None:

@@ -20,6 +20,7 @@ from railyard.results.records import Chunk
 from railyard.stats import intervals, rates
 from railyard.stats.intervals import Interval, Layout, Reals, Sample
 from railyard.stats.rates import Sums
+from railyard.stats.statistics import nearest_rank
 from railyard.studies.population.play import Row
 
 FEW = 8  # values a distinct one from which on a histogram is cheaper
@@ -234,10 +235,21 @@ class Plays:
         return found if found is None or carried else found.without_ends()
 
     def to_carry(self, what: What, q: float, *arms: str) -> int:
-        """How many viewers like these carry a quantile under each arm, at least."""
-        viewers, fewest = self.viewers(), min(len(self.flat(what, arm)) for arm in arms)
-        wanted = math.ceil(viewers * intervals.values_for(q) / max(1, fewest))
+        """How many viewers like these carry a quantile under each arm, at least: the values of one viewer depend on
+        each other, so their effective number counts."""
+        viewers = self.viewers()
+        fewest = min(self._carrying(what, arm, q) for arm in arms)
+        wanted = math.ceil(viewers * intervals.values_for(q) / max(1.0, fewest))
         return max(wanted, intervals.windows_for(q), viewers + 1)
+
+    def _carrying(self, what: What, arm: str, q: float) -> float:
+        """The effective number of values that an interval of the quantile may count on."""
+        groups = [self.values(row, what) for row in self._of[arm].values()]
+        values = [value for group in groups for value in group]
+        if not values:
+            return 0.0
+        sample = Sample(groups, Layout.of_independent(len(groups)))
+        return intervals.carrying_count(sample, nearest_rank(values, q))
 
     def to_meet(self, event: Callable[[Row], bool], *arms: str) -> int:
         """How many viewers like these meet as many events under each arm as a rate's interval takes, at least."""
