@@ -382,6 +382,11 @@ part, AES-GCM itself, once to seal and once to open, is some 3,900 in this mix o
   alone has it, for a sixth fewer instructions. Trees that tests build do without (`FAST_LINK=1`).
 - Segmented sends of 64 datagrams instead of 32, beside bursts of 1 ms: 4.36 and 4.29 CPU s/GB of the server, medians of
   four turns each.
+- To seal from the send ring into the datagram, by `gnutls_aead_cipher_encryptv`: 4,788 instructions for 1,380 bytes. To
+  copy them and seal in place takes 4,251.
+- To ask epoll once a round: in bulk, the driver's own epoll is asked in 127 of 14,181 rounds of the server.
+- To make the send buffer of a response of known length as large as the window at once: it saves 34 of 10,278
+  instructions a packet (null crypto, without link-time optimisation).
 - To leave a decrypted payload in the buffer that it was decrypted into: the copy back takes some 150 instructions a
   packet of the 6,900 that real protection adds. Fuzzers and tests change and protect packets in place.
 - To stop, in the simulator's tree of timers, at the first match whose winner stays: it seldom does, and the question
