@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from statistics import median
 from types import EllipsisType
 from typing import Any
 
 import numpy as np
 
 from railyard import api
+from railyard.figures.rows import RCT_MEDIAN
 from railyard.lab import Check, check, is_open, judged, unanswered
 from railyard.traces import Trace, find_pair, read_trace
 
@@ -83,17 +83,12 @@ def download(queue: str | None = None, chunk_bytes: int = CHUNK_BYTES) -> api.Ca
     return api.play(pairs=[CONTROLLED], settings=settings | {"schemes": only}, seeds=1, arena="sim")
 
 
-def _typical_s(campaign: api.Campaign) -> float:
-    """The median, without the first chunk, in which the window still grows."""
-    return median(chunk.rct_s for run in campaign.runs for chunk in run.chunks[1:])
-
-
 def chunk_time(predicted_s: Number) -> Check:
     """A prediction, compared with a play."""
     if is_open(predicted_s):
         return unanswered()
     hint = "What does the chunk take at the path's rate, and how long does the request take to come back?"
-    return check(predicted_s, _typical_s(download()), hint, 0.1)
+    return check(predicted_s, RCT_MEDIAN.value(download().runs), hint, 0.1)
 
 
 def shortest_queue(packets: int | EllipsisType | None) -> Check:
@@ -102,8 +97,8 @@ def shortest_queue(packets: int | EllipsisType | None) -> Check:
         return unanswered()
     if not isinstance(packets, int) or packets < 2:
         return Check(False, f"Not yet. A queue has two packets or more, and this is {packets!r}.")
-    best_s = _typical_s(download(f"droptail:packets={DEEP}"))
-    own_s, half_s = (_typical_s(download(f"droptail:packets={count}")) for count in (packets, max(1, packets // 2)))
+    queues = (f"droptail:packets={count}" for count in (DEEP, packets, max(1, packets // 2)))
+    best_s, own_s, half_s = (RCT_MEDIAN.value(download(queue).runs) for queue in queues)
     if own_s > FULL * best_s:
         return judged(False, f"With {packets} packets a chunk takes {own_s:.3f} s, with {DEEP} packets {best_s:.3f} s.")
     told = f"With {packets} packets a chunk takes {own_s:.3f} s, with half of them {half_s:.3f} s."
