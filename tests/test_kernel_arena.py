@@ -111,6 +111,7 @@ def busy() -> Iterator[None]:
 
 
 @needs_kernel
+@pytest.mark.long
 def test_every_transport_runs_twice_with_the_same_bytes(tmp_path: Path) -> None:
     for spec in specs_of(tmp_path):
         other = carry_out(spec.model_copy(update={"qlog": True}), tmp_path / "other" / spec.run_id)

@@ -118,6 +118,7 @@ def path_states(folder: Path, name: str) -> list[str]:
     return [line["state"] for line in lines if line["event"] == "path" and line["name"] == name]
 
 
+@pytest.mark.long
 @pytest.mark.privileged
 def test_an_interface_goes_and_returns_in_both_arenas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAILYARD_TRACE_PATH", str(tmp_path))

@@ -72,6 +72,7 @@ def run(folder: Path, file: str, results: Path) -> subprocess.CompletedProcess[s
     )
 
 
+@pytest.mark.long
 @pytest.mark.privileged
 @pytest.mark.wall_clock
 @pytest.mark.slow

@@ -139,6 +139,7 @@ sizes:
 PLACE = "<!-- study: how-many default most -->\n\n{}\n\n<!-- end -->\n"
 
 
+@pytest.mark.long
 def test_a_study_is_one_folder(tree: Path, follow: Follow) -> None:
     folder = tree / "studies" / "how_many"
     folder.mkdir()
