@@ -139,6 +139,13 @@ sizes:
 PLACE = "<!-- study: how-many default most -->\n\n{}\n\n<!-- end -->\n"
 
 
+def test_new_parts_of_a_page_may_be_empty() -> None:
+    begins = [f"<!-- study: evaluation {size} claims -->" for size in ("wide", "wide-heavy")]
+    page = as_kept(f"{begins[0]}\n<!-- end -->\n\n{begins[1]}\n\n<!-- end -->\n")
+    assert [page.count(begin) for begin in begins] == [1, 1] and page.count("\n\n<!-- end -->") == 2
+    assert page.count("| claim | where | measured | verdict |") == 2 and as_kept(page) == page
+
+
 @pytest.mark.long
 def test_a_study_is_one_folder(tree: Path, follow: Follow) -> None:
     folder = tree / "studies" / "how_many"

@@ -32,7 +32,7 @@ CLAIMS = "claims"
 """The part that has the verdicts on the study's claims."""
 PAGES = ROOT / "docs" / "results"
 MARKED = re.compile(
-    r"(?P<begin><!-- study: (?P<name>\S+) (?P<size>\S+) (?P<part>\S+) -->\n\n).*?(?P<end>\n\n<!-- end -->)", re.DOTALL
+    r"(?P<begin><!-- study: (?P<name>\S+) (?P<size>\S+) (?P<part>\S+) -->)\n.*?(?P<end><!-- end -->)", re.DOTALL
 )
 
 
@@ -189,14 +189,14 @@ def markdown(heads: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1)
 
 
 def as_kept(page: str) -> str:
-    """A page's text with each marked part as it is kept. Raises UserError."""
+    """A page's text with each marked part as it is kept; a new one may be empty. Raises UserError."""
 
     def part(marked: re.Match[str]) -> str:
         name, size, wanted = (marked[group] for group in ("name", "size", "part"))
         parts = dict(find_study(name).kept(size).parts())
         if wanted not in parts:
             raise UserError(f"the study {name} has no part '{wanted}'; {near_miss(wanted, parts)}")
-        return f"{marked['begin']}{parts[wanted]}{marked['end']}"
+        return f"{marked['begin']}\n\n{parts[wanted]}\n\n{marked['end']}"
 
     return MARKED.sub(part, page)
 
