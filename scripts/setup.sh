@@ -54,6 +54,7 @@ peers   bin:gtlsserver   ngtcp2-server       a QUIC server of others
 peers   bin:caddy        caddy               a server of HTTP/3 of others
 peers   bin:cmake        cmake               builds tquic
 peers   bin:g++          g++                 builds tquic
+peers   any:has_libclang libclang-dev        builds quiche and s2n-quic, by the headers of BoringSSL
 machine bin:debootstrap  debootstrap         makes the root of make fresh-machine
 '
 # What is missing without a set.
@@ -118,6 +119,7 @@ required_step() {
 has_engine() { docker info >/dev/null 2>&1 || present bin:dockerd; }
 has_compose() { docker compose version >/dev/null 2>&1 || present bin:docker-compose; }
 has_fuzzer() { [ -e "$(clang -print-runtime-dir 2>/dev/null)/libclang_rt.fuzzer-$(uname -m).a" ]; }
+has_libclang() { compgen -G '/usr/lib/llvm-*/lib/libclang*.so*' >/dev/null; }
 has_python() { venv_ready || find_python >/dev/null; }
 
 present() {
