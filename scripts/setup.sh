@@ -119,7 +119,7 @@ required_step() {
 has_engine() { docker info >/dev/null 2>&1 || present bin:dockerd; }
 has_compose() { docker compose version >/dev/null 2>&1 || present bin:docker-compose; }
 has_fuzzer() { [ -e "$(clang -print-runtime-dir 2>/dev/null)/libclang_rt.fuzzer-$(uname -m).a" ]; }
-has_libclang() { compgen -G '/usr/lib/llvm-*/lib/libclang*.so*' >/dev/null; }
+has_libclang() { compgen -G '/usr/lib/llvm-*/lib/libclang.so' >/dev/null; }
 has_python() { venv_ready || find_python >/dev/null; }
 
 present() {
