@@ -3,6 +3,7 @@
  * before its time, no more bytes than opportunities, and the log has it all. */
 #include "fuzz/input.h"
 #include "emulator/link/link.h"
+#include "emulator/link/numbered.h"
 #include "emulator/link/queue.h"
 
 #define PACKETS    2000
@@ -136,11 +137,6 @@ static void choose_config(bench *b, fuzz_input *in) {
     b->in_order = !(flags & 16);
 }
 
-/* Where a packet has its number: in nothing that a flow is told by. */
-static size_t number_at(uint8_t flow) {
-    return flow & 4 ? 2 : 28; /* IPv6: the flow label and the length, IPv4: the payload */
-}
-
 static bool has_changed_at(const bench *b, uint64_t us) {
     for (unsigned i = 0; i < b->changes; i++)
         if (b->changed_us[i] == us)
@@ -149,8 +145,7 @@ static bool has_changed_at(const bench *b, uint64_t us) {
 }
 
 static void check_departure(bench *b, const link_packet *p) {
-    uint32_t n;
-    memcpy(&n, p->data + number_at(p->data[21]), sizeof n);
+    const uint32_t n = numbered_number(p);
     FUZZ_CHECK(n < b->arrived && p->length == b->length[n] && p->data[21] == b->flow[n]);
     FUZZ_CHECK(++b->copies[n] <= 2);
     /* The first opportunity of a new trace may be at the moment of the change, and serves what waits then. */
@@ -191,16 +186,9 @@ static void drain(bench *b) {
 static void send(bench *b, uint32_t length, uint8_t flow) {
     if (b->arrived == PACKETS)
         return;
-    link_packet *p = link_pool_get(b->pool);
-    FUZZ_CHECK(p != NULL);
-    memset(p->data, 0, 40);
-    p->length = length;
-    p->checksum_start = p->checksum_offset = 0;
-    p->data[0] = flow & 4 ? 0x60 : 0x45;
-    p->data[9] = 17;
-    p->data[21] = flow;
     uint32_t n = (uint32_t)b->arrived++;
-    memcpy(p->data + number_at(flow), &n, sizeof n);
+    link_packet *p = numbered_packet(b->pool, flow & 4 ? 6 : 4, flow, n, length);
+    FUZZ_CHECK(p != NULL);
     b->length[n] = length;
     b->flow[n] = flow;
     b->entered_us[n] = b->now;

@@ -8,6 +8,7 @@
 #include <jansson.h>
 
 #include "fuzz/file.h"
+#include "emulator/link/numbered.h"
 #include "emulator/mpshell/command_line.h"
 #include "emulator/mpshell/control.h"
 #include "emulator/mpshell/setup.h"
@@ -68,11 +69,8 @@ static void send_packets(mp_shell *shell, unsigned count, uint64_t now) {
     for (unsigned i = 0; i < count; i++) {
         mp_path *path = &shell->paths[i % shell->path_count];
         const mp_direction *direction = i & 4 ? &path->down : &path->up;
-        link_packet *p = link_pool_get(shell->pool);
+        link_packet *p = numbered_packet(shell->pool, 4, 0, i, 40 + i * 37 % 1400);
         FUZZ_CHECK(p != NULL);
-        memset(p->data, 0, 40);
-        p->data[0] = 0x45;
-        p->length = 40 + i * 37 % 1400;
         link_route_begin(p, direction->number);
         link_enqueue(direction->entry->link, p, now);
     }

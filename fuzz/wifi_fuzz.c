@@ -4,6 +4,7 @@
 #include "fuzz/input.h"
 #include "emulator/link/air.h"
 #include "emulator/link/link.h"
+#include "emulator/link/numbered.h"
 
 #define PACKETS    1500
 #define OPERATIONS 200
@@ -95,8 +96,7 @@ static void drain(bench *b) {
     for (int way = 0; way < 2; way++) {
         link_advance(b->link[way], b->now);
         for (link_packet *p = link_pull(b->link[way]); p; p = link_pull(b->link[way])) {
-            uint32_t n;
-            memcpy(&n, p->data + 28, sizeof n);
+            const uint32_t n = numbered_number(p);
             FUZZ_CHECK(n < b->sent && p->due_us > b->entered_us[n] && p->due_us > p->arrival_us && p->due_us <= b->now);
             FUZZ_CHECK(p->due_us >= b->last_due[way] && (!b->in_order || n >= b->newest[way]));
             b->newest[way] = n;
@@ -115,12 +115,8 @@ static void drain(bench *b) {
 static void send(bench *b, int way, uint32_t length) {
     if (b->sent == PACKETS)
         return;
-    link_packet *p = link_pool_get(b->pool);
+    link_packet *p = numbered_packet(b->pool, 4, 0, b->sent, length);
     FUZZ_CHECK(p != NULL);
-    memset(p->data, 0, 40);
-    p->data[0] = 0x45;
-    p->length = length;
-    memcpy(p->data + 28, &b->sent, sizeof b->sent);
     b->entered_us[b->sent++] = b->now;
     link_enqueue(b->link[way], p, b->now);
 }

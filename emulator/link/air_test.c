@@ -54,9 +54,9 @@ static void drain(wifi_bench *b) {
         emulated_link *link = b->way[way]->link;
         link_advance(link, b->now);
         for (link_packet *p = link_pull(link); p; p = link_pull(link)) {
-            assert_true(bench_number(p) >= b->newest[way] && bench_number(p) <= b->sent[way]);
+            assert_true(numbered_number(p) >= b->newest[way] && numbered_number(p) <= b->sent[way]);
             assert_true(p->due_us >= b->due[way] && p->due_us <= b->now && p->due_us > p->arrival_us);
-            b->newest[way] = bench_number(p);
+            b->newest[way] = numbered_number(p);
             b->due[way] = p->due_us;
             b->received[way]++;
             b->arrived_bytes[way] += p->length;

@@ -62,7 +62,7 @@ static void take_departures(aqm_run *r, uint64_t now) {
             r->delay_max_us = delay > r->delay_max_us ? delay : r->delay_max_us;
             r->delivered++;
         }
-        r->acks[r->last] = (source_ack){p->due_us + BASE_RTT, bench_number(p), p->data[21]};
+        r->acks[r->last] = (source_ack){p->due_us + BASE_RTT, numbered_number(p), p->data[21]};
         r->last = (r->last + 1) % MOST_ACKS;
         link_departed(r->bench->link, p, now);
     }

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "emulator/link/link.h"
+#include "emulator/link/numbered.h"
 
 #define MS UINT64_C(1000)
 #define S  UINT64_C(1000000)
@@ -67,23 +68,10 @@ static inline void bench_free(link_bench *bench) {
     free(bench);
 }
 
-/* A packet of a flow: UDP over IPv4 from a port of its own, with a number behind the headers. */
 static inline void bench_send(link_bench *bench, uint8_t flow, uint32_t number, uint32_t bytes, uint64_t now) {
-    link_packet *packet = link_pool_get(bench->pool);
+    link_packet *packet = numbered_packet(bench->pool, 4, flow, number, bytes - LINK_HEADER_BYTES);
     assert_non_null(packet);
-    memset(packet->data, 0, 32);
-    packet->length = bytes - 4;
-    packet->data[0] = 0x45;
-    packet->data[9] = 17;
-    packet->data[21] = flow;
-    memcpy(packet->data + 28, &number, sizeof number);
     link_enqueue(bench->link, packet, now);
-}
-
-static inline uint32_t bench_number(const link_packet *packet) {
-    uint32_t number;
-    memcpy(&number, packet->data + 28, sizeof number);
-    return number;
 }
 
 /* Packets first, first + 1 ... of one size. */
@@ -103,7 +91,7 @@ static inline void bench_expect(link_bench *bench, uint64_t now, const bench_dep
     for (; expected->number != 0; expected++) {
         link_packet *packet = link_pull(bench->link);
         assert_non_null(packet);
-        assert_int_equal(bench_number(packet), expected->number);
+        assert_int_equal(numbered_number(packet), expected->number);
         assert_int_equal(packet->due_us, expected->due_us);
         link_departed(bench->link, packet, packet->due_us);
     }

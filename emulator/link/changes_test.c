@@ -113,7 +113,7 @@ static void arrivals(uint64_t seed, uint64_t interval_us, uint64_t at[200], bool
         bench_send(b, 0, n, 104, (n + 1) * interval_us);
     link_advance(b->link, 200 * interval_us + S);
     for (link_packet *p = link_pull(b->link); p; p = link_pull(b->link)) {
-        uint32_t n = bench_number(p);
+        uint32_t n = numbered_number(p);
         twice[n] = at[n] != 0;
         at[n] = p->arrival_us;
         link_departed(b->link, p, p->due_us);

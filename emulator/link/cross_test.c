@@ -119,8 +119,8 @@ static void others_are_counted_apart(void **state) {
             link_advance(b->link, now);
             for (link_packet *p = link_pull(b->link); p; p = link_pull(b->link)) {
                 assert_false(p->is_cross);
-                assert_true(bench_number(p) > newest);
-                newest = bench_number(p);
+                assert_true(numbered_number(p) > newest);
+                newest = numbered_number(p);
                 received++;
                 link_departed(b->link, p, now);
             }
@@ -179,16 +179,16 @@ static void a_link_that_is_off_takes_nobody(void **state) {
 static void names_become_ways(void **state) {
     (void)state;
     static const char *const names[] = {"core", "edge", "a", "b", "c"};
-    uint16_t out[LINK_VIA_MOST];
+    link_via via = {.count = 1};
     char error[200];
-    assert_int_equal(link_via_parse(NULL, names, 5, out, error, sizeof error), 0);
-    assert_int_equal(link_via_parse("edge:core", names, 5, out, error, sizeof error), 2);
-    link_route up = link_route_make(9, out, 2, true), down = link_route_make(8, out, 2, false);
-    assert_true(up.count == 3 && up.links[0] == 9 && up.links[1] == 1 && up.links[2] == 0);
-    assert_true(down.count == 3 && down.links[0] == 0 && down.links[1] == 1 && down.links[2] == 8);
+    assert_true(link_via_parse(&via, NULL, names, 5, error, sizeof error) && via.count == 0);
+    assert_true(link_via_parse(&via, "edge:core", names, 5, error, sizeof error) && via.count == 2);
+    link_route up = link_route_make(8, &via, 10, true), down = link_route_make(9, &via, 10, false);
+    assert_true(up.count == 3 && up.links[0] == 8 && up.links[1] == 12 && up.links[2] == 10);
+    assert_true(down.count == 3 && down.links[0] == 11 && down.links[1] == 13 && down.links[2] == 9);
     static const char *const bad[] = {"", "core:", "cor", "core:core", "core:edge:a:b:c"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-        assert_int_equal(link_via_parse(bad[i], names, 5, out, error, sizeof error), -1);
+        assert_false(link_via_parse(&via, bad[i], names, 5, error, sizeof error));
 }
 
 #define WAYS    3
@@ -214,10 +214,10 @@ static void pull_all(network *n, size_t number, uint64_t now) {
             link_route_forward(link, n->links[next]->link, p, now);
             continue;
         }
-        assert_true(bench_number(p) >= n->newest[p->route]); /* order is kept on each way; copies follow */
-        n->newest[p->route] = bench_number(p);
+        assert_true(numbered_number(p) >= n->newest[p->route]); /* order is kept on each way; copies follow */
+        n->newest[p->route] = numbered_number(p);
         n->got++;
-        assert_true(now >= n->sent_us[bench_number(p)] + 3 * MS + 2 * MS + 1 * MS * (p->route < 2));
+        assert_true(now >= n->sent_us[numbered_number(p)] + 3 * MS + 2 * MS + 1 * MS * (p->route < 2));
         link_departed(link, p, now);
     }
 }
@@ -241,7 +241,6 @@ static void run_network(uint64_t seed) {
     network n = {.sent = 0};
     static const char *const rates[LINKS] = {"20mbps", "30mbps", "10mbps", "15mbps", "18mbps"};
     static const uint64_t delays[LINKS] = {3 * MS, 3 * MS, 3 * MS, 1 * MS, 2 * MS};
-    const uint16_t shared[] = {3, 4}, alone[] = {4};
     for (size_t i = 0; i < LINKS; i++) {
         link_config c = {.delay_us = delays[i],
                          .queue = seed % 2 ? "droptail:packets=12" : "fq_codel:packets=12",
@@ -260,19 +259,14 @@ static void run_network(uint64_t seed) {
         }
     }
     for (uint16_t way = 0; way < WAYS; way++)
-        n.routes[way] = way < 2 ? link_route_make(way, shared, 2, true) : link_route_make(way, alone, 1, true);
+        n.routes[way] = way < 2 ? (link_route){{way, 3, 4}, 3} : (link_route){{way, 4}, 2};
     uint64_t now = 0;
     for (uint32_t k = 1; k <= PACKETS; k++) {
         now += link_rng_next(&rng) % 900;
         pass(&n, now);
         size_t way = link_rng_next(&rng) % WAYS;
-        link_packet *p = link_pool_get(n.links[0]->pool);
-        memset(p->data, 0, 32);
-        memcpy(p->data + 28, &k, sizeof k);
-        p->length = 60 + (uint32_t)(link_rng_next(&rng) % 1440);
-        p->data[0] = 0x45;
-        p->data[9] = 17;
-        p->data[21] = (uint8_t)way;
+        uint32_t length = 60 + (uint32_t)(link_rng_next(&rng) % 1440);
+        link_packet *p = numbered_packet(n.links[0]->pool, 4, (uint8_t)way, k, length);
         n.sent_us[k] = now;
         n.sent++;
         link_route_begin(p, way);

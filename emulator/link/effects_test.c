@@ -17,7 +17,7 @@ static link_stats run(link_config config, uint32_t count, uint8_t *departed) {
             bench_send(b, 0, n, 104, n * MS);
         link_advance(b->link, n * MS);
         for (link_packet *p = link_pull(b->link); p; p = link_pull(b->link)) {
-            departed[bench_number(p)]++;
+            departed[numbered_number(p)]++;
             link_departed(b->link, p, n * MS);
         }
     }
@@ -236,7 +236,7 @@ static void jitter_stays_within_its_bounds_and_keeps_the_order(void **state) {
     link_advance(b->link, 1000 * MS);
     for (uint32_t n = 1; n <= 500; n++) {
         link_packet *p = link_pull(b->link);
-        assert_int_equal(bench_number(p), n);
+        assert_int_equal(numbered_number(p), n);
         link_departed(b->link, p, 1000 * MS);
     }
     bench_free(b);
@@ -251,11 +251,11 @@ static void reordered_packets_are_overtaken_and_the_others_are_not(void **state)
         bench_send(b, 0, n, 104, n * MS);
         link_advance(b->link, n * MS);
         for (link_packet *p = link_pull(b->link); p; p = link_pull(b->link)) {
-            uint64_t held = p->arrival_us - bench_number(p) * MS;
+            uint64_t held = p->arrival_us - numbered_number(p) * MS;
             assert_true(held == 0 || held == 10500);
-            assert_int_equal(held != 0, bench_number(p) < newest);
+            assert_int_equal(held != 0, numbered_number(p) < newest);
             behind += held != 0;
-            newest = bench_number(p) > newest ? bench_number(p) : newest;
+            newest = numbered_number(p) > newest ? numbered_number(p) : newest;
             link_departed(b->link, p, n * MS);
         }
     }
@@ -430,7 +430,7 @@ static void the_first_packet_after_a_pause_waits_for_the_radio(void **state) {
     for (uint32_t n = 0; n < sizeof there / sizeof there[0]; n++) {
         link_packet *p = link_pull(b->link);
         assert_non_null(p);
-        assert_int_equal(bench_number(p), n);
+        assert_int_equal(numbered_number(p), n);
         assert_int_equal(p->due_us / MS, there[n] + 10);
         link_departed(b->link, p, p->due_us);
     }

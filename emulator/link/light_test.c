@@ -193,7 +193,7 @@ static void packets_stay_in_order(void **state) {
             }
             link_advance(b->link, now);
             for (link_packet *p = link_pull(b->link); p; p = link_pull(b->link)) {
-                assert_int_equal(bench_number(p), next);
+                assert_int_equal(numbered_number(p), next);
                 assert_true(p->due_us >= came[next++] && p->due_us <= now);
                 link_departed(b->link, p, now);
             }

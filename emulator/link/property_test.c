@@ -94,7 +94,7 @@ static bool is_opportunity(const link_watch *w, uint64_t t) {
 }
 
 static void check_departure(link_watch *w, const link_packet *p, uint64_t now) {
-    uint32_t n = bench_number(p);
+    uint32_t n = numbered_number(p);
     assert_in_range(n, 1, ARRIVALS);
     assert_int_equal(link_packet_bytes(p), w->length[n]); /* the packet that was sent, whole */
     assert_int_equal(p->data[21], w->flow[n]);

@@ -1,12 +1,8 @@
 #include "emulator/link/route.h"
 
-#include <stdio.h>
 #include <string.h>
 
-static int refuse(char *error, size_t error_size, const char *what, const char *name, size_t length) {
-    snprintf(error, error_size, "via: \"%.*s\" %s", (int)(length < 40 ? length : 40), name, what);
-    return -1;
-}
+#include "base/error.h"
 
 /* name_count: there is no such name. */
 static size_t find(const char *const *names, size_t name_count, const char *name, size_t length) {
@@ -16,29 +12,40 @@ static size_t find(const char *const *names, size_t name_count, const char *name
     return i;
 }
 
-int link_via_parse(const char *via, const char *const *names, size_t name_count, uint16_t out[LINK_VIA_MOST],
-                   char *error, size_t error_size) {
-    int count = 0;
-    for (bool more = via != NULL; more;) {
-        size_t length = strcspn(via, ":"), place = find(names, name_count, via, length);
-        if (place == name_count)
-            return refuse(error, error_size, "is not the name of a bottleneck", via, length);
-        for (int i = 0; i < count; i++)
-            if (out[i] == place)
-                return refuse(error, error_size, "is there twice", via, length);
-        if (count == LINK_VIA_MOST)
-            return refuse(error, error_size, "is one bottleneck too many; 4 are the most", via, length);
-        out[count++] = (uint16_t)place;
-        more = via[length] == ':';
-        via += length + more;
-    }
-    return count;
+static const char *problem_of(const link_via *via, size_t place, size_t name_count) {
+    if (place == name_count)
+        return "is not the name of a bottleneck";
+    for (size_t i = 0; i < via->count; i++)
+        if (via->bottlenecks[i] == place)
+            return "is there twice";
+    return via->count == LINK_VIA_MOST ? "is one bottleneck too many; 4 are the most" : NULL;
 }
 
-link_route link_route_make(uint16_t own, const uint16_t *via, size_t via_count, bool to_server) {
-    link_route route = {.count = (uint8_t)(1 + via_count)};
-    for (size_t i = 0; i < via_count; i++)
-        route.links[to_server ? 1 + i : via_count - 1 - i] = via[i];
-    route.links[to_server ? 0 : via_count] = own;
+bool link_via_parse(link_via *via, const char *text, const char *const *names, size_t name_count, char *error,
+                    size_t error_size) {
+    via->count = 0;
+    for (bool more = text != NULL; more;) {
+        size_t length = strcspn(text, ":"), place = find(names, name_count, text, length);
+        const char *problem = problem_of(via, place, name_count);
+        if (problem)
+            return error_set(error, error_size, "via: \"%.*s\" %s", (int)(length < 40 ? length : 40), text, problem);
+        via->bottlenecks[via->count++] = (uint16_t)place;
+        more = text[length] == ':';
+        text += length + more;
+    }
+    return true;
+}
+
+bool link_vias_parse(link_via via[2], const link_settings settings[2], const char *const *names, size_t name_count,
+                     char *error, size_t error_size) {
+    return link_via_parse(&via[0], settings[0].via, names, name_count, error, error_size) &&
+           link_via_parse(&via[1], settings[1].via, names, name_count, error, error_size);
+}
+
+link_route link_route_make(size_t own, const link_via *via, size_t first, bool to_server) {
+    link_route route = {.count = (uint8_t)(1 + via->count)};
+    for (size_t i = 0; i < via->count; i++)
+        route.links[to_server ? 1 + i : via->count - 1 - i] = (uint16_t)(first + 2 * via->bottlenecks[i] + !to_server);
+    route.links[to_server ? 0 : via->count] = (uint16_t)own;
     return route;
 }

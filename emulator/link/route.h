@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "emulator/link/link.h"
+#include "emulator/link/settings.h"
 
 #define LINK_VIA_MOST         4        /* bottlenecks on one way */
 #define LINK_BOTTLENECKS_MOST 16       /* of an emulation */
@@ -24,13 +25,23 @@ typedef struct {
     uint8_t count; /* at least 1 */
 } link_route;
 
-/* The setting `via`, "core:edge": which of the names, in this order. Returns how many; -1 with one sentence in error
- * for a name that is none of them, that is there twice, or for too many. NULL names none. */
-int link_via_parse(const char *via, const char *const *names, size_t name_count, uint16_t out[LINK_VIA_MOST],
-                   char *error, size_t error_size);
+/* The bottlenecks behind a path's link in one direction, by their numbers, from client to server. */
+typedef struct {
+    uint16_t bottlenecks[LINK_VIA_MOST];
+    uint8_t count;
+} link_via;
 
-/* The way from a path's own link and those of its bottlenecks, which are in the order from client to server. */
-link_route link_route_make(uint16_t own, const uint16_t *via, size_t via_count, bool to_server);
+/* The setting `via`, "core:edge": which of the names, in this order. False with one sentence in error for a name that
+ * is none of them, that is there twice, or for too many. NULL names none. */
+bool link_via_parse(link_via *via, const char *text, const char *const *names, size_t name_count, char *error,
+                    size_t error_size);
+/* The same for both directions of a path. */
+bool link_vias_parse(link_via via[2], const link_settings settings[2], const char *const *names, size_t name_count,
+                     char *error, size_t error_size);
+
+/* The way through a path's own link, number `own`, and those of its bottlenecks: bottleneck n has number first + 2 n
+ * from client to server and first + 2 n + 1 from server to client. */
+link_route link_route_make(size_t own, const link_via *via, size_t first, bool to_server);
 
 /* The first link of the packet's way takes it. route: the number of its way, for the driver. */
 static inline void link_route_begin(link_packet *packet, size_t route) {

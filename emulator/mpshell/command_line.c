@@ -145,7 +145,6 @@ static int check_paths(const mp_options *options, char *error, size_t error_size
     return 0;
 }
 
-/* The bottlenecks that paths name. */
 static int find_vias(mp_options *options, char *error, size_t error_size) {
     char reason[512];
     const char *names[LINK_BOTTLENECKS_MOST];
@@ -153,13 +152,8 @@ static int find_vias(mp_options *options, char *error, size_t error_size) {
         names[i] = options->bottlenecks[i].name;
     for (size_t i = 0; i < options->path_count; i++) {
         mp_path_options *path = &options->paths[i];
-        for (size_t way = 0; way < 2; way++) {
-            int n = link_via_parse(path->settings[way].via, names, options->bottleneck_count, path->via[way], reason,
-                                   sizeof reason);
-            if (n < 0)
-                return error_code(error, error_size, "path %s: %s", path->name, reason);
-            path->via_count[way] = (size_t)n;
-        }
+        if (!link_vias_parse(path->via, path->settings, names, options->bottleneck_count, reason, sizeof reason))
+            return error_code(error, error_size, "path %s: %s", path->name, reason);
     }
     return 0;
 }

@@ -22,10 +22,9 @@
 /* A path, or a bottleneck behind paths. */
 typedef struct {
     char name[MP_NAME_SIZE];
-    link_settings settings[2];      /* of the uplink, of the downlink */
-    uint16_t via[2][LINK_VIA_MOST]; /* the numbers of a path's bottlenecks */
-    size_t via_count[2];
-    bool overridden; /* in the configuration file, and changed by an option */
+    link_settings settings[2]; /* of the uplink, of the downlink */
+    link_via via[2];           /* of a path */
+    bool overridden;           /* in the configuration file, and changed by an option */
 } mp_path_options;
 
 typedef enum { MP_PATH, MP_BOTTLENECK } mp_link_kind;

@@ -116,10 +116,7 @@ static void make_route(mp_shell *shell, size_t number) {
     const size_t way = number % 2;
     const mp_path_options *path = shell->paths[number / 2].options;
     mp_direction *direction = mp_direction_at(shell, number);
-    uint16_t via[LINK_VIA_MOST];
-    for (size_t i = 0; i < path->via_count[way]; i++)
-        via[i] = (uint16_t)(2 * (shell->path_count + path->via[way][i]) + way);
-    direction->route = link_route_make((uint16_t)number, via, path->via_count[way], way == 0);
+    direction->route = link_route_make(number, &path->via[way], 2 * shell->path_count, way == 0);
     direction->entry = mp_direction_at(shell, direction->route.links[0]);
 }
 

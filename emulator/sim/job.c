@@ -208,7 +208,6 @@ static bool take_list(parser *p, const path_list *list, size_t most) {
     return true;
 }
 
-/* The bottlenecks that paths name. */
 static bool take_vias(parser *p) {
     sim_job *job = p->job;
     const char *names[LINK_BOTTLENECKS_MOST];
@@ -217,13 +216,8 @@ static bool take_vias(parser *p) {
         names[b] = job->bottlenecks[b].name;
     for (size_t k = 0; k < job->path_count; k++) {
         sim_path_job *path = &job->paths[k];
-        for (size_t way = 0; way < 2; way++) {
-            int n = link_via_parse(path->settings[way].via, names, job->bottleneck_count, path->via[way], reason,
-                                   sizeof reason);
-            if (n < 0)
-                return sim_fail(p->error, "%s: paths[%zu].%s", p->name, k, reason);
-            path->via_count[way] = (size_t)n;
-        }
+        if (!link_vias_parse(path->via, path->settings, names, job->bottleneck_count, reason, sizeof reason))
+            return sim_fail(p->error, "%s: paths[%zu].%s", p->name, k, reason);
     }
     return true;
 }

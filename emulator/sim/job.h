@@ -28,9 +28,8 @@
 typedef struct {
     char name[SIM_NAME_BYTES];
     xl_technology technology;
-    link_settings settings[2];      /* of the uplink, of the downlink; files are to be opened as they are named */
-    uint16_t via[2][LINK_VIA_MOST]; /* of a path: bottlenecks behind its links, from client to server */
-    size_t via_count[2];
+    link_settings settings[2]; /* of the uplink, of the downlink; files are to be opened as they are named */
+    link_via via[2];           /* of a path */
 } sim_path_job;
 
 /* One player and the server that answers it. */

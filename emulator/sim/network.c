@@ -66,11 +66,8 @@ static bool make_links(simulation *sim, const sim_path_job *path, const char *wh
 
 static void make_routes(simulation *sim, const sim_path_job *path, size_t number) {
     for (size_t way = 0; way < 2; way++) {
-        uint16_t via[LINK_VIA_MOST];
-        for (size_t i = 0; i < path->via_count[way]; i++)
-            via[i] = (uint16_t)(sim->path_direction_count + 2 * path->via[way][i] + way);
         size_t own = 2 * number + way;
-        sim->routes[own] = link_route_make((uint16_t)own, via, path->via_count[way], way == 0);
+        sim->routes[own] = link_route_make(own, &path->via[way], sim->path_direction_count, way == 0);
     }
 }
 
