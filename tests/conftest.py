@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, settings
 
 from railyard.base.errors import UserError
 from railyard.base.paths import PROGRAM_NAMES, programs_dir
+from railyard.report.chromium import Browser, find_chromium
 from railyard.run import containers
 
 # Examples are the same in every run, and a busy machine fails no test for its time.
@@ -291,6 +292,14 @@ def make_campaign(tmp_path: Path) -> Callable[..., Path]:
         return out
 
     return make
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    program = find_chromium()
+    assert program is not None, "there is no Chromium"
+    with Browser(program) as running:
+        yield running
 
 
 @pytest.fixture

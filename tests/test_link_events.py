@@ -8,25 +8,13 @@ from typing import Any
 
 import pytest
 
+from flat_pair import played
 from railyard.base.errors import UserError
 from railyard.experiment.model import LinkEvent, load_experiment
-from railyard.run.campaign import Campaign, run_campaign
 from railyard.run.fidelity import MAX_EVENT_LATENESS_US, judge
 from railyard.run.linkevents import DoneEvent, commands
-from railyard.run.progress import Silent
 from railyard.run.resolve import resolve
 
-INDEX = """\
-schema: 1
-pairs:
-- name: flat
-  scenario: test
-  licence: none
-  source: by hand
-  paths:
-  - {name: wifi, technology: wifi, uplink: t, downlink: t, base_rtt_ms: 30, queue: 'droptail:packets=100'}
-  - {name: lte, technology: lte, uplink: t, downlink: t, base_rtt_ms: 60, queue: 'droptail:packets=100'}
-"""
 EXPERIMENT = """\
 name: events
 pairs: [flat]
@@ -59,15 +47,8 @@ def carried(folder: Path, link: str, first_s: float, last_s: float) -> int:
 
 
 def play(tmp_path: Path, arena: str) -> tuple[Path, dict[str, Any]]:
-    """The experiment's one run, repeated while it is void; its folder and its record."""
-    (tmp_path / "index.yaml").write_text(INDEX)
-    (tmp_path / "t").write_text("1\n")
-    (tmp_path / "events.yaml").write_text(f"arena: {arena}\n{EXPERIMENT}")
-    specs = resolve(*load_experiment(tmp_path / "events.yaml"))
-    campaign = Campaign(tmp_path / arena)
-    with campaign.locked():
-        run_campaign(campaign, specs, 1, Silent())
-    folder = next(campaign.runs.iterdir())
+    """The folder and the record of the experiment's run."""
+    folder = played(tmp_path, f"arena: {arena}\n{EXPERIMENT}", arena)
     return folder, json.loads((folder / "run.json").read_text())
 
 

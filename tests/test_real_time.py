@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
+from flat_pair import INDEX
 from mpshell_program import path_option, run, trace
 from railyard.run import realtime
-from test_link_events import INDEX
 
 __all__ = ["trace"]
 pytestmark = pytest.mark.privileged

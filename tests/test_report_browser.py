@@ -7,28 +7,24 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from chromium import NEEDS_CHROMIUM, OVERFLOWS
 from conftest import FakeRun
 from railyard.base.paths import programs_dir
 from railyard.report import write_report, write_whole
-from railyard.report.chromium import Browser, BrowserError, find_chromium, print_pdf
+from railyard.report.chromium import Browser, BrowserError, print_pdf
 from railyard.report.replay import write_replay
 from railyard.results.explain.explanation import explain, sentences
 from railyard.results.records import load_campaign
 from report_exhibit import exhibit_of
 
 REQUIRE = os.environ.get("RAILYARD_REQUIRE_ALL") == "1"
-pytestmark = pytest.mark.skipif(
-    find_chromium() is None and not REQUIRE, reason="needs Chromium: run `scripts/setup.sh browser`"
-)
+pytestmark = NEEDS_CHROMIUM
 PHONE_WIDTH, PHONE_HEIGHT = 390, 844
-# Whatever is wider than the screen and has no scrolling region of its own around it.
-OVERFLOWS = """[...document.querySelectorAll('body *')].filter(e => !e.closest('.wide, pre, .skip, svg')
-    && e.getBoundingClientRect().right > innerWidth + 1).map(e => e.tagName + '.' + e.className)"""
 
 
 CUT_TEXTS = """[...document.querySelectorAll('.plot text')].filter(text => {
@@ -36,14 +32,6 @@ CUT_TEXTS = """[...document.querySelectorAll('.plot text')].filter(text => {
     return box.width > 0 && (box.left < plot.left - 1 || box.right > plot.right + 1 || box.bottom > plot.bottom + 1);
 }).map(text => text.textContent)"""
 """Texts of the plots that reach out of them."""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    program = find_chromium()
-    assert program is not None, "there is no Chromium"
-    with Browser(program) as running:
-        yield running
 
 
 @pytest.fixture(scope="module")

@@ -4,30 +4,22 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from chromium import NEEDS_CHROMIUM, OVERFLOWS
 from conftest import FakeRun
 from railyard.base.paths import programs_dir
-from railyard.report.chromium import Browser, Page, find_chromium
+from railyard.report.chromium import Browser, Page
 from railyard.run.campaign import Campaign
 from railyard.serve import leaderboard
 from railyard.serve.store import Store
 from web_server import Make, Server, campaign
 
 REQUIRE = os.environ.get("RAILYARD_REQUIRE_ALL") == "1"
-pytestmark = [
-    pytest.mark.long,
-    pytest.mark.skipif(
-        find_chromium() is None and not REQUIRE, reason="needs Chromium: run `scripts/setup.sh browser`"
-    ),
-]
+pytestmark = [pytest.mark.long, NEEDS_CHROMIUM]
 SIZES = ((1280, 900, False), (390, 844, True))
-# Whatever is wider than the screen and has no scrolling region of its own around it.
-OVERFLOWS = """[...document.querySelectorAll('body *')].filter(e => !e.closest('.wide, pre, .skip, svg')
-    && e.getBoundingClientRect().right > innerWidth + 1).map(e => e.tagName + '.' + e.className)"""
 UNNAMED = """[...document.querySelectorAll(
     'a, button, input:not([type=hidden]), select, [role=img], [role=region], table, section, nav')].filter(
     e => !(e.getAttribute('aria-label') || e.getAttribute('aria-labelledby') || e.caption
@@ -49,14 +41,6 @@ PALE = """(() => {
     return [(a + 0.05) / (b + 0.05), large ? 3 : 4.5, e.tagName + ' ' + e.textContent.trim().slice(0, 40)];
   }).filter(([ratio, least]) => ratio < least);
 })()"""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    program = find_chromium()
-    assert program is not None, "there is no Chromium"
-    with Browser(program) as running:
-        yield running
 
 
 def opened(

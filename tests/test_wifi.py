@@ -4,29 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from flat_pair import played
 from railyard.base.errors import UserError
-from railyard.experiment.model import load_experiment
 from railyard.results.linklog.read import read_link_log
 from railyard.results.oracle import paths_of_run
-from railyard.run.campaign import Campaign, run_campaign
-from railyard.run.progress import Silent
-from railyard.run.resolve import resolve
 
-INDEX = """\
-schema: 1
-pairs:
-- name: flat
-  scenario: test
-  licence: none
-  source: by hand
-  paths:
-  - {name: wifi, technology: wifi, uplink: t, downlink: t, base_rtt_ms: 20, queue: 'droptail:packets=200'}
-  - {name: lte, technology: lte, uplink: t, downlink: t, base_rtt_ms: 60, queue: 'droptail:packets=100'}
-"""
 EXPERIMENT = """\
 arena: sim
 name: wifi
@@ -40,24 +25,12 @@ links: {wifi: {wifi: "congested:rate=26:suspend=200:every=2000"}}
 """
 
 
-def played(tmp_path: Path, text: str) -> tuple[Path, dict[str, Any]]:
-    """The experiment's one run; its folder, and the summary of its links."""
-    (tmp_path / "index.yaml").write_text(INDEX)
-    (tmp_path / "t").write_text("1\n")
-    (tmp_path / "e.yaml").write_text(text)
-    specs = resolve(*load_experiment(tmp_path / "e.yaml"))
-    campaign = Campaign(tmp_path / "out")
-    with campaign.locked():
-        run_campaign(campaign, specs, 1, Silent())
-    folder = next(campaign.runs.iterdir())
+def look(folder: Path) -> float:
+    """What must hold of the Wi-Fi in any arena. Returns the downlink's airtime of a byte, us."""
     record = json.loads((folder / "run.json").read_text())
     assert record["outcome"] == "complete"
     assert paths_of_run(record["config"]) is None, "no opportunities, so no oracle"
-    return folder, json.loads((folder / "mpshell.json").read_text())
-
-
-def look(folder: Path, summary: dict[str, Any]) -> float:
-    """What must hold of the Wi-Fi in any arena. Returns the downlink's airtime of a byte, us."""
+    summary = json.loads((folder / "mpshell.json").read_text())
     wifi, lte = summary["paths"]
     up, down = wifi["up"], wifi["down"]
     assert (down["trace"], down["settings"]["wifi"]) == ("26000000bps", "congested:rate=26:suspend=200:every=2000")
@@ -80,7 +53,7 @@ def test_simulator_and_mpshell_have_the_same_wifi(tmp_path: Path, monkeypatch: p
     for arena in ("sim", "mpshell"):
         (tmp_path / arena).mkdir()
         monkeypatch.setenv("RAILYARD_TRACE_PATH", str(tmp_path / arena))
-        airtime[arena] = look(*played(tmp_path / arena, EXPERIMENT.replace("arena: sim", f"arena: {arena}")))
+        airtime[arena] = look(played(tmp_path / arena, EXPERIMENT.replace("arena: sim", f"arena: {arena}")))
     assert airtime["mpshell"] == pytest.approx(airtime["sim"], rel=0.15)
 
 

@@ -1,0 +1,34 @@
+"""A pair of constant links, and experiments of one run over it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from railyard.experiment.model import load_experiment
+from railyard.run.campaign import Campaign, run_campaign
+from railyard.run.progress import Silent
+from railyard.run.resolve import resolve
+
+INDEX = """\
+schema: 1
+pairs:
+- name: flat
+  scenario: test
+  licence: none
+  source: by hand
+  paths:
+  - {name: wifi, technology: wifi, uplink: t, downlink: t, base_rtt_ms: 30, queue: 'droptail:packets=200'}
+  - {name: lte, technology: lte, uplink: t, downlink: t, base_rtt_ms: 60, queue: 'droptail:packets=100'}
+"""
+
+
+def played(folder: Path, text: str, out: str = "out") -> Path:
+    """The folder of the experiment's one run, repeated while it is void. RAILYARD_TRACE_PATH names `folder`."""
+    (folder / "index.yaml").write_text(INDEX)
+    (folder / "t").write_text("1\n")
+    (folder / "e.yaml").write_text(text)
+    specs = resolve(*load_experiment(folder / "e.yaml"))
+    campaign = Campaign(folder / out)
+    with campaign.locked():
+        run_campaign(campaign, specs, 1, Silent())
+    return next(campaign.runs.iterdir())
