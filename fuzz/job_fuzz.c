@@ -28,8 +28,8 @@ static void check_job(const char *text) {
         FUZZ_CHECK(job.player_count >= 1 && job.player_count <= SIM_MAX_PLAYERS);
         for (size_t i = 0; i < job.path_count; i++)
             for (size_t way = 0; way < 2; way++)
-                for (size_t k = 0; k < job.paths[i].via_count[way]; k++)
-                    FUZZ_CHECK(job.paths[i].via[way][k] < job.bottleneck_count);
+                for (size_t k = 0; k < job.paths[i].via[way].count; k++)
+                    FUZZ_CHECK(job.paths[i].via[way].bottlenecks[k] < job.bottleneck_count);
         for (size_t i = 0; i < job.event_count; i++)
             FUZZ_CHECK(job.events[i].path < job.path_count + job.bottleneck_count);
         for (size_t i = 1; i < job.event_count; i++)
