@@ -81,7 +81,7 @@ static void choose_trace(link_trace *trace, fuzz_input *in) {
         ms += gap < 0xf0 ? gap % 16 : gap;
         at += (size_t)snprintf(text + at, sizeof text - at, "%u\n", ms + (i == lines % 40u && ms == 0));
     }
-    FUZZ_CHECK(link_trace_parse(trace, "t", text, at, error, sizeof error) == 0);
+    FUZZ_CHECK(link_trace_parse(trace, "t", text, at, error, sizeof error));
 }
 
 static void choose_config(bench *b, fuzz_input *in) {
@@ -117,14 +117,14 @@ static void choose_config(bench *b, fuzz_input *in) {
     c->seed = more;
     static const char delays[] = "0,3\n20,8.5\n50,0.2\n120,3\n";
     if (more & 2) {
-        FUZZ_CHECK(link_delay_trace_parse(&b->delays, "d", delays, sizeof delays - 1, error, sizeof error) == 0);
+        FUZZ_CHECK(link_delay_trace_parse(&b->delays, "d", delays, sizeof delays - 1, error, sizeof error));
         c->delay_trace = &b->delays;
         c->hold_delay = more & 4;
     }
     static const char rows[] = "0 9 0 0 4 4 30\n20 3 0\n50 40\n120 9\n";
     c->opportunity_bytes = more & 16 ? 1400 : 0;
     if (more & 8) {
-        FUZZ_CHECK(link_light_trace_parse(&b->light, "l", rows, sizeof rows - 1, error, sizeof error) == 0);
+        FUZZ_CHECK(link_light_trace_parse(&b->light, "l", rows, sizeof rows - 1, error, sizeof error));
         c->light.trace = &b->light;
         c->light.gap_us = more * 100;
     }
@@ -213,7 +213,7 @@ static void change(bench *b, fuzz_input *in) {
         link_set_up(b->link, fuzz_bool(in), b->now);
         break;
     case 1:
-        FUZZ_CHECK((link_set_loss(b->link, &loss, b->now) == 0) == link_loss_is_valid(&loss));
+        FUZZ_CHECK((link_set_loss(b->link, &loss, b->now)) == link_loss_is_valid(&loss));
         break;
     case 2:
         link_set_delay(b->link, fuzz_u16(in), b->now);
@@ -224,7 +224,7 @@ static void change(bench *b, fuzz_input *in) {
         break;
     case 4: {
         uint64_t rate = fuzz_number(in);
-        bool is_set = link_set_rate(b->link, rate, b->now) == 0;
+        bool is_set = link_set_rate(b->link, rate, b->now);
         FUZZ_CHECK(is_set == (rate > 0 && rate <= LINK_TRACE_MAX_RATE_BPS));
         if (is_set)
             b->changed_us[b->changes++] = b->now;

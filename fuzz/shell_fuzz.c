@@ -107,7 +107,7 @@ static void obey(mp_shell *shell, char *text) {
     uint64_t now = 0;
     bool has_figures = false;
     unsigned commands = 0, packets = 0;
-    FUZZ_CHECK(mp_mailbox_open(&mailbox) == 0);
+    FUZZ_CHECK(mp_mailbox_open(&mailbox));
     for (char *line = strtok_r(text, "\n", &rest); line && commands < COMMANDS_MOST;
          line = strtok_r(NULL, "\n", &rest)) {
         if (line[0] >= '0' && line[0] <= '9') {
@@ -124,7 +124,7 @@ static void obey(mp_shell *shell, char *text) {
         mp_request request = {.figures = &figures[1]};
         error[0] = 0;
         commands++;
-        if (mp_control_parse(shell, line, &request, error) != 0) {
+        if (!mp_control_parse(shell, line, &request, error)) {
             FUZZ_CHECK(error[0] != 0);
             fuzz_note(error, strlen(error));
             continue;
@@ -172,15 +172,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     }
     for (char *word = strtok_r(text, "\n", &rest); word && argc < WORDS_MOST; word = strtok_r(NULL, "\n", &rest))
         argv[argc++] = word;
-    int rc = mp_options_parse(&shell->options, argc, argv, error, sizeof error);
-    FUZZ_CHECK(rc == 0 || error[0] != 0);
-    fuzz_note_number((uint64_t)rc);
-    if (rc == 0 && !shell->options.help) {
+    bool good = mp_options_parse(&shell->options, argc, argv, error, sizeof error);
+    FUZZ_CHECK(good || error[0] != 0);
+    fuzz_note_number(good);
+    if (good && !shell->options.help) {
         shell->path_count = shell->options.path_count;
         FUZZ_CHECK(shell->path_count <= MP_MAX_PATHS);
-        rc = mp_setup_links(shell, error);
-        FUZZ_CHECK(rc == 0 || error[0] != 0);
-        if (rc == 0 && shell->path_count > 0)
+        good = mp_setup_links(shell, error);
+        FUZZ_CHECK(good || error[0] != 0);
+        if (good && shell->path_count > 0)
             obey(shell, commands ? commands : error);
         mp_setup_free(shell);
     }

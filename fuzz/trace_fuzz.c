@@ -9,9 +9,9 @@ static void check_trace(fuzz_input *in) {
     char error[512] = "";
     uint64_t at = fuzz_bytes_be(in, 5);
     char *text = fuzz_rest_string(in);
-    int rc = link_trace_parse(&trace, "t", text, strlen(text), error, sizeof error);
-    FUZZ_CHECK(rc == 0 || (rc == -1 && error[0] != 0));
-    if (rc == 0) {
+    const bool good = link_trace_parse(&trace, "t", text, strlen(text), error, sizeof error);
+    FUZZ_CHECK(good || error[0] != 0);
+    if (good) {
         FUZZ_CHECK(trace.count >= 1 && trace.period_ms >= 1 && trace.period_ms == trace.at_ms[trace.count - 1]);
         for (size_t i = 1; i < trace.count; i++)
             FUZZ_CHECK(trace.at_ms[i - 1] <= trace.at_ms[i]);
@@ -30,9 +30,9 @@ static void check_delay_trace(fuzz_input *in) {
     uint64_t at = fuzz_bytes_be(in, 5);
     bool hold = fuzz_bool(in);
     char *text = fuzz_rest_string(in);
-    int rc = link_delay_trace_parse(&trace, "t", text, strlen(text), error, sizeof error);
-    FUZZ_CHECK(rc == 0 || (rc == -1 && error[0] != 0));
-    if (rc == 0) {
+    const bool good = link_delay_trace_parse(&trace, "t", text, strlen(text), error, sizeof error);
+    FUZZ_CHECK(good || error[0] != 0);
+    if (good) {
         FUZZ_CHECK(trace.count >= 1);
         for (size_t i = 1; i < trace.count; i++)
             FUZZ_CHECK(trace.steps[i - 1].at_us < trace.steps[i].at_us);
@@ -54,13 +54,13 @@ static void check_light(fuzz_input *in) {
     bool by_size = fuzz_bool(in), direct;
     uint64_t now = fuzz_u16(in), pause = fuzz_u16(in), gap = fuzz_u16(in), before = 0;
     char *text = fuzz_rest_string(in);
-    int rc = by_size ? link_size_latency_parse(&size, "z", text, strlen(text), error, sizeof error)
-                     : link_light_trace_parse(&trace, "l", text, strlen(text), error, sizeof error);
-    FUZZ_CHECK(rc == 0 || (rc == -1 && error[0] != 0));
+    const bool good = by_size ? link_size_latency_parse(&size, "z", text, strlen(text), error, sizeof error)
+                              : link_light_trace_parse(&trace, "l", text, strlen(text), error, sizeof error);
+    FUZZ_CHECK(good || error[0] != 0);
     static const char plain[] = "0 20 0 0 5\n30 7 0\n";
-    if (rc == 0 && by_size)
-        FUZZ_CHECK(link_light_trace_parse(&trace, "l", plain, sizeof plain - 1, error, sizeof error) == 0);
-    if (rc == 0) {
+    if (good && by_size)
+        FUZZ_CHECK(link_light_trace_parse(&trace, "l", plain, sizeof plain - 1, error, sizeof error));
+    if (good) {
         const link_light light = {&trace, by_size ? &size : NULL, gap, 1400};
         link_burst burst = {0};
         for (uint32_t i = 0; i < 40; i++, now += i % 8 ? 0 : pause * 100) {
@@ -93,7 +93,7 @@ static void check_loss(fuzz_input *in) {
     link_loss_state state = {.losses = {1}, .moves = {2}};
     char error[256] = "";
     char *text = fuzz_rest_string(in);
-    if (link_loss_parse(&state.model, text, error, sizeof error) == 0) {
+    if (link_loss_parse(&state.model, text, error, sizeof error)) {
         FUZZ_CHECK(link_loss_is_valid(&state.model));
         for (int i = 0; i < 100; i++)
             fuzz_note_number(link_loss_next(&state));
@@ -109,7 +109,7 @@ static void check_onoff(fuzz_input *in) {
     char error[256] = "";
     uint64_t step = fuzz_u32(in);
     char *text = fuzz_rest_string(in);
-    if (link_onoff_parse(&onoff, text, error, sizeof error) == 0) {
+    if (link_onoff_parse(&onoff, text, error, sizeof error)) {
         FUZZ_CHECK(onoff.count <= LINK_ONOFF_MAX_TIMES && onoff.count % 2 == 0);
         link_onoff_init(&state, &onoff, 1);
         for (uint64_t i = 0, now = 0; i < 20; i++, now += step % 1000000)
@@ -148,14 +148,14 @@ static void check_settings(fuzz_input *in) {
         *value++ = 0;
         json_t *member = json ? json_loads(value, JSON_DECODE_ANY, NULL) : NULL;
         link_settings *to = use_top ? top : settings;
-        int rc = member ? link_settings_set_json(to, line, member, error, sizeof error)
-                        : link_settings_set(to, line, value, error, sizeof error);
-        FUZZ_CHECK(rc == 0 || error[0] != 0);
+        const bool good = member ? link_settings_set_json(to, line, member, error, sizeof error)
+                                 : link_settings_set(to, line, value, error, sizeof error);
+        FUZZ_CHECK(good || error[0] != 0);
         json_decref(member);
     }
-    FUZZ_CHECK(link_settings_override(settings, top) == 0);
+    FUZZ_CHECK(link_settings_override(settings, top));
     error[0] = 0;
-    FUZZ_CHECK(link_settings_check(settings, error, sizeof error) == 0 || error[0] != 0);
+    FUZZ_CHECK(link_settings_check(settings, error, sizeof error) || error[0] != 0);
     json_t *path = json_object(), *direction = json_object();
     link_settings_report_path(settings, path);
     link_settings_report(&settings[0], direction);

@@ -48,7 +48,7 @@ static link_wifi choose_wifi(fuzz_input *in) {
     link_wifi w;
     char wanted[240];
     uint8_t flags = fuzz_u8(in);
-    FUZZ_CHECK(link_wifi_parse(&w, flags & 1 ? "congested" : "good", wanted, sizeof wanted) == 0);
+    FUZZ_CHECK(link_wifi_parse(&w, flags & 1 ? "congested" : "good", wanted, sizeof wanted));
     w.others = flags & 2 ? fuzz_u8(in) % (LINK_WIFI_OTHERS_MOST + 1) : w.others;
     w.others_us = flags & 2 ? UINT64_C(200) + fuzz_u16(in) : w.others_us;
     w.frames = flags & 4 ? 1 + fuzz_u8(in) % LINK_WIFI_WINDOW : w.frames;
@@ -156,7 +156,7 @@ static void operate(bench *b, fuzz_input *in, uint64_t step) {
         link_set_up(b->link[way], op & 16, b->now);
         break;
     default:
-        FUZZ_CHECK(link_set_rate(b->link[way], 100000 + 1000 * (uint64_t)fuzz_u16(in), b->now) == 0);
+        FUZZ_CHECK(link_set_rate(b->link[way], 100000 + 1000 * (uint64_t)fuzz_u16(in), b->now));
     }
 }
 

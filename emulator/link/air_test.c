@@ -18,7 +18,7 @@ typedef struct {
 static link_wifi wifi_of(const char *text) {
     link_wifi wifi;
     char wanted[240];
-    if (link_wifi_parse(&wifi, text, wanted, sizeof wanted) != 0)
+    if (!link_wifi_parse(&wifi, text, wanted, sizeof wanted))
         fail_msg("%s: %s", text, wanted);
     return wifi;
 }
@@ -346,7 +346,7 @@ static void a_station_that_is_down_waits(void **state) {
     link_set_up(b.way[0]->link, true, b.now);
     pass(&b, b.now + S);
     assert_int_equal(b.received[0], 10);
-    assert_int_equal(link_set_rate(b.way[1]->link, 14440000, b.now), 0);
+    assert_true(link_set_rate(b.way[1]->link, 14440000, b.now));
     saturate(&b, false, true, 1504, b.now + S, mbps);
     assert_in_range((uint64_t)mbps[1], 12, 14);
     close_bench(&b);
@@ -423,7 +423,7 @@ static void settings_are_read(void **state) {
         "off:rate=3", "retries=256",    "busy=0",         "rate=1e12",           "every=2000",
         "good:",      "congested:rate", "collision=-0.1", "suspend=90:every=100"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-        if (link_wifi_parse(&wifi, bad[i], wanted, sizeof wanted) == 0 && strcmp(bad[i], "good:") != 0)
+        if (link_wifi_parse(&wifi, bad[i], wanted, sizeof wanted) && strcmp(bad[i], "good:") != 0)
             fail_msg("%s is taken", bad[i]);
     assert_int_equal(wifi_of("off").rate_bps, 0);
     assert_int_equal(wifi_of("good").rate_bps, 144400000);

@@ -47,7 +47,7 @@ static inline link_bench *bench_new(const char *trace, link_config config) {
     if (link_trace_parse_rate(trace, &rate))
         bench->trace = link_trace_constant(rate);
     else
-        assert_int_equal(link_trace_parse(&bench->trace, "t", trace, strlen(trace), error, sizeof error), 0);
+        assert_true(link_trace_parse(&bench->trace, "t", trace, strlen(trace), error, sizeof error));
     bench->pool = link_pool_new(0);
     link_log_init(&bench->log, bench_sink, bench);
     config.trace = &bench->trace;

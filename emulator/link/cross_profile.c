@@ -30,8 +30,8 @@ static const char *read_step(const char *line, size_t length, const link_cross_s
                : NULL;
 }
 
-int link_cross_profile_parse(link_cross_profile *profile, const char *name, const char *text, size_t length,
-                             char *error, size_t error_size) {
+bool link_cross_profile_parse(link_cross_profile *profile, const char *name, const char *text, size_t length,
+                              char *error, size_t error_size) {
     size_t lines = count_lines(text, length);
     const char *problem = lines == 0 ? "is not there; write \"ms,mbps\"" : NULL;
     *profile = (link_cross_profile){.steps = calloc(lines + 1, sizeof *profile->steps)};
@@ -49,7 +49,7 @@ int link_cross_profile_parse(link_cross_profile *profile, const char *name, cons
         snprintf(error, error_size, "%s:%zu: the line %s", name, profile->count + 1, problem);
         link_cross_profile_free(profile);
     }
-    return problem ? -1 : 0;
+    return !problem;
 }
 
 void link_cross_profile_free(link_cross_profile *profile) {

@@ -5,6 +5,7 @@
 #ifndef RAILYARD_LINK_CROSS_PROFILE_H
 #define RAILYARD_LINK_CROSS_PROFILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,10 +22,10 @@ typedef struct {
 } link_cross_profile;
 
 /* As link_trace_parse. */
-int link_cross_profile_parse(link_cross_profile *profile, const char *name, const char *text, size_t length,
-                             char *error, size_t error_size);
+bool link_cross_profile_parse(link_cross_profile *profile, const char *name, const char *text, size_t length,
+                              char *error, size_t error_size);
 /* Reads and parses a file. */
-int link_cross_profile_load(link_cross_profile *profile, const char *path, char *error, size_t error_size);
+bool link_cross_profile_load(link_cross_profile *profile, const char *path, char *error, size_t error_size);
 void link_cross_profile_free(link_cross_profile *profile);
 /* The rate at a time of the profile, and how long it stays; a binary search. */
 uint64_t link_cross_profile_at(const link_cross_profile *profile, uint64_t t_us, uint64_t *stays_us);

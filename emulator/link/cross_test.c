@@ -91,7 +91,7 @@ static void a_profile_repeats_and_begins_where_it_is_told(void **state) {
     char error[200];
     uint64_t stays;
     static const char text[] = "10,1.5\n20,0\n30.5,4";
-    assert_int_equal(link_cross_profile_parse(&p, "p", text, strlen(text), error, sizeof error), 0);
+    assert_true(link_cross_profile_parse(&p, "p", text, strlen(text), error, sizeof error));
     assert_int_equal(link_cross_profile_at(&p, 0, &stays), 1500000);
     assert_int_equal(stays, 10000);
     assert_int_equal(link_cross_profile_at(&p, 30499, &stays), 0);
@@ -101,7 +101,7 @@ static void a_profile_repeats_and_begins_where_it_is_told(void **state) {
     link_cross_profile_free(&p);
     static const char *const bad[] = {"", "1", "1,2,3", "5,1\n5,2", "1,10001", "1,-1", "\n"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        assert_int_equal(link_cross_profile_parse(&p, "p", bad[i], strlen(bad[i]), error, sizeof error), -1);
+        assert_false(link_cross_profile_parse(&p, "p", bad[i], strlen(bad[i]), error, sizeof error));
         assert_memory_equal(error, i == 3 ? "p:2: the line " : "p:1: the line ", 14);
     }
 }
@@ -159,11 +159,11 @@ static void a_link_that_is_off_takes_nobody(void **state) {
     departed(b, 2 * S);
     link_set_up(b->link, true, 2 * S);
     assert_in_range(link_get_stats(b->link).cross_drops, 124, 125);
-    assert_int_equal(link_set_cross(b->link, 0, 2 * S), 0);
+    assert_true(link_set_cross(b->link, 0, 2 * S));
     uint64_t before = link_get_stats(b->link).cross_packets;
     departed(b, 3 * S);
     assert_int_equal(link_get_stats(b->link).cross_packets, before);
-    assert_int_equal(link_set_cross(b->link, 3008000, 3 * S), 0);
+    assert_true(link_set_cross(b->link, 3008000, 3 * S));
     departed(b, 4 * S);
     assert_in_range(link_get_stats(b->link).cross_packets - before, 249, 250);
     bench_free(b);

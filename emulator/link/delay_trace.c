@@ -40,8 +40,8 @@ static const char *take_line(link_delay_trace *trace, size_t *capacity, const ch
     return append(trace, capacity, &step) ? NULL : "finds no memory";
 }
 
-int link_delay_trace_parse(link_delay_trace *trace, const char *name, const char *text, size_t length, char *error,
-                           size_t error_size) {
+bool link_delay_trace_parse(link_delay_trace *trace, const char *name, const char *text, size_t length, char *error,
+                            size_t error_size) {
     const char *at = text, *end = text + length;
     size_t capacity = 0, number = 0;
     memset(trace, 0, sizeof *trace);
@@ -53,15 +53,15 @@ int link_delay_trace_parse(link_delay_trace *trace, const char *name, const char
         if (problem) {
             snprintf(error, error_size, "%s:%zu: the line %s", name, number, problem);
             link_delay_trace_free(trace);
-            return -1;
+            return false;
         }
         at = !newline ? end : newline + 1;
     }
     if (trace->count == 0) {
         snprintf(error, error_size, "%s:1: the delay trace is empty; it needs at least one line \"ms,delay_ms\"", name);
-        return -1;
+        return false;
     }
-    return 0;
+    return true;
 }
 
 void link_delay_trace_free(link_delay_trace *trace) {

@@ -21,10 +21,10 @@ typedef struct {
 } link_delay_trace;
 
 /* As link_trace_parse. */
-int link_delay_trace_parse(link_delay_trace *trace, const char *name, const char *text, size_t length, char *error,
-                           size_t error_size);
+bool link_delay_trace_parse(link_delay_trace *trace, const char *name, const char *text, size_t length, char *error,
+                            size_t error_size);
 /* Reads and parses a file. */
-int link_delay_trace_load(link_delay_trace *trace, const char *path, char *error, size_t error_size);
+bool link_delay_trace_load(link_delay_trace *trace, const char *path, char *error, size_t error_size);
 void link_delay_trace_free(link_delay_trace *trace);
 /* The delay at trace time t_us; a binary search. */
 uint64_t link_delay_trace_at(const link_delay_trace *trace, uint64_t t_us, bool hold);

@@ -133,7 +133,7 @@ static void the_queue_goes_on_while_the_link_is_off(void **state) {
 static link_delay_trace parse_delays(const char *text) {
     link_delay_trace trace;
     char error[256] = "";
-    assert_int_equal(link_delay_trace_parse(&trace, "d", text, strlen(text), error, sizeof error), 0);
+    assert_true(link_delay_trace_parse(&trace, "d", text, strlen(text), error, sizeof error));
     return trace;
 }
 
@@ -191,8 +191,7 @@ static void a_wrong_delay_trace_is_named_with_its_line(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         link_delay_trace trace;
         char error[256] = "";
-        assert_int_equal(link_delay_trace_parse(&trace, "d", cases[i].text, strlen(cases[i].text), error, sizeof error),
-                         -1);
+        assert_false(link_delay_trace_parse(&trace, "d", cases[i].text, strlen(cases[i].text), error, sizeof error));
         assert_memory_equal(error, cases[i].where, strlen(cases[i].where));
     }
 }
@@ -391,9 +390,9 @@ static void loss_changes_and_invalid_loss_does_not(void **state) {
     const link_loss all = {.good = 1.0}, wrong = {.good = 1.5}, nan_loss = {.p = NAN};
     bench_send_many(b, 1, 10, 104, 0);
     link_advance(b->link, 1 * MS);
-    assert_int_equal(link_set_loss(b->link, &all, 1 * MS), 0);
-    assert_int_equal(link_set_loss(b->link, &wrong, 1 * MS), -1);
-    assert_int_equal(link_set_loss(b->link, &nan_loss, 1 * MS), -1);
+    assert_true(link_set_loss(b->link, &all, 1 * MS));
+    assert_false(link_set_loss(b->link, &wrong, 1 * MS));
+    assert_false(link_set_loss(b->link, &nan_loss, 1 * MS));
     bench_send_many(b, 11, 10, 104, 2 * MS);
     link_advance(b->link, 3 * MS);
     assert_int_equal(link_get_stats(b->link).random_losses, 10);
@@ -405,10 +404,10 @@ static void a_new_rate_begins_at_once(void **state) {
     (void)state;
     link_bench *b = bench_new("10\n", (link_config){0});
     bench_send_many(b, 1, 5, 1504, 0);
-    assert_int_equal(link_set_rate(b->link, 12032000, 25 * MS), 0);
+    assert_true(link_set_rate(b->link, 12032000, 25 * MS));
     BENCH_EXPECT(b, 28 * MS, {1, 10 * MS}, {2, 20 * MS}, {3, 26 * MS}, {4, 27 * MS}, {5, 28 * MS});
-    assert_int_equal(link_set_rate(b->link, 0, 30 * MS), -1);
-    assert_int_equal(link_set_rate(b->link, LINK_TRACE_MAX_RATE_BPS + 1, 30 * MS), -1);
+    assert_false(link_set_rate(b->link, 0, 30 * MS));
+    assert_false(link_set_rate(b->link, LINK_TRACE_MAX_RATE_BPS + 1, 30 * MS));
     link_set_trace(b->link, &b->trace, 35 * MS); /* 45, 55 ... */
     bench_send_many(b, 6, 2, 1504, 36 * MS);
     BENCH_EXPECT(b, 60 * MS, {6, 45 * MS}, {7, 55 * MS});
@@ -461,10 +460,10 @@ static void a_preset_of_a_radio_is_its_promotion_and_its_tail(void **state) {
     link_rng rng = {1};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         link_radio named, spelled;
-        assert_int_equal(link_radio_parse(&named, rows[i].name, error, sizeof error), 0);
+        assert_true(link_radio_parse(&named, rows[i].name, error, sizeof error));
         snprintf(text, sizeof text, "promotion=%" PRIu64 ":tail=%" PRIu64, rows[i].promotion_us / MS,
                  rows[i].tail_us / MS);
-        assert_int_equal(link_radio_parse(&spelled, text, error, sizeof error), 0);
+        assert_true(link_radio_parse(&spelled, text, error, sizeof error));
         assert_memory_equal(&named, &spelled, sizeof named);
         assert_int_equal(link_radio_wait(&named, rows[i].tail_us - 1), 0);
         assert_int_equal(link_radio_wait(&named, rows[i].tail_us), rows[i].promotion_us);
@@ -474,7 +473,7 @@ static void a_preset_of_a_radio_is_its_promotion_and_its_tail(void **state) {
             assert_int_equal(link_radio_wait(&named, pause), pause < rows[i].tail_us ? 0 : rows[i].promotion_us);
         }
         snprintf(text, sizeof text, "%s:tail=1", rows[i].name);
-        assert_int_equal(link_radio_parse(&named, text, error, sizeof error), -1);
+        assert_false(link_radio_parse(&named, text, error, sizeof error));
     }
 }
 

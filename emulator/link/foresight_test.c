@@ -25,7 +25,7 @@ typedef struct {
 static void open_world(world *w, const char *trace, link_config config) {
     char error[256];
     *w = (world){.pool = link_pool_new(0)};
-    assert_int_equal(link_trace_parse(&w->trace, "t", trace, strlen(trace), error, sizeof error), 0);
+    assert_true(link_trace_parse(&w->trace, "t", trace, strlen(trace), error, sizeof error));
     config.trace = &w->trace;
     config.pool = w->pool;
     w->link = link_new(&config, error, sizeof error);
@@ -115,7 +115,7 @@ static void delays_of_a_trace_are_foreseen_and_keep_order(void **state) {
     link_delay_trace delays;
     char error[256];
     const char *text = "0,50\n30,5\n60,20\n100,20\n";
-    assert_int_equal(link_delay_trace_parse(&delays, "d", text, strlen(text), error, sizeof error), 0);
+    assert_true(link_delay_trace_parse(&delays, "d", text, strlen(text), error, sizeof error));
     for (uint64_t k = 0; k < 3; k++)
         compare(traces[k], (link_config){.delay_trace = &delays}, k + 1);
     link_delay_trace_free(&delays);
@@ -126,7 +126,7 @@ static void bursts_of_a_light_trace_are_foreseen(void **state) {
     link_light_trace rows;
     char error[256];
     const char *text = "0 30 0 0 1 4 4 4\n50 60 0\n60 20 0 0 30\n100 20\n";
-    assert_int_equal(link_light_trace_parse(&rows, "l", text, strlen(text), error, sizeof error), 0);
+    assert_true(link_light_trace_parse(&rows, "l", text, strlen(text), error, sizeof error));
     for (uint64_t k = 0; k < 3; k++) {
         link_config config = {.light = {.trace = &rows, .gap_us = 3000 * k}, .opportunity_bytes = 1400};
         compare(traces[k], config, k + 1);

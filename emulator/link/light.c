@@ -51,9 +51,9 @@ static void *grown(void *items, size_t count, size_t size) {
     return realloc(items, (count == 0 ? 1 : 2 * count) * size);
 }
 
-static int refuse(const text_lines *lines, const char *problem, char *error, size_t error_size) {
+static bool refuse(const text_lines *lines, const char *problem, char *error, size_t error_size) {
     snprintf(error, error_size, "%s:%zu: %s", lines->name, lines->number > 0 ? lines->number : 1, problem);
-    return -1;
+    return false;
 }
 
 /* Gives each line to `add`; NULL, or what is wrong with the last one. */
@@ -103,8 +103,8 @@ static const char *add_row(void *into, const char *line, size_t left) {
     return NULL;
 }
 
-int link_light_trace_parse(link_light_trace *trace, const char *name, const char *text, size_t length, char *error,
-                           size_t error_size) {
+bool link_light_trace_parse(link_light_trace *trace, const char *name, const char *text, size_t length, char *error,
+                            size_t error_size) {
     text_lines lines = {name, text, text + length, 0};
     memset(trace, 0, sizeof *trace);
     const char *problem = read_lines(&lines, add_row, trace);
@@ -113,7 +113,7 @@ int link_light_trace_parse(link_light_trace *trace, const char *name, const char
     if (!problem && trace->count > 1 && trace->rows[trace->count - 1].at_us == 0)
         problem = "the last time is 0; it is the period of the trace, at least 1";
     if (!problem)
-        return 0;
+        return true;
     link_light_trace_free(trace);
     return refuse(&lines, problem, error, error_size);
 }
@@ -137,15 +137,15 @@ static const char *add_size(void *into, const char *line, size_t left) {
     return NULL;
 }
 
-int link_size_latency_parse(link_size_latency *latency, const char *name, const char *text, size_t length, char *error,
-                            size_t error_size) {
+bool link_size_latency_parse(link_size_latency *latency, const char *name, const char *text, size_t length, char *error,
+                             size_t error_size) {
     text_lines lines = {name, text, text + length, 0};
     memset(latency, 0, sizeof *latency);
     const char *problem = read_lines(&lines, add_size, latency);
     if (!problem && latency->count == 0)
         problem = "the file is empty; it needs at least one line \"bytes ms\"";
     if (!problem)
-        return 0;
+        return true;
     link_size_latency_free(latency);
     return refuse(&lines, problem, error, error_size);
 }

@@ -493,13 +493,13 @@ void link_set_delay(emulated_link *link, uint64_t delay_us, uint64_t now) {
     link->set.light.trace = NULL;
 }
 
-int link_set_loss(emulated_link *link, const link_loss *loss, uint64_t now) {
+bool link_set_loss(emulated_link *link, const link_loss *loss, uint64_t now) {
     if (!link_loss_is_valid(loss))
-        return -1;
+        return false;
     link_advance(link, now);
     link->loss.model = *loss;
     link->loss.is_bad = false;
-    return 0;
+    return true;
 }
 
 void link_set_up(emulated_link *link, bool up, uint64_t now) {
@@ -529,17 +529,17 @@ void link_set_trace(emulated_link *link, const link_trace *trace, uint64_t now) 
     change_trace(link, trace, now);
 }
 
-int link_set_rate(emulated_link *link, uint64_t rate_bps, uint64_t now) {
+bool link_set_rate(emulated_link *link, uint64_t rate_bps, uint64_t now) {
     if (rate_bps == 0 || rate_bps > LINK_TRACE_MAX_RATE_BPS)
-        return -1;
+        return false;
     link_advance(link, now); /* by the old rate */
     if (link->set.air) {
         link_air_set_rate(link->set.air, link->set.is_downlink, rate_bps);
-        return 0;
+        return true;
     }
     link->constant = link_trace_constant(rate_bps);
     change_trace(link, &link->constant, now);
-    return 0;
+    return true;
 }
 
 void link_set_mtu(emulated_link *link, uint32_t mtu_bytes, uint64_t now) {
@@ -558,9 +558,9 @@ void link_set_duplicate(emulated_link *link, double probability, uint64_t now) {
     link->set.duplicate = probability;
 }
 
-int link_set_cross(emulated_link *link, uint64_t rate_bps, uint64_t now) {
+bool link_set_cross(emulated_link *link, uint64_t rate_bps, uint64_t now) {
     if (link->is_infinite && rate_bps > 0)
-        return -1;
+        return false;
     link_advance(link, now);
     link_cross set = link->set.cross;
     set.rate_bps = rate_bps;
@@ -568,7 +568,7 @@ int link_set_cross(emulated_link *link, uint64_t rate_bps, uint64_t now) {
     link->set.cross = set;
     link->has_cross = rate_bps > 0;
     link_cross_init(&link->cross, &set, link_rng_next(&link->cross.rng), 0, now);
-    return 0;
+    return true;
 }
 
 void link_rebind(emulated_link *link, uint64_t now) {

@@ -139,24 +139,24 @@ void link_count_missed(emulated_link *link, uint64_t since, uint64_t now);
 /* Changes at run time, from `now` on. Ask for the deadline again afterwards. Packets inside keep their delay.
  *
  * link_set_delay: also ends a delay trace or a light trace.
- * link_set_loss: returns -1 and changes nothing if the model is invalid.
+ * link_set_loss: returns false and changes nothing if the model is invalid.
  * link_set_up(false): packets that reach the end of the delay are lost, opportunities pass unused, the queue waits.
  * link_set_trace: trace time 0 is `now`. With an air only a constant rate has an effect.
- * link_set_rate: evenly spaced opportunities replace the trace; -1 for 0 or more than LINK_TRACE_MAX_RATE_BPS. With an
- *     air it is the rate of the transmissions that begin from now on.
+ * link_set_rate: evenly spaced opportunities replace the trace; false for 0 or more than LINK_TRACE_MAX_RATE_BPS. With
+ *     an air it is the rate of the transmissions that begin from now on.
  * link_set_mtu: LINK_MTU_LEAST to LINK_MTU_MOST.
- * link_set_cross: others' traffic at this rate, 0: none; -1 without a limit of the queue.
+ * link_set_cross: others' traffic at this rate, 0: none; false without a limit of the queue.
  * link_rebind: the path's NAT, if it has one, forgets its mappings. */
 void link_set_delay(emulated_link *link, uint64_t delay_us, uint64_t now);
-int link_set_loss(emulated_link *link, const link_loss *loss, uint64_t now);
+bool link_set_loss(emulated_link *link, const link_loss *loss, uint64_t now);
 void link_set_up(emulated_link *link, bool up, uint64_t now);
 bool link_is_up(const emulated_link *link);
 void link_set_trace(emulated_link *link, const link_trace *trace, uint64_t now);
-int link_set_rate(emulated_link *link, uint64_t rate_bps, uint64_t now);
+bool link_set_rate(emulated_link *link, uint64_t rate_bps, uint64_t now);
 void link_set_mtu(emulated_link *link, uint32_t mtu_bytes, uint64_t now);
 void link_set_reorder(emulated_link *link, double probability, uint64_t reorder_us, uint64_t now);
 void link_set_duplicate(emulated_link *link, double probability, uint64_t now);
-int link_set_cross(emulated_link *link, uint64_t rate_bps, uint64_t now);
+bool link_set_cross(emulated_link *link, uint64_t rate_bps, uint64_t now);
 void link_rebind(emulated_link *link, uint64_t now);
 
 /* Statistics as of the last call that had a time. */

@@ -34,7 +34,7 @@ static void sink(void *context, const char *text, size_t length) {
 static test_bench *make(const char *trace, link_config config) {
     test_bench *bench = calloc(1, sizeof(*bench));
     char error[512] = "";
-    assert_int_equal(link_trace_parse(&bench->trace, "t", trace, strlen(trace), error, sizeof error), 0);
+    assert_true(link_trace_parse(&bench->trace, "t", trace, strlen(trace), error, sizeof error));
     bench->pool = link_pool_new(0);
     link_log_init(&bench->log, sink, bench);
     config.trace = &bench->trace;

@@ -32,7 +32,7 @@ static bool parse_chain(link_loss *loss, const char *list) {
     return has[0] && has[1];
 }
 
-int link_loss_parse(link_loss *loss, const char *text, char *error, size_t error_size) {
+bool link_loss_parse(link_loss *loss, const char *text, char *error, size_t error_size) {
     link_loss parsed = {0};
     bool good;
     if (strncmp(text, "ge:", 3) == 0) {
@@ -43,10 +43,10 @@ int link_loss_parse(link_loss *loss, const char *text, char *error, size_t error
     }
     if (!good) {
         snprintf(error, error_size, "a probability (0 to 1) or ge:p=P:r=P[:good=P][:bad=P]");
-        return -1;
+        return false;
     }
     *loss = parsed;
-    return 0;
+    return true;
 }
 
 bool link_loss_next(link_loss_state *state) {

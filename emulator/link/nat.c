@@ -47,7 +47,7 @@ static bool take(link_nat_rules *rules, const link_text_option *o, bool has[3]) 
     return false;
 }
 
-int link_nat_parse(link_nat_rules *rules, const char *text, char *error, size_t error_size) {
+bool link_nat_parse(link_nat_rules *rules, const char *text, char *error, size_t error_size) {
     link_nat_rules parsed = {.filtering = LINK_NAT_ADDRESS, .timeout_us = DEFAULT_TIMEOUT_US};
     link_text_option o;
     bool has[3] = {false, false, false}, off = strcmp(text, "off") == 0, good = true;
@@ -57,10 +57,10 @@ int link_nat_parse(link_nat_rules *rules, const char *text, char *error, size_t 
         snprintf(error, error_size,
                  "mapping=KIND:filtering=KIND:timeout=MS or some of them, or off; KIND is "
                  "independent, address or address-port");
-        return -1;
+        return false;
     }
     *rules = off ? (link_nat_rules){0} : parsed;
-    return 0;
+    return true;
 }
 
 /* ---- sessions ---- */

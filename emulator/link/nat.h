@@ -22,9 +22,9 @@ typedef struct {
     uint64_t timeout_us; /* without a packet from inside; 0: there is no NAT */
 } link_nat_rules;
 
-/* "mapping=KIND:filtering=KIND:timeout=MS" of which at least one is needed, or "off". Returns 0, or -1 with a phrase in
+/* "mapping=KIND:filtering=KIND:timeout=MS" of which at least one is needed, or "off". False with a phrase in
  * error that says what the text must be. */
-int link_nat_parse(link_nat_rules *rules, const char *text, char *error, size_t error_size);
+bool link_nat_parse(link_nat_rules *rules, const char *text, char *error, size_t error_size);
 
 typedef struct link_nat link_nat;
 

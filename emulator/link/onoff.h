@@ -25,9 +25,9 @@ typedef struct {
     link_rng rng;
 } link_onoff_state;
 
-/* "exp:on=MS:off=MS" (means), or durations in ms "ON/OFF/ON/OFF...". Returns 0, or -1 with a phrase in error
+/* "exp:on=MS:off=MS" (means), or durations in ms "ON/OFF/ON/OFF...". False with a phrase in error
  * that says what the text must be. */
-int link_onoff_parse(link_onoff *onoff, const char *text, char *error, size_t error_size);
+bool link_onoff_parse(link_onoff *onoff, const char *text, char *error, size_t error_size);
 void link_onoff_init(link_onoff_state *state, const link_onoff *model, uint64_t seed);
 /* Advances to time now, which must not decrease. True: the link is on. */
 bool link_onoff_advance(link_onoff_state *state, uint64_t now);

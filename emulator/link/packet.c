@@ -58,21 +58,21 @@ void link_pool_free(link_pool *pool) {
     free(pool);
 }
 
-static int grow(link_pool *pool) {
+static bool grow(link_pool *pool) {
     packet_slab *slab = malloc(sizeof *slab);
     if (!slab)
-        return -1;
+        return false;
     slab->next = pool->slabs;
     pool->slabs = slab;
     for (size_t i = 0; i < SLAB_PACKETS; i++) {
         slab->packets[i].next = pool->spare;
         pool->spare = &slab->packets[i];
     }
-    return 0;
+    return true;
 }
 
 link_packet *link_pool_get(link_pool *pool) {
-    if (pool->in_use >= pool->limit || (!pool->spare && grow(pool) != 0))
+    if (pool->in_use >= pool->limit || (!pool->spare && !grow(pool)))
         return NULL;
     link_packet *packet = pool->spare;
     pool->spare = packet->next;

@@ -32,11 +32,11 @@ static const struct {
 #undef ROW
 };
 
-int link_radio_parse(link_radio *radio, const char *text, char *error, size_t error_size) {
+bool link_radio_parse(link_radio *radio, const char *text, char *error, size_t error_size) {
     for (size_t i = 0; i < sizeof presets / sizeof presets[0]; i++) {
         if (strcmp(text, presets[i].name) == 0) {
             *radio = presets[i].radio;
-            return 0;
+            return true;
         }
     }
     link_radio parsed = {0};
@@ -47,10 +47,10 @@ int link_radio_parse(link_radio *radio, const char *text, char *error, size_t er
     if (!off && (!good || !is_whole(&parsed))) {
         snprintf(error, error_size,
                  "promotion=MS:tail=MS, inactive=MS:cycle=MS, both, above 0, a preset such as lte-2012, or off");
-        return -1;
+        return false;
     }
     *radio = parsed;
-    return 0;
+    return true;
 }
 
 uint64_t link_radio_wait(const link_radio *radio, uint64_t pause_us) {

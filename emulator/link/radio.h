@@ -8,6 +8,7 @@
 #ifndef RAILYARD_LINK_RADIO_H
 #define RAILYARD_LINK_RADIO_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -31,9 +32,9 @@ typedef struct {
     uint64_t inactive_us, cycle_us;
 } link_radio;
 
-/* "promotion=MS:tail=MS", "inactive=MS:cycle=MS", all four, a preset's name, or "off" (always awake). Returns 0, or -1
+/* "promotion=MS:tail=MS", "inactive=MS:cycle=MS", all four, a preset's name, or "off" (always awake). False
  * with a phrase in error that says what the text must be. */
-int link_radio_parse(link_radio *radio, const char *text, char *error, size_t error_size);
+bool link_radio_parse(link_radio *radio, const char *text, char *error, size_t error_size);
 /* How long a packet waits for the radio after a pause of this length. */
 uint64_t link_radio_wait(const link_radio *radio, uint64_t pause_us);
 

@@ -21,13 +21,13 @@ static bool refuse(char *reason, size_t cap, const char *wanted, const char *tex
 
 static bool read_loss(void *into, const char *text, char *reason, size_t cap) {
     char wanted[160];
-    return link_loss_parse(&((link_settings *)into)->config.loss, text, wanted, sizeof wanted) == 0 ||
+    return link_loss_parse(&((link_settings *)into)->config.loss, text, wanted, sizeof wanted) ||
            refuse(reason, cap, wanted, text);
 }
 
 static bool read_onoff(void *into, const char *text, char *reason, size_t cap) {
     char wanted[160];
-    return link_onoff_parse(&((link_settings *)into)->config.onoff, text, wanted, sizeof wanted) == 0 ||
+    return link_onoff_parse(&((link_settings *)into)->config.onoff, text, wanted, sizeof wanted) ||
            refuse(reason, cap, wanted, text);
 }
 
@@ -38,26 +38,26 @@ static bool read_cross(void *into, const char *text, char *reason, size_t cap) {
 
 static bool read_cross_onoff(void *into, const char *text, char *reason, size_t cap) {
     char wanted[160];
-    return link_onoff_parse(&((link_settings *)into)->config.cross.onoff, text, wanted, sizeof wanted) == 0 ||
+    return link_onoff_parse(&((link_settings *)into)->config.cross.onoff, text, wanted, sizeof wanted) ||
            refuse(reason, cap, wanted, text);
 }
 
 static bool read_radio(void *into, const char *text, char *reason, size_t cap) {
     char wanted[160];
-    return link_radio_parse(&((link_settings *)into)->config.radio, text, wanted, sizeof wanted) == 0 ||
+    return link_radio_parse(&((link_settings *)into)->config.radio, text, wanted, sizeof wanted) ||
            refuse(reason, cap, wanted, text);
 }
 
 static bool read_nat(void *into, const char *text, char *reason, size_t cap) {
     char wanted[160];
-    return link_nat_parse(&((link_settings *)into)->nat, text, wanted, sizeof wanted) == 0 ||
+    return link_nat_parse(&((link_settings *)into)->nat, text, wanted, sizeof wanted) ||
            refuse(reason, cap, wanted, text);
 }
 
 static bool read_wifi(void *into, const char *text, char *reason, size_t cap) {
     char wanted[200];
     link_settings *s = into;
-    if (link_wifi_parse(&s->wifi, text, wanted, sizeof wanted) != 0)
+    if (!link_wifi_parse(&s->wifi, text, wanted, sizeof wanted))
         return refuse(reason, cap, wanted, text);
     if (s->wifi.rate_bps > 0)
         snprintf(s->wifi_rate, sizeof s->wifi_rate, "%llubps", (unsigned long long)s->wifi.rate_bps);
@@ -233,22 +233,22 @@ static const setting *find_member(const char *member, bool for_way[2]) {
 
 /* ---- values ---- */
 
-static int set_one(link_settings *settings, const setting *row, const char *value, bool own) {
+static bool set_one(link_settings *settings, const setting *row, const char *value, bool own) {
     size_t i = index_of(row);
     char ignored[SETTINGS_ERROR_BYTES];
     char *copy = strdup(value);
     if (!copy)
-        return -1;
+        return false;
     free(settings->text[i]);
     settings->text[i] = copy;
     settings->own[i] = own;
     (void)setting_read(row, settings, row->name, copy, ignored);
-    return 0;
+    return true;
 }
 
 /* Puts a value that was read before into the directions that it is for. */
-static int store(link_settings settings[2], const setting *row, const bool for_way[2], const char *key,
-                 const char *value, char *error, size_t error_size) {
+static bool store(link_settings settings[2], const setting *row, const bool for_way[2], const char *key,
+                  const char *value, char *error, size_t error_size) {
     size_t i = index_of(row);
     bool own = is_one_way(for_way);
     for (int way = 0; way < 2; way++) {
@@ -257,52 +257,52 @@ static int store(link_settings settings[2], const setting *row, const bool for_w
             continue; /* what is said of one direction goes before what is said of both */
         if (given && settings[way].own[i] == own) {
             snprintf(error, error_size, "%s is given twice", key);
-            return -1;
+            return false;
         }
-        if (set_one(&settings[way], row, value, own) != 0) {
+        if (!set_one(&settings[way], row, value, own)) {
             snprintf(error, error_size, "no memory");
-            return -1;
+            return false;
         }
     }
-    return 0;
+    return true;
 }
 
 /* Reads the text, NULL where `given` is of no type that the setting takes, and stores it. */
-static int take(link_settings settings[2], const setting *row, const bool for_way[2], const char *label,
-                const char *text, const json_t *given, char *error, size_t error_size) {
+static bool take(link_settings settings[2], const setting *row, const bool for_way[2], const char *label,
+                 const char *text, const json_t *given, char *error, size_t error_size) {
     link_settings scratch;
     char sentence[SETTINGS_ERROR_BYTES];
     if (text ? setting_read(row, &scratch, label, text, sentence) : setting_refuse_json(row, label, given, sentence))
         return store(settings, row, for_way, label, text, error, error_size);
     sentence[strlen(sentence) - 1] = '\0'; /* the full stop */
     snprintf(error, error_size, "%s", sentence);
-    return -1;
+    return false;
 }
 
-int link_settings_set(link_settings settings[2], const char *key, const char *value, char *error, size_t error_size) {
+bool link_settings_set(link_settings settings[2], const char *key, const char *value, char *error, size_t error_size) {
     bool for_way[2];
     const setting *row = find_key(key, for_way);
     if (!row) {
         char keys[SETTINGS_ERROR_BYTES];
         list_keys(keys, sizeof keys);
         snprintf(error, error_size, "\"%.60s\" is not one of %s", key, keys);
-        return -1;
+        return false;
     }
     if (value[0] == '\0') {
         snprintf(error, error_size, "%s= is empty", key);
-        return -1;
+        return false;
     }
     return take(settings, row, for_way, key, value, NULL, error, error_size);
 }
 
-int link_settings_set_json(link_settings settings[2], const char *member, json_t *value, char *error,
-                           size_t error_size) {
+bool link_settings_set_json(link_settings settings[2], const char *member, json_t *value, char *error,
+                            size_t error_size) {
     bool for_way[2];
     char scratch[SETTING_NUMBER_BYTES];
     const setting *row = find_member(member, for_way);
     if (!row) {
         snprintf(error, error_size, "%.60s is not a known member; docs/reference/links.md lists them", member);
-        return -1;
+        return false;
     }
     return take(settings, row, for_way, member, setting_text_of(row, value, scratch), value, error, error_size);
 }
@@ -315,8 +315,8 @@ static void unset(link_settings *settings, const char *name) {
     memset((char *)settings + row->offset, 0, row->size);
 }
 
-int link_settings_override(link_settings base[2], link_settings top[2]) {
-    int rc = 0;
+bool link_settings_override(link_settings base[2], link_settings top[2]) {
+    bool good = true;
     for (size_t way = 0; way < 2; way++) {
         bool plain = text_of(&top[way], "delay_ms") != NULL, traced = top[way].delay_trace,
              light = top[way].light_trace;
@@ -333,12 +333,12 @@ int link_settings_override(link_settings base[2], link_settings top[2]) {
             unset(&base[way], "delay_ms");
         for (size_t i = 0; i < 3 && (plain || traced); i++)
             unset(&base[way], of_light[i]);
-        for (const setting *row = link_setting_rows; row->name && rc == 0; row++)
+        for (const setting *row = link_setting_rows; row->name && good; row++)
             if (top[way].text[index_of(row)])
-                rc = set_one(&base[way], row, top[way].text[index_of(row)], top[way].own[index_of(row)]);
+                good = set_one(&base[way], row, top[way].text[index_of(row)], top[way].own[index_of(row)]);
     }
     link_settings_free(top);
-    return rc;
+    return good;
 }
 
 /* ---- the whole ---- */
@@ -354,7 +354,7 @@ static const char *find_cross_problem(const link_settings *s) {
                                                                   : NULL;
 }
 
-static int check(const link_settings settings[2], bool is_path, char *error, size_t error_size) {
+static bool check(const link_settings settings[2], bool is_path, char *error, size_t error_size) {
     for (int way = 0; way < 2; way++) {
         const link_settings *s = &settings[way];
         const link_config *c = &s->config;
@@ -377,21 +377,21 @@ static int check(const link_settings settings[2], bool is_path, char *error, siz
                                : find_cross_problem(s);
         if (missing) {
             snprintf(error, error_size, "%s is missing", missing);
-            return -1;
+            return false;
         }
         if (with) {
             snprintf(error, error_size, "%slink: %s", ways[way], with);
-            return -1;
+            return false;
         }
     }
-    return 0;
+    return true;
 }
 
-int link_settings_check(const link_settings settings[2], char *error, size_t error_size) {
+bool link_settings_check(const link_settings settings[2], char *error, size_t error_size) {
     return check(settings, true, error, error_size);
 }
 
-int link_settings_check_bottleneck(const link_settings settings[2], char *error, size_t error_size) {
+bool link_settings_check_bottleneck(const link_settings settings[2], char *error, size_t error_size) {
     return check(settings, false, error, error_size);
 }
 
@@ -413,33 +413,33 @@ link_config link_settings_config(const link_settings *settings, uint64_t start_o
     return config;
 }
 
-int link_settings_load(const link_settings *settings, link_files *files, link_config *config, char *error,
-                       size_t error_size) {
+bool link_settings_load(const link_settings *settings, link_files *files, link_config *config, char *error,
+                        size_t error_size) {
     char reason[SETTINGS_ERROR_BYTES];
     const char *key = NULL;
     if (settings->delay_trace) {
         config->delay_trace = &files->delay_trace;
-        if (link_delay_trace_load(&files->delay_trace, settings->delay_trace, reason, sizeof reason) != 0)
+        if (!link_delay_trace_load(&files->delay_trace, settings->delay_trace, reason, sizeof reason))
             key = "delay-trace";
     }
     if (!key && settings->light_trace) {
         config->light.trace = &files->light_trace;
-        if (link_light_trace_load(&files->light_trace, settings->light_trace, reason, sizeof reason) != 0)
+        if (!link_light_trace_load(&files->light_trace, settings->light_trace, reason, sizeof reason))
             key = "light-trace";
     }
     if (!key && settings->size_latency) {
         config->light.size = &files->size_latency;
-        if (link_size_latency_load(&files->size_latency, settings->size_latency, reason, sizeof reason) != 0)
+        if (!link_size_latency_load(&files->size_latency, settings->size_latency, reason, sizeof reason))
             key = "size-latency";
     }
     if (!key && settings->cross_profile) {
         config->cross.profile = &files->cross_profile;
-        if (link_cross_profile_load(&files->cross_profile, settings->cross_profile, reason, sizeof reason) != 0)
+        if (!link_cross_profile_load(&files->cross_profile, settings->cross_profile, reason, sizeof reason))
             key = "cross-profile";
     }
     if (key)
         snprintf(error, error_size, "%s: %s", key, reason);
-    return key ? -1 : 0;
+    return !key;
 }
 
 void link_files_free(link_files *files) {

@@ -41,33 +41,33 @@ typedef struct {
  * a member in link_config, and is used in link.c. */
 extern const setting link_setting_rows[];
 
-/* Sets one key for a path: settings[0] is the uplink, settings[1] the downlink. Returns 0, or -1 with one sentence in
+/* Sets one key for a path: settings[0] is the uplink, settings[1] the downlink. False with one sentence in
  * error, which begins with the key, if the key is unknown, given twice, or its value is invalid. Traces and queues are
  * checked when they are loaded and made. */
-int link_settings_set(link_settings settings[2], const char *key, const char *value, char *error, size_t error_size);
-/* Checks the keys together: up and down, or wifi, and delay, delay-trace or light-trace are required. Returns 0, or -1
+bool link_settings_set(link_settings settings[2], const char *key, const char *value, char *error, size_t error_size);
+/* Checks the keys together: up and down, or wifi, and delay, delay-trace or light-trace are required. False
  * with one sentence. */
-int link_settings_check(const link_settings settings[2], char *error, size_t error_size);
+bool link_settings_check(const link_settings settings[2], char *error, size_t error_size);
 /* The same for a bottleneck: rate, or up and down, are required, and a delay is not; nat and via are of paths. */
-int link_settings_check_bottleneck(const link_settings settings[2], char *error, size_t error_size);
-/* Values set in `top` override those in `base`, per direction. Frees `top`. Returns 0, or -1 if there is no memory. */
-int link_settings_override(link_settings base[2], link_settings top[2]);
+bool link_settings_check_bottleneck(const link_settings settings[2], char *error, size_t error_size);
+/* Values set in `top` override those in `base`, per direction. Frees `top`. False if there is no memory. */
+bool link_settings_override(link_settings base[2], link_settings top[2]);
 void link_settings_free(link_settings settings[2]);
 /* The direction's trace: a file, or a rate. Of Wi-Fi, which has no opportunities, the rate of its data. */
 const char *link_settings_trace(const link_settings *settings);
 /* The configuration of a link; it borrows from settings. start_offset_ms is added to the path's own. */
 link_config link_settings_config(const link_settings *settings, uint64_t start_offset_ms);
-/* Loads the files that the settings name and puts them into the configuration, which borrows them. Returns 0, or -1
+/* Loads the files that the settings name and puts them into the configuration, which borrows them. False
  * with one sentence in error. */
-int link_settings_load(const link_settings *settings, link_files *files, link_config *config, char *error,
-                       size_t error_size);
+bool link_settings_load(const link_settings *settings, link_files *files, link_config *config, char *error,
+                        size_t error_size);
 void link_files_free(link_files *files);
 /* Whether the member of a JSON object, with or without a direction, names a file. */
 bool link_settings_names_file(const char *member);
 /* link_settings_set() for a member of a JSON object. Its name has '_' for '-', and the unit of times: "up_queue",
  * "delay_ms". */
-int link_settings_set_json(link_settings settings[2], const char *member, json_t *value, char *error,
-                           size_t error_size);
+bool link_settings_set_json(link_settings settings[2], const char *member, json_t *value, char *error,
+                            size_t error_size);
 /* Adds delay_ms, loss and queue to the report of a path; null if the directions differ, or if the value is not a number
  * (a delay trace, Gilbert-Elliott loss). */
 void link_settings_report_path(const link_settings settings[2], json_t *path);

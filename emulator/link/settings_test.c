@@ -12,16 +12,16 @@
 static link_settings settings[2];
 static char error[256];
 
-static int set(const char *key, const char *value) {
+static bool set(const char *key, const char *value) {
     return link_settings_set(settings, key, value, error, sizeof error);
 }
 
-static int set_json(const char *member, const char *json) {
+static bool set_json(const char *member, const char *json) {
     json_t *value = json_loads(json, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
     assert_non_null(value);
-    int rc = link_settings_set_json(settings, member, value, error, sizeof error);
+    bool good = link_settings_set_json(settings, member, value, error, sizeof error);
     json_decref(value);
-    return rc;
+    return good;
 }
 
 static int done(void **state) {
@@ -32,17 +32,17 @@ static int done(void **state) {
 
 static void a_key_holds_for_both_directions_unless_one_has_its_own(void **state) {
     (void)state;
-    assert_int_equal(set("down-queue", "codel"), 0);
-    assert_int_equal(set("queue", "pie"), 0);
-    assert_int_equal(set("delay", "12.5"), 0);
-    assert_int_equal(set("up-delay", "3"), 0);
+    assert_true(set("down-queue", "codel"));
+    assert_true(set("queue", "pie"));
+    assert_true(set("delay", "12.5"));
+    assert_true(set("up-delay", "3"));
     assert_string_equal(settings[0].config.queue, "pie");
     assert_string_equal(settings[1].config.queue, "codel");
     assert_int_equal(settings[0].config.delay_us, 3000);
     assert_int_equal(settings[1].config.delay_us, 12500);
-    assert_int_equal(set("delay", "1"), -1);
+    assert_false(set("delay", "1"));
     assert_string_equal(error, "delay is given twice");
-    assert_int_equal(set("up-delay", "1"), -1);
+    assert_false(set("up-delay", "1"));
 }
 
 static void every_key_is_read(void **state) {
@@ -65,9 +65,9 @@ static void every_key_is_read(void **state) {
                                           {"once", "yes"},
                                           {"offset", "7"}};
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
-        if (set(keys[i][0], keys[i][1]) != 0)
+        if (!set(keys[i][0], keys[i][1]))
             fail_msg("%s", error);
-    assert_int_equal(link_settings_check(settings, error, sizeof error), 0);
+    assert_true(link_settings_check(settings, error, sizeof error));
     for (size_t way = 0; way < 2; way++) {
         link_config c = link_settings_config(&settings[way], 100);
         assert_true(c.once && c.hold_delay && c.onoff.is_random);
@@ -95,23 +95,23 @@ static void a_light_trace_stands_in_the_place_of_a_delay(void **state) {
     (void)state;
     link_settings top[2];
     memset(top, 0, sizeof top);
-    assert_int_equal(set("up", "u"), 0);
-    assert_int_equal(set("down", "d"), 0);
-    assert_int_equal(set("light-gap", "20"), 0);
-    assert_int_equal(set("delay", "5"), 0);
-    assert_int_equal(link_settings_check(settings, error, sizeof error), -1);
+    assert_true(set("up", "u"));
+    assert_true(set("down", "d"));
+    assert_true(set("light-gap", "20"));
+    assert_true(set("delay", "5"));
+    assert_false(link_settings_check(settings, error, sizeof error));
     assert_string_equal(error, "uplink: light-gap goes with a light-trace");
-    assert_int_equal(set("light-trace", "l"), 0);
-    assert_int_equal(link_settings_check(settings, error, sizeof error), -1);
+    assert_true(set("light-trace", "l"));
+    assert_false(link_settings_check(settings, error, sizeof error));
     assert_string_equal(error, "uplink: delay and light-trace exclude each other");
-    assert_int_equal(link_settings_set(top, "light-trace", "m", error, sizeof error), 0);
-    assert_int_equal(link_settings_override(settings, top), 0);
-    assert_int_equal(link_settings_check(settings, error, sizeof error), 0);
+    assert_true(link_settings_set(top, "light-trace", "m", error, sizeof error));
+    assert_true(link_settings_override(settings, top));
+    assert_true(link_settings_check(settings, error, sizeof error));
     assert_string_equal(settings[1].light_trace, "m");
     assert_int_equal(settings[1].config.light.gap_us, 20000);
-    assert_int_equal(link_settings_set(top, "delay", "6", error, sizeof error), 0);
-    assert_int_equal(link_settings_override(settings, top), 0);
-    assert_int_equal(link_settings_check(settings, error, sizeof error), 0);
+    assert_true(link_settings_set(top, "delay", "6", error, sizeof error));
+    assert_true(link_settings_override(settings, top));
+    assert_true(link_settings_check(settings, error, sizeof error));
     assert_true(!settings[1].light_trace && settings[1].config.light.gap_us == 0);
     assert_true(link_settings_names_file("up_light_trace") && link_settings_names_file("size_latency"));
     assert_false(link_settings_names_file("light_gap_ms"));
@@ -119,8 +119,8 @@ static void a_light_trace_stands_in_the_place_of_a_delay(void **state) {
 
 static void a_radio_that_was_set_can_be_switched_off(void **state) {
     (void)state;
-    assert_int_equal(set("radio", "promotion=260:tail=11576"), 0);
-    assert_int_equal(set("up-radio", "off"), 0);
+    assert_true(set("radio", "promotion=260:tail=11576"));
+    assert_true(set("up-radio", "off"));
     assert_int_equal(link_settings_config(&settings[0], 0).radio.promotion_us, 0);
     assert_int_equal(link_settings_config(&settings[0], 0).radio.tail_us, 0);
     assert_int_equal(link_settings_config(&settings[1], 0).radio.promotion_us, 260000);
@@ -128,18 +128,18 @@ static void a_radio_that_was_set_can_be_switched_off(void **state) {
 
 static void members_of_json_name_their_unit(void **state) {
     (void)state;
-    assert_int_equal(set_json("delay_ms", "12.345"), 0);
+    assert_true(set_json("delay_ms", "12.345"));
     assert_int_equal(settings[1].config.delay_us, 12345);
-    assert_int_equal(set_json("down_loss", "0.1"), 0);
+    assert_true(set_json("down_loss", "0.1"));
     assert_true(settings[0].config.loss.good == 0.0 && settings[1].config.loss.good == 0.1);
-    assert_int_equal(set_json("up_loss", "\"ge:p=0.5:r=1\""), 0);
+    assert_true(set_json("up_loss", "\"ge:p=0.5:r=1\""));
     assert_true(settings[0].config.loss.p == 0.5);
-    assert_int_equal(set_json("once", "true"), 0);
-    assert_int_equal(set_json("delay_trace_end", "\"loop\""), 0);
-    assert_int_equal(set_json("onoff", "\"10/2.5/3/4\""), 0);
+    assert_true(set_json("once", "true"));
+    assert_true(set_json("delay_trace_end", "\"loop\""));
+    assert_true(set_json("onoff", "\"10/2.5/3/4\""));
     assert_int_equal(settings[0].config.onoff.count, 4);
     assert_int_equal(settings[0].config.onoff.us[1], 2500);
-    assert_int_equal(set_json("reorder", "1e-05"), 0);
+    assert_true(set_json("reorder", "1e-05"));
     assert_true(settings[0].config.reorder == 1e-5);
 }
 
@@ -191,11 +191,11 @@ static void errors_name_the_key(void **state) {
         {"loss", "\"0\\u0000\"", "loss takes P|ge:"},
     };
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
-        assert_int_equal(set(texts[i].key, texts[i].value), -1);
+        assert_false(set(texts[i].key, texts[i].value));
         assert_memory_equal(error, texts[i].sentence, strlen(texts[i].sentence));
     }
     for (size_t i = 0; i < sizeof members / sizeof members[0]; i++) {
-        assert_int_equal(set_json(members[i].member, members[i].value), -1);
+        assert_false(set_json(members[i].member, members[i].value));
         assert_memory_equal(error, members[i].sentence, strlen(members[i].sentence));
     }
     for (size_t i = 0; i < LINK_SETTINGS_MAX; i++) {
@@ -224,8 +224,8 @@ static void keys_are_checked_together(void **state) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         for (size_t k = 0; k < 4 && cases[i].keys[k][0]; k++)
-            assert_int_equal(set(cases[i].keys[k][0], cases[i].keys[k][1]), 0);
-        assert_int_equal(link_settings_check(settings, error, sizeof error), -1);
+            assert_true(set(cases[i].keys[k][0], cases[i].keys[k][1]));
+        assert_false(link_settings_check(settings, error, sizeof error));
         assert_memory_equal(error, cases[i].sentence, strlen(cases[i].sentence));
         link_settings_free(settings);
     }
@@ -235,11 +235,11 @@ static void wifi_stands_in_the_place_of_traces(void **state) {
     (void)state;
     set("delay", "1");
     set("wifi", "congested");
-    assert_int_equal(link_settings_check(settings, error, sizeof error), 0);
+    assert_true(link_settings_check(settings, error, sizeof error));
     assert_string_equal(link_settings_trace(&settings[0]), "65000000bps");
     set("up", "u");
     assert_string_equal(link_settings_trace(&settings[0]), "65000000bps");
-    assert_int_equal(link_settings_check_bottleneck(settings, error, sizeof error), -1);
+    assert_false(link_settings_check_bottleneck(settings, error, sizeof error));
 }
 
 static void reports_say_what_differs(void **state) {

@@ -66,7 +66,7 @@ static bool read_value(cursor *c, uint32_t *value) {
     return true;
 }
 
-static int parse_lines(link_trace *trace, cursor *c, char *error, size_t error_size) {
+static bool parse_lines(link_trace *trace, cursor *c, char *error, size_t error_size) {
     size_t capacity = 0;
     uint32_t last = 0;
     while (c->at < c->end) {
@@ -74,33 +74,33 @@ static int parse_lines(link_trace *trace, cursor *c, char *error, size_t error_s
         c->line++;
         if (!read_value(c, &value)) {
             describe_bad_line(c, error, error_size);
-            return -1;
+            return false;
         }
         if (value < last) {
             snprintf(error, error_size, "%s:%zu: %u comes after %u; timestamps must not decrease, sort the trace",
                      c->name, c->line, value, last);
-            return -1;
+            return false;
         }
         last = value;
         if (!append(trace, &capacity, value)) {
             snprintf(error, error_size, "%s:%zu: no memory for so long a trace", c->name, c->line);
-            return -1;
+            return false;
         }
     }
-    return 0;
+    return true;
 }
 
-int link_trace_parse(link_trace *trace, const char *name, const char *text, size_t length, char *error,
-                     size_t error_size) {
+bool link_trace_parse(link_trace *trace, const char *name, const char *text, size_t length, char *error,
+                      size_t error_size) {
     cursor c = {.name = name, .at = text, .end = text + length, .line = 0};
     memset(trace, 0, sizeof *trace);
     if (length == 0) {
         snprintf(error, error_size, "%s:1: the trace is empty; it needs at least one timestamp in ms", name);
-        return -1;
+        return false;
     }
-    if (parse_lines(trace, &c, error, error_size) != 0) {
+    if (!parse_lines(trace, &c, error, error_size)) {
         link_trace_free(trace);
-        return -1;
+        return false;
     }
     trace->period_ms = trace->at_ms[trace->count - 1];
     if (trace->period_ms == 0) {
@@ -108,9 +108,9 @@ int link_trace_parse(link_trace *trace, const char *name, const char *text, size
                  "%s:%zu: the last timestamp is 0; it is the period of the trace and must be at least 1 ms", name,
                  c.line);
         link_trace_free(trace);
-        return -1;
+        return false;
     }
-    return 0;
+    return true;
 }
 
 void link_trace_free(link_trace *trace) {

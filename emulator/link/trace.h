@@ -23,11 +23,11 @@ typedef struct {
 } link_trace;
 
 /* Parses `length` bytes at text; name is the file's name in error messages.
- * Returns 0 and fills trace (the caller frees it with link_trace_free), or -1 and one sentence in error, which names
+ * Fills trace (the caller frees it with link_trace_free), or returns false with one sentence in error, which names
  * file and line. Blank lines, anything but digits, decreasing values, values beyond 2^32-1, a last value of 0 and an
  * empty text are errors. */
-int link_trace_parse(link_trace *trace, const char *name, const char *text, size_t length, char *error,
-                     size_t error_size);
+bool link_trace_parse(link_trace *trace, const char *name, const char *text, size_t length, char *error,
+                      size_t error_size);
 /* A trace of the constant rate, 1 to LINK_TRACE_MAX_RATE_BPS. Owns no memory. */
 link_trace link_trace_constant(uint64_t rate_bps);
 /* Reads the shorthand of a constant rate: a number, decimals allowed, and bps, kbps, mbps or gbps ("12mbps",
@@ -43,7 +43,7 @@ uint64_t link_trace_count_until_us(const link_trace *trace, uint64_t t_us);
 /* The same, found in fewer steps if `near`, any number, is a little below it. */
 uint64_t link_trace_count_near(const link_trace *trace, uint64_t near, uint64_t t_us);
 
-/* Reads a complete file into *data (NUL-terminated, the caller frees it). Returns 0, or -1 with a sentence in error. */
-int link_trace_read_file(const char *path, char **data, size_t *length, char *error, size_t error_size);
+/* Reads a complete file into *data (NUL-terminated, the caller frees it). False with a sentence in error. */
+bool link_trace_read_file(const char *path, char **data, size_t *length, char *error, size_t error_size);
 
 #endif

@@ -11,7 +11,7 @@
 
 #include "emulator/link/trace.h"
 
-static int parse(link_trace *trace, const char *text, char error[512]) {
+static bool parse(link_trace *trace, const char *text, char error[512]) {
     return link_trace_parse(trace, "some.trace", text, strlen(text), error, 512);
 }
 
@@ -19,16 +19,16 @@ static void reads_one_timestamp_a_line(void **state) {
     link_trace trace;
     char error[512];
     (void)state;
-    assert_int_equal(parse(&trace, "0\n3\n3\n10\n", error), 0);
+    assert_true(parse(&trace, "0\n3\n3\n10\n", error));
     assert_int_equal(trace.count, 4);
     assert_int_equal(trace.period_ms, 10);
     assert_int_equal(trace.at_ms[0], 0);
     assert_int_equal(trace.at_ms[2], 3);
     link_trace_free(&trace);
-    assert_int_equal(parse(&trace, "7", error), 0); /* no newline at the end of the file */
+    assert_true(parse(&trace, "7", error)); /* no newline at the end of the file */
     assert_int_equal(trace.period_ms, 7);
     link_trace_free(&trace);
-    assert_int_equal(parse(&trace, "4294967295\n", error), 0);
+    assert_true(parse(&trace, "4294967295\n", error));
     assert_int_equal(trace.period_ms, UINT32_MAX);
     link_trace_free(&trace);
 }
@@ -63,7 +63,7 @@ static void names_file_and_line_of_every_error(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         link_trace trace;
         char error[512] = "";
-        assert_int_equal(parse(&trace, cases[i].text, error), -1);
+        assert_false(parse(&trace, cases[i].text, error));
         assert_memory_equal(error, cases[i].where, strlen(cases[i].where));
         assert_non_null(strstr(error, cases[i].what));
         assert_null(trace.at_ms);
@@ -77,7 +77,7 @@ static void long_traces_are_read_to_their_end(void **state) {
         at += sprintf(at, "%u\n", i);
     link_trace trace;
     char error[256];
-    assert_int_equal(link_trace_parse(&trace, "t", text, (size_t)(at - text), error, sizeof error), 0);
+    assert_true(link_trace_parse(&trace, "t", text, (size_t)(at - text), error, sizeof error));
     assert_int_equal(trace.count, 5000);
     assert_int_equal(trace.period_ms, 5000);
     for (uint32_t i = 0; i < 5000; i++)
@@ -91,7 +91,7 @@ static void a_byte_of_zero_is_an_error_and_not_the_end(void **state) {
     link_trace trace;
     char error[512];
     (void)state;
-    assert_int_equal(link_trace_parse(&trace, "t", "1\n2\0003\n", 6, error, sizeof error), -1);
+    assert_false(link_trace_parse(&trace, "t", "1\n2\0003\n", 6, error, sizeof error));
     assert_non_null(strstr(error, "t:2:"));
 }
 
@@ -99,7 +99,7 @@ static void opportunities_repeat_after_the_last_timestamp(void **state) {
     link_trace trace;
     char error[512];
     (void)state;
-    assert_int_equal(parse(&trace, "0\n4\n10\n", error), 0);
+    assert_true(parse(&trace, "0\n4\n10\n", error));
     static const uint64_t expected[] = {0, 4, 10, 10, 14, 20, 20, 24, 30};
     for (uint64_t k = 0; k < 9; k++)
         assert_int_equal(link_trace_opportunity_us(&trace, k), 1000 * expected[k]);
@@ -114,7 +114,7 @@ static void counts_as_a_walk_over_the_opportunities_does(void **state) {
     for (size_t i = 0; i < 6; i++) {
         link_trace trace;
         char error[512];
-        assert_int_equal(parse(&trace, texts[i], error), 0);
+        assert_true(parse(&trace, texts[i], error));
         uint64_t walked = 0;
         for (uint64_t t = 0; t < 100; t++) {
             while (link_trace_opportunity_us(&trace, walked) <= 1000 * t)
@@ -138,14 +138,14 @@ static void reads_files_and_says_why_not(void **state) {
     assert_true(fd >= 0);
     assert_int_equal(write(fd, "1\n2\n", 4), 4);
     close(fd);
-    assert_int_equal(link_trace_read_file(name, &data, &length, error, sizeof error), 0);
+    assert_true(link_trace_read_file(name, &data, &length, error, sizeof error));
     assert_int_equal(length, 4);
     assert_string_equal(data, "1\n2\n");
     free(data);
     unlink(name);
-    assert_int_equal(link_trace_read_file(name, &data, &length, error, sizeof error), -1);
+    assert_false(link_trace_read_file(name, &data, &length, error, sizeof error));
     assert_non_null(strstr(error, name));
-    assert_int_equal(link_trace_read_file("/tmp", &data, &length, error, sizeof error), -1);
+    assert_false(link_trace_read_file("/tmp", &data, &length, error, sizeof error));
     assert_non_null(strstr(error, "directory"));
 }
 

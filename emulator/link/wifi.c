@@ -79,7 +79,7 @@ static bool is_whole(const link_wifi *w) {
            (w->suspend_us == 0 || w->every_us >= w->suspend_us + LEAST_ON_US);
 }
 
-int link_wifi_parse(link_wifi *wifi, const char *text, char *error, size_t error_size) {
+bool link_wifi_parse(link_wifi *wifi, const char *text, char *error, size_t error_size) {
     link_wifi parsed = presets[0].wifi;
     const bool off = strcmp(text, "off") == 0;
     bool good = off || text[0] != '\0';
@@ -95,8 +95,8 @@ int link_wifi_parse(link_wifi *wifi, const char *text, char *error, size_t error
         snprintf(error, error_size,
                  "good, congested or off, and KEY=VALUE after colons with the keys of docs/reference/links.md; "
                  "suspend and every go together, and leave 100 ms");
-        return -1;
+        return false;
     }
     *wifi = off ? (link_wifi){0} : parsed;
-    return 0;
+    return true;
 }

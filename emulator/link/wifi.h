@@ -37,8 +37,8 @@ typedef struct {
 
 /* "good", "congested", or one of them with others: "congested:others=4", or options alone, which change "good", or
  * "off". Options are rate (Mbps), others, busy (ms), collision, frames, airtime (ms), p, r, good, bad, retries, suspend
- * and every (ms). Returns 0, or -1 with a phrase in error that says what the text must be. */
-int link_wifi_parse(link_wifi *wifi, const char *text, char *error, size_t error_size);
+ * and every (ms). False with a phrase in error that says what the text must be. */
+bool link_wifi_parse(link_wifi *wifi, const char *text, char *error, size_t error_size);
 
 /* The bits of an MPDU with an IP packet of this length. */
 static inline uint64_t link_wifi_bits(uint32_t length) {

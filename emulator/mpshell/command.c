@@ -55,13 +55,13 @@ static void mount_views(void) {
 }
 
 /* With --outside COMMAND shares its namespaces with mpshell, and gets none of its rights over them. */
-static int limit_rights(const mp_shell *shell, bool shared) {
+static bool limit_rights(const mp_shell *shell, bool shared) {
     if (shell->user.given)
         return mp_user_become(&shell->user);
     if (shared)
         return mp_user_drop_capabilities();
     mp_user_limit_root();
-    return 0;
+    return true;
 }
 
 /* COMMAND, and nobody before it, keeps its end of the socket. */
@@ -88,7 +88,7 @@ __attribute__((noreturn)) static void execute(const mp_shell *shell, const sigse
     sigprocmask(SIG_SETMASK, mask, NULL);
     if (shell->options.real_time)
         become_real_time();
-    if (limit_rights(shell, shared) != 0) {
+    if (!limit_rights(shell, shared)) {
         fprintf(stderr, "mpshell: cannot give up rights for %s: %s\n", argv[0], strerror(errno));
         _exit(126);
     }
@@ -176,7 +176,8 @@ __attribute__((noreturn)) static void run_init(const mp_shell *shell, int go_fd,
     _exit(0);
 }
 
-int mp_command_prepare(mp_command *command, mp_shell *shell, const sigset_t *original_mask, char error[MP_ERROR_SIZE]) {
+bool mp_command_prepare(mp_command *command, mp_shell *shell, const sigset_t *original_mask,
+                        char error[MP_ERROR_SIZE]) {
     int go[2];
     int status[2];
     int ready[2] = {-1, -1};
@@ -207,7 +208,7 @@ int mp_command_prepare(mp_command *command, mp_shell *shell, const sigset_t *ori
         close(ready[1]);
     if (!shared && setns(shell->outside_netns, CLONE_NEWNET) != 0)
         return mp_fail(error, "cannot return to the outer network namespace: %s", strerror(errno));
-    return pid > 0 ? 0 : mp_fail(error, "cannot make a process namespace: %s; " MP_AS_ROOT, strerror(saved));
+    return pid > 0 || mp_fail(error, "cannot make a process namespace: %s; " MP_AS_ROOT, strerror(saved));
 }
 
 void mp_command_start(mp_command *command) {

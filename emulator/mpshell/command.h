@@ -29,8 +29,8 @@ typedef struct {
 #define MP_READY_VARIABLE "MPSHELL_READY_FD"
 
 /* Makes init, in the inside network namespace and waiting for mp_command_start. original_mask is the signal mask for
- * COMMAND. Returns 0, or -1 with a sentence in error. */
-int mp_command_prepare(mp_command *command, mp_shell *shell, const sigset_t *original_mask, char error[MP_ERROR_SIZE]);
+ * COMMAND. False with a sentence in error. */
+bool mp_command_prepare(mp_command *command, mp_shell *shell, const sigset_t *original_mask, char error[MP_ERROR_SIZE]);
 /* Starts COMMAND. */
 void mp_command_start(mp_command *command);
 /* Lets a COMMAND that said it was ready go on. */

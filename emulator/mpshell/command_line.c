@@ -8,7 +8,7 @@
 #include "emulator/mpshell/config.h"
 
 /* The members of a path, "key=value,key=value"; a key alone says yes. */
-static int parse_members(link_settings settings[2], char *text, char *error, size_t error_size) {
+static bool parse_members(link_settings settings[2], char *text, char *error, size_t error_size) {
     char reason[512];
     char *rest = text;
     for (char *member = text[0] == '\0' ? NULL : strsep(&rest, ","); member; member = strsep(&rest, ",")) {
@@ -16,10 +16,10 @@ static int parse_members(link_settings settings[2], char *text, char *error, siz
         if (equals)
             *equals = '\0';
         const char *value = !equals ? "yes" : equals + 1;
-        if (link_settings_set(settings, member, value, reason, sizeof reason) != 0)
-            return error_code(error, error_size, "%s", reason);
+        if (!link_settings_set(settings, member, value, reason, sizeof reason))
+            return error_set(error, error_size, "%s", reason);
     }
-    return 0;
+    return true;
 }
 
 /* A path or bottleneck of the configuration file that this option is about, if it is the first to be. */
@@ -34,7 +34,7 @@ static mp_path_options *find_in_file(mp_options *options, mp_link_kind kind, con
     return NULL;
 }
 
-static int parse_link(mp_options *options, mp_link_kind kind, const char *text, char *error, size_t error_size) {
+static bool parse_link(mp_options *options, mp_link_kind kind, const char *text, char *error, size_t error_size) {
     link_settings settings[2] = {{.trace = NULL}, {.trace = NULL}};
     const char *colon = strchr(text, ':');
     size_t name_length = !colon ? strlen(text) : (size_t)(colon - text);
@@ -42,22 +42,22 @@ static int parse_link(mp_options *options, mp_link_kind kind, const char *text, 
     if (!path)
         path = mp_options_add(options, kind, text, name_length, error, error_size);
     if (!path)
-        return -1;
+        return false;
     char *members = strdup(!colon ? "" : colon + 1);
     if (!members)
-        return error_code(error, error_size, "no memory");
-    int rc = parse_members(settings, members, error, error_size);
+        return error_set(error, error_size, "no memory");
+    const bool good = parse_members(settings, members, error, error_size);
     free(members);
-    if (rc != 0) {
+    if (!good) {
         link_settings_free(settings);
-        return -1;
+        return false;
     }
-    return link_settings_override(path->settings, settings) == 0 ? 0 : error_code(error, error_size, "no memory");
+    return link_settings_override(path->settings, settings) || error_set(error, error_size, "no memory");
 }
 
 static bool read_link(void *into, mp_link_kind kind, const char *text, char *reason, size_t cap) {
     char sentence[512];
-    if (parse_link(into, kind, text, sentence, sizeof sentence) == 0)
+    if (parse_link(into, kind, text, sentence, sizeof sentence))
         return true;
     snprintf(reason, cap, "%.*s: %s", (int)strcspn(text, ":") < 40 ? (int)strcspn(text, ":") : 40, text, sentence);
     return false;
@@ -127,25 +127,25 @@ static char *join(int argc, char **argv) {
     return line;
 }
 
-static int check_paths(const mp_options *options, char *error, size_t error_size) {
+static bool check_paths(const mp_options *options, char *error, size_t error_size) {
     char reason[512];
     if (options->path_count == 0)
-        return error_code(error, error_size, "no path; give --path NAME:up=TRACE,down=TRACE,delay=MS at least once");
+        return error_set(error, error_size, "no path; give --path NAME:up=TRACE,down=TRACE,delay=MS at least once");
     for (size_t i = 0; i < options->path_count; i++) {
         const mp_path_options *path = &options->paths[i];
-        if (link_settings_check(path->settings, reason, sizeof reason) != 0)
-            return error_code(error, error_size, "path %s needs up=TRACE, down=TRACE and delay=MS; %s", path->name,
-                              reason);
+        if (!link_settings_check(path->settings, reason, sizeof reason))
+            return error_set(error, error_size, "path %s needs up=TRACE, down=TRACE and delay=MS; %s", path->name,
+                             reason);
     }
     for (size_t i = 0; i < options->bottleneck_count; i++) {
         const mp_path_options *bottleneck = &options->bottlenecks[i];
-        if (link_settings_check_bottleneck(bottleneck->settings, reason, sizeof reason) != 0)
-            return error_code(error, error_size, "bottleneck %s: %s", bottleneck->name, reason);
+        if (!link_settings_check_bottleneck(bottleneck->settings, reason, sizeof reason))
+            return error_set(error, error_size, "bottleneck %s: %s", bottleneck->name, reason);
     }
-    return 0;
+    return true;
 }
 
-static int find_vias(mp_options *options, char *error, size_t error_size) {
+static bool find_vias(mp_options *options, char *error, size_t error_size) {
     char reason[512];
     const char *names[LINK_BOTTLENECKS_MOST];
     for (size_t i = 0; i < options->bottleneck_count; i++)
@@ -153,68 +153,65 @@ static int find_vias(mp_options *options, char *error, size_t error_size) {
     for (size_t i = 0; i < options->path_count; i++) {
         mp_path_options *path = &options->paths[i];
         if (!link_vias_parse(path->via, path->settings, names, options->bottleneck_count, reason, sizeof reason))
-            return error_code(error, error_size, "path %s: %s", path->name, reason);
+            return error_set(error, error_size, "path %s: %s", path->name, reason);
     }
-    return 0;
+    return true;
 }
 
 /* What only makes sense when all options are known. */
-static int complete(mp_options *options, int argc, char **argv, int rest, char *error, size_t error_size) {
+static bool complete(mp_options *options, int argc, char **argv, int rest, char *error, size_t error_size) {
     if (options->lend_outside) {
-        return options->path_count == 0 && rest >= argc
-                   ? 0
-                   : error_code(error, error_size,
-                                "--lend-outside takes no --path and no COMMAND; give them to mpshell --outside");
+        return (options->path_count == 0 && rest >= argc) ||
+               error_set(error, error_size,
+                         "--lend-outside takes no --path and no COMMAND; give them to mpshell --outside");
     }
     if (options->probe_ms > 0) {
-        return options->path_count == 0 && rest >= argc
-                   ? 0
-                   : error_code(error, error_size, "--probe takes no --path and no COMMAND; run it alone");
+        return (options->path_count == 0 && rest >= argc) ||
+               error_set(error, error_size, "--probe takes no --path and no COMMAND; run it alone");
     }
     if (options->outside && options->nat)
-        return error_code(error, error_size, "--nat and --outside cannot be combined");
+        return error_set(error, error_size, "--nat and --outside cannot be combined");
     if (options->watched_count > 0 && !options->lateness)
-        return error_code(error, error_size, "--watch needs --lateness FILE, which says how late the process was");
-    if (check_paths(options, error, error_size) != 0 || find_vias(options, error, error_size) != 0)
-        return -1;
+        return error_set(error, error_size, "--watch needs --lateness FILE, which says how late the process was");
+    if (!check_paths(options, error, error_size) || !find_vias(options, error, error_size))
+        return false;
     if (rest >= argc)
-        return error_code(error, error_size, "no command; give it after --, for example: -- sh");
+        return error_set(error, error_size, "no command; give it after --, for example: -- sh");
     options->command = argv + rest;
     options->command_line = join(argc, argv);
     if (options->log_dir && !options->summary) {
         options->summary = mp_options_keep_joined(options, options->log_dir, "mpshell.json");
         if (!options->summary)
-            return error_code(error, error_size, "no memory");
+            return error_set(error, error_size, "no memory");
     }
-    return options->command_line ? 0 : error_code(error, error_size, "no memory");
+    return options->command_line || error_set(error, error_size, "no memory");
 }
 
 /* --config first, wherever it stands, and its file; then the options that go before what the file says. */
-static int read_all(mp_options *options, int argc, char **argv, int *rest, char *error, size_t error_size) {
+static bool read_all(mp_options *options, int argc, char **argv, int *rest, char *error, size_t error_size) {
     char reason[SETTINGS_ERROR_BYTES];
     setting_tables s = {.table = {{rows_of_command_line, options, 0}, {mp_option_rows, options, 0}},
                         .count = 2,
                         .pass = SETTINGS_BASES,
                         .refuse_twice = true};
     if (!settings_read_args(&s, argc, argv, &options->help, rest, reason))
-        return error_code(error, error_size, "%s", reason);
+        return error_set(error, error_size, "%s", reason);
     if (options->help)
-        return 0;
-    if (options->config && mp_config_read(options, options->config, error, error_size) != 0)
-        return -1;
+        return true;
+    if (options->config && !mp_config_read(options, options->config, error, error_size))
+        return false;
     options->of_file[MP_PATH] = options->path_count;
     options->of_file[MP_BOTTLENECK] = options->bottleneck_count;
     s.pass = SETTINGS_OTHERS;
-    return settings_read_args(&s, argc, argv, &options->help, rest, reason)
-               ? 0
-               : error_code(error, error_size, "%s", reason);
+    return settings_read_args(&s, argc, argv, &options->help, rest, reason) ||
+           error_set(error, error_size, "%s", reason);
 }
 
-int mp_options_parse(mp_options *options, int argc, char **argv, char *error, size_t error_size) {
+bool mp_options_parse(mp_options *options, int argc, char **argv, char *error, size_t error_size) {
     int rest = argc;
     *options =
         (mp_options){.seed = 1, .snaplen = 1500, .mptcp_subflows = MP_MAX_SUBFLOWS, .mptcp_addresses = MP_MAX_SUBFLOWS};
-    if (read_all(options, argc, argv, &rest, error, error_size) != 0)
-        return -1;
-    return options->help ? 0 : complete(options, argc, argv, rest, error, error_size);
+    if (!read_all(options, argc, argv, &rest, error, error_size))
+        return false;
+    return options->help || complete(options, argc, argv, rest, error, error_size);
 }

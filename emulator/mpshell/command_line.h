@@ -4,8 +4,8 @@
 
 #include "emulator/mpshell/options.h"
 
-/* Returns 0, or -1 and one sentence in error. Strings of argv are pointed to. mp_options_free() in either case. */
-int mp_options_parse(mp_options *options, int argc, char **argv, char *error, size_t error_size);
+/* False with one sentence in error. Strings of argv are pointed to. mp_options_free() in either case. */
+bool mp_options_parse(mp_options *options, int argc, char **argv, char *error, size_t error_size);
 /* The text of --help. Free it; NULL: out of memory. */
 char *mp_options_usage(void);
 

@@ -57,7 +57,7 @@ static bool set_member(reader *r, void *context, const char *key, yaml_node_t *v
         return text;
     if (strcmp(text, "true") == 0 || strcmp(text, "false") == 0)
         text = text[0] == 't' ? "yes" : "no";
-    return link_settings_set(named->link->settings, key, text, reason, sizeof reason) == 0 ||
+    return link_settings_set(named->link->settings, key, text, reason, sizeof reason) ||
            settings_yaml_fail(&r->yaml, value->start_mark.line, "%s %s: %s", kinds[named->kind], named->link->name,
                               reason);
 }
@@ -94,7 +94,7 @@ static bool set_top(reader *r, void *context, const char *key, yaml_node_t *valu
     if (strcmp(key, "paths") == 0 || strcmp(key, "bottlenecks") == 0)
         return read_links(r, key[0] == 'p' ? MP_PATH : MP_BOTTLENECK, value);
     const char *text = text_of(r, value);
-    return text && (mp_options_set(r->options, key, text, reason, sizeof reason) == 0 ||
+    return text && (mp_options_set(r->options, key, text, reason, sizeof reason) ||
                     settings_yaml_fail(&r->yaml, value->start_mark.line, "%s", reason));
 }
 
@@ -105,7 +105,7 @@ static bool read_document(reader *r) {
     return each_member(r, root, "a list of OPTION: VALUE", set_top, NULL);
 }
 
-int mp_config_read(mp_options *options, const char *file, char *error, size_t error_size) {
+bool mp_config_read(mp_options *options, const char *file, char *error, size_t error_size) {
     char sentence[SETTINGS_ERROR_BYTES];
     reader r = {.options = options, .yaml = {.file = file, .error = sentence}};
     bool ok = settings_yaml_load(&r.yaml, NULL);
@@ -115,5 +115,5 @@ int mp_config_read(mp_options *options, const char *file, char *error, size_t er
     }
     if (!ok)
         snprintf(error, error_size, "%s", sentence);
-    return ok ? 0 : -1;
+    return ok;
 }

@@ -5,8 +5,8 @@
 
 #include "emulator/mpshell/options.h"
 
-/* Sets what the file says. Returns 0, or -1 and one sentence in error that names file and line. Whether the paths are
+/* Sets what the file says. False with one sentence in error that names file and line. Whether the paths are
  * complete is not checked: the command line may add to them. */
-int mp_config_read(mp_options *options, const char *file, char *error, size_t error_size);
+bool mp_config_read(mp_options *options, const char *file, char *error, size_t error_size);
 
 #endif

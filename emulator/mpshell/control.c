@@ -55,15 +55,15 @@ static json_t *obey(mp_control *control, char *line) {
     char error[MP_ERROR_SIZE];
     char command[LINE_BYTES];
     strcpy(command, line);
-    if (mp_control_parse(control->shell, line, &request, error) != 0)
+    if (!mp_control_parse(control->shell, line, &request, error))
         return refusal(error);
     /* The links stop before the device goes, and start after it is back: it refuses no packet. */
     const bool goes = request.has_interface && !request.change.is_up, returns = request.has_interface && !goes;
-    if (returns && mp_netns_set_interface(control->shell, request.path, true, error) != 0)
+    if (returns && !mp_netns_set_interface(control->shell, request.path, true, error))
         return refusal(error);
     if (!mp_mailbox_ask(control->mailbox, &request))
         return refusal("the command has ended");
-    if (goes && mp_netns_set_interface(control->shell, request.path, false, error) != 0)
+    if (goes && !mp_netns_set_interface(control->shell, request.path, false, error))
         return refusal(error);
     json_t *answer = json_pack("{s:b,s:f}", "ok", 1, "t_s", (double)request.done_us / 1e6);
     if (request.asks_figures) {
@@ -142,7 +142,7 @@ static void *serve(void *context) {
     mp_control *control = context;
     struct pollfd polled[MAX_CLIENTS + 2];
     /* A client names traces that its user may read. */
-    if (control->shell->user.given && mp_user_open_files_as(&control->shell->user) != 0) {
+    if (control->shell->user.given && !mp_user_open_files_as(&control->shell->user)) {
         fprintf(stderr, "mpshell: the control socket takes no commands: cannot give up rights: %s\n", strerror(errno));
         close(control->listen_fd);
         control->listen_fd = -1;
@@ -166,10 +166,10 @@ static void *serve(void *context) {
 }
 
 /* A socket that nobody listens on was left by an mpshell that was killed. */
-static int clear_place(const struct sockaddr_un *address, char error[MP_ERROR_SIZE]) {
+static bool clear_place(const struct sockaddr_un *address, char error[MP_ERROR_SIZE]) {
     struct stat st;
     if (lstat(address->sun_path, &st) != 0)
-        return 0;
+        return true;
     if (!S_ISSOCK(st.st_mode))
         return mp_fail(error, "--control %s: the file exists and is not a socket", address->sun_path);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -177,18 +177,17 @@ static int clear_place(const struct sockaddr_un *address, char error[MP_ERROR_SI
     bool dead = rc != 0 && errno == ECONNREFUSED;
     if (fd >= 0)
         close(fd);
-    return dead && unlink(address->sun_path) == 0
-               ? 0
-               : mp_fail(error, "--control %s: another program listens there", address->sun_path);
+    return (dead && unlink(address->sun_path) == 0) ||
+           mp_fail(error, "--control %s: another program listens there", address->sun_path);
 }
 
-static int listen_at(mp_control *control, const char *path, char error[MP_ERROR_SIZE]) {
+static bool listen_at(mp_control *control, const char *path, char error[MP_ERROR_SIZE]) {
     control->address.sun_family = AF_UNIX;
     if (strlen(path) >= sizeof control->address.sun_path)
         return mp_fail(error, "--control %s: a socket's path has at most 107 bytes", path);
     strcpy(control->address.sun_path, path);
-    if (clear_place(&control->address, error) != 0)
-        return -1;
+    if (!clear_place(&control->address, error))
+        return false;
     control->listen_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     control->stop_fd = eventfd(0, EFD_CLOEXEC);
     mode_t before = umask(0177);
@@ -197,25 +196,24 @@ static int listen_at(mp_control *control, const char *path, char error[MP_ERROR_
     umask(before);
     if (rc != 0 || control->stop_fd < 0 || listen(control->listen_fd, SOMAXCONN) != 0)
         return mp_fail(error, "--control %s: cannot listen: %s", path, strerror(rc != 0 ? saved : errno));
-    return 0;
+    return true;
 }
 
 /* COMMAND's user may connect. The socket is looked at and changed through one descriptor, so that it cannot be taken
  * for another file. */
-static int give_to_user(const mp_control *control, const mp_user *user, char error[MP_ERROR_SIZE]) {
+static bool give_to_user(const mp_control *control, const mp_user *user, char error[MP_ERROR_SIZE]) {
     const char *path = control->address.sun_path;
     struct stat st;
     int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-    int rc = fd >= 0 && fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode) && st.st_nlink == 1
-                 ? fchownat(fd, "", user->uid, user->gid, AT_EMPTY_PATH)
-                 : -1;
-    if (rc != 0) {
+    const bool good = fd >= 0 && fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode) && st.st_nlink == 1 &&
+                      fchownat(fd, "", user->uid, user->gid, AT_EMPTY_PATH) == 0;
+    if (!good) {
         mp_fail(error, "--control %s: cannot give it to user %s: %s", path, user->name, strerror(errno));
         unlink(path);
     }
     if (fd >= 0)
         close(fd);
-    return rc;
+    return good;
 }
 
 static void release(mp_control *control) {
@@ -237,14 +235,15 @@ mp_control *mp_control_start(const char *path, mp_shell *shell, mp_mailbox *mail
     control->listen_fd = control->stop_fd = -1;
     for (size_t i = 0; i < MAX_CLIENTS; i++)
         control->clients[i].fd = -1;
-    int rc = listen_at(control, path, error);
-    if (rc == 0 && shell->user.given)
-        rc = give_to_user(control, &shell->user, error);
-    if (rc == 0 && (rc = pthread_create(&control->thread, NULL, serve, control)) != 0) {
+    bool good = listen_at(control, path, error);
+    if (good && shell->user.given)
+        good = give_to_user(control, &shell->user, error);
+    const int problem = good ? pthread_create(&control->thread, NULL, serve, control) : 0;
+    if (problem != 0) {
         unlink(path);
-        rc = mp_fail(error, "cannot start a thread: %s", strerror(rc));
+        good = mp_fail(error, "cannot start a thread: %s", strerror(problem));
     }
-    if (rc != 0) {
+    if (!good) {
         release(control);
         return NULL;
     }

@@ -3,6 +3,8 @@
 #ifndef RAILYARD_MPSHELL_CONTROL_H
 #define RAILYARD_MPSHELL_CONTROL_H
 
+#include <stdbool.h>
+
 #include "emulator/mpshell/mailbox.h"
 
 typedef struct mp_control mp_control;
@@ -13,8 +15,8 @@ mp_control *mp_control_start(const char *path, mp_shell *shell, mp_mailbox *mail
 /* Ends the thread, after mp_mailbox_end, and removes the socket. The links must not run any more. NULL is allowed. */
 void mp_control_stop(mp_control *control);
 
-/* One command line into a request (of whose figures the caller takes care). Returns 0, or -1 with a sentence in error.
+/* One command line into a request (of whose figures the caller takes care). False with a sentence in error.
  * It loads a trace that it names into the shell. */
-int mp_control_parse(mp_shell *shell, char *line, mp_request *request, char error[MP_ERROR_SIZE]);
+bool mp_control_parse(mp_shell *shell, char *line, mp_request *request, char error[MP_ERROR_SIZE]);
 
 #endif

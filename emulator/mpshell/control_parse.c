@@ -9,7 +9,7 @@
 #define MAX_WORDS 5
 
 /* "wifi", "wifi:up", "wifi:down" */
-static int parse_target(const mp_shell *shell, char *text, mp_request *request, char error[MP_ERROR_SIZE]) {
+static bool parse_target(const mp_shell *shell, char *text, mp_request *request, char error[MP_ERROR_SIZE]) {
     char *colon = strchr(text, ':');
     if (colon) {
         *colon++ = '\0';
@@ -23,37 +23,35 @@ static int parse_target(const mp_shell *shell, char *text, mp_request *request, 
     for (size_t k = 0; k < shell->link_count; k++) {
         if (strcmp(shell->paths[k].options->name, text) == 0) {
             request->path = k;
-            return 0;
+            return true;
         }
     }
     return mp_fail(error, "there is no path named \"%.40s\"", text);
 }
 
 /* value, second: the words behind the target; second is NULL if there is one. */
-typedef int setting_parser(mp_shell *shell, const char *value, const char *second, link_change *change,
-                           char error[MP_ERROR_SIZE]);
+typedef bool setting_parser(mp_shell *shell, const char *value, const char *second, link_change *change,
+                            char error[MP_ERROR_SIZE]);
 
-static int parse_delay(mp_shell *shell, const char *value, const char *second, link_change *change,
-                       char error[MP_ERROR_SIZE]) {
+static bool parse_delay(mp_shell *shell, const char *value, const char *second, link_change *change,
+                        char error[MP_ERROR_SIZE]) {
     (void)shell, (void)second;
     change->has_delay = true;
-    return number_parse_ms(value, strlen(value), LINK_MS_MOST, &change->delay_us)
-               ? 0
-               : mp_fail(error, "\"%.40s\" is not a one-way delay in ms (0 to 3600000)", value);
+    return number_parse_ms(value, strlen(value), LINK_MS_MOST, &change->delay_us) ||
+           mp_fail(error, "\"%.40s\" is not a one-way delay in ms (0 to 3600000)", value);
 }
 
-static int parse_loss(mp_shell *shell, const char *value, const char *second, link_change *change,
-                      char error[MP_ERROR_SIZE]) {
+static bool parse_loss(mp_shell *shell, const char *value, const char *second, link_change *change,
+                       char error[MP_ERROR_SIZE]) {
     char wanted[160];
     (void)shell, (void)second;
     change->has_loss = true;
-    return link_loss_parse(&change->loss, value, wanted, sizeof wanted) == 0
-               ? 0
-               : mp_fail(error, "\"%.40s\" is not %s", value, wanted);
+    return link_loss_parse(&change->loss, value, wanted, sizeof wanted) ||
+           mp_fail(error, "\"%.40s\" is not %s", value, wanted);
 }
 
-static int parse_trace(mp_shell *shell, const char *value, const char *second, link_change *change,
-                       char error[MP_ERROR_SIZE]) {
+static bool parse_trace(mp_shell *shell, const char *value, const char *second, link_change *change,
+                        char error[MP_ERROR_SIZE]) {
     struct stat st;
     uint64_t rate;
     (void)second;
@@ -61,46 +59,43 @@ static int parse_trace(mp_shell *shell, const char *value, const char *second, l
         return mp_fail(error, "%.200s is not a file", value);
     const mp_trace *trace = mp_setup_trace(shell, value, error);
     change->trace = !trace ? NULL : &trace->trace;
-    return !trace ? -1 : 0;
+    return trace;
 }
 
-static int parse_mtu(mp_shell *shell, const char *value, const char *second, link_change *change,
-                     char error[MP_ERROR_SIZE]) {
+static bool parse_mtu(mp_shell *shell, const char *value, const char *second, link_change *change,
+                      char error[MP_ERROR_SIZE]) {
     (void)shell, (void)second;
     bool good = number_parse(value, strlen(value), &change->mtu_bytes) && change->mtu_bytes >= LINK_MTU_LEAST &&
                 change->mtu_bytes <= LINK_MTU_MOST;
-    return good ? 0 : mp_fail(error, "\"%.40s\" is not an MTU (%u to %u)", value, LINK_MTU_LEAST, LINK_MTU_MOST);
+    return good || mp_fail(error, "\"%.40s\" is not an MTU (%u to %u)", value, LINK_MTU_LEAST, LINK_MTU_MOST);
 }
 
-static int parse_duplicate(mp_shell *shell, const char *value, const char *second, link_change *change,
-                           char error[MP_ERROR_SIZE]) {
+static bool parse_duplicate(mp_shell *shell, const char *value, const char *second, link_change *change,
+                            char error[MP_ERROR_SIZE]) {
     (void)shell, (void)second;
     change->has_duplicate = true;
-    return number_parse_probability(value, strlen(value), &change->duplicate)
-               ? 0
-               : mp_fail(error, "\"%.40s\" is not a probability (0 to 1)", value);
+    return number_parse_probability(value, strlen(value), &change->duplicate) ||
+           mp_fail(error, "\"%.40s\" is not a probability (0 to 1)", value);
 }
 
-static int parse_cross(mp_shell *shell, const char *value, const char *second, link_change *change,
-                       char error[MP_ERROR_SIZE]) {
+static bool parse_cross(mp_shell *shell, const char *value, const char *second, link_change *change,
+                        char error[MP_ERROR_SIZE]) {
     (void)shell, (void)second;
     change->has_cross = true;
-    return link_cross_parse_rate(value, &change->cross_bps)
-               ? 0
-               : mp_fail(error, "\"%.40s\" is not a rate of at most 10gbps, or off", value);
+    return link_cross_parse_rate(value, &change->cross_bps) ||
+           mp_fail(error, "\"%.40s\" is not a rate of at most 10gbps, or off", value);
 }
 
-static int parse_reorder(mp_shell *shell, const char *value, const char *second, link_change *change,
-                         char error[MP_ERROR_SIZE]) {
+static bool parse_reorder(mp_shell *shell, const char *value, const char *second, link_change *change,
+                          char error[MP_ERROR_SIZE]) {
     (void)shell;
     change->has_reorder = true;
     if (!number_parse_probability(value, strlen(value), &change->reorder))
         return mp_fail(error, "\"%.40s\" is not a probability (0 to 1)", value);
     if (second && !number_parse_ms(second, strlen(second), LINK_MS_MOST, &change->reorder_us))
         return mp_fail(error, "\"%.40s\" is not a delay in ms (0 to 3600000)", second);
-    return (change->reorder > 0.0) == (change->reorder_us > 0)
-               ? 0
-               : mp_fail(error, "reorder takes a probability above 0 and a delay above 0 in ms, or 0");
+    return (change->reorder > 0.0) == (change->reorder_us > 0) ||
+           mp_fail(error, "reorder takes a probability above 0 and a delay above 0 in ms, or 0");
 }
 
 static const struct {
@@ -113,7 +108,7 @@ static const struct {
     {"reorder", 4, parse_reorder}, {"cross", 3, parse_cross},
 };
 
-int mp_control_parse(mp_shell *shell, char *line, mp_request *request, char error[MP_ERROR_SIZE]) {
+bool mp_control_parse(mp_shell *shell, char *line, mp_request *request, char error[MP_ERROR_SIZE]) {
     char *words[MAX_WORDS] = {NULL};
     size_t count = 0;
     char *rest = NULL;
@@ -121,7 +116,7 @@ int mp_control_parse(mp_shell *shell, char *line, mp_request *request, char erro
         words[count++] = w;
     request->asks_figures = count == 1 && strcmp(words[0], "stats") == 0;
     if (request->asks_figures)
-        return 0;
+        return true;
     if (count == 2 && (strcmp(words[0], "up") == 0 || strcmp(words[0], "down") == 0)) {
         request->change.has_state = true;
         request->change.is_up = words[0][0] == 'u';
@@ -129,11 +124,10 @@ int mp_control_parse(mp_shell *shell, char *line, mp_request *request, char erro
     }
     if (count == 2 && strcmp(words[0], "rebind") == 0) {
         request->change.rebinds = true;
-        if (parse_target(shell, words[1], request, error) != 0)
-            return -1;
-        return shell->paths[request->path].up.nat
-                   ? 0
-                   : mp_fail(error, "path %.40s has no NAT; start mpshell with its key nat", words[1]);
+        if (!parse_target(shell, words[1], request, error))
+            return false;
+        return shell->paths[request->path].up.nat ||
+               mp_fail(error, "path %.40s has no NAT; start mpshell with its key nat", words[1]);
     }
     if (count == 3 && strcmp(words[0], "interface") == 0) {
         request->has_interface = request->change.has_state = true;
@@ -142,21 +136,19 @@ int mp_control_parse(mp_shell *shell, char *line, mp_request *request, char erro
             return mp_fail(error, "\"%.40s\" is not up or down", words[2]);
         if (strchr(words[1], ':'))
             return mp_fail(error, "an interface has both directions; say interface PATH %s", words[2]);
-        if (parse_target(shell, words[1], request, error) != 0)
-            return -1;
-        return request->path < shell->path_count
-                   ? 0
-                   : mp_fail(error, "%.40s is a bottleneck, which has no interface", words[1]);
+        if (!parse_target(shell, words[1], request, error))
+            return false;
+        return request->path < shell->path_count ||
+               mp_fail(error, "%.40s is a bottleneck, which has no interface", words[1]);
     }
     for (size_t i = 0; count >= 3 && i < sizeof settings / sizeof settings[0]; i++) {
         if (count <= settings[i].words && strcmp(words[0], settings[i].name) == 0) {
-            if (parse_target(shell, words[1], request, error) != 0 ||
-                settings[i].parse(shell, words[2], words[3], &request->change, error) != 0)
-                return -1;
+            if (!parse_target(shell, words[1], request, error) ||
+                !settings[i].parse(shell, words[2], words[3], &request->change, error))
+                return false;
             const bool is_file = request->change.trace && request->change.trace->at_ms;
-            return is_file && shell->paths[request->path].up.air
-                       ? mp_fail(error, "path %.40s is Wi-Fi, which has no trace; give a rate", words[1])
-                       : 0;
+            return !is_file || !shell->paths[request->path].up.air ||
+                   mp_fail(error, "path %.40s is Wi-Fi, which has no trace; give a rate", words[1]);
         }
     }
     return mp_fail(error,

@@ -11,31 +11,31 @@
 char *const mp_ip_batch[] = {"ip", "-batch", "-", NULL};
 static char *const tc_batch[] = {"tc", "-batch", "-", NULL};
 
-int mp_sysctl_write(const char *value, const char *name) {
+bool mp_sysctl_write(const char *value, const char *name) {
     char path[160];
     snprintf(path, sizeof path, "/proc/sys/%s", name);
     int fd = open(path, O_WRONLY | O_CLOEXEC);
     if (fd < 0)
-        return -1;
+        return false;
     ssize_t n = write(fd, value, strlen(value));
     close(fd);
-    return n == (ssize_t)strlen(value) ? 0 : -1;
+    return n == (ssize_t)strlen(value);
 }
 
-int mp_sysctl_need(const char *value, const char *name) {
+bool mp_sysctl_need(const char *value, const char *name) {
     char path[160];
     char now[16] = "";
-    if (mp_sysctl_write(value, name) == 0)
-        return 0;
+    if (mp_sysctl_write(value, name))
+        return true;
     snprintf(path, sizeof path, "/proc/sys/%s", name);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t n = fd >= 0 ? read(fd, now, sizeof now - 1) : -1;
     if (fd >= 0)
         close(fd);
-    return n == (ssize_t)strlen(value) + 1 && strncmp(now, value, strlen(value)) == 0 ? 0 : -1;
+    return n == (ssize_t)strlen(value) + 1 && strncmp(now, value, strlen(value)) == 0;
 }
 
-int mp_device_quieten_ipv6(const char *device, char error[MP_ERROR_SIZE]) {
+bool mp_device_quieten_ipv6(const char *device, char error[MP_ERROR_SIZE]) {
     static const char *const settings[][2] = {
         {"disable_ipv6", "0"},
         {"accept_ra", "0"},
@@ -45,14 +45,14 @@ int mp_device_quieten_ipv6(const char *device, char error[MP_ERROR_SIZE]) {
     for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
         char name[96];
         snprintf(name, sizeof name, "net/ipv6/conf/%s/%s", device, settings[i][0]);
-        if (mp_sysctl_need(settings[i][1], name) != 0 && access("/proc/sys/net/ipv6", F_OK) == 0) {
+        if (!mp_sysctl_need(settings[i][1], name) && access("/proc/sys/net/ipv6", F_OK) == 0) {
             return mp_fail(error,
                            "cannot set %s of device %s to %s; give the container "
                            "--sysctl net.ipv6.conf.default.%s=%s",
                            settings[i][0], device, settings[i][1], settings[i][0], settings[i][1]);
         }
     }
-    return 0;
+    return true;
 }
 
 void mp_device_script(mp_script *script, const char *device, const char *address, const char *address6) {
@@ -69,7 +69,7 @@ void mp_network_of(const char *address, char network[MP_ADDRESS_SIZE]) {
 }
 
 /* Devices transmit straight into the ring that mpshell reads, so that every drop shows on the device. */
-int mp_devices_remove_qdiscs(const char *const devices[], size_t count, char error[MP_ERROR_SIZE]) {
+bool mp_devices_remove_qdiscs(const char *const devices[], size_t count, char error[MP_ERROR_SIZE]) {
     mp_script script = {.used = 0};
     for (size_t i = 0; i < count; i++)
         mp_script_add(&script, "qdisc replace dev %s root noqueue\n", devices[i]);

@@ -29,7 +29,7 @@ void mp_late_record(mp_late *late, uint64_t due_us, uint64_t late_us) {
         mp_series_raise(&late->links, due_us, late_us);
 }
 
-int mp_late_write(const mp_late *late) {
+bool mp_late_write(const mp_late *late) {
     const mp_series *links = &late->links;
     const mp_series *timers = &late->timers_found.series;
     const mp_series *waits = &late->waits_found.series;
@@ -39,17 +39,17 @@ int mp_late_write(const mp_late *late) {
     size_t length = 0;
     FILE *stream = late->wanted ? open_memstream(&text, &length) : NULL;
     if (!stream)
-        return late->wanted ? -1 : 0;
+        return !late->wanted;
     fprintf(stream, "# slot_us %u; a line for each slot since t0: largest lateness of links and of timers, waits\n",
             MP_SLOT_US);
     for (size_t i = 0; i < count; i++)
         fprintf(stream, "%" PRIu32 " %" PRIu32 " %" PRIu32 "\n", mp_series_at(links, i), mp_series_at(timers, i),
                 mp_series_at(waits, i));
-    int rc = fclose(stream) == 0 ? mp_result_write(&late->file, text, length) : -1;
+    const bool good = fclose(stream) == 0 && mp_result_write(&late->file, text, length);
     int saved = errno;
     free(text);
     errno = saved;
-    return rc;
+    return good;
 }
 
 void mp_late_free(mp_late *late) {

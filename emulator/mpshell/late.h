@@ -28,8 +28,8 @@ void mp_late_begin(mp_late *late, uint64_t t0_us);
 void mp_late_stop(mp_late *late);
 /* A packet that was due at due_us (since t0) left late_us later, or a packet may have waited unseen for so long. */
 void mp_late_record(mp_late *late, uint64_t due_us, uint64_t late_us);
-/* Writes the file; nothing without --lateness. Returns 0, or -1 with errno set. */
-int mp_late_write(const mp_late *late);
+/* Writes the file; nothing without --lateness. False with errno set. */
+bool mp_late_write(const mp_late *late);
 void mp_late_free(mp_late *late);
 
 #endif

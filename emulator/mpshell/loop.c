@@ -69,7 +69,7 @@ static int watch(mp_loop *loop, int fd, int what) {
     return epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, fd, &event);
 }
 
-static int prepare(mp_loop *loop, char error[MP_ERROR_SIZE]) {
+static bool prepare(mp_loop *loop, char error[MP_ERROR_SIZE]) {
     loop->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     if (loop->epoll_fd < 0)
         return mp_fail(error, "cannot watch devices: %s", strerror(errno));
@@ -86,7 +86,7 @@ static int prepare(mp_loop *loop, char error[MP_ERROR_SIZE]) {
     loop->direction_count = 2 * loop->shell->link_count;
     for (size_t i = 0; i < loop->direction_count; i++)
         loop->directions[i] = mp_direction_at(loop->shell, i);
-    return bad == 0 ? 0 : mp_fail(error, "cannot watch a device: %s", strerror(errno));
+    return bad == 0 || mp_fail(error, "cannot watch a device: %s", strerror(errno));
 }
 
 /* Real-time priority and resident memory where that is permitted. Children do not inherit the priority. */
@@ -259,7 +259,7 @@ static void handle(mp_loop *loop, const struct epoll_event *event, bool at_once,
     }
 }
 
-static int turn(mp_loop *loop, char error[MP_ERROR_SIZE]) {
+static bool turn(mp_loop *loop, char error[MP_ERROR_SIZE]) {
     struct epoll_event events[EVENTS];
     uint64_t wanted = next_deadline(loop);
     uint64_t before = since_t0(loop);
@@ -277,7 +277,7 @@ static int turn(mp_loop *loop, char error[MP_ERROR_SIZE]) {
         handle(loop, &events[i], at_once, loop->slept_us);
     send_all_due(loop);
     keep_house(loop, since_t0(loop));
-    return 0;
+    return true;
 }
 
 /* Up to the end of COMMAND: figures and logs. */
@@ -323,27 +323,27 @@ static void start(mp_loop *loop, void (*on_start)(mp_shell *)) {
         mp_command_start(loop->command);
 }
 
-int mp_loop_run(mp_shell *shell, mp_command *command, int signal_fd, void (*on_start)(mp_shell *), int *status,
-                char error[MP_ERROR_SIZE]) {
+bool mp_loop_run(mp_shell *shell, mp_command *command, int signal_fd, void (*on_start)(mp_shell *), int *status,
+                 char error[MP_ERROR_SIZE]) {
     mp_loop loop = {.shell = shell,
                     .command = command,
                     .epoll_fd = -1,
                     .signal_fd = signal_fd,
                     .virtual_time = mp_clock_is_virtual()};
-    int rc = prepare(&loop, error);
-    if (rc == 0) {
+    bool good = prepare(&loop, error);
+    if (good) {
         shell->sched_fifo = become_real_time();
         shell->command_fifo = shell->sched_fifo && shell->options.real_time;
         start(&loop, on_start);
-        while (rc == 0 && !loop.ended)
-            rc = turn(&loop, error);
+        while (good && !loop.ended)
+            good = turn(&loop, error);
         settle(&loop);
         become_ordinary();
     }
-    if (rc != 0)
+    if (!good)
         mp_command_kill(command);
     *status = mp_command_finish(command, &shell->command_cpu_s);
     if (loop.epoll_fd >= 0)
         close(loop.epoll_fd);
-    return rc;
+    return good;
 }

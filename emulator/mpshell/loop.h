@@ -8,8 +8,8 @@
 /* Starts COMMAND, fixes t0 (before, or with --start-when-ready once COMMAND is ready) and runs until it has ended;
  * signal_fd delivers the signals to pass on.
  * on_start is called once t0 is known, before COMMAND starts or goes on.
- * Returns 0 with COMMAND's wait status in *status, or -1 with a sentence in error; COMMAND is gone in both cases. */
-int mp_loop_run(mp_shell *shell, mp_command *command, int signal_fd, void (*on_start)(mp_shell *), int *status,
-                char error[MP_ERROR_SIZE]);
+ * True with COMMAND's wait status in *status, or false with a sentence in error; COMMAND is gone in both cases. */
+bool mp_loop_run(mp_shell *shell, mp_command *command, int signal_fd, void (*on_start)(mp_shell *), int *status,
+                 char error[MP_ERROR_SIZE]);
 
 #endif

@@ -3,11 +3,11 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-int mp_mailbox_open(mp_mailbox *mailbox) {
+bool mp_mailbox_open(mp_mailbox *mailbox) {
     pthread_mutexattr_t attributes;
     mailbox->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (mailbox->fd < 0)
-        return -1;
+        return false;
     pthread_mutexattr_init(&attributes);
     /* The loop runs at real-time priority and must not wait for a caller that was preempted. */
     pthread_mutexattr_setprotocol(&attributes, PTHREAD_PRIO_INHERIT);
@@ -16,7 +16,7 @@ int mp_mailbox_open(mp_mailbox *mailbox) {
     pthread_cond_init(&mailbox->changed, NULL);
     mailbox->waiting = NULL;
     mailbox->open = true;
-    return 0;
+    return true;
 }
 
 bool mp_mailbox_ask(mp_mailbox *mailbox, mp_request *request) {

@@ -37,8 +37,8 @@ struct mp_mailbox {
     bool open;
 };
 
-/* Returns 0, or -1 with errno set. */
-int mp_mailbox_open(mp_mailbox *mailbox);
+/* False with errno set. */
+bool mp_mailbox_open(mp_mailbox *mailbox);
 /* For other threads: false if the loop has ended. */
 bool mp_mailbox_ask(mp_mailbox *mailbox, mp_request *request);
 /* For the loop: does what is asked, at now (us since t0). */

@@ -59,7 +59,7 @@ static int block_signals(sigset_t *original, char error[MP_ERROR_SIZE]) {
     signal(SIGCHLD, SIG_DFL); /* a caller may ignore it, and then children cannot be waited for */
     sigprocmask(SIG_BLOCK, &set, original);
     int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    return fd >= 0 ? fd : mp_fail(error, "cannot watch signals: %s", strerror(errno));
+    return fd >= 0 ? fd : mp_no_fd(error, "cannot watch signals: %s", strerror(errno));
 }
 
 static void warn_of_device_drops(const mp_shell *shell) {
@@ -89,20 +89,20 @@ typedef struct {
     mp_live *live;
 } mp_helpers;
 
-static int start_helpers(mp_helpers *helpers, mp_shell *shell, char error[MP_ERROR_SIZE]) {
+static bool start_helpers(mp_helpers *helpers, mp_shell *shell, char error[MP_ERROR_SIZE]) {
     if (!shell->options.control && !shell->options.live)
-        return 0;
-    if (mp_mailbox_open(&helpers->mailbox) != 0)
+        return true;
+    if (!mp_mailbox_open(&helpers->mailbox))
         return mp_fail(error, "cannot make an event descriptor: %s", strerror(errno));
     shell->mailbox = &helpers->mailbox;
     if (shell->options.control) {
         helpers->control = mp_control_start(shell->options.control, shell, &helpers->mailbox, error);
         if (!helpers->control)
-            return -1;
+            return false;
     }
     if (shell->options.live)
         helpers->live = mp_live_start(shell, &helpers->mailbox);
-    return 0;
+    return true;
 }
 
 static void stop_helpers(mp_helpers *helpers, mp_shell *shell) {
@@ -130,37 +130,34 @@ static void begin(mp_shell *shell) {
     mp_outputs_begin(shell);
 }
 
-static int start_and_run(mp_shell *shell, int *status, bool *complete, char error[MP_ERROR_SIZE]) {
+static bool start_and_run(mp_shell *shell, int *status, bool *complete, char error[MP_ERROR_SIZE]) {
     mp_command command;
     mp_helpers helpers = {.control = NULL, .live = NULL};
     sigset_t original;
-    if (mp_user_find(&shell->user, shell->options.user, error) != 0 || mp_setup_links(shell, error) != 0 ||
-        mp_setup_output(shell, error) != 0)
-        return -1;
+    if (!mp_user_find(&shell->user, shell->options.user, error) || !mp_setup_links(shell, error) ||
+        !mp_setup_output(shell, error))
+        return false;
     mp_awake_start(&shell->awake, shell->options.keep_awake);
     if (shell->options.live)
         tell_awake(&shell->awake);
     int signal_fd = block_signals(&original, error);
-    if (signal_fd < 0 || mp_netns_build(shell, error) != 0 || mp_nat_start(shell, error) != 0 ||
-        mp_command_prepare(&command, shell, &original, error) != 0)
-        return -1;
+    if (signal_fd < 0 || !mp_netns_build(shell, error) || !mp_nat_start(shell, error) ||
+        !mp_command_prepare(&command, shell, &original, error))
+        return false;
     connect_links(shell);
-    int rc = mp_outputs_open(shell, error);
-    if (rc == 0)
-        rc = start_helpers(&helpers, shell, error);
-    if (rc == 0)
+    bool good = mp_outputs_open(shell, error) && start_helpers(&helpers, shell, error);
+    if (good) {
         mp_late_start(&shell->late, command.init, shell->options.watched, shell->options.watched_count);
-    if (rc == 0) {
-        rc = mp_loop_run(shell, &command, signal_fd, begin, status, error);
+        good = mp_loop_run(shell, &command, signal_fd, begin, status, error);
     } else {
         mp_command_kill(&command);
         mp_command_finish(&command, &shell->command_cpu_s);
     }
     stop_helpers(&helpers, shell);
     mp_late_stop(&shell->late);
-    *complete = mp_outputs_close(shell) == 0;
+    *complete = mp_outputs_close(shell);
     close(signal_fd);
-    return rc;
+    return good;
 }
 
 /* One line, whatever a path's name or a configuration has in it. */
@@ -173,22 +170,22 @@ static void complain(char error[MP_ERROR_SIZE]) {
 static int run(mp_shell *shell, char error[MP_ERROR_SIZE]) {
     int status = 0;
     bool complete = true;
-    int rc = start_and_run(shell, &status, &complete, error);
+    const bool good = start_and_run(shell, &status, &complete, error);
     mp_awake_stop(&shell->awake);
-    if (rc == 0) {
+    if (good) {
         mp_netns_count_drops(shell);
         warn_of_device_drops(shell);
         tell_spinning(shell, status);
-        if (shell->options.netstat && mp_netns_write_counters(shell, error) != 0) {
+        if (shell->options.netstat && !mp_netns_write_counters(shell, error)) {
             complain(error);
             complete = false;
         }
-        if (mp_late_write(&shell->late) != 0) {
+        if (!mp_late_write(&shell->late)) {
             mp_fail(error, "cannot write the lateness %s: %s", shell->options.lateness, strerror(errno));
             complain(error);
             complete = false;
         }
-        if (shell->options.summary && mp_summary_write(shell, status, error) != 0) {
+        if (shell->options.summary && !mp_summary_write(shell, status, error)) {
             complain(error);
             complete = false;
         }
@@ -196,7 +193,7 @@ static int run(mp_shell *shell, char error[MP_ERROR_SIZE]) {
     mp_nat_stop(shell);
     mp_netns_destroy(shell);
     mp_setup_free(shell);
-    if (rc != 0) {
+    if (!good) {
         complain(error);
         return EXIT_CANNOT_START;
     }
@@ -205,25 +202,25 @@ static int run(mp_shell *shell, char error[MP_ERROR_SIZE]) {
 }
 
 static int lend(mp_shell *shell, char error[MP_ERROR_SIZE]) {
-    int rc = mp_outside_lend(shell, error);
+    const bool good = mp_outside_lend(shell, error);
     mp_netns_destroy(shell);
-    if (rc != 0)
+    if (!good)
         complain(error);
-    return rc == 0 ? 0 : EXIT_CANNOT_START;
+    return good ? 0 : EXIT_CANNOT_START;
 }
 
 static int probe(mp_shell *shell, char error[MP_ERROR_SIZE]) {
-    int rc = mp_probe(shell, error);
-    if (rc != 0)
+    const bool good = mp_probe(shell, error);
+    if (!good)
         complain(error);
-    return rc == 0 ? 0 : EXIT_CANNOT_START;
+    return good ? 0 : EXIT_CANNOT_START;
 }
 
 int main(int argc, char **argv) {
     static mp_shell shell;
     char error[MP_ERROR_SIZE] = "";
-    int rc = mp_options_parse(&shell.options, argc, argv, error, sizeof error);
-    if (rc != 0) {
+    int rc = 0;
+    if (!mp_options_parse(&shell.options, argc, argv, error, sizeof error)) {
         complain(error);
         rc = EXIT_CANNOT_START;
     } else if (shell.options.help) {

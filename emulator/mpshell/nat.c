@@ -22,7 +22,7 @@ static const nat_family families[2] = {
 };
 static const char *const tables[2] = {"nat", "filter"};
 
-static int restore(const nat_family *family, const mp_script *script, char error[MP_ERROR_SIZE]) {
+static bool restore(const nat_family *family, const mp_script *script, char error[MP_ERROR_SIZE]) {
     char *const argv[] = {family->restore, "-w", "--noflush", NULL};
     return mp_run(argv, script, error);
 }
@@ -87,13 +87,13 @@ static void sweep(const nat_family *family) {
         if (in)
             pclose(in);
     }
-    if (found > 0 && restore(family, &script, error) != 0)
+    if (found > 0 && !restore(family, &script, error))
         fprintf(stderr, "mpshell: cannot remove old rules: %s\n", error);
 }
 
-int mp_nat_start(mp_shell *shell, char error[MP_ERROR_SIZE]) {
+bool mp_nat_start(mp_shell *shell, char error[MP_ERROR_SIZE]) {
     if (!shell->options.nat)
-        return 0;
+        return true;
     if (!forwards(&families[0]))
         return mp_fail(error, "--nat: this machine does not forward packets; run sysctl -w net.ipv4.ip_forward=1");
     for (size_t v6 = 0; v6 < 2; v6++) {
@@ -103,11 +103,11 @@ int mp_nat_start(mp_shell *shell, char error[MP_ERROR_SIZE]) {
             continue;
         sweep(&families[v6]);
         rules(shell, v6 == 1, true, &script);
-        if (restore(&families[v6], &script, reason) != 0)
+        if (!restore(&families[v6], &script, reason))
             return mp_fail(error, "--nat needs %s: %.800s", families[v6].list, reason);
         shell->nat[v6] = true;
     }
-    return 0;
+    return true;
 }
 
 void mp_nat_stop(mp_shell *shell) {
@@ -116,7 +116,7 @@ void mp_nat_stop(mp_shell *shell) {
         mp_script script = {.used = 0};
         if (shell->nat[v6]) {
             rules(shell, v6 == 1, false, &script);
-            if (restore(&families[v6], &script, error) != 0)
+            if (!restore(&families[v6], &script, error))
                 fprintf(stderr, "mpshell: cannot remove the rules of --nat: %s\n", error);
             shell->nat[v6] = false;
         }

@@ -6,8 +6,8 @@
 
 #include "emulator/mpshell/shell.h"
 
-/* In the outside namespace, once the devices are there. Returns 0, or -1 with a sentence in error. */
-int mp_nat_start(mp_shell *shell, char error[MP_ERROR_SIZE]);
+/* In the outside namespace, once the devices are there. False with a sentence in error. */
+bool mp_nat_start(mp_shell *shell, char error[MP_ERROR_SIZE]);
 /* Removes the rules, if there are any. */
 void mp_nat_stop(mp_shell *shell);
 

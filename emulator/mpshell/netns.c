@@ -58,13 +58,13 @@ static void add_inside_rule6(mp_script *script, const mp_path *path, size_t k) {
         mp_script_add(script, "rule add from %s/128 table %u priority %u\n", path->inside_address6, table, table);
 }
 
-static int configure_inside6(const mp_shell *shell, char error[MP_ERROR_SIZE]) {
+static bool configure_inside6(const mp_shell *shell, char error[MP_ERROR_SIZE]) {
     mp_script script = {.used = 0};
     for (size_t k = 0; k < shell->path_count; k++) {
         add_inside_routes6(&script, &shell->paths[k], k);
         add_inside_rule6(&script, &shell->paths[k], k);
     }
-    return script.used > 0 ? mp_run(ip6_batch, &script, error) : 0;
+    return script.used == 0 || mp_run(ip6_batch, &script, error);
 }
 
 static void add_mptcp_endpoint(mp_script *script, const mp_path *path, size_t k) {
@@ -72,9 +72,9 @@ static void add_mptcp_endpoint(mp_script *script, const mp_path *path, size_t k)
                   path->options->name);
 }
 
-static int enable_mptcp(mp_shell *shell, char error[MP_ERROR_SIZE]) {
+static bool enable_mptcp(mp_shell *shell, char error[MP_ERROR_SIZE]) {
     mp_script script = {.used = 0};
-    if (mp_sysctl_need("1", "net/mptcp/enabled") != 0) {
+    if (!mp_sysctl_need("1", "net/mptcp/enabled")) {
         return mp_fail(error, "--mptcp: net.mptcp.enabled cannot be set; use a kernel with MPTCP, and give a container "
                               "--sysctl net.mptcp.enabled=1");
     }
@@ -84,7 +84,7 @@ static int enable_mptcp(mp_shell *shell, char error[MP_ERROR_SIZE]) {
     return mp_run(mp_ip_batch, &script, error);
 }
 
-static int set_sysctls(const mp_shell *shell, char error[MP_ERROR_SIZE]) {
+static bool set_sysctls(const mp_shell *shell, char error[MP_ERROR_SIZE]) {
     for (size_t i = 0; i < shell->options.sysctl_count; i++) {
         const char *given = shell->options.sysctls[i];
         char name[MP_SYSCTL_NAME_SIZE];
@@ -92,13 +92,13 @@ static int set_sysctls(const mp_shell *shell, char error[MP_ERROR_SIZE]) {
         for (size_t at = 0; at < length; at++)
             name[at] = given[at] == '.' ? '/' : given[at];
         name[length] = '\0';
-        if (mp_sysctl_write(given + length + 1, name) != 0)
+        if (!mp_sysctl_write(given + length + 1, name))
             return mp_fail(error, "--sysctl %s: cannot be set: %s", given, strerror(errno));
     }
-    return 0;
+    return true;
 }
 
-static int configure_inside(mp_shell *shell, char error[MP_ERROR_SIZE]) {
+static bool configure_inside(mp_shell *shell, char error[MP_ERROR_SIZE]) {
     mp_script script = {.used = 0};
     const char *devices[MP_MAX_PATHS];
     mp_sysctl_write("0", "net/ipv4/conf/all/rp_filter");
@@ -110,44 +110,44 @@ static int configure_inside(mp_shell *shell, char error[MP_ERROR_SIZE]) {
         bool busy;
         path->inside_fd = mp_tun_open(path->options->name, !shell->options.no_offload, &busy, error);
         if (path->inside_fd < 0)
-            return -1;
+            return false;
         devices[k] = path->options->name;
-        if (mp_device_quieten_ipv6(path->options->name, error) != 0)
-            return -1;
+        if (!mp_device_quieten_ipv6(path->options->name, error))
+            return false;
         mp_device_script(&script, path->options->name, path->inside_address, path->inside_address6);
     }
     for (size_t k = 0; k < shell->path_count; k++) {
         add_inside_routes(&script, &shell->paths[k], k);
         add_inside_rule(&script, &shell->paths[k], k);
     }
-    if (mp_run(mp_ip_batch, &script, error) != 0 || configure_inside6(shell, error) != 0 ||
-        mp_devices_remove_qdiscs(devices, shell->path_count, error) != 0)
-        return -1;
-    if (shell->options.mptcp && enable_mptcp(shell, error) != 0)
-        return -1;
+    if (!mp_run(mp_ip_batch, &script, error) || !configure_inside6(shell, error) ||
+        !mp_devices_remove_qdiscs(devices, shell->path_count, error))
+        return false;
+    if (shell->options.mptcp && !enable_mptcp(shell, error))
+        return false;
     return set_sysctls(shell, error);
 }
 
-int mp_netns_build(mp_shell *shell, char error[MP_ERROR_SIZE]) {
+bool mp_netns_build(mp_shell *shell, char error[MP_ERROR_SIZE]) {
     if (shell->options.outside)
-        return mp_outside_borrow(shell, error) != 0 ? -1 : configure_inside(shell, error);
+        return mp_outside_borrow(shell, error) && configure_inside(shell, error);
     shell->outside_netns = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
     if (shell->outside_netns < 0)
         return mp_fail(error, "cannot open /proc/self/ns/net: %s; is /proc mounted?", strerror(errno));
-    if (mp_outside_build(shell, error) != 0)
-        return -1;
+    if (!mp_outside_build(shell, error))
+        return false;
     if (unshare(CLONE_NEWNET) != 0)
         return mp_fail(error, "cannot make a network namespace: %s; " MP_AS_ROOT, strerror(errno));
     shell->inside_netns = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
-    int rc = shell->inside_netns < 0 ? mp_fail(error, "cannot open /proc/self/ns/net: %s", strerror(errno))
-                                     : configure_inside(shell, error);
-    if (setns(shell->outside_netns, CLONE_NEWNET) != 0 && rc == 0)
-        rc = mp_fail(error, "cannot return to the outer network namespace: %s", strerror(errno));
-    return rc;
+    bool good = shell->inside_netns < 0 ? mp_fail(error, "cannot open /proc/self/ns/net: %s", strerror(errno))
+                                        : configure_inside(shell, error);
+    if (setns(shell->outside_netns, CLONE_NEWNET) != 0 && good)
+        good = mp_fail(error, "cannot return to the outer network namespace: %s", strerror(errno));
+    return good;
 }
 
 /* Addresses and routes go with the device; the rules by source address stay, and so do queue and sysctls. */
-static int change_interface(mp_shell *shell, size_t k, bool up, char error[MP_ERROR_SIZE]) {
+static bool change_interface(mp_shell *shell, size_t k, bool up, char error[MP_ERROR_SIZE]) {
     mp_script script = {.used = 0};
     const mp_path *path = &shell->paths[k];
     bool has_endpoint = shell->options.mptcp && k < MP_MAX_SUBFLOWS;
@@ -166,14 +166,14 @@ static int change_interface(mp_shell *shell, size_t k, bool up, char error[MP_ER
 }
 
 /* Namespaces are a thread's own. */
-int mp_netns_set_interface(mp_shell *shell, size_t k, bool up, char error[MP_ERROR_SIZE]) {
+bool mp_netns_set_interface(mp_shell *shell, size_t k, bool up, char error[MP_ERROR_SIZE]) {
     bool other = shell->inside_netns >= 0;
     if (other && setns(shell->inside_netns, CLONE_NEWNET) != 0)
         return mp_fail(error, "cannot enter the inside: %s", strerror(errno));
-    int rc = change_interface(shell, k, up, error);
+    const bool good = change_interface(shell, k, up, error);
     if (other && setns(shell->outside_netns, CLONE_NEWNET) != 0)
         return mp_fail(error, "cannot return to the outer network namespace: %s", strerror(errno));
-    return rc;
+    return good;
 }
 
 static void count_inside_drops(mp_shell *shell) {
@@ -210,18 +210,18 @@ static ssize_t read_whole(const char *name, char *text, size_t size) {
     return n == 0 ? (ssize_t)used : -1;
 }
 
-int mp_netns_write_counters(mp_shell *shell, char error[MP_ERROR_SIZE]) {
+bool mp_netns_write_counters(mp_shell *shell, char error[MP_ERROR_SIZE]) {
     char text[65536];
     bool other = shell->inside_netns >= 0;
     ssize_t length = -1;
     if (!other || setns(shell->inside_netns, CLONE_NEWNET) == 0)
         length = read_whole("/proc/net/netstat", text, sizeof text);
-    int rc = length >= 0 ? mp_result_write(&shell->netstat, text, (size_t)length) : -1;
-    if (rc != 0)
+    const bool good = length >= 0 && mp_result_write(&shell->netstat, text, (size_t)length);
+    if (!good)
         mp_fail(error, "cannot write the counters %s: %s", shell->netstat.path, strerror(errno));
     if (other && setns(shell->outside_netns, CLONE_NEWNET) != 0)
         perror("mpshell: cannot return to the outer network namespace");
-    return rc;
+    return good;
 }
 
 static void close_fd(int *fd) {

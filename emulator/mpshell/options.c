@@ -194,19 +194,19 @@ const setting mp_option_rows[] = {
     {0},
 };
 
-int mp_options_set(mp_options *options, const char *name, const char *value, char *error, size_t error_size) {
+bool mp_options_set(mp_options *options, const char *name, const char *value, char *error, size_t error_size) {
     const setting_tables s = {.table = {{mp_option_rows, options, 0}}, .count = 1};
     char reason[SETTINGS_ERROR_BYTES];
     void *into = NULL;
     const setting *row = settings_find(&s, name, &into);
     if (!row)
-        return error_code(error, error_size, "\"%.40s\" is not an option that a configuration file can have", name);
+        return error_set(error, error_size, "\"%.40s\" is not an option that a configuration file can have", name);
     if (row->kind == SETTING_FLAG && (strcmp(value, "yes") == 0 || strcmp(value, "no") == 0))
         value = value[0] == 'y' ? "true" : "false";
     const char *kept = keep(options, value);
     if (!kept)
-        return error_code(error, error_size, "no memory");
-    return setting_read(row, into, name, kept, reason) ? 0 : error_code(error, error_size, "%s", reason);
+        return error_set(error, error_size, "no memory");
+    return setting_read(row, into, name, kept, reason) || error_set(error, error_size, "%s", reason);
 }
 
 void mp_options_free(mp_options *options) {

@@ -86,8 +86,8 @@ void mp_options_free(mp_options *options);
 /* The options' own copy of "folder/name"; NULL: out of memory. */
 char *mp_options_keep_joined(mp_options *options, const char *folder, const char *name);
 /* Sets one option (not path, config, help) by its name, from a copy of the value; switches take true, false, yes and
- * no. Returns 0, or -1 and one sentence in error. */
-int mp_options_set(mp_options *options, const char *name, const char *value, char *error, size_t error_size);
+ * no. False with one sentence in error. */
+bool mp_options_set(mp_options *options, const char *name, const char *value, char *error, size_t error_size);
 /* The paths, or the bottlenecks. */
 mp_path_options *mp_options_links(mp_options *options, mp_link_kind kind);
 /* A new one without settings; NULL and one sentence in error if the name is bad or taken, or there are too many. */

@@ -12,7 +12,7 @@
 
 #define WIFI "--path", "wifi:up=a,down=b,delay=10"
 
-static int parse(mp_options *options, char **argv, char error[512]) {
+static bool parse(mp_options *options, char **argv, char error[512]) {
     int argc = 0;
     while (argv[argc])
         argc++;
@@ -42,7 +42,7 @@ static void reads_every_option(void **state) {
     mp_options o;
     char error[512] = "";
     (void)state;
-    assert_int_equal(parse(&o, argv, error), 0);
+    assert_true(parse(&o, argv, error));
     assert_int_equal(o.path_count, 2);
     assert_string_equal(o.paths[0].name, "wifi");
     assert_string_equal(o.paths[0].settings[0].trace, "u");
@@ -72,7 +72,7 @@ static void the_command_needs_no_dashes_before_it(void **state) {
     mp_options o;
     char error[512] = "";
     (void)state;
-    assert_int_equal(parse(&o, argv, error), 0);
+    assert_true(parse(&o, argv, error));
     assert_string_equal(o.command[0], "ls");
     assert_string_equal(o.command[1], "-l");
     assert_string_equal(o.summary, "s.json");
@@ -85,7 +85,7 @@ static void help_needs_nothing_else(void **state) {
     mp_options o;
     char error[512] = "";
     (void)state;
-    assert_int_equal(parse(&o, argv, error), 0);
+    assert_true(parse(&o, argv, error));
     assert_true(o.help);
     mp_options_free(&o);
 }
@@ -120,7 +120,7 @@ static void tells_what_is_wrong(void **state) {
         char *argv[] = {"mpshell", "--path", "lte:up=a,down=b,delay=1", "--path", cases[i].path, "--", "sh", NULL};
         mp_options o;
         char error[512] = "";
-        assert_int_equal(parse(&o, argv, error), -1);
+        assert_false(parse(&o, argv, error));
         assert_non_null(strstr(error, cases[i].what));
         mp_options_free(&o);
     }
@@ -131,7 +131,7 @@ static void some_options_may_be_repeated(void **state) {
     mp_options o;
     char error[512] = "";
     (void)state;
-    assert_int_equal(parse(&o, argv, error), 0);
+    assert_true(parse(&o, argv, error));
     assert_int_equal(o.sysctl_count, 2);
     assert_string_equal(o.sysctls[1], "net.b=2");
     assert_int_equal(o.control[0], '/'); /* COMMAND finds it wherever it goes */
@@ -173,7 +173,7 @@ static void a_configuration_file_says_what_options_say(void **state) {
         mp_options o;
         write_config(files[i], name);
         char *argv[] = {"mpshell", "--config", name, "--", "sh", NULL};
-        assert_int_equal(parse(&o, argv, error), 0);
+        assert_true(parse(&o, argv, error));
         assert_int_equal(o.path_count, 2);
         assert_int_equal(o.seed, 9);
         assert_true(o.mptcp);
@@ -207,7 +207,7 @@ static void options_go_before_the_configuration_file(void **state) {
                     "--",
                     "sh",
                     NULL};
-    assert_int_equal(parse(&o, argv, error), 0);
+    assert_true(parse(&o, argv, error));
     assert_int_equal(o.path_count, 3);
     assert_int_equal(o.seed, 3);
     assert_string_equal(o.paths[0].settings[0].trace, "a");
@@ -251,7 +251,7 @@ static void tells_what_is_wrong_in_a_configuration_file(void **state) {
         mp_options o;
         write_config(cases[i].text, name);
         char *argv[] = {"mpshell", "--config", name, "--", "sh", NULL};
-        assert_int_equal(parse(&o, argv, error), -1);
+        assert_false(parse(&o, argv, error));
         if (!strstr(error, cases[i].what))
             fail_msg("\"%s\" does not say \"%s\"", error, cases[i].what);
         mp_options_free(&o);
@@ -294,7 +294,7 @@ static void tells_what_is_missing_or_unknown(void **state) {
         char error[512] = "";
         char *argv[8];
         memcpy(argv, lines[i], sizeof argv);
-        assert_int_equal(parse(&o, argv, error), -1);
+        assert_false(parse(&o, argv, error));
         if (!strstr(error, what[i]))
             fail_msg("\"%s\" does not say \"%s\"", error, what[i]);
         mp_options_free(&o);
@@ -316,7 +316,7 @@ static void more_paths_than_the_limit_are_refused(void **state) {
         argv[n++] = specs[k];
     }
     argv[n++] = "sh";
-    assert_int_equal(parse(&o, argv, error), -1);
+    assert_false(parse(&o, argv, error));
     assert_non_null(strstr(error, "more than 32 paths"));
     mp_options_free(&o);
 }
@@ -330,18 +330,18 @@ static void the_side_that_lends_takes_no_path_and_no_command(void **state) {
     mp_options options;
     char error[512] = "";
     (void)state;
-    assert_int_equal(parse(&options, alone, error), 0);
+    assert_true(parse(&options, alone, error));
     assert_string_equal(options.lend_outside, "/join/outside");
     mp_options_free(&options);
-    assert_int_equal(parse(&options, command, error), -1);
+    assert_false(parse(&options, command, error));
     assert_non_null(strstr(error, "takes no --path and no COMMAND"));
     mp_options_free(&options);
-    assert_int_equal(parse(&options, path, error), -1);
+    assert_false(parse(&options, path, error));
     mp_options_free(&options);
-    assert_int_equal(parse(&options, borrow, error), 0);
+    assert_true(parse(&options, borrow, error));
     assert_string_equal(options.outside, "/join/outside");
     mp_options_free(&options);
-    assert_int_equal(parse(&options, nat, error), -1);
+    assert_false(parse(&options, nat, error));
     assert_non_null(strstr(error, "--nat and --outside"));
     mp_options_free(&options);
 }
@@ -360,7 +360,7 @@ static void reads_bottlenecks(void **state) {
     mp_options o;
     char error[512] = "";
     (void)state;
-    assert_int_equal(parse(&o, argv, error), 0);
+    assert_true(parse(&o, argv, error));
     assert_int_equal(o.bottleneck_count, 2);
     assert_string_equal(o.bottlenecks[0].settings[1].trace, "9mbps");
     assert_int_equal(o.bottlenecks[1].settings[0].config.delay_us, 5000);
@@ -386,7 +386,7 @@ static void wrong_bottlenecks_are_refused(void **state) {
         mp_options o;
         char error[512] = "";
         strcpy(spec, cases[i][0]);
-        assert_int_equal(parse(&o, argv, error), -1);
+        assert_false(parse(&o, argv, error));
         if (!strstr(error, cases[i][1]))
             fail_msg("%s: %s", spec, error);
         mp_options_free(&o);

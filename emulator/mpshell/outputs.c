@@ -10,16 +10,16 @@
 
 static const char *const ways[2] = {"up", "down"};
 
-static int open_stream(mp_stream **stream, const char *folder, const char *path, const char *suffix,
-                       char error[MP_ERROR_SIZE]) {
+static bool open_stream(mp_stream **stream, const char *folder, const char *path, const char *suffix,
+                        char error[MP_ERROR_SIZE]) {
     char name[PATH_MAX];
     snprintf(name, sizeof name, "%s/%s.%s", folder, path, suffix);
     *stream = mp_stream_open(name);
-    return *stream ? 0 : mp_fail(error, "cannot write %s: %s", name, strerror(errno));
+    return *stream || mp_fail(error, "cannot write %s: %s", name, strerror(errno));
 }
 
-static int open_log(mp_direction *direction, const char *folder, const char *path, size_t way,
-                    char error[MP_ERROR_SIZE]) {
+static bool open_log(mp_direction *direction, const char *folder, const char *path, size_t way,
+                     char error[MP_ERROR_SIZE]) {
     char name[PATH_MAX];
     char suffix[32];
     snprintf(name, sizeof name, "%s/%s.%s.log", folder, path, ways[way]);
@@ -32,28 +32,28 @@ static int open_log(mp_direction *direction, const char *folder, const char *pat
 }
 
 /* Each file shows what tcpdump would show on the device: uplink packets come from the inside device. */
-static int open_captures(mp_path *path, const char *folder, char error[MP_ERROR_SIZE]) {
+static bool open_captures(mp_path *path, const char *folder, char error[MP_ERROR_SIZE]) {
     const char *name = path->options->name;
-    if (open_stream(&path->up.captured_in, folder, name, "inside.pcap", error) != 0 ||
-        open_stream(&path->down.captured_in, folder, name, "outside.pcap", error) != 0)
-        return -1;
+    if (!open_stream(&path->up.captured_in, folder, name, "inside.pcap", error) ||
+        !open_stream(&path->down.captured_in, folder, name, "outside.pcap", error))
+        return false;
     path->down.captured_out = path->up.captured_in;
     path->up.captured_out = path->down.captured_in;
-    return 0;
+    return true;
 }
 
-int mp_outputs_open(mp_shell *shell, char error[MP_ERROR_SIZE]) {
+bool mp_outputs_open(mp_shell *shell, char error[MP_ERROR_SIZE]) {
     const char *log_dir = shell->options.log_dir;
     for (size_t k = 0; k < shell->link_count; k++) {
         mp_path *path = &shell->paths[k];
         const char *name = path->options->name;
         if (log_dir &&
-            (open_log(&path->up, log_dir, name, 0, error) != 0 || open_log(&path->down, log_dir, name, 1, error) != 0))
-            return -1;
-        if (shell->options.pcap && k < shell->path_count && open_captures(path, shell->options.pcap, error) != 0)
-            return -1;
+            (!open_log(&path->up, log_dir, name, 0, error) || !open_log(&path->down, log_dir, name, 1, error)))
+            return false;
+        if (shell->options.pcap && k < shell->path_count && !open_captures(path, shell->options.pcap, error))
+            return false;
     }
-    return 0;
+    return true;
 }
 
 static void begin_log(const mp_shell *shell, const mp_direction *direction, const char *path, size_t way) {
@@ -84,27 +84,27 @@ void mp_outputs_flush(mp_direction *direction) {
     mp_stream_flush(direction->captured_in);
 }
 
-static int close_outputs(mp_direction *direction, const char *what, const char *name) {
-    int failed = 0;
+static bool close_outputs(mp_direction *direction, const char *what, const char *name) {
+    bool good = true;
     if (direction->file) {
         int rc = mp_logfile_close(direction->file);
         if (rc != 0)
             fprintf(stderr, "mpshell: a link log of %s %s is incomplete: %s\n", what, name, strerror(rc));
-        failed |= rc != 0;
+        good = rc == 0;
         direction->file = NULL;
     }
-    failed |= mp_stream_close(direction->departures) != 0;
-    failed |= mp_stream_close(direction->captured_in) != 0;
+    good = mp_stream_close(direction->departures) && good;
+    good = mp_stream_close(direction->captured_in) && good;
     direction->departures = direction->captured_in = direction->captured_out = NULL;
-    return failed;
+    return good;
 }
 
-int mp_outputs_close(mp_shell *shell) {
-    int failed = 0;
+bool mp_outputs_close(mp_shell *shell) {
+    bool good = true;
     for (size_t k = 0; k < shell->link_count; k++) {
         const char *what = k < shell->path_count ? "path" : "bottleneck", *name = shell->paths[k].options->name;
-        failed |= close_outputs(&shell->paths[k].up, what, name);
-        failed |= close_outputs(&shell->paths[k].down, what, name);
+        good = close_outputs(&shell->paths[k].up, what, name) && good;
+        good = close_outputs(&shell->paths[k].down, what, name) && good;
     }
-    return failed ? -1 : 0;
+    return good;
 }

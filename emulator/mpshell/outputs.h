@@ -4,13 +4,13 @@
 
 #include "emulator/mpshell/shell.h"
 
-/* Opens the files. It starts threads, so processes are to be made before. Returns 0, or -1 with a sentence in error. */
-int mp_outputs_open(mp_shell *shell, char error[MP_ERROR_SIZE]);
+/* Opens the files. It starts threads, so processes are to be made before. False with a sentence in error. */
+bool mp_outputs_open(mp_shell *shell, char error[MP_ERROR_SIZE]);
 /* Writes the opening lines, once t0 is known. */
 void mp_outputs_begin(mp_shell *shell);
 /* Hands to the threads what is gathered. */
 void mp_outputs_flush(mp_direction *direction);
-/* Closes the files; tells on stderr what could not be written, and returns -1 then, else 0. */
-int mp_outputs_close(mp_shell *shell);
+/* Closes the files; tells on stderr what could not be written, and returns false then. */
+bool mp_outputs_close(mp_shell *shell);
 
 #endif

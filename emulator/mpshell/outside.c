@@ -52,12 +52,12 @@ static int open_socket(const char *path, struct sockaddr_un *address, char error
     memset(address, 0, sizeof *address);
     address->sun_family = AF_UNIX;
     if (strlen(path) >= sizeof address->sun_path) {
-        return mp_fail(error, "%s: the name of a socket has at most %zu characters", path,
-                       sizeof address->sun_path - 1);
+        return mp_no_fd(error, "%s: the name of a socket has at most %zu characters", path,
+                        sizeof address->sun_path - 1);
     }
     strcpy(address->sun_path, path);
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    return fd >= 0 ? fd : mp_fail(error, "cannot make a Unix socket: %s", strerror(errno));
+    return fd >= 0 ? fd : mp_no_fd(error, "cannot make a Unix socket: %s", strerror(errno));
 }
 
 static ssize_t receive(int fd, void *data, size_t size) {
@@ -99,10 +99,10 @@ static int await_borrower(const char *path, char error[MP_ERROR_SIZE]) {
     int saved = errno;
     unlink(path);
     close(fd);
-    return borrower >= 0 ? borrower : mp_fail(error, "--lend-outside %s: %s", path, strerror(saved));
+    return borrower >= 0 ? borrower : mp_no_fd(error, "--lend-outside %s: %s", path, strerror(saved));
 }
 
-static int build(mp_shell *shell, const helper_request *request, ssize_t size, char error[MP_ERROR_SIZE]) {
+static bool build(mp_shell *shell, const helper_request *request, ssize_t size, char error[MP_ERROR_SIZE]) {
     if (size != (ssize_t)sizeof *request || request->protocol != PROTOCOL || request->path_count == 0 ||
         request->path_count > MP_MAX_PATHS)
         return mp_fail(error, "the request is not one of this version of mpshell; use the same build on both sides");
@@ -128,7 +128,7 @@ static void describe(const mp_shell *shell, helper_reply *reply) {
 }
 
 /* Sends the reply with the descriptors of the devices, and keeps no copy: a device goes with its last descriptor. */
-static int hand_over(int fd, mp_shell *shell, helper_reply *reply) {
+static bool hand_over(int fd, mp_shell *shell, helper_reply *reply) {
     union {
         struct cmsghdr align;
         char space[CMSG_SPACE(MP_MAX_PATHS * sizeof(int))];
@@ -153,7 +153,7 @@ static int hand_over(int fd, mp_shell *shell, helper_reply *reply) {
             shell->paths[k].outside_fd = -1;
         }
     }
-    return n == (ssize_t)sizeof *reply ? 0 : -1;
+    return n == (ssize_t)sizeof *reply;
 }
 
 static void serve_counters(int fd, const mp_shell *shell) {
@@ -168,25 +168,25 @@ static void serve_counters(int fd, const mp_shell *shell) {
     }
 }
 
-int mp_outside_lend(mp_shell *shell, char error[MP_ERROR_SIZE]) {
+bool mp_outside_lend(mp_shell *shell, char error[MP_ERROR_SIZE]) {
     static helper_reply reply;
     helper_request request;
     signal(SIGTERM, leave);
     signal(SIGINT, leave);
     int fd = await_borrower(shell->options.lend_outside, error);
     if (fd < 0)
-        return -1;
+        return false;
     ssize_t size = receive(fd, &request, sizeof request);
     reply.protocol = PROTOCOL;
-    int rc = build(shell, &request, size, error);
-    if (rc == 0)
+    const bool good = build(shell, &request, size, error);
+    if (good)
         describe(shell, &reply);
     else
         memcpy(reply.error, error, sizeof reply.error);
-    if (hand_over(fd, shell, &reply) == 0 && rc == 0)
+    if (hand_over(fd, shell, &reply) && good)
         serve_counters(fd, shell);
     close(fd);
-    return rc;
+    return good;
 }
 
 /* ---- the side that borrows */
@@ -229,7 +229,7 @@ static size_t take_descriptors(struct msghdr *message, int *into, size_t count) 
     return taken;
 }
 
-static int receive_reply(int fd, helper_reply *reply, int descriptors[MP_MAX_PATHS], size_t *count) {
+static bool receive_reply(int fd, helper_reply *reply, int descriptors[MP_MAX_PATHS], size_t *count) {
     union {
         struct cmsghdr align;
         char space[CMSG_SPACE(MP_MAX_PATHS * sizeof(int))];
@@ -242,7 +242,7 @@ static int receive_reply(int fd, helper_reply *reply, int descriptors[MP_MAX_PAT
         n = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
     } while (n < 0 && errno == EINTR);
     *count = n > 0 ? take_descriptors(&message, descriptors, MP_MAX_PATHS) : 0;
-    return n == (ssize_t)sizeof *reply && reply->protocol == PROTOCOL ? 0 : -1;
+    return n == (ssize_t)sizeof *reply && reply->protocol == PROTOCOL;
 }
 
 static void take_path(mp_path *path, lent_path *lent) {
@@ -258,7 +258,7 @@ static void take_path(mp_path *path, lent_path *lent) {
     memcpy(path->outside_address6, lent->outside_address6, sizeof(path->outside_address6));
 }
 
-int mp_outside_borrow(mp_shell *shell, char error[MP_ERROR_SIZE]) {
+bool mp_outside_borrow(mp_shell *shell, char error[MP_ERROR_SIZE]) {
     static helper_reply reply;
     int descriptors[MP_MAX_PATHS];
     size_t count = 0;
@@ -270,27 +270,26 @@ int mp_outside_borrow(mp_shell *shell, char error[MP_ERROR_SIZE]) {
                                     .mptcp_addresses = (uint32_t)shell->options.mptcp_addresses};
     shell->lender = connect_lender(shell->options.outside, error);
     if (shell->lender < 0)
-        return -1;
-    int rc = send(shell->lender, &request, sizeof request, MSG_NOSIGNAL) == (ssize_t)sizeof request
-                 ? receive_reply(shell->lender, &reply, descriptors, &count)
-                 : -1;
+        return false;
+    bool good = send(shell->lender, &request, sizeof request, MSG_NOSIGNAL) == (ssize_t)sizeof request &&
+                receive_reply(shell->lender, &reply, descriptors, &count);
     reply.error[sizeof reply.error - 1] = '\0';
-    if (rc != 0) {
-        rc = mp_fail(error, "--outside %s: the other side did not answer; use the same build on both sides",
-                     shell->options.outside);
+    if (!good) {
+        mp_fail(error, "--outside %s: the other side did not answer; use the same build on both sides",
+                shell->options.outside);
     } else if (reply.path_count != shell->path_count || count != shell->path_count) {
-        rc = mp_fail(error, "on the other side of --outside: %.900s",
-                     reply.error[0] != '\0' ? reply.error : "a reply without devices");
+        good = mp_fail(error, "on the other side of --outside: %.900s",
+                       reply.error[0] != '\0' ? reply.error : "a reply without devices");
     }
     for (size_t k = 0; k < count; k++) {
-        if (rc != 0) {
+        if (!good) {
             close(descriptors[k]);
             continue;
         }
         take_path(&shell->paths[k], &reply.paths[k]);
         shell->paths[k].outside_fd = descriptors[k];
     }
-    return rc;
+    return good;
 }
 
 void mp_outside_count_drops(mp_shell *shell) {

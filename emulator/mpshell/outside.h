@@ -13,10 +13,10 @@
 
 /* Waits at options.lend_outside for one mpshell, makes its outside devices, and returns when that mpshell has gone:
  * 0, or -1 with a sentence in error. */
-int mp_outside_lend(mp_shell *shell, char error[MP_ERROR_SIZE]);
+bool mp_outside_lend(mp_shell *shell, char error[MP_ERROR_SIZE]);
 /* Has the devices made behind options.outside: fills in names, addresses and outside descriptors of the paths. Waits
- * some seconds for the other side to be there. Returns 0, or -1 with a sentence in error. */
-int mp_outside_borrow(mp_shell *shell, char error[MP_ERROR_SIZE]);
+ * some seconds for the other side to be there. False with a sentence in error. */
+bool mp_outside_borrow(mp_shell *shell, char error[MP_ERROR_SIZE]);
 /* Reads the drops of the outside devices into the paths. */
 void mp_outside_count_drops(mp_shell *shell);
 

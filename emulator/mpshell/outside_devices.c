@@ -62,7 +62,7 @@ static bool claim_ranges(mp_shell *shell, const struct ifaddrs *list, unsigned b
 
 /* Finds consecutive free ranges for the paths and names their addresses. The search starts at a place that differs from
  * run to run: a server that still sends to the address of an earlier run must not reach this one. */
-static int choose_addresses(mp_shell *shell, char error[MP_ERROR_SIZE]) {
+static bool choose_addresses(mp_shell *shell, char error[MP_ERROR_SIZE]) {
     struct ifaddrs *list = NULL;
     if (getifaddrs(&list) != 0)
         return mp_fail(error, "cannot list the addresses of this machine: %s", strerror(errno));
@@ -85,12 +85,12 @@ static int choose_addresses(mp_shell *shell, char error[MP_ERROR_SIZE]) {
             snprintf(path->inside_address6, MP_ADDRESS6_SIZE, "fd6d:7073:6800:%x::2", (base + (unsigned)k) & 255u);
         }
     }
-    return 0;
+    return true;
 }
 
 /* The name carries the process ID; in another PID namespace the same number may be in use, then the next one is tried.
  */
-static int open_outside(mp_path *path, size_t k, bool offload, char error[MP_ERROR_SIZE]) {
+static bool open_outside(mp_path *path, size_t k, bool offload, char error[MP_ERROR_SIZE]) {
     bool busy = true;
     for (unsigned attempt = 0; attempt < 1000 && busy && path->outside_fd < 0; attempt++) {
         snprintf(path->outside_name, MP_NAME_SIZE, "mp%u-%u", ((unsigned)getpid() + attempt) % 100000u,
@@ -98,17 +98,17 @@ static int open_outside(mp_path *path, size_t k, bool offload, char error[MP_ERR
         path->outside_fd = mp_tun_open(path->outside_name, offload, &busy, error);
     }
     if (path->outside_fd < 0)
-        return -1;
+        return false;
     return mp_device_quieten_ipv6(path->outside_name, error);
 }
 
-static int configure_outside(mp_shell *shell, char error[MP_ERROR_SIZE]) {
+static bool configure_outside(mp_shell *shell, char error[MP_ERROR_SIZE]) {
     mp_script script = {.used = 0};
     const char *devices[MP_MAX_PATHS];
     for (size_t k = 0; k < shell->path_count; k++) {
         mp_path *path = &shell->paths[k];
-        if (open_outside(path, k, !shell->options.no_offload, error) != 0)
-            return -1;
+        if (!open_outside(path, k, !shell->options.no_offload, error))
+            return false;
         devices[k] = path->outside_name;
         mp_device_script(&script, path->outside_name, path->outside_address, path->outside_address6);
     }
@@ -123,16 +123,16 @@ static int configure_outside(mp_shell *shell, char error[MP_ERROR_SIZE]) {
                           shell->paths[k].outside_name, shell->paths[0].outside_address6);
         }
     }
-    return mp_run(mp_ip_batch, &script, error) != 0 ? -1 : mp_devices_remove_qdiscs(devices, shell->path_count, error);
+    return mp_run(mp_ip_batch, &script, error) && mp_devices_remove_qdiscs(devices, shell->path_count, error);
 }
 
-int mp_outside_build(mp_shell *shell, char error[MP_ERROR_SIZE]) {
+bool mp_outside_build(mp_shell *shell, char error[MP_ERROR_SIZE]) {
     mp_script script = {.used = 0};
-    if (choose_addresses(shell, error) != 0 || configure_outside(shell, error) != 0)
-        return -1;
+    if (!choose_addresses(shell, error) || !configure_outside(shell, error))
+        return false;
     if (shell->options.lend_outside && shell->options.mptcp) {
         mp_allow_subflows(shell, &script); /* of the server beside it, which may not */
         return mp_run(mp_ip_batch, &script, error);
     }
-    return 0;
+    return true;
 }

@@ -4,9 +4,9 @@
 
 #include "emulator/mpshell/shell.h"
 
-/* Chooses the addresses of path_count paths and makes their outside devices. Returns 0, or -1 with a sentence in
+/* Chooses the addresses of path_count paths and makes their outside devices. False with a sentence in
  * error. */
-int mp_outside_build(mp_shell *shell, char error[MP_ERROR_SIZE]);
+bool mp_outside_build(mp_shell *shell, char error[MP_ERROR_SIZE]);
 /* Gives the addresses back to other mpshells. */
 void mp_outside_release_addresses(mp_shell *shell);
 

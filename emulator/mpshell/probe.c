@@ -18,7 +18,7 @@ static void sleep_for(uint64_t us) {
     }
 }
 
-static int print(const mp_shell *shell, const mp_timers_found *found, char error[MP_ERROR_SIZE]) {
+static bool print(const mp_shell *shell, const mp_timers_found *found, char error[MP_ERROR_SIZE]) {
     json_t *slots = json_array();
     json_t *object = json_object();
     for (size_t i = 0; i < found->series.count; i++)
@@ -33,10 +33,10 @@ static int print(const mp_shell *shell, const mp_timers_found *found, char error
     if (text)
         puts(text);
     free(text);
-    return text ? 0 : mp_fail(error, "no memory for the probe");
+    return text || mp_fail(error, "no memory for the probe");
 }
 
-int mp_probe(mp_shell *shell, char error[MP_ERROR_SIZE]) {
+bool mp_probe(mp_shell *shell, char error[MP_ERROR_SIZE]) {
     mp_timers_found found;
     mp_awake_start(&shell->awake, shell->options.keep_awake);
     mp_timers *timers = mp_timers_start();
@@ -54,7 +54,7 @@ int mp_probe(mp_shell *shell, char error[MP_ERROR_SIZE]) {
     mp_timers_stop(timers, &found);
     mp_awake_stop(&shell->awake);
     shell->machine = mp_machine_between(&before, &after);
-    int rc = print(shell, &found, error);
+    const bool good = print(shell, &found, error);
     mp_series_free(&found.series);
-    return rc;
+    return good;
 }

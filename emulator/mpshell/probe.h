@@ -6,7 +6,7 @@
 
 /* Measures for options.probe_ms with the cores kept awake as for a run, and prints one line of JSON: "duration_s",
  * "timers" (mp_timers_report), "machine" (of the summary), "slot_ms", "late_us" (of each slot, the largest lateness).
- * Returns 0, or -1 with a sentence in error. */
-int mp_probe(mp_shell *shell, char error[MP_ERROR_SIZE]);
+ * False with a sentence in error. */
+bool mp_probe(mp_shell *shell, char error[MP_ERROR_SIZE]);
 
 #endif

@@ -16,24 +16,24 @@ int mp_output_open(const char *path, int flags) {
 }
 
 /* What is neither a file nor nothing is opened now: later it could be something else. */
-static int open_as_it_is(mp_result *result) {
+static bool open_as_it_is(mp_result *result) {
     result->file = mp_output_open(result->path, 0);
-    return result->file >= 0 ? 0 : -1;
+    return result->file >= 0;
 }
 
-static int open_folder(mp_result *result) {
+static bool open_folder(mp_result *result) {
     char folder[PATH_MAX];
     size_t length = (size_t)(result->name - result->path);
     if (length >= sizeof folder) {
         errno = ENAMETOOLONG;
-        return -1;
+        return false;
     }
     snprintf(folder, sizeof folder, "%.*s", length == 0 ? 1 : (int)length, length == 0 ? "." : result->path);
     result->folder = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    return result->folder >= 0 && access(folder, W_OK) == 0 ? 0 : -1;
+    return result->folder >= 0 && access(folder, W_OK) == 0;
 }
 
-int mp_result_open(mp_result *result, const char *path) {
+bool mp_result_open(mp_result *result, const char *path) {
     const char *slash = strrchr(path, '/');
     struct stat there;
     *result = (mp_result){.path = path, .name = !slash ? path : slash + 1, .folder = -1, .file = -1};
@@ -41,24 +41,24 @@ int mp_result_open(mp_result *result, const char *path) {
     return is_there && !S_ISREG(there.st_mode) ? open_as_it_is(result) : open_folder(result);
 }
 
-static int write_all(int fd, const char *text, size_t length) {
+static bool write_all(int fd, const char *text, size_t length) {
     while (length > 0) {
         ssize_t n = write(fd, text, length);
         if (n < 0 && errno != EINTR)
-            return -1;
+            return false;
         text += n > 0 ? n : 0;
         length -= n > 0 ? (size_t)n : 0;
     }
-    return 0;
+    return true;
 }
 
-static int write_as_it_is(int fd, const char *text, size_t length) {
+static bool write_as_it_is(int fd, const char *text, size_t length) {
     struct stat there;
     bool is_file = fstat(fd, &there) == 0 && S_ISREG(there.st_mode);
-    return is_file && ftruncate(fd, 0) != 0 ? -1 : write_all(fd, text, length);
+    return (!is_file || ftruncate(fd, 0) == 0) && write_all(fd, text, length);
 }
 
-int mp_result_write(const mp_result *result, const char *text, size_t length) {
+bool mp_result_write(const mp_result *result, const char *text, size_t length) {
     char beside[NAME_MAX + 1];
     if (result->file >= 0)
         return write_as_it_is(result->file, text, length);
@@ -66,16 +66,15 @@ int mp_result_write(const mp_result *result, const char *text, size_t length) {
     unlinkat(result->folder, beside, 0);
     int fd = openat(result->folder, beside, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
     if (fd < 0)
-        return -1;
-    int rc = write_all(fd, text, length);
-    rc = close(fd) == 0 ? rc : -1;
-    if (rc != 0 || renameat(result->folder, beside, result->folder, result->name) != 0) {
+        return false;
+    const bool written = write_all(fd, text, length);
+    if (close(fd) != 0 || !written || renameat(result->folder, beside, result->folder, result->name) != 0) {
         int saved = errno;
         unlinkat(result->folder, beside, 0);
         errno = saved;
-        return -1;
+        return false;
     }
-    return 0;
+    return true;
 }
 
 void mp_result_close(mp_result *result) {

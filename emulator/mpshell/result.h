@@ -3,6 +3,7 @@
 #ifndef RAILYARD_MPSHELL_RESULT_H
 #define RAILYARD_MPSHELL_RESULT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 typedef struct {
@@ -12,10 +13,10 @@ typedef struct {
     int file;         /* a device, a pipe, or where a link leads; -1: a file of that name is made or replaced */
 } mp_result;
 
-/* Finds the place before COMMAND starts. Returns 0, or -1 with errno set. */
-int mp_result_open(mp_result *result, const char *path);
-/* A file is written beside and renamed, so that it is whole or not there. Returns 0, or -1 with errno set. */
-int mp_result_write(const mp_result *result, const char *text, size_t length);
+/* Finds the place before COMMAND starts. False with errno set. */
+bool mp_result_open(mp_result *result, const char *path);
+/* A file is written beside and renamed, so that it is whole or not there. False with errno set. */
+bool mp_result_write(const mp_result *result, const char *text, size_t length);
 void mp_result_close(mp_result *result); /* fine where there is none */
 
 /* open() for writing; makes the file where there is none. A link is followed if it is root's or this process's user's;

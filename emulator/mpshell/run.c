@@ -36,10 +36,10 @@ static void quote_output(int fd, char *text, size_t size) {
             text[i] = text[i + 1] == '\0' ? '\0' : ' ';
 }
 
-static int judge(char *const argv[], int status, int output, char error[MP_ERROR_SIZE]) {
+static bool judge(char *const argv[], int status, int output, char error[MP_ERROR_SIZE]) {
     char words[400];
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
-        return 0;
+        return true;
     if (WIFEXITED(status) && WEXITSTATUS(status) == 127) {
         return mp_fail(error, "cannot run \"%s\"; install %s", argv[0],
                        strstr(argv[0], "tables") ? "iptables" : "iproute2");
@@ -48,10 +48,10 @@ static int judge(char *const argv[], int status, int output, char error[MP_ERROR
     return mp_fail(error, "\"%s %s\" failed: %s", argv[0], !argv[1] ? "" : argv[1], words);
 }
 
-int mp_run(char *const argv[], const mp_script *input, char error[MP_ERROR_SIZE]) {
+bool mp_run(char *const argv[], const mp_script *input, char error[MP_ERROR_SIZE]) {
     int in = memory_file(!input ? "" : input->text, !input ? 0 : input->used);
     int out = memory_file("", 0);
-    int rc = -1;
+    bool good = false;
     pid_t pid = in < 0 || out < 0 ? -1 : fork();
     if (pid == 0) {
         if (dup2(in, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 || dup2(out, STDERR_FILENO) < 0)
@@ -67,11 +67,11 @@ int mp_run(char *const argv[], const mp_script *input, char error[MP_ERROR_SIZE]
         do {
             waited = waitpid(pid, &status, 0);
         } while (waited < 0 && errno == EINTR);
-        rc = waited == pid ? judge(argv, status, out, error) : mp_fail(error, "lost \"%s\"", argv[0]);
+        good = waited == pid ? judge(argv, status, out, error) : mp_fail(error, "lost \"%s\"", argv[0]);
     }
     if (in >= 0)
         close(in);
     if (out >= 0)
         close(out);
-    return rc;
+    return good;
 }

@@ -12,8 +12,8 @@ typedef struct {
 
 __attribute__((format(printf, 2, 3))) void mp_script_add(mp_script *script, const char *format, ...);
 
-/* Runs argv (found in PATH) in the current namespaces, with input on its standard input. Returns 0 if it exits with 0;
- * otherwise -1 and a sentence in error, with the program's own words. */
-int mp_run(char *const argv[], const mp_script *input, char error[MP_ERROR_SIZE]);
+/* Runs argv (found in PATH) in the current namespaces, with input on its standard input. True if it exits with 0;
+ * otherwise false and a sentence in error, with the program's own words. */
+bool mp_run(char *const argv[], const mp_script *input, char error[MP_ERROR_SIZE]);
 
 #endif

@@ -12,25 +12,25 @@
 
 #include "emulator/link/rng.h"
 
-static int hash(const char *data, size_t length, char hex[65]) {
+static bool hash(const char *data, size_t length, char hex[65]) {
     unsigned char digest[32];
     if (gnutls_hash_fast(GNUTLS_DIG_SHA256, data, length, digest) != 0)
-        return -1;
+        return false;
     for (size_t i = 0; i < sizeof digest; i++)
         snprintf(hex + 2 * i, 3, "%02x", digest[i]);
-    return 0;
+    return true;
 }
 
-static int read_trace(mp_trace *trace, const char *given, const char *absolute, char error[MP_ERROR_SIZE]) {
+static bool read_trace(mp_trace *trace, const char *given, const char *absolute, char error[MP_ERROR_SIZE]) {
     char *data;
     size_t length;
-    if (link_trace_read_file(absolute, &data, &length, error, MP_ERROR_SIZE) != 0)
-        return -1;
-    int rc = link_trace_parse(&trace->trace, given, data, length, error, MP_ERROR_SIZE);
-    if (rc == 0 && hash(data, length, trace->sha256) != 0)
-        rc = mp_fail(error, "%s: cannot compute the SHA-256 of the trace", given);
+    if (!link_trace_read_file(absolute, &data, &length, error, MP_ERROR_SIZE))
+        return false;
+    bool good = link_trace_parse(&trace->trace, given, data, length, error, MP_ERROR_SIZE);
+    if (good && !hash(data, length, trace->sha256))
+        good = mp_fail(error, "%s: cannot compute the SHA-256 of the trace", given);
     free(data);
-    return rc;
+    return good;
 }
 
 /* Each file is loaded once, however many links replay it. */
@@ -56,8 +56,8 @@ const mp_trace *mp_setup_trace(mp_shell *shell, const char *given, char error[MP
     mp_trace *trace = &shell->traces[shell->trace_count];
     if (is_rate)
         trace->trace = link_trace_constant(rate);
-    int rc = is_rate ? hash(given, strlen(given), trace->sha256) : read_trace(trace, given, absolute, error);
-    trace->path = rc == 0 ? strdup(name) : NULL;
+    const bool good = is_rate ? hash(given, strlen(given), trace->sha256) : read_trace(trace, given, absolute, error);
+    trace->path = good ? strdup(name) : NULL;
     if (!trace->path) {
         link_trace_free(&trace->trace);
         return NULL;
@@ -66,7 +66,7 @@ const mp_trace *mp_setup_trace(mp_shell *shell, const char *given, char error[MP
     return trace;
 }
 
-static int make_link(mp_shell *shell, size_t k, uint32_t way, char error[MP_ERROR_SIZE]) {
+static bool make_link(mp_shell *shell, size_t k, uint32_t way, char error[MP_ERROR_SIZE]) {
     const mp_path_options *options = shell->paths[k].options;
     const link_settings *settings = &options->settings[way];
     mp_direction *direction = mp_direction_at(shell, 2 * k + way);
@@ -74,7 +74,7 @@ static int make_link(mp_shell *shell, size_t k, uint32_t way, char error[MP_ERRO
     size_t seed = k < shell->path_count ? k : LINK_BOTTLENECK_SEED + (k - shell->path_count);
     char reason[MP_ERROR_SIZE - 64];
     link_config config = link_settings_config(settings, shell->options.start_offset_ms);
-    if (link_settings_load(settings, &direction->files, &config, reason, sizeof reason) != 0)
+    if (!link_settings_load(settings, &direction->files, &config, reason, sizeof reason))
         return mp_fail(error, "%s %s: %s", what, options->name, reason);
     config.trace = &direction->trace->trace;
     config.pool = shell->pool;
@@ -94,15 +94,15 @@ static int make_link(mp_shell *shell, size_t k, uint32_t way, char error[MP_ERRO
     config.air = shell->paths[k].up.air;
     config.is_downlink = way == 1;
     direction->link = link_new(&config, reason, sizeof reason);
-    return direction->link ? 0 : mp_fail(error, "%s %s: %s", what, options->name, reason);
+    return direction->link || mp_fail(error, "%s %s: %s", what, options->name, reason);
 }
 
-static int make_direction(mp_shell *shell, size_t k, uint32_t way, char error[MP_ERROR_SIZE]) {
+static bool make_direction(mp_shell *shell, size_t k, uint32_t way, char error[MP_ERROR_SIZE]) {
     mp_direction *direction = mp_direction_at(shell, 2 * k + way);
     direction->number = 2 * k + way;
     direction->trace = mp_setup_trace(shell, link_settings_trace(&shell->paths[k].options->settings[way]), error);
     if (!direction->trace)
-        return -1;
+        return false;
     if (shell->options.log_dir) {
         direction->log = malloc(sizeof(*direction->log));
         if (!direction->log)
@@ -120,7 +120,7 @@ static void make_route(mp_shell *shell, size_t number) {
     direction->entry = mp_direction_at(shell, direction->route.links[0]);
 }
 
-int mp_setup_links(mp_shell *shell, char error[MP_ERROR_SIZE]) {
+bool mp_setup_links(mp_shell *shell, char error[MP_ERROR_SIZE]) {
     shell->pool = link_pool_new(0);
     if (!shell->pool)
         return mp_fail(error, "no memory");
@@ -129,49 +129,49 @@ int mp_setup_links(mp_shell *shell, char error[MP_ERROR_SIZE]) {
         bool is_path = k < shell->path_count;
         shell->paths[k].options =
             is_path ? &shell->options.paths[k] : &shell->options.bottlenecks[k - shell->path_count];
-        if (make_direction(shell, k, 0, error) != 0 || make_direction(shell, k, 1, error) != 0)
-            return -1;
+        if (!make_direction(shell, k, 0, error) || !make_direction(shell, k, 1, error))
+            return false;
     }
     for (size_t number = 0; number < 2 * shell->path_count; number++)
         make_route(shell, number);
-    return 0;
+    return true;
 }
 
 /* mkdir -p */
-static int make_directories(const char *path) {
+static bool make_directories(const char *path) {
     char part[PATH_MAX];
     if (strlen(path) >= sizeof part) {
         errno = ENAMETOOLONG;
-        return -1;
+        return false;
     }
     strcpy(part, path);
     for (char *slash = strchr(part + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
         if (mkdir(part, 0755) != 0 && errno != EEXIST)
-            return -1;
+            return false;
         *slash = '/';
     }
-    return mkdir(part, 0755) == 0 || errno == EEXIST ? 0 : -1;
+    return mkdir(part, 0755) == 0 || errno == EEXIST;
 }
 
 static const char *why(int error) {
     return error == EISDIR ? "it is a directory" : error == ELOOP ? "it is a link of another user" : strerror(error);
 }
 
-int mp_setup_output(mp_shell *shell, char error[MP_ERROR_SIZE]) {
+bool mp_setup_output(mp_shell *shell, char error[MP_ERROR_SIZE]) {
     const mp_options *options = &shell->options;
-    if (options->pcap && make_directories(options->pcap) != 0)
+    if (options->pcap && !make_directories(options->pcap))
         return mp_fail(error, "cannot make the capture directory %s: %s", options->pcap, strerror(errno));
-    if (options->log_dir && make_directories(options->log_dir) != 0)
+    if (options->log_dir && !make_directories(options->log_dir))
         return mp_fail(error, "cannot make the log directory %s: %s", options->log_dir, strerror(errno));
-    if (options->summary && mp_result_open(&shell->summary, options->summary) != 0)
+    if (options->summary && !mp_result_open(&shell->summary, options->summary))
         return mp_fail(error, "cannot write the summary %s: %s", options->summary, why(errno));
-    if (options->netstat && mp_result_open(&shell->netstat, options->netstat) != 0)
+    if (options->netstat && !mp_result_open(&shell->netstat, options->netstat))
         return mp_fail(error, "cannot write the counters %s: %s", options->netstat, why(errno));
-    if (options->lateness && mp_result_open(&shell->late.file, options->lateness) != 0)
+    if (options->lateness && !mp_result_open(&shell->late.file, options->lateness))
         return mp_fail(error, "cannot write the lateness %s: %s", options->lateness, why(errno));
     shell->late.wanted = options->lateness;
-    return 0;
+    return true;
 }
 
 void mp_setup_free(mp_shell *shell) {

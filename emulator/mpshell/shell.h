@@ -110,9 +110,10 @@ static inline mp_direction *mp_direction_at(mp_shell *shell, size_t number) {
     return number % 2 == 0 ? &shell->paths[number / 2].up : &shell->paths[number / 2].down;
 }
 
-/* Formats one sentence into error and returns -1. */
-// What to do where a capability is missing.
-#define MP_AS_ROOT          "run mpshell as root, or with --virtual"
-#define mp_fail(error, ...) error_code(error, MP_ERROR_SIZE, __VA_ARGS__)
+/* What to do where a capability is missing. */
+#define MP_AS_ROOT "run mpshell as root, or with --virtual"
+/* Writes one sentence to error. False; mp_no_fd: -1. */
+#define mp_fail(error, ...)  error_set(error, MP_ERROR_SIZE, __VA_ARGS__)
+#define mp_no_fd(error, ...) error_code(error, MP_ERROR_SIZE, __VA_ARGS__)
 
 #endif

@@ -36,16 +36,16 @@ void mp_stream_flush(mp_stream *stream) {
     }
 }
 
-int mp_stream_close(mp_stream *stream) {
+bool mp_stream_close(mp_stream *stream) {
     if (!stream)
-        return 0;
+        return true;
     mp_stream_flush(stream);
     int rc = mp_logfile_close(stream->file);
     if (rc != 0)
         fprintf(stderr, "mpshell: %s is incomplete: %s\n", stream->name, strerror(rc));
     free((char *)stream->name);
     free(stream);
-    return rc == 0 ? 0 : -1;
+    return rc == 0;
 }
 
 /* Room for so many bytes, at most MP_STREAM_BYTES. */

@@ -2,6 +2,7 @@
 #ifndef RAILYARD_MPSHELL_STREAM_H
 #define RAILYARD_MPSHELL_STREAM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,9 +23,9 @@ typedef struct {
 mp_stream *mp_stream_open(const char *name);
 /* Hands over what is gathered. NULL is allowed. */
 void mp_stream_flush(mp_stream *stream);
-/* Writes everything and frees the stream; tells on stderr what could not be written, and returns -1 then, else 0. NULL
+/* Writes everything and frees the stream; tells on stderr what could not be written, and returns false then. NULL
  * is allowed. */
-int mp_stream_close(mp_stream *stream);
+bool mp_stream_close(mp_stream *stream);
 
 /* The opening comment lines of a file of departures, which has a line for each departure in the link's log. */
 void mp_stream_departures_header(mp_stream *stream, uint64_t t0_monotonic_us);

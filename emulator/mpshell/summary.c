@@ -173,13 +173,14 @@ json_t *mp_summary_figures(const mp_shell *shell, const mp_figures *figures) {
     return paths;
 }
 
-int mp_summary_write(const mp_shell *shell, int status, char error[MP_ERROR_SIZE]) {
+bool mp_summary_write(const mp_shell *shell, int status, char error[MP_ERROR_SIZE]) {
     json_t *object = summary_object(shell, status);
     char *text = json_dumps(object, JSON_INDENT(1) | JSON_REAL_PRECISION(12));
     json_decref(object);
-    int rc = text ? mp_result_write(&shell->summary, text, strlen(text)) : mp_fail(error, "no memory for the summary");
-    if (text && rc != 0)
+    const bool good =
+        text ? mp_result_write(&shell->summary, text, strlen(text)) : mp_fail(error, "no memory for the summary");
+    if (text && !good)
         mp_fail(error, "cannot write the summary %s: %s", shell->summary.path, strerror(errno));
     free(text);
-    return rc;
+    return good;
 }

@@ -33,7 +33,7 @@ int mp_tun_open(const char *name, bool offload, bool *busy, char error[MP_ERROR_
         const char *remedy = errno == ENOENT || errno == ENODEV || errno == ENXIO
                                  ? "load the tun module, or give the container --device /dev/net/tun"
                                  : MP_AS_ROOT;
-        return mp_fail(error, "no permission for TUN: cannot open " TUN_DEVICE ": %s; %s", strerror(errno), remedy);
+        return mp_no_fd(error, "no permission for TUN: cannot open " TUN_DEVICE ": %s; %s", strerror(errno), remedy);
     }
     struct ifreq request;
     memset(&request, 0, sizeof request);
@@ -43,7 +43,7 @@ int mp_tun_open(const char *name, bool offload, bool *busy, char error[MP_ERROR_
         int saved = errno;
         close(fd);
         *busy = saved == EBUSY || saved == EINVAL || saved == EEXIST;
-        return mp_fail(error, "no permission for TUN: cannot make device %s: %s; " MP_AS_ROOT, name, strerror(saved));
+        return mp_no_fd(error, "no permission for TUN: cannot make device %s: %s; " MP_AS_ROOT, name, strerror(saved));
     }
     if (offload)
         ask_for_offload(fd);

@@ -32,13 +32,13 @@ static bool has_capability(unsigned number) {
     return syscall(SYS_capget, &header, data) == 0 && (data[CAP_TO_INDEX(number)].effective & CAP_TO_MASK(number)) != 0;
 }
 
-int mp_user_find(mp_user *user, const char *name, char *error) {
+bool mp_user_find(mp_user *user, const char *name, char *error) {
     const char *caller = getenv("SUDO_UID");
     bool by_sudo = !name && geteuid() == 0 && caller && caller[0] != '\0';
     const char *wanted = by_sudo ? caller : name;
     user->given = false;
     if (!wanted)
-        return 0;
+        return true;
     const struct passwd *entry = entry_of(wanted);
     if (!entry) {
         return by_sudo ? mp_fail(error, "who called sudo (SUDO_UID %.40s) is no user of this machine; give --user NAME",
@@ -46,7 +46,7 @@ int mp_user_find(mp_user *user, const char *name, char *error) {
                        : mp_fail(error, "--user %.40s: there is no such user", wanted);
     }
     if (entry->pw_uid == 0)
-        return geteuid() == 0 ? 0 : mp_fail(error, "--user %.40s: only root can run COMMAND as root", wanted);
+        return geteuid() == 0 || mp_fail(error, "--user %.40s: only root can run COMMAND as root", wanted);
     if (entry->pw_uid != geteuid() && (!has_capability(CAP_SETUID) || !has_capability(CAP_SETGID)))
         return mp_fail(error, "--user %.40s: no permission to change users (CAP_SETUID, CAP_SETGID)", wanted);
     user->given = true;
@@ -54,7 +54,7 @@ int mp_user_find(mp_user *user, const char *name, char *error) {
     user->gid = entry->pw_gid;
     snprintf(user->name, sizeof user->name, "%s", entry->pw_name);
     snprintf(user->home, sizeof user->home, "%s", entry->pw_dir);
-    return 0;
+    return true;
 }
 
 /* Needs CAP_SETPCAP; without it no program can gain what is left there, for no_new_privs is set. */
@@ -63,42 +63,42 @@ static void empty_bounding_set(void) {
         prctl(PR_CAPBSET_DROP, number, 0ul, 0ul, 0ul);
 }
 
-int mp_user_drop_capabilities(void) {
+bool mp_user_drop_capabilities(void) {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
     struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3];
     memset(none, 0, sizeof none);
     prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0ul, 0ul, 0ul);
     empty_bounding_set();
-    return prctl(PR_SET_NO_NEW_PRIVS, 1ul, 0ul, 0ul, 0ul) == 0 && syscall(SYS_capset, &header, none) == 0 ? 0 : -1;
+    return prctl(PR_SET_NO_NEW_PRIVS, 1ul, 0ul, 0ul, 0ul) == 0 && syscall(SYS_capset, &header, none) == 0;
 }
 
-int mp_user_become(const mp_user *user) {
+bool mp_user_become(const mp_user *user) {
     empty_bounding_set(); /* while there is the right to */
     if (user->uid != geteuid() &&
         (initgroups(user->name, user->gid) != 0 || setresgid(user->gid, user->gid, user->gid) != 0 ||
          setresuid(user->uid, user->uid, user->uid) != 0))
-        return -1;
+        return false;
     setenv("HOME", user->home, 1);
     setenv("USER", user->name, 1);
     setenv("LOGNAME", user->name, 1);
     return mp_user_drop_capabilities();
 }
 
-int mp_user_open_files_as(const mp_user *user) {
+bool mp_user_open_files_as(const mp_user *user) {
     gid_t groups[NGROUPS_MAX];
     int count = NGROUPS_MAX;
     if (user->uid == geteuid())
-        return 0;
+        return true;
     if (getgrouplist(user->name, user->gid, groups, &count) < 0) {
         errno = E2BIG;
-        return -1;
+        return false;
     }
     /* setgroups() would change all threads. */
     if (syscall(SYS_setgroups, (size_t)count, groups) != 0)
-        return -1;
+        return false;
     setfsgid(user->gid);
     setfsuid(user->uid);
-    return 0;
+    return true;
 }
 
 void mp_user_limit_root(void) {

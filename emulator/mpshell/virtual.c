@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-int mp_virtual_become(const mp_options *options, int argc, char **argv, char error[MP_ERROR_SIZE]) {
+bool mp_virtual_become(const mp_options *options, int argc, char **argv, char error[MP_ERROR_SIZE]) {
     char self[PATH_MAX], kernel[PATH_MAX + 16], seed[32];
     const ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
     char *here = getcwd(NULL, 0);
@@ -31,5 +31,5 @@ int mp_virtual_become(const mp_options *options, int argc, char **argv, char err
     mp_fail(error, "cannot run %.400s: %s; build it with `make build`", kernel, strerror(errno));
     free(here);
     free(words);
-    return -1;
+    return false;
 }

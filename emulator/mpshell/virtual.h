@@ -6,7 +6,7 @@
 #include "emulator/mpshell/shell.h"
 
 /* Becomes vkernel, which stands beside this program and runs it with the arguments but --virtual. Returns only where it
- * cannot: -1 with a sentence in error. */
-int mp_virtual_become(const mp_options *options, int argc, char **argv, char error[MP_ERROR_SIZE]);
+ * cannot: false with a sentence in error. */
+bool mp_virtual_become(const mp_options *options, int argc, char **argv, char error[MP_ERROR_SIZE]);
 
 #endif

@@ -84,7 +84,7 @@ static bool take_loss(link_change *change, json_t *value, const char *where, cha
     link_settings settings[2] = {{.trace = NULL}, {.trace = NULL}};
     if (!value || json_is_null(value))
         return true;
-    bool good = link_settings_set_json(settings, "loss", value, reason, sizeof reason) == 0;
+    bool good = link_settings_set_json(settings, "loss", value, reason, sizeof reason);
     change->has_loss = good;
     change->loss = settings[0].config.loss;
     link_settings_free(settings);

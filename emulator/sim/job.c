@@ -126,9 +126,9 @@ static bool take_setting(parser *p, const char *where, link_settings *settings, 
         if (!resolved)
             return sim_fail(p->error, "out of memory");
     }
-    int rc = link_settings_set_json(settings, member, resolved ? resolved : value, reason, sizeof reason);
+    bool good = link_settings_set_json(settings, member, resolved ? resolved : value, reason, sizeof reason);
     json_decref(resolved);
-    return rc == 0 || sim_fail(p->error, "%s%s", where, reason);
+    return good || sim_fail(p->error, "%s%s", where, reason);
 }
 
 static bool take_technology(parser *p, const char *where, json_t *value, xl_technology *technology) {
@@ -190,9 +190,9 @@ static bool take_path(parser *p, const path_list *list, json_t *object, size_t i
     }
     if (list->all[i].name[0] == '\0')
         return sim_fail(p->error, "%sname is missing", where);
-    int (*check)(const link_settings *, char *, size_t) =
+    bool (*check)(const link_settings *, char *, size_t) =
         list->are_paths ? link_settings_check : link_settings_check_bottleneck;
-    return check(list->all[i].settings, reason, sizeof reason) == 0 || sim_fail(p->error, "%s%s", where, reason);
+    return check(list->all[i].settings, reason, sizeof reason) || sim_fail(p->error, "%s%s", where, reason);
 }
 
 static bool take_list(parser *p, const path_list *list, size_t most) {

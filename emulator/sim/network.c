@@ -16,7 +16,7 @@
 
 static bool make_link(simulation *sim, sim_direction *d, const link_settings *settings, uint32_t seed, char *error) {
     link_config config = link_settings_config(settings, sim->job->start_offset_ms);
-    if (link_settings_load(settings, &d->files, &config, error, SIM_ERROR_BYTES / 2) != 0)
+    if (!link_settings_load(settings, &d->files, &config, error, SIM_ERROR_BYTES / 2))
         return false;
     config.trace = &d->trace->trace;
     config.pool = sim->pool;

@@ -36,9 +36,9 @@ static bool hash(const char *data, size_t length, char hex[65]) {
 static bool read_trace(sim_trace *trace, const char *file, char *error) {
     char *data;
     size_t length;
-    if (link_trace_read_file(file, &data, &length, error, SIM_ERROR_BYTES / 2) != 0)
+    if (!link_trace_read_file(file, &data, &length, error, SIM_ERROR_BYTES / 2))
         return false;
-    bool ok = link_trace_parse(&trace->trace, file, data, length, error, SIM_ERROR_BYTES / 2) == 0;
+    bool ok = link_trace_parse(&trace->trace, file, data, length, error, SIM_ERROR_BYTES / 2);
     if (ok && !hash(data, length, trace->sha256)) {
         link_trace_free(&trace->trace);
         snprintf(error, SIM_ERROR_BYTES / 2, "cannot compute the SHA-256 of %.200s", file);

@@ -27,14 +27,14 @@ static bool read_keys(link_settings settings[2], char **keys, char *error) {
             return false;
         }
         *equals = '\0';
-        if (link_settings_set(settings, *key, equals + 1, error, ERROR_BYTES) != 0)
+        if (!link_settings_set(settings, *key, equals + 1, error, ERROR_BYTES))
             return false;
     }
-    return link_settings_set(settings, "up", rate, error, ERROR_BYTES) == 0 &&
-           link_settings_set(settings, "down", rate, error, ERROR_BYTES) == 0 &&
+    return link_settings_set(settings, "up", rate, error, ERROR_BYTES) &&
+           link_settings_set(settings, "down", rate, error, ERROR_BYTES) &&
            (settings[0].light_trace || settings[0].delay_trace ||
-            link_settings_set(settings, "delay", delay, error, ERROR_BYTES) == 0) &&
-           link_settings_check(settings, error, ERROR_BYTES) == 0;
+            link_settings_set(settings, "delay", delay, error, ERROR_BYTES)) &&
+           link_settings_check(settings, error, ERROR_BYTES);
 }
 
 /* UDP over IPv4, with no checksum. */
@@ -89,7 +89,7 @@ int main(int argc, char **argv) {
     config.seed = 1;
     config.nat = settings[0].nat.timeout_us > 0 ? link_nat_new(&settings[0].nat, 1) : NULL;
     config.air = settings[0].wifi.rate_bps > 0 ? link_air_new(&settings[0].wifi, 1) : NULL;
-    if (link_settings_load(&settings[0], &files, &config, error, sizeof error) != 0)
+    if (!link_settings_load(&settings[0], &files, &config, error, sizeof error))
         return fail(error);
     emulated_link *link = link_new(&config, error, sizeof error);
     if (!link)
