@@ -32,6 +32,7 @@ browser bin:chromium     chromium            prints reports as PDF, and the test
 browser file:/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf fonts-dejavu-core the font of those pages
 test    bin:iptables     iptables            mpshell --nat uses it, and one test does
 test    bin:groff        groff-base          checks the man pages
+test    bin:tshark       tshark              decrypts captures of runs, as one test checks
 test    bin:g++          g++                 compiles the public headers as C++
 kernel  file:/usr/src/linux-source-6.12.tar.xz linux-source-6.12 the source of the time-travel kernel
 kernel  bin:flex         flex                builds it

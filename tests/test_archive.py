@@ -72,7 +72,7 @@ def test_an_archive_is_checked_to_the_byte_where_its_traces_are_not(
 ) -> None:
     done = command_line("archive", str(campaign), "--out", str(tmp_path / "small.zip"))
     assert done.returncode == 0, done.stderr
-    assert "4 key logs left out" in done.stdout and "licence" in done.stdout
+    assert "4 files with TLS keys left out" in done.stdout and "licence" in done.stdout
     monkeypatch.setattr(archive, "list_pairs", list)  # a machine without the traces
     done = command_line("repeat", str(tmp_path / "small.zip"), "--yes")
     assert done.returncode == 0, done.stdout + done.stderr

@@ -5,13 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "emulator/link/capture.h"
 #include "emulator/mpshell/logfile.h"
 #include "emulator/mpshell/offload.h"
 
-#define LONGEST_LINE     96u
-#define PCAP_NS_MAGIC    0xa1b23c4du
-#define LINKTYPE_RAW     101u
-#define PCAP_RECORD_HEAD 16u
+#define LONGEST_LINE 96u
 
 mp_stream *mp_stream_open(const char *name) {
     mp_stream *stream = calloc(1, sizeof(*stream));
@@ -88,22 +86,17 @@ void mp_stream_departure(mp_stream *stream, const link_packet *packet, uint64_t 
 }
 
 void mp_stream_capture_header(mp_stream *stream, uint32_t snaplen) {
-    const uint16_t version[2] = {2, 4};
-    const uint32_t head[] = {PCAP_NS_MAGIC, 0, 0, 0, snaplen, LINKTYPE_RAW};
     stream->snaplen = snaplen;
-    uint8_t *at = reserve(stream, sizeof head);
-    memcpy(at, head, sizeof head);
-    memcpy(at + 4, version, sizeof version);
-    stream->used += sizeof head;
+    link_capture_head(reserve(stream, LINK_CAPTURE_HEAD_BYTES), snaplen);
+    stream->used += LINK_CAPTURE_HEAD_BYTES;
 }
 
 void mp_stream_capture(mp_stream *stream, const link_packet *packet, uint64_t epoch_ns) {
     uint32_t length = packet->length < LINK_PACKET_CAPACITY ? packet->length : LINK_PACKET_CAPACITY;
     uint32_t kept = length < stream->snaplen ? length : stream->snaplen;
-    const uint32_t head[] = {(uint32_t)(epoch_ns / 1000000000u), (uint32_t)(epoch_ns % 1000000000u), kept, length};
-    uint8_t *at = reserve(stream, PCAP_RECORD_HEAD + LINK_PACKET_CAPACITY);
-    memcpy(at, head, sizeof head);
-    memcpy(at + PCAP_RECORD_HEAD, packet->data, length);
-    mp_checksum_complete(at + PCAP_RECORD_HEAD, length, packet->checksum_start, packet->checksum_offset);
-    stream->used += PCAP_RECORD_HEAD + kept;
+    uint8_t *at = reserve(stream, LINK_CAPTURE_RECORD_BYTES + LINK_PACKET_CAPACITY);
+    link_capture_record(at, epoch_ns, length, kept);
+    memcpy(at + LINK_CAPTURE_RECORD_BYTES, packet->data, length);
+    mp_checksum_complete(at + LINK_CAPTURE_RECORD_BYTES, length, packet->checksum_start, packet->checksum_offset);
+    stream->used += LINK_CAPTURE_RECORD_BYTES + kept;
 }

@@ -69,6 +69,7 @@ static const setting job_rows[] = {
     {"qlog", SETTING_FLAG, SETTING_FIELD(sim_job, qlog)},
     {"link_logs", SETTING_FLAG, SETTING_FIELD(sim_job, link_logs)},
     {"keylog", SETTING_FLAG, SETTING_FIELD(sim_job, keylog)},
+    {"captures", SETTING_FLAG, SETTING_FIELD(sim_job, captures)},
     {"session", SETTING_CHOICE, SETTING_FIELD(sim_job, session), .words = sessions},
     {"null_crypto", SETTING_FLAG, SETTING_FIELD(sim_job, null_crypto)},
     {0},

@@ -55,7 +55,7 @@ struct sim_job {
     sim_event *events; /* in the order of their times */
     size_t event_count;
     sim_session_kind session;
-    bool qlog, link_logs, keylog, null_crypto;
+    bool qlog, link_logs, keylog, captures, null_crypto;
 };
 
 /* Takes the text of a job; `name` stands for it in errors, relative traces start at `directory`. False with one

@@ -192,6 +192,7 @@ void sim_network_transmit(simulation *sim, xl_endpoint *endpoint, sim_player *cl
         put_headers(packet->data, &d);
         packet->length = (uint32_t)(n + HEADERS_BYTES);
         link_route_begin(packet, direction->actor);
+        sim_outputs_capture(sim, direction, packet);
         enter(sim, &sim->directions[sim->routes[direction->actor].links[0]], packet);
     }
 }
@@ -213,6 +214,7 @@ static void arrive(simulation *sim, sim_direction *d, link_packet *p) {
                       .local = get_addr(ip + 16, udp + 2),
                       .ecn = ip[1] & 3,
                       .len = p->length - HEADERS_BYTES};
+    sim_outputs_capture(sim, &sim->directions[p->route ^ 1], p);
     xl_endpoint *endpoint = receiver(sim, &in.local, d->to_server);
     if (endpoint)
         xl_endpoint_receive(endpoint, &in, p->data + HEADERS_BYTES, sim->now);

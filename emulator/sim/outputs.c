@@ -4,11 +4,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "emulator/link/capture.h"
 #include "emulator/link/report.h"
 #include "emulator/sim/members.h"
 #include "emulator/sim/sim.h"
 #include "server/report.h"
 
+#define IP_BYTES   20 /* of the header that network.c makes */
 #define FILE_BYTES (sizeof(((simulation *)0)->directory) + 128)
 
 /* The first argument of every record of command lines: nothing that varies. */
@@ -54,22 +56,22 @@ static void write_log(void *file, const char *text, size_t length) {
     (void)fwrite(text, 1, length, file); /* errors are found when it is closed */
 }
 
-/* The name of a link's log without what is behind the direction. */
-static void name_log(const simulation *sim, size_t actor, char *out, size_t cap) {
+/* The name of a link: of a path, with the player whose own it is, or of a bottleneck. */
+static void name_link(const simulation *sim, size_t actor, char *out, size_t cap) {
     size_t number = actor / 2, set = number / sim->job->path_count;
     const char *path = sim->job->paths[number % sim->job->path_count].name;
-    const char *way = sim->directions[actor].to_server ? "up" : "down";
     if (actor >= sim->path_direction_count)
-        snprintf(out, cap, "%s.%s.log", sim->job->bottlenecks[number - sim_path_links(sim->job)].name, way);
+        snprintf(out, cap, "%s", sim->job->bottlenecks[number - sim_path_links(sim->job)].name);
     else if (set == 0)
-        snprintf(out, cap, "%s.%s.log", path, way);
+        snprintf(out, cap, "%s", path);
     else
-        snprintf(out, cap, "player-%zu.%s.%s.log", set + 1, path, way);
+        snprintf(out, cap, "player-%zu.%s", set + 1, path);
 }
 
 static bool open_link_log(simulation *sim, sim_direction *d, char *error) {
-    char name[64], place[80], file[FILE_BYTES];
-    name_log(sim, d->actor, name, sizeof name);
+    char link[48], name[64], place[80], file[FILE_BYTES];
+    name_link(sim, d->actor, link, sizeof link);
+    snprintf(name, sizeof name, "%s.%s.log", link, d->to_server ? "up" : "down");
     snprintf(place, sizeof place, "links/%s", name);
     name_file(sim, place, file);
     d->log_file = fopen(file, "we");
@@ -92,6 +94,32 @@ static bool open_link_logs(simulation *sim, char *error) {
     return true;
 }
 
+/* As mpshell's: the uplink's packets come from the device inside. */
+static bool open_capture(simulation *sim, sim_direction *d, char *error) {
+    char link[48], place[80], file[FILE_BYTES];
+    uint8_t head[LINK_CAPTURE_HEAD_BYTES];
+    name_link(sim, d->actor, link, sizeof link);
+    snprintf(place, sizeof place, "captures/%s.%s.pcap", link, d->to_server ? "inside" : "outside");
+    name_file(sim, place, file);
+    d->capture = fopen(file, "we");
+    if (!d->capture)
+        return sim_fail(error, "cannot write %s: %s", file, strerror(errno));
+    link_capture_head(head, LINK_PACKET_CAPACITY);
+    (void)fwrite(head, 1, sizeof head, d->capture); /* errors are found when it is closed */
+    return true;
+}
+
+static bool open_captures(simulation *sim, char *error) {
+    char directory[FILE_BYTES];
+    name_file(sim, "captures", directory);
+    if (!make_directory(directory, error))
+        return false;
+    for (size_t i = 0; i < sim->path_direction_count; i++)
+        if (sim->directions[i].link && !open_capture(sim, &sim->directions[i], error))
+            return false;
+    return true;
+}
+
 static xl_log_files *open_transport_logs(const simulation *sim, const char *key_file, char *error) {
     char qlog[FILE_BYTES], keys[FILE_BYTES], reason[FILE_BYTES + 64];
     name_file(sim, "qlog", qlog);
@@ -106,6 +134,7 @@ static xl_log_files *open_transport_logs(const simulation *sim, const char *key_
 
 bool sim_outputs_open(simulation *sim, char *error) {
     if (!make_directory(sim->directory, error) || !open_players(sim, error) || !open_link_logs(sim, error) ||
+        (sim->job->captures && !open_captures(sim, error)) ||
         !open_jsonl(sim, "server.jsonl", 0, &sim->server_log, error))
         return false;
     json_t *fields = server_describe(&sim->job->players[0].server);
@@ -120,6 +149,31 @@ bool sim_outputs_open_transport(simulation *sim, char *error) {
     sim->client_files = open_transport_logs(sim, "player.keys", error);
     sim->server_files = sim->client_files ? open_transport_logs(sim, "server.keys", error) : NULL;
     return sim->server_files != NULL;
+}
+
+/* ---- captures ---- */
+
+/* The header's own checksum, which links leave out. */
+static uint16_t ip_checksum(const uint8_t *header) {
+    uint32_t sum = 0;
+    for (size_t i = 0; i < IP_BYTES; i += 2)
+        sum += (uint32_t)(header[i] << 8 | header[i + 1]);
+    sum = (sum & 0xffff) + (sum >> 16);
+    sum = (sum & 0xffff) + (sum >> 16);
+    return (uint16_t)~sum;
+}
+
+void sim_outputs_capture(const simulation *sim, const sim_direction *d, const link_packet *packet) {
+    uint8_t head[LINK_CAPTURE_RECORD_BYTES + IP_BYTES], *ip = head + LINK_CAPTURE_RECORD_BYTES;
+    if (!d->capture)
+        return;
+    link_capture_record(head, sim->now * 1000, packet->length, packet->length);
+    memcpy(ip, packet->data, IP_BYTES);
+    uint16_t checksum = ip_checksum(ip);
+    ip[10] = (uint8_t)(checksum >> 8);
+    ip[11] = (uint8_t)checksum;
+    (void)fwrite(head, 1, sizeof head, d->capture); /* errors are found when it is closed */
+    (void)fwrite(packet->data + IP_BYTES, 1, packet->length - IP_BYTES, d->capture);
 }
 
 /* ---- the summary, and closing ---- */
@@ -184,18 +238,27 @@ static json_t *emulator_report(const simulation *sim, int status) {
     return report;
 }
 
+/* Closes a file, if it is open; false when it could not be written. */
+static bool close_file(void **file) {
+    bool ok = true;
+    if (*file) {
+        ok = ferror((FILE *)*file) == 0;
+        ok = fclose(*file) == 0 && ok;
+        *file = NULL;
+    }
+    return ok;
+}
+
 static bool close_link_logs(simulation *sim) {
     bool ok = true;
     for (size_t i = 0; i < sim->direction_count; i++) {
         sim_direction *d = &sim->directions[i];
         if (d->link)
             link_advance(d->link, sim->now);
-        if (d->log_file) {
+        if (d->log_file)
             link_log_flush(d->log);
-            ok = ferror(d->log_file) == 0 && ok;
-            ok = fclose(d->log_file) == 0 && ok;
-            d->log_file = NULL;
-        }
+        ok = close_file(&d->log_file) && ok;
+        ok = close_file(&d->capture) && ok;
     }
     return ok;
 }

@@ -42,6 +42,7 @@ typedef struct {
     link_foresight *foresight; /* NULL until it is asked */
     link_log *log;             /* NULL without logs */
     void *log_file;            /* FILE * */
+    void *capture;             /* FILE *: of the end that sends in this direction; NULL without captures */
     size_t actor;
     bool to_server;
 } sim_direction;
@@ -145,6 +146,9 @@ bool sim_outputs_open_transport(simulation *, char *error);
 bool sim_outputs_open(simulation *, char *error);
 /* Writes the summary, completes and closes the files; false when something could not be written. */
 bool sim_outputs_close(simulation *, int status, char *error);
+
+/* Captures a packet at the end that sends in this direction of a path; without captures it does nothing. */
+void sim_outputs_capture(const simulation *, const sim_direction *, const link_packet *);
 
 /* Frees what is still open. */
 void sim_outputs_abandon(simulation *);

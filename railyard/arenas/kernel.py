@@ -27,7 +27,7 @@ from typing import Any
 from railyard.base.errors import UserError
 from railyard.base.paths import PROGRAM_NAMES, program
 from railyard.experiment.stacks import StackRun
-from railyard.run import confine, fidelity, record, runspec, vkernel
+from railyard.run import captures, confine, fidelity, record, runspec, vkernel
 from railyard.run.arena import Arena
 from railyard.run.cores import one_core
 from railyard.run.linkevents import DoneEvent, commands
@@ -278,7 +278,8 @@ def _owner(spec: RunSpec, folder: Path) -> pwd.struct_passwd | None:
 def _prepare(spec: RunSpec, run_dir: Path) -> tuple[dict[str, str], dict[str, list[str]], str | None]:
     """Makes the machine's folder; the name of its owner is the last of the three."""
     folder = run_dir / FOLDER
-    for each in (folder, *(place / name for place in (run_dir, folder) for name in ("links", "qlog"))):
+    names = ("links", "qlog", *((captures.FOLDER,) if spec.pcap else ()))
+    for each in (folder, *(place / name for place in (run_dir, folder) for name in names)):
         each.mkdir()
     settings = runspec.sysctls(spec)
     text, inner = script(inside(spec, folder), settings)
@@ -286,7 +287,7 @@ def _prepare(spec: RunSpec, run_dir: Path) -> tuple[dict[str, str], dict[str, li
     user = _owner(spec, folder)
     if user is None:
         return settings, inner, None
-    for each in (folder, folder / "links", folder / "qlog"):
+    for each in (folder, *(folder / name for name in names)):
         os.chown(each, user.pw_uid, user.pw_gid)
     return settings, inner, user.pw_name
 

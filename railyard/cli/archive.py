@@ -38,7 +38,7 @@ def archive_command(
     folder = find_run_or_campaign(name, results)
     file = out or Path(f"{folder.resolve().name}.zip")
     written = write_archive(folder, file, with_traces=with_traces)
-    left_out = f"; {counted(written.keys, 'key log')} left out" if written.keys else ""
+    left_out = f"; {counted(written.keys, 'file')} with TLS keys left out" if written.keys else ""
     files = counted(written.files, "file")
     console.print(f"{shown(file)}: {files}, {size_words(written.bytes)}{left_out}.", soft_wrap=True)
     for pair, licence in written.licences.items():

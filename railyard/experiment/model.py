@@ -387,6 +387,8 @@ class Experiment(Strict):
     # Whose qlogs are kept; none: what suits the number of runs (railyard.results.qlogs).
     qlog: Qlog | None = None
     link_logs: bool = True
+    # Whether each run keeps captures of what its endpoints' interfaces carried, with the TLS secrets.
+    pcap: bool = False
     # Whether mpshell keeps the machine's cores awake; auto: where its probe shows that it helps.
     keep_awake: Literal["auto", "on", "off"] = "auto"
     # Whether player, server and stacks run under SCHED_FIFO, below mpshell, where that is permitted.

@@ -26,6 +26,7 @@ from railyard.base.counting import counting
 from railyard.base.errors import UserError
 from railyard.base.provenance import version_words
 from railyard.experiment.arenas import is_exact
+from railyard.run import captures
 from railyard.run.arena import arena_of
 from railyard.run.repeat import changes, spec_of
 from railyard.run.runspec import RunSpec
@@ -46,8 +47,8 @@ Files = dict[str, str]
 
 
 def is_key(name: str) -> bool:
-    """Whether a file holds secrets of TLS: key logs, tickets, private keys."""
-    return name.endswith((".keys", ".tickets", ".pem", ".key"))
+    """Whether a file holds secrets of TLS: key logs, tickets, private keys, captures with what decrypts them."""
+    return name.endswith((".keys", ".tickets", ".pem", ".key", captures.SUFFIX))
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------
@@ -114,7 +115,7 @@ def _about(folder: Path, records: Sequence[dict[str, Any]]) -> dict[str, Any]:
 READ_ME = """# Results of the campaign {name}
 
 Written by `railyard archive`. `archive.json` has settings, commands, environment, and the SHA-256 of every file.
-TLS key logs are left out. Check it with an installation of Railyard:
+TLS key logs, and captures with keys in them, are left out. Check it with an installation of Railyard:
 
     railyard repeat FILE
 

@@ -37,6 +37,7 @@ class Rates:
 
 
 LINK_LOGS, QLOGS = 0.2, 0.6  # bytes on disk for each byte of video, where no recorded run tells
+CAPTURES = 2.4  # the same, of both ends
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ def _newest_first(results: Path) -> list[StoredCampaign]:
 
 
 def _recorded(results: Path, arena: str) -> Iterator[tuple[float, float, float, float]]:
-    """For each recorded run: bytes of its video, seconds, bytes of qlogs, other bytes."""
+    """For each recorded run without captures: bytes of its video, seconds, bytes of qlogs, other bytes."""
     for campaign in _newest_first(results):
         if campaign.arena != arena:
             continue
@@ -70,7 +71,7 @@ def _recorded(results: Path, arena: str) -> Iterator[tuple[float, float, float, 
                 took = float(record["wall_s"])
             except (OSError, ValueError, KeyError, TypeError):
                 continue
-            if record["outcome"] == "complete" and video > 0:
+            if record["outcome"] == "complete" and video > 0 and not record["config"].get("pcap"):
                 qlogs = disk_bytes([folder / "qlog"])
                 yield video, took, qlogs, disk_bytes([folder]) - qlogs
 
@@ -105,5 +106,6 @@ def estimate(specs: Sequence[RunSpec], qlog: Qlog, jobs: int, results: Path | No
         seconds = of_byte.seconds * (sum(video) + again) / max(1, min(jobs, os.cpu_count() or 1, len(specs)))
     else:
         seconds, basis = planned_s(specs, jobs), "the lengths of the videos (void runs are repeated after them)"
-    used = sum(video) * of_byte.link_logs + kept * of_byte.qlogs
+    captured = sum(size for spec, size in zip(specs, video, strict=True) if spec.pcap)
+    used = sum(video) * of_byte.link_logs + kept * of_byte.qlogs + captured * CAPTURES
     return Estimate(len(specs), seconds, used, basis)

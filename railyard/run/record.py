@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from railyard.base import provenance
+from railyard.run import captures
 from railyard.run.fidelity import Fidelity
 from railyard.run.linkevents import DoneEvent
 from railyard.run.outcome import after_death, joins, outcome_of, start_lag_s
@@ -57,6 +58,7 @@ class Ended:
 
 def write(run_dir: Path, record: Mapping[str, Any]) -> None:
     """A run that has its record is whole: what it was made from is no longer needed."""
+    captures.join(run_dir, [path["name"] for path in record["config"]["paths"]])
     (run_dir / "run.json").write_text(json.dumps(record, indent=1) + "\n")
     (run_dir / "spec.json").unlink(missing_ok=True)
 

@@ -308,6 +308,7 @@ def resolve(experiment: Experiment, document: YamlDocument) -> list[RunSpec]:
                             buffers=experiment.buffers,
                             qlog=False,
                             link_logs=experiment.link_logs,
+                            pcap=experiment.pcap,
                             link_events=tuple(experiment.link_events),
                             bottlenecks=bottlenecks,
                             keep_awake=experiment.keep_awake,

@@ -22,6 +22,7 @@ from railyard.experiment.model import (
 )
 from railyard.experiment.settings import SETTINGS
 from railyard.experiment.stacks import StackRun
+from railyard.run import captures
 from railyard.traces.delay import read_delay_trace
 from railyard.traces.names import TECHNOLOGY_ORDER, DeviceName
 from railyard.traces.settings import Value, as_keys, mpshell_keys
@@ -31,6 +32,7 @@ QUIC_PORT = 4433
 HTTP_PORT = 8080
 # The player ends by itself at its time limit; a run that is still there so much later has hung.
 HANG_GRACE_S = 20.0
+SNAPLEN = 65_535  # whole packets: a part of one cannot be decrypted
 # mpshell's options for limits of MPTCP's path manager, which have other names in `ip mptcp limits`.
 MPTCP_LIMITS = {"subflows": "--mptcp-subflows", "add_addr_accepted": "--mptcp-addresses"}
 # Parameters of a scheme that are options of the player, and those that the server does not have.
@@ -111,6 +113,7 @@ class RunSpec(BaseModel):
     buffers: BufferLimits
     qlog: bool
     link_logs: bool
+    pcap: bool = False  # captures of what the interfaces of both endpoints carry, with the TLS secrets
     programs_sha256: dict[str, str]
     # Where the thresholds among the parameters were given in percent: what they were measured from.
     thresholds: MeasuredThresholds | None = None
@@ -174,6 +177,7 @@ class RunSpec(BaseModel):
         """SHA-256 over all that decides the outcome. Where a trace or a program lies does not; its content does."""
         # Only jobs in virtual time can start their player late; all others have no such setting.
         not_set = {"player_start_ms"} if self.player_start_ms == 0 else set()
+        not_set |= {"pcap"} if not self.pcap else set()
         not_set |= {"thresholds"} if self.thresholds is None else set()
         not_set |= {"link_events"} if not self.link_events else set()
         not_set |= {"bottlenecks"} if not self.bottlenecks else set()
@@ -231,6 +235,14 @@ def _options(spec: RunSpec, side: str) -> list[str]:
     return command
 
 
+def _log_options(spec: RunSpec, run_dir: Path, keys: str) -> list[str]:
+    """The logs of the transport: qlogs, and the TLS secrets that go with them and with captures."""
+    if spec.transport != "quic":
+        return []
+    qlogs = ["--qlog-dir", str(run_dir / "qlog")] if spec.qlog else []
+    return qlogs + (["--keylog", str(run_dir / keys)] if spec.qlog or spec.pcap else [])
+
+
 def server_command(spec: RunSpec, program: Path, run_dir: Path) -> list[str]:
     player = spec.player
     command = [str(program)]
@@ -248,9 +260,7 @@ def server_command(spec: RunSpec, program: Path, run_dir: Path) -> list[str]:
     if player.first_frame_bytes is not None:
         command += ["--first-frame-bytes", str(player.first_frame_bytes)]
     command += ["--seed", str(spec.seed), "--out", str(run_dir / "server.jsonl")]
-    if spec.qlog and spec.transport == "quic":
-        command += ["--qlog-dir", str(run_dir / "qlog"), "--keylog", str(run_dir / "server.keys")]
-    return command
+    return command + _log_options(spec, run_dir, "server.keys")
 
 
 def player_command(spec: RunSpec, program: Path, run_dir: Path) -> list[str]:
@@ -284,9 +294,7 @@ def player_command(spec: RunSpec, program: Path, run_dir: Path) -> list[str]:
     if player.verify:
         command += ["--verify"]
     command += ["--out", str(run_dir / "player.jsonl")]
-    if spec.qlog and spec.transport == "quic":
-        command += ["--qlog-dir", str(run_dir / "qlog"), "--keylog", str(run_dir / "player.keys")]
-    return command
+    return command + _log_options(spec, run_dir, "player.keys")
 
 
 def relay_command(spec: RunSpec, stack: StackRun, program: Path, run_dir: Path, player: list[str]) -> list[str]:
@@ -335,6 +343,8 @@ def mpshell_command(
     command += ["--seed", str(spec.seed), "--start-offset", str(spec.start_offset_ms), "--start-when-ready"]
     if spec.link_logs:
         command += ["--log-dir", str(run_dir / "links")]
+    if spec.pcap:
+        command += ["--pcap", str(run_dir / captures.FOLDER), "--pcap-snaplen", str(SNAPLEN)]
     if not spec.is_exact:
         command += ["--lateness", str(run_dir / LATENESS_FILE)]
     command += ["--summary", str(run_dir / "mpshell.json"), "--netstat", str(run_dir / "player.netstat")]

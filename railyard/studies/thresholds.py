@@ -101,7 +101,14 @@ def _measuring_runs(
 ) -> tuple[Experiment, list[RunSpec]]:
     """The experiment's pairs for measuring, and its seeds, under that scheme with the control off."""
     pairs = experiment.threshold_pairs or experiment.pairs
-    change = {"arena": arena, "pairs": pairs, "schemes": [measuring(entry)], "qlog": "none", "link_logs": False}
+    change = {
+        "arena": arena,
+        "pairs": pairs,
+        "schemes": [measuring(entry)],
+        "qlog": "none",
+        "link_logs": False,
+        "pcap": False,
+    }
     checked = experiment.model_copy(update=change)
     return checked, resolve(checked, document)
 
