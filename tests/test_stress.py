@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from kernel_machine import needs_kernel
 from railyard.base.errors import UserError
 from railyard.base.paths import ROOT
 from railyard.base.provenance import version_words
@@ -249,3 +250,8 @@ def test_the_study_keeps_the_matrix_with_what_fails_and_its_command(tmp_path: Pa
     assert (arena, score) == ("| arena | sim | sim |", "| score | 0/1 | 1/1 |")
     assert "at least 0.9 | `railyard stress 08-worse-path-first --scheme cm` |" in parts["fails"]
     assert version_words() in parts["versions"]
+
+
+@needs_kernel
+def test_the_column_of_mptcp_names_the_kernel_that_ran() -> None:
+    assert re.fullmatch(r"Linux \d+\.\d+\.\d+\S*", subject("scheme", "mptcp").version)

@@ -53,6 +53,12 @@ def _first_line(*command: str) -> str | None:
     return done.stdout.partition("\n")[0]
 
 
+def release() -> str | None:
+    """Of the kernel that runs take, as it says itself; None: there is none."""
+    kernel = at_hand()
+    return None if kernel is None else _first_line(str(kernel), "--version")
+
+
 def stale() -> str | None:
     """What of the cached kernel's origin has changed since it was built, as emulator/kernel/build.sh wrote it beside
     it: source, patch, options, recipe, compiler or linker; None: nothing, or RAILYARD_KERNEL names the kernel."""

@@ -18,6 +18,7 @@ from railyard.experiment.settings import QUIC_SCHEMES
 from railyard.experiment.stacks import resolve_stack
 from railyard.results.pending import Place, Plan, whole_campaign
 from railyard.results.records import RESULT_OUTCOMES
+from railyard.run import vkernel
 from railyard.run.arena import arena_of
 from railyard.run.resolve import resolve
 from railyard.run.runspec import RunSpec
@@ -54,7 +55,7 @@ class Subject:
         if self.entry.stack is not None:
             found = resolve_stack(self.entry.stack, self.entry.stack_options, Path()).version
             return found or "it does not say"
-        return "the kernel's" if TRANSPORT_OF_SCHEME[self.entry.scheme] != "quic" else version_words()
+        return version_words() if TRANSPORT_OF_SCHEME[self.entry.scheme] == "quic" else f"Linux {vkernel.release()}"
 
     @property
     def is_multipath(self) -> bool:
