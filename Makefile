@@ -28,7 +28,7 @@ LANGUAGE := -std=c17 -D_GNU_SOURCE -I. -Ilib -Iapps -Itransport/include -Ilib/dr
 BASE_CFLAGS := $(LANGUAGE) $(WARN) -g -fno-omit-frame-pointer -MMD -MP
 # char is unsigned in the sanitizers' build, as on ARM, and signed in the other one: nothing may depend on it.
 ifeq ($(VARIANT),asan)
-BASE_CFLAGS += -funsigned-char -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -DXL_CHECK_TIMERS
+BASE_CFLAGS += -g1 -funsigned-char -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -DXL_CHECK_TIMERS
 LDSAN := -fsanitize=address,undefined
 else ifeq ($(VARIANT),fuzz)
 CC := clang
