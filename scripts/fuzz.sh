@@ -93,18 +93,28 @@ coverage() {
     python3 scripts/fuzz-coverage.py "$place/coverage.json"
 }
 
+# What a harness printed is in NAME.out, and NAME.log has the rest.
+replay_one() {
+    timeout 300 "$1/fuzz/$3_fuzz" "fuzz/corpus/$3" >"$2/$3.out" 2>"$2/$3.log" || rm -f "$2/$3.out"
+}
+
 replay() {
-    local dir=$1 name inputs=0 count=0 failed=() log=$1/fuzz/replay.log out
-    for name in $(harnesses ""); do
+    local dir=$1 name names inputs=0 count=0 failed=() logs
+    names=$(harnesses "") || exit 2
+    logs=$(mktemp -d)
+    export -f replay_one
+    xargs -P "$(nproc)" -n 1 bash -c 'replay_one "$@"' replay_one "$dir" "$logs" <<<"$names"
+    for name in $names; do
         count=$((count + 1))
-        if out=$(timeout 300 "$dir/fuzz/${name}_fuzz" "fuzz/corpus/$name" 2>"$log") && [ -n "$out" ]; then
-            inputs=$((inputs + ${out%% *}))
+        if [ -s "$logs/$name.out" ]; then
+            inputs=$((inputs + $(cut -d' ' -f1 "$logs/$name.out")))
         else
             failed+=("$name")
-            tail -n 30 "$log"
+            tail -n 30 "$logs/$name.log"
             echo "fuzz: $name failed, or fuzz/corpus/$name has no input."
         fi
     done
+    rm -rf "$logs"
     echo "Fuzzing corpora: $inputs inputs of $count harnesses passed, ${#failed[@]} harnesses failed"
     [ ${#failed[@]} -eq 0 ] || exit 1
 }

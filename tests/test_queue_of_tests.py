@@ -1,4 +1,4 @@
-"""`make test-py`: two processes share the files of tests; each file is run by one of them."""
+"""`make test-py`: processes share the files of tests; each file is run by one of them."""
 
 from __future__ import annotations
 
