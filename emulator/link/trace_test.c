@@ -33,6 +33,38 @@ static void reads_one_timestamp_a_line(void **state) {
     link_trace_free(&trace);
 }
 
+/* Short lines are read by other code than long ones and those at the end. */
+static void reads_numbers_of_any_length(void **state) {
+    static const char all[] = "0\n01\n1\n12\n0000123\n00000123\n987\n1234\n98765\n123456\n9876543\n12345678\n"
+                              "987654321\n1234567890\n0000004000000000\n4294967295";
+    static const uint32_t values[] = {0,     1,      1,       12,       123,       123,        987,         1234,
+                                      98765, 123456, 9876543, 12345678, 987654321, 1234567890, 4000000000u, UINT32_MAX};
+    size_t count = sizeof values / sizeof values[0];
+    link_trace trace;
+    char error[512];
+    (void)state;
+    assert_int_equal(parse(&trace, all, error), 0);
+    assert_int_equal(trace.count, count);
+    for (size_t i = 0; i < count; i++)
+        assert_int_equal(trace.at_ms[i], values[i]);
+    link_trace_free(&trace);
+}
+
+/* Whatever stands in a line that was read at once, and wherever: it is an error, or a newline. */
+static void any_other_byte_in_a_short_line_is_an_error(void **state) {
+    (void)state;
+    for (int byte = 1; byte < 256; byte++) {
+        for (size_t at = 0; at < 4; at++) {
+            char text[] = "1111\n99999999\n", error[512];
+            text[at] = (char)byte;
+            link_trace trace;
+            bool is_digit = byte >= '0' && byte <= '9', splits = byte == '\n' && at == 1;
+            assert_int_equal(parse(&trace, text, error), is_digit || splits ? 0 : -1);
+            link_trace_free(&trace);
+        }
+    }
+}
+
 static void names_file_and_line_of_every_error(void **state) {
     static const struct {
         const char *text;
@@ -152,6 +184,8 @@ static void reads_files_and_says_why_not(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_one_timestamp_a_line),
+        cmocka_unit_test(reads_numbers_of_any_length),
+        cmocka_unit_test(any_other_byte_in_a_short_line_is_an_error),
         cmocka_unit_test(names_file_and_line_of_every_error),
         cmocka_unit_test(long_traces_are_read_to_their_end),
         cmocka_unit_test(a_byte_of_zero_is_an_error_and_not_the_end),
