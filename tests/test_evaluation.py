@@ -10,7 +10,7 @@ import pytest
 from conftest import Command, FakeRun
 from railyard.base.page import Table, markdown_of
 from railyard.results.records import Run, load_run
-from railyard.studies import recorded
+from railyard.studies import link_models, recorded
 
 
 def plays(folder: Path, labels: tuple[str, str], factors: dict[str, float], seeds: int = 6) -> list[Run]:
@@ -188,3 +188,48 @@ def test_restored_pairs_stand_beside_those_they_were_made_from(tmp_path: Path) -
     assert "| RCT median | as recorded | restored |" in lines
     [row, *_] = [line for line in lines if line.startswith("| xlink against sp |")]
     assert "| −10 % [" in row and "| −50 % [" in row
+
+
+def test_a_difference_that_depends_on_the_model_of_the_links_is_told(tmp_path: Path) -> None:
+    """Under one model xlink gains what it gains under the first one, on different levels; under the other nothing."""
+    pairs = [f"p{number}" for number in range(16)]
+    gains = {"default": dict.fromkeys(pairs, 0.5), "same": dict.fromkeys(pairs, 0.5), "none": dict.fromkeys(pairs, 1.0)}
+    columns = {head: plays(tmp_path / head, ("sp", "xlink"), factors, seeds=2) for head, factors in gains.items()}
+    del columns["same"][-2:]  # places that the first model alone has are left out
+    median, p95 = markdown_of(link_models.dependence(columns)).split("\n\n")
+    assert median.splitlines()[0] == "| RCT median, to default | same | none |"
+    for table in (median, p95):
+        [row] = [line for line in table.splitlines() if line.startswith("| xlink against sp |")]
+        same, none = row.strip("| ").split(" | ")[1:]
+        assert same == "±0 % [±0, ±0] alike"
+        assert none.startswith("+100 % [+") and none.endswith("] higher")
+
+
+def test_a_ratio_that_plays_cut_short_leave_open_is_not_compared(tmp_path: Path) -> None:
+    cut = [
+        replace(run, record=run.record | {"outcome": "time_limit"}, chunks=[]) if run.label == "sp" else run
+        for run in plays(tmp_path / "cut", ("sp", "xlink"), {f"p{number}": 0.5 for number in range(8)}, seeds=2)
+    ]
+    whole = plays(tmp_path / "whole", ("sp", "xlink"), {f"p{number}": 0.5 for number in range(8)}, seeds=2)
+    [row, *_] = [
+        line
+        for line in markdown_of(link_models.dependence({"default": whole, "cut": cut})).splitlines()
+        if line.startswith("| xlink against sp |")
+    ]
+    assert row == "| xlink against sp | – |"
+
+
+def test_models_of_the_links_are_columns_of_one_study(tmp_path: Path, command_line: Command) -> None:
+    (tmp_path / "own.yaml").write_text(EXPERIMENT.replace("dark, subway-1", "subway-1"))
+    models = "models={default: {}, lossy: {links: {all: {loss: 0.1}}}}"
+    own = f"modelled={tmp_path / 'own.yaml'}", "experiments=[]", models
+    sets = [word for change in own for word in ("--set", change)]
+    done = command_line("study", "evaluation", "--size", "small", *sets, *out(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert "| RCT median | default | lossy |" in done.stdout
+    levels = {
+        line.split(" | ")[0].removeprefix("| "): float(line.split(" | ")[2].removeprefix("≥ ").split(" ")[0])
+        for line in done.stdout.splitlines()
+        if line.startswith(("| default | sp", "| lossy | sp"))
+    }
+    assert levels["lossy"] > 1.5 * levels["default"], "the loss was played"

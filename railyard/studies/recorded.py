@@ -10,12 +10,11 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from railyard.base.page import Block, Table
 from railyard.base.paths import RESULTS_DIR
 from railyard.base.style import scheme_styles
-from railyard.experiment.model import find_experiment, load_experiment
 from railyard.figures import rows
 from railyard.figures.figure import Figure, Quantile
 from railyard.results import bounds, differences, shortage
@@ -30,6 +29,7 @@ from railyard.stats.intervals import FEWEST, Interval, Layout
 from railyard.stats.statistics import nearest_rank
 from railyard.studies import thresholds
 from railyard.studies.claims import Compared, Comparisons
+from railyard.studies.study import changed
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
@@ -540,21 +540,22 @@ def drawn(runs: Sequence[Run]) -> Drawing:
 
 
 def campaign(
-    name: str, out: Path | None, seeds: int | None, jobs: int, tell: Callable[[str], None], buffer_ms: int | None = None
+    name: str,
+    out: Path | None,
+    jobs: int,
+    tell: Callable[[str], None],
+    changes: Mapping[str, Any],
+    called: str,
 ) -> list[Run]:
-    """Carried out where it is not there yet; its runs. `buffer_ms`: of the player, instead of the experiment's."""
-    experiment, document = load_experiment(find_experiment(name))
-    called = experiment.name
-    if seeds is not None:
-        experiment, called = experiment.model_copy(update={"seeds": list(range(1, seeds + 1))}), f"{called}-{seeds}"
-    if buffer_ms is not None:
-        player = experiment.player.model_copy(update={"max_buffer_ms": buffer_ms})
-        experiment, called = experiment.model_copy(update={"player": player}), f"{called}-{buffer_ms}ms"
+    """Carried out where it is not there yet; its runs. `changes`: fields in place of the experiment's, and what its
+    campaign is `called` then, after the experiment's name."""
+    experiment, document = changed(name, dict(changes))
+    title = f"{experiment.name}-{called}" if called else experiment.name
     experiment = thresholds.resolved(experiment, document, out or RESULTS_DIR, jobs, tell)
     specs = resolve(experiment, document)
-    tell(f"{called}: {len(specs)} runs")
-    place = Place(out / called if out else None, tell=tell)
-    with whole_campaign(Plan(experiment, specs, name=called), place, jobs=jobs) as whole:
+    tell(f"{title}: {len(specs)} runs")
+    place = Place(out / title if out else None, tell=tell)
+    with whole_campaign(Plan(experiment, specs, name=title), place, jobs=jobs) as whole:
         return whole.runs
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -15,16 +15,20 @@ from railyard.base.provenance import version_words
 from railyard.experiment.model import Strict
 from railyard.results.records import Run
 from railyard.run.arena import arena_of
-from railyard.studies import recorded
+from railyard.studies import link_models, recorded
 from railyard.studies.claims import Compared, Comparisons
 from railyard.studies.study import Data, tell
 
 
 class Settings(Strict):
-    experiments: Annotated[list[str], Field(min_length=1)]  # YAML files, or their names in experiments/
+    experiments: list[str]  # YAML files, or their names in experiments/
     buffers_ms: list[Annotated[int, Field(ge=1)]] = Field(default=[])
     """Of the player: `buffers` is played with each of them, beside the first experiment."""
     buffers: str = "evaluation-buffer"
+    models: dict[str, dict[str, Any]] = Field(default={})
+    """Of the links: by name, fields in place of those of `modelled`, which is played with each of them."""
+    modelled: str = "evaluation-buffer"
+    modelled_with: dict[str, Any] = Field(default={})  # such fields under all models
     starts: int | None = Field(default=None, ge=1)  # of each pair, instead of the experiment's
     jobs: int | None = Field(default=None, ge=1)  # one for each core where it is not set
     out: Path | None = None  # folder of the campaigns' folders; results/ where it is not set
@@ -39,19 +43,34 @@ def measure(settings: Settings) -> Measured:
     if settings.plot is not None:
         check_format(settings.plot, DRAWN)
     jobs = settings.jobs or arena_of("sim").default_jobs()
-    carried_out = partial(recorded.campaign, out=settings.out, seeds=settings.starts, jobs=jobs, tell=tell)
+
+    def carried_out(name: str, changes: dict[str, Any] | None = None, called: str = "") -> list[Run]:
+        fewer = {} if settings.starts is None else {"seeds": settings.starts}
+        words = [*([] if settings.starts is None else [f"{settings.starts}"]), *([called] if called else [])]
+        return recorded.campaign(name, settings.out, jobs, tell, (changes or {}) | fewer, "-".join(words))
+
     found: dict[str, list[Table | Comparisons | str]] = {}
     every = {Path(name).stem: carried_out(name) for name in settings.experiments}
     for name, runs in every.items():
         found[name] = [f"Runs of {version_words()}.", *_tables_of(runs)(runs)]
-    first = next(iter(every.values()))
-    if settings.plot is not None and _tables_of(first) is recorded.evaluate:
+    first = next(iter(every.values()), [])
+    if settings.plot is not None and first and _tables_of(first) is recorded.evaluate:
         write_drawn(settings.plot, partial(recorded.drawn, first))
     if settings.buffers_ms:
-        by_buffer = {ms: carried_out(settings.buffers, buffer_ms=ms) for ms in settings.buffers_ms}
+        by_buffer = {
+            ms: carried_out(settings.buffers, {"player": {"max_buffer_ms": ms}}, f"{ms}ms")
+            for ms in settings.buffers_ms
+        }
         columns = recorded.with_light(by_buffer, first)
         blocks = recorded.where_claims_hold(columns, "buffer")
         found[Path(settings.buffers).stem] = [f"Runs of {version_words()}.", *blocks]
+    if settings.models:
+        by_model = {
+            name: carried_out(settings.modelled, settings.modelled_with | changes, name.replace(" ", "-"))
+            for name, changes in settings.models.items()
+        }
+        found["models"] = [f"Runs of {version_words()}.", *recorded.where_claims_hold(by_model, "links")]
+        found["dependence"] = [*link_models.dependence(by_model)]
     return Measured(tables=found)
 
 
