@@ -193,3 +193,11 @@ def test_a_kept_result_that_is_not_this_studys(tmp_path: Path) -> None:
     copy.file("small").write_text(json.dumps(kept))
     with pytest.raises(UserError, match=r"rows: Field required; measure again with `railyard study early-data"):
         copy.kept("small")
+
+
+def test_columns_that_were_kept_stand_in_one_table() -> None:
+    """The size `stacks` of the stress corpus runs nothing."""
+    one = find_study("stress")
+    sizes = one.declared.sizes["stacks"]["kept"]
+    [(_, matrix), *_] = one.measure("stacks", {}).parts()
+    assert matrix.splitlines()[0] == f"| scenario | {' | '.join(f'`{size}`' for size in sizes)} |"

@@ -8,6 +8,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from railyard.base.page import markdown_of
 from railyard.base.provenance import version_words
 from railyard.experiment.model import Strict
 from railyard.results.pending import Place
@@ -53,7 +54,11 @@ class Measured(Data):
 
 
 def measure(settings: Settings) -> Measured:
-    before = [one for size in settings.kept for one in find_study("stress").kept(size).data.columns]
+    before = [
+        Of.model_validate(one.model_dump())  # a study that is found anew has classes of its own
+        for size in settings.kept
+        for one in find_study("stress").kept(size).data.columns
+    ]
     subjects = [subject(kind, words) for kind, words in (column.split() for column in settings.columns)]
     left_out = [find_scenario(name) for name in settings.without]
     files = [find_scenario(name) for name in settings.only] or all_scenarios()
@@ -100,6 +105,6 @@ def tables(measured: Measured) -> Iterator[tuple[str, str]]:
         ),
     )
     if unknown:
-        yield "unknown", "\n".join(f"- {words}" for words in unknown)
+        yield "unknown", markdown_of(["\n".join(f"- {words}" for words in unknown)])
     fails = [[one.scenario, f"`{of.name}`", one.what, f"`{one.command}`"] for of in columns for one in of.fails]
     yield "fails", markdown(HEADS, sorted(fails), left=len(HEADS)) if fails else "No scenario fails."
