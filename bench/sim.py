@@ -110,22 +110,48 @@ def measure(folder: Path, name: str, job: Job) -> Figure:
     )
 
 
-def instructions_per_packet(folder: Path, job: Job) -> float | None:
-    """Instructions of a longer run less those of a shorter one: start-up and handshake do not count."""
+def instructions(folder: Path, job: Job) -> int | None:
+    """Of a whole run, by callgrind; none where valgrind is not there."""
     if shutil.which("valgrind") is None:
         return None
+    (folder / "job.json").write_text(json.dumps(job))
+    command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={folder}/callgrind"]
+    command += [str(program("xlink-sim")), str(folder / "job.json"), "--out", str(folder / "out")]
+    done = subprocess.run(command, env=os.environ | VALGRIND_ENV, capture_output=True, text=True, check=True)
+    found = re.search(r"refs:\s+([\d,]+)", done.stderr)
+    if found is None:
+        raise SystemExit(f"callgrind says no instruction count: {done.stderr}")
+    return int(found[1].replace(",", ""))
+
+
+def between(folder: Path, job: Job, shorter_s: int = 5, longer_s: int = 10) -> tuple[float, float] | None:
+    """Instructions, and instructions a packet, of a longer play less those of a shorter one: start-up and handshake do
+    not count."""
     counts: list[tuple[int, int]] = []
-    for seconds in (5, 10):
+    for seconds in (shorter_s, longer_s):
         job["player"]["video_bytes"] = job["player"]["bitrate_bps"] // 8 * seconds
-        (folder / "job.json").write_text(json.dumps(job))
-        command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={folder}/callgrind"]
-        command += [str(program("xlink-sim")), str(folder / "job.json"), "--out", str(folder / "out")]
-        done = subprocess.run(command, env=os.environ | VALGRIND_ENV, capture_output=True, text=True, check=True)
-        found = re.search(r"refs:\s+([\d,]+)", done.stderr)
-        if found is None:
-            raise SystemExit(f"callgrind says no instruction count: {done.stderr}")
-        counts.append((int(found[1].replace(",", "")), packets_of(folder / "out")))
-    return (counts[1][0] - counts[0][0]) / (counts[1][1] - counts[0][1])
+        count = instructions(folder, job)
+        if count is None:
+            return None
+        counts.append((count, packets_of(folder / "out")))
+    more = counts[1][0] - counts[0][0]
+    return more, more / (counts[1][1] - counts[0][1])
+
+
+def growth(folder: Path) -> dict[str, float]:
+    """Millions of instructions of 5 s more of play: over short traces and over those of an hour, and of a player alone
+    and among 64."""
+    players = {n: [{"start_s": i / 10, "own_links": True} for i in range(n)] for n in (1, 64)}
+    kinds: list[Job] = [{"trace_s": 60}, {"trace_s": 3600}, {"players": players[1]}, {"players": players[64]}]
+    short, hour, alone, among = (between(folder, make_job(folder, bitrate_bps=2_500_000, **more)) for more in kinds)
+    if short is None or hour is None or alone is None or among is None:
+        return {}
+    return {
+        "traces of 60 s": short[0] / 1e6,
+        "traces of 3600 s": hour[0] / 1e6,
+        "one player": alone[0] / 1e6,
+        "each of 64 players": among[0] / 64 / 1e6,
+    }
 
 
 def table(title: str, figures: list[Figure]) -> None:
@@ -161,16 +187,21 @@ def main() -> None:
         }
         for title, figures in groups.items():
             table(title, figures)
-        counts = {name: instructions_per_packet(folder, make_job(folder, **kinds[name])) for name in list(kinds)[:2]}
+        found = {name: between(folder, make_job(folder, **kinds[name])) for name in list(kinds)[:2]}
+        counts = {name: None if cost is None else cost[1] for name, cost in found.items()}
         for name, count in counts.items():
             print(
                 f"\nInstructions per packet, {name}: " + ("valgrind is not there" if count is None else f"{count:.0f}")
             )
+        grown = growth(folder)
+        print("\n| 5 s more of play | millions of instructions |\n| --- | ---: |")
+        for name, millions in grown.items():
+            print(f"| {name} | {millions:.2f} |")
     finally:
         shutil.rmtree(folder)
     report = ROOT / "build" / "bench" / "sim.json"
     report.parent.mkdir(parents=True, exist_ok=True)
-    document = {"schema": 1, "instructions_per_packet": counts}
+    document = {"schema": 1, "instructions_per_packet": counts, "millions_for_5_s_more": grown}
     document |= {title: [asdict(figure) for figure in figures] for title, figures in groups.items()}
     report.write_text(json.dumps(document, indent=1) + "\n")
 
