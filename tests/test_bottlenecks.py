@@ -120,6 +120,17 @@ def test_bottlenecks_are_part_of_what_a_run_is(tmp_path: Path) -> None:
         ('cross: "off"', "interface: down", "an interface has both directions"),
         ('direction: down, cross: "off"', "nat: rebind", "'core' is a bottleneck, which has no NAT"),
         ('cross: "off"', "cross: much", "it takes a rate such as 2mbps"),
+        (', queue: "droptail:packets=20"', "", r"e.yaml:3: .*others' traffic \('cross'\) on 'core' needs a queue"),
+        (
+            "{via: [edge, core]}",
+            "{via: [edge, core], up_queue: infinite, cross: 1mbps}",
+            "on 'wifi' needs a queue with a limit",
+        ),
+        (
+            'path: core, direction: down, cross: "off"',
+            "path: edge, cross: 1mbps",
+            "on 'edge' needs a queue with a limit",
+        ),
     ],
 )
 def test_mistakes_are_told(tmp_path: Path, old: str, new: str, words: str) -> None:

@@ -183,6 +183,7 @@ def test_bad_commands_are_refused_and_do_no_harm(trace: Path, tmp_path: Path) ->
         "up wifi:left",
     ]
     bad += ["trace wifi /dev/zero", "trace wifi /no/such", f"trace wifi {__file__}", "rate wifi 0mbps", "stats wifi"]
+    bad += ["cross wifi much", "cross wifi 1mbps", "cross wifi:up 1mbps"]  # its queue has no limit
     rng = random.Random(5)
     with served(echo_back) as port, controlled(trace, tmp_path, port) as (shell, place):
         with socket.socket(socket.AF_UNIX) as client:

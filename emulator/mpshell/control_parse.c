@@ -2,6 +2,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "emulator/link/queue.h"
 #include "emulator/link/text.h"
 #include "emulator/mpshell/control.h"
 #include "emulator/mpshell/setup.h"
@@ -98,6 +99,19 @@ static bool parse_reorder(mp_shell *shell, const char *value, const char *second
            mp_fail(error, "reorder takes a probability above 0 and a delay above 0 in ms, or 0");
 }
 
+/* What a change cannot do on this path; true: nothing. */
+static bool check_path(const mp_shell *shell, const mp_request *request, const char *name, char error[MP_ERROR_SIZE]) {
+    const mp_path *path = &shell->paths[request->path];
+    if (request->change.trace && request->change.trace->at_ms && path->up.air)
+        return mp_fail(error, "path %.40s is Wi-Fi, which has no trace; give a rate", name);
+    for (size_t way = 0; way < 2; way++) {
+        if (request->ways[way] && request->change.cross_bps > 0 &&
+            link_queue_is_infinite(path->options->settings[way].config.queue))
+            return mp_fail(error, LINK_CROSS_NEEDS_LIMIT);
+    }
+    return true;
+}
+
 static const struct {
     const char *name;
     size_t words; /* at most: the name, the target, values */
@@ -143,12 +157,9 @@ bool mp_control_parse(mp_shell *shell, char *line, mp_request *request, char err
     }
     for (size_t i = 0; count >= 3 && i < sizeof settings / sizeof settings[0]; i++) {
         if (count <= settings[i].words && strcmp(words[0], settings[i].name) == 0) {
-            if (!parse_target(shell, words[1], request, error) ||
-                !settings[i].parse(shell, words[2], words[3], &request->change, error))
-                return false;
-            const bool is_file = request->change.trace && request->change.trace->at_ms;
-            return !is_file || !shell->paths[request->path].up.air ||
-                   mp_fail(error, "path %.40s is Wi-Fi, which has no trace; give a rate", words[1]);
+            return parse_target(shell, words[1], request, error) &&
+                   settings[i].parse(shell, words[2], words[3], &request->change, error) &&
+                   check_path(shell, request, words[1], error);
         }
     }
     return mp_fail(error,

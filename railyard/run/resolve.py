@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from railyard.base.errors import UserError
@@ -119,12 +119,31 @@ def _paths(
             raise document.error(
                 location, f"there is no bottleneck '{name}'; {near_miss(name, experiment.bottlenecks)}"
             )
+    _check_cross(experiment, [path for path, _ in found], place)
     without_nat = {path.name for path, _ in found if path.settings.get("nat", "off") == "off"}
     for event in experiment.link_events:
         if event.nat is not None and event.path in without_nat:
             message = f"'link_events' rebinds the NAT of '{event.path}', which has none; give it 'nat' in 'links'."
             raise document.error(location, message)
     return tuple(path for path, _ in found), [trace for _, traces in found for trace in traces]
+
+
+def _check_cross(experiment: Experiment, paths: Sequence[RunPath], place: tuple[YamlDocument, Location]) -> None:
+    """Others' traffic does not slow down, so a queue without a limit would grow for ever."""
+    document, location = place
+    links = {name: ("infinite", settings, settings) for name, settings in experiment.bottlenecks.items()}
+    links |= {path.name: (path.queue, path.settings, path.settings | path.delay_traces) for path in paths}
+    for name, (queue, settings, others) in links.items():
+        for way in ("up", "down"):
+            if settings.get(f"{way}_queue", settings.get("queue", queue)) != "infinite":
+                continue
+            given = [others.get(f"{way}_{key}", others.get(key, "off")) for key in ("cross", "cross_profile")]
+            events = [
+                one.cross for one in experiment.link_events if one.path == name and one.direction in (way, "both")
+            ]
+            if any(cross not in (None, "off") for cross in (*given, *events)):
+                message = f"others' traffic ('cross') on '{name}' needs a queue with a limit; give it 'queue'."
+                raise document.error(location, message)
 
 
 def _bottlenecks(experiment: Experiment, folder: Path) -> tuple[RunBottleneck, ...]:
