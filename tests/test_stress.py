@@ -7,21 +7,24 @@ import re
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
+from conftest import FakeRun
 from kernel_machine import needs_kernel
 from railyard.base.errors import UserError
 from railyard.base.paths import ROOT
 from railyard.base.provenance import version_words
 from railyard.results.pending import Place
+from railyard.results.records import load_run
 from railyard.stress.output import as_json, junit, markdown
 from railyard.stress.page import render
 from railyard.stress.predicates import Evidence, Judged, judge
-from railyard.stress.run import FAIL, PASS, UNKNOWN, Cell, Matrix, run_stress, subject
+from railyard.stress.run import FAIL, PASS, UNKNOWN, Cell, Matrix, counts, run_stress, subject
 from railyard.stress.scenario import Expect, Scenario, Window, all_scenarios, find_scenario, load_scenario
 from railyard.studies.study import CODE, Study, find_study
 
@@ -181,6 +184,28 @@ def test_an_unknown_scheme_or_option_is_refused(words: str) -> None:
 
 
 # --- outputs ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arena", "changes", "is_judged"),
+    [
+        ("kernel", {}, True),
+        ("kernel", {"lateness_max_us": 2000.0}, False),
+        ("kernel", {"missed": 1}, False),
+        ("kernel", {"device_drops": 1}, False),
+        ("kernel", {"reasons": ["link event 'down wifi' at 3 s: not done"]}, False),
+        ("mpshell", {}, False),
+        ("mpshell", {"void": False, "reasons": []}, True),
+    ],
+)
+def test_a_run_that_is_void_by_microseconds_of_virtual_time_is_judged(
+    tmp_path: Path, arena: str, changes: dict[str, Any], is_judged: bool
+) -> None:
+    run = load_run(FakeRun().write(tmp_path))
+    late = {"void": True, "reasons": ["lte down: lateness 87 us in virtual time"], "lateness_max_us": 87.0}
+    fidelity = run.record["fidelity"] | {"missed": 0, "device_drops": 0} | late | changes
+    record = run.record | {"fidelity": fidelity, "config": run.config | {"arena": arena}}
+    assert counts(replace(run, record=record)) is is_judged
 
 
 def small_matrix() -> Matrix:
