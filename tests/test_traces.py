@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from railyard.base.errors import UserError
+from railyard.base.yamlfile import load_yaml, parse
 from railyard.traces import capacity_timeline, find_pair, list_pairs, pair_stats, read_trace, sha256_file, trace_stats
 from railyard.traces import library as library_module
-from railyard.traces.index import read_index
+from railyard.traces.index import TraceIndex, read_index, write_entry
 from railyard.traces.library import SEARCH_PATH_VARIABLE
 from railyard.traces.plot import outages
 from railyard.traces.recorded import read_recorded
@@ -516,3 +517,15 @@ def test_plot_draws_all_paths_and_directions_of_a_pair_or_one_trace(tmp_path: Pa
                       (str(one), "--bin-ms", "9999", "--out", str(tmp_path / "c.svg"))):  # fmt: skip
         code, _, err = railyard_traces("plot", *arguments)
         assert (code, err.count("\n")) == (2, 1), arguments
+
+
+def test_who_reads_an_index_while_a_pair_is_added_finds_it_whole(tmp_path: Path) -> None:
+    library = make_library(tmp_path)
+    index = library / "index.yaml"
+    before = index.read_text()
+    [known] = parse(load_yaml(index), TraceIndex).pairs
+    with index.open() as reader:
+        write_entry(library, {"more.down": b"1\n"}, known.model_copy(update={"name": "more"}))
+        assert reader.read() == before
+    assert [pair.name for pair in read_index(index)] == [known.name, "more"]
+    assert sorted(file.name for file in library.iterdir()) == ["a.down", "a.up", "b.down", "index.yaml", "more.down"]

@@ -104,11 +104,10 @@ static bool check_path(const mp_shell *shell, const mp_request *request, const c
     const mp_path *path = &shell->paths[request->path];
     if (request->change.trace && request->change.trace->at_ms && path->up.air)
         return mp_fail(error, "path %.40s is Wi-Fi, which has no trace; give a rate", name);
-    for (size_t way = 0; way < 2; way++) {
+    for (size_t way = 0; way < 2; way++)
         if (request->ways[way] && request->change.cross_bps > 0 &&
             link_queue_is_infinite(path->options->settings[way].config.queue))
             return mp_fail(error, LINK_CROSS_NEEDS_LIMIT);
-    }
     return true;
 }
 

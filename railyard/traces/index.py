@@ -198,13 +198,16 @@ def _index_bytes(index: Path, entry: PairEntry) -> bytes:
 
 
 def write_entry(library: Path, files: dict[str, bytes], entry: PairEntry) -> list[Path]:
-    """Write a pair's files into a library and enter it in its index; returns the files. Raises UserError."""
+    """Write a pair's files into a library and enter it in its index; returns the files. Raises UserError. Who reads the
+    library meanwhile finds each file whole, the old one or the new one."""
     paths = {library / name: data for name, data in files.items()}
     paths[library / INDEX_FILE] = _index_bytes(library / INDEX_FILE, entry)
     try:
         library.mkdir(parents=True, exist_ok=True)
         for path, data in paths.items():
-            path.write_bytes(data)
+            partial = path.with_name(f".{path.name}.partial")
+            partial.write_bytes(data)
+            partial.replace(path)
     except OSError as error:
         raise TraceError(f"{error.filename or library}: cannot be written: {(error.strerror or '').lower()}") from error
     return list(paths)
