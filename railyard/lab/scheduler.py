@@ -120,7 +120,9 @@ def waits(code: str) -> Check:
 
 
 def harms_nobody(code: str) -> Check:
-    """Whether it is as good where both paths are worth using."""
+    """Whether a scheduler that waits where that pays is as good where both paths are worth using."""
+    if not (first := waits(code)).right:
+        return Check(False, f"Not yet: the exercise before comes first. {first.words.removeprefix('Not yet. ')}")
     ratio = _ratio(race(code, (NEAR,)))
     told = f"Over {NEAR} the median is {ratio:.2f} times that of min-RTT."
     return judged(ratio <= SAME, f"{told} Wait only where waiting is shorter than the slow path.", told)
