@@ -210,8 +210,8 @@ def test_a_build_without_multipath_is_a_regression_that_all_outputs_show(tmp_pat
     assert metrics["lab-equal-12/libxlink"]["rct_median"]["value"] > 0
     [line] = history.read(tmp_path / "history.jsonl")
     assert line["regression"] and line["scenarios"] == {
-        "01-primary-dark": [PASS, FAIL],
-        "22-second-path-dark": [PASS, PASS],
+        "first-dark": [PASS, FAIL],
+        "second-dark": [PASS, PASS],
     }
     again = gate(tmp_path, *words, "--history", "history.jsonl")
     assert again.returncode == 1 and len(history.read(tmp_path / "history.jsonl")) == 2

@@ -195,7 +195,9 @@ def _plays(asked: Asked, version: StackBuild, tell: Tell) -> tuple[list[RunSpec]
 
 def _corpus(asked: Asked, version: StackBuild, tell: Tell) -> Matrix:
     of = Subject(version.entry, str(version.entry.label), KERNEL)
-    key = hashlib.sha256(repr([file.read_bytes() for file in asked.scenarios]).encode()).hexdigest()[:8]
+    scenarios = [file.read_bytes() for file in asked.scenarios]
+    # The runs' record says where the build lies.
+    key = hashlib.sha256(repr([*scenarios, version.entry.stack]).encode()).hexdigest()[:8]
     place = Place(_folder() / "results" / f"stress-{of.words}-{version.key}-{key}", _folder() / "results")
     tell(f"{counted(len(asked.scenarios), 'scenario')} with {version.title}")
     return run_stress(asked.scenarios, [of], place, asked.jobs, tell, SEEDS)
