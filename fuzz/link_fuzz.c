@@ -133,6 +133,13 @@ static void choose_config(bench *b, fuzz_input *in) {
         c->cross.bytes = LINK_CROSS_BYTES_LEAST + fuzz_u8(in) * 5u;
         c->cross.onoff = more & 128 ? (link_onoff){.is_random = true, .count = 2, .us = {9000, 5000}} : c->onoff;
     }
+    if (more & 64 && !(more & 8))
+        c->leo = (link_leo){.period_us = 20000,
+                            .phase_us = 3000,
+                            .step_us = more * 10,
+                            .pause_us = 5000,
+                            .burst_us = 1000,
+                            .loss = more / 255.0};
     b->by_flow = strncmp(c->queue, "fq", 2) == 0;
     b->in_order = !(flags & 16);
 }

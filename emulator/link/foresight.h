@@ -1,9 +1,10 @@
 /* Predicts when packets leave a link: packets inside, and hypothetical packets that enter later. For the simulator's
  * reference scheduler (docs/explanation/oracle.md). The link is read and not changed.
  *
- * The prediction is exact without random effects: it follows trace, delay trace, light trace, radio and packet order,
- * and the drops of a full droptail queue. It leaves out random loss, jitter, on/off, reordering and duplication,
- * changes at run time that are still to come, and the drops of other queue disciplines, which are treated as one FIFO.
+ * The prediction is exact without random effects: it follows trace, delay trace, light trace, satellites (leo), radio
+ * and packet order, and the drops of a full droptail queue. It leaves out random loss, jitter, on/off, reordering and
+ * duplication, changes at run time that are still to come, and the drops of other queue disciplines, which are treated
+ * as one FIFO.
  * A link that is down delivers nothing.
  *
  * One prediction at a time: link_foresee(), then the packets inside, then any number of hypothetical packets. */

@@ -13,7 +13,9 @@ typedef enum {
     STREAM_REORDER,
     STREAM_DUPLICATE,
     STREAM_QUEUE,
-    STREAM_CROSS
+    STREAM_CROSS,
+    STREAM_LEO,
+    STREAM_LEO_LOSS
 } stream;
 
 /* Begins with the opportunities of a trace: of those before t0 + from_us, none; start_us is where its time 0 falls. */
@@ -53,6 +55,8 @@ static void set_up_effects(emulated_link *link, const link_config *config) {
     link->loss.model = config->loss;
     link->loss.losses.state = config->seed;
     link->loss.moves.state = link_substream(config->seed, STREAM_LOSS_MOVES);
+    link->leo_seed = link_substream(config->seed, STREAM_LEO);
+    link->leo_rng.state = link_substream(config->seed, STREAM_LEO_LOSS);
     link_onoff_init(&link->onoff, &config->onoff, link_substream(config->seed, STREAM_ONOFF));
     link_cross_init(&link->cross, &config->cross, link_substream(config->seed, STREAM_CROSS),
                     config->start_offset_ms * 1000, 0);
@@ -262,12 +266,20 @@ static link_packet *duplicate(emulated_link *link, const link_packet *packet, bo
     return copy;
 }
 
+/* Whether a packet that comes to the queue at t is lost in the burst after a boundary. */
+static bool is_lost_at_boundary(emulated_link *link, uint64_t t) {
+    double loss =
+        link->set.leo.burst_us > 0 ? link_leo_loss(&link->set.leo, t + link->set.start_offset_ms * 1000) : 0.0;
+    return loss > 0.0 && link_rng_uniform(&link->leo_rng) < loss;
+}
+
 /* The next packet comes out of the delay: random loss, on/off, duplication, then the queue. Each effect draws for every
  * packet, so that the others' outcomes do not move its own. */
 static void end_delay(emulated_link *link) {
     link_packet *packet = link_fifo_pop(next_delayed(link));
     uint64_t t = packet->due_us;
     bool is_lost = link_loss_next(&link->loss);
+    is_lost = is_lost_at_boundary(link, t) || is_lost;
     bool twice = link->set.duplicate > 0.0 && link_rng_uniform(&link->duplicate_rng) < link->set.duplicate;
     bool is_on = link_onoff_advance(&link->onoff, t) && !link->down;
     if (is_lost || !is_on) {

@@ -38,6 +38,7 @@
 #include "emulator/link/cross.h"
 #include "emulator/link/delay_trace.h"
 #include "emulator/link/lateness.h"
+#include "emulator/link/leo.h"
 #include "emulator/link/light.h"
 #include "emulator/link/log.h"
 #include "emulator/link/loss.h"
@@ -67,6 +68,7 @@ typedef struct {
     uint64_t jitter_us;                  /* the delay is uniform in delay_us ± jitter_us, at least 0 */
     double reorder;                      /* probability that a packet is delayed by reorder_us more */
     uint64_t reorder_us;
+    link_leo leo;     /* pauses, steps of the delay, and losses at boundaries of time */
     link_radio radio; /* added to the delay of the first packet after a pause */
     link_loss loss;
     link_onoff onoff;

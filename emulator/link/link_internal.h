@@ -13,7 +13,8 @@ struct emulated_link {
     int64_t trace_start_us; /* trace time 0, us since t0 */
     link_config set;        /* the configuration, with changes at run time; `queue` is NULL */
     bool down;
-    link_rng jitter_rng, reorder_rng, duplicate_rng;
+    link_rng jitter_rng, reorder_rng, duplicate_rng, leo_rng;
+    uint64_t leo_seed;
     uint64_t last_enqueued_us; /* LINK_NEVER: no packet yet */
     link_loss_state loss;
     link_onoff_state onoff;
@@ -52,8 +53,9 @@ static inline uint64_t delay_at(const emulated_link *link, uint64_t t) {
     uint64_t trace_us = t + link->set.start_offset_ms * 1000;
     if (link->set.light.trace)
         return link_light_delay_at(link->set.light.trace, trace_us, NULL);
-    return link->set.delay_trace ? link_delay_trace_at(link->set.delay_trace, trace_us, link->set.hold_delay)
-                                 : link->set.delay_us;
+    uint64_t delay = link->set.delay_trace ? link_delay_trace_at(link->set.delay_trace, trace_us, link->set.hold_delay)
+                                           : link->set.delay_us;
+    return link_leo_is_on(&link->set.leo) ? link_leo_delay(&link->set.leo, link->leo_seed, delay, trace_us) : delay;
 }
 
 /* The delay of a packet of this size that comes now, without radio and jitter. */

@@ -48,6 +48,12 @@ static bool read_radio(void *into, const char *text, char *reason, size_t cap) {
            refuse(reason, cap, wanted, text);
 }
 
+static bool read_leo(void *into, const char *text, char *reason, size_t cap) {
+    char wanted[240];
+    return link_leo_parse(&((link_settings *)into)->config.leo, text, wanted, sizeof wanted) ||
+           refuse(reason, cap, wanted, text);
+}
+
 static bool read_nat(void *into, const char *text, char *reason, size_t cap) {
     char wanted[160];
     return link_nat_parse(&((link_settings *)into)->nat, text, wanted, sizeof wanted) ||
@@ -70,6 +76,7 @@ static bool read_wifi(void *into, const char *text, char *reason, size_t cap) {
 #define NUMBER        "[0-9.]+"
 #define ONOFF         "^(exp:on=" NUMBER ":off=" NUMBER "|" NUMBER "/" NUMBER "(/" NUMBER "/" NUMBER ")*)$"
 #define WIFI_OPTION   "(rate|others|busy|collision|frames|airtime|p|r|good|bad|retries|suspend|every)=" NUMBER
+#define LEO_OPTION    "((period|phase|step|pause|burst)=" NUMBER "|loss=" PROBABILITY ")"
 #define NAT_RULE      "((mapping|filtering)=(independent|address|address-port)|timeout=" NUMBER ")"
 
 /* In a pattern. */
@@ -115,6 +122,10 @@ const setting link_setting_rows[] = {
                                                      "(:(promotion|tail|inactive|cycle)=" NUMBER "){1,3})$",
      .help = "What the first packet after a pause waits: promotion=MS:tail=MS, inactive=MS:cycle=MS, both, a preset "
              "such as lte-2012, or off."},
+    {"leo", SETTING_OWN, FIELD(config.leo), .read = read_leo, .value = "KIND[:KEY=VALUE...]", .fallback = "off",
+     .pattern = "^(off|(starlink|" LEO_OPTION ")(:" LEO_OPTION ")*)$",
+     .help = "A satellite of a low orbit, which changes each 15 s: starlink, period=MS:phase=MS:step=MS:pause=MS:"
+             "burst=MS:loss=P or some of them, or off."},
     {"duplicate", SETTING_PROBABILITY, FIELD(config.duplicate), .value = "P", .fallback = "0",
      .help = "Probability that a packet arrives at the queue twice."},
     {"nat", SETTING_OWN, FIELD(nat), .read = read_nat, .value = "RULES", .fallback = "off",
@@ -369,6 +380,7 @@ static bool check(const link_settings settings[2], bool is_path, char *error, si
                            : s->size_latency && !s->light_trace     ? "size-latency goes with a light-trace"
                            : c->hold_delay && !s->delay_trace       ? "delay-trace-end goes with a delay-trace"
                            : is_wifi && s->light_trace              ? "wifi and light-trace exclude each other"
+                           : link_leo_is_on(&c->leo) && s->light_trace ? "leo and light-trace exclude each other"
                            : s->own[index_of(row_of("wifi"))] ? "wifi is of both directions; leave up- and down- out"
                            : s->own[index_of(row_of("nat"))]  ? "nat is of both directions; leave up- and down- out"
                            : c->reorder > 0.0 && c->reorder_us == 0 ? "reorder needs a reorder-delay, in ms"

@@ -220,15 +220,16 @@ def paths_of_run(config: dict[str, Any]) -> list[OraclePath] | None:
     """The paths of a run from its record's configuration.
 
     None where its traces are not on this machine any more, or where delays or rates change by events: the least of
-    both would be no bound that says much. None with light traces, too, whose bursts need no opportunity, and with
-    Wi-Fi, which has none.
+    both would be no bound that says much. None with light traces, too, whose bursts need no opportunity, with Wi-Fi,
+    which has none, and with satellites, whose delays vary.
     """
     if any(event.get("delay_ms") is not None or event.get("rate") for event in config.get("link_events", ())):
         return None
     found: list[OraclePath] = []
     for path in config["paths"]:
-        is_wifi = path.get("settings", {}).get("wifi", "off") != "off"
-        if is_wifi or any(name.endswith("light_trace") for name in path.get("delay_traces", {})):
+        settings = path.get("settings", {})
+        varies = any(settings.get(name, "off") != "off" for name in ("wifi", "leo", "up_leo", "down_leo"))
+        if varies or any(name.endswith("light_trace") for name in path.get("delay_traces", {})):
             return None
         up, down = _trace(path["up"], path["up_sha256"]), _trace(path["down"], path["down_sha256"])
         hashes = path.get("delay_traces_sha256", {})
