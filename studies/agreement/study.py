@@ -10,6 +10,7 @@ from plotly.subplots import make_subplots
 from pydantic import Field, field_validator
 
 from railyard.base.errors import UserError
+from railyard.base.page import markdown_of
 from railyard.base.style import layout, scheme_styles
 from railyard.experiment.model import Strict
 from railyard.results.aggregate import cells
@@ -162,7 +163,7 @@ def tables(measured: Measured) -> Iterator[tuple[str, str]]:
             yield f"{arena}-mpshell-all", f"{agreeing} of {len(rows)} rows have medians within {LIMIT:.0%}."
     if measured.bounded:
         yield "bounded", _bounded(measured.bounded)
-        yield "bounded-all", _bounded_all(measured.bounded)
+        yield "bounded-all", markdown_of([_bounded_all(measured.bounded)])
 
 
 def _exact(rows: Sequence[Exact]) -> str:
