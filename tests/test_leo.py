@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from flat_pair import played
+from kernel_machine import needs_kernel
 from railyard.base.errors import UserError
 from railyard.results.linklog.read import read_link_log
 from railyard.results.oracle import paths_of_run
@@ -44,7 +45,7 @@ def look(folder: Path) -> None:
 
 
 @pytest.mark.privileged
-@pytest.mark.parametrize("arena", ["sim", "mpshell"])
+@pytest.mark.parametrize("arena", ["sim", "mpshell", pytest.param("kernel", marks=needs_kernel)])
 def test_nothing_passes_in_a_pause(arena: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAILYARD_TRACE_PATH", str(tmp_path))
     look(played(tmp_path, EXPERIMENT.replace("arena: sim", f"arena: {arena}")))
