@@ -37,6 +37,7 @@ STUDIES = (
     "coverage",
     "thresholds",
     "recorded",
+    "link_models",
     "cost",
     "population",
     "exhibits",
