@@ -1,14 +1,14 @@
-"""The lab notebooks: as students get them, and with the solutions."""
+"""The lab notebooks in Jupyter: as students get them, and with the solutions."""
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
+import jupytext
 import pytest
+from nbclient import NotebookClient
+from nbformat import NotebookNode
 
 from lab_solutions import SOLUTIONS
 from railyard.base.errors import UserError
@@ -17,52 +17,51 @@ from railyard.lab import Check, check
 from railyard.lab import scheduler as lab
 
 NOTEBOOKS = ROOT / "notebooks"
-CELL = re.compile(r"^# %%.*$", re.MULTILINE)
 EXERCISE = re.compile(r"^# exercise (\d+)$", re.MULTILINE)
 CHECK = re.compile(r"^lab\.\w+\(.*\)$", re.MULTILINE)
 
 needs_sim = pytest.mark.skipif(not (programs_dir() / "xlink-sim").is_file(), reason="needs xlink-sim: `make build`")
 
 
-def cells(name: str) -> list[str]:
-    """The code of a notebook, cell by cell."""
-    text = (NOTEBOOKS / f"{name}.py").read_text(encoding="utf-8")
-    return [cell for cell in CELL.split(text)[1:] if not all(not line or line[0] == "#" for line in cell.splitlines())]
+def notebook(name: str) -> NotebookNode:
+    read: NotebookNode = jupytext.read(NOTEBOOKS / f"{name}.py")
+    return read
 
 
-def answered(name: str, solutions: dict[int, str]) -> str:
-    """A program of all cells, in which each check prints what it says. Code before it is replaced by the solution."""
-    program: list[str] = []
-    for cell in cells(name):
-        number, call = EXERCISE.search(cell), CHECK.search(cell)
-        if number is None:
-            program.append(cell)
-            continue
-        assert call is not None, cell
-        code = solutions.get(int(number[1]), cell[: call.start()])
-        program.append(f"{code}\nprint('exercise', {number[1]}, repr({call[0]}))")
-    return "\n".join(program)
+def exercises(lab_notebook: NotebookNode) -> dict[int, NotebookNode]:
+    """The cells of exercises, by number."""
+    numbered = ((EXERCISE.search(cell.source), cell) for cell in lab_notebook.cells if cell.cell_type == "code")
+    return {int(number[1]): cell for number, cell in numbered if number is not None}
 
 
-def run(program: str, folder: Path) -> dict[int, str]:
-    """What the checks said, by exercise."""
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=NOTEBOOKS,
-        env=os.environ | {"RAILYARD_RESULTS": str(folder)},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=240,
+def said(name: str, solutions: dict[int, str], folder: Path) -> dict[int, str]:
+    """What the checks show in Jupyter, by exercise. Code before a check is replaced by the solution."""
+    lab_notebook = notebook(name)
+    cells = exercises(lab_notebook)
+    for number, cell in cells.items():
+        call = CHECK.search(cell.source)
+        assert call is not None, cell.source
+        code = solutions.get(number, cell.source[: call.start()])
+        cell.source = f"{code}\n{call[0]}"
+    client = NotebookClient(
+        lab_notebook, timeout=240, kernel_name="python3", resources={"metadata": {"path": str(NOTEBOOKS)}}
     )
-    assert done.returncode == 0, done.stderr
-    return {int(number): words for number, words in re.findall(r"^exercise (\d+) (.*)$", done.stdout, re.MULTILINE)}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAILYARD_RESULTS", str(folder))
+        client.execute()
+    return {number: shown(cell) for number, cell in cells.items()}
+
+
+def shown(cell: NotebookNode) -> str:
+    """The text of the value that a cell ends with."""
+    (value,) = (output for output in cell.outputs if output.output_type == "execute_result")
+    return str(value.data["text/plain"])
 
 
 def is_solved(name: str, folder: Path) -> None:
-    said = run(answered(name, SOLUTIONS[name]), folder)
-    assert said.keys() == SOLUTIONS[name].keys()
-    assert all(words.startswith("Right.") for words in said.values()), said
+    words = said(name, SOLUTIONS[name], folder)
+    assert words.keys() == SOLUTIONS[name].keys()
+    assert all(word.startswith("Right.") for word in words.values()), words
 
 
 @needs_sim
@@ -86,15 +85,15 @@ def test_the_lab_of_schedulers_is_solved(tmp_path: Path) -> None:
 @needs_sim
 @pytest.mark.parametrize("name", SOLUTIONS)
 def test_a_lab_runs_to_its_end_without_an_answer(name: str, tmp_path: Path) -> None:
-    said = run(answered(name, {}), tmp_path)
-    assert said.keys() == SOLUTIONS[name].keys()
-    assert all(words.startswith("Not ") for words in said.values()), said
+    words = said(name, {}, tmp_path)
+    assert words.keys() == SOLUTIONS[name].keys()
+    assert all(word.startswith("Not ") for word in words.values()), words
 
 
 @pytest.mark.parametrize("name", SOLUTIONS)
 def test_no_notebook_has_a_solution_and_each_exercise_has_one(name: str) -> None:
+    assert list(exercises(notebook(name))) == list(SOLUTIONS[name])
     text = (NOTEBOOKS / f"{name}.py").read_text(encoding="utf-8")
-    assert [int(number) for number in EXERCISE.findall(text)] == list(SOLUTIONS[name])
     for solution in SOLUTIONS[name].values():
         assert not solution.strip() or solution.strip() not in text
 

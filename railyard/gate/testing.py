@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from dataclasses import dataclass
 from itertools import count
@@ -11,6 +10,7 @@ from typing import Any
 
 from railyard.arenas import sim
 from railyard.base.errors import UserError
+from railyard.base.loop import complete
 from railyard.base.yamlfile import YamlDocument, near_miss, parse
 from railyard.experiment.model import Experiment, PlayerSettings, SchemeEntry
 from railyard.figures.figure import Quantile
@@ -116,7 +116,7 @@ class Railyard:
         spec = resolve(experiment, document)[0]
         run_dir = self._folder / f"{next(self._numbers)}-{spec.run_id}"
         run_dir.mkdir(parents=True)
-        asyncio.run(sim.ARENA.execute(spec, run_dir))
+        complete(sim.ARENA.execute(spec, run_dir))
         _complete_record(run_dir)
         run = load_run(run_dir)
         if run.outcome not in RESULT_OUTCOMES:

@@ -24,6 +24,7 @@ from typing import IO, Any
 
 from railyard.base.counting import counting
 from railyard.base.errors import UserError
+from railyard.base.loop import complete
 from railyard.base.provenance import version_words
 from railyard.experiment.arenas import is_exact
 from railyard.run import captures
@@ -388,7 +389,7 @@ def repeat_all(archive: Archive, jobs: int) -> Outcome:
                     group.create_task(work())
 
     try:
-        asyncio.run(all_of_them())
+        complete(all_of_them())
     except BaseExceptionGroup as group:
         raise group.exceptions[0] from None
     return outcome

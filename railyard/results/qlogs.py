@@ -15,6 +15,7 @@ from pathlib import Path
 
 from railyard.base.counting import counting
 from railyard.base.errors import UserError
+from railyard.base.loop import complete
 from railyard.base.words import counted
 from railyard.experiment.model import Qlog
 from railyard.figures.rows import RCT_MAX, RCT_P99
@@ -109,7 +110,7 @@ def keep_worst(campaign: Campaign, specs: Sequence[RunSpec], jobs: int) -> str:
     if specs[0].is_same_with_qlogs:
         missing = [spec for spec in kept if not any((campaign.runs / spec.run_id).glob("qlog/*"))]
         try:
-            asyncio.run(_all_with_qlogs(campaign, missing, jobs))
+            complete(_all_with_qlogs(campaign, missing, jobs))
         except BaseExceptionGroup as group:
             raise group.exceptions[0] from None
         return f"{counted(len(missing), 'run')} done again for qlogs, with the same outcome." if missing else ""

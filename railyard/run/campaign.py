@@ -20,6 +20,7 @@ import shlex
 import shutil
 import signal
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ from typing import Any, Protocol
 
 from railyard.base import provenance
 from railyard.base.errors import UserError
+from railyard.base.loop import complete
 from railyard.experiment.model import Experiment
 from railyard.run import folders
 from railyard.run.arena import arena_of
@@ -320,12 +322,13 @@ def run_campaign(
     async def main() -> Repetitions:
         work = asyncio.create_task(all_together())
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            loop.add_signal_handler(number, work.cancel)
+        if threading.current_thread() is threading.main_thread():  # only there Python has signals
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                loop.add_signal_handler(number, work.cancel)
         return await work
 
     try:
-        return asyncio.run(main())
+        return complete(main())
     except asyncio.CancelledError:
         raise KeyboardInterrupt from None
     except BaseExceptionGroup as group:

@@ -6,7 +6,6 @@ this installation, or those that the user names.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 import shlex
@@ -16,6 +15,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from railyard.base.errors import UserError
+from railyard.base.loop import complete
 from railyard.base.paths import IN_CHECKOUT, PEERS_DIR, ROOT, program
 from railyard.base.provenance import git_state, sha256_of
 from railyard.base.yamlfile import field_name
@@ -113,7 +113,7 @@ def repeat(spec: RunSpec, out: Path) -> None:
     partial = out / f"{PARTIAL}{spec.run_id}"  # commands() finds it in the words of the programs
     partial.mkdir()
     (partial / "spec.json").write_text(spec.model_dump_json(indent=1))
-    asyncio.run(arena_of(spec.arena).execute(spec, partial))
+    complete(arena_of(spec.arena).execute(spec, partial))
     for file in list(partial.iterdir()):
         file.rename(out / file.name)
     partial.rmdir()
