@@ -53,7 +53,8 @@ def cost_s(offers: Sequence[Offer], sizes: Mapping[str, int]) -> float:
 
 
 def sizes_within(offers: Sequence[Offer], budget_s: float) -> dict[str, int]:
-    """The size of each part. The claim that costs least for its probability comes first, as long as there is time."""
+    """The size of each part. The claim that costs least for its probability comes first, as long as there is time. What
+    is left then goes to all parts in proportion, because a pilot's wishes are estimates, and often too low."""
     sizes = {offer.name: offer.least for offer in offers}
     while True:
         spent = cost_s(offers, sizes)
@@ -64,6 +65,10 @@ def sizes_within(offers: Sequence[Offer], budget_s: float) -> dict[str, int]:
                 if spent + price <= budget_s:
                     steps.append((offer.gain(sizes[offer.name], more) / max(price, 1e-9), offer.name, more))
         if not steps:
-            return sizes
+            return _enlarged(sizes, budget_s / max(spent, 1e-9))
         _, name, more = max(steps)
         sizes[name] = more
+
+
+def _enlarged(sizes: Mapping[str, int], factor: float) -> dict[str, int]:
+    return {name: max(size, int(size * factor)) for name, size in sizes.items()}
