@@ -344,6 +344,12 @@ docker: ## build the images railyard/client and railyard/server (BASE=IMAGE@sha2
 	@$(if $(BASE),true,docker image inspect $(LOCAL_BASE) >/dev/null 2>&1 || $(MAKE) --no-print-directory docker-base)
 	@docker/build.sh $(or $(BASE),$(LOCAL_BASE))
 
+.PHONY: image
+image: wheel ## build the image railyard/tool: the command, with what it starts in the arenas sim and mpshell
+	@docker/wheels.sh build/image
+	@$(if $(BASE),true,docker image inspect $(LOCAL_BASE) >/dev/null 2>&1 || $(MAKE) --no-print-directory docker-base)
+	@docker/build.sh $(or $(BASE),$(LOCAL_BASE)) tool
+
 .PHONY: docker-base
 docker-base: ## make that base image by debootstrap, where no registry is at hand
 	@docker/base.sh $(LOCAL_BASE)
@@ -354,7 +360,7 @@ docker-test: setup ## all tests of the containers, with an engine that is starte
 	@docker/with-engine.sh $(MAKE) --no-print-directory docker-test-with-engine
 
 .PHONY: docker-test-with-engine
-docker-test-with-engine: docker
+docker-test-with-engine: docker image
 	@RAILYARD_REQUIRE_DOCKER=1 .venv/bin/python -m pytest -m docker tests/test_docker_arena.py
 
 # Not after setup: nothing of this machine is used.

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds the images railyard/client and railyard/server on the base image that is named. `make docker` calls it.
+# Builds images on the base image that is named: railyard/server and railyard/client, or those that are named.
+# `make docker` and `make image` call it.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -8,7 +9,9 @@ die() {
     exit 2
 }
 
-BASE=${1:?usage: docker/build.sh BASE}
+BASE=${1:?usage: docker/build.sh BASE [TARGET...]}
+shift
+[ $# -gt 0 ] || set -- server client
 command -v docker >/dev/null || die "the program 'docker' is not there; install the Debian package docker.io."
 docker info >/dev/null 2>&1 || die "no Docker engine answers; start one (dockerd), or name its socket with DOCKER_HOST."
 # The engine's own builder is enough, and is there without a plugin.
@@ -16,12 +19,12 @@ docker buildx version >/dev/null 2>&1 || export DOCKER_BUILDKIT=0
 id=$(docker image inspect --format '{{.Id}}' "$BASE" 2>/dev/null || true)
 log=$(mktemp -t railyard-docker.XXXXXX)
 trap 'rm -f "$log"' EXIT
-for side in server client; do
-    if ! docker build --file docker/Dockerfile --target "$side" --network "${RAILYARD_BUILD_NETWORK:-default}" --build-arg "BASE=$BASE" \
+for image; do
+    if ! docker build --file docker/Dockerfile --target "$image" --network "${RAILYARD_BUILD_NETWORK:-default}" --build-arg "BASE=$BASE" \
         --build-arg "PACKAGES=${PACKAGES:-}" \
-        --label "railyard.base=$BASE${id:+ $id}" --tag "railyard/$side" . >"$log" 2>&1; then
+        --label "railyard.base=$BASE${id:+ $id}" --tag "railyard/$image" . >"$log" 2>&1; then
         tail -n 25 "$log" >&2
-        die "the image railyard/$side could not be built; see above."
+        die "the image railyard/$image could not be built; see above."
     fi
-    echo "docker: railyard/$side is $(docker image inspect --format '{{.Id}} ({{.Size}} bytes)' "railyard/$side")"
+    echo "docker: railyard/$image is $(docker image inspect --format '{{.Id}} ({{.Size}} bytes)' "railyard/$image")"
 done

@@ -26,6 +26,9 @@ from railyard.studies.agreement import ks_distance
 pytestmark = pytest.mark.docker
 
 SCHEMES = ("sp", "cm", "mptcp", "vanilla-mp", "xlink")
+SMOKE_IN_SIM = ("run", "smoke", "--arena", "sim")
+# As in docs/howto/docker.md.
+MPSHELL_RIGHTS = ("--cap-add=NET_ADMIN", "--cap-add=SYS_ADMIN", "--cap-add=SYS_NICE", "--device=/dev/net/tun")
 # How far two samples of some dozens of chunks are apart by chance: docs/results/agreement.md compares two mpshell
 # campaigns of the same runs. The limits are wider than that, and narrow enough for a missing delay, a second queue, or
 # a path that is not used.
@@ -33,8 +36,8 @@ MEDIAN_LIMIT = 1.5
 KS_LIMIT = 0.4
 
 
-def docker(*words: str) -> str:
-    done = subprocess.run(["docker", *words], capture_output=True, text=True, timeout=60, check=False)
+def docker(*words: str, timeout: float = 60) -> str:
+    done = subprocess.run(["docker", *words], capture_output=True, text=True, timeout=timeout, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
@@ -287,6 +290,29 @@ def completion_times(out: Path) -> dict[str, list[float]]:
         if row["completed"]:
             times.setdefault(row["label"], []).append(row["rct_s"])
     return times
+
+
+def test_the_image_of_the_command_plays_as_nobody_what_the_checkout_plays(tmp_path: Path) -> None:
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o777)
+    rights = ["--network", "none", "--cap-drop", "ALL", "--user", "12345:12345"]
+    docker("run", "--rm", *rights, "--volume", f"{shared}:/work", "railyard/tool", *SMOKE_IN_SIM, "--out", "image")
+    assert railyard(*SMOKE_IN_SIM, "--out", str(tmp_path / "checkout")).returncode == 0
+
+    def plays(folder: Path) -> dict[str, bytes]:
+        return {file.parent.name: file.read_bytes() for file in folder.glob("runs/*/player.jsonl")}
+
+    assert plays(shared / "image") == plays(tmp_path / "checkout") != {}
+
+
+def test_the_image_of_the_command_plays_in_mpshell(tmp_path: Path) -> None:
+    rights = ["--network", "none", *MPSHELL_RIGHTS, "--security-opt", "systempaths=unconfined"]
+    run = ("railyard/tool", "run", "smoke", "--out", "image")
+    docker("run", "--rm", *rights, "--volume", f"{tmp_path}:/work", *run, timeout=300)
+    rows = pq.read_table(tmp_path / "image" / "runs.parquet").to_pylist()
+    assert {row["label"] for row in rows} == {"sp:lte", *SCHEMES}
+    assert {row["outcome"] for row in rows} <= {"complete", "time_limit"}
 
 
 @pytest.mark.long
