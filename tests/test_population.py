@@ -213,16 +213,6 @@ def test_a_video_that_a_play_never_came_to_has_no_first_frame_and_counts_with_th
     assert plays.flat("later_first_frame", "sp") == [0.2, 98.5]
 
 
-def test_a_histogram_gives_the_quantiles_that_sorting_gives(monkeypatch: pytest.MonkeyPatch) -> None:
-    def row(viewer: int) -> dict[str, Any]:
-        return {"day": 1, "viewer": viewer, "arm": "a", "play_time_left_ms": [(7 * viewer + k) % 11 for k in range(30)]}
-
-    rows = [row(viewer) for viewer in range(1, 9)]
-    by_histogram = [Plays(rows).quantile("play_time_left", "a", q) for q in (0.01, 0.5, 0.99)]
-    monkeypatch.setattr("railyard.studies.population.figures.FEW", 1e9)
-    assert by_histogram == [Plays(rows).quantile("play_time_left", "a", q) for q in (0.01, 0.5, 0.99)]
-
-
 def _campaign(out: Path, *more: str) -> list[str]:
     """A campaign over pairs of the library only: nothing is generated first, so it is over in seconds."""
     document = yaml.safe_load((EXPERIMENTS_DIR / "population.yaml").read_text())

@@ -9,10 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from railyard.figures.figure import Figure
 from railyard.figures.rows import REBUFFER_RATE
@@ -23,7 +22,6 @@ from railyard.stats.rates import Sums
 from railyard.stats.statistics import nearest_rank
 from railyard.studies.population.play import Row
 
-FEW = 8  # values a distinct one from which on a histogram is cheaper
 METHOD = intervals.METHOD.replace("over runs", "over viewers, paired between arms").replace("few runs", "few viewers")
 
 What = Literal["rct", "first_frame", "later_first_frame", "play_time_left"]
@@ -90,41 +88,6 @@ def values_of(row: Row, what: What, videos: int = 1) -> list[float]:
         later = list(row["first_frames_s"][1:])
         return later + [_lasted_s(row)] * (videos - 1 - len(later))
     return [float(round(value)) for value in row["play_time_left_ms"]]
-
-
-@dataclass(frozen=True)
-class _Pooled:
-    """Values of all viewers in ascending order, each with the index of its viewer."""
-
-    values: Reals
-    viewer: npt.NDArray[np.int64]
-
-    def quantiles(self, weights: npt.NDArray[np.int64], q: float) -> Reals:
-        """The nearest-rank quantile under each row of weights (how often each viewer was drawn)."""
-        distinct, place = np.unique(self.values, return_inverse=True)
-        if 0 < len(distinct) <= len(self.values) / FEW:
-            return self._of_histogram(weights, q, distinct, place)
-        found = np.empty(len(weights))
-        for number, counts in enumerate(weights):
-            cumulative = np.cumsum(counts[self.viewer])
-            rank = max(1, math.ceil(q * int(cumulative[-1]) - 1e-9)) if len(cumulative) else 0
-            found[number] = self.values[np.searchsorted(cumulative, rank)] if rank and cumulative[-1] else math.nan
-        return found
-
-    def _of_histogram(self, weights: npt.NDArray[np.int64], q: float, distinct: Reals, place: Any) -> Reals:
-        """The same where few values are distinct, as in samples that count frames: one product of matrices."""
-        histogram = np.zeros((weights.shape[1], len(distinct)))
-        np.add.at(histogram, (self.viewer, place), 1.0)
-        cumulative = np.cumsum(weights @ histogram, axis=1)
-        total = cumulative[:, -1]
-        rank = np.maximum(1, np.ceil(q * total - 1e-9))
-        found = distinct[np.minimum((cumulative < rank[:, None]).sum(axis=1), len(distinct) - 1)]
-        return np.where(total > 0, found, np.nan)
-
-
-def _weights(keys: Sequence[ViewerKey]) -> intervals.Counts:
-    """The first row counts every viewer once; the others are the resamples."""
-    return intervals.weights(Layout.of_independent(len(keys)))
 
 
 def _interval(samples: Reals, keys: Sequence[ViewerKey]) -> Interval | None:
@@ -197,26 +160,22 @@ class Plays:
     def _keys(self, *arms: str) -> list[ViewerKey]:
         return sorted(set.intersection(*(set(self._of.get(arm, {})) for arm in arms)))
 
-    def _pooled(self, what: What, arm: str, keys: Sequence[ViewerKey]) -> _Pooled:
+    def _sample(self, what: What, arm: str, keys: Sequence[ViewerKey]) -> Sample:
         groups = [self.values(self._of[arm][key], what) for key in keys]
-        values = np.array([value for group in groups for value in group], dtype=np.float64)
-        owner = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
-        order = np.argsort(values, kind="stable")
-        return _Pooled(values[order], owner[order])
+        return Sample(groups, Layout.of_independent(len(groups)))
 
     def _quantiles(self, what: What, arm: str, keys: Sequence[ViewerKey], q: float) -> Reals:
         """The quantile over these viewers, and over every resample of them; each is asked for more than once."""
         place = (what, arm, q, hash(tuple(keys)))
         if place not in self._known:
-            self._known[place] = self._pooled(what, arm, keys).quantiles(_weights(keys), q)
+            self._known[place], _ = intervals.quantile_bounds(self._sample(what, arm, keys), q)
         return self._known[place]
 
     def _carries(self, what: What, arm: str, keys: Sequence[ViewerKey], q: float) -> bool:
         """Whether the sample carries the quantile: docs/reference/statistics.md."""
         place = (what, arm, q, hash(tuple(keys)))
         if place not in self._carried:
-            groups = [self.values(self._of[arm][key], what) for key in keys]
-            self._carried[place] = intervals.carries(Sample(groups, Layout.of_independent(len(groups))), q)
+            self._carried[place] = intervals.carries(self._sample(what, arm, keys), q)
         return self._carried[place]
 
     def quantile(self, what: What, arm: str, q: float) -> Interval | None:
@@ -244,11 +203,10 @@ class Plays:
 
     def _carrying(self, what: What, arm: str, q: float) -> float:
         """The effective number of values that an interval of the quantile may count on."""
-        groups = [self.values(row, what) for row in self._of[arm].values()]
-        values = [value for group in groups for value in group]
+        sample = self._sample(what, arm, list(self._of[arm]))
+        values = [value for group in sample.groups for value in group]
         if not values:
             return 0.0
-        sample = Sample(groups, Layout.of_independent(len(groups)))
         return intervals.carrying_count(sample, nearest_rank(values, q))
 
     def to_meet(self, event: Callable[[Row], bool], *arms: str) -> int:
