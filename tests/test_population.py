@@ -14,6 +14,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +24,28 @@ import yaml
 
 from railyard.base.errors import UserError
 from railyard.base.paths import EXPERIMENTS_DIR, ROOT, program, programs_dir
+from railyard.base.provenance import sha256_of
 from railyard.base.yamlfile import load_yaml
 from railyard.figures.rows import REBUFFER_RATE
-from railyard.studies.population.campaign import play_tasks
-from railyard.studies.population.executors import LOCAL_WINDOW, Batch, DaskExecutor, LocalExecutor, Played, run_batch
+from railyard.stats.statistics import nearest_rank
+from railyard.studies.population.campaign import Pace, Viewers, play_missing
+from railyard.studies.population.executors import (
+    LOCAL_WINDOW,
+    Batch,
+    DaskExecutor,
+    Drawn,
+    Failed,
+    LocalExecutor,
+    Played,
+    Recipe,
+    Tasks,
+    run_batch,
+)
 from railyard.studies.population.figures import Plays, improvement
 from railyard.studies.population.model import Population, load_population
-from railyard.studies.population.parts import Parts, read_plays
-from railyard.studies.population.play import Arm, Task, first_frames, play, tasks_of
+from railyard.studies.population.parts import Parts, part_of, read_plays
+from railyard.studies.population.play import Arm, first_frames, play, tasks_of
+from railyard.studies.population.pooled import Pooled
 from railyard.studies.population.scenes import Library
 from railyard.studies.population.viewers import Viewer, day_shares, draw_viewers
 from railyard.studies.study import find_study
@@ -55,6 +70,17 @@ def draw(population: Population, traces: Path) -> Callable[[list[int], int], lis
     return lambda days, per_day: draw_viewers(population, library, days, per_day)
 
 
+@pytest.fixture
+def recipe(population: Population, traces: Path) -> Recipe:
+    simulator = program("xlink-sim")
+    return Recipe(population, str(traces), False, (SP, VANILLA), str(simulator), sha256_of(simulator))
+
+
+def _rows(played: Played, file: Path) -> list[dict[str, Any]]:
+    file.write_bytes(played.part)
+    return read_plays(file)
+
+
 def _railyard(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "railyard", *arguments]
 
@@ -73,11 +99,11 @@ def test_another_seed_draws_others(population: Population, draw: Any, traces: Pa
     assert draw_viewers(other, library, [1], 3) != draw([1], 3)
 
 
-def test_a_viewer_is_small_until_it_is_played(draw: Callable[[list[int], int], list[Viewer]]) -> None:
-    """A driver holds all viewers of a campaign. Changes of their links are many: they are made in the worker."""
-    viewers = draw([1], 40)
-    assert max(len(viewer.changes()) for viewer in viewers) > 200
-    assert len(pickle.dumps(viewers)) < 2500 * len(viewers)
+def test_a_batch_is_small_however_many_viewers_there_are(recipe: Recipe) -> None:
+    """Viewers and the changes of their links, some 90 kB each, are made in the worker."""
+    few, many = (len(pickle.dumps(Drawn(recipe, 1, tuple((n, (0, 1)) for n in range(1, last))))) for last in (2, 13))
+    assert few < 60_000
+    assert many - few < 1000
 
 
 def test_scenes_come_in_proportion_to_their_shares(population: Population) -> None:
@@ -129,16 +155,71 @@ def test_what_decides_the_outcome_is_in_the_identity_and_where_files_lie_is_not(
     assert len({identity(), identity(paths=slower), identity(seed=1), identity(bitrate_bps=999_999)}) == 4
 
 
-def test_a_batch_that_comes_twice_is_counted_once(
-    population: Population, draw: Callable[[list[int], int], list[Viewer]], tmp_path: Path
-) -> None:
-    task: Task = tasks_of(population, draw([1], 1), [SP, VANILLA], program("xlink-sim"))[0]
+def test_a_batch_that_comes_twice_is_counted_once(recipe: Recipe, tmp_path: Path) -> None:
     parts = Parts(tmp_path / "parts")
-    rows = run_batch(Batch((task,))).rows
-    assert parts.add(rows) == parts.add(rows)
-    parts.add(rows[:1])  # as another division into batches would bring it
-    found = parts.rows(task.identities)
-    assert [row["arm"] for row in found] == ["sp", "vanilla-mp"]
+    played = run_batch(Drawn(recipe, 1, ((1, (0, 1)),)))
+    assert parts.add(played.part, 2) == parts.add(played.part, 2)
+    parts.add(part_of(_rows(played, tmp_path / "played")[:1]), 1)  # as another division into batches would bring it
+    labels = {arm.text: arm.label for arm in recipe.arms}
+    assert parts.write_plays(tmp_path / "plays.parquet", labels, [1], 1, []) == 2
+    assert [row["arm"] for row in read_plays(tmp_path / "plays.parquet")] == ["sp", "vanilla-mp"]
+
+
+def test_what_is_missing_is_told_by_arm_day_and_viewer(recipe: Recipe, tmp_path: Path) -> None:
+    parts = Parts(tmp_path / "parts")
+    parts.add(run_batch(Drawn(recipe, 2, ((1, (0, 1)), (3, (1,))))).part, 3)
+    done = parts.done([arm.text for arm in recipe.arms], [1, 2], 3)
+    assert done.tolist() == [[[False] * 3, [True, False, False]], [[False] * 3, [True, False, True]]]
+
+
+def test_a_play_that_another_campaign_has_is_taken_from_there_under_the_arms_own_label(
+    recipe: Recipe, tmp_path: Path
+) -> None:
+    played = run_batch(Drawn(recipe, 1, ((1, (0,)), (2, (0,)))))
+    Parts(tmp_path / "other").add(played.part, 2)
+    relabelled = replace(recipe, arms=(replace(SP, label="one path"), VANILLA), others=(str(tmp_path / "other"),))
+    again = run_batch(Drawn(relabelled, 1, ((1, (0, 1)), (2, (0,)))))
+    assert (again.plays, again.borrowed, played.borrowed) == (3, 2, 0)
+    rows, before = _rows(again, tmp_path / "again"), _rows(played, tmp_path / "played")
+    assert [row["arm"] for row in rows] == ["one path", "vanilla-mp", "one path"]
+    assert [row | {"arm": "sp"} for row in (rows[0], rows[2])] == before
+
+
+def test_columns_of_a_file_give_the_figures_that_rows_give(recipe: Recipe, tmp_path: Path) -> None:
+    file = tmp_path / "plays.parquet"
+    wanted = tuple((number, (0, 1)) for number in range(1, 25))
+    rows = sorted(_rows(run_batch(Drawn(recipe, 1, wanted)), file), key=lambda row: (row["viewer"], row["arm"]))
+    file.write_bytes(part_of(rows))
+    plays, pooled = Plays(rows), Pooled(file)
+    assert pooled.arms == plays.arms and pooled.count("sp") == plays.count("sp")
+    for what in ("rct", "first_frame"):
+        for q in (0.5, 0.95):
+            assert pooled.quantile(what, "sp", q) == nearest_rank(plays.flat(what, "sp"), q)
+            two = [each.compare_quantile(what, q, "vanilla-mp", "sp", improvement) for each in (plays, pooled)]
+            assert two[0] == two[1] is not None
+    assert pooled.value(REBUFFER_RATE, "sp") == plays.value(REBUFFER_RATE, "sp")
+    of_rows = plays.rebuffer_improvement("vanilla-mp", "sp")
+    assert pooled.improvement(REBUFFER_RATE, "vanilla-mp", "sp") == of_rows
+
+
+def test_many_viewers_are_drawn_in_groups_whose_interval_is_about_as_wide(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recipe: Recipe
+) -> None:
+    file = tmp_path / "plays.parquet"
+    (one, other) = _rows(run_batch(Drawn(recipe, 1, ((1, (0, 1)),))), file)
+    drawn = random.Random(5)
+    rows = []
+    for viewer in range(1, 601):
+        own = drawn.random()
+        rows += [row | {"viewer": viewer, "rct_s": [own + drawn.random(), own]} for row in (one, other)]
+    file.write_bytes(part_of(rows))
+    widths = []
+    for most in (600, 100):
+        monkeypatch.setattr("railyard.studies.population.pooled.MOST_UNITS", most)
+        found = Pooled(file).compare_quantile("rct", 0.5, "vanilla-mp", "sp", improvement)
+        assert found is not None and found.known
+        widths.append(found.high - found.low)
+    assert widths[1] == pytest.approx(widths[0], rel=0.3)
 
 
 def test_a_program_that_changed_under_way_is_not_played_with(
@@ -146,7 +227,7 @@ def test_a_program_that_changed_under_way_is_not_played_with(
 ) -> None:
     copy = tmp_path / "xlink-sim"
     shutil.copy(program("xlink-sim"), copy)
-    batch = Batch(tuple(tasks_of(population, draw([1], 1), [SP], copy)))
+    batch = Tasks(tuple(tasks_of(population, draw([1], 1), [SP], copy)))
     assert run_batch(batch).rows
     copy.write_bytes(copy.read_bytes() + b"x")
     with pytest.raises(UserError, match="not the program that the campaign began with"):
@@ -156,7 +237,7 @@ def test_a_program_that_changed_under_way_is_not_played_with(
 def test_a_disk_that_takes_nothing_is_told_in_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "parts").write_text("a file where the folder should be")
     with pytest.raises(UserError, match="cannot write results there"):
-        Parts(tmp_path / "parts").add([])
+        Parts(tmp_path / "parts").add(b"", 0)
 
 
 def test_viewers_whose_values_are_alike_carry_a_quantile_later_than_their_number_of_values_says() -> None:
@@ -304,7 +385,7 @@ def test_a_scheduler_that_is_not_there_is_told_in_one_sentence(
     monkeypatch.setattr("railyard.studies.population.executors.CONNECT_LIMIT_S", 1)
     (task,) = tasks_of(population, draw([1], 1), [SP], program("xlink-sim"))
     with pytest.raises(UserError, match=r"no Dask scheduler at tcp://127\.0\.0\.1:1 .*--set scheduler="):
-        list(DaskExecutor("tcp://127.0.0.1:1").results([Batch((task,))]))
+        list(DaskExecutor("tcp://127.0.0.1:1").results([Tasks((task,))]))
 
 
 def _die_once(batch: Batch) -> Played:
@@ -320,7 +401,7 @@ def _play_nothing(batch: Batch) -> Played:
 
 
 def _die_on_the_third(batch: Batch) -> Played:
-    if batch.tasks[0].viewer.number == 3:
+    if batch.viewers[0][1] == 3:
         os.kill(os.getpid(), signal.SIGKILL)
     return Played([{"key": batch.key}])
 
@@ -333,7 +414,7 @@ def test_a_local_worker_that_is_killed_costs_its_batch_only(
 ) -> None:
     monkeypatch.setenv("DIE_ONCE", str(tmp_path / "died"))
     monkeypatch.setattr("railyard.studies.population.executors.run_batch", _die_once)
-    batches = [Batch((task,)) for task in tasks_of(population, draw([1], 4), [SP], program("xlink-sim"))]
+    batches = [Tasks((task,)) for task in tasks_of(population, draw([1], 4), [SP], program("xlink-sim"))]
     found = [row["key"] for played in LocalExecutor(2).results(batches) for row in played.rows]
     assert (tmp_path / "died").exists()
     assert sorted(found) == sorted(batch.key for batch in batches)
@@ -343,10 +424,10 @@ def test_a_batch_that_kills_every_worker_is_set_aside_and_all_others_are_played(
     population: Population, draw: Callable[[list[int], int], list[Viewer]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("railyard.studies.population.executors.run_batch", _die_on_the_third)
-    batches = [Batch((task,)) for task in tasks_of(population, draw([1], 9), [SP], program("xlink-sim"))]
+    batches = [Tasks((task,)) for task in tasks_of(population, draw([1], 9), [SP], program("xlink-sim"))]
     found = list(LocalExecutor(2).results(iter(batches)))
     assert sorted(row["key"] for played in found for row in played.rows) == sorted(
-        batch.key for batch in batches if batch.tasks[0].viewer.number != 3
+        batch.key for batch in batches if batch.viewers[0][1] != 3
     )
     (failed,) = [failed for played in found for failed in played.failed]
     assert (failed.day, failed.viewer) == (1, 3) and "workers died" in failed.why
@@ -362,7 +443,7 @@ def test_batches_are_taken_when_there_is_room_for_them(
     def many() -> Iterator[Batch]:
         for number in range(100):
             taken.append(number)
-            yield Batch((task,) * (number + 1))
+            yield Tasks((task,) * (number + 1))
 
     results = LocalExecutor(2).results(many())
     next(results)
@@ -371,7 +452,7 @@ def test_batches_are_taken_when_there_is_room_for_them(
 
 
 def test_a_viewer_on_whom_the_program_crashes_is_set_aside_and_played_by_the_next_command(
-    population: Population, draw: Callable[[list[int], int], list[Viewer]], tmp_path: Path
+    population: Population, draw: Callable[[list[int], int], list[Viewer]], tmp_path: Path, traces: Path
 ) -> None:
     viewers = draw([1], 4)
     crashes = tmp_path / "crashes"
@@ -382,34 +463,37 @@ def test_a_viewer_on_whom_the_program_crashes_is_set_aside_and_played_by_the_nex
         f'exec {program("xlink-sim")} "$@"\n'
     )
     script.chmod(0o755)
-    parts = Parts(tmp_path / "parts")
-    tasks = tasks_of(population, viewers, [SP], script)
-    rows, failed = play_tasks(parts, tasks, LocalExecutor(2), lambda done, total: None)
-    assert [row["viewer"] for row in rows] == [1, 3, 4]
+    recipe = Recipe(population, str(traces), False, (SP,), str(script), sha256_of(script))
+    parts, who, file = Parts(tmp_path / "parts"), Viewers((1,), 4), tmp_path / "plays.parquet"
+
+    def play_them() -> tuple[list[int], list[Failed]]:
+        failed = play_missing(parts, recipe, who, LocalExecutor(2), lambda done, total: None, Pace())
+        without = [(one.day, one.viewer) for one in failed]
+        parts.write_plays(file, {SP.text: "sp"}, who.days, who.per_day, without)
+        return [row["viewer"] for row in read_plays(file)], failed
+
+    there, failed = play_them()
+    assert there == [1, 3, 4]
     assert [(one.viewer, "ended with -11" in one.why) for one in failed] == [(2, True)]
     crashes.unlink()
-    rows, failed = play_tasks(parts, tasks, LocalExecutor(2), lambda done, total: None)
-    assert [row["viewer"] for row in rows] == [1, 2, 3, 4] and not failed
+    there, failed = play_them()
+    assert there == [1, 2, 3, 4] and not failed
 
 
 def test_small_parts_become_large_ones_with_every_play_once(
-    population: Population,
-    draw: Callable[[list[int], int], list[Viewer]],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("railyard.studies.population.parts.PLAYS_A_PART", 3)
-    (task,) = tasks_of(population, draw([1], 1), [SP], program("xlink-sim"))
-    (row,) = run_batch(Batch((task,))).rows
+    (row,) = _rows(run_batch(Drawn(recipe, 1, ((1, (0,)),))), tmp_path / "played")
     parts = Parts(tmp_path / "parts")
-    rows = [row | {"identity": f"{number}", "viewer": number} for number in range(8)]
+    rows = [row | {"identity": f"{number}", "viewer": number} for number in range(1, 9)]
     for one in rows:
-        parts.add([one])
+        parts.add(part_of([one]), 1)
     assert sorted(pq.read_metadata(file).num_rows for file in parts.folder.glob("part-*")) == [1, 1, 3, 3]
     parts.merge()
     assert sorted(pq.read_metadata(file).num_rows for file in parts.folder.glob("part-*")) == [2, 3, 3]
-    found = parts.rows(row["identity"] for row in rows)
-    assert [(one["identity"], one["rct_s"]) for one in found] == [(one["identity"], row["rct_s"]) for one in rows]
+    parts.write_plays(tmp_path / "plays.parquet", {SP.text: "sp"}, [1], 8, [])
+    assert read_plays(tmp_path / "plays.parquet") == rows
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import pytest
 from railyard.base.errors import UserError
 from railyard.cli.report import report_command
 from railyard.report.exhibit import ORDER, Claim, Exhibit, Provenance, Wants, load_exhibit
-from railyard.studies.exhibits.within import DAYS, PARTS, PILOT_SEED, PLAN_FILE, Pace, summary, with_time
+from railyard.studies.exhibits.within import DAYS, PARTS, PILOT_SEED, PLAN_FILE, summary, with_time
 from railyard.studies.population.parts import read_plays
 
 
@@ -27,14 +27,6 @@ def test_what_is_no_time_is_refused_in_one_sentence(text: str) -> None:
 def test_a_report_of_its_own_takes_no_folder() -> None:
     with pytest.raises(UserError, match="leave out DIR"):
         report_command(Path("results"), within="5min")
-
-
-def test_the_pace_counts_plays_and_not_those_that_were_there() -> None:
-    pace = Pace()
-    for done in (40, 41, 43):
-        pace(done, 100)
-    pace(0, 50)
-    assert pace.plays == 3 and pace.seconds > 0
 
 
 @pytest.mark.long

@@ -12,7 +12,7 @@ import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -25,7 +25,7 @@ from railyard.report.exhibit import Claim, Exhibit, load_exhibit
 from railyard.run.folders import write_json
 from railyard.stats.design import Offer, Wish, cost_s, sizes_within
 from railyard.studies.exhibits import registry
-from railyard.studies.population.campaign import Asked, Place, run_population
+from railyard.studies.population.campaign import Asked, Pace, Place, run_population
 from railyard.studies.population.executors import LocalExecutor
 from railyard.studies.population.model import Population, PopulationExhibit, load_exhibit_spec
 from railyard.studies.request import RunRequest
@@ -44,26 +44,6 @@ FIXED: dict[str, str | None] = {"fig1": None, "fig6": None, "fig7": None, "fig8"
 FIXED |= {"fig15": None, "table4": None}
 # Exhibits of the same plays are one part.
 PARTS = (("fig10", "table2"), ("fig1c", "table1"), ("fig11", "table3"), ("fig12",))
-
-
-@dataclass
-class Pace:
-    """How long a play takes, from a campaign's progress."""
-
-    seconds: float = 0.0
-    plays: int = 0
-    _last: tuple[float, int, int] = field(default=(0.0, 0, 0))
-
-    def __call__(self, done: int, total: int) -> None:
-        now, (before, done_before, total_before) = time.monotonic(), self._last
-        if total == total_before and done > done_before:
-            self.seconds += now - before
-            self.plays += done - done_before
-        self._last = now, done, total
-
-    @property
-    def play_s(self) -> float:
-        return self.seconds / max(1, self.plays)
 
 
 @dataclass(frozen=True)
@@ -91,15 +71,15 @@ def _of(name: str) -> tuple[PopulationExhibit, Population]:
 
 
 def _made(
-    name: str, population: Population, out: Path, viewers_per_day: int, jobs: int | None, pace: Pace
-) -> tuple[Exhibit, float]:
-    """An exhibit over so many viewers, and how long its figures took to compute."""
+    name: str, population: Population, out: Path, viewers_per_day: int, jobs: int | None
+) -> tuple[Exhibit, float, Pace]:
+    """An exhibit over so many viewers, how long its figures took to compute, and how long plays took."""
     spec, _ = _of(name)
     asked = Asked("brief", arms=tuple(spec.arms), viewers_per_day=viewers_per_day, days=DAYS)
-    outcome = run_population(population, Place(name, out), asked, LocalExecutor(jobs), lambda _: None, pace)
+    outcome = run_population(population, Place(name, out), asked, LocalExecutor(jobs), lambda _: None, lambda *_: None)
     begin = time.monotonic()
     exhibit: Exhibit = registry.builder(name)(outcome.folder, (spec, outcome))
-    return exhibit, time.monotonic() - begin
+    return exhibit, time.monotonic() - begin, outcome.pace
 
 
 def _wishes(claims: list[Claim]) -> list[Wish]:
@@ -114,7 +94,8 @@ def _pilot(names: tuple[str, ...], folder: Path, jobs: int | None) -> Piloted:
         spec, population = _of(name)
         arms, videos = spec.arms, spec.videos
         other = population.model_copy(update={"seed": population.seed + PILOT_SEED})
-        exhibit, seconds = _made(name, other, folder / name, PILOT_VIEWERS_A_DAY, jobs, pace)
+        exhibit, seconds, own = _made(name, other, folder / name, PILOT_VIEWERS_A_DAY, jobs)
+        pace = Pace(pace.plays + own.plays, pace.seconds + own.seconds)
         claims += exhibit.claims
         figures_s += seconds
     viewers = DAYS * PILOT_VIEWERS_A_DAY
@@ -186,7 +167,7 @@ def exhibits_within(budget_s: float, results: Path, jobs: int | None, tell: Tell
             with _no_exhibit(name, failed, tell):
                 _, population = _of(name)
                 a_day = -(-int(size["viewers"]) // DAYS)
-                exhibit, _ = _made(name, population, results / name, a_day, jobs, Pace())
+                exhibit, _, _ = _made(name, population, results / name, a_day, jobs)
                 exhibit = with_time(exhibit, size["viewer_s"])
                 exhibit.write(results / name)
                 made.append(exhibit)

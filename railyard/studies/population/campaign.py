@@ -18,8 +18,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from railyard.arenas.sim import PROGRAM
 from railyard.base import provenance
@@ -29,12 +33,12 @@ from railyard.base.yamlfile import near_miss
 from railyard.experiment.model import MeasuredScheme, MeasuredThresholds, SchemeEntry
 from railyard.report.exhibit import Size
 from railyard.run.folders import Identity, read_facts, results_folder, write_json
-from railyard.studies.population.executors import Batch, Executor, Failed
+from railyard.studies.population.executors import Drawn, Executor, Failed, Recipe
 from railyard.studies.population.model import Population, Scale
-from railyard.studies.population.parts import PLAYS_FILE, Parts, write_plays
-from railyard.studies.population.play import Arm, Row, Task, arm_of, tasks_of
+from railyard.studies.population.parts import PLAYS_FILE, SCHEMA_VERSION, Parts, elsewhere, read_plays
+from railyard.studies.population.play import Arm, Row, arm_of
 from railyard.studies.population.scenes import Library
-from railyard.studies.population.viewers import PILOT_DAY, Viewer, draw_viewers
+from railyard.studies.population.viewers import PILOT_DAY
 from railyard.studies.thresholds import measuring, th
 
 RECORD_SCHEMA = 1
@@ -60,13 +64,32 @@ class Asked:
 
 
 @dataclass(frozen=True)
+class Viewers:
+    """The first `per_day` viewers of some days."""
+
+    days: tuple[int, ...]
+    per_day: int
+
+    @property
+    def count(self) -> int:
+        return len(self.days) * self.per_day
+
+
+@dataclass(frozen=True)
 class Outcome:
     """What a campaign came to."""
 
     folder: Path
-    rows: list[Row]  # of all arms, without the pilot
     entries: list[SchemeEntry]
     record: dict[str, Any]
+    plays: int
+    """Of all arms, without the pilot."""
+    pace: Pace
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        """The plays as Python objects, some 10 kB each."""
+        return read_plays(self.folder / PLAYS_FILE)
 
 
 def scale_of(population: Population, asked: Asked) -> Scale:
@@ -77,26 +100,17 @@ def scale_of(population: Population, asked: Asked) -> Scale:
     return scale.model_copy(update={name: value for name, value in change.items() if value is not None})
 
 
-def _missing(tasks: Sequence[Task], known: set[str]) -> list[Task]:
-    """The plays that are not there yet."""
-    missing: list[Task] = []
-    for task in tasks:
-        arms = tuple(arm for arm, name in zip(task.arms, task.identities, strict=True) if name not in known)
-        if arms:
-            missing.append(task if arms == task.arms else replace(task, arms=arms))
-    return missing
-
-
-def _batches(tasks: Sequence[Task]) -> Iterator[Batch]:
-    """A few viewers together, so that results are neither tiny nor long in coming."""
-    waiting: list[Task] = []
-    for task in tasks:
-        waiting.append(task)
-        if sum(len(each.arms) for each in waiting) >= PLAYS_A_BATCH:
-            yield Batch(tuple(waiting))
-            waiting = []
-    if waiting:
-        yield Batch(tuple(waiting))
+def _batches(recipe: Recipe, days: Sequence[int], done: npt.NDArray[np.bool_]) -> Iterator[Drawn]:
+    """A few viewers together, so that results are neither tiny nor long in coming. `done`: as Parts.done() has it."""
+    for place, day in enumerate(days):
+        waiting: list[tuple[int, tuple[int, ...]]] = []
+        for viewer in np.flatnonzero(~done[:, place].all(axis=0)):
+            waiting.append((int(viewer) + 1, tuple(int(arm) for arm in np.flatnonzero(~done[:, place, viewer]))))
+            if sum(len(arms) for _, arms in waiting) >= PLAYS_A_BATCH:
+                yield Drawn(recipe, day, tuple(waiting))
+                waiting = []
+        if waiting:
+            yield Drawn(recipe, day, tuple(waiting))
 
 
 def _count_set_aside(failed: Sequence[Failed], viewers: int) -> None:
@@ -105,34 +119,42 @@ def _count_set_aside(failed: Sequence[Failed], viewers: int) -> None:
         raise UserError(f"{len(failed)} of {viewers} viewers could not be played; the last one: {failed[-1].why}")
 
 
-def play_tasks(
-    parts: Parts, tasks: Sequence[Task], executor: Executor, progress: Progress
-) -> tuple[list[Row], list[Failed]]:
-    """Plays what is missing. The rows of all tasks but those of viewers that were set aside, and these."""
-    wanted = [name for task in tasks for name in task.identities]
-    parts.borrow(set(wanted))
-    missing = _missing(tasks, parts.known())
+@dataclass
+class Pace:
+    """How long plays took, those left out that were there already."""
+
+    plays: int = 0
+    seconds: float = 0.0
+
+    @property
+    def play_s(self) -> float:
+        return self.seconds / max(1, self.plays)
+
+
+def play_missing(
+    parts: Parts, recipe: Recipe, viewers: Viewers, executor: Executor, progress: Progress, pace: Pace
+) -> list[Failed]:
+    """Plays what is not there yet. Returns the viewers that were set aside."""
+    texts = [arm.text for arm in recipe.arms]
+    done = parts.done(texts, viewers.days, viewers.per_day)
+    elsewhere(recipe.others)  # read once, before there are workers that need it too
     failed: list[Failed] = []
-    total = sum(len(task.arms) for task in tasks)
-    done = total - sum(len(task.arms) for task in missing)
-    progress(done, total)
-    for played in executor.results(_batches(missing)) if missing else ():
-        if played.rows:
-            parts.add(played.rows)
+    count, total = int(done.sum()), done.size
+    progress(count, total)
+    begin, found = time.monotonic(), 0
+    for played in executor.results(_batches(recipe, viewers.days, done)) if count < total else ():
+        if played.plays:
+            parts.add(played.part, played.plays)
         failed += played.failed
         if played.failed:
-            _count_set_aside(failed, len(tasks))
-        done += len(played.rows)
-        progress(done, total)
+            _count_set_aside(failed, viewers.count)
+        count += played.plays
+        found += played.plays - played.borrowed
+        progress(count, total)
+    pace.plays += found
+    pace.seconds += time.monotonic() - begin if found else 0.0
     parts.merge()
-    without = {(one.day, one.viewer) for one in failed}
-    kept = [task for task in tasks if (task.viewer.day, task.viewer.number) not in without]
-    # A scheme may stand in parts under an older label: the label is no part of what decides a play.
-    label = {name: arm.label for task in kept for arm, name in zip(task.arms, task.identities, strict=True)}
-    found = parts.rows(label)
-    if len(found) != len(label):
-        raise UserError(f"{parts.folder}: {len(label) - len(found)} plays are missing; run the command again.")
-    return [row | {"arm": label[row["identity"]]} for row in found], failed
+    return failed
 
 
 def _pilot_arm(entry: SchemeEntry) -> Arm:
@@ -146,8 +168,10 @@ class _Work:
     executor: Executor
     progress: Progress
     tell: Tell
-    binary: Path
-    pilot: list[Viewer]
+    recipe: Recipe
+    """Without arms."""
+    pilot: Viewers
+    pace: Pace
 
     def resolve(self, entries: Sequence[SchemeEntry]) -> list[SchemeEntry]:
         """`thresholds: [X, Y]` as milliseconds, measured on the pilot viewers with the control off."""
@@ -162,20 +186,22 @@ class _Work:
             else:
                 arm = _pilot_arm(entry)
                 if arm not in ordered:
-                    self.tell(f"measuring play-time left with the control off on {len(self.pilot)} pilot viewers")
+                    self.tell(f"measuring play-time left with the control off on {self.pilot.count} pilot viewers")
                     ordered[arm] = self._measure(arm)
                 result.append(self._measured(entry, *ordered[arm]))
         return result
 
+    def play(self, arms: Sequence[Arm], viewers: Viewers, population: Population | None = None) -> list[Failed]:
+        recipe = replace(self.recipe, arms=tuple(arms), population=population or self.population)
+        return play_missing(self.parts, recipe, viewers, self.executor, self.progress, self.pace)
+
     def _measure(self, arm: Arm) -> tuple[list[float], int]:
         video = self.population.video.with_videos(1)  # one server has one setting, however many videos follow
-        population = self.population.model_copy(update={"video": video})
-        tasks = tasks_of(population, self.pilot, [arm], self.binary)
-        rows, _ = play_tasks(self.parts, tasks, self.executor, self.progress)
-        samples = sorted(sample for row in rows for sample in row["play_time_left_ms"])
+        failed = self.play([arm], self.pilot, self.population.model_copy(update={"video": video}))
+        samples = self.parts.play_time_left(arm.text, PILOT_DAY, self.pilot.per_day)
         if not samples:
             raise UserError("no pilot viewer got as far as playing, so there is no play-time left to measure.")
-        return samples, len(rows)
+        return samples, self.pilot.count - len(failed)
 
     def _measured(self, entry: SchemeEntry, samples: list[float], runs: int) -> MeasuredScheme:
         x, y = entry.thresholds if isinstance(entry.thresholds, tuple) else (0.0, 0.0)
@@ -186,7 +212,7 @@ class _Work:
             t_th2_ms=round(th(samples, y), 3),
             arena="sim",
             scheme=measuring(entry).model_dump(exclude_none=True),
-            pairs=sorted({viewer.pair for viewer in self.pilot}),
+            pairs=self.parts.pairs(PILOT_DAY, self.pilot.per_day),
             seeds=[self.population.seed],
             runs=runs,
             samples=len(samples),
@@ -216,29 +242,38 @@ def run_population(
     begin = time.monotonic()
     identity = _identity(population.model_copy(update={"arms": arms}), place.name, scale, asked, binary)
     with results_folder(identity, tell, out=place.out, fresh=asked.fresh) as out:
-        parts = Parts(out / "parts", [] if read_facts(out).get("fresh") else _others(out))
+        parts = Parts(out / "parts")
         parts.sweep()
-        library = Library(population, out / "traces", recorded=asked.recorded)
-        pilot = draw_viewers(population, library, [PILOT_DAY], scale.pilot_viewers)
-        viewers = draw_viewers(population, library, range(1, scale.days + 1), scale.viewers_per_day)
-        work = _Work(population, parts, executor, progress, tell, binary, pilot)
+        others = () if read_facts(out).get("fresh") else tuple(map(str, _others(out)))
+        digest = provenance.sha256_of(binary)
+        recipe = Recipe(population, str(out / "traces"), asked.recorded, (), str(binary), digest, others)
+        pilot = Viewers((PILOT_DAY,), scale.pilot_viewers)
+        viewers = Viewers(tuple(range(1, scale.days + 1)), scale.viewers_per_day)
+        pace = Pace()
+        work = _Work(population, parts, executor, progress, tell, recipe, pilot, pace)
         entries = work.resolve(arms)
-        tell(f"{len(viewers)} viewers, {len(entries)} arms: {len(viewers) * len(entries)} plays")
-        tasks = tasks_of(population, viewers, [arm_of(entry) for entry in entries], binary)
-        rows, failed = play_tasks(parts, tasks, executor, progress)
+        tell(f"{viewers.count} viewers, {len(entries)} arms: {viewers.count * len(entries)} plays")
+        played = [arm_of(entry) for entry in entries]
+        failed = work.play(played, viewers)
         for one in failed:
             tell(f"viewer {one.viewer} of day {one.day} was set aside: {one.why}")
-        record = _record(population, entries, scale, asked, viewers, binary)
+        without = sorted({(one.day, one.viewer) for one in failed})
+        label_of = {arm.text: arm.label for arm in played}
+        plays = parts.write_plays(out / PLAYS_FILE, label_of, viewers.days, viewers.per_day, without)
+        if plays != (viewers.count - len(without)) * len(label_of):
+            raise UserError(f"{parts.folder}: plays are missing; run the command again.")
+        library = Library(population, out / "traces", recorded=asked.recorded)
+        record = _record(population, entries, scale, asked, library.traces() | library.generated(), binary)
         record["set_aside"] = [asdict(one) for one in failed]
         record["wall_s"] = round(time.monotonic() - begin, 1)
-        write_plays(rows, out / PLAYS_FILE)
         write_json(out / RECORD_FILE, record)
-    return Outcome(out, rows, entries, record)
+    return Outcome(out, entries, record, plays, pace)
 
 
 def _others(out: Path) -> list[Path]:
     """The parts of other populations beside this one: plays are known by what decides them, whoever asked for them."""
-    return sorted(folder for folder in out.parent.glob("*/parts") if not folder.parent.is_symlink())
+    found = (folder for folder in out.parent.glob("*/parts") if not folder.parent.is_symlink())
+    return sorted(folder for folder in found if folder.parent != out)
 
 
 def _identity(population: Population, name: str, scale: Scale, asked: Asked, binary: Path) -> Identity:
@@ -248,6 +283,7 @@ def _identity(population: Population, name: str, scale: Scale, asked: Asked, bin
         "settings": settings | {"scale": scale.model_dump(mode="json"), "recorded": asked.recorded},
         "programs": {PROGRAM: provenance.sha256_of(binary)},
         "traces": Library(population, Path(), recorded=asked.recorded).traces(),
+        "schema": SCHEMA_VERSION,
     }
     return Identity(name, "sim", facts)
 
@@ -257,11 +293,9 @@ def _record(
     entries: Sequence[SchemeEntry],
     scale: Scale,
     asked: Asked,
-    viewers: Sequence[Viewer],
+    traces: dict[str, str],
     binary: Path,
 ) -> dict[str, Any]:
-    traces = {Path(file).name: sha for viewer in viewers for path in viewer.paths
-              for file, sha in ((path.up, path.up_sha256), (path.down, path.down_sha256))}  # fmt: skip
     return {
         "schema": RECORD_SCHEMA,
         "population": population.model_dump(mode="json", exclude={"arms"}, exclude_none=True),

@@ -1,4 +1,4 @@
-"""Who plays: all cores of this machine, or the workers of a Dask scheduler. Both take batches and give rows back.
+"""Who plays: all cores of this machine, or the workers of a Dask scheduler. Both take batches and give plays back.
 
 A batch is idempotent and known by what is in it, so a worker that dies costs the time of its batch and nothing else.
 A viewer whose play fails, or whose batch kills its workers, is set aside: it does not end the campaign.
@@ -8,21 +8,27 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import json
 import multiprocessing
 import os
 import signal
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
 from railyard.base.errors import UserError
 from railyard.base.provenance import sha256_of
-from railyard.studies.population.play import PlayError, Row, Task, play
+from railyard.studies.population.model import Population
+from railyard.studies.population.parts import elsewhere, part_of
+from railyard.studies.population.play import Arm, PlayError, Row, Task, play, task_of
+from railyard.studies.population.scenes import Library
+from railyard.studies.population.viewers import draw_viewer
 
 NICE = 5
 PR_SET_PDEATHSIG = 1
@@ -33,19 +39,128 @@ DASK_WINDOW = 1000
 CONNECT_LIMIT_S = 15
 
 
+class Batch(Protocol):
+    """Some viewers and their arms."""
+
+    @property
+    def key(self) -> str:
+        """By what is played."""
+        ...
+
+    @property
+    def viewers(self) -> list[tuple[int, int]]:
+        """Day and number of each."""
+        ...
+
+    @property
+    def program(self) -> tuple[str, str]:
+        """The simulator, and the SHA-256 of the one that the campaign began with."""
+        ...
+
+    def played(self) -> Played:
+        """Plays all. A viewer who cannot be played is in `failed`."""
+        ...
+
+
 @dataclass(frozen=True)
-class Batch:
+class Tasks:
+    """A batch whose viewers were drawn by who hands it out."""
+
     tasks: tuple[Task, ...]
 
     @property
     def key(self) -> str:
-        """By viewers and arms: the identities of all plays in it."""
         digest = hashlib.sha256("".join(name for task in self.tasks for name in task.identities).encode())
         return f"railyard-plays-{digest.hexdigest()[:32]}"
 
     @property
-    def plays(self) -> int:
-        return sum(len(task.arms) for task in self.tasks)
+    def viewers(self) -> list[tuple[int, int]]:
+        return [(task.viewer.day, task.viewer.number) for task in self.tasks]
+
+    @property
+    def program(self) -> tuple[str, str]:
+        return self.tasks[0].program, self.tasks[0].program_sha256
+
+    def played(self) -> Played:
+        rows, failed = play_all(self.tasks, play)
+        return Played(rows=rows, failed=failed)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """All that decides plays but day and number of their viewers, who are drawn where they are played."""
+
+    population: Population
+    traces: str
+    """The campaign's folder of generated pairs."""
+    recorded: bool
+    arms: tuple[Arm, ...]
+    program: str
+    program_sha256: str
+    others: tuple[str, ...] = ()
+    """Folders of parts of other campaigns, whose plays are as good."""
+
+    @cached_property
+    def digest(self) -> str:
+        settings = self.population.model_dump(mode="json", exclude={"arms", "sizes"})
+        arms = [(arm.label, arm.text) for arm in self.arms]
+        facts = [settings, self.traces, self.recorded, arms, self.program, self.program_sha256]
+        return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:32]
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A batch of viewers of one day. `wanted`: their numbers, and of each the arms to be played, by place."""
+
+    recipe: Recipe
+    day: int
+    wanted: tuple[tuple[int, tuple[int, ...]], ...]
+
+    @property
+    def key(self) -> str:
+        what = hashlib.sha256(json.dumps([self.recipe.digest, self.day, self.wanted]).encode())
+        return f"railyard-plays-{what.hexdigest()[:32]}"
+
+    @property
+    def viewers(self) -> list[tuple[int, int]]:
+        return [(self.day, number) for number, _ in self.wanted]
+
+    @property
+    def program(self) -> tuple[str, str]:
+        return self.recipe.program, self.recipe.program_sha256
+
+    def _task(self, number: int, places: Sequence[int]) -> Task:
+        recipe = self.recipe
+        viewer = draw_viewer(recipe.population, _library(recipe), self.day, number)
+        arms = [recipe.arms[place] for place in places]
+        return task_of(recipe.population, viewer, arms, recipe.program, recipe.program_sha256)
+
+    def played(self) -> Played:
+        others, borrowed = elsewhere(self.recipe.others), 0
+
+        def play_or_find(task: Task) -> list[Row]:
+            nonlocal borrowed
+            found = [others.find(identity) for identity in task.identities]
+            missing = tuple(arm for arm, row in zip(task.arms, found, strict=True) if row is None)
+            fresh = iter(play(replace(task, arms=missing)) if missing else [])
+            borrowed += len(found) - len(missing)
+            # An arm may stand elsewhere under another label: that is no part of what decides a play.
+            named = [{"arm": arm.label, "parameters": arm.text} for arm in task.arms]
+            return [next(fresh) if row is None else row | name for row, name in zip(found, named, strict=True)]
+
+        rows, failed = play_all([self._task(*one) for one in self.wanted], play_or_find)
+        return Played(part=part_of(rows) if rows else b"", plays=len(rows), borrowed=borrowed, failed=failed)
+
+
+_libraries: dict[str, Library] = {}
+
+
+def _library(recipe: Recipe) -> Library:
+    """One for all batches of a recipe: it reads and makes each pair once."""
+    if recipe.digest not in _libraries:
+        _libraries.clear()
+        _libraries[recipe.digest] = Library(recipe.population, Path(recipe.traces), recorded=recipe.recorded)
+    return _libraries[recipe.digest]
 
 
 @dataclass(frozen=True)
@@ -59,27 +174,36 @@ class Failed:
 
 @dataclass(frozen=True)
 class Played:
-    """What came of a batch."""
+    """What came of a batch: rows, or a part of so many plays."""
 
-    rows: list[Row]
+    rows: list[Row] = field(default_factory=list)
+    part: bytes = b""
+    plays: int = 0
+    borrowed: int = 0
+    """Of these plays, how many another campaign had."""
     failed: list[Failed] = field(default_factory=list)
 
 
-def run_batch(batch: Batch) -> Played:
-    for program, digest in {(task.program, task.program_sha256) for task in batch.tasks}:
-        if not Path(program).is_file() or sha256_of(Path(program)) != digest:
-            raise UserError(f"{program}: not the program that the campaign began with; build the same one here.")
-    played = Played([])
-    for task in batch.tasks:
+def play_all(tasks: Iterable[Task], how: Callable[[Task], list[Row]]) -> tuple[list[Row], list[Failed]]:
+    rows: list[Row] = []
+    failed: list[Failed] = []
+    for task in tasks:
         try:
-            played.rows.extend(play(task))
+            rows += how(task)
         except PlayError as error:
-            played.failed.append(Failed(task.viewer.day, task.viewer.number, str(error)))
-    return played
+            failed.append(Failed(task.viewer.day, task.viewer.number, str(error)))
+    return rows, failed
+
+
+def run_batch(batch: Batch) -> Played:
+    program, digest = batch.program
+    if not Path(program).is_file() or sha256_of(Path(program)) != digest:
+        raise UserError(f"{program}: not the program that the campaign began with; build the same one here.")
+    return batch.played()
 
 
 def _set_aside(batch: Batch, why: str) -> Played:
-    return Played([], [Failed(task.viewer.day, task.viewer.number, why) for task in batch.tasks])
+    return Played(failed=[Failed(day, number, why) for day, number in batch.viewers])
 
 
 class Executor(Protocol):

@@ -109,13 +109,21 @@ def _rare(sums: Sums) -> Interval | None:
     return rates.level(sums, Layout.of_independent(len(sums.top)))
 
 
-def _rare_improvement(ours: Sums, theirs: Sums) -> Interval | None:
-    """By how much a rate is below theirs, in percent of theirs."""
+def compared_rates(ours: Sums, theirs: Sums) -> Interval | None:
+    """By how much a rate is below theirs, in percent of theirs, over the same viewers."""
     found = rates.ratio(ours, theirs, Layout.of_independent(len(ours.top)))
     return None if found is None else found.mapped(lambda times: 100 * (times - 1)).turned()
 
 
 Compare = Callable[[Reals, Reals], Reals]
+
+
+def compared_values(ours: Sample, theirs: Sample, q: float, how: Compare) -> Interval | None:
+    """A quantile of ours against theirs, over the same viewers."""
+    quantiles = (intervals.quantile_bounds(sample, q)[0] for sample in (ours, theirs))
+    found = intervals.interval(how(*quantiles), ours.layout) if ours.groups else None
+    carried = found is not None and all(intervals.carries(sample, q) for sample in (ours, theirs))
+    return found if carried or found is None else found.without_ends()
 
 
 class Plays:
@@ -238,8 +246,8 @@ class Plays:
         """In percent of theirs."""
         keys = self._keys(ours, theirs)
         sums = (REBUFFER_RATE.sums(self._plays(arm, keys)) for arm in (ours, theirs))
-        return _rare_improvement(*sums)
+        return compared_rates(*sums)
 
     def below_improvement(self, limit_ms: float, ours: str, theirs: str) -> Interval | None:
         keys = self._keys(ours, theirs)
-        return _rare_improvement(self._below(ours, keys, limit_ms), self._below(theirs, keys, limit_ms))
+        return compared_rates(self._below(ours, keys, limit_ms), self._below(theirs, keys, limit_ms))

@@ -42,7 +42,7 @@ from railyard.figures.rows import REINJECTION_COST
 from railyard.stats import distributions
 from railyard.stats.intervals import Reals
 from railyard.stats.statistics import nearest_rank
-from railyard.studies.population.executors import Batch, Executor
+from railyard.studies.population.executors import Executor, Tasks
 from railyard.studies.population.figures import ViewersPlay
 from railyard.studies.population.model import Name, Parameters, Population, Positive, Strict
 from railyard.studies.population.play import Arm, Row, Task, arm_of, tasks_of
@@ -228,7 +228,7 @@ class Simulator:
 
     def _rows(self, tasks: Sequence[Task]) -> list[Row]:
         size = max(1, PLAYS_A_BATCH // len(tasks[0].arms))
-        batches = [Batch(tuple(tasks[at : at + size])) for at in range(0, len(tasks), size)]
+        batches = [Tasks(tuple(tasks[at : at + size])) for at in range(0, len(tasks), size)]
         rows: list[Row] = []
         for played in self.executor.results(batches):
             for failed in played.failed:

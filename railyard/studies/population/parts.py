@@ -1,34 +1,42 @@
 """The results of a population: Parquet parts, each whole or not there, named by their content.
 
-A play is known by its identity, the SHA-256 over all that decides its outcome; since a play is exact, one that two
-batches brought is the same twice, and is counted once. Batches are small; once there are PLAYS_A_PART plays in small
-parts, these become one.
+In a campaign's parts a play is known by day, viewer and the arm's parameters; elsewhere by its identity, the SHA-256
+over all that decides its outcome. Since a play is exact, one that two batches brought is the same twice, and is counted
+once. Batches are small; once there are PLAYS_A_PART plays in small parts, these become one. No reader here holds all
+plays as Python objects: DuckDB selects and sorts.
 """
 
 from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 
+import duckdb
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from railyard.base.errors import UserError
-from railyard.run.folders import link_file
 from railyard.studies.population.play import Row
 
 PLAYS_A_PART = 10_000
-SCHEMA_VERSION = 3  # 1 had no first_frames_s, 2 no watched_s and path_mbps
+SCHEMA_VERSION = 4  # 1 had no first_frames_s, 2 no watched_s and path_mbps, 3 no parameters
 PLAYS_FILE = "plays.parquet"
 _TEXT, _WHOLE, _REAL = pa.string(), pa.int64(), pa.float64()
 SCHEMA = pa.schema(
     [
         pa.field("identity", _TEXT, nullable=False),
         *(pa.field(name, _WHOLE, nullable=False) for name in ("day", "viewer")),
-        *(pa.field(name, _TEXT, nullable=False) for name in ("arm", "scheme", "scene", "pair", "primary")),
+        *(
+            pa.field(name, _TEXT, nullable=False)
+            for name in ("arm", "scheme", "parameters", "scene", "pair", "primary")
+        ),
         *(pa.field(name, _WHOLE) for name in ("start_offset_ms", "bitrate_bps")),
         pa.field("duration_s", _REAL),
         pa.field("first_frame_bytes", _WHOLE),
@@ -59,46 +67,27 @@ def _bytes(table: pa.Table) -> bytes:
     return buffer.getvalue()
 
 
-def _table(rows: Sequence[Row]) -> pa.Table:
-    return pa.Table.from_pylist(list(rows), schema=SCHEMA)
+def part_of(rows: Sequence[Row]) -> bytes:
+    """The file of a part with these plays."""
+    return _bytes(pa.Table.from_pylist(list(rows), schema=SCHEMA))
 
 
 class Parts:
-    """The folder of parts of one campaign. `others`: folders of other campaigns, whose plays are as good."""
+    """The folder of parts of one campaign."""
 
-    def __init__(self, folder: Path, others: Sequence[Path] = ()) -> None:
-        self.folder, self._others = folder, others
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
         self._small: dict[Path, int] = {}  # plays of the parts that were added and not merged
-
-    def borrow(self, wanted: set[str]) -> None:
-        """Takes over the parts of other campaigns in which a wanted play is; by hard links where that is possible."""
-        missing = wanted - self.known() if self._others else set()
-        seen = {file.name for file in self._files()}
-        for other in self._others:
-            for file in sorted(other.glob("part-*.parquet")):
-                if not missing or file.name in seen:
-                    continue
-                seen.add(file.name)
-                try:
-                    found = missing.intersection(_read(file, ["identity"]).column("identity").to_pylist())
-                except UserError:
-                    if file.exists():
-                        raise
-                    continue  # it was merged into another one
-                if found:
-                    self.folder.mkdir(parents=True, exist_ok=True)
-                    link_file(file, self.folder / file.name)
-                    missing -= found
 
     def sweep(self) -> None:
         """Removes what a campaign that was killed was writing."""
         for partial in self.folder.glob(".*.partial"):
             partial.unlink(missing_ok=True)
 
-    def add(self, rows: Sequence[Row]) -> Path:
-        """Writes one batch. The same rows give the same file, so a batch that comes twice is there once."""
-        file = self._write(_table(rows))
-        self._small[file] = len(rows)
+    def add(self, part: bytes, plays: int) -> Path:
+        """Writes one batch. The same plays give the same file, so a batch that comes twice is there once."""
+        file = self._write(part)
+        self._small[file] = plays
         if sum(self._small.values()) >= PLAYS_A_PART:
             self._merge(list(self._small))
         return file
@@ -115,13 +104,12 @@ class Parts:
         together = pa.concat_tables([_read(file).cast(SCHEMA) for file in files]).sort_by(
             [("day", "ascending"), ("viewer", "ascending"), ("identity", "ascending")]
         )
-        merged = self._write(together)
+        merged = self._write(_bytes(together))
         for file in files:
             if file != merged:
                 file.unlink(missing_ok=True)
 
-    def _write(self, table: pa.Table) -> Path:
-        data = _bytes(table)
+    def _write(self, data: bytes) -> Path:
         name = f"part-{hashlib.sha256(data).hexdigest()[:24]}.parquet"
         partial = self.folder / f".{name}.partial"
         try:
@@ -139,21 +127,103 @@ class Parts:
     def _files(self) -> list[Path]:
         return sorted(self.folder.glob("part-*.parquet"))
 
-    def known(self) -> set[str]:
-        """The identities of all plays that are there."""
-        found: set[str] = set()
+    def done(self, arms: Sequence[str], days: Sequence[int], viewers: int) -> npt.NDArray[np.bool_]:
+        """Which plays are there: by arm, of which `arms` has the parameters; day; and viewer from 1 on."""
+        found = np.zeros((len(arms), len(days), viewers), dtype=bool)
         for file in self._files():
-            found.update(_read(file, ["identity"]).column("identity").to_pylist())
+            table = _read(file, ["parameters", "day", "viewer"])
+            for arm, text in enumerate(arms):
+                own = table.filter(pc.equal(table["parameters"], text))
+                day, viewer = (own[name].to_numpy() for name in ("day", "viewer"))
+                for place, number in enumerate(days):
+                    those = viewer[(day == number) & (viewer <= viewers)]
+                    found[arm, place, those - 1] = True
         return found
 
-    def rows(self, identities: Iterable[str]) -> list[Row]:
-        """The plays of these identities, each once, ordered by day, viewer and arm."""
-        wanted, rows = set(identities), {}
+    def play_time_left(self, arm: str, day: int, viewers: int) -> list[float]:
+        """All samples of an arm's first so many viewers of a day, ascending."""
+        found: list[float] = []
         for file in self._files():
-            for row in _read(file).to_pylist():
-                if row["identity"] in wanted:
-                    rows[row["identity"]] = row
-        return sorted(rows.values(), key=lambda row: (row["day"], row["viewer"], row["arm"], row["identity"]))
+            table = _read(file, ["parameters", "day", "viewer", "play_time_left_ms"])
+            wanted = (pc.field("parameters") == arm) & (pc.field("day") == day) & (pc.field("viewer") <= viewers)
+            found += pc.list_flatten(table.filter(wanted)["play_time_left_ms"]).to_pylist()
+        return sorted(found)
+
+    def pairs(self, day: int, viewers: int) -> list[str]:
+        """Where the first so many viewers of a day are."""
+        found: set[str] = set()
+        for file in self._files():
+            wanted = (pc.field("day") == day) & (pc.field("viewer") <= viewers)
+            found.update(_read(file, ["day", "viewer", "pair"]).filter(wanted)["pair"].to_pylist())
+        return sorted(found)
+
+    def write_plays(
+        self, file: Path, arms: Mapping[str, str], days: Sequence[int], viewers: int, without: Sequence[tuple[int, int]]
+    ) -> int:
+        """All plays that were asked for in one file, each once, ordered by day, viewer and arm; written beside and
+        renamed. `arms`: labels by parameters. `without`: days and numbers of viewers. Returns how many plays there are.
+        """
+        plays, partial = 0, file.with_name(f".{file.name}.partial")
+        with duckdb.connect(":memory:") as database, pq.ParquetWriter(partial, SCHEMA, compression="zstd") as writer:
+            database.register("arms", pa.table({"parameters": list(arms), "label": list(arms.values())}))
+            left_out = pa.table({"day": [day for day, _ in without], "viewer": [viewer for _, viewer in without]})
+            database.register("left_out", left_out.cast(pa.schema([("day", _WHOLE), ("viewer", _WHOLE)])))
+            chosen = database.sql(
+                "SELECT parts.* EXCLUDE (arm), label AS arm FROM read_parquet(?) AS parts JOIN arms USING (parameters) "
+                "WHERE day = ANY(?) AND viewer <= ? "
+                "AND NOT EXISTS (FROM left_out WHERE left_out.day = parts.day AND left_out.viewer = parts.viewer) "
+                "QUALIFY row_number() OVER (PARTITION BY parts.day, parts.viewer, parts.parameters) = 1 "
+                "ORDER BY parts.day, parts.viewer, label, identity",
+                params=[[str(part) for part in self._files()], list(days), viewers],
+            )
+            reader: pa.RecordBatchReader = chosen.to_arrow_reader(PLAYS_A_PART)
+            for batch in reader:
+                writer.write_table(pa.Table.from_batches([batch]).select(SCHEMA.names).cast(SCHEMA))
+                plays += batch.num_rows
+        partial.rename(file)
+        return plays
+
+
+class Elsewhere:
+    """The plays of other campaigns, found by their identities: a place in a file each, and no play in memory."""
+
+    def __init__(self, folders: Sequence[Path]) -> None:
+        names, places = [np.zeros(0, dtype="S32")], [np.zeros((0, 2), dtype=np.int32)]
+        self._files = [file for folder in folders for file in sorted(folder.glob("part-*.parquet"))]
+        for number, file in enumerate(self._files):
+            try:
+                own = _read(file, ["identity"])["identity"].to_numpy().astype("S32")
+            except UserError:
+                if file.exists():
+                    raise
+                continue  # it was merged into another one
+            names.append(own)
+            places.append(np.stack([np.full(len(own), number), np.arange(len(own))], axis=1).astype(np.int32))
+        together = np.concatenate(names)
+        order = np.argsort(together, kind="stable")
+        self._names, self._places = together[order], np.concatenate(places)[order]
+
+    def find(self, identity: str) -> Row | None:
+        wanted = np.bytes_(identity)
+        at = int(np.searchsorted(self._names, wanted))
+        if at == len(self._names) or self._names[at] != wanted:
+            return None
+        number, place = self._places[at]
+        try:
+            row: Row = _kept(self._files[number]).slice(int(place), 1).to_pylist()[0]
+        except UserError:
+            return None  # it was merged since
+        return row if row["identity"] == identity else None
+
+
+@lru_cache(maxsize=2)
+def _kept(file: Path) -> pa.Table:
+    return _read(file)
+
+
+@lru_cache(maxsize=1)
+def elsewhere(folders: tuple[str, ...]) -> Elsewhere:
+    return Elsewhere([Path(folder) for folder in folders])
 
 
 def _read(file: Path, columns: list[str] | None = None) -> pa.Table:
@@ -161,13 +231,6 @@ def _read(file: Path, columns: list[str] | None = None) -> pa.Table:
         return pq.read_table(file, columns=columns)
     except (OSError, pa.ArrowException):
         raise UserError(f"{file}: this part cannot be read; remove it and run the same command again.") from None
-
-
-def write_plays(rows: Sequence[Row], file: Path) -> None:
-    """All plays of a campaign in one file, written beside and renamed."""
-    partial = file.with_name(f".{file.name}.partial")
-    partial.write_bytes(_bytes(_table(rows)))
-    partial.rename(file)
 
 
 def read_plays(file: Path) -> list[Row]:

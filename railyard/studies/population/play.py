@@ -50,6 +50,11 @@ class Arm:
     def members(self) -> dict[str, Any]:
         return {"scheme": self.scheme, **dict(self.parameters)}
 
+    @property
+    def text(self) -> str:
+        """All that decides what the arm does, and not its label."""
+        return json.dumps(self.members(), sort_keys=True)
+
 
 def arm_of(entry: SchemeEntry) -> Arm:
     """The arm of a scheme whose thresholds, if it has any, are in milliseconds."""
@@ -79,27 +84,17 @@ class Task:
     @cached_property
     def identities(self) -> list[str]:
         common = json.dumps(self.facts(), sort_keys=True)
-        found = []
-        for arm in self.arms:
-            text = common + json.dumps(arm.members(), sort_keys=True)
-            found.append(hashlib.sha256(text.encode()).hexdigest()[:32])
-        return found
+        return [hashlib.sha256((common + arm.text).encode()).hexdigest()[:32] for arm in self.arms]
+
+
+def task_of(population: Population, viewer: Viewer, arms: Sequence[Arm], program: str, program_sha256: str) -> Task:
+    limit_s = population.video.videos * viewer.time_limit_s(population.time_limit_factor)
+    return Task(viewer, tuple(arms), population.video, limit_s, program, program_sha256)
 
 
 def tasks_of(population: Population, viewers: Sequence[Viewer], arms: Sequence[Arm], program: Path) -> list[Task]:
     digest = sha256_of(program)
-    factor = population.time_limit_factor
-    return [
-        Task(
-            viewer,
-            tuple(arms),
-            population.video,
-            population.video.videos * viewer.time_limit_s(factor),
-            str(program),
-            digest,
-        )
-        for viewer in viewers
-    ]
+    return [task_of(population, viewer, arms, str(program), digest) for viewer in viewers]
 
 
 def _path(path: Link, up: str, down: str) -> dict[str, Any]:
@@ -257,6 +252,7 @@ def _row(task: Task, arm: Arm, identity: str, events: list[Event], sent: dict[st
         "viewer": viewer.number,
         "arm": arm.label,
         "scheme": arm.scheme,
+        "parameters": arm.text,
         "scene": viewer.scene,
         "pair": viewer.pair,
         "primary": viewer.primary,

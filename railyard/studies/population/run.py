@@ -13,11 +13,11 @@ from railyard.base.terminal import print_table
 from railyard.base.yamlfile import YamlDocument
 from railyard.figures.rows import REBUFFER_RATE, REINJECTION_COST
 from railyard.run.arena import arena_of
-from railyard.stats.statistics import nearest_rank
 from railyard.studies.population.campaign import Asked, Outcome, Place, Progress, Tell, run_population
 from railyard.studies.population.executors import Executor, LocalExecutor
-from railyard.studies.population.figures import Plays
 from railyard.studies.population.model import Population, load_population
+from railyard.studies.population.parts import PLAYS_FILE
+from railyard.studies.population.pooled import Pooled
 from railyard.studies.request import RunRequest, refuse
 
 EVERY_S = 10.0
@@ -53,14 +53,13 @@ def carry_out(population: Population, place: Place, asked: Asked, executor: Exec
     return run_population(population, place, asked, executor, tell, _progress(tell))
 
 
-def arm_rows(outcome: Outcome) -> list[list[str]]:
+def arm_rows(plays: Pooled) -> list[list[str]]:
     """The arms beside each other, over all days."""
-    plays = Plays(outcome.rows)
     rows = []
     for label in plays.arms:
-        rct, first = plays.flat("rct", label), plays.flat("first_frame", label)
-        cells = [f"{nearest_rank(rct, q):.3f}" for q in (0.5, 0.95, 0.99)] if rct else ["-"] * 3
-        cells += [f"{nearest_rank(first, q):.3f}" for q in (0.5, 0.99)] if first else ["-"] * 2
+        rct = [plays.quantile("rct", label, q) for q in (0.5, 0.95, 0.99)]
+        first = [plays.quantile("first_frame", label, q) for q in (0.5, 0.99)]
+        cells = ["-" if value is None else f"{value:.3f}" for value in (*rct, *first)]
         cells += [f"{100 * plays.value(REBUFFER_RATE, label):.3f}", f"{100 * plays.value(REINJECTION_COST, label):.2f}"]
         rows.append([label, str(plays.count(label)), *cells])
     return rows
@@ -76,7 +75,7 @@ def run_population_file(document: YamlDocument, request: RunRequest) -> None:
     table = Table(*ARM_HEADS, header_style="bold")
     for column in table.columns[1:]:
         column.justify = "right"
-    for cells in arm_rows(outcome):
+    for cells in arm_rows(Pooled(outcome.folder / PLAYS_FILE)):
         table.add_row(*cells)
     print_table(request.console, table)
 

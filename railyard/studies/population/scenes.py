@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import secrets
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -83,6 +84,10 @@ class Library:
                     raise UserError(f"the scene {scene.name} has no pair: no scenario {' or '.join(scene.scenarios)}.")
                 self._found[scene.name] = sorted(found, key=lambda pair: pair.name)
 
+    def generated(self) -> dict[str, str]:
+        """The files of the pairs that were generated so far, by name, with the SHA-256 of each."""
+        return {file.name: sha256_file(file) for way in ("up", "down") for file in self._folder.glob(f"*/[!.]*.{way}")}
+
     def traces(self) -> dict[str, str]:
         """The files of the pairs that are not generated, by name, with the SHA-256 of each."""
         paths = [path for pairs in self._found.values() for pair in pairs for path in pair.paths]
@@ -113,9 +118,9 @@ class Library:
         parameters = folder / f"{wanted.name}.yaml"
         if not parameters.is_file() or wanted.as_yaml() not in parameters.read_text(encoding="utf-8"):
             folder.mkdir(parents=True, exist_ok=True)
-            parameters.unlink(missing_ok=True)
             for name, data in pair_files(wanted).items():  # the parameters come last: with them the pair is whole
-                partial = folder / f".{name}.partial"
+                # Workers may make one pair at the same time: the same bytes, each beside the others.
+                partial = folder / f".{name}.{secrets.token_hex(8)}.partial"
                 partial.write_bytes(data)
                 partial.rename(folder / name)
         paths = []
