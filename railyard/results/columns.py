@@ -263,6 +263,11 @@ PLAYS = StoredTable(
         Field("viewer", LONG, "the viewer's number within the day; the same under every arm"),
         Field("arm", STRING, "the scheme with its parameters"),
         Field("scheme", STRING, "the scheme"),
+        Field(
+            "parameters",
+            STRING,
+            "all that decides what the arm does, as a job of the simulator has it (since schema 4)",
+        ),
         Field("scene", STRING, "where the viewer is: home, walking, subway, …"),
         Field("pair", STRING, "the trace pair"),
         Field("primary", STRING, "name of the primary path"),
