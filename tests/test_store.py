@@ -365,8 +365,8 @@ def test_a_population_is_a_campaign_whose_plays_can_be_asked(results: Path) -> N
         (field.name, field.type) for field in parts.SCHEMA
     ]
     play: dict[str, Any] = dict.fromkeys(parts.SCHEMA.names)
-    play |= {"identity": "a", "day": 1, "viewer": 7, "arm": "xlink", "scheme": "xlink", "scene": "home"}
-    play |= {"pair": "subway-1", "primary": "wifi", "rct_s": [0.5, 1.5]}
+    play |= {"identity": "a", "day": 1, "viewer": 7, "arm": "xlink", "scheme": "xlink", "parameters": "{}"}
+    play |= {"scene": "home", "pair": "subway-1", "primary": "wifi", "rct_s": [0.5, 1.5]}
     pq.write_table(pa.Table.from_pylist([play], schema=parts.SCHEMA), folder / parts.PLAYS_FILE)
     record = {"population": {"name": "population"}, "command": "railyard population", "git": {"revision": "d" * 40}}
     (folder / "population.json").write_text(json.dumps(record | {"created": "2026-01-02T03:04:05+00:00"}))
