@@ -7,6 +7,7 @@
 #include "base/text_file.h"
 #include "peers/relay/udp.h"
 #include "schemes/quic_settings.h"
+#include "xlink/log_files.h"
 
 #define ALPN       "relay"
 #define CLOCK_SKEW 86400   /* seconds that a client's clock may be behind for the self-signed certificate */
@@ -25,6 +26,7 @@ typedef struct {
     quic_settings settings;
     xl_endpoint *endpoint;
     xl_credentials *credentials;
+    xl_log_files *logs;
     xl_connection *attempts[RELAY_MAX_PATHS]; /* by the path of the handshake; NULL: none is under way */
     size_t last_path;                         /* of the newest attempt */
     uint64_t again_at;                        /* the next attempt begins then; XL_NEVER: there is none */
@@ -364,6 +366,10 @@ static bool start(void *user, char *error) {
     if (!make_credentials(t, &config, error))
         return false;
     config.credentials = t->credentials;
+    t->logs = xl_log_files_open(&(xl_log_options){.keylog_file = getenv("SSLKEYLOGFILE")}, error, RELAY_ERROR_BYTES);
+    if (!t->logs)
+        return false;
+    config.log = xl_log_files_log(t->logs);
     int rv = 0;
     t->endpoint = xl_endpoint_new(&config, *relay_clock(t->u.relay), &rv);
     return t->endpoint || relay_refuse(error, "The transport refuses the settings.");
@@ -384,6 +390,7 @@ static void destroy(void *user) {
         xl_endpoint_free(t->endpoint);
     if (t->credentials)
         xl_credentials_free(t->credentials);
+    xl_log_files_close(t->logs);
 }
 
 int main(int argc, char **argv) {

@@ -440,6 +440,9 @@ static bool configure(stack *t) {
     picoquic_enable_path_callbacks_default(t->quic, 1);
     picoquic_disable_port_blocking(t->quic, 1);
     picoquic_set_null_verifier(t->quic);
+    const char *secrets = getenv("SSLKEYLOGFILE");
+    if (secrets)
+        picoquic_set_key_log_file(t->quic, secrets);
     return true;
 }
 

@@ -162,6 +162,15 @@ func (l *listener) accept() (*net.UnixConn, error) {
 	}
 }
 
+// keyLog opens the file that SSLKEYLOGFILE names; without it nothing is written.
+func keyLog() (io.Writer, error) {
+	name := os.Getenv("SSLKEYLOGFILE")
+	if name == "" {
+		return nil, nil
+	}
+	return os.OpenFile(name, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+}
+
 func client(socket, server string, all paths) error {
 	if len(all) == 0 {
 		return errors.New("--path is required")
@@ -182,10 +191,14 @@ func client(socket, server string, all paths) error {
 	locals := &listener{UnixListener: listening}
 	locals.hold()
 	transport := &quic.Transport{Conn: udp}
+	secrets, err := keyLog()
+	if err != nil {
+		return err
+	}
 	// The first local connection connects, so that the handshake is part of its request.
 	connect := sync.OnceValues(func() (*quic.Conn, error) {
 		connection, err := transport.Dial(context.Background(), remote,
-			&tls.Config{InsecureSkipVerify: true, NextProtos: []string{alpn}}, quicConfig())
+			&tls.Config{InsecureSkipVerify: true, NextProtos: []string{alpn}, KeyLogWriter: secrets}, quicConfig())
 		if err != nil {
 			return nil, err
 		}

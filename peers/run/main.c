@@ -8,6 +8,7 @@
  * a bound are left out, and a relay that writes more than a bound to a file is ended. All that the relay has started
  * ends with it. */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -16,6 +17,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -38,7 +40,7 @@ typedef struct {
     char path[MAX_PATHS][TEXT_BYTES]; /* NAME:ADDR */
     size_t path_count;
     char server[TEXT_BYTES];
-    const char *out_file;
+    const char *out_file, *keylog_file;
     uint64_t wait_ms;
 } options;
 
@@ -105,6 +107,8 @@ static const setting rows[] = {
     {"server", SETTING_OWN, .read = read_server, .value = "ADDR:PORT",
      .help = "The relay of the server side; @:PORT is the gateway of mpshell."},
     {"out", SETTING_TEXT, FIELD(out_file), .value = "FILE", .help = "Where the relay's records go."},
+    {"keylog", SETTING_TEXT, FIELD(keylog_file), .value = "FILE",
+     .help = "Where the relay appends its TLS secrets in NSS key log format; it reads SSLKEYLOGFILE."},
     {"wait_ms", SETTING_WHOLE, FIELD(wait_ms), .least = 1, .most = 600000, .value = "MS", .fallback = "15000",
      .help = "How long the relay may take to get ready."},
     {0},
@@ -147,7 +151,7 @@ static size_t add_words(char **out, char *const *words) {
 }
 
 /* The relay is the one whose standard output is ours. It gets a process group, so that its children end with it. */
-static pid_t start_child(char **words, int stdout_fd) {
+static pid_t start_child(char **words, int stdout_fd, const char *keylog_file) {
     const bool is_relay = stdout_fd >= 0;
     const struct rlimit bound = {FILE_MAX_BYTES, FILE_MAX_BYTES};
     const pid_t parent = getpid(), pid = fork();
@@ -165,6 +169,8 @@ static pid_t start_child(char **words, int stdout_fd) {
         _exit(127);
     if (is_relay)
         unsetenv("MPSHELL_READY_FD"); /* it is the player's */
+    if (keylog_file)
+        setenv("SSLKEYLOGFILE", keylog_file, 1);
     execvp(words[0], words);
     fprintf(stderr, PROGRAM ": %s cannot be started: %s.\n", words[0], strerror(errno));
     _exit(127);
@@ -186,7 +192,7 @@ static bool start_relay(runner *r) {
         words[n++] = r->o.path[i];
     }
     words[n] = NULL;
-    r->relay = start_child(words, fds[1]);
+    r->relay = start_child(words, fds[1], r->o.keylog_file);
     close(fds[1]);
     r->from_relay = fds[0];
     return r->relay > 0;
@@ -200,7 +206,7 @@ static bool start_player(runner *r) {
     words[n++] = option;
     words[n++] = server;
     words[n] = NULL;
-    r->player = start_child(words, -1);
+    r->player = start_child(words, -1, NULL);
     return r->player > 0;
 }
 
@@ -316,6 +322,17 @@ static bool make_folder(runner *r) {
     return false;
 }
 
+/* Opens the files that the run leaves; the secrets are their owner's alone. Returns the one that cannot be written. */
+static const char *open_files(runner *r) {
+    if (r->o.out_file && !(r->out = fopen(r->o.out_file, "we")))
+        return r->o.out_file;
+    if (!r->o.keylog_file)
+        return NULL;
+    const int fd = open(r->o.keylog_file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    const bool is_private = fd >= 0 && fchmod(fd, 0600) == 0;
+    return is_private && close(fd) == 0 ? NULL : r->o.keylog_file;
+}
+
 static void watch_signals(runner *r) {
     sigset_t set;
     sigemptyset(&set);
@@ -359,8 +376,9 @@ int main(int argc, char **argv) {
         return 2;
     }
     snprintf(r.socket, sizeof r.socket, "%s/relay", r.folder);
-    if (r.o.out_file && !(r.out = fopen(r.o.out_file, "we"))) {
-        fprintf(stderr, PROGRAM ": cannot write %s: %s.\n", r.o.out_file, strerror(errno));
+    const char *refused = open_files(&r);
+    if (refused) {
+        fprintf(stderr, PROGRAM ": cannot write %s: %s.\n", refused, strerror(errno));
         rmdir(r.folder);
         return 2;
     }

@@ -300,6 +300,8 @@ def player_command(spec: RunSpec, program: Path, run_dir: Path) -> list[str]:
 def relay_command(spec: RunSpec, stack: StackRun, program: Path, run_dir: Path, player: list[str]) -> list[str]:
     """The player over the client's relay; the primary path comes first."""
     command = [str(program), "--server", f"@:{QUIC_PORT}", "--out", str(run_dir / "relay.jsonl")]
+    if spec.pcap:
+        command += ["--keylog", str(run_dir / captures.KEYS)]
     for path in sorted(spec.paths, key=lambda path: path.name != spec.primary):
         command += ["--path", f"{path.name}:@{spec.paths.index(path)}"]
     return [*command, "--", *stack.client, "--", *player]

@@ -92,6 +92,7 @@ pub fn config(alpn: &[u8], transport: TransportConfig) -> Result<ClientConfig> {
         .with_custom_certificate_verifier(Arc::new(Anybody(provider)))
         .with_no_client_auth();
     tls.alpn_protocols = vec![alpn.to_vec()];
+    tls.key_log = Arc::new(rustls::KeyLogFile::new());
     let mut config = ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls)?));
     config.transport_config(Arc::new(transport));
     Ok(config)

@@ -4,6 +4,7 @@ mod local;
 mod sockets;
 
 use std::cell::RefCell;
+use std::fs::{File, OpenOptions};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -39,7 +40,11 @@ fn index_of(connection: &Connection) -> u64 {
 }
 
 impl TransportHandler for Handler {
-    fn on_conn_created(&mut self, _: &mut Connection) {}
+    fn on_conn_created(&mut self, connection: &mut Connection) {
+        if let Some(secrets) = key_log() {
+            connection.set_keylog(Box::new(secrets));
+        }
+    }
 
     fn on_conn_established(&mut self, _: &mut Connection) {}
 
@@ -67,6 +72,12 @@ impl TransportHandler for Handler {
     fn on_stream_closed(&mut self, _: &mut Connection, _: u64) {}
 
     fn on_new_token(&mut self, _: &mut Connection, _: Vec<u8>) {}
+}
+
+/// The file that SSLKEYLOGFILE names, if it can be written.
+fn key_log() -> Option<File> {
+    let name = std::env::var_os("SSLKEYLOGFILE")?;
+    OpenOptions::new().create(true).append(true).open(name).ok()
 }
 
 fn config(o: &Options, is_server: bool) -> Result<Config> {
