@@ -23,6 +23,7 @@ MODELS: tuple[tuple[str, str], ...] = (
     ("`loss`, Gilbert-Elliott", "loss=ge:p=0.01:r=0.3"),
     ("`onoff`", "onoff=exp:on=2000:off=100"),
     ("`radio`", "radio=sa-tmobile-2021"),
+    ("`grants`", "grants=sr=10:grant=8:idle=1"),
     ("`leo`", "leo=starlink:burst=60:loss=0.5"),
     ("`duplicate`", "duplicate=0.01"),
     ("`mtu`", "mtu=1500"),

@@ -133,6 +133,12 @@ static void choose_config(bench *b, fuzz_input *in) {
         c->cross.bytes = LINK_CROSS_BYTES_LEAST + fuzz_u8(in) * 5u;
         c->cross.onoff = more & 128 ? (link_onoff){.is_random = true, .count = 2, .us = {9000, 5000}} : c->onoff;
     }
+    if (more & 32)
+        c->grants = (link_grants){.sr_us = 1 + more * 40u,
+                                  .grant_us = flags * 20u,
+                                  .report_us = 4000,
+                                  .idle_us = 5000,
+                                  .first_bytes = more * 10u};
     if (more & 64 && !(more & 8))
         c->leo = (link_leo){.period_us = 20000,
                             .phase_us = 3000,

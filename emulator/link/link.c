@@ -15,7 +15,8 @@ typedef enum {
     STREAM_QUEUE,
     STREAM_CROSS,
     STREAM_LEO,
-    STREAM_LEO_LOSS
+    STREAM_LEO_LOSS,
+    STREAM_GRANTS
 } stream;
 
 /* Begins with the opportunities of a trace: of those before t0 + from_us, none; start_us is where its time 0 falls. */
@@ -57,6 +58,8 @@ static void set_up_effects(emulated_link *link, const link_config *config) {
     link->loss.moves.state = link_substream(config->seed, STREAM_LOSS_MOVES);
     link->leo_seed = link_substream(config->seed, STREAM_LEO);
     link->leo_rng.state = link_substream(config->seed, STREAM_LEO_LOSS);
+    if (config->grants.sr_us > 0)
+        link->grants_phase_us = link_substream(config->seed, STREAM_GRANTS) % config->grants.sr_us;
     link_onoff_init(&link->onoff, &config->onoff, link_substream(config->seed, STREAM_ONOFF));
     link_cross_init(&link->cross, &config->cross, link_substream(config->seed, STREAM_CROSS),
                     config->start_offset_ms * 1000, 0);
@@ -401,7 +404,7 @@ void link_advance(emulated_link *link, uint64_t now) {
 /* The delay of the packet, which comes now. */
 static uint64_t draw_delay(emulated_link *link, link_packet *packet, uint64_t now) {
     uint64_t delay = next_delay(link, &link->burst, now, link_packet_bytes(packet), &packet->direct);
-    delay += wake_radio(link, &link->last_enqueued_us, now);
+    delay += wait_for_radio(link, &link->last_enqueued_us, &link->grants, now, link_packet_bytes(packet));
     if (link->set.jitter_us > 0) {
         delay += (uint64_t)(link_rng_uniform(&link->jitter_rng) * (double)(2 * link->set.jitter_us + 1));
         delay = delay > link->set.jitter_us ? delay - link->set.jitter_us : 0;

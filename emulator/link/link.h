@@ -38,6 +38,7 @@
 #include "emulator/link/cross.h"
 #include "emulator/link/delay_trace.h"
 #include "emulator/link/lateness.h"
+#include "emulator/link/grants.h"
 #include "emulator/link/leo.h"
 #include "emulator/link/light.h"
 #include "emulator/link/log.h"
@@ -70,6 +71,7 @@ typedef struct {
     uint64_t reorder_us;
     link_leo leo;     /* pauses, steps of the delay, and losses at boundaries of time */
     link_radio radio; /* added to the delay of the first packet after a pause */
+    link_grants grants; /* what a packet then waits for */
     link_loss loss;
     link_onoff onoff;
     double duplicate; /* probability that a packet arrives at the queue twice */

@@ -16,6 +16,8 @@ struct emulated_link {
     link_rng jitter_rng, reorder_rng, duplicate_rng, leo_rng;
     uint64_t leo_seed;
     uint64_t last_enqueued_us; /* LINK_NEVER: no packet yet */
+    uint64_t grants_phase_us;
+    link_grants_state grants;
     link_loss_state loss;
     link_onoff_state onoff;
     link_burst burst; /* with a light trace */
@@ -79,11 +81,16 @@ static inline bool held_goes_first(const link_packet *held, const link_packet *i
     return held && (!in_order || held->due_us < in_order->due_us);
 }
 
-/* How long a packet that arrives now waits for the radio. *last_us: arrival of the previous packet; becomes now. */
-static inline uint64_t wake_radio(const emulated_link *link, uint64_t *last_us, uint64_t now) {
+/* How long a packet of this size that arrives now waits until the radio is awake and may send it. *last_us: arrival of
+ * the previous packet; becomes now. */
+static inline uint64_t wait_for_radio(const emulated_link *link, uint64_t *last_us, link_grants_state *grants,
+                                      uint64_t now, uint32_t bytes) {
     uint64_t pause = *last_us == LINK_NEVER ? LINK_RADIO_NO_PACKET : now - *last_us;
     *last_us = now;
-    return link_radio_wait(&link->set.radio, pause);
+    uint64_t wait = link_radio_wait(&link->set.radio, pause);
+    return link->set.grants.sr_us == 0
+               ? wait
+               : wait + link_grants_wait(&link->set.grants, grants, link->grants_phase_us, now + wait, bytes);
 }
 
 #endif

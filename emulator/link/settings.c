@@ -48,6 +48,12 @@ static bool read_radio(void *into, const char *text, char *reason, size_t cap) {
            refuse(reason, cap, wanted, text);
 }
 
+static bool read_grants(void *into, const char *text, char *reason, size_t cap) {
+    char wanted[160];
+    return link_grants_parse(&((link_settings *)into)->config.grants, text, wanted, sizeof wanted) ||
+           refuse(reason, cap, wanted, text);
+}
+
 static bool read_leo(void *into, const char *text, char *reason, size_t cap) {
     char wanted[240];
     return link_leo_parse(&((link_settings *)into)->config.leo, text, wanted, sizeof wanted) ||
@@ -122,6 +128,10 @@ const setting link_setting_rows[] = {
                                                      "(:(promotion|tail|inactive|cycle)=" NUMBER "){1,3})$",
      .help = "What the first packet after a pause waits: promotion=MS:tail=MS, inactive=MS:cycle=MS, both, a preset "
              "such as lte-2012, or off."},
+    {"grants", SETTING_OWN, FIELD(config.grants), .read = read_grants, .value = "TIMES", .fallback = "off",
+     .pattern = "^(off|sr=" NUMBER ":grant=" NUMBER "(:((report|idle)=" NUMBER "|first=[0-9]+)){0,3})$",
+     .help = "Uplink grants of LTE and 5G: sr=MS:grant=MS, the period in which a terminal may ask for one and how long "
+             "it takes; further report=MS, first=BYTES and idle=MS; or off."},
     {"leo", SETTING_OWN, FIELD(config.leo), .read = read_leo, .value = "KIND[:KEY=VALUE...]", .fallback = "off",
      .pattern = "^(off|(starlink|" LEO_OPTION ")(:" LEO_OPTION ")*)$",
      .help = "A satellite of a low orbit, which changes each 15 s: starlink, period=MS:phase=MS:step=MS:pause=MS:"

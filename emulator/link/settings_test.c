@@ -58,6 +58,7 @@ static void every_key_is_read(void **state) {
                                           {"loss", "ge:p=0.1:r=0.2:bad=0.9"},
                                           {"onoff", "exp:on=5:off=1.5"},
                                           {"radio", "promotion=260:tail=11576:inactive=100:cycle=40"},
+                                          {"grants", "sr=10:grant=8.5:first=200"},
                                           {"leo", "starlink:burst=60:loss=0.5"},
                                           {"duplicate", "1e-3"},
                                           {"mtu", "1280"},
@@ -84,6 +85,8 @@ static void every_key_is_read(void **state) {
         assert_int_equal(c.radio.tail_us, 11576000);
         assert_int_equal(c.radio.inactive_us, 100000);
         assert_int_equal(c.radio.cycle_us, 40000);
+        assert_int_equal(c.grants.report_us, 8500);
+        assert_int_equal(c.grants.first_bytes, 200);
         assert_int_equal(c.leo.burst_us, 60000);
         assert_int_equal(c.mtu_bytes, 1280);
         assert_int_equal(settings[way].nat.timeout_us, 30000000);
@@ -173,6 +176,7 @@ static void errors_name_the_key(void **state) {
         {"radio", "cycle=40:inactive=100:cycle=40", "radio takes "},
         {"radio", "tail=1:promotion", "radio takes "},
         {"radio", "off:tail=1", "radio takes "},
+        {"grants", "sr=10", "grants takes sr=MS:grant=MS, and further"},
         {"leo", "oneweb", "leo takes starlink, period=MS:"},
         {"nat", "on", "nat takes mapping=KIND:filtering=KIND:timeout=MS"},
         {"mtu", "67", "mtu takes a whole number from 68 to 1500"},
@@ -285,7 +289,7 @@ static void defaults_in_texts_are_those_of_a_link_without_settings(void **state)
         assert_int_equal(said.wifi.rate_bps, 0);
         compared++;
     }
-    assert_int_equal(compared, 14);
+    assert_int_equal(compared, 15);
 }
 
 int main(void) {

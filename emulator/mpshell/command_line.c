@@ -78,8 +78,8 @@ static const setting rows_of_command_line[] = {
      .help = "A path: device NAME (at most 15 of a-z 0-9 -), uplink and downlink trace or a constant rate (12mbps), "
              "one-way delay in ms, queue (infinite, the default; droptail:packets=N; drophead, codel, pie, fq_codel), "
              "random loss (0..1; ge:p=P:r=P). Further keys: offset, once, delay-trace, delay-trace-end, jitter, "
-             "reorder, reorder-delay, duplicate, onoff, radio, leo. The prefix up- or down- limits a key to one "
-             "direction (down-queue=pie). See docs/reference/links.md."},
+             "reorder, reorder-delay, duplicate, onoff, radio, grants, leo. The prefix up- or down- limits a key to "
+             "one direction (down-queue=pie). See docs/reference/links.md."},
     {"bottleneck", SETTING_OWN, .read = read_bottleneck, .repeats = true, .value = "SPEC",
      .help = "A link that paths share, NAME:rate=RATE, with the keys of a path but nat, wifi and via. Paths name it: "
              "--path …,via=NAME[:NAME...]."},
