@@ -46,6 +46,7 @@ from railyard.studies.population.model import Population, load_population
 from railyard.studies.population.parts import Parts, part_of, read_plays
 from railyard.studies.population.play import Arm, first_frames, play, tasks_of
 from railyard.studies.population.pooled import Pooled
+from railyard.studies.population.run import progress
 from railyard.studies.population.scenes import Library
 from railyard.studies.population.viewers import Viewer, day_shares, draw_viewers
 from railyard.studies.study import find_study
@@ -377,6 +378,17 @@ def test_a_dask_worker_that_is_killed_loses_nothing_and_doubles_nothing(
     assert set(Counter((row["viewer"], row["arm"]) for row in rows).values()) == {1}
     subprocess.run(_campaign(tmp_path / "local", *more), check=True, capture_output=True, cwd=ROOT)
     assert _figures(rows) == _figures(read_plays(tmp_path / "local" / "plays.parquet"))
+
+
+def test_the_time_left_counts_the_plays_that_were_made_since_the_pilot(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, told = [0.0], list[str]()
+    monkeypatch.setattr("railyard.studies.population.run.time.monotonic", lambda: now[0])
+    say = progress(told.append)
+    say(0, 400)
+    say(400, 400)
+    for now[0], done in ((100.0, 60_000), (120.0, 60_100)):
+        say(done, 200_000)
+    assert told == ["60100 of 200000 plays, 27980 s left"]
 
 
 def test_a_scheduler_that_is_not_there_is_told_in_one_sentence(

@@ -31,15 +31,16 @@ def teller(console: Console) -> Tell:
     return lambda text: console.print(text, soft_wrap=True)
 
 
-def _progress(tell: Tell) -> Progress:
+def progress(tell: Tell) -> Progress:
     """A line now and then: logs stay readable, and a terminal is told often enough."""
     begin = last = time.monotonic()
-    first: int | None = None
+    first, of = 0, -1  # the count at the beginning, and of how many
 
     def say(done: int, total: int) -> None:
-        nonlocal last, first
-        first = done if first is None else first
+        nonlocal begin, last, first, of
         now = time.monotonic()
+        if total != of:  # the pilot's plays, then those of all viewers
+            begin, last, first, of = now, now, done, total
         if now - last >= EVERY_S and done < total:
             last = now
             rate = (done - first) / (now - begin)
@@ -50,7 +51,7 @@ def _progress(tell: Tell) -> Progress:
 
 
 def carry_out(population: Population, place: Place, asked: Asked, executor: Executor, tell: Tell) -> Outcome:
-    return run_population(population, place, asked, executor, tell, _progress(tell))
+    return run_population(population, place, asked, executor, tell, progress(tell))
 
 
 def arm_rows(plays: Pooled) -> list[list[str]]:
