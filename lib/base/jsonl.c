@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #define BUFFER_BYTES ((size_t)1 << 18)
+#define LINE_BYTES   1024
 
 struct jsonl {
     FILE *file;
@@ -54,6 +55,19 @@ void jsonl_limit(jsonl *log, uint64_t bytes) {
     }
 }
 
+/* Most lines are short: one write, instead of one for every number and comma. */
+static bool put_line(FILE *file, const json_t *record) {
+    const size_t flags = JSON_COMPACT | JSON_REAL_PRECISION(12); /* digits: microseconds up to eleven days */
+    char line[LINE_BYTES];
+    size_t bytes = json_dumpb(record, line, sizeof line - 1, flags);
+    if (bytes == 0)
+        return false;
+    if (bytes >= sizeof line)
+        return json_dumpf(record, file, flags) == 0 && putc('\n', file) != EOF;
+    line[bytes] = '\n';
+    return fwrite(line, 1, bytes + 1, file) == bytes + 1;
+}
+
 static void write_record(jsonl *log, const char *event, json_t *fields, uint64_t now_us) {
     json_t *record = json_object();
     json_object_set_new(record, "t", jsonl_seconds(now_us > log->start_us ? now_us - log->start_us : 0));
@@ -62,9 +76,7 @@ static void write_record(jsonl *log, const char *event, json_t *fields, uint64_t
         json_object_set_new(record, "worker", json_integer(log->worker));
     if (fields)
         json_object_update(record, fields);
-    /* Twelve significant digits: microseconds up to eleven days. */
-    if (json_dumpf(record, log->file, JSON_COMPACT | JSON_REAL_PRECISION(12)) != 0 || putc('\n', log->file) == EOF)
-        log->failed = true;
+    log->failed |= !put_line(log->file, record);
     if (log->shared) /* one write to the end of the file, so that records do not mix */
         log->failed |= fflush(log->file) != 0;
     json_decref(record);

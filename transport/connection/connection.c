@@ -280,12 +280,9 @@ static uint64_t space_deadline(const xl_space *s) {
     return xl_min(s->loss_time, s->ack_deadline);
 }
 
-uint64_t xl_conn_next_timeout(const xl_connection *c) {
-    if (c->state == XL_CONN_CLOSED)
-        return XL_NEVER;
-    if (!xl_conn_is_live(c))
-        return c->closing.deadline;
-    uint64_t at = xl_min(xl_min(c->idle_deadline, c->handshake.deadline), c->pacer_wakeup);
+/* The earliest deadline but that of the pacers. */
+static uint64_t earliest_deadline(const xl_connection *c) {
+    uint64_t at = xl_min(c->idle_deadline, c->handshake.deadline);
     at = xl_min(xl_min(at, c->reinjection_recheck), xl_conn_qoe_deadline(c));
     for (int i = 0; i < XL_LEVEL_COUNT; i++)
         if (!c->level_discarded[i])
@@ -305,6 +302,15 @@ uint64_t xl_conn_next_timeout(const xl_connection *c) {
     return xl_min(at, xl_conn_migration_deadline(c));
 }
 
+uint64_t xl_conn_next_timeout(xl_connection *c) {
+    if (c->state == XL_CONN_CLOSED)
+        return XL_NEVER;
+    if (!xl_conn_is_live(c))
+        return c->closing.deadline;
+    c->deadline = earliest_deadline(c);
+    return xl_min(c->deadline, c->pacer_wakeup);
+}
+
 static void space_timer(xl_connection *c, xl_space *s, xl_level level) {
     if (s->loss_time <= c->now)
         xl_conn_detect_losses(c, s, level);
@@ -314,24 +320,16 @@ static void space_timer(xl_connection *c, xl_space *s, xl_level level) {
     }
 }
 
-void xl_conn_handle_timeout(xl_connection *c, uint64_t now) {
-    xl_conn_enter(c, now);
-    if (c->state == XL_CONN_CLOSED)
-        return;
-    if (!xl_conn_is_live(c)) {
-        if (now >= c->closing.deadline)
-            xl_conn_end_closing(c);
-        return;
-    }
+/* What a deadline that has passed asks for. False: the connection ends. */
+static bool meet_deadlines(xl_connection *c) {
+    uint64_t now = c->now;
     if (now >= c->idle_deadline || now >= c->handshake.deadline) {
         if (c->handshake.is_confirmed)
             xl_conn_abort(c, XL_CLOSE_IDLE_TIMEOUT, "idle timeout");
         else
             give_up_handshake(c);
-        return;
+        return false;
     }
-    if (c->pacer_wakeup <= now)
-        c->pacer_wakeup = XL_NEVER;
     if (c->reinjection_recheck <= now)
         c->reinjection_recheck = XL_NEVER; /* the next transmit looks */
     for (int i = 0; i < XL_LEVEL_COUNT; i++)
@@ -354,6 +352,22 @@ void xl_conn_handle_timeout(xl_connection *c, uint64_t now) {
     if (xl_conn_migration_deadline(c) <= now)
         xl_conn_migration_timer(c);
     xl_conn_forget_previous_keys(c);
+    return true;
+}
+
+void xl_conn_handle_timeout(xl_connection *c, uint64_t now) {
+    xl_conn_enter(c, now);
+    if (c->state == XL_CONN_CLOSED)
+        return;
+    if (!xl_conn_is_live(c)) {
+        if (now >= c->closing.deadline)
+            xl_conn_end_closing(c);
+        return;
+    }
+    if (c->pacer_wakeup <= now)
+        c->pacer_wakeup = XL_NEVER;
+    if (c->deadline <= now && !meet_deadlines(c)) /* most timeouts are of pacers alone */
+        return;
     xl_conn_offer_room(c);
     xl_conn_wake(c);
 }

@@ -113,6 +113,7 @@ struct xl_connection {
 
     /* Timers, XL_NEVER = off. */
     uint64_t idle_deadline, pacer_wakeup, reinjection_recheck;
+    uint64_t deadline; /* the earliest but pacer_wakeup, as of the latest xl_conn_next_timeout() */
     uint64_t idle_timeout_us;
     bool eliciting_since_receive;
     unsigned until_skip; /* packets until a packet number is left out */
@@ -132,7 +133,8 @@ int xl_conn_start_client(xl_connection *, const char *server_name, const xl_addr
  * is_proven: that token, or one of NEW_TOKEN, shows that the client receives what is sent to `remote`. */
 int xl_conn_start_server(xl_connection *, const xl_packet_header *, const xl_cid *before_retry, bool is_proven,
                          const xl_addr *local, const xl_addr *remote, uint64_t now);
-uint64_t xl_conn_next_timeout(const xl_connection *);
+/* To be asked after whatever was done to the connection, before xl_conn_handle_timeout(). */
+uint64_t xl_conn_next_timeout(xl_connection *);
 void xl_conn_handle_timeout(xl_connection *, uint64_t now);
 
 #endif

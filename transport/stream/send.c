@@ -86,6 +86,10 @@ static void shrink(xl_send *s) {
         xl_budget_give_back(s->budget, old - s->cap);
 }
 
+void xl_send_reserve(xl_send *s, size_t len) {
+    (void)grow(s, (size_t)(s->written - s->base) + xl_min(len, xl_send_capacity(s)));
+}
+
 ssize_t xl_send_write(xl_send *s, const uint8_t *data, size_t len) {
     size_t room = xl_send_capacity(s);
     if (len > room)

@@ -264,66 +264,70 @@ bool xl_frame_is_probing(uint64_t type) {
            type == XL_FRAME_PATH_NEW_CONNECTION_ID || type == XL_FRAME_PADDING;
 }
 
-/* What qlog calls a type and, after RFC 9000 table 3, the packets it may stand in: I(nitial), H(andshake), 0(-RTT),
+/* The packets that a frame may stand in, a bit for each, after RFC 9000 table 3: I(nitial), H(andshake), 0(-RTT),
  * 1(-RTT). */
+enum {
+    IN_1 = 1 << XL_PACKET_1RTT,
+    IN_01 = 1 << XL_PACKET_0RTT | IN_1,
+    IN_IH1 = 1 << XL_PACKET_INITIAL | 1 << XL_PACKET_HANDSHAKE | IN_1,
+    IN_IH01 = IN_IH1 | IN_01,
+};
+
+/* What qlog calls a type, and its packets. */
 typedef struct {
-    const char *name, *packets;
+    const char *name;
+    unsigned packets;
 } frame_info;
 
 static frame_info info_of(uint64_t type) {
     static const frame_info quic_v1[] = {
-        [XL_FRAME_PADDING] = {"padding", "IH01"},
-        [XL_FRAME_PING] = {"ping", "IH01"},
-        [XL_FRAME_ACK] = {"ack", "IH1"},
-        [XL_FRAME_ACK_ECN] = {"ack", "IH1"},
-        [XL_FRAME_RESET_STREAM] = {"reset_stream", "01"},
-        [XL_FRAME_STOP_SENDING] = {"stop_sending", "01"},
-        [XL_FRAME_CRYPTO] = {"crypto", "IH1"},
-        [XL_FRAME_NEW_TOKEN] = {"new_token", "1"},
-        [XL_FRAME_STREAM... XL_FRAME_STREAM + 7] = {"stream", "01"},
-        [XL_FRAME_MAX_DATA] = {"max_data", "01"},
-        [XL_FRAME_MAX_STREAM_DATA] = {"max_stream_data", "01"},
-        [XL_FRAME_MAX_STREAMS_BIDI] = {"max_streams", "01"},
-        [XL_FRAME_MAX_STREAMS_UNI] = {"max_streams", "01"},
-        [XL_FRAME_DATA_BLOCKED] = {"data_blocked", "01"},
-        [XL_FRAME_STREAM_DATA_BLOCKED] = {"stream_data_blocked", "01"},
-        [XL_FRAME_STREAMS_BLOCKED_BIDI] = {"streams_blocked", "01"},
-        [XL_FRAME_STREAMS_BLOCKED_UNI] = {"streams_blocked", "01"},
-        [XL_FRAME_NEW_CONNECTION_ID] = {"new_connection_id", "01"},
-        [XL_FRAME_RETIRE_CONNECTION_ID] = {"retire_connection_id", "01"},
-        [XL_FRAME_PATH_CHALLENGE] = {"path_challenge", "01"},
-        [XL_FRAME_PATH_RESPONSE] = {"path_response", "1"},
-        [XL_FRAME_CONNECTION_CLOSE] = {"connection_close", "IH01"},
-        [XL_FRAME_APPLICATION_CLOSE] = {"connection_close", "01"},
-        [XL_FRAME_HANDSHAKE_DONE] = {"handshake_done", "1"},
-        [XL_FRAME_IMMEDIATE_ACK] = {"immediate_ack", "1"},
+        [XL_FRAME_PADDING] = {"padding", IN_IH01},
+        [XL_FRAME_PING] = {"ping", IN_IH01},
+        [XL_FRAME_ACK] = {"ack", IN_IH1},
+        [XL_FRAME_ACK_ECN] = {"ack", IN_IH1},
+        [XL_FRAME_RESET_STREAM] = {"reset_stream", IN_01},
+        [XL_FRAME_STOP_SENDING] = {"stop_sending", IN_01},
+        [XL_FRAME_CRYPTO] = {"crypto", IN_IH1},
+        [XL_FRAME_NEW_TOKEN] = {"new_token", IN_1},
+        [XL_FRAME_STREAM... XL_FRAME_STREAM + 7] = {"stream", IN_01},
+        [XL_FRAME_MAX_DATA] = {"max_data", IN_01},
+        [XL_FRAME_MAX_STREAM_DATA] = {"max_stream_data", IN_01},
+        [XL_FRAME_MAX_STREAMS_BIDI] = {"max_streams", IN_01},
+        [XL_FRAME_MAX_STREAMS_UNI] = {"max_streams", IN_01},
+        [XL_FRAME_DATA_BLOCKED] = {"data_blocked", IN_01},
+        [XL_FRAME_STREAM_DATA_BLOCKED] = {"stream_data_blocked", IN_01},
+        [XL_FRAME_STREAMS_BLOCKED_BIDI] = {"streams_blocked", IN_01},
+        [XL_FRAME_STREAMS_BLOCKED_UNI] = {"streams_blocked", IN_01},
+        [XL_FRAME_NEW_CONNECTION_ID] = {"new_connection_id", IN_01},
+        [XL_FRAME_RETIRE_CONNECTION_ID] = {"retire_connection_id", IN_01},
+        [XL_FRAME_PATH_CHALLENGE] = {"path_challenge", IN_01},
+        [XL_FRAME_PATH_RESPONSE] = {"path_response", IN_1},
+        [XL_FRAME_CONNECTION_CLOSE] = {"connection_close", IN_IH01},
+        [XL_FRAME_APPLICATION_CLOSE] = {"connection_close", IN_01},
+        [XL_FRAME_HANDSHAKE_DONE] = {"handshake_done", IN_1},
+        [XL_FRAME_IMMEDIATE_ACK] = {"immediate_ack", IN_1},
     };
     static const frame_info multipath[] = {
-        [XL_FRAME_ACK_MP - XL_FRAME_ACK_MP] = {"ack_mp", "1"},
-        [XL_FRAME_ACK_MP_ECN - XL_FRAME_ACK_MP] = {"ack_mp", "1"},
-        [XL_FRAME_QOE_CONTROL_SIGNALS - XL_FRAME_ACK_MP] = {"qoe_control_signals", "1"},
-        [XL_FRAME_PATH_STATUS - XL_FRAME_ACK_MP] = {"path_status", "1"},
+        [XL_FRAME_ACK_MP - XL_FRAME_ACK_MP] = {"ack_mp", IN_1},
+        [XL_FRAME_ACK_MP_ECN - XL_FRAME_ACK_MP] = {"ack_mp", IN_1},
+        [XL_FRAME_QOE_CONTROL_SIGNALS - XL_FRAME_ACK_MP] = {"qoe_control_signals", IN_1},
+        [XL_FRAME_PATH_STATUS - XL_FRAME_ACK_MP] = {"path_status", IN_1},
     };
     if (type < sizeof quic_v1 / sizeof quic_v1[0])
         return quic_v1[type];
     if (type == XL_FRAME_DATAGRAM || type == (XL_FRAME_DATAGRAM | 1))
-        return (frame_info){"datagram", "01"};
+        return (frame_info){"datagram", IN_01};
     if (type == XL_FRAME_ACK_FREQUENCY)
-        return (frame_info){"ack_frequency", "1"};
+        return (frame_info){"ack_frequency", IN_1};
     if (type >= XL_FRAME_ACK_MP && type <= XL_FRAME_PATH_STATUS)
         return multipath[type - XL_FRAME_ACK_MP];
     if (xl_frame_is_ietf(type))
-        return (frame_info){xl_frame_ietf_name(type), "1"};
-    return (frame_info){"unknown", ""};
+        return (frame_info){xl_frame_ietf_name(type), IN_1};
+    return (frame_info){"unknown", 0};
 }
 
 bool xl_frame_is_allowed(uint64_t type, xl_packet_type packet) {
-    char letter = packet == XL_PACKET_INITIAL     ? 'I'
-                  : packet == XL_PACKET_HANDSHAKE ? 'H'
-                  : packet == XL_PACKET_0RTT      ? '0'
-                  : packet == XL_PACKET_1RTT      ? '1'
-                                                  : '-';
-    return strchr(info_of(type).packets, letter) != NULL;
+    return info_of(type).packets >> packet & 1;
 }
 
 const char *xl_frame_name(uint64_t type) {
