@@ -248,11 +248,12 @@ static void leave_flight(xl_path *p, xl_sent_packet *pkt) {
 /* ---- Path MTU ---- */
 
 static void mtu_packet_acked(xl_connection *c, xl_path *p, const xl_sent_packet *pkt) {
-    if (pkt->is_mtu_probe)
+    if (pkt->is_mtu_probe) {
         xl_mtu_probe_acked(&p->mtu_search, pkt->bytes, c->now);
-    else if (pkt->ack_eliciting)
+        xl_conn_apply_mtu(c, p);
+    } else if (pkt->ack_eliciting) {
         xl_mtu_packet_acked(&p->mtu_search, pkt->bytes, pkt->time_us);
-    xl_conn_apply_mtu(c, p);
+    }
 }
 
 static void mtu_packet_lost(xl_connection *c, xl_path *p, const xl_sent_packet *pkt) {

@@ -163,8 +163,6 @@ void xl_builder_pad_to(xl_builder *b, size_t packet_bytes) {
 
 static void log_sent(xl_builder *b, size_t payload_len, size_t packet_bytes) {
     xl_connection *c = b->c;
-    if (!c->qlog)
-        return;
     xl_reader r = xl_reader_of(b->payload, payload_len);
     xl_frame f;
     xl_qlog_packet_begin(c->qlog, c->now, true, type_of(b), b->pn, packet_bytes, b->path->index,
@@ -269,7 +267,8 @@ size_t xl_builder_finish(xl_builder *b) {
     size_t bytes = b->pn_offset + b->pn_len + payload + XL_AEAD_TAG;
     if (!is_short(b))
         xl_packet_set_length(b->packet, b->length_offset, b->pn_len + payload + XL_AEAD_TAG);
-    log_sent(b, payload, bytes);
+    if (c->qlog)
+        log_sent(b, payload, bytes);
     uint64_t path_id = is_short(b) && c->multipath ? b->path->cids.remote_path_id : 0;
     xl_sent_packet *pkt = xl_ledger_push(&b->space->ledger);
     bool is_sealed = pkt && xl_keys_protect(b->keys, path_id, b->pn, b->packet, b->pn_offset, b->pn_len, payload) > 0;

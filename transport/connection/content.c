@@ -118,7 +118,8 @@ void xl_content_put_acks(xl_builder *b) {
     }
     for (size_t i = 0; i < c->path_count; i++) {
         xl_path *p = &c->path[i];
-        if (xl_content_is_acknowledged(c, p) && xl_space_owes_ack(p->space) && xl_content_ack_path(c, p) == b->path)
+        if (p->space && xl_space_owes_ack(p->space) && xl_content_is_acknowledged(c, p) &&
+            xl_content_ack_path(c, p) == b->path)
             put_path_ack(b, p);
     }
 }
@@ -275,11 +276,8 @@ static uint64_t stream_credit(const xl_connection *c, const xl_stream *s) {
     return s->send_flow.limit < by_connection ? s->send_flow.limit : by_connection;
 }
 
-/* Not where all that was written is acknowledged, as on most control streams most of the time: nothing of it is to be
- * sent, or sent twice. */
 static bool is_sending(const xl_stream *s) {
-    bool settled = s->send.base == s->send.written && s->send.fin_acked == s->send.fin_written;
-    return !settled && !xl_conn_is_reset(s);
+    return !xl_send_is_settled(&s->send) && !xl_conn_is_reset(s);
 }
 
 /* Up to where there is something to send: also what the application has announced and would write into a buffer that

@@ -43,7 +43,7 @@ static uint64_t room(const xl_connection *c, const xl_stream *s, uint64_t ahead,
 
 size_t xl_conn_send_room(const xl_connection *c, const xl_stream *s) {
     uint64_t ahead = backlog(s), most = wanted(c);
-    for (const xl_stream *t = c->streams.send_head; t && t != s && ahead < most; t = t->send_next)
+    for (const xl_stream *t = c->streams.send_head; t && xl_conn_is_sent_before(t, s) && ahead < most; t = t->send_next)
         ahead += backlog(t);
     return (size_t)xl_min(room(c, s, ahead, most), xl_send_capacity(&s->send));
 }

@@ -13,11 +13,13 @@ void xl_conn_emit(xl_connection *c, xl_event e) {
 }
 
 void xl_conn_wake(xl_connection *c) {
-    c->hooks.wake(c->hooks.user, c);
+    if (!c->slot.is_ready)
+        c->hooks.wake(c->hooks.user, c);
 }
 
 void xl_conn_touch(xl_connection *c) {
-    c->hooks.touched(c->hooks.user, c);
+    if (!c->slot.is_touched)
+        c->hooks.touched(c->hooks.user, c);
 }
 
 void xl_conn_enter(xl_connection *c, uint64_t now) {

@@ -53,17 +53,22 @@ static size_t lower_bound(const xl_connection *c, uint64_t id) {
 }
 
 xl_stream *xl_conn_stream(const xl_connection *c, uint64_t id) {
+    xl_stream *newest = c->streams.count > 0 ? c->streams.at[c->streams.count - 1] : NULL;
+    if (newest && newest->id == id) /* nearly always */
+        return newest;
     size_t at = lower_bound(c, id);
     return at < c->streams.count && c->streams.at[at]->id == id ? c->streams.at[at] : NULL;
 }
 
-static bool goes_before(const xl_stream *a, const xl_stream *b) {
+bool xl_conn_is_sent_before(const xl_stream *a, const xl_stream *b) {
     return a->priority != b->priority ? a->priority < b->priority : a->id < b->id;
 }
 
 static void send_list_insert(xl_connection *c, xl_stream *s) {
+    if (s->in_send_list)
+        return;
     xl_stream *prev = NULL, *at = c->streams.send_head;
-    while (at && goes_before(at, s)) {
+    while (at && xl_conn_is_sent_before(at, s)) {
         prev = at;
         at = at->send_next;
     }
@@ -128,8 +133,6 @@ static xl_stream *stream_new(xl_connection *c, uint64_t id) {
     memmove(&c->streams.at[at + 1], &c->streams.at[at], (c->streams.count - at) * sizeof *c->streams.at);
     c->streams.at[at] = s;
     c->streams.count++;
-    if (s->has_send)
-        send_list_insert(c, s);
     return s;
 }
 
@@ -160,8 +163,13 @@ static bool send_is_over(const xl_stream *s) {
     return !s->has_send || s->reset_acked || (!s->reset_pending && !s->reset_sent && xl_send_is_done(&s->send));
 }
 
+/* All that was written is acknowledged, as on most control streams most of the time, and no more of it waits. */
+static bool has_to_send(const xl_stream *s) {
+    return !xl_send_is_settled(&s->send) || s->writable_wanted;
+}
+
 void xl_conn_stream_settle(xl_connection *c, xl_stream *s) {
-    if (send_is_over(s))
+    if (send_is_over(s) || !has_to_send(s))
         send_list_remove(c, s);
     if (!send_is_over(s) || !s->recv_done)
         return;
@@ -353,6 +361,8 @@ ssize_t xl_stream_send(xl_connection *c, uint64_t id, const uint8_t *data, size_
         xl_send_finish(&s->send);
     if (fin && is_local(c, id))
         c->migration.expecting_since = XL_NEVER; /* xl_conn_transmit() knows the time */
+    if (has_to_send(s))
+        send_list_insert(c, s);
     xl_conn_note_blocked(c, s);
     if ((size_t)taken == len)
         xl_conn_offer_room(c); /* it may have no more to write: the next one's turn */

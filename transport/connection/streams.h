@@ -35,7 +35,7 @@ typedef struct xl_stream {
     bool writable_wanted;                    /* the application was told "full" */
     uint64_t expected;                       /* bytes that the application means to write in all; 0: it did not say */
     xl_unacked_queue unacked[XL_MAX_PATHS];  /* in flight on that path and not yet re-injected: in order of sending */
-    struct xl_stream *send_prev, *send_next; /* list of streams with a send side that is not done, by priority, id */
+    struct xl_stream *send_prev, *send_next; /* list of streams that may have something to send, by priority, id */
     bool in_send_list;
 } xl_stream;
 
@@ -60,6 +60,7 @@ typedef struct {
 } xl_streams;
 
 xl_stream *xl_conn_stream(const xl_connection *, uint64_t id);
+bool xl_conn_is_sent_before(const xl_stream *, const xl_stream *); /* by priority, id */
 /* The stream that a received frame names: opens the peer's. NULL with *error = 0: it is gone already, ignore. */
 xl_stream *xl_conn_stream_for_frame(xl_connection *, uint64_t id, bool needs_recv, uint64_t *error);
 void xl_conn_stream_settle(xl_connection *, xl_stream *); /* removes it when all is done */

@@ -263,11 +263,6 @@ static size_t transmit_on_certain_path(xl_connection *c, uint8_t *buf, size_t ca
 
 /* ---- Data ---- */
 
-/* A controller that decides by rate leaves its window wide open: what its pacer holds back has no room. */
-static bool has_room(const xl_path *p, bool is_paced) {
-    return xl_path_has_window(p) && !(is_paced && p->cc.ops->pacing_rate);
-}
-
 /* Where a path has a packet number space of its own, the oldest is the first in it: no search. */
 static uint64_t oldest_age(const xl_connection *c, const xl_path *p) {
     bool any = c->multipath && p->flight.eliciting > 0;
@@ -294,7 +289,9 @@ static void make_view(const xl_connection *c, xl_scheduler_view *view) {
         bool is_paced = xl_pacer_next(&p->pacer, c->now) > c->now;
         xl_scheduler_path *v = &view->path[view->count++];
         v->index = p->index;
-        v->has_window = has_room(p, is_paced);
+        v->window_bytes = xl_path_window(p);
+        /* A controller that decides by rate leaves its window wide open: what its pacer holds back has no room. */
+        v->has_window = p->flight.bytes + p->mtu <= v->window_bytes && !(is_paced && p->cc.ops->pacing_rate);
         v->is_paced = is_paced;
         v->is_suspect = p->state == XL_PATH_SUSPECT;
         v->is_standby = xl_path_wants_standby(p);
@@ -303,7 +300,6 @@ static void make_view(const xl_connection *c, xl_scheduler_view *view) {
         v->min_rtt_us = p->rtt.has_sample ? p->rtt.min : XL_INITIAL_RTT_US;
         v->has_rtt = p->rtt.has_sample;
         v->latest_rtt_us = p->rtt.latest;
-        v->window_bytes = xl_path_window(p);
         v->in_flight_bytes = p->flight.bytes;
         v->mtu_bytes = p->mtu;
         v->pacing_bytes_per_s = p->pacer.rate;
@@ -514,7 +510,7 @@ static size_t transmit_ack(xl_connection *c, xl_path *of, uint8_t *buf, size_t c
 static size_t transmit_acks(xl_connection *c, uint8_t *buf, size_t cap, xl_datagram *out) {
     for (size_t i = 0; i < c->path_count; i++) {
         xl_path *p = &c->path[i];
-        if (!xl_content_is_acknowledged(c, p) || !p->space->ack_now)
+        if (!p->space || !p->space->ack_now || !xl_content_is_acknowledged(c, p))
             continue;
         size_t n = transmit_ack(c, p, buf, cap, out);
         if (n)

@@ -37,7 +37,8 @@ static size_t first_ending_above(const xl_ranges *r, uint64_t value) {
 static void erase(xl_ranges *r, size_t from, size_t to) {
     if (from == to)
         return;
-    memmove(r->at + from, r->at + to, (r->count - to) * sizeof *r->at);
+    if (to < r->count)
+        memmove(r->at + from, r->at + to, (r->count - to) * sizeof *r->at);
     r->count -= to - from;
 }
 
@@ -50,7 +51,8 @@ static int insert(xl_ranges *r, size_t index, xl_range range) {
         r->at = at;
         r->cap = cap;
     }
-    memmove(r->at + index + 1, r->at + index, (r->count - index) * sizeof *r->at);
+    if (index < r->count)
+        memmove(r->at + index + 1, r->at + index, (r->count - index) * sizeof *r->at);
     r->at[index] = range;
     r->count++;
     return 0;

@@ -226,6 +226,10 @@ bool xl_send_range_is_acked(const xl_send *s, uint64_t offset, size_t len, bool 
     return (!fin || s->fin_acked) && (end <= s->base || xl_ranges_covers(&s->acked, start, end));
 }
 
+bool xl_send_is_settled(const xl_send *s) {
+    return s->base == s->written && s->fin_acked == s->fin_written;
+}
+
 bool xl_send_is_done(const xl_send *s) {
     return s->fin_acked && s->base == s->written;
 }

@@ -59,6 +59,8 @@ uint64_t xl_send_mark_acked(xl_send *, uint64_t offset, size_t len, bool fin);
 void xl_send_mark_lost(xl_send *, uint64_t offset, size_t len, bool fin);
 /* Whether all of the range (and the FIN if asked) is acknowledged. */
 bool xl_send_range_is_acked(const xl_send *, uint64_t offset, size_t len, bool fin);
+/* All that was written is acknowledged, and the FIN if there is one: nothing is to be sent, or sent again. */
+bool xl_send_is_settled(const xl_send *);
 bool xl_send_is_done(const xl_send *); /* FIN and everything before acknowledged */
 
 #endif
