@@ -412,21 +412,29 @@ static uint64_t draw_delay(emulated_link *link, link_packet *packet, uint64_t no
     return delay;
 }
 
-void link_enqueue(emulated_link *link, link_packet *packet, uint64_t now) {
+/* Something happens up to `now` beside opportunities that pass unused, which can pass later. */
+static bool is_behind(const emulated_link *link, uint64_t now) {
+    return link->set.air || link->has_cross || next_arrival(link) <= now ||
+           (!is_unserved(link) && opportunity_us(link, link->next_opportunity) <= now);
+}
+
+bool link_enqueue(emulated_link *link, link_packet *packet, uint64_t now) {
     link->stats.arrived_packets++;
     link->stats.arrived_bytes += link_packet_bytes(packet);
     if (packet->length > link->set.mtu_bytes) {
         link->stats.oversize_drops++;
         link_pool_put(link->set.pool, packet);
-        return;
+        return false;
     }
     if (link->set.nat && link->set.is_downlink && !link_nat_in(link->set.nat, packet, now)) {
         link->stats.nat_drops++;
         link_pool_put(link->set.pool, packet);
-        return;
+        return false;
     }
     /* First what is older, so that the queue's limit holds while nobody asks for deliveries (a long outage). */
-    link_advance(link, now);
+    bool moves = is_behind(link, now);
+    if (moves)
+        link_advance(link, now);
     bool apart = link->set.reorder > 0.0 && link_rng_uniform(&link->reorder_rng) < link->set.reorder;
     link_fifo *fifo = apart ? &link->held : &link->delayed;
     link->stats.reordered += apart;
@@ -436,6 +444,7 @@ void link_enqueue(emulated_link *link, link_packet *packet, uint64_t now) {
         packet->direct = false;
     }
     link_fifo_push(fifo, packet);
+    return moves || next_arriving(link) == packet;
 }
 
 void link_refuse(emulated_link *link, uint32_t length) {

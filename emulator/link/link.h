@@ -122,8 +122,8 @@ emulated_link *link_new(const link_config *config, char *error, size_t error_siz
 /* Returns all packets inside to the pool. NULL is allowed. */
 void link_free(emulated_link *link);
 
-/* A packet enters the link, which owns it from now on. */
-void link_enqueue(emulated_link *link, link_packet *packet, uint64_t now);
+/* A packet enters the link, which owns it from now on. False: the next deadline is what it was. */
+bool link_enqueue(emulated_link *link, link_packet *packet, uint64_t now);
 /* Counts a packet of `length` IP bytes that the driver dropped because it had no memory. */
 void link_refuse(emulated_link *link, uint32_t length);
 /* When the link next delivers a packet; LINK_NEVER if it is empty. */
@@ -163,7 +163,7 @@ void link_set_duplicate(emulated_link *link, double probability, uint64_t now);
 bool link_set_cross(emulated_link *link, uint64_t rate_bps, uint64_t now);
 void link_rebind(emulated_link *link, uint64_t now);
 
-/* Statistics as of the last call that had a time. */
+/* Statistics as of the last call that had a time; opportunities as of the last link_advance. */
 link_stats link_get_stats(const emulated_link *link);
 const link_lateness *link_get_lateness(const emulated_link *link);
 /* The queue as mm-link's log describes it. */

@@ -168,8 +168,8 @@ static bool refuses(simulation *sim, sim_player *client, const sim_direction *d)
 }
 
 static void enter(simulation *sim, sim_direction *d, link_packet *packet) {
-    link_enqueue(d->link, packet, sim->now);
-    update(sim, d);
+    if (link_enqueue(d->link, packet, sim->now))
+        update(sim, d);
 }
 
 void sim_network_transmit(simulation *sim, xl_endpoint *endpoint, sim_player *client) {
