@@ -1,19 +1,19 @@
 #include "emulator/sim/timers.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static uint32_t winner(const sim_timers *t, uint32_t left, uint32_t right) {
     return t->at[right] < t->at[left] ? right : left;
 }
 
-/* Decides the match of node n, whose players are the winners of its two children. */
-static void decide(sim_timers *t, size_t n) {
-    if (2 * n >= t->leaves) {
-        uint32_t left = (uint32_t)(2 * n - t->leaves);
-        t->winners[n] = winner(t, left, left + 1);
-    } else {
+/* Decides the matches above an actor: that with its neighbour, and then those of the winners of two matches. */
+static void decide_above(sim_timers *t, size_t actor) {
+    uint32_t left = (uint32_t)actor & ~1u;
+    size_t n = (actor + t->leaves) / 2;
+    t->winners[n] = winner(t, left, left + 1);
+    while ((n /= 2) > 0)
         t->winners[n] = winner(t, t->winners[2 * n], t->winners[2 * n + 1]);
-    }
 }
 
 bool sim_timers_init(sim_timers *t, size_t actors) {
@@ -26,8 +26,9 @@ bool sim_timers_init(sim_timers *t, size_t actors) {
         return false;
     for (size_t i = 0; i < t->leaves; i++)
         t->at[i] = UINT64_MAX;
-    for (size_t n = t->leaves - 1; n > 0; n--)
-        decide(t, n);
+    memset(t->winners, 0, t->leaves * sizeof *t->winners);
+    for (size_t i = 0; i < t->leaves; i += 2)
+        decide_above(t, i);
     return true;
 }
 
@@ -41,6 +42,5 @@ void sim_timers_set(sim_timers *t, size_t actor, uint64_t at) {
     if (t->at[actor] == at)
         return;
     t->at[actor] = at;
-    for (size_t n = (actor + t->leaves) / 2; n > 0; n /= 2)
-        decide(t, n);
+    decide_above(t, actor);
 }

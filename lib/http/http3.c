@@ -241,11 +241,12 @@ static bool has_room_for(h3_session *s, h3_stream *st, size_t n) {
 
 static void read_stream(h3_session *s, uint64_t id, uint64_t now) {
     uint8_t buf[READ_BYTES];
-    bool fin = false;
-    while (!fin && !s->failed) {
+    bool fin = false, may_have_more = true;
+    while (may_have_more && !fin && !s->failed) {
         ssize_t n = xl_stream_read(s->connection, id, buf, sizeof buf, &fin);
         if (n < 0 || (n == 0 && !fin))
             return;
+        may_have_more = n == sizeof buf;
         if (is_client_bidi(id)) {
             h3_stream *st = h3_stream_find(s, (int64_t)id);
             if (!st && s->is_server)

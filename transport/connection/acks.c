@@ -410,9 +410,11 @@ static void take_rate_sample(xl_connection *c, xl_path *p) {
     p->cc.ops->on_rate_sample(p->cc.state, &sample);
 }
 
+static void detect_losses(settlement *m);
+
 uint64_t xl_conn_take_ack(xl_connection *c, xl_space *space, xl_level level, xl_path *arrived_on,
                           const xl_ack_frame *f) {
-    settlement m = {.c = c, .space = space, .level = level, .arrived_on = arrived_on};
+    settlement m = {.c = c, .space = space, .level = level, .arrived_on = arrived_on, .trigger = "threshold"};
     for (size_t i = 0; i < c->path_count; i++)
         c->cc_group.member[i].is_active = c->path[i].state == XL_PATH_ACTIVE;
     uint64_t largest = space->ledger.largest_acked;
@@ -437,7 +439,7 @@ uint64_t xl_conn_take_ack(xl_connection *c, xl_space *space, xl_level level, xl_
         return XL_QERR_KEY_UPDATE;
     if (level == XL_LEVEL_APP)
         xl_conn_phase_was_acked(c);
-    xl_conn_detect_losses(c, space, level);
+    detect_losses(&m);
     for (size_t i = 0; i < c->path_count; i++) {
         xl_path *p = &c->path[i];
         if (!m.any_acked[i])
@@ -519,19 +521,24 @@ static xl_path *path_of_space(xl_connection *c, const xl_space *space) {
     return c->multipath || level_of(c, space) != XL_LEVEL_APP ? &c->path[0] : &c->path[c->active];
 }
 
-void xl_conn_detect_losses(xl_connection *c, xl_space *space, xl_level level) {
-    xl_path *p = path_of_space(c, space);
-    settlement m = {.c = c, .space = space, .level = level, .trigger = "threshold"};
-    space->loss_time =
-        xl_ledger_detect_lost(&space->ledger, c->now, xl_rtt_loss_delay(&p->ack_rtt), on_packet_lost, &m);
-    if (m.lost_packets == 0)
+static void detect_losses(settlement *m) {
+    xl_connection *c = m->c;
+    xl_space *space = m->space;
+    uint64_t delay = xl_rtt_loss_delay(&path_of_space(c, space)->ack_rtt);
+    space->loss_time = xl_ledger_detect_lost(&space->ledger, c->now, delay, on_packet_lost, m);
+    if (m->lost_packets == 0)
         return;
     for (size_t i = 0; i < c->path_count; i++) {
-        check_persistent(c, &m, &c->path[i]);
-        if (m.run[i].has_begun)
+        check_persistent(c, m, &c->path[i]);
+        if (m->run[i].has_begun)
             log_metrics(c, &c->path[i]);
     }
     xl_conn_wake(c);
+}
+
+void xl_conn_detect_losses(xl_connection *c, xl_space *space, xl_level level) {
+    settlement m = {.c = c, .space = space, .level = level, .trigger = "threshold"};
+    detect_losses(&m);
 }
 
 /* Everything in flight on the path goes back to its streams (RFC 9002 section 6.2.4: instead of a probe, a sender may

@@ -332,6 +332,11 @@ static bool is_improper(const xl_connection *c, const xl_packet_header *h, const
     return h->type == XL_PACKET_INITIAL && (c->is_server ? d->len < XL_MIN_DATAGRAM : h->token_len > 0);
 }
 
+static bool is_acceptable(const xl_connection *c, const xl_packet_header *h, const xl_datagram *d) {
+    return h->type != XL_PACKET_VERSION_NEGOTIATION && h->type != XL_PACKET_OTHER_VERSION &&
+           (h->has_quic_bit || c->config->limits.grease) && !is_improper(c, h, d);
+}
+
 /* Nothing that was sent is unsettled: what rests takes no more memory than it needs. Rings of a few packets stay. */
 static void rest(xl_connection *c) {
     xl_conn_release_levels(c);
@@ -343,7 +348,8 @@ static void rest(xl_connection *c) {
     }
 }
 
-void xl_conn_receive(xl_connection *c, const xl_datagram *d, uint8_t *data, uint64_t now) {
+void xl_conn_receive(xl_connection *c, const xl_datagram *d, const xl_packet_header *first, uint8_t *data,
+                     uint64_t now) {
     xl_conn_enter(c, now);
     if (c->state == XL_CONN_CLOSED || c->state == XL_CONN_DRAINING)
         return;
@@ -365,25 +371,25 @@ void xl_conn_receive(xl_connection *c, const xl_datagram *d, uint8_t *data, uint
     xl_conn_expire_early_keys(c);
     bool is_counted = count_path_bytes(c, d);
     size_t at = 0;
-    while (at < d->len && xl_conn_is_live(c)) {
-        xl_packet_header h;
-        if (xl_packet_parse(data + at, d->len - at, c->local_cid_bytes, &h) != 0 ||
-            h.type == XL_PACKET_VERSION_NEGOTIATION || h.type == XL_PACKET_OTHER_VERSION ||
-            !(h.has_quic_bit || c->config->limits.grease) || is_improper(c, &h, d)) {
+    xl_packet_header further;
+    for (const xl_packet_header *h = first; at < d->len && xl_conn_is_live(c); h = NULL) {
+        if (!h && xl_packet_parse(data + at, d->len - at, c->local_cid_bytes, &further) == 0)
+            h = &further;
+        if (!h || !is_acceptable(c, h, d)) {
             drop(c, d->len - at, "invalid", -1);
             break;
         }
-        if (h.type == XL_PACKET_RETRY) {
-            xl_conn_retry(c, &h, data + at, d->len - at);
+        if (h->type == XL_PACKET_RETRY) {
+            xl_conn_retry(c, h, data + at, d->len - at);
             break;
         }
         uint64_t drops = c->stats.datagrams_dropped;
-        take_packet(c, &h, d, data + at);
-        if (drops != c->stats.datagrams_dropped && h.type == XL_PACKET_1RTT && is_stateless_reset(c, data, d->len)) {
+        take_packet(c, h, d, data + at);
+        if (drops != c->stats.datagrams_dropped && h->type == XL_PACKET_1RTT && is_stateless_reset(c, data, d->len)) {
             on_stateless_reset(c);
             break;
         }
-        at += h.total_len;
+        at += h->total_len;
     }
     if (!is_counted) /* a path that this datagram opened, or moved to its address, was not there to be counted above */
         count_path_bytes(c, d);

@@ -331,7 +331,7 @@ ssize_t xl_stream_read(xl_connection *c, uint64_t id, uint8_t *buf, size_t cap, 
         s->recv_done = true;
         s->readable_queued = false;
         xl_conn_stream_settle(c, s);
-    } else if (n == 0) {
+    } else if (n < cap) {
         s->readable_queued = false; /* all taken: the next data brings a new event */
     }
     return (ssize_t)n;

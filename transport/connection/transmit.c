@@ -488,6 +488,18 @@ static size_t transmit_data(xl_connection *c, uint8_t *buf, size_t cap, xl_datag
 
 /* ---- Acknowledgements alone ---- */
 
+static bool owes_ack_now(const xl_connection *c, const xl_path *p) {
+    return p->space && p->space->ack_now && xl_content_is_acknowledged(c, p);
+}
+
+static bool owes_any_ack_now(const xl_connection *c) {
+    for (size_t i = 0; i < c->path_count; i++)
+        if (owes_ack_now(c, &c->path[i]))
+            return true;
+    return false;
+}
+
+/* Nothing comes after it where what goes before acknowledgements, and had nothing to send, did not depend on it. */
 static size_t transmit_ack(xl_connection *c, xl_path *of, uint8_t *buf, size_t cap, xl_datagram *out) {
     const xl_path *by = xl_content_ack_path(c, of);
     xl_builder b;
@@ -502,17 +514,16 @@ static size_t transmit_ack(xl_connection *c, xl_path *of, uint8_t *buf, size_t c
     xl_content_put_acks(&b);
     if (!xl_builder_is_empty(&b) && xl_content_wants_ping(&b) && xl_path_may_carry_data(p))
         xl_content_put_ping(&b);
+    bool changes_nothing = !b.ack_eliciting;
     size_t n = xl_builder_finish(&b);
     address(out, p, n);
+    c->has_sent_all = changes_nothing && has_nothing_to_schedule(c) && !owes_any_ack_now(c);
     return n;
 }
 
 static size_t transmit_acks(xl_connection *c, uint8_t *buf, size_t cap, xl_datagram *out) {
     for (size_t i = 0; i < c->path_count; i++) {
-        xl_path *p = &c->path[i];
-        if (!p->space || !p->space->ack_now || !xl_content_is_acknowledged(c, p))
-            continue;
-        size_t n = transmit_ack(c, p, buf, cap, out);
+        size_t n = owes_ack_now(c, &c->path[i]) ? transmit_ack(c, &c->path[i], buf, cap, out) : 0;
         if (n)
             return n;
     }
@@ -594,6 +605,7 @@ size_t xl_conn_transmit(xl_connection *c, uint8_t *buf, size_t cap, xl_datagram 
     if (!xl_conn_is_live(c))
         return 0;
     c->pacer_wakeup = XL_NEVER;
+    c->has_sent_all = false;
     if (c->migration.expecting_since == XL_NEVER)
         c->migration.expecting_since = now;
     size_t n = c->handshake.is_confirmed ? 0 : transmit_handshake(c, buf, cap, out);

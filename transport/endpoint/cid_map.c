@@ -24,8 +24,10 @@ static size_t bucket_of(const xl_cid_map *m, const xl_cid *cid) {
     uint64_t h = m->key[0] ^ cid->len;
     for (size_t i = 0; i < cid->len; i += 8) {
         uint64_t word = 0;
-        size_t n = cid->len - i < 8 ? cid->len - i : 8;
-        memcpy(&word, cid->id + i, n);
+        if (cid->len - i >= 8)
+            memcpy(&word, cid->id + i, 8);
+        else
+            memcpy(&word, cid->id + i, cid->len - i);
         h = mix(h ^ word ^ m->key[1]);
     }
     return (size_t)h & (m->bucket_count - 1);

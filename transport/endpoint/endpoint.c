@@ -225,7 +225,7 @@ static void accept_connection(xl_endpoint *ep, const xl_datagram *in, const xl_p
         xl_connection_free(c);
         return;
     }
-    xl_conn_receive(c, in, data, now);
+    xl_conn_receive(c, in, h, data, now);
     xl_held_take(ep, c, h, in, now);
     if (c->space[XL_LEVEL_INITIAL].largest_received == UINT64_MAX && !c->level_discarded[XL_LEVEL_INITIAL] &&
         c->state != XL_CONN_CLOSING)
@@ -280,7 +280,7 @@ void xl_endpoint_receive(xl_endpoint *ep, const xl_datagram *in, uint8_t *data, 
     if (c && is_of_another_client(c, &h, in))
         c = NULL;
     if (c) {
-        xl_conn_receive(c, in, data, now);
+        xl_conn_receive(c, in, &h, data, now);
     } else if (belongs_elsewhere(ep, in, &h.dcid, data)) {
         return;
     } else if (ep->config.is_server && h.type == XL_PACKET_INITIAL) {
@@ -291,7 +291,7 @@ void xl_endpoint_receive(xl_endpoint *ep, const xl_datagram *in, uint8_t *data, 
         /* A stateless reset carries no CID that we know: a client may hear one for any of its connections (10.3.1). */
         for (size_t i = 0; i < ep->count && !ep->config.is_server; i++)
             if (xl_conn_path_by_address(ep->connection[i], &in->local, &in->remote))
-                xl_conn_receive(ep->connection[i], in, data, now);
+                xl_conn_receive(ep->connection[i], in, NULL, data, now);
         if (ep->config.is_server)
             xl_answer_reset(ep, in, &h);
     }
@@ -314,7 +314,8 @@ size_t xl_endpoint_transmit(xl_endpoint *ep, uint8_t *buf, size_t cap, xl_datagr
         size_t n = xl_conn_transmit(c, buf, cap, out, now);
         if (n == 0)
             continue;
-        xl_ready_add(ep, c); /* perhaps there is more: to the end of the queue, after the others */
+        if (!c->has_sent_all)
+            xl_ready_add(ep, c); /* perhaps there is more: to the end of the queue, after the others */
         return n;
     }
     return 0;
@@ -335,10 +336,15 @@ static void check_timers(const xl_endpoint *ep) {
 #endif
 }
 
-static void update_timers(xl_endpoint *ep) {
+static void update_touched(xl_endpoint *ep) {
     xl_connection *c;
     while ((c = xl_timer_heap_take_touched(&ep->timers)))
         xl_timer_heap_set(&ep->timers, c, xl_conn_next_timeout(c));
+}
+
+static void update_timers(xl_endpoint *ep) {
+    if (ep->timers.touched_count > 0)
+        update_touched(ep);
     check_timers(ep);
 }
 

@@ -22,7 +22,7 @@ void xl_held_take(xl_endpoint *ep, xl_connection *c, const xl_packet_header *h, 
                       xl_addr_equal(&d->head.remote, &in->remote);
         if (!is_its)
             continue;
-        xl_conn_receive(c, &d->head, d->data, now);
+        xl_conn_receive(c, &d->head, NULL, d->data, now);
         d->head.len = 0;
     }
 }

@@ -162,7 +162,8 @@ void xl_send_copy(const xl_send *s, uint64_t offset, uint8_t *out, size_t len) {
 void xl_send_mark_sent(xl_send *s, const xl_send_piece *piece) {
     uint64_t end = piece->offset + piece->len;
     /* Without memory to split a range it stays queued: sent twice, which is harmless. */
-    (void)xl_ranges_remove(&s->lost, piece->offset, end);
+    if (s->lost.count > 0)
+        (void)xl_ranges_remove(&s->lost, piece->offset, end);
     if (end > s->sent)
         s->sent = end;
     if (piece->fin) {
@@ -175,6 +176,11 @@ void xl_send_mark_sent(xl_send *s, const xl_send_piece *piece) {
 static xl_range clip(const xl_send *s, uint64_t offset, size_t len) {
     uint64_t end = offset + len;
     return (xl_range){.start = offset < s->base ? s->base : offset, .end = end > s->sent ? s->sent : end};
+}
+
+static void forget_lost(xl_send *s, const xl_range *acked) {
+    if (s->lost.count > 0)
+        (void)xl_ranges_remove(&s->lost, acked->start, acked->end);
 }
 
 static void advance_base(xl_send *s) {
@@ -193,7 +199,7 @@ uint64_t xl_send_mark_acked(xl_send *s, uint64_t offset, size_t len, bool fin) {
     xl_range range = clip(s, offset, len), gap;
     uint64_t fresh = 0;
     if (s->acked.count == 0 && range.start == s->base && range.start < range.end) { /* all acknowledged in order */
-        (void)xl_ranges_remove(&s->lost, range.start, range.end);
+        forget_lost(s, &range);
         s->base = range.end;
         shrink(s);
         return range.end - range.start;
@@ -207,7 +213,7 @@ uint64_t xl_send_mark_acked(xl_send *s, uint64_t offset, size_t len, bool fin) {
         (void)xl_ranges_add(&s->lost, range.start, range.end);
         return 0;
     }
-    (void)xl_ranges_remove(&s->lost, range.start, range.end);
+    forget_lost(s, &range);
     advance_base(s);
     return fresh;
 }

@@ -165,7 +165,10 @@ void xl_packet_set_length(uint8_t *packet, size_t length_offset, size_t length) 
 void xl_packet_put_short(xl_writer *w, const xl_cid *dcid, bool spin, bool key_phase, uint64_t pn, size_t pn_len) {
     assert(pn_len >= 1 && pn_len <= 4);
     xl_write_u8(w, (uint8_t)(FIXED_BIT | spin << 5 | key_phase << 2 | (int)(pn_len - 1)));
-    xl_write_bytes(w, dcid->id, dcid->len);
+    if (dcid->len == USUAL_CID_BYTES)
+        xl_write_bytes(w, dcid->id, USUAL_CID_BYTES); /* no call */
+    else
+        xl_write_bytes(w, dcid->id, dcid->len);
     write_packet_number(w, pn, pn_len);
 }
 
