@@ -22,6 +22,7 @@ typedef struct {
         uint64_t wanted, received;
     } request[REQUESTS];
     size_t requests;
+    xl_qoe qoe;
     bool connected, closed;
 } bench;
 
@@ -60,6 +61,12 @@ static void on_path(void *user, size_t path, const char *state, uint64_t now) {
     bench *b = user;
     (void)now;
     FUZZ_CHECK(path < b->paths && state[0] != 0 && !b->closed);
+}
+
+static bool on_qoe(void *user, uint64_t now, xl_qoe *qoe) {
+    (void)now;
+    *qoe = ((const bench *)user)->qoe;
+    return qoe->fps > 0;
 }
 
 static void on_migrated(void *user, size_t from, size_t to, uint64_t now) {
@@ -159,11 +166,9 @@ static void call(bench *b, fuzz_input *in) {
             http3_client_cancel(b->client, v);
         }
         break;
-    case 1: {
-        const xl_qoe qoe = {v, v, v * 1000u, 30};
-        http3_client_set_qoe(b->client, &qoe, b->e.now);
+    case 1:
+        b->qoe = (xl_qoe){v, v, v * 1000u, 30};
         break;
-    }
     case 2:
         http3_client_remove_path(b->client, v % b->paths, b->e.now);
         break;
@@ -235,6 +240,7 @@ static void open_bench(bench *b, xl_credentials **credentials, uint8_t shape) {
                                                   .failed = on_failed,
                                                   .path = on_path,
                                                   .migrated = on_migrated,
+                                                  .qoe = on_qoe,
                                                   .closed = on_closed};
     char error[PLAYER_ERROR_BYTES];
     const xl_log log = {0};

@@ -251,6 +251,13 @@ static void on_closed(void *user, const char *message, uint64_t now) {
     (void)now;
 }
 
+static bool on_qoe(void *user, uint64_t now, xl_qoe *qoe) {
+    (void)user;
+    (void)now;
+    (void)qoe;
+    return false;
+}
+
 static void drop_record(void *user, const char *event, json_t *fields, uint64_t now) {
     (void)user;
     (void)event;
@@ -319,6 +326,7 @@ static void exchange_http(void) {
                                                   .done = on_done,
                                                   .failed = on_failed,
                                                   .path = on_path,
+                                                  .qoe = on_qoe,
                                                   .closed = on_closed};
     const server_config serving = {.settings = settings, .random_key = {2}, .null_crypto = true};
     const catalogue_video model = {.bitrate_bps = 4000000, .fps_milli = 30000};

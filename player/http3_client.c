@@ -170,16 +170,17 @@ static void on_event(http3_client *t, const xl_event *event) {
         return;
     }
     h3_on_event(t->h3, event, t->now);
-    size_t path = http3_client_to_config(t, event->path);
     switch (event->type) {
-    case XL_EVENT_PATH:
+    case XL_EVENT_PATH: {
+        size_t path = http3_client_to_config(t, event->path);
         if (path < t->path_count)
             t->cb.path(t->cb.user, path, xl_path_state_name(event->path_state), t->now);
         break;
+    }
     case XL_EVENT_MIGRATED: {
-        size_t from = http3_client_to_config(t, event->from_path);
-        if (path < t->path_count && from < t->path_count)
-            t->cb.migrated(t->cb.user, from, path, t->now);
+        size_t from = http3_client_to_config(t, event->from_path), to = http3_client_to_config(t, event->path);
+        if (from < t->path_count && to < t->path_count)
+            t->cb.migrated(t->cb.user, from, to, t->now);
         break;
     }
     case XL_EVENT_CLOSED:
@@ -421,6 +422,13 @@ xl_endpoint *http3_client_endpoint(http3_client *t) {
     return t->endpoint;
 }
 
+/* Newest before anything is sent, so that the acknowledgement of data already counts it. */
+static void tell_qoe(http3_client *t, uint64_t now) {
+    xl_qoe qoe;
+    if (t->cb.qoe(t->cb.user, now, &qoe))
+        xl_connection_set_qoe(t->connection, &qoe, now);
+}
+
 void http3_client_process(http3_client *t, uint64_t now) {
     if (t->over)
         return;
@@ -438,8 +446,10 @@ void http3_client_process(http3_client *t, uint64_t now) {
     http3_client_submit_again(t);
     while (!t->over && http3_client_next_event(t) <= now)
         http3_client_apply_event(t, &t->events[t->event_next++]);
-    if (!t->over && (t->in_use || !t->connected))
-        h3_pump(t->h3, now);
+    if (t->over || (t->connected && !t->in_use))
+        return;
+    h3_pump(t->h3, now);
+    tell_qoe(t, now);
 }
 
 uint64_t http3_client_next_timeout(const http3_client *t) {
@@ -470,11 +480,6 @@ void http3_client_close(http3_client *t, uint64_t now) {
     for (size_t i = 0; i < ATTEMPTS_MAX && !t->over; i++)
         if (t->attempts[i].is_alive)
             xl_connection_close(t->attempts[i].connection, H3_NO_ERROR, "", now);
-}
-
-void http3_client_set_qoe(http3_client *t, const xl_qoe *qoe, uint64_t now) {
-    if (!t->over && (t->in_use || !t->connected))
-        xl_connection_set_qoe(t->connection, qoe, now);
 }
 
 /* ---- facts ---- */

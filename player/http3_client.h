@@ -33,7 +33,8 @@ bool http3_client_open_path(http3_client *, size_t i, const xl_addr *local, uint
 
 /* Datagrams are received and transmitted through this. */
 xl_endpoint *http3_client_endpoint(http3_client *);
-/* After datagrams came in: runs timers that are due, handles events, writes what the streams take. */
+/* After datagrams came in, and before some are sent: runs timers that are due, handles events, writes what the streams
+ * take, asks for the player's state. */
 void http3_client_process(http3_client *, uint64_t now);
 /* Absolute; XL_NEVER when it is over. */
 uint64_t http3_client_next_timeout(const http3_client *);
@@ -53,7 +54,6 @@ void http3_client_add_path(http3_client *, size_t i, uint64_t now);
 /* As the members of player_transport_ops. */
 bool http3_client_request(http3_client *, uint64_t id, uint64_t first, uint64_t last, uint64_t now);
 void http3_client_cancel(http3_client *, uint64_t id);
-void http3_client_set_qoe(http3_client *, const xl_qoe *, uint64_t now);
 void http3_client_path_stats(const http3_client *, player_path_stats *stats);
 json_t *http3_client_summary(const http3_client *);
 

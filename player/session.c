@@ -23,19 +23,19 @@ static void on_connected(void *user, uint64_t now) {
     player_connected(((player_session *)user)->player, now);
 }
 
-/* Newest before anything that the transport sends, so that the acknowledgement of data already counts it. */
-static void update_qoe(player_session *s, uint64_t now) {
-    if (s->options->transport->set_qoe) {
-        xl_qoe qoe;
-        player_qoe(s->player, now, &qoe);
-        s->options->transport->set_qoe(s->transport, &qoe, now);
-    }
+static bool on_qoe(void *user, uint64_t now, xl_qoe *qoe) {
+    player_session *s = user;
+    bool has_new = s->has_new_qoe;
+    s->has_new_qoe = false;
+    if (has_new)
+        player_qoe(s->player, now, qoe);
+    return has_new;
 }
 
 static void on_data(void *user, uint64_t id, uint64_t offset, const uint8_t *data, size_t len, uint64_t now) {
     player_session *s = user;
     player_data(s->player, id, offset, data, len, now);
-    update_qoe(s, now);
+    s->has_new_qoe = true;
     if (s->hooks.save && !player_over(s->player) &&
         !s->hooks.save(s->hooks.user, player_chunk_first(s->player, id) + offset, data, len)) {
         char message[PLAYER_MESSAGE_BYTES];
@@ -160,6 +160,7 @@ bool player_session_start(player_session *s, const player_options *options, cons
         .failed = on_failed,
         .path = on_path,
         .migrated = on_migrated,
+        .qoe = on_qoe,
         .closed = on_closed,
     };
     char error[PLAYER_ERROR_BYTES] = "";
@@ -173,7 +174,7 @@ void player_session_step(player_session *s, uint64_t now) {
     player_step(s->player, now);
     if (player_over(s->player))
         return;
-    update_qoe(s, now);
+    s->has_new_qoe = true;
     s->options->transport->step(s->transport, now);
     make_requests(s, now);
 }

@@ -33,6 +33,7 @@ typedef struct {
     player *player;
     player_transport *transport; /* NULL: could not be created */
     uint64_t start_us;
+    bool has_new_qoe; /* time has passed or data came since the transport asked for the player's state */
 } player_session;
 
 /* Members of the "start" record: the resolved configuration. */

@@ -5,7 +5,6 @@
  *
  *     ops->create()                     opens sockets, watch() names the descriptors to wait for
  *     loop:
- *         ops->set_qoe()                newest state of the player
  *         ops->step(now)                receives all there is, runs due timers, sends all that may go; callbacks
  *                                       happen here
  *         ops->request()                for each chunk that the player now wants, then step() once more
@@ -14,7 +13,7 @@
  *     ops->close()
  *
  * Callbacks are called from within step() only, never from create() or request(), and must not call back into the
- * transport, but for set_qoe(). Times are microseconds of CLOCK_MONOTONIC. Adding a transport: one file that
+ * transport. Times are microseconds of CLOCK_MONOTONIC. Adding a transport: one file that
  * defines a `const player_transport_ops player_transport_NAME`. */
 #ifndef PLAYER_TRANSPORT_H
 #define PLAYER_TRANSPORT_H
@@ -88,6 +87,8 @@ typedef struct {
      * begins to connect again, or another one of its own. */
     void (*path)(void *user, size_t path, const char *state, uint64_t now);
     void (*migrated)(void *user, size_t from, size_t to, uint64_t now);
+    /* The player's state, for the QoE signal of a transport that has one. False: it is not newer than the last. */
+    bool (*qoe)(void *user, uint64_t now, xl_qoe *);
     /* The transport is over: nothing was reached (before connected()) or the connection died (after). At most once; no
      * callback follows. message: one phrase, e.g. "connection refused". */
     void (*closed)(void *user, const char *message, uint64_t now);
@@ -117,8 +118,6 @@ typedef struct {
     void (*cancel)(player_transport *, uint64_t id, uint64_t now);
     void (*step)(player_transport *, uint64_t now);
     uint64_t (*next_timeout)(const player_transport *); /* absolute; XL_NEVER for none */
-    /* The player's state for the QoE signal. NULL: the transport has no use for it. */
-    void (*set_qoe)(player_transport *, const xl_qoe *, uint64_t now);
     /* stats[i] of config.paths[i], for all path_count of them. Works after closed() too. NULL: the transport does not
      * know its paths, nor when its handshake was done; the summary has null there. */
     void (*path_stats)(player_transport *, player_path_stats *stats);

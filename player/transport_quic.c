@@ -225,10 +225,6 @@ static uint64_t quic_next_timeout(const player_transport *handle) {
     return at != XL_NEVER && t->try_at < at ? t->try_at : at;
 }
 
-static void quic_set_qoe(player_transport *handle, const xl_qoe *qoe, uint64_t now) {
-    http3_client_set_qoe(from_handle(handle)->client, qoe, now);
-}
-
 static void quic_path_stats(player_transport *handle, player_path_stats *stats) {
     http3_client_path_stats(from_handle(handle)->client, stats);
 }
@@ -253,7 +249,6 @@ const player_transport_ops player_transport_quic = {
     .cancel = quic_cancel,
     .step = quic_step,
     .next_timeout = quic_next_timeout,
-    .set_qoe = quic_set_qoe,
     .path_stats = quic_path_stats,
     .summary = quic_summary,
     .close = quic_close,

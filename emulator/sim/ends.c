@@ -88,10 +88,6 @@ static uint64_t next_timeout(const player_transport *t) {
     return http3_client_next_timeout(((const sim_player *)t)->client);
 }
 
-static void set_qoe(player_transport *t, const xl_qoe *qoe, uint64_t now) {
-    http3_client_set_qoe(from_handle(t)->client, qoe, now);
-}
-
 static void path_stats(player_transport *t, player_path_stats *stats) {
     http3_client_path_stats(from_handle(t)->client, stats);
 }
@@ -118,7 +114,6 @@ static const player_transport_ops sim_transport = {
     .cancel = cancel,
     .step = step,
     .next_timeout = next_timeout,
-    .set_qoe = set_qoe,
     .path_stats = path_stats,
     .summary = summary,
     .close = close_transport,

@@ -263,6 +263,11 @@ static size_t transmit_on_certain_path(xl_connection *c, uint8_t *buf, size_t ca
 
 /* ---- Data ---- */
 
+/* A controller that decides by rate leaves its window wide open: what its pacer holds back has no room. */
+static bool has_room(const xl_path *p, bool is_paced) {
+    return xl_path_has_window(p) && !(is_paced && p->cc.ops->pacing_rate);
+}
+
 /* Where a path has a packet number space of its own, the oldest is the first in it: no search. */
 static uint64_t oldest_age(const xl_connection *c, const xl_path *p) {
     bool any = c->multipath && p->flight.eliciting > 0;
@@ -277,6 +282,23 @@ static void view_queue(const xl_connection *c, const xl_path *p, xl_scheduler_pa
     view->is_capacity_bound = p->delivery.capacity.is_bound;
 }
 
+static void view_measures(const xl_connection *c, const xl_path *p, xl_scheduler_path *view) {
+    view->has_rtt = p->rtt.has_sample;
+    view->rttvar_us = p->rtt.var;
+    view->min_rtt_us = p->rtt.has_sample ? p->rtt.min : XL_INITIAL_RTT_US;
+    view->latest_rtt_us = p->rtt.latest;
+    view->window_bytes = xl_path_window(p);
+    view->in_flight_bytes = p->flight.bytes;
+    view->mtu_bytes = p->mtu;
+    view->pacing_bytes_per_s = p->pacer.rate;
+    view->pto_count = p->flight.pto_count;
+    view->technology = p->technology;
+    view->oldest_us = view->queue_us = view->drain_us = 0;
+    view->is_capacity_bound = false;
+    if (c->scheduler->wants_queues)
+        view_queue(c, p, view);
+}
+
 static void make_view(const xl_connection *c, xl_scheduler_view *view) {
     view->now = c->now;
     view->count = 0;
@@ -289,26 +311,13 @@ static void make_view(const xl_connection *c, xl_scheduler_view *view) {
         bool is_paced = xl_pacer_next(&p->pacer, c->now) > c->now;
         xl_scheduler_path *v = &view->path[view->count++];
         v->index = p->index;
-        v->window_bytes = xl_path_window(p);
-        /* A controller that decides by rate leaves its window wide open: what its pacer holds back has no room. */
-        v->has_window = p->flight.bytes + p->mtu <= v->window_bytes && !(is_paced && p->cc.ops->pacing_rate);
+        v->has_window = has_room(p, is_paced);
         v->is_paced = is_paced;
         v->is_suspect = p->state == XL_PATH_SUSPECT;
         v->is_standby = xl_path_wants_standby(p);
         v->srtt_us = p->rtt.has_sample ? p->rtt.smoothed : XL_INITIAL_RTT_US;
-        v->rttvar_us = p->rtt.var;
-        v->min_rtt_us = p->rtt.has_sample ? p->rtt.min : XL_INITIAL_RTT_US;
-        v->has_rtt = p->rtt.has_sample;
-        v->latest_rtt_us = p->rtt.latest;
-        v->in_flight_bytes = p->flight.bytes;
-        v->mtu_bytes = p->mtu;
-        v->pacing_bytes_per_s = p->pacer.rate;
-        v->pto_count = p->flight.pto_count;
-        v->technology = p->technology;
-        v->oldest_us = v->queue_us = v->drain_us = 0;
-        v->is_capacity_bound = false;
-        if (c->scheduler->wants_queues)
-            view_queue(c, p, v);
+        if (!c->scheduler->reads_srtt_alone)
+            view_measures(c, p, v);
     }
     if (c->scheduler->wants_backlog)
         xl_content_fill_backlog(c, view);

@@ -7,4 +7,4 @@ static void minrtt_decide(void *state, const xl_scheduler_view *view, xl_schedul
     xl_scheduler_decide_by_rtt(view, out);
 }
 
-const xl_scheduler_ops xl_scheduler_minrtt = {.name = "minrtt", .decide = minrtt_decide};
+const xl_scheduler_ops xl_scheduler_minrtt = {.name = "minrtt", .decide = minrtt_decide, .reads_srtt_alone = true};

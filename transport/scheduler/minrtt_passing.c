@@ -8,4 +8,4 @@ static void minrtt_passing_decide(void *state, const xl_scheduler_view *view, xl
 }
 
 const xl_scheduler_ops xl_scheduler_minrtt_passing = {
-    .name = "minrtt-passing", .decide = minrtt_passing_decide, .passes_paced = true};
+    .name = "minrtt-passing", .decide = minrtt_passing_decide, .passes_paced = true, .reads_srtt_alone = true};

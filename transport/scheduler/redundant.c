@@ -16,4 +16,4 @@ static void redundant_decide(void *state, const xl_scheduler_view *view, xl_sche
 }
 
 const xl_scheduler_ops xl_scheduler_redundant = {
-    .name = "redundant", .decide = redundant_decide, .passes_paced = true, .copies = true};
+    .name = "redundant", .decide = redundant_decide, .passes_paced = true, .copies = true, .reads_srtt_alone = true};

@@ -41,4 +41,5 @@ const xl_scheduler_ops xl_scheduler_roundrobin = {.name = "roundrobin",
                                                   .init = roundrobin_init,
                                                   .decide = roundrobin_decide,
                                                   .sent = roundrobin_sent,
-                                                  .passes_paced = true};
+                                                  .passes_paced = true,
+                                                  .reads_srtt_alone = true};

@@ -18,8 +18,10 @@ typedef struct {
     bool is_paced;   /* the pacer delays the next packet */
     bool is_suspect; /* two consecutive probe timeouts, and no acknowledgement since */
     bool is_standby; /* at least one side requested standby by PATH_STATUS */
+    uint64_t srtt_us;
+    /* The members below are not set for schedulers with `reads_srtt_alone`. */
     bool has_rtt;
-    uint64_t srtt_us, rttvar_us;
+    uint64_t rttvar_us;
     uint64_t min_rtt_us, latest_rtt_us;
     uint64_t window_bytes, in_flight_bytes, mtu_bytes;
     uint64_t pacing_bytes_per_s; /* 0 = not paced */
@@ -64,6 +66,7 @@ typedef struct {
     void (*sent)(void *state, int path_index, uint64_t bytes);
     bool passes_paced;  /* skips a path whose pacer delays the packet; otherwise the packet waits for that path */
     bool copies;        /* every path carries all data of a stream: see redundant.c */
+    bool reads_srtt_alone; /* of paths, no member after srtt_us: the view takes less time to make */
     bool wants_backlog; /* reads unsent_bytes and the members after it */
     bool wants_queues;  /* reads oldest_us of paths and the members after it */
     /* The simulator's reference: replaces decide() and knows the future of the network (clairvoyant.h). NULL for

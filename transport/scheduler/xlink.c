@@ -7,4 +7,4 @@ static void xlink_decide(void *state, const xl_scheduler_view *view, xl_schedule
     xl_scheduler_decide_by_rtt(view, out);
 }
 
-const xl_scheduler_ops xl_scheduler_xlink = {.name = "xlink", .decide = xlink_decide};
+const xl_scheduler_ops xl_scheduler_xlink = {.name = "xlink", .decide = xlink_decide, .reads_srtt_alone = true};
