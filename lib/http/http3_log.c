@@ -1,5 +1,7 @@
 #include "http/http3_log.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -182,8 +184,6 @@ static void put_settings(const h3_log *log, const direction *d, bool is_sent, js
 
 static const char *frame_name(uint64_t type) {
     switch (type) {
-    case DATA:
-        return "data";
     case CANCEL_PUSH:
         return "cancel_push";
     case SETTINGS:
@@ -216,20 +216,35 @@ static void put_priority(const direction *d, json_t *frame) {
     json_object_set_new(frame, "priority_field_value", text ? text : json_string(""));
 }
 
+static const char *frame_event(bool is_sent) {
+    return is_sent ? "http3:frame_created" : "http3:frame_parsed";
+}
+
 static void write_frame(const h3_log *log, uint64_t id, bool is_sent, json_t *frame, uint64_t now) {
     json_t *data = json_pack("{s:I, s:o}", "stream_id", (json_int_t)id, "frame", frame);
-    write_event(log, is_sent ? "http3:frame_created" : "http3:frame_parsed", data, now);
+    write_event(log, frame_event(is_sent), data, now);
+}
+
+/* As log_frame() would write it, without objects: nearly all frames are of this type. */
+static void log_data(const h3_log *log, uint64_t id, uint64_t payload_bytes, bool is_sent, uint64_t now) {
+    char text[128];
+    snprintf(text, sizeof text,
+             "{\"stream_id\":%" PRIu64 ",\"frame\":{\"frame_type\":\"data\",\"raw\":{\"payload_length\":%" PRIu64 "}}}", id,
+             payload_bytes);
+    xl_connection_log(log->connection, frame_event(is_sent), text, now);
 }
 
 /* A frame whose payload is kept is logged at its end, DATA at its beginning: its payload may come for a long time. */
 static void log_frame(const h3_log *log, const stream *st, const direction *d, bool is_sent, uint64_t now) {
     if (d->type == HEADERS || d->type == PUSH_PROMISE)
         return;
+    if (d->type == DATA) {
+        log_data(log, st->id, d->length, is_sent, now);
+        return;
+    }
     const char *name = frame_name(d->type);
     json_t *frame = json_pack("{s:s, s:o}", "frame_type", name, "raw", raw(d->length));
     switch (d->type) {
-    case DATA:
-        break;
     case SETTINGS:
         put_settings(log, d, is_sent, frame, now);
         break;

@@ -66,14 +66,16 @@ static uint64_t classify(xl_connection *c, const xl_packet_context *ctx, const u
     return 0;
 }
 
-static void log_received(xl_connection *c, const xl_packet_context *ctx, const uint8_t *payload, size_t len,
+static void log_received(xl_connection *c, const xl_packet_context *ctx, const packet_frames *frames,
                          size_t packet_bytes) {
     if (!c->qlog)
         return;
-    xl_reader r = xl_reader_of(payload, len);
+    xl_reader r = frames->rest;
     xl_frame f;
     xl_qlog_packet_begin(c->qlog, c->now, false, ctx->type, ctx->pn, packet_bytes, ctx->path->index,
                          ctx->path->cids.local_path_id);
+    for (size_t i = 0; i < frames->count; i++)
+        xl_qlog_frame(c->qlog, &frames->at[i]);
     while (xl_reader_left(&r) > 0 && xl_frame_parse(&r, c->qoe.has_field, &f) == 0)
         xl_qlog_frame(c->qlog, &f);
     xl_qlog_packet_end(c->qlog);
@@ -109,7 +111,7 @@ static void take_payload(xl_connection *c, const xl_packet_context *ctx, const u
         c->frame_type = 0;
         return;
     }
-    log_received(c, ctx, payload, len, packet_bytes);
+    log_received(c, ctx, &frames, packet_bytes);
     if (ctx->type == XL_PACKET_1RTT) {
         xl_conn_path_packet_seen(c, ctx, probing, newest, &d->local, &d->remote);
         xl_conn_own_cid_seen(c, ctx->local_id, ctx->cid_sequence);

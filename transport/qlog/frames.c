@@ -1,13 +1,11 @@
 #include "qlog/frames.h"
 
 /* ,"name":value: frame_type always stands before. */
-static void member(xl_json *j, const char *name) {
-    xl_json_text(j, ",\"");
-    xl_json_text(j, name);
-    xl_json_text(j, "\":");
+static inline __attribute__((always_inline)) void member(xl_json *j, const char *name) {
+    xl_json_member(j, name, true);
 }
 
-static void member_u64(xl_json *j, const char *name, uint64_t v) {
+static inline __attribute__((always_inline)) void member_u64(xl_json *j, const char *name, uint64_t v) {
     member(j, name);
     xl_json_u64(j, v);
 }

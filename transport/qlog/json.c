@@ -1,13 +1,28 @@
 #include "qlog/json.h"
 
+#define MOST_DIGITS 20 /* of 64 bits */
+
+/* Two digits at a time, from the last on. Where there is room for the longest number, so many bytes are copied, whatever
+ * its own length: no call. */
 void xl_json_u64(xl_json *j, uint64_t v) {
-    char digits[20];
-    size_t at = sizeof digits;
-    do {
-        digits[--at] = (char)('0' + v % 10);
-        v /= 10;
-    } while (v > 0);
-    xl_json_bytes(j, digits + at, sizeof digits - at);
+    static const char pairs[] = "00010203040506070809101112131415161718192021222324252627282930313233343536373839"
+                                "40414243444546474849505152535455565758596061626364656667686970717273747576777879"
+                                "8081828384858687888990919293949596979899";
+    char digits[2 * MOST_DIGITS];
+    char *at = digits + MOST_DIGITS;
+    for (; v >= 100; v /= 100)
+        memcpy(at -= 2, pairs + 2 * (v % 100), 2);
+    if (v >= 10)
+        memcpy(at -= 2, pairs + 2 * v, 2);
+    else
+        *--at = (char)('0' + v);
+    size_t n = (size_t)(digits + MOST_DIGITS - at);
+    if (j->overflow || j->cap - j->used < MOST_DIGITS) {
+        xl_json_bytes(j, at, n);
+        return;
+    }
+    memcpy(j->p + j->used, at, MOST_DIGITS);
+    j->used += n;
 }
 
 void xl_json_ms(xl_json *j, uint64_t us) {

@@ -28,6 +28,22 @@ static inline void xl_json_text(xl_json *j, const char *text) {
     xl_json_bytes(j, text, strlen(text));
 }
 
+/* "name": with a comma before it if `comma`. Of a literal, see above. */
+static inline __attribute__((always_inline)) void xl_json_member(xl_json *j, const char *name, bool comma) {
+    const size_t n = strlen(name);
+    if (j->overflow || j->cap - j->used < n + 4) {
+        j->overflow = true;
+        return;
+    }
+    char *at = j->p + j->used;
+    if (comma)
+        *at++ = ',';
+    *at++ = '"';
+    memcpy(at, name, n);
+    memcpy(at + n, "\":", 2);
+    j->used = (size_t)(at + n + 2 - j->p);
+}
+
 void xl_json_u64(xl_json *, uint64_t);
 void xl_json_ms(xl_json *, uint64_t us); /* microseconds as milliseconds: 1500 -> 1.500 */
 void xl_json_hex(xl_json *, const uint8_t *, size_t n);

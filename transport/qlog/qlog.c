@@ -71,14 +71,14 @@ static void end_record(xl_qlog *q) {
 }
 
 /* RS and time of an event, up to its name (RFC 7464). */
-static void begin_record(xl_qlog *q, xl_json *j, uint64_t now) {
+static inline void begin_record(xl_qlog *q, xl_json *j, uint64_t now) {
     xl_json_text(j, "\x1e{\"time\":");
     xl_json_ms(j, now > q->reference_us ? now - q->reference_us : 0);
     xl_json_text(j, ",\"name\":\"");
 }
 
 /* Up to and including the brace that opens its data. */
-static void begin_event(xl_qlog *q, xl_json *j, uint64_t now, const char *category, const char *name) {
+static inline __attribute__((always_inline)) void begin_event(xl_qlog *q, xl_json *j, uint64_t now, const char *category, const char *name) {
     begin_record(q, j, now);
     xl_json_text(j, category);
     xl_json_text(j, ":");
@@ -92,15 +92,11 @@ static void end_event(xl_qlog *q) {
 }
 
 /* "name": with a comma before it unless it is the first of its object. */
-static void member(xl_json *j, const char *name) {
-    if (j->used > 0 && j->p[j->used - 1] != '{')
-        xl_json_text(j, ",");
-    xl_json_text(j, "\"");
-    xl_json_text(j, name);
-    xl_json_text(j, "\":");
+static inline __attribute__((always_inline)) void member(xl_json *j, const char *name) {
+    xl_json_member(j, name, j->used > 0 && j->p[j->used - 1] != '{');
 }
 
-static void member_u64(xl_json *j, const char *name, uint64_t v) {
+static inline __attribute__((always_inline)) void member_u64(xl_json *j, const char *name, uint64_t v) {
     member(j, name);
     xl_json_u64(j, v);
 }
@@ -142,7 +138,8 @@ static void learn_path_id(xl_qlog *q, int path, uint64_t path_id) {
     q->path_id_known[path] = true;
 }
 
-static void member_path(const xl_qlog *q, xl_json *j, const char *name, const char *id_name, int path) {
+static inline __attribute__((always_inline)) void member_path(const xl_qlog *q, xl_json *j, const char *name,
+                                                              const char *id_name, int path) {
     if (path < 0)
         return;
     member_u64(j, name, (uint64_t)path);
@@ -260,7 +257,10 @@ void xl_qlog_packet_begin(xl_qlog *q, uint64_t now, bool sent, xl_packet_type ty
     xl_json *j = &q->packet;
     j->used = 0;
     j->overflow = false;
-    begin_event(q, j, now, "quic", sent ? "packet_sent" : "packet_received");
+    if (sent)
+        begin_event(q, j, now, "quic", "packet_sent");
+    else
+        begin_event(q, j, now, "quic", "packet_received");
     member_header(j, type, pn);
     member_raw_length(j, packet_bytes);
     member_path(q, j, "path", "path_id", path);
