@@ -44,7 +44,16 @@ static inline __attribute__((always_inline)) void xl_json_member(xl_json *j, con
     j->used = (size_t)(at + n + 2 - j->p);
 }
 
-void xl_json_u64(xl_json *, uint64_t);
+void xl_json_long_u64(xl_json *, uint64_t); /* for xl_json_u64() */
+
+static inline void xl_json_u64(xl_json *j, uint64_t v) {
+    const char digit = (char)('0' + v);
+    if (v < 10)
+        xl_json_bytes(j, &digit, 1);
+    else
+        xl_json_long_u64(j, v);
+}
+
 void xl_json_ms(xl_json *, uint64_t us); /* microseconds as milliseconds: 1500 -> 1.500 */
 void xl_json_hex(xl_json *, const uint8_t *, size_t n);
 /* Quoted and escaped, at most `max` bytes of the string; what is not UTF-8 becomes U+FFFD (RFC 8259 section 8.1). */
