@@ -1,5 +1,7 @@
 #include "base/jsonl.h"
 
+#include "base/json_text.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -57,13 +59,10 @@ void jsonl_limit(jsonl *log, uint64_t bytes) {
 
 /* Most lines are short: one write, instead of one for every number and comma. */
 static bool put_line(FILE *file, const json_t *record) {
-    const size_t flags = JSON_COMPACT | JSON_REAL_PRECISION(12); /* digits: microseconds up to eleven days */
     char line[LINE_BYTES];
-    size_t bytes = json_dumpb(record, line, sizeof line - 1, flags);
+    size_t bytes = json_text(record, line, sizeof line - 1);
     if (bytes == 0)
-        return false;
-    if (bytes >= sizeof line)
-        return json_dumpf(record, file, flags) == 0 && putc('\n', file) != EOF;
+        return json_dumpf(record, file, JSON_TEXT_FLAGS) == 0 && putc('\n', file) != EOF;
     line[bytes] = '\n';
     return fwrite(line, 1, bytes + 1, file) == bytes + 1;
 }
