@@ -164,7 +164,7 @@ static drops drops_of(const link_queue *queue) {
 }
 
 static void log_drops(emulated_link *link, const drops *before, uint64_t t) {
-    if (link->queue->dropped_packets == before->packets || !link->set.log)
+    if (link->queue->dropped_packets == before->packets)
         return;
     const drops now = drops_of(link->queue);
     uint64_t cross_packets = now.cross_packets - before->cross_packets, packets = now.packets - before->packets;
@@ -176,6 +176,8 @@ static void log_drops(emulated_link *link, const drops *before, uint64_t t) {
 }
 
 static link_packet *dequeue(emulated_link *link, uint64_t t) {
+    if (!link->set.log)
+        return link_queue_dequeue(link->queue, t);
     const drops before = drops_of(link->queue);
     link_packet *packet = link_queue_dequeue(link->queue, t);
     log_drops(link, &before, t);
@@ -219,6 +221,10 @@ static void serve_opportunity(emulated_link *link, uint64_t t) {
 }
 
 static void join_queue(emulated_link *link, link_packet *packet, uint64_t t) {
+    if (!link->set.log) {
+        link_queue_enqueue(link->queue, packet, t);
+        return;
+    }
     const drops before = drops_of(link->queue);
     link_queue_enqueue(link->queue, packet, t);
     log_drops(link, &before, t);

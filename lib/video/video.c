@@ -107,18 +107,24 @@ static inline uint64_t second_part(uint64_t offset) {
 
 typedef uint64_t words_of_vector __attribute__((vector_size(32)));
 
+static inline __attribute__((always_inline)) void fill_vector(uint8_t *buf, const uint64_t *first,
+                                                              words_of_vector salt) {
+    words_of_vector v;
+    memcpy(&v, first, sizeof v);
+    v ^= salt;
+    memcpy(buf, &v, sizeof v);
+}
+
 /* `count` whole words of one block. */
 static inline __attribute__((always_inline)) void fill_words(uint8_t *buf, const uint64_t *first, uint64_t second,
                                                              size_t count) {
     const words_of_vector salt = {second, second, second, second};
-    words_of_vector v;
     size_t i = 0;
-#pragma GCC unroll 4
-    for (; i + 4 <= count; i += 4) {
-        memcpy(&v, first + i, sizeof v);
-        v ^= salt;
-        memcpy(buf + 8 * i, &v, sizeof v);
-    }
+    for (; i + 16 <= count; i += 16)
+        for (size_t k = i; k < i + 16; k += 4)
+            fill_vector(buf + 8 * k, first + k, salt);
+    for (; i + 4 <= count; i += 4)
+        fill_vector(buf + 8 * i, first + i, salt);
     for (; i < count; i++) {
         uint64_t word = first[i] ^ second;
         memcpy(buf + 8 * i, &word, sizeof word);

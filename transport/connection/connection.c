@@ -252,28 +252,29 @@ static void give_up_handshake(xl_connection *c) {
 }
 
 static uint64_t pto_cap(const xl_connection *c, const xl_path *p) {
-    bool may_be_suspect = c->multipath && c->config->scheme.suspect;
-    return may_be_suspect && p->flight.pto_count >= XL_SUSPECT_PTOS ? XL_SUSPECT_PTO_CAP_US : 0;
+    bool is_suspected = p->flight.pto_count >= XL_SUSPECT_PTOS && c->multipath && c->config->scheme.suspect;
+    return is_suspected ? XL_SUSPECT_PTO_CAP_US : 0;
 }
 
 /* The handshake's spaces have no path of their own in flight accounting: path 0 carries them. */
-static uint64_t path_pto_at(const xl_connection *c, const xl_path *p) {
-    if ((c->handshake.is_confirmed && p->flight.eliciting == 0) || !xl_path_is_open(p))
-        return XL_NEVER;
-    uint64_t delay = c->handshake.is_confirmed ? xl_conn_peer_ack_delay_us(c) : 0;
-    uint64_t at = xl_path_pto_at(p, delay, pto_cap(c, p)),
+static uint64_t handshake_pto_at(const xl_connection *c, const xl_path *p) {
+    uint64_t at = xl_path_pto_at(p, 0, pto_cap(c, p)),
              since = p->flight.last_eliciting_at ? p->flight.last_eliciting_at : c->now;
     /* RFC 9002 section 6.2.2.1: a client probes until it knows that the server is not blocked by amplification. */
-    if (at == XL_NEVER && !c->is_server && p->index == 0 && !c->handshake.address_validated_by_peer &&
-        !c->handshake.is_confirmed) {
+    if (at == XL_NEVER && !c->is_server && p->index == 0 && !c->handshake.address_validated_by_peer) {
         uint64_t shift = p->flight.pto_count < 20 ? p->flight.pto_count : 20;
         at = since + (xl_rtt_pto(&p->ack_rtt, 0) << shift);
     }
-    if (!c->handshake.is_confirmed && at != XL_NEVER)
-        at = xl_min(at, since + XL_HANDSHAKE_PTO_CAP_US);
+    return at == XL_NEVER ? at : xl_min(at, since + XL_HANDSHAKE_PTO_CAP_US);
+}
+
+static uint64_t path_pto_at(const xl_connection *c, const xl_path *p) {
+    if ((c->handshake.is_confirmed && p->flight.eliciting == 0) || !xl_path_is_open(p))
+        return XL_NEVER;
     if (c->is_server && xl_path_amplification_left(p) < XL_MIN_DATAGRAM)
         return XL_NEVER; /* 6.2.2.1: not while blocked by the limit */
-    return at;
+    return c->handshake.is_confirmed ? xl_path_pto_at(p, xl_conn_peer_ack_delay_us(c), pto_cap(c, p))
+                                     : handshake_pto_at(c, p);
 }
 
 static uint64_t space_deadline(const xl_space *s) {

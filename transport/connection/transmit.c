@@ -308,7 +308,7 @@ static void make_view(const xl_connection *c, xl_scheduler_view *view) {
         const xl_path *p = &c->path[i];
         if (!xl_path_may_carry_data(p) || !p->cids.has_remote || is_probing_only(c, p))
             continue;
-        bool is_paced = xl_pacer_next(&p->pacer, c->now) > c->now;
+        bool is_paced = xl_pacer_delays(&p->pacer, c->now);
         xl_scheduler_path *v = &view->path[view->count++];
         v->index = p->index;
         v->has_window = has_room(p, is_paced);
@@ -453,15 +453,15 @@ static size_t transmit_by_scheduler(xl_connection *c, const xl_scheduler_view *v
         d->why = "nothing to wait for";
     bool control = d->count > 0 && has_other_than_streams(c);
     for (size_t i = 0; i < d->count; i++) {
-        xl_path *p = &c->path[view->path[d->order[i]].index];
+        const xl_scheduler_path *v = &view->path[d->order[i]];
+        xl_path *p = &c->path[v->index];
         xl_content_choice choice;
         if (!control && !xl_content_choose(c, p, &choice))
             continue;
         /* The scheduler's choice stands while its pacer holds the packet back: going to the next path now would make
          * it a scheduler of idle pacers rather than of small RTTs. Those that are of that kind say so. */
-        uint64_t at = xl_pacer_next(&p->pacer, c->now);
-        if (at > c->now) {
-            wake_no_later_than(c, at);
+        if (v->is_paced) {
+            wake_no_later_than(c, xl_pacer_next(&p->pacer, c->now));
             if (c->scheduler->passes_paced)
                 continue;
             return 0;

@@ -39,6 +39,10 @@ void xl_pacer_set_rate(xl_pacer *p, uint64_t bytes_per_second, uint64_t now) {
     p->rate = bytes_per_second;
 }
 
+bool xl_pacer_delays(const xl_pacer *p, uint64_t now) {
+    return p->rate != 0 && tokens_at(p, now) <= 0;
+}
+
 uint64_t xl_pacer_next(const xl_pacer *p, uint64_t now) {
     int64_t tokens = tokens_at(p, now);
     if (p->rate == 0 || tokens > 0)

@@ -3,6 +3,7 @@
 #ifndef XL_RECOVERY_PACER_H
 #define XL_RECOVERY_PACER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 typedef struct {
@@ -16,8 +17,9 @@ void xl_pacer_init(xl_pacer *, uint64_t burst_bytes, uint64_t now);
 /* What the bucket lacks of being full stays as it is, as far as it fits. */
 void xl_pacer_set_burst(xl_pacer *, uint64_t burst_bytes, uint64_t now);
 void xl_pacer_set_rate(xl_pacer *, uint64_t bytes_per_second, uint64_t now);
-uint64_t xl_pacer_next(const xl_pacer *,
-                       uint64_t now); /* earliest time at which a packet may leave: <= now means now */
+/* Earliest time at which a packet may leave: <= now means now. */
+uint64_t xl_pacer_next(const xl_pacer *, uint64_t now);
+bool xl_pacer_delays(const xl_pacer *, uint64_t now); /* that is after now */
 void xl_pacer_sent(xl_pacer *, uint64_t bytes, uint64_t now);
 
 #endif

@@ -60,7 +60,7 @@ static uint64_t store(xl_recv *r, uint64_t offset, const uint8_t *data, uint64_t
         data += r->read - offset;
         offset = r->read;
     }
-    if (xl_ranges_covers(&r->received, offset, end))
+    if (offset < r->highest && xl_ranges_covers(&r->received, offset, end))
         return 0;
     if (!grow(r, end) || xl_ranges_add(&r->received, offset, end) != 0 || r->received.count > MAX_RANGES)
         return XL_QERR_INTERNAL;
