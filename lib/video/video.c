@@ -108,10 +108,10 @@ static inline uint64_t second_part(uint64_t offset) {
 typedef uint64_t words_of_vector __attribute__((vector_size(32)));
 
 static inline __attribute__((always_inline)) void fill_vector(uint8_t *buf, const uint64_t *first,
-                                                              words_of_vector salt) {
+                                                              const words_of_vector *salt) {
     words_of_vector v;
     memcpy(&v, first, sizeof v);
-    v ^= salt;
+    v ^= *salt;
     memcpy(buf, &v, sizeof v);
 }
 
@@ -122,9 +122,9 @@ static inline __attribute__((always_inline)) void fill_words(uint8_t *buf, const
     size_t i = 0;
     for (; i + 16 <= count; i += 16)
         for (size_t k = i; k < i + 16; k += 4)
-            fill_vector(buf + 8 * k, first + k, salt);
+            fill_vector(buf + 8 * k, first + k, &salt);
     for (; i + 4 <= count; i += 4)
-        fill_vector(buf + 8 * i, first + i, salt);
+        fill_vector(buf + 8 * i, first + i, &salt);
     for (; i < count; i++) {
         uint64_t word = first[i] ^ second;
         memcpy(buf + 8 * i, &word, sizeof word);
