@@ -386,13 +386,18 @@ bool xl_content_choose(xl_connection *c, const xl_path *onto, xl_content_choice 
     return false;
 }
 
-/* The choice was made for one byte: takes as much of the same as the packet has room for. */
-static void lengthen(const xl_builder *b, xl_content_choice *pick) {
-    size_t left = xl_builder_left(b), exact = xl_frame_stream_header_len(pick->stream->id, pick->piece.offset);
-    if (pick->is_redundant)
+/* The choice was made for one byte: takes as much of the same as the packet has room for. A copy was chosen whole, and
+ * takes no more than that. */
+static void fit(const xl_builder *b, xl_content_choice *pick) {
+    size_t left = xl_builder_left(b), most = left - xl_frame_stream_header_len(pick->stream->id, pick->piece.offset);
+    if (pick->is_redundant) {
         choose_redundant(pick->stream, b->path, left - XL_STREAM_FRAME_HEADER_BYTES, pick);
-    else if (!pick->copy.original)
-        xl_send_next(&pick->stream->send, stream_credit(b->c, pick->stream), left - exact, &pick->piece);
+    } else if (!pick->copy.original) {
+        xl_send_next(&pick->stream->send, stream_credit(b->c, pick->stream), most, &pick->piece);
+    } else if (pick->piece.len > most) {
+        pick->piece.len = most;
+        pick->piece.fin = false;
+    }
 }
 
 static void count_sent(xl_connection *c, xl_path *p, const xl_content_choice *pick, size_t len) {
@@ -432,11 +437,6 @@ static bool put_piece(xl_builder *b, xl_content_choice *pick) {
     xl_connection *c = b->c;
     xl_stream *s = pick->stream;
     xl_send_piece *piece = &pick->piece;
-    size_t max_len = xl_builder_left(b) - xl_frame_stream_header_len(s->id, piece->offset);
-    if (piece->len > max_len) {
-        piece->len = max_len;
-        piece->fin = false;
-    }
     xl_sent_frame *r = xl_builder_note(b, XL_SF_STREAM, s->id, piece->offset);
     if (!r)
         return false;
@@ -470,7 +470,7 @@ void xl_content_put_streams(xl_builder *b, const xl_content_choice *first) {
             pick = *first;
         else if (!xl_content_choose(b->c, b->path, &pick))
             return;
-        lengthen(b, &pick);
+        fit(b, &pick);
         if (!put_piece(b, &pick))
             return;
     }

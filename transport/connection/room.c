@@ -48,6 +48,11 @@ size_t xl_conn_send_room(const xl_connection *c, const xl_stream *s) {
     return (size_t)xl_min(room(c, s, ahead, most), xl_send_capacity(&s->send));
 }
 
+size_t xl_conn_announced_bytes(const xl_connection *c, const xl_stream *s, size_t room) {
+    uint64_t left = s->expected > s->send.written ? s->expected - s->send.written : 0;
+    return (size_t)xl_min(left, room > 0 ? room + wanted(c) - LOOK_AHEAD : 0);
+}
+
 /* Where not the stream's own limit but the budget leaves it nothing, others' bytes may be what it waits for. */
 static void await_budget(xl_connection *c, const xl_stream *s) {
     if (xl_send_capacity(&s->send) == 0 && s->send.written - s->send.base < s->send.limit)

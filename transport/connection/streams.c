@@ -7,7 +7,6 @@
 #include "connection/connection.h"
 #include "connection/room.h"
 #include "connection/state.h"
-#include "minmax.h"
 
 #define DEFAULT_PRIORITY 3 /* RFC 9218 urgency */
 
@@ -350,8 +349,8 @@ ssize_t xl_stream_send(xl_connection *c, uint64_t id, const uint8_t *data, size_
         s->mark = *mark;
     }
     size_t room = xl_conn_send_room(c, s), take = len < room ? len : room;
-    if (s->expected > s->send.written)
-        xl_send_reserve(&s->send, xl_min(room, s->expected - s->send.written));
+    if (s->send.cap == 0)
+        xl_send_reserve(&s->send, xl_conn_announced_bytes(c, s, room));
     ssize_t taken = xl_send_write(&s->send, data, take);
     if (taken < 0)
         return taken;

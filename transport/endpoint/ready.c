@@ -29,7 +29,13 @@ void xl_ready_remove(xl_endpoint *ep, xl_connection *c) {
 
 xl_connection *xl_ready_take(xl_endpoint *ep) {
     xl_connection *c = ep->ready_head;
-    if (c)
-        xl_ready_remove(ep, c);
+    if (!c)
+        return NULL;
+    ep->ready_head = c->slot.ready_next;
+    if (ep->ready_head)
+        ep->ready_head->slot.ready_prev = NULL;
+    else
+        ep->ready_tail = NULL;
+    c->slot.is_ready = false;
     return c;
 }

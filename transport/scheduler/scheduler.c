@@ -21,6 +21,8 @@ bool xl_scheduler_is_reference(const char *name) {
     return ops && ops->decide_foreseeing;
 }
 
+#define WORST_CLASS 4
+
 /* The class of a path: only paths of the best class present are used, so that a suspect or standby path carries data
  * only when nothing else is left. */
 static int path_class(const xl_scheduler_path *p) {
@@ -28,7 +30,7 @@ static int path_class(const xl_scheduler_path *p) {
 }
 
 static int best_class(const xl_scheduler_view *view) {
-    int best = 4;
+    int best = WORST_CLASS;
     for (size_t i = 0; i < view->count; i++)
         if (path_class(&view->path[i]) < best)
             best = path_class(&view->path[i]);
@@ -42,10 +44,15 @@ static bool goes_before(const xl_scheduler_path *a, const xl_scheduler_path *b) 
 }
 
 size_t xl_scheduler_by_rtt(const xl_scheduler_view *view, size_t order[XL_MAX_PATHS]) {
-    int best = best_class(view);
+    int best = WORST_CLASS;
     size_t n = 0;
     for (size_t i = 0; i < view->count; i++) {
-        if (path_class(&view->path[i]) != best || !view->path[i].has_window)
+        int class = path_class(&view->path[i]);
+        if (class < best) {
+            best = class;
+            n = 0;
+        }
+        if (class != best || !view->path[i].has_window)
             continue;
         size_t at = n++;
         for (; at > 0 && goes_before(&view->path[i], &view->path[order[at - 1]]); at--)
