@@ -62,10 +62,9 @@ void link_onoff_init(link_onoff_state *state, const link_onoff *model, uint64_t 
     state->switch_us = model->count == 0 ? UINT64_MAX : duration(state);
 }
 
-bool link_onoff_advance(link_onoff_state *state, uint64_t now) {
+void link_onoff_switch(link_onoff_state *state, uint64_t now) {
     while (now >= state->switch_us) {
         state->phase = (state->phase + 1) % state->model.count;
         state->switch_us += duration(state);
     }
-    return state->phase % 2 == 0;
 }

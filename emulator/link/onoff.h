@@ -29,7 +29,12 @@ typedef struct {
  * that says what the text must be. */
 bool link_onoff_parse(link_onoff *onoff, const char *text, char *error, size_t error_size);
 void link_onoff_init(link_onoff_state *state, const link_onoff *model, uint64_t seed);
+void link_onoff_switch(link_onoff_state *state, uint64_t now); /* for link_onoff_advance() */
 /* Advances to time now, which must not decrease. True: the link is on. */
-bool link_onoff_advance(link_onoff_state *state, uint64_t now);
+static inline bool link_onoff_advance(link_onoff_state *state, uint64_t now) {
+    if (now >= state->switch_us)
+        link_onoff_switch(state, now);
+    return state->phase % 2 == 0;
+}
 
 #endif

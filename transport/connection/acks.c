@@ -448,7 +448,8 @@ uint64_t xl_conn_take_ack(xl_connection *c, xl_space *space, xl_level level, xl_
         xl_path_update_pacer(p, c->now);
         log_metrics(c, p);
     }
-    xl_ledger_trim(&space->ledger, c->now > 3 * xl_conn_max_pto(c) ? c->now - 3 * xl_conn_max_pto(c) : 0);
+    uint64_t memory = 3 * xl_conn_max_pto(c);
+    xl_ledger_trim(&space->ledger, c->now > memory ? c->now - memory : 0);
     xl_conn_wake(c);
     return 0;
 }
