@@ -78,7 +78,7 @@ static bool put_object(text *t, json_t *object) {
     bool is_first = true;
     if (!put(t, "{", 1))
         return false;
-    json_object_foreach (object, name, value) {
+    json_object_foreach(object, name, value) {
         if ((!is_first && !put(t, ",", 1)) || !put_quoted(t, name, strlen(name)) || !put(t, ":", 1) ||
             !put_value(t, value))
             return false;

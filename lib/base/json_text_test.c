@@ -23,8 +23,8 @@ static void check(json_t *value) {
 
 static void numbers_are_written_as_the_library_writes_them(void **state) {
     (void)state;
-    const double edges[] = {0,      -0.0,   1e-7,    1e-6,      9.9e-5, 0.0001, 0.1,  0.5,           1,
-                            1.5,    10,     99.9999, 1234567.5, 1e6,    999999, 1e12, 999999.999999, 0.123456789,
+    const double edges[] = {0,      -0.0,    1e-7,    1e-6,      9.9e-5, 0.0001, 0.1,  0.5,           1,
+                            1.5,    10,      99.9999, 1234567.5, 1e6,    999999, 1e12, 999999.999999, 0.123456789,
                             -12.25, 1.0 / 3, 1e300,   5e-324};
     const json_int_t whole[] = {0, 9, 10, -1, 1234567890123, INT64_MAX, INT64_MIN};
     for (size_t i = 0; i < sizeof edges / sizeof *edges; i++)

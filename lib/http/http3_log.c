@@ -229,8 +229,8 @@ static void write_frame(const h3_log *log, uint64_t id, bool is_sent, json_t *fr
 static void log_data(const h3_log *log, uint64_t id, uint64_t payload_bytes, bool is_sent, uint64_t now) {
     char text[128];
     snprintf(text, sizeof text,
-             "{\"stream_id\":%" PRIu64 ",\"frame\":{\"frame_type\":\"data\",\"raw\":{\"payload_length\":%" PRIu64 "}}}", id,
-             payload_bytes);
+             "{\"stream_id\":%" PRIu64 ",\"frame\":{\"frame_type\":\"data\",\"raw\":{\"payload_length\":%" PRIu64 "}}}",
+             id, payload_bytes);
     xl_connection_log(log->connection, frame_event(is_sent), text, now);
 }
 

@@ -116,7 +116,7 @@ struct xl_connection {
     uint64_t deadline; /* the earliest but pacer_wakeup, as of the latest xl_conn_next_timeout() */
     uint64_t idle_timeout_us;
     bool eliciting_since_receive;
-    bool has_sent_all; /* after the latest packet there is sure to be nothing more to send now */
+    bool has_sent_all;   /* after the latest packet there is sure to be nothing more to send now */
     unsigned until_skip; /* packets until a packet number is left out */
 
     xl_closing closing;

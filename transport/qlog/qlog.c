@@ -78,7 +78,8 @@ static inline void begin_record(xl_qlog *q, xl_json *j, uint64_t now) {
 }
 
 /* Up to and including the brace that opens its data. */
-static inline __attribute__((always_inline)) void begin_event(xl_qlog *q, xl_json *j, uint64_t now, const char *category, const char *name) {
+static inline __attribute__((always_inline)) void begin_event(xl_qlog *q, xl_json *j, uint64_t now,
+                                                              const char *category, const char *name) {
     begin_record(q, j, now);
     xl_json_text(j, category);
     xl_json_text(j, ":");

@@ -58,14 +58,9 @@ static int insert(xl_ranges *r, size_t index, xl_range range) {
     return 0;
 }
 
-int xl_ranges_add(xl_ranges *r, uint64_t start, uint64_t end) {
+int xl_ranges_add_anywhere(xl_ranges *r, uint64_t start, uint64_t end) {
     if (start >= end)
         return 0;
-    xl_range *newest = r->count > 0 ? &r->at[r->count - 1] : NULL;
-    if (newest && start >= newest->start && start <= newest->end) { /* nearly always */
-        newest->end = end > newest->end ? end : newest->end;
-        return 0;
-    }
     /* An interval that ends exactly at start touches the new one and merges with it. */
     size_t i = start == 0 ? 0 : first_ending_above(r, start - 1);
     if (i == r->count || r->at[i].start > end)

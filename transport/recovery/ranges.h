@@ -18,7 +18,16 @@ typedef struct {
 
 void xl_ranges_init(xl_ranges *);
 void xl_ranges_free(xl_ranges *);
-int xl_ranges_add(xl_ranges *, uint64_t start, uint64_t end);    /* 0 or XL_ERR_MEMORY; empty interval: nothing */
+int xl_ranges_add_anywhere(xl_ranges *, uint64_t start, uint64_t end); /* for xl_ranges_add() */
+/* 0 or XL_ERR_MEMORY. An empty interval adds nothing. */
+static inline int xl_ranges_add(xl_ranges *r, uint64_t start, uint64_t end) {
+    xl_range *newest = r->count > 0 ? &r->at[r->count - 1] : NULL;
+    if (!newest || start < newest->start || start > newest->end)
+        return xl_ranges_add_anywhere(r, start, end);
+    if (end > newest->end) /* nearly always */
+        newest->end = end;
+    return 0;
+}
 int xl_ranges_remove(xl_ranges *, uint64_t start, uint64_t end); /* may split an interval */
 bool xl_ranges_contains(const xl_ranges *, uint64_t value);
 bool xl_ranges_covers(const xl_ranges *, uint64_t start, uint64_t end); /* the whole of it */

@@ -64,11 +64,11 @@ typedef struct {
     void (*decide)(void *state, const xl_scheduler_view *view, xl_scheduler_decision *out);
     /* A packet with stream data was sent on that path. May be NULL. */
     void (*sent)(void *state, int path_index, uint64_t bytes);
-    bool passes_paced;  /* skips a path whose pacer delays the packet; otherwise the packet waits for that path */
-    bool copies;        /* every path carries all data of a stream: see redundant.c */
+    bool passes_paced;     /* skips a path whose pacer delays the packet; otherwise the packet waits for that path */
+    bool copies;           /* every path carries all data of a stream: see redundant.c */
     bool reads_srtt_alone; /* of paths, no member after srtt_us: the view takes less time to make */
-    bool wants_backlog; /* reads unsent_bytes and the members after it */
-    bool wants_queues;  /* reads oldest_us of paths and the members after it */
+    bool wants_backlog;    /* reads unsent_bytes and the members after it */
+    bool wants_queues;     /* reads oldest_us of paths and the members after it */
     /* The simulator's reference: replaces decide() and knows the future of the network (clairvoyant.h). NULL for
      * schedulers of real networks. */
     void (*decide_foreseeing)(void *state, const xl_scheduler_view *view, const struct xl_foreseen *,
