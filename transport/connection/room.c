@@ -49,8 +49,11 @@ size_t xl_conn_send_room(const xl_connection *c, const xl_stream *s) {
 }
 
 size_t xl_conn_announced_bytes(const xl_connection *c, const xl_stream *s, size_t room) {
-    uint64_t left = s->expected > s->send.written ? s->expected - s->send.written : 0;
-    return (size_t)xl_min(left, room > 0 ? room + wanted(c) - LOOK_AHEAD : 0);
+    uint64_t written = s->send.written, in_flight = wanted(c) - LOOK_AHEAD;
+    if (s->expected <= written || room == 0)
+        return 0;
+    uint64_t credit = xl_min(s->send_flow.limit - written, xl_flow_out_left(&c->streams.flow_out));
+    return (size_t)xl_min(xl_min(s->expected - written, room + in_flight), credit);
 }
 
 /* Where not the stream's own limit but the budget leaves it nothing, others' bytes may be what it waits for. */

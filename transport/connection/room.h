@@ -6,8 +6,8 @@
 
 /* Bytes that a stream takes now. */
 size_t xl_conn_send_room(const xl_connection *, const xl_stream *);
-/* Bytes that its buffer will take when it takes `room` now, as far as the application has announced them: these, and as
- * many in flight beside them as the congestion windows allow. */
+/* Bytes that its buffer will take when it takes `room` now, as far as the application has announced them and there is
+ * credit: these, and as many in flight beside them as the congestion windows allow. */
 size_t xl_conn_announced_bytes(const xl_connection *, const xl_stream *, size_t room);
 void xl_conn_await_room(xl_connection *, xl_stream *); /* the application has more: XL_EVENT_STREAM_WRITABLE follows */
 /* Tells the streams that wait for room and have some. */
