@@ -22,8 +22,8 @@ struct link_foresight {
     uint64_t delay_ends_us;    /* of the last packet: order is kept */
     uint64_t last_enqueued_us; /* for the radio */
     link_grants_state grants;
-    link_burst burst;          /* with a light trace */
-    uint64_t served_us;        /* when the queue will have served what it then has; LINK_NEVER: nothing */
+    link_burst burst;   /* with a light trace */
+    uint64_t served_us; /* when the queue will have served what it then has; LINK_NEVER: nothing */
     /* The queue, where its limit is known: a ring. */
     waiting_packet *waiting;
     size_t first, count, capacity;

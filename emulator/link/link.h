@@ -69,8 +69,8 @@ typedef struct {
     uint64_t jitter_us;                  /* the delay is uniform in delay_us ± jitter_us, at least 0 */
     double reorder;                      /* probability that a packet is delayed by reorder_us more */
     uint64_t reorder_us;
-    link_leo leo;     /* pauses, steps of the delay, and losses at boundaries of time */
-    link_radio radio; /* added to the delay of the first packet after a pause */
+    link_leo leo;       /* pauses, steps of the delay, and losses at boundaries of time */
+    link_radio radio;   /* added to the delay of the first packet after a pause */
     link_grants grants; /* what a packet then waits for */
     link_loss loss;
     link_onoff onoff;
