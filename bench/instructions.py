@@ -306,25 +306,26 @@ load, which varies the result by 15 to 25 % from run to run; two paths of 20 Mbp
 
 | | simulated s / s | ns / packet | peak MB |
 | --- | ---: | ---: | ---: |
-| real crypto | 100 to 116 | 2100 to 2430 | 15 |
-| `null_crypto` | 190 | 1280 | 15 |
-| with link logs | 107 | 2270 | 16 |
-| with qlog | 74 | 3260 | 16 |
-| video of 8 Mbps | 460 | 2190 | 14 |
-| video of 2.5 Mbps | 1070 | 3010 | 13 |
+| real crypto | 136 | 1780 | 14 |
+| `null_crypto` | 257 | 950 | 14 |
+| with link logs | 129 | 1880 | 15 |
+| with qlog | 78 | 3120 | 15 |
+| video of 8 Mbps | 510 | 1990 | 15 |
+| video of 2.5 Mbps | 1190 | 2710 | 14 |
 
-These figures are of an earlier revision, at 17,000 instructions a packet, 10,000 of them without crypto.
+Of the revision before, in turns with this one, the first four are 128, 219, 118 and 64 simulated s / s. With qlog, much
+of the time is the kernel's: two qlogs have some 600 bytes of a packet.
 
-The cost of paths is proportional to the packets that they carry (210 simulated s / s on one path of 20 Mbps). Start and
+The cost of paths is proportional to the packets that they carry (250 simulated s / s on one path of 20 Mbps). Start and
 handshake take 8 ms. Neither long traces nor many players make a second dearer, beyond loading the trace once (70 MB,
 and 1,600 million instructions as `callgrind` counts them, most of them SHA-256, for which the processor has its own):
 
 | 5 s more of a video of 2.5 Mbps over two paths | millions of instructions |
 | --- | ---: |
-| traces of 60 s | 31.25 |
-| traces of 3600 s | 31.24 |
-| one player | 31.23 |
-| each of 64 players, with links of their own | 31.61 |
+| traces of 60 s | 28.20 |
+| traces of 3600 s | 28.19 |
+| one player | 28.20 |
+| each of 64 players, with links of their own | 28.60 |
 
 ## Bulk over loopback
 `bench/bulk.py --against 2b8d9f7c` downloads 200 MB by one path, in turns of two revisions on a busy machine. Medians
