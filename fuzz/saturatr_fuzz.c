@@ -1,16 +1,19 @@
 /* What saturatr takes from the other end: datagrams, acknowledgements, the control connection, records. What must hold:
  * what is read and written again is the same; the window keeps its limits whatever is acknowledged; records come back
- * as they were; conversion makes no more opportunities than bytes. */
+ * as they were; conversion makes no more opportunities than bytes; links read the light trace of whatever arrived. */
 #include <math.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "fuzz/input.h"
 #include "emulator/saturatr/clock.h"
+#include "emulator/link/light.h"
 #include "emulator/saturatr/convert.h"
+#include "emulator/saturatr/light.h"
 #include "emulator/saturatr/server_session.h"
 
 #define RECORDS_MOST 300
+#define TRACE_MOST   (1u << 19)
 
 static void check_wire(fuzz_input *in) {
     sat_packet packet, again;
@@ -84,6 +87,53 @@ static void check_ledger(fuzz_input *in) {
     FUZZ_CHECK(completed == converter.opportunities && completed * 1504 <= converter.bytes);
     fuzz_note_number(sat_converter_finish(&converter));
     sat_ledger_free(&ledger);
+}
+
+static size_t trace_length;
+static char trace_text[TRACE_MOST];
+
+static void write_text(uint64_t number, char after) {
+    FUZZ_CHECK(trace_length < TRACE_MOST - 32);
+    trace_length += (size_t)snprintf(trace_text + trace_length, 32, "%llu%c", (unsigned long long)number, after);
+}
+
+static void write_row(void *user, const sat_light_row *row) {
+    (void)user;
+    write_text(row->at_ms, ' ');
+    write_text(row->delay_ms, row->count > 0 ? ' ' : '\n');
+    for (uint32_t i = 0; i < row->count; i++)
+        write_text(row->offsets_ms[i], i + 1 < row->count ? ' ' : '\n');
+}
+
+/* The arrivals of trains, and the light trace that they become. */
+static void check_light(fuzz_input *in) {
+    sat_light light;
+    sat_arrival a = {0};
+    double spacing_us = 0;
+    uint32_t from = 0, packets = 1 + fuzz_u16(in) % SAT_TRAIN_MOST;
+    uint64_t sent = fuzz_bool(in) ? fuzz_number(in) : fuzz_u16(in);
+    trace_length = 0;
+    FUZZ_CHECK(sat_light_init(&light, packets, sent, 1000 + (fuzz_u32(in) & 0xffffff), write_row, NULL));
+    for (int i = 0; i < RECORDS_MOST && fuzz_left(in) > 0; i++) {
+        a = read_arrival(in, &a);
+        sat_light_add(&light, a.seq, (int64_t)a.sent_us, (int64_t)a.received_us);
+    }
+    sat_light_finish(&light);
+    FUZZ_CHECK(light.rows + light.left_out <= light.trains && light.trains <= light.trains_end);
+    FUZZ_CHECK(light.arrived <= RECORDS_MOST && light.rows <= light.arrived);
+    if (sat_light_heavy(&light, &spacing_us, &from))
+        FUZZ_CHECK(isfinite(spacing_us) && spacing_us > 0 && from < packets);
+    if (light.rows > 0) {
+        link_light_trace trace;
+        char error[256];
+        write_text(light.duration_us / 1000, ' ');
+        write_text(light.last_delay_ms, '\n');
+        FUZZ_CHECK(link_light_trace_parse(&trace, "trace", trace_text, trace_length, error, sizeof error));
+        FUZZ_CHECK(trace.count == light.rows + 1);
+        link_light_trace_free(&trace);
+    }
+    fuzz_note(trace_text, trace_length);
+    sat_light_free(&light);
 }
 
 /* Blocks of records that were made elsewhere. */
@@ -160,6 +210,8 @@ static void begin_session(json_t *request) {
     sat_control control = {.fd = -1};
     char error[512] = "";
     if (sat_session_begin(&session, &options, &control, &nonces, request, error)) {
+        FUZZ_CHECK(session.peer.train_packets == 0 ||
+                   sat_train_is_allowed(session.peer.train_packets, session.peer.every_us));
         FUZZ_CHECK(session.stage == SAT_SETUP && session.peer.path_count <= SAT_MAX_PATHS);
         FUZZ_CHECK(session.length_us <= options.max_duration_us);
         fuzz_note_number(session.peer.path_count);
@@ -213,7 +265,7 @@ static void check_auth(fuzz_input *in) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static void (*const checks[])(fuzz_input *) = {check_wire,  check_ledger,  check_records, check_window,
-                                                   check_clock, check_control, check_auth};
+                                                   check_clock, check_control, check_auth,    check_light};
     fuzz_input in = fuzz_input_of(data, size);
     checks[fuzz_below(&in, sizeof checks / sizeof checks[0])](&in);
     return 0;

@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "emulator/link/packet.h"
 #include "emulator/saturatr/client_setup.h"
 
 #define OPENING_US       10000000u /* until every path must have answered */
@@ -19,6 +20,7 @@
 #define PROBES           12u
 #define PROBING_US       3000000u
 #define SYNC_US          250000u  /* between two measurements of the clock while recording */
+#define LINGER_US        2000000u /* for the last packets of a light recording, after its end */
 #define LATE_PROBES_US   200000u  /* measurements of the clock after the recording: so long, and longer if */
 #define LATE_MOST_US     2000000u /* none was answered */
 #define FETCH_US         120000000u
@@ -166,20 +168,30 @@ static bool broken(sat_client *client) {
 
 static void turn(sat_client *client, uint64_t until_us) {
     uint64_t next = sat_peer_send(&client->peer);
-    uint64_t hello = send_hellos(client, SAT_MAX_PATHS, SYNC_US);
+    /* A link that is recorded under light load carries nothing but trains. */
+    bool silent = client->options->mode == SAT_LIGHT && !client->options->has_ack_via;
+    uint64_t hello = silent ? SAT_NEVER : send_hellos(client, SAT_MAX_PATHS, SYNC_US);
     next = next < hello ? next : hello;
     wait_and_receive(client, next < until_us ? next : until_us);
 }
 
-/* Fills the links; fixes t0 when all of them are full, or at the latest when the ramp must end. */
-static bool ramp_up(sat_client *client) {
+static void fix_t0(sat_client *client, uint64_t start) {
+    sat_recording *r = &client->recording;
+    r->t0_us = clock_us();
+    r->t0_epoch_us = clock_ns(CLOCK_REALTIME) / 1000;
+    r->ramp_us = r->t0_us - start;
+}
+
+/* Fills the links; fixes t0 when all of them are full, or at the latest when the ramp must end. A light recording begins
+ * at once. */
+static bool begin(sat_client *client) {
     const sat_options *o = client->options;
     sat_recording *r = &client->recording;
     if (!sat_control_write(&client->control, json_pack("{s:b}", "go", 1)))
         return sat_client_fail(client, "the server ended the connection");
     uint64_t start = clock_us();
     sat_peer_start(&client->peer, o->up, o->down, o->memory_bytes / o->path_count, start);
-    for (;;) {
+    while (o->mode == SAT_HEAVY) {
         uint64_t now = clock_us();
         r->saturated = saturated(client);
         if (now >= start + o->ramp_most_us || (r->saturated && now >= start + o->ramp_us))
@@ -190,9 +202,18 @@ static bool ramp_up(sat_client *client) {
         if (*client->stop)
             return sat_client_fail(client, "interrupted before the recording began");
     }
-    r->t0_us = clock_us();
-    r->t0_epoch_us = clock_ns(CLOCK_REALTIME) / 1000;
-    r->ramp_us = r->t0_us - start;
+    fix_t0(client, start);
+    return true;
+}
+
+/* What is under way at the end of a light recording is of it. */
+static bool linger(sat_client *client) {
+    uint64_t end = clock_us() + LINGER_US;
+    while (client->options->mode == SAT_LIGHT && clock_us() < end) {
+        turn(client, end);
+        if (broken(client))
+            return false;
+    }
     return true;
 }
 
@@ -210,7 +231,9 @@ static bool record(sat_client *client) {
     r->duration_us = whole_ms < client->options->duration_us ? whole_ms : client->options->duration_us;
     client->peer.sending = false;
     client->late = true;
-    return r->duration_us > 0 || sat_client_fail(client, "interrupted before anything was recorded");
+    if (r->duration_us == 0)
+        return sat_client_fail(client, "interrupted before anything was recorded");
+    return linger(client);
 }
 
 /* Clock exchanges once the links are no longer filled. */
@@ -253,6 +276,12 @@ static uint64_t figure(const json_t *object, const char *key) {
     return value > 0 ? (uint64_t)value : 0;
 }
 
+/* What a server says that it sent in a light recording; no more than it could. */
+static uint64_t sent_in_trains(const sat_options *o, uint64_t sent) {
+    uint64_t most = (o->duration_us / o->every_us + 2) * o->train_packets;
+    return sent < most ? sent : most;
+}
+
 static void set_directions(sat_client *client, size_t k, const json_t *server) {
     sat_recorded_path *p = &client->recording.paths[k];
     const sat_flow *flow = &client->peer.flows[k];
@@ -262,7 +291,7 @@ static void set_directions(sat_client *client, size_t k, const json_t *server) {
                             .received = figure(server, "received"),
                             .lost = figure(server, "lost"),
                             .disordered = figure(server, "disordered"),
-                            .sent = flow->window.next_seq,
+                            .sent = sat_peer_sent(&client->peer, k),
                             .most_in_flight = flow->most_in_flight,
                             .incomplete = json_is_true(json_object_get(server, "full"))};
     p->down = (sat_direction){.recorded = client->options->down,
@@ -273,6 +302,8 @@ static void set_directions(sat_client *client, size_t k, const json_t *server) {
                               .sent = figure(server, "sent"),
                               .most_in_flight = figure(server, "most_in_flight"),
                               .incomplete = flow->ledger.records.full};
+    if (client->options->mode == SAT_LIGHT)
+        p->down.sent = sent_in_trains(client->options, p->down.sent);
 }
 
 static bool fetch(sat_client *client) {
@@ -307,7 +338,7 @@ static void warn(const sat_recording *r) {
                 "raise net.core.rmem_max or record fewer paths\n",
                 drops);
     }
-    if (!r->saturated)
+    if (!r->saturated && r->options->mode == SAT_HEAVY)
         fprintf(stderr, "saturatr: not all links were full when the recording began; see --ramp-most\n");
     for (size_t k = 0; k < r->options->path_count; k++) {
         if (r->paths[k].up.incomplete || r->paths[k].down.incomplete) {
@@ -318,18 +349,49 @@ static void warn(const sat_recording *r) {
     }
 }
 
+static void report_heavy(const sat_recording *r, size_t k, const sat_direction *d) {
+    printf("%.3f Mbps over %.1f s, %" PRIu64 " opportunities, base RTT %.1f ms\n",
+           (double)d->converter.bytes * 8.0 / (double)r->duration_us, (double)r->duration_us / 1e6,
+           d->converter.opportunities, r->paths[k].base_rtt_ms);
+}
+
+static void report_light(const sat_recording *r, const sat_direction *d) {
+    const sat_light_figures *l = &d->light;
+    printf("%" PRIu64 " rows of %" PRIu64 " trains, %" PRIu64 " packets lost", l->rows, l->trains, l->lost_packets);
+    if (l->rows > 0)
+        printf("; one-way delay %.1f ms, at least %.1f ms", l->mean_delay_ms, l->least_delay_ms);
+    if (l->has_heavy)
+        printf("; from packet %" PRIu32 " of %" PRIu32 " on as heavy load, one each %.3f ms (%.1f Mbps)", l->heavy_from,
+               r->options->train_packets, l->spacing_ms,
+               (double)(r->options->packet_bytes + LINK_HEADER_BYTES) * 8.0 / (l->spacing_ms * 1000.0));
+    putchar('\n');
+}
+
 static void report(const sat_recording *r) {
     for (size_t k = 0; k < r->options->path_count; k++) {
         const sat_direction *both[2] = {&r->paths[k].up, &r->paths[k].down};
         for (size_t d = 0; d < 2; d++) {
-            if (both[d]->recorded) {
-                printf("%s %s: %.3f Mbps over %.1f s, %" PRIu64 " opportunities, base RTT %.1f ms\n",
-                       r->options->paths[k].name, d == 0 ? "up" : "down",
-                       (double)both[d]->converter.bytes * 8.0 / (double)r->duration_us, (double)r->duration_us / 1e6,
-                       both[d]->converter.opportunities, r->paths[k].base_rtt_ms);
-            }
+            if (!both[d]->recorded)
+                continue;
+            printf("%s %s: ", r->options->paths[k].name, d == 0 ? "up" : "down");
+            if (r->options->mode == SAT_HEAVY)
+                report_heavy(r, k, both[d]);
+            else
+                report_light(r, both[d]);
         }
     }
+}
+
+/* A direction without a row has no trace. */
+static bool all_rows(sat_client *client) {
+    const sat_recording *r = &client->recording;
+    for (size_t k = 0; k < r->options->path_count && r->options->mode == SAT_LIGHT; k++) {
+        const sat_recorded_path *p = &r->paths[k];
+        if ((p->up.recorded && p->up.light.rows == 0) || (p->down.recorded && p->down.light.rows == 0))
+            return sat_client_fail(client, "the first packet of no train of %s %s arrived; this trace is missing",
+                                   r->options->paths[k].name, p->up.recorded && p->up.light.rows == 0 ? "up" : "down");
+    }
+    return true;
 }
 
 static sat_outcome run(sat_client *client) {
@@ -339,13 +401,12 @@ static sat_outcome run(sat_client *client) {
     }
     if (!sat_client_connect(client) || !sat_client_open_channels(client) || !open_and_probe(client))
         return SAT_CANNOT_START;
-    if (!ramp_up(client) || !record(client) || !fetch(client) ||
-        !sat_recording_write(&client->recording, client->error))
+    if (!begin(client) || !record(client) || !fetch(client) || !sat_recording_write(&client->recording, client->error))
         return SAT_FAILED;
     warn(&client->recording);
     report(&client->recording);
     sat_recording_tell_replay(&client->recording, stdout);
-    return SAT_DONE;
+    return all_rows(client) ? SAT_DONE : SAT_FAILED;
 }
 
 sat_outcome sat_client_run(const sat_options *options, int argc, char **argv, volatile sig_atomic_t *stop,

@@ -79,11 +79,13 @@ static json_t *request(const sat_client *client, const sat_nonces *nonces) {
         return NULL;
     sat_hex_write(nonces->client, SAT_NONCE_BYTES, nonce);
     sat_hex_write(bytes, SAT_PROOF_BYTES, proof);
-    return json_pack("{s:s, s:s, s:I, s:b, s:b, s:I, s:f, s:b, s:I}", "nonce", nonce, "proof", proof, "paths",
+    uint64_t sending_us = o->duration_us + (o->mode == SAT_HEAVY ? o->ramp_most_us : 0);
+    return json_pack("{s:s, s:s, s:I, s:b, s:b, s:I, s:f, s:b, s:I, s:I, s:I}", "nonce", nonce, "proof", proof, "paths",
                      (json_int_t)o->path_count, "up", (int)o->up, "down", (int)o->down, "packet_bytes",
-                     (json_int_t)o->packet_bytes, "sending_s", (double)(o->duration_us + o->ramp_most_us) / 1e6,
-                     "ack_via", (int)o->has_ack_via, "via_path",
-                     client->peer.via_path == SAT_NO_PATH ? (json_int_t)-1 : (json_int_t)client->peer.via_path);
+                     (json_int_t)o->packet_bytes, "sending_s", (double)sending_us / 1e6, "ack_via", (int)o->has_ack_via,
+                     "via_path",
+                     client->peer.via_path == SAT_NO_PATH ? (json_int_t)-1 : (json_int_t)client->peer.via_path, "train",
+                     (json_int_t)o->train_packets, "every_us", (json_int_t)o->every_us);
 }
 
 /* The addresses that the server's ports have, seen from here. */
@@ -121,6 +123,8 @@ bool sat_client_connect(sat_client *client) {
     if (!sat_peer_init(&client->peer, SAT_CLIENT, client->options->path_count, client->options->packet_bytes))
         return sat_client_fail(client, "no memory");
     client->peer.ack_via = client->options->has_ack_via;
+    client->peer.train_packets = client->options->train_packets;
+    client->peer.every_us = client->options->every_us;
     client->peer.via_path = via_path(client->options);
     if (!connect_tcp(client))
         return false;

@@ -1,9 +1,9 @@
 /* The control connection of a session, TCP: one JSON object a line, then the server's records as they lie in memory.
  * Part of the driver.
  *
- *     S: {"saturatr":1,"nonce":HEX}
- *     C: {"nonce":HEX,"proof":HEX,"paths":N,"up":B,"down":B,"packet_bytes":N,"duration_s":F,"ack_via":B,
- *         "via_path":N|-1}
+ *     S: {"saturatr":2,"nonce":HEX}
+ *     C: {"nonce":HEX,"proof":HEX,"paths":N,"up":B,"down":B,"packet_bytes":N,"sending_s":F,"ack_via":B,
+ *         "via_path":N|-1,"train":N,"every_us":N}            train, every_us: of a light recording, else 0
  *     S: {"proof":HEX,"port":N,"ack_port":N,"host":NAME,"kernel":RELEASE}      or, at any time, {"error":SENTENCE}
  *     C: {"go":true}                    both ends send from here on (channels were opened by HELLO and WELCOME)
  *     C: {"stop":true}
@@ -19,7 +19,7 @@
 
 #include <jansson.h>
 
-#define SAT_PROTOCOL   1
+#define SAT_PROTOCOL   2
 #define SAT_LINE_BYTES 16384u
 
 typedef struct {

@@ -32,6 +32,28 @@ static json_t *direction_figures(const sat_recording *r, const sat_path_options 
                      "most_in_flight_packets", (json_int_t)d->most_in_flight, "incomplete", (int)d->incomplete);
 }
 
+static json_t *light_figures(const sat_path_options *path, const sat_direction *d, const char *way) {
+    if (!d->recorded)
+        return json_null();
+    const sat_light_figures *l = &d->light;
+    json_t *trace = l->rows > 0 ? json_sprintf("%s.%s.light", path->name, way) : json_null();
+    json_t *delays =
+        l->rows > 0 ? json_pack("{s:f, s:f}", "least", l->least_delay_ms, "mean", l->mean_delay_ms) : json_null();
+    json_t *heavy = l->has_heavy
+                        ? json_pack("{s:I, s:f}", "from_packet", (json_int_t)l->heavy_from, "spacing_ms", l->spacing_ms)
+                        : json_null();
+    return json_pack("{s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:b}", "trace", trace, "raw",
+                     json_sprintf("%s.%s.light.csv", path->name, way), "trains", (json_int_t)l->trains, "rows",
+                     (json_int_t)l->rows, "lost_trains", (json_int_t)l->lost_trains, "lost_packets",
+                     (json_int_t)l->lost_packets, "late_packets", (json_int_t)l->late_packets, "negative_delays",
+                     (json_int_t)l->negative_delays, "left_out", (json_int_t)l->left_out, "delay_ms", delays, "heavy",
+                     heavy, "incomplete", (int)d->incomplete);
+}
+
+static json_t *figures(const sat_recording *r, const sat_path_options *path, const sat_direction *d, const char *way) {
+    return r->options->mode == SAT_LIGHT ? light_figures(path, d, way) : direction_figures(r, path, d, way);
+}
+
 static json_t *path_figures(const sat_recording *r, size_t k) {
     const sat_path_options *path = &r->options->paths[k];
     const sat_recorded_path *p = &r->paths[k];
@@ -39,8 +61,7 @@ static json_t *path_figures(const sat_recording *r, size_t k) {
     return json_pack("{s:s, s:s, s:s, s:o, s:f, s:o, s:o}", "name", path->name, "technology", path->technology,
                      "address", sat_address_text(&path->local, text), "interface",
                      p->interface[0] == '\0' ? json_null() : json_string(p->interface), "base_rtt_ms", p->base_rtt_ms,
-                     "up", direction_figures(r, path, &p->up, "up"), "down",
-                     direction_figures(r, path, &p->down, "down"));
+                     "up", figures(r, path, &p->up, "up"), "down", figures(r, path, &p->down, "down"));
 }
 
 static json_t *started(const sat_recording *r) {
@@ -87,6 +108,15 @@ static json_t *machines(const sat_recording *r, const struct utsname *host) {
                      (json_int_t)r->server_socket_drops, "stray_datagrams", (json_int_t)r->server_strays);
 }
 
+static json_t *mode(const sat_recording *r) {
+    const sat_options *o = r->options;
+    if (o->mode == SAT_LIGHT)
+        return json_pack("{s:s, s:{s:I, s:f}}", "mode", "light", "train", "packets", (json_int_t)o->train_packets,
+                         "every_ms", (double)o->every_us / 1000.0);
+    return json_pack("{s:s, s:I, s:b}", "mode", "heavy", "ramp_us", (json_int_t)r->ramp_us, "saturated_at_t0",
+                     (int)r->saturated);
+}
+
 static json_t *session(const sat_recording *r) {
     struct utsname host;
     char via[SAT_ADDRESS_TEXT];
@@ -94,13 +124,14 @@ static json_t *session(const sat_recording *r) {
     uname(&host);
     for (size_t k = 0; k < r->options->path_count; k++)
         json_array_append_new(paths, path_figures(r, k));
-    json_t *top = json_pack(
-        "{s:i, s:s, s:s, s:i, s:o, s:s, s:s, s:s, s:o, s:o, s:I, s:I, s:I, s:I, s:b, s:o}", "schema", 1, "program",
-        "saturatr", "version", XL_VERSION, "protocol", SAT_PROTOCOL, "argv", arguments(r), "name", r->options->name,
-        "scenario", r->options->scenario, "licence", r->options->licence, "note", optional(r->options->note), "started",
-        started(r), "t0_epoch_us", (json_int_t)r->t0_epoch_us, "t0_monotonic_us", (json_int_t)r->t0_us, "duration_us",
-        (json_int_t)r->duration_us, "ramp_us", (json_int_t)r->ramp_us, "saturated_at_t0", (int)r->saturated, "ack_via",
-        r->options->has_ack_via ? json_string(sat_address_text(&r->options->ack_via, via)) : json_null());
+    json_t *top =
+        json_pack("{s:i, s:s, s:s, s:i, s:o, s:s, s:s, s:s, s:o, s:o, s:I, s:I, s:I, s:o}", "schema", 1, "program",
+                  "saturatr", "version", XL_VERSION, "protocol", SAT_PROTOCOL, "argv", arguments(r), "name",
+                  r->options->name, "scenario", r->options->scenario, "licence", r->options->licence, "note",
+                  optional(r->options->note), "started", started(r), "t0_epoch_us", (json_int_t)r->t0_epoch_us,
+                  "t0_monotonic_us", (json_int_t)r->t0_us, "duration_us", (json_int_t)r->duration_us, "ack_via",
+                  r->options->has_ack_via ? json_string(sat_address_text(&r->options->ack_via, via)) : json_null());
+    json_object_update_new(top, mode(r));
     json_object_set_new(top, "sizes", sizes(r));
     json_object_set_new(top, "clock", clock_figures(r));
     json_object_update_missing_new(top, machines(r, &host));
@@ -110,7 +141,7 @@ static json_t *session(const sat_recording *r) {
 
 static bool write_session(const sat_recording *r, char *error) {
     char path[PATH_MAX];
-    snprintf(path, sizeof path, "%s/session.json", r->options->out);
+    snprintf(path, sizeof path, "%s/%s.json", r->options->out, r->options->mode == SAT_LIGHT ? "light" : "session");
     json_t *top = session(r);
     bool ok = top && json_dump_file(top, path, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) == 0;
     if (!ok)
@@ -145,8 +176,29 @@ static void write_path(FILE *stream, const sat_recording *r, size_t k) {
     fprintf(stream, "    base_rtt_ms: %.3f\n    queue: droptail:packets=%.0f\n", p->base_rtt_ms, queue_packets(p));
 }
 
+static void tell_light(const sat_recording *r, size_t k, FILE *stream) {
+    const sat_direction *both[2] = {&r->paths[k].up, &r->paths[k].down};
+    const char *before = "";
+    fprintf(stream, "to replay %s, give its link these keys: ", r->options->paths[k].name);
+    for (size_t d = 0; d < 2; d++) {
+        const char *way = d == 0 ? "up" : "down";
+        if (!both[d]->recorded || both[d]->light.rows == 0)
+            continue;
+        fprintf(stream, "%s%s-light-trace=%s/%s.%s.light", before, way, r->options->out, r->options->paths[k].name,
+                way);
+        before = ",";
+    }
+    putc('\n', stream);
+}
+
 void sat_recording_tell_replay(const sat_recording *r, FILE *stream) {
     const char *out = r->options->out;
+    if (r->options->mode == SAT_LIGHT) {
+        for (size_t k = 0; k < r->options->path_count; k++)
+            if (r->paths[k].up.light.rows + r->paths[k].down.light.rows > 0)
+                tell_light(r, k, stream);
+        return;
+    }
     if (r->options->path_count >= 2) {
         fprintf(stream, "to replay it, put %s on RAILYARD_TRACE_PATH and name the pair: %s\n", out, r->options->name);
         return;
@@ -193,6 +245,6 @@ static bool write_index(const sat_recording *r, char *error) {
 bool sat_recording_describe(const sat_recording *recording, char *error) {
     if (!write_session(recording, error))
         return false;
-    /* A pair has two paths or more. */
-    return recording->options->path_count < 2 || write_index(recording, error);
+    /* A pair has two paths or more, and needs heavy traces. */
+    return recording->options->path_count < 2 || recording->options->mode == SAT_LIGHT || write_index(recording, error);
 }

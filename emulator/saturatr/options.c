@@ -15,6 +15,8 @@
 #define DAY_MS         UINT64_C(86400000)
 #define RAMP_MOST_MS   600000
 #define NAME_RULE      "1 to 64 letters, digits, - _ ."
+#define TRAIN_PACKETS  20u
+#define EVERY_US       200000u
 
 _Static_assert(SAT_ERROR_SIZE >= SETTINGS_ERROR_BYTES, "an error of settings has room");
 
@@ -169,6 +171,8 @@ static const setting rows_of_server[] = {
     {0},
 };
 
+static const char *const modes[] = {"heavy", "light", NULL};
+
 static const setting rows_of_client[] = {
     {"server", SETTING_OWN, .read = read_server, .value = "ADDR:PORT",
      .help = "Address of the server. @:PORT is the gateway of mpshell."},
@@ -180,12 +184,19 @@ static const setting rows_of_client[] = {
              "on a separate port."},
     {"direction", SETTING_OWN, .read = read_direction, .value = "both|up|down", .fallback = "both",
      .help = "Direction to record."},
+    {"mode", SETTING_CHOICE, FIELD(mode), .words = modes, .fallback = "heavy",
+     .help = "heavy: keep the links full, and write Mahimahi traces. light: send short trains over idle links, and "
+             "write light traces."},
+    {"train", SETTING_WHOLE, FIELD(train_packets), .least = 1, .most = SAT_TRAIN_MOST, .value = "N", .fallback = "20",
+     .help = "Light mode: packets of a train, at most 10 for each ms of --every."},
+    {"every", SETTING_WHOLE, FIELD(every_us), .least = SAT_EVERY_LEAST_US / 1000, .most = SAT_EVERY_MOST_US / 1000,
+     .scale = 1000, .value = "MS", .fallback = "200", .help = "Light mode: from the start of a train to the next."},
     {"duration", SECONDS(duration_us), .least = 100, .most = DAY_MS, .fallback = "60",
      .help = "Length of the recording."},
     {"ramp", SECONDS(ramp_us), .most = RAMP_MOST_MS, .fallback = "1",
-     .help = "Fill the links for at least this long before the recording starts."},
+     .help = "Heavy mode: fill the links for at least this long before the recording starts."},
     {"ramp_most", SECONDS(ramp_most_us), .most = RAMP_MOST_MS, .fallback = "10",
-     .help = "Start after this time at the latest, even if the links are not full."},
+     .help = "Heavy mode: start after this time at the latest, even if the links are not full."},
     {"packet_bytes", SETTING_WHOLE, FIELD(packet_bytes), .least = SAT_PACKET_LEAST, .most = SAT_PACKET_MOST,
      .value = "N", .fallback = "1500, which fills an opportunity of 1504", .help = "Size of the IP packets with data."},
     {"out", SETTING_TEXT, FIELD(out), .value = "DIR", .help = "Directory of the recording."},
@@ -208,7 +219,8 @@ char *sat_options_usage(void) {
                  "       saturatr client --server ADDR:PORT --path NAME:ADDR[:TECH] [--path ...] --out DIR [options]\n"
                  "\n"
                  "Keeps the links of several paths full in both directions, records the arrivals, and writes "
-                 "Mahimahi traces.\n"
+                 "Mahimahi traces.\nWith --mode light it sends short trains of packets instead, and writes light "
+                 "traces.\n"
                  "\n"
                  "Both:\n%sServer:\n%sClient:\n%s",
                  both, server, client) < 0)
@@ -274,7 +286,20 @@ static bool take_directory_name(sat_options *options, char *error) {
     return is_name(name) || fail(error, "'%s' cannot name the recording; give --name " NAME_RULE, name);
 }
 
+static bool complete_mode(sat_options *options, char *error) {
+    if (options->mode == SAT_HEAVY)
+        return (options->train_packets == 0 && options->every_us == 0) ||
+               fail(error, "--train and --every are of light recordings; give --mode light.");
+    options->train_packets = options->train_packets > 0 ? options->train_packets : TRAIN_PACKETS;
+    options->every_us = options->every_us > 0 ? options->every_us : EVERY_US;
+    return sat_train_is_allowed(options->train_packets, options->every_us) ||
+           fail(error, "trains of %u packets each %u ms are more than %u packets a ms; raise --every or lower --train.",
+                options->train_packets, (unsigned)(options->every_us / 1000), SAT_TRAIN_MOST_PER_MS);
+}
+
 static bool complete_client(sat_options *options, char *error) {
+    if (!complete_mode(options, error))
+        return false;
     if (options->path_count == 0)
         return fail(error, "no path; give --path NAME:ADDR at least once.");
     if (!options->out)

@@ -8,10 +8,13 @@
 
 #include "emulator/saturatr/auth.h"
 #include "emulator/saturatr/socket.h"
+#include "emulator/saturatr/train.h"
 #include "emulator/saturatr/wire.h"
 
 #define SAT_NAME_SIZE           16 /* of a path, with NUL: a device name */
 #define SAT_RECORDING_NAME_MOST 64 /* characters */
+
+typedef enum { SAT_HEAVY, SAT_LIGHT } sat_mode;
 
 typedef struct {
     char name[SAT_NAME_SIZE];
@@ -37,6 +40,9 @@ typedef struct {
     bool has_ack_via;
     sat_address ack_via;
     bool up, down;
+    sat_mode mode;
+    uint32_t train_packets; /* light: of a train; 0 in heavy mode */
+    uint64_t every_us;      /* light: from train to train; 0 in heavy mode */
     uint64_t ramp_us, ramp_most_us;
     size_t packet_bytes;
     const char *out, *name, *scenario, *licence, *note; /* of argv */

@@ -47,11 +47,17 @@ void sat_peer_start(sat_peer *peer, bool sends, bool receives, uint64_t limit_by
         flow->sends = sends;
         flow->receives = receives;
         sat_window_init(&flow->window, now);
+        sat_train_init(&flow->train, peer->train_packets, peer->every_us, now);
         flow->window.smooth = !peer->ack_via && sends && receives;
         sat_ledger_free(&flow->ledger);
         sat_ledger_init(&flow->ledger, limit_bytes);
     }
     peer->sending = true;
+}
+
+uint64_t sat_peer_sent(const sat_peer *peer, size_t path) {
+    const sat_flow *flow = &peer->flows[path];
+    return peer->train_packets > 0 ? flow->train.next_seq : flow->window.next_seq;
 }
 
 /* The path whose link a packet on this channel has used. */
@@ -95,7 +101,7 @@ static void on_datagram(void *user, const sat_datagram *datagram) {
     record(peer, &packet, datagram);
     if (packet.type == SAT_ACK) {
         sat_flow *flow = &peer->flows[packet.path];
-        if (flow->sends) {
+        if (flow->sends && peer->train_packets == 0) {
             sat_window_on_ack(&flow->window, packet.seq, packet.received_packets, packet.echo_us, packet.received_us,
                               datagram->received_us);
         }
@@ -147,32 +153,47 @@ static void after_failure(sat_peer *peer, size_t k, uint64_t now) {
     flow->retry_us = now + (full ? RETRY_US : RETRY_ERROR_US);
 }
 
+/* Packets that may be sent now. */
+static uint64_t allowance(sat_peer *peer, sat_flow *flow, uint64_t now) {
+    if (now < flow->retry_us)
+        return 0;
+    return peer->train_packets > 0 ? sat_train_allowance(&flow->train, now) : sat_window_allowance(&flow->window, now);
+}
+
+static void on_sent(sat_peer *peer, sat_flow *flow, size_t sent, uint64_t now) {
+    if (peer->train_packets > 0) {
+        sat_train_on_sent(&flow->train, (uint32_t)sent);
+        return;
+    }
+    sat_window_on_sent(&flow->window, sent, now);
+    uint64_t in_flight = sat_window_in_flight(&flow->window);
+    flow->most_in_flight = in_flight > flow->most_in_flight ? in_flight : flow->most_in_flight;
+}
+
 /* One burst; false when there is nothing more to send now. */
 static bool send_burst(sat_peer *peer, size_t k, uint64_t now) {
     sat_flow *flow = &peer->flows[k];
     const sat_route *route = &peer->routes[k];
-    uint64_t allowed = now < flow->retry_us ? 0 : sat_window_allowance(&flow->window, now);
+    uint64_t allowed = allowance(peer, flow, now);
     size_t count = allowed < SAT_GSO_MOST ? (size_t)allowed : SAT_GSO_MOST;
     if (count == 0)
         return false;
+    uint64_t first = sat_peer_sent(peer, k);
     size_t segment = peer->packet_bytes - sat_address_overhead(&route->remote);
     for (size_t i = 0; i < count; i++) {
         const sat_packet packet = {.type = SAT_DATA,
                                    .channel = (uint8_t)k,
                                    .path = (uint8_t)k,
                                    .tag = peer->tag_out,
-                                   .seq = flow->window.next_seq + i,
+                                   .seq = first + i,
                                    .sent_us = now};
         sat_wire_write(&packet, peer->segments + i * segment);
     }
     size_t sent = sat_socket_send(route->socket, &route->remote, &route->local, peer->segments, segment, count);
     if (sent < count)
         after_failure(peer, k, now);
-    if (sent > 0) {
-        sat_window_on_sent(&flow->window, sent, now);
-        uint64_t in_flight = sat_window_in_flight(&flow->window);
-        flow->most_in_flight = in_flight > flow->most_in_flight ? in_flight : flow->most_in_flight;
-    }
+    if (sent > 0)
+        on_sent(peer, flow, sent, now);
     return sent == count;
 }
 
@@ -180,7 +201,7 @@ static uint64_t serve_flow(sat_peer *peer, size_t k) {
     sat_flow *flow = &peer->flows[k];
     uint64_t now = clock_us();
     uint64_t next = SAT_NEVER;
-    if (flow->receives) {
+    if (flow->receives && peer->train_packets == 0) {
         if (sat_ledger_ack_due(&flow->ledger) <= now)
             send_ack(peer, k, now);
         next = sat_ledger_ack_due(&flow->ledger);
@@ -188,7 +209,7 @@ static uint64_t serve_flow(sat_peer *peer, size_t k) {
     if (flow->sends && peer->sending && peer->routes[k].open) {
         for (int bursts = 0; bursts < 4 && send_burst(peer, k, now); bursts++)
             now = clock_us();
-        uint64_t wake = sat_window_next(&flow->window, now);
+        uint64_t wake = peer->train_packets > 0 ? sat_train_next(&flow->train) : sat_window_next(&flow->window, now);
         wake = wake < flow->retry_us ? flow->retry_us : wake;
         next = wake < next ? wake : next;
     }

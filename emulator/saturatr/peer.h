@@ -10,6 +10,7 @@
 #include "emulator/saturatr/auth.h"
 #include "emulator/saturatr/ledger.h"
 #include "emulator/saturatr/socket.h"
+#include "emulator/saturatr/train.h"
 #include "emulator/saturatr/window.h"
 #include "emulator/saturatr/wire.h"
 
@@ -25,7 +26,8 @@ typedef struct {
 
 typedef struct {
     bool sends, receives;
-    sat_window window;
+    sat_window window; /* of a heavy recording */
+    sat_train train;   /* of a light one */
     sat_ledger ledger;
     uint64_t retry_us; /* the device took no more; not before then */
     uint64_t most_in_flight;
@@ -36,9 +38,11 @@ typedef struct {
     sat_role role;
     uint64_t tag_in, tag_out;
     size_t path_count;
-    size_t packet_bytes; /* of the IP packet of data */
-    bool ack_via;        /* acknowledgements of all paths on channel SAT_MAX_PATHS */
-    size_t via_path;     /* the path that this channel runs over, SAT_NO_PATH = none of them */
+    size_t packet_bytes;    /* of the IP packet of data */
+    bool ack_via;           /* acknowledgements of all paths on channel SAT_MAX_PATHS */
+    size_t via_path;        /* the path that this channel runs over, SAT_NO_PATH = none of them */
+    uint32_t train_packets; /* of a light recording, in which nothing is acknowledged; 0: heavy */
+    uint64_t every_us;      /* of a light recording */
     bool sending;
     sat_flow flows[SAT_MAX_PATHS];
     sat_route routes[SAT_MAX_CHANNELS];
@@ -59,6 +63,8 @@ void sat_peer_free(sat_peer *peer);
 uint8_t sat_peer_ack_channel(const sat_peer *peer, size_t path);
 /* Starts the flows; limit_bytes: memory for the records of each path. */
 void sat_peer_start(sat_peer *peer, bool sends, bool receives, uint64_t limit_bytes, uint64_t now);
+/* Data packets of a path that were sent, or given up because the device did not take them. */
+uint64_t sat_peer_sent(const sat_peer *peer, size_t path);
 
 /* Takes in what waits at a socket. */
 void sat_peer_receive(sat_peer *peer, sat_socket *socket);

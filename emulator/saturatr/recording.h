@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <jansson.h>
 
@@ -12,13 +13,24 @@
 #include "emulator/saturatr/ledger.h"
 #include "emulator/saturatr/options.h"
 
+/* What a light recording says of one direction, beside the trace. */
+typedef struct {
+    uint64_t trains, rows; /* trains sent; those whose first packet arrived */
+    uint64_t lost_trains, lost_packets, late_packets, negative_delays, left_out;
+    double least_delay_ms, mean_delay_ms; /* one way; 0 without a row */
+    bool has_heavy;
+    uint32_t heavy_from; /* 1 = the first packet */
+    double spacing_ms;   /* from there on */
+} sat_light_figures;
+
 /* One direction of one path. */
 typedef struct {
     bool recorded;
     const sat_records *records;                                /* borrowed */
     uint64_t received, lost, disordered, sent, most_in_flight; /* data packets; lost: overtaken by a later one */
     bool incomplete;                                           /* the memory for records was used up */
-    sat_converter converter;
+    sat_light_figures light;                                   /* of a light recording */
+    sat_converter converter;                                   /* of a heavy one */
     double p95_pps; /* 95th percentile of the opportunities of whole seconds */
 } sat_direction;
 
@@ -45,7 +57,7 @@ typedef struct {
 
 /* Writes all files into options->out, which must exist. False with one sentence in error. */
 bool sat_recording_write(sat_recording *recording, char *error);
-/* index.yaml and session.json, of the recording whose directions were converted; used by sat_recording_write. */
+/* index.yaml and session.json (light.json), of the recording whose directions were converted; used by sat_recording_write. */
 bool sat_recording_describe(const sat_recording *recording, char *error);
 /* Says in a line how a recording that was written is replayed. */
 void sat_recording_tell_replay(const sat_recording *recording, FILE *stream);

@@ -65,10 +65,15 @@ static bool check(sat_session *session, const sat_options *options, const json_t
     json_int_t paths;
     json_int_t packet_bytes;
     json_int_t via_path;
+    json_int_t train;
+    json_int_t every_us;
     double length_s = json_number_value(json_object_get(request, "sending_s"));
     if (!in_range(request, "paths", 1, SAT_MAX_PATHS, &paths) ||
         !in_range(request, "packet_bytes", SAT_PACKET_LEAST, SAT_PACKET_MOST, &packet_bytes) ||
-        !in_range(request, "via_path", -1, paths - 1, &via_path) || !(length_s > 0.0)) {
+        !in_range(request, "via_path", -1, paths - 1, &via_path) ||
+        !in_range(request, "train", 0, SAT_TRAIN_MOST, &train) ||
+        !in_range(request, "every_us", 0, SAT_EVERY_MOST_US, &every_us) ||
+        (train > 0 && !sat_train_is_allowed((uint64_t)train, (uint64_t)every_us)) || !(length_s > 0.0)) {
         snprintf(error, SAT_ERROR_SIZE, "the client's request is malformed; use the same version at both ends");
         return false;
     }
@@ -88,6 +93,8 @@ static bool check(sat_session *session, const sat_options *options, const json_t
     session->up = json_is_true(json_object_get(request, "up"));
     session->down = json_is_true(json_object_get(request, "down"));
     session->peer.ack_via = json_is_true(json_object_get(request, "ack_via"));
+    session->peer.train_packets = (uint32_t)train;
+    session->peer.every_us = (uint64_t)every_us;
     session->peer.via_path = via_path < 0 ? SAT_NO_PATH : (size_t)via_path;
     return true;
 }
@@ -121,13 +128,14 @@ bool sat_session_begin(sat_session *session, const sat_options *options, sat_con
     return true;
 }
 
-static json_t *path_figures(const sat_flow *flow) {
+static json_t *path_figures(const sat_peer *peer, size_t k) {
+    const sat_flow *flow = &peer->flows[k];
     const sat_records *records = &flow->ledger.records;
     return json_pack("{s:I, s:I, s:I, s:b, s:I, s:I, s:I, s:I}", "lost", (json_int_t)sat_ledger_lost(&flow->ledger),
                      "bytes", (json_int_t)(records->bytes + records->blocks * FRAME_BYTES), "records",
                      (json_int_t)records->count, "full", (int)records->full, "disordered",
                      (json_int_t)flow->ledger.disordered, "received", (json_int_t)flow->ledger.received, "sent",
-                     (json_int_t)flow->window.next_seq, "most_in_flight", (json_int_t)flow->most_in_flight);
+                     (json_int_t)sat_peer_sent(peer, k), "most_in_flight", (json_int_t)flow->most_in_flight);
 }
 
 static void hand_over(sat_session *session) {
@@ -135,7 +143,7 @@ static void hand_over(sat_session *session) {
     session->peer.sending = false;
     for (size_t k = 0; k < session->peer.path_count; k++) {
         session->peer.flows[k].receives = false; /* the records are final */
-        json_array_append_new(paths, path_figures(&session->peer.flows[k]));
+        json_array_append_new(paths, path_figures(&session->peer, k));
     }
     json_t *done = json_pack("{s:b, s:o, s:I, s:I}", "done", 1, "paths", paths, "socket_drops",
                              (json_int_t)(session->data_socket->dropped - session->drops_before), "strays",

@@ -1,0 +1,38 @@
+/* What the writers of a recording's files share: the session's axis of time, files, the raw log. */
+#ifndef RAILYARD_SATURATR_RECORDING_FILES_H
+#define RAILYARD_SATURATR_RECORDING_FILES_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "emulator/saturatr/recording.h"
+
+/* How a direction's times come onto the session's axis: the uplink is received by the server. */
+typedef struct {
+    const sat_recording *recording;
+    bool up;
+} sat_axis;
+
+/* When a packet left and arrived, us since t0. */
+int64_t sat_axis_sent(const sat_axis *axis, const sat_arrival *arrival);
+int64_t sat_axis_received(const sat_axis *axis, const sat_arrival *arrival);
+
+typedef struct {
+    FILE *stream; /* NULL: not open */
+    char path[PATH_MAX];
+} sat_file;
+
+/* A file of the recording, for path k: its name, .up or .down, and the suffix. False with one sentence in error. */
+bool sat_file_create(sat_file *file, const sat_axis *axis, size_t k, const char *suffix, char *error);
+/* Closes it if it is open. False with one sentence in error if something was not written. */
+bool sat_file_finish(sat_file *file, char *error);
+
+void sat_raw_write_header(FILE *raw, const sat_axis *axis, size_t k);
+void sat_raw_write_arrival(FILE *raw, const sat_axis *axis, const sat_arrival *arrival);
+
+/* A direction of path k of a light recording: raw log, light trace, figures. False with one sentence in error. */
+bool sat_light_write_direction(const sat_axis *axis, size_t k, sat_direction *direction, char *error);
+
+#endif

@@ -1,0 +1,71 @@
+/* The files of a light recording. */
+#include <inttypes.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "emulator/saturatr/light.h"
+#include "emulator/saturatr/recording_files.h"
+
+static void write_row(void *user, const sat_light_row *row) {
+    FILE *trace = user;
+    fprintf(trace, "%" PRIu32 " %" PRIu32, row->at_ms, row->delay_ms);
+    for (uint32_t i = 0; i < row->count; i++)
+        fprintf(trace, " %" PRIu32, row->offsets_ms[i]);
+    putc('\n', trace);
+}
+
+static sat_light_figures figures_of(const sat_light *light) {
+    sat_light_figures f = {.trains = light->trains,
+                           .rows = light->rows,
+                           .lost_trains = sat_light_lost_trains(light),
+                           .lost_packets = sat_light_lost_packets(light),
+                           .late_packets = light->late,
+                           .negative_delays = light->negative_delays,
+                           .left_out = light->left_out};
+    double spacing_us = 0;
+    if (light->rows > 0) {
+        f.least_delay_ms = (double)light->least_delay_us / 1000.0;
+        f.mean_delay_ms = light->delay_sum_us / (double)light->rows / 1000.0;
+    }
+    f.has_heavy = sat_light_heavy(light, &spacing_us, &f.heavy_from);
+    f.heavy_from++;
+    f.spacing_ms = spacing_us / 1000.0;
+    return f;
+}
+
+static void write_arrivals(const sat_axis *axis, const sat_records *records, sat_light *light, FILE *raw) {
+    sat_cursor cursor;
+    sat_arrival arrival;
+    sat_cursor_init(&cursor, records);
+    while (sat_cursor_next(&cursor, &arrival)) {
+        sat_raw_write_arrival(raw, axis, &arrival);
+        if (arrival.kind == SAT_KIND_DATA)
+            sat_light_add(light, arrival.seq, sat_axis_sent(axis, &arrival), sat_axis_received(axis, &arrival));
+    }
+    sat_light_finish(light);
+}
+
+bool sat_light_write_direction(const sat_axis *axis, size_t k, sat_direction *direction, char *error) {
+    const sat_recording *r = axis->recording;
+    sat_file raw = {.stream = NULL}, trace = {.stream = NULL};
+    sat_light light;
+    if (!sat_file_create(&raw, axis, k, ".light.csv", error))
+        return false;
+    bool ok = sat_file_create(&trace, axis, k, ".light", error);
+    if (ok &&
+        !sat_light_init(&light, r->options->train_packets, direction->sent, r->duration_us, write_row, trace.stream))
+        ok = error_set(error, SAT_ERROR_SIZE, "no memory to write the recording");
+    else if (ok) {
+        sat_raw_write_header(raw.stream, axis, k);
+        write_arrivals(axis, direction->records, &light, raw.stream);
+        direction->light = figures_of(&light);
+        /* The last line is the period; towards it the last delay holds. */
+        fprintf(trace.stream, "%" PRIu64 " %" PRIu32 "\n", r->duration_us / 1000, light.last_delay_ms);
+        sat_light_free(&light);
+    }
+    ok = sat_file_finish(&raw, error) && ok;
+    ok = sat_file_finish(&trace, error) && ok;
+    if (ok && direction->light.rows == 0)
+        unlink(trace.path); /* no trace is better than one without a row */
+    return ok;
+}
