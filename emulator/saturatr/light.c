@@ -65,6 +65,7 @@ static int compare(const void *a, const void *b) {
 /* A packet that overtook the first one has the offset 0. Returns how many offsets there are. */
 static uint32_t take_offsets(sat_light *light, const sat_open_train *train) {
     uint32_t count = 0;
+    int64_t last = 0;
     for (uint32_t i = 0; i < light->packets; i++) {
         if (train->received_us[i] == SAT_MISSING)
             continue;
@@ -75,7 +76,9 @@ static uint32_t take_offsets(sat_light *light, const sat_open_train *train) {
         light->places[i].offset_sum_us += (double)offset;
         light->places[i].count++;
         light->offsets_ms[count++] = whole_ms(offset);
+        last = offset > last ? offset : last;
     }
+    light->last_offset_sum_us += (double)last;
     qsort(light->offsets_ms, count, sizeof *light->offsets_ms, compare);
     return count;
 }
@@ -159,10 +162,9 @@ static double mean_offset(const sat_light *light, uint32_t place) {
     return light->places[place].offset_sum_us / (double)light->places[place].count;
 }
 
-/* Of the packets from `from` on. */
-static double spacing_from(const sat_light *light, uint32_t from) {
-    uint32_t last = light->packets - 1;
-    return (mean_offset(light, last) - mean_offset(light, from)) / (double)(last - from);
+/* Of so many packets after packet `from`. */
+static double spacing_after(const sat_light *light, uint32_t from, uint32_t packets) {
+    return (mean_offset(light, from + packets) - mean_offset(light, from)) / (double)packets;
 }
 
 bool sat_light_heavy(const sat_light *light, double *spacing_us, uint32_t *from) {
@@ -171,11 +173,12 @@ bool sat_light_heavy(const sat_light *light, double *spacing_us, uint32_t *from)
             return false;
     if (light->packets < SAT_HEAVY_TRAINS)
         return false;
-    *from = light->packets * 3 / 4;
-    *spacing_us = spacing_from(light, *from);
+    uint32_t quarter = light->packets / 4;
+    *from = light->packets - 1 - quarter;
+    *spacing_us = spacing_after(light, *from, quarter);
     if (*spacing_us <= 0)
         return false;
-    while (*from > 0 && fabs(spacing_from(light, *from - 1) - *spacing_us) <= LIKE_HEAVY * *spacing_us)
+    while (*from > 0 && fabs(spacing_after(light, *from - 1, quarter) - *spacing_us) <= LIKE_HEAVY * *spacing_us)
         (*from)--;
     return true;
 }

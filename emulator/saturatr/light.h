@@ -56,7 +56,8 @@ typedef struct {
     uint32_t last_delay_ms;   /* of the last row */
     int64_t least_delay_us;
     double delay_sum_us;
-    sat_light_place *places; /* of each packet of a train */
+    double last_offset_sum_us; /* of the largest offset of each row */
+    sat_light_place *places;   /* of each packet of a train */
 } sat_light;
 
 /* For sent packets in trains of so many. on_row is called for each row, in order. False without memory. */
@@ -73,7 +74,7 @@ uint64_t sat_light_lost_trains(const sat_light *light);
 uint64_t sat_light_lost_packets(const sat_light *light);
 
 /* Where trains become heavy load: the spacing of the last quarter of the packets, in us, on average over all trains, and
- * from which packet on (0 = the first) the spacing of all that follow is within 10 % of that. False for trains of less
+ * the first packet (from 0) from which on each quarter of a train has that spacing within 10 %. False for trains of less
  * than 8 packets, if a place of the train never arrived, and if the last packets come at once. */
 bool sat_light_heavy(const sat_light *light, double *spacing_us, uint32_t *from);
 

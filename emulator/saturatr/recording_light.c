@@ -14,7 +14,7 @@ static void write_row(void *user, const sat_light_row *row) {
     putc('\n', trace);
 }
 
-static sat_light_figures figures_of(const sat_light *light) {
+static sat_light_figures figures_of(const sat_light *light, uint64_t every_us) {
     sat_light_figures f = {.trains = light->trains,
                            .rows = light->rows,
                            .lost_trains = sat_light_lost_trains(light),
@@ -26,6 +26,7 @@ static sat_light_figures figures_of(const sat_light *light) {
     if (light->rows > 0) {
         f.least_delay_ms = (double)light->least_delay_us / 1000.0;
         f.mean_delay_ms = light->delay_sum_us / (double)light->rows / 1000.0;
+        f.pause_ms = ((double)every_us - light->last_offset_sum_us / (double)light->rows) / 1000.0;
     }
     f.has_heavy = sat_light_heavy(light, &spacing_us, &f.heavy_from);
     f.heavy_from++;
@@ -58,7 +59,7 @@ bool sat_light_write_direction(const sat_axis *axis, size_t k, sat_direction *di
     else if (ok) {
         sat_raw_write_header(raw.stream, axis, k);
         write_arrivals(axis, direction->records, &light, raw.stream);
-        direction->light = figures_of(&light);
+        direction->light = figures_of(&light, r->options->every_us);
         /* The last line is the period; towards it the last delay holds. */
         fprintf(trace.stream, "%" PRIu64 " %" PRIu32 "\n", r->duration_us / 1000, light.last_delay_ms);
         sat_light_free(&light);

@@ -91,6 +91,10 @@ def read_raw(path: Path, _: TraceRecipe) -> Delivered:
             sizes.append(int(cells[size]) + TUN_BYTES)
         except (ValueError, IndexError):
             raise TraceError(f"{path}:{number}: received_us or ip_bytes is no whole number; remove the line") from None
+    if "train_packets" in keys:
+        raise TraceError(
+            f"{path}: this log is of a light recording, which is no trace of opportunities; see its .light"
+        )
     try:
         duration_us = int(keys["duration_us"])
     except (KeyError, ValueError):

@@ -1,0 +1,200 @@
+"""saturatr's light recordings: the rows of a light trace that a link replays come back, in virtual time."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import shlex
+import subprocess
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernel_machine import needs_kernel, same_files, vk
+from railyard.traces.convert.logs import read_raw
+from railyard.traces.convert.recipe import TraceRecipe
+from railyard.traces.light import Burst, read_light_trace
+from railyard.traces.trace import TraceError
+from test_saturatr import BIN, ENVIRONMENT, SATURATR, TOKEN, client, server
+
+pytestmark = pytest.mark.skipif(not SATURATR.exists(), reason=f"needs {SATURATR}: run make build")
+
+# Delays that rise, fall and stay, and offsets with packets at once, evenly spaced and in groups.
+UP = "0 40 0 0 0 3 3 6 9 12\n500 60 0 0 2 4 6 8 10 12\n1000 80 0 5 5 10 10 15 15 20\n1500 40 0 0 0 0 1 1 1 1\n2000 40\n"
+DOWN = "0 25 0 1 2 3 4 5 6 7\n700 95 0 0 0 0 0 0 0 30\n1300 95 0 2 2 2 9 9 9 9\n1700 25\n"
+SCRIPT = """\
+{saturatr} server --listen 0.0.0.0:7000 --once >server.log &
+until grep -q listening server.log; do sleep 0.01; done
+exec {mpshell} --path {link} --path reliable:rate=100mbps,delay=1 --summary mpshell.json -- \
+  {saturatr} client --server @:7000 --path a:@0 --ack-via @1 --out recording --mode light {arguments}
+"""
+
+
+@dataclass(frozen=True)
+class Recording:
+    folder: Path
+    said: str
+
+    @property
+    def session(self) -> dict[str, Any]:
+        read: dict[str, Any] = json.loads((self.folder / "recording" / "light.json").read_text())
+        return read
+
+    def direction(self, way: str) -> dict[str, Any]:
+        figures: dict[str, Any] = self.session["paths"][0][way]
+        return figures
+
+    def trace(self, way: str) -> Path:
+        return self.folder / "recording" / f"a.{way}.light"
+
+    def link_ms(self, row: Burst) -> float:
+        """The link's time when the row's train was sent, to the ms below."""
+        emulated = json.loads((self.folder / "mpshell.json").read_text())
+        return row.at_ms + (self.session["t0_monotonic_us"] - emulated["t0_monotonic_us"]) / 1000
+
+
+def record(folder: Path, link: str, *arguments: str) -> Recording:
+    folder.mkdir(exist_ok=True)
+    script = SCRIPT.format(
+        saturatr=SATURATR, mpshell=BIN / "mpshell", link=shlex.quote(link), arguments=shlex.join(arguments)
+    )
+    done = vk(folder, "--", "sh", "-c", script, SATURATR_TOKEN=TOKEN)
+    assert done.returncode == 0, done.stderr
+    return Recording(folder, done.stdout)
+
+
+def foreseen(rows: list[Burst], at_ms: float) -> tuple[int, tuple[int, ...]]:
+    """What a train meets that comes then: docs/reference/links.md."""
+    at_ms %= rows[-1].at_ms
+    k = max((k for k, row in enumerate(rows[:-1]) if row.at_ms <= at_ms), default=0)
+    row, after = rows[k], rows[k + 1]
+    share = max(0.0, (at_ms - row.at_ms) / (after.at_ms - row.at_ms))
+    return math.floor(row.delay_ms + share * (after.delay_ms - row.delay_ms)), row.offsets_ms
+
+
+def assert_recorded(recording: Recording, way: str, replayed: Path) -> None:
+    """Each row, but for the last one, which closes the period, is what the replayed trace says to within 1 ms."""
+    known = read_light_trace(replayed)
+    *rows, _ = read_light_trace(recording.trace(way))
+    assert len(rows) == recording.direction(way)["rows"] > 0
+    for row in rows:
+        at_ms = recording.link_ms(row)
+        candidates = [foreseen(known, at_ms + part) for part in (0, 1)]  # it was sent in this ms
+        assert any(
+            abs(row.delay_ms - delay) <= 1
+            and len(row.offsets_ms) == len(offsets)
+            and all(abs(got - wanted) <= 1 for got, wanted in zip(row.offsets_ms, offsets, strict=True))
+            for delay, offsets in candidates
+        ), (way, row, candidates)
+
+
+@needs_kernel
+def test_the_rows_of_a_light_trace_come_back_and_are_replayed(tmp_path: Path) -> None:
+    folders = [tmp_path / name for name in ("one", "other")]
+    for folder in folders:
+        folder.mkdir()
+        (folder / "up").write_text(UP)
+        (folder / "down").write_text(DOWN)
+    link = "a:rate=12mbps,up-light-trace=up,down-light-trace=down"
+    arguments = ("--train", "8", "--every", "100", "--duration", "4")
+    one, _again = (record(folder, link, *arguments) for folder in folders)
+    for way in ("up", "down"):
+        assert_recorded(one, way, folders[0] / way)
+        assert one.direction(way)["trains"] == one.direction(way)["rows"] == 40
+        assert one.direction(way)["lost_packets"] == 0
+        assert read_light_trace(one.trace(way))[-1].at_ms == 4000
+    # Delays are one way: half of a round trip would be the same for both.
+    assert one.direction("down")["delay_ms"]["least"] == pytest.approx(25, abs=1)
+    assert one.direction("up")["delay_ms"]["least"] == pytest.approx(40, abs=1)
+    assert same_files(*folders) == []
+
+    # The keys that it prints replay it, and a recording of the replay is the same again.
+    (keys,) = [line.partition("keys: ")[2] for line in one.said.splitlines() if line.startswith("to replay a")]
+    assert keys == "up-light-trace=recording/a.up.light,down-light-trace=recording/a.down.light"
+    (tmp_path / "again").mkdir()
+    (folders[0] / "recording").rename(tmp_path / "again" / "first")
+    again = record(tmp_path / "again", "a:rate=12mbps," + keys.replace("recording/", "first/"), *arguments)
+    for way in ("up", "down"):
+        assert_recorded(again, way, tmp_path / "again" / "first" / f"a.{way}.light")
+
+
+@needs_kernel
+def test_lost_packets_have_no_offset_and_trains_without_their_first_one_no_row(tmp_path: Path) -> None:
+    (tmp_path / "light").write_text("0 30 0 1 2 3 4\n1000 30\n")
+    recording = record(
+        tmp_path, "a:rate=12mbps,light-trace=light,loss=0.2", "--train", "5", "--every", "50", "--duration", "5"
+    )
+    for way in ("up", "down"):
+        log = (tmp_path / "recording" / f"a.{way}.light.csv").read_text().splitlines()
+        trains: dict[int, set[int]] = defaultdict(set)
+        for row in csv.DictReader(line for line in log if not line.startswith("#")):
+            if row["kind"] == "data" and 0 <= int(row["sent_us"]) < 5_000_000:
+                trains[int(row["seq"]) // 5].add(int(row["seq"]) % 5)
+        rows = [row.offsets_ms for row in read_light_trace(recording.trace(way))[:-1]]
+        wanted = [tuple(sorted(places)) for _, places in sorted(trains.items()) if 0 in places]
+        assert [tuple(round(offset) for offset in offsets) for offsets in rows] == wanted
+        figures = recording.direction(way)
+        assert figures["trains"] == 100
+        assert figures["lost_trains"] == 100 - len(rows) > 0
+        assert figures["lost_packets"] == 500 - sum(map(len, trains.values())) > 0
+
+
+@needs_kernel
+def test_a_long_train_shows_where_heavy_load_begins_and_short_pauses_show_the_gap(tmp_path: Path) -> None:
+    """Eight packets are granted at once, the others get an opportunity of 12 Mbps each. After a pause of less than
+    80 ms there is no grant."""
+    heavy = {}
+    for every_ms in (80, 100):
+        folder = tmp_path / str(every_ms)
+        folder.mkdir()
+        (folder / "light").write_text("0 40 0 0 0 0 0 0 0 0\n1000 40\n")
+        arguments = ("--train", "20", "--every", f"{every_ms}", "--duration", "3")
+        recording = record(folder, "a:rate=12mbps,light-trace=light,light-gap=80", *arguments)
+        heavy[every_ms] = recording.direction("down")["heavy"]
+        assert recording.direction("down")["pause_ms"] == pytest.approx(every_ms - 12, abs=8)
+        assert heavy[every_ms]["spacing_ms"] == pytest.approx(1.003, abs=0.02)
+    assert [heavy[every_ms]["from_packet"] for every_ms in (80, 100)] == [1, 8]
+
+
+def test_nothing_but_trains_uses_the_recorded_path(tmp_path: Path) -> None:
+    """Over loopback, without --ack-via: no acknowledgements, and the clock is measured before and after."""
+    with server() as announced:
+        arguments = ["--server", f"127.0.0.1:{announced['port']}", "--path", "a:127.0.0.1", "--out", tmp_path / "r"]
+        run = client(*arguments, "--mode", "light", "--train", "4", "--every", "20", "--duration", "0.5")
+    assert run.returncode == 0, run.stderr
+    for way in ("up", "down"):
+        log = (tmp_path / "r" / f"a.{way}.light.csv").read_text().splitlines()
+        rows = list(csv.DictReader(line for line in log if not line.startswith("#")))
+        kinds = Counter(row["kind"] for row in rows if 0 <= int(row["received_us"]) < 500_000)
+        assert set(kinds) == {"data"}
+        assert 4 <= kinds["data"] <= 100
+        assert len(read_light_trace(tmp_path / "r" / f"a.{way}.light")) >= 2
+    assert not (tmp_path / "r" / "session.json").exists()
+    assert not (tmp_path / "r" / "index.yaml").exists()
+    with pytest.raises(TraceError, match="is of a light recording"):
+        read_raw(tmp_path / "r" / "a.down.light.csv", TraceRecipe(file="a"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--mode", "dim"], "takes heavy or light, not 'dim'."),
+        (["--train", "5"], "--train and --every are of light recordings; give --mode light."),
+        (["--every", "50"], "--train and --every are of light recordings; give --mode light."),
+        (["--mode", "light", "--train", "0"], "takes a whole number from 1 to 500, not '0'."),
+        (["--mode", "light", "--train", "501"], "takes a whole number from 1 to 500, not '501'."),
+        (["--mode", "light", "--every", "4"], "takes a whole number from 5 to 60000, not '4'."),
+        (["--mode", "light", "--train", "60", "--every", "5"], "are more than 10 packets a ms; raise --every"),
+    ],
+)
+def test_a_wrong_train_ends_in_one_sentence(tmp_path: Path, arguments: list[str], sentence: str) -> None:
+    path = ["--server", "127.0.0.1:1", "--path", "a:127.0.0.1", "--out", str(tmp_path / "r")]
+    command = [str(SATURATR), "client", *path, *arguments]
+    run = subprocess.run(command, capture_output=True, text=True, check=False, env=ENVIRONMENT)
+    assert run.returncode == 2
+    assert sentence in run.stderr
+    assert run.stderr.count("\n") == 1
