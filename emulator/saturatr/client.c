@@ -359,8 +359,8 @@ static void report_light(const sat_recording *r, const sat_direction *d) {
     const sat_light_figures *l = &d->light;
     printf("%" PRIu64 " rows of %" PRIu64 " trains, %" PRIu64 " packets lost", l->rows, l->trains, l->lost_packets);
     if (l->rows > 0)
-        printf("; one-way delay %.1f ms, at least %.1f ms; pauses of %.1f ms", l->mean_delay_ms, l->least_delay_ms,
-               l->pause_ms);
+        printf("; one-way delay %.1f ms, at least %.1f ms; trains of %.1f ms, pauses of %.1f ms", l->mean_delay_ms,
+               l->least_delay_ms, l->train_ms, l->pause_ms);
     if (l->has_heavy)
         printf("; from packet %" PRIu32 " of %" PRIu32 " on one each %.3f ms (%.1f Mbps)", l->heavy_from,
                r->options->train_packets, l->spacing_ms,

@@ -42,12 +42,13 @@ static json_t *light_figures(const sat_path_options *path, const sat_direction *
     json_t *heavy = l->has_heavy
                         ? json_pack("{s:I, s:f}", "from_packet", (json_int_t)l->heavy_from, "spacing_ms", l->spacing_ms)
                         : json_null();
-    return json_pack("{s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:b}", "trace", trace, "raw",
+    return json_pack("{s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:b}", "trace", trace, "raw",
                      json_sprintf("%s.%s.light.csv", path->name, way), "trains", (json_int_t)l->trains, "rows",
                      (json_int_t)l->rows, "lost_trains", (json_int_t)l->lost_trains, "lost_packets",
                      (json_int_t)l->lost_packets, "late_packets", (json_int_t)l->late_packets, "negative_delays",
                      (json_int_t)l->negative_delays, "left_out", (json_int_t)l->left_out, "delay_ms", delays,
-                     "pause_ms", l->rows > 0 ? json_real(l->pause_ms) : json_null(), "heavy", heavy, "incomplete",
+                     "train_ms", l->rows > 0 ? json_real(l->train_ms) : json_null(), "pause_ms",
+                     l->rows > 0 ? json_real(l->pause_ms) : json_null(), "heavy", heavy, "incomplete",
                      (int)d->incomplete);
 }
 

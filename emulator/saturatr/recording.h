@@ -18,7 +18,8 @@ typedef struct {
     uint64_t trains, rows; /* trains sent; those whose first packet arrived */
     uint64_t lost_trains, lost_packets, late_packets, negative_delays, left_out;
     double least_delay_ms, mean_delay_ms; /* one way; 0 without a row */
-    double pause_ms; /* mean, from the last packet of a train to the first one of the next; 0 without a row */
+    double train_ms, pause_ms; /* mean time from the first packet of a train to its last one, and from there to the next
+                                  train; 0 without a row */
     bool has_heavy;
     uint32_t heavy_from; /* 1 = the first packet */
     double spacing_ms;   /* of the last quarter of a train */

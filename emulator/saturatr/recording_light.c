@@ -26,7 +26,8 @@ static sat_light_figures figures_of(const sat_light *light, uint64_t every_us) {
     if (light->rows > 0) {
         f.least_delay_ms = (double)light->least_delay_us / 1000.0;
         f.mean_delay_ms = light->delay_sum_us / (double)light->rows / 1000.0;
-        f.pause_ms = ((double)every_us - light->last_offset_sum_us / (double)light->rows) / 1000.0;
+        f.train_ms = light->last_offset_sum_us / (double)light->rows / 1000.0;
+        f.pause_ms = (double)every_us / 1000.0 - f.train_ms;
     }
     f.has_heavy = sat_light_heavy(light, &spacing_us, &f.heavy_from);
     f.heavy_from++;
