@@ -182,8 +182,8 @@ static void fix_t0(sat_client *client, uint64_t start) {
     r->ramp_us = r->t0_us - start;
 }
 
-/* Fills the links; fixes t0 when all of them are full, or at the latest when the ramp must end. A light recording begins
- * at once. */
+/* Fills the links; fixes t0 when all of them are full, or at the latest when the ramp must end. A light recording
+ * begins at once. */
 static bool begin(sat_client *client) {
     const sat_options *o = client->options;
     sat_recording *r = &client->recording;

@@ -2,8 +2,8 @@
 
 #define MOST_DIGITS 20 /* of 64 bits */
 
-/* Two digits at a time, from the last on. Where there is room for the longest number, so many bytes are copied, whatever
- * its own length: no call. */
+/* Two digits at a time, from the last on. Where there is room for the longest number, so many bytes are copied,
+ * whatever its own length: no call. */
 void xl_json_long_u64(xl_json *j, uint64_t v) {
     static const char pairs[] = "00010203040506070809101112131415161718192021222324252627282930313233343536373839"
                                 "40414243444546474849505152535455565758596061626364656667686970717273747576777879"

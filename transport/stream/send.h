@@ -28,8 +28,8 @@ void xl_send_free(xl_send *);
 void xl_send_abandon(xl_send *);
 /* Bytes that it takes now, by its limit and its budget. */
 size_t xl_send_capacity(const xl_send *);
-/* Makes the buffer as large as `len` bytes more will need, so that it does not grow and move with each write of them. At
- * most what capacity says; without memory nothing changes. */
+/* Makes the buffer as large as `len` bytes more will need, so that it does not grow and move with each write of them.
+ * At most what capacity says; without memory nothing changes. */
 void xl_send_reserve(xl_send *, size_t len);
 /* Takes up to capacity bytes; returns how many, or XL_ERR_MEMORY. */
 ssize_t xl_send_write(xl_send *, const uint8_t *data, size_t len);

@@ -408,8 +408,8 @@ typedef enum {
     XL_EVENT_EARLY,     /* 0-RTT. Client: streams may be opened and written before the handshake is complete; data that
                          * the server rejects is sent again after the handshake. Server: 0-RTT data arrived and may be
                          * answered; XL_EVENT_CONNECTED or XL_EVENT_CLOSED follows. */
-    XL_EVENT_STREAM_READABLE, /* Data or FIN arrived: read until xl_stream_read() returns less than it may. A new stream of
-                               * the peer is announced by this event. */
+    XL_EVENT_STREAM_READABLE, /* Data or FIN arrived: read until xl_stream_read() returns less than it may. A new stream
+                               * of the peer is announced by this event. */
     XL_EVENT_STREAM_WRITABLE, /* A stream whose send buffer was full has room again. */
     XL_EVENT_STREAM_RESET,    /* The peer sent RESET_STREAM with error_code. */
     XL_EVENT_STREAM_STOPPED,  /* The peer sent STOP_SENDING with error_code. The library has reset the stream. */
