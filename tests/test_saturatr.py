@@ -73,9 +73,11 @@ class Link:
 
 
 @contextmanager
-def server(*arguments: str, environment: dict[str, str] = ENVIRONMENT) -> Iterator[dict[str, Any]]:
-    """A server on all addresses; gives what it announces, and its port."""
-    command = [str(SATURATR), "server", "--listen", "0.0.0.0:0", *arguments]
+def server(
+    *arguments: str, environment: dict[str, str] = ENVIRONMENT, inside: tuple[str, ...] = ()
+) -> Iterator[dict[str, Any]]:
+    """A server on all addresses; gives what it announces, and its port. `inside`: a command that runs it."""
+    command = [*inside, str(SATURATR), "server", "--listen", "0.0.0.0:0", *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
         try:
             assert process.stdout is not None
@@ -268,6 +270,32 @@ class TestClosedLoop:
         recording = record(tmp_path, [link], duration_s=10)
         assert_closed_loop(recording, "one")
         assert recording.path("one")["down"]["lost_packets"] > 0
+
+
+class TestLight:
+    pytestmark = in_mpshell
+
+    @pytest.mark.skipif(not Path("/proc/self/ns/time").exists(), reason="needs time namespaces (Linux 5.6)")
+    def test_delays_are_one_way_between_clocks_that_differ(self, tmp_path: Path) -> None:
+        """The server's clock is 5000 s ahead, and the link takes longer up than down. Of the delays the least are
+        compared, which no load of this machine changes."""
+        (tmp_path / "up").write_text("0 40 0 0 1 2\n2000 40\n")
+        (tmp_path / "down").write_text("0 25 0 1 2 3\n2000 25\n")
+        link = f"a:rate=12mbps,up-light-trace={tmp_path / 'up'},down-light-trace={tmp_path / 'down'}"
+        shell = [str(BIN / "mpshell"), "--path", link, "--path", "reliable:rate=100mbps,delay=1", "--"]
+        with server("--once", inside=("unshare", "--time", "--monotonic", "5000")) as announced:
+            command = [*shell, str(SATURATR), "client", "--server", f"@:{announced['port']}", "--path", "a:@0"]
+            command += ["--ack-via", "@1", "--out", str(tmp_path / "r"), "--duration", "2"]
+            command += ["--mode", "light", "--train", "4", "--every", "100"]
+            run = subprocess.run(
+                command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False, env=ENVIRONMENT
+            )
+        assert run.returncode == 0, run.stderr
+        session = json.loads((tmp_path / "r" / "light.json").read_text())
+        assert session["clock"]["offset_us"] == pytest.approx(5e9, abs=5000)
+        (path,) = session["paths"]
+        assert path["up"]["delay_ms"]["least"] == pytest.approx(40, abs=1.5)
+        assert path["down"]["delay_ms"]["least"] == pytest.approx(25, abs=1.5)
 
 
 @pytest.mark.parametrize("listen", ["0.0.0.0:0", "[::]:0"])
