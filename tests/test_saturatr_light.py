@@ -58,12 +58,16 @@ class Recording:
         return row.at_ms + offset_us / 1000
 
 
-def record(folder: Path, link: str, *arguments: str) -> Recording:
+def run_recorder(folder: Path, link: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     folder.mkdir(exist_ok=True)
     script = SCRIPT.format(
         saturatr=SATURATR, mpshell=BIN / "mpshell", link=shlex.quote(link), arguments=shlex.join(arguments)
     )
-    done = vk(folder, "--", "sh", "-c", script, SATURATR_TOKEN=TOKEN)
+    return vk(folder, "--", "sh", "-c", script, SATURATR_TOKEN=TOKEN)
+
+
+def record(folder: Path, link: str, *arguments: str) -> Recording:
+    done = run_recorder(folder, link, *arguments)
     assert done.returncode == 0, done.stderr
     return Recording(folder, done.stdout)
 
@@ -142,6 +146,19 @@ def test_lost_packets_have_no_offset_and_trains_without_their_first_one_no_row(t
         assert figures["trains"] == 100
         assert figures["lost_trains"] == 100 - len(rows) > 0
         assert figures["lost_packets"] == 500 - sum(map(len, trains.values())) > 0
+
+
+@needs_kernel
+def test_a_direction_without_a_row_has_no_trace_and_the_others_are_kept(tmp_path: Path) -> None:
+    """The uplink is off from 0.3 s on, while the client still measures the base RTT."""
+    done = run_recorder(tmp_path, "a:rate=12mbps,delay=30,up-onoff=300/100000", "--duration", "1")
+    assert done.returncode == 1
+    assert "the first packet of no train of a up arrived; this trace is missing" in done.stderr
+    folder = tmp_path / "recording"
+    assert not (folder / "a.up.light").exists()
+    assert json.loads((folder / "light.json").read_text())["paths"][0]["up"]["trace"] is None
+    assert {row.delay_ms for row in read_light_trace(folder / "a.down.light")} <= {30, 31}
+    assert "to replay a, give its link these keys: down-light-trace=recording/a.down.light\n" in done.stdout
 
 
 @needs_kernel

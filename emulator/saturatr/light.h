@@ -74,7 +74,7 @@ uint64_t sat_light_lost_trains(const sat_light *light);
 uint64_t sat_light_lost_packets(const sat_light *light);
 
 /* Where trains become heavy load: the spacing of the last quarter of the packets, in us, on average over all trains,
- * and the first packet (from 0) from which on each quarter of a train has that spacing within 10 %. False for trains of
+ * and the first packet (from 0) after which each quarter of a train has that spacing within 10 %. False for trains of
  * less than 8 packets, if a place of the train never arrived, and if the last packets come at once. */
 bool sat_light_heavy(const sat_light *light, double *spacing_us, uint32_t *from);
 

@@ -59,8 +59,8 @@ typedef struct {
 
 /* Writes all files into options->out, which must exist. False with one sentence in error. */
 bool sat_recording_write(sat_recording *recording, char *error);
-/* index.yaml and session.json (light.json), of the recording whose directions were converted; used by
- * sat_recording_write. */
+/* index.yaml and session.json (of a light recording only light.json), of the recording whose directions were
+ * converted; used by sat_recording_write. */
 bool sat_recording_describe(const sat_recording *recording, char *error);
 /* Says in a line how a recording that was written is replayed. */
 void sat_recording_tell_replay(const sat_recording *recording, FILE *stream);
