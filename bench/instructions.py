@@ -204,7 +204,7 @@ def counts_of(tree: Path, names: list[str]) -> dict[str, int]:
 
 
 # A compiler's cache may say that another tree's folder was compiled.
-OWN = re.compile(r"(?:^|/)((?:emulator|lib|player|server|transport)/?[^/]*)/[^/]+$")
+OWN = re.compile(r"(?:^|/)((?:emulator|lib|player|server|transport)(?:/[^/]+)?)/[^/]+$")
 
 
 def parts_of(profile: Path) -> dict[str, int]:

@@ -71,7 +71,8 @@ static inline void bench_free(link_bench *bench) {
 static inline void bench_send(link_bench *bench, uint8_t flow, uint32_t number, uint32_t bytes, uint64_t now) {
     link_packet *packet = numbered_packet(bench->pool, 4, flow, number, bytes - LINK_HEADER_BYTES);
     assert_non_null(packet);
-    link_enqueue(bench->link, packet, now);
+    uint64_t before = link_next_deadline(bench->link);
+    assert_true(link_enqueue(bench->link, packet, now) || link_next_deadline(bench->link) == before);
 }
 
 /* Packets first, first + 1 ... of one size. */
