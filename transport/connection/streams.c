@@ -59,10 +59,6 @@ xl_stream *xl_conn_stream(const xl_connection *c, uint64_t id) {
     return at < c->streams.count && c->streams.at[at]->id == id ? c->streams.at[at] : NULL;
 }
 
-bool xl_conn_is_sent_before(const xl_stream *a, const xl_stream *b) {
-    return a->priority != b->priority ? a->priority < b->priority : a->id < b->id;
-}
-
 static void send_list_insert(xl_connection *c, xl_stream *s) {
     if (s->in_send_list)
         return;

@@ -60,7 +60,10 @@ typedef struct {
 } xl_streams;
 
 xl_stream *xl_conn_stream(const xl_connection *, uint64_t id);
-bool xl_conn_is_sent_before(const xl_stream *, const xl_stream *); /* by priority, id */
+/* By priority, id. */
+static inline bool xl_conn_is_sent_before(const xl_stream *a, const xl_stream *b) {
+    return a->priority != b->priority ? a->priority < b->priority : a->id < b->id;
+}
 /* The stream that a received frame names: opens the peer's. NULL with *error = 0: it is gone already, ignore. */
 xl_stream *xl_conn_stream_for_frame(xl_connection *, uint64_t id, bool needs_recv, uint64_t *error);
 void xl_conn_stream_settle(xl_connection *, xl_stream *); /* removes it when all is done */
