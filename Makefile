@@ -231,7 +231,7 @@ $(OUT)/transport/endpoint/reset_token_test: LDFLAGS += -Wl,--wrap=gnutls_hmac_fa
 
 -include $(PIC_TRANSPORT:.o=.d) $(PIC_DRIVER:.o=.d) $(TRANSPORT_OBJ:.o=.d) $(DRIVER_OBJ:.o=.d) $(HOUSE_OBJ:.o=.d) $(SIM_RANDOM:.o=.d) $(TEST_BIN:=.d) $(patsubst %.c,$(OUT)/%.d,$(wildcard */main.c */*/main.c apps/*/*/main.c emulator/*/*/main.c))
 
-include fuzz/fuzz.mk
+include tests/fuzz/fuzz.mk
 
 # The C tests run under AddressSanitizer and UndefinedBehaviorSanitizer.
 .PHONY: c-test-programs

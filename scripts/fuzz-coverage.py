@@ -15,7 +15,7 @@ def main(summary: str) -> None:
     folders: dict[str, list[tuple[str, int, int]]] = defaultdict(list)
     for file in json.loads(Path(summary).read_text())["data"][0]["files"]:
         path = Path(file["filename"]).resolve().relative_to(root)
-        if path.suffix != ".c" or path.parts[0] == "fuzz":
+        if path.suffix != ".c" or path.parts[:2] == ("tests", "fuzz"):
             continue
         lines = file["summary"]["lines"]
         if lines["covered"] > 0:

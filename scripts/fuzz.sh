@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# What `make fuzz`, `make fuzz-merge`, `make fuzz-coverage` and the tests do with the harnesses of fuzz/: docs/howto/fuzz.md.
+# What `make fuzz`, `make fuzz-merge`, `make fuzz-coverage` and the tests do with the harnesses of tests/fuzz/: docs/howto/fuzz.md.
 #   fuzz.sh run SECONDS RUNS ONLY   fuzzes each harness, or one, for so long or so many runs; -1: no limit
-#   fuzz.sh merge ONLY              takes what was found into fuzz/corpus, as few inputs as reach the same code
+#   fuzz.sh merge ONLY              takes what was found into tests/fuzz/corpus, as few inputs as reach the same code
 #   fuzz.sh coverage                says which lines the corpora reach
 #   fuzz.sh replay BUILD_DIR        runs the corpora; fails where one is missing, or empty, or an input fails
 set -u
@@ -16,20 +16,20 @@ die() {
 # The harnesses by name: all, or the one that is asked for.
 harnesses() {
     local source name found=0
-    for source in fuzz/*_fuzz.c; do
+    for source in tests/fuzz/*_fuzz.c; do
         name=$(basename "$source" _fuzz.c)
         [ -z "${1:-}" ] || [ "$1" = "$name" ] || continue
         printf '%s\n' "$name"
         found=1
     done
-    [ $found = 1 ] || die "there is no harness '$1'; there are: $(basename -s _fuzz.c -a fuzz/*_fuzz.c | tr '\n' ' ')"
+    [ $found = 1 ] || die "there is no harness '$1'; there are: $(basename -s _fuzz.c -a tests/fuzz/*_fuzz.c | tr '\n' ' ')"
 }
 
 # Less memory of what was freed, and shorter stacks of where: several times the speed.
 export ASAN_OPTIONS=${ASAN_OPTIONS:-quarantine_size_mb=16:malloc_context_size=5}
 
 fuzzer_of() {
-    local program=build/fuzz/fuzz/${1}_fuzz
+    local program=build/fuzz/tests/fuzz/${1}_fuzz
     [ -x "$program" ] || die "$program is missing; make VARIANT=fuzz fuzz-programs builds it."
     printf '%s' "$program"
 }
@@ -41,10 +41,10 @@ run() {
     for name in $names; do
         program=$(fuzzer_of "$name") || exit 2
         place=build/fuzz/$name
-        mkdir -p "$place/found" "$place/crashes" "fuzz/corpus/$name"
+        mkdir -p "$place/found" "$place/crashes" "tests/fuzz/corpus/$name"
         printf 'fuzz: %s\n' "$name"
         if ! nice -n 19 "$program" -max_total_time="$seconds" -runs="$runs" -timeout=20 -rss_limit_mb=2048 -max_len=4096 \
-            -print_final_stats=1 -artifact_prefix="$place/crashes/" "$place/found" "fuzz/corpus/$name" \
+            -print_final_stats=1 -artifact_prefix="$place/crashes/" "$place/found" "tests/fuzz/corpus/$name" \
             >"$place/log" 2>&1; then
             failed+=("$name")
             tail -n 40 "$place/log"
@@ -53,7 +53,7 @@ run() {
     done
     for name in "${failed[@]}"; do
         for input in build/fuzz/"$name"/crashes/*; do
-            [ -e "$input" ] && printf 'fuzz: to repeat it: %s %s\n' "build/fuzz/fuzz/${name}_fuzz" "$input" | tee -a "build/fuzz/$name/repeat"
+            [ -e "$input" ] && printf 'fuzz: to repeat it: %s %s\n' "build/fuzz/tests/fuzz/${name}_fuzz" "$input" | tee -a "build/fuzz/$name/repeat"
         done
     done
     [ ${#failed[@]} -eq 0 ] || exit 1
@@ -65,16 +65,16 @@ merge() {
     for name in $names; do
         program=$(fuzzer_of "$name") || exit 2
         place=build/fuzz/$name
-        mkdir -p "$place/found" "fuzz/corpus/$name"
+        mkdir -p "$place/found" "tests/fuzz/corpus/$name"
         rm -rf "$place/merged"
         mkdir "$place/merged"
-        "$program" -set_cover_merge=1 -use_counters=0 -timeout=20 -max_len=4096 "$place/merged" "fuzz/corpus/$name" "$place/found" \
+        "$program" -set_cover_merge=1 -use_counters=0 -timeout=20 -max_len=4096 "$place/merged" "tests/fuzz/corpus/$name" "$place/found" \
             >"$place/merge.log" 2>&1 || die "the merge of $name failed; see $place/merge.log."
         # Regression inputs have names; they stay, whatever else reaches the same code.
-        find "fuzz/corpus/$name" -type f -regextype posix-extended -regex '.*/[0-9a-f]{40}' -delete
+        find "tests/fuzz/corpus/$name" -type f -regextype posix-extended -regex '.*/[0-9a-f]{40}' -delete
         find "$place/merged" -type f -printf '%s %p\n' | sort -n | head -n "$MOST_FILES" | cut -d' ' -f2- |
-            xargs -r cp -t "fuzz/corpus/$name"
-        printf 'fuzz: %s: %d files, %s\n' "$name" "$(find "fuzz/corpus/$name" -type f | wc -l)" "$(du -sb "fuzz/corpus/$name" | cut -f1) bytes"
+            xargs -r cp -t "tests/fuzz/corpus/$name"
+        printf 'fuzz: %s: %d files, %s\n' "$name" "$(find "tests/fuzz/corpus/$name" -type f | wc -l)" "$(du -sb "tests/fuzz/corpus/$name" | cut -f1) bytes"
     done
 }
 
@@ -82,8 +82,8 @@ coverage() {
     local name names place=build/fuzz-coverage program objects=() profiles=()
     names=$(harnesses "") || exit 2
     for name in $names; do
-        program=$place/fuzz/${name}_fuzz
-        LLVM_PROFILE_FILE=$place/$name.profraw "$program" "fuzz/corpus/$name" >"$place/$name.log" 2>&1 ||
+        program=$place/tests/fuzz/${name}_fuzz
+        LLVM_PROFILE_FILE=$place/$name.profraw "$program" "tests/fuzz/corpus/$name" >"$place/$name.log" 2>&1 ||
             die "$name failed; see $place/$name.log."
         profiles+=("$place/$name.profraw")
         objects+=(-object "$program")
@@ -95,7 +95,7 @@ coverage() {
 
 # What a harness printed is in NAME.out, and NAME.log has the rest.
 replay_one() {
-    timeout 300 "$1/fuzz/$3_fuzz" "fuzz/corpus/$3" >"$2/$3.out" 2>"$2/$3.log" || rm -f "$2/$3.out"
+    timeout 300 "$1/tests/fuzz/$3_fuzz" "tests/fuzz/corpus/$3" >"$2/$3.out" 2>"$2/$3.log" || rm -f "$2/$3.out"
 }
 
 replay() {
@@ -111,7 +111,7 @@ replay() {
         else
             failed+=("$name")
             tail -n 30 "$logs/$name.log"
-            echo "fuzz: $name failed, or fuzz/corpus/$name has no input."
+            echo "fuzz: $name failed, or tests/fuzz/corpus/$name has no input."
         fi
     done
     rm -rf "$logs"

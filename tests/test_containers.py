@@ -253,6 +253,6 @@ def test_make_finds_all_that_it_builds_from_among_what_the_image_copies(tmp_path
         if (ROOT / source).is_dir():
             shutil.copytree(ROOT / source, place)
         else:
-            place.parent.mkdir(exist_ok=True)
+            place.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / source, place)
     assert sources_of_a_first_build(tmp_path) == sources_of_a_first_build(ROOT)

@@ -213,8 +213,8 @@ def test_a_baseline_takes_objects_whose_sources_and_commands_are_the_same(
     here, there = tmp_path / "here", tmp_path / "there"
     for tree, text in ((here, "new"), (there, "old")):
         (tree / "scripts").mkdir(parents=True)
-        (tree / "fuzz").mkdir()
-        for name in ("Makefile", "fuzz/fuzz.mk", "scripts/registry.sh", "same.c"):
+        (tree / "tests/fuzz").mkdir(parents=True)
+        for name in ("Makefile", "tests/fuzz/fuzz.mk", "scripts/registry.sh", "same.c"):
             (tree / name).write_text(name)
         (tree / "other.c").write_text(text)
         for command in (("init", "--quiet"), ("add", "--all")):

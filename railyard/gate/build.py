@@ -25,7 +25,7 @@ PROGRAM = "xlink-sim"
 SIM_ROOM = "emulator/sim"
 BUILT = ".railyard-built"
 OBJECTS = ("build/release", "build/generated")
-COMPILED_BY = ("Makefile", "fuzz/fuzz.mk", "scripts/registry.sh")  # what else decides what an object is
+COMPILED_BY = ("Makefile", "tests/fuzz/fuzz.mk", "scripts/registry.sh")  # what else decides what an object is
 BUILD_LIMIT_S = 900.0
 
 

@@ -21,7 +21,8 @@ from railyard.run.arena import arena_of
 from railyard.run.resolve import resolve
 
 PROGRAM = "build/bin/xlink-sim"
-SOURCES = ("Makefile", "apps", "bench", "emulator", "fuzz", "lib", "peers", "player", "scripts", "server", "transport")
+SOURCES = ("Makefile", "apps", "bench", "emulator", "lib", "peers", "player", "scripts", "server",
+           "tests/fuzz/fuzz.mk", "transport")
 OBJECTS = ("build/release", "build/generated")
 NAME, MIN_RTT = "mine", "vanilla-mp"
 FAR, NEAR = "lab-lte-geo", "lab-cap-30-lte"
