@@ -111,7 +111,7 @@ def measure(folder: Path, name: str, job: Job) -> Figure:
 
 
 def instructions(folder: Path, job: Job) -> int | None:
-    """Of a whole run, by callgrind; none where valgrind is not there."""
+    """Counts the instructions of a complete run by callgrind. None if valgrind is not installed."""
     if shutil.which("valgrind") is None:
         return None
     (folder / "job.json").write_text(json.dumps(job))

@@ -24,7 +24,7 @@ typedef struct {
     uint32_t first_bytes;
 } link_grants;
 
-/* Of one direction of a path; all 0 at first. Times are us since t0. */
+/* The state of one direction of a path; all 0 at first. Times are us since t0. */
 typedef struct {
     bool has_begun;
     uint64_t came_us;  /* when the last packet came, behind those before it */

@@ -35,7 +35,7 @@ void link_log_init(link_log *log, link_log_sink *sink, void *context);
 void link_log_header(link_log *log, const char *direction, const char *trace, const char *log_name,
                      const char *command_line, const char *queue, uint64_t init_epoch_ms);
 void link_log_opportunity(link_log *log, uint64_t t_ms);
-/* Of Wi-Fi: in the place of an opportunity, with the bytes that arrived. */
+/* Wi-Fi logs a transmission, with the bytes that arrived, where other links log an opportunity. */
 void link_log_transmission(link_log *log, uint64_t t_ms, uint64_t bytes);
 void link_log_arrival(link_log *log, uint64_t t_ms, uint32_t bytes);
 void link_log_departure(link_log *log, uint64_t t_ms, uint32_t bytes, uint64_t delay_ms);

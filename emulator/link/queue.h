@@ -55,7 +55,7 @@ struct link_queue {
     link_rng rng;
     uint64_t dropped_packets;
     uint64_t dropped_bytes;
-    /* Of these, others' traffic. */
+    /* The part of these counts that is others' traffic. */
     size_t cross_packets; /* in the queue */
     uint64_t dropped_cross_packets;
     uint64_t dropped_cross_bytes;

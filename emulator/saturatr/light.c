@@ -162,7 +162,7 @@ static double mean_offset(const sat_light *light, uint32_t place) {
     return light->places[place].offset_sum_us / (double)light->places[place].count;
 }
 
-/* Of so many packets after packet `from`. */
+/* The mean spacing, us, of the next `packets` packets after packet `from`. */
 static double spacing_after(const sat_light *light, uint32_t from, uint32_t packets) {
     return (mean_offset(light, from + packets) - mean_offset(light, from)) / (double)packets;
 }

@@ -17,7 +17,7 @@ class Table(BaseModel):
 
     heads: list[str]
     align: str
-    """Of each column `l`, words, or `r`, numbers."""
+    """One letter a column: `l` for text, `r` for numbers."""
     rows: list[list[str]]
 
     @property

@@ -30,7 +30,7 @@ from railyard.traces.stats import rtt_stats
 from railyard.traces.trace import OPPORTUNITY_BYTES, TraceError, read_trace
 
 MOST_FOLDERS = 9
-"""Of a data set's files: more are not listed one by one."""
+"""If a data set has more folders, its files are not listed one by one."""
 
 
 def plot(

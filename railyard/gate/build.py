@@ -42,7 +42,7 @@ class Build:
 
     @cached_property
     def code_sha256(self) -> str:
-        """Of the program without its debugging information: two programs with the same one do the same."""
+        """The SHA-256 of the program without debugging information. Programs with equal hashes behave equally."""
         if self.kernel is not None:
             return self.program_sha256
         with tempfile.NamedTemporaryFile(dir=GATE_DIR, prefix="code-") as stripped:

@@ -79,7 +79,7 @@ def race(code: str, pairs: Sequence[str] = (FAR,), seeds: int = 2, out: Path | N
 
 
 def times(campaign: api.Campaign, scheme: str) -> list[float]:
-    """Of all requests of a scheme, s."""
+    """The request completion times of a scheme, s."""
     return [chunk.rct_s for run in campaign.runs if run.label == scheme for chunk in run.chunks]
 
 

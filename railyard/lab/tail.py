@@ -77,6 +77,6 @@ def decided(seeds: int | EllipsisType | None, play: Callable[[int], api.Campaign
 
 
 def _difference(campaign: api.Campaign, scheme: str, against: str) -> Difference:
-    """Of the p95."""
+    """The difference of the p95 of RCTs between two schemes."""
     found = api.compare(campaign, against=against).differences
     return next(one for one in found if one.label == scheme and one.figure.name == "rct_p95")

@@ -353,7 +353,7 @@ def buffer_levels(row: list[Cell], seed: int, duration_s: float) -> go.Figure:
     return _axes(figure)
 
 
-# Of a verdict's first word: colour and mark of a difference in a forest plot.
+# The colour, mark and legend of a difference in a forest plot, by the first word of its verdict.
 _VERDICTS = {"lower": (BLUE, "circle", "lower"), "higher": (VERMILION, "square", "higher")}
 _OPEN = ("#777777", "circle-open", "not established")
 FOREST_ROW_PX = 24

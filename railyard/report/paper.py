@@ -348,7 +348,7 @@ class Paper:
             place.axes.errorbar(xy[0], xy[1], fmt="none", zorder=2.8, **style)
 
     def _bar_widths(self) -> dict[int, tuple[float, float]]:
-        """Of each bar trace, by its number: the width of its bars, and how far they lie beside the category."""
+        """Maps the index of each bar trace to the width of its bars and their offset from the category."""
         bars = [number for number, trace in enumerate(self.traces) if trace.get("type") == "bar"]
         if self.layout.get("barmode", "group") != "group":
             return dict.fromkeys(bars, (0.75, 0.0))

@@ -54,7 +54,7 @@ def _first_line(*command: str) -> str | None:
 
 
 def release() -> str | None:
-    """Of the kernel that runs take, as it says itself; None: there is none."""
+    """The release of the kernel that runs boot, from its own `--version`. None if no kernel is built."""
     kernel = at_hand()
     return None if kernel is None else _first_line(str(kernel), "--version")
 

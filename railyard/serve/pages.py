@@ -179,7 +179,7 @@ class OneCampaign(Page):
 
 
 def _summary(runs: list[Run]) -> list[tuple[str, int, list[str]]]:
-    """Of each scheme: its plays that count, and its figures as tables show them."""
+    """One row a scheme: its label, the number of its valid plays, and its figures as tables show them."""
     by_label: dict[str, list[Run]] = {}
     for run in runs:
         if not run.void:

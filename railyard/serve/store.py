@@ -281,7 +281,7 @@ class Store:
         return known[name]
 
     def newest(self) -> list[Known]:
-        """Of each name the campaign that was started last."""
+        """The campaign started last, for each name."""
         known = {one.folder: one for one in self.all()}
         found = newest_of([one.campaign for one in known.values()])
         return [known[campaign.folder] for campaign in found.values()]

@@ -43,7 +43,7 @@ class Offer:
 
 
 def cost_s(offers: Sequence[Offer], sizes: Mapping[str, int]) -> float:
-    """Of all parts together."""
+    """The cost, in seconds, of all parts together."""
     most: dict[str, tuple[int, float]] = {}
     for offer in offers:
         for piece, seconds in offer.cost_s.items():

@@ -54,7 +54,7 @@ class Subject:
 
     @property
     def version(self) -> str:
-        """Of what ran, in words; of a stack those of its own command."""
+        """The version of what ran, as text. A foreign stack reports its own."""
         if self.entry.stack is not None:
             found = resolve_stack(self.entry.stack, self.entry.stack_options, Path()).version
             return found or "it does not say"

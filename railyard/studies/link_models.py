@@ -72,7 +72,7 @@ def _ratio(figure: Figure, sides: Sides, layout: Layout) -> Bounds | None:
 
 
 def _layout(sides: Sequence[Sequence[Run]]) -> Layout:
-    """Of plays at the same places in the same order, as far as the longest of them overlap."""
+    """The layout of plays at the same places in the same order, taken from the side whose plays are longest."""
     return differences.layout_of(max(sides, key=lambda side: median(run.ended_s for run in side)))
 
 

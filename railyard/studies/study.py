@@ -49,7 +49,7 @@ class Declared(Strict):
     # Values for the class `Settings` in study.py; those of a size override them.
     settings: dict[str, Any] = Field(default={})
     sizes: dict[str, dict[str, Any]] = Field(min_length=1)
-    # Of what `compared(measured)` in study.py gives.
+    # Judged on what `compared(measured)` in study.py returns.
     claims: list[Claim] = Field(default=[])
 
 

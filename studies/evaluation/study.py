@@ -23,10 +23,10 @@ from railyard.studies.study import Data, tell
 class Settings(Strict):
     experiments: list[str]  # YAML files, or their names in experiments/
     buffers_ms: list[Annotated[int, Field(ge=1)]] = Field(default=[])
-    """Of the player: `buffers` is played with each of them, beside the first experiment."""
+    """Player buffers, ms: `buffers` is played with each of them, beside the first experiment."""
     buffers: str = "evaluation-buffer"
     models: dict[str, dict[str, Any]] = Field(default={})
-    """Of the links: by name, fields in place of those of `modelled`, which is played with each of them."""
+    """Models of links, by name: fields that override those of `modelled`, which is played with each of them."""
     modelled: str = "evaluation-buffer"
     modelled_with: dict[str, Any] = Field(default={})  # such fields under all models
     starts: int | None = Field(default=None, ge=1)  # of each pair, instead of the experiment's

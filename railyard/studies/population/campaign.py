@@ -83,7 +83,7 @@ class Outcome:
     entries: list[SchemeEntry]
     record: dict[str, Any]
     plays: int
-    """Of all arms, without the pilot."""
+    """The number of plays in all arms, without the pilot."""
     pace: Pace
 
     @cached_property
