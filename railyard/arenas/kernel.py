@@ -216,9 +216,9 @@ async def _boot(command: list[str], run_dir: Path) -> tuple[int, str]:
             except TimeoutError:
                 process.kill()
                 await process.wait()
-    words = last_words(stderr_file)
+    last_lines = last_words(stderr_file)
     stderr_file.unlink()
-    return code, words
+    return code, last_lines
 
 
 def _taken(run_dir: Path, name: str) -> str:
@@ -326,27 +326,27 @@ class Kernel(Arena):
         async with one_core() as core:
             started, begin = datetime.now(UTC), time.monotonic()
             whole = run_dir.resolve()
-            code, words = await _boot(_command(spec, spec.kernel, whole, whole / FOLDER, core), run_dir)
+            code, last_lines = await _boot(_command(spec, spec.kernel, whole, whole / FOLDER, core), run_dir)
             wall_s = time.monotonic() - begin
         shutil.rmtree(run_dir / FOLDER / LINKS, ignore_errors=True)
         confine.gather(run_dir / FOLDER, run_dir)
-        words = words.removeprefix("vkernel: ")
-        stopped = code != 0 and words.startswith(("time stood still", "after ", "the kernel panicked"))
+        last_lines = last_lines.removeprefix("vkernel: ")
+        stopped = code != 0 and last_lines.startswith(("time stood still", "after ", "the kernel panicked"))
         if code != 0 and not stopped:
-            raise RunRefusedError(f"the run {spec.run_id} could not be done: {words}")
-        told = {
+            raise RunRefusedError(f"the run {spec.run_id} could not be done: {last_lines}")
+        kernel_record = {
             "started": started,
             "wall_s": wall_s,
             "commands": {"kernel": _command(spec, spec.kernel, run_dir, run_dir, None)} | inner,
             "facts": {"sysctls": settings, "user": user},
         }
         try:
-            ended = _ended(spec, run_dir, words if stopped else None, told)
+            ended = _ended(spec, run_dir, last_lines if stopped else None, kernel_record)
         except (ValueError, LookupError, TypeError, AttributeError, FileNotFoundError) as error:
             message = f"the run {spec.run_id} left files that are no records of one: {error!r:.200}"
             raise RunRefusedError(message) from None
-        if code == 0 and words.startswith("the machine's memory"):
-            ended = replace(ended, message="; ".join(filter(None, (ended.message, words))))
+        if code == 0 and last_lines.startswith("the machine's memory"):
+            ended = replace(ended, message="; ".join(filter(None, (ended.message, last_lines))))
         record.write(run_dir, ended.record(spec))
         for name in ("mpshell.stderr", "server.stderr", "player.stdout"):  # a wall-clock run leaves them, too
             (run_dir / name).touch()

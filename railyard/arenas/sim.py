@@ -84,13 +84,13 @@ def job_parameters(parameters: Mapping[str, str]) -> dict[str, str | int | float
 def _outcome(run_dir: Path, status: int | None) -> tuple[str, str]:
     """How the run ended, and a phrase about it; the same words as for a wall-clock run."""
     summary = summary_of(read_jsonl(run_dir / "player.jsonl"))
-    words = last_words(run_dir / "sim.stderr")
+    last_lines = last_words(run_dir / "sim.stderr")
     if status is None:
         return "hung", "the run did not end on the wall clock and was stopped"
     if status < 0:
-        return "crashed", f"{PROGRAM} died of {signal.Signals(-status).name}: {words}"
+        return "crashed", f"{PROGRAM} died of {signal.Signals(-status).name}: {last_lines}"
     if summary is None:
-        return "crashed", f"{PROGRAM} ended with code {status} and the player wrote no summary: {words}"
+        return "crashed", f"{PROGRAM} ended with code {status} and the player wrote no summary: {last_lines}"
     return str(summary["outcome"]), str(summary.get("message") or "")
 
 
@@ -125,8 +125,8 @@ class Sim(Arena):
             status = await _carry_out(command, run_dir, limit_s)
         wall_s = time.monotonic() - begin
         if status is not None and status > 0 and not (run_dir / "player.jsonl").is_file():
-            words = last_words(run_dir / "sim.stderr")
-            raise UserError(f"the run {spec.run_id} could not start: {words} ({shlex.join(command[:1])})")
+            last_lines = last_words(run_dir / "sim.stderr")
+            raise UserError(f"the run {spec.run_id} could not start: {last_lines} ({shlex.join(command[:1])})")
         outcome, message = _outcome(run_dir, status)
         if not (run_dir / "mpshell.json").is_file():
             summary = record.silent_links(spec, {"arena": "sim"})

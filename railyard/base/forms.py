@@ -92,11 +92,11 @@ def written(table: Table, form: Form, records: Callable[[], Sequence[dict[str, A
         return printable(markdown(heads, rows))
     if form is Form.LATEX:
         return printable(latex(heads, rows, [column.justify == "right" for column in table.columns]))
-    found = records() if records is not None else [dict(zip(heads, map(value_of, row), strict=True)) for row in rows]
+    objects = records() if records is not None else [dict(zip(heads, map(value_of, row), strict=True)) for row in rows]
     if form is Form.JSON:
-        return json.dumps(found, indent=1, ensure_ascii=False) + "\n"
-    heads = list(found[0]) if found else heads
-    return _csv(heads, [list(row.values()) for row in found])
+        return json.dumps(objects, indent=1, ensure_ascii=False) + "\n"
+    heads = list(objects[0]) if objects else heads
+    return _csv(heads, [list(row.values()) for row in objects])
 
 
 def write(table: Table, form: Form, records: Callable[[], Sequence[dict[str, Any]]] | None = None) -> None:

@@ -39,8 +39,8 @@ def program_place(name: str) -> Path:
     if IN_CHECKOUT or BIN_VARIABLE in os.environ:
         return programs_dir() / name
     own = PACKAGE / "bin" / name
-    found = str(own) if own.is_file() else shutil.which(name)
-    return Path(name) if found is None else Path(found).absolute()
+    place = str(own) if own.is_file() else shutil.which(name)
+    return Path(name) if place is None else Path(place).absolute()
 
 
 def program(name: str) -> Path:

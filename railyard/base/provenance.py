@@ -43,10 +43,10 @@ def git_state() -> dict[str, Any]:
 def _installed_state() -> dict[str, Any]:
     """The state of the checkout that the installed package was made from."""
     try:
-        found = json.loads(REVISION_FILE.read_text())
+        revision_file = json.loads(REVISION_FILE.read_text())
     except (OSError, ValueError):
         return {"revision": None, "dirty": None}
-    return {"revision": found["revision"], "dirty": found["dirty"]}
+    return {"revision": revision_file["revision"], "dirty": revision_file["dirty"]}
 
 
 def version_words() -> str:
@@ -68,8 +68,8 @@ def cpu() -> dict[str, Any]:
 
 @cache
 def versions() -> dict[str, str | None]:
-    found = {name: _output("pkg-config", "--modversion", name) for name in LIBRARIES}
-    return {"railyard": __version__, "python": platform.python_version(), **found}
+    library_versions = {name: _output("pkg-config", "--modversion", name) for name in LIBRARIES}
+    return {"railyard": __version__, "python": platform.python_version(), **library_versions}
 
 
 def kernel() -> str:

@@ -118,14 +118,14 @@ def _part(table: Table, columns: Sequence[Column]) -> Table:
 def first_lines(console: Console, parts: Sequence[RenderableType], most: int = MOST_LINES) -> list[str]:
     """At most so many lines of these, as they would be printed, with their styles; the last one says that there is
     more. In a log a sentence is one line."""
-    told: list[str] = []
+    shown: list[str] = []
     for part in parts:
         with console.capture() as caught:
             console.print(part, soft_wrap=isinstance(part, Text) and not console.is_terminal)
-        told += caught.get().splitlines()
-        if len(told) > most:
-            return [*told[: most - 1], "… the rest is on the page."]
-    return told
+        shown += caught.get().splitlines()
+        if len(shown) > most:
+            return [*shown[: most - 1], "… the rest is on the page."]
+    return shown
 
 
 def print_lines(console: Console, lines: Sequence[str]) -> None:

@@ -39,25 +39,25 @@ def bare(field: str) -> str:
 def value_in(field: str, value: Any) -> Any:
     """The number that a text with a unit is worth in the field's unit; any other value as it is. Raises FieldError for
     a unit of something else."""
-    suffix, found = suffix_of(field), _VALUE.fullmatch(value) if isinstance(value, str) else None
-    if suffix is None or found is None:
+    suffix, match = suffix_of(field), _VALUE.fullmatch(value) if isinstance(value, str) else None
+    if suffix is None or match is None:
         return value
     units = UNITS[suffix]
-    if found["unit"] not in units:
+    if match["unit"] not in units:
         raise FieldError(field, f"'{value}' has none of its units, {', '.join(units)}; give one of them, or a number.")
-    number = Decimal(found["number"]) * units[found["unit"]]
+    number = Decimal(match["number"]) * units[match["unit"]]
     return int(number) if number == int(number) else float(number)
 
 
 def with_units(data: dict[Any, Any], fields: Container[str] = ()) -> dict[Any, Any]:
     """The values of a mapping with units as numbers. A name without its unit stands for the one of `fields` that has
     it, if its value says one: `bitrate: 8mbps` is `bitrate_bps: 8000000`."""
-    found: dict[Any, Any] = {}
+    converted: dict[Any, Any] = {}
     for name, value in data.items():
         whole = name
         if isinstance(name, str) and isinstance(value, str) and name not in fields and _VALUE.fullmatch(value):
             whole = next((name + suffix for suffix in UNITS if name + suffix in fields), name)
-        if whole in found or (whole != name and whole in data):
+        if whole in converted or (whole != name and whole in data):
             raise FieldError(str(name), f"'{whole}' is given as well; leave one of them out.")
-        found[whole] = value_in(whole, value) if isinstance(whole, str) else value
-    return found
+        converted[whole] = value_in(whole, value) if isinstance(whole, str) else value
+    return converted

@@ -24,7 +24,7 @@ def _entries(entry: Any) -> list[Any]:
     if not isinstance(entry, dict):
         return [entry]
     factors = {name: values for name, value in entry.items() if (values := _values(name, value)) is not None}
-    found = []
+    entries = []
     for chosen in product(*factors.values()):
         change = dict(zip(factors, chosen, strict=True))
         one = entry | change
@@ -32,8 +32,8 @@ def _entries(entry: Any) -> list[Any]:
             one["label"] = ",".join(
                 [str(entry["label"]), *(f"{name}={_word(value)}" for name, value in change.items())]
             )
-        found.append(one)
-    return found
+        entries.append(one)
+    return entries
 
 
 def _word(value: Any) -> str:

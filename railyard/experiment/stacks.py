@@ -198,8 +198,8 @@ def _first_line(command: tuple[str, ...], _files_of_it: tuple[_Stamp, ...]) -> s
             text += piece
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-    words = text[:REVISION_BYTES].decode(errors="replace").split("\n")[0]
-    return "".join(letter for letter in words if letter.isprintable()).strip() or None
+    first_line = text[:REVISION_BYTES].decode(errors="replace").split("\n")[0]
+    return "".join(letter for letter in first_line if letter.isprintable()).strip() or None
 
 
 @cache

@@ -66,10 +66,10 @@ def point_of(values: Values, q: float, *, upper: bool = False) -> Point | None:
     `upper`: values that are not exact are upper bounds, else lower ones."""
     if not values:
         return None
-    found = nearest_rank([value for value, _ in values], q)
+    rank_value = nearest_rank([value for value, _ in values], q)
     if upper:
-        return Point(found, at_most=any(not exact and value >= found for value, exact in values))
-    return Point(found, at_least=any(not exact and value <= found for value, exact in values))
+        return Point(rank_value, at_most=any(not exact and value >= rank_value for value, exact in values))
+    return Point(rank_value, at_least=any(not exact and value <= rank_value for value, exact in values))
 
 
 @dataclass(frozen=True)
@@ -117,10 +117,10 @@ class Quantile:
         return intervals.quantile_bounds(self.sample(plays, layout), self.q)
 
     def level(self, plays: Plays, layout: Layout) -> Interval | None:
-        found = intervals.quantile(self.sample(plays, layout), self.q)
-        if found is None or not self.upper:
-            return found
-        return replace(found, value=1 - found.value, low=1 - found.high, high=1 - found.low)
+        interval = intervals.quantile(self.sample(plays, layout), self.q)
+        if interval is None or not self.upper:
+            return interval
+        return replace(interval, value=1 - interval.value, low=1 - interval.high, high=1 - interval.low)
 
 
 @dataclass(frozen=True)
@@ -146,8 +146,8 @@ class Ratio:
         return Point(sum(self.top(play) for play in known) / bottom) if bottom > 0 else None
 
     def bounds(self, plays: Plays, layout: Layout) -> Bounds:
-        found = self.sums(plays).resampled(layout)
-        return found, found
+        ratios = self.sums(plays).resampled(layout)
+        return ratios, ratios
 
     def level(self, plays: Plays, layout: Layout) -> Interval | None:
         if self.is_rare:
@@ -264,8 +264,8 @@ class Figure:
 
     def value(self, plays: Plays) -> float:
         """The point as a number; `without` if there is none."""
-        found = self.pool.point(plays)
-        return self.without if found is None else found.value
+        point = self.pool.point(plays)
+        return self.without if point is None else point.value
 
     def level(self, plays: Plays, layout: Layout) -> Interval | None:
         return self.pool.level(plays, layout)
@@ -306,7 +306,7 @@ class Figure:
 
     def text(self, plays: Plays) -> str:
         """The cell of a table: "≥ 1.234", "5.1 %", "n too small"; "–" where there is no such figure."""
-        found = self.shown(plays)
-        if found is not None:
-            return found.text(".3f") if self.unit == "s" else f"{replace(found, value=100 * found.value).text('.1f')} %"
+        value = self.shown(plays)
+        if value is not None:
+            return value.text(".3f") if self.unit == "s" else f"{replace(value, value=100 * value.value).text('.1f')} %"
         return NONE if self.pool.point(plays) is None else TOO_SMALL

@@ -101,5 +101,5 @@ def shortest_queue(packets: int | EllipsisType | None) -> Check:
     best_s, own_s, half_s = (RCT_MEDIAN.value(download(queue).runs) for queue in queues)
     if own_s > FULL * best_s:
         return judged(False, f"With {packets} packets a chunk takes {own_s:.3f} s, with {DEEP} packets {best_s:.3f} s.")
-    told = f"With {packets} packets a chunk takes {own_s:.3f} s, with half of them {half_s:.3f} s."
-    return judged(half_s > FULL * best_s, f"Half of it is enough, too. {told}", told)
+    times_text = f"With {packets} packets a chunk takes {own_s:.3f} s, with half of them {half_s:.3f} s."
+    return judged(half_s > FULL * best_s, f"Half of it is enough, too. {times_text}", times_text)

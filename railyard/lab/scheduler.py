@@ -21,8 +21,19 @@ from railyard.run.arena import arena_of
 from railyard.run.resolve import resolve
 
 PROGRAM = "build/bin/xlink-sim"
-SOURCES = ("Makefile", "apps", "bench", "emulator", "lib", "peers", "player", "scripts", "server",
-           "tests/fuzz/fuzz.mk", "transport")
+SOURCES = (
+    "Makefile",
+    "apps",
+    "bench",
+    "emulator",
+    "lib",
+    "peers",
+    "player",
+    "scripts",
+    "server",
+    "tests/fuzz/fuzz.mk",
+    "transport",
+)
 OBJECTS = ("build/release", "build/generated")
 NAME, MIN_RTT = "mine", "vanilla-mp"
 FAR, NEAR = "lab-lte-geo", "lab-cap-30-lte"
@@ -106,18 +117,19 @@ def alternates(code: str, slower: str | EllipsisType | None) -> Check:
         "median": _ratio(campaign),
         "maximum": max(times(campaign, NAME)) / max(times(campaign, MIN_RTT)),
     }
-    told = ", ".join(f"{name} {ratio:.2f} times" for name, ratio in changes.items())
+    ratios_text = ", ".join(f"{name} {ratio:.2f} times" for name, ratio in changes.items())
     if changes["maximum"] < 1.2:
-        return judged(False, f"This is no round robin: {told} that of min-RTT.")
-    found = [name for name, ratio in changes.items() if ratio > 1]
-    return check(slower, found[0] if len(found) == 1 else "both", f"Look at the play: {told} that of min-RTT.")
+        return judged(False, f"This is no round robin: {ratios_text} that of min-RTT.")
+    slower_figures = [name for name, ratio in changes.items() if ratio > 1]
+    answer = slower_figures[0] if len(slower_figures) == 1 else "both"
+    return check(slower, answer, f"Look at the play: {ratios_text} that of min-RTT.")
 
 
 def waits(code: str) -> Check:
     """Whether the scheduler spares the slow path where that pays."""
     ratio = _ratio(race(code))
-    told = f"The median is {ratio:.2f} times that of min-RTT."
-    return judged(ratio <= SPARED, f"{told} Get it to {SPARED:g} or less.", told)
+    ratio_text = f"The median is {ratio:.2f} times that of min-RTT."
+    return judged(ratio <= SPARED, f"{ratio_text} Get it to {SPARED:g} or less.", ratio_text)
 
 
 def harms_nobody(code: str) -> Check:
@@ -125,5 +137,5 @@ def harms_nobody(code: str) -> Check:
     if not (first := waits(code)).right:
         return Check(False, f"Not yet: the exercise before comes first. {first.words.removeprefix('Not yet. ')}")
     ratio = _ratio(race(code, (NEAR,)))
-    told = f"Over {NEAR} the median is {ratio:.2f} times that of min-RTT."
-    return judged(ratio <= SAME, f"{told} Wait only where waiting is shorter than the slow path.", told)
+    ratio_text = f"Over {NEAR} the median is {ratio:.2f} times that of min-RTT."
+    return judged(ratio <= SAME, f"{ratio_text} Wait only where waiting is shorter than the slow path.", ratio_text)

@@ -20,13 +20,13 @@ def quantile(function: Callable[[Sequence[float], float], float | EllipsisType |
     """A function of the values and the share, by the nearest rank."""
     for values in SAMPLES:
         for share in (0.5, 0.95, 0.99):
-            found = function(values, share)
-            if is_open(found):
+            answer = function(values, share)
+            if is_open(answer):
                 return unanswered()
             right = nearest_rank(values, share)
-            if found != right:
-                told = f"{share:g} of {len(values)} values from {min(values):g} to {max(values):g}"
-                return judged(False, f"The quantile {told} is {right:g}, and the function says {found!r}.")
+            if answer != right:
+                sample_text = f"{share:g} of {len(values)} values from {min(values):g} to {max(values):g}"
+                return judged(False, f"The quantile {sample_text} is {right:g}, and the function says {answer!r}.")
     return judged(True, "", "The smallest value that so large a share does not exceed.")
 
 
@@ -37,8 +37,8 @@ def _slowest(campaign: api.Campaign, scheme: str) -> tuple[Run, Chunk]:
 
 def slowest(campaign: api.Campaign, scheme: str, run_id: str | EllipsisType | None, chunk: Number) -> Check:
     run, right = _slowest(campaign, scheme)
-    found = check(run_id, run.run_id, f"Look over all chunks of all runs of {scheme} for the largest rct_s.")
-    return check(chunk, right.index, "The run is right. Which of its chunks is it?") if found.right else found
+    run_check = check(run_id, run.run_id, f"Look over all chunks of all runs of {scheme} for the largest rct_s.")
+    return check(chunk, right.index, "The run is right. Which of its chunks is it?") if run_check.right else run_check
 
 
 def cause(campaign: api.Campaign, scheme: str, bound: str | EllipsisType | None) -> Check:
@@ -56,9 +56,9 @@ def avoidable(campaign: api.Campaign, scheme: str, share: Number) -> Check:
 
 
 def price(campaign: api.Campaign, scheme: str, redundancy: Number) -> Check:
-    found = REDUNDANCY.point([run for run in campaign.runs if run.label == scheme])
+    point = REDUNDANCY.point([run for run in campaign.runs if run.label == scheme])
     hint = "Sum re-injected and given-up bytes over all runs of the scheme, and divide by all other stream bytes sent."
-    return check(redundancy, 0.0 if found is None else found.value, hint, 0.02)
+    return check(redundancy, 0.0 if point is None else point.value, hint, 0.02)
 
 
 def decided(seeds: int | EllipsisType | None, play: Callable[[int], api.Campaign], scheme: str, against: str) -> Check:
@@ -78,5 +78,5 @@ def decided(seeds: int | EllipsisType | None, play: Callable[[int], api.Campaign
 
 def _difference(campaign: api.Campaign, scheme: str, against: str) -> Difference:
     """The difference of the p95 of RCTs between two schemes."""
-    found = api.compare(campaign, against=against).differences
-    return next(one for one in found if one.label == scheme and one.figure.name == "rct_p95")
+    differences = api.compare(campaign, against=against).differences
+    return next(one for one in differences if one.label == scheme and one.figure.name == "rct_p95")

@@ -85,14 +85,14 @@ class Arena(ABC):
     def planned(self, spec: RunSpec, out: Path) -> list[str]:
         """The programs that the run starts, one command a line."""
         player = runspec.player_command(spec, program("xlink-player"), out)
-        words = [[str(spec.kernel.file)]] if spec.kernel else []
-        words.append(runspec.server_command(spec, program("xlink-server"), out))
+        commands = [[str(spec.kernel.file)]] if spec.kernel else []
+        commands.append(runspec.server_command(spec, program("xlink-server"), out))
         if spec.stack:
-            words.append(runspec.relay_server_command(spec.stack))
+            commands.append(runspec.relay_server_command(spec.stack))
             player = runspec.relay_command(spec, spec.stack, program("relay-run"), out, player)
         settings = runspec.sysctls(spec)
-        words.append(runspec.mpshell_command(spec, program("mpshell"), out, player, settings=settings))
-        return [shlex.join(command) for command in words]
+        commands.append(runspec.mpshell_command(spec, program("mpshell"), out, player, settings=settings))
+        return [shlex.join(command) for command in commands]
 
     def by_hand(self, record: dict[str, Any], commands: dict[str, list[str]], out: str) -> list[str]:
         """Lines for a shell that do a recorded run again by its programs alone, whose commands write into `out`; none
@@ -103,5 +103,5 @@ class Arena(ABC):
 
 def arena_of(name: str) -> Arena:
     """Raises UserError where there is no such arena."""
-    found: Arena = load(name)
-    return found
+    arena: Arena = load(name)
+    return arena

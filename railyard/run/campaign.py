@@ -280,24 +280,24 @@ async def run_all(
 ) -> Repetitions:
     """All runs, then the void ones again, round after round, as long as the time for repetitions lasts. A round begins
     when the machine is quiet, or when there is just the time for one more try."""
-    told = Repetitions(budget_s)
+    repetitions = Repetitions(budget_s)
     left: list[Tries] = []
     try:
-        left = await _round(campaign, [Tries(spec) for spec in specs], jobs, reporter, told, math.inf)
+        left = await _round(campaign, [Tries(spec) for spec in specs], jobs, reporter, repetitions, math.inf)
         begin = monotonic()
         while left and monotonic() < begin + budget_s:
             if quiet is not None:
                 await quiet.moment(max(0.0, begin + budget_s - monotonic() - planned_s([left[0].spec], 1)))
-            left = await _round(campaign, left, jobs, reporter, told, begin + budget_s)
-        told.spent_s = monotonic() - begin
-        told.used_up = bool(left) and budget_s > 0
+            left = await _round(campaign, left, jobs, reporter, repetitions, begin + budget_s)
+        repetitions.spent_s = monotonic() - begin
+        repetitions.used_up = bool(left) and budget_s > 0
         for tries in left:
             _keep(campaign, tries, budget_s, reporter)
-            told.void.append(tries.spec.run_id)
+            repetitions.void.append(tries.spec.run_id)
     finally:
         for spec in specs:
             shutil.rmtree(_aside(campaign, spec), ignore_errors=True)
-    return told
+    return repetitions
 
 
 def run_campaign(

@@ -24,8 +24,8 @@ def _of_endpoints(lateness: Lateness, blocked_s: float, machine: Machine | None,
     waited_s = sum(lateness.waits_us) / 1e6 - blocked_s
     if blocked_s > waited_s:
         return f"Player, server or relays were stopped, or waited for a disk, for {blocked_s:.2f} s."
-    words = f"Player, server or relays waited {waited_s:.2f} s for a core"
-    return f"{words}.{_others(machine)}" if real_time else f"{words}, without real-time priority.{_others(machine)}"
+    cause = f"Player, server or relays waited {waited_s:.2f} s for a core"
+    return f"{cause}.{_others(machine)}" if real_time else f"{cause}, without real-time priority.{_others(machine)}"
 
 
 def _of_links(machine: Machine | None, *, real_time: bool) -> str:

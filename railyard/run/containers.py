@@ -239,8 +239,8 @@ def why_not() -> str | None:
         return "the program 'docker' is not there; install the Debian package docker.io."
     done = _engine("info", "--format", "{{.ServerVersion}}")
     if done.returncode != 0 or not done.stdout.strip():
-        words = (done.stderr.strip().splitlines() or ["it said nothing"])[-1].partition(". ")[0]
-        return f"no Docker engine answers: {words}; start it (dockerd), or name its socket with DOCKER_HOST."
+        reason = (done.stderr.strip().splitlines() or ["it said nothing"])[-1].partition(". ")[0]
+        return f"no Docker engine answers: {reason}; start it (dockerd), or name its socket with DOCKER_HOST."
     return None
 
 
@@ -256,13 +256,13 @@ def check_engine() -> None:
 
 def image_ids() -> dict[str, str]:
     """The images by their content: what a run's identity takes for its programs."""
-    found: dict[str, str] = {}
+    ids: dict[str, str] = {}
     for image in (CLIENT_IMAGE, SERVER_IMAGE):
         done = _engine("image", "inspect", "--format", "{{.Id}}", image)
         if done.returncode != 0:
             raise UserError(f"the image {image} is not there; build it with `make docker`.")
-        found[image] = done.stdout.strip()
-    return found
+        ids[image] = done.stdout.strip()
+    return ids
 
 
 def facts() -> dict[str, Any]:

@@ -61,10 +61,10 @@ class Identity:
 def read_facts(folder: Path) -> dict[str, Any]:
     """`folder.json`; empty where there is none that can be read."""
     try:
-        found = json.loads((folder / FILE).read_text())
+        facts = json.loads((folder / FILE).read_text())
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return facts if isinstance(facts, dict) else {}
 
 
 def shown(path: Path) -> str:
@@ -133,12 +133,12 @@ def _numbered(results: Path, stem: str) -> Iterator[Path]:
 
 def _existing(results: Path, identity: Identity) -> Path | None:
     """The folder of these results that was made last; none where there is none."""
-    found = None
+    existing = None
     for folder in _numbered(results, identity.stem):
         if not folder.is_dir():
-            return found
+            return existing
         if read_facts(folder).get("identity") == identity.sha256:
-            found = folder
+            existing = folder
     return None
 
 
@@ -202,8 +202,8 @@ def differences(here: Any, there: Any, path: str = "") -> list[str]:
     """The settings in which two facts differ, by name."""
     if isinstance(here, dict) and isinstance(there, dict):
         names = [*here, *(name for name in there if name not in here)]
-        found = [differences(here.get(name), there.get(name), f"{path}.{name}" if path else name) for name in names]
-        return [name for part in found for name in part]
+        parts = [differences(here.get(name), there.get(name), f"{path}.{name}" if path else name) for name in names]
+        return [name for part in parts for name in part]
     return [] if here == there else [path]
 
 
@@ -276,13 +276,13 @@ def name_of(folder: Path) -> str | None:
 
 def siblings(folder: Path, name: str) -> list[Path]:
     """Other folders of results of that name beside this one, the newest first; not those that were to be fresh."""
-    found = [
+    folders = [
         other
         for other in folder.parent.iterdir()
         if other != folder and not other.name.startswith(".") and other.is_dir() and not other.is_symlink()
     ]
-    found = [other for other in found if name_of(other) == name and not read_facts(other).get("fresh")]
-    return sorted(found, key=lambda one: one.stat().st_mtime, reverse=True)
+    folders = [other for other in folders if name_of(other) == name and not read_facts(other).get("fresh")]
+    return sorted(folders, key=lambda one: one.stat().st_mtime, reverse=True)
 
 
 def link_file(source: Path | str, target: Path | str) -> str:

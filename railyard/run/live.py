@@ -54,14 +54,14 @@ class LinkNow:
 
     def add(self, line: bytes) -> None:
         """A line of mm-link's log: `MS # BYTES` is an opportunity, `MS - BYTES DELAY` a delivery."""
-        words = line.split()
-        if len(words) < 3 or not words[0].isdigit():
+        fields = line.split()
+        if len(fields) < 3 or not fields[0].isdigit():
             return
-        place = int(int(words[0]) / 1000 / BIN_S)
-        if words[1] == b"#":
+        place = int(int(fields[0]) / 1000 / BIN_S)
+        if fields[1] == b"#":
             self.offered[place] += OPPORTUNITY_BITS / BIN_S / 1e6
-        elif words[1] == b"-":
-            self.delivered[place] += int(words[2]) * 8 / BIN_S / 1e6
+        elif fields[1] == b"-":
+            self.delivered[place] += int(fields[2]) * 8 / BIN_S / 1e6
 
     def picture(self, now: int) -> str:
         """The delivered rate of the last bins as bars, as high as the most that was offered."""
@@ -161,8 +161,8 @@ class Picture:
         play = self._now.pop(spec.run_id, None)
         if play is not None:
             play.look()
-            words = "void" if void else f"{play.stalled_now_s:.1f} s"
-            self._ended.setdefault(spec.pair, {})[spec.label] = words
+            ending = "void" if void else f"{play.stalled_now_s:.1f} s"
+            self._ended.setdefault(spec.pair, {})[spec.label] = ending
             play.close()
 
     def __rich__(self) -> RenderableType:
@@ -170,7 +170,7 @@ class Picture:
         for play in self._now.values():
             play.look()
             rows += play.lines()
-        for pair, told in self._ended.items():
-            words = ", ".join(f"{label} {stalled}" for label, stalled in told.items())
-            rows.append(Text(f"stalled on {pair}: {words}", style="dim"))
+        for pair, endings in self._ended.items():
+            stalls = ", ".join(f"{label} {stalled}" for label, stalled in endings.items())
+            rows.append(Text(f"stalled on {pair}: {stalls}", style="dim"))
         return Group(*rows)

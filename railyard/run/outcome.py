@@ -47,8 +47,8 @@ def outcome_of(run_dir: Path, shell: dict[str, Any], *, hung: bool) -> tuple[str
         return str(summary["outcome"]), str(summary.get("message") or "")
     if shell["signal"]:
         return "crashed", f"the player died of {shell['signal']}"
-    words = last_words(run_dir / "mpshell.stderr")
-    return "crashed", f"the player ended with code {shell['code']} and no summary: {words}"
+    last_lines = last_words(run_dir / "mpshell.stderr")
+    return "crashed", f"the player ended with code {shell['code']} and no summary: {last_lines}"
 
 
 def after_death(run_dir: Path, dead: str | None, end: tuple[str, str]) -> tuple[str, str]:

@@ -96,13 +96,13 @@ def measure(seconds: float, *, keep_awake: str = "auto") -> Probe:
     done = subprocess.run(command, capture_output=True, text=True, timeout=seconds + SLACK_S, check=False)
     if done.returncode != 0:
         raise UserError(f"this machine cannot be probed: {done.stderr.strip() or f'exit status {done.returncode}'}")
-    found = json.loads(done.stdout)
-    late_us, machine = found["late_us"], found["machine"]
-    chain = Chain(late_us, on_endpoints(late_us), USUAL_DELAY_MS, found["slot_ms"])
-    duration_s = found["duration_s"]
+    printed = json.loads(done.stdout)
+    late_us, machine = printed["late_us"], printed["machine"]
+    chain = Chain(late_us, on_endpoints(late_us), USUAL_DELAY_MS, printed["slot_ms"])
+    duration_s = printed["duration_s"]
     return Probe(
         duration_s,
-        Timers.of(found["timers"]),
+        Timers.of(printed["timers"]),
         chain.bound_us(0, duration_s) / (1e6 * duration_s),
         machine["steal_s"] / (duration_s * machine["cores"]),
         machine["busy_s"] / duration_s,

@@ -30,10 +30,10 @@ class Quiet:
 
     def look(self) -> bool:
         """Before the start."""
-        found = self.measure(LOOK_S, keep_awake=self.keep_awake)
-        if not found.is_quiet:
-            self.tell(f"{found.sentence} On such a machine runs may be void; each is repeated once it is quieter.")
-        return found.is_quiet
+        probe = self.measure(LOOK_S, keep_awake=self.keep_awake)
+        if not probe.is_quiet:
+            self.tell(f"{probe.sentence} On such a machine runs may be void; each is repeated once it is quieter.")
+        return probe.is_quiet
 
     async def moment(self, budget_s: float) -> bool:
         """Waits for a quiet moment, at most for the budget. When it is cancelled, the probe ends within two looks."""

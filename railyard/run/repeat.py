@@ -36,16 +36,16 @@ def _shown(file: str) -> str:
 
 def _moved(command: list[str], folder: Path, run_id: str) -> list[str]:
     """A recorded command with its outputs in AGAIN, and its job where it lies now."""
-    words: list[str] = []
+    moved: list[str] = []
     for word in command:
-        before, found, after = word.partition(f"{PARTIAL}{run_id}")
-        if not found:
-            words.append(_shown(word))
+        before, separator, after = word.partition(f"{PARTIAL}{run_id}")
+        if not separator:
+            moved.append(_shown(word))
         elif after == "/job.json":
-            words.append(str(folder / "job.json"))
+            moved.append(str(folder / "job.json"))
         else:
-            words.append(f"{AGAIN}{after}" if before.startswith("/") else word)
-    return words
+            moved.append(f"{AGAIN}{after}" if before.startswith("/") else word)
+    return moved
 
 
 def commands(record: dict[str, Any], folder: Path) -> list[str]:
@@ -145,26 +145,26 @@ def _changed_stack(then: StackRun, now: StackRun) -> list[str]:
 def changes(record: dict[str, Any], spec: RunSpec | None = None) -> list[str]:
     """What is not as it was when the run was done, one phrase each: then a repetition may differ. `spec`: what
     spec_of() made of the record, where a repetition is to follow."""
-    found = []
+    lines = []
     now, then = git_state(), record["git"]
     if then.get("dirty"):
-        found.append("the work tree had changes that are in no revision")
+        lines.append("the work tree had changes that are in no revision")
     if then.get("revision") and now.get("revision") != then["revision"]:
-        found.append(f"the revision is {str(now.get('revision'))[:12]} now, it was {then['revision'][:12]}")
+        lines.append(f"the revision is {str(now.get('revision'))[:12]} now, it was {then['revision'][:12]}")
     config = record["config"]
     for name, digest in config.get("programs_sha256", {}).items():
         own = spec.programs_sha256[name] if spec else _own_sha256(name)
         if own != digest:
-            found.append(f"{name} is another build" if own else f"{name} is not built")
+            lines.append(f"{name} is another build" if own else f"{name} is not built")
     if spec and spec.stack:
-        found += _changed_stack(StackRun.model_validate(config["stack"]), spec.stack)
+        lines += _changed_stack(StackRun.model_validate(config["stack"]), spec.stack)
     if spec and spec.kernel and spec.kernel.sha256 != config["kernel"]["sha256"]:
-        found.append("the kernel is another build")
+        lines.append("the kernel is another build")
     for path in record["config"]["paths"]:
         for direction in ("up", "down"):
             now_sha256 = _sha256(path[direction])
             if now_sha256 is None:
-                found.append(f"the trace {path[direction]} is not here")
+                lines.append(f"the trace {path[direction]} is not here")
             elif now_sha256 != path[f"{direction}_sha256"]:
-                found.append(f"the trace {path[direction]} has other contents")
-    return found
+                lines.append(f"the trace {path[direction]} has other contents")
+    return lines

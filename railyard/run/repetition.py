@@ -77,7 +77,7 @@ class Repetitions:
         """Empty when there is nothing to tell."""
         if not self.count:
             return f"{counted(len(self.void), 'run')} stayed void." if self.void else ""
-        words = f"{counted(self.count, 'repetition')} of void runs took {self.spent_s:.0f} s"
+        spent = f"{counted(self.count, 'repetition')} of void runs took {self.spent_s:.0f} s"
         if self.used_up:
-            words += f"; the time for them, {self.budget_s:.0f} s, is used up (--repeat-budget gives more)"
-        return f"{words}; {counted(len(self.void), 'run')} stayed void."
+            spent += f"; the time for them, {self.budget_s:.0f} s, is used up (--repeat-budget gives more)"
+        return f"{spent}; {counted(len(self.void), 'run')} stayed void."

@@ -60,10 +60,10 @@ def start_offsets_ms(
         length_ms = round(experiment.player.duration_s * 1000)
         primary = read_trace(primary_path(paths, experiment.path_order).down)
         last = room if room > 0 else max(0, shortest - length_ms)
-        found = worst_stretches(primary, length_ms, len(experiment.seeds), last)
-        if len(found) < len(experiment.seeds):
+        stretches = worst_stretches(primary, length_ms, len(experiment.seeds), last)
+        if len(stretches) < len(experiment.seeds):
             return None
-        return {seed: stretch.start_ms for seed, stretch in zip(experiment.seeds, found, strict=True)}
+        return {seed: stretch.start_ms for seed, stretch in zip(experiment.seeds, stretches, strict=True)}
     return {
         seed: _draw(f"start offset {pair} {seed}") % max(1, room if room > 0 else shortest) for seed in experiment.seeds
     }
@@ -113,19 +113,19 @@ def _paths(
             raise document.error(location, message)
         if event.path not in names and (event.nat or event.interface):
             raise document.error(location, f"'{event.path}' is a bottleneck, which has no NAT and no interface.")
-    found = [_path(path, experiment, document.path.parent) for path in pair.paths]
-    for name in (name for path, _ in found for name in vias(path.settings)):
+    paths = [_path(path, experiment, document.path.parent) for path in pair.paths]
+    for name in (name for path, _ in paths for name in vias(path.settings)):
         if name not in experiment.bottlenecks:
             raise document.error(
                 location, f"there is no bottleneck '{name}'; {near_miss(name, experiment.bottlenecks)}"
             )
-    _check_cross(experiment, [path for path, _ in found], place)
-    without_nat = {path.name for path, _ in found if path.settings.get("nat", "off") == "off"}
+    _check_cross(experiment, [path for path, _ in paths], place)
+    without_nat = {path.name for path, _ in paths if path.settings.get("nat", "off") == "off"}
     for event in experiment.link_events:
         if event.nat is not None and event.path in without_nat:
             message = f"'link_events' rebinds the NAT of '{event.path}', which has none; give it 'nat' in 'links'."
             raise document.error(location, message)
-    return tuple(path for path, _ in found), [trace for _, traces in found for trace in traces]
+    return tuple(path for path, _ in paths), [trace for _, traces in paths for trace in traces]
 
 
 def _check_cross(experiment: Experiment, paths: Sequence[RunPath], place: tuple[YamlDocument, Location]) -> None:
@@ -147,12 +147,12 @@ def _check_cross(experiment: Experiment, paths: Sequence[RunPath], place: tuple[
 
 
 def _bottlenecks(experiment: Experiment, folder: Path) -> tuple[RunBottleneck, ...]:
-    found = []
+    bottlenecks = []
     for name, settings in experiment.bottlenecks.items():
         plain, files = split_files(settings, folder)
         hashes = {key: sha256_file(file) for key, file in files.items()}
-        found.append(RunBottleneck(name=name, settings=plain, files=files, files_sha256=hashes))
-    return tuple(found)
+        bottlenecks.append(RunBottleneck(name=name, settings=plain, files=files, files_sha256=hashes))
+    return tuple(bottlenecks)
 
 
 # `path` of scheme sp: an application on a phone, and every path, of which the better one is reported.
@@ -206,8 +206,8 @@ def _caveat(pair: Pair, experiment: Experiment, traces: list[Trace], last_offset
 
 def warnings(specs: list[RunSpec]) -> list[str]:
     """One line for each pair of which something must be told."""
-    told = {spec.pair: spec.pair_caveat for spec in specs if spec.pair_caveat}
-    return [f"{pair}: {caveat}" for pair, caveat in told.items()]
+    caveats = {spec.pair: spec.pair_caveat for spec in specs if spec.pair_caveat}
+    return [f"{pair}: {caveat}" for pair, caveat in caveats.items()]
 
 
 def _stack(entry: SchemeEntry, document: YamlDocument, location: Location) -> StackRun | None:

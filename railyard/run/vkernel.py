@@ -120,8 +120,8 @@ def check(kernel: Path) -> None:
     """Raises UserError where that file is no kernel for this arena."""
     if not os.access(kernel, os.X_OK):
         raise UserError(f"{kernel}: there is no such program; build a kernel with `make kernel`.")
-    found = set(re.findall(r"^CONFIG_([A-Z0-9_]+)=y$", options_of(kernel), re.MULTILINE))
-    missing = [name for name in NEEDED if name not in found]
+    enabled = set(re.findall(r"^CONFIG_([A-Z0-9_]+)=y$", options_of(kernel), re.MULTILINE))
+    missing = [name for name in NEEDED if name not in enabled]
     if missing:
         names = ", ".join(f"CONFIG_{name}" for name in missing)
         raise UserError(
@@ -144,6 +144,6 @@ def _libraries_of(file: Path) -> list[Path]:
 def libraries_sha256() -> str:
     """One hash over the names and contents of the host's libraries that the programs of a run load."""
     names = ("mpshell", "xlink-server", "xlink-player")
-    found = {path for name in names for path in _libraries_of(program(name))} | set(_libraries_of(Path("/bin/sh")))
-    text = "".join(f"{path.name} {sha256(path.resolve())}\n" for path in sorted(found, key=lambda path: path.name))
+    libraries = {path for name in names for path in _libraries_of(program(name))} | set(_libraries_of(Path("/bin/sh")))
+    text = "".join(f"{path.name} {sha256(path.resolve())}\n" for path in sorted(libraries, key=lambda path: path.name))
     return hashlib.sha256(text.encode()).hexdigest()

@@ -46,9 +46,9 @@ class WallClock(Arena):
             await _stop(worker)
         if status != 0:
             said = (run_dir / "worker.stderr").read_text(errors="replace").splitlines()
-            words = [line for line in said if line.strip()]
+            lines = [line for line in said if line.strip()]
             raise RunRefusedError(
-                f"the run {spec.run_id} could not start: {words[-1] if words else f'exit status {status}'}"
+                f"the run {spec.run_id} could not start: {lines[-1] if lines else f'exit status {status}'}"
             )
         (run_dir / "worker.stderr").unlink()
 

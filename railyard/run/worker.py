@@ -76,8 +76,8 @@ def _start_relay(site: Site, run_dir: Path, commands: dict[str, list[str]]) -> s
     deadline = time.monotonic() + LISTEN_LIMIT_S
     descriptor = os.pidfd_open(relay.pid)
     try:
-        with records.open("rb") as told:
-            while not any(map(_says_ready, _new_lines(told))):
+        with records.open("rb") as lines:
+            while not any(map(_says_ready, _new_lines(lines))):
                 ended = select.select([descriptor], [], [], 0.01)[0]
                 if ended or time.monotonic() > deadline:
                     stop(relay)

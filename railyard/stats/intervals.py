@@ -201,10 +201,10 @@ class Layout:
         """The unit number of each play."""
         if not self.by_cluster:
             return self.window_of()
-        found = np.zeros(self.plays, dtype=np.int64)
+        units = np.zeros(self.plays, dtype=np.int64)
         for number, cluster in enumerate(self.clusters):
-            found[list(cluster)] = number
-        return found
+            units[list(cluster)] = number
+        return units
 
     @property
     def by_cluster(self) -> bool:
@@ -247,16 +247,16 @@ class Layout:
 def weights(layout: Layout, resamples: int = RESAMPLES) -> Counts:
     """How often each play counts: the first row counts each once, the others are the resamples."""
     generator = np.random.default_rng(SEED)
-    found = np.zeros((resamples + 1, layout.plays), dtype=np.int64)
-    found[0] = 1
+    counts = np.zeros((resamples + 1, layout.plays), dtype=np.int64)
+    counts[0] = 1
     count = len(layout.clusters)
     if layout.by_cluster:
         times = generator.multinomial(count, np.full(count, 1 / count), size=resamples)
     else:
         times = np.ones((resamples, count), dtype=np.int64)
     for number, (cluster, block) in enumerate(zip(layout.clusters, layout.blocks, strict=True)):
-        _draw_blocks(generator, found, times[:, number], np.array(cluster), min(block, len(cluster)))
-    return found
+        _draw_blocks(generator, counts, times[:, number], np.array(cluster), min(block, len(cluster)))
+    return counts
 
 
 def _draw_blocks(generator: np.random.Generator, found: Counts, times: Counts, cluster: Counts, block: int) -> None:
@@ -325,9 +325,9 @@ def _weighted_quantiles(values: Reals, owner: Counts, drawn: Counts, q: float) -
     The rank is first looked for among blocks of neighbouring values, whose weights are a product of two matrices, and
     then within its block. The product is einsum's: all sums are of integers, and no thread waits for another one.
     """
-    found = np.full(len(drawn), math.nan)
+    quantiles = np.full(len(drawn), math.nan)
     if len(values) == 0:
-        return found
+        return quantiles
     count, plays = len(values), drawn.shape[1]
     size = max(1, math.isqrt(count * plays // LOOK_UP))
     blocks = math.ceil(count / size)
@@ -342,8 +342,8 @@ def _weighted_quantiles(values: Reals, owner: Counts, drawn: Counts, q: float) -
         reached = before + np.cumsum(np.take_along_axis(some, owner[within], axis=1), axis=1)
         places = block * size + np.count_nonzero(reached < ranks, axis=1)
         drawn_any = up_to[:, -1] > 0
-        found[begin : begin + rows][drawn_any] = values[places[drawn_any]]
-    return found
+        quantiles[begin : begin + rows][drawn_any] = values[places[drawn_any]]
+    return quantiles
 
 
 def quantile_bounds(sample: Sample, q: float) -> tuple[Reals, Reals]:
@@ -364,8 +364,8 @@ def effective_count(sample: Sample, value: float) -> float:
     given one, it is the smaller one of those with p as the share of values ≤ and < it.
     """
     lower, _, _ = sample.sorted_values()
-    found = _effective_count(sample, lower <= value)
-    return found if np.count_nonzero(lower == value) < 2 else min(found, _effective_count(sample, lower < value))
+    count = _effective_count(sample, lower <= value)
+    return count if np.count_nonzero(lower == value) < 2 else min(count, _effective_count(sample, lower < value))
 
 
 def _effective_count(sample: Sample, counted: npt.NDArray[np.bool_]) -> float:
@@ -453,8 +453,8 @@ def order_shares(q: float, count: float, level: float = LEVEL) -> tuple[float, f
 
 
 def carries(sample: Sample, q: float) -> bool:
-    found = quantile(sample, q)
-    return found is not None and found.known
+    interval_of_q = quantile(sample, q)
+    return interval_of_q is not None and interval_of_q.known
 
 
 # --- differences ------------------------------------------------------------------------------------------------------
@@ -494,14 +494,14 @@ class Change:
 def relative(ours: Reals, theirs: Reals) -> Reals:
     """ours / theirs − 1; with both infinite or zero it is not known."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        found: Reals = ours / theirs - 1
-    return found
+        differences: Reals = ours / theirs - 1
+    return differences
 
 
 def absolute(ours: Reals, theirs: Reals) -> Reals:
     with np.errstate(invalid="ignore"):
-        found: Reals = ours - theirs
-    return found
+        differences: Reals = ours - theirs
+    return differences
 
 
 Bounds = tuple[Reals, Reals]
@@ -599,8 +599,8 @@ def _statistics(groups: Groups, statistic: Statistic, layout: Layout) -> Reals:
         return _weighted_quantiles(values, owner, drawn, statistic.q)
     if statistic is mean:
         sums, counts = np.array([math.fsum(group) for group in groups]), np.array([len(group) for group in groups])
-        found: Reals = (drawn @ sums) / (drawn @ counts)
-        return found
+        means: Reals = (drawn @ sums) / (drawn @ counts)
+        return means
     return np.array([statistic(_pool(groups, row)) for row in drawn])
 
 
@@ -616,10 +616,10 @@ def bootstrap(groups: Groups, statistic: Statistic, layout: Layout | None = None
         layout = Layout.of_independent(len(groups))
     if not any(groups):
         return None
-    found = interval(_statistics(groups, statistic, layout), layout)
-    if found is None or not isinstance(statistic, quantile_of) or carries(Sample(groups, layout), statistic.q):
-        return found
-    return found.without_ends()
+    bootstrapped = interval(_statistics(groups, statistic, layout), layout)
+    if bootstrapped is None or not isinstance(statistic, quantile_of) or carries(Sample(groups, layout), statistic.q):
+        return bootstrapped
+    return bootstrapped.without_ends()
 
 
 def paired(
@@ -648,14 +648,14 @@ def bars(intervals: Sequence[Interval | None]) -> dict[str, Any]:
     """Plotly's error bars of values that may be missing."""
 
     def side(of: Callable[[Interval], float]) -> list[float | None]:
-        lengths = [None if found is None else of(found) for found in intervals]
+        lengths = [None if one is None else of(one) for one in intervals]
         return [length if length is not None and math.isfinite(length) else None for length in lengths]
 
     return {
         "type": "data",
         "symmetric": False,
-        "array": side(lambda found: found.high - found.value),
-        "arrayminus": side(lambda found: found.value - found.low),
+        "array": side(lambda one: one.high - one.value),
+        "arrayminus": side(lambda one: one.value - one.low),
         "thickness": 1.2,
         "width": 4,
     }

@@ -60,8 +60,8 @@ class Sums:
         """The rate under each row of the layout's weights; nan without a bottom."""
         drawn = intervals.weights(layout)
         with np.errstate(divide="ignore", invalid="ignore"):
-            found: Reals = (drawn @ self.top) / (drawn @ self.bottom)
-        return found
+            ratios: Reals = (drawn @ self.top) / (drawn @ self.bottom)
+        return ratios
 
 
 @dataclass(frozen=True)
@@ -116,13 +116,13 @@ def _events(hit: npt.NDArray[np.bool_], layout: Layout) -> list[list[int]]:
     """The plays of each event; `hit`: which plays belong to one."""
     if layout.by_cluster:
         return [list(cluster) for cluster in layout.clusters if hit[list(cluster)].any()]
-    found: list[list[int]] = []
+    events: list[list[int]] = []
     for cluster, block in zip(layout.clusters, layout.blocks, strict=True):
         if block == 1:
-            found += [[play] for play in cluster if hit[play]]
+            events += [[play] for play in cluster if hit[play]]
         else:
-            found += [[cluster[place] for place in run] for run in _runs(hit[list(cluster)], block)]
-    return found
+            events += [[cluster[place] for place in run] for run in _runs(hit[list(cluster)], block)]
+    return events
 
 
 def _slots(events: Sequence[Sequence[int]], layout: Layout) -> float:
@@ -204,8 +204,8 @@ class _Both:
         """The c from which on an end is not above zero: 0 where it never is, infinite where it always is."""
 
         def end(times: float) -> float:
-            found = self.difference(tail, times)
-            return (found.low, found.high)[side]
+            bounds = self.difference(tail, times)
+            return (bounds.low, bounds.high)[side]
 
         low, high = LEAST_RATIO, MOST_RATIO
         if end(low) <= 0 or end(high) > 0:
@@ -230,8 +230,8 @@ def _p_beyond(interval: Callable[[float], Interval], *, above: bool) -> float:
     low, high = math.log(LEAST_TAIL), math.log(0.4999)
     for _ in range(STEPS):
         middle = (low + high) / 2
-        found = interval(math.exp(middle))
-        established = found.low > 0 if above else found.high < 0
+        bounds = interval(math.exp(middle))
+        established = bounds.low > 0 if above else bounds.high < 0
         low, high = (low, middle) if established else (middle, high)
     return math.exp(high)
 

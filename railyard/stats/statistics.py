@@ -125,8 +125,8 @@ def middle(values: Sequence[float]) -> float:
     """The median; of an even number of values the mean of the two in the middle, if that is a number, else 0."""
     ordered = sorted(values)
     low, high = ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]
-    found = _mean_of(low, high)
-    return 0.0 if math.isnan(found) else found
+    mean = _mean_of(low, high)
+    return 0.0 if math.isnan(mean) else mean
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

@@ -47,8 +47,8 @@ def _cumulated(ranks: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """U(t) for every place at which a step may be, along the last axis."""
     count = ranks.shape[-1]
     places = np.arange(1, count + 1)
-    found: npt.NDArray[np.int64] = (np.cumsum(ranks, axis=-1) - places * (count + 1))[..., SHORTEST - 1 : -SHORTEST]
-    return found
+    sums: npt.NDArray[np.int64] = (np.cumsum(ranks, axis=-1) - places * (count + 1))[..., SHORTEST - 1 : -SHORTEST]
+    return sums
 
 
 def change_point(values: Sequence[float]) -> tuple[int, float] | None:
@@ -71,10 +71,10 @@ def _spread(values: Sequence[float]) -> float:
 
 
 def _places(values: Sequence[float], first: int, alpha: float) -> list[tuple[int, float]]:
-    found = change_point(values)
-    if found is None or found[1] > alpha:
+    step = change_point(values)
+    if step is None or step[1] > alpha:
         return []
-    place, p = found
+    place, p = step
     left, right = _places(values[:place], first, alpha), _places(values[place:], first + place, alpha)
     return [*left, (first + place, p), *right]
 

@@ -242,11 +242,11 @@ def _check(file: SourceFile, part: Path, pinned: str | None) -> None:
     size = part.stat().st_size
     if file.bytes is not None and size < file.bytes:
         raise TraceError(f"{file.name}: only {size} of {file.bytes} bytes arrived; try again: what has arrived is kept")
-    found = sha256_of(part)
-    if pinned is not None and found != pinned:
+    digest = sha256_of(part)
+    if pinned is not None and digest != pinned:
         part.unlink()
         raise TraceError(
-            f"{file.name}: its SHA-256 is {found}, not {pinned} as pinned; it was removed: do not trust the source"
+            f"{file.name}: its SHA-256 is {digest}, not {pinned} as pinned; it was removed: do not trust the source"
         )
 
 

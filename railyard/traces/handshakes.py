@@ -94,8 +94,8 @@ def handshakes(packets: Iterable[Packet]) -> list[Handshake]:
     for packet in sorted(packets, key=lambda packet: packet.at_s):
         client_first = packet.ports if packet.ports[::-1] not in connections else packet.ports[::-1]
         connections.setdefault(client_first, []).append(packet)
-    found = [_handshake(ports, segments) for ports, segments in connections.items()]
-    return [handshake for handshake in found if handshake is not None]
+    complete = [_handshake(ports, segments) for ports, segments in connections.items()]
+    return [handshake for handshake in complete if handshake is not None]
 
 
 def _handshake(ports: tuple[int, int], segments: Sequence[Packet]) -> Handshake | None:

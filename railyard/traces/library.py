@@ -38,11 +38,11 @@ def read_library(directory: Path) -> list[Pair] | None:
 
 def list_pairs() -> list[Pair]:
     """All pairs of the search path; of several with one name the first. Directories that are no library are skipped."""
-    found: dict[str, Pair] = {}
+    pairs: dict[str, Pair] = {}
     for directory in search_path():
         for pair in read_library(directory) or []:
-            found.setdefault(pair.name, pair)
-    return list(found.values())
+            pairs.setdefault(pair.name, pair)
+    return list(pairs.values())
 
 
 def how_to_get(name: str, known: Iterable[str]) -> str:

@@ -80,8 +80,8 @@ def layout_of(folder: Path) -> Layout:
     light = {f"{way}_light_trace": folder / f"{way}-delay-light-pdo" for way in ("up", "down")}
     if all(file.is_file() for file in (*cell.values(), *light.values())):
         sizes = {f"{way}_size_latency": folder / f"latency-offset-{way}" for way in ("up", "down")}
-        found = {name: file for name, file in sizes.items() if file.is_file()}
-        return Layout(cell["down"], cell["up"], light | found, {"opportunity_bytes": OPPORTUNITY_BYTES})
+        present = {name: file for name, file in sizes.items() if file.is_file()}
+        return Layout(cell["down"], cell["up"], light | present, {"opportunity_bytes": OPPORTUNITY_BYTES})
     rates, delays = sorted(folder.glob("bw_*")), sorted(folder.glob("delay_*"))
     if len(rates) == 1 and len(delays) == 1:
         return Layout(rates[0], None, {"delay_trace": delays[0]})

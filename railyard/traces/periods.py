@@ -19,9 +19,9 @@ def unequal(periods_ms: Mapping[str, int]) -> str:
     periods = _looping(periods_ms)
     if len(periods) < 2 or max(periods.values()) - min(periods.values()) <= TOLERANCE_MS:
         return ""
-    told = ", ".join(f"{name} {period / 1000:g} s" for name, period in periods.items())
+    listed = ", ".join(f"{name} {period / 1000:g} s" for name, period in periods.items())
     return (
-        f"Its traces have unequal periods ({told}): once one of them loops, the paths are not beside each other as "
+        f"Its traces have unequal periods ({listed}): once one of them loops, the paths are not beside each other as "
         f"recorded; cut all to {min(periods.values()) / 1000:g} s with `railyard traces convert --duration`."
     )
 
@@ -31,10 +31,10 @@ def too_short(periods_ms: Mapping[str, int], run_ms: float) -> str:
     short = {name: period for name, period in _looping(periods_ms).items() if period <= run_ms}
     if not short:
         return ""
-    told = ", ".join(f"{name} {period / 1000:g} s" for name, period in short.items())
+    listed = ", ".join(f"{name} {period / 1000:g} s" for name, period in short.items())
     return (
-        f"A run of {run_ms / 1000:g} s or more is longer than a trace ({told}), which repeats within it; take a longer "
-        "trace or a shorter video."
+        f"A run of {run_ms / 1000:g} s or more is longer than a trace ({listed}), which repeats within it; take a "
+        "longer trace or a shorter video."
     )
 
 

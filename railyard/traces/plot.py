@@ -37,11 +37,11 @@ def rows_of_pair(pair: Pair) -> list[Strip]:
     rows = []
     for path in pair.paths:
         shared = path.uplink == path.downlink
-        words = path.name if path.name == path.technology else f"{path.name} ({path.technology})"
+        title = path.name if path.name == path.technology else f"{path.name} ({path.technology})"
         down = read_trace(path.downlink)
-        rows.append(Strip(f"{words} down" + (" and up" if shared else ""), down, uplink=False))
+        rows.append(Strip(f"{title} down" + (" and up" if shared else ""), down, uplink=False))
         if not shared:
-            rows.append(Strip(f"{words} up", read_trace(path.uplink), uplink=True))
+            rows.append(Strip(f"{title} up", read_trace(path.uplink), uplink=True))
     return rows
 
 
@@ -98,8 +98,8 @@ def _draw_row(axis: Axes, row: Strip, bin_ms: int, start_ms: int, duration_ms: i
 
 def _heading(row: Strip, silent: list[tuple[float, float]], duration_ms: int) -> str:
     lost = sum(end - begin for begin, end in silent) / (duration_ms / 1e3)
-    words = f"{len(silent)} outages of {GAP_MS} ms or more, {lost:.1%} of the time" if silent else "no outages"
-    return f"{row.title}: mean {row.trace.mean_mbps:.2f} Mbps, {words}"
+    outages = f"{len(silent)} outages of {GAP_MS} ms or more, {lost:.1%} of the time" if silent else "no outages"
+    return f"{row.title}: mean {row.trace.mean_mbps:.2f} Mbps, {outages}"
 
 
 def _interactive(title: str, rows: Sequence[Strip], bin_ms: int, start_ms: int, duration_ms: int) -> go.Figure:

@@ -22,8 +22,8 @@ def coarse_words(pair: Pair) -> str:
     steps = {path.name: path.resolution_ms for path in pair.paths}
     if not is_coarse(list(steps.values())):
         return ""
-    told = ", ".join(f"{name} {step:g} ms" for name, step in steps.items() if step is not None and step > GAP_MS)
-    return f"Its traces are coarser ({told}) than {EFFECT}: shorter stalls are not in them."
+    steps_text = ", ".join(f"{name} {step:g} ms" for name, step in steps.items() if step is not None and step > GAP_MS)
+    return f"Its traces are coarser ({steps_text}) than {EFFECT}: shorter stalls are not in them."
 
 
 def share_words(pairs: Mapping[str, Resolutions]) -> str:

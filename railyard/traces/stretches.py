@@ -28,10 +28,10 @@ def worst_stretches(trace: Trace, length_ms: int, count: int, last_start_ms: int
     """
     starts = np.arange(0, last_start_ms + 1, STEP_MS, dtype=np.int64)
     opportunities = (trace.cumulative(starts + length_ms) - trace.cumulative(starts)).astype(np.float64)
-    found: list[Stretch] = []
-    while len(found) < count and np.isfinite(opportunities).any():
+    stretches: list[Stretch] = []
+    while len(stretches) < count and np.isfinite(opportunities).any():
         place = int(np.argmin(opportunities))
         start = int(starts[place])
-        found.append(Stretch(start, length_ms, float(opportunities[place]) * OPPORTUNITY_BITS / 1e3 / length_ms))
+        stretches.append(Stretch(start, length_ms, float(opportunities[place]) * OPPORTUNITY_BITS / 1e3 / length_ms))
         opportunities[np.abs(starts - start) < length_ms] = np.inf
-    return found
+    return stretches

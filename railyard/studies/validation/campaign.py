@@ -25,8 +25,8 @@ def carry_out(
 ) -> dict[tuple[str, str, int], list[float]]:
     whole = make_whole(Plan(experiment(seed), [one.spec for one in emulated]), folder, jobs=jobs)
     took = {run.run_id: duration_s(run) for run in whole.runs if not run.void}
-    found: dict[tuple[str, str, int], list[float]] = {}
+    times: dict[tuple[str, str, int], list[float]] = {}
     for one in emulated:
         if one.spec.run_id in took:
-            found.setdefault((one.model, one.scheme, one.download), []).append(took[one.spec.run_id])
-    return found
+            times.setdefault((one.model, one.scheme, one.download), []).append(took[one.spec.run_id])
+    return times

@@ -183,7 +183,7 @@ def packets_of(name: str, data: bytes) -> list[Packet]:
     if len(data) > MAX_FILE_BYTES:
         raise UserError(f"{name}: it is larger than {MAX_FILE_BYTES >> 20} MiB, which no list of a download is.")
     rows = csv.reader(io.StringIO(data.decode("utf-8", errors="replace"), newline=""))
-    found: list[Packet] = []
+    packets: list[Packet] = []
     line = 1
     try:
         names = next(rows, [])
@@ -197,13 +197,13 @@ def packets_of(name: str, data: bytes) -> list[Packet]:
                     f"{name}:{line}: there are more than {MAX_ROWS} lines, which no list of a download has."
                 )
             if row:
-                found.append(_packet({key: row[place] for key, place in places.items()}))
+                packets.append(_packet({key: row[place] for key, place in places.items()}))
     except (ValueError, IndexError, OverflowError, csv.Error) as error:
         said = printable(str(error))[:80]
         raise UserError(
             f"{name}:{line}: this is no packet as tshark prints it ({said}); print the list again."
         ) from None
-    return sorted(found, key=lambda packet: packet.time_s)
+    return sorted(packets, key=lambda packet: packet.time_s)
 
 
 def _next_rtt_s(packets: list[Packet], client: tuple[str, str], answer: Packet) -> float | None:
@@ -325,10 +325,10 @@ def read_downloads(path: Path) -> list[Download]:
     for count, (name, data) in enumerate(_files(path, NAME.fullmatch)):
         if count >= MAX_FILES:
             raise UserError(f"{path}: it has more than {MAX_FILES} lists of packets; name a folder with fewer.")
-        found = NAME.fullmatch(Path(name).name)
-        if found is None:
+        match = NAME.fullmatch(Path(name).name)
+        if match is None:
             continue
-        epoch, controller, size_kb, carrier = found.groups()
+        epoch, controller, size_kb, carrier = match.groups()
         of_download = lists.setdefault((int(epoch), controller, 1000 * int(size_kb)), {})
         if carrier in of_download:
             raise UserError(f"{path}: {printable(name)} is there twice for carrier {carrier}; keep one of them.")
@@ -349,7 +349,7 @@ def read_downloads(path: Path) -> list[Download]:
 def read_transfers(path: Path, wanted: Sequence[tuple[str, str]]) -> dict[tuple[str, str], list[Packet]]:
     """The packets with data from the server of the long transfers that lie beside the downloads, by the epoch in their
     name and the carrier. `wanted`: those to read."""
-    found: dict[tuple[str, str], list[Packet]] = {}
+    transfers: dict[tuple[str, str], list[Packet]] = {}
 
     def asked(name: str) -> tuple[str, str] | None:
         matched = TRANSFER.fullmatch(name)
@@ -362,8 +362,8 @@ def read_transfers(path: Path, wanted: Sequence[tuple[str, str]]) -> dict[tuple[
             sent[packet.source] = sent.get(packet.source, 0) + packet.length
         if (key := asked(Path(name).name)) is not None and sent:
             server = max(sent, key=sent.__getitem__)
-            found[key] = [packet for packet in packets if packet.source == server]
-    return found
+            transfers[key] = [packet for packet in packets if packet.source == server]
+    return transfers
 
 
 # ---- what the odd ones say

@@ -305,7 +305,7 @@ def with_restored(
     for epoch, carrier in DONORS:
         if packets := transfers.get((epoch, carrier)):
             donors[carrier].append(workshop.donor(carrier, epoch, packets))
-    found = []
+    restored = []
     for pair in pairs["recorded"] if all(donors.values()) else ():
         carrier_of = {path.name: carrier for carrier, path in carriers_of(pair).items()}
         paths = []
@@ -313,8 +313,8 @@ def with_restored(
             down = workshop.restored(path.downlink, donors[carrier_of[path.name]], seed)
             up = down if path.uplink == path.downlink else path.uplink
             paths.append(replace(path, downlink=down, uplink=up, kind="restored"))
-        found.append(replace(pair, paths=tuple(paths)))
-    return {**{kind: list(of_kind) for kind, of_kind in pairs.items()}, "restored": found}
+        restored.append(replace(pair, paths=tuple(paths)))
+    return {**{kind: list(of_kind) for kind, of_kind in pairs.items()}, "restored": restored}
 
 
 @cache
@@ -432,7 +432,7 @@ class Stage:
         room_ms = min(_period_ms(file) for path in of_carrier.values() for file in (path.uplink, path.downlink))
         room_ms = max(room_ms - round(1000 * TIME_LIMIT_S), room_ms // 2)
         offset_ms = int(drawn.place * room_ms) if model.capacity != "constant" else 0
-        found = []
+        runs = []
         for scheme in schemes:
             primary = scheme.removeprefix("tcp-") if scheme.startswith("tcp-") else download.primary or "U"
             spec = RunSpec(
@@ -455,8 +455,8 @@ class Stage:
                 programs_sha256=dict(self.programs),
                 kernel=kernel_machine(),
             )
-            found.append(Emulated(model.name, scheme, download.number, repeat, spec))
-        return found
+            runs.append(Emulated(model.name, scheme, download.number, repeat, spec))
+        return runs
 
 
 def stage(live: Path, seed: int, folder: Path) -> Stage:
@@ -469,7 +469,7 @@ def plan(
     here: Stage, unconditional: Sequence[Model], conditional: Sequence[Model], judges: Sequence[Download], repeats: int
 ) -> list[Emulated]:
     """Every run, one repetition after the other. Models whose traces are not at hand have none."""
-    found: list[Emulated] = []
+    emulated: list[Emulated] = []
     for repeat in range(repeats):
         for model in (*unconditional, *conditional):
             at_hand = here.pairs.get("generated" if model.capacity == "constant" else model.capacity)
@@ -477,5 +477,5 @@ def plan(
                 continue
             schemes = ("mptcp", "tcp-U", "tcp-M") if model.name == PREDICATES else ("mptcp",)
             for download in judges:
-                found += here.runs(model, download, repeat, schemes)
-    return found
+                emulated += here.runs(model, download, repeat, schemes)
+    return emulated

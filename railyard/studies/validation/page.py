@@ -153,10 +153,10 @@ def _rows(
         of_size = [one for one in downloads if size in (None, one.size_bytes)]
         rows.append(_row(ODD, size, live, _odd_groups(of_size, len(here), medians if size is None else None), samples))
         for name in names:
-            told = None
+            verdict = None
             if size is None and name != REFERENCE and REFERENCE in names:
-                told = distances.verdict(live, groups[name], groups[REFERENCE], samples, compared)
-            rows.append(_row(name, size, live, groups[name], samples, told))
+                verdict = distances.verdict(live, groups[name], groups[REFERENCE], samples, compared)
+            rows.append(_row(name, size, live, groups[name], samples, verdict))
     return rows
 
 
@@ -233,14 +233,14 @@ def _findings(
         "better": against(lambda index, repeat: on(index, repeat, poorer=False)),
         "better of each run": against(lambda index, repeat: min(tcp[carrier][index][repeat] for carrier in CARRIERS)),
     }
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for size in (None, *sorted({one.size_bytes for one in judges})):
         chosen = [index for index, one in enumerate(judges) if size in (None, one.size_bytes)]
         samples = distances.resamples(len(chosen), seed)
         for name, groups in hits.items():
             statistic = distances.share_of([groups[index] for index in chosen])
-            found.append(Finding(name, size, len(chosen), distances.interval(statistic, len(chosen), samples)))
-    return found
+            findings.append(Finding(name, size, len(chosen), distances.interval(statistic, len(chosen), samples)))
+    return findings
 
 
 def analyse(
@@ -383,8 +383,8 @@ def _runs(row: Row) -> str:
 
 
 def _pooled_cells(row: Row) -> tuple[str, ...]:
-    told = row.verdict
-    compared = (_signed(told.ks), _signed(told.log_error), told.word) if told else ("", "", "")
+    verdict = row.verdict
+    compared = (_signed(verdict.ks), _signed(verdict.log_error), verdict.word) if verdict else ("", "", "")
     return (
         f"`{row.model}`",
         _runs(row),

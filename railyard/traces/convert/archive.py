@@ -15,13 +15,13 @@ MAX_BYTES = 500_000_000
 
 
 def _find(archive: zipfile.ZipFile, path: Path, member: str) -> zipfile.ZipInfo:
-    found = [info for info in archive.infolist() if f"/{info.filename}".endswith(f"/{member}")]
-    found = [info for info in found if info.filename == member] or found
-    if len(found) != 1:
-        raise TraceError(f"{path}: {len(found)} files in it are named '{member}'; name one by its folders too")
-    if found[0].file_size > MAX_BYTES:
+    members = [info for info in archive.infolist() if f"/{info.filename}".endswith(f"/{member}")]
+    members = [info for info in members if info.filename == member] or members
+    if len(members) != 1:
+        raise TraceError(f"{path}: {len(members)} files in it are named '{member}'; name one by its folders too")
+    if members[0].file_size > MAX_BYTES:
         raise TraceError(f"{path}: '{member}' has more than {MAX_BYTES} bytes; it is not read")
-    return found[0]
+    return members[0]
 
 
 @contextmanager

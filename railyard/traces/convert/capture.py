@@ -72,10 +72,10 @@ def read_capture(path: Path, recipe: TraceRecipe) -> Delivered:
             if network_layer is None:
                 raise TraceError(f"{path}: link type {reader.datalink()} is not known; capture on an IP interface")
             for at_s, frame in reader:
-                found = _ip(network_layer(frame))
-                if found is None:
+                packet = _ip(network_layer(frame))
+                if packet is None:
                     continue
-                source, destination, length = found
+                source, destination, length = packet
                 first_s = float(at_s) if first_s is None else first_s
                 last_s = max(last_s, float(at_s))
                 if (destination if recipe.direction == "down" else source) == host:

@@ -60,14 +60,14 @@ _SINCE_1970 = (("ns", 1e17), ("us", 1e14), ("ms", 1e11))
 def rate_unit_of(title: str) -> RateUnit | None:
     """The unit that the title of a column names; None where it names none."""
     title = title.replace("(", " ").replace(")", " ").replace("[", " ").replace("]", " ")
-    if found := _RATE_UNIT.search(title):
+    if match := _RATE_UNIT.search(title):
         # "MBPS" is written for Mbps; a B before a small "ps" or "/s" are bytes.
-        in_bytes = found["bytes"] or (found["letter"] == "B" and found["per"] != "PS")
-        return RateUnit(found[0], _PREFIX[found["prefix"].lower()] * (1 if in_bytes else 1 / 8))
+        in_bytes = match["bytes"] or (match["letter"] == "B" and match["per"] != "PS")
+        return RateUnit(match[0], _PREFIX[match["prefix"].lower()] * (1 if in_bytes else 1 / 8))
     if _PACKETS.search(title):
         return UNITS["packets"]
-    if found := _AMOUNT.search(title.replace("_", " ")):
-        return RateUnit(found[0], _PREFIX[found["prefix"].lower()], per_bin=True)
+    if match := _AMOUNT.search(title.replace("_", " ")):
+        return RateUnit(match[0], _PREFIX[match["prefix"].lower()], per_bin=True)
     return None
 
 
@@ -132,8 +132,8 @@ def _is_down(title: str) -> bool:
 
 
 def _time_unit_of(title: str | None, first: float | None) -> str | None:
-    if title is not None and (found := _TIME_UNIT.search(title.replace("_", " "))):
-        return found.lastgroup
+    if title is not None and (match := _TIME_UNIT.search(title.replace("_", " "))):
+        return match.lastgroup
     return next((unit for unit, least in _SINCE_1970 if first is not None and first >= least), None)
 
 
@@ -157,5 +157,5 @@ def columns_of(
     title = None if header is None or time is None else header[time]
     time_unit = recipe.time_unit or _time_unit_of(title, None if time is None else first_time.get(time))
     named = f"column {rate + 1}" if header is None else f"column '{header[rate]}'"
-    words = f"rates in {(unit or ASSUMED).name}{'' if unit else ' (assumed)'} from {named}"
-    return Columns(time, rate, unit or ASSUMED, unit is not None, time_unit or "s", time_unit is not None, words)
+    described = f"rates in {(unit or ASSUMED).name}{'' if unit else ' (assumed)'} from {named}"
+    return Columns(time, rate, unit or ASSUMED, unit is not None, time_unit or "s", time_unit is not None, described)

@@ -154,14 +154,14 @@ def _even(wanted: FloatArray, bin_ms: int) -> tuple[FloatArray, FloatArray]:
 def _chosen(draws: Draws, distances: list[FloatArray]) -> tuple[int, int] | None:
     """Donor and start, in steps, of one of the nearest stretches; None where none is similar."""
     number = draws.uniform()
-    found = [
+    choices = [
         (float(of_donor[start]), donor, int(start))
         for donor, of_donor in enumerate(distances)
         for start in np.argsort(of_donor, kind="stable")[: 40 * NEAREST]
         if math.isfinite(of_donor[start])
     ]
     nearest: list[tuple[float, int, int]] = []
-    for one in sorted(found):
+    for one in sorted(choices):
         # Starts that are near each other are one stretch.
         if all(one[1] != other[1] or abs(one[2] - other[2]) * STEP_MS >= 1000 for other in nearest):
             nearest.append(one)

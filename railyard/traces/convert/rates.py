@@ -57,8 +57,8 @@ def _date_s(cell: str) -> float | None:
 
 def delimiter_of(line: str) -> str | None:
     """What separates the cells of a line: semicolon, tab, comma, else white space; None where there is nothing."""
-    found = next((mark for mark in ";\t," if mark in line), None)
-    return found or (" " if " " in line.strip() else None)
+    delimiter = next((mark for mark in ";\t," if mark in line), None)
+    return delimiter or (" " if " " in line.strip() else None)
 
 
 def _cells(row: list[str], delimiter: str | None) -> list[str]:

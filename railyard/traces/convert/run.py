@@ -156,8 +156,8 @@ def convert_trace(path: Path, recipe: TraceRecipe, find: Callable[[str], Path] =
         delivered = scaled(delivered, recipe.scale)
         kind, provenance = KINDS.get(form), None
         if recipe.microstructure is not None:
-            delivered, provenance, told = _restored(path, form, delivered, recipe, find)
-            note, kind, resolution_ms = "; ".join([note] * bool(note) + [told]), "restored", 1.0
+            delivered, provenance, restoration = _restored(path, form, delivered, recipe, find)
+            note, kind, resolution_ms = "; ".join([note] * bool(note) + [restoration]), "restored", 1.0
         times = opportunities(delivered)
     except TraceError as error:
         raise TraceError(f"{path}: {error}") from None
@@ -196,11 +196,11 @@ def _restored(
         "evenly_spread_share": round(done.even_share, 4),
         "blocks": [asdict(block) for block in done.blocks],
     }
-    told = (
+    restoration = (
         f"silences of {len(donors)} donors, seed {asked.seed}; {done.even_share:.0%} of the time has no stretch of "
         f"similar rates among them (a factor of {MOST_FACTOR:g}) and stays evenly spread"
     )
-    return done.delivered, provenance, told
+    return done.delivered, provenance, restoration
 
 
 def provenance_bytes(provenance: dict[str, Any]) -> bytes:
