@@ -114,8 +114,8 @@ class Explained:
         return pa.Table.from_pylist(self.explanation.as_json()["parts"])
 
     def _repr_html_(self) -> str:
-        words = "".join(f"<p>{html.escape(sentence)}</p>" for sentence in self.sentences)
-        return words + _html(explanation.parts_table(self.explanation, repeat_steps=True))
+        paragraphs = "".join(f"<p>{html.escape(sentence)}</p>" for sentence in self.sentences)
+        return paragraphs + _html(explanation.parts_table(self.explanation, repeat_steps=True))
 
 
 @dataclass(frozen=True)

@@ -27,19 +27,19 @@ LEFTOVERS = ("runs/.partial-*", "parts/.*.partial", ".*.partial", "aside")
 
 
 def _age(text: str) -> timedelta:
-    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)([mhdw])", text)
-    if found is None:
+    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)([mhdw])", text)
+    if match is None:
         raise UserError(f"--older-than takes a number with m, h, d or w, as 30d for 30 days, not '{text}'.")
-    return timedelta(**{UNITS[found[2]]: float(found[1])})
+    return timedelta(**{UNITS[match[2]]: float(match[1])})
 
 
 def _outermost(results: Path) -> list[StoredCampaign]:
     """The folders of results; what lies within one of them is part of it."""
-    found: list[StoredCampaign] = []
+    outermost: list[StoredCampaign] = []
     for campaign in find_campaigns(results):
-        if not any(campaign.folder.is_relative_to(other.folder) for other in found):
-            found.append(campaign)
-    return found
+        if not any(campaign.folder.is_relative_to(other.folder) for other in outermost):
+            outermost.append(campaign)
+    return outermost
 
 
 def _meant(given: str, results: Path, known: Sequence[StoredCampaign]) -> list[StoredCampaign]:
@@ -61,8 +61,8 @@ def chosen(
 ) -> list[StoredCampaign]:
     """Those that are named (all where none is), are old enough, and are not among the newest of their name."""
     known = _outermost(results)
-    found = {campaign.folder: campaign for name in given for campaign in _meant(name, results.resolve(), known)}
-    picked = list(found.values()) if given else known
+    named = {campaign.folder: campaign for name in given for campaign in _meant(name, results.resolve(), known)}
+    picked = list(named.values()) if given else known
     if older_than is not None:
         limit = datetime.now(UTC) - _age(older_than)
         picked = [campaign for campaign in picked if campaign.started is not None and campaign.started < limit]

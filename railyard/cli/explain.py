@@ -28,20 +28,20 @@ def explain_command(
     It reads the qlogs of both ends and the link logs. A run in virtual time without qlogs is repeated with them.
     With --format: the parts; as JSON all that is known.
     """
-    found = explain(find_run(run, results), chunk)
+    explanation = explain(find_run(run, results), chunk)
     if form is Form.JSON:
-        typer.echo(json.dumps(found.as_json(), indent=1))
+        typer.echo(json.dumps(explanation.as_json(), indent=1))
         return
     if form is not Form.TABLE:
-        write(parts_table(found, repeat_steps=True), form)
+        write(parts_table(explanation, repeat_steps=True), form)
         return
     console = new_console()
-    for line in sentences(found):
+    for line in sentences(explanation):
         console.print(line, soft_wrap=True)
-    if found.parts:
-        print_table(console, parts_table(found), keys=2)
-    print_table(console, shares_table(found))
-    for line in waterfall(found):
+    if explanation.parts:
+        print_table(console, parts_table(explanation), keys=2)
+    print_table(console, shares_table(explanation))
+    for line in waterfall(explanation):
         console.print(line, soft_wrap=True)
-    if found.split.gate:
-        console.print(f"Re-injection meanwhile: {'; '.join(found.split.gate)}.", soft_wrap=True)
+    if explanation.split.gate:
+        console.print(f"Re-injection meanwhile: {'; '.join(explanation.split.gate)}.", soft_wrap=True)

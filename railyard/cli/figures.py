@@ -74,12 +74,12 @@ def figures_command(
         raise UserError(f"unknown format '{form}'; {near_miss(form, FORMATS)}")
     width_in = inches(width)
     folder = find_run_or_campaign(name, results)
-    found = list(_of_exhibit(folder) if (folder / FILE).is_file() else _of_campaign(folder))
-    for asked, known in ((only or [], {one.name for one in found}), (pair or [], {one.pair for one in found})):
+    figures = list(_of_exhibit(folder) if (folder / FILE).is_file() else _of_campaign(folder))
+    for asked, known in ((only or [], {one.name for one in figures}), (pair or [], {one.pair for one in figures})):
         for word in asked:
             if word not in known:
                 raise UserError(f"{folder}: there is no '{word}' among its figures; {near_miss(word, known)}")
-    for one in found:
+    for one in figures:
         if (only is None or one.name in only) and (pair is None or one.pair in pair):
             file = (out or folder / "figures") / f"{one.stem}.{form}"
             write_figure(one.figure, file, width_in)

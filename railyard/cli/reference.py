@@ -73,15 +73,15 @@ def _default(parameter: Any) -> str:
 
 
 def _usage(name: str, parameters: Sequence[Any]) -> str:
-    words = [name]
+    parts = [name]
     if any(parameter.param_type_name == "option" for parameter in parameters):
-        words.append("[OPTIONS]")
+        parts.append("[OPTIONS]")
     for parameter in parameters:
         if parameter.param_type_name == "argument":
             word = parameter.metavar or parameter.name.upper()
             optional = not parameter.required and not word.startswith("[")
-            words.append(f"[{word}]" if optional else word)
-    return " ".join(words)
+            parts.append(f"[{word}]" if optional else word)
+    return " ".join(parts)
 
 
 def _option(parameter: Any) -> str:
@@ -106,9 +106,9 @@ def _command(name: str, command: Any) -> list[str]:
     ]
     arguments = [parameter for parameter in command.params if parameter.param_type_name == "argument"]
     options = [parameter for parameter in command.params if parameter.param_type_name == "option"]
-    told = [(f"`{(p.metavar or p.name.upper()).strip('[]')}`", p.help or "", _default(p)) for p in arguments]
-    told += [(_option(p), p.help or "", _default(p)) for p in options if not p.hidden]
-    return lines + (_table(("", "meaning", "default"), told) if told else [])
+    rows = [(f"`{(p.metavar or p.name.upper()).strip('[]')}`", p.help or "", _default(p)) for p in arguments]
+    rows += [(_option(p), p.help or "", _default(p)) for p in options if not p.hidden]
+    return lines + (_table(("", "meaning", "default"), rows) if rows else [])
 
 
 def _commands(prefix: str, group: Any) -> list[str]:
@@ -163,8 +163,8 @@ def _kind(schema: dict[str, Any]) -> str:
         return f"[{name}](#{name.lower()})"
     if "const" in schema:
         return f"`{schema['const']}`"
-    if words := schema.get("enum") or schema.get("examples"):
-        return ", ".join(f"`{value}`" for value in words) + ("" if "enum" in schema else ", or what else is built")
+    if values := schema.get("enum") or schema.get("examples"):
+        return ", ".join(f"`{value}`" for value in values) + ("" if "enum" in schema else ", or what else is built")
     for key in ("anyOf", "oneOf", "allOf"):
         if key in schema:
             return " or ".join(dict.fromkeys(_kind(inner) for inner in schema[key] if inner.get("type") != "null"))
@@ -232,13 +232,13 @@ def _schema(model: type[BaseModel]) -> dict[str, Any]:
 def formats() -> str:
     lines = ["# Fields of YAML and JSON files", NOTE]
     lines += ["A field that is not listed is an error. Every error names file, line and field.", ""]
-    told: set[str] = set()
+    listed: set[str] = set()
     for title, model, about in FORMATS:
         schema = _schema(model)
         lines += [f"## {title}", "", about, "", *_model(model.__name__, schema)]
         for name, inner in schema.get("$defs", {}).items():
-            if name not in told:
-                told.add(name)
+            if name not in listed:
+                listed.add(name)
                 lines += _model(name, inner)
     return "\n".join(lines)
 

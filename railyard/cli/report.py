@@ -50,12 +50,12 @@ def _replay_small_ones(results: Path) -> None:
 def _seconds(text: str) -> float:
     """Raises UserError."""
     try:
-        found = float(value_in("time_s", text))
+        seconds = float(value_in("time_s", text))
     except (FieldError, ValueError):
-        found = 0.0
-    if not 0 < found < math.inf:
+        seconds = 0.0
+    if not 0 < seconds < math.inf:
         raise UserError(f"--within '{text}' is no time; give one such as 5min.")
-    return found
+    return seconds
 
 
 def report_command(

@@ -112,9 +112,9 @@ def list_command(results: Results = RESULTS_DIR, form: FormOption = Form.TABLE) 
         write(_campaigns(find_campaigns(results), mark=""), form)
         return
     console.print(_experiments())
-    found = find_campaigns(results)
-    if found:
-        _print_campaigns(found, results)
+    campaigns = find_campaigns(results)
+    if campaigns:
+        _print_campaigns(campaigns, results)
     else:
         console.print(f"No campaigns in {results}: `railyard run EXPERIMENT` makes one.", soft_wrap=True)
 
@@ -183,8 +183,8 @@ def compare_command(
         if against is not None:
             raise UserError("of two campaigns each scheme is compared with itself; leave out --against.")
         both = two_campaigns((folders[0], folders[1]), names_of(folders, campaigns))
-        found = _tell_differences(both.runs, both.comparisons, by_pair=by_pair, form=form, notes=both.notes)
-        _write_plot(found, plot, width)
+        compared = _tell_differences(both.runs, both.comparisons, by_pair=by_pair, form=form, notes=both.notes)
+        _write_plot(compared, plot, width)
         return
     folder = folders[0]
     runs = differences.sound(load_campaign(folder)[1])
@@ -198,8 +198,8 @@ def compare_command(
     )
     if not chosen:
         raise UserError(f"{folder}: there are no two schemes to compare; it has {', '.join(labels)}.")
-    found = _tell_differences(runs, chosen, by_pair=by_pair, form=form)
-    _write_plot(found, plot, width)
+    compared = _tell_differences(runs, chosen, by_pair=by_pair, form=form)
+    _write_plot(compared, plot, width)
 
 
 def _write_plot(found: list[Difference], plot: Path | None, width: str) -> None:
@@ -212,20 +212,20 @@ def _write_plot(found: list[Difference], plot: Path | None, width: str) -> None:
 def _tell_differences(
     runs: Sequence[Run], chosen: Sequence[tuple[str, str]], *, by_pair: bool, form: Form, notes: Sequence[str] = ()
 ) -> list[Difference]:
-    found = differences.differences(runs, chosen, by_pair=by_pair)
-    table = _differences(found, by_pair=by_pair, repeat_names=form is not Form.TABLE)
+    compared = differences.differences(runs, chosen, by_pair=by_pair)
+    table = _differences(compared, by_pair=by_pair, repeat_names=form is not Form.TABLE)
     if form is not Form.TABLE:
-        write(table, form, lambda: [differences.record_of(one) for one in found])
-        return found
+        write(table, form, lambda: [differences.record_of(one) for one in compared])
+        return compared
     print_table(console, table, keys=4 if by_pair else 3)
-    if few := shortage.note(differences.shortages(runs, found)):
+    if few := shortage.note(differences.shortages(runs, compared)):
         console.print(few, soft_wrap=True)
     console.print(VERDICTS_IN_WORDS, soft_wrap=True)
     small = differences.too_small(runs)
-    for sentence in (*notes, *differences.sentences(found), small, resolution.note(runs)):
+    for sentence in (*notes, *differences.sentences(compared), small, resolution.note(runs)):
         if sentence:
             console.print(sentence, soft_wrap=True)
-    return found
+    return compared
 
 
 def _differences(found: Sequence[Difference], *, by_pair: bool, repeat_names: bool) -> RichTable:

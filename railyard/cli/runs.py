@@ -175,16 +175,18 @@ def diff(
     """Find the first scheduling decision in which two runs differ. Exit code 1 if there is one."""
     runs = find_run(str(run_a), RESULTS_DIR), find_run(str(run_b), RESULTS_DIR)
     if chunk is None:
-        found = parting(*runs)
+        first_difference = parting(*runs)
     else:
-        found = parting_from(*runs, chunk, (stream_of_chunk(runs[0], chunk), stream_of_chunk(runs[1], chunk)))
+        first_difference = parting_from(
+            *runs, chunk, (stream_of_chunk(runs[0], chunk), stream_of_chunk(runs[1], chunk))
+        )
     if form is Form.TABLE:
-        console.print(str(found), markup=False, soft_wrap=True)
+        console.print(str(first_difference), markup=False, soft_wrap=True)
     else:
-        records = found.records()
+        records = first_difference.records()
         table = Table(*records[0])
         for record in records:
             table.add_row(*("" if value is None else str(value) for value in record.values()))
         write(table, form, lambda: records)
-    if found.kind != "identical":
+    if first_difference.kind != "identical":
         raise typer.Exit(1)

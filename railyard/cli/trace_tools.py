@@ -162,16 +162,16 @@ def delay(
 ) -> None:
     """Make a delay trace of measured delays: half of each round trip in each direction."""
     with one_sentence():
-        found = read_delays(source, form, interval_ms)
+        delays = read_delays(source, form, interval_ms)
         try:
             out.parent.mkdir(parents=True, exist_ok=True)
-            out.write_bytes(found.as_bytes())
+            out.write_bytes(delays.as_bytes())
         except OSError as error:
             raise TraceError(f"{out}: cannot be written: {(error.strerror or '').lower()}") from error
         rtt = rtt_stats(rtt_over_time(out))
-    lost = f"; {found.lost} without a reply, which keep the delay before them" if found.lost else ""
+    lost = f"; {delays.lost} without a reply, which keep the delay before them" if delays.lost else ""
     console.print(
-        f"{out}: {len(found.delays_ms)} delays in {found.period_ms / 1e3:.3f} s, RTT p25/p50/p75 {rtt.p25_ms:.1f}/"
+        f"{out}: {len(delays.delays_ms)} delays in {delays.period_ms / 1e3:.3f} s, RTT p25/p50/p75 {rtt.p25_ms:.1f}/"
         f"{rtt.p50_ms:.1f}/{rtt.p75_ms:.1f} ms, max {rtt.max_ms:.1f} ms{lost}",
         soft_wrap=True,
     )
@@ -216,22 +216,22 @@ def pair_command(
         singles = (Single(first, of_first, first_start), Single(second, of_second, second_start))
         files, entry = make_pair(singles, Words(name, scenario, licence, source), cut=cut)
         written = write_entry(out, files, entry)
-        told = cut_words(singles) if cut else ""
+        note = cut_words(singles) if cut else ""
     for file in written:
         console.print(f"{file}", soft_wrap=True)
-    if told:
-        console.print(told, soft_wrap=True)
+    if note:
+        console.print(note, soft_wrap=True)
     console.print(MADE_OF_SINGLES, soft_wrap=True)
 
 
 def _technologies(text: str | None) -> tuple[Technology | None, Technology | None]:
     if text is None:
         return None, None
-    words = [word.strip() for word in text.split(",")]
+    names = [word.strip() for word in text.split(",")]
     by_name = {str(technology): technology for technology in TECHNOLOGY_ORDER}
-    if len(words) != 2 or not set(words) <= set(by_name):
+    if len(names) != 2 or not set(names) <= set(by_name):
         raise TraceError(f"--technologies takes two of {', '.join(TECHNOLOGY_ORDER)}, such as wifi,lte, not '{text}'")
-    return by_name[words[0]], by_name[words[1]]
+    return by_name[names[0]], by_name[names[1]]
 
 
 def fetch(
@@ -325,11 +325,11 @@ def rtt(
         if not groups:
             raise TraceError("no capture was found; name CSV files, and check --group")
     table = Table("group", "round trip", "n", "p5", "p25", "p50 [95 %]", "p75", "p95")
-    for label, found in groups.items():
+    for label, handshakes in groups.items():
         rows = {
-            "SYN": [handshake.syn_ms for handshake in found],
-            "next": [handshake.next_ms for handshake in found if handshake.next_ms is not None],
-            "SYN - next": [handshake.wake_up_ms for handshake in found if handshake.wake_up_ms is not None],
+            "SYN": [handshake.syn_ms for handshake in handshakes],
+            "next": [handshake.next_ms for handshake in handshakes if handshake.next_ms is not None],
+            "SYN - next": [handshake.wake_up_ms for handshake in handshakes if handshake.wake_up_ms is not None],
         }
         for name, values in rows.items():
             table.add_row(label, name, *_cells(quantiles(values)))

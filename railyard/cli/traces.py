@@ -179,9 +179,9 @@ def _print_pair(pair: Pair) -> None:
                 _print_rtt(what, rtt_over_time(file))
             elif setting.endswith("light_trace"):
                 _print_light(what, read_light_trace(file))
-    told = unequal({name: trace.period_ms for name, trace in columns.items()})
-    if told:
-        console.print(f"warning: {told}", soft_wrap=True)
+    warning = unequal({name: trace.period_ms for name, trace in columns.items()})
+    if warning:
+        console.print(f"warning: {warning}", soft_wrap=True)
     if coarse := coarse_words(pair):
         console.print(f"warning: {coarse}", soft_wrap=True)
     if pair.caveat:
@@ -229,9 +229,9 @@ def _warn_of_periods(pairs: list[Pair]) -> None:
     for pair in pairs:
         files = {f"{path.name} {way}": file for path in pair.paths
                  for way, file in (("down", path.downlink), ("up", path.uplink))}  # fmt: skip
-        told = unequal({name: read_trace(file).period_ms for name, file in files.items()})
-        if told:
-            console.print(f"warning: {pair.name}: {told}", soft_wrap=True)
+        warning = unequal({name: read_trace(file).period_ms for name, file in files.items()})
+        if warning:
+            console.print(f"warning: {pair.name}: {warning}", soft_wrap=True)
 
 
 def _reader_of(setting: str) -> Callable[[Path], object]:

@@ -64,8 +64,8 @@ def _git(*arguments: str, tree: Path = ROOT) -> subprocess.CompletedProcess[str]
 def _git_or_fail(sentence: str, *arguments: str, tree: Path = ROOT) -> str:
     done = _git(*arguments, tree=tree)
     if done.returncode != 0:
-        words = done.stderr.strip().splitlines()
-        raise UserError(f"{sentence}{f': {words[-1]}' if words else ''}.")
+        lines = done.stderr.strip().splitlines()
+        raise UserError(f"{sentence}{f': {lines[-1]}' if lines else ''}.")
     return done.stdout.strip()
 
 
@@ -98,11 +98,11 @@ def kernels(baseline: Path | None) -> tuple[Build, Build]:
         raise UserError(
             "a suite in the kernel arena compares two kernels; name the one to compare with by --baseline-kernel FILE."
         )
-    found = []
+    builds = []
     for machine, name in ((kernel_machine(baseline), "baseline"), (kernel_machine(), "kernel")):
         title = f"the {name} {machine.file} ({machine.sha256[:12]})"
-        found.append(Build(title, f"kernel-{machine.sha256[:12]}", machine.file, machine.sha256, machine))
-    return found[0], found[1]
+        builds.append(Build(title, f"kernel-{machine.sha256[:12]}", machine.file, machine.sha256, machine))
+    return builds[0], builds[1]
 
 
 def take_objects(tree: Path) -> None:

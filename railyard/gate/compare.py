@@ -30,8 +30,8 @@ RECORD_FILES = ("run.json", "job.json", "kernel.log")  # the last names the kern
 
 def _mean(deltas: Sequence[float]) -> float:
     """Where some plays never came that far before, and others never do now, a window says nothing: 0."""
-    found = fmean(deltas)
-    return 0.0 if math.isnan(found) else found
+    mean = fmean(deltas)
+    return 0.0 if math.isnan(mean) else mean
 
 
 def _counted(worse: Sequence[bool], better: Sequence[bool]) -> Interval:
@@ -170,11 +170,11 @@ class Row:
             return "fault"
         if self.identical:
             return "identical"
-        found = {comparison.verdict for comparison in self.comparisons}
-        words = {"unchanged": "unchanged", "noise": "no difference", "below floor": "below floor"}
+        verdicts = {comparison.verdict for comparison in self.comparisons}
+        texts = {"unchanged": "unchanged", "noise": "no difference", "below floor": "below floor"}
         for verdict in ("worse", "better", "below floor", "noise", "unchanged"):
-            if verdict in found:
-                return words.get(verdict, verdict)
+            if verdict in verdicts:
+                return texts.get(verdict, verdict)
         return "no difference"
 
     @property
@@ -235,12 +235,12 @@ def _comparisons(
     if not both:
         return []
     windows = windows_of([b for b, _ in both], [a for _, a in both], constant)
-    found: list[Comparison] = []
+    comparisons: list[Comparison] = []
     for figure in GATED:
         old, new = map(list, zip(*(figure.of_pair(b, a) for b, a in both), strict=True))
         one = compared(figure, old, new, windows, floors, alpha)
-        found.append(replace(one, is_known=any(figure.is_known([run]) for pair in both for run in pair)))
-    return found
+        comparisons.append(replace(one, is_known=any(figure.is_known([run]) for pair in both for run in pair)))
+    return comparisons
 
 
 def compared(

@@ -105,8 +105,8 @@ class Exercise:
         """One line: what is exercised, with the number of plays, and what is not."""
         missing = self._missing()
         done = ", ".join(f"{kind.words} {self.plays[kind.words]}" for kind in KINDS if kind not in missing)
-        told = f"Exercised, in plays: {done or 'nothing'}."
-        return f"{told} Not exercised: {_with_suites(missing)}." if missing else told
+        exercised = f"Exercised, in plays: {done or 'nothing'}."
+        return f"{exercised} Not exercised: {_with_suites(missing)}." if missing else exercised
 
     def untried(self, changed: Sequence[str]) -> str:
         """What the changed files touch and no row exercises; empty: nothing."""

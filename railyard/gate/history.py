@@ -40,7 +40,7 @@ def _ends(one: Comparison) -> tuple[float, float] | None:
 def bencher(verdict: Verdict) -> dict[str, dict[str, dict[str, float]]]:
     """The candidate's figures in Bencher's metric format: benchmark, measure, value with its bounds. Times are seconds,
     rates shares. What is not finite is left out, and so is what was not run."""
-    found: dict[str, dict[str, dict[str, float]]] = {}
+    metrics: dict[str, dict[str, dict[str, float]]] = {}
     for row in verdict.rows:
         for one in row.comparisons:
             value = one.typical[1]
@@ -48,8 +48,8 @@ def bencher(verdict: Verdict) -> dict[str, dict[str, dict[str, float]]]:
                 continue
             ends = _ends(one)
             bounds = {} if ends is None else dict(zip(BOUNDS, ends, strict=True))
-            found.setdefault(_named(row), {})[one.figure.name] = {"value": value} | bounds
-    return found
+            metrics.setdefault(_named(row), {})[one.figure.name] = {"value": value} | bounds
+    return metrics
 
 
 def line_of(verdict: Verdict, further: dict[str, Any]) -> dict[str, Any]:
@@ -90,7 +90,7 @@ def append(file: Path, line: dict[str, Any]) -> None:
 
 def read(file: Path) -> list[dict[str, Any]]:
     """All lines, the oldest first. Raises UserError where one is none of a history."""
-    found: list[dict[str, Any]] = []
+    entries: list[dict[str, Any]] = []
     for number, text in enumerate(file.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
         if not text.strip():
             continue
@@ -102,8 +102,8 @@ def read(file: Path) -> list[dict[str, Any]]:
             raise UserError(
                 f"{file}:{number}: this is no line of a gate's history; name a file of its own with --history."
             )
-        found.append(line)
-    return found
+        entries.append(line)
+    return entries
 
 
 def check(file: Path) -> None:

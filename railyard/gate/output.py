@@ -105,12 +105,12 @@ class Verdict:
     def facts(self) -> str:
         suite = self.suite
         counts = Counter(row.verdict for row in self.rows)
-        words = ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
+        counted_verdicts = ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
         if not self.has_run:
-            return f"Suite {suite.name}: {len(self.rows)} rows ({words}). Took {self.wall_s:.0f} s."
+            return f"Suite {suite.name}: {len(self.rows)} rows ({counted_verdicts}). Took {self.wall_s:.0f} s."
         plays = sorted({len(row.after) for row in self.rows})
         return (
-            f"Suite {suite.name}: {len(self.rows)} rows of {' or '.join(map(str, plays))} plays ({words}); "
+            f"Suite {suite.name}: {len(self.rows)} rows of {' or '.join(map(str, plays))} plays ({counted_verdicts}); "
             f"{self.compared} comparisons moved and were tested, family-wise error {suite.alpha:g}. "
             f"Took {self.wall_s:.0f} s. {resolution.note(run for row in self.rows for run in row.after)}"
         ).rstrip()
@@ -187,7 +187,7 @@ def markdown(verdict: Verdict) -> str:
         "",
         f"{verdict.legend} {verdict.facts}",
         "",
-        *(line for told in verdict.limits for line in (told, "")),
+        *(line for limit in verdict.limits for line in (limit, "")),
         "| scenario | scheme | " + " | ".join(figure.gate_title for figure in GATED) + " | verdict |",
         "| --- | --- | " + "--- | " * len(GATED) + "--- |",
     ]
@@ -290,7 +290,7 @@ def records(verdict: Verdict) -> list[dict[str, Any]]:
     def number(value: float) -> float | None:
         return value if math.isfinite(value) else None
 
-    found: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
     for row in verdict.rows:
         place = {"scenario": row.place, "scheme": row.label, "verdict": row.verdict}
         for one in row.comparisons:
@@ -301,11 +301,11 @@ def records(verdict: Verdict) -> list[dict[str, Any]]:
             values = {"before": before, "after": after, "change": number(one.change) if one.is_known else None}
             low, high = (None, None) if ends is None else (number(ends.low), number(ends.high))
             tested = {"low": low, "high": high, "p": one.adjusted_worse if one.moved else None}
-            found.append(place | figure | values | tested)
+            rows.append(place | figure | values | tested)
         if not row.comparisons:
             names = ("figure", "figure_verdict", "before", "after", "change", "low", "high", "p")
-            found.append(place | dict.fromkeys(names))
-    return found
+            rows.append(place | dict.fromkeys(names))
+    return rows
 
 
 def print_verdict(console: Console, verdict: Verdict) -> None:
@@ -313,14 +313,14 @@ def print_verdict(console: Console, verdict: Verdict) -> None:
     print_table(console, table, keys=3)
     console.print(verdict.legend, soft_wrap=True)
     console.print(verdict.facts, soft_wrap=True)
-    for told in verdict.limits:
-        console.print(told, soft_wrap=True)
+    for limit in verdict.limits:
+        console.print(limit, soft_wrap=True)
     for row in verdict.failed:
         for text in evidence(row):
             console.print(f"{row.place}, {row.label}: {text}", style="red", soft_wrap=True)
         if (row.place, row.label) in verdict.partings:
-            told = verdict.partings[row.place, row.label]
-            console.print(f"the play of {row.worst.pair}, seed {row.worst.seed}, {told}", soft_wrap=True, markup=False)
+            limit = verdict.partings[row.place, row.label]
+            console.print(f"the play of {row.worst.pair}, seed {row.worst.seed}, {limit}", soft_wrap=True, markup=False)
     for name, words, is_regression in verdict.further:
         if words:
             console.print(f"{name}: {words}", style="red" if is_regression else "", soft_wrap=True, markup=False)

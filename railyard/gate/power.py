@@ -100,11 +100,11 @@ Drawn = list[list[Pair]]
 def _comparisons(windows: Drawn, suite: Suite) -> list[Comparison]:
     pairs = [pair for window in windows for pair in window]
     numbers = [number for number, window in enumerate(windows) for _ in window]
-    found = []
+    comparisons = []
     for number, figure in enumerate(GATED):
         old, new = [pair[number][0] for pair in pairs], [pair[number][1] for pair in pairs]
-        found.append(compared(figure, old, new, numbers, suite.floors, suite.alpha))
-    return [one for one in found if one.moved]
+        comparisons.append(compared(figure, old, new, numbers, suite.floors, suite.alpha))
+    return [one for one in comparisons if one.moved]
 
 
 def _is_alarm(rows: Sequence[Sequence[Comparison]]) -> bool:
@@ -121,11 +121,11 @@ def _is_alarm(rows: Sequence[Sequence[Comparison]]) -> bool:
 def _with_sides(drawn: random.Random, row: Sequence[Window], slow: Collection[int] = (), factor: float = 1.0) -> Drawn:
     """The figures of a row's plays. Which side is A is drawn for each window; in those of `slow` B takes so many times
     as long."""
-    found: Drawn = []
+    sides: Drawn = []
     for number, window in enumerate(row):
         side = drawn.randrange(2)
-        found.append([(play.slowed[factor] if number in slow else play.as_is)[side] for play in window])
-    return found
+        sides.append([(play.slowed[factor] if number in slow else play.as_is)[side] for play in window])
+    return sides
 
 
 def simulate(
@@ -144,8 +144,8 @@ def simulate(
     nothing = [[_comparisons(_with_sides(drawn, row), suite) for row in trial] for trial in chosen]
     single = [one.p_worse < suite.alpha for trial in nothing for row in trial for one in row]
     alarms = sum(_is_alarm(of_trial) for of_trial in nothing)
-    found = [Found(windows, 1.0, 0.0, alarms, trials, len(single), sum(single))]
-    told(found[0])
+    results = [Found(windows, 1.0, 0.0, alarms, trials, len(single), sum(single))]
+    told(results[0])
     for factor, share in grid:
         alarms = 0
         for of_trial, quiet in zip(chosen, nothing, strict=True):
@@ -154,9 +154,9 @@ def simulate(
             slow = set(drawn.sample(range(len(row)), round(share * len(row))))
             hit = _comparisons(_with_sides(drawn, row, slow, factor), suite)
             alarms += _is_alarm([hit if k == target else r for k, r in enumerate(quiet)])
-        found.append(Found(windows, factor, share, alarms, trials))
-        told(found[-1])
-    return found
+        results.append(Found(windows, factor, share, alarms, trials))
+        told(results[-1])
+    return results
 
 
 # --- what is shown ----------------------------------------------------------------------------------------------------

@@ -70,7 +70,7 @@ def _known_labels(specs: list[RunSpec], version: build.Build) -> set[str]:
 
 def _partings(rows: list[Row], specs: list[RunSpec], both: list[build.Build], suite: Suite) -> dict[RowName, str]:
     """Where the worst play of each failed row parts: the two runs once more, with qlog."""
-    found: dict[RowName, str] = {}
+    partings: dict[RowName, str] = {}
     for row in [row for row in rows if row.failed][:PARTINGS]:
         worst = row.worst
         spec = next(s for s in specs if (s.pair, s.label, s.seed) == (worst.pair, row.label, worst.seed))
@@ -79,10 +79,10 @@ def _partings(rows: list[Row], specs: list[RunSpec], both: list[build.Build], su
             _carry_out(_of_build(again, version), suite, version, 1, "-evidence")[0] / spec.run_id for version in both
         ]
         try:
-            found[row.place, row.label] = str(parting(runs[0], runs[1]))
+            partings[row.place, row.label] = str(parting(runs[0], runs[1]))
         except UserError:  # a program that died has no whole qlog
             continue
-    return found
+    return partings
 
 
 def places_of(specs: list[RunSpec]) -> Places:
@@ -189,8 +189,8 @@ def run_power(
         )
     most = max(len(row) for row in rows)
     grid = [(factor, share) for factor in power.FACTORS for share in power.SHARES]
-    found: list[power.Found] = []
+    results: list[power.Found] = []
     for windows in dict.fromkeys(min(count, most) for count in (*counts, most)):
         tell(f"{counted(trials, 'simulation')} of {windows} windows a row, for {counted(len(grid) + 1, 'regression')}")
-        found += power.simulate(rows, suite, windows, trials, grid)
-    return found
+        results += power.simulate(rows, suite, windows, trials, grid)
+    return results

@@ -91,8 +91,8 @@ def runs_of(suite: Suite, document: YamlDocument) -> list[RunSpec]:
     if not suite.parts:
         return resolve(suite, document)
     given = suite.model_dump(mode="json", exclude_unset=True, exclude={"parts"})
-    found: list[RunSpec] = []
+    runs: list[RunSpec] = []
     for part in suite.parts:
         inner = YamlDocument(document.path, merged(given, part.set), document.lines)
-        found += labelled(resolve(parse(inner, Suite), inner), part)
-    return found
+        runs += labelled(resolve(parse(inner, Suite), inner), part)
+    return runs

@@ -60,8 +60,8 @@ class Result:
 
     def rct_quantile(self, q: float) -> float:
         """Nearest-rank quantile; infinite where nothing was requested."""
-        found = Quantile(rcts, q).point([self.run])
-        return float("inf") if found is None else found.value
+        point = Quantile(rcts, q).point([self.run])
+        return float("inf") if point is None else point.value
 
     @property
     def rct_median(self) -> float:

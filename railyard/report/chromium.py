@@ -53,7 +53,7 @@ FOOTER = (
 def find_chromium() -> str | None:
     """The browser: $CHROMIUM, else the first of its usual names; None where there is none."""
     given = os.environ.get("CHROMIUM")
-    return given or next((found for name in PROGRAMS if (found := shutil.which(name))), None)
+    return given or next((program for name in PROGRAMS if (program := shutil.which(name))), None)
 
 
 class BrowserError(Exception):
@@ -213,19 +213,19 @@ class Page:
 
     def complaints(self) -> list[str]:
         """What the page wrote to the console as warning or error, threw, or failed to load, since the last time."""
-        found: list[str] = []
+        messages: list[str] = []
         for event in self._browser.events(self._session):
             data = event["params"]
             if event["method"] == "Runtime.exceptionThrown":
                 details = data["exceptionDetails"]
-                found.append(details.get("exception", {}).get("description") or details["text"])
+                messages.append(details.get("exception", {}).get("description") or details["text"])
             elif event["method"] == "Runtime.consoleAPICalled" and data["type"] in ("error", "warning", "assert"):
-                found.append(" ".join(str(a.get("value", a.get("description"))) for a in data["args"]))
+                messages.append(" ".join(str(a.get("value", a.get("description"))) for a in data["args"]))
             elif event["method"] == "Log.entryAdded" and data["entry"]["level"] in ("error", "warning"):
-                found.append(f"{data['entry']['text']} {data['entry'].get('url', '')}")
+                messages.append(f"{data['entry']['text']} {data['entry'].get('url', '')}")
             elif event["method"] == "Network.requestWillBeSent" and data["request"]["url"].startswith("http"):
-                found.append(f"asked the network for {data['request']['url']}")
-        return found
+                messages.append(f"asked the network for {data['request']['url']}")
+        return messages
 
     def pdf(self, file: Path) -> None:
         """The page on A4 as PDF, tagged, with an outline and page numbers; written whole or not at all."""

@@ -182,14 +182,14 @@ def newest_exhibits(results: Path) -> tuple[list[tuple[Exhibit, Path]], list[str
             continue
         seen.add(file.parent.resolve())
         try:
-            found = (load_exhibit(file.parent), file.parent)
+            loaded = (load_exhibit(file.parent), file.parent)
         except UserError as error:
             left_out.append(str(error))
             continue
-        which = (found[0].name, found[0].arena)
-        other = newest.setdefault(which, found)
-        if other is not found:
-            older, newer = sorted((other, found), key=lambda one: one[0].provenance.created)
+        which = (loaded[0].name, loaded[0].arena)
+        other = newest.setdefault(which, loaded)
+        if other is not loaded:
+            older, newer = sorted((other, loaded), key=lambda one: one[0].provenance.created)
             newest[which] = newer
             left_out.append(f"{older[1].name}: {newer[1].name} is newer, and the same exhibit.")
     place = {name: number for number, name in enumerate(ORDER)}

@@ -138,8 +138,8 @@ RCT_MARKS = (
 
 def quantile_words(row: list[Cell]) -> str:
     """ "median, p95 and max": the quantiles that a pair's chunks carry."""
-    words = [word for quantile, word, _ in RCT_MARKS if any(quantile.shown(cell.runs) for cell in row)]
-    return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)
+    names = [word for quantile, word, _ in RCT_MARKS if any(quantile.shown(cell.runs) for cell in row)]
+    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)
 
 
 def rct_ranges(row: list[Cell], levels: dict[tuple[str, str], Interval | None]) -> go.Figure:
@@ -263,13 +263,13 @@ def bars(row: list[Cell], levels: list[Level], axis: str, digits: int) -> go.Fig
         )
     )
     _draw_intervals(figure, [(cell.label, level.ends) for cell, level in zip(row, shown, strict=True)], on_bars=True)
-    words = [
+    annotations = [
         {"text": level.words(digits, unit), "x": level.top, "y": cell.label}
         | {"xanchor": "left", "xshift": 5, "showarrow": False}
         for cell, level in zip(row, shown, strict=True)
     ]
     figure.update_layout(**layout(70 + ROW_PX * len(row), margin={"l": 56, "r": 12, "t": 8, "b": 44}), showlegend=False)
-    figure.update_layout(annotations=words)
+    figure.update_layout(annotations=annotations)
     figure.update_xaxes(title_text=axis, range=[0, (max(level.top for level in shown) or 1) * 1.3])
     return _schemes_down(figure, row)
 
@@ -380,7 +380,7 @@ def forest(found: Sequence[Difference]) -> go.Figure:
         row_heights=[len(rows) / total for _, rows in strips],
         vertical_spacing=min(0.3, 80 / (FOREST_ROW_PX * total + 80 * len(strips))),
     )
-    told: set[str] = set()
+    in_legend: set[str] = set()
     for number, (unit, rows) in enumerate(strips, start=1):
         names = [_compared(one) for one, _ in rows]
         for (one, ends), name in zip(rows, names, strict=True):
@@ -391,9 +391,14 @@ def forest(found: Sequence[Difference]) -> go.Figure:
             mark = {"symbol": symbol, "size": 10, "color": colour, "line": {"width": 2, "color": colour}}
             said = f"{name}: {one.words}, {one.verdict}<extra></extra>"
             figure.add_trace(go.Scatter(both, showlegend=False, hoverinfo="skip"), row=number, col=1)
-            mentioned = {"marker": mark, "showlegend": word not in told, "legendgroup": word, "hovertemplate": said}
+            mentioned = {
+                "marker": mark,
+                "showlegend": word not in in_legend,
+                "legendgroup": word,
+                "hovertemplate": said,
+            }
             figure.add_trace(go.Scatter(point | mentioned), row=number, col=1)
-            told.add(word)
+            in_legend.add(word)
         figure.update_xaxes(title_text=unit, row=number, col=1)
         order = {"categoryorder": "array", "categoryarray": names[::-1], "range": [-0.6, len(names) - 0.4]}
         figure.update_yaxes(showgrid=False, row=number, col=1, **order)

@@ -74,8 +74,8 @@ _COLOUR = re.compile(r"rgba?\(([^)]*)\)")
 
 def inches(text: str) -> float:
     """A width such as 3.3in, 84mm or 241pt. Raises UserError."""
-    found = re.fullmatch(r"([0-9]{1,4}(?:\.[0-9]{1,4})?) ?(in|cm|mm|pt)", text.strip())
-    width = float(found[1]) * INCHES[found[2]] if found else 0.0
+    match = re.fullmatch(r"([0-9]{1,4}(?:\.[0-9]{1,4})?) ?(in|cm|mm|pt)", text.strip())
+    width = float(match[1]) * INCHES[match[2]] if match else 0.0
     if not LEAST_INCHES <= width <= MOST_INCHES:
         raise UserError(
             f"'{text}' is no width of a figure; give {LEAST_INCHES:g} to {MOST_INCHES:g} inches, for instance 3.3in, "
@@ -100,13 +100,13 @@ def write_figure(figure: Mapping[str, Any], out: Path, width_in: float) -> None:
 
 
 def _tex_system() -> str:
-    found = next((name for name in TEX_SYSTEMS if shutil.which(name)), None)
-    if found is None:
+    system = next((name for name in TEX_SYSTEMS if shutil.which(name)), None)
+    if system is None:
         raise UserError(
             "pgf needs LaTeX to measure the text, and it is not here; install the Debian packages texlive-latex-base "
             "and texlive-pictures, or choose pdf or svg."
         )
-    return found
+    return system
 
 
 def _values(found: Any) -> list[Any]:
@@ -123,10 +123,10 @@ def _numbers(values: Sequence[Any]) -> list[float]:
 
 def _colour(text: Any) -> Any:
     """A colour as matplotlib has it: rgba(r, g, b, a) as four shares, others as they are."""
-    found = _COLOUR.fullmatch(text) if isinstance(text, str) else None
-    if found is None:
+    match = _COLOUR.fullmatch(text) if isinstance(text, str) else None
+    if match is None:
         return text
-    red, green, blue, *alpha = (float(part) for part in found[1].split(","))
+    red, green, blue, *alpha = (float(part) for part in match[1].split(","))
     return (red / 255, green / 255, blue / 255, alpha[0] if alpha else 1.0)
 
 
@@ -197,8 +197,8 @@ class Paper:
 
     def axis(self, name: str) -> dict[str, Any]:
         """An axis of the layout, by plotly's reference to it: x, y2."""
-        found: dict[str, Any] = self.layout.get(f"{name[0]}axis{name[1:]}") or {}
-        return found
+        axis: dict[str, Any] = self.layout.get(f"{name[0]}axis{name[1:]}") or {}
+        return axis
 
     def draw(self) -> Figure:
         self._make_places()
@@ -352,12 +352,12 @@ class Paper:
         bars = [number for number, trace in enumerate(self.traces) if trace.get("type") == "bar"]
         if self.layout.get("barmode", "group") != "group":
             return dict.fromkeys(bars, (0.75, 0.0))
-        found: dict[int, tuple[float, float]] = {}
+        bar_widths: dict[int, tuple[float, float]] = {}
         for names in {self._names(self.traces[number]) for number in bars}:
             here = [number for number in bars if self._names(self.traces[number]) == names]
             for place, number in enumerate(here):
-                found[number] = (0.75 / len(here), 0.75 * ((place + 0.5) / len(here) - 0.5))
-        return found
+                bar_widths[number] = (0.75 / len(here), 0.75 * ((place + 0.5) / len(here) - 0.5))
+        return bar_widths
 
     def _bar(self, place: _Place, trace: Mapping[str, Any], colour: str, width: float, shift: float) -> None:
         lying = trace.get("orientation") == "h"
@@ -433,19 +433,19 @@ class Paper:
 
     def _place_at(self, references: tuple[str, str]) -> tuple[_Place, bool, bool] | None:
         """The axes that a shape's references name, and of each whether it is the axis' own length that counts."""
-        found = [_REFERENCE.match(one) for one in references]
-        names = tuple(f"{one[1]}{one[2]}" if one else name[0] for one, name in zip(found, ("x", "y"), strict=True))
-        whole = [one is None or bool(one[3]) for one in found]  # 'paper' too
+        matches = [_REFERENCE.match(one) for one in references]
+        names = tuple(f"{one[1]}{one[2]}" if one else name[0] for one, name in zip(matches, ("x", "y"), strict=True))
+        whole = [one is None or bool(one[3]) for one in matches]  # 'paper' too
         place = self.places.get((names[0], names[1]))
         if place is None:
             place = next((one for key, one in self.places.items() if names[1] == key[1] or names[0] == key[0]), None)
         return None if place is None else (place, whole[0], whole[1])
 
     def _spots(self, references: tuple[str, str], x: Any, y: Any) -> Iterator[tuple[_Place, float, float, Any]]:
-        found = self._place_at(references)
-        if found is None:
+        place_found = self._place_at(references)
+        if place_found is None:
             return
-        place, whole_x, whole_y = found
+        place, whole_x, whole_y = place_found
         axes = place.axes
         blended = {
             (False, False): axes.transData,

@@ -150,9 +150,9 @@ def document(folder: Path) -> dict[str, Any]:
     """The trace of a run. Raises UserError where it has no qlogs of both ends."""
     run = load_run(folder)
     flight = read_flight(folder, run.config)
-    found = sorted(events_of(read_replay(folder), flight), key=_place)
+    events = sorted(events_of(read_replay(folder), flight), key=_place)
     about = {key: run.config[key] for key in ("experiment", "arena", "pair", "label", "seed")}
-    return {"displayTimeUnit": "ms", "otherData": {"run": run.run_id, **about}, "traceEvents": found}
+    return {"displayTimeUnit": "ms", "otherData": {"run": run.run_id, **about}, "traceEvents": events}
 
 
 def document_of_logs(logs: Sequence[AnyQlog]) -> dict[str, Any]:
@@ -160,14 +160,14 @@ def document_of_logs(logs: Sequence[AnyQlog]) -> dict[str, Any]:
     moment on the machine's clock, they are drawn on it."""
     known = [log.reference_ms for log in logs if log.reference_ms is not None]
     together = len(known) == len(logs)
-    found: list[Event] = []
+    events: list[Event] = []
     for number, log in enumerate(logs):
         shift_ms = known[number] - min(known) if together else 0.0
         for place, (name, path) in enumerate(log.paths.items()):
             pid = 1 + sum(len(one.paths) for one in logs[:number]) + place
-            found += _one_end(pid, f"{log.vantage}, path {name} ({log.name})", path, shift_ms)
+            events += _one_end(pid, f"{log.vantage}, path {name} ({log.name})", path, shift_ms)
     files = {"files": ", ".join(log.name for log in logs)}
-    return {"displayTimeUnit": "ms", "otherData": files, "traceEvents": sorted(found, key=_place)}
+    return {"displayTimeUnit": "ms", "otherData": files, "traceEvents": sorted(events, key=_place)}
 
 
 METRICS = {

@@ -37,7 +37,7 @@ def responses(runs: Sequence[Run]) -> list[Response]:
     """The parameters of which a scheme was played with two values or more, all others being equal."""
     played = differences.sound(runs)
     names = dict.fromkeys(name for run in played for name in _settings(run))
-    found = []
+    rows = []
     for name in names:
         curves: dict[str, dict[str, list[Run]]] = {}
         for run in played:
@@ -48,8 +48,8 @@ def responses(runs: Sequence[Run]) -> list[Response]:
                 curves.setdefault(",".join(shared), {}).setdefault(own[name], []).append(run)
         curves = {key: levels for key, levels in curves.items() if len(levels) > 1}
         if curves:
-            found.append(Response(name, curves))
-    return found
+            rows.append(Response(name, curves))
+    return rows
 
 
 def _is_number(text: str) -> bool:

@@ -110,9 +110,9 @@ class Context:
         if not name or self.folder is None:
             return None
         other = (self.folder.resolve().parent / name).resolve()
-        found = read_answer(other)
+        answer = read_answer(other)
         page = (self.page_folder or self.folder).resolve()
-        return (quote(Path(os.path.relpath(other / "report.html", page)).as_posix()), found) if found else None
+        return (quote(Path(os.path.relpath(other / "report.html", page)).as_posix()), answer) if answer else None
 
     @property
     def void_runs(self) -> list[Run]:
@@ -191,11 +191,11 @@ class _Shown:
 
 def _ends(context: Context, row: list[Cell], cell: Cell, figure: Figure | None) -> str:
     """The interval of a figure; empty where the plays are too few for any."""
-    found = context.interval(row, cell, figure) if figure and figure.has_interval else None
-    if figure is None or found is None:
+    bounds = context.interval(row, cell, figure) if figure and figure.has_interval else None
+    if figure is None or bounds is None:
         return ""
     scale, form = (100.0, ".1f") if figure.unit == "%" else (1.0, ".3f")
-    return f"[{found.mapped(lambda value: scale * value).ends(lambda end: format(end, form))}]"
+    return f"[{bounds.mapped(lambda value: scale * value).ends(lambda end: format(end, form))}]"
 
 
 def _late(cell: Cell, figure: Figure | None) -> str:
@@ -221,8 +221,8 @@ def _best(row: list[Cell], figure: Figure | None) -> frozenset[str]:
 def _shown_columns(context: Context, row: list[Cell], keep: str = "") -> tuple[list[_Shown], list[TextColumn]]:
     """The columns that tell schemes apart with their intervals, and those that are equal in all rows. `keep`: one that
     is shown in any case."""
-    told, same = columns_of(row)
-    told = [*(column for column in same if column.name == keep), *told]
+    shown_columns, same = columns_of(row)
+    shown_columns = [*(column for column in same if column.name == keep), *shown_columns]
     same = [column for column in same if column.name != keep]
     return [
         _Shown(
@@ -235,16 +235,16 @@ def _shown_columns(context: Context, row: list[Cell], keep: str = "") -> tuple[l
             _short(context, row, column),
             {cell.label: _late(cell, column.figure) for cell in row},
         )
-        for column in told
+        for column in shown_columns
     ], same
 
 
 def _short(context: Context, row: list[Cell], column: TextColumn) -> Shortage | None:
-    found = [column.short] if TOO_SMALL in column.texts else []
+    shortages = [column.short] if TOO_SMALL in column.texts else []
     if column.figure and column.figure.has_interval:
         levels = [(cell, context.interval(row, cell, column.figure)) for cell in row]
-        found += [differences.shortage_of(cell.runs, column.figure, level) for cell, level in levels]
-    return shortage.worst(found)
+        shortages += [differences.shortage_of(cell.runs, column.figure, level) for cell, level in levels]
+    return shortage.worst(shortages)
 
 
 def _pooled(context: Context) -> list[Cell]:
@@ -275,13 +275,13 @@ def abstract(context: Context) -> Iterator[Section]:
     short: list[tuple[str, Shortage | None]] = []  # of figures without a value or an interval, by name
     for pair, row in rows.items():
         measured = [cell for cell in row if cell.shown.runs]
-        told, equal = _shown_columns(context, measured, keep=SMALL_COLUMNS[0])
+        varying, equal = _shown_columns(context, measured, keep=SMALL_COLUMNS[0])
         wanted = (*SMALL_COLUMNS, "first frame s", "redundancy") if many else SMALL_COLUMNS
-        shown_here = [column for column in told if column.name in wanted]
+        shown_here = [column for column in varying if column.name in wanted]
         short += [(column.name.replace("RCT s", "RCT"), column.short) for column in shown_here]
         columns[pair] = [replace(column, ends={}) if column.without_interval else column for column in shown_here]
-        found = same_in_words([column for column in equal if column.name in SMALL_COLUMNS])
-        same += [f"{pair}: {found}"] if found else []
+        shared = same_in_words([column for column in equal if column.name in SMALL_COLUMNS])
+        same += [f"{pair}: {shared}"] if shared else []
     absent = {
         (pair, cell.label): cell.not_run or "void"
         for pair, row in context.cells.items()
@@ -311,19 +311,19 @@ def abstract(context: Context) -> Iterator[Section]:
 def _void(runs: Sequence[Run]) -> dict[str, dict[tuple[str, str], list[int]]]:
     """Why runs are void: under each cause, by pair and scheme, their seeds. What was late in each of them stands in the
     table of fidelity."""
-    found: dict[str, dict[tuple[str, str], list[int]]] = {}
+    void: dict[str, dict[tuple[str, str], list[int]]] = {}
     for cause, of_cause in causes(runs).items():
         for run in of_cause:
-            found.setdefault(cause, {}).setdefault((run.pair, run.label), []).append(run.seed)
-    return found
+            void.setdefault(cause, {}).setdefault((run.pair, run.label), []).append(run.seed)
+    return void
 
 
 def _cut(runs: list[Run]) -> dict[tuple[str, str], dict[str, list[int]]]:
     """Runs that did not play to the end: by pair and scheme, by outcome, their seeds."""
-    found: dict[tuple[str, str], dict[str, list[int]]] = {}
+    cut: dict[tuple[str, str], dict[str, list[int]]] = {}
     for run in runs:
-        found.setdefault((run.pair, run.label), {}).setdefault(run.outcome.replace("_", " "), []).append(run.seed)
-    return found
+        cut.setdefault((run.pair, run.label), {}).setdefault(run.outcome.replace("_", " "), []).append(run.seed)
+    return cut
 
 
 def pairs(context: Context) -> Iterator[Section]:
@@ -333,17 +333,17 @@ def pairs(context: Context) -> Iterator[Section]:
         runs = measured or [run for cell in row for run in cell.void_runs]
         first = runs[0]
         drawings = {one.name: context.figure(one.figure, one.caption) for one in pair_figures(context, pair, row)}
-        told, same = _shown_columns(context, row)
+        columns, same = _shown_columns(context, row)
         pages = [(run, context.replay_of(run)) for cell in row for run in (*cell.runs, *cell.void_runs)]
         data = {
             "pair": pair,
             "caveat": first.config.get("pair_caveat", ""),
             "row": row,
-            "columns": told,
+            "columns": columns,
             "told": _told(context, pair),
             "same": same_in_words(same),
             "marks": marks_in_words(row),
-            "short": shortage.note(shortage.gather([(column.name, column.short) for column in told])),
+            "short": shortage.note(shortage.gather([(column.name, column.short) for column in columns])),
             "paths": _described_paths(runs),
             "figures": drawings,
             "bars": [drawing for name, drawing in drawings.items() if name.startswith(BAR)],
@@ -468,11 +468,11 @@ def provenance(context: Context) -> Iterator[Section]:
     records = [run.record for run in context.runs]
 
     def distinct(value: Callable[[dict[str, Any]], Any]) -> list[Any]:
-        found: list[Any] = []
+        values: list[Any] = []
         for record in records:
-            if value(record) not in found:
-                found.append(value(record))
-        return found
+            if value(record) not in values:
+                values.append(value(record))
+        return values
 
     traces = sorted(
         {
@@ -527,16 +527,16 @@ def established(context: Context) -> Iterator[Section]:
         played = [names for names, row in rows.items() if row]  # schemes that share no place have no row
         if not played:
             return
-        found = over_all(context.compared, usual)
-        carried = {one.figure for one in found if one.words != one.verdict}
-        told = [figure for figure in COMPARED if figure in carried]
+        findings_of_all = over_all(context.compared, usual)
+        carried = {one.figure for one in findings_of_all if one.words != one.verdict}
+        figures_carried = [figure for figure in COMPARED if figure in carried]
         layouts = [differences.layout_of(differences.sides(runs, *names)[0]) for names in played]
         layout = max(layouts, key=lambda one: one.plays)
         data |= {
-            "rows": [[one for one in rows[names] if one.figure in told] for names in played],
-            "figures": told,
-            "short": shortage.note(differences.shortages(runs, found)),
-            "established": differences.sentences(found),
+            "rows": [[one for one in rows[names] if one.figure in figures_carried] for names in played],
+            "figures": figures_carried,
+            "short": shortage.note(differences.shortages(runs, findings_of_all)),
+            "established": differences.sentences(findings_of_all),
             "plays": layout.plays,
             "windows": layout.windows,
             "fewer": any(one.plays < layout.plays for one in layouts),

@@ -96,8 +96,8 @@ def draw(logs: Sequence[AnyQlog]) -> go.Figure:
             if rows:
                 style = {"color": line.colour, "dash": line.dash, "width": width, "shape": "hv"}
                 y = [value / scale for _, value in rows]
-                words = f"{html.escape(line.name)}, {metric.replace('_', ' ')}"
-                drawn = go.Scatter(x=line.times([t for t, _ in rows]), y=y, name=words, mode="lines", line=style)
+                label = f"{html.escape(line.name)}, {metric.replace('_', ' ')}"
+                drawn = go.Scatter(x=line.times([t for t, _ in rows]), y=y, name=label, mode="lines", line=style)
                 figure.add_trace(drawn, row=row, col=1)
     for row, (_, unit) in enumerate(strips, start=1):
         figure.update_yaxes(title_text=unit, rangemode="tozero", nticks=4, row=row, col=1)
@@ -125,8 +125,8 @@ def _draw_packets(figure: go.Figure, line: _Line, bins: Bins) -> None:
     if len(hit):
         marker = {"symbol": "x", "size": 7, "color": line.colour}
         at = {"x": [bins.starts_s[k] for k in hit], "y": counts[hit].tolist(), "text": [f"{losses[k]:g}" for k in hit]}
-        told = f"{html.escape(line.name)}: %{{text}} lost<extra></extra>"
-        figure.add_trace(go.Scatter(at, mode="markers", marker=marker, hovertemplate=told), row=1, col=1)
+        hover = f"{html.escape(line.name)}: %{{text}} lost<extra></extra>"
+        figure.add_trace(go.Scatter(at, mode="markers", marker=marker, hovertemplate=hover), row=1, col=1)
 
 
 def write_page(logs: Sequence[AnyQlog], out: Path) -> None:

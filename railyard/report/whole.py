@@ -79,8 +79,8 @@ class ExhibitPart:
 
 def label(name: str) -> str:
     """'fig1c' is 'Fig. 1c'."""
-    found = re.fullmatch(r"(fig|table)(\d+\w*)", name)
-    return f"{'Fig.' if found[1] == 'fig' else 'Table'} {found[2]}" if found else name
+    match = re.fullmatch(r"(fig|table)(\d+\w*)", name)
+    return f"{'Fig.' if match[1] == 'fig' else 'Table'} {match[2]}" if match else name
 
 
 @dataclass
@@ -122,9 +122,9 @@ class Whole:
     @property
     def claims(self) -> list[tuple[ExhibitPart, Claim]]:
         """In the order of the page; what several arenas say of a claim stands together."""
-        found = [(part, claim) for part in self.exhibits for claim in part.exhibit.claims]
-        place = {key: k for k, key in reversed(list(enumerate((part.name, claim.id) for part, claim in found)))}
-        return sorted(found, key=lambda row: place[row[0].name, row[1].id])
+        claims = [(part, claim) for part in self.exhibits for claim in part.exhibit.claims]
+        place = {key: k for k, key in reversed(list(enumerate((part.name, claim.id) for part, claim in claims)))}
+        return sorted(claims, key=lambda row: place[row[0].name, row[1].id])
 
     @property
     def verdicts(self) -> Counter[str]:
@@ -161,9 +161,9 @@ class Whole:
     def fidelity(self) -> list[OnTime]:
         rows = []
         for part in self.exhibits:
-            found = part.exhibit.fidelity
-            worst = _late(part.runs) if found.exact else found.worst_p99_us or 0.0
-            void = max(found.void, len(part.void))
+            on_time = part.exhibit.fidelity
+            worst = _late(part.runs) if on_time.exact else on_time.worst_p99_us or 0.0
+            void = max(on_time.void, len(part.void))
             rows.append(OnTime(part.label, part.anchor, part.exhibit.arena, part.run_count, void, worst))
         for campaign in self.campaigns:
             runs, arena = campaign.context.runs, str(campaign.context.experiment["arena"])
@@ -200,8 +200,8 @@ class Whole:
 
     @property
     def cpus(self) -> dict[str, list[str]]:
-        found = ((name, run["cpu"]) for name, run in self.records)
-        return self.by_value((name, f"{cpu['model'] or 'unknown'}, {cpu['cores']} cores") for name, cpu in found)
+        cpus = ((name, run["cpu"]) for name, run in self.records)
+        return self.by_value((name, f"{cpu['model'] or 'unknown'}, {cpu['cores']} cores") for name, cpu in cpus)
 
     @property
     def sysctls(self) -> dict[str, dict[str, list[str]]]:
@@ -215,8 +215,8 @@ class Whole:
     @property
     def programs(self) -> dict[tuple[str, str], list[str]]:
         table: dict[tuple[str, str], list[str]] = {}
-        found = [(part.label, part.exhibit.provenance.programs_sha256) for part in self.exhibits]
-        for where, programs in found + [(name, run["config"]["programs_sha256"]) for name, run in self.records]:
+        programs_of = [(part.label, part.exhibit.provenance.programs_sha256) for part in self.exhibits]
+        for where, programs in programs_of + [(name, run["config"]["programs_sha256"]) for name, run in self.records]:
             for program, sha256 in programs.items():
                 parts = table.setdefault((program, sha256), [])
                 if where not in parts:
@@ -256,22 +256,22 @@ def _late(records: list[dict[str, Any]]) -> float | None:
 
 def _run_records(folder: Path) -> list[dict[str, Any]]:
     """The records of a folder's whole runs; none where it has no runs of its own."""
-    found = []
+    records = []
     for file in sorted(folder.glob("runs/[!.]*/run.json")):
         try:
             record = json.loads(file.read_text())
         except (OSError, ValueError):
             continue
         if isinstance(record, dict) and {"config", "fidelity", "run_id"} <= record.keys():
-            found.append(record)
-    return found
+            records.append(record)
+    return records
 
 
 def _exhibits(results: Path, numbers: Iterator[int]) -> tuple[list[ExhibitPart], list[str]]:
     """The exhibits in the order of the paper, others after them, and a sentence for each that cannot be read."""
-    found, left_out = newest_exhibits(results)
+    newest, left_out = newest_exhibits(results)
     parts = []
-    for exhibit, folder in found:
+    for exhibit, folder in newest:
         figures = []
         for plot in exhibit.plots:
             drawn, height = prepared(plot.figure, plot.title)
@@ -284,32 +284,32 @@ def _exhibits(results: Path, numbers: Iterator[int]) -> tuple[list[ExhibitPart],
         replays = {
             run: quote((place / page.relative_to(folder)).as_posix()) for run, page in pages.items() if page.is_file()
         }
-        beside_others = [other.name for other, _ in found].count(exhibit.name) > 1
+        beside_others = [other.name for other, _ in newest].count(exhibit.name) > 1
         parts.append(ExhibitPart(exhibit, folder, figures, runs, replays, beside_others))
     return parts, left_out
 
 
 def _campaigns(results: Path, numbers: Iterator[int]) -> tuple[list[CampaignPart], list[str]]:
     """The newest campaign of each experiment that is no exhibit, and a sentence for each folder that is left out."""
-    found: dict[Path, tuple[str, dict[str, Any]]] = {}
+    campaigns: dict[Path, tuple[str, dict[str, Any]]] = {}
     for file in sorted(results.glob("*/campaign.json"), key=lambda file: (not file.parent.is_symlink(), file)):
         folder = file.parent.resolve()
-        if folder in found or (folder / FILE).exists():
+        if folder in campaigns or (folder / FILE).exists():
             continue
         try:
             record = json.loads(file.read_text())
         except (OSError, ValueError):
             continue
         if isinstance(record, dict) and isinstance(record.get("experiment"), dict) and "runs" in record:
-            found[folder] = (file.parent.name, record)
+            campaigns[folder] = (file.parent.name, record)
     newest: dict[str, Path] = {}
-    for folder, (_, record) in found.items():
+    for folder, (_, record) in campaigns.items():
         name = str(record["experiment"]["name"])
-        if name not in newest or record.get("started", "") > found[newest[name]][1].get("started", ""):
+        if name not in newest or record.get("started", "") > campaigns[newest[name]][1].get("started", ""):
             newest[name] = folder
     parts: list[CampaignPart] = []
     left_out: list[str] = []
-    for folder, (name, record) in sorted(found.items(), key=lambda item: item[1][0]):
+    for folder, (name, record) in sorted(campaigns.items(), key=lambda item: item[1][0]):
         if newest[str(record["experiment"]["name"])] != folder:
             left_out.append(f"{name}: there is a newer campaign of the same experiment.")
             continue

@@ -73,13 +73,13 @@ class Cell:
     def outcomes(self) -> str:
         """'complete', or '2 complete, 1 time_limit', in words of the table."""
         counts = Counter(run.outcome for run in self.runs)
-        words = [
+        counts_text = [
             (name if total == len(self.runs) and total == 1 else f"{total} {name}").replace("_", " ")
             for name, total in counts.most_common()
         ]
         if self.void_runs:
-            words.append(f"{len(self.void_runs)} void")
-        return ", ".join(words) or self.not_run or "none"
+            counts_text.append(f"{len(self.void_runs)} void")
+        return ", ".join(counts_text) or self.not_run or "none"
 
     @property
     def all_complete(self) -> bool:

@@ -95,14 +95,14 @@ def _about(folder: Path, records: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Settings, commands and environment, from the campaign's own records."""
     try:
         campaign = json.loads((folder / "campaign.json").read_text())
-        told = {key: campaign.get(key) for key in ("command", "git", "started")}
-        told["experiment"] = campaign["experiment"]
+        about = {key: campaign.get(key) for key in ("command", "git", "started")}
+        about["experiment"] = campaign["experiment"]
     except (OSError, ValueError, KeyError, TypeError):
         raise UserError(f"{folder}: no readable campaign.json; an archive is made of a campaign's folder.") from None
     library = {pair.name: pair for pair in list_pairs()}
     names = dict.fromkeys(str(record["config"]["pair"]) for record in records)
     pairs = {name: library[name] for name in names if name in library}
-    return told | {
+    return about | {
         "made_by": version_words(),
         "commands": {record["run_id"]: record.get("commands", {}) for record in records},
         "programs_sha256": _distinct(record["config"]["programs_sha256"] for record in records),
@@ -254,23 +254,23 @@ def _checked(archive: zipfile.ZipFile, file: Path) -> Files:
     for one in members:
         if not _is_plain(one) or count[one.filename] > 1:
             raise UserError(f"{file}: '{one.filename}' is no name of a file in an archive of Railyard; it is not read.")
-    told = _json(archive, MANIFEST, file).get("files")
-    if not isinstance(told, dict):
+    listed = _json(archive, MANIFEST, file).get("files")
+    if not isinstance(listed, dict):
         raise UserError(f"{file}: {MANIFEST} does not name its files; `railyard archive` writes such a file.")
-    found: Files = {}
+    checked: Files = {}
     with counting("checking hashes", len(members)) as advance:
         for one in members:
             digest = hashlib.sha256()
             with archive.open(one) as source:
                 _copy(source, digest)
             if one.filename not in (MANIFEST, README):
-                found[one.filename] = digest.hexdigest()
+                checked[one.filename] = digest.hexdigest()
             advance()
-    claimed = {name: one.get("sha256") if isinstance(one, dict) else None for name, one in told.items()}
-    for name in sorted(claimed.keys() | found.keys()):
-        if claimed.get(name) != found.get(name):
+    claimed = {name: one.get("sha256") if isinstance(one, dict) else None for name, one in listed.items()}
+    for name in sorted(claimed.keys() | checked.keys()):
+        if claimed.get(name) != checked.get(name):
             raise UserError(f"{file}: '{name}' is not the file of which {MANIFEST} has the SHA-256.")
-    return found
+    return checked
 
 
 def _json(archive: zipfile.ZipFile, name: str, file: Path) -> dict[str, Any]:
@@ -281,27 +281,27 @@ def _json(archive: zipfile.ZipFile, name: str, file: Path) -> dict[str, Any]:
     if info.file_size > MOST_RECORD_BYTES:
         raise UserError(f"{file}: {name} has more than {MOST_RECORD_BYTES >> 20} MiB; it is not read.")
     try:
-        found = json.loads(archive.read(info))
+        content = json.loads(archive.read(info))
     except (ValueError, RecursionError):
         raise UserError(f"{file}: {name} is not JSON.") from None
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise UserError(f"{file}: {name} is no JSON object.")
-    return found
+    return content
 
 
 def _unpacked(archive: zipfile.ZipFile, files: Files, folder: Path, file: Path) -> dict[str, Path]:
     """The traces by their names in the archive, which begin with their hashes."""
-    found: dict[str, Path] = {}
+    unpacked: dict[str, Path] = {}
     total = 0
     for name in (name for name in files if name.startswith(TRACES)):
         parts = _TRACE.fullmatch(name)
         total += archive.getinfo(name).file_size
         if parts is None or files[name] != parts[1] or total > MOST_TRACE_BYTES:
             raise UserError(f"{file}: '{name}' is no trace under its SHA-256, or the traces are too large.")
-        found[name] = folder / parts[1] / parts[2]
-        found[name].parent.mkdir(exist_ok=True)
-        found[name].write_bytes(archive.read(name))
-    return found
+        unpacked[name] = folder / parts[1] / parts[2]
+        unpacked[name].parent.mkdir(exist_ok=True)
+        unpacked[name].write_bytes(archive.read(name))
+    return unpacked
 
 
 def _own_traces(pair: str) -> dict[str, Path]:
@@ -342,11 +342,11 @@ def _read(
 ) -> Archive:
     runs: list[Again] = []
     left: dict[str, str] = {}
-    told: dict[str, None] = {}
+    notes: dict[str, None] = {}
     own_traces = cache(_own_traces)
     for name in sorted(files):
-        found = re.fullmatch(rf"({CAMPAIGN}runs/([^/]+))/run\.json", name)
-        if found is None:
+        match = re.fullmatch(rf"({CAMPAIGN}runs/([^/]+))/run\.json", name)
+        if match is None:
             continue
         record = _json(archive, name, file)
         try:
@@ -354,19 +354,19 @@ def _read(
             record["git"] = dict(record["git"])
             exact = is_exact(record["config"]["arena"])
         except (KeyError, TypeError, ValueError, AttributeError):
-            left[found[2]] = "its traces are neither in the archive nor on this machine, or its record is not whole"
+            left[match[2]] = "its traces are neither in the archive nor on this machine, or its record is not whole"
             continue
         if not exact:
-            left[found[2]] = "it ran on the wall clock, where no run comes twice"
+            left[match[2]] = "it ran on the wall clock, where no run comes twice"
             continue
-        spec = spec_of(file / found[2], record, program_file=programs[0], stack=programs[1])
-        told |= dict.fromkeys(changes(record, spec))
-        outputs = _outputs(files, found[1])
+        spec = spec_of(file / match[2], record, program_file=programs[0], stack=programs[1])
+        notes |= dict.fromkeys(changes(record, spec))
+        outputs = _outputs(files, match[1])
         with_qlog = spec.qlog or any(one.startswith("qlog/") for one in outputs)
         runs.append(Again(spec.model_copy(update={"qlog": with_qlog}), outputs))
     if not runs and not left:
         raise UserError(f"{file}: it has no runs.")
-    return Archive(file, runs, left, list(told))
+    return Archive(file, runs, left, list(notes))
 
 
 def repeat_all(archive: Archive, jobs: int) -> Outcome:

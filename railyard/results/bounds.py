@@ -72,8 +72,8 @@ def shares_of(ours: Sequence[Run], clairvoyant: Sequence[Run], layout: Layout) -
 
     def mean(runs: Sequence[Run], of: Callable[[Request], float]) -> Reals:
         sums = drawn @ np.array([sum(of(chunk) for chunk in run.chunks) for run in runs])
-        found: Reals = sums / (drawn @ np.array([len(run.chunks) for run in runs]))
-        return found
+        means: Reals = sums / (drawn @ np.array([len(run.chunks) for run in runs]))
+        return means
 
     return Shares(
         mean(ours, rct) - mean(ours, of_oracle),

@@ -49,13 +49,13 @@ class StoredCampaign:
     @cached_property
     def record(self) -> dict[str, Any]:
         """`campaign.json`, or what a population's record says in its place; empty where neither can be read."""
-        found = _json(self.folder / "campaign.json")
-        population = _json(self.folder / "population.json") if found is None else None
+        written = _json(self.folder / "campaign.json")
+        population = _json(self.folder / "population.json") if written is None else None
         if population is not None:
             name = population.get("population", {}).get("name")
-            told = {key: population.get(key) for key in ("command", "git")}
-            return told | {"experiment": {"name": name, "arena": "sim"}, "started": population.get("created")}
-        return found or {}
+            kept = {key: population.get(key) for key in ("command", "git")}
+            return kept | {"experiment": {"name": name, "arena": "sim"}, "started": population.get("created")}
+        return written or {}
 
     @cached_property
     def exhibit(self) -> dict[str, Any]:
@@ -68,19 +68,19 @@ class StoredCampaign:
 
     @cached_property
     def experiment(self) -> dict[str, Any]:
-        found = self.record.get("experiment")
-        return found if isinstance(found, dict) else {}
+        experiment = self.record.get("experiment")
+        return experiment if isinstance(experiment, dict) else {}
 
     @property
     def experiment_name(self) -> str:
         """Under which name the results are known: of folders of one name the newest is what the name stands for."""
-        found = self.facts.get("name") or self.exhibit.get("name") or self.experiment.get("name")
-        return str(found or "")
+        name = self.facts.get("name") or self.exhibit.get("name") or self.experiment.get("name")
+        return str(name or "")
 
     @property
     def git(self) -> dict[str, Any]:
-        found = self.record.get("git") or self.exhibit.get("provenance", {}).get("git")
-        return found if isinstance(found, dict) else {}
+        git = self.record.get("git") or self.exhibit.get("provenance", {}).get("git")
+        return git if isinstance(git, dict) else {}
 
     @cached_property
     def asked(self) -> list[str]:
@@ -128,11 +128,11 @@ class StoredCampaign:
     def running(self) -> bool:
         """Whether a campaign holds the folder's lock now. Only looked at: to try it would keep a campaign from it."""
         try:
-            found = (self.folder / LOCK).stat()
+            status = (self.folder / LOCK).stat()
             locks = Path("/proc/locks").read_text()
         except OSError:
             return False
-        place = f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}:{found.st_ino}"
+        place = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
         return any(place in line.split() for line in locks.splitlines())
 
     @property
@@ -192,10 +192,10 @@ def find_campaigns(results: Path) -> list[StoredCampaign]:
 
 
 def campaigns_or_error(results: Path) -> list[StoredCampaign]:
-    found = find_campaigns(results)
-    if not found:
+    campaigns = find_campaigns(results)
+    if not campaigns:
         raise UserError(f"{results}: there are no results; `railyard run EXPERIMENT` makes some.")
-    return found
+    return campaigns
 
 
 def newest_of(campaigns: list[StoredCampaign]) -> dict[str, StoredCampaign]:

@@ -13,12 +13,12 @@ UNKNOWN = "The emulator was late."
 
 def causes(runs: Sequence[Run]) -> dict[str, list[Run]]:
     """The void ones of these by cause, each with the largest of its figures."""
-    found: dict[str, list[tuple[str, Run]]] = {}
+    by_cause: dict[str, list[tuple[str, Run]]] = {}
     for run in runs:
         if run.void:
-            told = str(run.record["fidelity"].get("cause") or UNKNOWN)
-            found.setdefault(NUMBER.sub("#", told.replace("p99", "p")), []).append((told, run))
-    return {_largest([told for told, _ in same]): [run for _, run in same] for same in found.values()}
+            cause = str(run.record["fidelity"].get("cause") or UNKNOWN)
+            by_cause.setdefault(NUMBER.sub("#", cause.replace("p99", "p")), []).append((cause, run))
+    return {_largest([cause for cause, _ in same]): [run for _, run in same] for same in by_cause.values()}
 
 
 def _largest(told: Sequence[str]) -> str:

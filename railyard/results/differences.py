@@ -128,10 +128,10 @@ class Difference:
     def _words(self, change: Change | None) -> str:
         if change is None:
             return "–"
-        found = change.interval
-        said = f"{'≥ ' if found.at_least else ''}{_signed(found.value, self.figure)}"
+        interval = change.interval
+        said = f"{'≥ ' if interval.at_least else ''}{_signed(interval.value, self.figure)}"
         unit = " %" if self.figure.is_relative else " points"
-        return f"{said}{unit} [{found.ends(lambda end: _signed(end, self.figure))}]"
+        return f"{said}{unit} [{interval.ends(lambda end: _signed(end, self.figure))}]"
 
     @property
     def needs(self) -> str:
@@ -210,12 +210,12 @@ def better_path(runs: Sequence[Run], figure: Figure) -> list[Run]:
     """For each pair, the plays on the path with the lower figure, as runs of scheme `sp:best`."""
     labels, best = single_paths(runs), list[Run]()
     for pair in dict.fromkeys(run.pair for run in runs):
-        found: list[tuple[float, list[Run]]] = []
+        candidates: list[tuple[float, list[Run]]] = []
         for label in labels:
             plays = [run for run in runs if (run.pair, run.label) == (pair, label) and not run.void]
             level = figure.level(plays, layout_of(plays).within()) if plays else None
-            found.append((level.value if level else math.inf, plays))
-        best += min(found, key=lambda one: one[0], default=(math.inf, []))[1]
+            candidates.append((level.value if level else math.inf, plays))
+        best += min(candidates, key=lambda one: one[0], default=(math.inf, []))[1]
     return [replace(run, record=run.record | {"config": run.config | {"label": BEST}}) for run in best]
 
 
@@ -253,9 +253,9 @@ class _Known:
             return rates.change(figure.sums(ours), figure.sums(theirs), layout)
         how = intervals.relative if figure.is_relative else intervals.absolute
         both = self.bounds(figure, ours, layout), self.bounds(figure, theirs, layout)
-        found = intervals.change(*both, layout, how)
+        change = intervals.change(*both, layout, how)
         few = any(_shortage_of_values(figure, side) for side in (ours, theirs))
-        return found.without_ends() if found is not None and few else found
+        return change.without_ends() if change is not None and few else change
 
     def level(self, figure: Figure, runs: Sequence[Run], layout: Layout) -> Interval | None:
         key = (figure.name, tuple(run.run_id for run in runs), layout)
@@ -288,8 +288,8 @@ def _level(figure: Figure, runs: Sequence[Run], layout: Layout, known: _Known) -
 
 
 def _for_these_or_like_these(level: Callable[[Layout], Interval | None], layout: Layout) -> Interval | None:
-    found = level(layout.within())
-    return found if found is None or found.known else level(layout)
+    interval = level(layout.within())
+    return interval if interval is None or interval.known else level(layout)
 
 
 def _over(pair: str, runs: Sequence[Run]) -> list[Run]:
@@ -358,8 +358,8 @@ def usual(runs: Sequence[Run], references: Sequence[str] = ("sp", BEST, "vanilla
 
 def cost(runs: Sequence[Run]) -> str:
     """The redundancy with its interval; empty where the scheme does not tell it."""
-    found = level_of(runs, REDUNDANCY)
-    return "" if found is None else level_in_unit(found, REDUNDANCY)
+    redundancy = level_of(runs, REDUNDANCY)
+    return "" if redundancy is None else level_in_unit(redundancy, REDUNDANCY)
 
 
 def level_of(runs: Sequence[Run], figure: Figure) -> Interval | None:
@@ -409,12 +409,12 @@ def record_of(one: Difference) -> dict[str, Any]:
 
 def sentences(found: Sequence[Difference]) -> list[str]:
     """What is established over all pairs, one sentence for each scheme and reference."""
-    told: dict[tuple[str, str], list[str]] = {}
+    by_comparison: dict[tuple[str, str], list[str]] = {}
     for one in found:
         if one.pair == ALL and one.verdict.split(" ")[0] in ("lower", "higher"):
             words = f"{one.words_here} for these traces" if one.verdict.endswith(" here") else one.words
-            told.setdefault((one.label, one.against), []).append(f"{one.figure.title} {words}")
-    return [f"{label} against {against}: {'; '.join(words)}." for (label, against), words in told.items()]
+            by_comparison.setdefault((one.label, one.against), []).append(f"{one.figure.title} {words}")
+    return [f"{label} against {against}: {'; '.join(words)}." for (label, against), words in by_comparison.items()]
 
 
 def shortage_of(runs: Sequence[Run], figure: Figure, level: Interval | None) -> Shortage | None:

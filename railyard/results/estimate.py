@@ -54,8 +54,8 @@ class Estimate:
 
 def _newest_first(results: Path) -> list[StoredCampaign]:
     """Campaigns with folders of runs, that started last first."""
-    found = [one for one in find_campaigns(results) if one.record and (one.folder / "runs").is_dir()]
-    return sorted(found, key=moment, reverse=True)
+    campaigns = [one for one in find_campaigns(results) if one.record and (one.folder / "runs").is_dir()]
+    return sorted(campaigns, key=moment, reverse=True)
 
 
 def _recorded(results: Path, arena: str) -> Iterator[tuple[float, float, float, float]]:
@@ -79,16 +79,16 @@ def _recorded(results: Path, arena: str) -> Iterator[tuple[float, float, float, 
 def rates(results: Path, arena: str) -> tuple[Rates, str]:
     """What a byte of video takes, and what that rests on."""
     usual = Rates(arena_of(arena).s_per_video_mb / 1e6, LINK_LOGS, QLOGS)
-    found = list(islice(_recorded(results, arena), MOST_RUNS))
-    if len(found) < FEWEST_RUNS:
+    recorded = list(islice(_recorded(results, arena), MOST_RUNS))
+    if len(recorded) < FEWEST_RUNS:
         return usual, f"measurements on another machine (there are too few runs of {arena} here yet)"
-    with_qlogs = [qlogs / video for video, _, qlogs, _ in found if qlogs]
+    with_qlogs = [qlogs / video for video, _, qlogs, _ in recorded if qlogs]
     own = Rates(
-        seconds=fmean(took / video for video, took, _, _ in found),
-        link_logs=fmean(others / video for video, _, _, others in found),
+        seconds=fmean(took / video for video, took, _, _ in recorded),
+        link_logs=fmean(others / video for video, _, _, others in recorded),
         qlogs=fmean(with_qlogs) if with_qlogs else usual.qlogs,
     )
-    return own, f"{len(found)} recorded runs of {arena} in {results.name}/"
+    return own, f"{len(recorded)} recorded runs of {arena} in {results.name}/"
 
 
 def estimate(specs: Sequence[RunSpec], qlog: Qlog, jobs: int, results: Path | None = None) -> Estimate:

@@ -94,11 +94,11 @@ def comparisons(runs: Sequence[Run]) -> list[tuple[str, str]]:
 
 def compared(runs: Sequence[Run]) -> Compared:
     """All that a report compares: over all pairs together and over each."""
-    found: Compared = {}
+    by_row: Compared = {}
     played = differences.sound(runs)
     for one in differences.differences(played, comparisons(played), by_pair=True):
-        found.setdefault((one.pair, one.label, one.against), {})[one.figure.name] = one
-    return found
+        by_row.setdefault((one.pair, one.label, one.against), {})[one.figure.name] = one
+    return by_row
 
 
 def over_all(found: Compared, names: Iterable[tuple[str, str]]) -> list[Difference]:
@@ -116,12 +116,12 @@ def _judged(of_figures: dict[str, Difference]) -> list[Difference]:
 def _better(judged: Sequence[Difference]) -> Answer:
     """Whether a scheme is better: one figure is lower and none higher. False where a figure is higher, or none is lower
     by more than the margin. None where that is not decided."""
-    found = [one.verdict for one in judged]
-    if any(verdict.startswith("higher") for verdict in found):
+    verdicts = [one.verdict for one in judged]
+    if any(verdict.startswith("higher") for verdict in verdicts):
         return False
-    if any(verdict.startswith("lower") for verdict in found):
+    if any(verdict.startswith("lower") for verdict in verdicts):
         return True
-    return False if found and all(one.no_lower for one in judged) else None
+    return False if verdicts and all(one.no_lower for one in judged) else None
 
 
 def _told(one: Difference) -> str:
@@ -222,9 +222,9 @@ def _figures_of(row: Sequence[Cell], layout: Layout) -> list[str]:
         f"single path on {cell.runs[0].config['primary']} ({cell.label}): {_figures(cell, tail)}" for cell in single
     ]
     rest = [f"{cell.label}: {_figures(cell, tail)}" for cell in row if cell not in single]
-    told = "; ".join([*named, *rest])
+    sentence = "; ".join([*named, *rest])
     return [
-        f"{told[0].upper()}{told[1:]}." if named else f"{told}.",
+        f"{sentence[0].upper()}{sentence[1:]}." if named else f"{sentence}.",
         f"Which scheme is better is not decided: {shortage.of_windows(layout)}.",
     ]
 
@@ -287,8 +287,8 @@ def _failures(row: Sequence[Cell]) -> list[str]:
     if not any(failed):
         return []
     counts = zip(row, failed, strict=True)
-    told = ", ".join(f"{cell.label} {number} of {len(cell.runs)}" for cell, number in counts)
-    return [f"Plays that failed, each with its time limit as a lower bound in every figure: {told}."]
+    failures = ", ".join(f"{cell.label} {number} of {len(cell.runs)}" for cell, number in counts)
+    return [f"Plays that failed, each with its time limit as a lower bound in every figure: {failures}."]
 
 
 def _same_places(row: Sequence[Cell]) -> list[Cell]:
@@ -435,8 +435,8 @@ def _of_all(rows: dict[str, list[Cell]], found: Compared) -> list[str]:
 
 
 def _brief(label: str, of_figures: dict[str, Difference]) -> str:
-    told = [f"{one.figure.title} {one.words_here}" for one in _judged(of_figures)]
-    return f"{label}: {', '.join(told)}"
+    parts = [f"{one.figure.title} {one.words_here}" for one in _judged(of_figures)]
+    return f"{label}: {', '.join(parts)}"
 
 
 def _multipath_in_brief(row: Sequence[Cell], found: Compared) -> list[str]:
@@ -447,11 +447,11 @@ def _multipath_in_brief(row: Sequence[Cell], found: Compared) -> list[str]:
     if not judged:
         return []
     answers = {label: _better(_judged(ones)) for label, ones in judged.items()}
-    told = "xlink" if "xlink" in judged else next(iter(judged))
+    one = "xlink" if "xlink" in judged else next(iter(judged))
     claim = _claim(of_parts(list(answers.values())), answers)
     open_ones = _would_decide(judged.values()) if None in answers.values() else ""
     return [
-        f"Multipath is better than single path on the primary path: {claim} ({_brief(told, judged[told])}).{open_ones}"
+        f"Multipath is better than single path on the primary path: {claim} ({_brief(one, judged[one])}).{open_ones}"
     ]
 
 

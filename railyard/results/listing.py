@@ -22,10 +22,10 @@ def disk_bytes(folders: Iterable[Path]) -> int:
     for folder in folders:
         for place, inner, names in os.walk(folder):
             for name in (*inner, *names):
-                found = Path(place, name).lstat()
-                if (found.st_dev, found.st_ino) not in seen:
-                    seen.add((found.st_dev, found.st_ino))
-                    total += found.st_blocks * 512
+                status = Path(place, name).lstat()
+                if (status.st_dev, status.st_ino) not in seen:
+                    seen.add((status.st_dev, status.st_ino))
+                    total += status.st_blocks * 512
     return total
 
 
@@ -58,20 +58,20 @@ def _value(value: Any) -> str:
 
 def _flat(settings: Any, path: str = "") -> dict[str, Any]:
     if isinstance(settings, dict) and settings:
-        found = [_flat(value, f"{path}.{name}" if path else name) for name, value in settings.items()]
-        return {name: value for part in found for name, value in part.items()}
+        parts = [_flat(value, f"{path}.{name}" if path else name) for name, value in settings.items()]
+        return {name: value for part in parts for name, value in part.items()}
     return {path: settings}
 
 
 def _settings(campaign: StoredCampaign) -> dict[str, Any]:
     """What the results depend on, setting by setting; programs and traces as one each."""
     facts = campaign.facts.get("facts", {})
-    found = _flat(facts.get("settings") or campaign.experiment)
-    found = {name: value for name, value in found.items() if name not in ("name", "description", "arena", "")}
+    settings = _flat(facts.get("settings") or campaign.experiment)
+    settings = {name: value for name, value in settings.items() if name not in ("name", "description", "arena", "")}
     for name in ("programs", "traces"):
         if facts.get(name):
-            found[name] = f"#{_short_hash(facts[name])}"
-    return found
+            settings[name] = f"#{_short_hash(facts[name])}"
+    return settings
 
 
 def settings_apart(first: StoredCampaign, second: StoredCampaign) -> list[str]:
@@ -83,7 +83,7 @@ def settings_apart(first: StoredCampaign, second: StoredCampaign) -> list[str]:
 
 def differences_of(campaigns: list[StoredCampaign]) -> dict[Path, str]:
     """The settings of each folder that differ from those of another folder of the same name."""
-    words: dict[Path, str] = {}
+    texts: dict[Path, str] = {}
     for name in {campaign.experiment_name for campaign in campaigns}:
         group = [campaign for campaign in campaigns if campaign.experiment_name == name]
         settings = {campaign.folder: _settings(campaign) for campaign in group}
@@ -94,5 +94,5 @@ def differences_of(campaigns: list[StoredCampaign]) -> dict[Path, str]:
             parts = [f"{key} {_value(own[key])}" for key in differing if own.get(key) is not None]
             if len({one.facts.get("identity") for one in group}) < len(group) and campaign.facts.get("fresh"):
                 parts.append("done afresh")
-            words[campaign.folder] = ", ".join(parts)
-    return words
+            texts[campaign.folder] = ", ".join(parts)
+    return texts

@@ -84,15 +84,15 @@ def bytes_by_path(paths: Sequence[OraclePath], request_us: int, size_bytes: int)
     sent_us, left = request_arrival_us(paths, request_us), max(1, size_bytes)
     done_ms = completion_us(paths, request_us, size_bytes) // 1000
     first = [_first_after(path.down, sent_us + path.data_delay_us, path.start_offset_ms) for path in paths]
-    found = [0 for _ in paths]
+    totals = [0 for _ in paths]
     for end_ms in (done_ms - 1, done_ms):
         for k, path in enumerate(paths):
             count = path.down.count_until(end_ms + path.start_offset_ms) - first[k]
             taken = min(left, max(0, count) * PAYLOAD_BYTES)
             first[k] += max(0, count)
-            found[k] += taken
+            totals[k] += taken
             left -= taken
-    return found
+    return totals
 
 
 def _carried_ms(paths: Sequence[OraclePath], first: Sequence[int], needed: int, early: int) -> int:
@@ -175,7 +175,7 @@ def play_s(paths: Sequence[OraclePath], asked: Sequence[Asked]) -> list[float]:
     A request that was made because another one had completed is made when the oracle completes that one; the others
     are made when they were.
     """
-    served, made_us, done_us, found = InOrder(paths), 0, list[int](), list[float]()
+    served, made_us, done_us, times_s = InOrder(paths), 0, list[int](), list[float]()
     for k, one in enumerate(asked):
         ends = [(done_s, i) for i, other in enumerate(asked[:k]) if (done_s := other.done_s) is not None]
         causes = [(done_s, i) for done_s, i in ends if -TOLERANCE_S <= one.request_s - done_s <= AT_ONCE_S]
@@ -184,8 +184,8 @@ def play_s(paths: Sequence[OraclePath], asked: Sequence[Asked]) -> list[float]:
             request_us = min(request_us, done_us[max(causes)[1]])
         made_us = max(made_us, request_us)
         done_us.append(served.completion_us(made_us, one.size_bytes))
-        found.append((done_us[-1] - made_us) / 1e6)
-    return found
+        times_s.append((done_us[-1] - made_us) / 1e6)
+    return times_s
 
 
 def rct_s(paths: Sequence[OraclePath], request_s: float, size_bytes: int) -> float:
@@ -225,7 +225,7 @@ def paths_of_run(config: dict[str, Any]) -> list[OraclePath] | None:
     """
     if any(event.get("delay_ms") is not None or event.get("rate") for event in config.get("link_events", ())):
         return None
-    found: list[OraclePath] = []
+    paths: list[OraclePath] = []
     for path in config["paths"]:
         settings = path.get("settings", {})
         varies = any(settings.get(name, "off") != "off" for name in ("wifi", "leo", "up_leo", "down_leo"))
@@ -237,5 +237,5 @@ def paths_of_run(config: dict[str, Any]) -> list[OraclePath] | None:
         if up is None or down is None or changed:
             return None
         delays = _delay_us(path, "up"), _delay_us(path, "down")
-        found.append(OraclePath(up, down, delays[0], int(config["start_offset_ms"]), delays[1]))
-    return found
+        paths.append(OraclePath(up, down, delays[0], int(config["start_offset_ms"]), delays[1]))
+    return paths

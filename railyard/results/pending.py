@@ -189,12 +189,12 @@ def planned(plan: Plan, place: Place, jobs: int | None) -> list[str]:
             for name, word in (("pair", "pair"), ("label", "scheme"), ("seed", "seed"))
         ]
         side_by_side = jobs or arena_of(arena).default_jobs()
-        found = estimate(pending, qlog_of(plan.experiment, total), side_by_side, place.results)
+        estimated = estimate(pending, qlog_of(plan.experiment, total), side_by_side, place.results)
         target = (folder or place.results or Path.cwd()).resolve()
         free = shutil.disk_usage(next(one for one in (target, *target.parents) if one.is_dir())).free
         lines.append(f"To do: {counted(len(pending), 'run')} of {', '.join(counts)}, {side_by_side} at the same time.")
-        lines.append(f"They take {found.words}, as {found.basis} say.")
-        lines.append(f"{size_words(free)} of the disk is free{', too little' if found.disk_bytes > free else ''}.")
+        lines.append(f"They take {estimated.words}, as {estimated.basis} say.")
+        lines.append(f"{size_words(free)} of the disk is free{', too little' if estimated.disk_bytes > free else ''}.")
     return [*lines, "Nothing was run."]
 
 
@@ -234,8 +234,8 @@ def _run(
         quiet.look()
     watch = Stopwatch()
     try:
-        with reporter(console, len(specs), len(specs) - len(pending), None if exact else campaign.runs) as told:
-            repetitions = run_campaign(campaign, pending, side_by_side, told, budget_s, quiet)
+        with reporter(console, len(specs), len(specs) - len(pending), None if exact else campaign.runs) as progress:
+            repetitions = run_campaign(campaign, pending, side_by_side, progress, budget_s, quiet)
     except KeyboardInterrupt:
         stopped()
         raise

@@ -71,8 +71,8 @@ class Parting:
         rows: list[dict[str, Any]] = []
         for run, side in (("A", self.first), ("B", self.second)):
             ms = side.time_ms if isinstance(side, Decision) else None if side is None else float(side.get("time", 0))
-            words = "" if side is None else _shown(side, self.kind).partition(" s")[2].lstrip(": ")
-            at = {"time_s": None if ms is None else ms / 1000, "what": words}
+            text = "" if side is None else _shown(side, self.kind).partition(" s")[2].lstrip(": ")
+            at = {"time_s": None if ms is None else ms / 1000, "what": text}
             rows.append({"run": run, "differs": self.kind, "same_before": self.number, **at})
         return rows
 
@@ -87,13 +87,13 @@ def _shown(side: Decision | Event | None, word: str) -> str:
 
 def server_qlogs(run: Path) -> list[Path]:
     """The server's qlogs of a run, one a connection, in the order in which the connections were made."""
-    found = sorted((run / "qlog").glob("*_server.sqlog"), key=lambda file: (_reference_time(file), file.name))
-    if not found:
+    qlogs = sorted((run / "qlog").glob("*_server.sqlog"), key=lambda file: (_reference_time(file), file.name))
+    if not qlogs:
         raise UserError(
             f"{run}: there is no qlog of the server; `railyard repeat {run} --qlog --out DIR` does the run again with "
             "qlogs, where its scheme is one over QUIC."
         )
-    return found
+    return qlogs
 
 
 def _reference_time(file: Path) -> float:

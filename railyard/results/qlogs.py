@@ -41,21 +41,21 @@ def sentence(qlog: Qlog, *, asked: bool) -> str:
 
 def _tail(run: Run) -> tuple[float, float]:
     """p99, then the longest: a run that requested nothing is worse than any."""
-    found, most = RCT_P99.point([run]), RCT_MAX.point([run])
-    return (math.inf, math.inf) if found is None or most is None else (found.value, most.value)
+    p99, most = RCT_P99.point([run]), RCT_MAX.point([run])
+    return (math.inf, math.inf) if p99 is None or most is None else (p99.value, most.value)
 
 
 def worst(campaign: Campaign, specs: Sequence[RunSpec]) -> list[RunSpec]:
     """The run with the worst p99 RCT of each pair and scheme over QUIC, void runs excluded."""
-    found: dict[tuple[str, str], tuple[tuple[float, float], RunSpec]] = {}
+    worst_runs: dict[tuple[str, str], tuple[tuple[float, float], RunSpec]] = {}
     for spec in specs:
         if spec.transport != "quic":
             continue
         run = load_run(campaign.runs / spec.run_id)
         place = (spec.pair, spec.label)
-        if not run.void and (place not in found or _tail(run) > found[place][0]):
-            found[place] = (_tail(run), spec)
-    return [spec for _, spec in found.values()]
+        if not run.void and (place not in worst_runs or _tail(run) > worst_runs[place][0]):
+            worst_runs[place] = (_tail(run), spec)
+    return [spec for _, spec in worst_runs.values()]
 
 
 def _files(run: Path) -> Iterator[Path]:

@@ -98,7 +98,7 @@ def _with_campaign(table: pa.Table, name: str) -> pa.Table:
 def _other_tables(campaigns: Sequence[StoredCampaign]) -> dict[str, list[pa.Table]]:
     """Further Parquet files of campaigns, each under its own name: `samples.parquet` becomes the view `samples`."""
     known = {table.name for table in TABLES}
-    found: dict[str, list[pa.Table]] = {}
+    other_tables: dict[str, list[pa.Table]] = {}
     for campaign in campaigns:
         for file in sorted(campaign.folder.glob("*.parquet")):
             if file.stem not in known and SAFE_NAME.match(file.stem):
@@ -107,22 +107,22 @@ def _other_tables(campaigns: Sequence[StoredCampaign]) -> dict[str, list[pa.Tabl
                 except (OSError, pa.ArrowException) as error:
                     raise UserError(f"{file}: cannot be read: {' '.join(str(error).split())}; remove it.") from None
                 if CAMPAIGN.name not in table.column_names:
-                    found.setdefault(file.stem, []).append(_with_campaign(table, campaign.name))
-    return found
+                    other_tables.setdefault(file.stem, []).append(_with_campaign(table, campaign.name))
+    return other_tables
 
 
 def _plays(campaigns: Sequence[StoredCampaign]) -> pa.Table:
     """The plays of all populations."""
-    found = [PLAYS.arrow_schema().empty_table()]
+    plays = [PLAYS.arrow_schema().empty_table()]
     for campaign in campaigns:
         file = campaign.folder / "plays.parquet"
         if file.is_file():
             try:
-                found.append(_with_campaign(as_now(pq.read_table(file), PLAYS), campaign.name))
+                plays.append(_with_campaign(as_now(pq.read_table(file), PLAYS), campaign.name))
             except (OSError, pa.ArrowException) as error:
-                words = " ".join(str(error).split()).rstrip(".")
-                raise UserError(f"{file}: cannot be read: {words}; the command that made it writes it again.") from None
-    return pa.concat_tables(found)
+                cause = " ".join(str(error).split()).rstrip(".")
+                raise UserError(f"{file}: cannot be read: {cause}; the command that made it writes it again.") from None
+    return pa.concat_tables(plays)
 
 
 def _tables(campaigns: Sequence[StoredCampaign]) -> dict[str, pa.Table]:

@@ -141,8 +141,8 @@ class Run:
     def added(self) -> dict[str, Any] | None:
         """What lateness can have added to the run's figures (railyard.run.lateness.Added); none where that was not
         recorded."""
-        found: dict[str, Any] | None = self.record["fidelity"].get("added")
-        return found
+        added: dict[str, Any] | None = self.record["fidelity"].get("added")
+        return added
 
     @property
     def late_share(self) -> float | None:
@@ -164,13 +164,13 @@ class Run:
     def void_words(self) -> str:
         """Why a void run stayed void: what was late, what made it late, why there was no further try."""
         fidelity = self.record["fidelity"]
-        told = ("; ".join(fidelity["reasons"][:2]), fidelity.get("cause"), self.record.get("not_repeated"))
-        return ". ".join(str(words).removesuffix(".") for words in told if words)
+        parts = ("; ".join(fidelity["reasons"][:2]), fidelity.get("cause"), self.record.get("not_repeated"))
+        return ". ".join(str(words).removesuffix(".") for words in parts if words)
 
     @property
     def redundancy(self) -> float | None:
-        found = REDUNDANCY.point([self])
-        return None if found is None else found.value
+        point = REDUNDANCY.point([self])
+        return None if point is None else point.value
 
 
 def is_failed(outcome: str, first_frame_s: float | None) -> bool:

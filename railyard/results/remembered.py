@@ -21,10 +21,10 @@ OF_THE_CAMPAIGN = ("report.html", "answer.json", "runs.parquet", "chunks.parquet
 
 def _stamp(file: Path) -> str:
     try:
-        found = file.stat()
+        status = file.stat()
     except OSError:
         return f"{file.name} -"
-    return f"{file.name} {found.st_size} {found.st_mtime_ns}"
+    return f"{file.name} {status.st_size} {status.st_mtime_ns}"
 
 
 @cache

@@ -106,8 +106,8 @@ def note(found: Mapping[str, Shortage]) -> str:
     names: dict[str, list[str]] = {}
     for name, one in found.items():
         names.setdefault(one.words, []).append(name)
-    told = [f"{', '.join(of)} ({words})" for words, of in names.items()]
-    return f"{TOO_SMALL}: {'; '.join(told)}." if found else ""
+    listed = [f"{', '.join(of)} ({words})" for words, of in names.items()]
+    return f"{TOO_SMALL}: {'; '.join(listed)}." if found else ""
 
 
 def worst(found: Iterable[Shortage | None]) -> Shortage | None:

@@ -91,14 +91,14 @@ def _transport_paths(folder: Path) -> dict[str, dict[str, Any]]:
     """What the server's transport counted on each path, by the path's name; empty for the kernel's transports."""
     emulator = json.loads((folder / "mpshell.json").read_text())
     names = {path.get("inside_addr"): path["name"] for path in emulator["paths"]}
-    found: dict[str, dict[str, Any]] = {}
+    transport_paths: dict[str, dict[str, Any]] = {}
     for event in read_jsonl(folder / "server.jsonl"):
         if event.get("event") == "connection_closed":
             for path in event.get("paths", []):
                 host = str(path.get("remote", "")).rpartition(":")[0].strip("[]")
                 if host in names:
-                    found[names[host]] = path
-    return found
+                    transport_paths[names[host]] = path
+    return transport_paths
 
 
 def _print_paths(console: Console, run: Run, folder: Path) -> None:

@@ -36,7 +36,7 @@ def runs_of(tables: Mapping[str, pa.Table]) -> list[Run]:
 
 def _chunks(table: pa.Table) -> dict[str, list[Chunk]]:
     names = ("chunk", "request_s", "rct_s", "completed", "bytes", "oracle_s", "late_bound_s", "oracle_play_s")
-    found: dict[str, list[Chunk]] = {}
+    chunks: dict[str, list[Chunk]] = {}
     columns = [table.column(name).to_pylist() for name in names]
     for run_id, index, request_s, rct_s, completed, size, oracle_s, late_s, play_s in zip(
         table.column("run_id").to_pylist(), *columns, strict=True
@@ -44,18 +44,18 @@ def _chunks(table: pa.Table) -> dict[str, list[Chunk]]:
         chunk = Chunk(
             index, request_s, rct_s, completed, size, oracle_s=oracle_s, late_bound_s=late_s, oracle_play_s=play_s
         )
-        found.setdefault(run_id, []).append(chunk)
-    return found
+        chunks.setdefault(run_id, []).append(chunk)
+    return chunks
 
 
 def _paths(links: pa.Table) -> dict[str, dict[str, dict[str, Any]]]:
     """By run and path: the hashes of the traces, as the run's settings have them."""
     names = ("run_id", "path", "direction", "trace_sha256")
-    found: dict[str, dict[str, dict[str, Any]]] = {}
+    paths: dict[str, dict[str, dict[str, Any]]] = {}
     for run_id, path, direction, sha256 in zip(*(links.column(name).to_pylist() for name in names), strict=True):
-        of_run = found.setdefault(run_id, {})
+        of_run = paths.setdefault(run_id, {})
         of_run.setdefault(path, {"name": path})[f"{direction}_sha256"] = sha256
-    return found
+    return paths
 
 
 def _limit_s(row: Mapping[str, Any]) -> float | None:

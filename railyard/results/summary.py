@@ -79,15 +79,15 @@ def _stalled(cell: Cell, *, with_ends: bool) -> str:
 
 def _apart(outcome: Outcome) -> dict[str, str]:
     """How plays differ from their twins, for those that do."""
-    told = twins.all_agreements(outcome.runs, outcome.twins or {})
-    return {name: words for name, words in told.items() if words != twins.AGREES}
+    agreements = twins.all_agreements(outcome.runs, outcome.twins or {})
+    return {name: words for name, words in agreements.items() if words != twins.AGREES}
 
 
 def _twin_word(cell: Cell, known: Mapping[str, Sequence[Run]], apart: Mapping[str, str]) -> str:
-    told = [run.run_id in apart for run in cell.runs if run.run_id in known]
-    if len(told) > 1:
-        return f"{told.count(False)} of {len(told)}"
-    return ("differs" if told[0] else "agrees") if told else "–"
+    disagreements = [run.run_id in apart for run in cell.runs if run.run_id in known]
+    if len(disagreements) > 1:
+        return f"{disagreements.count(False)} of {len(disagreements)}"
+    return ("differs" if disagreements[0] else "agrees") if disagreements else "–"
 
 
 def _on_time(cell: Cell) -> str:
@@ -114,8 +114,8 @@ def _columns(outcome: Outcome, rows: Sequence[Cell], *, with_ends: bool) -> list
     columns += [every[name] for name in names if set(every[name].texts) != {"–"}]
     if outcome.twins is not None:
         apart = _apart(outcome)
-        words = [_twin_word(cell, outcome.twins, apart) for cell in rows]
-        columns += [TextColumn(("virtual", "time"), words, number=False)]
+        twin_words = [_twin_word(cell, outcome.twins, apart) for cell in rows]
+        columns += [TextColumn(("virtual", "time"), twin_words, number=False)]
     if any(not is_exact(run.config["arena"]) for run in outcome.runs):
         columns += [TextColumn(("", "emulator"), [_on_time(cell) for cell in rows], number=False)]
     return columns
@@ -154,32 +154,34 @@ def _fitting(console: Console, outcome: Outcome, rows: Sequence[Cell]) -> tuple[
 
 def _trouble(outcome: Outcome, rows: Sequence[Cell]) -> list[tuple[str, str]]:
     """What went wrong, and what helps: sentence and style."""
-    told: list[tuple[str, str]] = []
+    troubles: list[tuple[str, str]] = []
     void = [run for run in outcome.runs if run.void]
     if void:
         again = f" `{outcome.command}` repeats them." if outcome.command else ""
         count = f"{len(void)} of {counted(len(outcome.runs), 'run')} void, and in no figure"
-        told.append((f"{count}: {' '.join(causes(void))}{again}", "red"))
+        troubles.append((f"{count}: {' '.join(causes(void))}{again}", "red"))
     if apart := _apart(outcome):
         some = "; ".join(f"{name} ({words})" for name, words in list(apart.items())[:MOST_APART])
         more = f"; and {len(apart) - MOST_APART} more" if len(apart) > MOST_APART else ""
-        told.append((f"Outside of what the same runs come to in virtual time: {some}{more}.", "yellow"))
+        troubles.append((f"Outside of what the same runs come to in virtual time: {some}{more}.", "yellow"))
     if marks := marks_in_words(rows):
-        told.append((marks, "yellow"))
+        troubles.append((marks, "yellow"))
     faulty = [run for run in outcome.runs if not run.void and run.outcome not in RESULT_OUTCOMES]
     if faulty:
         first = faulty[0]
         more = f" (and in {len(faulty) - 1} more)" if len(faulty) > 1 else ""
-        told.append((f"A program failed in {first.run_id}{more}: {first.outcome}: {first.record['message']}", "red"))
+        troubles.append(
+            (f"A program failed in {first.run_id}{more}: {first.outcome}: {first.record['message']}", "red")
+        )
     of_stacks = [row for row in outcome.not_run if row["scheme"] == STACK_SCHEME]
-    told += [(f"{row['pair']}, {row['label']}: {row['reason']}", "red") for row in of_stacks]
+    troubles += [(f"{row['pair']}, {row['label']}: {row['reason']}", "red") for row in of_stacks]
     reasons: dict[str, list[str]] = {}
     for row in (row for row in outcome.not_run if row not in of_stacks):
         reasons.setdefault(row["reason"], []).append(row["label"])
     for why, labels in reasons.items():
         remedy = "run the same experiment with --arena kernel or mpshell"
-        told.append((f"{', '.join(dict.fromkeys(labels))}: {why}; {remedy}.", "yellow"))
-    return told
+        troubles.append((f"{', '.join(dict.fromkeys(labels))}: {why}; {remedy}.", "yellow"))
+    return troubles
 
 
 def summary_lines(console: Console, outcome: Outcome) -> list[str]:

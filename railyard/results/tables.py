@@ -173,11 +173,11 @@ def shortages(columns: Sequence[TextColumn]) -> dict[str, Shortage]:
 
 def same_in_words(same: Sequence[TextColumn]) -> str:
     """ "rebuffer rate 0.0 %, outcome complete": what is equal in all rows. What is nowhere is left out."""
-    told = [
+    equal = [
         (column.name, str(column.short) if column.is_nowhere else next((t for t in column.texts if t != "–"), ""))
         for column in same
     ]
-    return ", ".join(f"{name} {text}" for name, text in told if text)
+    return ", ".join(f"{name} {text}" for name, text in equal if text)
 
 
 def comparison(pair: str, row: list[Cell]) -> Table:
@@ -234,9 +234,9 @@ def print_established(console: Console, runs: Sequence[Run], known: findings.Com
     if small:
         console.print(small, markup=False, soft_wrap=True)
         return
-    told = differences.sentences(findings.over_all(known, compared))
-    for sentence in told or ["No difference between two schemes is established."]:
-        console.print(f"Established: {sentence}" if told else sentence, markup=False, soft_wrap=True)
+    established = differences.sentences(findings.over_all(known, compared))
+    for sentence in established or ["No difference between two schemes is established."]:
+        console.print(f"Established: {sentence}" if established else sentence, markup=False, soft_wrap=True)
 
 
 def print_comparison(

@@ -64,7 +64,7 @@ def make_twins(folder: Path, specs: Sequence[RunSpec]) -> int:
 
 def load_twins(folder: Path) -> dict[str, list[Run]]:
     """The twins of each run by its name, that of the first shift first; those that cannot be read are left out."""
-    found: dict[str, list[Run]] = {}
+    twins: dict[str, list[Run]] = {}
     for shift_ms in SHIFTS_MS:
         for record in sorted((folder / FOLDER / str(shift_ms) / "runs").glob("[!.]*/run.json")):
             try:
@@ -72,8 +72,8 @@ def load_twins(folder: Path) -> dict[str, list[Run]]:
             except (UserError, json.JSONDecodeError):
                 continue
             if not run.void:
-                found.setdefault(run.run_id, []).append(run)
-    return found
+                twins.setdefault(run.run_id, []).append(run)
+    return twins
 
 
 @dataclass(frozen=True)
@@ -92,14 +92,14 @@ JUDGED = (
 
 def differs(run: Run, twins: Sequence[Run]) -> str:
     """In what a play is outside of its twins' range: "stalled 5.1 s, there 1.2 to 1.9"; empty where it agrees."""
-    told = []
+    reasons = []
     for one in JUDGED:
         value, there = one.of(run), [one.of(twin) for twin in twins]
         low, high = min(there), max(there)
         if not low - one.near(low) <= value <= high + one.near(high):
             ends = [format(end, one.form) for end in (low, high)]
-            told.append(f"{one.title} {value:{one.form}} s, there {' to '.join(dict.fromkeys(ends))}")
-    return "; ".join(told)
+            reasons.append(f"{one.title} {value:{one.form}} s, there {' to '.join(dict.fromkeys(ends))}")
+    return "; ".join(reasons)
 
 
 def all_agreements(runs: Sequence[Run], known: Mapping[str, Sequence[Run]]) -> dict[str, str]:

@@ -20,8 +20,8 @@ from railyard.results.records import load_run
 
 
 def _unreadable(file: Path, error: Exception) -> UserError:
-    words = " ".join(str(error).split()).rstrip(".")
-    return UserError(f"{file}: cannot be read: {words}; `railyard report {file.parent}` writes it again.")
+    cause = " ".join(str(error).split()).rstrip(".")
+    return UserError(f"{file}: cannot be read: {cause}; `railyard report {file.parent}` writes it again.")
 
 
 def version_of(file: Path) -> int:
@@ -88,15 +88,15 @@ def stored_tables(campaign: StoredCampaign) -> dict[str, pa.Table]:
     if not runs_file.is_file() or not _of_these_runs(runs_file, campaign):
         return tables_of([load_run(folder) for folder in campaign.whole])
     version = version_of(runs_file)
-    found: dict[str, pa.Table] = {}
+    tables: dict[str, pa.Table] = {}
     for table in STORED:
         file = campaign.folder / f"{table.name}.parquet"
         if table is LINKS and version == 1:
-            found[table.name] = _links_of_schema_1(found["runs"])
+            tables[table.name] = _links_of_schema_1(tables["runs"])
             continue
         version_of(file)
         try:
-            found[table.name] = as_now(pq.read_table(file), table)
+            tables[table.name] = as_now(pq.read_table(file), table)
         except (OSError, pa.ArrowException) as error:
             raise _unreadable(file, error) from None
-    return found
+    return tables

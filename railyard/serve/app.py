@@ -99,8 +99,10 @@ class Leaderboard(Page):
                 key = (one.folder, stamp, "board", first.name)
                 boards.append(await self.site.work.made(key, partial(leaderboard.board_of, one, first), ""))
             except UnfinishedError:
-                words = f"The schemes of {one.name} are being ranked: {len(boards)} of {len(known)} campaigns are done."
-                raise UnfinishedError(words) from None
+                message = (
+                    f"The schemes of {one.name} are being ranked: {len(boards)} of {len(known)} campaigns are done."
+                )
+                raise UnfinishedError(message) from None
         self.draw(
             "leaderboard.html.j2",
             boards=[board for board in boards if board is not None],

@@ -37,16 +37,16 @@ def _drawn(found: Sequence[Difference]) -> Drawing | None:
         drawn = forest(found)
     except UserError:
         return None  # no difference has an interval; the table says so
-    words = "Differences of schemes at the same places, with 95 % intervals; left of the line is better."
-    return Drawing(1, words, embedded(drawn.to_json()), int(drawn.layout.height), words)
+    caption = "Differences of schemes at the same places, with 95 % intervals; left of the line is better."
+    return Drawing(1, caption, embedded(drawn.to_json()), int(drawn.layout.height), caption)
 
 
 def compare(runs: Sequence[Run], chosen: Sequence[tuple[str, str]], notes: Sequence[str], by_pair: bool) -> Comparison:
     """As `railyard compare` has it."""
-    found = differences.differences(runs, chosen, by_pair=by_pair)
-    few = shortage.note(differences.shortages(runs, found))
-    told = [note for note in (few, *notes, differences.too_small(runs)) if note]
-    return Comparison(found, differences.sentences(found), told, _drawn(found))
+    compared = differences.differences(runs, chosen, by_pair=by_pair)
+    few = shortage.note(differences.shortages(runs, compared))
+    remarks = [note for note in (few, *notes, differences.too_small(runs)) if note]
+    return Comparison(compared, differences.sentences(compared), remarks, _drawn(compared))
 
 
 def _against(runs: Sequence[Run], against: str) -> list[tuple[str, str]]:
@@ -55,10 +55,10 @@ def _against(runs: Sequence[Run], against: str) -> list[tuple[str, str]]:
     known = known_references(runs)
     if against and against not in known:
         raise UserError(f"no run of scheme '{against}'; {near_miss(against, known)}")
-    found = [(one, against) for one in labels if one != against] if against else differences.usual(runs)
-    if not found:
+    pairs = [(one, against) for one in labels if one != against] if against else differences.usual(runs)
+    if not pairs:
         raise UserError(f"there are no two schemes to compare; there is {', '.join(labels) or 'none'}.")
-    return found
+    return pairs
 
 
 def known_references(runs: Sequence[Run]) -> list[str]:
@@ -101,9 +101,11 @@ class Compare(Page):
         self, known: Known, chosen: Filter, runs: list[Run], comparisons: list[tuple[str, str]], by_pair: bool
     ) -> Comparison:
         key = (known.folder, known.stamp(), "compare", *chosen.key, tuple(comparisons), by_pair)
-        words = "The comparison is being computed."
-        found: Comparison = await self.site.work.made(key, lambda: compare(runs, comparisons, (), by_pair), words)
-        return found
+        message = "The comparison is being computed."
+        comparison: Comparison = await self.site.work.made(
+            key, lambda: compare(runs, comparisons, (), by_pair), message
+        )
+        return comparison
 
     async def _two(self, first: Known, second: Known, chosen: Filter, by_pair: bool) -> Comparison:
         sides = await self.read(lambda: (chosen.of(first.runs()), chosen.of(second.runs())))
@@ -114,5 +116,5 @@ class Compare(Page):
             return compare(both.runs, both.comparisons, both.notes, by_pair)
 
         key = (first.folder, first.stamp(), second.folder, second.stamp(), *chosen.key, by_pair)
-        found: Comparison = await self.site.work.made(key, make, "The comparison is being computed.")
-        return found
+        comparison: Comparison = await self.site.work.made(key, make, "The comparison is being computed.")
+        return comparison

@@ -44,12 +44,12 @@ DISTRIBUTIONS = {
 
 def where(pairs: Sequence[str], labels: Sequence[str]) -> tuple[str, list[object]]:
     """A condition on runs or chunks, and its parameters."""
-    found, parameters = ["NOT void"], list[object]()
+    conditions, parameters = ["NOT void"], list[object]()
     for column, values in (("pair", pairs), ("label", labels)):
         if values:
-            found.append(f"{column} IN ({', '.join('?' * len(values))})")
+            conditions.append(f"{column} IN ({', '.join('?' * len(values))})")
             parameters += values
-    return " AND ".join(found), parameters
+    return " AND ".join(conditions), parameters
 
 
 def _points(known: Known, of: Distribution, condition: str, parameters: Sequence[object]) -> dict[str, list[Any]]:
@@ -68,10 +68,10 @@ def _points(known: Known, of: Distribution, condition: str, parameters: Sequence
     SELECT label, value, place / total, run_id, chunk FROM ordered
     WHERE place = 1 OR place > known - {TAIL} OR place % greatest(1, known // {POINTS}) = 0
     ORDER BY label, place"""  # noqa: S608  all names in it are ours
-    found: dict[str, list[Any]] = {}
+    points: dict[str, list[Any]] = {}
     for label, *rest in known.ask(sql, parameters):
-        found.setdefault(label, []).append(rest)
-    return found
+        points.setdefault(label, []).append(rest)
+    return points
 
 
 def _trace(name: str, label: str, points: list[Any], style: Any, scale: float) -> Mapping[str, Any]:
@@ -107,5 +107,5 @@ def distribution(known: Known, name: str, condition: str, parameters: Sequence[o
         axis = {"type": "log", "tickvals": RCT_AXIS["tickvals"], "ticktext": RCT_AXIS["ticktext"]} | axis
     made["xaxis"] = made["xaxis"] | axis
     data = [_trace(known.name, label, of_label, styles[label], scale) for label, of_label in points.items()]
-    words = f"Distribution of the {of.title}, by scheme. A click on a point opens its run."
-    return Drawing(1, words, embedded(json.dumps({"data": data, "layout": made})), HEIGHT, words)
+    caption = f"Distribution of the {of.title}, by scheme. A click on a point opens its run."
+    return Drawing(1, caption, embedded(json.dumps({"data": data, "layout": made})), HEIGHT, caption)

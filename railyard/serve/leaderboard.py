@@ -125,8 +125,8 @@ def _ranking(figure: Figure, by_label: dict[str, list[Run]]) -> Ranking:
     known = {label: one for label, one in levels.items() if one and one.carried and math.isfinite(one.value)}
     order = sorted(known, key=lambda label: known[label].value)
     runs = [run for label in order for run in by_label[label]]
-    found = differences.differences(runs, [(label, order[0]) for label in order[1:]], [figure]) if order else []
-    behind = {one.label: one for one in found}
+    compared = differences.differences(runs, [(label, order[0]) for label in order[1:]], [figure]) if order else []
+    behind = {one.label: one for one in compared}
     ends = [end for one in known.values() for end in (one.value, one.high) if math.isfinite(end)]
     scale = max(ends, default=0.0)
     rows = [Row(label, known[label].value, known[label], figure, behind.get(label), scale) for label in order]

@@ -234,19 +234,19 @@ class OneRun(Page):
         if not has_qlogs and is_exact(run.config.get("arena")) and float(run.record["wall_s"]) > LONGEST_REPEAT_S:
             command = f"railyard explain {name}/{run.run_id} --chunk {chunk}"
             return {"problem": f"The run has no qlogs, and to repeat it takes long; in a terminal: {command}"}
-        words = "The chunk is being explained; a run without qlogs is repeated for it."
+        message = "The chunk is being explained; a run without qlogs is repeated for it."
         try:
             key = (folder, "explain", run.record["identity"], chunk)
-            found = await self.site.work.made(key, lambda: explanation.explain(folder, chunk), words)
+            explained = await self.site.work.made(key, lambda: explanation.explain(folder, chunk), message)
         except UnfinishedError as error:
             return {"wait": str(error)}
         except UserError as error:
             return {"problem": str(error)}
         return {
-            "explained": list(explanation.sentences(found)),
-            "parts": forms.content(explanation.parts_table(found, repeat_steps=True)),
-            "shares": forms.content(explanation.shares_table(found)),
-            "waterfall": explanation.waterfall(found),
+            "explained": list(explanation.sentences(explained)),
+            "parts": forms.content(explanation.parts_table(explained, repeat_steps=True)),
+            "shares": forms.content(explanation.shares_table(explained)),
+            "waterfall": explanation.waterfall(explained),
         }
 
 

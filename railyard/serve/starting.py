@@ -54,16 +54,18 @@ class Asked:
 
 def _bounds(field: FieldInfo) -> str:
     """ "from 1 to 64"."""
-    found = {name: getattr(one, name) for one in field.metadata for name in ("ge", "gt", "le") if hasattr(one, name)}
-    words = [f"from {found['ge']:.12g}"] if "ge" in found else [f"above {found['gt']:.12g}"] if "gt" in found else []
-    return " ".join([*words, *([f"to {found['le']:.12g}"] if "le" in found else [])])
+    bounds = {name: getattr(one, name) for one in field.metadata for name in ("ge", "gt", "le") if hasattr(one, name)}
+    range_parts = (
+        [f"from {bounds['ge']:.12g}"] if "ge" in bounds else [f"above {bounds['gt']:.12g}"] if "gt" in bounds else []
+    )
+    return " ".join([*range_parts, *([f"to {bounds['le']:.12g}"] if "le" in bounds else [])])
 
 
 def _row(prefix: str, name: str, field: FieldInfo) -> Row:
     default = "" if field.default is None else str(field.default).lower()
     optional = ("the player's own",) if NoneType in get_args(field.annotation) else ()
-    words = ("true", "false") if field.annotation is bool else CONTROLLERS if name == "congestion" else ()
-    return Row(prefix + name, name, ", ".join(filter(None, (_bounds(field), *optional))), default, words)
+    choices = ("true", "false") if field.annotation is bool else CONTROLLERS if name == "congestion" else ()
+    return Row(prefix + name, name, ", ".join(filter(None, (_bounds(field), *optional))), default, choices)
 
 
 def player_rows() -> list[Row]:
@@ -82,9 +84,9 @@ def _range(setting: Setting) -> str:
 def scheme_rows() -> list[Row]:
     rows = [Row(f"{SCHEME}cc", "cc", "The congestion controller of this scheme alone.", "", CONTROLLERS)]
     for name, setting in SCHEME_SETTINGS.items():
-        words = setting.known_words() or (("on", "off") if setting.kind == "switch" else ())
+        choices = setting.known_words() or (("on", "off") if setting.kind == "switch" else ())
         default = setting.default or "the scheme's"
-        rows.append(Row(SCHEME + name, name, setting.help + _range(setting), default, words))
+        rows.append(Row(SCHEME + name, name, setting.help + _range(setting), default, choices))
     return rows
 
 
@@ -128,10 +130,10 @@ def _settings(form: Mapping[str, str], beside: Sequence[str]) -> list[str]:
     """Each as --set takes it."""
     entry = _scheme(form)
     others = [{"scheme": name} for name in beside if {"scheme": name} != entry]
-    found = {"schemes": [entry, *others]}
-    found |= {name: _value(text) for name, text in _given(form, RUN, OF_THE_RUN)}
-    found |= {PLAYER + name: _value(text) for name, text in _given(form, PLAYER, PlayerSettings.model_fields)}
-    return [f"{name}={json.dumps(value)}" for name, value in found.items()]
+    changed = {"schemes": [entry, *others]}
+    changed |= {name: _value(text) for name, text in _given(form, RUN, OF_THE_RUN)}
+    changed |= {PLAYER + name: _value(text) for name, text in _given(form, PLAYER, PlayerSettings.model_fields)}
+    return [f"{name}={json.dumps(value)}" for name, value in changed.items()]
 
 
 def _check(what: str, value: str, known: Iterable[str]) -> None:
@@ -161,5 +163,5 @@ def asked_of(form: Mapping[str, str], beside: Sequence[str]) -> Asked:
             f"runs with {MOST_VIDEO_BYTES / 1e6:g} MB are played, and `railyard run` plays more."
         )
     identity = identity_of(checked.model_copy(update={"qlog": qlog_of(checked, len(specs))}), specs)
-    words = [word for setting in settings for word in ("--set", setting)]
-    return Asked(("run", "--pair", pair, *words, "--seeds", str(seeds)), len(specs), identity)
+    options = [word for setting in settings for word in ("--set", setting)]
+    return Asked(("run", "--pair", pair, *options, "--seeds", str(seeds)), len(specs), identity)

@@ -67,10 +67,10 @@ class Overview:
 
 def _stamp(file: Path) -> tuple[int, int]:
     try:
-        found = file.stat()
+        status = file.stat()
     except OSError:
         return 0, 0
-    return found.st_mtime_ns, found.st_size
+    return status.st_mtime_ns, status.st_size
 
 
 class Known:
@@ -107,60 +107,60 @@ class Known:
     @property
     def is_gathered(self) -> bool:
         """Whether its tables are of all runs that are there."""
-        found = self.campaign
-        return found.in_parquet is not None and found.in_parquet == found.runs_whole
+        campaign = self.campaign
+        return campaign.in_parquet is not None and campaign.in_parquet == campaign.runs_whole
 
     # --- counts -------------------------------------------------------------------------------------------------------
 
     def _count_ends(self) -> tuple[int, int]:
         """Void runs, and those that a program's fault ended."""
-        found = self.campaign
-        if found.plays is not None or not found.record:
+        campaign = self.campaign
+        if campaign.plays is not None or not campaign.record:
             return 0, 0
         if self.is_gathered:
             columns = pq.read_table(self.folder / "runs.parquet", columns=["void", "outcome"])
             void, outcomes = columns.column("void").to_pylist(), columns.column("outcome").to_pylist()
             return sum(map(bool, void)), sum(outcome not in RESULT_OUTCOMES for outcome in outcomes)
-        for folder in found.whole:
+        for folder in campaign.whole:
             if folder.name not in self._ends:
                 record = _record(folder)
                 void = bool((record.get("fidelity") or {}).get("void"))
                 self._ends[folder.name] = void, record.get("outcome") not in RESULT_OUTCOMES
-        ends = [self._ends[folder.name] for folder in found.whole]
+        ends = [self._ends[folder.name] for folder in campaign.whole]
         return sum(void for void, _ in ends), sum(failed for _, failed in ends)
 
     def _left(self) -> str:
         """The time left, by the pace since the campaign was last started."""
-        found = self.campaign
-        begin, missing = moment(found), len(found.asked) - found.runs_whole
-        ends = [_stamp(folder / "run.json")[0] / 1e9 for folder in found.whole]
+        campaign = self.campaign
+        begin, missing = moment(campaign), len(campaign.asked) - campaign.runs_whole
+        ends = [_stamp(folder / "run.json")[0] / 1e9 for folder in campaign.whole]
         recent = [end for end in ends if end >= begin]
         return left_words(max(recent) - begin, len(recent), missing).removeprefix(", ") if recent else ""
 
     def overview(self, *, newest: bool = False) -> Overview:
         """Raises UserError where the tables cannot be read."""
         with self._lock:
-            found = self.campaign
+            campaign = self.campaign
             try:
                 void, failed = self._count_ends()
             except (OSError, ValueError, pa.ArrowException) as error:
-                words = " ".join(str(error).split()).rstrip(".")
-                raise UserError(f"{self.folder}: its tables cannot be read: {words}.") from None
-            running = found.running
+                cause = " ".join(str(error).split()).rstrip(".")
+                raise UserError(f"{self.folder}: its tables cannot be read: {cause}.") from None
+            running = campaign.running
             return Overview(
                 name=self.name,
-                title=found.experiment_name or self.name,
-                description=str(found.experiment.get("description") or ""),
-                arena=found.arena or "–",
-                state=found.state,
-                asked=len(found.asked),
-                whole=found.runs_whole,
+                title=campaign.experiment_name or self.name,
+                description=str(campaign.experiment.get("description") or ""),
+                arena=campaign.arena or "–",
+                state=campaign.state,
+                asked=len(campaign.asked),
+                whole=campaign.runs_whole,
                 void=void,
                 failed=failed,
                 running=running,
                 left=self._left() if running else "",
-                started=found.started,
-                revision=revision_words(found.git),
+                started=campaign.started,
+                revision=revision_words(campaign.git),
                 newest=newest,
                 has_runs=self.has_runs,
             )
@@ -189,8 +189,8 @@ class Known:
         with self._lock:
             now = self.stamp()
             if self._tables is None or self._tables[0] != now:
-                found = stored_tables(self.campaign) if self.is_gathered else tables_of(self._loaded())
-                self._tables = now, found
+                tables = stored_tables(self.campaign) if self.is_gathered else tables_of(self._loaded())
+                self._tables = now, tables
             return self._tables[1]
 
     def runs(self) -> list[Run]:
@@ -237,10 +237,10 @@ class Known:
 
 def _record(folder: Path) -> dict[str, Any]:
     try:
-        found = json.loads((folder / "run.json").read_text())
+        run_record = json.loads((folder / "run.json").read_text())
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return run_record if isinstance(run_record, dict) else {}
 
 
 class Store:
@@ -254,10 +254,10 @@ class Store:
     def all(self) -> list[Known]:
         """Every campaign there is now."""
         with self._lock:
-            found = find_campaigns(self.results) if self.results.is_dir() else []
+            campaigns = find_campaigns(self.results) if self.results.is_dir() else []
             known = self._known
             self._known = {
-                (one.name, one.folder): known.get((one.name, one.folder)) or Known(one, self._work) for one in found
+                (one.name, one.folder): known.get((one.name, one.folder)) or Known(one, self._work) for one in campaigns
             }
             return list(self._known.values())
 
@@ -283,5 +283,5 @@ class Store:
     def newest(self) -> list[Known]:
         """The campaign started last, for each name."""
         known = {one.folder: one for one in self.all()}
-        found = newest_of([one.campaign for one in known.values()])
-        return [known[campaign.folder] for campaign in found.values()]
+        newest = newest_of([one.campaign for one in known.values()])
+        return [known[campaign.folder] for campaign in newest.values()]

@@ -23,12 +23,12 @@ class Work:
 
     def begin(self, key: Hashable, make: Callable[[], Any]) -> Future[Any]:
         """The computation of that key: the one that is known, or a new one. One that failed is tried again."""
-        found = self._known.get(key)
-        if found is None or (found.done() and found.exception() is not None):
-            found = self._known[key] = self._pool.submit(make)
+        future = self._known.get(key)
+        if future is None or (future.done() and future.exception() is not None):
+            future = self._known[key] = self._pool.submit(make)
         self._known.move_to_end(key)
         self._forget()
-        return found
+        return future
 
     def _forget(self) -> None:
         for key in list(self._known):

@@ -28,15 +28,15 @@ def could_not(stack: str, baseline: Path, candidate: Path, reason: str) -> str:
 
 def worst_pair(verdict: StackVerdict) -> str:
     """The play of the suite whose longest request grew most."""
-    found: list[tuple[float, str]] = []
+    candidates: list[tuple[float, str]] = []
     for row in verdict.rows:
         for one in row.comparisons:
             if one.figure.name != LONGEST or row.place == CORPUS:
                 continue
             for run, delta, before, after in zip(row.measured, one.play_deltas, one.before, one.after, strict=True):
                 times = f"{before:.2f} s → {after:.2f} s" + (f", × {math.exp(delta):.2f}" if abs(delta) < 50 else "")
-                found.append((delta, f"{run.pair}, seed {run.seed}: longest request {times}"))
-    worst = max(found, default=None)
+                candidates.append((delta, f"{run.pair}, seed {run.seed}: longest request {times}"))
+    worst = max(candidates, default=None)
     if worst is None:
         return "none was played with both builds"
     return worst[1] if worst[0] > 0 else f"none got worse; the nearest to it is {worst[1]}"

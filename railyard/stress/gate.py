@@ -129,13 +129,13 @@ class StackVerdict(Verdict):
     def headline(self) -> str:
         if self.matrices is None:
             return "identical: both builds are the same files, so nothing was run"
-        found = [super().headline]
+        parts = [super().headline]
         mended = sum(change.verdict == "better" for change in self.changes)
-        found += [f"{counted(len(self.broken), 'scenario')} broken"] if self.broken else []
-        found += [f"{counted(mended, 'scenario')} mended"] if mended else []
+        parts += [f"{counted(len(self.broken), 'scenario')} broken"] if self.broken else []
+        parts += [f"{counted(mended, 'scenario')} mended"] if mended else []
         if self.broken and not self.failed:
-            del found[0]
-        return ", ".join(found)
+            del parts[0]
+        return ", ".join(parts)
 
     @property
     def further(self) -> list[tuple[str, str, bool]]:
@@ -235,9 +235,9 @@ def run_stack_gate(asked: Asked, tell: Tell) -> StackVerdict:
         rows = corrected([*rows, corpus_row(matrices, asked.suite)])
     if not old and matrices is None:
         raise UserError("nothing was run, so there is nothing to compare.")
-    found = power_of(old, new, places, asked.suite)
+    power = power_of(old, new, places, asked.suite)
     wall = time.monotonic() - begin
-    return StackVerdict(asked.suite, *titles, rows, {}, wall, asked.stack, both, matrices or _none(both), found)
+    return StackVerdict(asked.suite, *titles, rows, {}, wall, asked.stack, both, matrices or _none(both), power)
 
 
 def _none(both: tuple[StackBuild, StackBuild]) -> tuple[Matrix, Matrix]:

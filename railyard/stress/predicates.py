@@ -63,15 +63,15 @@ class Evidence:
     def position(self) -> list[tuple[float, float]]:
         """Bytes received in order, from the player's samples: (time, bytes)."""
         rate = self.run.config["player"]["bitrate_bps"] / 8
-        found = [(self.start_s, 0.0)]
+        points = [(self.start_s, 0.0)]
         for event in self.events:
             if event["event"] == "buffer":
                 here = event["buffered_bytes"] + event["played_ms"] / 1000 * rate
-                found.append((self.start_s + event["t"], max(here, found[-1][1])))
+                points.append((self.start_s + event["t"], max(here, points[-1][1])))
         if self.completed_s is not None:
             whole = float(sum(chunk.bytes for chunk in self.run.chunks))
-            found = [*((at, here) for at, here in found if at < self.completed_s), (self.completed_s, whole)]
-        return found
+            points = [*((at, here) for at, here in points if at < self.completed_s), (self.completed_s, whole)]
+        return points
 
     def bytes_at(self, time_s: float) -> float:
         """The last sample until then."""
@@ -114,16 +114,16 @@ class Evidence:
     def gaps_s(self, asked: Window) -> list[float]:
         """Every time without progress while something was waited for, within the window."""
         begin, end = asked.from_s, self.end_s if asked.to_s is None else asked.to_s
-        found, last, waiting = [], begin, False
+        gaps, last, waiting = [], begin, False
         for at, more in self.progress():
             if waiting and at > begin:
-                found.append(max(0.0, min(at, end) - max(last, begin)))
+                gaps.append(max(0.0, min(at, end) - max(last, begin)))
             last, waiting = at, more
             if at >= end:
-                return found
+                return gaps
         if waiting:
-            found.append(max(0.0, end - max(last, begin)))
-        return found
+            gaps.append(max(0.0, end - max(last, begin)))
+        return gaps
 
     def down_bytes(self, path: str, asked: Window) -> int:
         log = read_link_log(self.folder / "links" / f"{path}.down.log")
@@ -134,16 +134,16 @@ class Evidence:
 
 def judge(expect: Expect, of: Evidence, alone: Evidence | None) -> list[Judged]:
     """Every predicate of one run. `alone`: the same stack over the path of `goodput_ratio`."""
-    found = [_outcome(expect.outcome, of)]
+    judged = [_outcome(expect.outcome, of)]
     if expect.complete is not None:
-        found.append(_complete(expect.complete, of))
+        judged.append(_complete(expect.complete, of))
     if expect.progress_gap_ms is not None:
-        found.append(_gap(expect.progress_gap_ms, of))
+        judged.append(_gap(expect.progress_gap_ms, of))
     if expect.goodput_ratio is not None:
-        found.append(_ratio(expect.goodput_ratio, of, alone))
+        judged.append(_ratio(expect.goodput_ratio, of, alone))
     if expect.path_share is not None:
-        found.append(_share(expect.path_share, of))
-    return found
+        judged.append(_share(expect.path_share, of))
+    return judged
 
 
 def _outcome(allowed: Sequence[str], of: Evidence) -> Judged:
@@ -153,25 +153,25 @@ def _outcome(allowed: Sequence[str], of: Evidence) -> Judged:
 
 def _complete(limit_s: float, of: Evidence) -> Judged:
     took = None if of.completed_s is None else of.completed_s - of.start_s
-    words = "not complete" if took is None else f"complete after {took:.2f} s"
+    text = "not complete" if took is None else f"complete after {took:.2f} s"
     passed = took is not None and took <= limit_s
-    return Judged("complete", took, limit_s, "s", passed, f"{words}, at most {limit_s:g} s")
+    return Judged("complete", took, limit_s, "s", passed, f"{text}, at most {limit_s:g} s")
 
 
 def _gap(asked: Gap, of: Evidence) -> Judged:
     longest = 1000 * max(of.gaps_s(asked), default=0.0)
-    words = f"{longest:.0f} ms without progress after {asked.from_s:g} s, at most {asked.max:g} ms"
-    return Judged("progress_gap_ms", longest, asked.max, "ms", longest <= asked.max, words)
+    text = f"{longest:.0f} ms without progress after {asked.from_s:g} s, at most {asked.max:g} ms"
+    return Judged("progress_gap_ms", longest, asked.max, "ms", longest <= asked.max, text)
 
 
 def _ratio(asked: Ratio, of: Evidence, alone: Evidence | None) -> Judged:
     here, there = of.goodput_bps(asked), alone.goodput_bps(asked) if alone else None
     if here is None or there is None or there < MIN_GOODPUT_BPS:
-        words = f"no goodput to compare with that of {asked.of} alone"
-        return Judged("goodput_ratio", None, asked.min, "", False, words)
+        text = f"no goodput to compare with that of {asked.of} alone"
+        return Judged("goodput_ratio", None, asked.min, "", False, text)
     ratio = here / there
-    words = f"{ratio:.2f} of the goodput of {asked.of} alone ({here / 1e6:.2f} of {there / 1e6:.2f} Mbps)"
-    return Judged("goodput_ratio", ratio, asked.min, "", ratio >= asked.min, f"{words}, at least {asked.min:g}")
+    text = f"{ratio:.2f} of the goodput of {asked.of} alone ({here / 1e6:.2f} of {there / 1e6:.2f} Mbps)"
+    return Judged("goodput_ratio", ratio, asked.min, "", ratio >= asked.min, f"{text}, at least {asked.min:g}")
 
 
 def _share(asked: Share, of: Evidence) -> Judged:
@@ -184,5 +184,5 @@ def _share(asked: Share, of: Evidence) -> Judged:
         return Judged("path_share", None, limit, "", False, "no downlink delivered anything")
     passed = share <= limit if asked.max is not None else share >= limit
     side = "most" if asked.max is not None else "least"
-    words = f"{asked.path} has {share:.1%} of the bytes delivered, at {side} {limit:.1%}"
-    return Judged("path_share", share, limit, "", passed, words)
+    text = f"{asked.path} has {share:.1%} of the bytes delivered, at {side} {limit:.1%}"
+    return Judged("path_share", share, limit, "", passed, text)

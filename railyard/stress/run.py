@@ -56,8 +56,8 @@ class Subject:
     def version(self) -> str:
         """The version of what ran, as text. A foreign stack reports its own."""
         if self.entry.stack is not None:
-            found = resolve_stack(self.entry.stack, self.entry.stack_options, Path()).version
-            return found or "it does not say"
+            version = resolve_stack(self.entry.stack, self.entry.stack_options, Path()).version
+            return version or "it does not say"
         return version_words() if TRANSPORT_OF_SCHEME[self.entry.scheme] == "quic" else f"Linux {vkernel.release()}"
 
     @property
@@ -102,17 +102,17 @@ def subject(kind: str, words: str, arena: str | None = None) -> Subject:
 
 def everything(tell: Tell) -> list[Subject]:
     """Every scheme, and every stack that is built."""
-    found = [subject("scheme", words) for words in SCHEMES]
+    subjects = [subject("scheme", words) for words in SCHEMES]
     if reason := arena_of(KERNEL).why_not():
         tell(f"stacks are left out: {reason}")
-        return found
-    found.append(subject("scheme", "mptcp"))
+        return subjects
+    subjects.append(subject("scheme", "mptcp"))
     for words in STACKS[1:]:
         try:
-            found.append(subject("stack", words))
+            subjects.append(subject("stack", words))
         except UserError as error:
             tell(f"{words} is left out: {error}")
-    return found
+    return subjects
 
 
 @dataclass(frozen=True)
@@ -225,9 +225,11 @@ def counts(run: Run) -> bool:
     """Whether a run is judged: also one that is void only because the emulator was late in virtual time, by so little
     that no expectation can tell. Programs that ask for the time, or for packets that are not there, in a row cost the
     emulator microseconds there (docs/howto/kernel.md)."""
-    found = run.record["fidelity"]
-    exact = is_exact(run.config.get("arena")) and not any(words.startswith("link event") for words in found["reasons"])
-    late = found["lateness_max_us"] <= LATEST_US and not found["missed"] and not found["device_drops"]
+    fidelity = run.record["fidelity"]
+    exact = is_exact(run.config.get("arena")) and not any(
+        words.startswith("link event") for words in fidelity["reasons"]
+    )
+    late = fidelity["lateness_max_us"] <= LATEST_US and not fidelity["missed"] and not fidelity["device_drops"]
     return not run.void or (exact and late)
 
 
@@ -242,8 +244,8 @@ def _cell(planned: Planned, runs: Path) -> Cell:
         if not counts(evidence.run):
             return Cell(UNKNOWN, reason=f"void: {evidence.run.void_words}", folder=folder)
         if evidence.run.outcome not in RESULT_OUTCOMES:
-            words = f"{evidence.run.outcome}: {evidence.run.record['message']}"
-            cells.append(Cell(FAIL, [Judged("outcome", None, None, "", False, words)], folder=folder))
+            text = f"{evidence.run.outcome}: {evidence.run.record['message']}"
+            cells.append(Cell(FAIL, [Judged("outcome", None, None, "", False, text)], folder=folder))
             continue
         alone = Evidence.of(runs / planned.alone[number].run_id) if planned.alone else None
         if alone and not counts(alone.run):

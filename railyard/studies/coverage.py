@@ -112,8 +112,8 @@ def _sample(times: Reals, layout: Layout) -> Sample:
 
 def _stalled_s(times: Reals) -> Reals:
     """Time stalled of each play: a request is due after a second."""
-    found: Reals = np.minimum(np.maximum(times - 1, 0).sum(axis=1), MOST_STALLED_S)
-    return found
+    stalled_s: Reals = np.minimum(np.maximum(times - 1, 0).sum(axis=1), MOST_STALLED_S)
+    return stalled_s
 
 
 def _stalls(times: Reals) -> Sums:

@@ -141,5 +141,5 @@ def tables(measured: Measured) -> Iterator[tuple[str, str]]:
 
 
 def _check_cells(row: Row) -> list[str]:
-    found = [row.short, ""] if row.short else [f"{row.value:.4g}", f"{row.residual:+.1f}"]
-    return [row.name, f"{row.measured:g}", *found]
+    cells = [row.short, ""] if row.short else [f"{row.value:.4g}", f"{row.residual:+.1f}"]
+    return [row.name, f"{row.measured:g}", *cells]

@@ -132,18 +132,18 @@ def _chunks(strips: _Strips) -> Strip:
     def draw(row: int) -> None:
         for number, asked, done in strips.replay.chunks:
             end = strips.replay.end_s if done is None else done
-            words = f"chunk {number}: {'not complete' if done is None else f'{done - asked:.3f} s'}"
+            label = f"chunk {number}: {'not complete' if done is None else f'{done - asked:.3f} s'}"
             strips.figure.add_trace(
                 go.Scatter(
                     x=[asked, end],
                     y=[number, number],
                     customdata=[number, number],
                     meta={"chunk": True},
-                    name=words,
+                    name=label,
                     mode="lines+markers",
                     line={"color": INK if done is not None else STALL_COLOUR, "width": 2},
                     marker={"symbol": ["line-ns-open", "x-open" if done is None else "circle"], "size": 6},
-                    hovertemplate=words + "<extra></extra>",
+                    hovertemplate=label + "<extra></extra>",
                 ),
                 row=row,
                 col=1,
@@ -186,14 +186,14 @@ def _buffer(strips: _Strips) -> Strip:
 
 def key(replay: Replay) -> str:
     """Which line is which path's."""
-    words = {"solid": "solid", "dash": "dashed", "dot": "dotted", "dashdot": "dashed and dotted"}
-    return ", ".join(f"{path.name} {words[_colours(index)[2]]}" for index, path in enumerate(replay.paths))
+    dash_names = {"solid": "solid", "dash": "dashed", "dot": "dotted", "dashdot": "dashed and dotted"}
+    return ", ".join(f"{path.name} {dash_names[_colours(index)[2]]}" for index, path in enumerate(replay.paths))
 
 
 def draw(replay: Replay) -> go.Figure:
     """All strips of which the run has something to show."""
     strips = _Strips(replay)
-    found = [_capacity(strips, path, index) for index, path in enumerate(replay.paths) if path.capacity]
+    capacities = [_capacity(strips, path, index) for index, path in enumerate(replay.paths) if path.capacity]
     for there, strip in (
         (any(path.sent for path in replay.paths), _packets),
         (any(path.copied_kb and path.copied_kb[-1] for path in replay.paths), _copies),
@@ -203,17 +203,17 @@ def draw(replay: Replay) -> go.Figure:
         (bool(replay.buffer), _buffer),
     ):
         if there:
-            found.append(strip(strips))
-    rows = max(1, len(found))
+            capacities.append(strip(strips))
+    rows = max(1, len(capacities))
     height = 60 + STRIP_PX * rows
     strips.figure = make_subplots(
         rows=rows,
         cols=1,
         shared_xaxes=True,
         vertical_spacing=min(0.2, 26 / height),
-        subplot_titles=[title for title, _, _ in found],
+        subplot_titles=[title for title, _, _ in capacities],
     )
-    for row, (_, unit, paint) in enumerate(found, start=1):
+    for row, (_, unit, paint) in enumerate(capacities, start=1):
         paint(row)
         ground = "normal" if unit == "chunk" else "tozero"
         strips.figure.update_yaxes(title_text=unit, rangemode=ground, nticks=4, row=row, col=1)

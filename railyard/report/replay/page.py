@@ -34,7 +34,7 @@ def _reasons(folder: Path, replay: Replay) -> dict[int, list[str]]:
         explained = explain_all(folder, replay.run)
     except UserError:
         return {}
-    return {number: list(sentences(found)) for number, found in explained.items()}
+    return {number: list(sentences(explanation)) for number, explanation in explained.items()}
 
 
 def render(folder: Path, replay: Replay) -> str:

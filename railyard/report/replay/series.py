@@ -137,17 +137,17 @@ def _timed(log: Path, t0_us: float) -> Iterator[tuple[float, Event]]:
 def _server_paths(folder: Path, emulator: dict[str, Any]) -> dict[str, _QlogPath]:
     """By name of the path: what the server's qlogs say. Empty without qlogs."""
     names = {path.get("inside_addr"): path["name"] for path in emulator["paths"]}
-    found: dict[str, _QlogPath] = {}
+    server_paths: dict[str, _QlogPath] = {}
     for log in sorted(folder.glob("qlog/*_server.sqlog")):
         by_number: dict[int, _QlogPath] = {}
         for t_s, event in _timed(log, float(emulator.get("t0_monotonic_us", 0))):
             data, name = event.get("data", {}), str(event.get("name"))
             if name == "multipath:path_new":
                 address = str(data["remote"]).rpartition(":")[0]
-                by_number[data["path"]] = found.setdefault(names.get(address, address), _QlogPath())
+                by_number[data["path"]] = server_paths.setdefault(names.get(address, address), _QlogPath())
             elif data.get("path") in by_number:
                 by_number[data["path"]].add(name, t_s, data)
-    return found
+    return server_paths
 
 
 def _link_log(folder: Path, name: str) -> LinkLog | None:
@@ -236,13 +236,13 @@ MOMENTS: dict[str, Callable[[Event], str]] = {
 
 
 def _moments(player: list[Event], start_s: float, events: list[tuple[float, str]]) -> list[Moment]:
-    found = [Moment(round(t_s, 3), f"link event: {command}") for t_s, command in events]
-    found += [
+    moments = [Moment(round(t_s, 3), f"link event: {command}") for t_s, command in events]
+    moments += [
         Moment(round(start_s + event["t"], 3), MOMENTS[event["event"]](event))
         for event in player
         if event.get("event") in MOMENTS and "t" in event
     ]
-    return sorted(found, key=lambda moment: moment.t_s)
+    return sorted(moments, key=lambda moment: moment.t_s)
 
 
 def read_replay(folder: Path) -> Replay:

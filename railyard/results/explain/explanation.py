@@ -149,8 +149,8 @@ def _oracle_bytes(run: Run, request_s: float, chunk: Chunk) -> tuple[tuple[str, 
     paths = oracle.paths_of_run(run.config)
     if paths is None:
         return ()
-    found = oracle.bytes_by_path(paths, round(request_s * 1e6), chunk.bytes)
-    return tuple(zip((str(path["name"]) for path in run.config["paths"]), found, strict=True))
+    totals = oracle.bytes_by_path(paths, round(request_s * 1e6), chunk.bytes)
+    return tuple(zip((str(path["name"]) for path in run.config["paths"]), totals, strict=True))
 
 
 def _ms(seconds: float) -> str:

@@ -276,7 +276,7 @@ class _End:
 
 
 def _links(run: Path, emulator: dict[str, Any], config: dict[str, Any]) -> dict[tuple[str, str], Link]:
-    found: dict[tuple[str, str], Link] = {}
+    links: dict[tuple[str, str], Link] = {}
     delays = {path["name"]: float(path["delay_ms"]) for path in emulator["paths"]}
     for name, delay_ms in delays.items():
         for way in ("up", "down"):
@@ -284,8 +284,8 @@ def _links(run: Path, emulator: dict[str, Any], config: dict[str, Any]) -> dict[
                 log = read_link_log(run / "links" / f"{name}.{way}.log")
             except LinkLogError:
                 log = None  # the link was never used, or the run has no link logs
-            found[name, way] = Link(delay_ms, log)
-    return found
+            links[name, way] = Link(delay_ms, log)
+    return links
 
 
 def read_flight(run: Path, config: dict[str, Any]) -> Flight:

@@ -246,15 +246,15 @@ ORDER = (
 
 def _bound(flight: Flight, t_s: float) -> tuple[str, str]:
     """What bounds the sender at that moment: of its paths, the one that a better transport would have used first."""
-    found = []
+    bounds = []
     for path, states in flight.states.items():
         place = bisect_right(states, t_s, key=lambda state: state.t_s)
         if place:
-            found.append((_state(flight, path, states[place - 1], t_s), path))
-    if not found:
+            bounds.append((_state(flight, path, states[place - 1], t_s), path))
+    if not bounds:
         return "no path yet", ""
-    bound, path = min(found, key=lambda one: ORDER.index(one[0]))
-    same = [other for one, other in found if one == bound]
+    bound, path = min(bounds, key=lambda one: ORDER.index(one[0]))
+    same = [other for one, other in bounds if one == bound]
     return bound, path if len(same) == 1 else " and ".join(sorted(same))
 
 

@@ -131,13 +131,13 @@ def _interactive(logs: Sequence[LinkLog], stats: Sequence[LinkStats], bin_ms: in
         subplot_titles=[title for of_log in stats for title in _titles(of_log)],
         vertical_spacing=0.13 / len(logs),
     )
-    told: set[str] = set()
+    in_legend: set[str] = set()
     for position, log in enumerate(logs):
         rows = ((2 * position + 1, _rate_traces(log, bin_ms)), (2 * position + 2, _delay_traces(log, stats[position])))
         for row, traces in rows:
             for trace in traces:
-                figure.add_trace(trace.update(showlegend=trace.name not in told), row=row, col=1)
-                told.add(trace.name)
+                figure.add_trace(trace.update(showlegend=trace.name not in in_legend), row=row, col=1)
+                in_legend.add(trace.name)
         figure.update_yaxes(title_text="Mbps", rangemode="tozero", row=2 * position + 1, col=1)
         axis = {"type": "log"} if log_delay else {"rangemode": "tozero"}
         figure.update_yaxes(title_text="delay, ms", **axis, row=2 * position + 2, col=1)

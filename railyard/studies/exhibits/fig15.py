@@ -34,14 +34,14 @@ class Shown:
 
 def _pairs(spec: ExhibitSpec) -> list[Shown]:
     known = {pair.name: pair for pair in list_pairs()}
-    found: list[Shown] = []
+    pairs: list[Shown] = []
     for names in spec.options["pairs"]:
         name = next((name for name in names if name in known), None)
         if name is None:
             raise UserError(f"there is no trace pair '{names[-1]}'; {how_to_get(names[-1], known)}")
         pair = known[name]
-        found.append(Shown(pair, {path.name: read_trace(path.downlink) for path in pair.paths}))
-    return found
+        pairs.append(Shown(pair, {path.name: read_trace(path.downlink) for path in pair.paths}))
+    return pairs
 
 
 def _figure(shown: Shown, bin_ms: int, show_s: float) -> go.Figure:

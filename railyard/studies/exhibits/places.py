@@ -53,14 +53,14 @@ def find_places(pair: Pair, rule: PlaceRule, most: int | None = None) -> list[Pl
         return []
     others = [rate for name, rate in rates.items() if name != rule.path]
     length = min(len(rate) for rate in rates.values())
-    found: list[Place] = []
+    places: list[Place] = []
     for begin, end in _low(rates[rule.path][:length] < rule.below_mbps):
-        if len(found) == (most or rule.most):
+        if len(places) == (most or rule.most):
             break
         if _fits(rule, rates[rule.path], others, (begin, end), length):
             start = begin * BIN_MS - rule.lead_ms
-            found.append(Place(f"at-{start}", start, rule.lead_ms, (end - begin) * BIN_MS + rule.lead_ms))
-    return found
+            places.append(Place(f"at-{start}", start, rule.lead_ms, (end - begin) * BIN_MS + rule.lead_ms))
+    return places
 
 
 def _low(low: np.ndarray) -> list[tuple[int, int]]:

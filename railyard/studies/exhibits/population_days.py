@@ -95,12 +95,12 @@ def _groups(plays: Plays) -> list[tuple[str, Plays]]:
     scenes = sorted(
         {row["scene"] for row in plays.rows}, key=lambda scene: -sum(r["scene"] == scene for r in plays.rows)
     )
-    found = [(f"scene {scene}", plays.where(lambda row, scene=scene: row["scene"] == scene)) for scene in scenes]  # type: ignore[misc]
+    groups = [(f"scene {scene}", plays.where(lambda row, scene=scene: row["scene"] == scene)) for scene in scenes]  # type: ignore[misc]
     for low, high in RTT_CLASSES:
         word = f"below {high:g}" if low == 0 else f"{low:g} to {high:g}" if high < 1e9 else f"{low:g} and more"
         part = plays.where(lambda row, low=low, high=high: low <= _rtt_ratio(row) < high)  # type: ignore[misc]
-        found.append((f"base RTT ratio {word}", part))
-    return [(name, part) for name, part in found if part.rows]
+        groups.append((f"base RTT ratio {word}", part))
+    return [(name, part) for name, part in groups if part.rows]
 
 
 def _group_table(frame: Frame, ours: str) -> Table:

@@ -159,8 +159,8 @@ def _run(task: Task, members: dict[str, Any], out: Path) -> None:
     except subprocess.TimeoutExpired:
         raise PlayError(f"{PROGRAM} did not end on the viewer {task.viewer.key} within {WALL_LIMIT_S:g} s.") from None
     if done.returncode not in (0, 1, 2) or not (out / "server.jsonl").is_file():
-        words = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
-        raise PlayError(f"{PROGRAM} ended with {done.returncode} on the viewer {task.viewer.key}: {words}")
+        lines = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+        raise PlayError(f"{PROGRAM} ended with {done.returncode} on the viewer {task.viewer.key}: {lines}")
 
 
 def _sent(server: Sequence[Event]) -> dict[str, int]:
