@@ -246,7 +246,7 @@ setup: ## install what is missing (Debian packages as root, Python packages into
 	@scripts/setup.sh $(EXTRAS)
 
 # Looking at pages and printing them takes a browser; building and running does not.
-report: EXTRAS := browser
+report: EXTRAS := $(if $(WITHIN)$(filter small,$(SIZE)),,kernel )browser
 test test-py: EXTRAS := browser test
 peers interop test-peers: EXTRAS := peers
 docker-test: EXTRAS := docker

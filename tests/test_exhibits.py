@@ -6,6 +6,7 @@ import io
 import json
 import math
 import re
+import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,6 +31,7 @@ from railyard.stats import intervals
 from railyard.stats.intervals import Interval
 from railyard.stats.statistics import nearest_rank
 from railyard.studies.exhibits import energy, fig6, fig8, fig13, fig14, places, registry, run, table4
+from railyard.studies.exhibits.frame import load_frame
 from railyard.studies.exhibits.notebook import SEEN
 from railyard.studies.exhibits.spec import experiments, spec_of
 from railyard.studies.request import RunRequest
@@ -206,6 +208,17 @@ def test_an_exhibit_that_cannot_be_shown_is_refused(tmp_path: Path, made: Made) 
     (tmp_path / "fig8" / FILE).write_text(json.dumps(data))
     with pytest.raises(UserError, match=r"no exhibit of schema 1 \(claims.0.verdict"):
         load_exhibit(tmp_path / "fig8")
+
+
+def test_an_exhibit_whose_programs_failed_in_every_run_is_refused_in_one_sentence(tmp_path: Path, made: Made) -> None:
+    assert made["fig8"]
+    folder = tmp_path / "fig8"
+    shutil.copytree((made.folder / "fig8").resolve(), folder)
+    for file in folder.glob("runs/*/run.json"):
+        record = json.loads(file.read_text())
+        file.write_text(json.dumps(record | {"outcome": "crashed", "message": "the kernel panicked"}))
+    with pytest.raises(UserError, match="a program failed in every run.* crashed: the kernel panicked"):
+        load_frame(folder, spec_of(load_yaml(find_experiment("fig8"))))
 
 
 def interval(low: float, value: float, high: float) -> Interval:

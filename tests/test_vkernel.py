@@ -200,6 +200,14 @@ def test_what_is_no_kernel_is_refused_in_one_sentence(tmp_path: Path) -> None:
         vkernel.check(tmp_path / "linux")
 
 
+def test_a_kernel_that_does_not_boot_is_refused_before_any_run(tmp_path: Path) -> None:
+    options = "".join(f"CONFIG_{name}=y\n" for name in vkernel.NEEDED)
+    (tmp_path / "linux").write_text(f"#!/bin/sh\n[ $1 != --showconfig ] || exec echo '{options}'\nexit 1\n")
+    (tmp_path / "linux").chmod(0o755)
+    with pytest.raises(UserError, match="it does not boot on this machine: .*[^.].$"):
+        vkernel.check(tmp_path / "linux")
+
+
 def test_without_a_compiler_or_source_the_build_says_one_sentence(tmp_path: Path) -> None:
     for variables, says in (({"CC": "no-such-cc"}, "no compiler"), ({"KERNEL_SOURCE": "/no/source"}, "no source")):
         done = subprocess.run(
@@ -253,7 +261,7 @@ def build_sh(folder: Path, cache: Path, *arguments: str, **environment: str) -> 
 
 def recipe_in(folder: Path) -> Path:
     folder.mkdir()
-    for name in ("build.sh", "clock.patch", "options"):
+    for name in ("build.sh", "linux.patch", "options"):
         shutil.copy(vkernel.RECIPE / name, folder / name)
     return folder
 
@@ -284,7 +292,7 @@ def test_a_kernels_key_has_all_that_decides_its_bytes_and_nothing_else(tmp_path:
     keys = [plain]
     for name in ("gcc", "ld"):
         keys.append(key(**tool(tmp_path / name, name, "another version")))
-    for name in ("build.sh", "options", "clock.patch", "source.tar"):
+    for name in ("build.sh", "options", "linux.patch", "source.tar"):
         with (recipe / name).open("a") as file:
             file.write("# another line\n")
         keys.append(key())
@@ -362,7 +370,7 @@ def test_a_kernel_of_another_origin_is_noticed(
     (tmp_path / "linux").symlink_to("key/linux")
     assert vkernel.stale() == "record of its origin"
     record = {"source": "source\t/no/source\t1 1"}
-    for part, name in (("patch", "clock.patch"), ("options", "options"), ("recipe", "build.sh")):
+    for part, name in (("patch", "linux.patch"), ("options", "options"), ("recipe", "build.sh")):
         record[part] = f"{part}\t{hashlib.sha256((vkernel.RECIPE / name).read_bytes()).hexdigest()}"
     for part, name in (("compiler", "gcc"), ("linker", "ld")):
         record[part] = f"{part}\t{version_of(name)}"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the time-travel kernel from Debian's source package, `clock.patch` and the file `options`, into a cache outside
+# Builds the time-travel kernel from Debian's source package, `linux.patch` and the file `options`, into a cache outside
 # of the tree:
 #   $RAILYARD_KERNEL_CACHE, else $XDG_CACHE_HOME/railyard/kernel, else ~/.cache/railyard/kernel
 # There a folder for each distinct source, patch, options, compiler, linker and text of this file holds `linux`, `config`
@@ -38,7 +38,7 @@ writable() {
 key_of_source() {
     if [ -d "$1" ]; then realpath "$1"; else sha256sum <"$1"; fi
 }
-patches=$here/clock.patch
+patches=$here/linux.patch
 [ -d "$source" ] && patches=/dev/null
 version_of() { "$1" --version | head -n 1; }
 key=$({ key_of_source "$source"; cat "$here/options" "$here/build.sh" "$patches"; version_of "$compiler"; version_of ld; } | sha256sum | cut -c1-16)
@@ -127,7 +127,7 @@ if [ ! -d "$source" ]; then
         --exclude='*/tools/testing/*' --exclude='*/tools/perf/*' --exclude='*.dts' --exclude='*.dtsi' ||
         die "$source cannot be unpacked into $work; is the disk full?"
     patch -d "$work/source" -p1 <"$patches" >>"$log" 2>&1 ||
-        die "$source does not take emulator/kernel/clock.patch: see $log; a folder is built without it."
+        die "$source does not take emulator/kernel/linux.patch: see $log; a folder is built without it."
     tree=$work/source
 fi
 

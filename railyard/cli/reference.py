@@ -394,7 +394,7 @@ SETS = {
     "base": "all targets",
     "browser": "`make test`, `make test-long`, `make report`",
     "test": "`make test`, `make test-long`",
-    "kernel": "`make kernel`, `make test-long`",
+    "kernel": "`make kernel`, `make test-long`, `make report`",
     "docker": "`make docker-test`",
     "fuzz": "`make fuzz`",
     "tidy": "`make tidy`",

@@ -68,7 +68,10 @@ def programs_ended(
 ) -> tuple[str, str]:
     """How a run of real programs ended, and a phrase about it. `shell`: mpshell's exit of the player; `dead`: who of
     the server's side had ended before it; `stopped`: what ended all of them before their time."""
-    end = ("hung", stopped) if stopped is not None else outcome_of(run_dir, shell, hung=hung)
+    if stopped is not None:
+        end = "crashed" if "panicked" in stopped else "hung", stopped
+    else:
+        end = outcome_of(run_dir, shell, hung=hung)
     return after_death(run_dir, dead, end)
 
 

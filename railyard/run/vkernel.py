@@ -7,6 +7,7 @@ import os
 import platform
 import re
 import subprocess
+import tempfile
 from functools import cache
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from railyard.base.errors import UserError
 from railyard.base.paths import ROOT, program
 
 RECIPE = ROOT / "emulator" / "kernel"
-MADE_FROM = {"patch": "clock.patch", "options": "options", "recipe": "build.sh"}
+MADE_FROM = {"patch": "linux.patch", "options": "options", "recipe": "build.sh"}
 MINUTES = 8  # of processor time that a build takes
 # Without one of these no run can start, or its figures mean nothing.
 NEEDED = (
@@ -117,7 +118,7 @@ def options_of(kernel: Path) -> str:
 
 
 def check(kernel: Path) -> None:
-    """Raises UserError where that file is no kernel for this arena."""
+    """Raises UserError where that file is no kernel for this arena, or does not boot on this machine."""
     if not os.access(kernel, os.X_OK):
         raise UserError(f"{kernel}: there is no such program; build a kernel with `make kernel`.")
     enabled = set(re.findall(r"^CONFIG_([A-Z0-9_]+)=y$", options_of(kernel), re.MULTILINE))
@@ -128,6 +129,20 @@ def check(kernel: Path) -> None:
             f"{kernel}: it was built without {names}; build one with the options of emulator/kernel/options "
             "(`make kernel`)."
         )
+    if (reason := _why_it_does_not_boot(kernel)) is not None:
+        raise UserError(f"{kernel}: it does not boot on this machine: {reason}.")
+
+
+@cache
+def _why_it_does_not_boot(kernel: Path) -> str | None:
+    """A machine may have what the kernel cannot handle, such as registers that it does not know. A boot takes 0.1 s."""
+    with tempfile.TemporaryDirectory(prefix="railyard-boot-") as folder:
+        command = [program("vkernel"), "--kernel", kernel, "--folder", folder, "--limit", "60", "--", "/bin/true"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode == 0:
+        return None
+    lines = done.stderr.strip().splitlines() or [f"vkernel ended with {done.returncode}"]
+    return lines[-1].removeprefix("vkernel: ").removesuffix(".")
 
 
 @cache

@@ -16,7 +16,7 @@ from railyard.base.errors import UserError
 from railyard.base.style import GRID, INK, layout
 from railyard.experiment.arenas import is_exact
 from railyard.report.exhibit import Fidelity, Plot, Provenance
-from railyard.results.records import Run, load_campaign
+from railyard.results.records import RESULT_OUTCOMES, Run, load_campaign
 from railyard.run.parts import AT, WHOLE, label_of
 from railyard.studies.exhibits.spec import ExhibitSpec
 
@@ -88,6 +88,9 @@ def load_frame(folder: Path, spec: ExhibitSpec) -> Frame:
     good = [run for run in runs if not run.void]
     if not good:
         raise UserError(f"{folder}: every run is void, so there is nothing to show; run it again on a quieter machine.")
+    if all(run.outcome not in RESULT_OUTCOMES for run in good):
+        first = f"{good[0].run_id} {good[0].outcome}: {good[0].record['message']}"
+        raise UserError(f"{folder}: a program failed in every run, so there is nothing to show; the first: {first}.")
     return Frame(folder, spec, record, runs, good)
 
 
