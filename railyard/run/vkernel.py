@@ -7,7 +7,6 @@ import os
 import platform
 import re
 import subprocess
-import tempfile
 from functools import cache
 from pathlib import Path
 
@@ -136,9 +135,9 @@ def check(kernel: Path) -> None:
 @cache
 def _why_it_does_not_boot(kernel: Path) -> str | None:
     """A machine may have what the kernel cannot handle, such as registers that it does not know. A boot takes 0.1 s."""
-    with tempfile.TemporaryDirectory(prefix="railyard-boot-") as folder:
-        command = [program("vkernel"), "--kernel", kernel, "--folder", folder, "--limit", "60", "--", "/bin/true"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    machine = [program("vkernel"), "--kernel", kernel, "--folder", kernel.parent, "--limit", "60", "--", "/bin/true"]
+    command = ["setpriv", "--pdeathsig", "TERM", "--", *machine]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode == 0:
         return None
     lines = done.stderr.strip().splitlines() or [f"vkernel ended with {done.returncode}"]
