@@ -217,7 +217,7 @@ def test_an_exhibit_whose_programs_failed_in_every_run_is_refused_in_one_sentenc
     for file in folder.glob("runs/*/run.json"):
         record = json.loads(file.read_text())
         file.write_text(json.dumps(record | {"outcome": "crashed", "message": "the kernel panicked"}))
-    with pytest.raises(UserError, match="a program failed in every run.* crashed: the kernel panicked"):
+    with pytest.raises(UserError, match=r"a program failed in every run.* crashed: the kernel panicked"):
         load_frame(folder, spec_of(load_yaml(find_experiment("fig8"))))
 
 

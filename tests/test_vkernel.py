@@ -204,7 +204,7 @@ def test_a_kernel_that_does_not_boot_is_refused_before_any_run(tmp_path: Path) -
     options = "".join(f"CONFIG_{name}=y\n" for name in vkernel.NEEDED)
     (tmp_path / "linux").write_text(f"#!/bin/sh\n[ $1 != --showconfig ] || exec echo '{options}'\nexit 1\n")
     (tmp_path / "linux").chmod(0o755)
-    with pytest.raises(UserError, match="it does not boot on this machine: .*[^.].$"):
+    with pytest.raises(UserError, match=r"it does not boot on this machine: .*[^.].$"):
         vkernel.check(tmp_path / "linux")
 
 

@@ -136,7 +136,7 @@ def check(kernel: Path) -> None:
 def _why_it_does_not_boot(kernel: Path) -> str | None:
     """A machine may have what the kernel cannot handle, such as registers that it does not know. A boot takes 0.1 s."""
     machine = [program("vkernel"), "--kernel", kernel, "--folder", kernel.parent, "--limit", "60", "--", "/bin/true"]
-    command = ["setpriv", "--pdeathsig", "TERM", "--", *machine]
+    command = ["setpriv", "--pdeathsig", "TERM", "--", *map(str, machine)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode == 0:
         return None
