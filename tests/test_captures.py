@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import struct
 import subprocess
@@ -196,3 +197,43 @@ def test_what_a_killed_emulator_left_is_kept_up_to_the_record_that_is_cut_short(
     ((time, data),) = packets(tmp_path / "player.pcapng")
     assert data == b"abc" and time == pytest.approx(7.000000005, abs=1e-7)
     assert not (tmp_path / "server.pcapng").exists() and not folder.exists()
+
+
+SECRET = b"CLIENT_TRAFFIC_SECRET_0 " + b"0a" * 32 + b" " + b"1b" * 32 + b"\n"
+
+
+def captured(folder: Path) -> bytes:
+    """What `join` makes of a run that has one packet and the key log that is there."""
+    (folder / captures.FOLDER).mkdir()
+    head = struct.pack("=I2H4I", 0xA1B23C4D, 2, 4, 0, 0, 65_535, 101)
+    record = struct.pack("=4I", 7, 5, 3, 40) + b"abc"
+    (folder / captures.FOLDER / "wifi.inside.pcap").write_bytes(head + record)
+    captures.join(folder, ["wifi"])
+    return (folder / "player.pcapng").read_bytes()
+
+
+@pytest.mark.parametrize("kind", ["symbolic link", "hard link", "folder", "pipe"])
+def test_a_key_log_that_is_another_file_of_the_machine_is_removed_unread(kind: str, tmp_path: Path) -> None:
+    run, other, keys = tmp_path / "run", tmp_path / "other", tmp_path / "run" / captures.KEYS
+    run.mkdir()
+    other.write_bytes(SECRET)
+    match kind:
+        case "symbolic link":
+            keys.symlink_to(other)
+        case "hard link":
+            keys.hardlink_to(other)
+        case "folder":
+            keys.mkdir()
+        case _:
+            os.mkfifo(keys)
+    assert SECRET not in captured(run)
+    assert not os.path.lexists(keys) and other.read_bytes() == SECRET
+
+
+def test_of_a_key_log_secrets_alone_are_taken_and_a_mebibyte_at_most(tmp_path: Path) -> None:
+    lines = b"root:x:0:0\n" + SECRET + b"\x00" * 100 + b"\n" + SECRET[:-1] + b"ff" * 40 + b"\n"
+    (tmp_path / captures.KEYS).write_bytes(lines + SECRET * (captures.MOST_KEYS_BYTES // len(SECRET) + 100))
+    content = captured(tmp_path)
+    assert b"root:x" not in content and b"ff" * 40 not in content
+    assert captures.MOST_KEYS_BYTES * 0.99 < len(content) < captures.MOST_KEYS_BYTES + 1000
+    assert content.count(SECRET) > 5000

@@ -8,7 +8,10 @@ player's key log as a Decryption Secrets Block (draft-ietf-opsawg-pcapng), so th
 from __future__ import annotations
 
 import heapq
+import os
+import re
 import shutil
+import stat
 import struct
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -19,6 +22,7 @@ FOLDER = "captures"  # of the emulator's files
 SIDES = {"player": "inside", "server": "outside"}  # whose file, and of which devices
 SUFFIX = ".pcapng"
 KEYS = "player.keys"
+MOST_KEYS_BYTES = 1 << 20  # 5,000 connections
 
 # As the emulator writes it: emulator/link/capture.h.
 _HEAD_BYTES, _RECORD, _NS_PER_S = 24, struct.Struct("=4I"), 1_000_000_000
@@ -28,6 +32,7 @@ _SECTION, _INTERFACE, _PACKET, _SECRETS = 0x0A0D0D0A, 1, 6, 10
 _BYTE_ORDER, _LENGTH_UNKNOWN, _RAW = 0x1A2B3C4D, -1, 101
 _END, _NAME, _RESOLUTION = 0, 2, 9  # options
 _TLS_KEY_LOG = 0x544C534B
+_KEY_LOG_LINE = re.compile(rb"[A-Z0-9_]{1,64} [0-9a-fA-F]{64} [0-9a-fA-F]{64,128}\n")  # of TLS 1.3, NSS key log format
 
 _Packet = tuple[int, int, int, bytes]
 """Time in ns, number of the interface, length, and the bytes that were kept of it."""
@@ -75,13 +80,26 @@ def _write(out: IO[bytes], names: Sequence[str], files: Sequence[IO[bytes]], sec
         out.write(_block(_PACKET, head + _padded(data)))
 
 
+def _secrets(keys: Path) -> bytes:
+    """The lines of a key log that are secrets, of its first MiB. A stack's relay can write anything there: what is no
+    plain file with one name is removed unread, because it would be a way to other files of this machine."""
+    if not os.path.lexists(keys):
+        return b""
+    status = keys.lstat()
+    if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
+        shutil.rmtree(keys) if stat.S_ISDIR(status.st_mode) else keys.unlink()
+        return b""
+    with os.fdopen(os.open(keys, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
+        lines = file.read(MOST_KEYS_BYTES).splitlines(keepends=True)
+    return b"".join(line for line in lines if _KEY_LOG_LINE.fullmatch(line))
+
+
 def join(run_dir: Path, paths: Sequence[str]) -> None:
     """Makes the two files of the emulator's, which are removed. They hold secrets, so they are their owner's alone."""
     folder = run_dir / FOLDER
     if not folder.is_dir():
         return
-    keys = run_dir / KEYS
-    secrets = keys.read_bytes() if keys.is_file() else b""
+    secrets = _secrets(run_dir / KEYS)
     for end, side in SIDES.items():
         named = [(name, file) for name in paths if (file := folder / f"{name}.{side}.pcap").is_file()]
         if not named:
