@@ -21,7 +21,7 @@
 #define CRITICAL_STREAMS 3           /* of HTTP/3, in each direction */
 #define LOOK_AHEAD       (64 * 1024) /* and a congestion window, which in memory may be twice as much */
 #define INITIAL_WINDOW   (10 * 1452)
-#define IDLE_BYTES_MOST  110000 /* with one path; 44 kB of it are nghttp3's pool of streams */
+#define IDLE_BYTES_MOST  90000 /* with one path; 44 kB of it are nghttp3's pool of streams */
 
 typedef struct flight {
     struct flight *next;
