@@ -18,12 +18,14 @@
 
 #define FAILURE_RECORD_US 1000000
 #define APPLICATION_ERROR 0x0c
+#define RESTS_AFTER_US    5000000 /* longer than a player waits between two chunks */
 
 struct http3_service {
     xl_endpoint *endpoint;
     catalogue *videos;
     http3_service_hooks hooks;
-    struct connection *connections;
+    struct connection *connections,
+        *looked_at; /* looked_at: whether it rests; the next call looks at the one after it */
     size_t open_responses;
     uint64_t now;                                /* of the running call, for callbacks */
     uint64_t failure_noted_at, failures_unnoted; /* handshakes that failed */
@@ -37,9 +39,9 @@ typedef struct connection {
     h3_session *h3; /* one of the two: what the handshake agreed on */
     hq_session *hq;
     uint64_t number;
-    uint64_t requests;
-    struct response *responses; /* that are not acknowledged yet */
-    size_t open_responses;      /* of them, whose bodies are still open */
+    uint64_t requests, active_at; /* active_at: its newest event */
+    struct response *responses;   /* that are not acknowledged yet */
+    size_t open_responses;        /* of them, whose bodies are still open */
 } connection;
 
 /* The answer to one request, until it is acknowledged or given up. */
@@ -225,6 +227,7 @@ static bool open_session(connection *c) {
 }
 
 static void on_session_event(connection *c, const xl_event *event, uint64_t now) {
+    c->active_at = now;
     if (c->hq) {
         hq_on_event(c->hq, event, now);
         hq_pump(c->hq, now);
@@ -349,6 +352,8 @@ static void forget_connection(connection *c) {
         c->service->connections = c->next;
     if (c->next)
         c->next->prev = c->prev;
+    if (c->service->looked_at == c)
+        c->service->looked_at = c->next;
     h3_session_free(c->h3);
     hq_session_free(c->hq);
     while (c->responses)
@@ -408,6 +413,16 @@ http3_service *http3_service_new(xl_endpoint *endpoint, catalogue *videos, const
     return s;
 }
 
+/* One connection a call, so that many cost no more than few. */
+static void look_for_rest(http3_service *s) {
+    connection *c = s->looked_at ? s->looked_at : s->connections;
+    if (!c)
+        return;
+    if (c->h3 && s->now - c->active_at >= RESTS_AFTER_US)
+        h3_rest(c->h3);
+    s->looked_at = c->next;
+}
+
 void http3_service_process(http3_service *s, uint64_t now) {
     s->now = now;
     if (xl_endpoint_next_timeout(s->endpoint) <= now)
@@ -415,6 +430,7 @@ void http3_service_process(http3_service *s, uint64_t now) {
     xl_event event;
     while (xl_endpoint_poll_event(s->endpoint, &event))
         on_event(s, &event);
+    look_for_rest(s);
 }
 
 void http3_service_close(http3_service *s, uint64_t now) {
