@@ -289,7 +289,7 @@ static size_t allocated(void) {
     return __sanitizer_get_current_allocated_bytes ? __sanitizer_get_current_allocated_bytes() : mallinfo2().uordblks;
 }
 
-/* The server looks at one connection a call. */
+/* The server lets 16 connections rest a call. */
 static void look_at_all(world *w) {
     for (size_t i = 0; i < w->client_count; i++)
         http3_service_process(w->service, w->now);
