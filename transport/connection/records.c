@@ -5,7 +5,7 @@
 
 /* The first slab, which is enough for a connection that stands still, and the largest: each is twice the one before.
  */
-#define SLAB_FIRST 4
+#define SLAB_FIRST 16
 #define SLAB_MOST  256
 
 static void put_free(xl_records *p, xl_sent_frame *r) {
