@@ -18,12 +18,16 @@
 
 #define FAILURE_RECORD_US 1000000
 #define APPLICATION_ERROR 0x0c
+/* A session is silent for longer than a player waits between two chunks. */
+#define RESTS_AFTER_US 5000000
+#define RESTS_A_CALL   16
 
 struct http3_service {
     xl_endpoint *endpoint;
     catalogue *videos;
     http3_service_hooks hooks;
     struct connection *connections;
+    struct connection *awake, *awake_last; /* HTTP/3's that do not rest, by their newest events, the oldest first */
     size_t open_responses;
     uint64_t now;                                /* of the running call, for callbacks */
     uint64_t failure_noted_at, failures_unnoted; /* handshakes that failed */
@@ -38,6 +42,9 @@ typedef struct connection {
     hq_session *hq;
     uint64_t number;
     uint64_t requests;
+    uint64_t active_at; /* its newest event */
+    struct connection *awake_prev, *awake_next;
+    bool is_awake;
     struct response *responses; /* that are not acknowledged yet */
     size_t open_responses;      /* of them, whose bodies are still open */
 } connection;
@@ -224,6 +231,35 @@ static bool open_session(connection *c) {
     return (c->h3 = h3_session_server(c->quic, &h3));
 }
 
+static void leave_awake(connection *c) {
+    http3_service *s = c->service;
+    if (!c->is_awake)
+        return;
+    *(c->awake_prev ? &c->awake_prev->awake_next : &s->awake) = c->awake_next;
+    *(c->awake_next ? &c->awake_next->awake_prev : &s->awake_last) = c->awake_prev;
+    c->is_awake = false;
+}
+
+static void note_event(connection *c, uint64_t now) {
+    http3_service *s = c->service;
+    leave_awake(c);
+    c->active_at = now;
+    c->awake_prev = s->awake_last;
+    c->awake_next = NULL;
+    *(s->awake_last ? &s->awake_last->awake_next : &s->awake) = c;
+    s->awake_last = c;
+    c->is_awake = true;
+}
+
+/* What lets go is but freed memory: so many a call, that none takes long. */
+static void rest(http3_service *s) {
+    for (int i = 0; i < RESTS_A_CALL && s->awake && s->now - s->awake->active_at >= RESTS_AFTER_US; i++) {
+        connection *c = s->awake;
+        leave_awake(c);
+        h3_rest(c->h3);
+    }
+}
+
 static void on_session_event(connection *c, const xl_event *event, uint64_t now) {
     if (c->hq) {
         hq_on_event(c->hq, event, now);
@@ -231,6 +267,7 @@ static void on_session_event(connection *c, const xl_event *event, uint64_t now)
     } else {
         h3_on_event(c->h3, event, now);
         h3_pump(c->h3, now);
+        note_event(c, now);
     }
 }
 
@@ -349,6 +386,7 @@ static void forget_connection(connection *c) {
         c->service->connections = c->next;
     if (c->next)
         c->next->prev = c->prev;
+    leave_awake(c);
     h3_session_free(c->h3);
     hq_session_free(c->hq);
     while (c->responses)
@@ -415,6 +453,7 @@ void http3_service_process(http3_service *s, uint64_t now) {
     xl_event event;
     while (xl_endpoint_poll_event(s->endpoint, &event))
         on_event(s, &event);
+    rest(s);
 }
 
 void http3_service_close(http3_service *s, uint64_t now) {

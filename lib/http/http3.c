@@ -83,22 +83,12 @@ static h3_session *new_session(xl_connection *connection, const h3_callbacks *ca
     s->log = h3_log_new(connection, is_server);
     s->grease = xl_connection_grease(connection);
     s->peer.max_field_section_bytes = UINT64_MAX;
-    nghttp3_settings settings;
-    nghttp3_settings_default(&settings);
-    settings.max_field_section_size = H3_MAX_FIELD_SECTION_BYTES;
-    settings.qpack_max_dtable_capacity = 0;
-    settings.qpack_encoder_max_dtable_capacity = 0;
-    settings.qpack_blocked_streams = 0;
-    int rv = is_server ? nghttp3_conn_server_new(&s->h3, &h3_nghttp3_callbacks, &settings, NULL, s)
-                       : nghttp3_conn_client_new(&s->h3, &h3_nghttp3_callbacks, &settings, NULL, s);
-    if (rv != 0) {
+    if (is_server)
+        s->max_client_streams = CLIENT_STREAM_SLACK;
+    if (h3_make(s) != 0) {
         h3_log_free(s->log);
         free(s);
         return NULL;
-    }
-    if (is_server) {
-        s->max_client_streams = CLIENT_STREAM_SLACK;
-        nghttp3_conn_set_max_client_streams_bidi(s->h3, s->max_client_streams);
     }
     return s;
 }
@@ -134,9 +124,7 @@ static void open_critical_streams(h3_session *s, uint64_t now) {
         s->critical_count++;
         (void)xl_stream_set_priority(s->connection, *id, 0);
     }
-    int rv = nghttp3_conn_bind_control_stream(s->h3, (int64_t)s->critical[0]);
-    if (rv == 0)
-        rv = nghttp3_conn_bind_qpack_streams(s->h3, (int64_t)s->critical[1], (int64_t)s->critical[2]);
+    const int rv = h3_bind(s);
     if (rv != 0)
         fail(s, rv, now);
     else
@@ -265,6 +253,8 @@ static void read_stream(h3_session *s, uint64_t id, uint64_t now) {
                 continue;
             }
         }
+        if (s->is_server && !is_client_bidi(id))
+            h3_note_opening(s, id, buf, (size_t)n);
         take_settings(s, id, buf, (size_t)n, now);
         if (s->failed)
             return;
@@ -280,6 +270,7 @@ static void read_stream(h3_session *s, uint64_t id, uint64_t now) {
 /* The peer gave up sending. */
 static void on_reset(h3_session *s, uint64_t id, uint64_t error_code, uint64_t now) {
     if (!is_client_bidi(id)) {
+        h3_forget_opening(s, id);
         int rv = nghttp3_conn_close_stream(s->h3, (int64_t)id, error_code);
         if (rv != 0 && rv != NGHTTP3_ERR_STREAM_NOT_FOUND)
             fail(s, rv, now);
@@ -329,15 +320,29 @@ static void on_done(h3_session *s, uint64_t id, uint64_t now) {
         rv = 0;
     if (rv != 0)
         fail(s, rv, now);
+    h3_forget_opening(s, id);
     h3_stream *st = h3_stream_find(s, (int64_t)id);
     if (st) /* nghttp3 never got to know it */
         h3_stream_free(s, st);
+}
+
+/* False: the session has failed, or the event is none for nghttp3. */
+static bool wake_for(h3_session *s, xl_event_type type, uint64_t now) {
+    if (type != XL_EVENT_STREAM_READABLE && type != XL_EVENT_STREAM_WRITABLE && type != XL_EVENT_STREAM_RESET &&
+        type != XL_EVENT_STREAM_STOPPED && type != XL_EVENT_STREAM_DONE)
+        return false;
+    const int rv = h3_wake(s);
+    if (rv != 0)
+        fail(s, rv, now);
+    return rv == 0;
 }
 
 void h3_on_event(h3_session *s, const xl_event *event, uint64_t now) {
     if (s->failed)
         return;
     s->now = now;
+    if (!s->h3 && !wake_for(s, event->type, now))
+        return;
     s->is_flushed &= event->type == XL_EVENT_STREAM_READABLE;
     switch (event->type) {
     case XL_EVENT_EARLY:
@@ -468,8 +473,10 @@ static int pump_stream(h3_session *s, int64_t id, const nghttp3_vec *vec, size_t
     int rv = took(s, id, (size_t)n);
     if (rv == 0 && st)
         rv = after_write(s, st, (size_t)n, all, fin);
-    if (rv == 0 && !all)
+    if (rv == 0 && !all) {
         nghttp3_conn_block_stream(s->h3, id);
+        s->is_restless |= !is_client_bidi((uint64_t)id);
+    }
     return rv;
 }
 
@@ -477,7 +484,7 @@ void h3_pump(h3_session *s, uint64_t now) {
     s->now = now;
     if (s->ready && !s->failed)
         open_reserved_stream(s);
-    while (s->ready && !s->failed && !s->is_flushed) {
+    while (s->h3 && s->ready && !s->failed && !s->is_flushed) {
         nghttp3_vec vec[MAX_VECS];
         int64_t id = -1;
         int fin = 0;

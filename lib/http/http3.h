@@ -104,6 +104,10 @@ void h3_on_event(h3_session *, const xl_event *, uint64_t now);
 /* Moves what is ready, and what the streams have room for, to the transport. */
 void h3_pump(h3_session *, uint64_t now);
 
+/* Server: frees what nghttp3 holds, some 60 kB, if no request is under way; the next one makes it anew, which takes it
+ * as long as some ten packets. For connections that have been silent for seconds. */
+void h3_rest(h3_session *);
+
 /* Client: sends a request without body; *stream is its ID. XL_ERR_STREAM_STATE before CONNECTED, and before EARLY for
  * GET and HEAD, which may be carried out twice (RFC 8446 section 8); XL_ERR_ARGUMENT if it is too long for the settings
  * that are remembered; XL_ERR_STREAM_LIMIT while the peer allows no further stream, XL_ERR_CLOSED after GOAWAY or an

@@ -8,7 +8,9 @@
 #include "http/http3_log.h"
 #include "http/settings.h"
 
-#define H3_METHOD_BYTES 16
+#define H3_METHOD_BYTES  16
+#define H3_OPENING_BYTES 47 /* a control stream begins with SETTINGS, of some 20 bytes */
+#define H3_OPENINGS      4  /* the peer's control stream, QPACK's two, and a reserved one */
 
 /* One request and its response. */
 typedef struct h3_stream {
@@ -41,9 +43,15 @@ typedef struct h3_stream {
     json_t *fields, *sent_fields;
 } h3_stream;
 
+/* What the peer sent on a stream other than a request's. */
+typedef struct {
+    uint64_t id;
+    uint8_t len, bytes[H3_OPENING_BYTES];
+} h3_opening;
+
 struct h3_session {
     xl_connection *connection;
-    nghttp3_conn *h3;
+    nghttp3_conn *h3; /* NULL: the session rests */
     h3_callbacks callbacks;
     h3_stream *streams;
     h3_log *log;  /* NULL: there is no qlog */
@@ -59,6 +67,9 @@ struct h3_session {
     h3_peer_settings peer, peer_remembered; /* client: what requests keep to; of the session that is resumed */
     bool has_remembered;
     uint64_t max_client_streams;
+    h3_opening opening[H3_OPENINGS]; /* server: what nghttp3 is given again after a rest */
+    size_t opening_count;
+    bool is_restless;   /* it has state that does not come back that way */
     size_t heads_bytes; /* server: sum of the streams' head_bytes */
 };
 
@@ -74,6 +85,15 @@ void h3_stream_close_body(h3_stream *);
 void h3_stream_drop(h3_session *, uint64_t id, uint64_t error_code);
 /* Tells the caller, once, that nothing more will come of the stream. */
 void h3_stream_abort(h3_session *, h3_stream *, uint64_t error_code);
+
+/* nghttp3's part of the session, anew or after a rest. Returns 0 or nghttp3's error. */
+int h3_make(h3_session *);
+int h3_bind(h3_session *); /* the critical streams */
+/* Of a server, for streams other than requests': what came, and that one is gone. */
+void h3_note_opening(h3_session *, uint64_t id, const uint8_t *data, size_t len);
+void h3_forget_opening(h3_session *, uint64_t id);
+/* Ends a rest. Returns 0 or nghttp3's error. */
+int h3_wake(h3_session *);
 
 /* The stream ends by this side's doing, the connection lives. */
 void h3_stream_refuse(h3_session *, h3_stream *, uint64_t error_code);

@@ -269,8 +269,8 @@ static inline void forge_addresses(live *l, fuzz_input *in, bool to_server, xl_a
 /* Whether the frames hold a challenge that went to a victim: that would be a guess at 64 random bits. */
 static inline bool forge_guesses(const xl_connection *to, const uint8_t *frames, size_t len) {
     for (size_t i = 0; i < to->path_count; i++)
-        for (size_t at = 0; live_is_victim(&to->path[i].remote) && at + 8 <= len; at++)
-            if (memcmp(frames + at, to->path[i].validation.challenge, 8) == 0)
+        for (size_t at = 0; live_is_victim(&to->path[i]->remote) && at + 8 <= len; at++)
+            if (memcmp(frames + at, to->path[i]->validation.challenge, 8) == 0)
                 return true;
     return false;
 }
@@ -329,7 +329,7 @@ static inline void forge_packet(live *l) {
     if (!forge_header(l, &w, packet, from, to, level, &pn_offset, &length_at, &pn, &path_id))
         return;
     uint8_t *payload = w.p;
-    const xl_path *path = &to->path[fuzz_u8(in) % to->path_count];
+    const xl_path *path = to->path[fuzz_u8(in) % to->path_count];
     for (unsigned n = 1 + count % 4; n > 0; n--) {
         uint8_t *before = w.p;
         forge_frame(&w, in, to, path, level);
@@ -361,7 +361,7 @@ static inline void forge_as_own(live *l) {
     xl_builder b;
     if (!from || !to || !xl_conn_is_live(from) || l->p.client_closed || l->p.server_closed)
         return;
-    xl_path *path = &from->path[which % from->path_count];
+    xl_path *path = from->path[which % from->path_count];
     xl_level level = forge_level(from, XL_LEVEL_APP);
     xl_conn_enter(from, l->p.now);
     if (level != XL_LEVEL_APP || !path->cids.has_remote || !path->space || !path->validation.is_done ||
@@ -369,7 +369,7 @@ static inline void forge_as_own(live *l) {
         return;
     for (unsigned n = 1 + count % 4; n > 0; n--) {
         uint8_t *before = b.w.p;
-        forge_frame(&b.w, in, to, &to->path[which % to->path_count], level);
+        forge_frame(&b.w, in, to, to->path[which % to->path_count], level);
         if (b.w.failed) {
             b.w.failed = false;
             b.w.p = before;

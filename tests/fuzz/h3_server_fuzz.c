@@ -120,6 +120,8 @@ static void operate(bench *b, fuzz_input *in) {
     default:
         if (op >= 0xf0)
             xl_connection_close(b->client, op, "bye", b->e.now);
+        else
+            ends_run(&b->e, 6000000); /* the session rests */
     }
 }
 

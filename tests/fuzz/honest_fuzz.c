@@ -273,7 +273,7 @@ static void ask(honest *h) {
 static size_t open_paths(const xl_connection *c) {
     size_t n = 0;
     for (size_t i = 0; i < c->path_count; i++)
-        n += xl_path_may_carry_data(&c->path[i]);
+        n += xl_path_may_carry_data(c->path[i]);
     return n;
 }
 
@@ -281,10 +281,10 @@ static size_t open_paths(const xl_connection *c) {
 static void move_path(honest *h, uint8_t v) {
     pair *p = &h->w.p;
     xl_connection *c = p->cc;
-    const xl_path *moving = &c->path[v % c->path_count];
+    const xl_path *moving = c->path[v % c->path_count];
     for (size_t i = 0; i < c->path_count; i++)
-        if (&c->path[i] != moving && c->path[i].state != XL_PATH_CLOSED &&
-            xl_addr_equal(&c->path[i].local, &moving->local))
+        if (c->path[i] != moving && c->path[i]->state != XL_PATH_CLOSED &&
+            xl_addr_equal(&c->path[i]->local, &moving->local))
             return;
     pair_link *l = pair_link_of(p, &moving->local);
     xl_addr moved = moving->local;
@@ -412,7 +412,7 @@ static bool paths_work(honest *h, bool tells) {
     const xl_connection *c = h->w.p.cc;
     bool all = true;
     for (size_t i = 0; c->multipath && i < c->path_count; i++) {
-        const xl_path *p = &c->path[i], *q = at_server(h, p);
+        const xl_path *p = c->path[i], *q = at_server(h, p);
         bool works = !xl_path_is_open(p) || (q && is_in_use(p) && is_in_use(q));
         if (!works && tells)
             fprintf(stderr, "path %zu: %s at the client, %s at the server\n", i, xl_path_state_name(p->state),

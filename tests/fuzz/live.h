@@ -87,7 +87,7 @@ static inline void live_check_connection(const xl_connection *c) {
                c->streams.flow_in.received <= c->streams.flow_in.limit);
     FUZZ_CHECK(c->datagrams.in.bytes <= LIVE_DATAGRAM_BYTES && c->datagrams.out.bytes <= LIVE_DATAGRAM_BYTES);
     for (size_t i = 0; i < c->path_count; i++) {
-        const xl_path *p = &c->path[i];
+        const xl_path *p = c->path[i];
         FUZZ_CHECK(p->responses.count <= XL_PATH_RESPONSES_MAX);
         FUZZ_CHECK(!p->space || p->space->ledger.cap <= 16384);
         FUZZ_CHECK(p->flight.bytes < UINT64_C(1) << 40 && p->flight.eliciting < UINT64_C(1) << 32);

@@ -42,8 +42,8 @@ uint64_t xl_conn_space_number(const xl_connection *c, const xl_space *s) {
         if (s == &c->space[i])
             return i;
     for (size_t i = 0; i < c->path_count; i++)
-        if (c->path[i].space == s)
-            return XL_LEVEL_COUNT + c->path[i].cids.local_path_id;
+        if (c->path[i]->space == s)
+            return XL_LEVEL_COUNT + c->path[i]->cids.local_path_id;
     return UINT64_MAX;
 }
 
@@ -294,13 +294,13 @@ static void take_ecn_counts(xl_connection *c, settlement *m, const xl_ack_frame 
     uint64_t new_ce;
     bool is_valid = xl_ecn_take_counts(&m->space->ecn, f->has_ecn ? &counts : NULL, m->marked_in_all, &new_ce);
     for (size_t i = 0; i < c->path_count; i++) {
-        const char *before = xl_ecn_state_name(c->path[i].ecn.state);
+        const char *before = xl_ecn_state_name(c->path[i]->ecn.state);
         if (m->marked[i])
-            xl_ecn_validated(&c->path[i].ecn, is_valid);
-        xl_qlog_ecn_state(c->qlog, c->now, (int)i, before, xl_ecn_state_name(c->path[i].ecn.state));
+            xl_ecn_validated(&c->path[i]->ecn, is_valid);
+        xl_qlog_ecn_state(c->qlog, c->now, (int)i, before, xl_ecn_state_name(c->path[i]->ecn.state));
     }
     if (new_ce > 0)
-        congestion_was_signalled(c, &c->path[m->newest_marked_on], m->newest_marked_at);
+        congestion_was_signalled(c, c->path[m->newest_marked_on], m->newest_marked_at);
 }
 
 /* ---- Acknowledgement ---- */
@@ -308,7 +308,7 @@ static void take_ecn_counts(xl_connection *c, settlement *m, const xl_ack_frame 
 static void on_packet_acked(void *user, xl_sent_packet *pkt) {
     settlement *m = user;
     xl_connection *c = m->c;
-    xl_path *p = &c->path[pkt->path];
+    xl_path *p = c->path[pkt->path];
     bool was_lost = pkt->state == XL_SENT_LOST;
     p->flight.unanswered = p->responses.beyond = 0;
     if (was_lost && pkt->loss_charged && p->cc.ops->on_spurious_loss)
@@ -346,7 +346,7 @@ static void sample_rtt(settlement *m, const xl_ack_frame *f) {
     xl_sent_packet *largest = xl_ledger_find(&m->space->ledger, f->ranges[0].largest);
     if (!largest || largest->state != XL_SENT_OUTSTANDING || !largest->ack_eliciting)
         return;
-    xl_path *p = &c->path[largest->path];
+    xl_path *p = c->path[largest->path];
     bool came_back_here = p == m->arrived_on;
     if (!came_back_here && !c->multipath) /* in the middle of a migration */
         return;
@@ -394,7 +394,7 @@ static void path_answered(xl_connection *c, xl_path *p) {
         return;
     xl_conn_path_set_state(c, p, xl_path_wants_standby(p) ? XL_PATH_STANDBY : XL_PATH_ACTIVE, "answers again");
     for (size_t i = 0; i < c->path_count; i++) {
-        xl_path *q = &c->path[i];
+        xl_path *q = c->path[i];
         if (q != p && q->state == XL_PATH_ACTIVE && q->flight.pto_count >= XL_SUSPECT_PTOS)
             suspect(c, q); /* with nothing in flight there is no probe timeout that would ask it again */
     }
@@ -416,7 +416,7 @@ uint64_t xl_conn_take_ack(xl_connection *c, xl_space *space, xl_level level, xl_
                           const xl_ack_frame *f) {
     settlement m = {.c = c, .space = space, .level = level, .arrived_on = arrived_on, .trigger = "threshold"};
     for (size_t i = 0; i < c->path_count; i++)
-        c->cc_group.member[i].is_active = c->path[i].state == XL_PATH_ACTIVE;
+        c->cc_group.member[i].is_active = c->path[i]->state == XL_PATH_ACTIVE;
     uint64_t largest = space->ledger.largest_acked;
     bool is_newest = f->range_count > 0 && (largest == UINT64_MAX || f->ranges[0].largest > largest);
     sample_rtt(&m, f);
@@ -427,7 +427,7 @@ uint64_t xl_conn_take_ack(xl_connection *c, xl_space *space, xl_level level, xl_
     if (level == XL_LEVEL_HANDSHAKE)
         c->handshake.address_validated_by_peer = true;
     for (size_t i = 0; i < c->path_count; i++) {
-        xl_path *p = &c->path[i];
+        xl_path *p = c->path[i];
         if (!m.any_acked[i])
             continue;
         if (p->flight.last_signal_at > p->flight.last_eliciting_at)
@@ -441,7 +441,7 @@ uint64_t xl_conn_take_ack(xl_connection *c, xl_space *space, xl_level level, xl_
         xl_conn_phase_was_acked(c);
     detect_losses(&m);
     for (size_t i = 0; i < c->path_count; i++) {
-        xl_path *p = &c->path[i];
+        xl_path *p = c->path[i];
         if (!m.any_acked[i])
             continue;
         take_rate_sample(c, p);
@@ -485,7 +485,7 @@ static void count_given_up(xl_connection *c, const xl_sent_packet *pkt) {
 static void on_packet_lost(void *user, xl_sent_packet *pkt) {
     settlement *m = user;
     xl_connection *c = m->c;
-    xl_path *p = &c->path[pkt->path];
+    xl_path *p = c->path[pkt->path];
     bool counted = pkt->in_flight;
     leave_flight(p, pkt);
     if (counted)
@@ -517,9 +517,9 @@ static void check_persistent(xl_connection *c, const settlement *m, xl_path *p) 
 
 static xl_path *path_of_space(xl_connection *c, const xl_space *space) {
     for (size_t i = 0; i < c->path_count; i++)
-        if (c->path[i].owns_space && c->path[i].space == space)
-            return &c->path[i];
-    return c->multipath || level_of(c, space) != XL_LEVEL_APP ? &c->path[0] : &c->path[c->active];
+        if (c->path[i]->owns_space && c->path[i]->space == space)
+            return c->path[i];
+    return c->multipath || level_of(c, space) != XL_LEVEL_APP ? c->path[0] : c->path[c->active];
 }
 
 static void detect_losses(settlement *m) {
@@ -530,9 +530,9 @@ static void detect_losses(settlement *m) {
     if (m->lost_packets == 0)
         return;
     for (size_t i = 0; i < c->path_count; i++) {
-        check_persistent(c, m, &c->path[i]);
+        check_persistent(c, m, c->path[i]);
         if (m->run[i].has_begun)
-            log_metrics(c, &c->path[i]);
+            log_metrics(c, c->path[i]);
     }
     xl_conn_wake(c);
 }
@@ -569,7 +569,7 @@ void xl_conn_lose_space(xl_connection *c, xl_space *space, xl_level level) {
 
 static void on_packet_dropped(void *user, xl_sent_packet *pkt) {
     xl_connection *c = user;
-    leave_flight(&c->path[pkt->path], pkt);
+    leave_flight(c->path[pkt->path], pkt);
     settle(c, pkt, NULL);
 }
 
@@ -626,7 +626,7 @@ static void requeue_abandonments(xl_connection *c) {
     if (c->path_ids)
         xl_path_ids_repeat_abandonments(c->path_ids);
     for (size_t i = 0; c->multipath && !c->path_ids && i < c->path_count; i++) {
-        xl_path *p = &c->path[i];
+        xl_path *p = c->path[i];
         if (p->state == XL_PATH_CLOSED && !p->statuses.is_confirmed)
             p->statuses.is_pending = true;
     }

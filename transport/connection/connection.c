@@ -141,11 +141,12 @@ void xl_conn_destroy(xl_connection *c) {
         xl_recv_free(&c->level[i].recv);
     }
     for (size_t i = 0; i < c->path_count; i++) {
-        if (!c->path[i].owns_space)
-            continue;
-        xl_conn_drop_space(c, c->path[i].space);
-        xl_space_free(c->path[i].space);
-        free(c->path[i].space);
+        xl_path *p = c->path[i];
+        if (p->owns_space) {
+            xl_conn_drop_space(c, p->space);
+            xl_space_free(p->space);
+            free(p->space);
+        }
     }
     xl_conn_free_streams(c);
     xl_conn_free_datagrams(c);
@@ -157,11 +158,16 @@ void xl_conn_destroy(xl_connection *c) {
     xl_records_free(&c->records);
     free(c->handshake.token);
     free(c->path_ids);
+    for (size_t i = 0; i < c->path_count; i++)
+        free(c->path[i]);
     free(c);
 }
 
+/* NULL: out of memory. */
 static xl_path *start_first_path(xl_connection *c, const xl_addr *local, const xl_addr *remote, xl_technology tech) {
     xl_path *p = xl_conn_path_new(c, local, remote, tech);
+    if (!p)
+        return NULL;
     p->space = &c->space[XL_LEVEL_APP];
     p->cids.has_remote = p->cids.has_local_path_id = true; /* sequence number 0 in both directions */
     p->last_received_at = c->now;
@@ -177,8 +183,8 @@ static void set_peer_cid(xl_connection *c, const xl_cid *cid) {
     xl_cids_learn(&c->remote_cids, 0, 0, cid, no_token, XL_MAX_PATHS, &retired);
     xl_cid_entry *e = xl_cids_take_unused(&c->remote_cids);
     e->has_token = false;
-    c->path[0].cids.remote = *cid;
-    c->path[0].cids.remote_path_id = c->path[0].cids.remote_sequence = 0;
+    c->path[0]->cids.remote = *cid;
+    c->path[0]->cids.remote_path_id = c->path[0]->cids.remote_sequence = 0;
 }
 
 int xl_conn_start_client(xl_connection *c, const char *server_name, const xl_addr *local, const xl_addr *remote,
@@ -194,6 +200,8 @@ int xl_conn_start_client(xl_connection *c, const char *server_name, const xl_add
     c->local_params.has_initial_scid = true;
     c->local_params.initial_scid = own->cid;
     xl_path *p = start_first_path(c, local, remote, tech);
+    if (!p)
+        return XL_ERR_MEMORY;
     c->handshake.server = *remote;
     p->validation.is_done = true; /* a client chose this address itself: no limit (RFC 9000 section 8.1) */
     set_peer_cid(c, &c->handshake.odcid);
@@ -227,8 +235,9 @@ int xl_conn_start_server(xl_connection *c, const xl_packet_header *h, const xl_c
     memcpy(p->stateless_reset_token, own->reset_token, 16);
     if (xl_conn_offer_preferred_address(c) != 0)
         return XL_ERR_MEMORY;
-    start_first_path(c, local, remote, XL_TECH_UNKNOWN);
-    c->path[0].validation.is_done = is_proven; /* the token came from that address (RFC 9000 sections 8.1.2, 8.1.3) */
+    if (!start_first_path(c, local, remote, XL_TECH_UNKNOWN))
+        return XL_ERR_MEMORY;
+    c->path[0]->validation.is_done = is_proven; /* the token came from that address (RFC 9000 sections 8.1.2, 8.1.3) */
     c->handshake.initial_scid_peer = h->scid;
     c->handshake.has_scid_peer = true;
     set_peer_cid(c, &h->scid);
@@ -289,7 +298,7 @@ static uint64_t earliest_deadline(const xl_connection *c) {
         if (!c->level_discarded[i])
             at = xl_min(at, space_deadline(&c->space[i]));
     for (size_t i = 0; i < c->path_count; i++) {
-        const xl_path *p = &c->path[i];
+        const xl_path *p = c->path[i];
         if (p->owns_space)
             at = xl_min(at, space_deadline(p->space));
         if (p->flight.eliciting > 0 || !c->handshake.is_confirmed)
@@ -336,7 +345,7 @@ static bool meet_deadlines(xl_connection *c) {
     for (int i = 0; i < XL_LEVEL_COUNT; i++)
         space_timer(c, &c->space[i], (xl_level)i);
     for (size_t i = 0; i < c->path_count; i++) {
-        xl_path *p = &c->path[i];
+        xl_path *p = c->path[i];
         if (p->owns_space)
             space_timer(c, p->space, XL_LEVEL_APP);
         if (path_pto_at(c, p) <= now)
@@ -418,7 +427,7 @@ void xl_connection_ping(xl_connection *c, uint64_t now) {
         return;
     xl_conn_enter(c, now);
     for (size_t i = 0; i < c->path_count; i++) {
-        xl_path *p = &c->path[i];
+        xl_path *p = c->path[i];
         p->flight.ping_pending |=
             xl_path_is_open(p) && p->validation.is_done && (c->multipath || p->index == c->active);
     }
@@ -435,7 +444,7 @@ void xl_connection_get_stats(const xl_connection *c, xl_connection_stats *out) {
 int xl_connection_path_stats(const xl_connection *c, size_t index, xl_path_stats *out) {
     if (index >= c->path_count)
         return XL_ERR_PATH;
-    const xl_path *p = &c->path[index];
+    const xl_path *p = c->path[index];
     *out = p->stats;
     out->index = p->index;
     out->path_id = p->cids.remote_path_id;

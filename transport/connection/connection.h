@@ -88,8 +88,8 @@ struct xl_connection {
     xl_cids local_cids, remote_cids;
     size_t local_cid_bytes; /* length of ours */
     size_t path_count;
-    xl_path path[XL_MAX_PATHS];
-    int active; /* single path: the path in use */
+    xl_path *path[XL_MAX_PATHS]; /* owned, the first path_count of them */
+    int active;                  /* single path: the path in use */
     bool multipath;
     xl_path_ids *path_ids; /* dialect `ietf`; NULL: `xlink`, or no multipath */
     xl_migration migration;

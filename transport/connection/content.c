@@ -29,7 +29,7 @@ static bool is_live(const xl_connection *c, const xl_path *p) {
 static const xl_path *instead_of_abandoned(const xl_connection *c) {
     const xl_path *best = NULL;
     for (size_t i = 0; i < c->path_count; i++) {
-        const xl_path *q = &c->path[i];
+        const xl_path *q = c->path[i];
         bool is_better = !best || (q->state == XL_PATH_ACTIVE) > (best->state == XL_PATH_ACTIVE) ||
                          (q->state == best->state && q->rtt.smoothed < best->rtt.smoothed);
         if (xl_path_may_carry_data(q) && q->cids.has_remote && is_better)
@@ -50,7 +50,7 @@ const xl_path *xl_content_ack_path(const xl_connection *c, const xl_path *p) {
     if (c->now - p->acked_here_at >= p->rtt.smoothed)
         return p;
     for (size_t i = 0; i < c->path_count; i++) {
-        const xl_path *q = &c->path[i];
+        const xl_path *q = c->path[i];
         if (q->state != XL_PATH_ACTIVE || !q->rtt.has_sample || !is_live(c, q))
             continue;
         if (!best->rtt.has_sample || best->state != XL_PATH_ACTIVE || q->rtt.smoothed < best->rtt.smoothed)
@@ -117,7 +117,7 @@ void xl_content_put_acks(xl_builder *b) {
         return;
     }
     for (size_t i = 0; i < c->path_count; i++) {
-        xl_path *p = &c->path[i];
+        xl_path *p = c->path[i];
         if (p->space && xl_space_owes_ack(p->space) && xl_content_is_acknowledged(c, p) &&
             xl_content_ack_path(c, p) == b->path)
             put_path_ack(b, p);
@@ -141,7 +141,7 @@ bool xl_content_has_control(const xl_connection *c) {
     if (c->handshake.is_complete && xl_send_pending(&c->level[XL_LEVEL_APP].send, UINT64_MAX)) /* session tickets */
         return true;
     for (size_t i = 0; i < c->path_count; i++)
-        if (xl_path_status_is_due(&c->path[i]))
+        if (xl_path_status_is_due(c->path[i]))
             return true;
     return false;
 }
@@ -249,7 +249,7 @@ void xl_content_put_control(xl_builder *b) {
     put_streams_blocked(b, 1);
     xl_cid_frames_put(b);
     for (size_t i = 0; i < c->path_count; i++) {
-        xl_path *p = &c->path[i];
+        xl_path *p = c->path[i];
         if (!xl_path_status_is_due(p) ||
             !room_for(b, c->path_ids ? XL_PATH_PREFERENCE_FRAME_BYTES : XL_PATH_STATUS_FRAME_BYTES) ||
             !xl_builder_note(b, XL_SF_PATH_STATUS, p->cids.remote_path_id, p->statuses.own_sequence))

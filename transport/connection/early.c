@@ -120,9 +120,9 @@ void xl_conn_answer_early(xl_connection *c) {
     if (!c->is_server || !c->early.keys || c->early.is_accepted || !c->level[XL_LEVEL_APP].write)
         return;
     c->early.is_accepted = true;
-    c->path[0].validation.answers_early = true;
+    c->path[0]->validation.answers_early = true;
     xl_qlog_connection(c->qlog, c->now, "early_data", "accepted");
-    xl_conn_path_set_state(c, &c->path[0], XL_PATH_ACTIVE, "early data");
+    xl_conn_path_set_state(c, c->path[0], XL_PATH_ACTIVE, "early data");
     xl_conn_emit(c, (xl_event){.type = XL_EVENT_EARLY});
 }
 

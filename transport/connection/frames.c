@@ -126,7 +126,7 @@ static uint64_t take_close(xl_connection *c, const xl_frame *f) {
 
 static void take_path_response(xl_connection *c, const xl_frame *f) {
     for (size_t i = 0; i < c->path_count; i++) {
-        xl_path *p = &c->path[i];
+        xl_path *p = c->path[i];
         if (!xl_path_take_response(p, f->path.data, c->now))
             continue;
         xl_conn_path_validated(c, p);
@@ -141,7 +141,7 @@ static uint64_t acknowledged_after(const xl_connection *c, xl_space *space, cons
     const xl_sent_packet *largest = xl_ledger_find(&space->ledger, ack->ranges[0].largest);
     if (!largest)
         return 0;
-    return largest->time_us + c->path[largest->path].rtt.min / 2;
+    return largest->time_us + c->path[largest->path]->rtt.min / 2;
 }
 
 /* A frame of few bytes has the whole ring of what was sent looked through. An honest peer sends one for each packet

@@ -97,7 +97,7 @@ static void apply_peer_params(xl_connection *c) {
     }
     c->qoe.has_field = c->multipath && p->qoe_field;
     for (size_t i = 0; i < c->path_count; i++)
-        xl_conn_restart_mtu_search(c, &c->path[i]);
+        xl_conn_restart_mtu_search(c, c->path[i]);
     if (!c->is_server && p->has_stateless_reset_token && c->remote_cids.count > 0) {
         memcpy(c->remote_cids.at[0].reset_token, p->stateless_reset_token, 16);
         c->remote_cids.at[0].has_token = true;
@@ -223,7 +223,7 @@ static void on_complete(xl_connection *c) {
     xl_conn_settle_early(c);
     if (!xl_conn_is_live(c))
         return;
-    xl_path *p = &c->path[0];
+    xl_path *p = c->path[0];
     if (p->state == XL_PATH_VALIDATING) {
         p->validation.is_done = true;
         xl_conn_path_set_state(c, p, XL_PATH_ACTIVE, "handshake");
@@ -274,7 +274,7 @@ void xl_conn_discard_level(xl_connection *c, xl_level level) {
     xl_conn_drop_space(c, &c->space[level]);
     xl_space_ack_sent(&c->space[level]);
     c->space[level].loss_time = XL_NEVER;
-    c->path[0].flight.pto_count = 0;
+    c->path[0]->flight.pto_count = 0;
 }
 
 void xl_conn_release_levels(xl_connection *c) {
@@ -308,13 +308,13 @@ void xl_conn_retry(xl_connection *c, const xl_packet_header *h, const uint8_t *p
     c->handshake.token_len = h->token_len;
     c->handshake.has_retry = true;
     c->handshake.retry_scid = h->scid;
-    c->path[0].cids.remote = h->scid;
+    c->path[0]->cids.remote = h->scid;
     c->remote_cids.at[0].cid = h->scid;
     if (xl_conn_install_initial_keys(c, &h->scid) != 0) {
         xl_conn_abort(c, XL_CLOSE_INTERNAL, "no keys for a Retry");
         return;
     }
-    xl_conn_give_up_in_flight(c, &c->path[0]);
+    xl_conn_give_up_in_flight(c, c->path[0]);
     xl_qlog_connection(c->qlog, c->now, "retry_received", "");
     xl_conn_wake(c);
 }

@@ -21,7 +21,7 @@ static bool takes_part(const xl_connection *c, const xl_path *p) {
  * does not answer is not waited for. */
 static bool is_acked_everywhere(const xl_connection *c) {
     for (size_t i = 0; i < c->path_count; i++)
-        if (takes_part(c, &c->path[i]) && !c->path[i].phase.is_acked)
+        if (takes_part(c, c->path[i]) && !c->path[i]->phase.is_acked)
             return false;
     return true;
 }
@@ -45,7 +45,7 @@ static void enter_next_phase(xl_connection *c, bool by_peer) {
     c->key_update.phase_seen_at = XL_NEVER;
     c->key_update.phase_answered = c->key_update.phase_acked = false;
     for (size_t i = 0; i < c->path_count; i++) {
-        xl_path *p = &c->path[i];
+        xl_path *p = c->path[i];
         if (!p->space)
             continue;
         p->phase.first_pn = p->space->ledger.next_pn;
@@ -121,8 +121,8 @@ static uint64_t least(uint64_t limit, uint64_t configured) {
 static uint64_t shortest_pto(const xl_connection *c) {
     uint64_t shortest = XL_NEVER;
     for (size_t i = 0; i < c->path_count; i++) {
-        uint64_t pto = xl_rtt_pto(&c->path[i].ack_rtt, xl_conn_peer_ack_delay_us(c));
-        if (xl_path_is_open(&c->path[i]) && pto < shortest)
+        uint64_t pto = xl_rtt_pto(&c->path[i]->ack_rtt, xl_conn_peer_ack_delay_us(c));
+        if (xl_path_is_open(c->path[i]) && pto < shortest)
             shortest = pto;
     }
     return shortest == XL_NEVER ? 0 : shortest;
@@ -192,7 +192,7 @@ void xl_conn_count_forged(xl_connection *c, const xl_keys *keys) {
 /* Paths on which nothing of this phase was acknowledged, and nothing is on its way that could be. */
 static void ask_for_acks(xl_connection *c) {
     for (size_t i = 0; i < c->path_count; i++) {
-        xl_path *p = &c->path[i];
+        xl_path *p = c->path[i];
         if (takes_part(c, p) && !p->phase.is_acked && p->flight.eliciting == 0)
             p->flight.ping_pending = true;
     }

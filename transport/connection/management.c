@@ -52,7 +52,7 @@ static uint64_t rtt_of(const xl_path *p) {
 static const xl_path *best_beside(const xl_connection *c, const xl_path *p) {
     const xl_path *best = NULL;
     for (size_t i = 0; i < c->path_count; i++) {
-        const xl_path *q = &c->path[i];
+        const xl_path *q = c->path[i];
         if (q != p && q->state == XL_PATH_ACTIVE && q->validation.is_done && q->rtt.has_sample &&
             q->flight.pto_count == 0 && (!best || q->rtt.smoothed < best->rtt.smoothed))
             best = q;
@@ -180,7 +180,7 @@ void xl_conn_management_timer(xl_connection *c) {
         xl_conn_silence_look(c);
     size_t count = c->path_count;
     for (size_t i = 0; i < count; i++) {
-        xl_path *p = &c->path[i];
+        xl_path *p = c->path[i];
         if (is_foreign)
             judge_silent(c, p);
         if (c->config->limits.path_management.enabled)

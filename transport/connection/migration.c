@@ -45,7 +45,7 @@ void xl_conn_migration_followed(xl_connection *c, const xl_path *p) {
 
 /* Moves to p: congestion window and RTT start anew (RFC 9000 section 9.4), what was in flight is sent again. */
 void xl_conn_migrate_to(xl_connection *c, xl_path *p, const char *why) {
-    xl_path *old = &c->path[c->active];
+    xl_path *old = c->path[c->active];
     c->active = p->index;
     c->migration.asks_primary = false;
     c->migration.primary_ok_at = 0;
@@ -93,7 +93,7 @@ static uint64_t leave_by_count_at(const xl_connection *c, const xl_path *p, uint
 static uint64_t leave_at(const xl_connection *c) {
     if (c->migration.to >= 0)
         return XL_NEVER;
-    const xl_path *p = &c->path[c->active];
+    const xl_path *p = c->path[c->active];
     uint64_t since =
         p->last_received_at > c->migration.expecting_since ? p->last_received_at : c->migration.expecting_since;
     if (c->migration.retry_at > since)
@@ -103,7 +103,7 @@ static uint64_t leave_at(const xl_connection *c) {
 
 static uint64_t ask_primary_at(const xl_connection *c) {
     if (!c->config->limits.migrate_back || c->active == 0 || c->migration.left == 0 || c->migration.to >= 0 ||
-        c->migration.asks_primary || c->path[0].state == XL_PATH_CLOSED)
+        c->migration.asks_primary || c->path[0]->state == XL_PATH_CLOSED)
         return XL_NEVER;
     return c->migration.primary_ask_at;
 }
@@ -145,7 +145,7 @@ static bool probe_candidate(xl_connection *c, xl_path *p) {
 
 static void probe_next(xl_connection *c) {
     for (size_t step = 1; step <= c->path_count; step++) { /* the last one again, if it is the only one */
-        xl_path *p = &c->path[((size_t)c->migration.last + step) % c->path_count];
+        xl_path *p = c->path[((size_t)c->migration.last + step) % c->path_count];
         if (p->index == c->active || p->index == c->migration.left || p->state == XL_PATH_CLOSED)
             continue;
         c->migration.last = p->index;
@@ -171,7 +171,7 @@ static bool answers_again(const xl_connection *c) {
 
 static void ask_primary(xl_connection *c) {
     c->migration.primary_ask_at = c->now + PRIMARY_ASK_US;
-    c->migration.asks_primary = challenge_candidate(c, &c->path[0], "is the primary path back?");
+    c->migration.asks_primary = challenge_candidate(c, c->path[0], "is the primary path back?");
 }
 
 static void primary_answered(xl_connection *c) {
@@ -182,19 +182,19 @@ static void primary_answered(xl_connection *c) {
     if (c->now - c->migration.primary_ok_since < c->config->limits.migrate_back_us)
         return;
     c->migration.primary_ok_at = 0;
-    xl_conn_migrate_to(c, &c->path[0], "the primary path is back");
+    xl_conn_migrate_to(c, c->path[0], "the primary path is back");
 }
 
 /* ---- The server's preferred address ---- */
 
 /* Candidates that were registered with the server's old address lead to the new one from now on. */
 static void settle_at_preferred(xl_connection *c, xl_path *p) {
-    const xl_path *old = &c->path[c->active];
+    const xl_path *old = c->path[c->active];
     c->migration.preferred = -1;
     c->migration.left = old->index;
     for (size_t i = 0; i < c->path_count; i++)
-        if (c->path[i].index != old->index && xl_addr_equal(&c->path[i].remote, &old->remote))
-            c->path[i].remote = p->remote;
+        if (c->path[i]->index != old->index && xl_addr_equal(&c->path[i]->remote, &old->remote))
+            c->path[i]->remote = p->remote;
     xl_conn_migrate_to(c, p, "the server's preferred address");
 }
 
@@ -206,7 +206,7 @@ void xl_conn_migrate_to_preferred(xl_connection *c, xl_path *p) {
 /* ---- What timers and answers mean ---- */
 
 void xl_conn_migration_timer(xl_connection *c) {
-    xl_path *p = &c->path[c->active];
+    xl_path *p = c->path[c->active];
     if (c->migration.has_old_cid && c->migration.old_cid_until <= c->now)
         retire_old_cid(c);
     if (!may_migrate(c) || xl_min(leave_at(c), ask_primary_at(c)) > c->now)

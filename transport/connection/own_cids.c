@@ -51,7 +51,7 @@ void xl_conn_issue_cids(xl_connection *c) {
     if (!c->path_ids)
         fill(c, &c->local_cids, XL_MAX_PATHS);
     if (!c->multipath)
-        keep_spare(c, &c->local_cids, c->path[c->active].cids.local_sequence);
+        keep_spare(c, &c->local_cids, c->path[c->active]->cids.local_sequence);
     xl_conn_wake(c);
 }
 

@@ -31,10 +31,10 @@ int xl_connection_set_path_status(xl_connection *c, int index, xl_path_status st
     if (status == XL_STATUS_ABANDON)
         return xl_connection_close_path(c, index, now);
     if (!c->multipath || !xl_conn_is_live(c) || index < 0 || (size_t)index >= c->path_count ||
-        c->path[index].statuses.own == XL_STATUS_ABANDON)
+        c->path[index]->statuses.own == XL_STATUS_ABANDON)
         return XL_ERR_PATH;
     xl_conn_enter(c, now);
-    xl_conn_path_ask(c, &c->path[index], status,
+    xl_conn_path_ask(c, c->path[index], status,
                      status == XL_STATUS_STANDBY ? "standby by the application" : "available by the application");
     return 0;
 }
@@ -69,7 +69,7 @@ uint64_t xl_conn_take_path_status(xl_connection *c, const xl_frame *f) {
 /* Something is on its way or expected: only then is a path to be kept ready. An idle connection may time out. */
 bool xl_conn_is_busy(const xl_connection *c) {
     for (size_t i = 0; i < c->path_count; i++)
-        if (c->path[i].state != XL_PATH_STANDBY && c->path[i].flight.eliciting > 0)
+        if (c->path[i]->state != XL_PATH_STANDBY && c->path[i]->flight.eliciting > 0)
             return true;
     return xl_conn_expects_data(c);
 }
@@ -84,7 +84,7 @@ static uint64_t probe_at(const xl_connection *c, const xl_path *p) {
 uint64_t xl_conn_standby_deadline(const xl_connection *c) {
     uint64_t at = XL_NEVER;
     for (size_t i = 0; i < c->path_count; i++) {
-        const xl_path *p = &c->path[i];
+        const xl_path *p = c->path[i];
         if (p->state == XL_PATH_STANDBY && p->flight.eliciting == 0 && probe_at(c, p) < at)
             at = probe_at(c, p);
     }
@@ -93,7 +93,7 @@ uint64_t xl_conn_standby_deadline(const xl_connection *c) {
 
 void xl_conn_standby_timer(xl_connection *c) {
     for (size_t i = 0; i < c->path_count; i++) {
-        xl_path *p = &c->path[i];
+        xl_path *p = c->path[i];
         if (p->state != XL_PATH_STANDBY || probe_at(c, p) > c->now)
             continue;
         p->flight.ping_pending = true;

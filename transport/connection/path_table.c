@@ -5,22 +5,22 @@
 
 xl_path *xl_conn_path_by_local_id(xl_connection *c, uint64_t local_id) {
     for (size_t i = 0; i < c->path_count; i++)
-        if (c->path[i].cids.has_local_path_id && c->path[i].cids.local_path_id == local_id)
-            return &c->path[i];
+        if (c->path[i]->cids.has_local_path_id && c->path[i]->cids.local_path_id == local_id)
+            return c->path[i];
     return NULL;
 }
 
 xl_path *xl_conn_path_by_remote_id(xl_connection *c, uint64_t remote_id) {
     for (size_t i = 0; i < c->path_count; i++)
-        if ((c->path_ids ? c->path[i].cids.has_local_path_id : c->path[i].cids.has_remote) &&
-            c->path[i].cids.remote_path_id == remote_id)
-            return &c->path[i];
+        if ((c->path_ids ? c->path[i]->cids.has_local_path_id : c->path[i]->cids.has_remote) &&
+            c->path[i]->cids.remote_path_id == remote_id)
+            return c->path[i];
     return NULL;
 }
 
 xl_path *xl_conn_path_by_address(xl_connection *c, const xl_addr *local, const xl_addr *remote) {
     for (size_t i = 0; i < c->path_count; i++) {
-        xl_path *p = &c->path[i];
+        xl_path *p = c->path[i];
         if (p->state != XL_PATH_CLOSED && xl_addr_equal(&p->local, local) && xl_addr_equal(&p->remote, remote))
             return p;
     }
@@ -29,7 +29,7 @@ xl_path *xl_conn_path_by_address(xl_connection *c, const xl_addr *local, const x
 
 bool xl_conn_has_healthy_path_beside(const xl_connection *c, const xl_path *p) {
     for (size_t i = 0; i < c->path_count; i++) {
-        const xl_path *q = &c->path[i];
+        const xl_path *q = c->path[i];
         if (q != p && xl_path_may_carry_data(q) && q->state != XL_PATH_SUSPECT && q->flight.pto_count < XL_SUSPECT_PTOS)
             return true;
     }
@@ -40,7 +40,7 @@ bool xl_conn_leaves_control_to_another(const xl_connection *c, const xl_path *p)
     if (!c->multipath || c->config->scheme.suspect || p->flight.pto_count == 0)
         return false;
     for (size_t i = 0; i < c->path_count; i++) {
-        const xl_path *q = &c->path[i];
+        const xl_path *q = c->path[i];
         if (q != p && xl_path_may_carry_data(q) && q->cids.has_remote && q->flight.pto_count == 0)
             return true;
     }

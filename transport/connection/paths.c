@@ -22,7 +22,7 @@
 /* A slot that nothing refers to any more: closed, nothing in flight. */
 static xl_path *reusable_slot(xl_connection *c) {
     for (size_t i = 1; i < c->path_count; i++) {
-        xl_path *p = &c->path[i];
+        xl_path *p = c->path[i];
         bool is_spare = p->state == XL_PATH_CLOSED || (!c->multipath && c->is_server && p->index != c->active);
         if (c->multipath && p->cids.has_remote && !p->statuses.is_confirmed) /* PATH_STATUS(Abandon) still needs it */
             continue;
@@ -37,19 +37,29 @@ static void release_dcid(xl_connection *c, const xl_path *p) {
     if (c->multipath || !p->cids.has_remote)
         return;
     for (size_t i = 0; i < c->path_count; i++)
-        if (&c->path[i] != p && c->path[i].cids.has_remote &&
-            c->path[i].cids.remote_sequence == p->cids.remote_sequence)
+        if (c->path[i] != p && c->path[i]->cids.has_remote &&
+            c->path[i]->cids.remote_sequence == p->cids.remote_sequence)
             return;
     xl_cids_retire(&c->remote_cids, p->cids.remote_sequence);
 }
 
+/* A slot's first path is allocated: most connections have one or two. NULL: out of memory, or no slot is left. */
+static xl_path *take_slot(xl_connection *c) {
+    if (c->path_count == XL_MAX_PATHS)
+        return reusable_slot(c);
+    xl_path *p = calloc(1, sizeof *p);
+    if (p) {
+        p->index = (int)c->path_count;
+        c->path[c->path_count++] = p;
+    }
+    return p;
+}
+
 xl_path *xl_conn_path_new(xl_connection *c, const xl_addr *local, const xl_addr *remote, xl_technology technology) {
-    xl_path *p;
-    if (c->path_count < XL_MAX_PATHS)
-        p = &c->path[c->path_count++];
-    else if (!(p = reusable_slot(c)))
+    xl_path *p = take_slot(c);
+    if (!p)
         return NULL;
-    int index = (int)(p - c->path);
+    const int index = p->index;
     release_dcid(c, p);
     if (p->space)
         xl_conn_forget_sent(c, p);
@@ -117,9 +127,9 @@ static xl_path *accept_path(xl_connection *c, uint64_t local_id, const xl_addr *
     /* With multipath a CID may still be on its way over a slower path: xl_conn_open_paths() gives it then. */
     if (!xl_conn_take_dcid(c, p) && !c->multipath) {
         /* Without a spare CID the present one serves on (RFC 9000 section 9.5 allows it when only the peer moved). */
-        p->cids.remote = c->path[c->active].cids.remote;
-        p->cids.remote_path_id = c->path[c->active].cids.remote_path_id;
-        p->cids.remote_sequence = c->path[c->active].cids.remote_sequence;
+        p->cids.remote = c->path[c->active]->cids.remote;
+        p->cids.remote_path_id = c->path[c->active]->cids.remote_path_id;
+        p->cids.remote_sequence = c->path[c->active]->cids.remote_sequence;
         p->cids.has_remote = true;
     }
     return p;
@@ -128,7 +138,7 @@ static xl_path *accept_path(xl_connection *c, uint64_t local_id, const xl_addr *
 /* A path that we opened and for which the peer has not chosen a CID of ours yet. */
 static xl_path *path_without_local_cid(xl_connection *c, const xl_addr *local, const xl_addr *remote) {
     for (size_t i = 0; i < c->path_count; i++) {
-        xl_path *p = &c->path[i];
+        xl_path *p = c->path[i];
         if (!p->cids.has_local_path_id && xl_path_is_open(p) && xl_addr_equal(&p->local, local) &&
             xl_addr_equal(&p->remote, remote))
             return p;
@@ -159,7 +169,7 @@ xl_path *xl_conn_path_for_packet(xl_connection *c, uint64_t local_id, const xl_a
         return p->cids.has_remote || p->index == c->migration.left ? p : NULL;
     /* A client that moves takes another connection ID (RFC 9000 section 9.5): the same one means that a NAT moved it.
      */
-    return c->is_server && local_id == c->path[c->active].cids.local_path_id ? &c->path[c->active] : NULL;
+    return c->is_server && local_id == c->path[c->active]->cids.local_path_id ? c->path[c->active] : NULL;
 }
 
 xl_path *xl_conn_path_for_authentic_packet(xl_connection *c, uint64_t local_id, const xl_addr *local,
@@ -215,7 +225,7 @@ void xl_conn_open_paths(xl_connection *c) {
     if (!c->multipath || !c->handshake.is_confirmed)
         return;
     for (size_t i = 1; i < c->path_count; i++) {
-        xl_path *p = &c->path[i];
+        xl_path *p = c->path[i];
         if (p->cids.has_remote || p->state == XL_PATH_CLOSED)
             continue;
         /* RFC 10069 section 2.2: the parameter is of the address of the handshake, and of no other. */
@@ -271,7 +281,7 @@ void xl_conn_path_closed(xl_connection *c, xl_path *p, uint64_t error, const cha
         xl_cids_retire(&c->remote_cids, p->cids.remote_sequence);
     xl_conn_open_paths(c);
     for (size_t i = 0; i < c->path_count; i++)
-        if (xl_path_may_carry_data(&c->path[i]) || (xl_path_is_open(&c->path[i]) && c->path[i].proven.exists))
+        if (xl_path_may_carry_data(c->path[i]) || (xl_path_is_open(c->path[i]) && c->path[i]->proven.exists))
             return;
     xl_conn_fail(c, XL_QERR_NO_ERROR, "the last path was closed");
 }
@@ -282,10 +292,10 @@ static bool is_unknown_to_client(const xl_connection *c, const xl_path *p) {
 }
 
 int xl_connection_close_path(xl_connection *c, int index, uint64_t now) {
-    if (!c->multipath || index < 0 || (size_t)index >= c->path_count || !xl_path_is_open(&c->path[index]))
+    if (!c->multipath || index < 0 || (size_t)index >= c->path_count || !xl_path_is_open(c->path[index]))
         return XL_ERR_PATH;
     xl_conn_enter(c, now);
-    xl_path *p = &c->path[index];
+    xl_path *p = c->path[index];
     if (is_unknown_to_client(c, p)) {
         p->statuses.own = XL_STATUS_ABANDON; /* xl_conn_path_validated() closes it */
         p->statuses.is_pending = false;
@@ -297,10 +307,10 @@ int xl_connection_close_path(xl_connection *c, int index, uint64_t now) {
 
 int xl_connection_move_path(xl_connection *c, int index, const xl_addr *local, uint64_t now) {
     if (c->is_server || !c->path_ids || index < 0 || (size_t)index >= c->path_count ||
-        !xl_path_may_carry_data(&c->path[index]))
+        !xl_path_may_carry_data(c->path[index]))
         return XL_ERR_PATH;
     xl_conn_enter(c, now);
-    xl_path *p = &c->path[index];
+    xl_path *p = c->path[index];
     xl_path_id *id = xl_path_ids_find(c->path_ids, p->cids.remote_path_id);
     uint64_t old = p->cids.remote_sequence;
     if (!xl_conn_take_dcid(c, p)) {
@@ -405,7 +415,7 @@ void xl_conn_path_packet_seen(xl_connection *c, const xl_packet_context *ctx, bo
         xl_conn_start_challenge(c, p);
     if (c->multipath || p->index == c->active || !c->handshake.is_confirmed)
         return;
-    xl_path *left = &c->path[c->active];
+    xl_path *left = c->path[c->active];
     xl_conn_migrate_to(c, p, "the peer moved");
     if (!p->validation.is_done)
         xl_conn_start_challenge(c, p);

@@ -48,7 +48,7 @@ uint64_t xl_conn_learn_preferred_address(xl_connection *c) {
 /* RFC 10069 section 3: with path IDs this is a migration of path 0, which keeps its ID. It carries no data until the
  * address answers, and returns to the old one where it does not. */
 static void move_first_path(xl_connection *c, const xl_addr *to) {
-    xl_path *p = &c->path[0];
+    xl_path *p = c->path[0];
     uint64_t old = p->cids.remote_sequence;
     if (!xl_path_may_carry_data(p) || !xl_conn_take_dcid(c, p))
         return;
@@ -73,14 +73,14 @@ void xl_conn_follow_preferred_address(xl_connection *c) {
     const xl_preferred_address *offer = &c->peer_params.preferred_address;
     if (c->is_server || !c->peer_params.has_preferred_address)
         return;
-    uint8_t family = c->path[c->active].remote.family;
+    uint8_t family = c->path[c->active]->remote.family;
     const xl_addr *to = family == offer->v4.family ? &offer->v4 : family == offer->v6.family ? &offer->v6 : NULL;
-    if (!to || xl_addr_equal(to, &c->path[c->active].remote))
+    if (!to || xl_addr_equal(to, &c->path[c->active]->remote))
         return;
     if (c->path_ids) {
         move_first_path(c, to);
     } else if (!c->multipath) {
-        const xl_path *now = &c->path[c->active];
+        const xl_path *now = c->path[c->active];
         xl_path *p = xl_conn_path_new(c, &now->local, to, now->technology);
         if (p)
             xl_conn_migrate_to_preferred(c, p);

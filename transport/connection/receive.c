@@ -159,12 +159,12 @@ static void on_stateless_reset(xl_connection *c) {
 static bool find_context(xl_connection *c, const xl_packet_header *h, const xl_datagram *d, xl_packet_context *ctx) {
     *ctx = (xl_packet_context){.type = h->type, .level = level_of(h->type)};
     if (h->type == XL_PACKET_0RTT) {
-        ctx->path = &c->path[0];
+        ctx->path = c->path[0];
         ctx->space = &c->space[XL_LEVEL_APP];
         return true;
     }
     if (ctx->level != XL_LEVEL_APP) {
-        ctx->path = &c->path[0];
+        ctx->path = c->path[0];
         ctx->space = &c->space[ctx->level];
         return true;
     }
@@ -202,7 +202,7 @@ static void after_long_header(xl_connection *c, const xl_packet_header *h) {
     if (!c->is_server && !c->handshake.has_scid_peer) {
         c->handshake.initial_scid_peer = h->scid;
         c->handshake.has_scid_peer = true;
-        c->path[0].cids.remote = h->scid;
+        c->path[0]->cids.remote = h->scid;
         c->remote_cids.at[0].cid = h->scid;
         uint64_t confirmed_by = c->now + c->config->limits.confirm_timeout_us;
         if (confirmed_by < c->handshake.deadline)
@@ -210,7 +210,7 @@ static void after_long_header(xl_connection *c, const xl_packet_header *h) {
     }
     if (h->type == XL_PACKET_HANDSHAKE) {
         if (c->is_server) {
-            c->path[0].validation.is_done = true;       /* RFC 9000 section 8.1 */
+            c->path[0]->validation.is_done = true;      /* RFC 9000 section 8.1 */
             xl_conn_discard_level(c, XL_LEVEL_INITIAL); /* RFC 9001 section 4.9.1 */
             /* Anybody can make Initials with any CID, at any rate; not so a packet under the handshake's keys. */
             c->qlog = xl_qlog_open(c->qlog, c->now);
@@ -321,7 +321,7 @@ static bool is_from_peer(const xl_connection *c, const xl_datagram *d) {
     if (c->is_server)
         return true;
     for (size_t i = 0; i < c->path_count; i++) {
-        const xl_path *p = &c->path[i];
+        const xl_path *p = c->path[i];
         if (xl_addr_equal(&p->remote, &d->remote) || (p->proven.exists && xl_addr_equal(&p->proven.remote, &d->remote)))
             return true;
     }
@@ -344,7 +344,7 @@ static void rest(xl_connection *c) {
     xl_conn_release_levels(c);
     xl_records_rest(&c->records);
     for (size_t i = 0; i < c->path_count; i++) {
-        const xl_path *p = &c->path[i];
+        const xl_path *p = c->path[i];
         if (p->space && p->space->ledger.cap >= LEDGER_RESTS_FROM)
             xl_ledger_shrink(&p->space->ledger);
     }

@@ -46,7 +46,7 @@ static bool is_small(const xl_connection *c, const xl_stream *s) {
 /* min_gain_us: how much earlier the copy must be, 0 while the gate is open. */
 static bool pays(xl_connection *c, const xl_stream *s, const xl_sent_frame *r, const xl_path *onto,
                  uint64_t min_gain_us, xl_qlog_race *race) {
-    const xl_path *from = &c->path[r->path];
+    const xl_path *from = c->path[r->path];
     c->stats.reinjection_steps++;
     if (r->copied_on & 1u << onto->index)
         return false; /* a copy of it is in flight there, or was */

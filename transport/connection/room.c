@@ -23,8 +23,8 @@
 static uint64_t wanted(const xl_connection *c) {
     uint64_t bytes = LOOK_AHEAD;
     for (size_t i = 0; i < c->path_count; i++)
-        if (xl_path_may_carry_data(&c->path[i]))
-            bytes += xl_path_window(&c->path[i]);
+        if (xl_path_may_carry_data(c->path[i]))
+            bytes += xl_path_window(c->path[i]);
     return bytes;
 }
 

@@ -44,7 +44,7 @@ static bool awaits_data(const xl_connection *c) {
 
 static bool awaits_acks(const xl_connection *c) {
     for (size_t i = 0; i < c->path_count; i++)
-        if (xl_path_may_carry_data(&c->path[i]) && c->path[i].flight.pto_count >= XL_SUSPECT_PTOS)
+        if (xl_path_may_carry_data(c->path[i]) && c->path[i]->flight.pto_count >= XL_SUSPECT_PTOS)
             return true;
     return false;
 }
@@ -72,7 +72,7 @@ static bool is_heard(const xl_connection *c, const xl_path *p) {
 static size_t heard_paths(const xl_connection *c) {
     size_t n = 0;
     for (size_t i = 0; i < c->path_count; i++)
-        n += is_heard(c, &c->path[i]);
+        n += is_heard(c, c->path[i]);
     return n;
 }
 
@@ -105,8 +105,8 @@ static void ask(xl_connection *c, xl_path *p) {
 
 void xl_conn_probe_heard_paths(xl_connection *c) {
     for (size_t i = 0; i < c->path_count; i++)
-        if (is_heard(c, &c->path[i]))
-            c->path[i].flight.probes = 1;
+        if (is_heard(c, c->path[i]))
+            c->path[i]->flight.probes = 1;
     xl_conn_wake(c);
 }
 
@@ -114,7 +114,7 @@ bool xl_conn_path_is_in_the_way(xl_connection *c, xl_path *p) {
     uint64_t since = held_up_since(c, p);
     size_t usable = 0;
     for (size_t i = 0; i < c->path_count; i++)
-        usable += is_usable(&c->path[i]);
+        usable += is_usable(c->path[i]);
     if (!is_usable(p) || usable < 2)
         return false;
     if (c->now - since < ask_after(c, p)) {

@@ -38,9 +38,9 @@ uint64_t xl_conn_peer_ack_delay_us(const xl_connection *c) {
 uint64_t xl_conn_max_pto(const xl_connection *c) {
     uint64_t longest = 0;
     for (size_t i = 0; i < c->path_count; i++) {
-        if (!xl_path_is_open(&c->path[i]))
+        if (!xl_path_is_open(c->path[i]))
             continue;
-        uint64_t pto = xl_rtt_pto(&c->path[i].ack_rtt, xl_conn_peer_ack_delay_us(c));
+        uint64_t pto = xl_rtt_pto(&c->path[i]->ack_rtt, xl_conn_peer_ack_delay_us(c));
         longest = pto > longest ? pto : longest;
     }
     return longest ? longest : 3 * XL_INITIAL_RTT_US;

@@ -48,7 +48,7 @@ static void put_probe(xl_builder *b) {
 /* ---- 0-RTT ---- */
 
 static bool early_is_due(xl_connection *c, xl_content_choice *choice) {
-    const xl_path *p = &c->path[0];
+    const xl_path *p = c->path[0];
     return xl_conn_may_write_early(c) && (p->flight.probes > 0 || xl_path_has_window(p)) &&
            xl_content_choose(c, p, choice);
 }
@@ -56,7 +56,7 @@ static bool early_is_due(xl_connection *c, xl_content_choice *choice) {
 /* pads: it shares its datagram with an Initial packet (RFC 9000 section 14.1). */
 static size_t put_early(xl_connection *c, const xl_content_choice *choice, uint8_t *buf, size_t room, bool pads) {
     xl_builder b;
-    if (!xl_builder_begin_early(&b, c, &c->path[0], buf, room))
+    if (!xl_builder_begin_early(&b, c, c->path[0], buf, room))
         return 0;
     xl_content_put_streams(&b, choice);
     if (pads)
@@ -69,7 +69,7 @@ static size_t transmit_early(xl_connection *c, uint8_t *buf, size_t cap, xl_data
     if (!early_is_due(c, &choice))
         return 0;
     size_t n = put_early(c, &choice, buf, xl_min(cap, XL_MIN_DATAGRAM), false);
-    address(out, &c->path[0], n);
+    address(out, c->path[0], n);
     return n;
 }
 
@@ -78,7 +78,7 @@ static size_t transmit_early(xl_connection *c, uint8_t *buf, size_t cap, xl_data
 /* ---- Handshake, continued ---- */
 
 static size_t transmit_handshake(xl_connection *c, uint8_t *buf, size_t cap, xl_datagram *out) {
-    xl_path *p = &c->path[0];
+    xl_path *p = c->path[0];
     uint64_t allowed = xl_path_amplification_left(p);
     bool may_send_data = p->flight.probes > 0 || p->flight.bytes + XL_MIN_DATAGRAM <= xl_path_window(p);
     bool wants[2] = {level_has_content(c, XL_LEVEL_INITIAL, may_send_data),
@@ -239,7 +239,7 @@ static size_t transmit_mtu_probe(xl_connection *c, xl_path *p, uint8_t *buf, siz
 /* What most packets do without: asked for every packet, in one look at each path. */
 static bool any_path_has_own(const xl_connection *c) {
     for (size_t i = 0; i < c->path_count; i++) {
-        const xl_path *p = &c->path[i];
+        const xl_path *p = c->path[i];
         if (p->validation.is_pending || p->responses.count > 0 || p->flight.probes > 0 || p->flight.ping_pending ||
             p->proven.is_asked || (is_worth_mtu_probes(p) && xl_mtu_next_probe(&p->mtu_search, c->now) > 0))
             return true;
@@ -250,13 +250,13 @@ static bool any_path_has_own(const xl_connection *c) {
 static size_t transmit_on_certain_path(xl_connection *c, uint8_t *buf, size_t cap, xl_datagram *out) {
     size_t n;
     for (size_t i = 0; i < c->path_count; i++)
-        if (path_has_own_content(c, &c->path[i]) && (n = transmit_own_content(c, &c->path[i], buf, cap, out)))
+        if (path_has_own_content(c, c->path[i]) && (n = transmit_own_content(c, c->path[i], buf, cap, out)))
             return n;
     for (size_t i = 0; i < c->path_count; i++)
-        if ((n = transmit_to_proven(c, &c->path[i], buf, cap, out)))
+        if ((n = transmit_to_proven(c, c->path[i], buf, cap, out)))
             return n;
     for (size_t i = 0; i < c->path_count; i++)
-        if ((n = transmit_mtu_probe(c, &c->path[i], buf, cap, out)))
+        if ((n = transmit_mtu_probe(c, c->path[i], buf, cap, out)))
             return n;
     return 0;
 }
@@ -305,7 +305,7 @@ static void make_view(const xl_connection *c, xl_scheduler_view *view) {
     view->is_window_blocked = false;
     view->unsent_bytes = view->send_window_bytes = view->first_bytes = 0;
     for (size_t i = 0; i < c->path_count; i++) {
-        const xl_path *p = &c->path[i];
+        const xl_path *p = c->path[i];
         if (!xl_path_may_carry_data(p) || !p->cids.has_remote || is_probing_only(c, p))
             continue;
         bool is_paced = xl_pacer_delays(&p->pacer, c->now);
@@ -348,7 +348,7 @@ static size_t transmit_data_on(xl_connection *c, xl_path *p, bool streams, const
  * knows too whether a path that is silent will answer. */
 static bool may_wait(const xl_connection *c, const xl_scheduler_view *view) {
     for (size_t i = 0; i < view->count; i++) {
-        const xl_path *p = &c->path[view->path[i].index];
+        const xl_path *p = c->path[view->path[i].index];
         if (c->scheduler->decide_foreseeing && p->flight.eliciting > 0)
             return true;
         if (!view->path[i].is_suspect && p->flight.pto_count == 0 && p->flight.eliciting > 0)
@@ -403,7 +403,7 @@ static bool has_other_than_streams(const xl_connection *c) {
 static void await_pacers(xl_connection *c, const xl_scheduler_view *view) {
     xl_content_choice unused;
     for (size_t i = 0; i < view->count; i++) {
-        xl_path *p = &c->path[view->path[i].index];
+        xl_path *p = c->path[view->path[i].index];
         if (view->path[i].is_paced && !view->path[i].has_window && xl_path_has_window(p) &&
             (has_other_than_streams(c) || xl_content_choose(c, p, &unused)))
             wake_no_later_than(c, xl_pacer_next(&p->pacer, c->now));
@@ -416,7 +416,7 @@ static size_t transmit_while_waiting(xl_connection *c, const xl_scheduler_view *
     size_t order[XL_MAX_PATHS];
     if (xl_scheduler_by_rtt(view, order) == 0)
         return 0;
-    xl_path *p = &c->path[view->path[order[0]].index];
+    xl_path *p = c->path[view->path[order[0]].index];
     if (xl_content_has_unsent(c))
         xl_qlog_scheduler_waits(c->qlog, c->now, c->scheduler->name, c->decision.waits_for, c->decision.why);
     return xl_content_has_control(c) ? transmit_data_on(c, p, false, NULL, buf, cap, out) : 0;
@@ -426,7 +426,7 @@ static size_t transmit_while_waiting(xl_connection *c, const xl_scheduler_view *
  * path's doing. */
 static void mark_app_limited(xl_connection *c, const xl_scheduler_view *view) {
     for (size_t i = 0; i < view->count; i++) {
-        xl_path *p = &c->path[view->path[i].index];
+        xl_path *p = c->path[view->path[i].index];
         if (view->path[i].has_window && !view->path[i].is_paced)
             xl_rate_mark_app_limited(&p->rate, p->flight.bytes);
     }
@@ -435,7 +435,7 @@ static void mark_app_limited(xl_connection *c, const xl_scheduler_view *view) {
 static void decide_foreseeing(xl_connection *c, const xl_scheduler_view *view, xl_scheduler_decision *out) {
     xl_foreseen known = {.network = c->hooks.foresight};
     for (size_t i = 0; i < view->count; i++) {
-        const xl_path *p = &c->path[view->path[i].index];
+        const xl_path *p = c->path[view->path[i].index];
         known.path[i] = (xl_foreseen_path){&p->local, &p->remote, &p->pacer, p->cc.ops->ssthresh(p->cc.state)};
     }
     c->scheduler->decide_foreseeing(c->scheduler_state, view, &known, out);
@@ -454,7 +454,7 @@ static size_t transmit_by_scheduler(xl_connection *c, const xl_scheduler_view *v
     bool control = d->count > 0 && has_other_than_streams(c);
     for (size_t i = 0; i < d->count; i++) {
         const xl_scheduler_path *v = &view->path[d->order[i]];
-        xl_path *p = &c->path[v->index];
+        xl_path *p = c->path[v->index];
         xl_content_choice choice;
         if (!control && !xl_content_choose(c, p, &choice))
             continue;
@@ -503,7 +503,7 @@ static bool owes_ack_now(const xl_connection *c, const xl_path *p) {
 
 static bool owes_any_ack_now(const xl_connection *c) {
     for (size_t i = 0; i < c->path_count; i++)
-        if (owes_ack_now(c, &c->path[i]))
+        if (owes_ack_now(c, c->path[i]))
             return true;
     return false;
 }
@@ -514,7 +514,7 @@ static size_t transmit_ack(xl_connection *c, xl_path *of, uint8_t *buf, size_t c
     xl_builder b;
     if (!by)
         return 0;
-    xl_path *p = &c->path[by->index];
+    xl_path *p = c->path[by->index];
     if (!p->cids.has_remote || is_probing_only(c, p))
         return 0;
     size_t room = xl_min(xl_min(cap, p->mtu), xl_path_amplification_left(p));
@@ -532,7 +532,7 @@ static size_t transmit_ack(xl_connection *c, xl_path *of, uint8_t *buf, size_t c
 
 static size_t transmit_acks(xl_connection *c, uint8_t *buf, size_t cap, xl_datagram *out) {
     for (size_t i = 0; i < c->path_count; i++) {
-        size_t n = owes_ack_now(c, &c->path[i]) ? transmit_ack(c, &c->path[i], buf, cap, out) : 0;
+        size_t n = owes_ack_now(c, c->path[i]) ? transmit_ack(c, c->path[i], buf, cap, out) : 0;
         if (n)
             return n;
     }
@@ -543,9 +543,9 @@ static size_t transmit_acks(xl_connection *c, uint8_t *buf, size_t cap, xl_datag
 
 /* The last path was closed: the peer may still have open the one on which it was heard last. */
 static xl_path *last_heard_path(xl_connection *c) {
-    xl_path *last = &c->path[0];
+    xl_path *last = c->path[0];
     for (size_t i = 1; i < c->path_count; i++) {
-        xl_path *p = &c->path[i];
+        xl_path *p = c->path[i];
         if (p->state == XL_PATH_CLOSED && p->validation.is_done && p->cids.remote.len > 0 &&
             p->last_received_at > last->last_received_at)
             last = p;
@@ -555,10 +555,10 @@ static xl_path *last_heard_path(xl_connection *c) {
 
 static xl_path *best_path(xl_connection *c) {
     if (!c->multipath)
-        return &c->path[c->active];
+        return c->path[c->active];
     xl_path *best = NULL;
     for (size_t i = 0; i < c->path_count; i++) {
-        xl_path *p = &c->path[i];
+        xl_path *p = c->path[i];
         if (!xl_path_may_carry_data(p))
             continue;
         bool better = !best || (p->state == XL_PATH_ACTIVE && best->state != XL_PATH_ACTIVE) ||

@@ -256,7 +256,7 @@ static size_t short_cid_bytes(const xl_endpoint *ep, const uint8_t *data) {
  * with a Handshake packet it sends no Initials any more, so one from elsewhere is another client's. */
 static bool is_of_another_client(const xl_connection *c, const xl_packet_header *h, const xl_datagram *in) {
     return c->is_server && h->type == XL_PACKET_INITIAL && c->level_discarded[XL_LEVEL_INITIAL] &&
-           xl_cid_equal(&h->dcid, &c->handshake.odcid) && !xl_addr_equal(&c->path[0].remote, &in->remote);
+           xl_cid_equal(&h->dcid, &c->handshake.odcid) && !xl_addr_equal(&c->path[0]->remote, &in->remote);
 }
 
 void xl_endpoint_receive(xl_endpoint *ep, const xl_datagram *in, uint8_t *data, uint64_t now) {

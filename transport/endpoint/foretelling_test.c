@@ -56,7 +56,7 @@ static uint64_t sent_to_victim(const pair *p) {
 static void send_guesses(pair *p, const uint64_t *guess, size_t count) {
     uint8_t buf[PAIR_MTU + 64], data[8];
     xl_builder b;
-    xl_path *path = &p->cc->path[0];
+    xl_path *path = p->cc->path[0];
     xl_conn_enter(p->cc, p->now);
     assert_true(xl_builder_begin(&b, p->cc, path, XL_LEVEL_APP, buf, PAIR_MTU));
     xl_frame_put_ping(&b.w);
@@ -99,11 +99,11 @@ static void the_servers_cids_do_not_foretell_its_path_challenge(void **state) {
     p.link[0].bytes[0] = p.link[0].bytes[1] = 0;
     send_guesses(&p, NULL, 0);
     pair_run(&p, 12000);
-    assert_true(xl_addr_equal(&p.sc->path[0].remote, &p.link[0].nat)); /* … to the victim */
-    assert_true(p.sc->path[0].validation.is_outstanding);
+    assert_true(xl_addr_equal(&p.sc->path[0]->remote, &p.link[0].nat)); /* … to the victim */
+    assert_true(p.sc->path[0]->validation.is_outstanding);
     send_guesses(&p, guess, GUESSES);
     pair_run(&p, 12000);
-    assert_false(p.sc->path[0].validation.is_done && xl_addr_equal(&p.sc->path[0].remote, &p.link[0].nat));
+    assert_false(p.sc->path[0]->validation.is_done && xl_addr_equal(&p.sc->path[0]->remote, &p.link[0].nat));
     pair_run(&p, 5000000);
     assert_true(sent_to_victim(&p) > 0);
     assert_true(sent_to_victim(&p) <= 3 * p.link[0].bytes[0]);
@@ -189,8 +189,8 @@ static choices choose(pair *p, unsigned strays) {
     }
     made.until_skip = p->sc->until_skip;
     xl_conn_enter(p->sc, p->now);
-    xl_conn_start_challenge(p->sc, &p->sc->path[0]);
-    memcpy(made.challenge, p->sc->path[0].validation.challenge, 8);
+    xl_conn_start_challenge(p->sc, p->sc->path[0]);
+    memcpy(made.challenge, p->sc->path[0]->validation.challenge, 8);
     memcpy(made.reset_key, p->server->keys.reset, sizeof made.reset_key);
     return made;
 }

@@ -279,7 +279,7 @@ static void forged_datagrams_take_neither_paths_nor_connection_ids(void **state)
             p.link[p.link_count++].client = third;
             int index = xl_connection_add_path(p.cc, &third, &p.link[0].server, XL_TECH_LTE, p.now);
             pair_run(&p, 300000);
-            assert_int_equal(XL_PATH_ACTIVE, p.cc->path[index].state);
+            assert_int_equal(XL_PATH_ACTIVE, p.cc->path[index]->state);
         }
         assert_int_not_equal(UINT64_MAX, pair_finish(&p, pair_ask(&p, 100000), 5000000));
         pair_free(&p);

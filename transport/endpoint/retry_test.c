@@ -145,7 +145,7 @@ static void a_proven_address_is_not_limited_in_bytes(void **state) {
     pair_connect(&p);
     pair_run(&p, 35000); /* Initial, Retry, Initial; the server's first flight is on its way */
     assert_int_equal(1, p.server->count);
-    assert_int_equal(UINT64_MAX, xl_path_amplification_left(&p.server->connection[0]->path[0]));
+    assert_int_equal(UINT64_MAX, xl_path_amplification_left(p.server->connection[0]->path[0]));
     pair_free(&p);
 }
 

@@ -34,30 +34,51 @@ static void member_qoe(xl_json *j, const xl_qoe *qoe) {
     xl_json_text(j, "}");
 }
 
+#define MEMBER_BYTES 44 /* a member with a number takes no more, nor does a range */
+
+/* There is room, by xl_json_has_room(). */
+static __attribute__((always_inline)) inline char *put_u64(char *at, const char *name, uint64_t v) {
+    return xl_json_put_u64(xl_json_put(at, name), v);
+}
+
+static char *put_ranges(char *at, const xl_ack_frame *ack) {
+    for (size_t i = 0; i < ack->range_count && i < XL_ACK_RANGES_MAX; i++) {
+        at = put_u64(at, i > 0 ? ",[" : "[", ack->ranges[i].smallest);
+        at = put_u64(at, ",", ack->ranges[i].largest);
+        *at++ = ']';
+    }
+    return at;
+}
+
 static void put_ack(xl_json *j, const xl_frame *frame, uint64_t exponent) {
     const xl_ack_frame *ack = &frame->ack;
+    const uint64_t delay_us = ack->delay > UINT64_MAX >> exponent ? UINT64_MAX : ack->delay << exponent;
+    if (!xl_json_has_room(j, (6 + ack->range_count) * MEMBER_BYTES))
+        return;
+    char *at = j->p + j->used;
     if (frame->type != XL_FRAME_ACK && frame->type != XL_FRAME_ACK_ECN)
-        member_u64(j, "path_id", ack->path_id);
-    uint64_t delay_us = ack->delay > UINT64_MAX >> exponent ? UINT64_MAX : ack->delay << exponent;
-    member(j, "ack_delay");
-    xl_json_ms(j, delay_us);
-    member(j, "acked_ranges");
-    xl_json_text(j, "[");
-    for (size_t i = 0; i < ack->range_count && i < XL_ACK_RANGES_MAX; i++) {
-        xl_json_text(j, i > 0 ? ",[" : "[");
-        xl_json_u64(j, ack->ranges[i].smallest);
-        xl_json_text(j, ",");
-        xl_json_u64(j, ack->ranges[i].largest);
-        xl_json_text(j, "]");
-    }
-    xl_json_text(j, "]");
+        at = put_u64(at, ",\"path_id\":", ack->path_id);
+    at = xl_json_put_ms(xl_json_put(at, ",\"ack_delay\":"), delay_us);
+    at = put_ranges(xl_json_put(at, ",\"acked_ranges\":["), ack);
+    at = xl_json_put(at, "]");
     if (ack->has_ecn) {
-        member_u64(j, "ect0", ack->ect0);
-        member_u64(j, "ect1", ack->ect1);
-        member_u64(j, "ce", ack->ce);
+        at = put_u64(at, ",\"ect0\":", ack->ect0);
+        at = put_u64(at, ",\"ect1\":", ack->ect1);
+        at = put_u64(at, ",\"ce\":", ack->ce);
     }
+    j->used = (size_t)(at - j->p);
     if (ack->has_qoe)
         member_qoe(j, &ack->qoe);
+}
+
+static void put_stream(xl_json *j, const xl_frame *frame) {
+    if (!xl_json_has_room(j, 4 * MEMBER_BYTES))
+        return;
+    char *at = put_u64(j->p + j->used, ",\"stream_id\":", frame->stream.stream_id);
+    at = put_u64(at, ",\"offset\":", frame->stream.offset);
+    at = put_u64(at, ",\"length\":", frame->stream.len);
+    at = frame->stream.fin ? xl_json_put(at, ",\"fin\":true") : xl_json_put(at, ",\"fin\":false");
+    j->used = (size_t)(at - j->p);
 }
 
 static void put_close(xl_json *j, const xl_frame *frame) {
@@ -133,10 +154,7 @@ static void put_members(xl_json *j, const xl_frame *frame, uint64_t exponent) {
         member_u64(j, "length", frame->new_token.len);
         break;
     case XL_FRAME_STREAM:
-        member_u64(j, "stream_id", frame->stream.stream_id);
-        member_u64(j, "offset", frame->stream.offset);
-        member_u64(j, "length", frame->stream.len);
-        xl_json_text(j, frame->stream.fin ? ",\"fin\":true" : ",\"fin\":false");
+        put_stream(j, frame);
         break;
     case XL_FRAME_DATAGRAM:
         member_u64(j, "length", frame->datagram.len);

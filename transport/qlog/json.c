@@ -1,35 +1,58 @@
 #include "qlog/json.h"
 
-#define MOST_DIGITS 20 /* of 64 bits */
+static unsigned digits_of(uint64_t v) {
+    static const uint64_t powers[] = {UINT64_C(0),
+                                      UINT64_C(10),
+                                      UINT64_C(100),
+                                      UINT64_C(1000),
+                                      UINT64_C(10000),
+                                      UINT64_C(100000),
+                                      UINT64_C(1000000),
+                                      UINT64_C(10000000),
+                                      UINT64_C(100000000),
+                                      UINT64_C(1000000000),
+                                      UINT64_C(10000000000),
+                                      UINT64_C(100000000000),
+                                      UINT64_C(1000000000000),
+                                      UINT64_C(10000000000000),
+                                      UINT64_C(100000000000000),
+                                      UINT64_C(1000000000000000),
+                                      UINT64_C(10000000000000000),
+                                      UINT64_C(100000000000000000),
+                                      UINT64_C(1000000000000000000),
+                                      UINT64_C(10000000000000000000)};
+    /* 1233 / 4096 is log10 of 2, nearly. */
+    const unsigned bits = 64 - (unsigned)__builtin_clzll(v | 1), n = bits * 1233 >> 12;
+    return n + (v >= powers[n]);
+}
 
-/* Two digits at a time, from the last on. Where there is room for the longest number, so many bytes are copied,
- * whatever its own length: no call. */
-void xl_json_long_u64(xl_json *j, uint64_t v) {
+/* Two digits at a time, from the last on. */
+char *xl_json_put_long_u64(char *at, uint64_t v) {
     static const char pairs[] = "00010203040506070809101112131415161718192021222324252627282930313233343536373839"
                                 "40414243444546474849505152535455565758596061626364656667686970717273747576777879"
                                 "8081828384858687888990919293949596979899";
-    char digits[2 * MOST_DIGITS];
-    char *at = digits + MOST_DIGITS;
+    char *const end = at + digits_of(v);
+    char *digit = end;
     for (; v >= 100; v /= 100)
-        memcpy(at -= 2, pairs + 2 * (v % 100), 2);
+        memcpy(digit -= 2, pairs + 2 * (v % 100), 2);
     if (v >= 10)
-        memcpy(at -= 2, pairs + 2 * v, 2);
+        memcpy(digit - 2, pairs + 2 * v, 2);
     else
-        *--at = (char)('0' + v);
-    size_t n = (size_t)(digits + MOST_DIGITS - at);
-    if (j->overflow || j->cap - j->used < MOST_DIGITS) {
-        xl_json_bytes(j, at, n);
-        return;
-    }
-    memcpy(j->p + j->used, at, MOST_DIGITS);
-    j->used += n;
+        digit[-1] = (char)('0' + v);
+    return end;
+}
+
+char *xl_json_put_ms(char *at, uint64_t us) {
+    const unsigned part = (unsigned)(us % 1000);
+    at = xl_json_put_u64(at, us / 1000);
+    const char fraction[4] = {'.', (char)('0' + part / 100), (char)('0' + part / 10 % 10), (char)('0' + part % 10)};
+    memcpy(at, fraction, sizeof fraction);
+    return at + sizeof fraction;
 }
 
 void xl_json_ms(xl_json *j, uint64_t us) {
-    unsigned part = (unsigned)(us % 1000);
-    const char fraction[4] = {'.', (char)('0' + part / 100), (char)('0' + part / 10 % 10), (char)('0' + part % 10)};
-    xl_json_u64(j, us / 1000);
-    xl_json_bytes(j, fraction, sizeof fraction);
+    char text[XL_JSON_DIGITS + 1];
+    xl_json_bytes(j, text, (size_t)(xl_json_put_ms(text, us) - text));
 }
 
 static const char hex_digits[] = "0123456789abcdef";

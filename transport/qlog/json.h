@@ -24,6 +24,12 @@ static inline void xl_json_bytes(xl_json *j, const char *bytes, size_t n) {
     j->used += n;
 }
 
+/* For text that is put without further checks. False: there is none from now on. */
+static inline bool xl_json_has_room(xl_json *j, size_t n) {
+    j->overflow |= j->cap - j->used < n;
+    return !j->overflow;
+}
+
 static inline void xl_json_text(xl_json *j, const char *text) {
     xl_json_bytes(j, text, strlen(text));
 }
@@ -44,14 +50,33 @@ static inline __attribute__((always_inline)) void xl_json_member(xl_json *j, con
     j->used = (size_t)(at + n + 2 - j->p);
 }
 
-void xl_json_long_u64(xl_json *, uint64_t); /* for xl_json_u64() */
+#define XL_JSON_DIGITS 20 /* of 64 bits */
+
+/* Digits at `at`, which has room for XL_JSON_DIGITS; returns their end. */
+char *xl_json_put_long_u64(char *at, uint64_t v);
+
+static inline char *xl_json_put_u64(char *at, uint64_t v) {
+    if (v >= 10)
+        return xl_json_put_long_u64(at, v);
+    *at = (char)('0' + v);
+    return at + 1;
+}
+
+/* Verbatim, where there is room: of a literal. */
+static inline __attribute__((always_inline)) char *xl_json_put(char *at, const char *text) {
+    const size_t n = strlen(text);
+    memcpy(at, text, n);
+    return at + n;
+}
+
+char *xl_json_put_ms(char *at, uint64_t us); /* as xl_json_ms(): XL_JSON_DIGITS and one more */
 
 static inline void xl_json_u64(xl_json *j, uint64_t v) {
-    const char digit = (char)('0' + v);
-    if (v < 10)
-        xl_json_bytes(j, &digit, 1);
+    char digits[XL_JSON_DIGITS];
+    if (j->overflow || j->cap - j->used < XL_JSON_DIGITS)
+        xl_json_bytes(j, digits, (size_t)(xl_json_put_u64(digits, v) - digits));
     else
-        xl_json_long_u64(j, v);
+        j->used = (size_t)(xl_json_put_u64(j->p + j->used, v) - j->p);
 }
 
 void xl_json_ms(xl_json *, uint64_t us); /* microseconds as milliseconds: 1500 -> 1.500 */

@@ -224,7 +224,7 @@ void xl_qlog_set_peer_ack_delay_exponent(xl_qlog *q, uint64_t exponent) {
         q->exponents[0] = exponent < 20 ? exponent : 20;
 }
 
-static void member_header(xl_json *j, xl_packet_type type, uint64_t pn) {
+static const char *packet_type_name(xl_packet_type type) {
     static const char *const names[] = {
         [XL_PACKET_INITIAL] = "initial",
         [XL_PACKET_0RTT] = "0RTT",
@@ -234,9 +234,13 @@ static void member_header(xl_json *j, xl_packet_type type, uint64_t pn) {
         [XL_PACKET_1RTT] = "1RTT",
         [XL_PACKET_OTHER_VERSION] = "unknown",
     };
+    return names[type];
+}
+
+static void member_header(xl_json *j, xl_packet_type type, uint64_t pn) {
     member(j, "header");
     xl_json_text(j, "{\"packet_type\":\"");
-    xl_json_text(j, names[type]);
+    xl_json_text(j, packet_type_name(type));
     xl_json_text(j, "\"");
     member_u64(j, "packet_number", pn);
     xl_json_text(j, "}");
@@ -255,18 +259,24 @@ void xl_qlog_packet_begin(xl_qlog *q, uint64_t now, bool sent, xl_packet_type ty
         return;
     xl_qlog_packet_end(q);
     learn_path_id(q, path, path_id);
-    xl_json *j = &q->packet;
-    j->used = 0;
-    j->overflow = false;
-    if (sent)
-        begin_event(q, j, now, "quic", "packet_sent");
-    else
-        begin_event(q, j, now, "quic", "packet_received");
-    member_header(j, type, pn);
-    member_raw_length(j, packet_bytes);
-    member_path(q, j, "path", "path_id", path);
-    member(j, "frames");
-    xl_json_text(j, "[");
+    /* There is room for all of it. */
+    char *at = xl_json_put(q->packet_text, "\x1e{\"time\":");
+    at = xl_json_put_ms(at, now > q->reference_us ? now - q->reference_us : 0);
+    at = sent ? xl_json_put(at, ",\"name\":\"quic:packet_sent\"")
+              : xl_json_put(at, ",\"name\":\"quic:packet_received\"");
+    at = xl_json_put(at, ",\"data\":{\"header\":{\"packet_type\":\"");
+    at = type == XL_PACKET_1RTT ? xl_json_put(at, "1RTT") : xl_json_put(at, packet_type_name(type));
+    at = xl_json_put_u64(xl_json_put(at, "\",\"packet_number\":"), pn);
+    at = xl_json_put_u64(xl_json_put(at, "},\"raw\":{\"length\":"), packet_bytes);
+    at = xl_json_put(at, "}");
+    if (path >= 0) {
+        at = xl_json_put_u64(xl_json_put(at, ",\"path\":"), (uint64_t)path);
+        if (is_path(path))
+            at = xl_json_put_u64(xl_json_put(at, ",\"path_id\":"), path_id);
+    }
+    at = xl_json_put(at, ",\"frames\":[");
+    q->packet.used = (size_t)(at - q->packet_text);
+    q->packet.overflow = false;
     q->packet_open = true;
     q->packet_sent = sent;
     q->packet_frames = 0;

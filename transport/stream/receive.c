@@ -108,6 +108,14 @@ size_t xl_recv_readable(const xl_recv *r) {
     return (size_t)(r->received.at[0].end - r->read);
 }
 
+/* Nothing is held. Of a stream that carries little, as HTTP/3's control streams, nothing stays; a larger ring stays for
+ * the next packet, until the end of the stream. */
+static void rest(xl_recv *r, bool at_end) {
+    if (r->received.count > 0 || (r->cap > MIN_CAP && !at_end))
+        return;
+    xl_recv_discard(r);
+}
+
 size_t xl_recv_read(xl_recv *r, uint8_t *buf, size_t cap, bool *fin) {
     size_t len = xl_recv_readable(r);
     if (len > cap)
@@ -118,12 +126,8 @@ size_t xl_recv_read(xl_recv *r, uint8_t *buf, size_t cap, bool *fin) {
         xl_ranges_drop_below(&r->received, r->read);
     }
     *fin = r->read == r->final_size;
-    if (*fin) {
-        r->fin_delivered = true;
-        free(r->ring); /* nothing can come any more */
-        r->ring = NULL;
-        r->cap = 0;
-    }
+    r->fin_delivered |= *fin;
+    rest(r, *fin);
     return len;
 }
 

@@ -149,6 +149,30 @@ static void many_small_gaps_are_refused(void **state) {
     xl_recv_free(&r);
 }
 
+static void a_small_ring_goes_with_its_last_byte_and_a_large_one_at_the_end(void **state) {
+    (void)state;
+    static uint8_t out[WINDOW];
+    uint64_t fresh;
+    bool fin;
+    xl_recv r;
+    xl_recv_init(&r);
+    insert(&r, 0, 300, false, &fresh);
+    assert_int_equal(xl_recv_read(&r, out, 299, &fin), 299);
+    assert_non_null(r.ring);
+    assert_int_equal(xl_recv_read(&r, out + 299, WINDOW, &fin), 1);
+    assert_null(r.ring);
+    assert_null(r.received.at);
+    insert(&r, 300, 1200, false, &fresh);
+    assert_int_equal(xl_recv_read(&r, out + 300, WINDOW, &fin), 1200);
+    assert_non_null(r.ring);
+    insert(&r, 1500, 20, true, &fresh);
+    assert_int_equal(xl_recv_read(&r, out + 1500, WINDOW, &fin), 20);
+    assert_true(fin);
+    assert_null(r.ring);
+    assert_memory_equal(out, data, 1520);
+    xl_recv_free(&r);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pieces_in_any_order_come_out_in_order),
@@ -157,6 +181,7 @@ int main(void) {
         cmocka_unit_test(the_window_is_enforced_and_bounds_the_memory),
         cmocka_unit_test(what_was_stored_survives_growth_of_the_ring),
         cmocka_unit_test(many_small_gaps_are_refused),
+        cmocka_unit_test(a_small_ring_goes_with_its_last_byte_and_a_large_one_at_the_end),
     };
     return cmocka_run_group_tests(tests, fill_data, NULL);
 }

@@ -79,7 +79,7 @@ static int grow(xl_send *s, size_t need) {
 /* After bytes were acknowledged: a stream that stands still holds no more than it needs. */
 static void shrink(xl_send *s) {
     size_t held = (size_t)(s->written - s->base), old = s->cap;
-    if (held == 0 && old > MIN_CAP)
+    if (held == 0)
         drop_ring(s);
     else if (old >= SHRINK_FROM && held <= old / 8 && resize(s, xl_ring_size(MIN_CAP, 2 * (uint64_t)held)) == 0 &&
              s->budget)

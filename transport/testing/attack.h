@@ -61,7 +61,7 @@ static inline void deliver(attack *a) {
     xl_connection *from = a->to_server ? p->cc : p->sc;
     assert_false(a->w.failed);
     xl_conn_enter(from, p->now);
-    assert_true(xl_builder_begin(&b, from, &from->path[0], XL_LEVEL_APP, packet, PAIR_MTU));
+    assert_true(xl_builder_begin(&b, from, from->path[0], XL_LEVEL_APP, packet, PAIR_MTU));
     xl_write_bytes(&b.w, a->frames, (size_t)(a->w.p - a->frames));
     b.ack_eliciting = true;
     const pair_link *l = &p->link[0];

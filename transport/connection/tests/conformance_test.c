@@ -20,7 +20,7 @@ static xl_cid spare_cid(const attack *a) {
 }
 
 static const xl_addr *server_sends_to(const attack *a) {
-    return &a->p.sc->path[a->p.sc->active].remote;
+    return &a->p.sc->path[a->p.sc->active]->remote;
 }
 
 static void a_path_response_fills_1200_bytes(void **state) {
@@ -84,7 +84,7 @@ static void a_client_whose_packets_are_forwarded_gets_its_path_back(void **state
     assert_true(xl_addr_equal(server_sends_to(&a), &a.p.link[0].client));
     pair_run(&a.p, 5000000);
     assert_true(xl_addr_equal(server_sends_to(&a), &a.p.link[0].client));
-    assert_true(a.p.sc->path[0].validation.is_done);
+    assert_true(a.p.sc->path[0]->validation.is_done);
     pair_free(&a.p);
 }
 
@@ -117,10 +117,10 @@ static void a_client_takes_nothing_from_an_unknown_address(void **state) {
         elsewhere.server = pair_addr(99, 443);
         xl_frame_put_ping(&a.w);
         deliver_to(&a, &cid, 0, &elsewhere);
-        assert_true(a.p.cc->path[0].space->largest_received < 1 << 20);
+        assert_true(a.p.cc->path[0]->space->largest_received < 1 << 20);
         xl_frame_put_ping(&a.w);
         deliver_to(&a, &cid, 0, &a.p.link[0]);
-        assert_true(a.p.cc->path[0].space->largest_received > 1 << 20);
+        assert_true(a.p.cc->path[0]->space->largest_received > 1 << 20);
         pair_free(&a.p);
     }
 }
@@ -131,7 +131,7 @@ static void a_path_response_goes_where_the_challenge_came(void **state) {
     for (int dialect = XL_DIALECT_XLINK; dialect <= XL_DIALECT_IETF; dialect++) {
         attack a;
         begin(&a, true, (xl_dialect)dialect, 2);
-        const xl_path *p = &a.p.sc->path[1];
+        const xl_path *p = a.p.sc->path[1];
         const xl_cid cid = a.p.sc->path_ids
                                ? xl_path_ids_find(a.p.sc->path_ids, p->cids.local_path_id)->local->at[0].cid
                                : xl_cids_by_sequence(&a.p.sc->local_cids, p->cids.local_path_id)->cid;

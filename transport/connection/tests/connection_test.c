@@ -99,7 +99,7 @@ static void a_second_path_faster_than_the_first_opens_at_once(void **state) {
     pair_handshake(&p);
     pair_run(&p, 200000); /* its challenge overtakes the connection IDs that the first path carries */
     assert_int_equal(XL_PATH_ACTIVE, pair_server_path(&p, 1).state);
-    assert_int_equal(XL_PATH_ACTIVE, p.cc->path[1].state);
+    assert_int_equal(XL_PATH_ACTIVE, p.cc->path[1]->state);
     pair_free(&p);
 }
 

@@ -97,7 +97,7 @@ static void datagrams_wait_for_the_congestion_window_in_a_bounded_queue(void **s
     assert_int_equal(send_number(&p, n, 1000), XL_ERR_QUEUE);
     uint64_t before = p.link[0].bytes[1];
     pair_run(&p, 10000);
-    assert_in_range(p.link[0].bytes[1] - before, 1000, xl_path_window(&p.sc->path[0]));
+    assert_in_range(p.link[0].bytes[1] - before, 1000, xl_path_window(p.sc->path[0]));
     pair_free(&p);
 }
 
@@ -139,7 +139,7 @@ static void a_datagram_that_waits_while_the_mtu_falls_is_lost(void **state) {
     start(&p);
     size_t most = xl_connection_datagram_capacity(p.sc);
     assert_int_equal(send_number(&p, 0, most), 0);
-    xl_path_set_mtu(&p.sc->path[0], 1200, p.now);
+    xl_path_set_mtu(p.sc->path[0], 1200, p.now);
     pair_run(&p, 100000);
     assert_int_equal(p.datagrams_lost, 1);
     assert_int_equal(p.datagrams_acked, 0);
@@ -152,7 +152,7 @@ static void deliver(pair *p, const uint8_t *frames, size_t len) {
     uint8_t packet[PAIR_MTU];
     xl_builder b;
     xl_conn_enter(p->cc, p->now);
-    assert_true(xl_builder_begin(&b, p->cc, &p->cc->path[0], XL_LEVEL_APP, packet, PAIR_MTU));
+    assert_true(xl_builder_begin(&b, p->cc, p->cc->path[0], XL_LEVEL_APP, packet, PAIR_MTU));
     xl_write_bytes(&b.w, frames, len);
     b.ack_eliciting = true;
     xl_datagram d = {.local = p->link[0].server, .remote = p->link[0].client, .len = xl_builder_finish(&b)};

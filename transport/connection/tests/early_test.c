@@ -285,7 +285,7 @@ static void early_data_that_overtakes_its_client_hello_is_held(void **state) {
     pair_run(&w.p, 26000);
     assert_non_null(w.p.sc);
     assert_int_equal(2500, w.p.sc->stats.stream_bytes_received);
-    assert_int_equal(0, w.p.cc->path[0].stats.packets_lost);
+    assert_int_equal(0, w.p.cc->path[0]->stats.packets_lost);
     pair_free(&w.p);
 }
 

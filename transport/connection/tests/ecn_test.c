@@ -24,9 +24,9 @@ static void both_ends_validate_a_path_that_passes_marks(void **state) {
     start(&p, 1);
     connect_ends(&p);
     assert_true(pair_finish(&p, pair_ask(&p, 2000000), 10000000) != UINT64_MAX);
-    assert_int_equal(XL_ECN_CAPABLE, p.sc->path[0].ecn.state);
-    assert_int_equal(XL_ECN_CAPABLE, p.cc->path[0].ecn.state);
-    const xl_ecn_space *sent = &p.sc->path[0].space->ecn, *received = &p.cc->path[0].space->ecn;
+    assert_int_equal(XL_ECN_CAPABLE, p.sc->path[0]->ecn.state);
+    assert_int_equal(XL_ECN_CAPABLE, p.cc->path[0]->ecn.state);
+    const xl_ecn_space *sent = &p.sc->path[0]->space->ecn, *received = &p.cc->path[0]->space->ecn;
     assert_true(received->received.ect0 > 1300 && received->received.ce == 0);
     assert_true(sent->reported.ect0 > 1300 && sent->reported.ect0 <= sent->sent);
     pair_free(&p);
@@ -64,7 +64,7 @@ static void a_mark_takes_the_window_down_without_loss(void **state) {
         xl_path_stats after = pair_server_path(&p, 0);
         assert_true(after.cwnd_bytes < before * 3 / 4);
         assert_int_equal(0, after.packets_lost);
-        assert_int_equal(XL_ECN_CAPABLE, p.sc->path[0].ecn.state);
+        assert_int_equal(XL_ECN_CAPABLE, p.sc->path[0]->ecn.state);
         assert_true(pair_finish(&p, i, 60000000) != UINT64_MAX);
         pair_free(&p);
     }
@@ -77,7 +77,7 @@ static void a_path_that_bleaches_marks_carries_none_after_the_test(void **state)
     p.link[0].bleaches = true;
     connect_ends(&p);
     assert_true(pair_finish(&p, pair_ask(&p, 2000000), 10000000) != UINT64_MAX);
-    assert_int_equal(XL_ECN_FAILED, p.sc->path[0].ecn.state);
+    assert_int_equal(XL_ECN_FAILED, p.sc->path[0]->ecn.state);
     assert_in_range(p.link[0].marked[1], 1, 10);
     pair_free(&p);
 }
@@ -89,7 +89,7 @@ static void a_path_that_drops_marked_packets_is_used_without_marks(void **state)
     p.link[0].drops_marked = true;
     connect_ends(&p);
     assert_true(pair_finish(&p, pair_ask(&p, 2000000), 5000000) != UINT64_MAX);
-    assert_true(p.sc->path[0].ecn.state != XL_ECN_CAPABLE);
+    assert_true(p.sc->path[0]->ecn.state != XL_ECN_CAPABLE);
     assert_in_range(p.link[0].marked[1], 1, 10);
     pair_free(&p);
 }
@@ -101,8 +101,8 @@ static void validate_one_by_one(xl_dialect dialect) {
     p.link[1].bleaches = true;
     connect_ends(&p);
     assert_true(pair_finish(&p, pair_ask(&p, 4000000), 10000000) != UINT64_MAX);
-    assert_int_equal(XL_ECN_CAPABLE, p.sc->path[0].ecn.state);
-    assert_int_equal(XL_ECN_FAILED, p.sc->path[1].ecn.state);
+    assert_int_equal(XL_ECN_CAPABLE, p.sc->path[0]->ecn.state);
+    assert_int_equal(XL_ECN_FAILED, p.sc->path[1]->ecn.state);
     assert_true(p.link[0].marked[1] > 1000);
     assert_in_range(p.link[1].marked[1], 1, 10);
     pair_free(&p);
@@ -126,8 +126,8 @@ static void marks_and_the_qoe_signal_share_an_acknowledgement(void **state) {
                           p.now);
     assert_true(pair_finish(&p, i, 10000000) != UINT64_MAX);
     assert_false(p.client_closed || p.server_closed);
-    assert_int_equal(XL_ECN_CAPABLE, p.sc->path[0].ecn.state);
-    assert_int_equal(XL_ECN_CAPABLE, p.sc->path[1].ecn.state);
+    assert_int_equal(XL_ECN_CAPABLE, p.sc->path[0]->ecn.state);
+    assert_int_equal(XL_ECN_CAPABLE, p.sc->path[1]->ecn.state);
     pair_free(&p);
 }
 

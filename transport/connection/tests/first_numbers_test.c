@@ -22,8 +22,8 @@ static void start(pair *p, uint64_t seed, xl_dialect dialect, bool is_random) {
 static void first_numbers(const xl_connection *c, uint64_t first[SPACES]) {
     for (int i = 0; i < XL_LEVEL_COUNT; i++)
         first[i] = c->space[i].ledger.start;
-    assert_true(c->path[1].owns_space);
-    first[XL_LEVEL_COUNT] = c->path[1].space->ledger.start;
+    assert_true(c->path[1]->owns_space);
+    first[XL_LEVEL_COUNT] = c->path[1]->space->ledger.start;
 }
 
 static void they_begin_at_random_in_every_space_of_both_sides(void **state) {

@@ -15,7 +15,7 @@ typedef void (*put_fn)(attack *, unsigned packet);
 
 /* All that the victim has sent on path 0 arrived, a number that it left out apart. */
 static void put_acks(attack *a) {
-    xl_space *space = victim(a)->path[0].space;
+    xl_space *space = victim(a)->path[0]->space;
     uint64_t pn = space->ledger.next_pn - 1;
     xl_sent_packet *newest = xl_ledger_find(&space->ledger, pn);
     xl_ack_range range = {pn, pn};
@@ -159,7 +159,7 @@ static void challenges_on_all_paths_get_no_more_than_the_windows_allow(void **st
         pair_flush(&a.p);
     }
     for (int i = 0; i < 2; i++) /* a few answers go beyond the window, so that it cannot hold up an honest peer's */
-        assert_in_range(a.p.sc->path[i].flight.bytes, 2400, xl_path_window(&a.p.sc->path[i]) + 10 * PAIR_MTU);
+        assert_in_range(a.p.sc->path[i]->flight.bytes, 2400, xl_path_window(a.p.sc->path[i]) + 10 * PAIR_MTU);
     /* The rest is acknowledgements. */
     assert_true(a.p.link[0].bytes[1] + a.p.link[1].bytes[1] - before < PACKETS * 300);
     pair_free(&a.p);
@@ -177,7 +177,7 @@ static void gaps_in_packet_numbers_of_a_path_are_kept_up_to_a_limit(void **state
         deliver_to(&a, &cid, 1, &a.p.link[1]);
         a.pn += 3;
     }
-    assert_in_range(a.p.sc->path[1].space->received.count, 32, 64);
+    assert_in_range(a.p.sc->path[1]->space->received.count, 32, 64);
     pair_free(&a.p);
 }
 
@@ -190,7 +190,7 @@ static void acknowledgements_of_what_did_not_arrive_are_found_out_on_each_path(v
         pair_run(&a.p, 300000);
         pair_ask(&a.p, 20000000);
         for (int i = 0; i < 20000 && xl_conn_is_live(a.p.sc); i++) {
-            const xl_path *p = &a.p.sc->path[path];
+            const xl_path *p = a.p.sc->path[path];
             uint64_t newest = p->space->ledger.next_pn - 1;
             xl_ack_range range = {newest > 40 ? newest - 40 : 0, newest};
             xl_frame_put_ack(&a.w, &range, 1, 0, XL_FRAME_PATH_ACK, p->cids.remote_path_id, false, NULL);

@@ -78,7 +78,7 @@ static void each_probe_of_a_server_carries_its_flight(void **state) {
     p.link[0].dark[0] = true;
     p.server_config.limits.handshake_timeout_us = 60000000;
     assert_int_equal(1, p.server->count);
-    p.server->connection[0]->path[0].validation.received_bytes = 100000; /* more from the client would be the same */
+    p.server->connection[0]->path[0]->validation.received_bytes = 100000; /* more from the client would be the same */
     pair_run(&p, 8000000);
     assert_true(o.packets[XL_LEVEL_HANDSHAKE] > 3 && o.packets[XL_LEVEL_INITIAL] > 3);
     assert_int_equal(0, o.without[XL_LEVEL_INITIAL]);

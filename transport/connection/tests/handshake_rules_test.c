@@ -139,7 +139,7 @@ static void a_client_takes_one_retry(void **state) {
     deliver_retry(&p, 2);
     const xl_cid first = cid_of(1);
     assert_true(xl_cid_equal(&p.cc->handshake.retry_scid, &first));
-    assert_true(xl_cid_equal(&p.cc->path[0].cids.remote, &first));
+    assert_true(xl_cid_equal(&p.cc->path[0]->cids.remote, &first));
     pair_free(&p);
 }
 

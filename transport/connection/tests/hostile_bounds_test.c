@@ -25,7 +25,7 @@ static void attack_connect(attack *a) {
 
 static xl_writer *begin(attack *a) {
     a->w = xl_writer_of(a->packet, sizeof a->packet - XL_AEAD_TAG);
-    xl_packet_put_short(&a->w, &a->p.cc->path[0].cids.remote, false, false, a->pn, 4);
+    xl_packet_put_short(&a->w, &a->p.cc->path[0]->cids.remote, false, false, a->pn, 4);
     a->pn_offset = (size_t)(a->w.p - a->packet) - 4;
     return &a->w;
 }
@@ -126,7 +126,7 @@ static void challenges_in_numbers_are_answered_within_the_window(void **state) {
     attack a;
     attack_init(&a);
     attack_connect(&a);
-    const xl_path *path = &a.p.sc->path[0];
+    const xl_path *path = a.p.sc->path[0];
     uint64_t window = xl_path_window(path);
     a.answer_bytes = 0;
     for (int i = 0; i < 2000; i++) {
@@ -145,7 +145,7 @@ static void a_single_challenge_is_answered_though_the_window_is_full(void **stat
     attack a;
     attack_init(&a);
     attack_connect(&a);
-    xl_path *path = &a.p.sc->path[0];
+    xl_path *path = a.p.sc->path[0];
     path->flight.bytes = xl_path_window(path);
     a.answer_bytes = 0;
     xl_frame_put_path(begin(&a), XL_FRAME_PATH_CHALLENGE, (const uint8_t[8]){7});

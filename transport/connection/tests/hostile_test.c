@@ -104,7 +104,7 @@ static void put_random_frame(xl_writer *w, xl_random *r, const xl_connection *c)
 static void send_hostile(pair *p, xl_random *r) {
     uint8_t buf[PAIR_MTU + 64];
     xl_builder b;
-    xl_path *path = &p->cc->path[xl_random_next(r) % p->link_count];
+    xl_path *path = p->cc->path[xl_random_next(r) % p->link_count];
     xl_conn_enter(p->cc, p->now);
     if (!path->cids.has_remote || !xl_builder_begin(&b, p->cc, path, XL_LEVEL_APP, buf, PAIR_MTU))
         return;

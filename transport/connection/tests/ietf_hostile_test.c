@@ -183,7 +183,7 @@ static void retire_connection_id_and_new_connection_id_are_of_path_0(void **stat
     assert_non_null(xl_cids_find(&a.p.sc->remote_cids, &cid));
     assert_null(xl_cids_by_sequence(&a.p.sc->local_cids, 1));
     assert_int_equal(xl_path_ids_find(a.p.sc->path_ids, 1)->remote->count, of_1);
-    assert_int_equal(a.p.sc->path[1].state, XL_PATH_ACTIVE);
+    assert_int_equal(a.p.sc->path[1]->state, XL_PATH_ACTIVE);
     pair_free(&a.p);
 }
 
@@ -191,7 +191,7 @@ static void a_retired_cid_in_use_does_not_end_the_path_and_exhaustion_makes_it_w
     (void)state;
     attack a;
     begin(&a, true, XL_DIALECT_IETF, 2);
-    xl_path *p = &a.p.sc->path[1];
+    xl_path *p = a.p.sc->path[1];
     xl_cid cid = cid_of(1), other = cid_of(2);
     xl_frame_put_path_new_cid(&a.w, 1, 2, 2, &cid, token); /* all before number 2 are to be retired */
     deliver(&a);
@@ -215,7 +215,7 @@ static void acknowledging_a_path_that_never_was_is_a_violation(void **state) {
     xl_frame_put_ack(&a.w, &(xl_ack_range){0, 0}, 1, 0, XL_FRAME_PATH_ACK, 5, false, NULL);
     assert_int_equal(outcome(&a), XL_QERR_PROTOCOL_VIOLATION);
     begin(&a, true, XL_DIALECT_IETF, 2);
-    uint64_t next = a.p.sc->path[1].space->ledger.next_pn;
+    uint64_t next = a.p.sc->path[1]->space->ledger.next_pn;
     xl_frame_put_ack(&a.w, &(xl_ack_range){next, next}, 1, 0, XL_FRAME_PATH_ACK, 1, false, NULL);
     assert_int_equal(outcome(&a), XL_QERR_PROTOCOL_VIOLATION);
 }
@@ -268,7 +268,7 @@ static void an_abandoned_id_is_not_opened_again_by_its_connection_ids(void **sta
     begin(&a, true, XL_DIALECT_IETF, 2);
     xl_cid cid = xl_path_ids_find(a.p.sc->path_ids, 1)->local->at[0].cid;
     xl_connection_close_path(a.p.cc, 1, a.p.now);
-    while (a.p.sc->path[1].state != XL_PATH_CLOSED)
+    while (a.p.sc->path[1]->state != XL_PATH_CLOSED)
         pair_step(&a.p);
     uint64_t sent = a.p.link[1].packets[1];
     for (uint8_t i = 0; i < 100; i++) { /* acknowledged, but nothing goes back there, from whichever address it came */
@@ -278,7 +278,7 @@ static void an_abandoned_id_is_not_opened_again_by_its_connection_ids(void **sta
     pair_run(&a.p, 1000);
     assert_int_equal(a.p.link[1].packets[1], sent);
     assert_int_equal(a.p.sc->path_count, 2);
-    assert_int_equal(a.p.sc->path[1].state, XL_PATH_CLOSED);
+    assert_int_equal(a.p.sc->path[1]->state, XL_PATH_CLOSED);
     pair_free(&a.p);
 }
 
@@ -290,9 +290,9 @@ static void a_packet_without_a_challenge_opens_a_path_too(void **state) {
     xl_frame_put_ping(&a.w);
     deliver_to(&a, &cid, 2, &a.p.link[1]);
     assert_int_equal(a.p.sc->path_count, 3);
-    assert_int_equal(a.p.sc->path[2].state, XL_PATH_VALIDATING);
-    assert_int_equal(a.p.sc->path[0].state, XL_PATH_ACTIVE); /* the others are as they were */
-    assert_int_equal(a.p.sc->path[1].state, XL_PATH_ACTIVE);
+    assert_int_equal(a.p.sc->path[2]->state, XL_PATH_VALIDATING);
+    assert_int_equal(a.p.sc->path[0]->state, XL_PATH_ACTIVE); /* the others are as they were */
+    assert_int_equal(a.p.sc->path[1]->state, XL_PATH_ACTIVE);
     pair_free(&a.p);
 }
 
@@ -333,13 +333,13 @@ static void an_old_preference_is_ignored_for_its_path_alone(void **state) {
     xl_frame_put_path_preference(&a.w, 1, 7, false); /* the same number */
     xl_frame_put_path_preference(&a.w, 1, 3, false); /* overtaken */
     deliver(&a);
-    assert_int_equal(s->path[1].state, XL_PATH_STANDBY);
+    assert_int_equal(s->path[1]->state, XL_PATH_STANDBY);
     xl_frame_put_path_preference(&a.w, 0, 3, true); /* of another path: counted apart */
     deliver(&a);
-    assert_int_equal(s->path[0].state, XL_PATH_STANDBY);
+    assert_int_equal(s->path[0]->state, XL_PATH_STANDBY);
     xl_frame_put_path_preference(&a.w, 1, 8, false);
     deliver(&a);
-    assert_int_equal(s->path[1].state, XL_PATH_ACTIVE);
+    assert_int_equal(s->path[1]->state, XL_PATH_ACTIVE);
     pair_free(&a.p);
 }
 
@@ -356,7 +356,7 @@ static void a_preference_before_the_path_is_open_counts_when_it_is(void **state)
     p->link_count = 2;
     xl_connection_add_path(p->cc, &p->link[1].client, &p->link[1].server, XL_TECH_LTE, p->now);
     pair_run(p, 300000);
-    assert_int_equal(p->sc->path[1].state, XL_PATH_STANDBY);
+    assert_int_equal(p->sc->path[1]->state, XL_PATH_STANDBY);
     pair_free(p);
 }
 
@@ -367,8 +367,8 @@ static void an_abandoned_path_is_answered_by_path_abandon(void **state) {
     xl_frame_put_path_abandon(&a.w, 1, XL_QERR_APPLICATION_ABANDON_PATH);
     xl_frame_put_path_abandon(&a.w, 3, 0); /* never used: no error either */
     deliver(&a);
-    assert_int_equal(a.p.sc->path[1].state, XL_PATH_CLOSED);
-    assert_false(a.p.sc->path[1].cids.has_remote);
+    assert_int_equal(a.p.sc->path[1]->state, XL_PATH_CLOSED);
+    assert_false(a.p.sc->path[1]->cids.has_remote);
     assert_int_equal(xl_path_ids_find(a.p.sc->path_ids, 1)->remote->count, 0);
     pair_run(&a.p, 100000);
     assert_true(xl_path_ids_find(a.p.cc->path_ids, 1)->is_abandoned); /* our answer made the client do the same */

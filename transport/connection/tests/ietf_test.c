@@ -25,7 +25,7 @@ static void start(pair *p, uint64_t seed, size_t links) {
 static size_t open_paths(const xl_connection *c) {
     size_t n = 0;
     for (size_t i = 0; i < c->path_count; i++)
-        n += xl_path_may_carry_data(&c->path[i]);
+        n += xl_path_may_carry_data(c->path[i]);
     return n;
 }
 
@@ -71,12 +71,12 @@ static void a_path_has_the_same_id_in_both_directions_and_a_number_space_of_its_
     assert_int_equal(open_paths(p.cc), 3);
     assert_int_equal(open_paths(p.sc), 3);
     for (size_t i = 0; i < 3; i++) {
-        assert_int_equal(p.cc->path[i].cids.remote_path_id, i);
-        assert_int_equal(p.cc->path[i].cids.local_path_id, i);
-        assert_int_equal(p.sc->path[i].cids.remote_path_id, i);
-        assert_int_equal(p.sc->path[i].cids.local_path_id, i);
+        assert_int_equal(p.cc->path[i]->cids.remote_path_id, i);
+        assert_int_equal(p.cc->path[i]->cids.local_path_id, i);
+        assert_int_equal(p.sc->path[i]->cids.remote_path_id, i);
+        assert_int_equal(p.sc->path[i]->cids.local_path_id, i);
         for (size_t k = 0; k < i; k++)
-            assert_ptr_not_equal(p.cc->path[i].space, p.cc->path[k].space);
+            assert_ptr_not_equal(p.cc->path[i]->space, p.cc->path[k]->space);
     }
     pair_free(&p);
 }
@@ -200,12 +200,12 @@ static void a_retired_cid_is_replaced_and_the_path_goes_on(void **state) {
     pair p;
     start(&p, 10, 2);
     xl_path_id *id = xl_path_ids_find(p.cc->path_ids, 1);
-    uint64_t old = p.cc->path[1].cids.remote_sequence;
-    assert_true(xl_conn_take_dcid(p.cc, &p.cc->path[1]));
+    uint64_t old = p.cc->path[1]->cids.remote_sequence;
+    assert_true(xl_conn_take_dcid(p.cc, p.cc->path[1]));
     xl_cids_retire(id->remote, old);
     size_t i = pair_ask(&p, 500000);
     assert_true(pair_finish(&p, i, 10000000) != UINT64_MAX);
-    assert_int_not_equal(p.cc->path[1].cids.remote_sequence, old);
+    assert_int_not_equal(p.cc->path[1]->cids.remote_sequence, old);
     assert_int_equal(id->remote->count, 2);
     assert_int_equal(xl_path_ids_find(p.sc->path_ids, 1)->local->next_sequence, 3);
     assert_int_equal(open_paths(p.cc), 2);
@@ -219,7 +219,7 @@ static void a_path_without_cids_waits_and_says_so(void **state) {
     xl_path_id *id = xl_path_ids_find(p.cc->path_ids, 1);
     xl_cids_init(id->remote); /* as if the server had not sent any yet */
     int index = xl_connection_add_path(p.cc, &p.link[0].client, &p.link[0].server, XL_TECH_LTE, p.now);
-    assert_int_equal(p.cc->path[index].state, XL_PATH_NEW);
+    assert_int_equal(p.cc->path[index]->state, XL_PATH_NEW);
     assert_true(id->cids_blocked_pending);
     pair_run(&p, 100000);
     assert_false(id->cids_blocked_pending);
@@ -229,25 +229,28 @@ static void a_path_without_cids_waits_and_says_so(void **state) {
 
 /* ---- The end of a path ---- */
 
+static void empty_slot_1(xl_connection *c) {
+    c->path_count = 1;
+    xl_space_free(c->path[1]->space);
+    free(c->path[1]->space);
+    free(c->path[1]);
+}
+
 static void an_abandoned_path_ends_on_both_sides_and_its_id_never_comes_back(void **state) {
     (void)state;
     pair p;
     start(&p, 12, 2);
     for (uint64_t round = 1; round <= 20; round++) {
-        assert_int_equal(p.cc->path[1].cids.local_path_id, round);
+        assert_int_equal(p.cc->path[1]->cids.local_path_id, round);
         assert_int_equal(0, xl_connection_close_path(p.cc, 1, p.now));
         pair_run(&p, 2000000);
-        assert_int_equal(p.sc->path[1].state, XL_PATH_CLOSED);
+        assert_int_equal(p.sc->path[1]->state, XL_PATH_CLOSED);
         assert_null(xl_path_ids_find(p.cc->path_ids, round));
         assert_null(xl_path_ids_find(p.sc->path_ids, round));
         assert_int_equal(p.cc->path_ids->local_max, XL_PATH_IDS_MAX - 1 + round);
         assert_int_equal(p.cc->path_ids->peer_max, XL_PATH_IDS_MAX - 1 + round);
-        p.cc->path_count = p.sc->path_count = 1; /* the slot again */
-        xl_space_free(p.cc->path[1].space);
-        free(p.cc->path[1].space);
-        xl_space_free(p.sc->path[1].space);
-        free(p.sc->path[1].space);
-        p.cc->path[1].owns_space = p.sc->path[1].owns_space = false;
+        empty_slot_1(p.cc);
+        empty_slot_1(p.sc);
         assert_int_equal(1, xl_connection_add_path(p.cc, &p.link[1].client, &p.link[1].server, XL_TECH_LTE, p.now));
         pair_run(&p, 500000);
         assert_int_equal(open_paths(p.sc), 2);
@@ -292,7 +295,7 @@ static void the_local_cids_of_an_abandoned_path_last_three_ptos(void **state) {
     xl_path_id *of;
     uint64_t pto = xl_conn_max_pto(p.sc);
     xl_connection_close_path(p.cc, 1, p.now);
-    while (p.sc->path[1].state != XL_PATH_CLOSED)
+    while (p.sc->path[1]->state != XL_PATH_CLOSED)
         pair_step(&p);
     pair_run(&p, 2 * pto);
     assert_non_null(xl_path_ids_find_local(p.sc->path_ids, &cid, &of));
@@ -308,7 +311,7 @@ static void late_packets_on_an_abandoned_path_are_taken_and_acknowledged_elsewhe
     pair p;
     start(&p, 12, 2);
     pair_run(&p, 500000);
-    xl_path *closed = &p.sc->path[1];
+    xl_path *closed = p.sc->path[1];
     uint64_t before = closed->space->largest_received, id = closed->cids.local_path_id;
     pair_ask(&p, 1000);
     xl_connection_ping(p.cc, p.now);
@@ -337,14 +340,14 @@ static void an_abandoned_last_path_ends_the_connection(void **state) {
 /* A packet that acknowledges more than a few of another path's, and that the server has not acknowledged. */
 static const xl_sent_packet *acknowledges_another_path(xl_connection *c, xl_path **acknowledged) {
     for (size_t i = 0; i < XL_MAX_PATHS; i++) {
-        xl_ledger *sent = &c->path[i].space->ledger;
+        xl_ledger *sent = &c->path[i]->space->ledger;
         for (uint64_t pn = sent->first_pn; pn < sent->next_pn; pn++) {
             const xl_sent_packet *packet = xl_ledger_find(sent, pn);
             for (const xl_sent_frame *r = packet ? packet->frames : NULL; r; r = r->next)
                 for (size_t k = 1; k < XL_MAX_PATHS; k++) {
-                    *acknowledged = &c->path[k];
+                    *acknowledged = c->path[k];
                     if (k != i && r->kind == XL_SF_ACK && r->offset > 10 &&
-                        r->id == xl_conn_space_number(c, c->path[k].space))
+                        r->id == xl_conn_space_number(c, c->path[k]->space))
                         return packet;
                 }
         }
@@ -372,7 +375,7 @@ static void what_confirms_acknowledgements_of_a_path_leaves_the_one_in_its_place
     xl_path *closed;
     const xl_sent_packet *packet = acknowledges_another_path(p.cc, &closed);
     assert_non_null(packet);
-    xl_path *by = &p.cc->path[packet->path];
+    xl_path *by = p.cc->path[packet->path];
     xl_ack_frame f = {.range_count = 1, .ranges = {{packet->pn, packet->pn}}};
     assert_int_equal(0, xl_connection_close_path(p.cc, closed->index, p.now));
     assert_int_equal(closed->index,
@@ -397,14 +400,14 @@ static void a_backup_path_carries_no_data_while_another_is_usable(void **state) 
     start(&p, 16, 2);
     assert_int_equal(0, xl_connection_set_path_status(p.cc, 1, XL_STATUS_STANDBY, p.now));
     pair_run(&p, 200000);
-    assert_int_equal(p.sc->path[1].state, XL_PATH_STANDBY);
+    assert_int_equal(p.sc->path[1]->state, XL_PATH_STANDBY);
     uint64_t before = pair_server_path(&p, 1).bytes_sent;
     size_t i = pair_ask(&p, 1000000);
     assert_true(pair_finish(&p, i, 10000000) != UINT64_MAX);
     assert_true(pair_server_path(&p, 1).bytes_sent - before < 20000);
     assert_int_equal(0, xl_connection_set_path_status(p.cc, 1, XL_STATUS_AVAILABLE, p.now));
     pair_run(&p, 200000);
-    assert_int_equal(p.sc->path[1].state, XL_PATH_ACTIVE);
+    assert_int_equal(p.sc->path[1]->state, XL_PATH_ACTIVE);
     pair_free(&p);
 }
 
@@ -424,9 +427,9 @@ static void a_path_behind_a_nat_that_rebinds_keeps_its_id(void **state) {
     assert_true(pair_finish(&p, i, 30000000) != UINT64_MAX);
     pair_run(&p, 500000);
     assert_int_equal(p.sc->path_count, 2);
-    assert_int_equal(p.sc->path[1].cids.local_path_id, 1);
-    assert_true(xl_addr_equal(&p.sc->path[1].remote, &p.link[1].nat));
-    assert_true(p.sc->path[1].validation.is_done);
+    assert_int_equal(p.sc->path[1]->cids.local_path_id, 1);
+    assert_true(xl_addr_equal(&p.sc->path[1]->remote, &p.link[1].nat));
+    assert_true(p.sc->path[1]->validation.is_done);
     pair_free(&p);
 }
 
@@ -434,16 +437,16 @@ static void a_path_that_the_client_moves_has_a_new_cid_each_way_and_its_old_id(v
     (void)state;
     pair p;
     start(&p, 18, 2);
-    uint64_t to_client = p.sc->path[1].cids.remote_sequence, to_server = p.cc->path[1].cids.remote_sequence;
+    uint64_t to_client = p.sc->path[1]->cids.remote_sequence, to_server = p.cc->path[1]->cids.remote_sequence;
     xl_addr moved = pair_addr(3, 5555);
     p.link[1].client = moved;
     assert_int_equal(0, xl_connection_move_path(p.cc, 1, &moved, p.now));
     pair_run(&p, 500000);
     assert_int_equal(p.sc->path_count, 2);
-    assert_int_equal(p.sc->path[1].cids.local_path_id, 1);
-    assert_true(xl_addr_equal(&p.sc->path[1].remote, &moved) && p.sc->path[1].validation.is_done);
-    assert_int_not_equal(p.sc->path[1].cids.remote_sequence, to_client);
-    assert_int_not_equal(p.cc->path[1].cids.remote_sequence, to_server);
+    assert_int_equal(p.sc->path[1]->cids.local_path_id, 1);
+    assert_true(xl_addr_equal(&p.sc->path[1]->remote, &moved) && p.sc->path[1]->validation.is_done);
+    assert_int_not_equal(p.sc->path[1]->cids.remote_sequence, to_client);
+    assert_int_not_equal(p.cc->path[1]->cids.remote_sequence, to_server);
     size_t i = pair_ask(&p, 1000000);
     assert_true(pair_finish(&p, i, 10000000) != UINT64_MAX);
     pair_free(&p);

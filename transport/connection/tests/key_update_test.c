@@ -41,7 +41,7 @@ static void deliver(attack *a, size_t path, int generation, uint64_t pn, const u
                     uint8_t flips) {
     pair *p = &a->p;
     uint8_t packet[200] = {0};
-    const xl_path *from = &p->cc->path[path];
+    const xl_path *from = p->cc->path[path];
     xl_writer w = xl_writer_of(packet, sizeof packet - XL_AEAD_TAG);
     xl_packet_put_short(&w, &from->cids.remote, false, (generation % 2) ^ a->names_other_phase, a->first_pn + pn, 4);
     size_t pn_offset = (size_t)(w.p - packet) - 4;
@@ -369,7 +369,7 @@ static void an_end_with_a_longer_rtt_takes_updates_from_one_with_a_shorter(void 
         assert_int_equal(0, xl_conn_update_keys(p.cc));
         xl_connection_ping(p.cc, p.now);
         pair_run(&p, 40000);
-        xl_rtt_init(&p.sc->path[0].ack_rtt);
+        xl_rtt_init(&p.sc->path[0]->ack_rtt);
         pair_run(&p, 400000);
         assert_int_equal(generation, p.sc->key_update.generation);
         assert_false(p.client_closed || p.server_closed);
@@ -467,7 +467,7 @@ static void a_path_that_is_not_used_is_asked_so_that_the_keys_can_be_updated(voi
     pair_connect(&p);
     pair_handshake(&p);
     pair_run(&p, 3000000);
-    assert_int_equal(XL_PATH_ACTIVE, p.sc->path[1].state);
+    assert_int_equal(XL_PATH_ACTIVE, p.sc->path[1]->state);
     for (int k = 0; k < 160; k++) {
         size_t i = pair_ask(&p, 12000);
         assert_true(pair_finish(&p, i, 10000000) != UINT64_MAX);
@@ -530,11 +530,11 @@ static void every_open_path_that_answers_counts(void **state) {
     pair_run(&p, 500000);
     xl_conn_enter(p.sc, p.now);
     assert_true(xl_conn_may_update_keys(p.sc));
-    p.sc->path[1].phase.is_acked = false;
+    p.sc->path[1]->phase.is_acked = false;
     assert_false(xl_conn_may_update_keys(p.sc));
-    p.sc->path[1].state = XL_PATH_STANDBY;
+    p.sc->path[1]->state = XL_PATH_STANDBY;
     assert_false(xl_conn_may_update_keys(p.sc));
-    p.sc->path[1].state = XL_PATH_SUSPECT;
+    p.sc->path[1]->state = XL_PATH_SUSPECT;
     assert_true(xl_conn_may_update_keys(p.sc));
     pair_free(&p);
 }

@@ -19,19 +19,19 @@ static void set_dark(pair *p, bool to_server, bool to_client) {
 
 static void until_ptos(pair *p, uint64_t count) {
     uint64_t end = p->now + 20000000;
-    while (p->sc->path[0].flight.pto_count < count && p->now < end)
+    while (p->sc->path[0]->flight.pto_count < count && p->now < end)
         pair_step(p);
-    assert_int_equal(count, p->sc->path[0].flight.pto_count);
+    assert_int_equal(count, p->sc->path[0]->flight.pto_count);
 }
 
 /* Until the first acknowledgement after an outage, which declares lost what it took; gives the window then. */
 static uint64_t window_after_outage(pair *p) {
-    uint64_t lost = p->sc->path[0].stats.packets_lost, end = p->now + 20000000;
+    uint64_t lost = p->sc->path[0]->stats.packets_lost, end = p->now + 20000000;
     set_dark(p, false, false);
-    while (p->sc->path[0].stats.packets_lost == lost && p->now < end)
+    while (p->sc->path[0]->stats.packets_lost == lost && p->now < end)
         pair_step(p);
-    assert_true(p->sc->path[0].stats.packets_lost > lost);
-    return xl_path_window(&p->sc->path[0]);
+    assert_true(p->sc->path[0]->stats.packets_lost > lost);
+    return xl_path_window(p->sc->path[0]);
 }
 
 /* Packets that left before the last acknowledgement came are part of the outage, too. */
@@ -39,7 +39,7 @@ static void an_outage_longer_than_the_persistent_duration_collapses_the_window(v
     (void)state;
     pair p;
     begin(&p, 1);
-    assert_true(xl_path_window(&p.sc->path[0]) > 20 * PAIR_MTU);
+    assert_true(xl_path_window(p.sc->path[0]) > 20 * PAIR_MTU);
     set_dark(&p, true, true);
     until_ptos(&p, 3);
     assert_in_range(window_after_outage(&p), 1, xl_cc_minimum_window(PAIR_MTU));
@@ -50,7 +50,7 @@ static void a_short_outage_is_one_congestion_event(void **state) {
     (void)state;
     pair p;
     begin(&p, 1);
-    uint64_t before = xl_path_window(&p.sc->path[0]);
+    uint64_t before = xl_path_window(p.sc->path[0]);
     set_dark(&p, false, true);
     pair_run(&p, 20000);
     assert_in_range(window_after_outage(&p), before * 7 / 10, before * 3 / 4);
@@ -90,7 +90,7 @@ static void acknowledged_acknowledgements_are_not_repeated(void **state) {
             p.link[i].loss = 0;
         assert_true(pair_finish(&p, pair_ask(&p, 500000), 60000000) != UINT64_MAX);
         for (size_t i = 0; i < links; i++) {
-            const xl_space *received = p.cc->path[i].space;
+            const xl_space *received = p.cc->path[i]->space;
             assert_true(received->largest_received > 300);
             assert_true(received->received.count < 5);
             assert_true(received->duplicate_floor > 100);

@@ -47,7 +47,7 @@ static void a_slow_path_stands_by_until_it_is_fit_again(void **state) {
     assert_int_equal(XL_PATH_ACTIVE, pair_server_path(&p, 1).state);
     pair_run(&p, 4000000);
     assert_int_equal(XL_PATH_STANDBY, pair_server_path(&p, 1).state);
-    assert_int_equal(XL_PATH_STANDBY, p.cc->path[1].state); /* the client was told */
+    assert_int_equal(XL_PATH_STANDBY, p.cc->path[1]->state); /* the client was told */
     assert_non_null(strstr(p.qlog_text, "multipath:path_decision"));
     assert_non_null(strstr(p.qlog_text, "standby: RTT of "));
     pair_run(&p, 5000000);
@@ -106,8 +106,8 @@ static void losses_of_long_ago_are_not_held_against_a_path(void **state) {
         assert_true(pair_step(&p) && !p.request[0].done);
     pair_run(&p, 8000000);
     assert_int_equal(XL_PATH_ACTIVE, pair_server_path(&p, 1).state);
-    assert_int_equal(1, p.sc->path[1].watch.turns);
-    assert_in_range(p.sc->path[1].watch.loss_percent, 0, 5); /* of its last second */
+    assert_int_equal(1, p.sc->path[1]->watch.turns);
+    assert_in_range(p.sc->path[1]->watch.loss_percent, 0, 5); /* of its last second */
     pair_free(&p);
 }
 
@@ -115,7 +115,7 @@ static void what_the_application_put_away_stays_away(void **state) {
     (void)state;
     pair p;
     start(&p, 207, false, true);
-    p.sc->path[1].watch.turns = 1; /* it was put away by management before */
+    p.sc->path[1]->watch.turns = 1; /* it was put away by management before */
     assert_int_equal(0, xl_connection_set_path_status(p.sc, 1, XL_STATUS_STANDBY, p.now));
     pair_run(&p, 10000000); /* fit all the time */
     assert_int_equal(XL_PATH_STANDBY, pair_server_path(&p, 1).state);
@@ -127,7 +127,7 @@ static void the_time_away_does_not_double_without_end(void **state) {
     (void)state;
     pair p;
     start(&p, 208, false, true);
-    p.sc->path[1].watch.turns = 40;
+    p.sc->path[1]->watch.turns = 40;
     delay(&p.link[1], 250000);
     while (pair_server_path(&p, 1).state != XL_PATH_STANDBY)
         assert_true(pair_step(&p) && !p.request[0].done);
@@ -158,18 +158,18 @@ static void a_dead_path_is_abandoned_and_comes_back_with_a_new_id(void **state) 
     (void)state;
     pair p;
     start(&p, 204, true, false);
-    uint64_t path_id = p.cc->path[1].cids.remote_path_id;
+    uint64_t path_id = p.cc->path[1]->cids.remote_path_id;
     set_dark(&p.link[1], true);
     pair_run(&p, 8000000); /* dark, asked, suspect, but not for 10 s yet */
-    assert_int_equal(XL_PATH_SUSPECT, p.cc->path[1].state);
+    assert_int_equal(XL_PATH_SUSPECT, p.cc->path[1]->state);
     pair_run(&p, 6000000);
-    assert_int_equal(XL_PATH_CLOSED, p.cc->path[1].state);
+    assert_int_equal(XL_PATH_CLOSED, p.cc->path[1]->state);
     assert_int_equal(XL_PATH_CLOSED, pair_server_path(&p, 1).state);
-    assert_int_equal(XL_PATH_VALIDATING, p.cc->path[2].state); /* opened anew, and asking */
+    assert_int_equal(XL_PATH_VALIDATING, p.cc->path[2]->state); /* opened anew, and asking */
     set_dark(&p.link[1], false);
     pair_run(&p, 4000000);
-    assert_int_equal(XL_PATH_ACTIVE, p.cc->path[2].state);
-    assert_true(p.cc->path[2].cids.remote_path_id > path_id);
+    assert_int_equal(XL_PATH_ACTIVE, p.cc->path[2]->state);
+    assert_true(p.cc->path[2]->cids.remote_path_id > path_id);
     assert_true(pair_server_path(&p, 2).stream_bytes_sent > 200000);
     pair_free(&p);
 }
@@ -184,12 +184,12 @@ static void a_path_that_returns_to_its_own_place_has_its_addresses(void **state)
     pair_run(&p, 1000000);
     set_dark(&p.link[1], true);
     pair_run(&p, 16000000);
-    assert_int_equal(XL_PATH_VALIDATING, p.cc->path[1].state);
-    assert_true(xl_addr_equal(&p.link[1].client, &p.cc->path[1].local));
-    assert_true(xl_addr_equal(&p.link[1].server, &p.cc->path[1].remote));
+    assert_int_equal(XL_PATH_VALIDATING, p.cc->path[1]->state);
+    assert_true(xl_addr_equal(&p.link[1].client, &p.cc->path[1]->local));
+    assert_true(xl_addr_equal(&p.link[1].server, &p.cc->path[1]->remote));
     set_dark(&p.link[1], false);
     pair_run(&p, 6000000);
-    assert_int_equal(XL_PATH_ACTIVE, p.cc->path[1].state);
+    assert_int_equal(XL_PATH_ACTIVE, p.cc->path[1]->state);
     pair_free(&p);
 }
 

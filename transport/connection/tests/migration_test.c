@@ -71,9 +71,10 @@ static void a_path_that_is_probed_has_a_connection_id_of_its_own(void **state) {
     size_t i = ask_and_lose_the_first_path(&p);
     while (p.cc->migration.to < 0)
         assert_true(pair_step(&p));
-    assert_false(xl_cid_equal(&p.cc->path[1].cids.remote, &p.cc->path[0].cids.remote));
+    assert_false(xl_cid_equal(&p.cc->path[1]->cids.remote, &p.cc->path[0]->cids.remote));
     assert_true(pair_finish(&p, i, 60000000) != UINT64_MAX);
-    assert_false(xl_cid_equal(&p.sc->path[1].cids.remote, &p.sc->path[0].cids.remote)); /* the server's answers, too */
+    assert_false(
+        xl_cid_equal(&p.sc->path[1]->cids.remote, &p.sc->path[0]->cids.remote)); /* the server's answers, too */
     pair_free(&p);
 }
 
@@ -141,7 +142,7 @@ static void the_first_probes_leave_the_server_where_it_is(void **state) {
     p.client_config.scheme.enable_migration = true;
     start(&p);
     ask_and_lose_the_first_path(&p);
-    while (p.cc->path[1].validation.tries < 2)
+    while (p.cc->path[1]->validation.tries < 2)
         step_without_answers_to_probes(&p);
     pair_run(&p, 100000);
     assert_int_equal(0, p.sc->active);
@@ -173,9 +174,9 @@ static void a_challenge_that_had_to_be_small_is_repeated_in_a_large_datagram(voi
     p.link[0].nat = pair_addr(77, 4001);
     xl_connection_ping(p.cc, p.now);
     pair_run(&p, 2000000);
-    assert_true(xl_addr_equal(&p.link[0].nat, &p.sc->path[p.sc->active].remote));
-    assert_true(p.sc->path[p.sc->active].validation.is_done);
-    assert_false(p.sc->path[p.sc->active].validation.is_outstanding);
+    assert_true(xl_addr_equal(&p.link[0].nat, &p.sc->path[p.sc->active]->remote));
+    assert_true(p.sc->path[p.sc->active]->validation.is_done);
+    assert_false(p.sc->path[p.sc->active]->validation.is_outstanding);
     assert_true(seen.largest >= XL_MIN_DATAGRAM);
     pair_free(&p);
 }

@@ -35,7 +35,7 @@ static void a_download_finds_what_its_path_carries(void **state) {
         assert_true(took < 2700000); /* 2 s of link, a search of some round trips does not hold it up */
         assert_in_range(size_of(&p, 0), mtu[i] < 1208 ? 1200 : mtu[i] - 7, mtu[i]);
         /* The probes that were lost were no congestion. */
-        assert_true(p.sc->path[0].cc.ops->ssthresh(p.sc->path[0].cc.state) == UINT64_MAX || mtu[i] == 1452 ||
+        assert_true(p.sc->path[0]->cc.ops->ssthresh(p.sc->path[0]->cc.state) == UINT64_MAX || mtu[i] == 1452 ||
                     pair_server_path(&p, 0).cwnd_bytes > 60000);
         pair_free(&p);
     }

@@ -6,7 +6,7 @@ static bool is_known_at_once(world *w) {
     size_t before = server->count;
     come_back(w);
     pair_run(&w->p, 20500); /* the first flight is there */
-    return server->count > before && server->connection[server->count - 1]->path[0].validation.is_done;
+    return server->count > before && server->connection[server->count - 1]->path[0]->validation.is_done;
 }
 
 static void a_token_validates_the_address_it_was_made_for(void **state) {
@@ -63,7 +63,7 @@ static void a_new_port_brings_no_other_token(void **state) {
     w.p.link[0].nat.port++;
     unsigned saves = w.kept.saves;
     assert_true(pair_finish(&w.p, i, 20000000) != UINT64_MAX);
-    assert_true(w.p.sc->path[0].remote.port == w.p.link[0].nat.port && w.p.sc->path[0].validation.is_done);
+    assert_true(w.p.sc->path[0]->remote.port == w.p.link[0].nat.port && w.p.sc->path[0]->validation.is_done);
     assert_int_equal(w.kept.saves, saves);
     pair_free(&w.p);
 }

@@ -13,7 +13,7 @@ static uint64_t error_of_first_byte(bool to_server, uint8_t bits) {
     xl_connection *from = to_server ? a.p.cc : a.p.sc;
     uint8_t packet[PAIR_MTU];
     xl_writer w = xl_writer_of(packet, sizeof packet - XL_AEAD_TAG);
-    xl_packet_put_short(&w, &from->path[0].cids.remote, false, from->key_update.phase, a.pn, 4);
+    xl_packet_put_short(&w, &from->path[0]->cids.remote, false, from->key_update.phase, a.pn, 4);
     packet[0] |= bits;
     size_t pn_offset = (size_t)(w.p - packet) - 4;
     xl_write_u8(&w, 1);
@@ -40,7 +40,7 @@ static void a_packet_without_frames_is_a_violation(void **state) {
     (void)state;
     attack a;
     begin(&a, true, XL_DIALECT_XLINK, 1);
-    deliver_to(&a, &a.p.cc->path[0].cids.remote, 0, &a.p.link[0]);
+    deliver_to(&a, &a.p.cc->path[0]->cids.remote, 0, &a.p.link[0]);
     assert_int_equal(a.p.sc->closing.code, XL_QERR_PROTOCOL_VIOLATION);
     pair_free(&a.p);
 }

@@ -8,9 +8,9 @@
 /* The first packet from path 1's new address has reached the server. */
 static void wait_until_rebound(pair *p) {
     uint64_t end = p->now + 1000000;
-    while (p->sc->path[1].validation.is_done && p->now < end)
+    while (p->sc->path[1]->validation.is_done && p->now < end)
         pair_step(p);
-    assert_false(p->sc->path[1].validation.is_done);
+    assert_false(p->sc->path[1]->validation.is_done);
 }
 
 static void a_new_port_is_validated_while_the_other_path_goes_on(void **state) {
@@ -20,24 +20,24 @@ static void a_new_port_is_validated_while_the_other_path_goes_on(void **state) {
     start(&p, 130);
     size_t i = pair_ask(&p, 12000000);
     pair_run(&p, 800000);
-    uint64_t cid = p.cc->path[1].cids.remote_path_id, on_0 = sent_on(&p, 0);
+    uint64_t cid = p.cc->path[1]->cids.remote_path_id, on_0 = sent_on(&p, 0);
     xl_path_stats was = pair_server_path(&p, 1);
     p.link[1].nat = pair_addr(3, 5000);
     /* As soon as a packet has come from there: not valid, nothing but the challenge goes there. */
     wait_until_rebound(&p);
     uint64_t on_1 = sent_on(&p, 1);
     pair_run(&p, 10000);
-    assert_false(p.sc->path[1].validation.is_done);
+    assert_false(p.sc->path[1]->validation.is_done);
     assert_int_equal(on_1, sent_on(&p, 1));
     assert_true(sent_on(&p, 0) > on_0 + 10000);
     pair_run(&p, 120000); /* a round trip, with the queue of the link */
-    assert_true(p.sc->path[1].validation.is_done);
+    assert_true(p.sc->path[1]->validation.is_done);
     xl_path_stats is = pair_server_path(&p, 1);
     assert_true(xl_addr_equal(&is.remote, &p.link[1].nat));
     /* Only the port changed: what is known of the network path holds (RFC 9000 section 9.4). */
     assert_int_equal(was.min_rtt_us, is.min_rtt_us);
     assert_true(is.cwnd_bytes > was.cwnd_bytes / 2);
-    assert_int_equal(cid, p.cc->path[1].cids.remote_path_id); /* the client does not know */
+    assert_int_equal(cid, p.cc->path[1]->cids.remote_path_id); /* the client does not know */
     assert_true(pair_finish(&p, i, 20000000) != UINT64_MAX);
     assert_true(sent_on(&p, 1) > on_1 + 1000000);
     assert_int_equal(2, p.sc->path_count);
@@ -56,9 +56,9 @@ static void a_new_host_starts_with_a_new_window_and_rtt(void **state) {
     wait_until_rebound(&p);
     assert_true(pair_server_path(&p, 1).cwnd_bytes <= 10 * PAIR_MTU);
     assert_int_equal(0, pair_server_path(&p, 1).min_rtt_us);
-    assert_int_equal(0, p.sc->path[1].flight.bytes - p.sc->path[1].validation.sent_bytes); /* the challenge alone */
+    assert_int_equal(0, p.sc->path[1]->flight.bytes - p.sc->path[1]->validation.sent_bytes); /* the challenge alone */
     assert_true(pair_finish(&p, i, 20000000) != UINT64_MAX);
-    assert_true(xl_addr_equal(&p.sc->path[1].remote, &p.link[1].nat));
+    assert_true(xl_addr_equal(&p.sc->path[1]->remote, &p.link[1].nat));
     pair_free(&p);
 }
 
@@ -75,12 +75,12 @@ static void an_address_that_does_not_answer_gets_little_and_loses_the_path(void 
     wait_until_rebound(&p);
     p.link[1].dark[0] = true; /* one packet from there, a copy perhaps, and no more */
     pair_run(&p, 500000);
-    assert_true(p.sc->path[1].validation.received_bytes > 0);
-    assert_true(p.sc->path[1].validation.sent_bytes <= 3 * p.sc->path[1].validation.received_bytes);
+    assert_true(p.sc->path[1]->validation.received_bytes > 0);
+    assert_true(p.sc->path[1]->validation.sent_bytes <= 3 * p.sc->path[1]->validation.received_bytes);
     p.link[1].nat.family = 0;
     pair_run(&p, 5000000);
-    assert_true(xl_addr_equal(&p.sc->path[1].remote, &p.link[1].client));
-    assert_true(p.sc->path[1].state != XL_PATH_CLOSED);
+    assert_true(xl_addr_equal(&p.sc->path[1]->remote, &p.link[1].client));
+    assert_true(p.sc->path[1]->state != XL_PATH_CLOSED);
     p.link[1].dark[0] = p.link[1].dark[1] = false;
     assert_true(pair_finish(&p, i, 20000000) != UINT64_MAX);
     pair_free(&p);
@@ -97,8 +97,8 @@ static void a_packet_from_the_old_address_takes_the_path_back(void **state) {
     wait_until_rebound(&p);
     p.link[1].nat.family = 0;
     pair_run(&p, 15000); /* shorter than a round trip: no PATH_RESPONSE can have come */
-    assert_true(p.sc->path[1].validation.is_done);
-    assert_true(xl_addr_equal(&p.sc->path[1].remote, &p.link[1].client));
+    assert_true(p.sc->path[1]->validation.is_done);
+    assert_true(xl_addr_equal(&p.sc->path[1]->remote, &p.link[1].client));
     assert_true(pair_finish(&p, i, 20000000) != UINT64_MAX);
     pair_free(&p);
 }
@@ -117,7 +117,7 @@ static void a_single_path_survives_a_new_port_without_starting_anew(void **state
     pair_run(&p, 200000);
     assert_int_equal(0, p.sc->migration.count);
     assert_int_equal(1, p.sc->path_count);
-    assert_true(p.sc->path[0].validation.is_done);
+    assert_true(p.sc->path[0]->validation.is_done);
     assert_true(pair_server_path(&p, 0).cwnd_bytes > window / 3);
     assert_true(pair_finish(&p, i, 20000000) != UINT64_MAX);
     pair_free(&p);
@@ -147,7 +147,7 @@ static double ptos_until_migration(unsigned ptos) {
     pair_run(&p, 1000000);
     set_dark(&p.link[0], true);
     pair_run(&p, 20000); /* what was on its way still comes */
-    uint64_t pto = xl_rtt_pto(&p.cc->path[0].ack_rtt, XL_MAX_ACK_DELAY_US), since = p.cc->path[0].last_received_at;
+    uint64_t pto = xl_rtt_pto(&p.cc->path[0]->ack_rtt, XL_MAX_ACK_DELAY_US), since = p.cc->path[0]->last_received_at;
     while (p.client_migrations == 0)
         assert_true(pair_step(&p) && p.now < since + 30000000);
     double took = (double)(p.now - since) / (double)pto;
@@ -174,7 +174,7 @@ static void answers_restart_the_count_of_ptos(void **state) {
     size_t i = pair_ask(&p, 20000000);
     for (int k = 0; k < 5; k++) { /* outages of about two probe timeouts: the PING, and the first timeout */
         pair_run(&p, 700000);
-        uint64_t pto = xl_rtt_pto(&p.cc->path[0].ack_rtt, XL_MAX_ACK_DELAY_US);
+        uint64_t pto = xl_rtt_pto(&p.cc->path[0]->ack_rtt, XL_MAX_ACK_DELAY_US);
         set_dark(&p.link[0], true);
         pair_run(&p, 2 * pto);
         set_dark(&p.link[0], false);
@@ -265,9 +265,9 @@ static void packets_of_a_path_do_not_count_for_the_one_in_its_place(void **state
     lost->path = 1;
     xl_ack_frame f = {.range_count = 1, .ranges = {{lost->pn, lost->pn}}};
     xl_path *fresh = xl_conn_path_new(p.sc, &p.link[0].server, &p.link[1].client, XL_TECH_LTE);
-    assert_ptr_equal(fresh, &p.sc->path[1]);
+    assert_ptr_equal(fresh, p.sc->path[1]);
     fresh->flight.unanswered = 7; /* an acknowledgement of its own sets it back */
-    assert_int_equal(0, xl_conn_take_ack(p.sc, &p.sc->space[XL_LEVEL_APP], XL_LEVEL_APP, &p.sc->path[0], &f));
+    assert_int_equal(0, xl_conn_take_ack(p.sc, &p.sc->space[XL_LEVEL_APP], XL_LEVEL_APP, p.sc->path[0], &f));
     assert_int_equal(fresh->flight.unanswered, 7);
     p.link[0].loss = 0;
     assert_true(pair_finish(&p, i, 20000000) != UINT64_MAX);

@@ -11,14 +11,14 @@ static void a_standby_path_carries_no_data_and_stays_validated(void **state) {
         xl_connection *who = by_server ? p.sc : p.cc;
         assert_int_equal(0, xl_connection_set_path_status(who, 1, XL_STATUS_STANDBY, p.now));
         pair_run(&p, 100000);
-        assert_int_equal(XL_PATH_STANDBY, p.cc->path[1].state);
-        assert_int_equal(XL_PATH_STANDBY, p.sc->path[1].state);
+        assert_int_equal(XL_PATH_STANDBY, p.cc->path[1]->state);
+        assert_int_equal(XL_PATH_STANDBY, p.sc->path[1]->state);
         uint64_t before = sent_on(&p, 1), packets = p.link[1].packets[1];
         assert_true(pair_finish(&p, pair_ask(&p, 8000000), 20000000) >= 3200000); /* the time of one path */
         assert_int_equal(before, sent_on(&p, 1));
         assert_in_range(p.link[1].packets[1] - packets, 2, 20); /* it was asked whether it is there */
-        assert_true(p.sc->path[1].validation.is_done);
-        assert_true(p.now - p.sc->path[1].last_received_at < 1200000);
+        assert_true(p.sc->path[1]->validation.is_done);
+        assert_true(p.now - p.sc->path[1]->last_received_at < 1200000);
         /* Available again: by the side that asked, and it is used. */
         assert_int_equal(0, xl_connection_set_path_status(who, 1, XL_STATUS_AVAILABLE, p.now));
         assert_true(pair_finish(&p, pair_ask(&p, 8000000), 20000000) < 2600000);
@@ -41,7 +41,7 @@ static void the_first_path_is_as_good_as_later_ones(void **state) {
         pair_run(&p, 100000);
         xl_connection *const ends[] = {p.cc, p.sc};
         for (size_t end = 0; end < 2; end++) {
-            xl_path *first = &ends[end]->path[0], *second = &ends[end]->path[1];
+            xl_path *first = ends[end]->path[0], *second = ends[end]->path[1];
             assert_int_equal(PAIR_MTU, first->mtu);
             assert_int_equal(second->mtu, first->mtu);
             assert_true(xl_path_window(first) >= 10 * PAIR_MTU && xl_path_window(second) >= 10 * PAIR_MTU);
@@ -77,7 +77,7 @@ static void a_standby_path_takes_over_when_the_available_one_fails(void **state)
         pair_run(&p, 100000);
         size_t i = pair_ask(&p, 6000000);
         pair_run(&p, 1000000);
-        uint64_t before = sent_on(&p, 1), pto = xl_rtt_pto(&p.sc->path[0].rtt, XL_MAX_ACK_DELAY_US);
+        uint64_t before = sent_on(&p, 1), pto = xl_rtt_pto(&p.sc->path[0]->rtt, XL_MAX_ACK_DELAY_US);
         darken(&p.link[0]);
         if (abandoned)
             assert_int_equal(0, xl_connection_set_path_status(p.sc, 0, XL_STATUS_ABANDON, p.now));
@@ -85,7 +85,7 @@ static void a_standby_path_takes_over_when_the_available_one_fails(void **state)
         pair_run(&p, abandoned ? 50000 : 3 * pto + 50000);
         assert_true(sent_on(&p, 1) > before);
         assert_true(pair_finish(&p, i, 20000000) != UINT64_MAX);
-        assert_int_equal(XL_PATH_STANDBY, p.sc->path[1].state);
+        assert_int_equal(XL_PATH_STANDBY, p.sc->path[1]->state);
         pair_free(&p);
     }
 }
@@ -104,13 +104,13 @@ static void a_path_that_is_given_up_when_another_answers_is_still_asked(void **s
     pair_run(&p, 2000000);
     p.link[0].dark[0] = p.link[0].dark[1] = false;
     pair_run(&p, 2500000);
-    assert_int_equal(XL_PATH_ACTIVE, p.sc->path[0].state);
-    assert_int_equal(XL_PATH_SUSPECT, p.sc->path[1].state);
+    assert_int_equal(XL_PATH_ACTIVE, p.sc->path[0]->state);
+    assert_int_equal(XL_PATH_SUSPECT, p.sc->path[1]->state);
     p.link[1].dark[0] = p.link[1].dark[1] = false;
     uint64_t before = sent_on(&p, 1);
     pair_run(&p, 2500000);
     assert_false(p.request[i].done);
-    assert_int_equal(XL_PATH_ACTIVE, p.sc->path[1].state);
+    assert_int_equal(XL_PATH_ACTIVE, p.sc->path[1]->state);
     assert_true(sent_on(&p, 1) > before + 100000);
     pair_free(&p);
 }
@@ -125,12 +125,12 @@ static void each_side_takes_back_only_its_own_request(void **state) {
     pair_run(&p, 100000);
     xl_connection_set_path_status(p.cc, 1, XL_STATUS_AVAILABLE, p.now);
     pair_run(&p, 100000);
-    assert_int_equal(XL_PATH_STANDBY, p.cc->path[1].state);
-    assert_int_equal(XL_PATH_STANDBY, p.sc->path[1].state);
+    assert_int_equal(XL_PATH_STANDBY, p.cc->path[1]->state);
+    assert_int_equal(XL_PATH_STANDBY, p.sc->path[1]->state);
     xl_connection_set_path_status(p.sc, 1, XL_STATUS_AVAILABLE, p.now);
     pair_run(&p, 100000);
-    assert_int_equal(XL_PATH_ACTIVE, p.cc->path[1].state);
-    assert_int_equal(XL_PATH_ACTIVE, p.sc->path[1].state);
+    assert_int_equal(XL_PATH_ACTIVE, p.cc->path[1]->state);
+    assert_int_equal(XL_PATH_ACTIVE, p.sc->path[1]->state);
     pair_free(&p);
 }
 
@@ -140,21 +140,21 @@ static void only_a_newer_status_counts(void **state) {
     pair_init(&p, 114, 2, 10000);
     start(&p, 114);
     xl_frame f = {.type = XL_FRAME_PATH_STATUS};
-    f.path_status.path_id = p.sc->path[1].cids.local_path_id;
+    f.path_status.path_id = p.sc->path[1]->cids.local_path_id;
     f.path_status.sequence = 5;
     f.path_status.status = XL_STATUS_STANDBY;
     assert_int_equal(0, xl_conn_take_path_status(p.sc, &f));
-    assert_int_equal(XL_PATH_STANDBY, p.sc->path[1].state);
+    assert_int_equal(XL_PATH_STANDBY, p.sc->path[1]->state);
     f.path_status.status = XL_STATUS_AVAILABLE;
     assert_int_equal(0, xl_conn_take_path_status(p.sc, &f)); /* the same number again */
     f.path_status.sequence = 4;
     f.path_status.status = XL_STATUS_ABANDON;
     assert_int_equal(0, xl_conn_take_path_status(p.sc, &f)); /* an old one that comes late */
-    assert_int_equal(XL_PATH_STANDBY, p.sc->path[1].state);
+    assert_int_equal(XL_PATH_STANDBY, p.sc->path[1]->state);
     f.path_status.sequence = 6;
     f.path_status.status = XL_STATUS_AVAILABLE;
     assert_int_equal(0, xl_conn_take_path_status(p.sc, &f));
-    assert_int_equal(XL_PATH_ACTIVE, p.sc->path[1].state);
+    assert_int_equal(XL_PATH_ACTIVE, p.sc->path[1]->state);
     f.path_status.path_id = 77; /* no such path: ignored */
     f.path_status.status = XL_STATUS_ABANDON;
     assert_int_equal(0, xl_conn_take_path_status(p.sc, &f));
@@ -173,11 +173,11 @@ static void a_lost_status_is_sent_again_but_only_the_latest(void **state) {
     pair_run(&p, 5000);
     xl_connection_set_path_status(p.cc, 1, XL_STATUS_STANDBY, p.now);
     pair_run(&p, 200000);
-    assert_int_equal(XL_PATH_ACTIVE, p.sc->path[1].state);
+    assert_int_equal(XL_PATH_ACTIVE, p.sc->path[1]->state);
     p.link[0].dark[0] = p.link[1].dark[0] = false;
     pair_run(&p, 1000000);
-    assert_int_equal(XL_PATH_STANDBY, p.sc->path[1].state);
-    assert_int_equal(3, p.sc->path[1].statuses.peer_sequence);
+    assert_int_equal(XL_PATH_STANDBY, p.sc->path[1]->state);
+    assert_int_equal(3, p.sc->path[1]->statuses.peer_sequence);
     pair_free(&p);
 }
 
@@ -194,8 +194,8 @@ static void a_request_for_a_path_under_validation_waits_for_it(void **state) {
     pair_run(&p, 1000000);
     p.link[1].dark[0] = p.link[1].dark[1] = false;
     pair_run(&p, 3000000);
-    assert_int_equal(XL_PATH_STANDBY, p.cc->path[1].state);
-    assert_int_equal(XL_PATH_STANDBY, p.sc->path[1].state);
+    assert_int_equal(XL_PATH_STANDBY, p.cc->path[1]->state);
+    assert_int_equal(XL_PATH_STANDBY, p.sc->path[1]->state);
     pair_free(&p);
 }
 
@@ -224,10 +224,10 @@ static void a_status_is_confirmed_for_its_own_path_alone(void **state) {
     start(&p, 146);
     assert_int_equal(0, xl_connection_set_path_status(p.cc, 1, XL_STATUS_STANDBY, p.now));
     pair_flush(&p);
-    p.cc->path[1].cids.remote_path_id += 5; /* another path, whose status has the same number */
+    p.cc->path[1]->cids.remote_path_id += 5; /* another path, whose status has the same number */
     pair_run(&p, 60000);
-    assert_false(p.cc->path[1].statuses.is_confirmed);
-    p.cc->path[1].cids.remote_path_id -= 5;
+    assert_false(p.cc->path[1]->statuses.is_confirmed);
+    p.cc->path[1]->cids.remote_path_id -= 5;
     pair_free(&p);
 }
 

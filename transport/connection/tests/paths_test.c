@@ -20,12 +20,12 @@ static void an_ack_from_elsewhere_does_not_poison_the_rtt(void **state) {
     pair_run(&p, 1500000);
     assert_false(p.request[i].done);
     /* There on the slow path, back on the fast one: 80 + 10 ms and what queues; the path itself takes 160. */
-    assert_in_range(p.sc->path[1].rtt.min, 160000, 161000);
-    assert_true(p.sc->path[1].rtt.smoothed >= 160000);
-    assert_in_range(p.sc->path[1].ack_rtt.min, 90000, 92000);
-    assert_in_range(p.sc->path[0].rtt.min, 20000, 21000);
+    assert_in_range(p.sc->path[1]->rtt.min, 160000, 161000);
+    assert_true(p.sc->path[1]->rtt.smoothed >= 160000);
+    assert_in_range(p.sc->path[1]->ack_rtt.min, 90000, 92000);
+    assert_in_range(p.sc->path[0]->rtt.min, 20000, 21000);
     /* The fast path's acknowledgements come back on it: both are one. */
-    assert_int_equal(p.sc->path[0].rtt.min, p.sc->path[0].ack_rtt.min);
+    assert_int_equal(p.sc->path[0]->rtt.min, p.sc->path[0]->ack_rtt.min);
     pair_free(&p);
 }
 
@@ -38,7 +38,7 @@ static void the_rtt_stays_fresh_while_acks_come_from_elsewhere(void **state) {
     delay(&p.link[1], 180000); /* the path turns slower, which no acknowledgement can say */
     pair_run(&p, 3000000);
     assert_false(p.request[i].done);
-    assert_true(p.sc->path[1].rtt.smoothed >= 240000);
+    assert_true(p.sc->path[1]->rtt.smoothed >= 240000);
     pair_free(&p);
 }
 
@@ -50,7 +50,7 @@ static void with_acks_on_the_original_path_both_rtts_are_one(void **state) {
     start(&p, 102);
     assert_true(pair_finish(&p, pair_ask(&p, 5000000), 20000000) != UINT64_MAX);
     for (int k = 0; k < 2; k++)
-        assert_memory_equal(&p.sc->path[k].rtt, &p.sc->path[k].ack_rtt, sizeof(xl_rtt));
+        assert_memory_equal(&p.sc->path[k]->rtt, &p.sc->path[k]->ack_rtt, sizeof(xl_rtt));
     pair_free(&p);
 }
 
@@ -76,7 +76,7 @@ static void acks_leave_a_path_that_has_gone_dark(void **state) {
         pair_run(&p, 1000000);
         p.link[0].dark[0] = true;
         p.link[0].dark[1] = both;
-        uint64_t pto = xl_rtt_pto(&p.cc->path[0].rtt, XL_MAX_ACK_DELAY_US);
+        uint64_t pto = xl_rtt_pto(&p.cc->path[0]->rtt, XL_MAX_ACK_DELAY_US);
         assert_true(pto < 150000);
         pair_run(&p, 2 * pto);
         uint64_t before = p.link[1].packets[0], brought = p.link[1].packets[1];
@@ -97,7 +97,7 @@ static void a_path_comes_and_goes_in_mid_download(void **state) {
     pair_init(&p, 120, 2, 10000);
     start(&p, 120);
     size_t i = pair_ask(&p, 30000000);
-    uint64_t path_id = p.cc->path[1].cids.remote_path_id;
+    uint64_t path_id = p.cc->path[1]->cids.remote_path_id;
     int index = 1;
     /* More often than there are slots: those of abandoned paths serve again. */
     for (int k = 0; k < 12; k++) {
@@ -109,9 +109,9 @@ static void a_path_comes_and_goes_in_mid_download(void **state) {
         index = xl_connection_add_path(p.cc, &p.link[1].client, &p.link[1].server, XL_TECH_LTE, p.now);
         assert_in_range(index, 1, XL_MAX_PATHS - 1);
         pair_run(&p, 300000);
-        assert_int_equal(XL_PATH_ACTIVE, p.cc->path[index].state);
-        assert_true(p.cc->path[index].cids.remote_path_id > path_id); /* a new path */
-        path_id = p.cc->path[index].cids.remote_path_id;
+        assert_int_equal(XL_PATH_ACTIVE, p.cc->path[index]->state);
+        assert_true(p.cc->path[index]->cids.remote_path_id > path_id); /* a new path */
+        path_id = p.cc->path[index]->cids.remote_path_id;
         assert_true(p.link[1].bytes[1] - before > 100000);
     }
     assert_true(pair_finish(&p, i, 60000000) != UINT64_MAX);
@@ -131,7 +131,7 @@ static void the_first_path_may_go_and_another_come(void **state) {
     int index = xl_connection_add_path(p.cc, &p.link[0].client, &p.link[0].server, XL_TECH_WIFI, p.now);
     assert_int_equal(2, index);
     pair_run(&p, 300000);
-    assert_int_equal(XL_PATH_ACTIVE, p.cc->path[2].state);
+    assert_int_equal(XL_PATH_ACTIVE, p.cc->path[2]->state);
     assert_true(pair_finish(&p, i, 60000000) != UINT64_MAX);
     assert_true(sent_on(&p, 2) > 1000000);
     pair_free(&p);

@@ -26,7 +26,7 @@ static size_t begin(pair *p) {
 }
 
 static const xl_path *active(const xl_connection *c) {
-    return &c->path[c->active];
+    return c->path[c->active];
 }
 
 static void a_client_moves_to_the_preferred_address_and_nothing_is_lost(void **state) {
@@ -84,15 +84,15 @@ static void with_path_ids_path_0_moves_and_keeps_its_id(void **state) {
     size_t request = begin(&p);
     assert_true(pair_finish(&p, request, 10000000) != UINT64_MAX);
     pair_run(&p, 1000000);
-    const xl_path *path = &p.cc->path[0];
+    const xl_path *path = p.cc->path[0];
     assert_true(xl_addr_equal(&path->remote, &preferred));
     assert_true(path->cids.local_path_id == 0 && path->cids.remote_path_id == 0 && path->validation.is_done);
     assert_int_equal(path->cids.remote_sequence, 1);
-    assert_true(xl_addr_equal(&p.sc->path[0].local, &preferred) && p.sc->path[0].validation.is_done);
-    assert_true(xl_addr_equal(&p.cc->path[1].remote, &p.link[1].server));
-    uint64_t before = p.sc->path[0].stats.stream_bytes_sent;
+    assert_true(xl_addr_equal(&p.sc->path[0]->local, &preferred) && p.sc->path[0]->validation.is_done);
+    assert_true(xl_addr_equal(&p.cc->path[1]->remote, &p.link[1].server));
+    uint64_t before = p.sc->path[0]->stats.stream_bytes_sent;
     assert_true(pair_finish(&p, pair_ask(&p, 400000), 10000000) != UINT64_MAX);
-    assert_true(p.sc->path[0].stats.stream_bytes_sent > before);
+    assert_true(p.sc->path[0]->stats.stream_bytes_sent > before);
     pair_free(&p);
 }
 
@@ -104,11 +104,11 @@ static void with_path_ids_path_0_returns_where_the_address_does_not_answer(void 
     size_t request = begin(&p);
     assert_true(pair_finish(&p, request, 20000000) != UINT64_MAX);
     pair_run(&p, 5000000);
-    assert_true(xl_addr_equal(&p.cc->path[0].remote, &p.link[0].server));
-    assert_true(p.cc->path[0].validation.is_done && p.cc->path[0].state == XL_PATH_ACTIVE);
-    uint64_t before = p.sc->path[0].stats.stream_bytes_sent;
+    assert_true(xl_addr_equal(&p.cc->path[0]->remote, &p.link[0].server));
+    assert_true(p.cc->path[0]->validation.is_done && p.cc->path[0]->state == XL_PATH_ACTIVE);
+    uint64_t before = p.sc->path[0]->stats.stream_bytes_sent;
     assert_true(pair_finish(&p, pair_ask(&p, 400000), 10000000) != UINT64_MAX);
-    assert_true(p.sc->path[0].stats.stream_bytes_sent > before);
+    assert_true(p.sc->path[0]->stats.stream_bytes_sent > before);
     pair_free(&p);
 }
 
@@ -169,8 +169,8 @@ static void further_paths_may_lead_to_another_address_of_the_server(void **state
     int to_preferred = xl_connection_add_path(p.cc, &p.link[1].client, &preferred, XL_TECH_LTE, p.now);
     assert_true(pair_finish(&p, request, 10000000) != UINT64_MAX);
     pair_run(&p, 1000000);
-    assert_int_equal(p.cc->path[to_handshake].state, XL_PATH_NEW);
-    assert_int_equal(p.cc->path[to_preferred].state, XL_PATH_ACTIVE);
+    assert_int_equal(p.cc->path[to_handshake]->state, XL_PATH_NEW);
+    assert_int_equal(p.cc->path[to_preferred]->state, XL_PATH_ACTIVE);
     pair_free(&p);
 }
 

@@ -48,7 +48,7 @@ static void check_that_all_work(pair *p) {
     const xl_addr *seen = p->link[0].nat.family ? &p->link[0].nat : &p->link[0].client;
     assert_false(p->client_closed || p->server_closed);
     for (size_t i = 0; i < 2; i++) {
-        const xl_path *ours = &p->cc->path[i], *theirs = &p->sc->path[i];
+        const xl_path *ours = p->cc->path[i], *theirs = p->sc->path[i];
         assert_int_equal(XL_PATH_ACTIVE, ours->state);
         assert_int_equal(XL_PATH_ACTIVE, theirs->state);
         assert_true(theirs->validation.is_done);
@@ -100,11 +100,11 @@ static void a_path_that_moves_to_an_address_that_another_one_has_proven_works(vo
     assert_int_equal(1, xl_connection_add_path(p.cc, &l->client, &l->server, XL_TECH_LTE, p.now));
     pair_run(&p, 500000);
     l->nat = pair_addr(l->client.ip[3], 5000);
-    p.cc->path[0].flight.ping_pending = true;
+    p.cc->path[0]->flight.ping_pending = true;
     xl_conn_wake(p.cc);
     pair_run(&p, 200000);
-    assert_true(xl_addr_equal(&p.sc->path[0].remote, &l->nat) && p.sc->path[0].validation.is_done);
-    assert_true(xl_addr_equal(&p.sc->path[1].remote, &l->client));
+    assert_true(xl_addr_equal(&p.sc->path[0]->remote, &l->nat) && p.sc->path[0]->validation.is_done);
+    assert_true(xl_addr_equal(&p.sc->path[1]->remote, &l->client));
     xl_connection_ping(p.cc, p.now);
     pair_run(&p, 1000000);
     check_that_all_work(&p);
@@ -126,7 +126,7 @@ static void opened_while_nothing_comes_back(pair *p) {
     l->dark[1] = true;
     assert_int_equal(1, xl_connection_add_path(p->cc, &l->client, &l->server, XL_TECH_LTE, p->now));
     pair_run(p, 20000000);
-    assert_int_equal(XL_PATH_VALIDATING, p->sc->path[1].state);
+    assert_int_equal(XL_PATH_VALIDATING, p->sc->path[1]->state);
     l->dark[1] = false;
     pair_run(p, 15000000);
     check_that_all_work(p);
@@ -145,7 +145,7 @@ static void opened_at_once(pair *p) {
         assert_int_equal(i, xl_connection_add_path(p->cc, &l->client, &l->server, XL_TECH_LTE, p->now));
     pair_run(p, 3000000);
     for (size_t i = 0; i < XL_MAX_PATHS; i++) {
-        const xl_path *ours = &p->cc->path[i], *theirs = xl_conn_path_by_local_id(p->sc, ours->cids.remote_path_id);
+        const xl_path *ours = p->cc->path[i], *theirs = xl_conn_path_by_local_id(p->sc, ours->cids.remote_path_id);
         assert_int_equal(XL_PATH_ACTIVE, ours->state);
         assert_non_null(theirs);
         assert_int_equal(XL_PATH_ACTIVE, theirs->state);
@@ -164,19 +164,19 @@ static void closed_by_the_server_before_it_is_heard(pair *p) {
     l->dark[1] = true;
     assert_int_equal(1, xl_connection_add_path(p->cc, &l->client, &l->server, XL_TECH_LTE, p->now));
     pair_run(p, 100000);
-    assert_int_equal(XL_PATH_VALIDATING, p->sc->path[1].state);
+    assert_int_equal(XL_PATH_VALIDATING, p->sc->path[1]->state);
     assert_int_equal(0, xl_connection_set_path_status(p->sc, 1, XL_STATUS_STANDBY, p->now));
     assert_int_equal(0, xl_connection_close_path(p->sc, 1, p->now));
     assert_int_equal(XL_ERR_PATH, xl_connection_set_path_status(p->sc, 1, XL_STATUS_AVAILABLE, p->now));
     pair_run(p, 2000000);
     l->dark[1] = false;
     pair_run(p, 15000000);
-    assert_int_equal(XL_PATH_CLOSED, p->cc->path[1].state);
-    assert_int_equal(XL_PATH_CLOSED, p->sc->path[1].state);
+    assert_int_equal(XL_PATH_CLOSED, p->cc->path[1]->state);
+    assert_int_equal(XL_PATH_CLOSED, p->sc->path[1]->state);
     assert_int_equal(2, xl_connection_add_path(p->cc, &l->client, &l->server, XL_TECH_LTE, p->now));
     pair_run(p, 1000000);
-    assert_int_equal(XL_PATH_ACTIVE, p->cc->path[2].state);
-    assert_int_equal(XL_PATH_ACTIVE, p->sc->path[2].state);
+    assert_int_equal(XL_PATH_ACTIVE, p->cc->path[2]->state);
+    assert_int_equal(XL_PATH_ACTIVE, p->sc->path[2]->state);
 }
 
 static void a_path_that_the_server_closes_before_it_is_heard_is_closed_at_both_ends(void **state) {

@@ -202,12 +202,12 @@ static void a_signal_that_was_overtaken_by_one_on_a_faster_path_does_not_count(v
     start(&p);
     pair_ask(&p, 2000 * PACKET); /* acknowledgements all the time: they tell when a signal was made at the earliest */
     pair_run(&p, 100000);
-    uint64_t srtt = p.cc->path[0].rtt.smoothed;
-    p.cc->path[0].rtt.smoothed = 1000000; /* so it takes the slow path */
+    uint64_t srtt = p.cc->path[0]->rtt.smoothed;
+    p.cc->path[0]->rtt.smoothed = 1000000; /* so it takes the slow path */
     xl_connection_set_qoe(p.cc, &play_of_100_ms, p.now);
     pair_run(&p, 100);
     assert_int_equal(1, p.cc->qoe.signals);
-    p.cc->path[0].rtt.smoothed = srtt;
+    p.cc->path[0]->rtt.smoothed = srtt;
     second_signal_comes_first(&p);
 }
 
@@ -257,7 +257,7 @@ static void ask_with_300_ms_left(size_t packets, bool *open, double *deliver_tim
     xl_connection_set_qoe(p.cc, &(xl_qoe){.cached_frames = 300, .fps = 1000}, p.now);
     pair_run(&p, 2000000); /* the signal is acknowledged, all paths are quiet */
     for (size_t i = 0; i < 3; i++)
-        assert_int_equal(0, p.sc->path[i].flight.eliciting);
+        assert_int_equal(0, p.sc->path[i]->flight.eliciting);
     pair_finish(&p, pair_ask(&p, packets * PACKET), 2000000);
     *open = p.sc->stats.reinjected_bytes > 0;
     json_t *records = read_log(&p);

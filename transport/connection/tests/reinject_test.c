@@ -39,7 +39,7 @@ static uint64_t time_after_the_loss(const char *mode, uint64_t *pto_us, uint64_t
     uint64_t from = p.now;
     lose_newest(&p, 1, 2);
     p.link[1].dark[1] = true;
-    *pto_us = xl_rtt_pto(&p.sc->path[1].rtt, xl_conn_peer_ack_delay_us(p.sc));
+    *pto_us = xl_rtt_pto(&p.sc->path[1]->rtt, xl_conn_peer_ack_delay_us(p.sc));
     assert_true(pair_finish(&p, i, 20000000) != UINT64_MAX);
     *reinjected = p.sc->stats.reinjected_bytes;
     uint64_t took = p.request[i].done_at - from;
@@ -309,14 +309,14 @@ static double steps_a_decision(size_t in_flight, const char *mode, bool uncondit
     p.link[0].bytes_per_s[1] = 1250000;
     p.link[0].queue_us = 10000;
     size_t i = 0;
-    for (int k = 0; k < 40 && p.sc->path[1].flight.bytes < in_flight * PACKET; k++) {
+    for (int k = 0; k < 40 && p.sc->path[1]->flight.bytes < in_flight * PACKET; k++) {
         i = pair_ask(&p, in_flight * PACKET * 2);
         until_flushed(&p, i);
-        if (p.sc->path[1].flight.bytes >= in_flight * PACKET)
+        if (p.sc->path[1]->flight.bytes >= in_flight * PACKET)
             break;
         pair_finish(&p, i, 30000000);
     }
-    assert_true(p.sc->path[1].flight.bytes >= in_flight * PACKET);
+    assert_true(p.sc->path[1]->flight.bytes >= in_flight * PACKET);
     uint64_t decisions = p.sc->stats.reinjection_decisions, steps = p.sc->stats.reinjection_steps;
     pair_run(&p, 30000);
     decisions = p.sc->stats.reinjection_decisions - decisions;

@@ -31,7 +31,7 @@ static void streams_take_what_the_windows_can_take_and_some_more_the_first_one_f
     uint64_t a, b;
     pair_init(&p, 1, 1, 10000);
     connect_with_two_streams(&p, &a, &b);
-    size_t all = (size_t)xl_path_window(&p.sc->path[0]) + LOOK_AHEAD;
+    size_t all = (size_t)xl_path_window(p.sc->path[0]) + LOOK_AHEAD;
     assert_int_equal(all, xl_stream_send_capacity(p.sc, a));
     assert_int_equal(30000, xl_stream_send(p.sc, a, zeros, 30000, false, NULL));
     assert_int_equal(all - 30000, xl_stream_send_capacity(p.sc, b));

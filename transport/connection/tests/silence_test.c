@@ -28,8 +28,8 @@ static void start(pair *p, bool server_is_other) {
 static void withhold(xl_connection *c, uint64_t now) {
     xl_conn_enter(c, now); /* its timers change */
     for (size_t i = 0; i < c->path_count; i++)
-        if (xl_path_is_open(&c->path[i]))
-            c->path[i].flight.last_eliciting_at = now;
+        if (xl_path_is_open(c->path[i]))
+            c->path[i]->flight.last_eliciting_at = now;
 }
 
 /* Its acknowledgements take the first path that is not abandoned, dark or not. */
@@ -38,7 +38,7 @@ static void acknowledge_on_the_first(pair *p) {
     bool has_first = false;
     xl_conn_enter(c, p->now);
     for (size_t i = 0; i < c->path_count; i++) {
-        xl_path *q = &c->path[i];
+        xl_path *q = c->path[i];
         bool is_first = !has_first && xl_path_is_open(q);
         has_first |= is_first;
         q->acked_here_at = p->now;
@@ -66,7 +66,7 @@ static void set_dark(pair *p, size_t link, bool dark) {
 static unsigned closed_paths(const xl_connection *c) {
     unsigned n = 0;
     for (size_t i = 0; i < c->path_count; i++)
-        n += c->path[i].state == XL_PATH_CLOSED;
+        n += c->path[i]->state == XL_PATH_CLOSED;
     return n;
 }
 
@@ -121,7 +121,7 @@ static void a_path_that_was_given_up_returns_when_it_answers(void **state) {
     size_t i = pair_ask(&p, 6000000);
     run(&p, SENDS_NOTHING_AGAIN, 8000000);
     assert_int_equal(3, p.sc->path_count); /* the same addresses, another path ID */
-    assert_int_equal(XL_PATH_ACTIVE, p.sc->path[2].state);
+    assert_int_equal(XL_PATH_ACTIVE, p.sc->path[2]->state);
     assert_true(pair_server_path(&p, 2).stream_bytes_sent > 1000000);
     assert_true(p.request[i].done && !p.request[i].failed);
     pair_free(&p);
@@ -139,7 +139,7 @@ static void managed_paths_are_not_abandoned_while_data_comes(void **state) {
     run(&p, SENDS_NOTHING_AGAIN, OUTAGE_AT);
     set_dark(&p, 1, true);
     run(&p, SENDS_NOTHING_AGAIN, 3300000);
-    assert_int_equal(XL_PATH_SUSPECT, p.cc->path[1].state);
+    assert_int_equal(XL_PATH_SUSPECT, p.cc->path[1]->state);
     assert_int_equal(0, closed_paths(p.cc));
     run(&p, SENDS_NOTHING_AGAIN, 6000000);
     assert_true(p.request[i].done && !p.request[i].failed);

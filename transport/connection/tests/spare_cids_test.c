@@ -20,9 +20,9 @@ static void start(pair *p) {
 static void takes_one_for_each(pair *p, size_t path, const xl_cids *issued, uint64_t limit) {
     for (uint16_t n = 0; n < CHANGES; n++) {
         p->link[path].nat = pair_addr(77, (uint16_t)(9000 + n));
-        uint64_t before = p->sc->path[path].cids.remote_sequence;
-        assert_true(xl_conn_take_dcid(p->sc, &p->sc->path[path]));
-        assert_true(p->sc->path[path].cids.remote_sequence > before);
+        uint64_t before = p->sc->path[path]->cids.remote_sequence;
+        assert_true(xl_conn_take_dcid(p->sc, p->sc->path[path]));
+        assert_true(p->sc->path[path]->cids.remote_sequence > before);
         size_t i = pair_ask(p, 50000);
         assert_true(pair_finish(p, i, 10000000) != UINT64_MAX);
         pair_run(p, 200000);
@@ -63,7 +63,7 @@ static void each_migration_to_a_new_address_has_connection_ids_of_its_own(void *
     start(&p);
     for (unsigned n = 0; n < CHANGES; n++) {
         size_t from = n % 2, to = 1 - from;
-        uint64_t before = p.sc->path[p.sc->active].cids.remote_sequence;
+        uint64_t before = p.sc->path[p.sc->active]->cids.remote_sequence;
         p.link[to].nat = pair_addr((uint8_t)(100 + n), 7000);
         p.link[to].dark[0] = p.link[to].dark[1] = false;
         p.link[from].dark[0] = p.link[from].dark[1] = true;
@@ -71,7 +71,7 @@ static void each_migration_to_a_new_address_has_connection_ids_of_its_own(void *
         assert_true(pair_finish(&p, i, 30000000) != UINT64_MAX);
         pair_run(&p, 2000000);
         assert_int_equal(p.server_migrations, n + 1);
-        assert_true(p.sc->path[p.sc->active].cids.remote_sequence != before);
+        assert_true(p.sc->path[p.sc->active]->cids.remote_sequence != before);
     }
     assert_false(p.client_closed || p.server_closed);
     pair_free(&p);
@@ -88,10 +88,10 @@ static void a_path_in_the_place_of_another_gives_its_connection_id_back(void **s
         xl_addr remote = pair_addr((uint8_t)(50 + i), 4000);
         assert_true(xl_conn_take_dcid(p.sc, xl_conn_path_new(p.sc, &p.link[0].server, &remote, XL_TECH_UNKNOWN)));
     }
-    uint64_t old = p.sc->path[1].cids.remote_sequence;
+    uint64_t old = p.sc->path[1]->cids.remote_sequence;
     xl_addr remote = pair_addr(99, 4000);
     xl_path *replaced = xl_conn_path_new(p.sc, &p.link[0].server, &remote, XL_TECH_UNKNOWN);
-    assert_ptr_equal(replaced, &p.sc->path[1]);
+    assert_ptr_equal(replaced, p.sc->path[1]);
     assert_true(pair_finish(&p, pair_ask(&p, 1000), 1000000) != UINT64_MAX);
     pair_run(&p, 100000);
     assert_null(xl_cids_by_sequence(&p.cc->local_cids, old));

@@ -34,7 +34,7 @@ static void what_a_reset_stream_never_delivers_gives_its_credit_back(void **stat
         uint64_t id;
         assert_int_equal(0, xl_stream_open(p.cc, false, &id));
         xl_stream_send(p.cc, id, data, sizeof data, true, NULL);
-        p.cc->path[0].flight.probes = 60; /* all of it, whatever the window */
+        p.cc->path[0]->flight.probes = 60; /* all of it, whatever the window */
         pair_flush(&p);
         assert_int_equal(0, xl_stream_reset(p.cc, id, 7));
     }

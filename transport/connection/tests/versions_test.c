@@ -164,7 +164,7 @@ static void a_packet_without_the_quic_bit_is_dropped_where_it_was_not_agreed(voi
         pair_run(&p, 100000);
     }
     assert_true(p.sc->stats.datagrams_received + p.sc->stats.datagrams_dropped > received + dropped);
-    assert_true(p.cc->path[0].stats.packets_lost > 5);
+    assert_true(p.cc->path[0]->stats.packets_lost > 5);
     pair_free(&p);
 }
 

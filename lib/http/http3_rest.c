@@ -1,0 +1,135 @@
+/* What nghttp3 holds of a session: made, and of a server's let go while no request is under way. What it knows then is
+ * what the critical streams carried, and that is little: it comes back from their first bytes. */
+#include <malloc.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "http/http3_internal.h"
+
+#define SPARSE_FROM 8192
+#define MAX_VECS    4
+
+/* nghttp3 takes the memory of 64 streams at once, 44 kB, and 8 kB for the numbers of requests, and uses both from their
+ * beginnings on. The pages that it has not come to take no memory, even if malloc() gives what was in use before, nor
+ * do any of a session that rests. */
+static void drop_pages(uint8_t *at) {
+    const size_t size = malloc_usable_size(at);
+    if (size < SPARSE_FROM)
+        return;
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), before = (page - (uintptr_t)at % page) % page;
+    (void)madvise(at + before, (size - before) / page * page, MADV_DONTNEED);
+}
+
+static void *new_memory(size_t size, void *user) {
+    (void)user;
+    void *at = malloc(size);
+    drop_pages(at);
+    return at;
+}
+
+static void free_memory(void *at, void *user) {
+    (void)user;
+    drop_pages(at);
+    free(at);
+}
+
+static void *zeroed_memory(size_t count, size_t size, void *user) {
+    (void)user;
+    return calloc(count, size);
+}
+
+static void *moved_memory(void *at, size_t size, void *user) {
+    (void)user;
+    return realloc(at, size);
+}
+
+static const nghttp3_mem memory = {
+    .malloc = new_memory, .free = free_memory, .calloc = zeroed_memory, .realloc = moved_memory};
+
+int h3_make(h3_session *s) {
+    nghttp3_settings settings;
+    nghttp3_settings_default(&settings);
+    settings.max_field_section_size = H3_MAX_FIELD_SECTION_BYTES;
+    settings.qpack_max_dtable_capacity = 0;
+    settings.qpack_encoder_max_dtable_capacity = 0;
+    settings.qpack_blocked_streams = 0;
+    const int rv = s->is_server ? nghttp3_conn_server_new(&s->h3, &h3_nghttp3_callbacks, &settings, &memory, s)
+                                : nghttp3_conn_client_new(&s->h3, &h3_nghttp3_callbacks, &settings, &memory, s);
+    if (rv != 0)
+        s->h3 = NULL;
+    else if (s->is_server)
+        nghttp3_conn_set_max_client_streams_bidi(s->h3, s->max_client_streams);
+    return rv;
+}
+
+int h3_bind(h3_session *s) {
+    const int rv = nghttp3_conn_bind_control_stream(s->h3, (int64_t)s->critical[0]);
+    return rv != 0 ? rv : nghttp3_conn_bind_qpack_streams(s->h3, (int64_t)s->critical[1], (int64_t)s->critical[2]);
+}
+
+void h3_note_opening(h3_session *s, uint64_t id, const uint8_t *data, size_t len) {
+    size_t i = 0;
+    while (i < s->opening_count && s->opening[i].id != id)
+        i++;
+    if (i == H3_OPENINGS) {
+        s->is_restless = true;
+        return;
+    }
+    h3_opening *o = &s->opening[i];
+    if (i == s->opening_count) {
+        o->id = id;
+        o->len = 0;
+        s->opening_count++;
+    }
+    if (len > sizeof o->bytes - o->len) {
+        s->is_restless = true;
+        return;
+    }
+    memcpy(o->bytes + o->len, data, len);
+    o->len = (uint8_t)(o->len + len);
+}
+
+void h3_forget_opening(h3_session *s, uint64_t id) {
+    for (size_t i = 0; i < s->opening_count; i++)
+        if (s->opening[i].id == id)
+            s->opening[i--] = s->opening[--s->opening_count];
+}
+
+void h3_rest(h3_session *s) {
+    if (!s->h3 || !s->is_server || !s->ready || s->failed || s->streams || !s->is_flushed || s->is_restless)
+        return;
+    nghttp3_conn_del(s->h3);
+    s->h3 = NULL;
+}
+
+/* What the critical streams begin with was sent long ago. */
+static int skip_written(h3_session *s) {
+    for (;;) {
+        nghttp3_vec vec[MAX_VECS];
+        int64_t id = -1;
+        int fin = 0, rv;
+        const nghttp3_ssize count = nghttp3_conn_writev_stream(s->h3, &id, &fin, vec, MAX_VECS);
+        if (count < 0 || (count == 0 && id == -1))
+            return (int)count;
+        const size_t len = nghttp3_vec_len(vec, (size_t)count);
+        if ((rv = nghttp3_conn_add_write_offset(s->h3, id, len)) != 0 ||
+            (rv = nghttp3_conn_add_ack_offset(s->h3, id, len)) != 0)
+            return rv;
+    }
+}
+
+int h3_wake(h3_session *s) {
+    int rv = h3_make(s);
+    if (rv == 0)
+        rv = h3_bind(s);
+    if (rv == 0)
+        rv = skip_written(s);
+    for (size_t i = 0; rv == 0 && i < s->opening_count; i++) {
+        const h3_opening *o = &s->opening[i];
+        const nghttp3_ssize n = nghttp3_conn_read_stream(s->h3, (int64_t)o->id, o->bytes, o->len, 0);
+        rv = n < 0 ? (int)n : 0;
+    }
+    return rv;
+}
