@@ -18,11 +18,13 @@ MODELS: tuple[tuple[str, str], ...] = (
     ("`jitter`", "jitter=5"),
     ("`delay-trace`", "delay-trace={delay}"),
     ("`light-trace`", "light-trace={light} light-gap=5"),
+    ("`light-trace`, `size-latency`", "light-trace={light} light-gap=5 size-latency={sizes}"),
     ("`reorder`", "reorder=0.1 reorder-delay=10"),
     ("`loss`, independent", "loss=0.01"),
     ("`loss`, Gilbert-Elliott", "loss=ge:p=0.01:r=0.3"),
     ("`onoff`", "onoff=exp:on=2000:off=100"),
     ("`radio`", "radio=sa-tmobile-2021"),
+    ("`radio` and `paging`", "radio=sa-tmobile-2021 paging=1280"),
     ("`grants`", "grants=sr=10:grant=8:idle=1"),
     ("`leo`", "leo=starlink:burst=60:loss=0.5"),
     ("`duplicate`", "duplicate=0.01"),
@@ -40,6 +42,7 @@ MODELS: tuple[tuple[str, str], ...] = (
 FILES = {
     "delay": "0,20\n500,25\n1000,20\n",
     "light": "0 20 0 0 3 3 9\n1000 30 0 5\n2000 20 0\n",
+    "sizes": "".join(f"{bytes_} {-(1500 - bytes_) / 200:g}\n" for bytes_ in range(100, 1600, 100)),
     "cross": "0,1\n500,3\n1000,0\n",
 }
 

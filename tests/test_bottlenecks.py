@@ -169,7 +169,7 @@ def test_jobs_are_refused_in_a_sentence(tmp_path: Path) -> None:
     for members, words in (
         ({"bottlenecks": [core, core]}, 'bottlenecks[1].name "core" is that of bottlenecks[0] too'),
         ({"bottlenecks": [core | {"name": "wifi"}]}, 'name "wifi" is that of paths[0] too'),
-        ({"bottlenecks": [core | {"via": "core"}]}, "uplink: a bottleneck has no nat, no wifi and no via"),
+        ({"bottlenecks": [core | {"via": "core"}]}, "uplink: a bottleneck has no nat, no wifi, no paging and no via"),
         ({"bottlenecks": []}, "bottlenecks takes an array of 1 to 16 objects"),
         ({"bottlenecks": [core | {"cross": "1mbps"}]}, "others' traffic needs a queue with a limit"),
         ({"bottlenecks": [core | {"name": "other"}]}, 'paths[0].via: "core" is not the name of a bottleneck'),

@@ -17,7 +17,7 @@ import pytest
 from kernel_machine import needs_kernel, same_files, vk
 from railyard.traces.convert.logs import read_raw
 from railyard.traces.convert.recipe import TraceRecipe
-from railyard.traces.light import Burst, read_light_trace
+from railyard.traces.light import Burst, read_light_trace, read_size_latency
 from railyard.traces.trace import TraceError
 from test_saturatr import BIN, ENVIRONMENT, SATURATR, TOKEN, client, server
 
@@ -180,6 +180,57 @@ def test_a_long_train_shows_where_heavy_load_begins_and_short_pauses_show_the_ga
     assert [heavy[every_ms]["from_packet"] for every_ms in (80, 100)] == [1, 8]
 
 
+@needs_kernel
+def test_the_latencies_of_sizes_come_back_and_are_replayed(tmp_path: Path) -> None:
+    """A link with known latencies, up and down, and a delay that rises: what is recorded is what it replays."""
+    known = {
+        "up": [-12, -12, -10, -8, -8, -8, -8, -5, -4, -4, -4, -3, -3, -3, 0],
+        "down": [9, 8, 7, 6, 5, 4, 3, 2, 1, 0, 0, 0, 0, 0, 0],
+    }
+    (tmp_path / "light").write_text("0 40 0\n1000 40\n")
+    for way, latencies in known.items():
+        lines = [f"{100 * (i + 1)} {ms}\n" for i, ms in enumerate(latencies)]
+        (tmp_path / f"known.{way}").write_text("".join(lines))
+    link = "a:rate=12mbps,light-trace=light,up-size-latency=known.up,down-size-latency=known.down"
+    sizes = ",".join(map(str, range(100, 1500, 100)))
+    one = record(tmp_path, link, "--sizes", sizes, "--every", "60", "--duration", "9.01")
+    figures = json.loads((tmp_path / "recording" / "sizes.json").read_text())
+    assert figures["mode"] == "sizes"
+    for way, latencies in known.items():
+        recorded = read_size_latency(tmp_path / "recording" / f"a.{way}.sizes")
+        assert recorded == pytest.approx(latencies, abs=0.1)
+        direction = figures["paths"][0][way]
+        assert [size["packets"] for size in direction["by_size"]] == [11] + [10] * 14
+        assert (direction["packets"], direction["lost_packets"], direction["left_out"]) == (151, 0, 0)
+        assert direction["by_size"][0]["median_delay_ms"] == pytest.approx(40 + latencies[0], abs=0.2)
+
+    # Few sizes: between them it is interpolated.
+    (tmp_path / "few").mkdir()
+    for name in ("light", "known.up", "known.down"):
+        (tmp_path / name).rename(tmp_path / "few" / name)
+    record(tmp_path / "few", link, "--sizes", "100,500", "--every", "60", "--duration", "2.01")
+    assert read_size_latency(tmp_path / "few" / "recording" / "a.down.sizes")[:6] == pytest.approx(
+        [9, 8, 7, 6, 5, 4.5], abs=0.1
+    )
+
+    # The keys that it prints replay it.
+    (keys,) = [line.partition("light traces: ")[2] for line in one.said.splitlines() if line.startswith("to replay a")]
+    assert keys == "up-size-latency=recording/a.up.sizes,down-size-latency=recording/a.down.sizes"
+
+
+@needs_kernel
+def test_a_size_that_never_arrives_leaves_no_latencies(tmp_path: Path) -> None:
+    """The link's MTU is 1000: larger packets are lost."""
+    done = run_recorder(tmp_path, "a:rate=12mbps,delay=30,down-mtu=1000", "--sizes", "100,1000,1200", "--duration", "2")
+    assert done.returncode == 1
+    assert "no packet of 1200 bytes of a down arrived; its latencies are missing" in done.stderr
+    folder = tmp_path / "recording"
+    assert not (folder / "a.down.sizes").exists()
+    # Only the opportunity differs, which a small packet shares with none: a plain link has no latencies by size.
+    assert read_size_latency(folder / "a.up.sizes") == pytest.approx([0] * 15, abs=1)
+    assert "beside its light traces: up-size-latency=recording/a.up.sizes\n" in done.stdout
+
+
 def test_nothing_but_trains_uses_the_recorded_path(tmp_path: Path) -> None:
     """Over loopback, without --ack-via: no acknowledgements, and the clock is measured before and after."""
     with server() as announced:
@@ -203,8 +254,14 @@ def test_nothing_but_trains_uses_the_recorded_path(tmp_path: Path) -> None:
     ("arguments", "sentence"),
     [
         (["--mode", "dim"], "takes heavy or light, not 'dim'."),
-        (["--train", "5"], "--train and --every are of light recordings; give --mode light."),
-        (["--every", "50"], "--train and --every are of light recordings; give --mode light."),
+        (["--train", "5"], "--train, --every and --sizes are of light recordings; give --mode light."),
+        (["--every", "50"], "--train, --every and --sizes are of light recordings; give --mode light."),
+        (["--sizes", "100"], "--train, --every and --sizes are of light recordings; give --mode light."),
+        (["--mode", "light", "--sizes", "100", "--train", "5"], "and no trains; leave out --train."),
+        (["--mode", "light", "--sizes", "400,100"], "takes up to 16 ascending sizes from 100 to 1500, for example"),
+        (["--mode", "light", "--sizes", "99,400"], "takes up to 16 ascending sizes from 100 to 1500, for example"),
+        (["--mode", "light", "--sizes", "100,"], "takes up to 16 ascending sizes from 100 to 1500, for example"),
+        (["--mode", "light", "--sizes", "100,1500", "--packet-bytes", "1400"], "which must be the largest."),
         (["--mode", "light", "--train", "0"], "takes a whole number from 1 to 500, not '0'."),
         (["--mode", "light", "--train", "501"], "takes a whole number from 1 to 500, not '501'."),
         (["--mode", "light", "--every", "4"], "takes a whole number from 5 to 60000, not '4'."),

@@ -232,6 +232,23 @@ static void both_directions_share_airtime(void **state) {
     assert_true(both[1] < 0.6 * down[1] && both[0] < 0.6 * down[1]);
 }
 
+/* NemFi (Mishra et al., CCR 51(3), 2021): what one direction carries alone is what both carry together, and they share it
+ * evenly. A cellular link has one for each. */
+static void one_direction_alone_carries_what_both_do_together(void **state) {
+    (void)state;
+    static const char *const settings[] = {"good", "good:frames=1", "congested:others=0", "rate=26"};
+    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
+        link_wifi wifi = wifi_of(settings[i]);
+        double alone[2], both[2];
+        wifi_bench b = open_bench(&wifi, 5, (link_config){.delay_us = 3 * MS});
+        saturate(&b, false, true, 1504, 10 * S, alone);
+        saturate(&b, true, true, 1504, 40 * S, both);
+        close_bench(&b);
+        assert_true(fabs((both[0] + both[1]) / alone[1] - 1) < 0.06);
+        assert_true(fabs(both[0] / both[1] - 1) < 0.05);
+    }
+}
+
 /* One other station takes half of the medium, two take two thirds. */
 static void others_take_their_share(void **state) {
     (void)state;
@@ -438,6 +455,7 @@ int main(void) {
         cmocka_unit_test(aggregation_gives_the_published_rates),
         cmocka_unit_test(aggregation_raises_throughput_as_computed),
         cmocka_unit_test(both_directions_share_airtime),
+        cmocka_unit_test(one_direction_alone_carries_what_both_do_together),
         cmocka_unit_test(others_take_their_share),
         cmocka_unit_test(lost_frames_are_sent_again_in_order),
         cmocka_unit_test(frames_are_given_up),

@@ -477,6 +477,98 @@ static void a_preset_of_a_radio_is_its_promotion_and_its_tail(void **state) {
     }
 }
 
+/* Occasions at phase + k 1280 ms. The phone's request wakes it up at once; the network's packet waits for an occasion,
+ * and so does what comes meanwhile; what the phone sends meanwhile wakes it up earlier. */
+static void a_phone_that_sleeps_is_paged_and_wakes_up_by_itself_when_it_sends(void **state) {
+    (void)state;
+    const link_radio radio = {.promotion_us = 200 * MS, .tail_us = 5000 * MS};
+    link_rrc rrc = link_rrc_make(&radio, 1280 * MS, 7);
+    const uint64_t occasion = rrc.phase_us + 20 * 1280 * MS;
+    assert_true(rrc.phase_us < 1280 * MS);
+    assert_int_equal(link_rrc_wait(&rrc, false, 0), 200 * MS);
+    assert_int_equal(link_rrc_wait(&rrc, true, 50 * MS), 150 * MS); /* the other direction, as it wakes up */
+    assert_int_equal(link_rrc_wait(&rrc, true, 5199 * MS), 0);      /* the tail began when it was awake */
+    assert_int_equal(link_rrc_wait(&rrc, false, 10198 * MS), 0);    /* and again at each packet */
+    assert_int_equal(link_rrc_wait(&rrc, false, 15198 * MS), 200 * MS);
+    assert_int_equal(link_rrc_wait(&rrc, true, occasion - 1), 200 * MS + 1);
+    assert_int_equal(link_rrc_wait(&rrc, true, occasion + 100 * MS), 100 * MS);
+    rrc.last_us = 0;
+    assert_int_equal(link_rrc_wait(&rrc, true, occasion), 200 * MS); /* at an occasion */
+    rrc.last_us = 0;
+    assert_int_equal(link_rrc_wait(&rrc, true, occasion + 1), 1480 * MS - 1);
+    assert_int_equal(link_rrc_wait(&rrc, true, occasion + 2), 1480 * MS - 2);
+    assert_int_equal(link_rrc_wait(&rrc, false, occasion + 3), 200 * MS); /* it does not wait for the page */
+    assert_int_equal(link_rrc_wait(&rrc, true, occasion + 4), 200 * MS - 1);
+    const link_radio awake = {.inactive_us = 100 * MS, .cycle_us = 40 * MS};
+    assert_int_equal(link_rrc_make(&awake, 1280 * MS, 7).paging_us, 0); /* none that sleeps */
+    assert_int_equal(link_rrc_make(&radio, 0, 7).paging_us, 0);
+}
+
+/* Through two links that share it: the answer to what a phone has just sent is not paged. */
+static void the_directions_of_a_path_share_its_radio(void **state) {
+    (void)state;
+    const link_radio radio = {.promotion_us = 200 * MS, .tail_us = 5000 * MS};
+    link_rrc rrc = link_rrc_make(&radio, 1280 * MS, 7);
+    link_bench *up = bench_new("1gbps", (link_config){.radio = radio, .rrc = &rrc});
+    link_bench *down = bench_new("1gbps", (link_config){.radio = radio, .rrc = &rrc, .is_downlink = true});
+    const uint64_t paged = 20000 * MS,
+                   next = rrc.phase_us + (paged - rrc.phase_us + 1280 * MS - 1) / (1280 * MS) * 1280 * MS;
+    bench_send(up, 0, 0, 104, 1000 * MS);
+    bench_send(down, 0, 1, 104, 1250 * MS);
+    link_advance(down->link, 2000 * MS);
+    link_packet *answer = link_pull(down->link);
+    assert_int_equal(answer->due_us / MS, 1250);
+    link_departed(down->link, answer, 2000 * MS);
+    bench_send(down, 0, 2, 104, paged);
+    link_advance(down->link, 30000 * MS);
+    link_packet *push = link_pull(down->link);
+    assert_int_equal(push->due_us / MS, next / MS + 200);
+    link_departed(down->link, push, 30000 * MS);
+    link_advance(up->link, 30000 * MS);
+    link_packet *request = link_pull(up->link);
+    assert_int_equal(request->due_us / MS, 1200);
+    link_departed(up->link, request, 30000 * MS);
+    bench_free(up);
+    bench_free(down);
+}
+
+static int by_value(const void *a, const void *b) {
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* RRC-Probe: a server sends to a phone that sleeps. Its quantiles, in ms, of each preset; connected: the least RTTs,
+ * p5. The median is what the preset was made of, the two ends are not. */
+static void paged_presets_have_the_round_trips_that_were_measured(void **state) {
+    (void)state;
+    static const struct {
+        const char *name;
+        uint64_t connected, p5, p50, p95;
+    } rows[] = {
+        {"lte-tmobile-2021", 80, 395, 935, 1539},    {"lte-verizon-2021", 76, 392, 955, 1540},
+        {"nsa-tmobile-2021", 89, 477, 1017, 1599},   {"nsa-verizon-2021", 69, 380, 970, 1541},
+        {"mmwave-verizon-2021", 61, 400, 920, 1530}, {"sa-tmobile-2021", 78, 510, 1086, 1645},
+    };
+    enum { PROBES = 4000 };
+    static uint64_t rtts[PROBES];
+    char error[160];
+    link_rng rng = {3};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        link_radio radio;
+        assert_true(link_radio_parse(&radio, rows[i].name, error, sizeof error));
+        link_rrc rrc = link_rrc_make(&radio, 1280 * MS, i);
+        uint64_t now = 0;
+        for (size_t n = 0; n < PROBES; n++) {
+            now += radio.tail_us + 3000 * MS + link_rng_next(&rng) % (5000 * MS);
+            rtts[n] = rows[i].connected + link_rrc_wait(&rrc, true, now) / MS;
+        }
+        qsort(rtts, PROBES, sizeof rtts[0], by_value);
+        assert_in_range(rtts[PROBES / 20], rows[i].p5 - 60, rows[i].p5 + 60);
+        assert_in_range(rtts[PROBES / 2], rows[i].p50 - 20, rows[i].p50 + 20);
+        assert_in_range(rtts[PROBES * 19 / 20], rows[i].p95 - 60, rows[i].p95 + 60);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gilbert_elliott_has_its_stationary_loss_and_burst_length),
@@ -496,6 +588,9 @@ int main(void) {
         cmocka_unit_test(the_first_packet_after_a_pause_waits_for_the_radio),
         cmocka_unit_test(without_a_radio_a_pause_costs_nothing),
         cmocka_unit_test(a_preset_of_a_radio_is_its_promotion_and_its_tail),
+        cmocka_unit_test(a_phone_that_sleeps_is_paged_and_wakes_up_by_itself_when_it_sends),
+        cmocka_unit_test(the_directions_of_a_path_share_its_radio),
+        cmocka_unit_test(paged_presets_have_the_round_trips_that_were_measured),
         cmocka_unit_test(a_duplicate_follows_its_original_and_is_counted),
         cmocka_unit_test(a_rate_is_evenly_spaced_and_exact_in_the_long_run),
         cmocka_unit_test(rates_are_read_with_their_units),

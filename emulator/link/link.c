@@ -48,6 +48,8 @@ static void set_up_effects(emulated_link *link, const link_config *config) {
     if (link->set.mtu_bytes == 0)
         link->set.mtu_bytes = LINK_MTU_MOST;
     link->set.light.opportunity_bytes = link->set.opportunity_bytes;
+    if (link->set.rrc)
+        link->set.radio.promotion_us = link->set.radio.tail_us = 0;
     link->served_us = LINK_NEVER;
     link->last_enqueued_us = LINK_NEVER;
     link->jitter_rng.state = link_substream(config->seed, STREAM_JITTER);
@@ -410,7 +412,8 @@ void link_advance(emulated_link *link, uint64_t now) {
 /* The delay of the packet, which comes now. */
 static uint64_t draw_delay(emulated_link *link, link_packet *packet, uint64_t now) {
     uint64_t delay = next_delay(link, &link->burst, now, link_packet_bytes(packet), &packet->direct);
-    delay += wait_for_radio(link, &link->last_enqueued_us, &link->grants, now, link_packet_bytes(packet));
+    delay +=
+        wait_for_radio(link, &link->last_enqueued_us, link->set.rrc, &link->grants, now, link_packet_bytes(packet));
     if (link->set.jitter_us > 0) {
         delay += (uint64_t)(link_rng_uniform(&link->jitter_rng) * (double)(2 * link->set.jitter_us + 1));
         delay = delay > link->set.jitter_us ? delay - link->set.jitter_us : 0;

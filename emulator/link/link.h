@@ -71,6 +71,7 @@ typedef struct {
     uint64_t reorder_us;
     link_leo leo;       /* pauses, steps of the delay, and losses at boundaries of time */
     link_radio radio;   /* added to the delay of the first packet after a pause */
+    link_rrc *rrc;      /* borrowed: of the path; replaces promotion and tail of the radio; NULL = none */
     link_grants grants; /* what a packet then waits for */
     link_loss loss;
     link_onoff onoff;

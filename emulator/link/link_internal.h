@@ -83,11 +83,13 @@ static inline bool held_goes_first(const link_packet *held, const link_packet *i
 
 /* How long a packet of this size that arrives now waits until the radio is awake and may send it. *last_us: arrival of
  * the previous packet; becomes now. */
-static inline uint64_t wait_for_radio(const emulated_link *link, uint64_t *last_us, link_grants_state *grants,
-                                      uint64_t now, uint32_t bytes) {
+static inline uint64_t wait_for_radio(const emulated_link *link, uint64_t *last_us, link_rrc *rrc,
+                                      link_grants_state *grants, uint64_t now, uint32_t bytes) {
     uint64_t pause = *last_us == LINK_NEVER ? LINK_RADIO_NO_PACKET : now - *last_us;
     *last_us = now;
-    uint64_t wait = link_radio_wait(&link->set.radio, pause);
+    uint64_t wait = rrc ? link_rrc_wait(rrc, link->set.is_downlink, now) : 0;
+    if (wait == 0)
+        wait = link_radio_wait(&link->set.radio, pause);
     return link->set.grants.sr_us == 0
                ? wait
                : wait + link_grants_wait(&link->set.grants, grants, link->grants_phase_us, now + wait, bytes);

@@ -4,7 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "emulator/link/rng.h"
 #include "emulator/link/text.h"
+
+#define PAGING_STREAM 11u /* of random numbers; link.c has those before */
 
 /* One option; false for one that is unknown, given twice, or no time above 0. */
 static bool take(link_radio *radio, const link_text_option *o) {
@@ -60,4 +63,31 @@ uint64_t link_radio_wait(const link_radio *radio, uint64_t pause_us) {
         return 0;
     uint64_t past = pause_us % radio->cycle_us;
     return past == 0 ? 0 : radio->cycle_us - past;
+}
+
+link_rrc link_rrc_make(const link_radio *uplink, uint64_t paging_us, uint64_t seed) {
+    if (uplink->tail_us == 0 || paging_us == 0)
+        return (link_rrc){.paging_us = 0};
+    return (link_rrc){.paging_us = paging_us,
+                      .promotion_us = uplink->promotion_us,
+                      .tail_us = uplink->tail_us,
+                      .phase_us = link_substream(seed, PAGING_STREAM) % paging_us,
+                      .last_us = LINK_RADIO_NO_PACKET};
+}
+
+static uint64_t next_occasion(const link_rrc *rrc, uint64_t now) {
+    return now <= rrc->phase_us ? rrc->phase_us
+                                : now + (rrc->paging_us - (now - rrc->phase_us) % rrc->paging_us) % rrc->paging_us;
+}
+
+uint64_t link_rrc_wait(link_rrc *rrc, bool from_network, uint64_t now) {
+    const bool sleeps =
+        rrc->last_us == LINK_RADIO_NO_PACKET || (now >= rrc->last_us && now - rrc->last_us >= rrc->tail_us);
+    const uint64_t by_itself = now + rrc->promotion_us;
+    if (sleeps)
+        rrc->awake_us = from_network ? next_occasion(rrc, now) + rrc->promotion_us : by_itself;
+    else if (!from_network && by_itself < rrc->awake_us)
+        rrc->awake_us = by_itself; /* before it is paged */
+    rrc->last_us = now > rrc->awake_us ? now : rrc->awake_us;
+    return rrc->last_us - now;
 }

@@ -38,4 +38,19 @@ bool link_radio_parse(link_radio *radio, const char *text, char *error, size_t e
 /* How long a packet waits for the radio after a pause of this length. */
 uint64_t link_radio_wait(const link_radio *radio, uint64_t pause_us);
 
+/* A radio that both directions of a path share, with paging (3GPP TS 36.304 and TS 38.304, section 7.1): the network
+ * reaches a phone that sleeps at its paging occasions alone, one each paging_us, and then the phone wakes up. A phone
+ * that has something to send wakes up at once. All 0: none. */
+typedef struct {
+    uint64_t paging_us, promotion_us, tail_us;
+    uint64_t phase_us; /* of the occasions: the first one */
+    uint64_t last_us;  /* when the last packet of either direction came, or when the radio was awake for it */
+    uint64_t awake_us; /* since when it is awake, or will be */
+} link_rrc;
+
+/* The uplink's radio, if it is one that sleeps; else none. The phase is drawn by the seed. */
+link_rrc link_rrc_make(const link_radio *uplink, uint64_t paging_us, uint64_t seed);
+/* How long a packet that comes now waits: from the phone, or from the network. */
+uint64_t link_rrc_wait(link_rrc *rrc, bool from_network, uint64_t now);
+
 #endif

@@ -128,6 +128,8 @@ const setting link_setting_rows[] = {
                                                      "(:(promotion|tail|inactive|cycle)=" NUMBER "){1,3})$",
      .help = "What the first packet after a pause waits: promotion=MS:tail=MS, inactive=MS:cycle=MS, both, a preset "
              "such as lte-2012, or off."},
+    {"paging_ms", MS(paging_us), .fallback = "0",
+     .help = "Both directions share the uplink's radio, and one that sleeps is paged once in this time."},
     {"grants", SETTING_OWN, FIELD(config.grants), .read = read_grants, .value = "TIMES", .fallback = "off",
      .pattern = "^(off|sr=" NUMBER ":grant=" NUMBER "(:((report|idle)=" NUMBER "|first=[0-9]+)){0,3})$",
      .help = "Uplink grants of LTE and 5G: sr=MS:grant=MS, the period in which a terminal may ask for one and how long "
@@ -393,9 +395,11 @@ static bool check(const link_settings settings[2], bool is_path, char *error, si
                            : link_leo_is_on(&c->leo) && s->light_trace ? "leo and light-trace exclude each other"
                            : s->own[index_of(row_of("wifi"))] ? "wifi is of both directions; leave up- and down- out"
                            : s->own[index_of(row_of("nat"))]  ? "nat is of both directions; leave up- and down- out"
+                           : s->own[index_of(row_of("paging_ms"))]
+                               ? "paging is of both directions; leave up- and down- out"
                            : c->reorder > 0.0 && c->reorder_us == 0 ? "reorder needs a reorder-delay, in ms"
-                           : !is_path && (s->via || s->nat.timeout_us > 0 || is_wifi)
-                               ? "a bottleneck has no nat, no wifi and no via"
+                           : !is_path && (s->via || s->nat.timeout_us > 0 || is_wifi || s->paging_us > 0)
+                               ? "a bottleneck has no nat, no wifi, no paging and no via"
                                : find_cross_problem(s);
         if (missing) {
             snprintf(error, error_size, "%s is missing", missing);

@@ -224,6 +224,7 @@ static void keys_are_checked_together(void **state) {
         {{{"up", "u"}, {"down", "d"}, {"delay", "1"}, {"delay-trace-end", "hold"}}, "uplink: delay-trace-end goes"},
         {{{"up", "u"}, {"down", "d"}, {"delay", "1"}, {"reorder", "0.1"}}, "uplink: reorder needs a reorder-delay"},
         {{{"up", "u"}, {"down", "d"}, {"delay", "1"}, {"down-nat", "off"}}, "downlink: nat is of both directions"},
+        {{{"up", "u"}, {"down", "d"}, {"delay", "1"}, {"down-paging", "0"}}, "downlink: paging is of both directions"},
         {{{"wifi", "good"}, {"light-trace", "f"}}, "uplink: wifi and light-trace exclude each other"},
         {{{"delay", "1"}, {"wifi", "good"}, {"up-wifi", "off"}}, "up is missing"},
         {{{"rate", "1bps"}, {"delay", "1"}, {"up-wifi", "off"}}, "uplink: wifi is of both directions"},
@@ -289,7 +290,7 @@ static void defaults_in_texts_are_those_of_a_link_without_settings(void **state)
         assert_int_equal(said.wifi.rate_bps, 0);
         compared++;
     }
-    assert_int_equal(compared, 15);
+    assert_int_equal(compared, 16);
 }
 
 int main(void) {

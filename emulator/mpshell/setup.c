@@ -90,6 +90,9 @@ static bool make_link(mp_shell *shell, size_t k, uint32_t way, char error[MP_ERR
         if (!direction->air)
             return mp_fail(error, "no memory");
     }
+    if (way == 0)
+        direction->rrc = link_rrc_make(&config.radio, settings->paging_us, config.seed);
+    config.rrc = shell->paths[k].up.rrc.paging_us > 0 ? &shell->paths[k].up.rrc : NULL;
     config.nat = shell->paths[k].up.nat;
     config.air = shell->paths[k].up.air;
     config.is_downlink = way == 1;

@@ -42,6 +42,7 @@ typedef struct mp_direction {
     emulated_link *link;
     link_nat *nat; /* of the uplink, shared with the downlink; NULL without one */
     link_air *air; /* the same */
+    link_rrc rrc;  /* the same; all 0 without one */
     link_log *log; /* NULL without --log-dir */
     mp_logfile *file;
     mp_stream *departures;  /* exact times; NULL without --log-dir */

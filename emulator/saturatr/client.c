@@ -368,6 +368,15 @@ static void report_light(const sat_recording *r, const sat_direction *d) {
     putchar('\n');
 }
 
+static void report_sizes(const sat_recording *r, const sat_direction *d) {
+    const sat_size_figures *s = &d->sizes;
+    printf("%" PRIu64 " packets, %" PRIu64 " lost; median one-way delays:", s->sent, s->lost);
+    for (uint32_t i = 0; i < r->options->sizes.count; i++)
+        if (s->arrived[i] > 0)
+            printf("%s %.1f ms (%" PRIu32 " bytes)", i == 0 ? "" : ",", s->median_ms[i], r->options->sizes.bytes[i]);
+    putchar('\n');
+}
+
 static void report(const sat_recording *r) {
     for (size_t k = 0; k < r->options->path_count; k++) {
         const sat_direction *both[2] = {&r->paths[k].up, &r->paths[k].down};
@@ -377,15 +386,34 @@ static void report(const sat_recording *r) {
             printf("%s %s: ", r->options->paths[k].name, d == 0 ? "up" : "down");
             if (r->options->mode == SAT_HEAVY)
                 report_heavy(r, k, both[d]);
+            else if (r->options->sizes.count > 0)
+                report_sizes(r, both[d]);
             else
                 report_light(r, both[d]);
         }
     }
 }
 
+/* A direction of which a size never arrived has no latencies. */
+static bool all_sizes(sat_client *client) {
+    const sat_recording *r = &client->recording;
+    for (size_t k = 0; k < r->options->path_count; k++) {
+        const sat_direction *both[2] = {&r->paths[k].up, &r->paths[k].down};
+        for (size_t d = 0; d < 2; d++)
+            if (both[d]->recorded && both[d]->sizes.missing_bytes != 0)
+                return sat_client_fail(client,
+                                       "no packet of %" PRIu32 " bytes of %s %s arrived; its latencies are "
+                                       "missing",
+                                       both[d]->sizes.missing_bytes, r->options->paths[k].name, d == 0 ? "up" : "down");
+    }
+    return true;
+}
+
 /* A direction without a row has no trace. */
 static bool all_rows(sat_client *client) {
     const sat_recording *r = &client->recording;
+    if (r->options->sizes.count > 0)
+        return all_sizes(client);
     for (size_t k = 0; k < r->options->path_count && r->options->mode == SAT_LIGHT; k++) {
         const sat_recorded_path *p = &r->paths[k];
         if ((p->up.recorded && p->up.light.rows == 0) || (p->down.recorded && p->down.light.rows == 0))

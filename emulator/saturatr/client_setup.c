@@ -79,13 +79,16 @@ static json_t *request(const sat_client *client, const sat_nonces *nonces) {
         return NULL;
     sat_hex_write(nonces->client, SAT_NONCE_BYTES, nonce);
     sat_hex_write(bytes, SAT_PROOF_BYTES, proof);
+    json_t *sizes = json_array();
+    for (uint32_t i = 0; i < o->sizes.count; i++)
+        json_array_append_new(sizes, json_integer((json_int_t)o->sizes.bytes[i]));
     uint64_t sending_us = o->duration_us + (o->mode == SAT_HEAVY ? o->ramp_most_us : 0);
-    return json_pack("{s:s, s:s, s:I, s:b, s:b, s:I, s:f, s:b, s:I, s:I, s:I}", "nonce", nonce, "proof", proof, "paths",
-                     (json_int_t)o->path_count, "up", (int)o->up, "down", (int)o->down, "packet_bytes",
+    return json_pack("{s:s, s:s, s:I, s:b, s:b, s:I, s:f, s:b, s:I, s:I, s:I, s:o}", "nonce", nonce, "proof", proof,
+                     "paths", (json_int_t)o->path_count, "up", (int)o->up, "down", (int)o->down, "packet_bytes",
                      (json_int_t)o->packet_bytes, "sending_s", (double)sending_us / 1e6, "ack_via", (int)o->has_ack_via,
                      "via_path",
                      client->peer.via_path == SAT_NO_PATH ? (json_int_t)-1 : (json_int_t)client->peer.via_path, "train",
-                     (json_int_t)o->train_packets, "every_us", (json_int_t)o->every_us);
+                     (json_int_t)o->train_packets, "every_us", (json_int_t)o->every_us, "sizes", sizes);
 }
 
 /* The addresses that the server's ports have, seen from here. */
@@ -125,6 +128,7 @@ bool sat_client_connect(sat_client *client) {
     client->peer.ack_via = client->options->has_ack_via;
     client->peer.train_packets = client->options->train_packets;
     client->peer.every_us = client->options->every_us;
+    client->peer.sizes = client->options->sizes;
     client->peer.via_path = via_path(client->options);
     if (!connect_tcp(client))
         return false;

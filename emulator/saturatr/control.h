@@ -1,9 +1,10 @@
 /* The control connection of a session, TCP: one JSON object a line, then the server's records as they lie in memory.
  * Part of the driver.
  *
- *     S: {"saturatr":2,"nonce":HEX}
+ *     S: {"saturatr":3,"nonce":HEX}
  *     C: {"nonce":HEX,"proof":HEX,"paths":N,"up":B,"down":B,"packet_bytes":N,"sending_s":F,"ack_via":B,
- *         "via_path":N|-1,"train":N,"every_us":N}            train, every_us: of a light recording, else 0
+ *         "via_path":N|-1,"train":N,"every_us":N,     train, every_us: of a light recording, else 0
+ *         "sizes":[N,...]}                             of one that sends packets alone, else empty
  *     S: {"proof":HEX,"port":N,"ack_port":N,"host":NAME,"kernel":RELEASE}      or, at any time, {"error":SENTENCE}
  *     C: {"go":true}                    both ends send from here on (channels were opened by HELLO and WELCOME)
  *     C: {"stop":true}
@@ -19,7 +20,7 @@
 
 #include <jansson.h>
 
-#define SAT_PROTOCOL   2
+#define SAT_PROTOCOL   3
 #define SAT_LINE_BYTES 16384u
 
 typedef struct {

@@ -52,7 +52,26 @@ static json_t *light_figures(const sat_path_options *path, const sat_direction *
                      (int)d->incomplete);
 }
 
+static json_t *size_figures(const sat_recording *r, const sat_path_options *path, const sat_direction *d,
+                            const char *way) {
+    if (!d->recorded)
+        return json_null();
+    const sat_size_figures *s = &d->sizes;
+    json_t *by_size = json_array();
+    for (uint32_t i = 0; i < r->options->sizes.count; i++)
+        json_array_append_new(by_size, json_pack("{s:I, s:I, s:o}", "ip_bytes", (json_int_t)r->options->sizes.bytes[i],
+                                                 "packets", (json_int_t)s->arrived[i], "median_delay_ms",
+                                                 s->arrived[i] > 0 ? json_real(s->median_ms[i]) : json_null()));
+    return json_pack("{s:o, s:o, s:I, s:I, s:I, s:o, s:b}", "latencies",
+                     s->missing_bytes == 0 ? json_sprintf("%s.%s.sizes", path->name, way) : json_null(), "raw",
+                     json_sprintf("%s.%s.sizes.csv", path->name, way), "packets", (json_int_t)s->sent, "lost_packets",
+                     (json_int_t)s->lost, "left_out", (json_int_t)s->left_out, "by_size", by_size, "incomplete",
+                     (int)d->incomplete);
+}
+
 static json_t *figures(const sat_recording *r, const sat_path_options *path, const sat_direction *d, const char *way) {
+    if (r->options->sizes.count > 0)
+        return size_figures(r, path, d, way);
     return r->options->mode == SAT_LIGHT ? light_figures(path, d, way) : direction_figures(r, path, d, way);
 }
 
@@ -112,6 +131,8 @@ static json_t *machines(const sat_recording *r, const struct utsname *host) {
 
 static json_t *mode(const sat_recording *r) {
     const sat_options *o = r->options;
+    if (o->sizes.count > 0)
+        return json_pack("{s:s, s:f}", "mode", "sizes", "every_ms", (double)o->every_us / 1000.0);
     if (o->mode == SAT_LIGHT)
         return json_pack("{s:s, s:{s:I, s:f}}", "mode", "light", "train", "packets", (json_int_t)o->train_packets,
                          "every_ms", (double)o->every_us / 1000.0);
@@ -143,7 +164,10 @@ static json_t *session(const sat_recording *r) {
 
 static bool write_session(const sat_recording *r, char *error) {
     char path[PATH_MAX];
-    snprintf(path, sizeof path, "%s/%s.json", r->options->out, r->options->mode == SAT_LIGHT ? "light" : "session");
+    snprintf(path, sizeof path, "%s/%s.json", r->options->out,
+             r->options->sizes.count > 0     ? "sizes"
+             : r->options->mode == SAT_LIGHT ? "light"
+                                             : "session");
     json_t *top = session(r);
     bool ok = top && json_dump_file(top, path, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) == 0;
     if (!ok)
@@ -178,16 +202,22 @@ static void write_path(FILE *stream, const sat_recording *r, size_t k) {
     fprintf(stream, "    base_rtt_ms: %.3f\n    queue: droptail:packets=%.0f\n", p->base_rtt_ms, queue_packets(p));
 }
 
+/* Whether a light recording has a trace, or latencies, of the direction. */
+static bool has_light(const sat_recording *r, const sat_direction *d) {
+    return d->recorded && (r->options->sizes.count > 0 ? d->sizes.missing_bytes == 0 : d->light.rows > 0);
+}
+
 static void tell_light(const sat_recording *r, size_t k, FILE *stream) {
     const sat_direction *both[2] = {&r->paths[k].up, &r->paths[k].down};
-    const char *before = "";
-    fprintf(stream, "to replay %s, give its link these keys: ", r->options->paths[k].name);
+    const char *before = "", *name = r->options->paths[k].name;
+    const bool sizes = r->options->sizes.count > 0;
+    fprintf(stream, "to replay %s, give its link these keys%s: ", name, sizes ? " beside its light traces" : "");
     for (size_t d = 0; d < 2; d++) {
         const char *way = d == 0 ? "up" : "down";
-        if (!both[d]->recorded || both[d]->light.rows == 0)
+        if (!has_light(r, both[d]))
             continue;
-        fprintf(stream, "%s%s-light-trace=%s/%s.%s.light", before, way, r->options->out, r->options->paths[k].name,
-                way);
+        fprintf(stream, "%s%s-%s=%s/%s.%s.%s", before, way, sizes ? "size-latency" : "light-trace", r->options->out,
+                name, way, sizes ? "sizes" : "light");
         before = ",";
     }
     putc('\n', stream);
@@ -197,7 +227,7 @@ void sat_recording_tell_replay(const sat_recording *r, FILE *stream) {
     const char *out = r->options->out;
     if (r->options->mode == SAT_LIGHT) {
         for (size_t k = 0; k < r->options->path_count; k++)
-            if (r->paths[k].up.light.rows + r->paths[k].down.light.rows > 0)
+            if (has_light(r, &r->paths[k].up) || has_light(r, &r->paths[k].down))
                 tell_light(r, k, stream);
         return;
     }

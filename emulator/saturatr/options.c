@@ -8,6 +8,7 @@
 #include <jansson.h>
 
 #include "base/error.h"
+#include "base/numbers.h"
 #include "base/settings.h"
 #include "base/technology.h"
 
@@ -171,6 +172,26 @@ static const setting rows_of_server[] = {
     {0},
 };
 
+/* N,N,...: numbers in ascending order. */
+static bool read_sizes(void *into, const char *text, char *reason, size_t cap) {
+    sat_sizes *sizes = &((sat_options *)into)->sizes;
+    const char *at = text;
+    for (bool more = true; more;) {
+        const size_t length = strcspn(at, ",");
+        uint64_t bytes;
+        if (!number_parse(at, length, &bytes) || bytes < SAT_SIZE_LEAST || bytes > SAT_SIZE_MOST ||
+            sizes->count == SAT_SIZES_MOST || (sizes->count > 0 && bytes <= sizes->bytes[sizes->count - 1]))
+            return error_set(reason, cap,
+                             "takes up to %u ascending sizes from %u to %u, for example 100,400,800, not "
+                             "'%.60s'",
+                             SAT_SIZES_MOST, SAT_SIZE_LEAST, SAT_SIZE_MOST, text);
+        sizes->bytes[sizes->count++] = (uint32_t)bytes;
+        more = at[length] != '\0';
+        at += length + more;
+    }
+    return true;
+}
+
 static const char *const modes[] = {"heavy", "light", NULL};
 
 static const setting rows_of_client[] = {
@@ -190,7 +211,11 @@ static const setting rows_of_client[] = {
     {"train", SETTING_WHOLE, FIELD(train_packets), .least = 1, .most = SAT_TRAIN_MOST, .value = "N", .fallback = "20",
      .help = "Light mode: packets of a train, at most 10 for each ms of --every."},
     {"every", SETTING_WHOLE, FIELD(every_us), .least = SAT_EVERY_LEAST_US / 1000, .most = SAT_EVERY_MOST_US / 1000,
-     .scale = 1000, .value = "MS", .fallback = "200", .help = "Light mode: from the start of a train to the next."},
+     .scale = 1000, .value = "MS", .fallback = "200",
+     .help = "Light mode: from the start of a train, or a single packet, to the next."},
+    {"sizes", SETTING_OWN, .read = read_sizes, .value = "N,N,...",
+     .help = "Light mode: send single packets of these sizes in turn, and no trains; write how much later each size "
+             "arrives than --packet-bytes, which is the last size. Up to 16, from 100 to 1500, ascending."},
     {"duration", SECONDS(duration_us), .least = 100, .most = DAY_MS, .fallback = "60",
      .help = "Length of the recording."},
     {"ramp", SECONDS(ramp_us), .most = RAMP_MOST_MS, .fallback = "1",
@@ -286,10 +311,25 @@ static bool take_directory_name(sat_options *options, char *error) {
     return is_name(name) || fail(error, "'%s' cannot name the recording; give --name " NAME_RULE, name);
 }
 
+/* The size of trains joins the others: their reference. A train is one packet. */
+static bool complete_sizes(sat_options *options, char *error) {
+    sat_sizes *sizes = &options->sizes;
+    if (options->train_packets > 0)
+        return fail(error, "--sizes sends packets alone and no trains; leave out --train.");
+    if (sizes->bytes[sizes->count - 1] < options->packet_bytes && sizes->count < SAT_SIZES_MOST)
+        sizes->bytes[sizes->count++] = (uint32_t)options->packet_bytes;
+    options->train_packets = 1;
+    return sat_sizes_are_allowed(sizes, options->packet_bytes) ||
+           fail(error, "--sizes may have %u sizes, --packet-bytes (%zu) included, which must be the largest.",
+                SAT_SIZES_MOST, options->packet_bytes);
+}
+
 static bool complete_mode(sat_options *options, char *error) {
     if (options->mode == SAT_HEAVY)
-        return (options->train_packets == 0 && options->every_us == 0) ||
-               fail(error, "--train and --every are of light recordings; give --mode light.");
+        return (options->train_packets == 0 && options->every_us == 0 && options->sizes.count == 0) ||
+               fail(error, "--train, --every and --sizes are of light recordings; give --mode light.");
+    if (options->sizes.count > 0 && !complete_sizes(options, error))
+        return false;
     options->train_packets = options->train_packets > 0 ? options->train_packets : TRAIN_PACKETS;
     options->every_us = options->every_us > 0 ? options->every_us : EVERY_US;
     return sat_train_is_allowed(options->train_packets, options->every_us) ||

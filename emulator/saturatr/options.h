@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "emulator/saturatr/auth.h"
+#include "emulator/saturatr/sizes.h"
 #include "emulator/saturatr/socket.h"
 #include "emulator/saturatr/train.h"
 #include "emulator/saturatr/wire.h"
@@ -43,6 +44,7 @@ typedef struct {
     sat_mode mode;
     uint32_t train_packets; /* light: of a train; 0 in heavy mode */
     uint64_t every_us;      /* light: from train to train; 0 in heavy mode */
+    sat_sizes sizes;        /* light: packets are sent alone, one each every_us, and no trains */
     uint64_t ramp_us, ramp_most_us;
     size_t packet_bytes;
     const char *out, *name, *scenario, *licence, *note; /* of argv */

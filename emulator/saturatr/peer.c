@@ -179,7 +179,8 @@ static bool send_burst(sat_peer *peer, size_t k, uint64_t now) {
     if (count == 0)
         return false;
     uint64_t first = sat_peer_sent(peer, k);
-    size_t segment = peer->packet_bytes - sat_address_overhead(&route->remote);
+    size_t ip_bytes = peer->sizes.count > 0 ? sat_sizes_of(&peer->sizes, first) : peer->packet_bytes;
+    size_t segment = ip_bytes - sat_address_overhead(&route->remote);
     for (size_t i = 0; i < count; i++) {
         const sat_packet packet = {.type = SAT_DATA,
                                    .channel = (uint8_t)k,

@@ -9,6 +9,7 @@
 
 #include "emulator/saturatr/auth.h"
 #include "emulator/saturatr/ledger.h"
+#include "emulator/saturatr/sizes.h"
 #include "emulator/saturatr/socket.h"
 #include "emulator/saturatr/train.h"
 #include "emulator/saturatr/window.h"
@@ -43,6 +44,7 @@ typedef struct {
     size_t via_path;        /* the path that this channel runs over, SAT_NO_PATH = none of them */
     uint32_t train_packets; /* of a light recording, in which nothing is acknowledged; 0: heavy */
     uint64_t every_us;      /* of a light recording */
+    sat_sizes sizes;        /* of one that sends packets alone: trains of one packet */
     bool sending;
     sat_flow flows[SAT_MAX_PATHS];
     sat_route routes[SAT_MAX_CHANNELS];

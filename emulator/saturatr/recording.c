@@ -67,6 +67,9 @@ void sat_raw_write_header(FILE *raw, const sat_axis *axis, size_t k) {
     if (r->options->mode == SAT_LIGHT)
         fprintf(raw, "# train_packets: %" PRIu32 "\n# every_us: %" PRIu64 "\n", r->options->train_packets,
                 r->options->every_us);
+    for (uint32_t i = 0; i < r->options->sizes.count; i++)
+        fprintf(raw, "%s%" PRIu32 "%s", i == 0 ? "# sizes: " : ",", r->options->sizes.bytes[i],
+                i + 1 == r->options->sizes.count ? "\n" : "");
     fprintf(raw, "# packet_ip_bytes: %zu\n# opportunity_bytes: %u\nreceived_us,sent_us,seq,ip_bytes,kind\n",
             r->options->packet_bytes, LINK_OPPORTUNITY_BYTES);
 }
@@ -157,8 +160,9 @@ static bool write_direction(sat_recording *r, size_t k, bool up, char *error) {
     const sat_axis axis = {.recording = r, .up = up};
     if (!direction->recorded)
         return true;
-    return r->options->mode == SAT_LIGHT ? sat_light_write_direction(&axis, k, direction, error)
-                                         : write_heavy_direction(&axis, k, direction, error);
+    return r->options->sizes.count > 0     ? sat_sizes_write_direction(&axis, k, direction, error)
+           : r->options->mode == SAT_LIGHT ? sat_light_write_direction(&axis, k, direction, error)
+                                           : write_heavy_direction(&axis, k, direction, error);
 }
 
 bool sat_recording_write(sat_recording *recording, char *error) {

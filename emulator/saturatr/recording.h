@@ -25,6 +25,14 @@ typedef struct {
     double spacing_ms;   /* of the last quarter of a train */
 } sat_light_figures;
 
+/* What a recording of packets that are sent alone says of one direction, beside the latencies. */
+typedef struct {
+    uint64_t sent, lost, left_out;    /* packets; sent: inside of the recording */
+    uint64_t arrived[SAT_SIZES_MOST]; /* of each size */
+    double median_ms[SAT_SIZES_MOST]; /* one-way delay; 0 if none arrived */
+    uint32_t missing_bytes;           /* a size of which none arrived, 0 = none; then there are no latencies */
+} sat_size_figures;
+
 /* One direction of one path. */
 typedef struct {
     bool recorded;
@@ -32,6 +40,7 @@ typedef struct {
     uint64_t received, lost, disordered, sent, most_in_flight; /* data packets; lost: overtaken by a later one */
     bool incomplete;                                           /* the memory for records was used up */
     sat_light_figures light;                                   /* of a light recording */
+    sat_size_figures sizes;                                    /* of one that sends packets alone */
     sat_converter converter;                                   /* of a heavy one */
     double p95_pps; /* 95th percentile of the opportunities of whole seconds */
 } sat_direction;

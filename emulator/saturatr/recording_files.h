@@ -35,4 +35,7 @@ void sat_raw_write_arrival(FILE *raw, const sat_axis *axis, const sat_arrival *a
 /* A direction of path k of a light recording: raw log, light trace, figures. False with one sentence in error. */
 bool sat_light_write_direction(const sat_axis *axis, size_t k, sat_direction *direction, char *error);
 
+/* The same of one that sends packets alone: raw log, latencies by size, figures. */
+bool sat_sizes_write_direction(const sat_axis *axis, size_t k, sat_direction *direction, char *error);
+
 #endif

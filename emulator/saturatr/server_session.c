@@ -61,19 +61,37 @@ static bool in_range(const json_t *request, const char *key, json_int_t least, j
     return json_is_integer(member) && *value >= least && *value <= most;
 }
 
+/* The sizes of packets that are sent alone. Packets of one size at a time: a train is one packet. */
+static bool read_sizes(const json_t *request, json_int_t train, json_int_t packet_bytes, sat_sizes *sizes) {
+    const json_t *given = json_object_get(request, "sizes");
+    *sizes = (sat_sizes){.count = 0};
+    if (!json_is_array(given) || json_array_size(given) > SAT_SIZES_MOST)
+        return false;
+    for (size_t i = 0; i < json_array_size(given); i++) {
+        const json_t *size = json_array_get(given, i);
+        const json_int_t bytes = json_integer_value(size);
+        if (!json_is_integer(size) || bytes < SAT_SIZE_LEAST || bytes > SAT_SIZE_MOST)
+            return false;
+        sizes->bytes[sizes->count++] = (uint32_t)bytes;
+    }
+    return sizes->count == 0 || (train == 1 && sat_sizes_are_allowed(sizes, (uint64_t)packet_bytes));
+}
+
 static bool check(sat_session *session, const sat_options *options, const json_t *request, char *error) {
     json_int_t paths;
     json_int_t packet_bytes;
     json_int_t via_path;
     json_int_t train;
     json_int_t every_us;
+    sat_sizes sizes;
     double length_s = json_number_value(json_object_get(request, "sending_s"));
     if (!in_range(request, "paths", 1, SAT_MAX_PATHS, &paths) ||
         !in_range(request, "packet_bytes", SAT_PACKET_LEAST, SAT_PACKET_MOST, &packet_bytes) ||
         !in_range(request, "via_path", -1, paths - 1, &via_path) ||
         !in_range(request, "train", 0, SAT_TRAIN_MOST, &train) ||
         !in_range(request, "every_us", 0, SAT_EVERY_MOST_US, &every_us) ||
-        (train > 0 && !sat_train_is_allowed((uint64_t)train, (uint64_t)every_us)) || !(length_s > 0.0)) {
+        (train > 0 && !sat_train_is_allowed((uint64_t)train, (uint64_t)every_us)) ||
+        !read_sizes(request, train, packet_bytes, &sizes) || !(length_s > 0.0)) {
         snprintf(error, SAT_ERROR_SIZE, "the client's request is malformed; use the same version at both ends");
         return false;
     }
@@ -95,6 +113,7 @@ static bool check(sat_session *session, const sat_options *options, const json_t
     session->peer.ack_via = json_is_true(json_object_get(request, "ack_via"));
     session->peer.train_packets = (uint32_t)train;
     session->peer.every_us = (uint64_t)every_us;
+    session->peer.sizes = sizes;
     session->peer.via_path = via_path < 0 ? SAT_NO_PATH : (size_t)via_path;
     return true;
 }

@@ -32,6 +32,10 @@ static bool make_link(simulation *sim, sim_direction *d, const link_settings *se
         if (!d->air)
             return sim_fail(error, "out of memory");
     }
+    if (d->to_server)
+        d->rrc = link_rrc_make(&config.radio, settings->paging_us, config.seed);
+    link_rrc *rrc = &sim->directions[d->actor & ~(size_t)1].rrc;
+    config.rrc = rrc->paging_us > 0 ? rrc : NULL;
     config.nat = sim->directions[d->actor & ~(size_t)1].nat;
     config.air = sim->directions[d->actor & ~(size_t)1].air;
     config.is_downlink = !d->to_server;

@@ -39,6 +39,7 @@ typedef struct {
     emulated_link *link;
     link_nat *nat;             /* of the uplink, shared with the downlink; NULL without one */
     link_air *air;             /* the same */
+    link_rrc rrc;              /* of the uplink, shared with the downlink; all 0 without one */
     link_foresight *foresight; /* NULL until it is asked */
     link_log *log;             /* NULL without logs */
     void *log_file;            /* FILE * */

@@ -23,7 +23,7 @@ MAX_MS = LINK_SETTINGS["delay_ms"].most
 LEAST_MTU, MOST_MTU = (int(limit) for limit in (LINK_SETTINGS["mtu"].least, LINK_SETTINGS["mtu"].most))
 _OF_THE_PATH = ("trace", "offset_ms")  # which a pair and its experiment give in their own ways
 _ROWS = {name: row for name, row in LINK_SETTINGS.items() if name not in _OF_THE_PATH}
-_NOT_OF_BOTTLENECKS = ("nat", "wifi", "via", "once")
+_NOT_OF_BOTTLENECKS = ("nat", "wifi", "paging_ms", "via", "once")
 RATE = re.compile(r"[0-9]+(\.[0-9]+)?(bps|kbps|mbps|gbps)")
 FILES = ("delay_trace", "light_trace", "size_latency", "cross_profile")
 """Settings that name files."""

@@ -105,6 +105,39 @@ static void write_row(void *user, const sat_light_row *row) {
         write_text(row->offsets_ms[i], i + 1 < row->count ? ' ' : '\n');
 }
 
+/* The arrivals of packets that are sent alone, and the latencies that they become. */
+static void check_sizes(const fuzz_input *given, uint32_t count, uint64_t sent) {
+    sat_sizes sizes = {.count = 1 + count % SAT_SIZES_MOST};
+    fuzz_input in = *given;
+    sat_latencies latencies;
+    sat_arrival a = {0};
+    bool whole = true;
+    uint64_t arrived = 0;
+    for (uint32_t i = 0; i < sizes.count; i++)
+        sizes.bytes[i] = SAT_SIZE_LEAST + 85 * i + count % 85;
+    FUZZ_CHECK(sat_sizes_are_allowed(&sizes, sizes.bytes[sizes.count - 1]));
+    FUZZ_CHECK(sat_latencies_init(&latencies, &sizes, sent % 65536, 1000 + (fuzz_u32(&in) & 0xffffff)));
+    for (int i = 0; i < RECORDS_MOST && fuzz_left(&in) > 0; i++) {
+        a = read_arrival(&in, &a);
+        uint32_t bytes = a.ip_bytes & 1 ? a.ip_bytes : sat_sizes_of(&sizes, a.seq);
+        sat_latencies_add(&latencies, a.seq, bytes, (int64_t)a.sent_us, (int64_t)a.received_us);
+    }
+    for (uint32_t s = 0; s < sizes.count; s++) {
+        double delay_us = 0;
+        bool any = sat_latencies_median(&latencies, s, &delay_us);
+        FUZZ_CHECK(any == (latencies.arrived[s] > 0) && fabs(delay_us) <= 3.6e9);
+        whole = whole && any;
+        arrived += latencies.arrived[s];
+    }
+    FUZZ_CHECK(arrived + latencies.outside + latencies.left_out <= latencies.sent);
+    for (uint32_t bytes = 100; whole && bytes <= 1600; bytes += 100)
+        FUZZ_CHECK(fabs(sat_latencies_at(&latencies, bytes)) <= 7.2e9);
+    if (whole)
+        FUZZ_CHECK(fabs(sat_latencies_at(&latencies, sizes.bytes[sizes.count - 1])) < 1e-9);
+    fuzz_note_number(arrived);
+    sat_latencies_free(&latencies);
+}
+
 /* The arrivals of trains, and the light trace that they become. */
 static void check_light(fuzz_input *in) {
     sat_light light;
@@ -113,6 +146,7 @@ static void check_light(fuzz_input *in) {
     uint32_t from = 0, packets = 1 + fuzz_u16(in) % SAT_TRAIN_MOST;
     uint64_t sent = fuzz_bool(in) ? fuzz_number(in) : fuzz_u16(in);
     trace_length = 0;
+    check_sizes(in, packets, sent);
     FUZZ_CHECK(sat_light_init(&light, packets, sent, 1000 + (fuzz_u32(in) & 0xffffff), write_row, NULL));
     for (int i = 0; i < RECORDS_MOST && fuzz_left(in) > 0; i++) {
         a = read_arrival(in, &a);
@@ -212,6 +246,9 @@ static void begin_session(json_t *request) {
     if (sat_session_begin(&session, &options, &control, &nonces, request, error)) {
         FUZZ_CHECK(session.peer.train_packets == 0 ||
                    sat_train_is_allowed(session.peer.train_packets, session.peer.every_us));
+        FUZZ_CHECK(
+            session.peer.sizes.count == 0 ||
+            (session.peer.train_packets == 1 && sat_sizes_are_allowed(&session.peer.sizes, session.peer.packet_bytes)));
         FUZZ_CHECK(session.stage == SAT_SETUP && session.peer.path_count <= SAT_MAX_PATHS);
         FUZZ_CHECK(session.length_us <= options.max_duration_us);
         fuzz_note_number(session.peer.path_count);

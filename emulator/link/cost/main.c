@@ -87,6 +87,8 @@ int main(int argc, char **argv) {
     config.trace = &trace;
     config.pool = link_pool_new(0);
     config.seed = 1;
+    link_rrc rrc = link_rrc_make(&config.radio, settings[0].paging_us, 1);
+    config.rrc = rrc.paging_us > 0 ? &rrc : NULL;
     config.nat = settings[0].nat.timeout_us > 0 ? link_nat_new(&settings[0].nat, 1) : NULL;
     config.air = settings[0].wifi.rate_bps > 0 ? link_air_new(&settings[0].wifi, 1) : NULL;
     if (!link_settings_load(&settings[0], &files, &config, error, sizeof error))
