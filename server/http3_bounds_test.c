@@ -359,6 +359,32 @@ static void a_connection_that_rested_serves_again(void **state) {
     world_free(w);
 }
 
+/* What its critical streams carried cannot be read again from the few bytes of them that are kept. */
+static void a_session_with_more_streams_of_the_client_does_not_rest(void **state) {
+    (void)state;
+    xl_limits limits;
+    xl_limits_init(&limits);
+    world *w = world_new(&limits, 0);
+    const h3_header range = {"range", "bytes=0-99999"};
+    const uint8_t reserved[] = {0x21, 1, 2, 3};
+    client *c = connect_client(w);
+    for (int i = 0; i < 2; i++) {
+        uint64_t id;
+        assert_int_equal(0, xl_stream_open(c->connection, false, &id));
+        assert_int_equal(sizeof reserved, xl_stream_send(c->connection, id, reserved, sizeof reserved, false, NULL));
+    }
+    get(c, "/video", &range);
+    run(w, 4000000);
+    const size_t before = allocated();
+    run(w, 4000000);
+    look_at_all(w);
+    assert_in_range(allocated(), before - 10000, before + 10000);
+    get(c, "/video", &range);
+    run(w, 4000000);
+    assert_int_equal(c->received, 200000);
+    world_free(w);
+}
+
 /* Client and server have no cipher suite in common: TLS alert handshake_failure (RFC 9001 section 4.8). */
 static void handshakes_that_fail_leave_a_record_a_second_at_most(void **state) {
     (void)state;
@@ -639,6 +665,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_idle_connection_holds_little),
         cmocka_unit_test(a_connection_that_rested_serves_again),
+        cmocka_unit_test(a_session_with_more_streams_of_the_client_does_not_rest),
         cmocka_unit_test(handshakes_that_fail_leave_a_record_a_second_at_most),
         cmocka_unit_test(requests_without_flow_control_credit_hold_next_to_nothing),
         cmocka_unit_test(a_client_gets_its_share_of_responses_while_others_leave_theirs_open),
