@@ -148,20 +148,20 @@ def test_what_section_7_1_concludes_follows_the_figures() -> None:
     assert population_gate.needs_copies(DOWN, UNSURE) == "not decided"
     assert population_gate.needs_copies(DOWN, DOWN) == "does not hold"
     little = Interval(1, -1, 3)
-    assert population_gate.diminishes(UP, [little, DOWN]) == "holds"
-    assert population_gate.diminishes(UP, [little, UP]) == "partly"
-    assert population_gate.diminishes(UP, [little, Interval(4, -8, 16)]) == "not decided", "it may gain 16 %"
-    assert population_gate.diminishes(UNSURE, [DOWN]) == "not decided"
-    assert population_gate.diminishes(DOWN, [DOWN]) == "does not hold"
+    assert population_gate.diminishes(UP, [little, DOWN], 5) == "holds"
+    assert population_gate.diminishes(UP, [little, UP], 5) == "partly"
+    assert population_gate.diminishes(UP, [little, Interval(4, -8, 16)], 5) == "not decided", "it may gain 16 %"
+    assert population_gate.diminishes(UNSURE, [DOWN], 5) == "not decided"
+    assert population_gate.diminishes(DOWN, [DOWN], 5) == "does not hold"
 
 
 def test_the_first_frame_needs_both_halves_of_the_claim() -> None:
     better = Interval(40, 30, 50)
-    assert population_first_frame.verdict(better, DOWN) == "holds"
-    assert population_first_frame.verdict(better, UP) == "partly"
-    assert population_first_frame.verdict(UP, DOWN) == "partly", "its interval does not reach 32 %"
-    assert population_first_frame.verdict(UNSURE, DOWN) == "not decided"
-    assert population_first_frame.verdict(DOWN, DOWN) == "does not hold"
+    assert population_first_frame.verdict(better, DOWN, 32) == "holds"
+    assert population_first_frame.verdict(better, UP, 32) == "partly"
+    assert population_first_frame.verdict(UP, DOWN, 32) == "partly", "its interval does not reach 32 %"
+    assert population_first_frame.verdict(UNSURE, DOWN, 32) == "not decided"
+    assert population_first_frame.verdict(DOWN, DOWN, 32) == "does not hold"
 
 
 def test_acceleration_is_judged_by_percentiles_and_by_their_order() -> None:

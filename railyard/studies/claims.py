@@ -1,4 +1,5 @@
-"""Claims as data: a claim is a row of `claims:` in study.yaml, and all of them are judged here.
+"""Claims as data: a claim is a row of `claims:` in study.yaml, and all of them are judged here. The rows of exhibits
+say what the paper says; `railyard/studies/exhibits/verdicts.py` judges those.
 
 A study says what it compared: a figure of a scheme, alone or against another scheme, and where. The rule of a claim is
 asked of the comparison that the row names.
@@ -8,10 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from railyard.base.errors import UserError
 from railyard.base.page import Block, Table
+from railyard.base.yamlfile import FieldError, near_miss
 from railyard.experiment.model import Strict
 from railyard.figures.figure import NONE
 from railyard.figures.rows import BY_NAME
@@ -43,6 +47,62 @@ class Claim(Strict):
         if self.b is None:
             return f"{title} of {self.a}: {self.rule}"
         return f"{title} of {self.a} against {self.b}: {self.rule}"
+
+
+# The rules of claims of the paper that have a name, and the numbers that each takes.
+NUMBERS: dict[str, tuple[str, ...]] = {
+    "worse": (),
+    "within": ("least", "most"),
+    "agrees": ("theirs",),
+    "cost": ("theirs", "factor"),
+}
+
+
+class PaperClaim(Strict):
+    """What the paper says, and when it holds here."""
+
+    id: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$")
+    claim: str
+    theirs: str
+    # In words, or the name of a rule with `numbers`.
+    rule: str
+    # What the words name as {name}, such as {least:g}: the boundaries that are asked are those that are printed.
+    numbers: dict[str, float] = Field(default={})
+    # Of a claim on one figure over a population: its name, and the arm whose figure is compared with that of `b`.
+    figure: str | None = None
+    a: str | None = None
+    b: str | None = None
+
+    @model_validator(mode="after")
+    def _has_what_its_rule_takes(self) -> Self:
+        for name in NUMBERS.get(self.rule, ()):
+            if name not in self.numbers:
+                wanted = ", ".join(NUMBERS[self.rule])
+                raise FieldError("rule", f"claim '{self.id}': the rule '{self.rule}' takes `numbers: {{{wanted}}}`.")
+        return self
+
+
+class PaperClaims(Strict):
+    """The part of an exhibit's file that has its claims."""
+
+    claims: list[PaperClaim] = Field(default=[])
+
+    def row(self, name: str) -> PaperClaim:
+        for claim in self.claims:
+            if claim.id == name:
+                return claim
+        raise UserError(f"the exhibit's file has no claim '{name}' (claims:); {near_miss(name, self._ids)}")
+
+    @property
+    def _ids(self) -> list[str]:
+        return [claim.id for claim in self.claims]
+
+    @model_validator(mode="after")
+    def _each_once(self) -> Self:
+        for name in self._ids:
+            if self._ids.count(name) > 1:
+                raise FieldError("claims", f"there are two claims '{name}'; give one another id.")
+        return self
 
 
 class Compared(BaseModel):

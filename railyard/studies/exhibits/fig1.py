@@ -9,10 +9,11 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from railyard.base.style import BLUE, INK, PATH_COLOURS, STALL_COLOUR
-from railyard.report.exhibit import Claim, Column, Exhibit, PaperValue, Table
+from railyard.report.exhibit import Column, Exhibit, PaperValue, Table
 from railyard.results.records import Run
 from railyard.results.tables import Value
 from railyard.stats.verdict import Verdict
+from railyard.studies.exhibits import verdicts
 from railyard.studies.exhibits.frame import Frame, load_frame, player_settings, plot, styled, translucent
 from railyard.studies.exhibits.series import PathSeries, ServerSeries, at, capacity, greatest, server_series, thinned
 from railyard.studies.exhibits.spec import ExhibitSpec
@@ -21,7 +22,6 @@ KB = 1000  # the paper's unit
 DATAGRAM_KB = 1.5  # less than one datagram in flight counts as one
 BIN_MS = 50
 STEP_S = 0.01
-FOLLOWS = 0.5  # a window that falls to less than this share during the outage has followed the link
 
 
 @dataclass(frozen=True)
@@ -127,8 +127,9 @@ def _figure(run: Run, series: ServerSeries, outage: Outage, show_s: float) -> go
     return figure
 
 
-def verdict(outage: Outage) -> tuple[Verdict, str]:
-    kept, grew = outage.window_kept >= FOLLOWS, outage.in_flight_grew > 1
+def verdict(outage: Outage, follows_percent: float) -> tuple[Verdict, str]:
+    """A window that falls to less than that share during the outage has followed the link."""
+    kept, grew = 100 * outage.window_kept >= follows_percent, outage.in_flight_grew > 1
     words = (
         f"during the outage capacity is {100 * outage.capacity_during / outage.capacity_before:.0f} % of what it was, "
         f"the window at its end {100 * outage.window_kept:.0f} %, packets in flight at most "
@@ -146,7 +147,8 @@ def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
     series = server_series(run, folder / "runs" / run.run_id)
     failing = spec.places.path if spec.places else next(iter(series.paths))
     outage = _outage(frame, run, series.paths[failing], show_s)
-    word, because = verdict(outage)
+    row = spec.row("window-does-not-follow")
+    word, because = verdict(outage, row.numbers["follows"])
     ours = (
         f"window {outage.window_before:.0f} KB before, {outage.window_at_end:.0f} KB at the end of the outage; "
         f"in flight {outage.in_flight_before:.0f} KB before, up to {outage.in_flight_most:.0f} KB during it"
@@ -200,16 +202,7 @@ def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
             )
         ],
         claims=[
-            Claim(
-                id="window-does-not-follow",
-                claim="During a sudden outage the congestion window stays, and packets in flight even go up.",
-                theirs="in flight goes up at about 1.8 s, within the outage",
-                ours=ours,
-                verdict=word,
-                because=because,
-                rule=f"one run, an illustration: holds if the window is still {100 * FOLLOWS:.0f} % or more of what it "
-                "was when the outage ends, and more was in flight during it than before; partly if one of the two",
-            )
+            verdicts.claim(row, ours=ours, verdict=word, because=because),
         ],
         confidence="one run at one place, found by the rule above: an illustration, not an average",
         fidelity=frame.fidelity(),

@@ -13,19 +13,19 @@ from plotly.subplots import make_subplots
 from railyard.base.style import GRID, scheme_styles
 from railyard.experiment.model import NEEDS_KERNEL
 from railyard.figures.rows import RCT_MAX, RCT_MEDIAN
-from railyard.report.exhibit import Claim, Column, Exhibit, PaperValue, Table
+from railyard.report.exhibit import Column, Exhibit, PaperValue, Table
 from railyard.results.aggregate import Cell, cells
 from railyard.results.tables import Value
 from railyard.stats import intervals
 from railyard.stats.intervals import Interval
 from railyard.stats.verdict import Verdict, above, both, of_parts
+from railyard.studies.exhibits import verdicts
 from railyard.studies.exhibits.frame import Frame, load_frame, player_settings, plot, styled
 from railyard.studies.exhibits.spec import ExhibitSpec
 
 FIVE = ("sp", "cm", "mptcp", "vanilla-mp", "xlink")
 APART = ("xlink-lean", "xlink+")
 METRICS = {"median": 0.5, "maximum": 1.0}
-SAME = 0.01  # less than 1 % apart counts as equal when pairs are counted
 
 
 @dataclass(frozen=True)
@@ -78,24 +78,25 @@ def saving(results: Results, label: str, other: str, metric: str) -> Interval | 
     return found.turned().mapped(lambda log: 100 * (1 - math.exp(-log)))
 
 
-def counts(results: Results, label: str, other: str, metric: str) -> tuple[int, int, int]:
-    """In how many pairs `label` is better than `other`, worse, and in how many both have a figure."""
+def counts(results: Results, label: str, other: str, metric: str, same: float) -> tuple[int, int, int]:
+    """In how many pairs `label` is better than `other` by more than the share `same`, worse, and in how many both have
+    a figure."""
     pairs = pairs_with(results, label, other)
     ratios = [results[pair][label].of(metric) / results[pair][other].of(metric) for pair in pairs]
-    return sum(ratio < 1 - SAME for ratio in ratios), sum(ratio > 1 + SAME for ratio in ratios), len(pairs)
+    return sum(ratio < 1 - same for ratio in ratios), sum(ratio > 1 + same for ratio in ratios), len(pairs)
 
 
-def best_in(results: Results, metric: str, among: Sequence[str]) -> dict[str, int]:
-    """In how many pairs each scheme has the smallest figure; schemes within 1 % of it share."""
+def best_in(results: Results, metric: str, among: Sequence[str], same: float) -> dict[str, int]:
+    """In how many pairs each scheme has the smallest figure; schemes within the share `same` of it are equal."""
     won = dict.fromkeys(among, 0)
     for pair in pairs_with(results, *among):
         least = min(results[pair][label].of(metric) for label in among)
         for label in among:
-            won[label] += results[pair][label].of(metric) <= least * (1 + SAME)
+            won[label] += results[pair][label].of(metric) <= least * (1 + same)
     return won
 
 
-def best_of_five(results: Results, among: Sequence[str]) -> tuple[Verdict, str, str]:
+def best_of_five(results: Results, among: Sequence[str], same: float) -> tuple[Verdict, str, str]:
     """xlink against each of the others, both metrics. Returns the verdict, our figures and why."""
     others = [label for label in among if label != "xlink"]
     beaten: list[str] = []
@@ -114,7 +115,7 @@ def best_of_five(results: Results, among: Sequence[str]) -> tuple[Verdict, str, 
         if words:
             said.append(f"against {other} {', '.join(words)}")
     total = len(pairs_with(results, *among))
-    lowest = [f"{metric} in {best_in(results, metric, among)['xlink']}" for metric in METRICS]
+    lowest = [f"{metric} in {best_in(results, metric, among, same)['xlink']}" for metric in METRICS]
     ours = "; ".join([*said, f"the lowest {' and '.join(lowest)} of {total} pairs"])
     if beaten and not level and not worse:
         return "holds", ours, "lower than every other scheme's beyond the 95 % intervals, in median and maximum"
@@ -133,9 +134,9 @@ def best_of_five(results: Results, among: Sequence[str]) -> tuple[Verdict, str, 
     )
 
 
-def cm_no_answer(results: Results) -> tuple[Verdict, str, str]:
+def cm_no_answer(results: Results, same: float) -> tuple[Verdict, str, str]:
     """CM is no answer: it brings the maximum below SP's in half of the pairs at most, and XLINK beats it."""
-    better, worse, total = counts(results, "cm", "sp", "maximum")
+    better, worse, total = counts(results, "cm", "sp", "maximum", same)
     against = {metric: saving(results, "xlink", "cm", metric) for metric in METRICS}
     ours = f"maximum below sp's in {better} and above it in {worse} of {total} pairs; " + "; ".join(
         f"xlink's {metric} {found.words('lower', 'higher', digits=0)}" for metric, found in against.items() if found
@@ -230,7 +231,7 @@ def _pair_table(results: Results, labels: Sequence[str]) -> Table:
     return Table(title="Every pair", columns=columns, rows=rows, note=note)
 
 
-def _summary_table(results: Results, labels: Sequence[str], five: Sequence[str]) -> Table:
+def _summary_table(results: Results, labels: Sequence[str], five: Sequence[str], same: float) -> Table:
     common = pairs_with(results, *labels)
     rows: list[list[Value]] = []
     for label in labels:
@@ -238,7 +239,7 @@ def _summary_table(results: Results, labels: Sequence[str], five: Sequence[str])
         for metric in METRICS:
             mean = geometric_mean(results, label, metric, common)
             line.append(mean.text(".3f") if mean else None)
-            line.append(best_in(results, metric, five)[label] if label in five else None)
+            line.append(best_in(results, metric, five, same)[label] if label in five else None)
         rows.append(line)
     columns = [Column(name="scheme")]
     for metric in METRICS:
@@ -256,10 +257,11 @@ def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
     five = [label for label in present if label in FIVE]
     apart = [label for label in present if label in APART]
     missing = [label for label in FIVE if label not in present]
-    best, best_ours, best_why = best_of_five(results, five)
+    best_row, cm_row = spec.row("xlink-best-of-five"), spec.row("cm-no-answer")
+    best, best_ours, best_why = best_of_five(results, five, best_row.numbers["same"] / 100)
     if missing and best == "holds":
         best, best_why = "partly", f"{best_why}; {', '.join(missing)} {NEEDS_KERNEL} and is not among them"
-    cm, cm_ours, cm_why = cm_no_answer(results)
+    cm, cm_ours, cm_why = cm_no_answer(results, cm_row.numbers["same"] / 100)
     fidelity = frame.fidelity()
     exact = (
         "exact, virtual time" if fidelity.exact else f"worst p99 lateness {(fidelity.worst_p99_us or 0) / 1000:.2f} ms"
@@ -279,7 +281,7 @@ def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
             "sp": "on the primary path, wifi; on rail pairs it is a second LTE carrier",
             "runs": f"{fidelity.runs}, of which void in all their tries: {fidelity.void}; {exact}",
         },
-        tables=[_summary_table(results, present, five), _pair_table(results, present)],
+        tables=[_summary_table(results, present, five, best_row.numbers["same"] / 100), _pair_table(results, present)],
         plots=[
             plot(
                 "fig13-rct",
@@ -304,26 +306,8 @@ def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
             ),
         ],
         claims=[
-            Claim(
-                id="xlink-best-of-five",
-                claim="XLINK has the lowest request completion time of the five schemes, in median and maximum.",
-                theirs="consistently best in median and maximum",
-                ours=best_ours,
-                verdict=best,
-                because=best_why,
-                rule="holds if below every other scheme beyond the interval, in median and in maximum, as mean over "
-                f"the pairs; partly if below some; within {100 * SAME:g} % of the lowest counts as lowest",
-            ),
-            Claim(
-                id="cm-no-answer",
-                claim="Connection migration is no answer to extreme mobility.",
-                theirs="improves on SP at times, worse than it in some cases; not responsive enough",
-                ours=cm_ours,
-                verdict=cm,
-                because=cm_why,
-                rule=f"holds if its maximum is below sp's, by {100 * SAME:g} % or more, in half of the pairs at most, "
-                "and xlink is below it beyond the interval in median and maximum; partly if one of the two",
-            ),
+            verdicts.claim(best_row, ours=best_ours, verdict=best, because=best_why),
+            verdicts.claim(cm_row, ours=cm_ours, verdict=cm, because=cm_why),
         ],
         confidence=f"{intervals.METHOD.replace('over runs', 'over pairs')}; schemes are paired by pair of traces",
         fidelity=fidelity,

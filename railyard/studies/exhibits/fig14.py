@@ -9,12 +9,13 @@ from pathlib import Path
 import plotly.graph_objects as go
 
 from railyard.base.style import BLACK, BLUE, GREEN, ORANGE, VERMILION
-from railyard.report.exhibit import Claim, Column, Exhibit, PaperValue, Table
+from railyard.report.exhibit import Column, Exhibit, PaperValue, Table
 from railyard.results.records import Run
 from railyard.results.tables import Value
 from railyard.stats import intervals
 from railyard.stats.intervals import Interval
 from railyard.stats.verdict import Answer, Verdict
+from railyard.studies.exhibits import verdicts
 from railyard.studies.exhibits.energy import Carried, Radio, Transfer
 from railyard.studies.exhibits.frame import Frame, load_frame, plot, scheme_of, styled
 from railyard.studies.exhibits.spec import ExhibitSpec
@@ -292,16 +293,7 @@ def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
             ),
         ],
         claims=[
-            Claim(
-                id="multipath-energy",
-                claim="Two radios raise throughput and take less energy per bit than LTE or NR; Wi-Fi takes least.",
-                theirs="Wi-Fi-LTE and Wi-Fi-NR improve on LTE and NR; Wi-Fi is the most efficient",
-                ours=ours,
-                verdict=word,
-                because=because,
-                rule="holds if all five parts are true at every load, partly if at least one is; throughputs beyond "
-                "their intervals, energies as modelled",
-            )
+            verdicts.claim(spec.row("multipath-energy"), ours=ours, verdict=word, because=because),
         ],
         confidence=f"{intervals.METHOD} for throughput; the model's constants have no intervals, its choices a table",
         fidelity=frame.fidelity(),

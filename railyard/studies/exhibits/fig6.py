@@ -12,12 +12,13 @@ from plotly.subplots import make_subplots
 
 from railyard.base.style import BLUE, PATH_COLOURS, PURPLE, STALL_COLOUR, VERMILION
 from railyard.figures.rows import REINJECTION_COST
-from railyard.report.exhibit import Claim, Column, Exhibit, PaperValue, Table
+from railyard.report.exhibit import Column, Exhibit, PaperValue, Table
 from railyard.results.records import Run
 from railyard.results.tables import Value
 from railyard.stats import intervals
 from railyard.stats.intervals import Interval
 from railyard.stats.verdict import Answer, Verdict, above, of_parts
+from railyard.studies.exhibits import verdicts
 from railyard.studies.exhibits.frame import Frame, load_frame, part_of, player_settings, plot, styled, translucent
 from railyard.studies.exhibits.series import buffered_bytes, capacity, server_series, thinned
 from railyard.studies.exhibits.spec import ExhibitSpec
@@ -302,20 +303,7 @@ def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
             ),
         ],
         claims=[
-            Claim(
-                id="hol-blocking",
-                claim=(
-                    "Vanilla multipath's buffer falls to zero when a path fails, with re-injection it does not; "
-                    "with QoE control far fewer bytes are re-injected."
-                ),
-                theirs="buffer at zero several times under vanilla-mp only; QoE control has the least overhead",
-                ours=ours,
-                verdict=word,
-                because=because,
-                rule="holds if vanilla-mp stalls in most places and each form of re-injection in less than half as "
-                "many, and if the time stalled and, by the control, the bytes copied are less beyond their intervals; "
-                "partly if some of that",
-            )
+            verdicts.claim(spec.row("hol-blocking"), ours=ours, verdict=word, because=because),
         ],
         confidence=f"{intervals.METHOD}; schemes are paired by place; the drawn place is an illustration",
         fidelity=frame.fidelity(),

@@ -10,11 +10,12 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from railyard.base.style import INK, ORANGE, SKY
-from railyard.report.exhibit import Claim, Column, Exhibit, PaperValue, Table
+from railyard.report.exhibit import Column, Exhibit, PaperValue, Table
 from railyard.results.tables import Value
 from railyard.stats import intervals
 from railyard.stats.intervals import Interval
 from railyard.stats.verdict import Verdict, above, of_parts
+from railyard.studies.exhibits import verdicts
 from railyard.studies.exhibits.frame import Frame, load_frame, plot, styled
 from railyard.studies.exhibits.spec import ExhibitSpec
 
@@ -172,16 +173,7 @@ def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
             )
         ],
         claims=[
-            Claim(
-                id="primary-5g-faster",
-                claim="Starting on 5G rather than Wi-Fi delivers the first frame faster.",
-                theirs="a much faster video start-up",
-                ours=ours,
-                verdict=word,
-                because=because,
-                rule="holds if the gain is beyond its interval at every size and on both pairs of links, partly if at "
-                "some; the paper gives no figure for how much faster",
-            )
+            verdicts.claim(spec.row("primary-5g-faster"), ours=ours, verdict=word, because=because),
         ],
         confidence=f"{intervals.METHOD}; gains are paired by seed",
         fidelity=frame.fidelity(),

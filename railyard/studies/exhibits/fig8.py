@@ -9,15 +9,15 @@ import plotly.graph_objects as go
 from scipy import stats
 
 from railyard.base.style import BLUE, ORANGE
-from railyard.report.exhibit import Claim, Column, Exhibit, PaperValue, Plot, Table
+from railyard.report.exhibit import Column, Exhibit, PaperValue, Plot, Table
 from railyard.stats import intervals
 from railyard.stats.intervals import Interval
 from railyard.stats.verdict import Verdict, above, in_steps
+from railyard.studies.exhibits import verdicts
 from railyard.studies.exhibits.frame import Frame, load_frame, plot, rcts, styled
 from railyard.studies.exhibits.spec import ExhibitSpec
 
 ARMS = {"original": (ORANGE, "dash", "square"), "fastest": (BLUE, "solid", "circle")}
-MONOTONE = 0.8  # Spearman's rank correlation from which "the larger the ratio, the larger the gain" is said
 
 
 def _points(frame: Frame) -> list[dict[str, Any]]:
@@ -63,11 +63,12 @@ def trend(points: list[dict[str, Any]]) -> float:
     return float(found.statistic) if found.statistic == found.statistic else 0.0
 
 
-def verdict(points: list[dict[str, Any]]) -> tuple[Verdict, str]:
+def verdict(points: list[dict[str, Any]], monotone: float) -> tuple[Verdict, str]:
+    """ "The larger the ratio, the larger the gain" is said from that rank correlation (Spearman's) on."""
     last: Interval = points[-1]["gain"]
     correlation = trend(points)
     wins = above(last)
-    if wins and correlation >= MONOTONE:
+    if wins and correlation >= monotone:
         return "holds", f"gain and ratio rise together (rank correlation {correlation:.2f})"
     if wins:
         return "partly", f"it wins at the largest ratio, but not ever more (rank correlation {correlation:.2f})"
@@ -83,7 +84,8 @@ def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
     frame = load_frame(folder, spec)
     points = _points(frame)
     first, last = points[0], points[-1]
-    word, because = verdict(points)
+    row = spec.row("fastest-ack-wins-more")
+    word, because = verdict(points, row.numbers["monotone"])
     ours = "; ".join(f"ratio {point['ratio']:g}: {gain_words(point)}" for point in (first, last))
     table = Table(
         title="Completion time of 4 MB",
@@ -139,16 +141,7 @@ def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
             )
         ],
         claims=[
-            Claim(
-                id="fastest-ack-wins-more",
-                claim="The larger the RTT ratio, the more ACK_MP on the fastest path wins (Cubic).",
-                theirs="wins more as the ratio grows",
-                ours=ours,
-                verdict=word,
-                because=because,
-                rule=f"holds if the gain at the largest ratio is beyond its interval and gain and ratio have a rank "
-                f"correlation of {MONOTONE:g} or more; partly if only the first; the paper's text has no figures",
-            )
+            verdicts.claim(row, ours=ours, verdict=word, because=because),
         ],
         confidence=f"{intervals.METHOD}; gains are paired by seed",
         fidelity=frame.fidelity(),

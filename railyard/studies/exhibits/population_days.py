@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from railyard.figures.rows import REBUFFER_RATE
+from railyard.base.errors import UserError
+from railyard.figures.rows import RCT_MEDIAN, RCT_P95, RCT_P99, REBUFFER_RATE
 from railyard.report.exhibit import Claim, Exhibit, PaperValue, Plot, Table
 from railyard.results.tables import Value
 from railyard.stats.intervals import Interval
+from railyard.stats.verdict import Verdict
+from railyard.studies.claims import PaperClaim
 from railyard.studies.exhibits import verdicts
 from railyard.studies.exhibits.population_frame import (
     OURS,
@@ -34,6 +37,7 @@ ALL = "all"
 FASTER_WORDS, SLOWER_WORDS, LOWER_WORDS = ("better", "worse"), ("slower", "faster"), ("lower", "higher")
 STILL = ("home", "office", "public")
 SLOWER = 1.05  # a viewer's slowest request counts as slower or faster from 5 % of difference on
+RCT_QUANTILES = {RCT_MEDIAN.name: 0.5, RCT_P95.name: 0.95, RCT_P99.name: 0.99}
 RTT_CLASSES = ((0.0, 2.0), (2.0, 4.0), (4.0, float("inf")))
 
 
@@ -132,13 +136,13 @@ def of_size(plays: Plays, chunk_bytes: int) -> Plays:
     )
 
 
-def _vanilla_because(frame: Frame) -> str:
+def _why_worse(frame: Frame, ours: str) -> str:
     plays = frame.plays
-    slower, faster, _ = _per_viewer(plays, "vanilla-mp")
+    slower, faster, _ = _per_viewer(plays, ours)
     still = plays.where(lambda row: row["scene"] == "home")
     parts = [f"the slowest request is slower for {slower} viewers and faster for {faster} of {plays.viewers()}"]
     if still.rows:
-        home = {q: still.compare_quantile("rct", q, "vanilla-mp", "sp", increase) for q in (0.5, 0.99)}
+        home = {q: still.compare_quantile("rct", q, ours, "sp", increase) for q in (0.5, 0.99)}
         parts.append(
             f"at home the median is {change(home[0.5], *SLOWER_WORDS)} and the p99 {change(home[0.99], *SLOWER_WORDS)}"
         )
@@ -146,7 +150,7 @@ def _vanilla_because(frame: Frame) -> str:
     worst = tail[-max(1, len(tail) // 50) :]
     moving = sum(row["scene"] not in STILL for row in worst)
     names = {(row["day"], row["viewer"]) for row in worst}
-    gains = _per_viewer(plays.where(lambda row: (row["day"], row["viewer"]) in names), "vanilla-mp")[1]
+    gains = _per_viewer(plays.where(lambda row: (row["day"], row["viewer"]) in names), ours)[1]
     parts.append(
         f"the p99 is made by few: of the {len(worst)} viewers with the slowest requests on single path {moving} are in "
         f"motion, and {gains} are faster with the second path"
@@ -200,22 +204,7 @@ def fig1c(_folder: Path, data: Data) -> Exhibit:
                 source="slides of the authors, 2021-10",
             )
         ],
-        [
-            Claim(
-                id="vanilla-worse-p99",
-                claim="Vanilla multipath makes the p99 of RCT worse than single path's.",
-                theirs="worse on all days, by up to 28 %",
-                ours=f"{change(whole[0.99], *SLOWER_WORDS)} ({between(by_day[0.99], *SLOWER_WORDS)})",
-                **verdicts.outlook(
-                    verdicts.worse(whole[0.99], by_day[0.99]),
-                    whole[0.99],
-                    frame.plays.viewers(),
-                    carry=_carry(frame, 0.99, "vanilla-mp"),
-                ),
-                because=_vanilla_because(frame),
-                rule=verdicts.WORSE_RULE,
-            )
-        ],
+        claims_of(frame),
     )  # fmt: skip
 
 
@@ -312,26 +301,11 @@ def table1(_folder: Path, data: Data) -> Exhibit:
                 source="table 1",
             )
         ],
-        [
-            Claim(
-                id="vanilla-rebuffers-more",
-                claim="Vanilla multipath stalls more than single path.",
-                theirs="rebuffer rate higher by 34.6 to 96.5 % by day",
-                ours=f"{change(whole, *LOWER_WORDS)} ({between(days, *LOWER_WORDS)})",
-                **verdicts.outlook(
-                    verdicts.worse(_turned(whole), [_turned(day) for day in days]),
-                    whole,
-                    frame.plays.viewers(),
-                    carry=_stalls(frame, "vanilla-mp"),
-                ),
-                because=_stalled(frame, "vanilla-mp"),
-                rule=verdicts.WORSE_RULE,
-            )
-        ],
+        claims_of(frame),
     )
 
 
-def _why_within(frame: Frame, days: Sequence[Interval | None], q: float, least: float) -> str:
+def _why_within(frame: Frame, days: Sequence[Interval | None], q: float, ours: str, least: float) -> str:
     known = [day for day in days if day is not None]
     good = sum(day.value >= least for day in known)
     parts = [
@@ -341,7 +315,7 @@ def _why_within(frame: Frame, days: Sequence[Interval | None], q: float, least: 
     home = frame.plays.where(lambda row: row["scene"] == "home")
     if home.rows and q == 0.5:
         share = 100 * home.viewers() / frame.plays.viewers()
-        gain = home.compare_quantile("rct", q, "xlink", "sp", improvement)
+        gain = home.compare_quantile("rct", q, ours, "sp", improvement)
         parts.append(
             f"{share:.0f} % of the viewers are at home, where it is {change(gain, *FASTER_WORDS)}: seconds are "
             "buffered there, so the gate is closed, and what min-RTT gave to the slow path is waited for"
@@ -349,26 +323,51 @@ def _why_within(frame: Frame, days: Sequence[Interval | None], q: float, least: 
     return "; ".join(parts)
 
 
-def _better(
-    days: Sequence[Interval | None],
-    whole: Interval | None,
-    q: float,
-    least: float,
-    most: float,
-    because: str,
-    viewers: int,
-    carry: int,
-) -> Claim:
-    name = "median" if q == 0.5 else f"p{100 * q:g}"
-    return Claim(
-        id=f"xlink-{name}-better",
-        claim=f"XLINK's {name} of RCT is {least:g} to {most:g} % better than single path's.",
-        theirs=f"{least:g} to {most:g} % by day" + ("; one day 0.7 % worse" if q == 0.5 else ""),
-        ours=f"{change(whole, *FASTER_WORDS)} ({between(days, *FASTER_WORDS)})",
-        **verdicts.outlook(verdicts.within(whole, least, most), whole, viewers, verdicts.least(whole, least), carry),
-        because=because,
-        rule=verdicts.within_rule(least, most),
+def _why(frame: Frame, row: PaperClaim, ours: str, days: Sequence[Interval | None]) -> str:
+    if row.figure == REBUFFER_RATE.name:
+        return _stalled(frame, ours)
+    if row.rule == "worse":
+        return _why_worse(frame, ours)
+    return _why_within(frame, days, RCT_QUANTILES[str(row.figure)], ours, row.numbers["least"])
+
+
+def _claim(frame: Frame, row: PaperClaim) -> Claim:
+    """A claim on one figure of an arm against single path's: over all viewers, and by day."""
+    worse, ours = row.rule == "worse", str(row.a)
+    parts = [frame.plays.day(day) for day in frame.days]
+    if row.figure == REBUFFER_RATE.name:
+        whole, *days = (plays.rebuffer_improvement(ours, "sp") for plays in (frame.plays, *parts))
+        words, carry = LOWER_WORDS, _stalls(frame, ours)
+        judged, judged_days = (_turned(whole), [_turned(day) for day in days]) if worse else (whole, days)
+    else:
+        q, how = RCT_QUANTILES[str(row.figure)], increase if worse else improvement
+        whole, *days = (plays.compare_quantile("rct", q, ours, "sp", how) for plays in (frame.plays, *parts))
+        words, carry = SLOWER_WORDS if worse else FASTER_WORDS, _carry(frame, q, ours)
+        judged, judged_days = whole, days
+    if worse:
+        word: Verdict = verdicts.worse(judged, judged_days)
+        boundaries: tuple[float, ...] = (0.0,)
+    else:
+        least = row.numbers["least"]
+        word, boundaries = verdicts.within(judged, least, row.numbers["most"]), verdicts.least(judged, least)
+    return verdicts.claim(
+        row,
+        ours=f"{change(whole, *words)} ({between(days, *words)})",
+        **verdicts.outlook(word, whole, frame.plays.viewers(), boundaries, carry),
+        because=_why(frame, row, ours, days),
     )
+
+
+def claims_of(frame: Frame) -> list[Claim]:
+    """The rows of the exhibit's file, judged."""
+    known = (*RCT_QUANTILES, REBUFFER_RATE.name)
+    for row in frame.spec.claims:
+        if row.figure not in known or row.a is None or row.b != "sp" or row.rule not in ("worse", "within"):
+            raise UserError(
+                f"{frame.spec.name}: claim '{row.id}': it takes a `figure` ({', '.join(known)}) of an arm `a` against "
+                "`b: sp` and the rule `worse` or `within`."
+            )
+    return [_claim(frame, row) for row in frame.spec.claims]
 
 
 def fig11(_folder: Path, data: Data) -> Exhibit:
@@ -380,7 +379,6 @@ def fig11(_folder: Path, data: Data) -> Exhibit:
     }
     whole = {q: frame.plays.compare_quantile("rct", q, "xlink", "sp", improvement) for q in quantiles}
     theirs = {0.5: "2.3 to 8.9 % better (one day 0.7 % worse)", 0.95: "9.4 to 34 % better", 0.99: "19 to 50 % better"}
-    ranges = {0.5: (2.3, 8.9), 0.95: (9.4, 34.0), 0.99: (19.0, 50.0)}
     ours = [table for arm in OURS for table in _rct_tables(frame, arm, quantiles, gain=True)]
     ours = [table.model_copy(update={"note": f"{table.note} {OURS_NOTE}"}) for table in ours]
     return exhibit(
@@ -400,18 +398,7 @@ def fig11(_folder: Path, data: Data) -> Exhibit:
             )
             for q in quantiles
         ],
-        [
-            _better(
-                by_day[q],
-                whole[q],
-                q,
-                *ranges[q],
-                _why_within(frame, by_day[q], q, ranges[q][0]),
-                frame.plays.viewers(),
-                _carry(frame, q, "xlink"),
-            )
-            for q in (0.99, 0.95, 0.5)
-        ],
+        claims_of(frame),
     )
 
 
@@ -435,21 +422,5 @@ def table3(_folder: Path, data: Data) -> Exhibit:
                 source="table 3",
             )
         ],
-        [
-            Claim(
-                id="rebuffer-better",
-                claim="XLINK's rebuffer rate is 23.8 to 67.7 % lower than single path's.",
-                theirs="23.8 to 67.7 % lower by day",
-                ours=f"{change(whole, *LOWER_WORDS)} ({between(days, *LOWER_WORDS)})",
-                **verdicts.outlook(
-                    verdicts.within(whole, 23.8, 67.7),
-                    whole,
-                    frame.plays.viewers(),
-                    verdicts.least(whole, 23.8),
-                    _stalls(frame, "xlink"),
-                ),
-                because=_stalled(frame, "xlink"),
-                rule=verdicts.within_rule(23.8, 67.7),
-            )
-        ],
+        claims_of(frame),
     )

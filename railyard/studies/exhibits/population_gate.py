@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from railyard.base.style import BLUE, ORANGE, LineStyle
 from railyard.experiment.model import MeasuredScheme
@@ -13,6 +12,7 @@ from railyard.report.exhibit import Claim, Exhibit, PaperValue, Table
 from railyard.results.tables import Value
 from railyard.stats.intervals import Interval, Reals
 from railyard.stats.verdict import Verdict, above, below, both, in_steps, of_parts
+from railyard.studies.claims import PaperClaim
 from railyard.studies.exhibits import verdicts
 from railyard.studies.exhibits.population_frame import (
     Curve,
@@ -36,8 +36,6 @@ SETTINGS = {"off": "off", "95-80": "xlink", "90-80": "90-80", "90-60": "90-60", 
 SETTINGS |= {"1-1": "1-1"}
 PAPER_TABLE2 = {"95-80": 66.14, "90-80": 57.59, "90-60": 55.65, "60-50": 78.87, "60-1": 64.74, "1-1": 62.23}
 PAPER_COST = {"95-80": "2.1 %", "1-1": "15 %"}
-LITTLE = 5.0  # %: a gain that is called little
-COST_RISE = 1.0  # percentage points; the bound of (60, 1) is 7 above that of (60, 50) with the paper's β
 # The p of "the buffer level that p % of the samples exceed", as quantiles from below.
 LEVELS = {"p50": 0.5, "p90": 0.1, "p95": 0.05, "p99": 0.01}
 LEVEL_STYLES = {
@@ -45,7 +43,6 @@ LEVEL_STYLES = {
     "p95": LineStyle(BLUE, "dash", "square"),
     "p99": LineStyle(BLUE, "solid", "star"),
 }
-ABOUT = 1.5  # a cost is "about" theirs within this factor
 FORMS = {
     "copies always": ("control off", "xlink"),
     "copies that pay": ("xlink-lean, control off", "xlink-lean"),
@@ -143,11 +140,11 @@ def needs_copies(against_sp: Interval | None, against_gated: Interval | None) ->
     return in_steps(above(against_sp), above(against_gated))
 
 
-def diminishes(gain: Interval | None, further: Sequence[Interval | None]) -> Verdict:
-    """(95, 80) gains over single path, and no dearer setting gains more than LITTLE over (95, 80)."""
+def diminishes(gain: Interval | None, further: Sequence[Interval | None], little_percent: float) -> Verdict:
+    """(95, 80) gains over single path, and no dearer setting gains more than a little over (95, 80)."""
     if above(gain) is not True:
         return in_steps(above(gain), above(gain))
-    little = both(below(more, LITTLE) for more in further)
+    little = both(below(more, little_percent) for more in further)
     return "partly" if any(above(more) for more in further) and little is not True else in_steps(little, little)
 
 
@@ -165,46 +162,45 @@ def _mechanism_claims(frame: Frame, costs: dict[str, Interval | None]) -> list[C
     saved = {pair: (costs[pair[0]], costs[pair[1]]) for pair in (("90-80", "90-60"), ("60-50", "60-1"))}
     rises = {pair: b.value - a.value for pair, (a, b) in saved.items() if a is not None and b is not None}
     said = ", ".join(f"{name} {text(costs[name], digits=2)}" for pair in saved for name in pair)
+    diminishing, saves = frame.spec.row("diminishing-returns"), frame.spec.row("delivery-time-saves")
+    word = diminishes(gain, list(further.values()), diminishing.numbers["little"])
     return [
-        Claim(
-            id="reinjection-necessary",
-            claim="Without re-injection the buffer levels drop significantly.",
-            theirs="dropped significantly with re-injection off",
+        verdicts.claim(
+            frame.spec.row("reinjection-necessary"),
             ours="the level that 99 % of the samples exceed, against single path's: "
             f"{change(against_sp, 'lower', 'higher')}; against that of (95, 80): "
             f"{change(against_gated, 'lower', 'higher')}",
             **verdicts.outlook(needs_copies(against_sp, against_gated), against_sp, plays.viewers(), carry=carry),
             because="without re-injection this is min-RTT scheduling alone; who gains and who loses by it is in fig1c",
-            rule="holds if the level is below single path's beyond its interval; partly if it is only below that of "
-            "(95, 80) beyond its interval",
         ),
-        Claim(
-            id="diminishing-returns",
-            claim="(95, 80) is enough: dearer thresholds bring little more.",
-            theirs="a moderate threshold performs well; further increases see diminished returns",
+        verdicts.claim(
+            diminishing,
             ours="the level that 99 % of the samples exceed, (95, 80) against single path: "
             f"{change(gain, 'higher', 'lower')}; the best dearer setting against (95, 80): "
             f"{change(best, 'higher', 'lower')}",
-            **verdicts.outlook(diminishes(gain, list(further.values())), gain, plays.viewers(), carry=carry),
+            **verdicts.outlook(word, gain, plays.viewers(), carry=carry),
             because="what empties a buffer is seen at a low buffer level, where the gate is open at every setting",
-            rule="holds if (95, 80) is above single path beyond its interval and the whole interval of every dearer "
-            f"setting's gain over (95, 80) is below {LITTLE:g} %; partly if one gains beyond its interval",
         ),
-        Claim(
-            id="delivery-time-saves",
-            claim="Where the upper threshold is large, comparing with the delivery time keeps the cost low.",
-            theirs="rules out unnecessary copies, as seen in (90, 80) against (90, 60) and (60, 50) against (60, 1)",
+        verdicts.claim(
+            saves,
             ours=said,
-            verdict=of_parts([rise < COST_RISE for rise in rises.values()]),
+            verdict=of_parts([rise < saves.numbers["points"] for rise in rises.values()]),
             because="between the thresholds a copy is made only if the play-time left is below the slowest path's "
             "delivery time, which it seldom is while seconds are buffered",
-            rule=f"holds if the wider setting of each pair costs less than {COST_RISE:g} percentage points more",
         ),
     ]
 
 
-def _outlook_of_cost(frame: Frame, word: Verdict, found: Interval | None, theirs: float) -> dict[str, Any]:
-    return verdicts.outlook(word, found, frame.plays.viewers(), verdicts.nearer(found, theirs, ABOUT))
+def _cost_claim(frame: Frame, row: PaperClaim, form: Interval | None, own: Interval | None, because: str) -> Claim:
+    """`form`: the cost of the paper's form; `own`: that of copies that pay."""
+    boundary = (row.numbers["theirs"], row.numbers["factor"])
+    word = verdicts.cost(form, own, *boundary)
+    return verdicts.claim(
+        row,
+        ours=f"in the paper's form, which copies always, {text(form, digits=2)}; copies that pay {text(own, digits=2)}",
+        **verdicts.outlook(word, form, frame.plays.viewers(), verdicts.nearer(form, *boundary)),
+        because=because,
+    )
 
 
 def fig10(_folder: Path, data: Data) -> Exhibit:
@@ -256,29 +252,21 @@ def fig10(_folder: Path, data: Data) -> Exhibit:
             )
         ],
         [
-            Claim(
-                id="cost-95-80",
-                claim="The thresholds (95, 80) cost about 2.1 %.",
-                theirs="2.1 %",
-                ours=f"in the paper's form, which copies always, {text(always['95-80'], digits=2)}; copies that pay "
-                f"{text(pays['95-80'], digits=2)}",
-                **_outlook_of_cost(
-                    frame, verdicts.cost(always["95-80"], pays["95-80"], 2.1, ABOUT), always["95-80"], 2.1
-                ),
-                because="the cost is that of an open gate, times the share of the time in which it is open; "
+            _cost_claim(
+                frame,
+                frame.spec.row("cost-95-80"),
+                always["95-80"],
+                pays["95-80"],
+                "the cost is that of an open gate, times the share of the time in which it is open; "
                 "xlink-lean makes only copies that pay, those expected earlier on the other path",
-                rule=verdicts.cost_rule(2.1, ABOUT),
             ),
-            Claim(
-                id="cost-off-15",
-                claim="With the control off, the setting (1, 1), re-injection costs about 15 %.",
-                theirs="15 %",
-                ours=f"in the paper's form, which copies always, {text(always['off'], digits=2)}; copies that pay "
-                f"{text(pays['off'], digits=2)}",
-                **_outlook_of_cost(frame, verdicts.cost(always["off"], pays["off"], 15, ABOUT), always["off"], 15),
-                because="the cost is the share of a request that is in flight when its last packet leaves, and so it "
+            _cost_claim(
+                frame,
+                frame.spec.row("cost-off-15"),
+                always["off"],
+                pays["off"],
+                "the cost is the share of a request that is in flight when its last packet leaves, and so it "
                 "depends on request size and queues: 1 MB here, as the slides say, and queues that nobody states",
-                rule=verdicts.cost_rule(15, ABOUT),
             ),
             *_mechanism_claims(frame, costs),
         ],
@@ -300,6 +288,7 @@ def _in_danger(frame: Frame) -> int:
 
 def table2(_folder: Path, data: Data) -> Exhibit:
     frame = frame_of(data)
+    danger = frame.spec.row("danger-95-80")
     sp = _percent(frame.plays.below("sp", DANGER_MS))
     rows: list[list[Value]] = [["sp", cell(sp, 3), span(sp, 2), None, None, None]]
     found: dict[str, Interval | None] = {}
@@ -344,21 +333,18 @@ def table2(_folder: Path, data: Data) -> Exhibit:
             for name, value in PAPER_TABLE2.items()
         ],
         [
-            Claim(
-                id="danger-95-80",
-                claim="(95, 80) makes samples below 50 ms 66 % fewer than on single path.",
-                theirs="66.14 % fewer; 55.65 to 78.87 % over all thresholds",
+            verdicts.claim(
+                danger,
                 ours=f"{text(found['95-80'])} fewer",
                 **verdicts.outlook(
-                    verdicts.agrees(found["95-80"], PAPER_TABLE2["95-80"]),
+                    verdicts.agrees(found["95-80"], danger.numbers["theirs"]),
                     found["95-80"],
                     frame.plays.viewers(),
-                    verdicts.least(found["95-80"], PAPER_TABLE2["95-80"]),
+                    verdicts.least(found["95-80"], danger.numbers["theirs"]),
                     frame.plays.to_meet(_is_in_danger, "sp", "xlink"),
                 ),
                 because=f"{_in_danger(frame)} of {frame.plays.viewers()} viewers on single path have such samples, so "
                 f"the interval is wide; over all thresholds it is {_over_thresholds(found)}",
-                rule=verdicts.agrees_rule(PAPER_TABLE2["95-80"]),
             )
         ],
     )

@@ -55,9 +55,21 @@ def _function(reference: str) -> Callable[..., Any]:
 
 
 def builder(name: str) -> Builder:
+    """What builds an exhibit. It refuses a file with a claim that the exhibit does not judge."""
     if name not in EXHIBITS:
         raise UserError(f"there is no exhibit '{name}'; {near_miss(name, EXHIBITS)}")
-    return _function(EXHIBITS[name])
+    build: Builder = _function(EXHIBITS[name])
+
+    def checked(folder: Path, spec: Any) -> Exhibit:
+        exhibit = build(folder, spec)
+        judged = {claim.id for claim in exhibit.claims}
+        for row in (spec[0] if isinstance(spec, tuple) else spec).claims:
+            if row.id not in judged:
+                known = ", ".join(sorted(judged)) or "none"
+                raise UserError(f"{name}: it does not judge the claim '{row.id}' of its file; it judges {known}.")
+        return exhibit
+
+    return checked
 
 
 def runner(document: YamlDocument) -> Runner | None:

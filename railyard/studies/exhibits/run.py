@@ -113,7 +113,8 @@ def _with_runs(spec: ExhibitSpec, document: YamlDocument, request: RunRequest, m
         request.refuse_wall_clock()
     for arena in arenas:
         arena.check()
-    exhibit = spec.model_dump(mode="json", exclude={"name", "description", "command"})
+    exhibit = spec.model_dump(mode="json", exclude={"name", "description", "command", "claims"})
+    told = spec.model_dump(mode="json", exclude={"claims"})
     asked = request.repeat_budget_s
     first = parts[0][1].model_copy(update={} if asked is None else {"repeat_budget_s": asked})
     plan = Plan(
@@ -123,7 +124,10 @@ def _with_runs(spec: ExhibitSpec, document: YamlDocument, request: RunRequest, m
         facts={"exhibit": exhibit},
         not_run=[row for _, experiment, inner in parts for row in not_run(experiment, inner)],
         # Which exhibit it is, and which parts it came to.
-        further={"exhibit": spec.model_dump(mode="json"), "parts": {part.key: part.values for part, _, _ in parts}},
+        further={
+            "exhibit": told,
+            "parts": {part.key: part.values for part, _, _ in parts},
+        },
         qlog_asked=request.qlog is not None,
     )
     place = Place(request.out, fresh=not request.resume, tell=_teller(request))

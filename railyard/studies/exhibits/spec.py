@@ -17,6 +17,7 @@ from railyard.report.exhibit import Size
 from railyard.run.parts import WHOLE, Part, labelled, merged, refuse_twins
 from railyard.run.resolve import look_up, resolve
 from railyard.run.runspec import RunSpec
+from railyard.studies.claims import PaperClaims
 from railyard.studies.exhibits.places import PlaceRule, find_places
 from railyard.traces.library import list_pairs
 
@@ -30,7 +31,7 @@ class SizeChange(Strict):
     set: dict[str, Any] = Field(default={})
 
 
-class ExhibitSpec(Strict):
+class ExhibitSpec(PaperClaims):
     kind: str = "exhibit"
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")
     description: str = ""

@@ -11,12 +11,13 @@ import plotly.graph_objects as go
 from railyard.base.style import INK, scheme_styles
 from railyard.figures import rows
 from railyard.figures.figure import Quantile
-from railyard.report.exhibit import Claim, Column, Exhibit, PaperValue, Table
+from railyard.report.exhibit import Column, Exhibit, PaperValue, Table
 from railyard.results.records import Run
 from railyard.results.tables import Value
 from railyard.stats import intervals
 from railyard.stats.intervals import Interval
 from railyard.stats.verdict import Verdict, above, both, in_steps
+from railyard.studies.exhibits import verdicts
 from railyard.studies.exhibits.frame import Frame, load_frame, player_settings, plot, rcts, styled
 from railyard.studies.exhibits.spec import ExhibitSpec
 
@@ -170,16 +171,12 @@ def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
             )
         ],
         claims=[
-            Claim(
-                id="cross-isp-delay-matters",
-                claim="A cross-ISP increase of the secondary path's delay slows requests over both paths.",
-                theirs="large path delay differences could impact start-up and request completion time (section 3.2)",
+            verdicts.claim(
+                spec.row("cross-isp-delay-matters"),
                 ours=ours,
                 verdict=verdict(changes[JUDGED]),
                 because="multipath waits for the slower path's last packets, but gives that path only what the faster "
                 "one's window leaves; a request on that path alone feels all of the delay",
-                rule=f"holds if median and p99 of {JUDGED}, of which the paper says it, are slower beyond their "
-                "intervals, all crossings together; partly if one is",
             )
         ],
         confidence=f"{intervals.METHOD}; changes are geometric means of the ratios of each run's own quantile to that "

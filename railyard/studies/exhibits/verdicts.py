@@ -11,15 +11,36 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from railyard.report.exhibit import Wants
+from railyard.base.errors import UserError
+from railyard.report.exhibit import Claim, Wants
 from railyard.stats import verdict
 from railyard.stats.intervals import FEWEST, Interval, growth_to_decide
 from railyard.stats.verdict import Verdict, above, in_steps, inside
+from railyard.studies.claims import PaperClaim
 
-WORSE_RULE = (
-    "holds if the interval over all viewers is wholly on the worse side, partly if that is so on a single day; does "
-    "not hold if it is wholly on the other side"
-)
+RULES = {
+    "worse": "holds if the interval over all viewers is wholly on the worse side, partly if that is so on a single "
+    "day; does not hold if it is wholly on the other side",
+    "within": "holds if better beyond its interval, by {least:g} % or more, and the interval meets {least:g} to "
+    "{most:g} %; partly if better beyond its interval, but by less, or by more with the whole interval; does not hold "
+    "if the whole interval is worse, or touches no difference and stays below {least:g} %",
+    "agrees": "holds if better beyond its interval and the interval contains {theirs:g} %; partly if only better "
+    "beyond its interval; does not hold if the whole interval is worse, or touches no difference and stays below "
+    "{theirs:g} %",
+    "cost": "judged on the paper's form, which copies always: holds if the interval of its cost is within a factor of "
+    "{factor:g} of {theirs:g} %; partly if only that of copies that pay is, or if {theirs:g} % lies between both",
+}
+"""The rules that several claims have, by the name in a claim's row, with the names of its numbers."""
+
+
+def claim(row: PaperClaim, **judged: Any) -> Claim:
+    """A row of the exhibit's file with what was found: the members `ours`, `verdict`, `because`, `needs`, `wants`."""
+    rule = RULES.get(row.rule, row.rule)
+    try:
+        words = [text.format(**row.numbers) for text in (row.claim, row.theirs, rule)]
+    except (LookupError, ValueError) as error:
+        raise UserError(f"claim '{row.id}': its words name a number that `numbers` does not have: {error}.") from None
+    return Claim(id=row.id, claim=words[0], theirs=words[1], rule=words[2], **judged)
 
 
 def worse(change: Interval | None, days: Sequence[Interval | None]) -> Verdict:
@@ -28,14 +49,6 @@ def worse(change: Interval | None, days: Sequence[Interval | None]) -> Verdict:
     if answer is not True and any(above(day) for day in days):
         return "partly"
     return in_steps(answer, answer)
-
-
-def within_rule(least: float, most: float) -> str:
-    return (
-        f"holds if better beyond its interval, by {least:g} % or more, and the interval meets {least:g} to {most:g} %; "
-        "partly if better beyond its interval, but by less, or by more with the whole interval; does not hold if the "
-        f"whole interval is worse, or touches no difference and stays below {least:g} %"
-    )
 
 
 def within(found: Interval | None, least: float, most: float) -> Verdict:
@@ -47,13 +60,6 @@ def within(found: Interval | None, least: float, most: float) -> Verdict:
     return "does not hold" if found.high <= 0 or found.high < least else "not decided"
 
 
-def agrees_rule(theirs: float) -> str:
-    return (
-        f"holds if better beyond its interval and the interval contains {theirs:g} %; partly if only better beyond its "
-        f"interval; does not hold if the whole interval is worse, or touches no difference and stays below {theirs:g} %"
-    )
-
-
 def agrees(found: Interval | None, theirs: float) -> Verdict:
     """The verdict on the claim "better by this much"."""
     if found is None or not found.known:
@@ -61,13 +67,6 @@ def agrees(found: Interval | None, theirs: float) -> Verdict:
     if found.low > 0:
         return "holds" if found.low <= theirs <= found.high else "partly"
     return "does not hold" if found.high <= 0 or found.high < theirs else "not decided"
-
-
-def cost_rule(theirs: float, factor: float) -> str:
-    return (
-        f"judged on the paper's form, which copies always: holds if the interval of its cost is within a factor of "
-        f"{factor:g} of {theirs:g} %; partly if only that of copies that pay is, or if {theirs:g} % lies between both"
-    )
 
 
 def cost(paper_form: Interval | None, own_form: Interval | None, theirs: float, factor: float) -> Verdict:

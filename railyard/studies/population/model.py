@@ -6,7 +6,7 @@ The file holds every quantity that a viewer is drawn by; docs/reference/populati
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
@@ -15,6 +15,7 @@ from railyard.base.paths import EXPERIMENTS_DIR
 from railyard.base.yamlfile import FieldError, YamlDocument, load_yaml, near_miss, parse
 from railyard.experiment.model import TRANSPORT_OF_SCHEME, SchemeEntry, find_experiment
 from railyard.report.exhibit import SIZES, Size
+from railyard.studies.claims import PaperClaims
 from railyard.traces.names import Technology
 from railyard.traces.parameters import Lengths, MobilityModel
 from railyard.traces.presets import MODELS
@@ -324,7 +325,7 @@ class Population(Strict):
         return next(arm for arm in self.arms if arm.base_label() == label)
 
 
-class PopulationExhibit(Strict):
+class PopulationExhibit(PaperClaims):
     """A figure or table over a population: which one, and which of its arms."""
 
     kind: Literal["population-exhibit"]
@@ -334,6 +335,15 @@ class PopulationExhibit(Strict):
     arms: list[str] = Field(min_length=2)
     videos: Annotated[int, Field(ge=1, le=100)] = 1
     """So many videos over one connection, instead of one."""
+
+    @model_validator(mode="after")
+    def _arms_of_claims(self) -> Self:
+        for claim in self.claims:
+            for arm in (claim.a, claim.b):
+                if arm is not None and arm not in self.arms:
+                    message = f"claim '{claim.id}': there is no arm '{arm}'; {near_miss(arm, self.arms)}"
+                    raise FieldError("claims", message)
+        return self
 
 
 class Fitted(Strict):
