@@ -569,6 +569,42 @@ static void paged_presets_have_the_round_trips_that_were_measured(void **state) 
     }
 }
 
+/* Which of the packets of a path, one each 10 ms, take 150 ms longer. */
+static void find_spikes(uint32_t path, uint32_t way, bool *late, uint32_t count) {
+    link_bench *b = bench_new(
+        "1gbps",
+        (link_config){.delay_us = 20 * MS, .reorder = 0.04, .reorder_us = 150 * MS, .seed = link_seed(1, path, way)});
+    for (uint32_t n = 0; n < count; n++) {
+        bench_send(b, 0, n, 104, n * 10 * MS);
+        link_advance(b->link, n * 10 * MS);
+        for (link_packet *p; (p = link_pull(b->link));) {
+            late[numbered_number(p)] = p->due_us > numbered_number(p) * 10 * MS + 100 * MS;
+            link_departed(b->link, p, p->due_us);
+        }
+    }
+    bench_free(b);
+}
+
+/* As those of two operators (PAM 2025, docs/reference/links.md): both at once as often as by chance. */
+static void delay_spikes_of_two_paths_are_independent(void **state) {
+    (void)state;
+    enum { COUNT = 100000 };
+    static bool late[2][COUNT];
+    for (uint32_t way = 0; way < 2; way++) {
+        double share[2] = {0, 0}, joint = 0;
+        for (uint32_t path = 0; path < 2; path++)
+            find_spikes(path, way, late[path], COUNT);
+        for (size_t n = 0; n < COUNT; n++) {
+            share[0] += late[0][n] / (double)COUNT;
+            share[1] += late[1][n] / (double)COUNT;
+            joint += (late[0][n] && late[1][n]) / (double)COUNT;
+        }
+        const double product = share[0] * share[1];
+        assert_true(fabs(share[0] - 0.04) < 0.003 && fabs(share[1] - 0.04) < 0.003);
+        assert_true(fabs(joint - product) < 4 * sqrt(product / COUNT)); /* 0.0016 +- 0.0005 */
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gilbert_elliott_has_its_stationary_loss_and_burst_length),
@@ -590,6 +626,7 @@ int main(void) {
         cmocka_unit_test(a_preset_of_a_radio_is_its_promotion_and_its_tail),
         cmocka_unit_test(a_phone_that_sleeps_is_paged_and_wakes_up_by_itself_when_it_sends),
         cmocka_unit_test(the_directions_of_a_path_share_its_radio),
+        cmocka_unit_test(delay_spikes_of_two_paths_are_independent),
         cmocka_unit_test(paged_presets_have_the_round_trips_that_were_measured),
         cmocka_unit_test(a_duplicate_follows_its_original_and_is_counted),
         cmocka_unit_test(a_rate_is_evenly_spaced_and_exact_in_the_long_run),

@@ -99,6 +99,11 @@ static void what_is_foreseen_happens(void **state) {
     for (uint64_t k = 0; k < 3; k++) {
         compare(traces[k], (link_config){.delay_us = 12345, .start_offset_ms = 3 * k}, k + 1);
         compare(traces[k], (link_config){.radio = {.promotion_us = 20000, .tail_us = 30000}}, k + 1);
+        const link_radio sleeps = {.promotion_us = 20000, .tail_us = 10000};
+        for (int way = 0; way < 2; way++) {
+            link_rrc rrc = link_rrc_make(&sleeps, 30000, k);
+            compare(traces[k], (link_config){.radio = sleeps, .rrc = &rrc, .is_downlink = way}, k + 1);
+        }
         const link_grants grants = {
             .sr_us = 7000, .grant_us = 3000, .report_us = 9000, .idle_us = 5000, .first_bytes = 2000};
         compare(traces[k], (link_config){.grants = grants, .delay_us = 5000}, k + 1);

@@ -14,6 +14,7 @@ typedef struct {
     link_trace trace[2];
     link_delay_trace delays;
     link_light_trace light;
+    link_rrc rrc;
     link_pool *pool;
     emulated_link *link;
     link_log log;
@@ -139,6 +140,12 @@ static void choose_config(bench *b, fuzz_input *in) {
                                   .report_us = 4000,
                                   .idle_us = 5000,
                                   .first_bytes = more * 10u};
+    if (more & 4) {
+        c->radio = (link_radio){.promotion_us = 1 + flags * 40u, .tail_us = 1 + more * 100u};
+        b->rrc = link_rrc_make(&c->radio, flags & 1 ? 1 + more * 200u : 0, more);
+        c->rrc = b->rrc.paging_us > 0 ? &b->rrc : NULL;
+        c->is_downlink = flags & 2;
+    }
     if (more & 64 && !(more & 8))
         c->leo = (link_leo){.period_us = 20000,
                             .phase_us = 3000,
