@@ -350,6 +350,11 @@ image: wheel ## build the image railyard/tool: the command, with what it starts 
 	@$(if $(BASE),true,docker image inspect $(LOCAL_BASE) >/dev/null 2>&1 || $(MAKE) --no-print-directory docker-base)
 	@docker/build.sh $(or $(BASE),$(LOCAL_BASE)) tool
 
+.PHONY: docker-interop
+docker-interop: ## build the image railyard/interop: libxlink as quic-interop-runner wants an endpoint
+	@$(if $(BASE),true,docker image inspect $(LOCAL_BASE) >/dev/null 2>&1 || $(MAKE) --no-print-directory docker-base)
+	@docker/build.sh $(or $(BASE),$(LOCAL_BASE)) interop
+
 .PHONY: docker-base
 docker-base: ## make that base image by debootstrap, where no registry is at hand
 	@docker/base.sh $(LOCAL_BASE)
