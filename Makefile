@@ -365,8 +365,8 @@ docker-test: setup ## all tests of the containers, with an engine that is starte
 	@docker/with-engine.sh $(MAKE) --no-print-directory docker-test-with-engine
 
 .PHONY: docker-test-with-engine
-docker-test-with-engine: docker image
-	@RAILYARD_REQUIRE_DOCKER=1 .venv/bin/python -m pytest -m docker tests/test_docker_arena.py
+docker-test-with-engine: docker image $(if $(QUIC_INTEROP_RUNNER),docker-interop)
+	@RAILYARD_REQUIRE_DOCKER=1 .venv/bin/python -m pytest -m docker -rs tests/test_docker_arena.py tests/test_interop_runner.py
 
 # Not after setup: nothing of this machine is used.
 ORDER ?= demo,test test,demo

@@ -15,12 +15,12 @@ IMPLEMENTATION = {"image": os.environ.get("XLINK_IMAGE", "railyard/interop"), "u
 
 
 def main() -> int:
-    folder = Path(os.environ.get("QUIC_INTEROP_RUNNER", ""))
+    folder = Path(os.environ.get("QUIC_INTEROP_RUNNER", "")).resolve()
     if not os.environ.get("QUIC_INTEROP_RUNNER") or not (folder / "testcases_quic.py").is_file():
         print("run_cases: QUIC_INTEROP_RUNNER has to name a checkout of quic-interop-runner.", file=sys.stderr)
         return 2
     os.chdir(folder)  # it reads its files from the folder that it is started in
-    sys.path[:0] = [str(folder.resolve()), str(HERE)]
+    sys.path[:0] = [str(folder), str(HERE)]
     import implementations  # noqa: PLC0415
     import multipath_cases  # noqa: PLC0415
     import testcases_quic  # noqa: PLC0415
