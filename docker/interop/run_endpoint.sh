@@ -42,7 +42,11 @@ v2)
     ;;
 retry) server_options+=(--retry-above 0) ;;
 http3) alpn=h3 ;;
-connectionmigration) scheme=cm ;;
+connectionmigration)
+    # The runner asks it of servers alone, which have to announce a second address. In the matrix the client moves.
+    [ "${ROLE:-}" = client ] || [ -n "${PREFERRED_ADDRESS:-}" ] || exit 127
+    scheme=cm
+    ;;
 preferredaddress) ;;
 multipath | multipathabandon | multipathstandby)
     scheme=vanilla-mp
