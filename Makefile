@@ -350,6 +350,11 @@ image: wheel ## build the image railyard/tool: the command, with what it starts 
 	@$(if $(BASE),true,docker image inspect $(LOCAL_BASE) >/dev/null 2>&1 || $(MAKE) --no-print-directory docker-base)
 	@docker/build.sh $(or $(BASE),$(LOCAL_BASE)) tool
 
+.PHONY: docker-interop
+docker-interop: ## build the image railyard/interop: libxlink as quic-interop-runner wants an endpoint
+	@$(if $(BASE),true,docker image inspect $(LOCAL_BASE) >/dev/null 2>&1 || $(MAKE) --no-print-directory docker-base)
+	@docker/build.sh $(or $(BASE),$(LOCAL_BASE)) interop
+
 .PHONY: docker-base
 docker-base: ## make that base image by debootstrap, where no registry is at hand
 	@docker/base.sh $(LOCAL_BASE)
@@ -360,8 +365,8 @@ docker-test: setup ## all tests of the containers, with an engine that is starte
 	@docker/with-engine.sh $(MAKE) --no-print-directory docker-test-with-engine
 
 .PHONY: docker-test-with-engine
-docker-test-with-engine: docker image
-	@RAILYARD_REQUIRE_DOCKER=1 .venv/bin/python -m pytest -m docker tests/test_docker_arena.py
+docker-test-with-engine: docker image $(if $(QUIC_INTEROP_RUNNER),docker-interop)
+	@RAILYARD_REQUIRE_DOCKER=1 .venv/bin/python -m pytest -m docker -rs tests/test_docker_arena.py tests/test_interop_runner.py
 
 # Not after setup: nothing of this machine is used.
 ORDER ?= demo,test test,demo

@@ -20,8 +20,10 @@ id=$(docker image inspect --format '{{.Id}}' "$BASE" 2>/dev/null || true)
 log=$(mktemp -t railyard-docker.XXXXXX)
 trap 'rm -f "$log"' EXIT
 for image; do
-    if ! docker build --file docker/Dockerfile --target "$image" --network "${RAILYARD_BUILD_NETWORK:-default}" --build-arg "BASE=$BASE" \
-        --build-arg "PACKAGES=${PACKAGES:-}" \
+    # A folder here with a Dockerfile of its own, or a target of the one for all.
+    recipe=(--file docker/Dockerfile --target "$image" --build-arg "PACKAGES=${PACKAGES:-}")
+    [ ! -d "docker/$image" ] || recipe=(--file "docker/$image/Dockerfile" --build-arg "BUILD=$BASE")
+    if ! docker build "${recipe[@]}" --network "${RAILYARD_BUILD_NETWORK:-default}" --build-arg "BASE=$BASE" \
         --label "railyard.base=$BASE${id:+ $id}" --tag "railyard/$image" . >"$log" 2>&1; then
         tail -n 25 "$log" >&2
         die "the image railyard/$image could not be built; see above."

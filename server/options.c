@@ -27,7 +27,14 @@ static bool read_endpoint(const char *text, xl_addr *out, bool *given, char *rea
 
 static bool read_quic(void *into, const char *text, char *reason, size_t cap) {
     server_config *c = into;
-    return read_endpoint(text, &c->quic_addr, &c->quic, reason, cap);
+    if (!c->quic)
+        return read_endpoint(text, &c->quic_addr, &c->quic, reason, cap);
+    bool given;
+    if (!read_endpoint(text, &c->quic_too, &given, reason, cap))
+        return false;
+    if (c->quic_too.family == c->quic_addr.family)
+        snprintf(reason, cap, "may be given once for each IP version");
+    return c->quic_too.family != c->quic_addr.family;
 }
 
 static bool read_preferred(void *into, const char *text, char *reason, size_t cap) {
@@ -86,7 +93,8 @@ static bool read_seed(void *into, const char *text, char *reason, size_t cap) {
 
 static const setting rows[] = {
     {"quic", SETTING_OWN, .read = read_quic, .value = "ADDR:PORT",
-     .help = "Serve HTTP/3 over QUIC at this address. Port 0: the kernel chooses."},
+     .help = "Serve HTTP/3 over QUIC at this address. Port 0: the kernel chooses. May be given once for each IP "
+             "version; the paths of a connection may lead to both."},
     {"preferred_address", SETTING_OWN, .read = read_preferred, .value = "ADDR:PORT",
      .help = "QUIC: listen at this address too, and ask clients to move there after the handshake (RFC 9000 section "
              "9.6). May be given once for each IP version."},
@@ -171,6 +179,8 @@ static const char *problem(const server_config *c) {
     bool has_preferred = c->preferred[0].family || c->preferred[1].family;
     if (has_preferred && (!c->quic || c->workers > 0))
         return "--preferred-address needs --quic ADDR:PORT and does not go with --workers";
+    if (c->quic_too.family && c->workers > 0)
+        return "a second --quic does not go with --workers";
     if (!c->lb_file != !c->server_id)
         return "--lb-config and --server-id go together";
     if (!c->cert_file != !c->key_file)

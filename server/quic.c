@@ -204,11 +204,12 @@ static bool listen_on(server_service *s, const server_config *config, xl_addr *b
         rv = xl_udp_adopt_socket(s->udp, worker->udp, &worker->udp_bound);
     else if (s->udp)
         rv = xl_udp_add_socket(s->udp, &config->quic_addr, bound);
-    const xl_addr *at = &config->quic_addr;
-    for (size_t i = 0; rv >= 0 && i < 2; i++) {
+    const xl_addr *at = &config->quic_addr,
+                  *others[] = {&config->quic_too, &config->preferred[0], &config->preferred[1]};
+    for (size_t i = 0; rv >= 0 && i < sizeof others / sizeof *others; i++) {
         xl_addr unused;
-        if (config->preferred[i].family)
-            rv = xl_udp_add_socket(s->udp, at = &config->preferred[i], &unused);
+        if (others[i]->family)
+            rv = xl_udp_add_socket(s->udp, at = others[i], &unused);
     }
     if (rv < 0) {
         snprintf(error, SERVER_ERROR_BYTES, "cannot listen on %s: %s", xl_addr_format(at, text, sizeof text),

@@ -30,6 +30,7 @@ typedef struct {
     bool help, describe_settings;
     bool quic, http1; /* listen there? */
     xl_addr quic_addr, http1_addr;
+    xl_addr quic_too;     /* of the other IP version; family 0: none */
     xl_addr preferred[2]; /* of --preferred-address: IPv4, IPv6; family 0: none */
     bool mptcp;           /* http1 listens with IPPROTO_MPTCP, which takes plain TCP too */
     const char *cert_file, *key_file, *ciphers;

@@ -67,6 +67,37 @@ def test_a_client_moves_to_the_preferred_address(tmp_path: Path, root: Path) -> 
     assert events(server.records(), "summary")[0]["migrations"] == 1
 
 
+def free_ipv6_port() -> int:
+    with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as unused:
+        unused.bind(("::1", 0))
+        port: int = unused.getsockname()[1]
+        return port
+
+
+def test_paths_of_both_ip_versions_are_of_one_connection(tmp_path: Path) -> None:
+    port = free_ipv6_port()
+    options = ("--scheme", "vanilla-mp", "--dialect", "ietf", "--quic", f"[::1]:{port}")
+    # No event: both paths carry data. The second one stands by until the first one is removed.
+    events_of = {"shared": (), "promoted": ("--path-events", "0:standby:1,0.05:remove:0")}
+    summaries = {}
+    with Server(tmp_path, *options, address="127.0.0.1") as server:
+        where = ("--connect", f"127.0.0.1:{server.port}", "--connect", f"[::1]:{port}", "--path", "127.0.0.1")
+        for case, extra in events_of.items():
+            log = tmp_path / f"{case}.jsonl"
+            arguments = ("--scheme", "vanilla-mp", *where, "--path", "::1", "--out", log, *extra)
+            done = get(server.port, *arguments, names=("synthetic/100000000",))
+            assert done.returncode == 0, done.stderr
+            summaries[case] = events(read_jsonl(log), "summary")[0]["paths"]
+        server.stop()
+    for paths in summaries.values():
+        assert [path["local"] for path in paths] == ["127.0.0.1:0", "[::1]:0"]
+        assert all(path["bytes_received"] > 1_000_000 for path in paths)
+    [shared, promoted] = events(server.records(), "connection_closed")
+    assert shared["multipath"] is True
+    # What the second path carried came after the first one was removed.
+    assert promoted["paths"][1]["bytes_sent"] > promoted["paths"][0]["bytes_sent"]
+
+
 @pytest.mark.parametrize(("alpn", "words"), [("h3", "status 404"), ("hq-interop", "error 0x194")])
 def test_get_says_which_url_failed(tmp_path: Path, root: Path, alpn: str, words: str) -> None:
     with Server(tmp_path, "--root", str(root)) as server:

@@ -25,7 +25,9 @@ struct get_client {
     hq_session *hq;
     bool is_connected, is_closing, is_over;
     size_t asked, settled;
-    uint64_t now;
+    uint64_t now, connected_at; /* XL_NEVER: the handshake is not done */
+    int path[XL_MAX_PATHS];     /* the connection's index of each of the plan's paths */
+    size_t events_done;
     fetch fetches[];
 };
 
@@ -133,11 +135,30 @@ static void on_closed(get_client *c, const xl_event *e) {
     c->is_over = true;
 }
 
+/* ---- What happens to paths ---- */
+
+static void apply_path_event(get_client *c, const path_event *event) {
+    const int path = c->path[strtoul(event->name, NULL, 10)];
+    if (event->action == PATH_REMOVE)
+        (void)xl_connection_close_path(c->connection, path, c->now);
+    else
+        (void)xl_connection_set_path_status(
+            c->connection, path, event->action == PATH_STANDBY ? XL_STATUS_STANDBY : XL_STATUS_AVAILABLE, c->now);
+}
+
+uint64_t get_client_next_timeout(const get_client *c) {
+    if (c->connected_at == XL_NEVER || c->is_closing || c->is_over || c->events_done == c->plan->event_count)
+        return XL_NEVER;
+    return c->connected_at + c->plan->events[c->events_done].at_us;
+}
+
 static void on_event(get_client *c, const xl_event *e) {
     if (e->type == XL_EVENT_CLOSED) {
         on_closed(c, e);
         return;
     }
+    if (e->type == XL_EVENT_CONNECTED)
+        c->connected_at = c->now;
     c->is_connected |= e->type == XL_EVENT_CONNECTED || e->type == XL_EVENT_EARLY;
     if (c->hq)
         hq_on_event(c->hq, e, c->now);
@@ -163,13 +184,16 @@ get_client *get_client_start(xl_endpoint *endpoint, const get_plan *plan, const 
     c->cb = *cb;
     c->endpoint = endpoint;
     c->now = now;
+    c->connected_at = XL_NEVER;
     for (size_t i = 0; i < plan->count; i++)
         c->fetches[i].stream = NO_STREAM;
-    c->connection =
-        xl_endpoint_connect(endpoint, plan->urls[plan->first].host, &plan->local[0], &plan->server, XL_TECH_WIFI, now);
+    c->connection = xl_endpoint_connect(endpoint, plan->urls[plan->first].host, &plan->local[0], &plan->server[0],
+                                        XL_TECH_WIFI, now);
     bool ok = c->connection && open_session(c);
-    for (size_t i = 1; ok && i < plan->paths; i++)
-        ok = xl_connection_add_path(c->connection, &plan->local[i], &plan->server, XL_TECH_LTE, now) >= 0;
+    for (size_t i = 1; ok && i < plan->paths; i++) {
+        c->path[i] = xl_connection_add_path(c->connection, &plan->local[i], &plan->server[i], XL_TECH_LTE, now);
+        ok = c->path[i] >= 0;
+    }
     if (ok)
         return c;
     get_client_free(c);
@@ -192,6 +216,8 @@ void get_client_step(get_client *c, uint64_t now) {
     while (!c->is_over && xl_endpoint_poll_event(c->endpoint, &e))
         if (e.connection == c->connection)
             on_event(c, &e);
+    while (get_client_next_timeout(c) <= now)
+        apply_path_event(c, &c->plan->events[c->events_done++]);
     if (!c->is_over)
         pump(c);
 }

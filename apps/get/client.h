@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "schemes/path_grammars.h"
 #include "xlink/xlink.h"
 
 #define GET_REASON_BYTES 160
@@ -30,8 +31,10 @@ typedef struct {
     const char *alpn; /* "h3" or "hq-interop": that of the endpoint */
     const get_url *urls;
     size_t first, count; /* urls[first] to urls[first + count - 1] are this connection's */
-    xl_addr server, local[XL_MAX_PATHS];
+    xl_addr local[XL_MAX_PATHS], server[XL_MAX_PATHS]; /* of each path; the connection begins with the first one */
     size_t paths;
+    const path_event *events; /* by time, which counts from the end of the handshake; a name is an index into local */
+    size_t event_count;
 } get_plan;
 
 typedef struct get_client get_client;
@@ -41,6 +44,8 @@ get_client *get_client_start(xl_endpoint *, const get_plan *, const get_callback
 void get_client_free(get_client *); /* before the endpoint */
 /* Hands over the endpoint's events and does what is due. */
 void get_client_step(get_client *, uint64_t now);
+/* When get_client_step() is to be called again at the latest: the next event of a path. */
+uint64_t get_client_next_timeout(const get_client *);
 /* Starts to close the connection: what is not done fails with this reason. */
 void get_client_close(get_client *, const char *reason, uint64_t now);
 bool get_client_is_done(const get_client *); /* every URL is settled */

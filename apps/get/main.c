@@ -205,6 +205,7 @@ static bool run_connection(get *g, size_t first, size_t count) {
     while (!get_client_is_done(client) || awaits_session(g, first + count, done_at)) {
         xl_udp_flush(g->udp, g->endpoint, xl_udp_now());
         uint64_t until = min_u64(xl_endpoint_next_timeout(g->endpoint), limit_of(g));
+        until = min_u64(until, get_client_next_timeout(client));
         wait_for(g, done_at == XL_NEVER ? until : min_u64(until, done_at + SESSION_WAIT_US));
         step(g, client);
         if (done_at == XL_NEVER && get_client_is_done(client))
@@ -233,11 +234,12 @@ static bool run(get *g) {
 
 /* ---- Set-up ---- */
 
-static bool look_up(get *g, xl_addr *out) {
+/* The server's address of an IP version, AF_UNSPEC: of any. */
+static bool look_up(get *g, int family, xl_addr *out) {
     const get_url *url = &g->o.urls[0];
-    struct addrinfo hints = {.ai_socktype = SOCK_DGRAM}, *found = NULL;
-    if (g->o.connect.family) {
-        *out = g->o.connect;
+    struct addrinfo hints = {.ai_socktype = SOCK_DGRAM, .ai_family = family}, *found = NULL;
+    if (g->o.connect[0].family || g->o.connect[1].family) {
+        *out = g->o.connect[family == AF_INET6 || !g->o.connect[0].family];
         return true;
     }
     int rv = getaddrinfo(url->host, NULL, &hints, &found);
@@ -270,10 +272,10 @@ static bool choose_paths(get *g) {
     xl_addr offered[XL_MAX_PATHS];
     bool is_among = false;
     const bool all = quic_settings_use_all_paths(&g->o.settings);
-    if (!source_of(&g->plan.server, &g->o.local[0]))
+    if (!source_of(&g->plan.server[0], &g->o.local[0]))
         return false;
     g->o.paths = 1;
-    const size_t count = net_mpshell_paths(g->plan.server.family, offered, XL_MAX_PATHS);
+    const size_t count = net_mpshell_paths(g->plan.server[0].family, offered, XL_MAX_PATHS);
     for (size_t i = 0; i < count; i++)
         is_among |= net_same_ip(&offered[i], &g->o.local[0]);
     if (is_among && all) {
@@ -289,15 +291,35 @@ static bool choose_paths(get *g) {
     return true;
 }
 
-static bool open_sockets(get *g) {
+static bool look_up_for_paths(get *g) {
     char text[64];
-    if (!look_up(g, &g->plan.server))
+    for (size_t i = 0; i < g->o.paths; i++) {
+        if (!look_up(g, g->o.local[i].family == 6 ? AF_INET6 : AF_INET, &g->plan.server[i]))
+            return false;
+        if (g->plan.server[i].family != g->o.local[i].family) {
+            snprintf(g->error, sizeof g->error, "the path from %s needs a --connect of its IP version",
+                     xl_addr_format(&g->o.local[i], text, sizeof text));
+            return false;
+        }
+    }
+    if (g->o.paths > 0)
+        return true;
+    if (!look_up(g, AF_UNSPEC, &g->plan.server[0]))
         return false;
-    if (g->o.paths == 0 && !choose_paths(g)) {
+    if (!choose_paths(g)) {
         snprintf(g->error, sizeof g->error, "there is no route to %s",
-                 xl_addr_format(&g->plan.server, text, sizeof text));
+                 xl_addr_format(&g->plan.server[0], text, sizeof text));
         return false;
     }
+    for (size_t i = 1; i < g->o.paths; i++)
+        g->plan.server[i] = g->plan.server[0];
+    return true;
+}
+
+static bool open_sockets(get *g) {
+    char text[64];
+    if (!look_up_for_paths(g))
+        return false;
     g->plan.paths = g->summary.paths = g->o.paths;
     memcpy(g->summary.local, g->o.local, sizeof g->summary.local);
     if (!(g->udp = xl_udp_new())) {
@@ -378,7 +400,8 @@ static bool open_all(get *g, int argc, char **argv) {
     g->summary.count = g->o.url_count;
     if (!open_folder(g))
         return false;
-    g->plan = (get_plan){.alpn = g->o.alpn, .urls = g->o.urls};
+    g->plan = (get_plan){
+        .alpn = g->o.alpn, .urls = g->o.urls, .events = g->o.path_events, .event_count = g->o.path_event_count};
     g->targets = calloc(g->o.url_count, sizeof *g->targets);
     g->sessions = xl_session_file_open(g->o.session_file);
     if (!g->targets || !g->sessions) {

@@ -64,8 +64,11 @@ void get_url_file_name(const get_url *url, char *name, size_t cap) {
 
 static bool read_connect(void *into, const char *text, char *reason, size_t cap) {
     get_options *o = into;
-    bool ok = net_parse_endpoint(text, &o->connect) && o->connect.port != 0;
-    if (!ok)
+    xl_addr a;
+    bool ok = net_parse_endpoint(text, &a) && a.port != 0;
+    if (ok)
+        o->connect[a.family == 6] = a;
+    else
         snprintf(reason, cap, "takes ADDR:PORT with an IP address, not '%.60s'", text);
     return ok;
 }
@@ -81,6 +84,11 @@ static bool read_path(void *into, const char *text, char *reason, size_t cap) {
     return ok;
 }
 
+static bool read_path_events(void *into, const char *text, char *reason, size_t cap) {
+    get_options *o = into;
+    return path_events_parse(text, o->path_events, &o->path_event_count, reason, cap);
+}
+
 static bool read_seed(void *into, const char *text, char *reason, size_t cap) {
     return random_seed_read(&((get_options *)into)->seed, text, reason, cap);
 }
@@ -94,11 +102,17 @@ static const char *const splits[] = {"none", "first", "each", NULL};
 
 static const setting rows[] = {
     {"connect", SETTING_OWN, .read = read_connect, .value = "ADDR:PORT",
-     .help = "Address of the server. Default: that of the host in the first URL."},
+     .help = "Address of the server. May be given once for each IP version. Default: that of the host in the first "
+             "URL."},
     {"path", SETTING_OWN, .read = read_path, .value = "ADDR", .repeats = true,
      .help =
          "Source address of a path, or @I for mpshell's path I. Give it once for each path. Without it a scheme that "
-         "uses several paths takes all those of mpshell; else the kernel chooses one."},
+         "uses several paths takes all those of mpshell; else the kernel chooses one. A path goes to the server's "
+         "address "
+         "of its own IP version."},
+    {"path_events", SETTING_OWN, .read = read_path_events, .value = "T:ACTION:I",
+     .help = "T seconds after the handshake, remove a path, or make it standby or available. I is its place among the "
+             "--path, from 0. Several with commas between them."},
     {"alpn", SETTING_WORD, FIELD(alpn), .words = alpns, .fallback = "h3",
      .help = "HTTP/3, or HTTP/0.9 as in interoperability tests."},
     {"split", SETTING_CHOICE, FIELD(split), .words = splits, .fallback = "none",
@@ -151,6 +165,25 @@ static const char *problem(const get_options *o) {
     return quic_settings_problem(&o->settings, false);
 }
 
+static bool check_path_events(const get_options *o, char *error) {
+    for (size_t i = 0; i < o->path_event_count; i++) {
+        const path_event *e = &o->path_events[i];
+        uint64_t path = 0;
+        if (e->action == PATH_ADD || !number_parse(e->name, strlen(e->name), &path) || path >= o->paths) {
+            snprintf(error, SETTINGS_ERROR_BYTES,
+                     "--path-events takes T:remove|standby|available:I with I from 0, smaller than the number of --path"
+                     " (%zu), not '%s'.",
+                     o->paths, e->name);
+            return false;
+        }
+    }
+    if (o->path_event_count > 0 && !quic_settings_are_multipath(&o->settings)) {
+        snprintf(error, SETTINGS_ERROR_BYTES, "--path-events needs a scheme with multipath.");
+        return false;
+    }
+    return true;
+}
+
 static bool take_urls(get_options *o, char **texts, char *error) {
     o->urls = calloc(o->url_count, sizeof *o->urls);
     for (size_t i = 0; o->urls && i < o->url_count; i++) {
@@ -184,5 +217,5 @@ bool get_options_parse(int argc, char **argv, get_options *o, char *error) {
         snprintf(error, SETTINGS_ERROR_BYTES, "%s.", what);
         return false;
     }
-    return take_urls(o, argv + rest, error);
+    return check_path_events(o, error) && take_urls(o, argv + rest, error);
 }

@@ -20,8 +20,11 @@ typedef struct {
     quic_settings settings;
     get_url *urls;
     size_t url_count;
-    xl_addr connect, local[XL_MAX_PATHS];
+    xl_addr connect[2]; /* IPv4, IPv6; family 0: not given */
+    xl_addr local[XL_MAX_PATHS];
     size_t paths;
+    path_event path_events[PATH_EVENTS_MAX];
+    size_t path_event_count;
     const char *alpn, *dir, *ca_file, *out_file, *qlog_dir, *keylog_file, *ciphers, *session_file;
     get_split split;
     uint64_t time_limit_us, packets_per_key;
