@@ -53,8 +53,8 @@ tidy    bin:clang-tidy   clang-tidy          checks the C sources
 peers   bin:gtlsclient   ngtcp2-client       a QUIC client of others
 peers   bin:gtlsserver   ngtcp2-server       a QUIC server of others
 peers   bin:caddy        caddy               a server of HTTP/3 of others
-peers   bin:cmake        cmake               builds tquic
-peers   bin:g++          g++                 builds tquic
+peers   bin:cmake        cmake               builds tquic and quiche
+peers   bin:g++          g++                 builds tquic and quiche
 peers   any:has_libclang libclang-dev        builds quiche and s2n-quic, by the headers of BoringSSL
 machine bin:debootstrap  debootstrap         makes the root of make fresh-machine
 '

@@ -162,7 +162,12 @@ def test_the_player_has_no_capability_and_the_server_neither(tmp_path: Path) -> 
 
 def test_stacks_play_to_the_end_beside_server_and_player(tmp_path: Path) -> None:
     """The control, a program outside of its stack's folder (what `make peers` has built), and a wrong program."""
-    built = {"quic-go": "relay", "noq": "release/noq-peer", "tquic": "release/tquic-relay"}
+    built = {
+        "quic-go": "relay",
+        "noq": "release/noq-peer",
+        "tquic": "release/tquic-relay",
+        "quiche": "release/quiche-relay",
+    }
     names = [name for name, file in built.items() if (ROOT / "build" / "peers" / name / file).is_file()]
     (tmp_path / "mine").mkdir()
     relay = tmp_path / "mine" / "relay.sh"

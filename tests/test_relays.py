@@ -25,7 +25,7 @@ from railyard.base.errors import UserError
 from railyard.experiment.stacks import StackRun, resolve_stack
 from railyard.run.runspec import CERTIFICATE_FILE, KEY_FILE, certificate_command
 
-STACKS = ("libxlink", "tcp", "mptcp", "quic-go", "noq", "tquic", "picoquic", "xquic")
+STACKS = ("libxlink", "tcp", "mptcp", "quic-go", "noq", "tquic", "quiche", "s2n-quic", "picoquic", "xquic")
 ELSEWHERE = ("picoquic", "xquic")  # no registry brings these: PICOQUIC_DIR and XQUIC_DIR name builds of them
 LIMIT_S = 60.0
 BUFFERED = 40_000_000  # no stack and its relays hold more of one stream
@@ -252,7 +252,7 @@ def test_a_relay_without_descriptors_refuses_a_connection_and_goes_on(relays: Re
 
 
 # MPTCP finds no second path on the loopback interface.
-@pytest.mark.parametrize("relays", ["libxlink", "quic-go", "noq", "tquic", "picoquic", "xquic"], indirect=True)
+@pytest.mark.parametrize("relays", ["libxlink", "quic-go", "noq", "tquic", "quiche", "s2n-quic", "picoquic", "xquic"], indirect=True)
 def test_the_records_say_what_each_path_carried(relays: Relays) -> None:
     def serve() -> None:
         with relays.accept() as far:

@@ -35,6 +35,7 @@ BUILT = {
     "quic-go-10": "relay",
     "noq": "release/noq-peer",
     "tquic": "release/tquic-relay",
+    "quiche": "release/quiche-relay",
 }  # by `make peers`, in build/peers
 HOWTO = ROOT / "docs" / "howto" / "your-own-stack.md"
 needs_kernel = pytest.mark.skipif(vkernel.why_not() is not None, reason=f"{vkernel.why_not()}")

@@ -32,7 +32,7 @@ PASS, FAIL, UNKNOWN = "pass", "fail", "?"
 LATEST_US = 1000.0
 """So late may the emulator be in virtual time: expectations are of tens of milliseconds and of percents."""
 SCHEMES = ("cm", "vanilla-mp", "vanilla-mp,dialect=ietf", "xlink", "xlink-lean", "xlink+")
-STACKS = ("mptcp", "libxlink", "picoquic", "xquic", "noq", "tquic", "quic-go")
+STACKS = ("mptcp", "libxlink", "picoquic", "xquic", "noq", "tquic", "quic-go", "quiche", "s2n-quic")
 
 Tell = Callable[[str], None]
 

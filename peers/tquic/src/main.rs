@@ -1,7 +1,7 @@
 //! A relay over tquic: multipath QUIC by draft-ietf-quic-multipath-05. docs/reference/stacks.md says what a relay does.
 mod clock;
-mod local;
 mod sockets;
+mod streams;
 
 use std::cell::RefCell;
 use std::fs::{File, OpenOptions};
@@ -9,12 +9,13 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
-use local::{Local, Pumped, Socket};
 use mio::net::{TcpStream, UnixListener, UnixStream};
 use mio::{Events, Interest, Poll, Token};
+use railyard_relay::pump::{Local, Pumped, Socket, Streams};
 use railyard_relay::{Options, Spare, parse, record};
 use serde_json::json;
 use sockets::{Sender, Sockets};
+use streams::Tquic;
 use tquic::{Config, Connection, Endpoint, TIMER_GRANULARITY, TlsConfig, TransportHandler};
 
 const ALPN: &[u8] = b"relay";
@@ -228,7 +229,7 @@ impl Relay {
             let upstream = self.o.upstream.context("--upstream is required")?;
             let Ok(mut socket) = TcpStream::connect(upstream) else {
                 if let Some(connection) = self.endpoint.conn_get_mut(connection) {
-                    local::cancel(connection, stream);
+                    Tquic(connection).cancel(stream);
                 }
                 continue;
             };
@@ -276,7 +277,7 @@ impl Relay {
         self.locals.retain_mut(|local| match endpoint.conn_get_mut(local.connection) {
             None => true,
             Some(connection) => {
-                let pumped = local.pump(connection);
+                let pumped = local.pump(&mut Tquic(connection));
                 moved |= pumped != Pumped::Nothing;
                 pumped != Pumped::Over
             }

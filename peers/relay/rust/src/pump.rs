@@ -1,14 +1,24 @@
-//! A local connection and the stream that carries it.
+//! A local connection and the stream that carries it, for stacks that have no event loop of their own.
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
 
-use bytes::Bytes;
 use mio::net::{TcpStream, UnixStream};
-use tquic::Connection;
-use tquic::error::Error;
 
 const BUFFER_BYTES: usize = 16384;
-const CANCELLED: u64 = 1; // application error code of a stream that was given up
+
+/// The streams of a connection, as a stack has them. `Err`: the stream was reset or stopped, or is gone.
+pub trait Streams {
+    /// How many bytes a write would take.
+    fn room(&mut self, stream: u64) -> Result<usize, ()>;
+    /// Returns how many bytes it took; `fin`: nothing follows them.
+    fn write(&mut self, stream: u64, bytes: &[u8], fin: bool) -> Result<usize, ()>;
+    /// Returns how many bytes there were, and whether nothing follows them. None: nothing has come.
+    fn read(&mut self, stream: u64, into: &mut [u8]) -> Result<Option<(usize, bool)>, ()>;
+    /// Gives a stream up in both directions.
+    fn cancel(&mut self, stream: u64);
+    /// Which events of a stream are waited for; told when that changes.
+    fn want(&mut self, _stream: u64, _to_read: bool, _to_write: bool) {}
+}
 
 pub enum Socket {
     Unix(UnixStream),
@@ -52,18 +62,12 @@ struct Buffer {
 }
 
 pub struct Local {
-    pub connection: u64,     // index in the endpoint
+    pub connection: u64,
     pub stream: Option<u64>, // None: waits for the handshake
     socket: Socket,
     to_stream: Buffer,
     to_socket: Buffer,
-    wants: Option<(bool, bool)>, // to read, to write: as tquic was told last
-}
-
-/// Gives a stream up in both directions.
-pub fn cancel(connection: &mut Connection, stream: u64) {
-    let _ = connection.stream_shutdown(stream, tquic::Shutdown::Write, CANCELLED);
-    let _ = connection.stream_shutdown(stream, tquic::Shutdown::Read, CANCELLED);
+    wants: Option<(bool, bool)>, // to read, to write: as was told last
 }
 
 /// What became of a local connection.
@@ -80,21 +84,21 @@ impl Local {
     }
 
     /// Moves what can be moved. After `Over` the local connection is to be dropped.
-    pub fn pump(&mut self, connection: &mut Connection) -> Pumped {
+    pub fn pump(&mut self, connection: &mut impl Streams) -> Pumped {
         let Some(stream) = self.stream else { return Pumped::Nothing };
         match self.pump_both(connection, stream) {
             Ok(_) if self.to_stream.has_passed && self.to_socket.has_passed => Pumped::Over,
             Ok(true) => Pumped::Something,
             Ok(false) => Pumped::Nothing,
             Err(()) => {
-                cancel(connection, stream);
+                connection.cancel(stream);
                 Pumped::Over
             }
         }
     }
 
     /// Whether anything moved. An error ends both directions.
-    fn pump_both(&mut self, connection: &mut Connection, stream: u64) -> Result<bool, ()> {
+    fn pump_both(&mut self, connection: &mut impl Streams, stream: u64) -> Result<bool, ()> {
         let moved = [
             self.read_socket()?,
             self.write_stream(connection, stream)?,
@@ -105,13 +109,10 @@ impl Local {
         Ok(moved.contains(&true))
     }
 
-    /// tquic wakes up every millisecond for a stream that is wanted and ready, and after each call about a stream. So
-    /// it is told only what is new, and asked only for what is there.
-    fn tell_wants(&mut self, connection: &mut Connection, stream: u64) {
+    fn tell_wants(&mut self, connection: &mut impl Streams, stream: u64) {
         let wants = (self.to_socket.bytes.len() < BUFFER_BYTES, !self.to_stream.bytes.is_empty());
         if self.wants != Some(wants) {
-            let _ = connection.stream_want_read(stream, wants.0);
-            let _ = connection.stream_want_write(stream, wants.1);
+            connection.want(stream, wants.0, wants.1);
             self.wants = Some(wants);
         }
     }
@@ -133,42 +134,34 @@ impl Local {
         Ok(true)
     }
 
-    fn write_stream(&mut self, connection: &mut Connection, stream: u64) -> Result<bool, ()> {
+    fn write_stream(&mut self, connection: &mut impl Streams, stream: u64) -> Result<bool, ()> {
         let buffer = &mut self.to_stream;
         if buffer.has_passed {
             return Ok(false);
         }
-        // An error: the peer has stopped the stream, which may be gone by now. A write would not tell that.
-        let room = connection.stream_capacity(stream).map_err(|_| ())?;
+        // Asked for its error, too: a write would not tell that the peer has stopped the stream.
+        let room = connection.room(stream)?;
         let all = buffer.bytes.len();
         if all == 0 && !buffer.is_at_end || all > 0 && room == 0 {
             return Ok(false);
         }
-        match connection.stream_write(stream, Bytes::copy_from_slice(&buffer.bytes), buffer.is_at_end) {
-            Ok(n) => {
-                buffer.bytes.drain(..n);
-                buffer.has_passed = buffer.is_at_end && n == all;
-                Ok(n > 0 || buffer.has_passed)
-            }
-            Err(Error::Done) => Ok(false),
-            Err(_) => Err(()),
-        }
+        let n = connection.write(stream, &buffer.bytes, buffer.is_at_end)?;
+        buffer.bytes.drain(..n);
+        buffer.has_passed = buffer.is_at_end && n == all;
+        Ok(n > 0 || buffer.has_passed)
     }
 
-    fn read_stream(&mut self, connection: &mut Connection, stream: u64) -> Result<bool, ()> {
+    fn read_stream(&mut self, connection: &mut impl Streams, stream: u64) -> Result<bool, ()> {
         let buffer = &mut self.to_socket;
         let from = buffer.bytes.len();
-        if buffer.is_at_end || from >= BUFFER_BYTES || !connection.stream_readable(stream) {
+        if buffer.is_at_end || from >= BUFFER_BYTES {
             return Ok(false);
         }
         buffer.bytes.resize(BUFFER_BYTES, 0);
-        let read = connection.stream_read(stream, &mut buffer.bytes[from..]);
-        buffer.bytes.truncate(from + read.as_ref().map_or(0, |(n, _)| *n));
-        match read {
-            Ok((_, fin)) => buffer.is_at_end = fin,
-            Err(Error::Done) => return Ok(false),
-            Err(_) => return Err(()),
-        }
+        let read = connection.read(stream, &mut buffer.bytes[from..]);
+        buffer.bytes.truncate(from + read.map_or(0, |read| read.map_or(0, |(n, _)| n)));
+        let Some((_, fin)) = read? else { return Ok(false) };
+        buffer.is_at_end = fin;
         Ok(true)
     }
 

@@ -1,0 +1,357 @@
+//! A relay over quiche: QUIC v1 on the primary path, with `--migrate on` also on the next one once that is silent.
+//! docs/reference/stacks.md says what a relay does.
+mod peer;
+mod sockets;
+
+use std::collections::HashMap;
+use std::fs::OpenOptions;
+use std::io::ErrorKind;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use mio::net::{TcpStream, UnixListener, UnixStream};
+use mio::{Events, Interest, Poll, Token};
+use peer::{CID_BYTES, Peer, patience, random_cid};
+use quiche::{Config, ConnectionId, Header, RecvInfo, Type};
+use railyard_relay::pump::{Local, Pumped, Socket, Streams};
+use railyard_relay::{Options, Spare, parse, record};
+use serde_json::json;
+use sockets::Sockets;
+
+const ALPN: &[u8] = b"relay";
+const IDLE_MS: u64 = 120_000;
+const OWN: &[(&str, &str)] = &[("cc", "cubic"), ("initial-window", "10"), ("migrate", "off")];
+const REPORT_EVERY: Duration = Duration::from_secs(1);
+const STREAM_BYTES: u64 = 16 << 20; // flow control windows, of a stream; of the connection twice that
+const STREAMS_MAX: u64 = 1 << 20;
+const CIDS_MAX: u64 = 4;
+const LISTENER: Token = Token(1 << 20);
+const STOP: Token = Token(LISTENER.0 + 1);
+const LOCAL: Token = Token(LISTENER.0 + 2); // of all local connections: each wake-up looks at all of them
+
+fn config(o: &Options, is_server: bool) -> Result<Config> {
+    let mut config = Config::new(quiche::PROTOCOL_VERSION)?;
+    config.set_application_protos(&[ALPN])?;
+    config.set_max_idle_timeout(IDLE_MS);
+    config.set_initial_max_data(2 * STREAM_BYTES);
+    config.set_initial_max_stream_data_bidi_local(STREAM_BYTES);
+    config.set_initial_max_stream_data_bidi_remote(STREAM_BYTES);
+    config.set_initial_max_streams_bidi(STREAMS_MAX);
+    config.set_active_connection_id_limit(CIDS_MAX);
+    config.set_cc_algorithm_name(o.own("cc"))?;
+    let window = o.own("initial-window").parse().context("--initial-window takes a number of packets")?;
+    config.set_initial_congestion_window_packets(window);
+    config.verify_peer(false);
+    if std::env::var_os("SSLKEYLOGFILE").is_some() {
+        config.log_keys();
+    }
+    if is_server {
+        config.load_cert_chain_from_pem_file(&o.certificate)?;
+        config.load_priv_key_from_pem_file(&o.key)?;
+    }
+    Ok(config)
+}
+
+struct Relay {
+    o: Options,
+    is_server: bool,
+    poll: Poll,
+    sockets: Sockets,
+    config: Config,
+    peers: HashMap<u64, Peer>,
+    of_cid: HashMap<ConnectionId<'static>, u64>, // the server's
+    next_peer: u64,
+    listener: Option<UnixListener>,
+    spare: Spare,
+    _stop: UnixStream, // gets a byte at SIGTERM
+    next_stream: u64,  // the client's
+    path: usize,       // that the client uses
+    moved_at: Instant,
+    locals: Vec<Local>,
+}
+
+impl Relay {
+    fn new(o: Options, is_server: bool) -> Result<Self> {
+        let poll = Poll::new()?;
+        let bound = if is_server {
+            vec![o.listen.context("--listen is required")?]
+        } else {
+            o.paths.iter().map(|(_, ip)| (*ip, 0).into()).collect()
+        };
+        if bound.is_empty() {
+            bail!("--path is required");
+        }
+        let sockets = Sockets::bind(poll.registry(), &bound)?;
+        let config = config(&o, is_server)?;
+        let listener = if is_server {
+            None
+        } else {
+            let mut listener = UnixListener::bind(&o.socket)?;
+            poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
+            Some(listener)
+        };
+        let (signals, mut stop) = UnixStream::pair()?;
+        signal_hook::low_level::pipe::register(signal_hook::consts::SIGTERM, signals)?;
+        poll.registry().register(&mut stop, STOP, Interest::READABLE)?;
+        Ok(Self {
+            o,
+            is_server,
+            poll,
+            sockets,
+            config,
+            peers: HashMap::new(),
+            of_cid: HashMap::new(),
+            next_peer: 0,
+            listener,
+            spare: Spare::hold(),
+            _stop: stop,
+            next_stream: 0,
+            path: 0,
+            moved_at: Instant::now(),
+            locals: Vec::new(),
+        })
+    }
+
+    fn run(&mut self) -> Result<()> {
+        record(json!({"event": "ready", "listen": self.sockets.bound(0).to_string()}));
+        let mut events = Events::with_capacity(64);
+        let mut report_at = Instant::now();
+        loop {
+            let wake_at = self.peers.values().filter_map(Peer::wake_at).chain(self.patience_ends()).min();
+            let timeout = wake_at.map(|at| at.saturating_duration_since(Instant::now()));
+            match self.poll.poll(&mut events, timeout) {
+                Err(error) if error.kind() != ErrorKind::Interrupted => return Err(error.into()),
+                _ => {}
+            }
+            if events.iter().any(|event| event.token() == STOP) {
+                self.report();
+                record(json!({"event": "closed", "reason": "signal"}));
+                return Ok(());
+            }
+            self.receive()?;
+            self.peers.values_mut().for_each(Peer::on_timeout);
+            self.accept()?;
+            self.move_on();
+            loop {
+                self.take_streams()?;
+                if !self.pump() {
+                    break;
+                }
+            }
+            self.peers.values_mut().for_each(|peer| peer.flush(&self.sockets));
+            self.bury()?;
+            if Instant::now() >= report_at {
+                self.report();
+                report_at = Instant::now() + REPORT_EVERY;
+            }
+        }
+    }
+
+    fn receive(&mut self) -> Result<()> {
+        let Self { sockets, peers, of_cid, config, next_peer, is_server, .. } = self;
+        sockets.receive(|datagram, info| {
+            if !*is_server {
+                peers.values_mut().for_each(|peer| peer.receive(datagram, info));
+                return;
+            }
+            let Ok(header) = Header::from_slice(datagram, CID_BYTES) else { return };
+            let number = match of_cid.get(&header.dcid) {
+                Some(number) => *number,
+                None => {
+                    let Some((id, peer)) = new_peer(sockets, config, &header, info) else { return };
+                    *next_peer += 1;
+                    of_cid.insert(id, *next_peer);
+                    of_cid.insert(header.dcid.into_owned(), *next_peer);
+                    peers.insert(*next_peer, peer);
+                    *next_peer
+                }
+            };
+            if let Some(peer) = peers.get_mut(&number) {
+                peer.receive(datagram, info);
+            }
+        })?;
+        for (number, peer) in peers {
+            for id in peer.issue_cids() {
+                of_cid.insert(id, *number);
+            }
+        }
+        Ok(())
+    }
+
+    /// The next local connection that there is a descriptor for.
+    fn next_local(&mut self) -> Option<UnixStream> {
+        let listener = self.listener.as_ref()?;
+        loop {
+            match listener.accept() {
+                Ok((socket, _)) if self.spare.is_held() => return Some(socket),
+                Ok(_) => {}
+                Err(error) if self.spare.give_up(&error) => {}
+                Err(_) => return None,
+            }
+        }
+    }
+
+    /// The first local connection connects, so that the handshake is part of its request.
+    fn accept(&mut self) -> Result<()> {
+        while let Some(mut socket) = self.next_local() {
+            let registry = self.poll.registry();
+            registry.register(&mut socket, LOCAL, Interest::READABLE | Interest::WRITABLE)?;
+            if self.peers.is_empty() {
+                let server = self.o.server.context("--server is required")?;
+                let from = self.sockets.bound(0);
+                let mut connection = quiche::connect(Some("localhost"), &random_cid(), from, server, &mut self.config)?;
+                if let Some(name) = std::env::var_os("SSLKEYLOGFILE") {
+                    if let Ok(file) = OpenOptions::new().create(true).append(true).open(name) {
+                        connection.set_keylog(Box::new(file));
+                    }
+                }
+                self.peers.insert(0, Peer::new(connection));
+            }
+            self.locals.push(Local::new(0, None, Socket::Unix(socket)));
+        }
+        Ok(())
+    }
+
+    /// The client's connection and the server's address, where it may move and waits for something.
+    fn mobile(&self) -> Option<(&Peer, std::net::SocketAddr)> {
+        let peer = self.peers.get(&0).filter(|peer| peer.connection.is_established())?;
+        let may = !self.is_server && self.o.own("migrate") == "on" && self.o.paths.len() > 1;
+        if may && !self.locals.is_empty() { Some((peer, self.o.server?)) } else { None }
+    }
+
+    /// When the client has waited long enough for its path.
+    fn patience_ends(&self) -> Option<Instant> {
+        let (peer, _) = self.mobile()?;
+        Some(peer.heard_at.max(self.moved_at) + patience(&peer.active()?))
+    }
+
+    /// Moves to the next path, where the one in use returns nothing.
+    fn move_on(&mut self) {
+        if self.patience_ends().is_none_or(|end| Instant::now() < end) {
+            return;
+        }
+        let Some((_, server)) = self.mobile() else { return };
+        let next = (self.path + 1) % self.o.paths.len();
+        self.moved_at = Instant::now();
+        let Some(peer) = self.peers.get_mut(&0) else { return };
+        let from = self.sockets.bound(next);
+        match peer.connection.migrate(from, server) {
+            Ok(_) => {
+                self.path = next;
+                record(json!({"event": "migration", "path": self.o.paths[next].0}));
+            }
+            Err(error) => eprintln!("quiche: migration to {}: {error}", self.o.paths[next].0),
+        }
+    }
+
+    /// Connects to the upstream server for each new stream.
+    fn take_streams(&mut self) -> Result<()> {
+        if !self.is_server {
+            return Ok(());
+        }
+        let upstream = self.o.upstream.context("--upstream is required")?;
+        for (number, peer) in &mut self.peers {
+            for stream in peer.new_streams() {
+                let Ok(mut socket) = TcpStream::connect(upstream) else {
+                    peer.cancel(stream);
+                    continue;
+                };
+                self.poll.registry().register(&mut socket, LOCAL, Interest::READABLE | Interest::WRITABLE)?;
+                self.locals.push(Local::new(*number, Some(stream), Socket::Tcp(socket)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether anything moved.
+    fn pump(&mut self) -> bool {
+        let mut moved = false;
+        let Self { peers, locals, next_stream, is_server, .. } = self;
+        locals.retain_mut(|local| {
+            let Some(peer) = peers.get_mut(&local.connection) else { return true };
+            if !peer.connection.is_established() && !peer.connection.is_in_early_data() {
+                return true;
+            }
+            if !*is_server && local.stream.is_none() {
+                // A stream is there from its first write on, which may be empty.
+                if peer.connection.stream_send(*next_stream, &[], false).is_err() {
+                    return true;
+                }
+                local.stream = Some(*next_stream);
+                *next_stream += 4;
+            }
+            let pumped = local.pump(peer);
+            moved |= pumped != Pumped::Nothing;
+            pumped != Pumped::Over
+        });
+        moved
+    }
+
+    /// Drops what has ended. The client ends with its connection.
+    fn bury(&mut self) -> Result<()> {
+        let closed: Vec<u64> = self.peers.iter().filter(|(_, peer)| peer.connection.is_closed()).map(|(n, _)| *n).collect();
+        for number in closed {
+            self.report();
+            let reason = self.peers.remove(&number).map(|peer| peer.reason()).unwrap_or_default();
+            self.of_cid.retain(|_, of| *of != number);
+            self.locals.retain(|local| local.connection != number);
+            if !self.is_server {
+                record(json!({"event": "closed", "reason": reason}));
+                bail!("the connection has ended: {reason}");
+            }
+        }
+        Ok(())
+    }
+
+    fn report(&self) {
+        let Some(peer) = self.peers.get(&0) else { return };
+        for stats in peer.connection.path_stats() {
+            let number = (0..self.o.paths.len()).find(|number| self.sockets.bound(*number) == stats.local_addr);
+            let Some(number) = number else { continue };
+            // The crate does not export the type of this state.
+            let state = match format!("{:?}", stats.validation_state).as_str() {
+                _ if stats.active => "active",
+                "Validated" => "standby",
+                _ => "not validated",
+            };
+            record(json!({"event": "path", "name": self.o.paths[number].0, "state": state,
+                          "bytes_sent": stats.sent_bytes, "bytes_received": stats.recv_bytes,
+                          "srtt_us": stats.rtt.as_micros() as u64}));
+        }
+    }
+}
+
+/// A connection for a first packet, and its own connection ID. Another version than ours is told which there are.
+fn new_peer(
+    sockets: &Sockets,
+    config: &mut Config,
+    header: &Header,
+    info: RecvInfo,
+) -> Option<(ConnectionId<'static>, Peer)> {
+    if header.ty != Type::Initial {
+        return None;
+    }
+    if !quiche::version_is_supported(header.version) {
+        let mut out = [0; 256];
+        let bytes = quiche::negotiate_version(&header.scid, &header.dcid, &mut out).ok()?;
+        sockets.send(&out[..bytes], info.to, info.from);
+        return None;
+    }
+    let id = random_cid();
+    let connection = quiche::accept(&id, None, info.to, info.from, config).ok()?;
+    Some((id, Peer::new(connection)))
+}
+
+fn main() -> Result<()> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let relay = |is_server| Relay::new(parse(&words[1..], OWN)?, is_server)?.run();
+    match words.first().map(String::as_str) {
+        Some("client") => relay(false),
+        Some("server") => relay(true),
+        Some("version") => {
+            println!("{}", railyard_relay::locked_version(include_str!("../Cargo.lock"), "quiche")?);
+            Ok(())
+        }
+        _ => bail!("usage: quiche-relay client|server OPTIONS, or quiche-relay version"),
+    }
+}
