@@ -78,13 +78,22 @@ def test_paths_of_both_ip_versions_are_of_one_connection(tmp_path: Path) -> None
     port = free_ipv6_port()
     options = ("--scheme", "vanilla-mp", "--dialect", "ietf", "--quic", f"[::1]:{port}")
     # No event: both paths carry data. The second one stands by until the first one is removed.
-    events_of = {"shared": (), "promoted": ("--path-events", "0:standby:1,0.05:remove:0")}
+    events_of: dict[str, tuple[str, ...]] = {"shared": (), "promoted": ("--path-events", "0:standby:1,0.05:remove:0")}
     summaries = {}
     with Server(tmp_path, *options, address="127.0.0.1") as server:
         where = ("--connect", f"127.0.0.1:{server.port}", "--connect", f"[::1]:{port}", "--path", "127.0.0.1")
         for case, extra in events_of.items():
             log = tmp_path / f"{case}.jsonl"
-            arguments = ("--scheme", "vanilla-mp", *where, "--path", "::1", "--out", log, *extra)
+            arguments: tuple[str | Path, ...] = (
+                "--scheme",
+                "vanilla-mp",
+                *where,
+                "--path",
+                "::1",
+                "--out",
+                log,
+                *extra,
+            )
             done = get(server.port, *arguments, names=("synthetic/100000000",))
             assert done.returncode == 0, done.stderr
             summaries[case] = events(read_jsonl(log), "summary")[0]["paths"]

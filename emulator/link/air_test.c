@@ -232,7 +232,7 @@ static void both_directions_share_airtime(void **state) {
     assert_true(both[1] < 0.6 * down[1] && both[0] < 0.6 * down[1]);
 }
 
-/* NemFi (Mishra et al., CCR 51(3), 2021): what one direction carries alone is what both carry together, and they share it
+/* NemFi (Mishra et al., CCR 51(3), 2021): one direction alone carries what both carry together, and they share it
  * evenly. A cellular link has one for each. */
 static void one_direction_alone_carries_what_both_do_together(void **state) {
     (void)state;

@@ -104,8 +104,8 @@ void h3_on_event(h3_session *, const xl_event *, uint64_t now);
 /* Moves what is ready, and what the streams have room for, to the transport. */
 void h3_pump(h3_session *, uint64_t now);
 
-/* Server: frees what nghttp3 holds, some 60 kB, if no request is under way. The next event of a stream makes it anew, by
- * 14,000 instructions. For connections that have been silent for seconds. */
+/* Server: frees what nghttp3 holds, some 60 kB, if no request is under way. The next event of a stream makes it anew,
+ * by 14,000 instructions. For connections that have been silent for seconds. */
 void h3_rest(h3_session *);
 
 /* Client: sends a request without body; *stream is its ID. XL_ERR_STREAM_STATE before CONNECTED, and before EARLY for
