@@ -238,6 +238,11 @@ impl Relay {
         match peer.connection.migrate(from, server) {
             Ok(_) => {
                 self.path = next;
+                // The server follows packets that do more than probe (RFC 9000, section 9.2); a client that only
+                // receives has none to send.
+                let _ = peer.connection.send_ack_eliciting();
+                // Only a path that was validated carries packets that are not padded.
+                let _ = peer.connection.probe_path(from, server);
                 record(json!({"event": "migration", "path": self.o.paths[next].0}));
             }
             Err(error) => eprintln!("quiche: migration to {}: {error}", self.o.paths[next].0),
