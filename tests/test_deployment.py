@@ -277,7 +277,7 @@ def one_sentence(arguments: Sequence[str | Path], *words: str) -> None:
         (["--lb-config", "/no/such/file", "--server-id", "a0"], ["/no/such/file"]),
         (["--params", "/no/such/file"], ["/no/such/file"]),
         (["--params", "FILE"], ["lb.yaml, line 1", "'configs' is not a parameter"]),
-        (["--workers", "2", "--quic", "203.0.113.1:0"], ["203.0.113.1"]),
+        (["--workers", "2", "--quic", "[::1]:0"], ["a second --quic does not go with --workers"]),
     ],
 )
 def test_a_deployment_that_cannot_be_is_told_in_one_sentence(
@@ -287,6 +287,12 @@ def test_a_deployment_that_cannot_be_is_told_in_one_sentence(
     config.write_text(LB_CONFIG)
     given: list[Any] = [config if argument == "FILE" else argument for argument in arguments]
     one_sentence([program("xlink-server"), "--quic", "127.0.0.1:0", *given], "xlink-server: ", *words)
+
+
+def test_workers_that_cannot_listen_are_told_in_one_sentence() -> None:
+    one_sentence(
+        [program("xlink-server"), "--quic", "203.0.113.1:0", "--workers", "2"], "xlink-server: ", "203.0.113.1"
+    )
 
 
 def test_all_workers_serve_http_1(tmp_path: Path) -> None:

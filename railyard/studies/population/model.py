@@ -6,7 +6,7 @@ The file holds every quantity that a viewer is drawn by; docs/reference/populati
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
@@ -336,15 +336,6 @@ class PopulationExhibit(PaperClaims):
     videos: Annotated[int, Field(ge=1, le=100)] = 1
     """So many videos over one connection, instead of one."""
 
-    @model_validator(mode="after")
-    def _arms_of_claims(self) -> Self:
-        for claim in self.claims:
-            for arm in (claim.a, claim.b):
-                if arm is not None and arm not in self.arms:
-                    message = f"claim '{claim.id}': there is no arm '{arm}'; {near_miss(arm, self.arms)}"
-                    raise FieldError("claims", message)
-        return self
-
 
 class Fitted(Strict):
     """The file that a fit leaves, as far as a population reads it."""
@@ -379,4 +370,9 @@ def load_exhibit_spec(document: YamlDocument) -> tuple[PopulationExhibit, Popula
     for index, label in enumerate(spec.arms):
         if label not in known:
             raise document.error(("arms", index), f"the population has no arm '{label}'; {near_miss(label, known)}")
+    for index, claim in enumerate(spec.claims):
+        for arm in (claim.a, claim.b):
+            if arm is not None and arm not in spec.arms:
+                message = f"claim '{claim.id}': there is no arm '{arm}'; {near_miss(arm, spec.arms)}"
+                raise document.error(("claims", index), message)
     return spec, population, file
