@@ -31,9 +31,9 @@ LIMIT_S = 60.0
 BUFFERED = 40_000_000  # no stack and its relays hold more of one stream
 
 
-def stack(name: str) -> StackRun:
+def stack(name: str, options: dict[str, str] | None = None) -> StackRun:
     try:
-        return resolve_stack(name, {}, Path())
+        return resolve_stack(name, options or {}, Path())
     except UserError as error:
         if os.environ.get("RAILYARD_REQUIRE_PEERS") == "1" and name not in ELSEWHERE:
             raise
@@ -291,9 +291,12 @@ def test_a_handshake_survives_a_silence_of_eleven_seconds(relays: Relays) -> Non
             assert far.recv(2) == b"go"
 
 
+Lose = Callable[[bytes, Any, bool], bool]  # a datagram, the client's address, whether it goes to the server
+
+
 @contextlib.contextmanager
-def dark_primary_path(server_port: int) -> Iterator[int]:
-    """Carries datagrams to a server and back, but for those of 127.0.0.1, the primary path; its own port."""
+def carried(server_port: int, lose: Lose) -> Iterator[int]:
+    """Carries datagrams to a server and back, but for those that are to be lost; its own port."""
     ends: dict[Any, socket.socket] = {}  # by the client's address: the socket that stands for it
     with (
         socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as front,
@@ -320,10 +323,12 @@ def dark_primary_path(server_port: int) -> Iterator[int]:
                         return
                     with contextlib.suppress(ConnectionRefusedError):  # at the end the server is gone first
                         if key.fileobj is not front:
-                            front.sendto(ends[key.data].recv(1 << 16), key.data)
+                            data = ends[key.data].recv(1 << 16)
+                            if not lose(data, key.data, False):
+                                front.sendto(data, key.data)
                             continue
                         data, client = front.recvfrom(1 << 16)
-                        if client[0] != "127.0.0.1":
+                        if not lose(data, client, True):
                             end_of(client).send(data)
 
         carrier = in_background(carry)
@@ -332,6 +337,47 @@ def dark_primary_path(server_port: int) -> Iterator[int]:
         finally:
             stop.close()
             carrier.join(LIMIT_S)
+
+
+def dark_primary_path(server_port: int) -> contextlib.AbstractContextManager[int]:
+    """Loses what the client sends from 127.0.0.1."""
+    return carried(server_port, lambda _, client, to_server: to_server and client[0] == "127.0.0.1")
+
+
+class Unconfirmed:
+    """Loses datagrams of the server with nothing but 1-RTT packets (RFC 9000, section 17.3), so that the client's
+    handshake completes and is not confirmed, until they may come through."""
+
+    def __init__(self) -> None:
+        self.may_confirm = threading.Event()
+        self.lost = threading.Semaphore(0)
+
+    def __call__(self, datagram: bytes, client: Any, to_server: bool) -> bool:
+        is_lost = not to_server and datagram[0] & 0x80 == 0 and not self.may_confirm.is_set()
+        if is_lost:
+            self.lost.release()
+        return is_lost
+
+
+@pytest.mark.parametrize("begin", ["confirmed", "complete"])
+def test_picoquic_begins_when_its_handshake_is_confirmed_or_complete(tmp_path: Path, begin: str) -> None:
+    run, lose = stack("picoquic", {"begin": begin}), Unconfirmed()
+    with contextlib.ExitStack() as exits:
+        pair = Relays(run, tmp_path, lambda port: exits.enter_context(carried(port, lose)))
+        exits.callback(pair.end)
+        near = exits.enter_context(pair.connect())
+        near.sendall(b"go")
+        if begin == "confirmed":
+            for _ in range(3):  # the server repeats what the client does not acknowledge
+                assert lose.lost.acquire(timeout=LIMIT_S)
+            assert select.select([pair.upstream], [], [], 0)[0] == []
+            lose.may_confirm.set()
+        with pair.accept() as far:
+            assert far.recv(2) == b"go"
+            lose.may_confirm.set()
+            far.sendall(bytes(100_000))
+            far.shutdown(socket.SHUT_WR)
+            assert len(read_all(near)) == 100_000
 
 
 @pytest.mark.parametrize(

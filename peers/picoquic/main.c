@@ -40,7 +40,7 @@ typedef struct {             /* of the client */
 
 typedef struct {
     relay_udp u;
-    const char *cc;
+    const char *cc, *begin;
     picoquic_quic_t *quic;
     picoquic_cnx_t *connection; /* the client's */
     bool is_connected;
@@ -174,6 +174,11 @@ static item *take_stream(stack *t, picoquic_cnx_t *connection, uint64_t id) {
 
 static void connect_client(stack *t);
 
+/* Whether the client's streams and paths may begin before its handshake is confirmed. */
+static bool is_early(const stack *t) {
+    return !t->u.options.is_server && strcmp(t->begin, "complete") == 0;
+}
+
 static void on_open(void *user, relay_stream *local) {
     stack *t = user;
     if (!t->connection)
@@ -214,6 +219,9 @@ static bool begin_connection(stack *t) {
         return false;
     (void)picoquic_set_local_addr(t->connection, (struct sockaddr *)&from);
     t->paths[0].state = "active";
+    int is_allowed = 0;
+    if (is_early(t))
+        (void)picoquic_subscribe_new_path_allowed(t->connection, &is_allowed);
     return picoquic_start_client_cnx(t->connection) == 0;
 }
 
@@ -298,7 +306,10 @@ static void on_path_facts(void *user, size_t k, relay_path_facts *out) {
 
 /* ---- the connection ---- */
 
-static void on_ready(stack *t) {
+/* Of the client: streams and paths may begin. */
+static void on_connected(stack *t) {
+    if (t->is_connected)
+        return;
     t->is_connected = true;
     start_streams(t);
     t->probe_at = now_of(t);
@@ -342,9 +353,13 @@ static int on_event(picoquic_cnx_t *connection, uint64_t id, uint8_t *bytes, siz
         if (i)
             on_reset(i);
         return 0;
-    case picoquic_callback_ready:
+    case picoquic_callback_almost_ready: /* the handshake is complete */
+        if (is_early(t))
+            on_connected(t);
+        return 0;
+    case picoquic_callback_ready: /* it is confirmed */
         if (!t->u.options.is_server)
-            on_ready(t);
+            on_connected(t);
         return 0;
     case picoquic_callback_path_available:
     case picoquic_callback_path_suspended:
@@ -404,7 +419,7 @@ static void transmit(stack *t, uint64_t now) {
 static void step(void *user, uint64_t now) {
     stack *t = user;
     xl_udp_receive_each(t->u.udp, receive, t);
-    if (t->is_connected && now >= t->probe_at)
+    if (now >= t->probe_at)
         probe_paths(t, now);
     transmit(t, now);
 }
@@ -412,16 +427,20 @@ static void step(void *user, uint64_t now) {
 static uint64_t next_timeout(void *user) {
     stack *t = user;
     const uint64_t wake = picoquic_get_next_wake_time(t->quic, now_of(t));
-    return t->is_connected && t->probe_at < wake ? t->probe_at : wake;
+    return t->probe_at < wake ? t->probe_at : wake;
 }
 
 /* ---- the program ---- */
 
 static const char *const controllers[] = {"cubic", "newreno", "bbr", "prague", "fast", NULL};
+static const char *const begins[] = {"confirmed", "complete", NULL};
 
 static const setting rows[] = {
     {"cc", SETTING_WORD, SETTING_FIELD(stack, cc), .words = controllers, .fallback = "cubic",
      .help = "Congestion controller of each path."},
+    {"begin", SETTING_WORD, SETTING_FIELD(stack, begin), .words = begins, .fallback = "confirmed",
+     .sides = SETTING_OF_PLAYER,
+     .help = "Streams and paths of the client begin once its handshake is confirmed, or as soon as it is complete."},
     {0},
 };
 
@@ -489,5 +508,6 @@ int main(int argc, char **argv) {
                                           .destroy = destroy};
     const relay_own_options own = {.rows = rows, .into = &t};
     t.cc = controllers[0];
+    t.begin = begins[0];
     return relay_over_udp(argc, argv, &program, &own, &t, &t.u);
 }
