@@ -43,6 +43,25 @@ def specs(folder: Path, text: str = YAML) -> list[RunSpec]:
     return resolve(*load_experiment(folder / "e.yaml"))
 
 
+def test_cellular_paths_have_settings_of_their_own(tmp_path: Path) -> None:
+    """Over those of all paths and under those of one, on each path whose radio sleeps by the pair."""
+    cellular = "cellular: {loss: 0.02, up_grants: 'sr=10:grant=8'}"
+    links = f"links:\n  {cellular}\n  all: {{loss: 0.01, mtu: 1400}}\n  lte: {{loss: 0.03}}"
+    found = {}
+    for pair in ("subway-1", "hsr-1"):
+        head = YAML.split("links:", maxsplit=1)[0].replace("subway-1", pair)
+        (spec,) = specs(tmp_path, f"{head}{links}\n")
+        for path in spec.paths:
+            found[pair, path.name] = (path.settings["loss"], path.settings["mtu"], path.settings.get("up_grants"))
+            assert ("up_radio" in path.settings) is ("up_grants" in path.settings)
+    assert found == {
+        ("subway-1", "wifi"): (0.01, 1400, None),
+        ("subway-1", "lte"): (0.03, 1400, "sr=10:grant=8"),
+        ("hsr-1", "wifi"): (0.02, 1400, "sr=10:grant=8"),
+        ("hsr-1", "lte"): (0.03, 1400, "sr=10:grant=8"),
+    }
+
+
 def test_settings_reach_the_links(tmp_path: Path) -> None:
     (spec,) = specs(tmp_path)
     run_dir = tmp_path / "run"

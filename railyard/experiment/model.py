@@ -375,7 +375,8 @@ class Experiment(Strict):
     player: PlayerSettings = PlayerSettings()
     time_limit_s: float = Field(default=60, gt=0, le=7200)
     queue: QueueSpec | None = None
-    # Settings of the links (docs/reference/links.md) by name of the path, or 'all'; they go before those of the pair.
+    # Settings of the links (docs/reference/links.md) by name of the path, 'cellular' (paths whose radio sleeps) or
+    # 'all'; they go before those of the pair.
     links: dict[str, LinkSettings] = {}
     # Links that several paths share, by name: a path's setting `via` names them.
     bottlenecks: Annotated[dict[DeviceName, BottleneckSettings], Field(max_length=16)] = {}

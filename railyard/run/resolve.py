@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from functools import reduce
 from pathlib import Path
 
 from railyard.base.errors import UserError
@@ -28,6 +29,7 @@ from railyard.traces.settings import layered, split_files, vias
 from railyard.traces.stretches import worst_stretches
 from railyard.traces.trace import Trace, read_trace, sha256_file
 
+CELLULAR = "cellular"  # in `links`: all paths of a pair whose radio sleeps
 QLOGS_OF_ALL = 24  # runs in virtual time: of more of them, by default, only the worst ones' qlogs are kept
 
 
@@ -75,7 +77,8 @@ def _draw(label: str) -> int:
 
 def _path(path: PairPath, experiment: Experiment, folder: Path) -> tuple[RunPath, list[Trace]]:
     up, down = read_trace(path.uplink), read_trace(path.downlink)
-    own = layered(experiment.links.get("all", {}), experiment.links.get(path.name, {}))
+    groups = ["all", *([CELLULAR] if path.is_cellular else []), path.name]
+    own = reduce(layered, (experiment.links.get(name, {}) for name in groups))
     plain, files = split_files(own, folder)
     delay_traces = path.delay_traces | files
     run_path = RunPath(
@@ -102,7 +105,7 @@ def _paths(
     document, location = place
     names = [path.name for path in pair.paths]
     for name in experiment.links:
-        if name not in ("all", *names):
+        if name not in ("all", CELLULAR, *names):
             raise document.error(location, f"'links' names '{name}', which this pair has not; {near_miss(name, names)}")
     for name in experiment.bottlenecks:
         if name in names:

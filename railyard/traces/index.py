@@ -53,6 +53,11 @@ class PairPath:
         """One-way delay of each direction: half of the base RTT, ms."""
         return self.base_rtt_ms / 2
 
+    @property
+    def is_cellular(self) -> bool:
+        """Whether the pair gives it a radio that sleeps, whatever its name is."""
+        return any(self.settings.get(f"{way}radio", "off") != "off" for way in ("", "up_", "down_"))
+
     def mpshell_option(self) -> str:
         """The value of mpshell's option `--path`."""
         traces = f"up={self.uplink},down={self.downlink}"
