@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -40,14 +40,15 @@ METHOD = (
 )
 TOO_SMALL = "n too small"
 AT_ONCE = 1 << 20  # values that are cumulated together: 8 MB
+MOST_KEPT = 64 << 20
 LOOK_UP = 40  # how many products of a matrix take as long as one look at a weight: sizes the blocks, changes no figure
 
 Groups = Sequence[Sequence[float]]
 """The values of each run."""
 Reals = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
-Weights = npt.NDArray[np.int16]
-"""A play is drawn once on average. To be drawn 32,768 times, a layout would need as many plays."""
+Weights = npt.NDArray[np.uint8]
+"""A play is drawn once on average: with 256 plays or more, 256 times has a probability below 10^-500."""
 
 
 @dataclass(frozen=True)
@@ -245,11 +246,28 @@ class Layout:
         return "runs" if all(block == 1 for block in self.blocks) else "windows of trace"
 
 
-@lru_cache(maxsize=64)
+_kept: dict[tuple[Layout, int], Weights] = {}
+_keeping = Lock()
+
+
 def weights(layout: Layout, resamples: int = RESAMPLES) -> Weights:
-    """How often each play counts: the first row counts each once, the others are the resamples."""
+    """How often each play counts: the first row counts each once, the others are the resamples. The last ones that were
+    asked for are kept, MOST_KEPT bytes of them."""
+    key = (layout, resamples)
+    with _keeping:
+        counts = _kept.pop(key, None)
+    if counts is None:
+        counts = _draw(layout, resamples)
+    with _keeping:
+        _kept[key] = counts
+        while len(_kept) > 1 and sum(each.nbytes for each in _kept.values()) > MOST_KEPT:
+            del _kept[next(iter(_kept))]
+    return counts
+
+
+def _draw(layout: Layout, resamples: int) -> Weights:
     generator = np.random.default_rng(SEED)
-    counts = np.zeros((resamples + 1, layout.plays), dtype=np.int16)
+    counts = np.zeros((resamples + 1, layout.plays), dtype=np.uint8)
     counts[0] = 1
     count = len(layout.clusters)
     if layout.by_cluster:
