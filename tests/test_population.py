@@ -240,8 +240,8 @@ def test_sql_over_a_file_gives_the_figures_that_its_rows_give(recipe: Recipe, tm
     for figure in (REBUFFER_RATE, REINJECTION_COST):
         for arm in plays.arms:
             assert plays.value(figure, arm) == pytest.approx(figure.value(read[arm]), rel=1e-12)
-    sums = (REBUFFER_RATE.sums(read[arm]) for arm in ("vanilla-mp", "sp"))
-    ratio = rates.ratio(*sums, Layout.of_independent(24))
+    ours, theirs = (REBUFFER_RATE.sums(read[arm]) for arm in ("vanilla-mp", "sp"))
+    ratio = rates.ratio(ours, theirs, Layout.of_independent(24))
     assert ratio is not None
     improved = plays.rebuffer_improvement("vanilla-mp", "sp")
     assert improved is not None and improved.value == pytest.approx(100 * (1 - ratio.value))
