@@ -18,7 +18,7 @@ WINDOWED = Layout((tuple(range(40)),), (4,))
 
 
 def sample_of(values: Reals, layout: Layout) -> Sample:
-    return Sample([[float(value)] for value in values], layout)
+    return Sample.of([[float(value)] for value in values], layout)
 
 
 def overlapping(generator: np.random.Generator, plays: int, overlap: int) -> Reals:
@@ -111,11 +111,11 @@ def test_the_longest_requests_of_one_play_do_not_carry_a_p99() -> None:
     generator = np.random.default_rng(8)
     groups = [list(map(float, generator.uniform(0, 1, 20))) for _ in range(40)]
     layout = Layout.of_independent(40)
-    assert intervals.carries(Sample(groups, layout), 0.99)
+    assert intervals.carries(Sample.of(groups, layout), 0.99)
     fewer = Layout.of_independent(36)
-    assert not intervals.carries(Sample(groups[:36], fewer), 0.99), "720 requests in 36 windows of trace"
+    assert not intervals.carries(Sample.of(groups[:36], fewer), 0.99), "720 requests in 36 windows of trace"
     groups[4] = [value + (2 if number < 7 else 0) for number, value in enumerate(groups[4])]
-    assert not intervals.carries(Sample(groups, layout), 0.99), "all seven are one outage"
+    assert not intervals.carries(Sample.of(groups, layout), 0.99), "all seven are one outage"
 
 
 def test_a_tail_that_belongs_to_two_pairs_is_known_as_little_as_from_two() -> None:
@@ -127,7 +127,7 @@ def test_a_tail_that_belongs_to_two_pairs_is_known_as_little_as_from_two() -> No
     for pairs in (6, 2):
         tails = values.copy()
         tails[: 10 * pairs, :2] += 5
-        sample = Sample(tails.tolist(), layout)
+        sample = Sample.of(tails.tolist(), layout)
         at = float(np.quantile(tails, 1 - 0.02 * pairs / 8, method="inverted_cdf"))
         of_pairs[pairs] = intervals.effective_count(sample, at) / intervals.carrying_count(sample, at)
     student = {6: 2.5706, 2: 12.7062}  # of five degrees of freedom, and of one
@@ -137,9 +137,9 @@ def test_a_tail_that_belongs_to_two_pairs_is_known_as_little_as_from_two() -> No
 def test_plays_that_all_end_alike_carry_their_quantile_and_few_of_them_do_not() -> None:
     """At the time limit, for example: above it there is nothing."""
     layout = Layout.of_independent(60)
-    every = intervals.quantile(Sample([[60.0] * 3] * 60, layout), 0.5)
+    every = intervals.quantile(Sample.of([[60.0] * 3] * 60, layout), 0.5)
     assert every is not None and (every.value, every.low, every.high) == (60.0, 60.0, 60.0)
-    two = Sample([[60.0] * 30] * 2 + [[1.0 + 0.01 * k] * 3 for k in range(58)], layout)
+    two = Sample.of([[60.0] * 30] * 2 + [[1.0 + 0.01 * k] * 3 for k in range(58)], layout)
     found = intervals.quantile(two, 0.95)
     assert found is not None and found.value == 60.0 and not found.carried
 
@@ -148,7 +148,7 @@ def test_values_that_are_equal_do_not_make_one_plays_outage_carry_a_p99() -> Non
     """As with plays that failed: all their requests count with the same time limit."""
     groups = [[0.1 + 0.001 * number + 0.0001 * play for number in range(50)] for play in range(12)]
     groups[3][40:] = [60.0] * 10
-    assert not intervals.carries(Sample(groups, Layout.of_independent(12)), 0.99)
+    assert not intervals.carries(Sample.of(groups, Layout.of_independent(12)), 0.99)
 
 
 @pytest.mark.parametrize("q", [0.5, 0.9])
@@ -159,7 +159,7 @@ def test_an_interval_of_a_quantile_covers_as_often_as_it_says(q: float) -> None:
     hits = 0
     for _ in range(150):
         values = generator.normal(size=(40, 1)) + math.sqrt(0.5) * generator.normal(size=(40, 10))
-        found = intervals.quantile(Sample([list(map(float, row)) for row in values], layout), q)
+        found = intervals.quantile(Sample.of([list(map(float, row)) for row in values], layout), q)
         assert found is not None and found.known
         hits += found.low <= truth <= found.high
     assert hits / 150 >= 0.92
@@ -172,7 +172,7 @@ def test_a_quantile_of_a_resample_is_that_of_the_values_it_drew(censored: int) -
     groups = [generator.random(int(count)).tolist() for count in counts]
     numbered = iter(range(10**6))
     exact = [[next(numbered) >= censored for _ in group] for group in groups]
-    sample = Sample(groups, Layout((tuple(range(60)),), (3,)), exact)
+    sample = Sample.of(groups, Layout((tuple(range(60)),), (3,)), exact)
     lower = np.array([value for group in groups for value in group])
     upper = np.where([known for of_group in exact for known in of_group], lower, math.inf)
     times = np.repeat(intervals.weights(sample.layout), counts, axis=1)
@@ -184,7 +184,7 @@ def test_a_quantile_of_a_resample_is_that_of_the_values_it_drew(censored: int) -
 
 
 def test_a_resample_that_drew_no_value_has_no_quantile() -> None:
-    sample = Sample([[], [1.0]], Layout.of_independent(2))
+    sample = Sample.of([[], [1.0]], Layout.of_independent(2))
     lows, _ = intervals.quantile_bounds(sample, 0.5)
     assert np.array_equal(np.isnan(lows), intervals.weights(sample.layout)[:, 1] == 0) and np.isnan(lows).any()
 
@@ -192,7 +192,7 @@ def test_a_resample_that_drew_no_value_has_no_quantile() -> None:
 def test_a_quantile_among_censored_values_is_a_lower_bound() -> None:
     groups = [[float(k)] for k in range(1, 91)] + [[60.0]] * 30
     exact = [[True]] * 90 + [[False]] * 30
-    sample = Sample(groups, Layout.of_independent(120), exact)
+    sample = Sample.of(groups, Layout.of_independent(120), exact)
     found = intervals.quantile(sample, 0.9)
     assert found is not None and found.at_least and found.high == math.inf and found.low < 90
     assert found.text(".0f").startswith("≥ ") and found.text(".0f").endswith(", …]")
@@ -251,8 +251,8 @@ def test_no_worse_needs_the_whole_inner_interval_below_the_margin() -> None:
 
 def test_a_difference_to_censored_values_holds_whatever_they_were() -> None:
     layout = Layout.of_independent(60)
-    ours = Sample([[1.0 + 0.01 * k] for k in range(60)], layout)
-    theirs = Sample([[2.0 + 0.01 * k] for k in range(20)] + [[60.0]] * 40, layout, [[True]] * 20 + [[False]] * 40)
+    ours = Sample.of([[1.0 + 0.01 * k] for k in range(60)], layout)
+    theirs = Sample.of([[2.0 + 0.01 * k] for k in range(20)] + [[60.0]] * 40, layout, [[True]] * 20 + [[False]] * 40)
     ours_median, theirs_median = (intervals.quantile_bounds(one, 0.5) for one in (ours, theirs))
     better = intervals.change(ours_median, theirs_median, layout)
     assert better is not None and better.interval.low == -1 and better.interval.high < -0.9 and better.p_less < 0.01

@@ -14,7 +14,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +22,14 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from plays_of_viewers import plays_of, read_plays
 from railyard.base.errors import UserError
 from railyard.base.paths import EXPERIMENTS_DIR, ROOT, program, programs_dir
 from railyard.base.provenance import sha256_of
 from railyard.base.yamlfile import load_yaml
-from railyard.figures.rows import REBUFFER_RATE
+from railyard.figures.rows import REBUFFER_RATE, REINJECTION_COST
+from railyard.stats import intervals, rates
+from railyard.stats.intervals import Layout, Sample
 from railyard.stats.statistics import nearest_rank
 from railyard.studies.population.campaign import Pace, Viewers, play_missing
 from railyard.studies.population.executors import (
@@ -41,13 +44,13 @@ from railyard.studies.population.executors import (
     Tasks,
     run_batch,
 )
-from railyard.studies.population.figures import Plays, improvement
+from railyard.studies.population.figures import Plays, What, improvement
 from railyard.studies.population.model import Population, load_population
-from railyard.studies.population.parts import Parts, part_of, read_plays
+from railyard.studies.population.parts import Parts, part_of
 from railyard.studies.population.play import Arm, first_frames, play, tasks_of
-from railyard.studies.population.pooled import Pooled
 from railyard.studies.population.run import progress
 from railyard.studies.population.scenes import Library
+from railyard.studies.population.table import literal
 from railyard.studies.population.viewers import Viewer, day_shares, draw_viewers
 from railyard.studies.study import find_study
 
@@ -186,21 +189,97 @@ def test_a_play_that_another_campaign_has_is_taken_from_there_under_the_arms_own
     assert [row | {"arm": "sp"} for row in (rows[0], rows[2])] == before
 
 
-def test_columns_of_a_file_give_the_figures_that_rows_give(recipe: Recipe, tmp_path: Path) -> None:
-    file = tmp_path / "plays.parquet"
+@dataclass(frozen=True)
+class RowsPlay:
+    """A row as the figures of other campaigns read a play."""
+
+    row: dict[str, Any]
+
+    def __getattr__(self, name: str) -> Any:
+        return self.row[name]
+
+    @property
+    def rebuffer_counted_s(self) -> float:
+        return float(self.row["rebuffer_time_s"]) + float(self.row["waited_s"] or 0.0)
+
+
+def test_sql_over_a_file_gives_the_figures_that_its_rows_give(recipe: Recipe, tmp_path: Path) -> None:
     wanted = tuple((number, (0, 1)) for number in range(1, 25))
-    rows = sorted(_rows(run_batch(Drawn(recipe, 1, wanted)), file), key=lambda row: (row["viewer"], row["arm"]))
-    file.write_bytes(part_of(rows))
-    plays, pooled = Plays(rows), Pooled(file)
-    assert pooled.arms == plays.arms and pooled.count("sp") == plays.count("sp")
-    for what in ("rct", "first_frame"):
-        for q in (0.5, 0.95):
-            assert pooled.quantile(what, "sp", q) == nearest_rank(plays.flat(what, "sp"), q)
-            two = [each.compare_quantile(what, q, "vanilla-mp", "sp", improvement) for each in (plays, pooled)]
-            assert two[0] == two[1] is not None
-    assert pooled.value(REBUFFER_RATE, "sp") == plays.value(REBUFFER_RATE, "sp")
-    of_rows = plays.rebuffer_improvement("vanilla-mp", "sp")
-    assert pooled.improvement(REBUFFER_RATE, "vanilla-mp", "sp") == of_rows
+    rows = sorted(
+        _rows(run_batch(Drawn(recipe, 1, wanted)), tmp_path / "rows"), key=lambda row: (row["viewer"], row["arm"])
+    )
+    # One whose first frame never came.
+    rows[2] |= {"first_frame_s": None, "waited_s": 40.0, "play_time_s": 0.0, "rebuffer_time_s": 0.0}
+    plays = plays_of(tmp_path, rows)
+    assert plays.arms == ["sp", "vanilla-mp"] and plays.count("sp") == plays.viewers() == 24
+    own = {arm: [row for row in rows if row["arm"] == arm] for arm in plays.arms}
+
+    def first_frame(row: dict[str, Any]) -> float:
+        return float(row["waited_s"] if row["first_frame_s"] is None else row["first_frame_s"])
+
+    values: dict[What, Callable[[dict[str, Any]], list[float]]] = {
+        "rct": lambda row: row["rct_s"],
+        "first_frame": lambda row: [first_frame(row)],
+        "play_time_left": lambda row: [float(round(left)) for left in row["play_time_left_ms"]],
+    }
+    for what, of in values.items():
+        groups = {arm: [of(row) for row in own[arm]] for arm in plays.arms}
+        samples = {arm: Sample.of(each, Layout.of_independent(24)) for arm, each in groups.items()}
+        for q in (0.05, 0.5, 0.95):
+            flat = [value for group in groups["sp"] for value in group]
+            assert plays.points(what, "sp", [q]) == [nearest_rank(flat, q)]
+            level = plays.quantile(what, "sp", q)
+            assert level is not None and level.value == nearest_rank(flat, q)
+            assert level.known == intervals.carries(samples["sp"], q)
+            drawn = (intervals.quantile_bounds(samples[arm], q)[0] for arm in ("vanilla-mp", "sp"))
+            expected = intervals.interval(improvement(*drawn), Layout.of_independent(24))
+            found = plays.compare_quantile(what, q, "vanilla-mp", "sp", improvement)
+            assert found is not None and expected is not None and found.value == expected.value
+            assert not found.known or found == expected
+    read = {arm: [RowsPlay(row) for row in own[arm]] for arm in plays.arms}
+    for figure in (REBUFFER_RATE, REINJECTION_COST):
+        for arm in plays.arms:
+            assert plays.value(figure, arm) == pytest.approx(figure.value(read[arm]), rel=1e-12)
+    ours, theirs = (REBUFFER_RATE.sums(read[arm]) for arm in ("vanilla-mp", "sp"))
+    ratio = rates.ratio(ours, theirs, Layout.of_independent(24))
+    assert ratio is not None
+    improved = plays.rebuffer_improvement("vanilla-mp", "sp")
+    assert improved is not None and improved.value == pytest.approx(100 * (1 - ratio.value))
+
+
+def test_a_part_of_the_viewers_has_their_plays_under_every_arm(recipe: Recipe, tmp_path: Path) -> None:
+    rows = _rows(run_batch(Drawn(recipe, 1, tuple((number, (0, 1)) for number in range(1, 13)))), tmp_path / "rows")
+    for row in rows:
+        row["day"], row["scene"] = (1 + row["viewer"] % 2, "it's home" if row["viewer"] < 5 else "subway")
+    plays = plays_of(tmp_path, rows)
+    assert plays.days == [1, 2] and plays.day(1) is plays.day(1)
+    home = plays.where("scene = " + literal("it's home"))
+    assert (plays.day(2).viewers(), home.viewers(), home.day(2).viewers(), plays.day(9).viewers()) == (6, 4, 2, 0)
+    assert plays.day(9).quantile("rct", "sp", 0.5) is None
+    assert home.points("rct", "sp", [1.0]) == [
+        max(value for row in rows if row["viewer"] < 5 and row["arm"] == "sp" for value in row["rct_s"])
+    ]
+
+    def slowest(arm: str) -> dict[int, float]:
+        return {row["viewer"]: max(row["rct_s"]) for row in rows if row["arm"] == arm}
+
+    one, two = slowest("sp"), slowest("vanilla-mp")
+    conditions, arms = ["b < a", "b > a AND scene = 'subway'"], {"a": "sp", "b": "vanilla-mp"}
+    expected = [sum(two[who] < one[who] for who in one), sum(two[who] > one[who] for who in one if who >= 5)]
+    assert plays.viewers_who(conditions, "list_max(rct_s)", arms) == expected
+    worst = sorted(one, key=lambda who: one[who])[-3:]
+    assert plays.viewers_who(["b < a"], "list_max(rct_s)", arms, ("a", 3)) == [sum(two[w] < one[w] for w in worst)]
+
+
+def test_a_file_in_which_a_viewer_lacks_an_arm_is_refused(recipe: Recipe, tmp_path: Path) -> None:
+    rows = _rows(run_batch(Drawn(recipe, 1, ((1, (0, 1)), (2, (0,))))), tmp_path / "rows")
+    with pytest.raises(UserError, match="some viewers lack an arm"):
+        plays_of(tmp_path, rows)
+    (tmp_path / "plays.parquet").write_bytes(b"no plays")
+    with pytest.raises(UserError, match="cannot be read"):
+        Plays.of_file(tmp_path / "plays.parquet")
+    with pytest.raises(UserError, match="no such file"):
+        Plays.of_file(tmp_path / "other.parquet")
 
 
 def test_many_viewers_are_drawn_in_groups_whose_interval_is_about_as_wide(
@@ -216,8 +295,8 @@ def test_many_viewers_are_drawn_in_groups_whose_interval_is_about_as_wide(
     file.write_bytes(part_of(rows))
     widths = []
     for most in (600, 100):
-        monkeypatch.setattr("railyard.studies.population.pooled.MOST_UNITS", most)
-        found = Pooled(file).compare_quantile("rct", 0.5, "vanilla-mp", "sp", improvement)
+        monkeypatch.setattr("railyard.studies.population.figures.MOST_UNITS", most)
+        found = Plays.of_file(file).compare_quantile("rct", 0.5, "vanilla-mp", "sp", improvement)
         assert found is not None and found.known
         widths.append(found.high - found.low)
     assert widths[1] == pytest.approx(widths[0], rel=0.3)
@@ -241,7 +320,7 @@ def test_a_disk_that_takes_nothing_is_told_in_one_sentence(tmp_path: Path) -> No
         Parts(tmp_path / "parts").add(b"", 0)
 
 
-def test_viewers_whose_values_are_alike_carry_a_quantile_later_than_their_number_of_values_says() -> None:
+def test_viewers_whose_values_are_alike_carry_a_quantile_later_than_their_number_of_values_says(tmp_path: Path) -> None:
     def needed(alike: bool) -> int:
         drawn = random.Random(3)
         rows: list[dict[str, Any]] = []
@@ -249,50 +328,50 @@ def test_viewers_whose_values_are_alike_carry_a_quantile_later_than_their_number
             own = drawn.random()
             rct = [own + 1e-6 * drawn.random() if alike else drawn.random() for _ in range(20)]
             rows.append({"day": 1, "viewer": viewer, "arm": "a", "rct_s": rct})
-        plays = Plays(rows)
+        plays = plays_of(tmp_path, rows)
         return plays.to_carry("rct", 0.99, "a")
 
     assert needed(alike=False) < 100, "1,200 independent values are more than 368"
     assert needed(alike=True) > 300, "1,200 values of 60 viewers are worth about 60"
 
 
-def test_the_interval_of_a_comparison_is_over_viewers_in_pairs() -> None:
+def test_the_interval_of_a_comparison_is_over_viewers_in_pairs(tmp_path: Path) -> None:
     def row(viewer: int, arm: str, rct: float) -> dict[str, Any]:
         return {"day": 1, "viewer": viewer, "arm": arm, "rct_s": [rct, rct], "play_time_s": 1.0, "rebuffer_time_s": 0.1}
 
     rows = [row(viewer, arm, (viewer + 1) * factor) for viewer in range(40) for arm, factor in (("a", 1), ("b", 0.5))]
-    found = Plays(rows).compare_quantile("rct", 0.5, "b", "a", improvement)
+    found = plays_of(tmp_path, rows).compare_quantile("rct", 0.5, "b", "a", improvement)
     assert found is not None
     # Viewers differ forty-fold, arms by a half for each of them: drawn in pairs, the difference has no spread at all.
     assert (found.value, found.low, found.high) == pytest.approx((50, 50, 50))
 
 
-def test_a_difference_of_stalls_needs_five_viewers_who_stall() -> None:
+def test_a_difference_of_stalls_needs_five_viewers_who_stall(tmp_path: Path) -> None:
     def row(viewer: int, arm: str, stalled_s: float) -> dict[str, Any]:
         return {"day": 1, "viewer": viewer, "arm": arm, "play_time_s": 10.0, "rebuffer_time_s": stalled_s}
 
     def compared(stalling: int) -> Any:
         rows = [row(viewer, "sp", 1.0 if viewer < stalling else 0.0) for viewer in range(100)]
         rows += [row(viewer, "other", 0.5 if viewer < stalling else 0.0) for viewer in range(100)]
-        return Plays(rows).rebuffer_improvement("other", "sp")
+        return plays_of(tmp_path, rows).rebuffer_improvement("other", "sp")
 
     assert compared(5).known and compared(5).low < 50 < compared(5).high
     assert compared(4).value == 50 and not compared(4).known
 
 
-def test_a_play_that_never_showed_a_frame_stalled_all_the_time_that_was_waited() -> None:
+def test_a_play_that_never_showed_a_frame_stalled_all_the_time_that_was_waited(tmp_path: Path) -> None:
     shown = {"day": 1, "viewer": 1, "arm": "sp", "play_time_s": 10.0, "rebuffer_time_s": 1.0, "waited_s": None}
     never = shown | {"viewer": 2, "play_time_s": 0.0, "rebuffer_time_s": 0.0, "waited_s": 40.0}
-    assert Plays([shown, never]).value(REBUFFER_RATE, "sp") == pytest.approx(41 / 10)
+    assert plays_of(tmp_path, [shown, never]).value(REBUFFER_RATE, "sp") == pytest.approx(41 / 10)
 
 
-def test_a_video_that_a_play_never_came_to_has_no_first_frame_and_counts_with_the_whole_play() -> None:
+def test_a_video_that_a_play_never_came_to_has_no_first_frame_and_counts_with_the_whole_play(tmp_path: Path) -> None:
     def row(viewer: int, frames: list[float], stalled_s: float) -> dict[str, Any]:
         played = {"first_frame_s": frames[0], "waited_s": None, "play_time_s": 8.0, "rebuffer_time_s": stalled_s}
         return {"day": 1, "viewer": viewer, "arm": "sp", "first_frames_s": frames} | played
 
-    plays = Plays([row(1, [0.5, 0.2], 0.0), row(2, [0.5], 90.0)])
-    assert plays.flat("later_first_frame", "sp") == [0.2, 98.5]
+    plays = plays_of(tmp_path, [row(1, [0.5, 0.2], 0.0), row(2, [0.5], 90.0)])
+    assert plays.points("later_first_frame", "sp", [0.5, 1.0]) == [0.2, 98.5]
 
 
 def _campaign(out: Path, *more: str) -> list[str]:

@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from plays_of_viewers import plays_of, read_plays
 from railyard.base.errors import UserError
 from railyard.base.paths import EXPERIMENTS_DIR, programs_dir
 from railyard.base.yamlfile import load_yaml
 from railyard.report.exhibit import Exhibit, Wants, load_exhibit
 from railyard.stats.intervals import Interval
-from railyard.studies.exhibits import population_days, population_first_frame, population_gate, verdicts
+from railyard.studies.exhibits import population_first_frame, population_gate, verdicts
 from railyard.studies.exhibits.registry import runner
-from railyard.studies.population.figures import Plays
 from railyard.studies.population.model import load_exhibit_spec
-from railyard.studies.population.parts import PLAYS_FILE, read_plays
+from railyard.studies.population.parts import PLAYS_FILE
 from railyard.studies.request import RunRequest
 
 CLAIMS = {
@@ -94,10 +94,13 @@ def test_an_arm_that_the_population_has_not_is_told_in_one_sentence(tmp_path: Pa
 UP, DOWN, UNSURE = Interval(20, 10, 30), Interval(-20, -30, -10), Interval(20, -5, 40)
 
 
-def test_a_comparison_by_size_leaves_out_the_rest_of_a_video() -> None:
+def test_a_comparison_by_size_leaves_out_the_rest_of_a_video(tmp_path: Path) -> None:
     row = {"day": 1, "viewer": 1, "arm": "sp", "duration_s": 10.0, "bitrate_bps": 2_000_000, "rct_s": [1.0, 2.0, 0.1]}
-    assert population_days.of_size(Plays([row]), 1_000_000).flat("rct", "sp") == [1.0, 2.0]
-    assert population_days.of_size(Plays([row]), 2_500_000).flat("rct", "sp") == [1.0]
+    plays = plays_of(tmp_path, [row])
+    assert sorted(plays.of_size(1_000_000).sample("rct", "sp").lower) == [1.0, 2.0]
+    assert list(plays.of_size(2_500_000).sample("rct", "sp").lower) == [1.0]
+    assert plays.of_size(9_000_000).sample("rct", "sp").count == 0
+    assert plays.sample("rct", "sp").count == 3
 
 
 def test_worse_holds_only_if_the_interval_says_so() -> None:

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
+from plays_of_viewers import read_plays
 from railyard.base.errors import UserError
 from railyard.cli.report import report_command
 from railyard.report.exhibit import ORDER, Claim, Exhibit, Provenance, Wants, load_exhibit
 from railyard.studies.exhibits.within import DAYS, PARTS, PILOT_SEED, PLAN_FILE, summary, with_time
-from railyard.studies.population.parts import read_plays
 
 
 @pytest.mark.parametrize("text", ["soon", "5mbps", "0min", "-1s"])

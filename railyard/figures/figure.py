@@ -107,7 +107,7 @@ class Quantile:
     def sample(self, plays: Plays, layout: Layout) -> Sample:
         """The values with their lower bounds; of shares with upper bounds, 1 − value."""
         groups = [self.values(play) for play in plays]
-        return Sample(
+        return Sample.of(
             [[1 - value if self.upper else value for value, _ in group] for group in groups],
             layout,
             [[exact for _, exact in group] for group in groups],

@@ -71,7 +71,7 @@ def of_sample(sample: Sample, q: float, found: Interval, things: str, seeds: int
     """For the interval of a quantile over dependent values. None: it has one."""
     if found.known:
         return None
-    count = sum(map(len, sample.groups))
+    count = sample.count
     if few := of_values(q, count, things, seeds) or of_windows(sample.layout):
         return few
     if (wanted := intervals.windows_for(q)) > sample.layout.windows:

@@ -20,14 +20,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from threading import Lock
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from railyard.stats import distributions
-from railyard.stats.statistics import nearest_rank, nearest_rank_of
+from railyard.stats.statistics import nearest_rank, nearest_rank_of, place
 
 RESAMPLES = 2000
 LEVEL = 0.95
@@ -40,12 +40,15 @@ METHOD = (
 )
 TOO_SMALL = "n too small"
 AT_ONCE = 1 << 20  # values that are cumulated together: 8 MB
+MOST_KEPT = 64 << 20
 LOOK_UP = 40  # how many products of a matrix take as long as one look at a weight: sizes the blocks, changes no figure
 
 Groups = Sequence[Sequence[float]]
 """The values of each run."""
 Reals = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
+Weights = npt.NDArray[np.uint8]
+"""A play is drawn once on average: with 256 plays or more, 256 times has a probability below 10^-500."""
 
 
 @dataclass(frozen=True)
@@ -243,11 +246,28 @@ class Layout:
         return "runs" if all(block == 1 for block in self.blocks) else "windows of trace"
 
 
-@lru_cache(maxsize=64)
-def weights(layout: Layout, resamples: int = RESAMPLES) -> Counts:
-    """How often each play counts: the first row counts each once, the others are the resamples."""
+_kept: dict[tuple[Layout, int], Weights] = {}
+_keeping = Lock()
+
+
+def weights(layout: Layout, resamples: int = RESAMPLES) -> Weights:
+    """How often each play counts: the first row counts each once, the others are the resamples. The last ones that were
+    asked for are kept, MOST_KEPT bytes of them."""
+    key = (layout, resamples)
+    with _keeping:
+        counts = _kept.pop(key, None)
+    if counts is None:
+        counts = _draw(layout, resamples)
+    with _keeping:
+        _kept[key] = counts
+        while len(_kept) > 1 and sum(each.nbytes for each in _kept.values()) > MOST_KEPT:
+            del _kept[next(iter(_kept))]
+    return counts
+
+
+def _draw(layout: Layout, resamples: int) -> Weights:
     generator = np.random.default_rng(SEED)
-    counts = np.zeros((resamples + 1, layout.plays), dtype=np.int64)
+    counts = np.zeros((resamples + 1, layout.plays), dtype=np.uint8)
     counts[0] = 1
     count = len(layout.clusters)
     if layout.by_cluster:
@@ -259,14 +279,25 @@ def weights(layout: Layout, resamples: int = RESAMPLES) -> Counts:
     return counts
 
 
-def _draw_blocks(generator: np.random.Generator, found: Counts, times: Counts, cluster: Counts, block: int) -> None:
+def _draw_blocks(generator: np.random.Generator, found: Weights, times: Counts, cluster: Counts, block: int) -> None:
     """Adds, for each resample, the plays of so many draws of one cluster: circular blocks, the last one cut to size."""
     size = len(cluster)
     for draw in range(int(times.max(initial=0))):
-        rows = np.flatnonzero(times > draw)
-        starts = generator.integers(0, size, size=(len(rows), math.ceil(size / block)))
-        places = (starts[:, :, None] + np.arange(block)).reshape(len(rows), -1)[:, :size] % size
-        np.add.at(found, (rows[:, None] + 1, cluster[places]), 1)
+        every = np.flatnonzero(times > draw)
+        for begin in range(0, len(every), at_once := max(1, AT_ONCE // size)):
+            rows = every[begin : begin + at_once]
+            starts = generator.integers(0, size, size=(len(rows), math.ceil(size / block)))
+            places = (starts[:, :, None] + np.arange(block)).reshape(len(rows), -1)[:, :size] % size
+            np.add.at(found, (rows[:, None] + 1, cluster[places]), 1)
+
+
+def weighted_sums(layout: Layout, values: Reals) -> Reals:
+    """The sum over the plays of what each contributes, under each row of `weights`."""
+    drawn = weights(layout)
+    sums = np.empty(len(drawn))
+    for begin in range(0, len(drawn), at_once := max(1, AT_ONCE // max(1, layout.plays))):
+        sums[begin : begin + at_once] = drawn[begin : begin + at_once] @ values
+    return sums
 
 
 # --- from resamples to an interval ------------------------------------------------------------------------------------
@@ -300,26 +331,45 @@ def interval(samples: Reals, layout: Layout, level: float = LEVEL) -> Interval |
 
 @dataclass(frozen=True)
 class Sample:
-    """The values of each play. `exact`: which of them are; the others are lower bounds. All are, where it is none."""
+    """The values of many plays, ascending."""
 
-    groups: Groups
+    lower: Reals
+    """A value that is not exact is a lower bound."""
+    upper: Reals
+    """The same with values that are not exact infinite. Without any, it is `lower` itself."""
+    owner: npt.NDArray[np.integer[Any]]
+    """The play of each value."""
     layout: Layout
-    exact: Sequence[Sequence[bool]] | None = None
 
-    def sorted_values(self) -> tuple[Reals, Reals, Counts]:
-        """Ascending: the values as lower bounds; the same with censored ones infinite; and the play of each."""
-        values = np.array([value for group in self.groups for value in group], dtype=np.float64)
-        exact = (
-            np.ones(len(values), dtype=bool)
-            if self.exact is None
-            else np.array([known for group in self.exact for known in group], dtype=bool)
-        )
-        owner = np.repeat(np.arange(len(self.groups)), [len(group) for group in self.groups])
-        order = np.lexsort((~exact, values))
-        return values[order], np.where(exact, values, math.inf)[order], owner[order].astype(np.int64)
+    @classmethod
+    def of(cls, groups: Groups, layout: Layout, exact: Sequence[Sequence[bool]] | None = None) -> Sample:
+        """`groups`: the values of each play. `exact`: which of them are; all, where it is none."""
+        values = np.array([value for group in groups for value in group], dtype=np.float64)
+        owner = np.repeat(np.arange(len(groups)), [len(group) for group in groups]).astype(np.int64)
+        if exact is None:
+            return cls.of_values(values, owner, layout)
+        known = np.array([one for group in exact for one in group], dtype=bool)
+        order = np.lexsort((~known, values))
+        lower = values[order]
+        return cls(lower, lower if known.all() else np.where(known, values, math.inf)[order], owner[order], layout)
+
+    @classmethod
+    def of_values(cls, values: Reals, owner: npt.NDArray[np.integer[Any]], layout: Layout) -> Sample:
+        """Exact values in any order, and the play of each."""
+        order = np.argsort(values, kind="stable")
+        lower = values[order]
+        return cls(lower, lower, owner[order], layout)
+
+    @property
+    def count(self) -> int:
+        return len(self.lower)
+
+    @property
+    def is_censored(self) -> bool:
+        return self.upper is not self.lower
 
 
-def _weighted_quantiles(values: Reals, owner: Counts, drawn: Counts, q: float) -> Reals:
+def _weighted_quantiles(values: Reals, owner: npt.NDArray[np.integer[Any]], drawn: Weights, q: float) -> Reals:
     """The nearest-rank quantile of ascending values under each row of weights; nan where nothing was drawn.
 
     The rank is first looked for among blocks of neighbouring values, whose weights are a product of two matrices, and
@@ -333,7 +383,7 @@ def _weighted_quantiles(values: Reals, owner: Counts, drawn: Counts, q: float) -
     blocks = math.ceil(count / size)
     of_play = np.bincount(np.arange(count) // size * plays + owner, minlength=blocks * plays).reshape(blocks, plays)
     for begin in range(0, len(drawn), rows := max(1, AT_ONCE // max(size, blocks, plays))):
-        some = drawn[begin : begin + rows]
+        some = drawn[begin : begin + rows].astype(np.int64)
         up_to = np.cumsum(np.einsum("rp,bp->rb", some, of_play), axis=1)
         ranks = np.maximum(1, np.ceil(q * up_to[:, -1:] - 1e-9))
         block = np.minimum(np.count_nonzero(up_to < ranks, axis=1), blocks - 1)
@@ -348,13 +398,12 @@ def _weighted_quantiles(values: Reals, owner: Counts, drawn: Counts, q: float) -
 
 def quantile_bounds(sample: Sample, q: float) -> tuple[Reals, Reals]:
     """The quantile under each row of weights, with censored values at their bounds and with them at infinity."""
-    lower, upper, owner = sample.sorted_values()
     drawn = weights(sample.layout)
-    lows = _weighted_quantiles(lower, owner, drawn, q)
-    if not np.isinf(upper).any():
+    lows = _weighted_quantiles(sample.lower, sample.owner, drawn, q)
+    if not sample.is_censored:
         return lows, lows
-    order = np.argsort(upper, kind="stable")
-    return lows, _weighted_quantiles(upper[order], owner[order], drawn, q)
+    order = np.argsort(sample.upper, kind="stable")
+    return lows, _weighted_quantiles(sample.upper[order], sample.owner[order], drawn, q)
 
 
 def effective_count(sample: Sample, value: float) -> float:
@@ -363,18 +412,17 @@ def effective_count(sample: Sample, value: float) -> float:
     n_eff = p (1 − p) / var(p), with var(p) from the bootstrap, and at most n. Where several values are equal to the
     given one, it is the smaller one of those with p as the share of values ≤ and < it.
     """
-    lower, _, _ = sample.sorted_values()
+    lower = sample.lower
     count = _effective_count(sample, lower <= value)
     return count if np.count_nonzero(lower == value) < 2 else min(count, _effective_count(sample, lower < value))
 
 
 def _effective_count(sample: Sample, counted: npt.NDArray[np.bool_]) -> float:
-    owner = sample.sorted_values()[2]
-    below = np.bincount(owner, weights=counted, minlength=len(sample.groups))
-    every = np.array([len(group) for group in sample.groups], dtype=np.float64)
-    drawn = weights(sample.layout)
+    plays = sample.layout.plays
+    below = np.bincount(sample.owner, weights=counted, minlength=plays).astype(np.float64)
+    every = np.bincount(sample.owner, minlength=plays).astype(np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
-        shares = (drawn @ below) / (drawn @ every)
+        shares = weighted_sums(sample.layout, below) / weighted_sums(sample.layout, every)
     share, count = float(shares[0]), float(every.sum())
     variance = float(np.nanvar(shares[1:])) * sample.layout.underestimate
     return count if variance <= 0 else min(count, share * (1 - share) / variance)
@@ -385,11 +433,10 @@ def _freedom(sample: Sample, value: float) -> int:
     have a value there, on the rarer side; above the greatest value there is none, and those equal to it count. A tail
     that is that of two units is known as little as from two. Of one value a unit nothing is estimated that the binomial
     distribution does not know."""
-    lower, _, owner = sample.sorted_values()
-    layout = sample.layout
+    lower, layout = sample.lower, sample.layout
     if len(lower) <= layout.units:
         return layout.freedom
-    unit = layout.unit_of()[owner]
+    unit = layout.unit_of()[sample.owner]
     above = lower > value if lower[-1] > value else lower == value
     return min(layout.freedom, *(len(np.unique(unit[side])) - 1 for side in (above, lower <= value)))
 
@@ -409,13 +456,12 @@ def quantile(sample: Sample, q: float, level: float = LEVEL) -> Interval | None:
     where there are fewer windows of trace than values_for(q) / MOST_OF_WINDOW: then the sample does not carry the
     quantile. Example: of independent values p99 needs 368, for 0.99^n ≤ 0.025, and 37 windows.
     """
-    lower, upper, _ = sample.sorted_values()
-    if len(lower) == 0:
+    lower, count, layout = sample.lower, sample.count, sample.layout
+    if count == 0:
         return None
-    count = len(lower)
-    value = nearest_rank(list(lower), q)
-    at_least = bool(np.isinf(nearest_rank(sorted(upper), q)))
-    layout = sample.layout
+    upper = np.sort(sample.upper) if sample.is_censored else lower
+    value = float(lower[place(count, q)])
+    at_least = bool(np.isinf(upper[place(count, q)]))
     if not carries_ends(layout):
         return Interval(value, -math.inf, math.inf, at_least, carried=order_shares(q, count, level)[1] <= 1)
     if layout.windows < windows_for(q):
@@ -424,7 +470,7 @@ def quantile(sample: Sample, q: float, level: float = LEVEL) -> Interval | None:
     low_rank, high_rank = math.floor(low_share * count + 1e-9), math.ceil(high_share * count - 1e-9)
     if low_rank < 1 or high_rank > count:
         return Interval(value, -math.inf, math.inf, at_least, carried=False)
-    return Interval(value, float(lower[low_rank - 1]), float(sorted(upper)[high_rank - 1]), at_least)
+    return Interval(value, float(lower[low_rank - 1]), float(upper[high_rank - 1]), at_least)
 
 
 def values_for(q: float) -> int:
@@ -593,18 +639,16 @@ Statistic = Callable[[Sequence[float]], float]
 
 def _statistics(groups: Groups, statistic: Statistic, layout: Layout) -> Reals:
     """The statistic of all values under each row of weights."""
-    drawn = weights(layout)
     if isinstance(statistic, quantile_of):
-        values, _, owner = Sample(groups, layout).sorted_values()
-        return _weighted_quantiles(values, owner, drawn, statistic.q)
+        return quantile_bounds(Sample.of(groups, layout), statistic.q)[0]
     if statistic is mean:
-        sums, counts = np.array([math.fsum(group) for group in groups]), np.array([len(group) for group in groups])
-        means: Reals = (drawn @ sums) / (drawn @ counts)
+        sums, counts = (np.array([float(of(group)) for group in groups]) for of in (math.fsum, len))
+        means: Reals = weighted_sums(layout, sums) / weighted_sums(layout, counts)
         return means
-    return np.array([statistic(_pool(groups, row)) for row in drawn])
+    return np.array([statistic(_pool(groups, row)) for row in weights(layout)])
 
 
-def _pool(groups: Groups, times: Counts) -> list[float]:
+def _pool(groups: Groups, times: Weights) -> list[float]:
     return [value for group, many in zip(groups, times, strict=True) for _ in range(many) for value in group]
 
 
@@ -617,9 +661,9 @@ def bootstrap(groups: Groups, statistic: Statistic, layout: Layout | None = None
     if not any(groups):
         return None
     bootstrapped = interval(_statistics(groups, statistic, layout), layout)
-    if bootstrapped is None or not isinstance(statistic, quantile_of) or carries(Sample(groups, layout), statistic.q):
+    if bootstrapped is None or not isinstance(statistic, quantile_of):
         return bootstrapped
-    return bootstrapped.without_ends()
+    return bootstrapped if carries(Sample.of(groups, layout), statistic.q) else bootstrapped.without_ends()
 
 
 def paired(

@@ -58,9 +58,9 @@ class Sums:
 
     def resampled(self, layout: Layout) -> Reals:
         """The rate under each row of the layout's weights; nan without a bottom."""
-        drawn = intervals.weights(layout)
+        top, bottom = (intervals.weighted_sums(layout, part) for part in (self.top, self.bottom))
         with np.errstate(divide="ignore", invalid="ignore"):
-            ratios: Reals = (drawn @ self.top) / (drawn @ self.bottom)
+            ratios: Reals = top / bottom
         return ratios
 
 

@@ -107,7 +107,7 @@ def plays_of(generator: np.random.Generator, campaign: Campaign, differ: bool | 
 
 
 def _sample(times: Reals, layout: Layout) -> Sample:
-    return Sample(np.minimum(times, LIMIT_S).tolist(), layout, (times < LIMIT_S).tolist())
+    return Sample.of(np.minimum(times, LIMIT_S).tolist(), layout, (times < LIMIT_S).tolist())
 
 
 def _stalled_s(times: Reals) -> Reals:

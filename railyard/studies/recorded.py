@@ -226,9 +226,7 @@ def samples(runs: Sequence[Run]) -> Iterator[Block]:
                 at = point.value if point else math.nan
                 count = intervals.carrying_count(drawn, at)
                 enough = "these" if count >= needed else f"{math.ceil(pairs * needed / count)}" if count > 0 else "–"
-                cells.append(
-                    [where, label, title, f"{at:.2f}", f"{sum(map(len, drawn.groups))}", f"{count:.0f}", enough]
-                )
+                cells.append([where, label, title, f"{at:.2f}", f"{drawn.count}", f"{count:.0f}", enough])
     yield "What the p99s rest on:"
     yield Table(heads=heads, align="lllrrrr", rows=cells)
 

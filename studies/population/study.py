@@ -12,16 +12,14 @@ from pydantic import Field
 from railyard.base.errors import UserError
 from railyard.base.yamlfile import load_yaml, near_miss
 from railyard.experiment.model import Strict, find_experiment
-from railyard.figures.rows import REBUFFER_RATE
 from railyard.report.exhibit import Size
 from railyard.run.folders import shown
 from railyard.studies.claims import Compared
 from railyard.studies.population.campaign import Asked, Place
 from railyard.studies.population.executors import DaskExecutor, LocalExecutor
-from railyard.studies.population.figures import increase
+from railyard.studies.population.figures import Plays, increase
 from railyard.studies.population.model import Population, load_population
 from railyard.studies.population.parts import PLAYS_FILE
-from railyard.studies.population.pooled import Pooled
 from railyard.studies.population.run import ARM_HEADS, arm_rows, carry_out
 from railyard.studies.study import Data, markdown, tell
 
@@ -55,11 +53,11 @@ def measure(settings: Settings) -> Measured:
     outcome = carry_out(population, Place(population.name, settings.out), asked, executor, tell)
     wall_s = time.monotonic() - begin
     tell(f"{outcome.plays} plays in {wall_s:.1f} s: {shown(outcome.folder / PLAYS_FILE)}")
-    plays = Pooled(outcome.folder / PLAYS_FILE)
+    plays = Plays.of_file(outcome.folder / PLAYS_FILE)
     return Measured(arms=arm_rows(plays), against_sp=list(_against(plays)))
 
 
-def _against(plays: Pooled, reference: str = "sp") -> Iterator[Compared]:
+def _against(plays: Plays, reference: str = "sp") -> Iterator[Compared]:
     """Each arm against single path, over the viewers that both have."""
     quantiles = {"rct_median": 0.5, "rct_p95": 0.95, "rct_p99": 0.99}
     for arm in plays.arms:
@@ -68,7 +66,7 @@ def _against(plays: Pooled, reference: str = "sp") -> Iterator[Compared]:
         for figure, q in quantiles.items():
             found = plays.compare_quantile("rct", q, arm, reference, increase)
             yield Compared(figure=figure, a=arm, b=reference, found=found)
-        better = plays.improvement(REBUFFER_RATE, arm, reference)
+        better = plays.rebuffer_improvement(arm, reference)
         yield Compared(figure="rebuffer_rate", a=arm, b=reference, found=better and better.turned())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -29,13 +30,16 @@ from railyard.studies.exhibits.population_frame import (
     span,
     text,
 )
-from railyard.studies.population.figures import Plays, improvement, increase
-from railyard.studies.population.play import Row
+from railyard.studies.population.figures import STALLED, Plays, improvement, increase
+from railyard.studies.population.table import literal
 
 ALL = "all"
 # How a difference to single path is said, where positive is the first.
 FASTER_WORDS, SLOWER_WORDS, LOWER_WORDS = ("better", "worse"), ("slower", "faster"), ("lower", "higher")
-STILL = ("home", "office", "public")
+# In SQL, of a play.
+AT_HOME, MOVING = "scene = 'home'", "scene NOT IN ('home', 'office', 'public')"
+SLOWEST_S = "coalesce(list_max(rct_s), 0)"
+RTT_RATIO = "base_rtt_ms[2] / base_rtt_ms[1]"  # of the other path over the primary one, which pairs name first
 SLOWER = 1.05  # a viewer's slowest request counts as slower or faster from 5 % of difference on
 RCT_QUANTILES = {RCT_MEDIAN.name: 0.5, RCT_P95.name: 0.95, RCT_P99.name: 0.99}
 RTT_CLASSES = ((0.0, 2.0), (2.0, 4.0), (4.0, float("inf")))
@@ -73,45 +77,33 @@ def _rct_plot(frame: Frame, arms: Sequence[str], quantiles: Sequence[float]) -> 
     return plots
 
 
-def _worst_of(row: Row) -> float:
-    return max(row["rct_s"], default=0.0)
-
-
-def _per_viewer(plays: Plays, ours: str) -> tuple[int, int, int]:
-    """Viewers whose slowest request is slower, faster, about the same under ours."""
-    sp = {(row["day"], row["viewer"]): _worst_of(row) for row in plays.rows if row["arm"] == "sp"}
-    slower = faster = 0
-    for row in plays.rows:
-        if row["arm"] == ours:
-            single = sp[row["day"], row["viewer"]]
-            slower += _worst_of(row) > SLOWER * single
-            faster += SLOWER * _worst_of(row) < single
-    return slower, faster, len(sp) - slower - faster
-
-
-def _rtt_ratio(row: Row) -> float:
-    """Base RTT of the other path over that of the primary one, which pairs name first."""
-    first, second = row["base_rtt_ms"][:2]
-    return float(second / first)
+def _slower_and_faster(plays: Plays, ours: str, worst: int | None = None) -> tuple[int, int]:
+    """Viewers whose slowest request is slower, and faster, under ours. `worst`: of so many, whose slowest requests take
+    longest on single path."""
+    conditions = [f"ours > {SLOWER}::DOUBLE * sp", f"{SLOWER}::DOUBLE * ours < sp"]
+    some = None if worst is None else ("sp", worst)
+    slower, faster = plays.viewers_who(conditions, SLOWEST_S, {"sp": "sp", "ours": ours}, some)
+    return slower, faster
 
 
 def _groups(plays: Plays) -> list[tuple[str, Plays]]:
-    scenes = sorted(
-        {row["scene"] for row in plays.rows}, key=lambda scene: -sum(r["scene"] == scene for r in plays.rows)
-    )
-    groups = [(f"scene {scene}", plays.where(lambda row, scene=scene: row["scene"] == scene)) for scene in scenes]  # type: ignore[misc]
+    """By scene, the most frequent one first, and by the ratio of base RTTs."""
+    scenes = plays.ask("SELECT scene FROM own GROUP BY scene ORDER BY count(*) DESC, scene")
+    groups = [(f"scene {scene}", plays.where(f"scene = {literal(scene)}")) for (scene,) in scenes]
     for low, high in RTT_CLASSES:
         word = f"below {high:g}" if low == 0 else f"{low:g} to {high:g}" if high < 1e9 else f"{low:g} and more"
-        part = plays.where(lambda row, low=low, high=high: low <= _rtt_ratio(row) < high)  # type: ignore[misc]
-        groups.append((f"base RTT ratio {word}", part))
-    return [(name, part) for name, part in groups if part.rows]
+        most = "" if math.isinf(high) else f" AND {RTT_RATIO} < {high}"
+        groups.append((f"base RTT ratio {word}", plays.where(f"{RTT_RATIO} >= {low}{most}")))
+    return [(name, part) for name, part in groups if part.viewers()]
 
 
 def _group_table(frame: Frame, ours: str) -> Table:
     rows: list[list[Value]] = []
     for name, part in [*_groups(frame.plays), ("all", frame.plays)]:
         changes = [part.compare_quantile("rct", q, ours, "sp", increase) for q in (0.5, 0.9, 0.99)]
-        shares = [round(100 * count / part.viewers(), 1) for count in _per_viewer(part, ours)]
+        slower, faster = _slower_and_faster(part, ours)
+        same = part.viewers() - slower - faster
+        shares = [round(100 * count / part.viewers(), 1) for count in (slower, faster, same)]
         cells = [entry for how in changes for entry in (cell(how, 1), span(how))]
         rows.append([name, part.viewers(), *cells, *shares])
     names = [("viewers", ""), ("number", "")]
@@ -126,33 +118,21 @@ def _group_table(frame: Frame, ours: str) -> Table:
     )
 
 
-def of_size(plays: Plays, chunk_bytes: int) -> Plays:
-    """The same plays with the requests of a whole chunk only: the last one of a video asks for what is left."""
-    return Plays(
-        [
-            row | {"rct_s": row["rct_s"][: int(row["duration_s"] * row["bitrate_bps"] / 8) // chunk_bytes]}
-            for row in plays.rows
-        ]
-    )
-
-
 def _why_worse(frame: Frame, ours: str) -> str:
     plays = frame.plays
-    slower, faster, _ = _per_viewer(plays, ours)
-    still = plays.where(lambda row: row["scene"] == "home")
+    slower, faster = _slower_and_faster(plays, ours)
+    still = plays.where(AT_HOME)
     parts = [f"the slowest request is slower for {slower} viewers and faster for {faster} of {plays.viewers()}"]
-    if still.rows:
+    if still.viewers():
         home = {q: still.compare_quantile("rct", q, ours, "sp", increase) for q in (0.5, 0.99)}
         parts.append(
             f"at home the median is {change(home[0.5], *SLOWER_WORDS)} and the p99 {change(home[0.99], *SLOWER_WORDS)}"
         )
-    tail = sorted((row for row in plays.rows if row["arm"] == "sp"), key=_worst_of)
-    worst = tail[-max(1, len(tail) // 50) :]
-    moving = sum(row["scene"] not in STILL for row in worst)
-    names = {(row["day"], row["viewer"]) for row in worst}
-    gains = _per_viewer(plays.where(lambda row: (row["day"], row["viewer"]) in names), ours)[1]
+    worst = max(1, plays.viewers() // 50)
+    (moving,) = plays.viewers_who([MOVING], SLOWEST_S, {"sp": "sp"}, ("sp", worst))
+    _, gains = _slower_and_faster(plays, ours, worst)
     parts.append(
-        f"the p99 is made by few: of the {len(worst)} viewers with the slowest requests on single path {moving} are in "
+        f"the p99 is made by few: of the {worst} viewers with the slowest requests on single path {moving} are in "
         f"motion, and {gains} are faster with the second path"
     )
     parts.append("what the second path's rate has to do with it is in docs/results/population.md")
@@ -168,7 +148,7 @@ def fig1c(_folder: Path, data: Data) -> Exhibit:
     }
     whole = {q: frame.plays.compare_quantile("rct", q, "vanilla-mp", "sp", increase) for q in quantiles}
     chunk = int(frame.outcome.record["population"]["video"]["chunk_bytes"])
-    whole_requests = of_size(frame.plays, chunk)
+    whole_requests = frame.plays.of_size(chunk)
     theirs = {
         0.5: "up to 16 % worse; better on some days",
         0.9: "better or worse by day",
@@ -259,20 +239,14 @@ def _carry(frame: Frame, q: float, ours: str) -> int:
 
 
 def _stalls(frame: Frame, ours: str) -> int:
-    return frame.plays.to_meet(lambda row: row["rebuffer_time_s"] > 0, ours, "sp")
+    return frame.plays.to_meet(STALLED, ours, "sp")
 
 
 def _stalled(frame: Frame, ours: str) -> str:
     """How many viewers the comparison of rebuffer rates rests on."""
-    stalls = {
-        arm: {(r["day"], r["viewer"]): r["rebuffer_time_s"] for r in frame.plays.rows if r["arm"] == arm}
-        for arm in ("sp", ours)
-    }
-    stalled = sum(time > 0 for time in stalls["sp"].values())
-    less = sum(stalls[ours][who] < time for who, time in stalls["sp"].items())
-    more = sum(stalls[ours][who] > time for who, time in stalls["sp"].items())
-    scenes = {(r["day"], r["viewer"]): r["scene"] for r in frame.plays.rows}
-    moving = sum(time > 0 and scenes[who] not in STILL for who, time in stalls["sp"].items())
+    conditions = ["sp > 0", "ours < sp", "ours > sp", f"sp > 0 AND {MOVING}"]
+    arms = {"sp": "sp", "ours": ours}
+    stalled, less, more, moving = frame.plays.viewers_who(conditions, "rebuffer_time_s", arms)
     return (
         f"{stalled} of {frame.plays.viewers()} viewers stall on single path, {moving} of them in motion; "
         f"with {ours} {less} stall less and {more} more"
@@ -312,8 +286,8 @@ def _why_within(frame: Frame, days: Sequence[Interval | None], q: float, ours: s
         f"it is at least {least:g} % on {good} of {len(known)} days, of "
         f"{frame.outcome.record['viewers_per_day']} viewers each"
     ]
-    home = frame.plays.where(lambda row: row["scene"] == "home")
-    if home.rows and q == 0.5:
+    home = frame.plays.where(AT_HOME)
+    if home.viewers() and q == 0.5:
         share = 100 * home.viewers() / frame.plays.viewers()
         gain = home.compare_quantile("rct", q, ours, "sp", improvement)
         parts.append(

@@ -32,7 +32,6 @@ from railyard.studies.exhibits.population_frame import (
     span,
 )
 from railyard.studies.population.figures import improvement
-from railyard.studies.population.play import Row
 
 QUANTILES = (0.5, 0.75, 0.9, 0.95, 0.99)
 EARLIER_WORDS = ("earlier", "later")
@@ -98,23 +97,13 @@ def grows(gains: dict[float, Interval | None]) -> Verdict:
     return "holds" if all(a <= b for a, b in pairwise(known)) else "partly"
 
 
-def _of(frame: Frame, arm: str, start: Start) -> dict[tuple[int, int], float]:
-    """The latency of each viewer; of later videos the sum."""
-
-    def total(row: Row) -> float:
-        return sum(frame.plays.values(row, start.what))
-
-    return {(row["day"], row["viewer"]): total(row) for row in frame.plays.rows if row["arm"] == arm}
-
-
 def _because(frame: Frame, start: Start) -> str:
-    accelerated, plain, single = (_of(frame, arm, start) for arm in (WITH, WITHOUT, "sp"))
-    earlier = sum(accelerated[who] < plain[who] for who in plain)
-    later = sum(accelerated[who] > plain[who] for who in plain)
-    slower = sum(plain[who] > single[who] for who in plain)
-    faster = sum(plain[who] < single[who] for who in plain)
+    total_s = f"coalesce(list_sum({frame.plays.values(start.what)}), 0)"
+    conditions = ["accelerated < plain", "accelerated > plain", "plain > single", "plain < single", "true"]
+    arms = {"accelerated": WITH, "plain": WITHOUT, "single": "sp"}
+    earlier, later, slower, faster, viewers = frame.plays.viewers_who(conditions, total_s, arms)
     words = (
-        f"with acceleration the frame comes earlier than without for {earlier} of {len(plain)} viewers, later for "
+        f"with acceleration the frame comes earlier than without for {earlier} of {viewers} viewers, later for "
         f"{later}; without it, later than on single path for {slower}, earlier for {faster}"
     )
     if start is FIRST:

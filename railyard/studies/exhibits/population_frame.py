@@ -19,6 +19,7 @@ from railyard.studies.exhibits.frame import plot, styled
 from railyard.studies.population.campaign import Outcome
 from railyard.studies.population.figures import METHOD, Plays
 from railyard.studies.population.model import PopulationExhibit
+from railyard.studies.population.parts import PLAYS_FILE
 
 SOURCE = "Zheng et al., SIGCOMM 2021"
 OURS = ("xlink-lean", "xlink+")
@@ -42,7 +43,7 @@ class Frame:
 
 def frame_of(data: Data) -> Frame:
     spec, outcome = data
-    return Frame(spec, outcome, Plays(outcome.rows))
+    return Frame(spec, outcome, Plays.of_file(outcome.folder / PLAYS_FILE))
 
 
 def cell(interval: Interval | None, digits: int = 2) -> Value:
@@ -115,7 +116,7 @@ def exhibit(
         paper=paper,
         claims=claims,
         confidence=METHOD,
-        fidelity=Fidelity(exact=True, runs=len(frame.outcome.rows)),
+        fidelity=Fidelity(exact=True, runs=frame.outcome.plays),
         provenance=Provenance(
             git=record["git"],
             kernel=record["kernel"],

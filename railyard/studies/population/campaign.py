@@ -18,7 +18,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +34,8 @@ from railyard.report.exhibit import Size
 from railyard.run.folders import Identity, read_facts, results_folder, write_json
 from railyard.studies.population.executors import Drawn, Executor, Failed, Recipe
 from railyard.studies.population.model import Population, Scale
-from railyard.studies.population.parts import PLAYS_FILE, SCHEMA_VERSION, Parts, elsewhere, read_plays
-from railyard.studies.population.play import Arm, Row, arm_of
+from railyard.studies.population.parts import PLAYS_FILE, SCHEMA_VERSION, Parts, elsewhere
+from railyard.studies.population.play import Arm, arm_of
 from railyard.studies.population.scenes import Library
 from railyard.studies.population.viewers import PILOT_DAY
 from railyard.studies.thresholds import measuring, th
@@ -85,11 +84,6 @@ class Outcome:
     plays: int
     """The number of plays in all arms, without the pilot."""
     pace: Pace
-
-    @cached_property
-    def rows(self) -> list[Row]:
-        """The plays as Python objects, some 10 kB each."""
-        return read_plays(self.folder / PLAYS_FILE)
 
 
 def scale_of(population: Population, asked: Asked) -> Scale:

@@ -1,97 +1,60 @@
 """Figures over the plays of a population: pooled quantiles, rates, and paired comparisons with intervals.
 
-Both arms of a comparison have the same viewers. Intervals come from a bootstrap over viewers, who are independent of
-each other, where requests of one viewer are not; a drawn viewer counts with all of its requests, under both arms.
+All arms have the same viewers. Intervals come from a bootstrap over viewers, who are independent of each other, where
+requests of one viewer are not; a drawn viewer counts with all of its requests, under both arms.
+
+Plays are rows of a Parquet file (parts.py), in the order of days, viewers and arms; DuckDB selects and counts, and no
+play is held as a Python object. Above MOST_UNITS viewers neighbours are drawn together in the bootstrap: viewers are
+independent of each other, so groups of equal size are too, and the resamples' memory does not grow any more.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 
+from railyard.base.errors import UserError
 from railyard.figures.figure import Figure
-from railyard.figures.rows import REBUFFER_RATE
-from railyard.results.records import Chunk
+from railyard.figures.rows import REBUFFER_RATE, REINJECTION_COST
 from railyard.stats import intervals, rates
 from railyard.stats.intervals import Interval, Layout, Reals, Sample
 from railyard.stats.rates import Sums
-from railyard.stats.statistics import nearest_rank
-from railyard.studies.population.play import Row
+from railyard.stats.statistics import place
+from railyard.studies.population.table import Table
 
 METHOD = intervals.METHOD.replace("over runs", "over viewers, paired between arms").replace("few runs", "few viewers")
+MOST_UNITS = 20_000
 
 What = Literal["rct", "first_frame", "later_first_frame", "play_time_left"]
-ViewerKey = tuple[int, int]
+Compare = Callable[[Reals, Reals], Reals]
+
+# In SQL: what a play contributes to a rate, above and below the line. A play whose first frame never came stalled for
+# as long as was waited for it.
+RATES = {
+    REBUFFER_RATE.name: ("rebuffer_time_s + coalesce(waited_s, 0)", "play_time_s"),
+    REINJECTION_COST.name: ("reinjected_bytes", "stream_bytes_sent - reinjected_bytes"),
+}
+STALLED = "rebuffer_time_s > 0"
+# How long a play took, to its end or its time limit.
+LASTED_S = "coalesce(nullif(first_frame_s, 0), waited_s, 0) + play_time_s + rebuffer_time_s"
 
 
-@dataclass(frozen=True)
-class ViewersPlay:
-    """A row as figures read it. It counts no bytes of paths that were given up, and knows no oracle."""
-
-    row: Row
-
-    @property
-    def chunks(self) -> list[Chunk]:
-        requests = zip(self.row["rct_s"], self.row["completed"], strict=True)
-        return [Chunk(number, 0.0, rct_s, bool(completed), 0) for number, (rct_s, completed) in enumerate(requests)]
-
-    @property
-    def failed(self) -> bool:
-        return self.row["first_frame_s"] is None
-
-    @property
-    def first_frame_counted(self) -> tuple[float, bool]:
-        first_s = self.row["first_frame_s"]
-        return (float(self.row.get("waited_s") or 0.0), False) if first_s is None else (float(first_s), True)
-
-    @property
-    def rebuffer_counted_s(self) -> float:
-        """A play whose first frame never came stalled for as long as was waited for it."""
-        return float(self.row["rebuffer_time_s"]) + float(self.row.get("waited_s") or 0.0)
-
-    @property
-    def play_time_s(self) -> float:
-        return float(self.row["play_time_s"])
-
-    @property
-    def stream_bytes_sent(self) -> int:
-        return int(self.row["stream_bytes_sent"])
-
-    @property
-    def reinjected_bytes(self) -> int:
-        return int(self.row["reinjected_bytes"])
-
-    @property
-    def given_up_bytes(self) -> int:
-        return 0
-
-
-def _lasted_s(row: Row) -> float:
-    """How long a play took, to its end or its time limit."""
-    started_s = row["first_frame_s"] or row["waited_s"] or 0.0
-    return float(started_s + row["play_time_s"] + row["rebuffer_time_s"])
-
-
-def values_of(row: Row, what: What, videos: int = 1) -> list[float]:
-    """What a play of so many videos contributes. What never came counts with the time that was waited for it, and the
-    first frame of a video that the play never came to with the time that the play took: lower bounds."""
-    if what == "rct":
-        return list(row["rct_s"])
-    if what == "first_frame":
-        first = row["first_frame_s"] if row["first_frame_s"] is not None else row["waited_s"]
-        return [] if first is None else [first]
-    if what == "later_first_frame":
-        later = list(row["first_frames_s"][1:])
-        return later + [_lasted_s(row)] * (videos - 1 - len(later))
-    return [float(round(value)) for value in row["play_time_left_ms"]]
-
-
-def _interval(samples: Reals, keys: Sequence[ViewerKey]) -> Interval | None:
-    return intervals.interval(samples, Layout.of_independent(len(keys))) if keys else None
+def values_in_sql(videos: int, chunk_bytes: int | None = None) -> dict[What, str]:
+    """The list that a play of so many videos contributes. What never came counts with the time that was waited for it,
+    and the first frame of a video that the play never came to with the time that the play took: lower bounds.
+    `chunk_bytes`: only requests of so much, and not the last one of a video, which asks for what is left."""
+    whole = "" if chunk_bytes is None else f"[: trunc(duration_s * bitrate_bps / 8)::BIGINT // {chunk_bytes}]"
+    return {
+        "rct": f"rct_s{whole}",
+        "first_frame": "list_filter([coalesce(first_frame_s, waited_s)], lambda s: s IS NOT NULL)",
+        "later_first_frame": f"list_resize(first_frames_s[2:], {videos - 1}, {LASTED_S})",
+        "play_time_left": "list_transform(play_time_left_ms, lambda ms: round_even(ms::DOUBLE, 0))",
+    }
 
 
 def improvement(ours: Reals, theirs: Reals) -> Reals:
@@ -105,101 +68,148 @@ def increase(ours: Reals, theirs: Reals) -> Reals:
     return -improvement(ours, theirs)
 
 
-def _rare(sums: Sums) -> Interval | None:
-    return rates.level(sums, Layout.of_independent(len(sums.top)))
-
-
-def compared_rates(ours: Sums, theirs: Sums) -> Interval | None:
+def _lower(ours: Sums, theirs: Sums) -> Interval | None:
     """By how much a rate is below theirs, in percent of theirs, over the same viewers."""
     found = rates.ratio(ours, theirs, Layout.of_independent(len(ours.top)))
     return None if found is None else found.mapped(lambda times: 100 * (times - 1)).turned()
 
 
-Compare = Callable[[Reals, Reals], Reals]
-
-
-def compared_values(ours: Sample, theirs: Sample, q: float, how: Compare) -> Interval | None:
-    """A quantile of ours against theirs, over the same viewers."""
-    quantiles = (intervals.quantile_bounds(sample, q)[0] for sample in (ours, theirs))
-    found = intervals.interval(how(*quantiles), ours.layout) if ours.groups else None
-    carried = found is not None and all(intervals.carries(sample, q) for sample in (ours, theirs))
-    return found if carried or found is None else found.without_ends()
-
-
 class Plays:
-    """The plays of a campaign, or of one of its days."""
+    """The plays of a file, or of some of its viewers: those of a condition in SQL."""
 
-    def __init__(self, rows: Sequence[Row]) -> None:
-        self.rows = list(rows)
-        self._videos = max((len(row.get("first_frames_s") or ()) for row in rows), default=1)
-        self._of: dict[str, dict[ViewerKey, Row]] = {}
-        self._known: dict[tuple[str, str, float, int], Reals] = {}
-        self._carried: dict[tuple[str, str, float, int], bool] = {}
-        for row in rows:
-            self._of.setdefault(row["arm"], {})[row["day"], row["viewer"]] = row
+    def __init__(self, table: Table, condition: str = "true", chunk_bytes: int | None = None) -> None:
+        self._table = table
+        self._condition = condition
+        self._chunk_bytes = chunk_bytes
+        self._quantiles: dict[tuple[What, str, float], tuple[Reals, bool]] = {}
+        self._parts: dict[tuple[str, int | None], Plays] = {}
+
+    @classmethod
+    def of_file(cls, file: Path) -> Plays:
+        plays = cls(Table(file))
+        if len(set(plays._counts.values())) > 1:
+            raise UserError(f"{file}: some viewers lack an arm; the command that made it writes it again.")
+        return plays
+
+    # --- whose plays ---
+
+    def day(self, day: int) -> Plays:
+        return self.where(f"day = {day}")
+
+    def where(self, condition: str) -> Plays:
+        """Those of all plays that meet a condition on what viewers have under all arms."""
+        return self._part(f"{self._condition} AND {condition}", self._chunk_bytes)
+
+    def of_size(self, chunk_bytes: int) -> Plays:
+        """The same plays with the requests of a whole chunk only."""
+        return self._part(self._condition, chunk_bytes)
+
+    def _part(self, condition: str, chunk_bytes: int | None) -> Plays:
+        part = self._parts.get((condition, chunk_bytes))
+        if part is None:
+            part = self._parts[condition, chunk_bytes] = Plays(self._table, condition, chunk_bytes)
+        return part
+
+    def ask(self, select: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """A small answer about these plays. In SQL their name is `own`."""
+        return self._table.rows(self._of_own(select), parameters)
+
+    def _of_own(self, select: str) -> str:
+        return f"WITH own AS NOT MATERIALIZED (FROM plays WHERE {self._condition}) {select}"
+
+    @cached_property
+    def _counts(self) -> dict[str, int]:
+        """The number of plays of each arm, in order of appearance."""
+        return dict(self.ask("SELECT arm, count(*) FROM own GROUP BY arm ORDER BY min(file_row_number)"))
 
     @property
     def arms(self) -> list[str]:
-        return list(self._of)
+        return list(self._counts)
 
-    @property
+    @cached_property
     def days(self) -> list[int]:
-        return sorted({row["day"] for row in self.rows})
-
-    def day(self, day: int) -> Plays:
-        return Plays([row for row in self.rows if row["day"] == day])
-
-    def where(self, keep: Callable[[Row], bool]) -> Plays:
-        return Plays([row for row in self.rows if keep(row)])
+        return [day for (day,) in self.ask("SELECT DISTINCT day FROM own ORDER BY day")]
 
     def viewers(self) -> int:
-        return len({(row["day"], row["viewer"]) for row in self.rows})
+        return max(self._counts.values(), default=0)
 
     def count(self, arm: str) -> int:
-        return len(self._of[arm])
+        return self._counts.get(arm, 0)
 
-    def flat(self, what: What, arm: str) -> list[float]:
-        return [value for row in self._of[arm].values() for value in self.values(row, what)]
+    def viewers_who(
+        self,
+        conditions: Sequence[str],
+        value: str,
+        arms: dict[str, str],
+        worst: tuple[str, int] | None = None,
+    ) -> list[int]:
+        """How many viewers meet each condition, which names their scene, and by the names of `arms` the value of their
+        play under an arm. `worst`: counts only so many viewers, those with the greatest values of that name."""
+        columns = ", ".join(f"max({value}) FILTER (arm = ?) AS {name}" for name in arms)
+        each = f"FROM own SELECT day, viewer, any_value(scene) AS scene, {columns} GROUP BY day, viewer"
+        if worst is not None:
+            each += f" ORDER BY {worst[0]} DESC, day DESC, viewer DESC LIMIT {worst[1]}"
+        counts = ", ".join(f"count(*) FILTER (WHERE {condition})" for condition in conditions)
+        return list(self.ask(f"FROM ({each}) SELECT {counts}", list(arms.values()))[0])
 
-    def values(self, row: Row, what: What) -> list[float]:
-        """What one of these plays contributes."""
-        return values_of(row, what, self._videos)
+    # --- quantiles ---
 
-    def _keys(self, *arms: str) -> list[ViewerKey]:
-        return sorted(set.intersection(*(set(self._of.get(arm, {})) for arm in arms)))
+    @cached_property
+    def _videos(self) -> int:
+        ((videos,),) = self._table.rows("SELECT coalesce(max(len(first_frames_s)), 1) FROM plays")
+        return int(videos)
 
-    def _sample(self, what: What, arm: str, keys: Sequence[ViewerKey]) -> Sample:
-        groups = [self.values(self._of[arm][key], what) for key in keys]
-        return Sample(groups, Layout.of_independent(len(groups)))
+    def values(self, what: What) -> str:
+        """In SQL, the list of what a play contributes."""
+        return values_in_sql(self._videos, self._chunk_bytes)[what]
 
-    def _quantiles(self, what: What, arm: str, keys: Sequence[ViewerKey], q: float) -> Reals:
-        """The quantile over these viewers, and over every resample of them; each is asked for more than once."""
-        place = (what, arm, q, hash(tuple(keys)))
-        if place not in self._known:
-            self._known[place], _ = intervals.quantile_bounds(self._sample(what, arm, keys), q)
-        return self._known[place]
+    def points(self, what: What, arm: str, quantiles: Sequence[float]) -> list[float | None]:
+        """Nearest-rank quantiles without intervals. None without a value."""
+        ((count,),) = self.ask(f"FROM own SELECT coalesce(sum(len({self.values(what)})), 0) WHERE arm = ?", [arm])
+        if not count:
+            return [None] * len(quantiles)
+        places = [place(int(count), q) for q in quantiles]
+        every = f"FROM own SELECT unnest({self.values(what)}) AS value WHERE arm = ?"
+        ranked = f"FROM ({every}) SELECT row_number() OVER (ORDER BY value) - 1 AS place, value"
+        by_place = dict(self.ask(f"FROM ({ranked}) WHERE place = ANY(?)", [arm, places]))
+        return [float(by_place[each]) for each in places]
 
-    def _carries(self, what: What, arm: str, keys: Sequence[ViewerKey], q: float) -> bool:
-        """Whether the sample carries the quantile: docs/reference/statistics.md."""
-        place = (what, arm, q, hash(tuple(keys)))
-        if place not in self._carried:
-            self._carried[place] = intervals.carries(self._sample(what, arm, keys), q)
-        return self._carried[place]
+    @property
+    def _together(self) -> int:
+        """How many neighbours are drawn together."""
+        return max(1, math.ceil(self.viewers() / MOST_UNITS))
+
+    def sample(self, what: What, arm: str) -> Sample:
+        values, lengths = self._table.lists(self._of_own(f"FROM own SELECT {self.values(what)} WHERE arm = ?"), [arm])
+        units = (np.arange(len(lengths)) // self._together).astype(np.int32)
+        layout = Layout.of_independent(math.ceil(len(lengths) / self._together))
+        return Sample.of_values(values, np.repeat(units, lengths), layout)
+
+    def _drawn(self, what: What, arm: str, q: float) -> tuple[Reals, bool]:
+        """The quantile over these viewers, and over every resample of them; and whether the sample carries it:
+        docs/reference/statistics.md. Each is asked for more than once."""
+        key = (what, arm, q)
+        if key not in self._quantiles:
+            sample = self.sample(what, arm)
+            self._quantiles[key] = intervals.quantile_bounds(sample, q)[0], intervals.carries(sample, q)
+        return self._quantiles[key]
+
+    def _interval(self, drawn: Reals, *, carried: bool) -> Interval | None:
+        layout = Layout.of_independent(math.ceil(self.viewers() / self._together))
+        found = intervals.interval(drawn, layout)
+        return found if found is None or carried else found.without_ends()
 
     def quantile(self, what: What, arm: str, q: float) -> Interval | None:
-        keys = self._keys(arm)
-        if not keys:
+        if not self.count(arm):
             return None
-        found = _interval(self._quantiles(what, arm, keys, q), keys)
-        return found if found is None or self._carries(what, arm, keys, q) else found.without_ends()
+        drawn, carried = self._drawn(what, arm, q)
+        return self._interval(drawn, carried=carried)
 
     def compare_quantile(self, what: What, q: float, ours: str, theirs: str, how: Compare) -> Interval | None:
-        keys = self._keys(ours, theirs)
-        if not keys:
+        if not (self.count(ours) and self.count(theirs)):
             return None
-        found = _interval(how(self._quantiles(what, ours, keys, q), self._quantiles(what, theirs, keys, q)), keys)
-        carried = all(self._carries(what, arm, keys, q) for arm in (ours, theirs))
-        return found if found is None or carried else found.without_ends()
+        (our_drawn, our_carried), (their_drawn, their_carried) = (self._drawn(what, arm, q) for arm in (ours, theirs))
+        return self._interval(how(our_drawn, their_drawn), carried=our_carried and their_carried)
 
     def to_carry(self, what: What, q: float, *arms: str) -> int:
         """How many viewers like these carry a quantile under each arm, at least: the values of one viewer depend on
@@ -211,43 +221,54 @@ class Plays:
 
     def _carrying(self, what: What, arm: str, q: float) -> float:
         """The effective number of values that an interval of the quantile may count on."""
-        sample = self._sample(what, arm, list(self._of[arm]))
-        values = [value for group in sample.groups for value in group]
-        if not values:
+        sample = self.sample(what, arm)
+        if not sample.count:
             return 0.0
-        return intervals.carrying_count(sample, nearest_rank(values, q))
+        return intervals.carrying_count(sample, float(sample.lower[place(sample.count, q)]))
 
-    def to_meet(self, event: Callable[[Row], bool], *arms: str) -> int:
-        """How many viewers like these meet as many events under each arm as a rate's interval takes, at least."""
-        viewers, fewest = self.viewers(), min(sum(map(event, self._of[arm].values())) for arm in arms)
+    def to_meet(self, event: str, *arms: str) -> int:
+        """How many viewers like these meet as many events (in SQL) under each arm as a rate's interval takes, at
+        least."""
+        viewers, fewest = self.viewers(), min(self.meeting(event, arm) for arm in arms)
         return max(math.ceil(viewers * intervals.FEWEST / max(1, fewest)), viewers + 1)
 
-    def _plays(self, arm: str, keys: Sequence[ViewerKey]) -> list[ViewersPlay]:
-        return [ViewersPlay(self._of[arm][key]) for key in keys]
+    def meeting(self, event: str, arm: str) -> int:
+        """How many plays of an arm meet a condition in SQL."""
+        ((count,),) = self.ask(f"FROM own SELECT count(*) WHERE arm = ? AND ({event})", [arm])
+        return int(count)
 
-    def _below(self, arm: str, keys: Sequence[ViewerKey], limit_ms: float) -> Sums:
-        samples = [self._of[arm][key]["play_time_left_ms"] for key in keys]
-        under = [float(sum(value < limit_ms for value in group)) for group in samples]
-        return Sums.of(under, [float(len(group)) for group in samples])
+    # --- rates ---
+
+    def _sums(self, arm: str, top: str, bottom: str) -> Sums:
+        """What each viewer, or each group of those that are drawn together, contributes to a rate."""
+        each = f"FROM own SELECT {top} AS top, {bottom} AS bottom, row_number() OVER () - 1 AS number WHERE arm = ?"
+        unit = f"number // {self._together}"
+        sums = f"FROM ({each}) SELECT sum(top)::DOUBLE, sum(bottom)::DOUBLE GROUP BY {unit} ORDER BY {unit}"
+        return Sums(*self._table.columns(self._of_own(sums), [arm]))
+
+    def _below(self, arm: str, limit_ms: float) -> Sums:
+        under = f"len(list_filter(play_time_left_ms, lambda ms: ms < {limit_ms!r}::DOUBLE))"
+        return self._sums(arm, under, "len(play_time_left_ms)")
 
     def value(self, figure: Figure, arm: str) -> float:
         """The value of a ratio; NaN if it has none."""
-        return figure.sums(self._plays(arm, self._keys(arm))).value
+        return self._sums(arm, *RATES[figure.name]).value
 
     def level(self, figure: Figure, arm: str) -> Interval | None:
-        keys = self._keys(arm)
-        return figure.level(self._plays(arm, keys), Layout.of_independent(len(keys))) if keys else None
+        if not self.count(arm):
+            return None
+        sums = self._sums(arm, *RATES[figure.name])
+        layout = Layout.of_independent(len(sums.top))
+        return rates.level(sums, layout) if figure.is_rare else intervals.interval(sums.resampled(layout), layout)
 
     def below(self, arm: str, limit_ms: float) -> Interval | None:
         """Share of the samples of play-time left below a limit."""
-        return _rare(self._below(arm, self._keys(arm), limit_ms))
+        sums = self._below(arm, limit_ms)
+        return rates.level(sums, Layout.of_independent(len(sums.top)))
 
     def rebuffer_improvement(self, ours: str, theirs: str) -> Interval | None:
         """In percent of theirs."""
-        keys = self._keys(ours, theirs)
-        sums = (REBUFFER_RATE.sums(self._plays(arm, keys)) for arm in (ours, theirs))
-        return compared_rates(*sums)
+        return _lower(*(self._sums(arm, *RATES[REBUFFER_RATE.name]) for arm in (ours, theirs)))
 
     def below_improvement(self, limit_ms: float, ours: str, theirs: str) -> Interval | None:
-        keys = self._keys(ours, theirs)
-        return compared_rates(self._below(ours, keys, limit_ms), self._below(theirs, keys, limit_ms))
+        return _lower(self._below(ours, limit_ms), self._below(theirs, limit_ms))

@@ -38,12 +38,10 @@ from pydantic import Field, model_validator
 from railyard.base.errors import UserError
 from railyard.base.provenance import sha256_of
 from railyard.base.yamlfile import FieldError, YamlDocument, near_miss, parse
-from railyard.figures.rows import REINJECTION_COST
 from railyard.stats import distributions
 from railyard.stats.intervals import Reals
 from railyard.stats.statistics import nearest_rank
 from railyard.studies.population.executors import Executor, Tasks
-from railyard.studies.population.figures import ViewersPlay
 from railyard.studies.population.model import Name, Parameters, Population, Positive, Strict
 from railyard.studies.population.play import Arm, Row, Task, arm_of, tasks_of
 from railyard.studies.population.scenes import Library
@@ -177,7 +175,8 @@ def figure_of(rows: Sequence[Row], moment: Moment, chunk_bytes: int, still: set[
         values = _values(rows, moment, chunk_bytes)
         return nearest_rank(sorted(values), moment.q) if values else math.nan
     if moment.what == "cost":
-        return REINJECTION_COST.value([ViewersPlay(row) for row in rows])
+        sent, copied = (sum(int(row[name]) for row in rows) for name in ("stream_bytes_sent", "reinjected_bytes"))
+        return copied / (sent - copied) if sent > copied else 0.0
     rates = [row["path_mbps"] for row in rows if row["scene"] in still]
     return sum(bool(lte > wifi) for wifi, lte in rates) / max(1, len(rates))
 

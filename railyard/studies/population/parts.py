@@ -15,7 +15,6 @@ from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
-import duckdb
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -24,6 +23,7 @@ import pyarrow.parquet as pq
 
 from railyard.base.errors import UserError
 from railyard.studies.population.play import Row
+from railyard.studies.population.table import connect
 
 PLAYS_A_PART = 10_000
 SCHEMA_VERSION = 4  # 1 had no first_frames_s, 2 no watched_s and path_mbps, 3 no parameters
@@ -164,7 +164,7 @@ class Parts:
         renamed. `arms`: labels by parameters. `without`: days and numbers of viewers. Returns how many plays there are.
         """
         plays, partial = 0, file.with_name(f".{file.name}.partial")
-        with duckdb.connect(":memory:") as database, pq.ParquetWriter(partial, SCHEMA, compression="zstd") as writer:
+        with connect() as database, pq.ParquetWriter(partial, SCHEMA, compression="zstd") as writer:
             database.register("arms", pa.table({"parameters": list(arms), "label": list(arms.values())}))
             left_out = pa.table({"day": [day for day, _ in without], "viewer": [viewer for _, viewer in without]})
             database.register("left_out", left_out.cast(pa.schema([("day", _WHOLE), ("viewer", _WHOLE)])))
@@ -231,10 +231,3 @@ def _read(file: Path, columns: list[str] | None = None) -> pa.Table:
         return pq.read_table(file, columns=columns)
     except (OSError, pa.ArrowException):
         raise UserError(f"{file}: this part cannot be read; remove it and run the same command again.") from None
-
-
-def read_plays(file: Path) -> list[Row]:
-    if not file.is_file():
-        raise UserError(f"{file}: there is no such file; `railyard study population` or `railyard run` makes it.")
-    rows: list[Row] = _read(file).to_pylist()
-    return rows

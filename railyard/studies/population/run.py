@@ -15,9 +15,9 @@ from railyard.figures.rows import REBUFFER_RATE, REINJECTION_COST
 from railyard.run.arena import arena_of
 from railyard.studies.population.campaign import Asked, Outcome, Place, Progress, Tell, run_population
 from railyard.studies.population.executors import Executor, LocalExecutor
+from railyard.studies.population.figures import Plays
 from railyard.studies.population.model import Population, load_population
 from railyard.studies.population.parts import PLAYS_FILE
-from railyard.studies.population.pooled import Pooled
 from railyard.studies.request import RunRequest, refuse
 
 EVERY_S = 10.0
@@ -54,13 +54,12 @@ def carry_out(population: Population, place: Place, asked: Asked, executor: Exec
     return run_population(population, place, asked, executor, tell, progress(tell))
 
 
-def arm_rows(plays: Pooled) -> list[list[str]]:
+def arm_rows(plays: Plays) -> list[list[str]]:
     """The arms beside each other, over all days."""
     rows = []
     for label in plays.arms:
-        rct = [plays.quantile("rct", label, q) for q in (0.5, 0.95, 0.99)]
-        first = [plays.quantile("first_frame", label, q) for q in (0.5, 0.99)]
-        cells = ["-" if value is None else f"{value:.3f}" for value in (*rct, *first)]
+        points = [*plays.points("rct", label, (0.5, 0.95, 0.99)), *plays.points("first_frame", label, (0.5, 0.99))]
+        cells = ["-" if value is None else f"{value:.3f}" for value in points]
         cells += [f"{100 * plays.value(REBUFFER_RATE, label):.3f}", f"{100 * plays.value(REINJECTION_COST, label):.2f}"]
         rows.append([label, str(plays.count(label)), *cells])
     return rows
@@ -76,7 +75,7 @@ def run_population_file(document: YamlDocument, request: RunRequest) -> None:
     table = Table(*ARM_HEADS, header_style="bold")
     for column in table.columns[1:]:
         column.justify = "right"
-    for cells in arm_rows(Pooled(outcome.folder / PLAYS_FILE)):
+    for cells in arm_rows(Plays.of_file(outcome.folder / PLAYS_FILE)):
         table.add_row(*cells)
     print_table(request.console, table)
 
