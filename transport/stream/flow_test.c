@@ -10,28 +10,28 @@
 static void a_new_limit_is_due_when_half_of_the_window_is_consumed(void **state) {
     (void)state;
     xl_flow_in f;
-    xl_flow_in_init(&f, 1000);
+    xl_flow_in_init(&f, 1000, 0);
     assert_int_equal(f.limit, 1000);
     assert_false(xl_flow_in_should_update(&f));
     f.consumed = 499;
     assert_false(xl_flow_in_should_update(&f));
     f.consumed = 500;
     assert_true(xl_flow_in_should_update(&f));
-    assert_int_equal(xl_flow_in_update(&f), 1500);
+    assert_int_equal(xl_flow_in_update(&f, 0, 0), 1500);
     assert_false(xl_flow_in_should_update(&f));
     f.consumed = 1500;
-    assert_int_equal(xl_flow_in_update(&f), 2500);
+    assert_int_equal(xl_flow_in_update(&f, 0, 0), 2500);
 }
 
 static void a_limit_never_falls_and_never_leaves_the_number_space(void **state) {
     (void)state;
     xl_flow_in f;
-    xl_flow_in_init(&f, UINT64_MAX);
+    xl_flow_in_init(&f, UINT64_MAX, 0);
     assert_true(f.limit == XL_VARINT_MAX);
     f.consumed = XL_VARINT_MAX;
     assert_false(xl_flow_in_should_update(&f));
-    assert_true(xl_flow_in_update(&f) == XL_VARINT_MAX);
-    xl_flow_in_init(&f, 0);
+    assert_true(xl_flow_in_update(&f, 0, 0) == XL_VARINT_MAX);
+    xl_flow_in_init(&f, 0, 0);
     assert_false(xl_flow_in_should_update(&f));
 }
 
