@@ -208,7 +208,8 @@ static void put_stream_control(xl_builder *b, xl_stream *s) {
     }
     if (s->max_data_pending && room_for(b, XL_MAX_STREAM_DATA_FRAME_BYTES) &&
         xl_builder_note(b, XL_SF_MAX_STREAM_DATA, s->id, 0)) {
-        xl_frame_put_max(&b->w, XL_FRAME_MAX_STREAM_DATA, s->id, xl_flow_in_update(&s->recv_flow, c->now, longest_rtt(c)));
+        xl_frame_put_max(&b->w, XL_FRAME_MAX_STREAM_DATA, s->id,
+                         xl_flow_in_update(&s->recv_flow, c->now, longest_rtt(c)));
         s->max_data_pending = false;
     }
     put_stream_blocked(b, s);

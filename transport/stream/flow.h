@@ -6,8 +6,8 @@
 #include <stdint.h>
 
 /* What we grant. A new limit is announced once half of the window was consumed. If that took less than two RTTs, the
- * window may be what limits the peer: it doubles, up to `most`. For example: half of 6 MiB within 2 x 20 ms is a rate of
- * more than 629 Mbit/s. */
+ * window may be what limits the peer: it doubles, up to `most`. For example: half of 6 MiB within 2 x 20 ms is a rate
+ * of more than 629 Mbit/s. */
 typedef struct {
     uint64_t window;   /* bytes granted beyond what was consumed */
     uint64_t most;     /* bytes that the window grows to */
