@@ -263,7 +263,7 @@ typedef struct {
                                     * Default: 0, ten packets. */
     size_t send_buffer_bytes;      /* Unacknowledged data of one stream. Default: 4 MiB. */
     size_t most_send_bytes;        /* What send_buffer_bytes grows to, as twice the sum of the congestion windows does.
-                                    * Default: 16 MiB if send_buffer_bytes is at its default, else it stays. */
+                                    * Default: 8 MiB if send_buffer_bytes is at its default, else it stays. */
     size_t connection_send_bytes;  /* Memory for the send buffers of one connection's streams. Default: 16 MiB, or
                                     * 4 * send_buffer_bytes if that is more. */
     size_t endpoint_send_bytes;    /* Memory for the send buffers of all connections. One half is shared; the other half
