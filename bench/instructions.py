@@ -362,7 +362,8 @@ their half is read within two RTTs, up to 24 MiB, and a stream's send buffer fol
 | 2 × 100 Mbps, 2 × 20 Mbps, and the gate's default suite | | the same bytes |
 
 What is left is slow start: the second path begins when the first one's window is full. A send buffer of 16 MiB took
-1.936 s, and 1.12 (0.58 to 1.22) of the server's processor time: its ring does not stay in the cache.
+1.936 s. Over mpshell, as below, the server's processor time was 1.12 (0.58 to 1.22) of that before: nine pairs, which
+do not decide whether it costs more than one of 8 MiB.
 
 Over mpshell on two busy cores (load 8; nine pairs of `bench/stacks.py`'s case, in turns with the revision before)
 medians were 421 and 529 Mbit/s, and the pairs' ratio 1.01 (0.84 to 1.51); the server's processor time took 0.98 (0.63
