@@ -236,6 +236,22 @@ def test_with_two_paths_multipath_uses_both_and_a_single_path_one(tmp_path: Path
     assert min(shares("vanilla-mp")) > 200_000
 
 
+def test_two_fast_paths_limit_a_transfer_and_neither_windows_nor_buffers_do(tmp_path: Path) -> None:
+    """2 x 500 Mbps; with queues of one bandwidth-delay product 5 MB are under way."""
+    link = {"up": "500mbps", "down": "500mbps", "delay_ms": 10, "queue": "droptail:packets=831"}
+    player = {"video_bytes": 150_000_000, "bitrate_bps": 8_000_000_000, "chunk_bytes": 150_000_000}
+    paths = [link | {"name": name} for name in ("wifi", "lte")]
+    job = {"scheme": "vanilla-mp", "time_limit_s": 30, "paths": paths, "player": player, "null_crypto": True}
+    carried: dict[str, int] = {}
+    out = simulate(tmp_path, job)
+    for name in ("wifi", "lte"):
+        lines = [line.split() for line in (out / f"links/{name}.down.log").read_text().splitlines() if line[0] != "#"]
+        left = [(float(line[0]), int(line[2])) for line in lines if line[1] == "-"]
+        carried[name] = sum(size for at, size in left if 800 <= at < 1300)
+    capacity = 500e6 / 8 * 0.5  # of a link in half a second
+    assert all(0.98 * capacity < sent <= 1.02 * capacity for sent in carried.values()), carried
+
+
 def test_migration_leaves_a_path_that_goes_dark(tmp_path: Path) -> None:
     dark = tmp_path / "dark.trace"
     dark.write_text("".join(f"{ms}\n" for ms in range(1, 1500)) + "60000\n")

@@ -96,7 +96,7 @@ xl_connection *xl_conn_new(const xl_config *config, const xl_connection_hooks *h
     c->ack_policy = (xl_ack_policy){.threshold = 1, .reordering = 1, .max_delay_us = XL_MAX_ACK_DELAY_US};
     xl_conn_qoe_init(c);
     params_from_config(c);
-    xl_flow_in_init(&c->streams.flow_in, config->limits.max_data);
+    xl_flow_in_init(&c->streams.flow_in, config->limits.max_data, config->limits.most_data);
     c->streams.blocked_at[0] = c->streams.blocked_at[1] = UINT64_MAX;
     c->streams.budget = (xl_budget){.pool = hooks->send_pool, .most = config->limits.connection_send_bytes};
     c->streams.max_local[0] = config->limits.max_streams_bidi;

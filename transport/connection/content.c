@@ -12,6 +12,7 @@
 #include "connection/reinject.h"
 #include "connection/room.h"
 #include "connection/streams.h"
+#include "minmax.h"
 #include "wire/frame_sizes.h"
 
 #define QUIET_PACKETS_MAX 16
@@ -182,6 +183,15 @@ static void put_streams_blocked(xl_builder *b, int kind) {
     c->streams.blocked_pending[kind] = false;
 }
 
+/* Data that comes on several paths is in order when the slowest has brought its part. */
+static uint64_t longest_rtt(const xl_connection *c) {
+    uint64_t longest = 0;
+    for (size_t i = 0; i < c->path_count; i++)
+        if (xl_path_may_carry_data(c->path[i]) && c->path[i]->rtt.has_sample)
+            longest = xl_max(longest, c->path[i]->rtt.smoothed);
+    return longest;
+}
+
 static void put_stream_control(xl_builder *b, xl_stream *s) {
     xl_connection *c = b->c;
     if (s->reset_pending && room_for(b, XL_RESET_STREAM_FRAME_BYTES) &&
@@ -198,7 +208,8 @@ static void put_stream_control(xl_builder *b, xl_stream *s) {
     }
     if (s->max_data_pending && room_for(b, XL_MAX_STREAM_DATA_FRAME_BYTES) &&
         xl_builder_note(b, XL_SF_MAX_STREAM_DATA, s->id, 0)) {
-        xl_frame_put_max(&b->w, XL_FRAME_MAX_STREAM_DATA, s->id, xl_flow_in_update(&s->recv_flow));
+        xl_frame_put_max(&b->w, XL_FRAME_MAX_STREAM_DATA, s->id,
+                         xl_flow_in_update(&s->recv_flow, c->now, longest_rtt(c)));
         s->max_data_pending = false;
     }
     put_stream_blocked(b, s);
@@ -240,7 +251,8 @@ void xl_content_put_control(xl_builder *b) {
     if (c->streams.max_data_pending && room_for(b, XL_MAX_DATA_FRAME_BYTES)) {
         c->streams.max_data_pending = false;
         if (xl_builder_note(b, XL_SF_MAX_DATA, 0, 0))
-            xl_frame_put_max(&b->w, XL_FRAME_MAX_DATA, 0, xl_flow_in_update(&c->streams.flow_in));
+            xl_frame_put_max(&b->w, XL_FRAME_MAX_DATA, 0,
+                             xl_flow_in_update(&c->streams.flow_in, c->now, longest_rtt(c)));
     }
     put_max_streams(b, 0);
     put_max_streams(b, 1);

@@ -20,12 +20,21 @@
 #define LOOK_AHEAD 65536
 #define QUANTUM    32768 /* so much has to be missing before the application is asked: not for every packet */
 
-static uint64_t wanted(const xl_connection *c) {
-    uint64_t bytes = LOOK_AHEAD;
+static uint64_t windows(const xl_connection *c) {
+    uint64_t bytes = 0;
     for (size_t i = 0; i < c->path_count; i++)
         if (xl_path_may_carry_data(c->path[i]))
             bytes += xl_path_window(c->path[i]);
     return bytes;
+}
+
+static uint64_t wanted(const xl_connection *c) {
+    return windows(c) + LOOK_AHEAD;
+}
+
+void xl_conn_raise_send_limit(const xl_connection *c, xl_stream *s) {
+    uint64_t limit = xl_min(2 * windows(c), c->config->limits.most_send_bytes);
+    s->send.limit = xl_max(s->send.limit, (size_t)limit);
 }
 
 static uint64_t backlog(const xl_stream *s) {
@@ -49,7 +58,7 @@ size_t xl_conn_send_room(const xl_connection *c, const xl_stream *s) {
 }
 
 size_t xl_conn_announced_bytes(const xl_connection *c, const xl_stream *s, size_t room) {
-    uint64_t written = s->send.written, in_flight = wanted(c) - LOOK_AHEAD;
+    uint64_t written = s->send.written, in_flight = windows(c);
     if (s->expected <= written || room == 0)
         return 0;
     uint64_t credit = xl_min(s->send_flow.limit - written, xl_flow_out_left(&c->streams.flow_out));
@@ -90,6 +99,7 @@ void xl_conn_offer_room(xl_connection *c) {
         return;
     uint64_t ahead = 0, most = wanted(c);
     for (xl_stream *s = c->streams.send_head; s; s = s->send_next) {
+        xl_conn_raise_send_limit(c, s);
         ahead += backlog(s);
         if (ahead + QUANTUM > most)
             return;

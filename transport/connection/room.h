@@ -4,6 +4,9 @@
 
 #include "connection/streams.h"
 
+/* A stream's buffer may hold what is in flight and, as long as it is not known what of it is lost, as much again: twice
+ * the congestion windows, within the limits of the configuration. It never falls. */
+void xl_conn_raise_send_limit(const xl_connection *, xl_stream *);
 /* Bytes that a stream takes now. */
 size_t xl_conn_send_room(const xl_connection *, const xl_stream *);
 /* Bytes that its buffer will take when it takes `room` now, as far as the application has announced them and there is

@@ -122,7 +122,7 @@ static xl_stream *stream_new(xl_connection *c, uint64_t id) {
     s->send.budget = &c->streams.budget;
     xl_recv_init(&s->recv);
     xl_flow_out_init(&s->send_flow, initial_send_limit(c, id));
-    xl_flow_in_init(&s->recv_flow, c->config->limits.max_stream_data);
+    xl_flow_in_init(&s->recv_flow, c->config->limits.max_stream_data, c->config->limits.most_stream_data);
     s->recv_done = !s->has_recv;
     size_t at = lower_bound(c, id);
     memmove(&c->streams.at[at + 1], &c->streams.at[at], (c->streams.count - at) * sizeof *c->streams.at);
@@ -344,6 +344,7 @@ ssize_t xl_stream_send(xl_connection *c, uint64_t id, const uint8_t *data, size_
         s->has_mark = true;
         s->mark = *mark;
     }
+    xl_conn_raise_send_limit(c, s);
     size_t room = xl_conn_send_room(c, s), take = len < room ? len : room;
     if (s->send.cap == 0)
         xl_send_reserve(&s->send, xl_conn_announced_bytes(c, s, room));

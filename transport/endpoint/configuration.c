@@ -74,6 +74,11 @@ int xl_scheme_copy(const xl_scheme *scheme, bool has_foresight, xl_scheme *s, ch
     return xl_scheduler_is_reference(s->scheduler) && !has_foresight ? XL_ERR_ARGUMENT : 0;
 }
 
+/* What a window or buffer grows to: one that was chosen does not, if nothing else was said. */
+static size_t grown(size_t most, size_t first, size_t preset, size_t times) {
+    return most ? xl_max(most, first) : first == preset ? times * first : first;
+}
+
 static int copy_limits(const xl_limits *limits, xl_limits *l) {
     xl_limits defaults;
     xl_limits_init(&defaults);
@@ -100,6 +105,9 @@ static int copy_limits(const xl_limits *limits, xl_limits *l) {
     DEFAULT(path_management.abandon_us);
     DEFAULT(path_management.reopen_us);
 #undef DEFAULT
+    l->most_data = grown(l->most_data, l->max_data, defaults.max_data, 4);
+    l->most_stream_data = grown(l->most_stream_data, l->max_stream_data, defaults.max_stream_data, 4);
+    l->most_send_bytes = grown(l->most_send_bytes, l->send_buffer_bytes, defaults.send_buffer_bytes, 2);
     if (!l->connection_send_bytes)
         l->connection_send_bytes = xl_max(CONN_SEND_BYTES, 4 * l->send_buffer_bytes);
     if (!l->endpoint_send_bytes)

@@ -1,15 +1,16 @@
 #include "stream/flow.h"
 
+#include "minmax.h"
 #include "wire/cursor.h"
+#include "xlink/xlink.h"
 
 static uint64_t wanted_limit(const xl_flow_in *f) {
     return f->consumed > XL_VARINT_MAX - f->window ? XL_VARINT_MAX : f->consumed + f->window;
 }
 
-void xl_flow_in_init(xl_flow_in *f, uint64_t window) {
-    if (window > XL_VARINT_MAX)
-        window = XL_VARINT_MAX;
-    *f = (xl_flow_in){.window = window, .limit = window};
+void xl_flow_in_init(xl_flow_in *f, uint64_t window, uint64_t most) {
+    window = xl_min(window, XL_VARINT_MAX);
+    *f = (xl_flow_in){.window = window, .most = xl_max(window, most), .raised = XL_NEVER, .limit = window};
 }
 
 bool xl_flow_in_should_update(const xl_flow_in *f) {
@@ -17,10 +18,18 @@ bool xl_flow_in_should_update(const xl_flow_in *f) {
     return wanted > f->limit && wanted - f->limit >= f->window / 2;
 }
 
-uint64_t xl_flow_in_update(xl_flow_in *f) {
-    uint64_t wanted = wanted_limit(f);
-    if (wanted > f->limit)
-        f->limit = wanted;
+/* A limit that is announced again, since the packet was lost, says nothing about the rate. */
+static void grow(xl_flow_in *f, uint64_t now, uint64_t rtt_us) {
+    if (!xl_flow_in_should_update(f))
+        return;
+    if (f->raised != XL_NEVER && now - f->raised < 2 * rtt_us)
+        f->window = xl_min(2 * f->window, f->most);
+    f->raised = now;
+}
+
+uint64_t xl_flow_in_update(xl_flow_in *f, uint64_t now, uint64_t rtt_us) {
+    grow(f, now, rtt_us);
+    f->limit = xl_max(f->limit, wanted_limit(f));
     return f->limit;
 }
 

@@ -10,29 +10,67 @@
 static void a_new_limit_is_due_when_half_of_the_window_is_consumed(void **state) {
     (void)state;
     xl_flow_in f;
-    xl_flow_in_init(&f, 1000);
+    xl_flow_in_init(&f, 1000, 0);
     assert_int_equal(f.limit, 1000);
     assert_false(xl_flow_in_should_update(&f));
     f.consumed = 499;
     assert_false(xl_flow_in_should_update(&f));
     f.consumed = 500;
     assert_true(xl_flow_in_should_update(&f));
-    assert_int_equal(xl_flow_in_update(&f), 1500);
+    assert_int_equal(xl_flow_in_update(&f, 0, 0), 1500);
     assert_false(xl_flow_in_should_update(&f));
     f.consumed = 1500;
-    assert_int_equal(xl_flow_in_update(&f), 2500);
+    assert_int_equal(xl_flow_in_update(&f, 0, 0), 2500);
 }
 
 static void a_limit_never_falls_and_never_leaves_the_number_space(void **state) {
     (void)state;
     xl_flow_in f;
-    xl_flow_in_init(&f, UINT64_MAX);
+    xl_flow_in_init(&f, UINT64_MAX, 0);
     assert_true(f.limit == XL_VARINT_MAX);
     f.consumed = XL_VARINT_MAX;
     assert_false(xl_flow_in_should_update(&f));
-    assert_true(xl_flow_in_update(&f) == XL_VARINT_MAX);
-    xl_flow_in_init(&f, 0);
+    assert_true(xl_flow_in_update(&f, 0, 0) == XL_VARINT_MAX);
+    xl_flow_in_init(&f, 0, 0);
     assert_false(xl_flow_in_should_update(&f));
+}
+
+/* Half of the window at `now`, which was consumed since the last time. */
+static uint64_t window_after(xl_flow_in *f, uint64_t now, uint64_t rtt_us) {
+    f->consumed = f->limit - f->window / 2;
+    uint64_t limit = xl_flow_in_update(f, now, rtt_us);
+    assert_int_equal(limit, f->consumed + f->window);
+    return f->window;
+}
+
+static void a_window_that_is_read_within_two_rtts_doubles_up_to_its_most(void **state) {
+    (void)state;
+    xl_flow_in f;
+    xl_flow_in_init(&f, 1000, 3000);
+    assert_int_equal(window_after(&f, 50, 100), 1000); /* the first says nothing: since when? */
+    assert_int_equal(window_after(&f, 250, 100), 1000);
+    assert_int_equal(window_after(&f, 449, 100), 2000);
+    assert_int_equal(window_after(&f, 449, 0), 2000); /* no RTT is known */
+    assert_int_equal(window_after(&f, 500, 100), 3000);
+    assert_int_equal(window_after(&f, 501, 100), 3000);
+}
+
+static void a_limit_that_is_announced_again_does_not_make_the_window_grow(void **state) {
+    (void)state;
+    xl_flow_in f;
+    xl_flow_in_init(&f, 1000, 4000);
+    assert_int_equal(window_after(&f, 50, 100), 1000);
+    f.consumed += 499;
+    assert_int_equal(xl_flow_in_update(&f, 60, 100), f.consumed + 1000);
+    assert_int_equal(window_after(&f, 250, 100), 1000); /* two RTTs after the time at which it was due */
+}
+
+static void a_window_without_a_most_stays(void **state) {
+    (void)state;
+    xl_flow_in f;
+    xl_flow_in_init(&f, 1000, 0);
+    assert_int_equal(window_after(&f, 50, 100), 1000);
+    assert_int_equal(window_after(&f, 51, 100), 1000);
 }
 
 static void the_peers_limit_only_rises(void **state) {
@@ -66,6 +104,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_new_limit_is_due_when_half_of_the_window_is_consumed),
         cmocka_unit_test(a_limit_never_falls_and_never_leaves_the_number_space),
+        cmocka_unit_test(a_window_that_is_read_within_two_rtts_doubles_up_to_its_most),
+        cmocka_unit_test(a_limit_that_is_announced_again_does_not_make_the_window_grow),
+        cmocka_unit_test(a_window_without_a_most_stays),
         cmocka_unit_test(the_peers_limit_only_rises),
         cmocka_unit_test(blocked_is_said_once_a_limit),
     };

@@ -51,7 +51,7 @@ static void application(pair *p) {
         p->got += xl_recv_read(&p->recv, out + p->got, (size_t)test_below(&p->rng, 20000), &p->fin);
         p->window.consumed = p->got;
         if (xl_flow_in_should_update(&p->window))
-            xl_flow_out_raise(&p->credit, xl_flow_in_update(&p->window));
+            xl_flow_out_raise(&p->credit, xl_flow_in_update(&p->window, 0, 0));
     }
 }
 
@@ -100,7 +100,7 @@ static void a_megabyte_arrives_intact(void **state) {
         p.rng = seed;
         xl_send_init(&p.send, 70000);
         xl_recv_init(&p.recv);
-        xl_flow_in_init(&p.window, WINDOW);
+        xl_flow_in_init(&p.window, WINDOW, 0);
         xl_flow_out_init(&p.credit, p.window.limit);
         for (int step = 0; step < 100000 && !(p.fin && xl_send_is_done(&p.send)); step++) {
             application(&p);

@@ -253,12 +253,17 @@ typedef struct {
                                     * first packet. Default: 10 s. */
     uint64_t max_data;             /* Flow control window of a connection, bytes. Default: 16 MiB. */
     uint64_t max_stream_data;      /* Flow control window of a stream, bytes. Default: 6 MiB. */
+    uint64_t most_data;            /* What max_data grows to when half of the window is read in less than two RTTs. */
+    uint64_t most_stream_data;     /* The same for max_stream_data. Defaults: four times a window that is itself at its
+                                    * default (64 and 24 MiB); any other window stays as it is. */
     uint64_t max_streams_bidi;     /* Bidirectional streams that the peer may have open. Default: 100. */
     uint64_t max_streams_uni;      /* Unidirectional streams that the peer may have open. Default: 16. */
     uint64_t pacing_burst_us;      /* So much time's bytes, at its pacing rate, a path may send at once: at most 65,000
                                     * bytes, and ten packets always. Fewer and larger bursts cost less processor time.
                                     * Default: 0, ten packets. */
     size_t send_buffer_bytes;      /* Unacknowledged data of one stream. Default: 4 MiB. */
+    size_t most_send_bytes;        /* What send_buffer_bytes grows to, as twice the sum of the congestion windows does.
+                                    * Default: 8 MiB if send_buffer_bytes is at its default, else it stays. */
     size_t connection_send_bytes;  /* Memory for the send buffers of one connection's streams. Default: 16 MiB, or
                                     * 4 * send_buffer_bytes if that is more. */
     size_t endpoint_send_bytes;    /* Memory for the send buffers of all connections. One half is shared; the other half
