@@ -364,6 +364,11 @@ class LinkEvent(Strict):
         return self
 
 
+def _digits(value: float) -> str:
+    """With at most three decimals, as the programs take them."""
+    return f"{value:.3f}".rstrip("0").rstrip(".")
+
+
 class FlowSettings(Strict):
     """Connections of the kernel's TCP beside the video's: on a path of the pair, or behind a link of their own."""
 
@@ -402,7 +407,7 @@ class FlowSettings(Strict):
         given: dict[str, Any] = {"cc": self.cc, "path": self.path, "via": ":".join(self.via) or None}
         given |= {"rate": self.rate, "delay": self.delay_ms, "direction": self.direction, "count": self.count}
         given |= {"from": self.from_s, "to": self.to_s, "size": self.size_bytes, "pause": self.pause_ms}
-        texts = {name: f"{value:g}" if isinstance(value, float) else value for name, value in given.items()}
+        texts = {name: _digits(value) if isinstance(value, float) else value for name, value in given.items()}
         return ",".join(f"{name}={value}" for name, value in texts.items() if value is not None)
 
 

@@ -1,6 +1,6 @@
-"""Shares of a bottleneck (RFC 9743 section 7, RFC 6356 section 2), in the simulator.
+"""Shares of a bottleneck (RFC 9743 section 7, RFC 6356 section 2), in the simulator and beside kernel TCP.
 
-The protocol, written before the first look:
+The protocol of the sizes in the simulator, written before the first look:
 
     flows     download without pause: the video's rate is above every link's, so play-time left is 0 and re-injection is
               at its most. A run lasts length_s; what a player received from from_s on counts.
@@ -20,6 +20,28 @@ Goals of RFC 6356, of the interval of the mean over seeds:
 A goal holds if all of the interval meets it, does not hold if none of it does, and is open otherwise. What re-injection
 takes is the other flow's throughput under an arm over that under vanilla-mp with the same seed. The flows start within
 the first second, at times drawn from the seed. Intervals are railyard.stats'.
+
+The protocol of the size `kernel`, written before the first look at its runs (a trial of one arm each, seed 99, 12 s at
+6 Mbps, was looked at to see that all programs run): the programs run in a time-travel kernel, whose TCP is beside them.
+
+    arms      those above; `tcp` and `mptcp` are the kernel's own, with Cubic. QUIC downloads as above; the kernel's
+              transports ask for everything in one request, since each open request would be a further connection.
+    paths     as above. A TCP flow has a link of its own of 100 Mbps and 15 ms: all base RTTs are 40 ms. Queues are
+              droptail of 40 ms. Others' traffic with random gaps, a fortieth of the rate, makes seeds differ, and so do
+              starts within the first second.
+    shared    8 Mbps, both paths beside one kernel TCP flow (Cubic, Reno, BBR), 20 s. From 5 to 14 s counts: ratio of
+              the two throughputs; the TCP flow's throughput over that beside `tcp` with the same controller and seed;
+              queueing delay, the mean smoothed RTT that the flow's kernel reports, every 0.1 s, less 40 ms.
+    blackout  the same runs: from 14 to 15 s the bottleneck is down. What both receive from 15 to 20 s, over what they
+              receive from 5 to 14 s. There is no collapse where the whole interval is at least 0.8, and one where it
+              is below.
+    short     8 Mbps, 15 s; beside the connection are two clients that load 100 kB each by TCP Cubic, again and again
+              with pauses of 0.3 s. Median time of a run's loads that begin from 3 to 13 s; one that has not ended counts
+              as ended with the run. Over that beside `tcp` with the same seed.
+    split     as above with 5 Mbps each and kernel TCP Cubic as the single-path flows, 15 s, from 5 s on.
+    viewers   2 and 4 alike on the shared bottleneck, 3 Mbps for each, 15 s, from 5 s on: Jain's index.
+
+Goals 1 to 3 are judged beside Cubic. A run in which the emulator was late is void: it is counted and left out.
 """
 
 from __future__ import annotations
