@@ -121,7 +121,10 @@ def _inside(crowd: Crowd) -> str:
     if crowd.events:
         lines.append("(")
         for at_s, event in crowd.events:
-            lines += [f"sleep {at_s - before:.3f}", f"./mpshell-ctl /run/control {event} >/dev/null || echo {event} >bad"]
+            lines += [
+                f"sleep {at_s - before:.3f}",
+                f"./mpshell-ctl /run/control {event} >/dev/null || echo {event} >bad",
+            ]
             before = at_s
         lines.append(") &")
     return "\n".join([*lines, "wait", ""])
