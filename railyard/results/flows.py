@@ -54,9 +54,10 @@ def read_flows(run: Path) -> dict[str, list[Connection]]:
     found: dict[str, dict[int, Connection]] = defaultdict(lambda: defaultdict(Connection))
     for event in read_jsonl(run / FILE):
         connection = found[event["flow"]][event["connection"]]
-        if event["event"] == "flow_sample":
+        if event["event"] in ("flow_began", "flow_sample"):
+            so_far = connection.received_bytes[-1] if connection.received_bytes else 0
             connection.t_s.append(event["t"])
-            connection.received_bytes.append(event["received_bytes"])
+            connection.received_bytes.append(event.get("received_bytes", so_far))
             connection.srtt_ms.append(event.get("srtt_ms"))
         elif event["event"] in ("flow_ended", "flow_failed"):
             connection.transfers.append(Transfer(event["began_s"], event["t"], event["bytes"], event.get("why")))

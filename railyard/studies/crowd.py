@@ -176,7 +176,7 @@ def play(crowd: Crowd, core: int | None = None) -> Played:
             (folder / name).symlink_to(program(name))
         (folder / "job.sh").write_text(_outside(crowd), encoding="utf-8")
         (folder / "inside.sh").write_text(_inside(crowd), encoding="utf-8")
-        command = [str(program("vkernel")), "--kernel", str(kernel), "--seed", str(crowd.seed), "--folder", temporary,
+        command = ["setpriv", "--pdeathsig", "TERM", "--", str(program("vkernel")), "--kernel", str(kernel), "--seed", str(crowd.seed), "--folder", temporary,
                    "--limit", str(LIMIT_S), *(["--core", str(core)] if core is not None else []),
                    "--", "/bin/sh", "job.sh"]  # fmt: skip
         done = subprocess.run(command, check=False, capture_output=True, text=True)

@@ -42,7 +42,9 @@ The protocol of the size `kernel`, written before the first look at its runs (a 
     viewers   2 and 4 alike on the shared bottleneck, 3 Mbps for each, 15 s, from 5 s on: Jain's index.
 
 Changed before any result was looked at, because the runs take too long: `short` is of five arms, and `viewers` of the
-kernel's own, as the sizes in the simulator have those of QUIC. Goals 1 to 3 are judged beside Cubic. A run in which the emulator was late is void: it is counted and left out.
+kernel's own, as the sizes in the simulator have those of QUIC.
+
+Goals 1 to 3 are judged beside Cubic. A run in which the emulator was late is void: it is counted and left out.
 """
 
 from __future__ import annotations
