@@ -176,9 +176,10 @@ def play(crowd: Crowd, core: int | None = None) -> Played:
             (folder / name).symlink_to(program(name))
         (folder / "job.sh").write_text(_outside(crowd), encoding="utf-8")
         (folder / "inside.sh").write_text(_inside(crowd), encoding="utf-8")
-        command = ["setpriv", "--pdeathsig", "TERM", "--", str(program("vkernel")), "--kernel", str(kernel), "--seed", str(crowd.seed), "--folder", temporary,
-                   "--limit", str(LIMIT_S), *(["--core", str(core)] if core is not None else []),
-                   "--", "/bin/sh", "job.sh"]  # fmt: skip
+        command = ["setpriv", "--pdeathsig", "TERM", "--", str(program("vkernel")), "--kernel", str(kernel)]
+        command += ["--seed", str(crowd.seed), "--folder", temporary, "--limit", str(LIMIT_S)]
+        command += ["--core", str(core)] if core is not None else []
+        command += ["--", "/bin/sh", "job.sh"]
         done = subprocess.run(command, check=False, capture_output=True, text=True)
         if done.returncode != 0:
             raise UserError(f"a run in the kernel ended with {done.returncode}: {done.stderr.strip()[-300:]}")
