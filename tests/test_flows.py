@@ -84,6 +84,25 @@ def test_flows_begin_end_and_begin_again(tmp_path: Path, monkeypatch: pytest.Mon
     assert [one.received_bytes for one in once.transfers] == [1]
 
 
+@needs_kernel
+def test_a_load_whose_path_never_comes_back_fails_and_is_counted(tmp_path: Path) -> None:
+    ctl = MPSHELL.parent / "mpshell-ctl"
+    words = ["--path", "a:rate=100kbps,delay=5", "--flow", "load:path=a,direction=up,size=60000,pause=0"]
+    words += ["--sysctl", "net.ipv4.tcp_retries2=2", "--sysctl", "net.ipv4.tcp_syn_retries=1", "--summary", "s.json"]
+    words += ["--control", "/run/control", "--flow-log", "flows.jsonl"]
+    done = vk(tmp_path, "--", str(MPSHELL), *words, "--", "sh", "-c", f"sleep 1; {ctl} /run/control down a; sleep 40")
+    assert done.returncode == 0, done.stderr
+    (load,) = read_flows(tmp_path)["load"]
+    first, *others = load.transfers
+    assert first.failed == "Connection timed out"
+    assert 0 < first.received_bytes < 60_000
+    assert first.ended_s < 30
+    assert [one.received_bytes for one in others] == [0] * len(others)
+    (flow,) = json.loads((tmp_path / "s.json").read_text())["flows"]
+    assert flow["failures"] == sum(one.failed is not None for one in load.transfers) > 1
+    assert len((tmp_path / "flows.jsonl").read_text().splitlines()) < 1000  # no loop over an error
+
+
 @marked
 def test_a_command_is_not_told_of_the_links_of_flows(tmp_path: Path) -> None:
     paths = ["--path", "a:rate=9mbps,delay=5", "--path", "b:rate=9mbps,delay=5", "--bottleneck", "core:rate=9mbps"]

@@ -238,6 +238,14 @@ static void receive_all(mp_flows *flows, flow *f, int fd, uint64_t now) {
         end(flows, f, now, strerror(errno));
 }
 
+/* A sender that has written everything is told of errors only. */
+static void fail(mp_flows *flows, flow *f, int fd, uint64_t now) {
+    int error = 0;
+    socklen_t size = sizeof error;
+    getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size);
+    end(flows, f, now, error != 0 ? strerror(error) : "closed early");
+}
+
 static void handle(mp_flows *flows, flow *f, unsigned kind, uint64_t now) {
     const int fd = kind == OF_CLIENT ? f->client : f->accepted;
     if (kind == OF_LISTENER)
@@ -246,6 +254,8 @@ static void handle(mp_flows *flows, flow *f, unsigned kind, uint64_t now) {
         send_some(flows, f, fd, kind, now);
     else if (f->state == RUNS && fd >= 0 && fd == receiver_of(f))
         receive_all(flows, f, fd, now);
+    else if (f->state == RUNS && fd >= 0)
+        fail(flows, f, fd, now);
 }
 
 /* ---- the thread ---- */
