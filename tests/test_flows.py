@@ -88,6 +88,7 @@ def test_flows_begin_end_and_begin_again(tmp_path: Path, monkeypatch: pytest.Mon
 def test_a_load_whose_path_never_comes_back_fails_and_is_counted(tmp_path: Path) -> None:
     ctl = MPSHELL.parent / "mpshell-ctl"
     words = ["--path", "a:rate=100kbps,delay=5", "--flow", "load:path=a,direction=up,size=60000,pause=0"]
+    words += ["--sysctl", "net.ipv4.tcp_wmem=4096 262144 262144"]  # so the sender has written all by then
     words += ["--sysctl", "net.ipv4.tcp_retries2=2", "--sysctl", "net.ipv4.tcp_syn_retries=1", "--summary", "s.json"]
     words += ["--control", "/run/control", "--flow-log", "flows.jsonl"]
     done = vk(tmp_path, "--", str(MPSHELL), *words, "--", "sh", "-c", f"sleep 1; {ctl} /run/control down a; sleep 40")
