@@ -340,8 +340,8 @@ def _tasks(settings: Settings) -> list[Task]:
     return [
         *of("beside", *settings.beside),
         *of("short", ""),
-        *of("viewers", *map(str, settings.viewers)),
         *of("split", ""),
+        *of("viewers", *map(str, settings.viewers)),
     ]
 
 
