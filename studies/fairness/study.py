@@ -41,8 +41,8 @@ The protocol of the size `kernel`, written before the first look at its runs (a 
     split     as above with 5 Mbps each and kernel TCP Cubic as the single-path flows, 15 s, from 5 s on.
     viewers   2 and 4 alike on the shared bottleneck, 3 Mbps for each, 15 s, from 5 s on: Jain's index.
 
-Changed before any result was looked at, as runs went slower than planned and then faster: `single path` is not among
-the arms, `viewers` has four of them, and 8 alike too.
+Changed before any result was looked at, because the runs take too long: `single path` is not among the arms, and
+`viewers` has four of them.
 
 Goals 1 to 3 are judged beside Cubic. A run in which the emulator was late is void: it is counted and left out.
 """
