@@ -82,6 +82,7 @@ LEAST, MOST = 0.9, 1.1
 
 # Beside kernel TCP.
 TCP = "tcp"
+REINJECTING = ("xlink", "xlink+")
 BOTH_BPS, EACH_BPS, VIEWER_TCP_BPS = 8_000_000, 5_000_000, 3_000_000
 BASE_RTT_MS = 40.0
 SHARED_S, DOWN_S, UP_S = 20.0, 14.0, 15.0
@@ -510,6 +511,14 @@ def _kernel_tables(kernel: Kernel) -> Iterator[tuple[str, str]]:
 
     yield "ratios", table(lambda each, _: _quotients(each.bps, each.other_bps).text(".2f"))
     yield "taken", table(lambda each, tcp: _quotients(each.other_bps, tcp.other_bps).text(".2f"))
+    rows = [
+        [
+            arm,
+            *(_quotients(beside[arm, cc].other_bps, beside[UNCOUPLED, cc].other_bps).text(".2f") for cc in controllers),
+        ]
+        for arm in REINJECTING
+    ]
+    yield "reinjected", markdown(["the TCP flow's, to that beside vanilla-mp", *names], rows)
     yield "queueing", table(lambda each, _: _mean(_known(each.queueing_ms)).text(".1f"))
     rows = []
     for arm in arms:
