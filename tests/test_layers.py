@@ -39,6 +39,7 @@ STUDIES = (
     "recorded",
     "link_models",
     "cost",
+    "crowd",
     "population",
     "exhibits",
     "validation",

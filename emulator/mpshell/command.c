@@ -25,7 +25,7 @@ static void set_number_variable(size_t k, const char *suffix, const char *value)
 
 static void set_environment(const mp_shell *shell) {
     char names[MP_MAX_PATHS * MP_NAME_SIZE + 1] = "";
-    for (size_t k = 0; k < shell->path_count; k++) {
+    for (size_t k = 0; k < shell->told_count; k++) {
         const mp_path *path = &shell->paths[k];
         size_t used = strlen(names);
         snprintf(names + used, sizeof names - used, "%s%s", k == 0 ? "" : " ", path->options->name);

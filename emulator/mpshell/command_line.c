@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "emulator/mpshell/config.h"
+#include "emulator/mpshell/flow_options.h"
 
 /* The members of a path, "key=value,key=value"; a key alone says yes. */
 static bool parse_members(link_settings settings[2], char *text, char *error, size_t error_size) {
@@ -71,6 +72,10 @@ static bool read_bottleneck(void *into, const char *text, char *reason, size_t c
     return read_link(into, MP_BOTTLENECK, text, reason, cap);
 }
 
+static bool read_flow(void *into, const char *text, char *reason, size_t cap) {
+    return mp_flow_parse(into, text, reason, cap);
+}
+
 #define FIELD(member) SETTING_FIELD(mp_options, member)
 
 static const setting rows_of_command_line[] = {
@@ -83,6 +88,10 @@ static const setting rows_of_command_line[] = {
     {"bottleneck", SETTING_OWN, .read = read_bottleneck, .repeats = true, .value = "SPEC",
      .help = "A link that paths share, NAME:rate=RATE, with the keys of a path but nat, wifi and via. Paths name it: "
              "--path …,via=NAME[:NAME...]."},
+    {"flow", SETTING_OWN, .read = read_flow, .repeats = true, .value = "SPEC",
+     .help = "Connections of the kernel's TCP beside COMMAND's traffic, NAME:path=NAME or NAME:via=BOTTLENECK[:...]. "
+             "Further keys: cc, direction, count, from, to, size, pause, and with via rate and delay. See "
+             "docs/reference/links.md."},
     {"virtual", SETTING_FLAG, FIELD(in_virtual_time),
      .help = "Run all of this in a Linux kernel of its own, in virtual time: exact and repeatable, without privileges, "
              "for rates up to some 50 Mbps. docs/howto/kernel.md has the limits."},
@@ -173,7 +182,8 @@ static bool complete(mp_options *options, int argc, char **argv, int rest, char 
         return error_set(error, error_size, "--nat and --outside cannot be combined");
     if (options->watched_count > 0 && !options->lateness)
         return error_set(error, error_size, "--watch needs --lateness FILE, which says how late the process was");
-    if (!check_paths(options, error, error_size) || !find_vias(options, error, error_size))
+    if (!mp_flows_place(options, error, error_size) || !check_paths(options, error, error_size) ||
+        !find_vias(options, error, error_size))
         return false;
     if (rest >= argc)
         return error_set(error, error_size, "no command; give it after --, for example: -- sh");

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/settings_yaml.h"
+#include "emulator/mpshell/flow_options.h"
 
 typedef struct {
     mp_options *options;
@@ -88,9 +89,46 @@ static bool read_links(reader *r, mp_link_kind kind, const yaml_node_t *list) {
     return true;
 }
 
+static bool set_flow_member(reader *r, void *context, const char *key, yaml_node_t *value) {
+    mp_flow_options *flow = context;
+    char reason[512];
+    const char *text = text_of(r, value);
+    if (!text || strcmp(key, "name") == 0)
+        return text;
+    const char *kept = mp_options_keep(r->options, text);
+    return (kept && mp_flow_set(flow, key, kept, reason, sizeof reason)) ||
+           settings_yaml_fail(&r->yaml, value->start_mark.line, "flow %s: %s", flow->name, kept ? reason : "no memory");
+}
+
+static bool read_flow(reader *r, const yaml_node_t *node) {
+    static const char what[] = "a flow, a list of KEY: VALUE,";
+    const char *name = NULL;
+    char reason[512];
+    if (!each_member(r, node, what, find_name, &name))
+        return false;
+    if (!name)
+        return settings_yaml_fail(&r->yaml, node->start_mark.line, "this flow has no name.");
+    mp_flow_options *flow = mp_flow_add(r->options, name, strlen(name), reason, sizeof reason);
+    if (!flow)
+        return settings_yaml_fail(&r->yaml, node->start_mark.line, "%s", reason);
+    return each_member(r, node, what, set_flow_member, flow);
+}
+
+static bool read_flows(reader *r, const yaml_node_t *list) {
+    if (list->type != YAML_SEQUENCE_NODE)
+        return settings_yaml_fail(&r->yaml, list->start_mark.line,
+                                  "flows is a list: \"- name: bulk\" starts one of its members.");
+    for (yaml_node_item_t *i = list->data.sequence.items.start; i < list->data.sequence.items.top; i++)
+        if (!read_flow(r, yaml_document_get_node(&r->yaml.document, *i)))
+            return false;
+    return true;
+}
+
 static bool set_top(reader *r, void *context, const char *key, yaml_node_t *value) {
     char reason[512];
     (void)context;
+    if (strcmp(key, "flows") == 0)
+        return read_flows(r, value);
     if (strcmp(key, "paths") == 0 || strcmp(key, "bottlenecks") == 0)
         return read_links(r, key[0] == 'p' ? MP_PATH : MP_BOTTLENECK, value);
     const char *text = text_of(r, value);

@@ -78,7 +78,7 @@ bool mp_devices_remove_qdiscs(const char *const devices[], size_t count, char er
 
 /* Limits of MPTCP's path manager: what the options say, but no more than there are paths, nor than the kernel takes. */
 void mp_allow_subflows(const mp_shell *shell, mp_script *script) {
-    size_t most = shell->path_count < MP_MAX_SUBFLOWS ? shell->path_count : MP_MAX_SUBFLOWS;
+    size_t most = shell->told_count < MP_MAX_SUBFLOWS ? shell->told_count : MP_MAX_SUBFLOWS;
     size_t subflows = shell->options.mptcp_subflows, addresses = shell->options.mptcp_addresses;
     mp_script_add(script, "mptcp limits set subflow %zu add_addr_accepted %zu\n", subflows < most ? subflows : most,
                   addresses < most ? addresses : most);

@@ -11,6 +11,7 @@
 #include "emulator/mpshell/command.h"
 #include "emulator/mpshell/command_line.h"
 #include "emulator/mpshell/control.h"
+#include "emulator/mpshell/flows.h"
 #include "emulator/mpshell/live.h"
 #include "emulator/mpshell/loop.h"
 #include "emulator/mpshell/nat.h"
@@ -27,6 +28,7 @@
 
 static void init_shell(mp_shell *shell) {
     shell->path_count = shell->options.path_count;
+    shell->told_count = shell->options.told_count;
     shell->outside_netns = -1;
     shell->inside_netns = -1;
     shell->lender = -1;
@@ -127,6 +129,7 @@ static void tell_awake(const mp_awake *awake) {
 
 static void begin(mp_shell *shell) {
     mp_late_begin(&shell->late, shell->t0_us);
+    mp_flows_begin(shell->flows, shell->t0_us);
     mp_outputs_begin(shell);
 }
 
@@ -145,7 +148,7 @@ static bool start_and_run(mp_shell *shell, int *status, bool *complete, char err
         !mp_command_prepare(&command, shell, &original, error))
         return false;
     connect_links(shell);
-    bool good = mp_outputs_open(shell, error) && start_helpers(&helpers, shell, error);
+    bool good = mp_outputs_open(shell, error) && mp_flows_start(shell, error) && start_helpers(&helpers, shell, error);
     if (good) {
         mp_late_start(&shell->late, command.init, shell->options.watched, shell->options.watched_count);
         good = mp_loop_run(shell, &command, signal_fd, begin, status, error);
@@ -154,6 +157,7 @@ static bool start_and_run(mp_shell *shell, int *status, bool *complete, char err
         mp_command_finish(&command, &shell->command_cpu_s);
     }
     stop_helpers(&helpers, shell);
+    mp_flows_stop(shell->flows);
     mp_late_stop(&shell->late);
     *complete = mp_outputs_close(shell);
     close(signal_fd);
@@ -182,6 +186,11 @@ static int run(mp_shell *shell, char error[MP_ERROR_SIZE]) {
         }
         if (!mp_late_write(&shell->late)) {
             mp_fail(error, "cannot write the lateness %s: %s", shell->options.lateness, strerror(errno));
+            complain(error);
+            complete = false;
+        }
+        if (!mp_flows_write(shell->flows, &shell->flow_log)) {
+            mp_fail(error, "cannot write the flows %s: %s", shell->options.flow_log, strerror(errno));
             complain(error);
             complete = false;
         }

@@ -22,14 +22,16 @@
 
 static char *const ip6_batch[] = {"ip", "-6", "-batch", "-", NULL};
 
-static void add_inside_routes(mp_script *script, const mp_path *path, size_t k) {
+/* A path of a flow is nobody's default. */
+static void add_inside_routes(mp_script *script, const mp_path *path, size_t k, bool is_told) {
     char network[MP_ADDRESS_SIZE];
     const char *name = path->options->name;
     unsigned table = FIRST_TABLE + (unsigned)k;
     mp_network_of(path->inside_address, network);
     mp_script_add(script, "route add %s/30 dev %s src %s\n", network, name, path->inside_address);
-    mp_script_add(script, "route add default via %s dev %s src %s metric %u\n", path->outside_address, name,
-                  path->inside_address, (unsigned)k + 1);
+    if (is_told)
+        mp_script_add(script, "route add default via %s dev %s src %s metric %u\n", path->outside_address, name,
+                      path->inside_address, (unsigned)k + 1);
     mp_script_add(script, "route add default via %s dev %s src %s table %u\n", path->outside_address, name,
                   path->inside_address, table);
 }
@@ -39,14 +41,15 @@ static void add_inside_rule(mp_script *script, const mp_path *path, size_t k) {
     mp_script_add(script, "rule add from %s/32 table %u priority %u\n", path->inside_address, table, table);
 }
 
-static void add_inside_routes6(mp_script *script, const mp_path *path, size_t k) {
+static void add_inside_routes6(mp_script *script, const mp_path *path, size_t k, bool is_told) {
     const char *name = path->options->name;
     unsigned table = FIRST_TABLE + (unsigned)k;
     if (path->inside_address6[0] == '\0')
         return;
     mp_script_add(script, "route add %s/128 dev %s src %s\n", path->outside_address6, name, path->inside_address6);
-    mp_script_add(script, "route add default via %s dev %s src %s metric %u\n", path->outside_address6, name,
-                  path->inside_address6, (unsigned)k + 1);
+    if (is_told)
+        mp_script_add(script, "route add default via %s dev %s src %s metric %u\n", path->outside_address6, name,
+                      path->inside_address6, (unsigned)k + 1);
     mp_script_add(script, "route add %s/128 dev %s table %u\n", path->outside_address6, name, table);
     mp_script_add(script, "route add default via %s dev %s src %s table %u\n", path->outside_address6, name,
                   path->inside_address6, table);
@@ -61,7 +64,7 @@ static void add_inside_rule6(mp_script *script, const mp_path *path, size_t k) {
 static bool configure_inside6(const mp_shell *shell, char error[MP_ERROR_SIZE]) {
     mp_script script = {.used = 0};
     for (size_t k = 0; k < shell->path_count; k++) {
-        add_inside_routes6(&script, &shell->paths[k], k);
+        add_inside_routes6(&script, &shell->paths[k], k, k < shell->told_count);
         add_inside_rule6(&script, &shell->paths[k], k);
     }
     return script.used == 0 || mp_run(ip6_batch, &script, error);
@@ -79,7 +82,7 @@ static bool enable_mptcp(mp_shell *shell, char error[MP_ERROR_SIZE]) {
                               "--sysctl net.mptcp.enabled=1");
     }
     mp_allow_subflows(shell, &script);
-    for (size_t k = 0; k < shell->path_count && k < MP_MAX_SUBFLOWS; k++)
+    for (size_t k = 0; k < shell->told_count && k < MP_MAX_SUBFLOWS; k++)
         add_mptcp_endpoint(&script, &shell->paths[k], k);
     return mp_run(mp_ip_batch, &script, error);
 }
@@ -117,7 +120,7 @@ static bool configure_inside(mp_shell *shell, char error[MP_ERROR_SIZE]) {
         mp_device_script(&script, path->options->name, path->inside_address, path->inside_address6);
     }
     for (size_t k = 0; k < shell->path_count; k++) {
-        add_inside_routes(&script, &shell->paths[k], k);
+        add_inside_routes(&script, &shell->paths[k], k, k < shell->told_count);
         add_inside_rule(&script, &shell->paths[k], k);
     }
     if (!mp_run(mp_ip_batch, &script, error) || !configure_inside6(shell, error) ||
@@ -150,11 +153,11 @@ bool mp_netns_build(mp_shell *shell, char error[MP_ERROR_SIZE]) {
 static bool change_interface(mp_shell *shell, size_t k, bool up, char error[MP_ERROR_SIZE]) {
     mp_script script = {.used = 0};
     const mp_path *path = &shell->paths[k];
-    bool has_endpoint = shell->options.mptcp && k < MP_MAX_SUBFLOWS;
+    bool is_told = k < shell->told_count, has_endpoint = shell->options.mptcp && is_told && k < MP_MAX_SUBFLOWS;
     if (up) {
         mp_device_script(&script, path->options->name, path->inside_address, path->inside_address6);
-        add_inside_routes(&script, path, k);
-        add_inside_routes6(&script, path, k);
+        add_inside_routes(&script, path, k, is_told);
+        add_inside_routes6(&script, path, k, is_told);
         if (has_endpoint)
             add_mptcp_endpoint(&script, path, k);
     } else {

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static bool is_device_name(const char *name, size_t length) {
+bool mp_options_is_name(const char *name, size_t length) {
     static const char *const reserved[] = {"lo", "all", "default"}; /* names that the kernel uses itself */
     if (length == 0 || length >= MP_NAME_SIZE || name[0] == '-')
         return false;
@@ -21,8 +21,7 @@ static bool is_device_name(const char *name, size_t length) {
     return true;
 }
 
-/* The options' own copy; NULL: out of memory. */
-static char *keep(mp_options *options, const char *text) {
+char *mp_options_keep(mp_options *options, const char *text) {
     mp_text *copy = malloc(sizeof *copy + strlen(text) + 1);
     if (!copy)
         return NULL;
@@ -34,7 +33,7 @@ static char *keep(mp_options *options, const char *text) {
 char *mp_options_keep_joined(mp_options *options, const char *folder, const char *name) {
     char *joined = NULL, *kept = NULL;
     if (asprintf(&joined, "%s/%s", folder, name) > 0) {
-        kept = keep(options, joined);
+        kept = mp_options_keep(options, joined);
         free(joined);
     }
     return kept;
@@ -60,7 +59,7 @@ mp_path_options *mp_options_add(mp_options *options, mp_link_kind kind, const ch
         error_code(error, error_size, "more than %zu %ss", most, what);
         return NULL;
     }
-    if (!is_device_name(name, length)) {
+    if (!mp_options_is_name(name, length)) {
         error_code(error, error_size, "\"%.*s\" cannot name a %s; use at most 15 of a-z 0-9 - (not lo, all, default)",
                    (int)(length < 40 ? length : 40), name, what);
         return NULL;
@@ -191,6 +190,8 @@ const setting mp_option_rows[] = {
     {"watch", SETTING_OWN, .read = read_watched, .repeats = true, .value = "PID",
      .help = "With --lateness: this process outside and those that it starts count too, for example a server. May be "
              "repeated."},
+    {"flow_log", SETTING_TEXT, FIELD(flow_log), .value = "FILE",
+     .help = "Write to FILE at the end what the flows of --flow carried over time, as JSON Lines."},
     {0},
 };
 
@@ -203,7 +204,7 @@ bool mp_options_set(mp_options *options, const char *name, const char *value, ch
         return error_set(error, error_size, "\"%.40s\" is not an option that a configuration file can have", name);
     if (row->kind == SETTING_FLAG && (strcmp(value, "yes") == 0 || strcmp(value, "no") == 0))
         value = value[0] == 'y' ? "true" : "false";
-    const char *kept = keep(options, value);
+    const char *kept = mp_options_keep(options, value);
     if (!kept)
         return error_set(error, error_size, "no memory");
     return setting_read(row, into, name, kept, reason) || error_set(error, error_size, "%s", reason);

@@ -18,6 +18,8 @@
 #define MP_NAME_SIZE        16 /* a device name with its NUL */
 #define MP_MAX_SYSCTLS      64
 #define MP_SYSCTL_NAME_SIZE 128
+#define MP_MAX_FLOWS        16
+#define MP_CC_SIZE          16 /* TCP_CA_NAME_MAX */
 
 /* A path, or a bottleneck behind paths. */
 typedef struct {
@@ -28,6 +30,23 @@ typedef struct {
 } mp_path_options;
 
 typedef enum { MP_PATH, MP_BOTTLENECK } mp_link_kind;
+
+#define MP_NO_PAUSE UINT64_MAX
+
+/* Connections of TCP beside COMMAND's traffic. */
+typedef struct {
+    char name[MP_NAME_SIZE];
+    char cc[MP_CC_SIZE];
+    const char *path;         /* COMMAND's path that carries them; NULL: a link of their own does */
+    const char *via;          /* the bottlenecks behind that link; NULL: path is given */
+    const char *rate, *delay; /* of that link; NULL: the defaults */
+    uint32_t is_down;         /* the client receives */
+    uint32_t count;
+    uint64_t from_us, to_us; /* since t0; to 0: until COMMAND ends */
+    uint64_t size_bytes;     /* of a connection; 0: without end */
+    uint64_t pause_us;       /* between connections; MP_NO_PAUSE: there is one */
+    size_t at;               /* the number of the path */
+} mp_flow_options;
 
 /* --keep-awake */
 typedef enum { MP_KEEP_AWAKE_AUTO, MP_KEEP_AWAKE_ON, MP_KEEP_AWAKE_OFF } mp_keep_awake;
@@ -42,8 +61,12 @@ typedef struct mp_text {
 typedef struct {
     mp_path_options paths[MP_MAX_PATHS];
     size_t path_count;
+    size_t told_count; /* the first so many are COMMAND's; the others are of flows */
     mp_path_options bottlenecks[LINK_BOTTLENECKS_MOST];
     size_t bottleneck_count;
+    mp_flow_options flows[MP_MAX_FLOWS];
+    size_t flow_count;
+    const char *flow_log; /* file for what they carried over time; NULL = none */
     uint64_t seed;
     uint64_t start_offset_ms;
     const char *config;       /* NULL = none */
@@ -83,6 +106,10 @@ typedef struct {
 extern const setting mp_option_rows[];
 
 void mp_options_free(mp_options *options);
+/* The options' own copy of a text; NULL: out of memory. */
+char *mp_options_keep(mp_options *options, const char *text);
+/* Whether it can name a device. */
+bool mp_options_is_name(const char *name, size_t length);
 /* The options' own copy of "folder/name"; NULL: out of memory. */
 char *mp_options_keep_joined(mp_options *options, const char *folder, const char *name);
 /* Sets one option (not path, config, help) by its name, from a copy of the value; switches take true, false, yes and

@@ -10,7 +10,8 @@
 
 #include "emulator/mpshell/command_line.h"
 
-#define WIFI "--path", "wifi:up=a,down=b,delay=10"
+#define WIFI_SPEC "wifi:up=a,down=b,delay=10"
+#define WIFI      "--path", WIFI_SPEC
 
 static bool parse(mp_options *options, char **argv, char error[512]) {
     int argc = 0;
@@ -393,9 +394,131 @@ static void wrong_bottlenecks_are_refused(void **state) {
     }
 }
 
+static void reads_flows(void **state) {
+    char *argv[] = {"mpshell",
+                    "--flow",
+                    "bulk:cc=newreno,via=core,count=3,delay=15,from=1.5,to=60",
+                    "--path",
+                    WIFI_SPEC,
+                    "--flow",
+                    "web:path=wifi,direction=up,size=50000,pause=300",
+                    "--bottleneck",
+                    "core:rate=20mbps,delay=5",
+                    "--",
+                    "x",
+                    NULL};
+    mp_options o;
+    char error[512] = "";
+    (void)state;
+    assert_true(parse(&o, argv, error));
+    assert_int_equal(o.flow_count, 2);
+    const mp_flow_options *bulk = &o.flows[0], *web = &o.flows[1];
+    assert_string_equal(bulk->cc, "reno");
+    assert_true(bulk->count == 3 && bulk->is_down && bulk->from_us == 1500000 && bulk->to_us == 60000000);
+    assert_true(bulk->size_bytes == 0 && bulk->pause_us == MP_NO_PAUSE);
+    assert_string_equal(web->cc, "cubic");
+    assert_true(!web->is_down && web->size_bytes == 50000 && web->pause_us == 300000 && web->at == 0);
+    /* Its link is a path that COMMAND is not told of. */
+    assert_int_equal(o.told_count, 1);
+    assert_int_equal(o.path_count, 2);
+    assert_int_equal(bulk->at, 1);
+    assert_string_equal(o.paths[1].name, "bulk");
+    assert_string_equal(o.paths[1].settings[0].trace, "100mbps");
+    assert_int_equal(o.paths[1].settings[1].config.delay_us, 15000);
+    assert_int_equal(o.paths[1].via[1].count, 1);
+    mp_options_free(&o);
+}
+
+static void wrong_flows_are_refused(void **state) {
+    (void)state;
+    static const char *const cases[][2] = {
+        {"x", "flow x needs path=NAME or via=NAMES, one of the two"},
+        {"x:path=wifi,via=core", "flow x needs path=NAME or via=NAMES, one of the two"},
+        {"x:path=lte", "flow x: there is no path lte"},
+        {"x:via=edge", "via: \"edge\" is not the name of a bottleneck"},
+        {"x:path=wifi,delay=5", "flow x: rate and delay are of a link of its own"},
+        {"x:path=wifi,from=5,to=5", "flow x: to is not after from"},
+        {"x:path=wifi,pause=5", "flow x: pause needs size"},
+        {"x:path=wifi,cc=Cubic", "--flow x: cc takes a congestion controller of the kernel"},
+        {"x:path=wifi,cc=a_name_that_is_16", "--flow x: cc takes a congestion controller of the kernel"},
+        {"x:path=wifi,count=65", "--flow x: count takes "},
+        {"x:path=wifi,speed=5", "--flow x: \"speed\" is not a key of a flow"},
+        {"x:path=wifi,", "--flow x: \"\" is not a key of a flow"},
+        {"-x:path=wifi", "cannot name a flow"},
+        {"core:via=core", "core"},
+        {"wifi:via=core", "wifi"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char spec[80];
+        char *argv[] = {"mpshell", "--path", WIFI_SPEC, "--bottleneck", "core:rate=5mbps", "--flow", spec,
+                        "--",      "x",      NULL};
+        mp_options o;
+        char error[512] = "";
+        strcpy(spec, cases[i][0]);
+        assert_false(parse(&o, argv, error));
+        if (!strstr(error, cases[i][1]))
+            fail_msg("%s: %s", spec, error);
+        mp_options_free(&o);
+    }
+}
+
+static void flows_go_with_no_borrowed_outside(void **state) {
+    char *argv[] = {"mpshell", WIFI, "--flow", "x:path=wifi", "--outside", "s", "--", "x", NULL};
+    char *alone[] = {"mpshell", WIFI, "--flow-log", "f", "--", "x", NULL};
+    char *twice[] = {"mpshell", WIFI, "--flow", "x:path=wifi", "--flow", "x:path=wifi", "--", "x", NULL};
+    mp_options o;
+    char error[512] = "";
+    (void)state;
+    assert_false(parse(&o, argv, error));
+    assert_non_null(strstr(error, "--flow and --outside cannot be combined"));
+    mp_options_free(&o);
+    assert_false(parse(&o, alone, error));
+    assert_non_null(strstr(error, "--flow-log needs --flow"));
+    mp_options_free(&o);
+    assert_false(parse(&o, twice, error));
+    assert_non_null(strstr(error, "two flows are named x"));
+    mp_options_free(&o);
+}
+
+static void a_configuration_file_has_flows(void **state) {
+    static const char *const text = "paths:\n"
+                                    "  - {name: wifi, up: a, down: b, delay: 5}\n"
+                                    "flows:\n"
+                                    "  - {path: wifi, name: bulk, cc: bbr, count: 2}\n";
+    static const char *const wrong[][2] = {
+        {"flows: x\n", "flows is a list"},
+        {"flows: [{path: wifi}]\n", "this flow has no name"},
+        {"flows: [{name: x, cc: B}]\n", "flow x: cc takes a congestion controller"},
+    };
+    char name[32];
+    char error[512] = "";
+    mp_options o;
+    (void)state;
+    write_config(text, name);
+    char *argv[] = {"mpshell", "--config", name, "--", "sh", NULL};
+    assert_true(parse(&o, argv, error));
+    assert_int_equal(o.flow_count, 1);
+    assert_string_equal(o.flows[0].cc, "bbr");
+    assert_int_equal(o.flows[0].count, 2);
+    mp_options_free(&o);
+    unlink(name);
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        write_config(wrong[i][0], name);
+        assert_false(parse(&o, argv, error));
+        if (!strstr(error, wrong[i][1]))
+            fail_msg("%s: %s", wrong[i][0], error);
+        mp_options_free(&o);
+        unlink(name);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_every_option),
+        cmocka_unit_test(reads_flows),
+        cmocka_unit_test(wrong_flows_are_refused),
+        cmocka_unit_test(flows_go_with_no_borrowed_outside),
+        cmocka_unit_test(a_configuration_file_has_flows),
         cmocka_unit_test(reads_bottlenecks),
         cmocka_unit_test(wrong_bottlenecks_are_refused),
         cmocka_unit_test(the_command_needs_no_dashes_before_it),

@@ -50,7 +50,7 @@ bool mp_outputs_open(mp_shell *shell, char error[MP_ERROR_SIZE]) {
         if (log_dir &&
             (!open_log(&path->up, log_dir, name, 0, error) || !open_log(&path->down, log_dir, name, 1, error)))
             return false;
-        if (shell->options.pcap && k < shell->path_count && !open_captures(path, shell->options.pcap, error))
+        if (shell->options.pcap && k < shell->told_count && !open_captures(path, shell->options.pcap, error))
             return false;
     }
     return true;

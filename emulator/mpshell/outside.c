@@ -106,7 +106,7 @@ static bool build(mp_shell *shell, const helper_request *request, ssize_t size, 
     if (size != (ssize_t)sizeof *request || request->protocol != PROTOCOL || request->path_count == 0 ||
         request->path_count > MP_MAX_PATHS)
         return mp_fail(error, "the request is not one of this version of mpshell; use the same build on both sides");
-    shell->path_count = request->path_count;
+    shell->path_count = shell->told_count = request->path_count;
     shell->options.no_offload = request->no_offload != 0;
     shell->options.mptcp = request->mptcp != 0;
     shell->options.mptcp_subflows = request->mptcp_subflows;

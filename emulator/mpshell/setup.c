@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "emulator/link/rng.h"
+#include "emulator/mpshell/flows.h"
 
 static bool hash(const char *data, size_t length, char hex[65]) {
     unsigned char digest[32];
@@ -173,6 +174,8 @@ bool mp_setup_output(mp_shell *shell, char error[MP_ERROR_SIZE]) {
         return mp_fail(error, "cannot write the counters %s: %s", options->netstat, why(errno));
     if (options->lateness && !mp_result_open(&shell->late.file, options->lateness))
         return mp_fail(error, "cannot write the lateness %s: %s", options->lateness, why(errno));
+    if (options->flow_log && !mp_result_open(&shell->flow_log, options->flow_log))
+        return mp_fail(error, "cannot write the flows %s: %s", options->flow_log, why(errno));
     shell->late.wanted = options->lateness;
     return true;
 }
@@ -194,6 +197,8 @@ void mp_setup_free(mp_shell *shell) {
     }
     mp_result_close(&shell->summary);
     mp_result_close(&shell->netstat);
+    mp_result_close(&shell->flow_log);
+    mp_flows_free(shell->flows);
     mp_late_free(&shell->late);
     link_pool_free(shell->pool);
     json_decref(shell->events);

@@ -30,6 +30,7 @@ typedef struct {
 } mp_trace;
 
 typedef struct mp_mailbox mp_mailbox; /* mailbox.h */
+typedef struct mp_flows mp_flows;     /* flows.h */
 
 /* One direction of a path: packets read from one device go through the links of the route to the other. Or one of a
  * bottleneck, which has no devices. */
@@ -80,6 +81,7 @@ typedef struct {
     mp_options options;
     mp_path paths[MP_MAX_LINKS]; /* and behind them the bottlenecks, of which only options, up and down are used */
     size_t path_count;
+    size_t told_count; /* COMMAND's; the paths behind them are of flows */
     size_t link_count; /* with the bottlenecks */
     mp_trace traces[MP_MAX_TRACES];
     size_t trace_count;
@@ -101,8 +103,9 @@ typedef struct {
     double command_cpu_s; /* processor time of COMMAND and of its children that were waited for */
     bool nat[2];          /* rules are in place for IPv4, for IPv6 */
     mp_mailbox *mailbox;  /* requests of other threads; NULL: there are none */
-    mp_result summary, netstat;
+    mp_result summary, netstat, flow_log;
     mp_late late;
+    mp_flows *flows;       /* NULL: there are none */
     struct json_t *events; /* what the control socket changed; NULL: nothing */
 } mp_shell;
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "emulator/link/report.h"
+#include "emulator/mpshell/flows.h"
 
 static json_t *number(uint64_t value) {
     return json_integer((json_int_t)value);
@@ -51,6 +52,16 @@ static json_t *bottleneck_object(const mp_path *bottleneck) {
     json_object_set_new(object, "up", direction_object(&bottleneck->up, &bottleneck->options->settings[0]));
     json_object_set_new(object, "down", direction_object(&bottleneck->down, &bottleneck->options->settings[1]));
     return object;
+}
+
+static json_t *flows_array(const mp_shell *shell) {
+    json_t *flows = mp_flows_report(shell->flows);
+    for (size_t i = 0; i < json_array_size(flows); i++) {
+        const mp_flow_options *options = &shell->options.flows[i];
+        if (options->via)
+            json_object_set_new(json_array_get(flows, i), "link", path_object(&shell->paths[options->at]));
+    }
+    return flows;
 }
 
 static json_t *exit_object(int status) {
@@ -108,7 +119,7 @@ static json_t *summary_object(const mp_shell *shell, int status) {
     json_t *paths = json_array();
     for (char **argument = shell->options.command; *argument; argument++)
         json_array_append_new(command, link_report_text(*argument));
-    for (size_t k = 0; k < shell->path_count; k++)
+    for (size_t k = 0; k < shell->told_count; k++)
         json_array_append_new(paths, path_object(&shell->paths[k]));
     json_object_set_new(object, "schema", json_integer(1));
     json_object_set_new(object, "command", command);
@@ -139,6 +150,8 @@ static json_t *summary_object(const mp_shell *shell, int status) {
             json_array_append_new(bottlenecks, bottleneck_object(&shell->paths[k]));
         json_object_set_new(object, "bottlenecks", bottlenecks);
     }
+    if (shell->flows)
+        json_object_set_new(object, "flows", flows_array(shell));
     if (shell->events)
         json_object_set(object, "events", shell->events);
     return object;

@@ -26,6 +26,7 @@ from typing import Any
 
 from railyard.base.errors import UserError
 from railyard.base.paths import PROGRAM_NAMES, program
+from railyard.experiment.model import kernel_cc
 from railyard.experiment.stacks import StackRun
 from railyard.run import captures, confine, fidelity, record, runspec, vkernel
 from railyard.run.arena import Arena
@@ -318,6 +319,12 @@ class Kernel(Arena):
 
     def why_not(self) -> str | None:
         return vkernel.why_not()
+
+    def refuses_flow(self, cc: str) -> str | None:
+        kernel = vkernel.at_hand()
+        if kernel is None or kernel_cc(cc) in (has := vkernel.controllers(kernel)):
+            return None
+        return f"the kernel of this arena has no congestion controller '{cc}', but {', '.join(has)}"
 
     async def execute(self, spec: RunSpec, run_dir: Path) -> None:
         if spec.kernel is None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shlex
 import shutil
+import socket
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ from typing import Any
 from railyard.base import provenance
 from railyard.base.errors import UserError
 from railyard.base.paths import program
+from railyard.experiment.model import kernel_cc
 from railyard.run import confine, containers, runspec
 from railyard.run.confine import effective_capabilities
 from railyard.run.outcome import StartError
@@ -20,6 +23,7 @@ from railyard.run.site import PLAYER_FOLDER, SERVER_FOLDER, Start, make_certific
 from railyard.run.wallclock import WallClock
 
 TUN = Path("/dev/net/tun")
+AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 TOOLS = {"ip": "iproute2", "unshare": "util-linux", "setpriv": "util-linux"}
 CAP_NET_ADMIN, CAP_SYS_ADMIN = 12, 21
 
@@ -36,6 +40,16 @@ def _set_up_namespace(spec: RunSpec) -> dict[str, str]:
         limits = runspec.mptcp_limits_command(len(spec.paths), spec.mptcp_limits)
         subprocess.run(limits, check=True, capture_output=True)
     return {name: provenance.read_sysctl(name) or "" for name in settings}
+
+
+def _takes(cc: str) -> bool:
+    """Whether the kernel's TCP has the controller, or a module with it."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as tried:
+        try:
+            tried.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, kernel_cc(cc).encode())
+        except OSError as error:
+            return error.errno != errno.ENOENT
+    return True
 
 
 class Namespace:
@@ -155,6 +169,12 @@ class Mpshell(WallClock):
             raise UserError(f"{TUN} is not there; load the kernel's tun module (modprobe tun).")
         if not os.access(TUN, os.R_OK | os.W_OK):
             raise UserError(f"{TUN} may not be opened; run as root, or give the container that device.")
+
+    def refuses_flow(self, cc: str) -> str | None:
+        if _takes(cc):
+            return None
+        has = AVAILABLE.read_text().split() if AVAILABLE.is_file() else []
+        return f"this machine's TCP has no congestion controller '{cc}', but {', '.join(has) or 'none'}"
 
     def site(self, spec: RunSpec, run_dir: Path) -> Namespace:
         return Namespace(spec, run_dir)

@@ -283,6 +283,11 @@ class MeasuredScheme(SchemeEntry):
     measured: MeasuredThresholds
 
 
+def kernel_cc(cc: str) -> str:
+    """The kernel's name of a congestion controller."""
+    return "reno" if cc == "newreno" else cc
+
+
 def no_kernel_congestion(cc: str | None, scheme: str) -> str:
     return f"the kernel has no '{cc}', and {scheme} runs there; it takes {', '.join(KERNEL_CONGESTION)}."
 
@@ -359,6 +364,53 @@ class LinkEvent(Strict):
         return self
 
 
+def _digits(value: float) -> str:
+    """With at most three decimals, as the programs take them."""
+    return f"{value:.3f}".rstrip("0").rstrip(".")
+
+
+class FlowSettings(Strict):
+    """Connections of the kernel's TCP beside the video's: on a path of the pair, or behind a link of their own."""
+
+    cc: Annotated[str, Field(pattern=r"^[a-z0-9_]{1,15}$")] = "cubic"
+    path: DeviceName | None = None
+    via: list[DeviceName] = []
+    rate: Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)?(bps|kbps|mbps|gbps)$")] | None = None
+    delay_ms: float | None = Field(default=None, ge=0, le=MAX_MS)
+    direction: Literal["up", "down"] = "down"
+    count: int = Field(default=1, ge=1, le=64)
+    from_s: float = Field(default=0, ge=0, le=86_400)
+    to_s: float | None = Field(default=None, gt=0, le=86_400)
+    size_bytes: int | None = Field(default=None, ge=1, le=1 << 40)
+    pause_ms: float | None = Field(default=None, ge=0, le=86_400_000)
+
+    @field_validator("via", mode="before")
+    @classmethod
+    def _names(cls, value: Any) -> Any:
+        return value.split(":") if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if (self.path is None) == (not self.via):
+            raise ValueError("a flow needs 'path: NAME' or 'via: [NAMES]', one of the two.")
+        for name in ("rate", "delay_ms"):
+            if self.path is not None and getattr(self, name) is not None:
+                raise FieldError(name, f"'{name}' is of a link of its own, which a flow with 'via' has; leave it out.")
+        if self.to_s is not None and self.to_s <= self.from_s:
+            raise FieldError("to_s", f"it ends at {self.to_s:g} s, and begins at {self.from_s:g} s; give a later time.")
+        if self.pause_ms is not None and self.size_bytes is None:
+            raise FieldError("pause_ms", "'pause_ms' needs 'size_bytes', which ends a connection.")
+        return self
+
+    def keys(self) -> str:
+        """As mpshell's option `--flow` takes them."""
+        given: dict[str, Any] = {"cc": self.cc, "path": self.path, "via": ":".join(self.via) or None}
+        given |= {"rate": self.rate, "delay": self.delay_ms, "direction": self.direction, "count": self.count}
+        given |= {"from": self.from_s, "to": self.to_s, "size": self.size_bytes, "pause": self.pause_ms}
+        texts = {name: _digits(value) if isinstance(value, float) else value for name, value in given.items()}
+        return ",".join(f"{name}={value}" for name, value in texts.items() if value is not None)
+
+
 class Experiment(Strict):
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")
     description: str = ""
@@ -380,6 +432,8 @@ class Experiment(Strict):
     links: dict[str, LinkSettings] = {}
     # Links that several paths share, by name: a path's setting `via` names them.
     bottlenecks: Annotated[dict[DeviceName, BottleneckSettings], Field(max_length=16)] = {}
+    # Connections of the kernel's TCP as others' traffic, by name.
+    flows: Annotated[dict[DeviceName, FlowSettings], Field(max_length=16)] = {}
     link_events: list[LinkEvent] = []
     # The first technology that a pair has is its primary path; those not named follow in the usual order.
     path_order: list[Technology] = Field(default=list(TECHNOLOGY_ORDER), min_length=1)
@@ -400,6 +454,11 @@ class Experiment(Strict):
     answer_of: str | None = None
     # Seconds for repetitions of void runs at the end; none: half of the planned time, at least 30.
     repeat_budget_s: float | None = Field(default=None, ge=0, le=86_400)
+
+    @model_serializer(mode="wrap")
+    def _without_later_fields(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Records and identities of experiments without them are those of before."""
+        return {name: value for name, value in dump(self).items() if value or name != "flows"}
 
     @field_validator("arena")
     @classmethod

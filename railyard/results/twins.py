@@ -36,7 +36,7 @@ NEAR_STALL_S = 0.5  # and time stalled within so much
 def _twin(spec: RunSpec, shift_ms: int) -> RunSpec | None:
     """The run in virtual time: in the simulator, or in a time-travel kernel that is at hand where it needs one."""
     same = {"qlog": False, "link_logs": False, "pcap": False}
-    if TRANSPORT_OF_SCHEME[spec.scheme] == "quic":
+    if TRANSPORT_OF_SCHEME[spec.scheme] == "quic" and not spec.flows:
         of_sim = {"arena": "sim", "programs_sha256": arena_of("sim").programs(), "player_start_ms": shift_ms}
         return spec.model_copy(update=same | of_sim)
     if shift_ms or vkernel.at_hand() is None or vkernel.stale() is not None:

@@ -43,6 +43,12 @@ class Arena(ABC):
         del scheme
         return None
 
+    def refuses_flow(self, cc: str) -> str | None:
+        """Why TCP flows with a congestion controller cannot run here, as a sentence without its end; None where they
+        can."""
+        del cc
+        return f"the {self.name} arena has no TCP flows; run them with --arena kernel or mpshell"
+
     @abstractmethod
     def check(self) -> None:
         """Prepares the machine for runs, which may take minutes and ends what killed ones left running. Raises

@@ -82,7 +82,8 @@ def judge(
     reasons = _late_events(events, summary.get("duration_s", 0.0))
     p50, p99, worst = [0.0], [0.0], [0.0]
     over = count = missed = drops = 0
-    for path in (*summary["paths"], *summary.get("bottlenecks", ())):
+    of_flows = [flow["link"] for flow in summary.get("flows", ()) if "link" in flow]
+    for path in (*summary["paths"], *summary.get("bottlenecks", ()), *of_flows):
         for direction in ("up", "down"):
             link, name = path[direction], f"{path['name']} {direction}"
             late = link["lateness_us"]

@@ -20,7 +20,7 @@ from railyard.experiment.model import (
 from railyard.experiment.settings import FORESIGHT_SCHEDULERS
 from railyard.experiment.stacks import StackRun, find_stack, resolve_stack
 from railyard.run.arena import arena_of
-from railyard.run.runspec import RunBottleneck, RunPath, RunSpec, primary_path, scheme_parameters
+from railyard.run.runspec import RunBottleneck, RunFlow, RunPath, RunSpec, primary_path, scheme_parameters
 from railyard.traces.index import Pair, PairPath
 from railyard.traces.library import find_pair, how_to_get, list_pairs
 from railyard.traces.names import Technology
@@ -253,6 +253,49 @@ def qlog_of(experiment: Experiment, runs: int) -> Qlog:
     return "worst" if is_exact(experiment.arena) and runs > QLOGS_OF_ALL else "all"
 
 
+def _flows(experiment: Experiment, document: YamlDocument) -> tuple[RunFlow, ...]:
+    """Refuses what the arena does not have; a mistake names its line."""
+    where = arena_of(experiment.arena)
+    for name, flow in experiment.flows.items():
+        if reason := where.refuses_flow(flow.cc):
+            raise document.error(("flows", name), f"{reason}.")
+        if name in experiment.bottlenecks:
+            raise document.error(("flows", name), f"a bottleneck is called '{name}' too; rename one of the two.")
+        for bottleneck in flow.via:
+            if bottleneck not in experiment.bottlenecks:
+                message = f"there is no bottleneck '{bottleneck}'; {near_miss(bottleneck, experiment.bottlenecks)}"
+                raise document.error(("flows", name), message)
+    return tuple(RunFlow(name=name, settings=flow) for name, flow in experiment.flows.items())
+
+
+def _check_flows(
+    experiment: Experiment, pair: Pair, paths: Sequence[RunPath], place: tuple[YamlDocument, Location]
+) -> None:
+    document, location = place
+    names = [path.name for path in paths]
+    for name, flow in experiment.flows.items():
+        if flow.path is not None and flow.path not in names:
+            message = f"the flow '{name}' names the path '{flow.path}', which {pair.name} has not"
+            raise document.error(location, f"{message}; {near_miss(flow.path, names)}")
+        if name in names:
+            raise document.error(location, f"'flows' has the name '{name}' of a path of {pair.name}; rename it.")
+    _check_flow_queues(experiment, paths, place)
+
+
+def _check_flow_queues(experiment: Experiment, paths: Sequence[RunPath], place: tuple[YamlDocument, Location]) -> None:
+    """A flow that nothing is lost of fills a queue without a limit up to its socket's buffer."""
+    document, location = place
+    queues = {path.name: (path.queue, path.settings) for path in paths}
+    queues |= {name: ("infinite", settings) for name, settings in experiment.bottlenecks.items()}
+    for name, flow in experiment.flows.items():
+        for link in [flow.path] if flow.path is not None else flow.via:
+            queue, settings = queues[link]
+            way = flow.direction
+            if settings.get(f"{way}_queue", settings.get("queue", queue)) == "infinite":
+                message = f"the flow '{name}' would fill '{link}', whose queue has no limit; give it 'queue'."
+                raise document.error(location, message)
+
+
 def _refuse_foresight(experiment: Experiment, document: YamlDocument) -> None:
     where = arena_of(experiment.arena)
     for index, entry in enumerate(experiment.schemes):
@@ -291,10 +334,12 @@ def resolve(experiment: Experiment, document: YamlDocument) -> list[RunSpec]:
     stacks = [_stack(entry, document, ("schemes", index)) for index, entry in enumerate(experiment.schemes)]
     machine = where.machine()
     bottlenecks = _bottlenecks(experiment, document.path.parent)
+    flows = _flows(experiment, document)
     specs: list[RunSpec] = []
     for pair_index, choice in enumerate(experiment.pairs):
         pair = look_up(choice, document, ("pairs", pair_index))
         paths, traces = _paths(pair, experiment, (document, ("pairs", pair_index)))
+        _check_flows(experiment, pair, paths, (document, ("pairs", pair_index)))
         offsets = start_offsets_ms(experiment, pair.name, paths, traces)
         if offsets is None:
             message = (
@@ -333,6 +378,7 @@ def resolve(experiment: Experiment, document: YamlDocument) -> list[RunSpec]:
                             pcap=experiment.pcap,
                             link_events=tuple(experiment.link_events),
                             bottlenecks=bottlenecks,
+                            flows=flows,
                             keep_awake=experiment.keep_awake,
                             real_time=experiment.real_time,
                             programs_sha256=programs,

@@ -8,13 +8,21 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
 from railyard.experiment import arenas
 from railyard.experiment.model import (
     SYSCTL,
     TRANSPORT_OF_SCHEME,
     BufferLimits,
+    FlowSettings,
     LinkEvent,
     MeasuredThresholds,
     PlayerSettings,
@@ -28,6 +36,7 @@ from railyard.traces.names import TECHNOLOGY_ORDER, DeviceName
 from railyard.traces.settings import Value, as_keys, mpshell_keys
 
 LATENESS_FILE = "lateness.txt"  # of mpshell --lateness
+FLOWS_FILE = "flows.jsonl"  # of mpshell --flow-log
 QUIC_PORT = 4433
 HTTP_PORT = 8080
 # The player ends by itself at its time limit; a run that is still there so much later has hung.
@@ -81,6 +90,15 @@ class RunBottleneck(BaseModel):
         return self.settings | {name: str(file) for name, file in self.files.items()}
 
 
+class RunFlow(BaseModel):
+    """Connections of the kernel's TCP beside the video's."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: DeviceName
+    settings: FlowSettings
+
+
 class KernelMachine(BaseModel):
     """The machine of a run in the kernel arena: all of it that decides bytes, but the programs."""
 
@@ -121,6 +139,8 @@ class RunSpec(BaseModel):
     link_events: tuple[LinkEvent, ...] = ()
     # Links that paths share, by the names in their setting `via`.
     bottlenecks: tuple[RunBottleneck, ...] = ()
+    # Connections of the kernel's TCP as others' traffic.
+    flows: tuple[RunFlow, ...] = ()
     # Sim only: when the player starts, after time 0 of the links.
     player_start_ms: int = 0
     keep_awake: str = "auto"
@@ -137,6 +157,11 @@ class RunSpec(BaseModel):
     pair_caveat: str = ""
     # Sim only: the xlink-sim to run, of another build; the project's own where that is not given.
     program: Path | None = None
+
+    @model_serializer(mode="wrap")
+    def _without_later_fields(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Records and identities of runs without them are those of before."""
+        return {name: value for name, value in dump(self).items() if value or name != "flows"}
 
     @model_validator(mode="after")
     def _events_are_of_its_paths(self) -> Self:
@@ -324,6 +349,22 @@ def relay_server_command(stack: StackRun) -> list[str]:
     return [*command, "--certificate", CERTIFICATE_FILE, "--key", KEY_FILE] if stack.certificate else command
 
 
+def _link_options(spec: RunSpec, run_dir: Path) -> list[str]:
+    """mpshell's options for paths, bottlenecks and the flows beside the video."""
+    command: list[str] = []
+    for path in spec.paths:
+        effects = ({"loss": path.loss} if path.loss else {}) | path.settings
+        keys = mpshell_keys(path.delay_ms, path.queue, effects, path.delay_traces)
+        command += ["--path", f"{path.name}:up={path.up},down={path.down},{keys}"]
+    for bottleneck in spec.bottlenecks:
+        command += ["--bottleneck", f"{bottleneck.name}:{as_keys(bottleneck.members())}"]
+    for flow in spec.flows:
+        command += ["--flow", f"{flow.name}:{flow.settings.keys()}"]
+    if spec.flows:
+        command += ["--flow-log", str(run_dir / FLOWS_FILE)]
+    return command
+
+
 def mpshell_command(
     spec: RunSpec,
     program: Path,
@@ -335,13 +376,7 @@ def mpshell_command(
     user: str | None = None,
 ) -> list[str]:
     """`settings`: sysctls of the network inside, where mpshell is to set them; `user`: whom the player runs as."""
-    command = [str(program)]
-    for path in spec.paths:
-        effects = ({"loss": path.loss} if path.loss else {}) | path.settings
-        keys = mpshell_keys(path.delay_ms, path.queue, effects, path.delay_traces)
-        command += ["--path", f"{path.name}:up={path.up},down={path.down},{keys}"]
-    for bottleneck in spec.bottlenecks:
-        command += ["--bottleneck", f"{bottleneck.name}:{as_keys(bottleneck.members())}"]
+    command = [str(program), *_link_options(spec, run_dir)]
     command += ["--seed", str(spec.seed), "--start-offset", str(spec.start_offset_ms), "--start-when-ready"]
     if spec.link_logs:
         command += ["--log-dir", str(run_dir / "links")]

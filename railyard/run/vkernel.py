@@ -116,6 +116,12 @@ def options_of(kernel: Path) -> str:
     return done.stdout
 
 
+def controllers(kernel: Path) -> list[str]:
+    """The congestion controllers of its TCP, which always has Reno."""
+    names = re.findall(r"^CONFIG_TCP_CONG_([A-Z0-9_]+)=y$", options_of(kernel), re.MULTILINE)
+    return sorted({"reno"} | {name.lower() for name in names if name != "ADVANCED"})
+
+
 def check(kernel: Path) -> None:
     """Raises UserError where that file is no kernel for this arena, or does not boot on this machine."""
     if not os.access(kernel, os.X_OK):

@@ -1,6 +1,6 @@
-"""Shares of a bottleneck (RFC 9743 section 7, RFC 6356 section 2), in the simulator.
+"""Shares of a bottleneck (RFC 9743 section 7, RFC 6356 section 2), in the simulator and beside kernel TCP.
 
-The protocol, written before the first look:
+The protocol of the sizes in the simulator, written before the first look:
 
     flows     download without pause: the video's rate is above every link's, so play-time left is 0 and re-injection is
               at its most. A run lasts length_s; what a player received from from_s on counts.
@@ -20,25 +20,58 @@ Goals of RFC 6356, of the interval of the mean over seeds:
 A goal holds if all of the interval meets it, does not hold if none of it does, and is open otherwise. What re-injection
 takes is the other flow's throughput under an arm over that under vanilla-mp with the same seed. The flows start within
 the first second, at times drawn from the seed. Intervals are railyard.stats'.
+
+The protocol of the size `kernel`, written before the first look at its runs (a trial of one arm each, seed 99, 12 s at
+6 Mbps, was looked at to see that all programs run): the programs run in a time-travel kernel, whose TCP is beside them.
+
+    arms      those above; `tcp` and `mptcp` are the kernel's own, with Cubic. QUIC downloads as above; the kernel's
+              transports ask for everything in one request, since each open request would be a further connection.
+    paths     as above. A TCP flow has a link of its own of 100 Mbps and 15 ms: all base RTTs are 40 ms. Queues are
+              droptail of 40 ms. Others' traffic with random gaps, a fortieth of the rate, makes seeds differ, and so do
+              starts within the first second.
+    shared    8 Mbps, both paths beside one kernel TCP flow (Cubic, Reno, BBR), 20 s. From 5 to 14 s counts: ratio of
+              the two throughputs; the TCP flow's throughput over that beside `tcp` with the same controller and seed;
+              queueing delay, the mean smoothed RTT that the flow's kernel reports, every 0.1 s, less 40 ms.
+    blackout  the same runs: from 14 to 15 s the bottleneck is down. What both receive from 15 to 20 s, over what they
+              receive from 5 to 14 s. There is no collapse where the whole interval is at least 0.8, and one where it
+              is below.
+    short     8 Mbps, 15 s; beside the connection are two clients that load 100 kB each by TCP Cubic, again and again
+              with pauses of 0.3 s. Median time of a run's loads that begin from 3 to 13 s; one that has not ended
+              counts as ended with the run. Over that beside `tcp` with the same seed.
+    split     as above with 5 Mbps each and kernel TCP Cubic as the single-path flows, 15 s, from 5 s on.
+    viewers   2 and 4 alike on the shared bottleneck, 3 Mbps for each, 15 s, from 5 s on: Jain's index.
+
+Changed before any result was looked at, because the runs take too long: `single path` is not among the arms, and
+`viewers` has four of them.
+
+Goals 1 to 3 are judged beside Cubic. A run in which the emulator was late is void: it is counted and left out.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import random
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
+from queue import SimpleQueue
+from statistics import median
 from typing import Any
 
 from pydantic import Field
 
 from railyard.base.errors import UserError
 from railyard.base.paths import program
-from railyard.experiment.model import Strict
+from railyard.experiment.model import FlowSettings, Strict
+from railyard.results.flows import Connection
 from railyard.stats.intervals import Interval, bootstrap, mean
-from railyard.studies.study import Data, markdown
+from railyard.studies import crowd
+from railyard.studies.crowd import Crowd, Viewer
+from railyard.studies.study import Data, markdown, tell
 
 SHARED_BPS, SPLIT_BPS, VIEWER_BPS = 20_000_000, 10_000_000, 4_000_000
 PATHS = ("wifi", "lte")
@@ -47,6 +80,16 @@ OTHERS = {"wifi": 3, "lte": 1}  # single-path flows on each path's bottleneck, i
 PLAYER = {"video_bytes": 1 << 31, "bitrate_bps": 1_000_000_000, "chunk_bytes": 262_144, "concurrency": 4}
 LEAST, MOST = 0.9, 1.1
 
+# Beside kernel TCP.
+TCP = "tcp"
+REINJECTING = ("xlink", "xlink+")
+BOTH_BPS, EACH_BPS, VIEWER_TCP_BPS = 8_000_000, 5_000_000, 3_000_000
+BASE_RTT_MS = 40.0
+SHARED_S, DOWN_S, UP_S = 20.0, 14.0, 15.0
+SHORT_BYTES, SHORT_PAUSE_MS, SHORT_CLIENTS = 100_000, 300.0, 2
+SHORT_FROM_S, SHORT_TO_S = 3.0, 13.0
+RECOVERED = 0.8
+
 
 class Settings(Strict):
     arms: dict[str, dict[str, str]]
@@ -54,6 +97,10 @@ class Settings(Strict):
     length_s: float
     from_s: float
     viewers: list[int]
+    # Controllers of the kernel TCP flow: then the runs are in the kernel arena.
+    beside: list[str] = Field(default=[])
+    # Then the arms of a part, where it has not all.
+    only: dict[str, list[str]] = Field(default={})
 
 
 class Shared(Data):
@@ -75,10 +122,36 @@ class Viewers(Data):
     jain: list[float]
 
 
-class Measured(Data):
-    shared: list[Shared]
+class BesideTcp(Data):
+    """On the shared bottleneck beside a kernel TCP flow. By seed; a void run has None."""
+
+    arm: str
+    cc: str
+    bps: list[float | None]
+    other_bps: list[float | None]
+    queueing_ms: list[float | None]
+    recovered: list[float | None]  # what both receive after the blackout, to that before
+
+
+class Short(Data):
+    arm: str
+    took_s: list[float | None]  # the median of a run's loads
+
+
+class Kernel(Data):
+    beside: list[BesideTcp]
+    short: list[Short]
     split: list[Split]
     viewers: list[Viewers]
+    runs: int
+    void: list[str]  # reasons
+
+
+class Measured(Data):
+    shared: list[Shared] = Field(default=[])
+    split: list[Split] = Field(default=[])
+    viewers: list[Viewers] = Field(default=[])
+    kernel: Kernel | None = None
 
 
 # --- runs -------------------------------------------------------------------------------------------------------------
@@ -194,6 +267,8 @@ def _viewers(arm: str, flow: dict[str, str], count: int, settings: Settings) -> 
 
 
 def measure(settings: Settings) -> Measured:
+    if settings.beside:
+        return Measured(kernel=_beside_tcp(settings))
     multipath = {arm: flow for arm, flow in settings.arms.items() if arm != SINGLE}
     return Measured(
         shared=[_shared(arm, flow, settings) for arm, flow in settings.arms.items()],
@@ -201,6 +276,164 @@ def measure(settings: Settings) -> Measured:
         viewers=[
             _viewers(arm, flow, count, settings) for arm, flow in settings.arms.items() for count in settings.viewers
         ],
+    )
+
+
+# --- runs beside kernel TCP -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Task:
+    """A run by what it is for: its name, its arm, what else tells it from others, and its seed."""
+
+    of: str
+    arm: str
+    which: str
+    seed: int
+
+
+def _link(bps: int) -> str:
+    packets = round(bps * 0.04 / 8 / 1504)
+    return f"rate={bps}bps,delay=5,queue=droptail:packets={packets},cross={bps // 40}bps,cross-gaps=random"
+
+
+def _tcp(cc: str, via: str, start_s: float, **more: Any) -> FlowSettings:
+    return FlowSettings(cc=cc, via=[via], rate="100mbps", delay_ms=15, from_s=start_s, **more)
+
+
+def _crowd(task: Task, settings: Settings) -> Crowd:
+    draws = random.Random(task.seed)
+    starts = [round(draws.random(), 3) for _ in range(16)]
+    arm = settings.arms[task.arm]
+    count = int(task.which) if task.of == "viewers" else 1
+    via = {"wifi": "west", "lte": "east"} if task.of == "split" else dict.fromkeys(PATHS, "core")
+    flows: dict[str, FlowSettings] = {}
+    rate, events, length_s = BOTH_BPS, [], settings.length_s
+    if task.of == "beside":
+        flows["other"] = _tcp(task.which, "core", starts[-1])
+        length_s, events = SHARED_S, [(DOWN_S, "down core"), (UP_S, "up core")]
+    elif task.of == "short":
+        short = {"count": SHORT_CLIENTS, "size_bytes": SHORT_BYTES, "pause_ms": SHORT_PAUSE_MS}
+        flows["short"] = _tcp("cubic", "core", starts[-1], **short)
+    elif task.of == "split":
+        names = [path for path in PATHS for _ in range(OTHERS[path])]
+        numbered = zip(range(len(names)), names, reversed(starts))  # noqa: B905  the shorter one ends it
+        flows = {f"{path}-tcp-{number}": _tcp("cubic", via[path], start_s) for number, path, start_s in numbered}
+        rate = EACH_BPS
+    else:
+        rate = VIEWER_TCP_BPS * count
+    return Crowd(
+        seed=task.seed,
+        length_s=length_s,
+        paths={path: f"rate=100mbps,delay=15,queue=droptail:packets=1000,via={via[path]}" for path in PATHS},
+        bottlenecks={name: _link(rate) for name in dict.fromkeys(via.values())},
+        viewers=[Viewer(arm["scheme"], arm.get("cc", "cubic"), starts[number]) for number in range(count)],
+        flows=flows,
+        events=events,
+    )
+
+
+def _tasks(settings: Settings) -> list[Task]:
+    def of(name: str, *which: str) -> list[Task]:
+        seeds = range(1, settings.seeds + 1)
+        return [Task(name, arm, one, seed) for one in which for seed in seeds for arm in _arms(name, settings)]
+
+    return [
+        *of("beside", *settings.beside),
+        *of("short", ""),
+        *of("split", ""),
+        *of("viewers", *map(str, settings.viewers)),
+    ]
+
+
+def _arms(of: str, settings: Settings) -> list[str]:
+    return settings.only.get(of, list(settings.arms))
+
+
+def _play_all(tasks: Sequence[Task], settings: Settings) -> dict[Task, crowd.Played]:
+    """One run on each core at a time."""
+    cores: SimpleQueue[int] = SimpleQueue()
+    for core in os.sched_getaffinity(0):
+        cores.put(core)
+
+    def one(task: Task) -> crowd.Played:
+        core = cores.get()
+        try:
+            return crowd.play(_crowd(task, settings), core)
+        finally:
+            cores.put(core)
+
+    played = {}
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        for number, (task, result) in enumerate(zip(tasks, pool.map(one, tasks), strict=True), 1):
+            played[task] = result
+            if number % 20 == 0 or number == len(tasks):
+                tell(f"{number} of {len(tasks)} runs")
+    return played
+
+
+def _queueing_ms(flow: Connection, from_s: float, to_s: float) -> float:
+    pairs = zip(flow.t_s, flow.srtt_ms, strict=True)
+    return mean([rtt for t, rtt in pairs if rtt is not None and from_s <= t <= to_s]) - BASE_RTT_MS
+
+
+def _took_s(clients: Sequence[Connection]) -> float:
+    """The median of the loads that begin in the time that counts. One that the end of the run cut short has the time
+    until then."""
+    loads = [load for client in clients for load in client.transfers if SHORT_FROM_S <= load.began_s <= SHORT_TO_S]
+    return median(load.took_s for load in loads)
+
+
+def _beside_tcp(settings: Settings) -> Kernel:
+    tasks = _tasks(settings)
+    played = _play_all(tasks, settings)
+    seeds = range(1, settings.seeds + 1)
+
+    def figures(of: str, arm: str, which: str, figure: Callable[[crowd.Played], float]) -> list[float | None]:
+        runs = [played[Task(of, arm, which, seed)] for seed in seeds]
+        return [None if run.void else figure(run) for run in runs]
+
+    def between(of: str, arm: str, which: str) -> BesideTcp:
+        begin_s, end_s = settings.from_s, DOWN_S
+
+        def both(run: crowd.Played, from_s: float, to_s: float) -> float:
+            return run.viewers[0].goodput_bps(from_s, to_s) + run.flows["other"][0].goodput_bps(from_s, to_s)
+
+        return BesideTcp(
+            arm=arm,
+            cc=which,
+            bps=figures(of, arm, which, lambda run: run.viewers[0].goodput_bps(begin_s, end_s)),
+            other_bps=figures(of, arm, which, lambda run: run.flows["other"][0].goodput_bps(begin_s, end_s)),
+            queueing_ms=figures(of, arm, which, lambda run: _queueing_ms(run.flows["other"][0], begin_s, end_s)),
+            recovered=figures(of, arm, which, lambda run: both(run, UP_S, SHARED_S) / both(run, begin_s, end_s)),
+        )
+
+    def split(arm: str) -> Split:
+        runs = [run for seed in seeds if not (run := played[Task("split", arm, "", seed)]).void]
+        window = settings.from_s, settings.length_s
+        return Split(
+            arm=arm,
+            bps=[run.viewers[0].goodput_bps(*window) for run in runs],
+            lte_share=[run.paths[0]["lte"] / sum(run.paths[0].values()) for run in runs],
+            other_bps=[run.flows["lte-tcp-3"][0].goodput_bps(*window) for run in runs],
+        )
+
+    def alike(arm: str, count: int) -> Viewers:
+        runs = [run for seed in seeds if not (run := played[Task("viewers", arm, str(count), seed)]).void]
+        window = settings.from_s, settings.length_s
+        jain = [_jain([viewer.goodput_bps(*window) for viewer in run.viewers]) for run in runs]
+        return Viewers(arm=arm, count=count, jain=jain)
+
+    return Kernel(
+        beside=[between("beside", arm, cc) for cc in settings.beside for arm in settings.arms],
+        short=[
+            Short(arm=arm, took_s=figures("short", arm, "", lambda run: _took_s(run.flows["short"])))
+            for arm in _arms("short", settings)
+        ],
+        split=[split(arm) for arm in _arms("split", settings)],
+        viewers=[alike(arm, count) for arm in _arms("viewers", settings) for count in settings.viewers],
+        runs=len(tasks),
+        void=[f"{task.of} {task.arm} {task.which}: {run.void[0]}" for task, run in played.items() if run.void],
     )
 
 
@@ -224,7 +457,102 @@ def _verdict(found: Interval, *, least: float | None = None, most: float | None 
     return "holds" if meets else "does not hold" if misses else "open"
 
 
+def _goals(
+    arms: Sequence[tuple[str, Interval, Interval, Interval | None]], uncoupled: str = UNCOUPLED
+) -> tuple[str, str]:
+    """The arms with what each goal of RFC 6356 asks of them; the third of the uncoupled one is the reference."""
+    rows = []
+    for arm, first, second, third in arms:
+        verdicts = (_verdict(first, least=LEAST), _verdict(second, most=MOST))
+        more = "–" if third is None else third.text("+.3f")
+        last = "reference" if arm == uncoupled else "–" if third is None else _verdict(third, least=1e-9)
+        rows.append([arm, first.text(".2f"), verdicts[0], second.text(".2f"), verdicts[1], more, last])
+    heads = ["arm", "1: to a single path", "goal 1", "2: to the other", "goal 2", "3: more on LTE", "goal 3"]
+    return "goals", markdown(heads, rows)
+
+
+def _jain_table(measured: Sequence[Viewers]) -> tuple[str, str]:
+    counts = sorted({each.count for each in measured})
+    index = {(each.arm, each.count): _mean(each.jain).text(".3f") for each in measured}
+    arms = dict.fromkeys(each.arm for each in measured)
+    return "viewers", markdown(["alike", *map(str, counts)], [[arm, *(index[arm, n] for n in counts)] for arm in arms])
+
+
+# Beside kernel TCP: a run that is void has None, and a pair of runs counts where neither is.
+
+
+def _known(values: Sequence[float | None]) -> list[float]:
+    return [value for value in values if value is not None]
+
+
+def _quotients(above: Sequence[float | None], below: Sequence[float | None]) -> Interval:
+    pairs = zip(above, below, strict=True)
+    return _mean([a / b for a, b in pairs if a is not None and b is not None])
+
+
+CC_NAMES = {"cubic": "Cubic", "reno": "Reno", "bbr": "BBR"}
+
+
+def _collapse(recovered: Interval) -> str:
+    if not recovered.known:
+        return "n too small"
+    return "none" if recovered.low >= RECOVERED else "yes" if recovered.high < RECOVERED else "open"
+
+
+def _kernel_tables(kernel: Kernel) -> Iterator[tuple[str, str]]:
+    beside = {(each.arm, each.cc): each for each in kernel.beside}
+    arms = list(dict.fromkeys(each.arm for each in kernel.beside))
+    controllers = list(dict.fromkeys(each.cc for each in kernel.beside))
+    names = [CC_NAMES.get(cc, cc) for cc in controllers]
+
+    def table(of: Callable[[BesideTcp, BesideTcp], str]) -> str:
+        rows = [[arm, *(of(beside[arm, cc], beside[TCP, cc]) for cc in controllers)] for arm in arms]
+        return markdown(["beside one kernel TCP flow", *names], rows)
+
+    yield "ratios", table(lambda each, _: _quotients(each.bps, each.other_bps).text(".2f"))
+    yield "taken", table(lambda each, tcp: _quotients(each.other_bps, tcp.other_bps).text(".2f"))
+    rows = [
+        [
+            arm,
+            *(_quotients(beside[arm, cc].other_bps, beside[UNCOUPLED, cc].other_bps).text(".2f") for cc in controllers),
+        ]
+        for arm in REINJECTING
+    ]
+    yield "reinjected", markdown(["the TCP flow's, to that beside vanilla-mp", *names], rows)
+    yield "queueing", table(lambda each, _: _mean(_known(each.queueing_ms)).text(".1f"))
+    rows = []
+    for arm in arms:
+        after = [_mean(_known(beside[arm, cc].recovered)) for cc in controllers]
+        rows.append([arm, *(cell for each in after for cell in (each.text(".2f"), _collapse(each)))])
+    yield "blackout", markdown(["after a blackout", *(head for name in names for head in (name, "collapse"))], rows)
+    short = {each.arm: each for each in kernel.short}
+    rows = [
+        [arm, _mean(_known(each.took_s)).text(".2f"), _quotients(each.took_s, short[TCP].took_s).text(".2f")]
+        for arm, each in short.items()
+    ]
+    yield "short", markdown(["beside loads of 100 kB", "median load, s", "to that beside tcp"], rows)
+    split = {each.arm: each for each in kernel.split}
+
+    def more(each: Split) -> Interval | None:
+        reference = split[UNCOUPLED].lte_share
+        if len(each.lte_share) != len(reference):
+            return None  # a void run took the partner of a pair
+        return _mean([a - b for a, b in zip(each.lte_share, reference, strict=True)])
+
+    cubic = {arm: beside[arm, "cubic"] for arm in split}
+    yield _goals([
+        (arm, _mean(_ratios(each.bps, each.other_bps)), _quotients(cubic[arm].bps, cubic[arm].other_bps), more(each))
+        for arm, each in split.items()
+    ])  # fmt: skip
+    yield _jain_table(kernel.viewers)
+    told = f"{kernel.runs} runs, of which {len(kernel.void)} are void"
+    yield "runs", f"{told}: {'; '.join(kernel.void)}." if kernel.void else f"{told}."
+
+
 def tables(measured: Measured) -> Iterator[tuple[str, str]]:
+    if measured.kernel is not None:
+        yield from _kernel_tables(measured.kernel)
+        return
     shared = {each.arm: each for each in measured.shared}
     split = {each.arm: each for each in measured.split}
     uncoupled = shared[UNCOUPLED]
@@ -236,17 +564,13 @@ def tables(measured: Measured) -> Iterator[tuple[str, str]]:
         rows.append([arm, *mbps, ratio.text(".2f"), taken.text(".2f")])
     heads = ["beside one Cubic flow", "Mbps", "the other's Mbps", "ratio", "the other's, to that beside vanilla-mp"]
     yield "shares", markdown(heads, rows)
-    rows = []
-    for arm, two in split.items():
-        first = _mean(_ratios(two.bps, two.other_bps))
-        second = _mean(_ratios(shared[arm].bps, shared[arm].other_bps))
-        third = _mean([a - b for a, b in zip(two.lte_share, split[UNCOUPLED].lte_share, strict=True)])
-        goals = (_verdict(first, least=LEAST), _verdict(second, most=MOST), _verdict(third, least=1e-9))
-        rows.append([arm, first.text(".2f"), goals[0], second.text(".2f"), goals[1],
-                     third.text("+.3f"), "reference" if arm == UNCOUPLED else goals[2]])  # fmt: skip
-    heads = ["arm", "1: to a single path", "goal 1", "2: to the other", "goal 2", "3: more on LTE", "goal 3"]
-    yield "goals", markdown(heads, rows)
-    counts = sorted({each.count for each in measured.viewers})
-    index = {(each.arm, each.count): _mean(each.jain).text(".3f") for each in measured.viewers}
-    arms = dict.fromkeys(each.arm for each in measured.viewers)
-    yield "viewers", markdown(["alike", *map(str, counts)], [[arm, *(index[arm, n] for n in counts)] for arm in arms])
+    yield _goals([
+        (
+            arm,
+            _mean(_ratios(two.bps, two.other_bps)),
+            _mean(_ratios(shared[arm].bps, shared[arm].other_bps)),
+            _mean([a - b for a, b in zip(two.lte_share, split[UNCOUPLED].lte_share, strict=True)]),
+        )
+        for arm, two in split.items()
+    ])  # fmt: skip
+    yield _jain_table(measured.viewers)

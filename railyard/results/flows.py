@@ -1,0 +1,64 @@
+"""What TCP flows beside the video carried over time: `flows.jsonl`, which mpshell writes."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from railyard.base.jsonl import read_jsonl
+
+FILE = "flows.jsonl"
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """One connection from its beginning to its end."""
+
+    began_s: float
+    ended_s: float
+    received_bytes: int
+    failed: str | None = None
+
+    @property
+    def took_s(self) -> float:
+        return self.ended_s - self.began_s
+
+
+@dataclass(frozen=True)
+class Connection:
+    """One connection at a time, and those that followed it."""
+
+    t_s: list[float] = field(default_factory=list)
+    received_bytes: list[int] = field(default_factory=list)  # up to each time, of all of them
+    srtt_ms: list[float | None] = field(default_factory=list)  # as the sender's kernel estimates it
+    transfers: list[Transfer] = field(default_factory=list)
+
+    def bytes_at(self, t_s: float) -> float:
+        """Received by then; between two samples in proportion to the time."""
+        before_s, before = 0.0, 0.0
+        for at_s, received in zip(self.t_s, self.received_bytes, strict=True):
+            if at_s >= t_s:
+                share = (t_s - before_s) / (at_s - before_s) if at_s > before_s else 1.0
+                return before + share * (received - before)
+            before_s, before = at_s, received
+        return before
+
+    def goodput_bps(self, from_s: float, to_s: float) -> float:
+        return 8 * (self.bytes_at(to_s) - self.bytes_at(from_s)) / (to_s - from_s)
+
+
+def read_flows(run: Path) -> dict[str, list[Connection]]:
+    """The connections of each flow by its name; none where the run has no flows. Times count from time 0 of the
+    links."""
+    found: dict[str, dict[int, Connection]] = defaultdict(lambda: defaultdict(Connection))
+    for event in read_jsonl(run / FILE):
+        connection = found[event["flow"]][event["connection"]]
+        if event["event"] in ("flow_began", "flow_sample"):
+            so_far = connection.received_bytes[-1] if connection.received_bytes else 0
+            connection.t_s.append(event["t"])
+            connection.received_bytes.append(event.get("received_bytes", so_far))
+            connection.srtt_ms.append(event.get("srtt_ms"))
+        elif event["event"] in ("flow_ended", "flow_failed"):
+            connection.transfers.append(Transfer(event["began_s"], event["t"], event["bytes"], event.get("why")))
+    return {name: [own[number] for number in sorted(own)] for name, own in found.items()}
