@@ -1,14 +1,8 @@
+#include "tests/unit.h"
 #include "stream/flow.h"
 #include "wire/cursor.h"
 
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-static void a_new_limit_is_due_when_half_of_the_window_is_consumed(void **state) {
-    (void)state;
+TEST(a_new_limit_is_due_when_half_of_the_window_is_consumed) {
     xl_flow_in f;
     xl_flow_in_init(&f, 1000);
     assert_int_equal(f.limit, 1000);
@@ -23,8 +17,7 @@ static void a_new_limit_is_due_when_half_of_the_window_is_consumed(void **state)
     assert_int_equal(xl_flow_in_update(&f), 2500);
 }
 
-static void a_limit_never_falls_and_never_leaves_the_number_space(void **state) {
-    (void)state;
+TEST(a_limit_never_falls_and_never_leaves_the_number_space) {
     xl_flow_in f;
     xl_flow_in_init(&f, UINT64_MAX);
     assert_true(f.limit == XL_VARINT_MAX);
@@ -35,8 +28,7 @@ static void a_limit_never_falls_and_never_leaves_the_number_space(void **state) 
     assert_false(xl_flow_in_should_update(&f));
 }
 
-static void the_peers_limit_only_rises(void **state) {
-    (void)state;
+TEST(the_peers_limit_only_rises) {
     xl_flow_out f;
     xl_flow_out_init(&f, 100);
     f.used = 60;
@@ -48,8 +40,7 @@ static void the_peers_limit_only_rises(void **state) {
     assert_int_equal(xl_flow_out_left(&f), 100);
 }
 
-static void blocked_is_said_once_a_limit(void **state) {
-    (void)state;
+TEST(blocked_is_said_once_a_limit) {
     xl_flow_out f;
     xl_flow_out_init(&f, 100);
     assert_false(xl_flow_out_take_blocked(&f));
@@ -62,12 +53,4 @@ static void blocked_is_said_once_a_limit(void **state) {
     assert_true(xl_flow_out_take_blocked(&f));
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_new_limit_is_due_when_half_of_the_window_is_consumed),
-        cmocka_unit_test(a_limit_never_falls_and_never_leaves_the_number_space),
-        cmocka_unit_test(the_peers_limit_only_rises),
-        cmocka_unit_test(blocked_is_said_once_a_limit),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)
