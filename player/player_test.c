@@ -1,14 +1,9 @@
 /* The player on a virtual clock: a test server that answers what the test says, when it says. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/unit.h"
 #include "player/player.h"
 #include "player/report.h"
 
@@ -93,8 +88,7 @@ static void connect_and_request(bench *b, uint64_t now) {
     assert_true(take_requests(b, now) > 0);
 }
 
-static void play_starts_with_the_last_byte_of_the_first_frame(void **state) {
-    (void)state;
+TEST(play_starts_with_the_last_byte_of_the_first_frame) {
     bench b;
     start(&b, basic());
     uint64_t chunk, first, last;
@@ -110,8 +104,7 @@ static void play_starts_with_the_last_byte_of_the_first_frame(void **state) {
     player_free(b.p);
 }
 
-static void start_up_buffer_delays_the_play_but_not_the_first_frame(void **state) {
-    (void)state;
+TEST(start_up_buffer_delays_the_play_but_not_the_first_frame) {
     bench b;
     player_config c = basic();
     c.startup_buffer_us = 150 * MS;
@@ -128,8 +121,7 @@ static void start_up_buffer_delays_the_play_but_not_the_first_frame(void **state
     player_free(b.p);
 }
 
-static void a_stall_is_dated_by_the_last_byte_not_by_the_poll(void **state) {
-    (void)state;
+TEST(a_stall_is_dated_by_the_last_byte_not_by_the_poll) {
     bench b;
     start(&b, basic());
     connect_and_request(&b, START);
@@ -158,8 +150,7 @@ static void a_stall_is_dated_by_the_last_byte_not_by_the_poll(void **state) {
     player_free(b.p);
 }
 
-static void data_in_time_to_the_microsecond_prevents_the_stall(void **state) {
-    (void)state;
+TEST(data_in_time_to_the_microsecond_prevents_the_stall) {
     bench b;
     start(&b, basic());
     connect_and_request(&b, START);
@@ -174,8 +165,7 @@ static void data_in_time_to_the_microsecond_prevents_the_stall(void **state) {
     player_free(b.p);
 }
 
-static void play_position_does_not_drift(void **state) {
-    (void)state;
+TEST(play_position_does_not_drift) {
     bench b;
     player_config c = basic();
     /* 3 Mbit/s: 2.67 us a byte. 4.5 MB play exactly 12 s, however often one looks. */
@@ -198,8 +188,7 @@ static void play_position_does_not_drift(void **state) {
     player_free(b.p);
 }
 
-static void a_full_buffer_stops_requests_until_the_exact_moment_of_room(void **state) {
-    (void)state;
+TEST(a_full_buffer_stops_requests_until_the_exact_moment_of_room) {
     bench b;
     start(&b, basic()); /* room for 400 kB: four chunks */
     connect_and_request(&b, START);
@@ -223,8 +212,7 @@ static void a_full_buffer_stops_requests_until_the_exact_moment_of_room(void **s
     player_free(b.p);
 }
 
-static void chunks_are_requested_in_sequence_up_to_the_concurrency(void **state) {
-    (void)state;
+TEST(chunks_are_requested_in_sequence_up_to_the_concurrency) {
     bench b;
     player_config c = basic();
     c.concurrency = 3;
@@ -252,8 +240,7 @@ static void chunks_are_requested_in_sequence_up_to_the_concurrency(void **state)
     player_free(b.p);
 }
 
-static void rct_counts_from_the_decision_not_from_the_transports_consent(void **state) {
-    (void)state;
+TEST(rct_counts_from_the_decision_not_from_the_transports_consent) {
     bench b;
     start(&b, basic());
     player_connected(b.p, START + 10 * MS);
@@ -269,8 +256,7 @@ static void rct_counts_from_the_decision_not_from_the_transports_consent(void **
 }
 
 /* 128 KiB at 2 Mbps play for 0.52 s: 15 frames of 1/30 s. Counted as one, the gate would open for nothing. */
-static void qoe_counts_a_large_first_frame_by_its_duration(void **state) {
-    (void)state;
+TEST(qoe_counts_a_large_first_frame_by_its_duration) {
     bench b;
     player_config c = basic();
     c.video = (video){.bytes = 5000000, .bitrate_bps = 2000000, .fps_milli = 30000, .first_frame_bytes = 131072};
@@ -290,8 +276,7 @@ static void qoe_counts_a_large_first_frame_by_its_duration(void **state) {
     player_free(b.p);
 }
 
-static void qoe_counts_whole_frames_that_have_not_begun(void **state) {
-    (void)state;
+TEST(qoe_counts_whole_frames_that_have_not_begun) {
     bench b;
     start(&b, basic()); /* frames: 0..50000, then 40000 each */
     xl_qoe qoe;
@@ -319,8 +304,7 @@ static void qoe_counts_whole_frames_that_have_not_begun(void **state) {
     player_free(b.p);
 }
 
-static void the_buffer_is_reported_at_exact_intervals(void **state) {
-    (void)state;
+TEST(the_buffer_is_reported_at_exact_intervals) {
     bench b;
     start(&b, basic());
     connect_and_request(&b, START + 10 * MS);
@@ -341,8 +325,7 @@ static void the_buffer_is_reported_at_exact_intervals(void **state) {
     player_free(b.p);
 }
 
-static void a_flipped_byte_ends_the_run_and_is_named(void **state) {
-    (void)state;
+TEST(a_flipped_byte_ends_the_run_and_is_named) {
     bench b;
     player_config c = basic();
     c.verify = true;
@@ -362,8 +345,7 @@ static void a_flipped_byte_ends_the_run_and_is_named(void **state) {
     player_free(b.p);
 }
 
-static void bytes_nobody_asked_for_end_the_run(void **state) {
-    (void)state;
+TEST(bytes_nobody_asked_for_end_the_run) {
     const struct {
         size_t first; /* that many of chunk 0 came before */
         uint64_t chunk, offset;
@@ -386,8 +368,7 @@ static void bytes_nobody_asked_for_end_the_run(void **state) {
     }
 }
 
-static void a_response_that_ends_early_ends_the_run(void **state) {
-    (void)state;
+TEST(a_response_that_ends_early_ends_the_run) {
     bench b;
     start(&b, basic());
     connect_and_request(&b, START);
@@ -399,8 +380,7 @@ static void a_response_that_ends_early_ends_the_run(void **state) {
     player_free(b.p);
 }
 
-static void the_time_limit_ends_the_run_at_its_exact_time(void **state) {
-    (void)state;
+TEST(the_time_limit_ends_the_run_at_its_exact_time) {
     bench b;
     player_config c = basic();
     c.time_limit_us = 2 * SECOND;
@@ -419,8 +399,7 @@ static void the_time_limit_ends_the_run_at_its_exact_time(void **state) {
 }
 
 /* Ended while it plays, by the limit or from outside: what was played until then counts, and what came. */
-static void an_end_in_mid_play_counts_what_was_played(void **state) {
-    (void)state;
+TEST(an_end_in_mid_play_counts_what_was_played) {
     for (int by_limit = 0; by_limit < 2; by_limit++) {
         bench b;
         player_config c = basic();
@@ -453,8 +432,7 @@ static void an_end_in_mid_play_counts_what_was_played(void **state) {
 }
 
 /* A failure that is told late happened at that moment: a stall before it is one. */
-static void a_late_failure_finds_the_stall_before_it(void **state) {
-    (void)state;
+TEST(a_late_failure_finds_the_stall_before_it) {
     bench b;
     start(&b, basic());
     connect_and_request(&b, START);
@@ -468,8 +446,7 @@ static void a_late_failure_finds_the_stall_before_it(void **state) {
     player_free(b.p);
 }
 
-static void the_first_outcome_stays(void **state) {
-    (void)state;
+TEST(the_first_outcome_stays) {
     bench b;
     start(&b, basic());
     player_fail(b.p, PLAYER_CONNECT_FAILED, "connection refused", START + 5);
@@ -483,8 +460,7 @@ static void the_first_outcome_stays(void **state) {
     player_free(b.p);
 }
 
-static void a_peers_bytes_in_a_message_do_not_break_the_log(void **state) {
-    (void)state;
+TEST(a_peers_bytes_in_a_message_do_not_break_the_log) {
     bench b;
     start(&b, basic());
     player_fail(b.p, PLAYER_CONNECTION_LOST, "closed: \xff\x01\n\"x\"", START);
@@ -497,8 +473,7 @@ static void a_peers_bytes_in_a_message_do_not_break_the_log(void **state) {
     player_free(b.p);
 }
 
-static void duration_plays_only_the_opening(void **state) {
-    (void)state;
+TEST(duration_plays_only_the_opening) {
     bench b;
     player_config c = basic();
     c.play_bytes = 150000;
@@ -534,8 +509,7 @@ static void deliver_of_video(bench *b, uint64_t chunk, size_t offset, size_t len
     player_data(b->p, chunk, offset, data, len, now);
 }
 
-static void the_next_video_starts_anew_when_the_last_one_is_over(void **state) {
-    (void)state;
+TEST(the_next_video_starts_anew_when_the_last_one_is_over) {
     bench b;
     player_config c = basic();
     c.play_bytes = 200000; /* two chunks, 200 ms */
@@ -576,8 +550,7 @@ static void the_next_video_starts_anew_when_the_last_one_is_over(void **state) {
     player_free(b.p);
 }
 
-static void a_buffer_smaller_than_the_first_frame_still_plays(void **state) {
-    (void)state;
+TEST(a_buffer_smaller_than_the_first_frame_still_plays) {
     bench b;
     player_config c = basic();
     assert_true(video_init(&c.video, 1000000, 8000000, 25000, 700000));
@@ -600,8 +573,7 @@ static void a_buffer_smaller_than_the_first_frame_still_plays(void **state) {
     player_free(b.p);
 }
 
-static void quantiles_interpolate_between_ranks(void **state) {
-    (void)state;
+TEST(quantiles_interpolate_between_ranks) {
     bench b;
     player_config c = basic();
     c.max_buffer_us = 10 * SECOND;
@@ -628,8 +600,7 @@ static void quantiles_interpolate_between_ranks(void **state) {
     player_free(b.p);
 }
 
-static void impossible_configurations_are_refused(void **state) {
-    (void)state;
+TEST(impossible_configurations_are_refused) {
     player_config good = basic(), c = good;
     assert_null(player_config_problem(&good));
     c.chunk_bytes = 0;
@@ -652,32 +623,4 @@ static void impossible_configurations_are_refused(void **state) {
     assert_null(player_new(&c, record, NULL, 0));
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(play_starts_with_the_last_byte_of_the_first_frame),
-        cmocka_unit_test(start_up_buffer_delays_the_play_but_not_the_first_frame),
-        cmocka_unit_test(a_stall_is_dated_by_the_last_byte_not_by_the_poll),
-        cmocka_unit_test(data_in_time_to_the_microsecond_prevents_the_stall),
-        cmocka_unit_test(play_position_does_not_drift),
-        cmocka_unit_test(a_full_buffer_stops_requests_until_the_exact_moment_of_room),
-        cmocka_unit_test(chunks_are_requested_in_sequence_up_to_the_concurrency),
-        cmocka_unit_test(rct_counts_from_the_decision_not_from_the_transports_consent),
-        cmocka_unit_test(qoe_counts_a_large_first_frame_by_its_duration),
-        cmocka_unit_test(qoe_counts_whole_frames_that_have_not_begun),
-        cmocka_unit_test(the_buffer_is_reported_at_exact_intervals),
-        cmocka_unit_test(a_flipped_byte_ends_the_run_and_is_named),
-        cmocka_unit_test(bytes_nobody_asked_for_end_the_run),
-        cmocka_unit_test(a_response_that_ends_early_ends_the_run),
-        cmocka_unit_test(the_time_limit_ends_the_run_at_its_exact_time),
-        cmocka_unit_test(an_end_in_mid_play_counts_what_was_played),
-        cmocka_unit_test(a_late_failure_finds_the_stall_before_it),
-        cmocka_unit_test(the_first_outcome_stays),
-        cmocka_unit_test(a_peers_bytes_in_a_message_do_not_break_the_log),
-        cmocka_unit_test(duration_plays_only_the_opening),
-        cmocka_unit_test(the_next_video_starts_anew_when_the_last_one_is_over),
-        cmocka_unit_test(a_buffer_smaller_than_the_first_frame_still_plays),
-        cmocka_unit_test(quantiles_interpolate_between_ranks),
-        cmocka_unit_test(impossible_configurations_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

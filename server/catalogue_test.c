@@ -1,9 +1,5 @@
-#include <setjmp.h>
 #include <dirent.h>
 #include <fcntl.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/unit.h"
 #include "video/video.h"
 #include "server/catalogue.h"
 #include "server/files.h"
@@ -30,8 +25,7 @@ static int status_of(catalogue *c, const char *target) {
     return r.status;
 }
 
-static void the_whole_synthetic_video_is_served_without_a_range(void **state) {
-    (void)state;
+TEST(the_whole_synthetic_video_is_served_without_a_range) {
     catalogue *c = catalogue_new(&unknown, NULL);
     catalogue_response r;
     ask(c, "GET", "/synthetic/1000?x=1", NULL, &r);
@@ -52,8 +46,7 @@ static void the_whole_synthetic_video_is_served_without_a_range(void **state) {
     catalogue_free(c);
 }
 
-static void ranges_follow_rfc_9110(void **state) {
-    (void)state;
+TEST(ranges_follow_rfc_9110) {
     const struct {
         const char *range;
         int status;
@@ -101,8 +94,7 @@ static void ranges_follow_rfc_9110(void **state) {
     catalogue_free(c);
 }
 
-static void head_has_the_length_but_no_body(void **state) {
-    (void)state;
+TEST(head_has_the_length_but_no_body) {
     catalogue *c = catalogue_new(&unknown, NULL);
     catalogue_response r;
     ask(c, "HEAD", "/synthetic/1000", "bytes=0-9", &r);
@@ -112,8 +104,7 @@ static void head_has_the_length_but_no_body(void **state) {
     catalogue_free(c);
 }
 
-static void other_methods_and_unknown_resources_are_refused(void **state) {
-    (void)state;
+TEST(other_methods_and_unknown_resources_are_refused) {
     catalogue *c = catalogue_new(&unknown, NULL);
     catalogue_response r;
     ask(c, "POST", "/synthetic/10", NULL, &r);
@@ -136,8 +127,7 @@ static void other_methods_and_unknown_resources_are_refused(void **state) {
     catalogue_free(c);
 }
 
-static void the_first_frame_is_where_the_range_meets_it(void **state) {
-    (void)state;
+TEST(the_first_frame_is_where_the_range_meets_it) {
     const catalogue_video model = {.bitrate_bps = 2400000, .fps_milli = 30000}; /* four frames: 40000 bytes */
     catalogue *c = catalogue_new(&model, NULL);
     const struct {
@@ -173,8 +163,7 @@ static void the_first_frame_is_where_the_range_meets_it(void **state) {
     catalogue_free(c);
 }
 
-static void a_wrong_frame_index_is_refused_with_its_place(void **state) {
-    (void)state;
+TEST(a_wrong_frame_index_is_refused_with_its_place) {
     const struct {
         const char *json, *phrase;
     } table[] = {
@@ -209,8 +198,7 @@ static void write_file(const char *path, const char *text) {
     fclose(f);
 }
 
-static void files_are_served_from_below_the_root_only(void **state) {
-    (void)state;
+TEST(files_are_served_from_below_the_root_only) {
     char dir[] = "/tmp/catalogue-test-XXXXXX", path[128];
     assert_non_null(mkdtemp(dir));
     const char *const made[] = {"secret", "root/a b.mp4", "root/sub/inner", "root/link", "root/out", "root/empty"};
@@ -332,8 +320,7 @@ static void grow(const served_root *r) {
     write_file(r->file, "video and more");
 }
 
-static void a_response_does_not_go_on_with_another_file(void **state) {
-    (void)state;
+TEST(a_response_does_not_go_on_with_another_file) {
     static const struct {
         void (*change)(const served_root *);
         ssize_t read;
@@ -368,8 +355,7 @@ static size_t count_descriptors(void) {
     return n;
 }
 
-static void responses_that_nobody_reads_hold_no_descriptor(void **state) {
-    (void)state;
+TEST(responses_that_nobody_reads_hold_no_descriptor) {
     enum { RESPONSES = 3000 };
     served_root r;
     catalogue_response *a = calloc(RESPONSES, sizeof *a);
@@ -393,8 +379,7 @@ static void responses_that_nobody_reads_hold_no_descriptor(void **state) {
     remove_root(&r);
 }
 
-static void without_a_descriptor_left_the_spare_one_serves(void **state) {
-    (void)state;
+TEST(without_a_descriptor_left_the_spare_one_serves) {
     served_root r;
     struct rlimit was;
     catalogue_response a;
@@ -425,18 +410,4 @@ static void without_a_descriptor_left_the_spare_one_serves(void **state) {
     remove_root(&r);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_whole_synthetic_video_is_served_without_a_range),
-        cmocka_unit_test(ranges_follow_rfc_9110),
-        cmocka_unit_test(head_has_the_length_but_no_body),
-        cmocka_unit_test(other_methods_and_unknown_resources_are_refused),
-        cmocka_unit_test(the_first_frame_is_where_the_range_meets_it),
-        cmocka_unit_test(a_wrong_frame_index_is_refused_with_its_place),
-        cmocka_unit_test(files_are_served_from_below_the_root_only),
-        cmocka_unit_test(a_response_does_not_go_on_with_another_file),
-        cmocka_unit_test(responses_that_nobody_reads_hold_no_descriptor),
-        cmocka_unit_test(without_a_descriptor_left_the_spare_one_serves),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,10 +1,7 @@
+#include "tests/unit.h"
 #include "server/ffprobe.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static uint64_t end;
 static char error[256];
@@ -15,8 +12,7 @@ static bool read_text(const char *text) {
     return ffprobe_first_frame(text, strlen(text), &end, error, sizeof error);
 }
 
-static void the_first_video_packet_ends_the_first_frame(void **state) {
-    (void)state;
+TEST(the_first_video_packet_ends_the_first_frame) {
     assert_true(read_text(
         "{\"packets\": [\n"
         " {\"codec_type\": \"audio\", \"stream_index\": 1, \"size\": \"371\", \"pos\": \"48\", \"flags\": \"K__\"},\n"
@@ -32,8 +28,7 @@ static void the_first_video_packet_ends_the_first_frame(void **state) {
     assert_int_equal(end, 50);
 }
 
-static void csv_and_compact_output_say_the_same(void **state) {
-    (void)state;
+TEST(csv_and_compact_output_say_the_same) {
     assert_true(read_text("packet,codec_type=audio,stream_index=1,size=371,pos=48,flags=K__\r\n"
                           "packet,codec_type=video,stream_index=0,pts=0,size=41000,pos=419,flags=K__\r\n"
                           "packet,codec_type=video,stream_index=0,pts=1,size=900,pos=41419,flags=___\r\n"));
@@ -42,8 +37,7 @@ static void csv_and_compact_output_say_the_same(void **state) {
     assert_int_equal(end, 30);
 }
 
-static void what_cannot_be_used_is_named_with_its_place(void **state) {
-    (void)state;
+TEST(what_cannot_be_used_is_named_with_its_place) {
     static const struct {
         const char *text, *phrase;
     } table[] = {
@@ -69,11 +63,4 @@ static void what_cannot_be_used_is_named_with_its_place(void **state) {
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_first_video_packet_ends_the_first_frame),
-        cmocka_unit_test(csv_and_compact_output_say_the_same),
-        cmocka_unit_test(what_cannot_be_used_is_named_with_its_place),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,15 +1,10 @@
 /* What clients with valid keys make the HTTP/3 service hold, and do: the real service over real connections, datagrams
  * exchanged in memory on a virtual clock. The one video is a file whose reading is counted. */
 #include <malloc.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/unit.h"
 #include "http/http3.h"
 #include "server/http3_service.h"
 
@@ -325,15 +320,13 @@ static size_t held_for(size_t clients) {
 
 /* ---- tests ---- */
 
-static void an_idle_connection_holds_little(void **state) {
-    (void)state;
+TEST(an_idle_connection_holds_little) {
     size_t each = (held_for(33) - held_for(1)) / 32;
     print_message("%zu bytes for an idle connection\n", each);
     assert_in_range(each, 1, IDLE_BYTES_MOST);
 }
 
-static void a_connection_that_rested_serves_again(void **state) {
-    (void)state;
+TEST(a_connection_that_rested_serves_again) {
     xl_limits limits;
     xl_limits_init(&limits);
     world *w = world_new(&limits, 0);
@@ -360,8 +353,7 @@ static void a_connection_that_rested_serves_again(void **state) {
 }
 
 /* What its critical streams carried cannot be read again from the few bytes of them that are kept. */
-static void a_session_with_more_streams_of_the_client_does_not_rest(void **state) {
-    (void)state;
+TEST(a_session_with_more_streams_of_the_client_does_not_rest) {
     xl_limits limits;
     xl_limits_init(&limits);
     world *w = world_new(&limits, 0);
@@ -386,8 +378,7 @@ static void a_session_with_more_streams_of_the_client_does_not_rest(void **state
 }
 
 /* Client and server have no cipher suite in common: TLS alert handshake_failure (RFC 9001 section 4.8). */
-static void handshakes_that_fail_leave_a_record_a_second_at_most(void **state) {
-    (void)state;
+TEST(handshakes_that_fail_leave_a_record_a_second_at_most) {
     xl_limits limits;
     xl_limits_init(&limits);
     world *w = world_new(&limits, 0);
@@ -408,8 +399,7 @@ static void handshakes_that_fail_leave_a_record_a_second_at_most(void **state) {
 }
 
 /* 400 requests for 100 MiB each, where the client lets 300 bytes of each answer be sent. */
-static void requests_without_flow_control_credit_hold_next_to_nothing(void **state) {
-    (void)state;
+TEST(requests_without_flow_control_credit_hold_next_to_nothing) {
     xl_limits limits;
     xl_limits_init(&limits);
     limits.max_stream_data = 300;
@@ -429,8 +419,7 @@ static void requests_without_flow_control_credit_hold_next_to_nothing(void **sta
 }
 
 /* 4,096 open responses are shared, 16 are everybody's own. */
-static void a_client_gets_its_share_of_responses_while_others_leave_theirs_open(void **state) {
-    (void)state;
+TEST(a_client_gets_its_share_of_responses_while_others_leave_theirs_open) {
     xl_limits limits;
     xl_limits_init(&limits);
     limits.max_stream_data = 300;
@@ -470,8 +459,7 @@ static void begin_request(client *c, size_t sent) {
     assert_int_equal(sent, xl_stream_send(c->connection, stream, value, sent, false, NULL));
 }
 
-static void requests_that_are_never_complete_hold_little(void **state) {
-    (void)state;
+TEST(requests_that_are_never_complete_hold_little) {
     static const struct {
         size_t each;
         uint64_t refused;
@@ -499,8 +487,7 @@ static void requests_that_are_never_complete_hold_little(void **state) {
 }
 
 /* Flow control lets everything go, the network nothing: the congestion windows are what counts. */
-static void what_waits_for_the_congestion_window_is_not_read_yet(void **state) {
-    (void)state;
+TEST(what_waits_for_the_congestion_window_is_not_read_yet) {
     xl_limits limits;
     xl_limits_init(&limits);
     limits.max_stream_data = limits.max_data = UINT64_C(1) << 40;
@@ -517,8 +504,7 @@ static void what_waits_for_the_congestion_window_is_not_read_yet(void **state) {
     world_free(w);
 }
 
-static void a_thousand_requests_that_are_reset_leave_nothing(void **state) {
-    (void)state;
+TEST(a_thousand_requests_that_are_reset_leave_nothing) {
     xl_limits limits;
     xl_limits_init(&limits);
     world *w = world_new(&limits, 0);
@@ -545,8 +531,7 @@ static void a_thousand_requests_that_are_reset_leave_nothing(void **state) {
 }
 
 /* One that is answered at full speed and then wants no more: the buffer is freed with its STOP_SENDING. */
-static void a_download_that_is_cancelled_gives_its_memory_back(void **state) {
-    (void)state;
+TEST(a_download_that_is_cancelled_gives_its_memory_back) {
     xl_limits limits;
     xl_limits_init(&limits);
     world *w = world_new(&limits, 0);
@@ -561,8 +546,7 @@ static void a_download_that_is_cancelled_gives_its_memory_back(void **state) {
 }
 
 /* Each connection wants more than its part of the endpoint's memory: none gets stuck, and there is never more. */
-static void many_downloads_keep_within_the_memory_of_the_endpoint(void **state) {
-    (void)state;
+TEST(many_downloads_keep_within_the_memory_of_the_endpoint) {
     enum { MEMORY = 1 << 20, CLIENTS = 40 };
     xl_limits limits;
     xl_limits_init(&limits);
@@ -597,8 +581,7 @@ static void get_with_fields(client *c, size_t field_bytes) {
 }
 
 /* More than H3_MAX_FIELD_SECTION_BYTES, and more than the window of a stream of requests. */
-static void a_request_with_too_large_a_head_ends_alone(void **state) {
-    (void)state;
+TEST(a_request_with_too_large_a_head_ends_alone) {
     xl_limits limits;
     xl_limits_init(&limits);
     world *w = world_new(&limits, 0);
@@ -624,8 +607,7 @@ static void a_request_with_too_large_a_head_ends_alone(void **state) {
 }
 
 /* What may be on its way to a server of requests without content is what it may have to hold. */
-static void a_client_may_have_tens_of_kilobytes_under_way_to_the_server(void **state) {
-    (void)state;
+TEST(a_client_may_have_tens_of_kilobytes_under_way_to_the_server) {
     xl_limits limits;
     xl_limits_init(&limits);
     world *w = world_new(&limits, 0);
@@ -641,8 +623,7 @@ static void a_client_may_have_tens_of_kilobytes_under_way_to_the_server(void **s
     world_free(w);
 }
 
-static void rooms_are_shared_out_as_the_options_say(void **state) {
-    (void)state;
+TEST(rooms_are_shared_out_as_the_options_say) {
     server_config options = {.max_per_address = SERVER_SHARE_PER_ADDRESS};
     xl_config config;
     quic_settings_init(&options.settings);
@@ -661,22 +642,4 @@ static void rooms_are_shared_out_as_the_options_say(void **state) {
     assert_int_equal(2, config.limits.max_per_client);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_idle_connection_holds_little),
-        cmocka_unit_test(a_connection_that_rested_serves_again),
-        cmocka_unit_test(a_session_with_more_streams_of_the_client_does_not_rest),
-        cmocka_unit_test(handshakes_that_fail_leave_a_record_a_second_at_most),
-        cmocka_unit_test(requests_without_flow_control_credit_hold_next_to_nothing),
-        cmocka_unit_test(a_client_gets_its_share_of_responses_while_others_leave_theirs_open),
-        cmocka_unit_test(requests_that_are_never_complete_hold_little),
-        cmocka_unit_test(what_waits_for_the_congestion_window_is_not_read_yet),
-        cmocka_unit_test(a_thousand_requests_that_are_reset_leave_nothing),
-        cmocka_unit_test(a_download_that_is_cancelled_gives_its_memory_back),
-        cmocka_unit_test(a_request_with_too_large_a_head_ends_alone),
-        cmocka_unit_test(rooms_are_shared_out_as_the_options_say),
-        cmocka_unit_test(a_client_may_have_tens_of_kilobytes_under_way_to_the_server),
-        cmocka_unit_test(many_downloads_keep_within_the_memory_of_the_endpoint),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,10 +1,4 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "tests/unit.h"
 #include "balancer/flows.h"
 
 static const xl_addr local = {.family = 4, .ip = {192, 0, 2, 1}, .port = 443};
@@ -36,8 +30,7 @@ static flow *established(flows *t, unsigned i, size_t server, uint64_t now) {
     return f;
 }
 
-static void flows_are_found_by_client_and_server(void **state) {
-    (void)state;
+TEST(flows_are_found_by_client_and_server) {
     flows *t = table_of(1000);
     for (unsigned i = 0; i < 300; i++) {
         xl_addr c = client_of(i / 2);
@@ -54,8 +47,7 @@ static void flows_are_found_by_client_and_server(void **state) {
     assert_int_equal(300, closed);
 }
 
-static void a_flood_of_new_flows_pushes_out_new_flows_only(void **state) {
-    (void)state;
+TEST(a_flood_of_new_flows_pushes_out_new_flows_only) {
     flows *t = table_of(20);
     for (unsigned i = 0; i < 8; i++)
         established(t, i, 0, i);
@@ -78,8 +70,7 @@ static void a_flood_of_new_flows_pushes_out_new_flows_only(void **state) {
     assert_int_equal(1008, closed);
 }
 
-static void a_table_full_of_established_flows_refuses(void **state) {
-    (void)state;
+TEST(a_table_full_of_established_flows_refuses) {
     flows *t = table_of(4);
     for (unsigned i = 0; i < 4; i++)
         established(t, i, 0, 0);
@@ -94,8 +85,7 @@ static void a_table_full_of_established_flows_refuses(void **state) {
     flows_free(t);
 }
 
-static void only_an_answer_to_the_server_establishes(void **state) {
-    (void)state;
+TEST(only_an_answer_to_the_server_establishes) {
     flows *t = table_of(10);
     xl_addr c = client_of(1);
     flow *f = flows_add(t, &c, &local, 0, 0);
@@ -109,8 +99,7 @@ static void only_an_answer_to_the_server_establishes(void **state) {
     flows_free(t);
 }
 
-static void idle_flows_expire_each_class_by_its_own_time(void **state) {
-    (void)state;
+TEST(idle_flows_expire_each_class_by_its_own_time) {
     flows *t = table_of(10);
     xl_addr c = client_of(1);
     flows_add(t, &c, &local, 0, 100);
@@ -125,8 +114,7 @@ static void idle_flows_expire_each_class_by_its_own_time(void **state) {
     flows_free(t);
 }
 
-static void flows_follow_their_servers(void **state) {
-    (void)state;
+TEST(flows_follow_their_servers) {
     flows *t = table_of(100);
     for (unsigned i = 0; i < 30; i++)
         established(t, i, i % 3, 0);
@@ -141,14 +129,4 @@ static void flows_follow_their_servers(void **state) {
     flows_free(t);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(flows_are_found_by_client_and_server),
-        cmocka_unit_test(a_flood_of_new_flows_pushes_out_new_flows_only),
-        cmocka_unit_test(a_table_full_of_established_flows_refuses),
-        cmocka_unit_test(only_an_answer_to_the_server_establishes),
-        cmocka_unit_test(idle_flows_expire_each_class_by_its_own_time),
-        cmocka_unit_test(flows_follow_their_servers),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

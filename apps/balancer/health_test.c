@@ -1,20 +1,14 @@
 /* When a server counts as down, and when not. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/unit.h"
 #include "balancer/health.h"
 
 #define INTERVAL_US UINT64_C(1000000)
 
 static const uint8_t random_bytes[2 * HEALTH_ID_BYTES] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
 
-static void a_silent_server_is_down_after_three_intervals_and_up_when_it_speaks(void **state) {
-    (void)state;
+TEST(a_silent_server_is_down_after_three_intervals_and_up_when_it_speaks) {
     static health h;
     health_init(&h, INTERVAL_US, 2, 500);
     assert_false(health_check(&h, 0, 500 + 3 * INTERVAL_US));
@@ -28,8 +22,7 @@ static void a_silent_server_is_down_after_three_intervals_and_up_when_it_speaks(
     assert_false(h.server[0].is_down);
 }
 
-static void a_closed_port_is_down_at_once(void **state) {
-    (void)state;
+TEST(a_closed_port_is_down_at_once) {
     static health h;
     health_init(&h, INTERVAL_US, 1, 500);
     assert_true(health_refuse(&h, 0));
@@ -37,8 +30,7 @@ static void a_closed_port_is_down_at_once(void **state) {
     assert_true(health_hear(&h, 0, 600));
 }
 
-static void servers_that_are_not_asked_are_never_down(void **state) {
-    (void)state;
+TEST(servers_that_are_not_asked_are_never_down) {
     static health h;
     uint8_t probe[HEALTH_PROBE_BYTES];
     health_init(&h, 0, 1, 500);
@@ -48,8 +40,7 @@ static void servers_that_are_not_asked_are_never_down(void **state) {
     assert_true(health_next(&h) == XL_NEVER);
 }
 
-static void each_server_is_asked_once_an_interval(void **state) {
-    (void)state;
+TEST(each_server_is_asked_once_an_interval) {
     static health h;
     uint8_t probe[HEALTH_PROBE_BYTES];
     health_init(&h, INTERVAL_US, 2, 500);
@@ -61,8 +52,7 @@ static void each_server_is_asked_once_an_interval(void **state) {
     assert_true(health_probe(&h, 0, random_bytes, 500 + INTERVAL_US, probe));
 }
 
-static void only_who_saw_the_probe_can_answer_it(void **state) {
-    (void)state;
+TEST(only_who_saw_the_probe_can_answer_it) {
     static health h;
     uint8_t probe[HEALTH_PROBE_BYTES], answer[32] = {0x80, 0, 0, 0, 0, HEALTH_ID_BYTES};
     health_init(&h, INTERVAL_US, 1, 500);
@@ -82,13 +72,4 @@ static void only_who_saw_the_probe_can_answer_it(void **state) {
     assert_false(health_is_answer(&h, 0, answer, sizeof answer)); /* to the one before */
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_silent_server_is_down_after_three_intervals_and_up_when_it_speaks),
-        cmocka_unit_test(a_closed_port_is_down_at_once),
-        cmocka_unit_test(servers_that_are_not_asked_are_never_down),
-        cmocka_unit_test(each_server_is_asked_once_an_interval),
-        cmocka_unit_test(only_who_saw_the_probe_can_answer_it),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,18 +1,11 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <string.h>
 
+#include "tests/unit.h"
 #include "balancer/lb_file.h"
 
 #define KEY "8f95f09245765f80256934e50c66207f"
 
-static void a_file_says_it_all(void **state) {
-    (void)state;
+TEST(a_file_says_it_all) {
     lb_file f;
     char error[LB_ERROR_BYTES] = "";
     assert_true(lb_file_parse("# two generations\n"
@@ -46,8 +39,7 @@ static void a_file_says_it_all(void **state) {
     xl_lb_free(lb);
 }
 
-static void errors_name_the_line(void **state) {
-    (void)state;
+TEST(errors_name_the_line) {
 #define CONFIG  "configs:\n- server_id_bytes: 1\n  nonce_bytes: 6\n"
 #define SERVERS CONFIG "servers:\n"
     static const struct {
@@ -98,8 +90,7 @@ static void errors_name_the_line(void **state) {
     }
 }
 
-static void a_list_of_servers_may_be_empty(void **state) {
-    (void)state;
+TEST(a_list_of_servers_may_be_empty) {
     lb_file f;
     char error[LB_ERROR_BYTES] = "";
     assert_true(lb_file_parse(SERVERS, "lb.yaml", &f, error));
@@ -108,11 +99,4 @@ static void a_list_of_servers_may_be_empty(void **state) {
     assert_false(f.config[0].has_key);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_file_says_it_all),
-        cmocka_unit_test(errors_name_the_line),
-        cmocka_unit_test(a_list_of_servers_may_be_empty),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,13 +1,7 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/unit.h"
 #include "balancer/router.h"
 
 #define CIDS 3000
@@ -50,8 +44,7 @@ static route ask(router *r, const uint8_t *cid, uint64_t now) {
     return router_route(r, &client, data, sizeof data, now);
 }
 
-static void a_cid_names_its_server_in_every_configuration(void **state) {
-    (void)state;
+TEST(a_cid_names_its_server_in_every_configuration) {
     lb_file f = file_of(5);
     router *r = router_new(&f);
     for (int config = 0; config < 2; config++) {
@@ -80,8 +73,7 @@ static void a_cid_names_its_server_in_every_configuration(void **state) {
     router_free(r);
 }
 
-static void a_change_of_servers_moves_their_own_share_only(void **state) {
-    (void)state;
+TEST(a_change_of_servers_moves_their_own_share_only) {
     lb_file four = file_of(4), five = file_of(5);
     router *before = router_new(&four), *after = router_new(&five);
     unsigned share[5] = {0}, to_new = 0;
@@ -103,8 +95,7 @@ static void a_change_of_servers_moves_their_own_share_only(void **state) {
     router_free(after);
 }
 
-static void new_clients_go_to_servers_that_are_up_and_to_all_when_none_is(void **state) {
-    (void)state;
+TEST(new_clients_go_to_servers_that_are_up_and_to_all_when_none_is) {
     lb_file f = file_of(3);
     router *r = router_new(&f);
     uint8_t cid[8];
@@ -129,8 +120,7 @@ static void new_clients_go_to_servers_that_are_up_and_to_all_when_none_is(void *
     router_free(r);
 }
 
-static void a_handshake_under_way_stays_where_it_is(void **state) {
-    (void)state;
+TEST(a_handshake_under_way_stays_where_it_is) {
     lb_file four = file_of(4), five = file_of(5), without = file_of(4);
     size_t moved[LB_SERVERS_MAX];
     router *r = router_new(&four);
@@ -162,8 +152,7 @@ static void a_handshake_under_way_stays_where_it_is(void **state) {
     router_free(r);
 }
 
-static void a_draining_server_keeps_what_it_has(void **state) {
-    (void)state;
+TEST(a_draining_server_keeps_what_it_has) {
     lb_file f = file_of(2);
     f.server[1].drain = true;
     router *r = router_new(&f);
@@ -190,8 +179,7 @@ static void a_draining_server_keeps_what_it_has(void **state) {
     router_free(r);
 }
 
-static void what_no_server_would_take_is_dropped(void **state) {
-    (void)state;
+TEST(what_no_server_would_take_is_dropped) {
     lb_file f = file_of(2);
     router *r = router_new(&f);
     uint8_t cid[20] = {0xff, 1, 2}, data[1500];
@@ -219,8 +207,7 @@ static void what_no_server_would_take_is_dropped(void **state) {
     router_free(r);
 }
 
-static void any_bytes_are_routed_or_dropped(void **state) {
-    (void)state;
+TEST(any_bytes_are_routed_or_dropped) {
     lb_file f = file_of(3);
     router *r = router_new(&f);
     for (int i = 0; i < 20000; i++) {
@@ -237,15 +224,4 @@ static void any_bytes_are_routed_or_dropped(void **state) {
     router_free(r);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_cid_names_its_server_in_every_configuration),
-        cmocka_unit_test(a_change_of_servers_moves_their_own_share_only),
-        cmocka_unit_test(new_clients_go_to_servers_that_are_up_and_to_all_when_none_is),
-        cmocka_unit_test(a_handshake_under_way_stays_where_it_is),
-        cmocka_unit_test(a_draining_server_keeps_what_it_has),
-        cmocka_unit_test(what_no_server_would_take_is_dropped),
-        cmocka_unit_test(any_bytes_are_routed_or_dropped),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

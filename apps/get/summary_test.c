@@ -1,18 +1,12 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/unit.h"
 #include "get/summary.h"
 
 static char text[GET_SUMMARY_BYTES];
 
-static void a_line_has_files_size_time_rate_and_paths(void **state) {
-    (void)state;
+TEST(a_line_has_files_size_time_rate_and_paths) {
     get_summary s = {.complete = 1, .count = 1, .bytes = 5000000, .us = 1430000, .paths = 1, .received = {5140000}};
     s.local[0] = (xl_addr){.family = 4, .ip = {192, 0, 2, 1}};
     get_summary_text(&s, text);
@@ -25,8 +19,7 @@ static void a_line_has_files_size_time_rate_and_paths(void **state) {
                               "0 B by 2001:db8::2");
 }
 
-static void numbers_have_three_digits_at_least_and_a_prefix(void **state) {
-    (void)state;
+TEST(numbers_have_three_digits_at_least_and_a_prefix) {
     const struct {
         uint64_t bytes;
         const char *text;
@@ -49,8 +42,7 @@ static void numbers_have_three_digits_at_least_and_a_prefix(void **state) {
     }
 }
 
-static void many_long_addresses_fit(void **state) {
-    (void)state;
+TEST(many_long_addresses_fit) {
     get_summary s = {.complete = 4095, .count = 4096, .bytes = 1, .us = 86400000000, .paths = XL_MAX_PATHS};
     for (size_t i = 0; i < XL_MAX_PATHS; i++) {
         s.local[i].family = 6;
@@ -61,11 +53,4 @@ static void many_long_addresses_fit(void **state) {
     assert_string_equal(text + strlen(text) - 5, ":fefe");
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_line_has_files_size_time_rate_and_paths),
-        cmocka_unit_test(numbers_have_three_digits_at_least_and_a_prefix),
-        cmocka_unit_test(many_long_addresses_fit),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,20 +1,15 @@
+#include "tests/unit.h"
 #include "emulator/kernel/archive.h"
 #include "emulator/kernel/look.h"
 #include "emulator/kernel/machine.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 /* What cpio(1) would list: name, size and first bytes, in their order. */
-static void an_archive_is_read_back_by_its_format(void **state) {
-    (void)state;
+TEST(an_archive_is_read_back_by_its_format) {
     char *text = NULL;
     size_t size = 0;
     FILE *file = open_memstream(&text, &size);
@@ -46,8 +41,7 @@ static void an_archive_is_read_back_by_its_format(void **state) {
     free(text);
 }
 
-static void a_job_is_place_environment_and_command(void **state) {
-    (void)state;
+TEST(a_job_is_place_environment_and_command) {
     char *environment[] = {"A=1", "", "TMPDIR=/host", "B=", NULL}, *command[] = {"sh", "-c", "", NULL};
     const vk_machine machine = {.at = "/mnt", .environment = environment, .command = command};
     static const char expected[] = "/mnt\0A=1\0B=\0TMPDIR=/run/tmp\0\0sh\0-c\0";
@@ -60,8 +54,7 @@ static void a_job_is_place_environment_and_command(void **state) {
 
 uint64_t a_symbol_of_this_program = 0x1122334455667788u;
 
-static void a_symbol_is_found_and_read_in_a_running_process(void **state) {
-    (void)state;
+TEST(a_symbol_is_found_and_read_in_a_running_process) {
     /* Sanitizers' programs are relocated: the symbol's address is then an offset. */
     const uint64_t found = vk_symbol_address("/proc/self/exe", "a_symbol_of_this_program");
     const uint64_t other = vk_symbol_address("/proc/self/exe", "main");
@@ -72,20 +65,11 @@ static void a_symbol_is_found_and_read_in_a_running_process(void **state) {
     assert_true(value == 0x1122334455667788u);
 }
 
-static void what_is_no_program_has_no_symbols(void **state) {
-    (void)state;
+TEST(what_is_no_program_has_no_symbols) {
     assert_true(vk_symbol_address("/proc/self/exe", "no_symbol_of_this_name") == 0);
     assert_true(vk_symbol_address("/etc/passwd", "main") == 0);
     assert_true(vk_symbol_address("/no/such/file", "main") == 0);
     assert_true(vk_symbol_address("/", "main") == 0);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_archive_is_read_back_by_its_format),
-        cmocka_unit_test(a_job_is_place_environment_and_command),
-        cmocka_unit_test(a_symbol_is_found_and_read_in_a_running_process),
-        cmocka_unit_test(what_is_no_program_has_no_symbols),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

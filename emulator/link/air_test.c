@@ -153,8 +153,7 @@ static void check_saturation(const link_wifi *wifi, uint32_t bytes, uint64_t sec
  * -2.4 to +2.3 % for CW 15. It comes from the model, which takes collisions for independent and lets counters go on
  * while others send; counters of the standard stand still (Tinnirello et al., IEEE TVT 59(3), 2010). The rest is the
  * chance of these runs, some 1 %. */
-static void saturation_is_that_of_bianchi(void **state) {
-    (void)state;
+TEST(saturation_is_that_of_bianchi) {
     link_wifi ofdm = wifi_of("rate=54");
     check_saturation(&ofdm, 1500, 8, 0.035);
     /* Bianchi's own: FHSS at 1 Mbps, table II; payloads of 8184 bits with 272 of MAC header. */
@@ -180,8 +179,7 @@ static double alone(link_wifi wifi, uint32_t bytes, uint64_t seconds) {
 /* Table 1 of Høiland-Jørgensen et al., USENIX ATC 2017: the rate of a station that has the medium for itself, from the
  * measured mean size of its aggregates: 28,557 bytes at 144.4 Mbps give 126.8, 2914 bytes at 7.2 Mbps give 6.5. Here
  * aggregates have whole numbers of packets, 28,500 and 3000 bytes, and block ACKs have 24 Mbps: 3 %. */
-static void aggregation_gives_the_published_rates(void **state) {
-    (void)state;
+TEST(aggregation_gives_the_published_rates) {
     const struct {
         const char *wifi;
         double mbps;
@@ -196,8 +194,7 @@ static void aggregation_gives_the_published_rates(void **state) {
 }
 
 /* Exactly: a transmission of k packets takes DIFS, the mean backoff of 7.5 slots, the preamble, data, SIFS and ACK. */
-static void aggregation_raises_throughput_as_computed(void **state) {
-    (void)state;
+TEST(aggregation_raises_throughput_as_computed) {
     double last = 0;
     for (uint32_t k = 1; k <= 64; k *= 2) {
         link_wifi wifi = wifi_of("rate=300:airtime=5.4");
@@ -216,8 +213,7 @@ static void aggregation_raises_throughput_as_computed(void **state) {
 
 /* ---- one medium ---- */
 
-static void both_directions_share_airtime(void **state) {
-    (void)state;
+TEST(both_directions_share_airtime) {
     link_wifi wifi = wifi_of("good");
     double down[2], both[2], up[2];
     wifi_bench b = open_bench(&wifi, 5, (link_config){.delay_us = 3 * MS});
@@ -234,8 +230,7 @@ static void both_directions_share_airtime(void **state) {
 
 /* NemFi (Mishra et al., CCR 51(3), 2021): one direction alone carries what both carry together, and they share it
  * evenly. A cellular link has one for each. */
-static void one_direction_alone_carries_what_both_do_together(void **state) {
-    (void)state;
+TEST(one_direction_alone_carries_what_both_do_together) {
     static const char *const settings[] = {"good", "good:frames=1", "congested:others=0", "rate=26"};
     for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
         link_wifi wifi = wifi_of(settings[i]);
@@ -250,8 +245,7 @@ static void one_direction_alone_carries_what_both_do_together(void **state) {
 }
 
 /* One other station takes half of the medium, two take two thirds. */
-static void others_take_their_share(void **state) {
-    (void)state;
+TEST(others_take_their_share) {
     double whole = alone(wifi_of("rate=65"), 1504, 5);
     double half = alone(wifi_of("rate=65:others=1"), 1504, 20), third = alone(wifi_of("rate=65:others=2"), 1504, 20);
     assert_true(fabs(half / whole - 0.5) < 0.04);
@@ -260,8 +254,7 @@ static void others_take_their_share(void **state) {
 
 /* ---- losses ---- */
 
-static void lost_frames_are_sent_again_in_order(void **state) {
-    (void)state;
+TEST(lost_frames_are_sent_again_in_order) {
     link_wifi wifi = wifi_of("good:p=0.02:r=0.2"); /* 9 % of the MPDUs */
     wifi_bench b = open_bench(&wifi, 9, (link_config){.queue = NULL});
     double mbps[2];
@@ -279,8 +272,7 @@ static void lost_frames_are_sent_again_in_order(void **state) {
     close_bench(&b);
 }
 
-static void frames_are_given_up(void **state) {
-    (void)state;
+TEST(frames_are_given_up) {
     link_wifi wifi = wifi_of("good:good=1:retries=3:frames=1");
     wifi_bench b = open_bench(&wifi, 9, (link_config){.queue = NULL});
     send(&b, 1, 100, 1504);
@@ -294,8 +286,7 @@ static void frames_are_given_up(void **state) {
 }
 
 /* With an own probability of collisions, half of the transmissions are sent again as a whole. */
-static void collisions_can_be_a_probability(void **state) {
-    (void)state;
+TEST(collisions_can_be_a_probability) {
     link_wifi wifi = wifi_of("good:collision=0.5");
     wifi_bench b = open_bench(&wifi, 9, (link_config){.queue = NULL});
     double mbps[2];
@@ -307,8 +298,7 @@ static void collisions_can_be_a_probability(void **state) {
 
 /* ---- time ---- */
 
-static void nothing_is_sent_in_a_suspension(void **state) {
-    (void)state;
+TEST(nothing_is_sent_in_a_suspension) {
     link_wifi wifi = wifi_of("good:suspend=200:every=2000");
     wifi_bench b = open_bench(&wifi, 1, (link_config){.queue = NULL});
     uint64_t longest = 0, last = 0;
@@ -342,15 +332,13 @@ static double lone_wait(uint64_t gap, unsigned packets) {
 }
 
 /* Turns of others that are left out after a silence change nothing of what a packet waits, and cost no time. */
-static void a_silence_is_short(void **state) {
-    (void)state;
+TEST(a_silence_is_short) {
     double gone_through = lone_wait(15 * MS, 10000), left_out = lone_wait(1000 * S, 10000);
     print_message("a lone packet waits %.1f us, after a long silence %.1f\n", gone_through, left_out);
     assert_true(fabs(left_out / gone_through - 1) < 0.03);
 }
 
-static void a_station_that_is_down_waits(void **state) {
-    (void)state;
+TEST(a_station_that_is_down_waits) {
     link_wifi wifi = wifi_of("good");
     double mbps[2];
     wifi_bench b = open_bench(&wifi, 2, (link_config){.queue = NULL});
@@ -418,8 +406,7 @@ static uint64_t play(uint64_t seed, uint64_t step) {
     return hash;
 }
 
-static void whatever_the_steps_of_the_driver(void **state) {
-    (void)state;
+TEST(whatever_the_steps_of_the_driver) {
     for (uint64_t seed = 1; seed <= 300; seed++) {
         uint64_t on_time = play(seed, 0);
         if (play(seed, 1 + seed * 37 % 4000) != on_time)
@@ -430,8 +417,7 @@ static void whatever_the_steps_of_the_driver(void **state) {
 
 /* ---- the setting ---- */
 
-static void settings_are_read(void **state) {
-    (void)state;
+TEST(settings_are_read) {
     link_wifi wifi;
     char wanted[240];
     static const char *const bad[] = {
@@ -449,22 +435,4 @@ static void settings_are_read(void **state) {
     assert_int_equal(wifi_of("suspend=200:every=2000").every_us, 2 * S);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(saturation_is_that_of_bianchi),
-        cmocka_unit_test(aggregation_gives_the_published_rates),
-        cmocka_unit_test(aggregation_raises_throughput_as_computed),
-        cmocka_unit_test(both_directions_share_airtime),
-        cmocka_unit_test(one_direction_alone_carries_what_both_do_together),
-        cmocka_unit_test(others_take_their_share),
-        cmocka_unit_test(lost_frames_are_sent_again_in_order),
-        cmocka_unit_test(frames_are_given_up),
-        cmocka_unit_test(collisions_can_be_a_probability),
-        cmocka_unit_test(nothing_is_sent_in_a_suspension),
-        cmocka_unit_test(a_silence_is_short),
-        cmocka_unit_test(a_station_that_is_down_waits),
-        cmocka_unit_test(whatever_the_steps_of_the_driver),
-        cmocka_unit_test(settings_are_read),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

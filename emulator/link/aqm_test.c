@@ -103,8 +103,7 @@ static void measure(const char *queue, size_t count, uint64_t *mean_us, double *
 }
 
 /* What the disciplines are for: droptail's queue of 300 packets, 300 ms, is full half of the time. */
-static void droptail_has_a_standing_queue(void **state) {
-    (void)state;
+TEST(droptail_has_a_standing_queue) {
     uint64_t mean_us;
     double utilisation;
     measure("droptail:packets=300", SOURCES, &mean_us, &utilisation);
@@ -112,8 +111,7 @@ static void droptail_has_a_standing_queue(void **state) {
     assert_true(utilisation > 0.99);
 }
 
-static void codel_holds_the_queue_near_its_target(void **state) {
-    (void)state;
+TEST(codel_holds_the_queue_near_its_target) {
     static const struct {
         const char *queue;
         uint64_t least_us, most_us;
@@ -129,8 +127,7 @@ static void codel_holds_the_queue_near_its_target(void **state) {
     }
 }
 
-static void pie_holds_the_queue_near_its_reference(void **state) {
-    (void)state;
+TEST(pie_holds_the_queue_near_its_reference) {
     static const struct {
         const char *queue;
         uint64_t least_us, most_us;
@@ -145,8 +142,7 @@ static void pie_holds_the_queue_near_its_reference(void **state) {
 }
 
 /* 95 packets at once take 95 ms at 12 Mbps: less than CoDel's interval and PIE's burst allowance. */
-static void a_burst_passes_untouched(void **state) {
-    (void)state;
+TEST(a_burst_passes_untouched) {
     static const char *const queues[] = {"codel", "pie", "fq_codel"};
     for (size_t i = 0; i < 3; i++) {
         link_bench *b = bench_new("12mbps", (link_config){.queue = queues[i]});
@@ -182,14 +178,12 @@ static uint64_t worst_delay_of_a_sparse_flow(const char *queue) {
 }
 
 /* The packet in service, the rest of an opportunity, and its own: 2 to 3 ms, beside a bulk flow of twice the rate. */
-static void fq_codel_keeps_the_delay_of_a_sparse_flow_low(void **state) {
-    (void)state;
+TEST(fq_codel_keeps_the_delay_of_a_sparse_flow_low) {
     assert_in_range(worst_delay_of_a_sparse_flow("fq_codel"), 1, 3 * MS);
     assert_true(worst_delay_of_a_sparse_flow("infinite") > 1000 * MS);
 }
 
-static void fq_codel_shares_the_link_among_greedy_flows(void **state) {
-    (void)state;
+TEST(fq_codel_shares_the_link_among_greedy_flows) {
     aqm_run *r = run("fq_codel", SOURCES);
     for (size_t i = 0; i < SOURCES; i++) {
         double share = (double)r->sources[i].next_expected / (60.0 * 12e6 / 12032);
@@ -200,14 +194,4 @@ static void fq_codel_shares_the_link_among_greedy_flows(void **state) {
     free(r);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(droptail_has_a_standing_queue),
-        cmocka_unit_test(codel_holds_the_queue_near_its_target),
-        cmocka_unit_test(pie_holds_the_queue_near_its_reference),
-        cmocka_unit_test(a_burst_passes_untouched),
-        cmocka_unit_test(fq_codel_keeps_the_delay_of_a_sparse_flow_low),
-        cmocka_unit_test(fq_codel_shares_the_link_among_greedy_flows),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

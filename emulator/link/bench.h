@@ -3,15 +3,10 @@
 #ifndef RAILYARD_LINK_BENCH_H
 #define RAILYARD_LINK_BENCH_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/unit.h"
 #include "emulator/link/link.h"
 #include "emulator/link/numbered.h"
 

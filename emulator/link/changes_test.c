@@ -7,8 +7,7 @@
 #define TENS "10\n20\n30\n40\n50\n60\n70\n80\n90\n100\n"
 
 /* What had come to the end of its delay by then met the old losses, though nobody asked the link in between. */
-static void a_new_loss_begins_now(void **state) {
-    (void)state;
+TEST(a_new_loss_begins_now) {
     link_bench *b = bench_new("1\n", (link_config){.delay_us = 10 * MS});
     bench_send(b, 0, 1, 1504, 0);
     bench_send(b, 0, 2, 1504, 15 * MS);
@@ -18,8 +17,7 @@ static void a_new_loss_begins_now(void **state) {
     bench_free(b);
 }
 
-static void a_new_model_of_losses_begins_in_the_good_state(void **state) {
-    (void)state;
+TEST(a_new_model_of_losses_begins_in_the_good_state) {
     link_bench *b = bench_new("1\n", (link_config){.loss = {.p = 1.0, .bad = 1.0}});
     bench_send(b, 0, 1, 1504, 0); /* bad from now on: r is 0 */
     assert_true(link_set_loss(b->link, &(link_loss){.bad = 1.0}, 5 * MS));
@@ -28,8 +26,7 @@ static void a_new_model_of_losses_begins_in_the_good_state(void **state) {
     bench_free(b);
 }
 
-static void opportunities_are_counted_over_a_change_of_trace(void **state) {
-    (void)state;
+TEST(opportunities_are_counted_over_a_change_of_trace) {
     link_bench *b = bench_new(TENS, (link_config){.start_offset_ms = 25});
     link_advance(b->link, 30 * MS);
     assert_int_equal(link_get_stats(b->link).opportunities, 3); /* 30, 40, 50 of the trace */
@@ -41,8 +38,7 @@ static void opportunities_are_counted_over_a_change_of_trace(void **state) {
 }
 
 /* Late by 20 ms, of a packet that would have been in the queue a delay later. */
-static void missed_opportunities_are_those_a_delay_later(void **state) {
-    (void)state;
+TEST(missed_opportunities_are_those_a_delay_later) {
     link_bench *b = bench_new("10\n20\n21\n22\n30\n", (link_config){.delay_us = 10 * MS});
     link_count_missed(b->link, 5 * MS, 10 * MS); /* in the queue from 15 to 20 ms */
     assert_int_equal(link_get_stats(b->link).missed, 1);
@@ -51,8 +47,7 @@ static void missed_opportunities_are_those_a_delay_later(void **state) {
     bench_free(b);
 }
 
-static void what_waits_and_how_long_the_last_one_did_is_told(void **state) {
-    (void)state;
+TEST(what_waits_and_how_long_the_last_one_did_is_told) {
     link_bench *b = bench_new(TENS, (link_config){0});
     bench_send_many(b, 1, 3, 1504, 4 * MS);
     BENCH_EXPECT(b, 10 * MS, {1, 10 * MS});
@@ -71,8 +66,7 @@ static void what_waits_and_how_long_the_last_one_did_is_told(void **state) {
     bench_free(b);
 }
 
-static void a_new_mtu_loses_what_is_larger_from_now_on(void **state) {
-    (void)state;
+TEST(a_new_mtu_loses_what_is_larger_from_now_on) {
     link_bench *b = bench_new("1\n", (link_config){.delay_us = 10 * MS});
     bench_send(b, 0, 1, 1504, 0);
     link_set_mtu(b->link, 1280, 5 * MS);
@@ -86,8 +80,7 @@ static void a_new_mtu_loses_what_is_larger_from_now_on(void **state) {
     bench_free(b);
 }
 
-static void reordering_and_duplicates_begin_and_end_now(void **state) {
-    (void)state;
+TEST(reordering_and_duplicates_begin_and_end_now) {
     link_bench *b = bench_new("1\n", (link_config){.delay_us = 10 * MS});
     bench_send(b, 0, 1, 1504, 0);
     link_set_reorder(b->link, 1.0, 5 * MS, 1 * MS);
@@ -121,8 +114,7 @@ static void arrivals(uint64_t seed, uint64_t interval_us, uint64_t at[200], bool
     bench_free(b);
 }
 
-static void jitter_and_duplicates_follow_the_seed(void **state) {
-    (void)state;
+TEST(jitter_and_duplicates_follow_the_seed) {
     uint64_t first[200], again[200], other[200];
     bool first_twice[200], again_twice[200], other_twice[200];
     arrivals(1, 20 * MS, first, first_twice);
@@ -134,8 +126,7 @@ static void jitter_and_duplicates_follow_the_seed(void **state) {
     assert_memory_not_equal(first_twice, other_twice, sizeof first_twice);
 }
 
-static void nobody_comes_out_of_the_delay_before_who_went_in_first(void **state) {
-    (void)state;
+TEST(nobody_comes_out_of_the_delay_before_who_went_in_first) {
     uint64_t at[200];
     bool twice[200];
     arrivals(3, 1 * MS, at, twice);
@@ -143,8 +134,7 @@ static void nobody_comes_out_of_the_delay_before_who_went_in_first(void **state)
         assert_true(at[n] >= at[n - 1]);
 }
 
-static void the_start_offset_moves_a_delay_trace_too(void **state) {
-    (void)state;
+TEST(the_start_offset_moves_a_delay_trace_too) {
     link_delay_step steps[] = {{0, 50 * MS}, {10 * MS, 5 * MS}};
     link_delay_trace delays = {.steps = steps, .count = 2};
     link_bench *b = bench_new("1\n", (link_config){.delay_trace = &delays, .hold_delay = true, .start_offset_ms = 10});
@@ -161,8 +151,7 @@ static uint64_t hash(uint8_t *packet, size_t byte, uint8_t change) {
 }
 
 /* Every byte of the addresses counts, the protocol does, and the ports do where the protocol has some. */
-static void a_flow_is_its_five_tuple(void **state) {
-    (void)state;
+TEST(a_flow_is_its_five_tuple) {
     static const uint8_t with_ports[] = {6, 17, 33, 132, 136}, without[] = {1, 47, 50, 58};
     for (int version = 4; version <= 6; version += 2) {
         uint8_t packet[60] = {version == 4 ? 0x45 : 0x60};
@@ -185,8 +174,7 @@ static void a_flow_is_its_five_tuple(void **state) {
 }
 
 /* Only the first fragment has ports: all are kept together by leaving them out. */
-static void fragments_of_a_packet_stay_in_one_flow(void **state) {
-    (void)state;
+TEST(fragments_of_a_packet_stay_in_one_flow) {
     static const uint8_t offsets[][2] = {{0x20, 0}, {0x20, 1}, {0, 1}, {0x01, 0}};
     for (size_t i = 0; i < sizeof offsets / sizeof offsets[0]; i++) {
         uint8_t packet[60] = {[0] = 0x45, [6] = offsets[i][0], [7] = offsets[i][1], [9] = 17};
@@ -196,20 +184,4 @@ static void fragments_of_a_packet_stay_in_one_flow(void **state) {
     assert_true(hash(whole, 23, 1) != hash(whole, 0, 0));
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_new_loss_begins_now),
-        cmocka_unit_test(a_new_model_of_losses_begins_in_the_good_state),
-        cmocka_unit_test(opportunities_are_counted_over_a_change_of_trace),
-        cmocka_unit_test(missed_opportunities_are_those_a_delay_later),
-        cmocka_unit_test(what_waits_and_how_long_the_last_one_did_is_told),
-        cmocka_unit_test(a_new_mtu_loses_what_is_larger_from_now_on),
-        cmocka_unit_test(reordering_and_duplicates_begin_and_end_now),
-        cmocka_unit_test(jitter_and_duplicates_follow_the_seed),
-        cmocka_unit_test(nobody_comes_out_of_the_delay_before_who_went_in_first),
-        cmocka_unit_test(the_start_offset_moves_a_delay_trace_too),
-        cmocka_unit_test(a_flow_is_its_five_tuple),
-        cmocka_unit_test(fragments_of_a_packet_stay_in_one_flow),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

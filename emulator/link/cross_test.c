@@ -12,8 +12,7 @@ static uint64_t departed(link_bench *b, uint64_t now) {
 }
 
 /* 1.504 Mbps are 125 packets of 1504 bytes a second. */
-static void a_constant_rate_takes_its_share(void **state) {
-    (void)state;
+TEST(a_constant_rate_takes_its_share) {
     link_bench *b = bench_new("12mbps", (link_config){.queue = "droptail:packets=10", .cross = {.rate_bps = 1504000}});
     assert_in_range(departed(b, 10 * S), 1249, 1250);
     assert_int_equal(link_next_deadline(b->link), LINK_NEVER); /* nobody waits for them */
@@ -24,8 +23,7 @@ static void a_constant_rate_takes_its_share(void **state) {
 }
 
 /* Whatever steps the driver takes, and with random gaps and times. */
-static void steps_of_the_driver_change_nothing(void **state) {
-    (void)state;
+TEST(steps_of_the_driver_change_nothing) {
     static link_cross_step steps[] = {{0, 3000000}, {300 * MS, 0}, {450 * MS, 8000000}, {700 * MS, 0}};
     static const link_cross_profile profile = {steps, 4};
     for (uint64_t seed = 1; seed <= 40; seed++) {
@@ -57,8 +55,7 @@ static uint64_t packets_until(link_cross_state *state, uint64_t until) {
 
 /* Over a long time the rate is the one that was set: of a profile the mean of its period, and with times the share that
  * is on. */
-static void the_rate_is_the_one_that_was_set(void **state) {
-    (void)state;
+TEST(the_rate_is_the_one_that_was_set) {
     static link_cross_step steps[] = {{0, 2000000}, {500 * MS, 6000000}, {S, 0}};
     static const link_cross_profile profile = {steps, 3};
     const link_onoff half = {.count = 2, .us = {250 * MS, 250 * MS}};
@@ -85,8 +82,7 @@ static void the_rate_is_the_one_that_was_set(void **state) {
     }
 }
 
-static void a_profile_repeats_and_begins_where_it_is_told(void **state) {
-    (void)state;
+TEST(a_profile_repeats_and_begins_where_it_is_told) {
     link_cross_profile p;
     char error[200];
     uint64_t stays;
@@ -107,8 +103,7 @@ static void a_profile_repeats_and_begins_where_it_is_told(void **state) {
 }
 
 /* A flow that has all the link gets what others leave, in its order, and no figure of its own has theirs. */
-static void others_are_counted_apart(void **state) {
-    (void)state;
+TEST(others_are_counted_apart) {
     link_bench *b = bench_new("12mbps", (link_config){.queue = "droptail:packets=20",
                                                       .log = &any,
                                                       .cross = {.rate_bps = 6000000, .random_gaps = true}});
@@ -151,8 +146,7 @@ static void others_are_counted_apart(void **state) {
     bench_free(b);
 }
 
-static void a_link_that_is_off_takes_nobody(void **state) {
-    (void)state;
+TEST(a_link_that_is_off_takes_nobody) {
     char error[200];
     link_bench *b = bench_new("12mbps", (link_config){.queue = "droptail:packets=10", .cross = {.rate_bps = 1504000}});
     link_set_up(b->link, false, S);
@@ -176,8 +170,7 @@ static void a_link_that_is_off_takes_nobody(void **state) {
 
 /* ---- links in a row ---- */
 
-static void names_become_ways(void **state) {
-    (void)state;
+TEST(names_become_ways) {
     static const char *const names[] = {"core", "edge", "a", "b", "c"};
     link_via via = {.count = 1};
     char error[200];
@@ -295,22 +288,9 @@ static void run_network(uint64_t seed) {
         bench_free(n.links[i]);
 }
 
-static void no_packet_appears_or_vanishes_between_links(void **state) {
-    (void)state;
+TEST(no_packet_appears_or_vanishes_between_links) {
     for (uint64_t seed = 1; seed <= 300; seed++)
         run_network(seed);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_constant_rate_takes_its_share),
-        cmocka_unit_test(steps_of_the_driver_change_nothing),
-        cmocka_unit_test(the_rate_is_the_one_that_was_set),
-        cmocka_unit_test(a_profile_repeats_and_begins_where_it_is_told),
-        cmocka_unit_test(others_are_counted_apart),
-        cmocka_unit_test(a_link_that_is_off_takes_nobody),
-        cmocka_unit_test(names_become_ways),
-        cmocka_unit_test(no_packet_appears_or_vanishes_between_links),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

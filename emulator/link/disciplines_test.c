@@ -16,8 +16,7 @@ static void expect_log(link_bench *b, const char *text) {
 }
 
 /* Three arrive at 1 ms. The opportunities at 10, 20 and 30 take one each; those at 40 and 50 find nobody. */
-static void infinite(void **state) {
-    (void)state;
+TEST(infinite) {
     link_bench *b = with_queue(TENS, "infinite");
     bench_send_many(b, 1, 3, 1504, 1 * MS);
     BENCH_EXPECT(b, 50 * MS, {1, 10 * MS}, {2, 20 * MS}, {3, 30 * MS});
@@ -27,8 +26,7 @@ static void infinite(void **state) {
 }
 
 /* 1 and 2 fill the queue, 3 is dropped. At 10, 1 goes: there is room for 4 (12 ms), not for 5. */
-static void droptail_by_packets(void **state) {
-    (void)state;
+TEST(droptail_by_packets) {
     link_bench *b = with_queue(TENS, "droptail:packets=2");
     bench_send_many(b, 1, 3, 1504, 1 * MS);
     bench_send_many(b, 4, 2, 1504, 12 * MS);
@@ -43,8 +41,7 @@ static void droptail_by_packets(void **state) {
  * At 10 ms: 1 (1000) whole, 504 of 2, which is out of the queue then: 900 are left in it. 2100 fit exactly in two
  * packets, 1 byte more does not. At 20: the other 496 of 2, the 900 of 4, 108 of 6 (1050). At 30: the other 942 of 6
  * and 562 of 7 (1050). At 40 the rest of 7. */
-static void droptail_by_bytes(void **state) {
-    (void)state;
+TEST(droptail_by_bytes) {
     link_bench *b = with_queue(TENS, "droptail:bytes=3000");
     bench_send(b, 0, 1, 1000, 0);
     bench_send(b, 0, 2, 1000, 0);
@@ -60,8 +57,7 @@ static void droptail_by_bytes(void **state) {
 }
 
 /* 3 pushes 1 out, 4 pushes 2 out: the newest two are left. At 10, 3 goes. 5 fits, 6 pushes 4 out. */
-static void drophead_by_packets(void **state) {
-    (void)state;
+TEST(drophead_by_packets) {
     link_bench *b = with_queue(TENS, "drophead:packets=2");
     bench_send_many(b, 1, 4, 1504, 1 * MS);
     bench_send_many(b, 5, 2, 1504, 12 * MS);
@@ -74,8 +70,7 @@ static void drophead_by_packets(void **state) {
 
 /* 500 + 600 + 700 = 1800. 4 (1504) makes 3304 > 2000: 1 (2804), 2 (2204) and 3 (1504) go, in one line of the log. 5
  * (496) makes 2000, which is allowed. */
-static void drophead_by_bytes(void **state) {
-    (void)state;
+TEST(drophead_by_bytes) {
     link_bench *b = with_queue(TENS, "drophead:bytes=2000");
     bench_send(b, 0, 1, 500, 1 * MS);
     bench_send(b, 0, 2, 600, 1 * MS);
@@ -88,8 +83,7 @@ static void drophead_by_bytes(void **state) {
     bench_free(b);
 }
 
-static void a_packet_larger_than_drophead_s_limit_empties_the_queue(void **state) {
-    (void)state;
+TEST(a_packet_larger_than_drophead_s_limit_empties_the_queue) {
     link_bench *b = with_queue(TENS, "drophead:bytes=1000");
     bench_send(b, 0, 1, 500, 1 * MS);
     bench_send(b, 0, 2, 1504, 1 * MS);
@@ -112,8 +106,7 @@ static void a_packet_larger_than_drophead_s_limit_empties_the_queue(void **state
  *       next drop at 130 + 20/sqrt(3) = 141.5. 140: 19 goes.
  *  150: 20 is dropped, 21 goes. count 4, next 151.5.
  *  160: 22 is dropped, 23 leaves 1504 bytes behind and goes; 170: 24. */
-static void codel(void **state) {
-    (void)state;
+TEST(codel) {
     link_bench *b = with_queue(TENS, "codel:target=5:interval=20");
     bench_send_many(b, 1, 14, 1504, 0);
     BENCH_EXPECT(b, 100 * MS, {1, 10 * MS}, {2, 20 * MS}, {4, 30 * MS}, {5, 40 * MS}, {7, 50 * MS}, {8, 60 * MS},
@@ -128,8 +121,7 @@ static void codel(void **state) {
 }
 
 /* Twice the size of a queue that CoDel leaves alone, but for less than target: nothing is dropped for ever. */
-static void codel_leaves_a_short_delay_alone(void **state) {
-    (void)state;
+TEST(codel_leaves_a_short_delay_alone) {
     link_bench *b = with_queue("1\n2\n", "codel:target=5:interval=20");
     for (uint32_t t = 0; t < 2000; t++) {
         bench_send_many(b, t * 2 + 1, t == 0 ? 4 : 1, 1504, t * MS);
@@ -143,8 +135,7 @@ static void codel_leaves_a_short_delay_alone(void **state) {
  * taken. The delay grows by 15 ms an update, so the probability goes to 1: below 0.1 it grows by at least
  * (0.125 * (15 k - 15) + 1.25 * 15) / 2048 ms^-1 in update k and from 0.1 on by 0.02 (the cap), or 45 updates. 200
  * updates, 3 s, are plenty. Then every packet is dropped. */
-static void pie(void **state) {
-    (void)state;
+TEST(pie) {
     link_bench *b = with_queue("1000000\n", "pie");
     bench_send_many(b, 1, 10, 1504, 0);
     bench_send_many(b, 11, 10, 1504, 149 * MS);
@@ -158,8 +149,7 @@ static void pie(void **state) {
     bench_free(b);
 }
 
-static void pie_keeps_its_hard_limit_during_a_burst(void **state) {
-    (void)state;
+TEST(pie_keeps_its_hard_limit_during_a_burst) {
     link_bench *b = with_queue(TENS, "pie:packets=3");
     bench_send_many(b, 1, 5, 1504, 1 * MS);
     BENCH_EXPECT(b, 50 * MS, {1, 10 * MS}, {2, 20 * MS}, {3, 30 * MS});
@@ -167,8 +157,7 @@ static void pie_keeps_its_hard_limit_during_a_burst(void **state) {
     bench_free(b);
 }
 
-static void pie_after_a_year_without_packets_is_as_new(void **state) {
-    (void)state;
+TEST(pie_after_a_year_without_packets_is_as_new) {
     link_bench *b = bench_new("1000000\n", (link_config){.queue = "pie"});
     bench_send_many(b, 1, 5, 1504, 0);
     bench_send_many(b, 6, 1, 1504, 30 * S);
@@ -184,8 +173,7 @@ static void pie_after_a_year_without_packets_is_as_new(void **state) {
 /* RFC 8290, quantum 1504. Flow A sends 1 to 6, flow B 11 and 12, at 0. Both are new: A takes 1 (its quantum is spent),
  * becomes old; B takes 11 and becomes old; then by turns 2, 12, 3; B is empty and leaves; 4. At 45, B sends 13: it is
  * new again and goes before A's 5. */
-static void fq_codel(void **state) {
-    (void)state;
+TEST(fq_codel) {
     link_bench *b = with_queue(TENS, "fq_codel:quantum=1504:target=1000");
     for (uint32_t n = 1; n <= 6; n++)
         bench_send(b, 'A', n, 1504, 0);
@@ -201,8 +189,7 @@ static void fq_codel(void **state) {
  * 11, 12, 13 (1503) leave it 1 byte, so 14 follows and B owes 500: its next turn has 1004, for 15 and 16. In
  * opportunities: 20 has 11 to 13 and 1 byte of 14; 30 the other 500 of it and 1004 of 2; 40 the other 500 of 2 and
  * 1002 of 15 and 16. */
-static void fq_codel_shares_by_bytes(void **state) {
-    (void)state;
+TEST(fq_codel_shares_by_bytes) {
     link_bench *b = with_queue("10\n", "fq_codel:quantum=1504:target=1000");
     bench_send(b, 'A', 1, 1504, 0);
     bench_send(b, 'A', 2, 1504, 0);
@@ -215,8 +202,7 @@ static void fq_codel_shares_by_bytes(void **state) {
 
 /* Limit 4. A has 3 packets, B 2: at the fifth packet A is the fattest and loses packets from its head, down to half of
  * its bytes: 1 and 2. */
-static void fq_codel_over_its_limit_drops_from_the_head_of_the_fattest_flow(void **state) {
-    (void)state;
+TEST(fq_codel_over_its_limit_drops_from_the_head_of_the_fattest_flow) {
     link_bench *b = with_queue(TENS, "fq_codel:packets=4:target=1000");
     bench_send(b, 'A', 1, 1504, 0);
     bench_send(b, 'A', 2, 1504, 0);
@@ -228,22 +214,4 @@ static void fq_codel_over_its_limit_drops_from_the_head_of_the_fattest_flow(void
     bench_free(b);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(infinite),
-        cmocka_unit_test(droptail_by_packets),
-        cmocka_unit_test(droptail_by_bytes),
-        cmocka_unit_test(drophead_by_packets),
-        cmocka_unit_test(drophead_by_bytes),
-        cmocka_unit_test(a_packet_larger_than_drophead_s_limit_empties_the_queue),
-        cmocka_unit_test(codel),
-        cmocka_unit_test(codel_leaves_a_short_delay_alone),
-        cmocka_unit_test(pie),
-        cmocka_unit_test(pie_keeps_its_hard_limit_during_a_burst),
-        cmocka_unit_test(pie_after_a_year_without_packets_is_as_new),
-        cmocka_unit_test(fq_codel),
-        cmocka_unit_test(fq_codel_shares_by_bytes),
-        cmocka_unit_test(fq_codel_over_its_limit_drops_from_the_head_of_the_fattest_flow),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -33,8 +33,7 @@ static uint8_t one[MANY + 1], two[MANY + 1];
 /* p 0.01, r 0.25: bad a share of p / (p + r) = 1/26 of the time, for 1/r = 4 packets on average. The standard deviation
  * of the share over n packets is sqrt(pi_g pi_b (2 - p - r) / (p + r) / n) = 0.00111, of the mean of some 7,700 bursts
  * sqrt(1 - r) / r / sqrt(7700) = 0.0395: bounds of four of them. */
-static void gilbert_elliott_has_its_stationary_loss_and_burst_length(void **state) {
-    (void)state;
+TEST(gilbert_elliott_has_its_stationary_loss_and_burst_length) {
     link_stats s = run((link_config){.loss = {.bad = 1.0, .p = 0.01, .r = 0.25}, .seed = 1}, MANY, one);
     uint32_t lost = 0, bursts = 0;
     for (uint32_t n = 1; n <= MANY; n++) {
@@ -47,14 +46,12 @@ static void gilbert_elliott_has_its_stationary_loss_and_burst_length(void **stat
 }
 
 /* In the good state 0.02, in the bad 0.5, half of the time each: 0.26. */
-static void both_states_of_gilbert_elliott_have_their_loss(void **state) {
-    (void)state;
+TEST(both_states_of_gilbert_elliott_have_their_loss) {
     link_stats s = run((link_config){.loss = {.good = 0.02, .bad = 0.5, .p = 0.1, .r = 0.1}, .seed = 5}, MANY, one);
     assert_true(fabs((double)s.random_losses / MANY - 0.26) < 0.01);
 }
 
-static void an_effect_that_is_switched_on_leaves_the_losses_as_they_are(void **state) {
-    (void)state;
+TEST(an_effect_that_is_switched_on_leaves_the_losses_as_they_are) {
     const link_config losses = {.loss = {.good = 0.01, .bad = 0.5, .p = 0.02, .r = 0.2}, .seed = 9};
     link_config all = losses;
     all.duplicate = 0.2;
@@ -74,8 +71,7 @@ static void an_effect_that_is_switched_on_leaves_the_losses_as_they_are(void **s
 
 /* The share of time that a link with means of 300 and 100 ms is off, seen by a packet a ms: 1/4; the standard deviation
  * over some 500 periods is 0.25 * 0.75 * sqrt(2 / 500) = 0.012, and the bound five of them. */
-static void on_and_off_take_turns_by_exponential_times(void **state) {
-    (void)state;
+TEST(on_and_off_take_turns_by_exponential_times) {
     const link_onoff onoff = {.is_random = true, .count = 2, .us = {300 * MS, 100 * MS}};
     link_stats s = run((link_config){.onoff = onoff, .seed = 3}, MANY, one);
     assert_true(fabs((double)s.off_losses / MANY - 0.25) < 0.06);
@@ -86,8 +82,7 @@ static void on_and_off_take_turns_by_exponential_times(void **state) {
 
 /* Exponential times: the mean is theirs, and a share of 1 - 1/e is shorter than it. Some 1000 bursts a side: standard
  * deviations of 3 % and 1.5 %, and bounds of four of them. */
-static void on_and_off_last_as_long_as_they_should(void **state) {
-    (void)state;
+TEST(on_and_off_last_as_long_as_they_should) {
     const link_onoff onoff = {.is_random = true, .count = 2, .us = {60 * MS, 40 * MS}};
     link_onoff_state s;
     link_onoff_init(&s, &onoff, 11);
@@ -111,8 +106,7 @@ static void on_and_off_last_as_long_as_they_should(void **state) {
 }
 
 /* On for 5 ms, off for 3, on for 2, off for 1; what comes at the ms of a switch finds the new state. */
-static void on_and_off_follow_a_schedule(void **state) {
-    (void)state;
+TEST(on_and_off_follow_a_schedule) {
     const link_onoff onoff = {.count = 4, .us = {5 * MS, 3 * MS, 2 * MS, 1 * MS}};
     static const uint8_t on[11] = {1, 1, 1, 1, 1, 0, 0, 0, 1, 1, 0};
     run((link_config){.onoff = onoff}, 1000, one);
@@ -120,8 +114,7 @@ static void on_and_off_follow_a_schedule(void **state) {
         assert_int_equal(one[n], on[n % 11]);
 }
 
-static void the_queue_goes_on_while_the_link_is_off(void **state) {
-    (void)state;
+TEST(the_queue_goes_on_while_the_link_is_off) {
     link_bench *b = bench_new("10\n20\n30\n", (link_config){.onoff = {.count = 2, .us = {5 * MS, 100 * MS}}});
     bench_send_many(b, 1, 2, 1504, 1 * MS);
     bench_send_many(b, 3, 1, 1504, 6 * MS);
@@ -137,8 +130,7 @@ static link_delay_trace parse_delays(const char *text) {
     return trace;
 }
 
-static void a_delay_trace_is_a_step_function(void **state) {
-    (void)state;
+TEST(a_delay_trace_is_a_step_function) {
     link_delay_trace trace = parse_delays("10,5\n20,7.5\n40,1\n");
     static const struct {
         uint64_t at_ms, looped_us, held_us;
@@ -155,8 +147,7 @@ static void a_delay_trace_is_a_step_function(void **state) {
     link_delay_trace_free(&trace);
 }
 
-static void a_long_delay_trace_is_read_to_its_end(void **state) {
-    (void)state;
+TEST(a_long_delay_trace_is_read_to_its_end) {
     char *text = malloc(3000 * 24), *at = text;
     for (unsigned i = 0; i < 3000; i++)
         at += sprintf(at, "%u,%u\n", i, i % 1000);
@@ -169,8 +160,7 @@ static void a_long_delay_trace_is_read_to_its_end(void **state) {
     free(text);
 }
 
-static void what_is_no_probability_is_no_link(void **state) {
-    (void)state;
+TEST(what_is_no_probability_is_no_link) {
     const link_config bad[] = {{.reorder = 1.1},     {.duplicate = -0.1},   {.loss = {.good = 1.1}},
                                {.loss = {.p = 1.1}}, {.loss = {.r = -0.1}}, {.loss = {.bad = 1.1}}};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
@@ -180,8 +170,7 @@ static void what_is_no_probability_is_no_link(void **state) {
     }
 }
 
-static void a_wrong_delay_trace_is_named_with_its_line(void **state) {
-    (void)state;
+TEST(a_wrong_delay_trace_is_named_with_its_line) {
     static const struct {
         const char *text, *where;
     } cases[] = {{"", "d:1: the delay trace is empty"}, {"0,1\n5\n", "d:2: the line is not"},
@@ -198,8 +187,7 @@ static void a_wrong_delay_trace_is_named_with_its_line(void **state) {
 
 /* 50 ms until 10, then 5 ms. 1 comes at 8 and leaves the delay at 58; 2 comes at 12 and would at 17, but keeps its
  * place behind 1: 58 too. 3 comes at 60: 65. The start offset moves this function as well. */
-static void packets_stay_in_order_where_the_delay_falls(void **state) {
-    (void)state;
+TEST(packets_stay_in_order_where_the_delay_falls) {
     link_delay_trace trace = parse_delays("0,50\n10,5\n");
     link_bench *b = bench_new("1\n", (link_config){.delay_trace = &trace, .hold_delay = true});
     bench_send(b, 0, 1, 1504, 8 * MS);
@@ -214,8 +202,7 @@ static void packets_stay_in_order_where_the_delay_falls(void **state) {
     link_delay_trace_free(&trace);
 }
 
-static void jitter_stays_within_its_bounds_and_keeps_the_order(void **state) {
-    (void)state;
+TEST(jitter_stays_within_its_bounds_and_keeps_the_order) {
     link_bench *b = bench_new("1gbps", (link_config){.delay_us = 3000, .jitter_us = 2000, .seed = 2});
     uint64_t least = UINT64_MAX, most = 0;
     for (uint32_t n = 1; n <= 5000; n++) {
@@ -242,8 +229,7 @@ static void jitter_stays_within_its_bounds_and_keeps_the_order(void **state) {
 }
 
 /* A tenth of the packets, one a ms, takes 10.5 ms longer: overtaken by 10 others. */
-static void reordered_packets_are_overtaken_and_the_others_are_not(void **state) {
-    (void)state;
+TEST(reordered_packets_are_overtaken_and_the_others_are_not) {
     link_bench *b = bench_new(FAST, (link_config){.reorder = 0.1, .reorder_us = 10500, .seed = 4});
     uint32_t newest = 0, behind = 0, sent = 10000;
     for (uint32_t n = 1; n <= sent; n++) {
@@ -263,8 +249,7 @@ static void reordered_packets_are_overtaken_and_the_others_are_not(void **state)
     bench_free(b);
 }
 
-static void a_duplicate_follows_its_original_and_is_counted(void **state) {
-    (void)state;
+TEST(a_duplicate_follows_its_original_and_is_counted) {
     link_bench *b = bench_new("1\n", (link_config){.duplicate = 1.0, .queue = "droptail:packets=3"});
     bench_send_many(b, 1, 2, 1504, 500);
     BENCH_EXPECT(b, 10 * MS, {1, 1 * MS}, {1, 2 * MS}, {2, 3 * MS});
@@ -278,8 +263,7 @@ static void a_duplicate_follows_its_original_and_is_counted(void **state) {
 /* ---- opportunities ---- */
 
 /* 12 Mbps: 12032 bits every 1002.667 us, rounded up. */
-static void a_rate_is_evenly_spaced_and_exact_in_the_long_run(void **state) {
-    (void)state;
+TEST(a_rate_is_evenly_spaced_and_exact_in_the_long_run) {
     link_bench *b = bench_new("12mbps", (link_config){0});
     bench_send_many(b, 1, 4, 1504, 0);
     BENCH_EXPECT(b, 100 * MS, {1, 1003}, {2, 2006}, {3, 3008}, {4, 4011});
@@ -291,8 +275,7 @@ static void a_rate_is_evenly_spaced_and_exact_in_the_long_run(void **state) {
     bench_free(b);
 }
 
-static void rates_are_read_with_their_units(void **state) {
-    (void)state;
+TEST(rates_are_read_with_their_units) {
     static const struct {
         const char *text;
         uint64_t bps;
@@ -319,8 +302,7 @@ static void rates_are_read_with_their_units(void **state) {
     }
 }
 
-static void counting_a_rate_agrees_with_its_times(void **state) {
-    (void)state;
+TEST(counting_a_rate_agrees_with_its_times) {
     static const uint64_t rates[] = {1, 300000, 12000000, 12032000000, 12345677, LINK_TRACE_MAX_RATE_BPS};
     link_rng rng = {1};
     for (size_t i = 0; i < 6 * 1000; i++) {
@@ -332,8 +314,7 @@ static void counting_a_rate_agrees_with_its_times(void **state) {
     }
 }
 
-static void a_trace_that_is_replayed_once_ends(void **state) {
-    (void)state;
+TEST(a_trace_that_is_replayed_once_ends) {
     link_bench *b = bench_new("3\n10\n", (link_config){.once = true, .queue = "droptail:packets=2"});
     bench_send_many(b, 1, 2, 1504, 0);
     BENCH_EXPECT(b, 50 * MS, {1, 3 * MS}, {2, 10 * MS});
@@ -351,8 +332,7 @@ static void a_trace_that_is_replayed_once_ends(void **state) {
 
 /* ---- changes at run time ---- */
 
-static void a_link_that_is_down_loses_arrivals_and_keeps_its_queue(void **state) {
-    (void)state;
+TEST(a_link_that_is_down_loses_arrivals_and_keeps_its_queue) {
     link_bench *b = bench_new("10\n", (link_config){.delay_us = 5 * MS});
     bench_send_many(b, 1, 2, 1504, 0);
     bench_send_many(b, 3, 1, 1504, 8 * MS);
@@ -371,8 +351,7 @@ static void a_link_that_is_down_loses_arrivals_and_keeps_its_queue(void **state)
     bench_free(b);
 }
 
-static void a_new_delay_holds_for_packets_that_come_after(void **state) {
-    (void)state;
+TEST(a_new_delay_holds_for_packets_that_come_after) {
     link_delay_trace trace = parse_delays("0,50\n");
     link_bench *b = bench_new("1\n", (link_config){.delay_trace = &trace});
     bench_send(b, 0, 1, 1504, 1 * MS);
@@ -384,8 +363,7 @@ static void a_new_delay_holds_for_packets_that_come_after(void **state) {
     link_delay_trace_free(&trace);
 }
 
-static void loss_changes_and_invalid_loss_does_not(void **state) {
-    (void)state;
+TEST(loss_changes_and_invalid_loss_does_not) {
     link_bench *b = bench_new(FAST, (link_config){0});
     const link_loss all = {.good = 1.0}, wrong = {.good = 1.5}, nan_loss = {.p = NAN};
     bench_send_many(b, 1, 10, 104, 0);
@@ -400,8 +378,7 @@ static void loss_changes_and_invalid_loss_does_not(void **state) {
 }
 
 /* Every 10 ms until 25; from there 12.032 Mbps, an opportunity a ms: 26, 27 ... */
-static void a_new_rate_begins_at_once(void **state) {
-    (void)state;
+TEST(a_new_rate_begins_at_once) {
     link_bench *b = bench_new("10\n", (link_config){0});
     bench_send_many(b, 1, 5, 1504, 0);
     assert_true(link_set_rate(b->link, 12032000, 25 * MS));
@@ -417,8 +394,7 @@ static void a_new_rate_begins_at_once(void **state) {
 
 /* Asleep at first: 260 ms. Then 99, 100 and 130 ms after the one before, with a cycle of 40 ms: the last two wait for
  * multiples of it, 120 and 160 ms. After the tail again 260 ms. The packets after them keep their order. */
-static void the_first_packet_after_a_pause_waits_for_the_radio(void **state) {
-    (void)state;
+TEST(the_first_packet_after_a_pause_waits_for_the_radio) {
     const link_radio lte = {260 * MS, 11576 * MS, 100 * MS, 40 * MS};
     link_bench *b = bench_new("1gbps", (link_config){.radio = lte, .delay_us = 10 * MS});
     const uint64_t sent[] = {0, 200, 299, 399, 529, 530, 12105, 12106, 23682}; /* ms; the last after the whole tail */
@@ -436,8 +412,7 @@ static void the_first_packet_after_a_pause_waits_for_the_radio(void **state) {
     bench_free(b);
 }
 
-static void without_a_radio_a_pause_costs_nothing(void **state) {
-    (void)state;
+TEST(without_a_radio_a_pause_costs_nothing) {
     const link_radio none = {0}, uplink = {.promotion_us = 260 * MS, .tail_us = 11576 * MS};
     assert_int_equal(link_radio_wait(&none, LINK_RADIO_NO_PACKET), 0);
     assert_int_equal(link_radio_wait(&none, 3600 * 1000 * MS), 0);
@@ -446,8 +421,7 @@ static void without_a_radio_a_pause_costs_nothing(void **state) {
 }
 
 /* A preset is its two times: nothing below the tail, the promotion from it on, whatever the pause. */
-static void a_preset_of_a_radio_is_its_promotion_and_its_tail(void **state) {
-    (void)state;
+TEST(a_preset_of_a_radio_is_its_promotion_and_its_tail) {
     static const struct {
         const char *name;
         uint64_t promotion_us, tail_us;
@@ -479,8 +453,7 @@ static void a_preset_of_a_radio_is_its_promotion_and_its_tail(void **state) {
 
 /* Occasions at phase + k 1280 ms. The phone's request wakes it up at once; the network's packet waits for an occasion,
  * and so does what comes meanwhile; what the phone sends meanwhile wakes it up earlier. */
-static void a_phone_that_sleeps_is_paged_and_wakes_up_by_itself_when_it_sends(void **state) {
-    (void)state;
+TEST(a_phone_that_sleeps_is_paged_and_wakes_up_by_itself_when_it_sends) {
     const link_radio radio = {.promotion_us = 200 * MS, .tail_us = 5000 * MS};
     link_rrc rrc = link_rrc_make(&radio, 1280 * MS, 7);
     const uint64_t occasion = rrc.phase_us + 20 * 1280 * MS;
@@ -505,8 +478,7 @@ static void a_phone_that_sleeps_is_paged_and_wakes_up_by_itself_when_it_sends(vo
 }
 
 /* Through two links that share it: the answer to what a phone has just sent is not paged. */
-static void the_directions_of_a_path_share_its_radio(void **state) {
-    (void)state;
+TEST(the_directions_of_a_path_share_its_radio) {
     const link_radio radio = {.promotion_us = 200 * MS, .tail_us = 5000 * MS};
     link_rrc rrc = link_rrc_make(&radio, 1280 * MS, 7);
     link_bench *up = bench_new("1gbps", (link_config){.radio = radio, .rrc = &rrc});
@@ -539,8 +511,7 @@ static int by_value(const void *a, const void *b) {
 
 /* RRC-Probe: a server sends to a phone that sleeps. Its quantiles, in ms, of each preset; connected: the least RTTs,
  * p5. The median is what the preset was made of, the two ends are not. */
-static void paged_presets_have_the_round_trips_that_were_measured(void **state) {
-    (void)state;
+TEST(paged_presets_have_the_round_trips_that_were_measured) {
     static const struct {
         const char *name;
         uint64_t connected, p5, p50, p95;
@@ -586,8 +557,7 @@ static void find_spikes(uint32_t path, uint32_t way, bool *late, uint32_t count)
 }
 
 /* As those of two operators (PAM 2025, docs/reference/links.md): both at once as often as by chance. */
-static void delay_spikes_of_two_paths_are_independent(void **state) {
-    (void)state;
+TEST(delay_spikes_of_two_paths_are_independent) {
     enum { COUNT = 100000 };
     static bool late[2][COUNT];
     for (uint32_t way = 0; way < 2; way++) {
@@ -605,38 +575,4 @@ static void delay_spikes_of_two_paths_are_independent(void **state) {
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gilbert_elliott_has_its_stationary_loss_and_burst_length),
-        cmocka_unit_test(both_states_of_gilbert_elliott_have_their_loss),
-        cmocka_unit_test(an_effect_that_is_switched_on_leaves_the_losses_as_they_are),
-        cmocka_unit_test(on_and_off_take_turns_by_exponential_times),
-        cmocka_unit_test(on_and_off_last_as_long_as_they_should),
-        cmocka_unit_test(on_and_off_follow_a_schedule),
-        cmocka_unit_test(the_queue_goes_on_while_the_link_is_off),
-        cmocka_unit_test(a_delay_trace_is_a_step_function),
-        cmocka_unit_test(a_long_delay_trace_is_read_to_its_end),
-        cmocka_unit_test(what_is_no_probability_is_no_link),
-        cmocka_unit_test(a_wrong_delay_trace_is_named_with_its_line),
-        cmocka_unit_test(packets_stay_in_order_where_the_delay_falls),
-        cmocka_unit_test(jitter_stays_within_its_bounds_and_keeps_the_order),
-        cmocka_unit_test(reordered_packets_are_overtaken_and_the_others_are_not),
-        cmocka_unit_test(the_first_packet_after_a_pause_waits_for_the_radio),
-        cmocka_unit_test(without_a_radio_a_pause_costs_nothing),
-        cmocka_unit_test(a_preset_of_a_radio_is_its_promotion_and_its_tail),
-        cmocka_unit_test(a_phone_that_sleeps_is_paged_and_wakes_up_by_itself_when_it_sends),
-        cmocka_unit_test(the_directions_of_a_path_share_its_radio),
-        cmocka_unit_test(delay_spikes_of_two_paths_are_independent),
-        cmocka_unit_test(paged_presets_have_the_round_trips_that_were_measured),
-        cmocka_unit_test(a_duplicate_follows_its_original_and_is_counted),
-        cmocka_unit_test(a_rate_is_evenly_spaced_and_exact_in_the_long_run),
-        cmocka_unit_test(rates_are_read_with_their_units),
-        cmocka_unit_test(counting_a_rate_agrees_with_its_times),
-        cmocka_unit_test(a_trace_that_is_replayed_once_ends),
-        cmocka_unit_test(a_link_that_is_down_loses_arrivals_and_keeps_its_queue),
-        cmocka_unit_test(a_new_delay_holds_for_packets_that_come_after),
-        cmocka_unit_test(loss_changes_and_invalid_loss_does_not),
-        cmocka_unit_test(a_new_rate_begins_at_once),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,10 +1,5 @@
+#include "tests/unit.h"
 #include "emulator/link/foresight.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <stdlib.h>
 #include <string.h>
@@ -94,8 +89,7 @@ static void compare(const char *trace, link_config config, uint64_t seed) {
 
 static const char *const traces[] = {"1\n2\n2\n2\n7\n40\n41\n", "5\n", "0\n0\n0\n300\n"};
 
-static void what_is_foreseen_happens(void **state) {
-    (void)state;
+TEST(what_is_foreseen_happens) {
     for (uint64_t k = 0; k < 3; k++) {
         compare(traces[k], (link_config){.delay_us = 12345, .start_offset_ms = 3 * k}, k + 1);
         compare(traces[k], (link_config){.radio = {.promotion_us = 20000, .tail_us = 30000}}, k + 1);
@@ -112,16 +106,14 @@ static void what_is_foreseen_happens(void **state) {
     }
 }
 
-static void drops_of_a_full_droptail_queue_are_foreseen(void **state) {
-    (void)state;
+TEST(drops_of_a_full_droptail_queue_are_foreseen) {
     for (uint64_t k = 0; k < 3; k++) {
         compare(traces[k], (link_config){.delay_us = 20000, .queue = "droptail:packets=7"}, k + 1);
         compare(traces[k], (link_config){.delay_us = 500, .queue = "droptail:bytes=9000"}, k + 1);
     }
 }
 
-static void delays_of_a_trace_are_foreseen_and_keep_order(void **state) {
-    (void)state;
+TEST(delays_of_a_trace_are_foreseen_and_keep_order) {
     link_delay_trace delays;
     char error[256];
     const char *text = "0,50\n30,5\n60,20\n100,20\n";
@@ -131,8 +123,7 @@ static void delays_of_a_trace_are_foreseen_and_keep_order(void **state) {
     link_delay_trace_free(&delays);
 }
 
-static void bursts_of_a_light_trace_are_foreseen(void **state) {
-    (void)state;
+TEST(bursts_of_a_light_trace_are_foreseen) {
     link_light_trace rows;
     char error[256];
     const char *text = "0 30 0 0 1 4 4 4\n50 60 0\n60 20 0 0 30\n100 20\n";
@@ -146,8 +137,7 @@ static void bursts_of_a_light_trace_are_foreseen(void **state) {
     link_light_trace_free(&rows);
 }
 
-static void supposed_packets_queue_behind_each_other_and_leave_no_trace(void **state) {
-    (void)state;
+TEST(supposed_packets_queue_behind_each_other_and_leave_no_trace) {
     world w;
     open_world(&w, "10\n20\n30\n40\n", (link_config){.delay_us = 1000});
     for (int again = 0; again < 2; again++) {
@@ -162,8 +152,7 @@ static void supposed_packets_queue_behind_each_other_and_leave_no_trace(void **s
     close_world(&w);
 }
 
-static void a_link_that_is_down_delivers_nothing(void **state) {
-    (void)state;
+TEST(a_link_that_is_down_delivers_nothing) {
     world w;
     open_world(&w, "10\n", (link_config){0});
     link_set_up(w.link, false, 0);
@@ -172,14 +161,4 @@ static void a_link_that_is_down_delivers_nothing(void **state) {
     close_world(&w);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_foreseen_happens),
-        cmocka_unit_test(drops_of_a_full_droptail_queue_are_foreseen),
-        cmocka_unit_test(delays_of_a_trace_are_foreseen_and_keep_order),
-        cmocka_unit_test(bursts_of_a_light_trace_are_foreseen),
-        cmocka_unit_test(supposed_packets_queue_behind_each_other_and_leave_no_trace),
-        cmocka_unit_test(a_link_that_is_down_delivers_nothing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

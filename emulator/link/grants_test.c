@@ -28,8 +28,7 @@ static uint64_t wait_us(link_grants_state *state, uint64_t t_us, uint32_t bytes)
     return link_grants_wait(&grants, state, 3 * MS, t_us, bytes);
 }
 
-static void a_lone_packet_waits_for_an_occasion_and_its_grant(void **state) {
-    (void)state;
+TEST(a_lone_packet_waits_for_an_occasion_and_its_grant) {
     static const struct { uint64_t at_ms, wait_ms; } rows[] = {{0, 11}, {3, 8}, {4, 17}, {12, 9}, {13, 8}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         link_grants_state own = {0};
@@ -38,8 +37,7 @@ static void a_lone_packet_waits_for_an_occasion_and_its_grant(void **state) {
 }
 
 /* The occasion at 3 ms, the first grant at 11 ms, the rest at 17 ms. */
-static void what_the_first_grant_does_not_hold_comes_with_the_report(void **state) {
-    (void)state;
+TEST(what_the_first_grant_does_not_hold_comes_with_the_report) {
     static const struct {
         uint64_t at_ms, leaves_ms;
         uint32_t bytes;
@@ -52,8 +50,7 @@ static void what_the_first_grant_does_not_hold_comes_with_the_report(void **stat
         assert_int_equal(rows[i].at_ms * MS + wait_us(&own, rows[i].at_ms * MS, rows[i].bytes), rows[i].leaves_ms * MS);
 }
 
-static void order_is_kept_whatever_comes(void **state) {
-    (void)state;
+TEST(order_is_kept_whatever_comes) {
     link_rng rng = {11};
     for (int round = 0; round < 300; round++) {
         const link_grants drawn = {.sr_us = 1 + link_rng_next(&rng) % 20000,
@@ -76,8 +73,7 @@ static void order_is_kept_whatever_comes(void **state) {
 }
 
 /* A packet each 200 ms over 100 s: uniform over the period of the occasions. */
-static void waits_of_lone_packets_are_uniform_over_the_period(void **state) {
-    (void)state;
+TEST(waits_of_lone_packets_are_uniform_over_the_period) {
     enum { COUNT = 500 };
     static uint64_t at[COUNT], left[COUNT];
     static uint32_t length[COUNT];
@@ -98,8 +94,7 @@ static void waits_of_lone_packets_are_uniform_over_the_period(void **state) {
         assert_in_range(of_tenth[i], 25, 80);
 }
 
-static void a_sender_that_never_stops_sees_the_links_own_rate(void **state) {
-    (void)state;
+TEST(a_sender_that_never_stops_sees_the_links_own_rate) {
     enum { COUNT = 2000 };
     static uint64_t at[COUNT], plain[COUNT], granted[COUNT];
     static uint32_t length[COUNT];
@@ -115,8 +110,7 @@ static void a_sender_that_never_stops_sees_the_links_own_rate(void **state) {
     assert_memory_equal(plain + 40, granted + 40, (COUNT - 40) * sizeof plain[0]);
 }
 
-static void the_radio_wakes_up_first(void **state) {
-    (void)state;
+TEST(the_radio_wakes_up_first) {
     const link_radio radio = {.promotion_us = 260 * MS, .tail_us = 1000 * MS};
     const link_config config = {.grants = grants, .radio = radio, .seed = 3};
     static const uint64_t at[] = {0, MS, 300 * MS};
@@ -129,8 +123,7 @@ static void the_radio_wakes_up_first(void **state) {
     assert_int_equal((left[2] - left[0]) / (5 * MS) % 2, 0); /* whole periods apart */
 }
 
-static void texts_are_read(void **state) {
-    (void)state;
+TEST(texts_are_read) {
     static const struct {
         const char *text;
         link_grants grants;
@@ -166,15 +159,4 @@ static void texts_are_read(void **state) {
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_lone_packet_waits_for_an_occasion_and_its_grant),
-        cmocka_unit_test(what_the_first_grant_does_not_hold_comes_with_the_report),
-        cmocka_unit_test(order_is_kept_whatever_comes),
-        cmocka_unit_test(waits_of_lone_packets_are_uniform_over_the_period),
-        cmocka_unit_test(a_sender_that_never_stops_sees_the_links_own_rate),
-        cmocka_unit_test(the_radio_wakes_up_first),
-        cmocka_unit_test(texts_are_read),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

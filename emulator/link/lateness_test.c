@@ -1,11 +1,6 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <string.h>
 
+#include "tests/unit.h"
 #include "emulator/link/lateness.h"
 
 static link_lateness lateness;
@@ -16,14 +11,12 @@ static int clear(void **state) {
     return 0;
 }
 
-static void without_records_everything_is_0(void **state) {
-    (void)state;
+TEST_WITH(without_records_everything_is_0, clear, NULL) {
     assert_int_equal(link_lateness_quantile(&lateness, 0.5), 0);
     assert_int_equal(lateness.max_us, 0);
 }
 
-static void small_values_are_exact(void **state) {
-    (void)state;
+TEST_WITH(small_values_are_exact, clear, NULL) {
     for (uint64_t v = 1; v <= 100; v++)
         link_lateness_record(&lateness, v);
     assert_int_equal(link_lateness_quantile(&lateness, 0.50), 50);
@@ -32,8 +25,7 @@ static void small_values_are_exact(void **state) {
     assert_int_equal(lateness.max_us, 100);
 }
 
-static void over_1ms_means_more_than_1000_us(void **state) {
-    (void)state;
+TEST_WITH(over_1ms_means_more_than_1000_us, clear, NULL) {
     link_lateness_record(&lateness, 1000);
     assert_int_equal(lateness.over_1ms, 0);
     link_lateness_record(&lateness, 1001);
@@ -41,8 +33,7 @@ static void over_1ms_means_more_than_1000_us(void **state) {
     assert_int_equal(lateness.count, 2);
 }
 
-static void large_values_are_within_2_per_cent_and_never_too_small(void **state) {
-    (void)state;
+TEST_WITH(large_values_are_within_2_per_cent_and_never_too_small, clear, NULL) {
     for (uint64_t v = 128; v < UINT64_C(1) << 34; v = v * 5 / 4 + 1) {
         clear(NULL);
         link_lateness_record(&lateness, v);
@@ -54,20 +45,10 @@ static void large_values_are_within_2_per_cent_and_never_too_small(void **state)
     }
 }
 
-static void huge_values_fall_into_the_last_bucket(void **state) {
-    (void)state;
+TEST_WITH(huge_values_fall_into_the_last_bucket, clear, NULL) {
     link_lateness_record(&lateness, UINT64_MAX);
     assert_int_equal(link_lateness_quantile(&lateness, 0.5), UINT64_MAX);
     assert_int_equal(lateness.buckets[LINK_LATENESS_BUCKETS - 1], 1);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(without_records_everything_is_0, clear),
-        cmocka_unit_test_setup(small_values_are_exact, clear),
-        cmocka_unit_test_setup(over_1ms_means_more_than_1000_us, clear),
-        cmocka_unit_test_setup(large_values_are_within_2_per_cent_and_never_too_small, clear),
-        cmocka_unit_test_setup(huge_values_fall_into_the_last_bucket, clear),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -27,8 +27,7 @@ static uint64_t took_us(const uint64_t left_us[PACKETS], uint32_t n) {
 }
 
 /* Boundaries at 200, 1200 and 2200 ms with pauses of 50 to 150 ms, over a delay of 20 ms. */
-static void packets_of_a_pause_wait_to_its_end(void **state) {
-    (void)state;
+TEST(packets_of_a_pause_wait_to_its_end) {
     const link_leo leo = {.period_us = S, .phase_us = 200 * MS, .pause_us = 100 * MS};
     const link_config config = {.leo = leo, .delay_us = 20 * MS, .seed = 5};
     uint64_t left[PACKETS], pauses[3];
@@ -47,8 +46,7 @@ static void packets_of_a_pause_wait_to_its_end(void **state) {
     assert_true(pauses[0] != pauses[1] && pauses[1] != pauses[2]);
 }
 
-static void the_delay_makes_a_step_at_each_boundary(void **state) {
-    (void)state;
+TEST(the_delay_makes_a_step_at_each_boundary) {
     const link_leo leo = {.period_us = S, .phase_us = 200 * MS, .step_us = 5 * MS};
     link_config config = {.leo = leo, .delay_us = 20 * MS, .seed = 7};
     uint64_t left[PACKETS], other[PACKETS], delay[3];
@@ -69,8 +67,7 @@ static void the_delay_makes_a_step_at_each_boundary(void **state) {
 }
 
 /* Two thirds of what reaches the queue in the first 90 ms after a boundary. */
-static void a_burst_after_each_boundary_is_lost(void **state) {
-    (void)state;
+TEST(a_burst_after_each_boundary_is_lost) {
     const link_leo leo = {.period_us = S, .phase_us = 200 * MS, .burst_us = 90 * MS, .loss = 2.0 / 3.0};
     const link_config config = {.leo = leo, .delay_us = 20 * MS, .seed = 9};
     uint64_t left[PACKETS];
@@ -85,8 +82,7 @@ static void a_burst_after_each_boundary_is_lost(void **state) {
     assert_int_equal(stats.random_losses, lost);
 }
 
-static void without_it_nothing_is_drawn(void **state) {
-    (void)state;
+TEST(without_it_nothing_is_drawn) {
     link_config plain = {.delay_us = 20 * MS, .seed = 9, .loss = {.good = 0.1}}, burst = plain;
     burst.leo = (link_leo){.period_us = 100 * S, .phase_us = 50 * S, .burst_us = MS, .loss = 1.0};
     uint64_t left[PACKETS], other[PACKETS];
@@ -95,15 +91,13 @@ static void without_it_nothing_is_drawn(void **state) {
     assert_memory_equal(left, other, sizeof left); /* other losses are the same packets */
 }
 
-static void a_delay_is_never_below_zero(void **state) {
-    (void)state;
+TEST(a_delay_is_never_below_zero) {
     const link_leo leo = {.period_us = S, .step_us = 50 * MS};
     for (uint64_t t = 0; t < 100 * S; t += S)
         assert_in_range(link_leo_delay(&leo, 3, 10 * MS, t), 0, 60 * MS);
 }
 
-static void texts_are_read(void **state) {
-    (void)state;
+TEST(texts_are_read) {
     static const struct {
         const char *text;
         link_leo leo;
@@ -132,8 +126,7 @@ static void texts_are_read(void **state) {
     }
 }
 
-static void it_excludes_a_light_trace(void **state) {
-    (void)state;
+TEST(it_excludes_a_light_trace) {
     link_settings settings[2] = {0};
     char error[SETTINGS_ERROR_BYTES];
     static const char *const keys[][2] = {
@@ -145,15 +138,4 @@ static void it_excludes_a_light_trace(void **state) {
     link_settings_free(settings);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(packets_of_a_pause_wait_to_its_end),
-        cmocka_unit_test(the_delay_makes_a_step_at_each_boundary),
-        cmocka_unit_test(a_burst_after_each_boundary_is_lost),
-        cmocka_unit_test(without_it_nothing_is_drawn),
-        cmocka_unit_test(a_delay_is_never_below_zero),
-        cmocka_unit_test(texts_are_read),
-        cmocka_unit_test(it_excludes_a_light_trace),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

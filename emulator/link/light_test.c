@@ -32,8 +32,7 @@ static link_bench *light_bench(uint64_t gap_us, const link_size_latency *size) {
     return bench_new(HEAVY, (link_config){.light = {.trace = &rows, .gap_us = gap_us, .size = size}});
 }
 
-static void a_lone_packet_sees_the_delay_of_its_row(void **state) {
-    (void)state;
+TEST(a_lone_packet_sees_the_delay_of_its_row) {
     link_bench *b = light_bench(0, NULL);
     bench_send(b, 0, 1, FULL, 0);
     assert_int_equal(link_next_deadline(b->link), 40 * MS); /* and not an opportunity after it */
@@ -47,8 +46,7 @@ static void a_lone_packet_sees_the_delay_of_its_row(void **state) {
     bench_free(b);
 }
 
-static void a_train_sees_the_offsets_of_the_row_and_then_the_heavy_trace(void **state) {
-    (void)state;
+TEST(a_train_sees_the_offsets_of_the_row_and_then_the_heavy_trace) {
     link_bench *b = light_bench(0, NULL);
     bench_send_many(b, 1, 7, FULL, 0);
     BENCH_EXPECT(b, 49 * MS, {1, 40 * MS}, {2, 40 * MS}, {3, 43 * MS}, {4, 43 * MS}, {5, 49 * MS});
@@ -59,8 +57,7 @@ static void a_train_sees_the_offsets_of_the_row_and_then_the_heavy_trace(void **
 }
 
 /* A sender writes the packets of one burst some us apart: offsets, which are whole ms, do not pass in between. */
-static void packets_that_come_us_apart_are_of_one_burst(void **state) {
-    (void)state;
+TEST(packets_that_come_us_apart_are_of_one_burst) {
     link_bench *b = light_bench(0, NULL);
     for (uint64_t k = 0; k < 5; k++)
         bench_send(b, 0, (uint32_t)k + 1, FULL, 3 * k);
@@ -68,8 +65,7 @@ static void packets_that_come_us_apart_are_of_one_burst(void **state) {
     bench_free(b);
 }
 
-static void small_packets_share_an_opportunity_and_late_ones_skip_those_that_passed(void **state) {
-    (void)state;
+TEST(small_packets_share_an_opportunity_and_late_ones_skip_those_that_passed) {
     link_bench *b = light_bench(20 * MS, NULL);
     bench_send_many(b, 1, 2, 752, 0);   /* both in the first offset */
     bench_send(b, 0, 3, 752, 1 * MS);   /* offsets 0 have passed */
@@ -79,8 +75,7 @@ static void small_packets_share_an_opportunity_and_late_ones_skip_those_that_pas
     bench_free(b);
 }
 
-static void a_burst_begins_when_nothing_has_left_the_delay_for_the_gap(void **state) {
-    (void)state;
+TEST(a_burst_begins_when_nothing_has_left_the_delay_for_the_gap) {
     link_bench *b = light_bench(20 * MS, NULL);
     bench_send(b, 0, 1, FULL, 0);
     bench_send(b, 0, 2, FULL, 20 * MS); /* of the old burst: to the queue */
@@ -89,8 +84,7 @@ static void a_burst_begins_when_nothing_has_left_the_delay_for_the_gap(void **st
     bench_free(b);
 }
 
-static void the_latency_of_a_size_counts_if_order_allows(void **state) {
-    (void)state;
+TEST(the_latency_of_a_size_counts_if_order_allows) {
     link_bench *b = light_bench(0, &sizes);
     bench_send(b, 0, 1, FULL, 0);        /* 0 as with 300 bytes */
     bench_send(b, 0, 2, 60, 1000 * MS);  /* 80 - 6 */
@@ -101,8 +95,7 @@ static void the_latency_of_a_size_counts_if_order_allows(void **state) {
 }
 
 /* A sender that never pauses for the gap gets what the heavy trace has, but for one row. */
-static void a_saturating_sender_sees_the_heavy_trace(void **state) {
-    (void)state;
+TEST(a_saturating_sender_sees_the_heavy_trace) {
     link_bench *b = light_bench(50 * MS, NULL);
     uint32_t number = 1, delivered = 0;
     for (uint64_t now = 0; now < 20 * S; now += 5 * MS) {
@@ -118,8 +111,7 @@ static void a_saturating_sender_sees_the_heavy_trace(void **state) {
     bench_free(b);
 }
 
-static void an_opportunity_has_as_many_bytes_as_are_set(void **state) {
-    (void)state;
+TEST(an_opportunity_has_as_many_bytes_as_are_set) {
     link_bench *b = bench_new(HEAVY, (link_config){.opportunity_bytes = 752});
     bench_send_many(b, 1, 2, FULL, 0);
     BENCH_EXPECT(b, 100 * MS, {1, 20 * MS}, {2, 40 * MS});
@@ -127,8 +119,7 @@ static void an_opportunity_has_as_many_bytes_as_are_set(void **state) {
     bench_free(b);
 }
 
-static void a_plain_delay_from_outside_ends_the_light_trace(void **state) {
-    (void)state;
+TEST(a_plain_delay_from_outside_ends_the_light_trace) {
     link_bench *b = light_bench(0, NULL);
     link_set_delay(b->link, 7 * MS, 0);
     bench_send(b, 0, 1, FULL, 0);
@@ -136,8 +127,7 @@ static void a_plain_delay_from_outside_ends_the_light_trace(void **state) {
     bench_free(b);
 }
 
-static void a_packet_joins_the_queue_that_serves_another_at_that_time(void **state) {
-    (void)state;
+TEST(a_packet_joins_the_queue_that_serves_another_at_that_time) {
     link_bench *b = light_bench(0, NULL);
     bench_send_many(b, 1, 7, FULL, 0);   /* the last two are served at 50 and 60 ms */
     bench_send(b, 0, 8, FULL, 20 * MS);  /* leaves the delay at 60 ms */
@@ -147,8 +137,7 @@ static void a_packet_joins_the_queue_that_serves_another_at_that_time(void **sta
     bench_free(b);
 }
 
-static void a_packet_that_would_overtake_leaves_with_the_one_before_it(void **state) {
-    (void)state;
+TEST(a_packet_that_would_overtake_leaves_with_the_one_before_it) {
     const link_light light = {&rows, NULL, S, FULL}, by_size = {&rows, &sizes, S, FULL};
     link_burst b = {0}, c = {0};
     bool direct;
@@ -162,8 +151,7 @@ static void a_packet_that_would_overtake_leaves_with_the_one_before_it(void **st
     assert_true(direct);
 }
 
-static void a_packet_after_the_row_waits_for_its_last_offset(void **state) {
-    (void)state;
+TEST(a_packet_after_the_row_waits_for_its_last_offset) {
     link_light_trace late;
     char error[256];
     static const char text[] = "0 5 0 30\n100 5 0\n";
@@ -177,8 +165,7 @@ static void a_packet_after_the_row_waits_for_its_last_offset(void **state) {
 }
 
 /* Whatever comes, packets leave in order, none before it came, and all of them do. */
-static void packets_stay_in_order(void **state) {
-    (void)state;
+TEST(packets_stay_in_order) {
     for (uint64_t seed = 1; seed <= 50; seed++) {
         link_rng rng = {seed};
         uint64_t gap = (uint64_t)(link_rng_uniform(&rng) * 50000);
@@ -211,8 +198,7 @@ static void refuse(const char *text, const char *why) {
     assert_string_equal(error, why);
 }
 
-static void tells_what_is_wrong_with_a_light_trace(void **state) {
-    (void)state;
+TEST(tells_what_is_wrong_with_a_light_trace) {
 #define NOT_A_ROW "the line is not \"ms delay_ms offset_ms ...\"; write whole numbers, separated by a space"
     refuse("", "f:1: the light trace is empty; it needs at least one line \"ms delay_ms offset_ms ...\"");
     refuse("0 1 0\n\n", "f:2: " NOT_A_ROW);
@@ -226,8 +212,7 @@ static void tells_what_is_wrong_with_a_light_trace(void **state) {
     refuse("0 1\n0 1\n", "f:2: the last time is 0; it is the period of the trace, at least 1");
 }
 
-static void tells_what_is_wrong_with_latencies_of_sizes(void **state) {
-    (void)state;
+TEST(tells_what_is_wrong_with_latencies_of_sizes) {
     static const char *const wrong[] = {"100", "200 1\n", "100 1\n300 1\n", "100 x\n", "100 1 2\n", "100 --1\n"};
     link_size_latency latency;
     char error[256];
@@ -238,23 +223,4 @@ static void tells_what_is_wrong_with_latencies_of_sizes(void **state) {
     assert_false(link_size_latency_parse(&latency, "f", "", 0, error, sizeof error));
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_lone_packet_sees_the_delay_of_its_row),
-        cmocka_unit_test(a_train_sees_the_offsets_of_the_row_and_then_the_heavy_trace),
-        cmocka_unit_test(small_packets_share_an_opportunity_and_late_ones_skip_those_that_passed),
-        cmocka_unit_test(packets_that_come_us_apart_are_of_one_burst),
-        cmocka_unit_test(a_burst_begins_when_nothing_has_left_the_delay_for_the_gap),
-        cmocka_unit_test(the_latency_of_a_size_counts_if_order_allows),
-        cmocka_unit_test(a_saturating_sender_sees_the_heavy_trace),
-        cmocka_unit_test(an_opportunity_has_as_many_bytes_as_are_set),
-        cmocka_unit_test(a_plain_delay_from_outside_ends_the_light_trace),
-        cmocka_unit_test(a_packet_joins_the_queue_that_serves_another_at_that_time),
-        cmocka_unit_test(a_packet_that_would_overtake_leaves_with_the_one_before_it),
-        cmocka_unit_test(a_packet_after_the_row_waits_for_its_last_offset),
-        cmocka_unit_test(packets_stay_in_order),
-        cmocka_unit_test(tells_what_is_wrong_with_a_light_trace),
-        cmocka_unit_test(tells_what_is_wrong_with_latencies_of_sizes),
-    };
-    return cmocka_run_group_tests(tests, open_rows, close_rows);
-}
+TEST_MAIN(open_rows, close_rows)

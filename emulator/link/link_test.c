@@ -1,13 +1,8 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/unit.h"
 #include "emulator/link/link.h"
 #include "emulator/link/rng.h"
 
@@ -74,9 +69,8 @@ static void expect_nothing(test_bench *bench) {
     assert_null(link_pull(bench->link));
 }
 
-static void a_packet_leaves_at_the_next_opportunity(void **state) {
+TEST(a_packet_leaves_at_the_next_opportunity) {
     test_bench *b = make("5\n10\n", (link_config){0});
-    (void)state;
     assert_int_equal(link_next_deadline(b->link), LINK_NEVER);
     in(b, 1, 1504, 1 * MS);
     assert_int_equal(link_next_deadline(b->link), 5 * MS);
@@ -88,9 +82,8 @@ static void a_packet_leaves_at_the_next_opportunity(void **state) {
     done(b);
 }
 
-static void a_packet_does_not_use_an_opportunity_of_its_own_millisecond(void **state) {
+TEST(a_packet_does_not_use_an_opportunity_of_its_own_millisecond) {
     static const uint64_t arrivals[] = {5 * MS, 5 * MS + 1, 5 * MS + 999};
-    (void)state;
     for (size_t i = 0; i < 3; i++) {
         test_bench *b = make("5\n8\n", (link_config){0});
         in(b, 1, 100, arrivals[i]);
@@ -101,9 +94,8 @@ static void a_packet_does_not_use_an_opportunity_of_its_own_millisecond(void **s
     }
 }
 
-static void the_rest_of_an_opportunity_serves_the_next_packets(void **state) {
+TEST(the_rest_of_an_opportunity_serves_the_next_packets) {
     test_bench *b = make("5\n10\n", (link_config){0});
-    (void)state;
     in(b, 1, 504, 0);
     in(b, 2, 500, 0);
     in(b, 3, 500, 0);
@@ -119,9 +111,8 @@ static void the_rest_of_an_opportunity_serves_the_next_packets(void **state) {
     done(b);
 }
 
-static void a_packet_served_in_part_goes_on_at_the_next_opportunity(void **state) {
+TEST(a_packet_served_in_part_goes_on_at_the_next_opportunity) {
     test_bench *b = make("5\n10\n15\n", (link_config){0});
-    (void)state;
     in(b, 1, 1000, 0);
     in(b, 2, 1000, 0); /* 504 bytes at 5, the other 496 at 10 */
     in(b, 3, 1008, 0); /* 1008 bytes at 10: exactly the rest */
@@ -138,9 +129,8 @@ static void a_packet_served_in_part_goes_on_at_the_next_opportunity(void **state
     done(b);
 }
 
-static void an_empty_queue_loses_the_rest_of_the_opportunity(void **state) {
+TEST(an_empty_queue_loses_the_rest_of_the_opportunity) {
     test_bench *b = make("5\n10\n", (link_config){0});
-    (void)state;
     in(b, 1, 100, 0);
     link_advance(b->link, 5 * MS);
     expect_out(b, 1, 5 * MS);
@@ -152,9 +142,8 @@ static void an_empty_queue_loses_the_rest_of_the_opportunity(void **state) {
     done(b);
 }
 
-static void opportunities_pass_used_or_not(void **state) {
+TEST(opportunities_pass_used_or_not) {
     test_bench *b = make("1\n2\n3\n4\n100\n", (link_config){0});
-    (void)state;
     in(b, 1, 1504, 50 * MS); /* the four before give no credit */
     in(b, 2, 1504, 50 * MS);
     link_advance(b->link, 100 * MS);
@@ -166,9 +155,8 @@ static void opportunities_pass_used_or_not(void **state) {
     done(b);
 }
 
-static void several_opportunities_share_a_millisecond(void **state) {
+TEST(several_opportunities_share_a_millisecond) {
     test_bench *b = make("5\n5\n10\n", (link_config){0});
-    (void)state;
     for (uint8_t i = 1; i <= 3; i++)
         in(b, i, 1504, 0);
     link_advance(b->link, 5 * MS);
@@ -180,9 +168,8 @@ static void several_opportunities_share_a_millisecond(void **state) {
     done(b);
 }
 
-static void the_trace_loops_after_its_last_timestamp(void **state) {
+TEST(the_trace_loops_after_its_last_timestamp) {
     test_bench *b = make("3\n10\n", (link_config){0});
-    (void)state;
     for (uint8_t i = 1; i <= 5; i++)
         in(b, i, 1504, 0);
     link_advance(b->link, 1000 * MS);
@@ -194,10 +181,9 @@ static void the_trace_loops_after_its_last_timestamp(void **state) {
     done(b);
 }
 
-static void the_start_offset_moves_the_trace(void **state) {
+TEST(the_start_offset_moves_the_trace) {
     test_bench *b = make("3\n10\n", (link_config){.start_offset_ms = 8});
     test_bench *later = make("3\n10\n", (link_config){.start_offset_ms = 30});
-    (void)state;
     for (uint8_t i = 1; i <= 2; i++) {
         in(b, i, 1504, 0);
         in(later, i, 1504, 0);
@@ -214,9 +200,8 @@ static void the_start_offset_moves_the_trace(void **state) {
     done(later);
 }
 
-static void the_delay_comes_before_the_queue(void **state) {
+TEST(the_delay_comes_before_the_queue) {
     test_bench *b = make("1\n", (link_config){.delay_us = 2500});
-    (void)state;
     in(b, 1, 1504, 1 * MS); /* at the queue at 3.5 ms */
     assert_int_equal(link_next_deadline(b->link), 4 * MS);
     in(b, 2, 1504, 1500); /* at the queue at 4.0 ms: not the opportunity at 4 */
@@ -228,9 +213,8 @@ static void the_delay_comes_before_the_queue(void **state) {
     done(b);
 }
 
-static void droptail_limits_what_waits_and_not_what_is_in_the_delay(void **state) {
+TEST(droptail_limits_what_waits_and_not_what_is_in_the_delay) {
     test_bench *b = make("100\n", (link_config){.delay_us = 10 * MS, .queue = "droptail:packets=2"});
-    (void)state;
     for (uint8_t i = 1; i <= 5; i++)
         in(b, i, 1504, 0);
     assert_int_equal(link_get_stats(b->link).queue_drops, 0);
@@ -243,9 +227,8 @@ static void droptail_limits_what_waits_and_not_what_is_in_the_delay(void **state
     done(b);
 }
 
-static void a_packet_in_service_does_not_count_in_the_queue(void **state) {
+TEST(a_packet_in_service_does_not_count_in_the_queue) {
     test_bench *b = make("5\n100\n", (link_config){.queue = "droptail:bytes=3008"});
-    (void)state;
     in(b, 1, 1000, 0);
     in(b, 2, 1504, 0);
     link_advance(b->link, 6 * MS); /* 2 is served in part */
@@ -258,18 +241,16 @@ static void a_packet_in_service_does_not_count_in_the_queue(void **state) {
     done(b);
 }
 
-static void the_queue_keeps_its_limit_while_nobody_asks_for_deliveries(void **state) {
+TEST(the_queue_keeps_its_limit_while_nobody_asks_for_deliveries) {
     test_bench *b = make("1000000\n", (link_config){.queue = "droptail:packets=10"});
-    (void)state;
     for (uint64_t t = 0; t < 5000; t++)
         in(b, 1, 1504, t * MS);
     assert_true(link_pool_in_use(b->pool) <= 11);
     done(b);
 }
 
-static void oversize_packets_are_dropped_and_counted(void **state) {
+TEST(oversize_packets_are_dropped_and_counted) {
     test_bench *b = make("1\n", (link_config){0});
-    (void)state;
     in(b, 1, 1505, 0);
     in(b, 2, 1504, 0);
     link_advance(b->link, 5 * MS);
@@ -304,10 +285,9 @@ static void survivors(uint64_t seed, uint8_t survived[2000], uint64_t *losses) {
     done(b);
 }
 
-static void random_loss_follows_its_seed(void **state) {
+TEST(random_loss_follows_its_seed) {
     static uint8_t first[2000], again[2000], other[2000];
     uint64_t losses, losses_again, losses_other;
-    (void)state;
     survivors(link_seed(7, 0, 0), first, &losses);
     survivors(link_seed(7, 0, 0), again, &losses_again);
     survivors(link_seed(7, 0, 1), other, &losses_other);
@@ -321,9 +301,8 @@ static void random_loss_follows_its_seed(void **state) {
     assert_int_equal(survived + losses, 2000);
 }
 
-static void every_direction_has_its_own_seed(void **state) {
+TEST(every_direction_has_its_own_seed) {
     uint64_t seeds[64];
-    (void)state;
     for (uint32_t i = 0; i < 64; i++) {
         seeds[i] = link_seed(i / 32, (i % 32) / 2, i % 2);
         for (uint32_t j = 0; j < i; j++)
@@ -331,10 +310,9 @@ static void every_direction_has_its_own_seed(void **state) {
     }
 }
 
-static void loss_must_be_a_probability(void **state) {
+TEST(loss_must_be_a_probability) {
     link_config config = {.queue = "infinite", .loss = {.good = 1.5}};
     char error[256] = "";
-    (void)state;
     assert_null(link_new(&config, error, sizeof error));
     assert_non_null(strstr(error, "the loss is not a probability"));
     config.loss.good = 0.0;
@@ -343,10 +321,9 @@ static void loss_must_be_a_probability(void **state) {
     assert_non_null(strstr(error, "no-such"));
 }
 
-static void the_log_is_mm_links(void **state) {
+TEST(the_log_is_mm_links) {
     link_log any;
     test_bench *b = make("5\n10\n", (link_config){.log = &any, .queue = "droptail:packets=2"});
-    (void)state;
     link_log_header(&b->log, "Uplink", "/t", "log\nfile", "mpshell -- sh", link_queue_description(b->link), 1234);
     in(b, 1, 1000, 2 * MS);
     in(b, 2, 1000, 3500);
@@ -375,10 +352,9 @@ static void the_log_is_mm_links(void **state) {
     done(b);
 }
 
-static void a_log_of_many_lines_reaches_the_sink_whole(void **state) {
+TEST(a_log_of_many_lines_reaches_the_sink_whole) {
     link_log any;
     test_bench *b = make("1\n", (link_config){.log = &any});
-    (void)state;
     link_advance(b->link, 4000 * MS);
     link_log_flush(&b->log);
     const char *at = b->text;
@@ -392,10 +368,9 @@ static void a_log_of_many_lines_reaches_the_sink_whole(void **state) {
     done(b);
 }
 
-static void an_idle_link_skips_a_year_by_arithmetic(void **state) {
+TEST(an_idle_link_skips_a_year_by_arithmetic) {
     test_bench *b = make("1\n", (link_config){0});
     uint64_t year = UINT64_C(365) * 86400 * 1000 * MS;
-    (void)state;
     for (uint64_t i = 1; i <= 1000; i++) /* 3e13 opportunities: a loop over them would not end */
         link_advance(b->link, i * year);
     assert_int_equal(link_get_stats(b->link).opportunities, 1000 * year / MS);
@@ -404,9 +379,8 @@ static void an_idle_link_skips_a_year_by_arithmetic(void **state) {
     done(b);
 }
 
-static void a_late_driver_gets_the_scheduled_times(void **state) {
+TEST(a_late_driver_gets_the_scheduled_times) {
     test_bench *b = make("1\n", (link_config){0});
-    (void)state;
     in(b, 1, 1504, 0);
     in(b, 2, 1504, 0);
     link_advance(b->link, 9 * MS);
@@ -415,9 +389,8 @@ static void a_late_driver_gets_the_scheduled_times(void **state) {
     done(b);
 }
 
-static void missed_counts_only_while_the_link_is_empty(void **state) {
+TEST(missed_counts_only_while_the_link_is_empty) {
     test_bench *b = make("1\n", (link_config){0});
-    (void)state;
     link_count_missed(b->link, 2 * MS, 7 * MS);
     assert_int_equal(link_get_stats(b->link).missed, 5);
     in(b, 1, 1504, 7 * MS);
@@ -426,13 +399,12 @@ static void missed_counts_only_while_the_link_is_empty(void **state) {
     done(b);
 }
 
-static void every_packet_is_accounted_for(void **state) {
+TEST(every_packet_is_accounted_for) {
     test_bench *b =
         make("2\n3\n3\n7\n",
              (link_config){.delay_us = 1700, .loss = {.good = 0.2}, .seed = 3, .queue = "droptail:packets=5"});
     link_rng rng = {42};
     uint64_t now = 0;
-    (void)state;
     for (int i = 0; i < 20000; i++) {
         now += link_rng_next(&rng) % 2000;
         in(b, 1, 24 + (uint32_t)(link_rng_next(&rng) % 1500), now);
@@ -456,31 +428,4 @@ static void every_packet_is_accounted_for(void **state) {
     done(b);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_packet_leaves_at_the_next_opportunity),
-        cmocka_unit_test(a_packet_does_not_use_an_opportunity_of_its_own_millisecond),
-        cmocka_unit_test(the_rest_of_an_opportunity_serves_the_next_packets),
-        cmocka_unit_test(a_packet_served_in_part_goes_on_at_the_next_opportunity),
-        cmocka_unit_test(an_empty_queue_loses_the_rest_of_the_opportunity),
-        cmocka_unit_test(opportunities_pass_used_or_not),
-        cmocka_unit_test(several_opportunities_share_a_millisecond),
-        cmocka_unit_test(the_trace_loops_after_its_last_timestamp),
-        cmocka_unit_test(the_start_offset_moves_the_trace),
-        cmocka_unit_test(the_delay_comes_before_the_queue),
-        cmocka_unit_test(droptail_limits_what_waits_and_not_what_is_in_the_delay),
-        cmocka_unit_test(a_packet_in_service_does_not_count_in_the_queue),
-        cmocka_unit_test(the_queue_keeps_its_limit_while_nobody_asks_for_deliveries),
-        cmocka_unit_test(oversize_packets_are_dropped_and_counted),
-        cmocka_unit_test(random_loss_follows_its_seed),
-        cmocka_unit_test(every_direction_has_its_own_seed),
-        cmocka_unit_test(loss_must_be_a_probability),
-        cmocka_unit_test(the_log_is_mm_links),
-        cmocka_unit_test(a_log_of_many_lines_reaches_the_sink_whole),
-        cmocka_unit_test(an_idle_link_skips_a_year_by_arithmetic),
-        cmocka_unit_test(a_late_driver_gets_the_scheduled_times),
-        cmocka_unit_test(missed_counts_only_while_the_link_is_empty),
-        cmocka_unit_test(every_packet_is_accounted_for),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -112,8 +112,7 @@ static uint16_t in(link_nat *nat, uint16_t outer, uint8_t from, uint16_t from_po
     return in_by(nat, 17, outer, from, from_port, now);
 }
 
-static void a_mapping_is_kept_for_what_its_kind_says(void **state) {
-    (void)state;
+TEST(a_mapping_is_kept_for_what_its_kind_says) {
     static const struct {
         const char *rules;
         bool other_port, other_address; /* have the same outer port */
@@ -132,8 +131,7 @@ static void a_mapping_is_kept_for_what_its_kind_says(void **state) {
     }
 }
 
-static void a_filter_lets_in_what_its_kind_says(void **state) {
-    (void)state;
+TEST(a_filter_lets_in_what_its_kind_says) {
     static const struct {
         const char *rules;
         bool other_port, other_address;
@@ -153,8 +151,7 @@ static void a_filter_lets_in_what_its_kind_says(void **state) {
 }
 
 /* Packets from outside do not keep a mapping (RFC 4787 section 4.3: it is for packets from inside). */
-static void a_mapping_ends_when_nothing_came_from_inside_for_the_timeout(void **state) {
-    (void)state;
+TEST(a_mapping_ends_when_nothing_came_from_inside_for_the_timeout) {
     link_nat *nat = nat_of("timeout=30000");
     uint16_t outer = out(nat, 5000, SERVER, 443, 0);
     assert_int_equal(out(nat, 5000, SERVER, 443, 29 * S), outer);
@@ -168,8 +165,7 @@ static void a_mapping_ends_when_nothing_came_from_inside_for_the_timeout(void **
     link_nat_free(nat);
 }
 
-static void rebinding_forgets_all(void **state) {
-    (void)state;
+TEST(rebinding_forgets_all) {
     link_nat *nat = nat_of("mapping=independent");
     uint16_t outer = out(nat, 5000, SERVER, 443, 0);
     link_nat_rebind(nat);
@@ -178,8 +174,7 @@ static void rebinding_forgets_all(void **state) {
     link_nat_free(nat);
 }
 
-static void ports_are_those_of_the_seed(void **state) {
-    (void)state;
+TEST(ports_are_those_of_the_seed) {
     link_nat_rules rules = {.timeout_us = S};
     link_nat *nats[3] = {link_nat_new(&rules, 1), link_nat_new(&rules, 1), link_nat_new(&rules, 2)};
     uint16_t outer[3];
@@ -192,8 +187,7 @@ static void ports_are_those_of_the_seed(void **state) {
 }
 
 /* More hosts than there is room for: the one that was idle the longest makes room. */
-static void a_full_table_forgets_the_oldest(void **state) {
-    (void)state;
+TEST(a_full_table_forgets_the_oldest) {
     link_nat *nat = nat_of("mapping=independent");
     uint16_t first = out(nat, 1, SERVER, 443, 0), second = out(nat, 2, SERVER, 443, 0), last = 0;
     for (uint16_t port = 3; port <= 4097; port++)
@@ -204,8 +198,7 @@ static void a_full_table_forgets_the_oldest(void **state) {
     link_nat_free(nat);
 }
 
-static void checksums_that_are_not_there_are_left_alone(void **state) {
-    (void)state;
+TEST(checksums_that_are_not_there_are_left_alone) {
     link_nat *nat = nat_of("mapping=independent");
     fill(17, CLIENT, 5000, SERVER, 443);
     put_u16(packet->data + 26, WITHOUT);
@@ -220,8 +213,7 @@ static void checksums_that_are_not_there_are_left_alone(void **state) {
     link_nat_free(nat);
 }
 
-static void what_has_no_ports_passes_unchanged(void **state) {
-    (void)state;
+TEST(what_has_no_ports_passes_unchanged) {
     link_nat *nat = nat_of("mapping=independent");
     static const struct {
         size_t at;
@@ -259,8 +251,7 @@ static bool let_error_in(link_nat *nat, uint16_t outer, uint16_t server_port) {
     return link_nat_in(nat, packet, 1);
 }
 
-static void an_error_is_for_who_sent_what_it_quotes(void **state) {
-    (void)state;
+TEST(an_error_is_for_who_sent_what_it_quotes) {
     link_nat *nat = nat_of("mapping=independent");
     uint16_t outer = out(nat, 5000, SERVER, 443, 0);
     assert_true(let_error_in(nat, outer, 443));
@@ -345,15 +336,13 @@ static void play(link_nat_rules rules, uint64_t seed) {
     link_nat_free(nat);
 }
 
-static void every_packet_is_translated_as_the_rules_say(void **state) {
-    (void)state;
+TEST(every_packet_is_translated_as_the_rules_say) {
     for (unsigned kinds = 0; kinds < 9; kinds++)
         play((link_nat_rules){(link_nat_kind)(kinds / 3), (link_nat_kind)(kinds % 3), 2000}, kinds);
 }
 
 /* Bytes at random, cut anywhere: nothing is read or written beyond them, and their number stays. */
-static void any_bytes_are_taken(void **state) {
-    (void)state;
+TEST(any_bytes_are_taken) {
     link_rng rng = {7};
     link_nat *nat = nat_of("mapping=address:filtering=independent:timeout=1");
     for (unsigned round = 0; round < 20000; round++) {
@@ -384,8 +373,7 @@ static void any_bytes_are_taken(void **state) {
     link_nat_free(nat);
 }
 
-static void rules_are_read(void **state) {
-    (void)state;
+TEST(rules_are_read) {
     link_nat_rules r;
     char wanted[160];
     assert_true(link_nat_parse(&r, "timeout=1.5", wanted, sizeof wanted));
@@ -412,8 +400,7 @@ static link_packet *through(link_bench *link, uint64_t now) {
     return link_pull(link->link);
 }
 
-static void both_directions_of_a_path_share_it(void **state) {
-    (void)state;
+TEST(both_directions_of_a_path_share_it) {
     link_nat *nat = nat_of("timeout=30000");
     link_bench *up = bench_new("1mbps", (link_config){.nat = nat});
     link_bench *down = bench_new("1mbps", (link_config){.nat = nat, .is_downlink = true});
@@ -437,21 +424,4 @@ static void both_directions_of_a_path_share_it(void **state) {
     link_nat_free(nat);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_mapping_is_kept_for_what_its_kind_says),
-        cmocka_unit_test(a_filter_lets_in_what_its_kind_says),
-        cmocka_unit_test(a_mapping_ends_when_nothing_came_from_inside_for_the_timeout),
-        cmocka_unit_test(rebinding_forgets_all),
-        cmocka_unit_test(ports_are_those_of_the_seed),
-        cmocka_unit_test(a_full_table_forgets_the_oldest),
-        cmocka_unit_test(checksums_that_are_not_there_are_left_alone),
-        cmocka_unit_test(what_has_no_ports_passes_unchanged),
-        cmocka_unit_test(an_error_is_for_who_sent_what_it_quotes),
-        cmocka_unit_test(every_packet_is_translated_as_the_rules_say),
-        cmocka_unit_test(any_bytes_are_taken),
-        cmocka_unit_test(rules_are_read),
-        cmocka_unit_test(both_directions_of_a_path_share_it),
-    };
-    return cmocka_run_group_tests(tests, open_packet, close_packet);
-}
+TEST_MAIN(open_packet, close_packet)

@@ -1,12 +1,7 @@
 /* PIE against the pseudo-code of RFC 8033, appendix A, with the cap of section 5.5: the same packets are dropped,
  * whatever comes and goes when. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "tests/unit.h"
 #include "emulator/link/queue.h"
 
 #define MS   UINT64_C(1000)
@@ -137,17 +132,11 @@ static uint64_t run(const char *specification, double qdelay_ref, double max_bur
     return p.dropped;
 }
 
-static void it_drops_what_the_rfc_drops(void **state) {
-    (void)state;
+TEST(it_drops_what_the_rfc_drops) {
     for (uint64_t seed = 1; seed <= 3; seed++) {
         assert_true(run("pie:packets=1000000", 0.015, 0.15, seed) > 100);
         assert_true(run("pie:packets=1000000:qdelay_ref=40:max_burst=60", 0.04, 0.06, seed) > 100);
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_drops_what_the_rfc_drops),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -180,8 +180,7 @@ static void run_case(uint64_t seed) {
     bench_free(w.bench);
 }
 
-static void every_link_keeps_its_accounts(void **state) {
-    (void)state;
+TEST(every_link_keeps_its_accounts) {
     for (uint64_t seed = 1; seed <= CASES; seed++)
         run_case(seed);
 }
@@ -285,16 +284,9 @@ static void compare_case(uint64_t seed) {
     bench_free(b);
 }
 
-static void simple_queues_do_what_a_walk_over_the_ms_does(void **state) {
-    (void)state;
+TEST(simple_queues_do_what_a_walk_over_the_ms_does) {
     for (uint64_t seed = 1; seed <= CASES; seed++)
         compare_case(seed);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_link_keeps_its_accounts),
-        cmocka_unit_test(simple_queues_do_what_a_walk_over_the_ms_does),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,11 +1,6 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <string.h>
 
+#include "tests/unit.h"
 #include "emulator/link/queue.h"
 
 static void put(link_queue *queue, uint32_t length) {
@@ -22,11 +17,10 @@ static uint32_t take(link_queue *queue) {
     return length;
 }
 
-static void infinite_keeps_everything_in_order(void **state) {
+TEST(infinite_keeps_everything_in_order) {
     link_pool *pool = link_pool_new(0);
     char error[256];
     link_queue *queue = link_queue_new("infinite", pool, 0, error, sizeof error);
-    (void)state;
     for (uint32_t i = 1; i <= 1000; i++)
         put(queue, i);
     assert_int_equal(queue->dropped_packets, 0);
@@ -38,11 +32,10 @@ static void infinite_keeps_everything_in_order(void **state) {
     link_pool_free(pool);
 }
 
-static void droptail_by_packets_drops_the_newest(void **state) {
+TEST(droptail_by_packets_drops_the_newest) {
     link_pool *pool = link_pool_new(0);
     char error[256];
     link_queue *queue = link_queue_new("droptail:packets=2", pool, 0, error, sizeof error);
-    (void)state;
     put(queue, 100);
     put(queue, 200);
     put(queue, 300);
@@ -59,12 +52,11 @@ static void droptail_by_packets_drops_the_newest(void **state) {
     link_pool_free(pool);
 }
 
-static void droptail_by_bytes_counts_4_more_a_packet(void **state) {
+TEST(droptail_by_bytes_counts_4_more_a_packet) {
     link_pool *pool = link_pool_new(0);
     char error[256];
     link_queue *fits = link_queue_new("droptail:bytes=3008", pool, 0, error, sizeof error);
     link_queue *tight = link_queue_new("droptail:bytes=3007", pool, 0, error, sizeof error);
-    (void)state;
     for (int i = 0; i < 2; i++) {
         put(fits, 1500);
         put(tight, 1500);
@@ -79,11 +71,10 @@ static void droptail_by_bytes_counts_4_more_a_packet(void **state) {
     link_pool_free(pool);
 }
 
-static void droptail_with_two_limits_keeps_both(void **state) {
+TEST(droptail_with_two_limits_keeps_both) {
     link_pool *pool = link_pool_new(0);
     char error[256];
     link_queue *queue = link_queue_new("droptail:packets=2:bytes=1000", pool, 0, error, sizeof error);
-    (void)state;
     assert_string_equal(queue->description, "droptail [packets=2, bytes=1000]");
     put(queue, 997);
     assert_int_equal(queue->dropped_packets, 1);
@@ -95,7 +86,7 @@ static void droptail_with_two_limits_keeps_both(void **state) {
     link_pool_free(pool);
 }
 
-static void tells_what_is_wrong_with_a_specification(void **state) {
+TEST(tells_what_is_wrong_with_a_specification) {
     static const struct {
         const char *specification;
         const char *what;
@@ -114,7 +105,6 @@ static void tells_what_is_wrong_with_a_specification(void **state) {
         {"droptail:frames=3", "options: packets=N, bytes=N"},
         {"infinite:packets=3", "options: none"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char error[256] = "";
         assert_null(link_queue_new(cases[i].specification, NULL, 0, error, sizeof error));
@@ -136,8 +126,7 @@ static uint64_t room_of(const char *specification, uint32_t length) {
     return room;
 }
 
-static void managed_queues_have_limits_of_their_own(void **state) {
-    (void)state;
+TEST(managed_queues_have_limits_of_their_own) {
     assert_int_equal(room_of("codel", 100), 1000);
     assert_int_equal(room_of("codel:packets=7", 100), 7);
     assert_int_equal(room_of("codel:bytes=1040", 100), 10);
@@ -148,9 +137,8 @@ static void managed_queues_have_limits_of_their_own(void **state) {
     assert_int_equal(room_of("fq_codel:packets=100000", 4092), (32 << 20) / 4096);
 }
 
-static void the_pool_keeps_its_limit_and_reuses_packets(void **state) {
+TEST(the_pool_keeps_its_limit_and_reuses_packets) {
     link_pool *pool = link_pool_new(2);
-    (void)state;
     link_packet *a = link_pool_get(pool);
     link_packet *b = link_pool_get(pool);
     assert_non_null(a);
@@ -162,15 +150,4 @@ static void the_pool_keeps_its_limit_and_reuses_packets(void **state) {
     link_pool_free(pool);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(infinite_keeps_everything_in_order),
-        cmocka_unit_test(droptail_by_packets_drops_the_newest),
-        cmocka_unit_test(droptail_by_bytes_counts_4_more_a_packet),
-        cmocka_unit_test(droptail_with_two_limits_keeps_both),
-        cmocka_unit_test(tells_what_is_wrong_with_a_specification),
-        cmocka_unit_test(managed_queues_have_limits_of_their_own),
-        cmocka_unit_test(the_pool_keeps_its_limit_and_reuses_packets),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

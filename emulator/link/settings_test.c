@@ -1,11 +1,6 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <string.h>
 
+#include "tests/unit.h"
 #include "emulator/link/queue.h"
 #include "emulator/link/settings.h"
 
@@ -30,8 +25,7 @@ static int done(void **state) {
     return 0;
 }
 
-static void a_key_holds_for_both_directions_unless_one_has_its_own(void **state) {
-    (void)state;
+TEST_WITH(a_key_holds_for_both_directions_unless_one_has_its_own, NULL, done) {
     assert_true(set("down-queue", "codel"));
     assert_true(set("queue", "pie"));
     assert_true(set("delay", "12.5"));
@@ -45,8 +39,7 @@ static void a_key_holds_for_both_directions_unless_one_has_its_own(void **state)
     assert_false(set("up-delay", "1"));
 }
 
-static void every_key_is_read(void **state) {
-    (void)state;
+TEST_WITH(every_key_is_read, NULL, done) {
     static const char *const keys[][2] = {{"up", "u"},
                                           {"down", "12mbps"},
                                           {"delay-trace", "f"},
@@ -96,8 +89,7 @@ static void every_key_is_read(void **state) {
     assert_string_equal(settings[1].trace, "12mbps");
 }
 
-static void a_light_trace_stands_in_the_place_of_a_delay(void **state) {
-    (void)state;
+TEST_WITH(a_light_trace_stands_in_the_place_of_a_delay, NULL, done) {
     link_settings top[2];
     memset(top, 0, sizeof top);
     assert_true(set("up", "u"));
@@ -122,8 +114,7 @@ static void a_light_trace_stands_in_the_place_of_a_delay(void **state) {
     assert_false(link_settings_names_file("light_gap_ms"));
 }
 
-static void a_radio_that_was_set_can_be_switched_off(void **state) {
-    (void)state;
+TEST_WITH(a_radio_that_was_set_can_be_switched_off, NULL, done) {
     assert_true(set("radio", "promotion=260:tail=11576"));
     assert_true(set("up-radio", "off"));
     assert_int_equal(link_settings_config(&settings[0], 0).radio.promotion_us, 0);
@@ -131,8 +122,7 @@ static void a_radio_that_was_set_can_be_switched_off(void **state) {
     assert_int_equal(link_settings_config(&settings[1], 0).radio.promotion_us, 260000);
 }
 
-static void members_of_json_name_their_unit(void **state) {
-    (void)state;
+TEST_WITH(members_of_json_name_their_unit, NULL, done) {
     assert_true(set_json("delay_ms", "12.345"));
     assert_int_equal(settings[1].config.delay_us, 12345);
     assert_true(set_json("down_loss", "0.1"));
@@ -148,8 +138,7 @@ static void members_of_json_name_their_unit(void **state) {
     assert_true(settings[0].config.reorder == 1e-5);
 }
 
-static void errors_name_the_key(void **state) {
-    (void)state;
+TEST_WITH(errors_name_the_key, NULL, done) {
     static const struct {
         const char *key, *value, *sentence;
     } texts[] = {
@@ -211,8 +200,7 @@ static void errors_name_the_key(void **state) {
     }
 }
 
-static void keys_are_checked_together(void **state) {
-    (void)state;
+TEST_WITH(keys_are_checked_together, NULL, done) {
     static const struct {
         const char *keys[4][2];
         const char *sentence;
@@ -239,8 +227,7 @@ static void keys_are_checked_together(void **state) {
     }
 }
 
-static void wifi_stands_in_the_place_of_traces(void **state) {
-    (void)state;
+TEST_WITH(wifi_stands_in_the_place_of_traces, NULL, done) {
     set("delay", "1");
     set("wifi", "congested");
     assert_true(link_settings_check(settings, error, sizeof error));
@@ -250,8 +237,7 @@ static void wifi_stands_in_the_place_of_traces(void **state) {
     assert_false(link_settings_check_bottleneck(settings, error, sizeof error));
 }
 
-static void reports_say_what_differs(void **state) {
-    (void)state;
+TEST_WITH(reports_say_what_differs, NULL, done) {
     json_t *path = json_object(), *up = json_object(), *down = json_object();
     set("up", "u");
     set("down", "d");
@@ -273,8 +259,7 @@ static void reports_say_what_differs(void **state) {
 }
 
 /* A link without settings is all zero. */
-static void defaults_in_texts_are_those_of_a_link_without_settings(void **state) {
-    (void)state;
+TEST(defaults_in_texts_are_those_of_a_link_without_settings) {
     static const link_settings none;
     char sentence[SETTINGS_ERROR_BYTES];
     size_t compared = 0;
@@ -293,18 +278,4 @@ static void defaults_in_texts_are_those_of_a_link_without_settings(void **state)
     assert_int_equal(compared, 16);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(a_key_holds_for_both_directions_unless_one_has_its_own, done),
-        cmocka_unit_test_teardown(every_key_is_read, done),
-        cmocka_unit_test_teardown(a_light_trace_stands_in_the_place_of_a_delay, done),
-        cmocka_unit_test_teardown(a_radio_that_was_set_can_be_switched_off, done),
-        cmocka_unit_test_teardown(members_of_json_name_their_unit, done),
-        cmocka_unit_test_teardown(errors_name_the_key, done),
-        cmocka_unit_test(defaults_in_texts_are_those_of_a_link_without_settings),
-        cmocka_unit_test_teardown(keys_are_checked_together, done),
-        cmocka_unit_test_teardown(wifi_stands_in_the_place_of_traces, done),
-        cmocka_unit_test_teardown(reports_say_what_differs, done),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

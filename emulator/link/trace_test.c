@@ -1,24 +1,18 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/unit.h"
 #include "emulator/link/trace.h"
 
 static bool parse(link_trace *trace, const char *text, char error[512]) {
     return link_trace_parse(trace, "some.trace", text, strlen(text), error, 512);
 }
 
-static void reads_one_timestamp_a_line(void **state) {
+TEST(reads_one_timestamp_a_line) {
     link_trace trace;
     char error[512];
-    (void)state;
     assert_true(parse(&trace, "0\n3\n3\n10\n", error));
     assert_int_equal(trace.count, 4);
     assert_int_equal(trace.period_ms, 10);
@@ -34,7 +28,7 @@ static void reads_one_timestamp_a_line(void **state) {
 }
 
 /* Short lines are read by other code than long ones and those at the end. */
-static void reads_numbers_of_any_length(void **state) {
+TEST(reads_numbers_of_any_length) {
     static const char all[] = "0\n01\n1\n12\n0000123\n00000123\n987\n1234\n98765\n123456\n9876543\n12345678\n"
                               "987654321\n1234567890\n0000004000000000\n4294967295";
     static const uint32_t values[] = {0,     1,      1,       12,       123,       123,        987,         1234,
@@ -42,7 +36,6 @@ static void reads_numbers_of_any_length(void **state) {
     size_t count = sizeof values / sizeof values[0];
     link_trace trace;
     char error[512];
-    (void)state;
     assert_true(parse(&trace, all, error));
     assert_int_equal(trace.count, count);
     for (size_t i = 0; i < count; i++)
@@ -51,8 +44,7 @@ static void reads_numbers_of_any_length(void **state) {
 }
 
 /* Whatever stands in a line that was read at once, and wherever: it is an error, or a newline. */
-static void any_other_byte_in_a_short_line_is_an_error(void **state) {
-    (void)state;
+TEST(any_other_byte_in_a_short_line_is_an_error) {
     for (int byte = 1; byte < 256; byte++) {
         for (size_t at = 0; at < 4; at++) {
             char text[] = "1111\n99999999\n", error[512];
@@ -65,7 +57,7 @@ static void any_other_byte_in_a_short_line_is_an_error(void **state) {
     }
 }
 
-static void names_file_and_line_of_every_error(void **state) {
+TEST(names_file_and_line_of_every_error) {
     static const struct {
         const char *text;
         const char *where;
@@ -91,7 +83,6 @@ static void names_file_and_line_of_every_error(void **state) {
          "some.trace:1:", "\"a234567890123456789012345678901234567890...\""},
         {"a234567890123456789012345678901234567890\n", "some.trace:1:", "\"a234567890123456789012345678901234567890\""},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         link_trace trace;
         char error[512] = "";
@@ -102,8 +93,7 @@ static void names_file_and_line_of_every_error(void **state) {
     }
 }
 
-static void long_traces_are_read_to_their_end(void **state) {
-    (void)state;
+TEST(long_traces_are_read_to_their_end) {
     char *text = malloc(5000 * 8), *at = text;
     for (unsigned i = 1; i <= 5000; i++)
         at += sprintf(at, "%u\n", i);
@@ -119,18 +109,16 @@ static void long_traces_are_read_to_their_end(void **state) {
     free(text);
 }
 
-static void a_byte_of_zero_is_an_error_and_not_the_end(void **state) {
+TEST(a_byte_of_zero_is_an_error_and_not_the_end) {
     link_trace trace;
     char error[512];
-    (void)state;
     assert_false(link_trace_parse(&trace, "t", "1\n2\0003\n", 6, error, sizeof error));
     assert_non_null(strstr(error, "t:2:"));
 }
 
-static void opportunities_repeat_after_the_last_timestamp(void **state) {
+TEST(opportunities_repeat_after_the_last_timestamp) {
     link_trace trace;
     char error[512];
-    (void)state;
     assert_true(parse(&trace, "0\n4\n10\n", error));
     static const uint64_t expected[] = {0, 4, 10, 10, 14, 20, 20, 24, 30};
     for (uint64_t k = 0; k < 9; k++)
@@ -138,11 +126,10 @@ static void opportunities_repeat_after_the_last_timestamp(void **state) {
     link_trace_free(&trace);
 }
 
-static void counts_as_a_walk_over_the_opportunities_does(void **state) {
+TEST(counts_as_a_walk_over_the_opportunities_does) {
     static const char *const texts[] = {
         "0\n4\n10\n",   "1\n",           "3\n3\n3\n",
         "0\n0\n5\n5\n", "2\n9\n9\n17\n", "0\n1\n1\n1\n2\n2\n3\n4\n5\n6\n6\n6\n6\n6\n7\n8\n9\n10\n11\n12\n"};
-    (void)state;
     for (size_t i = 0; i < 6; i++) {
         link_trace trace;
         char error[512];
@@ -160,12 +147,11 @@ static void counts_as_a_walk_over_the_opportunities_does(void **state) {
     }
 }
 
-static void reads_files_and_says_why_not(void **state) {
+TEST(reads_files_and_says_why_not) {
     char name[] = "/tmp/trace_test.XXXXXX";
     char error[512];
     char *data = NULL;
     size_t length = 0;
-    (void)state;
     int fd = mkstemp(name);
     assert_true(fd >= 0);
     assert_int_equal(write(fd, "1\n2\n", 4), 4);
@@ -181,17 +167,4 @@ static void reads_files_and_says_why_not(void **state) {
     assert_non_null(strstr(error, "directory"));
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_one_timestamp_a_line),
-        cmocka_unit_test(reads_numbers_of_any_length),
-        cmocka_unit_test(any_other_byte_in_a_short_line_is_an_error),
-        cmocka_unit_test(names_file_and_line_of_every_error),
-        cmocka_unit_test(long_traces_are_read_to_their_end),
-        cmocka_unit_test(a_byte_of_zero_is_an_error_and_not_the_end),
-        cmocka_unit_test(opportunities_repeat_after_the_last_timestamp),
-        cmocka_unit_test(counts_as_a_walk_over_the_opportunities_does),
-        cmocka_unit_test(reads_files_and_says_why_not),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

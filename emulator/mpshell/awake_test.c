@@ -1,15 +1,10 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tests/unit.h"
 #include "emulator/mpshell/awake_probe.h"
 #include "emulator/mpshell/awake_share.h"
 #include "emulator/mpshell/machine.h"
@@ -20,8 +15,7 @@ static mp_awake_probe probe_of(double without_us, double with_us) {
     return (mp_awake_probe){.made = true, .without.p95_us = without_us, .with.p95_us = with_us};
 }
 
-static void it_is_worth_a_third_and_30_us(void **state) {
-    (void)state;
+TEST(it_is_worth_a_third_and_30_us) {
     mp_awake_probe good = probe_of(150, 72);
     mp_awake_probe small_share = probe_of(1000, 710);
     mp_awake_probe small_gain = probe_of(60, 31);
@@ -34,16 +28,14 @@ static void it_is_worth_a_third_and_30_us(void **state) {
     assert_false(mp_awake_is_worth(&worse));
 }
 
-static void without_a_probe_it_is_not_worth_it(void **state) {
+TEST(without_a_probe_it_is_not_worth_it) {
     mp_awake_probe none = probe_of(1000, 10);
-    (void)state;
     none.made = false;
     assert_false(mp_awake_is_worth(&none));
 }
 
-static void quantiles_are_by_nearest_rank(void **state) {
+TEST(quantiles_are_by_nearest_rank) {
     double samples[150];
-    (void)state;
     for (size_t i = 0; i < 150; i++)
         samples[i] = 150.0 - (double)i;
     mp_awake_lateness found = mp_awake_quantiles(samples, 150);
@@ -64,10 +56,9 @@ static void count_turn(void *context, bool awake) {
     turns->changes++;
 }
 
-static void a_measurement_takes_turns_and_ends_without(void **state) {
+TEST(a_measurement_takes_turns_and_ends_without) {
     core_turns turns = {.awake = false};
     mp_awake_probe probe = {.made = false};
-    (void)state;
     mp_awake_measure(&probe, count_turn, &turns);
     assert_true(probe.made);
     assert_false(turns.awake);
@@ -105,11 +96,10 @@ static void write_file(const char *name, const char *text) {
     assert_int_equal(fclose(out), 0);
 }
 
-static void one_holds_a_core_and_the_next_takes_it_over(void **state) {
+TEST(one_holds_a_core_and_the_next_takes_it_over) {
     bool first;
     bool second;
     bool third;
-    (void)state;
     int folder = mp_awake_open_folder(below("share/awake"));
     assert_true(folder >= 0);
     int a = mp_awake_open_core(folder, 3, &first);
@@ -124,8 +114,7 @@ static void one_holds_a_core_and_the_next_takes_it_over(void **state) {
     close(folder);
 }
 
-static void a_folder_that_others_may_write_is_not_used(void **state) {
-    (void)state;
+TEST(a_folder_that_others_may_write_is_not_used) {
     assert_int_equal(mkdir(below("open"), 0777), 0);
     assert_int_equal(chmod(below("open"), 0777), 0);
     assert_int_equal(mp_awake_open_folder(below("open/awake")), -1);
@@ -134,11 +123,10 @@ static void a_folder_that_others_may_write_is_not_used(void **state) {
     assert_int_equal(mp_awake_open_folder(below("aside/awake")), -1);
 }
 
-static void a_probe_counts_for_a_minute_and_the_same_cores(void **state) {
+TEST(a_probe_counts_for_a_minute_and_the_same_cores) {
     const mp_awake_probe made = {
         .made = true, .sched_fifo = true, .without = {41, 150.5, 204}, .with = {40, 60.25, 70}};
     mp_awake_probe read = {.made = false};
-    (void)state;
     int folder = mp_awake_open_folder(below("share/awake"));
     int fd = mp_awake_open_probe(folder);
     assert_true(fd >= 0);
@@ -174,8 +162,7 @@ static bool has_quota(const char *groups, size_t cores) {
     return mp_awake_has_quota(proc, sys, cores);
 }
 
-static void a_quota_below_the_cores_is_found_in_any_group_above(void **state) {
-    (void)state;
+TEST(a_quota_below_the_cores_is_found_in_any_group_above) {
     mkdir(below("sys"), 0755);
     make_group("sys/a", "cpu.max", "200000 100000\n");
     make_group("sys/a/b", "cpu.max", "max 100000\n");
@@ -185,8 +172,7 @@ static void a_quota_below_the_cores_is_found_in_any_group_above(void **state) {
     assert_false(has_quota("", 4));
 }
 
-static void a_quota_of_the_old_groups_is_found(void **state) {
-    (void)state;
+TEST(a_quota_of_the_old_groups_is_found) {
     mkdir(below("sys"), 0755);
     mkdir(below("sys/cpu,cpuacct"), 0755);
     make_group("sys/cpu,cpuacct/box", "cpu.cfs_quota_us", "50000\n");
@@ -203,10 +189,9 @@ static bool is_near(double found, double expected) {
     return found > expected - 1e-9 && found < expected + 1e-9;
 }
 
-static void processor_time_is_told_by_kind(void **state) {
+TEST(processor_time_is_told_by_kind) {
     static const char before[] = "cpu  100 10 50 900 5 1 4 30 20 10\ncpu0 1 2\ncpu1 1 2\nintr 5\n";
     static const char after[] = "cpu  300 10 150 950 5 1 4 80 40 10\ncpu0 1 2\ncpu1 1 2\nintr 5\n";
-    (void)state;
     mp_machine first = mp_machine_parse(before, 100);
     mp_machine last = mp_machine_parse(after, 100);
     mp_machine between = mp_machine_between(&first, &last);
@@ -217,18 +202,4 @@ static void processor_time_is_told_by_kind(void **state) {
     assert_true(mp_machine_read().known);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_is_worth_a_third_and_30_us),
-        cmocka_unit_test(without_a_probe_it_is_not_worth_it),
-        cmocka_unit_test(quantiles_are_by_nearest_rank),
-        cmocka_unit_test(a_measurement_takes_turns_and_ends_without),
-        cmocka_unit_test(one_holds_a_core_and_the_next_takes_it_over),
-        cmocka_unit_test(a_folder_that_others_may_write_is_not_used),
-        cmocka_unit_test(a_probe_counts_for_a_minute_and_the_same_cores),
-        cmocka_unit_test(a_quota_below_the_cores_is_found_in_any_group_above),
-        cmocka_unit_test(a_quota_of_the_old_groups_is_found),
-        cmocka_unit_test(processor_time_is_told_by_kind),
-    };
-    return cmocka_run_group_tests(tests, make_root, remove_root);
-}
+TEST_MAIN(make_root, remove_root)

@@ -1,13 +1,8 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/unit.h"
 #include "emulator/link/rng.h"
 #include "emulator/mpshell/offload.h"
 
@@ -74,8 +69,7 @@ static void assert_checksums_verify(const link_packet *packet) {
     assert_int_equal(ones_sum(copy + ip, packet->length - ip, total), 0xffff);
 }
 
-static void a_udp_super_packet_becomes_its_datagrams(void **state) {
-    (void)state;
+TEST(a_udp_super_packet_becomes_its_datagrams) {
     for (int v6 = 0; v6 < 2; v6++) {
         struct virtio_net_hdr header;
         mp_super super;
@@ -99,8 +93,7 @@ static void a_udp_super_packet_becomes_its_datagrams(void **state) {
     }
 }
 
-static void a_tcp_super_packet_keeps_its_numbers_and_flags(void **state) {
-    (void)state;
+TEST(a_tcp_super_packet_keeps_its_numbers_and_flags) {
     for (int v6 = 0; v6 < 2; v6++) {
         struct virtio_net_hdr header;
         mp_super super;
@@ -135,11 +128,10 @@ static size_t make_packets(bool v6, size_t count, link_packet *packets) {
     return n;
 }
 
-static void what_is_merged_comes_apart_the_same(void **state) {
+TEST(what_is_merged_comes_apart_the_same) {
     static link_packet packets[8];
     static link_packet again;
     static uint8_t written[MP_SUPER_BYTES];
-    (void)state;
     for (int v6 = 0; v6 < 2; v6++) {
         mp_group group = {.count = 0};
         struct virtio_net_hdr header;
@@ -170,9 +162,8 @@ static void what_is_merged_comes_apart_the_same(void **state) {
     }
 }
 
-static void only_one_flows_whole_unverified_datagrams_are_merged(void **state) {
+TEST(only_one_flows_whole_unverified_datagrams_are_merged) {
     static link_packet packets[8];
-    (void)state;
     for (int change = 0; change < 9; change++) {
         mp_group group = {.count = 0};
         make_packets(false, 4, packets);
@@ -222,12 +213,11 @@ static void only_one_flows_whole_unverified_datagrams_are_merged(void **state) {
     assert_false(mp_group_add(&group, &packets[2], true));
 }
 
-static void a_single_packet_is_written_as_it_came(void **state) {
+TEST(a_single_packet_is_written_as_it_came) {
     static link_packet packets[8];
     mp_group group = {.count = 0};
     struct virtio_net_hdr header;
     struct iovec vectors[1 + MP_GROUP_PACKETS];
-    (void)state;
     make_packets(false, 1, packets);
     mp_group_add(&group, &packets[0], true);
     assert_int_equal(mp_group_vectors(&group, &header, vectors), 2);
@@ -241,10 +231,9 @@ static void a_single_packet_is_written_as_it_came(void **state) {
 }
 
 /* Whatever a raw socket puts into headers, no segment is longer than a packet and nothing is read beyond the end. */
-static void headers_that_do_not_fit_do_no_harm(void **state) {
+TEST(headers_that_do_not_fit_do_no_harm) {
     link_rng rng = {.state = 7};
     link_packet *packet = malloc(sizeof(*packet));
-    (void)state;
     for (int round = 0; round < 20000; round++) {
         struct virtio_net_hdr header;
         mp_super super;
@@ -274,14 +263,4 @@ static void headers_that_do_not_fit_do_no_harm(void **state) {
     free(packet);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_udp_super_packet_becomes_its_datagrams),
-        cmocka_unit_test(a_tcp_super_packet_keeps_its_numbers_and_flags),
-        cmocka_unit_test(what_is_merged_comes_apart_the_same),
-        cmocka_unit_test(only_one_flows_whole_unverified_datagrams_are_merged),
-        cmocka_unit_test(a_single_packet_is_written_as_it_came),
-        cmocka_unit_test(headers_that_do_not_fit_do_no_harm),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,13 +1,8 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/unit.h"
 #include "emulator/mpshell/command_line.h"
 
 #define WIFI_SPEC "wifi:up=a,down=b,delay=10"
@@ -20,7 +15,7 @@ static bool parse(mp_options *options, char **argv, char error[512]) {
     return mp_options_parse(options, argc, argv, error, 512);
 }
 
-static void reads_every_option(void **state) {
+TEST(reads_every_option) {
     char *argv[] = {"mpshell",
                     "--path",
                     "wifi:up=u,down=d,delay=15.25,queue=droptail:packets=100:bytes=9000,loss=0.01,once",
@@ -42,7 +37,6 @@ static void reads_every_option(void **state) {
                     NULL};
     mp_options o;
     char error[512] = "";
-    (void)state;
     assert_true(parse(&o, argv, error));
     assert_int_equal(o.path_count, 2);
     assert_string_equal(o.paths[0].name, "wifi");
@@ -68,11 +62,10 @@ static void reads_every_option(void **state) {
     mp_options_free(&o);
 }
 
-static void the_command_needs_no_dashes_before_it(void **state) {
+TEST(the_command_needs_no_dashes_before_it) {
     char *argv[] = {"mpshell", WIFI, "--summary", "s.json", "ls", "-l", NULL};
     mp_options o;
     char error[512] = "";
-    (void)state;
     assert_true(parse(&o, argv, error));
     assert_string_equal(o.command[0], "ls");
     assert_string_equal(o.command[1], "-l");
@@ -81,17 +74,16 @@ static void the_command_needs_no_dashes_before_it(void **state) {
     mp_options_free(&o);
 }
 
-static void help_needs_nothing_else(void **state) {
+TEST(help_needs_nothing_else) {
     char *argv[] = {"mpshell", "--help", NULL};
     mp_options o;
     char error[512] = "";
-    (void)state;
     assert_true(parse(&o, argv, error));
     assert_true(o.help);
     mp_options_free(&o);
 }
 
-static void tells_what_is_wrong(void **state) {
+TEST(tells_what_is_wrong) {
     static const struct {
         char *path;
         const char *what;
@@ -116,7 +108,6 @@ static void tells_what_is_wrong(void **state) {
         {"abcdefghijklmnop:up=a,down=b,delay=1", "at most 15"},
         {"lte:up=a,down=b,delay=1", "two paths are named lte"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char *argv[] = {"mpshell", "--path", "lte:up=a,down=b,delay=1", "--path", cases[i].path, "--", "sh", NULL};
         mp_options o;
@@ -127,11 +118,10 @@ static void tells_what_is_wrong(void **state) {
     }
 }
 
-static void some_options_may_be_repeated(void **state) {
+TEST(some_options_may_be_repeated) {
     char *argv[] = {"mpshell", WIFI, "--sysctl", "net.a=1", "--sysctl", "net.b=2", "--control", "s", "sh", NULL};
     mp_options o;
     char error[512] = "";
-    (void)state;
     assert_true(parse(&o, argv, error));
     assert_int_equal(o.sysctl_count, 2);
     assert_string_equal(o.sysctls[1], "net.b=2");
@@ -165,9 +155,8 @@ static const char json[] = "{\n\t\"seed\": 9, \"log-dir\": \"logs\", \"mptcp\": 
                            "\t{\"name\": \"lte\", \"up\": \"12mbps\", \"down\": \"24mbps\", \"delay\": 40, "
                            "\"queue\": \"codel:packets=10\"}]}\n";
 
-static void a_configuration_file_says_what_options_say(void **state) {
+TEST(a_configuration_file_says_what_options_say) {
     static const char *const files[] = {yaml, json};
-    (void)state;
     for (size_t i = 0; i < 2; i++) {
         char name[32];
         char error[512] = "";
@@ -190,11 +179,10 @@ static void a_configuration_file_says_what_options_say(void **state) {
     }
 }
 
-static void options_go_before_the_configuration_file(void **state) {
+TEST(options_go_before_the_configuration_file) {
     char name[32];
     char error[512] = "";
     mp_options o;
-    (void)state;
     write_config(yaml, name);
     char *argv[] = {"mpshell",
                     "--path",
@@ -221,7 +209,7 @@ static void options_go_before_the_configuration_file(void **state) {
     unlink(name);
 }
 
-static void tells_what_is_wrong_in_a_configuration_file(void **state) {
+TEST(tells_what_is_wrong_in_a_configuration_file) {
     static const struct {
         const char *text;
         const char *what;
@@ -245,7 +233,6 @@ static void tells_what_is_wrong_in_a_configuration_file(void **state) {
         {"paths:\n  - {name: a, up: x, down: y}\n", "delay is missing"},
         {"seed: \"1\\0\"\n", ", line 1: one text or number"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char name[32];
         char error[512] = "";
@@ -260,7 +247,7 @@ static void tells_what_is_wrong_in_a_configuration_file(void **state) {
     }
 }
 
-static void tells_what_is_missing_or_unknown(void **state) {
+TEST(tells_what_is_missing_or_unknown) {
     static char *const lines[][8] = {
         {"mpshell", "--", "sh", NULL},
         {"mpshell", WIFI, NULL},
@@ -289,7 +276,6 @@ static void tells_what_is_missing_or_unknown(void **state) {
                                        "--config is given twice.",
                                        "--sysctl takes net.NAME=VALUE, not 'kernel.x=1'.",
                                        "--control takes a text, not ''."};
-    (void)state;
     for (size_t i = 0; i < sizeof what / sizeof what[0]; i++) {
         mp_options o;
         char error[512] = "";
@@ -302,13 +288,12 @@ static void tells_what_is_missing_or_unknown(void **state) {
     }
 }
 
-static void more_paths_than_the_limit_are_refused(void **state) {
+TEST(more_paths_than_the_limit_are_refused) {
     static char specs[MP_MAX_PATHS + 1][40];
     char *argv[2 * (MP_MAX_PATHS + 1) + 4] = {"mpshell"};
     size_t n = 1;
     mp_options o;
     char error[512] = "";
-    (void)state;
     for (size_t k = 0; k <= MP_MAX_PATHS; k++) {
         memcpy(specs[k], "p00:up=a,down=b,delay=1", sizeof("p00:up=a,down=b,delay=1"));
         specs[k][1] = (char)('0' + k / 10);
@@ -322,7 +307,7 @@ static void more_paths_than_the_limit_are_refused(void **state) {
     mp_options_free(&o);
 }
 
-static void the_side_that_lends_takes_no_path_and_no_command(void **state) {
+TEST(the_side_that_lends_takes_no_path_and_no_command) {
     char *alone[] = {"mpshell", "--lend-outside", "/join/outside", NULL};
     char *command[] = {"mpshell", "--lend-outside", "/join/outside", "--", "sh", NULL};
     char *path[] = {"mpshell", "--lend-outside", "/join/outside", WIFI, NULL};
@@ -330,7 +315,6 @@ static void the_side_that_lends_takes_no_path_and_no_command(void **state) {
     char *nat[] = {"mpshell", "--outside", "/join/outside", WIFI, "--nat", "--", "sh", NULL};
     mp_options options;
     char error[512] = "";
-    (void)state;
     assert_true(parse(&options, alone, error));
     assert_string_equal(options.lend_outside, "/join/outside");
     mp_options_free(&options);
@@ -347,7 +331,7 @@ static void the_side_that_lends_takes_no_path_and_no_command(void **state) {
     mp_options_free(&options);
 }
 
-static void reads_bottlenecks(void **state) {
+TEST(reads_bottlenecks) {
     char *argv[] = {"mpshell",
                     "--bottleneck",
                     "edge:up-rate=3mbps,down-rate=9mbps",
@@ -360,7 +344,6 @@ static void reads_bottlenecks(void **state) {
                     NULL};
     mp_options o;
     char error[512] = "";
-    (void)state;
     assert_true(parse(&o, argv, error));
     assert_int_equal(o.bottleneck_count, 2);
     assert_string_equal(o.bottlenecks[0].settings[1].trace, "9mbps");
@@ -371,8 +354,7 @@ static void reads_bottlenecks(void **state) {
     mp_options_free(&o);
 }
 
-static void wrong_bottlenecks_are_refused(void **state) {
-    (void)state;
+TEST(wrong_bottlenecks_are_refused) {
     static const char *const cases[][2] = {
         {"core:delay=5", "bottleneck core: rate is missing"},
         {"core:rate=5mbps,nat=timeout=9", "bottleneck core: uplink: a bottleneck has no nat"},
@@ -394,7 +376,7 @@ static void wrong_bottlenecks_are_refused(void **state) {
     }
 }
 
-static void reads_flows(void **state) {
+TEST(reads_flows) {
     char *argv[] = {"mpshell",
                     "--flow",
                     "bulk:cc=newreno,via=core,count=3,delay=15,from=1.5,to=60",
@@ -409,7 +391,6 @@ static void reads_flows(void **state) {
                     NULL};
     mp_options o;
     char error[512] = "";
-    (void)state;
     assert_true(parse(&o, argv, error));
     assert_int_equal(o.flow_count, 2);
     const mp_flow_options *bulk = &o.flows[0], *web = &o.flows[1];
@@ -429,8 +410,7 @@ static void reads_flows(void **state) {
     mp_options_free(&o);
 }
 
-static void wrong_flows_are_refused(void **state) {
-    (void)state;
+TEST(wrong_flows_are_refused) {
     static const char *const cases[][2] = {
         {"x", "flow x needs path=NAME or via=NAMES, one of the two"},
         {"x:path=wifi,via=core", "flow x needs path=NAME or via=NAMES, one of the two"},
@@ -462,13 +442,12 @@ static void wrong_flows_are_refused(void **state) {
     }
 }
 
-static void flows_go_with_no_borrowed_outside(void **state) {
+TEST(flows_go_with_no_borrowed_outside) {
     char *argv[] = {"mpshell", WIFI, "--flow", "x:path=wifi", "--outside", "s", "--", "x", NULL};
     char *alone[] = {"mpshell", WIFI, "--flow-log", "f", "--", "x", NULL};
     char *twice[] = {"mpshell", WIFI, "--flow", "x:path=wifi", "--flow", "x:path=wifi", "--", "x", NULL};
     mp_options o;
     char error[512] = "";
-    (void)state;
     assert_false(parse(&o, argv, error));
     assert_non_null(strstr(error, "--flow and --outside cannot be combined"));
     mp_options_free(&o);
@@ -480,7 +459,7 @@ static void flows_go_with_no_borrowed_outside(void **state) {
     mp_options_free(&o);
 }
 
-static void a_configuration_file_has_flows(void **state) {
+TEST(a_configuration_file_has_flows) {
     static const char *const text = "paths:\n"
                                     "  - {name: wifi, up: a, down: b, delay: 5}\n"
                                     "flows:\n"
@@ -493,7 +472,6 @@ static void a_configuration_file_has_flows(void **state) {
     char name[32];
     char error[512] = "";
     mp_options o;
-    (void)state;
     write_config(text, name);
     char *argv[] = {"mpshell", "--config", name, "--", "sh", NULL};
     assert_true(parse(&o, argv, error));
@@ -512,25 +490,4 @@ static void a_configuration_file_has_flows(void **state) {
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_every_option),
-        cmocka_unit_test(reads_flows),
-        cmocka_unit_test(wrong_flows_are_refused),
-        cmocka_unit_test(flows_go_with_no_borrowed_outside),
-        cmocka_unit_test(a_configuration_file_has_flows),
-        cmocka_unit_test(reads_bottlenecks),
-        cmocka_unit_test(wrong_bottlenecks_are_refused),
-        cmocka_unit_test(the_command_needs_no_dashes_before_it),
-        cmocka_unit_test(help_needs_nothing_else),
-        cmocka_unit_test(tells_what_is_wrong),
-        cmocka_unit_test(some_options_may_be_repeated),
-        cmocka_unit_test(a_configuration_file_says_what_options_say),
-        cmocka_unit_test(options_go_before_the_configuration_file),
-        cmocka_unit_test(tells_what_is_wrong_in_a_configuration_file),
-        cmocka_unit_test(tells_what_is_missing_or_unknown),
-        cmocka_unit_test(the_side_that_lends_takes_no_path_and_no_command),
-        cmocka_unit_test(more_paths_than_the_limit_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

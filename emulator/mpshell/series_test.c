@@ -1,15 +1,8 @@
 /* Lateness over time. */
+#include "tests/unit.h"
 #include "emulator/mpshell/series.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-static void a_slot_keeps_its_largest_figure(void **state) {
-    (void)state;
+TEST(a_slot_keeps_its_largest_figure) {
     mp_series series = {.count = 0};
     mp_series_raise(&series, 2 * MP_SLOT_US, 70);
     mp_series_raise(&series, 2 * MP_SLOT_US + MP_SLOT_US - 1, 90);
@@ -21,8 +14,7 @@ static void a_slot_keeps_its_largest_figure(void **state) {
     mp_series_free(&series);
 }
 
-static void sums_and_unions_go_by_slot_however_long_a_series_grows(void **state) {
-    (void)state;
+TEST(sums_and_unions_go_by_slot_however_long_a_series_grows) {
     mp_series sums = {.count = 0};
     mp_series largest = {.count = 0};
     for (size_t i = 0; i < 10000; i++)
@@ -38,8 +30,7 @@ static void sums_and_unions_go_by_slot_however_long_a_series_grows(void **state)
     mp_series_free(&largest);
 }
 
-static void a_time_beyond_all_runs_takes_no_memory(void **state) {
-    (void)state;
+TEST(a_time_beyond_all_runs_takes_no_memory) {
     mp_series series = {.count = 0};
     mp_series_raise(&series, UINT64_MAX, 70);
     assert_int_equal(series.count, 0);
@@ -47,11 +38,4 @@ static void a_time_beyond_all_runs_takes_no_memory(void **state) {
     mp_series_free(&series);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_slot_keeps_its_largest_figure),
-        cmocka_unit_test(sums_and_unions_go_by_slot_however_long_a_series_grows),
-        cmocka_unit_test(a_time_beyond_all_runs_takes_no_memory),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,16 +1,10 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <math.h>
 
+#include "tests/unit.h"
 #include "emulator/link/rng.h"
 #include "emulator/saturatr/clock.h"
 
-static void same_delays_give_the_offset_exactly(void **state) {
-    (void)state;
+TEST(same_delays_give_the_offset_exactly) {
     sat_clock clock = {0};
     sat_clock_add(&clock, 1000, 501500, 501600, 2100, false); /* 500 there, 500 back, server 500000 ahead */
     assert_int_equal(clock.exchanges, 1);
@@ -19,16 +13,14 @@ static void same_delays_give_the_offset_exactly(void **state) {
     assert_int_equal(sat_clock_to_client(&clock, 501500), 1500);
 }
 
-static void a_server_behind_has_a_negative_offset(void **state) {
-    (void)state;
+TEST(a_server_behind_has_a_negative_offset) {
     sat_clock clock = {0};
     sat_clock_add(&clock, 900000, 400300, 400300, 900600, false);
     assert_true(sat_clock_offset_us(&clock, 0) == -500000.0);
     assert_int_equal(sat_clock_to_client(&clock, 400300), 900300);
 }
 
-static void the_shortest_round_trip_counts(void **state) {
-    (void)state;
+TEST(the_shortest_round_trip_counts) {
     sat_clock clock = {0};
     sat_clock_add(&clock, 1000, 1100 + 70000, 1100 + 70000, 1000 + 70200, false); /* queued on the way there */
     sat_clock_add(&clock, 100000, 100100, 100100, 100200, false);
@@ -37,8 +29,7 @@ static void the_shortest_round_trip_counts(void **state) {
     assert_true(sat_clock_uncertainty_us(&clock) == 100.0);
 }
 
-static void never_off_by_more_than_it_says(void **state) {
-    (void)state;
+TEST(never_off_by_more_than_it_says) {
     link_rng rng = {.state = 5};
     for (int round = 0; round < 500; round++) {
         sat_clock clock = {0};
@@ -56,8 +47,7 @@ static void never_off_by_more_than_it_says(void **state) {
     }
 }
 
-static void follows_a_clock_that_drifts(void **state) {
-    (void)state;
+TEST(follows_a_clock_that_drifts) {
     sat_clock clock = {0};
     /* 60 s apart, the server gains 6000 us: 100 ppm. */
     sat_clock_add(&clock, 1000000, 1000100, 1000100, 1000200, false);
@@ -67,8 +57,7 @@ static void follows_a_clock_that_drifts(void **state) {
     assert_in_range(sat_clock_to_client(&clock, 31003200), 31000199, 31000202);
 }
 
-static void ignores_impossible_times(void **state) {
-    (void)state;
+TEST(ignores_impossible_times) {
     sat_clock clock = {0};
     sat_clock_add(&clock, 1000, 5000, 5000, 900, false);             /* answered before it was asked */
     sat_clock_add(&clock, 1000, 5000, 4000, 2000, false);            /* left before it came */
@@ -79,11 +68,4 @@ static void ignores_impossible_times(void **state) {
     assert_int_equal(clock.exchanges, 0);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(same_delays_give_the_offset_exactly), cmocka_unit_test(a_server_behind_has_a_negative_offset),
-        cmocka_unit_test(the_shortest_round_trip_counts),      cmocka_unit_test(never_off_by_more_than_it_says),
-        cmocka_unit_test(follows_a_clock_that_drifts),         cmocka_unit_test(ignores_impossible_times),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,9 +1,4 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "tests/unit.h"
 #include "emulator/link/rng.h"
 #include "emulator/saturatr/convert.h"
 
@@ -11,8 +6,7 @@ static uint32_t add(sat_converter *c, int64_t t_us, uint32_t ip_bytes, uint32_t 
     return sat_converter_add(c, t_us, ip_bytes, SAT_IDLE_QUEUE_US, at_ms);
 }
 
-static void a_full_packet_is_an_opportunity_at_its_millisecond(void **state) {
-    (void)state;
+TEST(a_full_packet_is_an_opportunity_at_its_millisecond) {
     sat_converter c;
     uint32_t at_ms;
     sat_converter_init(&c, 1000000);
@@ -23,8 +17,7 @@ static void a_full_packet_is_an_opportunity_at_its_millisecond(void **state) {
     assert_int_equal(c.bytes, 3008);
 }
 
-static void small_packets_add_up(void **state) {
-    (void)state;
+TEST(small_packets_add_up) {
     sat_converter c;
     uint32_t at_ms = 0;
     sat_converter_init(&c, 1000000);
@@ -37,8 +30,7 @@ static void small_packets_add_up(void **state) {
     assert_int_equal(add(&c, 30000, 9000, &at_ms), 6); /* coalesced on the way: several at once */
 }
 
-static void leaves_out_what_is_not_of_the_recording(void **state) {
-    (void)state;
+TEST(leaves_out_what_is_not_of_the_recording) {
     sat_converter c;
     uint32_t at_ms;
     sat_converter_init(&c, 1000000);
@@ -50,8 +42,7 @@ static void leaves_out_what_is_not_of_the_recording(void **state) {
     assert_int_equal(c.packets, 1);
 }
 
-static void closes_the_period_with_its_last_line(void **state) {
-    (void)state;
+TEST(closes_the_period_with_its_last_line) {
     sat_converter c;
     uint32_t at_ms;
     sat_converter_init(&c, 2500000);
@@ -60,8 +51,7 @@ static void closes_the_period_with_its_last_line(void **state) {
     assert_int_equal(c.opportunities, 2);
 }
 
-static void never_goes_back_in_time(void **state) {
-    (void)state;
+TEST(never_goes_back_in_time) {
     sat_converter c;
     uint32_t at_ms;
     sat_converter_init(&c, 1000000);
@@ -71,8 +61,7 @@ static void never_goes_back_in_time(void **state) {
     assert_int_equal(c.disordered, 1);
 }
 
-static void counts_the_time_in_which_the_link_was_not_full(void **state) {
-    (void)state;
+TEST(counts_the_time_in_which_the_link_was_not_full) {
     sat_converter c;
     uint32_t at_ms;
     sat_converter_init(&c, 1000000);
@@ -83,8 +72,7 @@ static void counts_the_time_in_which_the_link_was_not_full(void **state) {
     assert_int_equal(c.idle_bins, 2);
 }
 
-static void no_byte_is_lost_or_made(void **state) {
-    (void)state;
+TEST(no_byte_is_lost_or_made) {
     link_rng rng = {.state = 11};
     sat_converter c;
     uint64_t opportunities = 0;
@@ -100,15 +88,4 @@ static void no_byte_is_lost_or_made(void **state) {
     assert_int_equal(opportunities, c.opportunities);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_full_packet_is_an_opportunity_at_its_millisecond),
-        cmocka_unit_test(small_packets_add_up),
-        cmocka_unit_test(leaves_out_what_is_not_of_the_recording),
-        cmocka_unit_test(closes_the_period_with_its_last_line),
-        cmocka_unit_test(never_goes_back_in_time),
-        cmocka_unit_test(counts_the_time_in_which_the_link_was_not_full),
-        cmocka_unit_test(no_byte_is_lost_or_made),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

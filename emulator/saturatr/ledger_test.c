@@ -1,11 +1,6 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <string.h>
 
+#include "tests/unit.h"
 #include "emulator/link/rng.h"
 #include "emulator/saturatr/ledger.h"
 
@@ -28,8 +23,7 @@ static sat_arrival arbitrary(link_rng *rng) {
     };
 }
 
-static void gives_back_every_record(void **state) {
-    (void)state;
+TEST(gives_back_every_record) {
     link_rng rng = {.state = 7};
     sat_records records;
     sat_records_init(&records, 0);
@@ -51,8 +45,7 @@ static void gives_back_every_record(void **state) {
     sat_records_free(&records);
 }
 
-static void needs_few_bytes_for_a_steady_flow(void **state) {
-    (void)state;
+TEST(needs_few_bytes_for_a_steady_flow) {
     sat_records records;
     sat_records_init(&records, 0);
     for (uint64_t i = 0; i < 10000; i++) {
@@ -64,8 +57,7 @@ static void needs_few_bytes_for_a_steady_flow(void **state) {
     sat_records_free(&records);
 }
 
-static void stops_at_its_limit_and_says_so(void **state) {
-    (void)state;
+TEST(stops_at_its_limit_and_says_so) {
     sat_records records;
     sat_records_init(&records, 3 * sizeof(sat_block));
     sat_arrival arrival = {.ip_bytes = 1500};
@@ -82,8 +74,7 @@ static void stops_at_its_limit_and_says_so(void **state) {
     sat_records_free(&records);
 }
 
-static void survives_any_bytes(void **state) {
-    (void)state;
+TEST(survives_any_bytes) {
     link_rng rng = {.state = 3};
     for (int round = 0; round < 2000; round++) {
         sat_records records;
@@ -108,8 +99,7 @@ static sat_arrival data_packet(uint64_t seq, uint64_t sent_us, uint64_t received
     return (sat_arrival){.seq = seq, .sent_us = sent_us, .received_us = received_us, .ip_bytes = 1500};
 }
 
-static void acknowledges_the_highest_packet_once_a_ms(void **state) {
-    (void)state;
+TEST(acknowledges_the_highest_packet_once_a_ms) {
     sat_ledger ledger;
     sat_ledger_init(&ledger, 0);
     assert_int_equal(sat_ledger_ack_due(&ledger), UINT64_MAX);
@@ -134,8 +124,7 @@ static void acknowledges_the_highest_packet_once_a_ms(void **state) {
     sat_ledger_free(&ledger);
 }
 
-static void tells_queueing_from_the_clocks_difference(void **state) {
-    (void)state;
+TEST(tells_queueing_from_the_clocks_difference) {
     sat_ledger ledger;
     sat_ledger_init(&ledger, 0);
     /* The sender's clock is ahead, so that packets seem to arrive before they were sent. */
@@ -150,8 +139,7 @@ static void tells_queueing_from_the_clocks_difference(void **state) {
     sat_ledger_free(&ledger);
 }
 
-static void records_other_packets_without_acknowledging_them(void **state) {
-    (void)state;
+TEST(records_other_packets_without_acknowledging_them) {
     sat_ledger ledger;
     sat_ledger_init(&ledger, 0);
     sat_arrival probe = {.received_us = 5, .ip_bytes = 100, .kind = SAT_KIND_PROBE};
@@ -162,15 +150,4 @@ static void records_other_packets_without_acknowledging_them(void **state) {
     sat_ledger_free(&ledger);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gives_back_every_record),
-        cmocka_unit_test(needs_few_bytes_for_a_steady_flow),
-        cmocka_unit_test(stops_at_its_limit_and_says_so),
-        cmocka_unit_test(survives_any_bytes),
-        cmocka_unit_test(acknowledges_the_highest_packet_once_a_ms),
-        cmocka_unit_test(tells_queueing_from_the_clocks_difference),
-        cmocka_unit_test(records_other_packets_without_acknowledging_them),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,12 +1,7 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <string.h>
 
+#include "tests/unit.h"
 #include "emulator/link/light.h"
 #include "emulator/link/rng.h"
 #include "emulator/saturatr/light.h"
@@ -39,8 +34,7 @@ static void assert_rows(sat_light *light, const written *w, const char *wanted) 
     assert_string_equal(w->text, wanted);
 }
 
-static void a_row_has_the_one_way_delay_and_the_offsets_of_a_train(void **state) {
-    (void)state;
+TEST(a_row_has_the_one_way_delay_and_the_offsets_of_a_train) {
     sat_light light;
     written w;
     start(&light, &w, 4, 2);
@@ -58,8 +52,7 @@ static void a_row_has_the_one_way_delay_and_the_offsets_of_a_train(void **state)
     sat_light_free(&light);
 }
 
-static void a_lost_packet_has_no_offset(void **state) {
-    (void)state;
+TEST(a_lost_packet_has_no_offset) {
     sat_light light;
     written w;
     start(&light, &w, 4, 1);
@@ -72,8 +65,7 @@ static void a_lost_packet_has_no_offset(void **state) {
     sat_light_free(&light);
 }
 
-static void a_train_without_its_first_packet_has_no_row_and_is_counted(void **state) {
-    (void)state;
+TEST(a_train_without_its_first_packet_has_no_row_and_is_counted) {
     sat_light light;
     written w;
     start(&light, &w, 2, 4); /* the third train is lost as a whole */
@@ -89,8 +81,7 @@ static void a_train_without_its_first_packet_has_no_row_and_is_counted(void **st
     sat_light_free(&light);
 }
 
-static void order_within_and_between_trains_does_not_matter(void **state) {
-    (void)state;
+TEST(order_within_and_between_trains_does_not_matter) {
     sat_light light;
     written w;
     start(&light, &w, 3, 2);
@@ -106,8 +97,7 @@ static void order_within_and_between_trains_does_not_matter(void **state) {
     sat_light_free(&light);
 }
 
-static void a_packet_that_64_trains_overtook_is_lost(void **state) {
-    (void)state;
+TEST(a_packet_that_64_trains_overtook_is_lost) {
     sat_light light;
     written w;
     start(&light, &w, 1, 70);
@@ -122,8 +112,7 @@ static void a_packet_that_64_trains_overtook_is_lost(void **state) {
     sat_light_free(&light);
 }
 
-static void trains_outside_of_the_recording_are_left_out(void **state) {
-    (void)state;
+TEST(trains_outside_of_the_recording_are_left_out) {
     sat_light light;
     written w;
     start(&light, &w, 1, 4);
@@ -138,8 +127,7 @@ static void trains_outside_of_the_recording_are_left_out(void **state) {
     sat_light_free(&light);
 }
 
-static void impossible_times_make_no_row(void **state) {
-    (void)state;
+TEST(impossible_times_make_no_row) {
     sat_light light;
     written w;
     start(&light, &w, 2, 6);
@@ -158,8 +146,7 @@ static void impossible_times_make_no_row(void **state) {
 }
 
 /* Two packets at once, then one each 2 ms, then one each 1 ms from the ninth packet on. */
-static void finds_from_which_packet_on_the_spacing_is_that_of_the_end(void **state) {
-    (void)state;
+TEST(finds_from_which_packet_on_the_spacing_is_that_of_the_end) {
     sat_light light;
     written w;
     double spacing_us;
@@ -179,8 +166,7 @@ static void finds_from_which_packet_on_the_spacing_is_that_of_the_end(void **sta
     sat_light_free(&light);
 }
 
-static void tells_nothing_of_heavy_load_from_what_has_none(void **state) {
-    (void)state;
+TEST(tells_nothing_of_heavy_load_from_what_has_none) {
     sat_light light;
     written w;
     double spacing_us;
@@ -206,8 +192,7 @@ static void tells_nothing_of_heavy_load_from_what_has_none(void **state) {
 }
 
 /* Whatever a peer sends, links read the trace, and the figures add up. */
-static void any_arrivals_make_a_trace_that_links_read(void **state) {
-    (void)state;
+TEST(any_arrivals_make_a_trace_that_links_read) {
     link_rng rng = {.state = 5};
     for (int round = 0; round < 2000; round++) {
         sat_light light;
@@ -234,18 +219,4 @@ static void any_arrivals_make_a_trace_that_links_read(void **state) {
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_row_has_the_one_way_delay_and_the_offsets_of_a_train),
-        cmocka_unit_test(a_lost_packet_has_no_offset),
-        cmocka_unit_test(a_train_without_its_first_packet_has_no_row_and_is_counted),
-        cmocka_unit_test(order_within_and_between_trains_does_not_matter),
-        cmocka_unit_test(a_packet_that_64_trains_overtook_is_lost),
-        cmocka_unit_test(trains_outside_of_the_recording_are_left_out),
-        cmocka_unit_test(impossible_times_make_no_row),
-        cmocka_unit_test(finds_from_which_packet_on_the_spacing_is_that_of_the_end),
-        cmocka_unit_test(tells_nothing_of_heavy_load_from_what_has_none),
-        cmocka_unit_test(any_arrivals_make_a_trace_that_links_read),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

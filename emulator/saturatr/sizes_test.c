@@ -1,17 +1,11 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "tests/unit.h"
 #include "emulator/saturatr/sizes.h"
 
 #define SECOND_US 1000000
 
 static const sat_sizes three = {.count = 3, .bytes = {100, 400, 1500}};
 
-static void sizes_have_limits(void **state) {
-    (void)state;
+TEST(sizes_have_limits) {
     sat_sizes most = {.count = SAT_SIZES_MOST};
     for (uint32_t i = 0; i < SAT_SIZES_MOST; i++)
         most.bytes[i] = 100 + 90 * i;
@@ -29,8 +23,7 @@ static void sizes_have_limits(void **state) {
     assert_false(sat_sizes_are_allowed(&(sat_sizes){.count = 3, .bytes = {400, 100, 1500}}, 1500));
 }
 
-static void packets_have_the_sizes_in_turn(void **state) {
-    (void)state;
+TEST(packets_have_the_sizes_in_turn) {
     for (uint64_t seq = 0; seq < 30; seq++)
         assert_int_equal(sat_sizes_of(&three, seq), three.bytes[seq % 3]);
 }
@@ -40,8 +33,7 @@ static void arrive(sat_latencies *latencies, uint64_t seq, int64_t delay_us) {
     sat_latencies_add(latencies, seq, sat_sizes_of(latencies->sizes, seq), sent, sent + delay_us);
 }
 
-static void latencies_are_medians_less_that_of_the_largest_size(void **state) {
-    (void)state;
+TEST(latencies_are_medians_less_that_of_the_largest_size) {
     sat_latencies latencies;
     double delay = 0;
     assert_true(sat_latencies_init(&latencies, &three, 9, SECOND_US));
@@ -59,8 +51,7 @@ static void latencies_are_medians_less_that_of_the_largest_size(void **state) {
     sat_latencies_free(&latencies);
 }
 
-static void a_size_that_never_arrived_has_no_median(void **state) {
-    (void)state;
+TEST(a_size_that_never_arrived_has_no_median) {
     sat_latencies latencies;
     double delay = 0;
     assert_true(sat_latencies_init(&latencies, &three, 5, SECOND_US));
@@ -71,8 +62,7 @@ static void a_size_that_never_arrived_has_no_median(void **state) {
     sat_latencies_free(&latencies);
 }
 
-static void what_cannot_be_is_left_out(void **state) {
-    (void)state;
+TEST(what_cannot_be_is_left_out) {
     sat_latencies latencies;
     double delay = 0;
     assert_true(sat_latencies_init(&latencies, &three, 12, SECOND_US));
@@ -97,13 +87,4 @@ static void what_cannot_be_is_left_out(void **state) {
     sat_latencies_free(&latencies);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sizes_have_limits),
-        cmocka_unit_test(packets_have_the_sizes_in_turn),
-        cmocka_unit_test(latencies_are_medians_less_that_of_the_largest_size),
-        cmocka_unit_test(a_size_that_never_arrived_has_no_median),
-        cmocka_unit_test(what_cannot_be_is_left_out),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

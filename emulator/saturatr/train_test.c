@@ -1,13 +1,7 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "tests/unit.h"
 #include "emulator/saturatr/train.h"
 
-static void a_train_leaves_at_once_and_the_next_one_after_the_interval(void **state) {
-    (void)state;
+TEST(a_train_leaves_at_once_and_the_next_one_after_the_interval) {
     sat_train train;
     sat_train_init(&train, 10, 100000, 5000);
     assert_int_equal(sat_train_allowance(&train, 5000), 10);
@@ -18,8 +12,7 @@ static void a_train_leaves_at_once_and_the_next_one_after_the_interval(void **st
     assert_int_equal(train.next_seq, 10);
 }
 
-static void what_the_device_did_not_take_follows(void **state) {
-    (void)state;
+TEST(what_the_device_did_not_take_follows) {
     sat_train train;
     sat_train_init(&train, 10, 100000, 0);
     sat_train_allowance(&train, 0);
@@ -29,8 +22,7 @@ static void what_the_device_did_not_take_follows(void **state) {
     assert_int_equal(train.next_seq, 4);
 }
 
-static void the_rest_of_a_train_is_given_up_when_the_next_one_is_due(void **state) {
-    (void)state;
+TEST(the_rest_of_a_train_is_given_up_when_the_next_one_is_due) {
     sat_train train;
     sat_train_init(&train, 10, 100000, 0);
     sat_train_allowance(&train, 0);
@@ -39,8 +31,7 @@ static void the_rest_of_a_train_is_given_up_when_the_next_one_is_due(void **stat
     assert_int_equal(train.next_seq, 10); /* the place in the train is still seq % 10 */
 }
 
-static void trains_keep_their_times_after_a_pause_of_the_sender(void **state) {
-    (void)state;
+TEST(trains_keep_their_times_after_a_pause_of_the_sender) {
     sat_train train;
     sat_train_init(&train, 2, 100000, 0);
     sat_train_allowance(&train, 0);
@@ -51,8 +42,7 @@ static void trains_keep_their_times_after_a_pause_of_the_sender(void **state) {
     assert_int_equal(sat_train_next(&train), 400000);
 }
 
-static void a_train_has_limits(void **state) {
-    (void)state;
+TEST(a_train_has_limits) {
     assert_true(sat_train_is_allowed(1, SAT_EVERY_LEAST_US));
     assert_true(sat_train_is_allowed(SAT_TRAIN_MOST, 50000));
     assert_true(sat_train_is_allowed(SAT_TRAIN_MOST, SAT_EVERY_MOST_US));
@@ -64,13 +54,4 @@ static void a_train_has_limits(void **state) {
     assert_false(sat_train_is_allowed(UINT64_MAX, 5000));
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_train_leaves_at_once_and_the_next_one_after_the_interval),
-        cmocka_unit_test(what_the_device_did_not_take_follows),
-        cmocka_unit_test(the_rest_of_a_train_is_given_up_when_the_next_one_is_due),
-        cmocka_unit_test(trains_keep_their_times_after_a_pause_of_the_sender),
-        cmocka_unit_test(a_train_has_limits),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

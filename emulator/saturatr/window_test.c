@@ -1,9 +1,4 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "tests/unit.h"
 #include "emulator/saturatr/window.h"
 
 #define START 20000000u /* a clock does not begin at 0 */
@@ -66,9 +61,8 @@ static window_link *fresh(uint64_t service_us, uint64_t delay_us) {
     return &link_under_test;
 }
 
-static void starts_with_twenty_packets_and_waits(void **state) {
+TEST(starts_with_twenty_packets_and_waits) {
     sat_window w;
-    (void)state;
     sat_window_init(&w, START);
     assert_int_equal(sat_window_allowance(&w, START), 20);
     sat_window_on_sent(&w, 20, START);
@@ -76,9 +70,8 @@ static void starts_with_twenty_packets_and_waits(void **state) {
     assert_int_equal(sat_window_next(&w, START + 500000), START + SAT_HEARTBEAT_US);
 }
 
-static void beats_each_second_while_nothing_is_acknowledged(void **state) {
+TEST(beats_each_second_while_nothing_is_acknowledged) {
     sat_window w;
-    (void)state;
     sat_window_init(&w, START);
     sat_window_on_sent(&w, 20, START);
     for (uint64_t s = 1; s < 4; s++) {
@@ -88,9 +81,8 @@ static void beats_each_second_while_nothing_is_acknowledged(void **state) {
     }
 }
 
-static void grows_by_one_per_packet_below_the_lower_rtt(void **state) {
+TEST(grows_by_one_per_packet_below_the_lower_rtt) {
     sat_window w;
-    (void)state;
     sat_window_init(&w, START);
     sat_window_on_sent(&w, 20, START);
     sat_window_on_ack(&w, 0, 1, START, START + 10000, START + 20000); /* sets the least delay: + 2 */
@@ -103,9 +95,8 @@ static void grows_by_one_per_packet_below_the_lower_rtt(void **state) {
     assert_int_equal(w.window, 27);
 }
 
-static void shrinks_above_the_upper_rtt_but_not_below_what_the_link_delivers(void **state) {
+TEST(shrinks_above_the_upper_rtt_but_not_below_what_the_link_delivers) {
     sat_window w;
-    (void)state;
     window_link *link = fresh(1000, 50000); /* 1000 packets a second */
     uint64_t now = START;
     sat_window_init(&w, now);
@@ -120,9 +111,8 @@ static void shrinks_above_the_upper_rtt_but_not_below_what_the_link_delivers(voi
     assert_in_range(w.window, least - 2, least + 2);
 }
 
-static void keeps_links_from_slow_to_fast_busy(void **state) {
+TEST(keeps_links_from_slow_to_fast_busy) {
     static const uint64_t service_us[] = {2406, 241, 40, 12}; /* 5, 50, 300, 1000 Mbps */
-    (void)state;
     for (size_t i = 0; i < sizeof service_us / sizeof service_us[0]; i++) {
         sat_window w;
         window_link *link = fresh(service_us[i], 20000);
@@ -137,9 +127,8 @@ static void keeps_links_from_slow_to_fast_busy(void **state) {
     }
 }
 
-static void rests_when_the_queue_of_the_link_overflows(void **state) {
+TEST(rests_when_the_queue_of_the_link_overflows) {
     sat_window w;
-    (void)state;
     window_link *link = fresh(1000, 20000);
     link->queue_limit = 100;
     uint64_t now = START;
@@ -154,9 +143,8 @@ static void rests_when_the_queue_of_the_link_overflows(void **state) {
     assert_true(w.next_seq - sent < 3 * (link->received - received) / 2);
 }
 
-static void finds_a_full_queue_when_an_outage_ends(void **state) {
+TEST(finds_a_full_queue_when_an_outage_ends) {
     sat_window w;
-    (void)state;
     window_link *link = fresh(400, 50000); /* 30 Mbps */
     uint64_t now = START;
     sat_window_init(&w, now);
@@ -168,9 +156,8 @@ static void finds_a_full_queue_when_an_outage_ends(void **state) {
     assert_int_equal(link->idle_us, 0);
 }
 
-static void ignores_acknowledgements_that_cannot_be_true(void **state) {
+TEST(ignores_acknowledgements_that_cannot_be_true) {
     sat_window w;
-    (void)state;
     sat_window_init(&w, START);
     sat_window_on_sent(&w, 20, START);
     sat_window_on_ack(&w, 20, 1, START, START + 1, START + 1); /* never sent */
@@ -186,16 +173,4 @@ static void ignores_acknowledgements_that_cannot_be_true(void **state) {
     assert_in_range(sat_window_allowance(&w, START + 200000), 0, SAT_WINDOW_HARD_CAP);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(starts_with_twenty_packets_and_waits),
-        cmocka_unit_test(beats_each_second_while_nothing_is_acknowledged),
-        cmocka_unit_test(grows_by_one_per_packet_below_the_lower_rtt),
-        cmocka_unit_test(shrinks_above_the_upper_rtt_but_not_below_what_the_link_delivers),
-        cmocka_unit_test(keeps_links_from_slow_to_fast_busy),
-        cmocka_unit_test(rests_when_the_queue_of_the_link_overflows),
-        cmocka_unit_test(finds_a_full_queue_when_an_outage_ends),
-        cmocka_unit_test(ignores_acknowledgements_that_cannot_be_true),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,13 +1,8 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <string.h>
 
+#include "tests/unit.h"
 #include "emulator/link/rng.h"
 #include "emulator/saturatr/auth.h"
 #include "emulator/saturatr/wire.h"
@@ -23,8 +18,7 @@ static const sat_packet full = {.channel = 17,
                                 .received_us = 88,
                                 .received_packets = 99};
 
-static void every_packet_comes_back_as_it_was(void **state) {
-    (void)state;
+TEST(every_packet_comes_back_as_it_was) {
     for (unsigned type = SAT_HELLO; type <= SAT_ACK; type++) {
         sat_packet packet = full;
         sat_packet read;
@@ -46,8 +40,7 @@ static void every_packet_comes_back_as_it_was(void **state) {
     }
 }
 
-static void refuses_what_is_no_packet(void **state) {
-    (void)state;
+TEST(refuses_what_is_no_packet) {
     sat_packet packet = full;
     sat_packet read;
     uint8_t data[SAT_CONTROL_BYTES];
@@ -69,8 +62,7 @@ static void refuses_what_is_no_packet(void **state) {
     assert_false(sat_wire_read(&read, data, sizeof data, sizeof data));
 }
 
-static void an_answer_is_no_longer_than_the_question(void **state) {
-    (void)state;
+TEST(an_answer_is_no_longer_than_the_question) {
     sat_packet packet = full;
     uint8_t data[SAT_CONTROL_BYTES];
     packet.type = SAT_HELLO;
@@ -79,8 +71,7 @@ static void an_answer_is_no_longer_than_the_question(void **state) {
     assert_true(sat_wire_write(&packet, data) <= question);
 }
 
-static void any_bytes_do_no_harm(void **state) {
-    (void)state;
+TEST(any_bytes_do_no_harm) {
     link_rng rng = {.state = 1};
     for (int i = 0; i < 100000; i++) {
         uint8_t data[SAT_CONTROL_BYTES];
@@ -94,8 +85,7 @@ static void any_bytes_do_no_harm(void **state) {
     }
 }
 
-static void proofs_and_tags_depend_on_token_role_and_nonces(void **state) {
-    (void)state;
+TEST(proofs_and_tags_depend_on_token_role_and_nonces) {
     sat_nonces nonces = {.client = {1}, .server = {2}};
     sat_nonces others = {.client = {1}, .server = {3}};
     uint8_t proof[SAT_PROOF_BYTES];
@@ -116,8 +106,7 @@ static void proofs_and_tags_depend_on_token_role_and_nonces(void **state) {
     assert_true(tag != other_tag);
 }
 
-static void a_cookie_is_of_one_address_and_channel(void **state) {
-    (void)state;
+TEST(a_cookie_is_of_one_address_and_channel) {
     uint8_t key[SAT_KEY_BYTES] = {9};
     uint8_t cookie[SAT_COOKIE_BYTES];
     uint8_t other[SAT_COOKIE_BYTES];
@@ -141,8 +130,7 @@ static void a_cookie_is_of_one_address_and_channel(void **state) {
     assert_memory_not_equal(cookie, other, SAT_COOKIE_BYTES);
 }
 
-static void reads_the_hexadecimal_that_it_writes(void **state) {
-    (void)state;
+TEST(reads_the_hexadecimal_that_it_writes) {
     const uint8_t bytes[4] = {0x00, 0x9f, 0xff, 0x10};
     uint8_t back[4];
     char text[9];
@@ -156,15 +144,4 @@ static void reads_the_hexadecimal_that_it_writes(void **state) {
     assert_false(sat_hex_read("009fff1000", back, 4));
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_packet_comes_back_as_it_was),
-        cmocka_unit_test(refuses_what_is_no_packet),
-        cmocka_unit_test(an_answer_is_no_longer_than_the_question),
-        cmocka_unit_test(any_bytes_do_no_harm),
-        cmocka_unit_test(proofs_and_tags_depend_on_token_role_and_nonces),
-        cmocka_unit_test(a_cookie_is_of_one_address_and_channel),
-        cmocka_unit_test(reads_the_hexadecimal_that_it_writes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,11 +1,8 @@
+#include "tests/unit.h"
 #include "emulator/sim/job.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #define PATHS                                                                                                          \
     "\"paths\": [{\"name\": \"wifi\", \"technology\": \"wifi\", \"up\": \"u\", \"down\": \"/d\", \"delay_ms\": 12.5}," \
@@ -21,8 +18,7 @@ static bool parse(const char *text) {
     return sim_job_parse(&job, text, strlen(text), "job.json", "dir", error);
 }
 
-static void defaults_are_those_of_the_programs(void **state) {
-    (void)state;
+TEST(defaults_are_those_of_the_programs) {
     assert_true(parse("{" COMMON ", \"t_th1_ms\": null}"));
     const sim_player_job *p = &job.players[0];
     assert_int_equal(job.seed, 1);
@@ -47,8 +43,7 @@ static void defaults_are_those_of_the_programs(void **state) {
     sim_job_free(&job);
 }
 
-static void the_primary_path_follows_the_order_of_technologies_or_its_name(void **state) {
-    (void)state;
+TEST(the_primary_path_follows_the_order_of_technologies_or_its_name) {
     assert_true(parse("{" COMMON ", \"players\": [{}, {\"primary\": \"wifi\"}]}"));
     assert_string_equal(job.players[0].options.paths[0].name, "nr");
     assert_string_equal(job.players[0].options.paths[1].name, "wifi");
@@ -56,8 +51,7 @@ static void the_primary_path_follows_the_order_of_technologies_or_its_name(void 
     sim_job_free(&job);
 }
 
-static void a_player_overrides_member_by_member(void **state) {
-    (void)state;
+TEST(a_player_overrides_member_by_member) {
     assert_true(parse("{" COMMON ", \"seed\": 5, \"t_th1_ms\": 100, \"players\": [{}, {\"scheme\": \"sp\", "
                       "\"start_s\": 1.5, \"own_links\": true, \"t_th1_ms\": 7.25, \"player\": {\"concurrency\": 3, "
                       "\"videos\": 2}}]}"));
@@ -78,8 +72,7 @@ static void a_player_overrides_member_by_member(void **state) {
     sim_job_free(&job);
 }
 
-static void link_events_say_what_changes_when(void **state) {
-    (void)state;
+TEST(link_events_say_what_changes_when) {
     assert_true(parse("{" COMMON ", \"link_events\": ["
                       "{\"t_s\": 1.5, \"path\": \"nr\", \"state\": \"down\"},"
                       "{\"t_s\": 1.5, \"path\": \"wifi\", \"direction\": \"up\", \"delay_ms\": 0.5,"
@@ -97,8 +90,7 @@ static void link_events_say_what_changes_when(void **state) {
     sim_job_free(&job);
 }
 
-static void links_with_an_mtu_are_probed(void **state) {
-    (void)state;
+TEST(links_with_an_mtu_are_probed) {
     assert_true(parse("{" COMMON "}"));
     assert_int_equal(job.players[0].server.settings.limits.path_mtu_bytes, 1452);
     sim_job_free(&job);
@@ -108,8 +100,7 @@ static void links_with_an_mtu_are_probed(void **state) {
     sim_job_free(&job);
 }
 
-static void errors_name_file_and_member(void **state) {
-    (void)state;
+TEST(errors_name_file_and_member) {
     const struct {
         const char *text, *sentence;
     } cases[] = {
@@ -153,14 +144,4 @@ static void errors_name_file_and_member(void **state) {
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(defaults_are_those_of_the_programs),
-        cmocka_unit_test(the_primary_path_follows_the_order_of_technologies_or_its_name),
-        cmocka_unit_test(a_player_overrides_member_by_member),
-        cmocka_unit_test(links_with_an_mtu_are_probed),
-        cmocka_unit_test(link_events_say_what_changes_when),
-        cmocka_unit_test(errors_name_file_and_member),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,9 +1,5 @@
+#include "tests/unit.h"
 #include "emulator/sim/timers.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
 
 #include "emulator/link/rng.h"
 
@@ -14,8 +10,7 @@ static size_t slow_next(const sim_timers *t) {
     return best;
 }
 
-static void the_earliest_is_next_and_of_equals_the_smallest(void **state) {
-    (void)state;
+TEST(the_earliest_is_next_and_of_equals_the_smallest) {
     link_rng rng = {.state = 7};
     for (size_t actors = 1; actors < 40; actors++) {
         sim_timers t;
@@ -32,9 +27,4 @@ static void the_earliest_is_next_and_of_equals_the_smallest(void **state) {
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_earliest_is_next_and_of_equals_the_smallest),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,12 +1,8 @@
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/unit.h"
 #include "base/json_text.h"
 
 /* As the library writes it. Takes the value over. */
@@ -21,8 +17,7 @@ static void check(json_t *value) {
     json_decref(value);
 }
 
-static void numbers_are_written_as_the_library_writes_them(void **state) {
-    (void)state;
+TEST(numbers_are_written_as_the_library_writes_them) {
     const double edges[] = {0,      -0.0,    1e-7,    1e-6,      9.9e-5, 0.0001, 0.1,  0.5,           1,
                             1.5,    10,      99.9999, 1234567.5, 1e6,    999999, 1e12, 999999.999999, 0.123456789,
                             -12.25, 1.0 / 3, 1e300,   5e-324};
@@ -38,17 +33,10 @@ static void numbers_are_written_as_the_library_writes_them(void **state) {
     }
 }
 
-static void records_are_written_as_the_library_writes_them(void **state) {
-    (void)state;
+TEST(records_are_written_as_the_library_writes_them) {
     check(json_object());
     check(json_pack("{s:f, s:s, s:{s:n, s:b, s:[i, f, s]}, s:I}", "t", 1.25, "event", "say \"\\ \x01 \u00e4", "more",
                     "nothing", "yes", 1, "list", -3, 0.5, "", "bytes", (json_int_t)1 << 40));
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numbers_are_written_as_the_library_writes_them),
-        cmocka_unit_test(records_are_written_as_the_library_writes_them),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,15 +1,9 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
+#include "tests/unit.h"
 #include "base/net.h"
 
-static void endpoints_are_an_ip_address_and_a_port(void **state) {
-    (void)state;
+TEST(endpoints_are_an_ip_address_and_a_port) {
     xl_addr a;
     assert_true(net_parse_endpoint("192.0.2.1:443", &a));
     assert_true(a.family == 4 && a.ip[0] == 192 && a.ip[3] == 1 && a.port == 443);
@@ -35,8 +29,7 @@ static void endpoints_are_an_ip_address_and_a_port(void **state) {
         assert_false(net_parse_endpoint(bad[i], &a));
 }
 
-static void the_kernels_form_and_back_is_the_same_address(void **state) {
-    (void)state;
+TEST(the_kernels_form_and_back_is_the_same_address) {
     const char *const texts[] = {"192.0.2.1:443", "[2001:db8::1]:65535"};
     for (size_t i = 0; i < 2; i++) {
         xl_addr a, b;
@@ -53,8 +46,7 @@ static void the_kernels_form_and_back_is_the_same_address(void **state) {
     assert_false(net_from_sockaddr((struct sockaddr *)&other, &a));
 }
 
-static void paths_of_mpshell_are_those_of_the_environment(void **state) {
-    (void)state;
+TEST(paths_of_mpshell_are_those_of_the_environment) {
     char reason[160];
     xl_addr a, paths[3];
     assert_int_equal(net_mpshell_paths(4, paths, 3), 0);
@@ -76,11 +68,4 @@ static void paths_of_mpshell_are_those_of_the_environment(void **state) {
         assert_false(net_parse_local(bad[i], &a, reason, sizeof reason));
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(endpoints_are_an_ip_address_and_a_port),
-        cmocka_unit_test(the_kernels_form_and_back_is_the_same_address),
-        cmocka_unit_test(paths_of_mpshell_are_those_of_the_environment),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,15 +1,9 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <string.h>
 
+#include "tests/unit.h"
 #include "base/numbers.h"
 
-static void whole_numbers_are_digits_alone(void **state) {
-    (void)state;
+TEST(whole_numbers_are_digits_alone) {
     uint64_t n = 0;
     assert_true(number_parse("0", 1, &n) && n == 0);
     assert_true(number_parse("0042", 4, &n) && n == 42);
@@ -21,16 +15,14 @@ static void whole_numbers_are_digits_alone(void **state) {
     assert_int_equal(n, 7);
 }
 
-static void only_the_given_length_is_read(void **state) {
-    (void)state;
+TEST(only_the_given_length_is_read) {
     uint64_t n = 0;
     assert_true(number_parse("123-456", 3, &n) && n == 123);
     assert_false(number_parse("123-456", 4, &n));
     assert_false(number_parse("1", 0, &n));
 }
 
-static void decimals_are_parsed_as_exact_thousandths(void **state) {
-    (void)state;
+TEST(decimals_are_parsed_as_exact_thousandths) {
     uint64_t n = 0;
     assert_true(number_parse_milli("30", &n) && n == 30000);
     assert_true(number_parse_milli("29.97", &n) && n == 29970);
@@ -50,11 +42,4 @@ static void decimals_are_parsed_as_exact_thousandths(void **state) {
     assert_int_equal(n, 7);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(whole_numbers_are_digits_alone),
-        cmocka_unit_test(only_the_given_length_is_read),
-        cmocka_unit_test(decimals_are_parsed_as_exact_thousandths),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,13 +1,10 @@
+#include "tests/unit.h"
 #include "base/settings.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 typedef struct {
     const char *model, *name;
@@ -76,8 +73,7 @@ static bool read_args(sample *s, char *line, int *rest) {
     return settings_read_args(&what, argc, argv, &help, rest ? rest : &unused, error);
 }
 
-static void options_set_members_of_every_kind(void **state) {
-    (void)state;
+TEST(options_set_members_of_every_kind) {
     sample s = {0};
     char line[] =
         "--copies 3 --wait-ms 1.5 --bytes=21 --order second --size large --control on --verify --name x --pair 1:2";
@@ -92,8 +88,7 @@ static void options_set_members_of_every_kind(void **state) {
     assert_int_equal(s.pair[1], 2);
 }
 
-static void a_narrow_member_leaves_its_neighbours_alone(void **state) {
-    (void)state;
+TEST(a_narrow_member_leaves_its_neighbours_alone) {
     struct {
         uint8_t before, value, after;
     } narrow = {1, 2, 3};
@@ -102,8 +97,7 @@ static void a_narrow_member_leaves_its_neighbours_alone(void **state) {
     assert_int_equal(narrow.before + narrow.value + narrow.after, 11);
 }
 
-static void reading_stops_at_the_first_argument_that_is_no_option(void **state) {
-    (void)state;
+TEST(reading_stops_at_the_first_argument_that_is_no_option) {
     sample s = {0};
     int rest;
     char line[] = "--copies 2 command --copies 9";
@@ -112,8 +106,7 @@ static void reading_stops_at_the_first_argument_that_is_no_option(void **state) 
     assert_int_equal(s.copies, 2);
 }
 
-static void options_of_mixed_tables_may_follow_other_arguments(void **state) {
-    (void)state;
+TEST(options_of_mixed_tables_may_follow_other_arguments) {
     sample s = {0};
     bool help;
     int rest;
@@ -132,16 +125,14 @@ static void options_of_mixed_tables_may_follow_other_arguments(void **state) {
     assert_string_equal(error, "unknown option '--nothing'; see --help.");
 }
 
-static void of_a_setting_given_twice_the_last_value_counts(void **state) {
-    (void)state;
+TEST(of_a_setting_given_twice_the_last_value_counts) {
     sample s = {0};
     char line[] = "--copies 4 --copies 2";
     assert_true(read_args(&s, line, NULL));
     assert_int_equal(s.copies, 2);
 }
 
-static void a_program_may_refuse_options_that_are_given_twice(void **state) {
-    (void)state;
+TEST(a_program_may_refuse_options_that_are_given_twice) {
     static const setting repeating[] = {
         {"pair", SETTING_OWN, .read = read_pair, .repeats = true},
         {"copies", SETTING_WHOLE, SETTING_FIELD(sample, copies), .most = 7},
@@ -160,16 +151,14 @@ static void a_program_may_refuse_options_that_are_given_twice(void **state) {
     assert_string_equal(error, "--copies is given twice.");
 }
 
-static void a_base_is_read_first_wherever_it_stands(void **state) {
-    (void)state;
+TEST(a_base_is_read_first_wherever_it_stands) {
     sample s = {0};
     char line[] = "--bytes 4 --model large";
     assert_true(read_args(&s, line, NULL));
     assert_int_equal(s.bytes, 8);
 }
 
-static void wrong_options_are_told_in_one_sentence(void **state) {
-    (void)state;
+TEST(wrong_options_are_told_in_one_sentence) {
     static const char *const cases[][2] = {
         {"--copies 8", "--copies takes a whole number from 1 to 7, not '8'."},
         {"--copies -1", "--copies takes a whole number from 1 to 7, not '-1'."},
@@ -199,8 +188,7 @@ static bool read_json(sample *s, const char *text) {
     return ok;
 }
 
-static void json_members_set_the_same(void **state) {
-    (void)state;
+TEST(json_members_set_the_same) {
     sample s = {0};
     assert_true(read_json(&s,
                           "{\"bytes\": 4, \"model\": \"large\", \"copies\": null, \"wait_ms\": 0.1, \"control\": true,"
@@ -211,8 +199,7 @@ static void json_members_set_the_same(void **state) {
     assert_int_equal(s.order, SECOND);
 }
 
-static void wrong_members_are_told_with_their_place(void **state) {
-    (void)state;
+TEST(wrong_members_are_told_with_their_place) {
     static const char *const cases[][2] = {
         {"{\"copies\": 1.5}", "job.json: copies takes a whole number from 1 to 7, not 1.5."},
         {"{\"copies\": \"2\"}", "job.json: copies takes a whole number from 1 to 7, not \"2\"."},
@@ -247,8 +234,7 @@ static bool read_yaml(sample *s, const char *text, settings_pass pass) {
     return ok;
 }
 
-static void yaml_sets_what_can_be_reloaded(void **state) {
-    (void)state;
+TEST(yaml_sets_what_can_be_reloaded) {
     sample s = {0};
     assert_true(read_yaml(&s, "# so it goes\ncopies: 2\nmodel: large\ncontrol: true\n", SETTINGS_ALL));
     assert_int_equal(s.copies, 2);
@@ -260,8 +246,7 @@ static void yaml_sets_what_can_be_reloaded(void **state) {
     assert_int_equal(s.bytes, 10);
 }
 
-static void wrong_yaml_is_told_with_its_line(void **state) {
-    (void)state;
+TEST(wrong_yaml_is_told_with_its_line) {
     static const char *const cases[][2] = {
         {"control: on\ncopies: 9\n", ", line 2: copies takes a whole number from 1 to 7, not '9'."},
         {"wait_ms: 3\n", ", line 1: 'wait_ms' is not a parameter; known are model, copies, control."},
@@ -276,8 +261,7 @@ static void wrong_yaml_is_told_with_its_line(void **state) {
     }
 }
 
-static void help_lists_the_rows_of_a_side(void **state) {
-    (void)state;
+TEST(help_lists_the_rows_of_a_side) {
     char *text = settings_help(rows, SETTING_OF_SERVER);
     assert_non_null(
         strstr(text, "  --copies N                  Copies of one packet, each on a path of its own. Default: 1.\n"));
@@ -289,8 +273,7 @@ static void help_lists_the_rows_of_a_side(void **state) {
     free(text);
 }
 
-static void a_description_has_what_python_needs(void **state) {
-    (void)state;
+TEST(a_description_has_what_python_needs) {
     json_t *rows_described = settings_describe(rows), *copies = json_array_get(rows_described, 1);
     assert_string_equal(json_string_value(json_object_get(copies, "name")), "copies");
     assert_int_equal(json_integer_value(json_object_get(copies, "most")), 7);
@@ -300,22 +283,4 @@ static void a_description_has_what_python_needs(void **state) {
     json_decref(rows_described);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(options_set_members_of_every_kind),
-        cmocka_unit_test(a_narrow_member_leaves_its_neighbours_alone),
-        cmocka_unit_test(reading_stops_at_the_first_argument_that_is_no_option),
-        cmocka_unit_test(options_of_mixed_tables_may_follow_other_arguments),
-        cmocka_unit_test(of_a_setting_given_twice_the_last_value_counts),
-        cmocka_unit_test(a_program_may_refuse_options_that_are_given_twice),
-        cmocka_unit_test(a_base_is_read_first_wherever_it_stands),
-        cmocka_unit_test(wrong_options_are_told_in_one_sentence),
-        cmocka_unit_test(json_members_set_the_same),
-        cmocka_unit_test(wrong_members_are_told_with_their_place),
-        cmocka_unit_test(yaml_sets_what_can_be_reloaded),
-        cmocka_unit_test(wrong_yaml_is_told_with_its_line),
-        cmocka_unit_test(help_lists_the_rows_of_a_side),
-        cmocka_unit_test(a_description_has_what_python_needs),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

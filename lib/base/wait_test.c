@@ -1,13 +1,11 @@
+#include "tests/unit.h"
 #include "base/clock.h"
 #include "base/wait.h"
 
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
@@ -15,8 +13,6 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 static void take_epoll_pwait2_away(void) {
     struct sock_filter rules[] = {
@@ -78,20 +74,12 @@ static void check_in_a_process_of_its_own(bool is_missing) {
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-static void it_waits_for_events_time_and_signals(void **state) {
-    (void)state;
+TEST(it_waits_for_events_time_and_signals) {
     check_in_a_process_of_its_own(false);
 }
 
-static void it_does_so_where_the_kernel_has_no_epoll_pwait2(void **state) {
-    (void)state;
+TEST(it_does_so_where_the_kernel_has_no_epoll_pwait2) {
     check_in_a_process_of_its_own(true);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_waits_for_events_time_and_signals),
-        cmocka_unit_test(it_does_so_where_the_kernel_has_no_epoll_pwait2),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

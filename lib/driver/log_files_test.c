@@ -1,16 +1,10 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tests/unit.h"
 #include "xlink/log_files.h"
 
 static const uint8_t odcid[] = {0xde, 0xad, 0x00, 0x01};
@@ -77,8 +71,7 @@ static void remove_place(const place *p, const char *const names[]) {
     assert_int_equal(rmdir(p->dir), 0); /* and so: there was nothing else */
 }
 
-static void log_files_say_what_they_cannot_write(void **state) {
-    (void)state;
+TEST(log_files_say_what_they_cannot_write) {
     char error[128] = "", longest[5000];
     assert_null(xl_log_files_open(&(xl_log_options){.qlog_dir = "/proc/no/such/dir"}, error, sizeof error));
     assert_non_null(strstr(error, "/proc/no/such/dir"));
@@ -90,8 +83,7 @@ static void log_files_say_what_they_cannot_write(void **state) {
     assert_non_null(strstr(error, "too long"));
 }
 
-static void a_qlog_is_named_after_the_original_destination_cid(void **state) {
-    (void)state;
+TEST(a_qlog_is_named_after_the_original_destination_cid) {
     place p = new_place();
     xl_log_files *files = open_files(&p, &(xl_log_options){.qlog_dir = p.dir});
     assert_true(write_qlog(files, "abc"));
@@ -101,8 +93,7 @@ static void a_qlog_is_named_after_the_original_destination_cid(void **state) {
     remove_place(&p, (const char *const[]){"dead0001_server.sqlog", NULL});
 }
 
-static void a_qlog_never_replaces_a_file_nor_follows_a_link(void **state) {
-    (void)state;
+TEST(a_qlog_never_replaces_a_file_nor_follows_a_link) {
     place p = new_place();
     char target[128];
     put(&p, "dead0001_server.sqlog", "precious", 0644);
@@ -123,8 +114,7 @@ static void a_qlog_never_replaces_a_file_nor_follows_a_link(void **state) {
                                        "dead0001-4_server.sqlog", "dead0001-5_server.sqlog", "target", NULL});
 }
 
-static void a_simulation_replaces_its_files_but_not_what_a_link_names(void **state) {
-    (void)state;
+TEST(a_simulation_replaces_its_files_but_not_what_a_link_names) {
     place p = new_place();
     char keys[128], target[128];
     put(&p, "target", "precious", 0644);
@@ -145,8 +135,7 @@ static void a_simulation_replaces_its_files_but_not_what_a_link_names(void **sta
 }
 
 /* The file is opened again for each piece of the text: then it must be the same one still. */
-static void a_qlog_whose_file_was_replaced_ends_there(void **state) {
-    (void)state;
+TEST(a_qlog_whose_file_was_replaced_ends_there) {
     place p = new_place();
     char piece[20000];
     memset(piece, 'q', sizeof piece);
@@ -165,8 +154,7 @@ static void a_qlog_whose_file_was_replaced_ends_there(void **state) {
     remove_place(&p, (const char *const[]){"dead0001_server.sqlog", NULL});
 }
 
-static void a_qlog_has_all_that_was_written_in_order(void **state) {
-    (void)state;
+TEST(a_qlog_has_all_that_was_written_in_order) {
     enum { LINES = 4000 };
     place p = new_place();
     char line[32];
@@ -187,8 +175,7 @@ static void a_qlog_has_all_that_was_written_in_order(void **state) {
     remove_place(&p, (const char *const[]){"dead0001_server.sqlog", NULL});
 }
 
-static void the_number_of_qlogs_has_a_limit(void **state) {
-    (void)state;
+TEST(the_number_of_qlogs_has_a_limit) {
     place p = new_place();
     xl_log_files *files = open_files(&p, &(xl_log_options){.qlog_dir = p.dir, .qlog_files = 2});
     assert_true(write_qlog(files, "1"));
@@ -201,8 +188,7 @@ static void the_number_of_qlogs_has_a_limit(void **state) {
     remove_place(&p, (const char *const[]){"dead0001_server.sqlog", "dead0001-2_server.sqlog", NULL});
 }
 
-static void a_key_log_is_its_owners_alone_also_one_that_was_there(void **state) {
-    (void)state;
+TEST(a_key_log_is_its_owners_alone_also_one_that_was_there) {
     place p = new_place();
     char keys[128];
     snprintf(keys, sizeof keys, "%s", in(&p, "keys"));
@@ -219,16 +205,4 @@ static void a_key_log_is_its_owners_alone_also_one_that_was_there(void **state) 
     remove_place(&p, (const char *const[]){"keys", NULL});
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(log_files_say_what_they_cannot_write),
-        cmocka_unit_test(a_qlog_is_named_after_the_original_destination_cid),
-        cmocka_unit_test(a_qlog_never_replaces_a_file_nor_follows_a_link),
-        cmocka_unit_test(a_simulation_replaces_its_files_but_not_what_a_link_names),
-        cmocka_unit_test(a_qlog_whose_file_was_replaced_ends_there),
-        cmocka_unit_test(a_qlog_has_all_that_was_written_in_order),
-        cmocka_unit_test(the_number_of_qlogs_has_a_limit),
-        cmocka_unit_test(a_key_log_is_its_owners_alone_also_one_that_was_there),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,10 +1,4 @@
 /* The kernel's choice among the sockets of a group, against the function that it is to compute. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <arpa/inet.h>
 #include <poll.h>
@@ -12,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "tests/unit.h"
 #include "transport/testing/random.h"
 #include "xlink/deployment.h"
 #include "xlink/udp.h"
@@ -75,8 +70,7 @@ static void put_header(uint8_t *data, bool is_long, const uint8_t *cid, size_t l
     memcpy(data + (is_long ? 6 : 1), cid, len);
 }
 
-static void the_kernel_follows_the_process_octet(void **state) {
-    (void)state;
+TEST(the_kernel_follows_the_process_octet) {
     group g;
     group_init(&g);
     for (unsigned i = 0; i < 500; i++) {
@@ -91,8 +85,7 @@ static void the_kernel_follows_the_process_octet(void **state) {
     group_free(&g);
 }
 
-static void the_kernel_and_the_endpoint_agree_on_any_cid(void **state) {
-    (void)state;
+TEST(the_kernel_and_the_endpoint_agree_on_any_cid) {
     group g;
     group_init(&g);
     unsigned share[WORKERS] = {0};
@@ -112,8 +105,7 @@ static void the_kernel_and_the_endpoint_agree_on_any_cid(void **state) {
     group_free(&g);
 }
 
-static void any_datagram_reaches_some_worker(void **state) {
-    (void)state;
+TEST(any_datagram_reaches_some_worker) {
     group g;
     group_init(&g);
     for (size_t len = 1; len < 60; len++) {
@@ -124,8 +116,7 @@ static void any_datagram_reaches_some_worker(void **state) {
     group_free(&g);
 }
 
-static void a_datagram_finds_its_worker_from_any_address(void **state) {
-    (void)state;
+TEST(a_datagram_finds_its_worker_from_any_address) {
     group g;
     group_init(&g);
     uint8_t nonce[XL_LB_NONCE_MAX] = {1}, cid[XL_MAX_CID_BYTES], data[80] = {0};
@@ -147,12 +138,4 @@ static void a_datagram_finds_its_worker_from_any_address(void **state) {
     group_free(&g);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_kernel_follows_the_process_octet),
-        cmocka_unit_test(the_kernel_and_the_endpoint_agree_on_any_cid),
-        cmocka_unit_test(any_datagram_reaches_some_worker),
-        cmocka_unit_test(a_datagram_finds_its_worker_from_any_address),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

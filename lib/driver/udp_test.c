@@ -1,10 +1,4 @@
 /* The socket driver on the loopback interface, with real endpoints and with plain sockets as peers. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -17,6 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "tests/unit.h"
 #include "xlink/udp.h"
 
 #define LIMIT_US UINT64_C(20000000) /* of wall-clock time, for what takes milliseconds */
@@ -143,8 +138,7 @@ static void transfer(host *from, host *to, uint64_t total) {
     assert_int_equal(to->sum, sum);
 }
 
-static void a_transfer_over_loopback_arrives_whole(void **state) {
-    (void)state;
+TEST(a_transfer_over_loopback_arrives_whole) {
     xl_addr any = ipv4(0, 0, 0, 0, 0), local = ipv4(127, 0, 0, 1, 0);
     host server = host_new(true, &any), client = host_new(false, &local);
     xl_addr to = ipv4(127, 0, 0, 1, server.bound.port);
@@ -160,8 +154,7 @@ static void a_transfer_over_loopback_arrives_whole(void **state) {
     host_free(&server);
 }
 
-static void datagrams_grow_to_what_both_ends_allow(void **state) {
-    (void)state;
+TEST(datagrams_grow_to_what_both_ends_allow) {
     const size_t largest[] = {1452, 8952};
     for (size_t i = 0; i < 2; i++) {
         xl_addr local = ipv4(127, 0, 0, 1, 0);
@@ -227,8 +220,7 @@ static void begin_from_port_0(host *client, host *server) {
     xl_connection_free(c);
 }
 
-static void a_client_that_cannot_be_answered_takes_nothing_from_the_others(void **state) {
-    (void)state;
+TEST(a_client_that_cannot_be_answered_takes_nothing_from_the_others) {
     uint64_t segmented[2];
     for (int attacked = 0; attacked < 2; attacked++) {
         xl_addr local = ipv4(127, 0, 0, 1, 0);
@@ -267,8 +259,7 @@ static int connected_socket(const xl_addr *to) {
     return fd;
 }
 
-static void a_reply_leaves_from_the_address_that_was_spoken_to(void **state) {
-    (void)state;
+TEST(a_reply_leaves_from_the_address_that_was_spoken_to) {
     xl_addr any = ipv4(0, 0, 0, 0, 0);
     host server = host_new(true, &any);
     for (uint8_t last = 1; last <= 3; last++) {
@@ -290,8 +281,7 @@ static void a_reply_leaves_from_the_address_that_was_spoken_to(void **state) {
     host_free(&server);
 }
 
-static void two_sockets_send_from_their_own_addresses(void **state) {
-    (void)state;
+TEST(two_sockets_send_from_their_own_addresses) {
     xl_addr any = ipv4(0, 0, 0, 0, 0), first = ipv4(127, 0, 0, 1, 0), second = ipv4(127, 0, 0, 2, 0), bound;
     host server = host_new(true, &any), client = host_new(false, &first);
     assert_int_equal(xl_udp_add_socket(client.udp, &second, &bound), 1);
@@ -307,8 +297,7 @@ static void two_sockets_send_from_their_own_addresses(void **state) {
     host_free(&server);
 }
 
-static void a_dark_path_is_not_an_error(void **state) {
-    (void)state;
+TEST(a_dark_path_is_not_an_error) {
     xl_addr local = ipv4(127, 0, 0, 1, 0), nowhere = ipv4(203, 0, 113, 1, 443);
     host client = host_new(false, &local);
     client.connection =
@@ -323,8 +312,7 @@ static void a_dark_path_is_not_an_error(void **state) {
     host_free(&client);
 }
 
-static void a_port_where_nobody_listens_is_noticed(void **state) {
-    (void)state;
+TEST(a_port_where_nobody_listens_is_noticed) {
     xl_addr local = ipv4(127, 0, 0, 1, 0), port;
     xl_udp *silent = xl_udp_new();
     assert_non_null(silent);
@@ -346,8 +334,7 @@ static void a_port_where_nobody_listens_is_noticed(void **state) {
     host_free(&client);
 }
 
-static void an_address_in_use_or_not_here_is_refused(void **state) {
-    (void)state;
+TEST(an_address_in_use_or_not_here_is_refused) {
     xl_udp *udp = xl_udp_new();
     assert_non_null(udp);
     xl_addr local = ipv4(127, 0, 0, 1, 0), bound, again, foreign = ipv4(203, 0, 113, 1, 0), unset = {0};
@@ -373,8 +360,7 @@ static void take(void *user, const xl_datagram *d, uint8_t *data) {
     r->to = d->local;
 }
 
-static void datagrams_of_another_transport_are_carried(void **state) {
-    (void)state;
+TEST(datagrams_of_another_transport_are_carried) {
     xl_addr local = ipv4(127, 0, 0, 1, 0), wildcard = ipv4(0, 0, 0, 0, 0), from, to;
     xl_udp *sender = xl_udp_new(), *receiver = xl_udp_new();
     assert_int_equal(xl_udp_add_socket(sender, &local, &from), 0);
@@ -402,17 +388,4 @@ static void datagrams_of_another_transport_are_carried(void **state) {
     xl_udp_free(receiver);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(datagrams_of_another_transport_are_carried),
-        cmocka_unit_test(a_transfer_over_loopback_arrives_whole),
-        cmocka_unit_test(datagrams_grow_to_what_both_ends_allow),
-        cmocka_unit_test(a_client_that_cannot_be_answered_takes_nothing_from_the_others),
-        cmocka_unit_test(a_reply_leaves_from_the_address_that_was_spoken_to),
-        cmocka_unit_test(two_sockets_send_from_their_own_addresses),
-        cmocka_unit_test(a_dark_path_is_not_an_error),
-        cmocka_unit_test(a_port_where_nobody_listens_is_noticed),
-        cmocka_unit_test(an_address_in_use_or_not_here_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

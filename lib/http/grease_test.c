@@ -28,8 +28,7 @@ static uint64_t skip_frame(const uint8_t *data, size_t len, size_t *at) {
     return type;
 }
 
-static void each_number_gives_one_of_a_reserved_type(void **state) {
-    (void)state;
+TEST(each_number_gives_one_of_a_reserved_type) {
     static const uint8_t begin[] = {0x00, 0x04, 0x06, 0x01, 0x00, 0x06, 0x48, 0x00, 0x07};
     uint64_t random = 1;
     for (int i = 0; i < 100000; i++) {
@@ -53,8 +52,7 @@ static void each_number_gives_one_of_a_reserved_type(void **state) {
     }
 }
 
-static void what_is_not_the_settings_alone_is_left_as_it_is(void **state) {
-    (void)state;
+TEST(what_is_not_the_settings_alone_is_left_as_it_is) {
     uint8_t begin[80] = {0x00, 0x04, 0x02, 0x01, 0x00}, out[H3_GREASE_BYTES];
     assert_true(h3_grease_control(1, begin, 5, out) > 0);
     assert_int_equal(h3_grease_control(1, begin, 4, out), 0);
@@ -73,8 +71,7 @@ static void fetch(pair *p, size_t slot) {
     assert_int_equal(p->exchanges[slot].received, p->body_bytes);
 }
 
-static void both_sides_ignore_it(void **state) {
-    (void)state;
+TEST(both_sides_ignore_it) {
     pair *p = pair_begin(false, false, true);
     p->body_bytes = 100000;
     fetch(p, 0);
@@ -92,8 +89,7 @@ static pair *read_server_stream(uint64_t id, bool greases) {
     return p;
 }
 
-static void a_server_sends_a_stream_a_setting_and_a_frame(void **state) {
-    (void)state;
+TEST(a_server_sends_a_stream_a_setting_and_a_frame) {
     for (int greases = 0; greases < 2; greases++) {
         pair *p = read_server_stream(SERVER_CONTROL, greases);
         size_t at = 1;
@@ -114,8 +110,7 @@ static void a_server_sends_a_stream_a_setting_and_a_frame(void **state) {
     }
 }
 
-static void a_clients_first_request_begins_with_a_frame(void **state) {
-    (void)state;
+TEST(a_clients_first_request_begins_with_a_frame) {
     pair *p = pair_begin(false, true, true);
     for (int i = 0; i < 2; i++) {
         p->raw_len = 0;
@@ -133,8 +128,7 @@ static void a_clients_first_request_begins_with_a_frame(void **state) {
 }
 
 /* Section 6.2.3: a peer may ask not to be sent what it will not read. */
-static void a_peer_may_stop_the_reserved_stream_and_no_critical_one(void **state) {
-    (void)state;
+TEST(a_peer_may_stop_the_reserved_stream_and_no_critical_one) {
     pair *p = read_server_stream(SERVER_CONTROL, true);
     /* STOP_SENDING that overtakes the acknowledgement of the whole short stream */
     const xl_event stopped = {.type = XL_EVENT_STREAM_STOPPED, .stream_id = SERVER_RESERVED, .error_code = 0x0103};
@@ -148,14 +142,4 @@ static void a_peer_may_stop_the_reserved_stream_and_no_critical_one(void **state
     pair_free(p);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_number_gives_one_of_a_reserved_type),
-        cmocka_unit_test(what_is_not_the_settings_alone_is_left_as_it_is),
-        cmocka_unit_test(both_sides_ignore_it),
-        cmocka_unit_test(a_server_sends_a_stream_a_setting_and_a_frame),
-        cmocka_unit_test(a_clients_first_request_begins_with_a_frame),
-        cmocka_unit_test(a_peer_may_stop_the_reserved_stream_and_no_critical_one),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,12 +1,7 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/unit.h"
 #include "http/http1.h"
 
 /* Parses from a heap copy of exactly that size, so that the sanitizer sees any read beyond it. */
@@ -34,8 +29,7 @@ static ssize_t response(const char *text, http1_response *out) {
     return n;
 }
 
-static void a_request_gives_method_target_and_range(void **state) {
-    (void)state;
+TEST(a_request_gives_method_target_and_range) {
     http1_request r;
     const char *text = "GET /synthetic/100 HTTP/1.1\r\nHost: a\r\nRANGE:  bytes=0-9 \r\nX: y\r\n\r\n";
     assert_int_equal(request(text, &r), strlen(text));
@@ -45,8 +39,7 @@ static void a_request_gives_method_target_and_range(void **state) {
     assert_true(r.keep_alive);
 }
 
-static void keep_alive_follows_version_and_connection_field(void **state) {
-    (void)state;
+TEST(keep_alive_follows_version_and_connection_field) {
     http1_request r;
     assert_true(request("GET / HTTP/1.1\r\nHost: a\r\nConnection: foo , Close\r\n\r\n", &r) > 0);
     assert_false(r.keep_alive);
@@ -56,8 +49,7 @@ static void keep_alive_follows_version_and_connection_field(void **state) {
     assert_true(r.keep_alive);
 }
 
-static void pipelined_requests_are_taken_one_by_one(void **state) {
-    (void)state;
+TEST(pipelined_requests_are_taken_one_by_one) {
     const char *text = "GET /1 HTTP/1.1\r\nHost: a\r\n\r\n\r\nHEAD /2 HTTP/1.1\r\nHost: a\r\n\r\nGET /3 HT";
     http1_request r;
     size_t scanned = 0, at = 0, len = strlen(text);
@@ -75,8 +67,7 @@ static void pipelined_requests_are_taken_one_by_one(void **state) {
     assert_int_equal(http1_parse_request(text + at, len - at, &scanned, &r), 0);
 }
 
-static void a_request_may_come_byte_by_byte(void **state) {
-    (void)state;
+TEST(a_request_may_come_byte_by_byte) {
     const char *text = "\r\n\r\nGET /x HTTP/1.1\r\nHost: a\r\n\r\n";
     http1_request r;
     size_t scanned = 0;
@@ -86,8 +77,7 @@ static void a_request_may_come_byte_by_byte(void **state) {
     assert_string_equal(r.target, "/x");
 }
 
-static void malformed_requests_get_the_status_that_says_why(void **state) {
-    (void)state;
+TEST(malformed_requests_get_the_status_that_says_why) {
     const struct {
         const char *text;
         ssize_t status;
@@ -134,8 +124,7 @@ static void malformed_requests_get_the_status_that_says_why(void **state) {
     assert_int_equal(request_bytes(nul, sizeof nul - 1, &r), -400);
 }
 
-static void heads_are_bounded(void **state) {
-    (void)state;
+TEST(heads_are_bounded) {
     http1_request r;
     char big[HTTP1_MAX_HEAD_BYTES + 100];
     memset(big, 'a', sizeof big);
@@ -158,8 +147,7 @@ static void heads_are_bounded(void **state) {
 }
 
 /* Every truncation and every single damaged byte of a good head: any result but a crash, a hang or a read beyond. */
-static void damaged_heads_never_hurt(void **state) {
-    (void)state;
+TEST(damaged_heads_never_hurt) {
     const char *text = "GET /synthetic/100 HTTP/1.1\r\nHost: a:1\r\nRange: bytes=0-9\r\nConnection: close, x\r\n\r\n";
     const char *answer = "HTTP/1.1 206 Partial Content\r\nContent-Length: 10\r\nContent-Range: bytes 0-9/100\r\n\r\n";
     const char damage[] = {'\0', '\r', '\n', ' ', ':', ',', '-', '/', '9', (char)0xff, '\t'};
@@ -189,8 +177,7 @@ static void damaged_heads_never_hurt(void **state) {
     }
 }
 
-static void a_response_gives_status_length_and_range(void **state) {
-    (void)state;
+TEST(a_response_gives_status_length_and_range) {
     http1_response r;
     const char *text = "HTTP/1.1 206 Partial Content\r\ncontent-length: 10\r\nContent-Range: bytes 5-14/100\r\n\r\n";
     assert_int_equal(response(text, &r), strlen(text));
@@ -204,8 +191,7 @@ static void a_response_gives_status_length_and_range(void **state) {
     assert_false(r.keep_alive);
 }
 
-static void malformed_responses_are_refused(void **state) {
-    (void)state;
+TEST(malformed_responses_are_refused) {
     const char *bad[] = {
         "\r\n\r\n",
         "HTTP/1.1\r\n\r\n",
@@ -235,17 +221,4 @@ static void malformed_responses_are_refused(void **state) {
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_request_gives_method_target_and_range),
-        cmocka_unit_test(keep_alive_follows_version_and_connection_field),
-        cmocka_unit_test(pipelined_requests_are_taken_one_by_one),
-        cmocka_unit_test(a_request_may_come_byte_by_byte),
-        cmocka_unit_test(malformed_requests_get_the_status_that_says_why),
-        cmocka_unit_test(heads_are_bounded),
-        cmocka_unit_test(damaged_heads_never_hurt),
-        cmocka_unit_test(a_response_gives_status_length_and_range),
-        cmocka_unit_test(malformed_responses_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -199,8 +199,7 @@ static void send_unidirectional(pair *p, side *evil, writer *w, bool is_first) {
     send_by_hand(p, evil, w, stream);
 }
 
-static void a_server_bears_any_client(void **state) {
-    (void)state;
+TEST(a_server_bears_any_client) {
     unsigned requests = 0, closed = 0;
     for (uint64_t seed = 1; seed <= runs(60); seed++) {
         writer w = {.random = seed * UINT64_C(0x9e3779b97f4a7c15), .is_wild = seed % 2};
@@ -229,8 +228,7 @@ static void a_server_bears_any_client(void **state) {
 }
 
 /* Callbacks come in the order that http3.h promises: http3_pair.h sees to that. */
-static void a_client_bears_any_server(void **state) {
-    (void)state;
+TEST(a_client_bears_any_server) {
     unsigned responses = 0, closed = 0;
     for (uint64_t seed = 1; seed <= runs(60); seed++) {
         writer w = {.random = seed * UINT64_C(0xbf58476d1ce4e5b9), .is_wild = seed % 2};
@@ -260,10 +258,4 @@ static void a_client_bears_any_server(void **state) {
     assert_true(closed > 10);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_server_bears_any_client),
-        cmocka_unit_test(a_client_bears_any_server),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -3,16 +3,11 @@
 #ifndef HTTP_HTTP3_PAIR_H
 #define HTTP_HTTP3_PAIR_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/unit.h"
 #include "base/numbers.h"
 #include "http/http3.h"
 

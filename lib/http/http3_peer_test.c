@@ -63,8 +63,7 @@ static void check_mark(uint64_t body_bytes, uint64_t first, uint64_t size) {
     pair_free(p);
 }
 
-static void a_frame_mark_covers_the_frame_and_the_headers_inside_it(void **state) {
-    (void)state;
+TEST(a_frame_mark_covers_the_frame_and_the_headers_inside_it) {
     check_mark(40, 0, 40);
     check_mark(40, 3, 10);
     check_mark(30000, 0, 5000);
@@ -75,16 +74,14 @@ static void a_frame_mark_covers_the_frame_and_the_headers_inside_it(void **state
     check_mark(H3_DATA_FRAME_BYTES + 20, 16000, 403);
 }
 
-static void a_mark_past_the_body_is_empty(void **state) {
-    (void)state;
+TEST(a_mark_past_the_body_is_empty) {
     const h3_body_mark mark = {.first = 500, .size = 10};
     assert_int_equal(h3_mark_in_stream(50, 400, &mark).size, 0);
     const h3_body_mark clipped = {.first = 390, .size = UINT64_MAX};
     assert_int_equal(h3_mark_in_stream(50, 400, &clipped).size, 10);
 }
 
-static void a_body_before_the_headers_is_an_unexpected_frame(void **state) {
-    (void)state;
+TEST(a_body_before_the_headers_is_an_unexpected_frame) {
     pair *p = pair_new(true);
     send_raw(p, open_raw(p, false), settings_bytes, sizeof settings_bytes, false);
     send_raw(p, open_raw(p, true), "\x00\x01x", 3, true);
@@ -92,24 +89,21 @@ static void a_body_before_the_headers_is_an_unexpected_frame(void **state) {
     pair_free(p);
 }
 
-static void a_control_stream_without_settings_is_refused(void **state) {
-    (void)state;
+TEST(a_control_stream_without_settings_is_refused) {
     pair *p = pair_new(true);
     send_raw(p, open_raw(p, false), "\x00\x07\x01\x00", 4, false); /* GOAWAY first */
     expect_close(p, 0x010a);
     pair_free(p);
 }
 
-static void closing_the_control_stream_closes_the_connection(void **state) {
-    (void)state;
+TEST(closing_the_control_stream_closes_the_connection) {
     pair *p = pair_new(true);
     send_raw(p, open_raw(p, false), settings_bytes, sizeof settings_bytes, true);
     expect_close(p, 0x0104);
     pair_free(p);
 }
 
-static void resetting_the_control_stream_closes_the_connection(void **state) {
-    (void)state;
+TEST(resetting_the_control_stream_closes_the_connection) {
     pair *p = pair_new(true);
     uint64_t id = open_raw(p, false);
     send_raw(p, id, settings_bytes, sizeof settings_bytes, false);
@@ -119,8 +113,7 @@ static void resetting_the_control_stream_closes_the_connection(void **state) {
     pair_free(p);
 }
 
-static void a_second_control_stream_is_refused(void **state) {
-    (void)state;
+TEST(a_second_control_stream_is_refused) {
     pair *p = pair_new(true);
     send_raw(p, open_raw(p, false), settings_bytes, sizeof settings_bytes, false);
     send_raw(p, open_raw(p, false), settings_bytes, sizeof settings_bytes, false);
@@ -128,8 +121,7 @@ static void a_second_control_stream_is_refused(void **state) {
     pair_free(p);
 }
 
-static void a_broken_field_section_fails_decompression(void **state) {
-    (void)state;
+TEST(a_broken_field_section_fails_decompression) {
     pair *p = pair_new(true);
     send_raw(p, open_raw(p, false), settings_bytes, sizeof settings_bytes, false);
     /* A reference to the dynamic table, whose capacity is 0. */
@@ -138,8 +130,7 @@ static void a_broken_field_section_fails_decompression(void **state) {
     pair_free(p);
 }
 
-static void a_request_without_path_is_malformed_and_costs_its_stream(void **state) {
-    (void)state;
+TEST(a_request_without_path_is_malformed_and_costs_its_stream) {
     pair *p = pair_new(true);
     p->body_bytes = 10;
     send_raw(p, open_raw(p, false), settings_bytes, sizeof settings_bytes, false);
@@ -155,8 +146,7 @@ static void a_request_without_path_is_malformed_and_costs_its_stream(void **stat
     pair_free(p);
 }
 
-static void a_request_cut_off_by_a_reset_is_forgotten(void **state) {
-    (void)state;
+TEST(a_request_cut_off_by_a_reset_is_forgotten) {
     pair *p = pair_new(true);
     p->body_bytes = 10;
     send_raw(p, open_raw(p, false), settings_bytes, sizeof settings_bytes, false);
@@ -172,8 +162,7 @@ static void a_request_cut_off_by_a_reset_is_forgotten(void **state) {
     pair_free(p);
 }
 
-static void random_input_never_breaks_the_server(void **state) {
-    (void)state;
+TEST(random_input_never_breaks_the_server) {
     uint32_t lcg = 12345;
     for (int round = 0; round < 60; round++) {
         pair *p = pair_new(true);
@@ -201,19 +190,4 @@ static void random_input_never_breaks_the_server(void **state) {
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_frame_mark_covers_the_frame_and_the_headers_inside_it),
-        cmocka_unit_test(a_mark_past_the_body_is_empty),
-        cmocka_unit_test(a_body_before_the_headers_is_an_unexpected_frame),
-        cmocka_unit_test(a_control_stream_without_settings_is_refused),
-        cmocka_unit_test(closing_the_control_stream_closes_the_connection),
-        cmocka_unit_test(resetting_the_control_stream_closes_the_connection),
-        cmocka_unit_test(a_second_control_stream_is_refused),
-        cmocka_unit_test(a_broken_field_section_fails_decompression),
-        cmocka_unit_test(a_request_without_path_is_malformed_and_costs_its_stream),
-        cmocka_unit_test(a_request_cut_off_by_a_reset_is_forgotten),
-        cmocka_unit_test(random_input_never_breaks_the_server),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

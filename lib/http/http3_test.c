@@ -1,8 +1,7 @@
 /* Both sides by http3.h. */
 #include "http/http3_pair.h"
 
-static void a_range_request_is_answered_intact(void **state) {
-    (void)state;
+TEST(a_range_request_is_answered_intact) {
     pair *p = pair_new(false);
     p->body_bytes = 3 * H3_DATA_FRAME_BYTES + 77;
     assert_int_equal(get(p, 0, "GET", "bytes=100-49325"), 0);
@@ -27,8 +26,7 @@ static void a_range_request_is_answered_intact(void **state) {
     pair_free(p);
 }
 
-static void bodies_of_every_awkward_length_arrive_whole(void **state) {
-    (void)state;
+TEST(bodies_of_every_awkward_length_arrive_whole) {
     const uint64_t lengths[] = {
         0, 1, 63, 64, H3_DATA_FRAME_BYTES - 1, H3_DATA_FRAME_BYTES, H3_DATA_FRAME_BYTES + 1, 2 * H3_DATA_FRAME_BYTES};
     for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
@@ -43,8 +41,7 @@ static void bodies_of_every_awkward_length_arrive_whole(void **state) {
     }
 }
 
-static void a_head_request_gets_the_length_and_no_body(void **state) {
-    (void)state;
+TEST(a_head_request_gets_the_length_and_no_body) {
     pair *p = pair_new(false);
     p->body_bytes = 5000;
     assert_int_equal(get(p, 0, "HEAD", NULL), 0);
@@ -55,8 +52,7 @@ static void a_head_request_gets_the_length_and_no_body(void **state) {
     pair_free(p);
 }
 
-static void several_requests_at_once_are_all_answered(void **state) {
-    (void)state;
+TEST(several_requests_at_once_are_all_answered) {
     pair *p = pair_new(false);
     p->body_bytes = 400000; /* more than the send buffer takes */
     for (size_t i = 0; i < 8; i++)
@@ -71,8 +67,7 @@ static void several_requests_at_once_are_all_answered(void **state) {
     pair_free(p);
 }
 
-static void a_huge_body_is_pulled_no_further_than_the_send_buffer(void **state) {
-    (void)state;
+TEST(a_huge_body_is_pulled_no_further_than_the_send_buffer) {
     pair *p = pair_new(false);
     p->body_bytes = UINT64_C(1) << 30;
     assert_int_equal(get(p, 0, "GET", NULL), 0);
@@ -86,8 +81,7 @@ static void a_huge_body_is_pulled_no_further_than_the_send_buffer(void **state) 
     pair_free(p);
 }
 
-static void a_cancelled_request_stops_the_server(void **state) {
-    (void)state;
+TEST(a_cancelled_request_stops_the_server) {
     pair *p = pair_new(false);
     p->body_bytes = UINT64_C(1) << 30;
     assert_int_equal(get(p, 0, "GET", NULL), 0);
@@ -107,8 +101,7 @@ static void a_cancelled_request_stops_the_server(void **state) {
     pair_free(p);
 }
 
-static void a_body_that_fails_resets_its_stream_only(void **state) {
-    (void)state;
+TEST(a_body_that_fails_resets_its_stream_only) {
     pair *p = pair_new(false);
     p->body_bytes = 200000;
     p->fail_body_at = 150000;
@@ -124,8 +117,7 @@ static void a_body_that_fails_resets_its_stream_only(void **state) {
     pair_free(p);
 }
 
-static void after_goaway_open_requests_finish_and_new_ones_are_refused(void **state) {
-    (void)state;
+TEST(after_goaway_open_requests_finish_and_new_ones_are_refused) {
     pair *p = pair_new(false);
     p->body_bytes = 300000;
     assert_int_equal(get(p, 0, "GET", NULL), 0);
@@ -141,8 +133,7 @@ static void after_goaway_open_requests_finish_and_new_ones_are_refused(void **st
     pair_free(p);
 }
 
-static void a_field_section_beyond_the_limit_costs_only_its_stream(void **state) {
-    (void)state;
+TEST(a_field_section_beyond_the_limit_costs_only_its_stream) {
     pair *p = pair_new(false);
     p->body_bytes = 10;
     char *big = malloc(9000);
@@ -164,17 +155,4 @@ static void a_field_section_beyond_the_limit_costs_only_its_stream(void **state)
     pair_free(p);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_range_request_is_answered_intact),
-        cmocka_unit_test(bodies_of_every_awkward_length_arrive_whole),
-        cmocka_unit_test(a_head_request_gets_the_length_and_no_body),
-        cmocka_unit_test(several_requests_at_once_are_all_answered),
-        cmocka_unit_test(a_huge_body_is_pulled_no_further_than_the_send_buffer),
-        cmocka_unit_test(a_cancelled_request_stops_the_server),
-        cmocka_unit_test(a_body_that_fails_resets_its_stream_only),
-        cmocka_unit_test(after_goaway_open_requests_finish_and_new_ones_are_refused),
-        cmocka_unit_test(a_field_section_beyond_the_limit_costs_only_its_stream),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

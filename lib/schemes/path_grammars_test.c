@@ -1,15 +1,9 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/unit.h"
 #include "schemes/path_grammars.h"
 
-static void management_takes_its_limits(void **state) {
-    (void)state;
+TEST(management_takes_its_limits) {
     char error[256];
     xl_limits c;
     xl_limits_init(&c);
@@ -27,8 +21,7 @@ static void management_takes_its_limits(void **state) {
         assert_false(path_management_read(wrong[i], &c.path_management, error, 256));
 }
 
-static void migration_is_by_silence_or_by_count(void **state) {
-    (void)state;
+TEST(migration_is_by_silence_or_by_count) {
     char error[256];
     xl_limits c;
     xl_limits_init(&c);
@@ -46,8 +39,7 @@ static void migration_is_by_silence_or_by_count(void **state) {
     assert_false(migrate_back_read("soon", &c, error, 256));
 }
 
-static void the_order_names_what_goes_first(void **state) {
-    (void)state;
+TEST(the_order_names_what_goes_first) {
     char error[256];
     unsigned rank[XL_TECH_UNKNOWN + 1];
     assert_true(path_order_parse("lte,wifi", rank, error, 256));
@@ -59,8 +51,7 @@ static void the_order_names_what_goes_first(void **state) {
     assert_false(path_order_parse("6g", rank, error, 256));
 }
 
-static void events_are_in_order_of_time(void **state) {
-    (void)state;
+TEST(events_are_in_order_of_time) {
     char error[256];
     path_event e[PATH_EVENTS_MAX];
     size_t count = 0;
@@ -78,12 +69,4 @@ static void events_are_in_order_of_time(void **state) {
         assert_false(path_events_parse(wrong[i], e, &count, error, 256));
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(management_takes_its_limits),
-        cmocka_unit_test(migration_is_by_silence_or_by_count),
-        cmocka_unit_test(the_order_names_what_goes_first),
-        cmocka_unit_test(events_are_in_order_of_time),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

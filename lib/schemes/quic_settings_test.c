@@ -1,11 +1,6 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/unit.h"
 #include "schemes/quic_settings.h"
 
 static quic_settings s;
@@ -19,8 +14,7 @@ static bool set(const char *name, const char *text) {
     return setting_read(row, into, name, text, error);
 }
 
-static void every_scheme_is_something_that_the_transport_accepts(void **state) {
-    (void)state;
+TEST(every_scheme_is_something_that_the_transport_accepts) {
     xl_credentials *credentials = xl_credentials_client(NULL);
     assert_non_null(credentials);
     size_t count = 0;
@@ -42,8 +36,7 @@ static void every_scheme_is_something_that_the_transport_accepts(void **state) {
     xl_credentials_free(credentials);
 }
 
-static void schemes_differ_in_what_they_are_compared_for(void **state) {
-    (void)state;
+TEST(schemes_differ_in_what_they_are_compared_for) {
     quic_settings_init(&s);
     assert_true(quic_settings_choose(&s, "xlink"));
     assert_true(s.scheme.enable_multipath && s.scheme.qoe_control);
@@ -79,8 +72,7 @@ static void schemes_differ_in_what_they_are_compared_for(void **state) {
     assert_false(s.scheme.enable_migration || s.scheme.enable_multipath || quic_settings_use_all_paths(&s));
 }
 
-static void an_unknown_scheme_changes_nothing(void **state) {
-    (void)state;
+TEST(an_unknown_scheme_changes_nothing) {
     quic_settings_init(&s);
     s.scheme.enable_multipath = true;
     assert_false(quic_settings_choose(&s, "xlinkk"));
@@ -88,8 +80,7 @@ static void an_unknown_scheme_changes_nothing(void **state) {
     assert_true(s.scheme.enable_multipath && !s.name);
 }
 
-static void every_word_has_its_meaning(void **state) {
-    (void)state;
+TEST(every_word_has_its_meaning) {
     static const char *const carriers[] = {"off", "ack", "signals", "both"};
     static const xl_qoe_carrier values[] = {XL_QOE_OFF, XL_QOE_IN_ACK, XL_QOE_IN_SIGNALS, XL_QOE_IN_BOTH};
     quic_settings_init(&s);
@@ -110,8 +101,7 @@ static void every_word_has_its_meaning(void **state) {
     assert_string_equal(s.scheme.cc, "bbr");
 }
 
-static void thresholds_are_in_order(void **state) {
-    (void)state;
+TEST(thresholds_are_in_order) {
     quic_settings_init(&s);
     assert_null(quic_settings_problem(&s, false));
     assert_true(set("t_th1_ms", "2000.5"));
@@ -121,8 +111,7 @@ static void thresholds_are_in_order(void **state) {
     assert_null(quic_settings_problem(&s, false));
 }
 
-static void a_scheduler_that_needs_foresight_is_for_simulations(void **state) {
-    (void)state;
+TEST(a_scheduler_that_needs_foresight_is_for_simulations) {
     quic_settings_init(&s);
     assert_true(set("scheduler", "clairvoyant"));
     assert_null(quic_settings_problem(&s, true));
@@ -131,8 +120,7 @@ static void a_scheduler_that_needs_foresight_is_for_simulations(void **state) {
     assert_null(quic_settings_problem(&s, false));
 }
 
-static void the_description_names_every_scheme_and_what_it_sets(void **state) {
-    (void)state;
+TEST(the_description_names_every_scheme_and_what_it_sets) {
     json_t *all = quic_settings_describe(), *schemes = json_object_get(all, "schemes");
     assert_int_equal(json_array_size(schemes), 7);
     const json_t *plus = json_object_get(json_array_get(schemes, 6), "settings");
@@ -141,8 +129,7 @@ static void the_description_names_every_scheme_and_what_it_sets(void **state) {
 }
 
 /* Only defaults that are values are compared; others, such as "the scheme's", say where the value comes from. */
-static void defaults_in_texts_are_those_of_the_transport(void **state) {
-    (void)state;
+TEST(defaults_in_texts_are_those_of_the_transport) {
     char error[SETTINGS_ERROR_BYTES];
     size_t compared = 0;
     for (const setting *row = quic_setting_rows; row->name; row++) {
@@ -162,16 +149,4 @@ static void defaults_in_texts_are_those_of_the_transport(void **state) {
     assert_true(compared >= 15);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_scheme_is_something_that_the_transport_accepts),
-        cmocka_unit_test(schemes_differ_in_what_they_are_compared_for),
-        cmocka_unit_test(an_unknown_scheme_changes_nothing),
-        cmocka_unit_test(every_word_has_its_meaning),
-        cmocka_unit_test(thresholds_are_in_order),
-        cmocka_unit_test(a_scheduler_that_needs_foresight_is_for_simulations),
-        cmocka_unit_test(defaults_in_texts_are_those_of_the_transport),
-        cmocka_unit_test(the_description_names_every_scheme_and_what_it_sets),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

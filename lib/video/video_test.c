@@ -1,11 +1,6 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/unit.h"
 #include "video/video.h"
 
 static video make(uint64_t bytes, uint64_t bps, uint32_t fps_milli, uint64_t first) {
@@ -14,8 +9,7 @@ static video make(uint64_t bytes, uint64_t bps, uint32_t fps_milli, uint64_t fir
     return v;
 }
 
-static void frames_cover_the_video_without_gap_or_drift(void **state) {
-    (void)state;
+TEST(frames_cover_the_video_without_gap_or_drift) {
     const uint32_t rates[] = {30000, 29970, 23976, 60000};
     for (size_t r = 0; r < sizeof rates / sizeof rates[0]; r++) {
         video v = make(3000001, 2500000, rates[r], 70000);
@@ -42,8 +36,7 @@ static void frames_cover_the_video_without_gap_or_drift(void **state) {
     }
 }
 
-static void first_frame_defaults_to_four_frames_and_fits_the_video(void **state) {
-    (void)state;
+TEST(first_frame_defaults_to_four_frames_and_fits_the_video) {
     video v = make(1000000, 2400000, 30000, 0);
     assert_int_equal(v.first_frame_bytes, 40000);
     v = make(5000, 2400000, 30000, 0);
@@ -53,8 +46,7 @@ static void first_frame_defaults_to_four_frames_and_fits_the_video(void **state)
     assert_int_equal(video_frame_at(&v, 5000), 1);
 }
 
-static void impossible_videos_are_refused(void **state) {
-    (void)state;
+TEST(impossible_videos_are_refused) {
     video v;
     assert_false(video_init(&v, 0, 1000, 1000, 0));
     assert_false(video_init(&v, 10, 0, 1000, 0));
@@ -63,8 +55,7 @@ static void impossible_videos_are_refused(void **state) {
     assert_false(video_init(&v, 10, 8, 30000, 0)); /* less than a byte a frame */
 }
 
-static void play_time_and_bytes_are_exact(void **state) {
-    (void)state;
+TEST(play_time_and_bytes_are_exact) {
     assert_int_equal(video_bytes_in(2500000, 1000000), 312500);
     assert_int_equal(video_us_for(7, 1), 1142858); /* 8 s / 7, rounded up */
     assert_int_equal(video_us_for(2500000, 312500), 1000000);
@@ -78,8 +69,7 @@ static void play_time_and_bytes_are_exact(void **state) {
     assert_true(video_us_for(1, VIDEO_MAX_BYTES) == UINT64_MAX); /* saturates */
 }
 
-static void synthetic_bytes_depend_on_their_offset_only(void **state) {
-    (void)state;
+TEST(synthetic_bytes_depend_on_their_offset_only) {
     uint8_t whole[4096], part[512];
     video_synthetic_fill(whole, sizeof whole, 1000);
     for (size_t start = 0; start < 40; start++) {
@@ -96,8 +86,7 @@ static void synthetic_bytes_depend_on_their_offset_only(void **state) {
 }
 
 /* By every distance up to two blocks, and by whole blocks. */
-static void a_shifted_range_is_found_at_once(void **state) {
-    (void)state;
+TEST(a_shifted_range_is_found_at_once) {
     uint8_t buf[64];
     video_synthetic_fill(buf, sizeof buf, 8000);
     for (uint64_t by = 1; by < 8192; by++)
@@ -106,8 +95,7 @@ static void a_shifted_range_is_found_at_once(void **state) {
         assert_true(video_synthetic_check(buf, sizeof buf, 8000 + 4096 * blocks) < 8);
 }
 
-static void a_flipped_byte_is_found_where_it_is(void **state) {
-    (void)state;
+TEST(a_flipped_byte_is_found_where_it_is) {
     uint8_t buf[5000];
     video_synthetic_fill(buf, sizeof buf, 12345);
     assert_int_equal(video_synthetic_check(buf, sizeof buf, 12345), sizeof buf);
@@ -119,8 +107,7 @@ static void a_flipped_byte_is_found_where_it_is(void **state) {
     assert_int_not_equal(video_synthetic_check(buf, sizeof buf, 12346), sizeof buf);
 }
 
-static void synthetic_targets_are_parsed_strictly(void **state) {
-    (void)state;
+TEST(synthetic_targets_are_parsed_strictly) {
     uint64_t n = 0;
     assert_true(video_synthetic_parse("/synthetic/20000000", 19, &n));
     assert_int_equal(n, 20000000);
@@ -138,16 +125,4 @@ static void synthetic_targets_are_parsed_strictly(void **state) {
         assert_false(video_synthetic_parse(bad[i], strlen(bad[i]), &n));
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(frames_cover_the_video_without_gap_or_drift),
-        cmocka_unit_test(first_frame_defaults_to_four_frames_and_fits_the_video),
-        cmocka_unit_test(impossible_videos_are_refused),
-        cmocka_unit_test(play_time_and_bytes_are_exact),
-        cmocka_unit_test(synthetic_bytes_depend_on_their_offset_only),
-        cmocka_unit_test(a_flipped_byte_is_found_where_it_is),
-        cmocka_unit_test(a_shifted_range_is_found_at_once),
-        cmocka_unit_test(synthetic_targets_are_parsed_strictly),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -65,24 +65,8 @@ def inside(spec: RunSpec, folder: Path) -> RunSpec:
         put(program(name), name)
     for name in ("mpshell-ctl", *(("relay-run",) if spec.stack else ())):
         put(program(name), name)
-    paths = [
-        path.model_copy(
-            update={
-                "up": put(path.up, f"{path.name}.up"),
-                "down": put(path.down, f"{path.name}.down"),
-                "delay_traces": {key: put(file, f"{path.name}.{key}") for key, file in path.delay_traces.items()},
-            }
-        )
-        for path in spec.paths
-    ]
-    bottlenecks = [
-        each.model_copy(update={"files": {key: put(file, f"{each.name}.{key}") for key, file in each.files.items()}})
-        for each in spec.bottlenecks
-    ]
     # Neither means anything in virtual time: what was asked would only be other bytes in the summary.
-    return spec.model_copy(
-        update={"paths": tuple(paths), "bottlenecks": tuple(bottlenecks), "keep_awake": "auto", "real_time": False}
-    )
+    return spec.with_files(put).model_copy(update={"keep_awake": "auto", "real_time": False})
 
 
 def _event_lines(spec: RunSpec) -> list[str]:

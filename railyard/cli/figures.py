@@ -31,8 +31,8 @@ class _Found:
 
     @property
     def stem(self) -> str:
-        whole = f"{self.pair}-{self.name}" if self.pair else self.name
-        return re.sub(r"[^A-Za-z0-9_.=+-]+", "_", whole).lstrip(".") or "figure"
+        name = f"{self.pair}-{self.name}" if self.pair else self.name
+        return re.sub(r"[^A-Za-z0-9_.=+-]+", "_", name).lstrip(".") or "figure"
 
 
 def _of_campaign(folder: Path) -> Iterator[_Found]:

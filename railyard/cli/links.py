@@ -28,10 +28,10 @@ def _read(paths: list[Path]) -> list[LinkLog]:
     files: list[Path] = []
     for path in paths:
         if path.is_dir():
-            found = sorted(path.glob("*.up.log")) + sorted(path.glob("*.down.log"))
-            if not found:
+            logs = sorted(path.glob("*.up.log")) + sorted(path.glob("*.down.log"))
+            if not logs:
                 raise typer.BadParameter(f"there is no *.up.log or *.down.log in {path}")
-            files += sorted(found)
+            files += sorted(logs)
         else:
             files.append(path)
     return [read_link_log(file) for file in files]

@@ -25,8 +25,8 @@ REPLAYED_RUNS = 24
 
 def _say(path: Path) -> None:
     """A path as short as it is clear from here, on a line of its own."""
-    here, whole = Path.cwd(), path.resolve()
-    print(whole.relative_to(here) if whole.is_relative_to(here) else whole)
+    here, full_path = Path.cwd(), path.resolve()
+    print(full_path.relative_to(here) if full_path.is_relative_to(here) else full_path)
 
 
 def _one(directory: Path, replay: bool) -> Path:

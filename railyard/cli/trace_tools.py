@@ -337,10 +337,10 @@ def rtt(
     console.print(f"ms; intervals: bootstrap in blocks of {BLOCK} connections", soft_wrap=True)
 
 
-def _cells(found: Quantiles | None) -> list[str]:
-    if found is None:
+def _cells(quantiles: Quantiles | None) -> list[str]:
+    if quantiles is None:
         return ["0"]
     return [
-        f"{found.count}", f"{found.p5:.0f}", f"{found.p25:.0f}", found.p50.text(".0f"), f"{found.p75:.0f}",
-        f"{found.p95:.0f}",
+        f"{quantiles.count}", f"{quantiles.p5:.0f}", f"{quantiles.p25:.0f}", quantiles.p50.text(".0f"),
+        f"{quantiles.p75:.0f}", f"{quantiles.p95:.0f}",
     ]  # fmt: skip

@@ -207,8 +207,8 @@ def _draw_intervals(
     figure.add_trace(go.Scatter(ends, mode="lines+markers", line={"color": INK, "width": 1.2}, marker=marker))
 
 
-def _ends(found: Interval | None) -> str:
-    return f" [{found.ends(lambda end: f'{end:.3f}')}]" if found and found.known else ""
+def _ends(interval: Interval | None) -> str:
+    return f" [{interval.ends(lambda end: f'{end:.3f}')}]" if interval and interval.known else ""
 
 
 def _schemes_down(figure: go.Figure, row: list[Cell]) -> go.Figure:

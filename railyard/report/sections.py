@@ -443,8 +443,8 @@ def _bars(context: Context, row: list[Cell], of: Figure) -> PairFigure:
     return PairFigure(f"{BAR}{of.name}", drawn, f"{name[0].upper()}{name[1:]}: {of.meaning}{ends}")
 
 
-def _with_intervals(found: list[Interval | None]) -> str:
-    return " Thin lines: 95 % intervals for these traces." if any(one and one.known for one in found) else ""
+def _with_intervals(intervals: list[Interval | None]) -> str:
+    return " Thin lines: 95 % intervals for these traces." if any(one and one.known for one in intervals) else ""
 
 
 def on_time(context: Context) -> Iterator[Section]:

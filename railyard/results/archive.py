@@ -84,11 +84,11 @@ def _traces(config: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _distinct(values: Iterator[Any]) -> list[Any]:
-    found: list[Any] = []
+    distinct: list[Any] = []
     for value in values:
-        if value not in found:
-            found.append(value)
-    return found
+        if value not in distinct:
+            distinct.append(value)
+    return distinct
 
 
 def _about(folder: Path, records: Sequence[dict[str, Any]]) -> dict[str, Any]:

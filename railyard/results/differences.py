@@ -369,20 +369,20 @@ def level_of(runs: Sequence[Run], figure: Figure) -> Interval | None:
     return _for_these_or_like_these(lambda layout: figure.level(runs, layout), layout_of(runs))
 
 
-def level_in_unit(found: Interval | None, figure: Figure) -> str:
+def level_in_unit(interval: Interval | None, figure: Figure) -> str:
     """ "5.4 % [4.0, 6.1]", "1.20 s [1.10, 1.31]"; "–" or "n too small" where there is no figure to tell."""
     scale, form, unit = (1.0, ".2f", "s") if figure.is_relative else (100.0, ".1f", "%")
-    value, _, ends = level_words(found, form, scale).partition(" [")
+    value, _, ends = level_words(interval, form, scale).partition(" [")
     return f"{value} {unit} [{ends}" if ends else value
 
 
-def level_words(found: Interval | None, form: str = ".3f", scale: float = 1.0) -> str:
+def level_words(interval: Interval | None, form: str = ".3f", scale: float = 1.0) -> str:
     """A figure with its interval as a table shows it; "n too small" where the sample does not carry it."""
-    if found is None:
+    if interval is None:
         return "–"
-    if not found.carried:
+    if not interval.carried:
         return intervals.TOO_SMALL
-    return found.mapped(lambda value: scale * value).text(form) if math.isfinite(found.value) else "–"
+    return interval.mapped(lambda value: scale * value).text(form) if math.isfinite(interval.value) else "–"
 
 
 def record_of(one: Difference) -> dict[str, Any]:

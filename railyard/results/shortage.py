@@ -67,22 +67,22 @@ def _more_windows(layout: Layout, needed: int, pairs: int) -> str:
     return "more pairs, or a shorter player.duration_s"
 
 
-def of_sample(sample: Sample, q: float, found: Interval, things: str, seeds: int) -> Shortage | None:
+def of_sample(sample: Sample, q: float, interval: Interval, things: str, seeds: int) -> Shortage | None:
     """For the interval of a quantile over dependent values. None: it has one."""
-    if found.known:
+    if interval.known:
         return None
     count = sample.count
     if few := of_values(q, count, things, seeds) or of_windows(sample.layout):
         return few
     if (wanted := intervals.windows_for(q)) > sample.layout.windows:
         return of_windows(sample.layout, wanted / sample.layout.windows)
-    independent = intervals.carrying_count(sample, found.value)
+    independent = intervals.carrying_count(sample, interval.value)
     return of_windows(sample.layout, intervals.values_for(q) / max(1.0, independent))
 
 
-def of_rate(sums: rates.Sums, layout: Layout, found: Interval) -> Shortage | None:
+def of_rate(sums: rates.Sums, layout: Layout, interval: Interval) -> Shortage | None:
     """For the interval of the rate of a rare event. None: it has one."""
-    if found.known:
+    if interval.known:
         return None
     if few := of_windows(layout):
         return few

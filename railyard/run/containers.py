@@ -101,21 +101,7 @@ def inside(spec: RunSpec) -> tuple[RunSpec, list[tuple[Path, Path]]]:
         files.append((host, TRACES / name))
         return TRACES / name
 
-    paths = [
-        path.model_copy(
-            update={
-                "up": put(path.up, f"{path.name}.up"),
-                "down": put(path.down, f"{path.name}.down"),
-                "delay_traces": {key: put(file, f"{path.name}.{key}") for key, file in path.delay_traces.items()},
-            }
-        )
-        for path in spec.paths
-    ]
-    bottlenecks = [
-        each.model_copy(update={"files": {key: put(file, f"{each.name}.{key}") for key, file in each.files.items()}})
-        for each in spec.bottlenecks
-    ]
-    return spec.model_copy(update={"paths": tuple(paths), "bottlenecks": tuple(bottlenecks)}), files
+    return spec.with_files(put), files
 
 
 def stack_inside(stack: StackRun) -> tuple[StackRun, list[tuple[Path, Path]]]:

@@ -40,12 +40,12 @@ class Quiet:
         begin, stop = monotonic(), threading.Event()
         late: list[Probe] = []
 
-        def heard(found: Probe) -> None:
+        def heard(probe: Probe) -> None:
             if stop.is_set():
                 raise _StoppedError
-            if not found.is_quiet and not late:
-                self.tell(f"{found.sentence} Waiting for a quiet moment, at most {budget_s:.0f} s.")
-            late.extend([] if found.is_quiet else [found])
+            if not probe.is_quiet and not late:
+                self.tell(f"{probe.sentence} Waiting for a quiet moment, at most {budget_s:.0f} s.")
+            late.extend([] if probe.is_quiet else [probe])
 
         try:
             is_quiet = await asyncio.to_thread(self.wait, budget_s, heard, keep_awake=self.keep_awake)

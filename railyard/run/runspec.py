@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -170,6 +170,26 @@ class RunSpec(BaseModel):
         if strange := [event.path for event in self.link_events if event.path not in names]:
             raise ValueError(f"a link event is of the path '{strange[0]}', which the run has not")
         return self
+
+    def with_files(self, put: Callable[[Path, str], Path]) -> Self:
+        """With each file of its links replaced by what `put` gives for the file and a name of its own."""
+        paths = [
+            path.model_copy(
+                update={
+                    "up": put(path.up, f"{path.name}.up"),
+                    "down": put(path.down, f"{path.name}.down"),
+                    "delay_traces": {key: put(file, f"{path.name}.{key}") for key, file in path.delay_traces.items()},
+                }
+            )
+            for path in self.paths
+        ]
+        bottlenecks = [
+            each.model_copy(
+                update={"files": {key: put(file, f"{each.name}.{key}") for key, file in each.files.items()}}
+            )
+            for each in self.bottlenecks
+        ]
+        return self.model_copy(update={"paths": tuple(paths), "bottlenecks": tuple(bottlenecks)})
 
     @property
     def is_exact(self) -> bool:

@@ -593,7 +593,7 @@ def _p_value(samples: Reals, value: float, layout: Layout) -> float:
 POWER = 0.8
 
 
-def units_to_decide(found: Interval, units: int, boundary: float = 0.0, alpha: float = 1 - LEVEL) -> int | None:
+def units_to_decide(interval: Interval, units: int, boundary: float = 0.0, alpha: float = 1 - LEVEL) -> int | None:
     """How many units would decide on which side of the boundary the figure lies, with probability 80 %, if it is what
     it is here. None where that is not known: no interval, or a value at the boundary (more than 1000 times as many).
 
@@ -601,18 +601,18 @@ def units_to_decide(found: Interval, units: int, boundary: float = 0.0, alpha: f
     d that to the boundary, and z the quantile 1 − alpha / 2 of the level at which it is to be decided. At least n + 1.
     Example: 20 % [−10, 50] over 8 pairs: 8 · 1.5² · 2.04 = 37 pairs.
     """
-    factor = growth_to_decide(found, boundary, alpha)
+    factor = growth_to_decide(interval, boundary, alpha)
     return None if factor is None else max(units + 1, math.ceil(units * factor))
 
 
-def growth_to_decide(found: Interval, boundary: float = 0.0, alpha: float = 1 - LEVEL) -> float | None:
+def growth_to_decide(interval: Interval, boundary: float = 0.0, alpha: float = 1 - LEVEL) -> float | None:
     """So many times as many units, as `units_to_decide`; below 1 where fewer would do."""
-    distance = abs(found.value - boundary)
-    if not (math.isfinite(found.low) and math.isfinite(found.high)) or distance == 0:
+    distance = abs(interval.value - boundary)
+    if not (math.isfinite(interval.low) and math.isfinite(interval.high)) or distance == 0:
         return None
     z = distributions.normal_quantile((1 + LEVEL) / 2)
     wanted = distributions.normal_quantile(1 - alpha / 2) + distributions.normal_quantile(POWER)
-    arm = found.value - found.low if boundary < found.value else found.high - found.value
+    arm = interval.value - interval.low if boundary < interval.value else interval.high - interval.value
     factor = (arm / distance) ** 2 * (wanted / z) ** 2
     return None if factor > 1000 else factor
 

@@ -15,20 +15,20 @@ Verdict = Literal["holds", "partly", "does not hold", "not decided"]
 Answer = bool | None
 
 
-def above(found: Interval | None, boundary: float = 0.0) -> Answer:
+def above(interval: Interval | None, boundary: float = 0.0) -> Answer:
     """Whether a figure is above a boundary; none where its interval lies on both sides, or has no ends."""
-    if found is None:
+    if interval is None:
         return None
-    return True if found.low > boundary else False if found.high <= boundary else None
+    return True if interval.low > boundary else False if interval.high <= boundary else None
 
 
-def below(found: Interval | None, boundary: float = 0.0) -> Answer:
-    return None if found is None else above(found.turned(), -boundary)
+def below(interval: Interval | None, boundary: float = 0.0) -> Answer:
+    return None if interval is None else above(interval.turned(), -boundary)
 
 
-def inside(found: Interval | None, low: float, high: float) -> Answer:
+def inside(interval: Interval | None, low: float, high: float) -> Answer:
     """Whether a figure is within a range."""
-    return both([above(found, low), below(found, high)])
+    return both([above(interval, low), below(interval, high)])
 
 
 def both(answers: Iterable[Answer]) -> Answer:
@@ -49,20 +49,20 @@ def of_parts(answers: Sequence[Answer]) -> Verdict:
     return "not decided" if None in answers else "does not hold"
 
 
-def in_steps(whole: Answer, part: Answer) -> Verdict:
+def in_steps(full_answer: Answer, part: Answer) -> Verdict:
     """The verdict on a claim and on a weaker form of it: "partly" if only the weaker form is established."""
-    if whole:
+    if full_answer:
         return "holds"
     if part:
         return "partly"
-    return "not decided" if None in (whole, part) else "does not hold"
+    return "not decided" if None in (full_answer, part) else "does not hold"
 
 
-def needs(found: Interval | None, units: int, boundary: float = 0.0, what: str = "runs") -> str:
+def needs(interval: Interval | None, units: int, boundary: float = 0.0, what: str = "runs") -> str:
     """What it would take to decide on which side of a boundary a figure is; empty where that is decided."""
-    if above(found, boundary) is not None:
+    if above(interval, boundary) is not None:
         return ""
-    wanted = None if found is None else units_to_decide(found, units, boundary)
+    wanted = None if interval is None else units_to_decide(interval, units, boundary)
     if wanted is None:
         return f"no number of {what} can be given: the figure has no interval, or lies at the boundary"
     return (

@@ -132,11 +132,11 @@ class Covered:
     """Without a difference: how often one was found at 5 %, or "no worse" was said at the margin. Where there is one:
     how often it was found."""
 
-    def add(self, found: Interval | None, truth: float) -> None:
+    def add(self, interval: Interval | None, truth: float) -> None:
         self.trials += 1
-        if found is not None and found.known:
+        if interval is not None and interval.known:
             self.known += 1
-            self.covered += found.low <= truth <= found.high
+            self.covered += interval.low <= truth <= interval.high
 
     @property
     def words(self) -> str:

@@ -154,9 +154,9 @@ def oracle_median(runs: Sequence[Run]) -> float:
     return nearest_rank(sorted(c.oracle_s for run in runs for c in run.chunks if c.oracle_s is not None), 0.5)
 
 
-def shortages(found: Shortages) -> list[Block]:
+def shortages(few_units: Shortages) -> list[Block]:
     """Below a table: why its figures are "n too small", each by the scheme that lacks the most."""
-    few = shortage.note(shortage.gather(found))
+    few = shortage.note(shortage.gather(few_units))
     return [few] if few else []
 
 
@@ -438,15 +438,15 @@ def bound_rows(runs: Sequence[Run], pair: str) -> dict[str, tuple[Figure, Figure
     return found | {"best other": (MEDIAN, P95, *others), BEST: (MEDIAN, P95, BEST, BEST)}
 
 
-def share_cells(found: bounds.Shares, layout: Layout | None) -> list[str]:
+def share_cells(shares: bounds.Shares, layout: Layout | None) -> list[str]:
     """The excess in ms, then each part in percent of it; without a layout, without intervals."""
 
     def cell_of(samples: intervals.Reals, form: str) -> str:
         level = intervals.interval(samples, layout) if layout else None
         return level.text(form) if level and level.known else format(float(samples[0]), form)
 
-    parts = (cell_of(100 * part / found.excess, ".0f") for part in found.parts)
-    return [cell_of(1000 * found.excess, ".0f"), *parts]
+    parts = (cell_of(100 * part / shares.excess, ".0f") for part in shares.parts)
+    return [cell_of(1000 * shares.excess, ".0f"), *parts]
 
 
 def bound_cell(figure: Figure, runs: Sequence[Run]) -> str:

@@ -19,8 +19,8 @@ COLUMNS = (
 )
 
 
-def _ratio(found: Interval | None) -> str:
-    return "–" if found is None else found.text(".2f")
+def _ratio(interval: Interval | None) -> str:
+    return "–" if interval is None else interval.text(".2f")
 
 
 def _cells(row: CostRow) -> list[str]:

@@ -448,12 +448,12 @@ def _ratios(above: Sequence[float], below: Sequence[float]) -> list[float]:
     return [a / b for a, b in zip(above, below, strict=True)]
 
 
-def _verdict(found: Interval, *, least: float | None = None, most: float | None = None) -> str:
+def _verdict(interval: Interval, *, least: float | None = None, most: float | None = None) -> str:
     """Whether the goal holds: `least` and `most` are its bounds."""
-    if not found.known:
+    if not interval.known:
         return "n too small"
-    meets = (least is None or found.low >= least) and (most is None or found.high <= most)
-    misses = (least is not None and found.high < least) or (most is not None and found.low > most)
+    meets = (least is None or interval.low >= least) and (most is None or interval.high <= most)
+    misses = (least is not None and interval.high < least) or (most is not None and interval.low > most)
     return "holds" if meets else "does not hold" if misses else "open"
 
 

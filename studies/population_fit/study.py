@@ -93,13 +93,13 @@ def _checked(spec: FitSpec, figures: Sequence[float], viewers: int) -> list[Row]
     return rows
 
 
-def _fitted(spec: FitSpec, found: Fit) -> Measured:
+def _fitted(spec: FitSpec, fit: Fit) -> Measured:
     return Measured(
         viewers=None,
-        plays=found.plays,
-        distance=found.distance,
+        plays=fit.plays,
+        distance=fit.distance,
         parameters=[
-            Row(name=name, value=one.value, low=one.low, high=one.high) for name, one in found.parameters.items()
+            Row(name=name, value=one.value, low=one.low, high=one.high) for name, one in fit.parameters.items()
         ],
         moments=[
             Row(
@@ -109,11 +109,11 @@ def _fitted(spec: FitSpec, found: Fit) -> Measured:
                 residual=moment.residual(value),
                 weight=1 / moment.tolerance**2,
             )
-            for moment, value in zip(spec.moments, found.simulated, strict=True)
+            for moment, value in zip(spec.moments, fit.simulated, strict=True)
         ],
         held_out=[
             Row(name=moment.name, value=one.value, low=one.low, high=one.high, measured=moment.measured)
-            for moment, one in zip(spec.held_out, found.predicted, strict=True)
+            for moment, one in zip(spec.held_out, fit.predicted, strict=True)
         ],
     )
 

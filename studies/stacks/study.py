@@ -222,8 +222,8 @@ def compared(measured: Measured) -> Iterator[Compared]:
         yield Compared(figure="rct_p95", a=row.label, b=REFERENCE, found=row.against_percent)
 
 
-def _text(found: Interval | None, form: str) -> str:
-    return NOT_KNOWN if found is None else found.text(form)
+def _text(interval: Interval | None, form: str) -> str:
+    return NOT_KNOWN if interval is None else interval.text(form)
 
 
 def _cells(row: Row) -> list[str]:

@@ -1,15 +1,10 @@
 /* BBR by hand: one delivery-rate sample after the other, and what the draft says of each. bbr_test.c runs it on a link.
  */
+#include "tests/unit.h"
 #include "congestion/congestion.h"
 
-#include <setjmp.h>
 #include <stdalign.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 extern const xl_cc_ops xl_cc_bbr;
 
@@ -78,8 +73,7 @@ static void to_probe_bw(flow *f, uint64_t phases) {
     assert_true(is_in(f, "ProbeBW"));
 }
 
-static void startup_paces_by_the_window_until_a_rate_is_known(void **state) {
-    (void)state;
+TEST(startup_paces_by_the_window_until_a_rate_is_known) {
     flow f;
     begin(&f, 0);
     assert_int_equal(0, pace(&f));
@@ -93,8 +87,7 @@ static void startup_paces_by_the_window_until_a_rate_is_known(void **state) {
     assert_int_equal(2885 * (RATE / 1000), pace(&f));
 }
 
-static void after_a_collapse_without_a_rate_the_window_grows_back_to_the_initial_one(void **state) {
-    (void)state;
+TEST(after_a_collapse_without_a_rate_the_window_grows_back_to_the_initial_one) {
     flow f;
     begin(&f, 0);
     take(&f, RTT, (xl_rate_sample){.newly_acked = 20 * MSS, .rtt_us = RTT});
@@ -104,8 +97,7 @@ static void after_a_collapse_without_a_rate_the_window_grows_back_to_the_initial
     assert_int_equal(6 * MSS, window(&f));
 }
 
-static void the_pipe_is_full_after_three_rounds_that_grew_by_less_than_a_quarter(void **state) {
-    (void)state;
+TEST(the_pipe_is_full_after_three_rounds_that_grew_by_less_than_a_quarter) {
     flow f;
     begin(&f, 0);
     uint64_t rate = 1024000; /* by a quarter six times, in whole numbers */
@@ -125,8 +117,7 @@ static void the_pipe_is_full_after_three_rounds_that_grew_by_less_than_a_quarter
     assert_true(is_in(&f, "Drain"));
 }
 
-static void drain_paces_slowly_until_no_more_than_the_product_is_in_flight(void **state) {
-    (void)state;
+TEST(drain_paces_slowly_until_no_more_than_the_product_is_in_flight) {
     flow f;
     begin(&f, 0);
     to_drain(&f);
@@ -138,8 +129,7 @@ static void drain_paces_slowly_until_no_more_than_the_product_is_in_flight(void 
     assert_int_equal(2 * BDP + 3 * MSS, window(&f));
 }
 
-static void probing_begins_in_any_phase_but_the_draining_one(void **state) {
-    (void)state;
+TEST(probing_begins_in_any_phase_but_the_draining_one) {
     for (uint64_t phases = 0; phases < 7; phases++) {
         flow f;
         to_probe_bw(&f, phases);
@@ -153,8 +143,7 @@ static void probing_begins_in_any_phase_but_the_draining_one(void **state) {
     }
 }
 
-static void a_probe_lasts_until_it_fills_the_pipe_or_loses(void **state) {
-    (void)state;
+TEST(a_probe_lasts_until_it_fills_the_pipe_or_loses) {
     const uint64_t full = BDP * 5 / 4 + 3 * MSS;
     for (int lost = 0; lost < 2; lost++) {
         flow f;
@@ -169,8 +158,7 @@ static void a_probe_lasts_until_it_fills_the_pipe_or_loses(void **state) {
     }
 }
 
-static void the_phase_after_a_probe_ends_as_soon_as_its_queue_is_gone(void **state) {
-    (void)state;
+TEST(the_phase_after_a_probe_ends_as_soon_as_its_queue_is_gone) {
     const uint64_t in_flight = 4 * MSS;
     flow f;
     to_probe_bw(&f, 0);
@@ -191,8 +179,7 @@ static void the_phase_after_a_probe_ends_as_soon_as_its_queue_is_gone(void **sta
     assert_int_equal(RATE, pace(&f));
 }
 
-static void the_rate_is_the_largest_of_ten_round_trips(void **state) {
-    (void)state;
+TEST(the_rate_is_the_largest_of_ten_round_trips) {
     flow f;
     to_probe_bw(&f, 3);
     for (int round = 1; round < 10; round++) {
@@ -218,8 +205,7 @@ static void to_probe_rtt(flow *f) {
     assert_int_equal(4 * MSS, window(f));
 }
 
-static void probe_rtt_lasts_200_ms_and_a_round_trip_with_four_packets_in_flight(void **state) {
-    (void)state;
+TEST(probe_rtt_lasts_200_ms_and_a_round_trip_with_four_packets_in_flight) {
     xl_rate_sample s = longer;
     flow f;
     to_probe_rtt(&f);
@@ -241,8 +227,7 @@ static void probe_rtt_lasts_200_ms_and_a_round_trip_with_four_packets_in_flight(
     assert_true(is_in(&f, "ProbeBW"));
 }
 
-static void what_is_sent_by_four_packets_a_round_trip_says_nothing_of_the_rate(void **state) {
-    (void)state;
+TEST(what_is_sent_by_four_packets_a_round_trip_says_nothing_of_the_rate) {
     xl_rate_sample s = longer;
     s.in_flight = 4 * MSS;
     s.bytes_per_s = RATE / 10;
@@ -256,8 +241,7 @@ static void what_is_sent_by_four_packets_a_round_trip_says_nothing_of_the_rate(v
     assert_int_equal(2 * BDP + 2 + 3 * MSS, window(&f));
 }
 
-static void a_path_that_was_idle_needs_no_probe_of_its_round_trip(void **state) {
-    (void)state;
+TEST(a_path_that_was_idle_needs_no_probe_of_its_round_trip) {
     flow f;
     to_probe_bw(&f, 3);
     xl_cc_bbr.on_sent(f.state, MSS, MSS, f.now + 11 * SECONDS);
@@ -269,8 +253,7 @@ static void a_path_that_was_idle_needs_no_probe_of_its_round_trip(void **state) 
     assert_true(is_in(&f, "ProbeRTT"));
 }
 
-static void after_a_loss_as_much_is_sent_as_is_delivered_for_a_round_trip(void **state) {
-    (void)state;
+TEST(after_a_loss_as_much_is_sent_as_is_delivered_for_a_round_trip) {
     flow f;
     to_probe_bw(&f, 3);
     xl_rate_sample s = {.bytes_per_s = RATE, .rtt_us = RTT, .in_flight = 30 * MSS, .newly_acked = 500};
@@ -288,8 +271,7 @@ static void after_a_loss_as_much_is_sent_as_is_delivered_for_a_round_trip(void *
     assert_int_equal(2 * BDP + 3 * MSS, window(&f));
 }
 
-static void a_loss_while_the_window_is_held_down_does_not_make_it_the_one_to_return_to(void **state) {
-    (void)state;
+TEST(a_loss_while_the_window_is_held_down_does_not_make_it_the_one_to_return_to) {
     xl_rate_sample s = longer;
     s.in_flight = 4 * MSS;
     flow f;
@@ -303,21 +285,4 @@ static void a_loss_while_the_window_is_held_down_does_not_make_it_the_one_to_ret
     assert_int_equal(2 * BDP + 2 + 3 * MSS, window(&f));
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(startup_paces_by_the_window_until_a_rate_is_known),
-        cmocka_unit_test(after_a_collapse_without_a_rate_the_window_grows_back_to_the_initial_one),
-        cmocka_unit_test(the_pipe_is_full_after_three_rounds_that_grew_by_less_than_a_quarter),
-        cmocka_unit_test(drain_paces_slowly_until_no_more_than_the_product_is_in_flight),
-        cmocka_unit_test(probing_begins_in_any_phase_but_the_draining_one),
-        cmocka_unit_test(a_probe_lasts_until_it_fills_the_pipe_or_loses),
-        cmocka_unit_test(the_phase_after_a_probe_ends_as_soon_as_its_queue_is_gone),
-        cmocka_unit_test(the_rate_is_the_largest_of_ten_round_trips),
-        cmocka_unit_test(probe_rtt_lasts_200_ms_and_a_round_trip_with_four_packets_in_flight),
-        cmocka_unit_test(what_is_sent_by_four_packets_a_round_trip_says_nothing_of_the_rate),
-        cmocka_unit_test(a_path_that_was_idle_needs_no_probe_of_its_round_trip),
-        cmocka_unit_test(after_a_loss_as_much_is_sent_as_is_delivered_for_a_round_trip),
-        cmocka_unit_test(a_loss_while_the_window_is_held_down_does_not_make_it_the_one_to_return_to),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,14 +1,9 @@
 /* BBR alone, on a link of a given rate, round trip and endless queue: one packet after the other, in virtual time. */
+#include "tests/unit.h"
 #include "congestion/congestion.h"
 
-#include <setjmp.h>
 #include <stdalign.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 extern const xl_cc_ops xl_cc_bbr;
 
@@ -101,8 +96,7 @@ static void run(uint64_t duration, const char *phase) {
     }
 }
 
-static void startup_finds_the_rate_and_drain_empties_its_queue(void **state) {
-    (void)state;
+TEST(startup_finds_the_rate_and_drain_empties_its_queue) {
     static const uint64_t rates[] = {100000, 1000000, 5000000};
     for (size_t i = 0; i < 3; i++) {
         begin(rates[i], RTT);
@@ -117,8 +111,7 @@ static void startup_finds_the_rate_and_drain_empties_its_queue(void **state) {
     }
 }
 
-static void probing_keeps_the_link_full_and_the_queue_short(void **state) {
-    (void)state;
+TEST(probing_keeps_the_link_full_and_the_queue_short) {
     begin(RATE, RTT);
     run(2000000, NULL);
     assert_true(is_in("ProbeBW"));
@@ -136,8 +129,7 @@ static void probing_keeps_the_link_full_and_the_queue_short(void **state) {
     assert_in_range(slower, 30, 200);
 }
 
-static void a_rate_that_falls_is_believed_after_ten_round_trips_and_one_that_rises_is_found(void **state) {
-    (void)state;
+TEST(a_rate_that_falls_is_believed_after_ten_round_trips_and_one_that_rises_is_found) {
     begin(RATE, RTT);
     run(2000000, NULL);
     f.link_rate = RATE / 2;
@@ -152,8 +144,7 @@ static void a_rate_that_falls_is_believed_after_ten_round_trips_and_one_that_ris
     assert_in_range(f.rate.delivered - before, 2 * RATE * 95 / 100, 2 * RATE * 101 / 100);
 }
 
-static void the_round_trip_is_measured_anew_after_ten_seconds(void **state) {
-    (void)state;
+TEST(the_round_trip_is_measured_anew_after_ten_seconds) {
     begin(RATE, RTT);
     run(5000000, NULL);
     f.rtt = 60000; /* the way became longer: RTprop is too small now */
@@ -173,8 +164,7 @@ static void the_round_trip_is_measured_anew_after_ten_seconds(void **state) {
     assert_true(xl_cc_bbr.window(f.state) > 2 * RATE / 1000 * 55);
 }
 
-static void what_the_application_does_not_send_is_not_the_links_fault(void **state) {
-    (void)state;
+TEST(what_the_application_does_not_send_is_not_the_links_fault) {
     begin(RATE, RTT);
     run(2000000, NULL);
     uint64_t rate = xl_cc_bbr.pacing_rate(f.state);
@@ -188,8 +178,7 @@ static void what_the_application_does_not_send_is_not_the_links_fault(void **sta
     assert_true(f.rate.delivered - before > RATE / 2 * 85 / 100);
 }
 
-static void loss_takes_nothing_but_a_round_trip_of_conservation(void **state) {
-    (void)state;
+TEST(loss_takes_nothing_but_a_round_trip_of_conservation) {
     begin(RATE, RTT);
     run(2000000, NULL);
     uint64_t before = f.rate.delivered;
@@ -206,14 +195,4 @@ static void loss_takes_nothing_but_a_round_trip_of_conservation(void **state) {
     assert_in_range(f.rate.delivered - before, RATE * 95 / 100, RATE * 101 / 100);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(startup_finds_the_rate_and_drain_empties_its_queue),
-        cmocka_unit_test(probing_keeps_the_link_full_and_the_queue_short),
-        cmocka_unit_test(a_rate_that_falls_is_believed_after_ten_round_trips_and_one_that_rises_is_found),
-        cmocka_unit_test(the_round_trip_is_measured_anew_after_ten_seconds),
-        cmocka_unit_test(what_the_application_does_not_send_is_not_the_links_fault),
-        cmocka_unit_test(loss_takes_nothing_but_a_round_trip_of_conservation),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,17 +1,12 @@
+#include "tests/unit.h"
 #include "congestion/congestion.h"
 #include "xlink/xlink.h"
 
 #include <stdalign.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 extern const xl_cc_ops xl_cc_newreno, xl_cc_cubic, xl_cc_lia, xl_cc_olia, xl_cc_balia;
 
-static void controllers_are_found_by_name_and_complete(void **state) {
-    (void)state;
+TEST(controllers_are_found_by_name_and_complete) {
     size_t count = 0;
     for (; xl_cc_name(count); count++) {
         const xl_cc_ops *cc = xl_cc_find(xl_cc_name(count)); /* no name twice: it finds the first of a name */
@@ -31,8 +26,7 @@ static void controllers_are_found_by_name_and_complete(void **state) {
     assert_null(xl_cc_find(NULL));
 }
 
-static void initial_and_minimum_window_are_those_of_rfc_9002(void **state) {
-    (void)state;
+TEST(initial_and_minimum_window_are_those_of_rfc_9002) {
     assert_int_equal(xl_cc_initial_window(1200), 12000);
     assert_int_equal(xl_cc_initial_window(1472), 14720);
     assert_int_equal(xl_cc_initial_window(9000), 18000);
@@ -41,8 +35,7 @@ static void initial_and_minimum_window_are_those_of_rfc_9002(void **state) {
 }
 
 /* RFC 9002 section 7.2. A controller that learns the size of packets when it has begun is as one that knew it. */
-static void the_size_of_packets_may_be_learnt_later(void **state) {
-    (void)state;
+TEST(the_size_of_packets_may_be_learnt_later) {
     for (size_t i = 0; xl_cc_name(i); i++) {
         const xl_cc_ops *cc = xl_cc_find(xl_cc_name(i));
         alignas(16) uint8_t late[XL_CC_STATE_BYTES] = {0}, early[XL_CC_STATE_BYTES] = {0};
@@ -135,8 +128,7 @@ static void after_an_outage(const xl_cc_ops *cc) {
     assert_int_equal(cc->ssthresh(s), cc == &xl_cc_cubic ? 8400 : 6000);
 }
 
-static void controllers_by_loss_reduce_once_an_event_and_come_back_from_an_outage(void **state) {
-    (void)state;
+TEST(controllers_by_loss_reduce_once_an_event_and_come_back_from_an_outage) {
     static const xl_cc_ops *const by_loss[] = {&xl_cc_newreno, &xl_cc_cubic, &xl_cc_lia, &xl_cc_olia, &xl_cc_balia};
     for (size_t i = 0; i < sizeof by_loss / sizeof by_loss[0]; i++) {
         common_rules(by_loss[i]);
@@ -144,8 +136,7 @@ static void controllers_by_loss_reduce_once_an_event_and_come_back_from_an_outag
     }
 }
 
-static void newreno_grows_one_packet_a_window(void **state) {
-    (void)state;
+TEST(newreno_grows_one_packet_a_window) {
     alignas(16) uint8_t s[XL_CC_STATE_BYTES];
     const xl_cc_ops *cc = &xl_cc_newreno;
     cc->init(s, 1000, 0);
@@ -179,13 +170,4 @@ static void newreno_grows_one_packet_a_window(void **state) {
     assert_int_equal(cc->window(s), 11000);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(controllers_are_found_by_name_and_complete),
-        cmocka_unit_test(initial_and_minimum_window_are_those_of_rfc_9002),
-        cmocka_unit_test(the_size_of_packets_may_be_learnt_later),
-        cmocka_unit_test(controllers_by_loss_reduce_once_an_event_and_come_back_from_an_outage),
-        cmocka_unit_test(newreno_grows_one_packet_a_window),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,14 +1,9 @@
+#include "tests/unit.h"
 #include "congestion/coupled.h"
 
 #include <math.h>
-#include <setjmp.h>
 #include <stdalign.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 extern const xl_cc_ops xl_cc_lia, xl_cc_olia, xl_cc_balia;
 
@@ -63,8 +58,7 @@ static void expect(double want, double got) {
         fail_msg("%.4f is expected, it is %.4f", want, got);
 }
 
-static void lia_follows_rfc_6356(void **state) {
-    (void)state;
+TEST(lia_follows_rfc_6356) {
     static const struct {
         path p[3];
         size_t n;
@@ -86,8 +80,7 @@ static void lia_follows_rfc_6356(void **state) {
         }
 }
 
-static void olia_moves_windows_to_good_paths_that_have_small_ones(void **state) {
-    (void)state;
+TEST(olia_moves_windows_to_good_paths_that_have_small_ones) {
     static const struct {
         path p[3];
         size_t n;
@@ -112,8 +105,7 @@ static void olia_moves_windows_to_good_paths_that_have_small_ones(void **state) 
         }
 }
 
-static void olia_knows_a_path_by_the_bytes_between_its_losses(void **state) {
-    (void)state;
+TEST(olia_knows_a_path_by_the_bytes_between_its_losses) {
     xl_cc_group group;
     controller c[2];
     const path p[] = {{20, 50, 0}, {20, 50, 0}};
@@ -131,8 +123,7 @@ static void olia_knows_a_path_by_the_bytes_between_its_losses(void **state) {
     assert_true(group.member[0].between_losses == 3 * MSS);
 }
 
-static void balia_balances(void **state) {
-    (void)state;
+TEST(balia_balances) {
     xl_cc_group group;
     controller c[2];
     const path alone[] = {{20, 50, 0}};
@@ -154,8 +145,7 @@ static void balia_balances(void **state) {
     assert_int_equal(25 * MSS / 10, xl_cc_balia.window(c[1].state)); /* a = 3 counts as 1.5 */
 }
 
-static void only_the_increase_is_coupled(void **state) {
-    (void)state;
+TEST(only_the_increase_is_coupled) {
     static const xl_cc_ops *const coupled[] = {&xl_cc_lia, &xl_cc_olia};
     for (size_t k = 0; k < 2; k++) {
         xl_cc_group group;
@@ -174,8 +164,7 @@ static void only_the_increase_is_coupled(void **state) {
     }
 }
 
-static void paths_that_carry_nothing_do_not_count(void **state) {
-    (void)state;
+TEST(paths_that_carry_nothing_do_not_count) {
     static const xl_cc_ops *const coupled[] = {&xl_cc_lia, &xl_cc_olia, &xl_cc_balia};
     for (size_t k = 0; k < 3; k++) {
         xl_cc_group group;
@@ -192,8 +181,7 @@ static void paths_that_carry_nothing_do_not_count(void **state) {
     }
 }
 
-static void a_controller_without_a_group_is_newreno(void **state) {
-    (void)state;
+TEST(a_controller_without_a_group_is_newreno) {
     static const xl_cc_ops *const coupled[] = {&xl_cc_lia, &xl_cc_olia, &xl_cc_balia};
     for (size_t k = 0; k < 3; k++) {
         controller c;
@@ -210,15 +198,4 @@ static void a_controller_without_a_group_is_newreno(void **state) {
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lia_follows_rfc_6356),
-        cmocka_unit_test(olia_moves_windows_to_good_paths_that_have_small_ones),
-        cmocka_unit_test(olia_knows_a_path_by_the_bytes_between_its_losses),
-        cmocka_unit_test(balia_balances),
-        cmocka_unit_test(only_the_increase_is_coupled),
-        cmocka_unit_test(paths_that_carry_nothing_do_not_count),
-        cmocka_unit_test(a_controller_without_a_group_is_newreno),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

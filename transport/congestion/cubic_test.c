@@ -1,11 +1,7 @@
+#include "tests/unit.h"
 #include "congestion/congestion.h"
 
 #include <stdalign.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <math.h>
 
@@ -60,15 +56,13 @@ static double formula(double w_max, double cwnd_epoch, double t) {
     return 0.4 * pow(t - k, 3) + w_max;
 }
 
-static void a_loss_takes_three_tenths(void **state) {
-    (void)state;
+TEST(a_loss_takes_three_tenths) {
     flow f;
     lose_at(&f, 1000);
     assert_true(fabs(packets_of(&f) - 700) < 0.01);
 }
 
-static void the_window_follows_the_cubic_function(void **state) {
-    (void)state;
+TEST(the_window_follows_the_cubic_function) {
     flow f;
     lose_at(&f, 1000);
     uint64_t epoch = f.now;
@@ -86,8 +80,7 @@ static void the_window_follows_the_cubic_function(void **state) {
     assert_true(packets_of(&f) > 1060);
 }
 
-static void a_small_window_grows_like_reno(void **state) {
-    (void)state;
+TEST(a_small_window_grows_like_reno) {
     flow f;
     const uint64_t rtt = 10000; /* short RTT: Reno outgrows the curve */
     lose_at(&f, 30);
@@ -106,8 +99,7 @@ static void a_small_window_grows_like_reno(void **state) {
     assert_true(gained > 9 && gained < 11);
 }
 
-static void fast_convergence_lowers_the_plateau(void **state) {
-    (void)state;
+TEST(fast_convergence_lowers_the_plateau) {
     flow f;
     lose_at(&f, 1000);
     one_round(&f, RTT, false);
@@ -122,8 +114,7 @@ static void fast_convergence_lowers_the_plateau(void **state) {
     assert_true(fabs(packets_of(&f) - w_max) < 5);
 }
 
-static void time_in_which_the_application_is_the_limit_does_not_count(void **state) {
-    (void)state;
+TEST(time_in_which_the_application_is_the_limit_does_not_count) {
     flow busy, lazy;
     lose_at(&busy, 1000);
     lose_at(&lazy, 1000);
@@ -144,8 +135,7 @@ static void time_in_which_the_application_is_the_limit_does_not_count(void **sta
     assert_true(fabs(packets_of(&busy) - packets_of(&lazy)) < 1);
 }
 
-static void no_round_grows_the_window_by_more_than_half(void **state) {
-    (void)state;
+TEST(no_round_grows_the_window_by_more_than_half) {
     flow f;
     lose_at(&f, 30);
     one_round(&f, RTT, false);
@@ -157,8 +147,7 @@ static void no_round_grows_the_window_by_more_than_half(void **state) {
     }
 }
 
-static void a_spurious_event_is_undone_when_its_last_packet_arrives(void **state) {
-    (void)state;
+TEST(a_spurious_event_is_undone_when_its_last_packet_arrives) {
     flow f;
     lose_at(&f, 1000);
     for (int i = 0; i < 10; i++)
@@ -177,8 +166,7 @@ static void a_spurious_event_is_undone_when_its_last_packet_arrives(void **state
     assert_int_equal(cc->window(f.state), reduced);
 }
 
-static void a_straggler_of_an_older_event_changes_nothing_after_an_undo(void **state) {
-    (void)state;
+TEST(a_straggler_of_an_older_event_changes_nothing_after_an_undo) {
     flow f[2];
     for (int k = 0; k < 2; k++) {
         lose_at(&f[k], 1000);
@@ -197,8 +185,7 @@ static void a_straggler_of_an_older_event_changes_nothing_after_an_undo(void **s
     assert_int_equal(cc->window(f[0].state), cc->window(f[1].state));
 }
 
-static void a_true_event_is_not_undone_by_stragglers(void **state) {
-    (void)state;
+TEST(a_true_event_is_not_undone_by_stragglers) {
     flow f;
     lose_at(&f, 1000); /* event 1: packets sent until RTT */
     for (int i = 0; i < 3; i++)
@@ -209,8 +196,7 @@ static void a_true_event_is_not_undone_by_stragglers(void **state) {
     assert_int_equal(cc->window(f.state), reduced);
 }
 
-static void rtt_samples_of_other_packets_do_not_end_slow_start(void **state) {
-    (void)state;
+TEST(rtt_samples_of_other_packets_do_not_end_slow_start) {
     flow f;
     cc->init(f.state, MTU, 0);
     f.now = RTT;
@@ -237,8 +223,7 @@ static void rtt_samples_of_other_packets_do_not_end_slow_start(void **state) {
     }
 }
 
-static void after_an_outage_the_curve_does_not_aim_at_the_old_window(void **state) {
-    (void)state;
+TEST(after_an_outage_the_curve_does_not_aim_at_the_old_window) {
     flow f;
     lose_at(&f, 1000);
     for (int i = 0; i < 3; i++)
@@ -254,8 +239,7 @@ static void after_an_outage_the_curve_does_not_aim_at_the_old_window(void **stat
     assert_true(packets_of(&f) > before + 15 && packets_of(&f) < before + 25);
 }
 
-static void leaving_slow_start_by_delay_starts_at_the_plateau(void **state) {
-    (void)state;
+TEST(leaving_slow_start_by_delay_starts_at_the_plateau) {
     flow f;
     cc->init(f.state, MTU, 0);
     uint64_t rtt = RTT;
@@ -289,8 +273,7 @@ static void settle(flow *f, const xl_cc_ops *ops, uint64_t rtt) {
     assert_int_equal(1000 * MTU, ops->window(f->state));
 }
 
-static void a_loss_counts_where_a_queue_stands(void **state) {
-    (void)state;
+TEST(a_loss_counts_where_a_queue_stands) {
     flow f;
     const xl_cc_ops *tolerant = &xl_cc_cubic_tolerant;
     settle(&f, tolerant, RTT + 12500); /* the threshold: RTT / 8 */
@@ -304,8 +287,7 @@ static void a_loss_counts_where_a_queue_stands(void **state) {
     assert_int_equal(700 * MTU, cc->window(f.state));
 }
 
-static void many_losses_count_without_a_queue_too(void **state) {
-    (void)state;
+TEST(many_losses_count_without_a_queue_too) {
     flow f;
     const xl_cc_ops *tolerant = &xl_cc_cubic_tolerant;
     settle(&f, tolerant, RTT);
@@ -318,8 +300,7 @@ static void many_losses_count_without_a_queue_too(void **state) {
     assert_int_equal(700 * MTU, tolerant->window(f.state));
 }
 
-static void a_loss_that_did_not_count_undoes_nothing_when_it_is_spurious(void **state) {
-    (void)state;
+TEST(a_loss_that_did_not_count_undoes_nothing_when_it_is_spurious) {
     flow f;
     const xl_cc_ops *tolerant = &xl_cc_cubic_tolerant;
     settle(&f, tolerant, RTT);
@@ -338,23 +319,4 @@ static void a_loss_that_did_not_count_undoes_nothing_when_it_is_spurious(void **
     assert_int_equal(1000 * MTU, tolerant->window(f.state));
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_loss_takes_three_tenths),
-        cmocka_unit_test(the_window_follows_the_cubic_function),
-        cmocka_unit_test(a_small_window_grows_like_reno),
-        cmocka_unit_test(fast_convergence_lowers_the_plateau),
-        cmocka_unit_test(time_in_which_the_application_is_the_limit_does_not_count),
-        cmocka_unit_test(no_round_grows_the_window_by_more_than_half),
-        cmocka_unit_test(a_spurious_event_is_undone_when_its_last_packet_arrives),
-        cmocka_unit_test(a_straggler_of_an_older_event_changes_nothing_after_an_undo),
-        cmocka_unit_test(a_true_event_is_not_undone_by_stragglers),
-        cmocka_unit_test(after_an_outage_the_curve_does_not_aim_at_the_old_window),
-        cmocka_unit_test(rtt_samples_of_other_packets_do_not_end_slow_start),
-        cmocka_unit_test(leaving_slow_start_by_delay_starts_at_the_plateau),
-        cmocka_unit_test(a_loss_counts_where_a_queue_stands),
-        cmocka_unit_test(many_losses_count_without_a_queue_too),
-        cmocka_unit_test(a_loss_that_did_not_count_undoes_nothing_when_it_is_spurious),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

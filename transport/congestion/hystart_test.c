@@ -1,11 +1,6 @@
+#include "tests/unit.h"
 #include "congestion/hystart.h"
 #include "testing/test_random.h"
-
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 typedef struct {
     xl_hystart h;
@@ -30,8 +25,7 @@ static bool play_round(fixture *f, int acks, uint64_t rtt, uint64_t jitter, uint
     return over;
 }
 
-static void a_steady_delay_never_ends_slow_start(void **state) {
-    (void)state;
+TEST(a_steady_delay_never_ends_slow_start) {
     fixture f;
     setup(&f);
     for (int round = 0; round < 100; round++) {
@@ -41,8 +35,7 @@ static void a_steady_delay_never_ends_slow_start(void **state) {
     }
 }
 
-static void a_lasting_rise_ends_it_after_five_conservative_rounds(void **state) {
-    (void)state;
+TEST(a_lasting_rise_ends_it_after_five_conservative_rounds) {
     fixture f;
     setup(&f);
     assert_false(play_round(&f, 20, 50000, 0, NULL));
@@ -55,8 +48,7 @@ static void a_lasting_rise_ends_it_after_five_conservative_rounds(void **state) 
     assert_true(play_round(&f, 20, 57000, 0, NULL));
 }
 
-static void a_rise_that_goes_away_resumes_slow_start(void **state) {
-    (void)state;
+TEST(a_rise_that_goes_away_resumes_slow_start) {
     fixture f;
     setup(&f);
     for (int i = 0; i < 20; i++) {
@@ -68,8 +60,7 @@ static void a_rise_that_goes_away_resumes_slow_start(void **state) {
     }
 }
 
-static void thresholds_are_bounded(void **state) {
-    (void)state;
+TEST(thresholds_are_bounded) {
     const struct {
         uint64_t base, rise;
         bool enters;
@@ -87,8 +78,7 @@ static void thresholds_are_bounded(void **state) {
     }
 }
 
-static void too_few_samples_say_nothing(void **state) {
-    (void)state;
+TEST(too_few_samples_say_nothing) {
     fixture f;
     setup(&f);
     play_round(&f, 20, 50000, 0, NULL);
@@ -106,8 +96,7 @@ static void too_few_samples_say_nothing(void **state) {
     assert_false(f.h.in_css);
 }
 
-static void a_packet_sent_as_the_round_begins_belongs_to_the_next(void **state) {
-    (void)state;
+TEST(a_packet_sent_as_the_round_begins_belongs_to_the_next) {
     fixture f;
     setup(&f);
     xl_hystart_on_ack(&f.h, 1000, 0, 50000);
@@ -119,8 +108,7 @@ static void a_packet_sent_as_the_round_begins_belongs_to_the_next(void **state) 
     assert_true(f.h.in_css);
 }
 
-static void jitter_above_a_steady_floor_does_not_end_slow_start(void **state) {
-    (void)state;
+TEST(jitter_above_a_steady_floor_does_not_end_slow_start) {
     for (uint64_t seed = 0; seed < 50; seed++) {
         uint64_t rng = seed;
         fixture f;
@@ -130,15 +118,4 @@ static void jitter_above_a_steady_floor_does_not_end_slow_start(void **state) {
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_steady_delay_never_ends_slow_start),
-        cmocka_unit_test(a_lasting_rise_ends_it_after_five_conservative_rounds),
-        cmocka_unit_test(a_rise_that_goes_away_resumes_slow_start),
-        cmocka_unit_test(thresholds_are_bounded),
-        cmocka_unit_test(too_few_samples_say_nothing),
-        cmocka_unit_test(a_packet_sent_as_the_round_begins_belongs_to_the_next),
-        cmocka_unit_test(jitter_above_a_steady_floor_does_not_end_slow_start),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,14 +1,12 @@
 /* Credentials: seeded self-signed certificates, and what a client with CA certificates accepts. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <cmocka.h>
 
 #include <gnutls/x509.h>
 
+#include "tests/unit.h"
 #include "crypto/credentials.h"
 #include "crypto/crypto.h"
 
@@ -168,8 +166,7 @@ static gnutls_datum_t self_signed(const char *name, uint64_t seed, uint64_t not_
     return der;
 }
 
-static void a_self_signed_certificate_follows_from_its_key(void **state) {
-    (void)state;
+TEST(a_self_signed_certificate_follows_from_its_key) {
     gnutls_datum_t first = self_signed("railyard.test", 42, NOW_S), same = self_signed("railyard.test", 42, NOW_S),
                    other = self_signed("railyard.test", 43, NOW_S);
     assert_int_equal(first.size, same.size);
@@ -181,8 +178,7 @@ static void a_self_signed_certificate_follows_from_its_key(void **state) {
     gnutls_free(other.data);
 }
 
-static void self_signed_certificates_are_of_one_length_and_have_positive_serials(void **state) {
-    (void)state;
+TEST(self_signed_certificates_are_of_one_length_and_have_positive_serials) {
     unsigned int size = 0;
     for (uint64_t seed = 0; seed < 64; seed++) { /* whatever the first bits of key and serial number are */
         gnutls_datum_t der = self_signed("railyard.test", seed, NOW_S);
@@ -201,8 +197,7 @@ static void self_signed_certificates_are_of_one_length_and_have_positive_serials
     }
 }
 
-static void a_self_signed_certificate_says_what_it_was_asked_to(void **state) {
-    (void)state;
+TEST(a_self_signed_certificate_says_what_it_was_asked_to) {
     gnutls_datum_t der = self_signed("railyard.test", 7, NOW_S), der_ip = self_signed("2001:db8::1", 7, NOW_S);
     gnutls_x509_crt_t crt, crt_ip;
     unsigned int bits;
@@ -223,8 +218,7 @@ static void a_self_signed_certificate_says_what_it_was_asked_to(void **state) {
     gnutls_free(der_ip.data);
 }
 
-static void a_self_signed_certificate_for_every_peer_is_of_p256(void **state) {
-    (void)state;
+TEST(a_self_signed_certificate_for_every_peer_is_of_p256) {
     uint8_t random_key[XL_RANDOM_KEY_BYTES] = {1};
     xl_credentials *c = xl_credentials_self_signed_p256("railyard.test", random_key, NOW_S);
     assert_non_null(c);
@@ -244,8 +238,7 @@ static void a_self_signed_certificate_for_every_peer_is_of_p256(void **state) {
     xl_credentials_free(c);
 }
 
-static void a_self_signed_certificate_needs_a_name_and_a_date(void **state) {
-    (void)state;
+TEST(a_self_signed_certificate_needs_a_name_and_a_date) {
     assert_null(self_signed_by_seed(NULL, 1, NOW_S));
     assert_null(self_signed_by_seed("", 1, NOW_S));
     assert_null(self_signed_by_seed("railyard.test", 1, UINT64_MAX));
@@ -263,6 +256,7 @@ typedef struct {
 } authority;
 
 static int set_up_authority(void **state) {
+    gnutls_global_set_time_function(frozen_time);
     authority *a = calloc(1, sizeof *a);
     assert_non_null(a);
     a->ca = new_identity("Railyard test CA", NULL, NOW_S - DAY_S, NOW_S + 100 * DAY_S);
@@ -294,39 +288,38 @@ static int alert_for(xl_credentials *client, const identity *server, const char 
     return alert;
 }
 
-static void a_client_with_a_ca_accepts_what_the_ca_signed(void **state) {
+TEST(a_client_with_a_ca_accepts_what_the_ca_signed) {
     const authority *a = *state;
     assert_int_equal(alert_for(a->client, &a->leaf, "railyard.test"), 0);
 }
 
-static void a_client_with_a_ca_refuses_another_name(void **state) {
+TEST(a_client_with_a_ca_refuses_another_name) {
     const authority *a = *state;
     assert_int_equal(alert_for(a->client, &a->leaf, "elsewhere.test"), ALERT_BAD_CERTIFICATE);
     assert_int_equal(alert_for(a->client, &a->leaf, "192.0.2.1"), ALERT_BAD_CERTIFICATE);
 }
 
-static void a_client_with_a_ca_refuses_certificates_out_of_their_time(void **state) {
+TEST(a_client_with_a_ca_refuses_certificates_out_of_their_time) {
     const authority *a = *state;
     assert_int_equal(alert_for(a->client, &a->expired, "railyard.test"), ALERT_CERTIFICATE_EXPIRED);
     assert_int_equal(alert_for(a->client, &a->future, "railyard.test"), ALERT_CERTIFICATE_EXPIRED);
 }
 
-static void a_client_with_a_ca_refuses_a_self_signed_server(void **state) {
+TEST(a_client_with_a_ca_refuses_a_self_signed_server) {
     const authority *a = *state;
     xl_credentials *server = self_signed_by_seed("railyard.test", 1, NOW_S - DAY_S);
     assert_int_equal(handshake_alert(a->client, server, "railyard.test"), ALERT_UNKNOWN_CA);
     xl_credentials_free(server);
 }
 
-static void a_client_without_a_ca_accepts_everybody(void **state) {
+TEST(a_client_without_a_ca_accepts_everybody) {
     const authority *a = *state;
     xl_credentials *client = xl_credentials_client(NULL);
     assert_int_equal(alert_for(client, &a->expired, "elsewhere.test"), 0);
     xl_credentials_free(client);
 }
 
-static void a_self_signed_certificate_can_be_trusted_by_itself(void **state) {
-    (void)state;
+TEST(a_self_signed_certificate_can_be_trusted_by_itself) {
     const char *names[] = {"railyard.test", "192.0.2.1"};
     for (int i = 0; i < 2; i++) {
         xl_credentials *server = self_signed_by_seed(names[i], 5, NOW_S);
@@ -343,13 +336,13 @@ static void a_self_signed_certificate_can_be_trusted_by_itself(void **state) {
     }
 }
 
-static void a_verifying_client_needs_a_server_name(void **state) {
+TEST(a_verifying_client_needs_a_server_name) {
     const authority *a = *state;
     const xl_tls_callbacks callbacks = {NULL, take_crypto_data, drop_keys, accept_params, NULL, NULL};
     assert_null(xl_tls_new(XL_VERSION_1, false, a->client, NULL, "h3", NULL, 0, &callbacks));
 }
 
-static void text_that_is_not_pem_gives_no_credentials(void **state) {
+TEST(text_that_is_not_pem_gives_no_credentials) {
     const authority *a = *state;
     assert_null(xl_credentials_client(""));
     assert_null(xl_credentials_client("no certificate here"));
@@ -359,22 +352,4 @@ static void text_that_is_not_pem_gives_no_credentials(void **state) {
     assert_null(xl_credentials_server(pem(&a->leaf.crt_pem), pem(&a->ca.key_pem))); /* somebody else's key */
 }
 
-int main(void) {
-    gnutls_global_set_time_function(frozen_time);
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_self_signed_certificate_follows_from_its_key),
-        cmocka_unit_test(self_signed_certificates_are_of_one_length_and_have_positive_serials),
-        cmocka_unit_test(a_self_signed_certificate_says_what_it_was_asked_to),
-        cmocka_unit_test(a_self_signed_certificate_for_every_peer_is_of_p256),
-        cmocka_unit_test(a_self_signed_certificate_needs_a_name_and_a_date),
-        cmocka_unit_test(a_client_with_a_ca_accepts_what_the_ca_signed),
-        cmocka_unit_test(a_client_with_a_ca_refuses_another_name),
-        cmocka_unit_test(a_client_with_a_ca_refuses_certificates_out_of_their_time),
-        cmocka_unit_test(a_client_with_a_ca_refuses_a_self_signed_server),
-        cmocka_unit_test(a_client_without_a_ca_accepts_everybody),
-        cmocka_unit_test(a_self_signed_certificate_can_be_trusted_by_itself),
-        cmocka_unit_test(a_verifying_client_needs_a_server_name),
-        cmocka_unit_test(text_that_is_not_pem_gives_no_credentials),
-    };
-    return cmocka_run_group_tests(tests, set_up_authority, tear_down_authority);
-}
+TEST_MAIN(set_up_authority, tear_down_authority)

@@ -1,10 +1,7 @@
 /* Packet protection against the vectors of RFC 9001 appendix A and the multipath nonce. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
-
+#include "tests/unit.h"
 #include "crypto/keys.h"
 
 static size_t from_hex(const char *hex, uint8_t *out, size_t cap) {
@@ -53,8 +50,7 @@ static xl_keys *rfc_chacha_keys(void) {
     return keys;
 }
 
-static void initial_keys_are_those_of_appendix_a1(void **state) {
-    (void)state;
+TEST(initial_keys_are_those_of_appendix_a1) {
     initial_keys k = rfc_initial_keys();
     assert_hex(k.client->secret, "c00cf151ca5be075ed0ebfb5c80323c42d6b7db67881289af4008f1f6c357aea");
     assert_hex(k.client->key, "1f369613dd76d5467730efcbe3b1a22d");
@@ -67,8 +63,7 @@ static void initial_keys_are_those_of_appendix_a1(void **state) {
     free_initial_keys(&k);
 }
 
-static void header_masks_are_those_of_appendix_a(void **state) {
-    (void)state;
+TEST(header_masks_are_those_of_appendix_a) {
     initial_keys k = rfc_initial_keys();
     xl_keys *chacha = rfc_chacha_keys();
     uint8_t sample[XL_HP_SAMPLE], mask[XL_HP_MASK];
@@ -95,8 +90,7 @@ static void header_masks_are_those_of_appendix_a(void **state) {
     "0306030203080408050806002d00020101001c00024001003900320408ffffffffffffffff05048000ffff07048000ffff08011001048000" \
     "75300901100f088394c8f03e51570806048000ffff"
 
-static void client_initial_is_protected_as_in_appendix_a2_and_opens_again(void **state) {
-    (void)state;
+TEST(client_initial_is_protected_as_in_appendix_a2_and_opens_again) {
     initial_keys k = rfc_initial_keys();
     const size_t pn_offset = 18, pn_len = 4, payload_len = 1162;
     uint8_t packet[1200] = {0}, plain[1200] = {0};
@@ -121,8 +115,7 @@ static void client_initial_is_protected_as_in_appendix_a2_and_opens_again(void *
     free_initial_keys(&k);
 }
 
-static void server_initial_is_protected_as_in_appendix_a3(void **state) {
-    (void)state;
+TEST(server_initial_is_protected_as_in_appendix_a3) {
     initial_keys k = rfc_initial_keys();
     uint8_t packet[135] = {0};
     const size_t n =
@@ -141,8 +134,7 @@ static void server_initial_is_protected_as_in_appendix_a3(void **state) {
     free_initial_keys(&k);
 }
 
-static void retry_tag_is_that_of_appendix_a4(void **state) {
-    (void)state;
+TEST(retry_tag_is_that_of_appendix_a4) {
     const xl_cid odcid = cid_of("8394c8f03e515708");
     uint8_t retry[64], tag[16];
     const size_t n = from_hex("ff000000010008f067a5502a4262b5746f6b656e", retry, sizeof retry);
@@ -151,8 +143,7 @@ static void retry_tag_is_that_of_appendix_a4(void **state) {
 }
 
 /* RFC 9369 appendix A. */
-static void version_2_has_keys_and_a_retry_tag_of_its_own(void **state) {
-    (void)state;
+TEST(version_2_has_keys_and_a_retry_tag_of_its_own) {
     const xl_cid odcid = cid_of("8394c8f03e515708");
     initial_keys k;
     assert_int_equal(xl_keys_initial(XL_VERSION_2, &odcid, &k.client, &k.server), 0);
@@ -166,8 +157,7 @@ static void version_2_has_keys_and_a_retry_tag_of_its_own(void **state) {
     assert_hex(tag, "c8646ce8bfe33952d955543665dcc7b6");
 }
 
-static void chacha20_short_header_is_that_of_appendix_a5(void **state) {
-    (void)state;
+TEST(chacha20_short_header_is_that_of_appendix_a5) {
     xl_keys *keys = rfc_chacha_keys();
     assert_hex(keys->key, "c6d98ff3441c3fe1b2182094f69caa2ed4b716b65488960a7a984979fb23e1c8");
     assert_hex(keys->iv, "e0459b3474bdd0e44a41c144");
@@ -191,8 +181,7 @@ static void chacha20_short_header_is_that_of_appendix_a5(void **state) {
     xl_keys_free(keys);
 }
 
-static void key_update_changes_key_and_iv_but_not_header_protection(void **state) {
-    (void)state;
+TEST(key_update_changes_key_and_iv_but_not_header_protection) {
     xl_keys *keys = rfc_chacha_keys(), *next = xl_keys_next(keys);
     assert_non_null(next);
     assert_hex(next->secret, "1223504755036d556342ee9361d253421a826c9ecdf3c7148684b36b714881f9");
@@ -213,8 +202,7 @@ static void key_update_changes_key_and_iv_but_not_header_protection(void **state
     xl_keys_free(next);
 }
 
-static void nonce_carries_the_path_id(void **state) {
-    (void)state;
+TEST(nonce_carries_the_path_id) {
     initial_keys k = rfc_initial_keys();
     uint8_t nonce[12];
     from_hex("6b26114b9cba2b63a9e8dd4f", k.client->iv, sizeof k.client->iv);
@@ -247,8 +235,7 @@ static xl_keys *keys_of(xl_aead aead) {
     return keys;
 }
 
-static void every_cipher_round_trips(void **state) {
-    (void)state;
+TEST(every_cipher_round_trips) {
     for (xl_aead aead = XL_AEAD_AES_128_GCM; aead <= XL_AEAD_CHACHA20_POLY1305; aead++) {
         xl_keys *keys = keys_of(aead);
         for (uint64_t pn = 0; pn < 50; pn++) {
@@ -270,8 +257,7 @@ static void every_cipher_round_trips(void **state) {
     }
 }
 
-static void a_forged_packet_is_refused_and_left_untouched(void **state) {
-    (void)state;
+TEST(a_forged_packet_is_refused_and_left_untouched) {
     for (xl_aead aead = XL_AEAD_AES_128_GCM; aead <= XL_AEAD_CHACHA20_POLY1305; aead++) {
         xl_keys *keys = keys_of(aead), *next = xl_keys_next(keys);
         uint8_t good[PACKET], *payload = NULL;
@@ -298,8 +284,7 @@ static void a_forged_packet_is_refused_and_left_untouched(void **state) {
     }
 }
 
-static void packets_too_short_are_refused(void **state) {
-    (void)state;
+TEST(packets_too_short_are_refused) {
     xl_keys *keys = keys_of(XL_AEAD_AES_128_GCM);
     uint64_t pn;
     size_t len;
@@ -319,8 +304,7 @@ static void packets_too_short_are_refused(void **state) {
     xl_keys_free(keys);
 }
 
-static void limits_are_those_of_section_6_6_and_stop_the_keys(void **state) {
-    (void)state;
+TEST(limits_are_those_of_section_6_6_and_stop_the_keys) {
     xl_keys *gcm = keys_of(XL_AEAD_AES_128_GCM), *chacha = keys_of(XL_AEAD_CHACHA20_POLY1305);
     assert_int_equal(xl_keys_confidentiality_limit(gcm), UINT64_C(1) << 23);
     assert_int_equal(xl_keys_integrity_limit(gcm), UINT64_C(1) << 52);
@@ -338,8 +322,7 @@ static void limits_are_those_of_section_6_6_and_stop_the_keys(void **state) {
     xl_keys_free(chacha);
 }
 
-static void secrets_of_the_wrong_length_make_no_keys(void **state) {
-    (void)state;
+TEST(secrets_of_the_wrong_length_make_no_keys) {
     const uint8_t secret[48] = {0};
     assert_null(xl_keys_from_secret(XL_VERSION_1, XL_AEAD_AES_128_GCM, secret, 48));
     assert_null(xl_keys_from_secret(XL_VERSION_1, XL_AEAD_AES_256_GCM, secret, 32));
@@ -347,8 +330,7 @@ static void secrets_of_the_wrong_length_make_no_keys(void **state) {
     xl_keys_free(NULL);
 }
 
-static void hmac_is_that_of_rfc_4231(void **state) {
-    (void)state;
+TEST(hmac_is_that_of_rfc_4231) {
     uint8_t out[33];
     const char *data = "what do ya want for nothing?";
     assert_int_equal(xl_hmac((const uint8_t *)"Jefe", 4, (const uint8_t *)data, strlen(data), out, 32), 0);
@@ -359,23 +341,4 @@ static void hmac_is_that_of_rfc_4231(void **state) {
     assert_int_equal(xl_hmac((const uint8_t *)"Jefe", 4, (const uint8_t *)data, strlen(data), out, 33), -1);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(initial_keys_are_those_of_appendix_a1),
-        cmocka_unit_test(header_masks_are_those_of_appendix_a),
-        cmocka_unit_test(client_initial_is_protected_as_in_appendix_a2_and_opens_again),
-        cmocka_unit_test(server_initial_is_protected_as_in_appendix_a3),
-        cmocka_unit_test(retry_tag_is_that_of_appendix_a4),
-        cmocka_unit_test(version_2_has_keys_and_a_retry_tag_of_its_own),
-        cmocka_unit_test(chacha20_short_header_is_that_of_appendix_a5),
-        cmocka_unit_test(key_update_changes_key_and_iv_but_not_header_protection),
-        cmocka_unit_test(nonce_carries_the_path_id),
-        cmocka_unit_test(every_cipher_round_trips),
-        cmocka_unit_test(a_forged_packet_is_refused_and_left_untouched),
-        cmocka_unit_test(packets_too_short_are_refused),
-        cmocka_unit_test(limits_are_those_of_section_6_6_and_stop_the_keys),
-        cmocka_unit_test(secrets_of_the_wrong_length_make_no_keys),
-        cmocka_unit_test(hmac_is_that_of_rfc_4231),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,9 +1,6 @@
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/unit.h"
 #include "crypto/crypto.h"
 
 #define HEADER  9
@@ -28,8 +25,7 @@ static size_t make_packet(const xl_keys *keys, uint64_t path, uint8_t *packet) {
     return xl_keys_protect(keys, path, 0x0105, packet, HEADER, PN_LEN, PAYLOAD);
 }
 
-static void a_packet_is_plain_and_as_long_as_a_protected_one(void **state) {
-    (void)state;
+TEST(a_packet_is_plain_and_as_long_as_a_protected_one) {
     xl_keys *keys = null_keys(), *real = xl_keys_from_secret(XL_VERSION_1, XL_AEAD_AES_128_GCM, SECRET, sizeof SECRET);
     uint8_t packet[300], other[300], *payload;
     size_t len = make_packet(keys, 3, packet), pn_len;
@@ -47,8 +43,7 @@ static void a_packet_is_plain_and_as_long_as_a_protected_one(void **state) {
     xl_keys_free(real);
 }
 
-static void another_path_number_or_generation_does_not_open_it(void **state) {
-    (void)state;
+TEST(another_path_number_or_generation_does_not_open_it) {
     xl_keys *keys = null_keys(), *next = xl_keys_next(keys);
     uint8_t packet[300], *payload;
     size_t len = make_packet(keys, 3, packet);
@@ -63,10 +58,4 @@ static void another_path_number_or_generation_does_not_open_it(void **state) {
     xl_keys_free(next);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_packet_is_plain_and_as_long_as_a_protected_one),
-        cmocka_unit_test(another_path_number_or_generation_does_not_open_it),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,10 +1,7 @@
 /* The generator against the published vectors, and what its purposes and streams share: nothing. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
-
+#include "tests/unit.h"
 #include "crypto/kdf.h"
 #include "crypto/random.h"
 
@@ -18,8 +15,7 @@ static void assert_hex(const uint8_t *bytes, size_t len, const char *hex) {
     }
 }
 
-static void sub_keys_are_hkdf_expand_of_rfc_5869(void **state) {
-    (void)state;
+TEST(sub_keys_are_hkdf_expand_of_rfc_5869) {
     uint8_t input[22], salt[13], info[10], prk[32], out[42];
     memset(input, 0x0b, sizeof input);
     for (size_t i = 0; i < sizeof salt; i++)
@@ -38,8 +34,7 @@ static void sub_keys_are_hkdf_expand_of_rfc_5869(void **state) {
 }
 
 /* RFC 8439, appendix A.1: the nonces there begin with four zero bytes, which are the high half of our block counter. */
-static void a_stream_is_the_chacha20_key_stream_of_rfc_8439(void **state) {
-    (void)state;
+TEST(a_stream_is_the_chacha20_key_stream_of_rfc_8439) {
     uint8_t subkey[XL_SUBKEY_BYTES] = {0}, out[64];
     xl_drbg *d = xl_drbg_from_subkey(subkey);
     assert_non_null(d);
@@ -68,8 +63,7 @@ static void a_stream_is_the_chacha20_key_stream_of_rfc_8439(void **state) {
     xl_drbg_free(d);
 }
 
-static void a_draw_begins_a_new_block_and_long_ones_go_on(void **state) {
-    (void)state;
+TEST(a_draw_begins_a_new_block_and_long_ones_go_on) {
     xl_drbg *d = xl_drbg_new(KEY, "test");
     xl_drbg_stream s = xl_drbg_stream_of(d, 5), whole = s;
     uint8_t blocks[4 * 64], out[3 * 64];
@@ -87,8 +81,7 @@ static void a_draw_begins_a_new_block_and_long_ones_go_on(void **state) {
     xl_drbg_free(d);
 }
 
-static void sixty_four_bits_take_one_draw(void **state) {
-    (void)state;
+TEST(sixty_four_bits_take_one_draw) {
     xl_drbg *d = xl_drbg_new(KEY, "test");
     xl_drbg_stream s = xl_drbg_stream_of(d, 5), numbers = s;
     for (int draw = 0; draw < 3; draw++) {
@@ -101,8 +94,7 @@ static void sixty_four_bits_take_one_draw(void **state) {
     xl_drbg_free(d);
 }
 
-static void keys_of_purposes_have_nothing_in_common(void **state) {
-    (void)state;
+TEST(keys_of_purposes_have_nothing_in_common) {
     static const char *const purposes[] = {"connection IDs",         "path challenges", "packet number skips",
                                            "stateless reset tokens", "retry tokens",    "self-signed key"};
     enum { COUNT = sizeof purposes / sizeof purposes[0] };
@@ -132,8 +124,7 @@ static int by_value(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-static void streams_share_no_number(void **state) {
-    (void)state;
+TEST(streams_share_no_number) {
     enum { STREAMS = 500, DRAWS = 8 };
     static uint64_t drawn[2 * STREAMS * DRAWS];
     size_t n = 0;
@@ -151,8 +142,7 @@ static void streams_share_no_number(void **state) {
     xl_drbg_free(d[1]);
 }
 
-static void a_seed_gives_one_key_for_each_role(void **state) {
-    (void)state;
+TEST(a_seed_gives_one_key_for_each_role) {
     uint8_t server[XL_RANDOM_KEY_BYTES], client[XL_RANDOM_KEY_BYTES], again[XL_RANDOM_KEY_BYTES],
         next[XL_RANDOM_KEY_BYTES];
     assert_int_equal(xl_random_key_from_seed(7, "server", server), 0);
@@ -164,15 +154,4 @@ static void a_seed_gives_one_key_for_each_role(void **state) {
     assert_memory_not_equal(server, next, 8);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sub_keys_are_hkdf_expand_of_rfc_5869),
-        cmocka_unit_test(a_stream_is_the_chacha20_key_stream_of_rfc_8439),
-        cmocka_unit_test(a_draw_begins_a_new_block_and_long_ones_go_on),
-        cmocka_unit_test(sixty_four_bits_take_one_draw),
-        cmocka_unit_test(keys_of_purposes_have_nothing_in_common),
-        cmocka_unit_test(streams_share_no_number),
-        cmocka_unit_test(a_seed_gives_one_key_for_each_role),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

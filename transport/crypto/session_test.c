@@ -1,11 +1,7 @@
+#include "tests/unit.h"
 #include "crypto/session.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
 
 static const uint8_t text[] = "h3 and parameters, data, settings, a token";
 
@@ -22,8 +18,7 @@ static size_t write_one(uint8_t *buf, size_t cap) {
     return xl_session_write(&s, buf, cap);
 }
 
-static void a_session_is_read_as_it_was_written(void **state) {
-    (void)state;
+TEST(a_session_is_read_as_it_was_written) {
     uint8_t buf[200];
     xl_session s;
     size_t len = write_one(buf, sizeof buf);
@@ -37,8 +32,7 @@ static void a_session_is_read_as_it_was_written(void **state) {
     assert_int_equal(write_one(buf, len - 1), 0);
 }
 
-static void a_damaged_session_is_none(void **state) {
-    (void)state;
+TEST(a_damaged_session_is_none) {
     uint8_t buf[200];
     xl_session s;
     size_t len = write_one(buf, sizeof buf);
@@ -52,10 +46,4 @@ static void a_damaged_session_is_none(void **state) {
     assert_true(xl_session_read(&s, buf, len));
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_session_is_read_as_it_was_written),
-        cmocka_unit_test(a_damaged_session_is_none),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,8 +1,7 @@
 /* Handshakes that TLS refuses: parameters without agreement, messages that are wrong, damaged or in the wrong place. */
 #include "testing/tls_pair.h"
 
-static void an_unknown_alpn_is_answered_with_an_alert(void **state) {
-    (void)state;
+TEST(an_unknown_alpn_is_answered_with_an_alert) {
     pair p;
     open_pair_alpn(&p, "hq-interop", "h3");
     assert_int_equal(xl_tls_start(p.client.tls), 0);
@@ -34,8 +33,7 @@ static void hide_extension(uint8_t *hello, size_t len, uint16_t type) {
     fail_msg("extension %d is not in the ClientHello", type);
 }
 
-static void a_client_hello_without_a_required_extension_is_refused(void **state) {
-    (void)state;
+TEST(a_client_hello_without_a_required_extension_is_refused) {
     const struct {
         uint16_t extension;
         uint8_t alert;
@@ -51,8 +49,7 @@ static void a_client_hello_without_a_required_extension_is_refused(void **state)
     }
 }
 
-static void a_client_hello_in_compatibility_mode_is_refused(void **state) {
-    (void)state;
+TEST(a_client_hello_in_compatibility_mode_is_refused) {
     pair p;
     open_pair(&p);
     assert_int_equal(xl_tls_start(p.client.tls), 0);
@@ -63,8 +60,7 @@ static void a_client_hello_in_compatibility_mode_is_refused(void **state) {
     close_pair(&p);
 }
 
-static void refused_transport_parameters_end_the_handshake(void **state) {
-    (void)state;
+TEST(refused_transport_parameters_end_the_handshake) {
     for (int server_refuses = 0; server_refuses < 2; server_refuses++) {
         pair p;
         open_pair(&p);
@@ -81,8 +77,7 @@ static void refused_transport_parameters_end_the_handshake(void **state) {
     }
 }
 
-static void an_output_callback_that_fails_ends_the_handshake(void **state) {
-    (void)state;
+TEST(an_output_callback_that_fails_ends_the_handshake) {
     pair p;
     open_pair(&p);
     p.client.refuse_output = true;
@@ -91,8 +86,7 @@ static void an_output_callback_that_fails_ends_the_handshake(void **state) {
     close_pair(&p);
 }
 
-static void garbage_is_answered_with_an_alert(void **state) {
-    (void)state;
+TEST(garbage_is_answered_with_an_alert) {
     const struct {
         uint8_t bytes[48];
         size_t len;
@@ -113,8 +107,7 @@ static void garbage_is_answered_with_an_alert(void **state) {
     }
 }
 
-static void messages_at_the_wrong_level_are_refused(void **state) {
-    (void)state;
+TEST(messages_at_the_wrong_level_are_refused) {
     pair p;
     open_pair(&p);
     assert_int_equal(xl_tls_start(p.client.tls), 0);
@@ -133,8 +126,7 @@ static void messages_at_the_wrong_level_are_refused(void **state) {
     close_pair(&p);
 }
 
-static void a_truncated_flight_neither_completes_nor_fails(void **state) {
-    (void)state;
+TEST(a_truncated_flight_neither_completes_nor_fails) {
     pair p;
     open_pair(&p);
     assert_int_equal(xl_tls_start(p.client.tls), 0);
@@ -160,8 +152,7 @@ static void damage(end *from, xl_level level, uint64_t *random) {
         from->out[level][next_random(random) % len] ^= (uint8_t)(1 + next_random(random) % 255);
 }
 
-static void damaged_flights_never_complete_and_never_crash(void **state) {
-    (void)state;
+TEST(damaged_flights_never_complete_and_never_crash) {
     uint64_t random = 20211;
     int alerts = 0;
     for (int round = 0; round < 400; round++) {
@@ -197,8 +188,7 @@ static void damaged_flights_never_complete_and_never_crash(void **state) {
     assert_true(alerts > 300); /* the others wait for bytes that a damaged length announces */
 }
 
-static void a_tls_key_update_is_a_connection_error(void **state) {
-    (void)state;
+TEST(a_tls_key_update_is_a_connection_error) {
     const uint8_t key_update[] = {24, 0, 0, 1, 0};
     pair p;
     open_pair(&p);
@@ -211,18 +201,4 @@ static void a_tls_key_update_is_a_connection_error(void **state) {
     close_pair(&p);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_unknown_alpn_is_answered_with_an_alert),
-        cmocka_unit_test(a_client_hello_without_a_required_extension_is_refused),
-        cmocka_unit_test(a_client_hello_in_compatibility_mode_is_refused),
-        cmocka_unit_test(refused_transport_parameters_end_the_handshake),
-        cmocka_unit_test(an_output_callback_that_fails_ends_the_handshake),
-        cmocka_unit_test(garbage_is_answered_with_an_alert),
-        cmocka_unit_test(messages_at_the_wrong_level_are_refused),
-        cmocka_unit_test(a_truncated_flight_neither_completes_nor_fails),
-        cmocka_unit_test(damaged_flights_never_complete_and_never_crash),
-        cmocka_unit_test(a_tls_key_update_is_a_connection_error),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

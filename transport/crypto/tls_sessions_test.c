@@ -57,8 +57,7 @@ static size_t run_with_tickets(pair *p, size_t step) {
     return flight;
 }
 
-static void a_session_is_saved_and_resumed_without_a_certificate(void **state) {
-    (void)state;
+TEST(a_session_is_saved_and_resumed_without_a_certificate) {
     const size_t steps[] = {WHOLE_FLIGHTS, 1, 100};
     for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
         session_store store = {0};
@@ -80,8 +79,7 @@ static void a_session_is_saved_and_resumed_without_a_certificate(void **state) {
     }
 }
 
-static void a_session_of_another_key_or_protocol_or_form_gives_a_full_handshake(void **state) {
-    (void)state;
+TEST(a_session_of_another_key_or_protocol_or_form_gives_a_full_handshake) {
     static const uint8_t other_key[XL_TICKET_KEY_BYTES] = {8};
     session_store good = {0};
     pair p;
@@ -99,8 +97,7 @@ static void a_session_of_another_key_or_protocol_or_form_gives_a_full_handshake(
     }
 }
 
-static void tickets_are_bounded_and_what_is_no_ticket_is_refused(void **state) {
-    (void)state;
+TEST(tickets_are_bounded_and_what_is_no_ticket_is_refused) {
     session_store store = {0};
     pair p;
     open_resuming_pair(&p, &store, TICKET_KEY, "h3");
@@ -121,8 +118,7 @@ static void tickets_are_bounded_and_what_is_no_ticket_is_refused(void **state) {
 }
 
 /* RFC 9001 section 4.4. */
-static void a_request_for_a_certificate_after_the_handshake_is_a_violation(void **state) {
-    (void)state;
+TEST(a_request_for_a_certificate_after_the_handshake_is_a_violation) {
     session_store store = {0};
     pair p;
     open_resuming_pair(&p, &store, TICKET_KEY, "h3");
@@ -133,8 +129,7 @@ static void a_request_for_a_certificate_after_the_handshake_is_a_violation(void 
     close_pair(&p);
 }
 
-static void session_tickets_are_taken_and_ignored(void **state) {
-    (void)state;
+TEST(session_tickets_are_taken_and_ignored) {
     pair p;
     open_pair(&p);
     handshake(&p, WHOLE_FLIGHTS);
@@ -149,13 +144,4 @@ static void session_tickets_are_taken_and_ignored(void **state) {
     close_pair(&p);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_session_is_saved_and_resumed_without_a_certificate),
-        cmocka_unit_test(a_session_of_another_key_or_protocol_or_form_gives_a_full_handshake),
-        cmocka_unit_test(tickets_are_bounded_and_what_is_no_ticket_is_refused),
-        cmocka_unit_test(a_request_for_a_certificate_after_the_handshake_is_a_violation),
-        cmocka_unit_test(session_tickets_are_taken_and_ignored),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

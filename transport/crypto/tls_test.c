@@ -1,8 +1,7 @@
 /* The TLS handshake: what the two ends agree on, and the log of its keys. */
 #include "testing/tls_pair.h"
 
-static void handshake_agrees_on_keys_alpn_and_transport_parameters(void **state) {
-    (void)state;
+TEST(handshake_agrees_on_keys_alpn_and_transport_parameters) {
     const size_t steps[] = {WHOLE_FLIGHTS, 1, 3, 100};
     for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
         pair p;
@@ -15,8 +14,7 @@ static void handshake_agrees_on_keys_alpn_and_transport_parameters(void **state)
     }
 }
 
-static void application_data_passes_both_ways_after_the_handshake(void **state) {
-    (void)state;
+TEST(application_data_passes_both_ways_after_the_handshake) {
     pair p;
     open_pair(&p);
     handshake(&p, WHOLE_FLIGHTS);
@@ -40,8 +38,7 @@ static void replace_priority(xl_credentials *credentials, const char *priority) 
     assert_int_equal(gnutls_priority_init(&credentials->priority, priority, NULL), 0);
 }
 
-static void every_cipher_suite_can_be_negotiated(void **state) {
-    (void)state;
+TEST(every_cipher_suite_can_be_negotiated) {
     const char *ciphers[] = {"aes128", "aes256", "chacha20"};
     for (xl_aead aead = XL_AEAD_AES_128_GCM; aead <= XL_AEAD_CHACHA20_POLY1305; aead++) {
         pair p;
@@ -56,8 +53,7 @@ static void every_cipher_suite_can_be_negotiated(void **state) {
     }
 }
 
-static void the_servers_order_of_cipher_suites_counts(void **state) {
-    (void)state;
+TEST(the_servers_order_of_cipher_suites_counts) {
     pair p;
     open_pair(&p);
     assert_int_equal(xl_credentials_set_ciphers(p.server_credentials, "chacha20,aes128"), 0);
@@ -71,8 +67,7 @@ static void the_servers_order_of_cipher_suites_counts(void **state) {
     close_pair(&p);
 }
 
-static void hello_retry_request_leads_to_a_handshake(void **state) {
-    (void)state;
+TEST(hello_retry_request_leads_to_a_handshake) {
     pair p;
     open_pair(&p);
     close_end(&p.client);
@@ -97,8 +92,7 @@ static void hello_retry_request_leads_to_a_handshake(void **state) {
 }
 
 /* It knows X25519 as well, which the server prefers. */
-static void a_server_takes_the_key_of_p256_that_a_client_shares(void **state) {
-    (void)state;
+TEST(a_server_takes_the_key_of_p256_that_a_client_shares) {
     static const char *const groups[] = {"+GROUP-SECP256R1", "+GROUP-SECP256R1:+GROUP-X25519",
                                          "+GROUP-SECP256R1:+GROUP-SECP384R1:+GROUP-X25519"};
     for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++) {
@@ -121,8 +115,7 @@ static void a_server_takes_the_key_of_p256_that_a_client_shares(void **state) {
     }
 }
 
-static void handshake_sizes_do_not_vary(void **state) {
-    (void)state;
+TEST(handshake_sizes_do_not_vary) {
     size_t client_len = 0, server_initial_len = 0, server_handshake_len = 0;
     for (uint64_t round = 0; round < 20; round++) {
         pair p;
@@ -150,8 +143,7 @@ static void handshake_sizes_do_not_vary(void **state) {
     }
 }
 
-static void the_server_takes_the_first_of_its_protocols_that_the_client_offers(void **state) {
-    (void)state;
+TEST(the_server_takes_the_first_of_its_protocols_that_the_client_offers) {
     static const struct {
         const char *client, *server, *chosen;
     } cases[] = {
@@ -174,8 +166,7 @@ static size_t hex_digits(const char *s) {
     return strspn(s, "0123456789abcdef");
 }
 
-static void key_log_lines_are_well_formed_and_the_same_at_both_ends(void **state) {
-    (void)state;
+TEST(key_log_lines_are_well_formed_and_the_same_at_both_ends) {
     const char *labels[] = {"CLIENT_HANDSHAKE_TRAFFIC_SECRET ", "SERVER_HANDSHAKE_TRAFFIC_SECRET ",
                             "CLIENT_TRAFFIC_SECRET_0 ", "SERVER_TRAFFIC_SECRET_0 "};
     pair p;
@@ -201,8 +192,7 @@ static void key_log_lines_are_well_formed_and_the_same_at_both_ends(void **state
     close_pair(&p);
 }
 
-static void the_library_writes_no_key_log_file_of_its_own(void **state) {
-    (void)state;
+TEST(the_library_writes_no_key_log_file_of_its_own) {
     const char *log_name = getenv("SSLKEYLOGFILE");
     assert_non_null(log_name); /* set by main, before GnuTLS first looked at it */
     pair p;
@@ -217,8 +207,7 @@ static void the_library_writes_no_key_log_file_of_its_own(void **state) {
     }
 }
 
-static void arguments_that_make_no_sense_give_no_session(void **state) {
-    (void)state;
+TEST(arguments_that_make_no_sense_give_no_session) {
     pair p;
     open_pair(&p);
     const xl_tls_callbacks callbacks = {&p.client, take_crypto_data, take_keys, take_peer_params, NULL, NULL};
@@ -235,26 +224,15 @@ static void arguments_that_make_no_sense_give_no_session(void **state) {
     close_pair(&p);
 }
 
-int main(void) {
+static int name_a_key_log_file(void **state) {
+    (void)state;
     char log_name[] = "/tmp/xlink_tls_test_keylog_XXXXXX";
     const int fd = mkstemp(log_name);
     if (fd < 0)
         return 1;
     close(fd);
     remove(log_name);
-    setenv("SSLKEYLOGFILE", log_name, 1);
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(handshake_agrees_on_keys_alpn_and_transport_parameters),
-        cmocka_unit_test(application_data_passes_both_ways_after_the_handshake),
-        cmocka_unit_test(every_cipher_suite_can_be_negotiated),
-        cmocka_unit_test(the_servers_order_of_cipher_suites_counts),
-        cmocka_unit_test(hello_retry_request_leads_to_a_handshake),
-        cmocka_unit_test(a_server_takes_the_key_of_p256_that_a_client_shares),
-        cmocka_unit_test(handshake_sizes_do_not_vary),
-        cmocka_unit_test(the_server_takes_the_first_of_its_protocols_that_the_client_offers),
-        cmocka_unit_test(key_log_lines_are_well_formed_and_the_same_at_both_ends),
-        cmocka_unit_test(the_library_writes_no_key_log_file_of_its_own),
-        cmocka_unit_test(arguments_that_make_no_sense_give_no_session),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return setenv("SSLKEYLOGFILE", log_name, 1);
 }
+
+TEST_MAIN(name_a_key_log_file, NULL)

@@ -96,8 +96,7 @@ static void assert_refused(xl_event e) {
     assert_int_equal(XL_QERR_CONNECTION_REFUSED, e.error_code);
 }
 
-static void a_server_without_room_says_so_at_once(void **state) {
-    (void)state;
+TEST(a_server_without_room_says_so_at_once) {
     house h;
     house_init(&h, 2, 0);
     assert_int_equal(XL_EVENT_CONNECTED, come(&h, 2).type);
@@ -108,8 +107,7 @@ static void a_server_without_room_says_so_at_once(void **state) {
     house_free(&h);
 }
 
-static void one_client_does_not_take_the_room_of_the_others(void **state) {
-    (void)state;
+TEST(one_client_does_not_take_the_room_of_the_others) {
     house h;
     house_init(&h, 8, 2);
     assert_int_equal(XL_EVENT_CONNECTED, come(&h, 2).type);
@@ -125,8 +123,7 @@ static void one_client_does_not_take_the_room_of_the_others(void **state) {
 }
 
 /* Somebody begins as many handshakes in a client's name as it may have connections: the client itself is served. */
-static void a_client_is_not_shut_out_by_others_in_its_name(void **state) {
-    (void)state;
+TEST(a_client_is_not_shut_out_by_others_in_its_name) {
     house h;
     house_init(&h, 8, 2);
     assert_true(forge(&h, 2) > 0);
@@ -139,8 +136,7 @@ static void a_client_is_not_shut_out_by_others_in_its_name(void **state) {
     house_free(&h);
 }
 
-static void refusals_have_a_rate(void **state) {
-    (void)state;
+TEST(refusals_have_a_rate) {
     house h;
     house_init(&h, 1, 0);
     assert_int_equal(XL_EVENT_CONNECTED, come(&h, 2).type);
@@ -153,12 +149,4 @@ static void refusals_have_a_rate(void **state) {
     house_free(&h);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_server_without_room_says_so_at_once),
-        cmocka_unit_test(one_client_does_not_take_the_room_of_the_others),
-        cmocka_unit_test(a_client_is_not_shut_out_by_others_in_its_name),
-        cmocka_unit_test(refusals_have_a_rate),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,11 +1,5 @@
+#include "tests/unit.h"
 #include "endpoint/clients.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 static const uint64_t key[2] = {1, 2};
 
@@ -17,8 +11,7 @@ static xl_addr v6(uint8_t subnet, uint8_t last) {
     return (xl_addr){.family = 6, .ip = {0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, subnet, 0, 0, 0, 0, 0, 0, 0, last}};
 }
 
-static void connections_are_counted_by_client_and_proof(void **state) {
-    (void)state;
+TEST(connections_are_counted_by_client_and_proof) {
     xl_clients t;
     assert_int_equal(0, xl_clients_init(&t, 10, key));
     xl_addr a = v4(1, 1000), again = v4(1, 2000), other = v4(2, 1000);
@@ -37,8 +30,7 @@ static void connections_are_counted_by_client_and_proof(void **state) {
     xl_clients_free(&t);
 }
 
-static void many_clients_are_found_and_forgotten(void **state) {
-    (void)state;
+TEST(many_clients_are_found_and_forgotten) {
     xl_clients t;
     xl_client *c[256];
     assert_int_equal(0, xl_clients_init(&t, 1, key)); /* four in a bucket */
@@ -52,8 +44,7 @@ static void many_clients_are_found_and_forgotten(void **state) {
     xl_clients_free(&t);
 }
 
-static void an_ipv6_client_is_a_subnet_and_a_mapped_ipv4_address_one_client(void **state) {
-    (void)state;
+TEST(an_ipv6_client_is_a_subnet_and_a_mapped_ipv4_address_one_client) {
     xl_addr a = v6(1, 1), near = v6(1, 2), far = v6(2, 1);
     assert_true(xl_addr_same_client(&a, &near));
     assert_false(xl_addr_same_client(&a, &far));
@@ -68,11 +59,4 @@ static void an_ipv6_client_is_a_subnet_and_a_mapped_ipv4_address_one_client(void
     assert_false(xl_addr_same_client(&b, &mapped));
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(connections_are_counted_by_client_and_proof),
-        cmocka_unit_test(many_clients_are_found_and_forgotten),
-        cmocka_unit_test(an_ipv6_client_is_a_subnet_and_a_mapped_ipv4_address_one_client),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

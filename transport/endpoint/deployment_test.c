@@ -33,8 +33,7 @@ static void worker_init(worker *w, unsigned number, unsigned workers, bool encry
     w->d.forward_user = w;
 }
 
-static void a_worker_recognises_its_own_cids(void **state) {
-    (void)state;
+TEST(a_worker_recognises_its_own_cids) {
     xl_random r;
     xl_random_seed(&r, 1);
     for (unsigned n = 0; n < 5; n++) {
@@ -57,8 +56,7 @@ static void a_worker_recognises_its_own_cids(void **state) {
     }
 }
 
-static void clients_choices_are_spread_evenly_and_for_good(void **state) {
-    (void)state;
+TEST(clients_choices_are_spread_evenly_and_for_good) {
     worker w;
     worker_init(&w, 0, 4, true);
     xl_random r;
@@ -103,8 +101,7 @@ static void look_at_cid(void *user, bool to_server, uint8_t *data, size_t len) {
     seen->elsewhere += xl_deployment_worker_of(&seen->w->d, data + 1, 10) != seen->w->d.worker;
 }
 
-static void every_cid_of_a_connection_names_its_worker(void **state) {
-    (void)state;
+TEST(every_cid_of_a_connection_names_its_worker) {
     worker w;
     worker_init(&w, 2, 4, true);
     watch seen = {.w = &w};
@@ -149,8 +146,7 @@ static size_t stray_packet(pair *p, const worker *from, bool forwarded, uint8_t 
     return xl_endpoint_transmit(p->server, out, PAIR_MTU, &to, p->now);
 }
 
-static void a_packet_of_another_worker_is_passed_on_not_answered(void **state) {
-    (void)state;
+TEST(a_packet_of_another_worker_is_passed_on_not_answered) {
     worker self, other;
     worker_init(&self, 0, 3, false);
     worker_init(&other, 2, 3, false);
@@ -183,8 +179,7 @@ static void a_packet_of_another_worker_is_passed_on_not_answered(void **state) {
 }
 
 /* Whoever sees a CID could have its token from any server that shares the secret, and end the connection with it. */
-static void a_server_is_silent_about_the_connections_of_another(void **state) {
-    (void)state;
+TEST(a_server_is_silent_about_the_connections_of_another) {
     for (int encrypted = 0; encrypted < 2; encrypted++) {
         worker own, other, unknown;
         worker_init(&own, 0, 1, encrypted);
@@ -213,16 +208,14 @@ static void a_server_is_silent_about_the_connections_of_another(void **state) {
     }
 }
 
-static void a_new_process_resets_the_connections_of_the_old_one(void **state) {
-    (void)state;
+TEST(a_new_process_resets_the_connections_of_the_old_one) {
     worker w;
     worker_init(&w, 0, 1, true);
     pair p;
     pair_init(&p, 7, 2, 10000);
     pair_multipath(&p, "minrtt", "none");
     p.server_config.deployment = &w.d;
-    pair_connect(&p);
-    pair_handshake(&p);
+    pair_establish(&p);
     pair_run(&p, 100000);
     xl_endpoint_free(p.server);
     pair_seed(&p.server_config, 12345); /* nothing in common but the secret */
@@ -237,8 +230,7 @@ static void a_new_process_resets_the_connections_of_the_old_one(void **state) {
     xl_lb_free(w.lb);
 }
 
-static void a_deployment_that_cannot_work_is_refused(void **state) {
-    (void)state;
+TEST(a_deployment_that_cannot_work_is_refused) {
     worker w;
     worker_init(&w, 0, 2, false);
     assert_null(xl_deployment_check(&w.d));
@@ -260,15 +252,4 @@ static void a_deployment_that_cannot_work_is_refused(void **state) {
     xl_lb_free(w.lb);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_worker_recognises_its_own_cids),
-        cmocka_unit_test(clients_choices_are_spread_evenly_and_for_good),
-        cmocka_unit_test(every_cid_of_a_connection_names_its_worker),
-        cmocka_unit_test(a_packet_of_another_worker_is_passed_on_not_answered),
-        cmocka_unit_test(a_server_is_silent_about_the_connections_of_another),
-        cmocka_unit_test(a_new_process_resets_the_connections_of_the_old_one),
-        cmocka_unit_test(a_deployment_that_cannot_work_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

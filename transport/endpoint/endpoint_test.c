@@ -1,7 +1,6 @@
 #include "testing/pair.h"
 
-static void unknown_names_are_refused(void **state) {
-    (void)state;
+TEST(unknown_names_are_refused) {
     pair p;
     pair_init(&p, 1, 1, 10000);
     int error = 0;
@@ -29,8 +28,7 @@ static size_t answer(pair *p, uint8_t *data, size_t len, uint8_t *out) {
     return n;
 }
 
-static void an_unknown_version_is_answered_with_ours(void **state) {
-    (void)state;
+TEST(an_unknown_version_is_answered_with_ours) {
     pair p;
     pair_init(&p, 2, 1, 10000);
     pair_connect(&p);
@@ -68,16 +66,14 @@ static void negotiate(pair *p, uint64_t seed, uint8_t version) {
     pair_events(p);
 }
 
-static void a_client_gives_up_when_the_server_lacks_version_1(void **state) {
-    (void)state;
+TEST(a_client_gives_up_when_the_server_lacks_version_1) {
     pair p;
     negotiate(&p, 3, 9);
     assert_true(p.client_closed && p.client_close.close_reason == XL_CLOSE_VERSION);
     pair_free(&p);
 }
 
-static void a_client_ignores_a_version_negotiation_that_lists_version_1(void **state) {
-    (void)state;
+TEST(a_client_ignores_a_version_negotiation_that_lists_version_1) {
     pair p;
     negotiate(&p, 3, 1);
     assert_false(p.client_closed);
@@ -86,12 +82,10 @@ static void a_client_ignores_a_version_negotiation_that_lists_version_1(void **s
     pair_free(&p);
 }
 
-static void a_lost_server_state_is_told_by_stateless_reset(void **state) {
-    (void)state;
+TEST(a_lost_server_state_is_told_by_stateless_reset) {
     pair p;
     pair_init(&p, 4, 1, 10000);
-    pair_connect(&p);
-    pair_handshake(&p);
+    pair_establish(&p);
     pair_run(&p, 100000);
     /* The server restarts with the same seed, so with the same reset key, and knows nothing. */
     xl_endpoint_free(p.server);
@@ -105,8 +99,7 @@ static void a_lost_server_state_is_told_by_stateless_reset(void **state) {
     pair_free(&p);
 }
 
-static void resets_are_shorter_than_what_they_answer(void **state) {
-    (void)state;
+TEST(resets_are_shorter_than_what_they_answer) {
     pair p;
     pair_init(&p, 5, 1, 10000);
     pair_connect(&p);
@@ -117,8 +110,7 @@ static void resets_are_shorter_than_what_they_answer(void **state) {
     pair_free(&p);
 }
 
-static void floods_are_bounded(void **state) {
-    (void)state;
+TEST(floods_are_bounded) {
     pair p;
     pair_init(&p, 6, 1, 10000);
     p.server_config.limits.max_connections = 3;
@@ -150,8 +142,7 @@ static void floods_are_bounded(void **state) {
     pair_free(&p);
 }
 
-static void first_packets_that_are_not_genuine_leave_nothing_behind(void **state) {
-    (void)state;
+TEST(first_packets_that_are_not_genuine_leave_nothing_behind) {
     pair p;
     pair_init(&p, 12, 1, 10000);
     pair_connect(&p);
@@ -174,8 +165,7 @@ static void first_packets_that_are_not_genuine_leave_nothing_behind(void **state
 }
 
 /* A server that asks for address validation: its Retry, made by hand. */
-static void a_client_follows_a_retry(void **state) {
-    (void)state;
+TEST(a_client_follows_a_retry) {
     pair p;
     pair_init(&p, 7, 1, 10000);
     pair_connect(&p);
@@ -214,13 +204,11 @@ static void a_client_follows_a_retry(void **state) {
     pair_free(&p);
 }
 
-static void algorithms_change_in_mid_life(void **state) {
-    (void)state;
+TEST(algorithms_change_in_mid_life) {
     pair p;
     pair_init(&p, 8, 2, 10000);
     pair_multipath(&p, "minrtt", "none");
-    pair_connect(&p);
-    pair_handshake(&p);
+    pair_establish(&p);
     pair_run(&p, 100000);
     xl_scheme s = p.server_config.scheme;
     s.scheduler = "xlink";
@@ -251,8 +239,7 @@ static void algorithms_change_in_mid_life(void **state) {
     pair_free(&p);
 }
 
-static void limits_stay_when_the_algorithms_change(void **state) {
-    (void)state;
+TEST(limits_stay_when_the_algorithms_change) {
     pair p;
     pair_init(&p, 9, 1, 10000);
     xl_limits *l = &p.server_config.limits;
@@ -318,8 +305,7 @@ static void let_handshakes_time_out(pair *p) {
     let_time_pass(p, p->server->connection[0]->closing.deadline);
 }
 
-static void timers_of_one_moment_run_in_the_order_of_the_connections(void **state) {
-    (void)state;
+TEST(timers_of_one_moment_run_in_the_order_of_the_connections) {
     pair p;
     pair_init(&p, 9, 1, 10000);
     pair_connect(&p);
@@ -336,8 +322,7 @@ static void timers_of_one_moment_run_in_the_order_of_the_connections(void **stat
     pair_free(&p);
 }
 
-static void a_freed_connection_takes_along_what_waits_for_it(void **state) {
-    (void)state;
+TEST(a_freed_connection_takes_along_what_waits_for_it) {
     pair p;
     pair_init(&p, 10, 1, 10000);
     pair_connect(&p);
@@ -376,13 +361,11 @@ static void a_freed_connection_takes_along_what_waits_for_it(void **state) {
 }
 
 /* Deadlines are computed anew only after that, so it must hold whatever the call comes to do. */
-static void whatever_enters_a_connection_touches_it(void **state) {
-    (void)state;
+TEST(whatever_enters_a_connection_touches_it) {
     pair p;
     pair_init(&p, 11, 2, 10000);
     pair_multipath(&p, "minrtt", "none");
-    pair_connect(&p);
-    pair_handshake(&p);
+    pair_establish(&p);
     pair_run(&p, 100000);
     uint64_t id;
     uint8_t data[PAIR_MTU] = {0};
@@ -422,8 +405,7 @@ static void whatever_enters_a_connection_touches_it(void **state) {
     pair_free(&p);
 }
 
-static void cids_are_found_and_forgotten(void **state) {
-    (void)state;
+TEST(cids_are_found_and_forgotten) {
     xl_cid_map m;
     assert_int_equal(0, xl_cid_map_init(&m, 1, 2));
     xl_random r;
@@ -471,12 +453,10 @@ static void exchange(pair *p, xl_endpoint *client) {
     }
 }
 
-static void two_clients_with_one_seed_have_a_connection_each(void **state) {
-    (void)state;
+TEST(two_clients_with_one_seed_have_a_connection_each) {
     pair p;
     pair_init(&p, 31, 1, 10000);
-    pair_connect(&p);
-    pair_handshake(&p);
+    pair_establish(&p);
     pair_run(&p, 200000);
     int error;
     xl_endpoint *twin = xl_endpoint_new(&p.client_config, p.now, &error);
@@ -496,24 +476,4 @@ static void two_clients_with_one_seed_have_a_connection_each(void **state) {
     pair_free(&p);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(unknown_names_are_refused),
-        cmocka_unit_test(an_unknown_version_is_answered_with_ours),
-        cmocka_unit_test(a_client_gives_up_when_the_server_lacks_version_1),
-        cmocka_unit_test(a_client_ignores_a_version_negotiation_that_lists_version_1),
-        cmocka_unit_test(two_clients_with_one_seed_have_a_connection_each),
-        cmocka_unit_test(a_lost_server_state_is_told_by_stateless_reset),
-        cmocka_unit_test(resets_are_shorter_than_what_they_answer),
-        cmocka_unit_test(floods_are_bounded),
-        cmocka_unit_test(first_packets_that_are_not_genuine_leave_nothing_behind),
-        cmocka_unit_test(a_client_follows_a_retry),
-        cmocka_unit_test(algorithms_change_in_mid_life),
-        cmocka_unit_test(limits_stay_when_the_algorithms_change),
-        cmocka_unit_test(timers_of_one_moment_run_in_the_order_of_the_connections),
-        cmocka_unit_test(a_freed_connection_takes_along_what_waits_for_it),
-        cmocka_unit_test(whatever_enters_a_connection_touches_it),
-        cmocka_unit_test(cids_are_found_and_forgotten),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -73,12 +73,10 @@ static void send_guesses(pair *p, const uint64_t *guess, size_t count) {
 
 /* A client knows eight connection IDs of the server, asks for a large file from an address that it forges, where it
  * hears nothing, and answers the challenge that it has not seen. */
-static void the_servers_cids_do_not_foretell_its_path_challenge(void **state) {
-    (void)state;
+TEST(the_servers_cids_do_not_foretell_its_path_challenge) {
     pair p;
     pair_init(&p, 900, 1, 10000);
-    pair_connect(&p);
-    pair_handshake(&p);
+    pair_establish(&p);
     pair_run(&p, 100000);
     assert_true(p.cc->remote_cids.count >= 6);
     uint64_t seen[5], guess[GUESSES];
@@ -119,8 +117,7 @@ static size_t get_reset(pair *p, uint8_t *out, size_t cap) {
     return xl_endpoint_transmit(p->server, out, cap, &to, p->now);
 }
 
-static void a_resets_padding_does_not_foretell_the_rest_of_it(void **state) {
-    (void)state;
+TEST(a_resets_padding_does_not_foretell_the_rest_of_it) {
     pair p;
     pair_init(&p, 901, 1, 10000);
     p.server = xl_endpoint_new(&p.server_config, p.now, &(int){0});
@@ -148,8 +145,7 @@ static bool contains(const uint8_t *text, size_t len, const uint8_t *part, size_
     return memmem(text, len, part, part_len) != NULL;
 }
 
-static void a_reset_has_nothing_of_the_keys_in_it(void **state) {
-    (void)state;
+TEST(a_reset_has_nothing_of_the_keys_in_it) {
     pair p;
     pair_init(&p, 902, 1, 10000);
     p.server = xl_endpoint_new(&p.server_config, p.now, &(int){0});
@@ -196,8 +192,7 @@ static choices choose(pair *p, unsigned strays) {
 }
 
 /* One purpose that draws more leaves the streams of the others where they are. */
-static void resets_that_were_sent_change_no_other_choice(void **state) {
-    (void)state;
+TEST(resets_that_were_sent_change_no_other_choice) {
     pair quiet, asked;
     pair_init(&quiet, 903, 1, 10000);
     pair_init(&asked, 903, 1, 10000);
@@ -210,8 +205,7 @@ static void resets_that_were_sent_change_no_other_choice(void **state) {
     pair_free(&asked);
 }
 
-static void two_servers_share_no_choice(void **state) {
-    (void)state;
+TEST(two_servers_share_no_choice) {
     pair p, q;
     pair_init(&p, 904, 1, 10000);
     pair_init(&q, 904, 1, 10000);
@@ -229,8 +223,7 @@ static void two_servers_share_no_choice(void **state) {
     pair_free(&q);
 }
 
-static void an_endpoint_without_a_key_is_refused(void **state) {
-    (void)state;
+TEST(an_endpoint_without_a_key_is_refused) {
     pair p;
     int error = 0;
     pair_init(&p, 905, 1, 10000);
@@ -243,14 +236,4 @@ static void an_endpoint_without_a_key_is_refused(void **state) {
     pair_free(&p);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_servers_cids_do_not_foretell_its_path_challenge),
-        cmocka_unit_test(a_resets_padding_does_not_foretell_the_rest_of_it),
-        cmocka_unit_test(a_reset_has_nothing_of_the_keys_in_it),
-        cmocka_unit_test(resets_that_were_sent_change_no_other_choice),
-        cmocka_unit_test(two_servers_share_no_choice),
-        cmocka_unit_test(an_endpoint_without_a_key_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -141,8 +141,7 @@ static void interfere(outsider *o) {
     free(exact);
 }
 
-static void a_connection_that_is_up_does_not_mind_outsiders(void **state) {
-    (void)state;
+TEST(a_connection_that_is_up_does_not_mind_outsiders) {
     outsider *o = malloc(sizeof *o);
     assert_non_null(o);
     for (uint64_t seed = 1; seed <= runs(40); seed++) {
@@ -153,8 +152,7 @@ static void a_connection_that_is_up_does_not_mind_outsiders(void **state) {
             pair_multipath(&o->p, "xlink", "stream");
         o->p.tamper = see;
         o->p.tamper_user = o;
-        pair_connect(&o->p);
-        pair_handshake(&o->p);
+        pair_establish(&o->p);
         size_t request = pair_ask(&o->p, 300000);
         for (int k = 0; k < ROUNDS && !o->p.request[request].done; k++) {
             for (uint64_t n = below(o, 4); n > 0; n--)
@@ -169,8 +167,7 @@ static void a_connection_that_is_up_does_not_mind_outsiders(void **state) {
 }
 
 /* During the handshake it can do harm, as RFC 9000 section 21.1.1 says, but the endpoints end in order. */
-static void a_handshake_that_is_disturbed_ends_one_way_or_the_other(void **state) {
-    (void)state;
+TEST(a_handshake_that_is_disturbed_ends_one_way_or_the_other) {
     outsider *o = malloc(sizeof *o);
     assert_non_null(o);
     for (uint64_t seed = 1; seed <= runs(60); seed++) {
@@ -197,8 +194,7 @@ static void a_handshake_that_is_disturbed_ends_one_way_or_the_other(void **state
 }
 
 /* Genuine first packets, with the sender's address changed. */
-static void strangers_are_sent_at_most_three_times_what_came_from_them(void **state) {
-    (void)state;
+TEST(strangers_are_sent_at_most_three_times_what_came_from_them) {
     pair p;
     uint8_t buf[PAIR_MTU + 64];
     xl_datagram d;
@@ -248,8 +244,7 @@ static size_t cids_in_use(const xl_cids *cids) {
 }
 
 /* The CIDs of the other paths can be seen on the way: NEW_CONNECTION_ID aside, each stands in every packet. */
-static void forged_datagrams_take_neither_paths_nor_connection_ids(void **state) {
-    (void)state;
+TEST(forged_datagrams_take_neither_paths_nor_connection_ids) {
     static const size_t sizes[] = {21, 24, 40, 1200};
     for (int multipath = 0; multipath < 2; multipath++) {
         pair p;
@@ -257,8 +252,7 @@ static void forged_datagrams_take_neither_paths_nor_connection_ids(void **state)
         pair_init(&p, 5, 2, 5000);
         if (multipath)
             pair_multipath(&p, "minrtt", "none");
-        pair_connect(&p);
-        pair_handshake(&p);
+        pair_establish(&p);
         pair_run(&p, 300000);
         size_t paths = p.sc->path_count, cids = cids_in_use(&p.sc->remote_cids);
         for (size_t i = 0; i < 4 * p.sc->local_cids.count; i++) {
@@ -286,12 +280,4 @@ static void forged_datagrams_take_neither_paths_nor_connection_ids(void **state)
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(forged_datagrams_take_neither_paths_nor_connection_ids),
-        cmocka_unit_test(a_connection_that_is_up_does_not_mind_outsiders),
-        cmocka_unit_test(a_handshake_that_is_disturbed_ends_one_way_or_the_other),
-        cmocka_unit_test(strangers_are_sent_at_most_three_times_what_came_from_them),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,15 +1,10 @@
 /* The figures are the draft's: appendix "Load Balancer Test Vectors" and the worked example of section 5.4.2. (Of the
  * second one the draft prints nine digits of ten; it is plaintext, so any tenth will do.) */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <stdio.h>
 #include <string.h>
 
+#include "tests/unit.h"
 #include "testing/random.h"
 #include "xlink/quic_lb.h"
 
@@ -55,8 +50,7 @@ static xl_lb *lb_of(const vector *v, size_t own_octets) {
     return lb;
 }
 
-static void cids_are_those_of_the_draft(void **state) {
-    (void)state;
+TEST(cids_are_those_of_the_draft) {
     for (size_t i = 0; i < sizeof vectors / sizeof vectors[0]; i++) {
         const vector *v = &vectors[i];
         uint8_t id[XL_MAX_CID_BYTES], nonce[XL_MAX_CID_BYTES], expected[XL_MAX_CID_BYTES], cid[XL_MAX_CID_BYTES];
@@ -75,8 +69,7 @@ static void cids_are_those_of_the_draft(void **state) {
     }
 }
 
-static void every_length_comes_back(void **state) {
-    (void)state;
+TEST(every_length_comes_back) {
     xl_random r;
     xl_random_seed(&r, 1);
     for (uint8_t id_len = 1; id_len <= XL_LB_SERVER_ID_MAX; id_len++)
@@ -103,8 +96,7 @@ static void every_length_comes_back(void **state) {
             }
 }
 
-static void rotation_bits_choose_the_configuration(void **state) {
-    (void)state;
+TEST(rotation_bits_choose_the_configuration) {
     xl_lb_config c[2] = {{.rotation = 2, .server_id_bytes = 2, .nonce_bytes = 6, .has_key = true, .key = {1}},
                          {.rotation = 0, .server_id_bytes = 2, .nonce_bytes = 8, .has_key = true, .key = {2}}};
     int error;
@@ -126,8 +118,7 @@ static void rotation_bits_choose_the_configuration(void **state) {
     xl_lb_free(both);
 }
 
-static void impossible_configurations_are_refused(void **state) {
-    (void)state;
+TEST(impossible_configurations_are_refused) {
     const xl_lb_config bad[] = {
         {.rotation = 7, .server_id_bytes = 1, .nonce_bytes = 4},
         {.server_id_bytes = 0, .nonce_bytes = 8},
@@ -145,12 +136,4 @@ static void impossible_configurations_are_refused(void **state) {
     assert_null(xl_lb_new(twice, 0, 0, &error));
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cids_are_those_of_the_draft),
-        cmocka_unit_test(every_length_comes_back),
-        cmocka_unit_test(rotation_bits_choose_the_configuration),
-        cmocka_unit_test(impossible_configurations_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -23,8 +23,7 @@ static size_t answer_to_a_stray_packet(pair *p) {
     return xl_endpoint_transmit(p->server, out, sizeof out, &d, p->now);
 }
 
-static void without_a_token_there_is_no_stateless_reset(void **state) {
-    (void)state;
+TEST(without_a_token_there_is_no_stateless_reset) {
     pair p;
     xl_endpoint_stats stats;
     pair_init(&p, 1, 1, 10000);
@@ -38,8 +37,7 @@ static void without_a_token_there_is_no_stateless_reset(void **state) {
     pair_free(&p);
 }
 
-static void without_a_token_there_is_no_connection_and_the_client_tries_again(void **state) {
-    (void)state;
+TEST(without_a_token_there_is_no_connection_and_the_client_tries_again) {
     pair p;
     xl_endpoint_stats stats;
     pair_init(&p, 1, 1, 10000);
@@ -55,8 +53,7 @@ static void without_a_token_there_is_no_connection_and_the_client_tries_again(vo
     pair_free(&p);
 }
 
-static void without_a_token_no_connection_id_is_issued(void **state) {
-    (void)state;
+TEST(without_a_token_no_connection_id_is_issued) {
     pair p;
     pair_init(&p, 1, 1, 10000);
     pair_connect(&p);
@@ -70,11 +67,4 @@ static void without_a_token_no_connection_id_is_issued(void **state) {
     pair_free(&p);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_a_token_there_is_no_stateless_reset),
-        cmocka_unit_test(without_a_token_there_is_no_connection_and_the_client_tries_again),
-        cmocka_unit_test(without_a_token_no_connection_id_is_issued),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

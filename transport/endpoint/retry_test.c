@@ -45,8 +45,7 @@ static xl_token_verdict verdict(const exchange *e, const xl_addr *from, uint64_t
     return xl_retry_check(e->key, &e->initial, from, now, &odcid);
 }
 
-static void a_token_gives_back_the_first_destination(void **state) {
-    (void)state;
+TEST(a_token_gives_back_the_first_destination) {
     for (uint8_t len = 8; len <= XL_MAX_CID_BYTES; len++) {
         exchange e;
         exchange_init(&e, len, 5000);
@@ -56,8 +55,7 @@ static void a_token_gives_back_the_first_destination(void **state) {
     }
 }
 
-static void a_token_is_of_one_address_one_retry_and_a_short_time(void **state) {
-    (void)state;
+TEST(a_token_is_of_one_address_one_retry_and_a_short_time) {
     exchange e;
     exchange_init(&e, 8, 5000);
     assert_int_equal(XL_TOKEN_VALID, verdict(&e, &HERE, 5000));
@@ -80,8 +78,7 @@ static void a_token_is_of_one_address_one_retry_and_a_short_time(void **state) {
     assert_int_equal(XL_TOKEN_INVALID, verdict(&e, &HERE, 5000));
 }
 
-static void every_changed_bit_and_every_cut_is_noticed(void **state) {
-    (void)state;
+TEST(every_changed_bit_and_every_cut_is_noticed) {
     exchange e;
     exchange_init(&e, 13, 5000);
     for (size_t bit = 0; bit < 8 * e.initial.token_len; bit++) {
@@ -97,8 +94,7 @@ static void every_changed_bit_and_every_cut_is_noticed(void **state) {
     assert_int_equal(XL_TOKEN_NONE, verdict(&e, &HERE, 5000)); /* some other server's */
 }
 
-static void nothing_is_written_past_the_buffer(void **state) {
-    (void)state;
+TEST(nothing_is_written_past_the_buffer) {
     exchange e;
     exchange_init(&e, XL_MAX_CID_BYTES, 0);
     uint8_t buf[XL_RETRY_MAX_BYTES];
@@ -114,15 +110,13 @@ static void nothing_is_written_past_the_buffer(void **state) {
     }
 }
 
-static void a_server_that_always_asks_serves_after_one_more_round_trip(void **state) {
-    (void)state;
+TEST(a_server_that_always_asks_serves_after_one_more_round_trip) {
     uint64_t done[2];
     for (int always = 0; always < 2; always++) {
         pair p;
         pair_init(&p, 3, 1, 10000);
         p.server_config.limits.retry_always = always;
-        pair_connect(&p);
-        pair_handshake(&p);
+        pair_establish(&p);
         size_t i = pair_ask(&p, 100000);
         pair_run(&p, 2000000);
         assert_true(p.request[i].done && !p.request[i].failed);
@@ -137,8 +131,7 @@ static void a_server_that_always_asks_serves_after_one_more_round_trip(void **st
     assert_int_equal(20000, done[1] - done[0]);
 }
 
-static void a_proven_address_is_not_limited_in_bytes(void **state) {
-    (void)state;
+TEST(a_proven_address_is_not_limited_in_bytes) {
     pair p;
     pair_init(&p, 3, 1, 10000);
     p.server_config.limits.retry_always = true;
@@ -175,8 +168,7 @@ static size_t server_takes(pair *p, const newcomer *c, uint8_t out[PAIR_MTU]) {
     return xl_endpoint_transmit(p->server, out, PAIR_MTU, &to, p->now);
 }
 
-static void a_flood_of_handshakes_is_answered_without_remembering_it(void **state) {
-    (void)state;
+TEST(a_flood_of_handshakes_is_answered_without_remembering_it) {
     pair p;
     pair_init(&p, 4, 1, 10000);
     p.server_config.limits.retry_above = 5;
@@ -212,8 +204,7 @@ static void a_flood_of_handshakes_is_answered_without_remembering_it(void **stat
 }
 
 /* RFC 9000 section 8.1.3: a client that comes with a token of ours that is not good is told at once. */
-static void an_invalid_token_is_refused_by_an_error(void **state) {
-    (void)state;
+TEST(an_invalid_token_is_refused_by_an_error) {
     pair p;
     pair_init(&p, 5, 1, 10000);
     p.server_config.limits.retry_always = true;
@@ -243,16 +234,4 @@ static void an_invalid_token_is_refused_by_an_error(void **state) {
     pair_free(&p);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_token_gives_back_the_first_destination),
-        cmocka_unit_test(a_token_is_of_one_address_one_retry_and_a_short_time),
-        cmocka_unit_test(every_changed_bit_and_every_cut_is_noticed),
-        cmocka_unit_test(nothing_is_written_past_the_buffer),
-        cmocka_unit_test(a_server_that_always_asks_serves_after_one_more_round_trip),
-        cmocka_unit_test(a_proven_address_is_not_limited_in_bytes),
-        cmocka_unit_test(a_flood_of_handshakes_is_answered_without_remembering_it),
-        cmocka_unit_test(an_invalid_token_is_refused_by_an_error),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,11 +1,8 @@
+#include "tests/unit.h"
 #include "testing/random.h"
 #include "endpoint/timer_heap.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 #define MOST 300
 
@@ -30,8 +27,7 @@ static void assert_order(const xl_timer_heap *h) {
     }
 }
 
-static void an_empty_heap_has_no_deadline(void **state) {
-    (void)state;
+TEST(an_empty_heap_has_no_deadline) {
     xl_timer_heap h = {0};
     assert_true(XL_NEVER == xl_timer_heap_earliest(&h));
     assert_int_equal(0, xl_timer_heap_due(&h, XL_NEVER));
@@ -39,8 +35,7 @@ static void an_empty_heap_has_no_deadline(void **state) {
     xl_timer_heap_free(&h);
 }
 
-static void who_comes_is_touched_and_has_no_deadline(void **state) {
-    (void)state;
+TEST(who_comes_is_touched_and_has_no_deadline) {
     xl_timer_heap h = {0};
     xl_connection *a = make(&h, 0), *b = make(&h, 1);
     assert_true(XL_NEVER == xl_timer_heap_earliest(&h));
@@ -122,8 +117,7 @@ static void assert_like(model *m, uint64_t now) {
     assert_order(&m->heap);
 }
 
-static void it_agrees_with_a_plain_list(void **state) {
-    (void)state;
+TEST(it_agrees_with_a_plain_list) {
     for (uint64_t seed = 1; seed <= 3; seed++) {
         static model m;
         m = (model){0};
@@ -143,11 +137,4 @@ static void it_agrees_with_a_plain_list(void **state) {
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_empty_heap_has_no_deadline),
-        cmocka_unit_test(who_comes_is_touched_and_has_no_deadline),
-        cmocka_unit_test(it_agrees_with_a_plain_list),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,10 +1,5 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
-
+#include "tests/unit.h"
 #include "path/cids.h"
 #include "wire/frame.h"
 
@@ -46,8 +41,7 @@ static xl_cids remote_with_four(void) {
     return cids;
 }
 
-static void issued_cids_count_up_until_full(void **state) {
-    (void)state;
+TEST(issued_cids_count_up_until_full) {
     xl_cids cids;
     xl_cids_init(&cids);
     const uint8_t token[16] = {7};
@@ -66,8 +60,7 @@ static void issued_cids_count_up_until_full(void **state) {
     assert_null(xl_cids_find(&cids, &cid));
 }
 
-static void the_oldest_that_the_peer_left_is_asked_back(void **state) {
-    (void)state;
+TEST(the_oldest_that_the_peer_left_is_asked_back) {
     xl_cids cids;
     xl_cids_init(&cids);
     const uint8_t token[16] = {7};
@@ -89,8 +82,7 @@ static void the_oldest_that_the_peer_left_is_asked_back(void **state) {
     assert_int_equal(cids.retire_prior_to, 2);
 }
 
-static void the_peer_retires_only_what_was_issued(void **state) {
-    (void)state;
+TEST(the_peer_retires_only_what_was_issued) {
     xl_cids cids;
     xl_cids_init(&cids);
     const uint8_t token[16] = {0};
@@ -116,8 +108,7 @@ static void the_peer_retires_only_what_was_issued(void **state) {
     assert_int_equal(xl_cids_retired_by_peer(&cids, 3, &gone, &was_present), 0);
 }
 
-static void unused_cids_are_taken_in_order_of_sequence(void **state) {
-    (void)state;
+TEST(unused_cids_are_taken_in_order_of_sequence) {
     xl_cids cids;
     xl_cids_init(&cids);
     assert_null(xl_cids_take_unused(&cids));
@@ -132,8 +123,7 @@ static void unused_cids_are_taken_in_order_of_sequence(void **state) {
     assert_null(xl_cids_take_unused(&cids));
 }
 
-static void equal_duplicates_are_fine_and_contradictions_are_violations(void **state) {
-    (void)state;
+TEST(equal_duplicates_are_fine_and_contradictions_are_violations) {
     xl_cids cids = remote_with_four();
     bool in_use_retired;
     assert_int_equal(learn(&cids, 2, 0), 0);
@@ -148,8 +138,7 @@ static void equal_duplicates_are_fine_and_contradictions_are_violations(void **s
     assert_int_equal(cids.retire_count, 0);
 }
 
-static void the_active_connection_id_limit_holds(void **state) {
-    (void)state;
+TEST(the_active_connection_id_limit_holds) {
     xl_cids cids = remote_with_four();
     assert_int_equal(learn(&cids, 4, 0), XL_QERR_CONNECTION_ID_LIMIT);
     cids = remote_with_four();
@@ -169,8 +158,7 @@ static void the_active_connection_id_limit_holds(void **state) {
     }
 }
 
-static void retire_prior_to_queues_those_below_and_tells_of_those_in_use(void **state) {
-    (void)state;
+TEST(retire_prior_to_queues_those_below_and_tells_of_those_in_use) {
     xl_cids cids = remote_with_four();
     bool in_use_retired = false;
     assert_int_equal(learn_as(&cids, 4, 2, 4, &in_use_retired), 0);
@@ -187,8 +175,7 @@ static void retire_prior_to_queues_those_below_and_tells_of_those_in_use(void **
     assert_int_equal(cids.retire_count, 3);
 }
 
-static void a_late_cid_below_retire_prior_to_is_retired_at_once(void **state) {
-    (void)state;
+TEST(a_late_cid_below_retire_prior_to_is_retired_at_once) {
     xl_cids cids;
     xl_cids_init(&cids);
     assert_int_equal(learn(&cids, 5, 5), 0);
@@ -201,8 +188,7 @@ static void a_late_cid_below_retire_prior_to_is_retired_at_once(void **state) {
     assert_int_equal(cids.retire_count, 0); /* "unless it has already done so" */
 }
 
-static void a_late_copy_of_the_frame_does_not_revive_a_retired_cid(void **state) {
-    (void)state;
+TEST(a_late_copy_of_the_frame_does_not_revive_a_retired_cid) {
     xl_cids cids = remote_with_four();
     xl_cids_retire(&cids, 2);
     assert_true(is_queued(&cids, 2));
@@ -222,8 +208,7 @@ static void a_late_copy_of_the_frame_does_not_revive_a_retired_cid(void **state)
     assert_non_null(xl_cids_by_sequence(&cids, 1)); /* in the middle between what went */
 }
 
-static void a_peer_cannot_grow_the_retire_queue_without_end(void **state) {
-    (void)state;
+TEST(a_peer_cannot_grow_the_retire_queue_without_end) {
     xl_cids cids = remote_with_four();
     uint64_t error = 0;
     uint64_t s = 4;
@@ -235,18 +220,4 @@ static void a_peer_cannot_grow_the_retire_queue_without_end(void **state) {
         assert_true(is_queued(&cids, below));
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(issued_cids_count_up_until_full),
-        cmocka_unit_test(the_oldest_that_the_peer_left_is_asked_back),
-        cmocka_unit_test(the_peer_retires_only_what_was_issued),
-        cmocka_unit_test(unused_cids_are_taken_in_order_of_sequence),
-        cmocka_unit_test(equal_duplicates_are_fine_and_contradictions_are_violations),
-        cmocka_unit_test(the_active_connection_id_limit_holds),
-        cmocka_unit_test(retire_prior_to_queues_those_below_and_tells_of_those_in_use),
-        cmocka_unit_test(a_late_cid_below_retire_prior_to_is_retired_at_once),
-        cmocka_unit_test(a_late_copy_of_the_frame_does_not_revive_a_retired_cid),
-        cmocka_unit_test(a_peer_cannot_grow_the_retire_queue_without_end),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

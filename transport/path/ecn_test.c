@@ -1,13 +1,7 @@
+#include "tests/unit.h"
 #include "path/ecn.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
-static void ten_packets_are_marked_until_an_acknowledgement_confirms_it(void **state) {
-    (void)state;
+TEST(ten_packets_are_marked_until_an_acknowledgement_confirms_it) {
     xl_ecn e;
     xl_ecn_start(&e, true);
     for (int i = 0; i < 10; i++)
@@ -19,8 +13,7 @@ static void ten_packets_are_marked_until_an_acknowledgement_confirms_it(void **s
     assert_true(xl_ecn_mark(&e, 1));
 }
 
-static void a_failure_is_for_good(void **state) {
-    (void)state;
+TEST(a_failure_is_for_good) {
     xl_ecn e;
     xl_ecn_start(&e, true);
     xl_ecn_validated(&e, false);
@@ -31,8 +24,7 @@ static void a_failure_is_for_good(void **state) {
     assert_false(xl_ecn_mark(&e, 0));
 }
 
-static void a_probe_timeout_ends_the_test(void **state) {
-    (void)state;
+TEST(a_probe_timeout_ends_the_test) {
     xl_ecn e;
     xl_ecn_start(&e, true);
     assert_true(xl_ecn_mark(&e, 0));
@@ -40,8 +32,7 @@ static void a_probe_timeout_ends_the_test(void **state) {
     assert_false(xl_ecn_mark(&e, 0));
 }
 
-static void wrong_counts_are_seen(void **state) {
-    (void)state;
+TEST(wrong_counts_are_seen) {
     const struct {
         xl_ecn_counts counts;
         uint64_t acked;
@@ -69,12 +60,4 @@ static void wrong_counts_are_seen(void **state) {
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ten_packets_are_marked_until_an_acknowledgement_confirms_it),
-        cmocka_unit_test(a_failure_is_for_good),
-        cmocka_unit_test(a_probe_timeout_ends_the_test),
-        cmocka_unit_test(wrong_counts_are_seen),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

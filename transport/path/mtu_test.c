@@ -1,10 +1,5 @@
+#include "tests/unit.h"
 #include "path/mtu.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 
 #define BASE        1200
 #define TEN_MINUTES 600000000
@@ -25,8 +20,7 @@ static int search(xl_mtu *m, uint64_t carries, uint64_t now) {
     return probes;
 }
 
-static void the_common_size_takes_one_probe(void **state) {
-    (void)state;
+TEST(the_common_size_takes_one_probe) {
     xl_mtu m;
     xl_mtu_init(&m, BASE, 1452);
     assert_int_equal(BASE, m.size);
@@ -34,8 +28,7 @@ static void the_common_size_takes_one_probe(void **state) {
     assert_int_equal(1452, m.size);
 }
 
-static void the_search_ends_within_eight_bytes_of_what_the_path_carries(void **state) {
-    (void)state;
+TEST(the_search_ends_within_eight_bytes_of_what_the_path_carries) {
     for (uint64_t mtu = 1228; mtu <= 1500; mtu++) {
         xl_mtu m;
         xl_mtu_init(&m, BASE, 1472);
@@ -45,8 +38,7 @@ static void the_search_ends_within_eight_bytes_of_what_the_path_carries(void **s
     }
 }
 
-static void jumbo_frames_are_tried_after_the_common_size(void **state) {
-    (void)state;
+TEST(jumbo_frames_are_tried_after_the_common_size) {
     xl_mtu m;
     xl_mtu_init(&m, BASE, 8952);
     assert_int_equal(2, search(&m, 8952, 1));
@@ -56,8 +48,7 @@ static void jumbo_frames_are_tried_after_the_common_size(void **state) {
     assert_int_equal(1452, m.size);
 }
 
-static void a_refused_probe_is_not_tried_again(void **state) {
-    (void)state;
+TEST(a_refused_probe_is_not_tried_again) {
     xl_mtu m;
     xl_mtu_init(&m, BASE, 1452);
     xl_mtu_probe_sent(&m, xl_mtu_next_probe(&m, 1));
@@ -65,8 +56,7 @@ static void a_refused_probe_is_not_tried_again(void **state) {
     assert_true(xl_mtu_next_probe(&m, 1) < 1452);
 }
 
-static void a_refused_packet_lowers_the_size_at_once(void **state) {
-    (void)state;
+TEST(a_refused_packet_lowers_the_size_at_once) {
     xl_mtu m;
     xl_mtu_init(&m, BASE, 1452);
     search(&m, 1452, 1);
@@ -76,8 +66,7 @@ static void a_refused_packet_lowers_the_size_at_once(void **state) {
     assert_true(m.size <= 1372 && m.size > 1364);
 }
 
-static void after_ten_minutes_the_search_begins_anew(void **state) {
-    (void)state;
+TEST(after_ten_minutes_the_search_begins_anew) {
     xl_mtu m;
     xl_mtu_init(&m, BASE, 1452);
     search(&m, 1300, 1);
@@ -87,8 +76,7 @@ static void after_ten_minutes_the_search_begins_anew(void **state) {
     assert_int_equal(1452, m.size);
 }
 
-static void large_packets_that_alone_are_lost_show_a_black_hole(void **state) {
-    (void)state;
+TEST(large_packets_that_alone_are_lost_show_a_black_hole) {
     xl_mtu m;
     xl_mtu_init(&m, BASE, 1452);
     search(&m, 1452, 1);
@@ -101,8 +89,7 @@ static void large_packets_that_alone_are_lost_show_a_black_hole(void **state) {
     assert_true(m.size <= 1372 && m.size > 1364);
 }
 
-static void an_outage_and_random_loss_show_none(void **state) {
-    (void)state;
+TEST(an_outage_and_random_loss_show_none) {
     xl_mtu m;
     xl_mtu_init(&m, BASE, 1452);
     search(&m, 1452, 1);
@@ -117,16 +104,4 @@ static void an_outage_and_random_loss_show_none(void **state) {
     assert_int_equal(1452, m.size);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_common_size_takes_one_probe),
-        cmocka_unit_test(the_search_ends_within_eight_bytes_of_what_the_path_carries),
-        cmocka_unit_test(jumbo_frames_are_tried_after_the_common_size),
-        cmocka_unit_test(a_refused_probe_is_not_tried_again),
-        cmocka_unit_test(a_refused_packet_lowers_the_size_at_once),
-        cmocka_unit_test(after_ten_minutes_the_search_begins_anew),
-        cmocka_unit_test(large_packets_that_alone_are_lost_show_a_black_hole),
-        cmocka_unit_test(an_outage_and_random_loss_show_none),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,12 +1,7 @@
 /* Path IDs: limits, no ID twice, connection IDs of one path each, abandonment. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/unit.h"
 #include "path/path_ids.h"
 #include "wire/frame.h"
 
@@ -25,8 +20,7 @@ static xl_cid cid_of(uint8_t n) {
     return (xl_cid){.len = 4, .id = {n, n, n, n}};
 }
 
-static void path_0_is_the_handshakes_and_the_next_unused_id_is_1(void **state) {
-    (void)state;
+TEST(path_0_is_the_handshakes_and_the_next_unused_id_is_1) {
     book b;
     begin(&b, 3);
     assert_ptr_equal(xl_path_ids_find(&b.ids, 0)->local, &b.local);
@@ -34,8 +28,7 @@ static void path_0_is_the_handshakes_and_the_next_unused_id_is_1(void **state) {
     assert_int_equal(xl_path_ids_unused(&b.ids)->id, 1);
 }
 
-static void no_id_above_the_peers_limit_is_unused(void **state) {
-    (void)state;
+TEST(no_id_above_the_peers_limit_is_unused) {
     book b;
     begin(&b, 2);
     for (uint64_t id = 1; id <= 2; id++) {
@@ -47,8 +40,7 @@ static void no_id_above_the_peers_limit_is_unused(void **state) {
     assert_int_equal(xl_path_ids_unused(&b.ids)->id, 3);
 }
 
-static void no_id_above_our_own_limit_is_unused_whatever_the_peer_allows(void **state) {
-    (void)state;
+TEST(no_id_above_our_own_limit_is_unused_whatever_the_peer_allows) {
     book b;
     begin(&b, XL_PATH_ID_MAX);
     for (int i = 1; i < XL_PATH_IDS_MAX; i++)
@@ -56,8 +48,7 @@ static void no_id_above_our_own_limit_is_unused_whatever_the_peer_allows(void **
     assert_null(xl_path_ids_unused(&b.ids));
 }
 
-static void a_named_id_above_our_limit_is_a_violation_and_a_forgotten_one_is_ignored(void **state) {
-    (void)state;
+TEST(a_named_id_above_our_limit_is_a_violation_and_a_forgotten_one_is_ignored) {
     book b;
     xl_path_id *p;
     begin(&b, 7);
@@ -71,8 +62,7 @@ static void a_named_id_above_our_limit_is_a_violation_and_a_forgotten_one_is_ign
     assert_non_null(p);
 }
 
-static void a_forgotten_id_raises_our_limit_and_never_comes_back(void **state) {
-    (void)state;
+TEST(a_forgotten_id_raises_our_limit_and_never_comes_back) {
     book b;
     begin(&b, XL_PATH_ID_MAX);
     for (uint64_t id = 1; id < 1000; id++) {
@@ -86,8 +76,7 @@ static void a_forgotten_id_raises_our_limit_and_never_comes_back(void **state) {
     }
 }
 
-static void the_last_id_of_all_is_followed_by_none(void **state) {
-    (void)state;
+TEST(the_last_id_of_all_is_followed_by_none) {
     book b;
     begin(&b, XL_PATH_ID_MAX);
     b.ids.local_max = XL_PATH_ID_MAX;
@@ -98,8 +87,7 @@ static void the_last_id_of_all_is_followed_by_none(void **state) {
     assert_null(xl_path_ids_unused(&b.ids));
 }
 
-static void a_cid_belongs_to_one_path_id(void **state) {
-    (void)state;
+TEST(a_cid_belongs_to_one_path_id) {
     book b;
     bool retired;
     xl_path_id *of = NULL;
@@ -116,8 +104,7 @@ static void a_cid_belongs_to_one_path_id(void **state) {
     assert_false(xl_path_ids_has_elsewhere(&b.ids, 1, &a));
 }
 
-static void an_abandoned_id_has_none_of_the_peers_cids_and_still_ours(void **state) {
-    (void)state;
+TEST(an_abandoned_id_has_none_of_the_peers_cids_and_still_ours) {
     book b;
     bool retired;
     const uint8_t token[16] = {1};
@@ -136,16 +123,14 @@ static void an_abandoned_id_has_none_of_the_peers_cids_and_still_ours(void **sta
     assert_int_equal(p->local->count, 1);
 }
 
-static void an_id_that_was_abandoned_before_its_first_use_is_not_used(void **state) {
-    (void)state;
+TEST(an_id_that_was_abandoned_before_its_first_use_is_not_used) {
     book b;
     begin(&b, 7);
     xl_path_ids_abandon(xl_path_ids_find(&b.ids, 1), XL_QERR_NO_ERROR);
     assert_int_equal(xl_path_ids_unused(&b.ids)->id, 2);
 }
 
-static void the_peers_limit_only_rises_and_stays_within_32_bits(void **state) {
-    (void)state;
+TEST(the_peers_limit_only_rises_and_stays_within_32_bits) {
     book b;
     begin(&b, 4);
     assert_int_equal(xl_path_ids_raise_peer_max(&b.ids, 4, 6), 0);
@@ -156,18 +141,4 @@ static void the_peers_limit_only_rises_and_stays_within_32_bits(void **state) {
     assert_int_equal(b.ids.peer_max, 6);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(path_0_is_the_handshakes_and_the_next_unused_id_is_1),
-        cmocka_unit_test(no_id_above_the_peers_limit_is_unused),
-        cmocka_unit_test(no_id_above_our_own_limit_is_unused_whatever_the_peer_allows),
-        cmocka_unit_test(a_named_id_above_our_limit_is_a_violation_and_a_forgotten_one_is_ignored),
-        cmocka_unit_test(a_forgotten_id_raises_our_limit_and_never_comes_back),
-        cmocka_unit_test(the_last_id_of_all_is_followed_by_none),
-        cmocka_unit_test(a_cid_belongs_to_one_path_id),
-        cmocka_unit_test(an_abandoned_id_has_none_of_the_peers_cids_and_still_ours),
-        cmocka_unit_test(an_id_that_was_abandoned_before_its_first_use_is_not_used),
-        cmocka_unit_test(the_peers_limit_only_rises_and_stays_within_32_bits),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

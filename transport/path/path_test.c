@@ -1,10 +1,7 @@
 /* A path and a packet number space by themselves. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/unit.h"
 #include "path/path.h"
 
 static const xl_addr LOCAL = {.family = 4, .ip = {10, 0, 0, 1}, .port = 1};
@@ -15,8 +12,7 @@ static void make(xl_path *p) {
     xl_path_reset_congestion(p, xl_cc_find("cubic"), 1200, 0);
 }
 
-static void second_eliciting_packet_is_acknowledged_at_once(void **state) {
-    (void)state;
+TEST(second_eliciting_packet_is_acknowledged_at_once) {
     xl_space s;
     xl_space_init(&s);
     xl_space_receive(&s, 0, true, false, 100);
@@ -36,8 +32,7 @@ static void second_eliciting_packet_is_acknowledged_at_once(void **state) {
     xl_space_free(&s);
 }
 
-static void a_gap_is_acknowledged_at_once_and_a_bare_ack_never(void **state) {
-    (void)state;
+TEST(a_gap_is_acknowledged_at_once_and_a_bare_ack_never) {
     xl_space s;
     xl_space_init(&s);
     xl_space_receive(&s, 0, false, false, 0);
@@ -52,8 +47,7 @@ static void a_gap_is_acknowledged_at_once_and_a_bare_ack_never(void **state) {
     xl_space_free(&s);
 }
 
-static void duplicates_are_known_even_after_their_ranges_were_forgotten(void **state) {
-    (void)state;
+TEST(duplicates_are_known_even_after_their_ranges_were_forgotten) {
     xl_space s;
     xl_space_init(&s);
     for (uint64_t pn = 0; pn < 2000; pn += 2)
@@ -66,8 +60,7 @@ static void duplicates_are_known_even_after_their_ranges_were_forgotten(void **s
     xl_space_free(&s);
 }
 
-static void confirmed_ranges_are_dropped_but_the_newest_stays(void **state) {
-    (void)state;
+TEST(confirmed_ranges_are_dropped_but_the_newest_stays) {
     xl_space s;
     xl_space_init(&s);
     for (uint64_t pn = 0; pn < 10; pn++)
@@ -85,8 +78,7 @@ static void confirmed_ranges_are_dropped_but_the_newest_stays(void **state) {
     xl_space_free(&s);
 }
 
-static void a_new_path_is_as_it_was_given(void **state) {
-    (void)state;
+TEST(a_new_path_is_as_it_was_given) {
     xl_path p;
     xl_path_init(&p, 3, &LOCAL, &REMOTE, XL_TECH_LTE);
     assert_int_equal(3, p.index);
@@ -99,8 +91,7 @@ static void a_new_path_is_as_it_was_given(void **state) {
     assert_int_equal(XL_INITIAL_RTT_US, p.ack_rtt.smoothed);
 }
 
-static void what_a_path_may_do_follows_from_its_state(void **state) {
-    (void)state;
+TEST(what_a_path_may_do_follows_from_its_state) {
     static const struct {
         xl_path_state state;
         bool open, data;
@@ -127,8 +118,7 @@ static void what_a_path_may_do_follows_from_its_state(void **state) {
     }
 }
 
-static void a_path_stands_by_while_either_side_asks_for_it(void **state) {
-    (void)state;
+TEST(a_path_stands_by_while_either_side_asks_for_it) {
     for (int k = 0; k < 4; k++) {
         xl_path p;
         make(&p);
@@ -139,8 +129,7 @@ static void a_path_stands_by_while_either_side_asks_for_it(void **state) {
 }
 
 /* The two examples of draft-ietf-quic-ack-frequency section 6.2.1. */
-static void a_reordering_threshold_delays_what_a_gap_would_have_told(void **state) {
-    (void)state;
+TEST(a_reordering_threshold_delays_what_a_gap_would_have_told) {
     static const struct {
         uint64_t threshold, pn[8];
         const char *acknowledged;
@@ -159,8 +148,7 @@ static void a_reordering_threshold_delays_what_a_gap_would_have_told(void **stat
     }
 }
 
-static void a_packet_below_the_reordering_window_is_acknowledged_at_once(void **state) {
-    (void)state;
+TEST(a_packet_below_the_reordering_window_is_acknowledged_at_once) {
     xl_space s;
     xl_space_init(&s);
     s.policy = (xl_ack_policy){.threshold = 100, .reordering = 3, .max_delay_us = 25000};
@@ -175,8 +163,7 @@ static void a_packet_below_the_reordering_window_is_acknowledged_at_once(void **
     xl_space_free(&s);
 }
 
-static void without_a_reordering_threshold_gaps_wait(void **state) {
-    (void)state;
+TEST(without_a_reordering_threshold_gaps_wait) {
     xl_space s;
     xl_space_init(&s);
     s.policy = (xl_ack_policy){.threshold = 3, .reordering = 0, .max_delay_us = 40000};
@@ -190,8 +177,7 @@ static void without_a_reordering_threshold_gaps_wait(void **state) {
     xl_space_free(&s);
 }
 
-static void the_window_has_room_for_whole_packets_only(void **state) {
-    (void)state;
+TEST(the_window_has_room_for_whole_packets_only) {
     xl_path p;
     make(&p);
     p.flight.bytes = xl_path_window(&p) - 1200;
@@ -201,8 +187,7 @@ static void the_window_has_room_for_whole_packets_only(void **state) {
 }
 
 /* RFC 9000 section 9.4: nothing that was learned of the old network path counts on a new one. */
-static void a_reset_forgets_rate_rtt_window_and_timeouts(void **state) {
-    (void)state;
+TEST(a_reset_forgets_rate_rtt_window_and_timeouts) {
     xl_path p;
     make(&p);
     uint64_t window = xl_path_window(&p), now = 1000000;
@@ -242,8 +227,7 @@ static uint64_t burst_at(uint64_t rate, uint64_t burst_us) {
     return p.pacer.burst;
 }
 
-static void a_burst_is_a_time_of_the_rate_above_ten_packets(void **state) {
-    (void)state;
+TEST(a_burst_is_a_time_of_the_rate_above_ten_packets) {
     assert_int_equal(burst_at(2500000, 1000), 10 * 1200);  /* 20 Mbit/s */
     assert_int_equal(burst_at(12000000, 1000), 10 * 1200); /* 96 Mbit/s: 1 ms is ten packets */
     assert_int_equal(burst_at(50000000, 1000), 50000);
@@ -257,8 +241,7 @@ static void a_burst_is_a_time_of_the_rate_above_ten_packets(void **state) {
     assert_int_equal(p.pacer.burst, 10 * 9000);
 }
 
-static void validation_needs_the_very_challenge(void **state) {
-    (void)state;
+TEST(validation_needs_the_very_challenge) {
     xl_path p;
     make(&p);
     uint8_t right[8] = {1, 2, 3}, wrong[8] = {9};
@@ -278,8 +261,7 @@ static void validation_needs_the_very_challenge(void **state) {
     assert_false(xl_path_take_response(&p, right, 32000));
 }
 
-static void the_answer_to_a_repeated_challenge_validates(void **state) {
-    (void)state;
+TEST(the_answer_to_a_repeated_challenge_validates) {
     xl_path p;
     make(&p);
     uint8_t data[7][8] = {{0}};
@@ -296,8 +278,7 @@ static void the_answer_to_a_repeated_challenge_validates(void **state) {
     assert_false(xl_path_take_response(&p, data[6], 11000));
 }
 
-static void repeated_challenges_back_off_and_give_no_rtt(void **state) {
-    (void)state;
+TEST(repeated_challenges_back_off_and_give_no_rtt) {
     xl_path p;
     make(&p);
     uint8_t data[8] = {1};
@@ -312,8 +293,7 @@ static void repeated_challenges_back_off_and_give_no_rtt(void **state) {
 }
 
 /* Three round trips, at least 100 ms; each repetition waits twice as long, up to eight times. */
-static void a_challenge_waits_for_its_answer(void **state) {
-    (void)state;
+TEST(a_challenge_waits_for_its_answer) {
     static const struct {
         uint64_t rtt_us, wait_us;
     } rows[] = {{0, 333000}, {10000, 100000}, {33333, 100000}, {50000, 150000}};
@@ -337,8 +317,7 @@ static void a_challenge_waits_for_its_answer(void **state) {
 }
 
 /* A challenge after a rebinding proves an address; an RTT was asked for by a probe only. */
-static void a_challenge_of_a_measured_path_is_no_sample(void **state) {
-    (void)state;
+TEST(a_challenge_of_a_measured_path_is_no_sample) {
     xl_path p;
     make(&p);
     uint8_t data[8] = {1};
@@ -350,8 +329,7 @@ static void a_challenge_of_a_measured_path_is_no_sample(void **state) {
     assert_int_equal(50000, p.rtt.smoothed);
 }
 
-static void an_unvalidated_address_gets_three_times_what_it_sent(void **state) {
-    (void)state;
+TEST(an_unvalidated_address_gets_three_times_what_it_sent) {
     xl_path p;
     make(&p);
     assert_int_equal(0, xl_path_amplification_left(&p));
@@ -364,8 +342,7 @@ static void an_unvalidated_address_gets_three_times_what_it_sent(void **state) {
     assert_true(xl_path_amplification_left(&p) == UINT64_MAX);
 }
 
-static void probe_timeout_doubles_up_to_its_cap(void **state) {
-    (void)state;
+TEST(probe_timeout_doubles_up_to_its_cap) {
     xl_path p;
     make(&p);
     assert_true(xl_path_pto_at(&p, 25000, 0) == XL_NEVER);
@@ -388,8 +365,7 @@ static void probe_timeout_doubles_up_to_its_cap(void **state) {
 }
 
 /* An acknowledgement from elsewhere counts for timers, not for the path's RTT; a challenge asks for that one. */
-static void an_ack_from_another_path_leaves_the_rtt_alone(void **state) {
-    (void)state;
+TEST(an_ack_from_another_path_leaves_the_rtt_alone) {
     xl_path p;
     make(&p);
     p.validation.is_done = true;
@@ -410,8 +386,7 @@ static void an_ack_from_another_path_leaves_the_rtt_alone(void **state) {
     assert_false(xl_path_wants_rtt_probe(&p, 1600000));
 }
 
-static void floods_of_challenges_keep_the_newest_answers(void **state) {
-    (void)state;
+TEST(floods_of_challenges_keep_the_newest_answers) {
     xl_path p;
     make(&p);
     for (uint8_t i = 0; i < 100; i++) {
@@ -425,8 +400,7 @@ static void floods_of_challenges_keep_the_newest_answers(void **state) {
     }
 }
 
-static void without_a_rate_the_rtt_has_to_do(void **state) {
-    (void)state;
+TEST(without_a_rate_the_rtt_has_to_do) {
     xl_path p;
     make(&p);
     xl_path_rtt_sample(&p, 40000, 0, true, 0);
@@ -453,8 +427,7 @@ static void without_a_rate_the_rtt_has_to_do(void **state) {
 }
 
 /* 10 packets of 1000 bytes in flight, one acknowledged every 10 ms: 100 ms to drain. Then the path fades. */
-static void delivery_time_follows_the_rate_of_acknowledgements(void **state) {
-    (void)state;
+TEST(delivery_time_follows_the_rate_of_acknowledgements) {
     xl_path p;
     make(&p);
     xl_path_rtt_sample(&p, 50000, 0, true, 0);
@@ -482,8 +455,7 @@ static void delivery_time_follows_the_rate_of_acknowledgements(void **state) {
 }
 
 /* The smoothed RTT of a path that has just faded grows as fast as time passes: the rate must not wait for it. */
-static void a_path_that_fades_at_once_is_seen_through(void **state) {
-    (void)state;
+TEST(a_path_that_fades_at_once_is_seen_through) {
     xl_path p;
     make(&p);
     xl_rtt_sample(&p.ack_rtt, 50000, 0);
@@ -506,8 +478,7 @@ static void a_path_that_fades_at_once_is_seen_through(void **state) {
     assert_true(xl_path_time_left(&p, 1000, now + 1000000, now + 3000000) == XL_NEVER);
 }
 
-static void pacing_follows_the_window(void **state) {
-    (void)state;
+TEST(pacing_follows_the_window) {
     xl_path p;
     make(&p);
     xl_path_update_pacer(&p, 0);
@@ -517,34 +488,4 @@ static void pacing_follows_the_window(void **state) {
     assert_int_equal(2 * xl_path_window(&p) * 10, p.pacer.rate); /* slow start: twice the window a round trip */
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(second_eliciting_packet_is_acknowledged_at_once),
-        cmocka_unit_test(a_gap_is_acknowledged_at_once_and_a_bare_ack_never),
-        cmocka_unit_test(duplicates_are_known_even_after_their_ranges_were_forgotten),
-        cmocka_unit_test(confirmed_ranges_are_dropped_but_the_newest_stays),
-        cmocka_unit_test(a_new_path_is_as_it_was_given),
-        cmocka_unit_test(what_a_path_may_do_follows_from_its_state),
-        cmocka_unit_test(a_path_stands_by_while_either_side_asks_for_it),
-        cmocka_unit_test(a_reordering_threshold_delays_what_a_gap_would_have_told),
-        cmocka_unit_test(a_packet_below_the_reordering_window_is_acknowledged_at_once),
-        cmocka_unit_test(without_a_reordering_threshold_gaps_wait),
-        cmocka_unit_test(the_window_has_room_for_whole_packets_only),
-        cmocka_unit_test(a_reset_forgets_rate_rtt_window_and_timeouts),
-        cmocka_unit_test(a_burst_is_a_time_of_the_rate_above_ten_packets),
-        cmocka_unit_test(validation_needs_the_very_challenge),
-        cmocka_unit_test(a_challenge_waits_for_its_answer),
-        cmocka_unit_test(a_challenge_of_a_measured_path_is_no_sample),
-        cmocka_unit_test(without_a_rate_the_rtt_has_to_do),
-        cmocka_unit_test(the_answer_to_a_repeated_challenge_validates),
-        cmocka_unit_test(repeated_challenges_back_off_and_give_no_rtt),
-        cmocka_unit_test(an_unvalidated_address_gets_three_times_what_it_sent),
-        cmocka_unit_test(probe_timeout_doubles_up_to_its_cap),
-        cmocka_unit_test(an_ack_from_another_path_leaves_the_rtt_alone),
-        cmocka_unit_test(floods_of_challenges_keep_the_newest_answers),
-        cmocka_unit_test(delivery_time_follows_the_rate_of_acknowledgements),
-        cmocka_unit_test(a_path_that_fades_at_once_is_seen_through),
-        cmocka_unit_test(pacing_follows_the_window),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,13 +1,9 @@
 /* What is written is read back with a JSON parser of other make: syntax, names, numbers. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 #include <jansson.h>
 
+#include "tests/unit.h"
 #include "qlog/qlog.h"
 
 #define REFERENCE UINT64_C(5000123)
@@ -115,8 +111,7 @@ static void assert_near(double a, double b) {
     assert_true(a - b < 1e-9 && b - a < 1e-9);
 }
 
-static void the_header_record_names_format_vantage_point_and_reference(void **state) {
-    (void)state;
+TEST(the_header_record_names_format_vantage_point_and_reference) {
     json_t *records = close_log(open_log(true));
     json_t *header = json_array_get(records, 0), *trace = json_object_get(header, "trace");
     json_t *common = json_object_get(trace, "common_fields");
@@ -133,8 +128,7 @@ static void the_header_record_names_format_vantage_point_and_reference(void **st
     json_decref(records);
 }
 
-static void a_packet_lists_its_frames(void **state) {
-    (void)state;
+TEST(a_packet_lists_its_frames) {
     xl_qlog *q = open_log(false);
     xl_qlog_packet_begin(q, REFERENCE + 1234567, true, XL_PACKET_1RTT, UINT64_C(4611686018427387903), 1452, 1, 3);
     xl_frame stream = {.type = XL_FRAME_STREAM,
@@ -177,8 +171,7 @@ static void a_packet_lists_its_frames(void **state) {
     json_decref(records);
 }
 
-static void the_peers_ack_delay_exponent_scales_received_acks_only(void **state) {
-    (void)state;
+TEST(the_peers_ack_delay_exponent_scales_received_acks_only) {
     xl_qlog *q = open_log(false);
     xl_qlog_set_peer_ack_delay_exponent(q, 10);
     xl_frame ack = {.type = XL_FRAME_ACK, .ack = {.delay = 1000, .range_count = 1}};
@@ -202,8 +195,7 @@ static void the_peers_ack_delay_exponent_scales_received_acks_only(void **state)
 }
 
 /* Every frame type there is, with members unset where a pointer may be missing. */
-static void every_frame_type_is_valid_json_with_its_name(void **state) {
-    (void)state;
+TEST(every_frame_type_is_valid_json_with_its_name) {
     xl_qlog *q = open_log(false);
     size_t count = 0;
     xl_qlog_packet_begin(q, REFERENCE, false, XL_PACKET_1RTT, 1, 1200, 0, 0);
@@ -227,8 +219,7 @@ static void every_frame_type_is_valid_json_with_its_name(void **state) {
     json_decref(records);
 }
 
-static void text_from_the_peer_is_escaped(void **state) {
-    (void)state;
+TEST(text_from_the_peer_is_escaped) {
     xl_qlog *q = open_log(false);
     static const uint8_t reason[] = "a\"b\\c\n\x01\x7f \xc3\xa9 \xff\xc0\xaf \xed\xa0\x80 \xf0\x9f\x8e\xac \xe2\x82";
     xl_frame f = {.type = XL_FRAME_APPLICATION_CLOSE,
@@ -246,8 +237,7 @@ static void text_from_the_peer_is_escaped(void **state) {
     json_decref(records);
 }
 
-static void metrics_are_written_when_they_change_and_per_path(void **state) {
-    (void)state;
+TEST(metrics_are_written_when_they_change_and_per_path) {
     xl_qlog *q = open_log(false);
     xl_qlog_path(q, REFERENCE, "path_new", 1, 5, NULL, NULL, NULL);
     xl_qlog_metrics m = {.srtt_us = 30500,
@@ -284,8 +274,7 @@ static void metrics_are_written_when_they_change_and_per_path(void **state) {
     json_decref(records);
 }
 
-static void path_and_xlink_events_carry_their_members(void **state) {
-    (void)state;
+TEST(path_and_xlink_events_carry_their_members) {
     xl_qlog *q = open_log(true);
     xl_addr local = {.family = 4, .ip = {100, 64, 0, 2}, .port = 4433}, remote = local;
     remote.ip[3] = 1;
@@ -342,8 +331,7 @@ static size_t count_events(json_t *records, const char *name) {
 }
 
 /* Callers report a state each time; what was said already is not repeated. */
-static void states_are_written_when_they_change(void **state) {
-    (void)state;
+TEST(states_are_written_when_they_change) {
     xl_qlog *q = open_log(true);
     const xl_qlog_gate open = {.on = true, .why = "below T_th1"}, closed = {.why = "above T_th2"};
     const xl_qlog_selection fastest = {.path = 1, .scheduler = "minrtt"}, other = {.path = 1, .no_window = 1};
@@ -379,8 +367,7 @@ static void states_are_written_when_they_change(void **state) {
     json_decref(records);
 }
 
-static void what_was_not_done_is_logged_with_its_reason(void **state) {
-    (void)state;
+TEST(what_was_not_done_is_logged_with_its_reason) {
     xl_qlog *q = open_log(true);
     const xl_qlog_gate gate = {false, "above T_th2", 1200000, 300000, 900000, 80000};
     xl_qlog_reinjection_refused(q, REFERENCE, 8, 1, "gate closed", &gate, NULL);
@@ -415,8 +402,7 @@ static void what_was_not_done_is_logged_with_its_reason(void **state) {
     json_decref(records);
 }
 
-static void events_while_a_packet_is_open_do_not_break_its_record(void **state) {
-    (void)state;
+TEST(events_while_a_packet_is_open_do_not_break_its_record) {
     xl_qlog *q = open_log(false);
     xl_frame ping = {.type = XL_FRAME_PING};
     xl_qlog_packet_begin(q, REFERENCE + 5, false, XL_PACKET_1RTT, 9, 100, 0, 0);
@@ -430,8 +416,7 @@ static void events_while_a_packet_is_open_do_not_break_its_record(void **state) 
     json_decref(records);
 }
 
-static void a_packet_of_very_many_frames_has_a_bounded_record(void **state) {
-    (void)state;
+TEST(a_packet_of_very_many_frames_has_a_bounded_record) {
     xl_qlog *q = open_log(false);
     xl_frame ping = {.type = XL_FRAME_PING};
     xl_qlog_packet_begin(q, REFERENCE, false, XL_PACKET_1RTT, 9, 65527, 0, 0);
@@ -446,8 +431,7 @@ static void a_packet_of_very_many_frames_has_a_bounded_record(void **state) {
     json_decref(records);
 }
 
-static void text_is_handed_over_in_pieces_of_about_16_kb(void **state) {
-    (void)state;
+TEST(text_is_handed_over_in_pieces_of_about_16_kb) {
     xl_qlog *q = open_log(false);
     char longest[4000];
     memset(longest, 1, sizeof longest - 1); /* each byte becomes \u0001; cut after 1 KB */
@@ -462,8 +446,7 @@ static void text_is_handed_over_in_pieces_of_about_16_kb(void **state) {
     json_decref(records);
 }
 
-static void what_comes_before_the_sink_is_kept_within_bounds(void **state) {
-    (void)state;
+TEST(what_comes_before_the_sink_is_kept_within_bounds) {
     xl_qlog *q = new_log(true);
     for (int i = 0; i < 20; i++)
         xl_qlog_packet_dropped(q, REFERENCE, 100 + (size_t)i, "x", -1);
@@ -490,8 +473,7 @@ static void what_comes_before_the_sink_is_kept_within_bounds(void **state) {
     json_decref(records);
 }
 
-static void a_log_that_was_never_opened_leaves_nothing(void **state) {
-    (void)state;
+TEST(a_log_that_was_never_opened_leaves_nothing) {
     xl_qlog *q = new_log(true);
     xl_qlog_connection(q, REFERENCE, "connection_started", "x");
     xl_qlog_free(q);
@@ -503,15 +485,13 @@ static void *no_sink(void *user, bool is_server, const uint8_t *odcid, size_t od
     return NULL;
 }
 
-static void a_log_without_a_sink_is_none(void **state) {
-    (void)state;
+TEST(a_log_without_a_sink_is_none) {
     const xl_log log = {.qlog_open = no_sink, .qlog_write = sink_write};
     assert_null(xl_qlog_open(xl_qlog_new(&log, true, &(xl_cid){0}, 0), 0));
     assert_null(xl_qlog_open(NULL, 0));
 }
 
-static void without_a_sink_every_call_is_quiet(void **state) {
-    (void)state;
+TEST(without_a_sink_every_call_is_quiet) {
     const xl_cid odcid = {0};
     xl_qlog *q = xl_qlog_new(&(xl_log){0}, true, &odcid, 0);
     assert_null(q);
@@ -536,24 +516,4 @@ static void without_a_sink_every_call_is_quiet(void **state) {
     xl_qlog_free(q);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_header_record_names_format_vantage_point_and_reference),
-        cmocka_unit_test(a_packet_lists_its_frames),
-        cmocka_unit_test(the_peers_ack_delay_exponent_scales_received_acks_only),
-        cmocka_unit_test(every_frame_type_is_valid_json_with_its_name),
-        cmocka_unit_test(text_from_the_peer_is_escaped),
-        cmocka_unit_test(metrics_are_written_when_they_change_and_per_path),
-        cmocka_unit_test(path_and_xlink_events_carry_their_members),
-        cmocka_unit_test(states_are_written_when_they_change),
-        cmocka_unit_test(what_was_not_done_is_logged_with_its_reason),
-        cmocka_unit_test(events_while_a_packet_is_open_do_not_break_its_record),
-        cmocka_unit_test(a_packet_of_very_many_frames_has_a_bounded_record),
-        cmocka_unit_test(text_is_handed_over_in_pieces_of_about_16_kb),
-        cmocka_unit_test(what_comes_before_the_sink_is_kept_within_bounds),
-        cmocka_unit_test(a_log_that_was_never_opened_leaves_nothing),
-        cmocka_unit_test(a_log_without_a_sink_is_none),
-        cmocka_unit_test(without_a_sink_every_call_is_quiet),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,11 +1,5 @@
+#include "tests/unit.h"
 #include "recovery/capacity.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #define START 1000000
 #define RTT   100000
@@ -19,8 +13,7 @@ static uint64_t train(xl_capacity *s, unsigned packets, uint64_t at, uint64_t se
     return now;
 }
 
-static void a_spread_train_shows_the_capacity(void **state) {
-    (void)state;
+TEST(a_spread_train_shows_the_capacity) {
     xl_capacity s = {0};
     assert_int_equal(0, xl_capacity_time(&s, 50000)); /* nothing is known */
     train(&s, 60, START, 100, 1000);
@@ -29,16 +22,14 @@ static void a_spread_train_shows_the_capacity(void **state) {
     assert_int_equal(50000, xl_capacity_time(&s, 50000));
 }
 
-static void idle_time_between_trains_does_not_count(void **state) {
-    (void)state;
+TEST(idle_time_between_trains_does_not_count) {
     xl_capacity s = {0};
     train(&s, 60, START, 100, 1000);
     train(&s, 60, START + 5000000, 100, 1000);
     assert_int_equal(1000000, s.bytes_per_s);
 }
 
-static void a_train_that_is_not_spread_is_a_bound(void **state) {
-    (void)state;
+TEST(a_train_that_is_not_spread_is_a_bound) {
     xl_capacity s = {0};
     train(&s, 40, START, 1000, 1000);
     assert_int_equal(1000000, s.bytes_per_s);
@@ -48,8 +39,7 @@ static void a_train_that_is_not_spread_is_a_bound(void **state) {
     assert_int_equal(1000000, s.bytes_per_s);
 }
 
-static void a_change_is_known_within_a_train(void **state) {
-    (void)state;
+TEST(a_change_is_known_within_a_train) {
     xl_capacity s = {0};
     train(&s, 60, START, 100, 500);
     assert_int_equal(2000000, s.bytes_per_s);
@@ -58,8 +48,7 @@ static void a_change_is_known_within_a_train(void **state) {
     assert_false(s.is_bound);
 }
 
-static void few_packets_show_nothing(void **state) {
-    (void)state;
+TEST(few_packets_show_nothing) {
     xl_capacity s = {0};
     train(&s, 8, START, 100, 1000); /* 7000 bytes after the first */
     assert_int_equal(0, s.bytes_per_s);
@@ -67,8 +56,7 @@ static void few_packets_show_nothing(void **state) {
     assert_int_equal(0, s.bytes_per_s);
 }
 
-static void a_long_train_is_measured_in_parts(void **state) {
-    (void)state;
+TEST(a_long_train_is_measured_in_parts) {
     xl_capacity s = {0};
     uint64_t now = train(&s, 100, START, 100, 1000);
     for (unsigned i = 0; i < 100; i++) /* the same busy period, the link has become four times as fast */
@@ -78,14 +66,4 @@ static void a_long_train_is_measured_in_parts(void **state) {
     assert_in_range(s.bytes_per_s, 3700000, 4000000);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_spread_train_shows_the_capacity),
-        cmocka_unit_test(idle_time_between_trains_does_not_count),
-        cmocka_unit_test(a_train_that_is_not_spread_is_a_bound),
-        cmocka_unit_test(a_change_is_known_within_a_train),
-        cmocka_unit_test(few_packets_show_nothing),
-        cmocka_unit_test(a_long_train_is_measured_in_parts),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,12 +1,7 @@
+#include "tests/unit.h"
 #include "recovery/ledger.h"
 #include "testing/test_random.h"
 #include "xlink/xlink.h"
-
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <string.h>
 
@@ -144,8 +139,7 @@ static void detect(xl_ledger *l, model *m, uint64_t now) {
             assert_int_equal(m->at[pn].lost_calls, 1);
 }
 
-static void any_history_matches_a_plain_list(void **state) {
-    (void)state;
+TEST(any_history_matches_a_plain_list) {
     static model m;
     for (uint64_t seed = 0; seed < 15; seed++) {
         uint64_t rng = seed, now = 0;
@@ -188,8 +182,7 @@ static void push_n(xl_ledger *l, int n, uint64_t time) {
     }
 }
 
-static void an_ack_of_what_was_never_sent_is_refused(void **state) {
-    (void)state;
+TEST(an_ack_of_what_was_never_sent_is_refused) {
     xl_ledger l;
     int acked = 0;
     xl_ledger_init(&l);
@@ -214,8 +207,7 @@ static void an_ack_of_what_was_never_sent_is_refused(void **state) {
     xl_ledger_free(&l);
 }
 
-static void numbers_below_the_first_were_never_sent(void **state) {
-    (void)state;
+TEST(numbers_below_the_first_were_never_sent) {
     xl_ledger l;
     int acked = 0;
     xl_ledger_init(&l);
@@ -232,8 +224,7 @@ static void numbers_below_the_first_were_never_sent(void **state) {
     xl_ledger_free(&l);
 }
 
-static void a_huge_range_costs_only_what_is_in_the_ring(void **state) {
-    (void)state;
+TEST(a_huge_range_costs_only_what_is_in_the_ring) {
     xl_ledger l;
     int acked = 0;
     xl_ledger_init(&l);
@@ -245,8 +236,7 @@ static void a_huge_range_costs_only_what_is_in_the_ring(void **state) {
     xl_ledger_free(&l);
 }
 
-static void packet_and_time_threshold_are_those_of_rfc_9002(void **state) {
-    (void)state;
+TEST(packet_and_time_threshold_are_those_of_rfc_9002) {
     xl_ledger l;
     int lost = 0, acked = 0;
     xl_ledger_init(&l);
@@ -265,8 +255,7 @@ static void packet_and_time_threshold_are_those_of_rfc_9002(void **state) {
     xl_ledger_free(&l);
 }
 
-static void draining_hands_back_every_unsettled_packet_once(void **state) {
-    (void)state;
+TEST(draining_hands_back_every_unsettled_packet_once) {
     xl_ledger l;
     int lost = 0, acked = 0, drained = 0;
     xl_ledger_init(&l);
@@ -286,8 +275,7 @@ static void draining_hands_back_every_unsettled_packet_once(void **state) {
     xl_ledger_free(&l);
 }
 
-static void a_ring_that_shrinks_keeps_what_is_in_it(void **state) {
-    (void)state;
+TEST(a_ring_that_shrinks_keeps_what_is_in_it) {
     xl_ledger l;
     int n = 0;
     xl_ledger_init(&l);
@@ -324,8 +312,7 @@ static void drain_in_callback(void *user, xl_sent_packet *p) {
     xl_ledger_drain(user, count_call, &n);
 }
 
-static void a_callback_may_empty_the_ledger(void **state) {
-    (void)state;
+TEST(a_callback_may_empty_the_ledger) {
     xl_ledger l;
     xl_ledger_init(&l);
     push_n(&l, 10, 0);
@@ -336,8 +323,7 @@ static void a_callback_may_empty_the_ledger(void **state) {
     xl_ledger_free(&l);
 }
 
-static void an_endpoint_that_only_acknowledges_stays_small(void **state) {
-    (void)state;
+TEST(an_endpoint_that_only_acknowledges_stays_small) {
     xl_ledger l;
     xl_ledger_init(&l);
     for (int i = 0; i < 1000000; i++)
@@ -349,8 +335,7 @@ static void an_endpoint_that_only_acknowledges_stays_small(void **state) {
 
 /* All but one packet in 1000 is acknowledged, for ever: what is lost is remembered in a small ring, not in a large one.
  */
-static void losses_that_are_remembered_do_not_grow_a_large_ring(void **state) {
-    (void)state;
+TEST(losses_that_are_remembered_do_not_grow_a_large_ring) {
     xl_ledger l;
     int n = 0;
     xl_ledger_init(&l);
@@ -366,8 +351,7 @@ static void losses_that_are_remembered_do_not_grow_a_large_ring(void **state) {
     xl_ledger_free(&l);
 }
 
-static void trimming_forgets_old_losses_and_keeps_young_ones(void **state) {
-    (void)state;
+TEST(trimming_forgets_old_losses_and_keeps_young_ones) {
     xl_ledger l;
     int n = 0;
     xl_ledger_init(&l);
@@ -383,19 +367,4 @@ static void trimming_forgets_old_losses_and_keeps_young_ones(void **state) {
     xl_ledger_free(&l);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(any_history_matches_a_plain_list),
-        cmocka_unit_test(an_ack_of_what_was_never_sent_is_refused),
-        cmocka_unit_test(a_ring_that_shrinks_keeps_what_is_in_it),
-        cmocka_unit_test(numbers_below_the_first_were_never_sent),
-        cmocka_unit_test(a_huge_range_costs_only_what_is_in_the_ring),
-        cmocka_unit_test(packet_and_time_threshold_are_those_of_rfc_9002),
-        cmocka_unit_test(draining_hands_back_every_unsettled_packet_once),
-        cmocka_unit_test(a_callback_may_empty_the_ledger),
-        cmocka_unit_test(an_endpoint_that_only_acknowledges_stays_small),
-        cmocka_unit_test(losses_that_are_remembered_do_not_grow_a_large_ring),
-        cmocka_unit_test(trimming_forgets_old_losses_and_keeps_young_ones),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,17 +1,11 @@
+#include "tests/unit.h"
 #include "recovery/pacer.h"
 #include "testing/test_random.h"
-
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #define MTU   1200
 #define BURST (10 * MTU)
 
-static void what_leaves_stays_below_rate_times_time_plus_burst(void **state) {
-    (void)state;
+TEST(what_leaves_stays_below_rate_times_time_plus_burst) {
     for (uint64_t seed = 0; seed < 20; seed++) {
         uint64_t rng = seed, start = test_below(&rng, 1000000000), now = start;
         uint64_t rate = 1000 + test_below(&rng, 20000000), sent = 0;
@@ -36,8 +30,7 @@ static void what_leaves_stays_below_rate_times_time_plus_burst(void **state) {
     }
 }
 
-static void a_busy_sender_gets_the_whole_rate(void **state) {
-    (void)state;
+TEST(a_busy_sender_gets_the_whole_rate) {
     uint64_t now = 5, sent = 0, rate = 1234567;
     xl_pacer p;
     xl_pacer_init(&p, BURST, now);
@@ -54,8 +47,7 @@ static void a_busy_sender_gets_the_whole_rate(void **state) {
     assert_true(sent >= 10 * rate);
 }
 
-static void next_is_the_earliest_time_that_works(void **state) {
-    (void)state;
+TEST(next_is_the_earliest_time_that_works) {
     xl_pacer p;
     xl_pacer_init(&p, MTU, 0);
     xl_pacer_set_rate(&p, 1000000, 0); /* one byte a microsecond */
@@ -67,8 +59,7 @@ static void next_is_the_earliest_time_that_works(void **state) {
     assert_int_equal(xl_pacer_next(&p, next), next);
 }
 
-static void without_a_rate_nothing_waits(void **state) {
-    (void)state;
+TEST(without_a_rate_nothing_waits) {
     xl_pacer p;
     xl_pacer_init(&p, MTU, 0);
     for (int i = 0; i < 1000; i++) {
@@ -79,8 +70,7 @@ static void without_a_rate_nothing_waits(void **state) {
     assert_int_equal(xl_pacer_next(&p, 7), 7); /* and nothing of it is owed */
 }
 
-static void a_new_rate_counts_from_now_on(void **state) {
-    (void)state;
+TEST(a_new_rate_counts_from_now_on) {
     xl_pacer p;
     xl_pacer_init(&p, MTU, 0);
     xl_pacer_set_rate(&p, 1000000, 0);
@@ -89,8 +79,7 @@ static void a_new_rate_counts_from_now_on(void **state) {
     assert_int_equal(xl_pacer_next(&p, 1000), 1000 + 200000 + 1);
 }
 
-static void a_burst_of_another_size_leaves_what_is_owed(void **state) {
-    (void)state;
+TEST(a_burst_of_another_size_leaves_what_is_owed) {
     xl_pacer a, b;
     xl_pacer_init(&a, 10 * MTU, 0);
     xl_pacer_init(&b, 12 * MTU, 0);
@@ -107,8 +96,7 @@ static void a_burst_of_another_size_leaves_what_is_owed(void **state) {
     assert_int_equal(xl_pacer_next(&b, 300), xl_pacer_next(&a, 300));
 }
 
-static void a_long_rest_and_a_huge_rate_do_not_overflow(void **state) {
-    (void)state;
+TEST(a_long_rest_and_a_huge_rate_do_not_overflow) {
     xl_pacer p;
     xl_pacer_init(&p, BURST, 0);
     xl_pacer_set_rate(&p, UINT64_MAX / 2, 0);
@@ -118,15 +106,4 @@ static void a_long_rest_and_a_huge_rate_do_not_overflow(void **state) {
     assert_true(p.tokens <= (int64_t)BURST * 1000000);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_leaves_stays_below_rate_times_time_plus_burst),
-        cmocka_unit_test(a_busy_sender_gets_the_whole_rate),
-        cmocka_unit_test(next_is_the_earliest_time_that_works),
-        cmocka_unit_test(without_a_rate_nothing_waits),
-        cmocka_unit_test(a_new_rate_counts_from_now_on),
-        cmocka_unit_test(a_burst_of_another_size_leaves_what_is_owed),
-        cmocka_unit_test(a_long_rest_and_a_huge_rate_do_not_overflow),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

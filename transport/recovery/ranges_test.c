@@ -1,11 +1,6 @@
+#include "tests/unit.h"
 #include "recovery/ranges.h"
 #include "testing/test_random.h"
-
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <string.h>
 
@@ -58,8 +53,7 @@ static void model_keep(bool *model, size_t count) {
     }
 }
 
-static void any_sequence_of_changes_matches_a_bitmap(void **state) {
-    (void)state;
+TEST(any_sequence_of_changes_matches_a_bitmap) {
     for (uint64_t seed = 0; seed < 30; seed++) {
         uint64_t rng = seed;
         bool model[UNIVERSE] = {0};
@@ -93,8 +87,7 @@ static void any_sequence_of_changes_matches_a_bitmap(void **state) {
     }
 }
 
-static void neighbours_merge_and_the_top_of_the_number_space_works(void **state) {
-    (void)state;
+TEST(neighbours_merge_and_the_top_of_the_number_space_works) {
     xl_ranges r;
     xl_ranges_init(&r);
     xl_ranges_add(&r, 10, 20);
@@ -115,10 +108,4 @@ static void neighbours_merge_and_the_top_of_the_number_space_works(void **state)
     xl_ranges_free(&r);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(any_sequence_of_changes_matches_a_bitmap),
-        cmocka_unit_test(neighbours_merge_and_the_top_of_the_number_space_works),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

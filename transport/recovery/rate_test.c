@@ -1,11 +1,5 @@
+#include "tests/unit.h"
 #include "recovery/rate.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 static xl_sent_packet packet(xl_rate_sampler *s, uint64_t in_flight_before, uint64_t now) {
     xl_sent_packet p = {.bytes = 1000, .time_us = now};
@@ -13,8 +7,7 @@ static xl_sent_packet packet(xl_rate_sampler *s, uint64_t in_flight_before, uint
     return p;
 }
 
-static void a_packet_a_millisecond_is_a_megabyte_a_second(void **state) {
-    (void)state;
+TEST(a_packet_a_millisecond_is_a_megabyte_a_second) {
     xl_rate_sampler s = {0};
     xl_rate_sample sample;
     xl_sent_packet p[40];
@@ -38,8 +31,7 @@ static void a_packet_a_millisecond_is_a_megabyte_a_second(void **state) {
 }
 
 /* What arrives in a burst was not delivered as fast as its acknowledgements come. */
-static void the_longer_of_sending_and_acknowledging_counts(void **state) {
-    (void)state;
+TEST(the_longer_of_sending_and_acknowledging_counts) {
     xl_rate_sampler s = {0};
     xl_rate_sample sample;
     xl_sent_packet p[10];
@@ -54,8 +46,7 @@ static void the_longer_of_sending_and_acknowledging_counts(void **state) {
 }
 
 /* An acknowledgement's packets come in any order: the sample is that of the one that was sent last. */
-static void the_packet_sent_last_is_the_sample(void **state) {
-    (void)state;
+TEST(the_packet_sent_last_is_the_sample) {
     for (size_t first = 0; first < 2; first++) {
         xl_rate_sampler s = {0};
         xl_rate_sample sample;
@@ -72,8 +63,7 @@ static void the_packet_sent_last_is_the_sample(void **state) {
     }
 }
 
-static void nothing_in_flight_and_nothing_delivered_is_limited_too(void **state) {
-    (void)state;
+TEST(nothing_in_flight_and_nothing_delivered_is_limited_too) {
     xl_rate_sampler s = {0};
     xl_rate_sample sample;
     xl_rate_mark_app_limited(&s, 0);
@@ -85,8 +75,7 @@ static void nothing_in_flight_and_nothing_delivered_is_limited_too(void **state)
     assert_false(p.is_app_limited);
 }
 
-static void faster_than_the_smallest_rtt_is_no_sample(void **state) {
-    (void)state;
+TEST(faster_than_the_smallest_rtt_is_no_sample) {
     xl_rate_sampler s = {0};
     xl_rate_sample sample;
     xl_sent_packet p = packet(&s, 0, 1000000);
@@ -95,8 +84,7 @@ static void faster_than_the_smallest_rtt_is_no_sample(void **state) {
     assert_int_equal(0, sample.bytes_per_s);
 }
 
-static void samples_are_limited_until_what_was_in_flight_then_is_delivered(void **state) {
-    (void)state;
+TEST(samples_are_limited_until_what_was_in_flight_then_is_delivered) {
     xl_rate_sampler s = {0};
     xl_rate_sample sample;
     xl_sent_packet before = packet(&s, 0, 1000000);
@@ -114,8 +102,7 @@ static void samples_are_limited_until_what_was_in_flight_then_is_delivered(void 
     assert_false(sample.is_app_limited);
 }
 
-static void an_idle_time_is_in_no_sample(void **state) {
-    (void)state;
+TEST(an_idle_time_is_in_no_sample) {
     xl_rate_sampler s = {0};
     xl_rate_sample sample;
     xl_sent_packet p = packet(&s, 0, 1000000);
@@ -130,15 +117,4 @@ static void an_idle_time_is_in_no_sample(void **state) {
     assert_int_equal(3000, sample.newly_lost);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_packet_a_millisecond_is_a_megabyte_a_second),
-        cmocka_unit_test(the_longer_of_sending_and_acknowledging_counts),
-        cmocka_unit_test(the_packet_sent_last_is_the_sample),
-        cmocka_unit_test(nothing_in_flight_and_nothing_delivered_is_limited_too),
-        cmocka_unit_test(faster_than_the_smallest_rtt_is_no_sample),
-        cmocka_unit_test(samples_are_limited_until_what_was_in_flight_then_is_delivered),
-        cmocka_unit_test(an_idle_time_is_in_no_sample),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

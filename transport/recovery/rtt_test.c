@@ -1,13 +1,7 @@
+#include "tests/unit.h"
 #include "recovery/rtt.h"
 
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-static void before_a_sample_the_timeout_is_that_of_the_initial_rtt(void **state) {
-    (void)state;
+TEST(before_a_sample_the_timeout_is_that_of_the_initial_rtt) {
     xl_rtt r;
     xl_rtt_init(&r);
     assert_false(r.has_sample);
@@ -15,8 +9,7 @@ static void before_a_sample_the_timeout_is_that_of_the_initial_rtt(void **state)
     assert_int_equal(xl_rtt_loss_delay(&r), 374625);
 }
 
-static void the_first_sample_sets_everything_and_ignores_the_ack_delay(void **state) {
-    (void)state;
+TEST(the_first_sample_sets_everything_and_ignores_the_ack_delay) {
     xl_rtt r;
     xl_rtt_init(&r);
     xl_rtt_sample(&r, 100000, 20000);
@@ -26,8 +19,7 @@ static void the_first_sample_sets_everything_and_ignores_the_ack_delay(void **st
     assert_int_equal(r.var, 50000);
 }
 
-static void later_samples_follow_the_filter_of_section_5_3(void **state) {
-    (void)state;
+TEST(later_samples_follow_the_filter_of_section_5_3) {
     xl_rtt r;
     xl_rtt_init(&r);
     xl_rtt_sample(&r, 100000, 0);
@@ -41,8 +33,7 @@ static void later_samples_follow_the_filter_of_section_5_3(void **state) {
     assert_int_equal(xl_rtt_loss_delay(&r), 140000 + 140000 / 8);
 }
 
-static void an_ack_delay_that_would_undercut_the_minimum_is_not_believed(void **state) {
-    (void)state;
+TEST(an_ack_delay_that_would_undercut_the_minimum_is_not_believed) {
     xl_rtt r;
     xl_rtt_init(&r);
     xl_rtt_sample(&r, 100000, 0);
@@ -53,8 +44,7 @@ static void an_ack_delay_that_would_undercut_the_minimum_is_not_believed(void **
     assert_true(r.smoothed > 80000 && r.smoothed < 108000);
 }
 
-static void timers_never_fall_below_the_granularity(void **state) {
-    (void)state;
+TEST(timers_never_fall_below_the_granularity) {
     xl_rtt r;
     xl_rtt_init(&r);
     for (int i = 0; i < 100; i++)
@@ -63,13 +53,4 @@ static void timers_never_fall_below_the_granularity(void **state) {
     assert_int_equal(xl_rtt_pto(&r, 0), r.smoothed + XL_GRANULARITY_US);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(before_a_sample_the_timeout_is_that_of_the_initial_rtt),
-        cmocka_unit_test(the_first_sample_sets_everything_and_ignores_the_ack_delay),
-        cmocka_unit_test(later_samples_follow_the_filter_of_section_5_3),
-        cmocka_unit_test(an_ack_delay_that_would_undercut_the_minimum_is_not_believed),
-        cmocka_unit_test(timers_never_fall_below_the_granularity),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,9 +1,6 @@
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/unit.h"
 #include "reinjection/gate.h"
 #include "reinjection/reinjection.h"
 
@@ -15,8 +12,7 @@ static xl_reinjection_scope scope(const char *mode, bool stream_flushed, bool fr
     return xl_reinjection_find(mode)->scope(&v);
 }
 
-static void modes_differ_in_when_they_copy(void **state) {
-    (void)state;
+TEST(modes_differ_in_when_they_copy) {
     /* In the middle of the stream, its marked frame already sent. */
     assert_int_equal(XL_REINJECT_NOTHING, scope("none", false, true, true));
     assert_int_equal(XL_REINJECT_NOTHING, scope("appending", false, true, true));
@@ -32,8 +28,7 @@ static void modes_differ_in_when_they_copy(void **state) {
     assert_int_equal(XL_REINJECT_STREAM, scope("appending", true, true, false));
 }
 
-static void play_time_left_is_the_smaller_estimate(void **state) {
-    (void)state;
+TEST(play_time_left_is_the_smaller_estimate) {
     assert_int_equal(1000000, xl_qoe_play_time_left(&(xl_qoe){500000, 30, 4000000, 30})); /* both say 1 s */
     assert_int_equal(500000, xl_qoe_play_time_left(&(xl_qoe){500000, 15, 4000000, 30}));  /* frames say less */
     assert_int_equal(250000, xl_qoe_play_time_left(&(xl_qoe){125000, 90, 4000000, 30}));  /* bytes say less */
@@ -46,8 +41,7 @@ static void play_time_left_is_the_smaller_estimate(void **state) {
 }
 
 /* Whatever a peer claims: no overflow makes a full buffer an empty one. "No estimate" is UINT64_MAX alone. */
-static void absurd_claims_are_a_very_long_time(void **state) {
-    (void)state;
+TEST(absurd_claims_are_a_very_long_time) {
     const uint64_t longest = UINT64_MAX - 1, most_seconds = UINT64_MAX / 1000000;
     assert_int_equal(longest, xl_qoe_play_time_left(&(xl_qoe){UINT64_MAX, UINT64_MAX, 1, 1}));
     assert_int_equal(longest, xl_qoe_play_time_left(&(xl_qoe){.cached_frames = most_seconds - 1, .fps = 1}));
@@ -67,8 +61,7 @@ static bool decide(uint64_t play_time_ms, uint64_t deliver_ms, uint64_t elapsed_
     return xl_qoe_gate_decide(&g, deliver_ms * 1000, 5000000 + elapsed_ms * 1000).on;
 }
 
-static void double_threshold_control_follows_algorithm_1(void **state) {
-    (void)state;
+TEST(double_threshold_control_follows_algorithm_1) {
     static const struct {
         uint64_t t_th1_ms, t_th2_ms, left_ms, deliver_ms;
         bool on;
@@ -112,8 +105,7 @@ static void double_threshold_control_follows_algorithm_1(void **state) {
     }
 }
 
-static void a_signal_overtaken_by_a_newer_one_is_ignored(void **state) {
-    (void)state;
+TEST(a_signal_overtaken_by_a_newer_one_is_ignored) {
     xl_qoe_gate g;
     xl_qoe_gate_init(&g, true, 300000, 1000000);
     assert_true(xl_qoe_gate_signal(&g, &(xl_qoe){.cached_frames = 200, .fps = 1000}, 5000000, 5010000));
@@ -124,15 +116,13 @@ static void a_signal_overtaken_by_a_newer_one_is_ignored(void **state) {
     assert_false(xl_qoe_gate_decide(&g, 0, 5020000).on);
 }
 
-static void an_old_signal_is_extrapolated(void **state) {
-    (void)state;
+TEST(an_old_signal_is_extrapolated) {
     assert_false(decide(1200, 100, 100));
     assert_true(decide(1200, 100, 950)); /* 250 ms are left */
     assert_true(decide(1200, 0, 60000)); /* none is left, not a huge number */
 }
 
-static void without_extrapolation_a_signal_counts_as_it_came(void **state) {
-    (void)state;
+TEST(without_extrapolation_a_signal_counts_as_it_came) {
     xl_qoe_gate g;
     xl_qoe_gate_init(&g, true, 300000, 1000000);
     g.extrapolate = false;
@@ -148,8 +138,7 @@ static void expect_open(const xl_qoe_gate *g, const char *why) {
     assert_string_equal(why, d.why);
 }
 
-static void the_gate_is_open_where_play_time_left_is_unknown(void **state) {
-    (void)state;
+TEST(the_gate_is_open_where_play_time_left_is_unknown) {
     xl_qoe_gate g;
     xl_qoe_gate_init(&g, true, 300000, 1000000);
     expect_open(&g, "no signal yet");
@@ -160,8 +149,7 @@ static void the_gate_is_open_where_play_time_left_is_unknown(void **state) {
     expect_open(&g, "no control");
 }
 
-static void a_copy_pays_where_it_clearly_comes_first(void **state) {
-    (void)state;
+TEST(a_copy_pays_where_it_clearly_comes_first) {
     assert_true(xl_reinjection_pays(200000, 100000, 0));
     assert_false(xl_reinjection_pays(100000, 100000, 0));
     assert_false(xl_reinjection_pays(125000, 100000, 0)); /* within the margin of a quarter */
@@ -175,17 +163,4 @@ static void a_copy_pays_where_it_clearly_comes_first(void **state) {
     assert_false(xl_reinjection_pays(100000, XL_NEVER, 0));
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(modes_differ_in_when_they_copy),
-        cmocka_unit_test(play_time_left_is_the_smaller_estimate),
-        cmocka_unit_test(absurd_claims_are_a_very_long_time),
-        cmocka_unit_test(double_threshold_control_follows_algorithm_1),
-        cmocka_unit_test(a_signal_overtaken_by_a_newer_one_is_ignored),
-        cmocka_unit_test(an_old_signal_is_extrapolated),
-        cmocka_unit_test(without_extrapolation_a_signal_counts_as_it_came),
-        cmocka_unit_test(the_gate_is_open_where_play_time_left_is_unknown),
-        cmocka_unit_test(a_copy_pays_where_it_clearly_comes_first),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

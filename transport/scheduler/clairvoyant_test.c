@@ -1,10 +1,6 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/unit.h"
 #include "scheduler/clairvoyant.h"
 #include "scheduler/scheduler.h"
 
@@ -95,8 +91,7 @@ static xl_scheduler_decision decide(const xl_scheduler_view *v) {
     return d;
 }
 
-static void the_packet_goes_where_it_arrives_first(void **state) {
-    (void)state;
+TEST(the_packet_goes_where_it_arrives_first) {
     xl_scheduler_view v = view_of(1000);
     v.path[1].srtt_us = 10000; /* RTTs say otherwise */
     xl_scheduler_decision d = decide(&v);
@@ -109,8 +104,7 @@ static void the_packet_goes_where_it_arrives_first(void **state) {
 }
 
 /* Path 0 alone: by the window of 10 packets and a round trip of 21 ms, 10 packets each 21 ms; path 1 needs 104 ms. */
-static void a_slow_path_carries_only_what_the_others_cannot_bring_before(void **state) {
-    (void)state;
+TEST(a_slow_path_carries_only_what_the_others_cannot_bring_before) {
     for (uint64_t left = 20; left < 80; left++) {
         xl_scheduler_view v = view_of(left);
         xl_scheduler_decision d = decide(&v);
@@ -125,16 +119,14 @@ static void a_slow_path_carries_only_what_the_others_cannot_bring_before(void **
     }
 }
 
-static void slow_start_is_foreseen(void **state) {
-    (void)state;
+TEST(slow_start_is_foreseen) {
     xl_scheduler_view v = view_of(60);
     assert_int_equal(decide(&v).count, 2);
     net.ssthresh[0] = XL_NEVER; /* 10, 20 and 40 packets in three round trips */
     assert_int_equal(decide(&v).count, 1);
 }
 
-static void a_full_path_is_waited_for_if_it_brings_all_earlier(void **state) {
-    (void)state;
+TEST(a_full_path_is_waited_for_if_it_brings_all_earlier) {
     xl_scheduler_view v = view_of(10);
     fill_window(&v, 0);
     xl_scheduler_decision d = decide(&v);
@@ -152,8 +144,7 @@ static void a_full_path_is_waited_for_if_it_brings_all_earlier(void **state) {
     assert_int_equal(d.order[0], 1);
 }
 
-static void a_pacer_delays_what_is_foreseen(void **state) {
-    (void)state;
+TEST(a_pacer_delays_what_is_foreseen) {
     xl_scheduler_view v = view_of(20);
     v.path[0].window_bytes = 1000 * MTU;
     assert_int_equal(decide(&v).count, 1);
@@ -162,8 +153,7 @@ static void a_pacer_delays_what_is_foreseen(void **state) {
     assert_int_equal(decide(&v).count, 2);
 }
 
-static void a_slow_path_passes_a_stream_that_is_complete_without_it(void **state) {
-    (void)state;
+TEST(a_slow_path_passes_a_stream_that_is_complete_without_it) {
     xl_scheduler_view v = view_of(1000);
     v.first_bytes = 20 * (MTU - 40);
     xl_scheduler_decision d = decide(&v);
@@ -173,8 +163,7 @@ static void a_slow_path_passes_a_stream_that_is_complete_without_it(void **state
     assert_int_equal(decide(&v).for_later, 0);
 }
 
-static void nothing_is_sent_that_a_full_queue_would_drop(void **state) {
-    (void)state;
+TEST(nothing_is_sent_that_a_full_queue_would_drop) {
     xl_scheduler_view v = view_of(1000);
     fill_window(&v, 0);
     v.path[0].has_window = true;
@@ -190,22 +179,9 @@ static void nothing_is_sent_that_a_full_queue_would_drop(void **state) {
     assert_int_equal(d.waits_for, 0);
 }
 
-static void it_is_a_reference_and_no_other_is(void **state) {
-    (void)state;
+TEST(it_is_a_reference_and_no_other_is) {
     assert_true(xl_scheduler_is_reference("clairvoyant"));
     assert_false(xl_scheduler_is_reference("earliest") || xl_scheduler_is_reference(NULL));
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_packet_goes_where_it_arrives_first),
-        cmocka_unit_test(a_slow_path_carries_only_what_the_others_cannot_bring_before),
-        cmocka_unit_test(slow_start_is_foreseen),
-        cmocka_unit_test(a_full_path_is_waited_for_if_it_brings_all_earlier),
-        cmocka_unit_test(a_pacer_delays_what_is_foreseen),
-        cmocka_unit_test(a_slow_path_passes_a_stream_that_is_complete_without_it),
-        cmocka_unit_test(nothing_is_sent_that_a_full_queue_would_drop),
-        cmocka_unit_test(it_is_a_reference_and_no_other_is),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,10 +1,6 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/unit.h"
 #include "scheduler/scheduler.h"
 
 #define MTU 1000
@@ -47,8 +43,7 @@ static size_t order_of(const char *name, const xl_scheduler_view *v, size_t *ord
 
 static const char *const by_rtt[] = {"minrtt", "xlink"};
 
-static void smallest_rtt_goes_first(void **state) {
-    (void)state;
+TEST(smallest_rtt_goes_first) {
     uint64_t srtt[] = {90000, 20000, 50000, 20000};
     size_t order[XL_MAX_PATHS], want[] = {1, 3, 2, 0};
     for (size_t k = 0; k < 2; k++) {
@@ -67,8 +62,7 @@ static void expect_wait(const xl_scheduler_decision *d, bool waits) {
         assert_int_equal(1, d->order[0]);
 }
 
-static void a_full_window_passes_to_the_next(void **state) {
-    (void)state;
+TEST(a_full_window_passes_to_the_next) {
     uint64_t srtt[] = {20000, 50000};
     size_t order[XL_MAX_PATHS];
     xl_scheduler_view v = view_of(2, srtt);
@@ -81,8 +75,7 @@ static void a_full_window_passes_to_the_next(void **state) {
     assert_int_equal(0, order_of("minrtt", &v, order));
 }
 
-static void a_suspect_path_is_used_only_when_nothing_else_is_left(void **state) {
-    (void)state;
+TEST(a_suspect_path_is_used_only_when_nothing_else_is_left) {
     uint64_t srtt[] = {20000, 50000};
     size_t order[XL_MAX_PATHS];
     xl_scheduler_view v = view_of(2, srtt);
@@ -96,8 +89,7 @@ static void a_suspect_path_is_used_only_when_nothing_else_is_left(void **state) 
     assert_int_equal(0, order[0]);
 }
 
-static void a_standby_path_waits_behind_available_ones(void **state) {
-    (void)state;
+TEST(a_standby_path_waits_behind_available_ones) {
     uint64_t srtt[] = {20000, 50000};
     size_t order[XL_MAX_PATHS];
     xl_scheduler_view v = view_of(2, srtt);
@@ -109,8 +101,7 @@ static void a_standby_path_waits_behind_available_ones(void **state) {
     assert_int_equal(0, order[0]);
 }
 
-static void roundrobin_takes_turns(void **state) {
-    (void)state;
+TEST(roundrobin_takes_turns) {
     uint64_t srtt[] = {20000, 90000, 50000};
     xl_scheduler_view v = view_of(3, srtt);
     instance s = instance_of("roundrobin");
@@ -128,8 +119,7 @@ static void roundrobin_takes_turns(void **state) {
     assert_int_equal(0, decision_of(&s, &v).order[0]);
 }
 
-static void redundant_offers_every_healthy_path(void **state) {
-    (void)state;
+TEST(redundant_offers_every_healthy_path) {
     uint64_t srtt[] = {90000, 20000, 50000};
     size_t order[XL_MAX_PATHS];
     xl_scheduler_view v = view_of(3, srtt);
@@ -152,8 +142,7 @@ static xl_scheduler_view fast_is_full(uint64_t rtt_f, uint64_t cwnd_f, uint64_t 
     return v;
 }
 
-static void blest_waits_where_the_fast_path_would_be_blocked(void **state) {
-    (void)state;
+TEST(blest_waits_where_the_fast_path_would_be_blocked) {
     /* RTT_F 10 ms, cwnd_F 10, RTT_S 50 ms: rtts = 5, X = (10 + (5 - 1) / 2) 5 = 60 packets; lambda is 1.2: 72. */
     static const struct {
         uint64_t window, slow_in_flight;
@@ -173,8 +162,7 @@ static void blest_waits_where_the_fast_path_would_be_blocked(void **state) {
     }
 }
 
-static void blest_corrects_its_estimate_once_in_a_slow_round_trip(void **state) {
-    (void)state;
+TEST(blest_corrects_its_estimate_once_in_a_slow_round_trip) {
     instance s = instance_of("blest");
     xl_scheduler_view v = fast_is_full(10, 10, 50, 10);
     v.send_window_bytes = 68 * MTU; /* X = 60 packets, and one is to be sent: waits while lambda > 67 / 60 = 1.1167 */
@@ -210,16 +198,14 @@ static bool blest_waits_after(int rounds, bool blocked, uint64_t left) {
     return decision_of(&s, &v).count == 0;
 }
 
-static void blest_keeps_its_correction_within_limits(void **state) {
-    (void)state;
+TEST(blest_keeps_its_correction_within_limits) {
     assert_true(blest_waits_after(100, true, 77)); /* lambda is 1.3: 78 */
     assert_false(blest_waits_after(100, true, 79));
     assert_true(blest_waits_after(100, false, 59)); /* 1.0: 60 */
     assert_false(blest_waits_after(100, false, 60));
 }
 
-static void blest_remembers_that_it_was_blocked_in_between(void **state) {
-    (void)state;
+TEST(blest_remembers_that_it_was_blocked_in_between) {
     instance s = instance_of("blest");
     xl_scheduler_view v = fast_is_full(10, 10, 50, 10);
     v.now = 10;
@@ -231,8 +217,7 @@ static void blest_remembers_that_it_was_blocked_in_between(void **state) {
     assert_int_equal(0, decision_of(&s, &v).count);
 }
 
-static void ecf_waits_where_the_fast_path_completes_earlier(void **state) {
-    (void)state;
+TEST(ecf_waits_where_the_fast_path_completes_earlier) {
     static const struct {
         uint64_t rtt_f, rtt_s, unsent, sigma_f, sigma_s;
         bool waits;
@@ -261,8 +246,7 @@ static void ecf_waits_where_the_fast_path_completes_earlier(void **state) {
     }
 }
 
-static void ecf_goes_on_waiting_by_a_quarter_longer(void **state) {
-    (void)state;
+TEST(ecf_goes_on_waiting_by_a_quarter_longer) {
     instance s = instance_of("ecf");
     xl_scheduler_view v = fast_is_full(10, 10, 100, 10);
     v.unsent_bytes = 110 * MTU; /* 12 x 10 = 120 ms: more than 100, less than 125 */
@@ -277,8 +261,7 @@ static void ecf_goes_on_waiting_by_a_quarter_longer(void **state) {
     assert_int_equal(1, decision_of(&s, &v).count);
 }
 
-static void nobody_waits_for_a_path_that_does_not_answer(void **state) {
-    (void)state;
+TEST(nobody_waits_for_a_path_that_does_not_answer) {
     static const char *const waiting[] = {"blest", "ecf"};
     for (size_t i = 0; i < 2; i++) {
         instance s = instance_of(waiting[i]);
@@ -313,8 +296,7 @@ static void set_queue(xl_scheduler_path *p, uint64_t min_rtt_us, uint64_t queue_
     p->in_flight_bytes = queue_us > 0 ? 10 * MTU : 0;
 }
 
-static void earliest_goes_by_what_is_in_flight_rather_than_by_the_last_rtt(void **state) {
-    (void)state;
+TEST(earliest_goes_by_what_is_in_flight_rather_than_by_the_last_rtt) {
     uint64_t srtt[] = {20000, 50000};
     size_t order[XL_MAX_PATHS];
     xl_scheduler_view v = view_of(2, srtt);
@@ -334,8 +316,7 @@ static void earliest_goes_by_what_is_in_flight_rather_than_by_the_last_rtt(void 
 }
 
 /* Requests of a few round trips: what was acknowledged lately is all that was sent, so the rate looks small. */
-static void earliest_leaves_no_fast_path_for_its_rate_while_no_queue_shows(void **state) {
-    (void)state;
+TEST(earliest_leaves_no_fast_path_for_its_rate_while_no_queue_shows) {
     uint64_t srtt[] = {20000, 50000};
     size_t order[XL_MAX_PATHS];
     xl_scheduler_view v = view_of(2, srtt);
@@ -354,8 +335,7 @@ static void earliest_leaves_no_fast_path_for_its_rate_while_no_queue_shows(void 
 }
 
 /* What is in flight may fill the path before any queue shows in an RTT. */
-static void earliest_goes_by_the_capacity_while_no_queue_shows(void **state) {
-    (void)state;
+TEST(earliest_goes_by_the_capacity_while_no_queue_shows) {
     uint64_t srtt[] = {20000, 50000};
     size_t order[XL_MAX_PATHS];
     xl_scheduler_view v = view_of(2, srtt);
@@ -371,8 +351,7 @@ static void earliest_goes_by_the_capacity_while_no_queue_shows(void **state) {
     assert_int_equal(1, order[0]);
 }
 
-static void earliest_commits_no_more_than_a_short_queue_while_there_is_a_choice(void **state) {
-    (void)state;
+TEST(earliest_commits_no_more_than_a_short_queue_while_there_is_a_choice) {
     uint64_t srtt[] = {20000, 50000};
     xl_scheduler_view v = view_of(2, srtt);
     set_queue(&v.path[0], 20000, 170001);
@@ -393,8 +372,7 @@ static void earliest_commits_no_more_than_a_short_queue_while_there_is_a_choice(
 }
 
 /* In slow start the path is faster than was ever seen. */
-static void earliest_limits_no_queue_by_a_bound_of_the_capacity(void **state) {
-    (void)state;
+TEST(earliest_limits_no_queue_by_a_bound_of_the_capacity) {
     uint64_t srtt[] = {20000, 50000};
     xl_scheduler_view v = view_of(2, srtt);
     set_queue(&v.path[0], 20000, 170001);
@@ -409,8 +387,7 @@ static void earliest_limits_no_queue_by_a_bound_of_the_capacity(void **state) {
     expect_wait(&d, false);
 }
 
-static void earliest_waits_for_a_full_path_that_alone_completes_earlier(void **state) {
-    (void)state;
+TEST(earliest_waits_for_a_full_path_that_alone_completes_earlier) {
     uint64_t srtt[] = {20000, 100000};
     xl_scheduler_view v = view_of(2, srtt);
     set_queue(&v.path[0], 20000, 20000); /* 10 packets in 20 ms */
@@ -433,8 +410,7 @@ static void earliest_waits_for_a_full_path_that_alone_completes_earlier(void **s
     expect_wait(&d, false);
 }
 
-static void earliest_uses_another_path_beside_a_paced_one_for_what_that_brings_later(void **state) {
-    (void)state;
+TEST(earliest_uses_another_path_beside_a_paced_one_for_what_that_brings_later) {
     uint64_t srtt[] = {20000, 50000};
     size_t order[XL_MAX_PATHS];
     xl_scheduler_view v = view_of(2, srtt);
@@ -453,8 +429,7 @@ static void earliest_uses_another_path_beside_a_paced_one_for_what_that_brings_l
     assert_true(xl_scheduler_find("earliest")->passes_paced);
 }
 
-static void names_are_listed_and_found(void **state) {
-    (void)state;
+TEST(names_are_listed_and_found) {
     size_t count = 0;
     for (; xl_scheduler_name(count); count++) { /* no name twice: find() gives the first of a name */
         assert_ptr_equal(xl_schedulers[count], xl_scheduler_find(xl_scheduler_name(count)));
@@ -466,29 +441,4 @@ static void names_are_listed_and_found(void **state) {
     assert_null(xl_scheduler_find(NULL));
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(smallest_rtt_goes_first),
-        cmocka_unit_test(a_full_window_passes_to_the_next),
-        cmocka_unit_test(a_suspect_path_is_used_only_when_nothing_else_is_left),
-        cmocka_unit_test(a_standby_path_waits_behind_available_ones),
-        cmocka_unit_test(roundrobin_takes_turns),
-        cmocka_unit_test(redundant_offers_every_healthy_path),
-        cmocka_unit_test(blest_waits_where_the_fast_path_would_be_blocked),
-        cmocka_unit_test(blest_corrects_its_estimate_once_in_a_slow_round_trip),
-        cmocka_unit_test(blest_keeps_its_correction_within_limits),
-        cmocka_unit_test(blest_remembers_that_it_was_blocked_in_between),
-        cmocka_unit_test(ecf_waits_where_the_fast_path_completes_earlier),
-        cmocka_unit_test(ecf_goes_on_waiting_by_a_quarter_longer),
-        cmocka_unit_test(nobody_waits_for_a_path_that_does_not_answer),
-        cmocka_unit_test(earliest_goes_by_what_is_in_flight_rather_than_by_the_last_rtt),
-        cmocka_unit_test(earliest_leaves_no_fast_path_for_its_rate_while_no_queue_shows),
-        cmocka_unit_test(earliest_goes_by_the_capacity_while_no_queue_shows),
-        cmocka_unit_test(earliest_commits_no_more_than_a_short_queue_while_there_is_a_choice),
-        cmocka_unit_test(earliest_limits_no_queue_by_a_bound_of_the_capacity),
-        cmocka_unit_test(earliest_waits_for_a_full_path_that_alone_completes_earlier),
-        cmocka_unit_test(earliest_uses_another_path_beside_a_paced_one_for_what_that_brings_later),
-        cmocka_unit_test(names_are_listed_and_found),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,17 +1,10 @@
+#include "tests/unit.h"
 #include "stream/budget.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #define CONNECTIONS 10
 #define MOST        2000
 
-static void a_connection_takes_no_more_than_its_own_most(void **state) {
-    (void)state;
+TEST(a_connection_takes_no_more_than_its_own_most) {
     xl_budget_pool pool;
     xl_budget_pool_init(&pool, MOST, CONNECTIONS);
     xl_budget b = {.pool = &pool, .most = 300};
@@ -24,8 +17,7 @@ static void a_connection_takes_no_more_than_its_own_most(void **state) {
     assert_true(xl_budget_take(&b, 101));
 }
 
-static void those_that_hold_all_they_can_leave_each_other_connection_its_share(void **state) {
-    (void)state;
+TEST(those_that_hold_all_they_can_leave_each_other_connection_its_share) {
     xl_budget_pool pool;
     xl_budget b[CONNECTIONS];
     xl_budget_pool_init(&pool, MOST, CONNECTIONS);
@@ -43,19 +35,11 @@ static void those_that_hold_all_they_can_leave_each_other_connection_its_share(v
     assert_true(pool.refused);
 }
 
-static void one_without_a_pool_has_no_end(void **state) {
-    (void)state;
+TEST(one_without_a_pool_has_no_end) {
     xl_budget b = {0};
     assert_true(xl_budget_take(&b, SIZE_MAX));
     assert_int_equal(SIZE_MAX, xl_budget_left(&b));
     xl_budget_give_back(&b, 1);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_connection_takes_no_more_than_its_own_most),
-        cmocka_unit_test(those_that_hold_all_they_can_leave_each_other_connection_its_share),
-        cmocka_unit_test(one_without_a_pool_has_no_end),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

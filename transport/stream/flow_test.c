@@ -1,14 +1,8 @@
+#include "tests/unit.h"
 #include "stream/flow.h"
 #include "wire/cursor.h"
 
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-static void a_new_limit_is_due_when_half_of_the_window_is_consumed(void **state) {
-    (void)state;
+TEST(a_new_limit_is_due_when_half_of_the_window_is_consumed) {
     xl_flow_in f;
     xl_flow_in_init(&f, 1000, 0);
     assert_int_equal(f.limit, 1000);
@@ -23,8 +17,7 @@ static void a_new_limit_is_due_when_half_of_the_window_is_consumed(void **state)
     assert_int_equal(xl_flow_in_update(&f, 0, 0), 2500);
 }
 
-static void a_limit_never_falls_and_never_leaves_the_number_space(void **state) {
-    (void)state;
+TEST(a_limit_never_falls_and_never_leaves_the_number_space) {
     xl_flow_in f;
     xl_flow_in_init(&f, UINT64_MAX, 0);
     assert_true(f.limit == XL_VARINT_MAX);
@@ -43,8 +36,7 @@ static uint64_t window_after(xl_flow_in *f, uint64_t now, uint64_t rtt_us) {
     return f->window;
 }
 
-static void a_window_that_is_read_within_two_rtts_doubles_up_to_its_most(void **state) {
-    (void)state;
+TEST(a_window_that_is_read_within_two_rtts_doubles_up_to_its_most) {
     xl_flow_in f;
     xl_flow_in_init(&f, 1000, 3000);
     assert_int_equal(window_after(&f, 50, 100), 1000); /* the first says nothing: since when? */
@@ -55,8 +47,7 @@ static void a_window_that_is_read_within_two_rtts_doubles_up_to_its_most(void **
     assert_int_equal(window_after(&f, 501, 100), 3000);
 }
 
-static void a_limit_that_is_announced_again_does_not_make_the_window_grow(void **state) {
-    (void)state;
+TEST(a_limit_that_is_announced_again_does_not_make_the_window_grow) {
     xl_flow_in f;
     xl_flow_in_init(&f, 1000, 4000);
     assert_int_equal(window_after(&f, 50, 100), 1000);
@@ -65,16 +56,14 @@ static void a_limit_that_is_announced_again_does_not_make_the_window_grow(void *
     assert_int_equal(window_after(&f, 250, 100), 1000); /* two RTTs after the time at which it was due */
 }
 
-static void a_window_without_a_most_stays(void **state) {
-    (void)state;
+TEST(a_window_without_a_most_stays) {
     xl_flow_in f;
     xl_flow_in_init(&f, 1000, 0);
     assert_int_equal(window_after(&f, 50, 100), 1000);
     assert_int_equal(window_after(&f, 51, 100), 1000);
 }
 
-static void the_peers_limit_only_rises(void **state) {
-    (void)state;
+TEST(the_peers_limit_only_rises) {
     xl_flow_out f;
     xl_flow_out_init(&f, 100);
     f.used = 60;
@@ -86,8 +75,7 @@ static void the_peers_limit_only_rises(void **state) {
     assert_int_equal(xl_flow_out_left(&f), 100);
 }
 
-static void blocked_is_said_once_a_limit(void **state) {
-    (void)state;
+TEST(blocked_is_said_once_a_limit) {
     xl_flow_out f;
     xl_flow_out_init(&f, 100);
     assert_false(xl_flow_out_take_blocked(&f));
@@ -100,15 +88,4 @@ static void blocked_is_said_once_a_limit(void **state) {
     assert_true(xl_flow_out_take_blocked(&f));
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_new_limit_is_due_when_half_of_the_window_is_consumed),
-        cmocka_unit_test(a_limit_never_falls_and_never_leaves_the_number_space),
-        cmocka_unit_test(a_window_that_is_read_within_two_rtts_doubles_up_to_its_most),
-        cmocka_unit_test(a_limit_that_is_announced_again_does_not_make_the_window_grow),
-        cmocka_unit_test(a_window_without_a_most_stays),
-        cmocka_unit_test(the_peers_limit_only_rises),
-        cmocka_unit_test(blocked_is_said_once_a_limit),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

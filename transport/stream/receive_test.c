@@ -1,12 +1,7 @@
+#include "tests/unit.h"
 #include "stream/receive.h"
 #include "testing/test_random.h"
 #include "wire/frame.h"
-
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <string.h>
 
@@ -25,8 +20,7 @@ static int fill_data(void **state) {
     return 0;
 }
 
-static void pieces_in_any_order_come_out_in_order(void **state) {
-    (void)state;
+TEST(pieces_in_any_order_come_out_in_order) {
     static uint8_t out[WINDOW];
     for (uint64_t seed = 0; seed < 20; seed++) {
         uint64_t rng = seed, got = 0, counted = 0, fresh;
@@ -56,8 +50,7 @@ static void pieces_in_any_order_come_out_in_order(void **state) {
     }
 }
 
-static void an_empty_fin_is_announced_once(void **state) {
-    (void)state;
+TEST(an_empty_fin_is_announced_once) {
     uint8_t out[100];
     uint64_t fresh;
     bool fin;
@@ -77,8 +70,7 @@ static void an_empty_fin_is_announced_once(void **state) {
     xl_recv_free(&r);
 }
 
-static void the_final_size_cannot_change(void **state) {
-    (void)state;
+TEST(the_final_size_cannot_change) {
     uint64_t fresh;
     xl_recv r;
     xl_recv_init(&r);
@@ -102,8 +94,7 @@ static void the_final_size_cannot_change(void **state) {
     xl_recv_free(&r);
 }
 
-static void the_window_is_enforced_and_bounds_the_memory(void **state) {
-    (void)state;
+TEST(the_window_is_enforced_and_bounds_the_memory) {
     uint64_t fresh;
     xl_recv r;
     xl_recv_init(&r);
@@ -119,8 +110,7 @@ static void the_window_is_enforced_and_bounds_the_memory(void **state) {
     xl_recv_free(&r);
 }
 
-static void what_was_stored_survives_growth_of_the_ring(void **state) {
-    (void)state;
+TEST(what_was_stored_survives_growth_of_the_ring) {
     static uint8_t out[WINDOW];
     uint64_t fresh;
     bool fin;
@@ -137,8 +127,7 @@ static void what_was_stored_survives_growth_of_the_ring(void **state) {
     xl_recv_free(&r);
 }
 
-static void many_small_gaps_are_refused(void **state) {
-    (void)state;
+TEST(many_small_gaps_are_refused) {
     uint64_t fresh, error = 0, pieces = 0;
     xl_recv r;
     xl_recv_init(&r);
@@ -149,8 +138,7 @@ static void many_small_gaps_are_refused(void **state) {
     xl_recv_free(&r);
 }
 
-static void a_small_ring_goes_with_its_last_byte_and_a_large_one_at_the_end(void **state) {
-    (void)state;
+TEST(a_small_ring_goes_with_its_last_byte_and_a_large_one_at_the_end) {
     static uint8_t out[WINDOW];
     uint64_t fresh;
     bool fin;
@@ -173,15 +161,4 @@ static void a_small_ring_goes_with_its_last_byte_and_a_large_one_at_the_end(void
     xl_recv_free(&r);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pieces_in_any_order_come_out_in_order),
-        cmocka_unit_test(an_empty_fin_is_announced_once),
-        cmocka_unit_test(the_final_size_cannot_change),
-        cmocka_unit_test(the_window_is_enforced_and_bounds_the_memory),
-        cmocka_unit_test(what_was_stored_survives_growth_of_the_ring),
-        cmocka_unit_test(many_small_gaps_are_refused),
-        cmocka_unit_test(a_small_ring_goes_with_its_last_byte_and_a_large_one_at_the_end),
-    };
-    return cmocka_run_group_tests(tests, fill_data, NULL);
-}
+TEST_MAIN(fill_data, NULL)

@@ -1,11 +1,6 @@
+#include "tests/unit.h"
 #include "stream/send.h"
 #include "testing/test_random.h"
-
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <stdlib.h>
 #include <string.h>
@@ -19,8 +14,7 @@ static xl_send_piece take(xl_send *s, size_t max_len) {
     return piece;
 }
 
-static void data_leaves_in_order_and_within_the_credit(void **state) {
-    (void)state;
+TEST(data_leaves_in_order_and_within_the_credit) {
     xl_send s;
     xl_send_piece p;
     xl_send_init(&s, 65536);
@@ -49,8 +43,7 @@ static void data_leaves_in_order_and_within_the_credit(void **state) {
     xl_send_free(&s);
 }
 
-static void a_lone_fin_is_sent_lost_and_acknowledged(void **state) {
-    (void)state;
+TEST(a_lone_fin_is_sent_lost_and_acknowledged) {
     xl_send s;
     xl_send_init(&s, 65536);
     xl_send_write(&s, zeros, 100);
@@ -77,8 +70,7 @@ static void a_lone_fin_is_sent_lost_and_acknowledged(void **state) {
     xl_send_free(&s);
 }
 
-static void lost_data_goes_first_and_needs_no_credit(void **state) {
-    (void)state;
+TEST(lost_data_goes_first_and_needs_no_credit) {
     xl_send s;
     xl_send_init(&s, 65536);
     xl_send_write(&s, zeros, 10000);
@@ -98,8 +90,7 @@ static void lost_data_goes_first_and_needs_no_credit(void **state) {
     xl_send_free(&s);
 }
 
-static void with_two_copies_the_first_ack_settles_and_a_later_loss_requeues_nothing(void **state) {
-    (void)state;
+TEST(with_two_copies_the_first_ack_settles_and_a_later_loss_requeues_nothing) {
     xl_send s;
     xl_send_init(&s, 65536);
     xl_send_write(&s, zeros, 3000);
@@ -123,8 +114,7 @@ static void with_two_copies_the_first_ack_settles_and_a_later_loss_requeues_noth
     xl_send_free(&s);
 }
 
-static void the_buffer_is_bounded_and_used_again(void **state) {
-    (void)state;
+TEST(the_buffer_is_bounded_and_used_again) {
     xl_send s;
     xl_send_init(&s, 10000);
     assert_int_equal(xl_send_write(&s, zeros, 65536), 10000);
@@ -142,8 +132,7 @@ static void the_buffer_is_bounded_and_used_again(void **state) {
     xl_send_free(&s);
 }
 
-static void copies_outside_of_the_buffer_are_zeros(void **state) {
-    (void)state;
+TEST(copies_outside_of_the_buffer_are_zeros) {
     xl_send s;
     uint8_t data[3000], out[3000];
     memset(data, 7, sizeof data);
@@ -218,8 +207,7 @@ static void model_check(const xl_send *s, const model *m) {
     }
 }
 
-static void any_order_of_losses_and_acks_matches_a_byte_map(void **state) {
-    (void)state;
+TEST(any_order_of_losses_and_acks_matches_a_byte_map) {
     static uint8_t data[TOTAL], out[TOTAL];
     for (size_t i = 0; i < TOTAL; i++)
         data[i] = (uint8_t)(i * 31 + (i >> 8));
@@ -246,8 +234,7 @@ static void any_order_of_losses_and_acks_matches_a_byte_map(void **state) {
     }
 }
 
-static void the_buffer_shrinks_with_what_is_in_it(void **state) {
-    (void)state;
+TEST(the_buffer_shrinks_with_what_is_in_it) {
     xl_send s;
     xl_send_init(&s, 1 << 20);
     for (int i = 0; i < 8; i++)
@@ -262,8 +249,7 @@ static void the_buffer_shrinks_with_what_is_in_it(void **state) {
     xl_send_free(&s);
 }
 
-static void what_a_buffer_holds_is_taken_from_its_budget(void **state) {
-    (void)state;
+TEST(what_a_buffer_holds_is_taken_from_its_budget) {
     xl_budget_pool pool;
     xl_budget_pool_init(&pool, 1 << 20, 1);
     xl_budget budget = {.pool = &pool, .most = 10000};
@@ -289,17 +275,4 @@ static void what_a_buffer_holds_is_taken_from_its_budget(void **state) {
     assert_int_equal(pool.held, 0);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_buffer_shrinks_with_what_is_in_it),
-        cmocka_unit_test(what_a_buffer_holds_is_taken_from_its_budget),
-        cmocka_unit_test(data_leaves_in_order_and_within_the_credit),
-        cmocka_unit_test(a_lone_fin_is_sent_lost_and_acknowledged),
-        cmocka_unit_test(lost_data_goes_first_and_needs_no_credit),
-        cmocka_unit_test(with_two_copies_the_first_ack_settles_and_a_later_loss_requeues_nothing),
-        cmocka_unit_test(the_buffer_is_bounded_and_used_again),
-        cmocka_unit_test(copies_outside_of_the_buffer_are_zeros),
-        cmocka_unit_test(any_order_of_losses_and_acks_matches_a_byte_map),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

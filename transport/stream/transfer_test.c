@@ -1,14 +1,9 @@
 /* Both halves of a stream, with flow control, over a channel that loses, reorders and duplicates. */
+#include "tests/unit.h"
 #include "testing/test_random.h"
 #include "stream/flow.h"
 #include "stream/receive.h"
 #include "stream/send.h"
-
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <string.h>
 
@@ -88,8 +83,7 @@ static void deliver(pair *p) {
     *f = p->channel[--p->in_channel];
 }
 
-static void a_megabyte_arrives_intact(void **state) {
-    (void)state;
+TEST(a_megabyte_arrives_intact) {
     for (size_t i = 0; i < TOTAL; i++)
         data[i] = (uint8_t)(i * 7 + (i >> 8) * 13 + (i >> 16));
     for (uint64_t seed = 0; seed < 5; seed++) {
@@ -124,9 +118,4 @@ static void a_megabyte_arrives_intact(void **state) {
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_megabyte_arrives_intact),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -27,8 +27,7 @@ static inline void begin(attack *a, bool to_server, xl_dialect dialect, size_t l
     pair_init(&a->p, 1, links, 5000);
     pair_multipath(&a->p, "minrtt", "none");
     a->p.server_config.scheme.dialect = dialect;
-    pair_connect(&a->p);
-    pair_handshake(&a->p);
+    pair_establish(&a->p);
     pair_run(&a->p, 200000);
     a->to_server = to_server;
     a->pn = 1 << 20; /* beyond those of the genuine sender */

@@ -68,8 +68,7 @@ static inline void world_accepts(world *w) {
 
 /* The first connection: it brings the session. */
 static inline void meet(world *w) {
-    pair_connect(&w->p);
-    pair_handshake(&w->p);
+    pair_establish(&w->p);
     pair_run(&w->p, 500000);
     assert_true(w->kept.len > 0);
 }

@@ -4,14 +4,11 @@
 #ifndef XL_TESTING_PAIR_H
 #define XL_TESTING_PAIR_H
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/unit.h"
 #include "connection/connection.h"
 #include "testing/random.h"
 #include "endpoint/endpoint.h"
@@ -433,6 +430,11 @@ static inline void pair_handshake(pair *p) {
             break;
 }
 
+static inline void pair_establish(pair *p) {
+    pair_connect(p);
+    pair_handshake(p);
+}
+
 /* Until request i is complete; gives its completion time in µs, UINT64_MAX when `limit` passed first. */
 static inline uint64_t pair_finish(pair *p, size_t i, uint64_t limit_us) {
     uint64_t end = p->now + limit_us;
@@ -445,6 +447,11 @@ static inline uint64_t pair_finish(pair *p, size_t i, uint64_t limit_us) {
     assert_false(q->failed);
     assert_int_equal(q->size, q->received);
     return q->done_at - q->started;
+}
+
+/* A request for `size` bytes, which has to be complete before the limit. */
+static inline void pair_transfer(pair *p, uint64_t size, uint64_t limit_us) {
+    assert_true(pair_finish(p, pair_ask(p, size), limit_us) != UINT64_MAX);
 }
 
 static inline xl_path_stats pair_server_path(pair *p, size_t i) {

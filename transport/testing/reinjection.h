@@ -71,8 +71,7 @@ static inline void two_paths(pair *p, uint64_t seed, uint64_t fast_us, uint64_t 
 }
 
 static inline void start(pair *p) {
-    pair_connect(p);
-    pair_handshake(p);
+    pair_establish(p);
     pair_run(p, 6000000);
     for (size_t i = 0; i < p->link_count; i++)
         assert_int_equal(XL_PATH_ACTIVE, pair_server_path(p, i).state);

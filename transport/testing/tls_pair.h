@@ -2,14 +2,12 @@
 #ifndef XL_TESTING_TLS_PAIR_H
 #define XL_TESTING_TLS_PAIR_H
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
 
+#include "tests/unit.h"
 #include "crypto/credentials.h"
 #include "crypto/keys.h"
 

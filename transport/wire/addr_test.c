@@ -1,14 +1,8 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
-
+#include "tests/unit.h"
 #include "xlink/xlink.h"
 
-static void addresses_format_as_ip_and_port(void **state) {
-    (void)state;
+TEST(addresses_format_as_ip_and_port) {
     char buf[64];
     xl_addr v4 = {.family = 4, .ip = {192, 0, 2, 1}, .port = 443};
     xl_addr v6 = {.family = 6, .ip = {0x20, 0x01, 0x0d, 0xb8, [15] = 1}, .port = 65535};
@@ -20,8 +14,7 @@ static void addresses_format_as_ip_and_port(void **state) {
     assert_string_equal(xl_addr_format(&(xl_addr){0}, buf, sizeof buf), "unset");
 }
 
-static void equality_looks_at_family_ip_and_port_only(void **state) {
-    (void)state;
+TEST(equality_looks_at_family_ip_and_port_only) {
     xl_addr a = {.family = 4, .ip = {10, 0, 0, 1}, .port = 1};
     xl_addr b = a;
     b.ip[7] = 99; /* unused in IPv4 */
@@ -39,10 +32,4 @@ static void equality_looks_at_family_ip_and_port_only(void **state) {
     assert_false(xl_addr_equal(&a, &b));
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(addresses_format_as_ip_and_port),
-        cmocka_unit_test(equality_looks_at_family_ip_and_port_only),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,10 +1,5 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
-
+#include "tests/unit.h"
 #include "wire/cursor.h"
 
 static uint64_t decode(const uint8_t *bytes, size_t n) {
@@ -15,8 +10,7 @@ static uint64_t decode(const uint8_t *bytes, size_t n) {
     return v;
 }
 
-static void varints_decode_as_in_rfc9000_appendix_a1(void **state) {
-    (void)state;
+TEST(varints_decode_as_in_rfc9000_appendix_a1) {
     const uint8_t eight[] = {0xc2, 0x19, 0x7c, 0x5e, 0xff, 0x14, 0xe8, 0x8c};
     const uint8_t four[] = {0x9d, 0x7f, 0x3e, 0x7d};
     const uint8_t two[] = {0x7b, 0xbd};
@@ -29,8 +23,7 @@ static void varints_decode_as_in_rfc9000_appendix_a1(void **state) {
     assert_int_equal(decode(padded, sizeof padded), 37);
 }
 
-static void varints_are_written_in_the_shortest_form(void **state) {
-    (void)state;
+TEST(varints_are_written_in_the_shortest_form) {
     static const struct {
         uint64_t v;
         size_t len;
@@ -65,8 +58,7 @@ static void varints_are_written_in_the_shortest_form(void **state) {
     }
 }
 
-static void values_beyond_62_bits_and_beyond_two_bytes_fail(void **state) {
-    (void)state;
+TEST(values_beyond_62_bits_and_beyond_two_bytes_fail) {
     uint8_t buf[16];
     xl_writer w = xl_writer_of(buf, sizeof buf);
     xl_write_varint(&w, XL_VARINT_MAX + 1);
@@ -81,8 +73,7 @@ static void values_beyond_62_bits_and_beyond_two_bytes_fail(void **state) {
     assert_int_equal(decode(buf, 2), 5);
 }
 
-static void fixed_width_integers_are_big_endian(void **state) {
-    (void)state;
+TEST(fixed_width_integers_are_big_endian) {
     uint8_t buf[7];
     xl_writer w = xl_writer_of(buf, sizeof buf);
     xl_write_u8(&w, 0x01);
@@ -98,8 +89,7 @@ static void fixed_width_integers_are_big_endian(void **state) {
     assert_false(r.failed);
 }
 
-static void a_failed_reader_stays_failed_and_moves_no_further(void **state) {
-    (void)state;
+TEST(a_failed_reader_stays_failed_and_moves_no_further) {
     const uint8_t data[] = {0xc0, 1, 2};
     xl_reader r = xl_reader_of(data, sizeof data);
     assert_int_equal(xl_read_varint(&r), 0);
@@ -113,8 +103,7 @@ static void a_failed_reader_stays_failed_and_moves_no_further(void **state) {
     assert_true(empty.failed);
 }
 
-static void a_failed_writer_writes_nothing_more(void **state) {
-    (void)state;
+TEST(a_failed_writer_writes_nothing_more) {
     uint8_t buf[4] = {9, 9, 9, 9};
     xl_writer w = xl_writer_of(buf, 3);
     xl_write_u32(&w, 0);
@@ -124,14 +113,4 @@ static void a_failed_writer_writes_nothing_more(void **state) {
     assert_memory_equal(buf, "\x09\x09\x09\x09", 4);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(varints_decode_as_in_rfc9000_appendix_a1),
-        cmocka_unit_test(varints_are_written_in_the_shortest_form),
-        cmocka_unit_test(values_beyond_62_bits_and_beyond_two_bytes_fail),
-        cmocka_unit_test(fixed_width_integers_are_big_endian),
-        cmocka_unit_test(a_failed_reader_stays_failed_and_moves_no_further),
-        cmocka_unit_test(a_failed_writer_writes_nothing_more),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,12 +1,7 @@
 /* ACK and ACK_MP: byte vectors, range arithmetic, and how many ranges fit. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
-
+#include "tests/unit.h"
 #include "wire/frame.h"
 
 static uint64_t parse(const uint8_t *data, size_t n, bool qoe_in_ack, xl_frame *out) {
@@ -29,8 +24,7 @@ static void assert_written(const xl_writer *w, const uint8_t *start, const uint8
     assert_memory_equal(start, expected, n);
 }
 
-static void ack_has_the_bytes_of_rfc9000_section_19_3(void **state) {
-    (void)state;
+TEST(ack_has_the_bytes_of_rfc9000_section_19_3) {
     uint8_t buf[64];
     xl_writer w = xl_writer_of(buf, sizeof buf);
     assert_int_equal(xl_frame_put_ack(&w, two_ranges, 2, 100, XL_FRAME_ACK, 7, true, NULL), 2);
@@ -38,8 +32,7 @@ static void ack_has_the_bytes_of_rfc9000_section_19_3(void **state) {
     assert_written(&w, buf, BYTES(0x02, 0x43, 0xe8, 0x40, 0x64, 0x01, 0x05, 0x03, 0x0a));
 }
 
-static void ack_mp_with_qoe_has_the_bytes_of_the_dialect(void **state) {
-    (void)state;
+TEST(ack_mp_with_qoe_has_the_bytes_of_the_dialect) {
     static const uint8_t expected[] = {
         0x80, 0xba, 0xba, 0x00, /* type */
         0x03,                   /* path identifier */
@@ -70,8 +63,7 @@ static void ack_mp_with_qoe_has_the_bytes_of_the_dialect(void **state) {
     assert_false(f.ack.has_ecn);
 }
 
-static void the_qoe_field_is_there_only_where_negotiated(void **state) {
-    (void)state;
+TEST(the_qoe_field_is_there_only_where_negotiated) {
     uint8_t buf[64];
     const xl_qoe qoe = {1, 2, 3, 4};
     xl_writer w = xl_writer_of(buf, sizeof buf);
@@ -90,8 +82,7 @@ static void the_qoe_field_is_there_only_where_negotiated(void **state) {
     assert_int_equal(PARSE(&f, true, 0x02, 0x05, 0x00, 0x00, 0x05), 0); /* plain ACK never has one */
 }
 
-static void ecn_counts_stand_between_the_ranges_and_the_qoe_signal(void **state) {
-    (void)state;
+TEST(ecn_counts_stand_between_the_ranges_and_the_qoe_signal) {
     xl_frame f;
     assert_int_equal(PARSE(&f, true, 0x80, 0xba, 0xba, 0x01, 0x02, 0x09, 0x00, 0x00, 0x01, 0x0a, 0x0b, 0x0c, 0x04, 0x01,
                            0x02, 0x03, 0x04),
@@ -104,8 +95,7 @@ static void ecn_counts_stand_between_the_ranges_and_the_qoe_signal(void **state)
     assert_true(f.ack.has_ecn && f.ack.ce == 12 && f.ack.path_id == 0);
 }
 
-static void a_signal_that_is_not_four_varints_is_an_error_in_ack_mp_and_opaque_alone(void **state) {
-    (void)state;
+TEST(a_signal_that_is_not_four_varints_is_an_error_in_ack_mp_and_opaque_alone) {
     xl_frame f;
     assert_int_equal(PARSE(&f, true, 0x80, 0xba, 0xba, 0x00, 0x01, 0x05, 0, 0, 0x05, 3, 1, 2, 3),
                      XL_QERR_FRAME_ENCODING);
@@ -121,8 +111,7 @@ static void a_signal_that_is_not_four_varints_is_an_error_in_ack_mp_and_opaque_a
     assert_true(f.qoe.has_qoe && f.qoe.path_id == 1 && f.qoe.qoe.fps == 4);
 }
 
-static void standalone_frames_have_the_bytes_of_the_dialect(void **state) {
-    (void)state;
+TEST(standalone_frames_have_the_bytes_of_the_dialect) {
     uint8_t buf[64];
     xl_writer w = xl_writer_of(buf, sizeof buf);
     xl_frame_put_qoe(&w, 2, &(xl_qoe){100, 20, 16384, 25});
@@ -132,8 +121,7 @@ static void standalone_frames_have_the_bytes_of_the_dialect(void **state) {
     assert_written(&w, buf, BYTES(0x80, 0xba, 0xba, 0x03, 0x01, 0x40, 0x40, 0x01, 0x09));
 }
 
-static void ranges_below_zero_are_refused(void **state) {
-    (void)state;
+TEST(ranges_below_zero_are_refused) {
     xl_frame f;
     assert_int_equal(PARSE(&f, false, 0x02, 5, 0, 0, 5), 0); /* 0..5 */
     assert_int_equal(PARSE(&f, false, 0x02, 5, 0, 0, 6), XL_QERR_FRAME_ENCODING);
@@ -158,8 +146,7 @@ static size_t many_ranges(xl_ack_range *ranges, size_t n) {
     return n;
 }
 
-static void ranges_beyond_those_kept_are_still_checked(void **state) {
-    (void)state;
+TEST(ranges_beyond_those_kept_are_still_checked) {
     uint8_t buf[1200];
     xl_writer w = xl_writer_of(buf, sizeof buf);
     xl_write_varint(&w, XL_FRAME_ACK);
@@ -195,8 +182,7 @@ static size_t put_in(size_t room, const xl_ack_range *ranges, size_t n, bool as_
 }
 
 /* For every size of room: what was written parses, and one more range would not have fitted. */
-static void as_many_ranges_are_written_as_fit(void **state) {
-    (void)state;
+TEST(as_many_ranges_are_written_as_fit) {
     const xl_qoe qoe = {1 << 20, 300, 4000000, 60};
     xl_ack_range ranges[100];
     size_t n = many_ranges(ranges, 100);
@@ -223,8 +209,7 @@ static void as_many_ranges_are_written_as_fit(void **state) {
     }
 }
 
-static void ranges_out_of_order_are_never_written(void **state) {
-    (void)state;
+TEST(ranges_out_of_order_are_never_written) {
     const xl_ack_range adjacent[] = {{10, 20}, {5, 9}};
     const xl_ack_range rising[] = {{10, 20}, {30, 40}};
     const xl_ack_range reversed[] = {{20, 10}};
@@ -235,18 +220,4 @@ static void ranges_out_of_order_are_never_written(void **state) {
     assert_int_equal(put_in(100, adjacent, 0, true, NULL, &f), 0);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ack_has_the_bytes_of_rfc9000_section_19_3),
-        cmocka_unit_test(ack_mp_with_qoe_has_the_bytes_of_the_dialect),
-        cmocka_unit_test(the_qoe_field_is_there_only_where_negotiated),
-        cmocka_unit_test(ecn_counts_stand_between_the_ranges_and_the_qoe_signal),
-        cmocka_unit_test(a_signal_that_is_not_four_varints_is_an_error_in_ack_mp_and_opaque_alone),
-        cmocka_unit_test(standalone_frames_have_the_bytes_of_the_dialect),
-        cmocka_unit_test(ranges_below_zero_are_refused),
-        cmocka_unit_test(ranges_beyond_those_kept_are_still_checked),
-        cmocka_unit_test(as_many_ranges_are_written_as_fit),
-        cmocka_unit_test(ranges_out_of_order_are_never_written),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,12 +1,7 @@
 /* Frames of the dialect `ietf`: the bytes of RFC 10069 section 4, where they may stand, and what is no frame. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/unit.h"
 #include "wire/frame.h"
 
 #define BYTES(...) (const uint8_t[]){__VA_ARGS__}, sizeof((const uint8_t[]){__VA_ARGS__})
@@ -32,8 +27,7 @@ static xl_frame parsed(const uint8_t *data, size_t len) {
     return f;
 }
 
-static void path_ack_is_ack_with_a_path_id_and_never_with_qoe(void **state) {
-    (void)state;
+TEST(path_ack_is_ack_with_a_path_id_and_never_with_qoe) {
     static const xl_ack_range ranges[] = {{995, 1000}, {980, 990}};
     const xl_qoe qoe = {1, 2, 3, 4};
     uint8_t buf[64];
@@ -48,8 +42,7 @@ static void path_ack_is_ack_with_a_path_id_and_never_with_qoe(void **state) {
     assert_false(f.ack.has_qoe || f.ack.has_ecn);
 }
 
-static void path_ack_with_ecn_ends_in_three_counts(void **state) {
-    (void)state;
+TEST(path_ack_with_ecn_ends_in_three_counts) {
     static const uint8_t bytes[] = {0x3f, 0x07, 0x05, 0x00, 0x00, 0x05, 0x04, 0x02, 0x01};
     xl_frame f = parsed(bytes, sizeof bytes);
     assert_int_equal(f.ack.path_id, 7);
@@ -59,8 +52,7 @@ static void path_ack_with_ecn_ends_in_three_counts(void **state) {
     assert_int_equal(f.ack.ce, 1);
 }
 
-static void path_abandon_has_path_and_error(void **state) {
-    (void)state;
+TEST(path_abandon_has_path_and_error) {
     uint8_t buf[32];
     xl_writer w = xl_writer_of(buf, sizeof buf);
     xl_frame_put_path_abandon(&w, 0x1234, XL_QERR_PATH_UNSTABLE_OR_POOR);
@@ -70,8 +62,7 @@ static void path_abandon_has_path_and_error(void **state) {
     assert_int_equal(f.path_abandon.error_code, 0x3e76);
 }
 
-static void the_two_preferences_have_types_of_their_own(void **state) {
-    (void)state;
+TEST(the_two_preferences_have_types_of_their_own) {
     uint8_t buf[32];
     xl_writer w = xl_writer_of(buf, sizeof buf);
     xl_frame_put_path_preference(&w, 5, 9, true);
@@ -87,8 +78,7 @@ static void the_two_preferences_have_types_of_their_own(void **state) {
     assert_int_equal(f.path_status.sequence, 9);
 }
 
-static void path_new_connection_id_is_new_connection_id_after_a_path_id(void **state) {
-    (void)state;
+TEST(path_new_connection_id_is_new_connection_id_after_a_path_id) {
     const xl_cid cid = {.len = 4, .id = {0xde, 0xad, 0xbe, 0xef}};
     uint8_t buf[64];
     xl_writer w = xl_writer_of(buf, sizeof buf);
@@ -103,8 +93,7 @@ static void path_new_connection_id_is_new_connection_id_after_a_path_id(void **s
     assert_memory_equal(f.new_cid.reset_token, token, 16);
 }
 
-static void a_cid_of_no_or_21_bytes_or_retired_before_its_time_is_no_frame(void **state) {
-    (void)state;
+TEST(a_cid_of_no_or_21_bytes_or_retired_before_its_time_is_no_frame) {
     uint8_t bytes[64] = {0x7e, 0x78, 0x01, 0x00, 0x00, 0x00};
     xl_frame f;
     for (uint8_t len = 0; len <= 21; len += 21) {
@@ -118,8 +107,7 @@ static void a_cid_of_no_or_21_bytes_or_retired_before_its_time_is_no_frame(void 
     assert_int_equal(xl_frame_parse(&r, true, &f), XL_QERR_FRAME_ENCODING);
 }
 
-static void the_other_frames_have_their_bytes(void **state) {
-    (void)state;
+TEST(the_other_frames_have_their_bytes) {
     uint8_t buf[32];
     xl_writer w = xl_writer_of(buf, sizeof buf);
     xl_frame_put_path_retire_cid(&w, 3, 1);
@@ -145,8 +133,7 @@ static void the_other_frames_have_their_bytes(void **state) {
     assert_int_equal(f.path_cids_blocked.next_sequence, 4);
 }
 
-static void they_stand_in_1rtt_packets_only(void **state) {
-    (void)state;
+TEST(they_stand_in_1rtt_packets_only) {
     const uint64_t types[] = {XL_FRAME_PATH_ACK,
                               XL_FRAME_PATH_ACK_ECN,
                               XL_FRAME_PATH_ABANDON,
@@ -168,8 +155,7 @@ static void they_stand_in_1rtt_packets_only(void **state) {
     }
 }
 
-static void code_points_of_drafts_are_not_spoken(void **state) {
-    (void)state;
+TEST(code_points_of_drafts_are_not_spoken) {
     const uint64_t drafts[] = {0x15228c00, 0x15228c01, 0x15228c05, 0x15228c07, 0x15228c08,
                                0x15228c09, 0x15228c0a, 0x15228c0c, 0x15228c0d, 0x15228c0e};
     for (size_t i = 0; i < sizeof drafts / sizeof drafts[0]; i++) {
@@ -184,17 +170,4 @@ static void code_points_of_drafts_are_not_spoken(void **state) {
                  xl_frame_is_ietf(0x40));
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(path_ack_is_ack_with_a_path_id_and_never_with_qoe),
-        cmocka_unit_test(path_ack_with_ecn_ends_in_three_counts),
-        cmocka_unit_test(path_abandon_has_path_and_error),
-        cmocka_unit_test(the_two_preferences_have_types_of_their_own),
-        cmocka_unit_test(path_new_connection_id_is_new_connection_id_after_a_path_id),
-        cmocka_unit_test(a_cid_of_no_or_21_bytes_or_retired_before_its_time_is_no_frame),
-        cmocka_unit_test(the_other_frames_have_their_bytes),
-        cmocka_unit_test(they_stand_in_1rtt_packets_only),
-        cmocka_unit_test(code_points_of_drafts_are_not_spoken),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

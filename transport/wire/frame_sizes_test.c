@@ -1,10 +1,5 @@
+#include "tests/unit.h"
 #include "wire/frame_sizes.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include "wire/frame.h"
 #include "wire/frame_ietf.h"
@@ -26,8 +21,7 @@ static size_t written(void) {
 static const uint8_t token[16];
 static const xl_cid cid = {.len = 20};
 
-static void reserves_are_the_longest_frames_of_rfc_9000(void **state) {
-    (void)state;
+TEST(reserves_are_the_longest_frames_of_rfc_9000) {
     w = xl_writer_of(buffer, sizeof buffer);
     EXPECT(XL_RESET_STREAM_FRAME_BYTES, xl_frame_put_reset_stream(&w, MOST, MOST, MOST));
     EXPECT(XL_STOP_SENDING_FRAME_BYTES, xl_frame_put_stop_sending(&w, MOST, MOST));
@@ -45,8 +39,7 @@ static void reserves_are_the_longest_frames_of_rfc_9000(void **state) {
     EXPECT(XL_HANDSHAKE_DONE_FRAME_BYTES, xl_frame_put_handshake_done(&w));
 }
 
-static void reserves_are_the_longest_frames_of_both_dialects(void **state) {
-    (void)state;
+TEST(reserves_are_the_longest_frames_of_both_dialects) {
     const xl_qoe qoe = {.cached_bytes = MOST, .cached_frames = MOST, .bps = MOST, .fps = MOST};
     w = xl_writer_of(buffer, sizeof buffer);
     EXPECT(XL_PATH_STATUS_FRAME_BYTES, xl_frame_put_path_status(&w, MOST, MOST, MOST, MOST));
@@ -60,10 +53,4 @@ static void reserves_are_the_longest_frames_of_both_dialects(void **state) {
     EXPECT(XL_PATH_CIDS_BLOCKED_FRAME_BYTES, xl_frame_put_path_cids_blocked(&w, MOST, MOST));
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reserves_are_the_longest_frames_of_rfc_9000),
-        cmocka_unit_test(reserves_are_the_longest_frames_of_both_dialects),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,11 +1,6 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
-
+#include "tests/unit.h"
 #include "wire/frame.h"
 
 static uint64_t seed;
@@ -301,8 +296,7 @@ static void assert_same_frame(const xl_frame *a, const xl_frame *b) {
     }
 }
 
-static void every_frame_round_trips(void **state) {
-    (void)state;
+TEST(every_frame_round_trips) {
     seed = 2021;
     for (int round = 0; round < 20000; round++) {
         xl_frame in = invent(simple_types[(size_t)round % TYPE_COUNT]), out;
@@ -319,8 +313,7 @@ static void every_frame_round_trips(void **state) {
 }
 
 /* The copies have no byte to spare: reading one too many is seen by the sanitizer. */
-static void a_truncated_frame_is_never_accepted(void **state) {
-    (void)state;
+TEST(a_truncated_frame_is_never_accepted) {
     seed = 7;
     for (size_t round = 0; round < 20 * TYPE_COUNT; round++) {
         xl_frame in = invent(simple_types[round % TYPE_COUNT]), out;
@@ -337,8 +330,7 @@ static void a_truncated_frame_is_never_accepted(void **state) {
     }
 }
 
-static void a_writer_without_room_fails_and_stays_in_bounds(void **state) {
-    (void)state;
+TEST(a_writer_without_room_fails_and_stays_in_bounds) {
     seed = 8;
     for (size_t round = 0; round < 5 * TYPE_COUNT; round++) {
         xl_frame in = invent(simple_types[round % TYPE_COUNT]);
@@ -368,8 +360,7 @@ static uint64_t parse(const uint8_t *data, size_t n, xl_frame *out) {
 #define PARSE(out, ...) parse((const uint8_t[]){__VA_ARGS__}, sizeof((const uint8_t[]){__VA_ARGS__}), out)
 #define MAX_VARINT      0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff
 
-static void forbidden_values_are_frame_encoding_errors(void **state) {
-    (void)state;
+TEST(forbidden_values_are_frame_encoding_errors) {
     xl_frame f;
     assert_int_equal(PARSE(&f, 0x12, 0xd0, 0, 0, 0, 0, 0, 0, 0), 0);                      /* 2^60 streams */
     assert_int_equal(PARSE(&f, 0x12, 0xd0, 0, 0, 0, 0, 0, 0, 1), XL_QERR_FRAME_ENCODING); /* one more */
@@ -392,8 +383,7 @@ static void forbidden_values_are_frame_encoding_errors(void **state) {
     assert_int_equal(PARSE(&f, 0x80, 0xba, 0xba, 0x03, 1, 1, 3, 0), XL_QERR_FRAME_ENCODING); /* unknown status */
 }
 
-static void unknown_types_and_longer_forms_of_types_are_errors(void **state) {
-    (void)state;
+TEST(unknown_types_and_longer_forms_of_types_are_errors) {
     xl_frame f;
     assert_int_equal(PARSE(&f, 0x20), XL_QERR_FRAME_ENCODING);
     assert_int_equal(PARSE(&f, 0x32), XL_QERR_FRAME_ENCODING);
@@ -405,8 +395,7 @@ static void unknown_types_and_longer_forms_of_types_are_errors(void **state) {
     assert_int_equal(PARSE(&f, 0xc0, 0, 0, 0, 0, 0xba, 0xba, 0x03, 1, 1, 1, 0), XL_QERR_PROTOCOL_VIOLATION);
 }
 
-static void padding_is_one_frame_however_long(void **state) {
-    (void)state;
+TEST(padding_is_one_frame_however_long) {
     uint8_t buf[1200] = {0};
     buf[1000] = XL_FRAME_PING;
     xl_reader r = xl_reader_of(buf, sizeof buf);
@@ -416,8 +405,7 @@ static void padding_is_one_frame_however_long(void **state) {
     assert_int_equal(xl_reader_left(&r), 200);
 }
 
-static void a_stream_frame_without_length_reaches_to_the_end(void **state) {
-    (void)state;
+TEST(a_stream_frame_without_length_reaches_to_the_end) {
     xl_frame f;
     assert_int_equal(PARSE(&f, 0x0d, 4, 7, 'a', 'b', 'c'), 0);
     assert_int_equal(f.type, XL_FRAME_STREAM);
@@ -427,8 +415,7 @@ static void a_stream_frame_without_length_reaches_to_the_end(void **state) {
     assert_true(f.stream.fin);
 }
 
-static void a_close_reason_is_cut_between_characters_to_fit(void **state) {
-    (void)state;
+TEST(a_close_reason_is_cut_between_characters_to_fit) {
     uint8_t buf[10];
     xl_writer w = xl_writer_of(buf, sizeof buf);
     xl_frame_put_close(&w, true, 5, 0,
@@ -446,8 +433,7 @@ static void a_close_reason_is_cut_between_characters_to_fit(void **state) {
     assert_false(w.failed);
 }
 
-static void datagrams_have_a_length_or_reach_to_the_end(void **state) {
-    (void)state;
+TEST(datagrams_have_a_length_or_reach_to_the_end) {
     xl_frame f;
     assert_int_equal(PARSE(&f, 0x30, 7, 8, 9), 0);
     assert_true(f.type == XL_FRAME_DATAGRAM && f.datagram.len == 3 && f.datagram.data[2] == 9);
@@ -465,8 +451,7 @@ static void datagrams_have_a_length_or_reach_to_the_end(void **state) {
     assert_int_equal(f.datagram.len, 300);
 }
 
-static void ack_frequency_has_four_numbers(void **state) {
-    (void)state;
+TEST(ack_frequency_has_four_numbers) {
     uint8_t buf[64];
     xl_frame f;
     xl_writer w = xl_writer_of(buf, sizeof buf);
@@ -480,8 +465,7 @@ static void ack_frequency_has_four_numbers(void **state) {
     assert_int_equal(f.type, XL_FRAME_IMMEDIATE_ACK);
 }
 
-static void frames_stand_only_in_the_packets_of_rfc9000_table_3(void **state) {
-    (void)state;
+TEST(frames_stand_only_in_the_packets_of_rfc9000_table_3) {
     static const struct {
         uint64_t first, last;
         const char *packets;
@@ -503,8 +487,7 @@ static void frames_stand_only_in_the_packets_of_rfc9000_table_3(void **state) {
         }
 }
 
-static void ack_eliciting_and_probing_follow_the_rfc(void **state) {
-    (void)state;
+TEST(ack_eliciting_and_probing_follow_the_rfc) {
     for (uint64_t type = 0; type <= 0x1f; type++) {
         bool quiet = type == 0 || type == 2 || type == 3 || type == 0x1c || type == 0x1d;
         assert_int_equal(xl_frame_is_ack_eliciting(type), !quiet);
@@ -545,8 +528,7 @@ static void check_promises(const xl_frame *f, const uint8_t *data, const uint8_t
     }
 }
 
-static void random_payloads_never_lead_out_of_bounds(void **state) {
-    (void)state;
+TEST(random_payloads_never_lead_out_of_bounds) {
     seed = 99;
     size_t frames = 0, refused = 0;
     for (int i = 0; i < 100000; i++) {
@@ -575,21 +557,4 @@ static void random_payloads_never_lead_out_of_bounds(void **state) {
     assert_true(frames > 50000 && refused > 50000);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_frame_round_trips),
-        cmocka_unit_test(a_truncated_frame_is_never_accepted),
-        cmocka_unit_test(a_writer_without_room_fails_and_stays_in_bounds),
-        cmocka_unit_test(forbidden_values_are_frame_encoding_errors),
-        cmocka_unit_test(unknown_types_and_longer_forms_of_types_are_errors),
-        cmocka_unit_test(padding_is_one_frame_however_long),
-        cmocka_unit_test(a_stream_frame_without_length_reaches_to_the_end),
-        cmocka_unit_test(a_close_reason_is_cut_between_characters_to_fit),
-        cmocka_unit_test(datagrams_have_a_length_or_reach_to_the_end),
-        cmocka_unit_test(ack_frequency_has_four_numbers),
-        cmocka_unit_test(frames_stand_only_in_the_packets_of_rfc9000_table_3),
-        cmocka_unit_test(ack_eliciting_and_probing_follow_the_rfc),
-        cmocka_unit_test(random_payloads_never_lead_out_of_bounds),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,11 +1,6 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
-
+#include "tests/unit.h"
 #include "wire/packet.h"
 
 static const xl_cid dcid = {8, {0x83, 0x94, 0xc8, 0xf0, 0x3e, 0x51, 0x57, 0x08}};
@@ -19,8 +14,7 @@ static uint64_t next_random(uint64_t *s) {
     return *s * UINT64_C(0x2545f4914f6cdd1d);
 }
 
-static void packet_number_lengths_follow_rfc9000_appendix_a2(void **state) {
-    (void)state;
+TEST(packet_number_lengths_follow_rfc9000_appendix_a2) {
     assert_int_equal(xl_packet_number_len(0xac5c02, 0xabe8b3), 2);
     assert_int_equal(xl_packet_number_len(0xace8fe, 0xabe8b3), 3);
     assert_int_equal(xl_packet_number_len(0, UINT64_MAX), 1);
@@ -29,8 +23,7 @@ static void packet_number_lengths_follow_rfc9000_appendix_a2(void **state) {
     assert_int_equal(xl_packet_number_len(UINT64_C(1) << 40, UINT64_MAX), 4);
 }
 
-static void packet_numbers_decode_as_in_rfc9000_appendix_a3(void **state) {
-    (void)state;
+TEST(packet_numbers_decode_as_in_rfc9000_appendix_a3) {
     assert_int_equal(xl_packet_number_decode(0xa82f30ea, 0x9b32, 2), 0xa82f9b32);
     assert_int_equal(xl_packet_number_decode(UINT64_MAX, 0, 1), 0);
     assert_int_equal(xl_packet_number_decode(UINT64_MAX, 200, 1), 200);
@@ -44,8 +37,7 @@ static void packet_numbers_decode_as_in_rfc9000_appendix_a3(void **state) {
     assert_true(xl_packet_number_decode(XL_VARINT_MAX, 0x00, 1) <= XL_VARINT_MAX);
 }
 
-static void every_packet_number_sent_is_decoded_whatever_was_received(void **state) {
-    (void)state;
+TEST(every_packet_number_sent_is_decoded_whatever_was_received) {
     uint64_t seed = 7;
     for (int i = 0; i < 100000; i++) {
         uint64_t acked = next_random(&seed) >> (2 + next_random(&seed) % 60);
@@ -71,8 +63,7 @@ static size_t put_initial(uint8_t *buf, size_t cap, size_t payload) {
     return (size_t)(w.p - buf) + payload;
 }
 
-static void an_initial_header_has_the_bytes_of_the_rfc(void **state) {
-    (void)state;
+TEST(an_initial_header_has_the_bytes_of_the_rfc) {
     uint8_t buf[64];
     size_t len = put_initial(buf, sizeof buf, 20);
     static const uint8_t expected[] = {0xc1, 0, 0, 0, 1, 8, 0x83, 0x94, 0xc8, 0xf0, 0x3e, 0x51, 0x57, 0x08, 5,
@@ -81,8 +72,7 @@ static void an_initial_header_has_the_bytes_of_the_rfc(void **state) {
     assert_memory_equal(buf, expected, sizeof expected);
 }
 
-static void long_headers_round_trip(void **state) {
-    (void)state;
+TEST(long_headers_round_trip) {
     static const xl_packet_type types[] = {XL_PACKET_INITIAL, XL_PACKET_0RTT, XL_PACKET_HANDSHAKE};
     for (size_t t = 0; t < 3; t++)
         for (size_t pn_len = 1; pn_len <= 4; pn_len++) {
@@ -107,8 +97,7 @@ static void long_headers_round_trip(void **state) {
         }
 }
 
-static void short_headers_round_trip(void **state) {
-    (void)state;
+TEST(short_headers_round_trip) {
     uint8_t buf[64] = {0};
     xl_writer w = xl_writer_of(buf, sizeof buf);
     xl_packet_put_short(&w, &dcid, true, true, 0xabcdef, 3);
@@ -127,8 +116,7 @@ static void short_headers_round_trip(void **state) {
     assert_false(h.has_quic_bit);
 }
 
-static void version_negotiation_offers_ours_and_a_reserved_version(void **state) {
-    (void)state;
+TEST(version_negotiation_offers_ours_and_a_reserved_version) {
     uint8_t buf[64];
     size_t len = xl_packet_put_version_negotiation(buf, sizeof buf, &dcid, &scid, XL_VERSIONS_1, 0x5c);
     assert_int_equal(len, 1 + 4 + 1 + 8 + 1 + 5 + 8);
@@ -143,8 +131,7 @@ static void version_negotiation_offers_ours_and_a_reserved_version(void **state)
     assert_int_equal(xl_packet_parse(buf, len - 1, 8, &h), -1);
 }
 
-static void a_foreign_version_gives_its_cids_even_without_the_fixed_bit(void **state) {
-    (void)state;
+TEST(a_foreign_version_gives_its_cids_even_without_the_fixed_bit) {
     const uint8_t data[] = {0x80, 0xba, 0xba, 0xba, 0xba, 2, 7, 8, 1, 9, 0, 0};
     xl_packet_header h;
     assert_int_equal(xl_packet_parse(data, sizeof data, 8, &h), 0);
@@ -154,8 +141,7 @@ static void a_foreign_version_gives_its_cids_even_without_the_fixed_bit(void **s
     assert_int_equal(h.scid.id[0], 9);
 }
 
-static void a_retry_has_a_token_before_its_tag(void **state) {
-    (void)state;
+TEST(a_retry_has_a_token_before_its_tag) {
     uint8_t data[1 + 4 + 1 + 2 + 1 + 3 + 16] = {0xf0, 0, 0, 0, 1, 0, 2, 7, 8, 'a', 'b', 'c'};
     xl_packet_header h;
     memset(data + 12, 0x11, 16);
@@ -167,8 +153,7 @@ static void a_retry_has_a_token_before_its_tag(void **state) {
     assert_int_equal(xl_packet_parse(data, 25, 8, &h), -1); /* no token left */
 }
 
-static void malformed_headers_are_refused(void **state) {
-    (void)state;
+TEST(malformed_headers_are_refused) {
     uint8_t buf[64];
     xl_packet_header h;
     size_t len = put_initial(buf, sizeof buf, 20);
@@ -190,8 +175,7 @@ static void malformed_headers_are_refused(void **state) {
     assert_int_equal(xl_packet_parse(NULL, 0, 8, &h), -1);
 }
 
-static void random_datagrams_never_lead_out_of_bounds(void **state) {
-    (void)state;
+TEST(random_datagrams_never_lead_out_of_bounds) {
     uint64_t seed = 42;
     size_t accepted = 0;
     for (int i = 0; i < 100000; i++) {
@@ -215,19 +199,4 @@ static void random_datagrams_never_lead_out_of_bounds(void **state) {
     assert_true(accepted > 10000);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(packet_number_lengths_follow_rfc9000_appendix_a2),
-        cmocka_unit_test(packet_numbers_decode_as_in_rfc9000_appendix_a3),
-        cmocka_unit_test(every_packet_number_sent_is_decoded_whatever_was_received),
-        cmocka_unit_test(an_initial_header_has_the_bytes_of_the_rfc),
-        cmocka_unit_test(long_headers_round_trip),
-        cmocka_unit_test(short_headers_round_trip),
-        cmocka_unit_test(version_negotiation_offers_ours_and_a_reserved_version),
-        cmocka_unit_test(a_foreign_version_gives_its_cids_even_without_the_fixed_bit),
-        cmocka_unit_test(a_retry_has_a_token_before_its_tag),
-        cmocka_unit_test(malformed_headers_are_refused),
-        cmocka_unit_test(random_datagrams_never_lead_out_of_bounds),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

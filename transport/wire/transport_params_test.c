@@ -1,11 +1,6 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
-
+#include "tests/unit.h"
 #include "wire/frame.h"
 #include "wire/transport_params.h"
 
@@ -82,8 +77,7 @@ static void assert_same(const xl_transport_params *a, const xl_transport_params 
     assert_int_equal(a->qoe_field, b->qoe_field);
 }
 
-static void a_preferred_address_of_one_ip_version_has_zeros_for_the_other(void **state) {
-    (void)state;
+TEST(a_preferred_address_of_one_ip_version_has_zeros_for_the_other) {
     uint8_t buf[512];
     xl_transport_params in = full_set(), out;
     in.preferred_address.v4.family = 0;
@@ -94,8 +88,7 @@ static void a_preferred_address_of_one_ip_version_has_zeros_for_the_other(void *
     assert_int_equal(xl_transport_params_decode(buf, len, false, &out), XL_QERR_TRANSPORT_PARAMETER);
 }
 
-static void a_min_ack_delay_above_the_max_is_an_error(void **state) {
-    (void)state;
+TEST(a_min_ack_delay_above_the_max_is_an_error) {
     uint8_t buf[64];
     xl_transport_params in, out;
     xl_transport_params_init(&in);
@@ -108,8 +101,7 @@ static void a_min_ack_delay_above_the_max_is_an_error(void **state) {
     }
 }
 
-static void every_parameter_round_trips(void **state) {
-    (void)state;
+TEST(every_parameter_round_trips) {
     uint8_t buf[512];
     xl_transport_params in = full_set(), out;
     size_t len = xl_transport_params_encode(&in, buf, sizeof buf);
@@ -121,8 +113,7 @@ static void every_parameter_round_trips(void **state) {
         assert_int_equal(xl_transport_params_encode(&in, buf, cap), 0);
 }
 
-static void absent_parameters_have_the_defaults_of_the_rfc(void **state) {
-    (void)state;
+TEST(absent_parameters_have_the_defaults_of_the_rfc) {
     xl_transport_params tp;
     assert_int_equal(xl_transport_params_decode(NULL, 0, false, &tp), 0);
     assert_int_equal(tp.max_udp_payload_size, 65527);
@@ -134,8 +125,7 @@ static void absent_parameters_have_the_defaults_of_the_rfc(void **state) {
     assert_false(tp.enable_multipath || tp.qoe_field || tp.disable_active_migration || tp.has_initial_scid);
 }
 
-static void multipath_parameters_have_their_bytes(void **state) {
-    (void)state;
+TEST(multipath_parameters_have_their_bytes) {
     uint8_t buf[32];
     xl_transport_params tp;
     xl_transport_params_init(&tp);
@@ -145,8 +135,7 @@ static void multipath_parameters_have_their_bytes(void **state) {
     assert_memory_equal(buf, expected, sizeof expected);
 }
 
-static void the_longest_idle_timeout_is_still_a_time_in_microseconds(void **state) {
-    (void)state;
+TEST(the_longest_idle_timeout_is_still_a_time_in_microseconds) {
     static const uint8_t longest[] = {0x01, 8, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
     xl_transport_params tp;
     assert_int_equal(xl_transport_params_decode(longest, sizeof longest, false, &tp), 0);
@@ -164,8 +153,7 @@ typedef struct {
     bool server_ok, client_ok;
 } vector;
 
-static void limits_lengths_duplicates_and_roles_are_checked(void **state) {
-    (void)state;
+TEST(limits_lengths_duplicates_and_roles_are_checked) {
     static const vector vectors[] = {
         {3, {0x0a, 1, 20}, true, true},
         {3, {0x0a, 1, 21}, false, false}, /* ack_delay_exponent */
@@ -216,8 +204,7 @@ static void limits_lengths_duplicates_and_roles_are_checked(void **state) {
     }
 }
 
-static void truncation_is_refused_or_ends_between_parameters(void **state) {
-    (void)state;
+TEST(truncation_is_refused_or_ends_between_parameters) {
     uint8_t buf[512];
     xl_transport_params in = full_set(), out;
     size_t len = xl_transport_params_encode(&in, buf, sizeof buf);
@@ -239,8 +226,7 @@ static void truncation_is_refused_or_ends_between_parameters(void **state) {
     }
 }
 
-static void random_bytes_never_crash_the_decoder(void **state) {
-    (void)state;
+TEST(random_bytes_never_crash_the_decoder) {
     uint64_t seed = 1;
     size_t accepted = 0;
     for (int i = 0; i < 100000; i++) {
@@ -262,8 +248,7 @@ static void random_bytes_never_crash_the_decoder(void **state) {
     assert_true(accepted > 1000);
 }
 
-static void initial_max_path_id_has_32_bits(void **state) {
-    (void)state;
+TEST(initial_max_path_id_has_32_bits) {
     xl_transport_params tp, back;
     uint8_t buf[64];
     for (uint64_t max = 0; max <= XL_PATH_ID_MAX; max += XL_PATH_ID_MAX / 3) {
@@ -284,8 +269,7 @@ static void initial_max_path_id_has_32_bits(void **state) {
 }
 
 /* RFC 9000 section 7.4.2. */
-static void parameters_that_are_not_known_are_ignored(void **state) {
-    (void)state;
+TEST(parameters_that_are_not_known_are_ignored) {
     const uint8_t bytes[] = {0x04, 0x01, 0x07, 0x7a, 0xbc, 0x03, 1, 2, 3, 0x08, 0x01, 0x09};
     xl_transport_params out;
     assert_int_equal(0, xl_transport_params_decode(bytes, sizeof bytes, false, &out));
@@ -293,19 +277,4 @@ static void parameters_that_are_not_known_are_ignored(void **state) {
     assert_int_equal(out.initial_max_streams_bidi, 9);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(initial_max_path_id_has_32_bits),
-        cmocka_unit_test(every_parameter_round_trips),
-        cmocka_unit_test(parameters_that_are_not_known_are_ignored),
-        cmocka_unit_test(a_preferred_address_of_one_ip_version_has_zeros_for_the_other),
-        cmocka_unit_test(a_min_ack_delay_above_the_max_is_an_error),
-        cmocka_unit_test(absent_parameters_have_the_defaults_of_the_rfc),
-        cmocka_unit_test(multipath_parameters_have_their_bytes),
-        cmocka_unit_test(the_longest_idle_timeout_is_still_a_time_in_microseconds),
-        cmocka_unit_test(limits_lengths_duplicates_and_roles_are_checked),
-        cmocka_unit_test(truncation_is_refused_or_ends_between_parameters),
-        cmocka_unit_test(random_bytes_never_crash_the_decoder),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -125,15 +125,15 @@ def _links(rtt_ms: Mapping[str, float], wake_up_ms: Mapping[str, float] | None =
     return {carrier: Link(rtt_ms[carrier], wake_up_ms[carrier] if wake_up_ms else 0.0) for carrier in CARRIERS}
 
 
-def fitted_link(found: Fitted) -> Link:
-    return Link(_ms(found.rtt_s), _ms(found.wake_up_s))
+def fitted_link(fitted_values: Fitted) -> Link:
+    return Link(_ms(fitted_values.rtt_s), _ms(fitted_values.wake_up_s))
 
 
 def _rate(bps: float) -> float:
     return min(MAX_RATE_BPS, max(MIN_RATE_BPS, bps))
 
 
-def light_of(downloads: Sequence[Download], carrier: str, found: Fitted) -> Light:
+def light_of(downloads: Sequence[Download], carrier: str, fitted_values: Fitted) -> Light:
     """A row of each odd download that has a next RTT and first arrivals over the carrier."""
     flows = [flow for one in odd(downloads) if (flow := one.subflow(carrier)) is not None]
     rows = tuple(
@@ -141,18 +141,18 @@ def light_of(downloads: Sequence[Download], carrier: str, found: Fitted) -> Ligh
         for flow in flows
         if flow.next_rtt_s is not None and flow.first_offsets_s
     )
-    return Light(rows, gap_ms=round(500 * found.rtt_s))
+    return Light(rows, gap_ms=round(500 * fitted_values.rtt_s))
 
 
-def own_link(download: Download, carrier: str, found: Fitted) -> Link:
+def own_link(download: Download, carrier: str, fitted_values: Fitted) -> Link:
     """Round trip, wake-up and rate of a download's own beginning; fitted values for what it does not have."""
-    flow, fallback = download.subflow(carrier), fitted_link(found)
+    flow, fallback = download.subflow(carrier), fitted_link(fitted_values)
     if flow is None:
-        return replace(fallback, rate_bps=_rate(found.rate_bps))
+        return replace(fallback, rate_bps=_rate(fitted_values.rate_bps))
     return Link(
         fallback.rtt_ms if flow.next_rtt_s is None else _ms(flow.next_rtt_s),
         fallback.wake_up_ms if flow.wake_up_s is None else _ms(flow.wake_up_s),
-        _rate(found.rate_bps if flow.first_rate_bps is None else flow.first_rate_bps),
+        _rate(fitted_values.rate_bps if flow.first_rate_bps is None else flow.first_rate_bps),
     )
 
 

@@ -275,21 +275,21 @@ def analyse(
 # ---- words
 
 
-def _factor(found: Interval) -> str:
+def _factor(interval: Interval) -> str:
     """The factor that belongs to an interval of ln."""
-    return found.mapped(_exp).text(".2f")
+    return interval.mapped(_exp).text(".2f")
 
 
 def _exp(value: float) -> float:
     return math.exp(value) if value < 700 else math.inf
 
 
-def _signed(found: Interval) -> str:
-    return found.text("+.2f")
+def _signed(interval: Interval) -> str:
+    return interval.text("+.2f")
 
 
-def _percent(found: Interval) -> str:
-    return f"{100 * found.value:.0f} % [{100 * found.low:.0f}, {100 * found.high:.0f}]"
+def _percent(interval: Interval) -> str:
+    return f"{100 * interval.value:.0f} % [{100 * interval.low:.0f}, {100 * interval.high:.0f}]"
 
 
 def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:

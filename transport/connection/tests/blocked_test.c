@@ -13,13 +13,11 @@ static void start(pair *p, uint64_t seed, uint64_t max_data, uint64_t max_stream
     pair_capture_qlog(p);
     p->client_config.limits.max_data = max_data;
     p->client_config.limits.max_stream_data = max_stream_data;
-    pair_connect(p);
-    pair_handshake(p);
+    pair_establish(p);
     pair_run(p, 100000);
 }
 
-static void a_sender_that_the_connections_limit_stops_says_so_once_a_limit(void **state) {
-    (void)state;
+TEST(a_sender_that_the_connections_limit_stops_says_so_once_a_limit) {
     pair p;
     start(&p, 1, 10000, 1 << 20);
     assert_true(pair_finish(&p, pair_ask(&p, 50000), 20000000) != UINT64_MAX);
@@ -30,8 +28,7 @@ static void a_sender_that_the_connections_limit_stops_says_so_once_a_limit(void 
     pair_free(&p);
 }
 
-static void a_sender_that_the_streams_limit_stops_says_so_once_a_limit(void **state) {
-    (void)state;
+TEST(a_sender_that_the_streams_limit_stops_says_so_once_a_limit) {
     pair p;
     start(&p, 2, 1 << 20, 10000);
     assert_true(pair_finish(&p, pair_ask(&p, 50000), 20000000) != UINT64_MAX);
@@ -42,8 +39,7 @@ static void a_sender_that_the_streams_limit_stops_says_so_once_a_limit(void **st
     pair_free(&p);
 }
 
-static void who_is_not_stopped_says_nothing(void **state) {
-    (void)state;
+TEST(who_is_not_stopped_says_nothing) {
     pair p;
     start(&p, 3, 1 << 20, 1 << 20);
     assert_true(pair_finish(&p, pair_ask(&p, 300000), 20000000) != UINT64_MAX);
@@ -53,8 +49,7 @@ static void who_is_not_stopped_says_nothing(void **state) {
 }
 
 /* The limits stand: nobody reads. */
-static void a_lost_frame_is_sent_again_while_the_limit_stands(void **state) {
-    (void)state;
+TEST(a_lost_frame_is_sent_again_while_the_limit_stands) {
     pair p;
     start(&p, 4, 10000, 10000);
     pair_request *q = &p.request[pair_ask(&p, 50000)];
@@ -77,15 +72,13 @@ static void a_lost_frame_is_sent_again_while_the_limit_stands(void **state) {
     pair_free(&p);
 }
 
-static void who_may_open_no_further_stream_says_so_once(void **state) {
-    (void)state;
+TEST(who_may_open_no_further_stream_says_so_once) {
     pair p;
     pair_init(&p, 5, 1, 20000);
     pair_capture_qlog(&p);
     p.server_config.limits.max_streams_bidi = 2;
     p.server_config.limits.max_streams_uni = 1;
-    pair_connect(&p);
-    pair_handshake(&p);
+    pair_establish(&p);
     uint64_t id;
     for (int unidirectional = 0; unidirectional < 2; unidirectional++) {
         for (int i = 0; i < 2 - unidirectional; i++)
@@ -101,13 +94,4 @@ static void who_may_open_no_further_stream_says_so_once(void **state) {
     pair_free(&p);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_sender_that_the_connections_limit_stops_says_so_once_a_limit),
-        cmocka_unit_test(a_sender_that_the_streams_limit_stops_says_so_once_a_limit),
-        cmocka_unit_test(who_is_not_stopped_says_nothing),
-        cmocka_unit_test(a_lost_frame_is_sent_again_while_the_limit_stands),
-        cmocka_unit_test(who_may_open_no_further_stream_says_so_once),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

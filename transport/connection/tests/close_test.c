@@ -2,8 +2,7 @@
 #include "testing/attack.h"
 
 /* RFC 9000 section 19.19. The server's log has the frame that it sent. */
-static void connection_close_names_the_frame_that_caused_it(void **state) {
-    (void)state;
+TEST(connection_close_names_the_frame_that_caused_it) {
     static const struct {
         uint8_t frame[4];
         size_t len;
@@ -17,8 +16,7 @@ static void connection_close_names_the_frame_that_caused_it(void **state) {
         memset(&a, 0, sizeof a);
         pair_init(&a.p, 7, 1, 5000);
         pair_capture_qlog(&a.p);
-        pair_connect(&a.p);
-        pair_handshake(&a.p);
+        pair_establish(&a.p);
         a.to_server = true;
         a.w = xl_writer_of(a.frames, sizeof a.frames);
         xl_write_bytes(&a.w, cases[i].frame, cases[i].len);
@@ -31,9 +29,4 @@ static void connection_close_names_the_frame_that_caused_it(void **state) {
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(connection_close_names_the_frame_that_caused_it),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

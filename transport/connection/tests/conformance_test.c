@@ -7,8 +7,7 @@
 static void begin_plain(attack *a, size_t links) {
     memset(a, 0, sizeof *a);
     pair_init(&a->p, 1, links, 5000);
-    pair_connect(&a->p);
-    pair_handshake(&a->p);
+    pair_establish(&a->p);
     pair_run(&a->p, 200000);
     a->to_server = true;
     a->pn = 1 << 20;
@@ -23,8 +22,7 @@ static const xl_addr *server_sends_to(const attack *a) {
     return &a->p.sc->path[a->p.sc->active]->remote;
 }
 
-static void a_path_response_fills_1200_bytes(void **state) {
-    (void)state;
+TEST(a_path_response_fills_1200_bytes) {
     attack a;
     begin_plain(&a, 1);
     uint64_t bytes = a.p.link[0].bytes[1], packets = a.p.link[0].packets[1];
@@ -36,8 +34,7 @@ static void a_path_response_fills_1200_bytes(void **state) {
     pair_free(&a.p);
 }
 
-static void a_probing_packet_does_not_move_the_connection(void **state) {
-    (void)state;
+TEST(a_probing_packet_does_not_move_the_connection) {
     attack a;
     begin_plain(&a, 2);
     xl_cid cid = spare_cid(&a);
@@ -50,8 +47,7 @@ static void a_probing_packet_does_not_move_the_connection(void **state) {
     pair_free(&a.p);
 }
 
-static void an_older_packet_from_another_address_does_not_move_the_connection(void **state) {
-    (void)state;
+TEST(an_older_packet_from_another_address_does_not_move_the_connection) {
     attack a;
     begin_plain(&a, 2);
     xl_cid cid = spare_cid(&a), first = a.p.sc->local_cids.at[0].cid;
@@ -66,8 +62,7 @@ static void an_older_packet_from_another_address_does_not_move_the_connection(vo
 }
 
 /* Section 9.3.3: somebody off the path forwards the client's packet faster than it comes by itself. */
-static void a_client_whose_packets_are_forwarded_gets_its_path_back(void **state) {
-    (void)state;
+TEST(a_client_whose_packets_are_forwarded_gets_its_path_back) {
     attack a;
     begin_plain(&a, 2);
     uint8_t packet[PAIR_MTU];
@@ -89,8 +84,7 @@ static void a_client_whose_packets_are_forwarded_gets_its_path_back(void **state
 }
 
 /* The same where the client has moved indeed, with another connection ID. */
-static void the_address_that_a_client_left_is_asked_a_few_times(void **state) {
-    (void)state;
+TEST(the_address_that_a_client_left_is_asked_a_few_times) {
     attack a;
     begin_plain(&a, 2);
     xl_cid cid = spare_cid(&a);
@@ -107,8 +101,7 @@ static void the_address_that_a_client_left_is_asked_a_few_times(void **state) {
 }
 
 /* Section 9: of a server that is not where the client knows it, whatever keys it has. */
-static void a_client_takes_nothing_from_an_unknown_address(void **state) {
-    (void)state;
+TEST(a_client_takes_nothing_from_an_unknown_address) {
     for (int dialect = XL_DIALECT_XLINK; dialect <= XL_DIALECT_IETF; dialect++) {
         attack a;
         begin(&a, false, (xl_dialect)dialect, 1);
@@ -126,8 +119,7 @@ static void a_client_takes_nothing_from_an_unknown_address(void **state) {
 }
 
 /* Section 8.2.2: where the challenge came, whatever other path is better, and once. */
-static void a_path_response_goes_where_the_challenge_came(void **state) {
-    (void)state;
+TEST(a_path_response_goes_where_the_challenge_came) {
     for (int dialect = XL_DIALECT_XLINK; dialect <= XL_DIALECT_IETF; dialect++) {
         attack a;
         begin(&a, true, (xl_dialect)dialect, 2);
@@ -146,8 +138,7 @@ static void a_path_response_goes_where_the_challenge_came(void **state) {
 }
 
 /* Section 7.5. */
-static void crypto_data_beyond_the_buffer_is_an_error(void **state) {
-    (void)state;
+TEST(crypto_data_beyond_the_buffer_is_an_error) {
     for (int is_beyond = 0; is_beyond < 2; is_beyond++) {
         attack a;
         begin_plain(&a, 1);
@@ -161,8 +152,7 @@ static uint64_t server_packets(const attack *a) {
     return a->p.link[0].packets[1];
 }
 
-static void a_closing_endpoint_answers_ever_more_rarely(void **state) {
-    (void)state;
+TEST(a_closing_endpoint_answers_ever_more_rarely) {
     attack a;
     begin_plain(&a, 1);
     a.p.link[0].dark[1] = true; /* the peer does not learn of it */
@@ -179,8 +169,7 @@ static void a_closing_endpoint_answers_ever_more_rarely(void **state) {
     pair_free(&a.p);
 }
 
-static void a_draining_endpoint_sends_nothing(void **state) {
-    (void)state;
+TEST(a_draining_endpoint_sends_nothing) {
     attack a;
     begin_plain(&a, 1);
     xl_frame_put_close(&a.w, false, XL_QERR_NO_ERROR, 0, "bye");
@@ -205,8 +194,7 @@ static void deliver_reset(attack *a, const uint8_t reset_token[16]) {
     xl_endpoint_receive(a->p.client, &d, datagram, a->p.now);
 }
 
-static void only_the_token_of_a_connection_id_in_use_resets(void **state) {
-    (void)state;
+TEST(only_the_token_of_a_connection_id_in_use_resets) {
     attack a;
     begin_plain(&a, 1);
     const xl_cid_entry *used = &a.p.cc->remote_cids.at[0], *unused = &a.p.cc->remote_cids.at[1];
@@ -218,8 +206,7 @@ static void only_the_token_of_a_connection_id_in_use_resets(void **state) {
     pair_free(&a.p);
 }
 
-static void keys_are_discarded_as_the_handshake_goes_on(void **state) {
-    (void)state;
+TEST(keys_are_discarded_as_the_handshake_goes_on) {
     pair p;
     pair_init(&p, 2, 1, 20000);
     pair_connect(&p);
@@ -248,8 +235,7 @@ static void see(void *user, bool to_server, uint8_t *data, size_t len) {
     s->small += is_initial && len < 1200;
 }
 
-static void datagrams_with_initials_have_1200_bytes(void **state) {
-    (void)state;
+TEST(datagrams_with_initials_have_1200_bytes) {
     for (uint64_t seed = 0; seed < 10; seed++) {
         pair p;
         sizes s = {0};
@@ -257,29 +243,11 @@ static void datagrams_with_initials_have_1200_bytes(void **state) {
         p.link[0].loss = 0.3;
         p.tamper = see;
         p.tamper_user = &s;
-        pair_connect(&p);
-        pair_handshake(&p);
+        pair_establish(&p);
         assert_true(s.initials >= 2);
         assert_int_equal(s.small, 0);
         pair_free(&p);
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_path_response_fills_1200_bytes),
-        cmocka_unit_test(a_probing_packet_does_not_move_the_connection),
-        cmocka_unit_test(an_older_packet_from_another_address_does_not_move_the_connection),
-        cmocka_unit_test(a_client_whose_packets_are_forwarded_gets_its_path_back),
-        cmocka_unit_test(the_address_that_a_client_left_is_asked_a_few_times),
-        cmocka_unit_test(a_client_takes_nothing_from_an_unknown_address),
-        cmocka_unit_test(a_path_response_goes_where_the_challenge_came),
-        cmocka_unit_test(crypto_data_beyond_the_buffer_is_an_error),
-        cmocka_unit_test(a_closing_endpoint_answers_ever_more_rarely),
-        cmocka_unit_test(a_draining_endpoint_sends_nothing),
-        cmocka_unit_test(only_the_token_of_a_connection_id_in_use_resets),
-        cmocka_unit_test(keys_are_discarded_as_the_handshake_goes_on),
-        cmocka_unit_test(datagrams_with_initials_have_1200_bytes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -36,8 +36,7 @@ static void configure(pair *p, uint64_t seed, size_t links, const char *cc) {
 }
 
 static void open_all(pair *p, uint64_t until) {
-    pair_connect(p);
-    pair_handshake(p);
+    pair_establish(p);
     assert_true(p->now < until);
     pair_run(p, until - p->now);
 }
@@ -85,8 +84,7 @@ static void assert_between(double low, double value, double high) {
         fail_msg("%.3f is not between %.3f and %.3f", value, low, high);
 }
 
-static void coupled_paths_together_take_the_share_of_one_flow_and_decoupled_ones_of_two(void **state) {
-    (void)state;
+TEST(coupled_paths_together_take_the_share_of_one_flow_and_decoupled_ones_of_two) {
     assert_between(1.7, share_of_two_paths("cubic", "cubic"), 2.5);
     assert_between(1.7, share_of_two_paths("newreno", "newreno"), 2.5);
     assert_between(0.75, share_of_two_paths("lia", "newreno"), 1.45);
@@ -117,8 +115,7 @@ static double part_on_the_congested_path(const char *cc) {
     return on_congested / (on_free + on_congested);
 }
 
-static void coupled_controllers_move_traffic_away_from_a_congested_path(void **state) {
-    (void)state;
+TEST(coupled_controllers_move_traffic_away_from_a_congested_path) {
     double decoupled = part_on_the_congested_path("newreno"); /* one and a half links in all, a third of it there */
     assert_between(0.27, decoupled, 0.4);
     /* LIA does so least: that was the reason for OLIA. */
@@ -156,8 +153,7 @@ static outcome alone(const char *cc, double loss, uint64_t queue_us, pair *p) {
     return o;
 }
 
-static void bbr_and_tolerant_cubic_fill_a_lossy_link_and_cubic_does_not(void **state) {
-    (void)state;
+TEST(bbr_and_tolerant_cubic_fill_a_lossy_link_and_cubic_does_not) {
     pair p;
     assert_between(0.85, alone("bbr", 0.01, 200000, &p).used, 1);
     assert_non_null(strstr(p.qlog_text, "congestion_state_updated"));
@@ -170,8 +166,7 @@ static void bbr_and_tolerant_cubic_fill_a_lossy_link_and_cubic_does_not(void **s
 }
 
 /* 10 MB over 5 MB/s and an RTT of 100 ms: by the letter 45 s at 1 % loss, 100 s at 3 %, 140 s at 5 %. */
-static void tolerant_cubic_downloads_at_random_loss_in_seconds(void **state) {
-    (void)state;
+TEST(tolerant_cubic_downloads_at_random_loss_in_seconds) {
     const double loss[] = {0.01, 0.03, 0.05};
     for (size_t i = 0; i < 3; i++) {
         pair p;
@@ -186,8 +181,7 @@ static void tolerant_cubic_downloads_at_random_loss_in_seconds(void **state) {
 }
 
 /* A queue of 10 ms looks like jitter at an RTT of 100 ms: the loss rate bounds what is sent in vain. */
-static void tolerant_cubic_overruns_a_link_with_a_short_queue_by_little(void **state) {
-    (void)state;
+TEST(tolerant_cubic_overruns_a_link_with_a_short_queue_by_little) {
     pair p;
     configure(&p, 100, 1, "cubic-tolerant");
     p.link[0].delay_us[0] = p.link[0].delay_us[1] = 50000;
@@ -220,13 +214,11 @@ static double share_beside(const char *a, const char *b) {
     return got / (got + other);
 }
 
-static void tolerant_cubic_shares_a_bottleneck_with_cubic(void **state) {
-    (void)state;
+TEST(tolerant_cubic_shares_a_bottleneck_with_cubic) {
     assert_between(0.4, share_beside("cubic-tolerant", "cubic"), 0.6);
 }
 
-static void bbr_keeps_a_deep_queue_short_and_newreno_fills_it(void **state) {
-    (void)state;
+TEST(bbr_keeps_a_deep_queue_short_and_newreno_fills_it) {
     pair p;
     outcome bbr = alone("bbr", 0, 1000000, &p);
     assert_between(0.9, bbr.used, 1);
@@ -237,8 +229,7 @@ static void bbr_keeps_a_deep_queue_short_and_newreno_fills_it(void **state) {
     pair_free(&p);
 }
 
-static void bbr_uses_two_paths_under_every_scheduler(void **state) {
-    (void)state;
+TEST(bbr_uses_two_paths_under_every_scheduler) {
     for (size_t k = 0; xl_scheduler_name(k); k++) {
         if (xl_scheduler_is_reference(xl_scheduler_name(k)))
             continue;
@@ -262,16 +253,4 @@ static void bbr_uses_two_paths_under_every_scheduler(void **state) {
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(coupled_paths_together_take_the_share_of_one_flow_and_decoupled_ones_of_two),
-        cmocka_unit_test(coupled_controllers_move_traffic_away_from_a_congested_path),
-        cmocka_unit_test(bbr_and_tolerant_cubic_fill_a_lossy_link_and_cubic_does_not),
-        cmocka_unit_test(tolerant_cubic_downloads_at_random_loss_in_seconds),
-        cmocka_unit_test(tolerant_cubic_overruns_a_link_with_a_short_queue_by_little),
-        cmocka_unit_test(tolerant_cubic_shares_a_bottleneck_with_cubic),
-        cmocka_unit_test(bbr_keeps_a_deep_queue_short_and_newreno_fills_it),
-        cmocka_unit_test(bbr_uses_two_paths_under_every_scheduler),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,18 +1,9 @@
-#include "testing/pair.h"
+#include "testing/paths.h"
 
-/* A path's downlink at rate Mbps with 100 ms of queue. */
-static void limit(pair_link *l, uint64_t mbps) {
-    l->bytes_per_s[1] = mbps * 125000;
-    l->bytes_per_s[0] = mbps * 125000;
-    l->queue_us = 100000;
-}
-
-static void handshake_takes_two_round_trips_until_it_is_confirmed(void **state) {
-    (void)state;
+TEST(handshake_takes_two_round_trips_until_it_is_confirmed) {
     pair p;
     pair_init(&p, 1, 1, 20000);
-    pair_connect(&p);
-    pair_handshake(&p);
+    pair_establish(&p);
     assert_non_null(p.sc);
     assert_true(p.cc->handshake.is_confirmed);
     assert_string_equal("h3", xl_connection_alpn(p.cc));
@@ -21,63 +12,53 @@ static void handshake_takes_two_round_trips_until_it_is_confirmed(void **state) 
     pair_free(&p);
 }
 
-static void a_transfer_arrives_intact(void **state) {
-    (void)state;
+TEST(a_transfer_arrives_intact) {
     pair p;
     pair_init(&p, 2, 1, 10000);
     limit(&p.link[0], 50);
-    pair_connect(&p);
-    pair_handshake(&p);
+    pair_establish(&p);
     size_t i = pair_ask(&p, 5000000);
     uint64_t took = pair_finish(&p, i, 20000000);
     assert_true(took < 2000000); /* 0.8 s at line rate, plus slow start */
     pair_free(&p);
 }
 
-static void a_transfer_survives_loss_and_reordering(void **state) {
-    (void)state;
+TEST(a_transfer_survives_loss_and_reordering) {
     for (uint64_t seed = 10; seed < 16; seed++) {
         pair p;
         pair_init(&p, seed, 1, 15000);
         limit(&p.link[0], 40);
         p.link[0].loss = 0.03;
         p.link[0].reorder = 0.05;
-        pair_connect(&p);
-        pair_handshake(&p);
+        pair_establish(&p);
         assert_non_null(p.sc);
-        size_t i = pair_ask(&p, 1000000);
-        assert_true(pair_finish(&p, i, 60000000) != UINT64_MAX);
+        pair_transfer(&p, 1000000, 60000000);
         pair_free(&p);
     }
 }
 
-static void the_handshake_survives_heavy_loss(void **state) {
-    (void)state;
+TEST(the_handshake_survives_heavy_loss) {
     for (uint64_t seed = 30; seed < 50; seed++) {
         pair p;
         pair_init(&p, seed, 1, 15000);
         p.client_config.limits.handshake_timeout_us = p.server_config.limits.handshake_timeout_us = 30000000;
         p.link[0].loss = 0.3;
-        pair_connect(&p);
-        pair_handshake(&p);
+        pair_establish(&p);
         assert_non_null(p.sc);
         p.link[0].loss = 0;
-        size_t i = pair_ask(&p, 10000);
-        assert_true(pair_finish(&p, i, 60000000) != UINT64_MAX);
+        pair_transfer(&p, 10000, 60000000);
         pair_free(&p);
     }
 }
 
-static void multipath_uses_both_paths(void **state) {
-    (void)state;
+TEST(multipath_uses_both_paths) {
     pair p;
     pair_init(&p, 3, 2, 10000);
     pair_multipath(&p, "minrtt", "none");
     limit(&p.link[0], 20);
     limit(&p.link[1], 20);
     p.link[1].delay_us[0] = p.link[1].delay_us[1] = 30000;
-    pair_connect(&p);
-    pair_handshake(&p);
+    pair_establish(&p);
     pair_run(&p, 200000);
     assert_true(xl_connection_is_multipath(p.cc));
     size_t i = pair_ask(&p, 8000000);
@@ -89,45 +70,38 @@ static void multipath_uses_both_paths(void **state) {
     pair_free(&p);
 }
 
-static void a_second_path_faster_than_the_first_opens_at_once(void **state) {
-    (void)state;
+TEST(a_second_path_faster_than_the_first_opens_at_once) {
     pair p;
     pair_init(&p, 19, 2, 80000);
     pair_multipath(&p, "minrtt", "none");
     p.link[1].delay_us[0] = p.link[1].delay_us[1] = 5000;
-    pair_connect(&p);
-    pair_handshake(&p);
+    pair_establish(&p);
     pair_run(&p, 200000); /* its challenge overtakes the connection IDs that the first path carries */
     assert_int_equal(XL_PATH_ACTIVE, pair_server_path(&p, 1).state);
     assert_int_equal(XL_PATH_ACTIVE, p.cc->path[1]->state);
     pair_free(&p);
 }
 
-static void without_the_peer_multipath_falls_back_to_plain_quic(void **state) {
-    (void)state;
+TEST(without_the_peer_multipath_falls_back_to_plain_quic) {
     pair p;
     pair_init(&p, 4, 2, 10000);
     pair_multipath(&p, "minrtt", "none");
     p.server_config.scheme.enable_multipath = false;
-    pair_connect(&p);
-    pair_handshake(&p);
+    pair_establish(&p);
     pair_run(&p, 200000);
     assert_false(xl_connection_is_multipath(p.cc));
-    size_t i = pair_ask(&p, 100000);
-    assert_true(pair_finish(&p, i, 5000000) != UINT64_MAX);
+    pair_transfer(&p, 100000, 5000000);
     assert_int_equal(0, p.link[1].packets[0] + p.link[1].packets[1]);
     pair_free(&p);
 }
 
-static void a_path_that_goes_dark_does_not_stop_the_transfer(void **state) {
-    (void)state;
+TEST(a_path_that_goes_dark_does_not_stop_the_transfer) {
     pair p;
     pair_init(&p, 5, 2, 10000);
     pair_multipath(&p, "minrtt", "none");
     limit(&p.link[0], 20);
     limit(&p.link[1], 20);
-    pair_connect(&p);
-    pair_handshake(&p);
+    pair_establish(&p);
     pair_run(&p, 200000);
     size_t i = pair_ask(&p, 6000000);
     pair_run(&p, 500000);
@@ -153,8 +127,7 @@ static uint64_t time_through_outage(const char *reinjection, xl_connection_stats
     limit(&p.link[0], 20);
     limit(&p.link[1], 20);
     p.link[1].delay_us[0] = p.link[1].delay_us[1] = 20000;
-    pair_connect(&p);
-    pair_handshake(&p);
+    pair_establish(&p);
     pair_run(&p, 200000);
     size_t warm = pair_ask(&p, 1000000);
     pair_finish(&p, warm, 10000000);
@@ -167,8 +140,7 @@ static uint64_t time_through_outage(const char *reinjection, xl_connection_stats
     return took;
 }
 
-static void reinjection_ends_head_of_line_blocking(void **state) {
-    (void)state;
+TEST(reinjection_ends_head_of_line_blocking) {
     xl_connection_stats vanilla, xlink;
     for (uint64_t seed = 60; seed < 63; seed++) {
         uint64_t without = time_through_outage("none", &vanilla, seed);
@@ -180,8 +152,7 @@ static void reinjection_ends_head_of_line_blocking(void **state) {
     }
 }
 
-static void a_full_buffer_closes_the_gate(void **state) {
-    (void)state;
+TEST(a_full_buffer_closes_the_gate) {
     for (int full = 0; full < 2; full++) {
         pair p;
         pair_init(&p, 6, 2, 10000);
@@ -191,8 +162,7 @@ static void a_full_buffer_closes_the_gate(void **state) {
         p.server_config.scheme.t_th2_us = 1000000;
         limit(&p.link[0], 20);
         limit(&p.link[1], 20);
-        pair_connect(&p);
-        pair_handshake(&p);
+        pair_establish(&p);
         pair_run(&p, 100000);
         xl_qoe qoe = {
             .cached_bytes = full ? 5000000 : 1000, .cached_frames = full ? 300 : 1, .bps = 4000000, .fps = 30};
@@ -202,8 +172,7 @@ static void a_full_buffer_closes_the_gate(void **state) {
         uint64_t before = p.sc->stats.reinjected_bytes;
         for (int k = 0; k < 5; k++) {
             xl_connection_set_qoe(p.cc, &qoe, p.now);
-            size_t i = pair_ask(&p, 300000);
-            assert_true(pair_finish(&p, i, 5000000) != UINT64_MAX);
+            pair_transfer(&p, 300000, 5000000);
         }
         if (full)
             assert_int_equal(before, p.sc->stats.reinjected_bytes);
@@ -213,15 +182,13 @@ static void a_full_buffer_closes_the_gate(void **state) {
     }
 }
 
-static void migration_moves_to_the_other_path_and_starts_its_window_anew(void **state) {
-    (void)state;
+TEST(migration_moves_to_the_other_path_and_starts_its_window_anew) {
     pair p;
     pair_init(&p, 7, 2, 15000);
     p.client_config.scheme.enable_migration = true;
     limit(&p.link[0], 20);
     limit(&p.link[1], 20);
-    pair_connect(&p);
-    pair_handshake(&p);
+    pair_establish(&p);
     size_t i = pair_ask(&p, 6000000);
     pair_run(&p, 1000000);
     assert_int_equal(0, p.link[1].packets[0]);
@@ -242,13 +209,11 @@ static void migration_moves_to_the_other_path_and_starts_its_window_anew(void **
     pair_free(&p);
 }
 
-static void single_path_waits_for_its_path(void **state) {
-    (void)state;
+TEST(single_path_waits_for_its_path) {
     pair p;
     pair_init(&p, 8, 2, 15000);
     limit(&p.link[0], 20);
-    pair_connect(&p);
-    pair_handshake(&p);
+    pair_establish(&p);
     size_t i = pair_ask(&p, 3000000);
     pair_run(&p, 300000);
     p.link[0].dark[0] = p.link[0].dark[1] = true;
@@ -260,13 +225,11 @@ static void single_path_waits_for_its_path(void **state) {
     pair_free(&p);
 }
 
-static void an_idle_connection_times_out(void **state) {
-    (void)state;
+TEST(an_idle_connection_times_out) {
     pair p;
     pair_init(&p, 9, 1, 10000);
     p.client_config.limits.idle_timeout_us = 5000000;
-    pair_connect(&p);
-    pair_handshake(&p);
+    pair_establish(&p);
     pair_run(&p, 4000000);
     assert_false(p.client_closed);
     pair_run(&p, 3000000);
@@ -275,26 +238,21 @@ static void an_idle_connection_times_out(void **state) {
     pair_free(&p);
 }
 
-static void an_idle_timeout_of_forever_never_comes(void **state) {
-    (void)state;
+TEST(an_idle_timeout_of_forever_never_comes) {
     pair p;
     pair_init(&p, 9, 1, 10000);
     p.client_config.limits.idle_timeout_us = p.server_config.limits.idle_timeout_us = XL_NEVER;
-    pair_connect(&p);
-    pair_handshake(&p);
+    pair_establish(&p);
     pair_run(&p, UINT64_C(3600000000));
     assert_false(p.client_closed || p.server_closed);
-    size_t i = pair_ask(&p, 100000);
-    assert_true(pair_finish(&p, i, 5000000) != UINT64_MAX);
+    pair_transfer(&p, 100000, 5000000);
     pair_free(&p);
 }
 
-static void close_reaches_the_peer_with_its_code_and_reason(void **state) {
-    (void)state;
+TEST(close_reaches_the_peer_with_its_code_and_reason) {
     pair p;
     pair_init(&p, 11, 1, 10000);
-    pair_connect(&p);
-    pair_handshake(&p);
+    pair_establish(&p);
     xl_connection_close(p.cc, 0x101, "done", p.now);
     pair_run(&p, 2000000);
     assert_true(p.server_closed && p.server_close.close_reason == XL_CLOSE_PEER && p.server_close.application_error);
@@ -304,8 +262,7 @@ static void close_reaches_the_peer_with_its_code_and_reason(void **state) {
     pair_free(&p);
 }
 
-static void a_silent_server_ends_in_a_timeout(void **state) {
-    (void)state;
+TEST(a_silent_server_ends_in_a_timeout) {
     pair p;
     pair_init(&p, 12, 1, 10000);
     p.link[0].dark[0] = true;
@@ -318,8 +275,7 @@ static void a_silent_server_ends_in_a_timeout(void **state) {
     pair_free(&p);
 }
 
-static void a_half_open_connection_is_given_up(void **state) {
-    (void)state;
+TEST(a_half_open_connection_is_given_up) {
     pair p;
     pair_init(&p, 20, 1, 10000);
     p.link[0].dark[1] = true; /* the client never hears the server's answer */
@@ -355,8 +311,7 @@ static void lose_what_finishes_the_handshake(pair *p, first_datagram *first) {
     assert_true(p->cc->handshake.is_complete && !xl_connection_is_confirmed(p->cc));
 }
 
-static void a_late_first_flight_makes_no_second_connection(void **state) {
-    (void)state;
+TEST(a_late_first_flight_makes_no_second_connection) {
     pair p;
     first_datagram first = {.len = 0};
     pair_init(&p, 31, 1, 10000);
@@ -376,8 +331,7 @@ static void a_late_first_flight_makes_no_second_connection(void **state) {
     pair_free(&p);
 }
 
-static void a_client_gives_up_what_is_not_confirmed(void **state) {
-    (void)state;
+TEST(a_client_gives_up_what_is_not_confirmed) {
     pair p;
     first_datagram first = {.len = 0};
     pair_init(&p, 32, 1, 10000);
@@ -390,8 +344,7 @@ static void a_client_gives_up_what_is_not_confirmed(void **state) {
     pair_free(&p);
 }
 
-static void probes_of_a_handshake_are_two_seconds_apart_at_most(void **state) {
-    (void)state;
+TEST(probes_of_a_handshake_are_two_seconds_apart_at_most) {
     pair p;
     pair_init(&p, 33, 1, 3000000); /* a first RTT sample of six seconds: one PTO would be eighteen */
     p.client_config.limits.confirm_timeout_us = 60000000;
@@ -410,13 +363,11 @@ static void probes_of_a_handshake_are_two_seconds_apart_at_most(void **state) {
     pair_free(&p);
 }
 
-static void later_streams_wait_for_earlier_ones(void **state) {
-    (void)state;
+TEST(later_streams_wait_for_earlier_ones) {
     pair p;
     pair_init(&p, 13, 1, 10000);
     limit(&p.link[0], 10);
-    pair_connect(&p);
-    pair_handshake(&p);
+    pair_establish(&p);
     size_t first = pair_ask(&p, 500000), second = pair_ask(&p, 500000);
     assert_true(pair_finish(&p, second, 10000000) != UINT64_MAX);
     assert_true(p.request[first].done);
@@ -424,13 +375,11 @@ static void later_streams_wait_for_earlier_ones(void **state) {
     pair_free(&p);
 }
 
-static void hundreds_of_streams_in_turn_stay_within_the_limits(void **state) {
-    (void)state;
+TEST(hundreds_of_streams_in_turn_stay_within_the_limits) {
     pair p;
     pair_init(&p, 14, 2, 5000);
     pair_multipath(&p, "xlink", "stream");
-    pair_connect(&p);
-    pair_handshake(&p);
+    pair_establish(&p);
     for (int k = 0; k < 400; k++) {
         size_t i = pair_ask(&p, 3000);
         assert_true(pair_finish(&p, i, 5000000) != UINT64_MAX);
@@ -442,15 +391,13 @@ static void hundreds_of_streams_in_turn_stay_within_the_limits(void **state) {
     pair_free(&p);
 }
 
-static void closing_a_path_retires_it_on_both_sides(void **state) {
-    (void)state;
+TEST(closing_a_path_retires_it_on_both_sides) {
     pair p;
     pair_init(&p, 15, 2, 10000);
     pair_multipath(&p, "minrtt", "none");
     limit(&p.link[0], 20);
     limit(&p.link[1], 20);
-    pair_connect(&p);
-    pair_handshake(&p);
+    pair_establish(&p);
     pair_run(&p, 200000);
     size_t i = pair_ask(&p, 4000000);
     pair_run(&p, 300000);
@@ -462,16 +409,14 @@ static void closing_a_path_retires_it_on_both_sides(void **state) {
     pair_free(&p);
 }
 
-static void both_sides_can_update_keys_in_mid_transfer(void **state) {
-    (void)state;
+TEST(both_sides_can_update_keys_in_mid_transfer) {
     pair p;
     pair_init(&p, 16, 2, 10000);
     pair_multipath(&p, "minrtt", "none");
     limit(&p.link[0], 20);
     limit(&p.link[1], 20);
     p.link[0].reorder = 0.05;
-    pair_connect(&p);
-    pair_handshake(&p);
+    pair_establish(&p);
     pair_run(&p, 200000);
     size_t i = pair_ask(&p, 6000000);
     unsigned updates = 0;
@@ -497,8 +442,7 @@ static void flip_bits(void *user, bool to_server, uint8_t *data, size_t len) {
         data[(v >> 8) % len] ^= (uint8_t)(1u << (v >> 40) % 8);
 }
 
-static void damaged_datagrams_are_dropped_and_repaired(void **state) {
-    (void)state;
+TEST(damaged_datagrams_are_dropped_and_repaired) {
     for (uint64_t seed = 70; seed < 80; seed++) {
         pair p;
         xl_random r;
@@ -507,21 +451,17 @@ static void damaged_datagrams_are_dropped_and_repaired(void **state) {
         pair_multipath(&p, "xlink", "stream");
         p.tamper = flip_bits;
         p.tamper_user = &r;
-        pair_connect(&p);
-        pair_handshake(&p);
+        pair_establish(&p);
         assert_non_null(p.sc);
-        size_t i = pair_ask(&p, 300000);
-        assert_true(pair_finish(&p, i, 120000000) != UINT64_MAX);
+        pair_transfer(&p, 300000, 120000000);
         pair_free(&p);
     }
 }
 
-static void garbage_does_not_move_an_endpoint(void **state) {
-    (void)state;
+TEST(garbage_does_not_move_an_endpoint) {
     pair p;
     pair_init(&p, 17, 1, 10000);
-    pair_connect(&p);
-    pair_handshake(&p);
+    pair_establish(&p);
     size_t connections = p.server->count;
     for (int k = 0; k < 20000; k++) {
         uint8_t data[1500];
@@ -539,21 +479,18 @@ static void garbage_does_not_move_an_endpoint(void **state) {
         xl_endpoint_receive(p.client, &(xl_datagram){.local = d.remote, .remote = d.local, .len = d.len}, data, p.now);
     }
     assert_int_equal(connections, p.server->count);
-    size_t i = pair_ask(&p, 100000);
-    assert_true(pair_finish(&p, i, 20000000) != UINT64_MAX);
+    pair_transfer(&p, 100000, 20000000);
     pair_free(&p);
 }
 
-static void the_same_seed_gives_the_same_run(void **state) {
-    (void)state;
+TEST(the_same_seed_gives_the_same_run) {
     uint64_t took[2], packets[2];
     for (int k = 0; k < 2; k++) {
         pair p;
         pair_init(&p, 18, 2, 10000);
         pair_multipath(&p, "xlink", "stream");
         p.link[0].loss = 0.02;
-        pair_connect(&p);
-        pair_handshake(&p);
+        pair_establish(&p);
         took[k] = pair_finish(&p, pair_ask(&p, 2000000), 20000000);
         packets[k] = p.link[0].packets[1] * 100000 + p.link[1].packets[1];
         pair_free(&p);
@@ -562,35 +499,4 @@ static void the_same_seed_gives_the_same_run(void **state) {
     assert_int_equal(packets[0], packets[1]);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(handshake_takes_two_round_trips_until_it_is_confirmed),
-        cmocka_unit_test(a_transfer_arrives_intact),
-        cmocka_unit_test(a_transfer_survives_loss_and_reordering),
-        cmocka_unit_test(the_handshake_survives_heavy_loss),
-        cmocka_unit_test(multipath_uses_both_paths),
-        cmocka_unit_test(a_second_path_faster_than_the_first_opens_at_once),
-        cmocka_unit_test(without_the_peer_multipath_falls_back_to_plain_quic),
-        cmocka_unit_test(a_path_that_goes_dark_does_not_stop_the_transfer),
-        cmocka_unit_test(reinjection_ends_head_of_line_blocking),
-        cmocka_unit_test(a_full_buffer_closes_the_gate),
-        cmocka_unit_test(migration_moves_to_the_other_path_and_starts_its_window_anew),
-        cmocka_unit_test(single_path_waits_for_its_path),
-        cmocka_unit_test(an_idle_connection_times_out),
-        cmocka_unit_test(an_idle_timeout_of_forever_never_comes),
-        cmocka_unit_test(close_reaches_the_peer_with_its_code_and_reason),
-        cmocka_unit_test(a_silent_server_ends_in_a_timeout),
-        cmocka_unit_test(a_half_open_connection_is_given_up),
-        cmocka_unit_test(a_late_first_flight_makes_no_second_connection),
-        cmocka_unit_test(a_client_gives_up_what_is_not_confirmed),
-        cmocka_unit_test(probes_of_a_handshake_are_two_seconds_apart_at_most),
-        cmocka_unit_test(later_streams_wait_for_earlier_ones),
-        cmocka_unit_test(hundreds_of_streams_in_turn_stay_within_the_limits),
-        cmocka_unit_test(closing_a_path_retires_it_on_both_sides),
-        cmocka_unit_test(both_sides_can_update_keys_in_mid_transfer),
-        cmocka_unit_test(damaged_datagrams_are_dropped_and_repaired),
-        cmocka_unit_test(garbage_does_not_move_an_endpoint),
-        cmocka_unit_test(the_same_seed_gives_the_same_run),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -13,8 +13,7 @@ static void configure(pair *p, uint64_t seed, size_t links, size_t frame_bytes) 
 }
 
 static void start(pair *p) {
-    pair_connect(p);
-    pair_handshake(p);
+    pair_establish(p);
     pair_run(p, 300000);
 }
 
@@ -39,8 +38,7 @@ static unsigned read_numbers(pair *p, bool *has) {
     return n;
 }
 
-static void datagrams_arrive_and_are_acknowledged(void **state) {
-    (void)state;
+TEST(datagrams_arrive_and_are_acknowledged) {
     pair p;
     bool has[MANY] = {false};
     configure(&p, 1, 1, 65535);
@@ -58,8 +56,7 @@ static void datagrams_arrive_and_are_acknowledged(void **state) {
 }
 
 /* Over two lossy paths, beside a stream whose data is re-injected. */
-static void a_lost_datagram_is_reported_and_neither_sent_again_nor_re_injected(void **state) {
-    (void)state;
+TEST(a_lost_datagram_is_reported_and_neither_sent_again_nor_re_injected) {
     pair p;
     bool has[MANY] = {false};
     unsigned arrived = 0;
@@ -83,8 +80,7 @@ static void a_lost_datagram_is_reported_and_neither_sent_again_nor_re_injected(v
     pair_free(&p);
 }
 
-static void datagrams_wait_for_the_congestion_window_in_a_bounded_queue(void **state) {
-    (void)state;
+TEST(datagrams_wait_for_the_congestion_window_in_a_bounded_queue) {
     pair p;
     configure(&p, 3, 1, 65535);
     p.server_config.limits.datagram_queue_bytes = 100000;
@@ -101,8 +97,7 @@ static void datagrams_wait_for_the_congestion_window_in_a_bounded_queue(void **s
     pair_free(&p);
 }
 
-static void a_reader_that_does_not_read_keeps_a_bounded_queue(void **state) {
-    (void)state;
+TEST(a_reader_that_does_not_read_keeps_a_bounded_queue) {
     pair p;
     bool has[MANY] = {false};
     configure(&p, 4, 1, 65535);
@@ -122,8 +117,7 @@ static void a_reader_that_does_not_read_keeps_a_bounded_queue(void **state) {
     pair_free(&p);
 }
 
-static void none_is_sent_to_a_peer_that_takes_none(void **state) {
-    (void)state;
+TEST(none_is_sent_to_a_peer_that_takes_none) {
     pair p;
     configure(&p, 5, 1, 0);
     start(&p);
@@ -132,8 +126,7 @@ static void none_is_sent_to_a_peer_that_takes_none(void **state) {
     pair_free(&p);
 }
 
-static void a_datagram_that_waits_while_the_mtu_falls_is_lost(void **state) {
-    (void)state;
+TEST(a_datagram_that_waits_while_the_mtu_falls_is_lost) {
     pair p;
     configure(&p, 6, 1, 65535);
     start(&p);
@@ -159,8 +152,7 @@ static void deliver(pair *p, const uint8_t *frames, size_t len) {
     xl_endpoint_receive(p->server, &d, packet, p->now);
 }
 
-static void a_datagram_that_was_not_allowed_is_a_violation(void **state) {
-    (void)state;
+TEST(a_datagram_that_was_not_allowed_is_a_violation) {
     static const struct {
         size_t limit, len;
         bool is_violation;
@@ -203,8 +195,7 @@ static uint64_t sent_by_server(const pair *p) {
     return p->link[0].packets[1];
 }
 
-static void acknowledgements_come_as_rarely_as_the_peer_asks(void **state) {
-    (void)state;
+TEST(acknowledgements_come_as_rarely_as_the_peer_asks) {
     pair p;
     configure(&p, 8, 1, 0);
     start(&p);
@@ -229,8 +220,7 @@ static void acknowledgements_come_as_rarely_as_the_peer_asks(void **state) {
     pair_free(&p);
 }
 
-static void a_delay_out_of_range_is_a_violation(void **state) {
-    (void)state;
+TEST(a_delay_out_of_range_is_a_violation) {
     static const struct {
         uint64_t delay_us;
         bool is_valid;
@@ -246,8 +236,7 @@ static void a_delay_out_of_range_is_a_violation(void **state) {
     }
 }
 
-static void without_negotiation_ack_frequency_is_of_unknown_type(void **state) {
-    (void)state;
+TEST(without_negotiation_ack_frequency_is_of_unknown_type) {
     for (int i = 0; i < 2; i++) {
         pair p;
         configure(&p, 10, 1, 0);
@@ -262,18 +251,4 @@ static void without_negotiation_ack_frequency_is_of_unknown_type(void **state) {
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(datagrams_arrive_and_are_acknowledged),
-        cmocka_unit_test(a_lost_datagram_is_reported_and_neither_sent_again_nor_re_injected),
-        cmocka_unit_test(datagrams_wait_for_the_congestion_window_in_a_bounded_queue),
-        cmocka_unit_test(a_reader_that_does_not_read_keeps_a_bounded_queue),
-        cmocka_unit_test(none_is_sent_to_a_peer_that_takes_none),
-        cmocka_unit_test(a_datagram_that_waits_while_the_mtu_falls_is_lost),
-        cmocka_unit_test(a_datagram_that_was_not_allowed_is_a_violation),
-        cmocka_unit_test(acknowledgements_come_as_rarely_as_the_peer_asks),
-        cmocka_unit_test(a_delay_out_of_range_is_a_violation),
-        cmocka_unit_test(without_negotiation_ack_frequency_is_of_unknown_type),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -2,8 +2,7 @@
  * 7.4.1). */
 #include "testing/early_world.h"
 
-static void early_data_is_answered_within_one_round_trip(void **state) {
-    (void)state;
+TEST(early_data_is_answered_within_one_round_trip) {
     world w;
     world_init(&w, 1);
     world_accepts(&w);
@@ -22,8 +21,7 @@ static void early_data_is_answered_within_one_round_trip(void **state) {
 }
 
 /* RFC 9001 section 4.9.3: three PTOs after the handshake, however long the first late packet stays away. */
-static void a_server_discards_the_keys_of_early_data(void **state) {
-    (void)state;
+TEST(a_server_discards_the_keys_of_early_data) {
     world w;
     world_init(&w, 21);
     world_accepts(&w);
@@ -54,8 +52,7 @@ static void record(void *user, bool to_server, uint8_t *data, size_t len) {
     r->len[r->count++] = len;
 }
 
-static void replayed_early_data_is_not_accepted(void **state) {
-    (void)state;
+TEST(replayed_early_data_is_not_accepted) {
     world w;
     recorder *r = calloc(1, sizeof *r);
     world_init(&w, 2);
@@ -114,8 +111,7 @@ static bool is_taken(world *w) {
 }
 
 /* The server begins anew, or is another one, with the same key of tickets: it cannot know what was taken before. */
-static void a_server_takes_early_data_of_its_own_tickets_alone(void **state) {
-    (void)state;
+TEST(a_server_takes_early_data_of_its_own_tickets_alone) {
     static const uint8_t ticket_key[XL_TICKET_KEY_BYTES] = {1, 2, 3};
     world w;
     int error;
@@ -136,8 +132,7 @@ static void a_server_takes_early_data_of_its_own_tickets_alone(void **state) {
 }
 
 /* Two connections with one session, before the server has seen either. */
-static void of_two_connections_with_one_ticket_one_has_early_data(void **state) {
-    (void)state;
+TEST(of_two_connections_with_one_ticket_one_has_early_data) {
     world w;
     world_init(&w, 31);
     world_accepts(&w);
@@ -165,8 +160,7 @@ static void of_two_connections_with_one_ticket_one_has_early_data(void **state) 
 }
 
 /* What was taken stays taken, whatever time the server believes it is. */
-static void a_clock_that_is_set_back_brings_no_early_data_back(void **state) {
-    (void)state;
+TEST(a_clock_that_is_set_back_brings_no_early_data_back) {
     world w;
     world_init(&w, 32);
     world_accepts(&w);
@@ -182,8 +176,7 @@ static void a_clock_that_is_set_back_brings_no_early_data_back(void **state) {
     pair_free(&w.p);
 }
 
-static void rejected_early_data_is_sent_again(void **state) {
-    (void)state;
+TEST(rejected_early_data_is_sent_again) {
     world w;
     world_init(&w, 3);
     world_accepts(&w);
@@ -199,8 +192,7 @@ static void rejected_early_data_is_sent_again(void **state) {
     pair_free(&w.p);
 }
 
-static void rejected_early_data_beyond_lower_limits_ends_the_connection(void **state) {
-    (void)state;
+TEST(rejected_early_data_beyond_lower_limits_ends_the_connection) {
     world w;
     int error;
     world_init(&w, 4);
@@ -220,8 +212,7 @@ static void rejected_early_data_beyond_lower_limits_ends_the_connection(void **s
     pair_free(&w.p);
 }
 
-static void a_server_that_accepts_and_lowers_its_limits_is_left(void **state) {
-    (void)state;
+TEST(a_server_that_accepts_and_lowers_its_limits_is_left) {
     world w;
     int error;
     world_init(&w, 5);
@@ -239,8 +230,7 @@ static void a_server_that_accepts_and_lowers_its_limits_is_left(void **state) {
     pair_free(&w.p);
 }
 
-static void early_data_keeps_to_the_remembered_limits(void **state) {
-    (void)state;
+TEST(early_data_keeps_to_the_remembered_limits) {
     static const uint8_t bytes[20000];
     world w;
     uint64_t id;
@@ -261,8 +251,7 @@ static void early_data_keeps_to_the_remembered_limits(void **state) {
 }
 
 /* The second datagram, which has 0-RTT packets alone, overtakes the first one, which has the ClientHello. */
-static void early_data_that_overtakes_its_client_hello_is_held(void **state) {
-    (void)state;
+TEST(early_data_that_overtakes_its_client_hello_is_held) {
     static const uint8_t bytes[2500];
     world w;
     uint64_t id;
@@ -289,8 +278,7 @@ static void early_data_that_overtakes_its_client_hello_is_held(void **state) {
     pair_free(&w.p);
 }
 
-static void a_server_that_takes_no_early_data_holds_none(void **state) {
-    (void)state;
+TEST(a_server_that_takes_no_early_data_holds_none) {
     world w;
     world_init(&w, 8);
     pair_connect(&w.p);
@@ -307,8 +295,7 @@ static void a_server_that_takes_no_early_data_holds_none(void **state) {
     pair_free(&w.p);
 }
 
-static void a_client_follows_a_retry_with_its_early_data(void **state) {
-    (void)state;
+TEST(a_client_follows_a_retry_with_its_early_data) {
     world w;
     int error;
     world_init(&w, 9);
@@ -327,8 +314,7 @@ static void a_client_follows_a_retry_with_its_early_data(void **state) {
 }
 
 /* Frames that a 0-RTT packet must not have (RFC 9000 section 12.4). */
-static void forbidden_frames_in_early_data_are_a_violation(void **state) {
-    (void)state;
+TEST(forbidden_frames_in_early_data_are_a_violation) {
     const uint8_t frames[][12] = {{0x02, 0, 0, 0, 0},              /* ACK */
                                   {0x06, 0, 1, 0},                 /* CRYPTO */
                                   {0x1e},                          /* HANDSHAKE_DONE */
@@ -365,8 +351,7 @@ static void forbidden_frames_in_early_data_are_a_violation(void **state) {
 }
 
 /* 0-RTT data proves no address: three times what came is the most that goes back (RFC 9000 section 8.1). */
-static void an_answer_to_early_data_keeps_to_the_limit(void **state) {
-    (void)state;
+TEST(an_answer_to_early_data_keeps_to_the_limit) {
     world w;
     world_init(&w, 20);
     world_accepts(&w);
@@ -381,8 +366,7 @@ static void an_answer_to_early_data_keeps_to_the_limit(void **state) {
     pair_free(&w.p);
 }
 
-static void a_session_offers_early_data_once(void **state) {
-    (void)state;
+TEST(a_session_offers_early_data_once) {
     world w;
     xl_session session;
     world_init(&w, 21);
@@ -401,8 +385,7 @@ static void a_session_offers_early_data_once(void **state) {
     pair_free(&w.p);
 }
 
-static void a_ticket_whose_time_is_over_carries_no_early_data(void **state) {
-    (void)state;
+TEST(a_ticket_whose_time_is_over_carries_no_early_data) {
     world w;
     xl_session session;
     world_init(&w, 22);
@@ -448,8 +431,7 @@ static void make_older(world *w, uint32_t ms) {
     fail_msg("the session has no time of arrival");
 }
 
-static void a_client_may_be_a_second_ahead_with_the_age_of_its_ticket(void **state) {
-    (void)state;
+TEST(a_client_may_be_a_second_ahead_with_the_age_of_its_ticket) {
     const uint32_t ahead_ms[] = {0, 900, 5000};
     for (int i = 0; i < 3; i++) {
         world w;
@@ -468,8 +450,7 @@ static void a_client_may_be_a_second_ahead_with_the_age_of_its_ticket(void **sta
 }
 
 /* RFC 9001 section 4.6.1. */
-static void a_ticket_with_a_limit_of_early_data_is_a_violation(void **state) {
-    (void)state;
+TEST(a_ticket_with_a_limit_of_early_data_is_a_violation) {
     uint8_t ticket[] = {4, 0, 0, 23, 0, 0, 0x0e, 0x10, 1, 2, 3, 4, 1, 0, 0, 1, 9, 0, 8, 0, 42, 0, 4, 0, 0, 0x40, 0};
     world w;
     world_init(&w, 25);
@@ -481,8 +462,7 @@ static void a_ticket_with_a_limit_of_early_data_is_a_violation(void **state) {
     pair_free(&w.p);
 }
 
-static void a_server_cannot_have_a_session_saved_without_end(void **state) {
-    (void)state;
+TEST(a_server_cannot_have_a_session_saved_without_end) {
     world w;
     world_init(&w, 26);
     meet(&w);
@@ -493,28 +473,4 @@ static void a_server_cannot_have_a_session_saved_without_end(void **state) {
     pair_free(&w.p);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(early_data_is_answered_within_one_round_trip),
-        cmocka_unit_test(a_server_discards_the_keys_of_early_data),
-        cmocka_unit_test(replayed_early_data_is_not_accepted),
-        cmocka_unit_test(a_server_takes_early_data_of_its_own_tickets_alone),
-        cmocka_unit_test(of_two_connections_with_one_ticket_one_has_early_data),
-        cmocka_unit_test(a_clock_that_is_set_back_brings_no_early_data_back),
-        cmocka_unit_test(rejected_early_data_is_sent_again),
-        cmocka_unit_test(rejected_early_data_beyond_lower_limits_ends_the_connection),
-        cmocka_unit_test(a_server_that_accepts_and_lowers_its_limits_is_left),
-        cmocka_unit_test(early_data_keeps_to_the_remembered_limits),
-        cmocka_unit_test(early_data_that_overtakes_its_client_hello_is_held),
-        cmocka_unit_test(a_server_that_takes_no_early_data_holds_none),
-        cmocka_unit_test(a_client_follows_a_retry_with_its_early_data),
-        cmocka_unit_test(forbidden_frames_in_early_data_are_a_violation),
-        cmocka_unit_test(an_answer_to_early_data_keeps_to_the_limit),
-        cmocka_unit_test(a_session_offers_early_data_once),
-        cmocka_unit_test(a_ticket_whose_time_is_over_carries_no_early_data),
-        cmocka_unit_test(a_client_may_be_a_second_ahead_with_the_age_of_its_ticket),
-        cmocka_unit_test(a_ticket_with_a_limit_of_early_data_is_a_violation),
-        cmocka_unit_test(a_server_cannot_have_a_session_saved_without_end),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

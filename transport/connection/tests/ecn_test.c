@@ -13,13 +13,11 @@ static void start(pair *p, size_t links) {
 }
 
 static void connect_ends(pair *p) {
-    pair_connect(p);
-    pair_handshake(p);
+    pair_establish(p);
     assert_true(p->cc->handshake.is_confirmed);
 }
 
-static void both_ends_validate_a_path_that_passes_marks(void **state) {
-    (void)state;
+TEST(both_ends_validate_a_path_that_passes_marks) {
     pair p;
     start(&p, 1);
     connect_ends(&p);
@@ -32,8 +30,7 @@ static void both_ends_validate_a_path_that_passes_marks(void **state) {
     pair_free(&p);
 }
 
-static void nothing_is_marked_where_it_is_not_enabled(void **state) {
-    (void)state;
+TEST(nothing_is_marked_where_it_is_not_enabled) {
     pair p;
     start(&p, 1);
     p.client_config.limits.enable_ecn = p.server_config.limits.enable_ecn = false;
@@ -44,8 +41,7 @@ static void nothing_is_marked_where_it_is_not_enabled(void **state) {
 }
 
 /* Whatever the controller: a mark is a congestion event, and no packet is lost for it. */
-static void a_mark_takes_the_window_down_without_loss(void **state) {
-    (void)state;
+TEST(a_mark_takes_the_window_down_without_loss) {
     const char *const controllers[] = {"cubic", "cubic-tolerant", "newreno", "olia"};
     for (size_t k = 0; k < 4; k++) {
         pair p;
@@ -70,8 +66,7 @@ static void a_mark_takes_the_window_down_without_loss(void **state) {
     }
 }
 
-static void a_path_that_bleaches_marks_carries_none_after_the_test(void **state) {
-    (void)state;
+TEST(a_path_that_bleaches_marks_carries_none_after_the_test) {
     pair p;
     start(&p, 1);
     p.link[0].bleaches = true;
@@ -82,8 +77,7 @@ static void a_path_that_bleaches_marks_carries_none_after_the_test(void **state)
     pair_free(&p);
 }
 
-static void a_path_that_drops_marked_packets_is_used_without_marks(void **state) {
-    (void)state;
+TEST(a_path_that_drops_marked_packets_is_used_without_marks) {
     pair p;
     start(&p, 1);
     p.link[0].drops_marked = true;
@@ -108,14 +102,12 @@ static void validate_one_by_one(xl_dialect dialect) {
     pair_free(&p);
 }
 
-static void paths_are_validated_one_by_one(void **state) {
-    (void)state;
+TEST(paths_are_validated_one_by_one) {
     validate_one_by_one(XL_DIALECT_XLINK);
     validate_one_by_one(XL_DIALECT_IETF);
 }
 
-static void marks_and_the_qoe_signal_share_an_acknowledgement(void **state) {
-    (void)state;
+TEST(marks_and_the_qoe_signal_share_an_acknowledgement) {
     pair p;
     start(&p, 2);
     connect_ends(&p);
@@ -131,15 +123,4 @@ static void marks_and_the_qoe_signal_share_an_acknowledgement(void **state) {
     pair_free(&p);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(both_ends_validate_a_path_that_passes_marks),
-        cmocka_unit_test(nothing_is_marked_where_it_is_not_enabled),
-        cmocka_unit_test(a_mark_takes_the_window_down_without_loss),
-        cmocka_unit_test(a_path_that_bleaches_marks_carries_none_after_the_test),
-        cmocka_unit_test(a_path_that_drops_marked_packets_is_used_without_marks),
-        cmocka_unit_test(paths_are_validated_one_by_one),
-        cmocka_unit_test(marks_and_the_qoe_signal_share_an_acknowledgement),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -32,8 +32,7 @@ static void start(pair *p, uint64_t seed, bool client, bool server) {
     p->client_config.log = p->server_config.log = (xl_log){.qlog_open = open_log, .qlog_write = write_log};
     for (int i = 0; i < 2; i++)
         p->link[i].bytes_per_s[0] = p->link[i].bytes_per_s[1] = 2500000;
-    pair_connect(p);
-    pair_handshake(p);
+    pair_establish(p);
 }
 
 static void finish(pair *p) {
@@ -67,13 +66,11 @@ static size_t then(const log_text *l, size_t from, const char *event, const char
 #define ON_1     "\"path\":1,"
 #define FRAME(f) "\"frame_type\":\"" f "\""
 
-static void a_path_is_initialised_message_by_message(void **state) {
-    (void)state;
+TEST(a_path_is_initialised_message_by_message) {
     pair p;
     start(&p, 300, true, true);
     pair_run(&p, 300000);
-    size_t i = pair_ask(&p, 2000000);
-    assert_true(pair_finish(&p, i, 20000000) != UINT64_MAX);
+    pair_transfer(&p, 2000000, 20000000);
     assert_int_equal(0, xl_connection_close_path(p.cc, 1, p.now));
     pair_run(&p, 500000);
     xl_endpoint_free(p.client);
@@ -116,8 +113,7 @@ static void a_path_is_initialised_message_by_message(void **state) {
     finish(&p);
 }
 
-static void no_data_goes_on_a_path_before_its_validation(void **state) {
-    (void)state;
+TEST(no_data_goes_on_a_path_before_its_validation) {
     pair p;
     start(&p, 301, true, true);
     size_t i = pair_ask(&p, 2000000); /* at once: there is data to send while path 1 is validated */
@@ -132,8 +128,7 @@ static void no_data_goes_on_a_path_before_its_validation(void **state) {
     finish(&p);
 }
 
-static void without_the_offer_of_both_there_is_no_multipath(void **state) {
-    (void)state;
+TEST(without_the_offer_of_both_there_is_no_multipath) {
     for (int k = 0; k < 2; k++) {
         pair p;
         start(&p, 302, k == 0, k == 1);
@@ -155,11 +150,4 @@ static void without_the_offer_of_both_there_is_no_multipath(void **state) {
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_path_is_initialised_message_by_message),
-        cmocka_unit_test(no_data_goes_on_a_path_before_its_validation),
-        cmocka_unit_test(without_the_offer_of_both_there_is_no_multipath),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -11,8 +11,7 @@ static void start(pair *p, uint64_t seed, xl_dialect dialect, bool is_random) {
     p->client_config.random_packet_numbers = p->server_config.random_packet_numbers = is_random;
     p->link[0].loss = p->link[1].loss = 0.05;
     p->link[0].reorder = p->link[1].reorder = 0.05;
-    pair_connect(p);
-    pair_handshake(p);
+    pair_establish(p);
     size_t asked = pair_ask(p, 500000);
     pair_run(p, 20000000);
     assert_true(p->request[asked].done);
@@ -26,8 +25,7 @@ static void first_numbers(const xl_connection *c, uint64_t first[SPACES]) {
     first[XL_LEVEL_COUNT] = c->path[1]->space->ledger.start;
 }
 
-static void they_begin_at_random_in_every_space_of_both_sides(void **state) {
-    (void)state;
+TEST(they_begin_at_random_in_every_space_of_both_sides) {
     for (uint64_t seed = 1; seed <= 8; seed++) {
         pair p;
         uint64_t first[2 * SPACES];
@@ -46,8 +44,7 @@ static void they_begin_at_random_in_every_space_of_both_sides(void **state) {
     }
 }
 
-static void they_begin_at_zero_otherwise(void **state) {
-    (void)state;
+TEST(they_begin_at_zero_otherwise) {
     pair p;
     uint64_t first[SPACES];
     start(&p, 1, XL_DIALECT_XLINK, false);
@@ -72,17 +69,9 @@ static uint64_t error_of_ack_from(int64_t below_first) {
     return outcome(&a);
 }
 
-static void acknowledging_a_lower_number_is_a_violation(void **state) {
-    (void)state;
+TEST(acknowledging_a_lower_number_is_a_violation) {
     assert_int_equal(error_of_ack_from(0), STILL_OPEN);
     assert_int_equal(error_of_ack_from(1), XL_QERR_PROTOCOL_VIOLATION);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(they_begin_at_random_in_every_space_of_both_sides),
-        cmocka_unit_test(they_begin_at_zero_otherwise),
-        cmocka_unit_test(acknowledging_a_lower_number_is_a_violation),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

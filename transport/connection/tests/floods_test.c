@@ -69,8 +69,7 @@ static void put_last_max_path_id(attack *a, unsigned packet) {
 }
 
 /* What is said to be blocked or allowed asks for acknowledgements only. */
-static void announcements_of_limits_cost_nothing_but_acknowledgements(void **state) {
-    (void)state;
+TEST(announcements_of_limits_cost_nothing_but_acknowledgements) {
     static const put_fn puts[] = {put_paths_blocked, put_cids_blocked, put_max_path_id, put_last_max_path_id};
     for (size_t i = 0; i < sizeof puts / sizeof puts[0]; i++) {
         attack a;
@@ -90,8 +89,7 @@ static void put_new_cids(attack *a, unsigned packet) {
     }
 }
 
-static void connection_ids_that_retire_each_other_keep_a_bounded_queue(void **state) {
-    (void)state;
+TEST(connection_ids_that_retire_each_other_keep_a_bounded_queue) {
     attack a;
     uint64_t sent = flood(&a, put_new_cids);
     assert_in_range(sent, 1, PACKETS * 1500);
@@ -108,8 +106,7 @@ static void put_many_new_cids(attack *a, unsigned packet) {
         }
 }
 
-static void connection_ids_beyond_the_limit_of_a_path_end_the_connection(void **state) {
-    (void)state;
+TEST(connection_ids_beyond_the_limit_of_a_path_end_the_connection) {
     attack a;
     flood(&a, put_many_new_cids);
     assert_int_equal(victim(&a)->closing.code, XL_QERR_CONNECTION_ID_LIMIT);
@@ -125,8 +122,7 @@ static void put_abandons(attack *a, unsigned packet) {
             xl_frame_put_path_abandon(&a->w, id, id);
 }
 
-static void abandoning_all_unused_paths_is_answered_once_for_each(void **state) {
-    (void)state;
+TEST(abandoning_all_unused_paths_is_answered_once_for_each) {
     attack a;
     assert_in_range(flood(&a, put_abandons), 1, PACKETS * 100);
     const xl_path_ids *ids = victim(&a)->path_ids;
@@ -142,8 +138,7 @@ static void put_challenges(attack *a, unsigned packet) {
 }
 
 /* On both paths, without an acknowledgement of any answer. */
-static void challenges_on_all_paths_get_no_more_than_the_windows_allow(void **state) {
-    (void)state;
+TEST(challenges_on_all_paths_get_no_more_than_the_windows_allow) {
     attack a;
     begin(&a, true, XL_DIALECT_IETF, 2);
     pair_run(&a.p, 1000000);
@@ -166,8 +161,7 @@ static void challenges_on_all_paths_get_no_more_than_the_windows_allow(void **st
 }
 
 /* Every other packet number of the second path. */
-static void gaps_in_packet_numbers_of_a_path_are_kept_up_to_a_limit(void **state) {
-    (void)state;
+TEST(gaps_in_packet_numbers_of_a_path_are_kept_up_to_a_limit) {
     attack a;
     begin(&a, true, XL_DIALECT_IETF, 2);
     pair_run(&a.p, 1000000);
@@ -182,8 +176,7 @@ static void gaps_in_packet_numbers_of_a_path_are_kept_up_to_a_limit(void **state
 }
 
 /* A receiver that acknowledges all up to the newest, also what it did not get: the sender would not slow down. */
-static void acknowledgements_of_what_did_not_arrive_are_found_out_on_each_path(void **state) {
-    (void)state;
+TEST(acknowledgements_of_what_did_not_arrive_are_found_out_on_each_path) {
     for (int path = 0; path < 2; path++) {
         attack a;
         begin(&a, true, XL_DIALECT_IETF, 2);
@@ -208,16 +201,14 @@ static void put_immediate_acks(attack *a, unsigned packet) {
         xl_frame_put_ping(&a->w);
 }
 
-static void many_frames_in_a_packet_are_acknowledged_once(void **state) {
-    (void)state;
+TEST(many_frames_in_a_packet_are_acknowledged_once) {
     attack a;
     assert_in_range(flood(&a, put_immediate_acks), 1, PACKETS * 60);
     pair_free(&a.p);
 }
 
 /* RFC 9000 section 19.13. */
-static void a_blocked_stream_that_the_peer_cannot_send_on_is_an_error(void **state) {
-    (void)state;
+TEST(a_blocked_stream_that_the_peer_cannot_send_on_is_an_error) {
     static const struct {
         uint64_t stream, outcome;
     } cases[] = {{3, XL_QERR_STREAM_STATE}, /* the server's own unidirectional one */
@@ -232,17 +223,4 @@ static void a_blocked_stream_that_the_peer_cannot_send_on_is_an_error(void **sta
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(announcements_of_limits_cost_nothing_but_acknowledgements),
-        cmocka_unit_test(connection_ids_that_retire_each_other_keep_a_bounded_queue),
-        cmocka_unit_test(connection_ids_beyond_the_limit_of_a_path_end_the_connection),
-        cmocka_unit_test(abandoning_all_unused_paths_is_answered_once_for_each),
-        cmocka_unit_test(challenges_on_all_paths_get_no_more_than_the_windows_allow),
-        cmocka_unit_test(gaps_in_packet_numbers_of_a_path_are_kept_up_to_a_limit),
-        cmocka_unit_test(acknowledgements_of_what_did_not_arrive_are_found_out_on_each_path),
-        cmocka_unit_test(many_frames_in_a_packet_are_acknowledged_once),
-        cmocka_unit_test(a_blocked_stream_that_the_peer_cannot_send_on_is_an_error),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -53,8 +53,7 @@ static void observe(observer *o, pair *p, bool from_server) {
     p->tamper_user = o;
 }
 
-static void each_probe_of_a_client_carries_its_client_hello(void **state) {
-    (void)state;
+TEST(each_probe_of_a_client_carries_its_client_hello) {
     pair p;
     observer o;
     pair_init(&p, 1, 1, 10000);
@@ -67,8 +66,7 @@ static void each_probe_of_a_client_carries_its_client_hello(void **state) {
     pair_free(&p);
 }
 
-static void each_probe_of_a_server_carries_its_flight(void **state) {
-    (void)state;
+TEST(each_probe_of_a_server_carries_its_flight) {
     pair p;
     observer o;
     pair_init(&p, 2, 1, 10000);
@@ -86,8 +84,7 @@ static void each_probe_of_a_server_carries_its_flight(void **state) {
     pair_free(&p);
 }
 
-static void each_probe_of_a_client_carries_its_finished(void **state) {
-    (void)state;
+TEST(each_probe_of_a_client_carries_its_finished) {
     pair p;
     observer o;
     pair_init(&p, 3, 1, 10000);
@@ -105,11 +102,4 @@ static void each_probe_of_a_client_carries_its_finished(void **state) {
     pair_free(&p);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_probe_of_a_client_carries_its_client_hello),
-        cmocka_unit_test(each_probe_of_a_server_carries_its_flight),
-        cmocka_unit_test(each_probe_of_a_client_carries_its_finished),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -53,8 +53,7 @@ static bool takes(pair *p, const initial *i) {
     return (i->to_server ? p->sc : p->cc)->space[XL_LEVEL_INITIAL].largest_received == i->pn;
 }
 
-static void an_initial_of_a_client_in_a_small_datagram_is_dropped(void **state) {
-    (void)state;
+TEST(an_initial_of_a_client_in_a_small_datagram_is_dropped) {
     pair p;
     begin_handshake(&p, 1);
     until_server_knows(&p);
@@ -72,8 +71,7 @@ static void until_client_has_an_initial(pair *p) {
     assert_true(takes(p, &i));
 }
 
-static void an_initial_of_a_server_with_a_token_is_dropped(void **state) {
-    (void)state;
+TEST(an_initial_of_a_server_with_a_token_is_dropped) {
     pair p;
     begin_handshake(&p, 2);
     until_client_has_an_initial(&p);
@@ -85,8 +83,7 @@ static void an_initial_of_a_server_with_a_token_is_dropped(void **state) {
     pair_free(&p);
 }
 
-static void who_answered_first_is_the_peer(void **state) {
-    (void)state;
+TEST(who_answered_first_is_the_peer) {
     for (int to_server = 0; to_server < 2; to_server++) {
         pair p;
         begin_handshake(&p, 3);
@@ -115,8 +112,7 @@ static void deliver_retry(pair *p, uint8_t number) {
 }
 
 /* A connection ID of no bytes is one, too. */
-static void who_answered_first_without_a_connection_id_is_the_peer(void **state) {
-    (void)state;
+TEST(who_answered_first_without_a_connection_id_is_the_peer) {
     pair p;
     begin_handshake(&p, 6);
     until_server_knows(&p);
@@ -130,8 +126,7 @@ static void who_answered_first_without_a_connection_id_is_the_peer(void **state)
     pair_free(&p);
 }
 
-static void a_client_takes_one_retry(void **state) {
-    (void)state;
+TEST(a_client_takes_one_retry) {
     pair p;
     begin_handshake(&p, 4);
     deliver_retry(&p, 1);
@@ -143,8 +138,7 @@ static void a_client_takes_one_retry(void **state) {
     pair_free(&p);
 }
 
-static void a_client_takes_no_retry_after_another_packet(void **state) {
-    (void)state;
+TEST(a_client_takes_no_retry_after_another_packet) {
     pair p;
     begin_handshake(&p, 5);
     until_client_has_an_initial(&p);
@@ -154,8 +148,7 @@ static void a_client_takes_no_retry_after_another_packet(void **state) {
     pair_free(&p);
 }
 
-static void a_client_takes_no_version_negotiation_after_another_packet(void **state) {
-    (void)state;
+TEST(a_client_takes_no_version_negotiation_after_another_packet) {
     for (int after = 0; after < 2; after++) {
         pair p;
         begin_handshake(&p, 6);
@@ -174,8 +167,7 @@ static void a_client_takes_no_version_negotiation_after_another_packet(void **st
 }
 
 /* Section 7.3: what an attacker changed in the connection IDs of the handshake shows in the transport parameters. */
-static void connection_ids_that_the_parameters_do_not_confirm_are_an_error(void **state) {
-    (void)state;
+TEST(connection_ids_that_the_parameters_do_not_confirm_are_an_error) {
     for (int what = 0; what < 3; what++) {
         pair p;
         begin_handshake(&p, 7);
@@ -200,8 +192,7 @@ static void until_client_alone_is_complete(pair *p) {
     p->link[0].dark[0] = false;
 }
 
-static void a_client_that_closes_at_once_is_understood(void **state) {
-    (void)state;
+TEST(a_client_that_closes_at_once_is_understood) {
     pair p;
     begin_handshake(&p, 8);
     until_client_alone_is_complete(&p);
@@ -215,8 +206,7 @@ static void a_client_that_closes_at_once_is_understood(void **state) {
     pair_free(&p);
 }
 
-static void an_application_close_in_the_handshake_does_not_show_its_code(void **state) {
-    (void)state;
+TEST(an_application_close_in_the_handshake_does_not_show_its_code) {
     pair p;
     begin_handshake(&p, 9);
     until_server_knows(&p);
@@ -230,8 +220,7 @@ static void an_application_close_in_the_handshake_does_not_show_its_code(void **
 }
 
 /* RFC 9001 section 5.7: a request that arrives although the client's Finished did not. */
-static void requests_wait_for_the_end_of_the_handshake(void **state) {
-    (void)state;
+TEST(requests_wait_for_the_end_of_the_handshake) {
     pair p;
     begin_handshake(&p, 10);
     until_client_alone_is_complete(&p);
@@ -249,13 +238,11 @@ static void requests_wait_for_the_end_of_the_handshake(void **state) {
 }
 
 /* Section 10.1: at least three probe timeouts, however short the timeout that was agreed on. */
-static void the_idle_timeout_leaves_time_for_three_ptos(void **state) {
-    (void)state;
+TEST(the_idle_timeout_leaves_time_for_three_ptos) {
     pair p;
     pair_init(&p, 11, 1, 100000);
     p.client_config.limits.idle_timeout_us = p.server_config.limits.idle_timeout_us = 50000;
-    pair_connect(&p);
-    pair_handshake(&p);
+    pair_establish(&p);
     assert_true(p.cc->handshake.is_confirmed);
     pair_run(&p, 200000);
     assert_true(xl_conn_is_live(p.cc) && xl_conn_is_live(p.sc));
@@ -265,20 +252,4 @@ static void the_idle_timeout_leaves_time_for_three_ptos(void **state) {
     pair_free(&p);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_initial_of_a_client_in_a_small_datagram_is_dropped),
-        cmocka_unit_test(an_initial_of_a_server_with_a_token_is_dropped),
-        cmocka_unit_test(who_answered_first_is_the_peer),
-        cmocka_unit_test(who_answered_first_without_a_connection_id_is_the_peer),
-        cmocka_unit_test(a_client_takes_one_retry),
-        cmocka_unit_test(a_client_takes_no_retry_after_another_packet),
-        cmocka_unit_test(a_client_takes_no_version_negotiation_after_another_packet),
-        cmocka_unit_test(connection_ids_that_the_parameters_do_not_confirm_are_an_error),
-        cmocka_unit_test(a_client_that_closes_at_once_is_understood),
-        cmocka_unit_test(an_application_close_in_the_handshake_does_not_show_its_code),
-        cmocka_unit_test(requests_wait_for_the_end_of_the_handshake),
-        cmocka_unit_test(the_idle_timeout_leaves_time_for_three_ptos),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

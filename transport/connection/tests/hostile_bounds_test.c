@@ -17,8 +17,7 @@ static void attack_init(attack *a) {
 }
 
 static void attack_connect(attack *a) {
-    pair_connect(&a->p);
-    pair_handshake(&a->p);
+    pair_establish(&a->p);
     pair_run(&a->p, 100000);
     a->pn = a->p.cc->space[XL_LEVEL_APP].ledger.next_pn;
 }
@@ -57,8 +56,7 @@ static void deliver(attack *a, uint64_t duration_us) {
     }
 }
 
-static void a_peer_that_acknowledges_nothing_is_shown_the_door(void **state) {
-    (void)state;
+TEST(a_peer_that_acknowledges_nothing_is_shown_the_door) {
     attack a;
     attack_init(&a);
     a.p.server_config.limits.max_data = 1 << 16;
@@ -74,8 +72,7 @@ static void a_peer_that_acknowledges_nothing_is_shown_the_door(void **state) {
     pair_free(&a.p);
 }
 
-static void one_that_acknowledges_now_and_then_may_go_on(void **state) {
-    (void)state;
+TEST(one_that_acknowledges_now_and_then_may_go_on) {
     attack a;
     attack_init(&a);
     a.p.server_config.limits.max_data = 1 << 16;
@@ -97,8 +94,7 @@ static void one_that_acknowledges_now_and_then_may_go_on(void **state) {
 
 /* The credit of what is thrown away goes back, so the memory must as well: here each stream takes half of the
  * connection's window and is reset, and its sending half stays open because nobody acknowledges. */
-static void streams_that_are_reset_hold_neither_memory_nor_credit(void **state) {
-    (void)state;
+TEST(streams_that_are_reset_hold_neither_memory_nor_credit) {
     attack a;
     attack_init(&a);
     a.p.server_config.limits.max_data = 1 << 20;
@@ -121,8 +117,7 @@ static void streams_that_are_reset_hold_neither_memory_nor_credit(void **state) 
 }
 
 /* RFC 9000 section 8.2.2 has every PATH_RESPONSE padded to 1200 bytes, which 38 bytes ask for. */
-static void challenges_in_numbers_are_answered_within_the_window(void **state) {
-    (void)state;
+TEST(challenges_in_numbers_are_answered_within_the_window) {
     attack a;
     attack_init(&a);
     attack_connect(&a);
@@ -140,8 +135,7 @@ static void challenges_in_numbers_are_answered_within_the_window(void **state) {
 }
 
 /* Where a window is full of data that waits in a queue, an honest peer's challenge is answered all the same. */
-static void a_single_challenge_is_answered_though_the_window_is_full(void **state) {
-    (void)state;
+TEST(a_single_challenge_is_answered_though_the_window_is_full) {
     attack a;
     attack_init(&a);
     attack_connect(&a);
@@ -154,8 +148,7 @@ static void a_single_challenge_is_answered_though_the_window_is_full(void **stat
     pair_free(&a.p);
 }
 
-static void of_many_acknowledgements_in_a_packet_the_first_count(void **state) {
-    (void)state;
+TEST(of_many_acknowledgements_in_a_packet_the_first_count) {
     attack a;
     attack_init(&a);
     attack_connect(&a);
@@ -190,21 +183,18 @@ static size_t most_held(pair *p, size_t requests, uint64_t limit_us) {
     return done == requests ? most : SIZE_MAX;
 }
 
-static void what_flow_control_holds_back_is_not_taken_from_the_application(void **state) {
-    (void)state;
+TEST(what_flow_control_holds_back_is_not_taken_from_the_application) {
     pair p;
     pair_init(&p, 1, 1, 5000);
     p.client_config.limits.max_stream_data = 100;
-    pair_connect(&p);
-    pair_handshake(&p);
+    pair_establish(&p);
     for (int i = 0; i < 60; i++)
         pair_ask(&p, 10000);
     assert_true(most_held(&p, 60, 60000000) <= 60 * 1024);
     pair_free(&p);
 }
 
-static void a_window_that_is_opened_byte_by_byte_holds_no_more_than_the_window(void **state) {
-    (void)state;
+TEST(a_window_that_is_opened_byte_by_byte_holds_no_more_than_the_window) {
     static const uint8_t zeros[65536];
     attack a;
     attack_init(&a);
@@ -226,14 +216,12 @@ static void a_window_that_is_opened_byte_by_byte_holds_no_more_than_the_window(v
     pair_free(&a.p);
 }
 
-static void all_streams_of_a_connection_keep_within_its_budget(void **state) {
-    (void)state;
+TEST(all_streams_of_a_connection_keep_within_its_budget) {
     pair p;
     pair_init(&p, 1, 1, 20000);
     p.client_config.limits.max_data = p.client_config.limits.max_stream_data = 64 << 20;
     p.server_config.limits.connection_send_bytes = 64 << 10;
-    pair_connect(&p);
-    pair_handshake(&p);
+    pair_establish(&p);
     for (int i = 0; i < 20; i++)
         pair_ask(&p, 200000);
     size_t most = most_held(&p, 20, 60000000);
@@ -243,13 +231,11 @@ static void all_streams_of_a_connection_keep_within_its_budget(void **state) {
 }
 
 /* An answer is under way at full speed; whichever side ends it, its memory goes before anything is sent. */
-static void a_stream_that_is_reset_holds_nothing_from_then_on(void **state) {
-    (void)state;
+TEST(a_stream_that_is_reset_holds_nothing_from_then_on) {
     for (int by_peer = 0; by_peer < 2; by_peer++) {
         pair p;
         pair_init(&p, 1, 1, 20000);
-        pair_connect(&p);
-        pair_handshake(&p);
+        pair_establish(&p);
         uint64_t id = p.request[pair_ask(&p, 50000000)].id;
         pair_run(&p, 300000);
         assert_true(p.sc->streams.budget.held > 65536);
@@ -270,18 +256,4 @@ static void a_stream_that_is_reset_holds_nothing_from_then_on(void **state) {
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_peer_that_acknowledges_nothing_is_shown_the_door),
-        cmocka_unit_test(one_that_acknowledges_now_and_then_may_go_on),
-        cmocka_unit_test(streams_that_are_reset_hold_neither_memory_nor_credit),
-        cmocka_unit_test(challenges_in_numbers_are_answered_within_the_window),
-        cmocka_unit_test(a_single_challenge_is_answered_though_the_window_is_full),
-        cmocka_unit_test(what_flow_control_holds_back_is_not_taken_from_the_application),
-        cmocka_unit_test(a_window_that_is_opened_byte_by_byte_holds_no_more_than_the_window),
-        cmocka_unit_test(all_streams_of_a_connection_keep_within_its_budget),
-        cmocka_unit_test(a_stream_that_is_reset_holds_nothing_from_then_on),
-        cmocka_unit_test(of_many_acknowledgements_in_a_packet_the_first_count),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

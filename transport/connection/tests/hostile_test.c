@@ -116,8 +116,7 @@ static void send_hostile(pair *p, xl_random *r) {
     pair_enqueue(p, true, &(xl_datagram){.local = path->local, .remote = path->remote, .len = len}, buf);
 }
 
-static void random_frames_with_valid_keys_do_no_harm(void **state) {
-    (void)state;
+TEST(random_frames_with_valid_keys_do_no_harm) {
     unsigned closed = 0, survived = 0, packets = 0;
     for (uint64_t seed = 1; seed <= 150; seed++) {
         pair p;
@@ -127,8 +126,7 @@ static void random_frames_with_valid_keys_do_no_harm(void **state) {
         pair_init(&p, seed, 2, 5000);
         if (seed % 3)
             pair_multipath(&p, "xlink", "frame");
-        pair_connect(&p);
-        pair_handshake(&p);
+        pair_establish(&p);
         pair_run(&p, 50000);
         pair_ask(&p, 200000);
         for (int k = 0; k < 60 && !p.server_closed && !p.client_closed; k++) {
@@ -151,9 +149,4 @@ static void random_frames_with_valid_keys_do_no_harm(void **state) {
     assert_int_equal(150, closed + survived);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_frames_with_valid_keys_do_no_harm),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -35,8 +35,7 @@ static void put_with_path_id(xl_writer *w, int kind, uint64_t id) {
 }
 #define KINDS 8
 
-static void a_path_id_above_our_limit_is_a_violation_in_every_frame(void **state) {
-    (void)state;
+TEST(a_path_id_above_our_limit_is_a_violation_in_every_frame) {
     attack a;
     for (int kind = 0; kind < KINDS; kind++)
         for (int to_server = 0; to_server < 2; to_server++) {
@@ -49,8 +48,7 @@ static void a_path_id_above_our_limit_is_a_violation_in_every_frame(void **state
         }
 }
 
-static void without_negotiation_its_frames_are_of_unknown_type(void **state) {
-    (void)state;
+TEST(without_negotiation_its_frames_are_of_unknown_type) {
     attack a;
     for (int kind = 0; kind < KINDS; kind++) {
         begin(&a, true, XL_DIALECT_XLINK, 1);
@@ -62,8 +60,7 @@ static void without_negotiation_its_frames_are_of_unknown_type(void **state) {
     assert_int_equal(outcome(&a), XL_QERR_FRAME_ENCODING);
 }
 
-static void frames_of_the_other_dialect_are_a_violation(void **state) {
-    (void)state;
+TEST(frames_of_the_other_dialect_are_a_violation) {
     attack a;
     begin(&a, true, XL_DIALECT_IETF, 1);
     xl_frame_put_ack(&a.w, &(xl_ack_range){0, 0}, 1, 0, XL_FRAME_ACK_MP, 0, true, NULL);
@@ -73,8 +70,7 @@ static void frames_of_the_other_dialect_are_a_violation(void **state) {
     assert_int_equal(outcome(&a), XL_QERR_MP_PROTOCOL_VIOLATION);
 }
 
-static void its_frames_in_a_handshake_packet_are_a_violation(void **state) {
-    (void)state;
+TEST(its_frames_in_a_handshake_packet_are_a_violation) {
     for (int kind = 0; kind < KINDS; kind++) {
         uint8_t bytes[64];
         xl_writer w = xl_writer_of(bytes, sizeof bytes);
@@ -86,8 +82,7 @@ static void its_frames_in_a_handshake_packet_are_a_violation(void **state) {
     }
 }
 
-static void a_maximum_beyond_32_bits_or_below_the_initial_one_is_a_violation(void **state) {
-    (void)state;
+TEST(a_maximum_beyond_32_bits_or_below_the_initial_one_is_a_violation) {
     attack a;
     const uint64_t wrong[] = {(uint64_t)XL_PATH_ID_MAX + 1, XL_VARINT_MAX, XL_PATH_IDS_MAX - 2, 0};
     for (size_t i = 0; i < 4; i++) {
@@ -97,8 +92,7 @@ static void a_maximum_beyond_32_bits_or_below_the_initial_one_is_a_violation(voi
     }
 }
 
-static void a_maximum_that_raises_nothing_is_ignored(void **state) {
-    (void)state;
+TEST(a_maximum_that_raises_nothing_is_ignored) {
     attack a;
     begin(&a, true, XL_DIALECT_IETF, 1);
     xl_frame_put_max_path_id(&a.w, 20);
@@ -109,8 +103,7 @@ static void a_maximum_that_raises_nothing_is_ignored(void **state) {
     pair_free(&a.p);
 }
 
-static void blocked_at_a_number_that_was_not_issued_is_a_violation(void **state) {
-    (void)state;
+TEST(blocked_at_a_number_that_was_not_issued_is_a_violation) {
     attack a;
     for (uint64_t beyond = 0; beyond < 2; beyond++) {
         begin(&a, true, XL_DIALECT_IETF, 1);
@@ -120,8 +113,7 @@ static void blocked_at_a_number_that_was_not_issued_is_a_violation(void **state)
     }
 }
 
-static void a_cid_for_two_paths_is_a_violation(void **state) {
-    (void)state;
+TEST(a_cid_for_two_paths_is_a_violation) {
     attack a;
     xl_cid cid = cid_of(1);
     begin(&a, true, XL_DIALECT_IETF, 1);
@@ -130,8 +122,7 @@ static void a_cid_for_two_paths_is_a_violation(void **state) {
     assert_int_equal(outcome(&a), XL_QERR_PROTOCOL_VIOLATION);
 }
 
-static void a_number_with_two_cids_is_a_violation(void **state) {
-    (void)state;
+TEST(a_number_with_two_cids_is_a_violation) {
     attack a;
     xl_cid one = cid_of(1), two = cid_of(2);
     begin(&a, true, XL_DIALECT_IETF, 1);
@@ -140,8 +131,7 @@ static void a_number_with_two_cids_is_a_violation(void **state) {
     assert_int_equal(outcome(&a), XL_QERR_PROTOCOL_VIOLATION);
 }
 
-static void numbers_count_for_each_path(void **state) {
-    (void)state;
+TEST(numbers_count_for_each_path) {
     attack a;
     begin(&a, true, XL_DIALECT_IETF, 1);
     for (uint8_t id = 0; id < XL_PATH_IDS_MAX; id++) {
@@ -151,8 +141,7 @@ static void numbers_count_for_each_path(void **state) {
     assert_int_equal(outcome(&a), STILL_OPEN);
 }
 
-static void more_cids_of_a_path_than_the_limit_are_refused(void **state) {
-    (void)state;
+TEST(more_cids_of_a_path_than_the_limit_are_refused) {
     attack a;
     begin(&a, true, XL_DIALECT_IETF, 1);
     for (uint8_t i = 1; i <= XL_MAX_PATHS; i++) {
@@ -162,16 +151,14 @@ static void more_cids_of_a_path_than_the_limit_are_refused(void **state) {
     assert_int_equal(outcome(&a), XL_QERR_CONNECTION_ID_LIMIT);
 }
 
-static void retiring_what_was_never_issued_is_a_violation(void **state) {
-    (void)state;
+TEST(retiring_what_was_never_issued_is_a_violation) {
     attack a;
     begin(&a, true, XL_DIALECT_IETF, 1);
     xl_frame_put_path_retire_cid(&a.w, 1, xl_path_ids_find(a.p.sc->path_ids, 1)->local->next_sequence);
     assert_int_equal(outcome(&a), XL_QERR_PROTOCOL_VIOLATION);
 }
 
-static void retire_connection_id_and_new_connection_id_are_of_path_0(void **state) {
-    (void)state;
+TEST(retire_connection_id_and_new_connection_id_are_of_path_0) {
     attack a;
     xl_cid cid = cid_of(1);
     begin(&a, true, XL_DIALECT_IETF, 2);
@@ -187,8 +174,7 @@ static void retire_connection_id_and_new_connection_id_are_of_path_0(void **stat
     pair_free(&a.p);
 }
 
-static void a_retired_cid_in_use_does_not_end_the_path_and_exhaustion_makes_it_wait(void **state) {
-    (void)state;
+TEST(a_retired_cid_in_use_does_not_end_the_path_and_exhaustion_makes_it_wait) {
     attack a;
     begin(&a, true, XL_DIALECT_IETF, 2);
     xl_path *p = a.p.sc->path[1];
@@ -208,8 +194,7 @@ static void a_retired_cid_in_use_does_not_end_the_path_and_exhaustion_makes_it_w
     pair_free(&a.p);
 }
 
-static void acknowledging_a_path_that_never_was_is_a_violation(void **state) {
-    (void)state;
+TEST(acknowledging_a_path_that_never_was_is_a_violation) {
     attack a;
     begin(&a, true, XL_DIALECT_IETF, 2);
     xl_frame_put_ack(&a.w, &(xl_ack_range){0, 0}, 1, 0, XL_FRAME_PATH_ACK, 5, false, NULL);
@@ -220,8 +205,7 @@ static void acknowledging_a_path_that_never_was_is_a_violation(void **state) {
     assert_int_equal(outcome(&a), XL_QERR_PROTOCOL_VIOLATION);
 }
 
-static void plain_ack_is_still_of_path_0(void **state) {
-    (void)state;
+TEST(plain_ack_is_still_of_path_0) {
     attack a;
     begin(&a, true, XL_DIALECT_IETF, 2);
     xl_connection *s = a.p.sc;
@@ -235,8 +219,7 @@ static void plain_ack_is_still_of_path_0(void **state) {
 
 /* Each retirement is answered by a new connection ID. Its number can be foretold, so without this check one packet
  * could ask for hundreds. */
-static void retiring_what_was_issued_and_not_sent_yet_is_a_violation(void **state) {
-    (void)state;
+TEST(retiring_what_was_issued_and_not_sent_yet_is_a_violation) {
     attack a;
     begin(&a, true, XL_DIALECT_IETF, 2);
     xl_cids *cids = xl_path_ids_find(a.p.sc->path_ids, 2)->local;
@@ -249,8 +232,7 @@ static void retiring_what_was_issued_and_not_sent_yet_is_a_violation(void **stat
     pair_free(&a.p);
 }
 
-static void frames_for_an_id_that_is_used_up_are_ignored(void **state) {
-    (void)state;
+TEST(frames_for_an_id_that_is_used_up_are_ignored) {
     attack a;
     for (int kind = 0; kind < KINDS; kind++) {
         begin(&a, true, XL_DIALECT_IETF, 2);
@@ -262,8 +244,7 @@ static void frames_for_an_id_that_is_used_up_are_ignored(void **state) {
     }
 }
 
-static void an_abandoned_id_is_not_opened_again_by_its_connection_ids(void **state) {
-    (void)state;
+TEST(an_abandoned_id_is_not_opened_again_by_its_connection_ids) {
     attack a;
     begin(&a, true, XL_DIALECT_IETF, 2);
     xl_cid cid = xl_path_ids_find(a.p.sc->path_ids, 1)->local->at[0].cid;
@@ -282,8 +263,7 @@ static void an_abandoned_id_is_not_opened_again_by_its_connection_ids(void **sta
     pair_free(&a.p);
 }
 
-static void a_packet_without_a_challenge_opens_a_path_too(void **state) {
-    (void)state;
+TEST(a_packet_without_a_challenge_opens_a_path_too) {
     attack a;
     begin(&a, true, XL_DIALECT_IETF, 2);
     xl_cid cid = xl_path_ids_find(a.p.sc->path_ids, 2)->local->at[0].cid;
@@ -296,8 +276,7 @@ static void a_packet_without_a_challenge_opens_a_path_too(void **state) {
     pair_free(&a.p);
 }
 
-static void a_server_opens_no_path(void **state) {
-    (void)state;
+TEST(a_server_opens_no_path) {
     attack a;
     begin(&a, false, XL_DIALECT_IETF, 2);
     xl_cid cid = xl_path_ids_find(a.p.cc->path_ids, 2)->local->at[0].cid;
@@ -309,8 +288,7 @@ static void a_server_opens_no_path(void **state) {
     pair_free(&a.p);
 }
 
-static void the_path_id_is_part_of_the_nonce(void **state) {
-    (void)state;
+TEST(the_path_id_is_part_of_the_nonce) {
     attack a;
     begin(&a, true, XL_DIALECT_IETF, 2);
     xl_cid cid = xl_path_ids_find(a.p.sc->path_ids, 1)->local->at[0].cid;
@@ -324,8 +302,7 @@ static void the_path_id_is_part_of_the_nonce(void **state) {
     pair_free(&a.p);
 }
 
-static void an_old_preference_is_ignored_for_its_path_alone(void **state) {
-    (void)state;
+TEST(an_old_preference_is_ignored_for_its_path_alone) {
     attack a;
     begin(&a, true, XL_DIALECT_IETF, 2);
     xl_connection *s = a.p.sc;
@@ -343,8 +320,7 @@ static void an_old_preference_is_ignored_for_its_path_alone(void **state) {
     pair_free(&a.p);
 }
 
-static void a_preference_before_the_path_is_open_counts_when_it_is(void **state) {
-    (void)state;
+TEST(a_preference_before_the_path_is_open_counts_when_it_is) {
     attack a;
     begin(&a, true, XL_DIALECT_IETF, 1);
     xl_frame_put_path_preference(&a.w, 1, 4, true);
@@ -360,8 +336,7 @@ static void a_preference_before_the_path_is_open_counts_when_it_is(void **state)
     pair_free(p);
 }
 
-static void an_abandoned_path_is_answered_by_path_abandon(void **state) {
-    (void)state;
+TEST(an_abandoned_path_is_answered_by_path_abandon) {
     attack a;
     begin(&a, true, XL_DIALECT_IETF, 2);
     xl_frame_put_path_abandon(&a.w, 1, XL_QERR_APPLICATION_ABANDON_PATH);
@@ -376,8 +351,7 @@ static void an_abandoned_path_is_answered_by_path_abandon(void **state) {
     pair_free(&a.p);
 }
 
-static void abandoning_without_end_costs_a_limit_that_rises_and_no_memory(void **state) {
-    (void)state;
+TEST(abandoning_without_end_costs_a_limit_that_rises_and_no_memory) {
     attack a;
     begin(&a, true, XL_DIALECT_IETF, 1);
     xl_connection *s = a.p.sc;
@@ -453,41 +427,9 @@ static uint64_t error_without_cid_bytes(bool has_path_ids) {
     return code;
 }
 
-static void path_ids_need_connection_ids_of_some_bytes(void **state) {
-    (void)state;
+TEST(path_ids_need_connection_ids_of_some_bytes) {
     assert_int_equal(error_without_cid_bytes(true), XL_QERR_PROTOCOL_VIOLATION);
     assert_int_equal(error_without_cid_bytes(false), STILL_OPEN);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(path_ids_need_connection_ids_of_some_bytes),
-        cmocka_unit_test(a_path_id_above_our_limit_is_a_violation_in_every_frame),
-        cmocka_unit_test(without_negotiation_its_frames_are_of_unknown_type),
-        cmocka_unit_test(frames_of_the_other_dialect_are_a_violation),
-        cmocka_unit_test(its_frames_in_a_handshake_packet_are_a_violation),
-        cmocka_unit_test(a_maximum_beyond_32_bits_or_below_the_initial_one_is_a_violation),
-        cmocka_unit_test(a_maximum_that_raises_nothing_is_ignored),
-        cmocka_unit_test(blocked_at_a_number_that_was_not_issued_is_a_violation),
-        cmocka_unit_test(a_cid_for_two_paths_is_a_violation),
-        cmocka_unit_test(a_number_with_two_cids_is_a_violation),
-        cmocka_unit_test(numbers_count_for_each_path),
-        cmocka_unit_test(more_cids_of_a_path_than_the_limit_are_refused),
-        cmocka_unit_test(retiring_what_was_never_issued_is_a_violation),
-        cmocka_unit_test(retire_connection_id_and_new_connection_id_are_of_path_0),
-        cmocka_unit_test(a_retired_cid_in_use_does_not_end_the_path_and_exhaustion_makes_it_wait),
-        cmocka_unit_test(acknowledging_a_path_that_never_was_is_a_violation),
-        cmocka_unit_test(plain_ack_is_still_of_path_0),
-        cmocka_unit_test(retiring_what_was_issued_and_not_sent_yet_is_a_violation),
-        cmocka_unit_test(frames_for_an_id_that_is_used_up_are_ignored),
-        cmocka_unit_test(an_abandoned_id_is_not_opened_again_by_its_connection_ids),
-        cmocka_unit_test(a_packet_without_a_challenge_opens_a_path_too),
-        cmocka_unit_test(a_server_opens_no_path),
-        cmocka_unit_test(the_path_id_is_part_of_the_nonce),
-        cmocka_unit_test(an_old_preference_is_ignored_for_its_path_alone),
-        cmocka_unit_test(a_preference_before_the_path_is_open_counts_when_it_is),
-        cmocka_unit_test(an_abandoned_path_is_answered_by_path_abandon),
-        cmocka_unit_test(abandoning_without_end_costs_a_limit_that_rises_and_no_memory),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -16,8 +16,7 @@ static void ietf(pair *p, uint64_t seed, size_t links) {
 
 static void start(pair *p, uint64_t seed, size_t links) {
     ietf(p, seed, links);
-    pair_connect(p);
-    pair_handshake(p);
+    pair_establish(p);
     pair_run(p, 300000);
     assert_non_null(p->sc);
 }
@@ -31,14 +30,12 @@ static size_t open_paths(const xl_connection *c) {
 
 /* ---- Negotiation ---- */
 
-static void the_server_chooses_where_the_client_offers_both(void **state) {
-    (void)state;
+TEST(the_server_chooses_where_the_client_offers_both) {
     for (int dialect = XL_DIALECT_XLINK; dialect <= XL_DIALECT_IETF; dialect++) {
         pair p;
         ietf(&p, 1, 2);
         p.server_config.scheme.dialect = (xl_dialect)dialect;
-        pair_connect(&p);
-        pair_handshake(&p);
+        pair_establish(&p);
         assert_true(xl_connection_is_multipath(p.cc) && xl_connection_is_multipath(p.sc));
         assert_int_equal(xl_connection_dialect(p.cc), dialect);
         assert_int_equal(xl_connection_dialect(p.sc), dialect);
@@ -46,16 +43,13 @@ static void the_server_chooses_where_the_client_offers_both(void **state) {
     }
 }
 
-static void without_the_parameter_of_either_side_there_is_no_multipath(void **state) {
-    (void)state;
+TEST(without_the_parameter_of_either_side_there_is_no_multipath) {
     for (int side = 0; side < 2; side++) {
         pair p;
         ietf(&p, 3, 2);
         (side ? &p.server_config : &p.client_config)->scheme.enable_multipath = false;
-        pair_connect(&p);
-        pair_handshake(&p);
-        size_t i = pair_ask(&p, 100000);
-        assert_true(pair_finish(&p, i, 10000000) != UINT64_MAX);
+        pair_establish(&p);
+        pair_transfer(&p, 100000, 10000000);
         assert_false(xl_connection_is_multipath(p.cc) || xl_connection_is_multipath(p.sc));
         assert_null(p.cc->path_ids);
         pair_free(&p);
@@ -64,8 +58,7 @@ static void without_the_parameter_of_either_side_there_is_no_multipath(void **st
 
 /* ---- Paths ---- */
 
-static void a_path_has_the_same_id_in_both_directions_and_a_number_space_of_its_own(void **state) {
-    (void)state;
+TEST(a_path_has_the_same_id_in_both_directions_and_a_number_space_of_its_own) {
     pair p;
     start(&p, 4, 3);
     assert_int_equal(open_paths(p.cc), 3);
@@ -81,14 +74,12 @@ static void a_path_has_the_same_id_in_both_directions_and_a_number_space_of_its_
     pair_free(&p);
 }
 
-static void data_goes_over_both_paths(void **state) {
-    (void)state;
+TEST(data_goes_over_both_paths) {
     pair p;
     ietf(&p, 5, 2);
     for (size_t i = 0; i < 2; i++)
         p.link[i].bytes_per_s[0] = p.link[i].bytes_per_s[1] = 1000000, p.link[i].queue_us = 100000;
-    pair_connect(&p);
-    pair_handshake(&p);
+    pair_establish(&p);
     size_t i = pair_ask(&p, 4000000);
     uint64_t took = pair_finish(&p, i, 20000000);
     assert_true(took < 3200000); /* one path alone takes 4 s */
@@ -96,8 +87,7 @@ static void data_goes_over_both_paths(void **state) {
     pair_free(&p);
 }
 
-static void eight_paths_carry_one_download(void **state) {
-    (void)state;
+TEST(eight_paths_carry_one_download) {
     pair p;
     start(&p, 6, PAIR_PATHS);
     for (uint8_t i = PAIR_PATHS; i < XL_MAX_PATHS; i++) {
@@ -107,18 +97,15 @@ static void eight_paths_carry_one_download(void **state) {
     pair_run(&p, 500000);
     assert_int_equal(open_paths(p.cc), XL_MAX_PATHS);
     assert_int_equal(open_paths(p.sc), XL_MAX_PATHS);
-    size_t i = pair_ask(&p, 1000000);
-    assert_true(pair_finish(&p, i, 20000000) != UINT64_MAX);
+    pair_transfer(&p, 1000000, 20000000);
     pair_free(&p);
 }
 
 /* The client opens them before the server has proof of either: bytes from there count for one of them. */
-static void paths_with_one_pair_of_addresses_open_at_once(void **state) {
-    (void)state;
+TEST(paths_with_one_pair_of_addresses_open_at_once) {
     pair p;
     ietf(&p, 23, 2);
-    pair_connect(&p);
-    pair_handshake(&p);
+    pair_establish(&p);
     for (uint8_t i = 2; i < XL_MAX_PATHS; i++)
         xl_connection_add_path(p.cc, &p.link[1].client, &p.link[1].server, XL_TECH_LTE, p.now);
     pair_run(&p, 300000);
@@ -127,30 +114,24 @@ static void paths_with_one_pair_of_addresses_open_at_once(void **state) {
     pair_free(&p);
 }
 
-static void a_lossy_path_costs_time_and_nothing_else(void **state) {
-    (void)state;
+TEST(a_lossy_path_costs_time_and_nothing_else) {
     pair p;
     ietf(&p, 7, 2);
     p.link[1].loss = 0.05;
-    pair_connect(&p);
-    pair_handshake(&p);
-    size_t i = pair_ask(&p, 3000000);
-    assert_true(pair_finish(&p, i, 60000000) != UINT64_MAX);
+    pair_establish(&p);
+    pair_transfer(&p, 3000000, 60000000);
     assert_true(pair_server_path(&p, 1).packets_lost > 0);
     pair_free(&p);
 }
 
-static void reinjection_runs_over_the_standard(void **state) {
-    (void)state;
+TEST(reinjection_runs_over_the_standard) {
     pair p;
     ietf(&p, 8, 2);
     pair_multipath(&p, "xlink", "stream");
     for (size_t i = 0; i < 2; i++)
         p.link[i].bytes_per_s[0] = p.link[i].bytes_per_s[1] = i ? 100000 : 1000000, p.link[i].queue_us = 2000000;
-    pair_connect(&p);
-    pair_handshake(&p);
-    size_t i = pair_ask(&p, 1000000);
-    assert_true(pair_finish(&p, i, 30000000) != UINT64_MAX);
+    pair_establish(&p);
+    pair_transfer(&p, 1000000, 30000000);
     xl_connection_stats s;
     xl_connection_get_stats(p.sc, &s);
     assert_true(s.reinjected_bytes > 0);
@@ -159,8 +140,7 @@ static void reinjection_runs_over_the_standard(void **state) {
 
 /* ---- Connection IDs ---- */
 
-static void each_unused_id_has_a_cid_and_each_used_one_a_spare(void **state) {
-    (void)state;
+TEST(each_unused_id_has_a_cid_and_each_used_one_a_spare) {
     pair p;
     start(&p, 9, 2);
     for (size_t i = 0; i < XL_PATH_IDS_MAX; i++) {
@@ -176,8 +156,7 @@ static void each_unused_id_has_a_cid_and_each_used_one_a_spare(void **state) {
 }
 
 /* The client's limit as the server knows it before it issues any: 2. */
-static void no_cids_are_issued_above_the_peers_maximum(void **state) {
-    (void)state;
+TEST(no_cids_are_issued_above_the_peers_maximum) {
     pair p;
     ietf(&p, 21, 1);
     pair_connect(&p);
@@ -195,16 +174,14 @@ static void no_cids_are_issued_above_the_peers_maximum(void **state) {
     pair_free(&p);
 }
 
-static void a_retired_cid_is_replaced_and_the_path_goes_on(void **state) {
-    (void)state;
+TEST(a_retired_cid_is_replaced_and_the_path_goes_on) {
     pair p;
     start(&p, 10, 2);
     xl_path_id *id = xl_path_ids_find(p.cc->path_ids, 1);
     uint64_t old = p.cc->path[1]->cids.remote_sequence;
     assert_true(xl_conn_take_dcid(p.cc, p.cc->path[1]));
     xl_cids_retire(id->remote, old);
-    size_t i = pair_ask(&p, 500000);
-    assert_true(pair_finish(&p, i, 10000000) != UINT64_MAX);
+    pair_transfer(&p, 500000, 10000000);
     assert_int_not_equal(p.cc->path[1]->cids.remote_sequence, old);
     assert_int_equal(id->remote->count, 2);
     assert_int_equal(xl_path_ids_find(p.sc->path_ids, 1)->local->next_sequence, 3);
@@ -212,8 +189,7 @@ static void a_retired_cid_is_replaced_and_the_path_goes_on(void **state) {
     pair_free(&p);
 }
 
-static void a_path_without_cids_waits_and_says_so(void **state) {
-    (void)state;
+TEST(a_path_without_cids_waits_and_says_so) {
     pair p;
     start(&p, 11, 1);
     xl_path_id *id = xl_path_ids_find(p.cc->path_ids, 1);
@@ -236,8 +212,7 @@ static void empty_slot_1(xl_connection *c) {
     free(c->path[1]);
 }
 
-static void an_abandoned_path_ends_on_both_sides_and_its_id_never_comes_back(void **state) {
-    (void)state;
+TEST(an_abandoned_path_ends_on_both_sides_and_its_id_never_comes_back) {
     pair p;
     start(&p, 12, 2);
     for (uint64_t round = 1; round <= 20; round++) {
@@ -258,15 +233,13 @@ static void an_abandoned_path_ends_on_both_sides_and_its_id_never_comes_back(voi
     pair_free(&p);
 }
 
-static void a_download_survives_an_abandoned_path(void **state) {
-    (void)state;
+TEST(a_download_survives_an_abandoned_path) {
     for (int by_server = 0; by_server < 2; by_server++) {
         pair p;
         ietf(&p, 13, 2);
         for (size_t i = 0; i < 2; i++)
             p.link[i].bytes_per_s[0] = p.link[i].bytes_per_s[1] = 1000000, p.link[i].queue_us = 100000;
-        pair_connect(&p);
-        pair_handshake(&p);
+        pair_establish(&p);
         size_t i = pair_ask(&p, 3000000);
         pair_run(&p, 700000);
         assert_int_equal(0, xl_connection_close_path(by_server ? p.sc : p.cc, by_server, p.now)); /* path 0 too */
@@ -287,8 +260,7 @@ static bool is_routed(pair *p, const xl_cid *cid) {
     return p->sc->stats.datagrams_received > before;
 }
 
-static void the_local_cids_of_an_abandoned_path_last_three_ptos(void **state) {
-    (void)state;
+TEST(the_local_cids_of_an_abandoned_path_last_three_ptos) {
     pair p;
     start(&p, 14, 2);
     xl_cid cid = xl_path_ids_find(p.sc->path_ids, 1)->local->at[0].cid;
@@ -306,8 +278,7 @@ static void the_local_cids_of_an_abandoned_path_last_three_ptos(void **state) {
     pair_free(&p);
 }
 
-static void late_packets_on_an_abandoned_path_are_taken_and_acknowledged_elsewhere(void **state) {
-    (void)state;
+TEST(late_packets_on_an_abandoned_path_are_taken_and_acknowledged_elsewhere) {
     pair p;
     start(&p, 12, 2);
     pair_run(&p, 500000);
@@ -326,8 +297,7 @@ static void late_packets_on_an_abandoned_path_are_taken_and_acknowledged_elsewhe
     pair_free(&p);
 }
 
-static void an_abandoned_last_path_ends_the_connection(void **state) {
-    (void)state;
+TEST(an_abandoned_last_path_ends_the_connection) {
     pair p;
     start(&p, 15, 1);
     xl_connection_close_path(p.cc, 0, p.now);
@@ -357,21 +327,18 @@ static const xl_sent_packet *acknowledges_another_path(xl_connection *c, xl_path
 
 /* The client acknowledges a path by another one, and has nothing to send that would have the server acknowledge that.
  * The path is closed, and a new one takes its place. Then the server's acknowledgement comes. */
-static void what_confirms_acknowledgements_of_a_path_leaves_the_one_in_its_place_alone(void **state) {
-    (void)state;
+TEST(what_confirms_acknowledgements_of_a_path_leaves_the_one_in_its_place_alone) {
     pair p;
     ietf(&p, 22, PAIR_PATHS);
     p.client_config.scheme.ack_path = XL_ACK_FASTEST;
     for (size_t i = 0; i < PAIR_PATHS; i++)
         p.link[i].bytes_per_s[1] = 400000, p.link[i].queue_us = 200000;
-    pair_connect(&p);
-    pair_handshake(&p);
+    pair_establish(&p);
     for (uint8_t i = PAIR_PATHS; i < XL_MAX_PATHS; i++)
         xl_connection_add_path(p.cc, &p.link[3].client, &p.link[3].server, XL_TECH_LTE, p.now);
     pair_run(&p, 500000);
     assert_int_equal(open_paths(p.cc), XL_MAX_PATHS);
-    size_t i = pair_ask(&p, 4000000);
-    assert_true(pair_finish(&p, i, 20000000) != UINT64_MAX);
+    pair_transfer(&p, 4000000, 20000000);
     xl_path *closed;
     const xl_sent_packet *packet = acknowledges_another_path(p.cc, &closed);
     assert_non_null(packet);
@@ -394,16 +361,14 @@ static void what_confirms_acknowledgements_of_a_path_leaves_the_one_in_its_place
 
 /* ---- Preferences ---- */
 
-static void a_backup_path_carries_no_data_while_another_is_usable(void **state) {
-    (void)state;
+TEST(a_backup_path_carries_no_data_while_another_is_usable) {
     pair p;
     start(&p, 16, 2);
     assert_int_equal(0, xl_connection_set_path_status(p.cc, 1, XL_STATUS_STANDBY, p.now));
     pair_run(&p, 200000);
     assert_int_equal(p.sc->path[1]->state, XL_PATH_STANDBY);
     uint64_t before = pair_server_path(&p, 1).bytes_sent;
-    size_t i = pair_ask(&p, 1000000);
-    assert_true(pair_finish(&p, i, 10000000) != UINT64_MAX);
+    pair_transfer(&p, 1000000, 10000000);
     assert_true(pair_server_path(&p, 1).bytes_sent - before < 20000);
     assert_int_equal(0, xl_connection_set_path_status(p.cc, 1, XL_STATUS_AVAILABLE, p.now));
     pair_run(&p, 200000);
@@ -413,14 +378,12 @@ static void a_backup_path_carries_no_data_while_another_is_usable(void **state) 
 
 /* ---- A path that moves keeps its ID ---- */
 
-static void a_path_behind_a_nat_that_rebinds_keeps_its_id(void **state) {
-    (void)state;
+TEST(a_path_behind_a_nat_that_rebinds_keeps_its_id) {
     pair p;
     ietf(&p, 17, 2);
     for (size_t i = 0; i < 2; i++)
         p.link[i].bytes_per_s[0] = p.link[i].bytes_per_s[1] = 500000, p.link[i].queue_us = 100000;
-    pair_connect(&p);
-    pair_handshake(&p);
+    pair_establish(&p);
     size_t i = pair_ask(&p, 2000000);
     pair_run(&p, 500000);
     p.link[1].nat = pair_addr(77, 9999);
@@ -433,8 +396,7 @@ static void a_path_behind_a_nat_that_rebinds_keeps_its_id(void **state) {
     pair_free(&p);
 }
 
-static void a_path_that_the_client_moves_has_a_new_cid_each_way_and_its_old_id(void **state) {
-    (void)state;
+TEST(a_path_that_the_client_moves_has_a_new_cid_each_way_and_its_old_id) {
     pair p;
     start(&p, 18, 2);
     uint64_t to_client = p.sc->path[1]->cids.remote_sequence, to_server = p.cc->path[1]->cids.remote_sequence;
@@ -447,24 +409,20 @@ static void a_path_that_the_client_moves_has_a_new_cid_each_way_and_its_old_id(v
     assert_true(xl_addr_equal(&p.sc->path[1]->remote, &moved) && p.sc->path[1]->validation.is_done);
     assert_int_not_equal(p.sc->path[1]->cids.remote_sequence, to_client);
     assert_int_not_equal(p.cc->path[1]->cids.remote_sequence, to_server);
-    size_t i = pair_ask(&p, 1000000);
-    assert_true(pair_finish(&p, i, 10000000) != UINT64_MAX);
+    pair_transfer(&p, 1000000, 10000000);
     pair_free(&p);
 }
 
 /* ---- Keys ---- */
 
-static void keys_are_updated_across_paths(void **state) {
-    (void)state;
+TEST(keys_are_updated_across_paths) {
     pair p;
     ietf(&p, 19, 2);
     p.server_config.limits.packets_per_key = 1500;
     for (size_t i = 0; i < 2; i++)
         p.link[i].bytes_per_s[0] = p.link[i].bytes_per_s[1] = 500000, p.link[i].queue_us = 100000;
-    pair_connect(&p);
-    pair_handshake(&p);
-    size_t i = pair_ask(&p, 4000000);
-    assert_true(pair_finish(&p, i, 60000000) != UINT64_MAX);
+    pair_establish(&p);
+    pair_transfer(&p, 4000000, 60000000);
     assert_true(p.sc->key_update.generation >= 2);
     assert_int_equal(p.cc->key_update.generation, p.sc->key_update.generation);
     pair_free(&p);
@@ -472,13 +430,11 @@ static void keys_are_updated_across_paths(void **state) {
 
 /* ---- The player's signal ---- */
 
-static void the_signal_rides_in_frames_of_its_own(void **state) {
-    (void)state;
+TEST(the_signal_rides_in_frames_of_its_own) {
     pair p;
     ietf(&p, 20, 2);
     p.server_config.scheme.qoe_control = true;
-    pair_connect(&p);
-    pair_handshake(&p);
+    pair_establish(&p);
     xl_connection_set_qoe(p.cc, &(xl_qoe){1000, 20, 8000, 30}, p.now);
     pair_run(&p, 200000);
     assert_true(p.sc->qoe.gate.has_signal);
@@ -486,14 +442,12 @@ static void the_signal_rides_in_frames_of_its_own(void **state) {
 }
 
 /* PTO of the fast path is some 60 ms, and a signal leaves every 50 ms. */
-static void signals_do_not_put_off_the_probe_of_a_request(void **state) {
-    (void)state;
+TEST(signals_do_not_put_off_the_probe_of_a_request) {
     pair p;
     ietf(&p, 21, 2);
     p.server_config.scheme.qoe_control = true;
     p.link[1].delay_us[0] = p.link[1].delay_us[1] = 40000;
-    pair_connect(&p);
-    pair_handshake(&p);
+    pair_establish(&p);
     pair_run(&p, 1000000);
     p.link[0].dark[0] = p.link[0].dark[1] = true;
     xl_qoe qoe = {1000, 20, 8000, 30};
@@ -507,32 +461,4 @@ static void signals_do_not_put_off_the_probe_of_a_request(void **state) {
     pair_free(&p);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_server_chooses_where_the_client_offers_both),
-        cmocka_unit_test(without_the_parameter_of_either_side_there_is_no_multipath),
-        cmocka_unit_test(a_path_has_the_same_id_in_both_directions_and_a_number_space_of_its_own),
-        cmocka_unit_test(data_goes_over_both_paths),
-        cmocka_unit_test(eight_paths_carry_one_download),
-        cmocka_unit_test(paths_with_one_pair_of_addresses_open_at_once),
-        cmocka_unit_test(a_lossy_path_costs_time_and_nothing_else),
-        cmocka_unit_test(reinjection_runs_over_the_standard),
-        cmocka_unit_test(each_unused_id_has_a_cid_and_each_used_one_a_spare),
-        cmocka_unit_test(no_cids_are_issued_above_the_peers_maximum),
-        cmocka_unit_test(a_retired_cid_is_replaced_and_the_path_goes_on),
-        cmocka_unit_test(a_path_without_cids_waits_and_says_so),
-        cmocka_unit_test(an_abandoned_path_ends_on_both_sides_and_its_id_never_comes_back),
-        cmocka_unit_test(a_download_survives_an_abandoned_path),
-        cmocka_unit_test(the_local_cids_of_an_abandoned_path_last_three_ptos),
-        cmocka_unit_test(late_packets_on_an_abandoned_path_are_taken_and_acknowledged_elsewhere),
-        cmocka_unit_test(an_abandoned_last_path_ends_the_connection),
-        cmocka_unit_test(what_confirms_acknowledgements_of_a_path_leaves_the_one_in_its_place_alone),
-        cmocka_unit_test(a_backup_path_carries_no_data_while_another_is_usable),
-        cmocka_unit_test(a_path_behind_a_nat_that_rebinds_keeps_its_id),
-        cmocka_unit_test(a_path_that_the_client_moves_has_a_new_cid_each_way_and_its_old_id),
-        cmocka_unit_test(keys_are_updated_across_paths),
-        cmocka_unit_test(the_signal_rides_in_frames_of_its_own),
-        cmocka_unit_test(signals_do_not_put_off_the_probe_of_a_request),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

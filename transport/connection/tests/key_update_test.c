@@ -19,8 +19,7 @@ static void attack_init(attack *a, size_t links) {
 }
 
 static void attack_connect(attack *a) {
-    pair_connect(&a->p);
-    pair_handshake(&a->p);
+    pair_establish(&a->p);
     pair_run(&a->p, 500000);
     const xl_keys *write = a->p.cc->level[XL_LEVEL_APP].write;
     a->generation[0] = xl_keys_from_secret(XL_VERSION_1, write->aead, write->secret, write->secret_len);
@@ -89,8 +88,7 @@ static void assert_closed_with(const xl_connection *c, uint64_t code) {
 
 /* ---- The peer's updates ---- */
 
-static void an_update_is_followed_and_answered_under_the_new_keys(void **state) {
-    (void)state;
+TEST(an_update_is_followed_and_answered_under_the_new_keys) {
     attack a;
     attack_init(&a, 1);
     attack_connect(&a);
@@ -108,8 +106,7 @@ static void an_update_is_followed_and_answered_under_the_new_keys(void **state) 
     attack_free(&a);
 }
 
-static void a_second_update_before_the_first_is_acknowledged_is_an_error(void **state) {
-    (void)state;
+TEST(a_second_update_before_the_first_is_acknowledged_is_an_error) {
     attack a;
     attack_init(&a, 1);
     attack_connect(&a);
@@ -133,8 +130,7 @@ static void a_second_update_before_the_first_is_acknowledged_is_an_error(void **
     attack_free(&a);
 }
 
-static void updates_that_keep_an_end_busy_are_an_error(void **state) {
-    (void)state;
+TEST(updates_that_keep_an_end_busy_are_an_error) {
     for (int is_late = 0; is_late < 2; is_late++) {
         attack a;
         attack_init(&a, 1);
@@ -152,8 +148,7 @@ static void updates_that_keep_an_end_busy_are_an_error(void **state) {
     }
 }
 
-static void old_keys_on_a_higher_number_than_new_ones_are_an_error(void **state) {
-    (void)state;
+TEST(old_keys_on_a_higher_number_than_new_ones_are_an_error) {
     attack a;
     attack_init(&a, 1);
     attack_connect(&a);
@@ -171,8 +166,7 @@ static void old_keys_on_a_higher_number_than_new_ones_are_an_error(void **state)
     attack_free(&a);
 }
 
-static void new_keys_on_a_lower_number_than_old_ones_are_an_error(void **state) {
-    (void)state;
+TEST(new_keys_on_a_lower_number_than_old_ones_are_an_error) {
     attack a;
     attack_init(&a, 1);
     attack_connect(&a);
@@ -189,8 +183,7 @@ static void new_keys_on_a_lower_number_than_old_ones_are_an_error(void **state) 
     attack_free(&a);
 }
 
-static void each_path_has_numbers_of_its_own(void **state) {
-    (void)state;
+TEST(each_path_has_numbers_of_its_own) {
     attack a;
     attack_init(&a, 2);
     attack_connect(&a);
@@ -206,8 +199,7 @@ static void each_path_has_numbers_of_its_own(void **state) {
     attack_free(&a);
 }
 
-static void an_acknowledgement_of_new_keys_under_old_ones_is_an_error(void **state) {
-    (void)state;
+TEST(an_acknowledgement_of_new_keys_under_old_ones_is_an_error) {
     attack a;
     attack_init(&a, 1);
     attack_connect(&a);
@@ -228,8 +220,7 @@ static void an_acknowledgement_of_new_keys_under_old_ones_is_an_error(void **sta
 
 /* ---- Forgeries ---- */
 
-static void forged_updates_change_nothing(void **state) {
-    (void)state;
+TEST(forged_updates_change_nothing) {
     attack a;
     attack_init(&a, 1);
     attack_connect(&a);
@@ -245,8 +236,7 @@ static void forged_updates_change_nothing(void **state) {
     attack_free(&a);
 }
 
-static void keys_of_another_phase_than_the_packet_names_open_nothing(void **state) {
-    (void)state;
+TEST(keys_of_another_phase_than_the_packet_names_open_nothing) {
     attack a;
     attack_init(&a, 1);
     attack_connect(&a);
@@ -264,8 +254,7 @@ static void keys_of_another_phase_than_the_packet_names_open_nothing(void **stat
     attack_free(&a);
 }
 
-static void forgeries_are_counted_over_all_keys_and_paths_up_to_the_limit(void **state) {
-    (void)state;
+TEST(forgeries_are_counted_over_all_keys_and_paths_up_to_the_limit) {
     attack a;
     attack_init(&a, 2);
     a.p.server_config.limits.forged_packets = 30;
@@ -288,8 +277,7 @@ static void forgeries_are_counted_over_all_keys_and_paths_up_to_the_limit(void *
 }
 
 /* Whoever sees the first packet, or chose the connection ID himself, can make them as he likes. */
-static void forged_initials_do_not_count(void **state) {
-    (void)state;
+TEST(forged_initials_do_not_count) {
     pair p;
     uint8_t first[PAIR_MTU], copy[PAIR_MTU];
     xl_datagram d;
@@ -319,8 +307,7 @@ static void limit(pair_link *l, uint64_t kbps) {
     l->queue_us = 100000;
 }
 
-static void honest_ends_update_as_often_as_they_may_without_a_fault(void **state) {
-    (void)state;
+TEST(honest_ends_update_as_often_as_they_may_without_a_fault) {
     pair p;
     pair_init(&p, 3, 2, 10000);
     pair_multipath(&p, "minrtt", "none");
@@ -330,8 +317,7 @@ static void honest_ends_update_as_often_as_they_may_without_a_fault(void **state
         p.link[i].loss = 0.02;
     }
     p.link[1].delay_us[0] = p.link[1].delay_us[1] = 40000;
-    pair_connect(&p);
-    pair_handshake(&p);
+    pair_establish(&p);
     size_t i = pair_ask(&p, 8000000);
     uint64_t began = p.now, updates = 0, longest = 0, last = p.now;
     while (!p.request[i].done && p.now < began + 60000000) {
@@ -356,12 +342,10 @@ static void honest_ends_update_as_often_as_they_may_without_a_fault(void **state
 }
 
 /* The server takes the RTT of a path that its client has moved to for 333 ms, until it has a sample. */
-static void an_end_with_a_longer_rtt_takes_updates_from_one_with_a_shorter(void **state) {
-    (void)state;
+TEST(an_end_with_a_longer_rtt_takes_updates_from_one_with_a_shorter) {
     pair p;
     pair_init(&p, 8, 1, 10000);
-    pair_connect(&p);
-    pair_handshake(&p);
+    pair_establish(&p);
     pair_run(&p, 500000);
     for (uint64_t generation = 1; generation <= 4; generation++) {
         xl_conn_enter(p.cc, p.now);
@@ -377,12 +361,10 @@ static void an_end_with_a_longer_rtt_takes_updates_from_one_with_a_shorter(void 
     pair_free(&p);
 }
 
-static void old_keys_are_kept_until_three_ptos_after_the_new_ones_came(void **state) {
-    (void)state;
+TEST(old_keys_are_kept_until_three_ptos_after_the_new_ones_came) {
     pair p;
     pair_init(&p, 4, 1, 10000);
-    pair_connect(&p);
-    pair_handshake(&p);
+    pair_establish(&p);
     pair_run(&p, 200000);
     xl_conn_enter(p.sc, p.now);
     assert_int_equal(0, xl_conn_update_keys(p.sc));
@@ -407,8 +389,7 @@ static void old_keys_are_kept_until_three_ptos_after_the_new_ones_came(void **st
     pair_free(&p);
 }
 
-static void a_client_follows_though_the_handshakes_confirmation_was_lost(void **state) {
-    (void)state;
+TEST(a_client_follows_though_the_handshakes_confirmation_was_lost) {
     pair p;
     pair_init(&p, 5, 1, 10000);
     pair_connect(&p);
@@ -422,8 +403,7 @@ static void a_client_follows_though_the_handshakes_confirmation_was_lost(void **
     assert_int_equal(0, xl_conn_update_keys(p.sc));
     p.link[0].dark[1] = false;
     assert_false(p.cc->handshake.is_confirmed);
-    size_t i = pair_ask(&p, 50000);
-    assert_true(pair_finish(&p, i, 5000000) != UINT64_MAX);
+    pair_transfer(&p, 50000, 5000000);
     assert_true(p.cc->handshake.is_confirmed);
     assert_int_equal(1, p.cc->key_update.generation);
     pair_free(&p);
@@ -436,12 +416,10 @@ static void start_limited(pair *p, size_t links, uint64_t packets) {
     for (size_t i = 0; i < links; i++)
         limit(&p->link[i], 1000);
     p->client_config.limits.packets_per_key = p->server_config.limits.packets_per_key = packets;
-    pair_connect(p);
-    pair_handshake(p);
+    pair_establish(p);
 }
 
-static void keys_are_updated_before_they_are_used_up(void **state) {
-    (void)state;
+TEST(keys_are_updated_before_they_are_used_up) {
     pair p;
     start_limited(&p, 2, 400);
     size_t i = pair_ask(&p, 2000000);
@@ -456,16 +434,14 @@ static void keys_are_updated_before_they_are_used_up(void **state) {
     pair_free(&p);
 }
 
-static void a_path_that_is_not_used_is_asked_so_that_the_keys_can_be_updated(void **state) {
-    (void)state;
+TEST(a_path_that_is_not_used_is_asked_so_that_the_keys_can_be_updated) {
     pair p;
     pair_init(&p, 7, 2, 10000);
     pair_multipath(&p, "minrtt", "none");
     limit(&p.link[0], 1000);
     p.link[1].delay_us[0] = p.link[1].delay_us[1] = 300000; /* nothing of one window goes there */
     p.client_config.limits.packets_per_key = p.server_config.limits.packets_per_key = 1000;
-    pair_connect(&p);
-    pair_handshake(&p);
+    pair_establish(&p);
     pair_run(&p, 3000000);
     assert_int_equal(XL_PATH_ACTIVE, p.sc->path[1]->state);
     for (int k = 0; k < 160; k++) {
@@ -479,8 +455,7 @@ static void a_path_that_is_not_used_is_asked_so_that_the_keys_can_be_updated(voi
     pair_free(&p);
 }
 
-static void keys_that_cannot_be_updated_end_the_connection_before_they_are_used_up(void **state) {
-    (void)state;
+TEST(keys_that_cannot_be_updated_end_the_connection_before_they_are_used_up) {
     pair p;
     start_limited(&p, 1, 400);
     pair_run(&p, 500000);
@@ -494,12 +469,10 @@ static void keys_that_cannot_be_updated_end_the_connection_before_they_are_used_
     pair_free(&p);
 }
 
-static void an_end_waits_for_three_ptos_after_the_last_update_was_confirmed(void **state) {
-    (void)state;
+TEST(an_end_waits_for_three_ptos_after_the_last_update_was_confirmed) {
     pair p;
     pair_init(&p, 9, 1, 10000);
-    pair_connect(&p);
-    pair_handshake(&p);
+    pair_establish(&p);
     pair_run(&p, 500000);
     xl_conn_enter(p.cc, p.now);
     assert_true(xl_conn_may_update_keys(p.cc));
@@ -520,13 +493,11 @@ static void an_end_waits_for_three_ptos_after_the_last_update_was_confirmed(void
     pair_free(&p);
 }
 
-static void every_open_path_that_answers_counts(void **state) {
-    (void)state;
+TEST(every_open_path_that_answers_counts) {
     pair p;
     pair_init(&p, 10, 2, 10000);
     pair_multipath(&p, "minrtt", "none");
-    pair_connect(&p);
-    pair_handshake(&p);
+    pair_establish(&p);
     pair_run(&p, 500000);
     xl_conn_enter(p.sc, p.now);
     assert_true(xl_conn_may_update_keys(p.sc));
@@ -539,8 +510,7 @@ static void every_open_path_that_answers_counts(void **state) {
     pair_free(&p);
 }
 
-static void a_limit_that_leaves_no_room_for_an_update_is_refused(void **state) {
-    (void)state;
+TEST(a_limit_that_leaves_no_room_for_an_update_is_refused) {
     pair p;
     int error = 0;
     pair_init(&p, 8, 1, 10000);
@@ -552,29 +522,4 @@ static void a_limit_that_leaves_no_room_for_an_update_is_refused(void **state) {
     pair_free(&p);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_update_is_followed_and_answered_under_the_new_keys),
-        cmocka_unit_test(a_second_update_before_the_first_is_acknowledged_is_an_error),
-        cmocka_unit_test(updates_that_keep_an_end_busy_are_an_error),
-        cmocka_unit_test(old_keys_on_a_higher_number_than_new_ones_are_an_error),
-        cmocka_unit_test(new_keys_on_a_lower_number_than_old_ones_are_an_error),
-        cmocka_unit_test(each_path_has_numbers_of_its_own),
-        cmocka_unit_test(an_acknowledgement_of_new_keys_under_old_ones_is_an_error),
-        cmocka_unit_test(forged_updates_change_nothing),
-        cmocka_unit_test(forged_initials_do_not_count),
-        cmocka_unit_test(keys_of_another_phase_than_the_packet_names_open_nothing),
-        cmocka_unit_test(forgeries_are_counted_over_all_keys_and_paths_up_to_the_limit),
-        cmocka_unit_test(honest_ends_update_as_often_as_they_may_without_a_fault),
-        cmocka_unit_test(an_end_with_a_longer_rtt_takes_updates_from_one_with_a_shorter),
-        cmocka_unit_test(old_keys_are_kept_until_three_ptos_after_the_new_ones_came),
-        cmocka_unit_test(a_client_follows_though_the_handshakes_confirmation_was_lost),
-        cmocka_unit_test(keys_are_updated_before_they_are_used_up),
-        cmocka_unit_test(a_path_that_is_not_used_is_asked_so_that_the_keys_can_be_updated),
-        cmocka_unit_test(keys_that_cannot_be_updated_end_the_connection_before_they_are_used_up),
-        cmocka_unit_test(an_end_waits_for_three_ptos_after_the_last_update_was_confirmed),
-        cmocka_unit_test(every_open_path_that_answers_counts),
-        cmocka_unit_test(a_limit_that_leaves_no_room_for_an_update_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

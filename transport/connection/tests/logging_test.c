@@ -60,8 +60,7 @@ static void send_first_flight(logged *l, uint64_t seed) {
     xl_endpoint_free(stranger);
 }
 
-static void first_packets_alone_open_no_log_on_a_server(void **state) {
-    (void)state;
+TEST(first_packets_alone_open_no_log_on_a_server) {
     logged l;
     start(&l, 1);
     for (uint64_t i = 0; i < 100; i++)
@@ -76,8 +75,7 @@ static void first_packets_alone_open_no_log_on_a_server(void **state) {
     assert_int_equal(0, l.opened);
 }
 
-static void a_servers_log_begins_with_the_first_packet_though_it_is_opened_later(void **state) {
-    (void)state;
+TEST(a_servers_log_begins_with_the_first_packet_though_it_is_opened_later) {
     logged l;
     start(&l, 2);
     while (!l.p.sc) {
@@ -85,8 +83,7 @@ static void a_servers_log_begins_with_the_first_packet_though_it_is_opened_later
         assert_true(l.opened == 0 || l.p.server->connection[0]->level_discarded[XL_LEVEL_INITIAL]);
     }
     assert_int_equal(1, l.opened);
-    size_t i = pair_ask(&l.p, 100000);
-    assert_true(pair_finish(&l.p, i, 5000000) != UINT64_MAX);
+    pair_transfer(&l.p, 100000, 5000000);
     xl_connection_free(l.p.sc);
     assert_int_equal(1, l.opened);
     assert_int_equal(1, l.closed);
@@ -106,10 +103,4 @@ static void a_servers_log_begins_with_the_first_packet_though_it_is_opened_later
     finish(&l);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(first_packets_alone_open_no_log_on_a_server),
-        cmocka_unit_test(a_servers_log_begins_with_the_first_packet_though_it_is_opened_later),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -6,8 +6,7 @@ static void begin(pair *p, uint64_t seed) {
     pair_init(p, seed, 1, 20000);
     p->link[0].bytes_per_s[0] = p->link[0].bytes_per_s[1] = 2500000;
     p->link[0].queue_us = 50000;
-    pair_connect(p);
-    pair_handshake(p);
+    pair_establish(p);
     pair_ask(p, 50000000);
     pair_run(p, 2000000);
 }
@@ -35,8 +34,7 @@ static uint64_t window_after_outage(pair *p) {
 }
 
 /* Packets that left before the last acknowledgement came are part of the outage, too. */
-static void an_outage_longer_than_the_persistent_duration_collapses_the_window(void **state) {
-    (void)state;
+TEST(an_outage_longer_than_the_persistent_duration_collapses_the_window) {
     pair p;
     begin(&p, 1);
     assert_true(xl_path_window(p.sc->path[0]) > 20 * PAIR_MTU);
@@ -46,8 +44,7 @@ static void an_outage_longer_than_the_persistent_duration_collapses_the_window(v
     pair_free(&p);
 }
 
-static void a_short_outage_is_one_congestion_event(void **state) {
-    (void)state;
+TEST(a_short_outage_is_one_congestion_event) {
     pair p;
     begin(&p, 1);
     uint64_t before = xl_path_window(p.sc->path[0]);
@@ -57,8 +54,7 @@ static void a_short_outage_is_one_congestion_event(void **state) {
     pair_free(&p);
 }
 
-static void an_outage_in_which_a_packet_arrived_is_not_persistent(void **state) {
-    (void)state;
+TEST(an_outage_in_which_a_packet_arrived_is_not_persistent) {
     pair p;
     begin(&p, 1);
     set_dark(&p, true, true);
@@ -73,8 +69,7 @@ static void an_outage_in_which_a_packet_arrived_is_not_persistent(void **state) 
 }
 
 /* RFC 9000 section 13.2.4: ranges whose acknowledgement was acknowledged are left out of the next ones. */
-static void acknowledged_acknowledgements_are_not_repeated(void **state) {
-    (void)state;
+TEST(acknowledged_acknowledgements_are_not_repeated) {
     for (size_t links = 1; links <= 2; links++) {
         pair p;
         pair_init(&p, 5, links, 10000);
@@ -82,8 +77,7 @@ static void acknowledged_acknowledgements_are_not_repeated(void **state) {
             pair_multipath(&p, "roundrobin", "none");
         for (size_t i = 0; i < links; i++)
             p.link[i].loss = 0.03;
-        pair_connect(&p);
-        pair_handshake(&p);
+        pair_establish(&p);
         pair_run(&p, 500000);
         assert_true(pair_finish(&p, pair_ask(&p, 2000000), 60000000) != UINT64_MAX);
         for (size_t i = 0; i < links; i++)
@@ -99,8 +93,7 @@ static void acknowledged_acknowledgements_are_not_repeated(void **state) {
     }
 }
 
-static void a_handshake_outlasts_fifteen_seconds_without_a_path(void **state) {
-    (void)state;
+TEST(a_handshake_outlasts_fifteen_seconds_without_a_path) {
     pair p;
     pair_init(&p, 6, 1, 20000);
     set_dark(&p, true, true);
@@ -113,13 +106,4 @@ static void a_handshake_outlasts_fifteen_seconds_without_a_path(void **state) {
     pair_free(&p);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_outage_longer_than_the_persistent_duration_collapses_the_window),
-        cmocka_unit_test(a_short_outage_is_one_congestion_event),
-        cmocka_unit_test(an_outage_in_which_a_packet_arrived_is_not_persistent),
-        cmocka_unit_test(acknowledged_acknowledgements_are_not_repeated),
-        cmocka_unit_test(a_handshake_outlasts_fifteen_seconds_without_a_path),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -23,8 +23,7 @@ static void start(pair *p, uint64_t seed, bool client, bool server) {
     pair_capture_qlog(p);
     limit(&p->link[0], 3);
     limit(&p->link[1], 3);
-    pair_connect(p);
-    pair_handshake(p);
+    pair_establish(p);
     pair_run(p, 200000);
     pair_ask(p, 200000000);
     pair_run(p, 1000000);
@@ -39,8 +38,7 @@ static void slow_down(pair *p) {
     }
 }
 
-static void a_slow_path_stands_by_until_it_is_fit_again(void **state) {
-    (void)state;
+TEST(a_slow_path_stands_by_until_it_is_fit_again) {
     pair p;
     start(&p, 200, false, true);
     slow_down(&p); /* not at once: it might be a moment */
@@ -61,8 +59,7 @@ static void a_slow_path_stands_by_until_it_is_fit_again(void **state) {
     pair_free(&p);
 }
 
-static void a_path_that_comes_and_goes_returns_later_each_time(void **state) {
-    (void)state;
+TEST(a_path_that_comes_and_goes_returns_later_each_time) {
     pair p;
     start(&p, 201, false, true);
     uint64_t away[3];
@@ -83,8 +80,7 @@ static void a_path_that_comes_and_goes_returns_later_each_time(void **state) {
     pair_free(&p);
 }
 
-static void a_lossy_path_stands_by(void **state) {
-    (void)state;
+TEST(a_lossy_path_stands_by) {
     pair p;
     start(&p, 202, false, true);
     p.link[1].loss = 0.15;
@@ -94,8 +90,7 @@ static void a_lossy_path_stands_by(void **state) {
     pair_free(&p);
 }
 
-static void losses_of_long_ago_are_not_held_against_a_path(void **state) {
-    (void)state;
+TEST(losses_of_long_ago_are_not_held_against_a_path) {
     pair p;
     start(&p, 206, false, true);
     p.link[1].loss = 0.3;
@@ -111,8 +106,7 @@ static void losses_of_long_ago_are_not_held_against_a_path(void **state) {
     pair_free(&p);
 }
 
-static void what_the_application_put_away_stays_away(void **state) {
-    (void)state;
+TEST(what_the_application_put_away_stays_away) {
     pair p;
     start(&p, 207, false, true);
     p.sc->path[1]->watch.turns = 1; /* it was put away by management before */
@@ -123,8 +117,7 @@ static void what_the_application_put_away_stays_away(void **state) {
 }
 
 /* However often it came and went: 32 times two seconds. */
-static void the_time_away_does_not_double_without_end(void **state) {
-    (void)state;
+TEST(the_time_away_does_not_double_without_end) {
     pair p;
     start(&p, 208, false, true);
     p.sc->path[1]->watch.turns = 40;
@@ -139,8 +132,7 @@ static void the_time_away_does_not_double_without_end(void **state) {
     pair_free(&p);
 }
 
-static void the_only_usable_path_is_never_put_away(void **state) {
-    (void)state;
+TEST(the_only_usable_path_is_never_put_away) {
     pair p;
     start(&p, 203, true, true);
     set_dark(&p.link[0], true);
@@ -154,8 +146,7 @@ static void the_only_usable_path_is_never_put_away(void **state) {
     pair_free(&p);
 }
 
-static void a_dead_path_is_abandoned_and_comes_back_with_a_new_id(void **state) {
-    (void)state;
+TEST(a_dead_path_is_abandoned_and_comes_back_with_a_new_id) {
     pair p;
     start(&p, 204, true, false);
     uint64_t path_id = p.cc->path[1]->cids.remote_path_id;
@@ -175,8 +166,7 @@ static void a_dead_path_is_abandoned_and_comes_back_with_a_new_id(void **state) 
 }
 
 /* All slots were in use once: the new path has no other place than that of the old one. */
-static void a_path_that_returns_to_its_own_place_has_its_addresses(void **state) {
-    (void)state;
+TEST(a_path_that_returns_to_its_own_place_has_its_addresses) {
     pair p;
     start(&p, 208, true, false);
     for (int i = 2; i < XL_MAX_PATHS; i++)
@@ -193,8 +183,7 @@ static void a_path_that_returns_to_its_own_place_has_its_addresses(void **state)
     pair_free(&p);
 }
 
-static void nothing_of_this_happens_unless_asked_for(void **state) {
-    (void)state;
+TEST(nothing_of_this_happens_unless_asked_for) {
     pair p;
     start(&p, 205, false, false);
     delay(&p.link[1], 250000);
@@ -208,18 +197,4 @@ static void nothing_of_this_happens_unless_asked_for(void **state) {
     pair_free(&p);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_slow_path_stands_by_until_it_is_fit_again),
-        cmocka_unit_test(a_path_that_comes_and_goes_returns_later_each_time),
-        cmocka_unit_test(a_lossy_path_stands_by),
-        cmocka_unit_test(losses_of_long_ago_are_not_held_against_a_path),
-        cmocka_unit_test(what_the_application_put_away_stays_away),
-        cmocka_unit_test(the_time_away_does_not_double_without_end),
-        cmocka_unit_test(the_only_usable_path_is_never_put_away),
-        cmocka_unit_test(a_dead_path_is_abandoned_and_comes_back_with_a_new_id),
-        cmocka_unit_test(a_path_that_returns_to_its_own_place_has_its_addresses),
-        cmocka_unit_test(nothing_of_this_happens_unless_asked_for),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

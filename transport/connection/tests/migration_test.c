@@ -11,8 +11,7 @@ static void limit(pair_link *l) {
 static void start(pair *p) {
     limit(&p->link[0]);
     limit(&p->link[1]);
-    pair_connect(p);
-    pair_handshake(p);
+    pair_establish(p);
     assert_true(p->cc->handshake.is_confirmed);
 }
 
@@ -28,8 +27,7 @@ static size_t ask_and_lose_the_first_path(pair *p) {
     return i;
 }
 
-static void a_client_stays_where_the_server_disables_active_migration(void **state) {
-    (void)state;
+TEST(a_client_stays_where_the_server_disables_active_migration) {
     for (int disabled = 0; disabled < 2; disabled++) {
         pair p;
         pair_init(&p, 7, 2, 15000);
@@ -46,8 +44,7 @@ static void a_client_stays_where_the_server_disables_active_migration(void **sta
     }
 }
 
-static void a_client_opens_no_path_where_the_server_disables_active_migration(void **state) {
-    (void)state;
+TEST(a_client_opens_no_path_where_the_server_disables_active_migration) {
     pair p;
     pair_init(&p, 7, 1, 15000);
     pair_multipath(&p, "minrtt", "none");
@@ -62,8 +59,7 @@ static void a_client_opens_no_path_where_the_server_disables_active_migration(vo
 }
 
 /* RFC 9000 section 9.5. */
-static void a_path_that_is_probed_has_a_connection_id_of_its_own(void **state) {
-    (void)state;
+TEST(a_path_that_is_probed_has_a_connection_id_of_its_own) {
     pair p;
     pair_init(&p, 7, 2, 15000);
     p.client_config.scheme.enable_migration = true;
@@ -79,8 +75,7 @@ static void a_path_that_is_probed_has_a_connection_id_of_its_own(void **state) {
 }
 
 /* The server may need the old CID as long as it does not use the new path. */
-static void the_old_connection_id_stays_until_the_server_has_followed(void **state) {
-    (void)state;
+TEST(the_old_connection_id_stays_until_the_server_has_followed) {
     pair p;
     pair_init(&p, 7, 2, 15000);
     p.client_config.scheme.enable_migration = true;
@@ -100,8 +95,7 @@ static void the_old_connection_id_stays_until_the_server_has_followed(void **sta
 
 /* The server acknowledges the probe of the other path on this one, whose downlink works: no sign that the client's
  * packets arrive there. */
-static void a_client_leaves_a_path_whose_uplink_alone_is_dark(void **state) {
-    (void)state;
+TEST(a_client_leaves_a_path_whose_uplink_alone_is_dark) {
     pair p;
     pair_init(&p, 7, 2, 15000);
     p.client_config.scheme.enable_migration = true;
@@ -120,8 +114,7 @@ static void step_without_answers_to_probes(pair *p) {
     assert_true(pair_step(p));
 }
 
-static void a_client_whose_probes_are_not_answered_moves_all_the_same(void **state) {
-    (void)state;
+TEST(a_client_whose_probes_are_not_answered_moves_all_the_same) {
     pair p;
     pair_init(&p, 11, 2, 15000);
     p.client_config.scheme.enable_migration = true;
@@ -135,8 +128,7 @@ static void a_client_whose_probes_are_not_answered_moves_all_the_same(void **sta
 }
 
 /* What is only slow, or lost once, shall not take the server along. */
-static void the_first_probes_leave_the_server_where_it_is(void **state) {
-    (void)state;
+TEST(the_first_probes_leave_the_server_where_it_is) {
     pair p;
     pair_init(&p, 12, 2, 15000);
     p.client_config.scheme.enable_migration = true;
@@ -161,8 +153,7 @@ static void note_size(void *user, bool to_server, uint8_t *data, size_t len) {
 }
 
 /* A PING of some 40 bytes from a new address allows an answer of three times as much. */
-static void a_challenge_that_had_to_be_small_is_repeated_in_a_large_datagram(void **state) {
-    (void)state;
+TEST(a_challenge_that_had_to_be_small_is_repeated_in_a_large_datagram) {
     pair p;
     sizes seen = {0};
     pair_init(&p, 9, 2, 15000);
@@ -181,8 +172,7 @@ static void a_challenge_that_had_to_be_small_is_repeated_in_a_large_datagram(voi
     pair_free(&p);
 }
 
-static void a_client_of_multipath_migrates_where_the_server_knows_none(void **state) {
-    (void)state;
+TEST(a_client_of_multipath_migrates_where_the_server_knows_none) {
     pair p;
     pair_init(&p, 7, 2, 15000);
     pair_multipath(&p, "minrtt", "none");
@@ -197,8 +187,7 @@ static void a_client_of_multipath_migrates_where_the_server_knows_none(void **st
 }
 
 /* Both paths are dark for longer than a validation lasts; then only the second one comes back. */
-static void a_candidate_that_did_not_answer_is_asked_again(void **state) {
-    (void)state;
+TEST(a_candidate_that_did_not_answer_is_asked_again) {
     pair p;
     pair_init(&p, 7, 2, 15000);
     p.client_config.scheme.enable_migration = true;
@@ -214,8 +203,7 @@ static void a_candidate_that_did_not_answer_is_asked_again(void **state) {
 }
 
 /* RFC 9000 section 8.2.3: the data of any previous PATH_CHALLENGE. Each one is repeated here before it is answered. */
-static void a_path_slower_than_the_repetition_is_validated_by_the_first_answer(void **state) {
-    (void)state;
+TEST(a_path_slower_than_the_repetition_is_validated_by_the_first_answer) {
     pair p;
     pair_init(&p, 7, 2, 15000);
     p.client_config.scheme.enable_migration = true;
@@ -230,19 +218,4 @@ static void a_path_slower_than_the_repetition_is_validated_by_the_first_answer(v
     pair_free(&p);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_client_leaves_a_path_whose_uplink_alone_is_dark),
-        cmocka_unit_test(a_client_whose_probes_are_not_answered_moves_all_the_same),
-        cmocka_unit_test(the_first_probes_leave_the_server_where_it_is),
-        cmocka_unit_test(a_path_that_is_probed_has_a_connection_id_of_its_own),
-        cmocka_unit_test(a_client_of_multipath_migrates_where_the_server_knows_none),
-        cmocka_unit_test(a_client_stays_where_the_server_disables_active_migration),
-        cmocka_unit_test(a_client_opens_no_path_where_the_server_disables_active_migration),
-        cmocka_unit_test(the_old_connection_id_stays_until_the_server_has_followed),
-        cmocka_unit_test(a_challenge_that_had_to_be_small_is_repeated_in_a_large_datagram),
-        cmocka_unit_test(a_candidate_that_did_not_answer_is_asked_again),
-        cmocka_unit_test(a_path_slower_than_the_repetition_is_validated_by_the_first_answer),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

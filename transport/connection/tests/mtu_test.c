@@ -14,8 +14,7 @@ static void start(pair *p, size_t mtu) {
 }
 
 static void connect_ends(pair *p) {
-    pair_connect(p);
-    pair_handshake(p);
+    pair_establish(p);
     assert_true(p->cc->handshake.is_confirmed);
 }
 
@@ -23,8 +22,7 @@ static uint64_t size_of(pair *p, size_t path) {
     return pair_server_path(p, path).mtu_bytes;
 }
 
-static void a_download_finds_what_its_path_carries(void **state) {
-    (void)state;
+TEST(a_download_finds_what_its_path_carries) {
     const size_t mtu[] = {1200, 1252, 1322, 1372, 1400, 1452};
     for (size_t i = 0; i < sizeof mtu / sizeof mtu[0]; i++) {
         pair p;
@@ -41,8 +39,7 @@ static void a_download_finds_what_its_path_carries(void **state) {
     }
 }
 
-static void a_path_that_becomes_a_black_hole_for_large_packets_is_left_at_1200(void **state) {
-    (void)state;
+TEST(a_path_that_becomes_a_black_hole_for_large_packets_is_left_at_1200) {
     pair p;
     start(&p, 1452);
     connect_ends(&p);
@@ -55,8 +52,7 @@ static void a_path_that_becomes_a_black_hole_for_large_packets_is_left_at_1200(v
     pair_free(&p);
 }
 
-static void an_outage_leaves_the_size_as_it_is(void **state) {
-    (void)state;
+TEST(an_outage_leaves_the_size_as_it_is) {
     pair p;
     start(&p, 1452);
     connect_ends(&p);
@@ -73,8 +69,7 @@ static void an_outage_leaves_the_size_as_it_is(void **state) {
     pair_free(&p);
 }
 
-static void each_path_has_a_size_of_its_own(void **state) {
-    (void)state;
+TEST(each_path_has_a_size_of_its_own) {
     pair p;
     start(&p, 1452);
     p.link_count = 2;
@@ -87,8 +82,7 @@ static void each_path_has_a_size_of_its_own(void **state) {
     pair_free(&p);
 }
 
-static void a_path_that_moves_to_another_host_starts_anew(void **state) {
-    (void)state;
+TEST(a_path_that_moves_to_another_host_starts_anew) {
     pair p;
     start(&p, 1452);
     connect_ends(&p);
@@ -101,8 +95,7 @@ static void a_path_that_moves_to_another_host_starts_anew(void **state) {
     pair_free(&p);
 }
 
-static void what_the_kernel_refuses_lowers_the_size_at_once(void **state) {
-    (void)state;
+TEST(what_the_kernel_refuses_lowers_the_size_at_once) {
     pair p;
     start(&p, 1452);
     connect_ends(&p);
@@ -117,14 +110,4 @@ static void what_the_kernel_refuses_lowers_the_size_at_once(void **state) {
     pair_free(&p);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_download_finds_what_its_path_carries),
-        cmocka_unit_test(a_path_that_becomes_a_black_hole_for_large_packets_is_left_at_1200),
-        cmocka_unit_test(an_outage_leaves_the_size_as_it_is),
-        cmocka_unit_test(each_path_has_a_size_of_its_own),
-        cmocka_unit_test(a_path_that_moves_to_another_host_starts_anew),
-        cmocka_unit_test(what_the_kernel_refuses_lowers_the_size_at_once),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

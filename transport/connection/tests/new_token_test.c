@@ -9,14 +9,12 @@ static bool is_known_at_once(world *w) {
     return server->count > before && server->connection[server->count - 1]->path[0]->validation.is_done;
 }
 
-static void a_token_validates_the_address_it_was_made_for(void **state) {
-    (void)state;
+TEST(a_token_validates_the_address_it_was_made_for) {
     world w;
     world_init(&w, 23);
     w.p.server_config.limits.issue_tokens = true;
     w.p.server_config.limits.retry_always = true;
-    pair_connect(&w.p);
-    pair_handshake(&w.p);
+    pair_establish(&w.p);
     pair_run(&w.p, 500000);
     assert_true(is_known_at_once(&w)); /* no Retry, though it is asked of everybody */
     assert_false(w.p.cc->handshake.has_retry);
@@ -30,8 +28,7 @@ static void a_token_validates_the_address_it_was_made_for(void **state) {
 }
 
 /* A client whose address changes comes back from the new one (section 9.3: another token once it is proven). */
-static void a_client_that_moved_has_a_token_for_its_new_address(void **state) {
-    (void)state;
+TEST(a_client_that_moved_has_a_token_for_its_new_address) {
     for (int multipath = 0; multipath < 2; multipath++) {
         world w;
         world_init(&w, 28);
@@ -39,8 +36,7 @@ static void a_client_that_moved_has_a_token_for_its_new_address(void **state) {
         w.p.server_config.limits.retry_always = true;
         if (multipath)
             pair_multipath(&w.p, "minrtt", "none");
-        pair_connect(&w.p);
-        pair_handshake(&w.p);
+        pair_establish(&w.p);
         size_t i = pair_ask(&w.p, 3000000);
         pair_run(&w.p, 100000);
         w.p.link[0].nat = pair_addr(77, 9999);
@@ -51,8 +47,7 @@ static void a_client_that_moved_has_a_token_for_its_new_address(void **state) {
     }
 }
 
-static void a_new_port_brings_no_other_token(void **state) {
-    (void)state;
+TEST(a_new_port_brings_no_other_token) {
     world w;
     world_init(&w, 29);
     w.p.server_config.limits.issue_tokens = true;
@@ -68,8 +63,7 @@ static void a_new_port_brings_no_other_token(void **state) {
     pair_free(&w.p);
 }
 
-static void a_token_that_came_before_proves_nothing(void **state) {
-    (void)state;
+TEST(a_token_that_came_before_proves_nothing) {
     world w;
     world_init(&w, 24);
     w.p.server_config.limits.issue_tokens = true;
@@ -93,8 +87,7 @@ static void restart_machine(world *w, uint64_t us) {
     assert_non_null(p->server);
 }
 
-static void a_token_keeps_its_age_when_the_machine_starts_again(void **state) {
-    (void)state;
+TEST(a_token_keeps_its_age_when_the_machine_starts_again) {
     static const struct {
         uint64_t lives_us, away_us;
         bool is_known;
@@ -111,8 +104,7 @@ static void a_token_keeps_its_age_when_the_machine_starts_again(void **state) {
         w.p.server_config.limits.retry_always = true;
         w.p.server_config.epoch_us = MIDNIGHT_NS / 1000;
         w.p.now += table[i].lives_us;
-        pair_connect(&w.p);
-        pair_handshake(&w.p);
+        pair_establish(&w.p);
         pair_run(&w.p, 500000);
         xl_endpoint_free(w.p.client);
         w.p.client = NULL;
@@ -123,8 +115,7 @@ static void a_token_keeps_its_age_when_the_machine_starts_again(void **state) {
     }
 }
 
-static void a_token_is_good_for_an_hour(void **state) {
-    (void)state;
+TEST(a_token_is_good_for_an_hour) {
     const uint8_t key[XL_TOKEN_KEY_BYTES] = {1}, other[XL_TOKEN_KEY_BYTES] = {2}, nonce[XL_TOKEN_NONCE_BYTES] = {3};
     const xl_addr here = pair_addr(2, 4000), elsewhere = pair_addr(3, 4000), port = pair_addr(2, 4001);
     uint8_t token[XL_TOKEN_BYTES];
@@ -143,14 +134,4 @@ static void a_token_is_good_for_an_hour(void **state) {
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_token_validates_the_address_it_was_made_for),
-        cmocka_unit_test(a_client_that_moved_has_a_token_for_its_new_address),
-        cmocka_unit_test(a_new_port_brings_no_other_token),
-        cmocka_unit_test(a_token_that_came_before_proves_nothing),
-        cmocka_unit_test(a_token_keeps_its_age_when_the_machine_starts_again),
-        cmocka_unit_test(a_token_is_good_for_an_hour),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

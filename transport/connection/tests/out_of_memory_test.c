@@ -11,13 +11,11 @@ void *__wrap_calloc(size_t count, size_t size) {
 }
 
 /* As many packets in flight as the table of sent packets has room for: it has to grow, and cannot. */
-static void a_failed_allocation_is_told_as_such(void **state) {
-    (void)state;
+TEST(a_failed_allocation_is_told_as_such) {
     pair p;
     pair_init(&p, 1, 1, 100000);
     pair_capture_qlog(&p);
-    pair_connect(&p);
-    pair_handshake(&p);
+    pair_establish(&p);
     pair_ask(&p, 8000000);
     pair_run(&p, 250000);
     is_exhausted = true;
@@ -39,9 +37,4 @@ static void a_failed_allocation_is_told_as_such(void **state) {
     pair_free(&p);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_failed_allocation_is_told_as_such),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

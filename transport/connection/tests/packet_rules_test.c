@@ -27,8 +27,7 @@ static uint64_t error_of_first_byte(bool to_server, uint8_t bits) {
     return code;
 }
 
-static void reserved_bits_that_are_set_are_a_violation(void **state) {
-    (void)state;
+TEST(reserved_bits_that_are_set_are_a_violation) {
     for (int to_server = 0; to_server < 2; to_server++) {
         assert_int_equal(error_of_first_byte(to_server, 0), STILL_OPEN);
         assert_int_equal(error_of_first_byte(to_server, 0x08), XL_QERR_PROTOCOL_VIOLATION);
@@ -36,8 +35,7 @@ static void reserved_bits_that_are_set_are_a_violation(void **state) {
     }
 }
 
-static void a_packet_without_frames_is_a_violation(void **state) {
-    (void)state;
+TEST(a_packet_without_frames_is_a_violation) {
     attack a;
     begin(&a, true, XL_DIALECT_XLINK, 1);
     deliver_to(&a, &a.p.cc->path[0]->cids.remote, 0, &a.p.link[0]);
@@ -45,8 +43,7 @@ static void a_packet_without_frames_is_a_violation(void **state) {
     pair_free(&a.p);
 }
 
-static void what_only_servers_send_is_a_violation_from_a_client(void **state) {
-    (void)state;
+TEST(what_only_servers_send_is_a_violation_from_a_client) {
     attack a;
     begin(&a, true, XL_DIALECT_XLINK, 1);
     xl_write_varint(&a.w, XL_FRAME_HANDSHAKE_DONE);
@@ -58,8 +55,7 @@ static void what_only_servers_send_is_a_violation_from_a_client(void **state) {
     assert_int_equal(outcome(&a), XL_QERR_PROTOCOL_VIOLATION);
 }
 
-static void a_token_of_no_bytes_is_no_frame(void **state) {
-    (void)state;
+TEST(a_token_of_no_bytes_is_no_frame) {
     attack a;
     begin(&a, false, XL_DIALECT_XLINK, 1);
     xl_write_varint(&a.w, XL_FRAME_NEW_TOKEN);
@@ -69,8 +65,7 @@ static void a_token_of_no_bytes_is_no_frame(void **state) {
 
 /* ---- Without keys ---- */
 
-static void nothing_answers_a_version_negotiation(void **state) {
-    (void)state;
+TEST(nothing_answers_a_version_negotiation) {
     pair p;
     pair_init(&p, 1, 1, 10000);
     pair_connect(&p);
@@ -109,8 +104,7 @@ static bool is_admitted(size_t dcid_bytes) {
     return is;
 }
 
-static void the_first_destination_has_eight_bytes_at_least(void **state) {
-    (void)state;
+TEST(the_first_destination_has_eight_bytes_at_least) {
     assert_true(is_admitted(8));
     assert_false(is_admitted(7));
     assert_false(is_admitted(0));
@@ -121,8 +115,7 @@ static void the_first_destination_has_eight_bytes_at_least(void **state) {
     pair_free(&p);
 }
 
-static void a_retry_whose_tag_is_wrong_is_dropped(void **state) {
-    (void)state;
+TEST(a_retry_whose_tag_is_wrong_is_dropped) {
     for (int is_damaged = 0; is_damaged < 2; is_damaged++) {
         pair p;
         pair_init(&p, 4, 1, 10000);
@@ -146,8 +139,7 @@ static void a_retry_whose_tag_is_wrong_is_dropped(void **state) {
 
 /* ---- Migration ---- */
 
-static void a_client_does_not_move_before_the_handshake_is_confirmed(void **state) {
-    (void)state;
+TEST(a_client_does_not_move_before_the_handshake_is_confirmed) {
     pair p;
     pair_init(&p, 5, 2, 15000);
     p.client_config.scheme.enable_migration = true;
@@ -166,16 +158,4 @@ static void a_client_does_not_move_before_the_handshake_is_confirmed(void **stat
     pair_free(&p);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reserved_bits_that_are_set_are_a_violation),
-        cmocka_unit_test(a_packet_without_frames_is_a_violation),
-        cmocka_unit_test(what_only_servers_send_is_a_violation_from_a_client),
-        cmocka_unit_test(a_token_of_no_bytes_is_no_frame),
-        cmocka_unit_test(nothing_answers_a_version_negotiation),
-        cmocka_unit_test(the_first_destination_has_eight_bytes_at_least),
-        cmocka_unit_test(a_retry_whose_tag_is_wrong_is_dropped),
-        cmocka_unit_test(a_client_does_not_move_before_the_handshake_is_confirmed),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

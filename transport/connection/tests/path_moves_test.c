@@ -13,8 +13,7 @@ static void wait_until_rebound(pair *p) {
     assert_false(p->sc->path[1]->validation.is_done);
 }
 
-static void a_new_port_is_validated_while_the_other_path_goes_on(void **state) {
-    (void)state;
+TEST(a_new_port_is_validated_while_the_other_path_goes_on) {
     pair p;
     pair_init(&p, 130, 2, 10000);
     start(&p, 130);
@@ -44,8 +43,7 @@ static void a_new_port_is_validated_while_the_other_path_goes_on(void **state) {
     pair_free(&p);
 }
 
-static void a_new_host_starts_with_a_new_window_and_rtt(void **state) {
-    (void)state;
+TEST(a_new_host_starts_with_a_new_window_and_rtt) {
     pair p;
     pair_init(&p, 131, 2, 10000);
     start(&p, 131);
@@ -63,8 +61,7 @@ static void a_new_host_starts_with_a_new_window_and_rtt(void **state) {
 }
 
 /* The new address never answers: little goes there, and the path returns to the one that was validated. */
-static void an_address_that_does_not_answer_gets_little_and_loses_the_path(void **state) {
-    (void)state;
+TEST(an_address_that_does_not_answer_gets_little_and_loses_the_path) {
     pair p;
     pair_init(&p, 132, 2, 10000);
     start(&p, 132);
@@ -86,8 +83,7 @@ static void an_address_that_does_not_answer_gets_little_and_loses_the_path(void 
     pair_free(&p);
 }
 
-static void a_packet_from_the_old_address_takes_the_path_back(void **state) {
-    (void)state;
+TEST(a_packet_from_the_old_address_takes_the_path_back) {
     pair p;
     pair_init(&p, 133, 2, 10000);
     start(&p, 133);
@@ -103,13 +99,11 @@ static void a_packet_from_the_old_address_takes_the_path_back(void **state) {
     pair_free(&p);
 }
 
-static void a_single_path_survives_a_new_port_without_starting_anew(void **state) {
-    (void)state;
+TEST(a_single_path_survives_a_new_port_without_starting_anew) {
     pair p;
     pair_init(&p, 134, 1, 10000);
     limit(&p.link[0], 20);
-    pair_connect(&p);
-    pair_handshake(&p);
+    pair_establish(&p);
     size_t i = pair_ask(&p, 4000000);
     pair_run(&p, 800000);
     uint64_t window = pair_server_path(&p, 0).cwnd_bytes;
@@ -131,8 +125,7 @@ static void start_migrating(pair *p, uint64_t seed, unsigned ptos) {
     p->client_config.limits.migrate_ptos = ptos;
     limit(&p->link[0], 20);
     limit(&p->link[1], 20);
-    pair_connect(p);
-    pair_handshake(p);
+    pair_establish(p);
 }
 
 static void set_dark(pair_link *l, bool dark) {
@@ -157,8 +150,7 @@ static double ptos_until_migration(unsigned ptos) {
     return took;
 }
 
-static void migration_may_wait_for_consecutive_ptos(void **state) {
-    (void)state;
+TEST(migration_may_wait_for_consecutive_ptos) {
     /* The PING after one PTO (or what else is in flight), then the timeouts 1 + 2 + 4 + …, and a round trip to
      * validate. */
     double one = ptos_until_migration(1), two = ptos_until_migration(2), three = ptos_until_migration(3);
@@ -167,8 +159,7 @@ static void migration_may_wait_for_consecutive_ptos(void **state) {
     assert_true(three - two > 3.8 && three - two < 4.2);
 }
 
-static void answers_restart_the_count_of_ptos(void **state) {
-    (void)state;
+TEST(answers_restart_the_count_of_ptos) {
     pair p;
     start_migrating(&p, 141, 2);
     size_t i = pair_ask(&p, 20000000);
@@ -184,8 +175,7 @@ static void answers_restart_the_count_of_ptos(void **state) {
     pair_free(&p);
 }
 
-static void migration_returns_when_the_primary_has_been_back_for_a_while(void **state) {
-    (void)state;
+TEST(migration_returns_when_the_primary_has_been_back_for_a_while) {
     for (int back = 0; back < 2; back++) {
         pair p;
         pair_init(&p, 142, 2, 15000);
@@ -194,8 +184,7 @@ static void migration_returns_when_the_primary_has_been_back_for_a_while(void **
         p.client_config.limits.migrate_back_us = 3000000;
         limit(&p.link[0], 20);
         limit(&p.link[1], 20);
-        pair_connect(&p);
-        pair_handshake(&p);
+        pair_establish(&p);
         size_t i = pair_ask(&p, 40000000);
         pair_run(&p, 1000000);
         set_dark(&p.link[0], true);
@@ -218,15 +207,13 @@ static void migration_returns_when_the_primary_has_been_back_for_a_while(void **
     }
 }
 
-static void coming_back_starts_a_new_window(void **state) {
-    (void)state;
+TEST(coming_back_starts_a_new_window) {
     pair p;
     pair_init(&p, 143, 2, 15000);
     p.client_config.scheme.enable_migration = p.client_config.limits.migrate_back = true;
     limit(&p.link[0], 20);
     limit(&p.link[1], 20);
-    pair_connect(&p);
-    pair_handshake(&p);
+    pair_establish(&p);
     size_t i = pair_ask(&p, 20000000);
     pair_run(&p, 1000000);
     assert_true(pair_server_path(&p, 0).cwnd_bytes > 100000);
@@ -246,8 +233,7 @@ static void coming_back_starts_a_new_window(void **state) {
 
 /* A client whose address changes often: the server's paths have one packet number space, and a packet that was lost on
  * one arrives after all, once its place is another path's. */
-static void packets_of_a_path_do_not_count_for_the_one_in_its_place(void **state) {
-    (void)state;
+TEST(packets_of_a_path_do_not_count_for_the_one_in_its_place) {
     pair p;
     start_migrating(&p, 145, 0);
     size_t i = pair_ask(&p, 2000000);
@@ -274,18 +260,4 @@ static void packets_of_a_path_do_not_count_for_the_one_in_its_place(void **state
     pair_free(&p);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_new_port_is_validated_while_the_other_path_goes_on),
-        cmocka_unit_test(a_new_host_starts_with_a_new_window_and_rtt),
-        cmocka_unit_test(an_address_that_does_not_answer_gets_little_and_loses_the_path),
-        cmocka_unit_test(a_packet_from_the_old_address_takes_the_path_back),
-        cmocka_unit_test(a_single_path_survives_a_new_port_without_starting_anew),
-        cmocka_unit_test(migration_may_wait_for_consecutive_ptos),
-        cmocka_unit_test(answers_restart_the_count_of_ptos),
-        cmocka_unit_test(migration_returns_when_the_primary_has_been_back_for_a_while),
-        cmocka_unit_test(coming_back_starts_a_new_window),
-        cmocka_unit_test(packets_of_a_path_do_not_count_for_the_one_in_its_place),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -2,8 +2,7 @@
 #include "testing/paths.h"
 #include "connection/path_status.h"
 
-static void a_standby_path_carries_no_data_and_stays_validated(void **state) {
-    (void)state;
+TEST(a_standby_path_carries_no_data_and_stays_validated) {
     for (int by_server = 0; by_server < 2; by_server++) {
         pair p;
         pair_init(&p, 110, 2, 10000);
@@ -28,8 +27,7 @@ static void a_standby_path_carries_no_data_and_stays_validated(void **state) {
 }
 
 /* The first path began with the 1200 bytes of the handshake: nothing of that stays. */
-static void the_first_path_is_as_good_as_later_ones(void **state) {
-    (void)state;
+TEST(the_first_path_is_as_good_as_later_ones) {
     for (size_t i = 0; xl_cc_name(i); i++) {
         pair p;
         pair_init(&p, 112 + i, 2, 10000);
@@ -55,8 +53,7 @@ static void the_first_path_is_as_good_as_later_ones(void **state) {
     }
 }
 
-static void an_idle_connection_does_not_keep_a_standby_path_awake(void **state) {
-    (void)state;
+TEST(an_idle_connection_does_not_keep_a_standby_path_awake) {
     pair p;
     pair_init(&p, 111, 2, 10000);
     p.client_config.limits.idle_timeout_us = 5000000;
@@ -67,8 +64,7 @@ static void an_idle_connection_does_not_keep_a_standby_path_awake(void **state) 
     pair_free(&p);
 }
 
-static void a_standby_path_takes_over_when_the_available_one_fails(void **state) {
-    (void)state;
+TEST(a_standby_path_takes_over_when_the_available_one_fails) {
     for (int abandoned = 0; abandoned < 2; abandoned++) {
         pair p;
         pair_init(&p, 112, 2, 10000);
@@ -92,8 +88,7 @@ static void a_standby_path_takes_over_when_the_available_one_fails(void **state)
 
 /* While both are dark neither is suspect: there is no healthy one. The first that answers makes the other one suspect,
  * which has nothing in flight then. */
-static void a_path_that_is_given_up_when_another_answers_is_still_asked(void **state) {
-    (void)state;
+TEST(a_path_that_is_given_up_when_another_answers_is_still_asked) {
     pair p;
     pair_init(&p, 126, 2, 10000);
     start(&p, 126);
@@ -115,8 +110,7 @@ static void a_path_that_is_given_up_when_another_answers_is_still_asked(void **s
     pair_free(&p);
 }
 
-static void each_side_takes_back_only_its_own_request(void **state) {
-    (void)state;
+TEST(each_side_takes_back_only_its_own_request) {
     pair p;
     pair_init(&p, 113, 2, 10000);
     start(&p, 113);
@@ -134,8 +128,7 @@ static void each_side_takes_back_only_its_own_request(void **state) {
     pair_free(&p);
 }
 
-static void only_a_newer_status_counts(void **state) {
-    (void)state;
+TEST(only_a_newer_status_counts) {
     pair p;
     pair_init(&p, 114, 2, 10000);
     start(&p, 114);
@@ -161,8 +154,7 @@ static void only_a_newer_status_counts(void **state) {
     pair_free(&p);
 }
 
-static void a_lost_status_is_sent_again_but_only_the_latest(void **state) {
-    (void)state;
+TEST(a_lost_status_is_sent_again_but_only_the_latest) {
     pair p;
     pair_init(&p, 115, 2, 10000);
     start(&p, 115);
@@ -181,14 +173,12 @@ static void a_lost_status_is_sent_again_but_only_the_latest(void **state) {
     pair_free(&p);
 }
 
-static void a_request_for_a_path_under_validation_waits_for_it(void **state) {
-    (void)state;
+TEST(a_request_for_a_path_under_validation_waits_for_it) {
     pair p;
     pair_init(&p, 116, 2, 10000);
     pair_multipath(&p, "minrtt", "none");
     darken(&p.link[1]);
-    pair_connect(&p);
-    pair_handshake(&p);
+    pair_establish(&p);
     pair_run(&p, 100000);
     assert_int_equal(0, xl_connection_set_path_status(p.cc, 1, XL_STATUS_STANDBY, p.now));
     pair_run(&p, 1000000);
@@ -199,12 +189,10 @@ static void a_request_for_a_path_under_validation_waits_for_it(void **state) {
     pair_free(&p);
 }
 
-static void a_status_needs_a_path_and_multipath(void **state) {
-    (void)state;
+TEST(a_status_needs_a_path_and_multipath) {
     pair p;
     pair_init(&p, 117, 2, 10000);
-    pair_connect(&p);
-    pair_handshake(&p);
+    pair_establish(&p);
     assert_int_equal(XL_ERR_PATH, xl_connection_set_path_status(p.cc, 0, XL_STATUS_STANDBY, p.now));
     pair_free(&p);
     pair_init(&p, 117, 2, 10000);
@@ -217,8 +205,7 @@ static void a_status_needs_a_path_and_multipath(void **state) {
 }
 
 /* A status that was sent twice is confirmed twice, the second time when another path is in the place of its path. */
-static void a_status_is_confirmed_for_its_own_path_alone(void **state) {
-    (void)state;
+TEST(a_status_is_confirmed_for_its_own_path_alone) {
     pair p;
     pair_init(&p, 146, 2, 10000);
     start(&p, 146);
@@ -231,19 +218,4 @@ static void a_status_is_confirmed_for_its_own_path_alone(void **state) {
     pair_free(&p);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_standby_path_carries_no_data_and_stays_validated),
-        cmocka_unit_test(the_first_path_is_as_good_as_later_ones),
-        cmocka_unit_test(an_idle_connection_does_not_keep_a_standby_path_awake),
-        cmocka_unit_test(a_standby_path_takes_over_when_the_available_one_fails),
-        cmocka_unit_test(a_path_that_is_given_up_when_another_answers_is_still_asked),
-        cmocka_unit_test(each_side_takes_back_only_its_own_request),
-        cmocka_unit_test(only_a_newer_status_counts),
-        cmocka_unit_test(a_lost_status_is_sent_again_but_only_the_latest),
-        cmocka_unit_test(a_request_for_a_path_under_validation_waits_for_it),
-        cmocka_unit_test(a_status_needs_a_path_and_multipath),
-        cmocka_unit_test(a_status_is_confirmed_for_its_own_path_alone),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

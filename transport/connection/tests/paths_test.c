@@ -12,8 +12,7 @@ static void start_unequal(pair *p, uint64_t seed) {
     start(p, seed);
 }
 
-static void an_ack_from_elsewhere_does_not_poison_the_rtt(void **state) {
-    (void)state;
+TEST(an_ack_from_elsewhere_does_not_poison_the_rtt) {
     pair p;
     start_unequal(&p, 100);
     size_t i = pair_ask(&p, 20000000);
@@ -29,8 +28,7 @@ static void an_ack_from_elsewhere_does_not_poison_the_rtt(void **state) {
     pair_free(&p);
 }
 
-static void the_rtt_stays_fresh_while_acks_come_from_elsewhere(void **state) {
-    (void)state;
+TEST(the_rtt_stays_fresh_while_acks_come_from_elsewhere) {
     pair p;
     start_unequal(&p, 101);
     size_t i = pair_ask(&p, 20000000);
@@ -42,8 +40,7 @@ static void the_rtt_stays_fresh_while_acks_come_from_elsewhere(void **state) {
     pair_free(&p);
 }
 
-static void with_acks_on_the_original_path_both_rtts_are_one(void **state) {
-    (void)state;
+TEST(with_acks_on_the_original_path_both_rtts_are_one) {
     pair p;
     pair_init(&p, 102, 2, 10000);
     delay(&p.link[1], 60000);
@@ -54,8 +51,7 @@ static void with_acks_on_the_original_path_both_rtts_are_one(void **state) {
     pair_free(&p);
 }
 
-static void the_fastest_path_carries_the_acks(void **state) {
-    (void)state;
+TEST(the_fastest_path_carries_the_acks) {
     pair p;
     start_unequal(&p, 103);
     size_t i = pair_ask(&p, 4000000);
@@ -67,8 +63,7 @@ static void the_fastest_path_carries_the_acks(void **state) {
 }
 
 /* The fast path dies, one way or both: acknowledgements of what the slow one brings leave it within a probe timeout. */
-static void acks_leave_a_path_that_has_gone_dark(void **state) {
-    (void)state;
+TEST(acks_leave_a_path_that_has_gone_dark) {
     for (int both = 0; both < 2; both++) {
         pair p;
         start_unequal(&p, 104);
@@ -91,8 +86,7 @@ static void acks_leave_a_path_that_has_gone_dark(void **state) {
 
 /* ---- paths that come and go ---- */
 
-static void a_path_comes_and_goes_in_mid_download(void **state) {
-    (void)state;
+TEST(a_path_comes_and_goes_in_mid_download) {
     pair p;
     pair_init(&p, 120, 2, 10000);
     start(&p, 120);
@@ -119,8 +113,7 @@ static void a_path_comes_and_goes_in_mid_download(void **state) {
     pair_free(&p);
 }
 
-static void the_first_path_may_go_and_another_come(void **state) {
-    (void)state;
+TEST(the_first_path_may_go_and_another_come) {
     pair p;
     pair_init(&p, 121, 2, 10000);
     start(&p, 121);
@@ -138,8 +131,7 @@ static void the_first_path_may_go_and_another_come(void **state) {
 }
 
 /* Each abandons the path that the other one's request goes out on. */
-static void ends_that_close_each_others_last_path_end_the_connection(void **state) {
-    (void)state;
+TEST(ends_that_close_each_others_last_path_end_the_connection) {
     for (int dialect = XL_DIALECT_XLINK; dialect <= XL_DIALECT_IETF; dialect++) {
         pair p;
         pair_init(&p, 148, 2, 10000);
@@ -177,8 +169,7 @@ static void close_each_others_path_in_an_outage(pair *p, xl_dialect dialect) {
         p->link[i].dark[0] = p->link[i].dark[1] = false;
 }
 
-static void ends_that_close_each_others_path_in_an_outage_end_the_connection(void **state) {
-    (void)state;
+TEST(ends_that_close_each_others_path_in_an_outage_end_the_connection) {
     for (int i = 0; i < 4; i++) {
         pair p;
         close_each_others_path_in_an_outage(&p, i & 1 ? XL_DIALECT_IETF : XL_DIALECT_XLINK);
@@ -193,17 +184,4 @@ static void ends_that_close_each_others_path_in_an_outage_end_the_connection(voi
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_ack_from_elsewhere_does_not_poison_the_rtt),
-        cmocka_unit_test(the_rtt_stays_fresh_while_acks_come_from_elsewhere),
-        cmocka_unit_test(with_acks_on_the_original_path_both_rtts_are_one),
-        cmocka_unit_test(the_fastest_path_carries_the_acks),
-        cmocka_unit_test(acks_leave_a_path_that_has_gone_dark),
-        cmocka_unit_test(a_path_comes_and_goes_in_mid_download),
-        cmocka_unit_test(the_first_path_may_go_and_another_come),
-        cmocka_unit_test(ends_that_close_each_others_last_path_end_the_connection),
-        cmocka_unit_test(ends_that_close_each_others_path_in_an_outage_end_the_connection),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -29,8 +29,7 @@ static const xl_path *active(const xl_connection *c) {
     return c->path[c->active];
 }
 
-static void a_client_moves_to_the_preferred_address_and_nothing_is_lost(void **state) {
-    (void)state;
+TEST(a_client_moves_to_the_preferred_address_and_nothing_is_lost) {
     pair p;
     configure(&p, 1, 1);
     size_t request = begin(&p);
@@ -47,8 +46,7 @@ static void a_client_moves_to_the_preferred_address_and_nothing_is_lost(void **s
     pair_free(&p);
 }
 
-static void a_client_stays_where_the_preferred_address_does_not_answer(void **state) {
-    (void)state;
+TEST(a_client_stays_where_the_preferred_address_does_not_answer) {
     pair p;
     configure(&p, 2, 1);
     p.unreachable = preferred;
@@ -63,8 +61,7 @@ static void a_client_stays_where_the_preferred_address_does_not_answer(void **st
     pair_free(&p);
 }
 
-static void a_candidate_of_a_migrating_client_leads_to_the_preferred_address_too(void **state) {
-    (void)state;
+TEST(a_candidate_of_a_migrating_client_leads_to_the_preferred_address_too) {
     pair p;
     configure(&p, 3, 2);
     p.client_config.scheme.enable_migration = true;
@@ -77,8 +74,7 @@ static void a_candidate_of_a_migrating_client_leads_to_the_preferred_address_too
     pair_free(&p);
 }
 
-static void with_path_ids_path_0_moves_and_keeps_its_id(void **state) {
-    (void)state;
+TEST(with_path_ids_path_0_moves_and_keeps_its_id) {
     pair p;
     ietf(&p, 4);
     size_t request = begin(&p);
@@ -96,8 +92,7 @@ static void with_path_ids_path_0_moves_and_keeps_its_id(void **state) {
     pair_free(&p);
 }
 
-static void with_path_ids_path_0_returns_where_the_address_does_not_answer(void **state) {
-    (void)state;
+TEST(with_path_ids_path_0_returns_where_the_address_does_not_answer) {
     pair p;
     ietf(&p, 5);
     p.unreachable = preferred;
@@ -112,8 +107,7 @@ static void with_path_ids_path_0_returns_where_the_address_does_not_answer(void 
     pair_free(&p);
 }
 
-static void an_address_of_the_other_ip_version_is_not_used(void **state) {
-    (void)state;
+TEST(an_address_of_the_other_ip_version_is_not_used) {
     pair p;
     configure(&p, 6, 1);
     p.server_config.preferred_address_v4.family = 0;
@@ -124,8 +118,7 @@ static void an_address_of_the_other_ip_version_is_not_used(void **state) {
     pair_free(&p);
 }
 
-static void a_server_without_connection_ids_may_name_no_address(void **state) {
-    (void)state;
+TEST(a_server_without_connection_ids_may_name_no_address) {
     pair p;
     configure(&p, 7, 1);
     begin(&p);
@@ -136,8 +129,7 @@ static void a_server_without_connection_ids_may_name_no_address(void **state) {
 }
 
 /* disable_active_migration is of the address of the handshake (RFC 9000 section 18.2). */
-static void a_client_at_the_preferred_address_may_migrate(void **state) {
-    (void)state;
+TEST(a_client_at_the_preferred_address_may_migrate) {
     for (int is_there = 0; is_there < 2; is_there++) {
         pair p;
         configure(&p, 8, 2);
@@ -157,8 +149,7 @@ static void a_client_at_the_preferred_address_may_migrate(void **state) {
 }
 
 /* … and with path IDs further paths may lead to any other address of the server (RFC 10069 section 2.2). */
-static void further_paths_may_lead_to_another_address_of_the_server(void **state) {
-    (void)state;
+TEST(further_paths_may_lead_to_another_address_of_the_server) {
     pair p;
     ietf(&p, 9);
     p.link_count = 1;
@@ -174,17 +165,4 @@ static void further_paths_may_lead_to_another_address_of_the_server(void **state
     pair_free(&p);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_client_moves_to_the_preferred_address_and_nothing_is_lost),
-        cmocka_unit_test(a_client_stays_where_the_preferred_address_does_not_answer),
-        cmocka_unit_test(a_candidate_of_a_migrating_client_leads_to_the_preferred_address_too),
-        cmocka_unit_test(with_path_ids_path_0_moves_and_keeps_its_id),
-        cmocka_unit_test(with_path_ids_path_0_returns_where_the_address_does_not_answer),
-        cmocka_unit_test(an_address_of_the_other_ip_version_is_not_used),
-        cmocka_unit_test(a_server_without_connection_ids_may_name_no_address),
-        cmocka_unit_test(a_client_at_the_preferred_address_may_migrate),
-        cmocka_unit_test(further_paths_may_lead_to_another_address_of_the_server),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -16,8 +16,7 @@ static void begin(pair *p, xl_dialect dialect, const nat_story *story) {
     p->server_config.scheme.dialect = dialect;
     p->link[0].bytes_per_s[0] = p->link[0].bytes_per_s[1] = 1000000;
     p->link[0].queue_us = 100000;
-    pair_connect(p);
-    pair_handshake(p);
+    pair_establish(p);
     pair_run(p, 300000);
     if (story->with_download)
         pair_ask(p, 3000000);
@@ -55,8 +54,7 @@ static void check_that_all_work(pair *p) {
         assert_false(theirs->validation.is_pending);
         assert_true(xl_addr_equal(seen, &theirs->remote));
     }
-    size_t i = pair_ask(p, 200000);
-    assert_true(pair_finish(p, i, 20000000) != UINT64_MAX);
+    pair_transfer(p, 200000, 20000000);
 }
 
 static void run(const nat_story *story) {
@@ -69,22 +67,19 @@ static void run(const nat_story *story) {
     }
 }
 
-static void a_second_path_opened_while_a_nat_moves_both_works(void **state) {
-    (void)state;
+TEST(a_second_path_opened_while_a_nat_moves_both_works) {
     for (uint64_t at = 0; at <= 120000; at += 15000)
         for (int download = 0; download < 2; download++)
             run(&(nat_story){.moves_at = at, .with_download = download});
 }
 
-static void a_second_path_works_when_the_old_binding_comes_back(void **state) {
-    (void)state;
+TEST(a_second_path_works_when_the_old_binding_comes_back) {
     for (uint64_t at = 0; at <= 80000; at += 20000)
         for (uint64_t back = 5000; back <= 95000; back += 30000)
             run(&(nat_story){.moves_at = at, .returns = back, .with_download = at & 32});
 }
 
-static void a_second_path_works_after_a_new_binding_that_was_dark_at_first(void **state) {
-    (void)state;
+TEST(a_second_path_works_after_a_new_binding_that_was_dark_at_first) {
     for (uint64_t at = 0; at <= 80000; at += 20000)
         for (uint64_t dark = 50000; dark <= 3200000; dark *= 4)
             for (int back = 0; back < 2; back++)
@@ -92,8 +87,7 @@ static void a_second_path_works_after_a_new_binding_that_was_dark_at_first(void 
 }
 
 /* The first path has proven the new address by then: bytes from there count for that one. */
-static void a_path_that_moves_to_an_address_that_another_one_has_proven_works(void **state) {
-    (void)state;
+TEST(a_path_that_moves_to_an_address_that_another_one_has_proven_works) {
     pair p;
     begin(&p, XL_DIALECT_IETF, &(nat_story){0});
     pair_link *l = &p.link[0];
@@ -132,8 +126,7 @@ static void opened_while_nothing_comes_back(pair *p) {
     check_that_all_work(p);
 }
 
-static void a_path_that_was_opened_in_a_long_outage_works_afterwards(void **state) {
-    (void)state;
+TEST(a_path_that_was_opened_in_a_long_outage_works_afterwards) {
     both_dialects(opened_while_nothing_comes_back);
 }
 
@@ -153,8 +146,7 @@ static void opened_at_once(pair *p) {
     }
 }
 
-static void paths_over_one_pair_of_addresses_are_not_confused(void **state) {
-    (void)state;
+TEST(paths_over_one_pair_of_addresses_are_not_confused) {
     both_dialects(opened_at_once);
 }
 
@@ -179,22 +171,19 @@ static void closed_by_the_server_before_it_is_heard(pair *p) {
     assert_int_equal(XL_PATH_ACTIVE, p->sc->path[2]->state);
 }
 
-static void a_path_that_the_server_closes_before_it_is_heard_is_closed_at_both_ends(void **state) {
-    (void)state;
+TEST(a_path_that_the_server_closes_before_it_is_heard_is_closed_at_both_ends) {
     both_dialects(closed_by_the_server_before_it_is_heard);
 }
 
 /* A client that has just moved is moved again by its NAT, and then hears nothing for a while. */
-static void a_single_path_that_was_dark_while_it_moved_works_afterwards(void **state) {
-    (void)state;
+TEST(a_single_path_that_was_dark_while_it_moved_works_afterwards) {
     for (uint64_t after = 0; after <= 60000; after += 10000) {
         pair p;
         pair_init(&p, 60, 2, 20000);
         p.client_config.scheme.enable_migration = true;
         p.client_config.limits.idle_timeout_us = p.server_config.limits.idle_timeout_us = 200000000;
         p.link[0].bytes_per_s[1] = p.link[1].bytes_per_s[1] = 500000;
-        pair_connect(&p);
-        pair_handshake(&p);
+        pair_establish(&p);
         size_t i = pair_ask(&p, 2000000);
         pair_run(&p, 500000);
         p.link[0].dark[0] = p.link[0].dark[1] = true;
@@ -215,16 +204,4 @@ static void a_single_path_that_was_dark_while_it_moved_works_afterwards(void **s
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_path_that_was_opened_in_a_long_outage_works_afterwards),
-        cmocka_unit_test(a_path_that_the_server_closes_before_it_is_heard_is_closed_at_both_ends),
-        cmocka_unit_test(paths_over_one_pair_of_addresses_are_not_confused),
-        cmocka_unit_test(a_single_path_that_was_dark_while_it_moved_works_afterwards),
-        cmocka_unit_test(a_path_that_moves_to_an_address_that_another_one_has_proven_works),
-        cmocka_unit_test(a_second_path_opened_while_a_nat_moves_both_works),
-        cmocka_unit_test(a_second_path_works_when_the_old_binding_comes_back),
-        cmocka_unit_test(a_second_path_works_after_a_new_binding_that_was_dark_at_first),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -32,8 +32,7 @@ static void with_control(pair *p, xl_qoe_carrier carrier) {
     start(p);
 }
 
-static void figure_5_the_players_state_moves_the_servers_gate(void **state) {
-    (void)state;
+TEST(figure_5_the_players_state_moves_the_servers_gate) {
     static const xl_qoe_carrier carriers[] = {XL_QOE_IN_ACK, XL_QOE_IN_SIGNALS, XL_QOE_IN_BOTH};
     for (size_t k = 0; k < 3; k++) {
         pair p;
@@ -97,8 +96,7 @@ static uint64_t time_with_a_full_buffer(uint64_t rescue_gain_us, uint64_t alread
     return took;
 }
 
-static void what_would_come_much_too_late_is_rescued_at_a_price_that_rises(void **state) {
-    (void)state;
+TEST(what_would_come_much_too_late_is_rescued_at_a_price_that_rises) {
     uint64_t copied;
     uint64_t without = time_with_a_full_buffer(0, 0, &copied);
     assert_int_equal(0, copied);
@@ -112,8 +110,7 @@ static void what_would_come_much_too_late_is_rescued_at_a_price_that_rises(void 
     assert_int_equal(0, copied);
 }
 
-static void a_request_is_sent_on_every_path_where_copies_rescue(void **state) {
-    (void)state;
+TEST(a_request_is_sent_on_every_path_where_copies_rescue) {
     for (int rescue = 0; rescue <= 1; rescue++) {
         pair p;
         two_paths(&p, 77, 10000, 60000, "stream");
@@ -128,8 +125,7 @@ static void a_request_is_sent_on_every_path_where_copies_rescue(void **state) {
     }
 }
 
-static void a_signal_in_a_frame_of_its_own_needs_nothing_to_acknowledge(void **state) {
-    (void)state;
+TEST(a_signal_in_a_frame_of_its_own_needs_nothing_to_acknowledge) {
     for (int k = XL_QOE_OFF; k <= XL_QOE_IN_BOTH; k++) {
         pair p;
         with_control(&p, (xl_qoe_carrier)k);
@@ -144,8 +140,7 @@ static void a_signal_in_a_frame_of_its_own_needs_nothing_to_acknowledge(void **s
     }
 }
 
-static void signals_are_sent_on_change_and_one_in_50_ms_at_most(void **state) {
-    (void)state;
+TEST(signals_are_sent_on_change_and_one_in_50_ms_at_most) {
     pair p;
     with_control(&p, XL_QOE_IN_SIGNALS);
     xl_qoe qoe = play_of_3_s;
@@ -181,8 +176,7 @@ static void second_signal_comes_first(pair *p) {
     pair_free(p);
 }
 
-static void a_signal_that_was_overtaken_on_its_path_does_not_count(void **state) {
-    (void)state;
+TEST(a_signal_that_was_overtaken_on_its_path_does_not_count) {
     pair p;
     with_control(&p, XL_QOE_IN_SIGNALS);
     p.link[0].delay_us[0] = 100000;
@@ -193,8 +187,7 @@ static void a_signal_that_was_overtaken_on_its_path_does_not_count(void **state)
     second_signal_comes_first(&p);
 }
 
-static void a_signal_that_was_overtaken_by_one_on_a_faster_path_does_not_count(void **state) {
-    (void)state;
+TEST(a_signal_that_was_overtaken_by_one_on_a_faster_path_does_not_count) {
     pair p;
     two_paths(&p, 75, 10000, 120000, "stream");
     p.server_config.scheme.qoe_control = true;
@@ -211,8 +204,7 @@ static void a_signal_that_was_overtaken_by_one_on_a_faster_path_does_not_count(v
     second_signal_comes_first(&p);
 }
 
-static void a_lost_signal_is_followed_by_the_newest_unless_one_is_under_way(void **state) {
-    (void)state;
+TEST(a_lost_signal_is_followed_by_the_newest_unless_one_is_under_way) {
     pair p;
     with_control(&p, XL_QOE_IN_SIGNALS);
     p.link[0].dark[0] = p.link[1].dark[0] = true;
@@ -270,8 +262,7 @@ static void ask_with_300_ms_left(size_t packets, bool *open, double *deliver_tim
     pair_free(&p);
 }
 
-static void delivery_time_counts_paths_with_unacknowledged_packets_only(void **state) {
-    (void)state;
+TEST(delivery_time_counts_paths_with_unacknowledged_packets_only) {
     bool open;
     double longest_ms;
     ask_with_300_ms_left(15, &open, &longest_ms); /* the slowest path is idle */
@@ -282,17 +273,4 @@ static void delivery_time_counts_paths_with_unacknowledged_packets_only(void **s
     assert_true(longest_ms > 800);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(figure_5_the_players_state_moves_the_servers_gate),
-        cmocka_unit_test(what_would_come_much_too_late_is_rescued_at_a_price_that_rises),
-        cmocka_unit_test(a_request_is_sent_on_every_path_where_copies_rescue),
-        cmocka_unit_test(a_signal_in_a_frame_of_its_own_needs_nothing_to_acknowledge),
-        cmocka_unit_test(signals_are_sent_on_change_and_one_in_50_ms_at_most),
-        cmocka_unit_test(a_signal_that_was_overtaken_on_its_path_does_not_count),
-        cmocka_unit_test(a_signal_that_was_overtaken_by_one_on_a_faster_path_does_not_count),
-        cmocka_unit_test(a_lost_signal_is_followed_by_the_newest_unless_one_is_under_way),
-        cmocka_unit_test(delivery_time_counts_paths_with_unacknowledged_packets_only),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

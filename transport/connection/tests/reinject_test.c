@@ -47,8 +47,7 @@ static uint64_t time_after_the_loss(const char *mode, uint64_t *pto_us, uint64_t
     return took;
 }
 
-static void figure_3_a_copy_saves_the_probe_timeout(void **state) {
-    (void)state;
+TEST(figure_3_a_copy_saves_the_probe_timeout) {
     uint64_t pto, copied;
     uint64_t without = time_after_the_loss("none", &pto, &copied);
     assert_true(without >= pto);
@@ -89,8 +88,7 @@ static void send_two_answers(const char *mode, const xl_frame_mark *mark, size_t
     pair_free(&p);
 }
 
-static void figure_4a_appended_copies_go_behind_all_unsent_data(void **state) {
-    (void)state;
+TEST(figure_4a_appended_copies_go_behind_all_unsent_data) {
     char order[64];
     send_two_answers("none", NULL, 18 * PACKET, 40 * PACKET, by_stream, order);
     assert_string_equal("ab", order);
@@ -98,16 +96,14 @@ static void figure_4a_appended_copies_go_behind_all_unsent_data(void **state) {
     assert_string_equal("abAB", order);
 }
 
-static void figure_4b_copies_of_a_stream_go_before_the_next_streams_data(void **state) {
-    (void)state;
+TEST(figure_4b_copies_of_a_stream_go_before_the_next_streams_data) {
     char order[64];
     send_two_answers("stream", NULL, 18 * PACKET, 40 * PACKET, by_stream, order);
     assert_memory_equal("aAb", order, 3);
     assert_null(strchr(order + 3, 'A')); /* all of them */
 }
 
-static void figure_4c_copies_of_the_first_frame_go_before_the_rest_of_its_stream(void **state) {
-    (void)state;
+TEST(figure_4c_copies_of_the_first_frame_go_before_the_rest_of_its_stream) {
     char order[64];
     const xl_frame_mark mark = {.position = 0, .size = 18 * PACKET, .priority = 0};
     send_two_answers("stream", &mark, 58 * PACKET, 0, by_frame, order);
@@ -119,8 +115,7 @@ static void figure_4c_copies_of_the_first_frame_go_before_the_rest_of_its_stream
 
 /* The stream's end is far away, but a full send buffer lets nothing more of it be sent: what is in flight on the dark
  * path, which is not suspect in the paper's form, must not hold it up for ever. */
-static void a_stream_that_is_held_up_is_copied_before_its_end(void **state) {
-    (void)state;
+TEST(a_stream_that_is_held_up_is_copied_before_its_end) {
     static const char *const modes[] = {"stream", "frame"};
     for (size_t k = 0; k < 2; k++) {
         pair p;
@@ -156,21 +151,18 @@ static void load_through_a_small_window(bool is_uplink_dark) {
     pair_free(&p);
 }
 
-static void a_stream_without_credit_is_copied_before_its_end(void **state) {
-    (void)state;
+TEST(a_stream_without_credit_is_copied_before_its_end) {
     load_through_a_small_window(false);
 }
 
 /* MAX_DATA and MAX_STREAM_DATA are in several packets of the fast path, and none of them arrives. */
-static void frames_of_flow_control_leave_a_dark_path_without_suspect_paths(void **state) {
-    (void)state;
+TEST(frames_of_flow_control_leave_a_dark_path_without_suspect_paths) {
     load_through_a_small_window(true);
 }
 
 /* ---- One original, one copy ---- */
 
-static void copies_take_no_flow_control_credit(void **state) {
-    (void)state;
+TEST(copies_take_no_flow_control_credit) {
     pair p;
     two_paths(&p, 72, 10000, 60000, "stream");
     p.server_config.scheme.reinjection_unconditional = true;
@@ -215,8 +207,7 @@ static void one_of_two_arrives(size_t dark_link) {
     pair_free(&p);
 }
 
-static void an_acknowledgement_of_either_copy_settles_both(void **state) {
-    (void)state;
+TEST(an_acknowledgement_of_either_copy_settles_both) {
     one_of_two_arrives(1); /* the copies arrive */
     one_of_two_arrives(0); /* the originals arrive */
 }
@@ -260,8 +251,7 @@ static uint64_t most_copies(uint8_t allowed, size_t paths) {
     return most;
 }
 
-static void a_packet_is_copied_at_most_once_unless_asked(void **state) {
-    (void)state;
+TEST(a_packet_is_copied_at_most_once_unless_asked) {
     assert_int_equal(1, most_copies(1, 3));
     assert_int_equal(2, most_copies(2, 3));
     assert_int_equal(1, most_copies(5, 2)); /* no third path for a second copy */
@@ -279,8 +269,7 @@ static xl_reinjection_scope count_and_copy_nothing(const xl_reinjection_view *vi
 
 /* One stream with plenty to send fills each packet at one go. A choice when the pacer still holds the packet back, and
  * one when it is sent; what was chosen to find the path is what the packet carries. */
-static void what_goes_into_a_packet_is_chosen_once(void **state) {
-    (void)state;
+TEST(what_goes_into_a_packet_is_chosen_once) {
     const xl_reinjection_ops counting = {.name = "counting", .scope = count_and_copy_nothing};
     pair p;
     two_paths(&p, 79, 10000, 60000, "stream");
@@ -326,8 +315,7 @@ static double steps_a_decision(size_t in_flight, const char *mode, bool uncondit
     return (double)steps / (double)decisions;
 }
 
-static void a_decision_costs_the_same_whatever_is_in_flight(void **state) {
-    (void)state;
+TEST(a_decision_costs_the_same_whatever_is_in_flight) {
     for (int unconditional = 0; unconditional < 2; unconditional++) {
         double few = steps_a_decision(30, "stream", unconditional);
         double many = steps_a_decision(1500, "stream", unconditional);
@@ -338,20 +326,4 @@ static void a_decision_costs_the_same_whatever_is_in_flight(void **state) {
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(figure_3_a_copy_saves_the_probe_timeout),
-        cmocka_unit_test(figure_4a_appended_copies_go_behind_all_unsent_data),
-        cmocka_unit_test(figure_4b_copies_of_a_stream_go_before_the_next_streams_data),
-        cmocka_unit_test(figure_4c_copies_of_the_first_frame_go_before_the_rest_of_its_stream),
-        cmocka_unit_test(a_stream_that_is_held_up_is_copied_before_its_end),
-        cmocka_unit_test(a_stream_without_credit_is_copied_before_its_end),
-        cmocka_unit_test(frames_of_flow_control_leave_a_dark_path_without_suspect_paths),
-        cmocka_unit_test(copies_take_no_flow_control_credit),
-        cmocka_unit_test(an_acknowledgement_of_either_copy_settles_both),
-        cmocka_unit_test(a_packet_is_copied_at_most_once_unless_asked),
-        cmocka_unit_test(what_goes_into_a_packet_is_chosen_once),
-        cmocka_unit_test(a_decision_costs_the_same_whatever_is_in_flight),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -18,15 +18,13 @@ static bool next_writable(pair *p, uint64_t *stream) {
 
 /* The server has two streams to send on, a before b. */
 static void connect_with_two_streams(pair *p, uint64_t *a, uint64_t *b) {
-    pair_connect(p);
-    pair_handshake(p);
+    pair_establish(p);
     pair_run(p, 100000);
     assert_int_equal(0, xl_stream_open(p->sc, false, a));
     assert_int_equal(0, xl_stream_open(p->sc, false, b));
 }
 
-static void streams_take_what_the_windows_can_take_and_some_more_the_first_one_first(void **state) {
-    (void)state;
+TEST(streams_take_what_the_windows_can_take_and_some_more_the_first_one_first) {
     pair p;
     uint64_t a, b;
     pair_init(&p, 1, 1, 10000);
@@ -43,8 +41,7 @@ static void streams_take_what_the_windows_can_take_and_some_more_the_first_one_f
     pair_free(&p);
 }
 
-static void room_that_one_stream_does_not_need_is_offered_to_the_next_at_once(void **state) {
-    (void)state;
+TEST(room_that_one_stream_does_not_need_is_offered_to_the_next_at_once) {
     pair p;
     uint64_t a, b, asked;
     pair_init(&p, 1, 1, 10000);
@@ -63,23 +60,14 @@ static void room_that_one_stream_does_not_need_is_offered_to_the_next_at_once(vo
     pair_free(&p);
 }
 
-static void the_application_is_not_asked_for_every_packet(void **state) {
-    (void)state;
+TEST(the_application_is_not_asked_for_every_packet) {
     pair p;
     pair_init(&p, 1, 1, 10000);
-    pair_connect(&p);
-    pair_handshake(&p);
+    pair_establish(&p);
     uint64_t before = p.server->event_next, size = 5000000;
     assert_true(pair_finish(&p, pair_ask(&p, size), 60000000) != UINT64_MAX);
     assert_true(p.server->event_next - before <= size / 20000);
     pair_free(&p);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(streams_take_what_the_windows_can_take_and_some_more_the_first_one_first),
-        cmocka_unit_test(room_that_one_stream_does_not_need_is_offered_to_the_next_at_once),
-        cmocka_unit_test(the_application_is_not_asked_for_every_packet),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

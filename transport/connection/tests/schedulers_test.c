@@ -18,8 +18,7 @@ static void start(pair *p, const char *scheduler, uint64_t mbps, uint64_t delay0
 }
 
 static void connect_and_open(pair *p) {
-    pair_connect(p);
-    pair_handshake(p);
+    pair_establish(p);
     pair_run(p, 3000000);
     assert_int_equal(XL_PATH_ACTIVE, pair_server_path(p, 1).state);
 }
@@ -32,8 +31,7 @@ static bool logged(const pair *p, const char *text) {
     return strstr(p->qlog_text, text) != NULL;
 }
 
-static void roundrobin_alternates_and_minrtt_does_not(void **state) {
-    (void)state;
+TEST(roundrobin_alternates_and_minrtt_does_not) {
     static const char *const names[] = {"minrtt", "roundrobin"};
     for (size_t k = 0; k < 2; k++) {
         pair p;
@@ -58,8 +56,7 @@ static void roundrobin_alternates_and_minrtt_does_not(void **state) {
     }
 }
 
-static void a_burst_goes_on_the_next_path_where_a_paced_one_is_passed_over(void **state) {
-    (void)state;
+TEST(a_burst_goes_on_the_next_path_where_a_paced_one_is_passed_over) {
     static const char *const names[] = {"minrtt", "minrtt-passing"};
     uint64_t on_second[2];
     for (size_t k = 0; k < 2; k++) {
@@ -86,8 +83,7 @@ static uint64_t through_death(const char *scheduler, bool alone, uint64_t size, 
         p.link_count = 1;
     }
     pair_capture_qlog(&p);
-    pair_connect(&p);
-    pair_handshake(&p);
+    pair_establish(&p);
     pair_run(&p, 3000000);
     assert_true(pair_finish(&p, pair_ask(&p, 1000000), 60000000) != UINT64_MAX);
     pair_run(&p, 1000000);
@@ -110,8 +106,7 @@ static uint64_t through_death(const char *scheduler, bool alone, uint64_t size, 
     return took;
 }
 
-static void redundant_takes_the_time_of_the_better_path_though_the_other_dies(void **state) {
-    (void)state;
+TEST(redundant_takes_the_time_of_the_better_path_though_the_other_dies) {
     static const uint64_t sizes[] = {60000, 2000000}, after[] = {25000, 500000};
     for (size_t i = 0; i < 2; i++) {
         uint64_t alone = through_death("minrtt", true, sizes[i], after[i]);
@@ -122,8 +117,7 @@ static void redundant_takes_the_time_of_the_better_path_though_the_other_dies(vo
     }
 }
 
-static void redundant_never_copies_what_is_acknowledged(void **state) {
-    (void)state;
+TEST(redundant_never_copies_what_is_acknowledged) {
     pair p;
     start(&p, "redundant", 20, 5000, 400000);
     limit(&p.link[1], 1); /* a twentieth of the rate: nearly all is acknowledged before this path gets there */
@@ -137,8 +131,7 @@ static void redundant_never_copies_what_is_acknowledged(void **state) {
     pair_free(&p);
 }
 
-static void redundant_repairs_loss_on_both_paths(void **state) {
-    (void)state;
+TEST(redundant_repairs_loss_on_both_paths) {
     for (uint64_t seed = 0; seed < 5; seed++) {
         pair p;
         start(&p, "redundant", 20, 10000, 30000);
@@ -173,8 +166,7 @@ static uint64_t tail(const char *scheduler, size_t send_buffer, uint64_t *slow_b
     return longest;
 }
 
-static void ecf_keeps_the_tail_off_the_slow_path(void **state) {
-    (void)state;
+TEST(ecf_keeps_the_tail_off_the_slow_path) {
     uint64_t slow_minrtt, slow_ecf;
     uint64_t minrtt = tail("minrtt", 0, &slow_minrtt), ecf = tail("ecf", 0, &slow_ecf);
     assert_true(slow_minrtt > 50000);
@@ -182,8 +174,7 @@ static void ecf_keeps_the_tail_off_the_slow_path(void **state) {
     assert_true(ecf + 30000 < minrtt); /* one-way delays: 10 and 150 ms */
 }
 
-static void blest_keeps_the_slow_path_out_of_a_small_send_window(void **state) {
-    (void)state;
+TEST(blest_keeps_the_slow_path_out_of_a_small_send_window) {
     uint64_t slow_minrtt, slow_blest, slow_wide;
     uint64_t minrtt = tail("minrtt", 131072, &slow_minrtt), blest = tail("blest", 131072, &slow_blest);
     assert_true(slow_minrtt > 50000);
@@ -195,8 +186,7 @@ static void blest_keeps_the_slow_path_out_of_a_small_send_window(void **state) {
     assert_int_equal(slow_minrtt, slow_wide);
 }
 
-static void long_transfers_use_both_paths_under_every_scheduler(void **state) {
-    (void)state;
+TEST(long_transfers_use_both_paths_under_every_scheduler) {
     for (size_t k = 0; xl_scheduler_name(k); k++) {
         if (xl_scheduler_is_reference(xl_scheduler_name(k)))
             continue;
@@ -211,8 +201,7 @@ static void long_transfers_use_both_paths_under_every_scheduler(void **state) {
     }
 }
 
-static void the_fast_path_dies_while_the_scheduler_waits_for_it(void **state) {
-    (void)state;
+TEST(the_fast_path_dies_while_the_scheduler_waits_for_it) {
     static const char *const waiting[] = {"blest", "ecf"};
     for (size_t k = 0; k < 2; k++) {
         pair p;
@@ -238,8 +227,7 @@ static void always_wait(void *state, const xl_scheduler_view *view, xl_scheduler
     *out = (xl_scheduler_decision){.waits_for = view->path[0].index, .why = "contrary"};
 }
 
-static void a_scheduler_that_never_sends_cannot_stop_a_connection(void **state) {
-    (void)state;
+TEST(a_scheduler_that_never_sends_cannot_stop_a_connection) {
     static const xl_scheduler_ops contrary = {.name = "contrary", .decide = always_wait};
     pair p;
     start(&p, "minrtt", 10, 10000, 20000);
@@ -254,18 +242,4 @@ static void a_scheduler_that_never_sends_cannot_stop_a_connection(void **state) 
     pair_free(&p);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(roundrobin_alternates_and_minrtt_does_not),
-        cmocka_unit_test(a_burst_goes_on_the_next_path_where_a_paced_one_is_passed_over),
-        cmocka_unit_test(redundant_takes_the_time_of_the_better_path_though_the_other_dies),
-        cmocka_unit_test(redundant_never_copies_what_is_acknowledged),
-        cmocka_unit_test(redundant_repairs_loss_on_both_paths),
-        cmocka_unit_test(ecf_keeps_the_tail_off_the_slow_path),
-        cmocka_unit_test(blest_keeps_the_slow_path_out_of_a_small_send_window),
-        cmocka_unit_test(long_transfers_use_both_paths_under_every_scheduler),
-        cmocka_unit_test(the_fast_path_dies_while_the_scheduler_waits_for_it),
-        cmocka_unit_test(a_scheduler_that_never_sends_cannot_stop_a_connection),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -18,8 +18,7 @@ static void start(pair *p, bool server_is_other) {
         p->link[i].delay_us[0] = p->link[i].delay_us[1] = 20000 + 5000 * i;
         p->link[i].queue_us = 100000;
     }
-    pair_connect(p);
-    pair_handshake(p);
+    pair_establish(p);
     pair_run(p, 300000);
     (server_is_other ? p->cc : p->sc)->qoe.has_field = false;
 }
@@ -90,26 +89,22 @@ static void download_with(other_kind kind, size_t dark, uint64_t outage_at) {
     pair_free(&p);
 }
 
-static void an_end_that_sends_nothing_again_is_told_which_path_is_dark(void **state) {
-    (void)state;
+TEST(an_end_that_sends_nothing_again_is_told_which_path_is_dark) {
     for (size_t dark = 0; dark < 2; dark++)
         download_with(SENDS_NOTHING_AGAIN, dark, OUTAGE_AT);
 }
 
-static void an_end_that_acknowledges_on_its_first_path_is_told_that_it_is_dark(void **state) {
-    (void)state;
+TEST(an_end_that_acknowledges_on_its_first_path_is_told_that_it_is_dark) {
     for (uint64_t at = 300000; at <= 1300000; at += 100000)
         download_with(ACKS_ON_FIRST_PATH, 0, at);
 }
 
-static void a_path_stays_where_the_other_end_repairs_by_itself(void **state) {
-    (void)state;
+TEST(a_path_stays_where_the_other_end_repairs_by_itself) {
     for (size_t dark = 0; dark < 2; dark++)
         download_with(REPAIRS, dark, OUTAGE_AT);
 }
 
-static void a_path_that_was_given_up_returns_when_it_answers(void **state) {
-    (void)state;
+TEST(a_path_that_was_given_up_returns_when_it_answers) {
     pair p;
     start(&p, true);
     pair_ask(&p, 3000000);
@@ -129,8 +124,7 @@ static void a_path_that_was_given_up_returns_when_it_answers(void **state) {
 
 /* Automatic path management too leaves a dark path alone while data comes: the other end may yet send again what was in
  * flight there, and would forget it with the path. */
-static void managed_paths_are_not_abandoned_while_data_comes(void **state) {
-    (void)state;
+TEST(managed_paths_are_not_abandoned_while_data_comes) {
     pair p;
     start(&p, true);
     ((xl_config *)p.cc->config)->limits.path_management.enabled = true;
@@ -147,8 +141,7 @@ static void managed_paths_are_not_abandoned_while_data_comes(void **state) {
 }
 
 /* Both dark: none is given up, since none is heard, and both go on afterwards. */
-static void paths_that_are_dark_together_stay(void **state) {
-    (void)state;
+TEST(paths_that_are_dark_together_stay) {
     pair p;
     start(&p, true);
     size_t i = pair_ask(&p, 3000000);
@@ -165,8 +158,7 @@ static void paths_that_are_dark_together_stay(void **state) {
 }
 
 /* The server thinks for a while before it answers: its silence on every path is none. */
-static void a_slow_application_costs_no_path(void **state) {
-    (void)state;
+TEST(a_slow_application_costs_no_path) {
     pair p;
     start(&p, true);
     uint64_t id, before = p.link[0].packets[0] + p.link[1].packets[0];
@@ -181,15 +173,4 @@ static void a_slow_application_costs_no_path(void **state) {
     pair_free(&p);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_end_that_sends_nothing_again_is_told_which_path_is_dark),
-        cmocka_unit_test(an_end_that_acknowledges_on_its_first_path_is_told_that_it_is_dark),
-        cmocka_unit_test(a_path_stays_where_the_other_end_repairs_by_itself),
-        cmocka_unit_test(a_path_that_was_given_up_returns_when_it_answers),
-        cmocka_unit_test(managed_paths_are_not_abandoned_while_data_comes),
-        cmocka_unit_test(paths_that_are_dark_together_stay),
-        cmocka_unit_test(a_slow_application_costs_no_path),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

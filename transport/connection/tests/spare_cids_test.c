@@ -11,8 +11,7 @@
 #define CHANGES 20
 
 static void start(pair *p) {
-    pair_connect(p);
-    pair_handshake(p);
+    pair_establish(p);
     pair_run(p, 300000);
 }
 
@@ -23,16 +22,14 @@ static void takes_one_for_each(pair *p, size_t path, const xl_cids *issued, uint
         uint64_t before = p->sc->path[path]->cids.remote_sequence;
         assert_true(xl_conn_take_dcid(p->sc, p->sc->path[path]));
         assert_true(p->sc->path[path]->cids.remote_sequence > before);
-        size_t i = pair_ask(p, 50000);
-        assert_true(pair_finish(p, i, 10000000) != UINT64_MAX);
+        pair_transfer(p, 50000, 10000000);
         pair_run(p, 200000);
         assert_true(xl_cids_active(issued) <= limit);
     }
     assert_false(p->client_closed || p->server_closed);
 }
 
-static void each_rebinding_of_a_path_id_finds_a_spare_connection_id(void **state) {
-    (void)state;
+TEST(each_rebinding_of_a_path_id_finds_a_spare_connection_id) {
     for (uint64_t limit = 2; limit <= XL_MAX_PATHS; limit += 6) {
         pair p;
         pair_init(&p, 31, 2, 10000);
@@ -45,8 +42,7 @@ static void each_rebinding_of_a_path_id_finds_a_spare_connection_id(void **state
     }
 }
 
-static void each_rebinding_of_a_single_path_finds_a_spare_connection_id(void **state) {
-    (void)state;
+TEST(each_rebinding_of_a_single_path_finds_a_spare_connection_id) {
     pair p;
     pair_init(&p, 32, 1, 10000);
     start(&p);
@@ -55,8 +51,7 @@ static void each_rebinding_of_a_single_path_finds_a_spare_connection_id(void **s
 }
 
 /* The client uses more addresses than the server keeps paths. */
-static void each_migration_to_a_new_address_has_connection_ids_of_its_own(void **state) {
-    (void)state;
+TEST(each_migration_to_a_new_address_has_connection_ids_of_its_own) {
     pair p;
     pair_init(&p, 33, 2, 10000);
     p.client_config.scheme.enable_migration = true;
@@ -67,8 +62,7 @@ static void each_migration_to_a_new_address_has_connection_ids_of_its_own(void *
         p.link[to].nat = pair_addr((uint8_t)(100 + n), 7000);
         p.link[to].dark[0] = p.link[to].dark[1] = false;
         p.link[from].dark[0] = p.link[from].dark[1] = true;
-        size_t i = pair_ask(&p, 50000);
-        assert_true(pair_finish(&p, i, 30000000) != UINT64_MAX);
+        pair_transfer(&p, 50000, 30000000);
         pair_run(&p, 2000000);
         assert_int_equal(p.server_migrations, n + 1);
         assert_true(p.sc->path[p.sc->active]->cids.remote_sequence != before);
@@ -78,8 +72,7 @@ static void each_migration_to_a_new_address_has_connection_ids_of_its_own(void *
 }
 
 /* … also towards a client that never asks for them. */
-static void a_path_in_the_place_of_another_gives_its_connection_id_back(void **state) {
-    (void)state;
+TEST(a_path_in_the_place_of_another_gives_its_connection_id_back) {
     pair p;
     pair_init(&p, 34, 1, 10000);
     start(&p);
@@ -99,8 +92,7 @@ static void a_path_in_the_place_of_another_gives_its_connection_id_back(void **s
     pair_free(&p);
 }
 
-static void no_more_are_issued_than_the_peer_takes(void **state) {
-    (void)state;
+TEST(no_more_are_issued_than_the_peer_takes) {
     pair p;
     pair_init(&p, 35, 1, 10000);
     start(&p);
@@ -113,13 +105,4 @@ static void no_more_are_issued_than_the_peer_takes(void **state) {
     pair_free(&p);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_more_are_issued_than_the_peer_takes),
-        cmocka_unit_test(each_rebinding_of_a_path_id_finds_a_spare_connection_id),
-        cmocka_unit_test(each_rebinding_of_a_single_path_finds_a_spare_connection_id),
-        cmocka_unit_test(each_migration_to_a_new_address_has_connection_ids_of_its_own),
-        cmocka_unit_test(a_path_in_the_place_of_another_gives_its_connection_id_back),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

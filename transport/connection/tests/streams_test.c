@@ -2,12 +2,10 @@
  * and 4.5). */
 #include "testing/pair.h"
 
-static void a_stream_that_is_reset_before_it_was_read_is_forgotten(void **state) {
-    (void)state;
+TEST(a_stream_that_is_reset_before_it_was_read_is_forgotten) {
     pair p;
     pair_init(&p, 1, 1, 10000);
-    pair_connect(&p);
-    pair_handshake(&p);
+    pair_establish(&p);
     for (int k = 0; k < 40; k++) { /* more than may be open at once */
         uint64_t id;
         assert_int_equal(0, xl_stream_open(p.cc, false, &id));
@@ -21,14 +19,12 @@ static void a_stream_that_is_reset_before_it_was_read_is_forgotten(void **state)
     pair_free(&p);
 }
 
-static void what_a_reset_stream_never_delivers_gives_its_credit_back(void **state) {
-    (void)state;
+TEST(what_a_reset_stream_never_delivers_gives_its_credit_back) {
     static const uint8_t data[40000];
     pair p;
     pair_init(&p, 2, 1, 10000);
     p.server_config.limits.max_data = 60000;
-    pair_connect(&p);
-    pair_handshake(&p);
+    pair_establish(&p);
     p.link[0].dark[0] = true;
     for (int k = 0; k < 2; k++) {
         uint64_t id;
@@ -46,13 +42,11 @@ static void what_a_reset_stream_never_delivers_gives_its_credit_back(void **stat
     pair_free(&p);
 }
 
-static void what_arrives_on_a_stopped_stream_gives_its_credit_back(void **state) {
-    (void)state;
+TEST(what_arrives_on_a_stopped_stream_gives_its_credit_back) {
     pair p;
     pair_init(&p, 3, 1, 20000);
     p.client_config.limits.max_data = 10000; /* less than an initial window */
-    pair_connect(&p);
-    pair_handshake(&p);
+    pair_establish(&p);
     pair_run(&p, 100000);
     size_t unwanted = pair_ask(&p, 1000000);
     pair_run(&p, 30000);
@@ -65,12 +59,10 @@ static void what_arrives_on_a_stopped_stream_gives_its_credit_back(void **state)
     pair_free(&p);
 }
 
-static void a_stream_that_is_stopped_when_all_of_it_has_come_is_forgotten(void **state) {
-    (void)state;
+TEST(a_stream_that_is_stopped_when_all_of_it_has_come_is_forgotten) {
     pair p;
     pair_init(&p, 4, 1, 10000);
-    pair_connect(&p);
-    pair_handshake(&p);
+    pair_establish(&p);
     pair_request *q = &p.request[pair_ask(&p, 5000)];
     q->used = false; /* nobody reads it */
     pair_run(&p, 200000);
@@ -83,12 +75,4 @@ static void a_stream_that_is_stopped_when_all_of_it_has_come_is_forgotten(void *
     pair_free(&p);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_stream_that_is_reset_before_it_was_read_is_forgotten),
-        cmocka_unit_test(what_a_reset_stream_never_delivers_gives_its_credit_back),
-        cmocka_unit_test(what_arrives_on_a_stopped_stream_gives_its_credit_back),
-        cmocka_unit_test(a_stream_that_is_stopped_when_all_of_it_has_come_is_forgotten),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

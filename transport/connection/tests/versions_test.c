@@ -12,8 +12,7 @@ static void init(pair *p, uint64_t seed, xl_versions client, xl_versions server)
 static void expect(xl_versions client, xl_versions server, uint32_t version) {
     pair p;
     init(&p, 1, client, server);
-    pair_connect(&p);
-    pair_handshake(&p);
+    pair_establish(&p);
     assert_true(p.cc->handshake.is_confirmed);
     assert_int_equal(version, xl_connection_quic_version(p.cc));
     assert_int_equal(version, xl_connection_quic_version(p.sc));
@@ -21,8 +20,7 @@ static void expect(xl_versions client, xl_versions server, uint32_t version) {
     pair_free(&p);
 }
 
-static void a_server_chooses_version_2_where_it_is_offered(void **state) {
-    (void)state;
+TEST(a_server_chooses_version_2_where_it_is_offered) {
     expect(XL_VERSIONS_BOTH, XL_VERSIONS_BOTH, XL_VERSION_2);
     expect(XL_VERSIONS_BOTH, XL_VERSIONS_1, XL_VERSION_1);
     expect(XL_VERSIONS_1, XL_VERSIONS_BOTH, XL_VERSION_1);
@@ -30,8 +28,7 @@ static void a_server_chooses_version_2_where_it_is_offered(void **state) {
     expect(XL_VERSIONS_2, XL_VERSIONS_2, XL_VERSION_2);
 }
 
-static void versions_without_overlap_are_told_by_version_negotiation(void **state) {
-    (void)state;
+TEST(versions_without_overlap_are_told_by_version_negotiation) {
     const xl_versions sides[2] = {XL_VERSIONS_1, XL_VERSIONS_2};
     for (int i = 0; i < 2; i++) {
         pair p;
@@ -44,15 +41,13 @@ static void versions_without_overlap_are_told_by_version_negotiation(void **stat
     }
 }
 
-static void a_version_changes_also_where_packets_are_lost(void **state) {
-    (void)state;
+TEST(a_version_changes_also_where_packets_are_lost) {
     for (uint64_t seed = 1; seed <= 40; seed++) {
         pair p;
         init(&p, seed, XL_VERSIONS_BOTH, XL_VERSIONS_BOTH);
         p.link[0].loss = 0.25;
         p.link[0].reorder = 0.3;
-        pair_connect(&p);
-        pair_handshake(&p);
+        pair_establish(&p);
         assert_true(p.cc->handshake.is_confirmed);
         assert_int_equal(XL_VERSION_2, xl_connection_quic_version(p.sc));
         pair_free(&p);
@@ -60,12 +55,10 @@ static void a_version_changes_also_where_packets_are_lost(void **state) {
 }
 
 /* What the handshake authenticates does not agree with what the packets said: somebody changed it on the way. */
-static void a_version_that_the_handshake_does_not_confirm_is_an_error(void **state) {
-    (void)state;
+TEST(a_version_that_the_handshake_does_not_confirm_is_an_error) {
     pair p;
     init(&p, 3, XL_VERSIONS_BOTH, XL_VERSIONS_BOTH);
-    pair_connect(&p);
-    pair_handshake(&p);
+    pair_establish(&p);
     xl_transport_params *of_server = &p.cc->peer_params;
     assert_int_equal(0, xl_conn_agree_on_version(p.cc));
     of_server->chosen_version = XL_VERSION_1;
@@ -79,8 +72,7 @@ static void a_version_that_the_handshake_does_not_confirm_is_an_error(void **sta
     pair_free(&p);
 }
 
-static void version_information_has_a_form(void **state) {
-    (void)state;
+TEST(version_information_has_a_form) {
     const uint8_t good[] = {0x11, 8, 0, 0, 0, 1, 0x6b, 0x33, 0x43, 0xcf}, alone[] = {0x11, 4, 0, 0, 0, 1},
                   odd[] = {0x11, 6, 0, 0, 0, 1, 0, 1}, none[] = {0x11, 0}, zero[] = {0x11, 4, 0, 0, 0, 0},
                   zero_available[] = {0x11, 8, 0, 0, 0, 1, 0, 0, 0, 0};
@@ -121,16 +113,14 @@ static bits download(pair *p, uint64_t duration_us) {
     p->tamper_user = &b;
     p->link[0].bytes_per_s[1] = 1000000;
     p->link[0].queue_us = 30000;
-    pair_connect(p);
-    pair_handshake(p);
+    pair_establish(p);
     pair_ask(p, 50000000);
     pair_run(p, duration_us);
     p->tamper = NULL;
     return b;
 }
 
-static void the_quic_bit_is_random_where_both_sides_take_that(void **state) {
-    (void)state;
+TEST(the_quic_bit_is_random_where_both_sides_take_that) {
     pair p;
     init(&p, 4, XL_VERSIONS_1, XL_VERSIONS_1);
     p.client_config.limits.grease = p.server_config.limits.grease = true;
@@ -150,12 +140,10 @@ static void the_quic_bit_is_random_where_both_sides_take_that(void **state) {
     }
 }
 
-static void a_packet_without_the_quic_bit_is_dropped_where_it_was_not_agreed(void **state) {
-    (void)state;
+TEST(a_packet_without_the_quic_bit_is_dropped_where_it_was_not_agreed) {
     pair p;
     init(&p, 6, XL_VERSIONS_1, XL_VERSIONS_1);
-    pair_connect(&p);
-    pair_handshake(&p);
+    pair_establish(&p);
     p.cc->peer_params.grease_quic_bit = true; /* the client believes what the server never said */
     p.client->config.limits.grease = true;
     uint64_t dropped = p.sc->stats.datagrams_dropped, received = p.sc->stats.datagrams_received;
@@ -168,8 +156,7 @@ static void a_packet_without_the_quic_bit_is_dropped_where_it_was_not_agreed(voi
     pair_free(&p);
 }
 
-static void the_spin_bit_turns_once_a_round_trip(void **state) {
-    (void)state;
+TEST(the_spin_bit_turns_once_a_round_trip) {
     pair p;
     for (uint64_t seed = 7;; seed++) { /* one that is not among the one in 16 */
         init(&p, seed, XL_VERSIONS_1, XL_VERSIONS_1);
@@ -189,8 +176,7 @@ static void the_spin_bit_turns_once_a_round_trip(void **state) {
     pair_free(&p);
 }
 
-static void one_connection_in_sixteen_does_not_spin(void **state) {
-    (void)state;
+TEST(one_connection_in_sixteen_does_not_spin) {
     unsigned without = 0;
     for (uint64_t seed = 1; seed <= 320; seed++) {
         pair p;
@@ -203,17 +189,4 @@ static void one_connection_in_sixteen_does_not_spin(void **state) {
     assert_in_range(without, 8, 36); /* 20 expected */
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_server_chooses_version_2_where_it_is_offered),
-        cmocka_unit_test(versions_without_overlap_are_told_by_version_negotiation),
-        cmocka_unit_test(a_version_changes_also_where_packets_are_lost),
-        cmocka_unit_test(a_version_that_the_handshake_does_not_confirm_is_an_error),
-        cmocka_unit_test(version_information_has_a_form),
-        cmocka_unit_test(the_quic_bit_is_random_where_both_sides_take_that),
-        cmocka_unit_test(a_packet_without_the_quic_bit_is_dropped_where_it_was_not_agreed),
-        cmocka_unit_test(the_spin_bit_turns_once_a_round_trip),
-        cmocka_unit_test(one_connection_in_sixteen_does_not_spin),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

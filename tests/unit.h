@@ -1,0 +1,45 @@
+/* C unit tests with cmocka. TEST(name) { ... } defines a test that registers itself. A test program is one source file and
+ * ends with TEST_MAIN(setup, teardown), which runs its tests in the order of their lines; NULL: nothing to set up. */
+#ifndef RAILYARD_TESTS_UNIT_H
+#define RAILYARD_TESTS_UNIT_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#define UNIT_MOST_TESTS 64
+
+static struct CMUnitTest unit_tests[UNIT_MOST_TESTS];
+static int unit_lines[UNIT_MOST_TESTS];
+static size_t unit_count;
+
+/* Sorted by line, since compilers order constructors as they like. */
+static inline void unit_register(int line, struct CMUnitTest test) {
+    if (unit_count == UNIT_MOST_TESTS)
+        __builtin_trap();
+    size_t at = unit_count++;
+    for (; at > 0 && unit_lines[at - 1] > line; at--) {
+        unit_lines[at] = unit_lines[at - 1];
+        unit_tests[at] = unit_tests[at - 1];
+    }
+    unit_lines[at] = line;
+    unit_tests[at] = test;
+}
+
+#define TEST(name) TEST_WITH(name, NULL, NULL)
+#define TEST_WITH(name, setup, teardown)                                                                               \
+    static void name(void **state);                                                                                    \
+    __attribute__((constructor)) static void unit_register_##name(void) {                                              \
+        unit_register(__LINE__, (struct CMUnitTest)cmocka_unit_test_setup_teardown(name, setup, teardown));            \
+    }                                                                                                                  \
+    static void name(__attribute__((unused)) void **state)
+
+#define TEST_MAIN(setup, teardown)                                                                                     \
+    int main(void) {                                                                                                   \
+        return _cmocka_run_group_tests("tests", unit_tests, unit_count, setup, teardown);                              \
+    }
+
+#endif
