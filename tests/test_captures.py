@@ -98,7 +98,7 @@ def test_tshark_shows_all_paths_and_decrypts_path_0_of_multipath_quic(simulated:
 
 @needs_tshark
 @pytest.mark.privileged
-@pytest.mark.parametrize("name", ["libxlink", "quic-go", "noq", "tquic", "quiche", "picoquic"])
+@pytest.mark.parametrize("name", ["libxlink", "quic-go", "noq", "tquic", "quiche", "picoquic", "xquic"])
 def test_tshark_decrypts_what_the_relays_of_another_stack_sent_on_path_0(name: str, tmp_path: Path) -> None:
     try:
         stack = resolve_stack(name, {}, Path())

@@ -58,6 +58,7 @@ struct stack {
     uint64_t retry_at; /* XL_NEVER: no path is missing */
     uint64_t timer_at; /* XL_NEVER: none */
     unsigned rounds;   /* of a timer that is due at once, since a datagram came */
+    FILE *secrets;     /* in NSS key log format; NULL: nobody asks for them */
 };
 
 /* XQUIC asks for the time for each packet that it looks at, by a hook that has no argument. */
@@ -457,6 +458,14 @@ static void ignore_log(xqc_log_level_t level, const void *data, size_t len, void
     (void)user;
 }
 
+/* XQUIC calls this where it is built with XQC_PRINT_SECRET. */
+static void log_secret(const xqc_cid_t *id, const char *line, void *user) {
+    const stack *t = user;
+    (void)id;
+    if (t->secrets)
+        fprintf(t->secrets, "%s\n", line);
+}
+
 static int trust(const unsigned char *certificates[], const size_t lens[], size_t count, void *user) {
     (void)certificates;
     (void)lens;
@@ -521,7 +530,8 @@ static bool make_engine(stack *t) {
         .set_event_timer = set_timer,
         .realtime_ts = read_clock,
         .monotonic_ts = read_clock,
-        .log_callbacks = {.xqc_log_write_err = ignore_log, .xqc_log_write_stat = ignore_log}};
+        .log_callbacks = {.xqc_log_write_err = ignore_log, .xqc_log_write_stat = ignore_log},
+        .keylog_cb = log_secret};
     const xqc_transport_callbacks_t transport_calls = {.server_accept = accept_connection,
                                                        .server_refuse = refuse_connection,
                                                        .stateless_reset = write_reset,
@@ -581,6 +591,9 @@ static bool start(void *user, char *error) {
     the_clock = relay_clock(t->u.relay);
     t->base.owner = t;
     t->timer_at = t->retry_at = XL_NEVER;
+    const char *secrets_file = getenv("SSLKEYLOGFILE");
+    if (secrets_file && (t->secrets = fopen(secrets_file, "a")))
+        setvbuf(t->secrets, NULL, _IOLBF, 0); /* whole lines, also when the relay is killed */
     return make_engine(t) ||
            relay_refuse(error, t->u.options.is_server ? "XQUIC cannot start; are --certificate and --key PEM files?"
                                                       : "XQUIC cannot start.");
@@ -598,6 +611,8 @@ static void destroy(void *user) {
         xqc_engine_destroy(t->engine);
     while (t->accepted)
         drop_connection(t->accepted);
+    if (t->secrets)
+        fclose(t->secrets);
 }
 
 int main(int argc, char **argv) {
