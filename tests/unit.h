@@ -1,5 +1,6 @@
 /* C unit tests with cmocka. TEST(name) { ... } defines a test that registers itself. A test program is one source file
- * and ends with TEST_MAIN(setup, teardown), which runs its tests in the order of their lines; NULL: nothing to set up. */
+ * and ends with TEST_MAIN(setup, teardown), which runs its tests in the order of their lines; NULL: nothing to set
+ * up. */
 #ifndef RAILYARD_TESTS_UNIT_H
 #define RAILYARD_TESTS_UNIT_H
 
