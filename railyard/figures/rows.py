@@ -174,3 +174,9 @@ RCT_MEDIAN, RCT_P95, RCT_P99, RCT_MAX = FIGURES[:4]
 FIRST_FRAME, REBUFFER_RATE = BY_NAME["first_frame"], BY_NAME["rebuffer_rate"]
 REDUNDANCY, REINJECTION_COST = BY_NAME["redundancy"], BY_NAME["reinjection_cost"]
 EFFICIENCY = BY_NAME["efficiency"]
+
+
+def reinjection_cost_of(sent_bytes: int, reinjected_bytes: int) -> float:
+    """REINJECTION_COST of plays whose bytes are summed already; 0 where nothing but copies was sent."""
+    original_bytes = sent_bytes - reinjected_bytes
+    return reinjected_bytes / original_bytes if original_bytes > 0 else 0.0

@@ -38,6 +38,7 @@ from pydantic import Field, model_validator
 from railyard.base.errors import UserError
 from railyard.base.provenance import sha256_of
 from railyard.base.yamlfile import FieldError, YamlDocument, near_miss, parse
+from railyard.figures.rows import reinjection_cost_of
 from railyard.stats import distributions
 from railyard.stats.intervals import Reals
 from railyard.stats.statistics import nearest_rank
@@ -176,7 +177,7 @@ def figure_of(rows: Sequence[Row], moment: Moment, chunk_bytes: int, still: set[
         return nearest_rank(sorted(values), moment.q) if values else math.nan
     if moment.what == "cost":
         sent, copied = (sum(int(row[name]) for row in rows) for name in ("stream_bytes_sent", "reinjected_bytes"))
-        return copied / (sent - copied) if sent > copied else 0.0
+        return reinjection_cost_of(sent, copied)
     rates = [row["path_mbps"] for row in rows if row["scene"] in still]
     return sum(bool(lte > wifi) for wifi, lte in rates) / max(1, len(rates))
 
