@@ -9,6 +9,7 @@ out and functions are inlined. inferno (`cargo install inferno`) folds the stack
 from __future__ import annotations
 
 import argparse
+import re
 import shutil
 import subprocess
 import tempfile
@@ -22,6 +23,8 @@ HZ = 997  # of no other clock
 STACK_BYTES = 16_384
 SIM_S = 600
 SERVER_BYTES = 1_000_000_000
+# inferno's script has a licence of its own, and a page shows a picture without it; what only works by it goes too.
+SCRIPT = re.compile(rb'<script.*?</script>| onload="[^"]*"|<text id="(?:unzoom|search)".*?</text>', re.DOTALL)
 TOOLS = {
     "perf": "it is in Debian's linux-perf",
     "inferno-collapse-perf": "`cargo install inferno` brings it",
@@ -65,7 +68,8 @@ def draw(data: Path, folder: Path, title: str, out: Path) -> int:
     if not folded:
         raise SystemExit(f"flame: {data} has no sample")
     picture = ["inferno-flamegraph", "--deterministic", "--title", title, "--countname", "ns", "--minwidth", "0.3"]
-    out.write_bytes(subprocess.run(picture, input=folded, check=True, capture_output=True).stdout)
+    drawn = subprocess.run(picture, input=folded, check=True, capture_output=True).stdout
+    out.write_bytes(SCRIPT.sub(b"", drawn))
     return script.stdout.count(b"cpu-clock")
 
 

@@ -420,7 +420,7 @@ part, AES-GCM itself, once to seal and once to open, is some 3,900 in this mix o
 ## Flame graphs
 `bench/flame.py` draws both with `perf` and inferno: [a simulated download](flame-sim.svg) by two paths with null
 crypto, and [a server](flame-server.svg) that sends 1 GB over loopback, its system calls included. Opened by
-themselves in a browser, they can be searched and entered.
+themselves in a browser, they name the function under the pointer.
 
 ![Where the simulator's time goes](flame-sim.svg)
 
