@@ -133,13 +133,15 @@ static void open_critical_streams(h3_session *s, uint64_t now) {
 
 /* ---- What the peer has to ignore ---- */
 
-/* One stream, once there is room for it beside the critical ones. */
+/* One stream, once there is room for it beside the critical ones. Like them it goes ahead of responses, whose bytes
+ * would keep it back to the connection's end. */
 static void open_reserved_stream(h3_session *s) {
     uint8_t bytes[H3_GREASE_BYTES];
     uint64_t id;
     if (!s->grease || s->has_reserved_stream || !s->is_connected || xl_stream_open(s->connection, false, &id) != 0)
         return;
     s->has_reserved_stream = true;
+    (void)xl_stream_set_priority(s->connection, id, 0);
     const size_t len = h3_grease_stream(s->grease, bytes);
     if (xl_stream_send(s->connection, id, bytes, len, true, NULL) == (ssize_t)len)
         h3_log_bytes(s->log, id, true, bytes, len, s->now);
