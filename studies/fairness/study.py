@@ -21,6 +21,13 @@ A goal holds if all of the interval meets it, does not hold if none of it does, 
 takes is the other flow's throughput under an arm over that under vanilla-mp with the same seed. The flows start within
 the first second, at times drawn from the seed. Intervals are railyard.stats'.
 
+The size `conditions`, written before the first look at its runs (one seed of 3 s of two arms was played to see that all
+conditions run): `shared` alone, under other bottlenecks and base RTTs, all else equal. Goal 2 is judged under each of them, without a correction for their number: nine times seven intervals.
+
+    queues    droptail of 10 and 200 ms; CoDel, PIE and fq_codel by their defaults.
+    RTTs      LTE's base RTT is 160 ms: `far LTE`, the other flow on Wi-Fi; `far other`, the other flow on LTE too.
+    loss      every hundredth packet of the bottleneck is lost at random, in both directions.
+
 The protocol of the size `kernel`, written before the first look at its runs (a trial of one arm each, seed 99, 12 s at
 6 Mbps, was looked at to see that all programs run): the programs run in a time-travel kernel, whose TCP is beside them.
 
@@ -91,12 +98,26 @@ SHORT_FROM_S, SHORT_TO_S = 3.0, 13.0
 RECOVERED = 0.8
 
 
+class Condition(Strict):
+    """The bottleneck, and where it ends."""
+
+    queue: str = "droptail"
+    queue_ms: float = Field(gt=0, default=40)
+    """Of droptail; other disciplines have their own limit."""
+    lte_delay_ms: int = 15
+    other: str = PATHS[0]
+    """The path of the other flow."""
+    loss: float = Field(ge=0, le=1, default=0)
+
+
 class Settings(Strict):
     arms: dict[str, dict[str, str]]
     seeds: int = Field(ge=1)
     length_s: float
     from_s: float
-    viewers: list[int]
+    viewers: list[int] = Field(default=[])
+    # Then `shared` alone, under each of them.
+    conditions: dict[str, Condition] = Field(default={})
     # Controllers of the kernel TCP flow: then the runs are in the kernel arena.
     beside: list[str] = Field(default=[])
     # Then the arms of a part, where it has not all.
@@ -107,6 +128,11 @@ class Shared(Data):
     arm: str
     bps: list[float]  # by seed
     other_bps: list[float]
+
+
+class UnderCondition(Data):
+    condition: str
+    shared: list[Shared]
 
 
 class Split(Data):
@@ -151,31 +177,36 @@ class Measured(Data):
     shared: list[Shared] = Field(default=[])
     split: list[Split] = Field(default=[])
     viewers: list[Viewers] = Field(default=[])
+    conditions: list[UnderCondition] = Field(default=[])
     kernel: Kernel | None = None
 
 
 # --- runs -------------------------------------------------------------------------------------------------------------
 
 
-def _bottleneck(name: str, bps: int) -> dict[str, Any]:
-    packets = round(bps * 0.04 / 8 / 1504)
+USUAL = Condition()
+
+
+def _bottleneck(name: str, bps: int, condition: Condition) -> dict[str, Any]:
+    packets = round(bps * condition.queue_ms / 8e3 / 1504)
     return {
         "name": name,
         "rate": f"{bps}bps",
         "delay_ms": 5,
-        "queue": f"droptail:packets={packets}",
+        "queue": f"droptail:packets={packets}" if condition.queue == "droptail" else condition.queue,
         "cross": "500kbps",
         "cross_gaps": "random",
-    }
+    } | ({"loss": condition.loss} if condition.loss else {})
 
 
 def job(flows: Sequence[dict[str, str]], via: dict[str, str], bottlenecks: Sequence[tuple[str, int]], seed: int,
-        length_s: float) -> dict[str, Any]:  # fmt: skip
+        length_s: float, condition: Condition = USUAL) -> dict[str, Any]:  # fmt: skip
     """A job whose players are these flows, each on links of its own."""
+    delays_ms = {PATHS[0]: 15, PATHS[1]: condition.lte_delay_ms}
     draws = random.Random(seed)
     paths = [
-        {"name": name, "technology": name, "rate": "100mbps", "delay_ms": 15, "queue": "droptail:packets=1000"}
-        | {"via": via[name]}
+        {"name": name, "technology": name, "rate": "100mbps", "queue": "droptail:packets=1000"}
+        | {"delay_ms": delays_ms[name], "via": via[name]}
         for name in PATHS
     ]
     starts = [round(draws.random(), 3) for _ in flows]
@@ -189,7 +220,7 @@ def job(flows: Sequence[dict[str, str]], via: dict[str, str], bottlenecks: Seque
         "null_crypto": True,
         "player": PLAYER,
         "paths": paths,
-        "bottlenecks": [_bottleneck(*each) for each in bottlenecks],
+        "bottlenecks": [_bottleneck(*each, condition) for each in bottlenecks],
         "players": players,
     }
 
@@ -231,10 +262,12 @@ def play(what: dict[str, Any], from_s: float) -> _Played:
 SP = {"scheme": "sp"}
 
 
-def _shared(arm: str, flow: dict[str, str], settings: Settings) -> Shared:
-    via = dict.fromkeys(PATHS, "core")
+def _shared(arm: str, flow: dict[str, str], settings: Settings, condition: Condition = USUAL) -> Shared:
+    via, other = dict.fromkeys(PATHS, "core"), SP
+    if condition.other != PATHS[0]:
+        other = SP | {"primary": condition.other, "reconnect": "same"}
     found = [
-        play(job([flow, SP], via, [("core", SHARED_BPS)], seed, settings.length_s), settings.from_s)
+        play(job([flow, other], via, [("core", SHARED_BPS)], seed, settings.length_s, condition), settings.from_s)
         for seed in range(1, settings.seeds + 1)
     ]
     return Shared(arm=arm, bps=[each.bps[0] for each in found], other_bps=[each.bps[1] for each in found])
@@ -269,6 +302,17 @@ def _viewers(arm: str, flow: dict[str, str], count: int, settings: Settings) -> 
 def measure(settings: Settings) -> Measured:
     if settings.beside:
         return Measured(kernel=_beside_tcp(settings))
+    if settings.conditions:
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            plays = {
+                name: [pool.submit(_shared, arm, flow, settings, condition) for arm, flow in settings.arms.items()]
+                for name, condition in settings.conditions.items()
+            }
+            done = [
+                UnderCondition(condition=name, shared=[each.result() for each in each_arm])
+                for name, each_arm in plays.items()
+            ]
+        return Measured(conditions=done)
     multipath = {arm: flow for arm, flow in settings.arms.items() if arm != SINGLE}
     return Measured(
         shared=[_shared(arm, flow, settings) for arm, flow in settings.arms.items()],
@@ -549,9 +593,43 @@ def _kernel_tables(kernel: Kernel) -> Iterator[tuple[str, str]]:
     yield "runs", f"{told}: {'; '.join(kernel.void)}." if kernel.void else f"{told}."
 
 
+def _condition_tables(conditions: Sequence[UnderCondition]) -> Iterator[tuple[str, str]]:
+    names = [each.condition for each in conditions]
+    by_arm = [{one.arm: one for one in each.shared} for each in conditions]
+
+    def table(head: str, arms: Sequence[str], of: Callable[[Shared, Shared], str]) -> str:
+        rows = [[arm, *(of(found[arm], found[UNCOUPLED]) for found in by_arm)] for arm in arms]
+        return markdown([head, *names], rows)
+
+    def goal(each: Shared, _: Shared) -> str:
+        ratio = _mean(_ratios(each.bps, each.other_bps))
+        return f"{ratio.text('.2f')} {_verdict(ratio, most=MOST)}"
+
+    yield "ratios", table("goal 2: ratio to the other", list(by_arm[0]), goal)
+    yield (
+        "taken",
+        table(
+            "the other's, to that beside vanilla-mp",
+            [arm for arm in by_arm[0] if arm != UNCOUPLED],
+            lambda each, uncoupled: _mean(_ratios(each.other_bps, uncoupled.other_bps)).text(".2f"),
+        ),
+    )
+    yield (
+        "used",
+        table(
+            "Mbps of both",
+            list(by_arm[0]),
+            lambda each, _: f"{mean([a + b for a, b in zip(each.bps, each.other_bps, strict=True)]) / 1e6:.1f}",
+        ),
+    )
+
+
 def tables(measured: Measured) -> Iterator[tuple[str, str]]:
     if measured.kernel is not None:
         yield from _kernel_tables(measured.kernel)
+        return
+    if measured.conditions:
+        yield from _condition_tables(measured.conditions)
         return
     shared = {each.arm: each for each in measured.shared}
     split = {each.arm: each for each in measured.split}
