@@ -210,7 +210,10 @@ def job(flows: Sequence[dict[str, str]], via: dict[str, str], bottlenecks: Seque
         for name in PATHS
     ]
     starts = [round(draws.random(), 3) for _ in flows]
-    players = [flow | {"own_links": True, "start_s": start} for flow, start in zip(flows, starts, strict=True)]
+    players = [
+        {"cc": "cubic"} | flow | {"own_links": True, "start_s": start}
+        for flow, start in zip(flows, starts, strict=True)
+    ]
     return {
         "seed": seed,
         "time_limit_s": length_s,
