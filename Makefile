@@ -294,7 +294,7 @@ test-py: setup ## the Python tests: command lines, arenas, interoperability, rep
 
 # mpshell alone has threads: they write the logs, take commands, show figures, and measure how late timers and programs
 # are. Its tests need the other programs as well; those are of the ordinary build. No test may be skipped.
-TSAN_TESTS := $(addprefix tests/test_,mpshell_tools.py mpshell_awake.py lateness.py real_time.py)
+TSAN_TESTS := $(addprefix tests/test_,mpshell_tools.py mpshell_awake.py mpshell_flows.py lateness.py real_time.py)
 
 .PHONY: tsan
 tsan: setup ## the threads of mpshell under ThreadSanitizer: a data race fails the test that has it

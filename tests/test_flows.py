@@ -1,18 +1,16 @@
-"""TCP flows of the kernel as others' traffic: in mpshell, in the kernel arena, and in an experiment's YAML."""
+"""TCP flows of the kernel as others' traffic: in the kernel arena, and in an experiment's YAML."""
 
 from __future__ import annotations
 
-import itertools
 import json
 import subprocess
 from pathlib import Path
 
 import pytest
 
-import mpshell_program
 from in_process import railyard
 from kernel_machine import needs_kernel, same_files, vk
-from mpshell_program import MPSHELL, run
+from mpshell_program import MPSHELL
 from railyard.arenas.docker import ARENA as DOCKER
 from railyard.arenas.sim import ARENA as SIM
 from railyard.base.errors import UserError
@@ -21,22 +19,24 @@ from railyard.results.flows import Connection, read_flows
 from railyard.run import vkernel
 from railyard.run.resolve import resolve
 from railyard.run.runspec import RunSpec, mpshell_command
+from two_flows import CORE_BPS, LINKS, TWO, shares
 
-LINKS = ["--path", "a:rate=100mbps,delay=5", "--bottleneck", "core:rate=6mbps,delay=5,queue=droptail:packets=20"]
-TWO = ["--flow", "two:via=core,count=2,delay=10", "--flow-log", "flows.jsonl", "--summary", "mpshell.json"]
-CORE_BPS = 6_000_000 * 1448 / 1504  # what packets of 1500 bytes with timestamps can carry
-
-privileged = mpshell_program.pytestmark
-
-
-def shares(folder: Path, from_s: float, to_s: float) -> list[float]:
-    return [one.goodput_bps(from_s, to_s) for one in read_flows(folder)["two"]]
-
-
-def marked(function: object) -> object:
-    for mark in privileged:
-        function = mark(function)
-    return function
+YAML = """\
+name: beside
+arena: kernel
+pairs: [subway-1]
+schemes: [vanilla-mp, mptcp]
+start_offset_ms: 0
+player: {duration_s: 4, bitrate_bps: 500000, chunk_bytes: 131072}
+time_limit_s: 40
+bottlenecks:
+  core: {rate: 6mbps, delay: 5ms, queue: "droptail:packets=20"}
+links:
+  all: {via: [core]}
+flows:
+  bulk: {cc: bbr, count: 2, via: [core], delay: 15ms, to: 90s}
+  web: {path: wifi, size: 50kB, pause: 300ms, from: 0.5s}
+"""
 
 
 @needs_kernel
@@ -49,39 +49,6 @@ def test_two_cubic_flows_share_a_bottleneck_in_the_kernel(tmp_path: Path) -> Non
     assert 0.8 < first / second < 1.25
     assert first + second == pytest.approx(CORE_BPS, rel=0.03)
     assert same_files(tmp_path / "one", tmp_path / "again") == []
-
-
-@marked
-def test_two_cubic_flows_share_a_bottleneck_in_mpshell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    done = run(*LINKS, *TWO, "--", "sleep", "12")
-    assert done.returncode == 0, done.stderr
-    first, second = shares(tmp_path, 3, 12)
-    assert 0.5 < first / second < 2
-    assert first + second == pytest.approx(CORE_BPS, rel=0.15)
-    (flow,) = json.loads((tmp_path / "mpshell.json").read_text())["flows"]
-    carried = sum(one.received_bytes[-1] for one in read_flows(tmp_path)["two"])
-    assert (flow["received_bytes"], flow["connections"], flow["failures"]) == (carried, 2, 0)
-    assert flow["link"]["down"]["departed_bytes"] > carried
-
-
-@marked
-def test_flows_begin_end_and_begin_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    words = ["--flow", "up:path=a,direction=up,cc=reno,from=0.5,to=1.5", "--flow", "load:path=a,size=40000,pause=100"]
-    words += ["--flow", "once:path=a,size=1", "--flow-log", "flows.jsonl", "--path", "a:rate=10mbps,delay=5"]
-    done = run(*words, "--summary", "mpshell.json", "--", "sleep", "2.2")
-    assert done.returncode == 0, done.stderr
-    flows = read_flows(tmp_path)
-    (up,), (load,), (once,) = flows["up"], flows["load"], flows["once"]
-    (transfer,) = up.transfers
-    assert transfer.began_s >= 0.5
-    assert up.bytes_at(1.6) == up.received_bytes[-1] > 100_000
-    assert up.bytes_at(0.5) == 0
-    whole = [one for one in load.transfers if one.received_bytes == 40_000]
-    assert len(whole) > 3
-    assert all(later.began_s - before.ended_s >= 0.1 for before, later in itertools.pairwise(whole))
-    assert [one.received_bytes for one in once.transfers] == [1]
 
 
 @needs_kernel
@@ -102,46 +69,6 @@ def test_a_load_whose_path_never_comes_back_fails_and_is_counted(tmp_path: Path)
     (flow,) = json.loads((tmp_path / "s.json").read_text())["flows"]
     assert flow["failures"] == sum(one.failed is not None for one in load.transfers) > 1
     assert len((tmp_path / "flows.jsonl").read_text().splitlines()) < 1000  # no loop over an error
-
-
-@marked
-def test_a_command_is_not_told_of_the_links_of_flows(tmp_path: Path) -> None:
-    paths = ["--path", "a:rate=9mbps,delay=5", "--path", "b:rate=9mbps,delay=5", "--bottleneck", "core:rate=9mbps"]
-    look = "echo $MPSHELL_PATHS; ip route show default; ip mptcp endpoint; ip mptcp limits"
-    done = run(*paths, "--flow", "f:via=core", "--mptcp", "--", "sh", "-c", look)
-    assert done.returncode == 0, done.stderr
-    told, *lines = done.stdout.splitlines()
-    assert told == "a b"
-    assert [line.split()[line.split().index("dev") + 1] for line in lines if " dev " in line] == ["a", "b"] * 2
-    assert lines[-1].split() == ["add_addr_accepted", "2", "subflows", "2"]
-
-
-@marked
-def test_mpshell_refuses_a_controller_that_this_kernel_has_not() -> None:
-    done = run("--path", "a:rate=9mbps,delay=5", "--flow", "x:path=a,cc=no_such", "--", "true")
-    assert done.returncode == 2
-    assert done.stderr.startswith("mpshell: flow x: this kernel's TCP has no congestion controller no_such; it has ")
-    assert done.stderr.count("\n") == 1
-
-
-# ---- in an experiment
-
-YAML = """\
-name: beside
-arena: kernel
-pairs: [subway-1]
-schemes: [vanilla-mp, mptcp]
-start_offset_ms: 0
-player: {duration_s: 4, bitrate_bps: 500000, chunk_bytes: 131072}
-time_limit_s: 40
-bottlenecks:
-  core: {rate: 6mbps, delay: 5ms, queue: "droptail:packets=20"}
-links:
-  all: {via: [core]}
-flows:
-  bulk: {cc: bbr, count: 2, via: [core], delay: 15ms, to: 90s}
-  web: {path: wifi, size: 50kB, pause: 300ms, from: 0.5s}
-"""
 
 
 def specs(folder: Path, text: str) -> list[RunSpec]:
