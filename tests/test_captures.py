@@ -114,6 +114,7 @@ def test_tshark_decrypts_what_the_relays_of_another_stack_sent_on_path_0(name: s
     assert done.returncode == 0, done.stderr
     (run,) = (tmp_path / "out" / "runs").iterdir()
     assert (run / captures.KEYS).stat().st_mode & 0o777 == 0o600
+    assert (run / captures.KEYS).stat().st_size > 0, f"{name} writes no secrets; XQUIC does with XQC_PRINT_SECRET"
     for end in captures.SIDES:
         rows = fields(run / f"{end}.pcapng", "frame.interface_name", "quic.frame_type", "quic.dcid")
         types = [types for interface, types, _ in rows if interface == "wifi"]
