@@ -16,7 +16,6 @@
 #define ALPN          "relay"
 #define STREAM_WINDOW (6u << 20) /* bytes, as libxlink's; 4,700 full frames */
 #define SEND_PACKETS  8192       /* of a connection that are not acknowledged yet: 11 MB */
-#define PACKET_BYTES  1420       /* the most that XQUIC sends */
 #define IDLE_MS       120000
 #define RETRY_US      UINT64_C(1000000) /* a path that XQUIC has given up is tried again after so long */
 #define READ_BYTES    16384
@@ -48,6 +47,7 @@ struct stack {
     relay_udp u;
     const char *scheduler, *reinjection, *cc;
     bool pacing;
+    bool pmtud;
     xqc_engine_t *engine;
     connection base; /* the client's; of a server, what sends before a connection is accepted */
     connection *accepted;
@@ -490,6 +490,8 @@ static const setting rows[] = {
     {"cc", SETTING_WORD, SETTING_FIELD(stack, cc), .words = controllers, .fallback = "cubic",
      .help = "Congestion controller of each path."},
     {"pacing", SETTING_SWITCH, SETTING_FIELD(stack, pacing), .fallback = "on", .help = "Whether packets are paced."},
+    {"pmtud", SETTING_SWITCH, SETTING_FIELD(stack, pmtud), .fallback = "on",
+     .help = "Whether larger packets than 1200 bytes are tried."},
     {0},
 };
 
@@ -510,7 +512,7 @@ static xqc_conn_settings_t settings_of(const stack *t) {
         s.mp_enable_reinjection = XQC_REINJ_UNACK_BEFORE_SCHED;
         s.reinj_ctl_callback = xqc_deadline_reinj_ctl_cb;
     }
-    s.max_pkt_out_size = PACKET_BYTES;
+    s.enable_pmtud = t->pmtud ? XQC_PMTUD_ENABLE_MASK : XQC_PMTUD_DISABLE;
     s.sndq_packets_used_max = SEND_PACKETS;
     s.idle_time_out = IDLE_MS;
     s.init_idle_time_out = IDLE_MS; /* else a server forgets a handshake after 10 s, and the client does not */
@@ -616,7 +618,7 @@ static void destroy(void *user) {
 }
 
 int main(int argc, char **argv) {
-    static stack t = {.scheduler = "minrtt", .reinjection = "none", .cc = "cubic", .pacing = true};
+    static stack t = {.scheduler = "minrtt", .reinjection = "none", .cc = "cubic", .pacing = true, .pmtud = true};
     static char version[32];
     const relay_program program = {.name = "XQUIC relay",
                                    .version = version,
