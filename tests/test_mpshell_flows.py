@@ -63,23 +63,3 @@ def test_mpshell_refuses_a_controller_that_this_kernel_has_not() -> None:
     assert done.returncode == 2
     assert done.stderr.startswith("mpshell: flow x: this kernel's TCP has no congestion controller no_such; it has ")
     assert done.stderr.count("\n") == 1
-
-
-# ---- in an experiment
-
-YAML = """\
-name: beside
-arena: kernel
-pairs: [subway-1]
-schemes: [vanilla-mp, mptcp]
-start_offset_ms: 0
-player: {duration_s: 4, bitrate_bps: 500000, chunk_bytes: 131072}
-time_limit_s: 40
-bottlenecks:
-  core: {rate: 6mbps, delay: 5ms, queue: "droptail:packets=20"}
-links:
-  all: {via: [core]}
-flows:
-  bulk: {cc: bbr, count: 2, via: [core], delay: 15ms, to: 90s}
-  web: {path: wifi, size: 50kB, pause: 300ms, from: 0.5s}
-"""
