@@ -23,7 +23,7 @@ from railyard.traces.library import PROJECT_LIBRARY
 from railyard.traces.links import link_defaults
 from railyard.traces.model import PathOpportunities, generate_opportunities
 from railyard.traces.parameters import DipLevel, MobilityModel
-from railyard.traces.presets import MODELS
+from railyard.traces.presets import mobility_models
 from railyard.traces.stats import dip_runs, rtt_stats
 from railyard.traces.trace import Trace, TraceError
 from trace_files import GENERATED, in_memory, railyard_traces, write
@@ -72,7 +72,7 @@ def test_no_two_pairs_of_the_library_are_the_same() -> None:
 
 def test_the_seed_decides_the_traces() -> None:
     def files(seed: int) -> dict[str, bytes]:
-        return pair_files(GeneratedPair(name="x", seed=seed, duration_s=5, model=MODELS["hsr"]))
+        return pair_files(GeneratedPair(name="x", seed=seed, duration_s=5, model=mobility_models()["hsr"]))
 
     assert files(4) == files(4)
     assert files(4)["x.lte.down"] != files(5)["x.lte.down"]
@@ -80,20 +80,20 @@ def test_the_seed_decides_the_traces() -> None:
 
 def test_delay_traces_come_when_asked_and_follow_the_rtt_of_the_model() -> None:
     common = {"name": "x", "seed": 4, "duration_s": 5}
-    plain = GeneratedPair.model_validate({**common, "model": MODELS["hsr"]})
-    delayed = GeneratedPair.model_validate({**common, "model": MODELS["hsr"], "delay_traces": True})
+    plain = GeneratedPair.model_validate({**common, "model": mobility_models()["hsr"]})
+    delayed = GeneratedPair.model_validate({**common, "model": mobility_models()["hsr"], "delay_traces": True})
     without, files = pair_files(plain), pair_files(delayed)
     assert set(files) - set(without) == {"x.wifi.delay", "x.lte.delay"}
     assert all(files[name] == without[name] for name in without if name != "x.yaml"), "the rates are the same"
     rows = [line.split(",") for line in files["x.lte.delay"].decode().splitlines()]
-    rtt = generated(MODELS["hsr"], 4, 5)["lte"].rtt_ms
+    rtt = generated(mobility_models()["hsr"], 4, 5)["lte"].rtt_ms
     assert rtt is not None
     assert [int(ms) for ms, _ in rows] == list(range(0, 5001, 100))
     assert [float(delay) for _, delay in rows[:-1]] == pytest.approx((rtt / 2).tolist())
 
 
 def test_a_wake_up_is_a_setting_of_the_link_and_not_in_the_delay_trace() -> None:
-    pair = GeneratedPair.model_validate({"name": "x", "seed": 4, "duration_s": 60, "model": MODELS["hsr"]})
+    pair = GeneratedPair.model_validate({"name": "x", "seed": 4, "duration_s": 60, "model": mobility_models()["hsr"]})
     drawn_paths = generated(pair.model, 4, 300)
     for path, entry in zip(pair.model.paths, index_entry(pair).paths, strict=True):
         rtt_ms = drawn_paths[path.name].rtt_ms
@@ -121,7 +121,7 @@ def test_a_connection_over_a_delay_trace_pays_the_wake_up_once(
     """The first frame takes two round trips, handshake and request, and one wake-up. With the quantiles of SYN round
     trips in the delay trace (p50 192 and 363 ms, as in earlier revisions) it takes three to four times as long."""
     pair = GeneratedPair.model_validate(
-        {"name": "x", "seed": 4, "duration_s": 60, "delay_traces": True, "model": MODELS["hsr"]}
+        {"name": "x", "seed": 4, "duration_s": 60, "delay_traces": True, "model": mobility_models()["hsr"]}
     )
     write_pair(pair, tmp_path)
     settings = next(path.link for path in index_entry(pair).paths if path.name == name)
@@ -147,7 +147,7 @@ def test_stats_measures_the_rtt_of_a_delay_trace(tmp_path: Path) -> None:
 
 
 def test_the_command_line_offers_every_model() -> None:
-    assert {model.value for model in ModelName} == set(MODELS)
+    assert {model.value for model in ModelName} == set(mobility_models())
 
 
 # Target and tolerance, both in the unit of the statistic, for the average over the seeds; lengths and spacing of dips
@@ -282,7 +282,7 @@ def generated(model: MobilityModel, seed: int, duration_s: int) -> dict[str, Pat
 def drawn() -> Drawn:
     return {
         name: [generated(model, seed, DURATION_S) for seed in (SEEDS[:2] if name == "driving-sa" else SEEDS)]
-        for name, model in MODELS.items()
+        for name, model in mobility_models().items()
     }
 
 
@@ -343,9 +343,9 @@ def test_the_model_has_the_rtt_of_measured_paths(model: str, path: str, drawn: D
 def test_handoffs_of_the_lte_path_on_the_train_are_near_periodic_and_those_of_the_other_path_are_not() -> None:
     def variation(path: str) -> float:
         spacings: list[float] = []
-        model = next(candidate for candidate in MODELS["hsr"].paths if candidate.name == path)
+        model = next(candidate for candidate in mobility_models()["hsr"].paths if candidate.name == path)
         for seed in SEEDS:
-            rate = trace_of(generated(MODELS["hsr"], seed, DURATION_S)[path]).rate_mbps(1000)
+            rate = trace_of(generated(mobility_models()["hsr"], seed, DURATION_S)[path]).rate_mbps(1000)
             low = rate < model.body.median_mbps / 5
             spacings += np.diff(np.flatnonzero(np.diff(low.astype(int)) == 1)).tolist()
         return float(np.std(spacings) / np.mean(spacings))
@@ -360,9 +360,9 @@ def test_what_silences_the_downlink_silences_the_uplink() -> None:
         path.model_copy(
             update={"dip_level": steady_dips, "body": path.body.model_copy(update={"sigma": 0.3})},
         )
-        for path in MODELS["subway"].paths
+        for path in mobility_models()["subway"].paths
     )
-    model = MODELS["subway"].model_copy(update={"paths": paths})
+    model = mobility_models()["subway"].model_copy(update={"paths": paths})
     silences = 0
     for path in generate_opportunities(model, 3, 300):
         assert len(path.up) < len(path.down)

@@ -25,7 +25,7 @@ from railyard.traces.light import Burst, read_light_trace, read_size_latency
 from railyard.traces.networks import NETWORKS, network_pair
 from railyard.traces.parameters import MAX_DURATION_S
 from railyard.traces.periods import unequal
-from railyard.traces.presets import MODELS
+from railyard.traces.presets import mobility_models
 from railyard.traces.recorded import describe
 from railyard.traces.resolution import coarse_words
 from railyard.traces.stats import Dips, TraceStats, pair_stats, rtt_stats, trace_stats
@@ -46,7 +46,7 @@ def group() -> None:
 
 
 class ModelName(StrEnum):
-    """The models by name; presets.MODELS has the same."""
+    """The models by name; presets.mobility_models() has the same."""
 
     SUBWAY = "subway"
     HSR = "hsr"
@@ -341,7 +341,7 @@ def _new_pair(model: str, seed: int, duration_s: int, name: str | None, delay_tr
             seed=seed,
             duration_s=duration_s,
             delay_traces=delay_traces,
-            model=MODELS[model],
+            model=mobility_models()[model],
         )
     except ValueError as error:
         raise _bad_name(name) from error

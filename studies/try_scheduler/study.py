@@ -43,7 +43,7 @@ from railyard.studies.study import Data, markdown, tell
 from railyard.traces.generate import GeneratedPair, write_pair
 from railyard.traces.index import write_entry
 from railyard.traces.library import SEARCH_PATH_VARIABLE, search_path
-from railyard.traces.presets import MODELS
+from railyard.traces.presets import mobility_models
 from railyard.traces.singles import Single, Words, make_pair
 
 EXPERIMENTS = {"light": "evaluation", "heavy": "evaluation-heavy"}
@@ -153,11 +153,15 @@ def _of_singles(token: str, library: Path) -> str:
 def _generated(token: str, library: Path) -> list[str]:
     model, _, seeds = token.partition(":")
     first, _, last = seeds.partition("-")
-    if model not in MODELS or not first.isdigit() or not (last or first).isdigit():
-        raise UserError(f"'{token}' is no MODEL:SEED or MODEL:FIRST-LAST; the models are {', '.join(MODELS)}.")
+    if model not in mobility_models() or not first.isdigit() or not (last or first).isdigit():
+        raise UserError(
+            f"'{token}' is no MODEL:SEED or MODEL:FIRST-LAST; the models are {', '.join(mobility_models())}."
+        )
     names = [f"{model}-s{seed}" for seed in range(int(first), int(last or first) + 1)]
     for name in names:
-        pair = GeneratedPair(name=name, seed=int(name.rpartition("-s")[2]), duration_s=LENGTH_S, model=MODELS[model])
+        pair = GeneratedPair(
+            name=name, seed=int(name.rpartition("-s")[2]), duration_s=LENGTH_S, model=mobility_models()[model]
+        )
         if not (library / f"{name}.yaml").is_file():
             write_pair(pair, library)
     return names

@@ -18,7 +18,7 @@ from railyard.report.exhibit import SIZES, Size
 from railyard.studies.claims import PaperClaims
 from railyard.traces.names import Technology
 from railyard.traces.parameters import Lengths, MobilityModel
-from railyard.traces.presets import MODELS
+from railyard.traces.presets import mobility_models
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -191,9 +191,9 @@ class Scene(Strict):
     @classmethod
     def _preset(cls, value: Any) -> Any:
         if isinstance(value, str):
-            if value not in MODELS:
-                raise ValueError(f"unknown model '{value}'; {near_miss(value, MODELS)}")
-            return MODELS[value]
+            if value not in mobility_models():
+                raise ValueError(f"unknown model '{value}'; {near_miss(value, mobility_models())}")
+            return mobility_models()[value]
         return value
 
     @model_validator(mode="after")

@@ -32,7 +32,7 @@ from railyard.traces.convert.run import convert_trace
 from railyard.traces.generate import GeneratedPair, pair_files, read_parameters
 from railyard.traces.index import Pair, PairPath
 from railyard.traces.library import list_pairs
-from railyard.traces.presets import HSR
+from railyard.traces.presets import mobility_models
 from railyard.traces.settings import Value
 from railyard.traces.trace import format_trace, read_trace, sha256_file
 
@@ -321,7 +321,7 @@ def with_restored(
 def _with_rtt(file: Path, second: str, of: RttOf) -> tuple[GeneratedPair, str]:
     """The parameters of a pair, to be drawn with delay traces, and a digest of them. `second`: the path of M."""
     parameters = read_parameters(file)
-    rtts = {one.technology: one.rtt for one in HSR.paths}
+    rtts = {one.technology: one.rtt for one in mobility_models()["hsr"].paths}
     paths = []
     for one in parameters.model.paths:
         quantiles = SYN_QUANTILES["M" if one.name == second else "U"] if of == "syn" else {}
