@@ -22,7 +22,8 @@ takes is the other flow's throughput under an arm over that under vanilla-mp wit
 the first second, at times drawn from the seed. Intervals are railyard.stats'.
 
 The size `conditions`, written before the first look at its runs (one seed of 3 s of two arms was played to see that all
-conditions run): `shared` alone, under other bottlenecks and base RTTs, all else equal. Goal 2 is judged under each of them, without a correction for their number: nine times seven intervals.
+conditions run): `shared` alone, under other bottlenecks and base RTTs, all else equal. Goal 2 is judged under each of
+them, without a correction for their number: nine times seven intervals.
 
     queues    droptail of 10 and 200 ms; CoDel, PIE and fq_codel by their defaults.
     RTTs      LTE's base RTT is 160 ms: `far LTE`, the other flow on Wi-Fi; `far other`, the other flow on LTE too.
