@@ -31,7 +31,7 @@ from railyard.base.paths import ROOT, program
 from railyard.experiment.stacks import StackRun, resolve_stack
 from railyard.run.runspec import CERTIFICATE_FILE, KEY_FILE, certificate_command
 
-STACKS = ("libxlink", "picoquic", "xquic")
+STACKS = ("libxlink", "picoquic", "xquic,datagram=1420")
 DELAY_MS = 10  # each way
 PACKET_BITS = 1504 * 8
 LIMIT_S = 120.0
@@ -157,7 +157,8 @@ def known(names: list[str]) -> dict[str, StackRun]:
     stacks = {}
     for name in names:
         try:
-            stacks[name] = resolve_stack(name, {}, ROOT)
+            stack, *options = name.split(",")
+            stacks[name] = resolve_stack(stack, dict(option.split("=", 1) for option in options), ROOT)
         except UserError as error:
             print(f"without {name}: {error}", file=sys.stderr)
     return stacks
@@ -165,7 +166,7 @@ def known(names: list[str]) -> dict[str, StackRun]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("stacks", nargs="*", default=list(STACKS), help=f"default: {' '.join(STACKS)}")
+    parser.add_argument("stacks", nargs="*", default=list(STACKS), help=f"as NAME,KEY=VALUE; default: {' '.join(STACKS)}")
     parser.add_argument("--tries", type=int, default=5)
     options = parser.parse_args()
     stacks = known(options.stacks)

@@ -48,6 +48,7 @@ struct stack {
     const char *scheduler, *reinjection, *cc;
     bool pacing;
     bool pmtud;
+    uint32_t datagram_bytes;
     xqc_engine_t *engine;
     connection base; /* the client's; of a server, what sends before a connection is accepted */
     connection *accepted;
@@ -491,7 +492,9 @@ static const setting rows[] = {
      .help = "Congestion controller of each path."},
     {"pacing", SETTING_SWITCH, SETTING_FIELD(stack, pacing), .fallback = "on", .help = "Whether packets are paced."},
     {"pmtud", SETTING_SWITCH, SETTING_FIELD(stack, pmtud), .fallback = "on",
-     .help = "Whether larger packets than 1200 bytes are tried."},
+     .help = "Whether larger datagrams are tried, from 5 s after the start on."},
+    {"datagram", SETTING_WHOLE, SETTING_FIELD(stack, datagram_bytes), .least = 1200, .most = 1420, .fallback = "1200",
+     .help = "What datagrams have at most without a search, bytes."},
     {0},
 };
 
@@ -512,6 +515,7 @@ static xqc_conn_settings_t settings_of(const stack *t) {
         s.mp_enable_reinjection = XQC_REINJ_UNACK_BEFORE_SCHED;
         s.reinj_ctl_callback = xqc_deadline_reinj_ctl_cb;
     }
+    s.max_pkt_out_size = t->datagram_bytes;
     s.enable_pmtud = t->pmtud ? XQC_PMTUD_ENABLE_MASK : XQC_PMTUD_DISABLE;
     s.sndq_packets_used_max = SEND_PACKETS;
     s.idle_time_out = IDLE_MS;
@@ -618,7 +622,12 @@ static void destroy(void *user) {
 }
 
 int main(int argc, char **argv) {
-    static stack t = {.scheduler = "minrtt", .reinjection = "none", .cc = "cubic", .pacing = true, .pmtud = true};
+    static stack t = {.scheduler = "minrtt",
+                      .reinjection = "none",
+                      .cc = "cubic",
+                      .pacing = true,
+                      .pmtud = true,
+                      .datagram_bytes = 1200};
     static char version[32];
     const relay_program program = {.name = "XQUIC relay",
                                    .version = version,
