@@ -269,30 +269,11 @@ static uint64_t ssthresh(const void *state) {
     return ((const cubic *)state)->c.ssthresh;
 }
 
-const xl_cc_ops xl_cc_cubic_tolerant = {
-    .name = "cubic-tolerant",
-    .init = init_tolerant,
-    .set_mtu = set_mtu,
-    .on_sent = on_sent,
-    .on_ack = on_ack,
-    .on_loss = on_loss,
-    .on_congestion = on_congestion,
-    .on_persistent_congestion = on_persistent_congestion,
-    .on_spurious_loss = on_spurious_loss,
-    .window = window,
-    .ssthresh = ssthresh,
-};
+/* What both have. */
+#define OPERATIONS                                                                                                     \
+    .set_mtu = set_mtu, .on_sent = on_sent, .on_ack = on_ack, .on_loss = on_loss, .on_congestion = on_congestion,      \
+    .on_persistent_congestion = on_persistent_congestion, .on_spurious_loss = on_spurious_loss, .window = window,      \
+    .ssthresh = ssthresh
 
-const xl_cc_ops xl_cc_cubic = {
-    .name = "cubic",
-    .init = init_rfc9438,
-    .set_mtu = set_mtu,
-    .on_sent = on_sent,
-    .on_ack = on_ack,
-    .on_loss = on_loss,
-    .on_congestion = on_congestion,
-    .on_persistent_congestion = on_persistent_congestion,
-    .on_spurious_loss = on_spurious_loss,
-    .window = window,
-    .ssthresh = ssthresh,
-};
+const xl_cc_ops xl_cc_cubic_tolerant = {.name = "cubic-tolerant", .init = init_tolerant, OPERATIONS};
+const xl_cc_ops xl_cc_cubic = {.name = "cubic", .init = init_rfc9438, OPERATIONS};
