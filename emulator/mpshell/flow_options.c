@@ -6,6 +6,10 @@
 #include "base/error.h"
 
 #define DAY_MS 86400000
+/* Defaults of a flow. */
+#define CC    "cubic"
+#define RATE  "100mbps"
+#define DELAY "0"
 
 /* The kernel's name: [a-z0-9_]; its Reno is the `newreno` of QUIC's settings. */
 static bool read_cc(void *into, const char *text, char *reason, size_t cap) {
@@ -24,12 +28,12 @@ static const char *const directions[] = {"up", "down", NULL};
 #define FIELD(member) SETTING_FIELD(mp_flow_options, member)
 
 const setting mp_flow_rows[] = {
-    {"cc", SETTING_OWN, .read = read_cc, .value = "NAME", .fallback = "cubic", .help = "Congestion controller."},
+    {"cc", SETTING_OWN, .read = read_cc, .value = "NAME", .fallback = CC, .help = "Congestion controller."},
     {"path", SETTING_TEXT, FIELD(path), .value = "NAME", .help = "The path of COMMAND that carries it."},
     {"via", SETTING_TEXT, FIELD(via), .value = "NAMES",
      .help = "The bottlenecks that it passes behind a link of its own, in the order from client to server."},
-    {"rate", SETTING_TEXT, FIELD(rate), .value = "RATE", .fallback = "100mbps", .help = "Rate of that link."},
-    {"delay", SETTING_TEXT, FIELD(delay), .value = "MS", .fallback = "0", .help = "One-way delay of that link."},
+    {"rate", SETTING_TEXT, FIELD(rate), .value = "RATE", .fallback = RATE, .help = "Rate of that link."},
+    {"delay", SETTING_TEXT, FIELD(delay), .value = "MS", .fallback = DELAY, .help = "One-way delay of that link."},
     {"direction", SETTING_CHOICE, FIELD(is_down), .words = directions, .fallback = "down",
      .help = "Where the data go: to the client is down."},
     {"count", SETTING_WHOLE, FIELD(count), .least = 1, .most = 64, .value = "N", .fallback = "1",
@@ -62,7 +66,7 @@ mp_flow_options *mp_flow_add(mp_options *options, const char *name, size_t lengt
         }
     }
     mp_flow_options *flow = &options->flows[options->flow_count++];
-    *flow = (mp_flow_options){.cc = "cubic", .is_down = 1, .count = 1, .pause_us = MP_NO_PAUSE};
+    *flow = (mp_flow_options){.cc = CC, .is_down = 1, .count = 1, .pause_us = MP_NO_PAUSE};
     memcpy(flow->name, name, length);
     return flow;
 }
@@ -106,7 +110,7 @@ static bool add_link(mp_options *options, mp_flow_options *flow, char *error, si
     if (!path)
         return false;
     const char *const given[][2] = {
-        {"rate", flow->rate ? flow->rate : "100mbps"}, {"delay", flow->delay ? flow->delay : "0"}, {"via", flow->via}};
+        {"rate", flow->rate ? flow->rate : RATE}, {"delay", flow->delay ? flow->delay : DELAY}, {"via", flow->via}};
     for (size_t i = 0; i < sizeof given / sizeof given[0]; i++)
         if (!link_settings_set(path->settings, given[i][0], given[i][1], reason, sizeof reason))
             return error_set(error, error_size, "flow %s: %s", flow->name, reason);

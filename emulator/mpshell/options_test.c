@@ -15,6 +15,15 @@ static bool parse(mp_options *options, char **argv, char error[512]) {
     return mp_options_parse(options, argc, argv, error, 512);
 }
 
+static void refuses(char **argv, const char *text) {
+    mp_options o;
+    char error[512] = "";
+    assert_false(parse(&o, argv, error));
+    if (!strstr(error, text))
+        fail_msg("\"%s\" does not say \"%s\"", error, text);
+    mp_options_free(&o);
+}
+
 TEST(reads_every_option) {
     char *argv[] = {"mpshell",
                     "--path",
@@ -110,11 +119,7 @@ TEST(tells_what_is_wrong) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char *argv[] = {"mpshell", "--path", "lte:up=a,down=b,delay=1", "--path", cases[i].path, "--", "sh", NULL};
-        mp_options o;
-        char error[512] = "";
-        assert_false(parse(&o, argv, error));
-        assert_non_null(strstr(error, cases[i].what));
-        mp_options_free(&o);
+        refuses(argv, cases[i].what);
     }
 }
 
@@ -235,14 +240,9 @@ TEST(tells_what_is_wrong_in_a_configuration_file) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char name[32];
-        char error[512] = "";
-        mp_options o;
         write_config(cases[i].text, name);
         char *argv[] = {"mpshell", "--config", name, "--", "sh", NULL};
-        assert_false(parse(&o, argv, error));
-        if (!strstr(error, cases[i].what))
-            fail_msg("\"%s\" does not say \"%s\"", error, cases[i].what);
-        mp_options_free(&o);
+        refuses(argv, cases[i].what);
         unlink(name);
     }
 }
@@ -277,14 +277,9 @@ TEST(tells_what_is_missing_or_unknown) {
                                        "--sysctl takes net.NAME=VALUE, not 'kernel.x=1'.",
                                        "--control takes a text, not ''."};
     for (size_t i = 0; i < sizeof what / sizeof what[0]; i++) {
-        mp_options o;
-        char error[512] = "";
         char *argv[8];
         memcpy(argv, lines[i], sizeof argv);
-        assert_false(parse(&o, argv, error));
-        if (!strstr(error, what[i]))
-            fail_msg("\"%s\" does not say \"%s\"", error, what[i]);
-        mp_options_free(&o);
+        refuses(argv, what[i]);
     }
 }
 
@@ -292,8 +287,6 @@ TEST(more_paths_than_the_limit_are_refused) {
     static char specs[MP_MAX_PATHS + 1][40];
     char *argv[2 * (MP_MAX_PATHS + 1) + 4] = {"mpshell"};
     size_t n = 1;
-    mp_options o;
-    char error[512] = "";
     for (size_t k = 0; k <= MP_MAX_PATHS; k++) {
         memcpy(specs[k], "p00:up=a,down=b,delay=1", sizeof("p00:up=a,down=b,delay=1"));
         specs[k][1] = (char)('0' + k / 10);
@@ -302,9 +295,7 @@ TEST(more_paths_than_the_limit_are_refused) {
         argv[n++] = specs[k];
     }
     argv[n++] = "sh";
-    assert_false(parse(&o, argv, error));
-    assert_non_null(strstr(error, "more than 32 paths"));
-    mp_options_free(&o);
+    refuses(argv, "more than 32 paths");
 }
 
 TEST(the_side_that_lends_takes_no_path_and_no_command) {
@@ -318,17 +309,13 @@ TEST(the_side_that_lends_takes_no_path_and_no_command) {
     assert_true(parse(&options, alone, error));
     assert_string_equal(options.lend_outside, "/join/outside");
     mp_options_free(&options);
-    assert_false(parse(&options, command, error));
-    assert_non_null(strstr(error, "takes no --path and no COMMAND"));
-    mp_options_free(&options);
+    refuses(command, "takes no --path and no COMMAND");
     assert_false(parse(&options, path, error));
     mp_options_free(&options);
     assert_true(parse(&options, borrow, error));
     assert_string_equal(options.outside, "/join/outside");
     mp_options_free(&options);
-    assert_false(parse(&options, nat, error));
-    assert_non_null(strstr(error, "--nat and --outside"));
-    mp_options_free(&options);
+    refuses(nat, "--nat and --outside");
 }
 
 TEST(reads_bottlenecks) {
@@ -366,13 +353,8 @@ TEST(wrong_bottlenecks_are_refused) {
         char spec[80];
         char *argv[] = {"mpshell", "--path", "wifi:up=a,down=b,delay=10,via=core", "--bottleneck", spec, "--",
                         "x",       NULL};
-        mp_options o;
-        char error[512] = "";
         strcpy(spec, cases[i][0]);
-        assert_false(parse(&o, argv, error));
-        if (!strstr(error, cases[i][1]))
-            fail_msg("%s: %s", spec, error);
-        mp_options_free(&o);
+        refuses(argv, cases[i][1]);
     }
 }
 
@@ -432,13 +414,8 @@ TEST(wrong_flows_are_refused) {
         char spec[80];
         char *argv[] = {"mpshell", "--path", WIFI_SPEC, "--bottleneck", "core:rate=5mbps", "--flow", spec,
                         "--",      "x",      NULL};
-        mp_options o;
-        char error[512] = "";
         strcpy(spec, cases[i][0]);
-        assert_false(parse(&o, argv, error));
-        if (!strstr(error, cases[i][1]))
-            fail_msg("%s: %s", spec, error);
-        mp_options_free(&o);
+        refuses(argv, cases[i][1]);
     }
 }
 
@@ -446,17 +423,9 @@ TEST(flows_go_with_no_borrowed_outside) {
     char *argv[] = {"mpshell", WIFI, "--flow", "x:path=wifi", "--outside", "s", "--", "x", NULL};
     char *alone[] = {"mpshell", WIFI, "--flow-log", "f", "--", "x", NULL};
     char *twice[] = {"mpshell", WIFI, "--flow", "x:path=wifi", "--flow", "x:path=wifi", "--", "x", NULL};
-    mp_options o;
-    char error[512] = "";
-    assert_false(parse(&o, argv, error));
-    assert_non_null(strstr(error, "--flow and --outside cannot be combined"));
-    mp_options_free(&o);
-    assert_false(parse(&o, alone, error));
-    assert_non_null(strstr(error, "--flow-log needs --flow"));
-    mp_options_free(&o);
-    assert_false(parse(&o, twice, error));
-    assert_non_null(strstr(error, "two flows are named x"));
-    mp_options_free(&o);
+    refuses(argv, "--flow and --outside cannot be combined");
+    refuses(alone, "--flow-log needs --flow");
+    refuses(twice, "two flows are named x");
 }
 
 TEST(a_configuration_file_has_flows) {
@@ -482,10 +451,7 @@ TEST(a_configuration_file_has_flows) {
     unlink(name);
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         write_config(wrong[i][0], name);
-        assert_false(parse(&o, argv, error));
-        if (!strstr(error, wrong[i][1]))
-            fail_msg("%s: %s", wrong[i][0], error);
-        mp_options_free(&o);
+        refuses(argv, wrong[i][1]);
         unlink(name);
     }
 }
