@@ -166,7 +166,7 @@ def known(names: list[str]) -> dict[str, StackRun]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("stacks", nargs="*", default=list(STACKS), help=f"as NAME,KEY=VALUE; default: {' '.join(STACKS)}")
+    parser.add_argument("stacks", nargs="*", default=list(STACKS), help=f"NAME,KEY=VALUE; default: {' '.join(STACKS)}")
     parser.add_argument("--tries", type=int, default=5)
     options = parser.parse_args()
     stacks = known(options.stacks)

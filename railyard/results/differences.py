@@ -31,8 +31,12 @@ NO_VALUE = "no value"
 def neighbours(offsets_s: Sequence[float], length_s: float) -> int:
     """How many plays of this length, at most, share a stretch of the trace with the one at their begin, itself among
     them. Plays of no length, whose program failed at once, share nothing."""
-    ordered = sorted(offsets_s)
-    return max((sum(0 <= other - start < length_s for other in ordered) for start in ordered), default=1) or 1
+    ordered, most, end = sorted(offsets_s), 1, 0
+    for begin, start in enumerate(ordered):
+        while end < len(ordered) and ordered[end] - start < length_s:
+            end += 1
+        most = max(most, end - begin)
+    return most
 
 
 def layout_of(runs: Sequence[Run], others: Sequence[Run] = ()) -> Layout:
