@@ -30,6 +30,7 @@ from railyard.base.errors import UserError
 from railyard.base.paths import ROOT, program
 from railyard.experiment.stacks import StackRun, resolve_stack
 from railyard.run.runspec import CERTIFICATE_FILE, KEY_FILE, certificate_command
+from railyard.stress.run import subject
 
 STACKS = ("libxlink", "picoquic", "xquic,datagram=1420")
 DELAY_MS = 10  # each way
@@ -157,8 +158,8 @@ def known(names: list[str]) -> dict[str, StackRun]:
     stacks = {}
     for name in names:
         try:
-            stack, *options = name.split(",")
-            stacks[name] = resolve_stack(stack, dict(option.split("=", 1) for option in options), ROOT)
+            entry = subject("stack", name).entry
+            stacks[name] = resolve_stack(str(entry.stack), entry.stack_options, ROOT)
         except UserError as error:
             print(f"without {name}: {error}", file=sys.stderr)
     return stacks
