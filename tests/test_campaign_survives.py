@@ -139,7 +139,7 @@ def test_a_campaign_killed_at_any_moment_loses_nothing_and_doubles_nothing(exper
 def test_a_full_disk_ends_a_campaign_in_one_sentence_and_room_lets_it_go_on(
     experiment: Path, tmp_path: Path, command_line: Command
 ) -> None:
-    with small_disk(tmp_path / "disk", "600k") as disk:
+    with small_disk(tmp_path / "disk", "330k") as disk:
         full = command_line("run", str(experiment), "--out", str(disk / "out"))
         assert (full.returncode, full.stderr.count("\n")) == (2, 1), full.stderr
         assert "the disk is full; make room" in full.stderr

@@ -98,6 +98,7 @@ class Sim(Arena):
     name = "sim"
     about = "virtual time"
     exact = True
+    notices_full_disk = True
     same_with_qlogs = True
     counts_lateness = False
     starts_late = True

@@ -27,6 +27,7 @@ class Arena(ABC):
     counts_lateness: ClassVar[bool] = True  # the emulator does things at times of its own, which may be late
     starts_late: ClassVar[bool] = False  # the player may start after the links (RunSpec.player_start_ms)
     has_foresight: ClassVar[bool] = False  # schedulers may be told what the links will do
+    notices_full_disk: ClassVar[bool] = False  # its programs fail where they cannot write
     s_per_video_mb: ClassVar[float] = 0.0  # exact ones: what a run takes, where no recorded run tells
     program_names: ClassVar[tuple[str, ...]] = PROGRAM_NAMES
 

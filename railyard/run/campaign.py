@@ -214,9 +214,12 @@ async def _try_once(campaign: Campaign, tries: Tries, reporter: Reporter) -> Non
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir()
         (partial / "spec.json").write_text(spec.model_dump_json(indent=1))
-        await arena_of(spec.arena).execute(spec, partial)
-        campaign.check_space()
-        tries.add(json.loads((partial / "run.json").read_text()))
+        arena = arena_of(spec.arena)
+        await arena.execute(spec, partial)
+        record = json.loads((partial / "run.json").read_text())
+        if not (arena.notices_full_disk and record["outcome"] == "complete"):
+            campaign.check_space()
+        tries.add(record)
         shutil.rmtree(aside, ignore_errors=True)
         partial.rename(aside)
     except (OSError, ValueError, UserError):
