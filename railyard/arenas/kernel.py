@@ -228,8 +228,8 @@ def _code(text: str) -> dict[str, Any]:
     return exit_state(-(code - 128) if code is not None and code > 128 else code)
 
 
-def _ended(spec: RunSpec, run_dir: Path, stopped: str | None, told: dict[str, Any]) -> Ended:
-    """`stopped`: what ended the machine before its time; `told`: what is known without the run's files."""
+def _ended(spec: RunSpec, run_dir: Path, stopped: str | None, members: dict[str, Any]) -> Ended:
+    """`stopped`: what ended the machine before its time; `members`: what is known without the run's files."""
     started = all((run_dir / name).is_file() for name in ("mpshell.json", "player.jsonl"))
     if not started and stopped is None:
         raise RunRefusedError(f"the run {spec.run_id} could not start: {last_words(run_dir / 'mpshell.stderr')}")
@@ -248,8 +248,8 @@ def _ended(spec: RunSpec, run_dir: Path, stopped: str | None, told: dict[str, An
         message=message,
         fidelity=fidelity.judge(emulator, events, exact=True),
         exits={"mpshell": _code(shell), "server": _code(server), "player": emulator["exit"]},
-        facts=record.program_facts(run_dir, emulator, events, listening, netstat) | told.pop("facts"),
-        **told,
+        facts=record.program_facts(run_dir, emulator, events, listening, netstat) | members.pop("facts"),
+        **members,
     )
 
 

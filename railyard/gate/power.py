@@ -135,7 +135,7 @@ def simulate(
     trials: int,
     grid: Sequence[tuple[float, float]],
     seed: int = 1,
-    told: Callable[[Found], None] = lambda _: None,
+    report: Callable[[Found], None] = lambda _: None,
 ) -> list[Found]:
     """The rate of alarms with so many windows a row: without a regression (factor 1), then for each factor and share
     of windows that it hits."""
@@ -145,7 +145,7 @@ def simulate(
     single = [one.p_worse < suite.alpha for trial in nothing for row in trial for one in row]
     alarms = sum(_is_alarm(of_trial) for of_trial in nothing)
     results = [Found(windows, 1.0, 0.0, alarms, trials, len(single), sum(single))]
-    told(results[0])
+    report(results[0])
     for factor, share in grid:
         alarms = 0
         for of_trial, quiet in zip(chosen, nothing, strict=True):
@@ -155,7 +155,7 @@ def simulate(
             hit = _comparisons(_with_sides(drawn, row, slow, factor), suite)
             alarms += _is_alarm([hit if k == target else r for k, r in enumerate(quiet)])
         results.append(Found(windows, factor, share, alarms, trials))
-        told(results[-1])
+        report(results[-1])
     return results
 
 

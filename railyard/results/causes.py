@@ -21,8 +21,8 @@ def causes(runs: Sequence[Run]) -> dict[str, list[Run]]:
     return {_largest([cause for cause, _ in same]): [run for _, run in same] for same in by_cause.values()}
 
 
-def _largest(told: Sequence[str]) -> str:
+def _largest(messages: Sequence[str]) -> str:
     """The words of the first one, each number the largest of all in its place."""
-    numbers = [NUMBER.findall(one) for one in told]
+    numbers = [NUMBER.findall(one) for one in messages]
     largest = iter(max(column, key=float) for column in zip(*numbers, strict=True))
-    return NUMBER.sub(lambda _: next(largest), told[0])
+    return NUMBER.sub(lambda _: next(largest), messages[0])

@@ -243,7 +243,7 @@ def _keep(campaign: Campaign, tries: Tries, budget_s: float, reporter: Reporter)
 
 
 async def _round(
-    campaign: Campaign, runs: list[Tries], jobs: int, reporter: Reporter, told: Repetitions, until: float
+    campaign: Campaign, runs: list[Tries], jobs: int, reporter: Reporter, repetitions: Repetitions, until: float
 ) -> list[Tries]:
     """One try of each, `jobs` side by side, none begun after `until`; returns those that are still to be repeated, or
     were not tried. The first error ends it; what is whole stays for the next start. A run that
@@ -256,18 +256,18 @@ async def _round(
             if monotonic() >= until:
                 left.append(tries)
                 continue
-            told.count += bool(tries.made)
+            repetitions.count += bool(tries.made)
             try:
                 await _try_once(campaign, tries, reporter)
             except RunRefusedError as error:
                 if not tries.spec.may_be_refused:
                     raise
-                told.refused[tries.spec.run_id] = str(error)
+                repetitions.refused[tries.spec.run_id] = str(error)
                 reporter.refused(tries.spec, str(error))
                 continue
-            if not tries.void or tries.exhausted or told.budget_s <= 0:
-                _keep(campaign, tries, told.budget_s, reporter)
-                told.void += [tries.spec.run_id] if tries.void else []
+            if not tries.void or tries.exhausted or repetitions.budget_s <= 0:
+                _keep(campaign, tries, repetitions.budget_s, reporter)
+                repetitions.void += [tries.spec.run_id] if tries.void else []
             else:
                 reporter.repeated(tries.spec, len(tries.made), tries.record["fidelity"]["reasons"])
                 left.append(tries)

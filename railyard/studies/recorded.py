@@ -284,8 +284,8 @@ def subsets_of(runs: Sequence[Run]) -> dict[str, list[Run]]:
     every = SUBSETS | COLLECTIONS
     found = {title: [run for run in runs if holds(run.pair)] for title, holds in every.items()}
     counts = {title: len(pairs_of(some)) for title, some in found.items()}
-    told = [title for title in every if counts[title] >= (FEWEST if title in COLLECTIONS else 1)]
-    return {title: found[title] for title in told if title == "all pairs" or len(found[title]) < len(runs)}
+    kept = [title for title in every if counts[title] >= (FEWEST if title in COLLECTIONS else 1)]
+    return {title: found[title] for title in kept if title == "all pairs" or len(found[title]) < len(runs)}
 
 
 def compared_of(one: Difference, where: dict[str, str]) -> Compared:

@@ -1,6 +1,6 @@
 """Base RTT, queue and wake-up of a path by scenario and access technology: what a capacity trace does not say.
 
-Where the figures come from, and how the queues are sized, is told in docs/reference/traces.md.
+docs/reference/traces.md says where the figures come from, and how the queues are sized.
 """
 
 from __future__ import annotations

@@ -593,8 +593,8 @@ def _kernel_tables(kernel: Kernel) -> Iterator[tuple[str, str]]:
         for arm, each in split.items()
     ])  # fmt: skip
     yield _jain_table(kernel.viewers)
-    told = f"{kernel.runs} runs, of which {len(kernel.void)} are void"
-    yield "runs", f"{told}: {'; '.join(kernel.void)}." if kernel.void else f"{told}."
+    sentence = f"{kernel.runs} runs, of which {len(kernel.void)} are void"
+    yield "runs", f"{sentence}: {'; '.join(kernel.void)}." if kernel.void else f"{sentence}."
 
 
 def _condition_tables(conditions: Sequence[UnderCondition]) -> Iterator[tuple[str, str]]:

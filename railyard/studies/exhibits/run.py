@@ -114,7 +114,7 @@ def _with_runs(spec: ExhibitSpec, document: YamlDocument, request: RunRequest, m
     for arena in arenas:
         arena.check()
     exhibit = spec.model_dump(mode="json", exclude={"name", "description", "command", "claims"})
-    told = spec.model_dump(mode="json", exclude={"claims"})
+    described = spec.model_dump(mode="json", exclude={"claims"})
     asked = request.repeat_budget_s
     first = parts[0][1].model_copy(update={} if asked is None else {"repeat_budget_s": asked})
     plan = Plan(
@@ -125,7 +125,7 @@ def _with_runs(spec: ExhibitSpec, document: YamlDocument, request: RunRequest, m
         not_run=[row for _, experiment, inner in parts for row in not_run(experiment, inner)],
         # Which exhibit it is, and which parts it came to.
         further={
-            "exhibit": told,
+            "exhibit": described,
             "parts": {part.key: part.values for part, _, _ in parts},
         },
         qlog_asked=request.qlog is not None,
@@ -157,8 +157,8 @@ def print_exhibit(console: Console, exhibit: Exhibit) -> None:
                 f". {claim.ours} (paper: {claim.theirs}); {claim.because}",
             )
         )
-        told = (("to decide it", claim.needs), ("rule", claim.rule))
-        parts += [Text(f"  {what}: {words}", style="dim") for what, words in told if words]
+        remarks = (("to decide it", claim.needs), ("rule", claim.rule))
+        parts += [Text(f"  {what}: {words}", style="dim") for what, words in remarks if words]
     for table in exhibit.tables:
         heads = [f"{column.name}{f', {column.unit}' if column.unit else ''}" for column in table.columns]
         shown = Table(*heads, title=table.title, header_style="bold", title_justify="left")

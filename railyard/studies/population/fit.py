@@ -380,10 +380,10 @@ def _round(
     ])  # fmt: skip
     surface = surface_of(points, found, centre)
     x = lowest(surface, low, high)
-    told = ", ".join(f"{name} {math.exp(value):.3g}" for name, value in zip(spec.parameters, x, strict=True))
+    point = ", ".join(f"{name} {math.exp(value):.3g}" for name, value in zip(spec.parameters, x, strict=True))
     distances = [float(residual @ residual) for residual in found]
     tell(f"round {number + 1}: distances {min(distances):.0f} to {max(distances):.0f} at {len(points)} points")
-    tell(f"    least on the surface: {float(surface.at(x) @ surface.at(x)):.1f} at {told}")
+    tell(f"    least on the surface: {float(surface.at(x) @ surface.at(x)):.1f} at {point}")
     return surface, x
 
 
