@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from quic_programs import Server, events, read_jsonl
+from quic_programs import Server, events, player_command, read_jsonl
 from railyard.base.paths import program
 from railyard.traces import find_pair
 
@@ -56,6 +56,22 @@ def test_a_damaged_session_file_is_as_none(tmp_path: Path) -> None:
     with Server(tmp_path, "--early-data") as server:
         assert not get(tmp_path, server.port, "--early-data")["resumed"]
         assert get(tmp_path, server.port, "--early-data")["early_data"]
+
+
+@pytest.mark.parametrize("name", ["xlink-get", "xlink-player"])
+def test_a_session_that_cannot_be_written_is_said_and_what_was_fetched_counts(tmp_path: Path, name: str) -> None:
+    file = tmp_path / "nowhere" / "session"
+    with Server(tmp_path) as server:
+        if name == "xlink-get":
+            command: list[str | Path] = [program(name), "--quiet", f"https://127.0.0.1:{server.port}/synthetic/50000"]
+        else:
+            command = player_command(
+                tmp_path, server.port, "--scheme", "sp", "--path", "wifi:127.0.0.1", "--duration", "1"
+            )
+        command += ["--insecure", "--session", file]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.stderr.splitlines() == [f"{name}: cannot write the session to {file}: No such file or directory."]
+    assert done.returncode == 0
 
 
 def simulate(folder: Path, session: str) -> float:

@@ -427,7 +427,9 @@ static void close_all(get *g) {
         xl_credentials_free(g->credentials);
     xl_log_files_close(g->logs);
     free(g->targets);
-    xl_session_file_close(g->sessions);
+    const int unsaved = xl_session_file_close(g->sessions);
+    if (unsaved)
+        fprintf(stderr, PROGRAM ": cannot write the session to %s: %s.\n", g->o.session_file, strerror(unsaved));
     free(g->o.urls);
 }
 

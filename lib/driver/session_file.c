@@ -94,20 +94,18 @@ xl_session_file *xl_session_file_open(const char *name) {
     return f;
 }
 
-void xl_session_file_close(xl_session_file *f) {
+int xl_session_file_close(xl_session_file *f) {
     if (!f)
-        return;
+        return 0;
+    const int error = f->error;
     if (f->session)
         explicit_bzero(f->session, XL_SESSION_MAX_BYTES);
     free(f->session);
     free(f->name);
     free(f);
+    return error;
 }
 
 xl_sessions xl_session_file_sessions(xl_session_file *f) {
     return (xl_sessions){.user = f, .save = save, .load = load};
-}
-
-int xl_session_file_error(const xl_session_file *f) {
-    return f->error;
 }

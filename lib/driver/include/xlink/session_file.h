@@ -13,10 +13,9 @@ typedef struct xl_session_file xl_session_file;
 /* name NULL: sessions are kept in memory alone. A file that is not there, or of another server, is as none. NULL: out
  * of memory. */
 xl_session_file *xl_session_file_open(const char *name);
-void xl_session_file_close(xl_session_file *); /* after the endpoints that use it; NULL is fine */
+/* After the endpoints that use it; NULL is fine. errno of the first attempt to write that failed; 0: none. */
+int xl_session_file_close(xl_session_file *);
 xl_sessions xl_session_file_sessions(xl_session_file *);
-/* errno of the first attempt to write that failed; 0: none. */
-int xl_session_file_error(const xl_session_file *);
 
 XL_END_DECLS
 
