@@ -42,7 +42,7 @@ DARK = "link_events:\n  - {t_s: 1, path: wifi, state: down}\n"
 def matrix_of(folder: Path, text: str, *schemes: str) -> Matrix:
     file = folder / "scenario.yaml"
     file.write_text(text)
-    subjects = [subject("scheme", words) for words in schemes]
+    subjects = [subject("scheme", label) for label in schemes]
     return run_stress([file], subjects, Place(folder / "out"), 2, lambda _: None)
 
 
@@ -141,7 +141,7 @@ def test_a_scenario_fails_without_the_mechanism_that_it_tests(
 ) -> None:
     subjects = [subject("scheme", passes), subject("scheme", without)]
     matrix = run_stress([find_scenario(name)], subjects, Place(tmp_path), 2, lambda _: None)
-    assert [matrix.cells[name, words].verdict for words in (passes, without)] == [PASS, FAIL]
+    assert [matrix.cells[name, label].verdict for label in (passes, without)] == [PASS, FAIL]
 
 
 # --- scenarios --------------------------------------------------------------------------------------------------------
@@ -212,14 +212,14 @@ def small_matrix() -> Matrix:
     scenario = Scenario.model_validate(
         {"name": "two", "sources": ["RFC 9002"], "pairs": ["lab-equal-12"], "expect": {}, "load_bytes": 100_000}
     )
-    subjects = [subject("scheme", words) for words in ("cm", "vanilla-mp", "xlink")]
+    subjects = [subject("scheme", label) for label in ("cm", "vanilla-mp", "xlink")]
     late = Judged("progress_gap_ms", 1200.0, 1025.0, "ms", False, "1200 ms without progress")
     cells = [
         Cell(UNKNOWN, reason="it uses one path"),
         Cell(PASS, runs=1, gap_s=0.5),
         Cell(FAIL, [late], runs=3, failed_runs=2),
     ]
-    return Matrix([scenario], subjects, {("two", of.words): cell for of, cell in zip(subjects, cells, strict=True)})
+    return Matrix([scenario], subjects, {("two", of.label): cell for of, cell in zip(subjects, cells, strict=True)})
 
 
 def test_the_score_counts_what_says_something_of_the_stack() -> None:

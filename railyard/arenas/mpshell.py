@@ -91,7 +91,7 @@ class Namespace:
         if stack.certificate:
             make_certificate(folder, (self.user.pw_uid, self.user.pw_gid) if self.user else None)
         right = "net_admin" if containers.relay_needs_net_admin(stack) else None
-        rights = [] if self.user is None else confine.words(self.user, right)
+        rights = [] if self.user is None else confine.arguments(self.user, right)
         return Start(recorded, recorded, rights=rights, folder=folder, real_time=self.spec.real_time)
 
     def server(self) -> Start:
@@ -103,7 +103,7 @@ class Namespace:
         return Start(
             recorded,
             command,
-            rights=confine.words(self.user, right),
+            rights=confine.arguments(self.user, right),
             folder=self.run_dir / SERVER_FOLDER,
             fds=(self.programs["xlink-server"],),
             real_time=self.spec.real_time,

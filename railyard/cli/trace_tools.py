@@ -25,7 +25,7 @@ from railyard.traces.handshakes import BLOCK, Quantiles, quantiles, read_groups
 from railyard.traces.index import MADE_OF_SINGLES, write_entry
 from railyard.traces.library import find_pair
 from railyard.traces.names import TECHNOLOGY_ORDER, Technology
-from railyard.traces.singles import Single, Words, cut_words, make_pair
+from railyard.traces.singles import PairMetadata, Single, cut_words, make_pair
 from railyard.traces.stats import rtt_stats
 from railyard.traces.trace import OPPORTUNITY_BYTES, TraceError, read_trace
 
@@ -214,7 +214,7 @@ def pair_command(
     with one_sentence():
         of_first, of_second = _technologies(technologies)
         singles = (Single(first, of_first, first_start), Single(second, of_second, second_start))
-        files, entry = make_pair(singles, Words(name, scenario, licence, source), cut=cut)
+        files, entry = make_pair(singles, PairMetadata(name, scenario, licence, source), cut=cut)
         written = write_entry(out, files, entry)
         note = cut_words(singles) if cut else ""
     for file in written:

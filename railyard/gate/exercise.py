@@ -66,7 +66,7 @@ def _shares_a_queue(run: Run) -> bool:
 class Kind:
     """One kind of behaviour that a change can touch."""
 
-    words: str
+    name: str
     room: str
     """The folder whose changes touch it."""
     suite: str
@@ -95,16 +95,16 @@ class Exercise:
     @classmethod
     def of(cls, runs: Iterable[Run]) -> Exercise:
         known = list(runs)
-        return cls({kind.words: sum(map(kind.has, known)) for kind in KINDS})
+        return cls({kind.name: sum(map(kind.has, known)) for kind in KINDS})
 
     def _missing(self) -> list[Kind]:
-        return [kind for kind in KINDS if self.plays[kind.words] < FEWEST_PLAYS]
+        return [kind for kind in KINDS if self.plays[kind.name] < FEWEST_PLAYS]
 
     @property
     def sentence(self) -> str:
         """One line: what is exercised, with the number of plays, and what is not."""
         missing = self._missing()
-        done = ", ".join(f"{kind.words} {self.plays[kind.words]}" for kind in KINDS if kind not in missing)
+        done = ", ".join(f"{kind.name} {self.plays[kind.name]}" for kind in KINDS if kind not in missing)
         exercised = f"Exercised, in plays: {done or 'nothing'}."
         return f"{exercised} Not exercised: {_with_suites(missing)}." if missing else exercised
 
@@ -118,8 +118,8 @@ class Exercise:
 
 
 def _with_suites(kinds: Sequence[Kind]) -> str:
-    """Their words, and after those of one suite how to run it."""
+    """Their names, and after those of one suite how to run it."""
     by_suite: dict[str, list[str]] = {}
     for kind in kinds:
-        by_suite.setdefault(kind.suite, []).append(kind.words)
-    return ", ".join(f"{', '.join(words)} (--suite {name})" for name, words in by_suite.items())
+        by_suite.setdefault(kind.suite, []).append(kind.name)
+    return ", ".join(f"{', '.join(names)} (--suite {suite})" for suite, names in by_suite.items())

@@ -232,11 +232,11 @@ def junit(verdict: Verdict) -> bytes:
             _cases(suite, row, verdict)
     if verdict.further:
         suite = ElementTree.SubElement(root, "testsuite", name="scenarios")
-        for name, words, is_regression in verdict.further:
+        for name, message, is_regression in verdict.further:
             case = ElementTree.SubElement(suite, "testcase", classname="scenarios", name=name)
-            if words:
-                kind = ("failure", {"message": words}) if is_regression else ("system-out", {})
-                ElementTree.SubElement(case, kind[0], kind[1]).text = words
+            if message:
+                kind = ("failure", {"message": message}) if is_regression else ("system-out", {})
+                ElementTree.SubElement(case, kind[0], kind[1]).text = message
     for suite in root:
         for attribute, tag in (("tests", "testcase"), ("failures", "testcase/failure"), ("errors", "testcase/error")):
             suite.set(attribute, str(len(suite.findall(tag))))
@@ -321,9 +321,9 @@ def print_verdict(console: Console, verdict: Verdict) -> None:
         if (row.place, row.label) in verdict.partings:
             limit = verdict.partings[row.place, row.label]
             console.print(f"the play of {row.worst.pair}, seed {row.worst.seed}, {limit}", soft_wrap=True, markup=False)
-    for name, words, is_regression in verdict.further:
-        if words:
-            console.print(f"{name}: {words}", style="red" if is_regression else "", soft_wrap=True, markup=False)
+    for name, message, is_regression in verdict.further:
+        if message:
+            console.print(f"{name}: {message}", style="red" if is_regression else "", soft_wrap=True, markup=False)
     console.print(f"gate: {verdict.headline}", style="red" if verdict.is_regression else "green", soft_wrap=True)
 
 

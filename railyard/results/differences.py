@@ -416,9 +416,9 @@ def sentences(found: Sequence[Difference]) -> list[str]:
     by_comparison: dict[tuple[str, str], list[str]] = {}
     for one in found:
         if one.pair == ALL and one.verdict.split(" ")[0] in ("lower", "higher"):
-            words = f"{one.words_here} for these traces" if one.verdict.endswith(" here") else one.words
-            by_comparison.setdefault((one.label, one.against), []).append(f"{one.figure.title} {words}")
-    return [f"{label} against {against}: {'; '.join(words)}." for (label, against), words in by_comparison.items()]
+            change = f"{one.words_here} for these traces" if one.verdict.endswith(" here") else one.words
+            by_comparison.setdefault((one.label, one.against), []).append(f"{one.figure.title} {change}")
+    return [f"{label} against {against}: {'; '.join(changes)}." for (label, against), changes in by_comparison.items()]
 
 
 def shortage_of(runs: Sequence[Run], figure: Figure, level: Interval | None) -> Shortage | None:

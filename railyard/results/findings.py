@@ -143,8 +143,8 @@ def _would_decide(of_schemes: Iterable[dict[str, Difference]]) -> str:
         least += [min(known)] if (known := [one for one in wanted if one[0]]) else []
     if not least:
         return ""
-    number, words = max(least)
-    return f" Some {number} {words} would decide what is open with probability 80 %, if the figures are as here."
+    number, unit = max(least)
+    return f" Some {number} {unit} would decide what is open with probability 80 %, if the figures are as here."
 
 
 def _levels(one_side: Sequence[Difference]) -> str:
@@ -158,8 +158,8 @@ def _claim(verdict: Verdict, answers: dict[str, Answer]) -> str:
         return verdict
     said = ((True, "with"), (False, "not with"), (None, "not decided with"))
     parts = [
-        f"{words} {_and([label for label, answer in answers.items() if answer is which])}"
-        for which, words in said
+        f"{start} {_and([label for label, answer in answers.items() if answer is which])}"
+        for which, start in said
         if which in answers.values()
     ]
     return f"partly, {', '.join(parts)}"

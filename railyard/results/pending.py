@@ -159,12 +159,12 @@ def _without(campaign: Campaign, plan: Plan, refused: dict[str, str]) -> list[Ru
 
 def _tell_what_is_there(console: Console, done: int, total: int, taken: dict[str, int]) -> None:
     if done:
-        words = "is there already; --fresh does it again" if done == 1 else "are there already; --fresh does them again"
-        console.print(f"{done} of {counted(total, 'run')} {words}.", soft_wrap=True)
+        rest = "is there already; --fresh does it again" if done == 1 else "are there already; --fresh does them again"
+        console.print(f"{done} of {counted(total, 'run')} {rest}.", soft_wrap=True)
     for name, count in taken.items():
-        words = "is the same" if count == 1 else "are the same"
+        rest = "is the same" if count == 1 else "are the same"
         console.print(
-            f"{count} of {counted(total, 'run')} {words} in {name} (settings, traces, programs), and taken from "
+            f"{count} of {counted(total, 'run')} {rest} in {name} (settings, traces, programs), and taken from "
             "there; --fresh does without.",
             soft_wrap=True,
         )

@@ -45,7 +45,7 @@ def can_reach(files: Iterable[Path]) -> bool:
     )
 
 
-def words(who: pwd.struct_passwd, capability: str | None = None) -> list[str]:
+def arguments(who: pwd.struct_passwd, capability: str | None = None) -> list[str]:
     """Arguments of setpriv: that user, no capability but the one named, and none to be gained."""
     kept = f"-all,+{capability}" if capability else "-all"
     return [

@@ -85,7 +85,7 @@ def _scenarios(verdict: StackVerdict) -> Iterator[str]:
     for one in shown:
         word = f"**{one.verdict}**" if one.verdict == "worse" else one.verdict
         cells = [cell_words(cell) for cell in (one.before, one.after)]
-        yield f"| {one.scenario.name} | {' | '.join(cells)} | {word} | {one.words} |"
+        yield f"| {one.scenario.name} | {' | '.join(cells)} | {word} | {one.reason} |"
 
 
 def comment(verdict: StackVerdict) -> str:

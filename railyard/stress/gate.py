@@ -96,8 +96,8 @@ class Change:
         return self.verdict != "same"
 
     @property
-    def words(self) -> str:
-        return "; ".join(one.words for one in (self.after if self.after.verdict == FAIL else self.before).failures)
+    def reason(self) -> str:
+        return "; ".join(one.sentence for one in (self.after if self.after.verdict == FAIL else self.before).failures)
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class StackVerdict(Verdict):
         if self.matrices is None:
             return []
         before, after = self.matrices
-        key = before.subjects[0].words
+        key = before.subjects[0].label
         return [Change(one, before.cells[one.name, key], after.cells[one.name, key]) for one in before.scenarios]
 
     @property
@@ -142,7 +142,7 @@ class StackVerdict(Verdict):
         return [
             (
                 change.scenario.name,
-                f"{change.before.verdict} in A, {change.after.verdict} in B: {change.words}" if change.moved else "",
+                f"{change.before.verdict} in A, {change.after.verdict} in B: {change.reason}" if change.moved else "",
                 change.verdict == "worse",
             )
             for change in self.changes
@@ -198,7 +198,7 @@ def _corpus(asked: Asked, version: StackBuild, tell: Tell) -> Matrix:
     scenarios = [file.read_bytes() for file in asked.scenarios]
     # The runs' record says where the build lies.
     key = hashlib.sha256(repr([*scenarios, version.entry.stack]).encode()).hexdigest()[:8]
-    place = Place(_folder() / "results" / f"stress-{of.words}-{version.key}-{key}", _folder() / "results")
+    place = Place(_folder() / "results" / f"stress-{of.label}-{version.key}-{key}", _folder() / "results")
     tell(f"{counted(len(asked.scenarios), 'scenario')} with {version.title}")
     return run_stress(asked.scenarios, [of], place, asked.jobs, tell, SEEDS)
 
@@ -207,7 +207,7 @@ def corpus_row(matrices: tuple[Matrix, Matrix], suite: Suite) -> Row:
     """Every run of the corpus, each scenario a place of its own."""
     pairs: list[tuple[Run, Run]] = []
     same = True
-    label = matrices[0].subjects[0].words
+    label = matrices[0].subjects[0].label
     for scenario in matrices[0].scenarios:
         cells = [matrix.cells[scenario.name, label] for matrix in matrices]
         for one, other in zip(cells[0].folders, cells[1].folders, strict=False):

@@ -39,7 +39,7 @@ def marked(cell: Cell) -> str:
 
 def why(cell: Cell) -> str:
     of_runs = f"{cell.failed_runs} of {counted(cell.runs, 'run')}; " if cell.runs > 1 else ""
-    return of_runs + "; ".join(one.words for one in cell.failures)
+    return of_runs + "; ".join(one.sentence for one in cell.failures)
 
 
 def headline(matrix: Matrix) -> str:
@@ -51,14 +51,14 @@ def headline(matrix: Matrix) -> str:
 def unknown_words(matrix: Matrix) -> Iterator[str]:
     """Each reason for a "?" with the columns that it is said of."""
     of_reason: dict[str, list[str]] = {}
-    for (_, words), cell in matrix.cells.items():
-        if cell.verdict == UNKNOWN and words not in of_reason.setdefault(cell.reason, []):
-            of_reason[cell.reason].append(words)
-    yield from (f"?: {reason} ({', '.join(words)})." for reason, words in of_reason.items())
+    for (_, label), cell in matrix.cells.items():
+        if cell.verdict == UNKNOWN and label not in of_reason.setdefault(cell.reason, []):
+            of_reason[cell.reason].append(label)
+    yield from (f"?: {reason} ({', '.join(labels)})." for reason, labels in of_reason.items())
 
 
 def markdown(matrix: Matrix) -> str:
-    names = [of.words for of in matrix.subjects]
+    names = [of.label for of in matrix.subjects]
     lines = [
         f"{headline(matrix)}; {version_words()}. Beside each verdict: the longest time without progress, in seconds.",
         "",
@@ -75,7 +75,7 @@ def markdown(matrix: Matrix) -> str:
     if failures:
         lines += ["| scenario | stack | what fails | command |", "| --- | --- | --- | --- |"]
     for scenario, of, cell in failures:
-        lines.append(f"| {scenario.name} | `{of.words}` | {why(cell)} | `{replay(scenario, of)}` |")
+        lines.append(f"| {scenario.name} | `{of.label}` | {why(cell)} | `{replay(scenario, of)}` |")
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -83,10 +83,10 @@ def junit(matrix: Matrix) -> bytes:
     """One test suite a stack, one test case a scenario."""
     root = ElementTree.Element("testsuites", name="railyard stress")
     for of in matrix.subjects:
-        suite = ElementTree.SubElement(root, "testsuite", name=of.words)
+        suite = ElementTree.SubElement(root, "testsuite", name=of.label)
         for scenario in matrix.scenarios:
-            cell = matrix.cells[scenario.name, of.words]
-            case = ElementTree.SubElement(suite, "testcase", classname=of.words, name=scenario.name)
+            cell = matrix.cells[scenario.name, of.label]
+            case = ElementTree.SubElement(suite, "testcase", classname=of.label, name=scenario.name)
             if cell.verdict == FAIL:
                 ElementTree.SubElement(case, "failure", message=why(cell)).text = replay(scenario, of)
             elif cell.verdict == UNKNOWN:
@@ -105,7 +105,7 @@ def junit(matrix: Matrix) -> bytes:
 def _json_cell(scenario: Scenario, of: Subject, cell: Cell) -> dict[str, Any]:
     return {
         "scenario": scenario.name,
-        "stack": of.words,
+        "stack": of.label,
         "arena": of.arena,
         "verdict": cell.verdict,
         "reason": cell.reason,
@@ -119,7 +119,7 @@ def _json_cell(scenario: Scenario, of: Subject, cell: Cell) -> dict[str, Any]:
                 "threshold": one.threshold,
                 "unit": one.unit,
                 "passed": one.passed,
-                "words": one.words,
+                "words": one.sentence,
             }
             for one in cell.judged
         ],
@@ -132,10 +132,10 @@ def as_json(matrix: Matrix) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "railyard": version_words(),
-        "versions": {of.words: of.version for of in matrix.subjects},
-        "scores": {of.words: score_words(matrix, of) for of in matrix.subjects},
+        "versions": {of.label: of.version for of in matrix.subjects},
+        "scores": {of.label: score_words(matrix, of) for of in matrix.subjects},
         "cells": [
-            _json_cell(scenario, of, matrix.cells[scenario.name, of.words])
+            _json_cell(scenario, of, matrix.cells[scenario.name, of.label])
             for scenario in matrix.scenarios
             for of in matrix.subjects
         ],
@@ -146,9 +146,9 @@ def print_matrix(console: Console, matrix: Matrix) -> None:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), header_style="bold")
     table.add_column("scenario", no_wrap=True)
     for of in matrix.subjects:
-        table.add_column(of.words, no_wrap=True)
+        table.add_column(of.label, no_wrap=True)
     for scenario in matrix.scenarios:
-        cells = [matrix.cells[scenario.name, of.words] for of in matrix.subjects]
+        cells = [matrix.cells[scenario.name, of.label] for of in matrix.subjects]
         styles = {PASS: "green", FAIL: "red", UNKNOWN: "dim"}
         table.add_row(scenario.name, *(Text(cell_words(cell), styles[cell.verdict]) for cell in cells))
     table.add_row("score", *(score_words(matrix, of) for of in matrix.subjects), style="bold")
@@ -156,7 +156,7 @@ def print_matrix(console: Console, matrix: Matrix) -> None:
     for text in unknown_words(matrix):
         console.print(text, soft_wrap=True, markup=False)
     for scenario, of, cell in matrix.failures():
-        console.print(f"{scenario.name}, {of.words}: {why(cell)}", style="red", soft_wrap=True, markup=False)
+        console.print(f"{scenario.name}, {of.label}: {why(cell)}", style="red", soft_wrap=True, markup=False)
         console.print(f"  again: {replay(scenario, of)}", soft_wrap=True, markup=False)
         console.print(f"  run: {cell.folder}", soft_wrap=True, markup=False)
     console.print(f"stress: {headline(matrix)}", style="red" if matrix.failures() else "green", soft_wrap=True)

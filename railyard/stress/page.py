@@ -69,7 +69,7 @@ def _failure(scenario: Scenario, of: Subject, cell: Cell, number: int, page: Pat
     return Failure(
         anchor=_anchor(scenario, number),
         scenario=scenario.name,
-        stack=of.words,
+        stack=of.label,
         runs=f"{cell.failed_runs} of {cell.runs} runs" if cell.runs > 1 else "",
         judged=cell.failures,
         command=replay(scenario, of),
@@ -91,15 +91,15 @@ def _dates(matrix: Matrix) -> str:
 
 def render(matrix: Matrix, page: Path) -> str:
     """The page as HTML text. `page`: where it will be, so that it can name the runs' own pages, which this writes."""
-    number_of = {of.words: number for number, of in enumerate(matrix.subjects)}
-    failures = [_failure(one, of, cell, number_of[of.words], page) for one, of, cell in matrix.failures()]
+    number_of = {of.label: number for number, of in enumerate(matrix.subjects)}
+    failures = [_failure(one, of, cell, number_of[of.label], page) for one, of, cell in matrix.failures()]
     rows = [
         (
             scenario,
             [
                 (cell_words(cell), CLASSES.get(cell.verdict, "unknown"), _anchor(scenario, number), cell.reason)
                 for number, of in enumerate(matrix.subjects)
-                if (cell := matrix.cells[scenario.name, of.words])
+                if (cell := matrix.cells[scenario.name, of.label])
             ],
         )
         for scenario in matrix.scenarios

@@ -25,7 +25,7 @@ class Judged:
     threshold: float | None
     unit: str
     passed: bool
-    words: str
+    sentence: str
 
 
 @dataclass(frozen=True)

@@ -42,15 +42,15 @@ class Subject:
     """One column of the matrix: a scheme or a stack with its options, and where it runs."""
 
     entry: SchemeEntry
-    words: str  # as on the command line
+    label: str  # as on the command line
     arena: str
 
     @property
     def option(self) -> str:
-        """As on the command line; of a stack with the name or the file of the entry, which `words` may shorten."""
+        """As on the command line; of a stack with the name or the file of the entry, which `label` may shorten."""
         named = [self.entry.stack or "", *(f"{key}={value}" for key, value in self.entry.stack_options.items())]
-        shortened = self.entry.stack is not None and not self.words.startswith(named[0])
-        return f"{'--stack' if self.entry.stack else '--scheme'} {','.join(named) if shortened else self.words}"
+        shortened = self.entry.stack is not None and not self.label.startswith(named[0])
+        return f"{'--stack' if self.entry.stack else '--scheme'} {','.join(named) if shortened else self.label}"
 
     @property
     def version(self) -> str:
@@ -77,41 +77,41 @@ class Subject:
         return None
 
 
-def subject(kind: str, words: str, arena: str | None = None) -> Subject:
+def subject(kind: str, label: str, arena: str | None = None) -> Subject:
     """A scheme, or a stack, as NAME or NAME,OPTION=VALUE,… Raises UserError."""
-    name, *options = words.split(",")
-    given: dict[str, Any] = {kind: name, "label": words}
+    name, *options = label.split(",")
+    given: dict[str, Any] = {kind: name, "label": label}
     if name in ("sp", "tcp"):
         given["path"] = "primary"
     for option in options:
         key, equals, value = option.partition("=")
         if not equals:
-            raise UserError(f"--{kind} {words}: '{option}' is not OPTION=VALUE.")
+            raise UserError(f"--{kind} {label}: '{option}' is not OPTION=VALUE.")
         given[key] = value
     try:
         entry = SchemeEntry.model_validate(given)
     except ValidationError as error:
-        raise UserError(f"--{kind} {words}: {error.errors()[0]['msg'].removeprefix('Value error, ')}") from None
+        raise UserError(f"--{kind} {label}: {error.errors()[0]['msg'].removeprefix('Value error, ')}") from None
     if entry.stack is not None:
         resolve_stack(entry.stack, entry.stack_options, Path())
     where = SIM if TRANSPORT_OF_SCHEME[entry.scheme] == "quic" else KERNEL
     if arena == SIM and where == KERNEL:
-        raise UserError(f"--{kind} {words} runs in no simulator; leave --arena out.")
-    return Subject(entry, words, arena or where)
+        raise UserError(f"--{kind} {label} runs in no simulator; leave --arena out.")
+    return Subject(entry, label, arena or where)
 
 
 def everything(tell: Tell) -> list[Subject]:
     """Every scheme, and every stack that is built."""
-    subjects = [subject("scheme", words) for words in SCHEMES]
+    subjects = [subject("scheme", label) for label in SCHEMES]
     if reason := arena_of(KERNEL).why_not():
         tell(f"stacks are left out: {reason}")
         return subjects
     subjects.append(subject("scheme", "mptcp"))
-    for words in STACKS[1:]:
+    for label in STACKS[1:]:
         try:
-            subjects.append(subject("stack", words))
+            subjects.append(subject("stack", label))
         except UserError as error:
-            tell(f"{words} is left out: {error}")
+            tell(f"{label} is left out: {error}")
     return subjects
 
 
@@ -142,7 +142,7 @@ class Matrix:
 
     def score(self, of: Subject) -> tuple[int, int]:
         """How many scenarios it passes, of how many that say something of it."""
-        own = [self.cells[one.name, of.words] for one in self.scenarios]
+        own = [self.cells[one.name, of.label] for one in self.scenarios]
         return sum(cell.verdict == PASS for cell in own), sum(cell.verdict != UNKNOWN for cell in own)
 
     def failures(self) -> list[tuple[Scenario, Subject, Cell]]:
@@ -150,7 +150,7 @@ class Matrix:
             (scenario, of, cell)
             for scenario in self.scenarios
             for of in self.subjects
-            if (cell := self.cells[scenario.name, of.words]).verdict == FAIL
+            if (cell := self.cells[scenario.name, of.label]).verdict == FAIL
         ]
 
 
@@ -191,7 +191,7 @@ def plan(scenario: Scenario, document: YamlDocument, of: Subject, seeds: int | N
     extra = {} if scenario.path_events is None else {"path_events": scenario.path_events}
     specs = [
         spec.model_copy(
-            update={"label": f"{scenario.name}--{of.words}", "experiment": NAME, "parameters": spec.parameters | extra}
+            update={"label": f"{scenario.name}--{of.label}", "experiment": NAME, "parameters": spec.parameters | extra}
         )
         for spec in resolve(here, document)
     ]
@@ -207,7 +207,7 @@ def plan(scenario: Scenario, document: YamlDocument, of: Subject, seeds: int | N
 
 def _experiment(arena: str, planned: Sequence[Planned]) -> Experiment:
     """What the record of the campaign says; its runs are not a product of pairs and schemes."""
-    entries = {one.of.words: one.of.entry for one in planned}
+    entries = {one.of.label: one.of.entry for one in planned}
     pairs = dict.fromkeys(one.scenario.pairs[0].first_found[0] for one in planned)
     return Experiment.model_validate(
         {
@@ -227,7 +227,7 @@ def counts(run: Run) -> bool:
     emulator microseconds there (docs/howto/kernel.md)."""
     fidelity = run.record["fidelity"]
     exact = is_exact(run.config.get("arena")) and not any(
-        words.startswith("link event") for words in fidelity["reasons"]
+        reason.startswith("link event") for reason in fidelity["reasons"]
     )
     late = fidelity["lateness_max_us"] <= LATEST_US and not fidelity["missed"] and not fidelity["device_drops"]
     return not run.void or (exact and late)
@@ -287,7 +287,7 @@ def run_stress(
                 if of.arena != arena:
                     continue
                 if reason := of.cannot(scenario):
-                    cells[scenario.name, of.words] = Cell(UNKNOWN, reason=reason)
+                    cells[scenario.name, of.label] = Cell(UNKNOWN, reason=reason)
                 else:
                     planned.append(plan(scenario, document, of, seeds))
         if planned:
@@ -303,4 +303,4 @@ def _carry_out(
     here = Place(place.out / arena if place.out else None, place.results, place.fresh, place.tell)
     whole = partial(whole_campaign, Plan(_experiment(arena, planned), list(specs.values())), here, jobs=jobs)
     with whole() as done:
-        return {(one.scenario.name, one.of.words): _cell(one, done.folder / "runs") for one in planned}
+        return {(one.scenario.name, one.of.label): _cell(one, done.folder / "runs") for one in planned}

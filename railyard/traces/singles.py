@@ -31,7 +31,7 @@ class Single:
 
 
 @dataclass(frozen=True)
-class Words:
+class PairMetadata:
     """What is said of the pair; what is not given comes from the INDEX.csv beside the files."""
 
     name: str
@@ -94,7 +94,9 @@ def cut_words(singles: tuple[Single, Single]) -> str:
     )
 
 
-def make_pair(singles: tuple[Single, Single], words: Words, *, cut: bool = True) -> tuple[dict[str, bytes], PairEntry]:
+def make_pair(
+    singles: tuple[Single, Single], metadata: PairMetadata, *, cut: bool = True
+) -> tuple[dict[str, bytes], PairEntry]:
     """The traces of the pair by file name, and its entry in an index. Raises TraceError.
 
     `cut`: both recordings are cut to the length of the shorter one, so that they loop together. A link of a constant
@@ -112,7 +114,7 @@ def make_pair(singles: tuple[Single, Single], words: Words, *, cut: bool = True)
         if technology is None:
             raise TraceError(f"{single.file}: its technology is not known; add --technologies FIRST,SECOND")
         technologies.append(technology)
-    scenario = _needed(words.scenario, described, "scenario")
+    scenario = _needed(metadata.scenario, described, "scenario")
     files: dict[str, bytes] = {}
     entries = []
     names = _device_names(technologies)
@@ -122,10 +124,10 @@ def make_pair(singles: tuple[Single, Single], words: Words, *, cut: bool = True)
         duration_s = min(lengths_s) if cut else length_s
         written = {}
         for direction, file in _directions(single).items():
-            written[direction] = f"{words.name}.{name}.{direction}"
+            written[direction] = f"{metadata.name}.{name}.{direction}"
             files[written[direction]] = _part(file, single.start_s, duration_s)
         link = link_defaults(scenario, technology)
-        of_folder, settings = _of_folder(single, f"{words.name}.{name}")
+        of_folder, settings = _of_folder(single, f"{metadata.name}.{name}")
         files |= of_folder
         entries.append(
             PathEntry(
@@ -142,16 +144,16 @@ def make_pair(singles: tuple[Single, Single], words: Words, *, cut: bool = True)
         )
     try:
         entry = PairEntry(
-            name=words.name,
+            name=metadata.name,
             scenario=scenario,
-            licence=_needed(words.licence, described, "licence"),
-            source=_needed(words.source, described, "source"),
+            licence=_needed(metadata.licence, described, "licence"),
+            source=_needed(metadata.source, described, "source"),
             recorded="separately",
             paths=tuple(entries),
         )
     except ValidationError:
         raise TraceError(
-            f"'{words.name}' cannot name a pair; use letters, digits, '-', '_' and '.', at most 64 of them"
+            f"'{metadata.name}' cannot name a pair; use letters, digits, '-', '_' and '.', at most 64 of them"
         ) from None
     return files, entry
 

@@ -59,7 +59,7 @@ def measure(settings: Settings) -> Measured:
         for size in settings.kept
         for one in find_study("stress").kept(size).data.columns
     ]
-    subjects = [subject(kind, words) for kind, words in (column.split() for column in settings.columns)]
+    subjects = [subject(kind, label) for kind, label in (column.split() for column in settings.columns)]
     left_out = [find_scenario(name) for name in settings.without]
     files = [find_scenario(name) for name in settings.only] or all_scenarios()
     if not subjects:
@@ -70,10 +70,10 @@ def measure(settings: Settings) -> Measured:
 
 
 def _of(matrix: Matrix, of: Subject) -> Of:
-    cells = {one.name: matrix.cells[one.name, of.words] for one in matrix.scenarios}
-    alone = Matrix(matrix.scenarios, [of], {(name, of.words): cell for name, cell in cells.items()})
+    cells = {one.name: matrix.cells[one.name, of.label] for one in matrix.scenarios}
+    alone = Matrix(matrix.scenarios, [of], {(name, of.label): cell for name, cell in cells.items()})
     return Of(
-        name=of.words,
+        name=of.label,
         arena=of.arena,
         version=of.version,
         by=version_words(),
@@ -94,7 +94,7 @@ def tables(measured: Measured) -> Iterator[tuple[str, str]]:
     rows.append(["arena", *(of.arena for of in columns)])
     rows.append(["score", *(of.score for of in columns)])
     yield "matrix", markdown(["scenario", *(f"`{of.name}`" for of in columns)], rows, left=1 + len(columns))
-    unknown = dict.fromkeys(words for of in columns for words in of.unknown)
+    unknown = dict.fromkeys(sentence for of in columns for sentence in of.unknown)
     ran: dict[tuple[str, str], list[str]] = {}
     for of in columns:
         ran.setdefault((of.version, of.by), []).append(f"`{of.name}`")
@@ -105,6 +105,6 @@ def tables(measured: Measured) -> Iterator[tuple[str, str]]:
         ),
     )
     if unknown:
-        yield "unknown", markdown_of(["\n".join(f"- {words}" for words in unknown)])
+        yield "unknown", markdown_of(["\n".join(f"- {sentence}" for sentence in unknown)])
     fails = [[one.scenario, f"`{of.name}`", one.what, f"`{one.command}`"] for of in columns for one in of.fails]
     yield "fails", markdown(HEADS, sorted(fails), left=len(HEADS)) if fails else "No scenario fails."

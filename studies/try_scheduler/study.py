@@ -44,7 +44,7 @@ from railyard.traces.generate import GeneratedPair, write_pair
 from railyard.traces.index import write_entry
 from railyard.traces.library import SEARCH_PATH_VARIABLE, search_path
 from railyard.traces.presets import mobility_models
-from railyard.traces.singles import Single, Words, make_pair
+from railyard.traces.singles import PairMetadata, Single, make_pair
 
 EXPERIMENTS = {"light": "evaluation", "heavy": "evaluation-heavy"}
 FOLDER = ROOT / "build" / "trials"
@@ -145,7 +145,7 @@ def _of_singles(token: str, library: Path) -> str:
     first, _, second = token.partition("+")
     files = _single(first), _single(second)
     name = f"{files[0].stem}-with-{files[1].stem}"
-    written, entry = make_pair((Single(files[0]), Single(files[1])), Words(name))
+    written, entry = make_pair((Single(files[0]), Single(files[1])), PairMetadata(name))
     write_entry(library, written, entry)
     return name
 

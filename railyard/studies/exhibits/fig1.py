@@ -130,14 +130,14 @@ def _figure(run: Run, series: ServerSeries, outage: Outage, show_s: float) -> go
 def verdict(outage: Outage, follows_percent: float) -> tuple[Verdict, str]:
     """A window that falls to less than that share during the outage has followed the link."""
     kept, grew = 100 * outage.window_kept >= follows_percent, outage.in_flight_grew > 1
-    words = (
+    sentence = (
         f"during the outage capacity is {100 * outage.capacity_during / outage.capacity_before:.0f} % of what it was, "
         f"the window at its end {100 * outage.window_kept:.0f} %, packets in flight at most "
         f"{100 * outage.in_flight_grew:.0f} %"
     )
     if kept and grew:
-        return "holds", words
-    return ("partly" if kept or grew else "does not hold"), words
+        return "holds", sentence
+    return ("partly" if kept or grew else "does not hold"), sentence
 
 
 def build(folder: Path, spec: ExhibitSpec) -> Exhibit:

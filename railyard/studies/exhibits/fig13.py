@@ -104,16 +104,16 @@ def best_of_five(results: Results, among: Sequence[str], same: float) -> tuple[V
     worse: list[str] = []
     said: list[str] = []
     for other in others:
-        words: list[str] = []
+        changes: list[str] = []
         for metric in METRICS:
             found = saving(results, "xlink", other, metric)
             if found is None:
                 continue
-            words.append(f"{metric} {found.words('lower', 'higher', digits=0)}")
+            changes.append(f"{metric} {found.words('lower', 'higher', digits=0)}")
             name = f"{other} ({metric})"
             {True: beaten, None: level, False: worse}[above(found)].append(name)
-        if words:
-            said.append(f"against {other} {', '.join(words)}")
+        if changes:
+            said.append(f"against {other} {', '.join(changes)}")
     total = len(pairs_with(results, *among))
     lowest = [f"{metric} in {best_in(results, metric, among, same)['xlink']}" for metric in METRICS]
     ours = "; ".join([*said, f"the lowest {' and '.join(lowest)} of {total} pairs"])

@@ -100,7 +100,7 @@ def unit_of(points: Sequence[Point], radios: dict[str, Radio], *, tail: bool = T
 def checks(points: Sequence[Point], radios: dict[str, Radio], *, tail: bool = True) -> dict[str, tuple[int, int]]:
     """Each part of the claim that is decided: at how many loads it is true, of how many."""
     found = _answers(points, radios, tail=tail)
-    return {words: (held.count(True), len(held)) for words, held in found.items() if None not in held}
+    return {part: (held.count(True), len(held)) for part, held in found.items() if None not in held}
 
 
 def _answers(points: Sequence[Point], radios: dict[str, Radio], *, tail: bool = True) -> dict[str, list[Answer]]:
@@ -127,7 +127,7 @@ def verdict(found: dict[str, tuple[int, int]], parts: int = 0) -> tuple[Verdict,
     """`parts`: how many there are; those that are not decided are not in `found`."""
     if len(found) < parts:
         return "not decided", f"of {parts} parts {len(found)} are decided by so few transfers"
-    failed = [f"{words} ({held} of {total} loads)" for words, (held, total) in found.items() if held < total]
+    failed = [f"{part} ({held} of {total} loads)" for part, (held, total) in found.items() if held < total]
     if not failed:
         return "holds", "every part is true at every load"
     some = any(held == total for held, total in found.values())
@@ -218,15 +218,15 @@ def _sensitivity(points: Sequence[Point], spec: ExhibitSpec) -> Table:
     cases: dict[str, dict[str, tuple[int, int]]] = {}
     for factor in spec.options["nr_over_lte"]:
         for tail in (True, False):
-            words = f"NR {factor:g} × LTE, {'with' if tail else 'without'} tails"
-            cases[words] = checks(points, radios_of(spec, factor), tail=tail)
+            title = f"NR {factor:g} × LTE, {'with' if tail else 'without'} tails"
+            cases[title] = checks(points, radios_of(spec, factor), tail=tail)
     parts = list(next(iter(cases.values())))
     rows: list[list[Value]] = [
         [part, *(f"{found[part][0]} of {found[part][1]}" for found in cases.values())] for part in parts
     ]
     return Table(
         title="How the parts of the claim depend on the model: loads at which each is true",
-        columns=[Column(name="part"), *(Column(name=words) for words in cases)],
+        columns=[Column(name="part"), *(Column(name=title) for title in cases)],
         rows=rows,
     )
 
@@ -245,7 +245,7 @@ def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
             f". The model's Wi-Fi takes {own:g} mW per Mbps downlink, its LTE {radios['lte'].downlink_mw_per_mbps:g}; "
             f"with less than {slope:.0f} mW per Mbps, Wi-Fi + LTE would take less per bit than LTE at every load"
         )
-    ours = "; ".join(f"{words}: {held} of {total} loads" for words, (held, total) in found.items())
+    ours = "; ".join(f"{part}: {held} of {total} loads" for part, (held, total) in found.items())
     unit = unit_of(points, radios)
     largest = max(point.load_mb for point in points)
     values = ", ".join(

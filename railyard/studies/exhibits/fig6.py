@@ -112,8 +112,8 @@ def verdict(found: Findings) -> tuple[Verdict, str]:
     word = of_parts(list(parts.values()))
     if word == "holds":
         return word, "all parts hold, gains beyond their 95 % intervals: " + "; ".join(parts)
-    failed = [words for words, true in parts.items() if true is False]
-    unclear = [words for words, true in parts.items() if true is None]
+    failed = [part for part, true in parts.items() if true is False]
+    unclear = [part for part, true in parts.items() if true is None]
     why = ". ".join(
         f"{said}: {'; '.join(which)}"
         for said, which in (("Not so here", failed), ("Not decided by so few places", unclear))

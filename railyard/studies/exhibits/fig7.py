@@ -109,10 +109,10 @@ def _figure(points: Sequence[Point]) -> go.Figure:
 def verdict(points: Sequence[Point]) -> tuple[Verdict, str]:
     """5G is faster where the whole interval of its gain is above 0."""
     answers = [above(point.gain) for point in points]
-    words = f"faster beyond its interval in {answers.count(True)} of {len(points)} settings"
+    sentence = f"faster beyond its interval in {answers.count(True)} of {len(points)} settings"
     if None in answers:
-        words += f", not decided in {answers.count(None)}"
-    return of_parts(answers), words
+        sentence += f", not decided in {answers.count(None)}"
+    return of_parts(answers), sentence
 
 
 def build(folder: Path, spec: ExhibitSpec) -> Exhibit:

@@ -167,12 +167,12 @@ class ExhibitPage(Page):
         exhibit = self.exhibit
         origin = exhibit.provenance
         fidelity = exhibit.fidelity
-        words = "exact (virtual time, or nothing was run)"
+        judged = "exact (virtual time, or nothing was run)"
         if not fidelity.exact:
             worst = "–" if fidelity.worst_p99_us is None else f"{fidelity.worst_p99_us / 1000:.2f} ms"
-            words = f"{counted(fidelity.runs, 'run')}, {fidelity.void} of them void, worst p99 lateness {worst}"
+            judged = f"{counted(fidelity.runs, 'run')}, {fidelity.void} of them void, worst p99 lateness {worst}"
         return _markdown(
-            f"Intervals: {exhibit.confidence}. Fidelity: {words}. Revision {origin.git.get('revision')}, "
+            f"Intervals: {exhibit.confidence}. Fidelity: {judged}. Revision {origin.git.get('revision')}, "
             f"{len(origin.traces)} traces, seeds {origin.seeds}, made {origin.created}."
         )
 

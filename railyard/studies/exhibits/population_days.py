@@ -311,12 +311,12 @@ def _claim(frame: Frame, row: PaperClaim) -> Claim:
     parts = [frame.plays.day(day) for day in frame.days]
     if row.figure == REBUFFER_RATE.name:
         whole, *days = (plays.rebuffer_improvement(ours, "sp") for plays in (frame.plays, *parts))
-        words, carry = LOWER_WORDS, _stalls(frame, ours)
+        direction, carry = LOWER_WORDS, _stalls(frame, ours)
         judged, judged_days = (_turned(whole), [_turned(day) for day in days]) if worse else (whole, days)
     else:
         q, how = RCT_QUANTILES[str(row.figure)], increase if worse else improvement
         whole, *days = (plays.compare_quantile("rct", q, ours, "sp", how) for plays in (frame.plays, *parts))
-        words, carry = SLOWER_WORDS if worse else FASTER_WORDS, _carry(frame, q, ours)
+        direction, carry = SLOWER_WORDS if worse else FASTER_WORDS, _carry(frame, q, ours)
         judged, judged_days = whole, days
     if worse:
         word: Verdict = verdicts.worse(judged, judged_days)
@@ -326,7 +326,7 @@ def _claim(frame: Frame, row: PaperClaim) -> Claim:
         word, boundaries = verdicts.within(judged, least, row.numbers["most"]), verdicts.least(judged, least)
     return verdicts.claim(
         row,
-        ours=f"{change(whole, *words)} ({between(days, *words)})",
+        ours=f"{change(whole, *direction)} ({between(days, *direction)})",
         **verdicts.outlook(word, whole, frame.plays.viewers(), boundaries, carry),
         because=_why(frame, row, ours, days),
     )

@@ -55,7 +55,7 @@ class Start:
 
     key: str
     what: Literal["first_frame", "later_first_frame"]
-    words: str
+    title: str
     claim_id: str
 
 
@@ -102,16 +102,16 @@ def _because(frame: Frame, start: Start) -> str:
     conditions = ["accelerated < plain", "accelerated > plain", "plain > single", "plain < single", "true"]
     arms = {"accelerated": WITH, "plain": WITHOUT, "single": "sp"}
     earlier, later, slower, faster, viewers = frame.plays.viewers_who(conditions, total_s, arms)
-    words = (
+    sentence = (
         f"with acceleration the frame comes earlier than without for {earlier} of {viewers} viewers, later for "
         f"{later}; without it, later than on single path for {slower}, earlier for {faster}"
     )
     if start is FIRST:
-        words += (
+        sentence += (
             ": handshake and first windows are on the primary path, the second opens a round trip later, "
             "and so it seldom carries a first frame that could be waited for"
         )
-    return words
+    return sentence
 
 
 def _table(frame: Frame, start: Start) -> Table:
@@ -127,7 +127,7 @@ def _table(frame: Frame, start: Start) -> Table:
         names += [(f"p{100 * q:g}", "s"), (f"p{100 * q:g} over sp", "%"), ("95 % interval", "%")]
     since = "the player's start, handshake included," if start is FIRST else "the end of the video before"
     return Table(
-        title=f"First-frame latency of {start.words}",
+        title=f"First-frame latency of {start.title}",
         columns=columns(*names),
         rows=rows,
         note=f"From {since} to the last byte of the first frame. Positive: earlier than on single path. Without "
@@ -141,7 +141,7 @@ def _plot(frame: Frame, start: Start) -> Plot:
     accelerated, plain = (change(_gain(frame, start, arm, 0.99), *EARLIER_WORDS) for arm in (WITH, WITHOUT))
     return curves(
         f"fig12-{start.key}-video",
-        f"First-frame latency of {start.words}, improvement over single path",
+        f"First-frame latency of {start.title}, improvement over single path",
         [f"p{100 * q:g}" for q in QUANTILES],
         drawn,
         ("percentile", "improvement over sp, %"),
@@ -201,7 +201,7 @@ def fig12(_folder: Path, data: Data) -> Exhibit:
     for start in STARTS:
         accelerated, plain, plus = (_gain(frame, start, arm, 0.99) for arm in (WITH, WITHOUT, "xlink+"))
         said.append(
-            f"of {start.words} it is {change(accelerated, *EARLIER_WORDS)} with acceleration and "
+            f"of {start.title} it is {change(accelerated, *EARLIER_WORDS)} with acceleration and "
             f"{change(plain, *EARLIER_WORDS)} without, {change(plus, *EARLIER_WORDS)} with xlink+"
         )
     return exhibit(
@@ -213,14 +213,14 @@ def fig12(_folder: Path, data: Data) -> Exhibit:
         [_plot(frame, start) for start in STARTS],
         [
             PaperValue(
-                what=f"p99, {words} acceleration",
+                what=f"p99, {how} acceleration",
                 theirs=theirs,
                 ours="; ".join(
-                    f"{start.words}: {change(_gain(frame, start, arm, 0.99), *EARLIER_WORDS)}" for start in STARTS
+                    f"{start.title}: {change(_gain(frame, start, arm, 0.99), *EARLIER_WORDS)}" for start in STARTS
                 ),
                 source="Fig. 12, section 7.2",
             )
-            for words, theirs, arm in (("with", "32 % better", WITH), ("without", "14 % worse", WITHOUT))
+            for how, theirs, arm in (("with", "32 % better", WITH), ("without", "14 % worse", WITHOUT))
         ],
         [*(_claim(frame, start) for start in STARTS), *_more_claims(frame)],
     )  # fmt: skip

@@ -37,10 +37,10 @@ def claim(row: PaperClaim, **judged: Any) -> Claim:
     """A row of the exhibit's file with what was found: the members `ours`, `verdict`, `because`, `needs`, `wants`."""
     rule = RULES.get(row.rule, row.rule)
     try:
-        words = [text.format(**row.numbers) for text in (row.claim, row.theirs, rule)]
+        filled = [text.format(**row.numbers) for text in (row.claim, row.theirs, rule)]
     except (LookupError, ValueError) as error:
-        raise UserError(f"claim '{row.id}': its words name a number that `numbers` does not have: {error}.") from None
-    return Claim(id=row.id, claim=words[0], theirs=words[1], rule=words[2], **judged)
+        raise UserError(f"claim '{row.id}': its text names a number that `numbers` does not have: {error}.") from None
+    return Claim(id=row.id, claim=filled[0], theirs=filled[1], rule=filled[2], **judged)
 
 
 def worse(change: Interval | None, days: Sequence[Interval | None]) -> Verdict:
@@ -116,7 +116,7 @@ def outlook(
     if number is None:
         return {"verdict": word, "needs": verdict.needs(found, viewers, what="viewers")}
     many = max(number.units, viewers + 1)
-    words = f"some {many} viewers instead of {viewers} would decide it with probability 80 %, if the figure is as here"
+    needs = f"some {many} viewers instead of {viewers} would decide it with probability 80 %, if the figure is as here"
     if not number.sure:
-        words = f"at least {many} viewers instead of {viewers}: fewer do not carry an interval"
-    return {"verdict": word, "wants": number, "needs": words}
+        needs = f"at least {many} viewers instead of {viewers}: fewer do not carry an interval"
+    return {"verdict": word, "wants": number, "needs": needs}

@@ -130,8 +130,8 @@ def with_time(exhibit: Exhibit, viewer_s: float) -> Exhibit:
     for claim in exhibit.claims:
         if claim.verdict == "not decided" and claim.wants is not None:
             minutes = claim.wants.units * viewer_s / 60
-            words = f"{claim.needs}; that many take about {max(1, round(minutes))} min here"
-            claims.append(claim.model_copy(update={"needs": words}))
+            needs = f"{claim.needs}; that many take about {max(1, round(minutes))} min here"
+            claims.append(claim.model_copy(update={"needs": needs}))
         else:
             claims.append(claim)
     chosen = (
