@@ -20,7 +20,6 @@ typedef struct {
     xl_log_files *logs;
     xl_credentials *credentials;
     xl_session_file *sessions; /* NULL: none are kept */
-    const char *session_file;
     xl_udp *udp;
     http3_client *client;
     bool watching;
@@ -54,9 +53,9 @@ static void quic_close(player_transport *handle, uint64_t now) {
     xl_udp_free(t->udp);
     if (t->credentials)
         xl_credentials_free(t->credentials);
-    const int unsaved = xl_session_file_close(t->sessions);
-    if (unsaved)
-        fprintf(stderr, "xlink-player: cannot write the session to %s: %s.\n", t->session_file, strerror(unsaved));
+    char error[PLAYER_ERROR_BYTES];
+    if (!xl_session_file_close(t->sessions, error, sizeof error))
+        fprintf(stderr, "xlink-player: %s.\n", error);
     xl_log_files_close(t->logs);
     free(t);
 }
@@ -65,8 +64,7 @@ static bool keep_session(quic_transport *t, const player_transport_config *confi
     if (!config->session_file && !config->early_data)
         return true;
     xl_set_time_of_day(xl_udp_time_of_day_ns);
-    t->session_file = config->session_file;
-    t->sessions = xl_session_file_open(t->session_file);
+    t->sessions = xl_session_file_open(config->session_file);
     const xl_sessions sessions = t->sessions ? xl_session_file_sessions(t->sessions) : (xl_sessions){0};
     bool ok = t->sessions && xl_credentials_keep_sessions(t->credentials, &sessions) == 0 &&
               (!config->early_data || xl_credentials_allow_early_data(t->credentials) == 0);

@@ -427,9 +427,8 @@ static void close_all(get *g) {
         xl_credentials_free(g->credentials);
     xl_log_files_close(g->logs);
     free(g->targets);
-    const int unsaved = xl_session_file_close(g->sessions);
-    if (unsaved)
-        fprintf(stderr, PROGRAM ": cannot write the session to %s: %s.\n", g->o.session_file, strerror(unsaved));
+    if (!xl_session_file_close(g->sessions, g->error, sizeof g->error))
+        fprintf(stderr, PROGRAM ": %s.\n", g->error);
     free(g->o.urls);
 }
 

@@ -86,7 +86,7 @@ xl_session_file *xl_session_file_open(const char *name) {
     f->name = name ? strdup(name) : NULL;
     f->session = malloc(XL_SESSION_MAX_BYTES);
     if (!f->session || (name && !f->name)) {
-        xl_session_file_close(f);
+        xl_session_file_close(f, NULL, 0);
         return NULL;
     }
     if (f->name)
@@ -94,16 +94,18 @@ xl_session_file *xl_session_file_open(const char *name) {
     return f;
 }
 
-int xl_session_file_close(xl_session_file *f) {
+bool xl_session_file_close(xl_session_file *f, char *error, size_t error_cap) {
     if (!f)
-        return 0;
-    const int error = f->error;
+        return true;
+    const bool ok = f->error == 0;
+    if (!ok)
+        snprintf(error, error_cap, "cannot write the session to %s: %s", f->name, strerror(f->error));
     if (f->session)
         explicit_bzero(f->session, XL_SESSION_MAX_BYTES);
     free(f->session);
     free(f->name);
     free(f);
-    return error;
+    return ok;
 }
 
 xl_sessions xl_session_file_sessions(xl_session_file *f) {

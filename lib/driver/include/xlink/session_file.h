@@ -13,8 +13,9 @@ typedef struct xl_session_file xl_session_file;
 /* name NULL: sessions are kept in memory alone. A file that is not there, or of another server, is as none. NULL: out
  * of memory. */
 xl_session_file *xl_session_file_open(const char *name);
-/* After the endpoints that use it; NULL is fine. errno of the first attempt to write that failed; 0: none. */
-int xl_session_file_close(xl_session_file *);
+/* After the endpoints that use it; NULL is fine. Returns false and writes a phrase to error if a session could not be
+ * written: "cannot write the session to /x/session: Permission denied". */
+bool xl_session_file_close(xl_session_file *, char *error, size_t error_cap);
 xl_sessions xl_session_file_sessions(xl_session_file *);
 
 XL_END_DECLS
