@@ -305,6 +305,11 @@ static void take_ecn_counts(xl_connection *c, settlement *m, const xl_ack_frame 
 
 /* ---- Acknowledgement ---- */
 
+static void note_cross_traffic(xl_path *p, const xl_sent_packet *pkt, uint64_t now) {
+    xl_cross_traffic_acked(&p->delivery.cross, now - pkt->time_us, p->ack_rtt.min, p->rate.delivered - pkt->delivered,
+                           p->delivery.capacity.bytes_per_s, now);
+}
+
 static void on_packet_acked(void *user, xl_sent_packet *pkt) {
     settlement *m = user;
     xl_connection *c = m->c;
@@ -332,6 +337,8 @@ static void on_packet_acked(void *user, xl_sent_packet *pkt) {
         leave_flight(p, pkt);
         xl_rate_acked(&p->rate, pkt, c->now);
         xl_path_note_acked(p, pkt->bytes, pkt->time_us, c->now);
+        if (c->scheduler->wants_queues)
+            note_cross_traffic(p, pkt, c->now);
         p->cc.ops->on_ack(p->cc.state, &ack);
     }
     if (m->level == XL_LEVEL_APP && pkt->pn >= p->phase.first_pn) {

@@ -279,6 +279,7 @@ static void view_queue(const xl_connection *c, const xl_path *p, xl_scheduler_pa
     view->oldest_us = oldest_age(c, p);
     view->queue_us = xl_path_queue_time(p, c->now);
     view->drain_us = xl_capacity_time(&p->delivery.capacity, p->flight.bytes);
+    view->cross_us = xl_cross_traffic_delay(&p->delivery.cross, c->now);
     view->is_capacity_bound = p->delivery.capacity.is_bound;
 }
 
@@ -293,7 +294,7 @@ static void view_measures(const xl_connection *c, const xl_path *p, xl_scheduler
     view->pacing_bytes_per_s = p->pacer.rate;
     view->pto_count = p->flight.pto_count;
     view->technology = p->technology;
-    view->oldest_us = view->queue_us = view->drain_us = 0;
+    view->oldest_us = view->queue_us = view->drain_us = view->cross_us = 0;
     view->is_capacity_bound = false;
     if (c->scheduler->wants_queues)
         view_queue(c, p, view);

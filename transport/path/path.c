@@ -135,6 +135,7 @@ void xl_path_reset_congestion(xl_path *p, const xl_cc_ops *cc, uint64_t mtu, uin
     p->delivery.epoch = now;
     p->flight.pto_count = 0;
     p->delivery.capacity = (xl_capacity){0};
+    p->delivery.cross = (xl_cross_traffic){0};
 }
 
 void xl_path_set_mtu(xl_path *p, uint64_t mtu, uint64_t now) {

@@ -9,6 +9,7 @@
 #include "path/ecn.h"
 #include "path/mtu.h"
 #include "recovery/capacity.h"
+#include "recovery/cross_traffic.h"
 #include "recovery/ledger.h"
 #include "recovery/pacer.h"
 #include "recovery/ranges.h"
@@ -154,6 +155,7 @@ typedef struct {
     bool is_answered;        /* a packet of this busy period was acknowledged */
     uint64_t answered_since; /* for the first time then */
     xl_capacity capacity;    /* of the bottleneck, also while the path is not filled */
+    xl_cross_traffic cross;  /* at the bottleneck; kept for schedulers with wants_queues */
 } xl_path_delivery;
 
 /* The key phase of the packets sent (RFC 9001 section 6). Set by connection/key_update.c, acknowledged in acks.c. */

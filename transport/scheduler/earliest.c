@@ -4,8 +4,9 @@
  * still looks fast by it, and a large congestion window then takes a whole request at once.
  *
  * While another path is usable, no path gets more than QUEUE_MAX_US of queue: what is not committed yet can still go to
- * whichever path turns out to be fast. The idea of a limit short of the congestion window is that of BLEST (Ferlin et
- * al., IFIP Networking 2016); there it bounds blocking of the send window, here it bounds regret. */
+ * whichever path turns out to be fast. The delay by others' packets does not count, because it does not become less by
+ * waiting. The idea of a limit short of the congestion window is that of BLEST (Ferlin et al., IFIP Networking 2016);
+ * there it bounds blocking of the send window, here it bounds regret. */
 #include "minmax.h"
 #include "scheduler/scheduler.h"
 
@@ -48,7 +49,7 @@ static bool is_clearly_earlier(uint64_t a_us, uint64_t b_us) {
 static bool has_long_queue(const xl_scheduler_path *p) {
     if (p->in_flight_bytes < FEW_PACKETS * p->mtu_bytes || (p->is_capacity_bound && has_no_queue(p)))
         return false;
-    return drain_us(p) > p->min_rtt_us + QUEUE_MAX_US;
+    return drain_us(p) > p->min_rtt_us + p->cross_us + QUEUE_MAX_US;
 }
 
 /* All that is still to be sent might be there sooner by a faster path alone, although its window is full at present:

@@ -31,6 +31,7 @@ typedef struct {
     uint64_t oldest_us;     /* age of the oldest ack-eliciting packet in flight; 0: none */
     uint64_t queue_us;      /* time until all bytes in flight are acknowledged at the present rate; XL_NEVER: rate 0 */
     uint64_t drain_us;      /* the same at the capacity of the path's bottleneck (recovery/capacity.h); 0: unknown */
+    uint64_t cross_us;      /* how long others' packets at the bottleneck keep a packet waiting, at least */
     bool is_capacity_bound; /* the capacity is a lower bound */
 } xl_scheduler_path;
 

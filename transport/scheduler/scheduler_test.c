@@ -371,6 +371,23 @@ TEST(earliest_commits_no_more_than_a_short_queue_while_there_is_a_choice) {
     expect_wait(&d, false);
 }
 
+/* Others' packets stay in the queue, however long the path waits. */
+TEST(earliest_counts_no_delay_by_others_to_the_queue) {
+    uint64_t srtt[] = {20000, 50000};
+    xl_scheduler_view v = view_of(2, srtt);
+    set_queue(&v.path[0], 20000, 260000);
+    set_queue(&v.path[1], 50000, 260000);
+    instance s = instance_of("earliest");
+    xl_scheduler_decision d = decision_of(&s, &v);
+    expect_wait(&d, true);
+    v.path[1].cross_us = 59999;
+    d = decision_of(&s, &v);
+    expect_wait(&d, true);
+    v.path[1].cross_us = 60000;
+    d = decision_of(&s, &v);
+    expect_wait(&d, false);
+}
+
 /* In slow start the path is faster than was ever seen. */
 TEST(earliest_limits_no_queue_by_a_bound_of_the_capacity) {
     uint64_t srtt[] = {20000, 50000};

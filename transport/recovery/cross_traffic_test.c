@@ -1,0 +1,74 @@
+#include "recovery/cross_traffic.h"
+#include "tests/unit.h"
+
+#define MIN_RTT  40000
+#define CAPACITY 2500000 /* bytes/s */
+#define SECOND   1000000
+
+/* Packets are acknowledged every 20 ms from `from` to `to`, each after rtt_us, with own_bytes delivered meanwhile. */
+static void acked(xl_cross_traffic *s, uint64_t from, uint64_t to, uint64_t rtt_us, uint64_t own_bytes, uint64_t rate) {
+    for (uint64_t now = from; now < to; now += 20000)
+        xl_cross_traffic_acked(s, rtt_us, MIN_RTT, own_bytes, rate, now);
+}
+
+TEST(a_delay_beyond_the_own_bytes_is_due_to_others) {
+    xl_cross_traffic s = {0};
+    assert_int_equal(0, xl_cross_traffic_delay(&s, 0));
+    acked(&s, 10 * SECOND, 12 * SECOND, 240000, 14000, CAPACITY);
+    assert_int_equal(200000, xl_cross_traffic_delay(&s, 12 * SECOND));
+    acked(&s, 12 * SECOND, 14 * SECOND, 240000, 300000, CAPACITY); /* half of the queue is the path's own */
+    assert_int_equal(120000, xl_cross_traffic_delay(&s, 14 * SECOND));
+    acked(&s, 14 * SECOND, 16 * SECOND, 240000, 600000, CAPACITY); /* all of it */
+    assert_int_equal(0, xl_cross_traffic_delay(&s, 16 * SECOND));
+}
+
+/* One packet that found no queue is enough. */
+TEST(the_least_delay_counts) {
+    xl_cross_traffic s = {0};
+    acked(&s, 10 * SECOND, 12 * SECOND, 240000, 14000, CAPACITY);
+    xl_cross_traffic_acked(&s, MIN_RTT, MIN_RTT, 14000, CAPACITY, 12 * SECOND);
+    assert_int_equal(0, xl_cross_traffic_delay(&s, 12 * SECOND + 1000));
+    acked(&s, 12 * SECOND + 20000, 14 * SECOND, 240000, 14000, CAPACITY);
+    assert_int_equal(200000, xl_cross_traffic_delay(&s, 14 * SECOND));
+}
+
+/* It is known for as long as acknowledgements come. */
+TEST(a_silent_path_says_nothing) {
+    xl_cross_traffic s = {0};
+    acked(&s, 10 * SECOND, 11 * SECOND, 240000, 14000, CAPACITY); /* four buckets of six */
+    assert_int_equal(0, xl_cross_traffic_delay(&s, 11 * SECOND));
+    acked(&s, 11 * SECOND, 12 * SECOND, 240000, 14000, CAPACITY);
+    assert_int_equal(200000, xl_cross_traffic_delay(&s, 12 * SECOND));
+    assert_int_equal(0, xl_cross_traffic_delay(&s, 12 * SECOND + 600000));
+    acked(&s, 20 * SECOND, 20 * SECOND + 100000, 240000, 14000, CAPACITY); /* nothing of before is left */
+    assert_int_equal(0, xl_cross_traffic_delay(&s, 20 * SECOND + 100000));
+}
+
+/* From a tenth of the capacity on, all of the queue is the path's own: never for others', however long the fade takes
+ * to be measured. */
+TEST(a_sudden_fade_is_not_due_to_others) {
+    xl_cross_traffic s = {0};
+    uint64_t fade = 12 * SECOND;
+    acked(&s, 10 * SECOND, fade, 80000, 200000, CAPACITY);
+    for (uint64_t now = fade; now < 16 * SECOND; now += 20000) {
+        uint64_t rate = now < fade + 200000 ? CAPACITY : CAPACITY / 10;
+        xl_cross_traffic_acked(&s, 800000, MIN_RTT, 200000, rate, now);
+        assert_int_equal(0, xl_cross_traffic_delay(&s, now));
+    }
+}
+
+/* Others' packets are between those of a train, which shows less than the capacity. */
+TEST(the_greatest_capacity_of_a_second_counts) {
+    xl_cross_traffic s = {0};
+    for (uint64_t now = 10 * SECOND; now < 14 * SECOND; now += 20000)
+        xl_cross_traffic_acked(&s, 240000, MIN_RTT, 300000, now % 500000 == 0 ? CAPACITY : CAPACITY / 3, now);
+    assert_int_equal(120000, xl_cross_traffic_delay(&s, 14 * SECOND));
+}
+
+TEST(nothing_is_known_without_a_capacity) {
+    xl_cross_traffic s = {0};
+    acked(&s, 10 * SECOND, 12 * SECOND, 240000, 14000, 0);
+    assert_int_equal(0, xl_cross_traffic_delay(&s, 12 * SECOND));
+}
+
+TEST_MAIN(NULL, NULL)
