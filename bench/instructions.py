@@ -50,12 +50,12 @@ class Job:
 
 def counted(command: list[str | Path], folder: Path, tree: Path, profile: str = "/dev/null") -> subprocess.Popen[str]:
     """The program under callgrind, started."""
-    whole = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={profile}", f"--log-file={folder / 'count'}"]
+    callgrind = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={profile}", f"--log-file={folder / 'count'}"]
     environment = {
         name: value for name, value in os.environ.items() if not name.startswith(("RAILYARD", "COV", "PYTHON"))
     }
     return subprocess.Popen(
-        [*whole, *map(str, command)],
+        [*callgrind, *map(str, command)],
         env=environment | VALGRIND_ENV | PYTHON_ENV,
         cwd=tree,
         stdout=subprocess.PIPE,
@@ -71,10 +71,10 @@ def count_of(process: subprocess.Popen[str], folder: Path, codes: tuple[int, ...
     finally:
         process.kill()
     log = (folder / "count").read_text()
-    found = re.search(r"refs:\s+([\d,]+)", log)
-    if process.returncode not in codes or found is None:
+    match = re.search(r"refs:\s+([\d,]+)", log)
+    if process.returncode not in codes or match is None:
         raise SystemExit(f"bench-instructions: {process.args!r} ended with {process.returncode}: {said or log}")
-    return int(found[1].replace(",", ""))
+    return int(match[1].replace(",", ""))
 
 
 def sim_command(tree: Path, folder: Path, paths: int, seconds: int, **members: Any) -> list[str | Path]:
@@ -214,8 +214,8 @@ def parts_of(profile: Path) -> dict[str, int]:
     parts: dict[str, int] = {}
     for line in lines:
         # COUNT FILE:FUNCTION [OBJECT], where FILE is ??? without debugging information.
-        if found := re.match(r"\s*([\d,]+)\s+(\S+?):\S.*?(?:\[(\S+)\])?$", line):
-            count, file, library = int(found[1].replace(",", "")), found[2], found[3] or ""
+        if match := re.match(r"\s*([\d,]+)\s+(\S+?):\S.*?(?:\[(\S+)\])?$", line):
+            count, file, library = int(match[1].replace(",", "")), match[2], match[3] or ""
             if inside := OWN.search(file):
                 part = inside[1]
             elif re.search("gnutls|nettle|hogweed|gmp", library):
@@ -228,7 +228,7 @@ def parts_of(profile: Path) -> dict[str, int]:
 
 def parts_of_a_packet(tree: Path, **members: Any) -> dict[str, float]:
     """Over two paths, once all has started: what 4 s take more than 2 s, by the packets more that reach a link."""
-    found: list[tuple[dict[str, int], int]] = []
+    counts: list[tuple[dict[str, int], int]] = []
     for seconds in (2, 4):
         with tempfile.TemporaryDirectory(prefix="railyard-bench-") as name:
             folder = Path(name)
@@ -236,8 +236,8 @@ def parts_of_a_packet(tree: Path, **members: Any) -> dict[str, float]:
             count_of(counted(command, folder, tree, str(folder / "profile")), folder)
             links = json.loads((folder / "out" / "mpshell.json").read_text())["paths"]
             packets = sum(link[way]["arrived_packets"] for link in links for way in ("up", "down"))
-            found.append((parts_of(folder / "profile"), packets))
-    (less, few), (more, many) = found
+            counts.append((parts_of(folder / "profile"), packets))
+    (less, few), (more, many) = counts
     return {part: (more[part] - less.get(part, 0)) / (many - few) for part in more}
 
 

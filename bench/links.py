@@ -64,10 +64,10 @@ def main() -> None:
             (folder / file).write_text(text)
         print("| model | instructions a packet | beside the plain link |\n| --- | ---: | ---: |")
         plain = 0.0
-        for words, keys in MODELS:
+        for model, keys in MODELS:
             cost = per_packet(keys.format(**{file: folder / file for file in FILES}).split(), folder)
             plain = plain or cost
-            print(f"| {words} | {cost:.0f} | {cost / plain:.2f} |", flush=True)
+            print(f"| {model} | {cost:.0f} | {cost / plain:.2f} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -72,9 +72,9 @@ def constant_trace(folder: Path, mbps: float, seconds: int = 1) -> Path:
 def recorded_trace(folder: Path) -> Path:
     """A recorded downlink if there is one, else a made one of the same kind: the rate changes every 100 ms."""
     for place in os.environ.get("RAILYARD_TRACE_PATH", "").split(":"):
-        found = sorted(Path(place).rglob("*.down")) + sorted(Path(place).rglob("*down*.trace")) if place else []
-        if found:
-            return found[0]
+        files = sorted(Path(place).rglob("*.down")) + sorted(Path(place).rglob("*down*.trace")) if place else []
+        if files:
+            return files[0]
     file = folder / "made.trace"
     lines, ms, credit = [], 0, 0.0
     while ms < 30_000:
@@ -246,33 +246,33 @@ class Awake:
 def awake_pair(folder: Path, seconds: float) -> Awake:
     """The same sparse flow twice, 12 Mbps at 0.95x: its timers sleep a millisecond each."""
     trace, summary_file = constant_trace(folder, 12), folder / "summary.json"
-    found: dict[str, Summary] = {}
+    summaries: dict[str, Summary] = {}
     for when in ("off", "on"):
         case = Case(when, trace, 11.4, 0.95, mpshell=("--keep-awake", when))
         run_case(case, folder, seconds)
-        found[when] = json.loads(summary_file.read_text())
-    late = {when: summary["paths"][0]["up"]["lateness_us"] for when, summary in found.items()}
+        summaries[when] = json.loads(summary_file.read_text())
+    late = {when: summary["paths"][0]["up"]["lateness_us"] for when, summary in summaries.items()}
     without, awake = late["off"], late["on"]
-    spinner_cpu_s = float(found["on"]["keep_awake"]["spinner_cpu_s"])
+    spinner_cpu_s = float(summaries["on"]["keep_awake"]["spinner_cpu_s"])
     return Awake(without["p50"], without["p99"], awake["p50"], awake["p99"], spinner_cpu_s)
 
 
 def cases(folder: Path) -> list[Case]:
-    found = []
+    all_cases = []
     for mbps in (12, 120, 600, 1000):
         trace = constant_trace(folder, mbps)
-        found += [Case(f"{mbps} Mbps, {factor:g}x", trace, mbps * factor, factor) for factor in (0.95, 2)]
+        all_cases += [Case(f"{mbps} Mbps, {factor:g}x", trace, mbps * factor, factor) for factor in (0.95, 2)]
     recorded = recorded_trace(folder)
     mean = mean_mbps(recorded)
-    found += [Case(f"{recorded.stem} ({mean:.0f} Mbps), {f:g}x", recorded, mean * f, f) for f in (0.95, 2)]
-    found.append(Case("two paths, 600 Mbps, 0.95x", constant_trace(folder, 600), 570, 0.95, paths=2))
-    found.append(Case("600 Mbps, 0.95x, UDP_SEGMENT", constant_trace(folder, 600), 570, 0.95, segment=True))
-    found.append(Case("1000 Mbps, 0.95x, UDP_SEGMENT", constant_trace(folder, 1000), 950, 0.95, segment=True))
-    found += [Case(f"{m} Mbps evenly, 0.95x", f"{m}mbps", m * 0.95, 0.95) for m in (12, 120, 600, 1000)]
+    all_cases += [Case(f"{recorded.stem} ({mean:.0f} Mbps), {f:g}x", recorded, mean * f, f) for f in (0.95, 2)]
+    all_cases.append(Case("two paths, 600 Mbps, 0.95x", constant_trace(folder, 600), 570, 0.95, paths=2))
+    all_cases.append(Case("600 Mbps, 0.95x, UDP_SEGMENT", constant_trace(folder, 600), 570, 0.95, segment=True))
+    all_cases.append(Case("1000 Mbps, 0.95x, UDP_SEGMENT", constant_trace(folder, 1000), 950, 0.95, segment=True))
+    all_cases += [Case(f"{m} Mbps evenly, 0.95x", f"{m}mbps", m * 0.95, 0.95) for m in (12, 120, 600, 1000)]
     fast = constant_trace(folder, 12000)
-    found.append(Case("maximum, one path", fast, 6000, 0.5))
-    found.append(Case("maximum, one path, UDP_SEGMENT", fast, 8000, 0.5, segment=True))
-    return found
+    all_cases.append(Case("maximum, one path", fast, 6000, 0.5))
+    all_cases.append(Case("maximum, one path, UDP_SEGMENT", fast, 8000, 0.5, segment=True))
+    return all_cases
 
 
 def print_flows(name: str, flows: list[Flow]) -> None:

@@ -100,14 +100,14 @@ def main() -> None:
     parser.add_argument("--tries", type=int, default=5)
     options = parser.parse_args()
     ways = [(transport, name) for transport in ("libxlink", "tcp") for name in ("direct", "relays")]
-    found: dict[tuple[str, str], list[tuple[float, float]]] = {key: [] for key in ways}
+    times: dict[tuple[str, str], list[tuple[float, float]]] = {key: [] for key in ways}
     for _ in range(options.tries):
         for transport, name in ways:
             way = direct if name == "direct" else relayed
-            found[transport, name].append(measure(way, transport, options.megabytes))
+            times[transport, name].append(measure(way, transport, options.megabytes))
     rows = [
         (*key, statistics.median(took for took, _ in tries), statistics.median(cpu for _, cpu in tries))
-        for key, tries in found.items()
+        for key, tries in times.items()
     ]
     print(f"Relays on the loopback interface, {options.megabytes} MB, medians of {options.tries}:\n")
     print_table(rows, options.megabytes)

@@ -42,8 +42,8 @@ def play(pairs: list[str], offsets: int, jobs: int, folder: Path) -> dict[str, l
     data |= {"player": {"bitrate_bps": 4_000_000, "duration_s": 20, "chunk_bytes": 524_288}, "time_limit_s": 60}
     document = YamlDocument(Path("schedulers"), data | {"qlog": "none", "link_logs": False}, {})
     experiment = parse(document, Experiment)
-    with whole_campaign(Plan(experiment, resolve(experiment, document)), Place(out=folder), jobs=jobs) as whole:
-        return cells(whole.runs)
+    with whole_campaign(Plan(experiment, resolve(experiment, document)), Place(out=folder), jobs=jobs) as campaign:
+        return cells(campaign.runs)
 
 
 def main(

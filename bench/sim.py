@@ -118,10 +118,10 @@ def instructions(folder: Path, job: Job) -> int | None:
     command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={folder}/callgrind"]
     command += [str(program("xlink-sim")), str(folder / "job.json"), "--out", str(folder / "out")]
     done = subprocess.run(command, env=os.environ | VALGRIND_ENV, capture_output=True, text=True, check=True)
-    found = re.search(r"refs:\s+([\d,]+)", done.stderr)
-    if found is None:
+    match = re.search(r"refs:\s+([\d,]+)", done.stderr)
+    if match is None:
         raise SystemExit(f"callgrind says no instruction count: {done.stderr}")
-    return int(found[1].replace(",", ""))
+    return int(match[1].replace(",", ""))
 
 
 def between(folder: Path, job: Job, shorter_s: int = 5, longer_s: int = 10) -> tuple[float, float] | None:
@@ -187,8 +187,8 @@ def main() -> None:
         }
         for title, figures in groups.items():
             table(title, figures)
-        found = {name: between(folder, make_job(folder, **kinds[name])) for name in list(kinds)[:2]}
-        counts = {name: None if cost is None else cost[1] for name, cost in found.items()}
+        costs = {name: between(folder, make_job(folder, **kinds[name])) for name in list(kinds)[:2]}
+        counts = {name: None if cost is None else cost[1] for name, cost in costs.items()}
         for name, count in counts.items():
             print(
                 f"\nInstructions per packet, {name}: " + ("valgrind is not there" if count is None else f"{count:.0f}")

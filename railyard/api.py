@@ -170,8 +170,8 @@ def play(
     changes = (
         dict(settings or {}) | ({} if arena is None else {"arena": arena}) | ({} if seeds is None else {"seeds": seeds})
     )
-    words = [f"{name}={json.dumps(value)}" for name, value in changes.items()]
-    document = with_options(asked, pairs, None if schemes is None else ",".join(schemes), words)
+    assignments = [f"{name}={json.dumps(value)}" for name, value in changes.items()]
+    document = with_options(asked, pairs, None if schemes is None else ",".join(schemes), assignments)
     return _played(document, out)
 
 
@@ -181,8 +181,8 @@ def _played(document: YamlDocument, out: Path | None) -> Campaign:
     jobs = arena_of("sim").default_jobs()
     checked = thresholds.resolved(checked, document, out or RESULTS_DIR, jobs, lambda _: None)
     plan = Plan(checked, resolve(checked, document), not_run=not_run(checked, document))
-    with whole_campaign(plan, Place(out), tables=True) as whole:
-        return Campaign(whole.folder, whole.record, whole.runs)
+    with whole_campaign(plan, Place(out), tables=True) as campaign:
+        return Campaign(campaign.folder, campaign.record, campaign.runs)
 
 
 def compare(

@@ -75,8 +75,8 @@ def parse(text: str) -> Help:
         open_paragraph = False
         if not parts and re.match(r"(usage:| {7})", line):
             usages.append(line.removeprefix("usage:").strip())
-        elif found := re.match(r"  (\S.*?)(?:  +(\S.*))?$", line):
-            parts.append(Entry(found[1], [found[2]] if found[2] else []))
+        elif match := re.match(r"  (\S.*?)(?:  +(\S.*))?$", line):
+            parts.append(Entry(match[1], [match[2]] if match[2] else []))
         elif line.startswith("   ") and parts and isinstance(parts[-1], Entry):
             parts[-1].meaning.append(line.strip())
         elif line.endswith(":"):
@@ -108,7 +108,7 @@ def roff(text: str) -> str:
 
 def breakable(text: str) -> str:
     """A synopsis or a term: a line may end within a word, before a bracket and after a bar."""
-    return re.sub(r"(?<=.)\[(?=,)|(?<=\w)\|", lambda found: {"[": "\\:[", "|": "|\\:"}[found[0]], roff(text))
+    return re.sub(r"(?<=.)\[(?=,)|(?<=\w)\|", lambda match: {"[": "\\:[", "|": "|\\:"}[match[0]], roff(text))
 
 
 def _term(entry: Entry) -> str:
@@ -218,9 +218,9 @@ def main() -> None:
     for folder in (manual, completions):
         folder.mkdir(parents=True, exist_ok=True)
     for program in programs:
-        found = parse(_output(f"{binaries}/{program}", "--help"))
-        (manual / f"{program}.1").write_text(man_page(program, version, found, sorted(programs)))
-        (completions / program).write_text(completion(program, found, settings))
+        program_help = parse(_output(f"{binaries}/{program}", "--help"))
+        (manual / f"{program}.1").write_text(man_page(program, version, program_help, sorted(programs)))
+        (completions / program).write_text(completion(program, program_help, settings))
 
 
 if __name__ == "__main__":

@@ -316,8 +316,10 @@ class Kernel(Arena):
         settings, inner, user = _prepare(spec, run_dir)
         async with one_core() as core:
             started, begin = datetime.now(UTC), time.monotonic()
-            whole = run_dir.resolve()
-            code, last_lines = await _boot(_command(spec, spec.kernel, whole, whole / FOLDER, core), run_dir)
+            absolute_dir = run_dir.resolve()
+            code, last_lines = await _boot(
+                _command(spec, spec.kernel, absolute_dir, absolute_dir / FOLDER, core), run_dir
+            )
             wall_s = time.monotonic() - begin
         shutil.rmtree(run_dir / FOLDER / LINKS, ignore_errors=True)
         confine.gather(run_dir / FOLDER, run_dir)

@@ -18,12 +18,12 @@ def duration_words(seconds: float) -> str:
     """A duration as a person reads it: 8.3 s, 42 s, 3 min 5 s, 2 h 10 min."""
     if seconds < 10:
         return f"{seconds:.1f} s"
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"
+    whole_s = round(seconds)
+    if whole_s < 60:
+        return f"{whole_s} s"
+    if whole_s < 3600:
+        return f"{whole_s // 60} min {whole_s % 60} s"
+    return f"{whole_s // 3600} h {whole_s % 3600 // 60} min"
 
 
 def left_words(passed_s: float, made: int, missing: int) -> str:

@@ -15,10 +15,10 @@ def read_jsonl(path: Path) -> list[Event]:
         return []
     lines = path.read_text(errors="replace").splitlines()
     try:  # most files are whole, and one document is read three times as fast as its lines
-        whole: list[Any] = json.loads(f"[{','.join(lines)}]")
+        events: list[Any] = json.loads(f"[{','.join(lines)}]")
     except ValueError:
         return _line_by_line(lines)
-    return [event for event in whole if isinstance(event, dict)] if len(whole) == len(lines) else _line_by_line(lines)
+    return [event for event in events if isinstance(event, dict)] if len(events) == len(lines) else _line_by_line(lines)
 
 
 def _line_by_line(lines: list[str]) -> list[Event]:

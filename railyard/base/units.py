@@ -54,10 +54,10 @@ def with_units(data: dict[Any, Any], fields: Container[str] = ()) -> dict[Any, A
     it, if its value says one: `bitrate: 8mbps` is `bitrate_bps: 8000000`."""
     converted: dict[Any, Any] = {}
     for name, value in data.items():
-        whole = name
+        full_name = name
         if isinstance(name, str) and isinstance(value, str) and name not in fields and _VALUE.fullmatch(value):
-            whole = next((name + suffix for suffix in UNITS if name + suffix in fields), name)
-        if whole in converted or (whole != name and whole in data):
-            raise FieldError(str(name), f"'{whole}' is given as well; leave one of them out.")
-        converted[whole] = value_in(whole, value) if isinstance(whole, str) else value
+            full_name = next((name + suffix for suffix in UNITS if name + suffix in fields), name)
+        if full_name in converted or (full_name != name and full_name in data):
+            raise FieldError(str(name), f"'{full_name}' is given as well; leave one of them out.")
+        converted[full_name] = value_in(full_name, value) if isinstance(full_name, str) else value
     return converted

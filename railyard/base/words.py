@@ -18,4 +18,4 @@ def printable(text: str) -> str:
     writing. Line ends and tabs stay."""
     if text.isprintable():
         return text
-    return _CONTROLS.sub(lambda found: _PICTURES.get(ord(found[0]), "\ufffd"), text)
+    return _CONTROLS.sub(lambda match: _PICTURES.get(ord(match[0]), "\ufffd"), text)

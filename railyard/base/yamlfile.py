@@ -98,11 +98,11 @@ def find_yaml(name: str, folder: Path, what: str) -> Path:
     given = Path(name)
     if given.suffix in (".yaml", ".yml") or given.is_file():
         return given
-    found = folder / f"{name}.yaml"
-    if not found.is_file():
+    path = folder / f"{name}.yaml"
+    if not path.is_file():
         names = [file.stem for file in folder.glob("*.yaml")]
         raise UserError(f"there is no {what} '{name}' in {folder}; {near_miss(name, names)}")
-    return found
+    return path
 
 
 def load_yaml(path: Path) -> YamlDocument:
@@ -170,7 +170,7 @@ def parse(document: YamlDocument, model: type[Model]) -> Model:
         return model.model_validate(document.data)
     except ValidationError as error:
         mistakes = [(_location(dict(mistake)), dict(mistake)) for mistake in error.errors()]
-        location, mistake = min(mistakes, key=lambda found: document.line(found[0]))
+        location, mistake = min(mistakes, key=lambda entry: document.line(entry[0]))
         if str(mistake["type"]) not in ("extra_forbidden", "missing", "value_error"):
             location = document.known(location)
             others = [other for at, other in mistakes if other is not mistake and document.known(at) == location]

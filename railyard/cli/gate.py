@@ -136,17 +136,17 @@ class _Stack:
 
 def _stack_gate(given: _Stack, tell: Callable[[str], None]) -> StackVerdict:
     """The comment is written whatever happens."""
-    name, *words = given.words.split(",")
+    name, *assignments = given.words.split(",")
     baseline, candidate = Path(given.baseline), given.candidate or Path()
     try:
         if given.candidate is None or given.baseline == "HEAD":
             raise UserError("--stack compares two builds; name them by --baseline and --candidate.")
-        if wrong := [word for word in words if "=" not in word]:
+        if wrong := [word for word in assignments if "=" not in word]:
             raise UserError(f"--stack {given.words}: '{wrong[0]}' is not OPTION=VALUE.")
         suite, document = load_suite(find_suite(given.suite))
         if suite.arena != KERNEL:
             raise UserError(f"{document.path}: a stack runs in no simulator; give the suite 'arena: kernel'.")
-        options = dict(word.split("=", 1) for word in words)
+        options = dict(word.split("=", 1) for word in assignments)
         asked = Asked(name, options, baseline, candidate, suite, document, [], given.jobs)
         named = [find_scenario(one) for one in given.scenarios.split(",")] if given.scenarios else all_scenarios()
         files = scenarios_of(named, two_builds(asked)[0])

@@ -265,8 +265,8 @@ def experiment_schema() -> str:
     for name in ("SchemeEntry", "PairChoice"):
         schema["$defs"][name] = {"anyOf": [{"type": "string"}, schema["$defs"][name]]}
     seeds = schema["properties"]["seeds"]
-    whole = {"type": "integer", "minimum": 1, "maximum": 10000}
-    schema["properties"]["seeds"] = {"anyOf": [whole, seeds], "default": seeds.get("default")}
+    whole_number = {"type": "integer", "minimum": 1, "maximum": 10000}
+    schema["properties"]["seeds"] = {"anyOf": [whole_number, seeds], "default": seeds.get("default")}
     return json.dumps({"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}, indent=1) + "\n"
 
 

@@ -145,22 +145,22 @@ def run(
         for sentence in planned(plan, place, jobs):
             _tell(sentence)
         return
-    with whole_campaign(plan, place, jobs=jobs, console=console, tables=True) as whole:
-        summary = remembered.shown(whole.folder, console) if whole.is_as_shown else None
-        page = whole.folder / "report.html"
+    with whole_campaign(plan, place, jobs=jobs, console=console, tables=True) as campaign:
+        summary = remembered.shown(campaign.folder, console) if campaign.is_as_shown else None
+        page = campaign.folder / "report.html"
         if summary is not None:
             console.file.write(summary)
         else:
-            context = Context(whole.record, whole.runs, folder=whole.folder)
+            context = Context(campaign.record, campaign.runs, folder=campaign.folder)
             outcome = Outcome(
-                whole.runs, whole.record["not_run"], context.findings, context.twins, whole.record["command"]
+                campaign.runs, campaign.record["not_run"], context.findings, context.twins, campaign.record["command"]
             )
             with console.capture() as captured:
                 print_summary(console, outcome)
             console.file.write(captured.get())
-            write_answer(answer_of(outcome, checked.description), whole.folder)
-            page = write_page_of(context, whole.folder)
-            remembered.remember(whole.folder, console, captured.get())
+            write_answer(answer_of(outcome, checked.description), campaign.folder)
+            page = write_page_of(context, campaign.folder)
+            remembered.remember(campaign.folder, console, captured.get())
         console.print(f"report: {shown(page)}", soft_wrap=True)
 
 

@@ -65,8 +65,8 @@ def stress_command(
         subjects = everything(tell)
     else:
         named = [] if stack else list(SCHEMES)
-        subjects = [subject("scheme", words, arena) for words in scheme or named]
-        subjects += [subject("stack", words, arena) for words in stack or []]
+        subjects = [subject("scheme", label, arena) for label in scheme or named]
+        subjects += [subject("stack", label, arena) for label in stack or []]
     try:
         matrix = run_stress(files, subjects, Place(out, tell=tell), jobs, tell)
     except KeyboardInterrupt:

@@ -184,7 +184,7 @@ class Row:
             return self.faults[0]
         clearest = min(self.regressions, key=lambda comparison: comparison.adjusted_worse)
         pairs = zip(clearest.play_deltas, self.measured, strict=True)
-        return max(pairs, key=lambda found: found[0])[1]
+        return max(pairs, key=lambda pair: pair[0])[1]
 
     @property
     def measured(self) -> list[Run]:

@@ -83,14 +83,14 @@ def rows_of(runs: Sequence[Run], shifted: Sequence[Run], places: Places, factors
     rows: dict[tuple[str, str], list[Run]] = {}
     for run in runs:
         rows.setdefault((places.of(run.pair), run.label), []).append(run)
-    found: Rows = []
+    row_windows: Rows = []
     for of_row in rows.values():
         windows: dict[int, Window] = {}
         others = [again[run.run_id] for run in of_row]
         for run, other, window in zip(of_row, others, windows_of(of_row, others, places.constant), strict=True):
             windows.setdefault(window, []).append(play_of(run, other, factors))
-        found.append(list(windows.values()))
-    return found
+        row_windows.append(list(windows.values()))
+    return row_windows
 
 
 Drawn = list[list[Pair]]

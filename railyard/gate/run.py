@@ -47,8 +47,8 @@ def _carry_out(
     """Runs what is not there yet. Returns the folder of the runs, and the runs."""
     plan = Plan(suite, specs, name=f"{suite.name}-{version.key}{purpose}")
     try:
-        with whole_campaign(plan, Place(results=build.GATE_DIR / "results"), jobs=jobs) as whole:
-            return whole.folder / "runs", whole.runs
+        with whole_campaign(plan, Place(results=build.GATE_DIR / "results"), jobs=jobs) as campaign:
+            return campaign.folder / "runs", campaign.runs
     except UserError as error:
         raise UserError(f"{version.title}: {error}") from None
 

@@ -85,8 +85,8 @@ def race(code: str, pairs: Sequence[str] = (FAR,), seeds: int = 2, out: Path | N
     sim = arena_of("sim")
     with whole_campaign(
         Plan(checked, [sim.with_program(spec, program) for spec in (*specs, *mine)]), Place(out)
-    ) as whole:
-        return api.Campaign(whole.folder, whole.record, whole.runs)
+    ) as campaign:
+        return api.Campaign(campaign.folder, campaign.record, campaign.runs)
 
 
 def times(campaign: api.Campaign, scheme: str) -> list[float]:

@@ -435,11 +435,11 @@ class Paper:
         """The axes that a shape's references name, and of each whether it is the axis' own length that counts."""
         matches = [_REFERENCE.match(one) for one in references]
         names = tuple(f"{one[1]}{one[2]}" if one else name[0] for one, name in zip(matches, ("x", "y"), strict=True))
-        whole = [one is None or bool(one[3]) for one in matches]  # 'paper' too
+        own_lengths = [one is None or bool(one[3]) for one in matches]  # 'paper' too
         place = self.places.get((names[0], names[1]))
         if place is None:
             place = next((one for key, one in self.places.items() if names[1] == key[1] or names[0] == key[0]), None)
-        return None if place is None else (place, whole[0], whole[1])
+        return None if place is None else (place, own_lengths[0], own_lengths[1])
 
     def _spots(self, references: tuple[str, str], x: Any, y: Any) -> Iterator[tuple[_Place, float, float, Any]]:
         place_found = self._place_at(references)

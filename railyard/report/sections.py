@@ -260,8 +260,8 @@ def answered(context: Context) -> Iterator[Section]:
     """The answer of another campaign, which decides what these few plays cannot."""
     if context.answer is not None:
         address, answer = context.answer
-        words = ("scheme", "pair", "virtual time", "emulator")
-        data = {"address": address, "answer": answer, "words": words}
+        word_columns = ("scheme", "pair", "virtual time", "emulator")
+        data = {"address": address, "answer": answer, "words": word_columns}
         yield Section("answer", "Answer", "answer.html.j2", data)
 
 

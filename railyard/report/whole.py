@@ -225,11 +225,11 @@ class Whole:
 
     @property
     def traces(self) -> list[tuple[str, str]]:
-        found = {pair for part in self.exhibits for pair in part.exhibit.provenance.traces.items()}
+        traces = {pair for part in self.exhibits for pair in part.exhibit.provenance.traces.items()}
         for _, run in self.records:
             for path in run["config"]["paths"]:
-                found |= {(Path(path[way]).name, path[f"{way}_sha256"]) for way in ("up", "down")}
-        return sorted(found)
+                traces |= {(Path(path[way]).name, path[f"{way}_sha256"]) for way in ("up", "down")}
+        return sorted(traces)
 
 
 def prepared(figure: dict[str, Any], title: str) -> tuple[dict[str, Any], int]:

@@ -123,8 +123,8 @@ class Cell:
 
 
 def _stand_ins(cell: Cell, twins: Mapping[str, Sequence[Run]]) -> tuple[Run, ...]:
-    found = tuple(twins[run.run_id][0] for run in cell.void_runs if run.run_id in twins)
-    return () if cell.runs else found or tuple(run for run in cell.void_runs if run.chunks)
+    twin_runs = tuple(twins[run.run_id][0] for run in cell.void_runs if run.run_id in twins)
+    return () if cell.runs else twin_runs or tuple(run for run in cell.void_runs if run.chunks)
 
 
 def cells(

@@ -322,8 +322,8 @@ def _ranked(pooled: dict[str, list[Run]]) -> tuple[str, str]:
     """The answer and its figures. Which scheme stalls least: it is established against each of the others, or it is not
     decided. Each comparison is at 5 % / their number (Bonferroni), because the least one is chosen by the same
     figures."""
-    whole = differences.layout_of(next(iter(pooled.values())))
-    layout = whole.within() if carries_ends(whole.within()) else whole
+    full_layout = differences.layout_of(next(iter(pooled.values())))
+    layout = full_layout.within() if carries_ends(full_layout.within()) else full_layout
     levels = {label: REBUFFER_RATE.level(plays, layout) for label, plays in pooled.items()}
     order = sorted(levels, key=lambda label: level.value if (level := levels[label]) else math.inf)
     least = order[0]
@@ -362,11 +362,11 @@ def _headline(rows: dict[str, list[Cell]], tried: Sequence[str]) -> tuple[str, s
     had a run."""
     labels = dict.fromkeys(cell.label for row in rows.values() for cell in row)
     by_label = {label: [cell for row in rows.values() for cell in row if cell.label == label] for label in labels}
-    common = {label: found for label, found in by_label.items() if len(found) == len(rows)}
+    common = {label: of_label for label, of_label in by_label.items() if len(of_label) == len(rows)}
     absent = [label for label in tried if label not in common]
     if len(common) < 2:
         return "", ""
-    pooled = {label: [run for cell in found for run in cell.runs] for label, found in common.items()}
+    pooled = {label: [run for cell in of_label for run in cell.runs] for label, of_label in common.items()}
     first = next(iter(pooled.values()))
     plays = len(first)
     totals = {label: stalled(Cell("", label, runs, [])) for label, runs in pooled.items()}
@@ -375,18 +375,18 @@ def _headline(rows: dict[str, list[Cell]], tried: Sequence[str]) -> tuple[str, s
     over = f"{counted(plays, 'play')}{f' of {duration_s:g} s' if duration_s else ''} for each scheme"
     left_out = f" Not compared on every pair: {', '.join(absent)}." if absent else ""
     if all(total.value <= STALL_FLOOR_S and not total.at_least for total in totals.values()):
-        whole = f"No scheme stalled, in {over}: at these places multipath has no stall to prevent.{left_out}"
-        return whole, whole
+        sentence = f"No scheme stalled, in {over}: at these places multipath has no stall to prevent.{left_out}"
+        return sentence, sentence
     layout = differences.layout_of(first)
     if layout.windows >= FEWEST:
         answer, figures = _ranked(pooled)
         return f"{answer} {figures} Over {over}.{left_out}", f"{answer}{left_out}"
     ordered = sorted(totals, key=lambda label: totals[label].value)
-    whole = (
+    sentence = (
         f"Stalled in all, in {over}: {', '.join(f'{label} {_s(totals[label])}' for label in ordered)}. Which scheme "
         f"stalls least at other places is not decided: {shortage.of_windows(layout)}.{left_out}"
     )
-    return whole, whole
+    return sentence, sentence
 
 
 def _answers(pair: str, row: Sequence[Cell], found: Compared) -> list[str]:

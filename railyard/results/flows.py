@@ -51,9 +51,9 @@ class Connection:
 def read_flows(run: Path) -> dict[str, list[Connection]]:
     """The connections of each flow by its name; none where the run has no flows. Times count from time 0 of the
     links."""
-    found: dict[str, dict[int, Connection]] = defaultdict(lambda: defaultdict(Connection))
+    connections: dict[str, dict[int, Connection]] = defaultdict(lambda: defaultdict(Connection))
     for event in read_jsonl(run / FILE):
-        connection = found[event["flow"]][event["connection"]]
+        connection = connections[event["flow"]][event["connection"]]
         if event["event"] in ("flow_began", "flow_sample"):
             so_far = connection.received_bytes[-1] if connection.received_bytes else 0
             connection.t_s.append(event["t"])
@@ -61,4 +61,4 @@ def read_flows(run: Path) -> dict[str, list[Connection]]:
             connection.srtt_ms.append(event.get("srtt_ms"))
         elif event["event"] in ("flow_ended", "flow_failed"):
             connection.transfers.append(Transfer(event["began_s"], event["t"], event["bytes"], event.get("why")))
-    return {name: [own[number] for number in sorted(own)] for name, own in found.items()}
+    return {name: [own[number] for number in sorted(own)] for name, own in connections.items()}

@@ -87,8 +87,8 @@ def differences_of(campaigns: list[StoredCampaign]) -> dict[Path, str]:
     for name in {campaign.experiment_name for campaign in campaigns}:
         group = [campaign for campaign in campaigns if campaign.experiment_name == name]
         settings = {campaign.folder: _settings(campaign) for campaign in group}
-        keys = dict.fromkeys(key for found in settings.values() for key in found)
-        differing = [key for key in keys if len({json.dumps(found.get(key)) for found in settings.values()}) > 1]
+        keys = dict.fromkeys(key for values in settings.values() for key in values)
+        differing = [key for key in keys if len({json.dumps(values.get(key)) for values in settings.values()}) > 1]
         for campaign in group:
             own = settings[campaign.folder]
             parts = [f"{key} {_value(own[key])}" for key in differing if own.get(key) is not None]

@@ -98,10 +98,10 @@ def whole_campaign(
     change = {} if plan.name is None else {"name": plan.name}
     identity = identity_of(plan.experiment.model_copy(update=change), plan.specs, plan.facts)
     with results_folder(identity, place.tell, out=place.out, fresh=place.fresh, results=place.results) as folder:
-        whole = make_whole(plan, folder, jobs=jobs, console=console)
-        if tables and not whole.is_as_shown:
-            write_parquet(whole.runs, folder)
-        yield whole
+        campaign = make_whole(plan, folder, jobs=jobs, console=console)
+        if tables and not campaign.is_as_shown:
+            write_parquet(campaign.runs, folder)
+        yield campaign
 
 
 def make_whole(plan: Plan, folder: Path, *, jobs: int | None = None, console: Console | None = None) -> Whole:

@@ -165,7 +165,7 @@ class Run:
         """Why a void run stayed void: what was late, what made it late, why there was no further try."""
         fidelity = self.record["fidelity"]
         parts = ("; ".join(fidelity["reasons"][:2]), fidelity.get("cause"), self.record.get("not_repeated"))
-        return ". ".join(str(words).removesuffix(".") for words in parts if words)
+        return ". ".join(str(part).removesuffix(".") for part in parts if part)
 
     @property
     def redundancy(self) -> float | None:
@@ -187,16 +187,16 @@ def chunks_that_count(chunks: list[Chunk], config: dict[str, Any], end_s: float,
     video, size = int(player["duration_s"] * player["bitrate_bps"] / 8), int(player["chunk_bytes"])
     due = video if plays_s is None else min(video, plays_s * player["bitrate_bps"] / 8)
     known = {chunk.index: chunk for chunk in chunks}
-    whole: list[Chunk] = []
+    all_chunks: list[Chunk] = []
     for index in range(math.ceil(video / size)):
         asked = known.get(index)
         if asked is None and index * size < due:
             rest = min(size, video - index * size)
-            whole.append(Chunk(index, end_s, float(limit_s), False, rest, requested=False))
+            all_chunks.append(Chunk(index, end_s, float(limit_s), False, rest, requested=False))
         elif asked is not None:
             failed = plays_s is None and not asked.completed
-            whole.append(replace(asked, rct_s=float(limit_s)) if failed else asked)
-    return whole
+            all_chunks.append(replace(asked, rct_s=float(limit_s)) if failed else asked)
+    return all_chunks
 
 
 def _chunks(events: list[Event], end_s: float) -> list[Chunk]:

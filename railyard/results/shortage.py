@@ -106,7 +106,7 @@ def note(found: Mapping[str, Shortage]) -> str:
     names: dict[str, list[str]] = {}
     for name, one in found.items():
         names.setdefault(one.words, []).append(name)
-    listed = [f"{', '.join(of)} ({words})" for words, of in names.items()]
+    listed = [f"{', '.join(of)} ({shortfall})" for shortfall, of in names.items()]
     return f"{TOO_SMALL}: {'; '.join(listed)}." if found else ""
 
 

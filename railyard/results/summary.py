@@ -80,7 +80,7 @@ def _stalled(cell: Cell, *, with_ends: bool) -> str:
 def _apart(outcome: Outcome) -> dict[str, str]:
     """How plays differ from their twins, for those that do."""
     agreements = twins.all_agreements(outcome.runs, outcome.twins or {})
-    return {name: words for name, words in agreements.items() if words != twins.AGREES}
+    return {name: agreement for name, agreement in agreements.items() if agreement != twins.AGREES}
 
 
 def _twin_word(cell: Cell, known: Mapping[str, Sequence[Run]], apart: Mapping[str, str]) -> str:
@@ -161,7 +161,7 @@ def _trouble(outcome: Outcome, rows: Sequence[Cell]) -> list[tuple[str, str]]:
         count = f"{len(void)} of {counted(len(outcome.runs), 'run')} void, and in no figure"
         troubles.append((f"{count}: {' '.join(causes(void))}{again}", "red"))
     if apart := _apart(outcome):
-        some = "; ".join(f"{name} ({words})" for name, words in list(apart.items())[:MOST_APART])
+        some = "; ".join(f"{name} ({difference})" for name, difference in list(apart.items())[:MOST_APART])
         more = f"; and {len(apart) - MOST_APART} more" if len(apart) > MOST_APART else ""
         troubles.append((f"Outside of what the same runs come to in virtual time: {some}{more}.", "yellow"))
     if marks := marks_in_words(rows):

@@ -37,8 +37,8 @@ class _Tail:
             if place is None:
                 return
             self._file = place.open("rb")
-        *whole, self._rest = (self._rest + self._file.read()).split(b"\n")
-        yield from whole
+        *lines, self._rest = (self._rest + self._file.read()).split(b"\n")
+        yield from lines
 
     def close(self) -> None:
         if self._file is not None:

@@ -244,8 +244,8 @@ class RunSpec(BaseModel):
 
 def primary_path(paths: tuple[RunPath, ...], order: Sequence[str] = TECHNOLOGY_ORDER) -> RunPath:
     """The first path in the wireless order; among equals the one that the pair names first."""
-    whole = [*order, *(technology for technology in TECHNOLOGY_ORDER if technology not in order)]
-    rank = {technology: place for place, technology in enumerate(whole)}
+    full_order = [*order, *(technology for technology in TECHNOLOGY_ORDER if technology not in order)]
+    rank = {technology: place for place, technology in enumerate(full_order)}
     return min(paths, key=lambda path: rank.get(path.technology, len(rank)))
 
 

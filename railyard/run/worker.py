@@ -214,13 +214,13 @@ def main() -> int:
     run_dir = Path(sys.argv[1]).resolve()
     spec = RunSpec.model_validate_json((run_dir / "spec.json").read_text())
     try:
-        whole = execute(spec, run_dir)
+        run_record = execute(spec, run_dir)
     except (StartError, UserError) as error:
         print(error, file=sys.stderr)
         return 2
     finally:
         _end_orphans()
-    record.write(run_dir, whole)
+    record.write(run_dir, run_record)
     return 0
 
 

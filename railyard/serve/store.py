@@ -169,16 +169,16 @@ class Known:
 
     def _loaded(self) -> list[Run]:
         """All whole runs, each read once. Raises UnfinishedError while many are being read."""
-        whole = self.campaign.whole
-        missing = [folder for folder in whole if folder.name not in self._runs]
+        folders = self.campaign.whole
+        missing = [folder for folder in folders if folder.name not in self._runs]
         if self._work is not None and len(missing) > AT_ONCE:
-            future = self._work.begin((self.folder, "read", len(whole)), lambda: self._read(missing))
+            future = self._work.begin((self.folder, "read", len(folders)), lambda: self._read(missing))
             if not future.done():
-                raise UnfinishedError(f"Reading the runs: {len(whole) - len(missing)} of {len(whole)}.")
+                raise UnfinishedError(f"Reading the runs: {len(folders) - len(missing)} of {len(folders)}.")
             future.result()  # raises what kept them from being read
         else:
             self._read(missing)
-        return [self._runs[folder.name] for folder in whole]
+        return [self._runs[folder.name] for folder in folders]
 
     def _read(self, folders: Sequence[Path]) -> None:
         for folder in folders:

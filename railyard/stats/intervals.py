@@ -193,12 +193,12 @@ class Layout:
     def window_of(self) -> Counts:
         """The window number of each play. A window has as many neighbouring plays as overlap; the remaining plays at a
         cluster's end belong to its last window."""
-        found, begun = np.zeros(self.plays, dtype=np.int64), 0
+        numbers, begun = np.zeros(self.plays, dtype=np.int64), 0
         for cluster, block in zip(self.clusters, self.blocks, strict=True):
             windows = max(1, len(cluster) // block)
-            found[list(cluster)] = begun + np.minimum(np.arange(len(cluster)) // block, windows - 1)
+            numbers[list(cluster)] = begun + np.minimum(np.arange(len(cluster)) // block, windows - 1)
             begun += windows
-        return found
+        return numbers
 
     def unit_of(self) -> Counts:
         """The unit number of each play."""

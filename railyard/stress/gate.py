@@ -189,8 +189,8 @@ def _plays(asked: Asked, version: StackBuild, tell: Tell) -> tuple[list[RunSpec]
     specs = runs_of(suite, asked.document)
     tell(f"{counted(len(specs), 'play')} of {version.title}")
     plan = Plan(suite, specs, name=f"{suite.name}-{version.entry.label}-{version.key}")
-    with whole_campaign(plan, Place(results=_folder() / "results"), jobs=asked.jobs) as whole:
-        return specs, whole.folder / "runs", whole.runs
+    with whole_campaign(plan, Place(results=_folder() / "results"), jobs=asked.jobs) as campaign:
+        return specs, campaign.folder / "runs", campaign.runs
 
 
 def _corpus(asked: Asked, version: StackBuild, tell: Tell) -> Matrix:

@@ -69,8 +69,8 @@ class Evidence:
                 here = event["buffered_bytes"] + event["played_ms"] / 1000 * rate
                 points.append((self.start_s + event["t"], max(here, points[-1][1])))
         if self.completed_s is not None:
-            whole = float(sum(chunk.bytes for chunk in self.run.chunks))
-            points = [*((at, here) for at, here in points if at < self.completed_s), (self.completed_s, whole)]
+            total_bytes = float(sum(chunk.bytes for chunk in self.run.chunks))
+            points = [*((at, here) for at, here in points if at < self.completed_s), (self.completed_s, total_bytes)]
         return points
 
     def bytes_at(self, time_s: float) -> float:
@@ -176,8 +176,8 @@ def _ratio(asked: Ratio, of: Evidence, alone: Evidence | None) -> Judged:
 
 def _share(asked: Share, of: Evidence) -> Judged:
     by_path = {path.name: of.down_bytes(path.name, asked) for path in of.run.paths}
-    whole = sum(by_path.values())
-    share = by_path[asked.path] / whole if whole else None
+    total_bytes = sum(by_path.values())
+    share = by_path[asked.path] / total_bytes if total_bytes else None
     limit = asked.max if asked.max is not None else asked.min
     assert limit is not None  # noqa: S101  the model has one of them
     if share is None:

@@ -301,6 +301,6 @@ def _carry_out(
     specs = {spec.run_id: spec for one in planned for spec in (*one.specs, *one.alone)}
     tell(f"{len(specs)} runs in {arena}")
     here = Place(place.out / arena if place.out else None, place.results, place.fresh, place.tell)
-    whole = partial(whole_campaign, Plan(_experiment(arena, planned), list(specs.values())), here, jobs=jobs)
-    with whole() as done:
+    make_campaign = partial(whole_campaign, Plan(_experiment(arena, planned), list(specs.values())), here, jobs=jobs)
+    with make_campaign() as done:
         return {(one.scenario.name, one.of.label): _cell(one, done.folder / "runs") for one in planned}

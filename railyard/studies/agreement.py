@@ -124,8 +124,8 @@ def _by_row(runs: Sequence[Run]) -> dict[tuple[str, str], Cell]:
 
 
 def _median(cell: Cell) -> float:
-    found = cell.point(RCT_MEDIAN)
-    return float("inf") if found is None else found.value
+    point = cell.point(RCT_MEDIAN)
+    return float("inf") if point is None else point.value
 
 
 def _differences(sim: Run, kernel: Run) -> list[tuple[float, float]]:

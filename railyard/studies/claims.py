@@ -153,8 +153,8 @@ class Comparisons(BaseModel):
     def _cells(self, row: Sequence[Compared | None]) -> list[str]:
         if self.verdicts:
             return [NONE if one is None else f"{one.words} {one.established}" for one in row]
-        words = [NONE if one is None else one.words for one in row]
-        return [words[0], NONE if row[0] is None else f"{row[0].established}", *words[1:]]
+        cells = [NONE if one is None else one.words for one in row]
+        return [cells[0], NONE if row[0] is None else f"{row[0].established}", *cells[1:]]
 
     def compared(self) -> Iterator[Compared]:
         yield from (one for row in self.rows.values() for one in row if one is not None)
@@ -178,8 +178,8 @@ class Judged:
 
     @property
     def verdict(self) -> Verdict:
-        found = answer(self.claim.rule, self.compared)
-        return in_steps(found, found)
+        holds = answer(self.claim.rule, self.compared)
+        return in_steps(holds, holds)
 
 
 def judge(claims: Sequence[Claim], compared: Iterable[Compared]) -> tuple[list[Judged], list[Claim]]:

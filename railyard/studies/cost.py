@@ -84,8 +84,8 @@ class Population:
 def _share(drawn: Reals, top: Sequence[float], bottom: Sequence[float]) -> Reals:
     """sum(top) / sum(bottom) under each row of weights."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        found: Reals = (drawn @ np.array(top, dtype=np.float64)) / (drawn @ np.array(bottom, dtype=np.float64))
-    return found
+        shares: Reals = (drawn @ np.array(top, dtype=np.float64)) / (drawn @ np.array(bottom, dtype=np.float64))
+    return shares
 
 
 @dataclass(frozen=True)
@@ -140,9 +140,9 @@ class Study:
             document = YamlDocument(Path("cost"), data, {})
             experiment = parse(document, Experiment)
             plan = Plan(experiment, resolve(experiment, document))
-            with whole_campaign(plan, Place(out=self.folder / f"{label}-{rate}")) as whole:
-                for spec, run in zip(plan.specs, whole.runs, strict=True):
-                    place = whole.folder / "runs" / spec.run_id
+            with whole_campaign(plan, Place(out=self.folder / f"{label}-{rate}")) as campaign:
+                for spec, run in zip(plan.specs, campaign.runs, strict=True):
+                    place = campaign.folder / "runs" / spec.run_id
                     plays.setdefault((run.pair, run.seed), []).append(_play(run, place, qlog=qlog))
         return Population([_together(of_place) for of_place in plays.values()])
 

@@ -88,8 +88,8 @@ def _loops(generator: np.random.Generator, count: int, length_s: int, memory_s: 
     lags = np.minimum(np.arange(length_s), length_s - np.arange(length_s))
     power = np.maximum(np.fft.fft(np.exp(-lags / memory_s)).real, 0)
     noise = generator.normal(size=(count, length_s)) + 1j * generator.normal(size=(count, length_s))
-    found: Reals = SPREAD * np.fft.fft(noise * np.sqrt(power / length_s), axis=1).real
-    return found
+    loops: Reals = SPREAD * np.fft.fft(noise * np.sqrt(power / length_s), axis=1).real
+    return loops
 
 
 def plays_of(generator: np.random.Generator, campaign: Campaign, differ: bool | None = None) -> Plays:
@@ -236,10 +236,10 @@ def simulate(campaigns: Iterable[Campaign], trials: int, seed: int = 1, *, rate_
         generator = np.random.default_rng([seed, number])
         levels, changes = _truths(campaign, generator)
         names = [RATE] if rate_only else list(levels)
-        found = Found(campaign, {name: Covered() for name in names}, {name: Covered() for name in names})
+        coverage = Found(campaign, {name: Covered() for name in names}, {name: Covered() for name in names})
         for _ in range(trials):
-            _trial(found, generator, levels, changes)
-        yield found
+            _trial(coverage, generator, levels, changes)
+        yield coverage
 
 
 def _rate(tally: Covered) -> str:

@@ -103,7 +103,7 @@ def dependence(columns: Mapping[str, Sequence[Run]]) -> Iterator[Block | Compari
     first, *heads = columns
     known = {label for runs in columns.values() for label in labels_of(runs)}
     claims = [both for both in CLAIMS if known.issuperset(both) and differences.BEST not in both]
-    found = {
+    dependences = {
         (figure.name, names, head): depends(
             head,
             names,
@@ -115,11 +115,11 @@ def dependence(columns: Mapping[str, Sequence[Run]]) -> Iterator[Block | Compari
         for names in claims
         for head in heads
     }
-    adjusted = dict(zip(found, statistics.holm([one.p for one in found.values()]), strict=True))
+    adjusted = dict(zip(dependences, statistics.holm([one.p for one in dependences.values()]), strict=True))
     for figure in FIGURES:
         lines = {
             " against ".join(names): [
-                found[figure.name, names, head].compared(adjusted[figure.name, names, head]) for head in heads
+                dependences[figure.name, names, head].compared(adjusted[figure.name, names, head]) for head in heads
             ]
             for names in claims
         }

@@ -102,8 +102,8 @@ def runs_of(runs: Sequence[Run], label: str, figure: Figure, pair: str = ALL) ->
     if label == BEST and (id(runs), figure.name) not in _BEST:
         _KEPT[id(runs)] = runs
         _BEST[id(runs), figure.name] = differences.better_path(runs, figure)
-    found = _BEST[id(runs), figure.name] if label == BEST else [run for run in runs if run.label == label]
-    return [run for run in found if pair in (ALL, run.pair)]
+    of_scheme = _BEST[id(runs), figure.name] if label == BEST else [run for run in runs if run.label == label]
+    return [run for run in of_scheme if pair in (ALL, run.pair)]
 
 
 def level(figure: Figure, runs: Sequence[Run], label: str, pair: str = ALL) -> Interval | None:
@@ -117,14 +117,14 @@ def level(figure: Figure, runs: Sequence[Run], label: str, pair: str = ALL) -> I
 
 
 def value(figure: Figure, runs: Sequence[Run], label: str, pair: str = ALL) -> float:
-    found = level(figure, runs, label, pair)
-    return found.value if found else float("nan")
+    interval = level(figure, runs, label, pair)
+    return interval.value if interval else float("nan")
 
 
 def value_words(figure: Figure, runs: Sequence[Run], label: str, pair: str) -> str:
     """The value on a pair, with ≥ if it includes requests that never completed."""
-    found = level(figure, runs, label, pair)
-    return "–" if found is None else f"{'≥ ' if found.at_least else ''}{found.value:.2f}"
+    interval = level(figure, runs, label, pair)
+    return "–" if interval is None else f"{'≥ ' if interval.at_least else ''}{interval.value:.2f}"
 
 
 def labels_of(runs: Sequence[Run]) -> list[str]:
@@ -137,17 +137,17 @@ def labels_of(runs: Sequence[Run]) -> list[str]:
 
 def cell(figure: Figure, runs: Sequence[Run], short: Shortages) -> str:
     """As a table shows it; why it is "n too small" is added to `short`."""
-    found = figure.level(runs, differences.layout_of(runs))
-    short.append((figure.title, differences.shortage_of(runs, figure, found)))
+    interval = figure.level(runs, differences.layout_of(runs))
+    short.append((figure.title, differences.shortage_of(runs, figure, interval)))
     if figure.is_relative:
-        return differences.level_words(found)
-    return differences.level_words(found, ".2f", 100.0)
+        return differences.level_words(interval)
+    return differences.level_words(interval, ".2f", 100.0)
 
 
 def efficiency(runs: Sequence[Run]) -> str:
     """In percent; ≤ where it rests on requests that never completed."""
-    found = rows.EFFICIENCY.point(runs)
-    return "–" if found is None else replace(found, value=100 * found.value).text(".0f")
+    point = rows.EFFICIENCY.point(runs)
+    return "–" if point is None else replace(point, value=100 * point.value).text(".0f")
 
 
 def oracle_median(runs: Sequence[Run]) -> float:
@@ -183,12 +183,12 @@ def failed(runs: Sequence[Run]) -> Iterator[Block]:
     lines: list[list[str]] = []
     unexcused: list[Run] = []
     for label in dict.fromkeys(run.label for run in runs):
-        found = failures([run for run in runs if run.label == label])
-        low, high = found.share
-        share = f"{100 * len(found.failed) / found.plays:.1f} [{100 * low:.1f}, {100 * high:.1f}]"
-        reasons = (found.count("connect_failed"), found.count("connection_lost"), len(found.without_excuse))
-        lines.append([label, f"{found.plays}", f"{len(found.failed)}", share, *map(str, reasons)])
-        unexcused += found.without_excuse
+        of_scheme = failures([run for run in runs if run.label == label])
+        low, high = of_scheme.share
+        share = f"{100 * len(of_scheme.failed) / of_scheme.plays:.1f} [{100 * low:.1f}, {100 * high:.1f}]"
+        reasons = (of_scheme.count("connect_failed"), of_scheme.count("connection_lost"), len(of_scheme.without_excuse))
+        lines.append([label, f"{of_scheme.plays}", f"{len(of_scheme.failed)}", share, *map(str, reasons)])
+        unexcused += of_scheme.without_excuse
     yield Table(heads=heads, align="lrrlrrr", rows=lines)
     if unexcused:
         yield "\n".join(
@@ -248,7 +248,7 @@ def against_best(runs: Sequence[Run]) -> Iterator[Block]:
     """Every scheme against the better single path of each pair."""
     labels = [label for label in labels_of(runs) if label not in (SINGLE, BEST)]
     pairs = pairs_of(runs)
-    found = differences.differences(runs, [(label, BEST) for label in labels], (MEDIAN, P95))
+    comparisons = differences.differences(runs, [(label, BEST) for label in labels], (MEDIAN, P95))
     above = f"more than {100 * EITHER_SIDE:g} % above it"
     heads = ["scheme", "median worse on", "RCT median", "verdict", "p95 worse on", "RCT p95", "verdict"]
     lines: list[list[str]] = []
@@ -258,12 +258,12 @@ def against_best(runs: Sequence[Run]) -> Iterator[Block]:
             worse = sum(
                 value(figure, runs, label, pair) > (1 + EITHER_SIDE) * value(figure, runs, BEST, pair) for pair in pairs
             )
-            one = next(one for one in found if (one.label, one.figure.name) == (label, figure.name))
+            one = next(one for one in comparisons if (one.label, one.figure.name) == (label, figure.name))
             cells += [f"{worse} of {len(pairs)}", one.words, one.verdict]
         lines.append([label, *cells])
     yield f"Against the better single path; worse on: pairs whose figure is {above}:"
     yield Table(heads=heads, align="lrllrll", rows=lines)
-    yield from shortages([*differences.shortages(runs, found).items()])
+    yield from shortages([*differences.shortages(runs, comparisons).items()])
 
 
 def pairs_of(runs: Sequence[Run]) -> list[str]:
@@ -282,10 +282,10 @@ def best_other(runs: Sequence[Run], figure: Figure, pair: str = ALL) -> str:
 def subsets_of(runs: Sequence[Run]) -> dict[str, list[Run]]:
     """By title the runs of each subset of the pairs; none that is empty or all of them a second time."""
     every = SUBSETS | COLLECTIONS
-    found = {title: [run for run in runs if holds(run.pair)] for title, holds in every.items()}
-    counts = {title: len(pairs_of(some)) for title, some in found.items()}
+    subsets = {title: [run for run in runs if holds(run.pair)] for title, holds in every.items()}
+    counts = {title: len(pairs_of(some)) for title, some in subsets.items()}
     kept = [title for title in every if counts[title] >= (FEWEST if title in COLLECTIONS else 1)]
-    return {title: found[title] for title in kept if title == "all pairs" or len(found[title]) < len(runs)}
+    return {title: subsets[title] for title in kept if title == "all pairs" or len(subsets[title]) < len(runs)}
 
 
 def compared_of(one: Difference, where: dict[str, str]) -> Compared:
@@ -312,7 +312,7 @@ def headlines(runs: Sequence[Run]) -> Iterator[Block | Comparisons]:
         title: differences.differences(some, [(OURS, against) for against in references], HEADLINES)
         for title, some in subsets.items()
     }
-    found = {
+    cells = {
         title: {(one.against, one.figure.name): compared_of(one, {"pairs": title}) for one in of_title}
         for title, of_title in of_subset.items()
     }
@@ -321,7 +321,7 @@ def headlines(runs: Sequence[Run]) -> Iterator[Block | Comparisons]:
         yield Comparisons(
             heads=[f"{figure.title}: {OURS} against", heads[0], "verdict", *heads[1:]],
             rows={
-                against: [of_title.get((against, figure.name)) for of_title in found.values()] for against in references
+                against: [of_title.get((against, figure.name)) for of_title in cells.values()] for against in references
             },
             verdicts=False,
         )
@@ -368,7 +368,7 @@ def where_claims_hold(columns: Mapping[str, Sequence[Run]], kind: str) -> Iterat
     levels. `kind`: what a column is."""
     known = {label for runs in columns.values() for label in labels_of(runs)}
     claims = [both for both in CLAIMS if known.issuperset(both)]
-    found = {
+    by_head = {
         head: {
             (one.label, one.against, one.figure.name): one for one in differences.differences(runs, claims, HEADLINES)
         }
@@ -377,15 +377,17 @@ def where_claims_hold(columns: Mapping[str, Sequence[Run]], kind: str) -> Iterat
     for figure in HEADLINES:
         lines: dict[str, list[Compared | None]] = {}
         for label, against in claims:
-            cells = [(head, of_column.get((label, against, figure.name))) for head, of_column in found.items()]
+            cells = [(head, of_column.get((label, against, figure.name))) for head, of_column in by_head.items()]
             lines[f"{label} against {against}"] = [
                 None if one is None else compared_of(one, {kind: head}) for head, one in cells
             ]
         yield Comparisons(heads=[figure.title, *columns], rows=lines, verdicts=True)
     yield from shortages(
-        [pair for head, of in found.items() for pair in differences.shortages(columns[head], [*of.values()]).items()]
+        [pair for head, of in by_head.items() for pair in differences.shortages(columns[head], [*of.values()]).items()]
     )
-    turning = [f"- {head}: {words}" for head, of in found.items() for words in turned(columns[head], of.values())]
+    turning = [
+        f"- {head}: {sentence}" for head, of in by_head.items() for sentence in turned(columns[head], of.values())
+    ]
     yield "Established differences whose sign turns over a subset of the pairs:"
     yield "\n".join(turning or ["- none"])
     measured = [f"- {head}: {sentence}" for head, runs in columns.items() for sentence in thresholds_of(runs)]
@@ -432,10 +434,10 @@ BOUNDS = {
 
 def bound_rows(runs: Sequence[Run], pair: str) -> dict[str, tuple[Figure, Figure, str, str]]:
     """By title of the row: the figures and whose they are, median and p95."""
-    found = {name: (*of, OURS, OURS) for name, of in BOUNDS.items()}
-    found |= {label: (MEDIAN, P95, label, label) for label in (CLAIRVOYANT, OURS)}
+    lines = {name: (*of, OURS, OURS) for name, of in BOUNDS.items()}
+    lines |= {label: (MEDIAN, P95, label, label) for label in (CLAIRVOYANT, OURS)}
     others = best_other(runs, MEDIAN, pair), best_other(runs, P95, pair)
-    return found | {"best other": (MEDIAN, P95, *others), BEST: (MEDIAN, P95, BEST, BEST)}
+    return lines | {"best other": (MEDIAN, P95, *others), BEST: (MEDIAN, P95, BEST, BEST)}
 
 
 def share_cells(shares: bounds.Shares, layout: Layout | None) -> list[str]:
@@ -451,10 +453,10 @@ def share_cells(shares: bounds.Shares, layout: Layout | None) -> list[str]:
 
 def bound_cell(figure: Figure, runs: Sequence[Run]) -> str:
     """With its interval for these traces; without one where the sample does not carry it."""
-    found = figure.level(runs, differences.layout_of(runs).within())
-    if found is None:
+    interval = figure.level(runs, differences.layout_of(runs).within())
+    if interval is None:
         return "–"
-    return found.text(".2f") if found.carried and found.known else f"{found.value:.2f}"
+    return interval.text(".2f") if interval.carried and interval.known else f"{interval.value:.2f}"
 
 
 def between(runs: Sequence[Run]) -> Iterator[Block]:
@@ -498,15 +500,15 @@ def bounds_by_pair(runs: Sequence[Run]) -> Table:
 def against_clairvoyant(runs: Sequence[Run]) -> Iterator[Block]:
     """xlink+ against the clairvoyant scheduler over all pairs; both against sp:best where xlink+ is above it."""
     figures = [figure for figure in COLUMNS if figure.name != "redundancy"]
-    found = differences.differences(runs, [(OURS, CLAIRVOYANT)], figures)
-    cells = [[one.figure.title, one.words, one.verdict] for one in found]
+    comparisons = differences.differences(runs, [(OURS, CLAIRVOYANT)], figures)
+    cells = [[one.figure.title, one.words, one.verdict] for one in comparisons]
     yield Table(heads=[f"{OURS} against {CLAIRVOYANT}", "difference", "verdict"], align="lll", rows=cells)
-    found = differences.differences(runs, [(OURS, BEST), (CLAIRVOYANT, BEST)], (MEDIAN,), by_pair=True)
+    comparisons = differences.differences(runs, [(OURS, BEST), (CLAIRVOYANT, BEST)], (MEDIAN,), by_pair=True)
     cells = []
     for pair in pairs_of(runs):
         if value(MEDIAN, runs, OURS, pair) > (1 + EITHER_SIDE) * value(MEDIAN, runs, BEST, pair):
-            words = {one.label: one.words_here for one in found if one.pair == pair}
-            cells.append([pair, words[OURS], words[CLAIRVOYANT]])
+            by_label = {one.label: one.words_here for one in comparisons if one.pair == pair}
+            cells.append([pair, by_label[OURS], by_label[CLAIRVOYANT]])
     yield Table(heads=[f"RCT median against {BEST}", OURS, CLAIRVOYANT], align="lll", rows=cells)
 
 

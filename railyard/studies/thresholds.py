@@ -143,8 +143,8 @@ def measured(
     """Runs the scheme with the control off. `name`: of the results, where it is not the experiment's."""
     checked, specs = _measuring_runs(experiment, document, entry, arena)
     plan = Plan(checked, specs, name=name)
-    with whole_campaign(plan, place, jobs=jobs) as whole:
-        return _measured(plan, whole)
+    with whole_campaign(plan, place, jobs=jobs) as campaign:
+        return _measured(plan, campaign)
 
 
 def record_of(distribution: Distribution, experiment: Experiment, entry: SchemeEntry, arena: str) -> dict[str, Any]:
@@ -180,14 +180,14 @@ def resolved(
             entries.append(entry.model_copy(update=change))
             continue
         tell(f"measuring play-time left with the control off, for {entry.base_label()}")
-        found = measured(experiment, document, entry, "sim", Place(results=folder / "thresholds"), jobs)
+        distribution = measured(experiment, document, entry, "sim", Place(results=folder / "thresholds"), jobs)
         x, y = entry.thresholds
         record = MeasuredThresholds(
             x=x,
             y=y,
-            t_th1_ms=round(found.th(x), 3),
-            t_th2_ms=round(found.th(y), 3),
-            **record_of(found, experiment, entry, "sim"),
+            t_th1_ms=round(distribution.th(x), 3),
+            t_th2_ms=round(distribution.th(y), 3),
+            **record_of(distribution, experiment, entry, "sim"),
         )
         given = {name: getattr(entry, name) for name in SchemeEntry.model_fields} | {"label": entry.base_label()}
         given |= {"t_th1_ms": record.t_th1_ms, "t_th2_ms": record.t_th2_ms}

@@ -167,8 +167,8 @@ def read_groups(paths: Sequence[Path], group: re.Pattern[str] | None) -> dict[st
                 if group is None or match:
                     label = " ".join(part or "" for part in match.groups()) if match else "all"
                     groups.setdefault(label, []).extend(handshakes(read_packets(name, text)))
-    for found in groups.values():
-        found.sort(key=lambda handshake: handshake.at_s)
+    for connections in groups.values():
+        connections.sort(key=lambda handshake: handshake.at_s)
     return {label: groups[label] for label in sorted(groups)}
 
 

@@ -54,10 +54,10 @@ def _kind(place: str, fields: dict[str, str]) -> Kind | None:
     """What the column kind says, else what the note tells; None where neither does."""
     said = fields.get("kind") or ""
     if said:
-        found = next((kind for kind in _KINDS if kind == said), None)
-        if found is None:
+        kind = next((kind for kind in _KINDS if kind == said), None)
+        if kind is None:
             raise TraceError(f"{place}: the kind {said[:40]!r} is none of {', '.join(_KINDS)}; correct it")
-        return found
+        return kind
     return "tcp-goodput" if _GOODPUT.search(fields.get("note") or "") else None
 
 

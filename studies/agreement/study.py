@@ -77,17 +77,17 @@ def measure(settings: Settings) -> Measured:
         jobs |= {f"{name}-{shift}ms-later": specs_of(name, shift) for name in shifted for shift in SHIFTS_MS}
     identity = identity_of(checked, [spec for specs in jobs.values() for spec in specs])
     with results_folder(identity, tell, out=settings.out) as folder:
-        found: dict[str, list[Run]] = {}
+        runs: dict[str, list[Run]] = {}
         for name, specs in jobs.items():
             here = checked.model_copy(update={"arena": specs[0].arena})
             plan = Plan(here, specs, not_run=not_run(here, document))
             tell(f"{name}: {len(specs)} runs")
-            found[name] = make_whole(plan, folder / name).runs
-        arenas = {name: found.pop(name) for name in ARENAS if name in found}
+            runs[name] = make_whole(plan, folder / name).runs
+        arenas = {name: runs.pop(name) for name in ARENAS if name in runs}
         page = folder / PAGE
         page.write_text(_figure(arenas).to_html(include_plotlyjs=True, full_html=True), encoding="utf-8")
         tell(f"distributions: {shown(page)}")
-    return between(arenas, list(found.values()))
+    return between(arenas, list(runs.values()))
 
 
 def _arenas_here(named: list[str] | None) -> list[str]:

@@ -46,13 +46,13 @@ def measure(settings: Settings) -> Measured:
 
     def carried_out(name: str, changes: dict[str, Any] | None = None, called: str = "") -> list[Run]:
         fewer = {} if settings.starts is None else {"seeds": settings.starts}
-        words = [*([] if settings.starts is None else [f"{settings.starts}"]), *([called] if called else [])]
-        return recorded.campaign(name, settings.out, jobs, tell, (changes or {}) | fewer, "-".join(words))
+        suffixes = [*([] if settings.starts is None else [f"{settings.starts}"]), *([called] if called else [])]
+        return recorded.campaign(name, settings.out, jobs, tell, (changes or {}) | fewer, "-".join(suffixes))
 
-    found: dict[str, list[Table | Comparisons | str]] = {}
+    tables_by_name: dict[str, list[Table | Comparisons | str]] = {}
     every = {Path(name).stem: carried_out(name) for name in settings.experiments}
     for name, runs in every.items():
-        found[name] = [f"Runs of {version_words()}.", *_tables_of(runs)(runs)]
+        tables_by_name[name] = [f"Runs of {version_words()}.", *_tables_of(runs)(runs)]
     first = next(iter(every.values()), [])
     if settings.plot is not None and first and _tables_of(first) is recorded.evaluate:
         write_drawn(settings.plot, partial(recorded.drawn, first))
@@ -63,15 +63,15 @@ def measure(settings: Settings) -> Measured:
         }
         columns = recorded.with_light(by_buffer, first)
         blocks = recorded.where_claims_hold(columns, "buffer")
-        found[Path(settings.buffers).stem] = [f"Runs of {version_words()}.", *blocks]
+        tables_by_name[Path(settings.buffers).stem] = [f"Runs of {version_words()}.", *blocks]
     if settings.models:
         by_model = {
             name: carried_out(settings.modelled, settings.modelled_with | changes, name.replace(" ", "-"))
             for name, changes in settings.models.items()
         }
-        found["models"] = [f"Runs of {version_words()}.", *recorded.where_claims_hold(by_model, "links")]
-        found["dependence"] = [*link_models.dependence(by_model)]
-    return Measured(tables=found)
+        tables_by_name["models"] = [f"Runs of {version_words()}.", *recorded.where_claims_hold(by_model, "links")]
+        tables_by_name["dependence"] = [*link_models.dependence(by_model)]
+    return Measured(tables=tables_by_name)
 
 
 def _tables_of(runs: list[Run]) -> Callable[[list[Run]], Iterator[Block | Comparisons]]:

@@ -275,23 +275,23 @@ def _shared(arm: str, flow: dict[str, str], settings: Settings, condition: Condi
     via, other = dict.fromkeys(PATHS, "core"), SP
     if condition.other != PATHS[0]:
         other = SP | {"primary": condition.other, "reconnect": "same"}
-    found = [
+    plays = [
         play(job([flow, other], via, [("core", SHARED_BPS)], seed, settings.length_s, condition), settings.from_s)
         for seed in range(1, settings.seeds + 1)
     ]
-    return Shared(arm=arm, bps=[each.bps[0] for each in found], other_bps=[each.bps[1] for each in found])
+    return Shared(arm=arm, bps=[each.bps[0] for each in plays], other_bps=[each.bps[1] for each in plays])
 
 
 def _split(arm: str, flow: dict[str, str], settings: Settings) -> Split:
     others = [SP | {"primary": path, "reconnect": "same"} for path in PATHS for _ in range(OTHERS[path])]
     via, bottlenecks = {"wifi": "west", "lte": "east"}, [("west", SPLIT_BPS), ("east", SPLIT_BPS)]
-    found = [
+    plays = [
         play(job([flow, *others], via, bottlenecks, seed, settings.length_s), settings.from_s)
         for seed in range(1, settings.seeds + 1)
     ]
-    shares = [each.paths[0]["lte"] / sum(each.paths[0].values()) for each in found]
+    shares = [each.paths[0]["lte"] / sum(each.paths[0].values()) for each in plays]
     return Split(
-        arm=arm, bps=[each.bps[0] for each in found], lte_share=shares, other_bps=[each.bps[-1] for each in found]
+        arm=arm, bps=[each.bps[0] for each in plays], lte_share=shares, other_bps=[each.bps[-1] for each in plays]
     )
 
 
@@ -301,11 +301,11 @@ def _jain(values: Sequence[float]) -> float:
 
 def _viewers(arm: str, flow: dict[str, str], count: int, settings: Settings) -> Viewers:
     via, core = dict.fromkeys(PATHS, "core"), [("core", VIEWER_BPS * count)]
-    found = [
+    plays = [
         play(job([flow] * count, via, core, seed, settings.length_s), settings.from_s)
         for seed in range(1, settings.seeds + 1)
     ]
-    return Viewers(arm=arm, count=count, jain=[_jain(each.bps) for each in found])
+    return Viewers(arm=arm, count=count, jain=[_jain(each.bps) for each in plays])
 
 
 def measure(settings: Settings) -> Measured:
@@ -607,7 +607,7 @@ def _condition_tables(conditions: Sequence[UnderCondition]) -> Iterator[tuple[st
     by_arm = [{one.arm: one for one in each.shared} for each in conditions]
 
     def table(head: str, arms: Sequence[str], of: Callable[[Shared, Shared], str]) -> str:
-        rows = [[arm, *(of(found[arm], found[UNCOUPLED]) for found in by_arm)] for arm in arms]
+        rows = [[arm, *(of(shared[arm], shared[UNCOUPLED]) for shared in by_arm)] for arm in arms]
         return markdown([head, *names], rows)
 
     def goal(each: Shared, _: Shared) -> str:

@@ -42,10 +42,10 @@ def measure(settings: Settings) -> Measured:
     if settings.plot is not None:
         check_format(settings.plot, DRAWN)
     jobs = settings.jobs or arena_of("sim").default_jobs()
-    found = run_power(suite, document, jobs, tell, settings.windows, settings.trials)
+    alarm_rates = run_power(suite, document, jobs, tell, settings.windows, settings.trials)
     if settings.plot is not None:
-        write_drawn(settings.plot, lambda: power.drawn(found))
-    return Measured(found=found)
+        write_drawn(settings.plot, lambda: power.drawn(alarm_rates))
+    return Measured(found=alarm_rates)
 
 
 def tables(measured: Measured) -> Iterator[tuple[str, str]]:
@@ -56,10 +56,10 @@ def compared(measured: Measured) -> Iterator[Compared]:
     """Shares of the simulations in which the gate raises an alarm."""
     for one in measured.found:
         low, high = exact_share(one.alarms, one.trials)
-        found = Interval(one.rate, low, high).mapped(lambda share: 100 * share)
+        interval = Interval(one.rate, low, high).mapped(lambda share: 100 * share)
         where = {"windows": f"{one.windows} windows a row"}
         if one.factor == 1:
-            yield Compared(figure="false_alarms", a="no regression", where=where, found=found)
+            yield Compared(figure="false_alarms", a="no regression", where=where, found=interval)
         else:
             where["hit"] = f"{100 * one.share:.0f} % of them"
-            yield Compared(figure="alarms", a=f"{one.factor:g} times as long", where=where, found=found)
+            yield Compared(figure="alarms", a=f"{one.factor:g} times as long", where=where, found=interval)

@@ -23,11 +23,11 @@ class Measured(Data):
 
 def measure(settings: Settings) -> Measured:
     campaigns = [one for one in coverage.CAMPAIGNS if one.pairs <= settings.most_pairs]
-    found = []
+    by_campaign = []
     for one in coverage.simulate(campaigns, settings.trials, rate_only=settings.rate_only):
         tell(f"{one.campaign.memory_s:g} s, {one.campaign.words}: done")
-        found.append(one)
-    return Measured(found=found)
+        by_campaign.append(one)
+    return Measured(found=by_campaign)
 
 
 def tables(measured: Measured) -> Iterator[tuple[str, str]]:

@@ -92,10 +92,10 @@ def play(folder: Path, at_ms: int, later_ms: int) -> Played:
     checked, document = load_experiment(find_experiment(EXPERIMENT))
     checked = checked.model_copy(update={"start_offset_ms": at_ms + later_ms})
     plan = Plan(checked, resolve(checked, document))
-    with whole_campaign(plan, Place(out=folder / str(at_ms + later_ms))) as whole:
-        links = whole.folder / "runs" / plan.specs[0].run_id / "links"
+    with whole_campaign(plan, Place(out=folder / str(at_ms + later_ms))) as campaign:
+        links = campaign.folder / "runs" / plan.specs[0].run_id / "links"
         wifi, lte = (Downlink(read_link_log(links / f"{name}.down.log")) for name in ("wifi", "lte"))
-    run = whole.runs[0]
+    run = campaign.runs[0]
     return Played(
         later_ms=later_ms,
         ended_s=run.ended_s,

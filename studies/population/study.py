@@ -64,8 +64,8 @@ def _against(plays: Plays, reference: str = "sp") -> Iterator[Compared]:
         if arm == reference or reference not in plays.arms:
             continue
         for figure, q in quantiles.items():
-            found = plays.compare_quantile("rct", q, arm, reference, increase)
-            yield Compared(figure=figure, a=arm, b=reference, found=found)
+            change = plays.compare_quantile("rct", q, arm, reference, increase)
+            yield Compared(figure=figure, a=arm, b=reference, found=change)
         better = plays.rebuffer_improvement(arm, reference)
         yield Compared(figure="rebuffer_rate", a=arm, b=reference, found=better and better.turned())
 

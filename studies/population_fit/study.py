@@ -72,10 +72,10 @@ def measure(settings: Settings) -> Measured:
             viewers=settings.viewers, plays=simulator.plays, moments=_checked(spec, figures, settings.viewers)
         )
     else:
-        found = fit(spec, simulator, tell)
-        measured = _fitted(spec, found)
+        best_fit = fit(spec, simulator, tell)
+        measured = _fitted(spec, best_fit)
         if settings.out is not None:
-            text = yaml.safe_dump(as_document(spec, found), sort_keys=False, width=120)
+            text = yaml.safe_dump(as_document(spec, best_fit), sort_keys=False, width=120)
             settings.out.write_text(HEADER + text, encoding="utf-8")
             tell(f"written: {shown(settings.out)}")
     tell(f"{measured.plays} plays in {(time.monotonic() - begin) / 60:.1f} minutes")

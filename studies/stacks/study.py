@@ -57,8 +57,8 @@ class Played:
     @property
     def rebuffer(self) -> Interval | None:
         """In percent."""
-        found = REBUFFER_RATE.level(self.runs, self.layout) if self.runs else None
-        return None if found is None else found.mapped(lambda share: 100 * share)
+        rate = REBUFFER_RATE.level(self.runs, self.layout) if self.runs else None
+        return None if rate is None else rate.mapped(lambda share: 100 * share)
 
     @property
     def wire(self) -> Interval | None:
@@ -138,9 +138,9 @@ def measure(settings: Settings) -> Measured:
     experiment = parse(document, Experiment)
     arena_of(experiment.arena).check()
     plan = Plan(experiment, resolve(experiment, document), not_run=not_run(experiment, document))
-    with whole_campaign(plan, Place(settings.out, tell=tell), jobs=settings.jobs) as whole:
-        runs = whole.runs
-        failed = _failed(runs, whole.folder)
+    with whole_campaign(plan, Place(settings.out, tell=tell), jobs=settings.jobs) as campaign:
+        runs = campaign.runs
+        failed = _failed(runs, campaign.folder)
     every = played_by(runs)
     reference = next(one for one in every if one.label == REFERENCE)
     pairs = {pair: played_by([run for run in runs if run.pair == pair]) for pair in dict.fromkeys(r.pair for r in runs)}
@@ -179,8 +179,10 @@ def _failed(runs: Sequence[Run], folder: Path) -> list[str]:
         elif run.outcome != "complete":
             relay = read_jsonl(folder / "runs" / run.run_id / "relay.jsonl")
             said = [str(record["reason"]) for record in relay if record.get("event") == "closed"]
-            words = "; ".join([str(run.record.get("message") or run.outcome), *(f"its relay: {word}" for word in said)])
-            lines.append(f"{run.run_id}: {run.outcome.replace('_', ' ')}: {words}")
+            message = "; ".join(
+                [str(run.record.get("message") or run.outcome), *(f"its relay: {word}" for word in said)]
+            )
+            lines.append(f"{run.run_id}: {run.outcome.replace('_', ' ')}: {message}")
     return lines
 
 

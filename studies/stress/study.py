@@ -101,7 +101,9 @@ def tables(measured: Measured) -> Iterator[tuple[str, str]]:
     yield (
         "versions",
         markdown(
-            ["columns", "version", "ran by"], [[", ".join(names), *words] for words, names in ran.items()], left=3
+            ["columns", "version", "ran by"],
+            [[", ".join(names), *version_and_runner] for version_and_runner, names in ran.items()],
+            left=3,
         ),
     )
     if unknown:

@@ -66,13 +66,13 @@ def measure(settings: Settings) -> Measured:
     arena_of(settings.arena).check()
     place = Place(settings.out, tell=tell)
     name = f"thresholds-{experiment.name}"
-    found = measured(experiment, document, entry, settings.arena, place, settings.jobs, name)
+    distribution = measured(experiment, document, entry, settings.arena, place, settings.jobs, name)
     return Measured(
-        basis=record_of(found, experiment, entry, settings.arena),
-        median_ms=found.th(50),
-        share_below_danger=found.share_below(DANGER_MS),
-        cost=found.cost,
-        rows=rows_of(found, settings.thresholds),
+        basis=record_of(distribution, experiment, entry, settings.arena),
+        median_ms=distribution.th(50),
+        share_below_danger=distribution.share_below(DANGER_MS),
+        cost=distribution.cost,
+        rows=rows_of(distribution, settings.thresholds),
     )
 
 

@@ -100,8 +100,8 @@ class _Medians(Pool):
             median = nearest_rank([rct for k in cluster for rct, _ in rows.rcts(plays[k])], 0.5)
             sums.top[list(cluster)] = math.log(median) / len(cluster)
             sums.bottom[list(cluster)] = 1 / len(cluster)
-        found = np.exp(sums.resampled(layout))
-        return found, found
+        means = np.exp(sums.resampled(layout))
+        return means, means
 
     @property
     def rule(self) -> str:
@@ -135,10 +135,10 @@ def _single(name: str) -> Path:
     """The trace of a single recording: a file, or its name in the directories of RAILYARD_TRACE_PATH."""
     folders = [folder for root in search_path() for folder in (root / "recorded", root)]
     places = [Path(name), *(folder / file for folder in folders for file in (name, f"{name}.down"))]
-    found = next((place for place in places if place.is_file()), None)
-    if found is None:
+    trace = next((place for place in places if place.is_file()), None)
+    if trace is None:
         raise UserError(f"there is no trace '{name}', nor {name}.down in {SEARCH_PATH_VARIABLE}; name a file.")
-    return found
+    return trace
 
 
 def _of_singles(token: str, library: Path) -> str:
@@ -213,8 +213,8 @@ class Side:
         version = {"program": self.build.program, "programs_sha256": {build.PROGRAM: self.build.program_sha256}}
         specs = [spec.model_copy(update=version) for spec in resolve(experiment, document)]
         plan = Plan(experiment, specs, name=f"{experiment.name}-{self.build.key}")
-        with whole_campaign(plan, Place(results=asked.out)) as whole:
-            return [self._named(run) for run in whole.runs]
+        with whole_campaign(plan, Place(results=asked.out)) as campaign:
+            return [self._named(run) for run in campaign.runs]
 
     def _named(self, run: Run) -> Run:
         record = run.record | {"config": run.config | {"label": f"{run.label} {self.name}"}}
@@ -239,16 +239,16 @@ def compared(plays: Sequence[Run], label: str) -> list[Difference]:
 
 
 def _row(place: str, label: str, plays: Sequence[Run]) -> Row:
-    found = compared(plays, label)
+    comparisons = compared(plays, label)
     failed = [sum(run.failed for run in plays if run.label == f"{label} {side}") for side in (BASE, TRIED)]
     return Row(
         place=place,
         pairs=len({run.pair for run in plays}),
         label=label,
-        cells=[cell(one) for one in found],
+        cells=[cell(one) for one in comparisons],
         failed=f"{failed[0]} / {failed[1]}",
-        established=[f"{one.figure.title} {one.verdict}" for one in found if one.verdict in ("lower", "higher")],
-        short=shortage.note(differences.shortages(plays, found)).replace("seeds: ", "starts="),
+        established=[f"{one.figure.title} {one.verdict}" for one in comparisons if one.verdict in ("lower", "higher")],
+        short=shortage.note(differences.shortages(plays, comparisons)).replace("seeds: ", "starts="),
     )
 
 

@@ -49,13 +49,13 @@ def _live(named: Path | None) -> Path:
     if named is not None:
         return named
     folders = [Path(name) for name in os.environ.get("RAILYARD_TRACE_PATH", "").split(":") if name]
-    found = next((folder / LIVE for folder in folders if (folder / LIVE).is_file()), None)
-    if found is None:
+    archive = next((folder / LIVE for folder in folders if (folder / LIVE).is_file()), None)
+    if archive is None:
         raise UserError(
             "the live downloads are not at hand; get them by `railyard traces fetch hsr-mptcp`, and name the archive "
             "with --set live=FILE."
         )
-    return found
+    return archive
 
 
 def measure(settings: Settings) -> Measured:
@@ -82,7 +82,7 @@ def measure(settings: Settings) -> Measured:
     with results_folder(identity, tell, out=settings.out) as folder:
         took = campaign.carry_out(runs, settings.seed, folder, settings.jobs)
         pairs = {(run.download, run.repeat): run.spec.pair for run in runs if run.model == models.PREDICATES}
-        found = page.analyse(
+        analysis = page.analyse(
             downloads,
             [one.name for one in unconditional],
             [one.name for one in conditional],
@@ -91,8 +91,8 @@ def measure(settings: Settings) -> Measured:
             settings.seed,
             compared_with,
         )
-        tell(f"written: {shown(page.write(folder, found, took))}")
-    return Measured(found=found, runs=len(runs), repeats=settings.repeats, by=version_words())
+        tell(f"written: {shown(page.write(folder, analysis, took))}")
+    return Measured(found=analysis, runs=len(runs), repeats=settings.repeats, by=version_words())
 
 
 def tables(measured: Measured) -> Iterator[tuple[str, str]]:

@@ -45,10 +45,10 @@ Results = dict[str, dict[str, Figures]]
 
 
 def results_of(frame: Frame) -> Results:
-    found: Results = {}
+    results: Results = {}
     for pair, row in cells(frame.every).items():
-        found[pair] = {cell.label: figures for cell in row if (figures := _figures(cell)) is not None}
-    return found
+        results[pair] = {cell.label: figures for cell in row if (figures := _figures(cell)) is not None}
+    return results
 
 
 def _figures(cell: Cell) -> Figures | None:
@@ -64,18 +64,18 @@ def pairs_with(results: Results, *labels: str) -> list[str]:
 
 def geometric_mean(results: Results, label: str, metric: str, pairs: Sequence[str]) -> Interval | None:
     logs = [[math.log(results[pair][label].of(metric))] for pair in pairs]
-    found = intervals.bootstrap(logs, intervals.mean)
-    return found.mapped(math.exp) if found else None
+    interval = intervals.bootstrap(logs, intervals.mean)
+    return interval.mapped(math.exp) if interval else None
 
 
 def saving(results: Results, label: str, other: str, metric: str) -> Interval | None:
     """By how much `label` is below `other`, %: geometric mean of the pairs' ratios, pairs resampled."""
     pairs = pairs_with(results, label, other)
     ratios = [[math.log(results[pair][label].of(metric) / results[pair][other].of(metric))] for pair in pairs]
-    found = intervals.bootstrap(ratios, intervals.mean)
-    if found is None:
+    interval = intervals.bootstrap(ratios, intervals.mean)
+    if interval is None:
         return None
-    return found.turned().mapped(lambda log: 100 * (1 - math.exp(-log)))
+    return interval.turned().mapped(lambda log: 100 * (1 - math.exp(-log)))
 
 
 def counts(results: Results, label: str, other: str, metric: str, same: float) -> tuple[int, int, int]:
@@ -106,12 +106,12 @@ def best_of_five(results: Results, among: Sequence[str], same: float) -> tuple[V
     for other in others:
         changes: list[str] = []
         for metric in METRICS:
-            found = saving(results, "xlink", other, metric)
-            if found is None:
+            change = saving(results, "xlink", other, metric)
+            if change is None:
                 continue
-            changes.append(f"{metric} {found.words('lower', 'higher', digits=0)}")
+            changes.append(f"{metric} {change.words('lower', 'higher', digits=0)}")
             name = f"{other} ({metric})"
-            {True: beaten, None: level, False: worse}[above(found)].append(name)
+            {True: beaten, None: level, False: worse}[above(change)].append(name)
         if changes:
             said.append(f"against {other} {', '.join(changes)}")
     total = len(pairs_with(results, *among))
@@ -139,10 +139,10 @@ def cm_no_answer(results: Results, same: float) -> tuple[Verdict, str, str]:
     better, worse, total = counts(results, "cm", "sp", "maximum", same)
     against = {metric: saving(results, "xlink", "cm", metric) for metric in METRICS}
     ours = f"maximum below sp's in {better} and above it in {worse} of {total} pairs; " + "; ".join(
-        f"xlink's {metric} {found.words('lower', 'higher', digits=0)}" for metric, found in against.items() if found
+        f"xlink's {metric} {change.words('lower', 'higher', digits=0)}" for metric, change in against.items() if change
     )
     seldom = 2 * better <= total
-    beaten = both(above(found) for found in against.values())
+    beaten = both(above(change) for change in against.values())
     why = [
         f"migration helps in {better} of {total} pairs: it waits for silence, probes, and starts with a new window",
         "xlink beats it beyond the interval in both figures" if beaten else "xlink does not beat it in both figures",

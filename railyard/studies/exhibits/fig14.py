@@ -47,10 +47,10 @@ class Point:
 
 
 def _required(groups: list[list[float]]) -> Interval:
-    found = intervals.bootstrap(groups, intervals.mean)
-    if found is None:
+    interval = intervals.bootstrap(groups, intervals.mean)
+    if interval is None:
         raise ValueError("a point is made of at least one transfer")
-    return found
+    return interval
 
 
 def _transfer(run: Run) -> Transfer | None:
@@ -67,7 +67,7 @@ def _transfer(run: Run) -> Transfer | None:
 
 
 def points_of(frame: Frame) -> list[Point]:
-    found: dict[tuple[float, str], list[Transfer]] = {}
+    by_point: dict[tuple[float, str], list[Transfer]] = {}
     for key in frame.keys:
         for label in frame.labels():
             for run in frame.of(key, label):
@@ -78,8 +78,8 @@ def points_of(frame: Frame) -> list[Point]:
                 # Wi-Fi alone stands in both pairs; it is taken from the one with LTE.
                 if name == "Wi-Fi" and run.pair != "lab-cap-30-lte":
                     continue
-                found.setdefault((float(frame.values(key)["load_mb"]), name), []).append(transfer)
-    return [Point(name, load, transfers) for (load, name), transfers in sorted(found.items())]
+                by_point.setdefault((float(frame.values(key)["load_mb"]), name), []).append(transfer)
+    return [Point(name, load, transfers) for (load, name), transfers in sorted(by_point.items())]
 
 
 def radios_of(spec: ExhibitSpec, nr_factor: float) -> dict[str, Radio]:
@@ -99,13 +99,13 @@ def unit_of(points: Sequence[Point], radios: dict[str, Radio], *, tail: bool = T
 
 def checks(points: Sequence[Point], radios: dict[str, Radio], *, tail: bool = True) -> dict[str, tuple[int, int]]:
     """Each part of the claim that is decided: at how many loads it is true, of how many."""
-    found = _answers(points, radios, tail=tail)
-    return {part: (held.count(True), len(held)) for part, held in found.items() if None not in held}
+    answers = _answers(points, radios, tail=tail)
+    return {part: (held.count(True), len(held)) for part, held in answers.items() if None not in held}
 
 
 def _answers(points: Sequence[Point], radios: dict[str, Radio], *, tail: bool = True) -> dict[str, list[Answer]]:
     """Each part of the claim: whether it is true, load by load."""
-    found: dict[str, list[Answer]] = {}
+    answers: dict[str, list[Answer]] = {}
     for load in sorted({point.load_mb for point in points}):
         here = {p.configuration: p for p in points if p.load_mb == load}
         energy = {name: point.energy(radios, tail=tail).value for name, point in here.items()}
@@ -115,12 +115,12 @@ def _answers(points: Sequence[Point], radios: dict[str, Radio], *, tail: bool = 
             rates = [here[single].mbps() for single in singles]
             best, least = max(rate.high for rate in rates), max(rate.low for rate in rates)
             faster = True if here[dual].mbps().low > best else False if here[dual].mbps().high < least else None
-            found.setdefault(f"{dual} is faster than either alone", []).append(faster)
-            found.setdefault(f"{dual} takes less per bit than {singles[1]}", []).append(
+            answers.setdefault(f"{dual} is faster than either alone", []).append(faster)
+            answers.setdefault(f"{dual} takes less per bit than {singles[1]}", []).append(
                 energy[dual] < energy[singles[1]]
             )
-        found.setdefault("Wi-Fi takes least per bit", []).append(energy["Wi-Fi"] == min(energy.values()))
-    return found
+        answers.setdefault("Wi-Fi takes least per bit", []).append(energy["Wi-Fi"] == min(energy.values()))
+    return answers
 
 
 def verdict(found: dict[str, tuple[int, int]], parts: int = 0) -> tuple[Verdict, str]:
@@ -222,7 +222,7 @@ def _sensitivity(points: Sequence[Point], spec: ExhibitSpec) -> Table:
             cases[title] = checks(points, radios_of(spec, factor), tail=tail)
     parts = list(next(iter(cases.values())))
     rows: list[list[Value]] = [
-        [part, *(f"{found[part][0]} of {found[part][1]}" for found in cases.values())] for part in parts
+        [part, *(f"{case[part][0]} of {case[part][1]}" for case in cases.values())] for part in parts
     ]
     return Table(
         title="How the parts of the claim depend on the model: loads at which each is true",
@@ -236,8 +236,8 @@ def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
     points = points_of(frame)
     factors = sorted(spec.options["nr_over_lte"])
     radios = radios_of(spec, factors[len(factors) // 2])
-    found = checks(points, radios)
-    word, because = verdict(found, len(_answers(points, radios)))
+    counts = checks(points, radios)
+    word, because = verdict(counts, len(_answers(points, radios)))
     slope = break_even_slope(points, radios)
     own = radios["wifi"].downlink_mw_per_mbps
     if slope is not None and slope < own:
@@ -245,7 +245,7 @@ def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
             f". The model's Wi-Fi takes {own:g} mW per Mbps downlink, its LTE {radios['lte'].downlink_mw_per_mbps:g}; "
             f"with less than {slope:.0f} mW per Mbps, Wi-Fi + LTE would take less per bit than LTE at every load"
         )
-    ours = "; ".join(f"{part}: {held} of {total} loads" for part, (held, total) in found.items())
+    ours = "; ".join(f"{part}: {held} of {total} loads" for part, (held, total) in counts.items())
     unit = unit_of(points, radios)
     largest = max(point.load_mb for point in points)
     values = ", ".join(

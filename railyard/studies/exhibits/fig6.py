@@ -250,8 +250,8 @@ def less(saved: Interval) -> str:
 
 def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
     frame = load_frame(folder, spec)
-    found = findings(frame)
-    word, because = verdict(found)
+    figures = findings(frame)
+    word, because = verdict(figures)
     key, pair = chosen_key(frame)
     shown = {
         label: next(run for run in frame.of(key, label) if run.pair == pair)
@@ -259,10 +259,10 @@ def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
         if frame.of(key, label)
     }
     ours = (
-        f"stalls in {found.stalled_places[VANILLA]} of {found.places} places under vanilla-mp, "
-        f"{found.stalled_places[ALWAYS]} without and {found.stalled_places[GATED]} with control; stalled time "
-        f"{less(found.stall_saved[ALWAYS])} and {less(found.stall_saved[GATED])}; the control re-injects "
-        f"{less(found.copies_saved)}"
+        f"stalls in {figures.stalled_places[VANILLA]} of {figures.places} places under vanilla-mp, "
+        f"{figures.stalled_places[ALWAYS]} without and {figures.stalled_places[GATED]} with control; stalled time "
+        f"{less(figures.stall_saved[ALWAYS])} and {less(figures.stall_saved[GATED])}; the control re-injects "
+        f"{less(figures.copies_saved)}"
     )
     drawn = next(iter(shown.values()))
     return Exhibit(
@@ -278,7 +278,7 @@ def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
             "places": spec.places.words() if spec.places else "",
             **player_settings(drawn),
         },
-        tables=[_table(found)],
+        tables=[_table(figures)],
         plots=[
             plot(
                 "fig6-buffer",
@@ -292,13 +292,13 @@ def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
                 what="buffer",
                 theirs="vanilla-mp: zero several times within 6 s; both forms of re-injection keep it",
                 ours="mean time stalled: "
-                + ", ".join(f"{label} {cell.value:.2f} s" for label, cell in found.stall_s.items()),
+                + ", ".join(f"{label} {cell.value:.2f} s" for label, cell in figures.stall_s.items()),
                 source="Fig. 6b to 6d",
             ),
             PaperValue(
                 what="re-injected bytes",
                 theirs="only while the buffer is low with QoE control; no figure in the text, the axis goes to 2.5 MB",
-                ours=", ".join(f"{label} {cell.value:.2f} MB" for label, cell in found.copied_mb.items()),
+                ours=", ".join(f"{label} {cell.value:.2f} MB" for label, cell in figures.copied_mb.items()),
                 source="Fig. 6c, 6d",
             ),
         ],

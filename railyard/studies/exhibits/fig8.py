@@ -59,8 +59,8 @@ def trend(points: list[dict[str, Any]]) -> float:
     """Spearman's rank correlation of ratio and gain; 0 where there are fewer than two ratios."""
     if len(points) < 2:
         return 0.0
-    found = stats.spearmanr([point["ratio"] for point in points], [point["gain"].value for point in points])
-    return float(found.statistic) if found.statistic == found.statistic else 0.0
+    correlation = stats.spearmanr([point["ratio"] for point in points], [point["gain"].value for point in points])
+    return float(correlation.statistic) if correlation.statistic == correlation.statistic else 0.0
 
 
 def verdict(points: list[dict[str, Any]], monotone: float) -> tuple[Verdict, str]:

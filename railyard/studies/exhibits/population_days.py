@@ -70,8 +70,8 @@ def _rct_plot(frame: Frame, arms: Sequence[str], quantiles: Sequence[float]) -> 
             Curve(arm, frame.style(arm), [frame.plays.day(day).quantile("rct", arm, q) for day in frame.days])
             for arm in arms
         ]
-        whole = ", ".join(f"{arm} {text(frame.plays.quantile('rct', arm, q), ' s', 2)}" for arm in arms)
-        alt = f"The p{100 * q:g} of RCT by day for {', '.join(arms)}; over all days {whole}."
+        overall = ", ".join(f"{arm} {text(frame.plays.quantile('rct', arm, q), ' s', 2)}" for arm in arms)
+        alt = f"The p{100 * q:g} of RCT by day for {', '.join(arms)}; over all days {overall}."
         name, title = f"{frame.spec.name}-rct-p{100 * q:g}".replace(".", "-"), f"RCT p{100 * q:g} by day"
         plots.append(curves(name, title, frame.days, drawn, ("day", "RCT, s"), alt))
     return plots
@@ -146,7 +146,7 @@ def fig1c(_folder: Path, data: Data) -> Exhibit:
         q: [frame.plays.day(d).compare_quantile("rct", q, "vanilla-mp", "sp", increase) for d in frame.days]
         for q in quantiles
     }
-    whole = {q: frame.plays.compare_quantile("rct", q, "vanilla-mp", "sp", increase) for q in quantiles}
+    overall = {q: frame.plays.compare_quantile("rct", q, "vanilla-mp", "sp", increase) for q in quantiles}
     chunk = int(frame.outcome.record["population"]["video"]["chunk_bytes"])
     whole_requests = frame.plays.of_size(chunk)
     theirs = {
@@ -159,14 +159,14 @@ def fig1c(_folder: Path, data: Data) -> Exhibit:
         "Vanilla multipath QUIC against single path, by day",
         "Fig. 1c, section 3.3",
         f"Is multipath without re-injection worse than a single path for ordinary viewers? Its median RCT is "
-        f"{change(whole[0.5], *SLOWER_WORDS)}, its p99 {change(whole[0.99], *SLOWER_WORDS)}.",
+        f"{change(overall[0.5], *SLOWER_WORDS)}, its p99 {change(overall[0.99], *SLOWER_WORDS)}.",
         [*_rct_tables(frame, "vanilla-mp", quantiles, gain=False), _group_table(frame, "vanilla-mp")],
         _rct_plot(frame, ("sp", "vanilla-mp"), quantiles),
         [
             PaperValue(
                 what=f"RCT p{100 * q:g}, change against single path",
                 theirs=theirs[q],
-                ours=f"{change(whole[q], *SLOWER_WORDS)}; {between(by_day[q], *SLOWER_WORDS)}",
+                ours=f"{change(overall[q], *SLOWER_WORDS)}; {between(by_day[q], *SLOWER_WORDS)}",
                 source="section 3.3" + (" (the legend of Fig. 1c says 95th)" if q == 0.9 else ""),
             )
             for q in quantiles
@@ -218,14 +218,14 @@ def _rebuffer_plot(frame: Frame, arms: Sequence[str]) -> Plot:
         Curve(arm, frame.style(arm), [scaled(frame.plays.day(day).level(REBUFFER_RATE, arm)) for day in frame.days])
         for arm in arms
     ]
-    whole = ", ".join(f"{arm} {100 * frame.plays.value(REBUFFER_RATE, arm):.2f} %" for arm in arms)
+    overall = ", ".join(f"{arm} {100 * frame.plays.value(REBUFFER_RATE, arm):.2f} %" for arm in arms)
     return curves(
         f"{frame.spec.name}-rebuffer",
         "Rebuffer rate by day",
         frame.days,
         drawn,
         ("day", "rebuffer time / play time, %"),
-        f"The rebuffer rate by day; over all days {whole}.",
+        f"The rebuffer rate by day; over all days {overall}.",
     )
 
 
@@ -257,21 +257,21 @@ def table1(_folder: Path, data: Data) -> Exhibit:
     theirs = (-34.6, -54.6, -47.7, -48.3, -96.5, -77.8, -41.5)
     frame = frame_of(data)
     days = [frame.plays.day(day).rebuffer_improvement("vanilla-mp", "sp") for day in frame.days]
-    whole = frame.plays.rebuffer_improvement("vanilla-mp", "sp")
+    overall = frame.plays.rebuffer_improvement("vanilla-mp", "sp")
     worse = sum(day is not None and day.value < 0 for day in days)
     return exhibit(
         frame,
         "Rebuffer rate of vanilla multipath QUIC against single path",
         "table 1, section 3.3",
         f"Does multipath without re-injection stall more than a single path? Its rebuffer rate is "
-        f"{change(whole, *LOWER_WORDS)}; it stalls more on {worse} of {len(days)} days.",
+        f"{change(overall, *LOWER_WORDS)}; it stalls more on {worse} of {len(days)} days.",
         [_rebuffer_table(frame, ["vanilla-mp"], theirs)],
         [_rebuffer_plot(frame, ("sp", "vanilla-mp"))],
         [
             PaperValue(
                 what="rebuffer rate, vanilla-mp against sp",
                 theirs="34.6 to 96.5 % higher by day",
-                ours=f"{change(whole, *LOWER_WORDS)}; {between(days, *LOWER_WORDS)}",
+                ours=f"{change(overall, *LOWER_WORDS)}; {between(days, *LOWER_WORDS)}",
                 source="table 1",
             )
         ],
@@ -310,14 +310,14 @@ def _claim(frame: Frame, row: PaperClaim) -> Claim:
     worse, ours = row.rule == "worse", str(row.a)
     parts = [frame.plays.day(day) for day in frame.days]
     if row.figure == REBUFFER_RATE.name:
-        whole, *days = (plays.rebuffer_improvement(ours, "sp") for plays in (frame.plays, *parts))
+        overall, *days = (plays.rebuffer_improvement(ours, "sp") for plays in (frame.plays, *parts))
         direction, carry = LOWER_WORDS, _stalls(frame, ours)
-        judged, judged_days = (_turned(whole), [_turned(day) for day in days]) if worse else (whole, days)
+        judged, judged_days = (_turned(overall), [_turned(day) for day in days]) if worse else (overall, days)
     else:
         q, how = RCT_QUANTILES[str(row.figure)], increase if worse else improvement
-        whole, *days = (plays.compare_quantile("rct", q, ours, "sp", how) for plays in (frame.plays, *parts))
+        overall, *days = (plays.compare_quantile("rct", q, ours, "sp", how) for plays in (frame.plays, *parts))
         direction, carry = SLOWER_WORDS if worse else FASTER_WORDS, _carry(frame, q, ours)
-        judged, judged_days = whole, days
+        judged, judged_days = overall, days
     if worse:
         word: Verdict = verdicts.worse(judged, judged_days)
         boundaries: tuple[float, ...] = (0.0,)
@@ -326,8 +326,8 @@ def _claim(frame: Frame, row: PaperClaim) -> Claim:
         word, boundaries = verdicts.within(judged, least, row.numbers["most"]), verdicts.least(judged, least)
     return verdicts.claim(
         row,
-        ours=f"{change(whole, *direction)} ({between(days, *direction)})",
-        **verdicts.outlook(word, whole, frame.plays.viewers(), boundaries, carry),
+        ours=f"{change(overall, *direction)} ({between(days, *direction)})",
+        **verdicts.outlook(word, overall, frame.plays.viewers(), boundaries, carry),
         because=_why(frame, row, ours, days),
     )
 
@@ -351,7 +351,7 @@ def fig11(_folder: Path, data: Data) -> Exhibit:
         q: [frame.plays.day(d).compare_quantile("rct", q, "xlink", "sp", improvement) for d in frame.days]
         for q in quantiles
     }
-    whole = {q: frame.plays.compare_quantile("rct", q, "xlink", "sp", improvement) for q in quantiles}
+    overall = {q: frame.plays.compare_quantile("rct", q, "xlink", "sp", improvement) for q in quantiles}
     theirs = {0.5: "2.3 to 8.9 % better (one day 0.7 % worse)", 0.95: "9.4 to 34 % better", 0.99: "19 to 50 % better"}
     ours = [table for arm in OURS for table in _rct_tables(frame, arm, quantiles, gain=True)]
     ours = [table.model_copy(update={"note": f"{table.note} {OURS_NOTE}"}) for table in ours]
@@ -359,15 +359,15 @@ def fig11(_folder: Path, data: Data) -> Exhibit:
         frame,
         "XLINK against single path, by day",
         "Fig. 11, section 7.2",
-        f"Is XLINK faster for ordinary viewers? Its median RCT is {change(whole[0.5], *FASTER_WORDS)}, its "
-        f"p95 {change(whole[0.95], *FASTER_WORDS)}, its p99 {change(whole[0.99], *FASTER_WORDS)}.",
+        f"Is XLINK faster for ordinary viewers? Its median RCT is {change(overall[0.5], *FASTER_WORDS)}, its "
+        f"p95 {change(overall[0.95], *FASTER_WORDS)}, its p99 {change(overall[0.99], *FASTER_WORDS)}.",
         [*_rct_tables(frame, "xlink", quantiles, gain=True), *ours],
         _rct_plot(frame, ("sp", "xlink", *OURS), quantiles),
         [
             PaperValue(
                 what=f"RCT p{100 * q:g}, against single path",
                 theirs=theirs[q],
-                ours=f"{change(whole[q], *FASTER_WORDS)}; {between(by_day[q], *FASTER_WORDS)}",
+                ours=f"{change(overall[q], *FASTER_WORDS)}; {between(by_day[q], *FASTER_WORDS)}",
                 source="Fig. 11",
             )
             for q in quantiles
@@ -380,19 +380,19 @@ def table3(_folder: Path, data: Data) -> Exhibit:
     theirs = (27.0, 48.41, 55.16, 66.36, 67.67, 23.81, 53.99)
     frame = frame_of(data)
     days = [frame.plays.day(day).rebuffer_improvement("xlink", "sp") for day in frame.days]
-    whole = frame.plays.rebuffer_improvement("xlink", "sp")
+    overall = frame.plays.rebuffer_improvement("xlink", "sp")
     return exhibit(
         frame,
         "Rebuffer rate of XLINK against single path",
         "table 3, section 7.2",
-        f"Does XLINK stall less than a single path? Its rebuffer rate is {change(whole, *LOWER_WORDS)}.",
+        f"Does XLINK stall less than a single path? Its rebuffer rate is {change(overall, *LOWER_WORDS)}.",
         [_rebuffer_table(frame, ["xlink", *OURS], theirs)],
         [_rebuffer_plot(frame, ("sp", "xlink", *OURS))],
         [
             PaperValue(
                 what="rebuffer rate, xlink against sp",
                 theirs="23.81 to 67.67 % lower by day",
-                ours=f"{change(whole, *LOWER_WORDS)}; {between(days, *LOWER_WORDS)}",
+                ours=f"{change(overall, *LOWER_WORDS)}; {between(days, *LOWER_WORDS)}",
                 source="table 3",
             )
         ],

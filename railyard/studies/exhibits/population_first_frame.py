@@ -170,9 +170,9 @@ def _claim(frame: Frame, start: Start) -> Claim:
 def _outlook_of_help(frame: Frame, word: Verdict, between: dict[float, Interval | None]) -> dict[str, Any]:
     """The claim is partly established as soon as one percentile is."""
     viewers, carry = frame.plays.viewers(), frame.plays.to_carry(LATER.what, 0.99, WITH, WITHOUT)
-    every = [found for found in (verdicts.wants(gain, viewers) for gain in between.values()) if found is not None]
+    every = [wants for wants in (verdicts.wants(gain, viewers) for gain in between.values()) if wants is not None]
     of_all = verdicts.outlook(word, between.get(0.99), viewers, carry=carry)
-    return of_all | ({"wants": min(every, key=lambda found: found.units)} if every else {})
+    return of_all | ({"wants": min(every, key=lambda wants: wants.units)} if every else {})
 
 
 def _more_claims(frame: Frame) -> list[Claim]:

@@ -76,7 +76,7 @@ def settings(frame: Frame) -> dict[str, str]:
     population = record["population"]
     total = sum(scene["share"] for scene in population["scenes"])
     mix = ", ".join(f"{scene['name']} {100 * scene['share'] / total:.3g} %" for scene in population["scenes"])
-    found = {
+    texts = {
         "viewers": f"{frame.plays.viewers()}, {record['viewers_per_day']} on each of {record['days']} days; the same "
         "viewers under every scheme",
         "scenes": mix,
@@ -87,8 +87,8 @@ def settings(frame: Frame) -> dict[str, str]:
     for entry in frame.outcome.entries:
         if isinstance(entry, MeasuredScheme):
             limits = f"T_th1 {entry.measured.t_th1_ms:.0f} ms, T_th2 {entry.measured.t_th2_ms:.0f} ms"
-            found[f"thresholds of {entry.base_label()}"] = f"{limits}, measured on {entry.measured.runs} pilot viewers"
-    return found
+            texts[f"thresholds of {entry.base_label()}"] = f"{limits}, measured on {entry.measured.runs} pilot viewers"
+    return texts
 
 
 def exhibit(

@@ -157,7 +157,11 @@ def _mechanism_claims(frame: Frame, costs: dict[str, Interval | None]) -> list[C
         name: plays.compare_quantile("play_time_left", 0.01, SETTINGS[name], "xlink", _raised) for name in dearer
     }
     gain = _level(frame, "xlink", LEVELS["p99"])
-    best = max((found for found in further.values() if found is not None), key=lambda found: found.value, default=None)
+    best = max(
+        (interval for interval in further.values() if interval is not None),
+        key=lambda interval: interval.value,
+        default=None,
+    )
     carry = plays.to_carry("play_time_left", LEVELS["p99"], "off", "xlink", "sp")
     saved = {pair: (costs[pair[0]], costs[pair[1]]) for pair in (("90-80", "90-60"), ("60-50", "60-1"))}
     rises = {pair: b.value - a.value for pair, (a, b) in saved.items() if a is not None and b is not None}
@@ -283,12 +287,14 @@ def table2(_folder: Path, data: Data) -> Exhibit:
     danger = frame.spec.row("danger-95-80")
     sp, in_danger = _percent(frame.plays.below("sp", DANGER_MS)), frame.plays.meeting(IN_DANGER, "sp")
     rows: list[list[Value]] = [["sp", cell(sp, 3), span(sp, 2), None, None, None]]
-    found: dict[str, Interval | None] = {}
+    reductions: dict[str, Interval | None] = {}
     for setting, arm in SETTINGS.items():
         share = _percent(frame.plays.below(arm, DANGER_MS))
-        found[setting] = frame.plays.below_improvement(DANGER_MS, arm, "sp")
+        reductions[setting] = frame.plays.below_improvement(DANGER_MS, arm, "sp")
         paper = PAPER_TABLE2.get(setting)
-        rows.append([setting, cell(share, 3), span(share, 2), cell(found[setting], 1), span(found[setting]), paper])
+        rows.append(
+            [setting, cell(share, 3), span(share, 2), cell(reductions[setting], 1), span(reductions[setting]), paper]
+        )
     table = Table(
         title="Samples with less than 50 ms of play-time left",
         columns=columns(
@@ -300,26 +306,27 @@ def table2(_folder: Path, data: Data) -> Exhibit:
     )
     drawn = curves(
         "table2-danger", "Reduction of samples below 50 ms", list(SETTINGS),
-        [Curve("here", LineStyle(BLUE, "solid", "star"), list(found.values())),
+        [Curve("here", LineStyle(BLUE, "solid", "star"), list(reductions.values())),
          Curve("paper", LineStyle(ORANGE, "dash", "square"),
                [None if name == "off" else Interval(*(PAPER_TABLE2[name],) * 3) for name in SETTINGS])],
         ("(X, Y)", "reduction against sp, %"),
-        f"Samples below 50 ms are {change(found['95-80'], 'fewer', 'more')} at 95-80; the paper has 66.1 % fewer.",
+        f"Samples below 50 ms are {change(reductions['95-80'], 'fewer', 'more')} at 95-80; the paper has 66.1 % fewer.",
     )  # fmt: skip
     return exhibit(
         frame,
         "Danger of stalling against the thresholds",
         "table 2, section 7.1",
         f"How much more seldom is the buffer nearly empty than on single path? Samples below 50 ms are "
-        f"{change(found['95-80'], 'fewer', 'more')} with (95, 80), {change(found['1-1'], 'fewer', 'more')} with the "
-        f"gate open, {change(found['off'], 'fewer', 'more')} without re-injection.",
+        f"{change(reductions['95-80'], 'fewer', 'more')} with (95, 80), "
+        f"{change(reductions['1-1'], 'fewer', 'more')} with the gate open, "
+        f"{change(reductions['off'], 'fewer', 'more')} without re-injection.",
         [table],
         [drawn],
         [
             PaperValue(
                 what=f"samples below 50 ms, ({name})",
                 theirs=f"{value} % fewer",
-                ours=change(found[name], "fewer", "more"),
+                ours=change(reductions[name], "fewer", "more"),
                 source="table 2",
             )
             for name, value in PAPER_TABLE2.items()
@@ -327,16 +334,16 @@ def table2(_folder: Path, data: Data) -> Exhibit:
         [
             verdicts.claim(
                 danger,
-                ours=f"{text(found['95-80'])} fewer",
+                ours=f"{text(reductions['95-80'])} fewer",
                 **verdicts.outlook(
-                    verdicts.agrees(found["95-80"], danger.numbers["theirs"]),
-                    found["95-80"],
+                    verdicts.agrees(reductions["95-80"], danger.numbers["theirs"]),
+                    reductions["95-80"],
                     frame.plays.viewers(),
-                    verdicts.least(found["95-80"], danger.numbers["theirs"]),
+                    verdicts.least(reductions["95-80"], danger.numbers["theirs"]),
                     frame.plays.to_meet(IN_DANGER, "sp", "xlink"),
                 ),
                 because=f"{in_danger} of {frame.plays.viewers()} viewers on single path have such samples, so "
-                f"the interval is wide; over all thresholds it is {_over_thresholds(found)}",
+                f"the interval is wide; over all thresholds it is {_over_thresholds(reductions)}",
             )
         ],
     )

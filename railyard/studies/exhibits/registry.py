@@ -50,8 +50,8 @@ Runner = Callable[[YamlDocument, RunRequest], None]
 
 def _function(reference: str) -> Callable[..., Any]:
     module, _, name = reference.partition(":")
-    found: Callable[..., Any] = getattr(import_module(module), name)
-    return found
+    function: Callable[..., Any] = getattr(import_module(module), name)
+    return function
 
 
 def builder(name: str) -> Builder:

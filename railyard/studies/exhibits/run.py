@@ -64,13 +64,13 @@ def _wants_kernel(spec: ExhibitSpec) -> bool:
 def command_of(name: str, document: YamlDocument, request: RunRequest) -> str:
     """The command line that makes this exhibit."""
     known = document.path.resolve() == (EXPERIMENTS_DIR / f"{name}.yaml").resolve()
-    words = ["railyard", "run", name if known else str(document.path)]
+    command = ["railyard", "run", name if known else str(document.path)]
     options = {"--arena": request.arena, "--seeds": request.seeds, "--out": request.out, "--qlog": request.qlog}
     options["--keep-awake"] = request.keep_awake
     options["--size"] = request.size if request.size != "default" else None
     real_time = {None: [], True: ["--real-time"], False: ["--no-real-time"]}[request.real_time]
     given = [str(word) for pair in options.items() if pair[1] is not None for word in pair]
-    return shlex.join([*words, *given, *real_time])
+    return shlex.join([*command, *given, *real_time])
 
 
 def run(document: YamlDocument, request: RunRequest) -> None:
@@ -135,8 +135,8 @@ def _with_runs(spec: ExhibitSpec, document: YamlDocument, request: RunRequest, m
         for sentence in planned(plan, place, request.jobs):
             _teller(request)(sentence)
         return
-    with whole_campaign(plan, place, jobs=request.jobs, console=request.console, tables=True) as whole:
-        _write(make(whole.folder, spec), whole.folder, request)
+    with whole_campaign(plan, place, jobs=request.jobs, console=request.console, tables=True) as campaign:
+        _write(make(campaign.folder, spec), campaign.folder, request)
 
 
 def _write(made: Exhibit, folder: Path, request: RunRequest) -> None:
@@ -158,7 +158,7 @@ def print_exhibit(console: Console, exhibit: Exhibit) -> None:
             )
         )
         remarks = (("to decide it", claim.needs), ("rule", claim.rule))
-        parts += [Text(f"  {what}: {words}", style="dim") for what, words in remarks if words]
+        parts += [Text(f"  {what}: {remark}", style="dim") for what, remark in remarks if remark]
     for table in exhibit.tables:
         heads = [f"{column.name}{f', {column.unit}' if column.unit else ''}" for column in table.columns]
         shown = Table(*heads, title=table.title, header_style="bold", title_justify="left")

@@ -91,12 +91,12 @@ def _inner(document: YamlDocument, data: dict[str, Any]) -> YamlDocument:
 
 def experiments(spec: ExhibitSpec, document: YamlDocument) -> list[tuple[Part, Experiment, YamlDocument]]:
     """The experiment of every part; where places are looked for, of every part, pair and place."""
-    found: list[tuple[Part, Experiment, YamlDocument]] = []
+    parts: list[tuple[Part, Experiment, YamlDocument]] = []
     for part in spec.chosen:
         data = spec.data(part)
         if spec.places is None:
             inner = _inner(document, data)
-            found.append((part, parse(inner, Experiment), inner))
+            parts.append((part, parse(inner, Experiment), inner))
             continue
         for pair_data in data.get("pairs", []):
             for place in _places(spec, document, pair_data):
@@ -105,10 +105,10 @@ def experiments(spec: ExhibitSpec, document: YamlDocument) -> list[tuple[Part, E
                 key = "+".join([part.key, name, place.key] if len(spec.chosen) > 1 else [name, place.key])
                 inner = _inner(document, there)
                 values = {**part.values, "begin_ms": place.begin_ms, "end_ms": place.end_ms, "part": part.key}
-                found.append((Part(key=key, values=values, set=part.set), parse(inner, Experiment), inner))
-    if not found:
+                parts.append((Part(key=key, values=values, set=part.set), parse(inner, Experiment), inner))
+    if not parts:
         raise document.error(("places",), "the rule finds no place in any of the pairs; loosen it.")
-    return found
+    return parts
 
 
 def _places(spec: ExhibitSpec, document: YamlDocument, pair_data: Any) -> list[Any]:

@@ -97,7 +97,7 @@ def overall(frame: Frame, label: str) -> dict[str, Interval]:
     keys = sorted(frame.keys, key=lambda key: float(frame.values(key)["increase"]))
     runs = {key: {(run.pair, run.seed): run for run in frame.of(key, label) if run.chunks} for key in keys}
     common = sorted(set.intersection(*(set(of) for of in runs.values())))
-    found: dict[str, Interval] = {}
+    shifts: dict[str, Interval] = {}
     for name, q in QUANTILES.items():
         changes = [
             [intervals.mean([_quantile_ratio(runs[key][place], runs[keys[0]][place], q) for key in keys[1:]])]
@@ -105,8 +105,8 @@ def overall(frame: Frame, label: str) -> dict[str, Interval]:
         ]
         shift = intervals.bootstrap(changes, intervals.mean)
         if shift is not None:
-            found[name] = shift.mapped(_percent)
-    return found
+            shifts[name] = shift.mapped(_percent)
+    return shifts
 
 
 def verdict(change: dict[str, Interval]) -> Verdict:
@@ -115,14 +115,14 @@ def verdict(change: dict[str, Interval]) -> Verdict:
 
 
 def _said(change: dict[str, Interval]) -> str:
-    return ", ".join(f"{name} {found.words('slower', 'faster')}" for name, found in change.items())
+    return ", ".join(f"{name} {interval.words('slower', 'faster')}" for name, interval in change.items())
 
 
 def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
     frame = load_frame(folder, spec)
-    found = {label: points_of(frame, label) for label in frame.labels()}
-    changes = {label: overall(frame, label) for label in found}
-    increases = sorted({point.increase for points in found.values() for point in points} - {0.0})
+    by_label = {label: points_of(frame, label) for label in frame.labels()}
+    changes = {label: overall(frame, label) for label in by_label}
+    increases = sorted({point.increase for points in by_label.values() for point in points} - {0.0})
     span = f"{increases[0]:g} to {increases[-1]:g} %" if len(increases) > 1 else f"{increases[0]:g} %"
     ours = "; ".join(f"{label}: {_said(change)}" for label, change in changes.items())
     rows: list[list[Value]] = [
@@ -130,7 +130,7 @@ def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
             *(label, point.crossing, point.increase, point.value["median"].text(".3f"), point.value["p99"].text(".2f")),
             *(point.change["median"].text("+.1f"), point.change["p99"].text("+.1f")),
         ]
-        for label, points in found.items()
+        for label, points in by_label.items()
         for point in points
     ]
     columns = [
@@ -160,7 +160,9 @@ def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
         },
         tables=[Table(title="Effect of the increase", columns=columns, rows=rows, note="Values with 95 % intervals.")],
         plots=[
-            plot("table4-rct", "Median RCT against the increase", _figure(found), f"Lines over the increase: {ours}.")
+            plot(
+                "table4-rct", "Median RCT against the increase", _figure(by_label), f"Lines over the increase: {ours}."
+            )
         ],
         paper=[
             PaperValue(

@@ -111,15 +111,15 @@ def _plan(results: Path, budget_s: float, begin: float, jobs: int | None, tell: 
         known: dict[str, dict[str, float]] = json.loads(file.read_text())["parts"]
         return known
     with TemporaryDirectory(prefix="railyard-pilot-") as folder:
-        found = [_pilot(names, Path(folder), jobs) for names in PARTS]
-    offers = [each.offer for each in found]
+        pilots = [_pilot(names, Path(folder), jobs) for names in PARTS]
+    offers = [each.offer for each in pilots]
     left_s = MARGIN * (budget_s - (time.monotonic() - begin))
     sizes = sizes_within(offers, left_s)
     tell(
         f"pilot: {DAYS * PILOT_VIEWERS_A_DAY} other viewers; {left_s:.0f} s are left, planned are "
         f"{cost_s(offers, sizes):.0f} s: " + ", ".join(f"{name} {size} viewers" for name, size in sizes.items())
     )
-    parts = {each.offer.name: {"viewers": sizes[each.offer.name], "viewer_s": each.viewer_s} for each in found}
+    parts = {each.offer.name: {"viewers": sizes[each.offer.name], "viewer_s": each.viewer_s} for each in pilots}
     write_json(file, {"budget_s": budget_s, "pilot_seed_added": PILOT_SEED, "parts": parts})
     return parts
 

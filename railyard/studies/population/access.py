@@ -95,17 +95,17 @@ def offered(law: PathAccess, load: float, seed: int, steps: int) -> FloatArray:
     """a(t): lognormal, its mean is the load."""
     sigma = law.load.burst_sigma
     bursts = _process(seed, "load", steps, law.load.time_constant_s)
-    found: FloatArray = load * np.exp(sigma * bursts - sigma * sigma / 2)
-    return found
+    loads: FloatArray = load * np.exp(sigma * bursts - sigma * sigma / 2)
+    return loads
 
 
 def queueing_ms(load: FloatArray, queue_ms: float) -> FloatArray:
     """q(t) at the end of each step, by Lindley's recursion from an empty queue."""
-    waiting, found = 0.0, np.empty(len(load))
+    waiting, delays = 0.0, np.empty(len(load))
     for step, grown in enumerate((load - 1.0) * STEP_MS):
         waiting = min(queue_ms, max(0.0, waiting + grown))
-        found[step] = waiting
-    return found
+        delays[step] = waiting
+    return delays
 
 
 def _departure(steps: int, leaves_s: float | None) -> FloatArray:
@@ -126,11 +126,11 @@ def _of_direction(path: str, way: str, kbps: FloatArray, delays: Sequence[float]
     changes: list[Change] = []
     last_kbps, last_ms = 0, -1.0
     for step, rate in enumerate(np.maximum(kbps, SILENT_KBPS)):
-        whole, delay = int(rate), None if delays is None else round(float(delays[step]), 1)
+        whole_kbps, delay = int(rate), None if delays is None else round(float(delays[step]), 1)
         moved = delay is not None and abs(delay - last_ms) > STEADY_MS
-        if step == 0 or moved or _differs(whole, last_kbps):
-            changes.append(Change(step * STEP_MS, path, way, whole, delay))
-            last_kbps, last_ms = whole, last_ms if delay is None else delay
+        if step == 0 or moved or _differs(whole_kbps, last_kbps):
+            changes.append(Change(step * STEP_MS, path, way, whole_kbps, delay))
+            last_kbps, last_ms = whole_kbps, last_ms if delay is None else delay
     return changes
 
 

@@ -135,7 +135,7 @@ def play_missing(
     failed: list[Failed] = []
     count, total = int(done.sum()), done.size
     progress(count, total)
-    begin, found = time.monotonic(), 0
+    begin, fresh = time.monotonic(), 0
     for played in executor.results(_batches(recipe, viewers.days, done)) if count < total else ():
         if played.plays:
             parts.add(played.part, played.plays)
@@ -143,10 +143,10 @@ def play_missing(
         if played.failed:
             _count_set_aside(failed, viewers.count)
         count += played.plays
-        found += played.plays - played.borrowed
+        fresh += played.plays - played.borrowed
         progress(count, total)
-    pace.plays += found
-    pace.seconds += time.monotonic() - begin if found else 0.0
+    pace.plays += fresh
+    pace.seconds += time.monotonic() - begin if fresh else 0.0
     parts.merge()
     return failed
 
@@ -199,7 +199,7 @@ class _Work:
 
     def _measured(self, entry: SchemeEntry, samples: list[float], runs: int) -> MeasuredScheme:
         x, y = entry.thresholds if isinstance(entry.thresholds, tuple) else (0.0, 0.0)
-        found = MeasuredThresholds(
+        record = MeasuredThresholds(
             x=x,
             y=y,
             t_th1_ms=round(th(samples, x), 3),
@@ -213,8 +213,8 @@ class _Work:
             sha256=hashlib.sha256(json.dumps(samples).encode()).hexdigest(),
         )
         given = {name: getattr(entry, name) for name in SchemeEntry.model_fields} | {"label": entry.base_label()}
-        given |= {"t_th1_ms": found.t_th1_ms, "t_th2_ms": found.t_th2_ms}
-        return MeasuredScheme.model_construct(**given, measured=found)
+        given |= {"t_th1_ms": record.t_th1_ms, "t_th2_ms": record.t_th2_ms}
+        return MeasuredScheme.model_construct(**given, measured=record)
 
 
 @dataclass(frozen=True)
@@ -266,8 +266,8 @@ def run_population(
 
 def _others(out: Path) -> list[Path]:
     """The parts of other populations beside this one: plays are known by what decides them, whoever asked for them."""
-    found = (folder for folder in out.parent.glob("*/parts") if not folder.parent.is_symlink())
-    return sorted(folder for folder in found if folder.parent != out)
+    folders = (folder for folder in out.parent.glob("*/parts") if not folder.parent.is_symlink())
+    return sorted(folder for folder in folders if folder.parent != out)
 
 
 def _identity(population: Population, name: str, scale: Scale, asked: Asked, binary: Path) -> Identity:

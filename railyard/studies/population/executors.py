@@ -140,13 +140,13 @@ class Drawn:
 
         def play_or_find(task: Task) -> list[Row]:
             nonlocal borrowed
-            found = [others.find(identity) for identity in task.identities]
-            missing = tuple(arm for arm, row in zip(task.arms, found, strict=True) if row is None)
+            stored_rows = [others.find(identity) for identity in task.identities]
+            missing = tuple(arm for arm, row in zip(task.arms, stored_rows, strict=True) if row is None)
             fresh = iter(play(replace(task, arms=missing)) if missing else [])
-            borrowed += len(found) - len(missing)
+            borrowed += len(stored_rows) - len(missing)
             # An arm may stand elsewhere under another label: that is no part of what decides a play.
             named = [{"arm": arm.label, "parameters": arm.text} for arm in task.arms]
-            return [next(fresh) if row is None else row | name for row, name in zip(found, named, strict=True)]
+            return [next(fresh) if row is None else row | name for row, name in zip(stored_rows, named, strict=True)]
 
         rows, failed = play_all([self._task(*one) for one in self.wanted], play_or_find)
         return Played(part=part_of(rows) if rows else b"", plays=len(rows), borrowed=borrowed, failed=failed)

@@ -48,9 +48,9 @@ def values_in_sql(videos: int, chunk_bytes: int | None = None) -> dict[What, str
     """The list that a play of so many videos contributes. What never came counts with the time that was waited for it,
     and the first frame of a video that the play never came to with the time that the play took: lower bounds.
     `chunk_bytes`: only requests of so much, and not the last one of a video, which asks for what is left."""
-    whole = "" if chunk_bytes is None else f"[: trunc(duration_s * bitrate_bps / 8)::BIGINT // {chunk_bytes}]"
+    sql_slice = "" if chunk_bytes is None else f"[: trunc(duration_s * bitrate_bps / 8)::BIGINT // {chunk_bytes}]"
     return {
-        "rct": f"rct_s{whole}",
+        "rct": f"rct_s{sql_slice}",
         "first_frame": "list_filter([coalesce(first_frame_s, waited_s)], lambda s: s IS NOT NULL)",
         "later_first_frame": f"list_resize(first_frames_s[2:], {videos - 1}, {LASTED_S})",
         "play_time_left": "list_transform(play_time_left_ms, lambda ms: round_even(ms::DOUBLE, 0))",
@@ -70,8 +70,8 @@ def increase(ours: Reals, theirs: Reals) -> Reals:
 
 def _lower(ours: Sums, theirs: Sums) -> Interval | None:
     """By how much a rate is below theirs, in percent of theirs, over the same viewers."""
-    found = rates.ratio(ours, theirs, Layout.of_independent(len(ours.top)))
-    return None if found is None else found.mapped(lambda times: 100 * (times - 1)).turned()
+    ratio = rates.ratio(ours, theirs, Layout.of_independent(len(ours.top)))
+    return None if ratio is None else ratio.mapped(lambda times: 100 * (times - 1)).turned()
 
 
 class Plays:
@@ -196,8 +196,8 @@ class Plays:
 
     def _interval(self, drawn: Reals, *, carried: bool) -> Interval | None:
         layout = Layout.of_independent(math.ceil(self.viewers() / self._together))
-        found = intervals.interval(drawn, layout)
-        return found if found is None or carried else found.without_ends()
+        interval = intervals.interval(drawn, layout)
+        return interval if interval is None or carried else interval.without_ends()
 
     def quantile(self, what: What, arm: str, q: float) -> Interval | None:
         if not self.count(arm):

@@ -206,11 +206,11 @@ class Simulator:
             known: list[float] = json.loads(kept.read_text(encoding="utf-8"))
             return known
         tasks = tasks_of(population, draw_viewers(population, library, [day], viewers), arms, self.program)
-        found = _figures(self._rows(tasks), moments, population)
+        figures = _figures(self._rows(tasks), moments, population)
         partial = kept.with_suffix(".partial")
-        partial.write_text(json.dumps(found), encoding="utf-8")
+        partial.write_text(json.dumps(figures), encoding="utf-8")
         partial.rename(kept)
-        return found
+        return figures
 
     def _place(
         self, population: Population, library: Library, who: list[int], arms: list[Arm], moments: Sequence[Moment]
@@ -223,8 +223,8 @@ class Simulator:
         return self.folder / f"{hashlib.sha256(text.encode()).hexdigest()[:32]}.json"
 
     def residuals(self, parameters: Parameters, viewers: int, day: int, moments: Sequence[Moment]) -> Reals:
-        found = self.figures(parameters, viewers, day, moments)
-        return np.array([moment.residual(value) for moment, value in zip(moments, found, strict=True)])
+        figures = self.figures(parameters, viewers, day, moments)
+        return np.array([moment.residual(value) for moment, value in zip(moments, figures, strict=True)])
 
     def _rows(self, tasks: Sequence[Task]) -> list[Row]:
         size = max(1, PLAYS_A_BATCH // len(tasks[0].arms))
@@ -271,15 +271,15 @@ def _bounds(spec: FitSpec) -> tuple[Reals, Reals, Reals]:
 
 
 def _parameters(spec: FitSpec, x: Reals) -> Parameters:
-    found = {name: float(value) for name, value in zip(spec.parameters, np.exp(x), strict=True)}
-    return Parameters.model_validate(spec.fixed | found)
+    free = {name: float(value) for name, value in zip(spec.parameters, np.exp(x), strict=True)}
+    return Parameters.model_validate(spec.fixed | free)
 
 
 def sandwich(jacobian: Reals, noise: Reals) -> Reals:
     """V of the module's text, [parameter, parameter]; `jacobian` [moment, parameter], `noise` [moment, moment]."""
     inverse = np.linalg.pinv(jacobian.T @ jacobian)
-    found: Reals = inverse @ jacobian.T @ (np.eye(len(noise)) + noise) @ jacobian @ inverse
-    return found
+    covariance: Reals = inverse @ jacobian.T @ (np.eye(len(noise)) + noise) @ jacobian @ inverse
+    return covariance
 
 
 @dataclass(frozen=True)
@@ -298,24 +298,24 @@ class Surface:
     """[1 + parameter, 1 + parameter]: of the regression's normal matrix, its columns 1 and x − centre"""
 
     def at(self, x: Reals) -> Reals:
-        found: Reals = self.level + self.slopes @ (x - self.centre)
-        return found
+        values: Reals = self.level + self.slopes @ (x - self.centre)
+        return values
 
     def noise(self, x: Reals) -> Reals:
         """Covariance of the surface's values at x."""
         row = np.concatenate([[1.0], x - self.centre])
-        found: Reals = float(row @ self.inverse @ row) * self.scatter
-        return found
+        covariance: Reals = float(row @ self.inverse @ row) * self.scatter
+        return covariance
 
 
 def surface_of(points: Reals, residuals: Reals, centre: Reals) -> Surface:
     """The regression; `points` [point, parameter], `residuals` [point, moment]."""
     design = np.column_stack([np.ones(len(points)), points - centre])
-    found, *_ = np.linalg.lstsq(design, residuals, rcond=None)
-    errors = residuals - design @ found
+    coefficients, *_ = np.linalg.lstsq(design, residuals, rcond=None)
+    errors = residuals - design @ coefficients
     scatter = (errors.T @ errors / max(1, len(points) - design.shape[1])).astype(np.float64)
     inverse = np.linalg.pinv(design.T @ design).astype(np.float64)
-    level, slopes = found[0].astype(np.float64), found[1:].T.astype(np.float64)
+    level, slopes = coefficients[0].astype(np.float64), coefficients[1:].T.astype(np.float64)
     return Surface(centre, level, slopes, scatter, inverse)
 
 
@@ -324,8 +324,8 @@ def lowest(surface: Surface, least: Reals, most: Reals) -> Reals:
     from scipy import optimize  # noqa: PLC0415  slow to import
 
     offset = surface.slopes @ surface.centre - surface.level
-    found: Reals = optimize.lsq_linear(surface.slopes, offset, bounds=(least, most)).x
-    return found
+    parameters: Reals = optimize.lsq_linear(surface.slopes, offset, bounds=(least, most)).x
+    return parameters
 
 
 def _box(spec: FitSpec, one: Round, number: int, centre: Reals) -> tuple[Reals, Reals, Reals]:
@@ -346,8 +346,8 @@ def _predict(spec: FitSpec, simulator: Simulator, x: Reals, spread: Reals, day: 
     drawn = []
     for number in range(count):
         point = np.clip(draw.multivariate_normal(x, spread, check_valid="ignore"), least, most)
-        found = simulator.figures(_parameters(spec, point), spec.predictions.viewers, day - number, spec.held_out)
-        drawn.append(np.log(found))
+        figures = simulator.figures(_parameters(spec, point), spec.predictions.viewers, day - number, spec.held_out)
+        drawn.append(np.log(figures))
     wide = distributions.student_quantile(count - 1, 1 - TAIL) * math.sqrt(1 + 1 / count)
     middle, half = np.mean(drawn, axis=0), wide * np.std(drawn, axis=0, ddof=1)
     return [
@@ -374,14 +374,14 @@ def _round(
     """One round around a centre: its surface, and where that is lowest."""
     one = spec.rounds[number]
     points, low, high = _box(spec, one, number, centre)
-    found = np.array([
+    residuals = np.array([
         simulator.residuals(_parameters(spec, point), one.viewers, first_day - place, spec.moments)
         for place, point in enumerate(points)
     ])  # fmt: skip
-    surface = surface_of(points, found, centre)
+    surface = surface_of(points, residuals, centre)
     x = lowest(surface, low, high)
     point = ", ".join(f"{name} {math.exp(value):.3g}" for name, value in zip(spec.parameters, x, strict=True))
-    distances = [float(residual @ residual) for residual in found]
+    distances = [float(residual @ residual) for residual in residuals]
     tell(f"round {number + 1}: distances {min(distances):.0f} to {max(distances):.0f} at {len(points)} points")
     tell(f"    least on the surface: {float(surface.at(x) @ surface.at(x)):.1f} at {point}")
     return surface, x

@@ -129,7 +129,7 @@ class Parts:
 
     def done(self, arms: Sequence[str], days: Sequence[int], viewers: int) -> npt.NDArray[np.bool_]:
         """Which plays are there: by arm, of which `arms` has the parameters; day; and viewer from 1 on."""
-        found = np.zeros((len(arms), len(days), viewers), dtype=bool)
+        present = np.zeros((len(arms), len(days), viewers), dtype=bool)
         for file in self._files():
             table = _read(file, ["parameters", "day", "viewer"])
             for arm, text in enumerate(arms):
@@ -137,25 +137,25 @@ class Parts:
                 day, viewer = (own[name].to_numpy() for name in ("day", "viewer"))
                 for place, number in enumerate(days):
                     those = viewer[(day == number) & (viewer <= viewers)]
-                    found[arm, place, those - 1] = True
-        return found
+                    present[arm, place, those - 1] = True
+        return present
 
     def play_time_left(self, arm: str, day: int, viewers: int) -> list[float]:
         """All samples of an arm's first so many viewers of a day, ascending."""
-        found: list[float] = []
+        samples: list[float] = []
         for file in self._files():
             table = _read(file, ["parameters", "day", "viewer", "play_time_left_ms"])
             wanted = (pc.field("parameters") == arm) & (pc.field("day") == day) & (pc.field("viewer") <= viewers)
-            found += pc.list_flatten(table.filter(wanted)["play_time_left_ms"]).to_pylist()
-        return sorted(found)
+            samples += pc.list_flatten(table.filter(wanted)["play_time_left_ms"]).to_pylist()
+        return sorted(samples)
 
     def pairs(self, day: int, viewers: int) -> list[str]:
         """Where the first so many viewers of a day are."""
-        found: set[str] = set()
+        pairs: set[str] = set()
         for file in self._files():
             wanted = (pc.field("day") == day) & (pc.field("viewer") <= viewers)
-            found.update(_read(file, ["day", "viewer", "pair"]).filter(wanted)["pair"].to_pylist())
-        return sorted(found)
+            pairs.update(_read(file, ["day", "viewer", "pair"]).filter(wanted)["pair"].to_pylist())
+        return sorted(pairs)
 
     def write_plays(
         self, file: Path, arms: Mapping[str, str], days: Sequence[int], viewers: int, without: Sequence[tuple[int, int]]

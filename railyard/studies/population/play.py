@@ -207,9 +207,9 @@ def _requests(events: Sequence[Event], end_s: float, videos: Sequence[Seen]) -> 
     it did not."""
     asked = {
         e["chunk"]: e["t"]
-        for own, found in zip(videos_of(events), videos, strict=True)
+        for own, video in zip(videos_of(events), videos, strict=True)
         for e in own
-        if e["event"] == "request" and e["t"] <= found.until_s
+        if e["event"] == "request" and e["t"] <= video.until_s
     }
     done = {e["chunk"]: e["rct_s"] for e in events if e["event"] == "chunk_done"}
     chunks = sorted(asked)
@@ -219,8 +219,8 @@ def _requests(events: Sequence[Event], end_s: float, videos: Sequence[Seen]) -> 
 def first_frames(events: Sequence[Event]) -> list[float]:
     """For each video, the time from when the viewer turned to it to its first frame; if none came, the time waited."""
     begins = [0.0, *(e["t"] for e in events if e["event"] == "video")]
-    found = [float(e["latency_s"]) for e in events if e["event"] == "first_frame"]
-    return [*found, *(float(events[-1]["t"]) - begin for begin in begins[len(found) :])]
+    latencies = [float(e["latency_s"]) for e in events if e["event"] == "first_frame"]
+    return [*latencies, *(float(events[-1]["t"]) - begin for begin in begins[len(latencies) :])]
 
 
 def _play_time_left(events: Sequence[Event], *, complete: bool, until_s: float) -> list[float]:

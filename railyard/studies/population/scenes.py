@@ -79,10 +79,10 @@ class Library:
         self._found: dict[str, list[Pair]] = {}
         for scene in population.scenes:
             if scene.scenarios:
-                found = [pair for pair in known if pair.scenario in scene.scenarios]
-                if not found:
+                pairs = [pair for pair in known if pair.scenario in scene.scenarios]
+                if not pairs:
                     raise UserError(f"the scene {scene.name} has no pair: no scenario {' or '.join(scene.scenarios)}.")
-                self._found[scene.name] = sorted(found, key=lambda pair: pair.name)
+                self._found[scene.name] = sorted(pairs, key=lambda pair: pair.name)
 
     def generated(self) -> dict[str, str]:
         """The files of the pairs that were generated so far, by name, with the SHA-256 of each."""

@@ -59,21 +59,21 @@ class Table:
     def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """A small answer."""
         with self._reading():
-            found: list[tuple[Any, ...]] = self._database.execute(sql, list(parameters)).fetchall()
-        return found
+            rows: list[tuple[Any, ...]] = self._database.execute(sql, list(parameters)).fetchall()
+        return rows
 
     def columns(self, sql: str, parameters: Sequence[Any] = ()) -> list[Reals]:
         """Columns of numbers without NULL."""
         with self._reading():
-            found = self._database.execute(sql, list(parameters)).fetchnumpy()
-        return [np.asarray(column, dtype=np.float64) for column in found.values()]
+            columns = self._database.execute(sql, list(parameters)).fetchnumpy()
+        return [np.asarray(column, dtype=np.float64) for column in columns.values()]
 
     def lists(self, sql: str, parameters: Sequence[Any] = ()) -> tuple[Reals, Counts]:
         """A column of lists of numbers: all values, and the length of each list."""
         values, lengths = [np.zeros(0)], [np.zeros(0, dtype=np.int64)]
         with self._reading():
-            found = self._database.sql(sql, params=list(parameters))
-            reader: pa.RecordBatchReader = found.to_arrow_reader(ROWS_AT_ONCE)
+            relation = self._database.sql(sql, params=list(parameters))
+            reader: pa.RecordBatchReader = relation.to_arrow_reader(ROWS_AT_ONCE)
             for batch in reader:
                 column = batch.column(0)
                 values.append(column.flatten().to_numpy(zero_copy_only=False))

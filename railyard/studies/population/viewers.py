@@ -61,9 +61,9 @@ class Viewer:
 
     def changes(self) -> list[Change]:
         """Changes of the links in the order of time. Some 350, of 90 kB: made where a job is made, and not kept."""
-        found = [change for law, drawn, leaves_s in self.access
-                 for change in changes_of(law, drawn, self.horizon_s, leaves_s)]  # fmt: skip
-        return sorted(found, key=lambda change: change.at_ms)
+        changes = [change for law, drawn, leaves_s in self.access
+                   for change in changes_of(law, drawn, self.horizon_s, leaves_s)]  # fmt: skip
+        return sorted(changes, key=lambda change: change.at_ms)
 
     @property
     def key(self) -> str:
@@ -205,10 +205,10 @@ class _Network:
 
 def _still(population: Population, place: Place, name: str, increase: float, draws: Draws) -> _Network:
     """Both paths of a viewer who sits at a place; Wi-Fi is the primary one."""
-    access, found = population.access, population.parameters
-    if access is None or found is None:
+    access, parameters = population.access, population.parameters
+    if access is None or parameters is None:
         raise ValueError("a population with places has access and parameters")
-    scores, medians = _scores(draws, place.correlation), _medians(found, place)
+    scores, medians = _scores(draws, place.correlation), _medians(parameters, place)
     paths = []
     for path in ("wifi", "lte"):
         law: PathAccess = getattr(access, path)

@@ -23,8 +23,8 @@ def duration_s(run: Run) -> float:
 def carry_out(
     emulated: Sequence[Emulated], seed: int, folder: Path, jobs: int | None
 ) -> dict[tuple[str, str, int], list[float]]:
-    whole = make_whole(Plan(experiment(seed), [one.spec for one in emulated]), folder, jobs=jobs)
-    took = {run.run_id: duration_s(run) for run in whole.runs if not run.void}
+    campaign = make_whole(Plan(experiment(seed), [one.spec for one in emulated]), folder, jobs=jobs)
+    took = {run.run_id: duration_s(run) for run in campaign.runs if not run.void}
     times: dict[tuple[str, str, int], list[float]] = {}
     for one in emulated:
         if one.spec.run_id in took:

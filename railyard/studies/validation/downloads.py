@@ -278,16 +278,16 @@ def _finish_s(data: Iterable[Packet], first: Packet, size_bytes: int) -> float |
     """When the last byte of the file had arrived in order. `first`: the first segment of the response. Numbers count
     from it, so that they may pass 2^32."""
     header = first.length if first.length < HEADER_BYTES else 0
-    origin, wanted, whole = first.dsn or 0, header + size_bytes, 0
+    origin, wanted, in_order = first.dsn or 0, header + size_bytes, 0
     waiting: list[tuple[int, int]] = []  # a heap: begin and end of what arrived out of order
     for packet in data:
         begin = (packet.dsn or 0) - origin & 0xFFFF_FFFF
         if begin >= wanted:  # a byte of no response of this size
             continue
         heapq.heappush(waiting, (begin, begin + packet.length))
-        while waiting and waiting[0][0] <= whole:
-            whole = max(whole, heapq.heappop(waiting)[1])
-        if whole >= wanted:
+        while waiting and waiting[0][0] <= in_order:
+            in_order = max(in_order, heapq.heappop(waiting)[1])
+        if in_order >= wanted:
             return packet.time_s
     return None
 

@@ -181,9 +181,9 @@ def _drawn(fitted: Sequence[Download], fits: Mapping[str, Fitted]) -> Choose:
 def models(downloads: Sequence[Download]) -> tuple[list[Model], list[Model]]:
     """The models of the protocol, and its conditional predictions that need an emulator."""
     fits = {carrier: fit(downloads, carrier) for carrier in CARRIERS}
-    fitted = {carrier: fitted_link(found) for carrier, found in fits.items()}
+    fitted = {carrier: fitted_link(estimates) for carrier, estimates in fits.items()}
     constant = {
-        carrier: Link(fitted[carrier].rtt_ms, rate_bps=_rate(found.rate_bps)) for carrier, found in fits.items()
+        carrier: Link(fitted[carrier].rtt_ms, rate_bps=_rate(estimates.rate_bps)) for carrier, estimates in fits.items()
     }
     drawn_rtt = {carrier: Link(CONNECTED_MS[carrier], delay_trace="connected") for carrier in CARRIERS}
     drawn_syn = {carrier: Link(SYN_MS[carrier], delay_trace="syn") for carrier in CARRIERS}
@@ -328,8 +328,8 @@ def _with_rtt(file: Path, second: str, of: RttOf) -> tuple[GeneratedPair, str]:
         rtt = rtts[one.technology]
         paths.append(one.model_copy(update={"rtt": rtt and rtt.model_copy(update=quantiles)}))
     model = parameters.model.model_copy(update={"paths": tuple(paths)})
-    whole = parameters.model_copy(update={"delay_traces": True, "model": model})
-    return whole, hashlib.sha256(whole.as_yaml().encode()).hexdigest()[:8]
+    pair = parameters.model_copy(update={"delay_traces": True, "model": model})
+    return pair, hashlib.sha256(pair.as_yaml().encode()).hexdigest()[:8]
 
 
 @cache
