@@ -117,10 +117,10 @@ def _term(entry: Entry) -> str:
     return f"\\fB{roff(name)}\\fR" + (f" \\fI{breakable(value)}\\fR" if value else "")
 
 
-def man_page(program: str, version: str, found: Help, programs: list[str]) -> str:
+def man_page(program: str, version: str, program_help: Help, programs: list[str]) -> str:
     lines = [f'.TH {roff(program).upper()} 1 "" "Railyard {version}" "Railyard"', ".nh", ".ad l"]
     lines += [".SH NAME", f"{roff(program)} \\- {roff(SUMMARIES[program])}", ".SH SYNOPSIS"]
-    for usage in found.usages:
+    for usage in program_help.usages:
         lines += [f"\\fB{roff(program)}\\fR {breakable(usage.removeprefix(program).strip())}", ".br"]
     lines.pop()
     section = ""
@@ -131,7 +131,7 @@ def man_page(program: str, version: str, found: Help, programs: list[str]) -> st
             lines.append(f".SH {name}")
             section = name
 
-    for part in found.parts:
+    for part in program_help.parts:
         match part:
             case Entry():
                 enter("OPTIONS" if part.term.startswith("-") else "COMMANDS" if part.term[0].islower() else "ARGUMENTS")
@@ -156,8 +156,8 @@ def words_of(value: str) -> list[str]:
     return [word for word in choices if re.fullmatch(r"[a-z0-9][a-z0-9+.-]*", word)] if len(choices) > 1 else []
 
 
-def completion(program: str, found: Help, settings: dict[str, list[str]]) -> str:
-    options = [entry.term for entry in found.entries if entry.term.startswith("--")]
+def completion(program: str, program_help: Help, settings: dict[str, list[str]]) -> str:
+    options = [entry.term for entry in program_help.entries if entry.term.startswith("--")]
     names = [term.partition(" ")[0] for term in options]
     cases = []
     for term in options:
@@ -168,10 +168,10 @@ def completion(program: str, found: Help, settings: dict[str, list[str]]) -> str
     valued = [name for name, term in zip(names, options, strict=True) if " " in term]
     if valued:  # no reply: bash completes the name of a file
         cases.append(f"    {' | '.join(valued)}) return ;;")
-    commands = [usage.split()[1] for usage in found.usages if re.fullmatch(r"[a-z]+", usage.split()[1])]
+    commands = [usage.split()[1] for usage in program_help.usages if re.fullmatch(r"[a-z]+", usage.split()[1])]
     place = 1
     if not commands:  # after the first argument
-        commands = [entry.term.split()[0] for entry in found.entries if re.match(r"[a-z]+( |$)", entry.term)]
+        commands = [entry.term.split()[0] for entry in program_help.entries if re.match(r"[a-z]+( |$)", entry.term)]
         place = 2
     function = "_" + program.replace("-", "_")
     lines = [
@@ -180,7 +180,7 @@ def completion(program: str, found: Help, settings: dict[str, list[str]]) -> str
         "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}",
         "    COMPREPLY=()",
     ]
-    if any("-- COMMAND" in usage for usage in found.usages):
+    if any("-- COMMAND" in usage for usage in program_help.usages):
         lines += [
             "    local i",
             "    for ((i = 1; i < COMP_CWORD; i++)); do",

@@ -89,7 +89,7 @@ void h3_stream_abort(h3_session *, h3_stream *, uint64_t error_code);
 /* nghttp3's part of the session, anew or after a rest. Returns 0 or nghttp3's error. */
 int h3_make(h3_session *);
 int h3_bind(h3_session *); /* the critical streams */
-/* Of a server, for streams other than requests': what came, and that one is gone. */
+/* A server notes what came on streams other than requests', and forgets those that are gone. */
 void h3_note_opening(h3_session *, uint64_t id, const uint8_t *data, size_t len);
 void h3_forget_opening(h3_session *, uint64_t id);
 /* Ends a rest. Returns 0 or nghttp3's error. */

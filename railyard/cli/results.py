@@ -202,11 +202,11 @@ def compare_command(
     _write_plot(compared, plot, width)
 
 
-def _write_plot(found: list[Difference], plot: Path | None, width: str) -> None:
+def _write_plot(compared: list[Difference], plot: Path | None, width: str) -> None:
     if plot is not None:
         from railyard.report.forest import write_forest  # noqa: PLC0415  slow to load
 
-        write_forest(found, plot, width)
+        write_forest(compared, plot, width)
 
 
 def _tell_differences(
@@ -228,13 +228,13 @@ def _tell_differences(
     return compared
 
 
-def _differences(found: Sequence[Difference], *, by_pair: bool, repeat_names: bool) -> RichTable:
+def _differences(compared: Sequence[Difference], *, by_pair: bool, repeat_names: bool) -> RichTable:
     heads = ("scheme", "against", "figure", "difference", "verdict", "needs", "scheme's / other's", "rank p")
     table = _table(*(("pair", *heads) if by_pair else heads))
     for column in table.columns:
         column.no_wrap = True
     last = ("", "", "")
-    for one in found:
+    for one in compared:
         scale, form = (1.0, ".3f") if one.figure.is_relative else (100.0, ".2f")
         levels = [differences.level_words(side, form, scale) for side in (one.ours, one.theirs)]
         rank = "" if one.signed_rank is None else f"{one.signed_rank:.2g}"

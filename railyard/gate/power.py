@@ -162,17 +162,17 @@ def simulate(
 # --- what is shown ----------------------------------------------------------------------------------------------------
 
 
-def share_words(found: Found) -> str:
+def share_words(tally: Found) -> str:
     """The rate with its exact 95 % interval (Clopper and Pearson)."""
-    low, high = exact_share(found.alarms, found.trials)
-    return f"{100 * found.rate:.0f} % [{100 * low:.0f}, {100 * high:.0f}]"
+    low, high = exact_share(tally.alarms, tally.trials)
+    return f"{100 * tally.rate:.0f} % [{100 * low:.0f}, {100 * high:.0f}]"
 
 
-def markdown(found: Sequence[Found]) -> str:
+def markdown(alarm_rates: Sequence[Found]) -> str:
     """One table for each number of windows a row."""
     lines: list[str] = []
-    for windows in dict.fromkeys(one.windows for one in found):
-        here = {(one.factor, one.share): one for one in found if one.windows == windows}
+    for windows in dict.fromkeys(one.windows for one in alarm_rates):
+        here = {(one.factor, one.share): one for one in alarm_rates if one.windows == windows}
         shares = sorted({share for factor, share in here if factor > 1})
         nothing = here[1.0, 0.0]
         size = f"; {100 * nothing.rejected / nothing.tests:.1f} % of the single tests reject" if nothing.tests else ""
@@ -189,17 +189,17 @@ def markdown(found: Sequence[Found]) -> str:
     return "\n".join(lines)
 
 
-def drawn(found: Sequence[Found]) -> Figure:
+def drawn(alarm_rates: Sequence[Found]) -> Figure:
     """Power against the share of the windows that a regression hits."""
     from matplotlib.figure import Figure  # noqa: PLC0415  it takes long to load
 
-    numbers = list(dict.fromkeys(one.windows for one in found))
+    numbers = list(dict.fromkeys(one.windows for one in alarm_rates))
     figure = Figure(figsize=(4.2 * len(numbers), 3.0), layout="constrained")
     axes = figure.subplots(1, len(numbers), sharey=True, squeeze=False)[0]
     for axis, windows in zip(axes, numbers, strict=True):
-        for number, factor in enumerate(sorted({one.factor for one in found if one.factor > 1})):
+        for number, factor in enumerate(sorted({one.factor for one in alarm_rates if one.factor > 1})):
             curve = sorted(
-                (one for one in found if one.windows == windows and one.factor == factor), key=lambda f: f.share
+                (one for one in alarm_rates if one.windows == windows and one.factor == factor), key=lambda f: f.share
             )
             axis.plot(
                 [100 * one.share for one in curve],
@@ -208,7 +208,7 @@ def drawn(found: Sequence[Found]) -> Figure:
                 color=COLOURWAY[number],
                 label=f"{factor:g} times as long",
             )
-        [false] = [one for one in found if one.windows == windows and one.factor == 1]
+        [false] = [one for one in alarm_rates if one.windows == windows and one.factor == 1]
         axis.axhline(100 * false.rate, color="#777", linestyle=":", label="false alarms")
         axis.set(title=f"{windows} windows a row", xlabel="windows that a regression hits, %", ylim=(-2, 102))
     axes[0].set_ylabel("simulations with an alarm, %")

@@ -359,10 +359,10 @@ _OPEN = ("#777777", "circle-open", "not established")
 FOREST_ROW_PX = 24
 
 
-def forest(found: Sequence[Difference]) -> go.Figure:
+def forest(differences: Sequence[Difference]) -> go.Figure:
     """Each difference that has an interval as a mark on a line of its own: those of times in per cent above those of
     rates in percentage points. Raises UserError where there is none."""
-    shown = [(one, one.change.interval) for one in found if one.change is not None and one.change.interval.known]
+    shown = [(one, one.change.interval) for one in differences if one.change is not None and one.change.interval.known]
     strips = [
         (unit, rows)
         for unit, rows in (

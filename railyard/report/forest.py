@@ -26,13 +26,13 @@ def check_plot(out: Path, width: str) -> None:
     inches(width)
 
 
-def write_forest(found: Sequence[Difference], out: Path, width: str) -> None:
+def write_forest(compared: Sequence[Difference], out: Path, width: str) -> None:
     """Writes the plot; in HTML with the sentences of what is established. Raises UserError."""
-    drawn = forest(found)
+    drawn = forest(compared)
     if out.suffix != HTML:
         write_figure(drawn.to_dict(), out, inches(width))
         return
-    caption = html.escape(" ".join(differences.sentences(found)) or UNDECIDED)
+    caption = html.escape(" ".join(differences.sentences(compared)) or UNDECIDED)
     plot = drawn.to_html(full_html=False, include_plotlyjs=True, div_id="forest")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)

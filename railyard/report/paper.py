@@ -109,12 +109,12 @@ def _tex_system() -> str:
     return system
 
 
-def _values(found: Any) -> list[Any]:
+def _values(values: Any) -> list[Any]:
     """A list of plotly's: as it is, or packed."""
-    if isinstance(found, dict) and "bdata" in found:
-        unpacked: list[Any] = np.frombuffer(base64.b64decode(found["bdata"]), dtype=found["dtype"]).tolist()
+    if isinstance(values, dict) and "bdata" in values:
+        unpacked: list[Any] = np.frombuffer(base64.b64decode(values["bdata"]), dtype=values["dtype"]).tolist()
         return unpacked
-    return [] if found is None else list(found)
+    return [] if values is None else list(values)
 
 
 def _numbers(values: Sequence[Any]) -> list[float]:
@@ -442,10 +442,10 @@ class Paper:
         return None if place is None else (place, own_lengths[0], own_lengths[1])
 
     def _spots(self, references: tuple[str, str], x: Any, y: Any) -> Iterator[tuple[_Place, float, float, Any]]:
-        place_found = self._place_at(references)
-        if place_found is None:
+        placement = self._place_at(references)
+        if placement is None:
             return
-        place, whole_x, whole_y = place_found
+        place, whole_x, whole_y = placement
         axes = place.axes
         blended = {
             (False, False): axes.transData,

@@ -411,10 +411,10 @@ def record_of(one: Difference) -> dict[str, Any]:
     }
 
 
-def sentences(found: Sequence[Difference]) -> list[str]:
+def sentences(compared: Sequence[Difference]) -> list[str]:
     """What is established over all pairs, one sentence for each scheme and reference."""
     by_comparison: dict[tuple[str, str], list[str]] = {}
-    for one in found:
+    for one in compared:
         if one.pair == ALL and one.verdict.split(" ")[0] in ("lower", "higher"):
             change = f"{one.words_here} for these traces" if one.verdict.endswith(" here") else one.words
             by_comparison.setdefault((one.label, one.against), []).append(f"{one.figure.title} {change}")
@@ -431,10 +431,10 @@ def shortage_of(runs: Sequence[Run], figure: Figure, level: Interval | None) -> 
     return shortage.of_rate(figure.sums(runs), layout, level) if figure.is_rare else shortage.of_windows(layout)
 
 
-def shortages(runs: Sequence[Run], found: Sequence[Difference]) -> dict[str, Shortage]:
+def shortages(runs: Sequence[Run], compared: Sequence[Difference]) -> dict[str, Shortage]:
     """By the title of each figure of which a difference has no interval: what is short on either side."""
     found_here: list[tuple[str, Shortage | None]] = []
-    for one in found:
+    for one in compared:
         if intervals.TOO_SMALL not in (one.verdict, one.ends_words.strip("[]")):
             continue
         both = tuple(_over(one.pair, side) for side in sides(runs, one.label, one.against, one.figure))

@@ -101,9 +101,9 @@ def compared(runs: Sequence[Run]) -> Compared:
     return by_row
 
 
-def over_all(found: Compared, names: Iterable[tuple[str, str]]) -> list[Difference]:
+def over_all(by_comparison: Compared, names: Iterable[tuple[str, str]]) -> list[Difference]:
     """The differences of these schemes and references over all pairs together."""
-    return [one for label, against in names for one in found.get((ALL, label, against), {}).values()]
+    return [one for label, against in names for one in by_comparison.get((ALL, label, against), {}).values()]
 
 
 def _judged(of_figures: dict[str, Difference]) -> list[Difference]:
@@ -165,9 +165,11 @@ def _claim(verdict: Verdict, answers: dict[str, Answer]) -> str:
     return f"partly, {', '.join(parts)}"
 
 
-def _of_single(pair: str, single: str, primary: str, labels: Sequence[str], found: Compared) -> list[str]:
+def _of_single(pair: str, single: str, primary: str, labels: Sequence[str], by_comparison: Compared) -> list[str]:
     """Is multipath better than this path alone?"""
-    of_schemes = {label: found[pair, label, single] for label in labels if (pair, label, single) in found}
+    of_schemes = {
+        label: by_comparison[pair, label, single] for label in labels if (pair, label, single) in by_comparison
+    }
     judged = {label: _judged(of_figures) for label, of_figures in of_schemes.items()}
     judged = {label: ones for label, ones in judged.items() if ones}
     if not judged:
@@ -183,10 +185,10 @@ def _of_single(pair: str, single: str, primary: str, labels: Sequence[str], foun
     ]
 
 
-def _of_reinjection(pair: str, row: Sequence[Cell], found: Compared) -> list[str]:
+def _of_reinjection(pair: str, row: Sequence[Cell], by_comparison: Compared) -> list[str]:
     sentences = []
     for cell in row:
-        of_figures = found.get((pair, cell.label, "vanilla-mp"))
+        of_figures = by_comparison.get((pair, cell.label, "vanilla-mp"))
         if cell.label not in REINJECTION or of_figures is None or not (judged := _judged(of_figures)):
             continue
         cost = differences.cost(cell.runs)
@@ -389,7 +391,7 @@ def _headline(rows: dict[str, list[Cell]], tried: Sequence[str]) -> tuple[str, s
     return sentence, sentence
 
 
-def _answers(pair: str, row: Sequence[Cell], found: Compared) -> list[str]:
+def _answers(pair: str, row: Sequence[Cell], by_comparison: Compared) -> list[str]:
     """The two questions. `pair`: or all."""
     both = [cell.label for cell in row if _scheme(cell) in MULTIPATH]
     singles = differences.single_paths([run for cell in row for run in cell.runs])
@@ -399,17 +401,17 @@ def _answers(pair: str, row: Sequence[Cell], found: Compared) -> list[str]:
         *(
             sentence
             for single in singles
-            for sentence in _of_single(pair, single, primary or on_path[single], both, found)
+            for sentence in _of_single(pair, single, primary or on_path[single], both, by_comparison)
         ),
-        *_of_reinjection(pair, row, found),
+        *_of_reinjection(pair, row, by_comparison),
     ]
 
 
-def _of_pair(pair: str, row: Sequence[Cell], found: Compared) -> list[str]:
+def _of_pair(pair: str, row: Sequence[Cell], by_comparison: Compared) -> list[str]:
     layout = differences.layout_of(row[0].runs)
     if layout.windows < FEWEST:
         return [*_figures_of(row, layout), *_of_starts(row)]
-    return _answers(pair, row, found)
+    return _answers(pair, row, by_comparison)
 
 
 def _pooled(rows: dict[str, list[Cell]]) -> list[Cell]:
@@ -425,10 +427,10 @@ def _pooled(rows: dict[str, list[Cell]]) -> list[Cell]:
     return [cell for cell in every if _scheme(cell) != "sp" or cell.label == "sp"]
 
 
-def _of_all(rows: dict[str, list[Cell]], found: Compared) -> list[str]:
+def _of_all(rows: dict[str, list[Cell]], by_comparison: Compared) -> list[str]:
     """Over all pairs together, by single path on the primary path and by vanilla-mp."""
     row = _pooled(rows) if len(rows) > 1 else []
-    return _answers(ALL, row, found) if row else []
+    return _answers(ALL, row, by_comparison) if row else []
 
 
 # --- in brief ---------------------------------------------------------------------------------------------------------
@@ -439,11 +441,11 @@ def _brief(label: str, of_figures: dict[str, Difference]) -> str:
     return f"{label}: {', '.join(parts)}"
 
 
-def _multipath_in_brief(row: Sequence[Cell], found: Compared) -> list[str]:
+def _multipath_in_brief(row: Sequence[Cell], by_comparison: Compared) -> list[str]:
     """Is multipath better than single path on the primary path? With the figures of one scheme: that of the paper where
     it was played."""
     labels = [cell.label for cell in row if _scheme(cell) in MULTIPATH]
-    judged = {label: ones for label in labels if (ones := found.get((ALL, label, "sp"))) and _judged(ones)}
+    judged = {label: ones for label in labels if (ones := by_comparison.get((ALL, label, "sp"))) and _judged(ones)}
     if not judged:
         return []
     answers = {label: _better(_judged(ones)) for label, ones in judged.items()}
@@ -455,9 +457,11 @@ def _multipath_in_brief(row: Sequence[Cell], found: Compared) -> list[str]:
     ]
 
 
-def _reinjection_in_brief(row: Sequence[Cell], found: Compared) -> list[str]:
-    cell = next((cell for cell in row if cell.label in REINJECTION and (ALL, cell.label, "vanilla-mp") in found), None)
-    of_figures = found[ALL, cell.label, "vanilla-mp"] if cell is not None else {}
+def _reinjection_in_brief(row: Sequence[Cell], by_comparison: Compared) -> list[str]:
+    cell = next(
+        (cell for cell in row if cell.label in REINJECTION and (ALL, cell.label, "vanilla-mp") in by_comparison), None
+    )
+    of_figures = by_comparison[ALL, cell.label, "vanilla-mp"] if cell is not None else {}
     if cell is None or not _judged(of_figures):
         return []
     cost = differences.cost(cell.runs)
@@ -468,23 +472,26 @@ def _reinjection_in_brief(row: Sequence[Cell], found: Compared) -> list[str]:
     ]
 
 
-def _in_brief(rows: dict[str, list[Cell]], found: Compared) -> list[str]:
+def _in_brief(rows: dict[str, list[Cell]], by_comparison: Compared) -> list[str]:
     row = _pooled(rows)
-    return [*_multipath_in_brief(row, found), *_reinjection_in_brief(row, found)]
+    return [*_multipath_in_brief(row, by_comparison), *_reinjection_in_brief(row, by_comparison)]
 
 
 def find(
-    runs: Sequence[Run], not_run: Sequence[dict[str, str]] = (), rule: object = None, found: Compared | None = None
+    runs: Sequence[Run],
+    not_run: Sequence[dict[str, str]] = (),
+    rule: object = None,
+    by_comparison: Compared | None = None,
 ) -> Findings | None:
     """What came out, by pair; none where there is nothing to compare. `rule`: the experiment's start_offset_ms.
-    `found`: what `compared` says of these runs, where that is known already."""
+    `by_comparison`: what `compared` says of these runs, where that is known already."""
     table = cells(runs, not_run)
     rows = {pair: kept for pair, row in table.items() if (kept := _same_places(row))}
     tried = dict.fromkeys(cell.label for row in table.values() for cell in row if cell.runs or cell.void_runs)
     headline, answer = _headline(rows, list(tried)) if rows else ("", "")
     if not headline:
         return None
-    known = compared(runs) if found is None else found
+    known = compared(runs) if by_comparison is None else by_comparison
     of_pair = {
         pair: [
             *_placed(row, rule),

@@ -100,23 +100,25 @@ def seeds_of(runs: Iterable[Run]) -> int:
     return len({run.seed for run in runs})
 
 
-def note(found: Mapping[str, Shortage]) -> str:
+def note(shortages: Mapping[str, Shortage]) -> str:
     """One line for a table in which figures are "n too small": "n too small: RCT p95 (43 of 72 requests; 29 more:
     seeds: 2); …."; empty where none is."""
     names: dict[str, list[str]] = {}
-    for name, one in found.items():
+    for name, one in shortages.items():
         names.setdefault(one.words, []).append(name)
     listed = [f"{', '.join(of)} ({shortfall})" for shortfall, of in names.items()]
-    return f"{TOO_SMALL}: {'; '.join(listed)}." if found else ""
+    return f"{TOO_SMALL}: {'; '.join(listed)}." if shortages else ""
 
 
-def worst(found: Iterable[Shortage | None]) -> Shortage | None:
+def worst(shortages: Iterable[Shortage | None]) -> Shortage | None:
     """The largest shortage of one figure under several schemes."""
-    return max((one for one in found if one is not None), key=lambda one: one.needed / max(1, one.count), default=None)
+    return max(
+        (one for one in shortages if one is not None), key=lambda one: one.needed / max(1, one.count), default=None
+    )
 
 
-def gather(found: Sequence[tuple[str, Shortage | None]]) -> dict[str, Shortage]:
+def gather(named_shortages: Sequence[tuple[str, Shortage | None]]) -> dict[str, Shortage]:
     """By figure, each with its worst shortage."""
-    names = dict.fromkeys(name for name, one in found if one is not None)
-    worst_of = {name: worst(one for other, one in found if other == name) for name in names}
+    names = dict.fromkeys(name for name, one in named_shortages if one is not None)
+    worst_of = {name: worst(one for other, one in named_shortages if other == name) for name in names}
     return {name: one for name, one in worst_of.items() if one is not None}

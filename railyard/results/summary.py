@@ -40,7 +40,7 @@ class Outcome:
 
     runs: Sequence[Run]
     not_run: Sequence[dict[str, str]]
-    found: findings.Findings | None
+    conclusions: findings.Findings | None
     twins: Mapping[str, Sequence[Run]] | None = None
     command: str = ""
 
@@ -192,9 +192,9 @@ def summary_lines(console: Console, outcome: Outcome) -> list[str]:
     parts: list[RenderableType] = [table]
     if len(rows) > MOST_ROWS:
         parts.append(Text(f"… and {len(rows) - MOST_ROWS} more schemes, on the page.", style="dim"))
-    answers = outcome.found.answers if outcome.found is not None else []
+    answers = outcome.conclusions.answers if outcome.conclusions is not None else []
     parts += [Text(sentence, style="bold" if not place else "") for place, sentence in enumerate(answers)]
-    parts += [Text(sentence) for sentence in (outcome.found.places if outcome.found is not None else [])]
+    parts += [Text(sentence) for sentence in (outcome.conclusions.places if outcome.conclusions is not None else [])]
     parts += [Text(few, style="dim")] if few else []
     parts += [Text(sentence, style=style) for sentence, style in _trouble(outcome, rows)]
     return first_lines(console, parts, MOST_LINES - 1)
@@ -226,7 +226,7 @@ def answer_of(outcome: Outcome, description: str) -> Answer:
         void=sum(run.void for run in outcome.runs),
         columns=[column.name for column in columns],
         rows=[list(row) for row in zip(*(column.texts for column in columns), strict=True)],
-        sentences=outcome.found.answers if outcome.found is not None else [],
+        sentences=outcome.conclusions.answers if outcome.conclusions is not None else [],
     )
 
 

@@ -214,12 +214,12 @@ def figures_table(runs: Sequence[Run]) -> Table:
     return table
 
 
-def print_findings(console: Console, found: findings.Findings | None) -> None:
+def print_findings(console: Console, conclusions: findings.Findings | None) -> None:
     """What came out, in sentences."""
-    if found is None:
+    if conclusions is None:
         return
-    console.print(found.headline, style="bold", markup=False)
-    for pair, sentences in found.of_pair.items():
+    console.print(conclusions.headline, style="bold", markup=False)
+    for pair, sentences in conclusions.of_pair.items():
         for sentence in sentences:
             console.print(f"{pair}: {sentence}", markup=False)
 

@@ -38,11 +38,11 @@ class Timers:
     run_delay_share: float  # of their lateness, the part in which the core was occupied after the timer had fired
 
     @classmethod
-    def of(cls, found: dict[str, Any]) -> Timers:
+    def of(cls, record: dict[str, Any]) -> Timers:
         """From mpshell's record."""
-        late = found["lateness_us"]
-        share = min(1.0, found["run_delay_s"] / found["late_s"]) if found["late_s"] > 0 else 0.0
-        return cls(found["sched_fifo"], late["p50"], late["p99"], late["max"], share)
+        late = record["lateness_us"]
+        share = min(1.0, record["run_delay_s"] / record["late_s"]) if record["late_s"] > 0 else 0.0
+        return cls(record["sched_fifo"], late["p50"], late["p99"], late["max"], share)
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from railyard.serve.web import Page, title_of
 class Comparison:
     """What a page of comparisons shows."""
 
-    found: list[Difference]
+    compared: list[Difference]
     sentences: list[str]
     notes: list[str]
     drawing: Drawing | None
@@ -32,9 +32,9 @@ class Comparison:
         return " / ".join(differences.level_words(side, form, scale) for side in (one.ours, one.theirs))
 
 
-def _drawn(found: Sequence[Difference]) -> Drawing | None:
+def _drawn(compared: Sequence[Difference]) -> Drawing | None:
     try:
-        drawn = forest(found)
+        drawn = forest(compared)
     except UserError:
         return None  # no difference has an interval; the table says so
     caption = "Differences of schemes at the same places, with 95 % intervals; left of the line is better."

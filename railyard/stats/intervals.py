@@ -279,7 +279,7 @@ def _draw(layout: Layout, resamples: int) -> Weights:
     return counts
 
 
-def _draw_blocks(generator: np.random.Generator, found: Weights, times: Counts, cluster: Counts, block: int) -> None:
+def _draw_blocks(generator: np.random.Generator, counts: Weights, times: Counts, cluster: Counts, block: int) -> None:
     """Adds, for each resample, the plays of so many draws of one cluster: circular blocks, the last one cut to size."""
     size = len(cluster)
     for draw in range(int(times.max(initial=0))):
@@ -288,7 +288,7 @@ def _draw_blocks(generator: np.random.Generator, found: Weights, times: Counts, 
             rows = every[begin : begin + at_once]
             starts = generator.integers(0, size, size=(len(rows), math.ceil(size / block)))
             places = (starts[:, :, None] + np.arange(block)).reshape(len(rows), -1)[:, :size] % size
-            np.add.at(found, (rows[:, None] + 1, cluster[places]), 1)
+            np.add.at(counts, (rows[:, None] + 1, cluster[places]), 1)
 
 
 def weighted_sums(layout: Layout, values: Reals) -> Reals:

@@ -68,7 +68,8 @@ class PaperClaim(Strict):
     rule: str
     # What the words name as {name}, such as {least:g}: the boundaries that are asked are those that are printed.
     numbers: dict[str, float] = Field(default={})
-    # Of a claim on one figure over a population: its name, and the arm whose figure is compared with that of `b`.
+    # A claim on one figure over a population has the figure's name, and the arm whose figure is compared with that of
+    # `b`.
     figure: str | None = None
     a: str | None = None
     b: str | None = None

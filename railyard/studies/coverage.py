@@ -188,31 +188,33 @@ def _change(measure: Measure, ours: Reals, theirs: Reals, layout: Layout) -> int
     return intervals.change(measure(ours, layout), measure(theirs, layout), layout, intervals.relative)
 
 
-def _trial(found: Found, generator: np.random.Generator, levels: dict[str, float], changes: dict[str, float]) -> None:
-    layout, plays = found.campaign.layout, plays_of(generator, found.campaign)
-    for name, q in (one for one in QUANTILES if one[0] in found.figures):
-        found.figures[name].add(intervals.quantile(_sample(plays.theirs, layout), q), levels[name])
+def _trial(
+    coverage: Found, generator: np.random.Generator, levels: dict[str, float], changes: dict[str, float]
+) -> None:
+    layout, plays = coverage.campaign.layout, plays_of(generator, coverage.campaign)
+    for name, q in (one for one in QUANTILES if one[0] in coverage.figures):
+        coverage.figures[name].add(intervals.quantile(_sample(plays.theirs, layout), q), levels[name])
         change = _change(_bounds(q), plays.ours, plays.theirs, layout)
-        found.differences[name].add(change.interval if change else None, changes[name])
-    found.figures[RATE].add(rates.level(_stalls(plays.theirs), layout), levels[RATE])
+        coverage.differences[name].add(change.interval if change else None, changes[name])
+    coverage.figures[RATE].add(rates.level(_stalls(plays.theirs), layout), levels[RATE])
     change = rates.change(_stalls(plays.ours), _stalls(plays.theirs), layout)
-    found.differences[RATE].add(change.interval if change else None, changes[RATE])
-    _without_difference(found, generator)
+    coverage.differences[RATE].add(change.interval if change else None, changes[RATE])
+    _without_difference(coverage, generator)
 
 
-def _without_difference(found: Found, generator: np.random.Generator) -> None:
+def _without_difference(coverage: Found, generator: np.random.Generator) -> None:
     """Both schemes on paths of the same kind: every difference that is found is a false one. And one of them slower by
     the margin: "no worse" is false, too."""
-    layout, one = found.campaign.layout, plays_of(generator, found.campaign)
+    layout, one = coverage.campaign.layout, plays_of(generator, coverage.campaign)
     swap = generator.integers(0, 2, size=len(one.ours)).astype(bool)[:, None]
     ours, theirs = np.where(swap, one.ours, one.theirs), np.where(swap, one.theirs, one.ours)
-    changes = [(found.false_stalls, rates.change(_stalls(ours), _stalls(theirs), layout), 1.0)]
-    if QUANTILES[0][0] in found.figures:
+    changes = [(coverage.false_stalls, rates.change(_stalls(ours), _stalls(theirs), layout), 1.0)]
+    if QUANTILES[0][0] in coverage.figures:
         median, slower = _bounds(0.5), (1 + MARGIN) * ours
-        changes.append((found.false_alarms, _change(median, ours, theirs, layout), 1.0))
-        changes.append((found.false_no_worse, _change(median, slower, theirs, layout), 1 + MARGIN))
-        changes.append((found.false_tails, _change(_bounds(QUANTILES[-1][1]), ours, theirs, layout), 1.0))
-        _all_shorter(found, generator, one.theirs)
+        changes.append((coverage.false_alarms, _change(median, ours, theirs, layout), 1.0))
+        changes.append((coverage.false_no_worse, _change(median, slower, theirs, layout), 1 + MARGIN))
+        changes.append((coverage.false_tails, _change(_bounds(QUANTILES[-1][1]), ours, theirs, layout), 1.0))
+        _all_shorter(coverage, generator, one.theirs)
     for tally, change, factor in changes:
         tally.trials += 1
         if change is None or not change.interval.known:
@@ -222,12 +224,12 @@ def _without_difference(found: Found, generator: np.random.Generator) -> None:
         tally.false += bool(said)
 
 
-def _all_shorter(found: Found, generator: np.random.Generator, theirs: Reals) -> None:
+def _all_shorter(coverage: Found, generator: np.random.Generator, theirs: Reals) -> None:
     """Every request takes 1 − FASTER times as long, give or take a tenth: is that found, and covered?"""
     ours = (1 - FASTER) * theirs * np.exp(0.1 * generator.normal(size=theirs.shape))
-    change = _change(_bounds(QUANTILES[-1][1]), ours, theirs, found.campaign.layout)
-    found.faster.add(change.interval if change else None, -FASTER)
-    found.faster.false += change is not None and change.interval.known and change.p_less < 0.025
+    change = _change(_bounds(QUANTILES[-1][1]), ours, theirs, coverage.campaign.layout)
+    coverage.faster.add(change.interval if change else None, -FASTER)
+    coverage.faster.false += change is not None and change.interval.known and change.p_less < 0.025
 
 
 def simulate(campaigns: Iterable[Campaign], trials: int, seed: int = 1, *, rate_only: bool = False) -> Iterator[Found]:
@@ -257,9 +259,9 @@ def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     return [*lines, ""]
 
 
-def markdown(found: Iterable[Found]) -> str:
+def markdown(by_campaign: Iterable[Found]) -> str:
     """Three tables: figures, differences, and false statements where there is no difference."""
-    every = list(found)
+    every = list(by_campaign)
     lines: list[str] = []
     for title, of in (("a figure", "figures"), ("a difference", "differences")):
         rows = [[*_place(one), *(tally.words for tally in getattr(one, of).values())] for one in every]

@@ -350,9 +350,9 @@ def thresholds_of(runs: Sequence[Run]) -> Iterator[str]:
 # --- where claims hold ----------------------------------------------------------------------------------------------
 
 
-def turned(runs: Sequence[Run], found: Iterable[Difference]) -> Iterator[str]:
+def turned(runs: Sequence[Run], compared: Iterable[Difference]) -> Iterator[str]:
     """The established differences whose sign is another one over a subset of the pairs."""
-    for one in found:
+    for one in compared:
         if one.change is None or not one.verdict.startswith(("lower", "higher")):
             continue
         for title, some in subsets_of(runs).items():

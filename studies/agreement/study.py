@@ -126,13 +126,13 @@ Campaigns = Mapping[str, Sequence[Run]]
 DASHES = dict(zip(ARENAS, ("dot", "dash", "solid"), strict=True))
 
 
-def _figure(found: Campaigns) -> go.Figure:
+def _figure(campaigns: Campaigns) -> go.Figure:
     """Distributions of the completion times, a panel a pair and a line an arena."""
-    panels = list(dict.fromkeys(run.pair for runs in found.values() for run in runs))
+    panels = list(dict.fromkeys(run.pair for runs in campaigns.values() for run in runs))
     figure = make_subplots(rows=1, cols=max(1, len(panels)), subplot_titles=panels, shared_yaxes=True)
-    styles = scheme_styles(list(dict.fromkeys(run.label for runs in found.values() for run in runs)))
-    for arena in found:
-        for pair, row in cells(found[arena]).items():
+    styles = scheme_styles(list(dict.fromkeys(run.label for runs in campaigns.values() for run in runs)))
+    for arena in campaigns:
+        for pair, row in cells(campaigns[arena]).items():
             for cell in row:
                 times = sorted(chunk.rct_s for chunk in cell.chunks)
                 line = {"color": styles[cell.label].colour, "dash": DASHES[arena], "shape": "hv", "width": 1.8}

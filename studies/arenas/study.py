@@ -1,7 +1,7 @@
 """Compares campaigns of the same experiment that ran in different arenas.
 
-Of each scheme over all pairs: the median RCT with its interval over runs, its ratio to the first campaign's over the
-runs that both have, the Kolmogorov-Smirnov distance between the two distributions, and the chunks.
+The figures of each scheme over all pairs: the median RCT with its interval over runs, its ratio to the first
+campaign's over the runs that both have, the Kolmogorov-Smirnov distance between the two distributions, and the chunks.
 """
 
 from __future__ import annotations

@@ -109,7 +109,7 @@ class Condition(Strict):
 
     queue: str = "droptail"
     queue_ms: float = Field(gt=0, default=40)
-    """Of droptail; other disciplines have their own limit."""
+    """The limit of droptail; other disciplines have their own."""
     lte_delay_ms: int = 15
     other: str = PATHS[0]
     """The path of the other flow."""

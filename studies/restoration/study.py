@@ -140,7 +140,7 @@ def rows_of(one: Recording, files: dict[str, Path], settings: Settings, out: Pat
     made = versions(one, files, settings, out)
     runs = runs_of(one, made, settings.starts, out)
 
-    def found(name: str, scheme: str) -> list[float]:
+    def statistics_of(name: str, scheme: str) -> list[float]:
         own = [run for run in runs if run.pair == f"{one.name}.{name}" and run.label == scheme]
         return statistics(made[name], own)
 
@@ -150,9 +150,9 @@ def rows_of(one: Recording, files: dict[str, Path], settings: Settings, out: Pat
                 name=one.name,
                 bins_ms=bin_ms,
                 scheme=scheme,
-                original=found("original", scheme),
-                even=found(f"even-{bin_ms}", scheme),
-                restored=[found(f"restored-{bin_ms}-{seed}", scheme) for seed in settings.seeds],
+                original=statistics_of("original", scheme),
+                even=statistics_of(f"even-{bin_ms}", scheme),
+                restored=[statistics_of(f"restored-{bin_ms}-{seed}", scheme) for seed in settings.seeds],
             )
 
 

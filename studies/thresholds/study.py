@@ -90,12 +90,20 @@ def _entry(experiment: Experiment, label: str | None) -> SchemeEntry:
     return wanted[0]
 
 
-def rows_of(found: Distribution, settings: list[tuple[float, float]]) -> list[Row]:
+def rows_of(distribution: Distribution, settings: list[tuple[float, float]]) -> list[Row]:
     """The thresholds of each setting, and what the paper says the cost is at least and at most: β(1 − X), β(1 − Y)."""
     rows = [Row(setting=None, t_th1_ms=None, t_th2_ms=None, cost_least=0.0, cost_most=0.0)]
     for x, y in settings:
-        least, most = (found.cost * (1 - percent / 100) for percent in (x, y))
-        rows.append(Row(setting=(x, y), t_th1_ms=found.th(x), t_th2_ms=found.th(y), cost_least=least, cost_most=most))
+        least, most = (distribution.cost * (1 - percent / 100) for percent in (x, y))
+        rows.append(
+            Row(
+                setting=(x, y),
+                t_th1_ms=distribution.th(x),
+                t_th2_ms=distribution.th(y),
+                cost_least=least,
+                cost_most=most,
+            )
+        )
     return rows
 
 

@@ -161,9 +161,9 @@ def _sentence(part: Part) -> str:
     return SENTENCES[part.bound].format(ms=_ms(part.seconds), path=part.path or "the path", outage_ms=OUTAGE_MS)
 
 
-def sentences(found: Explanation) -> Iterator[str]:
+def sentences(explanation: Explanation) -> Iterator[str]:
     """The explanation in sentences: what it took, what came last and why, what the oracle would have done."""
-    chunk, parts = found.chunk, found.split
+    chunk, parts = explanation.chunk, explanation.split
     allowed = "" if chunk.oracle_s is None else f"; the links allow {chunk.oracle_s:.3f} s"
     if parts.done_s is None:
         yield (
@@ -180,9 +180,9 @@ def sentences(found: Explanation) -> Iterator[str]:
     for order, part in zip(("The largest part: ", "The next one: "), largest, strict=False):
         text = _sentence(part)
         yield order + text[0].lower() + text[1:]
-    if found.oracle_bytes and chunk.oracle_s is not None:
-        total = sum(size for _, size in found.oracle_bytes)
-        planned = ", ".join(f"{size / total * 100:.0f} % over {path}" for path, size in found.oracle_bytes)
+    if explanation.oracle_bytes and chunk.oracle_s is not None:
+        total = sum(size for _, size in explanation.oracle_bytes)
+        planned = ", ".join(f"{size / total * 100:.0f} % over {path}" for path, size in explanation.oracle_bytes)
         yield f"With the links known in advance: {planned}, complete after {chunk.oracle_s:.3f} s."
 
 
@@ -195,13 +195,13 @@ def _lag(parts: Split) -> str:
     return f", {_ms(last.received_s - (other.last_s or 0.0))} ms after the last ones over {other.path}"
 
 
-def parts_table(found: Explanation, *, repeat_steps: bool = False) -> Table:
+def parts_table(explanation: Explanation, *, repeat_steps: bool = False) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), header_style="bold")
     for name in ("step", "ms", "share", "bounded by", "path"):
         table.add_column(name, justify="right" if name in ("ms", "share") else "left")
     step = ""
-    for part in found.parts:
-        share = f"{part.seconds / found.chunk.rct_s:.0%}" if found.chunk.rct_s else ""
+    for part in explanation.parts:
+        share = f"{part.seconds / explanation.chunk.rct_s:.0%}" if explanation.chunk.rct_s else ""
         table.add_row(
             part.step if repeat_steps or part.step != step else "", _ms(part.seconds), share, part.bound, part.path
         )
@@ -209,22 +209,24 @@ def parts_table(found: Explanation, *, repeat_steps: bool = False) -> Table:
     return table
 
 
-def shares_table(found: Explanation) -> Table:
+def shares_table(explanation: Explanation) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), header_style="bold")
     counts = ("bytes", "duplicate", "re-injected", "packets lost", "first after ms", "last after ms", "oracle's bytes")
     for name in ("path", *counts):
         table.add_column(name, justify="left" if name == "path" else "right")
-    of_oracle = dict(found.oracle_bytes)
-    for share in found.split.shares:
-        times = ["–" if t_s is None else _ms(t_s - found.split.request_s) for t_s in (share.first_s, share.last_s)]
+    of_oracle = dict(explanation.oracle_bytes)
+    for share in explanation.split.shares:
+        times = [
+            "–" if t_s is None else _ms(t_s - explanation.split.request_s) for t_s in (share.first_s, share.last_s)
+        ]
         sums = (share.new_bytes, share.duplicate_bytes, share.copied_bytes, share.lost_packets)
         table.add_row(share.path, *(str(count) for count in sums), *times, str(of_oracle.get(share.path, "–")))
     return table
 
 
-def waterfall(found: Explanation) -> list[str]:
+def waterfall(explanation: Explanation) -> list[str]:
     """When the new bytes of the chunk arrived, a line a path: each column is as high as the bytes in it."""
-    parts = found.split
+    parts = explanation.split
     if parts.done_s is None or parts.done_s <= parts.request_s:
         return []
     width_s = (parts.done_s - parts.request_s) / WATERFALL_COLUMNS

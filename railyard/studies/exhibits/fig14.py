@@ -123,14 +123,14 @@ def _answers(points: Sequence[Point], radios: dict[str, Radio], *, tail: bool = 
     return answers
 
 
-def verdict(found: dict[str, tuple[int, int]], parts: int = 0) -> tuple[Verdict, str]:
-    """`parts`: how many there are; those that are not decided are not in `found`."""
-    if len(found) < parts:
-        return "not decided", f"of {parts} parts {len(found)} are decided by so few transfers"
-    failed = [f"{part} ({held} of {total} loads)" for part, (held, total) in found.items() if held < total]
+def verdict(counts: dict[str, tuple[int, int]], parts: int = 0) -> tuple[Verdict, str]:
+    """`parts`: how many there are; those that are not decided are not in `counts`."""
+    if len(counts) < parts:
+        return "not decided", f"of {parts} parts {len(counts)} are decided by so few transfers"
+    failed = [f"{part} ({held} of {total} loads)" for part, (held, total) in counts.items() if held < total]
     if not failed:
         return "holds", "every part is true at every load"
-    some = any(held == total for held, total in found.values())
+    some = any(held == total for held, total in counts.values())
     return ("partly" if some else "does not hold"), "not so in this model: " + "; ".join(failed)
 
 

@@ -53,10 +53,10 @@ def _per_run(runs: list[Run], value: Callable[[Run], float]) -> list[list[float]
     return [[value(run)] for run in runs]
 
 
-def _required(found: Interval | None) -> Interval:
-    if found is None:
+def _required(interval: Interval | None) -> Interval:
+    if interval is None:
         raise ValueError("an exhibit is built from at least one run of every scheme")
-    return found
+    return interval
 
 
 def starved(frame: Frame, run: Run) -> bool:
@@ -99,15 +99,15 @@ def findings(frame: Frame) -> Findings:
     )
 
 
-def verdict(found: Findings) -> tuple[Verdict, str]:
+def verdict(figures: Findings) -> tuple[Verdict, str]:
     """Its parts: the buffer falls to zero under vanilla, not with re-injection, and the control copies less."""
     parts: dict[str, Answer] = {
-        "vanilla-mp's buffer falls to zero in most places": found.stalled_places[VANILLA] * 2 > found.places,
-        "without control the buffer falls to zero in fewer than half as many places": found.halved(ALWAYS),
-        "with control the buffer falls to zero in fewer than half as many places": found.halved(GATED),
-        "re-injection without control stalls less": above(found.stall_saved[ALWAYS]),
-        "re-injection with control stalls less": above(found.stall_saved[GATED]),
-        "the control re-injects less": above(found.copies_saved),
+        "vanilla-mp's buffer falls to zero in most places": figures.stalled_places[VANILLA] * 2 > figures.places,
+        "without control the buffer falls to zero in fewer than half as many places": figures.halved(ALWAYS),
+        "with control the buffer falls to zero in fewer than half as many places": figures.halved(GATED),
+        "re-injection without control stalls less": above(figures.stall_saved[ALWAYS]),
+        "re-injection with control stalls less": above(figures.stall_saved[GATED]),
+        "the control re-injects less": above(figures.copies_saved),
     }
     word = of_parts(list(parts.values()))
     if word == "holds":
@@ -119,7 +119,7 @@ def verdict(found: Findings) -> tuple[Verdict, str]:
         for said, which in (("Not so here", failed), ("Not decided by so few places", unclear))
         if which
     )
-    stalled, starving = found.stalled_places[GATED], found.starved_places[GATED]
+    stalled, starving = figures.stalled_places[GATED], figures.starved_places[GATED]
     if starving:
         why += (
             f". In {starving} of the {stalled} places where it stalls with control the other path carries less than "
@@ -221,17 +221,17 @@ def _figure(frame: Frame, shown: dict[str, Run], show_s: float) -> go.Figure:
     return figure
 
 
-def _table(found: Findings) -> Table:
+def _table(figures: Findings) -> Table:
     rows: list[list[Value]] = [
         [
-            *(label, found.stalled_places[label], found.starved_places[label]),
-            *(found.stall_s[label].text(), found.copied_mb[label].text()),
-            round(100 * found.cost[label], 2),
+            *(label, figures.stalled_places[label], figures.starved_places[label]),
+            *(figures.stall_s[label].text(), figures.copied_mb[label].text()),
+            round(100 * figures.cost[label], 2),
         ]
         for label in COLOURS
     ]
     return Table(
-        title=f"Over all {found.places} places that the rule finds",
+        title=f"Over all {figures.places} places that the rule finds",
         columns=[
             Column(name="scheme"),
             Column(name="places with a stall"),

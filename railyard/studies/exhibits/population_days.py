@@ -211,8 +211,8 @@ def _rebuffer_table(frame: Frame, ours: Sequence[str], theirs: Sequence[float]) 
 
 
 def _rebuffer_plot(frame: Frame, arms: Sequence[str]) -> Plot:
-    def scaled(found: Interval | None) -> Interval | None:
-        return None if found is None else found.mapped(lambda value: 100 * value)
+    def scaled(interval: Interval | None) -> Interval | None:
+        return None if interval is None else interval.mapped(lambda value: 100 * value)
 
     drawn = [
         Curve(arm, frame.style(arm), [scaled(frame.plays.day(day).level(REBUFFER_RATE, arm)) for day in frame.days])
@@ -229,9 +229,9 @@ def _rebuffer_plot(frame: Frame, arms: Sequence[str]) -> Plot:
     )
 
 
-def _turned(found: Interval | None) -> Interval | None:
+def _turned(interval: Interval | None) -> Interval | None:
     """A reduction as an increase."""
-    return None if found is None else found.turned()
+    return None if interval is None else interval.turned()
 
 
 def _carry(frame: Frame, q: float, ours: str) -> int:

@@ -49,8 +49,8 @@ FORMS = {
 }
 
 
-def _percent(found: Interval | None) -> Interval | None:
-    return None if found is None else found.mapped(lambda value: 100 * value)
+def _percent(interval: Interval | None) -> Interval | None:
+    return None if interval is None else interval.mapped(lambda value: 100 * value)
 
 
 def _cost(frame: Frame, arm: str) -> Interval | None:
@@ -277,8 +277,8 @@ def fig10(_folder: Path, data: Data) -> Exhibit:
     )
 
 
-def _over_thresholds(found: dict[str, Interval | None]) -> str:
-    known = [gain.value for name, gain in found.items() if gain is not None and name != "off"]
+def _over_thresholds(gains: dict[str, Interval | None]) -> str:
+    known = [gain.value for name, gain in gains.items() if gain is not None and name != "off"]
     return f"{min(known):.1f} to {max(known):.1f} %" if known else "not known"
 
 

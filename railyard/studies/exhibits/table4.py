@@ -67,10 +67,10 @@ def points_of(frame: Frame, label: str) -> list[Point]:
     return points
 
 
-def _figure(found: dict[str, list[Point]]) -> go.Figure:
-    styles = scheme_styles(list(found))
+def _figure(by_label: dict[str, list[Point]]) -> go.Figure:
+    styles = scheme_styles(list(by_label))
     figure = go.Figure()
-    for label, points in found.items():
+    for label, points in by_label.items():
         cells = [point.change["median"] for point in points]
         figure.add_trace(
             go.Scatter(

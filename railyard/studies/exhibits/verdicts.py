@@ -51,22 +51,22 @@ def worse(change: Interval | None, days: Sequence[Interval | None]) -> Verdict:
     return in_steps(answer, answer)
 
 
-def within(found: Interval | None, least: float, most: float) -> Verdict:
+def within(gain: Interval | None, least: float, most: float) -> Verdict:
     """The verdict on the claim "better by least to most"."""
-    if found is None or not found.known:
+    if gain is None or not gain.known:
         return "not decided"
-    if found.low > 0:
-        return "holds" if found.value >= least and found.low <= most else "partly"
-    return "does not hold" if found.high <= 0 or found.high < least else "not decided"
+    if gain.low > 0:
+        return "holds" if gain.value >= least and gain.low <= most else "partly"
+    return "does not hold" if gain.high <= 0 or gain.high < least else "not decided"
 
 
-def agrees(found: Interval | None, theirs: float) -> Verdict:
+def agrees(gain: Interval | None, theirs: float) -> Verdict:
     """The verdict on the claim "better by this much"."""
-    if found is None or not found.known:
+    if gain is None or not gain.known:
         return "not decided"
-    if found.low > 0:
-        return "holds" if found.low <= theirs <= found.high else "partly"
-    return "does not hold" if found.high <= 0 or found.high < theirs else "not decided"
+    if gain.low > 0:
+        return "holds" if gain.low <= theirs <= gain.high else "partly"
+    return "does not hold" if gain.high <= 0 or gain.high < theirs else "not decided"
 
 
 def cost(paper_form: Interval | None, own_form: Interval | None, theirs: float, factor: float) -> Verdict:
@@ -79,23 +79,23 @@ def cost(paper_form: Interval | None, own_form: Interval | None, theirs: float, 
     return in_steps(inside(paper_form, low, high), True if between else inside(own_form, low, high))
 
 
-def least(found: Interval | None, least: float) -> tuple[float, ...]:
+def least(gain: Interval | None, least: float) -> tuple[float, ...]:
     """The boundaries at which `within` and `agrees` decide, as far as the figure may pass them."""
-    return (0.0, least) if found is not None and found.value < least else (0.0,)
+    return (0.0, least) if gain is not None and gain.value < least else (0.0,)
 
 
-def nearer(found: Interval | None, theirs: float, factor: float) -> tuple[float, ...]:
+def nearer(interval: Interval | None, theirs: float, factor: float) -> tuple[float, ...]:
     """The boundary at which `cost` decides: the nearer one."""
     ends = (theirs / factor, theirs * factor)
-    return ends[:1] if found is None else (min(ends, key=lambda end: abs(end - found.value)),)
+    return ends[:1] if interval is None else (min(ends, key=lambda end: abs(end - interval.value)),)
 
 
 def wants(
-    found: Interval | None, viewers: int, boundaries: Sequence[float] = (0.0,), carry: int | None = None
+    interval: Interval | None, viewers: int, boundaries: Sequence[float] = (0.0,), carry: int | None = None
 ) -> Wants | None:
     """How many viewers would decide on one of the boundaries. `carry`: how many it takes at least where the figure has
     no interval yet."""
-    factors = [] if found is None else [growth_to_decide(found, boundary) for boundary in boundaries]
+    factors = [] if interval is None else [growth_to_decide(interval, boundary) for boundary in boundaries]
     possible = [factor for factor in factors if factor is not None]
     if possible:
         return Wants(units=max(FEWEST, math.ceil(viewers * min(possible))), sure=True)
@@ -104,17 +104,17 @@ def wants(
 
 def outlook(
     word: Verdict,
-    found: Interval | None,
+    interval: Interval | None,
     viewers: int,
     boundaries: Sequence[float] = (0.0,),
     carry: int | None = None,
 ) -> dict[str, Any]:
     """The members `verdict`, `wants` and `needs` of a claim; `needs` are words where it is not decided."""
-    number = wants(found, viewers, boundaries, carry)
+    number = wants(interval, viewers, boundaries, carry)
     if word != "not decided":
         return {"verdict": word, "wants": number}
     if number is None:
-        return {"verdict": word, "needs": verdict.needs(found, viewers, what="viewers")}
+        return {"verdict": word, "needs": verdict.needs(interval, viewers, what="viewers")}
     many = max(number.units, viewers + 1)
     needs = f"some {many} viewers instead of {viewers} would decide it with probability 80 %, if the figure is as here"
     if not number.sure:

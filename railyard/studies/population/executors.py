@@ -180,7 +180,7 @@ class Played:
     part: bytes = b""
     plays: int = 0
     borrowed: int = 0
-    """Of these plays, how many another campaign had."""
+    """How many of these plays another campaign had."""
     failed: list[Failed] = field(default_factory=list)
 
 

@@ -106,10 +106,10 @@ class Moment(Strict):
             return self.measured + residual * self.tolerance
         return self.measured * math.exp(residual * self.tolerance)
 
-    def residual(self, found: float) -> float:
+    def residual(self, simulated: float) -> float:
         if self.is_share:
-            return (found - self.measured) / self.tolerance
-        return math.log(max(found, LEAST_SHARE) / self.measured) / self.tolerance
+            return (simulated - self.measured) / self.tolerance
+        return math.log(max(simulated, LEAST_SHARE) / self.measured) / self.tolerance
 
 
 class Round(Strict):
@@ -412,7 +412,7 @@ def check(spec: FitSpec, simulator: Simulator, parameters: Parameters, viewers: 
     return simulator.figures(parameters, viewers, CHECK_DAY, [*spec.moments, *spec.held_out])
 
 
-def as_document(spec: FitSpec, found: Fit) -> dict[str, Any]:
+def as_document(spec: FitSpec, fitted: Fit) -> dict[str, Any]:
     """The file that a population reads its parameters from, with what the fit came to."""
 
     def digits(value: float) -> float:
@@ -422,13 +422,13 @@ def as_document(spec: FitSpec, found: Fit) -> dict[str, Any]:
         return [digits(interval.low), digits(interval.high)]
 
     return {
-        "parameters": {name: digits(one.value) for name, one in found.parameters.items()} | spec.fixed,
-        "intervals": {name: ends(one) for name, one in found.parameters.items()},
+        "parameters": {name: digits(one.value) for name, one in fitted.parameters.items()} | spec.fixed,
+        "intervals": {name: ends(one) for name, one in fitted.parameters.items()},
         "fit": {
             "seed": spec.seed,
             "viewers": sum(one.points * one.viewers for one in spec.rounds),
-            "plays": found.plays,
-            "distance": digits(found.distance),
+            "plays": fitted.plays,
+            "distance": digits(fitted.distance),
             "degrees_of_freedom": len(spec.moments) - len(spec.parameters),
         },
         "moments": [
@@ -439,7 +439,7 @@ def as_document(spec: FitSpec, found: Fit) -> dict[str, Any]:
                 "residual": digits(moment.residual(value)),
                 "weight": digits(1 / moment.tolerance**2),
             }
-            for moment, value in zip(spec.moments, found.simulated, strict=True)
+            for moment, value in zip(spec.moments, fitted.simulated, strict=True)
         ],
         "held_out": [
             {
@@ -448,6 +448,6 @@ def as_document(spec: FitSpec, found: Fit) -> dict[str, Any]:
                 "predicted": digits(one.value),
                 "interval": ends(one),
             }
-            for moment, one in zip(spec.held_out, found.predicted, strict=True)
+            for moment, one in zip(spec.held_out, fitted.predicted, strict=True)
         ],
     }

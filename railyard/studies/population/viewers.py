@@ -147,12 +147,12 @@ class _Medians:
     load: float
 
 
-def _medians(found: Parameters, place: Place) -> dict[str, _Medians]:
-    loads = found.wifi_load * place.wifi.load, found.lte_load * place.lte.load
-    rates = found.wifi_mbps * place.wifi.rate, found.lte_mbps * place.lte.rate
+def _medians(parameters: Parameters, place: Place) -> dict[str, _Medians]:
+    loads = parameters.wifi_load * place.wifi.load, parameters.lte_load * place.lte.load
+    rates = parameters.wifi_mbps * place.wifi.rate, parameters.lte_mbps * place.lte.rate
     return {
-        "wifi": _Medians(rates[0], found.wifi_spread, found.wifi_rtt_ms, found.wifi_queue_ms, loads[0]),
-        "lte": _Medians(rates[1], found.lte_spread, found.lte_rtt_ms, found.lte_queue_ms, loads[1]),
+        "wifi": _Medians(rates[0], parameters.wifi_spread, parameters.wifi_rtt_ms, parameters.wifi_queue_ms, loads[0]),
+        "lte": _Medians(rates[1], parameters.lte_spread, parameters.lte_rtt_ms, parameters.lte_queue_ms, loads[1]),
     }
 
 

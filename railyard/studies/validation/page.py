@@ -300,11 +300,11 @@ def _size(size_bytes: int | None) -> str:
     return "all" if size_bytes is None else f"{size_bytes // 1000} kB"
 
 
-def blocks(found: Found, about: str) -> Iterator[Block]:
+def blocks(analysis: Found, about: str) -> Iterator[Block]:
     """The tables of the page. `about`: a sentence on the runs."""
     yield (
-        f"{found.finished} of {found.downloads} live downloads finished; {found.judges} even ones judge. "
-        f"Seed {found.seed}. {about}"
+        f"{analysis.finished} of {analysis.downloads} live downloads finished; {analysis.judges} even ones judge. "
+        f"Seed {analysis.seed}. {about}"
     )
     yield "Fitted to the odd downloads:"
     yield _table(
@@ -317,16 +317,16 @@ def blocks(found: Found, about: str) -> Iterator[Block]:
                 f"{1e3 * one.wake_up_s:.0f}",
                 f"{one.rate_bps / 1e6:.1f}",
             )
-            for carrier, one in found.fits.items()
+            for carrier, one in analysis.fits.items()
         ),
     )
     yield "All sizes pooled:"
     ratios = [f"ratio p{100 * q:.0f}" for q in QUANTILES]
     yield _table(
         ("model", "runs", "KS", *ratios, "error", "to `connected`: KS", "ln(error)", "verdict"),
-        (_pooled_cells(row) for row in found.rows if row.size_bytes is None),
+        (_pooled_cells(row) for row in analysis.rows if row.size_bytes is None),
     )
-    yield "\n".join(f"- {sentence}" for sentence in _verdicts(found))
+    yield "\n".join(f"- {sentence}" for sentence in _verdicts(analysis))
     yield "Each size:"
     yield _table(
         ("model", "size", "live", "runs", "KS", *ratios[:3]),
@@ -339,7 +339,7 @@ def blocks(found: Found, about: str) -> Iterator[Block]:
                 row.ks.text(".2f"),
                 *(ratio.text(".2f") for ratio in row.ratios[:3]),
             )
-            for row in found.rows
+            for row in analysis.rows
             if row.size_bytes is not None
         ),
     )
@@ -354,12 +354,12 @@ def blocks(found: Found, about: str) -> Iterator[Block]:
                 _percent(one.within),
                 "" if one.to_odd_median is None else _signed(one.to_odd_median),
             )
-            for one in found.predictions
+            for one in analysis.predictions
         ),
     )
-    if sentences := _predicted(found.predictions):
+    if sentences := _predicted(analysis.predictions):
         yield "\n".join(f"- {sentence}" for sentence in sentences)
-    if found.findings:
+    if analysis.findings:
         yield f"Kernel MPTCP against kernel TCP, model `{PREDICATES}`, share of the runs in which MPTCP is faster:"
         yield _table(
             ("against TCP on", "size", "live", "MPTCP is faster"),
@@ -370,11 +370,11 @@ def blocks(found: Found, about: str) -> Iterator[Block]:
                     f"{one.downloads}",
                     _percent(one.faster),
                 )
-                for one in found.findings
+                for one in analysis.findings
             ),
         )
-    if found.left_out:
-        names = ", ".join(f"`{name}`" for name in found.left_out)
+    if analysis.left_out:
+        names = ", ".join(f"`{name}`" for name in analysis.left_out)
         yield f"Left out, because their traces were not at hand: {names}."
 
 
@@ -412,16 +412,16 @@ def _names(rows: Sequence[Row]) -> str:
     return ", ".join(f"`{row.model}`" for row in rows) or "none"
 
 
-def _verdicts(found: Found) -> list[str]:
+def _verdicts(analysis: Found) -> list[str]:
     """The verdicts on the models, in words."""
     judged = {
-        word: [row for row in found.rows if row.verdict is not None and row.verdict.word == word]
+        word: [row for row in analysis.rows if row.verdict is not None and row.verdict.word == word]
         for word in ("better", "worse", "mixed", "no verdict")
     }
     said = [f"Better than `{REFERENCE}`: {_names(judged['better'])}. Worse: {_names(judged['worse'])}."]
     said += [f"Better by one measure and worse by the other: {_names(judged['mixed'])}."] * bool(judged["mixed"])
     said += [f"No verdict: {_names(judged['no verdict'])}."] * bool(judged["no verdict"])
-    pooled = [row for row in found.rows if row.size_bytes is None and row.model != ODD]
+    pooled = [row for row in analysis.rows if row.size_bytes is None and row.model != ODD]
     slow = [row for row in pooled if row.ratios[1].low > 1]
     fast = [row for row in pooled if row.ratios[1].high < 1]
     said.append(f"Too slow at the median (the interval is above 1): {_names(slow)}. Too fast: {_names(fast)}.")
@@ -440,10 +440,10 @@ def _plain(value: Any) -> Any:
     return [_plain(member) for member in value] if isinstance(value, list | tuple) else value
 
 
-def write(folder: Path, found: Found, took: Durations) -> Path:
+def write(folder: Path, analysis: Found, took: Durations) -> Path:
     durations = [
         {"model": model, "scheme": scheme, "download": number, "s": times}
         for (model, scheme, number), times in took.items()
     ]
-    write_json(folder / RESULT, {"schema": SCHEMA, **_plain(asdict(found)), "durations": _plain(durations)})
+    write_json(folder / RESULT, {"schema": SCHEMA, **_plain(asdict(analysis)), "durations": _plain(durations)})
     return folder / RESULT
