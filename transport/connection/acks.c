@@ -306,8 +306,9 @@ static void take_ecn_counts(xl_connection *c, settlement *m, const xl_ack_frame 
 /* ---- Acknowledgement ---- */
 
 static void note_cross_traffic(xl_path *p, const xl_sent_packet *pkt, uint64_t now) {
+    const xl_capacity *capacity = &p->delivery.capacity;
     xl_cross_traffic_acked(&p->delivery.cross, now - pkt->time_us, p->ack_rtt.min, p->rate.delivered - pkt->delivered,
-                           p->delivery.capacity.bytes_per_s, now);
+                           capacity->measured_at == now ? capacity->bytes_per_s : 0, now);
 }
 
 static void on_packet_acked(void *user, xl_sent_packet *pkt) {

@@ -31,9 +31,11 @@ void xl_capacity_acked(xl_capacity *s, uint64_t bytes, uint64_t sent_at, uint64_
     uint64_t rate = s->bytes * 1000000 / took;
     if (took > left_in + left_in / 8 + SPREAD_US) {
         s->bytes_per_s = smoothed(s, took);
+        s->measured_at = now;
         s->is_bound = false;
     } else if (rate > s->bytes_per_s) {
         s->bytes_per_s = rate;
+        s->measured_at = now;
         s->is_bound = true;
     }
 }

@@ -18,6 +18,7 @@ typedef struct {
     uint64_t bytes;                /* acknowledged after it */
     uint64_t before;               /* the rate when the train began */
     uint64_t bytes_per_s;          /* 0 = unknown */
+    uint64_t measured_at;          /* when a train last said so; a slow or short train says nothing */
     bool is_bound;                 /* at least that: the latest train was faster, and not spread */
 } xl_capacity;
 

@@ -54,6 +54,11 @@ TEST(few_packets_show_nothing) {
     assert_int_equal(0, s.bytes_per_s);
     train(&s, 40, START + 1000000, 10, 50); /* all within 2 ms */
     assert_int_equal(0, s.bytes_per_s);
+    assert_int_equal(0, s.measured_at);
+    uint64_t last = train(&s, 40, START + 2000000, 100, 1000);
+    assert_int_equal(last, s.measured_at);
+    train(&s, 40, START + 3000000, 100, 175000); /* a packet every 175 ms: no train has enough of them */
+    assert_int_equal(last, s.measured_at);
 }
 
 TEST(a_long_train_is_measured_in_parts) {

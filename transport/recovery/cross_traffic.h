@@ -7,7 +7,9 @@
  *
  * Trains with others' packets in between show less than the capacity (recovery/capacity.h), so the greatest value of the
  * last second counts. On a path that fades that is too much, and the path's own queue looks like others' meanwhile. So
- * the least delay of the last 1.5 s counts, in which a sudden fade has a part from before it. Bytes and microseconds. */
+ * the least delay of the last 1.5 s counts, in which a sudden fade has a part from before it. On a path whose capacity
+ * varies within a second a part of the own queue counts as others': 1 − mean / greatest capacity. No delay is known where
+ * no train has measured the capacity for a second. Bytes and microseconds. */
 #ifndef XL_RECOVERY_CROSS_TRAFFIC_H
 #define XL_RECOVERY_CROSS_TRAFFIC_H
 
@@ -25,7 +27,7 @@ typedef struct {
 } xl_cross_traffic;
 
 /* A packet was acknowledged after rtt_us. own_bytes: what the path delivered since the packet left, with the packet;
- * capacity_bytes_per_s: as measured at present, 0 = unknown. */
+ * capacity_bytes_per_s: as measured with this acknowledgement, 0 = not measured. */
 void xl_cross_traffic_acked(xl_cross_traffic *, uint64_t rtt_us, uint64_t min_rtt_us, uint64_t own_bytes,
                             uint64_t capacity_bytes_per_s, uint64_t now);
 /* The delay by others' packets; 0 if more than one of the last six buckets had no acknowledgement. */

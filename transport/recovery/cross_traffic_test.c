@@ -65,10 +65,15 @@ TEST(the_greatest_capacity_of_a_second_counts) {
     assert_int_equal(120000, xl_cross_traffic_delay(&s, 14 * SECOND));
 }
 
+/* A path of 64 kbit/s has no train of which the capacity could be measured: its queue is its own. */
 TEST(nothing_is_known_without_a_capacity) {
     xl_cross_traffic s = {0};
     acked(&s, 10 * SECOND, 12 * SECOND, 240000, 14000, 0);
     assert_int_equal(0, xl_cross_traffic_delay(&s, 12 * SECOND));
+    acked(&s, 12 * SECOND, 14 * SECOND, 240000, 14000, CAPACITY);
+    assert_int_equal(200000, xl_cross_traffic_delay(&s, 14 * SECOND));
+    acked(&s, 14 * SECOND, 16 * SECOND, 240000, 14000, 0);
+    assert_int_equal(0, xl_cross_traffic_delay(&s, 16 * SECOND));
 }
 
 TEST_MAIN(NULL, NULL)
