@@ -12,7 +12,8 @@ from railyard.report.exhibit import Claim, Column, Exhibit, Fidelity, PaperValue
 from railyard.results.aggregate import Cell, cells
 from railyard.results.records import load_campaign
 from railyard.results.tables import Value
-from railyard.stats.intervals import METHOD, Interval, bootstrap, quantile_of
+from railyard.stats.intervals import METHOD, Interval
+from railyard.stats.pooled import bootstrap, quantile_of
 
 
 def _p99(cell: Cell) -> Interval:

@@ -28,7 +28,8 @@ from railyard.base.yamlfile import YamlDocument, load_yaml
 from railyard.experiment.model import TRANSPORT_OF_SCHEME, find_experiment
 from railyard.report.exhibit import FILE, ORDER, Claim, Exhibit, Provenance, Table, load_exhibit, newest_exhibits
 from railyard.run.parts import merged
-from railyard.stats import intervals
+from railyard.stats import pooled, wording
+from railyard.stats.bootstrap import FEWEST
 from railyard.stats.intervals import Interval
 from railyard.stats.statistics import nearest_rank
 from railyard.studies.exhibits import energy, fig6, fig8, fig13, fig14, places, registry, run, table4
@@ -330,11 +331,11 @@ def test_the_verdict_on_energy_counts_loads() -> None:
 @settings(max_examples=25)
 @given(st.lists(st.lists(st.floats(0.01, 100), min_size=1, max_size=5), min_size=1, max_size=8))
 def test_a_bootstrap_interval_holds_its_value_and_is_reproducible(groups: list[list[float]]) -> None:
-    found = intervals.bootstrap(groups, intervals.quantile_of(0.5))
-    assert found is not None and found == intervals.bootstrap(groups, intervals.quantile_of(0.5))
+    found = pooled.bootstrap(groups, pooled.quantile_of(0.5))
+    assert found is not None and found == pooled.bootstrap(groups, pooled.quantile_of(0.5))
     values = [value for group in groups for value in group]
     assert not found.known or min(values) <= found.low <= found.high <= max(values)
-    assert len(groups) >= intervals.FEWEST or not found.known, "few runs carry no interval"
+    assert len(groups) >= FEWEST or not found.known, "few runs carry no interval"
     assert found.value == nearest_rank(values, 0.5)
     assert Interval(-0.3, -11.2, 9).text(".0f") == "0 [-11, 9]"
 
@@ -360,18 +361,18 @@ def test_a_difference_is_said_without_a_sign() -> None:
     assert Interval(-1.6, -5.4, 2.4).words(*words) == "1.6 % slower [5.4 slower to 2.4 faster]"
     assert Interval(-0.02, -11.2, 9).words(*words, digits=0) == "0 % faster [11 slower to 9 faster]"
     assert Interval(98.7, 95.3, 100).words(*words) == "98.7 % faster [95.3, 100]"
-    assert intervals.range_words([3, -6.5, 9.5], *words) == "6.5 % slower to 9.5 % faster"
-    assert intervals.range_words([-6.5, -9.5, 0.01], *words) == "0.0 to 9.5 % slower"
-    assert intervals.range_words([11.2, 31.9], *words, digits=0) == "11 to 32 % faster"
+    assert wording.range_words([3, -6.5, 9.5], *words) == "6.5 % slower to 9.5 % faster"
+    assert wording.range_words([-6.5, -9.5, 0.01], *words) == "0.0 to 9.5 % slower"
+    assert wording.range_words([11.2, 31.9], *words, digits=0) == "11 to 32 % faster"
 
 
 def test_a_paired_interval_sees_what_pools_hide() -> None:
     before = [[float(n)] for n in range(1, 40)]
     after = [[0.9 * value for value in group] for group in before]
-    saved = intervals.paired(after, before, intervals.mean, intervals.improvement)
+    saved = pooled.paired(after, before, pooled.mean, pooled.improvement)
     assert saved is not None and saved.low == pytest.approx(10) == pytest.approx(saved.high)
-    assert intervals.bootstrap([], intervals.mean) is None
-    assert intervals.paired([[]], [[]], intervals.mean, intervals.improvement) is None
+    assert pooled.bootstrap([], pooled.mean) is None
+    assert pooled.paired([[]], [[]], pooled.mean, pooled.improvement) is None
 
 
 def test_places_obey_their_rule() -> None:

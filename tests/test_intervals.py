@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 from scipy import special
 
-from railyard.stats import intervals
-from railyard.stats.intervals import Interval, Layout, Reals, Sample
+from railyard.stats import bootstrap, changes, design, pooled, quantiles
+from railyard.stats.bootstrap import Layout, Reals
+from railyard.stats.intervals import Interval
+from railyard.stats.quantiles import Sample
 from railyard.stats.statistics import nearest_rank
 from railyard.stats.verdict import above, in_steps, needs, of_parts
 from railyard.studies import coverage
@@ -27,8 +29,8 @@ def overlapping(generator: np.random.Generator, plays: int, overlap: int) -> Rea
     return np.array([stretches.take(range(k, k + overlap), mode="wrap").mean() for k in range(plays)])
 
 
-def bounds_of(values: Reals, layout: Layout) -> intervals.Bounds:
-    drawn = intervals.weights(layout)
+def bounds_of(values: Reals, layout: Layout) -> changes.Bounds:
+    drawn = bootstrap.weights(layout)
     means: Reals = (drawn @ values) / drawn.sum(axis=1)
     return means, means
 
@@ -38,7 +40,7 @@ def share_covered(layout: Layout, overlap: int, times: int = 300) -> float:
     hits = 0
     for _ in range(times):
         values = overlapping(generator, layout.plays, overlap)
-        found = intervals.bootstrap([[float(v)] for v in values], intervals.mean, layout)
+        found = pooled.bootstrap([[float(v)] for v in values], pooled.mean, layout)
         assert found is not None
         hits += found.low <= 0 <= found.high
     return hits / times
@@ -55,7 +57,7 @@ def test_thirty_starts_in_a_hundred_seconds_are_five_windows() -> None:
 
 
 def test_a_block_brings_its_neighbours_around_the_loop() -> None:
-    drawn = intervals.weights(Layout((tuple(range(6)),), (3,)))
+    drawn = bootstrap.weights(Layout((tuple(range(6)),), (3,)))
     assert (drawn.sum(axis=1) == 6).all() and (drawn[0] == 1).all()
     for row in drawn[1:200]:
         around = [min(row[k], row[(k + 1) % 6], row[(k + 2) % 6]) for k in range(6)]
@@ -76,14 +78,14 @@ def test_an_interval_of_few_pairs_speaks_of_pairs() -> None:
     hits = 0
     for _ in range(200):
         values = np.repeat(generator.normal(size=6), 20) + 0.1 * generator.normal(size=120)
-        found = intervals.bootstrap([[float(v)] for v in values], intervals.mean, layout)
+        found = pooled.bootstrap([[float(v)] for v in values], pooled.mean, layout)
         assert found is not None
         hits += found.low <= 0 <= found.high
     assert hits / 200 >= 0.9
 
 
 def test_four_windows_carry_no_interval() -> None:
-    found = intervals.bootstrap([[float(k)] for k in range(24)], intervals.mean, Layout((tuple(range(24)),), (6,)))
+    found = pooled.bootstrap([[float(k)] for k in range(24)], pooled.mean, Layout((tuple(range(24)),), (6,)))
     assert found is not None and not found.known and found.text() == "11.50 [n too small]"
 
 
@@ -93,7 +95,7 @@ def test_four_windows_carry_no_interval() -> None:
 @pytest.mark.parametrize(("count", "low", "high"), [(10, 2, 9), (20, 6, 15), (50, 18, 33), (100, 40, 61)])
 def test_the_interval_of_a_median_is_the_tables(count: int, low: int, high: int) -> None:
     """Ranks of the distribution-free 95 % interval (Conover, table A3: binomial, p = 1/2)."""
-    found = intervals.order_shares(0.5, count)
+    found = quantiles.order_shares(0.5, count)
     assert (math.floor(found[0] * count + 1e-9), math.ceil(found[1] * count - 1e-9)) == (low, high)
 
 
@@ -104,18 +106,18 @@ def test_a_quantile_is_carried_where_its_order_statistics_are_in_the_sample(
     """0.95^72 and 0.99^368 are 2.5 %; the effective number of values is a little below theirs."""
     for count, carried in ((too_few, False), (enough, True)):
         values = np.random.default_rng(7).exponential(size=count)
-        assert intervals.carries(sample_of(values, Layout.of_independent(count)), q) == carried, count
+        assert quantiles.carries(sample_of(values, Layout.of_independent(count)), q) == carried, count
 
 
 def test_the_longest_requests_of_one_play_do_not_carry_a_p99() -> None:
     generator = np.random.default_rng(8)
     groups = [list(map(float, generator.uniform(0, 1, 20))) for _ in range(40)]
     layout = Layout.of_independent(40)
-    assert intervals.carries(Sample.of(groups, layout), 0.99)
+    assert quantiles.carries(Sample.of(groups, layout), 0.99)
     fewer = Layout.of_independent(36)
-    assert not intervals.carries(Sample.of(groups[:36], fewer), 0.99), "720 requests in 36 windows of trace"
+    assert not quantiles.carries(Sample.of(groups[:36], fewer), 0.99), "720 requests in 36 windows of trace"
     groups[4] = [value + (2 if number < 7 else 0) for number, value in enumerate(groups[4])]
-    assert not intervals.carries(Sample.of(groups, layout), 0.99), "all seven are one outage"
+    assert not quantiles.carries(Sample.of(groups, layout), 0.99), "all seven are one outage"
 
 
 def test_a_tail_that_belongs_to_two_pairs_is_known_as_little_as_from_two() -> None:
@@ -129,7 +131,7 @@ def test_a_tail_that_belongs_to_two_pairs_is_known_as_little_as_from_two() -> No
         tails[: 10 * pairs, :2] += 5
         sample = Sample.of(tails.tolist(), layout)
         at = float(np.quantile(tails, 1 - 0.02 * pairs / 8, method="inverted_cdf"))
-        of_pairs[pairs] = intervals.effective_count(sample, at) / intervals.carrying_count(sample, at)
+        of_pairs[pairs] = quantiles.effective_count(sample, at) / quantiles.carrying_count(sample, at)
     student = {6: 2.5706, 2: 12.7062}  # of five degrees of freedom, and of one
     assert of_pairs == pytest.approx({pairs: (t / 1.95996) ** 2 for pairs, t in student.items()}, rel=1e-3)
 
@@ -137,10 +139,10 @@ def test_a_tail_that_belongs_to_two_pairs_is_known_as_little_as_from_two() -> No
 def test_plays_that_all_end_alike_carry_their_quantile_and_few_of_them_do_not() -> None:
     """At the time limit, for example: above it there is nothing."""
     layout = Layout.of_independent(60)
-    every = intervals.quantile(Sample.of([[60.0] * 3] * 60, layout), 0.5)
+    every = quantiles.quantile(Sample.of([[60.0] * 3] * 60, layout), 0.5)
     assert every is not None and (every.value, every.low, every.high) == (60.0, 60.0, 60.0)
     two = Sample.of([[60.0] * 30] * 2 + [[1.0 + 0.01 * k] * 3 for k in range(58)], layout)
-    found = intervals.quantile(two, 0.95)
+    found = quantiles.quantile(two, 0.95)
     assert found is not None and found.value == 60.0 and not found.carried
 
 
@@ -148,7 +150,7 @@ def test_values_that_are_equal_do_not_make_one_plays_outage_carry_a_p99() -> Non
     """As with plays that failed: all their requests count with the same time limit."""
     groups = [[0.1 + 0.001 * number + 0.0001 * play for number in range(50)] for play in range(12)]
     groups[3][40:] = [60.0] * 10
-    assert not intervals.carries(Sample.of(groups, Layout.of_independent(12)), 0.99)
+    assert not quantiles.carries(Sample.of(groups, Layout.of_independent(12)), 0.99)
 
 
 @pytest.mark.parametrize("q", [0.5, 0.9])
@@ -159,7 +161,7 @@ def test_an_interval_of_a_quantile_covers_as_often_as_it_says(q: float) -> None:
     hits = 0
     for _ in range(150):
         values = generator.normal(size=(40, 1)) + math.sqrt(0.5) * generator.normal(size=(40, 10))
-        found = intervals.quantile(Sample.of([list(map(float, row)) for row in values], layout), q)
+        found = quantiles.quantile(Sample.of([list(map(float, row)) for row in values], layout), q)
         assert found is not None and found.known
         hits += found.low <= truth <= found.high
     assert hits / 150 >= 0.92
@@ -175,9 +177,9 @@ def test_a_quantile_of_a_resample_is_that_of_the_values_it_drew(censored: int) -
     sample = Sample.of(groups, Layout((tuple(range(60)),), (3,)), exact)
     lower = np.array([value for group in groups for value in group])
     upper = np.where([known for of_group in exact for known in of_group], lower, math.inf)
-    times = np.repeat(intervals.weights(sample.layout), counts, axis=1)
+    times = np.repeat(bootstrap.weights(sample.layout), counts, axis=1)
     for q in (0.01, 0.5, 0.95, 0.99, 1.0):
-        found = intervals.quantile_bounds(sample, q)
+        found = quantiles.quantile_bounds(sample, q)
         for bound, values in zip(found, (lower, upper), strict=True):
             for row in range(0, 2001, 20):
                 assert bound[row] == nearest_rank(np.repeat(values, times[row]).tolist(), q)
@@ -185,18 +187,18 @@ def test_a_quantile_of_a_resample_is_that_of_the_values_it_drew(censored: int) -
 
 def test_a_resample_that_drew_no_value_has_no_quantile() -> None:
     sample = Sample.of([[], [1.0]], Layout.of_independent(2))
-    lows, _ = intervals.quantile_bounds(sample, 0.5)
-    assert np.array_equal(np.isnan(lows), intervals.weights(sample.layout)[:, 1] == 0) and np.isnan(lows).any()
+    lows, _ = quantiles.quantile_bounds(sample, 0.5)
+    assert np.array_equal(np.isnan(lows), bootstrap.weights(sample.layout)[:, 1] == 0) and np.isnan(lows).any()
 
 
 def test_a_quantile_among_censored_values_is_a_lower_bound() -> None:
     groups = [[float(k)] for k in range(1, 91)] + [[60.0]] * 30
     exact = [[True]] * 90 + [[False]] * 30
     sample = Sample.of(groups, Layout.of_independent(120), exact)
-    found = intervals.quantile(sample, 0.9)
+    found = quantiles.quantile(sample, 0.9)
     assert found is not None and found.at_least and found.high == math.inf and found.low < 90
     assert found.text(".0f").startswith("≥ ") and found.text(".0f").endswith(", …]")
-    median = intervals.quantile(sample, 0.3)
+    median = quantiles.quantile(sample, 0.3)
     assert median is not None and not median.at_least and math.isfinite(median.high)
 
 
@@ -207,7 +209,7 @@ def test_a_difference_of_means_has_students_interval() -> None:
     values = np.random.default_rng(10).normal(0.4, 1, size=60)
     layout = Layout.of_independent(60)
     nothing = np.zeros(60)
-    found = intervals.change(bounds_of(values, layout), bounds_of(nothing, layout), layout, intervals.absolute)
+    found = changes.change(bounds_of(values, layout), bounds_of(nothing, layout), layout, changes.absolute)
     assert found is not None
     error = values.std(ddof=1) / math.sqrt(60)
     assert (found.interval.low, found.interval.high) == pytest.approx(
@@ -223,8 +225,8 @@ def test_without_a_difference_p_is_uniform() -> None:
     layout, generator = Layout.of_independent(30), np.random.default_rng(11)
     found = []
     for _ in range(400):
-        change = intervals.change(
-            bounds_of(generator.normal(size=30), layout), bounds_of(np.zeros(30), layout), layout, intervals.absolute
+        change = changes.change(
+            bounds_of(generator.normal(size=30), layout), bounds_of(np.zeros(30), layout), layout, changes.absolute
         )
         assert change is not None
         found.append(change.p_less)
@@ -236,10 +238,10 @@ def test_no_worse_needs_the_whole_inner_interval_below_the_margin() -> None:
     """Two one-sided tests: a small sample without a difference shows no equivalence, a large one does."""
     generator = np.random.default_rng(12)
 
-    def of(count: int, shift: float) -> intervals.Change:
+    def of(count: int, shift: float) -> changes.Change:
         layout = Layout.of_independent(count)
         values = generator.normal(1 + shift, 0.3, size=count)
-        found = intervals.change(bounds_of(values, layout), bounds_of(np.ones(count), layout), layout)
+        found = changes.change(bounds_of(values, layout), bounds_of(np.ones(count), layout), layout)
         assert found is not None
         return found
 
@@ -253,10 +255,10 @@ def test_a_difference_to_censored_values_holds_whatever_they_were() -> None:
     layout = Layout.of_independent(60)
     ours = Sample.of([[1.0 + 0.01 * k] for k in range(60)], layout)
     theirs = Sample.of([[2.0 + 0.01 * k] for k in range(20)] + [[60.0]] * 40, layout, [[True]] * 20 + [[False]] * 40)
-    ours_median, theirs_median = (intervals.quantile_bounds(one, 0.5) for one in (ours, theirs))
-    better = intervals.change(ours_median, theirs_median, layout)
+    ours_median, theirs_median = (quantiles.quantile_bounds(one, 0.5) for one in (ours, theirs))
+    better = changes.change(ours_median, theirs_median, layout)
     assert better is not None and better.interval.low == -1 and better.interval.high < -0.9 and better.p_less < 0.01
-    unknown = intervals.change(theirs_median, theirs_median, layout)
+    unknown = changes.change(theirs_median, theirs_median, layout)
     assert unknown is not None and unknown.interval.low <= 0 <= unknown.interval.high == math.inf
     assert unknown.p_less > 0.9 and unknown.p_more > 0.9, "two censored medians: nothing is known"
 
@@ -279,12 +281,12 @@ def test_what_is_not_decided_is_never_called_false() -> None:
 
 
 def test_the_number_of_runs_that_would_decide_grows_with_the_square_of_the_interval() -> None:
-    assert intervals.units_to_decide(Interval(20, -10, 50), 8) == 37
-    assert intervals.units_to_decide(Interval(20, -40, 80), 8) == 148
-    assert intervals.units_to_decide(Interval(20, -10, 400), 8) == 37, "the end beyond the boundary counts"
-    assert intervals.units_to_decide(Interval(-14, -14, 0), 8) == 17, "never as few as there are"
-    assert intervals.units_to_decide(Interval(0, -1, 1), 8) is None
-    assert intervals.units_to_decide(Interval.alone(5), 8) is None
+    assert design.units_to_decide(Interval(20, -10, 50), 8) == 37
+    assert design.units_to_decide(Interval(20, -40, 80), 8) == 148
+    assert design.units_to_decide(Interval(20, -10, 400), 8) == 37, "the end beyond the boundary counts"
+    assert design.units_to_decide(Interval(-14, -14, 0), 8) == 17, "never as few as there are"
+    assert design.units_to_decide(Interval(0, -1, 1), 8) is None
+    assert design.units_to_decide(Interval.alone(5), 8) is None
     assert needs(Interval(20, -10, 50), 8).startswith("some 37 runs instead of 8")
     assert needs(Interval(20, 10, 50), 8) == ""
 
@@ -293,13 +295,13 @@ def test_that_many_runs_decide_in_four_of_five_cases() -> None:
     """Of a difference of half a standard deviation, found in ten runs."""
     generator = np.random.default_rng(13)
     width = 2 * 2.26 / math.sqrt(10)
-    wanted = intervals.units_to_decide(Interval(0.5, 0.5 - width / 2, 0.5 + width / 2), 10)
+    wanted = design.units_to_decide(Interval(0.5, 0.5 - width / 2, 0.5 + width / 2), 10)
     assert wanted is not None
     layout = Layout.of_independent(wanted)
     decided = 0
     for _ in range(200):
         values = generator.normal(0.5, 1, size=wanted)
-        decided += above(intervals.bootstrap([[float(v)] for v in values], intervals.mean, layout)) is True
+        decided += above(pooled.bootstrap([[float(v)] for v in values], pooled.mean, layout)) is True
     assert 0.75 <= decided / 200 <= 0.95
 
 

@@ -28,8 +28,9 @@ from railyard.base.paths import EXPERIMENTS_DIR, ROOT, program, programs_dir
 from railyard.base.provenance import sha256_of
 from railyard.base.yamlfile import load_yaml
 from railyard.figures.rows import REBUFFER_RATE, REINJECTION_COST
-from railyard.stats import intervals, rates
-from railyard.stats.intervals import Layout, Sample
+from railyard.stats import intervals, quantiles, rates
+from railyard.stats.bootstrap import Layout
+from railyard.stats.quantiles import Sample
 from railyard.stats.statistics import nearest_rank
 from railyard.studies.population.campaign import Pace, Viewers, play_missing
 from railyard.studies.population.executors import (
@@ -230,8 +231,8 @@ def test_sql_over_a_file_gives_the_figures_that_its_rows_give(recipe: Recipe, tm
             assert plays.points(what, "sp", [q]) == [nearest_rank(flat, q)]
             level = plays.quantile(what, "sp", q)
             assert level is not None and level.value == nearest_rank(flat, q)
-            assert level.known == intervals.carries(samples["sp"], q)
-            drawn = (intervals.quantile_bounds(samples[arm], q)[0] for arm in ("vanilla-mp", "sp"))
+            assert level.known == quantiles.carries(samples["sp"], q)
+            drawn = (quantiles.quantile_bounds(samples[arm], q)[0] for arm in ("vanilla-mp", "sp"))
             expected = intervals.interval(improvement(*drawn), Layout.of_independent(24))
             found = plays.compare_quantile(what, q, "vanilla-mp", "sp", improvement)
             assert found is not None and expected is not None and found.value == expected.value

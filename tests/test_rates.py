@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from railyard.stats import intervals, rates
-from railyard.stats.intervals import Layout
+from railyard.stats.bootstrap import Layout
 from railyard.stats.rates import Sums
 
 

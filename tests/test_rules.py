@@ -14,7 +14,7 @@ from railyard.base.errors import UserError
 from railyard.results.records import Run, load_run
 from railyard.run.fidelity import judge
 from railyard.run.linkevents import DoneEvent
-from railyard.stats import intervals
+from railyard.stats import pooled
 from railyard.stats.statistics import nearest_rank
 from railyard.studies.agreement import compare, compare_exact, within_bounds
 from railyard.studies.study import find_study
@@ -136,7 +136,7 @@ def test_an_interval_of_a_mean_is_as_wide_as_theory_has_it() -> None:
     """Of n runs: 1.96 standard deviations / sqrt(n) to either side, but for the bootstrap's own error."""
     drawn = random.Random(5)
     groups = [[drawn.gauss(10, 2)] for _ in range(400)]
-    found = intervals.bootstrap(groups, intervals.mean)
+    found = pooled.bootstrap(groups, pooled.mean)
     assert found is not None
     spread = (sum((group[0] - found.value) ** 2 for group in groups) / 400) ** 0.5 / 20
     assert found.value - found.low == pytest.approx(1.96 * spread, rel=0.12)
@@ -147,7 +147,7 @@ def test_whole_runs_are_resampled() -> None:
     """Ten requests of a run that all say the same are one look, not ten."""
     drawn = random.Random(6)
     values = [drawn.gauss(10, 2) for _ in range(100)]
-    one, ten = (intervals.bootstrap([[value] * many for value in values], intervals.mean) for many in (1, 10))
+    one, ten = (pooled.bootstrap([[value] * many for value in values], pooled.mean) for many in (1, 10))
     assert one is not None and ten is not None
     assert (ten.low, ten.high) == pytest.approx((one.low, one.high))
 
@@ -156,19 +156,19 @@ def test_a_difference_of_quantiles_has_an_interval_where_the_quantiles_have_none
     """The outage of one run makes the p99 of both sides, and both share it."""
     theirs = [[1.0 + 0.001 * (30 * run + k) for k in range(30)] for run in range(19)] + [[50.0] * 30]
     ours = [[value / 2 for value in run] for run in theirs]
-    level = intervals.bootstrap(ours, intervals.quantile_of(0.99))
-    found = intervals.paired(ours, theirs, intervals.quantile_of(0.99), intervals.improvement)
+    level = pooled.bootstrap(ours, pooled.quantile_of(0.99))
+    found = pooled.paired(ours, theirs, pooled.quantile_of(0.99), pooled.improvement)
     assert level is not None and not level.known
     assert found is not None and (found.value, found.low, found.high) == pytest.approx((50.0, 50.0, 50.0))
 
 
 def test_runs_without_a_value_are_left_out_with_their_partner() -> None:
     ours, theirs = [[1.0], [], [3.0]] * 5, [[2.0], [5.0], []] * 5
-    found = intervals.paired(ours, theirs, intervals.mean, intervals.improvement)
+    found = pooled.paired(ours, theirs, pooled.mean, pooled.improvement)
     assert found is not None and (found.value, found.low, found.high) == (50.0, 50.0, 50.0)
-    assert intervals.paired([[], [1.0]], [[1.0], []], intervals.mean, intervals.improvement) is None
-    assert intervals.bootstrap([[], []], intervals.mean) is None
-    assert intervals.improvement(3.0, 4.0) == 25.0 and intervals.improvement(3.0, 0.0) == 0.0
+    assert pooled.paired([[], [1.0]], [[1.0], []], pooled.mean, pooled.improvement) is None
+    assert pooled.bootstrap([[], []], pooled.mean) is None
+    assert pooled.improvement(3.0, 4.0) == 25.0 and pooled.improvement(3.0, 0.0) == 0.0
 
 
 # --- agreement --------------------------------------------------------------------------------------------------------

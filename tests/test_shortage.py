@@ -17,7 +17,8 @@ from railyard.gate.suite import find_suite, load_suite
 from railyard.report import write_report
 from railyard.results import differences, shortage
 from railyard.results.records import Run, load_campaign
-from railyard.stats.intervals import Layout, carries_ends
+from railyard.stats.bootstrap import Layout
+from railyard.stats.intervals import carries_ends
 
 Make = Callable[..., Path]
 

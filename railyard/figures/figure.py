@@ -17,8 +17,11 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import Literal, Protocol
 
 from railyard.figures.play import Play
-from railyard.stats import intervals, rates, statistics
-from railyard.stats.intervals import TOO_SMALL, Bounds, Interval, Layout, Sample
+from railyard.stats import intervals, quantiles, rates, statistics
+from railyard.stats.bootstrap import Layout
+from railyard.stats.changes import Bounds
+from railyard.stats.intervals import TOO_SMALL, Interval
+from railyard.stats.quantiles import Sample
 from railyard.stats.rates import Sums
 from railyard.stats.statistics import nearest_rank
 
@@ -99,7 +102,7 @@ class Quantile:
     def carries(self, count: int) -> bool:
         """Whether so many independent values carry the quantile. If not, the largest of them may be below the true
         one."""
-        return self.q == 1.0 or count >= intervals.values_for(self.q)
+        return self.q == 1.0 or count >= quantiles.values_for(self.q)
 
     def count(self, plays: Plays) -> int:
         return sum(len(self.values(play)) for play in plays)
@@ -114,10 +117,10 @@ class Quantile:
         )
 
     def bounds(self, plays: Plays, layout: Layout) -> Bounds:
-        return intervals.quantile_bounds(self.sample(plays, layout), self.q)
+        return quantiles.quantile_bounds(self.sample(plays, layout), self.q)
 
     def level(self, plays: Plays, layout: Layout) -> Interval | None:
-        interval = intervals.quantile(self.sample(plays, layout), self.q)
+        interval = quantiles.quantile(self.sample(plays, layout), self.q)
         if interval is None or not self.upper:
             return interval
         return replace(interval, value=1 - interval.value, low=1 - interval.high, high=1 - interval.low)

@@ -21,8 +21,10 @@ from railyard.results.differences import layout_of
 from railyard.results.records import RESULT_OUTCOMES, Run
 from railyard.run.runspec import RunSpec
 from railyard.stats import statistics
+from railyard.stats.bootstrap import FEWEST
 from railyard.stats.distributions import exact_share
-from railyard.stats.intervals import FEWEST, LEVEL, Interval, bootstrap, less, mean
+from railyard.stats.intervals import LEVEL, Interval, less
+from railyard.stats.pooled import bootstrap, mean
 
 # What a run's own record says may differ (when, how long, which program); what it measured may not.
 RECORD_FILES = ("run.json", "job.json", "kernel.log")  # the last names the kernel's version

@@ -48,7 +48,8 @@ from railyard.results.tables import (
 )
 from railyard.results.twins import all_agreements, load_twins
 from railyard.run import fidelity, lateness
-from railyard.stats.intervals import FEWEST, TOO_SMALL, Interval
+from railyard.stats.bootstrap import FEWEST
+from railyard.stats.intervals import TOO_SMALL, Interval
 
 SERIES_PADDING_S = 0.5
 BAR = "bar-"  # before the name of a figure that is shown as bars

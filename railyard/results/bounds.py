@@ -18,8 +18,7 @@ import numpy as np
 from railyard.figures.figure import Figure, Quantile, Values
 from railyard.figures.play import Play, Request
 from railyard.results.records import Run
-from railyard.stats import intervals
-from railyard.stats.intervals import Layout, Reals
+from railyard.stats.bootstrap import Layout, Reals, weights
 
 
 def rct(chunk: Request) -> float:
@@ -68,7 +67,7 @@ class Shares:
 
 def shares_of(ours: Sequence[Run], clairvoyant: Sequence[Run], layout: Layout) -> Shares:
     """Shares over plays with the same pairs and starts."""
-    drawn = intervals.weights(layout)
+    drawn = weights(layout)
 
     def mean(runs: Sequence[Run], of: Callable[[Request], float]) -> Reals:
         sums = drawn @ np.array([sum(of(chunk) for chunk in run.chunks) for run in runs])

@@ -18,8 +18,10 @@ from railyard.figures.rows import COMPARED, REDUNDANCY
 from railyard.results import shortage
 from railyard.results.records import RESULT_OUTCOMES, Run
 from railyard.results.shortage import Shortage
-from railyard.stats import intervals, rates, statistics
-from railyard.stats.intervals import Bounds, Change, Interval, Layout
+from railyard.stats import changes, design, intervals, rates, statistics, wording
+from railyard.stats.bootstrap import FEWEST, Layout
+from railyard.stats.changes import Bounds, Change
+from railyard.stats.intervals import Interval
 
 ALL = "all"
 ALPHA = 0.05
@@ -142,7 +144,7 @@ class Difference:
         """How many units would establish the difference for pairs like these. Empty if it is established."""
         if self.change is None or not self.carried or self.adjusted < ALPHA:
             return ""
-        wanted = intervals.units_to_decide(
+        wanted = design.units_to_decide(
             self.change.interval, self.change.units, alpha=_corrected_level(self.change, self.adjusted)
         )
         return "" if wanted is None else f"{wanted} {self.change.unit_words} instead of {self.change.units}"
@@ -152,7 +154,7 @@ class Difference:
         """How many units would establish it for these pairs, and in words; (0, "") where that is not known."""
         if self.here is None or not self.carried:
             return 0, ""
-        wanted = intervals.units_to_decide(
+        wanted = design.units_to_decide(
             self.here.interval, self.here.units, alpha=_corrected_level(self.here, self.adjusted_here)
         )
         return (0, "") if wanted is None else (wanted, f"{self.here.unit_words} instead of {self.here.units}")
@@ -180,7 +182,7 @@ def _corrected_level(change: Change, adjusted: float) -> float:
 
 
 def _signed(value: float, figure: Figure) -> str:
-    return intervals.signed(100 * value, digits_of(figure))
+    return wording.signed(100 * value, digits_of(figure))
 
 
 def digits_of(figure: Figure) -> int:
@@ -255,9 +257,9 @@ class _Known:
     def change(self, figure: Figure, ours: Sequence[Run], theirs: Sequence[Run], layout: Layout) -> Change | None:
         if figure.is_rare:
             return rates.change(figure.sums(ours), figure.sums(theirs), layout)
-        how = intervals.relative if figure.is_relative else intervals.absolute
+        how = changes.relative if figure.is_relative else changes.absolute
         both = self.bounds(figure, ours, layout), self.bounds(figure, theirs, layout)
-        change = intervals.change(*both, layout, how)
+        change = changes.change(*both, layout, how)
         few = any(_shortage_of_values(figure, side) for side in (ours, theirs))
         return change.without_ends() if change is not None and few else change
 
@@ -418,7 +420,7 @@ def sentences(compared: Sequence[Difference]) -> list[str]:
         if one.pair == ALL and one.verdict.split(" ")[0] in ("lower", "higher"):
             change = f"{one.words_here} for these traces" if one.verdict.endswith(" here") else one.words
             by_comparison.setdefault((one.label, one.against), []).append(f"{one.figure.title} {change}")
-    return [f"{label} against {against}: {'; '.join(changes)}." for (label, against), changes in by_comparison.items()]
+    return [f"{label} against {against}: {'; '.join(said)}." for (label, against), said in by_comparison.items()]
 
 
 def shortage_of(runs: Sequence[Run], figure: Figure, level: Interval | None) -> Shortage | None:
@@ -454,7 +456,7 @@ def too_small(runs: Sequence[Run]) -> str:
         if not run.void:
             by_label.setdefault(run.label, []).append(run)
     most = max(by_label.values(), key=len, default=[])
-    if most and layout_of(most).windows >= intervals.FEWEST:
+    if most and layout_of(most).windows >= FEWEST:
         return ""
     few = shortage.of_windows(layout_of(most)) if most else None
     return (

@@ -24,7 +24,8 @@ from railyard.results.aggregate import Cell, cells
 from railyard.results.differences import ALL, Difference
 from railyard.results.records import Run
 from railyard.results.shortage import Shortage
-from railyard.stats.intervals import FEWEST, TOO_SMALL, Interval, Layout, carries_ends
+from railyard.stats.bootstrap import FEWEST, Layout
+from railyard.stats.intervals import TOO_SMALL, Interval, carries_ends
 from railyard.stats.verdict import Answer, Verdict, of_parts
 from railyard.traces.trace import Trace, read_trace
 

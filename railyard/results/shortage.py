@@ -10,8 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from railyard.results.records import Run
-from railyard.stats import intervals, rates
-from railyard.stats.intervals import FEWEST, TOO_SMALL, Interval, Layout, Sample
+from railyard.stats import quantiles, rates
+from railyard.stats.bootstrap import FEWEST, Layout
+from railyard.stats.intervals import TOO_SMALL, Interval
+from railyard.stats.quantiles import Sample
 
 SPREAD = "start_offset_ms: spread"
 
@@ -37,7 +39,7 @@ class Shortage:
 
 def of_values(q: float, count: int, things: str, seeds: int) -> Shortage | None:
     """For a quantile of `count` values, as if all were independent. None: they are enough."""
-    needed = intervals.values_for(q)
+    needed = quantiles.values_for(q)
     if count >= needed:
         return None
     return Shortage(needed, count, things, f"seeds: {math.ceil(max(1, seeds) * needed / max(1, count))}")
@@ -74,10 +76,10 @@ def of_sample(sample: Sample, q: float, interval: Interval, things: str, seeds: 
     count = sample.count
     if few := of_values(q, count, things, seeds) or of_windows(sample.layout):
         return few
-    if (wanted := intervals.windows_for(q)) > sample.layout.windows:
+    if (wanted := quantiles.windows_for(q)) > sample.layout.windows:
         return of_windows(sample.layout, wanted / sample.layout.windows)
-    independent = intervals.carrying_count(sample, interval.value)
-    return of_windows(sample.layout, intervals.values_for(q) / max(1.0, independent))
+    independent = quantiles.carrying_count(sample, interval.value)
+    return of_windows(sample.layout, quantiles.values_for(q) / max(1.0, independent))
 
 
 def of_rate(sums: rates.Sums, layout: Layout, interval: Interval) -> Shortage | None:

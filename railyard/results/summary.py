@@ -25,7 +25,7 @@ from railyard.results.aggregate import Cell, cells
 from railyard.results.causes import causes
 from railyard.results.records import RESULT_OUTCOMES, Run
 from railyard.results.tables import TextColumn, columns_of, marked, marks_in_words, shortages
-from railyard.stats.intervals import FEWEST
+from railyard.stats.bootstrap import FEWEST
 
 ANSWER = "answer.json"
 MOST_ROWS = 16  # of the table

@@ -1,4 +1,4 @@
-"""How many units each part of a report gets within a time, chosen before any of them is seen.
+"""How many units would decide a figure; and how many each part of a report gets within a time, before any is seen.
 
 A pilot of other units says how many decide each claim, and what a unit costs. The sizes follow from that and from the
 time, and are fixed before the report's own units are measured. So a verdict has the error rate of its interval: a
@@ -7,12 +7,47 @@ report that adds units until an interval excludes zero would not, for it looks a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+
+from railyard.stats import distributions
+from railyard.stats.intervals import LEVEL, Interval
 
 SURE, UNSURE = 0.8, 0.4
 """The probability that a claim is decided by so many units as it wants; and where fewer do not even carry an interval,
 a guess."""
+POWER = 0.8
+
+
+# --- units that decide a figure ---------------------------------------------------------------------------------------
+
+
+def units_to_decide(interval: Interval, units: int, boundary: float = 0.0, alpha: float = 1 - LEVEL) -> int | None:
+    """How many units would decide on which side of the boundary the figure lies, with probability 80 %, if it is what
+    it is here. None where that is not known: no interval, or a value at the boundary (more than 1000 times as many).
+
+    n (h / d)² ((z + z₀.₈) / z₀.₉₇₅)², with h the distance from the value to the interval's end on the boundary's side,
+    d that to the boundary, and z the quantile 1 − alpha / 2 of the level at which it is to be decided. At least n + 1.
+    Example: 20 % [−10, 50] over 8 pairs: 8 · 1.5² · 2.04 = 37 pairs.
+    """
+    factor = growth_to_decide(interval, boundary, alpha)
+    return None if factor is None else max(units + 1, math.ceil(units * factor))
+
+
+def growth_to_decide(interval: Interval, boundary: float = 0.0, alpha: float = 1 - LEVEL) -> float | None:
+    """So many times as many units, as `units_to_decide`; below 1 where fewer would do."""
+    distance = abs(interval.value - boundary)
+    if not (math.isfinite(interval.low) and math.isfinite(interval.high)) or distance == 0:
+        return None
+    z = distributions.normal_quantile((1 + LEVEL) / 2)
+    wanted = distributions.normal_quantile(1 - alpha / 2) + distributions.normal_quantile(POWER)
+    arm = interval.value - interval.low if boundary < interval.value else interval.high - interval.value
+    factor = (arm / distance) ** 2 * (wanted / z) ** 2
+    return None if factor > 1000 else factor
+
+
+# --- the sizes of a report's parts ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

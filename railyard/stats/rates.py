@@ -28,7 +28,9 @@ import numpy as np
 import numpy.typing as npt
 
 from railyard.stats import distributions, intervals
-from railyard.stats.intervals import FEWEST, LEVEL, Change, Interval, Layout, Reals
+from railyard.stats.bootstrap import FEWEST, Layout, Reals, weighted_sums
+from railyard.stats.changes import Change
+from railyard.stats.intervals import LEVEL, Interval
 
 EVENT_WINDOWS = 2
 """The longest event, in windows of trace. A longer one is two."""
@@ -58,7 +60,7 @@ class Sums:
 
     def resampled(self, layout: Layout) -> Reals:
         """The rate under each row of the layout's weights; nan without a bottom."""
-        top, bottom = (intervals.weighted_sums(layout, part) for part in (self.top, self.bottom))
+        top, bottom = (weighted_sums(layout, part) for part in (self.top, self.bottom))
         with np.errstate(divide="ignore", invalid="ignore"):
             ratios: Reals = top / bottom
         return ratios

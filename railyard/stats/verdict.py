@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from railyard.stats.intervals import Interval, units_to_decide
+from railyard.stats.design import units_to_decide
+from railyard.stats.intervals import Interval
 
 Verdict = Literal["holds", "partly", "does not hold", "not decided"]
 Answer = bool | None

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from railyard.figures.rows import RCT_MEDIAN
 from railyard.results.aggregate import Cell, cells
 from railyard.results.records import Run
-from railyard.stats import intervals
+from railyard.stats import pooled
 from railyard.stats.intervals import Interval
 from railyard.stats.statistics import nearest_rank
 
@@ -169,7 +169,7 @@ def _ratio_interval(virtual: Cell, wall: Cell) -> Interval | None:
     there = {run.run_id: run for run in wall.runs}
     ours = [[chunk.rct_s for chunk in run.chunks] for run in virtual.runs]
     theirs = [[chunk.rct_s for chunk in there[run.run_id].chunks] for run in virtual.runs]
-    return intervals.paired(ours, theirs, intervals.quantile_of(0.5), lambda a, b: a / b)
+    return pooled.paired(ours, theirs, pooled.quantile_of(0.5), lambda a, b: a / b)
 
 
 def compare(

@@ -19,8 +19,9 @@ from railyard.base.yamlfile import FieldError, near_miss
 from railyard.experiment.model import Strict
 from railyard.figures.figure import NONE
 from railyard.figures.rows import BY_NAME
-from railyard.stats.intervals import Interval, signed
+from railyard.stats.intervals import Interval
 from railyard.stats.verdict import Answer, Verdict, above, below, in_steps
+from railyard.stats.wording import signed
 
 NUMBER = r"-?[0-9]+(\.[0-9]+)?"
 # What `established` says, by rule: the words that make a claim true, and those that make it false.

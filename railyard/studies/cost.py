@@ -25,7 +25,8 @@ from railyard.results.differences import layout_of
 from railyard.results.pending import Place, Plan, whole_campaign
 from railyard.results.records import Run
 from railyard.run.resolve import resolve
-from railyard.stats.intervals import Interval, Layout, Reals, interval, weights
+from railyard.stats.bootstrap import Layout, Reals, weights
+from railyard.stats.intervals import Interval, interval
 from railyard.studies.thresholds import samples_of, th
 
 SCHEME = "xlink-lean"

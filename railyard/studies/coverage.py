@@ -3,7 +3,7 @@
 The capacity of two paths is a stationary process: its logarithm is autoregressive, with a correlation time like that of
 recorded traces. A pair of traces is one loop of it. Plays start at offsets spread over the loop and overlap; scheme A
 uses the first path, scheme B the better one of both at each moment. The true figures are those of the process, over
-very many loops. Each trial draws new traces, and railyard/stats/intervals.py judges them as it judges a campaign.
+very many loops. Each trial draws new traces, and railyard/stats/ judges them as it judges a campaign.
 """
 
 from __future__ import annotations
@@ -14,9 +14,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from railyard.stats import intervals, rates
+from railyard.stats import changes, quantiles, rates
+from railyard.stats.bootstrap import FEWEST, Layout, Reals
+from railyard.stats.changes import Bounds, Change
 from railyard.stats.distributions import exact_share
-from railyard.stats.intervals import Bounds, Interval, Layout, Reals, Sample
+from railyard.stats.intervals import Interval
+from railyard.stats.quantiles import Sample
 from railyard.stats.rates import Sums
 
 PLAY_S = 20
@@ -54,7 +57,7 @@ class Campaign:
     @property
     def speaks_of_pairs(self) -> bool:
         """Whether the interval is for pairs like these; the truth is then over pairs that differ."""
-        return self.pairs >= intervals.FEWEST
+        return self.pairs >= FEWEST
 
     @property
     def words(self) -> str:
@@ -166,7 +169,7 @@ Measure = Callable[[Reals, Layout], Bounds]
 
 
 def _bounds(q: float) -> Measure:
-    return lambda times, layout: intervals.quantile_bounds(_sample(times, layout), q)
+    return lambda times, layout: quantiles.quantile_bounds(_sample(times, layout), q)
 
 
 def _truths(campaign: Campaign, generator: np.random.Generator) -> tuple[dict[str, float], dict[str, float]]:
@@ -175,30 +178,30 @@ def _truths(campaign: Campaign, generator: np.random.Generator) -> tuple[dict[st
     many = TRUTH_LOOPS if campaign.typical_s == TYPICAL_S else 10 * TRUTH_LOOPS
     loops = Campaign(many, 5, campaign.loop_s, campaign.memory_s, campaign.typical_s)
     plays = plays_of(generator, loops, differ=campaign.speaks_of_pairs)
-    levels, changes = {}, {}
+    levels, differences = {}, {}
     for name, q in QUANTILES:
         ours, theirs = (float(np.quantile(times, q)) for times in (plays.ours, plays.theirs))
-        levels[name], changes[name] = theirs, ours / theirs - 1
+        levels[name], differences[name] = theirs, ours / theirs - 1
     ours, theirs = (float(_stalled_s(times).mean()) / PLAY_S for times in (plays.ours, plays.theirs))
-    levels[RATE], changes[RATE] = theirs, ours - theirs
-    return levels, changes
+    levels[RATE], differences[RATE] = theirs, ours - theirs
+    return levels, differences
 
 
-def _change(measure: Measure, ours: Reals, theirs: Reals, layout: Layout) -> intervals.Change | None:
-    return intervals.change(measure(ours, layout), measure(theirs, layout), layout, intervals.relative)
+def _change(measure: Measure, ours: Reals, theirs: Reals, layout: Layout) -> Change | None:
+    return changes.change(measure(ours, layout), measure(theirs, layout), layout, changes.relative)
 
 
 def _trial(
-    coverage: Found, generator: np.random.Generator, levels: dict[str, float], changes: dict[str, float]
+    coverage: Found, generator: np.random.Generator, levels: dict[str, float], differences: dict[str, float]
 ) -> None:
     layout, plays = coverage.campaign.layout, plays_of(generator, coverage.campaign)
     for name, q in (one for one in QUANTILES if one[0] in coverage.figures):
-        coverage.figures[name].add(intervals.quantile(_sample(plays.theirs, layout), q), levels[name])
+        coverage.figures[name].add(quantiles.quantile(_sample(plays.theirs, layout), q), levels[name])
         change = _change(_bounds(q), plays.ours, plays.theirs, layout)
-        coverage.differences[name].add(change.interval if change else None, changes[name])
+        coverage.differences[name].add(change.interval if change else None, differences[name])
     coverage.figures[RATE].add(rates.level(_stalls(plays.theirs), layout), levels[RATE])
     change = rates.change(_stalls(plays.ours), _stalls(plays.theirs), layout)
-    coverage.differences[RATE].add(change.interval if change else None, changes[RATE])
+    coverage.differences[RATE].add(change.interval if change else None, differences[RATE])
     _without_difference(coverage, generator)
 
 
@@ -208,14 +211,14 @@ def _without_difference(coverage: Found, generator: np.random.Generator) -> None
     layout, one = coverage.campaign.layout, plays_of(generator, coverage.campaign)
     swap = generator.integers(0, 2, size=len(one.ours)).astype(bool)[:, None]
     ours, theirs = np.where(swap, one.ours, one.theirs), np.where(swap, one.theirs, one.ours)
-    changes = [(coverage.false_stalls, rates.change(_stalls(ours), _stalls(theirs), layout), 1.0)]
+    tested = [(coverage.false_stalls, rates.change(_stalls(ours), _stalls(theirs), layout), 1.0)]
     if QUANTILES[0][0] in coverage.figures:
         median, slower = _bounds(0.5), (1 + MARGIN) * ours
-        changes.append((coverage.false_alarms, _change(median, ours, theirs, layout), 1.0))
-        changes.append((coverage.false_no_worse, _change(median, slower, theirs, layout), 1 + MARGIN))
-        changes.append((coverage.false_tails, _change(_bounds(QUANTILES[-1][1]), ours, theirs, layout), 1.0))
+        tested.append((coverage.false_alarms, _change(median, ours, theirs, layout), 1.0))
+        tested.append((coverage.false_no_worse, _change(median, slower, theirs, layout), 1 + MARGIN))
+        tested.append((coverage.false_tails, _change(_bounds(QUANTILES[-1][1]), ours, theirs, layout), 1.0))
         _all_shorter(coverage, generator, one.theirs)
-    for tally, change, factor in changes:
+    for tally, change, factor in tested:
         tally.trials += 1
         if change is None or not change.interval.known:
             continue
@@ -236,11 +239,11 @@ def simulate(campaigns: Iterable[Campaign], trials: int, seed: int = 1, *, rate_
     """`rate_only`: the rebuffer rate alone, which takes a small part of the time. The plays are the same."""
     for number, campaign in enumerate(campaigns):
         generator = np.random.default_rng([seed, number])
-        levels, changes = _truths(campaign, generator)
+        levels, differences = _truths(campaign, generator)
         names = [RATE] if rate_only else list(levels)
         coverage = Found(campaign, {name: Covered() for name in names}, {name: Covered() for name in names})
         for _ in range(trials):
-            _trial(coverage, generator, levels, changes)
+            _trial(coverage, generator, levels, differences)
         yield coverage
 
 

@@ -17,8 +17,9 @@ from railyard.base.page import Block
 from railyard.figures.figure import Figure
 from railyard.results import differences
 from railyard.results.records import Run
-from railyard.stats import intervals, statistics
-from railyard.stats.intervals import Bounds, Change, Layout
+from railyard.stats import changes, intervals, statistics
+from railyard.stats.bootstrap import Layout
+from railyard.stats.changes import Bounds, Change
 from railyard.studies.claims import Compared, Comparisons
 from railyard.studies.recorded import CLAIMS, MEDIAN, P95, labels_of
 
@@ -68,7 +69,7 @@ def _ratio(figure: Figure, sides: Sides, layout: Layout) -> Bounds | None:
     ours, theirs = (figure.bounds(side, layout) for side in sides)
     if not (math.isfinite(ours[1][0]) and math.isfinite(theirs[1][0])):
         return None
-    return intervals.relative(ours[0], theirs[1]) + 1, intervals.relative(ours[1], theirs[0]) + 1
+    return changes.relative(ours[0], theirs[1]) + 1, changes.relative(ours[1], theirs[0]) + 1
 
 
 def _layout(sides: Sequence[Sequence[Run]]) -> Layout:
@@ -94,7 +95,7 @@ def depends(head: str, names: tuple[str, str], figure: Figure, here: Sides, firs
         layout = _layout([*here, *first])
         ratios = [_ratio(figure, sides, layout) for sides in (here, first)]
         if ratios[0] is not None and ratios[1] is not None:
-            change = intervals.change(ratios[0], ratios[1], layout)
+            change = changes.change(ratios[0], ratios[1], layout)
     return Dependence(*names, figure, head, change)
 
 

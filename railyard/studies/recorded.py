@@ -24,8 +24,9 @@ from railyard.results.pending import Place, Plan, whole_campaign
 from railyard.results.records import Run
 from railyard.results.shortage import Shortage
 from railyard.run.resolve import resolve
-from railyard.stats import intervals
-from railyard.stats.intervals import FEWEST, Interval, Layout
+from railyard.stats import intervals, quantiles
+from railyard.stats.bootstrap import FEWEST, Layout, Reals
+from railyard.stats.intervals import Interval
 from railyard.stats.statistics import nearest_rank
 from railyard.studies import thresholds
 from railyard.studies.claims import Compared, Comparisons
@@ -224,7 +225,7 @@ def samples(runs: Sequence[Run]) -> Iterator[Block]:
                 drawn = Quantile(sample, 0.99).sample(own, differences.layout_of(own))
                 point = figure.point(own)
                 at = point.value if point else math.nan
-                count = intervals.carrying_count(drawn, at)
+                count = quantiles.carrying_count(drawn, at)
                 enough = "these" if count >= needed else f"{math.ceil(pairs * needed / count)}" if count > 0 else "–"
                 cells.append([where, label, title, f"{at:.2f}", f"{drawn.count}", f"{count:.0f}", enough])
     yield "What the p99s rest on:"
@@ -443,7 +444,7 @@ def bound_rows(runs: Sequence[Run], pair: str) -> dict[str, tuple[Figure, Figure
 def share_cells(shares: bounds.Shares, layout: Layout | None) -> list[str]:
     """The excess in ms, then each part in percent of it; without a layout, without intervals."""
 
-    def cell_of(samples: intervals.Reals, form: str) -> str:
+    def cell_of(samples: Reals, form: str) -> str:
         level = intervals.interval(samples, layout) if layout else None
         return level.text(form) if level and level.known else format(float(samples[0]), form)
 

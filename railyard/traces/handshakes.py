@@ -16,7 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
-from railyard.stats.intervals import Interval, Layout, bootstrap, quantile_of
+from railyard.stats.bootstrap import Layout
+from railyard.stats.intervals import Interval
+from railyard.stats.pooled import bootstrap, quantile_of
 from railyard.stats.statistics import nearest_rank
 from railyard.traces.trace import TraceError
 

@@ -13,7 +13,9 @@ from pydantic import Field
 
 from railyard.experiment.model import Strict
 from railyard.results.records import Run, load_campaign
-from railyard.stats.intervals import Interval, Layout, bootstrap, paired, quantile_of
+from railyard.stats.bootstrap import Layout
+from railyard.stats.intervals import Interval
+from railyard.stats.pooled import bootstrap, paired, quantile_of
 from railyard.studies.agreement import ks_distance
 from railyard.studies.study import Data, markdown
 

@@ -81,7 +81,8 @@ from railyard.base.errors import UserError
 from railyard.base.paths import program
 from railyard.experiment.model import FlowSettings, Strict
 from railyard.results.flows import Connection
-from railyard.stats.intervals import Interval, bootstrap, mean
+from railyard.stats.intervals import Interval
+from railyard.stats.pooled import bootstrap, mean
 from railyard.studies import crowd
 from railyard.studies.crowd import Crowd, Viewer
 from railyard.studies.study import Data, markdown, tell

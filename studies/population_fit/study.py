@@ -17,7 +17,7 @@ from railyard.base.yamlfile import load_yaml
 from railyard.experiment.model import Strict
 from railyard.results.shortage import Shortage
 from railyard.run.folders import shown
-from railyard.stats import intervals
+from railyard.stats import quantiles
 from railyard.studies.population.executors import LocalExecutor
 from railyard.studies.population.fit import Fit, FitSpec, Simulator, arms_of, as_document, check, fit, load_fit
 from railyard.studies.population.model import load_population
@@ -86,7 +86,7 @@ def _checked(spec: FitSpec, figures: Sequence[float], viewers: int) -> list[Row]
     """What so many viewers have, without the quantiles that they do not carry."""
     rows = []
     for moment, value in zip([*spec.moments, *spec.held_out], figures, strict=True):
-        needed = intervals.values_for(moment.q) if moment.q else 0
+        needed = quantiles.values_for(moment.q) if moment.q else 0
         short = None if viewers >= needed else str(Shortage(needed, viewers, "viewers", f"--set viewers={needed}"))
         residual = moment.residual(value)
         rows.append(Row(name=moment.name, value=value, measured=moment.measured, residual=residual, short=short))

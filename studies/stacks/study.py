@@ -1,7 +1,7 @@
 """The schemes of an experiment beside other stacks: over all pairs, and each pair.
 
 Stacks that are not built here are left out, with the reason in a list. Intervals resample pairs of traces
-(railyard/stats/intervals.py), but for those of the rebuffer rate (railyard/stats/rates.py).
+(railyard/stats/bootstrap.py), but for those of the rebuffer rate (railyard/stats/rates.py).
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ from railyard.results.records import Run
 from railyard.run.arena import arena_of
 from railyard.run.resolve import not_run, resolve
 from railyard.stats import rates
-from railyard.stats.intervals import Interval, Layout, bootstrap, interval, paired, quantile_of
+from railyard.stats.bootstrap import Layout
+from railyard.stats.intervals import Interval, interval
+from railyard.stats.pooled import bootstrap, paired, quantile_of
 from railyard.studies.claims import Compared
 from railyard.studies.study import Data, markdown, tell
 

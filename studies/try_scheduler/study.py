@@ -37,7 +37,8 @@ from railyard.results.pending import Place, Plan, whole_campaign
 from railyard.results.records import Run
 from railyard.run.resolve import resolve
 from railyard.stats import intervals, rates
-from railyard.stats.intervals import Bounds
+from railyard.stats.bootstrap import Layout
+from railyard.stats.changes import Bounds
 from railyard.stats.statistics import nearest_rank
 from railyard.studies.study import Data, markdown, tell
 from railyard.traces.generate import GeneratedPair, write_pair
@@ -94,7 +95,7 @@ class _Medians(Pool):
     def point(self, plays: Plays) -> Point | None:
         return rows.RCT_MEDIAN.point(plays)
 
-    def bounds(self, plays: Plays, layout: intervals.Layout) -> Bounds:
+    def bounds(self, plays: Plays, layout: Layout) -> Bounds:
         sums = rates.Sums(np.zeros(len(plays)), np.zeros(len(plays)))
         for cluster in layout.clusters:
             median = nearest_rank([rct for k in cluster for rct, _ in rows.rcts(plays[k])], 0.5)
@@ -107,7 +108,7 @@ class _Medians(Pool):
     def rule(self) -> str:
         return "bootstrap"
 
-    def level(self, plays: Plays, layout: intervals.Layout) -> intervals.Interval | None:
+    def level(self, plays: Plays, layout: Layout) -> intervals.Interval | None:
         return intervals.interval(self.bounds(plays, layout)[0], layout)
 
 

@@ -16,7 +16,7 @@ from railyard.figures.rows import RCT_MAX, RCT_MEDIAN
 from railyard.report.exhibit import Column, Exhibit, PaperValue, Table
 from railyard.results.aggregate import Cell, cells
 from railyard.results.tables import Value
-from railyard.stats import intervals
+from railyard.stats import intervals, pooled
 from railyard.stats.intervals import Interval
 from railyard.stats.verdict import Verdict, above, both, of_parts
 from railyard.studies.exhibits import verdicts
@@ -64,7 +64,7 @@ def pairs_with(results: Results, *labels: str) -> list[str]:
 
 def geometric_mean(results: Results, label: str, metric: str, pairs: Sequence[str]) -> Interval | None:
     logs = [[math.log(results[pair][label].of(metric))] for pair in pairs]
-    interval = intervals.bootstrap(logs, intervals.mean)
+    interval = pooled.bootstrap(logs, pooled.mean)
     return interval.mapped(math.exp) if interval else None
 
 
@@ -72,7 +72,7 @@ def saving(results: Results, label: str, other: str, metric: str) -> Interval | 
     """By how much `label` is below `other`, %: geometric mean of the pairs' ratios, pairs resampled."""
     pairs = pairs_with(results, label, other)
     ratios = [[math.log(results[pair][label].of(metric) / results[pair][other].of(metric))] for pair in pairs]
-    interval = intervals.bootstrap(ratios, intervals.mean)
+    interval = pooled.bootstrap(ratios, pooled.mean)
     if interval is None:
         return None
     return interval.turned().mapped(lambda log: 100 * (1 - math.exp(-log)))

@@ -12,7 +12,7 @@ from railyard.base.style import BLACK, BLUE, GREEN, ORANGE, VERMILION
 from railyard.report.exhibit import Column, Exhibit, PaperValue, Table
 from railyard.results.records import Run
 from railyard.results.tables import Value
-from railyard.stats import intervals
+from railyard.stats import intervals, pooled
 from railyard.stats.intervals import Interval
 from railyard.stats.verdict import Answer, Verdict
 from railyard.studies.exhibits import verdicts
@@ -47,7 +47,7 @@ class Point:
 
 
 def _required(groups: list[list[float]]) -> Interval:
-    interval = intervals.bootstrap(groups, intervals.mean)
+    interval = pooled.bootstrap(groups, pooled.mean)
     if interval is None:
         raise ValueError("a point is made of at least one transfer")
     return interval

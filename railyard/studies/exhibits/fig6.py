@@ -15,7 +15,7 @@ from railyard.figures.rows import REINJECTION_COST
 from railyard.report.exhibit import Column, Exhibit, PaperValue, Table
 from railyard.results.records import Run
 from railyard.results.tables import Value
-from railyard.stats import intervals
+from railyard.stats import intervals, pooled
 from railyard.stats.intervals import Interval
 from railyard.stats.verdict import Answer, Verdict, above, of_parts
 from railyard.studies.exhibits import verdicts
@@ -81,21 +81,20 @@ def findings(frame: Frame) -> Findings:
     runs = {label: [r for r in of if (part_of(r), r.pair, r.seed) in common] for label, of in runs.items()}
     stalls = {label: _per_run(of, lambda run: run.rebuffer_counted_s) for label, of in runs.items()}
     copies = {label: _per_run(of, lambda run: (run.reinjected_bytes or 0) / 1e6) for label, of in runs.items()}
-    mean, better = intervals.mean, intervals.improvement
+    mean, better = pooled.mean, pooled.improvement
     return Findings(
         places=len(common),
         stalled_places={label: sum(run.rebuffer_counted_s > 0 for run in of) for label, of in runs.items()},
         starved_places={
             label: sum(run.rebuffer_counted_s > 0 and starved(frame, run) for run in of) for label, of in runs.items()
         },
-        stall_s={label: _required(intervals.bootstrap(of, mean)) for label, of in stalls.items()},
-        copied_mb={label: _required(intervals.bootstrap(of, mean)) for label, of in copies.items()},
+        stall_s={label: _required(pooled.bootstrap(of, mean)) for label, of in stalls.items()},
+        copied_mb={label: _required(pooled.bootstrap(of, mean)) for label, of in copies.items()},
         cost={label: REINJECTION_COST.value(of) for label, of in runs.items()},
         stall_saved={
-            label: _required(intervals.paired(stalls[label], stalls[VANILLA], mean, better))
-            for label in (ALWAYS, GATED)
+            label: _required(pooled.paired(stalls[label], stalls[VANILLA], mean, better)) for label in (ALWAYS, GATED)
         },
-        copies_saved=_required(intervals.paired(copies[GATED], copies[ALWAYS], mean, better)),
+        copies_saved=_required(pooled.paired(copies[GATED], copies[ALWAYS], mean, better)),
     )
 
 

@@ -12,7 +12,7 @@ from plotly.subplots import make_subplots
 from railyard.base.style import INK, ORANGE, SKY
 from railyard.report.exhibit import Column, Exhibit, PaperValue, Table
 from railyard.results.tables import Value
-from railyard.stats import intervals
+from railyard.stats import intervals, pooled, wording
 from railyard.stats.intervals import Interval
 from railyard.stats.verdict import Verdict, above, of_parts
 from railyard.studies.exhibits import verdicts
@@ -59,8 +59,8 @@ def _points(frame: Frame) -> list[Point]:
             wifi, five_g = (_latencies(frame, primary, size, pair) for primary in PRIMARIES)
             seeds = sorted(set(wifi) & set(five_g))
             ours, theirs = [five_g[seed] for seed in seeds], [wifi[seed] for seed in seeds]
-            cells = intervals.bootstrap(theirs, intervals.mean), intervals.bootstrap(ours, intervals.mean)
-            gain = intervals.paired(ours, theirs, intervals.mean, intervals.improvement)
+            cells = pooled.bootstrap(theirs, pooled.mean), pooled.bootstrap(ours, pooled.mean)
+            gain = pooled.paired(ours, theirs, pooled.mean, pooled.improvement)
             if cells[0] is not None and cells[1] is not None and gain is not None:
                 points.append(Point(pair, size, cells[0], cells[1], gain))
     return points
@@ -122,8 +122,8 @@ def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
     gains = [point.gain.value for point in points if point.pair == points[0].pair]
     alone = [point.gain.value for point in points if point.pair == points[-1].pair]
     ours = (
-        f"{intervals.range_words(gains, 'faster', 'slower', 0)} with the technologies' rates, "
-        f"{intervals.range_words(alone, 'faster', 'slower', 0)} where delay alone differs"
+        f"{wording.range_words(gains, 'faster', 'slower', 0)} with the technologies' rates, "
+        f"{wording.range_words(alone, 'faster', 'slower', 0)} where delay alone differs"
     )
     rows: list[list[Value]] = [
         [

@@ -10,7 +10,7 @@ from scipy import stats
 
 from railyard.base.style import BLUE, ORANGE
 from railyard.report.exhibit import Column, Exhibit, PaperValue, Plot, Table
-from railyard.stats import intervals
+from railyard.stats import intervals, pooled
 from railyard.stats.intervals import Interval
 from railyard.stats.verdict import Verdict, above, in_steps
 from railyard.studies.exhibits import verdicts
@@ -26,8 +26,8 @@ def _points(frame: Frame) -> list[dict[str, Any]]:
         runs = {label: frame.of(key, label) for label in ARMS}
         seeds = {run.seed for run in runs["original"]} & {run.seed for run in runs["fastest"]}
         groups = {label: rcts([run for run in of if run.seed in seeds]) for label, of in runs.items()}
-        gain = intervals.paired(groups["fastest"], groups["original"], intervals.mean, intervals.improvement)
-        cells = {label: intervals.bootstrap(groups[label], intervals.mean) for label in ARMS}
+        gain = pooled.paired(groups["fastest"], groups["original"], pooled.mean, pooled.improvement)
+        cells = {label: pooled.bootstrap(groups[label], pooled.mean) for label in ARMS}
         if gain is not None:
             points.append({"ratio": float(frame.values(key)["ratio"]), "gain": gain, **cells})
     return sorted(points, key=lambda point: float(point["ratio"]))

@@ -14,7 +14,8 @@ from railyard.base.style import LineStyle, scheme_styles
 from railyard.experiment.model import MeasuredScheme
 from railyard.report.exhibit import Claim, Column, Exhibit, Fidelity, PaperValue, Plot, Provenance, Table
 from railyard.results.tables import Value
-from railyard.stats.intervals import Interval, bars, percentage, range_words
+from railyard.stats.intervals import Interval, bars
+from railyard.stats.wording import percentage, range_words
 from railyard.studies.exhibits.frame import plot, styled
 from railyard.studies.population.campaign import Outcome
 from railyard.studies.population.figures import METHOD, Plays

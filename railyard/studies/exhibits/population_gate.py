@@ -10,7 +10,8 @@ from railyard.experiment.model import MeasuredScheme
 from railyard.figures.rows import REINJECTION_COST
 from railyard.report.exhibit import Claim, Exhibit, PaperValue, Table
 from railyard.results.tables import Value
-from railyard.stats.intervals import Interval, Reals
+from railyard.stats.bootstrap import Reals
+from railyard.stats.intervals import Interval
 from railyard.stats.verdict import Verdict, above, below, both, in_steps, of_parts
 from railyard.studies.claims import PaperClaim
 from railyard.studies.exhibits import verdicts

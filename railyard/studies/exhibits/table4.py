@@ -14,7 +14,7 @@ from railyard.figures.figure import Quantile
 from railyard.report.exhibit import Column, Exhibit, PaperValue, Table
 from railyard.results.records import Run
 from railyard.results.tables import Value
-from railyard.stats import intervals
+from railyard.stats import intervals, pooled
 from railyard.stats.intervals import Interval
 from railyard.stats.verdict import Verdict, above, both, in_steps
 from railyard.studies.exhibits import verdicts
@@ -54,9 +54,9 @@ def points_of(frame: Frame, label: str) -> list[Point]:
         value: dict[str, Interval] = {}
         change: dict[str, Interval] = {}
         for name, q in QUANTILES.items():
-            level = intervals.bootstrap(rcts(runs), intervals.quantile_of(q))
+            level = pooled.bootstrap(rcts(runs), pooled.quantile_of(q))
             ratios = [[_quantile_ratio(run, base[run.pair, run.seed], q)] for run in runs]
-            shift = intervals.bootstrap(ratios, intervals.mean)
+            shift = pooled.bootstrap(ratios, pooled.mean)
             if level is None or shift is None:
                 break
             value[name] = level
@@ -100,10 +100,10 @@ def overall(frame: Frame, label: str) -> dict[str, Interval]:
     shifts: dict[str, Interval] = {}
     for name, q in QUANTILES.items():
         changes = [
-            [intervals.mean([_quantile_ratio(runs[key][place], runs[keys[0]][place], q) for key in keys[1:]])]
+            [pooled.mean([_quantile_ratio(runs[key][place], runs[keys[0]][place], q) for key in keys[1:]])]
             for place in common
         ]
-        shift = intervals.bootstrap(changes, intervals.mean)
+        shift = pooled.bootstrap(changes, pooled.mean)
         if shift is not None:
             shifts[name] = shift.mapped(_percent)
     return shifts

@@ -14,7 +14,9 @@ from typing import Any
 from railyard.base.errors import UserError
 from railyard.report.exhibit import Claim, Wants
 from railyard.stats import verdict
-from railyard.stats.intervals import FEWEST, Interval, growth_to_decide
+from railyard.stats.bootstrap import FEWEST
+from railyard.stats.design import growth_to_decide
+from railyard.stats.intervals import Interval
 from railyard.stats.verdict import Verdict, above, in_steps, inside
 from railyard.studies.claims import PaperClaim
 

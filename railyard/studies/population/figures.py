@@ -22,7 +22,9 @@ from railyard.base.errors import UserError
 from railyard.figures.figure import Figure
 from railyard.figures.rows import REBUFFER_RATE, REINJECTION_COST
 from railyard.stats import intervals, rates
-from railyard.stats.intervals import Interval, Layout, Reals, Sample
+from railyard.stats.bootstrap import FEWEST, Layout, Reals
+from railyard.stats.intervals import Interval
+from railyard.stats.quantiles import Sample, carries, carrying_count, quantile_bounds, values_for, windows_for
 from railyard.stats.rates import Sums
 from railyard.stats.statistics import place
 from railyard.studies.population.table import Table
@@ -191,7 +193,7 @@ class Plays:
         key = (what, arm, q)
         if key not in self._quantiles:
             sample = self.sample(what, arm)
-            self._quantiles[key] = intervals.quantile_bounds(sample, q)[0], intervals.carries(sample, q)
+            self._quantiles[key] = quantile_bounds(sample, q)[0], carries(sample, q)
         return self._quantiles[key]
 
     def _interval(self, drawn: Reals, *, carried: bool) -> Interval | None:
@@ -216,21 +218,21 @@ class Plays:
         each other, so their effective number counts."""
         viewers = self.viewers()
         fewest = min(self._carrying(what, arm, q) for arm in arms)
-        wanted = math.ceil(viewers * intervals.values_for(q) / max(1.0, fewest))
-        return max(wanted, intervals.windows_for(q), viewers + 1)
+        wanted = math.ceil(viewers * values_for(q) / max(1.0, fewest))
+        return max(wanted, windows_for(q), viewers + 1)
 
     def _carrying(self, what: What, arm: str, q: float) -> float:
         """The effective number of values that an interval of the quantile may count on."""
         sample = self.sample(what, arm)
         if not sample.count:
             return 0.0
-        return intervals.carrying_count(sample, float(sample.lower[place(sample.count, q)]))
+        return carrying_count(sample, float(sample.lower[place(sample.count, q)]))
 
     def to_meet(self, event: str, *arms: str) -> int:
         """How many viewers like these meet as many events (in SQL) under each arm as a rate's interval takes, at
         least."""
         viewers, fewest = self.viewers(), min(self.meeting(event, arm) for arm in arms)
-        return max(math.ceil(viewers * intervals.FEWEST / max(1, fewest)), viewers + 1)
+        return max(math.ceil(viewers * FEWEST / max(1, fewest)), viewers + 1)
 
     def meeting(self, event: str, arm: str) -> int:
         """How many plays of an arm meet a condition in SQL."""

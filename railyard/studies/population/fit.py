@@ -40,7 +40,7 @@ from railyard.base.provenance import sha256_of
 from railyard.base.yamlfile import FieldError, YamlDocument, near_miss, parse
 from railyard.figures.rows import reinjection_cost_of
 from railyard.stats import distributions
-from railyard.stats.intervals import Reals
+from railyard.stats.bootstrap import Reals
 from railyard.stats.statistics import nearest_rank
 from railyard.studies.population.executors import Executor, Tasks
 from railyard.studies.population.model import Name, Parameters, Population, Positive, Strict

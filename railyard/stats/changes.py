@@ -1,0 +1,105 @@
+"""How a figure differs between two schemes over the same plays: its interval, its p values, and whether it is alike.
+
+docs/reference/statistics.md states the rules.
+
+    difference  percentiles of the difference under resamples that both schemes share; it needs no carried quantiles
+    censored    ends that hold whatever the censored values would have been
+    p value     the level at which the interval would end at no difference
+    alike       two one-sided tests with a margin (Schuirmann 1987)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from railyard.stats import distributions
+from railyard.stats.bootstrap import Layout, Reals
+from railyard.stats.intervals import LEVEL, Interval, carries_ends, ends
+
+
+@dataclass(frozen=True)
+class Change:
+    """How a figure differs between two schemes over the same plays: as a share of theirs, or in its own unit."""
+
+    interval: Interval
+    p_less: float
+    """One-sided, that it is not less."""
+    p_more: float
+    inner: Interval
+    """At the level 1 − 2 · 5 %: a claim of "no worse than a margin" holds if it lies below the margin (TOST)."""
+    units: int
+    unit_words: str
+
+    def without_ends(self) -> Change:
+        """The difference alone: nothing is established."""
+        wide, inner = self.interval.without_ends(), self.inner.without_ends()
+        return replace(self, interval=wide, inner=inner, p_less=1.0, p_more=1.0)
+
+    def no_worse(self, margin: float) -> bool | None:
+        """Whether it is more by less than the margin, at 5 %; none where that is not decided."""
+        if self.inner.high < margin:
+            return True
+        return False if self.inner.low > margin else None
+
+    def alike(self, margin: float) -> bool | None:
+        """Equivalence by two one-sided tests (Schuirmann 1987): within ± margin, at 5 %."""
+        if -margin < self.inner.low and self.inner.high < margin:
+            return True
+        return False if self.inner.low > margin or self.inner.high < -margin else None
+
+
+def relative(ours: Reals, theirs: Reals) -> Reals:
+    """ours / theirs − 1; with both infinite or zero it is not known."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        differences: Reals = ours / theirs - 1
+    return differences
+
+
+def absolute(ours: Reals, theirs: Reals) -> Reals:
+    with np.errstate(invalid="ignore"):
+        differences: Reals = ours - theirs
+    return differences
+
+
+Bounds = tuple[Reals, Reals]
+"""A figure under each row of weights: its lower and its upper bound. They differ where values are censored."""
+
+
+def change(
+    ours: Bounds, theirs: Bounds, layout: Layout, how: Callable[[Reals, Reals], Reals] = relative
+) -> Change | None:
+    """The change between figures over the same plays. `how` rises with ours and falls with theirs. None: no value.
+
+    With censored values the lower end uses the lower bound of ours and the upper bound of theirs, and the upper end
+    the opposite, so that the result holds for any censored values.
+    """
+    value = float(how(ours[0], theirs[0])[0])
+    lows, highs = how(ours[0], theirs[1]), how(ours[1], theirs[0])
+    if not math.isfinite(value):
+        return None
+    lows, highs = np.where(np.isnan(lows), -math.inf, lows)[1:], np.where(np.isnan(highs), math.inf, highs)[1:]
+    at_least = not math.isfinite(float(ours[1][0]))
+    wide, inner = (
+        Interval(value, *ends(lows, highs, layout, level), at_least=at_least) for level in (LEVEL, 1 - 2 * (1 - LEVEL))
+    )
+    p_less, p_more = _p_value(highs, value, layout), _p_value(-lows, -value, layout)
+    return Change(wide, p_less, p_more, inner, layout.units, layout.unit_words)
+
+
+def _p_value(samples: Reals, value: float, layout: Layout) -> float:
+    """One-sided p of "not below zero": the level at which the interval's upper end would be zero.
+
+    Where no resample reaches zero the share is taken from the normal curve with the resamples' mean and spread.
+    """
+    if not carries_ends(layout):
+        return 1.0
+    share = (int(np.count_nonzero(samples >= 0)) + 1) / (len(samples) + 1)
+    finite = samples[np.isfinite(samples)]
+    if share * (len(samples) + 1) <= 1 and len(finite) == len(samples):
+        spread = float(np.std(samples))
+        share = min(share, distributions.normal(value / spread)) if spread > 0 else share
+    return distributions.student(layout.freedom, distributions.normal_quantile(share) / math.sqrt(layout.underestimate))

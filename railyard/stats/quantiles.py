@@ -1,0 +1,202 @@
+"""Quantiles of the values of many plays, and whether a sample carries them.
+
+docs/reference/statistics.md states the rules.
+
+    quantile    between two order statistics (binomial, with the effective number of values: Woodruff 1952, Korn and
+                Graubard 1998), with one degree of freedom less than units on the quantile's rarer side; a quantile is
+                carried only if both of them lie within the sample, and the windows are enough
+    bounds      the quantile in each resample, for differences
+    censored    a value that is a lower bound counts as its bound for the lower end and as infinite for the upper one
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from railyard.stats import distributions
+from railyard.stats.bootstrap import AT_ONCE, Groups, Layout, Reals, Weights, weighted_sums, weights
+from railyard.stats.intervals import LEVEL, Interval, carries_ends
+from railyard.stats.statistics import place
+
+MOST_OF_WINDOW = 10  # so many values of one window of trace count as independent, at most
+LOOK_UP = 40  # how many products of a matrix take as long as one look at a weight: sizes the blocks, changes no figure
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The values of many plays, ascending."""
+
+    lower: Reals
+    """A value that is not exact is a lower bound."""
+    upper: Reals
+    """The same with values that are not exact infinite. Without any, it is `lower` itself."""
+    owner: npt.NDArray[np.integer[Any]]
+    """The play of each value."""
+    layout: Layout
+
+    @classmethod
+    def of(cls, groups: Groups, layout: Layout, exact: Sequence[Sequence[bool]] | None = None) -> Sample:
+        """`groups`: the values of each play. `exact`: which of them are; all, where it is none."""
+        values = np.array([value for group in groups for value in group], dtype=np.float64)
+        owner = np.repeat(np.arange(len(groups)), [len(group) for group in groups]).astype(np.int64)
+        if exact is None:
+            return cls.of_values(values, owner, layout)
+        known = np.array([one for group in exact for one in group], dtype=bool)
+        order = np.lexsort((~known, values))
+        lower = values[order]
+        return cls(lower, lower if known.all() else np.where(known, values, math.inf)[order], owner[order], layout)
+
+    @classmethod
+    def of_values(cls, values: Reals, owner: npt.NDArray[np.integer[Any]], layout: Layout) -> Sample:
+        """Exact values in any order, and the play of each."""
+        order = np.argsort(values, kind="stable")
+        lower = values[order]
+        return cls(lower, lower, owner[order], layout)
+
+    @property
+    def count(self) -> int:
+        return len(self.lower)
+
+    @property
+    def is_censored(self) -> bool:
+        return self.upper is not self.lower
+
+
+def _weighted_quantiles(values: Reals, owner: npt.NDArray[np.integer[Any]], drawn: Weights, q: float) -> Reals:
+    """The nearest-rank quantile of ascending values under each row of weights; nan where nothing was drawn.
+
+    The rank is first looked for among blocks of neighbouring values, whose weights are a product of two matrices, and
+    then within its block. The product is einsum's: all sums are of integers, and no thread waits for another one.
+    """
+    quantiles = np.full(len(drawn), math.nan)
+    if len(values) == 0:
+        return quantiles
+    count, plays = len(values), drawn.shape[1]
+    size = max(1, math.isqrt(count * plays // LOOK_UP))
+    blocks = math.ceil(count / size)
+    of_play = np.bincount(np.arange(count) // size * plays + owner, minlength=blocks * plays).reshape(blocks, plays)
+    for begin in range(0, len(drawn), rows := max(1, AT_ONCE // max(size, blocks, plays))):
+        some = drawn[begin : begin + rows].astype(np.int64)
+        up_to = np.cumsum(np.einsum("rp,bp->rb", some, of_play), axis=1)
+        ranks = np.maximum(1, np.ceil(q * up_to[:, -1:] - 1e-9))
+        block = np.minimum(np.count_nonzero(up_to < ranks, axis=1), blocks - 1)
+        before = np.where(block > 0, up_to[np.arange(len(some)), block - 1], 0)[:, None]
+        within = np.minimum(block[:, None] * size + np.arange(size), count - 1)
+        reached = before + np.cumsum(np.take_along_axis(some, owner[within], axis=1), axis=1)
+        places = block * size + np.count_nonzero(reached < ranks, axis=1)
+        drawn_any = up_to[:, -1] > 0
+        quantiles[begin : begin + rows][drawn_any] = values[places[drawn_any]]
+    return quantiles
+
+
+def quantile_bounds(sample: Sample, q: float) -> tuple[Reals, Reals]:
+    """The quantile under each row of weights, with censored values at their bounds and with them at infinity."""
+    drawn = weights(sample.layout)
+    lows = _weighted_quantiles(sample.lower, sample.owner, drawn, q)
+    if not sample.is_censored:
+        return lows, lows
+    order = np.argsort(sample.upper, kind="stable")
+    return lows, _weighted_quantiles(sample.upper[order], sample.owner[order], drawn, q)
+
+
+def effective_count(sample: Sample, value: float) -> float:
+    """How many independent values would know the share of values ≤ `value` as well as these do; at most their number.
+
+    n_eff = p (1 − p) / var(p), with var(p) from the bootstrap, and at most n. Where several values are equal to the
+    given one, it is the smaller one of those with p as the share of values ≤ and < it.
+    """
+    lower = sample.lower
+    count = _effective_count(sample, lower <= value)
+    return count if np.count_nonzero(lower == value) < 2 else min(count, _effective_count(sample, lower < value))
+
+
+def _effective_count(sample: Sample, counted: npt.NDArray[np.bool_]) -> float:
+    plays = sample.layout.plays
+    below = np.bincount(sample.owner, weights=counted, minlength=plays).astype(np.float64)
+    every = np.bincount(sample.owner, minlength=plays).astype(np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        shares = weighted_sums(sample.layout, below) / weighted_sums(sample.layout, every)
+    share, count = float(shares[0]), float(every.sum())
+    variance = float(np.nanvar(shares[1:])) * sample.layout.underestimate
+    return count if variance <= 0 else min(count, share * (1 - share) / variance)
+
+
+def _freedom(sample: Sample, value: float) -> int:
+    """Degrees of freedom of what the sample says of the share of values beyond `value`: one less than the units that
+    have a value there, on the rarer side; above the greatest value there is none, and those equal to it count. A tail
+    that is that of two units is known as little as from two. Of one value a unit nothing is estimated that the binomial
+    distribution does not know."""
+    lower, layout = sample.lower, sample.layout
+    if len(lower) <= layout.units:
+        return layout.freedom
+    unit = layout.unit_of()[sample.owner]
+    above = lower > value if lower[-1] > value else lower == value
+    return min(layout.freedom, *(len(np.unique(unit[side])) - 1 for side in (above, lower <= value)))
+
+
+def carrying_count(sample: Sample, value: float, level: float = LEVEL) -> float:
+    """The effective number of values that an interval of the quantile at `value` may count on: less for few units."""
+    freedom = _freedom(sample, value)
+    return (
+        effective_count(sample, value) / distributions.widening(freedom, (1 + level) / 2) ** 2 if freedom > 0 else 0.0
+    )
+
+
+def quantile(sample: Sample, q: float, level: float = LEVEL) -> Interval | None:
+    """The nearest-rank quantile and its interval by Woodruff's method; none without values.
+
+    The interval has no ends (`known` is false) where one of its order statistics would lie outside of the sample, or
+    where there are fewer windows of trace than values_for(q) / MOST_OF_WINDOW: then the sample does not carry the
+    quantile. Example: of independent values p99 needs 368, for 0.99^n ≤ 0.025, and 37 windows.
+    """
+    lower, count, layout = sample.lower, sample.count, sample.layout
+    if count == 0:
+        return None
+    upper = np.sort(sample.upper) if sample.is_censored else lower
+    value = float(lower[place(count, q)])
+    at_least = bool(np.isinf(upper[place(count, q)]))
+    if not carries_ends(layout):
+        return Interval(value, -math.inf, math.inf, at_least, carried=order_shares(q, count, level)[1] <= 1)
+    if layout.windows < windows_for(q):
+        return Interval(value, -math.inf, math.inf, at_least, carried=False)
+    low_share, high_share = order_shares(q, carrying_count(sample, value, level), level)
+    low_rank, high_rank = math.floor(low_share * count + 1e-9), math.ceil(high_share * count - 1e-9)
+    if low_rank < 1 or high_rank > count:
+        return Interval(value, -math.inf, math.inf, at_least, carried=False)
+    return Interval(value, float(lower[low_rank - 1]), float(upper[high_rank - 1]), at_least)
+
+
+def values_for(q: float) -> int:
+    """The least number of independent values that carry a quantile: qⁿ ≤ 2.5 %."""
+    return math.ceil(math.log((1 - LEVEL) / 2) / math.log(max(q, 1 - q)) - 1e-9)
+
+
+def windows_for(q: float) -> int:
+    """The least number of windows of trace that carry a quantile: what the sample's own tail says of its error is not
+    enough to tell that, for a sample that lacks an outage does not know of it."""
+    return math.ceil(values_for(q) / MOST_OF_WINDOW)
+
+
+def order_shares(q: float, count: float, level: float = LEVEL) -> tuple[float, float]:
+    """The order statistics that enclose the q-quantile of so many independent values, as shares of their number.
+
+    The u-th value is above the quantile but with probability P(B ≥ u), B binomial (count, q); the l-th is below it but
+    with P(B ≤ l − 1). Both are at most (1 − level) / 2. A share below 0 or above 1: there is no such value.
+    """
+    tail = (1 - level) / 2
+    if q**count > tail or (1 - q) ** count > tail:
+        return (-1.0, 2.0)
+
+    low, high = (distributions.binomial_quantile(share, count, q) + 1 for share in (tail, 1 - tail))
+    return low / count, high / count
+
+
+def carries(sample: Sample, q: float) -> bool:
+    interval_of_q = quantile(sample, q)
+    return interval_of_q is not None and interval_of_q.known

@@ -1,0 +1,45 @@
+"""How figures and differences are said: rounded, with a sign or with a word for either direction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def number(value: float, form: str) -> str:
+    """A figure as text; what rounds to zero has no sign."""
+    said = format(value, form)
+    return said if float(said) else format(0.0, form)
+
+
+def signed(value: float, digits: int) -> str:
+    """A difference as text: "+3", "−3", "±0"."""
+    said = f"{value:+.{digits}f}"
+    return said.replace("-", "−") if float(said) else "±0"
+
+
+def percentage(value: float, digits: int = 1) -> str:
+    """A figure as text, from 100 on without decimals: they would say more than is known."""
+    return number(value, f".{digits}f" if abs(value) < 99.95 else ".0f")
+
+
+def _rounded(value: float, digits: int) -> float:
+    return float(percentage(value, digits))
+
+
+def one_way(values: Sequence[float], digits: int) -> bool:
+    """Whether all are said with the word of the first one; what rounds to zero goes with either."""
+    up = _rounded(values[0], digits) >= 0
+    return all((end := _rounded(value, digits)) == 0 or (end > 0) == up for value in values)
+
+
+def directed(value: float, more: str, less: str, unit: str, digits: int) -> str:
+    return f"{percentage(abs(value), digits)}{unit} {more if _rounded(value, digits) >= 0 else less}"
+
+
+def range_words(values: Sequence[float], more: str, less: str, digits: int = 1) -> str:
+    """From the least to the greatest difference, as one says it: "3 % slower to 10 % faster"."""
+    low, high = min(values), max(values)
+    near, far = sorted((low, high), key=abs)
+    if one_way((far, near), digits):
+        return f"{percentage(abs(near), digits)} to {directed(far, more, less, ' %', digits)}"
+    return " to ".join(directed(end, more, less, " %", digits) for end in (low, high))
