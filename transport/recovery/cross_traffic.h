@@ -1,15 +1,15 @@
 /* How long others' packets (cross traffic) keep a path's own waiting at its bottleneck.
  *
- * A packet takes at least the smallest RTT, and at least the time in which the bottleneck carries what the path delivers
- * meanwhile. What it takes beyond both is due to others:
+ * A packet takes at least the smallest RTT, and at least the time in which the bottleneck carries what the path
+ * delivers meanwhile. What it takes beyond both is due to others:
  *
  *     delay = RTT − max(smallest RTT, bytes delivered since the packet left / capacity)
  *
- * Trains with others' packets in between show less than the capacity (recovery/capacity.h), so the greatest value of the
- * last second counts. On a path that fades that is too much, and the path's own queue looks like others' meanwhile. So
- * the least delay of the last 1.5 s counts, in which a sudden fade has a part from before it. On a path whose capacity
- * varies within a second a part of the own queue counts as others': 1 − mean / greatest capacity. No delay is known where
- * no train has measured the capacity for a second. Bytes and microseconds. */
+ * Trains with others' packets in between show less than the capacity (recovery/capacity.h), so the greatest value of
+ * the last second counts. On a path that fades that is too much, and the path's own queue looks like others' meanwhile.
+ * So the least delay of the last 1.5 s counts, in which a sudden fade has a part from before it. On a path whose
+ * capacity varies within a second a part of the own queue counts as others': 1 − mean / greatest capacity. No delay is
+ * known where no train has measured the capacity for a second. Bytes and microseconds. */
 #ifndef XL_RECOVERY_CROSS_TRAFFIC_H
 #define XL_RECOVERY_CROSS_TRAFFIC_H
 
