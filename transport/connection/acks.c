@@ -305,12 +305,6 @@ static void take_ecn_counts(xl_connection *c, settlement *m, const xl_ack_frame 
 
 /* ---- Acknowledgement ---- */
 
-static void note_cross_traffic(xl_path *p, const xl_sent_packet *pkt, uint64_t now) {
-    const xl_capacity *capacity = &p->delivery.capacity;
-    xl_cross_traffic_acked(&p->delivery.cross, now - pkt->time_us, p->ack_rtt.min, p->rate.delivered - pkt->delivered,
-                           capacity->measured_at == now ? capacity->bytes_per_s : 0, now);
-}
-
 static void on_packet_acked(void *user, xl_sent_packet *pkt) {
     settlement *m = user;
     xl_connection *c = m->c;
@@ -339,7 +333,7 @@ static void on_packet_acked(void *user, xl_sent_packet *pkt) {
         xl_rate_acked(&p->rate, pkt, c->now);
         xl_path_note_acked(p, pkt->bytes, pkt->time_us, c->now);
         if (c->scheduler->wants_queues)
-            note_cross_traffic(p, pkt, c->now);
+            xl_path_note_delay(p, pkt, c->now);
         p->cc.ops->on_ack(p->cc.state, &ack);
     }
     if (m->level == XL_LEVEL_APP && pkt->pn >= p->phase.first_pn) {

@@ -273,6 +273,14 @@ void xl_path_note_acked(xl_path *p, uint64_t bytes, uint64_t sent_at, uint64_t n
         p->delivery.last_rate = UINT64_C(1000000) * 1000000 / for_a_megabyte;
 }
 
+void xl_path_note_delay(xl_path *p, const xl_sent_packet *pkt, uint64_t now) {
+    if (pkt->time_us < p->delivery.epoch)
+        return;
+    const xl_capacity *capacity = &p->delivery.capacity;
+    xl_cross_traffic_acked(&p->delivery.cross, now - pkt->time_us, p->ack_rtt.min, p->rate.delivered - pkt->delivered,
+                           capacity->measured_at == now ? capacity->bytes_per_s : 0, now);
+}
+
 uint64_t xl_path_queue_time(const xl_path *p, uint64_t now) {
     if (p->flight.bytes == 0)
         return 0;

@@ -235,6 +235,8 @@ void xl_path_update_pacer(xl_path *, uint64_t now);
  * start of a busy period, before the rate is known, it is the smoothed RTT. */
 void xl_path_note_sent(xl_path *, uint64_t bytes, uint64_t now); /* call before they are added to flight.bytes */
 void xl_path_note_acked(xl_path *, uint64_t bytes, uint64_t sent_at, uint64_t now);
+/* How long the packet took, for the delay by cross traffic. After xl_rate_acked() and xl_path_note_acked(). */
+void xl_path_note_delay(xl_path *, const xl_sent_packet *, uint64_t now);
 /* Time until a packet of more_bytes sent now is acknowledged, µs; XL_NEVER: no acknowledgements arrive at present. */
 uint64_t xl_path_delivery_time(const xl_path *, uint64_t more_bytes, uint64_t now);
 /* Time until all bytes in flight are acknowledged, at the present rate or that of the last busy period, µs. */

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "tests/unit.h"
+#include "minmax.h"
 #include "path/path.h"
 
 static const xl_addr LOCAL = {.family = 4, .ip = {10, 0, 0, 1}, .port = 1};
@@ -476,6 +477,32 @@ TEST(a_path_that_fades_at_once_is_seen_through) {
     assert_in_range(xl_path_queue_time(&p, now + 1000000), 40000, 60000); /* the rate is remembered */
     /* A packet that is overdue says that nothing comes back, before any rate could be told. */
     assert_true(xl_path_time_left(&p, 1000, now + 1000000, now + 3000000) == XL_NEVER);
+}
+
+/* Packets take 240 ms, each beside 14 kB, from `from` on for two seconds; they left after `left` at the earliest. */
+static void note_delays(xl_path *p, uint64_t left, uint64_t from) {
+    for (uint64_t now = from; now < from + 2000000; now += 20000) {
+        xl_sent_packet pkt = {.time_us = xl_max(left, now - 240000), .delivered = p->rate.delivered};
+        p->rate.delivered += 14000;
+        p->delivery.capacity = (xl_capacity){.bytes_per_s = 2500000, .measured_at = now};
+        xl_path_note_delay(p, &pkt, now);
+    }
+}
+
+TEST(delay_by_others_is_of_the_present_route) {
+    xl_path p;
+    make(&p);
+    xl_rtt_sample(&p.ack_rtt, 40000, 0);
+    note_delays(&p, 0, 10000000);
+    assert_int_equal(200000, xl_cross_traffic_delay(&p.delivery.cross, 12000000));
+    xl_path_reset_congestion(&p, p.cc.ops, 1200, 12000000);
+    assert_int_equal(0, xl_cross_traffic_delay(&p.delivery.cross, 12000000));
+    for (uint64_t now = 12000000; now < 14000000; now += 20000) /* what had left before is still acknowledged */
+        xl_path_note_delay(&p, &(xl_sent_packet){.time_us = 11999999, .delivered = 1400000}, now);
+    assert_int_equal(0, xl_cross_traffic_delay(&p.delivery.cross, 14000000));
+    xl_rtt_sample(&p.ack_rtt, 40000, 0);
+    note_delays(&p, 14000000, 14000000);
+    assert_int_equal(200000, xl_cross_traffic_delay(&p.delivery.cross, 16000000));
 }
 
 TEST(pacing_follows_the_window) {
