@@ -122,7 +122,7 @@ void xl_path_reset_congestion(xl_path *p, const xl_cc_ops *cc, uint64_t mtu, uin
     p->cc.ops = cc;
     p->mtu = mtu;
     memset(p->cc.state, 0, sizeof p->cc.state);
-    p->rate = (xl_rate_sampler){.delivered_at = now, .first_sent_at = now};
+    p->rate = (xl_rate_sampler){.begun_at = now, .delivered_at = now, .first_sent_at = now};
     cc->init(p->cc.state, mtu, now);
     if (cc->join && p->cc.group)
         cc->join(p->cc.state, p->cc.group, (size_t)p->index);
@@ -274,7 +274,7 @@ void xl_path_note_acked(xl_path *p, uint64_t bytes, uint64_t sent_at, uint64_t n
 }
 
 void xl_path_note_delay(xl_path *p, const xl_sent_packet *pkt, uint64_t now) {
-    if (pkt->time_us < p->delivery.epoch)
+    if (pkt->time_us < p->delivery.epoch || !p->ack_rtt.has_sample)
         return;
     const xl_capacity *capacity = &p->delivery.capacity;
     xl_cross_traffic_acked(&p->delivery.cross, now - pkt->time_us, p->ack_rtt.min, p->rate.delivered - pkt->delivered,

@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "tests/unit.h"
-#include "minmax.h"
 #include "path/path.h"
 
 static const xl_addr LOCAL = {.family = 4, .ip = {10, 0, 0, 1}, .port = 1};
@@ -479,30 +478,45 @@ TEST(a_path_that_fades_at_once_is_seen_through) {
     assert_true(xl_path_time_left(&p, 1000, now + 1000000, now + 3000000) == XL_NEVER);
 }
 
-/* Packets take 240 ms, each beside 14 kB, from `from` on for two seconds; they left after `left` at the earliest. */
-static void note_delays(xl_path *p, uint64_t left, uint64_t from) {
-    for (uint64_t now = from; now < from + 2000000; now += 20000) {
-        xl_sent_packet pkt = {.time_us = xl_max(left, now - 240000), .delivered = p->rate.delivered};
-        p->rate.delivered += 14000;
-        p->delivery.capacity = (xl_capacity){.bytes_per_s = 2500000, .measured_at = now};
+/* Packets take 240 ms from 10 s to 12 s, and left when so many bytes were delivered; at sent_at, if that is not 0. */
+static uint64_t delay_of(xl_path *p, uint64_t delivered, uint64_t sent_at, uint64_t measured_before) {
+    for (uint64_t now = 10000000; now < 12000000; now += 20000) {
+        xl_sent_packet pkt = {.time_us = sent_at ? sent_at : now - 240000, .delivered = delivered};
+        p->delivery.capacity = (xl_capacity){.bytes_per_s = 2500000, .measured_at = now - measured_before};
         xl_path_note_delay(p, &pkt, now);
     }
+    return xl_cross_traffic_delay(&p->delivery.cross, 11999999);
+}
+
+/* A path with a smallest RTT of 40 ms that has delivered 400 kB. */
+static void make_busy(xl_path *p) {
+    make(p);
+    xl_rtt_sample(&p->ack_rtt, 40000, 0);
+    xl_rtt_sample(&p->ack_rtt, 80000, 0);
+    p->rate.delivered = 400000;
+}
+
+TEST(delay_by_others_is_what_own_bytes_do_not_explain) {
+    xl_path p;
+    make_busy(&p);
+    assert_int_equal(200000, delay_of(&p, 390000, 0, 0)); /* above the smallest RTT */
+    make_busy(&p);
+    assert_int_equal(120000, delay_of(&p, 100000, 0, 0)); /* 300 kB take 120 ms */
+    make_busy(&p);
+    assert_int_equal(0, delay_of(&p, 390000, 0, 1)); /* no capacity was measured */
+    make(&p);
+    assert_int_equal(0, delay_of(&p, 0, 0, 0)); /* nor an RTT */
 }
 
 TEST(delay_by_others_is_of_the_present_route) {
     xl_path p;
-    make(&p);
+    make_busy(&p);
+    assert_int_equal(200000, delay_of(&p, 390000, 0, 0));
+    xl_path_reset_congestion(&p, p.cc.ops, 1200, 9000000);
+    assert_int_equal(0, xl_cross_traffic_delay(&p.delivery.cross, 11999999));
     xl_rtt_sample(&p.ack_rtt, 40000, 0);
-    note_delays(&p, 0, 10000000);
-    assert_int_equal(200000, xl_cross_traffic_delay(&p.delivery.cross, 12000000));
-    xl_path_reset_congestion(&p, p.cc.ops, 1200, 12000000);
-    assert_int_equal(0, xl_cross_traffic_delay(&p.delivery.cross, 12000000));
-    for (uint64_t now = 12000000; now < 14000000; now += 20000) /* what had left before is still acknowledged */
-        xl_path_note_delay(&p, &(xl_sent_packet){.time_us = 11999999, .delivered = 1400000}, now);
-    assert_int_equal(0, xl_cross_traffic_delay(&p.delivery.cross, 14000000));
-    xl_rtt_sample(&p.ack_rtt, 40000, 0);
-    note_delays(&p, 14000000, 14000000);
-    assert_int_equal(200000, xl_cross_traffic_delay(&p.delivery.cross, 16000000));
+    assert_int_equal(0, delay_of(&p, 0, 8999999, 0)); /* what had left before is still acknowledged */
+    assert_true(delay_of(&p, 0, 9000000, 0) > 0);
 }
 
 TEST(pacing_follows_the_window) {

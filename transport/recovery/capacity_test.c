@@ -39,6 +39,15 @@ TEST(a_train_that_is_not_spread_is_a_bound) {
     assert_int_equal(1000000, s.bytes_per_s);
 }
 
+TEST(a_bound_is_measured_when_it_rises) {
+    xl_capacity s = {0};
+    train(&s, 40, START, 1000, 1000);
+    uint64_t risen_at = s.measured_at;
+    assert_true(s.is_bound && risen_at > START);
+    train(&s, 40, START + 1000000, 2000, 2000); /* slower, because it was sent so */
+    assert_int_equal(risen_at, s.measured_at);
+}
+
 TEST(a_change_is_known_within_a_train) {
     xl_capacity s = {0};
     train(&s, 60, START, 100, 500);

@@ -18,7 +18,7 @@ static void roll(xl_cross_traffic *s, uint64_t newest) {
 
 static uint64_t greatest_capacity(const xl_cross_traffic *s) {
     uint64_t rate = 0;
-    for (uint64_t i = 0; i < CAPACITY_BUCKETS && i <= s->newest; i++)
+    for (uint64_t i = 0; i < CAPACITY_BUCKETS; i++)
         rate = xl_max(rate, s->bucket[(s->newest - i) % XL_CROSS_BUCKETS].bytes_per_s);
     return rate;
 }
@@ -39,7 +39,7 @@ void xl_cross_traffic_acked(xl_cross_traffic *s, uint64_t rtt_us, uint64_t min_r
 uint64_t xl_cross_traffic_delay(const xl_cross_traffic *s, uint64_t now) {
     uint64_t number = now / BUCKET_US, least = UINT32_MAX;
     size_t known = 0;
-    for (uint64_t i = 0; i < XL_CROSS_BUCKETS && i <= number; i++) {
+    for (uint64_t i = 0; i < XL_CROSS_BUCKETS; i++) {
         uint64_t delay_us = s->bucket[(number - i) % XL_CROSS_BUCKETS].delay_us;
         if (number - i > s->newest || delay_us == 0)
             continue;

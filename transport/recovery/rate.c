@@ -9,7 +9,14 @@ void xl_rate_sent(xl_rate_sampler *s, xl_sent_packet *p, uint64_t in_flight_befo
     p->is_app_limited = s->app_limited_until != 0;
 }
 
+/* It left before the path began anew, and remembers what was delivered by then. */
+static bool is_from_before(const xl_rate_sampler *s, const xl_sent_packet *p) {
+    return p->time_us < s->begun_at || p->delivered > s->delivered;
+}
+
 void xl_rate_acked(xl_rate_sampler *s, const xl_sent_packet *p, uint64_t now) {
+    if (is_from_before(s, p))
+        return;
     s->delivered += p->bytes;
     s->delivered_at = now;
     s->newly_acked += p->bytes;

@@ -8,6 +8,7 @@
 #include "recovery/ledger.h"
 
 typedef struct {
+    uint64_t begun_at;          /* packets that left before say nothing */
     uint64_t delivered;         /* bytes acknowledged so far */
     uint64_t delivered_at;      /* when that last grew, or the path became busy */
     uint64_t first_sent_at;     /* when the packet left that the present sample's sending begins with */

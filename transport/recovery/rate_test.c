@@ -102,6 +102,23 @@ TEST(samples_are_limited_until_what_was_in_flight_then_is_delivered) {
     assert_false(sample.is_app_limited);
 }
 
+/* A path that begins anew counts from 0, and its packets from before remember more, or less. */
+TEST(packets_from_before_the_path_began_anew_are_in_no_sample) {
+    xl_rate_sampler s = {.begun_at = 2000000, .delivered_at = 2000000, .first_sent_at = 2000000};
+    xl_rate_sample sample;
+    xl_sent_packet before = {.bytes = 1000, .time_us = 1990000, .delivered = 0};
+    xl_rate_acked(&s, &before, 2010000);
+    assert_false(xl_rate_take(&s, 20000, &sample));
+    before = (xl_sent_packet){.bytes = 1000, .time_us = 2000000, .delivered = 10000000};
+    xl_rate_acked(&s, &before, 2020000);
+    assert_false(xl_rate_take(&s, 20000, &sample));
+    assert_int_equal(0, s.delivered);
+    xl_sent_packet after = packet(&s, 0, 2000000);
+    xl_rate_acked(&s, &after, 2020000);
+    assert_true(xl_rate_take(&s, 20000, &sample));
+    assert_int_equal(50000, sample.bytes_per_s);
+}
+
 TEST(an_idle_time_is_in_no_sample) {
     xl_rate_sampler s = {0};
     xl_rate_sample sample;

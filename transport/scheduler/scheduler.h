@@ -31,7 +31,8 @@ typedef struct {
     uint64_t oldest_us;     /* age of the oldest ack-eliciting packet in flight; 0: none */
     uint64_t queue_us;      /* time until all bytes in flight are acknowledged at the present rate; XL_NEVER: rate 0 */
     uint64_t drain_us;      /* the same at the capacity of the path's bottleneck (recovery/capacity.h); 0: unknown */
-    uint64_t cross_us;      /* how long others' packets at the bottleneck keep a packet waiting, at least */
+    uint64_t cross_us;      /* how long others' packets at the bottleneck keep a packet waiting, an estimate
+                             * (recovery/cross_traffic.h); 0: not at all, or unknown */
     bool is_capacity_bound; /* the capacity is a lower bound */
 } xl_scheduler_path;
 

@@ -2,6 +2,7 @@
 #include "testing/paths.h"
 #include "connection/acks.h"
 #include "connection/paths.h"
+#include "minmax.h"
 
 /* ---- NAT rebinding: the server sees a new address on path 1 while path 0 goes on ---- */
 
@@ -226,6 +227,33 @@ TEST(coming_back_starts_a_new_window) {
     assert_int_equal(0, p.sc->active);
     assert_true(pair_server_path(&p, 0).cwnd_bytes <= 10 * PAIR_MTU);
     assert_true(pair_finish(&p, i, 60000000) != UINT64_MAX);
+    pair_free(&p);
+}
+
+/* What had left the path before it came back, and is acknowledged after, is no sample of its rate: its count of
+ * delivered bytes is that of before. */
+TEST(coming_back_by_bbr_takes_no_rate_from_before) {
+    pair p;
+    pair_init(&p, 143, 2, 15000);
+    p.client_config.scheme.enable_migration = p.client_config.limits.migrate_back = true;
+    p.client_config.scheme.cc = p.server_config.scheme.cc = "bbr";
+    limit(&p.link[0], 20);
+    limit(&p.link[1], 20);
+    pair_establish(&p);
+    size_t i = pair_ask(&p, 20000000);
+    pair_run(&p, 1000000);
+    set_dark(&p.link[0], true);
+    pair_run(&p, 1500000);
+    assert_int_equal(1, p.cc->active);
+    set_dark(&p.link[0], false);
+    while (p.server_migrations < 2)
+        assert_true(pair_step(&p) && !p.request[i].done);
+    uint64_t most = 0, end = p.now + 300000;
+    while (p.now < end) {
+        assert_true(pair_step(&p));
+        most = xl_max(most, p.sc->path[0]->pacer.rate);
+    }
+    assert_in_range(most, 1, 20 * 125000 * 5);
     pair_free(&p);
 }
 
