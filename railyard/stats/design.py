@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from railyard.stats import distributions
 from railyard.stats.intervals import LEVEL, Interval
 
-SURE, UNSURE = 0.8, 0.4
+POWER = 0.8
+SURE, UNSURE = POWER, 0.4
 """The probability that a claim is decided by so many units as it wants; and where fewer do not even carry an interval,
 a guess."""
-POWER = 0.8
 
 
 # --- units that decide a figure ---------------------------------------------------------------------------------------

@@ -274,10 +274,11 @@ void xl_path_note_acked(xl_path *p, uint64_t bytes, uint64_t sent_at, uint64_t n
 }
 
 void xl_path_note_delay(xl_path *p, const xl_sent_packet *pkt, uint64_t now) {
-    if (pkt->time_us < p->delivery.epoch || !p->ack_rtt.has_sample)
+    uint64_t own_bytes = xl_rate_since(&p->rate, pkt);
+    if (own_bytes == 0 || !p->ack_rtt.has_sample)
         return;
     const xl_capacity *capacity = &p->delivery.capacity;
-    xl_cross_traffic_acked(&p->delivery.cross, now - pkt->time_us, p->ack_rtt.min, p->rate.delivered - pkt->delivered,
+    xl_cross_traffic_acked(&p->delivery.cross, now - pkt->time_us, p->ack_rtt.min, own_bytes,
                            capacity->measured_at == now ? capacity->bytes_per_s : 0, now);
 }
 

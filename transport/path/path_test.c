@@ -505,6 +505,7 @@ TEST(delay_by_others_is_what_own_bytes_do_not_explain) {
     make_busy(&p);
     assert_int_equal(0, delay_of(&p, 390000, 0, 1)); /* no capacity was measured */
     make(&p);
+    p.rate.delivered = 400000;
     assert_int_equal(0, delay_of(&p, 0, 0, 0)); /* nor an RTT */
 }
 
@@ -515,6 +516,7 @@ TEST(delay_by_others_is_of_the_present_route) {
     xl_path_reset_congestion(&p, p.cc.ops, 1200, 9000000);
     assert_int_equal(0, xl_cross_traffic_delay(&p.delivery.cross, 11999999));
     xl_rtt_sample(&p.ack_rtt, 40000, 0);
+    p.rate.delivered = 400000;
     assert_int_equal(0, delay_of(&p, 0, 8999999, 0)); /* what had left before is still acknowledged */
     assert_true(delay_of(&p, 0, 9000000, 0) > 0);
 }

@@ -32,6 +32,10 @@ void xl_rate_acked(xl_rate_sampler *s, const xl_sent_packet *p, uint64_t now) {
     s->first_sent_at = p->time_us;
 }
 
+uint64_t xl_rate_since(const xl_rate_sampler *s, const xl_sent_packet *p) {
+    return is_from_before(s, p) ? 0 : s->delivered - p->delivered;
+}
+
 void xl_rate_lost(xl_rate_sampler *s, uint64_t bytes) {
     s->newly_lost += bytes;
 }

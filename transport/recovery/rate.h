@@ -35,6 +35,8 @@ void xl_rate_sent(xl_rate_sampler *, xl_sent_packet *, uint64_t in_flight_before
 /* For one ACK: first every packet, */
 void xl_rate_acked(xl_rate_sampler *, const xl_sent_packet *, uint64_t now);
 void xl_rate_lost(xl_rate_sampler *, uint64_t bytes);
+/* Bytes acknowledged since the packet left, with its own once it was; 0 if it left before the path began anew. */
+uint64_t xl_rate_since(const xl_rate_sampler *, const xl_sent_packet *);
 /* then the sample; false when no packet in flight was acknowledged. now, in_flight and rtt_us of it are the caller's.
  */
 bool xl_rate_take(xl_rate_sampler *, uint64_t min_rtt_us, xl_rate_sample *out);

@@ -113,10 +113,12 @@ TEST(packets_from_before_the_path_began_anew_are_in_no_sample) {
     xl_rate_acked(&s, &before, 2020000);
     assert_false(xl_rate_take(&s, 20000, &sample));
     assert_int_equal(0, s.delivered);
+    assert_int_equal(0, xl_rate_since(&s, &before));
     xl_sent_packet after = packet(&s, 0, 2000000);
     xl_rate_acked(&s, &after, 2020000);
     assert_true(xl_rate_take(&s, 20000, &sample));
     assert_int_equal(50000, sample.bytes_per_s);
+    assert_int_equal(1000, xl_rate_since(&s, &after));
 }
 
 TEST(an_idle_time_is_in_no_sample) {

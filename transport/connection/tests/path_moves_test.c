@@ -120,12 +120,16 @@ TEST(a_single_path_survives_a_new_port_without_starting_anew) {
 
 /* ---- migration of a single-path connection ---- */
 
-static void start_migrating(pair *p, uint64_t seed, unsigned ptos) {
+static void init_migrating(pair *p, uint64_t seed) {
     pair_init(p, seed, 2, 15000);
     p->client_config.scheme.enable_migration = true;
-    p->client_config.limits.migrate_ptos = ptos;
     limit(&p->link[0], 20);
     limit(&p->link[1], 20);
+}
+
+static void start_migrating(pair *p, uint64_t seed, unsigned ptos) {
+    init_migrating(p, seed);
+    p->client_config.limits.migrate_ptos = ptos;
     pair_establish(p);
 }
 
@@ -179,12 +183,9 @@ TEST(answers_restart_the_count_of_ptos) {
 TEST(migration_returns_when_the_primary_has_been_back_for_a_while) {
     for (int back = 0; back < 2; back++) {
         pair p;
-        pair_init(&p, 142, 2, 15000);
-        p.client_config.scheme.enable_migration = true;
+        init_migrating(&p, 142);
         p.client_config.limits.migrate_back = back;
         p.client_config.limits.migrate_back_us = 3000000;
-        limit(&p.link[0], 20);
-        limit(&p.link[1], 20);
         pair_establish(&p);
         size_t i = pair_ask(&p, 40000000);
         pair_run(&p, 1000000);
@@ -208,22 +209,25 @@ TEST(migration_returns_when_the_primary_has_been_back_for_a_while) {
     }
 }
 
+/* Path 0 is dark until the client has left it. Ends when the server has followed it back. */
+static void leave_and_come_back(pair *p, size_t request) {
+    set_dark(&p->link[0], true);
+    pair_run(p, 1500000);
+    assert_int_equal(1, p->cc->active);
+    set_dark(&p->link[0], false);
+    while (p->server_migrations < 2)
+        assert_true(pair_step(p) && !p->request[request].done);
+}
+
 TEST(coming_back_starts_a_new_window) {
     pair p;
-    pair_init(&p, 143, 2, 15000);
-    p.client_config.scheme.enable_migration = p.client_config.limits.migrate_back = true;
-    limit(&p.link[0], 20);
-    limit(&p.link[1], 20);
+    init_migrating(&p, 143);
+    p.client_config.limits.migrate_back = true;
     pair_establish(&p);
     size_t i = pair_ask(&p, 20000000);
     pair_run(&p, 1000000);
     assert_true(pair_server_path(&p, 0).cwnd_bytes > 100000);
-    set_dark(&p.link[0], true);
-    pair_run(&p, 1500000);
-    assert_int_equal(1, p.cc->active);
-    set_dark(&p.link[0], false);
-    while (p.server_migrations < 2)
-        assert_true(pair_step(&p) && !p.request[i].done);
+    leave_and_come_back(&p, i);
     assert_int_equal(0, p.sc->active);
     assert_true(pair_server_path(&p, 0).cwnd_bytes <= 10 * PAIR_MTU);
     assert_true(pair_finish(&p, i, 60000000) != UINT64_MAX);
@@ -234,20 +238,13 @@ TEST(coming_back_starts_a_new_window) {
  * delivered bytes is that of before. */
 TEST(coming_back_by_bbr_takes_no_rate_from_before) {
     pair p;
-    pair_init(&p, 143, 2, 15000);
-    p.client_config.scheme.enable_migration = p.client_config.limits.migrate_back = true;
+    init_migrating(&p, 143);
+    p.client_config.limits.migrate_back = true;
     p.client_config.scheme.cc = p.server_config.scheme.cc = "bbr";
-    limit(&p.link[0], 20);
-    limit(&p.link[1], 20);
     pair_establish(&p);
     size_t i = pair_ask(&p, 20000000);
     pair_run(&p, 1000000);
-    set_dark(&p.link[0], true);
-    pair_run(&p, 1500000);
-    assert_int_equal(1, p.cc->active);
-    set_dark(&p.link[0], false);
-    while (p.server_migrations < 2)
-        assert_true(pair_step(&p) && !p.request[i].done);
+    leave_and_come_back(&p, i);
     uint64_t most = 0, end = p.now + 300000;
     while (p.now < end) {
         assert_true(pair_step(&p));
