@@ -313,7 +313,7 @@ load, which varies the result by 15 to 25 % from run to run; two paths of 20 Mbp
 | video of 8 Mbps | 510 | 1990 | 15 |
 | video of 2.5 Mbps | 1190 | 2710 | 14 |
 
-Of the revision before, in turns with this one, the first four are 128, 219, 118 and 64 simulated s / s. With qlog, much
+The first four of the revision before, in turns with this one, are 128, 219, 118 and 64 simulated s / s. With qlog, much
 of the time is the kernel's: two qlogs have some 600 bytes of a packet.
 
 The cost of paths is proportional to the packets that they carry (250 simulated s / s on one path of 20 Mbps). Start and
@@ -389,8 +389,8 @@ Gone since are the paths that were not open (12 kB); send buffers in which all i
 buffers in which all is read (5 kB); and what nghttp3 holds of a session (60 kB of addresses, 22 kB of memory). It takes
 the memory of 64 streams at once, of which the kernel gets back what is not touched, and after 5 s of silence nothing of
 it is left but the first bytes of the peer's critical streams, from which it is made anew.
-Of what is left, the connection itself takes 8 kB, its first path 1.8 kB, six streams of HTTP/3 3.7 kB, three sets of
-keys in GnuTLS 4.8 kB and sent packets 1.4 kB.
+The connection itself still takes 8 kB, its first path 1.8 kB, six streams of HTTP/3 3.7 kB, three sets of keys in
+GnuTLS 4.8 kB and sent packets 1.4 kB.
 
 ## Campaigns
 Processor time on two cores beside other work, once each, of commands rather than instructions; "before" is revision
@@ -412,8 +412,8 @@ Outputs are the same bytes.
 
 ## Where a simulated packet's instructions are
 Two paths of 20 Mbps, `vanilla-mp`, after the start, by folder of the source; an inlined function counts where it was
-written. Every packet that reaches a link counts as one, in both directions, data or acknowledgement. Of GnuTLS's
-part, AES-GCM itself, once to seal and once to open, is some 3,900 in this mix of sizes. Qlogs are of both ends.
+written. Every packet that reaches a link counts as one, in both directions, data or acknowledgement. AES-GCM itself,
+once to seal and once to open, is some 3,900 of GnuTLS's part in this mix of sizes. Qlogs are of both ends.
 
 {parts}
 

@@ -24,8 +24,8 @@ from railyard.lab import scheduler as lab
 # %% [markdown]
 # ## The interface (20 minutes)
 # `decide()` is called for each packet. It gets a view of the paths and puts their indices into `out->order`, the best
-# first; the packet goes on the first one. [scheduler.h](../transport/scheduler/scheduler.h) has all members. Of a path
-# these matter here:
+# first; the packet goes on the first one. [scheduler.h](../transport/scheduler/scheduler.h) has all members. These
+# members of a path matter here:
 #
 # | member | meaning |
 # | --- | --- |

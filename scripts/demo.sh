@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The demo: build, the answer in virtual time, two pairs live, the page. What is whole is kept, and the same command goes
-# on from there; results/demo and results/demo-live name the folders.
+# The demo: build, the answer in virtual time, two pairs live, the page. Completed runs are kept; run the same command
+# to resume. results/demo and results/demo-live name the folders.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 results=$(realpath -m "${RAILYARD_RESULTS:-results}")

@@ -44,8 +44,8 @@ def qlog_command(
 ) -> None:
     """Print what qlogs say of each path, draw them on one page, or convert them for Perfetto or qvis.
 
-    Of a run, the trace also has the packets in queue and in flight, the links' capacity, copies and the player. Of
-    other stacks it reads main schemas 0.3 and 0.4, and the sequential files of the present drafts.
+    The trace of a run also has the packets in queue and in flight, the links' capacity, copies and the player. Qlogs of
+    other stacks may have main schema 0.3 or 0.4, or be sequential files of the present drafts.
     """
     if to_perfetto + to_qvis + to_page > 1:
         raise UserError("--perfetto, --qvis and --page write different files; give one of them.")

@@ -327,7 +327,7 @@ def metrics() -> str:
         for figure in FIGURES
     ]
     lines = [
-        "Of many runs, a quantile is over the values of all of them, and a ratio is one of sums. *Interval*: the rule",
+        "Over many runs, a quantile is that of all their values, and a ratio is one of sums. *Interval*: the rule",
         'of [statistics.md](statistics.md). *Margin*: what "no worse" allows in a comparison of schemes. *Floor*: the',
         "smallest change for the worse that counts in the [gate](gate.md). A figure without a margin or a floor is not",
         "compared there.",

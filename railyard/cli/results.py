@@ -272,8 +272,8 @@ def repeat_command(
 ) -> None:
     """Repeat a recorded run with its settings, traces and seed, and show it; or check every run of an archive.
 
-    The programs are those of this installation. Their commands are printed first, and run when you agree. Of an archive
-    (`railyard archive`) the outputs are compared byte by byte; exit code 1 if a run differs.
+    The programs are those of this installation. Their commands are printed first, and run when you agree. The outputs
+    of an archive (`railyard archive`) are compared byte by byte; exit code 1 if a run differs.
     """
     if Path(run).is_file():
         if out is not None or qlog:

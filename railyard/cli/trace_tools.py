@@ -199,7 +199,7 @@ def pair_command(
     out: Annotated[Path, typer.Option(help="Folder of the trace library to write to. Updates its index.yaml.")],
     technologies: Annotated[
         str | None,
-        typer.Option(help="Of both paths: FIRST,SECOND, each 5g-sa, 5g-nsa, wifi or lte. Default: of INDEX.csv."),
+        typer.Option(help="For both paths: FIRST,SECOND, each 5g-sa, 5g-nsa, wifi or lte. Default: of INDEX.csv."),
     ] = None,
     scenario: Annotated[str | None, typer.Option(help="Scenario. Default: of INDEX.csv.")] = None,
     licence: Annotated[str | None, typer.Option(help="Licence. Default: of INDEX.csv.")] = None,

@@ -130,7 +130,7 @@ FIGURES = (
             is_known=lambda play: all(chunk.efficiency is not None for chunk in play.chunks),
         ),
         "Oracle RCT / RCT of a chunk; the median over all chunks. 100 % is what the traces, delays and headers of all "
-        "paths allow. Of a chunk that never completed it is an upper bound (≤).",
+        "paths allow. For a chunk that never completed it is an upper bound (≤).",
         where="`chunks.efficiency`",
         head=("effi-", "ciency"),
         bar_digits=0,

@@ -268,7 +268,7 @@ def markdown(by_campaign: Iterable[Found]) -> str:
     lines: list[str] = []
     for title, of in (("a figure", "figures"), ("a difference", "differences")):
         rows = [[*_place(one), *(tally.words for tally in getattr(one, of).values())] for one in every]
-        lines += [f"Of the 95 % intervals of {title}, those that cover the true value:", ""]
+        lines += [f"95 % intervals of {title} that cover the true value:", ""]
         lines += _table((*PLACE, *getattr(every[0], of)), rows)
     tallies = {
         "RCT median differs": "false_alarms",
@@ -278,11 +278,11 @@ def markdown(by_campaign: Iterable[Found]) -> str:
     }
     known = {head: of for head, of in tallies.items() if any(getattr(one, of).trials for one in every)}
     rows = [[*_place(one), *(_rate(getattr(one, of)) for of in known.values())] for one in every]
-    lines += ["Of comparisons without a difference, those that find one at 5 %:", ""]
+    lines += ["Comparisons without a difference that find one at 5 %:", ""]
     if "no worse" in known:
         lines[-2:] = [
-            "Of comparisons without a difference, those that find one at 5 %; and, of comparisons with a scheme that",
-            f"is slower by the margin of {100 * MARGIN:g} %, those that call it no worse:",
+            "Comparisons without a difference that find one at 5 %, and comparisons with a scheme that is slower by",
+            f"the margin of {100 * MARGIN:g} % that call it no worse:",
             "",
         ]
     lines += _table((*PLACE, *known), rows)
