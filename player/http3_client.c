@@ -99,7 +99,7 @@ static void win(http3_client *t, attempt *winner) {
         leave(t);
     t->race_at = XL_NEVER;
     t->connected = true;
-    if (t->connection != winner->connection) /* what was told of paths so far was of another attempt */
+    if (t->connection != winner->connection) /* paths reported so far were those of another attempt */
         t->cb.path(t->cb.user, winner->path, xl_path_state_name(XL_PATH_ACTIVE), t->now);
     t->in_use = winner;
     t->connection = winner->connection;

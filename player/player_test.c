@@ -287,7 +287,7 @@ TEST(qoe_counts_whole_frames_that_have_not_begun) {
     c.startup_buffer_us = 100 * MS;
     start(&b, c);
     connect_and_request(&b, START);
-    deliver(&b, 0, 0, 99999, START); /* frames 0 and 1 (to 90000) are whole; not playing yet */
+    deliver(&b, 0, 0, 99999, START); /* frames 0 and 1 (to 90000) are complete; not playing yet */
     player_qoe(b.p, START, &qoe);
     assert_int_equal(qoe.cached_frames, 2);
     deliver(&b, 0, 99999, 1, START);  /* plays */
@@ -431,7 +431,7 @@ TEST(an_end_in_mid_play_counts_what_was_played) {
     }
 }
 
-/* A failure that is told late happened at that moment: a stall before it is one. */
+/* A failure that is reported late happened at that moment: a stall before it is one. */
 TEST(a_late_failure_finds_the_stall_before_it) {
     bench b;
     start(&b, basic());

@@ -267,7 +267,7 @@ TEST(an_error_is_for_who_sent_what_it_quotes) {
 #define ROUNDS 20000
 #define PORTS  12u
 
-/* What a mapping must be, told from the rules: the newest outer port of each pair of hosts, and when it was used. */
+/* What a mapping must be by the rules: the newest outer port of each pair of hosts, and when it was used. */
 typedef struct {
     uint16_t outer[PORTS][2][2]; /* inner port, remote address, remote port; 0: none */
     uint64_t used_us[PORTS][2][2];

@@ -8,7 +8,7 @@
 
 #include "emulator/link/packet.h"
 
-/* Where the number is: behind the headers of IPv4, in the flow label and length of IPv6. No flow is told by either. */
+/* Where the number is: behind the headers of IPv4, in the flow label and length of IPv6. Neither identifies a flow. */
 static inline size_t numbered_at(const link_packet *packet) {
     return packet->data[0] >> 4 == 6 ? 2 : 28;
 }

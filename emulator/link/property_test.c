@@ -185,7 +185,7 @@ TEST(every_link_keeps_its_accounts) {
         run_case(seed);
 }
 
-/* ---- a second link, told from the rules, one opportunity after the other ---- */
+/* ---- a second link, written from the rules, one opportunity after the other ---- */
 
 typedef struct {
     uint32_t size[ARRIVALS + 1];

@@ -54,7 +54,7 @@ bool link_settings_check_bottleneck(const link_settings settings[2], char *error
 /* Values set in `top` override those in `base`, per direction. Frees `top`. False if there is no memory. */
 bool link_settings_override(link_settings base[2], link_settings top[2]);
 void link_settings_free(link_settings settings[2]);
-/* The direction's trace: a file, or a rate. Of Wi-Fi, which has no opportunities, the rate of its data. */
+/* The direction's trace: a file, or a rate. For Wi-Fi, which has no opportunities, the rate of its data. */
 const char *link_settings_trace(const link_settings *settings);
 /* The configuration of a link; it borrows from settings. start_offset_ms is added to the path's own. */
 link_config link_settings_config(const link_settings *settings, uint64_t start_offset_ms);

@@ -36,7 +36,7 @@ typedef struct {
 } mp_awake;
 
 /* Probes where asked is auto, and keeps the cores awake if that brings something (mp_awake_is_worth), or if asked is
- * on. Takes some 0.3 s for the probe. Never fails: what cannot be done is left out, and told by the members. */
+ * on. Takes some 0.3 s for the probe. Never fails: what cannot be done is left out, and reported by the members. */
 void mp_awake_start(mp_awake *awake, mp_keep_awake asked);
 /* Ends the spinners and lets go of the device. May be called twice, and without a start of a zeroed structure. */
 void mp_awake_stop(mp_awake *awake);

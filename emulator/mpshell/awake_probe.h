@@ -7,7 +7,7 @@
 
 #define MP_AWAKE_SAMPLES 150 /* of each kind */
 /* Keeping the cores awake is worth it if p95(with) < 0.7 * p95(without) and p95(without) - p95(with) >= 30 us. For
- * example 72 us with and 150 us without. (Of so few samples two would decide a p99.) */
+ * example 72 us with and 150 us without. (A p99 of so few samples would depend on two.) */
 #define MP_AWAKE_RATIO   0.7
 #define MP_AWAKE_GAIN_US 30.0
 

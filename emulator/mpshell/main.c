@@ -24,7 +24,7 @@
 #include "emulator/mpshell/virtual.h"
 
 #define EXIT_CANNOT_START 2
-#define EXIT_INCOMPLETE   1 /* the command succeeded, and a log or the summary could not be written whole */
+#define EXIT_INCOMPLETE   1 /* the command succeeded, and a log or the summary could not be written completely */
 
 static void init_shell(mp_shell *shell) {
     shell->path_count = shell->options.path_count;

@@ -15,7 +15,7 @@ typedef struct {
 
 /* Finds the place before COMMAND starts. False with errno set. */
 bool mp_result_open(mp_result *result, const char *path);
-/* A file is written beside and renamed, so that it is whole or not there. False with errno set. */
+/* A file is written beside and renamed, so that it is complete or not there. False with errno set. */
 bool mp_result_write(const mp_result *result, const char *text, size_t length);
 void mp_result_close(mp_result *result); /* fine where there is none */
 

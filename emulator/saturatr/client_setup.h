@@ -13,7 +13,7 @@
 
 #define SAT_CLIENT_SOCKETS (2u * SAT_MAX_PATHS)
 
-/* What a channel's HELLOs and WELCOMEs have told. */
+/* What a channel's HELLOs and WELCOMEs have reported. */
 typedef struct {
     uint8_t cookie[SAT_COOKIE_BYTES];
     uint64_t next_hello_us;

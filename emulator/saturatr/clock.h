@@ -29,7 +29,7 @@ void sat_clock_add(sat_clock *clock, uint64_t t1, uint64_t t2, uint64_t t3, uint
 double sat_clock_offset_us(const sat_clock *clock, uint64_t client_us);
 /* How far the offset can be off, us. */
 double sat_clock_uncertainty_us(const sat_clock *clock);
-/* Parts per million by which the server's clock runs faster; 0 where no drift can be told from error. */
+/* Parts per million by which the server's clock runs faster; 0 where drift cannot be distinguished from error. */
 double sat_clock_drift_ppm(const sat_clock *clock);
 /* A time of the server's clock on the client's. */
 uint64_t sat_clock_to_client(const sat_clock *clock, uint64_t server_us);

@@ -1,5 +1,5 @@
-/* The deadlines of all actors of a simulation, and whose is next: a winner tree. Of equal deadlines the actor with the
- * smallest number comes first, so that the order of events is always the same. */
+/* The deadlines of all actors of a simulation, and whose is next: a winner tree. If deadlines are equal, the actor with
+ * the smallest number comes first, so that the order of events is always the same. */
 #ifndef RAILYARD_SIM_TIMERS_H
 #define RAILYARD_SIM_TIMERS_H
 

@@ -21,7 +21,7 @@ void jsonl_limit(jsonl *, uint64_t bytes);
 void jsonl_write(jsonl *, const char *event, json_t *fields, uint64_t now_us);
 /* The first record: "start" with monotonic_us, argv and `fields`. */
 void jsonl_write_start(jsonl *, int argc, char *const *argv, json_t *fields);
-/* False when a record could not be written whole (a full disk). */
+/* False when a record could not be written completely (a full disk). */
 bool jsonl_flush(jsonl *);
 bool jsonl_close(jsonl *);
 

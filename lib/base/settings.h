@@ -100,8 +100,8 @@ bool setting_refuse_json(const setting *, const char *label, const json_t *value
 
 /* Reads a command line by getopt_long. False with a sentence in error. *help: --help was given, and nothing else was
  * looked at. *rest: the index in argv of the first argument that is not an option, argc if there is none; reading stops
- * there, so that what follows may be another command's, but not if `mixed`. Of a setting that is given twice the last
- * value counts, or both where it has a grammar of its own that adds; see refuse_twice.
+ * there, so that what follows may be another command's, but not if `mixed`. If a setting is given twice, the last value
+ * counts, or both where it has a grammar of its own that adds; see refuse_twice.
  */
 bool settings_read_args(const setting_tables *, int argc, char **argv, bool *help, int *rest, char *error);
 

@@ -101,7 +101,7 @@ static send_result send_single(xl_udp *u, const udp_run *run, const uint8_t *dat
     udp_socket *s = &u->sockets[run->socket];
     build_message(s, run, data, &msg, &iov, &name, &control);
     ssize_t n = -1;
-    /* An ICMP error of an earlier datagram is told once to the next send, which then has not happened. */
+    /* The next send reports an ICMP error of an earlier datagram, once, and then sends nothing. */
     for (int tries = 0; tries < 3; tries++) {
         u->stats.send_calls++;
         n = sendmsg(s->fd, &msg, 0);

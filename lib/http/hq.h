@@ -21,7 +21,7 @@ typedef struct {
     void *user;
     void (*request)(void *user, uint64_t stream, const char *path); /* server: answer it by hq_respond(), hq_refuse() */
     void (*body)(void *user, uint64_t stream, const uint8_t *data, size_t len); /* client */
-    void (*end)(void *user, uint64_t stream);                                   /* client: the body is whole */
+    void (*end)(void *user, uint64_t stream);                                   /* client: the body is complete */
     void (*abort)(void *user, uint64_t stream, uint64_t error_code);            /* both: the peer gave the stream up */
     void (*acknowledged)(void *user, uint64_t stream);                          /* server: all of the answer was */
 } hq_callbacks;

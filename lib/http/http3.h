@@ -77,7 +77,7 @@ typedef struct {
  * h3_respond() and h3_cancel(), not h3_session_free(). */
 typedef struct {
     void *user;
-    /* Client. Of one stream: response, body (0 or more), then one of end and abort. */
+    /* Client. On each stream: response, body (0 or more), then one of end and abort. */
     void (*response)(void *user, uint64_t stream, const h3_response_head *);
     void (*body)(void *user, uint64_t stream, const uint8_t *data, size_t len);
     void (*end)(void *user, uint64_t stream);

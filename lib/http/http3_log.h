@@ -22,7 +22,7 @@ void h3_log_forget(h3_log *, uint64_t stream);
 /* A field section under construction: an array of {"name", "value"}; NULL without a log. Values are cut after 1 KB. */
 json_t *h3_log_fields(const h3_log *);
 void h3_log_field(json_t *fields, const uint8_t *name, size_t name_len, const uint8_t *value, size_t value_len);
-/* The section is whole: takes the fields over. */
+/* The section is complete: takes the fields over. */
 void h3_log_headers(h3_log *, uint64_t stream, bool is_sent, json_t *fields, uint64_t now);
 
 #endif

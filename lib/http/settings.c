@@ -4,7 +4,7 @@
 
 enum { CONTROL_STREAM = 0x00, FRAME_SETTINGS = 0x04, TABLE_BYTES = 0x01, FIELD_SECTION_BYTES = 0x06, BLOCKED = 0x07 };
 
-/* 0: it is not whole. */
+/* 0: it is incomplete. */
 static size_t read_varint(const uint8_t *data, size_t len, uint64_t *out) {
     const size_t bytes = len > 0 ? (size_t)1 << (data[0] >> 6) : 1;
     if (bytes > len)

@@ -24,7 +24,7 @@ typedef struct {
     size_t found_len;
 } h3_settings_reader;
 
-/* Bytes of a unidirectional stream of the server, in order. True: with them SETTINGS is whole. */
+/* Bytes of a unidirectional stream of the server, in order. True: with them SETTINGS is complete. */
 bool h3_settings_feed(h3_settings_reader *, uint64_t stream, const uint8_t *data, size_t len);
 /* The payload of SETTINGS. False: malformed. */
 bool h3_settings_parse(const uint8_t *payload, size_t len, h3_peer_settings *);

@@ -306,7 +306,7 @@ static void on_path_facts(void *user, size_t k, relay_path_facts *out) {
 
 /* ---- the connection ---- */
 
-/* Of the client: streams and paths may begin. */
+/* Client: streams and paths may begin. */
 static void on_connected(stack *t) {
     if (t->is_connected)
         return;

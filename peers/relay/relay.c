@@ -145,7 +145,7 @@ static bool set_watch(relay_stream *s, bool is_watched, uint32_t events) {
     return true;
 }
 
-/* A hang-up is told whatever was asked for, again and again. Once we have ended our direction it is no news, so a
+/* A hang-up is reported again and again, whatever was asked for. Once we have ended our direction it is no news, so a
  * socket that we ask nothing of leaves the set. */
 static void watch_stream(relay_stream *s) {
     if (s->fd < 0)

@@ -44,7 +44,7 @@ typedef struct {
     const char *certificate_file, *key_file; /* server: PEM */
 } relay_options;
 
-/* Options of the stack's own: rows over `into`, see base/settings.h. Of rows with sides, a client takes those of
+/* Options of the stack's own: rows over `into`, see base/settings.h. If rows have sides, a client takes those of
  * SETTING_OF_PLAYER and a server those of SETTING_OF_SERVER. */
 typedef struct {
     const setting *rows;

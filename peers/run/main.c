@@ -50,7 +50,7 @@ typedef struct {
     char **relay_words, **player_words;
     FILE *out;
     size_t out_bytes;
-    char line[LINE_BYTES]; /* of the relay, not whole yet */
+    char line[LINE_BYTES]; /* of the relay, not complete yet */
     size_t line_len;
     bool is_ready;
     pid_t relay, player;

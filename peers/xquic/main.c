@@ -55,7 +55,7 @@ struct stack {
     xqc_cid_t id; /* the client's */
     bool has_connected, is_connected, must_continue;
     path paths[RELAY_MAX_PATHS];
-    path *created;     /* XQUIC has not told its ID yet */
+    path *created;     /* XQUIC has not reported its ID yet */
     uint64_t retry_at; /* XL_NEVER: no path is missing */
     uint64_t timer_at; /* XL_NEVER: none */
     unsigned rounds;   /* of a timer that is due at once, since a datagram came */
@@ -477,7 +477,7 @@ static int trust(const unsigned char *certificates[], const size_t lens[], size_
 
 /* ---- the program ---- */
 
-/* XQUIC's own names of what it can be told. */
+/* XQUIC's own names of its options' values. */
 static const char *const schedulers[] = {"minrtt", "backup", "rap", NULL};
 static const char *const reinjections[] = {"none", "tail", "deadline", NULL};
 static const char *const controllers[] = {"cubic", "bbr", NULL};

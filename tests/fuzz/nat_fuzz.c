@@ -10,7 +10,7 @@
 
 static const uint8_t protocols[] = {17, 6};
 
-/* Of exactly its size, so that what lies beyond it is found. */
+/* Allocated at exactly its size, so that an access beyond it is found. */
 static link_packet *packet_of(size_t length) {
     link_packet *p = calloc(1, offsetof(link_packet, data) + length + (length == 0));
     FUZZ_CHECK(p != NULL);

@@ -32,7 +32,7 @@ bool xl_conn_has_foreign_peer(const xl_connection *c) {
     return c->path_ids && !c->qoe.has_field;
 }
 
-/* A hole, or an answer that is not whole yet. */
+/* A hole, or an answer that is not complete yet. */
 static bool awaits_data(const xl_connection *c) {
     for (size_t i = 0; i < c->streams.count; i++) {
         const xl_stream *s = c->streams.at[i];

@@ -111,8 +111,8 @@ bool xl_tls_early_is_accepted(const xl_tls *); /* a server: once it has keys to 
 /* Client: produces the ClientHello. Returns 0 or negative. */
 int xl_tls_start(xl_tls *);
 /* Feeds in-order CRYPTO bytes received at `level` and drives the handshake as far as it goes. Returns 0, or negative:
- * then xl_tls_alert() is the TLS alert to close with (CRYPTO_ERROR 0x100 + alert). Of post-handshake messages
- * NewSessionTicket is taken, and saved where the credentials keep sessions; a KeyUpdate message is an error (RFC 9001
+ * then xl_tls_alert() is the TLS alert to close with (CRYPTO_ERROR 0x100 + alert). A NewSessionTicket after the
+ * handshake is accepted, and saved where the credentials keep sessions; a KeyUpdate message is an error (RFC 9001
  * section 6). Bytes at another level than that of the newest read keys are an error as well (unexpected_message):
  * duplicates must have been dropped. */
 int xl_tls_receive(xl_tls *, xl_level level, const uint8_t *data, size_t len);

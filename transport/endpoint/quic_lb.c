@@ -95,7 +95,7 @@ size_t xl_lb_cid_bytes(const xl_lb *lb, uint8_t first_octet) {
 
 /* ---- The four-pass algorithm (section 5.4.2) ---- */
 
-/* Left half: the first len/2 bytes, rounded up; right half: the last ones. Of an odd number of bytes the middle one is
+/* Left half: the first len/2 bytes, rounded up; right half: the last ones. If their number is odd, the middle one is
  * shared: its high half belongs to the left, its low half to the right, the other halves are zero. */
 typedef struct {
     uint8_t left[BLOCK], right[BLOCK];

@@ -1,5 +1,5 @@
-/* The figures are the draft's: appendix "Load Balancer Test Vectors" and the worked example of section 5.4.2. (Of the
- * second one the draft prints nine digits of ten; it is plaintext, so any tenth will do.) */
+/* The figures are the draft's: appendix "Load Balancer Test Vectors" and the worked example of section 5.4.2. (The
+ * draft prints nine of the ten digits of the second nonce; it is plaintext, so any tenth will do.) */
 
 #include <stdio.h>
 #include <string.h>

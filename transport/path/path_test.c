@@ -419,7 +419,7 @@ TEST(without_a_rate_the_rtt_has_to_do) {
     assert_true(xl_path_time_left(&p, 3000, now, now + overdue + 1) == XL_NEVER);
     xl_path_note_acked(&p, 1000, now, now + 40000);
     p.flight.bytes -= 1000;
-    uint64_t told_at = now + 40000 + XL_RATE_BUCKET_US; /* a rate takes a bucket's time to be told */
+    uint64_t told_at = now + 40000 + XL_RATE_BUCKET_US; /* a rate takes a bucket's time to be measured */
     xl_path_note_acked(&p, 1000, now, told_at - 1);
     assert_int_equal(srtt, xl_path_delivery_time(&p, 1000, told_at - 1));
     assert_int_equal(5 * XL_RATE_BUCKET_US, xl_path_delivery_time(&p, 1000, told_at)); /* 1000 bytes in a bucket */
@@ -474,7 +474,7 @@ TEST(a_path_that_fades_at_once_is_seen_through) {
     xl_path_note_sent(&p, 1000, now + 1000000);
     p.flight.bytes = 1000;
     assert_in_range(xl_path_queue_time(&p, now + 1000000), 40000, 60000); /* the rate is remembered */
-    /* A packet that is overdue says that nothing comes back, before any rate could be told. */
+    /* A packet that is overdue says that nothing comes back, before any rate could be measured. */
     assert_true(xl_path_time_left(&p, 1000, now + 1000000, now + 3000000) == XL_NEVER);
 }
 

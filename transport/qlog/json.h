@@ -34,7 +34,7 @@ static inline void xl_json_text(xl_json *j, const char *text) {
     xl_json_bytes(j, text, strlen(text));
 }
 
-/* "name": with a comma before it if `comma`. Of a literal, see above. */
+/* "name": with a comma before it if `comma`. `name` is a literal, see above. */
 static inline __attribute__((always_inline)) void xl_json_member(xl_json *j, const char *name, bool comma) {
     const size_t n = strlen(name);
     if (j->overflow || j->cap - j->used < n + 4) {

@@ -3,8 +3,8 @@
  *
  * With n packets left to send, a path may carry the next one if fewer than n packets could be there before it by the
  * other paths: sent there as fast as windows and pacers allow. Otherwise the packet waits for them, since all that is
- * left is complete earlier without this path. Of the paths that may carry it, the one with the earliest arrival does.
- * Nothing is sent that a full queue would drop.
+ * left is complete earlier without this path. If several may carry it, the path with the earliest arrival does. Nothing
+ * is sent that a full queue would drop.
  *
  * Where that holds for all streams together and not for the one that is next to send, the path carries what follows
  * that stream.

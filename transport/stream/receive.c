@@ -108,8 +108,8 @@ size_t xl_recv_readable(const xl_recv *r) {
     return (size_t)(r->received.at[0].end - r->read);
 }
 
-/* Nothing is held. Of a stream that carries little, as HTTP/3's control streams, nothing stays; a larger ring stays for
- * the next packet, until the end of the stream. */
+/* Frees an empty ring, so that a stream that carries little, as HTTP/3's control streams, keeps nothing; a larger ring
+ * than MIN_CAP stays for the next packet, until the end of the stream. */
 static void rest(xl_recv *r, bool at_end) {
     if (r->received.count > 0 || (r->cap > MIN_CAP && !at_end))
         return;

@@ -326,7 +326,8 @@ impl Relay {
     }
 }
 
-/// A connection for a first packet, and its own connection ID. Another version than ours is told which there are.
+/// A connection for a first packet, and its own connection ID. A packet of an unsupported version gets
+/// Version Negotiation.
 fn new_peer(
     sockets: &Sockets,
     config: &mut Config,

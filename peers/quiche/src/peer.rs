@@ -88,7 +88,7 @@ impl Peer {
         }
     }
 
-    /// Of the path in use.
+    /// Statistics of the path in use.
     pub fn active(&self) -> Option<PathStats> {
         self.connection.path_stats().find(|path| path.active)
     }

@@ -16,7 +16,7 @@ pub trait Streams {
     fn read(&mut self, stream: u64, into: &mut [u8]) -> Result<Option<(usize, bool)>, ()>;
     /// Gives a stream up in both directions.
     fn cancel(&mut self, stream: u64);
-    /// Which events of a stream are waited for; told when that changes.
+    /// Which events of a stream are waited for; called when that changes.
     fn want(&mut self, _stream: u64, _to_read: bool, _to_write: bool) {}
 }
 
@@ -67,7 +67,7 @@ pub struct Local {
     socket: Socket,
     to_stream: Buffer,
     to_socket: Buffer,
-    wants: Option<(bool, bool)>, // to read, to write: as was told last
+    wants: Option<(bool, bool)>, // to read, to write: as last reported
 }
 
 /// What became of a local connection.

@@ -44,7 +44,7 @@ pub struct Job {
     pub testcase: String,
     pub http3: bool,
     pub is_server: bool,
-    /// Of a client: the URLs of each connection, one connection after the other.
+    /// Client: the URLs of each connection, one connection after the other.
     pub connections: Vec<Vec<Url>>,
 }
 

@@ -50,7 +50,7 @@ impl ServerCertVerifier for Anybody {
     }
 }
 
-/// Of the case chacha20 the provider without the other suites.
+/// The provider; in the case chacha20 without the other suites.
 fn provider_for(job: &Job, mut provider: CryptoProvider) -> CryptoProvider {
     if job.is("chacha20") {
         provider.cipher_suites.retain(|suite| suite.suite() == CipherSuite::TLS13_CHACHA20_POLY1305_SHA256);
