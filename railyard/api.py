@@ -157,7 +157,7 @@ def play(
     arena: str | None = None,
     out: Path | None = None,
 ) -> Campaign:
-    """Plays an experiment, as `railyard run` does, or loads it where it is whole already.
+    """Plays an experiment, as `railyard run` does, or loads it where it is complete already.
 
     `experiment`: a YAML file, or the name of one in experiments/; without it `pairs` is needed. `settings`: fields of
     docs/reference/experiments.md by name, `{"player.bitrate": "8mbps"}`. Raises UserError for what cannot be played.

@@ -1,4 +1,4 @@
-"""The benchmarks: what they compare is comparable, and what has grown is told."""
+"""The benchmarks: what they compare is comparable, and what has grown is reported."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def status(process: subprocess.Popen[str]) -> int:
 
 
 def whole_runs(out: Path) -> dict[str, int]:
-    """Each whole run, and when its record was written."""
+    """Each completed run, and when its record was written."""
     return {file.parent.name: file.stat().st_mtime_ns for file in out.glob("runs/[!.]*/run.json")}
 
 

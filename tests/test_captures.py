@@ -119,7 +119,7 @@ def test_tshark_decrypts_what_the_relays_of_another_stack_sent_on_path_0(name: s
         rows = fields(run / f"{end}.pcapng", "frame.interface_name", "quic.frame_type", "quic.dcid")
         types = [types for interface, types, _ in rows if interface == "wifi"]
         assert len(types) > 20  # tquic sends most over the other path
-        # Of two paths it does not know all connection IDs, which come in frames that it does not know either.
+        # It does not know all connection IDs of two paths, which come in frames that it does not know either.
         assert sum(map(bool, types)) > (0.3 if stack.multipath else 0.99) * len(types), "not decrypted"
 
 

@@ -85,7 +85,7 @@ def test_a_claim_is_one_row_and_a_false_one_is_said_not_to_hold(tmp_path: Path) 
 
 
 def test_every_claim_is_of_something_that_is_compared() -> None:
-    """Of each study that keeps a result, the claims of all sizes together are about all of its rows."""
+    """The claims of a study that keeps a result are, over all sizes, about all of its rows."""
     for one in studies():
         kept = [one.kept(file.stem) for file in one.folder.glob("*.json")]
         if not one.declared.claims or not kept:

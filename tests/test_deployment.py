@@ -42,7 +42,7 @@ def finish(load: subprocess.Popen[bytes], limit_s: float = 120) -> int:
 
 
 def end_endless(load: subprocess.Popen[bytes]) -> int:
-    """Of a load with --requests 0: each connection finishes the request that it is at."""
+    """Ends a load with --requests 0: each connection finishes its current request."""
     assert load.poll() is None, "the load was over before it was told to end"
     load.terminate()
     return finish(load)
@@ -79,7 +79,7 @@ def ip_of(address: str) -> str:
 
 
 def check_one_worker_each(server: Server, connections: int) -> dict[str, Any]:
-    """Both paths of each client, told by their addresses, were seen by one connection of one worker; the summary."""
+    """Both paths of each client, by their addresses, were seen by one connection of one worker; the summary."""
     worker_of_client: dict[str, int] = {}
     closed = events(server.records(), "connection_closed")
     assert len(closed) == connections

@@ -14,7 +14,7 @@ from railyard.studies import link_models, recorded
 
 
 def plays(folder: Path, labels: tuple[str, str], factors: dict[str, float], seeds: int = 6) -> list[Run]:
-    """Of each pair the plays of two schemes; the requests of the second take `factors[pair]` times as long."""
+    """The plays of two schemes on each pair; requests of the second take `factors[pair]` times as long."""
     runs = []
     for pair, factor in factors.items():
         for seed in range(1, seeds + 1):

@@ -34,7 +34,7 @@ def names_in(node: ast.AST) -> set[str]:
 
 
 def is_ratio(value: ast.AST) -> bool:
-    """Of two quantities of the same kind, such as one chunk's RCT in two arenas."""
+    """A ratio of two quantities of the same kind, such as one chunk's RCT in two arenas."""
     return any(isinstance(one, ast.BinOp) and isinstance(one.op, ast.Div) for one in ast.walk(value))
 
 

@@ -292,7 +292,7 @@ def test_the_number_of_runs_that_would_decide_grows_with_the_square_of_the_inter
 
 
 def test_that_many_runs_decide_in_four_of_five_cases() -> None:
-    """Of a difference of half a standard deviation, found in ten runs."""
+    """The difference is half a standard deviation, found in ten runs."""
     generator = np.random.default_rng(13)
     width = 2 * 2.26 / math.sqrt(10)
     wanted = design.units_to_decide(Interval(0.5, 0.5 - width / 2, 0.5 + width / 2), 10)

@@ -1,4 +1,4 @@
-"""JSON Lines: what is read of files that are whole, cut, or no such files."""
+"""JSON Lines: what is read of files that are complete, cut, or no such files."""
 
 from __future__ import annotations
 

@@ -559,7 +559,7 @@ def test_an_ordinary_user_without_capabilities_runs_mpshell_inside(readable: Pat
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs a second user")
 @pytest.mark.skipif(not nobody_can_run(), reason="an ordinary user may not enter the folders above this tree")
 def test_a_run_whose_keys_another_user_has_is_done_again(readable: Path) -> None:
-    """A campaign takes whole runs from folders beside it, but not those that it may not read."""
+    """A campaign takes completed runs from folders beside it, but not those that it may not read."""
     (readable / "inside.yaml").write_text(YAML.replace("schemes:", "schemes: [xlink] #"))
     for name, user in (("one", User()), ("two", as_nobody(readable))):
         command = [

@@ -107,7 +107,7 @@ ROW = """
 
 
 def test_a_setting_is_one_row(tree: Path, follow: Follow) -> None:
-    """Of what the transport can do already. Options, help, jobs, files, JSON and experiments follow from the row."""
+    """A setting for what the transport can do: options, help, jobs, files, JSON and experiments follow from the row."""
     file = tree / "lib" / "schemes" / "quic_settings.c"
     text = file.read_text(encoding="utf-8")
     file.write_text(

@@ -1,4 +1,4 @@
-"""Traces of unequal length or shorter than a run are told; so is where a pair that is not at hand can be had."""
+"""Warnings name traces of unequal length or shorter than a run, and where a missing pair can be had."""
 
 from __future__ import annotations
 

@@ -166,7 +166,7 @@ def test_a_surface_through_points_of_a_plane_is_that_plane_and_its_lowest_point_
     found = surface_of(points, level + (points - centre) @ slopes.T, centre)
     assert found.level == pytest.approx(level) and found.slopes == pytest.approx(slopes)
     assert found.noise(centre) == pytest.approx(np.zeros((3, 3)), abs=1e-12)
-    # Of (1 + 2 a)² + (-1 + b)² + (a + b)²: 5 a + b = -2 and a + 2 b = 1, so a = -5/9, b = 7/9.
+    # The least (1 + 2 a)² + (-1 + b)² + (a + b)² has 5 a + b = -2 and a + 2 b = 1, so a = -5/9, b = 7/9.
     free = lowest(found, centre - 5, centre + 5)
     assert free - centre == pytest.approx([-5 / 9, 7 / 9])
     # With a held at 0 the rest is least at b = 1/2.

@@ -84,7 +84,7 @@ def fetch(
 
 
 def local_addresses(closed: dict[str, Any]) -> set[str]:
-    """Of the server's paths that carried part of the video."""
+    """Local addresses of the server's paths that carried part of the video."""
     return {path["local"] for path in closed["paths"] if path["stream_bytes_sent"] > 0}
 
 

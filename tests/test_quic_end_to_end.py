@@ -188,7 +188,7 @@ def test_qlogs_are_json_sequences_of_both_sides(tmp_path: Path) -> None:
 
 
 def first_numbers(file: Path, direction: str) -> dict[str, int]:
-    """Of the packets that were sent, or received, by packet type."""
+    """The first number of the packets sent, or received, by packet type."""
     numbers: dict[str, int] = {}
     for event in read_json_seq(file)[1:]:
         if event["name"] == f"quic:packet_{direction}":

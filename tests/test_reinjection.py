@@ -127,7 +127,7 @@ class Link:
 
     @property
     def packets(self) -> int:
-        """Of the queue: at least ten, which at 1 Mbps are 120 ms."""
+        """Length of the queue: at least ten, which at 1 Mbps are 120 ms."""
         return max(10, round(self.mbps * 1e6 / 8 * 2 * self.delay_ms / 1000 / OPPORTUNITY_BYTES * self.queue_bdp))
 
     @property

@@ -34,7 +34,7 @@ def test_a_quantile_is_the_smallest_value_that_its_share_does_not_exceed() -> No
 
 
 def link(**change: Any) -> dict[str, Any]:
-    """A run whose second downlink is as told: 5000 opportunities, 900 deliveries."""
+    """A run with the changes in its second downlink, which has 5000 opportunities and 900 deliveries."""
     summary = FakeRun().emulator()
     late = change.pop("late", {})
     down = summary["paths"][1]["down"]
@@ -133,7 +133,7 @@ def test_the_cost_of_a_setting_lies_between_its_shares_of_the_redundancy(tmp_pat
 
 
 def test_an_interval_of_a_mean_is_as_wide_as_theory_has_it() -> None:
-    """Of n runs: 1.96 standard deviations / sqrt(n) to either side, but for the bootstrap's own error."""
+    """With n runs: 1.96 standard deviations / sqrt(n) to either side, but for the bootstrap's own error."""
     drawn = random.Random(5)
     groups = [[drawn.gauss(10, 2)] for _ in range(400)]
     found = pooled.bootstrap(groups, pooled.mean)

@@ -277,8 +277,8 @@ class TestLight:
 
     @pytest.mark.skipif(not Path("/proc/self/ns/time").exists(), reason="needs time namespaces (Linux 5.6)")
     def test_delays_are_one_way_between_clocks_that_differ(self, tmp_path: Path) -> None:
-        """The server's clock is 5000 s ahead, and the link takes longer up than down. Of the delays the least are
-        compared, which no load of this machine changes."""
+        """The server's clock is 5000 s ahead, and the link takes longer up than down. The least delays are compared,
+        which no load of this machine changes."""
         (tmp_path / "up").write_text("0 40 0 0 1 2\n2000 40\n")
         (tmp_path / "down").write_text("0 25 0 1 2 3\n2000 25\n")
         link = f"a:rate=12mbps,up-light-trace={tmp_path / 'up'},down-light-trace={tmp_path / 'down'}"

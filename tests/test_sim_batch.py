@@ -57,7 +57,7 @@ def write_job(folder: Path, video_bytes: int = 200_000, **members: Any) -> Path:
 
 
 def long_job(folder: Path) -> Path:
-    """Of a hundred seconds of processor time and more."""
+    """A job that takes a hundred seconds of processor time or more."""
     return write_job(folder, 125_000 * SECONDS)
 
 

@@ -266,7 +266,7 @@ def test_a_servers_relay_that_dies_is_named_and_one_that_says_much_is_not_in_the
     assert {records[name]["outcome"] for name in ("talking", "leaving")} <= {"complete", "time_limit"}
 
 
-# Of a relay, whose own command is "$@": what it does, and the run's outcome; None: there is no run, with these words.
+# What a relay does, whose own command is "$@", and the run's outcome and message; None: there is no run.
 FAULTS = {
     "ended": ("client", "echo no such luck >&2; exit 3", None, "sh ended before it was ready."),
     "never-ready": ("client", "exec sleep 100", None, "sh was not ready within 15 s."),

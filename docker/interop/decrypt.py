@@ -271,7 +271,7 @@ def transport_parameters(capture: Path, keylog: Path, server_port: int = 443) ->
 
 
 def _source_cid(datagram: bytes) -> bytes:
-    """Of a packet with a long header."""
+    """The source connection ID of a packet with a long header."""
     at = 6 + datagram[5]
     return datagram[at + 1 : at + 1 + datagram[at]]
 

@@ -10,11 +10,11 @@ Event = dict[str, Any]
 
 
 def read_jsonl(path: Path) -> list[Event]:
-    """All whole lines of the file; none where there is no file."""
+    """All complete lines of the file; none where there is no file."""
     if not path.is_file():
         return []
     lines = path.read_text(errors="replace").splitlines()
-    try:  # most files are whole, and one document is read three times as fast as its lines
+    try:  # most files are complete, and one document is read three times as fast as its lines
         events: list[Any] = json.loads(f"[{','.join(lines)}]")
     except ValueError:
         return _line_by_line(lines)

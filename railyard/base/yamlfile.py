@@ -39,7 +39,7 @@ class _Loader(yaml.SafeLoader):
     def __init__(self, stream: str) -> None:
         super().__init__(stream)
         self.values = 0
-        self.values_of: dict[int, int] = {}  # by the identity of a node that is whole
+        self.values_of: dict[int, int] = {}  # by the identity of a complete node
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         before = self.values

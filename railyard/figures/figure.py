@@ -88,7 +88,7 @@ class Quantile:
     if_carried: bool = False
     """A table shows it only if so many independent values would carry it."""
     is_known: Callable[[Play], bool] = _always
-    """Whether all values of a play are known. Of plays of which one is not known there is no figure."""
+    """Whether all values of a play are known. If one play's are not, there is no figure."""
 
     def point(self, plays: Plays) -> Point | None:
         if not all(self.is_known(play) for play in plays):

@@ -97,8 +97,8 @@ class Comparison:
     def interval(self) -> Interval:
         """The change and its interval at 95 %, not corrected, in the unit of the change.
 
-        Of a time by the shifts that the signed-rank test does not refuse; of what is counted by the exact intervals of
-        the shares of windows that got worse and better; of other rates by the bootstrap.
+        For a time, from the shifts that the signed-rank test does not reject; for counts, from the exact intervals of
+        the shares of windows that got worse and better; for other rates, from the bootstrap.
         """
         if self.figure.is_relative:
             shift = Interval(statistics.pseudo_median(self.deltas), *statistics.pseudo_median_ends(self.deltas, LEVEL))

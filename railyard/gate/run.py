@@ -80,7 +80,7 @@ def _partings(rows: list[Row], specs: list[RunSpec], both: list[build.Build], su
         ]
         try:
             partings[row.place, row.label] = str(parting(runs[0], runs[1]))
-        except UserError:  # a program that died has no whole qlog
+        except UserError:  # a program that died has no complete qlog
             continue
     return partings
 

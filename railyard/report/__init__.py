@@ -15,7 +15,7 @@ __all__ = ["write_page", "write_page_of", "write_report", "write_whole"]
 
 
 def write_page(text: str, page: Path) -> Path:
-    """Writes a page whole or not at all, and returns its path."""
+    """Writes a page completely or not at all, and returns its path."""
     partial = page.with_name(f".{page.name}.partial")
     partial.write_text(text, encoding="utf-8")
     return partial.rename(page)

@@ -228,7 +228,7 @@ class Page:
         return messages
 
     def pdf(self, file: Path) -> None:
-        """The page on A4 as PDF, tagged, with an outline and page numbers; written whole or not at all."""
+        """The page on A4 as PDF, tagged, with an outline and page numbers; written completely or not at all."""
         stream = self.call(
             "Page.printToPDF",
             printBackground=True,

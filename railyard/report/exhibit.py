@@ -145,7 +145,7 @@ class Exhibit(_Part):
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
     def write(self, folder: Path) -> Path:
-        """`folder/exhibit.json`, written beside and renamed: it is whole or not there."""
+        """`folder/exhibit.json`, written beside and renamed: it is complete or not there."""
         folder.mkdir(parents=True, exist_ok=True)
         partial = folder / f".{FILE}.partial"
         partial.write_text(json.dumps(self.model_dump(mode="json", by_alias=True), indent=1, allow_nan=False) + "\n")

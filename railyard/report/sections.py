@@ -267,8 +267,8 @@ def answered(context: Context) -> Iterator[Section]:
 
 
 def abstract(context: Context) -> Iterator[Section]:
-    """What was compared, and the answer in one table. Of a column that is equal in all rows a note tells the value; the
-    median stays."""
+    """What was compared, and the answer in one table. A column that is equal in all rows becomes a note with its value;
+    the median stays."""
     many = len(context.cells) > AT_MOST
     rows = {f"over all {len(context.cells)} pairs": _pooled(context)} if many else context.cells
     columns: dict[str, list[_Shown]] = {}

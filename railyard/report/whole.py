@@ -255,7 +255,7 @@ def _late(records: list[dict[str, Any]]) -> float | None:
 
 
 def _run_records(folder: Path) -> list[dict[str, Any]]:
-    """The records of a folder's whole runs; none where it has no runs of its own."""
+    """The records of a folder's completed runs; none where it has no runs of its own."""
     records = []
     for file in sorted(folder.glob("runs/[!.]*/run.json")):
         try:

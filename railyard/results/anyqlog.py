@@ -93,7 +93,7 @@ def _lines(text: str) -> tuple[Record, list[Any]]:
 
 
 def _clock(trace: Record) -> tuple[Callable[[float], float], float | None]:
-    """From the time of an event to ms since the first moment of the file; and that moment, where it is told."""
+    """From the time of an event to ms since the first moment of the file; and that moment, where it is known."""
     common = trace.get("common_fields")
     common = common if isinstance(common, dict) else {}
     form, reference = str(common.get("time_format", "relative")), common.get("reference_time")

@@ -137,7 +137,7 @@ class Written:
 
 
 def write_archive(folder: Path, out: Path, *, with_traces: bool = True) -> Written:
-    """Writes the archive whole or not at all. The same folder gives the same bytes. Raises UserError."""
+    """Writes the archive completely or not at all. The same folder gives the same bytes. Raises UserError."""
     records = _records(folder)
     about = _about(folder, records)
     members = [(f"{CAMPAIGN}{file.relative_to(folder).as_posix()}", file) for file in _kept(folder)]

@@ -88,7 +88,7 @@ class StoredCampaign:
 
     @cached_property
     def whole(self) -> list[Path]:
-        """The folders of the runs that are whole, in the order of the experiment."""
+        """The folders of completed runs, in the order of the experiment."""
         folders = (self.folder / "runs" / run_id for run_id in self.asked)
         return [folder for folder in folders if (folder / "run.json").is_file()]
 
@@ -104,7 +104,7 @@ class StoredCampaign:
 
     @property
     def runs_whole(self) -> int:
-        """Runs done. Of a campaign kept without its runs' folders, those in the Parquet file."""
+        """Runs done. Those in the Parquet file if the campaign is kept without its runs' folders."""
         if self.plays is not None:
             return self.plays
         if not self.record:

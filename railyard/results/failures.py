@@ -31,8 +31,8 @@ def _carries(path: OraclePath, begin_ms: int, end_ms: int) -> bool:
 
 
 def has_excuse(run: Run) -> bool | None:
-    """Whether no path carried CARRIED_BPS for CARRIED_MS within the play's time limit. Of a play that measures one path
-    and reconnects on that alone, only that path counts. None: the links are not known (the traces are gone, or events
+    """Whether no path carried CARRIED_BPS for CARRIED_MS within the play's time limit. If a play measures one path and
+    reconnects on that alone, only that path counts. None: the links are not known (the traces are gone, or events
     change rates)."""
     paths = paths_of_run(run.config)
     if paths is None or run.player_start_s is None:

@@ -31,7 +31,7 @@ from railyard.traces.trace import Trace, read_trace
 
 MULTIPATH = ("mptcp", "vanilla-mp", "vanilla-mp-2021", "xlink", "xlink-lean", "xlink+")
 REINJECTION = ("xlink", "xlink-lean")  # against vanilla-mp, which differs by it
-STALL_FLOOR_S = 0.1  # first frames nearer than that are not told
+STALL_FLOOR_S = 0.1  # first frames nearer than that are not reported
 TAILS = ((RCT_P99, "p99"), (RCT_P95, "p95"), (RCT_MAX, "longest RCT"))
 
 
@@ -233,7 +233,7 @@ def _figures_of(row: Sequence[Cell], layout: Layout) -> list[str]:
 
 
 def _of_starts(row: Sequence[Cell]) -> list[str]:
-    """Start-up is no stall, so first frames are told where they differ."""
+    """Start-up is no stall, so first frames are reported where they differ."""
     known = [(cell.label, cell.point(FIRST_FRAME)) for cell in row]
     ordered = sorted(((label, one) for label, one in known if one is not None), key=lambda pair: pair[1].value)
     if not ordered or ordered[-1][1].value - ordered[0][1].value <= STALL_FLOOR_S:
@@ -285,7 +285,7 @@ def _places(rows: dict[str, list[Cell]], rule: object) -> list[str]:
 
 
 def _failures(row: Sequence[Cell]) -> list[str]:
-    """A play that fails counts in every figure, and how many do is told."""
+    """A play that fails counts in every figure, and the number of failed plays is stated."""
     failed = [sum(run.failed for run in cell.runs) for cell in row]
     if not any(failed):
         return []

@@ -79,8 +79,8 @@ def completion_us(paths: Sequence[OraclePath], request_us: int, size_bytes: int)
 
 
 def bytes_by_path(paths: Sequence[OraclePath], request_us: int, size_bytes: int) -> list[int]:
-    """How many bytes of the chunk the oracle sends over each path. Of the last millisecond's opportunities it takes
-    those of the paths that come first."""
+    """How many bytes of the chunk the oracle sends over each path. In the last millisecond it takes the opportunities
+    of the paths that come first."""
     sent_us, left = request_arrival_us(paths, request_us), max(1, size_bytes)
     done_ms = completion_us(paths, request_us, size_bytes) // 1000
     first = [_first_after(path.down, sent_us + path.data_delay_us, path.start_offset_ms) for path in paths]

@@ -92,7 +92,7 @@ class Whole:
 def whole_campaign(
     plan: Plan, place: Place, *, jobs: int | None = None, console: Console | None = None, tables: bool = False
 ) -> Iterator[Whole]:
-    """Finds or makes the folder, holds it locked, and makes the campaign whole. `tables`: the runs are gathered into
+    """Finds or makes the folder, holds it locked, and completes the campaign. `tables`: the runs are gathered into
     Parquet files. Without a console the runs are only counted, on standard error. Raises KeyboardInterrupt where the
     user stopped it."""
     change = {} if plan.name is None else {"name": plan.name}

@@ -1,9 +1,8 @@
 """Writes a qlog of the present drafts in the form of main schema 0.3, which qvis reads, for `railyard qlog --qvis`.
 
-Of FILE_server.sqlog the result is FILE_server.qvis.sqlog. qvis knows one packet
-number space and one congestion window a trace. So a connection with several paths becomes one file a path,
-FILE_server.path0.qvis.sqlog and so on: its packets, its metrics, and the acknowledgements of its packets, on whichever
-path they came.
+The result for FILE_server.sqlog is FILE_server.qvis.sqlog. qvis knows one packet number space and one congestion window
+a trace. So a connection with several paths becomes one file a path, FILE_server.path0.qvis.sqlog and so on: its
+packets, its metrics, and the acknowledgements of its packets, on whichever path they came.
 """
 
 from __future__ import annotations

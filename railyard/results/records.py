@@ -47,7 +47,7 @@ class Chunk:
 
     @property
     def efficiency(self) -> float | None:
-        """Oracle RCT / RCT. Of a censored chunk an upper bound: it would have taken longer than it had waited."""
+        """Oracle RCT / RCT. An upper bound for a censored chunk, which would have taken longer than it had waited."""
         if self.oracle_s is None:
             return None
         return min(1.0, self.oracle_s / self.rct_s) if self.rct_s > 0 else 1.0
@@ -290,7 +290,7 @@ def _read_json(file: Path) -> Any:
 
 
 def load_run(folder: Path) -> Run:
-    """The figures of a whole run. Raises UserError when its files are not what a run leaves."""
+    """The figures of a completed run. Raises UserError when its files are not what a run leaves."""
     try:
         return _load(folder, _read_json(folder / "run.json"))
     except OSError as error:
@@ -355,7 +355,7 @@ def _load(folder: Path, record: dict[str, Any]) -> Run:
 
 
 def load_campaign(out: Path) -> tuple[dict[str, Any], list[Run]]:
-    """The campaign's own record and its whole runs, in the order of the experiment."""
+    """The campaign's own record and its completed runs, in the order of the experiment."""
     try:
         campaign = json.loads((out / "campaign.json").read_text())
     except FileNotFoundError:

@@ -22,7 +22,7 @@ OF_A_RUN = (
 
 
 def can_be_compared(tables: Mapping[str, pa.Table]) -> bool:
-    """Whether a schema wrote the tables that says all that comparing needs. Of older ones the runs must be read."""
+    """Whether the tables' schema has all that a comparison needs. If it is older, the runs must be read."""
     return not any(tables["runs"].column(name).null_count for name in ("failed", "ended_s", "given_up_bytes"))
 
 

@@ -36,7 +36,7 @@ LEAST = ("redundancy", "first frame s", "RCT s p95")
 
 @dataclass(frozen=True)
 class Outcome:
-    """All that is told of a campaign."""
+    """All that is reported of a campaign."""
 
     runs: Sequence[Run]
     not_run: Sequence[dict[str, str]]

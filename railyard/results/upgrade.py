@@ -83,7 +83,7 @@ def _of_these_runs(file: Path, campaign: StoredCampaign) -> bool:
 
 
 def stored_tables(campaign: StoredCampaign) -> dict[str, pa.Table]:
-    """The campaign's tables. Of a campaign that has not come to its end, they are made from the runs that are whole."""
+    """The campaign's tables. Before the campaign's end they are made from its completed runs."""
     runs_file = campaign.folder / "runs.parquet"
     if not runs_file.is_file() or not _of_these_runs(runs_file, campaign):
         return tables_of([load_run(folder) for folder in campaign.whole])

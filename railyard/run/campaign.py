@@ -1,9 +1,9 @@
-"""A campaign: all runs of an experiment, some side by side, each whole or not there.
+"""A campaign: all runs of an experiment, some side by side, each complete or not there.
 
 Layout of the campaign's directory, which `railyard.run.folders` finds or makes:
     campaign.json         the experiment, the command, when and with what
-    runs/<run>/           one whole run; `run.json` in it is its record
-    runs/.partial-<run>/  a run under way; renamed when whole, removed at the next start when not
+    runs/<run>/           one completed run; `run.json` in it is its record
+    runs/.partial-<run>/  a run under way; renamed when complete, removed at the next start when not
     runs/.partial-<run>-void/  a void try of a run that is to be repeated
     aside/<run>/          what was in a run's place and could not be read as that run
 """
@@ -68,7 +68,7 @@ def identity_of(experiment: Experiment, specs: Sequence[RunSpec], further: dict[
 
 
 class Reporter(Protocol):
-    """Who is told how the campaign goes."""
+    """Receives a campaign's progress."""
 
     def started(self, spec: RunSpec, attempt: int) -> None: ...
 
@@ -88,7 +88,7 @@ class Campaign:
         return self.out / "runs"
 
     def record(self, run_id: str) -> dict[str, Any] | None:
-        """The record of a whole run, None where there is none."""
+        """The record of a completed run, None where there is none."""
         try:
             record: dict[str, Any] = json.loads((self.runs / run_id / "run.json").read_text())
         except (OSError, ValueError):
@@ -136,7 +136,7 @@ class Campaign:
                 partial.unlink(missing_ok=True)
 
     def borrow(self, specs: list[RunSpec], *, qlogs: bool) -> dict[str, int]:
-        """Takes over runs that another campaign of the same experiment has whole, with the same settings, traces and
+        """Takes over completed runs of another campaign of the same experiment with the same settings, traces and
         programs; not where this one was to be fresh. `qlogs`: only those that have kept theirs. Returns how many, by
         the name of the folder."""
         taken: dict[str, int] = {}
@@ -189,7 +189,7 @@ class Campaign:
             probe.unlink(missing_ok=True)
 
     def install(self, partial: Path, run_id: str) -> None:
-        """Puts a whole run in its place, by rename. What is there, and is not that run, is set aside."""
+        """Puts a completed run in its place, by rename. What is there, and is not that run, is set aside."""
         final = self.runs / run_id
         if final.exists():
             folders.set_aside(final, self.out / "aside")
@@ -246,8 +246,8 @@ async def _round(
     campaign: Campaign, runs: list[Tries], jobs: int, reporter: Reporter, repetitions: Repetitions, until: float
 ) -> list[Tries]:
     """One try of each, `jobs` side by side, none begun after `until`; returns those that are still to be repeated, or
-    were not tried. The first error ends it; what is whole stays for the next start. A run that
-    its machine refuses (RunSpec.may_be_refused) is told of, and the others go on."""
+    were not tried. The first error ends it; completed runs stay for the next start. A run that its machine refuses
+    (RunSpec.may_be_refused) is reported, and the others go on."""
     waiting = iter(runs)
     left: list[Tries] = []
 

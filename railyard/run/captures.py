@@ -63,7 +63,7 @@ def _head(names: Sequence[str], secrets: bytes) -> bytes:
 
 
 def _read(file: IO[bytes], interface: int) -> Iterator[_Packet]:
-    """The whole records of an emulator's file; what follows a record that is cut short is left out."""
+    """The complete records of an emulator's file; what follows a record that is cut short is left out."""
     file.seek(_HEAD_BYTES)
     while len(head := file.read(_RECORD.size)) == _RECORD.size:
         seconds, ns, kept, length = _RECORD.unpack(head)

@@ -110,7 +110,7 @@ def _taken(folder: Path) -> UserError:
 
 
 def write_json(file: Path, content: dict[str, Any]) -> None:
-    """Written beside and renamed: it is whole or not there."""
+    """Written beside and renamed: it is complete or not there."""
     partial = file.with_name(f".{file.name}.partial")
     partial.write_text(json.dumps(content, indent=1) + "\n")
     partial.rename(file)
@@ -286,7 +286,7 @@ def siblings(folder: Path, name: str) -> list[Path]:
 
 
 def link_file(source: Path | str, target: Path | str) -> str:
-    """The same file once more, by a hard link; a copy, whole or not there, where that is not possible."""
+    """The same file once more, by a hard link; a copy, complete or not there, where that is not possible."""
     try:
         os.link(source, target)
     except OSError:

@@ -44,7 +44,7 @@ def _text(value: str | float) -> str:
 
 
 def commands(event: LinkEvent) -> list[str]:
-    """What mpshell is told: one command for each thing that changes, in the simulator's order."""
+    """Commands to mpshell: one for each thing that changes, in the simulator's order."""
     target = event.path if event.direction == "both" else f"{event.path}:{event.direction}"
     said = [f"{event.state} {target}"] if event.state is not None else []
     for word, *values in (

@@ -24,7 +24,7 @@ LOGS = (".player/player.jsonl", "player.jsonl")  # where the player writes, as a
 
 
 class _Tail:
-    """The whole lines that were added to a file since the last look."""
+    """The complete lines added to a file since the last look."""
 
     def __init__(self, *places: Path) -> None:
         self._places = places

@@ -57,7 +57,7 @@ class Ended:
 
 
 def write(run_dir: Path, record: Mapping[str, Any]) -> None:
-    """A run that has its record is whole: what it was made from is no longer needed."""
+    """A run that has its record is complete: what it was made from is no longer needed."""
     captures.join(run_dir, [path["name"] for path in record["config"]["paths"]])
     (run_dir / "run.json").write_text(json.dumps(record, indent=1) + "\n")
     (run_dir / "spec.json").unlink(missing_ok=True)

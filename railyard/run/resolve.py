@@ -208,7 +208,7 @@ def _caveat(pair: Pair, experiment: Experiment, traces: list[Trace], last_offset
 
 
 def warnings(specs: list[RunSpec]) -> list[str]:
-    """One line for each pair of which something must be told."""
+    """One line for each pair that has a caveat."""
     caveats = {spec.pair: spec.pair_caveat for spec in specs if spec.pair_caveat}
     return [f"{pair}: {caveat}" for pair, caveat in caveats.items()]
 

@@ -90,9 +90,9 @@ def _start_relay(site: Site, run_dir: Path, commands: dict[str, list[str]]) -> s
 
 
 def _new_lines(file: BinaryIO) -> Iterator[bytes]:
-    """The whole lines that were added to a file since the last call; longer ones in pieces."""
+    """The complete lines added to a file since the last call; longer ones in pieces."""
     while line := file.readline(LINE_BYTES):
-        if not line.endswith(b"\n") and len(line) < LINE_BYTES:  # not whole yet
+        if not line.endswith(b"\n") and len(line) < LINE_BYTES:  # not complete yet
             file.seek(-len(line), os.SEEK_CUR)
             return
         yield line

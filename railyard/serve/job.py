@@ -19,7 +19,7 @@ from railyard.base.words import printable
 from railyard.run.folders import Identity, find_existing
 
 LIMIT_S = 120.0
-GRACE_S = 10.0  # to end cleanly, and keep the runs that are whole
+GRACE_S = 10.0  # to end cleanly, and keep completed runs
 LINES = 12  # of its output that are shown
 
 

@@ -1,7 +1,7 @@
 """What lies in the folder of results, read once and again only where it has changed.
 
-Tables of a campaign are its Parquet files, and DuckDB answers what a page asks of them. Of a campaign under way, and of
-one that an older schema wrote, the runs are read from their folders, a run once.
+Tables of a campaign are its Parquet files, and DuckDB answers what a page asks of them. The runs of a campaign under
+way, and of one that an older schema wrote, are read from their folders, each run once.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ class Known:
     # --- runs ---------------------------------------------------------------------------------------------------------
 
     def _loaded(self) -> list[Run]:
-        """All whole runs, each read once. Raises UnfinishedError while many are being read."""
+        """All completed runs, each read once. Raises UnfinishedError while many are being read."""
         folders = self.campaign.whole
         missing = [folder for folder in folders if folder.name not in self._runs]
         if self._work is not None and len(missing) > AT_ONCE:
@@ -223,7 +223,7 @@ class Known:
             return [dict(zip(names, row, strict=True)) for row in answer.fetchall()]
 
     def run_folder(self, run_id: str) -> Path | None:
-        """The folder of a run, which is whole and lies where it should; the name comes from the results, never from a
+        """The folder of a completed run that lies where it should; the name comes from the results, never from a
         request. None: the campaign is kept without its runs' folders."""
         folder = self.folder / "runs" / run_id
         inside = folder.resolve() == (self.folder / "runs").resolve() / run_id

@@ -130,8 +130,8 @@ def _effective_count(sample: Sample, counted: npt.NDArray[np.bool_]) -> float:
 def _freedom(sample: Sample, value: float) -> int:
     """Degrees of freedom of what the sample says of the share of values beyond `value`: one less than the units that
     have a value there, on the rarer side; above the greatest value there is none, and those equal to it count. A tail
-    that is that of two units is known as little as from two. Of one value a unit nothing is estimated that the binomial
-    distribution does not know."""
+    that comes from two units is known no better than two units allow. With one value per unit nothing is estimated
+    beyond what the binomial distribution gives."""
     lower, layout = sample.lower, sample.layout
     if len(lower) <= layout.units:
         return layout.freedom

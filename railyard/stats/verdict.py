@@ -1,7 +1,7 @@
 """From intervals to verdicts: holds, partly, does not hold, not decided.
 
-A claim is made of statements. Of each statement the figures say that it is true, that it is false, or neither: there
-is no data, or the interval lies on both sides. What is not decided is never called false.
+A claim is made of statements. The figures show that a statement is true, that it is false, or neither: there is no
+data, or the interval lies on both sides. An undecided statement is never called false.
 """
 
 from __future__ import annotations

@@ -183,7 +183,7 @@ def _open(file: SourceFile, have: int) -> HTTPResponse:
 def download(file: SourceFile, folder: Path, progress: Callable[[int], None] = lambda _: None) -> Path:
     """A file, downloaded and checked, or found so. A part that is there is continued. Raises TraceError.
 
-    Never more than the manifest's number of bytes is written. `progress` is told how many bytes are there.
+    Never more than the manifest's number of bytes is written. `progress` gets the number of bytes that are there.
     """
     done, part = folder / file.name, folder / f"{file.name}.part"
     pinned = _pinned(file, folder)

@@ -30,7 +30,7 @@ def run(*words: str | Path) -> None:
 
 
 class Namespaces:
-    """Of a server, a router and a client; the link of the client has the MTU."""
+    """Namespaces of a server, a router and a client; the client's link has the MTU."""
 
     def __init__(self, mtu: int) -> None:
         self.tag = f"mtu{os.getpid()}"

@@ -324,7 +324,7 @@ def _picoquic_client(request: Request) -> Command | None:
     paths = [urlsplit(url).path for url in request.urls]
     count = {"multiconnect": len(paths), "resumption": 2, "zerortt": 2}.get(request.case.testcase, 1)
     each = [*([path] for path in paths[: count - 1]), paths[count - 1 :]]  # files of each connection
-    # Of streams that wait for no other.
+    # No stream waits for another.
     scenarios = [";".join(f"{4 * i}:-:{path}" for i, path in enumerate(files)) for files in each]
     script = f"""
 cd /logs

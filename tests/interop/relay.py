@@ -60,7 +60,7 @@ class Seen:
 
 
 def note_packets(seen: Seen, sender: str, data: bytes) -> None:
-    """Of a datagram the first packet: those after it are of the same flight."""
+    """Notes the first packet of a datagram: those after it are of the same flight."""
     if len(data) < 7 or not data[0] & 0x80:
         return
     version = int.from_bytes(data[1:5], "big")
@@ -89,7 +89,7 @@ def note_coalesced_0rtt(seen: Seen, sender: str, data: bytes, kind: str) -> None
 
 
 def note_path(seen: Seen, data: bytes, client: Address) -> None:
-    """Of packets with a short header. A client that moves takes another connection ID of the server (section 9.5)."""
+    """Notes short headers. A client that moves takes another connection ID of the server (section 9.5)."""
     if len(data) < 21 or data[0] & 0x80:
         return
     start = data[1:5]

@@ -62,7 +62,7 @@ def render(folder: Path, replay: Replay) -> str:
 
 
 def write_replay(folder: Path) -> Path:
-    """Writes the page of one run, whole or not at all. Raises UserError where it is no whole run."""
+    """Writes the page of one run, completely or not at all. Raises UserError if the run is incomplete."""
     text = render(folder, read_replay(folder))
     partial = folder / f".{FILE}.partial"
     try:
@@ -73,5 +73,5 @@ def write_replay(folder: Path) -> Path:
 
 
 def write_replays(campaign: Path) -> list[Path]:
-    """The pages of all whole runs of a campaign."""
+    """The pages of all completed runs of a campaign."""
     return [write_replay(record.parent) for record in sorted(campaign.glob("runs/[!.]*/run.json"))]

@@ -246,7 +246,7 @@ def _moments(player: list[Event], start_s: float, events: list[tuple[float, str]
 
 
 def read_replay(folder: Path) -> Replay:
-    """Everything about a run. Raises UserError where it is no whole run, or its files are damaged."""
+    """Everything about a run. Raises UserError if it is incomplete, or its files are damaged."""
     run = load_run(folder)
     emulator = json.loads((folder / "mpshell.json").read_text())
     player = read_jsonl(folder / "player.jsonl")

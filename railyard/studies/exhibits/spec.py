@@ -84,7 +84,7 @@ class ExhibitSpec(PaperClaims):
 
 
 def _inner(document: YamlDocument, data: dict[str, Any]) -> YamlDocument:
-    """The experiment's document, so that a mistake in it is told with its line in the exhibit's file."""
+    """The experiment's document, so that a mistake in it is reported with its line in the exhibit's file."""
     lines = {place[1:]: line for place, line in document.lines.items() if place[:1] == ("experiment",) and place[1:]}
     return YamlDocument(document.path, data, lines)
 

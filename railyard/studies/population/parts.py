@@ -1,4 +1,4 @@
-"""The results of a population: Parquet parts, each whole or not there, named by their content.
+"""The results of a population: Parquet parts, each complete or not there, named by their content.
 
 In a campaign's parts a play is known by day, viewer and the arm's parameters; elsewhere by its identity, the SHA-256
 over all that decides its outcome. Since a play is exact, one that two batches brought is the same twice, and is counted

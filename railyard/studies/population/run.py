@@ -32,7 +32,7 @@ def teller(console: Console) -> Tell:
 
 
 def progress(tell: Tell) -> Progress:
-    """A line now and then: logs stay readable, and a terminal is told often enough."""
+    """A line now and then: logs stay readable, and a terminal is updated often enough."""
     begin = last = time.monotonic()
     first, of = 0, -1  # the count at the beginning, and of how many
 

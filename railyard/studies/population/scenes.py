@@ -118,7 +118,7 @@ class Library:
         parameters = folder / f"{wanted.name}.yaml"
         if not parameters.is_file() or wanted.as_yaml() not in parameters.read_text(encoding="utf-8"):
             folder.mkdir(parents=True, exist_ok=True)
-            for name, data in pair_files(wanted).items():  # the parameters come last: with them the pair is whole
+            for name, data in pair_files(wanted).items():  # the parameters come last: with them the pair is complete
                 # Workers may make one pair at the same time: the same bytes, each beside the others.
                 partial = folder / f".{name}.{secrets.token_hex(8)}.partial"
                 partial.write_bytes(data)

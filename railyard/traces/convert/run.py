@@ -89,7 +89,7 @@ def _table_format(rows: list[bytes]) -> str | None:
 
 
 def detect_format(path: Path) -> str:
-    """The format of a file by its content. Raises TraceError if it cannot be told."""
+    """The format of a file by its content. Raises TraceError if it is not recognized."""
     try:
         with path.open("rb") as stream:
             head = stream.read(_LOOKED_AT)
