@@ -83,12 +83,12 @@ def test_the_interval_of_a_share_is_clopper_and_pearsons() -> None:
 
 
 def test_the_table_and_the_curves_show_every_point(tmp_path: Path) -> None:
-    found = [power.Found(20, 1.0, 0.0, 1, 100, 500, 20)]
-    found += [power.Found(20, factor, share, 50, 100) for factor in (2.0, 7.0) for share in (0.2, 0.4)]
-    text = power.markdown(found)
+    rates = [power.AlarmRate(20, 1.0, 0.0, 1, 100, 500, 20)]
+    rates += [power.AlarmRate(20, factor, share, 50, 100) for factor in (2.0, 7.0) for share in (0.2, 0.4)]
+    text = power.markdown(rates)
     assert "20 windows a row; false alarms 1 % [0, 5]; 4.0 % of the single tests reject:" in text
     assert "| 7 times as long | 50 % [40, 60] | 50 % [40, 60] |" in text
-    write_drawn(tmp_path / "power.svg", lambda: power.drawn(found))
+    write_drawn(tmp_path / "power.svg", lambda: power.drawn(rates))
     assert "windows that a regression hits, %" in (tmp_path / "power.svg").read_text()
 
 

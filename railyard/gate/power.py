@@ -46,7 +46,7 @@ Rows = list[list[Window]]
 
 
 @dataclass(frozen=True)
-class Found:
+class AlarmRate:
     """In how many of the trials the gate raised an alarm."""
 
     windows: int
@@ -135,8 +135,8 @@ def simulate(
     trials: int,
     grid: Sequence[tuple[float, float]],
     seed: int = 1,
-    report: Callable[[Found], None] = lambda _: None,
-) -> list[Found]:
+    report: Callable[[AlarmRate], None] = lambda _: None,
+) -> list[AlarmRate]:
     """The rate of alarms with so many windows a row: without a regression (factor 1), then for each factor and share
     of windows that it hits."""
     drawn = random.Random(f"{seed} {windows}")
@@ -144,7 +144,7 @@ def simulate(
     nothing = [[_comparisons(_with_sides(drawn, row), suite) for row in trial] for trial in chosen]
     single = [one.p_worse < suite.alpha for trial in nothing for row in trial for one in row]
     alarms = sum(_is_alarm(of_trial) for of_trial in nothing)
-    results = [Found(windows, 1.0, 0.0, alarms, trials, len(single), sum(single))]
+    results = [AlarmRate(windows, 1.0, 0.0, alarms, trials, len(single), sum(single))]
     report(results[0])
     for factor, share in grid:
         alarms = 0
@@ -154,7 +154,7 @@ def simulate(
             slow = set(drawn.sample(range(len(row)), round(share * len(row))))
             hit = _comparisons(_with_sides(drawn, row, slow, factor), suite)
             alarms += _is_alarm([hit if k == target else r for k, r in enumerate(quiet)])
-        results.append(Found(windows, factor, share, alarms, trials))
+        results.append(AlarmRate(windows, factor, share, alarms, trials))
         report(results[-1])
     return results
 
@@ -162,13 +162,13 @@ def simulate(
 # --- what is shown ----------------------------------------------------------------------------------------------------
 
 
-def share_words(tally: Found) -> str:
+def share_words(tally: AlarmRate) -> str:
     """The rate with its exact 95 % interval (Clopper and Pearson)."""
     low, high = exact_share(tally.alarms, tally.trials)
     return f"{100 * tally.rate:.0f} % [{100 * low:.0f}, {100 * high:.0f}]"
 
 
-def markdown(alarm_rates: Sequence[Found]) -> str:
+def markdown(alarm_rates: Sequence[AlarmRate]) -> str:
     """One table for each number of windows a row."""
     lines: list[str] = []
     for windows in dict.fromkeys(one.windows for one in alarm_rates):
@@ -189,7 +189,7 @@ def markdown(alarm_rates: Sequence[Found]) -> str:
     return "\n".join(lines)
 
 
-def drawn(alarm_rates: Sequence[Found]) -> Figure:
+def drawn(alarm_rates: Sequence[AlarmRate]) -> Figure:
     """Power against the share of the windows that a regression hits."""
     from matplotlib.figure import Figure  # noqa: PLC0415  it takes long to load
 

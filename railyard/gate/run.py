@@ -174,7 +174,7 @@ def run_gate(
 
 def run_power(
     suite: Suite, document: YamlDocument, jobs: int, tell: Tell, counts: list[int], trials: int
-) -> list[power.Found]:
+) -> list[power.AlarmRate]:
     """The gate's power on a suite: the plays of the working tree twice, then simulated regressions."""
     with build.locked():
         tell("building the working tree")
@@ -189,7 +189,7 @@ def run_power(
         )
     most = max(len(row) for row in rows)
     grid = [(factor, share) for factor in power.FACTORS for share in power.SHARES]
-    results: list[power.Found] = []
+    results: list[power.AlarmRate] = []
     for windows in dict.fromkeys(min(count, most) for count in (*counts, most)):
         tell(f"{counted(trials, 'simulation')} of {windows} windows a row, for {counted(len(grid) + 1, 'regression')}")
         results += power.simulate(rows, suite, windows, trials, grid)

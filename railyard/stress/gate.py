@@ -107,7 +107,7 @@ class StackVerdict(Verdict):
     stack: str
     builds: tuple[StackBuild, StackBuild]
     matrices: tuple[Matrix, Matrix] | None  # none: both are the same files
-    power: Sequence[power.Found]
+    power: Sequence[power.AlarmRate]
 
     @cached_property
     def changes(self) -> list[Change]:
@@ -246,7 +246,7 @@ def _none(both: tuple[StackBuild, StackBuild]) -> tuple[Matrix, Matrix]:
     return one, other
 
 
-def power_of(old: list[Run], new: list[Run], places: Places, suite: Suite) -> list[power.Found]:
+def power_of(old: list[Run], new: list[Run], places: Places, suite: Suite) -> list[power.AlarmRate]:
     """What the suite would find: the differences of these plays, with signs drawn, are the noise."""
     rows = power.rows_of(old, new, places, [factor for factor, _ in GRID])
     most = max((len(row) for row in rows), default=0)

@@ -151,7 +151,7 @@ class Covered:
 
 
 @dataclass
-class Found:
+class CoverageResult:
     """What came out under one campaign."""
 
     campaign: Campaign
@@ -192,7 +192,7 @@ def _change(measure: Measure, ours: Reals, theirs: Reals, layout: Layout) -> Cha
 
 
 def _trial(
-    coverage: Found, generator: np.random.Generator, levels: dict[str, float], differences: dict[str, float]
+    coverage: CoverageResult, generator: np.random.Generator, levels: dict[str, float], differences: dict[str, float]
 ) -> None:
     layout, plays = coverage.campaign.layout, plays_of(generator, coverage.campaign)
     for name, q in (one for one in QUANTILES if one[0] in coverage.figures):
@@ -205,7 +205,7 @@ def _trial(
     _without_difference(coverage, generator)
 
 
-def _without_difference(coverage: Found, generator: np.random.Generator) -> None:
+def _without_difference(coverage: CoverageResult, generator: np.random.Generator) -> None:
     """Both schemes on paths of the same kind: every difference that is found is a false one. And one of them slower by
     the margin: "no worse" is false, too."""
     layout, one = coverage.campaign.layout, plays_of(generator, coverage.campaign)
@@ -227,7 +227,7 @@ def _without_difference(coverage: Found, generator: np.random.Generator) -> None
         tally.false += bool(said)
 
 
-def _all_shorter(coverage: Found, generator: np.random.Generator, theirs: Reals) -> None:
+def _all_shorter(coverage: CoverageResult, generator: np.random.Generator, theirs: Reals) -> None:
     """Every request takes 1 − FASTER times as long, give or take a tenth: is that found, and covered?"""
     ours = (1 - FASTER) * theirs * np.exp(0.1 * generator.normal(size=theirs.shape))
     change = _change(_bounds(QUANTILES[-1][1]), ours, theirs, coverage.campaign.layout)
@@ -235,13 +235,15 @@ def _all_shorter(coverage: Found, generator: np.random.Generator, theirs: Reals)
     coverage.faster.false += change is not None and change.interval.known and change.p_less < 0.025
 
 
-def simulate(campaigns: Iterable[Campaign], trials: int, seed: int = 1, *, rate_only: bool = False) -> Iterator[Found]:
+def simulate(
+    campaigns: Iterable[Campaign], trials: int, seed: int = 1, *, rate_only: bool = False
+) -> Iterator[CoverageResult]:
     """`rate_only`: the rebuffer rate alone, which takes a small part of the time. The plays are the same."""
     for number, campaign in enumerate(campaigns):
         generator = np.random.default_rng([seed, number])
         levels, differences = _truths(campaign, generator)
         names = [RATE] if rate_only else list(levels)
-        coverage = Found(campaign, {name: Covered() for name in names}, {name: Covered() for name in names})
+        coverage = CoverageResult(campaign, {name: Covered() for name in names}, {name: Covered() for name in names})
         for _ in range(trials):
             _trial(coverage, generator, levels, differences)
         yield coverage
@@ -262,7 +264,7 @@ def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     return [*lines, ""]
 
 
-def markdown(by_campaign: Iterable[Found]) -> str:
+def markdown(by_campaign: Iterable[CoverageResult]) -> str:
     """Three tables: figures, differences, and false statements where there is no difference."""
     every = list(by_campaign)
     lines: list[str] = []
@@ -294,5 +296,5 @@ def markdown(by_campaign: Iterable[Found]) -> str:
     return "\n".join(lines)
 
 
-def _place(one: Found) -> list[str]:
+def _place(one: CoverageResult) -> list[str]:
     return [f"{one.campaign.memory_s:g} s", one.campaign.words, str(one.campaign.layout.units)]

@@ -32,7 +32,7 @@ class Settings(Strict):
 
 
 class Measured(Data):
-    found: list[power.Found]
+    found: list[power.AlarmRate]
 
 
 def measure(settings: Settings) -> Measured:

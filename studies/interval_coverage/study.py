@@ -18,7 +18,7 @@ class Settings(Strict):
 
 
 class Measured(Data):
-    found: list[coverage.Found]
+    found: list[coverage.CoverageResult]
 
 
 def measure(settings: Settings) -> Measured:

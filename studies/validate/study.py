@@ -39,7 +39,7 @@ class Settings(Strict):
 
 
 class Measured(Data):
-    found: page.Found
+    found: page.Analysis
     runs: int
     repeats: int
     by: str

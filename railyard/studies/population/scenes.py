@@ -76,13 +76,13 @@ class Library:
         known = list_pairs()
         if not recorded:
             known = [pair for pair in known if pair.library.parent == PROJECT_LIBRARY]
-        self._found: dict[str, list[Pair]] = {}
+        self._pairs_by_scene: dict[str, list[Pair]] = {}
         for scene in population.scenes:
             if scene.scenarios:
                 pairs = [pair for pair in known if pair.scenario in scene.scenarios]
                 if not pairs:
                     raise UserError(f"the scene {scene.name} has no pair: no scenario {' or '.join(scene.scenarios)}.")
-                self._found[scene.name] = sorted(pairs, key=lambda pair: pair.name)
+                self._pairs_by_scene[scene.name] = sorted(pairs, key=lambda pair: pair.name)
 
     def generated(self) -> dict[str, str]:
         """The files of the pairs that were generated so far, by name, with the SHA-256 of each."""
@@ -90,11 +90,11 @@ class Library:
 
     def traces(self) -> dict[str, str]:
         """The files of the pairs that are not generated, by name, with the SHA-256 of each."""
-        paths = [path for pairs in self._found.values() for pair in pairs for path in pair.paths]
+        paths = [path for pairs in self._pairs_by_scene.values() for pair in pairs for path in pair.paths]
         return {file.name: sha256_file(file) for path in paths for file in (path.uplink, path.downlink)}
 
     def count(self, scene: Scene) -> int:
-        return scene.pairs if scene.model is not None else len(self._found[scene.name])
+        return scene.pairs if scene.model is not None else len(self._pairs_by_scene[scene.name])
 
     def pair(self, scene: Scene, index: int) -> ScenePair:
         key = (scene.name, index)
@@ -103,7 +103,7 @@ class Library:
         return self._pairs[key]
 
     def _read(self, scene: Scene, index: int) -> ScenePair:
-        pair = self._found[scene.name][index]
+        pair = self._pairs_by_scene[scene.name][index]
         paths = []
         for path in pair.paths:
             if path.delay_traces:

@@ -63,7 +63,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Found:
+class Analysis:
     seed: int
     downloads: int
     finished: int
@@ -251,7 +251,7 @@ def analyse(
     pair_of: Mapping[tuple[int, int], str],
     seed: int,
     compared: int | None = None,
-) -> Found:
+) -> Analysis:
     """All figures. Models without runs are left out, and so are live downloads that a model has no valid run of.
     `compared`: how many models the protocol compares with the reference, if it is more than have run."""
     run = [name for name in models if any(key[:2] == (name, "mptcp") for key in took)]
@@ -259,7 +259,7 @@ def analyse(
     judges = [one for one in even(downloads) if all(took.get((name, "mptcp", one.number)) for name in (*run, *asked))]
     if not judges:
         raise UserError("no even download has emulated ones beside it; there is nothing to compare.")
-    return Found(
+    return Analysis(
         seed,
         downloads=len(downloads),
         finished=sum(one.duration_s is not None for one in downloads),
@@ -300,7 +300,7 @@ def _size(size_bytes: int | None) -> str:
     return "all" if size_bytes is None else f"{size_bytes // 1000} kB"
 
 
-def blocks(analysis: Found, about: str) -> Iterator[Block]:
+def blocks(analysis: Analysis, about: str) -> Iterator[Block]:
     """The tables of the page. `about`: a sentence on the runs."""
     yield (
         f"{analysis.finished} of {analysis.downloads} live downloads finished; {analysis.judges} even ones judge. "
@@ -412,7 +412,7 @@ def _names(rows: Sequence[Row]) -> str:
     return ", ".join(f"`{row.model}`" for row in rows) or "none"
 
 
-def _verdicts(analysis: Found) -> list[str]:
+def _verdicts(analysis: Analysis) -> list[str]:
     """The verdicts on the models, in words."""
     judged = {
         word: [row for row in analysis.rows if row.verdict is not None and row.verdict.word == word]
@@ -440,7 +440,7 @@ def _plain(value: Any) -> Any:
     return [_plain(member) for member in value] if isinstance(value, list | tuple) else value
 
 
-def write(folder: Path, analysis: Found, took: Durations) -> Path:
+def write(folder: Path, analysis: Analysis, took: Durations) -> Path:
     durations = [
         {"model": model, "scheme": scheme, "download": number, "s": times}
         for (model, scheme, number), times in took.items()
