@@ -28,6 +28,7 @@ from railyard.base.paths import EXPERIMENTS_DIR, ROOT, program, programs_dir
 from railyard.base.provenance import sha256_of
 from railyard.base.yamlfile import load_yaml
 from railyard.figures.rows import REBUFFER_RATE, REINJECTION_COST
+from railyard.run.simbatch import batch
 from railyard.stats import intervals, quantiles, rates
 from railyard.stats.bootstrap import Layout
 from railyard.stats.quantiles import Sample
@@ -141,7 +142,8 @@ def test_a_play_is_exact_and_does_not_depend_on_its_company(
     (viewer,) = draw([1], 1)
     (together,) = tasks_of(population, [viewer], [SP, VANILLA], program("xlink-sim"))
     (alone,) = tasks_of(population, [viewer], [VANILLA], program("xlink-sim"))
-    assert play(together)[1] == play(alone)[0]
+    with batch(program("xlink-sim")) as own:
+        assert play(together, own)[1] == play(alone, own)[0]
 
 
 def test_what_decides_the_outcome_is_in_the_identity_and_where_files_lie_is_not(
@@ -551,8 +553,9 @@ def test_a_viewer_on_whom_the_program_crashes_is_set_aside_and_played_by_the_nex
     crashes.touch()
     script = tmp_path / "xlink-sim"
     script.write_text(
-        f'#!/bin/sh\n[ -e {crashes} ] && grep -q \'"seed": {viewers[1].seed},\' "$1" && kill -SEGV $$\n'
-        f'exec {program("xlink-sim")} "$@"\n'
+        "#!/bin/bash\nwhile IFS=$'\\t' read -r job out; do\n"
+        f'[ -e {crashes} ] && grep -q \'"seed": {viewers[1].seed},\' "$job" && kill -SEGV $$\n'
+        f'{program("xlink-sim")} "$job" --out "$out"; echo $?; done\n'
     )
     script.chmod(0o755)
     recipe = Recipe(population, str(traces), False, (SP,), str(script), sha256_of(script))
@@ -616,9 +619,10 @@ def test_several_videos_share_a_connection_and_the_first_is_as_alone(
 ) -> None:
     (viewer,) = draw([1], 1)
     several = population.model_copy(update={"video": population.video.with_videos(3)})
-    [alone], [session] = (
-        play(tasks_of(each, [viewer], [VANILLA], program("xlink-sim"))[0]) for each in (population, several)
-    )
+    with batch(program("xlink-sim")) as own:
+        [alone], [session] = (
+            play(tasks_of(each, [viewer], [VANILLA], program("xlink-sim"))[0], own) for each in (population, several)
+        )
     assert alone["first_frames_s"] == [alone["first_frame_s"]]
     assert len(session["first_frames_s"]) == 3 and session["first_frame_s"] == alone["first_frame_s"]
     assert len(session["rct_s"]) == 3 * len(alone["rct_s"])

@@ -14,6 +14,7 @@ import pytest
 from railyard.base.errors import UserError
 from railyard.base.paths import EXPERIMENTS_DIR, program, programs_dir
 from railyard.base.yamlfile import YamlDocument, load_yaml
+from railyard.run.simbatch import batch
 from railyard.studies.population.access import Change, Drawn, changes_of, offered, queueing_ms
 from railyard.studies.population.executors import Batch, LocalExecutor, Played
 from railyard.studies.population.fit import (
@@ -138,8 +139,9 @@ def test_requests_after_the_viewer_turned_away_do_not_count(population: Populati
     def rows(watched_s: float) -> Row:
         fast = next(v for v in viewers if v.duration_s > 20 and v.bitrate_bps >= 1_600_000 and v.paths[0].mbps > 15)
         viewer = Viewer(**{**fast.__dict__, "watched_s": watched_s})
-        [found] = play(tasks_of(population, [viewer], [Arm("sp", "sp")], program("xlink-sim"))[0])
-        return found
+        with batch(program("xlink-sim")) as own:
+            [row] = play(tasks_of(population, [viewer], [Arm("sp", "sp")], program("xlink-sim"))[0], own)
+        return row
 
     early, late = rows(0.5), rows(15.0)
     assert early["play_time_s"] == 0.5 and late["play_time_s"] == pytest.approx(15.0)

@@ -5,14 +5,21 @@ That saves the start of a program for every run, and parsing the same traces aga
 from __future__ import annotations
 
 import asyncio
+import select
+import subprocess
 from asyncio.subprocess import DEVNULL, PIPE, Process
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 
 Status = int | None
 """Exit status; a signal as a negative number; None: the run did not end within its limit."""
+
+
+def _command(program: Path) -> tuple[str, ...]:
+    """The process dies with the thread that started it."""
+    return ("setpriv", "--pdeathsig", "KILL", "--", str(program), "--batch")
 
 
 class Batches:
@@ -53,8 +60,7 @@ class Batches:
 
 
 async def _start(program: Path) -> Process:
-    command = ("setpriv", "--pdeathsig", "KILL", "--", str(program), "--batch")
-    return await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL)
+    return await asyncio.create_subprocess_exec(*_command(program), stdin=PIPE, stdout=PIPE, stderr=DEVNULL)
 
 
 async def _asked(process: Process, line: str) -> bytes:
@@ -91,3 +97,49 @@ async def batching() -> AsyncIterator[None]:
     finally:
         _BATCHES.reset(token)
         await own.close()
+
+
+class Batch:
+    """One such process for a caller that waits. It is started when it is needed, and anew after a run that did not
+    end."""
+
+    def __init__(self, program: Path) -> None:
+        self._program = program
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def run(self, job: Path, out: Path, limit_s: float) -> Status:
+        """The two paths have neither tabs nor line breaks."""
+        if self._process is None:
+            self._process = subprocess.Popen(
+                _command(self._program), stdin=PIPE, stdout=PIPE, stderr=DEVNULL, bufsize=0
+            )
+        asked, answers = self._process.stdin, self._process.stdout
+        if asked is None or answers is None:
+            raise ValueError("the process was started without pipes")
+        with suppress(BrokenPipeError):
+            asked.write(f"{job}\t{out}\n".encode())
+        waiting = select.poll()
+        waiting.register(answers, select.POLLIN)
+        status = None
+        if waiting.poll(limit_s * 1000):
+            if answer := answers.readline():
+                return int(answer)
+            status = self._process.wait()
+        self.close()
+        return status
+
+    def close(self) -> None:
+        """A run under way dies with its process."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.communicate()
+
+
+@contextmanager
+def batch(program: Path) -> Iterator[Batch]:
+    own = Batch(program)
+    try:
+        yield own
+    finally:
+        own.close()

@@ -24,6 +24,7 @@ from typing import Any, Protocol
 
 from railyard.base.errors import UserError
 from railyard.base.provenance import sha256_of
+from railyard.run import simbatch
 from railyard.studies.population.model import Population
 from railyard.studies.population.parts import elsewhere, part_of
 from railyard.studies.population.play import Arm, PlayError, Row, Task, play, task_of
@@ -82,7 +83,8 @@ class Tasks:
         return self.tasks[0].program, self.tasks[0].program_sha256
 
     def played(self) -> Played:
-        rows, failed = play_all(self.tasks, play)
+        with simbatch.batch(Path(self.program[0])) as batch:
+            rows, failed = play_all(self.tasks, lambda task: play(task, batch))
         return Played(rows=rows, failed=failed)
 
 
@@ -142,13 +144,14 @@ class Drawn:
             nonlocal borrowed
             stored_rows = [others.find(identity) for identity in task.identities]
             missing = tuple(arm for arm, row in zip(task.arms, stored_rows, strict=True) if row is None)
-            fresh = iter(play(replace(task, arms=missing)) if missing else [])
+            fresh = iter(play(replace(task, arms=missing), batch) if missing else [])
             borrowed += len(stored_rows) - len(missing)
             # An arm may stand elsewhere under another label: that is no part of what decides a play.
             named = [{"arm": arm.label, "parameters": arm.text} for arm in task.arms]
             return [next(fresh) if row is None else row | name for row, name in zip(stored_rows, named, strict=True)]
 
-        rows, failed = play_all([self._task(*one) for one in self.wanted], play_or_find)
+        with simbatch.batch(Path(self.recipe.program)) as batch:
+            rows, failed = play_all([self._task(*one) for one in self.wanted], play_or_find)
         return Played(part=part_of(rows) if rows else b"", plays=len(rows), borrowed=borrowed, failed=failed)
 
 

@@ -1,8 +1,9 @@
 """One viewer under some arms: pair, place, delays, queues, video and seed are the same, the scheme differs.
 
-Each arm is a process of its own. One process can play all arms of a viewer in 0.6 of the time, but a player's place
-among others is in its port and its seed, and so, by a byte here and there, in its outcome; a play shall not depend on
-company. Packet protection is swapped for a tag of the same size (`null_crypto`), which changes neither sizes nor times.
+Each arm is a process of its own, a copy of one that has read the traces. One process can play all arms of a viewer in
+0.6 of the time, but a player's place among others is in its port and its seed, and so, by a byte here and there, in its
+outcome; a play shall not depend on company. Packet protection is swapped for a tag of the same size (`null_crypto`),
+which changes neither sizes nor times.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import subprocess
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,7 +24,9 @@ from railyard.base.errors import UserError
 from railyard.base.jsonl import Event, summary_of
 from railyard.base.provenance import sha256_of
 from railyard.experiment.model import SchemeEntry
+from railyard.run.outcome import last_words
 from railyard.run.runspec import scheme_parameters
+from railyard.run.simbatch import Batch
 from railyard.studies.population.model import Population, Video
 from railyard.studies.population.viewers import Link, Viewer
 from railyard.traces.settings import members
@@ -133,14 +135,15 @@ def job_of(task: Task) -> dict[str, Any]:
     }
 
 
-def play(task: Task) -> list[Row]:
-    """One row an arm. Raises PlayError where the program refuses the job or does not survive it."""
+def play(task: Task, batch: Batch) -> list[Row]:
+    """One row an arm; `batch` is one of the task's program. Raises PlayError where the program refuses the job or does
+    not survive it."""
     rows: list[Row] = []
     common = job_of(task)
     for arm, identity in zip(task.arms, task.identities, strict=True):
         with tempfile.TemporaryDirectory(prefix="railyard-play-") as folder:
             out = Path(folder)
-            _run(task, common | arm.members(), out)
+            _run(task, batch, common | arm.members(), out)
             events, server = (_lines(out / name) for name in ("player.jsonl", "server.jsonl"))
             rows.append(_row(task, arm, identity, events, _sent(server)))
     return rows
@@ -150,17 +153,15 @@ def _lines(file: Path) -> list[Event]:
     return [json.loads(line) for line in file.read_text().splitlines()]
 
 
-def _run(task: Task, members: dict[str, Any], out: Path) -> None:
-    job = out / "job.json"
+def _run(task: Task, batch: Batch, members: dict[str, Any], out: Path) -> None:
+    job, stderr = out / "job.json", out / "sim.stderr"
     job.write_text(json.dumps(members))
-    command = ["setpriv", "--pdeathsig", "KILL", "--", task.program, str(job), "--out", str(out)]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=WALL_LIMIT_S)
-    except subprocess.TimeoutExpired:
-        raise PlayError(f"{PROGRAM} did not end on the viewer {task.viewer.key} within {WALL_LIMIT_S:g} s.") from None
-    if done.returncode not in (0, 1, 2) or not (out / "server.jsonl").is_file():
-        lines = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
-        raise PlayError(f"{PROGRAM} ended with {done.returncode} on the viewer {task.viewer.key}: {lines}")
+    stderr.touch()
+    status = batch.run(job, out, WALL_LIMIT_S)
+    if status is None:
+        raise PlayError(f"{PROGRAM} did not end on the viewer {task.viewer.key} within {WALL_LIMIT_S:g} s.")
+    if status not in (0, 1, 2) or not (out / "server.jsonl").is_file():
+        raise PlayError(f"{PROGRAM} ended with {status} on the viewer {task.viewer.key}: {last_words(stderr)}")
 
 
 def _sent(server: Sequence[Event]) -> dict[str, int]:
