@@ -52,7 +52,9 @@ LTO := $(if $(CFLAGS)$(findstring clang,$(CC)),,-O3 -flto=auto)
 endif
 # Asked once, and only when something is compiled: on a fresh machine pkg-config comes with `make setup`.
 PKG_CFLAGS = $(eval PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS)))$(PKG_CFLAGS)
-PKG_LIBS = $(eval PKG_LIBS := $(shell pkg-config --libs $(PKGS)))$(PKG_LIBS)
+# AES-GCM of packets, where the library is there: Debian has it for x86-64 (transport/crypto/gcm.c).
+GCM_LIBS := $(if $(wildcard /usr/include/intel-ipsec-mb.h),-lIPSec_MB)
+PKG_LIBS = $(eval PKG_LIBS := $(shell pkg-config --libs $(PKGS)) $(GCM_LIBS))$(PKG_LIBS)
 CFLAGS_ALL = $(BASE_CFLAGS) $(PKG_CFLAGS) $(CFLAGS)
 
 # Rooms. Only the transport's own objects may include the transport's inner headers (-Itransport).
@@ -141,7 +143,7 @@ $(OUT)/pic/%.o: $(GENERATED)/%.c
 
 SHARE = @mkdir -p $(@D) && echo "LD   $@" && $(CC) -shared -Wl,-soname,$(firstword $(subst .so., ,$(@F))).$(XL_SO) -Wl,-z,defs $(LDFLAGS)
 $(LIB)/libxlink.so.$(XL_VERSION): $(PIC_TRANSPORT)
-	$(SHARE) $^ $(shell pkg-config --libs gnutls) -lm -o $@
+	$(SHARE) $^ $(shell pkg-config --libs gnutls) $(GCM_LIBS) -lm -o $@
 	@ln -sf $(@F) $(LIB)/libxlink.$(XL_SO) && ln -sf libxlink.$(XL_SO) $(LIB)/libxlink.so
 $(LIB)/libxlink-udp.so.$(XL_VERSION): $(PIC_DRIVER) $(LIB)/libxlink.so.$(XL_VERSION)
 	$(SHARE) $(PIC_DRIVER) -L$(LIB) -lxlink -o $@
@@ -154,7 +156,7 @@ $(LIB)/libxlink-udp.a: $(PIC_DRIVER)
 	$(ARCHIVE)
 
 LINK_LTO = $(if $(LTO),-fno-lto)
-LINK = @mkdir -p $(@D) && echo "LD   $@" && $(CC) $(LDSAN) $(LDFLAGS) $(LINK_LTO) $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(PKG_LIBS) -lm -o $@
+LINK = @mkdir -p $(@D) && echo "LD   $@" && $(CC) $(LDSAN) $(LDFLAGS) $(LINK_LTO) $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group -Wl,--as-needed $(PKG_LIBS) -lm -o $@
 
 $(BIN)/mpshell: $(OUT)/emulator/mpshell/main.o $(LIBHOUSE)
 	$(LINK)
@@ -395,7 +397,7 @@ install: build library ## install programs with man pages and completion, librar
 	@for l in $(LIBRARIES); do \
 		install -m 644 $(LIB)/$$l.a $(LIB)/$$l.so.$(XL_VERSION) $(DESTDIR)$(PREFIX)/lib && \
 		cp -P $(LIB)/$$l.$(XL_SO) $(LIB)/$$l.so $(DESTDIR)$(PREFIX)/lib; done
-	@sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(XL_VERSION)|' transport/libxlink.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/libxlink.pc
+	@sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(XL_VERSION)|' -e 's|@GCM_LIBS@|$(GCM_LIBS)|' transport/libxlink.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/libxlink.pc
 	@sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(XL_VERSION)|' lib/driver/libxlink-udp.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/libxlink-udp.pc
 	@python3 scripts/program-pages.py $(BIN) $(DESTDIR)$(PREFIX)/share $(XL_VERSION) $(notdir $(INSTALLED))
 	@echo "installed below $(DESTDIR)$(PREFIX)"

@@ -17,6 +17,7 @@ base    bin:pkg-config   pkg-config          finds the C libraries
 base    bin:git          git                 says which revision a result is of
 base    file:/usr/include/sys/socket.h libc6-dev headers and libraries of C
 base    pc:gnutls        libgnutls28-dev     TLS and cryptography of QUIC
+base    file:/usr/include/intel-ipsec-mb.h libipsec-mb-dev AES-GCM of packets
 base    pc:libnghttp3    libnghttp3-dev      HTTP/3
 base    pc:jansson       libjansson-dev      reads and writes JSON
 base    pc:yaml-0.1      libyaml-dev         reads YAML

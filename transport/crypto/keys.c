@@ -32,21 +32,45 @@ static const suite *suite_of(const xl_keys *keys) {
     return &SUITES[keys->aead];
 }
 
-static int open_ciphers(xl_keys *keys) {
+static void close_ciphers(xl_ciphers *c) {
+    xl_gcm_free(c->gcm);
+    if (c->aead)
+        gnutls_aead_cipher_deinit(c->aead);
+    if (c->hp)
+        gnutls_cipher_deinit(c->hp);
+    *c = (xl_ciphers){.sealed = c->sealed};
+}
+
+/* By GnuTLS what gcm does not do. */
+static int complete_ciphers(const xl_keys *keys) {
     const suite *s = suite_of(keys);
-    uint8_t zero_iv[XL_HP_SAMPLE] = {0};
-    const gnutls_datum_t key = {keys->key, (unsigned int)s->key_len};
-    const gnutls_datum_t hp_key = {keys->hp_key, (unsigned int)s->key_len};
+    xl_ciphers *c = keys->ciphers;
+    uint8_t zero_iv[XL_HP_SAMPLE] = {0}, block[XL_HP_SAMPLE];
+    const gnutls_datum_t key = {(unsigned char *)keys->key, (unsigned int)keys->key_len};
+    const gnutls_datum_t hp_key = {(unsigned char *)keys->hp_key, (unsigned int)keys->key_len};
     const gnutls_datum_t iv = {zero_iv, sizeof zero_iv};
-    if (gnutls_aead_cipher_init(&keys->cipher, s->cipher, &key) != 0) {
-        keys->cipher = NULL;
-        return -1;
-    }
-    if (gnutls_cipher_init(&keys->hp_cipher, s->hp_cipher, &hp_key, &iv) != 0) {
-        keys->hp_cipher = NULL;
-        return -1;
-    }
-    return 0;
+    bool needs_hp = !c->gcm || !xl_gcm_encrypt_block(c->gcm, zero_iv, block);
+    c->are_open = (c->gcm || gnutls_aead_cipher_init(&c->aead, s->cipher, &key) == 0) &&
+                  (!needs_hp || gnutls_cipher_init(&c->hp, s->hp_cipher, &hp_key, &iv) == 0);
+    if (!c->are_open)
+        close_ciphers(c);
+    return c->are_open ? 0 : -1;
+}
+
+int xl_keys_open_gnutls(const xl_keys *keys) {
+    close_ciphers(keys->ciphers);
+    return complete_ciphers(keys);
+}
+
+__attribute__((noinline)) static int open_ciphers(const xl_keys *keys) {
+    if (keys->aead != XL_AEAD_CHACHA20_POLY1305)
+        keys->ciphers->gcm = xl_gcm_new(keys->key, keys->hp_key, keys->key_len);
+    return complete_ciphers(keys);
+}
+
+/* NULL: they cannot be opened. */
+static const xl_ciphers *ciphers_of(const xl_keys *keys) {
+    return keys->ciphers->are_open || open_ciphers(keys) == 0 ? keys->ciphers : NULL;
 }
 
 /* RFC 9001 sections 5.1 and 6.1, RFC 9369 section 3.3. */
@@ -80,18 +104,17 @@ static xl_keys *keys_new(uint32_t version, xl_aead aead, const uint8_t *secret, 
     keys->key_len = s->key_len;
     keys->secret_len = len;
     memcpy(keys->secret, secret, len);
-    keys->sealed = calloc(1, sizeof *keys->sealed);
-    bool ok = keys->sealed && xl_kdf_expand_label(s->mac, secret, len, labels->key, keys->key, s->key_len) == 0 &&
+    keys->ciphers = calloc(1, sizeof *keys->ciphers);
+    bool ok = keys->ciphers && xl_kdf_expand_label(s->mac, secret, len, labels->key, keys->key, s->key_len) == 0 &&
               xl_kdf_expand_label(s->mac, secret, len, labels->iv, keys->iv, sizeof keys->iv) == 0;
     if (ok && hp_key)
         memcpy(keys->hp_key, hp_key, s->key_len);
     else if (ok)
         ok = xl_kdf_expand_label(s->mac, secret, len, labels->hp, keys->hp_key, s->key_len) == 0;
-    if (!ok || open_ciphers(keys) != 0) {
-        xl_keys_free(keys);
-        return NULL;
-    }
-    return keys;
+    if (ok)
+        return keys;
+    xl_keys_free(keys);
+    return NULL;
 }
 
 xl_keys *xl_keys_from_secret(uint32_t version, xl_aead aead, const uint8_t *secret, size_t len) {
@@ -132,11 +155,9 @@ xl_keys *xl_keys_next(const xl_keys *keys) {
 void xl_keys_free(xl_keys *keys) {
     if (!keys)
         return;
-    if (keys->cipher)
-        gnutls_aead_cipher_deinit(keys->cipher);
-    if (keys->hp_cipher)
-        gnutls_cipher_deinit(keys->hp_cipher);
-    free(keys->sealed);
+    if (keys->ciphers)
+        close_ciphers(keys->ciphers);
+    free(keys->ciphers);
     gnutls_memset(keys, 0, sizeof *keys);
     free(keys);
 }
@@ -152,7 +173,8 @@ void xl_keys_nonce(const xl_keys *keys, uint64_t path_id, uint64_t pn, uint8_t n
     memcpy(nonce + sizeof first, &second, sizeof second);
 }
 
-int xl_keys_header_mask(const xl_keys *keys, const uint8_t sample[XL_HP_SAMPLE], uint8_t mask[XL_HP_MASK]) {
+static int mask_by_gnutls(const xl_keys *keys, const xl_ciphers *c, const uint8_t *sample,
+                          uint8_t output[XL_HP_SAMPLE]) {
     uint8_t iv[XL_HP_SAMPLE] = {0}, block[XL_HP_SAMPLE] = {0};
     const uint8_t *input = sample;
     if (keys->aead == XL_AEAD_CHACHA20_POLY1305) {
@@ -160,10 +182,17 @@ int xl_keys_header_mask(const xl_keys *keys, const uint8_t sample[XL_HP_SAMPLE],
         memcpy(iv, sample, sizeof iv);
         input = block;
     }
+    gnutls_cipher_set_iv(c->hp, iv, sizeof iv);
+    return gnutls_cipher_encrypt2(c->hp, input, XL_HP_SAMPLE, output, XL_HP_SAMPLE);
+}
+
+int xl_keys_header_mask(const xl_keys *keys, const uint8_t sample[XL_HP_SAMPLE], uint8_t mask[XL_HP_MASK]) {
+    const xl_ciphers *c = ciphers_of(keys);
     uint8_t output[XL_HP_SAMPLE];
-    gnutls_cipher_set_iv(keys->hp_cipher, iv, sizeof iv);
-    if (gnutls_cipher_encrypt2(keys->hp_cipher, input, XL_HP_SAMPLE, output, sizeof output) != 0)
+    if (!c || (c->hp && mask_by_gnutls(keys, c, sample, output) != 0))
         return -1;
+    if (!c->hp)
+        xl_gcm_encrypt_block(c->gcm, sample, output);
     memcpy(mask, output, XL_HP_MASK);
     return 0;
 }
@@ -176,24 +205,29 @@ size_t xl_keys_protect(const xl_keys *keys, uint64_t path_id, uint64_t pn, uint8
                        size_t pn_len, size_t payload_len) {
     /* Beyond the confidentiality limit these keys must not be used any more, whatever the caller thinks. */
     if (pn_len < 1 || pn_len > XL_PN_MAX_LEN || pn_len + payload_len < XL_PN_MAX_LEN ||
-        *keys->sealed >= suite_of(keys)->confidentiality_limit)
+        keys->ciphers->sealed >= suite_of(keys)->confidentiality_limit)
         return 0;
     if (keys->is_null)
         return xl_null_protect(keys, path_id, pn, packet, pn_offset, pn_len, payload_len);
-    uint8_t nonce[XL_AEAD_IV], mask[XL_HP_MASK];
-    uint8_t *payload = packet + pn_offset + pn_len;
+    const xl_ciphers *c = ciphers_of(keys);
+    const size_t header_len = pn_offset + pn_len;
+    uint8_t nonce[XL_AEAD_IV], mask[XL_HP_MASK], *payload = packet + header_len;
     size_t sealed_len = payload_len + XL_AEAD_TAG;
-    xl_keys_nonce(keys, path_id, pn, nonce);
-    if (gnutls_aead_cipher_encrypt(keys->cipher, nonce, sizeof nonce, packet, pn_offset + pn_len, XL_AEAD_TAG, payload,
-                                   payload_len, payload, &sealed_len) != 0)
+    if (!c)
         return 0;
-    ++*keys->sealed;
+    xl_keys_nonce(keys, path_id, pn, nonce);
+    if (c->gcm)
+        xl_gcm_seal(c->gcm, nonce, packet, header_len, payload, payload_len);
+    else if (gnutls_aead_cipher_encrypt(c->aead, nonce, sizeof nonce, packet, header_len, XL_AEAD_TAG, payload,
+                                        payload_len, payload, &sealed_len) != 0)
+        return 0;
+    keys->ciphers->sealed++;
     if (xl_keys_header_mask(keys, packet + pn_offset + XL_PN_MAX_LEN, mask) != 0)
         return 0;
     packet[0] ^= mask[0] & protected_bits(packet[0]);
     for (size_t i = 0; i < pn_len; i++)
         packet[pn_offset + i] ^= mask[1 + i];
-    return pn_offset + pn_len + sealed_len;
+    return header_len + sealed_len;
 }
 
 int xl_keys_unmask(const xl_keys *keys, uint8_t *packet, size_t packet_len, size_t pn_offset, uint64_t *truncated_pn,
@@ -228,19 +262,24 @@ ssize_t xl_keys_open(const xl_keys *keys, uint64_t path_id, uint64_t pn, uint8_t
         return -1;
     if (keys->is_null)
         return xl_null_open(keys, path_id, pn, packet, packet_len, pn_offset, pn_len, payload);
+    const xl_ciphers *c = ciphers_of(keys);
     uint8_t nonce[XL_AEAD_IV];
     size_t plain_len = packet_len - header_len - XL_AEAD_TAG;
-    xl_keys_nonce(keys, path_id, pn, nonce);
-    if (gnutls_aead_cipher_decrypt(keys->cipher, nonce, sizeof nonce, packet, header_len, XL_AEAD_TAG,
-                                   packet + header_len, packet_len - header_len, plaintext, &plain_len) != 0)
+    if (!c)
         return -1;
+    xl_keys_nonce(keys, path_id, pn, nonce);
     *payload = packet + header_len;
+    if (c->gcm)
+        return xl_gcm_open(c->gcm, nonce, packet, header_len, *payload, plain_len) ? (ssize_t)plain_len : -1;
+    if (gnutls_aead_cipher_decrypt(c->aead, nonce, sizeof nonce, packet, header_len, XL_AEAD_TAG, *payload,
+                                   plain_len + XL_AEAD_TAG, plaintext, &plain_len) != 0)
+        return -1;
     memcpy(*payload, plaintext, plain_len);
     return (ssize_t)plain_len;
 }
 
 uint64_t xl_keys_sealed_count(const xl_keys *keys) {
-    return *keys->sealed;
+    return keys->ciphers->sealed;
 }
 
 uint64_t xl_keys_confidentiality_limit(const xl_keys *keys) {

@@ -6,6 +6,7 @@
 #include <gnutls/gnutls.h>
 
 #include "crypto/crypto.h"
+#include "crypto/gcm.h"
 #include "crypto/kdf.h"
 
 #define XL_AEAD_IV      12
@@ -14,6 +15,16 @@
 #define XL_HP_MASK      5
 #define XL_PN_MAX_LEN   4
 #define XL_PN_LEN_BITS  0x03 /* of the first byte: packet number length - 1 */
+
+/* What changes while the keys themselves stay what they are. Ciphers are opened when they are first used: null keys
+ * never are. */
+typedef struct {
+    uint64_t sealed;              /* packets protected */
+    xl_gcm *gcm;                  /* NULL: GnuTLS seals and opens packets */
+    gnutls_aead_cipher_hd_t aead; /* NULL with gcm */
+    gnutls_cipher_hd_t hp;        /* NULL: header protection is by gcm */
+    bool are_open;
+} xl_ciphers;
 
 struct xl_keys {
     uint32_t version; /* of QUIC */
@@ -24,11 +35,12 @@ struct xl_keys {
     uint8_t key[XL_AEAD_KEY_MAX];
     uint8_t iv[XL_AEAD_IV];
     uint8_t hp_key[XL_AEAD_KEY_MAX];
-    size_t key_len; /* of key and of hp_key */
-    gnutls_aead_cipher_hd_t cipher;
-    gnutls_cipher_hd_t hp_cipher;
-    uint64_t *sealed; /* packets protected; owned: it changes while the keys themselves stay what they are */
+    size_t key_len;      /* of key and of hp_key */
+    xl_ciphers *ciphers; /* owned */
 };
+
+/* From now on all is GnuTLS's: tests compare with it. Returns 0 or -1. */
+int xl_keys_open_gnutls(const xl_keys *);
 
 /* Header protection mask of a sample (RFC 9001 section 5.4). Returns 0 or -1. */
 int xl_keys_header_mask(const xl_keys *, const uint8_t sample[XL_HP_SAMPLE], uint8_t mask[XL_HP_MASK]);

@@ -21,7 +21,7 @@ size_t xl_null_protect(const xl_keys *keys, uint64_t path_id, uint64_t pn, uint8
                        size_t pn_len, size_t payload_len) {
     const size_t len = pn_offset + pn_len + payload_len;
     make_tag(keys, path_id, pn, packet + len);
-    ++*keys->sealed;
+    keys->ciphers->sealed++;
     return len + XL_AEAD_TAG;
 }
 

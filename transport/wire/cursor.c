@@ -1,5 +1,6 @@
 #include "wire/cursor.h"
 
+#include <endian.h>
 #include <string.h>
 
 xl_reader xl_reader_of(const uint8_t *data, size_t len) {
@@ -79,8 +80,8 @@ static inline __attribute__((always_inline)) void write_big_endian(xl_writer *w,
         w->failed = true;
         return;
     }
-    for (size_t i = n; i-- > 0; v >>= 8)
-        w->p[i] = (uint8_t)v;
+    uint64_t bytes = htobe64(v << (64 - 8 * n));
+    memcpy(w->p, &bytes, n);
     w->p += n;
 }
 
