@@ -1,4 +1,5 @@
-/* TLS 1.3 for QUIC through GnuTLS 3.7 (RFC 9001), packet and header protection, key update, Retry integrity. */
+/* TLS 1.3 for QUIC through GnuTLS 3.7 (RFC 9001), packet and header protection, key update, Retry integrity. AES-GCM of
+ * packets is intel-ipsec-mb's where it can be (gcm.h). */
 #ifndef XL_CRYPTO_CRYPTO_H
 #define XL_CRYPTO_CRYPTO_H
 
@@ -52,7 +53,6 @@ uint64_t xl_keys_integrity_limit(const xl_keys *);       /* over all keys of a c
 
 /* Retry integrity tag over the Retry pseudo-packet (RFC 9001 section 5.8). */
 int xl_retry_tag(uint32_t version, const xl_cid *odcid, const uint8_t *retry, size_t len_without_tag, uint8_t tag[16]);
-/* First `len` <= 32 bytes of HMAC-SHA256(key, data): stateless reset tokens, address tokens. */
 /* In a time that does not depend on the bytes: how much of a guess was right does not show. */
 bool xl_is_equal(const uint8_t *a, const uint8_t *b, size_t len);
 
@@ -63,6 +63,7 @@ int xl_seal(const uint8_t key[32], const uint8_t nonce[12], const uint8_t *bound
 int xl_unseal(const uint8_t key[32], const uint8_t nonce[12], const uint8_t *bound, size_t bound_len,
               const uint8_t *sealed, size_t len, uint8_t *plain);
 
+/* First `len` <= 32 bytes of HMAC-SHA256(key, data): stateless reset tokens, address tokens. */
 int xl_hmac(const uint8_t *key, size_t key_len, const uint8_t *data, size_t data_len, uint8_t *out, size_t len);
 
 /* ---- The TLS handshake. CRYPTO bytes in and out; reordering is the caller's. ---- */
