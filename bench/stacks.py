@@ -57,7 +57,7 @@ CASES = (
     Case("loopback, one path", 200_000_000),
     Case("2 × 20 Mbps", 20_000_000, 20),
     Case("2 × 100 Mbps", 100_000_000, 100),
-    Case("2 × 500 Mbps", 200_000_000, 500),
+    Case("2 × 500 Mbps", 600_000_000, 500),
 )
 
 
@@ -74,22 +74,27 @@ def cpu_ns(pid: int) -> int:
     return sum(int(file.read_text().split()[0]) for file in files)
 
 
-def innermost(pid: int) -> int:
-    """mpshell starts its command in a child, in which shells make room for it."""
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return innermost(int(children[0])) if children else pid
+def running(program: str, pid: int) -> Iterator[int]:
+    """Processes of that program among `pid` and its descendants: mpshell starts its command within others, and beside
+    what keeps the cores awake."""
+    process = Path(f"/proc/{pid}")
+    if process.joinpath("comm").read_text().strip() == Path(program).name[:15]:
+        yield pid
+    for child in process.joinpath(f"task/{pid}/children").read_text().split():
+        yield from running(program, int(child))
 
 
 @contextmanager
-def started(command: list[str]) -> Iterator[int]:
-    """A relay that is ready, and its process ID."""
+def started(command: list[str], relay: str) -> Iterator[int]:
+    """A relay that is ready, and its process ID. `relay`: the program of the command."""
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         if process.stdout is None or '"ready"' not in process.stdout.readline():
             raise RuntimeError(f"{command} is not ready")
         drain = threading.Thread(target=process.stdout.read, daemon=True)
         drain.start()
         try:
-            yield innermost(process.pid)
+            [pid] = running(relay, process.pid)
+            yield pid
         finally:
             process.terminate()
             process.wait(timeout=20)
@@ -138,7 +143,7 @@ def measure(stack: StackRun, case: Case, folder: Path) -> Figures:
         else:
             paths = '--server "$MPSHELL_GATEWAY:$0" --path "a:$MPSHELL_PATH_0_ADDR" --path "b:$MPSHELL_PATH_1_ADDR"'
             client = [*case.mpshell(), "sh", "-c", f'exec "$@" {paths}', str(port), *client]
-        with started(server) as server_pid, started(client) as client_pid:
+        with started(server, stack.server[0]) as server_pid, started(client, stack.client[0]) as client_pid:
             before = cpu_ns(server_pid), cpu_ns(client_pid)
             seconds = transfer(listener, file, case.bytes)
             spent = cpu_ns(server_pid) - before[0], cpu_ns(client_pid) - before[1]
