@@ -13,19 +13,49 @@ small | full) out=${RAILYARD_RESULTS:-results}/$size options=(--size "$size") ;;
     exit 2
     ;;
 esac
-trap 'echo "report: stopped; the whole runs are kept, and the same command goes on from there." >&2; exit 130' INT TERM
+stop() {
+    local group
+    for group in $(jobs -p); do kill -TERM -- "-$group" 2>/dev/null; done
+    wait
+    echo "report: stopped. Completed runs are kept; run the same command to resume." >&2
+    exit 130
+}
+trap stop INT TERM
 begin=$SECONDS
 failed=()
 # Figure 13 needs a kernel: in a time-travel kernel it takes 40 s, on the wall clock 16 min.
-[ "$size" = small ] || emulator/kernel/build.sh >/dev/null ||
+has_kernel=
+if [ "$size" != small ] && emulator/kernel/build.sh >/dev/null; then
+    has_kernel=1
+elif [ "$size" != small ]; then
     echo "report: without a time-travel kernel fig13 runs on the wall clock, which takes a quarter of an hour." >&2
+fi
 names=$(.venv/bin/python -c 'from railyard.studies.exhibits.registry import EXHIBITS; print(*EXHIBITS)') || exit 1
 mkdir -p "$out"
 export RAILYARD_RESULTS=$out
+outputs=$(mktemp -d -t railyard-report.XXXXXX)
+trap 'rm -rf "$outputs"' EXIT
+
+make_exhibit() {
+    local status=0
+    .venv/bin/railyard run "$1" "${options[@]}" >"$outputs/$1" 2>&1 || status=$?
+    printf '== %s\n%s\n' "$1" "$(<"$outputs/$1")"
+    [ $status -eq 0 ] || touch "$outputs/$1.failed"
+}
+
+# Two exhibits side by side: while one process draws one, the runs of the other have the other cores. Those of the
+# population share plays, so they are made one after the other. Runs on the wall clock have the machine for themselves.
+population=() others=()
 for name in $names; do
-    echo "== $name"
-    .venv/bin/railyard run "$name" "${options[@]}" || failed+=("$name")
+    if grep -q '^kind: population-exhibit' "experiments/$name.yaml"; then population+=("$name"); else others+=("$name"); fi
 done
+set -m # a process group each, which the trap ends
+for name in "${population[@]}"; do make_exhibit "$name"; done &
+[ "$has_kernel" ] || wait
+for name in "${others[@]}"; do make_exhibit "$name"; done &
+wait
+set +m
+for name in $names; do [ ! -e "$outputs/$name.failed" ] || failed+=("$name"); done
 if [ -e "$out/demo-live/campaign.json" ]; then
     .venv/bin/railyard report "$out/demo-live" --replay || failed+=(demo-live)
 fi

@@ -142,7 +142,7 @@ def test_a_full_disk_ends_a_campaign_in_one_sentence_and_room_lets_it_go_on(
     with small_disk(tmp_path / "disk", "330k") as disk:
         full = command_line("run", str(experiment), "--out", str(disk / "out"))
         assert (full.returncode, full.stderr.count("\n")) == (2, 1), full.stderr
-        assert "the disk is full; make room" in full.stderr
+        assert "the disk is full. Completed runs are kept: make room" in full.stderr
         kept = whole_runs(disk / "out")
         assert 0 < len(kept) < RUNS
         for run in kept:
@@ -172,7 +172,7 @@ def test_broken_runs_are_named_and_done_again(experiment: Path, tmp_path: Path, 
     assert "sp--s1/run.json:1: this run cannot be read" in shown.stderr
     again = command_line("run", str(experiment), "--out", str(out), "--seeds", "1")
     assert (again.returncode, again.stderr.count("\n")) == (2, 1), again.stderr
-    assert "vanilla-mp--s1: this is no whole run: No such file or directory" in again.stderr
+    assert "vanilla-mp--s1: this is not a completed run: No such file or directory" in again.stderr
     assert "1 of 4 runs" not in again.stdout and "2 of 4 runs are there already" in again.stdout
     shutil.rmtree(vanilla)
     assert command_line("run", str(experiment), "--out", str(out), "--seeds", "1").returncode == 0

@@ -181,7 +181,7 @@ def main() -> None:
     except BrokenPipeError:
         sys.exit(141)
     except OSError as error:
-        _fail(f"{error.filename or 'the results'}: {error.strerror or error}; what is whole there is kept.")
+        _fail(f"{error.filename or 'the results'}: {error.strerror or error}; what is complete there is kept.")
 
 
 def _fail(sentence: str) -> None:

@@ -33,7 +33,7 @@ from railyard.run.repetition import default_budget_s
 from railyard.run.resolve import qlog_of
 from railyard.run.runspec import RunSpec
 
-STOPPED = "railyard: stopped; the whole runs are kept, and the same command{} goes on from there."
+STOPPED = "railyard: stopped. Completed runs are kept; run the same command{} to resume."
 
 
 def stopped() -> None:

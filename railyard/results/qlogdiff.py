@@ -187,7 +187,7 @@ def _in_virtual_time(run: Path) -> bool:
     try:
         record = json.loads((run / "run.json").read_text())
     except (OSError, ValueError):
-        raise UserError(f"{run}: this is no whole run: it has no readable run.json.") from None
+        raise UserError(f"{run}: this is not a completed run: it has no readable run.json.") from None
     return is_exact(record["config"]["arena"])
 
 

@@ -294,7 +294,7 @@ def load_run(folder: Path) -> Run:
     try:
         return _load(folder, _read_json(folder / "run.json"))
     except OSError as error:
-        raise UserError(f"{folder}: this is no whole run: {error.strerror}: {error.filename}.") from None
+        raise UserError(f"{folder}: this is not a completed run: {error.strerror}: {error.filename}.") from None
     except (ValueError, KeyError, TypeError) as error:
         raise UserError(
             f"{folder}: this run cannot be read ({type(error).__name__}: {error}); remove it and run it again."
@@ -377,5 +377,5 @@ def load_campaign(out: Path) -> tuple[dict[str, Any], list[Run]]:
         load_run(out / "runs" / run_id) for run_id in campaign["runs"] if (out / "runs" / run_id / "run.json").is_file()
     ]
     if not runs:
-        raise UserError(f"{out}: the campaign has no whole run yet; start it again with `{campaign['command']}`.")
+        raise UserError(f"{out}: the campaign has no completed run yet; start it again with `{campaign['command']}`.")
     return campaign, runs

@@ -182,7 +182,7 @@ class Campaign:
         except OSError as error:
             if error.errno in DISK_FULL:
                 raise UserError(
-                    f"{self.out}: the disk is full; make room and give the same command again, the whole runs are kept."
+                    f"{self.out}: the disk is full. Completed runs are kept: make room, and run the same command again."
                 ) from None
             raise
         finally:

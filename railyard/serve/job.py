@@ -94,7 +94,7 @@ class Job:
                     lines = printable(part.decode(errors="replace")).splitlines()
                     started.lines.extend(line.rstrip() for line in lines if line.strip())
         except TimeoutError:
-            started.lines.append(f"Stopped after {self.limit_s:g} s, which is the limit; whole runs are kept.")
+            started.lines.append(f"Stopped after {self.limit_s:g} s, which is the limit. Completed runs are kept.")
             await self.stop()
         started.code = await process.wait()
         started.ended = time.monotonic()

@@ -120,8 +120,8 @@ class Parts:
             with suppress(OSError):
                 partial.unlink()
             raise UserError(
-                f"{self.folder}: cannot write results there: {(error.strerror or str(error)).lower()}; what is whole "
-                "is kept, and the same command goes on from there."
+                f"{self.folder}: cannot write results there: {(error.strerror or str(error)).lower()}. "
+                "Completed plays are kept; run the same command to resume."
             ) from None
 
     def _files(self) -> list[Path]:
