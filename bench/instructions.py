@@ -218,6 +218,8 @@ def parts_of(profile: Path) -> dict[str, int]:
             count, file, library = int(match[1].replace(",", "")), match[2], match[3] or ""
             if inside := OWN.search(file):
                 part = inside[1]
+            elif "IPSec_MB" in library:
+                part = "intel-ipsec-mb"
             elif re.search("gnutls|nettle|hogweed|gmp", library):
                 part = "GnuTLS and Nettle"
             else:
@@ -282,182 +284,6 @@ def parts_table(kinds: dict[str, dict[str, float]]) -> list[str]:
     return rows
 
 
-ABOUT = """# Speed
-
-```
-.venv/bin/python bench/instructions.py --write {options}
-```
-
-## Ten jobs
-Instructions of fixed jobs, counted by callgrind: start, handshake and work together. One compiler built all revisions:
-{compiler}. A ratio below 1 is fewer instructions. A dash: the older revision does not have
-the program.
-
-{table}
-
-Jobs of the simulator take the same count each time. Those over loopback depend on when packets arrive: their counts
-differ by up to 0.4 % from run to run. Instructions are not time: neither waiting for memory nor the kernel counts.
-[How CI compares](../../CONTRIBUTING.md) a pull request with its merge base: it fails above 2 %.
-
-## Simulated time
-`bench/sim.py` measures the speed and prints these tables. One core of a virtual AMD EPYC machine with other
-load, which varies the result by 15 to 25 % from run to run; two paths of 20 Mbps, scheme xlink-lean, a video of 34 Mbps
-(85 % of both links) that plays without a stall:
-
-| | simulated s / s | ns / packet | peak MB |
-| --- | ---: | ---: | ---: |
-| real crypto | 136 | 1780 | 14 |
-| `null_crypto` | 257 | 950 | 14 |
-| with link logs | 129 | 1880 | 15 |
-| with qlog | 78 | 3120 | 15 |
-| video of 8 Mbps | 510 | 1990 | 15 |
-| video of 2.5 Mbps | 1190 | 2710 | 14 |
-
-The first four of the revision before, in turns with this one, are 128, 219, 118 and 64 simulated s / s. With qlog, much
-of the time is the kernel's: two qlogs have some 600 bytes of a packet.
-
-The cost of paths is proportional to the packets that they carry (250 simulated s / s on one path of 20 Mbps). Start and
-handshake take 8 ms. Neither long traces nor many players make a second dearer, beyond loading the trace once (70 MB,
-and 1,600 million instructions as `callgrind` counts them, most of them SHA-256, for which the processor has its own):
-
-| 5 s more of a video of 2.5 Mbps over two paths | millions of instructions |
-| --- | ---: |
-| traces of 60 s | 28.20 |
-| traces of 3600 s | 28.19 |
-| one player | 28.20 |
-| each of 64 players, with links of their own | 28.60 |
-
-## Bulk over loopback
-`bench/bulk.py --against 2b8d9f7c` downloads 200 MB by one path, in turns of two revisions on a busy machine. Medians
-and extremes of five turns each:
-
-| | server, CPU s/GB | client, CPU s/GB | datagrams a call |
-| --- | ---: | ---: | ---: |
-| 2b8d9f7 | 4.48 (3.76 to 4.56) | 2.67 (2.48 to 3.24) | 10.0 |
-| now | 3.41 (2.75 to 4.25) | 2.70 (2.09 to 2.85) | 44.7 |
-| now / then, of neighbouring turns | 0.80 (0.73 to 0.95) | 0.84 (0.78 to 1.15) | |
-
-The difference is a pacing burst of 1 ms of the rate (`--pacing-burst-ms`), at most 65,000 bytes, instead of ten
-packets, and one ChaCha20 block for the random bits of 64 packets instead of one for each. Below 96 Mbit/s a
-burst stays ten packets. An earlier comparison of whole transfers by processor time alone, without pairs, had decided
-nothing (2.84 and 3.05 CPU s/GB); `perf` counts a third fewer cycles in the kernel, 2.15 instead of 3.26 for a byte.
-
-Experiments and the simulator keep ten packets in every arena. What 1 ms would do there, over 16 pairs of `traces/` in
-`vanilla-mp` and `xlink` with 10 ms and 25 ms of delay and queues of 300 packets: 11 of 32 plays move; 1.22 % of the
-packets are lost instead of 1.26 %.
-
-## Two fast paths
-`xlink-sim`, where processors do not count: two paths of 500 Mbps with 10 ms each way and queues of one bandwidth-delay
-product, 200 MB in one request, `vanilla-mp`. 5 MB are under way when both queues are full, more than a send buffer of
-4 MiB, and than the 3 to 6 MiB that a stream's window leaves when it is announced at its half. Windows now double when
-their half is read within two RTTs, up to 24 MiB, and a stream's send buffer follows twice the congestion windows, up to
-8 MiB:
-
-| | before (17f5cdf6) | now |
-| --- | ---: | ---: |
-| 200 MB, s | 2.374 | 1.973 |
-| the same, `xlink` | 2.301 | 1.998 |
-| Mbit/s of both links from 0.5 s to 1.8 s | 792 | 1,000 |
-| the same with 2 × 200 Mbps and 100 MB, s | 2.406 | 2.386 |
-| 2 × 100 Mbps, 2 × 20 Mbps, and the gate's default suite | | the same bytes |
-
-What is left is slow start: the second path begins when the first one's window is full. A send buffer of 16 MiB took
-1.936 s. Over mpshell, as below, the server's processor time was 1.12 (0.58 to 1.22) of that before: nine pairs, which
-do not decide whether it costs more than one of 8 MiB.
-
-Over mpshell on two busy cores (load 8; nine pairs of `bench/stacks.py`'s case, in turns with the revision before)
-medians were 421 and 529 Mbit/s, and the pairs' ratio 1.01 (0.84 to 1.51); the server's processor time took 0.98 (0.63
-to 1.50), the client's 0.98 (0.68 to 1.39). There the cores are the limit: relays, mpshell, source and sink take 13 s of
-processor time for 1 GB, so that two idle cores would carry some 1,200 Mbit/s.
-
-## Memory of a connection
-Bytes that a server holds for an idle connection. Allocated bytes are what `build/release/server/http3_bounds_test`
-prints: one path, a response of 100 kB, then silence for 6 s. Resident bytes are those of `xlink-server` with 4,000
-connections of `xlink-load`, one begun each 5 ms, 28 s after the first, after a response of 100 kB each:
-
-| | 2b8d9f7 | ed7a830 | now |
-| --- | ---: | ---: | ---: |
-| allocated | 181,874 | 105,410 | 25,536 |
-| resident, one path, `sp` | – | 98,735 | 28,751 |
-| resident, two paths, `xlink` | – | 98,714 | 32,332 |
-
-100,000 connections fit in 4 GiB: 11 processes of `xlink-load`, each with 9,700 connections of one request and a PING
-each 12 s, had 103,264 connections held at once, 7 minutes after the first, in 2.66 GB (26 kB each; records of sent
-frames took 0.9 kB less then). 0.2 % had ended by timeout: the machine's two cores had other work.
-
-Gone since are the paths that were not open (12 kB); send buffers in which all is acknowledged, and small receive
-buffers in which all is read (5 kB); and what nghttp3 holds of a session (60 kB of addresses, 22 kB of memory). It takes
-the memory of 64 streams at once, of which the kernel gets back what is not touched, and after 5 s of silence nothing of
-it is left but the first bytes of the peer's critical streams, from which it is made anew.
-The connection itself still takes 8 kB, its first path 1.8 kB, six streams of HTTP/3 3.7 kB, three sets of keys in
-GnuTLS 4.8 kB and sent packets 1.4 kB.
-
-## Campaigns
-Processor time on two cores beside other work, once each, of commands rather than instructions; "before" is revision
-`c1449a5`. The short runs are 2 s of video without qlogs: four pairs, 75 starts, `sp` on either path, `vanilla-mp` and
-`xlink`.
-
-| | before | now |
-| --- | ---: | ---: |
-| 1,200 short runs | 39.6 s | 25.6 s |
-| the same command again, with nothing to do | 11.7 s | 2.2 s |
-| one start of `xlink-sim` and 20 kB over two paths | 12.5 ms | 7.0 ms |
-| the same over traces of an hour of 20 Mbps | 172 ms | 16 ms |
-| `railyard gate`, default suite, the same program | 28.1 s | 2.8 s |
-| `railyard gate`, default suite, another program with the same outputs (five times) | 28.1 s | 14 to 19 s |
-| a viewer of a population in the process that hands them out | 6.9 ms, 94 kB | 4.1 ms, 2 kB |
-
-A campaign's runs are copies of one process, `xlink-sim --batch`: libraries are linked and traces are parsed once.
-Outputs are the same bytes.
-
-## Where a simulated packet's instructions are
-Two paths of 20 Mbps, `vanilla-mp`, after the start, by folder of the source; an inlined function counts where it was
-written. Every packet that reaches a link counts as one, in both directions, data or acknowledgement. AES-GCM itself,
-once to seal and once to open, is some 3,900 of GnuTLS's part in this mix of sizes. Qlogs are of both ends.
-
-{parts}
-
-## Flame graphs
-`bench/flame.py` draws both with `perf` and inferno: [a simulated download](flame-sim.svg) by two paths with null
-crypto, and [a server](flame-server.svg) that sends 1 GB over loopback, its system calls included. Opened by
-themselves in a browser, they name the function under the pointer.
-
-![Where the simulator's time goes](flame-sim.svg)
-
-![Where the server's time goes](flame-server.svg)
-
-## What did not pay
-- Link-time optimisation of the other programs: it took 20 s of processor time for each link of `xlink-sim`, which
-  alone has it, for a sixth fewer instructions. Trees that tests build do without (`FAST_LINK=1`).
-- Segmented sends of 64 datagrams instead of 32, beside bursts of 1 ms: 4.36 and 4.29 CPU s/GB of the server, medians of
-  four turns each.
-- To seal from the send ring into the datagram, by `gnutls_aead_cipher_encryptv`: 4,788 instructions for 1,380 bytes. To
-  copy them and seal in place takes 4,251.
-- To ask epoll once a round: in bulk, the driver's own epoll is asked in 127 of 14,181 rounds of the server.
-- To make a send buffer as large as announced with each write: 7,645 instructions a packet (null crypto). With a
-  stream's first bytes alone, as it is now, 7,554.
-- `-flto-partition=one`, alone and with `-fipa-pta`, to link `xlink-sim`: 8,835 and 8,842 of 8,860 instructions a
-  packet.
-- Other calls for header protection: both ends' masks take 306 of GnuTLS's 6,617 instructions a packet. Beside AES-GCM
-  itself the rest is what GnuTLS does around each call that seals or opens.
-- To leave a decrypted payload in the buffer that it was decrypted into: the copy back takes some 150 instructions a
-  packet of the 6,900 that real protection adds. Fuzzers and tests change and protect packets in place.
-- To stop, in the simulator's tree of timers, at the first match whose winner stays: it seldom does, and the question
-  took a quarter more than the matches.
-- Another library than GnuTLS: to seal and open 1,200 bytes took it 778 ns, OpenSSL's EVP interface 1,154 ns.
-  BoringSSL's assembly took 538 ns, but is no Debian package. On another machine, to seal them alone: GnuTLS 3,444
-  instructions and 410 to 530 ns, Nettle's GCM 4,767 and 850 ns.
-- GnuTLS's interface of ciphers instead of that of AEADs: 6,718 instructions to seal and open 1,200 bytes instead of
-  7,059, and no less time (650 to 928 and 621 to 726 ns in five turns).
-- Nettle's AES for header masks: 63 instructions each instead of 187, 250 a packet or 1.7 %. Where a
-  processor has no AES instructions, GnuTLS has code in constant time for it, and Nettle looks up tables.
-
-## Against picoquic and XQUIC
-That comparison needs their builds: `PICOQUIC_DIR=… XQUIC_DIR=… make peers`, then `.venv/bin/python
-bench/stacks.py`. [Bulk transfers](stacks.md#bulk) has the figures of the last such run.
-"""
-
-
 def compiler_name() -> str:
     return subprocess.run(["gcc", "--version"], capture_output=True, text=True, check=True).stdout.splitlines()[0]
 
@@ -469,7 +295,8 @@ def kept() -> dict[str, dict[str, int]]:
     return before
 
 
-def write(after: dict[str, int], before: dict[str, dict[str, int]], against: list[str]) -> None:
+def write(after: dict[str, int], before: dict[str, dict[str, int]]) -> None:
+    """The two tables between their marks on the page."""
     compiler = compiler_name()
     STORED.write_text(json.dumps({"compiler": compiler, "instructions": after, "before": before}, indent=1) + "\n")
     kinds = {
@@ -478,9 +305,13 @@ def write(after: dict[str, int], before: dict[str, dict[str, int]], against: lis
         "real crypto": parts_of_a_packet(ROOT),
         "real crypto, qlogs": parts_of_a_packet(ROOT, qlog=True),
     }
-    options = " ".join(f"--against {revision}" for revision in against)
-    lines = "\n".join(table(after, before))
-    PAGE.write_text(ABOUT.format(options=options, compiler=compiler, table=lines, parts="\n".join(parts_table(kinds))))
+    tables = {"jobs": [f"Compiled by {compiler}.", "", *table(after, before)], "parts": parts_table(kinds)}
+    page = PAGE.read_text()
+    for name, lines in tables.items():
+        begin, end = f"<!-- instructions: {name} -->\n\n", "\n\n<!-- end -->"
+        head, _, rest = page.partition(begin)
+        page = head + begin + "\n".join(lines) + end + rest.partition(end)[2]
+    PAGE.write_text(page)
 
 
 def main() -> None:
@@ -502,7 +333,7 @@ def main() -> None:
     after = counts_of(ROOT, names)
     print("\n".join(table(after, before)))
     if options.write:
-        write(after, before, options.against)
+        write(after, before)
     more = grown(before[revisions[-1]], after) if revisions else []
     if more:
         reasons_given = reasons(git("log", "--format=%B", f"{revisions[-1]}..HEAD"))
