@@ -75,7 +75,7 @@ class Namespace:
             for name in ("xlink-server", "xlink-player", *relays):
                 self.programs[name] = os.open(program(name).parent, os.O_PATH)
 
-    def _found(self, name: str) -> Path:
+    def _reachable(self, name: str) -> Path:
         """The program for those who may not enter the folders above it."""
         return Path(f"/proc/self/fd/{self.programs[name]}", name)
 
@@ -99,7 +99,7 @@ class Namespace:
         if self.user is None:
             return Start(recorded, recorded, real_time=self.spec.real_time)
         right = "net_admin" if containers.server_needs_net_admin(self.spec) else None
-        command = runspec.server_command(self.spec, self._found("xlink-server"), Path())
+        command = runspec.server_command(self.spec, self._reachable("xlink-server"), Path())
         return Start(
             recorded,
             command,
@@ -123,9 +123,9 @@ class Namespace:
         recorded = command(player, None)
         if self.user is None:
             return Start(recorded, recorded)
-        inner = runspec.player_command(self.spec, self._found("xlink-player"), Path())
+        inner = runspec.player_command(self.spec, self._reachable("xlink-player"), Path())
         if stack:
-            inner = runspec.relay_command(self.spec, stack, self._found("relay-run"), Path(), inner)
+            inner = runspec.relay_command(self.spec, stack, self._reachable("relay-run"), Path(), inner)
         return Start(
             recorded,
             command(inner, self.user.pw_name),

@@ -23,7 +23,7 @@ from railyard.run.folders import shown
 
 
 @dataclass(frozen=True)
-class _Found:
+class _NamedFigure:
     pair: str  # empty for a plot of an exhibit
     name: str
     figure: Any
@@ -35,18 +35,18 @@ class _Found:
         return re.sub(r"[^A-Za-z0-9_.=+-]+", "_", name).lstrip(".") or "figure"
 
 
-def _of_campaign(folder: Path) -> Iterator[_Found]:
+def _of_campaign(folder: Path) -> Iterator[_NamedFigure]:
     context = Context(*load_campaign(folder), folder=folder)
     for pair, row in context.cells.items():
         for one in pair_figures(context, pair, row):
-            yield _Found(pair, one.name, one.figure.to_dict(), one.caption)
+            yield _NamedFigure(pair, one.name, one.figure.to_dict(), one.caption)
     for name, figure, caption in response_figures(context.runs):
-        yield _Found("", name, figure.to_dict(), caption)
+        yield _NamedFigure("", name, figure.to_dict(), caption)
 
 
-def _of_exhibit(folder: Path) -> Iterator[_Found]:
+def _of_exhibit(folder: Path) -> Iterator[_NamedFigure]:
     for plot in load_exhibit(folder).plots:
-        yield _Found("", plot.id, plot.figure, plot.title)
+        yield _NamedFigure("", plot.id, plot.figure, plot.title)
 
 
 def figures_command(

@@ -103,7 +103,7 @@ class Statistics(Data):
         return sum(restored < even for even, restored in zip(*self.errors, strict=True))
 
 
-class OfTcp(Data):
+class TcpDownloads(Data):
     name: str
     queue: str
     recorded: float  # silences a minute
@@ -113,7 +113,7 @@ class OfTcp(Data):
 
 class Measured(Data):
     statistics: list[Statistics]
-    tcp: list[OfTcp]
+    tcp: list[TcpDownloads]
 
 
 def measure(settings: Settings) -> Measured:
@@ -269,7 +269,7 @@ def tcp_silences(log: Path) -> float:
     return float((np.diff(times) >= GAP_MS).sum() / ((times[-1] - times[0]) / 60_000))
 
 
-def of_tcp(one: Recording, files: dict[str, Path], queue: str, starts: int, out: Path) -> OfTcp:
+def of_tcp(one: Recording, files: dict[str, Path], queue: str, starts: int, out: Path) -> TcpDownloads:
     """Downloads of nine tenths of what the link can carry in its period, from places of it."""
     link = out / f"{one.name}.gapless"
     link.write_bytes(without_silences(read_trace(files[one.name])))
@@ -285,7 +285,7 @@ def of_tcp(one: Recording, files: dict[str, Path], queue: str, starts: int, out:
     name = f"tcp-{one.name}-{size}"
     runs = campaign(name, [pair], settings, out)
     logs = [out / f"results-{name}" / "runs" / run.run_id / "links" / "wifi.down.log" for run in runs]
-    return OfTcp(
+    return TcpDownloads(
         name=one.name,
         queue=size,
         recorded=trace_stats(read_trace(files[one.name])).gaps_per_minute,
@@ -330,7 +330,7 @@ def _mean_cells(alike: Sequence[Statistics]) -> Iterator[list[str]]:
     yield [*first, "restored", *(f"{100 * error:.0f} %" for error in restored), *last]
 
 
-def _tcp_cells(row: OfTcp) -> list[str]:
+def _tcp_cells(row: TcpDownloads) -> list[str]:
     mean = sum(row.made) / len(row.made)
     made = f"{mean:.1f} ({min(row.made):.1f} to {max(row.made):.1f})"
     share = f"{100 * mean / row.recorded:.0f} %"

@@ -121,8 +121,8 @@ class Row(Data):
     ends: str
 
 
-class Of(Data):
-    """A scheme over one pair, in seconds; None where no run counts."""
+class Rct(Data):
+    """RCT of a scheme over one pair; None where no run counts."""
 
     median_s: float | None
     most_s: float | None
@@ -130,7 +130,7 @@ class Of(Data):
 
 class Measured(Data):
     rows: list[Row]
-    pairs: dict[str, dict[str, Of]]  # of each pair, by scheme
+    pairs: dict[str, dict[str, Rct]]  # of each pair, by scheme
     failed: list[str]
     missing: list[str]  # stacks that are not built, with the reason
 
@@ -166,10 +166,10 @@ def _row(played: Played, reference: Played) -> Row:
     )
 
 
-def _of_pair(played: Played) -> Of:
+def _of_pair(played: Played) -> Rct:
     points = [figure.point(played.runs) for figure in (RCT_MEDIAN, RCT_MAX)]
     median, most = (None if point is None else point.value for point in points)
-    return Of(median_s=median, most_s=most)
+    return Rct(median_s=median, most_s=most)
 
 
 def _failed(runs: Sequence[Run], folder: Path) -> list[str]:
@@ -236,7 +236,7 @@ def _cells(row: Row) -> list[str]:
     return [row.label, _text(row.against_percent, "+.0f"), *times, *rates, row.ends]
 
 
-def _words(of_pair: Of | None) -> str:
+def _words(of_pair: Rct | None) -> str:
     """Median and largest RCT."""
     if of_pair is None or of_pair.median_s is None:
         return "void"

@@ -36,8 +36,8 @@ class Fail(Data):
     command: str
 
 
-class Of(Data):
-    """A column."""
+class SubjectResults(Data):
+    """A column of the matrix."""
 
     name: str
     arena: str
@@ -50,12 +50,12 @@ class Of(Data):
 
 
 class Measured(Data):
-    columns: list[Of]
+    columns: list[SubjectResults]
 
 
 def measure(settings: Settings) -> Measured:
     before = [
-        Of.model_validate(one.model_dump())  # a study that is found anew has classes of its own
+        SubjectResults.model_validate(one.model_dump())  # a study that is found anew has classes of its own
         for size in settings.kept
         for one in find_study("stress").kept(size).data.columns
     ]
@@ -69,10 +69,10 @@ def measure(settings: Settings) -> Measured:
     return Measured(columns=[*before, *(_of(matrix, one) for one in subjects)])
 
 
-def _of(matrix: Matrix, of: Subject) -> Of:
+def _of(matrix: Matrix, of: Subject) -> SubjectResults:
     cells = {one.name: matrix.cells[one.name, of.label] for one in matrix.scenarios}
     alone = Matrix(matrix.scenarios, [of], {(name, of.label): cell for name, cell in cells.items()})
-    return Of(
+    return SubjectResults(
         name=of.label,
         arena=of.arena,
         version=of.version,
