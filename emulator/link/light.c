@@ -217,11 +217,16 @@ static void begin_burst(link_burst *b, const link_light *light, uint64_t now, ui
     b->left = bytes < light->opportunity_bytes ? light->opportunity_bytes - bytes : 0;
 }
 
+/* NULL: it has none. The trace may have no offsets at all. */
+static const uint64_t *offsets_of(const link_light_trace *trace, const link_light_row *row) {
+    return row->count > 0 ? trace->offsets_us + row->first : NULL;
+}
+
 /* Takes the packet's bytes from the offsets of the row; false: they are used up. A packet that is larger than an
  * opportunity takes a whole one. */
 static bool take_offset(link_burst *b, const link_light *light, uint64_t past_us, uint32_t bytes) {
     const link_light_row *row = &light->trace->rows[b->row];
-    const uint64_t *offsets = light->trace->offsets_us + row->first;
+    const uint64_t *offsets = offsets_of(light->trace, row);
     uint32_t wanted = bytes < light->opportunity_bytes ? bytes : light->opportunity_bytes;
     for (; b->next < row->count && offsets[b->next] < past_us; b->next++)
         b->left = light->opportunity_bytes;
@@ -242,7 +247,7 @@ uint64_t link_burst_next(link_burst *b, const link_light *light, uint64_t now, u
         leaves = now + b->delay_us;
     } else {
         const link_light_row *row = &light->trace->rows[b->row];
-        const uint64_t *offsets = light->trace->offsets_us + row->first;
+        const uint64_t *offsets = offsets_of(light->trace, row);
         *direct = take_offset(b, light, (now - b->begin_us) / MS_US * MS_US, bytes);
         uint64_t last = row->count > 0 ? offsets[row->count - 1] : 0;
         leaves =
