@@ -14,7 +14,7 @@
 #define ROUND_KEYS_BYTES (16 * 11) /* of AES-128 */
 
 struct xl_gcm {
-    struct gcm_key_data key; /* first: it is aligned as the library wants it */
+    struct gcm_key_data key __attribute__((aligned(64))); /* as in the library itself; its header leaves it out */
     uint8_t round_keys[ROUND_KEYS_BYTES] __attribute__((aligned(16)));
     bool is_128;
 };

@@ -146,8 +146,12 @@ xl_keys *xl_keys_next(const xl_keys *keys) {
     if (xl_kdf_expand_label(suite_of(keys)->mac, keys->secret, keys->secret_len, labels_of(keys->version)->update,
                             secret, keys->secret_len) == 0)
         next = keys_new(keys->version, keys->aead, secret, keys->secret_len, keys->hp_key);
-    if (next && keys->is_null)
+    if (next && keys->is_null) {
         xl_keys_make_null(next);
+    } else if (next && !ciphers_of(next)) {
+        xl_keys_free(next);
+        next = NULL;
+    }
     gnutls_memset(secret, 0, sizeof secret);
     return next;
 }

@@ -16,8 +16,9 @@
 #define XL_PN_MAX_LEN   4
 #define XL_PN_LEN_BITS  0x03 /* of the first byte: packet number length - 1 */
 
-/* What changes while the keys themselves stay what they are. Ciphers are opened when they are first used: null keys
- * never are. */
+/* What changes while the keys themselves stay what they are. Ciphers are opened when they are first used, those of a
+ * later generation at once: what its first packet costs must not tell of it (RFC 9001 section 6.3). Null keys never
+ * are. */
 typedef struct {
     uint64_t sealed;              /* packets protected */
     xl_gcm *gcm;                  /* NULL: GnuTLS seals and opens packets */

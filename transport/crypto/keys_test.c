@@ -1,6 +1,8 @@
 /* Packet protection against the vectors of RFC 9001 appendix A and the multipath nonce. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 #include "tests/unit.h"
 #include "crypto/keys.h"
 
@@ -284,46 +286,73 @@ TEST(a_forged_packet_is_refused_and_left_untouched) {
     }
 }
 
+#define LARGEST 65535
+
+/* The end of that many bytes, behind which is no memory: the libraries' assembly is not seen by the sanitizer. */
+static uint8_t *guarded_end(void) {
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = (LARGEST / page + 1) * page;
+    uint8_t *memory = mmap(NULL, bytes + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(memory, MAP_FAILED);
+    assert_int_equal(mprotect(memory + bytes, page, PROT_NONE), 0);
+    return memory + bytes;
+}
+
 /* Where intel-ipsec-mb does AES-GCM, its code has ways of its own for many sizes; RFC 9001's vectors have a few. */
 TEST(both_libraries_seal_open_and_refuse_alike_at_every_size) {
+    static uint8_t plain[LARGEST];
+    uint8_t *const a_end = guarded_end(), *const b_end = guarded_end(), *payload;
     for (xl_aead aead = XL_AEAD_AES_128_GCM; aead <= XL_AEAD_AES_256_GCM; aead++) {
         xl_keys *keys = keys_of(aead), *gnutls = keys_of(aead);
         assert_int_equal(xl_keys_open_gnutls(gnutls), 0);
-        for (size_t payload_len = 3; payload_len <= 1500; payload_len++) {
-            const size_t pn_offset = 1 + payload_len % 40, header_len = pn_offset + 1;
-            const size_t len = header_len + payload_len + XL_AEAD_TAG;
-            uint8_t *plain = malloc(len), *a = malloc(len), *b = malloc(len), *payload; /* exact, for the sanitizer */
-            assert_true(plain && a && b);
+        const size_t largest_payload = LARGEST - XL_AEAD_TAG - 2;
+        for (size_t payload_len = 0; payload_len <= largest_payload;
+             payload_len = payload_len == 1500 ? largest_payload : payload_len + 1) {
+            const size_t number_len = payload_len < 3 ? 4 - payload_len : 1;
+            const size_t pn_offset = payload_len == largest_payload ? 1 : 1 + payload_len % 40;
+            const size_t header_len = pn_offset + number_len, len = header_len + payload_len + XL_AEAD_TAG;
+            uint8_t *a = a_end - len, *b = b_end - len;
             for (size_t i = 0; i < len; i++)
                 plain[i] = (uint8_t)(i * payload_len);
-            plain[0] = 0x40;
+            plain[0] = 0x40 | (uint8_t)(number_len - 1);
             memcpy(a, plain, len);
             memcpy(b, plain, len);
-            assert_int_equal(xl_keys_protect(keys, 1, payload_len, a, pn_offset, 1, payload_len), len);
-            assert_int_equal(xl_keys_protect(gnutls, 1, payload_len, b, pn_offset, 1, payload_len), len);
+            assert_int_equal(xl_keys_protect(keys, 1, payload_len, a, pn_offset, number_len, payload_len), len);
+            assert_int_equal(xl_keys_protect(gnutls, 1, payload_len, b, pn_offset, number_len, payload_len), len);
             assert_memory_equal(a, b, len);
 
             uint64_t pn;
             size_t pn_len;
             assert_int_equal(xl_keys_unmask(keys, a, len, pn_offset, &pn, &pn_len), 0);
+            assert_int_equal(pn_len, number_len);
             assert_memory_equal(a, plain, header_len);
             memcpy(b, a, len);
             a[len - 1 - payload_len % XL_AEAD_TAG] ^= 0x80;
-            assert_int_equal(xl_keys_open(keys, 1, payload_len, a, len, pn_offset, 1, &payload), -1);
+            assert_int_equal(xl_keys_open(keys, 1, payload_len, a, len, pn_offset, pn_len, &payload), -1);
             a[len - 1 - payload_len % XL_AEAD_TAG] ^= 0x80;
             assert_memory_equal(a, b, len);
-            assert_int_equal(xl_keys_open(keys, 1, payload_len, a, len, pn_offset, 1, &payload), payload_len);
-            assert_int_equal(xl_keys_open(gnutls, 1, payload_len, b, len, pn_offset, 1, &payload), payload_len);
+            assert_int_equal(xl_keys_open(keys, 1, payload_len, a, len, pn_offset, pn_len, &payload), payload_len);
+            assert_int_equal(xl_keys_open(gnutls, 1, payload_len, b, len, pn_offset, pn_len, &payload), payload_len);
             assert_memory_equal(a, plain, len - XL_AEAD_TAG);
             assert_memory_equal(a, b, len);
-            free(plain);
-            free(a);
-            free(b);
         }
         xl_keys_free(keys);
         xl_keys_free(gnutls);
     }
 }
+
+#if defined(__x86_64__) && __has_include(<intel-ipsec-mb.h>)
+TEST(aes_gcm_is_left_to_gnutls_only_where_the_processor_has_no_instructions_for_it) {
+    const bool can = __builtin_cpu_supports("aes") && __builtin_cpu_supports("pclmul");
+    for (xl_aead aead = XL_AEAD_AES_128_GCM; aead <= XL_AEAD_CHACHA20_POLY1305; aead++) {
+        xl_keys *keys = keys_of(aead);
+        uint8_t packet[PACKET];
+        fill_packet(packet, 1);
+        assert_int_equal(xl_keys_protect(keys, 0, 1, packet, PN_OFFSET, PN_LEN, PAYLOAD), PACKET);
+        assert_true((keys->ciphers->gcm != NULL) == (can && aead != XL_AEAD_CHACHA20_POLY1305));
+        xl_keys_free(keys);
+    }
+}
+#endif
 
 /* Nothing is opened for keys that are never used: all of a simulation with null keys. */
 TEST(ciphers_are_opened_with_the_first_packet) {
@@ -339,6 +368,22 @@ TEST(ciphers_are_opened_with_the_first_packet) {
     assert_false(null->ciphers->are_open);
     xl_keys_free(null);
     xl_keys_free(keys);
+}
+
+/* As an observer could tell from the time that it took: RFC 9001 section 6.3. */
+TEST(the_first_packet_of_a_later_generation_opens_no_cipher) {
+    for (xl_aead aead = XL_AEAD_AES_128_GCM; aead <= XL_AEAD_CHACHA20_POLY1305; aead++) {
+        xl_keys *keys = keys_of(aead), *next = xl_keys_next(keys);
+        assert_non_null(next);
+        assert_true(next->ciphers->are_open);
+        xl_keys_make_null(keys);
+        xl_keys *null = xl_keys_next(keys);
+        assert_non_null(null);
+        assert_false(null->ciphers->are_open);
+        xl_keys_free(null);
+        xl_keys_free(next);
+        xl_keys_free(keys);
+    }
 }
 
 TEST(packets_too_short_are_refused) {
