@@ -49,7 +49,7 @@ from railyard.studies.population.executors import (
 from railyard.studies.population.figures import Plays, What, improvement
 from railyard.studies.population.model import Population, load_population
 from railyard.studies.population.parts import Parts, part_of
-from railyard.studies.population.play import Arm, first_frames, play, tasks_of
+from railyard.studies.population.play import Arm, PlayError, first_frames, play, tasks_of
 from railyard.studies.population.run import progress
 from railyard.studies.population.scenes import Library
 from railyard.studies.population.table import literal
@@ -573,6 +573,33 @@ def test_a_viewer_on_whom_the_program_crashes_is_set_aside_and_played_by_the_nex
     crashes.unlink()
     there, failed = play_them()
     assert there == [1, 2, 3, 4] and not failed
+
+
+@pytest.mark.parametrize(
+    ("does", "why"),
+    [
+        ("echo 3", "ended with 3 on the viewer .*: it said nothing"),
+        ("echo 0", "ended with 0 on the viewer"),
+        ("touch $out/{player,server}.jsonl; echo 'a broken word' > $out/sim.stderr; echo -6", "-6 .* a broken word"),
+        ("exec sleep 60", r"did not end on the viewer .* within 0\.5 s"),
+        ("echo 'no such library' >&2; exit 127", "ended with 127 .* no such library"),
+    ],
+)
+def test_a_play_that_fails_says_how(
+    population: Population,
+    draw: Callable[[list[int], int], list[Viewer]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    does: str,
+    why: str,
+) -> None:
+    monkeypatch.setattr("railyard.studies.population.play.WALL_LIMIT_S", 0.5)
+    script = tmp_path / "xlink-sim"
+    script.write_text(f"#!/bin/bash\nwhile IFS=$'\\t' read -r job out; do {does}; done\n")
+    script.chmod(0o755)
+    (task,) = tasks_of(population, draw([1], 1), [SP], script)
+    with batch(script) as own, pytest.raises(PlayError, match=why):
+        play(task, own)
 
 
 def test_small_parts_become_large_ones_with_every_play_once(

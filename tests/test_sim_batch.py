@@ -7,19 +7,22 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from railyard.base.paths import program, programs_dir
+from railyard.base.paths import ROOT, program, programs_dir
 from railyard.gate.compare import outputs_sha256
+from railyard.run import simbatch
 from railyard.run.simbatch import Batches
 
 pytestmark = pytest.mark.skipif(not (programs_dir() / "xlink-sim").is_file(), reason="needs xlink-sim: `make build`")
-SECONDS = 3600
+SECONDS = 72_000
 
 
 @pytest.fixture
@@ -57,7 +60,7 @@ def write_job(folder: Path, video_bytes: int = 200_000, **members: Any) -> Path:
 
 
 def long_job(folder: Path) -> Path:
-    """A job that takes a hundred seconds of processor time or more."""
+    """A job that takes half a minute of processor time or more."""
     return write_job(folder, 125_000 * SECONDS)
 
 
@@ -65,6 +68,27 @@ def alone(job: Path, out: Path) -> int:
     out.mkdir()
     with (out / "sim.stderr").open("wb") as stderr:
         return subprocess.run([program("xlink-sim"), job, "--out", out], stderr=stderr, check=False).returncode
+
+
+def batches_of(process: int) -> list[int]:
+    files = Path(f"/proc/{process}/task").glob("*/children")
+    children = [int(each) for file in files for each in file.read_text().split()]
+    return [child for child in children if b"--batch" in Path(f"/proc/{child}/cmdline").read_bytes()]
+
+
+def is_running(process: int) -> bool:
+    try:
+        return "State:\tZ" not in Path(f"/proc/{process}/status").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def kill_the_run_of(process: int, after_s: float = 0) -> None:
+    children = Path(f"/proc/{process}/task/{process}/children")
+    while not (own := children.read_text().split()):
+        time.sleep(0.01)
+    time.sleep(after_s)
+    os.kill(int(own[0]), signal.SIGKILL)
 
 
 def test_a_run_of_a_batch_has_the_bytes_of_one_alone_also_when_its_trace_has_changed(
@@ -87,10 +111,7 @@ def test_a_job_that_is_wrong_and_a_run_that_dies_end_no_other(batch: subprocess.
     assert ended(batch) == 2
     assert "none" in (tmp_path / "wrong" / "sim.stderr").read_text()
     start(batch, long_job(tmp_path), tmp_path / "killed")
-    children = Path(f"/proc/{batch.pid}/task/{batch.pid}/children")
-    while not (own := children.read_text().split()):
-        time.sleep(0.01)
-    os.kill(int(own[0]), signal.SIGKILL)
+    kill_the_run_of(batch.pid)
     assert ended(batch) == -signal.SIGKILL
     start(batch, write_job(tmp_path), tmp_path / "right")
     assert ended(batch) == 0
@@ -126,3 +147,64 @@ def test_a_program_of_before_is_started_for_each_run(tmp_path: Path) -> None:
         return await Batches().run(old, write_job(tmp_path), tmp_path, 60)
 
     assert asyncio.run(run()) == (False, None)
+
+
+def test_a_caller_that_waits_has_another_process_after_a_run_that_did_not_end(tmp_path: Path) -> None:
+    outs = [tmp_path / name for name in ("first", "hangs", "next", "dies", "last")]
+    for out in outs:
+        out.mkdir()
+    short, long = write_job(tmp_path), long_job(tmp_path)
+    with simbatch.batch(program("xlink-sim")) as own:
+        assert own.run(short, outs[0], 60) == 0
+        begin = time.monotonic()
+        assert own.run(long, outs[1], 0.5) is None
+        assert time.monotonic() - begin < 10
+        assert own.run(short, outs[2], 60) == 0
+        (process,) = batches_of(os.getpid())
+        with ThreadPoolExecutor(1) as pool:
+            dying = pool.submit(kill_the_run_of, process, after_s=0.2)
+            assert own.run(long, outs[3], 60) == -signal.SIGKILL
+            dying.result()
+        assert batches_of(os.getpid()) == [process]
+        os.kill(process, signal.SIGKILL)  # between two runs: of neither is it the end
+        while is_running(process):
+            time.sleep(0.01)
+        assert own.run(short, outs[4], 60) == 0
+    assert batches_of(os.getpid()) == []
+    prints = {outputs_sha256(outs[at]) for at in (0, 2, 4)}
+    assert len(prints) == 1
+
+
+def test_a_program_that_cannot_start_says_why_in_its_first_run(tmp_path: Path) -> None:
+    broken = tmp_path / "xlink-sim"
+    broken.write_text('#!/bin/sh\necho "xlink-sim: a library is not there" >&2\nexit 127\n')
+    broken.chmod(0o755)
+    with simbatch.batch(broken) as own:
+        for name in ("first", "second"):
+            (tmp_path / name).mkdir()
+            assert own.run(write_job(tmp_path), tmp_path / name, 60) == 127
+            assert "a library is not there" in (tmp_path / name / "sim.stderr").read_text()
+
+
+CALLER = """
+import sys
+from pathlib import Path
+from railyard.run import simbatch
+with simbatch.batch(Path(sys.argv[1])) as own:
+    own.run(Path(sys.argv[2]), Path(sys.argv[3]), 600)
+"""
+
+
+def test_a_run_dies_with_its_caller(tmp_path: Path) -> None:
+    command: list[str | Path] = [sys.executable, "-c", CALLER, program("xlink-sim"), long_job(tmp_path), tmp_path]
+    with subprocess.Popen(command, cwd=ROOT) as caller:
+        while not (own := batches_of(caller.pid)):
+            time.sleep(0.01)
+        children = Path(f"/proc/{own[0]}/task/{own[0]}/children")
+        while not (run := children.read_text().split()):
+            time.sleep(0.01)
+        caller.kill()
+    end = time.monotonic() + 10
+    while any(is_running(process) for process in (*own, *map(int, run))):
+        assert time.monotonic() < end
+        time.sleep(0.01)

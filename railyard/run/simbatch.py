@@ -109,10 +109,13 @@ class Batch:
 
     def run(self, job: Path, out: Path, limit_s: float) -> Status:
         """The two paths have neither tabs nor line breaks."""
+        if self._process is not None and self._process.poll() is not None:
+            self.close()
         if self._process is None:
-            self._process = subprocess.Popen(
-                _command(self._program), stdin=PIPE, stdout=PIPE, stderr=DEVNULL, bufsize=0
-            )
+            with (out / "sim.stderr").open("ab") as stderr:  # why it cannot start; each run writes to a file of its own
+                self._process = subprocess.Popen(
+                    _command(self._program), stdin=PIPE, stdout=PIPE, stderr=stderr, bufsize=0
+                )
         asked, answers = self._process.stdin, self._process.stdout
         if asked is None or answers is None:
             raise ValueError("the process was started without pipes")
@@ -132,8 +135,8 @@ class Batch:
         """A run under way dies with its process."""
         process, self._process = self._process, None
         if process is not None:
-            process.kill()
-            process.communicate()
+            with process:
+                process.kill()
 
 
 @contextmanager
