@@ -15,12 +15,13 @@ small | full) out=${RAILYARD_RESULTS:-results}/$size options=(--size "$size") ;;
 esac
 stop() {
     local group
+    trap - INT TERM HUP # a second time it is at once
     for group in $(jobs -p); do kill -TERM -- "-$group" 2>/dev/null; done
     wait
     echo "report: stopped. Completed runs are kept; run the same command to resume." >&2
     exit 130
 }
-trap stop INT TERM
+trap stop INT TERM HUP
 begin=$SECONDS
 failed=()
 # Figure 13 needs a kernel: in a time-travel kernel it takes 40 s, on the wall clock 16 min.
@@ -33,14 +34,20 @@ fi
 names=$(.venv/bin/python -c 'from railyard.studies.exhibits.registry import EXHIBITS; print(*EXHIBITS)') || exit 1
 mkdir -p "$out"
 export RAILYARD_RESULTS=$out
-outputs=$(mktemp -d -t railyard-report.XXXXXX)
+outputs=$(mktemp -d -t railyard-report.XXXXXX) || exit 1
 trap 'rm -rf "$outputs"' EXIT
 
 make_exhibit() {
     local status=0
     .venv/bin/railyard run "$1" "${options[@]}" >"$outputs/$1" 2>&1 || status=$?
     printf '== %s\n%s\n' "$1" "$(<"$outputs/$1")"
-    [ $status -eq 0 ] || touch "$outputs/$1.failed"
+    [ $status -ne 0 ] || touch "$outputs/$1.made"
+}
+
+make_exhibits() {
+    local name
+    trap exit TERM # once the exhibit that is being made has ended
+    for name; do make_exhibit "$name"; done
 }
 
 # Two exhibits side by side: while one process draws one, the runs of the other have the other cores. Those of the
@@ -49,13 +56,13 @@ population=() others=()
 for name in $names; do
     if grep -q '^kind: population-exhibit' "experiments/$name.yaml"; then population+=("$name"); else others+=("$name"); fi
 done
-set -m # a process group each, which the trap ends
-for name in "${population[@]}"; do make_exhibit "$name"; done &
+set -m # a process group each, which the trap ends; what reads the terminal would be stopped
+make_exhibits "${population[@]}" </dev/null &
 [ "$has_kernel" ] || wait
-for name in "${others[@]}"; do make_exhibit "$name"; done &
+make_exhibits "${others[@]}" </dev/null &
 wait
 set +m
-for name in $names; do [ ! -e "$outputs/$name.failed" ] || failed+=("$name"); done
+for name in $names; do [ -e "$outputs/$name.made" ] || failed+=("$name"); done
 if [ -e "$out/demo-live/campaign.json" ]; then
     .venv/bin/railyard report "$out/demo-live" --replay || failed+=(demo-live)
 fi
