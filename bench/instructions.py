@@ -295,6 +295,16 @@ def kept() -> dict[str, dict[str, int]]:
     return before
 
 
+def placed(page: str, name: str, rows: list[str]) -> str:
+    """The page with this table between its marks."""
+    begin, end = f"<!-- instructions: {name} -->\n\n", "\n\n<!-- end -->"
+    head, has_begin, rest = page.partition(begin)
+    old, has_end, rest = rest.partition(end)
+    if not has_begin or not has_end or "<!--" in old:
+        raise SystemExit(f"bench-instructions: {PAGE} has no place for a table behind {begin.strip()}")
+    return head + begin + "\n".join(rows) + end + rest
+
+
 def write(after: dict[str, int], before: dict[str, dict[str, int]]) -> None:
     """The two tables between their marks on the page."""
     compiler = compiler_name()
@@ -307,10 +317,8 @@ def write(after: dict[str, int], before: dict[str, dict[str, int]]) -> None:
     }
     tables = {"jobs": [f"Compiled by {compiler}.", "", *table(after, before)], "parts": parts_table(kinds)}
     page = PAGE.read_text()
-    for name, lines in tables.items():
-        begin, end = f"<!-- instructions: {name} -->\n\n", "\n\n<!-- end -->"
-        head, _, rest = page.partition(begin)
-        page = head + begin + "\n".join(lines) + end + rest.partition(end)[2]
+    for name, rows in tables.items():
+        page = placed(page, name, rows)
     PAGE.write_text(page)
 
 

@@ -76,6 +76,20 @@ def test_a_function_counts_for_the_folder_of_its_source(counts: ModuleType, file
     assert (found and found[1]) == part
 
 
+@pytest.mark.parametrize("lost", ["<!-- instructions: jobs -->", "<!-- end -->"])
+def test_a_table_replaces_the_one_between_its_marks_and_nothing_else(counts: ModuleType, lost: str) -> None:
+    page = counts.PAGE.read_text()
+    for name in ("jobs", "parts"):
+        head, _, rest = page.partition(f"<!-- instructions: {name} -->\n\n")
+        old, _, tail = rest.partition("\n\n<!-- end -->")
+        assert counts.placed(page, name, old.splitlines()) == page
+        other = counts.placed(page, name, ["| other |", "| --- |"])
+        assert other.startswith(head) and other.endswith(tail)
+        assert len(other) == len(page) - len(old) + len("| other |\n| --- |")
+    with pytest.raises(SystemExit, match="no place for a table"):
+        counts.placed(page.replace(lost, "", 1), "jobs", ["| other |"])
+
+
 def test_the_stored_counts_are_those_of_all_jobs(counts: ModuleType) -> None:
     stored = json.loads(counts.STORED.read_text())
     assert list(stored["instructions"]) == [job.name for job in counts.JOBS]
