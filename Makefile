@@ -55,7 +55,7 @@ PKG_CFLAGS = $(eval PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS)))$(PKG_CFL
 # AES-GCM of packets, where the library is there: Debian has it for x86-64 (transport/crypto/gcm.c).
 GCM_LIBS := $(if $(wildcard /usr/include/intel-ipsec-mb.h),-lIPSec_MB)
 PKG_LIBS = $(eval PKG_LIBS := $(shell pkg-config --libs $(PKGS)) $(GCM_LIBS))$(PKG_LIBS)
-CFLAGS_ALL = $(BASE_CFLAGS) $(PKG_CFLAGS) $(CFLAGS)
+CFLAGS_ALL = $(BASE_CFLAGS) $(if $(GCM_LIBS),-DXL_HAS_IPSEC_MB) $(PKG_CFLAGS) $(CFLAGS)
 
 # Rooms. Only the transport's own objects may include the transport's inner headers (-Itransport).
 TRANSPORT_SRC := $(filter-out %_test.c,$(wildcard transport/*/*.c))

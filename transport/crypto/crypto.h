@@ -22,8 +22,8 @@ typedef enum { XL_AEAD_AES_128_GCM, XL_AEAD_AES_256_GCM, XL_AEAD_CHACHA20_POLY13
 xl_keys *xl_keys_from_secret(uint32_t version, xl_aead, const uint8_t *secret, size_t len);
 /* Initial keys of client and server for the client's first destination CID (RFC 9001 section 5.2). */
 int xl_keys_initial(uint32_t version, const xl_cid *odcid, xl_keys **client, xl_keys **server);
-/* The next generation: secret "quic ku", same header protection key (RFC 9001 section 6). Nothing is left to do with its
- * first packet. */
+/* The next generation: secret "quic ku", same header protection key (RFC 9001 section 6). Its first packet costs what
+ * any other does. */
 xl_keys *xl_keys_next(const xl_keys *);
 void xl_keys_free(xl_keys *); /* wipes; NULL is fine */
 /* For simulation only: from now on these keys, and the generations that follow from them, neither encrypt nor protect

@@ -2,7 +2,7 @@
 
 #include "crypto/crypto.h"
 
-#if defined(__x86_64__) && __has_include(<intel-ipsec-mb.h>)
+#if defined(XL_HAS_IPSEC_MB) && defined(__x86_64__)
 
 #include <stdlib.h>
 #include <string.h>

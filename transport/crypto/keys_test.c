@@ -340,7 +340,7 @@ TEST(both_libraries_seal_open_and_refuse_alike_at_every_size) {
     }
 }
 
-#if defined(__x86_64__) && __has_include(<intel-ipsec-mb.h>)
+#if defined(XL_HAS_IPSEC_MB) && defined(__x86_64__)
 TEST(aes_gcm_is_left_to_gnutls_only_where_the_processor_has_no_instructions_for_it) {
     const bool can = __builtin_cpu_supports("aes") && __builtin_cpu_supports("pclmul");
     for (xl_aead aead = XL_AEAD_AES_128_GCM; aead <= XL_AEAD_CHACHA20_POLY1305; aead++) {
