@@ -50,8 +50,13 @@ static int complete_ciphers(const xl_keys *keys) {
     const gnutls_datum_t hp_key = {(unsigned char *)keys->hp_key, (unsigned int)keys->key_len};
     const gnutls_datum_t iv = {zero_iv, sizeof zero_iv};
     bool needs_hp = !c->gcm || !xl_gcm_encrypt_block(c->gcm, zero_iv, block);
-    c->are_open = (c->gcm || gnutls_aead_cipher_init(&c->aead, s->cipher, &key) == 0) &&
-                  (!needs_hp || gnutls_cipher_init(&c->hp, s->hp_cipher, &hp_key, &iv) == 0);
+    bool has_aead = c->gcm || gnutls_aead_cipher_init(&c->aead, s->cipher, &key) == 0;
+    if (!has_aead)
+        c->aead = NULL; /* whatever it was left at */
+    bool has_hp = !needs_hp || gnutls_cipher_init(&c->hp, s->hp_cipher, &hp_key, &iv) == 0;
+    if (!has_hp)
+        c->hp = NULL;
+    c->are_open = has_aead && has_hp;
     if (!c->are_open)
         close_ciphers(c);
     return c->are_open ? 0 : -1;
