@@ -83,11 +83,10 @@ def is_running(process: int) -> bool:
         return False
 
 
-def kill_the_run_of(process: int, after_s: float = 0) -> None:
+def kill_the_run_of(process: int) -> None:
     children = Path(f"/proc/{process}/task/{process}/children")
     while not (own := children.read_text().split()):
         time.sleep(0.01)
-    time.sleep(after_s)
     os.kill(int(own[0]), signal.SIGKILL)
 
 
@@ -162,7 +161,7 @@ def test_a_caller_that_waits_has_another_process_after_a_run_that_did_not_end(tm
         assert own.run(short, outs[2], 60) == 0
         (process,) = batches_of(os.getpid())
         with ThreadPoolExecutor(1) as pool:
-            dying = pool.submit(kill_the_run_of, process, after_s=0.2)
+            dying = pool.submit(kill_the_run_of, process)
             assert own.run(long, outs[3], 60) == -signal.SIGKILL
             dying.result()
         assert batches_of(os.getpid()) == [process]
