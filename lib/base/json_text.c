@@ -1,5 +1,6 @@
 #include "base/json_text.h"
 
+#include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -42,6 +43,8 @@ static bool put_integer(text *t, json_int_t v) {
 /* A number of millionths with at most twelve digits is written as it is, without zeros at its end. */
 static bool put_real(text *t, const json_t *value) {
     double v = json_real_value(value);
+    if (v == 0 && !signbit(v))
+        return put(t, "0.0", 3);
     uint64_t millionths = v >= 1e-4 && v < 1e6 ? (uint64_t)(v * 1e6 + 0.5) : 0;
     if (millionths == 0 || (double)millionths / 1e6 != v)
         return put_by_library(t, value);
@@ -97,6 +100,12 @@ static bool put_value(text *t, const json_t *value) {
         return put_integer(t, json_integer_value(value));
     case JSON_REAL:
         return put_real(t, value);
+    case JSON_TRUE:
+        return put(t, "true", 4);
+    case JSON_FALSE:
+        return put(t, "false", 5);
+    case JSON_NULL:
+        return put(t, "null", 4);
     default:
         return put_by_library(t, value);
     }

@@ -35,8 +35,8 @@ TEST(numbers_are_written_as_the_library_writes_them) {
 
 TEST(records_are_written_as_the_library_writes_them) {
     check(json_object());
-    check(json_pack("{s:f, s:s, s:{s:n, s:b, s:[i, f, s]}, s:I}", "t", 1.25, "event", "say \"\\ \x01 \u00e4", "more",
-                    "nothing", "yes", 1, "list", -3, 0.5, "", "bytes", (json_int_t)1 << 40));
+    check(json_pack("{s:f, s:s, s:{s:n, s:b, s:b, s:[i, f, s]}, s:I}", "t", 1.25, "event", "say \"\\ \x01 \u00e4",
+                    "more", "nothing", "yes", 1, "no", 0, "list", -3, 0.5, "", "bytes", (json_int_t)1 << 40));
 }
 
 TEST_MAIN(NULL, NULL)

@@ -57,28 +57,38 @@ void jsonl_limit(jsonl *log, uint64_t bytes) {
     }
 }
 
-/* Most lines are short: one write, instead of one for every number and comma. */
-static bool put_line(FILE *file, const json_t *record) {
+/* A line that is longer than most, or has what json_text() leaves to the library. */
+static bool put_long_line(FILE *file, json_t *head, json_t *fields) {
+    return json_object_update(head, fields) == 0 && json_dumpf(head, file, JSON_TEXT_FLAGS) == 0 &&
+           putc('\n', file) != EOF;
+}
+
+/* Most lines are short: one write, instead of one for every number and comma. The two objects become one where their
+ * texts meet: "}{" is a comma. */
+static bool put_line(FILE *file, json_t *head, json_t *fields) {
     char line[LINE_BYTES];
-    size_t bytes = json_text(record, line, sizeof line - 1);
+    size_t bytes = json_text(head, line, sizeof line - 1);
+    if (bytes > 0 && json_object_size(fields) > 0) {
+        size_t more = json_text(fields, line + bytes - 1, sizeof line - bytes);
+        line[bytes - 1] = ',';
+        bytes = more > 0 ? bytes - 1 + more : 0;
+    }
     if (bytes == 0)
-        return json_dumpf(record, file, JSON_TEXT_FLAGS) == 0 && putc('\n', file) != EOF;
+        return put_long_line(file, head, fields);
     line[bytes] = '\n';
     return fwrite(line, 1, bytes + 1, file) == bytes + 1;
 }
 
 static void write_record(jsonl *log, const char *event, json_t *fields, uint64_t now_us) {
-    json_t *record = json_object();
-    json_object_set_new(record, "t", jsonl_seconds(now_us > log->start_us ? now_us - log->start_us : 0));
-    json_object_set_new(record, "event", json_string(event));
+    json_t *head = json_object();
+    json_object_set_new(head, "t", jsonl_seconds(now_us > log->start_us ? now_us - log->start_us : 0));
+    json_object_set_new(head, "event", json_string(event));
     if (log->worker >= 0)
-        json_object_set_new(record, "worker", json_integer(log->worker));
-    if (fields)
-        json_object_update(record, fields);
-    log->failed |= !put_line(log->file, record);
+        json_object_set_new(head, "worker", json_integer(log->worker));
+    log->failed |= !put_line(log->file, head, fields);
     if (log->shared) /* one write to the end of the file, so that records do not mix */
         log->failed |= fflush(log->file) != 0;
-    json_decref(record);
+    json_decref(head);
 }
 
 void jsonl_write(jsonl *log, const char *event, json_t *fields, uint64_t now_us) {

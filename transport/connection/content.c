@@ -66,17 +66,12 @@ bool xl_content_is_acknowledged(const xl_connection *c, const xl_path *p) {
     return p->state != XL_PATH_CLOSED || (c->path_ids && xl_path_ids_find(c->path_ids, p->cids.local_path_id));
 }
 
-static size_t qoe_field_bytes(const xl_qoe *qoe) {
-    return !qoe ? 1
-                : 1 + xl_varint_len(qoe->cached_bytes) + xl_varint_len(qoe->cached_frames) + xl_varint_len(qoe->bps) +
-                      xl_varint_len(qoe->fps);
-}
-
 static void add_ecn_counts(xl_builder *b, const xl_space *space, uint8_t *frame, bool has_qoe_field,
                            const xl_qoe *qoe) {
     const xl_ecn_counts *n = &space->ecn.received;
     if (n->ect0 + n->ect1 + n->ce > 0)
-        xl_frame_add_ecn_counts(&b->w, frame, has_qoe_field ? qoe_field_bytes(qoe) : 0, n->ect0, n->ect1, n->ce);
+        xl_frame_add_ecn_counts(&b->w, frame, has_qoe_field ? xl_frame_qoe_signal_len(qoe) : 0, n->ect0, n->ect1,
+                                n->ce);
 }
 
 static void put_ack(xl_builder *b, xl_space *space, uint64_t path_id) {

@@ -241,7 +241,7 @@ static bool any_path_has_own(const xl_connection *c) {
     for (size_t i = 0; i < c->path_count; i++) {
         const xl_path *p = c->path[i];
         if (p->validation.is_pending || p->responses.count > 0 || p->flight.probes > 0 || p->flight.ping_pending ||
-            p->proven.is_asked || (is_worth_mtu_probes(p) && xl_mtu_next_probe(&p->mtu_search, c->now) > 0))
+            p->proven.is_asked || (xl_mtu_next_probe(&p->mtu_search, c->now) > 0 && is_worth_mtu_probes(p)))
             return true;
     }
     return false;

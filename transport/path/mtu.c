@@ -37,7 +37,7 @@ static uint64_t candidate(const xl_mtu *m) {
 }
 
 uint64_t xl_mtu_next_probe(const xl_mtu *m, uint64_t now) {
-    if (m->probe || now < m->next_at || m->size >= m->most)
+    if (m->size >= m->most || m->probe || now < m->next_at)
         return 0;
     if (!is_complete(m))
         return candidate(m);

@@ -40,7 +40,7 @@ void xl_pacer_set_rate(xl_pacer *p, uint64_t bytes_per_second, uint64_t now) {
 }
 
 bool xl_pacer_delays(const xl_pacer *p, uint64_t now) {
-    return p->rate != 0 && tokens_at(p, now) <= 0;
+    return p->rate != 0 && p->tokens <= 0 && tokens_at(p, now) <= 0; /* with time there come only more */
 }
 
 uint64_t xl_pacer_next(const xl_pacer *p, uint64_t now) {

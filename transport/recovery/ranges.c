@@ -19,11 +19,13 @@ void xl_ranges_free(xl_ranges *r) {
 /* Index of the first interval whose end is above `value`; count when there is none. */
 static size_t first_ending_above(const xl_ranges *r, uint64_t value) {
     size_t low = 0, high = r->count;
-    /* What is newest is asked for most. */
+    /* What is newest is asked for most, then what is oldest: the slower path's. */
     if (high == 0 || r->at[high - 1].end <= value)
         return high;
     if (high == 1 || r->at[high - 2].end <= value)
         return high - 1;
+    if (r->at[0].end > value)
+        return 0;
     while (low < high) {
         size_t mid = low + (high - low) / 2;
         if (r->at[mid].end > value)
@@ -111,6 +113,8 @@ bool xl_ranges_covers(const xl_ranges *r, uint64_t start, uint64_t end) {
 }
 
 bool xl_ranges_first_gap(const xl_ranges *r, uint64_t start, uint64_t end, xl_range *gap) {
+    if (start >= end)
+        return false;
     size_t i = first_ending_above(r, start);
     if (i < r->count && r->at[i].start <= start)
         start = r->at[i++].end;

@@ -107,6 +107,15 @@ void xl_send_finish(xl_send *s) {
     s->fin_written = true;
 }
 
+static bool has_new(const xl_send *s, uint64_t credit) {
+    return s->sent < s->written && s->sent < credit;
+}
+
+/* The end of the stream, with no byte before it. */
+static bool owes_end(const xl_send *s) {
+    return s->sent == s->written && s->fin_written && (!s->fin_sent || s->fin_lost);
+}
+
 bool xl_send_next(const xl_send *s, uint64_t credit, size_t max_len, xl_send_piece *piece) {
     *piece = (xl_send_piece){.offset = s->sent};
     if (s->lost.count > 0) {
@@ -115,10 +124,10 @@ bool xl_send_next(const xl_send *s, uint64_t credit, size_t max_len, xl_send_pie
         piece->is_retransmission = true;
         if (piece->len == 0)
             return false;
-    } else if (s->sent < s->written && s->sent < credit && max_len > 0) {
+    } else if (has_new(s, credit) && max_len > 0) {
         uint64_t end = s->written < credit ? s->written : credit;
         piece->len = xl_min(max_len, end - s->sent);
-    } else if (s->sent == s->written && s->fin_written && (!s->fin_sent || s->fin_lost)) {
+    } else if (owes_end(s)) {
         piece->is_retransmission = s->fin_lost;
         piece->fin = true;
         return true;
@@ -134,8 +143,7 @@ bool xl_send_has_lost(const xl_send *s) {
 }
 
 bool xl_send_pending(const xl_send *s, uint64_t credit) {
-    xl_send_piece piece;
-    return xl_send_next(s, credit, 1, &piece);
+    return s->lost.count > 0 || has_new(s, credit) || owes_end(s);
 }
 
 bool xl_send_is_flushed(const xl_send *s) {

@@ -172,6 +172,8 @@ void xl_frame_put_ping(xl_writer *);
  * frames may follow. */
 size_t xl_frame_put_ack(xl_writer *, const xl_ack_range *ranges, size_t count, uint64_t delay, uint64_t type,
                         uint64_t path_id, bool qoe_field, const xl_qoe *qoe);
+/* The length of the QoE field of an ACK_MP frame, 1 to 33 bytes. */
+size_t xl_frame_qoe_signal_len(const xl_qoe *);
 /* Adds ECN counts to the ACK frame of any kind that begins at `frame` and ends where w is. They stand before its last
  * `tail` bytes, 64 at most: the QoE field. Without room the frame stays as it is. */
 void xl_frame_add_ecn_counts(xl_writer *, uint8_t *frame, size_t tail, uint64_t ect0, uint64_t ect1, uint64_t ce);

@@ -43,24 +43,26 @@ static uint64_t clamped(uint64_t v) {
     return v > XL_VARINT_MAX ? XL_VARINT_MAX : v;
 }
 
+static size_t qoe_content_len(const xl_qoe *qoe) {
+    return xl_varint_len(clamped(qoe->cached_bytes)) + xl_varint_len(clamped(qoe->cached_frames)) +
+           xl_varint_len(clamped(qoe->bps)) + xl_varint_len(clamped(qoe->fps));
+}
+
+size_t xl_frame_qoe_signal_len(const xl_qoe *qoe) {
+    return 1 + (qoe ? qoe_content_len(qoe) : 0);
+}
+
 /* Length (8 bits), then the four varints; NULL is length 0, "nothing new". At most 1 + 4 * 8 bytes. */
 static void put_qoe_signal(xl_writer *w, const xl_qoe *qoe) {
     if (!qoe) {
         xl_write_u8(w, 0);
         return;
     }
-    const uint64_t v[4] = {clamped(qoe->cached_bytes), clamped(qoe->cached_frames), clamped(qoe->bps),
-                           clamped(qoe->fps)};
-    xl_write_u8(w, (uint8_t)(xl_varint_len(v[0]) + xl_varint_len(v[1]) + xl_varint_len(v[2]) + xl_varint_len(v[3])));
-    for (size_t i = 0; i < 4; i++)
-        xl_write_varint(w, v[i]);
-}
-
-static size_t qoe_signal_len(const xl_qoe *qoe) {
-    uint8_t scratch[33];
-    xl_writer w = xl_writer_of(scratch, sizeof scratch);
-    put_qoe_signal(&w, qoe);
-    return (size_t)(w.p - scratch);
+    xl_write_u8(w, (uint8_t)qoe_content_len(qoe));
+    xl_write_varint(w, clamped(qoe->cached_bytes));
+    xl_write_varint(w, clamped(qoe->cached_frames));
+    xl_write_varint(w, clamped(qoe->bps));
+    xl_write_varint(w, clamped(qoe->fps));
 }
 
 static uint64_t range_length(const xl_ack_range *range) {
@@ -103,7 +105,7 @@ size_t xl_frame_put_ack(xl_writer *w, const xl_ack_range *ranges, size_t count, 
     if (w->failed || count == 0)
         return 0;
     size_t fixed = xl_varint_len(type) + (with_path ? xl_varint_len(path_id) : 0) + xl_varint_len(ranges[0].largest) +
-                   xl_varint_len(delay) + (with_qoe ? qoe_signal_len(qoe) : 0);
+                   xl_varint_len(delay) + (with_qoe ? xl_frame_qoe_signal_len(qoe) : 0);
     size_t n = ranges_that_fit(ranges, count, fixed, xl_writer_left(w));
     if (n == 0)
         return 0;
