@@ -17,7 +17,7 @@ base    bin:pkg-config   pkg-config          finds the C libraries
 base    bin:git          git                 says which revision a result is of
 base    file:/usr/include/sys/socket.h libc6-dev headers and libraries of C
 base    pc:gnutls        libgnutls28-dev     TLS and cryptography of QUIC
-base    file:/usr/include/intel-ipsec-mb.h libipsec-mb-dev AES-GCM of packets
+base    any:has_gcm      libipsec-mb-dev     AES-GCM of packets, on x86-64
 base    pc:libnghttp3    libnghttp3-dev      HTTP/3
 base    pc:jansson       libjansson-dev      reads and writes JSON
 base    pc:yaml-0.1      libyaml-dev         reads YAML
@@ -121,6 +121,7 @@ required_step() {
 has_engine() { docker info >/dev/null 2>&1 || present bin:dockerd; }
 has_compose() { docker compose version >/dev/null 2>&1 || present bin:docker-compose; }
 has_fuzzer() { [ -e "$(clang -print-runtime-dir 2>/dev/null)/libclang_rt.fuzzer-$(uname -m).a" ]; }
+has_gcm() { [ "$(uname -m)" != x86_64 ] || [ -e /usr/include/intel-ipsec-mb.h ]; }
 has_libclang() { compgen -G '/usr/lib/llvm-*/lib/libclang.so' >/dev/null; }
 has_python() { venv_ready || find_python >/dev/null; }
 
