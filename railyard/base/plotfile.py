@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from railyard.base.errors import UserError
+from railyard.base.files import writing
 from railyard.base.style import GRID, INK
 
 DRAWN = (".svg", ".png", ".pdf")
@@ -45,31 +46,20 @@ def check_format(out: Path, formats: Sequence[str] = FORMATS) -> None:
 def write_plot(out: Path, drawn: Callable[[], Figure], interactive: Callable[[], go.Figure]) -> None:
     """Draw with the one or the other, and write. Raises UserError."""
     check_format(out)
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        if out.suffix.lower() == ".html":
-            interactive().write_html(out, include_plotlyjs=True, full_html=True, div_id="plot")
-            return
-    except OSError as error:
-        raise _cannot_write(out, error) from error
-    write_drawn(out, drawn)
+    if out.suffix.lower() != ".html":
+        write_drawn(out, drawn)
+        return
+    with writing(out):
+        interactive().write_html(out, include_plotlyjs=True, full_html=True, div_id="plot")
 
 
 def write_drawn(out: Path, drawn: Callable[[], Figure]) -> None:
     """Draw by matplotlib, and write. Raises UserError."""
     check_format(out, DRAWN)
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        with mpl.rc_context(STYLE):
-            figure = drawn()
-            metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(out.suffix.lower(), {})
-            figure.savefig(out, format=out.suffix[1:].lower(), dpi=_DPI, metadata=metadata)
-    except OSError as error:
-        raise _cannot_write(out, error) from error
-
-
-def _cannot_write(out: Path, error: OSError) -> UserError:
-    return UserError(f"{error.filename or out}: cannot be written: {(error.strerror or str(error)).lower()}")
+    with writing(out), mpl.rc_context(STYLE):
+        figure = drawn()
+        metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(out.suffix.lower(), {})
+        figure.savefig(out, format=out.suffix[1:].lower(), dpi=_DPI, metadata=metadata)
 
 
 def rows_figure(heights: list[float], title: str) -> tuple[Figure, list[Axes]]:

@@ -6,19 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from railyard.base import files
 from railyard.report import page as campaign_page
 from railyard.report import whole
 from railyard.report.sections import Context
 from railyard.results.records import Run
 
-__all__ = ["write_page", "write_page_of", "write_report", "write_whole"]
-
-
-def write_page(text: str, page: Path) -> Path:
-    """Writes a page completely or not at all, and returns its path."""
-    partial = page.with_name(f".{page.name}.partial")
-    partial.write_text(text, encoding="utf-8")
-    return partial.rename(page)
+__all__ = ["write_page_of", "write_report", "write_whole"]
 
 
 def write_report(campaign: dict[str, Any], runs: Sequence[Run], out: Path) -> Path:
@@ -28,9 +22,9 @@ def write_report(campaign: dict[str, Any], runs: Sequence[Run], out: Path) -> Pa
 
 def write_page_of(context: Context, out: Path) -> Path:
     """The same of a context, whose comparisons need not be made again."""
-    return write_page(campaign_page.render(context), out / "report.html")
+    return files.write_whole(out / "report.html", campaign_page.render(context))
 
 
 def write_whole(results: Path) -> Path:
     """Writes `report.html` over everything below a results directory, and returns its path."""
-    return write_page(whole.render(whole.gather(results)), results / "report.html")
+    return files.write_whole(results / "report.html", whole.render(whole.gather(results)))

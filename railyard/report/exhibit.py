@@ -14,6 +14,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from railyard.base.errors import UserError
+from railyard.base.files import write_whole
 from railyard.results.tables import Value
 from railyard.stats.verdict import Verdict
 
@@ -147,9 +148,8 @@ class Exhibit(_Part):
     def write(self, folder: Path) -> Path:
         """`folder/exhibit.json`, written beside and renamed: it is complete or not there."""
         folder.mkdir(parents=True, exist_ok=True)
-        partial = folder / f".{FILE}.partial"
-        partial.write_text(json.dumps(self.model_dump(mode="json", by_alias=True), indent=1, allow_nan=False) + "\n")
-        return partial.rename(folder / FILE)
+        text = json.dumps(self.model_dump(mode="json", by_alias=True), indent=1, allow_nan=False)
+        return write_whole(folder / FILE, f"{text}\n")
 
 
 def load_exhibit(folder: Path) -> Exhibit:

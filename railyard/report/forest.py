@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from railyard.base.errors import UserError
+from railyard.base.files import writing
 from railyard.report.figures import forest
 from railyard.report.paper import FORMATS, inches, write_figure
 from railyard.results import differences
@@ -34,8 +35,5 @@ def write_forest(compared: Sequence[Difference], out: Path, width: str) -> None:
         return
     caption = html.escape(" ".join(differences.sentences(compared)) or UNDECIDED)
     plot = drawn.to_html(full_html=False, include_plotlyjs=True, div_id="forest")
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
+    with writing(out):
         out.write_text(_PAGE.format(plot=plot, caption=caption), encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"{out}: cannot be written: {error.strerror or error}.") from None

@@ -23,6 +23,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator, NullFormatter, NullLocator, PercentFormatter
 
 from railyard.base.errors import UserError
+from railyard.base.files import writing
 from railyard.base.forms import LATEX
 from railyard.base.plotfile import STYLE
 from railyard.base.style import COLOURWAY
@@ -91,12 +92,8 @@ def write_figure(figure: Mapping[str, Any], out: Path, width_in: float) -> None:
     own: dict[Any, Any] = {"pgf.texsystem": _tex_system()} if form == "pgf" else {}
     undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
     options: dict[str, Any] = {"metadata": undated[form]} if form in undated else {}
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        with mpl.rc_context(STYLE | _PAPER | own):
-            Paper(figure, width_in, tex=form == "pgf").draw().savefig(out, format=form, **options)
-    except OSError as error:
-        raise UserError(f"{error.filename or out}: cannot be written: {error.strerror or error}.") from None
+    with writing(out), mpl.rc_context(STYLE | _PAPER | own):
+        Paper(figure, width_in, tex=form == "pgf").draw().savefig(out, format=form, **options)
 
 
 def _tex_system() -> str:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from railyard.base.errors import UserError
+from railyard.base.files import writing
 from railyard.report.replay.series import PathSeries, Replay, read_replay
 from railyard.results.anyqlog import AnyQlog, PathOfLog
 from railyard.results.explain.flight import Flight, Link, Packet, PathState, read_flight
@@ -205,7 +205,5 @@ def _place(event: Event) -> tuple[bool, float]:
 
 def write(trace: dict[str, Any], file: Path) -> None:
     """Raises UserError where the file cannot be written."""
-    try:
+    with writing(file):
         file.write_text(json.dumps(trace, separators=(",", ":")) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"{file}: it cannot be written: {error.strerror}; choose another with --out.") from None

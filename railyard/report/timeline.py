@@ -13,6 +13,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from railyard.base.errors import UserError
+from railyard.base.files import writing
 from railyard.base.style import GRID, INK, layout
 from railyard.report.replay.figure import DASHES, LINE_COLOURS, STRIP_PX
 from railyard.report.replay.series import MAX_BINS, Bins
@@ -137,8 +138,5 @@ def write_page(logs: Sequence[AnyQlog], out: Path) -> None:
     key = "; ".join(named.format(one.colour, html.escape(one.name), dashes[one.dash]) for one in _lines(logs))
     plot = drawn.to_html(full_html=False, include_plotlyjs=True, div_id="timeline")
     title = html.escape(", ".join(dict.fromkeys(log.name for log in logs)))
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
+    with writing(out):
         out.write_text(_PAGE.format(title=title, key=key, plot=plot), encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"{out}: cannot be written: {error.strerror or error}.") from None

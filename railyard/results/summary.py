@@ -9,13 +9,13 @@ from operator import attrgetter
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
-from rich import box
 from rich.console import Console, JustifyMethod, RenderableType
 from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from railyard.base.terminal import MOST_LINES, first_lines, print_lines
+from railyard.base.files import write_whole
+from railyard.base.terminal import MOST_LINES, first_lines, new_table, print_lines
 from railyard.base.words import counted
 from railyard.experiment.arenas import is_exact
 from railyard.experiment.stacks import STACK_SCHEME
@@ -122,7 +122,7 @@ def _columns(outcome: Outcome, rows: Sequence[Cell], *, with_ends: bool) -> list
 
 
 def _table(columns: Sequence[TextColumn]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), header_style="bold")
+    table = new_table()
     seen = ""
     for column in columns:
         first, seen = "" if column.head[0] == seen else column.head[0], column.head[0]
@@ -231,9 +231,7 @@ def answer_of(outcome: Outcome, description: str) -> Answer:
 
 
 def write_answer(answer: Answer, folder: Path) -> None:
-    partial = folder / f".{ANSWER}.partial"
-    partial.write_text(answer.model_dump_json(indent=1) + "\n", encoding="utf-8")
-    partial.rename(folder / ANSWER)
+    write_whole(folder / ANSWER, answer.model_dump_json(indent=1) + "\n")
 
 
 def read_answer(folder: Path) -> Answer | None:

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from railyard.base.errors import UserError
+from railyard.base.files import write_whole
 from railyard.base.paths import RESULTS_DIR
 
 SCHEMA = 1
@@ -111,9 +112,7 @@ def _taken(folder: Path) -> UserError:
 
 def write_json(file: Path, content: dict[str, Any]) -> None:
     """Written beside and renamed: it is complete or not there."""
-    partial = file.with_name(f".{file.name}.partial")
-    partial.write_text(json.dumps(content, indent=1) + "\n")
-    partial.rename(file)
+    write_whole(file, json.dumps(content, indent=1) + "\n")
 
 
 def _write_facts(folder: Path, identity: Identity, *, fresh: bool) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 from markupsafe import Markup
 
 from railyard.base.errors import UserError
+from railyard.base.files import write_whole, writing
 from railyard.base.words import counted
 from railyard.base.yamlfile import near_miss
 from railyard.experiment.arenas import is_exact
@@ -215,12 +216,7 @@ def export(boards: Sequence[Board], folder: Path) -> Path:
         TABLE: _csv(records),
         PAGE: page_of(boards),
     }
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
+    with writing(folder / PAGE):
         for name, text in texts.items():
-            partial = folder / f".{name}.partial"
-            partial.write_text(text, encoding="utf-8")
-            partial.replace(folder / name)
-    except OSError as error:
-        raise UserError(f"{folder}: cannot be written: {error.strerror or error}.") from None
+            write_whole(folder / name, text)
     return folder / PAGE

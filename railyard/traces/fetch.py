@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from railyard.base.files import writing
 from railyard.base.yamlfile import YamlDocument, load_yaml, near_miss, parse
 from railyard.traces.convert.delays import DelayFormat, read_delays
 from railyard.traces.convert.recipe import PairRecipe, TraceRecipe
@@ -189,8 +190,7 @@ def download(file: SourceFile, folder: Path, progress: Callable[[int], None] = l
     pinned = _pinned(file, folder)
     if done.is_file() and pinned is not None and sha256_of(done) == pinned:
         return done
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
+    with writing(done):
         have = part.stat().st_size if part.is_file() else 0
         if have >= file.most_bytes or file.bytes is None:
             part.unlink(missing_ok=True)
@@ -201,8 +201,6 @@ def download(file: SourceFile, folder: Path, progress: Callable[[int], None] = l
         if file.sha256 is None:
             _record(file, folder).write_text(f"{sha256_of(part)}  {file.name}\n", encoding="ascii")
         part.replace(done)
-    except OSError as error:
-        raise TraceError(f"{error.filename or folder}: cannot be written: {(error.strerror or '').lower()}") from error
     return done
 
 
@@ -264,9 +262,7 @@ def fetch_source(
     singles = {f"{one.name}.down": convert_trace(folder / one.file, one).data for one in source.traces}
     for one in source.delays:
         singles[f"{one.name}.delay"] = read_delays(folder / one.file, one.format, one.interval_ms).as_bytes()
-    try:
-        for name, data in singles.items():
+    for name, data in singles.items():
+        with writing(library / name):
             (library / name).write_bytes(data)
-    except OSError as error:
-        raise TraceError(f"{error.filename or library}: cannot be written: {(error.strerror or '').lower()}") from error
     return list(dict.fromkeys([*written, *(library / name for name in singles)]))

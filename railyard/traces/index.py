@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from railyard.base.files import write_whole, writing
 from railyard.base.yamlfile import YamlDocument, document_of, load_yaml, parse, read_text
 from railyard.traces.names import DeviceName, Kind, PairName, QueueSpec, Recorded, Technology
 from railyard.traces.settings import LinkSettings, Value, mpshell_keys, split_files
@@ -207,12 +208,7 @@ def write_entry(library: Path, files: dict[str, bytes], entry: PairEntry) -> lis
     library meanwhile finds each file whole, the old one or the new one."""
     paths = {library / name: data for name, data in files.items()}
     paths[library / INDEX_FILE] = _index_bytes(library / INDEX_FILE, entry)
-    try:
-        library.mkdir(parents=True, exist_ok=True)
+    with writing(library / INDEX_FILE):
         for path, data in paths.items():
-            partial = path.with_name(f".{path.name}.partial")
-            partial.write_bytes(data)
-            partial.replace(path)
-    except OSError as error:
-        raise TraceError(f"{error.filename or library}: cannot be written: {(error.strerror or '').lower()}") from error
+            write_whole(path, data)
     return list(paths)

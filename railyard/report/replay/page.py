@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from railyard.base.errors import UserError
+from railyard.base.files import write_whole, writing
 from railyard.base.words import counted
 from railyard.experiment.model import SCHEME_DESCRIPTION
 from railyard.report import page
@@ -64,12 +65,8 @@ def render(folder: Path, replay: Replay) -> str:
 def write_replay(folder: Path) -> Path:
     """Writes the page of one run, completely or not at all. Raises UserError if the run is incomplete."""
     text = render(folder, read_replay(folder))
-    partial = folder / f".{FILE}.partial"
-    try:
-        partial.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"{partial}: cannot be written: {error.strerror}.") from None
-    return partial.rename(folder / FILE)
+    with writing(folder / FILE):
+        return write_whole(folder / FILE, text)
 
 
 def write_replays(campaign: Path) -> list[Path]:

@@ -36,6 +36,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from railyard.base.errors import UserError
+from railyard.base.files import write_whole
 from railyard.base.provenance import sha256_of
 from railyard.base.yamlfile import FieldError, YamlDocument, near_miss, parse
 from railyard.figures.rows import reinjection_cost_of
@@ -207,9 +208,7 @@ class Simulator:
             return known
         tasks = tasks_of(population, draw_viewers(population, library, [day], viewers), arms, self.program)
         figures = _figures(self._rows(tasks), moments, population)
-        partial = kept.with_suffix(".partial")
-        partial.write_text(json.dumps(figures), encoding="utf-8")
-        partial.rename(kept)
+        write_whole(kept, json.dumps(figures))
         return figures
 
     def _place(

@@ -13,6 +13,7 @@ from typing import Literal
 import numpy as np
 
 from railyard.arenas.kernel import kernel_machine
+from railyard.base.files import write_whole
 from railyard.experiment.model import BufferLimits, Experiment, PlayerSettings
 from railyard.run.arena import arena_of
 from railyard.run.runspec import RunPath, RunSpec
@@ -240,9 +241,7 @@ class Workshop:
         file = self.folder / name
         if not file.is_file():
             self.folder.mkdir(parents=True, exist_ok=True)
-            partial = file.with_name(f".{name}.partial")
-            partial.write_bytes(data())
-            partial.rename(file)
+            write_whole(file, data())
         return file
 
     def constant(self, rate_bps: float) -> Path:
