@@ -14,13 +14,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
-from railyard.cli.traces import app
 from railyard.traces.convert import TraceRecipe, convert_trace
 from railyard.traces.convert.capacity import cut, from_bins, from_packets, opportunities
 from railyard.traces.index import read_index
 from railyard.traces.trace import OPPORTUNITY_BYTES, TraceError, read_trace
+from trace_files import railyard_traces
 
 EPOCH_NS = 1_340_000_000_000_000_000
 
@@ -543,12 +542,6 @@ pairs:
     kind: saturated-udp
     downlink: {file: lte.trace, start_s: 0.1}
 """
-
-
-def railyard_traces(*arguments: str | Path) -> tuple[int, str, str]:
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments], env={"COLUMNS": "160"})
-    assert result.exception is None or isinstance(result.exception, SystemExit)
-    return result.exit_code, result.stdout, result.stderr
 
 
 def test_convert_writes_a_trace_and_says_what_it_read(tmp_path: Path) -> None:

@@ -12,12 +12,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from railyard.cli.traces import app
 from railyard.traces.fetch import MANIFEST, MAX_BYTES, SourceFile, download, read_manifest
 from railyard.traces.index import read_index
 from railyard.traces.trace import TraceError, read_trace
+from trace_files import railyard_traces
 
 RATES = b"".join(b"%d,%d\n" % (second, 1504 * (second % 7)) for second in range(40_000))
 
@@ -164,18 +163,12 @@ def manifest_file(folder: Path, server: Server) -> Path:
     return folder / "sources.yaml"
 
 
-def railyard_fetch(*arguments: str | Path) -> tuple[int, str, str]:
-    result = CliRunner().invoke(app, ["fetch", *map(str, arguments)], env={"COLUMNS": "160"})
-    assert result.exception is None or isinstance(result.exception, SystemExit)
-    return result.exit_code, result.stdout, result.stderr
-
-
 def test_fetch_shows_the_licence_and_downloads_only_when_it_is_accepted(server: Server, tmp_path: Path) -> None:
     common = ("walks", "--manifest", manifest_file(tmp_path, server), "--out", tmp_path / "lib")
-    code, out, err = railyard_fetch(*common)
+    code, out, err = railyard_traces("fetch", *common)
     assert (code, "licence: CC-BY-4.0" in out, "add --accept-licence" in err) == (2, True, True)
     assert not (tmp_path / "lib").exists() and not server.asked
-    code, out, err = railyard_fetch(*common, "--accept-licence")
+    code, out, err = railyard_traces("fetch", *common, "--accept-licence")
     assert code == 0, err
     assert "licence: CC-BY-4.0" in out and "to replay: walk-9" in out
     (pair,) = read_index(tmp_path / "lib" / "index.yaml")
@@ -193,10 +186,14 @@ def test_single_traces_and_delays_of_a_data_set_are_made(server: Server, tmp_pat
   delays:
   - {{name: slow, file: rates.csv, from: ping}}
 """)
-    code, _, err = railyard_fetch("walks", "--manifest", manifest, "--out", tmp_path / "lib", "--accept-licence")
+    code, _, err = railyard_traces(
+        "fetch", "walks", "--manifest", manifest, "--out", tmp_path / "lib", "--accept-licence"
+    )
     assert (code, "there is no reply in it as ping prints them" in err) == (2, True)
     manifest.write_text(manifest.read_text().partition("  delays:\n")[0])
-    code, out, err = railyard_fetch("walks", "--manifest", manifest, "--out", tmp_path / "lib", "--accept-licence")
+    code, out, err = railyard_traces(
+        "fetch", "walks", "--manifest", manifest, "--out", tmp_path / "lib", "--accept-licence"
+    )
     assert (code, "to replay" in out) == (0, False), err
     assert read_trace(tmp_path / "lib" / "alone.down").period_ms == 60_000
     assert not (tmp_path / "lib" / "index.yaml").exists()
@@ -204,15 +201,15 @@ def test_single_traces_and_delays_of_a_data_set_are_made(server: Server, tmp_pat
 
 def test_fetch_lists_and_refuses_what_it_does_not_know(server: Server, tmp_path: Path) -> None:
     manifest = manifest_file(tmp_path, server)
-    code, out, _ = railyard_fetch("--manifest", manifest)
+    code, out, _ = railyard_traces("fetch", "--manifest", manifest)
     assert (code, "walk-9" in out) == (0, True)
-    code, _, err = railyard_fetch("walk", "--manifest", manifest)
+    code, _, err = railyard_traces("fetch", "walk", "--manifest", manifest)
     assert (code, "did you mean 'walks'?" in err) == (2, True)
     manifest.write_text(manifest.read_text().replace("file: rates.csv", "file: other.csv", 1))
-    code, _, err = railyard_fetch("--manifest", manifest)
+    code, _, err = railyard_traces("fetch", "--manifest", manifest)
     assert (code, f"{manifest}:3: " in err, "needs other.csv" in err) == (2, True, True)
     manifest.write_text(manifest.read_text().replace("sha256: ", "sha256: 0"))
-    code, _, err = railyard_fetch("--manifest", manifest)
+    code, _, err = railyard_traces("fetch", "--manifest", manifest)
     assert (code, f"{manifest}:12: sources[0].files[0].sha256" in err) == (2, True)
 
 

@@ -5,17 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from railyard.base.errors import UserError
 from railyard.base.paths import EXPERIMENTS_DIR
-from railyard.cli.traces import app
 from railyard.experiment.model import load_experiment
 from railyard.run.resolve import look_up, resolve, warnings
 from railyard.traces.fetch import MANIFEST, read_manifest
 from railyard.traces.library import find_pair
 from railyard.traces.periods import told_of_runs, unequal
 from railyard.traces.trace import TraceError
+from trace_files import railyard_traces
 
 INDEX = """\
 schema: 1
@@ -84,9 +83,9 @@ def test_equal_periods_and_constant_links_are_not_warned_of() -> None:
 
 def test_stats_and_validate_tell_of_unequal_periods(library: Path) -> None:
     for arguments in (["stats", "odd-lengths"], ["validate", str(library / "index.yaml")]):
-        result = CliRunner().invoke(app, arguments, env={"COLUMNS": "160"})
-        assert result.exit_code == 0
-        assert "cut all to 20 s" in result.stdout
+        code, out, _ = railyard_traces(*arguments)
+        assert code == 0
+        assert "cut all to 20 s" in out
 
 
 def test_a_recording_that_is_not_at_hand_is_told_where_to_get(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,20 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from railyard.cli.traces import app
 from railyard.traces.index import MADE_OF_SINGLES, read_index
 from railyard.traces.recorded import COLUMNS, read_recorded
 from railyard.traces.trace import read_trace
+from trace_files import railyard_traces
 
 HEADER = (*COLUMNS, "pair_kind", "kind", "resolution_ms")
-
-
-def railyard_traces(*arguments: str | Path) -> tuple[int, str, str]:
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments], env={"COLUMNS": "160"})
-    assert result.exception is None or isinstance(result.exception, SystemExit)
-    return result.exit_code, result.stdout, result.stderr
 
 
 @pytest.fixture

@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
-from typer.testing import CliRunner
 
 from railyard.base.jsonl import read_jsonl
 from railyard.base.paths import program
-from railyard.cli.traces import ModelName, app
+from railyard.cli.traces import ModelName
 from railyard.traces import pair_stats, sha256_file, trace_stats
 from railyard.traces.delay import rtt_over_time
 from railyard.traces.generate import GeneratedPair, index_entry, pair_files, read_parameters, write_pair
@@ -34,8 +33,8 @@ COMPARED = ("subway-1", "hsr-1", "subway-4", "walking-1", "driving-sa-1")
 @pytest.mark.parametrize("name", COMPARED)
 def test_a_committed_pair_comes_again_byte_for_byte_from_its_parameters(name: str, tmp_path: Path) -> None:
     parameters = PROJECT_LIBRARY / f"{name}.yaml"
-    result = CliRunner().invoke(app, ["generate", "--parameters", str(parameters), "--out", str(tmp_path)])
-    assert result.exit_code == 0, result.output
+    code, _, error = railyard_traces("generate", "--parameters", parameters, "--out", tmp_path)
+    assert code == 0, error
     committed = {file.name: file.read_bytes() for file in PROJECT_LIBRARY.glob(f"{name}.*")}
     assert len(committed) == 5
     assert {file.name: file.read_bytes() for file in tmp_path.glob(f"{name}.*")} == committed

@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
+from in_process import railyard
 from railyard.base.jsonl import read_jsonl, summary_of
-from railyard.cli.traces import app
 from railyard.experiment.model import load_experiment
 from railyard.run.campaign import Campaign, run_campaign
 from railyard.run.progress import Silent
@@ -31,8 +30,8 @@ qlog: false
 
 def traces(*arguments: object) -> tuple[int, str]:
     """Exit code and output of `railyard traces`."""
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    return result.exit_code, result.output
+    done = railyard("traces", *map(str, arguments))
+    return done.returncode, done.stdout + done.stderr
 
 
 def replay(tmp_path: Path, arena: str, **fields: Any) -> Path:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from typer.testing import CliRunner
 
-from railyard.cli.traces import app
+from in_process import railyard
 from railyard.traces.index import INDEX_FILE
 from railyard.traces.library import PROJECT_LIBRARY
 from railyard.traces.trace import Trace
@@ -26,7 +25,7 @@ def in_memory(times: list[int]) -> Trace:
     return Trace(Path("memory"), np.array(times, dtype=np.int64), "")
 
 
-def railyard_traces(*arguments: str) -> tuple[int, str, str]:
-    result = CliRunner().invoke(app, list(arguments), env={"COLUMNS": "160"})
-    assert result.exception is None or isinstance(result.exception, SystemExit)
-    return result.exit_code, result.stdout, result.stderr
+def railyard_traces(*arguments: str | Path) -> tuple[int, str, str]:
+    """Exit code, standard output and standard error of `railyard traces`."""
+    done = railyard("traces", *map(str, arguments), COLUMNS="160")
+    return done.returncode, done.stdout, done.stderr

@@ -10,6 +10,7 @@ import typer
 from railyard.base.paths import RESULTS_DIR
 from railyard.base.terminal import agreed, new_console
 from railyard.base.words import counted
+from railyard.cli.options import ResultsOption
 from railyard.results.archive import opened, repeat_all, write_archive
 from railyard.results.campaigns import find_run_or_campaign
 from railyard.results.listing import size_words
@@ -27,9 +28,7 @@ def archive_command(
     with_traces: Annotated[
         bool, typer.Option("--traces/--no-traces", help="Include the traces, or leave them out: not all may be shared.")
     ] = True,
-    results: Annotated[
-        Path, typer.Option(metavar="DIR", help="The folder of results.", show_default="results")
-    ] = RESULTS_DIR,
+    results: ResultsOption = RESULTS_DIR,
 ) -> None:
     """Write a campaign as one file: data, settings, traces, hashes, commands, environment. It has no TLS keys.
 

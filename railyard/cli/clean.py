@@ -18,6 +18,7 @@ from railyard.base.errors import UserError
 from railyard.base.paths import RESULTS_DIR
 from railyard.base.terminal import agreed, new_console, print_table
 from railyard.base.words import counted
+from railyard.cli.options import ResultsOption, YesOption
 from railyard.results.campaigns import StoredCampaign, find_campaigns
 from railyard.results.listing import disk_bytes, size_words
 from railyard.run import folders
@@ -125,10 +126,8 @@ def clean_command(
     leftovers: Annotated[
         bool, typer.Option("--leftovers", help="Incomplete runs of killed commands, and files set aside.")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
-    results: Annotated[
-        Path, typer.Option(metavar="DIR", help="The folder of results.", show_default="results")
-    ] = RESULTS_DIR,
+    yes: YesOption = False,
+    results: ResultsOption = RESULTS_DIR,
 ) -> None:
     """Remove results, after listing them and asking. Without FOLDER the options select among all."""
     if not folder and older_than is None and keep is None and not leftovers:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,6 +10,7 @@ import typer
 from railyard.base.forms import Form, FormOption, write
 from railyard.base.paths import RESULTS_DIR
 from railyard.base.terminal import new_console, print_table
+from railyard.cli.options import ResultsOption
 from railyard.results.campaigns import find_run
 from railyard.results.explain.explanation import explain, parts_table, sentences, shares_table, waterfall
 
@@ -19,9 +19,7 @@ def explain_command(
     run: Annotated[str, typer.Argument(metavar="RUN", help="A run's folder, or its name in the results.")],
     chunk: Annotated[int | None, typer.Option(min=0, help="The chunk. Default: the one that took longest.")] = None,
     form: FormOption = Form.TABLE,
-    results: Annotated[
-        Path, typer.Option(metavar="DIR", help="The folder of results.", show_default="results")
-    ] = RESULTS_DIR,
+    results: ResultsOption = RESULTS_DIR,
 ) -> None:
     """Say why a chunk took as long as it did: which bytes came last, over which path, and what held them up.
 

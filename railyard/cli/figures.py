@@ -13,6 +13,7 @@ import typer
 from railyard.base.errors import UserError
 from railyard.base.paths import RESULTS_DIR
 from railyard.base.yamlfile import near_miss
+from railyard.cli.options import ResultsOption
 from railyard.report.exhibit import FILE, load_exhibit
 from railyard.report.paper import FORMATS, inches, write_figure
 from railyard.report.response import response_figures
@@ -62,9 +63,7 @@ def figures_command(
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Folder for the files. Default: figures/ in the campaign's.")
     ] = None,
-    results: Annotated[
-        Path, typer.Option(metavar="DIR", help="The folder of results.", show_default="results")
-    ] = RESULTS_DIR,
+    results: ResultsOption = RESULTS_DIR,
 ) -> None:
     """Write the figures of a campaign's report, or of an exhibit, as files for a paper, one figure a file.
 

@@ -14,13 +14,12 @@ import typer
 from railyard.base.errors import UserError
 from railyard.base.forms import Form, FormOption, write
 from railyard.base.terminal import new_console
-from railyard.cli.main import INTERRUPTED
+from railyard.cli.options import JobsOption, JunitOption, resumable
 from railyard.gate import history, output
 from railyard.gate.history_page import write_page
 from railyard.gate.output import Verdict
 from railyard.gate.run import run_gate
 from railyard.gate.suite import DEFAULT_SUITE, find_suite, load_suite
-from railyard.results.pending import stopped
 from railyard.run.arena import arena_of
 from railyard.run.folders import shown
 from railyard.stress import comment
@@ -61,7 +60,7 @@ def gate(
             "Default: mobility; with --stack: stacks."
         ),
     ] = None,
-    junit: Annotated[Path | None, typer.Option(help="Write JUnit XML to FILE.", metavar="FILE")] = None,
+    junit: JunitOption = None,
     markdown: Annotated[
         Path | None,
         typer.Option(help=f"Write Markdown to FILE. With --stack it is always written: {COMMENT}.", metavar="FILE"),
@@ -75,9 +74,7 @@ def gate(
             "--history", help="Append a line to FILE (JSON Lines), and write the page beside it.", metavar="FILE"
         ),
     ] = None,
-    jobs: Annotated[
-        int | None, typer.Option(min=1, help="Number of parallel runs. Default: one for each core.")
-    ] = None,
+    jobs: JobsOption = None,
     form: FormOption = Form.TABLE,
 ) -> None:
     """Compare the working tree with a baseline, or two builds of a stack. Exit code 1 if a scheme got worse."""
@@ -89,13 +86,15 @@ def gate(
     further: dict[str, Any] = {}
     if stack is not None:
         asked = _Stack(stack, baseline, candidate, suite or STACK_SUITE, scenarios, markdown or COMMENT, jobs)
-        verdict: Verdict = _or_stopped(partial(_stack_gate, asked, tell))
+        with resumable():
+            verdict: Verdict = _stack_gate(asked, tell)
         further = comment.further(verdict) if isinstance(verdict, StackVerdict) else {}
     else:
         checked, document = load_suite(find_suite(suite or DEFAULT_SUITE))
         arena_of(checked.arena).check()
         count = jobs or arena_of("sim").default_jobs()
-        verdict = _or_stopped(partial(run_gate, checked, document, baseline, count, tell, baseline_kernel))
+        with resumable():
+            verdict = run_gate(checked, document, baseline, count, tell, baseline_kernel)
         if markdown is not None:
             output.write(markdown, output.markdown(verdict).encode())
     if junit is not None:
@@ -111,14 +110,6 @@ def gate(
         write(output.verdict_table(verdict), form, lambda: output.records(verdict))
     if verdict.is_regression:
         raise typer.Exit(1)
-
-
-def _or_stopped(run: Callable[[], Verdict]) -> Verdict:
-    try:
-        return run()
-    except KeyboardInterrupt:
-        stopped()
-        raise typer.Exit(INTERRUPTED) from None
 
 
 @dataclass(frozen=True)

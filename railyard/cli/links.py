@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich import box
 from rich.table import Table
 
 from railyard.base.forms import Form, FormOption, write
-from railyard.base.terminal import new_console, print_table
+from railyard.base.terminal import new_console, new_table, print_table
 from railyard.results.linklog.read import LinkLog, read_link_log
 from railyard.results.linklog.stats import LinkStats, link_stats
 
@@ -42,14 +41,11 @@ def _number(value: float, form: str) -> str:
 
 
 def _table(rows: list[LinkStats]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), header_style="bold")
-    table.add_column("\nlink", no_wrap=True)
     headings = (
         "\ns", "capacity\nMbps", "throughput\nMbps", "utili-\nsation", "delay ms\np50", "\np95", "\nmax",
         "signal\np95", "\narrived", "\ndeparted", "\ndropped",
     )  # fmt: skip
-    for heading in headings:
-        table.add_column(heading, justify="right", no_wrap=True)
+    table = new_table("\nlink", *headings, right=headings, no_wrap=True)
     for row in rows:
         delays = (row.delay_median_ms, row.delay_p95_ms, row.delay_max_ms, row.signal_delay_p95_ms)
         dropped = f"{row.dropped_packets}"

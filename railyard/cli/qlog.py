@@ -7,13 +7,12 @@ from statistics import median
 from typing import Annotated, Any
 
 import typer
-from rich import box
-from rich.table import Table
 
 from railyard.base.errors import UserError
 from railyard.base.forms import Form, FormOption, write
 from railyard.base.paths import RESULTS_DIR
-from railyard.base.terminal import new_console, print_table
+from railyard.base.terminal import new_console, new_table, print_table
+from railyard.cli.options import ResultsOption
 from railyard.report import perfetto, timeline
 from railyard.results import qvis
 from railyard.results.anyqlog import AnyQlog, PathOfLog, read_any_qlog
@@ -38,9 +37,7 @@ def qlog_command(
         Path | None, typer.Option(help="File, or with --qvis the folder, to write. Default: here, by the run's name.")
     ] = None,
     form: FormOption = Form.TABLE,
-    results: Annotated[
-        Path, typer.Option(metavar="DIR", help="The folder of results.", show_default="results")
-    ] = RESULTS_DIR,
+    results: ResultsOption = RESULTS_DIR,
 ) -> None:
     """Print what qlogs say of each path, draw them on one page, or convert them for Perfetto or qvis.
 
@@ -130,9 +127,8 @@ def _text(name: str, value: Any) -> str:
 
 def _print(logs: list[AnyQlog], form: Form) -> None:
     rows = [_row(log, name, path) for log in logs for name, path in log.paths.items()]
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), header_style="bold")
-    for name, head in HEADS.items():
-        table.add_column(head, justify="left" if name in ("end", "path") else "right", no_wrap=True)
+    heads = tuple(HEADS.values())
+    table = new_table(*heads, right=heads[2:], no_wrap=True)
     for row in rows:
         table.add_row(*(_text(name, value) for name, value in row.items()))
     if form is Form.TABLE:

@@ -10,16 +10,16 @@ from typing import Annotated
 
 import pyarrow as pa
 import typer
-from rich import box
 from rich.table import Table as RichTable
 
 from railyard.base.errors import UserError
 from railyard.base.forms import Form, FormOption, write
 from railyard.base.paths import EXPERIMENTS_DIR, RESULTS_DIR
-from railyard.base.terminal import agreed, new_console, print_table
+from railyard.base.terminal import agreed, new_console, new_table, print_table
 from railyard.base.words import counted, printable
 from railyard.base.yamlfile import load_yaml, near_miss, parse
 from railyard.cli.archive import repeat_archive
+from railyard.cli.options import ResultsOption, YesOption
 from railyard.experiment.factors import with_factors
 from railyard.experiment.model import Experiment
 from railyard.results import differences, resolution, shortage
@@ -38,17 +38,13 @@ from railyard.run.repeat import changes, repeat, spec_of
 from railyard.studies.exhibits import registry
 
 console = new_console()
-Results = Annotated[Path, typer.Option(metavar="DIR", help="The folder of results.", show_default="results")]
 
 
 KIND_WORDS = {"population-exhibit": "exhibit over a population"}
 
 
 def _table(*headings: str) -> RichTable:
-    table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), header_style="bold")
-    for heading in headings:
-        table.add_column(heading, overflow="fold")
-    return table
+    return new_table(*headings, overflow="fold")
 
 
 def _experiments() -> RichTable:
@@ -103,7 +99,7 @@ def _print_campaigns(campaigns: list[StoredCampaign], results: Path) -> None:
     )
 
 
-def list_command(results: Results = RESULTS_DIR, form: FormOption = Form.TABLE) -> None:
+def list_command(results: ResultsOption = RESULTS_DIR, form: FormOption = Form.TABLE) -> None:
     """List the experiments in experiments/, and the campaigns in results/ with their state and differences.
 
     With --format: the campaigns alone.
@@ -121,7 +117,7 @@ def list_command(results: Results = RESULTS_DIR, form: FormOption = Form.TABLE) 
 
 def show_command(
     run: Annotated[str, typer.Argument(metavar="RUN|CAMPAIGN", help="A folder, or a name that is in the results.")],
-    results: Results = RESULTS_DIR,
+    results: ResultsOption = RESULTS_DIR,
     form: FormOption = Form.TABLE,
 ) -> None:
     """Show a run (settings, outcome, each path, fidelity, commands that repeat it), or a campaign.
@@ -165,7 +161,7 @@ def compare_command(
         Path | None, typer.Option(metavar="FILE", help="Also write a forest plot: .html, .pdf, .svg or .pgf.")
     ] = None,
     width: Annotated[str, typer.Option(metavar="LENGTH", help="Width of --plot, in in, cm, mm or pt.")] = "6in",
-    results: Results = RESULTS_DIR,
+    results: ResultsOption = RESULTS_DIR,
     form: FormOption = Form.TABLE,
 ) -> None:
     """Compare the schemes of a campaign at the same places, and say which differences are established.
@@ -267,8 +263,8 @@ def repeat_command(
         Path | None,
         typer.Option(metavar="FILE", exists=True, dir_okay=False, help="The peer.yaml of the stack."),
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
-    results: Results = RESULTS_DIR,
+    yes: YesOption = False,
+    results: ResultsOption = RESULTS_DIR,
 ) -> None:
     """Repeat a recorded run with its settings, traces and seed, and show it; or check every run of an archive.
 
@@ -310,7 +306,7 @@ def _columns() -> RichTable:
 
 def query_command(
     sql: Annotated[str | None, typer.Argument(metavar="SQL", help="One SELECT. Without it: list the tables.")] = None,
-    results: Results = RESULTS_DIR,
+    results: ResultsOption = RESULTS_DIR,
     form: Annotated[str, typer.Option("--format", help=f"Output format: {', '.join(FORMATS)}.")] = "table",
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the result to FILE.")] = None,
 ) -> None:

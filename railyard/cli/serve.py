@@ -9,6 +9,7 @@ import typer
 
 from railyard.base.errors import UserError
 from railyard.base.paths import RESULTS_DIR
+from railyard.cli.options import ResultsOption
 from railyard.run.folders import shown
 
 PORT = 8642
@@ -16,9 +17,7 @@ PORT = 8642
 
 def serve_command(
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port on 127.0.0.1; 0: any that is free.")] = PORT,
-    results: Annotated[
-        Path, typer.Option(metavar="DIR", help="The folder of results.", show_default="results")
-    ] = RESULTS_DIR,
+    results: ResultsOption = RESULTS_DIR,
     export: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Write the leaderboard as a static page, and serve nothing.")
     ] = None,

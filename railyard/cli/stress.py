@@ -10,9 +10,9 @@ import typer
 
 from railyard.base.errors import UserError
 from railyard.base.terminal import new_console
-from railyard.cli.main import INTERRUPTED
+from railyard.cli.options import JobsOption, JunitOption, resumable
 from railyard.gate.output import write
-from railyard.results.pending import Place, stopped
+from railyard.results.pending import Place
 from railyard.run.folders import OUT_HELP
 from railyard.stress import output, page
 from railyard.stress.run import KERNEL, SCHEMES, SIM, everything, run_stress, subject
@@ -37,14 +37,12 @@ def stress_command(
         str | None, typer.Option(help="sim or kernel. Default: sim for schemes of QUIC, kernel for all others.")
     ] = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write JSON to FILE.", metavar="FILE")] = None,
-    junit: Annotated[Path | None, typer.Option(help="Write JUnit XML to FILE.", metavar="FILE")] = None,
+    junit: JunitOption = None,
     markdown: Annotated[Path | None, typer.Option(help="Write Markdown to FILE.", metavar="FILE")] = None,
     html: Annotated[
         Path | None, typer.Option(help="Write a page to FILE, and the pages of the runs that fail.", metavar="FILE")
     ] = None,
-    jobs: Annotated[
-        int | None, typer.Option(min=1, help="Number of parallel runs. Default: one for each core.")
-    ] = None,
+    jobs: JobsOption = None,
     out: Annotated[Path | None, typer.Option(help=OUT_HELP)] = None,
 ) -> None:
     """Run the multipath stress corpus. Exit code 1 if a scenario fails.
@@ -67,11 +65,8 @@ def stress_command(
         named = [] if stack else list(SCHEMES)
         subjects = [subject("scheme", label, arena) for label in scheme or named]
         subjects += [subject("stack", label, arena) for label in stack or []]
-    try:
+    with resumable():
         matrix = run_stress(files, subjects, Place(out, tell=tell), jobs, tell)
-    except KeyboardInterrupt:
-        stopped()
-        raise typer.Exit(INTERRUPTED) from None
     if json_file is not None:
         write(json_file, (json.dumps(output.as_json(matrix), indent=1) + "\n").encode())
     if junit is not None:

@@ -9,8 +9,7 @@ import yaml
 
 from railyard.base.errors import UserError
 from railyard.base.paths import IN_CHECKOUT
-from railyard.cli.main import INTERRUPTED
-from railyard.results.pending import stopped
+from railyard.cli.options import resumable
 from railyard.run.folders import shown
 from railyard.studies.study import SIZE, find_study, studies, write_pages
 
@@ -50,11 +49,8 @@ def study_command(
         raise UserError("--save keeps a size as study.yaml has it, in a checkout: leave out --set and --kept.")
     if kept and changes:
         raise UserError("--kept prints what was measured before; leave out --set.")
-    try:
+    with resumable():
         measured = study.kept(size) if kept else study.measure(size, _changes(changes or []))
-    except KeyboardInterrupt:
-        stopped()
-        raise typer.Exit(INTERRUPTED) from None
     for _, text in measured.parts():
         typer.echo(f"{text}\n")
     if save:

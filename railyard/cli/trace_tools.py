@@ -13,9 +13,9 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 from rich.table import Table
 
 from railyard.base.counting import counting
-from railyard.base.terminal import print_table
+from railyard.base.files import writing
+from railyard.base.terminal import new_console, print_table
 from railyard.base.yamlfile import load_yaml, parse
-from railyard.cli.trace_console import console, one_sentence
 from railyard.traces.convert.delays import DelayFormat, read_delays
 from railyard.traces.convert.recipe import Direction, Format, PairRecipe, RecipeFile, TimeUnit, TraceRecipe, Unit
 from railyard.traces.convert.run import convert_pair, convert_trace, provenance_bytes
@@ -29,6 +29,7 @@ from railyard.traces.singles import PairMetadata, Single, cut_words, make_pair
 from railyard.traces.stats import rtt_stats
 from railyard.traces.trace import OPPORTUNITY_BYTES, TraceError, read_trace
 
+console = new_console()
 MOST_FOLDERS = 9
 """If a data set has more folders, its files are not listed one by one."""
 
@@ -47,19 +48,18 @@ def plot(
     """Plot the capacity of a pair or a trace over time: all paths, both directions, with outages."""
     from railyard.traces.plot import Strip, rows_of_pair, write_trace_plot  # noqa: PLC0415  slow to load
 
-    with one_sentence():
-        if Path(what).is_file():
-            title, rows = Path(what).name, [Strip(Path(what).name, read_trace(what), uplink=False)]
-        elif "/" in what:
-            raise TraceError(f"{what}: there is no such trace file")
-        else:
-            pair = find_pair(what)
-            title, rows = f"{pair.name}: {pair.scenario}", rows_of_pair(pair)
-        start_ms = round(start * 1e3)
-        longest = max(row.trace.period_ms for row in rows)
-        duration_ms = max(1, longest - start_ms) if duration is None else max(1, round(duration * 1e3))
-        target = out or Path(f"{Path(what).name}.svg")
-        write_trace_plot(f"{title}, in bins of {bin_ms} ms", rows, target, bin_ms, start_ms, duration_ms)
+    if Path(what).is_file():
+        title, rows = Path(what).name, [Strip(Path(what).name, read_trace(what), uplink=False)]
+    elif "/" in what:
+        raise TraceError(f"{what}: there is no such trace file")
+    else:
+        pair = find_pair(what)
+        title, rows = f"{pair.name}: {pair.scenario}", rows_of_pair(pair)
+    start_ms = round(start * 1e3)
+    longest = max(row.trace.period_ms for row in rows)
+    duration_ms = max(1, longest - start_ms) if duration is None else max(1, round(duration * 1e3))
+    target = out or Path(f"{Path(what).name}.svg")
+    write_trace_plot(f"{title}, in bins of {bin_ms} ms", rows, target, bin_ms, start_ms, duration_ms)
     typer.echo(str(target))
 
 
@@ -115,29 +115,25 @@ def convert(
     ] = None,
 ) -> None:
     """Convert a measurement into a Mahimahi trace, or several into pairs by a recipe."""
-    with one_sentence():
-        if source.suffix in (".yaml", ".yml"):
-            _convert_recipe(source, out)
-            return
-        options = {
-            "file": str(source), "from": form, "start_s": start, "duration_s": duration, "scale": scale, "unit": unit,
-            "time_column": time_column, "rate_column": rate_column, "time_unit": time_unit, "bin_ms": bin_ms,
-            "address": address, "direction": direction, "packet_bytes": packet_bytes, "sender_id": sender_id,
-            "t0_epoch_s": t0,
-            "microstructure": {"donors": [*map(str, microstructure)], "seed": seed} if microstructure else None,
-        }  # fmt: skip
-        try:
-            recipe = TraceRecipe.model_validate({name: value for name, value in options.items() if value is not None})
-        except ValidationError as error:
-            raise TraceError(f"{source}: {error.errors()[0]['loc'][0]}: {error.errors()[0]['msg'].lower()}") from None
-        done = convert_trace(source, recipe)
-        try:
-            out.parent.mkdir(parents=True, exist_ok=True)
-            out.write_bytes(done.data)
-            if done.provenance is not None:
-                out.with_name(f"{out.name}.yaml").write_bytes(provenance_bytes(done.provenance))
-        except OSError as error:
-            raise TraceError(f"{out}: cannot be written: {(error.strerror or '').lower()}") from error
+    if source.suffix in (".yaml", ".yml"):
+        _convert_recipe(source, out)
+        return
+    options = {
+        "file": str(source), "from": form, "start_s": start, "duration_s": duration, "scale": scale, "unit": unit,
+        "time_column": time_column, "rate_column": rate_column, "time_unit": time_unit, "bin_ms": bin_ms,
+        "address": address, "direction": direction, "packet_bytes": packet_bytes, "sender_id": sender_id,
+        "t0_epoch_s": t0,
+        "microstructure": {"donors": [*map(str, microstructure)], "seed": seed} if microstructure else None,
+    }  # fmt: skip
+    try:
+        recipe = TraceRecipe.model_validate({name: value for name, value in options.items() if value is not None})
+    except ValidationError as error:
+        raise TraceError(f"{source}: {error.errors()[0]['loc'][0]}: {error.errors()[0]['msg'].lower()}") from None
+    done = convert_trace(source, recipe)
+    with writing(out):
+        out.write_bytes(done.data)
+        if done.provenance is not None:
+            out.with_name(f"{out.name}.yaml").write_bytes(provenance_bytes(done.provenance))
     mbps = done.opportunities * OPPORTUNITY_BYTES * 8 / done.period_ms / 1e3
     console.print(
         f"{out}: from {done.format}, {done.measured_bytes:.0f} bytes in {done.period_ms / 1e3:.3f} s: "
@@ -161,14 +157,10 @@ def delay(
     ] = None,
 ) -> None:
     """Make a delay trace of measured delays: half of each round trip in each direction."""
-    with one_sentence():
-        delays = read_delays(source, form, interval_ms)
-        try:
-            out.parent.mkdir(parents=True, exist_ok=True)
-            out.write_bytes(delays.as_bytes())
-        except OSError as error:
-            raise TraceError(f"{out}: cannot be written: {(error.strerror or '').lower()}") from error
-        rtt = rtt_stats(rtt_over_time(out))
+    delays = read_delays(source, form, interval_ms)
+    with writing(out):
+        out.write_bytes(delays.as_bytes())
+    rtt = rtt_stats(rtt_over_time(out))
     lost = f"; {delays.lost} without a reply, which keep the delay before them" if delays.lost else ""
     console.print(
         f"{out}: {len(delays.delays_ms)} delays in {delays.period_ms / 1e3:.3f} s, RTT p25/p50/p75 {rtt.p25_ms:.1f}/"
@@ -211,12 +203,11 @@ def pair_command(
     ] = True,
 ) -> None:
     """Make a pair of two single recordings. The pair says that they were not recorded together."""
-    with one_sentence():
-        of_first, of_second = _technologies(technologies)
-        singles = (Single(first, of_first, first_start), Single(second, of_second, second_start))
-        files, entry = make_pair(singles, PairMetadata(name, scenario, licence, source), cut=cut)
-        written = write_entry(out, files, entry)
-        note = cut_words(singles) if cut else ""
+    of_first, of_second = _technologies(technologies)
+    singles = (Single(first, of_first, first_start), Single(second, of_second, second_start))
+    files, entry = make_pair(singles, PairMetadata(name, scenario, licence, source), cut=cut)
+    written = write_entry(out, files, entry)
+    note = cut_words(singles) if cut else ""
     for file in written:
         console.print(f"{file}", soft_wrap=True)
     if note:
@@ -247,31 +238,30 @@ def fetch(
     ] = False,
 ) -> None:
     """Download a public data set, check it against its pinned SHA-256, and convert it to pairs."""
-    with one_sentence():
-        known, _ = read_manifest(manifest)
-        if name is None:
-            print_table(console, _sources_table(known.sources))
-            return
-        source = find_source(known, name, manifest)
-        places = _places([file.url for file in source.files])
+    known, _ = read_manifest(manifest)
+    if name is None:
+        print_table(console, _sources_table(known.sources))
+        return
+    source = find_source(known, name, manifest)
+    places = _places([file.url for file in source.files])
+    console.print(
+        f"{source.title}\n{source.country}, {source.year}; {source.scenario}; {source.technology}\n"
+        f"licence: {source.licence}\ncite: {source.cite}\nfrom: {places}, {source.size}",
+        soft_wrap=True,
+    )
+    if source.total_bytes is None:
         console.print(
-            f"{source.title}\n{source.country}, {source.year}; {source.scenario}; {source.technology}\n"
-            f"licence: {source.licence}\ncite: {source.cite}\nfrom: {places}, {source.size}",
+            "its SHA-256 is not pinned: that of the first download is recorded beside it and checked from then on",
             soft_wrap=True,
         )
-        if source.total_bytes is None:
-            console.print(
-                "its SHA-256 is not pinned: that of the first download is recorded beside it and checked from then on",
-                soft_wrap=True,
-            )
-        if not accept_licence:
-            raise TraceError(
-                f"nothing was downloaded; if the licence above suits you, add --accept-licence to fetch {name}"
-            )
-        columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-        with Progress(*columns, console=console, transient=True) as bars:
-            tasks = {file.name: bars.add_task(file.name, total=file.bytes) for file in source.files}
-            written = fetch_source(source, out, lambda file, have: bars.update(tasks[file], completed=have))
+    if not accept_licence:
+        raise TraceError(
+            f"nothing was downloaded; if the licence above suits you, add --accept-licence to fetch {name}"
+        )
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as bars:
+        tasks = {file.name: bars.add_task(file.name, total=file.bytes) for file in source.files}
+        written = fetch_source(source, out, lambda file, have: bars.update(tasks[file], completed=have))
     for path in written:
         console.print(f"{path}", soft_wrap=True)
     if source.pairs:
@@ -316,14 +306,13 @@ def rtt(
     ] = None,
 ) -> None:
     """Print the RTTs of TCP handshakes in client-side captures: SYN, next round trip, and the difference."""
-    with one_sentence():
-        try:
-            pattern = None if group is None else re.compile(group)
-        except re.error as error:
-            raise TraceError(f"--group {group!r} is no regular expression: {error}; correct it") from None
-        groups = read_groups(captures, pattern)
-        if not groups:
-            raise TraceError("no capture was found; name CSV files, and check --group")
+    try:
+        pattern = None if group is None else re.compile(group)
+    except re.error as error:
+        raise TraceError(f"--group {group!r} is no regular expression: {error}; correct it") from None
+    groups = read_groups(captures, pattern)
+    if not groups:
+        raise TraceError("no capture was found; name CSV files, and check --group")
     table = Table("group", "round trip", "n", "p5", "p25", "p50 [95 %]", "p75", "p95")
     for label, handshakes in groups.items():
         rows = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -15,8 +16,7 @@ from railyard.base.errors import UserError
 from railyard.base.forms import Form, FormOption, write
 from railyard.base.terminal import print_table
 from railyard.base.words import counted
-from railyard.cli.trace_console import console, number, one_sentence, percent
-from railyard.cli.trace_tools import convert, delay, fetch, pair_command, plot, rtt
+from railyard.cli.trace_tools import console, convert, delay, fetch, pair_command, plot, rtt
 from railyard.traces.delay import is_delay_trace, read_delay_trace, rtt_over_time
 from railyard.traces.generate import GeneratedPair, read_parameters, write_pair
 from railyard.traces.index import Pair, PairEntry, read_index, write_entry
@@ -58,8 +58,7 @@ class ModelName(StrEnum):
 @app.command("list")
 def list_command() -> None:
     """List the pairs of the project's library and of RAILYARD_TRACE_PATH."""
-    with one_sentence():
-        pairs = list_pairs()
+    pairs = list_pairs()
     for library in dict.fromkeys(pair.library for pair in pairs):
         console.print(_library_table(library, [pair for pair in pairs if pair.library == library]))
     console.print(f"other libraries: name their directories in {SEARCH_PATH_VARIABLE}, colon separated", soft_wrap=True)
@@ -88,6 +87,14 @@ def _library_table(library: Path, pairs: list[Pair]) -> Table:
 
 def _scenario(pair: Pair) -> str:
     return f"{pair.scenario} (two single recordings)" if pair.caveat else pair.scenario
+
+
+def number(value: float, digits: int = 2) -> str:
+    return "–" if math.isnan(value) else f"{value:.{digits}f}"
+
+
+def percent(share: float) -> str:
+    return f"{share * 100:.1f} %"
 
 
 def _dip_lengths(dips: Dips) -> str:
@@ -209,20 +216,19 @@ def stats(
 
     With --format: the statistics of each trace.
     """
-    with one_sentence():
-        if form is not Form.TABLE:
-            _write_stats(what, form)
-            return
-        if Path(what).is_file() and is_delay_trace(Path(what)):
-            _print_rtt(Path(what).name, rtt_over_time(Path(what)))
-        elif Path(what).is_file():
-            known = describe(Path(what))
-            origin = _origin(known.kind, known.resolution_ms) if known else _origin(None, None)
-            _print_traces(Path(what).name, {"trace": read_trace(what)}, [origin])
-        elif "/" in what:
-            raise TraceError(f"{what}: there is no such trace file")
-        else:
-            _print_pair(find_pair(what))
+    if form is not Form.TABLE:
+        _write_stats(what, form)
+        return
+    if Path(what).is_file() and is_delay_trace(Path(what)):
+        _print_rtt(Path(what).name, rtt_over_time(Path(what)))
+    elif Path(what).is_file():
+        known = describe(Path(what))
+        origin = _origin(known.kind, known.resolution_ms) if known else _origin(None, None)
+        _print_traces(Path(what).name, {"trace": read_trace(what)}, [origin])
+    elif "/" in what:
+        raise TraceError(f"{what}: there is no such trace file")
+    else:
+        _print_pair(find_pair(what))
 
 
 def _warn_of_periods(pairs: list[Pair]) -> None:
@@ -309,16 +315,15 @@ def generate(
     ] = None,
 ) -> None:
     """Generate a pair of traces from a mobility model and a seed, or of networks that others named."""
-    with one_sentence():
-        if [model is not None, parameters is not None, bool(network)].count(True) != 1:
-            raise TraceError("generate needs either --model NAME, --parameters FILE or --network NAME")
-        if network:
-            files = write_entry(out, *_of_networks(network, name))
-        elif parameters is not None:
-            files = write_pair(read_parameters(parameters), out)
-        else:
-            assert model is not None  # noqa: S101  the check above
-            files = write_pair(_new_pair(model.value, seed, duration, name, delay_traces), out)
+    if [model is not None, parameters is not None, bool(network)].count(True) != 1:
+        raise TraceError("generate needs either --model NAME, --parameters FILE or --network NAME")
+    if network:
+        files = write_entry(out, *_of_networks(network, name))
+    elif parameters is not None:
+        files = write_pair(read_parameters(parameters), out)
+    else:
+        assert model is not None  # noqa: S101  the check above
+        files = write_pair(_new_pair(model.value, seed, duration, name, delay_traces), out)
     for file in files:
         console.print(f"{file}", soft_wrap=True)
 
