@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from copy import copy
+from typing import Any
 
 import typer
+from rich import box
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.measure import Measurement
 from rich.segment import Segment
@@ -55,6 +57,14 @@ def agreed(question: str, yes: bool, refusal: str) -> bool:
     if not sys.stdin.isatty():
         raise UserError(refusal)
     return typer.confirm(question, default=False)
+
+
+def new_table(*names: str, right: Collection[str] = (), **column: Any) -> Table:
+    """A table with a line below its heads alone; `right`: the columns of numbers; `column`: how each one is."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), header_style="bold")
+    for name in names:
+        table.add_column(name, justify="right" if name in right else "left", **column)
+    return table
 
 
 def print_table(console: Console, table: Table, keys: int = 1) -> None:

@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from railyard.base.terminal import print_table
+from railyard.base.terminal import new_table, print_table
 from railyard.figures.figure import NONE
 from railyard.figures.rows import GATED, TAIL
 from railyard.gate.compare import Comparison, Row
@@ -269,12 +268,8 @@ def _change_cell(comparison: Comparison) -> str:
 
 def verdict_table(verdict: Verdict) -> Table:
     """A row for each scenario and scheme, with the change of each figure."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), header_style="bold")
-    table.add_column("scenario", no_wrap=True)
-    table.add_column("scheme", no_wrap=True)
-    table.add_column("verdict", no_wrap=True)
-    for figure in GATED:
-        table.add_column(figure.gate_title, justify="right", no_wrap=True)
+    titles = [figure.gate_title for figure in GATED]
+    table = new_table("scenario", "scheme", "verdict", *titles, right=titles, no_wrap=True)
     for row in verdict.rows:
         changes = [_change_cell(comparison) for comparison in row.comparisons]
         table.add_row(

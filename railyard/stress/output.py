@@ -6,13 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 from xml.etree import ElementTree
 
-from rich import box
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from railyard.base.provenance import version_words
-from railyard.base.terminal import print_table
+from railyard.base.terminal import new_table, print_table
 from railyard.base.words import counted
 from railyard.stress.run import FAIL, PASS, UNKNOWN, Cell, Matrix, Subject, replay
 from railyard.stress.scenario import Scenario
@@ -143,10 +141,7 @@ def as_json(matrix: Matrix) -> dict[str, Any]:
 
 
 def print_matrix(console: Console, matrix: Matrix) -> None:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), header_style="bold")
-    table.add_column("scenario", no_wrap=True)
-    for of in matrix.subjects:
-        table.add_column(of.label, no_wrap=True)
+    table = new_table("scenario", *(of.label for of in matrix.subjects), no_wrap=True)
     for scenario in matrix.scenarios:
         cells = [matrix.cells[scenario.name, of.label] for of in matrix.subjects]
         styles = {PASS: "green", FAIL: "red", UNKNOWN: "dim"}

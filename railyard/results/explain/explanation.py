@@ -8,10 +8,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from rich import box
 from rich.table import Table
 
 from railyard.base.errors import UserError
+from railyard.base.terminal import new_table
 from railyard.base.words import counted
 from railyard.experiment.arenas import is_exact
 from railyard.results import oracle
@@ -196,9 +196,7 @@ def _lag(parts: Split) -> str:
 
 
 def parts_table(explanation: Explanation, *, repeat_steps: bool = False) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), header_style="bold")
-    for name in ("step", "ms", "share", "bounded by", "path"):
-        table.add_column(name, justify="right" if name in ("ms", "share") else "left")
+    table = new_table("step", "ms", "share", "bounded by", "path", right=("ms", "share"))
     step = ""
     for part in explanation.parts:
         share = f"{part.seconds / explanation.chunk.rct_s:.0%}" if explanation.chunk.rct_s else ""
@@ -210,10 +208,8 @@ def parts_table(explanation: Explanation, *, repeat_steps: bool = False) -> Tabl
 
 
 def shares_table(explanation: Explanation) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), header_style="bold")
     counts = ("bytes", "duplicate", "re-injected", "packets lost", "first after ms", "last after ms", "oracle's bytes")
-    for name in ("path", *counts):
-        table.add_column(name, justify="left" if name == "path" else "right")
+    table = new_table("path", *counts, right=counts)
     of_oracle = dict(explanation.oracle_bytes)
     for share in explanation.split.shares:
         times = [
