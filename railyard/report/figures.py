@@ -73,16 +73,14 @@ def capacity(run: Run, traces: dict[str, tuple[Trace, Trace]], duration_s: float
         for word, trace, line, fill in links:
             rate = trace.rate_mbps(CAPACITY_BIN_MS, duration_ms=duration_ms, start_offset_ms=offset)
             times = [index * CAPACITY_BIN_MS / 1000 for index in range(len(rate))]
-            figure.add_trace(
-                go.Scatter(
-                    x=times,
-                    y=[round(float(value), 3) for value in rate],
-                    name=f"{name} {word}",
-                    mode="lines",
-                    line=line | {"shape": "hv"},
-                    fill=fill,
-                    hovertemplate="%{x:.1f} s: %{y:.2f} Mbps",
-                ),
+            figure.add_scatter(
+                x=times,
+                y=[round(float(value), 3) for value in rate],
+                name=f"{name} {word}",
+                mode="lines",
+                line=line | {"shape": "hv"},
+                fill=fill,
+                hovertemplate="%{x:.1f} s: %{y:.2f} Mbps",
                 row=row,
                 col=1,
             )
@@ -107,20 +105,18 @@ def rct_cdf(row: list[Cell]) -> go.Figure:
             continue
         style = styles[cell.label]
         shares = [(index + 1) / total for index in range(len(done))]
-        figure.add_trace(
-            go.Scatter(
-                x=[done[0], *done],
-                y=[0, *shares],
-                name=cell.label,
-                mode="lines",
-                line={
-                    "color": style.colour,
-                    "dash": style.dash,
-                    "shape": "hv",
-                    "width": 2.5 if cell.label == "xlink" else 1.8,
-                },
-                hovertemplate=f"{cell.label}: %{{y:.0%}} within %{{x:.3f}} s<extra></extra>",
-            )
+        figure.add_scatter(
+            x=[done[0], *done],
+            y=[0, *shares],
+            name=cell.label,
+            mode="lines",
+            line={
+                "color": style.colour,
+                "dash": style.dash,
+                "shape": "hv",
+                "width": 2.5 if cell.label == "xlink" else 1.8,
+            },
+            hovertemplate=f"{cell.label}: %{{y:.0%}} within %{{x:.3f}} s<extra></extra>",
         )
     figure.update_layout(**layout(330, margin={"l": 56, "r": 12, "t": 52, "b": 44}))
     figure.update_xaxes(**RCT_AXIS)
@@ -152,33 +148,29 @@ def rct_ranges(row: list[Cell], levels: dict[tuple[str, str], Interval | None]) 
         values = [point.value for quantile, _, _ in marks if (point := quantile.shown(cell.runs)) is not None]
         if values:
             line = {"color": styles[cell.label].colour, "width": 2, "dash": styles[cell.label].dash}
-            figure.add_trace(
-                go.Scatter(
-                    x=[values[0], values[-1]],
-                    y=[cell.label] * 2,
-                    mode="lines",
-                    line=line,
-                    showlegend=False,
-                    hoverinfo="skip",
-                )
+            figure.add_scatter(
+                x=[values[0], values[-1]],
+                y=[cell.label] * 2,
+                mode="lines",
+                line=line,
+                showlegend=False,
+                hoverinfo="skip",
             )
     for quantile, word, symbol in marks:
         points = [(cell, value) for cell in row if (value := quantile.shown(cell.runs)) is not None]
-        figure.add_trace(
-            go.Scatter(
-                x=[value.value for _, value in points],
-                y=[cell.label for cell, _ in points],
-                mode="markers",
-                name=word,
-                marker={
-                    "symbol": symbol,
-                    "size": 11,
-                    "color": [styles[cell.label].colour for cell, _ in points],
-                    "line": {"width": 2},
-                },
-                text=[f"{word} {value.text('.3f')} s{_ends(levels.get((cell.label, word)))}" for cell, value in points],
-                hovertemplate="%{y}: %{text}<extra></extra>",
-            )
+        figure.add_scatter(
+            x=[value.value for _, value in points],
+            y=[cell.label for cell, _ in points],
+            mode="markers",
+            name=word,
+            marker={
+                "symbol": symbol,
+                "size": 11,
+                "color": [styles[cell.label].colour for cell, _ in points],
+                "line": {"width": 2},
+            },
+            text=[f"{word} {value.text('.3f')} s{_ends(levels.get((cell.label, word)))}" for cell, value in points],
+            hovertemplate="%{y}: %{text}<extra></extra>",
         )
         _draw_intervals(figure, [(cell.label, levels.get((cell.label, word))) for cell, _ in points], f"{word}, ")
     figure.update_layout(**layout(110 + ROW_PX * len(row), margin={"l": 56, "r": 12, "t": 44, "b": 44}))
@@ -279,18 +271,16 @@ def path_bytes(row: list[Cell]) -> go.Figure:
     figure = go.Figure()
     names = next((list(cell.down_bytes) for cell in row if cell.runs), [])
     for index, name in enumerate(names):
-        figure.add_trace(
-            go.Bar(
-                x=[cell.down_bytes.get(name, 0) / 1e6 for cell in row],
-                y=[cell.label for cell in row],
-                orientation="h",
-                name=name,
-                marker={
-                    "color": PATH_COLOURS[index % 4],
-                    "pattern": {"shape": PATH_PATTERNS[index % 4], "fgcolor": INK, "size": 5},
-                },
-                hovertemplate=f"%{{y}} over {name}: %{{x:.2f}} MB<extra></extra>",
-            )
+        figure.add_bar(
+            x=[cell.down_bytes.get(name, 0) / 1e6 for cell in row],
+            y=[cell.label for cell in row],
+            orientation="h",
+            name=name,
+            marker={
+                "color": PATH_COLOURS[index % 4],
+                "pattern": {"shape": PATH_PATTERNS[index % 4], "fgcolor": INK, "size": 5},
+            },
+            hovertemplate=f"%{{y}} over {name}: %{{x:.2f}} MB<extra></extra>",
         )
     figure.update_layout(**layout(96 + ROW_PX * len(row), margin={"l": 56, "r": 12, "t": 34, "b": 44}), barmode="stack")
     figure.update_layout(legend_traceorder="normal")
@@ -330,16 +320,14 @@ def buffer_levels(row: list[Cell], seed: int, duration_s: float) -> go.Figure:
     names: list[dict[str, object]] = []
     for index, (cell, run) in enumerate(shown, start=1):
         colour = styles[cell.label].colour
-        figure.add_trace(
-            go.Scatter(
-                x=[round(t, 3) for t, _ in run.buffer_s],
-                y=[round(level, 3) for _, level in run.buffer_s],
-                mode="lines",
-                line={"color": colour, "width": 1.5},
-                fill="tozeroy",
-                showlegend=False,
-                hovertemplate=f"{cell.label}: %{{y:.2f}} s at %{{x:.1f}} s<extra></extra>",
-            ),
+        figure.add_scatter(
+            x=[round(t, 3) for t, _ in run.buffer_s],
+            y=[round(level, 3) for _, level in run.buffer_s],
+            mode="lines",
+            line={"color": colour, "width": 1.5},
+            fill="tozeroy",
+            showlegend=False,
+            hovertemplate=f"{cell.label}: %{{y:.2f}} s at %{{x:.1f}} s<extra></extra>",
             row=index,
             col=1,
         )

@@ -87,19 +87,17 @@ def draw(response: Response) -> go.Figure:
                 "array": [scale * end.high - value if end and value is not None else 0 for value, end in both],
                 "arrayminus": [value - scale * end.low if end and value is not None else 0 for value, end in both],
             }
-            figure.add_trace(
-                go.Scatter(
-                    x=at,
-                    y=values,
-                    name=names[key],
-                    mode="lines+markers",
-                    line={"color": colour, "dash": dash, "width": 1.8},
-                    marker={"symbol": _SYMBOLS[number % len(_SYMBOLS)], "size": 8, "color": colour},
-                    error_y=bars,
-                    showlegend=row == 1,
-                    legendgroup=key,
-                    hovertemplate=f"{names[key]}, {response.factor}=%{{x}}: %{{y:.3f}} {of.unit}<extra></extra>",
-                ),
+            figure.add_scatter(
+                x=at,
+                y=values,
+                name=names[key],
+                mode="lines+markers",
+                line={"color": colour, "dash": dash, "width": 1.8},
+                marker={"symbol": _SYMBOLS[number % len(_SYMBOLS)], "size": 8, "color": colour},
+                error_y=bars,
+                showlegend=row == 1,
+                legendgroup=key,
+                hovertemplate=f"{names[key]}, {response.factor}=%{{x}}: %{{y:.3f}} {of.unit}<extra></extra>",
                 row=row,
                 col=1,
             )

@@ -111,14 +111,10 @@ def _interactive(title: str, rows: Sequence[Strip], bin_ms: int, start_ms: int, 
     )  # fmt: skip
     for position, (row, spans) in enumerate(zip(rows, silent, strict=True), start=1):
         rate = row.trace.rate_mbps(bin_ms, duration_ms=duration_ms, start_offset_ms=start_ms)
-        figure.add_trace(
-            go.Scatter(
+        figure.add_scatter(
                 x=(np.arange(len(rate)) * bin_ms / 1e3).tolist(), y=np.round(rate, 3).tolist(), name=row.title,
                 mode="lines", line={"color": _UP if row.uplink else _DOWN, "width": 1.2, "shape": "hv"},
-                fill="tozeroy", hovertemplate="%{x:.1f} s: %{y:.2f} Mbps",
-            ),
-            row=position, col=1,
-        )  # fmt: skip
+                fill="tozeroy", hovertemplate="%{x:.1f} s: %{y:.2f} Mbps", row=position, col=1,)  # fmt: skip
         for begin, end in spans:
             figure.add_vrect(x0=begin, x1=end, fillcolor=STALL_COLOUR, opacity=0.3, line_width=0, row=position, col=1)
         figure.update_yaxes(title_text="Mbps", rangemode="tozero", row=position, col=1)

@@ -139,7 +139,7 @@ def _figure(campaigns: Campaigns) -> go.Figure:
                 shares = [(index + 1) / len(times) for index in range(len(times))]
                 named = {"name": f"{cell.label}, {arena}", "showlegend": pair == panels[0]}
                 place = {"row": 1, "col": panels.index(pair) + 1}
-                figure.add_trace(go.Scatter(x=times, y=shares, mode="lines", line=line, **named), **place)
+                figure.add_scatter(x=times, y=shares, mode="lines", line=line, **named, **place)
     figure.update_layout(**{key: value for key, value in layout(420).items() if "axis" not in key})
     figure.update_layout(margin={"t": 90})
     figure.update_xaxes(type="log", title_text="request completion time, s (log scale)")

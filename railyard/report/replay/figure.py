@@ -37,7 +37,7 @@ class _Strips:
         look = {"mode": "lines", "hovertemplate": f"{name}: %{{y:.4~g}} {meta[2]} at %{{x:.2f}} s<extra></extra>"}
         label = {"row": meta[0], "column": meta[1], "unit": meta[2]}
         x = self.replay.bins.starts_s
-        self.figure.add_trace(go.Scatter(x=x, y=values, name=name, meta=label, **(look | style)), row=row, col=1)
+        self.figure.add_scatter(x=x, y=values, name=name, meta=label, **(look | style), row=row, col=1)
 
     def marks(
         self, row: int, values: Sequence[float], name: str, at: Sequence[float], symbol: str, colour: str
@@ -46,16 +46,14 @@ class _Strips:
         happened = [number for number, value in enumerate(values) if value]
         if not happened:
             return
-        self.figure.add_trace(
-            go.Scatter(
-                x=[self.replay.bins.starts_s[number] for number in happened],
-                y=[at[number] for number in happened],
-                name=name,
-                mode="markers",
-                marker={"symbol": symbol, "size": 7, "color": colour, "line": {"width": 1.5, "color": colour}},
-                text=[f"{values[number]:g} {name}" for number in happened],
-                hovertemplate="%{text} at %{x:.2f} s<extra></extra>",
-            ),
+        self.figure.add_scatter(
+            x=[self.replay.bins.starts_s[number] for number in happened],
+            y=[at[number] for number in happened],
+            name=name,
+            mode="markers",
+            marker={"symbol": symbol, "size": 7, "color": colour, "line": {"width": 1.5, "color": colour}},
+            text=[f"{values[number]:g} {name}" for number in happened],
+            hovertemplate="%{text} at %{x:.2f} s<extra></extra>",
             row=row,
             col=1,
         )
@@ -133,18 +131,16 @@ def _chunks(strips: _Strips) -> Strip:
         for number, asked, done in strips.replay.chunks:
             end = strips.replay.end_s if done is None else done
             label = f"chunk {number}: {'not complete' if done is None else f'{done - asked:.3f} s'}"
-            strips.figure.add_trace(
-                go.Scatter(
-                    x=[asked, end],
-                    y=[number, number],
-                    customdata=[number, number],
-                    meta={"chunk": True},
-                    name=label,
-                    mode="lines+markers",
-                    line={"color": INK if done is not None else STALL_COLOUR, "width": 2},
-                    marker={"symbol": ["line-ns-open", "x-open" if done is None else "circle"], "size": 6},
-                    hovertemplate=label + "<extra></extra>",
-                ),
+            strips.figure.add_scatter(
+                x=[asked, end],
+                y=[number, number],
+                customdata=[number, number],
+                meta={"chunk": True},
+                name=label,
+                mode="lines+markers",
+                line={"color": INK if done is not None else STALL_COLOUR, "width": 2},
+                marker={"symbol": ["line-ns-open", "x-open" if done is None else "circle"], "size": 6},
+                hovertemplate=label + "<extra></extra>",
                 row=row,
                 col=1,
             )
@@ -155,17 +151,15 @@ def _chunks(strips: _Strips) -> Strip:
 def _buffer(strips: _Strips) -> Strip:
     def draw(row: int) -> None:
         replay = strips.replay
-        strips.figure.add_trace(
-            go.Scatter(
-                x=[t for t, _ in replay.buffer],
-                y=[level for _, level in replay.buffer],
-                name="buffer",
-                meta={"row": "player", "column": "buffer", "unit": "s"},
-                mode="lines",
-                fill="tozeroy",
-                line={"color": ORANGE, "width": 1.6},
-                hovertemplate="buffer: %{y:.2f} s at %{x:.2f} s<extra></extra>",
-            ),
+        strips.figure.add_scatter(
+            x=[t for t, _ in replay.buffer],
+            y=[level for _, level in replay.buffer],
+            name="buffer",
+            meta={"row": "player", "column": "buffer", "unit": "s"},
+            mode="lines",
+            fill="tozeroy",
+            line={"color": ORANGE, "width": 1.6},
+            hovertemplate="buffer: %{y:.2f} s at %{x:.2f} s<extra></extra>",
             row=row,
             col=1,
         )

@@ -9,12 +9,12 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from railyard.base.style import BLUE, INK, PATH_COLOURS, STALL_COLOUR
-from railyard.report.exhibit import Column, Exhibit, PaperValue, Table
+from railyard.report.exhibit import Exhibit, PaperValue, Table
 from railyard.results.records import Run
 from railyard.results.tables import Value
 from railyard.stats.verdict import Verdict
 from railyard.studies.exhibits import verdicts
-from railyard.studies.exhibits.frame import Frame, load_frame, player_settings, plot, styled, translucent
+from railyard.studies.exhibits.frame import Frame, columns, load_frame, player_settings, plot, styled, translucent
 from railyard.studies.exhibits.series import PathSeries, ServerSeries, at, capacity, greatest, server_series, thinned
 from railyard.studies.exhibits.spec import ExhibitSpec
 
@@ -76,18 +76,16 @@ def _figure(run: Run, series: ServerSeries, outage: Outage, show_s: float) -> go
     for index, name in enumerate(names):
         rate = capacity(run, name, BIN_MS, show_s)
         row = 2 * index + 1
-        figure.add_trace(
-            go.Scatter(
-                x=[t for t, _ in rate],
-                y=[round(value, 2) for _, value in rate],
-                name="capacity",
-                showlegend=False,
-                mode="lines",
-                line={"color": PATH_COLOURS[index], "width": 1.5, "shape": "hv"},
-                fill="tozeroy",
-                fillcolor=translucent(PATH_COLOURS[index]),
-                hovertemplate="%{x:.2f} s: %{y:.1f} Mbps<extra></extra>",
-            ),
+        figure.add_scatter(
+            x=[t for t, _ in rate],
+            y=[round(value, 2) for _, value in rate],
+            name="capacity",
+            showlegend=False,
+            mode="lines",
+            line={"color": PATH_COLOURS[index], "width": 1.5, "shape": "hv"},
+            fill="tozeroy",
+            fillcolor=translucent(PATH_COLOURS[index]),
+            hovertemplate="%{x:.2f} s: %{y:.1f} Mbps<extra></extra>",
             row=row,
             col=1,
         )
@@ -99,17 +97,15 @@ def _figure(run: Run, series: ServerSeries, outage: Outage, show_s: float) -> go
         for word, points, line in lines:
             shown = thinned(points, STEP_S, show_s)
             shown += [(show_s, shown[-1][1])] if shown else []
-            figure.add_trace(
-                go.Scatter(
-                    x=[round(t, 4) for t, _ in shown],
-                    y=[round(value / KB, 1) for _, value in shown],
-                    name=word,
-                    legendgroup=word,
-                    showlegend=index == 0,
-                    mode="lines",
-                    line=line | {"shape": "hv"},
-                    hovertemplate=f"%{{x:.2f}} s: {word} %{{y:.0f}} KB<extra></extra>",
-                ),
+            figure.add_scatter(
+                x=[round(t, 4) for t, _ in shown],
+                y=[round(value / KB, 1) for _, value in shown],
+                name=word,
+                legendgroup=word,
+                showlegend=index == 0,
+                mode="lines",
+                line=line | {"shape": "hv"},
+                hovertemplate=f"%{{x:.2f}} s: {word} %{{y:.0f}} KB<extra></extra>",
                 row=row + 1,
                 col=1,
             )
@@ -159,17 +155,13 @@ def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
         ["in flight, KB", round(outage.in_flight_before), round(outage.in_flight_most)],
     ]
     span = f"{outage.begin_s:.1f} to {outage.end_s:.1f} s"
-    return Exhibit(
-        name=spec.name,
+    return frame.exhibit(
         title="Vanilla multipath while a path fails",
-        paper_ref="Zheng et al., SIGCOMM 2021, Fig. 1a and 1b, section 3.1",
+        place="Fig. 1a and 1b, section 3.1",
         summary=(
             f"The {failing} link fails from {span}. Min-RTT scheduling and decoupled Cubic do not see it: {because}. "
             "What it sends there meanwhile waits, and all later data waits for it."
         ),
-        command=spec.command,
-        arena=frame.arena,
-        size=spec.size,
         settings={
             "pair": f"{run.pair}, from {run.config['start_offset_ms'] / 1000:g} s of the traces on",
             "place": spec.places.words() if spec.places else "start of the trace",
@@ -179,7 +171,7 @@ def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
         tables=[
             Table(
                 title=f"The {failing} path, outage from {span}",
-                columns=[Column(name="what"), Column(name="before"), Column(name="during")],
+                columns=columns("what", "before", "during"),
                 rows=rows,
                 note="Capacity: means. Window: at begin and end. In flight: at begin, and the most during.",
             )
@@ -205,6 +197,4 @@ def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
             verdicts.claim(row, ours=ours, verdict=word, because=because),
         ],
         confidence="one run at one place, found by the rule above: an illustration, not an average",
-        fidelity=frame.fidelity(),
-        provenance=frame.provenance(),
     )

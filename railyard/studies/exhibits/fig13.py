@@ -13,14 +13,14 @@ from plotly.subplots import make_subplots
 from railyard.base.style import GRID, scheme_styles
 from railyard.experiment.model import NEEDS_KERNEL
 from railyard.figures.rows import RCT_MAX, RCT_MEDIAN
-from railyard.report.exhibit import Column, Exhibit, PaperValue, Table
+from railyard.report.exhibit import Exhibit, PaperValue, Table
 from railyard.results.aggregate import Cell, cells
 from railyard.results.tables import Value
 from railyard.stats import intervals, pooled
 from railyard.stats.intervals import Interval
 from railyard.stats.verdict import Verdict, above, both, of_parts
 from railyard.studies.exhibits import verdicts
-from railyard.studies.exhibits.frame import Frame, load_frame, player_settings, plot, styled
+from railyard.studies.exhibits.frame import Frame, columns, load_frame, player_settings, plot, styled
 from railyard.studies.exhibits.spec import ExhibitSpec
 
 FIVE = ("sp", "cm", "mptcp", "vanilla-mp", "xlink")
@@ -160,23 +160,21 @@ def _panel(figure: go.Figure, results: Results, labels: Sequence[str], metric: s
         pairs = pairs_with(results, label)
         open_marks = [results[pair][label].at_least for pair in pairs]
         symbol = styles[label].symbol
-        figure.add_trace(
-            go.Scatter(
-                x=[round(place[pair] + aside, 3) for pair in pairs],
-                customdata=pairs,
-                y=[results[pair][label].of(metric) for pair in pairs],
-                mode="markers",
-                name=label if label not in APART else f"{label} (ours)",
-                legendgroup=label,
-                showlegend=row == 1,
-                marker={
-                    "symbol": [f"{symbol}-open" if is_open else symbol for is_open in open_marks],
-                    "size": 12 if label in ("xlink", *APART) else 10,
-                    "color": styles[label].colour,
-                    "line": {"width": 1.5, "color": styles[label].colour},
-                },
-                hovertemplate=f"%{{customdata}}, {label}: {metric} %{{y:.3f}} s<extra></extra>",
-            ),
+        figure.add_scatter(
+            x=[round(place[pair] + aside, 3) for pair in pairs],
+            customdata=pairs,
+            y=[results[pair][label].of(metric) for pair in pairs],
+            mode="markers",
+            name=label if label not in APART else f"{label} (ours)",
+            legendgroup=label,
+            showlegend=row == 1,
+            marker={
+                "symbol": [f"{symbol}-open" if is_open else symbol for is_open in open_marks],
+                "size": 12 if label in ("xlink", *APART) else 10,
+                "color": styles[label].colour,
+                "line": {"width": 1.5, "color": styles[label].colour},
+            },
+            hovertemplate=f"%{{customdata}}, {label}: {metric} %{{y:.3f}} s<extra></extra>",
             row=row,
             col=1,
         )
@@ -224,11 +222,10 @@ def _pair_table(results: Results, labels: Sequence[str]) -> Table:
             for metric in METRICS:
                 line.append(None if cell is None else round(cell.of(metric), 3))
         rows.append(line)
-    columns = [Column(name="pair")]
-    columns += [Column(name=f"{label}, {metric}", unit="s") for label in labels for metric in METRICS]
+    heads = columns("pair", *((f"{label}, {metric}", "s") for label in labels for metric in METRICS))
     unfinished = [f"{pair} {label}" for pair, row in results.items() for label, cell in row.items() if cell.at_least]
     note = f"A lower bound, for chunks that never completed: {', '.join(unfinished)}." if unfinished else ""
-    return Table(title="Every pair", columns=columns, rows=rows, note=note)
+    return Table(title="Every pair", columns=heads, rows=rows, note=note)
 
 
 def _summary_table(results: Results, labels: Sequence[str], five: Sequence[str], same: float) -> Table:
@@ -241,13 +238,13 @@ def _summary_table(results: Results, labels: Sequence[str], five: Sequence[str],
             line.append(mean.text(".3f") if mean else None)
             line.append(best_in(results, metric, five, same)[label] if label in five else None)
         rows.append(line)
-    columns = [Column(name="scheme")]
+    heads = columns("scheme")
     for metric in METRICS:
-        columns += [Column(name=f"{metric}, geometric mean and interval", unit="s"), Column(name=f"lowest {metric}")]
+        heads += columns((f"{metric}, geometric mean and interval", "s"), f"lowest {metric}")
     note = (
         f"Over the {len(common)} pairs that all schemes have figures for; “lowest” counts pairs, the paper's five only."
     )
-    return Table(title="All pairs together", columns=columns, rows=rows, note=note)
+    return Table(title="All pairs together", columns=heads, rows=rows, note=note)
 
 
 def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
@@ -266,14 +263,10 @@ def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
     exact = (
         "exact, virtual time" if fidelity.exact else f"worst p99 lateness {(fidelity.worst_p99_us or 0) / 1000:.2f} ms"
     )
-    return Exhibit(
-        name=spec.name,
+    return frame.exhibit(
         title="Extreme mobility: subway and high-speed rail",
-        paper_ref="Zheng et al., SIGCOMM 2021, Fig. 13, section 7.3",
+        place="Fig. 13, section 7.3",
         summary=(f"{len(results)} pairs of traces, {len(five)} schemes. xlink, mean over the pairs: {best_ours}."),
-        command=spec.command,
-        arena=frame.arena,
-        size=spec.size,
         settings={
             **player_settings(frame.every[0]),
             "schemes": ", ".join(five) + (f"; {', '.join(apart)} apart" if apart else ""),
@@ -310,6 +303,4 @@ def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
             verdicts.claim(cm_row, ours=cm_ours, verdict=cm, because=cm_why),
         ],
         confidence=f"{intervals.METHOD.replace('over runs', 'over pairs')}; schemes are paired by pair of traces",
-        fidelity=fidelity,
-        provenance=frame.provenance(),
     )

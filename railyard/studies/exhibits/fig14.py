@@ -9,7 +9,7 @@ from pathlib import Path
 import plotly.graph_objects as go
 
 from railyard.base.style import BLACK, BLUE, GREEN, ORANGE, VERMILION
-from railyard.report.exhibit import Column, Exhibit, PaperValue, Table
+from railyard.report.exhibit import Exhibit, PaperValue, Table
 from railyard.results.records import Run
 from railyard.results.tables import Value
 from railyard.stats import intervals, pooled
@@ -17,7 +17,7 @@ from railyard.stats.intervals import Interval
 from railyard.stats.verdict import Answer, Verdict
 from railyard.studies.exhibits import verdicts
 from railyard.studies.exhibits.energy import Carried, Radio, Transfer
-from railyard.studies.exhibits.frame import Frame, load_frame, plot, scheme_of, styled
+from railyard.studies.exhibits.frame import Frame, columns, load_frame, plot, required, scheme_of, styled
 from railyard.studies.exhibits.spec import ExhibitSpec
 
 RADIO_OF_TECHNOLOGY = {"wifi": "wifi", "lte": "lte", "5g-nsa": "nr", "5g-sa": "nr"}
@@ -40,17 +40,10 @@ class Point:
     transfers: list[Transfer]
 
     def mbps(self) -> Interval:
-        return _required([[transfer.mbps] for transfer in self.transfers])
+        return required(pooled.bootstrap([[one.mbps] for one in self.transfers], pooled.mean))
 
     def energy(self, radios: dict[str, Radio], *, tail: bool = True) -> Interval:
-        return _required([[transfer.nj_per_bit(radios, tail=tail)] for transfer in self.transfers])
-
-
-def _required(groups: list[list[float]]) -> Interval:
-    interval = pooled.bootstrap(groups, pooled.mean)
-    if interval is None:
-        raise ValueError("a point is made of at least one transfer")
-    return interval
+        return required(pooled.bootstrap([[one.nj_per_bit(radios, tail=tail)] for one in self.transfers], pooled.mean))
 
 
 def _transfer(run: Run) -> Transfer | None:
@@ -158,17 +151,15 @@ def _figure(points: Sequence[Point], radios: dict[str, Radio]) -> go.Figure:
         here = [point for point in points if point.configuration == name]
         if not here:
             continue
-        figure.add_trace(
-            go.Scatter(
-                x=[point.energy(radios).value / unit for point in here],
-                y=[point.mbps().value for point in here],
-                mode="lines+markers",
-                name=name,
-                line={"color": colour, "width": 1, "dash": "dot"},
-                marker={"symbol": symbol, "size": 11, "color": colour},
-                customdata=[point.load_mb for point in here],
-                hovertemplate=f"{name}, %{{customdata:g}} MB: %{{y:.1f}} Mbps, %{{x:.2f}}<extra></extra>",
-            )
+        figure.add_scatter(
+            x=[point.energy(radios).value / unit for point in here],
+            y=[point.mbps().value for point in here],
+            mode="lines+markers",
+            name=name,
+            line={"color": colour, "width": 1, "dash": "dot"},
+            marker={"symbol": symbol, "size": 11, "color": colour},
+            customdata=[point.load_mb for point in here],
+            hovertemplate=f"{name}, %{{customdata:g}} MB: %{{y:.1f}} Mbps, %{{x:.2f}}<extra></extra>",
         )
         figure.add_annotation(
             x=here[0].energy(radios).value / unit,
@@ -201,14 +192,14 @@ def _table(points: Sequence[Point], radios: dict[str, Radio]) -> Table:
             )
     return Table(
         title="Throughput and modelled energy",
-        columns=[
-            Column(name="radios"),
-            Column(name="load", unit="MB"),
-            Column(name="throughput and interval", unit="Mbps"),
-            Column(name="energy per bit", unit="nJ"),
-            Column(name="without tails", unit="nJ"),
-            Column(name="normalised"),
-        ],
+        columns=columns(
+            "radios",
+            ("load", "MB"),
+            ("throughput and interval", "Mbps"),
+            ("energy per bit", "nJ"),
+            ("without tails", "nJ"),
+            "normalised",
+        ),
         rows=rows,
         note="Energy is modelled from what each link carried; only throughput comes from runs.",
     )
@@ -226,7 +217,7 @@ def _sensitivity(points: Sequence[Point], spec: ExhibitSpec) -> Table:
     ]
     return Table(
         title="How the parts of the claim depend on the model: loads at which each is true",
-        columns=[Column(name="part"), *(Column(name=title) for title in cases)],
+        columns=columns("part", *cases),
         rows=rows,
     )
 
@@ -253,14 +244,10 @@ def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
         for name in CONFIGURATIONS
         if (point := _at(points, name, largest))
     )
-    return Exhibit(
-        name=spec.name,
+    return frame.exhibit(
         title="Energy per bit against throughput (modelled)",
-        paper_ref="Zheng et al., SIGCOMM 2021, Fig. 14, section 7.4",
+        place="Fig. 14, section 7.4",
         summary=f"Modelled, not measured. At {largest:g} MB, energy per bit (LTE at the smallest load is 1): {values}.",
-        command=spec.command,
-        arena=frame.arena,
-        size=spec.size,
         modelled=True,
         settings={
             "links": "constant rates, capped at 30 Mbps downlink; base RTT Wi-Fi 30, LTE 81, NR 62 ms",
@@ -296,6 +283,4 @@ def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
             verdicts.claim(spec.row("multipath-energy"), ours=ours, verdict=word, because=because),
         ],
         confidence=f"{intervals.METHOD} for throughput; the model's constants have no intervals, its choices a table",
-        fidelity=frame.fidelity(),
-        provenance=frame.provenance(),
     )

@@ -11,9 +11,9 @@ from plotly.subplots import make_subplots
 
 from railyard.base.errors import UserError
 from railyard.base.style import PATH_COLOURS
-from railyard.report.exhibit import Column, Exhibit, PaperValue, Plot, Table
+from railyard.report.exhibit import Exhibit, PaperValue, Plot, Table
 from railyard.results.tables import Value
-from railyard.studies.exhibits.frame import plot, styled, translucent, without_runs
+from railyard.studies.exhibits.frame import columns, plot, styled, translucent, without_runs
 from railyard.studies.exhibits.spec import ExhibitSpec
 from railyard.traces.index import Pair
 from railyard.traces.library import how_to_get, list_pairs
@@ -54,24 +54,22 @@ def _figure(shown: Shown, bin_ms: int, show_s: float) -> go.Figure:
         rate = shown.rate(name, bin_ms, show_s)
         times = [round(number * bin_ms / 1000, 3) for number in range(len(rate))]
         for row, fill in ((index + 1, "tozeroy"), (rows, None)):
-            figure.add_trace(
-                go.Scatter(
-                    x=times,
-                    y=[round(float(value), 2) for value in rate],
-                    name=name,
-                    legendgroup=name,
-                    showlegend=row == rows,
-                    mode="lines",
-                    line={
-                        "color": PATH_COLOURS[index % 4],
-                        "width": 1.5,
-                        "shape": "hv",
-                        "dash": "solid" if index == 0 or fill else "dot",
-                    },
-                    fill=fill,
-                    fillcolor=translucent(PATH_COLOURS[index % 4]) if fill else None,
-                    hovertemplate=f"{name} %{{x:.1f}} s: %{{y:.1f}} Mbps<extra></extra>",
-                ),
+            figure.add_scatter(
+                x=times,
+                y=[round(float(value), 2) for value in rate],
+                name=name,
+                legendgroup=name,
+                showlegend=row == rows,
+                mode="lines",
+                line={
+                    "color": PATH_COLOURS[index % 4],
+                    "width": 1.5,
+                    "shape": "hv",
+                    "dash": "solid" if index == 0 or fill else "dot",
+                },
+                fill=fill,
+                fillcolor=translucent(PATH_COLOURS[index % 4]) if fill else None,
+                hovertemplate=f"{name} %{{x:.1f}} s: %{{y:.1f}} Mbps<extra></extra>",
                 row=row,
                 col=1,
             )
@@ -141,15 +139,15 @@ def build(_folder: Path, spec: ExhibitSpec) -> Exhibit:
         tables=[
             Table(
                 title="What is drawn, in figures",
-                columns=[
-                    Column(name="pair"),
-                    Column(name="scenario"),
-                    Column(name="path"),
-                    Column(name="mean", unit="Mbps"),
-                    Column(name="coefficient of variation"),
-                    Column(name="time below 1 Mbps", unit="%"),
-                    Column(name="longest below 1 Mbps", unit="s"),
-                ],
+                columns=columns(
+                    "pair",
+                    "scenario",
+                    "path",
+                    ("mean", "Mbps"),
+                    "coefficient of variation",
+                    ("time below 1 Mbps", "%"),
+                    ("longest below 1 Mbps", "s"),
+                ),
                 rows=rows,
             )
         ],

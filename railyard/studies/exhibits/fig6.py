@@ -12,14 +12,24 @@ from plotly.subplots import make_subplots
 
 from railyard.base.style import BLUE, PATH_COLOURS, PURPLE, STALL_COLOUR, VERMILION
 from railyard.figures.rows import REINJECTION_COST
-from railyard.report.exhibit import Column, Exhibit, PaperValue, Table
+from railyard.report.exhibit import Exhibit, PaperValue, Table
 from railyard.results.records import Run
 from railyard.results.tables import Value
 from railyard.stats import intervals, pooled
 from railyard.stats.intervals import Interval
 from railyard.stats.verdict import Answer, Verdict, above, of_parts
 from railyard.studies.exhibits import verdicts
-from railyard.studies.exhibits.frame import Frame, load_frame, part_of, player_settings, plot, styled, translucent
+from railyard.studies.exhibits.frame import (
+    Frame,
+    columns,
+    load_frame,
+    part_of,
+    player_settings,
+    plot,
+    required,
+    styled,
+    translucent,
+)
 from railyard.studies.exhibits.series import buffered_bytes, capacity, server_series, thinned
 from railyard.studies.exhibits.spec import ExhibitSpec
 
@@ -53,12 +63,6 @@ def _per_run(runs: list[Run], value: Callable[[Run], float]) -> list[list[float]
     return [[value(run)] for run in runs]
 
 
-def _required(interval: Interval | None) -> Interval:
-    if interval is None:
-        raise ValueError("an exhibit is built from at least one run of every scheme")
-    return interval
-
-
 def starved(frame: Frame, run: Run) -> bool:
     """Whether the other paths together carry less than the video's bit rate during the outage: no copy helps then."""
     values = frame.values(part_of(run))
@@ -88,13 +92,13 @@ def findings(frame: Frame) -> Findings:
         starved_places={
             label: sum(run.rebuffer_counted_s > 0 and starved(frame, run) for run in of) for label, of in runs.items()
         },
-        stall_s={label: _required(pooled.bootstrap(of, mean)) for label, of in stalls.items()},
-        copied_mb={label: _required(pooled.bootstrap(of, mean)) for label, of in copies.items()},
+        stall_s={label: required(pooled.bootstrap(of, mean)) for label, of in stalls.items()},
+        copied_mb={label: required(pooled.bootstrap(of, mean)) for label, of in copies.items()},
         cost={label: REINJECTION_COST.value(of) for label, of in runs.items()},
         stall_saved={
-            label: _required(pooled.paired(stalls[label], stalls[VANILLA], mean, better)) for label in (ALWAYS, GATED)
+            label: required(pooled.paired(stalls[label], stalls[VANILLA], mean, better)) for label in (ALWAYS, GATED)
         },
-        copies_saved=_required(pooled.paired(copies[GATED], copies[ALWAYS], mean, better)),
+        copies_saved=required(pooled.paired(copies[GATED], copies[ALWAYS], mean, better)),
     )
 
 
@@ -147,14 +151,12 @@ def _figure(frame: Frame, shown: dict[str, Run], show_s: float) -> go.Figure:
     first = next(iter(shown.values()))
     for index, path in enumerate(first.config["paths"]):
         rate = capacity(first, path["name"], BIN_MS, show_s)
-        figure.add_trace(
-            go.Scatter(
-                x=[t for t, _ in rate],
-                y=[round(value, 2) for _, value in rate],
-                name=f"capacity of {path['name']}",
-                mode="lines",
-                line={"color": PATH_COLOURS[index], "width": 2, "shape": "hv", "dash": ("solid", "dot")[index % 2]},
-            ),
+        figure.add_scatter(
+            x=[t for t, _ in rate],
+            y=[round(value, 2) for _, value in rate],
+            name=f"capacity of {path['name']}",
+            mode="lines",
+            line={"color": PATH_COLOURS[index], "width": 2, "shape": "hv", "dash": ("solid", "dot")[index % 2]},
             row=1,
             col=1,
         )
@@ -168,31 +170,27 @@ def _figure(frame: Frame, shown: dict[str, Run], show_s: float) -> go.Figure:
     for row, label in enumerate(shown, start=2):
         level, copies = series[label]
         steps = [*thinned(copies, 0.02, show_s), (show_s, copies[-1][1])]
-        figure.add_trace(
-            go.Scatter(
-                x=[round(t, 3) for t, _ in level if t <= show_s],
-                y=[round(value / 1e6, 4) for t, value in level if t <= show_s],
-                name="buffer, MB",
-                legendgroup="buffer",
-                showlegend=row == 2,
-                mode="lines",
-                fill="tozeroy",
-                fillcolor=translucent(BLUE),
-                line={"color": BLUE, "width": 1.5},
-            ),
+        figure.add_scatter(
+            x=[round(t, 3) for t, _ in level if t <= show_s],
+            y=[round(value / 1e6, 4) for t, value in level if t <= show_s],
+            name="buffer, MB",
+            legendgroup="buffer",
+            showlegend=row == 2,
+            mode="lines",
+            fill="tozeroy",
+            fillcolor=translucent(BLUE),
+            line={"color": BLUE, "width": 1.5},
             row=row,
             col=1,
         )
-        figure.add_trace(
-            go.Scatter(
-                x=[round(t, 3) for t, _ in steps],
-                y=[round(value / 1e6, 4) for _, value in steps],
-                name="re-injected so far, MB",
-                legendgroup="copies",
-                showlegend=row == 2,
-                mode="lines",
-                line={"color": VERMILION, "width": 2, "dash": "dash", "shape": "hv"},
-            ),
+        figure.add_scatter(
+            x=[round(t, 3) for t, _ in steps],
+            y=[round(value / 1e6, 4) for _, value in steps],
+            name="re-injected so far, MB",
+            legendgroup="copies",
+            showlegend=row == 2,
+            mode="lines",
+            line={"color": VERMILION, "width": 2, "dash": "dash", "shape": "hv"},
             row=row,
             col=1,
             secondary_y=True,
@@ -231,14 +229,14 @@ def _table(figures: Findings) -> Table:
     ]
     return Table(
         title=f"Over all {figures.places} places that the rule finds",
-        columns=[
-            Column(name="scheme"),
-            Column(name="places with a stall"),
-            Column(name="of these, the other path below the video's rate"),
-            Column(name="stalled a play, mean and interval", unit="s"),
-            Column(name="re-injected a play, mean and interval", unit="MB"),
-            Column(name=REINJECTION_COST.title, unit="%"),
-        ],
+        columns=columns(
+            "scheme",
+            "places with a stall",
+            "of these, the other path below the video's rate",
+            ("stalled a play, mean and interval", "s"),
+            ("re-injected a play, mean and interval", "MB"),
+            (REINJECTION_COST.title, "%"),
+        ),
         rows=rows,
     )
 
@@ -264,14 +262,10 @@ def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
         f"{less(figures.copies_saved)}"
     )
     drawn = next(iter(shown.values()))
-    return Exhibit(
-        name=spec.name,
+    return frame.exhibit(
         title="Re-injection against head-of-line blocking, and what QoE control saves",
-        paper_ref="Zheng et al., SIGCOMM 2021, Fig. 6, section 5.2.2",
+        place="Fig. 6, section 5.2.2",
         summary=f"When a path fails for a moment during start-up: {ours}.",
-        command=spec.command,
-        arena=frame.arena,
-        size=spec.size,
         settings={
             "drawn": f"{pair} from {drawn.config['start_offset_ms'] / 1000:g} s on, the first where vanilla-mp stalls",
             "places": spec.places.words() if spec.places else "",
@@ -305,6 +299,4 @@ def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
             verdicts.claim(spec.row("hol-blocking"), ours=ours, verdict=word, because=because),
         ],
         confidence=f"{intervals.METHOD}; schemes are paired by place; the drawn place is an illustration",
-        fidelity=frame.fidelity(),
-        provenance=frame.provenance(),
     )

@@ -10,13 +10,13 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from railyard.base.style import INK, ORANGE, SKY
-from railyard.report.exhibit import Column, Exhibit, PaperValue, Table
+from railyard.report.exhibit import Exhibit, PaperValue, Table
 from railyard.results.tables import Value
 from railyard.stats import intervals, pooled, wording
 from railyard.stats.intervals import Interval
 from railyard.stats.verdict import Verdict, above, of_parts
 from railyard.studies.exhibits import verdicts
-from railyard.studies.exhibits.frame import Frame, load_frame, plot, styled
+from railyard.studies.exhibits.frame import Frame, columns, load_frame, plot, styled
 from railyard.studies.exhibits.spec import ExhibitSpec
 
 PRIMARIES = {"wifi": ("Wi-Fi primary", ORANGE, "/"), "5g": ("5G primary", SKY, "")}
@@ -75,26 +75,24 @@ def _figure(points: Sequence[Point]) -> go.Figure:
         here = [point for point in points if point.pair == pair]
         for primary, (name, colour, pattern) in PRIMARIES.items():
             cells = [point.wifi if primary == "wifi" else point.five_g for point in here]
-            figure.add_trace(
-                go.Bar(
-                    x=[point.label for point in here],
-                    y=[cell.value for cell in cells],
-                    error_y=intervals.bars(cells),
-                    name=name,
-                    legendgroup=primary,
-                    showlegend=column == 1,
-                    marker={
-                        "color": colour,
-                        "pattern": {
-                            "shape": pattern,
-                            "fillmode": "overlay",
-                            "fgcolor": INK,
-                            "size": 6,
-                            "solidity": 0.15,
-                        },
+            figure.add_bar(
+                x=[point.label for point in here],
+                y=[cell.value for cell in cells],
+                error_y=intervals.bars(cells),
+                name=name,
+                legendgroup=primary,
+                showlegend=column == 1,
+                marker={
+                    "color": colour,
+                    "pattern": {
+                        "shape": pattern,
+                        "fillmode": "overlay",
+                        "fgcolor": INK,
+                        "size": 6,
+                        "solidity": 0.15,
                     },
-                    hovertemplate=f"%{{x}}, {name}: %{{y:.0f}} ms<extra></extra>",
-                ),
+                },
+                hovertemplate=f"%{{x}}, {name}: %{{y:.0f}} ms<extra></extra>",
                 row=1,
                 col=column,
             )
@@ -135,26 +133,22 @@ def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
     ]
     table = Table(
         title="First-frame delivery time",
-        columns=[
-            Column(name="links"),
-            Column(name="first frame"),
-            Column(name="Wi-Fi primary", unit="ms"),
-            Column(name="5G primary", unit="ms"),
-            Column(name="5G faster by", unit="%"),
-            Column(name="95 % interval", unit="%"),
-        ],
+        columns=columns(
+            "links",
+            "first frame",
+            ("Wi-Fi primary", "ms"),
+            ("5G primary", "ms"),
+            ("5G faster by", "%"),
+            ("95 % interval", "%"),
+        ),
         rows=rows,
         note="From the player's start, before the handshake, to the frame's last byte; means over the seeds.",
     )
-    return Exhibit(
-        name=spec.name,
+    return frame.exhibit(
         title="First-frame delivery time by primary path",
-        paper_ref="Zheng et al., SIGCOMM 2021, Fig. 7, section 5.3",
+        place="Fig. 7, section 5.3",
         summary="The first frame of a connection that starts on 5G SA instead of Wi-Fi, both paths used in either "
         f"case, is {ours}.",
-        command=spec.command,
-        arena=frame.arena,
-        size=spec.size,
         settings={
             "scheme": "xlink, first-frame acceleration on",
             "base RTT": "5G SA 14.7 ms, Wi-Fi 30 ms, as the medians' ratio of section 3.2; jitter 1 ms",
@@ -176,6 +170,4 @@ def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
             verdicts.claim(spec.row("primary-5g-faster"), ours=ours, verdict=word, because=because),
         ],
         confidence=f"{intervals.METHOD}; gains are paired by seed",
-        fidelity=frame.fidelity(),
-        provenance=frame.provenance(),
     )

@@ -9,12 +9,12 @@ import plotly.graph_objects as go
 from scipy import stats
 
 from railyard.base.style import BLUE, ORANGE
-from railyard.report.exhibit import Column, Exhibit, PaperValue, Plot, Table
+from railyard.report.exhibit import Exhibit, PaperValue, Plot, Table
 from railyard.stats import intervals, pooled
 from railyard.stats.intervals import Interval
 from railyard.stats.verdict import Verdict, above, in_steps
 from railyard.studies.exhibits import verdicts
-from railyard.studies.exhibits.frame import Frame, load_frame, plot, rcts, styled
+from railyard.studies.exhibits.frame import Frame, columns, load_frame, plot, rcts, styled
 from railyard.studies.exhibits.spec import ExhibitSpec
 
 ARMS = {"original": (ORANGE, "dash", "square"), "fastest": (BLUE, "solid", "circle")}
@@ -37,17 +37,15 @@ def _figure(points: list[dict[str, Any]]) -> go.Figure:
     figure = go.Figure()
     for label, (colour, dash, symbol) in ARMS.items():
         cells: list[Interval] = [point[label] for point in points]
-        figure.add_trace(
-            go.Scatter(
-                x=[point["ratio"] for point in points],
-                y=[cell.value for cell in cells],
-                error_y=intervals.bars(cells),
-                mode="lines+markers",
-                name=f"ACK_MP on the {label} path",
-                line={"color": colour, "dash": dash, "width": 2},
-                marker={"symbol": symbol, "size": 9},
-                hovertemplate="RTT ratio %{x}: %{y:.3f} s<extra>" + label + "</extra>",
-            )
+        figure.add_scatter(
+            x=[point["ratio"] for point in points],
+            y=[cell.value for cell in cells],
+            error_y=intervals.bars(cells),
+            mode="lines+markers",
+            name=f"ACK_MP on the {label} path",
+            line={"color": colour, "dash": dash, "width": 2},
+            marker={"symbol": symbol, "size": 9},
+            hovertemplate="RTT ratio %{x}: %{y:.3f} s<extra>" + label + "</extra>",
         )
     styled(figure, 340, margin={"l": 60, "r": 14, "t": 40, "b": 48})
     figure.update_xaxes(title_text="RTT of the second path / RTT of the first", dtick=1)
@@ -89,13 +87,13 @@ def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
     ours = "; ".join(f"ratio {point['ratio']:g}: {gain_words(point)}" for point in (first, last))
     table = Table(
         title="Completion time of 4 MB",
-        columns=[
-            Column(name="RTT ratio"),
-            Column(name="original path", unit="s"),
-            Column(name="fastest path", unit="s"),
-            Column(name="gain of fastest", unit="%"),
-            Column(name="95 % interval of the gain", unit="%"),
-        ],
+        columns=columns(
+            "RTT ratio",
+            ("original path", "s"),
+            ("fastest path", "s"),
+            ("gain of fastest", "%"),
+            ("95 % interval of the gain", "%"),
+        ),
         rows=[
             [
                 *(point["ratio"], round(point["original"].value, 4), round(point["fastest"].value, 4)),
@@ -113,18 +111,14 @@ def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
         f"{gain_words(last)} at ratio {last['ratio']:g}.",
     )
     path = frame.every[0].config["paths"][0]
-    return Exhibit(
-        name=spec.name,
+    return frame.exhibit(
         title="ACK_MP on the fastest or the original path",
-        paper_ref="Zheng et al., SIGCOMM 2021, Fig. 8, section 5.3",
+        place="Fig. 8, section 5.3",
         summary=(
             "Does it pay to acknowledge over the path with the smallest RTT? "
             f"The completion time is {gain_words(first)} at an RTT ratio of {first['ratio']:g}, {gain_words(last)} at "
             f"{last['ratio']:g}."
         ),
-        command=spec.command,
-        arena=frame.arena,
-        size=spec.size,
         settings={
             "load": "4 MB in one request, handshake not counted",
             "links": f"two of 12 Mbps, RTT of the first {2 * float(path['delay_ms']):g} ms, jitter 1 ms",
@@ -144,6 +138,4 @@ def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
             verdicts.claim(row, ours=ours, verdict=word, because=because),
         ],
         confidence=f"{intervals.METHOD}; gains are paired by seed",
-        fidelity=frame.fidelity(),
-        provenance=frame.provenance(),
     )

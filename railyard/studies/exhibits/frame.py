@@ -15,10 +15,13 @@ from railyard.base import provenance
 from railyard.base.errors import UserError
 from railyard.base.style import GRID, INK, layout
 from railyard.experiment.arenas import is_exact
-from railyard.report.exhibit import Fidelity, Plot, Provenance
+from railyard.report.exhibit import Column, Exhibit, Fidelity, Plot, Provenance
 from railyard.results.records import RESULT_OUTCOMES, Run, load_campaign
 from railyard.run.parts import AT, WHOLE, label_of
+from railyard.stats.intervals import Interval
 from railyard.studies.exhibits.spec import ExhibitSpec
+
+SOURCE = "Zheng et al., SIGCOMM 2021"
 
 
 @dataclass(frozen=True)
@@ -82,6 +85,19 @@ class Frame:
             wall_s=round(sum(run.record["wall_s"] for run in self.every), 1),
         )
 
+    def exhibit(self, *, place: str, **shown: Any) -> Exhibit:
+        """The exhibit of these runs. `place`: where the paper has it; `shown`: the other members."""
+        return Exhibit(
+            name=self.spec.name,
+            paper_ref=f"{SOURCE}, {place}",
+            command=self.spec.command,
+            arena=self.arena,
+            size=self.spec.size,
+            fidelity=self.fidelity(),
+            provenance=self.provenance(),
+            **shown,
+        )
+
 
 def load_frame(folder: Path, spec: ExhibitSpec) -> Frame:
     record, runs = load_campaign(folder)
@@ -114,6 +130,17 @@ def part_of(run: Run) -> str:
 def place_of(run: Run) -> tuple[str, str, int]:
     """What two runs have in common that see the same links."""
     return part_of(run), run.pair, run.seed
+
+
+def columns(*names: str | tuple[str, str]) -> list[Column]:
+    """Each a name, or a name with its unit."""
+    return [Column(name=one) if isinstance(one, str) else Column(name=one[0], unit=one[1]) for one in names]
+
+
+def required(interval: Interval | None) -> Interval:
+    if interval is None:
+        raise ValueError("an exhibit is built from at least one run of every scheme")
+    return interval
 
 
 def rcts(runs: Sequence[Run]) -> list[list[float]]:

@@ -14,6 +14,7 @@ from railyard.stats.intervals import Interval
 from railyard.stats.verdict import Verdict
 from railyard.studies.claims import PaperClaim
 from railyard.studies.exhibits import verdicts
+from railyard.studies.exhibits.frame import columns
 from railyard.studies.exhibits.population_frame import (
     OURS,
     OURS_NOTE,
@@ -23,7 +24,6 @@ from railyard.studies.exhibits.population_frame import (
     between,
     cell,
     change,
-    columns,
     curves,
     exhibit,
     frame_of,

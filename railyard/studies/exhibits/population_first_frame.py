@@ -18,6 +18,7 @@ from railyard.results.tables import Value
 from railyard.stats.intervals import Interval
 from railyard.stats.verdict import Answer, Verdict, above, in_steps
 from railyard.studies.exhibits import verdicts
+from railyard.studies.exhibits.frame import columns
 from railyard.studies.exhibits.population_frame import (
     OURS_NOTE,
     Curve,
@@ -25,7 +26,6 @@ from railyard.studies.exhibits.population_frame import (
     Frame,
     cell,
     change,
-    columns,
     curves,
     exhibit,
     frame_of,

@@ -12,17 +12,16 @@ import plotly.graph_objects as go
 
 from railyard.base.style import LineStyle, scheme_styles
 from railyard.experiment.model import MeasuredScheme
-from railyard.report.exhibit import Claim, Column, Exhibit, Fidelity, PaperValue, Plot, Provenance, Table
+from railyard.report.exhibit import Claim, Exhibit, Fidelity, PaperValue, Plot, Provenance, Table
 from railyard.results.tables import Value
 from railyard.stats.intervals import Interval, bars
 from railyard.stats.wording import percentage, range_words
-from railyard.studies.exhibits.frame import plot, styled
+from railyard.studies.exhibits.frame import SOURCE, plot, styled
 from railyard.studies.population.campaign import Outcome
 from railyard.studies.population.figures import METHOD, Plays
 from railyard.studies.population.model import PopulationExhibit
 from railyard.studies.population.parts import PLAYS_FILE
 
-SOURCE = "Zheng et al., SIGCOMM 2021"
 OURS = ("xlink-lean", "xlink+")
 OURS_NOTE = "xlink-lean and xlink+ are this testbed's own (docs/explanation/xlink-plus.md), no part of the paper."
 Data = tuple[PopulationExhibit, Outcome]
@@ -150,17 +149,15 @@ def curves(
     """Curves with intervals over days, percentiles or settings."""
     figure = go.Figure()
     for curve in drawn:
-        figure.add_trace(
-            go.Scatter(
-                x=list(xs),
-                y=[None if i is None else i.value for i in curve.values],
-                error_y=bars(curve.values),
-                mode="lines+markers",
-                name=curve.name,
-                line={"color": curve.style.colour, "dash": curve.style.dash, "width": 2},
-                marker={"symbol": curve.style.symbol, "size": 9},
-                hovertemplate="%{x}: %{y:.4g}<extra>" + curve.name + "</extra>",
-            )
+        figure.add_scatter(
+            x=list(xs),
+            y=[None if i is None else i.value for i in curve.values],
+            error_y=bars(curve.values),
+            mode="lines+markers",
+            name=curve.name,
+            line={"color": curve.style.colour, "dash": curve.style.dash, "width": 2},
+            marker={"symbol": curve.style.symbol, "size": 9},
+            hovertemplate="%{x}: %{y:.4g}<extra>" + curve.name + "</extra>",
         )
     styled(figure, 360, margin={"l": 60, "r": 14, "t": 60, "b": 48})
     figure.update_xaxes(title_text=titles[0], type="category")
@@ -168,7 +165,3 @@ def curves(
     if log:
         figure.update_yaxes(type="log")
     return plot(name, title, figure, alt)
-
-
-def columns(*names: tuple[str, str]) -> list[Column]:
-    return [Column(name=name, unit=unit) for name, unit in names]

@@ -15,13 +15,13 @@ from railyard.stats.intervals import Interval
 from railyard.stats.verdict import Verdict, above, below, both, in_steps, of_parts
 from railyard.studies.claims import PaperClaim
 from railyard.studies.exhibits import verdicts
+from railyard.studies.exhibits.frame import columns
 from railyard.studies.exhibits.population_frame import (
     Curve,
     Data,
     Frame,
     cell,
     change,
-    columns,
     curves,
     exhibit,
     frame_of,

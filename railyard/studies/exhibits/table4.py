@@ -11,14 +11,14 @@ import plotly.graph_objects as go
 from railyard.base.style import INK, scheme_styles
 from railyard.figures import rows
 from railyard.figures.figure import Quantile
-from railyard.report.exhibit import Column, Exhibit, PaperValue, Table
+from railyard.report.exhibit import Exhibit, PaperValue, Table
 from railyard.results.records import Run
 from railyard.results.tables import Value
 from railyard.stats import intervals, pooled
 from railyard.stats.intervals import Interval
 from railyard.stats.verdict import Verdict, above, both, in_steps
 from railyard.studies.exhibits import verdicts
-from railyard.studies.exhibits.frame import Frame, load_frame, player_settings, plot, rcts, styled
+from railyard.studies.exhibits.frame import Frame, columns, load_frame, player_settings, plot, rcts, styled
 from railyard.studies.exhibits.spec import ExhibitSpec
 
 QUANTILES = {"median": 0.5, "p99": 0.99}
@@ -72,17 +72,15 @@ def _figure(by_label: dict[str, list[Point]]) -> go.Figure:
     figure = go.Figure()
     for label, points in by_label.items():
         cells = [point.change["median"] for point in points]
-        figure.add_trace(
-            go.Scatter(
-                x=[point.increase for point in points],
-                y=[cell.value for cell in cells],
-                error_y=intervals.bars(cells),
-                mode="lines+markers",
-                name=label,
-                line={"color": styles[label].colour, "dash": styles[label].dash, "width": 2},
-                marker={"symbol": styles[label].symbol, "size": 9},
-                hovertemplate=f"+%{{x}} %: {label} %{{y:+.1f}} %<extra></extra>",
-            )
+        figure.add_scatter(
+            x=[point.increase for point in points],
+            y=[cell.value for cell in cells],
+            error_y=intervals.bars(cells),
+            mode="lines+markers",
+            name=label,
+            line={"color": styles[label].colour, "dash": styles[label].dash, "width": 2},
+            marker={"symbol": styles[label].symbol, "size": 9},
+            hovertemplate=f"+%{{x}} %: {label} %{{y:+.1f}} %<extra></extra>",
         )
     styled(figure, 340, margin={"l": 60, "r": 14, "t": 44, "b": 48})
     figure.add_hline(y=0, line={"color": INK, "width": 1})
@@ -133,32 +131,28 @@ def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
         for label, points in by_label.items()
         for point in points
     ]
-    columns = [
-        Column(name="scheme"),
-        Column(name="crossing"),
-        Column(name="LTE RTT increase, paper", unit="%"),
-        Column(name="RCT median", unit="s"),
-        Column(name="RCT p99", unit="s"),
-        Column(name="change of the median", unit="%"),
-        Column(name="change of the p99", unit="%"),
-    ]
-    return Exhibit(
-        name=spec.name,
+    heads = columns(
+        "scheme",
+        "crossing",
+        ("LTE RTT increase, paper", "%"),
+        ("RCT median", "s"),
+        ("RCT p99", "s"),
+        ("change of the median", "%"),
+        ("change of the p99", "%"),
+    )
+    return frame.exhibit(
         title="Cross-ISP delay on the LTE path",
-        paper_ref="Zheng et al., SIGCOMM 2021, table 4, appendix A",
+        place="table 4, appendix A",
         summary=(
             "The paper measures that crossing ISPs adds 17 to 54 % to LTE's delay. "
             f"Added here as a knob, {span}, all crossings together: {ours}."
         ),
-        command=spec.command,
-        arena=frame.arena,
-        size=spec.size,
         settings={
             **player_settings(frame.every[0]),
             "pairs": ", ".join(dict.fromkeys(run.pair for run in frame.every)),
             "LTE base RTT": "74 ms without the increase",
         },
-        tables=[Table(title="Effect of the increase", columns=columns, rows=rows, note="Values with 95 % intervals.")],
+        tables=[Table(title="Effect of the increase", columns=heads, rows=rows, note="Values with 95 % intervals.")],
         plots=[
             plot(
                 "table4-rct", "Median RCT against the increase", _figure(by_label), f"Lines over the increase: {ours}."
@@ -183,6 +177,4 @@ def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
         ],
         confidence=f"{intervals.METHOD}; changes are geometric means of the ratios of each run's own quantile to that "
         "of the same run without the increase; over all crossings, of the means of a run's changes",
-        fidelity=frame.fidelity(),
-        provenance=frame.provenance(),
     )
