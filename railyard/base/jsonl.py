@@ -21,6 +21,15 @@ def read_jsonl(path: Path) -> list[Event]:
     return [event for event in events if isinstance(event, dict)] if len(events) == len(lines) else _line_by_line(lines)
 
 
+def read_object(file: Path) -> Event | None:
+    """The JSON object that a file has; None where it is not there, or has none."""
+    try:
+        value = json.loads(file.read_text())
+    except (OSError, ValueError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
 def _line_by_line(lines: list[str]) -> list[Event]:
     events: list[Event] = []
     for line in lines:

@@ -184,16 +184,7 @@ def compare_command(
         return
     folder = folders[0]
     runs = differences.sound(load_campaign(folder)[1])
-    labels = list(dict.fromkeys(run.label for run in runs if not run.void))
-    known = [*labels, differences.BEST] if len(differences.single_paths(runs)) > 1 else labels
-    for name in against or []:
-        if name not in known:
-            raise UserError(f"{folder}: no run of scheme '{name}'; {near_miss(name, known)}")
-    chosen = (
-        differences.usual(runs) if against is None else [(one, to) for to in against for one in labels if one != to]
-    )
-    if not chosen:
-        raise UserError(f"{folder}: there are no two schemes to compare; it has {', '.join(labels)}.")
+    chosen = differences.asked(runs, against or [], f"{folder}: ")
     compared = _tell_differences(runs, chosen, by_pair=by_pair, form=form)
     _write_plot(compared, plot, width)
 
@@ -231,15 +222,13 @@ def _differences(compared: Sequence[Difference], *, by_pair: bool, repeat_names:
         column.no_wrap = True
     last = ("", "", "")
     for one in compared:
-        scale, form = (1.0, ".3f") if one.figure.is_relative else (100.0, ".2f")
-        levels = [differences.level_words(side, form, scale) for side in (one.ours, one.theirs)]
         rank = "" if one.signed_rank is None else f"{one.signed_rank:.2g}"
         names = (one.pair, one.label, one.against)
         shown_names = names if repeat_names or names != last else ("", "", "")
         table.add_row(
             *(shown_names if by_pair else shown_names[1:]),
             f"{one.figure.title}, {'s' if one.figure.is_relative else '%'}",
-            *(one.words, one.verdict, one.needs.partition(" instead")[0], " / ".join(levels), rank),
+            *(one.words, one.verdict, one.needs.partition(" instead")[0], one.levels_words, rank),
             style=MARKED.get(one.verdict.split(" ")[0], ""),
         )
         last = names

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -16,6 +15,7 @@ from railyard.experiment.model import Experiment, PlayerSettings, SchemeEntry
 from railyard.figures.figure import Quantile
 from railyard.figures.rows import REBUFFER_RATE, REDUNDANCY, rcts
 from railyard.results.records import RESULT_OUTCOMES, Chunk, Run, load_run
+from railyard.run.repeat import note_one_try
 from railyard.run.resolve import resolve
 from railyard.studies.thresholds import resolved
 
@@ -117,7 +117,7 @@ class Railyard:
         run_dir = self._folder / f"{next(self._numbers)}-{spec.run_id}"
         run_dir.mkdir(parents=True)
         complete(sim.ARENA.execute(spec, run_dir))
-        _complete_record(run_dir)
+        note_one_try(run_dir)
         run = load_run(run_dir)
         if run.outcome not in RESULT_OUTCOMES:
             raise RunFailedError(f"{run.outcome}: {run.record['message']}; see {run_dir}")
@@ -144,11 +144,3 @@ def _document(scheme: str, pair: str, seed: int, settings: dict[str, Any]) -> di
     length = player.get("duration_s", PlayerSettings().duration_s)
     limit = max(DEFAULT_TIME_LIMIT_S, _LIMIT_PER_VIDEO * length) if isinstance(length, int | float) else None
     return {"time_limit_s": limit, **data, "schemes": [entry], "player": player}
-
-
-def _complete_record(run_dir: Path) -> None:
-    """A campaign's record tells of its tries; a single run in virtual time has had one."""
-    file = run_dir / "run.json"
-    record = json.loads(file.read_text())
-    record["tries"] = [{key: record[key] for key in ("started", "wall_s", "outcome", "fidelity")}]
-    file.write_text(json.dumps(record, indent=1) + "\n")

@@ -18,6 +18,7 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from railyard.base.errors import UserError
+from railyard.base.jsonl import read_object
 from railyard.base.style import layout
 from railyard.experiment.arenas import ARENAS, counts_lateness, is_exact
 from railyard.report import page
@@ -256,15 +257,8 @@ def _late(records: list[dict[str, Any]]) -> float | None:
 
 def _run_records(folder: Path) -> list[dict[str, Any]]:
     """The records of a folder's completed runs; none where it has no runs of its own."""
-    records = []
-    for file in sorted(folder.glob("runs/[!.]*/run.json")):
-        try:
-            record = json.loads(file.read_text())
-        except (OSError, ValueError):
-            continue
-        if isinstance(record, dict) and {"config", "fidelity", "run_id"} <= record.keys():
-            records.append(record)
-    return records
+    records = (read_object(file) or {} for file in sorted(folder.glob("runs/[!.]*/run.json")))
+    return [record for record in records if {"config", "fidelity", "run_id"} <= record.keys()]
 
 
 def _exhibits(results: Path, numbers: Iterator[int]) -> tuple[list[ExhibitPart], list[str]]:
@@ -296,11 +290,8 @@ def _campaigns(results: Path, numbers: Iterator[int]) -> tuple[list[CampaignPart
         folder = file.parent.resolve()
         if folder in campaigns or (folder / FILE).exists():
             continue
-        try:
-            record = json.loads(file.read_text())
-        except (OSError, ValueError):
-            continue
-        if isinstance(record, dict) and isinstance(record.get("experiment"), dict) and "runs" in record:
+        record = read_object(file) or {}
+        if isinstance(record.get("experiment"), dict) and "runs" in record:
             campaigns[folder] = (file.parent.name, record)
     newest: dict[str, Path] = {}
     for folder, (_, record) in campaigns.items():

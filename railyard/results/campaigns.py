@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from railyard.base.errors import UserError
+from railyard.base.jsonl import read_object
 from railyard.base.yamlfile import near_miss
 from railyard.results.records import RESULT_OUTCOMES, time_of
 from railyard.run.folders import LOCK, MARKS, read_facts
@@ -21,15 +21,6 @@ from railyard.run.folders import LOCK, MARKS, read_facts
 MAX_DEPTH = 4
 ENDS = ("agreement.html", "runs.parquet")  # written at the end of what writes no record
 PARTS = "parts/part-*.parquet"  # what a population under way has played so far
-
-
-def _json(file: Path) -> dict[str, Any] | None:
-    """A JSON object; none where it is not there or cannot be read."""
-    try:
-        value = json.loads(file.read_text())
-    except (OSError, ValueError):
-        return None
-    return value if isinstance(value, dict) else None
 
 
 def _rows(file: Path) -> int | None:
@@ -49,8 +40,8 @@ class StoredCampaign:
     @cached_property
     def record(self) -> dict[str, Any]:
         """`campaign.json`, or what a population's record says in its place; empty where neither can be read."""
-        written = _json(self.folder / "campaign.json")
-        population = _json(self.folder / "population.json") if written is None else None
+        written = read_object(self.folder / "campaign.json")
+        population = read_object(self.folder / "population.json") if written is None else None
         if population is not None:
             name = population.get("population", {}).get("name")
             kept = {key: population.get(key) for key in ("command", "git")}
@@ -59,7 +50,7 @@ class StoredCampaign:
 
     @cached_property
     def exhibit(self) -> dict[str, Any]:
-        return _json(self.folder / "exhibit.json") or {}
+        return read_object(self.folder / "exhibit.json") or {}
 
     @cached_property
     def facts(self) -> dict[str, Any]:
@@ -113,7 +104,7 @@ class StoredCampaign:
 
     @cached_property
     def _records(self) -> list[dict[str, Any]]:
-        return [_json(folder / "run.json") or {} for folder in self.whole]
+        return [read_object(folder / "run.json") or {} for folder in self.whole]
 
     @cached_property
     def runs_void(self) -> int:

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from railyard.base.errors import UserError
+from railyard.base.yamlfile import near_miss
 from railyard.figures.figure import Figure, Quantile
 from railyard.figures.rows import COMPARED, REDUNDANCY
 from railyard.results import shortage
@@ -130,6 +132,12 @@ class Difference:
     def words_here(self) -> str:
         """The same with the interval for these pairs, the narrower one, where there are plays enough for it."""
         return self._words(self.here if self.here is not None and self.here.interval.known else self.change)
+
+    @property
+    def levels_words(self) -> str:
+        """The figure of the scheme / that of the other one."""
+        scale, form = (1.0, ".3f") if self.figure.is_relative else (100.0, ".2f")
+        return " / ".join(level_words(side, form, scale) for side in (self.ours, self.theirs))
 
     def _words(self, change: Change | None) -> str:
         if change is None:
@@ -344,22 +352,42 @@ def corrected(family: Sequence[Difference]) -> list[Difference]:
     ]
 
 
-def usual(runs: Sequence[Run], references: Sequence[str] = ("sp", BEST, "vanilla-mp")) -> list[tuple[str, str]]:
+def usual(runs: Sequence[Run], others: Sequence[str] = ("sp", BEST, "vanilla-mp")) -> list[tuple[str, str]]:
     """The comparisons of a report: every scheme against single path on the primary path, every other multipath scheme
     against the better single path and against plain multipath. Where none of these was played, every scheme against the
     first one."""
     schemes = {run.label: str(run.config["scheme"]) for run in runs if not run.void}
     if len(single_paths(runs)) > 1:
         schemes[BEST] = "sp"
-    if not any(other in schemes for other in references):
+    if not any(other in schemes for other in others):
         return [(label, other) for other in list(schemes)[:1] for label in schemes if label != other]
     return [
         (label, other)
-        for other in references
+        for other in others
         if other in schemes
         for label, scheme in schemes.items()
-        if label != other and (other == references[0] or scheme not in SINGLE)
+        if label != other and (other == others[0] or scheme not in SINGLE)
     ]
+
+
+def references(runs: Sequence[Run]) -> list[str]:
+    """The schemes with which others can be compared."""
+    labels = list(dict.fromkeys(run.label for run in runs if not run.void))
+    return [*labels, BEST] if len(single_paths(runs)) > 1 else labels
+
+
+def asked(runs: Sequence[Run], against: Sequence[str], where: str = "") -> list[tuple[str, str]]:
+    """Every scheme against each of these, or where there are none the usual comparisons. Raises UserError, in a
+    sentence that begins with `where`, for a scheme that was not played, and where there is nothing to compare."""
+    known = references(runs)
+    labels = [label for label in known if label != BEST]
+    for name in against:
+        if name not in known:
+            raise UserError(f"{where}no run of scheme '{name}'; {near_miss(name, known)}")
+    pairs = [(one, to) for to in against for one in labels if one != to] if against else usual(runs)
+    if not pairs:
+        raise UserError(f"{where}there are no two schemes to compare; it has {', '.join(labels) or 'none'}.")
+    return pairs
 
 
 def cost(runs: Sequence[Run]) -> str:

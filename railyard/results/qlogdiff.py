@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 from railyard.base.errors import UserError
+from railyard.base.jsonl import read_object
 from railyard.experiment.arenas import is_exact
 
 Event = dict[str, Any]
@@ -119,6 +120,15 @@ def events(file: Path) -> Iterator[Event]:
                 yield event
 
 
+def timed_events(file: Path, t0_us: float) -> Iterator[tuple[float, Event]]:
+    """The same, each with its time in s on the clock of the links."""
+    with file.open(errors="replace") as lines:
+        header = json.loads(next(lines, "{}").lstrip(_RECORD_SEPARATOR))
+    reference_us = float(header["trace"]["common_fields"]["reference_monotonic_us"])
+    for event in events(file):
+        yield (reference_us + float(event["time"]) * 1000 - t0_us) / 1e6, event
+
+
 # Until qlogs followed the drafts main-schema-14 and quic-events-13.
 OLD_NAMES = {
     "recovery:metrics_updated": "quic:recovery_metrics_updated",
@@ -143,10 +153,7 @@ def current_name(name: str) -> str:
 
 def path_names(run: Path) -> dict[str, str]:
     """The name of each path by the client's address on it; empty where the links say none."""
-    try:
-        emulator = json.loads((run / "mpshell.json").read_text())
-    except (OSError, ValueError):
-        return {}
+    emulator = read_object(run / "mpshell.json") or {}
     return {str(path["inside_addr"]): str(path["name"]) for path in emulator.get("paths", []) if "inside_addr" in path}
 
 
@@ -184,10 +191,9 @@ def _without_addresses(event: Event) -> Event:
 
 
 def _in_virtual_time(run: Path) -> bool:
-    try:
-        record = json.loads((run / "run.json").read_text())
-    except (OSError, ValueError):
-        raise UserError(f"{run}: this is not a completed run: it has no readable run.json.") from None
+    record = read_object(run / "run.json")
+    if record is None:
+        raise UserError(f"{run}: this is not a completed run: it has no readable run.json.")
     return is_exact(record["config"]["arena"])
 
 

@@ -31,6 +31,7 @@ from typing import Any, Protocol
 
 from railyard.base import provenance
 from railyard.base.errors import UserError
+from railyard.base.jsonl import read_object
 from railyard.base.loop import complete
 from railyard.experiment.model import Experiment
 from railyard.run import folders
@@ -89,11 +90,7 @@ class Campaign:
 
     def record(self, run_id: str) -> dict[str, Any] | None:
         """The record of a completed run, None where there is none."""
-        try:
-            record: dict[str, Any] = json.loads((self.runs / run_id / "run.json").read_text())
-        except (OSError, ValueError):
-            return None
-        return record
+        return read_object(self.runs / run_id / "run.json")
 
     def pending(self, specs: list[RunSpec]) -> list[RunSpec]:
         """The runs still to do: those that are not there, came from other settings, traces or programs, or are void; in

@@ -25,6 +25,7 @@ from typing import Any, TextIO
 
 from railyard.base.errors import UserError
 from railyard.base.files import write_whole
+from railyard.base.jsonl import read_object
 from railyard.base.paths import RESULTS_DIR
 
 SCHEMA = 1
@@ -61,11 +62,7 @@ class Identity:
 
 def read_facts(folder: Path) -> dict[str, Any]:
     """`folder.json`; empty where there is none that can be read."""
-    try:
-        facts = json.loads((folder / FILE).read_text())
-    except (OSError, ValueError):
-        return {}
-    return facts if isinstance(facts, dict) else {}
+    return read_object(folder / FILE) or {}
 
 
 def shown(path: Path) -> str:

@@ -117,9 +117,15 @@ def repeat(spec: RunSpec, out: Path) -> None:
     for file in list(partial.iterdir()):
         file.rename(out / file.name)
     partial.rmdir()
-    again = json.loads((out / "run.json").read_text())
-    again["tries"] = [{key: again[key] for key in ("started", "wall_s", "outcome", "fidelity")}]
-    (out / "run.json").write_text(json.dumps(again, indent=1) + "\n")
+    note_one_try(out)
+
+
+def note_one_try(run_dir: Path) -> None:
+    """The record of a campaign tells of its tries; a single run has had one."""
+    file = run_dir / "run.json"
+    record = json.loads(file.read_text())
+    record["tries"] = [{key: record[key] for key in ("started", "wall_s", "outcome", "fidelity")}]
+    file.write_text(json.dumps(record, indent=1) + "\n")
 
 
 def _sha256(file: str) -> str | None:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from railyard.base.errors import UserError
-from railyard.base.yamlfile import near_miss
 from railyard.report.figures import forest
 from railyard.report.sections import Drawing, embedded
 from railyard.results import differences, shortage
@@ -27,10 +26,6 @@ class Comparison:
     notes: list[str]
     drawing: Drawing | None
 
-    def levels(self, one: Difference) -> str:
-        scale, form = (1.0, ".3f") if one.figure.is_relative else (100.0, ".2f")
-        return " / ".join(differences.level_words(side, form, scale) for side in (one.ours, one.theirs))
-
 
 def _drawn(compared: Sequence[Difference]) -> Drawing | None:
     try:
@@ -49,23 +44,6 @@ def compare(runs: Sequence[Run], chosen: Sequence[tuple[str, str]], notes: Seque
     return Comparison(compared, differences.sentences(compared), remarks, _drawn(compared))
 
 
-def _against(runs: Sequence[Run], against: str) -> list[tuple[str, str]]:
-    """The comparisons that are asked for. Raises UserError where there are none."""
-    labels = list(dict.fromkeys(run.label for run in runs if not run.void))
-    known = known_references(runs)
-    if against and against not in known:
-        raise UserError(f"no run of scheme '{against}'; {near_miss(against, known)}")
-    pairs = [(one, against) for one in labels if one != against] if against else differences.usual(runs)
-    if not pairs:
-        raise UserError(f"there are no two schemes to compare; there is {', '.join(labels) or 'none'}.")
-    return pairs
-
-
-def known_references(runs: Sequence[Run]) -> list[str]:
-    labels = list(dict.fromkeys(run.label for run in runs if not run.void))
-    return [*labels, differences.BEST] if len(differences.single_paths(runs)) > 1 else labels
-
-
 class Compare(Page):
     async def get(self) -> None:
         store = self.site.store
@@ -81,7 +59,7 @@ class Compare(Page):
         chosen = await self.read(lambda: filter_of(self, first))
         runs = await self.read(lambda: differences.sound(chosen.of(first.runs())))
         if second is None:
-            comparisons = _against(runs, against)
+            comparisons = differences.asked(runs, [against] if against else [])
             made = await self._one(first, chosen, runs, comparisons, by_pair)
         elif second.folder == first.folder:
             raise UserError(f"{name} and {other} are the same campaign; choose two.")
@@ -92,7 +70,7 @@ class Compare(Page):
         about |= {
             "filter": chosen,
             "made": made,
-            "references": known_references(runs),
+            "references": differences.references(runs),
             "title": title_of(first.campaign),
         }
         self.draw("compare.html.j2", **about, of_two=second is not None)

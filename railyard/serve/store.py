@@ -6,7 +6,6 @@ way, and of one that an older schema wrote, are read from their folders, each ru
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ import pyarrow.parquet as pq
 
 from railyard.base.counting import left_words
 from railyard.base.errors import UserError
+from railyard.base.jsonl import read_object
 from railyard.base.yamlfile import near_miss
 from railyard.results import stored
 from railyard.results.aggregate import tables_of
@@ -123,7 +123,7 @@ class Known:
             return sum(map(bool, void)), sum(outcome not in RESULT_OUTCOMES for outcome in outcomes)
         for folder in campaign.whole:
             if folder.name not in self._ends:
-                record = _record(folder)
+                record = read_object(folder / "run.json") or {}
                 void = bool((record.get("fidelity") or {}).get("void"))
                 self._ends[folder.name] = void, record.get("outcome") not in RESULT_OUTCOMES
         ends = [self._ends[folder.name] for folder in campaign.whole]
@@ -233,14 +233,6 @@ class Known:
         if (self.folder / "runs").is_dir():
             return {folder.name for folder in self.campaign.whole}
         return set(self.tables()["runs"].column("run_id").to_pylist())
-
-
-def _record(folder: Path) -> dict[str, Any]:
-    try:
-        run_record = json.loads((folder / "run.json").read_text())
-    except (OSError, ValueError):
-        return {}
-    return run_record if isinstance(run_record, dict) else {}
 
 
 class Store:

@@ -6,7 +6,7 @@ The clock is that of the links: seconds since their time 0. A run of any length 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from railyard.base.errors import UserError
 from railyard.base.jsonl import Event, read_jsonl
 from railyard.experiment.model import LinkEvent
 from railyard.results.linklog.read import LinkLog, read_link_log
-from railyard.results.qlogdiff import events as qlog_events
+from railyard.results.qlogdiff import timed_events
 from railyard.results.records import Run, load_run
 from railyard.run.linkevents import commands
 from railyard.traces.trace import FloatArray, IntArray
@@ -125,22 +125,13 @@ class _QlogPath:
                     series.append((t_s, float(data[key]) / scale))
 
 
-def _timed(log: Path, t0_us: float) -> Iterator[tuple[float, Event]]:
-    """The events of a qlog with their times on the links' clock."""
-    with log.open(errors="replace") as lines:
-        header = json.loads(next(lines, "{}").lstrip("\x1e"))
-    reference_us = float(header["trace"]["common_fields"]["reference_monotonic_us"])
-    for event in qlog_events(log):
-        yield (reference_us + float(event["time"]) * 1000 - t0_us) / 1e6, event
-
-
 def _server_paths(folder: Path, emulator: dict[str, Any]) -> dict[str, _QlogPath]:
     """By name of the path: what the server's qlogs say. Empty without qlogs."""
     names = {path.get("inside_addr"): path["name"] for path in emulator["paths"]}
     server_paths: dict[str, _QlogPath] = {}
     for log in sorted(folder.glob("qlog/*_server.sqlog")):
         by_number: dict[int, _QlogPath] = {}
-        for t_s, event in _timed(log, float(emulator.get("t0_monotonic_us", 0))):
+        for t_s, event in timed_events(log, float(emulator.get("t0_monotonic_us", 0))):
             data, name = event.get("data", {}), str(event.get("name"))
             if name == "multipath:path_new":
                 address = str(data["remote"]).rpartition(":")[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -15,7 +15,7 @@ import numpy as np
 
 from railyard.base.errors import UserError
 from railyard.results.linklog.read import LinkLog, LinkLogError, read_link_log
-from railyard.results.qlogdiff import Event, events, path_names
+from railyard.results.qlogdiff import path_names, timed_events
 
 # A link that offers nothing for so long is in an outage.
 OUTAGE_MS = 100.0
@@ -119,14 +119,6 @@ class Flight:
         return bisect_left(times, begin_s) < bisect_left(times, end_s)
 
 
-def _timed(log: Path, t0_us: float) -> Iterator[tuple[float, Event]]:
-    with log.open(errors="replace") as lines:
-        header = json.loads(next(lines, "{}").lstrip("\x1e"))
-    reference_us = float(header["trace"]["common_fields"]["reference_monotonic_us"])
-    for event in events(log):
-        yield (reference_us + float(event["time"]) * 1000 - t0_us) / 1e6, event
-
-
 def _pieces(data: dict[str, Any]) -> list[Piece]:
     return [
         Piece(int(frame["stream_id"]), int(frame["offset"]), int(frame["offset"]) + int(frame["length"]))
@@ -148,7 +140,7 @@ class _End:
         self._names, self._own = names, own
         self._paths: dict[int, str] = {}
         self._copied: dict[tuple[int, int], float] = {}
-        for t_s, event in _timed(log, t0_us):
+        for t_s, event in timed_events(log, t0_us):
             data = event.get("data", {})
             handler = self._HANDLERS.get(str(event["name"]))
             if handler is not None:
