@@ -19,6 +19,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from railyard.base.declared import FILE as SETTINGS_FILE
+from railyard.base.lists import grouped
 from railyard.base.paths import EXPERIMENTS_DIR, ROOT, programs_dir
 from railyard.base.units import UNITS, bare, suffix_of
 from railyard.base.yamlfile import load_yaml
@@ -360,31 +361,21 @@ def tables() -> str:
 # --- the programs -----------------------------------------------------------------------------------------------------
 
 
-def _help(program: str) -> str:
-    done = subprocess.run(
-        [str(programs_dir() / program), "--help"], capture_output=True, text=True, check=True, timeout=20
-    )
-    return done.stdout.rstrip()
+def _output(program: Path, option: str) -> str:
+    return subprocess.run([str(program), option], capture_output=True, text=True, check=True, timeout=20).stdout
 
 
 def programs() -> str:
     lines = ["# The C programs", NOTE]
     lines += ["Exit status: 0; 1 if it ran and failed; 2, with one sentence, if it could not start.", ""]
     for program in PROGRAMS:
-        lines += [f"## {program}", "", "```", _help(program), "```", ""]
+        lines += [f"## {program}", "", "```", _output(programs_dir() / program, "--help").rstrip(), "```", ""]
     return "\n".join(lines)
 
 
 def settings() -> str:
     """What `railyard.base.declared` reads: all that the programs declare."""
-    done = subprocess.run(
-        [str(programs_dir() / "xlink-sim"), "--describe-settings"],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=20,
-    )
-    return done.stdout
+    return _output(programs_dir() / "xlink-sim", "--describe-settings")
 
 
 # --- what setup installs ----------------------------------------------------------------------------------------------
@@ -405,13 +396,8 @@ SETS = {
 
 def installing() -> str:
     """The page on installing; its last section has the rows of scripts/setup.sh."""
-    done = subprocess.run(
-        [str(ROOT / "scripts" / "setup.sh"), "--rows"], capture_output=True, text=True, check=True, timeout=20
-    )
-    rows: dict[tuple[str, str], list[str]] = {}
-    for line in done.stdout.splitlines():
-        name, package, why = line.split("\t")
-        rows.setdefault((SETS[name], f"`{package}`"), []).append(why)
+    lines = (line.split("\t") for line in _output(ROOT / "scripts" / "setup.sh", "--rows").splitlines())
+    rows = grouped(((SETS[name], f"`{package}`"), why) for name, package, why in lines)
     table = _table(("for", "Debian package", "why"), [(*key, "; ".join(why)) for key, why in rows.items()])
     page = FOLDER / "../howto/install.md"
     written_by_hand = page.read_text(encoding="utf-8").partition(NOTE)[0]

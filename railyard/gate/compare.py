@@ -14,6 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from statistics import fmean, median
 
+from railyard.base.lists import grouped
 from railyard.figures.figure import Figure
 from railyard.figures.rows import GATED
 from railyard.gate.suite import Floors
@@ -68,10 +69,8 @@ class Comparison:
     @cached_property
     def deltas(self) -> list[float]:
         """What is tested: of each window of trace the mean of its plays' differences."""
-        by_window: dict[int, list[float]] = {}
-        for number, delta in enumerate(self.play_deltas):
-            by_window.setdefault(number if self.windows is None else self.windows[number], []).append(delta)
-        return [_mean(some) for some in by_window.values()]
+        windows = range(len(self.play_deltas)) if self.windows is None else self.windows
+        return [_mean(some) for some in grouped(zip(windows, self.play_deltas, strict=True)).values()]
 
     @property
     def moved(self) -> bool:
@@ -278,10 +277,8 @@ def compare(
     Only comparisons in which a pair differs count for the correction: without a difference a test can never be
     significant, so it cannot add to the false alarms (Tarone 1990).
     """
-    groups: dict[tuple[str, str], list[tuple[Run, Run]]] = {}
     later = {run.run_id: run for run in after}
-    for run in before:
-        groups.setdefault((places.of(run.pair), run.label), []).append((run, later[run.run_id]))
+    groups = grouped(((places.of(run.pair), run.label), (run, later[run.run_id])) for run in before)
 
     def is_same(runs: list[tuple[Run, Run]]) -> bool:
         return all(hashes[run.run_id][0] == hashes[run.run_id][1] for run, _ in runs)
@@ -310,11 +307,8 @@ def rows_not_run(specs: Sequence[RunSpec], places: Places) -> list[Row]:
 
 
 def _new_rows(after: Sequence[Run], known: set[tuple[str, str]], places: Places) -> list[Row]:
-    groups: dict[tuple[str, str], list[Run]] = {}
-    for run in after:
-        if (places.of(run.pair), run.label) not in known:
-            groups.setdefault((places.of(run.pair), run.label), []).append(run)
-    return [Row(place, label, [], runs, False) for (place, label), runs in groups.items()]
+    groups = grouped(((places.of(run.pair), run.label), run) for run in after)
+    return [Row(*name, [], runs, False) for name, runs in groups.items() if name not in known]
 
 
 def corrected(rows: Sequence[Row]) -> list[Row]:

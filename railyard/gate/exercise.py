@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 
 from railyard.base.errors import UserError
+from railyard.base.lists import grouped
 from railyard.gate.suite import FEWEST_PLAYS
 from railyard.results.records import Run
 from railyard.traces.settings import vias
@@ -119,7 +120,5 @@ class Exercise:
 
 def _with_suites(kinds: Sequence[Kind]) -> str:
     """Their names, and after those of one suite how to run it."""
-    by_suite: dict[str, list[str]] = {}
-    for kind in kinds:
-        by_suite.setdefault(kind.suite, []).append(kind.name)
+    by_suite = grouped((kind.suite, kind.name) for kind in kinds)
     return ", ".join(f"{', '.join(names)} (--suite {suite})" for suite, names in by_suite.items())

@@ -14,6 +14,7 @@ from xml.etree import ElementTree
 from rich.console import Console
 from rich.table import Table
 
+from railyard.base import junit as junit_xml
 from railyard.base.terminal import new_table, print_table
 from railyard.figures.figure import NONE
 from railyard.figures.rows import GATED, TAIL
@@ -236,12 +237,8 @@ def junit(verdict: Verdict) -> bytes:
             if message:
                 kind = ("failure", {"message": message}) if is_regression else ("system-out", {})
                 ElementTree.SubElement(case, kind[0], kind[1]).text = message
-    for suite in root:
-        for attribute, tag in (("tests", "testcase"), ("failures", "testcase/failure"), ("errors", "testcase/error")):
-            suite.set(attribute, str(len(suite.findall(tag))))
-    ElementTree.indent(root)
-    text: bytes = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
-    return text + b"\n"
+    counts = {"tests": "testcase", "failures": "testcase/failure", "errors": "testcase/error"}
+    return junit_xml.written(root, counts)
 
 
 def _cases(suite: ElementTree.Element, row: Row, verdict: Verdict) -> None:

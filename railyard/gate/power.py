@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from railyard.base.lists import grouped
 from railyard.base.style import COLOURWAY
 from railyard.figures.rows import GATED
 from railyard.gate.compare import Comparison, Places, compared, windows_of
@@ -80,15 +81,12 @@ def play_of(one: Run, other: Run, factors: Sequence[float] = FACTORS) -> Play:
 def rows_of(runs: Sequence[Run], shifted: Sequence[Run], places: Places, factors: Sequence[float] = FACTORS) -> Rows:
     """The windows of each row."""
     again = {run.run_id: run for run in shifted}
-    rows: dict[tuple[str, str], list[Run]] = {}
-    for run in runs:
-        rows.setdefault((places.of(run.pair), run.label), []).append(run)
+    rows = grouped(((places.of(run.pair), run.label), run) for run in runs)
     row_windows: Rows = []
     for of_row in rows.values():
-        windows: dict[int, Window] = {}
         others = [again[run.run_id] for run in of_row]
-        for run, other, window in zip(of_row, others, windows_of(of_row, others, places.constant), strict=True):
-            windows.setdefault(window, []).append(play_of(run, other, factors))
+        plays = (play_of(run, other, factors) for run, other in zip(of_row, others, strict=True))
+        windows = grouped(zip(windows_of(of_row, others, places.constant), plays, strict=True))
         row_windows.append(list(windows.values()))
     return row_windows
 

@@ -10,7 +10,7 @@ from datetime import datetime
 from functools import cache
 
 import plotly.offline
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import BaseLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from railyard.report.sections import FILTERS, SECTIONS, Context, Section
@@ -26,10 +26,9 @@ class Assets:
     plotly: Markup
 
 
-@cache
-def environment() -> Environment:
+def templates_of(loader: BaseLoader) -> Environment:
     made = Environment(
-        loader=PackageLoader("railyard.report", "templates"),
+        loader=loader,
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -37,6 +36,11 @@ def environment() -> Environment:
     )
     made.filters.update(FILTERS)
     return made
+
+
+@cache
+def environment() -> Environment:
+    return templates_of(PackageLoader("railyard.report"))
 
 
 def source(name: str) -> Markup:

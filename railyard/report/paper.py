@@ -406,7 +406,7 @@ class Paper:
                     _values(given["tickvals"]), _values(given.get("ticktext") or given["tickvals"]), strict=True
                 )
                 inside = [(float(at), self.text(text)) for at, text in ticks if low <= float(at) <= high]
-                few = self._few(inside, axes, which)
+                few = self._few(inside, which)
                 axis.set_ticks([at for at, _ in few], [text for _, text in few])
                 axis.set_minor_locator(NullLocator())
                 axis.set_minor_formatter(NullFormatter())
@@ -421,10 +421,9 @@ class Paper:
         if place.y.get("side") == "right":
             axes.spines["right"].set_visible(True)
 
-    def _few(self, ticks: list[tuple[float, str]], axes: Axes, which: str) -> list[tuple[float, str]]:
+    def _few(self, ticks: list[tuple[float, str]], which: str) -> list[tuple[float, str]]:
         """As many of the ticks as have room: about three in an inch across."""
         room = self.figure.get_figwidth() * 3 if which == "x" else self.figure.get_figheight() * 4
-        del axes
         every = max(1, -(-len(ticks) // max(2, int(room))))
         return ticks[::every]
 

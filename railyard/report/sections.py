@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 import plotly.graph_objects as go
 
+from railyard.base.lists import distinct, grouped
 from railyard.experiment.arenas import is_exact
 from railyard.experiment.model import SCHEME_DESCRIPTION
 from railyard.figures.figure import Figure
@@ -250,11 +251,8 @@ def _short(context: Context, row: list[Cell], column: TextColumn) -> Shortage | 
 
 def _pooled(context: Context) -> list[Cell]:
     """Each scheme over all pairs on which it ran."""
-    runs: dict[str, list[Run]] = {}
-    for row in context.cells.values():
-        for cell in row:
-            runs.setdefault(cell.label, []).extend(cell.runs)
-    return [Cell("all", label, of_label, []) for label, of_label in runs.items() if of_label]
+    runs = grouped((cell.label, run) for row in context.cells.values() for cell in row for run in cell.runs)
+    return [Cell("all", label, of_label, []) for label, of_label in runs.items()]
 
 
 def answered(context: Context) -> Iterator[Section]:
@@ -312,19 +310,16 @@ def abstract(context: Context) -> Iterator[Section]:
 def _void(runs: Sequence[Run]) -> dict[str, dict[tuple[str, str], list[int]]]:
     """Why runs are void: under each cause, by pair and scheme, their seeds. What was late in each of them stands in the
     table of fidelity."""
-    void: dict[str, dict[tuple[str, str], list[int]]] = {}
-    for cause, of_cause in causes(runs).items():
-        for run in of_cause:
-            void.setdefault(cause, {}).setdefault((run.pair, run.label), []).append(run.seed)
-    return void
+    of_cause = causes(runs).items()
+    return {cause: grouped(((run.pair, run.label), run.seed) for run in late) for cause, late in of_cause}
 
 
 def _cut(runs: list[Run]) -> dict[tuple[str, str], dict[str, list[int]]]:
     """Runs that did not play to the end: by pair and scheme, by outcome, their seeds."""
-    cut: dict[tuple[str, str], dict[str, list[int]]] = {}
-    for run in runs:
-        cut.setdefault((run.pair, run.label), {}).setdefault(run.outcome.replace("_", " "), []).append(run.seed)
-    return cut
+    by_place = grouped(((run.pair, run.label), run) for run in runs)
+    return {
+        place: grouped((run.outcome.replace("_", " "), run.seed) for run in here) for place, here in by_place.items()
+    }
 
 
 def pairs(context: Context) -> Iterator[Section]:
@@ -468,13 +463,6 @@ def provenance(context: Context) -> Iterator[Section]:
     """Where the figures come from, and how to make them again."""
     records = [run.record for run in context.runs]
 
-    def distinct(value: Callable[[dict[str, Any]], Any]) -> list[Any]:
-        values: list[Any] = []
-        for record in records:
-            if value(record) not in values:
-                values.append(value(record))
-        return values
-
     traces = sorted(
         {
             (config["pair"], path["name"], direction, path[direction], path[f"{direction}_sha256"])
@@ -484,12 +472,12 @@ def provenance(context: Context) -> Iterator[Section]:
         }
     )
     data = {
-        "revisions": distinct(lambda record: record["git"]),
-        "kernels": distinct(lambda record: record["kernel"]),
-        "cpus": distinct(lambda record: (record["cpu"]["model"], record["cpu"]["cores"])),
-        "versions": distinct(lambda record: record["versions"]),
+        "revisions": distinct(record["git"] for record in records),
+        "kernels": distinct(record["kernel"] for record in records),
+        "cpus": distinct((record["cpu"]["model"], record["cpu"]["cores"]) for record in records),
+        "versions": distinct(record["versions"] for record in records),
         "sysctls": _by_value([(run.config["scheme"], run.record["sysctls"]) for run in context.runs]),
-        "programs": distinct(lambda record: record["config"]["programs_sha256"]),
+        "programs": distinct(record["config"]["programs_sha256"] for record in records),
         "traces": traces,
         "buffers": context.experiment["buffers"],
         "joins": [run for run in context.runs if run.config["scheme"] == "mptcp"],
@@ -499,13 +487,8 @@ def provenance(context: Context) -> Iterator[Section]:
 
 def _by_value(settings: list[tuple[str, dict[str, str]]]) -> dict[str, dict[str, list[str]]]:
     """Per sysctl, per value: the schemes that ran under it."""
-    table: dict[str, dict[str, list[str]]] = {}
-    for scheme, values in settings:
-        for name, value in values.items():
-            schemes = table.setdefault(name, {}).setdefault(value, [])
-            if scheme not in schemes:
-                schemes.append(scheme)
-    return table
+    of_name = grouped((name, (value, scheme)) for scheme, values in settings for name, value in values.items())
+    return {name: grouped(distinct(pairs)) for name, pairs in of_name.items()}
 
 
 def definitions(context: Context) -> Iterator[Section]:

@@ -6,7 +6,7 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
@@ -19,6 +19,7 @@ from markupsafe import Markup
 
 from railyard.base.errors import UserError
 from railyard.base.jsonl import read_object
+from railyard.base.lists import Key, grouped
 from railyard.base.style import layout
 from railyard.experiment.arenas import ARENAS, counts_lateness, is_exact
 from railyard.report import page
@@ -177,14 +178,9 @@ class Whole:
     def void_runs(self) -> list[tuple[str, dict[str, Any]]]:
         return [(name, run) for name, run in self.records if run["fidelity"]["void"]]
 
-    def by_value(self, pairs: Iterator[tuple[str, str]]) -> dict[str, list[str]]:
+    def by_value(self, pairs: Iterable[tuple[str, Key]]) -> dict[Key, list[str]]:
         """Each value with the parts that have it, both in order of appearance."""
-        table: dict[str, list[str]] = {}
-        for part, value in pairs:
-            parts = table.setdefault(value, [])
-            if part not in parts:
-                parts.append(part)
-        return table
+        return grouped((value, part) for part, value in dict.fromkeys(pairs))
 
     @property
     def revisions(self) -> dict[str, list[str]]:
@@ -192,12 +188,12 @@ class Whole:
             return f"{git.get('revision') or 'no commit'}{', with local changes' if git.get('dirty') else ''}"
 
         exhibits = [(part.label, word(part.exhibit.provenance.git)) for part in self.exhibits]
-        return self.by_value(iter(exhibits + [(name, word(run["git"])) for name, run in self.records]))
+        return self.by_value(exhibits + [(name, word(run["git"])) for name, run in self.records])
 
     @property
     def kernels(self) -> dict[str, list[str]]:
         exhibits = [(part.label, part.exhibit.provenance.kernel) for part in self.exhibits]
-        return self.by_value(iter(exhibits + [(name, run["kernel"]) for name, run in self.records]))
+        return self.by_value(exhibits + [(name, run["kernel"]) for name, run in self.records])
 
     @property
     def cpus(self) -> dict[str, list[str]]:
@@ -215,14 +211,9 @@ class Whole:
 
     @property
     def programs(self) -> dict[tuple[str, str], list[str]]:
-        table: dict[tuple[str, str], list[str]] = {}
         programs_of = [(part.label, part.exhibit.provenance.programs_sha256) for part in self.exhibits]
-        for where, programs in programs_of + [(name, run["config"]["programs_sha256"]) for name, run in self.records]:
-            for program, sha256 in programs.items():
-                parts = table.setdefault((program, sha256), [])
-                if where not in parts:
-                    parts.append(where)
-        return table
+        programs_of += [(name, run["config"]["programs_sha256"]) for name, run in self.records]
+        return self.by_value((where, program) for where, programs in programs_of for program in programs.items())
 
     @property
     def traces(self) -> list[tuple[str, str]]:

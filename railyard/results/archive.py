@@ -24,6 +24,7 @@ from typing import IO, Any
 
 from railyard.base.counting import counting
 from railyard.base.errors import UserError
+from railyard.base.lists import distinct
 from railyard.base.loop import complete
 from railyard.base.provenance import version_words
 from railyard.experiment.arenas import is_exact
@@ -83,14 +84,6 @@ def _traces(config: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield from ((bottleneck["files_sha256"][name], file) for name, file in bottleneck.get("files", {}).items())
 
 
-def _distinct(values: Iterator[Any]) -> list[Any]:
-    distinct: list[Any] = []
-    for value in values:
-        if value not in distinct:
-            distinct.append(value)
-    return distinct
-
-
 def _about(folder: Path, records: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Settings, commands and environment, from the campaign's own records."""
     try:
@@ -105,8 +98,8 @@ def _about(folder: Path, records: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return about | {
         "made_by": version_words(),
         "commands": {record["run_id"]: record.get("commands", {}) for record in records},
-        "programs_sha256": _distinct(record["config"]["programs_sha256"] for record in records),
-        "environment": _distinct(
+        "programs_sha256": distinct(record["config"]["programs_sha256"] for record in records),
+        "environment": distinct(
             {key: record.get(key) for key in ("git", "kernel", "cpu", "versions", "sysctls")} for record in records
         ),
         "pairs": {name: {"licence": pair.licence, "source": pair.source} for name, pair in pairs.items()},

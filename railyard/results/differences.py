@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from railyard.base.errors import UserError
+from railyard.base.lists import grouped
 from railyard.base.yamlfile import near_miss
 from railyard.figures.figure import Figure, Quantile
 from railyard.figures.rows import COMPARED, REDUNDANCY
@@ -47,9 +48,7 @@ def layout_of(runs: Sequence[Run], others: Sequence[Run] = ()) -> Layout:
     """Clusters are pairs of traces. In each, plays by their start offset; those that overlap are neighbours. `others`:
     plays at the same places, which may take longer."""
     length_s = max(median([run.ended_s for run in side]) for side in (runs, others) if side)
-    by_pair: dict[str, list[int]] = {}
-    for number, run in enumerate(runs):
-        by_pair.setdefault(run.pair, []).append(number)
+    by_pair = grouped((run.pair, number) for number, run in enumerate(runs))
     start = [float(run.config["start_offset_ms"]) / 1000 for run in runs]
     clusters = [tuple(sorted(of_pair, key=lambda number: (start[number], number))) for of_pair in by_pair.values()]
     return Layout(tuple(clusters), tuple(neighbours([start[k] for k in cluster], length_s) for cluster in clusters))
@@ -479,10 +478,7 @@ def shortages(runs: Sequence[Run], compared: Sequence[Difference]) -> dict[str, 
 
 def too_small(runs: Sequence[Run]) -> str:
     """Why there is no interval; empty where there can be one."""
-    by_label: dict[str, list[Run]] = {}
-    for run in runs:
-        if not run.void:
-            by_label.setdefault(run.label, []).append(run)
+    by_label = grouped((run.label, run) for run in runs if not run.void)
     most = max(by_label.values(), key=len, default=[])
     if most and layout_of(most).windows >= FEWEST:
         return ""

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from railyard.base.errors import UserError
+from railyard.base.lists import grouped
 from railyard.base.words import counted
 from railyard.figures.figure import Figure, Point
 from railyard.figures.rows import FIRST_FRAME, RCT_MAX, RCT_MEDIAN, RCT_P95, RCT_P99, REBUFFER_RATE
@@ -271,9 +272,7 @@ def _placed(row: Sequence[Cell], rule: object) -> list[str]:
     if rule != "worst_of_primary":
         return []
     runs = [run for cell in row if cell.label == "sp" or _scheme(cell) in MULTIPATH for run in cell.runs]
-    by_primary: dict[str, list[Run]] = {}
-    for run in runs:
-        by_primary.setdefault(str(run.config["primary"]), []).append(run)
+    by_primary = grouped((str(run.config["primary"]), run) for run in runs)
     return [sentence for of_primary in by_primary.values() if (sentence := _place(of_primary))]
 
 
@@ -418,10 +417,7 @@ def _of_pair(pair: str, row: Sequence[Cell], by_comparison: Compared) -> list[st
 def _pooled(rows: dict[str, list[Cell]]) -> list[Cell]:
     """Each scheme over all pairs together, without single path on other paths than the primary one; empty where the
     plays are too few for any interval."""
-    pooled: dict[str, list[Run]] = {}
-    for row in rows.values():
-        for cell in row:
-            pooled.setdefault(cell.label, []).extend(cell.runs)
+    pooled = grouped((cell.label, run) for row in rows.values() for cell in row for run in cell.runs)
     if differences.layout_of(max(pooled.values(), key=len)).windows < FEWEST:
         return []
     every = [Cell(ALL, label, runs, []) for label, runs in pooled.items()]

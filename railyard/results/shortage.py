@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from railyard.base.lists import grouped
 from railyard.results.records import Run
 from railyard.stats import quantiles, rates
 from railyard.stats.bootstrap import FEWEST, Layout
@@ -105,9 +106,7 @@ def seeds_of(runs: Iterable[Run]) -> int:
 def note(shortages: Mapping[str, Shortage]) -> str:
     """One line for a table in which figures are "n too small": "n too small: RCT p95 (43 of 72 requests; 29 more:
     seeds: 2); …."; empty where none is."""
-    names: dict[str, list[str]] = {}
-    for name, one in shortages.items():
-        names.setdefault(one.words, []).append(name)
+    names = grouped((one.words, name) for name, one in shortages.items())
     listed = [f"{', '.join(of)} ({shortfall})" for shortfall, of in names.items()]
     return f"{TOO_SMALL}: {'; '.join(listed)}." if shortages else ""
 

@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from railyard.base.files import write_whole
+from railyard.base.lists import grouped
 from railyard.base.terminal import MOST_LINES, first_lines, new_table, print_lines
 from railyard.base.words import counted
 from railyard.experiment.arenas import is_exact
@@ -54,9 +55,7 @@ def _rows(outcome: Outcome) -> list[Cell]:
     table = outcome.table
     if len(table) <= BY_PAIR and sum(map(len, table.values())) <= MOST_ROWS:
         return [cell for row in table.values() for cell in row]
-    pooled: dict[str, list[Cell]] = {}
-    for cell in (cell for row in table.values() for cell in row):
-        pooled.setdefault(cell.label, []).append(cell)
+    pooled = grouped((cell.label, cell) for row in table.values() for cell in row)
     return [_pooled(label, of_label) for label, of_label in pooled.items()]
 
 
@@ -175,9 +174,7 @@ def _trouble(outcome: Outcome, rows: Sequence[Cell]) -> list[tuple[str, str]]:
         )
     of_stacks = [row for row in outcome.not_run if row["scheme"] == STACK_SCHEME]
     troubles += [(f"{row['pair']}, {row['label']}: {row['reason']}", "red") for row in of_stacks]
-    reasons: dict[str, list[str]] = {}
-    for row in (row for row in outcome.not_run if row not in of_stacks):
-        reasons.setdefault(row["reason"], []).append(row["label"])
+    reasons = grouped((row["reason"], row["label"]) for row in outcome.not_run if row not in of_stacks)
     for why, labels in reasons.items():
         remedy = "run the same experiment with --arena kernel or mpshell"
         troubles.append((f"{', '.join(dict.fromkeys(labels))}: {why}; {remedy}.", "yellow"))

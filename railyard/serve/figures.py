@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from railyard.base.lists import grouped
 from railyard.base.style import layout, scheme_styles
 from railyard.figures.rows import EFFICIENCY, FIRST_FRAME, REDUNDANCY
 from railyard.report.figures import RCT_AXIS
@@ -68,10 +69,7 @@ def _points(known: Known, of: Distribution, condition: str, parameters: Sequence
     SELECT label, value, place / total, run_id, chunk FROM ordered
     WHERE place = 1 OR place > known - {TAIL} OR place % greatest(1, known // {POINTS}) = 0
     ORDER BY label, place"""  # noqa: S608  all names in it are ours
-    points: dict[str, list[Any]] = {}
-    for label, *rest in known.ask(sql, parameters):
-        points.setdefault(label, []).append(rest)
-    return points
+    return grouped((label, rest) for label, *rest in known.ask(sql, parameters))
 
 
 def _trace(name: str, label: str, points: list[Any], style: Any, scale: float) -> Mapping[str, Any]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import cache
 from urllib.parse import quote
 
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, PackageLoader
 
-from railyard.report.sections import FILTERS
+from railyard.report.page import templates_of
 
 
 def address(*parts: str) -> str:
@@ -17,14 +17,7 @@ def address(*parts: str) -> str:
 
 @cache
 def environment() -> Environment:
-    made = Environment(
-        loader=ChoiceLoader([PackageLoader("railyard.serve"), PackageLoader("railyard.report")]),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    made.filters.update(FILTERS)
+    made = templates_of(ChoiceLoader([PackageLoader("railyard.serve"), PackageLoader("railyard.report")]))
     made.globals["address"] = address
     return made
 

@@ -17,6 +17,7 @@ from markupsafe import Markup
 
 from railyard.base.errors import UserError
 from railyard.base.files import write_whole, writing
+from railyard.base.lists import grouped
 from railyard.base.words import counted
 from railyard.base.yamlfile import near_miss
 from railyard.experiment.arenas import is_exact
@@ -138,9 +139,7 @@ def board_of(known: Known, first: Figure) -> Board | None:
     """The campaign's board, sorted by that figure and by every other; None where there are no two schemes to rank.
     Raises UnfinishedError while its runs are read."""
     runs, left_out = at_common_places(differences.sound(known.runs()))
-    by_label: dict[str, list[Run]] = {}
-    for run in runs:
-        by_label.setdefault(run.label, []).append(run)
+    by_label = grouped((run.label, run) for run in runs)
     if len(by_label) < 2:
         return None
     figures = [first, *(figure for figure in COMPARED if figure is not first)]

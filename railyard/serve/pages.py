@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 
 from railyard.base import forms
 from railyard.base.errors import UserError
+from railyard.base.lists import grouped
 from railyard.base.words import counted
 from railyard.base.yamlfile import near_miss
 from railyard.experiment.arenas import is_exact
@@ -180,10 +181,7 @@ class OneCampaign(Page):
 
 def _summary(runs: list[Run]) -> list[tuple[str, int, list[str]]]:
     """One row a scheme: its label, the number of its valid plays, and its figures as tables show them."""
-    by_label: dict[str, list[Run]] = {}
-    for run in runs:
-        if not run.void:
-            by_label.setdefault(run.label, []).append(run)
+    by_label = grouped((run.label, run) for run in runs if not run.void)
     shown = [figure for figure in FIGURES if figure.head]
     return [(label, len(of), [figure.text(of) for figure in shown]) for label, of in by_label.items()]
 

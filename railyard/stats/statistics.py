@@ -47,17 +47,9 @@ def _log(value: float) -> float:
 
 def doubled_ranks(values: Sequence[float]) -> list[int]:
     """Twice the rank of each value, ties sharing the mean of their ranks: whole numbers, so that sums are exact."""
-    order = sorted(range(len(values)), key=lambda index: values[index])
-    ranks = [0] * len(values)
-    begin = 0
-    while begin < len(order):
-        end = begin
-        while end < len(order) and values[order[end]] == values[order[begin]]:
-            end += 1
-        for position in range(begin, end):
-            ranks[order[position]] = begin + 1 + end
-        begin = end
-    return ranks
+    _, places, counts = np.unique(np.array(values, dtype=np.float64), return_inverse=True, return_counts=True)
+    doubled: list[int] = (2 * np.cumsum(counts) - counts + 1)[places].tolist()
+    return doubled
 
 
 def signed_rank_p(deltas: Sequence[float]) -> float:

@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 from rich.console import Console
 from rich.text import Text
 
+from railyard.base import junit as junit_xml
 from railyard.base.provenance import version_words
 from railyard.base.terminal import new_table, print_table
 from railyard.base.words import counted
@@ -89,15 +90,8 @@ def junit(matrix: Matrix) -> bytes:
                 ElementTree.SubElement(case, "failure", message=why(cell)).text = replay(scenario, of)
             elif cell.verdict == UNKNOWN:
                 ElementTree.SubElement(case, "skipped", message=cell.reason)
-        for attribute, tag in (
-            ("tests", "testcase"),
-            ("failures", "testcase/failure"),
-            ("skipped", "testcase/skipped"),
-        ):
-            suite.set(attribute, str(len(suite.findall(tag))))
-    ElementTree.indent(root)
-    text: bytes = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
-    return text + b"\n"
+    counts = {"tests": "testcase", "failures": "testcase/failure", "skipped": "testcase/skipped"}
+    return junit_xml.written(root, counts)
 
 
 def _json_cell(scenario: Scenario, of: Subject, cell: Cell) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from railyard.base.lists import grouped
 from railyard.figures.rows import RCT_MEDIAN
 from railyard.results.aggregate import Cell, cells
 from railyard.results.records import Run
@@ -279,8 +280,5 @@ def within_bounds(sims: Sequence[Sequence[Run]], wall: Sequence[Run]) -> list[Bo
     """A row a pair and scheme, over the runs on the wall clock that are not void. `sims`: the campaign in virtual time,
     and those with the player started later."""
     known = {run.run_id for run in sims[0]}
-    rows: dict[tuple[str, str], list[Run]] = {}
-    for run in wall:
-        if not run.void and run.run_id in known:
-            rows.setdefault((run.pair, run.label), []).append(run)
+    rows = grouped(((run.pair, run.label), run) for run in wall if not run.void and run.run_id in known)
     return [_bounded(pair, label, runs, sims) for (pair, label), runs in rows.items()]

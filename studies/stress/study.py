@@ -8,6 +8,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from railyard.base.lists import grouped
 from railyard.base.page import markdown_of
 from railyard.base.provenance import version_words
 from railyard.experiment.model import Strict
@@ -95,9 +96,7 @@ def tables(measured: Measured) -> Iterator[tuple[str, str]]:
     rows.append(["score", *(of.score for of in columns)])
     yield "matrix", markdown(["scenario", *(f"`{of.name}`" for of in columns)], rows, left=1 + len(columns))
     unknown = dict.fromkeys(sentence for of in columns for sentence in of.unknown)
-    ran: dict[tuple[str, str], list[str]] = {}
-    for of in columns:
-        ran.setdefault((of.version, of.by), []).append(f"`{of.name}`")
+    ran = grouped(((of.version, of.by), f"`{of.name}`") for of in columns)
     yield (
         "versions",
         markdown(

@@ -37,6 +37,7 @@ from pydantic import Field, model_validator
 
 from railyard.base.errors import UserError
 from railyard.base.files import write_whole
+from railyard.base.lists import grouped
 from railyard.base.provenance import sha256_of
 from railyard.base.yamlfile import FieldError, YamlDocument, near_miss, parse
 from railyard.figures.rows import reinjection_cost_of
@@ -238,9 +239,7 @@ class Simulator:
 
 def _figures(rows: Sequence[Row], moments: Sequence[Moment], population: Population) -> list[float]:
     still = {scene.name for scene in population.scenes if scene.place is not None}
-    of_arm: dict[str, list[Row]] = {}
-    for row in rows:
-        of_arm.setdefault(row["arm"], []).append(row)
+    of_arm = grouped((str(row["arm"]), row) for row in rows)
     return [figure_of(of_arm[moment.arm], moment, population.video.chunk_bytes, still) for moment in moments]
 
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from railyard.base.lists import grouped
 from railyard.results.pending import Plan, make_whole
 from railyard.results.records import Run
 from railyard.studies.validation.models import Emulated, experiment
@@ -25,8 +26,5 @@ def carry_out(
 ) -> dict[tuple[str, str, int], list[float]]:
     campaign = make_whole(Plan(experiment(seed), [one.spec for one in emulated]), folder, jobs=jobs)
     took = {run.run_id: duration_s(run) for run in campaign.runs if not run.void}
-    times: dict[tuple[str, str, int], list[float]] = {}
-    for one in emulated:
-        if one.spec.run_id in took:
-            times.setdefault((one.model, one.scheme, one.download), []).append(took[one.spec.run_id])
-    return times
+    done = (one for one in emulated if one.spec.run_id in took)
+    return grouped(((one.model, one.scheme, one.download), took[one.spec.run_id]) for one in done)
