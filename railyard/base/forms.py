@@ -66,14 +66,13 @@ def markdown(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines)
 
 
-def _latex_text(text: str) -> str:
-    return "".join(LATEX.get(letter, letter) for letter in text)
-
-
 def latex(heads: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[bool]) -> str:
     """A tabular with the rules of booktabs."""
     lines = [rf"\begin{{tabular}}{{{''.join('r' if number else 'l' for number in numbers)}}}", r"\toprule"]
-    body = [" & ".join(_latex_text(cell) for cell in line) + r" \\" for line in (heads, *rows)]
+    body = [
+        " & ".join("".join(LATEX.get(letter, letter) for letter in cell) for cell in line) + r" \\"
+        for line in (heads, *rows)
+    ]
     return "\n".join([*lines, body[0], r"\midrule", *body[1:], r"\bottomrule", r"\end{tabular}", ""])
 
 

@@ -81,16 +81,12 @@ EXAMPLES = {
 }
 
 
-def _group_of(name: str) -> str:
-    return next(group for group, commands in GROUPS.items() if name in commands)
-
-
 class _Unloaded(TyperCommand):
     """A command whose module is not imported. Its help is read from the source."""
 
     def __init__(self, name: str, place: str) -> None:
         self.module, _, self.function = place.partition(":")
-        super().__init__(name=name, rich_help_panel=_group_of(name))
+        super().__init__(name=name, rich_help_panel=next(group for group, names in GROUPS.items() if name in names))
 
     @property
     def help(self) -> str:

@@ -73,9 +73,10 @@ def _library_table(library: Path, pairs: list[Pair]) -> Table:
     for pair in pairs:
         for position, path in enumerate(pair.paths):
             first = position == 0
+            note = " (two single recordings)" if pair.caveat else ""
             table.add_row(
                 pair.name if first else "",
-                _scenario(pair) if first else "",
+                f"{pair.scenario}{note}" if first else "",
                 path.name,
                 path.technology,
                 f"{path.base_rtt_ms:g} ms",
@@ -83,10 +84,6 @@ def _library_table(library: Path, pairs: list[Pair]) -> Table:
                 end_section=position == len(pair.paths) - 1,
             )
     return table
-
-
-def _scenario(pair: Pair) -> str:
-    return f"{pair.scenario} (two single recordings)" if pair.caveat else pair.scenario
 
 
 def number(value: float, digits: int = 2) -> str:
@@ -169,7 +166,8 @@ def _of_pair(pair: Pair) -> tuple[dict[str, Trace], list[tuple[str, str]]]:
 def _print_pair(pair: Pair) -> None:
     columns, origins = _of_pair(pair)
     _print_traces(f"{pair.name} ({pair.scenario})", columns, origins)
-    downlinks = [(path.name, trace) for path, trace in zip(pair.paths, _downlinks(columns), strict=True)]
+    downs = (trace for name, trace in columns.items() if " down" in name)
+    downlinks = [(path.name, trace) for path, trace in zip(pair.paths, downs, strict=True)]
     for position, (name, trace) in enumerate(downlinks):
         for other_name, other in downlinks[position + 1 :]:
             together = pair_stats(trace, other)
@@ -194,10 +192,6 @@ def _print_pair(pair: Pair) -> None:
     if pair.caveat:
         console.print(pair.caveat, soft_wrap=True)
     console.print(f"licence: {pair.licence}\nsource: {pair.source}", soft_wrap=True, markup=False)
-
-
-def _downlinks(columns: dict[str, Trace]) -> list[Trace]:
-    return [trace for name, trace in columns.items() if " down" in name]
 
 
 def _write_stats(what: str, form: Form) -> None:

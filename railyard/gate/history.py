@@ -15,16 +15,12 @@ from railyard.base.errors import UserError
 from railyard.base.provenance import version_words
 from railyard.figures.figure import Figure
 from railyard.figures.rows import BY_NAME
-from railyard.gate.compare import Comparison, Row
+from railyard.gate.compare import Comparison
 from railyard.gate.output import Verdict
 from railyard.stats.steps import Step, steps
 
 SCHEMA = 1
 BOUNDS = ("lower_value", "upper_value")
-
-
-def _named(row: Row) -> str:
-    return f"{row.place}/{row.label}"
 
 
 def _ends(one: Comparison) -> tuple[float, float] | None:
@@ -48,7 +44,7 @@ def bencher(verdict: Verdict) -> dict[str, dict[str, dict[str, float]]]:
                 continue
             ends = _ends(one)
             bounds = {} if ends is None else dict(zip(BOUNDS, ends, strict=True))
-            metrics.setdefault(_named(row), {})[one.figure.name] = {"value": value} | bounds
+            metrics.setdefault(f"{row.place}/{row.label}", {})[one.figure.name] = {"value": value} | bounds
     return metrics
 
 

@@ -29,11 +29,8 @@ def downlink(name: str, pair: str = PAIR) -> Trace:
 
 def mean_rate(wifi_mbps: Number, lte_mbps: Number) -> Check:
     hint = "Count the opportunities; each one carries 1504 bytes. The period is the last timestamp."
-    return _both([check(wifi_mbps, downlink("wifi").mean_mbps, hint, 0.01), _rate_of_lte(lte_mbps, hint)])
-
-
-def _rate_of_lte(answer: Number, hint: str) -> Check:
-    return check(answer, downlink("lte").mean_mbps, hint, 0.01)
+    answers = (("wifi", wifi_mbps), ("lte", lte_mbps))
+    return _both([check(answer, downlink(name).mean_mbps, hint, 0.01) for name, answer in answers])
 
 
 def _both(checks: list[Check]) -> Check:

@@ -114,10 +114,6 @@ def _values(values: Any) -> list[Any]:
     return [] if values is None else list(values)
 
 
-def _numbers(values: Sequence[Any]) -> list[float]:
-    return [float("nan") if value is None else float(value) for value in values]
-
-
 def _colour(text: Any) -> Any:
     """A colour as matplotlib has it: rgba(r, g, b, a) as four shares, others as they are."""
     match = _COLOUR.fullmatch(text) if isinstance(text, str) else None
@@ -164,7 +160,7 @@ class _Place:
     def along(self, which: str, values: Sequence[Any]) -> list[float]:
         """Values on an axis; words as their places in the order of the categories."""
         if not any(isinstance(value, str) for value in values):
-            return _numbers(values)
+            return [float("nan") if value is None else float(value) for value in values]
         names = self.categories.setdefault(which, [])
         for value in values:
             if value is not None and str(value) not in names:

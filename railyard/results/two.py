@@ -23,10 +23,6 @@ class Two:
     notes: list[str]
 
 
-def _place(run: Run) -> Place:
-    return run.pair, run.label, run.seed
-
-
 def _played(run: Run) -> object:
     """Where in which traces the run played: what both must have in common."""
     config = run.config
@@ -56,7 +52,7 @@ def two_campaigns(folders: tuple[Path, Path], names: Sequence[str]) -> Two:
 
 def two_lists(sides: tuple[Sequence[Run], Sequence[Run]], folders: tuple[Path, Path], names: Sequence[str]) -> Two:
     """The same of runs that are read already."""
-    first, second = ({_place(run): run for run in sound(runs)} for runs in sides)
+    first, second = ({(run.pair, run.label, run.seed): run for run in sound(runs)} for runs in sides)
     both = [place for place in first if place in second]
     same = [place for place in both if _played(first[place]) == _played(second[place])]
     if not same:

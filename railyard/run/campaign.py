@@ -193,10 +193,6 @@ class Campaign:
         partial.rename(final)
 
 
-def _partial(campaign: Campaign, spec: RunSpec) -> Path:
-    return campaign.runs / f"{PARTIAL}{spec.run_id}"
-
-
 def _aside(campaign: Campaign, spec: RunSpec) -> Path:
     """Where a void try waits until the run has been repeated, or is kept for want of a better one."""
     return campaign.runs / f"{PARTIAL}{spec.run_id}-void"
@@ -205,7 +201,7 @@ def _aside(campaign: Campaign, spec: RunSpec) -> Path:
 async def _try_once(campaign: Campaign, tries: Tries, reporter: Reporter) -> None:
     """One more try, which is left aside."""
     spec = tries.spec
-    partial, aside = _partial(campaign, spec), _aside(campaign, spec)
+    partial, aside = campaign.runs / f"{PARTIAL}{spec.run_id}", _aside(campaign, spec)
     try:
         reporter.started(spec, len(tries.made) + 1)
         shutil.rmtree(partial, ignore_errors=True)

@@ -39,7 +39,8 @@ def spawn(
 
     def prepare() -> None:
         if is_relay:
-            _bound_files()
+            # One that floods its output ends, rather than filling the disk.
+            resource.setrlimit(resource.RLIMIT_FSIZE, (runspec.RELAY_OUTPUT_BYTES, runspec.RELAY_OUTPUT_BYTES))
         if start.real_time:
             realtime.enter(inherited=is_relay)
 
@@ -65,11 +66,6 @@ def stop(process: subprocess.Popen[bytes]) -> None:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-
-
-def _bound_files() -> None:
-    """A relay that floods its output ends, rather than filling the disk."""
-    resource.setrlimit(resource.RLIMIT_FSIZE, (runspec.RELAY_OUTPUT_BYTES, runspec.RELAY_OUTPUT_BYTES))
 
 
 class Site(Protocol):

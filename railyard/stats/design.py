@@ -100,10 +100,6 @@ def sizes_within(offers: Sequence[Offer], budget_s: float) -> dict[str, int]:
                 if spent + price <= budget_s:
                     steps.append((offer.gain(sizes[offer.name], more) / max(price, 1e-9), offer.name, more))
         if not steps:
-            return _enlarged(sizes, budget_s / max(spent, 1e-9))
+            return {name: max(size, int(size * (budget_s / max(spent, 1e-9)))) for name, size in sizes.items()}
         _, name, more = max(steps)
         sizes[name] = more
-
-
-def _enlarged(sizes: Mapping[str, int], factor: float) -> dict[str, int]:
-    return {name: max(size, int(size * factor)) for name, size in sizes.items()}

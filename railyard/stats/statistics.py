@@ -101,12 +101,11 @@ def pseudo_median_ends(deltas: Sequence[float], level: float) -> tuple[float, fl
 
 def _pair_means(deltas: Sequence[float]) -> list[float]:
     return sorted(
-        (deltas[i] + deltas[j]) / 2 for i in range(len(deltas)) for j in range(i, len(deltas)) if _can_add(deltas, i, j)
+        (deltas[i] + deltas[j]) / 2
+        for i in range(len(deltas))
+        for j in range(i, len(deltas))
+        if not math.isnan(deltas[i] + deltas[j])
     )
-
-
-def _can_add(deltas: Sequence[float], i: int, j: int) -> bool:
-    return not math.isnan(deltas[i] + deltas[j])
 
 
 def _mean_of(low: float, high: float) -> float:

@@ -233,10 +233,6 @@ def _beyond(value_s: float, range_s: Sequence[float], bound_s: float) -> bool:
     return not min(range_s) - bound_s - RESOLUTION_S <= value_s <= max(range_s) + bound_s + RESOLUTION_S
 
 
-def _starts_of(run: Run, sims: Sequence[Sequence[Run]]) -> list[Run]:
-    return [other for runs in sims for other in runs if other.run_id == run.run_id]
-
-
 def _leave_one_out(starts: Sequence[Run], index: int) -> tuple[int, int]:
     """How many starts have a chunk in virtual time, and how many of these lie in the range of the others."""
     times = [run.chunks[index].rct_s for run in starts if index < len(run.chunks)]
@@ -247,7 +243,7 @@ def _leave_one_out(starts: Sequence[Run], index: int) -> tuple[int, int]:
 def _bounded(pair: str, label: str, runs: Sequence[Run], sims: Sequence[Sequence[Run]]) -> Bounded:
     frames, medians, bounds, far, chunks, of_sim = 0, 0, [0.0], [0.0], [], []
     for run in runs:
-        starts = _starts_of(run, sims)
+        starts = [other for of_sim in sims for other in of_sim if other.run_id == run.run_id]
         range_s = [start.first_frame_counted_s for start in starts]
         value_s, bound_s = run.first_frame_counted_s, run.first_frame_late_s or 0.0
         frames += not _beyond(value_s, range_s, bound_s)

@@ -157,10 +157,6 @@ def _ms(seconds: float) -> str:
     return f"{seconds * 1000:.1f}".removesuffix(".0")
 
 
-def _sentence(part: Part) -> str:
-    return SENTENCES[part.bound].format(ms=_ms(part.seconds), path=part.path or "the path", outage_ms=OUTAGE_MS)
-
-
 def sentences(explanation: Explanation) -> Iterator[str]:
     """The explanation in sentences: what it took, what came last and why, what the oracle would have done."""
     chunk, parts = explanation.chunk, explanation.split
@@ -178,7 +174,8 @@ def sentences(explanation: Explanation) -> Iterator[str]:
         yield f"Its last bytes came over {parts.last.path}{_lag(parts)}."
     largest = sorted(parts.parts, key=lambda part: -part.seconds)[:2]
     for order, part in zip(("The largest part: ", "The next one: "), largest, strict=False):
-        text = _sentence(part)
+        names = {"ms": _ms(part.seconds), "path": part.path or "the path", "outage_ms": OUTAGE_MS}
+        text = SENTENCES[part.bound].format(**names)
         yield order + text[0].lower() + text[1:]
     if explanation.oracle_bytes and chunk.oracle_s is not None:
         total = sum(size for _, size in explanation.oracle_bytes)

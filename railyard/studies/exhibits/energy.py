@@ -32,9 +32,6 @@ class Radio(Strict):
             tail_s=self.tail_s,
         )
 
-    def with_downlink_slope(self, mw_per_mbps: float) -> Radio:
-        return self.model_copy(update={"downlink_mw_per_mbps": mw_per_mbps})
-
     def energy_j(self, active_s: float, up_mbit: float, down_mbit: float, *, tail: bool) -> float:
         active = self.base_mw * active_s + self.uplink_mw_per_mbps * up_mbit + self.downlink_mw_per_mbps * down_mbit
         return (active + (self.tail_mw * self.tail_s if tail else 0.0)) / 1000

@@ -131,7 +131,7 @@ def break_even_slope(points: Sequence[Point], radios: dict[str, Radio]) -> float
     """Wi-Fi's downlink slope, mW/Mbps, below which Wi-Fi + LTE takes less per bit than LTE at every load; bisected."""
 
     def holds(slope: float) -> bool:
-        trial = radios | {"wifi": radios["wifi"].with_downlink_slope(slope)}
+        trial = radios | {"wifi": radios["wifi"].model_copy(update={"downlink_mw_per_mbps": slope})}
         held, total = checks(points, trial)["Wi-Fi + LTE takes less per bit than LTE"]
         return held == total
 

@@ -234,14 +234,6 @@ def _turned(interval: Interval | None) -> Interval | None:
     return None if interval is None else interval.turned()
 
 
-def _carry(frame: Frame, q: float, ours: str) -> int:
-    return frame.plays.to_carry("rct", q, ours, "sp")
-
-
-def _stalls(frame: Frame, ours: str) -> int:
-    return frame.plays.to_meet(STALLED, ours, "sp")
-
-
 def _stalled(frame: Frame, ours: str) -> str:
     """How many viewers the comparison of rebuffer rates rests on."""
     conditions = ["sp > 0", "ours < sp", "ours > sp", f"sp > 0 AND {MOVING}"]
@@ -311,12 +303,12 @@ def _claim(frame: Frame, row: PaperClaim) -> Claim:
     parts = [frame.plays.day(day) for day in frame.days]
     if row.figure == REBUFFER_RATE.name:
         overall, *days = (plays.rebuffer_improvement(ours, "sp") for plays in (frame.plays, *parts))
-        direction, carry = LOWER_WORDS, _stalls(frame, ours)
+        direction, carry = LOWER_WORDS, frame.plays.to_meet(STALLED, ours, "sp")
         judged, judged_days = (_turned(overall), [_turned(day) for day in days]) if worse else (overall, days)
     else:
         q, how = RCT_QUANTILES[str(row.figure)], increase if worse else improvement
         overall, *days = (plays.compare_quantile("rct", q, ours, "sp", how) for plays in (frame.plays, *parts))
-        direction, carry = SLOWER_WORDS if worse else FASTER_WORDS, _carry(frame, q, ours)
+        direction, carry = SLOWER_WORDS if worse else FASTER_WORDS, frame.plays.to_carry("rct", q, ours, "sp")
         judged, judged_days = overall, days
     if worse:
         word: Verdict = verdicts.worse(judged, judged_days)

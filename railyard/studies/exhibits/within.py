@@ -82,10 +82,6 @@ def _made(
     return exhibit, time.monotonic() - begin, outcome.pace
 
 
-def _wishes(claims: list[Claim]) -> list[Wish]:
-    return [Wish(claim.wants.units, claim.wants.sure) for claim in claims if claim.wants is not None]
-
-
 def _pilot(names: tuple[str, ...], folder: Path, jobs: int | None) -> Piloted:
     claims: list[Claim] = []
     pace, figures_s, videos = Pace(), 0.0, 1
@@ -101,7 +97,8 @@ def _pilot(names: tuple[str, ...], folder: Path, jobs: int | None) -> Piloted:
     viewers = DAYS * PILOT_VIEWERS_A_DAY
     pieces = {f"{arm}, {videos} videos": pace.play_s for arm in arms}
     pieces[f"figures of {names[0]}"] = figures_s / viewers
-    return Piloted(Offer(names[0], viewers, pieces, _wishes(claims)), sum(pieces.values()))
+    wishes = [Wish(claim.wants.units, claim.wants.sure) for claim in claims if claim.wants is not None]
+    return Piloted(Offer(names[0], viewers, pieces, wishes), sum(pieces.values()))
 
 
 def _plan(results: Path, budget_s: float, begin: float, jobs: int | None, tell: Tell) -> dict[str, dict[str, float]]:

@@ -151,10 +151,6 @@ def play_missing(
     return failed
 
 
-def _pilot_arm(entry: SchemeEntry) -> Arm:
-    return arm_of(measuring(entry))
-
-
 @dataclass
 class _Work:
     population: Population
@@ -178,7 +174,7 @@ class _Work:
                 change = {"label": entry.base_label(), "thresholds": None, "reinjection": "none"}
                 result.append(entry.model_copy(update=change))
             else:
-                arm = _pilot_arm(entry)
+                arm = arm_of(measuring(entry))
                 if arm not in ordered:
                     self.tell(f"measuring play-time left with the control off on {self.pilot.count} pilot viewers")
                     ordered[arm] = self._measure(arm)

@@ -144,13 +144,10 @@ def play(task: Task, batch: Batch) -> list[Row]:
         with tempfile.TemporaryDirectory(prefix="railyard-play-") as folder:
             out = Path(folder)
             _run(task, batch, common | arm.members(), out)
-            events, server = (_lines(out / name) for name in ("player.jsonl", "server.jsonl"))
+            texts = ((out / name).read_text() for name in ("player.jsonl", "server.jsonl"))
+            events, server = ([json.loads(line) for line in text.splitlines()] for text in texts)
             rows.append(_row(task, arm, identity, events, _sent(server)))
     return rows
-
-
-def _lines(file: Path) -> list[Event]:
-    return [json.loads(line) for line in file.read_text().splitlines()]
 
 
 def _run(task: Task, batch: Batch, members: dict[str, Any], out: Path) -> None:

@@ -132,10 +132,6 @@ def _link(scene: Scene, path: ScenePath, draws: Draws, more_delay: float) -> Lin
     )
 
 
-def _capped(median: float, sigma: float, most: float, score: float) -> float:
-    return min(most, median * math.exp(sigma * score))
-
-
 @dataclass(frozen=True)
 class _Medians:
     """What a path of a place has at the median."""
@@ -169,7 +165,7 @@ def _still_path(name: str, law: PathAccess, at: _Medians, score: float, draws: D
     return Drawn(
         name=name,
         rate_mbps=rate,
-        load=_capped(at.load, law.load.sigma, law.load.most, load.normal()),
+        load=min(law.load.most, at.load * math.exp(law.load.sigma * load.normal())),
         base_rtt_ms=lognormal(rtt, law.rtt.around(at.rtt_ms)),
         queue_ms=lognormal(queue, law.queue.around(at.queue_ms)),
         seed=int(draws.uniform() * 2**48),

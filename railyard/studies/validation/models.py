@@ -407,11 +407,6 @@ def experiment(seed: int) -> Experiment:
     )
 
 
-def _player(size_bytes: int) -> PlayerSettings:
-    """One request of the whole file."""
-    return PlayerSettings(bitrate_bps=8 * size_bytes, duration_s=1, chunk_bytes=size_bytes)
-
-
 @dataclass(frozen=True)
 class Stage:
     """What all runs share."""
@@ -431,6 +426,8 @@ class Stage:
         room_ms = min(_period_ms(file) for path in of_carrier.values() for file in (path.uplink, path.downlink))
         room_ms = max(room_ms - round(1000 * TIME_LIMIT_S), room_ms // 2)
         offset_ms = int(drawn.place * room_ms) if model.capacity != "constant" else 0
+        size = download.size_bytes
+        player = PlayerSettings(bitrate_bps=8 * size, duration_s=1, chunk_bytes=size)  # one request of the whole file
         runs = []
         for scheme in schemes:
             primary = scheme.removeprefix("tcp-") if scheme.startswith("tcp-") else download.primary or "U"
@@ -446,7 +443,7 @@ class Stage:
                 paths=tuple(paths.values()),
                 seed=100 * download.number + repeat,
                 start_offset_ms=offset_ms,
-                player=_player(download.size_bytes),
+                player=player,
                 time_limit_s=TIME_LIMIT_S,
                 buffers=BufferLimits(),
                 qlog=False,

@@ -277,11 +277,7 @@ def analyse(
 
 def _factor(interval: Interval) -> str:
     """The factor that belongs to an interval of ln."""
-    return interval.mapped(_exp).text(".2f")
-
-
-def _exp(value: float) -> float:
-    return math.exp(value) if value < 700 else math.inf
+    return interval.mapped(lambda value: math.exp(value) if value < 700 else math.inf).text(".2f")
 
 
 def _signed(interval: Interval) -> str:

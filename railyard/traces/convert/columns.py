@@ -113,7 +113,7 @@ def _rate_by_title(path: Path, header: Sequence[str], time: int | None) -> int:
     for chosen in (
         rates,
         [at for at in rates if not _UP.search(header[at])],
-        [at for at in rates if _is_down(header[at])],
+        [at for at in rates if _DOWN.search(header[at])],
     ):
         if len(chosen) == 1:
             return chosen[0]
@@ -125,10 +125,6 @@ def _rate_by_title(path: Path, header: Sequence[str], time: int | None) -> int:
     known = ", ".join(header[at] for at in rates or others)
     said = "several columns may be the rate" if rates else "no column is called a rate"
     raise TraceError(f"{path}: {said}; name it as the rate column: {known}")
-
-
-def _is_down(title: str) -> bool:
-    return _DOWN.search(title) is not None
 
 
 def _time_unit_of(title: str | None, first: float | None) -> str | None:

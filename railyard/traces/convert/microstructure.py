@@ -132,7 +132,8 @@ def restored(bytes_in_bins: FloatArray, bin_ms: int, donors: list[Trace], seed: 
         chosen = _chosen(draws, [_distances(one, logs, bin_ms, start_ms - last_ms, floor) for one in prepared])
         if chosen is None:
             wanted = wanted[:1]  # the next block may begin where this one was too unlike
-            within, amounts = _even(wanted, bin_ms)
+            # Bytes are spread over each ms of the bins.
+            within, amounts = np.arange(len(wanted) * bin_ms, dtype=np.float64), np.repeat(wanted / bin_ms, bin_ms)
         else:
             within, amounts = _placed(prepared[chosen[0]], chosen[1] * STEP_MS, bin_ms, wanted)
         times.append(within + start_ms)
@@ -144,11 +145,6 @@ def restored(bytes_in_bins: FloatArray, bin_ms: int, donors: list[Trace], seed: 
     duration_us = float(len(opportunities) * bin_ms * US_PER_MS)
     packets = from_packets(np.concatenate(times) * US_PER_MS, np.concatenate(sizes) * 1504, duration_us)
     return Restored(packets, blocks)
-
-
-def _even(wanted: FloatArray, bin_ms: int) -> tuple[FloatArray, FloatArray]:
-    """Bytes spread over each ms of the bins."""
-    return np.arange(len(wanted) * bin_ms, dtype=np.float64), np.repeat(wanted / bin_ms, bin_ms)
 
 
 def _chosen(draws: Draws, distances: list[FloatArray]) -> tuple[int, int] | None:
