@@ -31,6 +31,7 @@ from railyard.run import confine
 from railyard.run.campaign import Campaign, run_campaign
 from railyard.run.fidelity import MAX_TRIES
 from railyard.run.probe import Probe, Timers
+from railyard.run.progress import Silent
 from railyard.run.quiet import Quiet
 from railyard.run.repetition import BUDGET_FLOOR_S, BUDGET_SHARE, default_budget_s, planned_s
 from railyard.run.resolve import resolve
@@ -136,7 +137,7 @@ def test_kernel_counters_are_read_by_name() -> None:
     assert mptcp_counters("TcpExt: A\nTcpExt: 1\n") == {}
 
 
-class Told:
+class Told(Silent):
     """A reporter that remembers."""
 
     def __init__(self) -> None:

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
-from typing import Any, Protocol
+from typing import Any
 
 from railyard.base import provenance
 from railyard.base.errors import UserError
@@ -38,7 +38,7 @@ from railyard.run import folders
 from railyard.run.arena import arena_of
 from railyard.run.folders import Identity
 from railyard.run.outcome import RunRefusedError
-from railyard.run.progress import PARTIAL
+from railyard.run.progress import PARTIAL, Silent
 from railyard.run.quiet import Quiet
 from railyard.run.repetition import Repetitions, Tries, default_budget_s, planned_s
 from railyard.run.runspec import RunSpec
@@ -66,18 +66,6 @@ def identity_of(experiment: Experiment, specs: Sequence[RunSpec], further: dict[
         "runs": hashlib.sha256(runs.encode()).hexdigest(),
     }
     return Identity(experiment.name, "-".join(sorted({spec.arena for spec in specs})), facts)
-
-
-class Reporter(Protocol):
-    """Receives a campaign's progress."""
-
-    def started(self, spec: RunSpec, attempt: int) -> None: ...
-
-    def finished(self, spec: RunSpec, record: dict[str, Any]) -> None: ...
-
-    def repeated(self, spec: RunSpec, attempt: int, reasons: list[str]) -> None: ...
-
-    def refused(self, spec: RunSpec, sentence: str) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -198,7 +186,7 @@ def _aside(campaign: Campaign, spec: RunSpec) -> Path:
     return campaign.runs / f"{PARTIAL}{spec.run_id}-void"
 
 
-async def _try_once(campaign: Campaign, tries: Tries, reporter: Reporter) -> None:
+async def _try_once(campaign: Campaign, tries: Tries, reporter: Silent) -> None:
     """One more try, which is left aside."""
     spec = tries.spec
     partial, aside = campaign.runs / f"{PARTIAL}{spec.run_id}", _aside(campaign, spec)
@@ -222,7 +210,7 @@ async def _try_once(campaign: Campaign, tries: Tries, reporter: Reporter) -> Non
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def _keep(campaign: Campaign, tries: Tries, budget_s: float, reporter: Reporter) -> None:
+def _keep(campaign: Campaign, tries: Tries, budget_s: float, reporter: Silent) -> None:
     """The last try becomes the run; its record keeps what each earlier one was."""
     aside = _aside(campaign, tries.spec)
     record = tries.whole_record(budget_s)
@@ -236,7 +224,7 @@ def _keep(campaign: Campaign, tries: Tries, budget_s: float, reporter: Reporter)
 
 
 async def _round(
-    campaign: Campaign, runs: list[Tries], jobs: int, reporter: Reporter, repetitions: Repetitions, until: float
+    campaign: Campaign, runs: list[Tries], jobs: int, reporter: Silent, repetitions: Repetitions, until: float
 ) -> list[Tries]:
     """One try of each, `jobs` side by side, none begun after `until`; returns those that are still to be repeated, or
     were not tried. The first error ends it; completed runs stay for the next start. A run that its machine refuses
@@ -272,7 +260,7 @@ async def _round(
 
 
 async def run_all(
-    campaign: Campaign, specs: list[RunSpec], jobs: int, reporter: Reporter, budget_s: float, quiet: Quiet | None = None
+    campaign: Campaign, specs: list[RunSpec], jobs: int, reporter: Silent, budget_s: float, quiet: Quiet | None = None
 ) -> Repetitions:
     """All runs, then the void ones again, round after round, as long as the time for repetitions lasts. A round begins
     when the machine is quiet, or when there is just the time for one more try."""
@@ -300,7 +288,7 @@ def run_campaign(
     campaign: Campaign,
     specs: list[RunSpec],
     jobs: int,
-    reporter: Reporter,
+    reporter: Silent,
     repeat_budget_s: float | None = None,
     quiet: Quiet | None = None,
 ) -> Repetitions:

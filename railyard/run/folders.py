@@ -127,21 +127,15 @@ def _numbered(results: Path, stem: str) -> Iterator[Path]:
         yield results / f"{stem}-{number}"
 
 
-def _existing(results: Path, identity: Identity) -> Path | None:
-    """The folder of these results that was made last; none where there is none."""
+def find_existing(identity: Identity, results: Path | None = None) -> Path | None:
+    """The folder of these results that was made last; none where there is none, or no folder of results."""
     existing = None
-    for folder in _numbered(results, identity.stem):
+    for folder in _numbered(results or RESULTS_DIR, identity.stem):
         if not folder.is_dir():
             return existing
         if read_facts(folder).get("identity") == identity.sha256:
             existing = folder
     return None
-
-
-def find_existing(identity: Identity, results: Path | None = None) -> Path | None:
-    """The folder of these results; none where there is none, or no folder of results."""
-    results = results or RESULTS_DIR
-    return _existing(results, identity) if results.is_dir() else None
 
 
 def _make(results: Path, identity: Identity, *, fresh: bool) -> Path:
@@ -227,10 +221,10 @@ def _given(out: Path, identity: Identity, *, fresh: bool) -> Iterator[Path]:
         yield out
 
 
-def _short(names: list[str], most: int = 4) -> list[str]:
+def _short(names: list[str]) -> list[str]:
     """The first of them, without what repeats: `settings.player.fps` is `player.fps`."""
     plain = [name.removeprefix("settings.") for name in names if name != "runs"]
-    return [*plain[:most], *(["more"] if len(plain) > most else [])]
+    return [*plain[:4], *(["more"] if len(plain) > 4 else [])]
 
 
 @contextmanager
@@ -248,7 +242,7 @@ def results_folder(
     results = (results or RESULTS_DIR).resolve()
     try:
         results.mkdir(parents=True, exist_ok=True)
-        there = None if fresh else _existing(results, identity)
+        there = None if fresh else find_existing(identity, results)
         folder = there or _make(results, identity, fresh=fresh)
     except OSError as error:
         raise _cannot_write(results, error) from None

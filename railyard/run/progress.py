@@ -46,7 +46,7 @@ def _one_line(record: dict[str, Any]) -> str:
 
 
 class Silent:
-    """For who tells of something larger than runs."""
+    """Receives a campaign's progress. This one is for who tells of something larger than runs."""
 
     def started(self, spec: RunSpec, attempt: int) -> None: ...
 
@@ -70,7 +70,7 @@ class Counted(Silent):
         self._advance()
 
 
-class PlainReporter:
+class PlainReporter(Silent):
     """A line a run; of many short ones, a line for each tenth of them, and one for each that did not go as usual."""
 
     def __init__(self, console: Console, total: int, done: int = 0) -> None:
@@ -86,9 +86,6 @@ class PlainReporter:
         if self._done * 10 // self._total > (self._done - 1) * 10 // self._total:
             left = left_words(self._watch.passed_s, self._done - self._before, self._total - self._done)
             self._console.print(f"[{self._done}/{self._total}] after {self._watch}{left}", markup=False)
-
-    def started(self, spec: RunSpec, attempt: int) -> None:
-        """Only the end of a run is worth a line in a log."""
 
     def repeated(self, spec: RunSpec, attempt: int, reasons: list[str]) -> None:
         self._console.print(

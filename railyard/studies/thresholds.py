@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -96,6 +96,21 @@ def measuring(entry: SchemeEntry) -> SchemeEntry:
     return SchemeEntry.model_construct(**plain)
 
 
+def without_reinjection(entry: SchemeEntry) -> SchemeEntry:
+    """What `thresholds: off` stands for."""
+    return entry.model_copy(update={"label": entry.base_label(), "thresholds": None, "reinjection": "none"})
+
+
+def with_measured(entry: SchemeEntry, ordered: Sequence[float], facts: Mapping[str, Any]) -> MeasuredScheme:
+    """The scheme with its thresholds [X, Y] as ms. `ordered`: play-time left, ascending; `facts`: what it rests on."""
+    x, y = entry.thresholds if isinstance(entry.thresholds, tuple) else (0.0, 0.0)
+    t_th1_ms, t_th2_ms = round(th(ordered, x), 3), round(th(ordered, y), 3)
+    record = MeasuredThresholds(x=x, y=y, t_th1_ms=t_th1_ms, t_th2_ms=t_th2_ms, **facts)
+    given = {name: getattr(entry, name) for name in SchemeEntry.model_fields} | {"label": entry.base_label()}
+    given |= {"t_th1_ms": t_th1_ms, "t_th2_ms": t_th2_ms}
+    return MeasuredScheme.model_construct(**given, measured=record)
+
+
 def _measuring_runs(
     experiment: Experiment, document: YamlDocument, entry: SchemeEntry, arena: str
 ) -> tuple[Experiment, list[RunSpec]]:
@@ -176,22 +191,11 @@ def resolved(
             entries.append(entry)
             continue
         if entry.thresholds == "off":
-            change = {"label": entry.base_label(), "thresholds": None, "reinjection": "none"}
-            entries.append(entry.model_copy(update=change))
+            entries.append(without_reinjection(entry))
             continue
         tell(f"measuring play-time left with the control off, for {entry.base_label()}")
         distribution = measured(experiment, document, entry, "sim", Place(results=folder / "thresholds"), jobs)
-        x, y = entry.thresholds
-        record = MeasuredThresholds(
-            x=x,
-            y=y,
-            t_th1_ms=round(distribution.th(x), 3),
-            t_th2_ms=round(distribution.th(y), 3),
-            **record_of(distribution, experiment, entry, "sim"),
-        )
-        given = {name: getattr(entry, name) for name in SchemeEntry.model_fields} | {"label": entry.base_label()}
-        given |= {"t_th1_ms": record.t_th1_ms, "t_th2_ms": record.t_th2_ms}
-        entries.append(MeasuredScheme.model_construct(**given, measured=record))
+        entries.append(with_measured(entry, distribution.ordered, record_of(distribution, experiment, entry, "sim")))
     return experiment.model_copy(update={"schemes": entries})
 
 

@@ -29,7 +29,7 @@ from railyard.base import provenance
 from railyard.base.errors import UserError
 from railyard.base.paths import program
 from railyard.base.yamlfile import near_miss
-from railyard.experiment.model import MeasuredScheme, MeasuredThresholds, SchemeEntry
+from railyard.experiment.model import MeasuredScheme, SchemeEntry
 from railyard.report.exhibit import Size
 from railyard.run.folders import Identity, read_facts, results_folder, write_json
 from railyard.studies.population.executors import Drawn, Executor, Failed, Recipe
@@ -38,7 +38,7 @@ from railyard.studies.population.parts import PLAYS_FILE, SCHEMA_VERSION, Parts,
 from railyard.studies.population.play import Arm, arm_of
 from railyard.studies.population.scenes import Library
 from railyard.studies.population.viewers import PILOT_DAY
-from railyard.studies.thresholds import measuring, th
+from railyard.studies.thresholds import measuring, with_measured, without_reinjection
 
 RECORD_SCHEMA = 1
 RECORD_FILE = "population.json"
@@ -171,8 +171,7 @@ class _Work:
             if entry.thresholds is None:
                 result.append(entry)
             elif entry.thresholds == "off":
-                change = {"label": entry.base_label(), "thresholds": None, "reinjection": "none"}
-                result.append(entry.model_copy(update=change))
+                result.append(without_reinjection(entry))
             else:
                 arm = arm_of(measuring(entry))
                 if arm not in ordered:
@@ -194,23 +193,16 @@ class _Work:
         return samples, self.pilot.count - len(failed)
 
     def _measured(self, entry: SchemeEntry, samples: list[float], runs: int) -> MeasuredScheme:
-        x, y = entry.thresholds if isinstance(entry.thresholds, tuple) else (0.0, 0.0)
-        record = MeasuredThresholds(
-            x=x,
-            y=y,
-            t_th1_ms=round(th(samples, x), 3),
-            t_th2_ms=round(th(samples, y), 3),
-            arena="sim",
-            scheme=measuring(entry).model_dump(exclude_none=True),
-            pairs=self.parts.pairs(PILOT_DAY, self.pilot.per_day),
-            seeds=[self.population.seed],
-            runs=runs,
-            samples=len(samples),
-            sha256=hashlib.sha256(json.dumps(samples).encode()).hexdigest(),
-        )
-        given = {name: getattr(entry, name) for name in SchemeEntry.model_fields} | {"label": entry.base_label()}
-        given |= {"t_th1_ms": record.t_th1_ms, "t_th2_ms": record.t_th2_ms}
-        return MeasuredScheme.model_construct(**given, measured=record)
+        facts = {
+            "arena": "sim",
+            "scheme": measuring(entry).model_dump(exclude_none=True),
+            "pairs": self.parts.pairs(PILOT_DAY, self.pilot.per_day),
+            "seeds": [self.population.seed],
+            "runs": runs,
+            "samples": len(samples),
+            "sha256": hashlib.sha256(json.dumps(samples).encode()).hexdigest(),
+        }
+        return with_measured(entry, samples, facts)
 
 
 @dataclass(frozen=True)
