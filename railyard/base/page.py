@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from pydantic import BaseModel, ConfigDict
@@ -24,6 +24,11 @@ class Table(BaseModel):
     def markdown(self) -> str:
         rules = [RULES[side] for side in self.align]
         return "\n".join(f"| {' | '.join(cells)} |" for cells in (self.heads, rules, *self.rows))
+
+
+def table_lines(heads: Sequence[str], *rows: Sequence[str]) -> list[str]:
+    """A table of Markdown whose columns are of text."""
+    return [f"| {' | '.join(cells)} |" for cells in (heads, [RULES["l"]] * len(heads), *rows)]
 
 
 class HasMarkdown(Protocol):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from copy import copy
 from typing import Any
@@ -48,6 +48,11 @@ class _Console(Console):
 def new_console() -> Console:
     """Standard output: as wide as the terminal that it is, or a log."""
     return _Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else LOG_WIDTH)
+
+
+def teller(console: Console) -> Callable[[str], None]:
+    """Prints sentences as they are."""
+    return lambda sentence: console.print(sentence, soft_wrap=True, markup=False)
 
 
 def agreed(question: str, yes: bool, refusal: str) -> bool:

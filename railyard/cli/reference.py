@@ -20,6 +20,7 @@ from pydantic import BaseModel
 
 from railyard.base.declared import FILE as SETTINGS_FILE
 from railyard.base.lists import grouped
+from railyard.base.page import table_lines
 from railyard.base.paths import EXPERIMENTS_DIR, ROOT, programs_dir
 from railyard.base.units import UNITS, bare, suffix_of
 from railyard.base.yamlfile import load_yaml
@@ -51,8 +52,7 @@ def _cell(text: object) -> str:
 
 
 def _table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
-    lines = [f"| {' | '.join(headings)} |", f"| {' | '.join('---' for _ in headings)} |"]
-    return [*lines, *(f"| {' | '.join(_cell(cell) for cell in row)} |" for row in rows), ""]
+    return [*table_lines(headings, *([_cell(cell) for cell in row] for row in rows)), ""]
 
 
 VALUES: dict[Any, str] = {int: "N", float: "X", Path: "PATH"}

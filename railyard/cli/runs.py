@@ -12,7 +12,7 @@ from rich.table import Table
 from railyard.base.errors import UserError
 from railyard.base.forms import Form, FormOption, write
 from railyard.base.paths import RESULTS_DIR
-from railyard.base.terminal import new_console
+from railyard.base.terminal import new_console, teller
 from railyard.base.yamlfile import load_yaml, near_miss
 from railyard.experiment.arenas import ARENAS
 from railyard.experiment.model import QLOGS, experiment_of, find_experiment
@@ -34,10 +34,7 @@ from railyard.studies.exhibits import registry
 from railyard.studies.request import VIRTUAL, RunRequest, refuse
 
 console = new_console()
-
-
-def _tell(sentence: str) -> None:
-    console.print(sentence, soft_wrap=True, markup=False)
+_tell = teller(console)
 
 
 def _check_word(what: str, value: str | None, known: Sequence[str]) -> None:

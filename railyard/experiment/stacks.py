@@ -7,7 +7,6 @@ a stack than what its file says.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import select
@@ -229,8 +228,7 @@ def resolve_stack(name: str, given: dict[str, str], folder: Path) -> StackRun:
         mptcp=stack.mptcp,
         kernel_cc=stack.kernel_cc,
         version=_revision(stack, file),
-        sha256={FILE_NAME: hashlib.sha256(file.read_bytes()).hexdigest()}
-        | {path.name: _sha256(_stamp(path)) for path in _files((*client, *server))},
+        sha256={FILE_NAME: sha256_of(file)} | {path.name: _sha256(_stamp(path)) for path in _files((*client, *server))},
     )
 
 

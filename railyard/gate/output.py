@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from railyard.base import junit as junit_xml
+from railyard.base.page import table_lines
 from railyard.base.terminal import new_table, print_table
 from railyard.figures.figure import NONE
 from railyard.figures.rows import GATED, TAIL
@@ -181,6 +182,11 @@ def _cell(comparison: Comparison) -> str:
     return f"{_value(comparison, before)} → {_value(comparison, after)} ({change(comparison)} {ends(comparison)}){mark}"
 
 
+def _cells(row: Row) -> list[str]:
+    figures = [_cell(comparison) for comparison in row.comparisons] or [NONE] * len(GATED)
+    return [row.place, row.label, *figures, f"**{row.verdict}**" if row.failed else row.verdict]
+
+
 def markdown(verdict: Verdict) -> str:
     lines = [
         f"### Railyard gate: {verdict.headline}",
@@ -188,14 +194,9 @@ def markdown(verdict: Verdict) -> str:
         f"{verdict.legend} {verdict.facts}",
         "",
         *(line for limit in verdict.limits for line in (limit, "")),
-        "| scenario | scheme | " + " | ".join(figure.gate_title for figure in GATED) + " | verdict |",
-        "| --- | --- | " + "--- | " * len(GATED) + "--- |",
-    ]
-    for row in verdict.rows:
-        figures = [_cell(comparison) for comparison in row.comparisons] or [NONE] * len(GATED)
-        word = f"**{row.verdict}**" if row.failed else row.verdict
-        lines.append(f"| {row.place} | {row.label} | {' | '.join(figures)} | {word} |")
-    lines += [
+        *table_lines(
+            ["scenario", "scheme", *(figure.gate_title for figure in GATED), "verdict"], *map(_cells, verdict.rows)
+        ),
         "",
         "Times: median over the plays; their change is that of a typical play, so it need not be the ratio of the two "
         "medians. Rates: mean over the plays. failed, stalled, tail: share of the plays; tail: "

@@ -26,7 +26,7 @@ from railyard.base.counting import counting
 from railyard.base.errors import UserError
 from railyard.base.lists import distinct
 from railyard.base.loop import complete
-from railyard.base.provenance import version_words
+from railyard.base.provenance import sha256_of, version_words
 from railyard.experiment.arenas import is_exact
 from railyard.run import captures
 from railyard.run.arena import arena_of
@@ -141,7 +141,7 @@ def write_archive(folder: Path, out: Path, *, with_traces: bool = True) -> Writt
     for sha256, source in sorted(replayed) if with_traces else ():
         file = Path(source)
         name = _trace(sha256, file)
-        if _TRACE.fullmatch(name) and file.is_file() and hashlib.sha256(file.read_bytes()).hexdigest() == sha256:
+        if _TRACE.fullmatch(name) and file.is_file() and sha256_of(file) == sha256:
             kept.append((name, file))
         else:
             missing.append(str(file))
@@ -301,7 +301,7 @@ def _own_traces(pair: str) -> dict[str, Path]:
     """The traces of a pair that this machine's library has, by the names that they have in archives."""
     paths = [path for one in list_pairs() if one.name == pair for path in one.paths]
     files = [file for path in paths for file in (path.uplink, path.downlink, *path.delay_traces.values())]
-    return {_trace(hashlib.sha256(file.read_bytes()).hexdigest(), file): file for file in files if file.is_file()}
+    return {_trace(sha256_of(file), file): file for file in files if file.is_file()}
 
 
 def _located(config: dict[str, Any], known: dict[str, Path]) -> dict[str, Any]:
@@ -391,7 +391,7 @@ def repeat_all(archive: Archive, jobs: int) -> Outcome:
 def _compare(one: Again, folder: Path, outcome: Outcome) -> None:
     names = {file.relative_to(folder).as_posix(): file for file in folder.rglob("*") if file.is_file()}
     now = {name: file for name, file in names.items() if name not in ABOUT and not is_key(name)}
-    hashes = {name: hashlib.sha256(file.read_bytes()).hexdigest() for name, file in now.items()}
+    hashes = {name: sha256_of(file) for name, file in now.items()}
     differing = sorted(name for name in one.outputs.keys() | hashes.keys() if one.outputs.get(name) != hashes.get(name))
     if differing:
         outcome.different[one.spec.run_id] = differing

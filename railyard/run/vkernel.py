@@ -12,6 +12,7 @@ from pathlib import Path
 
 from railyard.base.errors import UserError
 from railyard.base.paths import ROOT, program
+from railyard.base.provenance import sha256_of
 
 RECIPE = ROOT / "emulator" / "kernel"
 MADE_FROM = {"patch": "linux.patch", "options": "options", "recipe": "build.sh"}
@@ -75,7 +76,7 @@ def stale() -> str | None:
     for part, file in MADE_FROM.items():
         if part == "patch" and not facts:
             continue  # a folder is built without it
-        if made.get(part) != hashlib.sha256((RECIPE / file).read_bytes()).hexdigest():
+        if made.get(part) != sha256_of(RECIPE / file):
             return part
     for part, tool in (("compiler", os.environ.get("CC", "gcc")), ("linker", "ld")):
         version = _first_line(tool, "--version")
@@ -150,9 +151,7 @@ def _why_it_does_not_boot(kernel: Path) -> str | None:
     return lines[-1].removeprefix("vkernel: ").removesuffix(".")
 
 
-@cache
-def sha256(file: Path) -> str:
-    return hashlib.sha256(file.read_bytes()).hexdigest()
+sha256 = cache(sha256_of)
 
 
 def _libraries_of(file: Path) -> list[Path]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from railyard.base.page import table_lines
 from railyard.base.provenance import version_words
 from railyard.base.words import counted
 from railyard.gate import output
@@ -81,11 +82,11 @@ def _scenarios(verdict: StackVerdict) -> Iterator[str]:
     if not shown:
         yield "Both builds pass every scenario."
         return
-    yield from ("| scenario | A | B | verdict | what fails |", "| --- | --- | --- | --- | --- |")
+    rows = []
     for one in shown:
         word = f"**{one.verdict}**" if one.verdict == "worse" else one.verdict
-        cells = [cell_words(cell) for cell in (one.before, one.after)]
-        yield f"| {one.scenario.name} | {' | '.join(cells)} | {word} | {one.reason} |"
+        rows.append([one.scenario.name, cell_words(one.before), cell_words(one.after), word, one.reason])
+    yield from table_lines(["scenario", "A", "B", "verdict", "what fails"], *rows)
 
 
 def comment(verdict: StackVerdict) -> str:

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from railyard.base import junit as junit_xml
+from railyard.base.page import table_lines
 from railyard.base.provenance import version_words
 from railyard.base.terminal import new_table, print_table
 from railyard.base.words import counted
@@ -61,20 +62,17 @@ def markdown(matrix: Matrix) -> str:
     lines = [
         f"{headline(matrix)}; {version_words()}. Beside each verdict: the longest time without progress, in seconds.",
         "",
-        f"| scenario | {' | '.join(f'`{name}`' for name in names)} |",
-        f"| --- | {' | '.join('---' for _ in names)} |",
+        *table_lines(
+            ["scenario", *(f"`{name}`" for name in names)],
+            *([one.name, *(marked(matrix.cells[one.name, name]) for name in names)] for one in matrix.scenarios),
+            ["arena", *(of.arena for of in matrix.subjects)],
+            ["score", *(score_words(matrix, of) for of in matrix.subjects)],
+        ),
     ]
-    for scenario in matrix.scenarios:
-        cells = [matrix.cells[scenario.name, name] for name in names]
-        lines.append(f"| {scenario.name} | {' | '.join(map(marked, cells))} |")
-    lines.append(f"| arena | {' | '.join(of.arena for of in matrix.subjects)} |")
-    lines.append(f"| score | {' | '.join(score_words(matrix, of) for of in matrix.subjects)} |")
     lines += ["", *(f"{text}\n" for text in unknown_words(matrix))]
-    failures = matrix.failures()
-    if failures:
-        lines += ["| scenario | stack | what fails | command |", "| --- | --- | --- | --- |"]
-    for scenario, of, cell in failures:
-        lines.append(f"| {scenario.name} | `{of.label}` | {why(cell)} | `{replay(scenario, of)}` |")
+    failed = [[one.name, f"`{of.label}`", why(cell), f"`{replay(one, of)}`"] for one, of, cell in matrix.failures()]
+    if failed:
+        lines += table_lines(["scenario", "stack", "what fails", "command"], *failed)
     return "\n".join(lines).rstrip() + "\n"
 
 

@@ -9,11 +9,12 @@ very many loops. Each trial draws new traces, and railyard/stats/ judges them as
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from railyard.base.page import table_lines
 from railyard.stats import changes, quantiles, rates
 from railyard.stats.bootstrap import FEWEST, Layout, Reals
 from railyard.stats.changes import Bounds, Change
@@ -259,11 +260,6 @@ def _rate(tally: Covered) -> str:
 PLACE = ("correlation time", "plays", "units")
 
 
-def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    lines = [f"| {' | '.join(row)} |" for row in (heads, ["---"] * len(heads), *rows)]
-    return [*lines, ""]
-
-
 def markdown(by_campaign: Iterable[CoverageResult]) -> str:
     """Three tables: figures, differences, and false statements where there is no difference."""
     every = list(by_campaign)
@@ -271,7 +267,7 @@ def markdown(by_campaign: Iterable[CoverageResult]) -> str:
     for title, of in (("a figure", "figures"), ("a difference", "differences")):
         rows = [[*_place(one), *(tally.words for tally in getattr(one, of).values())] for one in every]
         lines += [f"95 % intervals of {title} that cover the true value:", ""]
-        lines += _table((*PLACE, *getattr(every[0], of)), rows)
+        lines += [*table_lines((*PLACE, *getattr(every[0], of)), *rows), ""]
     tallies = {
         "RCT median differs": "false_alarms",
         "RCT p99 differs": "false_tails",
@@ -287,12 +283,12 @@ def markdown(by_campaign: Iterable[CoverageResult]) -> str:
             f"the margin of {100 * MARGIN:g} % that call it no worse:",
             "",
         ]
-    lines += _table((*PLACE, *known), rows)
+    lines += [*table_lines((*PLACE, *known), *rows), ""]
     if any(one.faster.trials for one in every):
         shorter = f"Where every request is {100 * FASTER:g} % shorter"
         lines += [f"{shorter}: differences of the RCT p99 that cover it, and those that find it:", ""]
         rows = [[*_place(one), one.faster.words, _rate(one.faster)] for one in every]
-        lines += _table((*PLACE, "covered", "found"), rows)
+        lines += [*table_lines((*PLACE, "covered", "found"), *rows), ""]
     return "\n".join(lines)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import socket
 import ssl
 import urllib.error
@@ -17,6 +16,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from railyard.base.files import writing
+from railyard.base.provenance import sha256_of
 from railyard.base.yamlfile import YamlDocument, load_yaml, near_miss, parse
 from railyard.traces.convert.delays import DelayFormat, read_delays
 from railyard.traces.convert.recipe import PairRecipe, TraceRecipe
@@ -140,11 +140,6 @@ def find_source(manifest: Manifest, name: str, path: Path) -> Source:
     raise TraceError(
         f"{path}: there is no data set '{name}' in it; {near_miss(name, [source.name for source in manifest.sources])}"
     )
-
-
-def sha256_of(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 @contextmanager

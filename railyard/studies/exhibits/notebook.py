@@ -19,6 +19,7 @@ from typing import Any
 import plotly.graph_objects as go
 
 from railyard.base.errors import UserError
+from railyard.base.page import table_lines
 from railyard.base.paths import EXPERIMENTS_DIR, RESULTS_DIR, ROOT
 from railyard.base.words import counted
 from railyard.base.yamlfile import load_yaml, near_miss
@@ -139,16 +140,15 @@ class ExhibitPage(Page):
         texts = []
         for table in self.exhibit.tables:
             heads = [f"{column.name}{f' ({column.unit})' if column.unit else ''}" for column in table.columns]
-            lines = [f"**{table.title}**", "", _line(heads), _line(["---"] * len(heads))]
-            lines += [_line(["–" if cell is None else str(cell) for cell in row]) for row in table.rows]
+            rows = ([_cell("–" if cell is None else str(cell)) for cell in row] for row in table.rows)
+            lines = [f"**{table.title}**", "", *table_lines([_cell(head) for head in heads], *rows)]
             texts.append("\n".join([*lines, "", table.note]))
         return _markdown("\n\n".join(texts))
 
     @property
     def against_the_paper(self) -> Any:
-        lines = [_line(["what", "paper", "here", "source"]), _line(["---"] * 4)]
-        lines += [_line([row.what, row.theirs, row.ours, row.source]) for row in self.exhibit.paper]
-        return _markdown("\n".join(lines))
+        rows = ([_cell(text) for text in (row.what, row.theirs, row.ours, row.source)] for row in self.exhibit.paper)
+        return _markdown("\n".join(table_lines(["what", "paper", "here", "source"], *rows)))
 
     @property
     def claims(self) -> Any:
@@ -194,8 +194,8 @@ class _Plot:
         return forms, {"image/png": {"alt": self.alt}}
 
 
-def _line(cells: list[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
 
 
 def _markdown(text: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from railyard.base.terminal import teller
 from railyard.base.yamlfile import YamlDocument
 from railyard.report.exhibit import Exhibit
 from railyard.run.folders import shown
@@ -10,7 +11,7 @@ from railyard.studies.exhibits.run import print_exhibit
 from railyard.studies.population.campaign import Asked, Place
 from railyard.studies.population.executors import LocalExecutor
 from railyard.studies.population.model import load_exhibit_spec
-from railyard.studies.population.run import carry_out, only_sim, teller
+from railyard.studies.population.run import carry_out, only_sim
 from railyard.studies.request import RunRequest
 
 

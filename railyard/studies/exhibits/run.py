@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from railyard.base.paths import EXPERIMENTS_DIR
-from railyard.base.terminal import MOST_LINES, first_lines, fitted, print_lines
+from railyard.base.terminal import MOST_LINES, first_lines, fitted, print_lines, teller
 from railyard.base.yamlfile import YamlDocument
 from railyard.experiment.arenas import is_exact
 from railyard.report.exhibit import Exhibit
@@ -22,7 +22,7 @@ from railyard.results.pending import Place, Plan, planned, whole_campaign
 from railyard.results.tables import aligned
 from railyard.run import vkernel
 from railyard.run.arena import arena_of
-from railyard.run.folders import Identity, Tell, results_folder, shown
+from railyard.run.folders import Identity, results_folder, shown
 from railyard.run.resolve import not_run
 from railyard.studies.exhibits import registry
 from railyard.studies.exhibits.spec import ExhibitSpec, all_runs, experiments, spec_of
@@ -85,16 +85,12 @@ def run(document: YamlDocument, request: RunRequest) -> None:
     )
     request.refuse_wall_clock()
     if request.dry_run:
-        _teller(request)(f"{spec.name} runs nothing: it reads traces, in a few seconds.")
+        teller(request.console)(f"{spec.name} runs nothing: it reads traces, in a few seconds.")
         return
     with TemporaryDirectory(prefix="railyard-exhibit-") as nowhere:
         made = make(Path(nowhere), spec)
-    with results_folder(_identity(made), _teller(request), out=request.out, fresh=not request.resume) as folder:
+    with results_folder(_identity(made), teller(request.console), out=request.out, fresh=not request.resume) as folder:
         _write(made, folder, request)
-
-
-def _teller(request: RunRequest) -> Tell:
-    return lambda sentence: request.console.print(sentence, soft_wrap=True)
 
 
 def _identity(made: Exhibit) -> Identity:
@@ -130,10 +126,10 @@ def _with_runs(spec: ExhibitSpec, document: YamlDocument, request: RunRequest, m
         },
         qlog_asked=request.qlog is not None,
     )
-    place = Place(request.out, fresh=not request.resume, tell=_teller(request))
+    place = Place(request.out, fresh=not request.resume, tell=teller(request.console))
     if request.dry_run:
         for sentence in planned(plan, place, request.jobs):
-            _teller(request)(sentence)
+            teller(request.console)(sentence)
         return
     with whole_campaign(plan, place, jobs=request.jobs, console=request.console, tables=True) as campaign:
         _write(make(campaign.folder, spec), campaign.folder, request)

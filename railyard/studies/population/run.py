@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import time
 
-from rich.console import Console
 from rich.table import Table
 
 from railyard.arenas.sim import Sim
 from railyard.base.errors import UserError
-from railyard.base.terminal import print_table
+from railyard.base.terminal import print_table, teller
 from railyard.base.yamlfile import YamlDocument
 from railyard.figures.rows import REBUFFER_RATE, REINJECTION_COST
 from railyard.run.arena import arena_of
@@ -25,10 +24,6 @@ ARM_HEADS = (
     *("arm", "plays", "RCT p50 s", "p95", "p99", "first frame p50 s", "p99", "rebuffer %"),
     f"{REINJECTION_COST.title} %",
 )
-
-
-def teller(console: Console) -> Tell:
-    return lambda text: console.print(text, soft_wrap=True)
 
 
 def progress(tell: Tell) -> Progress:

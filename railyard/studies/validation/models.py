@@ -331,9 +331,7 @@ def _with_rtt(file: Path, second: str, of: RttOf) -> tuple[GeneratedPair, str]:
     return pair, hashlib.sha256(pair.as_yaml().encode()).hexdigest()[:8]
 
 
-@cache
-def _sha256(file: Path) -> str:
-    return sha256_file(file)
+_sha256 = cache(sha256_file)
 
 
 @cache
