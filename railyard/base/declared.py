@@ -17,18 +17,17 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, Field, WithJsonSchema
 
+from railyard.base.models import FrozenModel
 from railyard.base.paths import programs_dir
 from railyard.base.yamlfile import near_miss
 
 FILE = Path(__file__).with_name("settings.json")
 
 
-class Setting(BaseModel):
+class Setting(FrozenModel):
     """A row of the table. `least` and `most` are in the unit of the name: `t_th1_ms` in milliseconds."""
-
-    model_config = ConfigDict(frozen=True)
 
     name: str
     kind: Literal["whole", "decimal", "ms", "probability", "switch", "flag", "word", "text"]
@@ -125,9 +124,7 @@ class Setting(BaseModel):
                 return isinstance(text, str) and text != "" and re.fullmatch(self.pattern or ".*", text) is not None
 
 
-class QuicScheme(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
+class QuicScheme(FrozenModel):
     name: str
     about: str
     multipath: bool
@@ -135,10 +132,8 @@ class QuicScheme(BaseModel):
     settings: dict[str, str]  # what it sets beyond the transport's defaults
 
 
-class Queue(BaseModel):
+class Queue(FrozenModel):
     """A queue discipline."""
-
-    model_config = ConfigDict(frozen=True)
 
     name: str
     options: tuple[str, ...]

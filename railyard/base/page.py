@@ -6,15 +6,13 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from pydantic import BaseModel, ConfigDict
+from railyard.base.models import StrictModel
 
 COLUMNS = 120
 RULES = {"l": "---", "r": "---:"}
 
 
-class Table(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
+class Table(StrictModel):
     heads: list[str]
     align: str
     """One letter a column: `l` for text, `r` for numbers."""

@@ -70,23 +70,16 @@ def scheme_styles(labels: list[str]) -> dict[str, LineStyle]:
     return styles
 
 
+AXIS = {"gridcolor": GRID, "linecolor": INK, "ticks": "outside", "ticklen": 4, "zeroline": False}
+_FONT = "system-ui, -apple-system, Segoe UI, Helvetica, Arial, sans-serif"
+
+
 def layout(height: int, **more: Any) -> dict[str, Any]:
     """What all figures share."""
-    axis = {
-        "gridcolor": GRID,
-        "linecolor": INK,
-        "ticks": "outside",
-        "ticklen": 4,
-        "zeroline": False,
-        "automargin": True,
-    }
+    axis = AXIS | {"automargin": True}
     return {
         "height": height,
-        "font": {
-            "family": "system-ui, -apple-system, Segoe UI, Helvetica, Arial, sans-serif",
-            "size": 12,
-            "color": INK,
-        },
+        "font": {"family": _FONT, "size": 12, "color": INK},
         "colorway": list(COLOURWAY),
         "paper_bgcolor": "white",
         "plot_bgcolor": "white",
@@ -96,3 +89,8 @@ def layout(height: int, **more: Any) -> dict[str, Any]:
         "legend": {"orientation": "h", "yanchor": "bottom", "y": 1.02, "x": 0},
         "hovermode": "closest",
     } | more
+
+
+def without_axes(height: int, **more: Any) -> dict[str, Any]:
+    """The same for a figure of several strips, whose axes are set one by one."""
+    return {name: value for name, value in layout(height, **more).items() if "axis" not in name}

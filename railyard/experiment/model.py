@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import (
-    BaseModel,
-    ConfigDict,
     Field,
     SerializerFunctionWrapHandler,
     ValidationInfo,
@@ -21,6 +19,7 @@ from pydantic import (
     model_validator,
 )
 
+from railyard.base.models import StrictModel
 from railyard.base.paths import EXPERIMENTS_DIR
 from railyard.base.units import with_units
 from railyard.base.yamlfile import FieldError, YamlDocument, find_yaml, load_yaml, near_miss, parse
@@ -71,9 +70,7 @@ Qlog = Literal["all", "none", "worst"]
 QLOGS: tuple[Qlog, ...] = ("all", "none", "worst")
 
 
-class Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
+class Strict(StrictModel):
     @model_validator(mode="before")
     @classmethod
     def _units(cls, value: Any) -> Any:
@@ -121,12 +118,12 @@ class _SchemeEntry(Strict):
     path_events: Annotated[str, Field(pattern=PATH_EVENTS)] | None = None
     cc: Congestion | None = None
     # mptcp and tcp only: sysctls of both network namespaces, such as net.mptcp.scheduler.
-    sysctls: dict[Annotated[str, Field(pattern=SYSCTL)], str] = {}
+    sysctls: dict[Annotated[str, Field(pattern=SYSCTL)], str] = Field(default={})
     # mptcp only: limits of the path manager at both ends (`ip mptcp limits`); by default the number of paths.
-    mptcp_limits: dict[Literal["subflows", "add_addr_accepted"], Annotated[int, Field(ge=0, le=8)]] = {}
+    mptcp_limits: dict[Literal["subflows", "add_addr_accepted"], Annotated[int, Field(ge=0, le=8)]] = Field(default={})
     # Another stack, by name or as ./FILE, and its options; then the scheme is 'stack'.
     stack: str | None = None
-    stack_options: dict[str, str] = {}
+    stack_options: dict[str, str] = Field(default={})
 
     @model_validator(mode="before")
     @classmethod
@@ -324,8 +321,6 @@ _CHANGES = ("state", "delay_ms", "loss", "rate", "mtu", "reorder", "duplicate", 
 class LinkEvent(Strict):
     """A change of a path's link at a set time, as in a job of xlink-sim."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
     t_s: float = Field(ge=0)
     path: str
     direction: Literal["up", "down", "both"] = "both"
@@ -374,7 +369,7 @@ class FlowSettings(Strict):
 
     cc: Annotated[str, Field(pattern=r"^[a-z0-9_]{1,15}$")] = "cubic"
     path: DeviceName | None = None
-    via: list[DeviceName] = []
+    via: list[DeviceName] = Field(default=[])
     rate: Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)?(bps|kbps|mbps|gbps)$")] | None = None
     delay_ms: float | None = Field(default=None, ge=0, le=MAX_MS)
     direction: Literal["up", "down"] = "down"
@@ -418,7 +413,7 @@ class Experiment(Strict):
     pairs: list[PairChoice] = Field(min_length=1)
     schemes: list[SchemeEntry] = Field(min_length=1)
     # Where `thresholds: [X, Y]` are measured; empty: on `pairs`, the plays that are compared.
-    threshold_pairs: list[PairChoice] = []
+    threshold_pairs: list[PairChoice] = Field(default=[])
     seeds: list[Annotated[int, Field(ge=0, lt=1 << 32)]] = Field(default=[1], min_length=1)
     # 'drawn': one draw per pair and seed, the same for all schemes. A number: that offset for every run.
     # 'spread': evenly over the shortest trace, a place a seed.
@@ -429,12 +424,12 @@ class Experiment(Strict):
     queue: QueueSpec | None = None
     # Settings of the links (docs/reference/links.md) by name of the path, 'cellular' (paths whose radio sleeps) or
     # 'all'; they go before those of the pair.
-    links: dict[str, LinkSettings] = {}
+    links: dict[str, LinkSettings] = Field(default={})
     # Links that several paths share, by name: a path's setting `via` names them.
-    bottlenecks: Annotated[dict[DeviceName, BottleneckSettings], Field(max_length=16)] = {}
+    bottlenecks: Annotated[dict[DeviceName, BottleneckSettings], Field(max_length=16)] = Field(default={})
     # Connections of the kernel's TCP as others' traffic, by name.
-    flows: Annotated[dict[DeviceName, FlowSettings], Field(max_length=16)] = {}
-    link_events: list[LinkEvent] = []
+    flows: Annotated[dict[DeviceName, FlowSettings], Field(max_length=16)] = Field(default={})
+    link_events: list[LinkEvent] = Field(default=[])
     # The first technology that a pair has is its primary path; those not named follow in the usual order.
     path_order: list[Technology] = Field(default=list(TECHNOLOGY_ORDER), min_length=1)
     congestion: Congestion = "cubic"

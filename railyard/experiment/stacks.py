@@ -20,9 +20,10 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from railyard.base.errors import UserError
+from railyard.base.models import FrozenModel, StrictModel
 from railyard.base.paths import PEERS_DIR, program_place
 from railyard.base.provenance import sha256_of
 from railyard.base.yamlfile import load_yaml, near_miss, parse
@@ -33,11 +34,7 @@ StackName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]{0,31}$")]
 REVISION_LIMIT_S, REVISION_BYTES = 10, 256
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class StackOption(_Strict):
+class StackOption(StrictModel):
     """An option of a stack: passed as `--NAME VALUE` to the relays of these sides."""
 
     help: str = ""
@@ -46,7 +43,7 @@ class StackOption(_Strict):
     default: str | None = None  # none: the option is left out
 
 
-class Can(_Strict):
+class Can(StrictModel):
     """What a stack can do."""
 
     multipath: bool = False
@@ -54,7 +51,7 @@ class Can(_Strict):
     dialect: str | None = None  # of multipath QUIC, such as rfc10069
 
 
-class Stack(_Strict):
+class Stack(StrictModel):
     """A file peer.yaml."""
 
     name: StackName
@@ -66,7 +63,7 @@ class Stack(_Strict):
     client: tuple[str, ...] = Field(min_length=1)
     server: tuple[str, ...] = Field(min_length=1)
     can: Can = Can()
-    options: dict[str, StackOption] = {}
+    options: dict[str, StackOption] = Field(default={})
     # Whether the server's relay gets `--certificate FILE --key FILE`, a self-signed certificate of P-256 in PEM form.
     certificate: bool = False
     # Whether it is the kernel's MPTCP: the run's namespaces get it switched on, and an endpoint for each path.
@@ -87,10 +84,8 @@ class Stack(_Strict):
         return self
 
 
-class StackRun(BaseModel):
+class StackRun(FrozenModel):
     """A stack as one run uses it."""
-
-    model_config = ConfigDict(frozen=True)
 
     name: StackName
     about: str

@@ -11,10 +11,11 @@ import math
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from railyard.base.errors import UserError
 from railyard.base.files import write_whole
+from railyard.base.models import StrictModel
 from railyard.results.tables import Value
 from railyard.stats.verdict import Verdict
 
@@ -31,16 +32,12 @@ SIZES: tuple[Size, ...] = ("small", "brief", "default", "full")
 """`brief` is what decides most claims in the least time; of a population it is what a report's time allows."""
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Column(_Part):
+class Column(StrictModel):
     name: str
     unit: str = ""
 
 
-class Table(_Part):
+class Table(StrictModel):
     title: str
     columns: list[Column] = Field(min_length=1)
     rows: list[list[Value]]
@@ -63,7 +60,7 @@ class Table(_Part):
         return self
 
 
-class Plot(_Part):
+class Plot(StrictModel):
     id: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$")
     title: str
     figure: dict[str, Any]
@@ -72,14 +69,14 @@ class Plot(_Part):
     """One sentence that a screen reader can say instead."""
 
 
-class PaperValue(_Part):
+class PaperValue(StrictModel):
     what: str
     theirs: str
     ours: str
     source: str
 
 
-class Wants(_Part):
+class Wants(StrictModel):
     """So many independent units, such as viewers, decide a claim with probability 80 %, if the figure is as it is here.
     Not sure: fewer do not carry an interval, and so many may not decide it."""
 
@@ -87,7 +84,7 @@ class Wants(_Part):
     sure: bool
 
 
-class Claim(_Part):
+class Claim(StrictModel):
     id: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$")
     claim: str
     theirs: str
@@ -102,7 +99,7 @@ class Claim(_Part):
     """The same as a number, also where it is decided: from it sizes are planned."""
 
 
-class Fidelity(_Part):
+class Fidelity(StrictModel):
     """Exact (virtual time, or no run at all), or how true the emulator was on the wall clock."""
 
     exact: bool = False
@@ -111,20 +108,20 @@ class Fidelity(_Part):
     worst_p99_us: float | None = None
 
 
-class Provenance(_Part):
+class Provenance(StrictModel):
     git: dict[str, Any]
     kernel: str
-    programs_sha256: dict[str, str] = {}
-    traces: dict[str, str] = {}
+    programs_sha256: dict[str, str] = Field(default={})
+    traces: dict[str, str] = Field(default={})
     """SHA-256 by name of the trace file."""
-    seeds: list[int] = []
+    seeds: list[int] = Field(default=[])
     created: str
     """ISO 8601, UTC."""
     wall_s: float = 0.0
     """Time that the runs took, summed up; side by side they took less."""
 
 
-class Exhibit(_Part):
+class Exhibit(StrictModel):
     schema_: Literal[1] = Field(default=1, alias="schema")
     name: str
     title: str
@@ -134,16 +131,16 @@ class Exhibit(_Part):
     arena: str
     size: Size
     modelled: bool = False
-    settings: dict[str, str] = {}
-    tables: list[Table] = []
-    plots: list[Plot] = []
-    paper: list[PaperValue] = []
-    claims: list[Claim] = []
+    settings: dict[str, str] = Field(default={})
+    tables: list[Table] = Field(default=[])
+    plots: list[Plot] = Field(default=[])
+    paper: list[PaperValue] = Field(default=[])
+    claims: list[Claim] = Field(default=[])
     confidence: str = ""
     fidelity: Fidelity = Fidelity(exact=True)
     provenance: Provenance
 
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+    model_config = ConfigDict(populate_by_name=True)
 
     def write(self, folder: Path) -> Path:
         """`folder/exhibit.json`, written beside and renamed: it is complete or not there."""

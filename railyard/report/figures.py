@@ -11,8 +11,8 @@ from plotly.subplots import make_subplots
 
 from railyard.base.errors import UserError
 from railyard.base.style import (
+    AXIS,
     BLUE,
-    GRID,
     INK,
     PATH_COLOURS,
     PATH_PATTERNS,
@@ -21,6 +21,7 @@ from railyard.base.style import (
     LineStyle,
     layout,
     scheme_styles,
+    without_axes,
 )
 from railyard.figures.rows import RCT_MAX, RCT_MEDIAN, RCT_P95, RCT_P99
 from railyard.results.aggregate import Cell
@@ -45,16 +46,8 @@ def _styles(row: list[Cell]) -> dict[str, LineStyle]:
 
 
 def _axes(figure: go.Figure) -> go.Figure:
-    style = {
-        "gridcolor": GRID,
-        "linecolor": INK,
-        "ticks": "outside",
-        "ticklen": 4,
-        "zeroline": False,
-        "automargin": True,
-    }
-    figure.update_xaxes(**style)
-    figure.update_yaxes(**style)
+    figure.update_xaxes(**AXIS, automargin=True)
+    figure.update_yaxes(**AXIS, automargin=True)
     return figure
 
 
@@ -86,9 +79,7 @@ def capacity(run: Run, traces: dict[str, tuple[Trace, Trace]], duration_s: float
             )
         figure.update_yaxes(title_text="Mbps", rangemode="tozero", row=row, col=1)
     figure.update_xaxes(title_text="time since the start of the run, s", row=len(names), col=1)
-    figure.update_layout(
-        **{k: v for k, v in layout(90 + 120 * len(names)).items() if "axis" not in k}, showlegend=False
-    )
+    figure.update_layout(**without_axes(90 + 120 * len(names)), showlegend=False)
     figure.update_layout(margin={"t": 28})
     figure.update_annotations(x=0, xanchor="left", font={"size": 12})
     return _axes(figure)
@@ -333,7 +324,7 @@ def buffer_levels(row: list[Cell], seed: int, duration_s: float) -> go.Figure:
         )
         shaded += [_stall(begin, end, index) for begin, end in run.stalls]
         names.append(_strip_name(cell.label, index))
-    figure.update_layout(**{k: v for k, v in layout(70 + 84 * max(1, len(shown))).items() if "axis" not in k})
+    figure.update_layout(**without_axes(70 + 84 * max(1, len(shown))))
     figure.update_layout(shapes=shaded, annotations=names)
     figure.update_yaxes(range=[0, top * 1.08], title_text="s", nticks=4)
     figure.update_xaxes(range=[0, duration_s])
@@ -391,8 +382,7 @@ def forest(differences: Sequence[Difference]) -> go.Figure:
         order = {"categoryorder": "array", "categoryarray": names[::-1], "range": [-0.6, len(names) - 0.4]}
         figure.update_yaxes(showgrid=False, row=number, col=1, **order)
         figure.add_vline(x=0, line={"color": INK, "width": 1}, row=number, col=1)
-    plain = layout(80 * len(strips) + 40 + FOREST_ROW_PX * total)
-    figure.update_layout(**{key: value for key, value in plain.items() if "axis" not in key}, showlegend=True)
+    figure.update_layout(**without_axes(80 * len(strips) + 40 + FOREST_ROW_PX * total), showlegend=True)
     figure.update_layout(margin={"l": 56, "r": 12, "t": 40, "b": 44})
     return _axes(figure)
 

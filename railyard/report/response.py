@@ -10,7 +10,7 @@ from typing import Any
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from railyard.base.style import COLOURWAY, GRID, INK, layout
+from railyard.base.style import COLOURWAY, GRID, INK, without_axes
 from railyard.figures.rows import RCT_MEDIAN, RCT_P95, REBUFFER_RATE
 from railyard.results import differences
 from railyard.results.records import Run
@@ -104,8 +104,7 @@ def draw(response: Response) -> go.Figure:
     for row, of in enumerate(FIGURES, start=1):
         figure.update_yaxes(title_text=f"{of.title}, {of.unit}", rangemode="tozero", row=row, col=1)
     figure.update_xaxes(title_text=response.factor, row=len(FIGURES), col=1)
-    plain = layout(90 + STRIP_PX * len(FIGURES))
-    figure.update_layout(**{name: value for name, value in plain.items() if "axis" not in name}, showlegend=True)
+    figure.update_layout(**without_axes(90 + STRIP_PX * len(FIGURES)), showlegend=True)
     figure.update_layout(margin={"l": 56, "r": 12, "t": 40, "b": 44})
     figure.update_xaxes(gridcolor=GRID, linecolor=INK, ticks="outside", automargin=True)
     figure.update_yaxes(gridcolor=GRID, linecolor=INK, ticks="outside", automargin=True)

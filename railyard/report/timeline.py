@@ -14,7 +14,7 @@ from plotly.subplots import make_subplots
 
 from railyard.base.errors import UserError
 from railyard.base.files import writing
-from railyard.base.style import GRID, INK, layout
+from railyard.base.style import GRID, INK, without_axes
 from railyard.report.replay.figure import DASHES, LINE_COLOURS, STRIP_PX
 from railyard.report.replay.series import MAX_BINS, Bins
 from railyard.results.anyqlog import AnyQlog, PathOfLog
@@ -103,8 +103,7 @@ def draw(logs: Sequence[AnyQlog]) -> go.Figure:
     for row, (_, unit) in enumerate(strips, start=1):
         figure.update_yaxes(title_text=unit, rangemode="tozero", nticks=4, row=row, col=1)
     figure.update_yaxes(gridcolor=GRID, linecolor=INK)
-    house = {name: value for name, value in layout(height).items() if "axis" not in name}
-    figure.update_layout(**house, showlegend=False)
+    figure.update_layout(**without_axes(height), showlegend=False)
     figure.update_layout(margin={"l": 56, "r": 12, "t": 24, "b": 40})
     figure.update_annotations(x=0, xanchor="left", font={"size": 12})
     figure.update_xaxes(gridcolor=GRID, linecolor=INK, range=[0, bins.end_s])

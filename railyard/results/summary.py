@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict
 from rich.console import Console, JustifyMethod, RenderableType
 from rich.measure import Measurement
 from rich.table import Table
@@ -16,6 +15,7 @@ from rich.text import Text
 
 from railyard.base.files import write_whole
 from railyard.base.lists import grouped
+from railyard.base.models import FrozenModel
 from railyard.base.terminal import MOST_LINES, first_lines, new_table, print_lines
 from railyard.base.words import counted
 from railyard.experiment.arenas import is_exact
@@ -201,10 +201,8 @@ def print_summary(console: Console, outcome: Outcome) -> None:
     print_lines(console, summary_lines(console, outcome))
 
 
-class Answer(BaseModel):
+class Answer(FrozenModel):
     """What a campaign came to, as `answer.json` in its folder: for the page of another one."""
-
-    model_config = ConfigDict(frozen=True)
 
     description: str
     runs: int

@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Annotated, Any, Self
 
 from pydantic import (
-    BaseModel,
-    ConfigDict,
     Field,
     SerializerFunctionWrapHandler,
     model_serializer,
     model_validator,
 )
 
+from railyard.base.models import FrozenModel
 from railyard.experiment import arenas
 from railyard.experiment.model import (
     SYSCTL,
@@ -48,10 +47,8 @@ MPTCP_LIMITS = {"subflows": "--mptcp-subflows", "add_addr_accepted": "--mptcp-ad
 # XLINK, section 5.3: the primary path follows the wireless order.
 
 
-class RunPath(BaseModel):
+class RunPath(FrozenModel):
     """One path of the pair as this run uses it."""
-
-    model_config = ConfigDict(frozen=True)
 
     name: DeviceName
     technology: str
@@ -63,9 +60,9 @@ class RunPath(BaseModel):
     queue: str
     loss: float = 0.0
     # Further settings of the link (docs/reference/links.md); those that name files apart, with the hashes of the files.
-    settings: dict[str, Value] = {}
-    delay_traces: dict[str, Path] = {}
-    delay_traces_sha256: dict[str, str] = {}
+    settings: dict[str, Value] = Field(default={})
+    delay_traces: dict[str, Path] = Field(default={})
+    delay_traces_sha256: dict[str, str] = Field(default={})
     # What the index says of the traces; none where it says nothing.
     kind: str | None = None
     resolution_ms: float | None = None
@@ -76,33 +73,27 @@ class RunPath(BaseModel):
         return {"up", "down", "delay_traces", "kind", "resolution_ms"} | unused
 
 
-class RunBottleneck(BaseModel):
+class RunBottleneck(FrozenModel):
     """A link that several paths share: its settings under the names of a job, and those that name files."""
-
-    model_config = ConfigDict(frozen=True)
 
     name: DeviceName
     settings: dict[str, Value]
-    files: dict[str, Path] = {}
-    files_sha256: dict[str, str] = {}
+    files: dict[str, Path] = Field(default={})
+    files_sha256: dict[str, str] = Field(default={})
 
     def members(self) -> dict[str, Value]:
         return self.settings | {name: str(file) for name, file in self.files.items()}
 
 
-class RunFlow(BaseModel):
+class RunFlow(FrozenModel):
     """Connections of the kernel's TCP beside the video's."""
-
-    model_config = ConfigDict(frozen=True)
 
     name: DeviceName
     settings: FlowSettings
 
 
-class KernelMachine(BaseModel):
+class KernelMachine(FrozenModel):
     """The machine of a run in the kernel arena: all of it that decides bytes, but the programs."""
-
-    model_config = ConfigDict(frozen=True)
 
     file: Path  # the kernel; not part of the identity, its content is
     sha256: str
@@ -112,9 +103,7 @@ class KernelMachine(BaseModel):
     clock_s: int = 1_767_225_600  # at its start, since 1970: the first second of 2026
 
 
-class RunSpec(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
+class RunSpec(FrozenModel):
     experiment: str
     arena: str
     pair: str
@@ -146,9 +135,9 @@ class RunSpec(BaseModel):
     keep_awake: str = "auto"
     real_time: bool = True  # player, server and stacks run under SCHED_FIFO, below mpshell, where that is permitted
     # mptcp and tcp only: further sysctls.
-    kernel_sysctls: dict[Annotated[str, Field(pattern=SYSCTL)], str] = {}
+    kernel_sysctls: dict[Annotated[str, Field(pattern=SYSCTL)], str] = Field(default={})
     # mptcp only: limits of the path manager that are not the number of paths, by their names in `ip mptcp limits`.
-    mptcp_limits: dict[str, int] = {}
+    mptcp_limits: dict[str, int] = Field(default={})
     # Scheme 'stack' only: the stack.
     stack: StackRun | None = None
     # Kernel arena only.

@@ -11,9 +11,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from railyard.base.errors import UserError
+from railyard.base.models import StrictModel
 from railyard.base.page import Block, Table
 from railyard.base.yamlfile import FieldError, near_miss
 from railyard.experiment.model import Strict
@@ -107,15 +108,15 @@ class PaperClaims(Strict):
         return self
 
 
-class Compared(BaseModel):
+class Compared(StrictModel):
     """A figure of `a`, or its difference to that of `b`, in `unit`."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, ser_json_inf_nan="strings")
+    model_config = ConfigDict(ser_json_inf_nan="strings")
 
     figure: str
     a: str
     b: str | None = None
-    where: dict[str, str] = {}
+    where: dict[str, str] = Field(default={})
     found: Interval | None
     unit: str = "%"
     digits: int = 0
@@ -137,10 +138,8 @@ class Compared(BaseModel):
         return value if self.b is None and is_counted else f"{value} [{self.found.ends(number)}]"
 
 
-class Comparisons(BaseModel):
+class Comparisons(StrictModel):
     """A table of comparisons."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     heads: list[str]
     rows: dict[str, list[Compared | None]]

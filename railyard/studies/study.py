@@ -16,9 +16,10 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, Field, ValidationError
 
 from railyard.base.errors import UserError, reported_by
+from railyard.base.models import StrictModel
 from railyard.base.page import Table, markdown_of
 from railyard.base.paths import ROOT, STUDIES_DIR
 from railyard.base.provenance import version_words
@@ -36,10 +37,10 @@ MARKED = re.compile(
 )
 
 
-class Data(BaseModel):
+class Data(StrictModel):
     """What a study measured, as it is kept. An end of an interval that is not known is infinite."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, ser_json_inf_nan="strings")
+    model_config = ConfigDict(ser_json_inf_nan="strings")
 
 
 class Declared(Strict):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from railyard.traces.trace import FloatArray, TraceError
+from railyard.traces.trace import FloatArray, TraceError, bytes_of
 
 _LINE = re.compile(r"(\d{1,15}(?:\.\d{1,6})?),(\d{1,9}(?:\.\d{1,6})?)")
 MAX_DELAY_MS = 3_600_000.0
@@ -22,14 +22,15 @@ def is_delay_trace(path: Path) -> bool:
         return False
 
 
+def lines_of(path: Path) -> list[str]:
+    """The lines of a file, which end in LF alone. Raises TraceError."""
+    return bytes_of(path).decode("latin-1").removesuffix("\n").split("\n")
+
+
 def read_delay_trace(path: Path) -> tuple[FloatArray, FloatArray]:
     """Times and one-way delays, ms. Raises TraceError, whose message names file and line."""
-    try:
-        lines = path.read_bytes().decode("latin-1").removesuffix("\n").split("\n")
-    except OSError as error:
-        raise TraceError.unreadable(path, error) from error
     rows: list[tuple[float, float]] = []
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(lines_of(path), start=1):
         match = _LINE.fullmatch(line)
         if match is None:
             raise TraceError(f"{path}:{number}: {line[:40]!r} is no 'ms,delay_ms'; correct the line")

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from railyard.base.files import writing
+from railyard.base.models import StrictModel
 from railyard.base.provenance import sha256_of
 from railyard.base.yamlfile import YamlDocument, load_yaml, near_miss, parse
 from railyard.traces.convert.delays import DelayFormat, read_delays
@@ -35,11 +36,7 @@ _PIECE = 65_536
 Text = Annotated[str, Field(min_length=1)]
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class SourceFile(_Part):
+class SourceFile(StrictModel):
     """One file to download."""
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$")]
@@ -65,7 +62,7 @@ class NamedTrace(TraceRecipe):
     name: PairName
 
 
-class NamedDelay(_Part):
+class NamedDelay(StrictModel):
     """A delay trace: NAME.delay in the library."""
 
     name: PairName
@@ -74,7 +71,7 @@ class NamedDelay(_Part):
     interval_ms: Annotated[float, Field(gt=0)] | None = None
 
 
-class Source(_Part):
+class Source(StrictModel):
     """A data set: its files, and the pairs, single traces and delay traces that are made of them."""
 
     name: PairName
@@ -119,7 +116,7 @@ class Source(_Part):
         return "size not known" if self.total_bytes is None else f"{self.total_bytes / 1e6:.3f} MB"
 
 
-class Manifest(_Part):
+class Manifest(StrictModel):
     """A whole manifest."""
 
     schema_: Annotated[Literal[1], Field(alias="schema")]

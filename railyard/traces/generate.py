@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from railyard.base.models import StrictModel
 from railyard.base.yamlfile import load_yaml, parse
 from railyard.traces.index import PairEntry, PathEntry, write_entry
 from railyard.traces.model import generate_opportunities
@@ -23,10 +24,8 @@ _PARAMETERS_HEADER = (
 )
 
 
-class GeneratedPair(BaseModel):
+class GeneratedPair(StrictModel):
     """Everything that decides the bytes of a generated pair."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     schema_: Annotated[Literal[1], Field(alias="schema")] = 1
     name: PairName

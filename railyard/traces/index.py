@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field
 
 from railyard.base.files import write_whole, writing
+from railyard.base.models import StrictModel
 from railyard.base.yamlfile import YamlDocument, document_of, load_yaml, parse, read_text
-from railyard.traces.names import DeviceName, Kind, PairName, QueueSpec, Recorded, Technology
+from railyard.traces.names import DeviceName, Kind, OfAPair, PairName, QueueSpec, Recorded, Technology
 from railyard.traces.settings import LinkSettings, Value, mpshell_keys, split_files
 from railyard.traces.trace import TraceError
 
@@ -85,11 +86,7 @@ class Pair:
         return MADE_OF_SINGLES if self.recorded == "separately" else ""
 
 
-class _Entry(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class PathEntry(_Entry):
+class PathEntry(StrictModel):
     """One path as the index writes it; traces are relative to the index."""
 
     name: DeviceName
@@ -98,12 +95,12 @@ class PathEntry(_Entry):
     downlink: Text
     base_rtt_ms: Annotated[float, Field(ge=0, le=MAX_BASE_RTT_MS)]
     queue: QueueSpec
-    link: LinkSettings = {}
+    link: LinkSettings = Field(default={})
     kind: Kind | None = None
     resolution_ms: ResolutionMs | None = None
 
 
-class PairEntry(_Entry):
+class PairEntry(StrictModel):
     """One pair as the index writes it."""
 
     name: PairName
@@ -111,19 +108,10 @@ class PairEntry(_Entry):
     licence: Text
     source: Text
     recorded: Recorded | None = None
-    paths: tuple[PathEntry, ...]
-
-    @model_validator(mode="after")
-    def _two_paths_or_more(self) -> PairEntry:
-        if len(self.paths) < 2:
-            raise ValueError("a pair has two paths or more; add what is missing")
-        names = [path.name for path in self.paths]
-        if len(set(names)) != len(names):
-            raise ValueError(f"the paths are named {', '.join(names)}; give each a name of its own")
-        return self
+    paths: Annotated[tuple[PathEntry, ...], OfAPair]
 
 
-class TraceIndex(_Entry):
+class TraceIndex(StrictModel):
     """A whole index."""
 
     schema_: Annotated[Literal[1], Field(alias="schema")]

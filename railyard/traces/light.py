@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from railyard.traces.delay import MAX_DELAY_MS
+from railyard.traces.delay import MAX_DELAY_MS, lines_of
 from railyard.traces.trace import TraceError
 
 _SIZE = re.compile(r"(\d{1,6}) (-?\d{1,7}(?:\.\d{1,9})?)")
@@ -25,17 +25,10 @@ class Burst:
     offsets_ms: tuple[int, ...]
 
 
-def _lines(path: Path) -> list[str]:
-    try:
-        return path.read_bytes().decode("latin-1").removesuffix("\n").split("\n")
-    except OSError as error:
-        raise TraceError.unreadable(path, error) from error
-
-
 def read_light_trace(path: Path) -> list[Burst]:
     """Its rows. Raises TraceError, whose message names file and line."""
     rows: list[Burst] = []
-    for number, line in enumerate(_lines(path), start=1):
+    for number, line in enumerate(lines_of(path), start=1):
         cells = line.split(" ")
         if len(cells) < 2 or not all(cell.isdecimal() and cell.isascii() and len(cell) <= 10 for cell in cells):
             raise TraceError(
@@ -54,7 +47,7 @@ def read_light_trace(path: Path) -> list[Burst]:
 def read_size_latency(path: Path) -> list[float]:
     """What packets of 100, 200, ... bytes are later, ms. Raises TraceError, whose message names file and line."""
     latencies: list[float] = []
-    for number, line in enumerate(_lines(path), start=1):
+    for number, line in enumerate(lines_of(path), start=1):
         match = _SIZE.fullmatch(line)
         if match is None or int(match[1]) != 100 * number:
             raise TraceError(f"{path}:{number}: {line[:40]!r} is no '{100 * number} ms'; sizes are 100, 200, 300, ...")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, Field, WithJsonSchema
 
@@ -54,3 +54,16 @@ QueueSpec = Annotated[
 
 PairName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
 """Name of a trace pair; part of file names and of run names."""
+
+
+def _two_paths_or_more(paths: Any) -> Any:
+    if len(paths) < 2:
+        raise ValueError("a pair has two paths or more; add what is missing")
+    names = [path.name for path in paths]
+    if len(set(names)) != len(names):
+        raise ValueError(f"the paths are named {', '.join(names)}; give each a name of its own")
+    return paths
+
+
+OfAPair = AfterValidator(_two_paths_or_more)
+"""What holds for the paths of every pair."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
-from railyard.traces.names import DeviceName, QueueSpec, Technology
+from railyard.base.models import StrictModel
+from railyard.traces.names import DeviceName, OfAPair, QueueSpec, Technology
 from railyard.traces.settings import LinkSettings
 
 STEP_MS = 100
@@ -18,13 +19,7 @@ NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
-class Parameters(BaseModel):
-    """Base of all parameter groups: immutable, and a misspelt key is an error."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Lengths(Parameters):
+class Lengths(StrictModel):
     """A lognormal length of time by its median and 90th percentile, cut off at a maximum; seconds."""
 
     median_s: Positive
@@ -38,7 +33,7 @@ class Lengths(Parameters):
         return self
 
 
-class Body(Parameters):
+class Body(StrictModel):
     """Rate outside of dips."""
 
     median_mbps: Positive
@@ -54,7 +49,7 @@ class Body(Parameters):
     """What the radio link can carry at most."""
 
 
-class DipLevel(Parameters):
+class DipLevel(StrictModel):
     """Rate inside of dips and tunnels: lognormal, below a ceiling."""
 
     median_mbps: Positive
@@ -63,7 +58,7 @@ class DipLevel(Parameters):
     ceiling_mbps: Positive
 
 
-class Handoffs(Parameters):
+class Handoffs(StrictModel):
     """Cell changes of one path."""
 
     spacing_median_s: Positive
@@ -74,7 +69,7 @@ class Handoffs(Parameters):
     dip: Lengths
 
 
-class Fades(Parameters):
+class Fades(StrictModel):
     """Short silences."""
 
     per_minute: NotNegative
@@ -84,7 +79,7 @@ class Fades(Parameters):
     """Standard deviation of ln(both rates) between one pair and the next. Without it all have the same."""
 
 
-class Tunnels(Parameters):
+class Tunnels(StrictModel):
     """Stretches of the line without coverage, common to all paths."""
 
     spacing_mean_s: Positive
@@ -98,7 +93,7 @@ class Tunnels(Parameters):
         return self
 
 
-class TunnelEffect(Parameters):
+class TunnelEffect(StrictModel):
     """What a tunnel does to one path."""
 
     silence_share: Share
@@ -108,7 +103,7 @@ class TunnelEffect(Parameters):
     """Time that the path stays in a dip after the tunnel, where it has to find its network again."""
 
 
-class Uplink(Parameters):
+class Uplink(StrictModel):
     """The uplink as a fraction of the downlink."""
 
     fraction: Annotated[float, Field(gt=0, le=1)]
@@ -116,7 +111,7 @@ class Uplink(Parameters):
     time_constant_s: Positive
 
 
-class Rtt(Parameters):
+class Rtt(StrictModel):
     """RTT of one path over time, from which a delay trace is made.
 
     Its logarithm follows a Gaussian process through the given quantiles, linear in between; a share of the process is
@@ -145,7 +140,7 @@ class Rtt(Parameters):
         return self
 
 
-class PathModel(Parameters):
+class PathModel(StrictModel):
     """One path: its link, and the parameters of its process."""
 
     name: DeviceName
@@ -174,17 +169,9 @@ class PathModel(Parameters):
         return self
 
 
-class MobilityModel(Parameters):
+class MobilityModel(StrictModel):
     """A line and the paths of a train on it."""
 
     scenario: str
     tunnels: Tunnels
-    paths: tuple[PathModel, ...]
-
-    @model_validator(mode="after")
-    def _two_paths_or_more(self) -> MobilityModel:
-        if len(self.paths) < 2:
-            raise ValueError("a pair has two paths or more; add what is missing")
-        if len({path.name for path in self.paths}) != len(self.paths):
-            raise ValueError("the names of the paths must differ")
-        return self
+    paths: Annotated[tuple[PathModel, ...], OfAPair]

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
+from railyard.base.lists import distinct
 from railyard.traces.index import Pair, PairPath
 from railyard.traces.links import link_defaults
 from railyard.traces.names import TECHNOLOGY_ORDER, Kind, Recorded, Technology
@@ -31,8 +32,11 @@ _TECHNOLOGY_WORDS: tuple[tuple[str, Technology], ...] = (
 
 
 @dataclass(frozen=True)
-class _Row:
-    line: int
+class Recording:
+    """A row of an INDEX.csv."""
+
+    place: str
+    """The file and the line of the row."""
     file: Path
     scenario: str
     technology_text: str
@@ -43,6 +47,17 @@ class _Row:
     pair_kind: str
     kind: Kind | None
     resolution_ms: float | None
+
+    @property
+    def technology(self) -> Technology:
+        """Raises TraceError."""
+        for pattern, technology in _TECHNOLOGY_WORDS:
+            if re.search(pattern, self.technology_text.lower()):
+                return technology
+        raise TraceError(
+            f"{self.place}: the technology {self.technology_text!r} names none of "
+            f"{', '.join(TECHNOLOGY_ORDER)}; name one of them in that column"
+        )
 
 
 _KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -73,17 +88,7 @@ def _resolution_ms(place: str, fields: dict[str, str]) -> float | None:
     return value or None
 
 
-def _technology(index: Path, row: _Row) -> Technology:
-    for pattern, technology in _TECHNOLOGY_WORDS:
-        if re.search(pattern, row.technology_text.lower()):
-            return technology
-    raise TraceError(
-        f"{index}:{row.line}: the technology {row.technology_text!r} names none of "
-        f"{', '.join(TECHNOLOGY_ORDER)}; name one of them in that column"
-    )
-
-
-def _read_rows(index: Path) -> dict[str, _Row]:
+def _read_rows(index: Path) -> dict[str, Recording]:
     try:
         with index.open(encoding="utf-8", newline="") as stream:
             reader = csv.DictReader(stream, strict=True)
@@ -92,15 +97,15 @@ def _read_rows(index: Path) -> dict[str, _Row]:
                 raise TraceError(f"{index}:1: the column {missing[0]!r} is missing; add it to the header and the rows")
             rows = {}
             for fields in reader:
-                line = reader.line_num
+                place = f"{index}:{reader.line_num}"
                 cells = {name: fields[name] for name in COLUMNS}
                 short = [name for name, cell in cells.items() if cell is None]
                 if short or None in fields:
-                    raise TraceError(f"{index}:{line}: the row has not as many cells as the header; correct it")
-                rows[cells["file"]] = _Row(
-                    line, index.parent / cells["file"], cells["scenario"], cells["technology"], cells["direction"],
+                    raise TraceError(f"{place}: the row has not as many cells as the header; correct it")
+                rows[cells["file"]] = Recording(
+                    place, index.parent / cells["file"], cells["scenario"], cells["technology"], cells["direction"],
                     cells["source"], cells["licence"], cells["pair_with"], fields.get("pair_kind") or "",
-                    _kind(f"{index}:{line}", fields), _resolution_ms(f"{index}:{line}", fields),
+                    _kind(place, fields), _resolution_ms(place, fields),
                 )  # fmt: skip
     except OSError as error:
         raise TraceError.unreadable(index, error) from error
@@ -109,19 +114,19 @@ def _read_rows(index: Path) -> dict[str, _Row]:
     return rows
 
 
-def _pair_name(index: Path, first: _Row, second: _Row) -> str:
+def _pair_name(first: Recording, second: Recording) -> str:
     """The parts of the file names that agree, in place."""
     one, other = first.file.stem.split("_"), second.file.stem.split("_")
     common = [a for a, b in zip(one, other, strict=False) if a == b]
     if not common:
         raise TraceError(
-            f"{index}:{first.line}: {first.file.name} and {second.file.name} have no part of their names in common "
+            f"{first.place}: {first.file.name} and {second.file.name} have no part of their names in common "
             "to name the pair by; rename the files"
         )
     return "_".join(common)
 
 
-def _device_names(rows: list[_Row], technologies: list[Technology]) -> list[str]:
+def _device_names(rows: list[Recording], technologies: list[Technology]) -> list[str]:
     """wifi, lte and so on; the last part of the file name where technologies agree or a brand says more."""
     names = []
     for row, technology in zip(rows, technologies, strict=True):
@@ -132,35 +137,31 @@ def _device_names(rows: list[_Row], technologies: list[Technology]) -> list[str]
     return names
 
 
-def _uplink(row: _Row) -> Path:
+def _uplink(row: Recording) -> Path:
     recorded = row.file.with_suffix(".up")
     return recorded if recorded.is_file() else row.file
 
 
-def _recorded(row: _Row) -> Recorded | None:
+def _recorded(row: Recording) -> Recorded | None:
     """What the optional column pair_kind says."""
     if "simultaneous" not in row.pair_kind:
         return None
     return "separately" if re.search(r"\bnot\b", row.pair_kind) else "together"
 
 
-def _together(first: str, second: str) -> str:
-    return first if first == second else f"{first}; {second}"
-
-
-def _make_pair(index: Path, rows: list[_Row]) -> Pair:
-    rows = sorted(rows, key=lambda row: TECHNOLOGY_ORDER.index(_technology(index, row)))
-    technologies = [_technology(index, row) for row in rows]
+def _make_pair(index: Path, rows: list[Recording]) -> Pair:
+    rows = sorted(rows, key=lambda row: TECHNOLOGY_ORDER.index(row.technology))
+    technologies = [row.technology for row in rows]
     names = _device_names(rows, technologies)
     if len(set(names)) != len(names):
         raise TraceError(
-            f"{index}:{rows[0].line}: the paths of {rows[0].file.name} and {rows[1].file.name} would both be named "
+            f"{rows[0].place}: the paths of {rows[0].file.name} and {rows[1].file.name} would both be named "
             f"{names[0]!r}; end the file names differently"
         )
     paths = []
     for row, technology, name in zip(rows, technologies, names, strict=True):
         if not row.file.is_file():
-            raise TraceError(f"{index}:{row.line}: there is no trace {row.file}; add the file or remove the row")
+            raise TraceError(f"{row.place}: there is no trace {row.file}; add the file or remove the row")
         link = link_defaults(row.scenario, technology)
         paths.append(
             PairPath(
@@ -171,10 +172,10 @@ def _make_pair(index: Path, rows: list[_Row]) -> Pair:
         )  # fmt: skip
     first, second = rows
     return Pair(
-        name=_pair_name(index, first, second),
+        name=_pair_name(first, second),
         scenario=first.scenario,
-        licence=_together(first.licence, second.licence),
-        source=_together(first.source, second.source),
+        licence="; ".join(distinct([first.licence, second.licence])),
+        source="; ".join(distinct([first.source, second.source])),
         paths=tuple(paths),
         library=index,
         recorded=_recorded(first),
@@ -192,33 +193,18 @@ def read_recorded(index: Path) -> list[Pair]:
         partner = rows.get(row.pair_with)
         if partner is None or partner.pair_with != name or partner is row:
             raise TraceError(
-                f"{index}:{row.line}: {name} is paired with {row.pair_with}, which has no row that says the same; "
+                f"{row.place}: {name} is paired with {row.pair_with}, which has no row that says the same; "
                 "let both rows name each other"
             )
         seen |= {name, row.pair_with}
         pair = _make_pair(index, [row, partner])
         if pair.name in {known.name for known in pairs}:
-            raise TraceError(f"{index}:{row.line}: a second pair would be named {pair.name!r}; rename its files")
+            raise TraceError(f"{row.place}: a second pair would be named {pair.name!r}; rename its files")
         pairs.append(pair)
     return pairs
 
 
-@dataclass(frozen=True)
-class Described:
-    """What an INDEX.csv says of one recording."""
-
-    technology: Technology
-    scenario: str
-    licence: str
-    source: str
-    kind: Kind | None
-    resolution_ms: float | None
-
-
-def describe(file: Path) -> Described | None:
+def describe(file: Path) -> Recording | None:
     """The row of a trace in the INDEX.csv beside it; None where there is none. Raises TraceError."""
     index = file.parent / CSV_FILE
-    row = _read_rows(index).get(file.name) if index.is_file() else None
-    if row is None:
-        return None
-    return Described(_technology(index, row), row.scenario, row.licence, row.source, row.kind, row.resolution_ms)
+    return _read_rows(index).get(file.name) if index.is_file() else None

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from railyard.base.lists import distinct
 from railyard.traces.convert.delays import read_delays
 from railyard.traces.convert.recipe import TraceRecipe
 from railyard.traces.convert.run import convert_trace
@@ -16,7 +17,7 @@ from railyard.traces.light import LEO_STEP_MS, layout_of, read_light_trace, read
 from railyard.traces.links import link_defaults
 from railyard.traces.names import Technology
 from railyard.traces.periods import CONSTANT_MS
-from railyard.traces.recorded import CSV_FILE, Described, describe
+from railyard.traces.recorded import CSV_FILE, Recording, describe
 from railyard.traces.trace import TraceError, format_trace, read_trace
 
 
@@ -40,7 +41,7 @@ class PairMetadata:
     source: str | None = None
 
 
-def _needed(given: str | None, described: list[Described | None], member: str) -> str:
+def _needed(given: str | None, described: list[Recording | None], member: str) -> str:
     """What the user said, or else what is known of both recordings."""
     if given:
         return given
@@ -49,7 +50,7 @@ def _needed(given: str | None, described: list[Described | None], member: str) -
         raise TraceError(
             f"the pair needs a {member}, which no {CSV_FILE} beside both traces tells; add --{member} TEXT"
         )
-    return "; ".join(dict.fromkeys(known))
+    return "; ".join(distinct(known))
 
 
 def _device_names(technologies: list[Technology]) -> list[str]:

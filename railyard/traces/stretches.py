@@ -13,10 +13,9 @@ STEP_MS = 100
 
 @dataclass(frozen=True)
 class Stretch:
-    """[start, start + length) of a trace's loop, and its mean capacity."""
+    """Where it starts in a trace's loop, and its mean capacity."""
 
     start_ms: int
-    length_ms: int
     mbps: float
 
 
@@ -32,6 +31,6 @@ def worst_stretches(trace: Trace, length_ms: int, count: int, last_start_ms: int
     while len(stretches) < count and np.isfinite(opportunities).any():
         place = int(np.argmin(opportunities))
         start = int(starts[place])
-        stretches.append(Stretch(start, length_ms, float(opportunities[place]) * OPPORTUNITY_BITS / 1e3 / length_ms))
+        stretches.append(Stretch(start, float(opportunities[place]) * OPPORTUNITY_BITS / 1e3 / length_ms))
         opportunities[np.abs(starts - start) < length_ms] = np.inf
     return stretches

@@ -42,6 +42,14 @@ class TraceError(UserError):
         return cls(f"{path}: cannot be read: {(error.strerror or str(error)).lower()}")
 
 
+def bytes_of(path: Path, words: str = "cannot be read") -> bytes:
+    """The bytes of a file. Raises TraceError."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise TraceError(f"{path}: {words}: {(error.strerror or str(error)).lower()}") from error
+
+
 @dataclass(frozen=True, eq=False)
 class Trace:
     """One direction of one path: delivery opportunities in ms, the first loop of them."""
@@ -100,12 +108,9 @@ class Trace:
         return counts.astype(np.float64) * (OPPORTUNITY_BITS / 1e3 / bin_ms)
 
 
-def _first_line(faults: npt.NDArray[np.bool_], line_of: npt.NDArray[np.int64] | None = None) -> int | None:
-    """1-based line of the first fault, where each element stands for a line or line_of says which."""
-    where = np.flatnonzero(faults)
-    if len(where) == 0:
-        return None
-    return int(where[0] if line_of is None else line_of[where[0]]) + 1
+def _first_line(faults: npt.NDArray[np.bool_]) -> int | None:
+    """1-based line of the first fault, where each element stands for a line."""
+    return int(np.argmax(faults)) + 1 if faults.any() else None
 
 
 def _parse(path: Path, data: bytes) -> IntArray:
@@ -157,12 +162,7 @@ def _parse(path: Path, data: bytes) -> IntArray:
 
 def read_trace(path: str | Path) -> Trace:
     """Read and check a trace; raises TraceError, whose message names file and line."""
-    path = Path(path)
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise TraceError(f"{path}: cannot read the trace: {(error.strerror or str(error)).lower()}") from error
-    return trace_of(path, data)
+    return trace_of(Path(path), bytes_of(Path(path), "cannot read the trace"))
 
 
 def trace_of(path: Path, data: bytes) -> Trace:
@@ -172,10 +172,7 @@ def trace_of(path: Path, data: bytes) -> Trace:
 
 def sha256_file(path: str | Path) -> str:
     """SHA-256 of a file's bytes in hex, without checking that it is a trace."""
-    try:
-        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
-    except OSError as error:
-        raise TraceError(f"{path}: cannot read the trace: {(error.strerror or str(error)).lower()}") from error
+    return hashlib.sha256(bytes_of(Path(path), "cannot read the trace")).hexdigest()
 
 
 def format_trace(opportunities_ms: Sequence[int] | IntArray) -> bytes:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from railyard.base.style import BLUE, GRID, INK, ORANGE, PATH_COLOURS, STALL_COLOUR, layout
+from railyard.base.style import AXIS, BLUE, INK, ORANGE, PATH_COLOURS, STALL_COLOUR, without_axes
 from railyard.report.replay.series import PathSeries, Replay
 
 STRIP_PX = 118
@@ -211,12 +211,10 @@ def draw(replay: Replay) -> go.Figure:
         paint(row)
         ground = "normal" if unit == "chunk" else "tozero"
         strips.figure.update_yaxes(title_text=unit, rangemode=ground, nticks=4, row=row, col=1)
-    house = {name: value for name, value in layout(height).items() if "axis" not in name}
-    strips.figure.update_layout(**house, showlegend=False, template=None)
+    strips.figure.update_layout(**without_axes(height), showlegend=False, template=None)
     strips.figure.update_layout(margin={"l": 56, "r": 12, "t": 24, "b": 40}, dragmode="zoom")
     strips.figure.update_annotations(x=0, xanchor="left", font={"size": 12})
-    axis = {"gridcolor": GRID, "linecolor": INK, "ticks": "outside", "ticklen": 4, "zeroline": False}
-    strips.figure.update_xaxes(**axis, range=[0, replay.bins.end_s])
-    strips.figure.update_yaxes(**axis, fixedrange=True)
+    strips.figure.update_xaxes(**AXIS, range=[0, replay.bins.end_s])
+    strips.figure.update_yaxes(**AXIS, fixedrange=True)
     strips.figure.update_xaxes(title_text="time since the links' time 0, s", row=rows, col=1)
     return strips.figure

@@ -13,7 +13,7 @@ import plotly.graph_objects as go
 
 from railyard.base import provenance
 from railyard.base.errors import UserError
-from railyard.base.style import GRID, INK, layout
+from railyard.base.style import AXIS, without_axes
 from railyard.experiment.arenas import is_exact
 from railyard.report.exhibit import Column, Exhibit, Fidelity, Plot, Provenance
 from railyard.results.records import RESULT_OUTCOMES, Run, load_campaign
@@ -166,11 +166,9 @@ def plot(name: str, title: str, figure: go.Figure, alt: str) -> Plot:
 
 def styled(figure: go.Figure, height: int, **more: Any) -> go.Figure:
     """The house's look on every axis of the figure."""
-    look = layout(height, **more)
-    figure.update_layout(template="none", **{name: value for name, value in look.items() if "axis" not in name})
-    axis = {"gridcolor": GRID, "linecolor": INK, "ticks": "outside", "ticklen": 4, "zeroline": False}
-    figure.update_xaxes(automargin=True, showline=True, showgrid=True, **axis)
-    figure.update_yaxes(automargin=True, showline=True, showgrid=True, **axis)
+    figure.update_layout(template="none", **without_axes(height, **more))
+    figure.update_xaxes(automargin=True, showline=True, showgrid=True, **AXIS)
+    figure.update_yaxes(automargin=True, showline=True, showgrid=True, **AXIS)
     return figure
 
 

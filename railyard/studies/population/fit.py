@@ -38,6 +38,7 @@ from pydantic import Field, model_validator
 from railyard.base.errors import UserError
 from railyard.base.files import write_whole
 from railyard.base.lists import grouped
+from railyard.base.models import StrictModel
 from railyard.base.provenance import sha256_of
 from railyard.base.yamlfile import FieldError, YamlDocument, near_miss, parse
 from railyard.figures.rows import reinjection_cost_of
@@ -45,7 +46,7 @@ from railyard.stats import distributions
 from railyard.stats.bootstrap import Reals
 from railyard.stats.statistics import nearest_rank
 from railyard.studies.population.executors import Executor, Tasks
-from railyard.studies.population.model import Name, Parameters, Population, Positive, Strict
+from railyard.studies.population.model import Name, Parameters, Population, Positive
 from railyard.studies.population.play import Arm, Row, Task, arm_of, tasks_of
 from railyard.studies.population.scenes import Library
 from railyard.studies.population.viewers import draw_viewers
@@ -63,7 +64,7 @@ TAIL = 0.025
 What = Literal["rct", "primary_rtt", "second_rtt", "cost", "lte_faster"]
 
 
-class Free(Strict):
+class Free(StrictModel):
     """A parameter to be fitted: where the search begins, and its bounds."""
 
     start: Positive
@@ -77,7 +78,7 @@ class Free(Strict):
         return self
 
 
-class Moment(Strict):
+class Moment(StrictModel):
     """A measured figure: of the RCT of whole requests, s; of a path's smoothed RTT, s; of the re-injection cost, a
     share; or of the viewers at places, the share whose LTE is the faster path."""
 
@@ -114,7 +115,7 @@ class Moment(Strict):
         return math.log(max(simulated, LEAST_SHARE) / self.measured) / self.tolerance
 
 
-class Round(Strict):
+class Round(StrictModel):
     """Points that are simulated, and the viewers of each."""
 
     points: Annotated[int, Field(ge=2, le=4096)]
@@ -123,7 +124,7 @@ class Round(Strict):
     """Half of the box's width, in ln of a parameter."""
 
 
-class FitSpec(Strict):
+class FitSpec(StrictModel):
     """`experiments/fitted/population-fit.yaml`."""
 
     population: Name

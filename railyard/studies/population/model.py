@@ -8,9 +8,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from railyard.base.errors import UserError
+from railyard.base.models import StrictModel
 from railyard.base.paths import EXPERIMENTS_DIR
 from railyard.base.yamlfile import FieldError, YamlDocument, load_yaml, near_miss, parse
 from railyard.experiment.model import TRANSPORT_OF_SCHEME, SchemeEntry, find_experiment
@@ -25,11 +26,7 @@ Share = Annotated[float, Field(ge=0, le=1)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
 
 
-class Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Lognormal(Strict):
+class Lognormal(StrictModel):
     """A lognormal quantity, drawn values held within [least, most]."""
 
     median: Positive
@@ -48,7 +45,7 @@ class Lognormal(Strict):
         return self.model_copy(update=changed)
 
 
-class Spread(Strict):
+class Spread(StrictModel):
     """A lognormal quantity whose median is given elsewhere."""
 
     sigma: Annotated[float, Field(ge=0)]
@@ -60,12 +57,12 @@ class Spread(Strict):
         return Lognormal(median=held, sigma=self.sigma, least=self.least, most=self.most)
 
 
-class Choice(Strict):
+class Choice(StrictModel):
     value: Annotated[int, Field(gt=0)]
     share: Positive
 
 
-class PathDraw(Strict):
+class PathDraw(StrictModel):
     """How one path differs from viewer to viewer; what is left out is the pair's own."""
 
     base_rtt_ms: Lognormal | None = None
@@ -73,14 +70,14 @@ class PathDraw(Strict):
     rate_factor: Lognormal | None = None  # generated pairs: of the model's median rate, drawn once a pair
 
 
-class Fading(Strict):
+class Fading(StrictModel):
     """ln(rate) of one path over time: an AR(1) process."""
 
     sigma: Annotated[float, Field(ge=0)]
     time_constant_s: Positive
 
 
-class Spells(Strict):
+class Spells(StrictModel):
     """Times in which a path has less of its rate, or none, as a Poisson process."""
 
     per_minute: Positive
@@ -89,7 +86,7 @@ class Spells(Strict):
     """What is left of the rate."""
 
 
-class Load(Strict):
+class Load(StrictModel):
     """What others offer to a path's bottleneck: lognormal from viewer to viewer, and over time."""
 
     sigma: Annotated[float, Field(ge=0)]
@@ -100,7 +97,7 @@ class Load(Strict):
     time_constant_s: Positive
 
 
-class Radio(Strict):
+class Radio(StrictModel):
     """The radio of a second path, which sleeps: settings of its links (docs/reference/links.md)."""
 
     asleep: Share
@@ -111,7 +108,7 @@ class Radio(Strict):
     """What the first packet after a pause waits for, on the way down."""
 
 
-class PathAccess(Strict):
+class PathAccess(StrictModel):
     """One path of the viewers who sit still. Medians of rate, load, base RTT and queue are parameters."""
 
     technology: Technology
@@ -129,19 +126,19 @@ class PathAccess(Strict):
     radio: Radio | None = None
 
 
-class Access(Strict):
+class Access(StrictModel):
     wifi: PathAccess
     lte: PathAccess
 
 
-class PathPlace(Strict):
+class PathPlace(StrictModel):
     """What a place makes of a path: factors of its median rate and of its load."""
 
     rate: Positive = 1.0
     load: Positive = 1.0
 
 
-class Place(Strict):
+class Place(StrictModel):
     """A kind of place where viewers sit still."""
 
     wifi: PathPlace
@@ -152,7 +149,7 @@ class Place(Strict):
     """Factor of the share of plays in which Wi-Fi is left behind."""
 
 
-class Parameters(Strict):
+class Parameters(StrictModel):
     """What no publication gives; `experiments/fitted/population-fit.yaml` says how it is fitted, or what is assumed."""
 
     wifi_mbps: Positive
@@ -174,17 +171,17 @@ class Parameters(Strict):
     """Share of plays at home in which Wi-Fi is left behind."""
 
 
-class Scene(Strict):
+class Scene(StrictModel):
     """Where viewers are: a place where they sit still, pairs of the trace library by scenario, or pairs generated from
     a model."""
 
     name: Name
     share: Positive
-    scenarios: list[str] = []
+    scenarios: list[str] = Field(default=[])
     model: MobilityModel | None = None
     pairs: Annotated[int, Field(ge=1, le=1000)] = 1  # generated ones
     duration_s: Annotated[int, Field(ge=10, le=600)] = 60
-    paths: dict[str, PathDraw] = {}
+    paths: dict[str, PathDraw] = Field(default={})
     place: Place | None = None
 
     @field_validator("model", mode="before")
@@ -225,7 +222,7 @@ class Scene(Strict):
         return self.model_copy(update={"paths": self.paths | {path: scaled}})
 
 
-class CrossIsp(Strict):
+class CrossIsp(StrictModel):
     """The secondary path's operator is another one than the server's: its delay grows (paper, table 4)."""
 
     operators: dict[str, Positive]  # shares of the viewers
@@ -240,14 +237,14 @@ class CrossIsp(Strict):
         return self
 
 
-class Watching(Strict):
+class Watching(StrictModel):
     """How much of a video a viewer sees before the next one: all of it, or the share u ** early, u uniform."""
 
     to_the_end: Share
     early: Positive
 
 
-class Video(Strict):
+class Video(StrictModel):
     bitrate_bps: list[Choice] = Field(min_length=1)
     duration_s: Lognormal
     first_frame_bytes: Lognormal
@@ -263,13 +260,13 @@ class Video(Strict):
         return self.model_copy(update={"videos": videos})
 
 
-class Scale(Strict):
+class Scale(StrictModel):
     days: Annotated[int, Field(ge=1, le=366)]
     viewers_per_day: Annotated[int, Field(ge=1, le=1_000_000)]
     pilot_viewers: Annotated[int, Field(ge=1, le=100_000)]
 
 
-class Population(Strict):
+class Population(StrictModel):
     kind: Literal["population"]
     name: Name
     description: str = ""
@@ -337,10 +334,10 @@ class PopulationExhibit(PaperClaims):
     """So many videos over one connection, instead of one."""
 
 
-class Fitted(Strict):
+class Fitted(StrictModel):
     """The file that a fit leaves, as far as a population reads it."""
 
-    model_config = ConfigDict(extra="ignore", frozen=True)
+    model_config = ConfigDict(extra="ignore")
 
     parameters: Parameters
 

@@ -8,6 +8,7 @@ and holds what was left. So a trace delivers what was measured, and at most 1504
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -49,6 +50,14 @@ def from_packets(times_us: FloatArray | IntArray, sizes: FloatArray | IntArray, 
     inside = (times >= 0) & (times < duration_us)
     times, bytes_each = times[inside], bytes_each[inside]
     return Delivered(np.maximum.accumulate(times), np.cumsum(bytes_each), duration_us, stepwise=True)
+
+
+def from_epoch(path: Path, times_s: FloatArray, sizes: FloatArray, start_s: float, last_s: float) -> Delivered:
+    """Packets of a capture by their times, s; it starts and ends at given ones. Raises TraceError."""
+    duration_us = (round((last_s - start_s) * 1e6) // US_PER_MS + 1) * US_PER_MS
+    if duration_us <= 0:
+        raise TraceError(f"{path}: the packets end before t0; correct t0")
+    return from_packets(np.round((times_s - start_s) * 1e6), sizes, duration_us)
 
 
 def from_bins(edges_us: FloatArray, bytes_in_bin: FloatArray) -> Delivered:

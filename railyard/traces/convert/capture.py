@@ -10,7 +10,7 @@ from pathlib import Path
 import dpkt
 import numpy as np
 
-from railyard.traces.convert.capacity import TUN_BYTES, Delivered, from_packets
+from railyard.traces.convert.capacity import TUN_BYTES, Delivered, from_epoch
 from railyard.traces.convert.recipe import TraceRecipe
 from railyard.traces.trace import TraceError
 
@@ -89,8 +89,4 @@ def read_capture(path: Path, recipe: TraceRecipe) -> Delivered:
         word = "to" if recipe.direction == "down" else "from"
         raise TraceError(f"{path}: there is no IP packet {word} {recipe.address} in it; check address and direction")
     start_s = first_s if recipe.t0_epoch_s is None else recipe.t0_epoch_s
-    since_us = (np.array(times) - start_s) * 1e6
-    duration_us = (round((last_s - start_s) * 1e6) // 1000 + 1) * 1000
-    if duration_us <= 0:
-        raise TraceError(f"{path}: the capture ends before t0; correct t0")
-    return from_packets(np.round(since_us), np.array(sizes), duration_us)
+    return from_epoch(path, np.array(times), np.array(sizes), start_s, last_s)

@@ -11,7 +11,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from railyard.traces.delay import MAX_DELAY_MS
-from railyard.traces.trace import MAX_MS, FloatArray, TraceError
+from railyard.traces.trace import MAX_MS, FloatArray, TraceError, bytes_of
 
 DelayFormat = Literal["ping", "list"]
 DELAY_FORMATS: tuple[str, ...] = get_args(DelayFormat)
@@ -43,10 +43,7 @@ class Delays:
 
 def read_delays(path: Path, form: DelayFormat | None, interval_ms: float | None) -> Delays:
     """A measurement of delays. `form`: None to tell it by the content. Raises TraceError."""
-    try:
-        lines = path.read_text(encoding="latin-1").splitlines()
-    except OSError as error:
-        raise TraceError.unreadable(path, error) from error
+    lines = bytes_of(path).decode("latin-1").splitlines()
     if form is None:
         form = "list" if lines and _VALUE.fullmatch(lines[0].strip()) else "ping"
     return _of_list(path, lines, interval_ms) if form == "list" else _of_ping(path, lines, interval_ms)

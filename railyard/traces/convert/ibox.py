@@ -12,7 +12,7 @@ import numpy as np
 
 from railyard.traces.convert.capacity import Delivered, from_bins
 from railyard.traces.convert.recipe import TraceRecipe
-from railyard.traces.trace import TraceError
+from railyard.traces.trace import TraceError, bytes_of
 
 MARK = b'"cross_traffic_pattern"'
 _MAX_KBPS = 1e9
@@ -22,13 +22,11 @@ _MAX_BINS = 86_400
 def read_ibox(path: Path, _: TraceRecipe) -> Delivered:
     """The learned direction, which has cross traffic: bins of a second of what the bottleneck leaves."""
     try:
-        config = json.loads(path.read_bytes())["config"]
+        config = json.loads(bytes_of(path))["config"]
         learned = next(config[way] for way in ("uplink", "downlink") if config[way]["cross_traffic_pattern"])
         rate = _number(learned["bottleneck_bandwidth"])
         cross = [_number(one) for one in learned["cross_traffic_pattern"]]
         delay_ms, packets = _number(learned["propagation_delay"]), _number(learned["buffer_size_packets"])
-    except OSError as error:
-        raise TraceError.unreadable(path, error) from error
     except (KeyError, TypeError, ValueError, StopIteration, RecursionError):
         raise TraceError(f"{path}: this is no network profile of iBox with cross traffic; take another file") from None
     if rate > _MAX_KBPS or len(cross) > _MAX_BINS:

@@ -13,7 +13,7 @@ import numpy as np
 
 from railyard.traces.convert.capacity import TUN_BYTES, Delivered, from_bins, from_packets
 from railyard.traces.convert.recipe import TraceRecipe
-from railyard.traces.trace import TraceError
+from railyard.traces.trace import TraceError, bytes_of
 
 RAW_LOG_HEADER = "# railyard saturatr raw log 1"
 DATA_RECEIVED = b"DATA RECEIVED"
@@ -107,9 +107,7 @@ def read_raw(path: Path, _: TraceRecipe) -> Delivered:
 def read_iperf3(path: Path, recipe: TraceRecipe) -> Delivered:
     """The intervals of an `iperf3 --json` result; those of the receiver where the file has them."""
     try:
-        data = json.loads(path.read_bytes())
-    except OSError as error:
-        raise TraceError.unreadable(path, error) from error
+        data = json.loads(bytes_of(path))
     except (ValueError, RecursionError) as error:
         raise TraceError(f"{path}: this is not JSON: {error}; run iperf3 with --json") from None
     if not isinstance(data, dict) or not data.get("intervals"):

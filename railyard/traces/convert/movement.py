@@ -14,7 +14,7 @@ import numpy as np
 
 from railyard.traces.convert.capacity import Delivered, from_bins
 from railyard.traces.convert.recipe import TraceRecipe
-from railyard.traces.trace import TraceError
+from railyard.traces.trace import TraceError, bytes_of
 
 _ROW = re.compile(r"\s*(\d{10,14})\s+(\d{1,14})\s+(-?\d+(?:\.\d+)?)\s+(-?\d+(?:\.\d+)?)\s+(\d{1,14})\s+(\d{1,9})\s*")
 
@@ -26,10 +26,7 @@ def is_movement_log(lines: Sequence[bytes]) -> bool:
 
 def read_movement(path: Path, _: TraceRecipe) -> Delivered:
     """Each row is a bin: its bytes arrived in the ms that it names. Rows of 0 ms belong to the one before them."""
-    try:
-        lines = path.read_text(encoding="latin-1").splitlines()
-    except OSError as error:
-        raise TraceError.unreadable(path, error) from error
+    lines = bytes_of(path).decode("latin-1").splitlines()
     sizes: list[int] = []
     lengths_ms: list[int] = []
     for number, line in enumerate(lines, start=1):

@@ -15,7 +15,7 @@ import numpy as np
 from railyard.traces.convert.capacity import Delivered, from_bins
 from railyard.traces.convert.columns import US, Columns, columns_of
 from railyard.traces.convert.recipe import TraceRecipe
-from railyard.traces.trace import FloatArray, TraceError
+from railyard.traces.trace import FloatArray, TraceError, bytes_of
 
 _IPERF_UNITS = {"bits/sec": 1 / 8, "Kbits/sec": 1e3 / 8, "Mbits/sec": 1e6 / 8, "Gbits/sec": 1e9 / 8}
 """Units that iperf writes behind a rate, row by row, in bytes per second."""
@@ -71,10 +71,7 @@ def _cells(row: list[str], delimiter: str | None) -> list[str]:
 
 def decoded(path: Path) -> str:
     """The text of a file in UTF-8 or UTF-16, else as Windows writes it in western Europe."""
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise TraceError.unreadable(path, error) from error
+    data = bytes_of(path)
     try:
         if data.startswith((b"\xff\xfe", b"\xfe\xff")):
             return data.decode("utf-16")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field
 
+from railyard.base.models import StrictModel
 from railyard.traces.index import MAX_BASE_RTT_MS, ResolutionMs
-from railyard.traces.names import DeviceName, Kind, PairName, QueueSpec, Recorded, Technology
+from railyard.traces.names import DeviceName, Kind, OfAPair, PairName, QueueSpec, Recorded, Technology
 from railyard.traces.settings import LinkSettings
 
 Format = Literal["mahimahi", "saturatr", "raw", "rates", "movement", "pcap", "tshark", "iperf3", "iperf-text", "ibox"]
@@ -24,8 +25,8 @@ Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+class _Part(StrictModel):
+    model_config = ConfigDict(populate_by_name=True)
 
 
 class Microstructure(_Part):
@@ -102,15 +103,7 @@ class PairRecipe(_Part):
     source: Text
     recorded: Recorded | None = None
     """Whether the recordings were made together; without it nothing is said."""
-    paths: tuple[PathRecipe, ...]
-
-    @model_validator(mode="after")
-    def _two_paths_or_more(self) -> PairRecipe:
-        if len(self.paths) < 2:
-            raise ValueError("a pair has two paths or more; add what is missing")
-        if len({path.name for path in self.paths}) != len(self.paths):
-            raise ValueError("the names of the paths must differ")
-        return self
+    paths: Annotated[tuple[PathRecipe, ...], OfAPair]
 
 
 class RecipeFile(_Part):

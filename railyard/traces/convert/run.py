@@ -32,7 +32,15 @@ from railyard.traces.convert.tshark import TIME, read_tshark
 from railyard.traces.index import PairEntry, PathEntry
 from railyard.traces.links import link_defaults
 from railyard.traces.names import Kind
-from railyard.traces.trace import OPPORTUNITY_BYTES, TraceError, format_trace, read_trace, sha256_file, trace_of
+from railyard.traces.trace import (
+    OPPORTUNITY_BYTES,
+    TraceError,
+    bytes_of,
+    format_trace,
+    read_trace,
+    sha256_file,
+    trace_of,
+)
 
 _CAPTURE_MAGIC = (
     b"\xd4\xc3\xb2\xa1",
@@ -46,11 +54,7 @@ _LOOKED_AT = 65_536
 
 def read_mahimahi(path: Path, _: TraceRecipe) -> Delivered:
     """A trace that is one already: to be cut, scaled or checked, or freed of Windows' line ends and byte order mark."""
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise TraceError.unreadable(path, error) from error
-    times = trace_of(path, _without_dos(data)).opportunities_ms
+    times = trace_of(path, _without_dos(bytes_of(path))).opportunities_ms
     # Its last opportunity, which closes the period, comes again with the end of what is converted.
     within, last = times[:-1], int(times[-1])
     return from_packets(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from railyard.traces.convert.capacity import TUN_BYTES, Delivered, from_packets
+from railyard.traces.convert.capacity import TUN_BYTES, Delivered, from_epoch
 from railyard.traces.convert.recipe import TraceRecipe
 from railyard.traces.trace import TraceError
 
@@ -46,12 +46,8 @@ def read_tshark(path: Path, recipe: TraceRecipe) -> Delivered:
     if not packets:
         raise TraceError(f"{path}: there is no packet of {recipe.address} in it; check address and direction")
     start_s = first_s if recipe.t0_epoch_s is None else recipe.t0_epoch_s
-    packets.sort()
-    since_us = np.round((np.array([at_s for at_s, _ in packets]) - start_s) * 1e6)
-    duration_us = (round((last_s - start_s) * 1e6) // 1000 + 1) * 1000
-    if duration_us <= 0:
-        raise TraceError(f"{path}: the packets end before t0; correct t0")
-    return from_packets(since_us, np.array([length for _, length in packets]), duration_us)
+    times_s, sizes = np.array(sorted(packets)).T
+    return from_epoch(path, times_s, sizes, start_s, last_s)
 
 
 def _columns(path: Path, header: list[str], direction: str) -> tuple[int, int, int, int]:
