@@ -61,6 +61,11 @@ def _first_after(trace: Trace, time_us: int, start_offset_ms: int) -> int:
     return trace.count_until(time_us // 1000 + start_offset_ms)
 
 
+def _first_down(paths: Sequence[OraclePath], sent_us: int) -> list[int]:
+    """Of each path, the first opportunity for what the server sends then."""
+    return [_first_after(path.down, sent_us + path.data_delay_us, path.start_offset_ms) for path in paths]
+
+
 def request_arrival_us(paths: Sequence[OraclePath], request_us: int) -> int:
     """When the request can be at the server, µs since t0: over the uplink that brings it first."""
     arrivals: list[int] = []
@@ -74,7 +79,7 @@ def completion_us(paths: Sequence[OraclePath], request_us: int, size_bytes: int)
     """When the last byte of a chunk of that size can be at the player, µs since t0. `request_us`: since t0 too."""
     sent_us = request_arrival_us(paths, request_us)
     needed = -(-max(1, size_bytes) // PAYLOAD_BYTES)
-    first = [_first_after(path.down, sent_us + path.data_delay_us, path.start_offset_ms) for path in paths]
+    first = _first_down(paths, sent_us)
     return _carried_ms(paths, first, needed, sent_us // 1000) * 1000
 
 
@@ -83,7 +88,7 @@ def bytes_by_path(paths: Sequence[OraclePath], request_us: int, size_bytes: int)
     of the paths that come first."""
     sent_us, left = request_arrival_us(paths, request_us), max(1, size_bytes)
     done_ms = completion_us(paths, request_us, size_bytes) // 1000
-    first = [_first_after(path.down, sent_us + path.data_delay_us, path.start_offset_ms) for path in paths]
+    first = _first_down(paths, sent_us)
     totals = [0 for _ in paths]
     for end_ms in (done_ms - 1, done_ms):
         for k, path in enumerate(paths):
@@ -140,10 +145,7 @@ class InOrder:
 
     def _serve(self, request_us: int, size_bytes: int) -> int:
         sent_us = request_arrival_us(self._paths, request_us)
-        first = [
-            max(_first_after(path.down, sent_us + path.data_delay_us, path.start_offset_ms), number)
-            for path, number in zip(self._paths, self._free, strict=True)
-        ]
+        first = list(map(max, _first_down(self._paths, sent_us), self._free))
         needed = -(-max(1, size_bytes - self._spare_bytes) // PAYLOAD_BYTES)
         late = _carried_ms(self._paths, first, needed, sent_us // 1000)
         ends, before = self._until(late, first), self._until(late - 1, first)

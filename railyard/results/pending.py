@@ -26,7 +26,7 @@ from railyard.results.records import Run, load_campaign
 from railyard.results.twins import make_twins
 from railyard.run.arena import arena_of
 from railyard.run.campaign import Campaign, identity_of, run_campaign
-from railyard.run.folders import Tell, find_existing, results_folder
+from railyard.run.folders import Identity, Tell, find_existing, results_folder
 from railyard.run.progress import Counted, Stopwatch, reporter
 from railyard.run.quiet import Quiet
 from railyard.run.repetition import default_budget_s
@@ -67,6 +67,11 @@ class Plan:
     further: dict[str, Any] | None = None  # more members of campaign.json
     qlog_asked: bool | None = None  # whether the user chose whose qlogs to keep; None: nothing is said of them
 
+    @property
+    def identity(self) -> Identity:
+        named = self.experiment.model_copy(update={"name": self.name or self.experiment.name})
+        return identity_of(named, self.specs, self.facts)
+
 
 @dataclass(frozen=True)
 class Whole:
@@ -95,9 +100,7 @@ def whole_campaign(
     """Finds or makes the folder, holds it locked, and completes the campaign. `tables`: the runs are gathered into
     Parquet files. Without a console the runs are only counted, on standard error. Raises KeyboardInterrupt where the
     user stopped it."""
-    change = {} if plan.name is None else {"name": plan.name}
-    identity = identity_of(plan.experiment.model_copy(update=change), plan.specs, plan.facts)
-    with results_folder(identity, place.tell, out=place.out, fresh=place.fresh, results=place.results) as folder:
+    with results_folder(plan.identity, place.tell, out=place.out, fresh=place.fresh, results=place.results) as folder:
         campaign = make_whole(plan, folder, jobs=jobs, console=console)
         if tables and not campaign.is_as_shown:
             write_parquet(campaign.runs, folder)
@@ -176,9 +179,7 @@ def _tell_of_machine(console: Console, sentence: str) -> None:
 
 def planned(plan: Plan, place: Place, jobs: int | None) -> list[str]:
     """What `railyard run --dry-run` says of a campaign: runs, time, disk space. Nothing is written."""
-    change = {} if plan.name is None else {"name": plan.name}
-    identity = identity_of(plan.experiment.model_copy(update=change), plan.specs, plan.facts)
-    folder = place.out or find_existing(identity, place.results)
+    folder = place.out or find_existing(plan.identity, place.results)
     pending = plan.specs if folder is None or place.fresh else Campaign(folder).pending(plan.specs)
     total, done = len(plan.specs), len(plan.specs) - len(pending)
     arena = plan.specs[0].arena

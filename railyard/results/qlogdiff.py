@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from pathlib import Path
@@ -88,7 +89,7 @@ def _shown(side: Decision | Event | None, word: str) -> str:
 
 def server_qlogs(run: Path) -> list[Path]:
     """The server's qlogs of a run, one a connection, in the order in which the connections were made."""
-    qlogs = sorted((run / "qlog").glob("*_server.sqlog"), key=lambda file: (_reference_time(file), file.name))
+    qlogs = sorted((run / "qlog").glob("*_server.sqlog"), key=lambda file: (_reference_us(file), file.name))
     if not qlogs:
         raise UserError(
             f"{run}: there is no qlog of the server; `railyard repeat {run} --qlog --out DIR` does the run again with "
@@ -97,14 +98,12 @@ def server_qlogs(run: Path) -> list[Path]:
     return qlogs
 
 
-def _reference_time(file: Path) -> float:
-    with file.open(errors="replace") as lines:
-        try:
-            header = json.loads(next(lines, "{}").lstrip(_RECORD_SEPARATOR))
-        except ValueError:
-            return 0.0
-    fields = header.get("trace", {}).get("common_fields", {})
-    return float(fields.get("reference_monotonic_us", 0.0))
+def _reference_us(file: Path) -> float:
+    """Time 0 of a qlog; 0 where its header does not say."""
+    with file.open(errors="replace") as lines, suppress(ValueError, KeyError):
+        header = json.loads(next(lines, "{}").lstrip(_RECORD_SEPARATOR))
+        return float(header["trace"]["common_fields"]["reference_monotonic_us"])
+    return 0.0
 
 
 def events(file: Path) -> Iterator[Event]:
@@ -122,9 +121,7 @@ def events(file: Path) -> Iterator[Event]:
 
 def timed_events(file: Path, t0_us: float) -> Iterator[tuple[float, Event]]:
     """The same, each with its time in s on the clock of the links."""
-    with file.open(errors="replace") as lines:
-        header = json.loads(next(lines, "{}").lstrip(_RECORD_SEPARATOR))
-    reference_us = float(header["trace"]["common_fields"]["reference_monotonic_us"])
+    reference_us = _reference_us(file)
     for event in events(file):
         yield (reference_us + float(event["time"]) * 1000 - t0_us) / 1e6, event
 

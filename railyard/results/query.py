@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from railyard.base.errors import UserError
 from railyard.results.campaigns import StoredCampaign, campaigns_or_error, newest_of
 from railyard.results.columns import CAMPAIGN, CAMPAIGNS, CLAIMS, EXHIBITS, PAPER, PLAYS, STORED, TABLES, StoredTable
-from railyard.results.upgrade import as_now, stored_tables, version_of
+from railyard.results.upgrade import as_now, read_parquet, stored_tables, version_of
 
 FORMATS = ("table", "csv", "json", "parquet")
 SAFE_NAME = re.compile(r"^[a-z][a-z0-9_]*$")
@@ -102,10 +102,7 @@ def _other_tables(campaigns: Sequence[StoredCampaign]) -> dict[str, list[pa.Tabl
     for campaign in campaigns:
         for file in sorted(campaign.folder.glob("*.parquet")):
             if file.stem not in known and SAFE_NAME.match(file.stem):
-                try:
-                    table = pq.read_table(file)
-                except (OSError, pa.ArrowException) as error:
-                    raise UserError(f"{file}: cannot be read: {' '.join(str(error).split())}; remove it.") from None
+                table = read_parquet(file, remedy="remove it")
                 if CAMPAIGN.name not in table.column_names:
                     other_tables.setdefault(file.stem, []).append(_with_campaign(table, campaign.name))
     return other_tables
@@ -117,11 +114,8 @@ def _plays(campaigns: Sequence[StoredCampaign]) -> pa.Table:
     for campaign in campaigns:
         file = campaign.folder / "plays.parquet"
         if file.is_file():
-            try:
-                plays.append(_with_campaign(as_now(pq.read_table(file), PLAYS), campaign.name))
-            except (OSError, pa.ArrowException) as error:
-                cause = " ".join(str(error).split()).rstrip(".")
-                raise UserError(f"{file}: cannot be read: {cause}; the command that made it writes it again.") from None
+            table = read_parquet(file, remedy="the command that made it writes it again")
+            plays.append(_with_campaign(as_now(table, PLAYS), campaign.name))
     return pa.concat_tables(plays)
 
 

@@ -16,6 +16,7 @@ from railyard.base.terminal import print_table
 from railyard.base.words import counted
 from railyard.experiment.arenas import is_exact
 from railyard.results.campaigns import StoredCampaign
+from railyard.results.qlogdiff import path_names
 from railyard.results.records import Run, load_campaign, load_run
 from railyard.results.tables import megabytes, percent, print_comparison, seconds
 from railyard.run import repeat
@@ -89,8 +90,7 @@ def _print_outcome(console: Console, run: Run) -> None:
 
 def _transport_paths(folder: Path) -> dict[str, dict[str, Any]]:
     """What the server's transport counted on each path, by the path's name; empty for the kernel's transports."""
-    emulator = json.loads((folder / "mpshell.json").read_text())
-    names = {path.get("inside_addr"): path["name"] for path in emulator["paths"]}
+    names = path_names(folder)
     transport_paths: dict[str, dict[str, Any]] = {}
     for event in read_jsonl(folder / "server.jsonl"):
         if event.get("event") == "connection_closed":

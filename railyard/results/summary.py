@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
 
-from rich.console import Console, JustifyMethod, RenderableType
+from rich.console import Console, RenderableType
 from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
@@ -25,7 +25,7 @@ from railyard.results import differences, findings, shortage, twins
 from railyard.results.aggregate import Cell, cells
 from railyard.results.causes import causes
 from railyard.results.records import RESULT_OUTCOMES, Run
-from railyard.results.tables import TextColumn, columns_of, marked, marks_in_words, shortages
+from railyard.results.tables import TextColumn, columns_of, marked, marks_in_words, shortages, two_line_heads
 from railyard.stats.bootstrap import FEWEST
 
 ANSWER = "answer.json"
@@ -122,11 +122,8 @@ def _columns(outcome: Outcome, rows: Sequence[Cell], *, with_ends: bool) -> list
 
 def _table(columns: Sequence[TextColumn]) -> Table:
     table = new_table()
-    seen = ""
-    for column in columns:
-        first, seen = "" if column.head[0] == seen else column.head[0], column.head[0]
-        justify: JustifyMethod = "right" if column.number else "left"
-        table.add_column(f"{first}\n{column.head[1]}", justify=justify, no_wrap=True)
+    for head, column in zip(two_line_heads(columns), columns, strict=True):
+        table.add_column(head, justify=column.justify, no_wrap=True)
     last = ""
     for row in zip(*(column.texts for column in columns), strict=True):
         again = columns[0].name == "pair" and row[0] == last

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from rich import box
-from rich.console import Console
+from rich.console import Console, JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
@@ -78,6 +78,10 @@ class TextColumn:
     figure: Figure | None = None
     short: Shortage | None = None
     """The largest shortage of a scheme, if a scheme has too few requests for the quantile."""
+
+    @property
+    def justify(self) -> JustifyMethod:
+        return "right" if self.number else "left"
 
     @property
     def tells_nothing(self) -> bool:
@@ -180,18 +184,22 @@ def same_in_words(same: Sequence[TextColumn]) -> str:
     return ", ".join(f"{name} {text}" for name, text in equal if text)
 
 
+def two_line_heads(columns: Sequence[TextColumn]) -> list[str]:
+    """The first line of a heading stands above the first of the columns that share it."""
+    before = ["", *(column.head[0] for column in columns)]
+    return [
+        "\n".join(("" if column.head[0] == seen else column.head[0], column.head[1]))
+        for seen, column in zip(before, columns, strict=False)
+    ]
+
+
 def comparison(pair: str, row: list[Cell]) -> Table:
     title = {"title": pair, "title_justify": "left", "title_style": "bold", "header_style": "bold"}
     shown, _ = columns_of(row)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), **title)  # type: ignore[arg-type]
     table.add_column("\nscheme", no_wrap=True)
-    seen = ""
-    for column in shown:
-        first = column.head[0] if column.head[0] != seen else ""
-        seen = column.head[0]
-        table.add_column(
-            f"{first}\n{column.head[1]}", justify="right" if column.number else "left", no_wrap=column.number
-        )
+    for head, column in zip(two_line_heads(shown), shown, strict=True):
+        table.add_column(head, justify=column.justify, no_wrap=column.number)
     for place, cell in enumerate(row):
         styles = {
             "outcome": "" if cell.all_complete else "yellow",
@@ -208,7 +216,7 @@ def figures_table(runs: Sequence[Run]) -> Table:
     columns = _columns([cell.shown for _, cell in rows], [cell for _, cell in rows])
     table = Table(*("pair", "scheme"))
     for column in columns:
-        table.add_column(column.name, justify="right" if column.number else "left")
+        table.add_column(column.name, justify=column.justify)
     for place, (pair, cell) in enumerate(rows):
         table.add_row(pair, cell.label, *(column.texts[place] for column in columns))
     return table

@@ -19,9 +19,19 @@ from railyard.results.columns import CAMPAIGN, LINKS, METADATA_KEY, SCHEMA, STOR
 from railyard.results.records import load_run
 
 
-def _unreadable(file: Path, error: Exception) -> UserError:
+def read_parquet(file: Path, columns: list[str] | None = None, *, remedy: str = "") -> pa.Table:
+    """Raises UserError for a file that is none; `remedy`: what helps, if not `railyard report`."""
+    try:
+        return pq.read_table(file, columns=columns)
+    except (OSError, pa.ArrowException) as error:
+        raise _unreadable(file, error, remedy) from None
+
+
+def _unreadable(file: Path, error: Exception, remedy: str = "") -> UserError:
     cause = " ".join(str(error).split()).rstrip(".")
-    return UserError(f"{file}: cannot be read: {cause}; `railyard report {file.parent}` writes it again.")
+    return UserError(
+        f"{file}: cannot be read: {cause}; {remedy or f'`railyard report {file.parent}` writes it again'}."
+    )
 
 
 def version_of(file: Path) -> int:
@@ -75,10 +85,7 @@ def _of_these_runs(file: Path, campaign: StoredCampaign) -> bool:
     """Whether the file is of the runs that are there; a campaign may also be kept without their folders."""
     if not (campaign.folder / "runs").is_dir():
         return True
-    try:
-        rows = pq.read_table(file, columns=["run_id"]).column("run_id").to_pylist()
-    except (OSError, pa.ArrowException) as error:
-        raise _unreadable(file, error) from None
+    rows = read_parquet(file, ["run_id"]).column("run_id").to_pylist()
     return sorted(rows) == sorted(folder.name for folder in campaign.whole)
 
 
@@ -95,8 +102,5 @@ def stored_tables(campaign: StoredCampaign) -> dict[str, pa.Table]:
             tables[table.name] = _links_of_schema_1(tables["runs"])
             continue
         version_of(file)
-        try:
-            tables[table.name] = as_now(pq.read_table(file), table)
-        except (OSError, pa.ArrowException) as error:
-            raise _unreadable(file, error) from None
+        tables[table.name] = as_now(read_parquet(file), table)
     return tables

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
-from functools import reduce
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial, reduce
 from pathlib import Path
 
 from railyard.base.errors import UserError
@@ -25,10 +25,12 @@ from railyard.traces.index import Pair, PairPath
 from railyard.traces.library import find_pair, how_to_get, list_pairs
 from railyard.traces.names import Technology
 from railyard.traces.periods import told_of_runs
-from railyard.traces.settings import layered, split_files, vias
+from railyard.traces.settings import layered, of_way, split_files, vias
 from railyard.traces.stretches import worst_stretches
 from railyard.traces.trace import Trace, read_trace, sha256_file
 
+Mistake = Callable[[str], UserError]
+"""What is wrong with a line of the experiment's file, as an error to raise."""
 CELLULAR = "cellular"  # in `links`: all paths of a pair whose radio sleeps
 QLOGS_OF_ALL = 24  # runs in virtual time: of more of them, by default, only the worst ones' qlogs are kept
 
@@ -100,53 +102,48 @@ def _path(path: PairPath, experiment: Experiment, folder: Path) -> tuple[RunPath
 
 
 def _paths(
-    pair: Pair, experiment: Experiment, place: tuple[YamlDocument, Location]
+    pair: Pair, experiment: Experiment, folder: Path, mistake: Mistake
 ) -> tuple[tuple[RunPath, ...], list[Trace]]:
-    document, location = place
     names = [path.name for path in pair.paths]
     for name in experiment.links:
         if name not in ("all", CELLULAR, *names):
-            raise document.error(location, f"'links' names '{name}', which this pair has not; {near_miss(name, names)}")
+            raise mistake(f"'links' names '{name}', which this pair has not; {near_miss(name, names)}")
     for name in experiment.bottlenecks:
         if name in names:
-            raise document.error(location, f"'bottlenecks' has the name '{name}' of a path of this pair; rename it.")
+            raise mistake(f"'bottlenecks' has the name '{name}' of a path of this pair; rename it.")
     for event in experiment.link_events:
         if event.path not in (*names, *experiment.bottlenecks):
-            message = f"'link_events' names '{event.path}', which this pair has not; {near_miss(event.path, names)}"
-            raise document.error(location, message)
+            raise mistake(
+                f"'link_events' names '{event.path}', which this pair has not; {near_miss(event.path, names)}"
+            )
         if event.path not in names and (event.nat or event.interface):
-            raise document.error(location, f"'{event.path}' is a bottleneck, which has no NAT and no interface.")
-    paths = [_path(path, experiment, document.path.parent) for path in pair.paths]
+            raise mistake(f"'{event.path}' is a bottleneck, which has no NAT and no interface.")
+    paths = [_path(path, experiment, folder) for path in pair.paths]
     for name in (name for path, _ in paths for name in vias(path.settings)):
         if name not in experiment.bottlenecks:
-            raise document.error(
-                location, f"there is no bottleneck '{name}'; {near_miss(name, experiment.bottlenecks)}"
-            )
-    _check_cross(experiment, [path for path, _ in paths], place)
+            raise mistake(f"there is no bottleneck '{name}'; {near_miss(name, experiment.bottlenecks)}")
+    _check_cross(experiment, [path for path, _ in paths], mistake)
     without_nat = {path.name for path, _ in paths if path.settings.get("nat", "off") == "off"}
     for event in experiment.link_events:
         if event.nat is not None and event.path in without_nat:
-            message = f"'link_events' rebinds the NAT of '{event.path}', which has none; give it 'nat' in 'links'."
-            raise document.error(location, message)
+            raise mistake(f"'link_events' rebinds the NAT of '{event.path}', which has none; give it 'nat' in 'links'.")
     return tuple(path for path, _ in paths), [trace for _, traces in paths for trace in traces]
 
 
-def _check_cross(experiment: Experiment, paths: Sequence[RunPath], place: tuple[YamlDocument, Location]) -> None:
+def _check_cross(experiment: Experiment, paths: Sequence[RunPath], mistake: Mistake) -> None:
     """Others' traffic does not slow down, so a queue without a limit would grow for ever."""
-    document, location = place
     links = {name: ("infinite", settings, settings) for name, settings in experiment.bottlenecks.items()}
     links |= {path.name: (path.queue, path.settings, path.settings | path.delay_traces) for path in paths}
     for name, (queue, settings, others) in links.items():
         for way in ("up", "down"):
-            if settings.get(f"{way}_queue", settings.get("queue", queue)) != "infinite":
+            if of_way(settings, way, "queue", queue) != "infinite":
                 continue
-            given = [others.get(f"{way}_{key}", others.get(key, "off")) for key in ("cross", "cross_profile")]
+            given = [of_way(others, way, key, "off") for key in ("cross", "cross_profile")]
             events = [
                 one.cross for one in experiment.link_events if one.path == name and one.direction in (way, "both")
             ]
             if any(cross not in (None, "off") for cross in (*given, *events)):
-                message = f"others' traffic ('cross') on '{name}' needs a queue with a limit; give it 'queue'."
-                raise document.error(location, message)
+                raise mistake(f"others' traffic ('cross') on '{name}' needs a queue with a limit; give it 'queue'.")
 
 
 def _bottlenecks(experiment: Experiment, folder: Path) -> tuple[RunBottleneck, ...]:
@@ -165,7 +162,7 @@ OS_READ_TIMEOUT_MS = "8000"
 
 
 def _placements(
-    entry: SchemeEntry, paths: tuple[RunPath, ...], order: list[Technology], place: tuple[YamlDocument, Location]
+    entry: SchemeEntry, paths: tuple[RunPath, ...], order: list[Technology], mistake: Mistake
 ) -> Iterator[tuple[str, str]]:
     """Label and primary path of each run that a scheme stands for: a single path scheme runs on each path in turn."""
     primary, label = primary_path(paths, order).name, entry.base_label()
@@ -185,8 +182,7 @@ def _placements(
     elif entry.path in names:
         yield (label if entry.path == primary else f"{label}:{entry.path}"), entry.path
     else:
-        document, location = place
-        raise document.error(location, f"this pair has no path '{entry.path}'; {near_miss(entry.path, names)}")
+        raise mistake(f"this pair has no path '{entry.path}'; {near_miss(entry.path, names)}")
 
 
 def _parameters(entry: SchemeEntry) -> dict[str, str]:
@@ -231,18 +227,12 @@ def not_run(experiment: Experiment, document: YamlDocument) -> list[dict[str, st
         return rows
     for pair_index, choice in enumerate(experiment.pairs):
         pair = look_up(choice, document, ("pairs", pair_index))
-        paths, _ = _paths(pair, experiment, (document, ("pairs", pair_index)))
+        paths, _ = _paths(pair, experiment, document.path.parent, partial(document.error, ("pairs", pair_index)))
         for scheme_index, entry in enumerate(experiment.schemes):
             if reason := refused[entry.scheme]:
-                for label, _ in _placements(entry, paths, experiment.path_order, (document, ("schemes", scheme_index))):
-                    rows.append(
-                        {
-                            "pair": pair.name,
-                            "label": label,
-                            "scheme": entry.scheme,
-                            "reason": reason,
-                        }
-                    )
+                of_scheme = partial(document.error, ("schemes", scheme_index))
+                for label, _ in _placements(entry, paths, experiment.path_order, of_scheme):
+                    rows.append({"pair": pair.name, "label": label, "scheme": entry.scheme, "reason": reason})
     return rows
 
 
@@ -268,32 +258,26 @@ def _flows(experiment: Experiment, document: YamlDocument) -> tuple[RunFlow, ...
     return tuple(RunFlow(name=name, settings=flow) for name, flow in experiment.flows.items())
 
 
-def _check_flows(
-    experiment: Experiment, pair: Pair, paths: Sequence[RunPath], place: tuple[YamlDocument, Location]
-) -> None:
-    document, location = place
+def _check_flows(experiment: Experiment, pair: Pair, paths: Sequence[RunPath], mistake: Mistake) -> None:
     names = [path.name for path in paths]
     for name, flow in experiment.flows.items():
         if flow.path is not None and flow.path not in names:
             message = f"the flow '{name}' names the path '{flow.path}', which {pair.name} has not"
-            raise document.error(location, f"{message}; {near_miss(flow.path, names)}")
+            raise mistake(f"{message}; {near_miss(flow.path, names)}")
         if name in names:
-            raise document.error(location, f"'flows' has the name '{name}' of a path of {pair.name}; rename it.")
-    _check_flow_queues(experiment, paths, place)
+            raise mistake(f"'flows' has the name '{name}' of a path of {pair.name}; rename it.")
+    _check_flow_queues(experiment, paths, mistake)
 
 
-def _check_flow_queues(experiment: Experiment, paths: Sequence[RunPath], place: tuple[YamlDocument, Location]) -> None:
+def _check_flow_queues(experiment: Experiment, paths: Sequence[RunPath], mistake: Mistake) -> None:
     """A flow that nothing is lost of fills a queue without a limit up to its socket's buffer."""
-    document, location = place
     queues = {path.name: (path.queue, path.settings) for path in paths}
     queues |= {name: ("infinite", settings) for name, settings in experiment.bottlenecks.items()}
     for name, flow in experiment.flows.items():
         for link in [flow.path] if flow.path is not None else flow.via:
             queue, settings = queues[link]
-            way = flow.direction
-            if settings.get(f"{way}_queue", settings.get("queue", queue)) == "infinite":
-                message = f"the flow '{name}' would fill '{link}', whose queue has no limit; give it 'queue'."
-                raise document.error(location, message)
+            if of_way(settings, flow.direction, "queue", queue) == "infinite":
+                raise mistake(f"the flow '{name}' would fill '{link}', whose queue has no limit; give it 'queue'.")
 
 
 def _refuse_foresight(experiment: Experiment, document: YamlDocument) -> None:
@@ -338,8 +322,9 @@ def resolve(experiment: Experiment, document: YamlDocument) -> list[RunSpec]:
     specs: list[RunSpec] = []
     for pair_index, choice in enumerate(experiment.pairs):
         pair = look_up(choice, document, ("pairs", pair_index))
-        paths, traces = _paths(pair, experiment, (document, ("pairs", pair_index)))
-        _check_flows(experiment, pair, paths, (document, ("pairs", pair_index)))
+        of_pair = partial(document.error, ("pairs", pair_index))
+        paths, traces = _paths(pair, experiment, document.path.parent, of_pair)
+        _check_flows(experiment, pair, paths, of_pair)
         offsets = start_offsets_ms(experiment, pair.name, paths, traces)
         if offsets is None:
             message = (
@@ -353,9 +338,8 @@ def resolve(experiment: Experiment, document: YamlDocument) -> list[RunSpec]:
             for scheme_index, entry in enumerate(experiment.schemes):
                 if where.refuses(entry.scheme):
                     continue
-                for label, primary in _placements(
-                    entry, paths, experiment.path_order, (document, ("schemes", scheme_index))
-                ):
+                of_scheme = partial(document.error, ("schemes", scheme_index))
+                for label, primary in _placements(entry, paths, experiment.path_order, of_scheme):
                     specs.append(
                         RunSpec(
                             experiment=experiment.name,

@@ -210,15 +210,8 @@ class RunSpec(FrozenModel):
     def identity(self) -> str:
         """SHA-256 over all that decides the outcome. Where a trace or a program lies does not; its content does."""
         # Only jobs in virtual time can start their player late; all others have no such setting.
-        not_set = {"player_start_ms"} if self.player_start_ms == 0 else set()
-        not_set |= {"pcap"} if not self.pcap else set()
-        not_set |= {"thresholds"} if self.thresholds is None else set()
-        not_set |= {"link_events"} if not self.link_events else set()
-        not_set |= {"bottlenecks"} if not self.bottlenecks else set()
-        not_set |= {"kernel_sysctls"} if not self.kernel_sysctls else set()
-        not_set |= {"mptcp_limits"} if not self.mptcp_limits else set()
-        not_set |= {"stack"} if self.stack is None else set()
-        not_set |= {"kernel"} if self.kernel is None else set()
+        later = ("player_start_ms", "pcap", "thresholds", "link_events", "bottlenecks", "kernel_sysctls")
+        not_set = {name for name in (*later, "mptcp_limits", "stack", "kernel") if not getattr(self, name)}
         left_out: dict[str, Any] = dict.fromkeys(
             {"experiment", "program", "keep_awake", "real_time", "pair_caveat"} | not_set, True
         )
@@ -311,14 +304,8 @@ def player_command(spec: RunSpec, program: Path, run_dir: Path) -> list[str]:
         command += ["--path", f"{path.name}:@{index}:{path.technology}"]
     command += ["--primary", spec.primary]
     command += ["--url", f"/synthetic/{player.video_bytes}", "--chunk-bytes", str(player.chunk_bytes)]
-    command += [
-        "--concurrency",
-        str(player.concurrency),
-        "--bitrate",
-        str(player.bitrate_bps),
-        "--fps",
-        f"{player.fps:g}",
-    ]
+    command += ["--concurrency", str(player.concurrency), "--bitrate", str(player.bitrate_bps)]
+    command += ["--fps", f"{player.fps:g}"]
     if player.first_frame_bytes is not None:
         command += ["--first-frame-bytes", str(player.first_frame_bytes)]
     if player.startup_buffer_ms is not None:

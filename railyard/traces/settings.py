@@ -100,6 +100,11 @@ def vias(settings: Mapping[str, Value]) -> list[str]:
     return [name for key, value in settings.items() if _bare(key) == "via" for name in str(value).split(":")]
 
 
+def of_way(settings: Mapping[str, Any], way: str, name: str, default: Any) -> Any:
+    """What a setting is in a direction (`up` or `down`)."""
+    return settings.get(f"{way}_{name}", settings.get(name, default))
+
+
 def layered(base: Mapping[str, Value], top: Mapping[str, Value]) -> dict[str, Value]:
     """The settings of both; what `top` sets for both directions replaces what `base` sets for one."""
     replaced = {f"{way}_{name}" for way in ("up", "down") for name in top}
@@ -141,13 +146,8 @@ def as_keys(settings: Mapping[str, Value]) -> str:
 
 def least_delay_ms(delay_ms: float, settings: Mapping[str, Value], delay_traces: Mapping[str, Path], way: str) -> float:
     """The shortest delay that a packet can have in a direction (`up` or `down`), ms."""
-
-    def setting(name: str, default: float) -> float:
-        return float(settings.get(f"{way}_{name}", settings.get(name, default)))
-
-    file = delay_traces.get(f"{way}_delay_trace", delay_traces.get("delay_trace"))
-    least = setting("delay_ms", delay_ms)
+    file = of_way(delay_traces, way, "delay_trace", None)
+    least = float(of_way(settings, way, "delay_ms", delay_ms))
     if file is not None:
-        lines = file.read_text(encoding="ascii").splitlines()
-        least = min(float(line.partition(",")[2]) for line in lines)
-    return max(0.0, least - setting("jitter_ms", 0.0))
+        least = min(float(line.partition(",")[2]) for line in file.read_text(encoding="ascii").splitlines())
+    return max(0.0, least - float(of_way(settings, way, "jitter_ms", 0.0)))
