@@ -5,6 +5,7 @@ The file holds every quantity that a viewer is drawn by; docs/reference/populati
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -17,6 +18,7 @@ from railyard.base.yamlfile import FieldError, YamlDocument, load_yaml, near_mis
 from railyard.experiment.model import TRANSPORT_OF_SCHEME, SchemeEntry, find_experiment
 from railyard.report.exhibit import SIZES, Size
 from railyard.studies.claims import PaperClaims
+from railyard.traces.draws import Draws
 from railyard.traces.names import Technology
 from railyard.traces.parameters import Lengths, MobilityModel
 from railyard.traces.presets import mobility_models
@@ -39,6 +41,9 @@ class Lognormal(StrictModel):
         if not self.least <= self.median <= self.most:
             raise FieldError("median", "least <= median <= most must hold.")
         return self
+
+    def drawn(self, draws: Draws) -> float:
+        return min(self.most, max(self.least, self.median * math.exp(self.sigma * draws.normal())))
 
     def scaled(self, factor: float) -> Lognormal:
         changed = {name: getattr(self, name) * factor for name in ("median", "least", "most")}

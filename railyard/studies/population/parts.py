@@ -22,41 +22,16 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from railyard.base.errors import UserError
+from railyard.results.columns import CAMPAIGN, PLAYS
 from railyard.studies.population.play import Row
 from railyard.studies.population.table import connect
 
 PLAYS_A_PART = 10_000
 SCHEMA_VERSION = 4  # 1 had no first_frames_s, 2 no watched_s and path_mbps, 3 no parameters
 PLAYS_FILE = "plays.parquet"
-_TEXT, _WHOLE, _REAL = pa.string(), pa.int64(), pa.float64()
+_REQUIRED = {"identity", "day", "viewer", "arm", "scheme", "parameters", "scene", "pair", "primary"}
 SCHEMA = pa.schema(
-    [
-        pa.field("identity", _TEXT, nullable=False),
-        *(pa.field(name, _WHOLE, nullable=False) for name in ("day", "viewer")),
-        *(
-            pa.field(name, _TEXT, nullable=False)
-            for name in ("arm", "scheme", "parameters", "scene", "pair", "primary")
-        ),
-        *(pa.field(name, _WHOLE) for name in ("start_offset_ms", "bitrate_bps")),
-        pa.field("duration_s", _REAL),
-        pa.field("first_frame_bytes", _WHOLE),
-        pa.field("cross_isp_percent", _REAL),
-        pa.field("watched_s", _REAL),
-        pa.field("path_mbps", pa.list_(_REAL)),
-        pa.field("base_rtt_ms", pa.list_(_REAL)),
-        pa.field("queues", pa.list_(_TEXT)),
-        pa.field("outcome", _TEXT),
-        *(pa.field(name, _REAL) for name in ("handshake_s", "first_frame_s", "waited_s")),
-        pa.field("first_frames_s", pa.list_(_REAL)),
-        *(pa.field(name, _REAL) for name in ("play_time_s", "rebuffer_time_s")),
-        pa.field("rebuffer_count", _WHOLE),
-        *(pa.field(name, _WHOLE) for name in ("stream_bytes_sent", "reinjected_bytes", "retransmitted_bytes")),
-        pa.field("srtt_us", pa.list_(_WHOLE)),
-        pa.field("path_bytes", pa.list_(_WHOLE)),
-        pa.field("rct_s", pa.list_(_REAL)),
-        pa.field("completed", pa.list_(pa.bool_())),
-        pa.field("play_time_left_ms", pa.list_(pa.float32())),
-    ],
+    [pa.field(one.name, one.type, nullable=one.name not in _REQUIRED) for one in PLAYS.columns if one is not CAMPAIGN],
     metadata={b"railyard.table": b"plays", b"railyard.schema": str(SCHEMA_VERSION).encode()},
 )
 
@@ -167,7 +142,7 @@ class Parts:
         with connect() as database, pq.ParquetWriter(partial, SCHEMA, compression="zstd") as writer:
             database.register("arms", pa.table({"parameters": list(arms), "label": list(arms.values())}))
             left_out = pa.table({"day": [day for day, _ in without], "viewer": [viewer for _, viewer in without]})
-            database.register("left_out", left_out.cast(pa.schema([("day", _WHOLE), ("viewer", _WHOLE)])))
+            database.register("left_out", left_out.cast(pa.schema([("day", pa.int64()), ("viewer", pa.int64())])))
             chosen = database.sql(
                 "SELECT parts.* EXCLUDE (arm), label AS arm FROM read_parquet(?) AS parts JOIN arms USING (parameters) "
                 "WHERE day = ANY(?) AND viewer <= ? "

@@ -37,6 +37,12 @@ WALL_LIMIT_S = 600.0
 Row = dict[str, Any]
 
 
+OF_THE_VIEWER = (
+    *("day", "scene", "pair", "primary", "start_offset_ms", "bitrate_bps", "duration_s", "first_frame_bytes"),
+    *("cross_isp_percent", "watched_s"),
+)
+
+
 class PlayError(UserError):
     """One play failed: the program crashed on it, or did not end."""
 
@@ -246,20 +252,11 @@ def _row(task: Task, arm: Arm, identity: str, events: list[Event], sent: dict[st
     first = summary.get("first_frame_s")
     return {
         "identity": identity,
-        "day": viewer.day,
         "viewer": viewer.number,
         "arm": arm.label,
         "scheme": arm.scheme,
         "parameters": arm.text,
-        "scene": viewer.scene,
-        "pair": viewer.pair,
-        "primary": viewer.primary,
-        "start_offset_ms": viewer.start_offset_ms,
-        "bitrate_bps": viewer.bitrate_bps,
-        "duration_s": viewer.duration_s,
-        "first_frame_bytes": viewer.first_frame_bytes,
-        "cross_isp_percent": viewer.cross_isp_percent,
-        "watched_s": viewer.watched_s,
+        **{name: getattr(viewer, name) for name in OF_THE_VIEWER},
         "path_mbps": [path.mbps for path in viewer.paths],
         "base_rtt_ms": [2 * path.delay_ms for path in viewer.paths],
         "queues": [path.queue for path in viewer.paths],

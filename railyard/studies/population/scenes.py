@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import secrets
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from railyard.base.errors import UserError
-from railyard.studies.population.model import Lognormal, Population, Scene
+from railyard.studies.population.model import Population, Scene
 from railyard.traces.draws import Draws
 from railyard.traces.generate import GeneratedPair, pair_files
 from railyard.traces.index import Pair
@@ -39,10 +38,6 @@ class ScenePair:
     period_ms: int
 
 
-def _factor(law: Lognormal, draws: Draws) -> float:
-    return min(law.most, max(law.least, law.median * math.exp(law.sigma * draws.normal())))
-
-
 def _scaled(path: PathModel, factor: float) -> PathModel:
     """The path with its open rate scaled; dips are no shallower on a faster link."""
     body = path.body.model_copy(update={"median_mbps": round(path.body.median_mbps * factor, 3)})
@@ -59,7 +54,7 @@ def generated_pair(scene: Scene, seed: int, index: int) -> GeneratedPair:
     for path in model.paths:
         law = scene.paths[path.name].rate_factor if path.name in scene.paths else None
         draws = Draws(seed, f"scene/{scene.name}/{index}/{path.name}")
-        paths.append(path if law is None else _scaled(path, _factor(law, draws)))
+        paths.append(path if law is None else _scaled(path, law.drawn(draws)))
     drawn = MobilityModel(scenario=model.scenario, tunnels=model.tunnels, paths=tuple(paths))
     pair_seed = int(Draws(seed, f"scene/{scene.name}/{index}").uniform() * 2**48)
     name = f"{scene.name}-{index + 1}"

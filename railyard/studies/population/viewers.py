@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from railyard.studies.population.access import Change, Drawn, changes_of
-from railyard.studies.population.model import Lognormal, Parameters, PathAccess, Place, Population, Scene, Video
+from railyard.studies.population.model import Parameters, PathAccess, Place, Population, Scene, Video
 from railyard.studies.population.scenes import Library, ScenePath
 from railyard.traces.draws import Draws
 from railyard.traces.names import TECHNOLOGY_ORDER
@@ -78,10 +78,6 @@ class Viewer:
         return min(self.duration_s, self.watched_s + ahead_s)
 
 
-def lognormal(draws: Draws, law: Lognormal) -> float:
-    return min(law.most, max(law.least, law.median * math.exp(law.sigma * draws.normal())))
-
-
 def pick(draws: Draws, shares: Sequence[float]) -> int:
     """An index, with probabilities in proportion to the shares."""
     left = draws.uniform() * math.fsum(shares)
@@ -107,17 +103,22 @@ def _cross_isp(population: Population, draws: Draws) -> float:
     return 0.0 if server == own else population.cross_isp.increase_percent[server][own]
 
 
+def _queue(mbps: float, held_ms: float) -> str:
+    """A queue that holds so much of a path's rate."""
+    packets = round(mbps * 1e3 / 8 * held_ms / OPPORTUNITY_BYTES)
+    return f"droptail:packets={max(LEAST_QUEUE_PACKETS, packets)}"
+
+
 def _link(scene: Scene, path: ScenePath, draws: Draws, more_delay: float) -> Link:
     """Both quantities are drawn whether they are used or not, so that one setting does not move the others."""
     law = scene.paths.get(path.name)
     rtt_draws, queue_draws = Draws(int(draws.uniform() * 2**48), "rtt"), Draws(int(draws.uniform() * 2**48), "queue")
     rtt_ms, queue = path.base_rtt_ms, path.queue
     if law is not None and law.base_rtt_ms is not None:
-        rtt_ms = lognormal(rtt_draws, law.base_rtt_ms)
+        rtt_ms = law.base_rtt_ms.drawn(rtt_draws)
     if law is not None and law.queue_ms is not None:
-        held_ms = lognormal(queue_draws, law.queue_ms)
-        packets = round(path.mean_mbps * 1e3 / 8 * held_ms / OPPORTUNITY_BYTES)
-        queue = f"droptail:packets={max(LEAST_QUEUE_PACKETS, packets)}"
+        held_ms = law.queue_ms.drawn(queue_draws)
+        queue = _queue(path.mean_mbps, held_ms)
     return Link(
         name=path.name,
         technology=path.technology,
@@ -166,14 +167,13 @@ def _still_path(name: str, law: PathAccess, at: _Medians, score: float, draws: D
         name=name,
         rate_mbps=rate,
         load=min(law.load.most, at.load * math.exp(law.load.sigma * load.normal())),
-        base_rtt_ms=lognormal(rtt, law.rtt.around(at.rtt_ms)),
-        queue_ms=lognormal(queue, law.queue.around(at.queue_ms)),
+        base_rtt_ms=law.rtt.around(at.rtt_ms).drawn(rtt),
+        queue_ms=law.queue.around(at.queue_ms).drawn(queue),
         seed=int(draws.uniform() * 2**48),
     )
 
 
 def _still_link(law: PathAccess, drawn: Drawn) -> Link:
-    packets = round(drawn.rate_mbps * 1e3 / 8 * drawn.queue_ms / OPPORTUNITY_BYTES)
     up, down = (f"{max(1, round(1e3 * drawn.rate_mbps * share))}kbps" for share in (law.uplink, 1.0))
     return Link(
         name=drawn.name,
@@ -183,7 +183,7 @@ def _still_link(law: PathAccess, drawn: Drawn) -> Link:
         up_sha256=up,
         down_sha256=down,
         delay_ms=round(drawn.base_rtt_ms / 2, 1),
-        queue=f"droptail:packets={max(LEAST_QUEUE_PACKETS, packets)}",
+        queue=_queue(drawn.rate_mbps, drawn.queue_ms),
         mbps=round(drawn.rate_mbps * (1 - drawn.load), 3),
     )
 
@@ -269,8 +269,8 @@ def draw_viewer(population: Population, library: Library, day: int, number: int)
         network = _with_traces(population, library, scene, increase, stream("pair"))
     video, draws = population.video, stream("video")
     bitrate = video.bitrate_bps[pick(draws, [choice.share for choice in video.bitrate_bps])].value
-    duration_s = round(lognormal(draws, video.duration_s), 1)
-    first = round(lognormal(draws, video.first_frame_bytes))
+    duration_s = round(video.duration_s.drawn(draws), 1)
+    first = round(video.first_frame_bytes.drawn(draws))
     watched_s = _watched_s(video, duration_s, stream("watching"))
     viewer = Viewer(
         day=day,
