@@ -47,16 +47,8 @@ def transfer(tree: Path, size: int, log: Path, before: tuple[str, ...] = ()) -> 
     with subprocess.Popen(serve, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
         listening = json.loads(server.stdout.readline() if server.stdout else "")
         url = f"https://{listening['quic']}/synthetic/{size}"
-        fetch: list[str | Path] = [
-            programs / "xlink-get",
-            "--insecure",
-            "--quiet",
-            "--seed",
-            "2",
-            "--time-limit",
-            str(WAIT_S),
-            url,
-        ]
+        fetch: list[str | Path] = [programs / "xlink-get", "--insecure", "--quiet", "--seed", "2"]
+        fetch += ["--time-limit", str(WAIT_S), url]
         with subprocess.Popen(fetch, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as client:
             client_s = cpu_s(client.pid)
             client.returncode = 0

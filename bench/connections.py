@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures what a server's endpoint costs by the number of its connections: endpoint-bench, best of several runs.
 
-With --against REVISION the library of that revision is built too (build/bench/against) and runs the same load in turn
+With --against REVISION the library of that revision is built too (build/bench/REVISION) and runs the same load in turn
 with the present one. Prints tables in Markdown and writes the figures to build/bench/connections.json.
 """
 
@@ -10,10 +10,11 @@ from __future__ import annotations
 import argparse
 import json
 import shlex
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
+
+from instructions import git, tree_of
 
 from railyard.base.paths import ROOT, program
 
@@ -27,13 +28,7 @@ def text_of(*command: str) -> str:
 
 def build_against(revision: str) -> Path:
     """The present load over the library of another revision: it knows the public interface only."""
-    tree, binary = FOLDER / "against", FOLDER / "endpoint-bench-against"
-    shutil.rmtree(tree, ignore_errors=True)
-    tree.mkdir(parents=True)
-    archive = FOLDER / "against.tar"
-    text_of("git", "archive", "--output", str(archive), revision)
-    text_of("tar", "-xf", str(archive), "-C", str(tree))
-    archive.unlink()
+    tree, binary = tree_of(git("rev-parse", f"{revision}^{{commit}}")), FOLDER / "endpoint-bench-against"
     text_of("make", "-s", "-j2", "-C", str(tree), "build/release/libxlink.a")
     flags = shlex.split(text_of("pkg-config", "--cflags", "--libs", "gnutls"))
     source, library = ROOT / "apps" / "load" / "bench" / "main.c", tree / "build" / "release" / "libxlink.a"

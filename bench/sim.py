@@ -8,8 +8,6 @@ best of three; everything runs one after another.
 from __future__ import annotations
 
 import json
-import os
-import re
 import shutil
 import subprocess
 import sys
@@ -18,12 +16,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from instructions import count_of, counted
+
 from railyard.base.paths import ROOT, program
 
 TRIES = 3
 OPPORTUNITY_BITS = 1504 * 8
-# callgrind counts every byte of a `rep movsb`; plain vector copies are counted as what they are.
-VALGRIND_ENV = {"GLIBC_TUNABLES": "glibc.cpu.x86_rep_movsb_threshold=1000000000"}
 Job = dict[str, Any]
 
 
@@ -115,13 +113,8 @@ def instructions(folder: Path, job: Job) -> int | None:
     if shutil.which("valgrind") is None:
         return None
     (folder / "job.json").write_text(json.dumps(job))
-    command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={folder}/callgrind"]
-    command += [str(program("xlink-sim")), str(folder / "job.json"), "--out", str(folder / "out")]
-    done = subprocess.run(command, env=os.environ | VALGRIND_ENV, capture_output=True, text=True, check=True)
-    match = re.search(r"refs:\s+([\d,]+)", done.stderr)
-    if match is None:
-        raise SystemExit(f"callgrind says no instruction count: {done.stderr}")
-    return int(match[1].replace(",", ""))
+    command: list[str | Path] = [program("xlink-sim"), folder / "job.json", "--out", folder / "out"]
+    return count_of(counted(command, folder, ROOT), folder)
 
 
 def between(folder: Path, job: Job, shorter_s: int = 5, longer_s: int = 10) -> tuple[float, float] | None:

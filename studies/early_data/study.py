@@ -18,6 +18,7 @@ from typing import Any
 from pydantic import Field
 
 from railyard.base.errors import UserError
+from railyard.base.jsonl import read_jsonl, summary_of
 from railyard.base.paths import program
 from railyard.experiment.model import Strict
 from railyard.studies.study import Data, markdown
@@ -55,8 +56,7 @@ def first_frame_s(what: dict[str, Any]) -> float:
         name, out = Path(temporary) / "job.json", Path(temporary) / "out"
         name.write_text(json.dumps(what), encoding="utf-8")
         subprocess.run([program("xlink-sim"), str(name), "--out", str(out)], check=True, capture_output=True)
-        lines = (out / "player.jsonl").read_text(encoding="utf-8").replace("\x1e", "").splitlines()
-    summary = next(record for record in map(json.loads, lines) if record["event"] == "summary")
+        summary = summary_of(read_jsonl(out / "player.jsonl")) or {}
     transport = summary["transport"]
     kept = (transport.get("resumed", False), transport.get("early_data", False))
     if kept != (what["session"] != "none", what["session"] == "early_data"):

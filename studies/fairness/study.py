@@ -73,11 +73,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import Field
 
 from railyard.base.errors import UserError
+from railyard.base.jsonl import read_jsonl
 from railyard.base.paths import program
 from railyard.experiment.model import FlowSettings, Strict
 from railyard.results.flows import Connection
@@ -235,21 +236,19 @@ def job(flows: Sequence[dict[str, str]], via: dict[str, str], bottlenecks: Seque
     }
 
 
-def _bytes_between(file: Path, start_s: float, end_s: float) -> dict[str, float]:
+def _bps_between(file: Path, start_s: float, end_s: float) -> float:
     """What a player received from one time to another; its records count from its own start."""
-    records = [json.loads(line) for line in file.read_text(encoding="utf-8").replace("\x1e", "").splitlines()]
-    seen = [(record["t"], record["received_bytes"]) for record in records if record["event"] == "buffer"]
+    seen = [(record["t"], record["received_bytes"]) for record in read_jsonl(file) if record["event"] == "buffer"]
     within = [pair for pair in seen if start_s <= pair[0] <= end_s]
     if len(within) < 2:
         raise UserError(f"{file.name}: the player said too little from {start_s:g} to {end_s:g} s")
     (first_s, first), (last_s, last) = within[0], within[-1]
-    return {"bps": 8 * (last - first) / (last_s - first_s)}
+    return float(8 * (last - first) / (last_s - first_s))
 
 
-class _Played:
-    def __init__(self, bps: list[float], paths: list[dict[str, int]]) -> None:
-        self.bps = bps  # of each flow
-        self.paths = paths  # bytes that each flow received on each path, over the whole run
+class _Played(NamedTuple):
+    bps: list[float]  # of each flow
+    paths: list[dict[str, int]]  # bytes that each flow received on each path, over the whole run
 
 
 def play(what: dict[str, Any], from_s: float) -> _Played:
@@ -262,7 +261,7 @@ def play(what: dict[str, Any], from_s: float) -> _Played:
         bps, length_s = [], float(what["time_limit_s"])
         for number, player in enumerate(what["players"], 1):
             file = out / ("player.jsonl" if number == 1 else f"player-{number}.jsonl")
-            bps.append(_bytes_between(file, from_s - player["start_s"], length_s - player["start_s"])["bps"])
+            bps.append(_bps_between(file, from_s - player["start_s"], length_s - player["start_s"]))
         paths: list[dict[str, int]] = [dict.fromkeys(PATHS, 0) for _ in what["players"]]
         for path in json.loads((out / "mpshell.json").read_text(encoding="utf-8"))["paths"]:
             paths[path.get("player", 1) - 1][path["name"]] = path["down"]["departed_bytes"]
@@ -511,15 +510,13 @@ def _verdict(interval: Interval, *, least: float | None = None, most: float | No
     return "holds" if meets else "does not hold" if misses else "open"
 
 
-def _goals(
-    arms: Sequence[tuple[str, Interval, Interval, Interval | None]], uncoupled: str = UNCOUPLED
-) -> tuple[str, str]:
+def _goals(arms: Sequence[tuple[str, Interval, Interval, Interval | None]]) -> tuple[str, str]:
     """The arms with what each goal of RFC 6356 asks of them; the third of the uncoupled one is the reference."""
     rows = []
     for arm, first, second, third in arms:
         verdicts = (_verdict(first, least=LEAST), _verdict(second, most=MOST))
         more = "–" if third is None else third.text("+.3f")
-        last = "reference" if arm == uncoupled else "–" if third is None else _verdict(third, least=1e-9)
+        last = "reference" if arm == UNCOUPLED else "–" if third is None else _verdict(third, least=1e-9)
         rows.append([arm, first.text(".2f"), verdicts[0], second.text(".2f"), verdicts[1], more, last])
     heads = ["arm", "1: to a single path", "goal 1", "2: to the other", "goal 2", "3: more on LTE", "goal 3"]
     return "goals", markdown(heads, rows)

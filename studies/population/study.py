@@ -23,6 +23,8 @@ from railyard.studies.population.parts import PLAYS_FILE
 from railyard.studies.population.run import ARM_HEADS, arm_rows, carry_out
 from railyard.studies.study import Data, markdown, tell
 
+REFERENCE = "sp"
+
 
 class Settings(Strict):
     population: str  # a YAML file, or its name in experiments/
@@ -57,17 +59,17 @@ def measure(settings: Settings) -> Measured:
     return Measured(arms=arm_rows(plays), against_sp=list(_against(plays)))
 
 
-def _against(plays: Plays, reference: str = "sp") -> Iterator[Compared]:
+def _against(plays: Plays) -> Iterator[Compared]:
     """Each arm against single path, over the viewers that both have."""
     quantiles = {"rct_median": 0.5, "rct_p95": 0.95, "rct_p99": 0.99}
     for arm in plays.arms:
-        if arm == reference or reference not in plays.arms:
+        if arm == REFERENCE or REFERENCE not in plays.arms:
             continue
         for figure, q in quantiles.items():
-            change = plays.compare_quantile("rct", q, arm, reference, increase)
-            yield Compared(figure=figure, a=arm, b=reference, found=change)
-        better = plays.rebuffer_improvement(arm, reference)
-        yield Compared(figure="rebuffer_rate", a=arm, b=reference, found=better and better.turned())
+            change = plays.compare_quantile("rct", q, arm, REFERENCE, increase)
+            yield Compared(figure=figure, a=arm, b=REFERENCE, found=change)
+        better = plays.rebuffer_improvement(arm, REFERENCE)
+        yield Compared(figure="rebuffer_rate", a=arm, b=REFERENCE, found=better and better.turned())
 
 
 def _asked(settings: Settings) -> Population:

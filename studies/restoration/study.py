@@ -174,11 +174,11 @@ def original(one: Recording, captures: Path | None, out: Path) -> Path:
     return target
 
 
-def even(trace: Trace, bin_ms: int) -> bytes:
-    """The trace as a recording in bins would be converted."""
+def in_bins(trace: Trace, bin_ms: int, least: int) -> bytes:
+    """The trace as a recording in bins would be converted, with so many opportunities in each bin at least."""
     edges = np.arange(trace.period_ms // bin_ms + 1, dtype=np.int64) * bin_ms
-    sizes = np.diff(np.searchsorted(trace.opportunities_ms[:-1], edges)).astype(np.float64) * OPPORTUNITY_BYTES
-    return format_trace(opportunities(from_bins(edges.astype(np.float64) * 1000, sizes)))
+    counts = np.diff(np.searchsorted(trace.opportunities_ms[:-1], edges)).clip(min=least)
+    return format_trace(opportunities(from_bins(edges.astype(np.float64) * 1000, counts * float(OPPORTUNITY_BYTES))))
 
 
 def versions(one: Recording, files: dict[str, Path], settings: Settings, out: Path) -> dict[str, Path]:
@@ -188,7 +188,7 @@ def versions(one: Recording, files: dict[str, Path], settings: Settings, out: Pa
     donors = [str(files[other.name]) for other in others if other.technology == one.technology]
     for bin_ms in settings.bins_ms:
         made[f"even-{bin_ms}"] = out / f"{one.name}.even-{bin_ms}"
-        made[f"even-{bin_ms}"].write_bytes(even(read_trace(made["original"]), bin_ms))
+        made[f"even-{bin_ms}"].write_bytes(in_bins(read_trace(made["original"]), bin_ms, 0))
         for seed in settings.seeds:
             asked = {"from": "mahimahi", "bin_ms": bin_ms, "microstructure": {"donors": donors, "seed": seed}}
             source = made[f"even-{bin_ms}"]
@@ -229,23 +229,11 @@ def campaign(name: str, pairs: Sequence[dict[str, Any]], settings: dict[str, Any
     (library / "index.yaml").write_text(yaml.safe_dump({"schema": 1, "pairs": list(pairs)}))
     file = out / f"{name}.yaml"
     file.write_text(yaml.safe_dump({"name": name, "pairs": [pair["name"] for pair in pairs], **settings}))
-    command = [
-        sys.executable,
-        "-m",
-        "railyard",
-        "run",
-        str(file),
-        "--out",
-        str(out / f"results-{name}"),
-        "--qlog",
-        "none",
-    ]
-    subprocess.run(command, check=True, env=environment(library), stdout=subprocess.DEVNULL)
-    return load_campaign(out / f"results-{name}")[1]
-
-
-def environment(library: Path) -> dict[str, str]:
-    return {**os.environ, "RAILYARD_TRACE_PATH": str(library.resolve())}
+    results = out / f"results-{name}"
+    command = [sys.executable, "-m", "railyard", "run", str(file), "--out", str(results), "--qlog", "none"]
+    environment = os.environ | {"RAILYARD_TRACE_PATH": str(library.resolve())}
+    subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL)
+    return load_campaign(results)[1]
 
 
 def statistics(file: Path, runs: Sequence[Run]) -> list[float]:
@@ -253,13 +241,6 @@ def statistics(file: Path, runs: Sequence[Run]) -> list[float]:
     stats = trace_stats(read_trace(file))
     quantiles = [Quantile(rows.rcts, q).point(runs) for q in QUANTILES.values()]
     return [stats.gaps_per_minute, 100 * stats.empty_100ms, *(math.nan if q is None else q.value for q in quantiles)]
-
-
-def without_silences(trace: Trace) -> bytes:
-    """The rates of the recording's seconds, and never a silence that counts."""
-    edges = np.arange(trace.period_ms // 1000 + 1, dtype=np.int64) * 1000
-    counts = np.diff(np.searchsorted(trace.opportunities_ms[:-1], edges)).clip(min=FEWEST_OPPORTUNITIES)
-    return format_trace(opportunities(from_bins(edges.astype(np.float64) * 1000, counts * float(OPPORTUNITY_BYTES))))
 
 
 def tcp_silences(log: Path) -> float:
@@ -272,7 +253,7 @@ def tcp_silences(log: Path) -> float:
 def of_tcp(one: Recording, files: dict[str, Path], queue: str, starts: int, out: Path) -> TcpDownloads:
     """Downloads of nine tenths of what the link can carry in its period, from places of it."""
     link = out / f"{one.name}.gapless"
-    link.write_bytes(without_silences(read_trace(files[one.name])))
+    link.write_bytes(in_bins(read_trace(files[one.name]), 1000, FEWEST_OPPORTUNITIES))  # no silence that counts
     trace = read_trace(link)
     total = int(trace.mean_mbps * 0.9e6 / 8 * trace.period_ms / 1000)
     size = queue.rpartition("=")[2]
