@@ -9,7 +9,6 @@ in it after the run is not trusted: only plain files join the run's (confine.py)
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 import os
@@ -18,17 +17,16 @@ import shlex
 import shutil
 import sys
 import time
-from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from railyard.base.errors import UserError
-from railyard.base.paths import PROGRAM_NAMES, program
+from railyard.base.paths import PROGRAM_NAMES, check_tools, program
 from railyard.experiment.model import kernel_cc
 from railyard.experiment.stacks import StackRun
-from railyard.run import captures, confine, fidelity, record, runspec, vkernel
+from railyard.run import captures, children, confine, fidelity, record, runspec, vkernel
 from railyard.run.arena import Arena
 from railyard.run.cores import one_core
 from railyard.run.linkevents import DoneEvent, commands
@@ -181,26 +179,11 @@ def _environment() -> dict[str, str]:
 async def _boot(command: list[str], run_dir: Path) -> tuple[int, str]:
     """The machine from start to end: vkernel's exit code and last words. Nothing is left of it, whatever happens."""
     stderr_file = run_dir / "vkernel.stderr"
-    with stderr_file.open("wb") as stderr:
-        process = await asyncio.create_subprocess_exec(
-            *("setpriv", "--pdeathsig", "TERM", "--", *command),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.DEVNULL,
-            stderr=stderr,
-            env=_environment(),
-            start_new_session=True,
-        )
+    process = await children.started(command, stderr_file, env=_environment(), start_new_session=True)
     try:
         code = await process.wait()
     finally:
-        if process.returncode is None:
-            with suppress(ProcessLookupError):
-                process.terminate()
-            try:
-                await asyncio.wait_for(process.wait(), STOP_LIMIT_S)
-            except TimeoutError:
-                process.kill()
-                await process.wait()
+        await children.stop(process, STOP_LIMIT_S)
     last_lines = last_words(stderr_file)
     stderr_file.unlink()
     return code, last_lines
@@ -289,9 +272,7 @@ class Kernel(Arena):
 
     def check(self) -> None:
         """Builds a kernel first where there is none, or an old one."""
-        for tool, package in TOOLS.items():
-            if shutil.which(tool) is None:
-                raise UserError(f"the program '{tool}' is not there; install the Debian package {package}.")
+        check_tools(TOOLS)
         minutes = f"{vkernel.MINUTES} minutes of processor time"
         if vkernel.at_hand() is None:
             print(f"The first run in the kernel arena builds its kernel: about {minutes}.", file=sys.stderr)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import shlex
-import shutil
 import socket
 import subprocess
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any
 
 from railyard.base import provenance
 from railyard.base.errors import UserError
-from railyard.base.paths import program
+from railyard.base.paths import check_tools, program
 from railyard.experiment.model import kernel_cc
 from railyard.run import confine, containers, runspec
 from railyard.run.confine import effective_capabilities
@@ -157,9 +156,7 @@ class Mpshell(WallClock):
     started_by = ("unshare", "--net", "--")
 
     def check(self) -> None:
-        for tool, package in TOOLS.items():
-            if shutil.which(tool) is None:
-                raise UserError(f"the program '{tool}' is not there; install the Debian package {package}.")
+        check_tools(TOOLS)
         capabilities = effective_capabilities()
         if not all(capabilities >> bit & 1 for bit in (CAP_NET_ADMIN, CAP_SYS_ADMIN)):
             raise UserError(

@@ -12,7 +12,7 @@ import shlex
 import signal
 import time
 from collections.abc import Mapping
-from contextlib import AbstractAsyncContextManager, suppress
+from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from railyard.base.paths import program
 from railyard.base.provenance import sha256_of
 from railyard.experiment.model import NEEDS_KERNEL, TRANSPORT_OF_SCHEME
 from railyard.experiment.settings import SETTINGS
-from railyard.run import fidelity, record, simbatch
+from railyard.run import children, fidelity, record, simbatch
 from railyard.run.arena import Arena
 from railyard.run.outcome import exit_state, last_words
 from railyard.run.runspec import RunSpec
@@ -165,13 +165,7 @@ def _command(spec: RunSpec, run_dir: Path) -> list[str]:
 
 async def _carry_out(command: list[str], run_dir: Path, limit_s: float) -> int | None:
     """The program's exit status; None: it did not end within its limit."""
-    with (run_dir / "sim.stderr").open("wb") as stderr:
-        process = await asyncio.create_subprocess_exec(
-            *("setpriv", "--pdeathsig", "KILL", "--", *command),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.DEVNULL,
-            stderr=stderr,
-        )
+    process = await children.started(command, run_dir / "sim.stderr", dies_by="KILL")
     try:
         async with asyncio.timeout(limit_s):
             return await process.wait()
@@ -179,9 +173,7 @@ async def _carry_out(command: list[str], run_dir: Path, limit_s: float) -> int |
         return None
     finally:
         if process.returncode is None:
-            with suppress(ProcessLookupError):
-                process.kill()
-            await process.wait()
+            await simbatch.stop(process)
 
 
 ARENA = Sim()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 from railyard.base.errors import UserError
@@ -54,3 +55,10 @@ def program(name: str) -> Path:
     if not os.access(path, os.X_OK):
         raise UserError(f"{path} is not there or not executable; build the programs with `make build`.")
     return path
+
+
+def check_tools(packages: Mapping[str, str]) -> None:
+    """Raises UserError if a program is not installed; `packages`: of Debian, by program."""
+    for tool, package in packages.items():
+        if shutil.which(tool) is None:
+            raise UserError(f"the program '{tool}' is not there; install the Debian package {package}.")

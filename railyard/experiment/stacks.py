@@ -105,6 +105,11 @@ class StackRun(FrozenModel):
         return _files((*self.client, *self.server))
 
 
+def known_stacks() -> list[str]:
+    """Those of the project."""
+    return sorted(path.parent.name for path in PEERS_DIR.glob(f"*/{FILE_NAME}"))
+
+
 def find_stack(name: str, folder: Path) -> tuple[Path, Stack]:
     """`NAME` is a stack of the project, `./FILE` a file beside the experiment, or the folder that it is in."""
     if "/" in name or name.endswith((".yaml", ".yml")):
@@ -113,8 +118,7 @@ def find_stack(name: str, folder: Path) -> tuple[Path, Stack]:
     else:
         file = PEERS_DIR / name / FILE_NAME
         if not file.is_file():
-            known = sorted(path.parent.name for path in PEERS_DIR.glob(f"*/{FILE_NAME}"))
-            raise UserError(f"there is no stack '{name}'; {near_miss(name, known)}")
+            raise UserError(f"there is no stack '{name}'; {near_miss(name, known_stacks())}")
     return file.resolve(), parse(load_yaml(file), Stack)
 
 

@@ -20,7 +20,7 @@ from railyard.base.paths import IN_CHECKOUT, PEERS_DIR, ROOT, program
 from railyard.base.provenance import git_state, sha256_of
 from railyard.base.yamlfile import field_name
 from railyard.experiment.arenas import ARENAS
-from railyard.experiment.stacks import FILE_NAME, StackRun, resolve_stack
+from railyard.experiment.stacks import FILE_NAME, StackRun, known_stacks, resolve_stack
 from railyard.run.arena import arena_of
 from railyard.run.runspec import RunSpec
 
@@ -68,10 +68,9 @@ def _own_stack(recorded: StackRun, file: Path | None) -> StackRun:
     """The stack of that name of this installation, or that of a file, with the recorded options."""
     own = PEERS_DIR / recorded.name / FILE_NAME
     if file is None and not own.is_file():
-        known = sorted(path.parent.name for path in PEERS_DIR.glob(f"*/{FILE_NAME}"))
         raise UserError(
-            f"the stack '{recorded.name}' of the run is none of this installation ({', '.join(known)}); name its "
-            "peer.yaml with --stack FILE if you trust the programs in it."
+            f"the stack '{recorded.name}' of the run is none of this installation ({', '.join(known_stacks())}); "
+            "name its peer.yaml with --stack FILE if you trust the programs in it."
         )
     return resolve_stack(str((file or own).resolve()), recorded.options, Path())
 

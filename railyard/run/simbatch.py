@@ -45,7 +45,7 @@ class Batches:
                         status = await process.wait()
         finally:
             if not answer:
-                await _stop(process)
+                await stop(process)
         if answer:
             idle.append(process)
             return True, int(answer)
@@ -56,7 +56,7 @@ class Batches:
 
     async def close(self) -> None:
         for process in [each for idle in self._idle.values() for each in idle]:
-            await _stop(process)
+            await stop(process)
 
 
 async def _start(program: Path) -> Process:
@@ -72,7 +72,7 @@ async def _asked(process: Process, line: str) -> bytes:
     return await process.stdout.readline()
 
 
-async def _stop(process: Process) -> None:
+async def stop(process: Process) -> None:
     """And its run, which dies with it."""
     with suppress(ProcessLookupError):
         process.kill()

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
 import sys
 from abc import abstractmethod
-from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar
 
+from railyard.run import children
 from railyard.run.arena import Arena
 from railyard.run.outcome import RunRefusedError
 from railyard.run.runspec import HANG_GRACE_S, RunSpec
@@ -29,21 +27,14 @@ class WallClock(Arena):
 
     async def execute(self, spec: RunSpec, run_dir: Path) -> None:
         """Whatever happens, the worker and its children are gone afterwards."""
-        with (run_dir / "worker.stderr").open("wb") as stderr:
-            worker = await asyncio.create_subprocess_exec(
-                *("setpriv", "--pdeathsig", "TERM", "--", *self.started_by),
-                *(sys.executable, "-m", "railyard.run.worker", str(run_dir)),
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.DEVNULL,
-                stderr=stderr,
-                start_new_session=True,
-            )
+        command = (*self.started_by, sys.executable, "-m", "railyard.run.worker", str(run_dir))
+        worker = await children.started(command, run_dir / "worker.stderr", start_new_session=True)
         try:
             status = await asyncio.wait_for(worker.wait(), spec.time_limit_s + HANG_GRACE_S + SLACK_S)
         except TimeoutError:
             raise RunRefusedError(f"{spec.run_id}: the run did not end; see {run_dir.name}/worker.stderr.") from None
         finally:
-            await _stop(worker)
+            await children.stop(worker, STOP_LIMIT_S)
         if status != 0:
             said = (run_dir / "worker.stderr").read_text(errors="replace").splitlines()
             lines = [line for line in said if line.strip()]
@@ -51,15 +42,3 @@ class WallClock(Arena):
                 f"the run {spec.run_id} could not start: {lines[-1] if lines else f'exit status {status}'}"
             )
         (run_dir / "worker.stderr").unlink()
-
-
-async def _stop(worker: asyncio.subprocess.Process) -> None:
-    if worker.returncode is None:
-        with suppress(ProcessLookupError):
-            worker.terminate()
-        try:
-            await asyncio.wait_for(worker.wait(), STOP_LIMIT_S)
-        except TimeoutError:
-            with suppress(ProcessLookupError):
-                os.killpg(worker.pid, signal.SIGKILL)
-            await worker.wait()
