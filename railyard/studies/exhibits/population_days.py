@@ -27,10 +27,11 @@ from railyard.studies.exhibits.population_frame import (
     curves,
     exhibit,
     frame_of,
+    percent,
     span,
     text,
 )
-from railyard.studies.population.figures import STALLED, Plays, improvement, increase
+from railyard.studies.population.figures import STALLED, Compare, Plays, improvement, increase
 from railyard.studies.population.table import literal
 
 ALL = "all"
@@ -139,14 +140,19 @@ def _why_worse(frame: Frame, ours: str) -> str:
     return "; ".join(parts)
 
 
+def _against_sp(
+    frame: Frame, arm: str, quantiles: Sequence[float], how: Compare
+) -> tuple[dict[float, Interval | None], dict[float, list[Interval | None]]]:
+    """Differences of RCT by quantile: over all days, and of each day."""
+    all_and_days = frame.all_and_days
+    of_quantiles = {q: [plays.compare_quantile("rct", q, arm, "sp", how) for plays in all_and_days] for q in quantiles}
+    return {q: of[0] for q, of in of_quantiles.items()}, {q: of[1:] for q, of in of_quantiles.items()}
+
+
 def fig1c(_folder: Path, data: Data) -> Exhibit:
     frame = frame_of(data)
     quantiles = (0.5, 0.9, 0.99)
-    by_day = {
-        q: [frame.plays.day(d).compare_quantile("rct", q, "vanilla-mp", "sp", increase) for d in frame.days]
-        for q in quantiles
-    }
-    overall = {q: frame.plays.compare_quantile("rct", q, "vanilla-mp", "sp", increase) for q in quantiles}
+    overall, by_day = _against_sp(frame, "vanilla-mp", quantiles, increase)
     chunk = int(frame.outcome.record["population"]["video"]["chunk_bytes"])
     whole_requests = frame.plays.of_size(chunk)
     theirs = {
@@ -211,11 +217,8 @@ def _rebuffer_table(frame: Frame, ours: Sequence[str], theirs: Sequence[float]) 
 
 
 def _rebuffer_plot(frame: Frame, arms: Sequence[str]) -> Plot:
-    def scaled(interval: Interval | None) -> Interval | None:
-        return None if interval is None else interval.mapped(lambda value: 100 * value)
-
     drawn = [
-        Curve(arm, frame.style(arm), [scaled(frame.plays.day(day).level(REBUFFER_RATE, arm)) for day in frame.days])
+        Curve(arm, frame.style(arm), [percent(frame.plays.day(day).level(REBUFFER_RATE, arm)) for day in frame.days])
         for arm in arms
     ]
     overall = ", ".join(f"{arm} {100 * frame.plays.value(REBUFFER_RATE, arm):.2f} %" for arm in arms)
@@ -227,11 +230,6 @@ def _rebuffer_plot(frame: Frame, arms: Sequence[str]) -> Plot:
         ("day", "rebuffer time / play time, %"),
         f"The rebuffer rate by day; over all days {overall}.",
     )
-
-
-def _turned(interval: Interval | None) -> Interval | None:
-    """A reduction as an increase."""
-    return None if interval is None else interval.turned()
 
 
 def _stalled(frame: Frame, ours: str) -> str:
@@ -248,8 +246,7 @@ def _stalled(frame: Frame, ours: str) -> str:
 def table1(_folder: Path, data: Data) -> Exhibit:
     theirs = (-34.6, -54.6, -47.7, -48.3, -96.5, -77.8, -41.5)
     frame = frame_of(data)
-    days = [frame.plays.day(day).rebuffer_improvement("vanilla-mp", "sp") for day in frame.days]
-    overall = frame.plays.rebuffer_improvement("vanilla-mp", "sp")
+    overall, *days = (plays.rebuffer_improvement("vanilla-mp", "sp") for plays in frame.all_and_days)
     worse = sum(day is not None and day.value < 0 for day in days)
     return exhibit(
         frame,
@@ -300,14 +297,15 @@ def _why(frame: Frame, row: PaperClaim, ours: str, days: Sequence[Interval | Non
 def _claim(frame: Frame, row: PaperClaim) -> Claim:
     """A claim on one figure of an arm against single path's: over all viewers, and by day."""
     worse, ours = row.rule == "worse", str(row.a)
-    parts = [frame.plays.day(day) for day in frame.days]
     if row.figure == REBUFFER_RATE.name:
-        overall, *days = (plays.rebuffer_improvement(ours, "sp") for plays in (frame.plays, *parts))
+        overall, *days = (plays.rebuffer_improvement(ours, "sp") for plays in frame.all_and_days)
         direction, carry = LOWER_WORDS, frame.plays.to_meet(STALLED, ours, "sp")
-        judged, judged_days = (_turned(overall), [_turned(day) for day in days]) if worse else (overall, days)
+        judged, judged_days = (
+            (overall and overall.turned(), [day and day.turned() for day in days]) if worse else (overall, days)
+        )
     else:
         q, how = RCT_QUANTILES[str(row.figure)], increase if worse else improvement
-        overall, *days = (plays.compare_quantile("rct", q, ours, "sp", how) for plays in (frame.plays, *parts))
+        overall, *days = (plays.compare_quantile("rct", q, ours, "sp", how) for plays in frame.all_and_days)
         direction, carry = SLOWER_WORDS if worse else FASTER_WORDS, frame.plays.to_carry("rct", q, ours, "sp")
         judged, judged_days = overall, days
     if worse:
@@ -339,11 +337,7 @@ def claims_of(frame: Frame) -> list[Claim]:
 def fig11(_folder: Path, data: Data) -> Exhibit:
     frame = frame_of(data)
     quantiles = (0.5, 0.95, 0.99)
-    by_day = {
-        q: [frame.plays.day(d).compare_quantile("rct", q, "xlink", "sp", improvement) for d in frame.days]
-        for q in quantiles
-    }
-    overall = {q: frame.plays.compare_quantile("rct", q, "xlink", "sp", improvement) for q in quantiles}
+    overall, by_day = _against_sp(frame, "xlink", quantiles, improvement)
     theirs = {0.5: "2.3 to 8.9 % better (one day 0.7 % worse)", 0.95: "9.4 to 34 % better", 0.99: "19 to 50 % better"}
     ours = [table for arm in OURS for table in _rct_tables(frame, arm, quantiles, gain=True)]
     ours = [table.model_copy(update={"note": f"{table.note} {OURS_NOTE}"}) for table in ours]
@@ -371,8 +365,7 @@ def fig11(_folder: Path, data: Data) -> Exhibit:
 def table3(_folder: Path, data: Data) -> Exhibit:
     theirs = (27.0, 48.41, 55.16, 66.36, 67.67, 23.81, 53.99)
     frame = frame_of(data)
-    days = [frame.plays.day(day).rebuffer_improvement("xlink", "sp") for day in frame.days]
-    overall = frame.plays.rebuffer_improvement("xlink", "sp")
+    overall, *days = (plays.rebuffer_improvement("xlink", "sp") for plays in frame.all_and_days)
     return exhibit(
         frame,
         "Rebuffer rate of XLINK against single path",

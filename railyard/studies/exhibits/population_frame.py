@@ -37,6 +37,11 @@ class Frame:
     def days(self) -> list[int]:
         return self.plays.days
 
+    @property
+    def all_and_days(self) -> list[Plays]:
+        """The plays of all days, then those of each."""
+        return [self.plays, *(self.plays.day(day) for day in self.days)]
+
     def style(self, arm: str) -> LineStyle:
         return scheme_styles([entry.base_label() for entry in self.outcome.entries])[arm]
 
@@ -52,6 +57,10 @@ def cell(interval: Interval | None, digits: int = 2) -> Value:
 
 def span(interval: Interval | None, digits: int = 1) -> Value:
     return None if interval is None else interval.ends(lambda end: f"{end:.{digits}f}", " to ")
+
+
+def percent(share: Interval | None) -> Interval | None:
+    return None if share is None else share.mapped(lambda value: 100 * value)
 
 
 def text(interval: Interval | None, unit: str = " %", digits: int = 1) -> str:

@@ -25,6 +25,7 @@ from railyard.studies.exhibits.population_frame import (
     curves,
     exhibit,
     frame_of,
+    percent,
     span,
     text,
 )
@@ -50,12 +51,8 @@ FORMS = {
 }
 
 
-def _percent(interval: Interval | None) -> Interval | None:
-    return None if interval is None else interval.mapped(lambda value: 100 * value)
-
-
 def _cost(frame: Frame, arm: str) -> Interval | None:
-    return _percent(frame.plays.level(REINJECTION_COST, arm))
+    return percent(frame.plays.level(REINJECTION_COST, arm))
 
 
 def _raised(ours: Reals, theirs: Reals) -> Reals:
@@ -69,8 +66,8 @@ def _thresholds(frame: Frame, arm: str) -> tuple[Value, Value]:
     return None, None
 
 
-def _level(frame: Frame, arm: str, q: float) -> Interval | None:
-    return frame.plays.compare_quantile("play_time_left", q, arm, "sp", _raised)
+def _level(frame: Frame, arm: str, q: float, other: str = "sp") -> Interval | None:
+    return frame.plays.compare_quantile("play_time_left", q, arm, other, _raised)
 
 
 def _cost_table(frame: Frame) -> Table:
@@ -154,12 +151,10 @@ def _mechanism_claims(frame: Frame, costs: dict[str, Interval | None]) -> list[C
     plays = frame.plays
     against_sp, against_gated = _below(plays, "off", "sp"), _below(plays, "off", "xlink")
     dearer = [name for name in SETTINGS if name not in ("off", "95-80")]
-    further = {
-        name: plays.compare_quantile("play_time_left", 0.01, SETTINGS[name], "xlink", _raised) for name in dearer
-    }
+    further = [_level(frame, SETTINGS[name], LEVELS["p99"], "xlink") for name in dearer]
     gain = _level(frame, "xlink", LEVELS["p99"])
     best = max(
-        (interval for interval in further.values() if interval is not None),
+        (interval for interval in further if interval is not None),
         key=lambda interval: interval.value,
         default=None,
     )
@@ -168,7 +163,7 @@ def _mechanism_claims(frame: Frame, costs: dict[str, Interval | None]) -> list[C
     rises = {pair: b.value - a.value for pair, (a, b) in saved.items() if a is not None and b is not None}
     said = ", ".join(f"{name} {text(costs[name], digits=2)}" for pair in saved for name in pair)
     diminishing, saves = frame.spec.row("diminishing-returns"), frame.spec.row("delivery-time-saves")
-    word = diminishes(gain, list(further.values()), diminishing.numbers["little"])
+    word = diminishes(gain, further, diminishing.numbers["little"])
     return [
         verdicts.claim(
             frame.spec.row("reinjection-necessary"),
@@ -286,11 +281,11 @@ def _over_thresholds(gains: dict[str, Interval | None]) -> str:
 def table2(_folder: Path, data: Data) -> Exhibit:
     frame = frame_of(data)
     danger = frame.spec.row("danger-95-80")
-    sp, in_danger = _percent(frame.plays.below("sp", DANGER_MS)), frame.plays.meeting(IN_DANGER, "sp")
+    sp, in_danger = percent(frame.plays.below("sp", DANGER_MS)), frame.plays.meeting(IN_DANGER, "sp")
     rows: list[list[Value]] = [["sp", cell(sp, 3), span(sp, 2), None, None, None]]
     reductions: dict[str, Interval | None] = {}
     for setting, arm in SETTINGS.items():
-        share = _percent(frame.plays.below(arm, DANGER_MS))
+        share = percent(frame.plays.below(arm, DANGER_MS))
         reductions[setting] = frame.plays.below_improvement(DANGER_MS, arm, "sp")
         paper = PAPER_TABLE2.get(setting)
         rows.append(
