@@ -100,14 +100,20 @@ class PathEntry(StrictModel):
     resolution_ms: ResolutionMs | None = None
 
 
-class PairEntry(StrictModel):
-    """One pair as the index writes it."""
+class PairWords(StrictModel):
+    """What is said of a pair, of which a recipe makes an entry."""
 
     name: PairName
     scenario: Text
     licence: Text
     source: Text
     recorded: Recorded | None = None
+    """Whether the recordings were made together; without it nothing is said."""
+
+
+class PairEntry(PairWords):
+    """One pair as the index writes it."""
+
     paths: Annotated[tuple[PathEntry, ...], OfAPair]
 
 

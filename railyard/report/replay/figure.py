@@ -39,6 +39,22 @@ class _Strips:
         x = self.replay.bins.starts_s
         self.figure.add_scatter(x=x, y=values, name=name, meta=label, **(look | style), row=row, col=1)
 
+    def of_path(
+        self,
+        row: int,
+        index: int,
+        values: Sequence[float | None],
+        what: str,
+        unit: str,
+        column: str = "",
+        width: float = 1.3,
+    ) -> None:
+        """A line of one path, if there is something to draw. `column`: its title in the data, if that is not `what`."""
+        if values:
+            name, (colour, _, dash) = self.replay.paths[index].name, _colours(index)
+            style = {"color": colour, "width": width, "dash": dash, "shape": "hv"}
+            self.line(row, values, f"{name} {what}", (name, column or what, unit), line=style)
+
     def marks(
         self, row: int, values: Sequence[float], name: str, at: Sequence[float], symbol: str, colour: str
     ) -> None:
@@ -79,11 +95,9 @@ def _capacity(strips: _Strips, path: PathSeries, index: int) -> Strip:
 def _packets(strips: _Strips) -> Strip:
     def draw(row: int) -> None:
         for index, path in enumerate(strips.replay.paths):
+            strips.of_path(row, index, path.sent, "sent", "packets")
             if path.sent:
-                line, _, dash = _colours(index)
-                style = {"line": {"color": line, "width": 1.3, "dash": dash, "shape": "hv"}}
-                strips.line(row, path.sent, f"{path.name} sent", (path.name, "sent", "packets"), **style)
-                strips.marks(row, path.lost, "lost", path.sent, "x", line)
+                strips.marks(row, path.lost, "lost", path.sent, "x", _colours(index)[0])
 
     width = strips.replay.bins.width_s * 1000
     what = "sent by the server" if strips.replay.from_qlog else "into the downlink"
@@ -93,10 +107,7 @@ def _packets(strips: _Strips) -> Strip:
 def _copies(strips: _Strips) -> Strip:
     def draw(row: int) -> None:
         for index, path in enumerate(strips.replay.paths):
-            if path.copied_kb:
-                line, _, dash = _colours(index)
-                style = {"line": {"color": line, "width": 1.8, "dash": dash, "shape": "hv"}}
-                strips.line(row, path.copied_kb, f"{path.name} re-injected", (path.name, "re-injected", "kB"), **style)
+            strips.of_path(row, index, path.copied_kb, "re-injected", "kB", width=1.8)
 
     return "re-injected on each path, so far", "kB", draw
 
@@ -104,13 +115,10 @@ def _copies(strips: _Strips) -> Strip:
 def _windows(strips: _Strips) -> Strip:
     def draw(row: int) -> None:
         for index, path in enumerate(strips.replay.paths):
-            line, _, dash = _colours(index)
-            if path.in_flight_kb:
-                style = {"line": {"color": line, "width": 1.3, "dash": dash, "shape": "hv"}}
-                strips.line(row, path.in_flight_kb, f"{path.name} in flight", (path.name, "in flight", "kB"), **style)
+            strips.of_path(row, index, path.in_flight_kb, "in flight", "kB")
             if path.window_kb:
-                thin = {"line": {"color": line, "width": 2.6, "dash": "dot", "shape": "hv"}, "opacity": 0.6}
-                strips.line(row, path.window_kb, f"{path.name} cwnd", (path.name, "cwnd", "kB"), **thin)
+                thin = {"line": {"color": _colours(index)[0], "width": 2.6, "dash": "dot", "shape": "hv"}}
+                strips.line(row, path.window_kb, f"{path.name} cwnd", (path.name, "cwnd", "kB"), **thin, opacity=0.6)
 
     return "bytes in flight, and congestion window (dotted)", "kB", draw
 
@@ -118,10 +126,7 @@ def _windows(strips: _Strips) -> Strip:
 def _rtts(strips: _Strips) -> Strip:
     def draw(row: int) -> None:
         for index, path in enumerate(strips.replay.paths):
-            if path.rtt_ms:
-                line, _, dash = _colours(index)
-                style = {"line": {"color": line, "width": 1.5, "dash": dash, "shape": "hv"}}
-                strips.line(row, path.rtt_ms, f"{path.name} RTT", (path.name, "smoothed RTT", "ms"), **style)
+            strips.of_path(row, index, path.rtt_ms, "RTT", "ms", column="smoothed RTT", width=1.5)
 
     return "smoothed RTT", "ms", draw
 

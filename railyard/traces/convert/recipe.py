@@ -7,8 +7,8 @@ from typing import Annotated, Literal, get_args
 from pydantic import ConfigDict, Field
 
 from railyard.base.models import StrictModel
-from railyard.traces.index import MAX_BASE_RTT_MS, ResolutionMs
-from railyard.traces.names import DeviceName, Kind, OfAPair, PairName, QueueSpec, Recorded, Technology
+from railyard.traces.index import MAX_BASE_RTT_MS, PairWords, ResolutionMs
+from railyard.traces.names import DeviceName, Kind, OfAPair, QueueSpec, Technology
 from railyard.traces.settings import LinkSettings
 
 Format = Literal["mahimahi", "saturatr", "raw", "rates", "movement", "pcap", "tshark", "iperf3", "iperf-text", "ibox"]
@@ -94,15 +94,9 @@ class PathRecipe(_Part):
     """Kind and resolution: without them what the format of the downlink tells."""
 
 
-class PairRecipe(_Part):
+class PairRecipe(PairWords):
     """A pair to be made from measurements."""
 
-    name: PairName
-    scenario: Text
-    licence: Text
-    source: Text
-    recorded: Recorded | None = None
-    """Whether the recordings were made together; without it nothing is said."""
     paths: Annotated[tuple[PathRecipe, ...], OfAPair]
 
 

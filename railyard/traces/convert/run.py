@@ -248,8 +248,4 @@ def convert_pair(recipe: PairRecipe, find: Callable[[str], Path]) -> tuple[dict[
                 link=link.settings if path.link is None else path.link,
             )
         )
-    entry = PairEntry(
-        name=recipe.name, scenario=recipe.scenario, licence=recipe.licence, source=recipe.source,
-        recorded=recipe.recorded, paths=tuple(entries),
-    )  # fmt: skip
-    return files, entry
+    return files, PairEntry(**recipe.model_dump(exclude={"paths"}), paths=tuple(entries))
