@@ -28,7 +28,8 @@ from railyard.run.outcome import last_words
 from railyard.run.runspec import scheme_parameters
 from railyard.run.simbatch import Batch
 from railyard.studies.population.model import Population, Video
-from railyard.studies.population.viewers import Link, Viewer
+from railyard.studies.population.scenes import Link
+from railyard.studies.population.viewers import Viewer
 from railyard.traces.settings import members
 
 IDENTITY_SCHEMA = 2

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from railyard.base.errors import UserError
 from railyard.studies.population.model import Population, Scene
@@ -18,23 +19,26 @@ from railyard.traces.trace import read_trace, sha256_file
 
 
 @dataclass(frozen=True)
-class ScenePath:
+class Link:
+    """One path of a pair, or of one viewer."""
+
     name: str
     technology: str
-    up: Path
-    down: Path
+    up: str
+    down: str
     up_sha256: str
     down_sha256: str
-    base_rtt_ms: float
+    delay_ms: float
     queue: str
-    mean_mbps: float
-    settings: dict[str, Value] = field(default_factory=dict)
+    settings: tuple[tuple[str, Any], ...] = ()
+    mbps: float = 0.0
+    """Mean rate on the way down that others leave."""
 
 
 @dataclass(frozen=True)
 class ScenePair:
     name: str
-    paths: tuple[ScenePath, ...]
+    paths: tuple[Link, ...]
     period_ms: int
 
 
@@ -127,22 +131,15 @@ class Library:
 
 def _path(
     name: str, technology: str, files: tuple[Path, Path], base_rtt_ms: float, queue: str, settings: dict[str, Value]
-) -> tuple[ScenePath, int]:
+) -> tuple[Link, int]:
     up, down = read_trace(files[0]), read_trace(files[1])
-    path = ScenePath(
-        name=name,
-        technology=technology,
-        up=files[0],
-        down=files[1],
-        up_sha256=up.sha256,
-        down_sha256=down.sha256,
-        base_rtt_ms=base_rtt_ms,
-        queue=queue,
-        mean_mbps=down.mean_mbps,
-        settings=settings,
+    path = Link(
+        *(name, technology, str(files[0]), str(files[1]), up.sha256, down.sha256, base_rtt_ms / 2, queue),
+        settings=tuple(sorted(settings.items())),
+        mbps=down.mean_mbps,
     )
     return path, min(up.period_ms, down.period_ms)
 
 
-def _pair(name: str, paths: list[tuple[ScenePath, int]]) -> ScenePair:
+def _pair(name: str, paths: list[tuple[Link, int]]) -> ScenePair:
     return ScenePair(name, tuple(path for path, _ in paths), min(period for _, period in paths))

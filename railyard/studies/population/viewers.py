@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from railyard.studies.population.access import Change, Drawn, changes_of
 from railyard.studies.population.model import Parameters, PathAccess, Place, Population, Scene, Video
-from railyard.studies.population.scenes import Library, ScenePath
+from railyard.studies.population.scenes import Library, Link
 from railyard.traces.draws import Draws
 from railyard.traces.names import TECHNOLOGY_ORDER
 from railyard.traces.trace import OPPORTUNITY_BYTES
@@ -20,23 +19,6 @@ LEAST_QUEUE_PACKETS = 20
 GRACE_S = 30.0
 HORIZON_S = 15.0
 """Rates and delays vary for so long after the video could have ended."""
-
-
-@dataclass(frozen=True)
-class Link:
-    """One path of one viewer."""
-
-    name: str
-    technology: str
-    up: str
-    down: str
-    up_sha256: str
-    down_sha256: str
-    delay_ms: float
-    queue: str
-    settings: tuple[tuple[str, Any], ...] = ()
-    mbps: float = 0.0
-    """Mean rate on the way down that others leave."""
 
 
 @dataclass(frozen=True)
@@ -109,28 +91,17 @@ def _queue(mbps: float, held_ms: float) -> str:
     return f"droptail:packets={max(LEAST_QUEUE_PACKETS, packets)}"
 
 
-def _link(scene: Scene, path: ScenePath, draws: Draws, more_delay: float) -> Link:
+def _link(scene: Scene, path: Link, draws: Draws, more_delay: float) -> Link:
     """Both quantities are drawn whether they are used or not, so that one setting does not move the others."""
     law = scene.paths.get(path.name)
     rtt_draws, queue_draws = Draws(int(draws.uniform() * 2**48), "rtt"), Draws(int(draws.uniform() * 2**48), "queue")
-    rtt_ms, queue = path.base_rtt_ms, path.queue
+    rtt_ms, queue = 2 * path.delay_ms, path.queue
     if law is not None and law.base_rtt_ms is not None:
         rtt_ms = law.base_rtt_ms.drawn(rtt_draws)
     if law is not None and law.queue_ms is not None:
-        held_ms = law.queue_ms.drawn(queue_draws)
-        queue = _queue(path.mean_mbps, held_ms)
-    return Link(
-        name=path.name,
-        technology=path.technology,
-        up=str(path.up),
-        down=str(path.down),
-        up_sha256=path.up_sha256,
-        down_sha256=path.down_sha256,
-        delay_ms=round(rtt_ms * (1 + more_delay / 100) / 2, 1),
-        queue=queue,
-        settings=tuple(sorted(path.settings.items())),
-        mbps=round(path.mean_mbps, 3),
-    )
+        queue = _queue(path.mbps, law.queue_ms.drawn(queue_draws))
+    delay_ms = round(rtt_ms * (1 + more_delay / 100) / 2, 1)
+    return replace(path, delay_ms=delay_ms, queue=queue, mbps=round(path.mbps, 3))
 
 
 @dataclass(frozen=True)
