@@ -683,7 +683,7 @@ def test_a_rate_scales_one_path_of_generated_pairs(tmp_path: Path) -> None:
     )
     (wifi, lte), (same_wifi, slow_lte) = one.paths, other.paths
     assert wifi.down_sha256 == same_wifi.down_sha256, "the other path is as it was"
-    assert slow_lte.mbps == pytest.approx(lte.mean_mbps / 2, rel=0.15)
+    assert slow_lte.mbps == pytest.approx(lte.mbps / 2, rel=0.15)
 
 
 @pytest.mark.parametrize(
