@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -82,9 +82,10 @@ def gate(
     tell = _tell if form is Form.TABLE else partial(typer.echo, err=True)
     further: dict[str, Any] = {}
     if stack is not None:
-        asked = _Stack(stack, baseline, candidate, suite or STACK_SUITE, scenarios, markdown or COMMENT, jobs)
         with resumable():
-            verdict: Verdict = _stack_gate(asked, tell)
+            verdict: Verdict = _stack_gate(
+                stack, baseline, candidate, suite or STACK_SUITE, scenarios, markdown or COMMENT, jobs, tell
+            )
         further = comment.further(verdict) if isinstance(verdict, StackVerdict) else {}
     else:
         checked, document = load_suite(find_suite(suite or DEFAULT_SUITE))
@@ -109,40 +110,36 @@ def gate(
         raise typer.Exit(1)
 
 
-@dataclass(frozen=True)
-class _Stack:
-    """The options of a gate over two builds, as they were given."""
-
-    words: str
-    baseline: str
-    candidate: Path | None
-    suite: str
-    scenarios: str | None
-    comment: Path
-    jobs: int | None
-
-
-def _stack_gate(given: _Stack, tell: Callable[[str], None]) -> StackVerdict:
+def _stack_gate(
+    words: str,
+    baseline: str,
+    candidate: Path | None,
+    suite_name: str,
+    scenarios: str | None,
+    comment_file: Path,
+    jobs: int | None,
+    tell: Callable[[str], None],
+) -> StackVerdict:
     """The comment is written whatever happens."""
-    name, *assignments = given.words.split(",")
-    baseline, candidate = Path(given.baseline), given.candidate or Path()
+    name, *assignments = words.split(",")
+    builds = Path(baseline), candidate or Path()
     try:
-        if given.candidate is None or given.baseline == "HEAD":
+        if candidate is None or baseline == "HEAD":
             raise UserError("--stack compares two builds; name them by --baseline and --candidate.")
         if wrong := [word for word in assignments if "=" not in word]:
-            raise UserError(f"--stack {given.words}: '{wrong[0]}' is not OPTION=VALUE.")
-        suite, document = load_suite(find_suite(given.suite))
+            raise UserError(f"--stack {words}: '{wrong[0]}' is not OPTION=VALUE.")
+        suite, document = load_suite(find_suite(suite_name))
         if suite.arena != KERNEL:
             raise UserError(f"{document.path}: a stack runs in no simulator; give the suite 'arena: kernel'.")
         options = dict(word.split("=", 1) for word in assignments)
-        asked = Asked(name, options, baseline, candidate, suite, document, [], given.jobs)
-        named = [find_scenario(one) for one in given.scenarios.split(",")] if given.scenarios else all_scenarios()
+        asked = Asked(name, options, *builds, suite, document, [], jobs)
+        named = [find_scenario(one) for one in scenarios.split(",")] if scenarios else all_scenarios()
         files = scenarios_of(named, two_builds(asked)[0])
         arena_of(KERNEL).check()
-        verdict = run_stack_gate(Asked(name, options, baseline, candidate, suite, document, files, given.jobs), tell)
+        verdict = run_stack_gate(replace(asked, scenarios=files), tell)
     except UserError as error:
-        output.write(given.comment, comment.could_not(given.words, baseline, candidate, str(error)).encode())
+        output.write(comment_file, comment.could_not(words, *builds, str(error)).encode())
         raise
-    output.write(given.comment, comment.comment(verdict).encode())
-    tell(f"comment: {shown(given.comment)}")
+    output.write(comment_file, comment.comment(verdict).encode())
+    tell(f"comment: {shown(comment_file)}")
     return verdict
