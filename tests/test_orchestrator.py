@@ -243,7 +243,7 @@ def test_repetitions_wait_until_the_machine_is_quiet(
 
 def late_probe(late_ms: float) -> Probe:
     timers = Timers(True, 50.0, 1000 * late_ms, 2000 * late_ms, 0.0)
-    return Probe(1.5, timers, late_ms / 15.0, 0.0, 0.5, 2)
+    return Probe(1.5, timers, late_ms / 15.0, 0.0, 2)
 
 
 def test_a_machine_that_is_late_is_noticed_before_the_start() -> None:

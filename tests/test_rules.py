@@ -18,7 +18,7 @@ from railyard.stats import pooled
 from railyard.stats.statistics import nearest_rank
 from railyard.studies.agreement import compare, compare_exact, within_bounds
 from railyard.studies.study import find_study
-from railyard.studies.thresholds import Distribution, Sample, samples_of, th
+from railyard.studies.thresholds import Distribution, samples_of, th
 
 TENTHS = [i / 10 for i in range(1, 11)]
 
@@ -106,7 +106,7 @@ def test_samples_lie_between_the_start_of_playing_and_the_last_byte(
     play, last = {"t": 1.0, "event": "play"}, {"t": 2.0, "event": "chunk_done"}
     run = load_run(FakeRun(outcome=outcome).write(tmp_path / "runs"))
     player_log(tmp_path, [*buffer, play, {"t": 1.2, "event": "chunk_done"}, last])
-    assert [sample.play_time_left_ms for sample in samples_of(run, tmp_path)] == counted
+    assert samples_of(run, tmp_path) == counted
     player_log(tmp_path, [*buffer, last])
     assert samples_of(run, tmp_path) == [], "it never played"
     player_log(tmp_path, [*buffer, play])
@@ -119,7 +119,7 @@ def test_the_cost_of_a_setting_lies_between_its_shares_of_the_redundancy(tmp_pat
         load_run(FakeRun(seed=seed, stream_bytes_sent=all_, reinjected_bytes=twice).write(tmp_path))
         for seed, (all_, twice) in enumerate(sent, start=1)
     ]
-    found = Distribution([Sample("p", 1, 0.0, left) for left in (10.0, 40.0, 50.0, 60.0)], runs)
+    found = Distribution([10.0, 40.0, 50.0, 60.0], runs)
     assert found.cost == pytest.approx(0.15)
     assert found.share_below(50.0) == 0.5, "less than it, not equal to it"
     off, row = find_study("thresholds").code.rows_of(found, [(75, 25)])

@@ -53,7 +53,6 @@ class Probe:
     timers: Timers
     late_share: float  # what such lateness can add to a result, as a share of it, with 15 ms of one-way delay
     steal_share: float  # taken by the host, of all cores
-    busy_cores: float  # used by processes of this machine, on average
     cores: int
 
     @property
@@ -105,7 +104,6 @@ def measure(seconds: float, *, keep_awake: str = "auto") -> Probe:
         Timers.of(printed["timers"]),
         chain.bound_us(0, duration_s) / (1e6 * duration_s),
         machine["steal_s"] / (duration_s * machine["cores"]),
-        machine["busy_s"] / duration_s,
         machine["cores"],
     )
 

@@ -161,8 +161,9 @@ class Study:
 
 def _play(run: Run, place: Path, *, qlog: bool) -> Play:
     sums = REINJECTION_COST.sums([run])
-    left = [sample.play_time_left_ms for sample in samples_of(run, place)]
-    return Play(run, float(sums.top[0]), float(sums.bottom[0]), left, list(_copies(place)) if qlog else [])
+    return Play(
+        run, float(sums.top[0]), float(sums.bottom[0]), samples_of(run, place), list(_copies(place)) if qlog else []
+    )
 
 
 def _together(plays: Sequence[Play]) -> Play:

@@ -34,23 +34,15 @@ DANGER_MS = 50.0  # table 2 of the paper: less play-time left than this may end 
 
 
 @dataclass(frozen=True)
-class Sample:
-    pair: str
-    seed: int
-    t: float  # seconds since the player's start
-    play_time_left_ms: float
-
-
-@dataclass(frozen=True)
 class Distribution:
-    """Play-time left, sampled every 100 ms of every run, after start-up and until the last byte had arrived."""
+    """Play-time left in ms, sampled every 100 ms of every run, after start-up and until the last byte had arrived."""
 
-    samples: list[Sample]
+    samples: list[float]
     runs: list[Run]
 
     @property
     def ordered(self) -> list[float]:
-        return sorted(sample.play_time_left_ms for sample in self.samples)
+        return sorted(self.samples)
 
     @property
     def sha256(self) -> str:
@@ -65,7 +57,7 @@ class Distribution:
         return th(self.ordered, percent)
 
     def share_below(self, limit_ms: float) -> float:
-        return sum(sample.play_time_left_ms < limit_ms for sample in self.samples) / len(self.samples)
+        return sum(sample < limit_ms for sample in self.samples) / len(self.samples)
 
 
 def th(ordered: Sequence[float], percent: float) -> float:
@@ -73,7 +65,7 @@ def th(ordered: Sequence[float], percent: float) -> float:
     return nearest_rank(ordered, 1 - percent / 100)
 
 
-def samples_of(run: Run, folder: Path) -> list[Sample]:
+def samples_of(run: Run, folder: Path) -> list[float]:
     """What the player reported between the start of playing and the arrival of the last byte: from then on the buffer
     only drains, and no thresholds decide anything any more."""
     events = read_jsonl(folder / "player.jsonl")
@@ -83,9 +75,7 @@ def samples_of(run: Run, folder: Path) -> list[Sample]:
         return []
     end = arrived[-1] if run.outcome == "complete" else math.inf
     return [
-        Sample(run.pair, run.seed, event["t"], event["play_time_left_ms"])
-        for event in events
-        if event.get("event") == "buffer" and play <= event["t"] <= end
+        event["play_time_left_ms"] for event in events if event.get("event") == "buffer" and play <= event["t"] <= end
     ]
 
 
@@ -130,7 +120,7 @@ def _measuring_runs(
 
 def _measured(plan: Plan, whole: Whole) -> Distribution:
     """What the runs of a measuring campaign came to."""
-    samples: list[Sample] = []
+    samples: list[float] = []
     runs: list[Run] = []
     for spec, run in zip(plan.specs, whole.runs, strict=True):
         place = whole.folder / "runs" / spec.run_id

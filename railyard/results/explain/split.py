@@ -57,7 +57,6 @@ class Split:
     shares: tuple[Share, ...]
     last: Packet | None
     missing_bytes: int
-    sendings: tuple[tuple[float, str], ...]  # of the last bytes: when, and on which path; by time
     gate: tuple[str, ...]  # what the re-injection gate said while the last bytes were in flight
 
 
@@ -96,7 +95,7 @@ def split(flight: Flight, stream: int, request_s: float) -> Split:
     size = max((piece.end for packet in sent for piece in packet.pieces if piece.stream == stream), default=0)
     last, shares, missing = _arrivals(sent, stream, size)
     if last is None or last.received_s is None or missing:
-        return Split(stream, request_s, None, (), shares, None, missing, (), ())
+        return Split(stream, request_s, None, (), shares, None, missing, ())
     final = max((piece for piece in last.pieces if piece.stream == stream), key=lambda piece: piece.end)
     carriers = sorted((p for p in sent if any(_overlap(piece, final) for piece in p.pieces)), key=lambda p: p.sent_s)
     carriers = [packet for packet in carriers if packet.sent_s <= last.sent_s]
@@ -119,7 +118,6 @@ def split(flight: Flight, stream: int, request_s: float) -> Split:
         shares,
         last,
         0,
-        tuple((packet.sent_s, packet.path) for packet in carriers),
         tuple(dict.fromkeys([*before[-1:], *gate])),
     )
 
@@ -219,10 +217,10 @@ def _waiting(flight: Flight, stream: int, begin_s: float, end_s: float) -> list[
     return [Part("waiting", bound, path, seconds) for (bound, path), seconds in sums.items()]
 
 
-def _fine(steps: Sequence[float], most_s: float = 0.005) -> Iterator[float]:
+def _fine(steps: Sequence[float]) -> Iterator[float]:
     """The same times, and further ones so that none is more than 5 ms after another."""
     for low, high in pairwise(steps):
-        count = max(1, round((high - low) / most_s + 0.5))
+        count = max(1, round((high - low) / 0.005 + 0.5))
         yield from (low + (high - low) * k / count for k in range(count))
     yield steps[-1]
 

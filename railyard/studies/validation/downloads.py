@@ -87,7 +87,6 @@ class Subflow:
 @dataclass(frozen=True)
 class Download:
     number: int  # from 1, in order of time
-    epoch: int  # of the file's name
     controller: str
     size_bytes: int
     subflows: tuple[Subflow, ...] = field(repr=False)  # in order of their SYNs
@@ -292,7 +291,7 @@ def _finish_s(data: Iterable[Packet], first: Packet, size_bytes: int) -> float |
     return None
 
 
-def download_of(number: int, epoch: int, controller: str, size_bytes: int, lists: dict[str, list[Packet]]) -> Download:
+def download_of(number: int, controller: str, size_bytes: int, lists: dict[str, list[Packet]]) -> Download:
     """`lists`: the packets of each carrier."""
     syns = sorted(
         ((syn, carrier) for carrier, packets in lists.items() for syn in _first_syns(packets)),
@@ -315,7 +314,7 @@ def download_of(number: int, epoch: int, controller: str, size_bytes: int, lists
         first = next((one for one in data if (one.source, one.target) == to_first and one.seq == 1), None)
         finish_s = None if first is None else _finish_s(data, first, size_bytes)
         duration_s = None if finish_s is None else finish_s - syns[0][0].time_s
-    return Download(number, epoch, controller, size_bytes, subflows, duration_s)
+    return Download(number, controller, size_bytes, subflows, duration_s)
 
 
 def read_downloads(path: Path) -> list[Download]:
@@ -342,7 +341,7 @@ def read_downloads(path: Path) -> list[Download]:
             "client.EPOCH.CC.….DkB.….CARRIER.pcap.csv, as in superlitong/hsr_mptcp."
         )
     return [
-        download_of(number, *key, of_download) for number, (key, of_download) in enumerate(sorted(lists.items()), 1)
+        download_of(number, *key[1:], of_download) for number, (key, of_download) in enumerate(sorted(lists.items()), 1)
     ]
 
 
