@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from chromium import NEEDS_CHROMIUM, OVERFLOWS
+from chromium import NEEDS_CHROMIUM, OVERFLOWS, complaints, press
 from conftest import FakeRun
 from railyard.base.paths import programs_dir
 from railyard.report import write_report, write_whole
@@ -63,7 +63,7 @@ def test_every_plot_of_a_campaign_is_drawn_without_complaint(browser: Browser, c
     places, drawn = page.evaluate(
         "[document.querySelectorAll('.plot').length, document.querySelectorAll('.plot > .plot-container').length]"
     )
-    assert page.complaints() == []
+    assert complaints(page) == []
     assert places == drawn == 9
     marks = page.evaluate("[...document.querySelectorAll('.plot')].map(p => p.querySelectorAll('.trace').length)")
     assert all(marks), f"plots without a single trace: {marks}"
@@ -90,11 +90,11 @@ def test_nothing_is_wider_than_a_phone_and_in_the_dark_ink_and_paper_change_plac
 
 def test_the_keyboard_comes_first_to_the_content_then_everywhere(browser: Browser, campaign: Path) -> None:
     page = browser.open(campaign / "report.html")
-    page.press("Tab", 9)
+    press(page, "Tab", 9)
     assert page.evaluate("document.activeElement.getAttribute('href')") == "#main"
     seen = set()
     for _ in range(60):
-        page.press("Tab", 9)
+        press(page, "Tab", 9)
         seen.add(page.evaluate("document.activeElement.tagName + '.' + document.activeElement.className"))
     assert {"A.", "DIV.wide", "SUMMARY."} <= seen
     unnamed = page.evaluate(
@@ -112,7 +112,7 @@ def test_a_page_that_fails_is_found_out(browser: Browser, tmp_path: Path) -> Non
         "<img src='https://elsewhere.invalid/x.png'>"
     )
     page = browser.open(broken)
-    said = json.dumps(page.complaints())
+    said = json.dumps(complaints(page))
     assert "no" in said and "missing" in said and "elsewhere.invalid" in said
     with pytest.raises(BrowserError):
         page.evaluate("missing()")
@@ -122,7 +122,7 @@ def test_a_page_that_fails_is_found_out(browser: Browser, tmp_path: Path) -> Non
 def test_the_whole_report_draws_every_plot_and_fits_a_phone(browser: Browser, results: Path) -> None:
     for width, height, dark in ((1280, 900, False), (PHONE_WIDTH, PHONE_HEIGHT, True)):
         page = browser.open(results / "report.html", width=width, height=height, dark=dark)
-        assert page.complaints() == []
+        assert complaints(page) == []
         places, drawn = page.evaluate(
             "[document.querySelectorAll('.plot').length, document.querySelectorAll('.plot > .plot-container').length]"
         )
@@ -151,7 +151,7 @@ def test_markup_in_the_data_of_a_plot_is_data(browser: Browser, campaign: Path, 
     named = plot.figure | {"data": [{**trace, "name": markup, "meta": markup} for trace in plot.figure["data"]]}
     made.model_copy(update={"plots": [plot.model_copy(update={"figure": named})]}).write(tmp_path / "fig13")
     page = browser.open(write_whole(tmp_path))
-    assert page.complaints() == []
+    assert complaints(page) == []
     assert page.evaluate("document.querySelectorAll('.plot').length") == 1
     assert page.evaluate("document.querySelectorAll('.plot > .plot-container').length") == 1
     assert page.evaluate("document.querySelector('.plot').data[0].meta") == markup
@@ -166,14 +166,14 @@ def test_the_whole_report_prints_with_its_long_tables_open(results: Path, tmp_pa
 def test_a_replay_plays_and_reads_out_what_is_under_its_cursor(browser: Browser, campaign: Path) -> None:
     replayed = write_replay(next(campaign.glob("runs/*--xlink--*")))
     page = browser.open(replayed, width=PHONE_WIDTH, height=PHONE_HEIGHT)
-    assert page.complaints() == []
+    assert complaints(page) == []
     assert page.evaluate("document.documentElement.scrollWidth") == PHONE_WIDTH
     assert page.evaluate(OVERFLOWS) == []
     at = "[document.getElementById('cursor').style.transform, document.getElementById('state').textContent]"
     page.evaluate("document.getElementById('time').focus()")
     begin = page.evaluate(at)
     for _ in range(50):
-        page.press("ArrowRight", 39)
+        press(page, "ArrowRight", 39)
     moved = page.evaluate(at)
     assert moved[0] != begin[0] and moved[1] != begin[1]
     assert page.evaluate("document.getElementById('now').textContent") == "1.00 s"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from chromium import NEEDS_CHROMIUM, OVERFLOWS
+from chromium import NEEDS_CHROMIUM, OVERFLOWS, complaints, press
 from conftest import FakeRun
 from railyard.base.paths import programs_dir
 from railyard.report.chromium import Browser, Page
@@ -59,12 +59,12 @@ def ready(page: Page) -> None:
     )
 
 
-def complaints(page: Page) -> list[str]:
-    return [one for one in page.complaints() if "asked the network for http://127.0.0.1:" not in one]
+def own_complaints(page: Page) -> list[str]:
+    return [one for one in complaints(page) if "asked the network for http://127.0.0.1:" not in one]
 
 
 def check(page: Page, width: int) -> None:
-    assert complaints(page) == []
+    assert own_complaints(page) == []
     assert page.evaluate("document.documentElement.scrollWidth") == width
     assert page.evaluate(OVERFLOWS) == []
     assert page.evaluate(UNNAMED) == []
@@ -81,7 +81,7 @@ def test_pages_fit_the_screen_are_named_and_are_legible(browser: Browser, make_c
             for width, height, dark in SIZES:
                 page = opened(browser, server, path, width, height, dark)
                 if path == "/nowhere":
-                    page.complaints()  # the browser complains of the 404, which is what is wanted
+                    complaints(page)  # the browser complains of the 404, which is what is wanted
                 page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
                 check(page, width)
                 page.close()
@@ -117,11 +117,11 @@ def test_a_click_on_a_point_opens_its_run(browser: Browser, make_campaign: Make)
 def test_the_keyboard_alone_leads_from_the_list_to_a_run(browser: Browser, make_campaign: Make) -> None:
     with Server(campaign(make_campaign).parent) as server:
         page = opened(browser, server, "/")
-        page.press("Tab", 9)
+        press(page, "Tab", 9)
         assert page.evaluate("document.activeElement.getAttribute('href')") == "#main"
         for begin in ("/campaign/", "/run/"):
             for _ in range(60):
-                page.press("Tab", 9)
+                press(page, "Tab", 9)
                 href = page.evaluate("document.activeElement.getAttribute('href')") or ""
                 if href.startswith(begin):
                     assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
@@ -145,7 +145,7 @@ def test_a_campaign_under_way_changes_on_the_page_and_keeps_the_focus(browser: B
         later.rename(out / "runs" / "subway-1--xlink--s3")
         page.wait_until("document.getElementById('live').textContent.includes('running 3/3')", limit_s=30)
         assert page.evaluate("document.activeElement.getAttribute('href')") == "/campaign/campaign"
-        assert complaints(page) == []
+        assert own_complaints(page) == []
         page.close()
 
 
@@ -161,7 +161,7 @@ def test_the_form_shows_a_simulator_run(browser: Browser, make_campaign: Make) -
         page.wait_until("location.pathname.startsWith('/campaign/subway-1')", limit_s=120)
         ready(page)
         assert "2 runs" in page.evaluate("document.getElementById('live').textContent")
-        assert complaints(page) == []
+        assert own_complaints(page) == []
         page.evaluate("document.querySelector('a[href*=\"chunk=\"]').click()")
         page.wait_until("document.body.textContent.includes('The largest part')", limit_s=60)
         page.evaluate("[...document.querySelectorAll('a')].find(one => one.textContent === 'Replay').click()")

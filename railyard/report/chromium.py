@@ -180,6 +180,10 @@ class Page:
     def call(self, method: str, **parameters: Any) -> dict[str, Any]:
         return self._browser.call(method, self._session, **parameters)
 
+    def events(self) -> list[dict[str, Any]]:
+        """What has happened in it since the last time, as Chromium says it."""
+        return self._browser.events(self._session)
+
     def evaluate(self, expression: str) -> Any:
         """The value of a JavaScript expression; a promise is waited for."""
         answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
@@ -198,34 +202,6 @@ class Page:
                     return
             if time.monotonic() > deadline:
                 raise BrowserError(f"the page did not come to: {condition}")
-
-    def press(self, key: str, code: int, *, shift: bool = False) -> None:
-        """A key, down and up, as from a keyboard."""
-        for kind in ("keyDown", "keyUp"):
-            self.call(
-                "Input.dispatchKeyEvent",
-                type=kind,
-                key=key,
-                code=key,
-                windowsVirtualKeyCode=code,
-                modifiers=8 if shift else 0,
-            )
-
-    def complaints(self) -> list[str]:
-        """What the page wrote to the console as warning or error, threw, or failed to load, since the last time."""
-        messages: list[str] = []
-        for event in self._browser.events(self._session):
-            data = event["params"]
-            if event["method"] == "Runtime.exceptionThrown":
-                details = data["exceptionDetails"]
-                messages.append(details.get("exception", {}).get("description") or details["text"])
-            elif event["method"] == "Runtime.consoleAPICalled" and data["type"] in ("error", "warning", "assert"):
-                messages.append(" ".join(str(a.get("value", a.get("description"))) for a in data["args"]))
-            elif event["method"] == "Log.entryAdded" and data["entry"]["level"] in ("error", "warning"):
-                messages.append(f"{data['entry']['text']} {data['entry'].get('url', '')}")
-            elif event["method"] == "Network.requestWillBeSent" and data["request"]["url"].startswith("http"):
-                messages.append(f"asked the network for {data['request']['url']}")
-        return messages
 
     def pdf(self, file: Path) -> None:
         """The page on A4 as PDF, tagged, with an outline and page numbers; written completely or not at all."""
