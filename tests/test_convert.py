@@ -15,8 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from railyard.traces.convert import TraceRecipe, convert_trace
 from railyard.traces.convert.capacity import cut, from_bins, from_packets, opportunities
+from railyard.traces.convert.recipe import TraceRecipe
+from railyard.traces.convert.run import convert_trace
 from railyard.traces.index import read_index
 from railyard.traces.trace import OPPORTUNITY_BYTES, TraceError, read_trace
 from trace_files import railyard_traces

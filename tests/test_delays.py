@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from railyard.traces.convert.delays import DELAY_FORMATS, read_delays
+from railyard.traces.convert.delays import DelayFormat, read_delays
 from railyard.traces.delay import read_delay_trace
 from railyard.traces.trace import TraceError
 from trace_files import railyard_traces, write
@@ -78,7 +79,7 @@ def test_any_bytes_are_delays_or_refused_in_one_sentence(
     tmp_path_factory: pytest.TempPathFactory, data: bytes | str
 ) -> None:
     file = write(tmp_path_factory.getbasetemp() / "any", data)
-    for form in (None, *DELAY_FORMATS):
+    for form in (None, *get_args(DelayFormat)):
         try:
             found = read_delays(file, form, 10)  # type: ignore[arg-type]
         except TraceError as error:

@@ -14,9 +14,9 @@ import pytest
 
 from railyard.cli.main import main
 from railyard.gate.testing import Railyard
-from railyard.results.linklog import LinkLogError, link_stats, read_link_log
 from railyard.results.linklog.plot import binned_mbps
-from railyard.results.linklog.stats import signal_delay
+from railyard.results.linklog.read import LinkLogError, read_link_log
+from railyard.results.linklog.stats import link_stats, signal_delay
 
 # Ten opportunities in 200 ms. Five packets arrive, one is dropped. Written as mm-link does, its base timestamp not 0.
 BY_HAND = """\

@@ -68,7 +68,6 @@ _SYMBOLS = {
 }
 _MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")  # of lines that share a dash
 _HATCHES = {"/": "////", "\\": "\\\\\\\\", "x": "xxxx", ".": "....", "-": "----", "|": "||||", "+": "++++", "": ""}
-_AXIS = re.compile(r"^([xy])axis(\d*)$")
 _REFERENCE = re.compile(r"^([xy])(\d*)( domain)?$")
 _COLOUR = re.compile(r"rgba?\(([^)]*)\)")
 

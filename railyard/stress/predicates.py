@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 from railyard.base.jsonl import Event, read_jsonl
-from railyard.results.linklog import read_link_log
+from railyard.results.linklog.read import read_link_log
 from railyard.results.records import Run, load_run
 from railyard.stress.scenario import Expect, Gap, Ratio, Share, Window
 

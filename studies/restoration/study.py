@@ -22,11 +22,12 @@ from railyard.base.errors import UserError
 from railyard.experiment.model import Strict
 from railyard.figures import rows
 from railyard.figures.figure import Quantile
-from railyard.results.linklog import read_link_log
+from railyard.results.linklog.read import read_link_log
 from railyard.results.records import Run, load_campaign
 from railyard.studies.study import Data, markdown
-from railyard.traces.convert import TraceRecipe, convert_trace
 from railyard.traces.convert.capacity import from_bins, opportunities
+from railyard.traces.convert.recipe import TraceRecipe
+from railyard.traces.convert.run import convert_trace
 from railyard.traces.library import search_path
 from railyard.traces.stats import GAP_MS, trace_stats
 from railyard.traces.trace import OPPORTUNITY_BYTES, Trace, format_trace, read_trace

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 
@@ -14,7 +14,6 @@ from railyard.traces.delay import MAX_DELAY_MS
 from railyard.traces.trace import MAX_MS, FloatArray, TraceError, bytes_of
 
 DelayFormat = Literal["ping", "list"]
-DELAY_FORMATS: tuple[str, ...] = get_args(DelayFormat)
 _REPLY = re.compile(
     r"(?:\[(?P<stamp>[^\]]{1,40})\] )?\d+ bytes from .*icmp_seq=(?P<number>\d{1,9}) "
     r".*time=(?P<rtt>\d{1,9}(?:\.\d{1,6})?) ms(?P<twice> \(DUP!\))?"
