@@ -81,7 +81,7 @@ def test_any_bytes_are_delays_or_refused_in_one_sentence(
     file = write(tmp_path_factory.getbasetemp() / "any", data)
     for form in (None, *get_args(DelayFormat)):
         try:
-            found = read_delays(file, form, 10)  # type: ignore[arg-type]
+            found = read_delays(file, form, 10)
         except TraceError as error:
             assert "\n" not in str(error)
         else:

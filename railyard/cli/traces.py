@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from pydantic import ValidationError
 from rich import box
 from rich.table import Table
 
@@ -19,7 +20,7 @@ from railyard.base.words import counted
 from railyard.cli.trace_tools import console, convert, delay, fetch, pair_command, plot, rtt
 from railyard.traces.delay import is_delay_trace, read_delay_trace, rtt_over_time
 from railyard.traces.generate import GeneratedPair, read_parameters, write_pair
-from railyard.traces.index import Pair, PairEntry, read_index, write_entry
+from railyard.traces.index import Pair, bad_name, read_index, write_entry
 from railyard.traces.library import SEARCH_PATH_VARIABLE, find_pair, list_pairs
 from railyard.traces.light import Burst, read_light_trace, read_size_latency
 from railyard.traces.networks import NETWORKS, network_pair
@@ -311,36 +312,19 @@ def generate(
     """Generate a pair of traces from a mobility model and a seed, or of networks that others named."""
     if [model is not None, parameters is not None, bool(network)].count(True) != 1:
         raise TraceError("generate needs either --model NAME, --parameters FILE or --network NAME")
-    if network:
-        files = write_entry(out, *_of_networks(network, name))
-    elif parameters is not None:
-        files = write_pair(read_parameters(parameters), out)
-    else:
-        assert model is not None  # noqa: S101  the check above
-        files = write_pair(_new_pair(model.value, seed, duration, name, delay_traces), out)
+    try:
+        if network:
+            files = write_entry(out, *network_pair(network, name))
+        elif parameters is not None:
+            files = write_pair(read_parameters(parameters), out)
+        else:
+            assert model is not None  # noqa: S101  the check above
+            pair_name, of_model = name or f"{model.value}-{seed}", mobility_models()[model.value]
+            named = GeneratedPair(
+                name=pair_name, seed=seed, duration_s=duration, delay_traces=delay_traces, model=of_model
+            )
+            files = write_pair(named, out)
+    except ValidationError:
+        raise bad_name(name) from None
     for file in files:
         console.print(f"{file}", soft_wrap=True)
-
-
-def _bad_name(name: str | None) -> TraceError:
-    return TraceError(f"'{name}' cannot name a pair; use letters, digits, '-', '_' and '.', at most 64 of them")
-
-
-def _of_networks(networks: list[str], name: str | None) -> tuple[dict[str, bytes], PairEntry]:
-    try:
-        return network_pair(networks, name)
-    except ValueError as error:
-        raise _bad_name(name) from error
-
-
-def _new_pair(model: str, seed: int, duration_s: int, name: str | None, delay_traces: bool) -> GeneratedPair:
-    try:
-        return GeneratedPair(
-            name=name or f"{model}-{seed}",
-            seed=seed,
-            duration_s=duration_s,
-            delay_traces=delay_traces,
-            model=mobility_models()[model],
-        )
-    except ValueError as error:
-        raise _bad_name(name) from error

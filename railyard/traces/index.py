@@ -31,6 +31,10 @@ Text = Annotated[str, Field(min_length=1)]
 ResolutionMs = Annotated[float, Field(gt=0, le=3_600_000, allow_inf_nan=False)]
 
 
+def bad_name(name: str | None) -> TraceError:
+    return TraceError(f"'{name}' cannot name a pair; use letters, digits, '-', '_' and '.', at most 64 of them")
+
+
 @dataclass(frozen=True)
 class PairPath:
     """One path of a pair, its traces found."""

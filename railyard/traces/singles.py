@@ -12,7 +12,7 @@ from railyard.base.lists import distinct
 from railyard.traces.convert.delays import read_delays
 from railyard.traces.convert.recipe import TraceRecipe
 from railyard.traces.convert.run import convert_trace
-from railyard.traces.index import PairEntry, PathEntry
+from railyard.traces.index import PairEntry, PathEntry, bad_name
 from railyard.traces.light import LEO_STEP_MS, layout_of, read_light_trace, read_size_latency
 from railyard.traces.links import link_defaults
 from railyard.traces.names import Technology
@@ -153,9 +153,7 @@ def make_pair(
             paths=tuple(entries),
         )
     except ValidationError:
-        raise TraceError(
-            f"'{metadata.name}' cannot name a pair; use letters, digits, '-', '_' and '.', at most 64 of them"
-        ) from None
+        raise bad_name(metadata.name) from None
     return files, entry
 
 
