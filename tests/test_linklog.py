@@ -12,10 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from railyard.base.errors import UserError
 from railyard.cli.main import main
 from railyard.gate.testing import Railyard
 from railyard.results.linklog.plot import binned_mbps
-from railyard.results.linklog.read import LinkLogError, read_link_log
+from railyard.results.linklog.read import read_link_log
 from railyard.results.linklog.stats import link_stats, signal_delay
 
 # Ten opportunities in 200 ms. Five packets arrive, one is dropped. Written as mm-link does, its base timestamp not 0.
@@ -125,7 +126,7 @@ def test_a_log_without_departures_has_figures_all_the_same(tmp_path: Path) -> No
 )
 def test_a_malformed_log_is_refused_with_file_and_line(tmp_path: Path, text: str, where: str, said: str) -> None:
     file = log_file(tmp_path, text)
-    with pytest.raises(LinkLogError) as error:
+    with pytest.raises(UserError) as error:
         read_link_log(file)
     assert str(error.value).startswith(f"{file}{where}")
     assert said in str(error.value)

@@ -89,7 +89,7 @@ def _shown(side: Decision | Event | None, word: str) -> str:
 
 def server_qlogs(run: Path) -> list[Path]:
     """The server's qlogs of a run, one a connection, in the order in which the connections were made."""
-    qlogs = sorted((run / "qlog").glob("*_server.sqlog"), key=lambda file: (_reference_us(file), file.name))
+    qlogs = sorted((run / "qlog").glob("*_server.sqlog"), key=_order)
     if not qlogs:
         raise UserError(
             f"{run}: there is no qlog of the server; `railyard repeat {run} --qlog --out DIR` does the run again with "
@@ -99,11 +99,17 @@ def server_qlogs(run: Path) -> list[Path]:
 
 
 def _reference_us(file: Path) -> float:
-    """Time 0 of a qlog; 0 where its header does not say."""
-    with file.open(errors="replace") as lines, suppress(ValueError, KeyError):
+    """Time 0 of a qlog."""
+    with file.open(errors="replace") as lines:
         header = json.loads(next(lines, "{}").lstrip(_RECORD_SEPARATOR))
-        return float(header["trace"]["common_fields"]["reference_monotonic_us"])
-    return 0.0
+    return float(header["trace"]["common_fields"]["reference_monotonic_us"])
+
+
+def _order(file: Path) -> tuple[float, str]:
+    """A header that does not say when comes first."""
+    with suppress(ValueError, KeyError):
+        return _reference_us(file), file.name
+    return 0.0, file.name
 
 
 def events(file: Path) -> Iterator[Event]:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from railyard.base.errors import UserError
 from railyard.base.jsonl import Event, read_jsonl
 from railyard.experiment.model import LinkEvent
-from railyard.results.linklog.read import LinkLog, read_link_log
+from railyard.results.linklog.read import LinkLog, link_log_of
 from railyard.results.qlogdiff import timed_events
 from railyard.results.records import Run, load_run
 from railyard.run.linkevents import commands
@@ -141,16 +141,6 @@ def _server_paths(folder: Path, emulator: dict[str, Any]) -> dict[str, _QlogPath
     return server_paths
 
 
-def _link_log(folder: Path, name: str) -> LinkLog | None:
-    file = folder / "links" / f"{name}.log"
-    if not file.is_file():
-        return None
-    try:
-        return read_link_log(file)
-    except UserError:
-        return None  # a link that was never used, or a log that was cut short, says nothing
-
-
 def _mbps(bins: Bins, times_ms: FloatArray, sizes: IntArray) -> list[float]:
     return [round(float(value), 3) for value in bins.sums(times_ms / 1000, sizes) * 8 / 1e6 / bins.width_s]
 
@@ -186,7 +176,7 @@ def _capacity(bins: Bins, log: LinkLog, link: str, events: list[tuple[float, str
 
 def _path(folder: Path, name: str, bins: Bins, server: _QlogPath | None, events: list[tuple[float, str]]) -> PathSeries:
     series = PathSeries(name)
-    down, up = _link_log(folder, f"{name}.down"), _link_log(folder, f"{name}.up")
+    down, up = link_log_of(folder, f"{name}.down"), link_log_of(folder, f"{name}.up")
     if down is not None:
         series.capacity = _capacity(bins, down, f"{name}:down", events)
         series.delivered = _mbps(bins, down.departure_ms, down.departure_bytes)

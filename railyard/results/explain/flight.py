@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from railyard.base.errors import UserError
-from railyard.results.linklog.read import LinkLog, LinkLogError, read_link_log
+from railyard.results.linklog.read import LinkLog, link_log_of
 from railyard.results.qlogdiff import path_names, timed_events
 
 # A link that offers nothing for so long is in an outage.
@@ -268,16 +268,12 @@ class _End:
 
 
 def _links(run: Path, emulator: dict[str, Any], config: dict[str, Any]) -> dict[tuple[str, str], Link]:
-    links: dict[tuple[str, str], Link] = {}
     delays = {path["name"]: float(path["delay_ms"]) for path in emulator["paths"]}
-    for name, delay_ms in delays.items():
-        for way in ("up", "down"):
-            try:
-                log = read_link_log(run / "links" / f"{name}.{way}.log")
-            except LinkLogError:
-                log = None  # the link was never used, or the run has no link logs
-            links[name, way] = Link(delay_ms, log)
-    return links
+    return {
+        (name, way): Link(delay_ms, link_log_of(run, f"{name}.{way}"))
+        for name, delay_ms in delays.items()
+        for way in ("up", "down")
+    }
 
 
 def read_flight(run: Path, config: dict[str, Any]) -> Flight:

@@ -17,10 +17,6 @@ _TITLE = re.compile(r"^mahimahi mm-link \((?P<direction>[^)]*)\) \[(?P<trace>.*)
 _LARGEST = 2**53
 
 
-class LinkLogError(UserError):
-    """A link log that cannot be used; the message is one sentence for the user."""
-
-
 @dataclass(frozen=True, eq=False)
 class LinkLog:
     """One direction of one link. Times in ms since the log's base timestamp; bytes count 4 a packet more than IP."""
@@ -77,7 +73,7 @@ class _Events:
 
 
 def read_link_log(path: str | Path) -> LinkLog:
-    """Read and check a link log; raises LinkLogError, whose message names file and line."""
+    """Read and check a link log; raises UserError, whose message names file and line."""
     path = Path(path)
     header = {"direction": "", "trace": "", "command": "", "queue": ""}
     base: float | None = None
@@ -91,16 +87,16 @@ def read_link_log(path: str | Path) -> LinkLog:
                 try:
                     events.add(line)
                 except (ValueError, IndexError, KeyError):
-                    raise LinkLogError(
+                    raise UserError(
                         f"{path}:{number}: {line.strip()[:40]!r} is no event; lines are 'T # bytes', 'T + bytes', "
                         "'T - bytes delay' and 'T d packets bytes'"
                     ) from None
     except OSError as error:
-        raise LinkLogError(f"{path}: cannot be read: {(error.strerror or str(error)).lower()}") from error
+        raise UserError(f"{path}: cannot be read: {(error.strerror or str(error)).lower()}") from error
     if base is None:
-        raise LinkLogError(f"{path}: there is no '# base timestamp:' line; is this a link log?")
+        raise UserError(f"{path}: there is no '# base timestamp:' line; is this a link log?")
     if not any(events.rows.values()):
-        raise LinkLogError(f"{path}: there is no event in it; was the link used?")
+        raise UserError(f"{path}: there is no event in it; was the link used?")
     return _link_log(path, header, base, events)
 
 
@@ -114,7 +110,7 @@ def _read_header(path: Path, number: int, text: str, header: dict[str, str], bas
     if key != "base timestamp":
         return base
     if not value.isdigit() or len(value) > 15:
-        raise LinkLogError(f"{path}:{number}: the base timestamp is {value[:20]!r}; it must be a whole number of ms")
+        raise UserError(f"{path}:{number}: the base timestamp is {value[:20]!r}; it must be a whole number of ms")
     return float(value)
 
 
@@ -137,3 +133,11 @@ def _link_log(path: Path, header: dict[str, str], base: float, events: _Events) 
         drop_packets=drop_packets.astype(np.int64),
         drop_bytes=drop_bytes.astype(np.int64),
     )
+
+
+def link_log_of(run: Path, link: str) -> LinkLog | None:
+    """The log of a run's link, such as "wifi.down"; None where there is none, or one that says nothing."""
+    try:
+        return read_link_log(run / "links" / f"{link}.log")
+    except UserError:
+        return None
