@@ -24,7 +24,7 @@ from conftest import Done
 from in_process import railyard
 from railyard.base.errors import UserError
 from railyard.base.paths import ROOT, program
-from railyard.base.yamlfile import YamlDocument, load_yaml
+from railyard.base.yamlfile import YamlDocument, load_yaml, parse
 from railyard.experiment.model import TRANSPORT_OF_SCHEME, find_experiment
 from railyard.report.exhibit import FILE, ORDER, Claim, Exhibit, Provenance, Table, load_exhibit, newest_exhibits
 from railyard.run.parts import merged
@@ -35,7 +35,7 @@ from railyard.stats.statistics import nearest_rank
 from railyard.studies.exhibits import energy, fig6, fig8, fig13, fig14, places, registry, run, table4
 from railyard.studies.exhibits.frame import load_frame
 from railyard.studies.exhibits.notebook import SEEN
-from railyard.studies.exhibits.spec import experiments, spec_of
+from railyard.studies.exhibits.spec import ExhibitSpec, experiments
 from railyard.studies.request import RunRequest
 from railyard.studies.study import SIZE, find_study
 from railyard.traces.library import find_pair
@@ -214,7 +214,7 @@ def test_an_exhibit_whose_programs_failed_in_every_run_is_refused_in_one_sentenc
         record = json.loads(file.read_text())
         file.write_text(json.dumps(record | {"outcome": "crashed", "message": "the kernel panicked"}))
     with pytest.raises(UserError, match=r"a program failed in every run.* crashed: the kernel panicked"):
-        load_frame(folder, spec_of(load_yaml(find_experiment("fig8"))))
+        load_frame(folder, parse(load_yaml(find_experiment("fig8")), ExhibitSpec))
 
 
 CLAIM = "  - {id: ID, claim: c, theirs: t, figure: FIGURE, a: xlink+, b: sp, rule: RULE}\n"
@@ -258,10 +258,14 @@ def test_a_claim_that_an_exhibit_does_not_judge_is_refused(tmp_path: Path, made:
     text = find_experiment("fig8").read_text().replace("id: fastest-ack-wins-more", "id: other")
     (tmp_path / "fig8.yaml").write_text(text)
     with pytest.raises(UserError, match="has no claim 'fastest-ack-wins-more'"):
-        registry.builder("fig8")((made.folder / "fig8").resolve(), spec_of(load_yaml(tmp_path / "fig8.yaml")))
+        registry.builder("fig8")(
+            (made.folder / "fig8").resolve(), parse(load_yaml(tmp_path / "fig8.yaml"), ExhibitSpec)
+        )
     (tmp_path / "fig8.yaml").write_text(find_experiment("fig8").read_text() + CLAIM.replace("ID", "further"))
     with pytest.raises(UserError, match=r"fig8: it does not judge the claim 'further' .* judges fastest-ack"):
-        registry.builder("fig8")((made.folder / "fig8").resolve(), spec_of(load_yaml(tmp_path / "fig8.yaml")))
+        registry.builder("fig8")(
+            (made.folder / "fig8").resolve(), parse(load_yaml(tmp_path / "fig8.yaml"), ExhibitSpec)
+        )
 
 
 def interval(low: float, value: float, high: float) -> Interval:
@@ -396,14 +400,14 @@ def test_places_obey_their_rule() -> None:
 def test_parts_change_fields_and_mistakes_name_their_line(tmp_path: Path) -> None:
     assert merged({"a": {"b": 1, "c": [1]}}, {"a": {"c": [2]}}) == {"a": {"b": 1, "c": [2]}}
     document = load_yaml(find_experiment("fig8"))
-    parts = experiments(spec_of(document), document)
+    parts = experiments(parse(document, ExhibitSpec), document)
     assert [experiment.links["lte"]["delay_ms"] for _, experiment, _ in parts] == [10 * ratio for ratio in range(1, 9)]
     assert all(experiment.name == "fig8" for _, experiment, _ in parts)
     file = tmp_path / "mine.yaml"
     file.write_text("kind: exhibit\nname: fig8\nexperiment:\n  arena: sim\n  pairs: [hsr-1]\n  schemes: [xlnk]\n")
     wrong = load_yaml(file)
     with pytest.raises(UserError, match=r"mine.yaml:6: schemes\[0\].*did you mean 'xlink'"):
-        experiments(spec_of(wrong), wrong)
+        experiments(parse(wrong, ExhibitSpec), wrong)
 
 
 def test_a_kind_or_size_that_is_not_known_ends_in_one_sentence(tmp_path: Path) -> None:

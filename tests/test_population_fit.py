@@ -13,7 +13,7 @@ import pytest
 
 from railyard.base.errors import UserError
 from railyard.base.paths import EXPERIMENTS_DIR, program, programs_dir
-from railyard.base.yamlfile import YamlDocument, load_yaml
+from railyard.base.yamlfile import YamlDocument, load_yaml, parse
 from railyard.run.simbatch import batch
 from railyard.studies.population.access import Change, Drawn, changes_of, offered, queueing_ms
 from railyard.studies.population.executors import Batch, LocalExecutor, Played
@@ -24,7 +24,6 @@ from railyard.studies.population.fit import (
     as_document,
     check,
     fit,
-    load_fit,
     lowest,
     sandwich,
     surface_of,
@@ -152,7 +151,7 @@ def test_requests_after_the_viewer_turned_away_do_not_count(population: Populati
 
 def _spec(**change: Any) -> FitSpec:
     document = load_yaml(FITTED / "population-fit.yaml")
-    return load_fit(YamlDocument(document.path, document.data | change, {}))
+    return parse(YamlDocument(document.path, document.data | change, {}), FitSpec)
 
 
 def test_the_sandwich_is_the_variance_of_a_linear_fit() -> None:

@@ -226,16 +226,12 @@ FORMATS: tuple[tuple[str, type[BaseModel], str], ...] = (
 )
 
 
-def _schema(model: type[BaseModel]) -> dict[str, Any]:
-    return model.model_json_schema(by_alias=True)
-
-
 def formats() -> str:
     lines = ["# Fields of YAML and JSON files", NOTE]
     lines += ["A field that is not listed is an error. Every error names file, line and field.", ""]
     listed: set[str] = set()
     for title, model, about in FORMATS:
-        schema = _schema(model)
+        schema = model.model_json_schema(by_alias=True)
         lines += [f"## {title}", "", about, "", *_model(model.__name__, schema)]
         for name, inner in schema.get("$defs", {}).items():
             if name not in listed:
@@ -260,7 +256,7 @@ def _allow_units(part: dict[str, Any]) -> None:
 
 def experiment_schema() -> str:
     """What editors check experiments by. A scheme may also be a name, a pair too, and seeds a number."""
-    schema = _schema(Experiment)
+    schema = Experiment.model_json_schema(by_alias=True)
     for part in (schema, *schema["$defs"].values()):
         _allow_units(part)
     for name in ("SchemeEntry", "PairChoice"):

@@ -19,6 +19,7 @@ from pydantic import (
     model_validator,
 )
 
+from railyard.base.declared import LINK_SETTINGS
 from railyard.base.models import StrictModel
 from railyard.base.paths import EXPERIMENTS_DIR
 from railyard.base.units import with_units
@@ -27,7 +28,7 @@ from railyard.experiment import stacks
 from railyard.experiment.arenas import ARENAS, no_arena
 from railyard.experiment.settings import QUIC_SCHEMES, SETTINGS
 from railyard.traces.names import TECHNOLOGY_ORDER, DeviceName, QueueSpec, Technology
-from railyard.traces.settings import LEAST_MTU, MAX_MS, MOST_MTU, BottleneckSettings, LinkSettings, is_cross, is_loss
+from railyard.traces.settings import LEAST_MTU, MAX_MS, MOST_MTU, BottleneckSettings, LinkSettings
 
 # Each scheme's transport, as the player names it, and what a reader of the report needs to know about it.
 TRANSPORT_OF_SCHEME = dict.fromkeys(QUIC_SCHEMES, "quic") | {
@@ -344,11 +345,11 @@ class LinkEvent(Strict):
 
     @model_validator(mode="after")
     def _changes_something(self) -> LinkEvent:
-        if self.loss is not None and not is_loss(self.loss):
+        if self.loss is not None and not LINK_SETTINGS["loss"].takes(self.loss):
             raise FieldError("loss", "it takes a probability, 0 to 1, or ge:p=P:r=P[:good=P][:bad=P].")
         if self.rate is not None and not any(digit in self.rate for digit in "123456789"):
             raise FieldError("rate", f"'{self.rate}' is no rate; for an outage give 'state: down'.")
-        if self.cross is not None and not is_cross(self.cross):
+        if self.cross is not None and not LINK_SETTINGS["cross"].takes(self.cross):
             raise FieldError("cross", f"it takes a rate such as 2mbps, or 'off', but it is '{self.cross}'.")
         if bool(self.reorder) != (self.reorder_delay_ms is not None):
             raise FieldError("reorder", "a reorder above 0 and a reorder_delay_ms go together.")

@@ -30,11 +30,6 @@ FILES = ("delay_trace", "light_trace", "size_latency", "cross_profile")
 _DIRECTION = re.compile(r"^(?:up_|down_)?(?P<name>.*)$")
 
 
-def is_loss(value: object) -> bool:
-    """Whether this is a loss as the link library takes it, in form."""
-    return LINK_SETTINGS["loss"].takes(value)
-
-
 def _one_text(value: Any) -> Any:
     """`via: [core, edge]` is "core:edge"."""
     return ":".join(map(str, value)) if isinstance(value, list) else value
@@ -75,11 +70,6 @@ def _check(settings: dict[str, Any]) -> dict[str, Value]:
         if row.name == "queue":
             _check_queue(name, str(value))
     return settings
-
-
-def is_cross(value: object) -> bool:
-    """Whether this is others' traffic, a rate or off, in form."""
-    return LINK_SETTINGS["cross"].takes(value)
 
 
 def _check_queue(name: str, value: str) -> None:

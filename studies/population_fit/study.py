@@ -13,13 +13,13 @@ from pydantic import Field
 from railyard.arenas.sim import PROGRAM
 from railyard.base.errors import UserError
 from railyard.base.paths import EXPERIMENTS_DIR, RESULTS_DIR, program
-from railyard.base.yamlfile import load_yaml
+from railyard.base.yamlfile import load_yaml, parse
 from railyard.experiment.model import Strict
 from railyard.results.shortage import Shortage
 from railyard.run.folders import shown
 from railyard.stats import quantiles
 from railyard.studies.population.executors import LocalExecutor
-from railyard.studies.population.fit import Fit, FitSpec, Simulator, arms_of, as_document, check, fit, load_fit
+from railyard.studies.population.fit import Fit, FitSpec, Simulator, arms_of, as_document, check, fit
 from railyard.studies.population.model import load_population
 from railyard.studies.study import Data, markdown, tell
 
@@ -59,7 +59,7 @@ class Measured(Data):
 def measure(settings: Settings) -> Measured:
     begin = time.monotonic()
     file = settings.fit if settings.fit.is_file() else EXPERIMENTS_DIR.parent / settings.fit
-    spec = load_fit(load_yaml(file))
+    spec = parse(load_yaml(file), FitSpec)
     population = load_population(load_yaml(EXPERIMENTS_DIR / f"{spec.population}.yaml"))
     settings.folder.mkdir(parents=True, exist_ok=True)
     executor = LocalExecutor(settings.jobs)

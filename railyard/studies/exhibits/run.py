@@ -15,7 +15,7 @@ from rich.text import Text
 
 from railyard.base.paths import EXPERIMENTS_DIR
 from railyard.base.terminal import MOST_LINES, first_lines, fitted, print_lines, teller
-from railyard.base.yamlfile import YamlDocument
+from railyard.base.yamlfile import YamlDocument, parse
 from railyard.experiment.arenas import is_exact
 from railyard.report.exhibit import Exhibit
 from railyard.results.pending import Place, Plan, planned, whole_campaign
@@ -25,7 +25,7 @@ from railyard.run.arena import arena_of
 from railyard.run.folders import Identity, results_folder, shown
 from railyard.run.resolve import not_run
 from railyard.studies.exhibits import registry
-from railyard.studies.exhibits.spec import ExhibitSpec, all_runs, experiments, spec_of
+from railyard.studies.exhibits.spec import ExhibitSpec, all_runs, experiments
 from railyard.studies.request import RunRequest, refuse
 
 VERDICT_STYLE = {"holds": "green", "partly": "yellow", "does not hold": "red", "not decided": "cyan"}
@@ -33,7 +33,7 @@ VERDICT_STYLE = {"holds": "green", "partly": "yellow", "does not hold": "red", "
 
 def requested(document: YamlDocument, request: RunRequest) -> ExhibitSpec:
     """The exhibit with what the command line asked for."""
-    spec = spec_of(document)
+    spec = parse(document, ExhibitSpec)
     change: dict[str, Any] = {}
     if request.arena is not None:
         arena_of(request.arena)  # there is one of this name

@@ -129,7 +129,3 @@ def all_runs(parts: list[tuple[Part, Experiment, YamlDocument]]) -> list[RunSpec
             )
         seen.add(run.run_id)
     return runs
-
-
-def spec_of(document: YamlDocument) -> ExhibitSpec:
-    return parse(document, ExhibitSpec)

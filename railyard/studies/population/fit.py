@@ -40,7 +40,7 @@ from railyard.base.files import write_whole
 from railyard.base.lists import grouped
 from railyard.base.models import StrictModel
 from railyard.base.provenance import sha256_of
-from railyard.base.yamlfile import FieldError, YamlDocument, near_miss, parse
+from railyard.base.yamlfile import FieldError, near_miss
 from railyard.figures.rows import reinjection_cost_of
 from railyard.stats import distributions
 from railyard.stats.bootstrap import Reals
@@ -152,10 +152,6 @@ class FitSpec(StrictModel):
         if len(self.moments) < len(self.parameters):
             raise FieldError("moments", "there are fewer moments than parameters; fit fewer, or add moments.")
         return self
-
-
-def load_fit(document: YamlDocument) -> FitSpec:
-    return parse(document, FitSpec)
 
 
 Tell = Callable[[str], None]
