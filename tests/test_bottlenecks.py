@@ -16,6 +16,7 @@ from railyard.base.errors import UserError
 from railyard.base.paths import program
 from railyard.experiment.model import load_experiment
 from railyard.results.linklog.read import read_link_log
+from railyard.run import record as run_record
 from railyard.run.campaign import Campaign, run_campaign
 from railyard.run.progress import Silent
 from railyard.run.resolve import resolve
@@ -49,7 +50,7 @@ def test_an_experiment_has_bottlenecks(tmp_path: Path) -> None:
     (spec,) = specs(tmp_path)
     run_dir = tmp_path / "run"
     run_dir.mkdir()
-    asyncio.run(ARENA.execute(spec, run_dir))
+    run_record.write(run_dir, asyncio.run(ARENA.execute(spec, run_dir)))
     look(run_dir)
 
 

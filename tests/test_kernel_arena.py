@@ -30,6 +30,7 @@ from railyard.experiment.model import load_experiment
 from railyard.experiment.stacks import resolve_stack
 from railyard.results.records import load_campaign
 from railyard.run import fidelity, vkernel
+from railyard.run import record as run_record
 from railyard.run.cores import one_core
 from railyard.run.resolve import resolve
 from railyard.run.runspec import RunSpec
@@ -95,8 +96,8 @@ def specs_of(tmp_path: Path, text: str = YAML) -> list[RunSpec]:
 
 def carry_out(spec: RunSpec, folder: Path) -> dict[str, Any]:
     folder.mkdir(parents=True)
-    asyncio.run(kernel.ARENA.execute(spec, folder))
-    record: dict[str, Any] = json.loads((folder / "run.json").read_text())
+    record = asyncio.run(kernel.ARENA.execute(spec, folder))
+    run_record.write(folder, record)
     return record
 
 

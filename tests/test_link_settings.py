@@ -14,6 +14,7 @@ from railyard.base.errors import UserError
 from railyard.experiment.model import load_experiment
 from railyard.results.oracle import paths_of_run
 from railyard.results.records import load_run
+from railyard.run import record as run_record
 from railyard.run.resolve import resolve
 from railyard.run.runspec import RunSpec, mpshell_command, player_command, server_command
 from railyard.traces.index import read_index
@@ -66,7 +67,7 @@ def test_settings_reach_the_links(tmp_path: Path) -> None:
     (spec,) = specs(tmp_path)
     run_dir = tmp_path / "run"
     run_dir.mkdir()
-    asyncio.run(ARENA.execute(spec, run_dir))
+    run_record.write(run_dir, asyncio.run(ARENA.execute(spec, run_dir)))
     run = load_run(run_dir)
     assert run.outcome == "complete"
     wifi, lte = json.loads((run_dir / "mpshell.json").read_text())["paths"]

@@ -16,6 +16,7 @@ from railyard.gate.compare import outputs_sha256
 from railyard.results import qlogs
 from railyard.results.records import load_run
 from railyard.run import folders
+from railyard.run import record as run_record
 from railyard.run.arena import arena_of
 from railyard.run.campaign import Campaign
 from railyard.run.resolve import QLOGS_OF_ALL, qlog_of, resolve
@@ -117,7 +118,7 @@ def test_a_run_that_comes_out_otherwise_with_qlogs_is_told(experiment: Path, tmp
     campaign = Campaign(tmp_path / "out")
     run = campaign.runs / specs[0].run_id
     run.mkdir(parents=True)
-    asyncio.run(arena_of(specs[0].arena).execute(specs[0], run))
+    run_record.write(run, asyncio.run(arena_of(specs[0].arena).execute(specs[0], run)))
     log = run / "server.jsonl"
     log.write_text(log.read_text() + "\n")
     with pytest.raises(UserError, match="with qlogs it came out otherwise"):
@@ -130,8 +131,9 @@ def test_on_the_wall_clock_the_qlogs_of_the_others_are_removed(experiment: Path,
     specs = resolve(checked.model_copy(update={"qlog": "all"}), document)
     campaign = Campaign(tmp_path / "out")
     for spec in specs:
-        (campaign.runs / spec.run_id).mkdir(parents=True)
-        asyncio.run(arena_of(spec.arena).execute(spec, campaign.runs / spec.run_id))
+        run = campaign.runs / spec.run_id
+        run.mkdir(parents=True)
+        run_record.write(run, asyncio.run(arena_of(spec.arena).execute(spec, run)))
     before = {file for file in campaign.runs.rglob("*") if file.is_file()}
     qlogs.keep_worst(campaign, [spec.model_copy(update={"arena": "mpshell"}) for spec in specs], 1)
     assert len(with_qlogs(campaign.out)) == 2

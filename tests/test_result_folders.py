@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -79,8 +80,8 @@ def one_sentence(done: Done) -> str:
     return done.stderr
 
 
-def wall_clock_run(spec: RunSpec, partial: Path) -> None:
-    """What a run in mpshell leaves, as far as a campaign looks at it."""
+def wall_clock_run(spec: RunSpec, partial: Path) -> dict[str, Any]:
+    """What a run in mpshell leaves, as far as a campaign looks at it; returns its record."""
     late = {"p50": 10, "p99": 100, "max": 200, "over_1ms": 0, "count": 9}
     link = {"opportunities": 9, "missed": 0, "departed_bytes": 9, "queue_drops": 0, "lateness_us": late}
     paths = [{"name": path.name, "up": link, "down": link, "device_drops": {}} for path in spec.paths]
@@ -97,14 +98,15 @@ def wall_clock_run(spec: RunSpec, partial: Path) -> None:
     record |= {"started": datetime.now(UTC).isoformat(), "wall_s": 1.0, "fidelity": verdict, "exit": {}}
     record |= {"config": spec.model_dump(mode="json"), "commands": {}, "sysctls": {}, "kernel": "Linux"}
     record |= {"mptcp": {"server": {}, "player": {}}, "cpu": {"model": "", "cores": 2}, "versions": {}}
-    (partial / "run.json").write_text(json.dumps(record | {"git": {"revision": None, "dirty": None}}))
+    record |= {"tries": [{key: record[key] for key in ("started", "wall_s", "outcome", "fidelity")}]}
+    return record | {"git": {"revision": None, "dirty": None}}
 
 
 def test_another_arena_through_the_name_leaves_the_first_ones_runs_whole(
     experiment: Path, results: Path, command_line: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def execute(spec: RunSpec, partial: Path) -> None:
-        wall_clock_run(spec, partial)
+    async def execute(spec: RunSpec, partial: Path) -> dict[str, Any]:
+        return wall_clock_run(spec, partial)
 
     monkeypatch.setattr(mpshell.ARENA, "execute", execute)
     monkeypatch.setattr(mpshell.ARENA, "check", lambda: None)

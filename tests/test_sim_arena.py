@@ -22,6 +22,7 @@ from railyard.experiment.model import load_experiment
 from railyard.gate.compare import outputs_sha256
 from railyard.results.oracle import TOLERANCE_S
 from railyard.results.records import load_run
+from railyard.run import record as run_record
 from railyard.run.arena import arena_of
 from railyard.run.resolve import not_run, resolve
 from railyard.run.runspec import RunSpec, player_command, server_command
@@ -143,9 +144,9 @@ def test_a_run_without_qlogs_has_null_crypto_and_comes_out_the_same(
     for name, qlog in (("real", True), ("null", False)):
         folder = tmp_path / name
         folder.mkdir()
-        asyncio.run(ARENA.execute(spec.model_copy(update={"qlog": qlog}), folder))
+        record = asyncio.run(ARENA.execute(spec.model_copy(update={"qlog": qlog}), folder))
         assert json.loads((folder / "job.json").read_text())["null_crypto"] is not qlog
-        assert json.loads((folder / "run.json").read_text())["packet_protection"] == name
+        assert record["packet_protection"] == name
         found = [file for file in folder.rglob("*") if file.suffix in (".jsonl", ".log") or file.name == "mpshell.json"]
         logs[name] = {file.relative_to(folder): file.read_bytes() for file in found}
     assert len(logs["null"]) == 7 and logs["null"] == logs["real"]
@@ -158,7 +159,7 @@ def test_a_player_that_starts_late_is_another_run_and_still_no_earlier_than_the_
     late = on_time.model_copy(update={"player_start_ms": 250})
     assert "players" not in job(on_time) and job(late)["players"] == [{"start_s": 0.25}]
     assert late.identity() != on_time.identity()
-    asyncio.run(ARENA.execute(late, tmp_path))
+    run_record.write(tmp_path, asyncio.run(ARENA.execute(late, tmp_path)))
     run = load_run(tmp_path)
     assert run.player_start_s == 0.25
     assert all(chunk.oracle_s is not None and chunk.oracle_s <= chunk.rct_s + TOLERANCE_S for chunk in run.chunks)

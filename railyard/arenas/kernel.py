@@ -291,7 +291,7 @@ class Kernel(Arena):
             return None
         return f"the kernel of this arena has no congestion controller '{cc}', but {', '.join(has)}"
 
-    async def execute(self, spec: RunSpec, run_dir: Path) -> None:
+    async def execute(self, spec: RunSpec, run_dir: Path) -> dict[str, Any]:
         if spec.kernel is None:
             raise ValueError(f"{spec.run_id}: a run of the kernel arena names its kernel")
         settings, inner, user = _prepare(spec, run_dir)
@@ -321,9 +321,9 @@ class Kernel(Arena):
             raise RunRefusedError(message) from None
         if code == 0 and last_lines.startswith("the machine's memory"):
             ended = replace(ended, message="; ".join(filter(None, (ended.message, last_lines))))
-        record.write(run_dir, ended.record(spec))
         for name in ("mpshell.stderr", "server.stderr", "player.stdout"):  # a wall-clock run leaves them, too
             (run_dir / name).touch()
+        return ended.record(spec, run_dir)
 
 
 def kernel_machine(kernel: Path | None = None) -> KernelMachine:

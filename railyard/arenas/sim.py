@@ -113,7 +113,7 @@ class Sim(Arena):
     def check(self) -> None:
         """It needs nothing of the machine."""
 
-    async def execute(self, spec: RunSpec, run_dir: Path) -> None:
+    async def execute(self, spec: RunSpec, run_dir: Path) -> dict[str, Any]:
         (run_dir / "job.json").write_text(json.dumps(job(spec), indent=1) + "\n")
         command = _command(spec, run_dir)
         started, begin = datetime.now(UTC), time.monotonic()
@@ -136,7 +136,7 @@ class Sim(Arena):
         exits, commands = {"sim": exit_state(status)}, {"sim": command}
         facts = {"packet_protection": protection(spec)}
         ended = record.Ended(started, wall_s, outcome, message, verdict, exits, commands, facts)
-        record.write(run_dir, ended.record(spec))
+        return ended.record(spec, run_dir)
 
     def together(self) -> AbstractAsyncContextManager[None]:
         return simbatch.batching()

@@ -15,7 +15,7 @@ from railyard.experiment.model import Experiment, PlayerSettings, SchemeEntry
 from railyard.figures.figure import Quantile
 from railyard.figures.rows import REBUFFER_RATE, REDUNDANCY, rcts
 from railyard.results.records import RESULT_OUTCOMES, Chunk, Run, load_run
-from railyard.run.repeat import note_one_try
+from railyard.run import record
 from railyard.run.resolve import resolve
 from railyard.studies.thresholds import resolved
 
@@ -116,8 +116,7 @@ class Railyard:
         spec = resolve(experiment, document)[0]
         run_dir = self._folder / f"{next(self._numbers)}-{spec.run_id}"
         run_dir.mkdir(parents=True)
-        complete(sim.ARENA.execute(spec, run_dir))
-        note_one_try(run_dir)
+        record.write(run_dir, complete(sim.ARENA.execute(spec, run_dir)))
         run = load_run(run_dir)
         if run.outcome not in RESULT_OUTCOMES:
             raise RunFailedError(f"{run.outcome}: {run.record['message']}; see {run_dir}")

@@ -70,9 +70,9 @@ class Arena(ABC):
         return cores if self.exact else max(1, cores // 2)
 
     @abstractmethod
-    async def execute(self, spec: RunSpec, run_dir: Path) -> None:
-        """Carries one run out, once; leaves `run.json` and the logs in its folder. Raises UserError when a program
-        refuses to start."""
+    async def execute(self, spec: RunSpec, run_dir: Path) -> dict[str, Any]:
+        """Carries one run out, once; leaves the logs in its folder, and returns its record, which who asked writes.
+        Raises UserError when a program refuses to start."""
 
     def together(self) -> AbstractAsyncContextManager[None]:
         """Runs within it may share what is dear to start."""

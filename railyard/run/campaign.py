@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import errno
 import hashlib
-import json
 import math
 import os
 import shlex
@@ -35,6 +34,7 @@ from railyard.base.jsonl import read_object
 from railyard.base.loop import complete
 from railyard.experiment.model import Experiment
 from railyard.run import folders
+from railyard.run import record as run_record
 from railyard.run.arena import arena_of
 from railyard.run.folders import Identity
 from railyard.run.outcome import RunRefusedError
@@ -194,13 +194,11 @@ async def _try_once(campaign: Campaign, tries: Tries, reporter: Silent) -> None:
         reporter.started(spec, len(tries.made) + 1)
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir()
-        (partial / "spec.json").write_text(spec.model_dump_json(indent=1))
         arena = arena_of(spec.arena)
-        await arena.execute(spec, partial)
-        record = json.loads((partial / "run.json").read_text())
-        if not (arena.notices_full_disk and record["outcome"] == "complete"):
+        tried = await arena.execute(spec, partial)
+        if not (arena.notices_full_disk and tried["outcome"] == "complete"):
             campaign.check_space()
-        tries.add(record)
+        tries.add(tried)
         shutil.rmtree(aside, ignore_errors=True)
         partial.rename(aside)
     except (OSError, ValueError, UserError):
@@ -213,14 +211,14 @@ async def _try_once(campaign: Campaign, tries: Tries, reporter: Silent) -> None:
 def _keep(campaign: Campaign, tries: Tries, budget_s: float, reporter: Silent) -> None:
     """The last try becomes the run; its record keeps what each earlier one was."""
     aside = _aside(campaign, tries.spec)
-    record = tries.whole_record(budget_s)
+    kept = tries.whole_record(budget_s)
     try:
-        (aside / "run.json").write_text(json.dumps(record, indent=1) + "\n")
+        run_record.write(aside, kept)
         campaign.install(aside, tries.spec.run_id)
     except OSError:
         campaign.check_space()
         raise
-    reporter.finished(tries.spec, record)
+    reporter.finished(tries.spec, kept)
 
 
 async def _round(

@@ -32,8 +32,10 @@ class Ended:
     commands: dict[str, list[str]]
     facts: dict[str, Any] = field(default_factory=dict)  # further members, and those that are not as by default
 
-    def record(self, spec: RunSpec) -> dict[str, Any]:
-        return {
+    def record(self, spec: RunSpec, run_dir: Path) -> dict[str, Any]:
+        """The run's record, of a single try. Its packet captures become one file for each endpoint."""
+        captures.join(run_dir, [path.name for path in spec.paths])
+        known = {
             "schema": SCHEMA,
             "run_id": spec.run_id,
             "identity": spec.identity(),
@@ -54,13 +56,12 @@ class Ended:
             "versions": provenance.versions(),
             **self.facts,
         }
+        return known | {"tries": [{key: known[key] for key in ("started", "wall_s", "outcome", "fidelity")}]}
 
 
 def write(run_dir: Path, record: Mapping[str, Any]) -> None:
-    """A run that has its record is complete: what it was made from is no longer needed."""
-    captures.join(run_dir, [path["name"] for path in record["config"]["paths"]])
+    """A folder with a record is a complete run."""
     (run_dir / "run.json").write_text(json.dumps(record, indent=1) + "\n")
-    (run_dir / "spec.json").unlink(missing_ok=True)
 
 
 def programs_ended(

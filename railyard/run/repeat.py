@@ -7,7 +7,6 @@ this installation, or those that the user names.
 from __future__ import annotations
 
 import hashlib
-import json
 import shlex
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from railyard.base.provenance import git_state, sha256_of
 from railyard.base.yamlfile import field_name
 from railyard.experiment.arenas import ARENAS
 from railyard.experiment.stacks import FILE_NAME, StackRun, known_stacks, resolve_stack
+from railyard.run import record as run_record
 from railyard.run.arena import arena_of
 from railyard.run.runspec import RunSpec
 
@@ -111,20 +111,10 @@ def repeat(spec: RunSpec, out: Path) -> None:
         raise UserError(f"{out}: cannot be made: {error.strerror}.") from None
     partial = out / f"{PARTIAL}{spec.run_id}"  # commands() finds it in the words of the programs
     partial.mkdir()
-    (partial / "spec.json").write_text(spec.model_dump_json(indent=1))
-    complete(arena_of(spec.arena).execute(spec, partial))
+    run_record.write(partial, complete(arena_of(spec.arena).execute(spec, partial)))
     for file in list(partial.iterdir()):
         file.rename(out / file.name)
     partial.rmdir()
-    note_one_try(out)
-
-
-def note_one_try(run_dir: Path) -> None:
-    """The record of a campaign tells of its tries; a single run has had one."""
-    file = run_dir / "run.json"
-    record = json.loads(file.read_text())
-    record["tries"] = [{key: record[key] for key in ("started", "wall_s", "outcome", "fidelity")}]
-    file.write_text(json.dumps(record, indent=1) + "\n")
 
 
 def _sha256(file: str) -> str | None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 from abc import abstractmethod
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar, cast
 
 from railyard.run import children
 from railyard.run.arena import Arena
@@ -25,8 +26,9 @@ class WallClock(Arena):
     def site(self, spec: RunSpec, run_dir: Path) -> Site:
         """Where the run takes place; asked for in the worker."""
 
-    async def execute(self, spec: RunSpec, run_dir: Path) -> None:
+    async def execute(self, spec: RunSpec, run_dir: Path) -> dict[str, Any]:
         """Whatever happens, the worker and its children are gone afterwards."""
+        (run_dir / "spec.json").write_text(spec.model_dump_json(indent=1))
         command = (*self.started_by, sys.executable, "-m", "railyard.run.worker", str(run_dir))
         worker = await children.started(command, run_dir / "worker.stderr", start_new_session=True)
         try:
@@ -42,3 +44,5 @@ class WallClock(Arena):
                 f"the run {spec.run_id} could not start: {lines[-1] if lines else f'exit status {status}'}"
             )
         (run_dir / "worker.stderr").unlink()
+        (run_dir / "spec.json").unlink()
+        return cast(dict[str, Any], json.loads((run_dir / "run.json").read_text()))

@@ -203,7 +203,7 @@ def _execute_at(site: Site, spec: RunSpec, run_dir: Path) -> dict[str, Any]:
         commands=commands,
         facts=record.program_facts(run_dir, emulator, events, listening, netstat) | site.facts(),
     )
-    return ended.record(spec)
+    return ended.record(spec, run_dir)
 
 
 def main() -> int:
