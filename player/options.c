@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/numbers.h"
 #include "base/settings.h"
 #include "base/technology.h"
 #include "base/net.h"

@@ -5,7 +5,6 @@
 #define SERVER_FORWARD_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "xlink/xlink.h"

@@ -13,7 +13,6 @@
 
 #include "base/descriptors.h"
 #include "http/http1.h"
-#include "base/jsonl.h"
 #include "base/net.h"
 #include "base/tcp_stats.h"
 #include "server/server.h"

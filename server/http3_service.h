@@ -3,8 +3,6 @@
 #ifndef SERVER_HTTP3_SERVICE_H
 #define SERVER_HTTP3_SERVICE_H
 
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include <jansson.h>

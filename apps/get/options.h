@@ -3,7 +3,6 @@
 #define GET_OPTIONS_H
 
 #include "base/random_key.h"
-#include "base/settings.h"
 #include "get/client.h"
 #include "schemes/quic_settings.h"
 

@@ -1,7 +1,6 @@
 #include "base/clock.h"
 #include "emulator/flow/flow.h"
 
-#include <errno.h>
 #include <netinet/udp.h>
 #include <stdio.h>
 #include <string.h>

@@ -2,7 +2,6 @@
 #include "emulator/flow/flow.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
 #include <netinet/udp.h>
 #include <signal.h>
 #include <stdio.h>

@@ -1,6 +1,5 @@
 #include "emulator/kernel/confine.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>

@@ -3,7 +3,6 @@
 #define EMULATOR_KERNEL_LOOK_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 

@@ -1,6 +1,5 @@
 /* How codel, pie and fq_codel hold a queue that responsive senders fill: windows that grow by a packet an RTT and are
  * halved by a loss, at most once an RTT (Reno's congestion avoidance), over 12 Mbps with a base RTT of 40 ms. */
-#include <stdbool.h>
 
 #include "emulator/link/bench.h"
 

@@ -11,7 +11,6 @@
 #define RAILYARD_LINK_CROSS_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "emulator/link/cross_profile.h"

@@ -1,7 +1,6 @@
 #include "emulator/link/bench.h"
 
 #include "emulator/link/grants.h"
-#include "emulator/link/settings.h"
 
 #define SMALL 100 /* of IP; four more on the link */
 #define LARGE 1500

@@ -17,7 +17,6 @@
 
 #include "base/clock.h"
 #include "emulator/mpshell/clock.h"
-#include "emulator/mpshell/shell.h"
 
 #define LATENCY_DEVICE   "/dev/cpu_dma_latency"
 #define LOWEST_WEIGHT    "19" /* of a session's scheduling group, as a nice value */

@@ -3,7 +3,6 @@
 #define RAILYARD_MPSHELL_CLOCK_H
 
 #include <stdbool.h>
-#include <stdint.h>
 
 /* Whether this kernel's time jumps while nothing runs (vkernel). */
 bool mp_clock_is_virtual(void);

@@ -19,7 +19,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "emulator/mpshell/clock.h"
 #include "emulator/mpshell/command.h"
 
 #define SAMPLE_US    UINT64_C(100000)

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "emulator/mpshell/clock.h"
 #include "emulator/mpshell/outside_devices.h"
 #include "emulator/mpshell/tun.h"
 

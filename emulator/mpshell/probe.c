@@ -6,7 +6,6 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "emulator/mpshell/clock.h"
 #include "emulator/mpshell/summary.h"
 #include "emulator/mpshell/timers.h"
 

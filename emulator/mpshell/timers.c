@@ -12,7 +12,6 @@
 
 #include "base/clock.h"
 #include "emulator/link/report.h"
-#include "emulator/mpshell/clock.h"
 
 #define MOST_CORES    64u
 #define PERIOD_US     2130u /* no multiple of the kernel's tick; some two wake-ups a slot and core */

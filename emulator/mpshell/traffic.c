@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "emulator/mpshell/clock.h"
 #include "emulator/mpshell/offload.h"
 #include "emulator/mpshell/stream.h"
 

@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "emulator/mpshell/clock.h"
 
 #define MOST_THREADS  256u
 #define MOST_DEPTH    16u /* of a tree of processes */

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "emulator/saturatr/socket.h"
 
 void sat_control_init(sat_control *control, int fd) {
     control->fd = fd;

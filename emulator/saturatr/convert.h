@@ -2,7 +2,6 @@
 #ifndef RAILYARD_SATURATR_CONVERT_H
 #define RAILYARD_SATURATR_CONVERT_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #define SAT_IDLE_QUEUE_US 5000u   /* a packet that queued for less found the link (nearly) idle */

@@ -11,7 +11,6 @@
 
 #include "emulator/link/packet.h"
 #include "emulator/saturatr/control.h"
-#include "emulator/saturatr/window.h"
 #include "xlink/xlink.h"
 
 #define LEAST_QUEUE_PACKETS 50.0

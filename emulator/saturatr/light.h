@@ -4,10 +4,7 @@
 #define RAILYARD_SATURATR_LIGHT_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
-
-#include "emulator/saturatr/train.h"
 
 #define SAT_OPEN_TRAINS  64u /* a packet that so many trains have overtaken is lost */
 #define SAT_HEAVY_TRAINS 8u  /* packets; from shorter trains sat_light_heavy tells nothing */

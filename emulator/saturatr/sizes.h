@@ -5,7 +5,6 @@
 #define RAILYARD_SATURATR_SIZES_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #define SAT_SIZES_MOST 16u

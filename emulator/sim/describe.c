@@ -4,7 +4,6 @@
 #include "emulator/link/queue.h"
 #include "emulator/link/settings.h"
 #include "emulator/sim/job.h"
-#include "emulator/sim/members.h"
 #include "schemes/quic_settings.h"
 
 static json_t *describe_queue(const link_queue_discipline *discipline) {

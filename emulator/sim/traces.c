@@ -6,7 +6,6 @@
 
 #include <gnutls/crypto.h>
 
-#include "emulator/sim/members.h"
 #include "emulator/sim/sim.h"
 
 #define MAX_KEPT 64

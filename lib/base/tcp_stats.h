@@ -2,7 +2,6 @@
 #ifndef BASE_TCP_STATS_H
 #define BASE_TCP_STATS_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

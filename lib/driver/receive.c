@@ -1,7 +1,6 @@
 #include "driver/udp_internal.h"
 
 #include <errno.h>
-#include <netinet/ip.h>
 #include <netinet/udp.h>
 #include <string.h>
 #include <sys/epoll.h>

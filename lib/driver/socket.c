@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <linux/errqueue.h>
-#include <netinet/ip.h>
 #include <netinet/udp.h>
 #include <stdlib.h>
 #include <string.h>

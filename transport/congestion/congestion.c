@@ -1,7 +1,5 @@
 #include "congestion/congestion.h"
 
-#include "xlink/xlink.h"
-
 #include <string.h>
 
 const xl_cc_ops *xl_cc_find(const char *name) {

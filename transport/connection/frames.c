@@ -8,7 +8,6 @@
 #include "connection/connection.h"
 #include "connection/datagrams.h"
 #include "connection/handshake.h"
-#include "connection/own_cids.h"
 #include "connection/path_status.h"
 #include "connection/path_table.h"
 #include "connection/paths.h"

@@ -9,7 +9,6 @@
 #include <gnutls/crypto.h>
 #include <gnutls/x509.h>
 
-#include "crypto/crypto.h"
 #include "crypto/random.h"
 
 /* Cipher suites in our order, the server's order counting, so that a run's cipher does not depend on the peer's CPU.

@@ -1,6 +1,5 @@
 #include "endpoint/endpoint.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "connection/connection.h"
 #include "crypto/crypto.h"
 #include "wire/cursor.h"
 

@@ -1,7 +1,6 @@
 /* A peer that has valid keys, speaks the dialect `ietf` (RFC 10069) and breaks its rules: which error the connection
  * closes with, what is ignored, and what stays bounded. */
 #include "testing/attack.h"
-#include "connection/path_table.h"
 #include "connection/transmit.h"
 #include "endpoint/hooks.h"
 

@@ -1,6 +1,5 @@
 /* Paths on the virtual clock: acknowledgements and RTTs, paths that come and go. */
 #include "testing/paths.h"
-#include "connection/paths.h"
 
 /* ---- acknowledgements on the fastest path ---- */
 

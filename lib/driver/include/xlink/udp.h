@@ -20,7 +20,6 @@
 #define XLINK_UDP_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "xlink/export.h"
