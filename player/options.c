@@ -85,10 +85,6 @@ static bool read_transport(void *into, const char *text, char *reason, size_t ca
     return false;
 }
 
-static bool read_seed(void *into, const char *text, char *reason, size_t cap) {
-    return random_seed_read(&((player_options *)into)->transport_config.seed, text, reason, cap);
-}
-
 /* ---- The table ---- */
 
 #define FIELD(member) SETTING_FIELD(player_options, member)
@@ -144,7 +140,7 @@ static const setting rows[] = {
     {"early_data", SETTING_FLAG, FIELD(transport_config.early_data),
      .help = "QUIC: where a session is resumed, send the first requests in the first packets (0-RTT)."},
     {"insecure", SETTING_FLAG, FIELD(transport_config.insecure), .help = "Do not verify the server's certificate."},
-    {"seed", SETTING_OWN, .read = read_seed, .value = "N",
+    {"seed", SETTING_OWN, FIELD(transport_config.seed), .read = random_seed_read, .value = "N",
      .help = "Derive all random choices, keys and secrets from N, so that runs can be repeated. Not for deployment."},
     {"out", SETTING_TEXT, FIELD(out_file), .value = "FILE.jsonl", .help = "Write events and a summary as JSON Lines."},
     {"save", SETTING_TEXT, FIELD(save_file), .value = "FILE", .help = "Write the video to FILE."},

@@ -83,10 +83,6 @@ static bool read_retry_above(void *into, const char *text, char *reason, size_t 
     return true;
 }
 
-static bool read_seed(void *into, const char *text, char *reason, size_t cap) {
-    return random_seed_read(&((server_config *)into)->seed, text, reason, cap);
-}
-
 /* ---- The table ---- */
 
 #define FIELD(member) SETTING_FIELD(server_config, member)
@@ -118,7 +114,7 @@ static const setting rows[] = {
      .fallback = "30", .help = "Frame model: frames per second."},
     {"first_frame_bytes", SETTING_WHOLE, FIELD(video.first_frame_bytes), .least = 1, .most = VIDEO_MAX_BYTES,
      .value = "BYTES", .help = "Frame model: size of the first frame."},
-    {"seed", SETTING_OWN, .read = read_seed, .value = "N",
+    {"seed", SETTING_OWN, FIELD(seed), .read = random_seed_read, .value = "N",
      .help = "Derive all random choices, keys and secrets from N, so that runs can be repeated. Not for deployment."},
     {"send_buffer_bytes", SETTING_WHOLE, FIELD(settings.limits.send_buffer_bytes), .least = 4096, .most = 1 << 30,
      .value = "BYTES", .fallback = "4194304", .help = "Unacknowledged data of one QUIC stream or TCP connection."},

@@ -89,10 +89,6 @@ static bool read_path_events(void *into, const char *text, char *reason, size_t 
     return path_events_parse(text, o->path_events, &o->path_event_count, reason, cap);
 }
 
-static bool read_seed(void *into, const char *text, char *reason, size_t cap) {
-    return random_seed_read(&((get_options *)into)->seed, text, reason, cap);
-}
-
 /* ---- The table ---- */
 
 #define FIELD(member) SETTING_FIELD(get_options, member)
@@ -137,7 +133,7 @@ static const setting rows[] = {
      .fallback = "60", .help = "Give up after this time."},
     {"quiet", SETTING_FLAG, FIELD(quiet),
      .help = "Do not print the line of summary: files, size, time, rate and paths."},
-    {"seed", SETTING_OWN, .read = read_seed, .value = "N",
+    {"seed", SETTING_OWN, FIELD(seed), .read = random_seed_read, .value = "N",
      .help = "Derive all random choices, keys and secrets from N, so that runs can be repeated. Not for deployment."},
     {"out", SETTING_TEXT, FIELD(out_file), .value = "FILE.jsonl", .help = "Write events and a summary as JSON Lines."},
     {"qlog_dir", SETTING_TEXT, FIELD(qlog_dir), .value = "DIR", .help = "Write a qlog for each connection."},

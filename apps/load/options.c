@@ -39,10 +39,6 @@ static bool read_path(void *into, const char *text, char *reason, size_t cap) {
     return ok;
 }
 
-static bool read_seed(void *into, const char *text, char *reason, size_t cap) {
-    return random_seed_read(&((load_options *)into)->plan.seed, text, reason, cap);
-}
-
 /* ---- The table ---- */
 
 #define FIELD(member) SETTING_FIELD(load_options, member)
@@ -67,7 +63,7 @@ static const setting rows[] = {
     {"ca", SETTING_TEXT, FIELD(ca_file), .value = "FILE",
      .help = "Verify the server's certificate, which must name ADDR, against the CA certificates in FILE (PEM)."},
     {"insecure", SETTING_FLAG, FIELD(insecure), .help = "Do not verify the server's certificate."},
-    {"seed", SETTING_OWN, .read = read_seed, .value = "N",
+    {"seed", SETTING_OWN, FIELD(plan.seed), .read = random_seed_read, .value = "N",
      .help = "Derive all random choices, keys and secrets from N, so that runs can be repeated. Not for deployment."},
     {"ping_ms", SETTING_WHOLE, FIELD(plan.ping_us), .most = 3600000, .scale = 1000, .value = "MS", .fallback = "0",
      .help = "Interval of PINGs on each path of each connection. 0: no PINGs."},

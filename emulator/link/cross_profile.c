@@ -1,55 +1,43 @@
 #include "emulator/link/cross_profile.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/numbers.h"
+#include "emulator/link/text.h"
 
 #define MOST_MS   4294967295.0 /* of a time: as in delivery traces */
 #define MOST_MBPS ((double)LINK_CROSS_MOST_BPS / 1e6)
 
-static size_t count_lines(const char *text, size_t length) {
-    size_t lines = 0;
-    for (size_t i = 0; i < length; i++)
-        lines += text[i] == '\n' || i + 1 == length;
-    return lines;
-}
-
-/* NULL, or what is wrong with the line. */
-static const char *read_step(const char *line, size_t length, const link_cross_step *before, link_cross_step *step) {
+static const char *add_step(void *into, const char *line, size_t length) {
+    link_cross_profile *profile = into;
     const char *comma = memchr(line, ',', length);
     double ms, mbps;
     if (!comma || !number_parse_real(line, (size_t)(comma - line), MOST_MS, &ms) ||
         !number_parse_real(comma + 1, length - (size_t)(comma - line) - 1, MOST_MBPS, &mbps))
-        return "is not \"ms,mbps\"; write a time in ms and a rate in Mbit/s (at most 10000) on every line";
-    step->at_us = (uint64_t)(ms * 1000.0 + 0.5);
-    step->rate_bps = (uint64_t)(mbps * 1e6 + 0.5);
-    return before && step->at_us <= before->at_us
-               ? "does not come after the line before it; times must ascend, sort the profile"
-               : NULL;
+        return "the line is not \"ms,mbps\"; write a time in ms and a rate in Mbit/s (at most 10000) on every line";
+    const link_cross_step step = {(uint64_t)(ms * 1000.0 + 0.5), (uint64_t)(mbps * 1e6 + 0.5)};
+    if (profile->count > 0 && step.at_us <= profile->steps[profile->count - 1].at_us)
+        return "the line does not come after the line before it; times must ascend, sort the profile";
+    link_cross_step *larger = link_text_grown(profile->steps, profile->count, sizeof *larger);
+    if (!larger)
+        return "the line finds no memory";
+    profile->steps = larger;
+    larger[profile->count++] = step;
+    return NULL;
 }
 
-bool link_cross_profile_parse(link_cross_profile *profile, const char *name, const char *text, size_t length,
-                              char *error, size_t error_size) {
-    size_t lines = count_lines(text, length);
-    const char *problem = lines == 0 ? "is not there; write \"ms,mbps\"" : NULL;
-    *profile = (link_cross_profile){.steps = calloc(lines + 1, sizeof *profile->steps)};
-    if (!profile->steps)
-        problem = "finds no memory";
-    for (size_t left = length; !problem && profile->count < lines; profile->count += !problem) {
-        link_cross_step *step = &profile->steps[profile->count];
-        const char *newline = memchr(text, '\n', left);
-        size_t n = newline ? (size_t)(newline - text) : left;
-        problem = read_step(text, n, profile->count > 0 ? step - 1 : NULL, step);
-        text += n + (newline != NULL);
-        left -= n + (newline != NULL);
-    }
-    if (problem) {
-        snprintf(error, error_size, "%s:%zu: the line %s", name, profile->count + 1, problem);
-        link_cross_profile_free(profile);
-    }
-    return !problem;
+bool link_cross_profile_parse(void *into, const char *name, const char *text, size_t length, char *error,
+                              size_t error_size) {
+    link_cross_profile *profile = into;
+    link_text_lines lines = {name, text, text + length, 0};
+    *profile = (link_cross_profile){0};
+    const char *problem = link_text_read_lines(&lines, add_step, profile);
+    if (!problem && profile->count == 0)
+        problem = "the line is not there; write \"ms,mbps\"";
+    if (!problem)
+        return true;
+    link_cross_profile_free(profile);
+    return link_text_refuse(&lines, problem, error, error_size);
 }
 
 void link_cross_profile_free(link_cross_profile *profile) {

@@ -21,11 +21,9 @@ typedef struct {
     size_t count;           /* at least 1 */
 } link_cross_profile;
 
-/* As link_trace_parse. */
-bool link_cross_profile_parse(link_cross_profile *profile, const char *name, const char *text, size_t length,
-                              char *error, size_t error_size);
-/* Reads and parses a file. */
-bool link_cross_profile_load(link_cross_profile *profile, const char *path, char *error, size_t error_size);
+/* As link_trace_parse, into a link_cross_profile. */
+bool link_cross_profile_parse(void *profile, const char *name, const char *text, size_t length, char *error,
+                              size_t error_size);
 void link_cross_profile_free(link_cross_profile *profile);
 /* The rate at a time of the profile, and how long it stays; a binary search. */
 uint64_t link_cross_profile_at(const link_cross_profile *profile, uint64_t t_us, uint64_t *stays_us);

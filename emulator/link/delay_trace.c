@@ -8,19 +8,6 @@
 
 #define MOST_MS 4294967295.0 /* of a time: as in delivery traces */
 
-static bool append(link_delay_trace *trace, size_t *capacity, const link_delay_step *step) {
-    if (trace->count == *capacity) {
-        size_t wanted = *capacity == 0 ? 256 : *capacity * 2;
-        link_delay_step *grown = realloc(trace->steps, wanted * sizeof *grown);
-        if (!grown)
-            return false;
-        trace->steps = grown;
-        *capacity = wanted;
-    }
-    trace->steps[trace->count++] = *step;
-    return true;
-}
-
 static bool read_step(const char *line, size_t length, link_delay_step *step) {
     const char *comma = memchr(line, ',', length);
     double ms;
@@ -31,37 +18,33 @@ static bool read_step(const char *line, size_t length, link_delay_step *step) {
     return true;
 }
 
-static const char *take_line(link_delay_trace *trace, size_t *capacity, const char *line, size_t length) {
+static const char *add_step(void *into, const char *line, size_t length) {
+    link_delay_trace *trace = into;
     link_delay_step step;
     if (!read_step(line, length, &step))
-        return "is not \"ms,delay_ms\"; write a time and a delay (at most 3600000), both in ms, on every line";
+        return "the line is not \"ms,delay_ms\"; write a time and a delay (at most 3600000), both in ms, on every line";
     if (trace->count > 0 && step.at_us <= trace->steps[trace->count - 1].at_us)
-        return "does not come after the line before it; times must ascend, sort the trace";
-    return append(trace, capacity, &step) ? NULL : "finds no memory";
+        return "the line does not come after the line before it; times must ascend, sort the trace";
+    link_delay_step *larger = link_text_grown(trace->steps, trace->count, sizeof *larger);
+    if (!larger)
+        return "the line finds no memory";
+    trace->steps = larger;
+    larger[trace->count++] = step;
+    return NULL;
 }
 
-bool link_delay_trace_parse(link_delay_trace *trace, const char *name, const char *text, size_t length, char *error,
+bool link_delay_trace_parse(void *into, const char *name, const char *text, size_t length, char *error,
                             size_t error_size) {
-    const char *at = text, *end = text + length;
-    size_t capacity = 0, number = 0;
+    link_delay_trace *trace = into;
+    link_text_lines lines = {name, text, text + length, 0};
     memset(trace, 0, sizeof *trace);
-    while (at < end) {
-        const char *newline = memchr(at, '\n', (size_t)(end - at));
-        size_t n = (size_t)((!newline ? end : newline) - at);
-        const char *problem = take_line(trace, &capacity, at, n);
-        number++;
-        if (problem) {
-            snprintf(error, error_size, "%s:%zu: the line %s", name, number, problem);
-            link_delay_trace_free(trace);
-            return false;
-        }
-        at = !newline ? end : newline + 1;
-    }
-    if (trace->count == 0) {
-        snprintf(error, error_size, "%s:1: the delay trace is empty; it needs at least one line \"ms,delay_ms\"", name);
-        return false;
-    }
-    return true;
+    const char *problem = link_text_read_lines(&lines, add_step, trace);
+    if (!problem && trace->count == 0)
+        problem = "the delay trace is empty; it needs at least one line \"ms,delay_ms\"";
+    if (!problem)
+        return true;
+    link_delay_trace_free(trace);
+    return link_text_refuse(&lines, problem, error, error_size);
 }
 
 void link_delay_trace_free(link_delay_trace *trace) {

@@ -20,11 +20,9 @@ typedef struct {
     size_t count;           /* at least 1 */
 } link_delay_trace;
 
-/* As link_trace_parse. */
-bool link_delay_trace_parse(link_delay_trace *trace, const char *name, const char *text, size_t length, char *error,
+/* As link_trace_parse, into a link_delay_trace. */
+bool link_delay_trace_parse(void *trace, const char *name, const char *text, size_t length, char *error,
                             size_t error_size);
-/* Reads and parses a file. */
-bool link_delay_trace_load(link_delay_trace *trace, const char *path, char *error, size_t error_size);
 void link_delay_trace_free(link_delay_trace *trace);
 /* The delay at trace time t_us; a binary search. */
 uint64_t link_delay_trace_at(const link_delay_trace *trace, uint64_t t_us, bool hold);

@@ -27,7 +27,7 @@ static bool take(link_grants *grants, const link_text_option *o) {
     return true;
 }
 
-bool link_grants_parse(link_grants *grants, const char *text, char *error, size_t error_size) {
+bool link_grants_parse(void *grants, const char *text, char *wanted, size_t cap) {
     const bool off = strcmp(text, "off") == 0;
     link_grants parsed = {.grant_us = NOT_SET,
                           .report_us = NOT_SET,
@@ -38,13 +38,13 @@ bool link_grants_parse(link_grants *grants, const char *text, char *error, size_
     while (!off && good && link_text_next_option(&text, &o))
         good = take(&parsed, &o);
     if (!off && (!good || parsed.sr_us == 0 || parsed.grant_us == NOT_SET || parsed.idle_us == 0)) {
-        snprintf(error, error_size,
+        snprintf(wanted, cap,
                  "sr=MS:grant=MS, and further report=MS, first=BYTES and idle=MS, or off; sr and idle are above 0");
         return false;
     }
     if (parsed.report_us == NOT_SET)
         parsed.report_us = parsed.grant_us;
-    *grants = off ? (link_grants){0} : parsed;
+    *(link_grants *)grants = off ? (link_grants){0} : parsed;
     return true;
 }
 

@@ -33,9 +33,8 @@ typedef struct {
     uint32_t left;     /* of these bytes */
 } link_grants_state;
 
-/* "sr=MS:grant=MS[:report=MS][:first=BYTES][:idle=MS]", or "off". Without report it is as grant. False with a phrase in
- * error that says what the text must be. */
-bool link_grants_parse(link_grants *grants, const char *text, char *error, size_t error_size);
+/* "sr=MS:grant=MS[:report=MS][:first=BYTES][:idle=MS]", or "off". Without report it is as grant. A parser of settings, into a link_grants. */
+bool link_grants_parse(void *grants, const char *text, char *wanted, size_t cap);
 /* sr_us > 0. How long a packet that comes at t_us waits; one that comes before an earlier one waits for that.
  * `phase_us`: an occasion, below sr_us. */
 uint64_t link_grants_wait(const link_grants *grants, link_grants_state *state, uint64_t phase_us, uint64_t t_us,

@@ -40,7 +40,7 @@ static bool is_preset(const link_text_option *o) {
     return !o->value && o->key_length == sizeof name - 1 && memcmp(o->key, name, sizeof name - 1) == 0;
 }
 
-bool link_leo_parse(link_leo *leo, const char *text, char *error, size_t error_size) {
+bool link_leo_parse(void *leo, const char *text, char *wanted, size_t cap) {
     const bool off = strcmp(text, "off") == 0;
     link_leo parsed = {.period_us = starlink.period_us};
     bool good = off || (text[0] != '\0' && text[strlen(text) - 1] != ':');
@@ -51,12 +51,12 @@ bool link_leo_parse(link_leo *leo, const char *text, char *error, size_t error_s
         else
             good = take(&parsed, &o);
     if (!off && (!good || !is_whole(&parsed))) {
-        snprintf(error, error_size,
+        snprintf(wanted, cap,
                  "starlink, period=MS:phase=MS:step=MS:pause=MS:burst=MS:loss=P or some of them, both, or off; burst "
                  "and loss go together, and pause and burst end within the period");
         return false;
     }
-    *leo = off ? (link_leo){0} : parsed;
+    *(link_leo *)leo = off ? (link_leo){0} : parsed;
     return true;
 }
 

@@ -27,9 +27,8 @@ typedef struct {
 } link_leo;
 
 /* "starlink", "KEY=VALUE:..." with the keys period, phase, step, pause, burst (ms) and loss, both, or "off". What a
- * list without a preset does not name is 0, and period 15 s. False with a phrase in error that says what the text must
- * be. */
-bool link_leo_parse(link_leo *leo, const char *text, char *error, size_t error_size);
+ * list without a preset does not name is 0, and period 15 s. A parser of settings, into a link_leo. */
+bool link_leo_parse(void *leo, const char *text, char *wanted, size_t cap);
 static inline bool link_leo_is_on(const link_leo *leo) {
     return leo->period_us > 0;
 }

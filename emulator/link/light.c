@@ -14,23 +14,6 @@
 
 /* ---- files ---- */
 
-typedef struct {
-    const char *name, *at, *end;
-    size_t number;
-} text_lines;
-
-/* The next line, without its end; false after the last. */
-static bool next_line(text_lines *lines, const char **line, size_t *length) {
-    if (lines->at >= lines->end)
-        return false;
-    const char *newline = memchr(lines->at, '\n', (size_t)(lines->end - lines->at));
-    *line = lines->at;
-    *length = (size_t)((newline ? newline : lines->end) - lines->at);
-    lines->at = newline ? newline + 1 : lines->end;
-    lines->number++;
-    return true;
-}
-
 /* The next field of a line, which may begin with one space; false at its end. */
 static bool next_field(const char **line, size_t *left, const char **field, size_t *length) {
     if (*left == 0)
@@ -44,33 +27,11 @@ static bool next_field(const char **line, size_t *left, const char **field, size
     return true;
 }
 
-/* Room for one more of `count` items; NULL: there is no memory. The array doubles at each power of two. */
-static void *grown(void *items, size_t count, size_t size) {
-    if (count > 0 && (count & (count - 1)) != 0)
-        return items;
-    return realloc(items, (count == 0 ? 1 : 2 * count) * size);
-}
-
-static bool refuse(const text_lines *lines, const char *problem, char *error, size_t error_size) {
-    snprintf(error, error_size, "%s:%zu: %s", lines->name, lines->number > 0 ? lines->number : 1, problem);
-    return false;
-}
-
-/* Gives each line to `add`; NULL, or what is wrong with the last one. */
-static const char *read_lines(text_lines *lines, const char *(*add)(void *into, const char *line, size_t length),
-                              void *into) {
-    const char *line, *problem = NULL;
-    size_t length;
-    while (!problem && next_line(lines, &line, &length))
-        problem = add(into, line, length);
-    return problem;
-}
-
 static const char *add_offset(link_light_trace *trace, const char *field, size_t length) {
     uint64_t ms;
     if (!number_parse(field, length, &ms) || ms > MOST_DELAY_MS)
         return "the line has an offset that is not a whole number of ms (0 to 3600000)";
-    uint64_t *larger = grown(trace->offsets_us, trace->offsets, sizeof *larger);
+    uint64_t *larger = link_text_grown(trace->offsets_us, trace->offsets, sizeof *larger);
     if (!larger)
         return "there is no memory for the trace";
     trace->offsets_us = larger;
@@ -95,7 +56,7 @@ static const char *add_row(void *into, const char *line, size_t left) {
     while (!problem && next_field(&line, &left, &field, &length))
         problem = add_offset(trace, field, length);
     row.count = trace->offsets - row.first;
-    link_light_row *larger = problem ? NULL : grown(trace->rows, trace->count, sizeof *larger);
+    link_light_row *larger = problem ? NULL : link_text_grown(trace->rows, trace->count, sizeof *larger);
     if (!larger)
         return problem ? problem : "there is no memory for the trace";
     trace->rows = larger;
@@ -103,11 +64,12 @@ static const char *add_row(void *into, const char *line, size_t left) {
     return NULL;
 }
 
-bool link_light_trace_parse(link_light_trace *trace, const char *name, const char *text, size_t length, char *error,
+bool link_light_trace_parse(void *into, const char *name, const char *text, size_t length, char *error,
                             size_t error_size) {
-    text_lines lines = {name, text, text + length, 0};
+    link_light_trace *trace = into;
+    link_text_lines lines = {name, text, text + length, 0};
     memset(trace, 0, sizeof *trace);
-    const char *problem = read_lines(&lines, add_row, trace);
+    const char *problem = link_text_read_lines(&lines, add_row, trace);
     if (!problem && trace->count == 0)
         problem = "the light trace is empty; it needs at least one line \"ms delay_ms offset_ms ...\"";
     if (!problem && trace->count > 1 && trace->rows[trace->count - 1].at_us == 0)
@@ -115,7 +77,7 @@ bool link_light_trace_parse(link_light_trace *trace, const char *name, const cha
     if (!problem)
         return true;
     link_light_trace_free(trace);
-    return refuse(&lines, problem, error, error_size);
+    return link_text_refuse(&lines, problem, error, error_size);
 }
 
 static const char *add_size(void *into, const char *line, size_t left) {
@@ -129,7 +91,7 @@ static const char *add_size(void *into, const char *line, size_t left) {
     bool negative = good && length > 0 && field[0] == '-';
     if (!good || !number_parse_ms(field + negative, length - negative, LINK_MS_MOST, &us))
         return "the line is not \"bytes ms\"; write the sizes 100, 200, 300 and so on, and the latency of each";
-    double *larger = grown(latency->ms, latency->count, sizeof *larger);
+    double *larger = link_text_grown(latency->ms, latency->count, sizeof *larger);
     if (!larger)
         return "there is no memory for the latencies";
     latency->ms = larger;
@@ -137,17 +99,18 @@ static const char *add_size(void *into, const char *line, size_t left) {
     return NULL;
 }
 
-bool link_size_latency_parse(link_size_latency *latency, const char *name, const char *text, size_t length, char *error,
+bool link_size_latency_parse(void *into, const char *name, const char *text, size_t length, char *error,
                              size_t error_size) {
-    text_lines lines = {name, text, text + length, 0};
+    link_size_latency *latency = into;
+    link_text_lines lines = {name, text, text + length, 0};
     memset(latency, 0, sizeof *latency);
-    const char *problem = read_lines(&lines, add_size, latency);
+    const char *problem = link_text_read_lines(&lines, add_size, latency);
     if (!problem && latency->count == 0)
         problem = "the file is empty; it needs at least one line \"bytes ms\"";
     if (!problem)
         return true;
     link_size_latency_free(latency);
-    return refuse(&lines, problem, error, error_size);
+    return link_text_refuse(&lines, problem, error, error_size);
 }
 
 void link_light_trace_free(link_light_trace *trace) {

@@ -46,14 +46,11 @@ typedef struct {
     size_t count; /* at least 1 */
 } link_size_latency;
 
-/* As link_trace_parse. */
-bool link_light_trace_parse(link_light_trace *trace, const char *name, const char *text, size_t length, char *error,
+/* As link_trace_parse, into a link_light_trace and a link_size_latency. */
+bool link_light_trace_parse(void *trace, const char *name, const char *text, size_t length, char *error,
                             size_t error_size);
-bool link_size_latency_parse(link_size_latency *latency, const char *name, const char *text, size_t length, char *error,
+bool link_size_latency_parse(void *latency, const char *name, const char *text, size_t length, char *error,
                              size_t error_size);
-/* Reads and parses a file. */
-bool link_light_trace_load(link_light_trace *trace, const char *path, char *error, size_t error_size);
-bool link_size_latency_load(link_size_latency *latency, const char *path, char *error, size_t error_size);
 void link_light_trace_free(link_light_trace *trace);
 void link_size_latency_free(link_size_latency *latency);
 

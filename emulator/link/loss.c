@@ -32,7 +32,7 @@ static bool parse_chain(link_loss *loss, const char *list) {
     return has[0] && has[1];
 }
 
-bool link_loss_parse(link_loss *loss, const char *text, char *error, size_t error_size) {
+bool link_loss_parse(void *loss, const char *text, char *wanted, size_t cap) {
     link_loss parsed = {0};
     bool good;
     if (strncmp(text, "ge:", 3) == 0) {
@@ -42,10 +42,10 @@ bool link_loss_parse(link_loss *loss, const char *text, char *error, size_t erro
         good = number_parse_probability(text, strlen(text), &parsed.good);
     }
     if (!good) {
-        snprintf(error, error_size, "a probability (0 to 1) or ge:p=P:r=P[:good=P][:bad=P]");
+        snprintf(wanted, cap, "a probability (0 to 1) or ge:p=P:r=P[:good=P][:bad=P]");
         return false;
     }
-    *loss = parsed;
+    *(link_loss *)loss = parsed;
     return true;
 }
 

@@ -24,9 +24,8 @@ typedef struct {
     link_rng moves;
 } link_loss_state;
 
-/* "0.01", or "ge:p=0.01:r=0.3" with optional ":good=" (0) and ":bad=" (1). False with a phrase in error that
- * says what the text must be. */
-bool link_loss_parse(link_loss *loss, const char *text, char *error, size_t error_size);
+/* "0.01", or "ge:p=0.01:r=0.3" with optional ":good=" (0) and ":bad=" (1). A parser of settings, into a link_loss. */
+bool link_loss_parse(void *loss, const char *text, char *wanted, size_t cap);
 bool link_loss_is_valid(const link_loss *loss);
 /* Whether the next packet is lost. Draws no random number if the result is certain. */
 bool link_loss_next(link_loss_state *state);

@@ -47,19 +47,19 @@ static bool take(link_nat_rules *rules, const link_text_option *o, bool has[3]) 
     return false;
 }
 
-bool link_nat_parse(link_nat_rules *rules, const char *text, char *error, size_t error_size) {
+bool link_nat_parse(void *rules, const char *text, char *wanted, size_t cap) {
     link_nat_rules parsed = {.filtering = LINK_NAT_ADDRESS, .timeout_us = DEFAULT_TIMEOUT_US};
     link_text_option o;
     bool has[3] = {false, false, false}, off = strcmp(text, "off") == 0, good = true;
     while (!off && good && link_text_next_option(&text, &o))
         good = take(&parsed, &o, has);
     if (!good) {
-        snprintf(error, error_size,
+        snprintf(wanted, cap,
                  "mapping=KIND:filtering=KIND:timeout=MS or some of them, or off; KIND is "
                  "independent, address or address-port");
         return false;
     }
-    *rules = off ? (link_nat_rules){0} : parsed;
+    *(link_nat_rules *)rules = off ? (link_nat_rules){0} : parsed;
     return true;
 }
 

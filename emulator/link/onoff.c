@@ -36,15 +36,15 @@ static bool parse_times(link_onoff *onoff, const char *text) {
     }
 }
 
-bool link_onoff_parse(link_onoff *onoff, const char *text, char *error, size_t error_size) {
+bool link_onoff_parse(void *onoff, const char *text, char *wanted, size_t cap) {
     link_onoff parsed = {0};
     bool good = strncmp(text, "exp:", 4) == 0 ? parse_means(&parsed, text + 4) : parse_times(&parsed, text);
     if (!good) {
-        snprintf(error, error_size, "exp:on=MS:off=MS, or times ON/OFF[/ON/OFF...], up to %u of 1 to 3600000 ms",
+        snprintf(wanted, cap, "exp:on=MS:off=MS, or times ON/OFF[/ON/OFF...], up to %u of 1 to 3600000 ms",
                  LINK_ONOFF_MAX_TIMES);
         return false;
     }
-    *onoff = parsed;
+    *(link_onoff *)onoff = parsed;
     return true;
 }
 

@@ -25,9 +25,8 @@ typedef struct {
     link_rng rng;
 } link_onoff_state;
 
-/* "exp:on=MS:off=MS" (means), or durations in ms "ON/OFF/ON/OFF...". False with a phrase in error
- * that says what the text must be. */
-bool link_onoff_parse(link_onoff *onoff, const char *text, char *error, size_t error_size);
+/* "exp:on=MS:off=MS" (means), or durations in ms "ON/OFF/ON/OFF...". A parser of settings, into a link_onoff. */
+bool link_onoff_parse(void *onoff, const char *text, char *wanted, size_t cap);
 void link_onoff_init(link_onoff_state *state, const link_onoff *model, uint64_t seed);
 void link_onoff_switch(link_onoff_state *state, uint64_t now); /* for link_onoff_advance() */
 /* Advances to time now, which must not decrease. True: the link is on. */

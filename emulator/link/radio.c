@@ -35,10 +35,10 @@ static const struct {
 #undef ROW
 };
 
-bool link_radio_parse(link_radio *radio, const char *text, char *error, size_t error_size) {
+bool link_radio_parse(void *radio, const char *text, char *wanted, size_t cap) {
     for (size_t i = 0; i < sizeof presets / sizeof presets[0]; i++) {
         if (strcmp(text, presets[i].name) == 0) {
-            *radio = presets[i].radio;
+            *(link_radio *)radio = presets[i].radio;
             return true;
         }
     }
@@ -48,11 +48,11 @@ bool link_radio_parse(link_radio *radio, const char *text, char *error, size_t e
     while (!off && good && link_text_next_option(&text, &o))
         good = take(&parsed, &o);
     if (!off && (!good || !is_whole(&parsed))) {
-        snprintf(error, error_size,
+        snprintf(wanted, cap,
                  "promotion=MS:tail=MS, inactive=MS:cycle=MS, both, above 0, a preset such as lte-2012, or off");
         return false;
     }
-    *radio = parsed;
+    *(link_radio *)radio = parsed;
     return true;
 }
 

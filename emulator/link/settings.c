@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "emulator/link/queue.h"
 #include "emulator/link/report.h"
 #include "emulator/link/text.h"
@@ -13,67 +14,9 @@
 
 /* ---- the rows ---- */
 
-/* False: what a grammar wants in place of text. */
-static bool refuse(char *reason, size_t cap, const char *wanted, const char *text) {
-    snprintf(reason, cap, "takes %s, not '%.60s'", wanted, text);
-    return false;
-}
-
-static bool read_loss(void *into, const char *text, char *reason, size_t cap) {
-    char wanted[160];
-    return link_loss_parse(&((link_settings *)into)->config.loss, text, wanted, sizeof wanted) ||
-           refuse(reason, cap, wanted, text);
-}
-
-static bool read_onoff(void *into, const char *text, char *reason, size_t cap) {
-    char wanted[160];
-    return link_onoff_parse(&((link_settings *)into)->config.onoff, text, wanted, sizeof wanted) ||
-           refuse(reason, cap, wanted, text);
-}
-
-static bool read_cross(void *into, const char *text, char *reason, size_t cap) {
-    return link_cross_parse_rate(text, &((link_settings *)into)->config.cross.rate_bps) ||
-           refuse(reason, cap, "a rate of at most 10gbps, or off", text);
-}
-
-static bool read_cross_onoff(void *into, const char *text, char *reason, size_t cap) {
-    char wanted[160];
-    return link_onoff_parse(&((link_settings *)into)->config.cross.onoff, text, wanted, sizeof wanted) ||
-           refuse(reason, cap, wanted, text);
-}
-
-static bool read_radio(void *into, const char *text, char *reason, size_t cap) {
-    char wanted[160];
-    return link_radio_parse(&((link_settings *)into)->config.radio, text, wanted, sizeof wanted) ||
-           refuse(reason, cap, wanted, text);
-}
-
-static bool read_grants(void *into, const char *text, char *reason, size_t cap) {
-    char wanted[160];
-    return link_grants_parse(&((link_settings *)into)->config.grants, text, wanted, sizeof wanted) ||
-           refuse(reason, cap, wanted, text);
-}
-
-static bool read_leo(void *into, const char *text, char *reason, size_t cap) {
-    char wanted[240];
-    return link_leo_parse(&((link_settings *)into)->config.leo, text, wanted, sizeof wanted) ||
-           refuse(reason, cap, wanted, text);
-}
-
-static bool read_nat(void *into, const char *text, char *reason, size_t cap) {
-    char wanted[160];
-    return link_nat_parse(&((link_settings *)into)->nat, text, wanted, sizeof wanted) ||
-           refuse(reason, cap, wanted, text);
-}
-
-static bool read_wifi(void *into, const char *text, char *reason, size_t cap) {
-    char wanted[200];
-    link_settings *s = into;
-    if (!link_wifi_parse(&s->wifi, text, wanted, sizeof wanted))
-        return refuse(reason, cap, wanted, text);
-    if (s->wifi.rate_bps > 0)
-        snprintf(s->wifi_rate, sizeof s->wifi_rate, "%llubps", (unsigned long long)s->wifi.rate_bps);
-    return true;
+static bool parse_cross_rate(void *rate_bps, const char *text, char *wanted, size_t cap) {
+    snprintf(wanted, cap, "a rate of at most 10gbps, or off");
+    return link_cross_parse_rate(text, rate_bps);
 }
 
 #define FIELD(member) SETTING_FIELD(link_settings, member)
@@ -118,41 +61,41 @@ const setting link_setting_rows[] = {
     {"reorder", SETTING_PROBABILITY, FIELD(config.reorder), .value = "P", .fallback = "0",
      .help = "Probability that a packet takes reorder_delay_ms longer, so that others overtake it."},
     {"reorder_delay_ms", MS(config.reorder_us), .help = "How much longer."},
-    {"loss", SETTING_OWN, FIELD(config.loss), .read = read_loss, .value = "P|ge:p=P:r=P[:good=P][:bad=P]",
+    {"loss", SETTING_OWN, FIELD(config.loss), .parse = link_loss_parse, .value = "P|ge:p=P:r=P[:good=P][:bad=P]",
      .fallback = "0", .pattern = "^(" PROBABILITY "|ge(:(p|r|good|bad)=" PROBABILITY "){2,4})$",
      .help = "Probability of random loss, or Gilbert-Elliott: ge:p=P:r=P[:good=P][:bad=P]."},
-    {"onoff", SETTING_OWN, FIELD(config.onoff), .read = read_onoff, .value = "TIMES", .pattern = ONOFF,
+    {"onoff", SETTING_OWN, FIELD(config.onoff), .parse = link_onoff_parse, .value = "TIMES", .pattern = ONOFF,
      .help = "Times ON/OFF[/ON/OFF...] in ms, or exp:on=MS:off=MS; what arrives in an off time is lost."},
-    {"radio", SETTING_OWN, FIELD(config.radio), .read = read_radio, .value = "TIMES",
+    {"radio", SETTING_OWN, FIELD(config.radio), .parse = link_radio_parse, .value = "TIMES",
      .pattern = "^(off|" LINK_RADIO_PRESETS(NAME_OR) "(promotion|tail|inactive|cycle)=" NUMBER
                                                      "(:(promotion|tail|inactive|cycle)=" NUMBER "){1,3})$",
      .help = "What the first packet after a pause waits: promotion=MS:tail=MS, inactive=MS:cycle=MS, both, a preset "
              "such as lte-2012, or off."},
     {"paging_ms", MS(paging_us), .fallback = "0",
      .help = "Both directions share the uplink's radio, and one that sleeps is paged once in this time."},
-    {"grants", SETTING_OWN, FIELD(config.grants), .read = read_grants, .value = "TIMES", .fallback = "off",
+    {"grants", SETTING_OWN, FIELD(config.grants), .parse = link_grants_parse, .value = "TIMES", .fallback = "off",
      .pattern = "^(off|sr=" NUMBER ":grant=" NUMBER "(:((report|idle)=" NUMBER "|first=[0-9]+)){0,3})$",
      .help = "Uplink grants of LTE and 5G: sr=MS:grant=MS, the period in which a terminal may ask for one and how long "
              "it takes; further report=MS, first=BYTES and idle=MS; or off."},
-    {"leo", SETTING_OWN, FIELD(config.leo), .read = read_leo, .value = "KIND[:KEY=VALUE...]", .fallback = "off",
+    {"leo", SETTING_OWN, FIELD(config.leo), .parse = link_leo_parse, .value = "KIND[:KEY=VALUE...]", .fallback = "off",
      .pattern = "^(off|(starlink|" LEO_OPTION ")(:" LEO_OPTION ")*)$",
      .help = "A satellite of a low orbit, which changes each 15 s: starlink, period=MS:phase=MS:step=MS:pause=MS:"
              "burst=MS:loss=P or some of them, or off."},
     {"duplicate", SETTING_PROBABILITY, FIELD(config.duplicate), .value = "P", .fallback = "0",
      .help = "Probability that a packet arrives at the queue twice."},
-    {"nat", SETTING_OWN, FIELD(nat), .read = read_nat, .value = "RULES", .fallback = "off",
+    {"nat", SETTING_OWN, FIELD(nat), .parse = link_nat_parse, .value = "RULES", .fallback = "off",
      .pattern = "^(off|" NAT_RULE "(:" NAT_RULE "){0,2})$",
      .help = "A NAT between link and server: mapping=KIND:filtering=KIND:timeout=MS or some of them, or off. KIND: "
              "independent, address or address-port."},
-    {"wifi", SETTING_OWN, FIELD(wifi), .read = read_wifi, .value = "KIND[:KEY=VALUE...]", .fallback = "off",
+    {"wifi", SETTING_OWN, FIELD(wifi), .parse = link_wifi_parse, .value = "KIND[:KEY=VALUE...]", .fallback = "off",
      .pattern = "^(off|((good|congested)|" WIFI_OPTION ")(:" WIFI_OPTION ")*)$",
      .help = "Wi-Fi, whose airtime both directions share, in the place of the traces: good, congested, or options."},
-    {"cross", SETTING_OWN, FIELD(config.cross.rate_bps), .read = read_cross, .value = "RATE", .fallback = "off",
+    {"cross", SETTING_OWN, FIELD(config.cross.rate_bps), .parse = parse_cross_rate, .value = "RATE", .fallback = "off",
      .pattern = "^(off|" NUMBER "(bps|kbps|mbps|gbps))$",
      .help = "Others' traffic that joins the queue at this rate whatever becomes of it, or off."},
     {"cross_profile", SETTING_TEXT, FIELD(cross_profile), .value = "FILE",
      .help = "The rate of others' traffic over time, in the place of one rate."},
-    {"cross_onoff", SETTING_OWN, FIELD(config.cross.onoff), .read = read_cross_onoff, .value = "TIMES",
+    {"cross_onoff", SETTING_OWN, FIELD(config.cross.onoff), .parse = link_onoff_parse, .value = "TIMES",
      .pattern = ONOFF, .help = "Times of others' traffic ON/OFF[/ON/OFF...] in ms, or exp:on=MS:off=MS."},
     {"cross_gaps", SETTING_CHOICE, FIELD(config.cross.random_gaps), .words = even_random, .fallback = "even",
      .help = "The gaps between packets of others' traffic: random ones are exponential."},
@@ -278,14 +221,10 @@ static bool store(link_settings settings[2], const setting *row, const bool for_
         bool given = settings[way].text[i] != NULL;
         if (!for_way[way] || (given && settings[way].own[i] && !own))
             continue; /* what is said of one direction goes before what is said of both */
-        if (given && settings[way].own[i] == own) {
-            snprintf(error, error_size, "%s is given twice", key);
-            return false;
-        }
-        if (!set_one(&settings[way], row, value, own)) {
-            snprintf(error, error_size, "no memory");
-            return false;
-        }
+        if (given && settings[way].own[i] == own)
+            return error_set(error, error_size, "%s is given twice", key);
+        if (!set_one(&settings[way], row, value, own))
+            return error_set(error, error_size, "no memory");
     }
     return true;
 }
@@ -311,10 +250,8 @@ bool link_settings_set(link_settings settings[2], const char *key, const char *v
         snprintf(error, error_size, "\"%.60s\" is not one of %s", key, keys);
         return false;
     }
-    if (value[0] == '\0') {
-        snprintf(error, error_size, "%s= is empty", key);
-        return false;
-    }
+    if (value[0] == '\0')
+        return error_set(error, error_size, "%s= is empty", key);
     return take(settings, row, for_way, key, value, NULL, error, error_size);
 }
 
@@ -401,14 +338,10 @@ static bool check(const link_settings settings[2], bool is_path, char *error, si
                            : !is_path && (s->via || s->nat.timeout_us > 0 || is_wifi || s->paging_us > 0)
                                ? "a bottleneck has no nat, no wifi, no paging and no via"
                                : find_cross_problem(s);
-        if (missing) {
-            snprintf(error, error_size, "%s is missing", missing);
-            return false;
-        }
-        if (with) {
-            snprintf(error, error_size, "%slink: %s", ways[way], with);
-            return false;
-        }
+        if (missing)
+            return error_set(error, error_size, "%s is missing", missing);
+        if (with)
+            return error_set(error, error_size, "%slink: %s", ways[way], with);
     }
     return true;
 }
@@ -430,7 +363,7 @@ void link_settings_free(link_settings settings[2]) {
 }
 
 const char *link_settings_trace(const link_settings *settings) {
-    return settings->wifi.rate_bps > 0 ? settings->wifi_rate : settings->trace;
+    return settings->wifi.rate_bps > 0 ? settings->wifi.rate : settings->trace;
 }
 
 link_config link_settings_config(const link_settings *settings, uint64_t start_offset_ms) {
@@ -439,33 +372,46 @@ link_config link_settings_config(const link_settings *settings, uint64_t start_o
     return config;
 }
 
+/* The settings that name a file, beside the trace: the member with the name, and what the file becomes. */
+static const struct {
+    const char *key;
+    size_t name, into; /* offsets in link_settings and in link_files */
+    bool (*parse)(void *into, const char *name, const char *text, size_t length, char *error, size_t error_size);
+} file_settings[] = {
+    {"delay-trace", offsetof(link_settings, delay_trace), offsetof(link_files, delay_trace), link_delay_trace_parse},
+    {"light-trace", offsetof(link_settings, light_trace), offsetof(link_files, light_trace), link_light_trace_parse},
+    {"size-latency", offsetof(link_settings, size_latency), offsetof(link_files, size_latency),
+     link_size_latency_parse},
+    {"cross-profile", offsetof(link_settings, cross_profile), offsetof(link_files, cross_profile),
+     link_cross_profile_parse},
+};
+
+#define FILE_SETTINGS (sizeof file_settings / sizeof file_settings[0])
+
+static bool load_file(size_t i, const char *name, link_files *files, char *error, size_t error_size) {
+    char reason[SETTINGS_ERROR_BYTES], *text;
+    size_t length;
+    bool ok = link_trace_read_file(name, &text, &length, reason, sizeof reason);
+    if (ok) {
+        ok = file_settings[i].parse((char *)files + file_settings[i].into, name, text, length, reason, sizeof reason);
+        free(text);
+    }
+    return ok || error_set(error, error_size, "%s: %s", file_settings[i].key, reason);
+}
+
 bool link_settings_load(const link_settings *settings, link_files *files, link_config *config, char *error,
                         size_t error_size) {
-    char reason[SETTINGS_ERROR_BYTES];
-    const char *key = NULL;
-    if (settings->delay_trace) {
-        config->delay_trace = &files->delay_trace;
-        if (!link_delay_trace_load(&files->delay_trace, settings->delay_trace, reason, sizeof reason))
-            key = "delay-trace";
+    for (size_t i = 0; i < FILE_SETTINGS; i++) {
+        const char *name;
+        memcpy(&name, (const char *)settings + file_settings[i].name, sizeof name);
+        if (name && !load_file(i, name, files, error, error_size))
+            return false;
     }
-    if (!key && settings->light_trace) {
-        config->light.trace = &files->light_trace;
-        if (!link_light_trace_load(&files->light_trace, settings->light_trace, reason, sizeof reason))
-            key = "light-trace";
-    }
-    if (!key && settings->size_latency) {
-        config->light.size = &files->size_latency;
-        if (!link_size_latency_load(&files->size_latency, settings->size_latency, reason, sizeof reason))
-            key = "size-latency";
-    }
-    if (!key && settings->cross_profile) {
-        config->cross.profile = &files->cross_profile;
-        if (!link_cross_profile_load(&files->cross_profile, settings->cross_profile, reason, sizeof reason))
-            key = "cross-profile";
-    }
-    if (key)
-        snprintf(error, error_size, "%s: %s", key, reason);
-    return !key;
+    config->delay_trace = settings->delay_trace ? &files->delay_trace : NULL;
+    config->light.trace = settings->light_trace ? &files->light_trace : NULL;
+    config->light.size = settings->size_latency ? &files->size_latency : NULL;
+    config->cross.profile = settings->cross_profile ? &files->cross_profile : NULL;
+    return true;
 }
 
 void link_files_free(link_files *files) {
@@ -476,10 +422,10 @@ void link_files_free(link_files *files) {
 }
 
 static bool names_file(const setting *row) {
-    return row->offset == offsetof(link_settings, trace) || row->offset == offsetof(link_settings, delay_trace) ||
-           row->offset == offsetof(link_settings, light_trace) ||
-           row->offset == offsetof(link_settings, size_latency) ||
-           row->offset == offsetof(link_settings, cross_profile);
+    bool names = row->offset == offsetof(link_settings, trace);
+    for (size_t i = 0; i < FILE_SETTINGS; i++)
+        names = names || row->offset == file_settings[i].name;
+    return names;
 }
 
 bool link_settings_names_file(const char *member) {

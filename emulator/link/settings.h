@@ -25,7 +25,6 @@ typedef struct {
     link_nat_rules nat;            /* of the path: the same in both directions */
     link_wifi wifi;                /* the same */
     uint64_t paging_us;            /* the same; 0: none */
-    char wifi_rate[24];            /* its rate as a text, "144400000bps" */
     char *text[LINK_SETTINGS_MAX]; /* text of each row, as given; NULL: not given. Owned. */
     bool own[LINK_SETTINGS_MAX];   /* given for this direction only */
 } link_settings;

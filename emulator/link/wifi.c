@@ -79,7 +79,7 @@ static bool is_whole(const link_wifi *w) {
            (w->suspend_us == 0 || w->every_us >= w->suspend_us + LEAST_ON_US);
 }
 
-bool link_wifi_parse(link_wifi *wifi, const char *text, char *error, size_t error_size) {
+bool link_wifi_parse(void *wifi, const char *text, char *wanted, size_t cap) {
     link_wifi parsed = presets[0].wifi;
     const bool off = strcmp(text, "off") == 0;
     bool good = off || text[0] != '\0';
@@ -92,11 +92,12 @@ bool link_wifi_parse(link_wifi *wifi, const char *text, char *error, size_t erro
             good = take(&parsed, &o);
     }
     if (!good || !is_whole(&parsed)) {
-        snprintf(error, error_size,
+        snprintf(wanted, cap,
                  "good, congested or off, and KEY=VALUE after colons with the keys of docs/reference/links.md; "
                  "suspend and every go together, and leave 100 ms");
         return false;
     }
-    *wifi = off ? (link_wifi){0} : parsed;
+    snprintf(parsed.rate, sizeof parsed.rate, "%llubps", (unsigned long long)parsed.rate_bps);
+    *(link_wifi *)wifi = off ? (link_wifi){0} : parsed;
     return true;
 }

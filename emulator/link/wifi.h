@@ -22,6 +22,7 @@
 /* All zero: the link is no Wi-Fi. */
 typedef struct {
     uint64_t rate_bps;             /* of the data of a transmission; 0: no Wi-Fi */
+    char rate[24];                 /* as a trace, "144400000bps" */
     uint32_t others;               /* stations of others, which always have something to send */
     uint64_t others_us;            /* how long each of their transmissions is, with its preamble */
     double collision;              /* probability that a transmission is lost whatever the stations do */
@@ -37,8 +38,8 @@ typedef struct {
 
 /* "good", "congested", or one of them with others: "congested:others=4", or options alone, which change "good", or
  * "off". Options are rate (Mbps), others, busy (ms), collision, frames, airtime (ms), p, r, good, bad, retries, suspend
- * and every (ms). False with a phrase in error that says what the text must be. */
-bool link_wifi_parse(link_wifi *wifi, const char *text, char *error, size_t error_size);
+ * and every (ms). A parser of settings, into a link_wifi. */
+bool link_wifi_parse(void *wifi, const char *text, char *wanted, size_t cap);
 
 /* The bits of an MPDU with an IP packet of this length. */
 static inline uint64_t link_wifi_bits(uint32_t length) {

@@ -121,29 +121,17 @@ static bool is_name(const char *text) {
 }
 
 static bool read_name(void *into, const char *text, char *reason, size_t cap) {
-    ((sat_options *)into)->name = text;
+    *(const char **)into = text;
     return is_name(text) || error_set(reason, cap, "takes " NAME_RULE ", not '%.80s'", text);
 }
 
 /* Text that goes into the recording's files, which are UTF-8. */
-static bool take_text(const char *text, const char **out, char *reason, size_t cap) {
+static bool read_text(void *into, const char *text, char *reason, size_t cap) {
     json_t *value = json_string(text);
     const bool good = value && text[0] != '\0';
     json_decref(value);
-    *out = text;
+    *(const char **)into = text;
     return good || error_set(reason, cap, "is empty or not UTF-8");
-}
-
-static bool read_scenario(void *into, const char *text, char *reason, size_t cap) {
-    return take_text(text, &((sat_options *)into)->scenario, reason, cap);
-}
-
-static bool read_licence(void *into, const char *text, char *reason, size_t cap) {
-    return take_text(text, &((sat_options *)into)->licence, reason, cap);
-}
-
-static bool read_note(void *into, const char *text, char *reason, size_t cap) {
-    return take_text(text, &((sat_options *)into)->note, reason, cap);
 }
 
 /* ---- The tables ---- */
@@ -174,7 +162,7 @@ static const setting rows_of_server[] = {
 
 /* N,N,...: numbers in ascending order. */
 static bool read_sizes(void *into, const char *text, char *reason, size_t cap) {
-    sat_sizes *sizes = &((sat_options *)into)->sizes;
+    sat_sizes *sizes = into;
     const char *at = text;
     for (bool more = true; more;) {
         const size_t length = strcspn(at, ",");
@@ -213,7 +201,7 @@ static const setting rows_of_client[] = {
     {"every", SETTING_WHOLE, FIELD(every_us), .least = SAT_EVERY_LEAST_US / 1000, .most = SAT_EVERY_MOST_US / 1000,
      .scale = 1000, .value = "MS", .fallback = "200",
      .help = "Light mode: from the start of a train, or a single packet, to the next."},
-    {"sizes", SETTING_OWN, .read = read_sizes, .value = "N,N,...",
+    {"sizes", SETTING_OWN, FIELD(sizes), .read = read_sizes, .value = "N,N,...",
      .help = "Light mode: send single packets of these sizes in turn, and no trains; write how much later each size "
              "arrives than --packet-bytes, which is the last size. Up to 16, from 100 to 1500, ascending."},
     {"duration", SECONDS(duration_us), .least = 100, .most = DAY_MS, .fallback = "60",
@@ -225,13 +213,14 @@ static const setting rows_of_client[] = {
     {"packet_bytes", SETTING_WHOLE, FIELD(packet_bytes), .least = SAT_PACKET_LEAST, .most = SAT_PACKET_MOST,
      .value = "N", .fallback = "1500, which fills an opportunity of 1504", .help = "Size of the IP packets with data."},
     {"out", SETTING_TEXT, FIELD(out), .value = "DIR", .help = "Directory of the recording."},
-    {"name", SETTING_OWN, .read = read_name, .value = "NAME", .fallback = "the directory's",
+    {"name", SETTING_OWN, FIELD(name), .read = read_name, .value = "NAME", .fallback = "the directory's",
      .help = "Name of the recording in index.yaml and session.json."},
-    {"scenario", SETTING_OWN, .read = read_scenario, .value = "TEXT", .fallback = "recorded",
+    {"scenario", SETTING_OWN, FIELD(scenario), .read = read_text, .value = "TEXT", .fallback = "recorded",
      .help = "Scenario in index.yaml and session.json."},
-    {"licence", SETTING_OWN, .read = read_licence, .value = "TEXT", .fallback = "unstated",
+    {"licence", SETTING_OWN, FIELD(licence), .read = read_text, .value = "TEXT", .fallback = "unstated",
      .help = "Licence in index.yaml and session.json."},
-    {"note", SETTING_OWN, .read = read_note, .value = "TEXT", .help = "Remark in index.yaml and session.json."},
+    {"note", SETTING_OWN, FIELD(note), .read = read_text, .value = "TEXT",
+     .help = "Remark in index.yaml and session.json."},
     {0},
 };
 

@@ -7,7 +7,8 @@
 #include "base/numbers.h"
 #include "xlink/udp.h"
 
-bool random_seed_read(random_seed *s, const char *text, char *reason, size_t cap) {
+bool random_seed_read(void *seed, const char *text, char *reason, size_t cap) {
+    random_seed *s = seed;
     s->given = number_parse(text, strlen(text), &s->seed) && s->seed <= INT64_MAX;
     if (!s->given)
         snprintf(reason, cap, "takes a whole number from 0 to %" PRId64 ", not '%.60s'", INT64_MAX, text);

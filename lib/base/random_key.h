@@ -20,8 +20,8 @@ typedef struct {
     uint64_t seed;
 } random_seed;
 
-/* Reads the value of --seed. False with a phrase that follows the option's name. */
-bool random_seed_read(random_seed *, const char *text, char *reason, size_t cap);
+/* Reads the value of --seed into a random_seed, as setting.read. */
+bool random_seed_read(void *seed, const char *text, char *reason, size_t cap);
 /* role: see xl_random_key_from_seed(). Two endpoints of one program need different seeds. False with one phrase. */
 bool random_key_make(const random_seed *, const char *role, uint8_t key[XL_RANDOM_KEY_BYTES], char *error, size_t cap);
 /* Where a seed was given: a record "warning" in the log; without a log a line on stderr. */

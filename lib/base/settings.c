@@ -164,7 +164,11 @@ static bool store_truth(const setting *row, void *into, const char *text, const 
 
 static bool read_own(const setting *row, void *into, const char *label, const char *text, char *error) {
     char reason[SETTINGS_ERROR_BYTES * 3 / 4];
-    return row->read(into, text, reason, sizeof reason) || fail(error, "%s %s.", label, reason);
+    void *member = (char *)into + row->offset;
+    if (row->parse)
+        return row->parse(member, text, reason, sizeof reason) ||
+               fail(error, "%s takes %s, not '%.*s'.", label, reason, SHOWN_BYTES, text);
+    return row->read(member, text, reason, sizeof reason) || fail(error, "%s %s.", label, reason);
 }
 
 bool setting_read(const setting *row, void *into, const char *label, const char *text, char *error) {

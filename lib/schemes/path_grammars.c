@@ -42,7 +42,8 @@ static bool take_setting(const char *name, const char *value, xl_path_management
     return false;
 }
 
-bool path_management_read(const char *text, xl_path_management *out, char *reason, size_t cap) {
+bool path_management_read(void *management, const char *text, char *reason, size_t cap) {
+    xl_path_management *out = management;
     char copy[TEXT_BYTES], *rest = NULL;
     snprintf(copy, sizeof copy, "%s", text);
     char *word = strlen(text) < sizeof copy ? strtok_r(copy, ",", &rest) : NULL;
@@ -63,7 +64,8 @@ bool path_management_read(const char *text, xl_path_management *out, char *reaso
     return ok;
 }
 
-bool migrate_after_read(const char *text, xl_limits *c, char *reason, size_t cap) {
+bool migrate_after_read(void *limits, const char *text, char *reason, size_t cap) {
+    xl_limits *c = limits;
     uint64_t n = 0;
     bool ok = true;
     if (strcmp(text, "silence") == 0) {
@@ -81,7 +83,8 @@ bool migrate_after_read(const char *text, xl_limits *c, char *reason, size_t cap
     return ok;
 }
 
-bool migrate_back_read(const char *text, xl_limits *c, char *reason, size_t cap) {
+bool migrate_back_read(void *limits, const char *text, char *reason, size_t cap) {
+    xl_limits *c = limits;
     uint64_t milli = 0;
     c->migrate_back = strcmp(text, "never") != 0;
     if (!c->migrate_back)

@@ -14,11 +14,11 @@
 #define PATH_EVENT_NAME_BYTES 32
 
 /* off|on[,rtt=4][,loss=10][,degraded=1][,recovered=2][,abandon=10][,reopen=1]: factor, percent, seconds. */
-bool path_management_read(const char *text, xl_path_management *, char *reason, size_t cap);
+bool path_management_read(void *management, const char *text, char *reason, size_t cap);
 /* silence|silence:MS|ptos:N */
-bool migrate_after_read(const char *text, xl_limits *, char *reason, size_t cap);
+bool migrate_after_read(void *limits, const char *text, char *reason, size_t cap);
 /* never|S */
-bool migrate_back_read(const char *text, xl_limits *, char *reason, size_t cap);
+bool migrate_back_read(void *limits, const char *text, char *reason, size_t cap);
 
 /* TECH,TECH,…, e.g. wifi,5g-sa: rank[technology], smaller goes first; what is not named follows in the usual order. */
 bool path_order_parse(const char *text, unsigned rank[XL_TECH_UNKNOWN + 1], char *reason, size_t cap);

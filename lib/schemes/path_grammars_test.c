@@ -8,35 +8,35 @@ TEST(management_takes_its_limits) {
     xl_limits c;
     xl_limits_init(&c);
     assert_false(c.path_management.enabled);
-    assert_true(path_management_read("on,rtt=2.5,loss=20,abandon=3", &c.path_management, error, 256));
+    assert_true(path_management_read(&c.path_management, "on,rtt=2.5,loss=20,abandon=3", error, 256));
     assert_true(c.path_management.enabled);
     assert_int_equal(250, c.path_management.rtt_percent);
     assert_int_equal(20, c.path_management.loss_percent);
     assert_int_equal(3000000, c.path_management.abandon_us);
     assert_int_equal(1000000, c.path_management.degraded_us); /* the default */
-    assert_true(path_management_read("off", &c.path_management, error, 256));
+    assert_true(path_management_read(&c.path_management, "off", error, 256));
     assert_false(c.path_management.enabled);
     static const char *const wrong[] = {"", "yes", "off,rtt=2", "on,rtt", "on,rtt=0.5", "on,rtt=x", "on,colour=3"};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
-        assert_false(path_management_read(wrong[i], &c.path_management, error, 256));
+        assert_false(path_management_read(&c.path_management, wrong[i], error, 256));
 }
 
 TEST(migration_is_by_silence_or_by_count) {
     char error[256];
     xl_limits c;
     xl_limits_init(&c);
-    assert_true(migrate_after_read("silence:250", &c, error, 256));
-    assert_true(migrate_back_read("never", &c, error, 256));
+    assert_true(migrate_after_read(&c, "silence:250", error, 256));
+    assert_true(migrate_back_read(&c, "never", error, 256));
     assert_int_equal(250000, c.probe_silence_us);
     assert_false(c.migrate_back);
-    assert_true(migrate_after_read("ptos:3", &c, error, 256));
-    assert_true(migrate_back_read("2.5", &c, error, 256));
+    assert_true(migrate_after_read(&c, "ptos:3", error, 256));
+    assert_true(migrate_back_read(&c, "2.5", error, 256));
     assert_int_equal(3, c.migrate_ptos);
     assert_true(c.migrate_back);
     assert_int_equal(2500000, c.migrate_back_us);
-    assert_false(migrate_after_read("ptos:0", &c, error, 256));
-    assert_false(migrate_after_read("soon", &c, error, 256));
-    assert_false(migrate_back_read("soon", &c, error, 256));
+    assert_false(migrate_after_read(&c, "ptos:0", error, 256));
+    assert_false(migrate_after_read(&c, "soon", error, 256));
+    assert_false(migrate_back_read(&c, "soon", error, 256));
 }
 
 TEST(the_order_names_what_goes_first) {

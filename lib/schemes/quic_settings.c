@@ -141,18 +141,6 @@ static bool read_scheme(void *into, const char *text, char *reason, size_t cap) 
     return false;
 }
 
-static bool read_path_management(void *into, const char *text, char *reason, size_t cap) {
-    return path_management_read(text, &((quic_settings *)into)->limits.path_management, reason, cap);
-}
-
-static bool read_migrate_after(void *into, const char *text, char *reason, size_t cap) {
-    return migrate_after_read(text, &((quic_settings *)into)->limits, reason, cap);
-}
-
-static bool read_migrate_back(void *into, const char *text, char *reason, size_t cap) {
-    return migrate_back_read(text, &((quic_settings *)into)->limits, reason, cap);
-}
-
 static const char *const reconnects[] = {"off", "same", "next", NULL};         /* quic_reconnect */
 static const char *const dialects[] = {"xlink", "ietf", NULL};                 /* xl_dialect */
 static const char *const versions[] = {"1", "2", "both", NULL};                /* xl_versions */
@@ -243,15 +231,15 @@ const setting quic_setting_rows[] = {
     {"reconnect_ms", SETTING_WHOLE, FIELD(reconnect_us), .least = 100, .most = 60000, .scale = 1000, .sides = PLAYER,
      .value = "MS", .fallback = "2000",
      .help = "Start another attempt this long after the last one began, unless a connection is confirmed."},
-    {"path_management", SETTING_OWN, .read = read_path_management, .sides = BOTH, .fallback = "off",
-     .pattern = "^(off|on(,(rtt|loss|degraded|recovered|abandon|reopen)=[0-9]+(\\.[0-9]{1,3})?)*)$",
+    {"path_management", SETTING_OWN, FIELD(limits.path_management), .read = path_management_read, .sides = BOTH,
+     .fallback = "off", .pattern = "^(off|on(,(rtt|loss|degraded|recovered|abandon|reopen)=[0-9]+(\\.[0-9]{1,3})?)*)$",
      .value = "off|on[,rtt=FACTOR][,loss=PERCENT][,degraded=S][,recovered=S][,abandon=S][,reopen=S]",
      .help = "Put degraded paths on standby and abandon paths without an answer: docs/reference/paths.md."},
-    {"migrate_after", SETTING_OWN, .read = read_migrate_after, .sides = PLAYER, .value = "silence|silence:MS|ptos:N",
-     .pattern = "^(silence(:[0-9.]+)?|ptos:([1-9]|10))$", .fallback = "silence",
+    {"migrate_after", SETTING_OWN, FIELD(limits), .read = migrate_after_read, .sides = PLAYER,
+     .value = "silence|silence:MS|ptos:N", .pattern = "^(silence(:[0-9.]+)?|ptos:([1-9]|10))$", .fallback = "silence",
      .help = "Scheme cm: when the client leaves its path: docs/reference/paths.md."},
-    {"migrate_back", SETTING_OWN, .read = read_migrate_back, .sides = PLAYER, .value = "never|S", .fallback = "never",
-     .pattern = "^(never|[0-9]+(\\.[0-9]{1,3})?)$",
+    {"migrate_back", SETTING_OWN, FIELD(limits), .read = migrate_back_read, .sides = PLAYER, .value = "never|S",
+     .fallback = "never", .pattern = "^(never|[0-9]+(\\.[0-9]{1,3})?)$",
      .help = "Scheme cm: seconds for which the first path must answer before the client returns to it."},
     {0},
 };

@@ -10,20 +10,8 @@ static bool refuse(char *reason, size_t cap, const char *what, const char *text)
     return false;
 }
 
-static bool read_endpoint(xl_addr *out, const char *text, char *reason, size_t cap) {
+static bool read_endpoint(void *out, const char *text, char *reason, size_t cap) {
     return net_parse_endpoint(text, out) || refuse(reason, cap, "ADDR:PORT with an IP address", text);
-}
-
-static bool read_server(void *into, const char *text, char *reason, size_t cap) {
-    return read_endpoint(&((relay_options *)into)->server, text, reason, cap);
-}
-
-static bool read_listen(void *into, const char *text, char *reason, size_t cap) {
-    return read_endpoint(&((relay_options *)into)->listen, text, reason, cap);
-}
-
-static bool read_upstream(void *into, const char *text, char *reason, size_t cap) {
-    return read_endpoint(&((relay_options *)into)->upstream, text, reason, cap);
 }
 
 static bool read_path(void *into, const char *text, char *reason, size_t cap) {
@@ -44,15 +32,18 @@ static bool read_path(void *into, const char *text, char *reason, size_t cap) {
 
 static const setting client_rows[] = {
     {"socket", SETTING_TEXT, FIELD(socket_file), .value = "FILE", .help = "The Unix socket to listen on."},
-    {"server", SETTING_OWN, .read = read_server, .value = "ADDR:PORT", .help = "The relay of the server side."},
+    {"server", SETTING_OWN, FIELD(server), .read = read_endpoint, .value = "ADDR:PORT",
+     .help = "The relay of the server side."},
     {"path", SETTING_OWN, .read = read_path, .value = "NAME:ADDR", .repeats = true,
      .help = "A path and its local address; the first is the primary path."},
     {0},
 };
 
 static const setting server_rows[] = {
-    {"listen", SETTING_OWN, .read = read_listen, .value = "ADDR:PORT", .help = "Where clients come to."},
-    {"upstream", SETTING_OWN, .read = read_upstream, .value = "ADDR:PORT", .help = "The HTTP/1.1 server."},
+    {"listen", SETTING_OWN, FIELD(listen), .read = read_endpoint, .value = "ADDR:PORT",
+     .help = "Where clients come to."},
+    {"upstream", SETTING_OWN, FIELD(upstream), .read = read_endpoint, .value = "ADDR:PORT",
+     .help = "The HTTP/1.1 server."},
     {"certificate", SETTING_TEXT, FIELD(certificate_file), .value = "FILE", .help = "In PEM form."},
     {"key", SETTING_TEXT, FIELD(key_file), .value = "FILE", .help = "Of the certificate, in PEM form."},
     {0},

@@ -73,11 +73,11 @@ static void check_path_grammars(const char *text) {
     for (int i = 0; i < 5; i++)
         words[i] = strtok_r(i == 0 ? copy : NULL, "\n", &rest);
     if (words[0])
-        check_word(path_management_read(words[0], &limits.path_management, error, sizeof error), error);
+        check_word(path_management_read(&limits.path_management, words[0], error, sizeof error), error);
     if (words[1])
-        check_word(migrate_after_read(words[1], &limits, error, sizeof error), error);
+        check_word(migrate_after_read(&limits, words[1], error, sizeof error), error);
     if (words[2])
-        check_word(migrate_back_read(words[2], &limits, error, sizeof error), error);
+        check_word(migrate_back_read(&limits, words[2], error, sizeof error), error);
     error[0] = 0;
     if (words[3]) {
         bool ok = path_order_parse(words[3], rank, error, sizeof error);
