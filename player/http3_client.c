@@ -1,3 +1,4 @@
+#include "base/error.h"
 #include "player/http3_client_internal.h"
 
 #include <inttypes.h>
@@ -330,20 +331,16 @@ bool http3_client_open_path(http3_client *t, size_t i, const xl_addr *local, uin
     t->paths[i].local = *local;
     t->is_opened[i] = true;
     if (i == 0) {
-        if (!connect_on(t, 0, now)) {
-            snprintf(error, PLAYER_ERROR_BYTES, "out of memory");
-            return false;
-        }
+        if (!connect_on(t, 0, now))
+            return error_set(error, PLAYER_ERROR_BYTES, "out of memory");
         t->attempts[0].has_paths = t->race_us == 0; /* those that are opened next */
         t->connection = t->attempts[0].connection;
         t->h3 = t->attempts[0].h3;
     } else if (t->race_us > 0) {
         t->race_at = now + t->race_us; /* it joins the connection that wins */
-    } else if (xl_connection_add_path(t->connection, local, &t->server, t->paths[i].technology, now) < 0) {
-        snprintf(error, PLAYER_ERROR_BYTES, "the transport does not take path %s (at most %d)", t->paths[i].name,
-                 XL_MAX_PATHS);
-        return false;
-    }
+    } else if (xl_connection_add_path(t->connection, local, &t->server, t->paths[i].technology, now) < 0)
+        return error_set(error, PLAYER_ERROR_BYTES, "the transport does not take path %s (at most %d)",
+                         t->paths[i].name, XL_MAX_PATHS);
     return true;
 }
 

@@ -1,6 +1,5 @@
 #include "player/options.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -168,21 +167,9 @@ char *player_options_usage(void) {
 
 /* ---- What is checked once all is known ---- */
 
-typedef struct {
-    player_options *o;
-    char *error;
-} parser;
+#define fail(error, ...) error_set(error, SETTINGS_ERROR_BYTES, __VA_ARGS__)
 
-__attribute__((format(printf, 2, 3))) static bool fail(parser *p, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    vsnprintf(p->error, SETTINGS_ERROR_BYTES, format, args);
-    va_end(args);
-    return false;
-}
-
-static bool check_required(parser *p) {
-    const player_options *o = p->o;
+static bool check_required(const player_options *o, char *error) {
     const struct {
         bool given;
         const char *option;
@@ -194,55 +181,54 @@ static bool check_required(parser *p) {
     };
     for (size_t i = 0; i < sizeof required / sizeof required[0]; i++)
         if (!required[i].given)
-            return fail(p, "--%s is required; see --help.", required[i].option);
+            return fail(error, "--%s is required; see --help.", required[i].option);
     return true;
 }
 
 /* "@:PORT" stands for $MPSHELL_GATEWAY:PORT. */
-static bool check_server(parser *p) {
+static bool check_server(player_options *o, char *error) {
     static const char prefix[] = "unix:";
     char text[96];
-    player_transport_config *c = &p->o->transport_config;
-    const bool is_file = strncmp(p->o->server_text, prefix, strlen(prefix)) == 0;
-    const bool wants_file = p->o->transport->uses_socket_file;
-    if (is_file != wants_file || (is_file && p->o->server_text[strlen(prefix)] == '\0'))
-        return fail(p, "--server takes %s with --transport %s, not '%s'.", wants_file ? "unix:FILE" : "ADDR:PORT",
-                    p->o->transport->name, p->o->server_text);
+    player_transport_config *c = &o->transport_config;
+    const bool is_file = strncmp(o->server_text, prefix, strlen(prefix)) == 0;
+    const bool wants_file = o->transport->uses_socket_file;
+    if (is_file != wants_file || (is_file && o->server_text[strlen(prefix)] == '\0'))
+        return fail(error, "--server takes %s with --transport %s, not '%s'.", wants_file ? "unix:FILE" : "ADDR:PORT",
+                    o->transport->name, o->server_text);
     if (is_file) {
-        c->socket_file = p->o->server_text + strlen(prefix);
+        c->socket_file = o->server_text + strlen(prefix);
         c->authority = "localhost";
         return true;
     }
-    snprintf(text, sizeof text, "%s", p->o->server_text);
-    if (p->o->server_text[0] == '@') {
+    snprintf(text, sizeof text, "%s", o->server_text);
+    if (o->server_text[0] == '@') {
         const char *gateway = getenv("MPSHELL_GATEWAY");
-        if (!gateway) {
-            return fail(p,
+        if (!gateway)
+            return fail(error,
                         "--server '%s' needs $MPSHELL_GATEWAY, which mpshell sets; give ADDR:PORT outside of mpshell.",
-                        p->o->server_text);
-        }
-        snprintf(text, sizeof text, "%s%s", gateway, p->o->server_text + 1);
+                        o->server_text);
+        snprintf(text, sizeof text, "%s%s", gateway, o->server_text + 1);
     }
     if (!net_parse_endpoint(text, &c->server) || c->server.port == 0)
-        return fail(p, "--server takes ADDR:PORT with an IP address, not '%s'.", text);
-    xl_addr_format(&c->server, p->o->authority, sizeof p->o->authority);
-    c->authority = p->o->authority;
+        return fail(error, "--server takes ADDR:PORT with an IP address, not '%s'.", text);
+    xl_addr_format(&c->server, o->authority, sizeof o->authority);
+    c->authority = o->authority;
     return true;
 }
 
-static bool check_scheme(parser *p) {
-    const quic_settings *settings = &p->o->settings;
-    const player_transport_ops *transport = p->o->transport;
+static bool check_scheme(player_options *o, char *error) {
+    const quic_settings *settings = &o->settings;
+    const player_transport_ops *transport = o->transport;
     const char *problem = quic_settings_problem(settings, false);
     if (!transport->has_schemes && (settings->name || settings->scheme.scheduler || settings->scheme.cc))
-        return fail(p, "--%s is for --transport quic and means nothing to %s; leave it out.",
+        return fail(error, "--%s is for --transport quic and means nothing to %s; leave it out.",
                     settings->name               ? "scheme"
                     : settings->scheme.scheduler ? "scheduler"
                                                  : "cc",
                     transport->name);
     if (transport->has_schemes && !settings->name)
-        return fail(p, "--transport %s needs --scheme; see --help.", transport->name);
-    return !problem || fail(p, "%s.", problem);
+        return fail(error, "--transport %s needs --scheme; see --help.", transport->name);
+    return !problem || fail(error, "%s.", problem);
 }
 
 bool player_options_choose_primary(player_options *o, const char *primary, const char *order, char *error, size_t cap) {
@@ -260,8 +246,7 @@ bool player_options_choose_primary(player_options *o, const char *primary, const
             size_t used = strlen(known);
             (void)snprintf(known + used, sizeof known - used, "%s%.31s", i > 0 ? ", " : "", paths[i].name);
         }
-        snprintf(error, cap, "no path is named '%.40s', the primary one; known are %s", primary, known);
-        return false;
+        return error_set(error, cap, "no path is named '%.40s', the primary one; known are %s", primary, known);
     }
     player_path first = paths[chosen];
     memmove(paths + 1, paths, chosen * sizeof *paths);
@@ -276,67 +261,61 @@ bool player_options_check_events(const player_options *o, char *error, size_t ca
         size_t k = 0;
         while (k < c->path_count && strcmp(o->paths[k].name, o->path_events[i].name) != 0)
             k++;
-        if (k == c->path_count) {
-            snprintf(error, cap, "a path event names '%s', and no path has that name", o->path_events[i].name);
-            return false;
-        }
+        if (k == c->path_count)
+            return error_set(error, cap, "a path event names '%s', and no path has that name", o->path_events[i].name);
     }
-    if (c->path_event_count > 0 && !quic_settings_are_multipath(&o->settings)) {
-        snprintf(error, cap, "path events need a scheme that uses several paths at a time");
-        return false;
-    }
-    if (path_events_add_later(o->path_events, c->path_event_count, o->paths[0].name)) {
-        snprintf(error, cap, "the primary path '%s' cannot be added later; name another one as primary",
-                 o->paths[0].name);
-        return false;
-    }
+    if (c->path_event_count > 0 && !quic_settings_are_multipath(&o->settings))
+        return error_set(error, cap, "path events need a scheme that uses several paths at a time");
+    if (path_events_add_later(o->path_events, c->path_event_count, o->paths[0].name))
+        return error_set(error, cap, "the primary path '%s' cannot be added later; name another one as primary",
+                         o->paths[0].name);
     return true;
 }
 
 /* Order, events, management, migration. */
-static bool check_paths(parser *p) {
-    char error[256];
-    player_transport_config *c = &p->o->transport_config;
-    c->path_events = p->o->path_events;
-    bool ok = player_options_choose_primary(p->o, p->o->primary, p->o->path_order, error, sizeof error) &&
-              player_options_check_events(p->o, error, sizeof error);
-    return ok || fail(p, "%s.", error);
+static bool check_paths(player_options *o, char *error) {
+    char reason[256];
+    player_transport_config *c = &o->transport_config;
+    c->path_events = o->path_events;
+    bool ok = player_options_choose_primary(o, o->primary, o->path_order, reason, sizeof reason) &&
+              player_options_check_events(o, reason, sizeof reason);
+    return ok || fail(error, "%s.", reason);
 }
 
-static bool check_url(parser *p) {
-    size_t len = strlen(p->o->url);
-    if (p->o->url[0] != '/' || len >= sizeof p->o->target)
-        return fail(p, "--url takes the path of a resource that begins with '/', not '%s'.", p->o->url);
+static bool check_url(player_options *o, char *error) {
+    size_t len = strlen(o->url);
+    if (o->url[0] != '/' || len >= sizeof o->target)
+        return fail(error, "--url takes the path of a resource that begins with '/', not '%s'.", o->url);
     for (size_t i = 0; i < len; i++)
-        if (p->o->url[i] <= ' ' || p->o->url[i] > '~')
-            return fail(p, "--url holds a character that must be percent-encoded.");
-    memcpy(p->o->target, p->o->url, len + 1);
-    p->o->transport_config.target = p->o->target;
+        if (o->url[i] <= ' ' || o->url[i] > '~')
+            return fail(error, "--url holds a character that must be percent-encoded.");
+    memcpy(o->target, o->url, len + 1);
+    o->transport_config.target = o->target;
     uint64_t bytes = 0;
-    if (strncmp(p->o->url, "/synthetic/", 11) == 0) {
-        if (!video_synthetic_parse(p->o->url, len, &bytes))
-            return fail(p, "'%s' is not /synthetic/BYTES with a whole number of bytes.", p->o->url);
-        if (p->o->size_bytes != 0 && p->o->size_bytes != bytes)
-            return fail(p, "--size and --url disagree about the size of the video.");
-        p->o->size_bytes = bytes;
+    if (strncmp(o->url, "/synthetic/", 11) == 0) {
+        if (!video_synthetic_parse(o->url, len, &bytes))
+            return fail(error, "'%s' is not /synthetic/BYTES with a whole number of bytes.", o->url);
+        if (o->size_bytes != 0 && o->size_bytes != bytes)
+            return fail(error, "--size and --url disagree about the size of the video.");
+        o->size_bytes = bytes;
         return true;
     }
-    if (p->o->size_bytes == 0)
-        return fail(p, "--size is required, because the URL does not give the size of the video.");
-    return !p->o->player.verify || fail(p, "--verify works with /synthetic/BYTES only.");
+    if (o->size_bytes == 0)
+        return fail(error, "--size is required, because the URL does not give the size of the video.");
+    return !o->player.verify || fail(error, "--verify works with /synthetic/BYTES only.");
 }
 
-static bool check_video(parser *p) {
-    player_config *c = &p->o->player;
-    if (!video_init(&c->video, p->o->size_bytes, p->o->bitrate_bps, (uint32_t)p->o->fps_milli, p->o->first_frame_bytes))
-        return fail(p, "the bit rate is less than a byte a frame.");
-    if (p->o->duration_us > 0) {
-        uint64_t bytes = video_bytes_in(p->o->bitrate_bps, p->o->duration_us);
-        c->play_bytes = bytes < p->o->size_bytes ? bytes : p->o->size_bytes;
+static bool check_video(player_options *o, char *error) {
+    player_config *c = &o->player;
+    if (!video_init(&c->video, o->size_bytes, o->bitrate_bps, (uint32_t)o->fps_milli, o->first_frame_bytes))
+        return fail(error, "the bit rate is less than a byte a frame.");
+    if (o->duration_us > 0) {
+        uint64_t bytes = video_bytes_in(o->bitrate_bps, o->duration_us);
+        c->play_bytes = bytes < o->size_bytes ? bytes : o->size_bytes;
         c->play_bytes += c->play_bytes == 0;
     }
     const char *problem = player_config_problem(c);
-    return !problem || fail(p, "%s.", problem);
+    return !problem || fail(error, "%s.", problem);
 }
 
 bool player_options_parse(int argc, char **argv, player_options *out, char *error) {
@@ -354,11 +333,10 @@ bool player_options_parse(int argc, char **argv, player_options *out, char *erro
                               .count = 2};
     if (!settings_read_args(&s, argc, argv, &out->help, &rest, error) || out->help)
         return out->help;
-    parser p = {.o = out, .error = error};
     if (rest < argc)
-        return fail(&p, "unexpected argument '%.60s'; see --help.", argv[rest]);
-    bool ok = check_required(&p) && check_server(&p) && check_scheme(&p) && check_paths(&p) && check_url(&p) &&
-              check_video(&p);
+        return fail(error, "unexpected argument '%.60s'; see --help.", argv[rest]);
+    bool ok = check_required(out, error) && check_server(out, error) && check_scheme(out, error) &&
+              check_paths(out, error) && check_url(out, error) && check_video(out, error);
     out->transport_config.concurrency = out->player.concurrency;
     return ok;
 }

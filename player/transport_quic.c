@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 
+#include "base/error.h"
 #include "base/text_file.h"
 #include "player/http3_client.h"
 #include "player/transport.h"
@@ -68,19 +69,15 @@ static bool keep_session(quic_transport *t, const player_transport_config *confi
     const xl_sessions sessions = t->sessions ? xl_session_file_sessions(t->sessions) : (xl_sessions){0};
     bool ok = t->sessions && xl_credentials_keep_sessions(t->credentials, &sessions) == 0 &&
               (!config->early_data || xl_credentials_allow_early_data(t->credentials) == 0);
-    if (!ok)
-        snprintf(error, PLAYER_ERROR_BYTES, "out of memory");
-    return ok;
+    return ok || error_set(error, PLAYER_ERROR_BYTES, "out of memory");
 }
 
 static bool make_credentials(quic_transport *t, const player_transport_config *config, char *error) {
     char *pem = NULL;
     if (!config->insecure) {
-        if (!config->ca_file) {
-            snprintf(error, PLAYER_ERROR_BYTES,
-                     "QUIC needs --ca FILE to verify the server's certificate, or --insecure");
-            return false;
-        }
+        if (!config->ca_file)
+            return error_set(error, PLAYER_ERROR_BYTES,
+                             "QUIC needs --ca FILE to verify the server's certificate, or --insecure");
         pem = text_file_read(config->ca_file, error, PLAYER_ERROR_BYTES);
         if (!pem)
             return false;
@@ -101,10 +98,9 @@ static bool open_socket(quic_transport *t, size_t i, char *error) {
     const player_path *path = &t->paths[i];
     if (t->socket[i] >= 0)
         return true;
-    if (path->local.family != t->server.family) {
-        snprintf(error, PLAYER_ERROR_BYTES, "path %s and the server are not of the same address family", path->name);
-        return false;
-    }
+    if (path->local.family != t->server.family)
+        return error_set(error, PLAYER_ERROR_BYTES, "path %s and the server are not of the same address family",
+                         path->name);
     t->socket[i] = xl_udp_add_socket(t->udp, &path->local, &t->bound[i]);
     if (t->socket[i] < 0) {
         char text[64];
@@ -125,10 +121,8 @@ static bool opener(void *user, size_t i, xl_addr *local) {
 
 static bool start(quic_transport *t, const player_transport_config *config, uint64_t now, char *error) {
     t->udp = xl_udp_new();
-    if (!t->udp) {
-        snprintf(error, PLAYER_ERROR_BYTES, "no socket driver: %s", strerror(errno));
-        return false;
-    }
+    if (!t->udp)
+        return error_set(error, PLAYER_ERROR_BYTES, "no socket driver: %s", strerror(errno));
     const xl_log_options logs = {.qlog_dir = config->qlog_dir, .keylog_file = config->keylog_file};
     t->logs = xl_log_files_open(&logs, error, PLAYER_ERROR_BYTES);
     if (!t->logs || !make_credentials(t, config, error))

@@ -8,6 +8,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/error.h"
 #include "player/http1_client.h"
 
 typedef struct {
@@ -23,10 +24,8 @@ static stream_transport *from_handle(player_transport *t) {
 static int open_socket(void *state, char *error) {
     const stream_transport *t = state;
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (fd < 0) {
-        snprintf(error, PLAYER_ERROR_BYTES, "no Unix socket: %s", strerror(errno));
-        return -1;
-    }
+    if (fd < 0)
+        return error_code(error, PLAYER_ERROR_BYTES, "no Unix socket: %s", strerror(errno));
     if (connect(fd, (const struct sockaddr *)&t->server, sizeof t->server) != 0) {
         snprintf(error, PLAYER_ERROR_BYTES, "%s", strerror(errno));
         close(fd);

@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/error.h"
 #include "base/net.h"
 #include "base/tcp_stats.h"
 #include "player/http1_client.h"
@@ -34,20 +35,18 @@ static bool bind_socket(const tcp_transport *t, int fd, char *error) {
     if (bind(fd, (struct sockaddr *)&local, len) == 0)
         return true;
     char text[64];
-    snprintf(error, PLAYER_ERROR_BYTES, "cannot use local address %s of path %s: %s",
-             xl_addr_format(&t->paths[0].local, text, sizeof text), t->paths[0].name, strerror(errno));
-    return false;
+    return error_set(error, PLAYER_ERROR_BYTES, "cannot use local address %s of path %s: %s",
+                     xl_addr_format(&t->paths[0].local, text, sizeof text), t->paths[0].name, strerror(errno));
 }
 
 static int open_socket(void *state, char *error) {
     const tcp_transport *t = state;
     int domain = t->server.family == 6 ? AF_INET6 : AF_INET;
     int fd = socket(domain, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, t->mptcp ? IPPROTO_MPTCP : 0);
-    if (fd < 0) {
-        snprintf(error, PLAYER_ERROR_BYTES, "%s: %s%s", t->mptcp ? "no MPTCP socket" : "no socket", strerror(errno),
-                 t->mptcp ? " (the kernel needs CONFIG_MPTCP and sysctl net.mptcp.enabled=1)" : "");
-        return -1;
-    }
+    if (fd < 0)
+        return error_code(error, PLAYER_ERROR_BYTES, "%s: %s%s", t->mptcp ? "no MPTCP socket" : "no socket",
+                          strerror(errno),
+                          t->mptcp ? " (the kernel needs CONFIG_MPTCP and sysctl net.mptcp.enabled=1)" : "");
     int one = 1;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
     struct sockaddr_storage remote;

@@ -8,6 +8,7 @@
 
 #include <jansson.h>
 
+#include "base/error.h"
 #include "base/numbers.h"
 #include "base/printable.h"
 #include "video/video.h"
@@ -63,8 +64,7 @@ bool catalogue_load_frame_index(catalogue *c, const char *json, size_t len, char
     json_t *index = json_loadb(json, len, JSON_REJECT_DUPLICATES, &at);
     if (!index) {
         make_printable(at.text);
-        snprintf(error, error_cap, "line %d: %s", at.line, at.text);
-        return false;
+        return error_set(error, error_cap, "line %d: %s", at.line, at.text);
     }
     if (!json_is_object(index)) {
         snprintf(error, error_cap,

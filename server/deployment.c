@@ -4,20 +4,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "balancer/lb_file.h"
 
 static bool read_file(const server_config *config, lb_file *file, xl_deployment *out, char *error, size_t cap) {
     char reason[LB_ERROR_BYTES];
-    if (!lb_file_read(config->lb_file, file, reason)) {
-        snprintf(error, cap, "%s", reason);
-        return false;
-    }
-    if (!lb_parse_server_id(config->server_id, file->server_id_bytes, out->server_id)) {
-        snprintf(error, cap, "--server-id takes %u hexadecimal digits, as %s says, not '%s'.",
-                 2u * file->server_id_bytes, config->lb_file, config->server_id);
-        return false;
-    }
-    return true;
+    if (!lb_file_read(config->lb_file, file, reason))
+        return error_set(error, cap, "%s", reason);
+    return lb_parse_server_id(config->server_id, file->server_id_bytes, out->server_id) ||
+           error_set(error, cap, "--server-id takes %u hexadecimal digits, as %s says, not '%s'.",
+                     2u * file->server_id_bytes, config->lb_file, config->server_id);
 }
 
 bool server_deployment_open(const server_config *config, xl_lb **lb, xl_deployment *out, char *error,

@@ -13,6 +13,7 @@
 
 #include "base/descriptors.h"
 #include "http/http1.h"
+#include "base/error.h"
 #include "base/net.h"
 #include "base/tcp_stats.h"
 #include "server/server.h"
@@ -299,11 +300,9 @@ static const char *kernel_name(const char *controller) {
 /* Connections inherit the listener's; the default of the namespace may be any. */
 static bool set_cc(int fd, const char *controller, char *error) {
     const char *name = kernel_name(controller);
-    if (setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, (socklen_t)strlen(name)) == 0)
-        return true;
-    snprintf(error, SERVER_ERROR_BYTES, "the kernel does not offer the congestion controller %s: %s", name,
-             strerror(errno));
-    return false;
+    return setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, (socklen_t)strlen(name)) == 0 ||
+           error_set(error, SERVER_ERROR_BYTES, "the kernel does not offer the congestion controller %s: %s", name,
+                     strerror(errno));
 }
 
 static size_t count_of(const service *s, const xl_addr *remote) {
@@ -434,11 +433,10 @@ int server_http1_listen(const server_config *config, xl_addr *bound, char *error
     socklen_t len = net_to_sockaddr(&config->http1_addr, &sa);
     xl_addr_format(&config->http1_addr, text, sizeof text);
     int fd = socket(sa.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, config->mptcp ? IPPROTO_MPTCP : 0);
-    if (fd < 0) {
-        snprintf(error, SERVER_ERROR_BYTES, "no %s socket: %s%s", config->mptcp ? "MPTCP" : "TCP", strerror(errno),
-                 config->mptcp ? " (the kernel needs CONFIG_MPTCP and sysctl net.mptcp.enabled=1)" : "");
-        return -1;
-    }
+    if (fd < 0)
+        return error_code(error, SERVER_ERROR_BYTES, "no %s socket: %s%s", config->mptcp ? "MPTCP" : "TCP",
+                          strerror(errno),
+                          config->mptcp ? " (the kernel needs CONFIG_MPTCP and sysctl net.mptcp.enabled=1)" : "");
     int one = 1, buffer = (int)config->settings.limits.send_buffer_bytes;
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
     if (buffer > 0)

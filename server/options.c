@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "base/numbers.h"
 #include "base/settings.h"
 #include "base/net.h"
@@ -43,10 +44,8 @@ static bool read_preferred(void *into, const char *text, char *reason, size_t ca
     bool given;
     if (!read_endpoint(text, &a, &given, reason, cap))
         return false;
-    if (a.port == 0) {
-        snprintf(reason, cap, "takes a port that is not 0, because clients are told of it");
-        return false;
-    }
+    if (a.port == 0)
+        return error_set(reason, cap, "takes a port that is not 0, because clients are told of it");
     c->preferred[a.family == 6] = a;
     return true;
 }
@@ -59,14 +58,10 @@ static bool read_http1(void *into, const char *text, char *reason, size_t cap) {
 static bool read_ffprobe(void *into, const char *text, char *reason, size_t cap) {
     server_config *c = into;
     const char *equals = strchr(text, '=');
-    if (text[0] != '/' || !equals || !equals[1]) {
-        snprintf(reason, cap, "takes /VIDEO=FILE, not '%.60s'", text);
-        return false;
-    }
-    if (c->ffprobe_count == SERVER_MAX_FFPROBE) {
-        snprintf(reason, cap, "may be given %d times; list more videos in a --frame-index", SERVER_MAX_FFPROBE);
-        return false;
-    }
+    if (text[0] != '/' || !equals || !equals[1])
+        return error_set(reason, cap, "takes /VIDEO=FILE, not '%.60s'", text);
+    if (c->ffprobe_count == SERVER_MAX_FFPROBE)
+        return error_set(reason, cap, "may be given %d times; list more videos in a --frame-index", SERVER_MAX_FFPROBE);
     c->ffprobe[c->ffprobe_count++] = text;
     return true;
 }
@@ -74,10 +69,8 @@ static bool read_ffprobe(void *into, const char *text, char *reason, size_t cap)
 static bool read_retry_above(void *into, const char *text, char *reason, size_t cap) {
     xl_limits *limits = &((server_config *)into)->settings.limits;
     uint64_t n = 0;
-    if (!number_parse(text, strlen(text), &n) || n > RETRY_ABOVE_MOST) {
-        snprintf(reason, cap, "takes a whole number from 0 to %d, not '%.60s'", RETRY_ABOVE_MOST, text);
-        return false;
-    }
+    if (!number_parse(text, strlen(text), &n) || n > RETRY_ABOVE_MOST)
+        return error_set(reason, cap, "takes a whole number from 0 to %d, not '%.60s'", RETRY_ABOVE_MOST, text);
     limits->retry_always = n == 0;
     limits->retry_above = (size_t)n;
     return true;

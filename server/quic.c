@@ -6,6 +6,7 @@
 #include <sys/epoll.h>
 #include <time.h>
 
+#include "base/error.h"
 #include "base/text_file.h"
 #include "server/forward.h"
 #include "server/http3_service.h"
@@ -103,10 +104,8 @@ static bool load_credentials(server_service *s, const server_config *config, cha
             snprintf(error, SERVER_ERROR_BYTES, "cannot make a self-signed certificate");
         return s->credentials != NULL;
     }
-    if (!config->key_file) {
-        snprintf(error, SERVER_ERROR_BYTES, "--cert needs --key");
-        return false;
-    }
+    if (!config->key_file)
+        return error_set(error, SERVER_ERROR_BYTES, "--cert needs --key");
     char *cert = text_file_read(config->cert_file, error, SERVER_ERROR_BYTES);
     char *key = cert ? text_file_read(config->key_file, error, SERVER_ERROR_BYTES) : NULL;
     if (key) {
@@ -130,19 +129,16 @@ static bool issue_tickets(server_service *s, const server_config *config, char *
     ok = ok && xl_credentials_issue_tickets(s->credentials, d ? d->keys.ticket : keys.ticket) == 0 &&
          (!config->early_data || xl_credentials_allow_early_data(s->credentials) == 0);
     memset(&keys, 0, sizeof keys);
-    if (!ok)
-        snprintf(error, SERVER_ERROR_BYTES, "cannot make the key of session tickets");
-    return ok;
+    return ok || error_set(error, SERVER_ERROR_BYTES, "cannot make the key of session tickets");
 }
 
 static bool make_credentials(server_service *s, const server_config *config, char *error) {
     if (!load_credentials(s, config, error) || (!config->without_tickets && !issue_tickets(s, config, error)))
         return false;
     bool ok = !config->ciphers || xl_credentials_set_ciphers(s->credentials, config->ciphers) == 0;
-    if (!ok)
-        snprintf(error, SERVER_ERROR_BYTES,
-                 "--ciphers takes aes128, aes256 and chacha20 with commas between them, not '%.60s'", config->ciphers);
-    return ok;
+    return ok || error_set(error, SERVER_ERROR_BYTES,
+                           "--ciphers takes aes128, aes256 and chacha20 with commas between them, not '%.60s'",
+                           config->ciphers);
 }
 
 static void log_record(void *user, const char *event, json_t *fields, uint64_t now) {
@@ -176,11 +172,9 @@ static bool make_endpoint(server_service *s, const server_config *config, uint64
     c.log = xl_log_files_log(s->logs);
     int rv = 0;
     s->endpoint = xl_endpoint_new(&c, now, &rv);
-    if (!s->endpoint) {
-        snprintf(error, SERVER_ERROR_BYTES, "cannot start: %s",
-                 rv == XL_ERR_MEMORY ? "out of memory" : "the transport refuses the settings");
-        return false;
-    }
+    if (!s->endpoint)
+        return error_set(error, SERVER_ERROR_BYTES, "cannot start: %s",
+                         rv == XL_ERR_MEMORY ? "out of memory" : "the transport refuses the settings");
     const http3_service_hooks hooks = {.user = s->owner, .log = log_record, .next_connection = next_connection};
     s->http3 = http3_service_new(s->endpoint, server_get_catalogue(s->owner), &hooks);
     if (!s->http3)
@@ -211,17 +205,13 @@ static bool listen_on(server_service *s, const server_config *config, xl_addr *b
         if (others[i]->family)
             rv = xl_udp_add_socket(s->udp, at = others[i], &unused);
     }
-    if (rv < 0) {
-        snprintf(error, SERVER_ERROR_BYTES, "cannot listen on %s: %s", xl_addr_format(at, text, sizeof text),
-                 strerror(-rv));
-        return false;
-    }
+    if (rv < 0)
+        return error_set(error, SERVER_ERROR_BYTES, "cannot listen on %s: %s", xl_addr_format(at, text, sizeof text),
+                         strerror(-rv));
     s->watch = (server_watch){.fd = xl_udp_fd(s->udp), .ready = quic_ready, .user = s};
     s->watching = server_watch_add(s->owner, &s->watch, EPOLLIN);
-    if (s->watching && (!worker || watch_inbox(s, worker)))
-        return true;
-    snprintf(error, SERVER_ERROR_BYTES, "cannot watch the socket: %s", strerror(errno));
-    return false;
+    return (s->watching && (!worker || watch_inbox(s, worker))) ||
+           error_set(error, SERVER_ERROR_BYTES, "cannot watch the socket: %s", strerror(errno));
 }
 
 static server_service *quic_start(server *owner, uint64_t now, xl_addr *bound, char *error) {

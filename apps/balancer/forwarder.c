@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/error.h"
 #include "base/net.h"
 
 #define BATCH               32
@@ -70,11 +71,9 @@ static bool open_front(forwarder *w, const xl_addr *listen, char *error) {
     int on = 1;
     socklen_t len = net_to_sockaddr(listen, &sa);
     w->front = open_socket(listen->family);
-    if (w->front < 0 || bind(w->front, (struct sockaddr *)&sa, len) != 0) {
-        snprintf(error, LB_ERROR_BYTES, "cannot listen on %s: %s", xl_addr_format(listen, text, sizeof text),
-                 strerror(errno));
-        return false;
-    }
+    if (w->front < 0 || bind(w->front, (struct sockaddr *)&sa, len) != 0)
+        return error_set(error, LB_ERROR_BYTES, "cannot listen on %s: %s", xl_addr_format(listen, text, sizeof text),
+                         strerror(errno));
     setsockopt(w->front, IPPROTO_IP, IP_PKTINFO, &on, sizeof on);
     if (listen->family == 6)
         setsockopt(w->front, IPPROTO_IPV6, IPV6_RECVPKTINFO, &on, sizeof on);

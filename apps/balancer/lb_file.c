@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "base/settings_yaml.h"
 #include "base/net.h"
 #include "base/text_file.h"
@@ -48,10 +49,8 @@ static bool read_secret(void *into, const char *text, char *reason, size_t cap) 
 
 static bool read_address(void *into, const char *text, char *reason, size_t cap) {
     lb_server *s = into;
-    if (net_parse_endpoint(text, &s->address) && s->address.port != 0)
-        return true;
-    snprintf(reason, cap, "takes ADDR:PORT with an IP address and a port, not '%.60s'", text);
-    return false;
+    return (net_parse_endpoint(text, &s->address) && s->address.port != 0) ||
+           error_set(reason, cap, "takes ADDR:PORT with an IP address and a port, not '%.60s'", text);
 }
 
 /* ---- The tables: balancers read all of it again while they run ---- */

@@ -38,10 +38,8 @@ static void on_signal(int signal) {
 #define fail(error, ...) error_set(error, LB_ERROR_BYTES, __VA_ARGS__)
 
 static bool read_listen(void *into, const char *text, char *reason, size_t cap) {
-    if (net_parse_endpoint(text, &((options *)into)->forward.listen))
-        return true;
-    snprintf(reason, cap, "takes ADDR:PORT with an IP address, not '%.60s'", text);
-    return false;
+    return net_parse_endpoint(text, &((options *)into)->forward.listen) ||
+           error_set(reason, cap, "takes ADDR:PORT with an IP address, not '%.60s'", text);
 }
 
 #define FIELD(member) SETTING_FIELD(options, member)

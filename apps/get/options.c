@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "base/net.h"
 #include "base/numbers.h"
 #include "http/hq.h"
@@ -75,10 +76,8 @@ static bool read_connect(void *into, const char *text, char *reason, size_t cap)
 
 static bool read_path(void *into, const char *text, char *reason, size_t cap) {
     get_options *o = into;
-    if (o->paths == XL_MAX_PATHS) {
-        snprintf(reason, cap, "may be given %d times", XL_MAX_PATHS);
-        return false;
-    }
+    if (o->paths == XL_MAX_PATHS)
+        return error_set(reason, cap, "may be given %d times", XL_MAX_PATHS);
     bool ok = net_parse_local(text, &o->local[o->paths], reason, cap);
     o->paths += ok;
     return ok;
@@ -165,33 +164,27 @@ static bool check_path_events(const get_options *o, char *error) {
     for (size_t i = 0; i < o->path_event_count; i++) {
         const path_event *e = &o->path_events[i];
         uint64_t path = 0;
-        if (e->action == PATH_ADD || !number_parse(e->name, strlen(e->name), &path) || path >= o->paths) {
-            snprintf(error, SETTINGS_ERROR_BYTES,
-                     "--path-events takes T:remove|standby|available:I with I from 0, smaller than the number of --path"
-                     " (%zu), not '%s'.",
-                     o->paths, e->name);
-            return false;
-        }
+        if (e->action == PATH_ADD || !number_parse(e->name, strlen(e->name), &path) || path >= o->paths)
+            return error_set(
+                error, SETTINGS_ERROR_BYTES,
+                "--path-events takes T:remove|standby|available:I with I from 0, smaller than the number of --path"
+                " (%zu), not '%s'.",
+                o->paths, e->name);
     }
-    if (o->path_event_count > 0 && !quic_settings_are_multipath(&o->settings)) {
-        snprintf(error, SETTINGS_ERROR_BYTES, "--path-events needs a scheme with multipath.");
-        return false;
-    }
+    if (o->path_event_count > 0 && !quic_settings_are_multipath(&o->settings))
+        return error_set(error, SETTINGS_ERROR_BYTES, "--path-events needs a scheme with multipath.");
     return true;
 }
 
 static bool take_urls(get_options *o, char **texts, char *error) {
     o->urls = calloc(o->url_count, sizeof *o->urls);
     for (size_t i = 0; o->urls && i < o->url_count; i++) {
-        if (!parse_url(texts[i], &o->urls[i])) {
-            snprintf(error, SETTINGS_ERROR_BYTES, "'%.200s' is no URL of the form https://HOST[:PORT]/PATH.", texts[i]);
-            return false;
-        }
-        if (strcmp(o->urls[i].authority, o->urls[0].authority) != 0) {
-            snprintf(error, SETTINGS_ERROR_BYTES, "all URLs are fetched from one server: '%.200s' is of another one.",
-                     texts[i]);
-            return false;
-        }
+        if (!parse_url(texts[i], &o->urls[i]))
+            return error_set(error, SETTINGS_ERROR_BYTES, "'%.200s' is no URL of the form https://HOST[:PORT]/PATH.",
+                             texts[i]);
+        if (strcmp(o->urls[i].authority, o->urls[0].authority) != 0)
+            return error_set(error, SETTINGS_ERROR_BYTES,
+                             "all URLs are fetched from one server: '%.200s' is of another one.", texts[i]);
     }
     if (!o->urls)
         snprintf(error, SETTINGS_ERROR_BYTES, "out of memory.");
@@ -209,9 +202,7 @@ bool get_options_parse(int argc, char **argv, get_options *o, char *error) {
         return o->help;
     o->url_count = (size_t)(argc - rest);
     const char *what = problem(o);
-    if (what) {
-        snprintf(error, SETTINGS_ERROR_BYTES, "%s.", what);
-        return false;
-    }
+    if (what)
+        return error_set(error, SETTINGS_ERROR_BYTES, "%s.", what);
     return check_path_events(o, error) && take_urls(o, argv + rest, error);
 }

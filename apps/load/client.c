@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "http/http3.h"
 #include "video/video.h"
 #include "xlink/udp.h"
@@ -224,10 +225,9 @@ static bool open_sockets(load_client *c, uint64_t number, xl_addr bound[XL_MAX_P
         xl_addr local = address_of(&c->plan->path[i], c->plan->prefix[i], number);
         char text[64];
         int rv = xl_udp_add_socket(c->udp, &local, &bound[i]);
-        if (rv < 0) {
-            snprintf(error, cap, "cannot send from %s: %s", xl_addr_format(&local, text, sizeof text), strerror(-rv));
-            return false;
-        }
+        if (rv < 0)
+            return error_set(error, cap, "cannot send from %s: %s", xl_addr_format(&local, text, sizeof text),
+                             strerror(-rv));
     }
     return true;
 }

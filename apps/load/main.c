@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/descriptors.h"
+#include "base/error.h"
 #include "base/jsonl.h"
 #include "base/text_file.h"
 #include "base/wait.h"
@@ -89,10 +90,8 @@ static bool start_one(load *l, uint64_t now, char *error) {
     struct epoll_event e = {.events = EPOLLIN, .data.u64 = number};
     l->started++;
     l->running++;
-    if (epoll_ctl(l->epoll, EPOLL_CTL_ADD, load_client_fd(s->client), &e) != 0) {
-        snprintf(error, LOAD_ERROR_BYTES, "cannot wait for datagrams: %s", strerror(errno));
-        return false;
-    }
+    if (epoll_ctl(l->epoll, EPOLL_CTL_ADD, load_client_fd(s->client), &e) != 0)
+        return error_set(error, LOAD_ERROR_BYTES, "cannot wait for datagrams: %s", strerror(errno));
     s->timeout = load_client_next_timeout(s->client);
     l->next_start = now + l->o.interval_us;
     return true;
@@ -214,10 +213,8 @@ static bool open_all(load *l, int argc, char **argv, char *error) {
     snprintf(error, LOAD_ERROR_BYTES, "out of memory");
     if (l->epoll < 0 || !l->slots || !l->handshakes || !l->durations)
         return false;
-    if (o->out_file && !(l->log = jsonl_open(o->out_file, l->start_us))) {
-        snprintf(error, LOAD_ERROR_BYTES, "cannot write %s: %s", o->out_file, strerror(errno));
-        return false;
-    }
+    if (o->out_file && !(l->log = jsonl_open(o->out_file, l->start_us)))
+        return error_set(error, LOAD_ERROR_BYTES, "cannot write %s: %s", o->out_file, strerror(errno));
     jsonl_write_start(l->log, argc, argv, json_object());
     random_key_warn(&o->plan.seed, PROGRAM, l->log, l->start_us);
     return true;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "base/numbers.h"
 #include "base/net.h"
 
@@ -13,9 +14,7 @@
 static bool read_server(void *into, const char *text, char *reason, size_t cap) {
     load_options *o = into;
     const bool ok = net_parse_endpoint(text, &o->plan.server) && o->plan.server.port != 0;
-    if (!ok)
-        snprintf(reason, cap, "takes ADDR:PORT with an IP address, not '%.60s'", text);
-    return ok;
+    return ok || error_set(reason, cap, "takes ADDR:PORT with an IP address, not '%.60s'", text);
 }
 
 static bool read_path(void *into, const char *text, char *reason, size_t cap) {
@@ -23,10 +22,8 @@ static bool read_path(void *into, const char *text, char *reason, size_t cap) {
     char address[64];
     const size_t len = strcspn(text, "/");
     uint64_t prefix = 128;
-    if (p->paths == XL_MAX_PATHS) {
-        snprintf(reason, cap, "may be given %d times", XL_MAX_PATHS);
-        return false;
-    }
+    if (p->paths == XL_MAX_PATHS)
+        return error_set(reason, cap, "may be given %d times", XL_MAX_PATHS);
     snprintf(address, sizeof address, "%.*s", (int)(len < sizeof address ? len : 0), text);
     xl_addr *a = &p->path[p->paths];
     bool ok = net_parse_ip(address, a);

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/error.h"
 #include "base/settings.h"
 
 #define SOCKET_BUFFER_BYTES (64 << 20)
@@ -39,10 +40,8 @@ static bool read_address(const char *text, struct sockaddr_storage *address, soc
     const bool bracketed = length > 2 && text[0] == '[' && colon[-1] == ']';
     length -= bracketed ? 2 : 0;
     snprintf(host, sizeof host, "%.*s", (int)(length < sizeof host ? length : 0), text + bracketed);
-    if (host[0] == '\0' || getaddrinfo(host, colon + 1, &hints, &found) != 0) {
-        snprintf(reason, cap, "takes ADDR:PORT or [ADDR6]:PORT in numbers, not '%.60s'", text);
-        return false;
-    }
+    if (host[0] == '\0' || getaddrinfo(host, colon + 1, &hints, &found) != 0)
+        return error_set(reason, cap, "takes ADDR:PORT or [ADDR6]:PORT in numbers, not '%.60s'", text);
     memcpy(address, found->ai_addr, found->ai_addrlen);
     *size = found->ai_addrlen;
     freeaddrinfo(found);
@@ -64,10 +63,8 @@ static bool read_rate(void *into, const char *text, char *reason, size_t cap) {
     fl_options *o = into;
     char *end = NULL;
     o->rate_bps = strtod(text, &end);
-    if (end != text && *end == '\0' && o->rate_bps >= 1 && o->rate_bps <= 1e12)
-        return true;
-    snprintf(reason, cap, "takes bits per second, a number from 1 to 1e12, not '%.60s'", text);
-    return false;
+    return (end != text && *end == '\0' && o->rate_bps >= 1 && o->rate_bps <= 1e12) ||
+           error_set(reason, cap, "takes bits per second, a number from 1 to 1e12, not '%.60s'", text);
 }
 
 /* ---- The table ---- */

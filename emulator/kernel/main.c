@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/error.h"
 #include "base/settings.h"
 #include "emulator/kernel/machine.h"
 
@@ -118,35 +119,26 @@ static bool is_folder(const char *path, int rights) {
 static bool check_folders(const vk_machine *machine, char *error) {
     const char *memory = machine->memory_folder;
     struct statvfs facts;
-    if (!is_folder(machine->folder, R_OK | X_OK)) {
-        snprintf(error, VK_ERROR_SIZE, "--folder %s: %s; name a folder that you may read", machine->folder,
-                 strerror(errno));
-        return false;
-    }
-    if (machine->at[0] != '/' || access(machine->at, F_OK) != 0) {
-        snprintf(error, VK_ERROR_SIZE, "--at takes a folder that the host has, too, not '%s'", machine->at);
-        return false;
-    }
-    if (!is_folder(memory, W_OK | X_OK) || statvfs(memory, &facts) != 0) {
-        snprintf(error, VK_ERROR_SIZE, "no place for the machine's memory: %s: %s; name a folder with TMPDIR", memory,
-                 strerror(errno));
-        return false;
-    }
-    if (facts.f_flag & ST_NOEXEC) {
-        snprintf(error, VK_ERROR_SIZE,
-                 "no place for the machine's memory: %s is mounted noexec; name another folder with TMPDIR", memory);
-        return false;
-    }
+    if (!is_folder(machine->folder, R_OK | X_OK))
+        return error_set(error, VK_ERROR_SIZE, "--folder %s: %s; name a folder that you may read", machine->folder,
+                         strerror(errno));
+    if (machine->at[0] != '/' || access(machine->at, F_OK) != 0)
+        return error_set(error, VK_ERROR_SIZE, "--at takes a folder that the host has, too, not '%s'", machine->at);
+    if (!is_folder(memory, W_OK | X_OK) || statvfs(memory, &facts) != 0)
+        return error_set(error, VK_ERROR_SIZE, "no place for the machine's memory: %s: %s; name a folder with TMPDIR",
+                         memory, strerror(errno));
+    if (facts.f_flag & ST_NOEXEC)
+        return error_set(error, VK_ERROR_SIZE,
+                         "no place for the machine's memory: %s is mounted noexec; name another folder with TMPDIR",
+                         memory);
     return true;
 }
 
 static bool check(const vk_machine *machine, char *error) {
-    if (access(machine->kernel, X_OK) != 0) {
-        snprintf(error, VK_ERROR_SIZE,
-                 "no kernel: %s: %s; build it with `make kernel`, or name one with RAILYARD_KERNEL", machine->kernel,
-                 strerror(errno));
-        return false;
-    }
+    if (access(machine->kernel, X_OK) != 0)
+        return error_set(error, VK_ERROR_SIZE,
+                         "no kernel: %s: %s; build it with `make kernel`, or name one with RAILYARD_KERNEL",
+                         machine->kernel, strerror(errno));
     return check_folders(machine, error);
 }
 

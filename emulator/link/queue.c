@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "emulator/link/text.h"
 
 static const link_queue_discipline *find(const char *name, size_t length) {
@@ -67,9 +68,8 @@ static bool apply_options(link_queue *queue, const char *list, char *error, size
         if (!apply_option(queue, &given)) {
             list_options(queue->discipline, known, sizeof known);
             size_t length = given.key_length + (!given.value ? 0 : 1 + given.value_length);
-            snprintf(error, error_size, "queue %s does not understand \"%.*s\"; its options: %s",
-                     queue->discipline->name, (int)(length < 60 ? length : 60), given.key, known);
-            return false;
+            return error_set(error, error_size, "queue %s does not understand \"%.*s\"; its options: %s",
+                             queue->discipline->name, (int)(length < 60 ? length : 60), given.key, known);
         }
     }
     if (any) {
@@ -77,11 +77,7 @@ static bool apply_options(link_queue *queue, const char *list, char *error, size
         snprintf(queue->description + used, sizeof queue->description - used, "]");
     }
     const char *missing = !queue->discipline->check ? NULL : queue->discipline->check(queue->state);
-    if (missing) {
-        snprintf(error, error_size, "queue %s %s", queue->discipline->name, missing);
-        return false;
-    }
-    return true;
+    return !missing || error_set(error, error_size, "queue %s %s", queue->discipline->name, missing);
 }
 
 static void set_standards(link_queue *queue) {

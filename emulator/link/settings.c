@@ -237,8 +237,7 @@ static bool take(link_settings settings[2], const setting *row, const bool for_w
     if (text ? setting_read(row, &scratch, label, text, sentence) : setting_refuse_json(row, label, given, sentence))
         return store(settings, row, for_way, label, text, error, error_size);
     sentence[strlen(sentence) - 1] = '\0'; /* the full stop */
-    snprintf(error, error_size, "%s", sentence);
-    return false;
+    return error_set(error, error_size, "%s", sentence);
 }
 
 bool link_settings_set(link_settings settings[2], const char *key, const char *value, char *error, size_t error_size) {
@@ -247,8 +246,7 @@ bool link_settings_set(link_settings settings[2], const char *key, const char *v
     if (!row) {
         char keys[SETTINGS_ERROR_BYTES];
         list_keys(keys, sizeof keys);
-        snprintf(error, error_size, "\"%.60s\" is not one of %s", key, keys);
-        return false;
+        return error_set(error, error_size, "\"%.60s\" is not one of %s", key, keys);
     }
     if (value[0] == '\0')
         return error_set(error, error_size, "%s= is empty", key);
@@ -260,10 +258,8 @@ bool link_settings_set_json(link_settings settings[2], const char *member, json_
     bool for_way[2];
     char scratch[SETTING_NUMBER_BYTES];
     const setting *row = find_member(member, for_way);
-    if (!row) {
-        snprintf(error, error_size, "%.60s is not a known member; docs/reference/links.md lists them", member);
-        return false;
-    }
+    if (!row)
+        return error_set(error, error_size, "%.60s is not a known member; docs/reference/links.md lists them", member);
     return take(settings, row, for_way, member, setting_text_of(row, value, scratch), value, error, error_size);
 }
 

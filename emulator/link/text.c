@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
+
 bool link_text_next_option(const char **list, link_text_option *option) {
     if (**list == '\0')
         return false;
@@ -34,8 +36,7 @@ const char *link_text_read_lines(link_text_lines *lines,
 }
 
 bool link_text_refuse(const link_text_lines *lines, const char *problem, char *error, size_t error_size) {
-    snprintf(error, error_size, "%s:%zu: %s", lines->name, lines->number > 0 ? lines->number : 1, problem);
-    return false;
+    return error_set(error, error_size, "%s:%zu: %s", lines->name, lines->number > 0 ? lines->number : 1, problem);
 }
 
 void *link_text_grown(void *items, size_t count, size_t size) {

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
+
 typedef struct {
     const char *name;
     const char *at;
@@ -105,16 +107,13 @@ static bool parse_lines(link_trace *trace, cursor *c, char *error, size_t error_
             describe_bad_line(c, error, error_size);
             return false;
         }
-        if (value < last) {
-            snprintf(error, error_size, "%s:%zu: %u comes after %u; timestamps must not decrease, sort the trace",
-                     c->name, c->line, value, last);
-            return false;
-        }
+        if (value < last)
+            return error_set(error, error_size,
+                             "%s:%zu: %u comes after %u; timestamps must not decrease, sort the trace", c->name,
+                             c->line, value, last);
         last = value;
-        if (!append(trace, &capacity, value)) {
-            snprintf(error, error_size, "%s:%zu: no memory for so long a trace", c->name, c->line);
-            return false;
-        }
+        if (!append(trace, &capacity, value))
+            return error_set(error, error_size, "%s:%zu: no memory for so long a trace", c->name, c->line);
     }
     return true;
 }
@@ -123,10 +122,8 @@ bool link_trace_parse(link_trace *trace, const char *name, const char *text, siz
                       size_t error_size) {
     cursor c = {.name = name, .at = text, .end = text + length, .line = 0};
     memset(trace, 0, sizeof *trace);
-    if (length == 0) {
-        snprintf(error, error_size, "%s:1: the trace is empty; it needs at least one timestamp in ms", name);
-        return false;
-    }
+    if (length == 0)
+        return error_set(error, error_size, "%s:1: the trace is empty; it needs at least one timestamp in ms", name);
     if (!parse_lines(trace, &c, error, error_size)) {
         link_trace_free(trace);
         return false;

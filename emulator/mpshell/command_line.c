@@ -58,10 +58,9 @@ static bool parse_link(mp_options *options, mp_link_kind kind, const char *text,
 
 static bool read_link(void *into, mp_link_kind kind, const char *text, char *reason, size_t cap) {
     char sentence[512];
-    if (parse_link(into, kind, text, sentence, sizeof sentence))
-        return true;
-    snprintf(reason, cap, "%.*s: %s", (int)strcspn(text, ":") < 40 ? (int)strcspn(text, ":") : 40, text, sentence);
-    return false;
+    return parse_link(into, kind, text, sentence, sizeof sentence) ||
+           error_set(reason, cap, "%.*s: %s", (int)strcspn(text, ":") < 40 ? (int)strcspn(text, ":") : 40, text,
+                     sentence);
 }
 
 static bool read_path(void *into, const char *text, char *reason, size_t cap) {

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "base/settings_yaml.h"
 #include "emulator/mpshell/flow_options.h"
 
@@ -151,7 +152,5 @@ bool mp_config_read(mp_options *options, const char *file, char *error, size_t e
         ok = read_document(&r);
         settings_yaml_free(&r.yaml);
     }
-    if (!ok)
-        snprintf(error, error_size, "%s", sentence);
-    return ok;
+    return ok || error_set(error, error_size, "%s", sentence);
 }

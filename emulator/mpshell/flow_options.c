@@ -15,10 +15,8 @@
 static bool read_cc(void *into, const char *text, char *reason, size_t cap) {
     mp_flow_options *flow = into;
     const size_t length = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_");
-    if (length == 0 || length >= MP_CC_SIZE || text[length] != '\0') {
-        snprintf(reason, cap, "takes a congestion controller of the kernel, such as cubic, not '%.40s'", text);
-        return false;
-    }
+    if (length == 0 || length >= MP_CC_SIZE || text[length] != '\0')
+        return error_set(reason, cap, "takes a congestion controller of the kernel, such as cubic, not '%.40s'", text);
     snprintf(flow->cc, sizeof flow->cc, "%s", strcmp(text, "newreno") == 0 ? "reno" : text);
     return true;
 }

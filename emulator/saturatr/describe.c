@@ -1,4 +1,5 @@
 /* What a recording says about itself: session.json, and index.yaml for those who replay it. */
+#include "base/error.h"
 #include "emulator/saturatr/recording.h"
 
 #include <errno.h>
@@ -248,10 +249,8 @@ static bool write_index(const sat_recording *r, char *error) {
     char source[160];
     snprintf(path, sizeof path, "%s/index.yaml", r->options->out);
     FILE *stream = fopen(path, "we");
-    if (!stream) {
-        snprintf(error, SAT_ERROR_SIZE, "cannot write %.300s: %s", path, strerror(errno));
-        return false;
-    }
+    if (!stream)
+        return error_set(error, SAT_ERROR_SIZE, "cannot write %.300s: %s", path, strerror(errno));
     json_t *when = started(r);
     snprintf(source, sizeof source, "recorded with saturatr " XL_VERSION ", %s; figures in session.json",
              json_string_value(when));
@@ -266,10 +265,8 @@ static bool write_index(const sat_recording *r, char *error) {
     for (size_t k = 0; k < r->options->path_count; k++)
         write_path(stream, r, k);
     bool bad = ferror(stream) != 0;
-    if (fclose(stream) != 0 || bad) {
-        snprintf(error, SAT_ERROR_SIZE, "cannot write %.300s: %s", path, strerror(errno));
-        return false;
-    }
+    if (fclose(stream) != 0 || bad)
+        return error_set(error, SAT_ERROR_SIZE, "cannot write %.300s: %s", path, strerror(errno));
     return true;
 }
 

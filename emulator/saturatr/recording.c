@@ -36,10 +36,8 @@ bool sat_file_create(sat_file *file, const sat_axis *axis, size_t k, const char 
     snprintf(file->path, sizeof file->path, "%s/%s.%s%s", options->out, options->paths[k].name,
              axis->up ? "up" : "down", suffix);
     file->stream = fopen(file->path, "we");
-    if (!file->stream) {
-        snprintf(error, SAT_ERROR_SIZE, "cannot write %.300s: %s", file->path, strerror(errno));
-        return false;
-    }
+    if (!file->stream)
+        return error_set(error, SAT_ERROR_SIZE, "cannot write %.300s: %s", file->path, strerror(errno));
     setvbuf(file->stream, NULL, _IOFBF, FILE_BUFFER);
     return true;
 }

@@ -8,6 +8,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "base/error.h"
 #include "base/clock.h"
 #include "emulator/saturatr/server_session.h"
 
@@ -46,10 +47,8 @@ static bool listen_tcp(sat_server *server, sat_address *at, char *error) {
     }
     if (server->listen_fd < 0 || bind(server->listen_fd, (const struct sockaddr *)&at->at, at->length) != 0 ||
         listen(server->listen_fd, PENDING_MOST) != 0 ||
-        getsockname(server->listen_fd, (struct sockaddr *)&at->at, &at->length) != 0) {
-        snprintf(error, SAT_ERROR_SIZE, "cannot listen on %s: %s", sat_address_text(at, text), strerror(errno));
-        return false;
-    }
+        getsockname(server->listen_fd, (struct sockaddr *)&at->at, &at->length) != 0)
+        return error_set(error, SAT_ERROR_SIZE, "cannot listen on %s: %s", sat_address_text(at, text), strerror(errno));
     return true;
 }
 
@@ -74,10 +73,8 @@ static bool open_server(sat_server *server, char *error) {
     if (!open_ports(server, error) || !sat_socket_open(&server->ack, &ack, NULL, error))
         return false;
     ack.length = sizeof ack.at;
-    if (getsockname(server->ack.fd, (struct sockaddr *)&ack.at, &ack.length) != 0) {
-        snprintf(error, SAT_ERROR_SIZE, "cannot learn the port of the acknowledgements: %s", strerror(errno));
-        return false;
-    }
+    if (getsockname(server->ack.fd, (struct sockaddr *)&ack.at, &ack.length) != 0)
+        return error_set(error, SAT_ERROR_SIZE, "cannot learn the port of the acknowledgements: %s", strerror(errno));
     server->ack_port = sat_address_port(&ack);
     server->session.data_socket = &server->data;
     server->session.ack_socket = &server->ack;

@@ -1,4 +1,5 @@
 #include "emulator/saturatr/server_session.h"
+#include "base/error.h"
 #include "base/clock.h"
 
 #include <stdio.h>
@@ -91,21 +92,16 @@ static bool check(sat_session *session, const sat_options *options, const json_t
         !in_range(request, "train", 0, SAT_TRAIN_MOST, &train) ||
         !in_range(request, "every_us", 0, SAT_EVERY_MOST_US, &every_us) ||
         (train > 0 && !sat_train_is_allowed((uint64_t)train, (uint64_t)every_us)) ||
-        !read_sizes(request, train, packet_bytes, &sizes) || !(length_s > 0.0)) {
-        snprintf(error, SAT_ERROR_SIZE, "the client's request is malformed; use the same version at both ends");
-        return false;
-    }
-    if (length_s > (double)options->max_duration_us / 1e6) {
-        snprintf(error, SAT_ERROR_SIZE,
-                 "%.1f s of sending is more than this server allows (%.1f s); shorten --duration or --ramp-most, or "
-                 "start the server with a greater --max-duration",
-                 length_s, (double)options->max_duration_us / 1e6);
-        return false;
-    }
-    if (!sat_peer_init(&session->peer, SAT_SERVER, (size_t)paths, (size_t)packet_bytes)) {
-        snprintf(error, SAT_ERROR_SIZE, "the server has no memory");
-        return false;
-    }
+        !read_sizes(request, train, packet_bytes, &sizes) || !(length_s > 0.0))
+        return error_set(error, SAT_ERROR_SIZE, "the client's request is malformed; use the same version at both ends");
+    if (length_s > (double)options->max_duration_us / 1e6)
+        return error_set(
+            error, SAT_ERROR_SIZE,
+            "%.1f s of sending is more than this server allows (%.1f s); shorten --duration or --ramp-most, or "
+            "start the server with a greater --max-duration",
+            length_s, (double)options->max_duration_us / 1e6);
+    if (!sat_peer_init(&session->peer, SAT_SERVER, (size_t)paths, (size_t)packet_bytes))
+        return error_set(error, SAT_ERROR_SIZE, "the server has no memory");
     session->length_us = (uint64_t)(length_s * 1e6);
     session->memory_bytes = options->memory_bytes;
     session->up = json_is_true(json_object_get(request, "up"));
@@ -136,8 +132,7 @@ bool sat_session_begin(sat_session *session, const sat_options *options, sat_con
         !sat_auth_tag(options->token, SAT_CLIENT, nonces, &peer->tag_in) ||
         !sat_auth_tag(options->token, SAT_SERVER, nonces, &peer->tag_out)) {
         sat_peer_free(peer);
-        snprintf(error, SAT_ERROR_SIZE, "the server cannot make keys");
-        return false;
+        return error_set(error, SAT_ERROR_SIZE, "the server cannot make keys");
     }
     session->control = *control;
     control->fd = -1;

@@ -1,3 +1,4 @@
+#include "base/error.h"
 #include "base/net.h"
 
 #include <arpa/inet.h>
@@ -30,22 +31,14 @@ bool net_parse_local(const char *text, xl_addr *out, char *reason, size_t cap) {
     const char *ip = text;
     uint64_t index = 0;
     if (text[0] == '@') {
-        if (!number_parse(text + 1, strlen(text + 1), &index) || index >= MPSHELL_PATHS_MOST) {
-            snprintf(reason, cap, "'%.60s': this is not a path of mpshell; write @0, @1 and so on", text);
-            return false;
-        }
+        if (!number_parse(text + 1, strlen(text + 1), &index) || index >= MPSHELL_PATHS_MOST)
+            return error_set(reason, cap, "'%.60s': this is not a path of mpshell; write @0, @1 and so on", text);
         ip = mpshell_address((size_t)index, 4, variable, sizeof variable);
-        if (!ip) {
-            snprintf(reason, cap, "'%s' needs $%s, which mpshell sets; give an IP address outside of mpshell", text,
-                     variable);
-            return false;
-        }
+        if (!ip)
+            return error_set(reason, cap, "'%s' needs $%s, which mpshell sets; give an IP address outside of mpshell",
+                             text, variable);
     }
-    if (!net_parse_ip(ip, out)) {
-        snprintf(reason, cap, "'%.60s': this is not an IP address", ip);
-        return false;
-    }
-    return true;
+    return net_parse_ip(ip, out) || error_set(reason, cap, "'%.60s': this is not an IP address", ip);
 }
 
 size_t net_mpshell_paths(uint8_t family, xl_addr *out, size_t cap) {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "base/numbers.h"
 #include "base/technology.h"
 
@@ -89,10 +90,8 @@ bool migrate_back_read(void *limits, const char *text, char *reason, size_t cap)
     c->migrate_back = strcmp(text, "never") != 0;
     if (!c->migrate_back)
         return true;
-    if (!take_milli(text, 0, MAX_MILLI, &milli)) {
-        snprintf(reason, cap, "takes never, or a number of seconds, not '%.60s'", text);
-        return false;
-    }
+    if (!take_milli(text, 0, MAX_MILLI, &milli))
+        return error_set(reason, cap, "takes never, or a number of seconds, not '%.60s'", text);
     c->migrate_back_us = milli * 1000;
     return true;
 }
@@ -104,10 +103,8 @@ bool path_order_parse(const char *text, unsigned rank[ORDER_COUNT], char *reason
     snprintf(copy, sizeof copy, "%s", text);
     for (char *word = strtok_r(copy, ",", &rest); word; word = strtok_r(NULL, ",", &rest)) {
         xl_technology t;
-        if (!technology_parse(word, &t) || named[t]) {
-            snprintf(reason, cap, "names each of " TECHNOLOGY_LIST " at most once, not '%.60s'", text);
-            return false;
-        }
+        if (!technology_parse(word, &t) || named[t])
+            return error_set(reason, cap, "names each of " TECHNOLOGY_LIST " at most once, not '%.60s'", text);
         named[t] = true;
         rank[t] = next++;
     }
@@ -152,11 +149,9 @@ bool path_events_parse(const char *text, path_event events[PATH_EVENTS_MAX], siz
             insert(events, count, &event);
     }
     free(copy);
-    if (!ok)
-        snprintf(reason, cap,
-                 "takes T:add|remove|standby|available:NAME, T in seconds, at most %d of them, not '%.60s'",
-                 PATH_EVENTS_MAX, text);
-    return ok;
+    return ok || error_set(reason, cap,
+                           "takes T:add|remove|standby|available:NAME, T in seconds, at most %d of them, not '%.60s'",
+                           PATH_EVENTS_MAX, text);
 }
 
 bool path_events_add_later(const path_event *events, size_t count, const char *name) {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/error.h"
 #include "base/text_file.h"
 #include "peers/relay/udp.h"
 #include "schemes/quic_settings.h"
@@ -349,10 +350,8 @@ static bool make_credentials(stack *t, const xl_config *config, char *error) {
 static bool start(void *user, char *error) {
     stack *t = user;
     const char *problem = quic_settings_problem(&t->settings, false);
-    if (problem) {
-        snprintf(error, RELAY_ERROR_BYTES, "%s.", problem);
-        return false;
-    }
+    if (problem)
+        return error_set(error, RELAY_ERROR_BYTES, "%s.", problem);
     xl_config config;
     xl_config_init(&config);
     config.is_server = t->u.options.is_server;

@@ -2,12 +2,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "base/net.h"
 #include "peers/relay/relay.h"
 
 static bool refuse(char *reason, size_t cap, const char *what, const char *text) {
-    snprintf(reason, cap, "takes %s, not '%.80s'", what, text);
-    return false;
+    return error_set(reason, cap, "takes %s, not '%.80s'", what, text);
 }
 
 static bool read_endpoint(void *out, const char *text, char *reason, size_t cap) {
@@ -50,8 +50,7 @@ static const setting server_rows[] = {
 };
 
 static bool say(char *error, const char *sentence) {
-    snprintf(error, SETTINGS_ERROR_BYTES, "%s", sentence);
-    return false;
+    return error_set(error, SETTINGS_ERROR_BYTES, "%s", sentence);
 }
 
 static void print_usage(const char *program, const relay_own_options *own) {

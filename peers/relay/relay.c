@@ -17,6 +17,7 @@
 #include <jansson.h>
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/net.h"
 #include "base/wait.h"
 
@@ -388,17 +389,15 @@ void relay_abort(relay_stream *s) {
 static bool listen_locally(relay *r, char *error) {
     struct sockaddr_un at = {.sun_family = AF_UNIX};
     const int len = snprintf(at.sun_path, sizeof at.sun_path, "%s", r->options->socket_file);
-    if ((size_t)len >= sizeof at.sun_path) {
-        snprintf(error, RELAY_ERROR_BYTES, "The name of the socket is longer than %zu bytes.", sizeof at.sun_path - 1);
-        return false;
-    }
+    if ((size_t)len >= sizeof at.sun_path)
+        return error_set(error, RELAY_ERROR_BYTES, "The name of the socket is longer than %zu bytes.",
+                         sizeof at.sun_path - 1);
     r->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = &r->listener};
-    if (r->listener >= 0 && bind(r->listener, (struct sockaddr *)&at, sizeof at) == 0 &&
-        listen(r->listener, BACKLOG) == 0 && epoll_ctl(r->epoll, EPOLL_CTL_ADD, r->listener, &event) == 0)
-        return true;
-    snprintf(error, RELAY_ERROR_BYTES, "Cannot listen on %.120s: %s.", r->options->socket_file, strerror(errno));
-    return false;
+    return (r->listener >= 0 && bind(r->listener, (struct sockaddr *)&at, sizeof at) == 0 &&
+            listen(r->listener, BACKLOG) == 0 && epoll_ctl(r->epoll, EPOLL_CTL_ADD, r->listener, &event) == 0) ||
+           error_set(error, RELAY_ERROR_BYTES, "Cannot listen on %.120s: %s.", r->options->socket_file,
+                     strerror(errno));
 }
 
 static bool watch_signals(relay *r) {

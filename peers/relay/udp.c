@@ -4,9 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/error.h"
+
 bool relay_refuse(char *error, const char *sentence) {
-    snprintf(error, RELAY_ERROR_BYTES, "%s", sentence);
-    return false;
+    return error_set(error, RELAY_ERROR_BYTES, "%s", sentence);
 }
 
 bool relay_udp_bind(relay_udp *u, size_t count) {
@@ -26,10 +27,8 @@ bool relay_udp_bind(relay_udp *u, size_t count) {
 static bool listen_there(relay_udp *u, char *error) {
     xl_addr bound;
     const int socket = xl_udp_add_socket(u->udp, &u->options.listen, &bound);
-    if (socket < 0) {
-        snprintf(error, RELAY_ERROR_BYTES, "Cannot listen there: %s.", strerror(-socket));
-        return false;
-    }
+    if (socket < 0)
+        return error_set(error, RELAY_ERROR_BYTES, "Cannot listen there: %s.", strerror(-socket));
     u->options.listen = bound;
     return true;
 }

@@ -25,6 +25,7 @@
 #include <jansson.h>
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/settings.h"
 
 #define PROGRAM        "relay-run"
@@ -73,8 +74,7 @@ static const char *address(const char *text, size_t len, char *copy, size_t cap)
 }
 
 static bool refuse(char *reason, size_t cap, const char *what, const char *text) {
-    snprintf(reason, cap, "takes %s, not '%.80s' ('@' needs mpshell)", what, text);
-    return false;
+    return error_set(reason, cap, "takes %s, not '%.80s' ('@' needs mpshell)", what, text);
 }
 
 static bool read_path(void *into, const char *text, char *reason, size_t cap) {
@@ -115,8 +115,7 @@ static const setting rows[] = {
 };
 
 static bool say(char *error, const char *sentence) {
-    snprintf(error, SETTINGS_ERROR_BYTES, "%s", sentence);
-    return false;
+    return error_set(error, SETTINGS_ERROR_BYTES, "%s", sentence);
 }
 
 static int print_usage(void) {

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/error.h"
 #include "base/net.h"
 #include "base/tcp_stats.h"
 #include "peers/relay/relay.h"
@@ -260,18 +261,14 @@ static bool start_listening(stack *t, char *error) {
         return false;
     const int one = 1;
     setsockopt(t->listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-    if (setsockopt(t->listener, IPPROTO_TCP, TCP_CONGESTION, t->cc, (socklen_t)strlen(t->cc)) != 0) {
-        snprintf(error, RELAY_ERROR_BYTES, "The kernel does not offer the congestion controller %s: %s.", t->cc,
-                 strerror(errno));
-        return false;
-    }
+    if (setsockopt(t->listener, IPPROTO_TCP, TCP_CONGESTION, t->cc, (socklen_t)strlen(t->cc)) != 0)
+        return error_set(error, RELAY_ERROR_BYTES, "The kernel does not offer the congestion controller %s: %s.", t->cc,
+                         strerror(errno));
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = &t->listener};
     if (bind(t->listener, (struct sockaddr *)&sa, len) != 0 || listen(t->listener, BACKLOG) != 0 ||
         getsockname(t->listener, (struct sockaddr *)&sa, &len) != 0 ||
-        epoll_ctl(t->epoll, EPOLL_CTL_ADD, t->listener, &event) != 0) {
-        snprintf(error, RELAY_ERROR_BYTES, "Cannot listen there: %s.", strerror(errno));
-        return false;
-    }
+        epoll_ctl(t->epoll, EPOLL_CTL_ADD, t->listener, &event) != 0)
+        return error_set(error, RELAY_ERROR_BYTES, "Cannot listen there: %s.", strerror(errno));
     return net_from_sockaddr((struct sockaddr *)&sa, &t->options.listen);
 }
 
@@ -286,10 +283,8 @@ static bool start(stack *t, char *error) {
                                     .step = step,
                                     .path = path};
     t->epoll = epoll_create1(EPOLL_CLOEXEC);
-    if (t->epoll < 0) {
-        snprintf(error, RELAY_ERROR_BYTES, "Cannot wait for events: %s.", strerror(errno));
-        return false;
-    }
+    if (t->epoll < 0)
+        return error_set(error, RELAY_ERROR_BYTES, "Cannot wait for events: %s.", strerror(errno));
     if (t->options.is_server && !start_listening(t, error))
         return false;
     t->relay = relay_new(&t->options, &ops, t, error);

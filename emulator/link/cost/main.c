@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "base/numbers.h"
 #include "emulator/link/settings.h"
 
@@ -22,10 +23,8 @@ static bool read_keys(link_settings settings[2], char **keys, char *error) {
     static char rate[] = "12mbps", delay[] = "20";
     for (char **key = keys; *key; key++) {
         char *equals = strchr(*key, '=');
-        if (!equals) {
-            snprintf(error, ERROR_BYTES, "'%s' is not KEY=VALUE", *key);
-            return false;
-        }
+        if (!equals)
+            return error_set(error, ERROR_BYTES, "'%s' is not KEY=VALUE", *key);
         *equals = '\0';
         if (!link_settings_set(settings, *key, equals + 1, error, ERROR_BYTES))
             return false;
