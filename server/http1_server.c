@@ -12,11 +12,11 @@
 #include <unistd.h>
 
 #include "base/descriptors.h"
-#include "http/http1.h"
 #include "base/error.h"
 #include "base/net.h"
 #include "base/tcp_stats.h"
-#include "server/server.h"
+#include "http/http1.h"
+#include "server/report.h"
 
 #define MAX_CONNECTIONS    256 /* unless --max-connections says otherwise */
 #define MAX_LOGGED_PATHS   1024
@@ -372,6 +372,7 @@ static void add_connection(service *s, int fd, const xl_addr *remote, uint64_t n
     s->first = c;
     s->count++;
     s->totals.connections++;
+    s->totals.kernel_connections++;
 }
 
 static int accept_one(const service *s, xl_addr *remote) {
@@ -537,11 +538,7 @@ static void stop(server_service *handle, uint64_t now) {
 
 static void add_totals(const server_service *handle, server_totals *totals) {
     const server_totals *own = &((const service *)handle)->totals;
-    totals->stream_bytes_sent += own->stream_bytes_sent;
-    totals->retransmitted_bytes += own->retransmitted_bytes;
-    totals->connections += own->connections;
-    totals->refused += own->refused;
-    totals->kernel_connections += own->connections;
+    server_totals_add(totals, own);
     json_array_extend(totals->paths, own->paths);
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "http/hq.h"
+#include "server/report.h"
 
 #define MAX_SUMMARY_PATHS   1024 /* paths named in the summary; their bytes are counted beyond that too */
 #define FIRST_FRAME_URGENCY 0
@@ -470,12 +471,7 @@ void http3_service_finish(http3_service *s, uint64_t now) {
 }
 
 void http3_service_add_totals(const http3_service *s, server_totals *totals) {
-    totals->stream_bytes_sent += s->totals.stream_bytes_sent;
-    totals->reinjected_bytes += s->totals.reinjected_bytes;
-    totals->retransmitted_bytes += s->totals.retransmitted_bytes;
-    totals->given_up_bytes += s->totals.given_up_bytes;
-    totals->migrations += s->totals.migrations;
-    totals->connections += s->totals.connections;
+    server_totals_add(totals, &s->totals);
     xl_endpoint_stats stats;
     xl_endpoint_get_stats(s->endpoint, &stats);
     totals->retries += stats.retries;

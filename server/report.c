@@ -1,5 +1,48 @@
 #include "server/report.h"
 
+static const struct {
+    const char *name;
+    size_t offset;
+} counters[] = {
+    {"stream_bytes_sent", offsetof(server_totals, stream_bytes_sent)},
+    {"reinjected_bytes", offsetof(server_totals, reinjected_bytes)},
+    {"retransmitted_bytes", offsetof(server_totals, retransmitted_bytes)},
+    {"given_up_bytes", offsetof(server_totals, given_up_bytes)},
+    {"migrations", offsetof(server_totals, migrations)},
+    {"connections", offsetof(server_totals, connections)},
+    {"kernel_connections", offsetof(server_totals, kernel_connections)},
+    {"refused", offsetof(server_totals, refused)},
+    {"retries", offsetof(server_totals, retries)},
+    {"stateless_resets", offsetof(server_totals, stateless_resets)},
+    {"misrouted", offsetof(server_totals, misrouted)},
+    {"forwarded", offsetof(server_totals, forwarded)},
+};
+
+#define COUNTERS (sizeof counters / sizeof counters[0])
+
+static uint64_t *counter(const server_totals *t, size_t i) {
+    return (uint64_t *)((uintptr_t)t + counters[i].offset);
+}
+
+void server_totals_add(server_totals *t, const server_totals *more) {
+    for (size_t i = 0; i < COUNTERS; i++)
+        *counter(t, i) += *counter(more, i);
+}
+
+json_t *server_totals_counters(const server_totals *t) {
+    json_t *all = json_object();
+    for (size_t i = 0; i < COUNTERS; i++)
+        json_object_set_new(all, counters[i].name, json_integer((json_int_t)*counter(t, i)));
+    return all;
+}
+
+void server_totals_take(server_totals *t, const json_t *all) {
+    for (size_t i = 0; i < COUNTERS; i++) {
+        const json_int_t value = json_integer_value(json_object_get(all, counters[i].name));
+        *counter(t, i) += value > 0 ? (uint64_t)value : 0;
+    }
+}
+
 json_t *server_describe(const server_config *o) {
     json_t *out = settings_values(quic_setting_rows, &o->settings, SETTING_OF_SERVER);
     json_object_update_new(out,

@@ -6,6 +6,11 @@
 
 #include "server/server.h"
 
+/* Adds all counters, but not the paths. */
+void server_totals_add(server_totals *, const server_totals *more);
+/* The counters as an object, and back: adds those of the object. */
+json_t *server_totals_counters(const server_totals *);
+void server_totals_take(server_totals *, const json_t *counters);
 /* Members of the "start" record. */
 json_t *server_describe(const server_config *);
 /* Members of the "summary" record. */

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "server/forward.h"
+#include "server/report.h"
 #include "xlink/udp.h"
 
 #define STOP_LIMIT_US     UINT64_C(10000000)
@@ -57,14 +58,8 @@ static void send_report(int fd, const char *text, size_t len) {
 }
 
 static void report_totals(int fd, const server_totals *t) {
-    json_t *all = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:O}", "given_up_bytes",
-                            (json_int_t)t->given_up_bytes, "stream_bytes_sent", (json_int_t)t->stream_bytes_sent,
-                            "reinjected_bytes", (json_int_t)t->reinjected_bytes, "retransmitted_bytes",
-                            (json_int_t)t->retransmitted_bytes, "migrations", (json_int_t)t->migrations, "connections",
-                            (json_int_t)t->connections, "kernel_connections", (json_int_t)t->kernel_connections,
-                            "retries", (json_int_t)t->retries, "stateless_resets", (json_int_t)t->stateless_resets,
-                            "misrouted", (json_int_t)t->misrouted, "forwarded", (json_int_t)t->forwarded, "refused",
-                            (json_int_t)t->refused, "paths", t->paths);
+    json_t *all = server_totals_counters(t);
+    json_object_set(all, "paths", t->paths);
     char *text = all ? json_dumps(all, JSON_COMPACT) : NULL;
     if (text)
         send_report(fd, text, strlen(text));
@@ -151,27 +146,10 @@ static bool start_worker(parent *p, unsigned number) {
     return true;
 }
 
-static uint64_t member(const json_t *o, const char *name) {
-    json_int_t value = json_integer_value(json_object_get(o, name));
-    return value > 0 ? (uint64_t)value : 0;
-}
-
 static void take_summary(worker *w) {
     json_t *o = json_loadb(w->text, w->text_len, 0, NULL);
-    server_totals *t = &w->totals;
-    t->stream_bytes_sent += member(o, "stream_bytes_sent");
-    t->reinjected_bytes += member(o, "reinjected_bytes");
-    t->retransmitted_bytes += member(o, "retransmitted_bytes");
-    t->given_up_bytes += member(o, "given_up_bytes");
-    t->migrations += member(o, "migrations");
-    t->connections += member(o, "connections");
-    t->kernel_connections += member(o, "kernel_connections");
-    t->retries += member(o, "retries");
-    t->stateless_resets += member(o, "stateless_resets");
-    t->misrouted += member(o, "misrouted");
-    t->forwarded += member(o, "forwarded");
-    t->refused += member(o, "refused");
-    json_array_extend(t->paths, json_object_get(o, "paths"));
+    server_totals_take(&w->totals, o);
+    json_array_extend(w->totals.paths, json_object_get(o, "paths"));
     json_decref(o);
 }
 
@@ -381,18 +359,7 @@ static void add_up(parent *p, server_totals *totals, json_t *by_worker) {
     for (unsigned i = 0; i < p->count; i++) {
         const worker *w = &p->workers[i];
         const server_totals *t = &w->totals;
-        totals->stream_bytes_sent += t->stream_bytes_sent;
-        totals->reinjected_bytes += t->reinjected_bytes;
-        totals->retransmitted_bytes += t->retransmitted_bytes;
-        totals->given_up_bytes += t->given_up_bytes;
-        totals->migrations += t->migrations;
-        totals->connections += t->connections;
-        totals->kernel_connections += t->kernel_connections;
-        totals->retries += t->retries;
-        totals->stateless_resets += t->stateless_resets;
-        totals->misrouted += t->misrouted;
-        totals->forwarded += t->forwarded;
-        totals->refused += t->refused;
+        server_totals_add(totals, t);
         for (size_t k = 0; k < json_array_size(t->paths) && json_array_size(totals->paths) < MAX_SUMMARY_PATHS; k++)
             json_array_append(totals->paths, json_array_get(t->paths, k));
         json_array_append_new(by_worker, json_pack("{s:i, s:i, s:I, s:I, s:I, s:I}", "worker", (int)i, "starts",
