@@ -97,9 +97,7 @@ static bool start_connection(http1_client *t, connection *c, uint64_t now, char 
     return true;
 }
 
-void http1_client_free(http1_client *t) {
-    if (!t)
-        return;
+static void free_client(http1_client *t) {
     for (unsigned i = 0; i < t->count; i++)
         close_connection(t, &t->connections[i]);
     free(t);
@@ -125,7 +123,7 @@ http1_client *http1_client_new(const player_transport_config *config, const play
     t->count = config->concurrency;
     for (unsigned i = 0; i < t->count; i++) {
         if (!start_connection(t, &t->connections[i], now, error)) {
-            http1_client_free(t);
+            free_client(t);
             return NULL;
         }
     }
@@ -358,4 +356,10 @@ uint64_t http1_client_next_timeout(const player_transport *handle) {
             next = c->connect_deadline;
     }
     return next;
+}
+
+void http1_client_close(player_transport *handle, uint64_t now) {
+    (void)now;
+    free_client(client_of(handle));
+    free(handle);
 }

@@ -22,10 +22,8 @@ typedef struct {
  * the caller's. */
 http1_client *http1_client_new(const player_transport_config *, const player_transport_callbacks *,
                                const http1_sockets *, void *state, uint64_t now, char *error);
-/* Closes the sockets, after their last sample. */
-void http1_client_free(http1_client *);
 
-/* How a transport over this client begins: then the operations below are its own. */
+/* How a transport over this client begins, in memory of malloc(): then the operations below are its own. */
 typedef struct {
     http1_client *http;
 } http1_transport;
@@ -35,6 +33,8 @@ bool http1_client_request(player_transport *, uint64_t id, uint64_t first, uint6
 void http1_client_cancel(player_transport *, uint64_t id, uint64_t now);
 void http1_client_step(player_transport *, uint64_t now);
 uint64_t http1_client_next_timeout(const player_transport *);
+/* Closes the sockets, after their last sample, and frees the transport. */
+void http1_client_close(player_transport *, uint64_t now);
 
 /* Samples every connected socket. */
 void http1_client_sample(http1_client *);

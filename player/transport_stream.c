@@ -59,13 +59,6 @@ static player_transport *stream_create(const player_transport_config *config,
     return (player_transport *)t;
 }
 
-static void stream_close(player_transport *handle, uint64_t now) {
-    (void)now;
-    stream_transport *t = from_handle(handle);
-    http1_client_free(t->of.http);
-    free(t);
-}
-
 static json_t *stream_summary(player_transport *handle) {
     return json_pack("{s:i}", "connections", (int)from_handle(handle)->concurrency);
 }
@@ -80,5 +73,5 @@ const player_transport_ops player_transport_stream = {
     .step = http1_client_step,
     .next_timeout = http1_client_next_timeout,
     .summary = stream_summary,
-    .close = stream_close,
+    .close = http1_client_close,
 };

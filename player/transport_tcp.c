@@ -71,13 +71,6 @@ static void sample(void *state, int fd) {
         tcp_stats_sample_tcp(&t->stats, fd);
 }
 
-static void tcp_close(player_transport *handle, uint64_t now) {
-    (void)now;
-    tcp_transport *t = from_handle(handle);
-    http1_client_free(t->of.http);
-    free(t);
-}
-
 static player_transport *create(const player_transport_config *config, const player_transport_callbacks *callbacks,
                                 uint64_t now, bool mptcp, char *error) {
     static const http1_sockets sockets = {.open = open_socket, .sample = sample};
@@ -166,7 +159,7 @@ const player_transport_ops player_transport_tcp = {
     .next_timeout = http1_client_next_timeout,
     .path_stats = tcp_path_stats,
     .summary = tcp_summary,
-    .close = tcp_close,
+    .close = http1_client_close,
 };
 
 const player_transport_ops player_transport_mptcp = {
@@ -178,5 +171,5 @@ const player_transport_ops player_transport_mptcp = {
     .next_timeout = http1_client_next_timeout,
     .path_stats = tcp_path_stats,
     .summary = tcp_summary,
-    .close = tcp_close,
+    .close = http1_client_close,
 };
