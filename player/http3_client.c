@@ -187,16 +187,7 @@ static void on_event(http3_client *t, const xl_event *event) {
     case XL_EVENT_CLOSED:
         on_end_of_use(t, event);
         break;
-    case XL_EVENT_CONNECTED:
-    case XL_EVENT_EARLY:
-    case XL_EVENT_STREAM_READABLE:
-    case XL_EVENT_STREAM_WRITABLE:
-    case XL_EVENT_STREAM_RESET:
-    case XL_EVENT_STREAM_STOPPED:
-    case XL_EVENT_STREAM_DONE:
-    case XL_EVENT_DATAGRAM:
-    case XL_EVENT_DATAGRAM_ACKED:
-    case XL_EVENT_DATAGRAM_LOST:
+    default:
         break;
     }
 }

@@ -251,15 +251,7 @@ void hq_on_event(hq_session *s, const xl_event *event, uint64_t now) {
             s->cb.acknowledged(s->cb.user, stream);
         }
         break;
-    case XL_EVENT_CONNECTED:
-    case XL_EVENT_EARLY:
-    case XL_EVENT_STREAM_WRITABLE:
-    case XL_EVENT_PATH:
-    case XL_EVENT_MIGRATED:
-    case XL_EVENT_DATAGRAM:
-    case XL_EVENT_DATAGRAM_ACKED:
-    case XL_EVENT_DATAGRAM_LOST:
-    case XL_EVENT_CLOSED:
+    default:
         break;
     }
 }

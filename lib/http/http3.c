@@ -374,12 +374,7 @@ void h3_on_event(h3_session *s, const xl_event *event, uint64_t now) {
     case XL_EVENT_STREAM_DONE:
         on_done(s, event->stream_id, now);
         break;
-    case XL_EVENT_PATH:
-    case XL_EVENT_MIGRATED:
-    case XL_EVENT_DATAGRAM:
-    case XL_EVENT_DATAGRAM_ACKED:
-    case XL_EVENT_DATAGRAM_LOST:
-    case XL_EVENT_CLOSED:
+    default:
         break;
     }
 }
