@@ -175,9 +175,7 @@ int main(int argc, char **argv) {
         return 2;
     }
     if (d.options.help) {
-        char *usage = player_options_usage();
-        fputs(usage ? usage : "out of memory\n", stdout);
-        free(usage);
+        player_options_print_usage();
         return 0;
     }
     int status = start(&d, argc, argv);

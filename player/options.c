@@ -150,19 +150,14 @@ static const setting rows[] = {
     {0},
 };
 
-char *player_options_usage(void) {
-    char *own = settings_help(rows, 0), *scheme = settings_help(quic_setting_rows, SETTING_OF_PLAYER), *text = NULL;
-    if (own && scheme &&
-        asprintf(&text,
-                 "usage: xlink-player --transport quic|tcp|mptcp|stream --server ADDR:PORT|unix:FILE\n"
-                 "                    --path NAME:LOCALADDR[:TECH] [--path ...]\n"
-                 "                    --url /synthetic/BYTES --chunk-bytes N --bitrate BPS --time-limit S\n"
-                 "                    --out FILE.jsonl\n%sFor --transport quic:\n%s",
-                 own, scheme) < 0)
-        text = NULL;
-    free(own);
-    free(scheme);
-    return text;
+void player_options_print_usage(void) {
+    printf("usage: xlink-player --transport quic|tcp|mptcp|stream --server ADDR:PORT|unix:FILE\n"
+           "                    --path NAME:LOCALADDR[:TECH] [--path ...]\n"
+           "                    --url /synthetic/BYTES --chunk-bytes N --bitrate BPS --time-limit S\n"
+           "                    --out FILE.jsonl\n");
+    settings_help(stdout, rows, 0);
+    printf("For --transport quic:\n");
+    settings_help(stdout, quic_setting_rows, SETTING_OF_PLAYER);
 }
 
 /* ---- What is checked once all is known ---- */

@@ -25,8 +25,8 @@ typedef struct {
 /* Reads the command line and $MPSHELL_…. False with one sentence in error[SETTINGS_ERROR_BYTES]. The strings of argv
  * are pointed to; *out stays where it is. */
 bool player_options_parse(int argc, char **argv, player_options *out, char *error);
-/* The text of --help; free it. NULL: out of memory. */
-char *player_options_usage(void);
+/* Prints --help. */
+void player_options_print_usage(void);
 
 /* Moves the primary path to the front, the others keep their order: the named one, or with NULL the first in the order
  * of technologies, that of the text `order` or with NULL the usual one. False with a phrase in error. */

@@ -69,13 +69,6 @@ static int serve(server *s) {
     return status;
 }
 
-static int print_usage(void) {
-    char *text = server_options_usage();
-    fputs(text ? text : "out of memory\n", stdout);
-    free(text);
-    return 0;
-}
-
 static int print_settings(void) {
     json_t *described = quic_settings_describe();
     json_dumpf(described, stdout, JSON_INDENT(1));
@@ -93,8 +86,10 @@ int main(int argc, char **argv) {
         fprintf(stderr, SERVER_PROGRAM ": %s\n", error);
         return 2;
     }
-    if (s.base.help)
-        return print_usage();
+    if (s.base.help) {
+        server_options_print_usage();
+        return 0;
+    }
     if (s.base.describe_settings)
         return print_settings();
     int status = serve(&s);

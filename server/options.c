@@ -149,15 +149,10 @@ static setting_tables all(server_config *c, settings_pass pass) {
         .table = {{rows, c, 0}, {quic_setting_rows, &c->settings, SETTING_OF_SERVER}}, .count = 2, .pass = pass};
 }
 
-char *server_options_usage(void) {
-    char *own = settings_help(rows, 0), *scheme = settings_help(quic_setting_rows, SETTING_OF_SERVER), *text = NULL;
-    if (own && scheme &&
-        asprintf(&text, "usage: xlink-server [--quic ADDR:PORT] [--http1 ADDR:PORT [--mptcp]] [options]\n%s%s", own,
-                 scheme) < 0)
-        text = NULL;
-    free(own);
-    free(scheme);
-    return text;
+void server_options_print_usage(void) {
+    printf("usage: xlink-server [--quic ADDR:PORT] [--http1 ADDR:PORT [--mptcp]] [options]\n");
+    settings_help(stdout, rows, 0);
+    settings_help(stdout, quic_setting_rows, SETTING_OF_SERVER);
 }
 
 static const char *problem(const server_config *c) {

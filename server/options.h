@@ -11,7 +11,7 @@ bool server_options_parse(int argc, char **argv, server_config *out, char *error
 /* Reads the command line of `base` again, and over it the file of --params. False with one sentence that names file and
  * line in error, and *out is as it was. */
 bool server_options_load_params(const server_config *base, server_config *out, char *error);
-/* The text of --help; free it. NULL: out of memory. */
-char *server_options_usage(void);
+/* Prints --help. */
+void server_options_print_usage(void);
 
 #endif

@@ -74,9 +74,8 @@ static bool parse(int argc, char **argv, options *o, char *error) {
 }
 
 static void print_usage(void) {
-    char *own = settings_help(rows, 0);
-    printf("usage: xlink-balancer --listen ADDR:PORT --lb-config FILE [options]\n%s", own ? own : "");
-    free(own);
+    printf("usage: xlink-balancer --listen ADDR:PORT --lb-config FILE [options]\n");
+    settings_help(stdout, rows, 0);
 }
 
 static bool read_config(const options *o, lb_file *file, char *error) {

@@ -458,9 +458,7 @@ int main(int argc, char **argv) {
         return 2;
     }
     if (g.o.help) {
-        char *usage = get_options_usage();
-        fputs(usage ? usage : "out of memory\n", stdout);
-        free(usage);
+        get_options_print_usage();
         return 0;
     }
     signal(SIGINT, on_signal);

@@ -140,14 +140,10 @@ static const setting rows[] = {
     {0},
 };
 
-char *get_options_usage(void) {
-    char *own = settings_help(rows, 0), *scheme = settings_help(quic_setting_rows, SETTING_OF_PLAYER), *text = NULL;
-    if (own && scheme &&
-        asprintf(&text, "usage: xlink-get [options] https://HOST[:PORT]/PATH ... [options]\n%s%s", own, scheme) < 0)
-        text = NULL;
-    free(own);
-    free(scheme);
-    return text;
+void get_options_print_usage(void) {
+    printf("usage: xlink-get [options] https://HOST[:PORT]/PATH ... [options]\n");
+    settings_help(stdout, rows, 0);
+    settings_help(stdout, quic_setting_rows, SETTING_OF_PLAYER);
 }
 
 static const char *problem(const get_options *o) {

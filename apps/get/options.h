@@ -33,8 +33,8 @@ typedef struct {
 
 /* False with one sentence in error[SETTINGS_ERROR_BYTES]. Strings of argv are pointed to; urls is to be freed. */
 bool get_options_parse(int argc, char **argv, get_options *, char *error);
-/* The text of --help; free it. NULL: out of memory. */
-char *get_options_usage(void);
+/* Prints --help. */
+void get_options_print_usage(void);
 
 /* The last segment of the path, "index.html" for an empty one: a name without a slash. The length is cut at cap. */
 void get_url_file_name(const get_url *, char *name, size_t cap);

@@ -240,9 +240,7 @@ int main(int argc, char **argv) {
         return 2;
     }
     if (l.o.help) {
-        char *usage = load_options_usage();
-        fputs(usage ? usage : "out of memory\n", stdout);
-        free(usage);
+        load_options_print_usage();
         return 0;
     }
     signal(SIGINT, on_signal);

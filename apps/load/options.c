@@ -71,15 +71,10 @@ static const setting rows[] = {
     {0},
 };
 
-char *load_options_usage(void) {
-    char *own = settings_help(rows, 0), *scheme = settings_help(quic_setting_rows, SETTING_OF_PLAYER), *text = NULL;
-    if (own && scheme &&
-        asprintf(&text, "usage: xlink-load --server ADDR:PORT --path ADDR[/PREFIX] [--path ...] [options]\n%s%s", own,
-                 scheme) < 0)
-        text = NULL;
-    free(own);
-    free(scheme);
-    return text;
+void load_options_print_usage(void) {
+    printf("usage: xlink-load --server ADDR:PORT --path ADDR[/PREFIX] [--path ...] [options]\n");
+    settings_help(stdout, rows, 0);
+    settings_help(stdout, quic_setting_rows, SETTING_OF_PLAYER);
 }
 
 static const char *problem(const load_options *o) {

@@ -16,7 +16,7 @@ typedef struct {
 
 /* False with one sentence in error[SETTINGS_ERROR_BYTES]. Strings of argv are pointed to. */
 bool load_options_parse(int argc, char **argv, load_options *, char *error);
-/* The text of --help; free it. NULL: out of memory. */
-char *load_options_usage(void);
+/* Prints --help. */
+void load_options_print_usage(void);
 
 #endif

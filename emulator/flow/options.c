@@ -94,7 +94,6 @@ static const setting rows[] = {
 };
 
 static void print_help(void) {
-    char *own = settings_help(rows, 0);
     printf("usage: udp-flow send --to ADDR:PORT --rate BPS [options]\n"
            "       udp-flow sink --bind ADDR:PORT [options]\n"
            "       udp-flow ping --to ADDR:PORT [options]\n"
@@ -106,12 +105,9 @@ static void print_help(void) {
            "  sink  record the kernel's receive time of every datagram\n"
            "  ping  measure round trips; prints a line for each: time sent, RTT, in ns\n"
            "  echo  answer pings\n"
-           "\n"
-           "%s"
-           "\n"
-           "send and sink end with one JSON object on stdout.\n",
-           own ? own : "");
-    free(own);
+           "\n");
+    settings_help(stdout, rows, 0);
+    printf("\nsend and sink end with one JSON object on stdout.\n");
 }
 
 /* What a mode cannot do without; NULL: all is there. An unknown mode is main's to refuse. */

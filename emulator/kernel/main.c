@@ -55,7 +55,6 @@ static int complain(const char *sentence, int status) {
 }
 
 static int help(void) {
-    char *text = settings_help(rows, 0);
     printf("usage: vkernel [options] -- COMMAND...\n"
            "\n"
            "Runs COMMAND in a Linux kernel of its own, in virtual time: computation takes none, and time jumps to the\n"
@@ -65,13 +64,11 @@ static int help(void) {
            "The host's files are there, read-only but for one folder; its network is not. Needs no privileges, and\n"
            "has none: COMMAND is root inside, and may read on the host what you may. If root starts it, that is what\n"
            "the folder's owner may.\n"
-           "\n"
-           "%s"
-           "\n"
+           "\n");
+    settings_help(stdout, rows, 0);
+    printf("\n"
            "The exit status is COMMAND's (128 + n if signal n ended it), 125 if it did not run to its end, 2 if the\n"
-           "kernel cannot start.\n",
-           text ? text : "");
-    free(text);
+           "kernel cannot start.\n");
     return 0;
 }
 

@@ -102,26 +102,19 @@ static const setting rows_of_command_line[] = {
     {0},
 };
 
-char *mp_options_usage(void) {
-    char *own = settings_help(rows_of_command_line, 0), *others = settings_help(mp_option_rows, 0), *text = NULL;
-    if (!own || !others ||
-        asprintf(&text,
-                 "usage: mpshell --path NAME:up=TRACE,down=TRACE,delay=MS[,queue=QUEUE][,loss=P][,KEY=VALUE...] "
-                 "[--path ...] [options] -- COMMAND...\n"
-                 "\n"
-                 "Runs COMMAND in a network namespace with one device for each path. Every path replays its traces.\n"
-                 "\n"
-                 "%s%s"
-                 "\n"
-                 "COMMAND finds its paths in the environment: MPSHELL_PATHS, MPSHELL_PATH_<i>_NAME, _ADDR, _ADDR6,\n"
-                 "_GATEWAY, _GATEWAY6, MPSHELL_GATEWAY and MPSHELL_GATEWAY6.\n"
-                 "The exit status is COMMAND's (128 + n if signal n ended it); 1 if COMMAND's is 0 and a log or the\n"
-                 "summary is incomplete; 2 if mpshell cannot start.\n",
-                 own, others) < 0)
-        text = NULL;
-    free(own);
-    free(others);
-    return text;
+void mp_options_print_usage(void) {
+    printf("usage: mpshell --path NAME:up=TRACE,down=TRACE,delay=MS[,queue=QUEUE][,loss=P][,KEY=VALUE...] "
+           "[--path ...] [options] -- COMMAND...\n"
+           "\n"
+           "Runs COMMAND in a network namespace with one device for each path. Every path replays its traces.\n"
+           "\n");
+    settings_help(stdout, rows_of_command_line, 0);
+    settings_help(stdout, mp_option_rows, 0);
+    printf("\n"
+           "COMMAND finds its paths in the environment: MPSHELL_PATHS, MPSHELL_PATH_<i>_NAME, _ADDR, _ADDR6,\n"
+           "_GATEWAY, _GATEWAY6, MPSHELL_GATEWAY and MPSHELL_GATEWAY6.\n"
+           "The exit status is COMMAND's (128 + n if signal n ended it); 1 if COMMAND's is 0 and a log or the\n"
+           "summary is incomplete; 2 if mpshell cannot start.\n");
 }
 
 static char *join(int argc, char **argv) {

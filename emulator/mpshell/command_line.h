@@ -6,7 +6,7 @@
 
 /* False with one sentence in error. Strings of argv are pointed to. mp_options_free() in either case. */
 bool mp_options_parse(mp_options *options, int argc, char **argv, char *error, size_t error_size);
-/* The text of --help. Free it; NULL: out of memory. */
-char *mp_options_usage(void);
+/* Prints --help. */
+void mp_options_print_usage(void);
 
 #endif

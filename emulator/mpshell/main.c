@@ -233,9 +233,7 @@ int main(int argc, char **argv) {
         complain(error);
         rc = EXIT_CANNOT_START;
     } else if (shell.options.help) {
-        char *usage = mp_options_usage();
-        fputs(usage ? usage : "", stdout);
-        free(usage);
+        mp_options_print_usage();
     } else if (shell.options.in_virtual_time) {
         mp_virtual_become(&shell.options, argc, argv, error);
         complain(error);

@@ -37,9 +37,7 @@ int main(int argc, char **argv) {
         return SAT_CANNOT_START;
     }
     if (options.help) {
-        char *usage = sat_options_usage();
-        fputs(usage ? usage : "", stdout);
-        free(usage);
+        sat_options_print_usage();
         return SAT_DONE;
     }
     take_signals();

@@ -224,25 +224,20 @@ static const setting rows_of_client[] = {
     {0},
 };
 
-char *sat_options_usage(void) {
-    char *both = settings_help(rows_of_both, 0), *server = settings_help(rows_of_server, 0);
-    char *client = settings_help(rows_of_client, 0), *text = NULL;
-    if (!both || !server || !client ||
-        asprintf(&text,
-                 "usage: saturatr server --listen ADDR:PORT [options]\n"
-                 "       saturatr client --server ADDR:PORT --path NAME:ADDR[:TECH] [--path ...] --out DIR [options]\n"
-                 "\n"
-                 "Keeps the links of several paths full in both directions, records the arrivals, and writes "
-                 "Mahimahi traces.\nWith --mode light it sends short trains of packets instead, and writes light "
-                 "traces.\n"
-                 "\n"
-                 "Both:\n%sServer:\n%sClient:\n%s",
-                 both, server, client) < 0)
-        text = NULL;
-    free(both);
-    free(server);
-    free(client);
-    return text;
+void sat_options_print_usage(void) {
+    printf("usage: saturatr server --listen ADDR:PORT [options]\n"
+           "       saturatr client --server ADDR:PORT --path NAME:ADDR[:TECH] [--path ...] --out DIR [options]\n"
+           "\n"
+           "Keeps the links of several paths full in both directions, records the arrivals, and writes "
+           "Mahimahi traces.\nWith --mode light it sends short trains of packets instead, and writes light "
+           "traces.\n"
+           "\n"
+           "Both:\n");
+    settings_help(stdout, rows_of_both, 0);
+    printf("Server:\n");
+    settings_help(stdout, rows_of_server, 0);
+    printf("Client:\n");
+    settings_help(stdout, rows_of_client, 0);
 }
 
 /* ---- The token ---- */

@@ -50,8 +50,8 @@ typedef struct {
     const char *out, *name, *scenario, *licence, *note; /* of argv */
 } sat_options;
 
-/* The text of --help. Free it; NULL: out of memory. */
-char *sat_options_usage(void);
+/* Prints --help. */
+void sat_options_print_usage(void);
 
 /* False with one sentence in error (SAT_ERROR_SIZE). Pointers point into argv. */
 bool sat_options_parse(sat_options *options, int argc, char **argv, char *error);

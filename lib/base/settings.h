@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <jansson.h>
 
@@ -115,9 +116,9 @@ bool settings_read_json(const setting_tables *, const json_t *object, const char
  * SETTING_TEXT, so that nothing of the file has to live on. Errors name file and line. */
 bool settings_read_yaml(const setting_tables *, const char *file, char *error);
 
-/* The lines of --help of a table's rows: "  --chunk-bytes BYTES   Size of one request. Default: 65536." wrapped at 100
- * columns. Free the result; NULL: out of memory. */
-char *settings_help(const setting *rows, unsigned sides);
+/* Writes the lines of --help of a table's rows, wrapped at 100 columns: "  --chunk-bytes BYTES   Size of one request.
+ * Default: 65536." */
+void settings_help(FILE *out, const setting *rows, unsigned sides);
 
 /* The values that a structure has now, by name, as a file would give them. Settings with a grammar of their own are
  * left out; a text or word that is not set is null. */

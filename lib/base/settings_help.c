@@ -68,19 +68,10 @@ static void write_row(FILE *out, const setting *row) {
     fputc('\n', out);
 }
 
-char *settings_help(const setting *rows, unsigned sides) {
-    char *text = NULL;
-    size_t len = 0;
-    FILE *out = open_memstream(&text, &len);
-    if (!out)
-        return NULL;
+void settings_help(FILE *out, const setting *rows, unsigned sides) {
     for (const setting *row = rows; row->name; row++)
         if (setting_is_of(row, sides))
             write_row(out, row);
-    if (fclose(out) == 0)
-        return text;
-    free(text);
-    return NULL;
 }
 
 static uint64_t load_number(const setting *row, const void *from) {

@@ -262,7 +262,11 @@ TEST(wrong_yaml_is_told_with_its_line) {
 }
 
 TEST(help_lists_the_rows_of_a_side) {
-    char *text = settings_help(rows, SETTING_OF_SERVER);
+    char *text = NULL;
+    size_t length = 0;
+    FILE *out = open_memstream(&text, &length);
+    settings_help(out, rows, SETTING_OF_SERVER);
+    assert_int_equal(fclose(out), 0);
     assert_non_null(
         strstr(text, "  --copies N                  Copies of one packet, each on a path of its own. Default: 1.\n"));
     assert_non_null(strstr(text, "  --size small|large"));

@@ -54,14 +54,15 @@ static bool say(char *error, const char *sentence) {
 }
 
 static void print_usage(const char *program, const relay_own_options *own) {
-    char *client = settings_help(client_rows, 0), *server = settings_help(server_rows, 0);
-    char *of_stack = own && own->rows ? settings_help(own->rows, SETTING_OF_PLAYER | SETTING_OF_SERVER) : NULL;
     const char *slash = strrchr(program, '/');
-    printf("usage: %s client|server OPTIONS\nclient:\n%sserver:\n%s%s%s", slash ? slash + 1 : program,
-           client ? client : "", server ? server : "", of_stack ? "of this stack:\n" : "", of_stack ? of_stack : "");
-    free(client);
-    free(server);
-    free(of_stack);
+    printf("usage: %s client|server OPTIONS\nclient:\n", slash ? slash + 1 : program);
+    settings_help(stdout, client_rows, 0);
+    printf("server:\n");
+    settings_help(stdout, server_rows, 0);
+    if (own && own->rows) {
+        printf("of this stack:\n");
+        settings_help(stdout, own->rows, SETTING_OF_PLAYER | SETTING_OF_SERVER);
+    }
 }
 
 bool relay_options_read(int argc, char **argv, const relay_own_options *own, relay_options *out, char *error) {

@@ -119,9 +119,8 @@ static bool say(char *error, const char *sentence) {
 }
 
 static int print_usage(void) {
-    char *help = settings_help(rows, 0);
-    printf("usage: " PROGRAM " [options] -- RELAY ... -- PLAYER ...\n%s", help ? help : "");
-    free(help);
+    printf("usage: " PROGRAM " [options] -- RELAY ... -- PLAYER ...\n");
+    settings_help(stdout, rows, 0);
     return 0;
 }
 
