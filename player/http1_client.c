@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/error.h"
 #include "http/http1.h"
 
 #define CONNECT_LIMIT_US   UINT64_C(10000000)
@@ -105,15 +106,11 @@ static void free_client(http1_client *t) {
 
 http1_client *http1_client_new(const player_transport_config *config, const player_transport_callbacks *callbacks,
                                const http1_sockets *sockets, void *state, uint64_t now, char *error) {
-    if (strlen(config->target) > HTTP1_MAX_TARGET_BYTES) {
-        snprintf(error, PLAYER_ERROR_BYTES, "the URL is longer than %d bytes", HTTP1_MAX_TARGET_BYTES);
-        return NULL;
-    }
+    if (strlen(config->target) > HTTP1_MAX_TARGET_BYTES)
+        return error_null(error, PLAYER_ERROR_BYTES, "the URL is longer than %d bytes", HTTP1_MAX_TARGET_BYTES);
     http1_client *t = calloc(1, sizeof *t + config->concurrency * sizeof(connection));
-    if (!t) {
-        snprintf(error, PLAYER_ERROR_BYTES, "out of memory");
-        return NULL;
-    }
+    if (!t)
+        return error_null(error, PLAYER_ERROR_BYTES, "out of memory");
     t->sockets = *sockets;
     t->state = state;
     t->cb = *callbacks;

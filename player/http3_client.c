@@ -219,15 +219,11 @@ static bool make_endpoint(http3_client *t, const player_transport_config *config
 
 http3_client *http3_client_new(const player_transport_config *config, const player_transport_callbacks *callbacks,
                                xl_credentials *credentials, const xl_log *log, uint64_t now, char *error) {
-    if (strlen(config->target) > MAX_TARGET_BYTES) {
-        snprintf(error, PLAYER_ERROR_BYTES, "the URL is longer than %d bytes", MAX_TARGET_BYTES);
-        return NULL;
-    }
+    if (strlen(config->target) > MAX_TARGET_BYTES)
+        return error_null(error, PLAYER_ERROR_BYTES, "the URL is longer than %d bytes", MAX_TARGET_BYTES);
     http3_client *t = calloc(1, sizeof *t + config->concurrency * sizeof(client_request));
-    if (!t) {
-        snprintf(error, PLAYER_ERROR_BYTES, "out of memory");
-        return NULL;
-    }
+    if (!t)
+        return error_null(error, PLAYER_ERROR_BYTES, "out of memory");
     t->cb = *callbacks;
     t->count = config->concurrency;
     t->path_count = config->path_count;

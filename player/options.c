@@ -77,9 +77,8 @@ static bool read_transport(void *into, const char *text, char *reason, size_t ca
     if (o->transport)
         return true;
     snprintf(reason, cap, "takes ");
-    for (size_t i = 0; player_transport_at(i); i++)
-        snprintf(reason + strlen(reason), cap - strlen(reason), "%s%s", i > 0 ? ", " : "",
-                 player_transport_at(i)->name);
+    for (size_t i = 0; player_transports[i]; i++)
+        snprintf(reason + strlen(reason), cap - strlen(reason), "%s%s", i > 0 ? ", " : "", player_transports[i]->name);
     snprintf(reason + strlen(reason), cap - strlen(reason), ", not '%.60s'", text);
     return false;
 }

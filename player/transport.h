@@ -130,8 +130,6 @@ typedef struct {
 
 /* By name; NULL when unknown. */
 const player_transport_ops *player_transport_find(const char *name);
-/* The i-th registered transport, NULL past the end. */
-const player_transport_ops *player_transport_at(size_t i);
 
 /* All of them, ends with NULL: the build makes the table of what the files of this folder define as
  * `const player_transport_ops player_transport_NAME`. */

@@ -144,10 +144,8 @@ static bool start(quic_transport *t, const player_transport_config *config, uint
 static player_transport *quic_create(const player_transport_config *config, const player_transport_callbacks *callbacks,
                                      uint64_t now, char *error) {
     quic_transport *t = calloc(1, sizeof *t);
-    if (!t) {
-        snprintf(error, PLAYER_ERROR_BYTES, "out of memory");
-        return NULL;
-    }
+    if (!t)
+        return error_null(error, PLAYER_ERROR_BYTES, "out of memory");
     t->cb = *callbacks;
     t->server = config->server;
     t->path_count = config->path_count;

@@ -38,10 +38,8 @@ static player_transport *stream_create(const player_transport_config *config,
                                        const player_transport_callbacks *callbacks, uint64_t now, char *error) {
     static const http1_sockets sockets = {.open = open_socket};
     stream_transport *t = calloc(1, sizeof *t);
-    if (!t) {
-        snprintf(error, PLAYER_ERROR_BYTES, "out of memory");
-        return NULL;
-    }
+    if (!t)
+        return error_null(error, PLAYER_ERROR_BYTES, "out of memory");
     t->server.sun_family = AF_UNIX;
     int len = snprintf(t->server.sun_path, sizeof t->server.sun_path, "%s", config->socket_file);
     if ((size_t)len >= sizeof t->server.sun_path) {

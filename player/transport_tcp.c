@@ -74,16 +74,12 @@ static void sample(void *state, int fd) {
 static player_transport *create(const player_transport_config *config, const player_transport_callbacks *callbacks,
                                 uint64_t now, bool mptcp, char *error) {
     static const http1_sockets sockets = {.open = open_socket, .sample = sample};
-    if (config->paths[0].local.family != config->server.family) {
-        snprintf(error, PLAYER_ERROR_BYTES, "path %s and the server are not of the same address family",
-                 config->paths[0].name);
-        return NULL;
-    }
+    if (config->paths[0].local.family != config->server.family)
+        return error_null(error, PLAYER_ERROR_BYTES, "path %s and the server are not of the same address family",
+                          config->paths[0].name);
     tcp_transport *t = calloc(1, sizeof *t);
-    if (!t) {
-        snprintf(error, PLAYER_ERROR_BYTES, "out of memory");
-        return NULL;
-    }
+    if (!t)
+        return error_null(error, PLAYER_ERROR_BYTES, "out of memory");
     t->mptcp = mptcp;
     t->server = config->server;
     t->path_count = config->path_count;

@@ -2,13 +2,6 @@
 
 #include <string.h>
 
-const player_transport_ops *player_transport_at(size_t i) {
-    for (size_t k = 0; player_transports[k]; k++)
-        if (k == i)
-            return player_transports[k];
-    return NULL;
-}
-
 const player_transport_ops *player_transport_find(const char *name) {
     for (size_t i = 0; player_transports[i]; i++)
         if (strcmp(player_transports[i]->name, name) == 0)

@@ -217,10 +217,8 @@ static bool listen_on(server_service *s, const server_config *config, xl_addr *b
 static server_service *quic_start(server *owner, uint64_t now, xl_addr *bound, char *error) {
     const server_config *config = server_get_config(owner);
     server_service *s = calloc(1, sizeof *s);
-    if (!s) {
-        snprintf(error, SERVER_ERROR_BYTES, "out of memory");
-        return NULL;
-    }
+    if (!s)
+        return error_null(error, SERVER_ERROR_BYTES, "out of memory");
     s->owner = owner;
     const xl_log_options logs = {
         .qlog_dir = config->qlog_dir, .keylog_file = config->keylog_file, .qlog_files = config->qlog_files};

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/text_file.h"
 #include "server/forward.h"
 #include "server/report.h"
 #include "xlink/udp.h"
@@ -47,22 +48,12 @@ typedef struct {
 
 /* ---- In the worker ---- */
 
-static void send_report(int fd, const char *text, size_t len) {
-    while (len > 0) {
-        ssize_t n = write(fd, text, len);
-        if (n <= 0 && errno != EINTR)
-            return;
-        text += n > 0 ? n : 0;
-        len -= n > 0 ? (size_t)n : 0;
-    }
-}
-
 static void report_totals(int fd, const server_totals *t) {
     json_t *all = server_totals_counters(t);
     json_object_set(all, "paths", t->paths);
     char *text = all ? json_dumps(all, JSON_COMPACT) : NULL;
     if (text)
-        send_report(fd, text, strlen(text));
+        (void)file_write(fd, text, strlen(text));
     free(text);
     json_decref(all);
 }
@@ -87,7 +78,7 @@ static int work(server *s, int report) {
     bool started = server_start(s, listening);
     json_decref(listening);
     if (started) {
-        send_report(report, "\n", 1);
+        (void)file_write(report, "\n", 1);
         server_run(s);
     }
     server_stop(s, &totals);

@@ -68,26 +68,13 @@ static bool open_target(get *g, size_t url) {
     return g->targets[url].fd >= 0;
 }
 
-static bool write_all(int fd, const uint8_t *data, size_t len) {
-    while (len > 0) {
-        ssize_t n = write(fd, data, len);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return false;
-        data += n;
-        len -= (size_t)n;
-    }
-    return true;
-}
-
 static void on_body(void *user, size_t url, const uint8_t *data, size_t len) {
     get *g = user;
     target *t = &g->targets[url];
     t->bytes += len;
     if (!g->o.dir || g->cannot_write)
         return;
-    if ((t->fd < 0 && !open_target(g, url)) || !write_all(t->fd, data, len))
+    if ((t->fd < 0 && !open_target(g, url)) || !file_write(t->fd, data, len))
         g->cannot_write = true;
 }
 

@@ -1,3 +1,4 @@
+#include "base/error.h"
 #include "emulator/link/link_internal.h"
 
 #include <stdbool.h>
@@ -73,19 +74,13 @@ static void join_air(emulated_link *link);
 emulated_link *link_new(const link_config *config, char *error, size_t error_size) {
     const char *problem = find_problem(config);
     const bool is_infinite = link_queue_is_infinite(config->queue);
-    if (problem) {
-        snprintf(error, error_size, "%s is not a probability; give numbers from 0 to 1", problem);
-        return NULL;
-    }
-    if (is_infinite && link_cross_is_on(&config->cross)) {
-        snprintf(error, error_size, LINK_CROSS_NEEDS_LIMIT);
-        return NULL;
-    }
+    if (problem)
+        return error_null(error, error_size, "%s is not a probability; give numbers from 0 to 1", problem);
+    if (is_infinite && link_cross_is_on(&config->cross))
+        return error_null(error, error_size, LINK_CROSS_NEEDS_LIMIT);
     emulated_link *link = calloc(1, sizeof *link);
-    if (!link) {
-        snprintf(error, error_size, "no memory for a link");
-        return NULL;
-    }
+    if (!link)
+        return error_null(error, error_size, "no memory for a link");
     link->queue = link_queue_new(config->queue ? config->queue : LINK_QUEUE_DEFAULT, config->pool,
                                  link_substream(config->seed, STREAM_QUEUE), error, error_size);
     if (!link->queue) {

@@ -106,10 +106,8 @@ link_queue *link_queue_new(const char *specification, link_pool *pool, uint64_t 
         return NULL;
     }
     link_queue *queue = allocate(discipline);
-    if (!queue) {
-        snprintf(error, error_size, "no memory for a queue");
-        return NULL;
-    }
+    if (!queue)
+        return error_null(error, error_size, "no memory for a queue");
     queue->pool = pool;
     queue->rng.state = seed;
     snprintf(queue->description, sizeof queue->description, "%s", discipline->name);

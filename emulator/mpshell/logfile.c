@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/text_file.h"
 #include "emulator/mpshell/result.h"
 
 #define MOST_QUEUED_BYTES ((size_t)256 << 20) /* a disk that is slower than the links must not take all memory */
@@ -30,19 +31,6 @@ struct mp_logfile {
     log_chunk *head;
     log_chunk **tail;
 };
-
-static int write_all(int fd, const char *text, size_t length) {
-    while (length > 0) {
-        ssize_t n = write(fd, text, length);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return errno;
-        text += n;
-        length -= (size_t)n;
-    }
-    return 0;
-}
 
 /* Takes all queued chunks at once; NULL when the file is being closed and nothing is left. */
 static log_chunk *take(mp_logfile *file) {
@@ -69,7 +57,7 @@ static void *write_chunks(void *context) {
             log_chunk *chunk = list;
             list = chunk->next;
             if (file->error == 0)
-                file->error = write_all(file->fd, chunk->text, chunk->length);
+                file->error = file_write(file->fd, chunk->text, chunk->length) ? 0 : errno;
             count_written(file, chunk->length);
             free(chunk);
         }

@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/text_file.h"
+
 int mp_output_open(const char *path, int flags) {
     struct stat there;
     bool may_follow = lstat(path, &there) == 0 && (there.st_uid == 0 || there.st_uid == geteuid());
@@ -41,21 +43,10 @@ bool mp_result_open(mp_result *result, const char *path) {
     return is_there && !S_ISREG(there.st_mode) ? open_as_it_is(result) : open_folder(result);
 }
 
-static bool write_all(int fd, const char *text, size_t length) {
-    while (length > 0) {
-        ssize_t n = write(fd, text, length);
-        if (n < 0 && errno != EINTR)
-            return false;
-        text += n > 0 ? n : 0;
-        length -= n > 0 ? (size_t)n : 0;
-    }
-    return true;
-}
-
 static bool write_as_it_is(int fd, const char *text, size_t length) {
     struct stat there;
     bool is_file = fstat(fd, &there) == 0 && S_ISREG(there.st_mode);
-    return (!is_file || ftruncate(fd, 0) == 0) && write_all(fd, text, length);
+    return (!is_file || ftruncate(fd, 0) == 0) && file_write(fd, text, length);
 }
 
 bool mp_result_write(const mp_result *result, const char *text, size_t length) {
@@ -67,7 +58,7 @@ bool mp_result_write(const mp_result *result, const char *text, size_t length) {
     int fd = openat(result->folder, beside, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
     if (fd < 0)
         return false;
-    const bool written = write_all(fd, text, length);
+    const bool written = file_write(fd, text, length);
     if (close(fd) != 0 || !written || renameat(result->folder, beside, result->folder, result->name) != 0) {
         int saved = errno;
         unlinkat(result->folder, beside, 0);

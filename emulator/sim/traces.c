@@ -6,6 +6,7 @@
 
 #include <gnutls/crypto.h>
 
+#include "base/error.h"
 #include "emulator/sim/sim.h"
 
 #define MAX_KEPT 64
@@ -105,10 +106,8 @@ const sim_trace *sim_trace_load(simulation *sim, const char *file, char *error) 
             return NULL;
     } else {
         trace->trace = link_trace_constant(rate);
-        if (!hash(file, strlen(file), trace->sha256)) {
-            snprintf(error, SIM_ERROR_BYTES / 2, "cannot compute a SHA-256");
-            return NULL;
-        }
+        if (!hash(file, strlen(file), trace->sha256))
+            return error_null(error, SIM_ERROR_BYTES / 2, "cannot compute a SHA-256");
     }
     trace->is_kept = of_process;
     trace->file = file;

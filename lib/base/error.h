@@ -9,5 +9,7 @@
 __attribute__((format(printf, 3, 4))) bool error_set(char *error, size_t cap, const char *format, ...);
 /* The same, for those who return 0 or -1. */
 #define error_code(error, cap, ...) (error_set(error, cap, __VA_ARGS__) ? 0 : -1)
+/* The same, for those who return a pointer or NULL. */
+#define error_null(error, cap, ...) ((void)error_set(error, cap, __VA_ARGS__), NULL)
 
 #endif

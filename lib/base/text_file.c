@@ -66,6 +66,18 @@ char *file_read_at(const char *name, size_t most, size_t *length) {
     return text;
 }
 
+bool file_write(int fd, const void *data, size_t length) {
+    const char *at = data;
+    while (length > 0) {
+        const ssize_t n = write(fd, at, length);
+        if (n < 0 && errno != EINTR)
+            return false;
+        at += n > 0 ? n : 0;
+        length -= n > 0 ? (size_t)n : 0;
+    }
+    return true;
+}
+
 char *text_file_read(const char *file, char *error, size_t error_cap) {
     size_t length;
     char *text = file_read_at(file, MAX_TEXT_BYTES, &length);

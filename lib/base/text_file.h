@@ -2,6 +2,7 @@
 #ifndef BASE_TEXT_FILE_H
 #define BASE_TEXT_FILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* All that fd still has, with a NUL behind it, to be freed; pipes work too. NULL with errno set: EFBIG where it is more
@@ -10,6 +11,8 @@ char *file_read(int fd, size_t most, size_t *length);
 /* The same of a file, by its name. */
 char *file_read_at(const char *name, size_t most, size_t *length);
 
+/* Writes all of it. False with errno set. */
+bool file_write(int fd, const void *data, size_t length);
 /* A small text, such as a certificate or a key, to be freed. NULL with one phrase in error, e.g. "cannot read x.pem: No
  * such file or directory"; a file of more than a mebibyte is refused too. */
 char *text_file_read(const char *file, char *error, size_t error_cap);

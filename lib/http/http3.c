@@ -6,6 +6,7 @@
 
 #include "http/grease.h"
 #include "http/http3_internal.h"
+#include "http/varint.h"
 
 #define READ_BYTES          16384
 #define MAX_VECS            16
@@ -55,20 +56,11 @@ static uint64_t first_frame_bytes(const nghttp3_vec *vec, size_t count) {
     for (size_t i = 0; i < count; i++)
         for (size_t k = 0; k < vec[i].len && n < sizeof head; k++)
             head[n++] = vec[i].base[k];
-    uint64_t value = 0;
-    size_t at = 0;
-    for (int field = 0; field < 2; field++) { /* type, length */
-        if (at >= n)
-            return 0;
-        size_t bytes = (size_t)1 << (head[at] >> 6);
-        if (at + bytes > n)
-            return 0;
-        value = head[at] & 0x3f;
-        for (size_t k = 1; k < bytes; k++)
-            value = value << 8 | head[at + k];
-        at += bytes;
-    }
-    return at + value;
+    const uint8_t *at = head, *end = head + n;
+    uint64_t type, length;
+    if (!http_varint_get(&at, end, &type) || !http_varint_get(&at, end, &length))
+        return 0;
+    return (uint64_t)(at - head) + length;
 }
 
 /* ---- session ---- */

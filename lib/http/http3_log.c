@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "http/varint.h"
+
 #define MAX_VALUE_BYTES 1024
 #define KEPT_BYTES      256 /* of the payload of a short frame */
 #define MAX_STREAMS     512 /* a peer opens no more that are followed */
@@ -130,17 +132,6 @@ static void take_stream_type(const h3_log *log, stream *st, direction *d, uint64
 
 /* ---- frames ---- */
 
-static bool get_varint(const uint8_t **at, const uint8_t *end, uint64_t *value) {
-    if (*at == end || (size_t)(end - *at) < (size_t)1 << (**at >> 6))
-        return false;
-    size_t bytes = (size_t)1 << (**at >> 6);
-    *value = **at & 0x3f;
-    for (size_t i = 1; i < bytes; i++)
-        *value = *value << 8 | (*at)[i];
-    *at += bytes;
-    return true;
-}
-
 /* RFC 9114 section 7.2.4.1, RFC 9204 section 5, RFC 9220, RFC 9297. */
 static const char *setting_name(uint64_t id, const char **parameter) {
     *parameter = NULL;
@@ -169,7 +160,7 @@ static void put_settings(const h3_log *log, const direction *d, bool is_sent, js
     json_t *settings = json_array(), *parameters = json_pack("{s:s}", "initiator", is_sent ? "local" : "remote");
     const uint8_t *at = d->kept, *end = d->kept + d->kept_bytes;
     uint64_t id, value;
-    while (get_varint(&at, end, &id) && get_varint(&at, end, &value)) {
+    while (http_varint_get(&at, end, &id) && http_varint_get(&at, end, &value)) {
         const char *parameter, *name = setting_name(id, &parameter);
         json_t *setting = json_pack("{s:s, s:I}", "name", name, "value", (json_int_t)value);
         if (strcmp(name, "unknown") == 0)
@@ -202,14 +193,14 @@ static const char *frame_name(uint64_t type) {
 static void put_number(const direction *d, json_t *frame, const char *name) {
     const uint8_t *at = d->kept;
     uint64_t value;
-    if (get_varint(&at, d->kept + d->kept_bytes, &value))
+    if (http_varint_get(&at, d->kept + d->kept_bytes, &value))
         json_object_set_new(frame, name, json_integer((json_int_t)value));
 }
 
 static void put_priority(const direction *d, json_t *frame) {
     const uint8_t *at = d->kept, *end = d->kept + d->kept_bytes;
     uint64_t value;
-    if (!get_varint(&at, end, &value))
+    if (!http_varint_get(&at, end, &value))
         return;
     json_object_set_new(frame, "stream_id", json_integer((json_int_t)value));
     json_t *text = json_stringn((const char *)at, (size_t)(end - at));
@@ -311,7 +302,7 @@ void h3_log_bytes(h3_log *log, uint64_t id, bool is_sent, const uint8_t *data, s
         len--;
         const uint8_t *at = d->head;
         uint64_t value;
-        if (!get_varint(&at, d->head + d->head_bytes, &value))
+        if (!http_varint_get(&at, d->head + d->head_bytes, &value))
             continue;
         d->head_bytes = 0;
         take_number(log, st, is_sent, value, now);

@@ -2,35 +2,19 @@
 
 #include <string.h>
 
-enum { CONTROL_STREAM = 0x00, FRAME_SETTINGS = 0x04, TABLE_BYTES = 0x01, FIELD_SECTION_BYTES = 0x06, BLOCKED = 0x07 };
+#include "http/varint.h"
 
-/* 0: it is incomplete. */
-static size_t read_varint(const uint8_t *data, size_t len, uint64_t *out) {
-    const size_t bytes = len > 0 ? (size_t)1 << (data[0] >> 6) : 1;
-    if (bytes > len)
-        return 0;
-    *out = data[0] & 0x3f;
-    for (size_t i = 1; i < bytes; i++)
-        *out = *out << 8 | data[i];
-    return bytes;
-}
+enum { CONTROL_STREAM = 0x00, FRAME_SETTINGS = 0x04, TABLE_BYTES = 0x01, FIELD_SECTION_BYTES = 0x06, BLOCKED = 0x07 };
 
 /* A control stream begins with its type and then SETTINGS (RFC 9114 section 6.2.1). */
 static bool look(h3_settings_reader *r, const uint8_t *data, size_t len) {
-    uint64_t field[3];
-    size_t at = 0;
-    for (int i = 0; i < 3; i++) {
-        const size_t n = read_varint(data + at, len - at, &field[i]);
-        if (n == 0)
-            return false;
-        at += n;
-        if ((i == 0 && field[i] != CONTROL_STREAM) || (i == 1 && field[i] != FRAME_SETTINGS))
-            return false;
-    }
-    if (field[2] > len - at)
+    const uint8_t *end = data + len;
+    uint64_t type, frame, bytes;
+    if (!http_varint_get(&data, end, &type) || type != CONTROL_STREAM || !http_varint_get(&data, end, &frame) ||
+        frame != FRAME_SETTINGS || !http_varint_get(&data, end, &bytes) || bytes > (size_t)(end - data))
         return false;
-    r->found = data + at;
-    r->found_len = (size_t)field[2];
+    r->found = data;
+    r->found_len = (size_t)bytes;
     return true;
 }
 
@@ -47,14 +31,10 @@ bool h3_settings_feed(h3_settings_reader *r, uint64_t stream, const uint8_t *dat
 
 bool h3_settings_parse(const uint8_t *payload, size_t len, h3_peer_settings *out) {
     *out = (h3_peer_settings){.max_field_section_bytes = UINT64_MAX};
-    for (size_t at = 0; at < len;) {
+    for (const uint8_t *at = payload, *end = payload + len; at < end;) {
         uint64_t id, value;
-        size_t n = read_varint(payload + at, len - at, &id);
-        at += n;
-        const size_t m = n > 0 ? read_varint(payload + at, len - at, &value) : 0;
-        if (m == 0)
+        if (!http_varint_get(&at, end, &id) || !http_varint_get(&at, end, &value))
             return false;
-        at += m;
         if (id == FIELD_SECTION_BYTES)
             out->max_field_section_bytes = value;
         else if (id == TABLE_BYTES)

@@ -414,10 +414,8 @@ static bool watch_signals(relay *r) {
 
 relay *relay_new(const relay_options *options, const relay_stack *ops, void *stack, char *error) {
     relay *r = calloc(1, sizeof *r);
-    if (!r) {
-        snprintf(error, RELAY_ERROR_BYTES, "There is no memory.");
-        return NULL;
-    }
+    if (!r)
+        return error_null(error, RELAY_ERROR_BYTES, "There is no memory.");
     r->options = options;
     r->ops = *ops;
     r->stack = stack;

@@ -1,0 +1,21 @@
+/* Variable-length integers (RFC 9000 section 16). */
+#ifndef HTTP_VARINT_H
+#define HTTP_VARINT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Takes an integer off the bytes from *at to end. False where they end before it does; *at is as it was. */
+static inline bool http_varint_get(const uint8_t **at, const uint8_t *end, uint64_t *value) {
+    const size_t bytes = *at < end ? (size_t)1 << (**at >> 6) : 1;
+    if ((size_t)(end - *at) < bytes)
+        return false;
+    *value = **at & 0x3f;
+    for (size_t i = 1; i < bytes; i++)
+        *value = *value << 8 | (*at)[i];
+    *at += bytes;
+    return true;
+}
+
+#endif
