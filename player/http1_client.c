@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/descriptors.h"
 #include "base/error.h"
 #include "http/http1.h"
 
@@ -73,8 +74,7 @@ static void close_connection(http1_client *t, connection *c) {
     if (c->state != CLOSED) {
         sample(t, c);
         watch(t, c, 0);
-        close(c->fd);
-        c->fd = -1;
+        descriptor_close(&c->fd);
         c->state = CLOSED;
     }
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/descriptors.h"
 #include "base/jsonl.h"
 #include "base/wait.h"
 #include "player/options.h"
@@ -183,10 +184,8 @@ int main(int argc, char **argv) {
         fprintf(stderr, PROGRAM ": cannot write %s to its end: %s.\n", d.options.out_file, strerror(errno));
         status = status != 0 ? status : 1;
     }
-    if (d.save_fd >= 0)
-        close(d.save_fd);
-    if (d.epoll >= 0)
-        close(d.epoll);
+    descriptor_close(&d.save_fd);
+    descriptor_close(&d.epoll);
     player_session_free(&d.session);
     return status;
 }

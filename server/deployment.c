@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/error.h"
 #include "balancer/lb_file.h"
+#include "base/error.h"
 
 static bool read_file(const server_config *config, lb_file *file, xl_deployment *out, char *error, size_t cap) {
     char reason[LB_ERROR_BYTES];

@@ -47,8 +47,7 @@ bool server_files_release(server_files *files) {
     if (files->open_count == 0)
         return false;
     served_file *f = &files->file[files->open[--files->open_count]];
-    close(f->fd);
-    f->fd = -1;
+    descriptor_close(&f->fd);
     return true;
 }
 
@@ -60,8 +59,7 @@ static int acquire(server_files *files, const char *path, bool *is_spare) {
     if (fd < 0 && is_shortage(errno) && server_files_release(files))
         fd = open_below(files, path);
     if (fd < 0 && is_shortage(errno) && files->spare >= 0) {
-        close(files->spare);
-        files->spare = -1;
+        descriptor_close(&files->spare);
         *is_spare = true;
         fd = open_below(files, path);
     }
@@ -70,8 +68,7 @@ static int acquire(server_files *files, const char *path, bool *is_spare) {
 
 static void give_back(server_files *files, int fd, bool is_spare) {
     int error = errno;
-    if (fd >= 0)
-        close(fd);
+    descriptor_close(&fd);
     if (is_spare)
         files->spare = descriptors_reserve();
     errno = error;
@@ -219,8 +216,7 @@ static void close_file(void *user, int handle) {
     if (--f->responses > 0)
         return;
     unlist(files, handle);
-    if (f->fd >= 0)
-        close(f->fd);
+    descriptor_close(&f->fd);
     int *at = &files->bucket[bucket_of(f->path)];
     while (*at != handle)
         at = &files->file[*at].next;
@@ -243,16 +239,14 @@ bool server_files_open(server_files *files, const char *root) {
 
 void server_files_close(server_files *files) {
     for (size_t i = 0; i < files->file_count; i++) {
-        if (files->file[i].fd >= 0)
-            close(files->file[i].fd);
+        descriptor_close(&files->file[i].fd);
         free(files->file[i].path);
     }
     free(files->file);
     free(files->bucket);
     if (files->root >= 0)
-        close(files->root);
-    if (files->root >= 0 && files->spare >= 0)
-        close(files->spare);
+        descriptor_close(&files->spare);
+    descriptor_close(&files->root);
     *files = (server_files){.root = -1, .spare = -1, .unused = -1};
 }
 

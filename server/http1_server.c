@@ -487,8 +487,7 @@ static server_service *start(server *srv, uint64_t now, xl_addr *bound, char *er
         snprintf(error, SERVER_ERROR_BYTES, "cannot wait for connections: %s", strerror(errno));
         json_decref(s->totals.paths);
         close(fd);
-        if (s->spare >= 0)
-            close(s->spare);
+        descriptor_close(&s->spare);
         free(s);
         return NULL;
     }
@@ -530,8 +529,7 @@ static void stop(server_service *handle, uint64_t now) {
         s->listening = false;
     }
     close(s->listener.fd);
-    if (s->spare >= 0)
-        close(s->spare);
+    descriptor_close(&s->spare);
     while (s->first)
         close_connection(s->first, "server stopped", now);
 }

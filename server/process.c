@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/descriptors.h"
 #include "base/text_file.h"
 #include "base/wait.h"
 #include "server/deployment.h"
@@ -212,8 +213,7 @@ void server_close(server *s) {
     xl_lb_free(s->lb);
     if (s->connections)
         munmap(s->connections, sizeof *s->connections);
-    if (s->epoll >= 0)
-        close(s->epoll);
+    descriptor_close(&s->epoll);
     free(s->ready);
 }
 

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/descriptors.h"
 #include "base/text_file.h"
 #include "server/forward.h"
 #include "server/report.h"
@@ -62,11 +63,9 @@ static void report_totals(int fd, const server_totals *t) {
 static void close_foreign(parent *p, unsigned self) {
     for (unsigned i = 0; i < p->count; i++) {
         worker *w = &p->workers[i];
-        if (w->report >= 0)
-            close(w->report);
+        descriptor_close(&w->report);
         if (i != self) {
-            if (w->inherited.udp >= 0)
-                close(w->inherited.udp);
+            descriptor_close(&w->inherited.udp);
             close(w->inherited.inbox);
         }
     }
@@ -164,9 +163,7 @@ static bool read_report(worker *w) {
 static void finish_report(worker *w) {
     while (w->report >= 0 && read_report(w))
         ;
-    if (w->report >= 0)
-        close(w->report);
-    w->report = -1;
+    descriptor_close(&w->report);
     if (w->text_len > 1)
         take_summary(w);
     w->text_len = 0;
@@ -269,10 +266,8 @@ static void wait_for_news(parent *p, uint64_t until) {
         return;
     for (nfds_t k = 0; k < n; k++) {
         worker *w = &p->workers[index[k]];
-        if (fds[k].revents && !read_report(w)) {
-            close(w->report);
-            w->report = -1;
-        }
+        if (fds[k].revents && !read_report(w))
+            descriptor_close(&w->report);
     }
 }
 

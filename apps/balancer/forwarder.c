@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/descriptors.h"
 #include "base/error.h"
 #include "base/net.h"
 
@@ -104,8 +105,7 @@ static bool open_flow(forwarder *w, flow *f) {
 
 static void on_flow_closed(void *user, flow *f) {
     forwarder *w = user;
-    if (f->fd >= 0)
-        close(f->fd);
+    descriptor_close(&f->fd);
     for (int i = 0; i < w->event_count; i++)
         if (w->events[i].data.ptr == f)
             w->events[i].data.ptr = NULL;
@@ -163,11 +163,8 @@ static void ask_servers(forwarder *w, uint64_t now) {
 }
 
 static void close_probes(forwarder *w) {
-    for (size_t i = 0; i < LB_SERVERS_MAX; i++) {
-        if (w->probe[i].fd >= 0)
-            close(w->probe[i].fd);
-        w->probe[i].fd = -1;
-    }
+    for (size_t i = 0; i < LB_SERVERS_MAX; i++)
+        descriptor_close(&w->probe[i].fd);
 }
 
 /* ---- Datagrams ---- */
@@ -347,10 +344,8 @@ void forwarder_free(forwarder *w) {
     flows_free(w->flows);
     router_free(w->router);
     close_probes(w);
-    if (w->front >= 0)
-        close(w->front);
-    if (w->epoll >= 0)
-        close(w->epoll);
+    descriptor_close(&w->front);
+    descriptor_close(&w->epoll);
     free(w);
 }
 

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/descriptors.h"
 #include "base/jsonl.h"
 #include "base/net.h"
 #include "base/numbers.h"
@@ -83,9 +84,7 @@ static void on_done(void *user, size_t url, const char *problem) {
     target *t = &g->targets[url];
     if (!problem && g->o.dir && t->fd < 0 && !g->cannot_write && !open_target(g, url)) /* an empty file */
         g->cannot_write = true;
-    if (t->fd >= 0)
-        close(t->fd);
-    t->fd = -1;
+    descriptor_close(&t->fd);
     if (!problem && g->cannot_write)
         problem = "it cannot be written";
     *(problem ? &g->failed : &g->summary.complete) += 1;
@@ -247,8 +246,7 @@ static bool source_of(const xl_addr *remote, xl_addr *local) {
     bool ok = fd >= 0 && connect(fd, (struct sockaddr *)&sa, len) == 0;
     len = sizeof sa;
     ok = ok && getsockname(fd, (struct sockaddr *)&sa, &len) == 0 && net_from_sockaddr((struct sockaddr *)&sa, local);
-    if (fd >= 0)
-        close(fd);
+    descriptor_close(&fd);
     local->port = 0;
     return ok;
 }
@@ -373,12 +371,11 @@ static bool open_folder(get *g) {
     if (!g->o.dir)
         return true;
     const bool is_there = mkdir(g->o.dir, 0777) == 0 || errno == EEXIST;
-    const int fd = is_there ? open(g->o.dir, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+    int fd = is_there ? open(g->o.dir, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
     const bool ok = fd >= 0 && access(g->o.dir, W_OK | X_OK) == 0;
     if (!ok)
         snprintf(g->error, sizeof g->error, "cannot write to the folder %s of --dir: %s", g->o.dir, strerror(errno));
-    if (fd >= 0)
-        close(fd);
+    descriptor_close(&fd);
     return ok;
 }
 

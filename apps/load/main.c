@@ -228,8 +228,7 @@ static void close_all(load *l) {
     free(l->durations);
     if (l->o.plan.credentials)
         xl_credentials_free(l->o.plan.credentials);
-    if (l->epoll >= 0)
-        close(l->epoll);
+    descriptor_close(&l->epoll);
 }
 
 int main(int argc, char **argv) {

@@ -10,6 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/descriptors.h"
+
 /* ---- the kernel's program ---- */
 
 static const Elf64_Shdr *section(const uint8_t *file, size_t size, size_t number) {
@@ -50,7 +52,7 @@ static uint64_t address_in(const uint8_t *file, size_t size, const char *name) {
 uint64_t vk_symbol_address(const char *program, const char *name) {
     struct stat facts;
     uint64_t found = 0;
-    const int fd = open(program, O_RDONLY | O_CLOEXEC);
+    int fd = open(program, O_RDONLY | O_CLOEXEC);
     if (fd >= 0 && fstat(fd, &facts) == 0 && S_ISREG(facts.st_mode) && facts.st_size > 0) {
         const size_t size = (size_t)facts.st_size;
         void *file = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
@@ -59,8 +61,7 @@ uint64_t vk_symbol_address(const char *program, const char *name) {
             munmap(file, size);
         }
     }
-    if (fd >= 0)
-        close(fd);
+    descriptor_close(&fd);
     return found;
 }
 
@@ -69,10 +70,9 @@ uint64_t vk_symbol_address(const char *program, const char *name) {
 static ssize_t read_memory(pid_t pid, uint64_t address, void *into, size_t length) {
     char name[64];
     snprintf(name, sizeof name, "/proc/%d/mem", (int)pid);
-    const int fd = open(name, O_RDONLY | O_CLOEXEC);
+    int fd = open(name, O_RDONLY | O_CLOEXEC);
     const ssize_t n = fd >= 0 ? pread(fd, into, length, (off_t)address) : -1;
-    if (fd >= 0)
-        close(fd);
+    descriptor_close(&fd);
     return n;
 }
 

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/descriptors.h"
 #include "base/error.h"
 #include "base/printable.h"
 #include "base/text_file.h"
@@ -84,10 +85,8 @@ static int make_archive(const vk_machine *machine, char *error) {
     }
     if (file)
         fclose(file);
-    if (!good && fd >= 0) {
-        close(fd);
-        fd = -1;
-    }
+    if (!good && fd >= 0)
+        descriptor_close(&fd);
     free(init);
     free(job);
     return fd;
@@ -420,13 +419,11 @@ static bool run(const vk_machine *machine, int log, int archive, int *status, in
 
 bool vk_machine_run(const vk_machine *machine, int *status, int *interrupted, char *error) {
     *interrupted = 0;
-    const int archive = make_archive(machine, error);
-    const int log = archive >= 0 ? open_log(machine, error) : -1;
+    int archive = make_archive(machine, error);
+    int log = archive >= 0 ? open_log(machine, error) : -1;
     const bool good = log >= 0 && run(machine, log, archive, status, interrupted, error);
-    if (archive >= 0)
-        close(archive);
-    if (log >= 0)
-        close(log);
+    descriptor_close(&archive);
+    descriptor_close(&log);
     make_printable(error); /* programs inside can write to the log, and these would be for a terminal */
     return good;
 }

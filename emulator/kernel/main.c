@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/descriptors.h"
 #include "base/error.h"
 #include "base/settings.h"
 #include "emulator/kernel/machine.h"
@@ -104,11 +105,10 @@ static const char *built_kernel(char path[PATH_MAX]) {
 
 /* Whether it is a folder with these rights (access(2)); else errno says why not. */
 static bool is_folder(const char *path, int rights) {
-    const int folder = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int folder = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     const bool good = folder >= 0 && access(path, rights) == 0;
     const int why = errno;
-    if (folder >= 0)
-        close(folder);
+    descriptor_close(&folder);
     errno = why;
     return good;
 }

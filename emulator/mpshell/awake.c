@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/descriptors.h"
 #include "emulator/mpshell/clock.h"
 
 #define LATENCY_DEVICE   "/dev/cpu_dma_latency"
@@ -54,12 +55,8 @@ static void open_locks(awake_cores *cores, int folder) {
 }
 
 static void close_locks(awake_cores *cores) {
-    for (size_t i = 0; i < cores->count; i++) {
-        if (cores->locks[i] >= 0) {
-            close(cores->locks[i]);
-            cores->locks[i] = -1;
-        }
-    }
+    for (size_t i = 0; i < cores->count; i++)
+        descriptor_close(&cores->locks[i]);
 }
 
 static bool all_held(const awake_cores *cores) {
@@ -169,17 +166,12 @@ static void end_spinners(mp_awake *awake) {
 static void hold_latency(mp_awake *awake) {
     const int32_t none_us = 0;
     awake->latency_fd = open(LATENCY_DEVICE, O_WRONLY | O_CLOEXEC);
-    if (awake->latency_fd >= 0 && write(awake->latency_fd, &none_us, sizeof none_us) != (ssize_t)sizeof none_us) {
-        close(awake->latency_fd);
-        awake->latency_fd = -1;
-    }
+    if (awake->latency_fd >= 0 && write(awake->latency_fd, &none_us, sizeof none_us) != (ssize_t)sizeof none_us)
+        descriptor_close(&awake->latency_fd);
 }
 
 static void release_latency(mp_awake *awake) {
-    if (awake->latency_fd >= 0) {
-        close(awake->latency_fd);
-        awake->latency_fd = -1;
-    }
+    descriptor_close(&awake->latency_fd);
 }
 
 static void keep(void *context, bool on) {
@@ -235,10 +227,8 @@ void mp_awake_start(mp_awake *awake, mp_keep_awake asked) {
     } else {
         end_spinners(awake);
     }
-    if (probe_fd >= 0)
-        close(probe_fd);
-    if (folder >= 0)
-        close(folder);
+    descriptor_close(&probe_fd);
+    descriptor_close(&folder);
 }
 
 void mp_awake_stop(mp_awake *awake) {

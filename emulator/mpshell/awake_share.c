@@ -10,6 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/descriptors.h"
+#include "base/text_file.h"
+
 static int open_own_folder(int parent, const char *name, mode_t mode) {
     struct stat st;
     if (mkdirat(parent, name, mode) != 0 && errno != EEXIST)
@@ -30,8 +33,7 @@ int mp_awake_open_folder(const char *path) {
     snprintf(above, sizeof above, "%.*s", (int)(name - path), path);
     int parent = open_own_folder(AT_FDCWD, above, 0755);
     int fd = parent >= 0 ? open_own_folder(parent, name + 1, 0700) : -1;
-    if (parent >= 0)
-        close(parent);
+    descriptor_close(&parent);
     return fd;
 }
 
@@ -53,10 +55,8 @@ int mp_awake_open_probe(int folder) {
     do {
         rc = fd >= 0 ? flock(fd, LOCK_EX) : -1; /* whoever has it is done within half a second, or dead */
     } while (fd >= 0 && rc != 0 && errno == EINTR);
-    if (fd >= 0 && rc != 0) {
-        close(fd);
-        fd = -1;
-    }
+    if (fd >= 0 && rc != 0)
+        descriptor_close(&fd);
     return fd;
 }
 
@@ -93,27 +93,18 @@ void mp_awake_write_probe(int fd, const mp_awake_probe *probe, size_t cores, uin
 
 /* ---- quotas */
 
-static bool read_text(const char *path, char *text, size_t size) {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd >= 0 ? read(fd, text, size - 1) : -1;
-    if (fd >= 0)
-        close(fd);
-    text[n > 0 ? n : 0] = '\0';
-    return n > 0;
-}
-
 /* The quota of one group in microseconds of processor time and its period, in either version's files. */
 static bool quota_of(const char *folder, double *quota, double *period) {
     char path[3 * PATH_MAX];
     char text[128];
     snprintf(path, sizeof path, "%s/cpu.max", folder);
-    if (read_text(path, text, sizeof text))
+    if (file_peek(path, text, sizeof text))
         return sscanf(text, "%lf %lf", quota, period) == 2; /* "max 100000": none */
     snprintf(path, sizeof path, "%s/cpu.cfs_quota_us", folder);
-    if (!read_text(path, text, sizeof text) || sscanf(text, "%lf", quota) != 1 || *quota < 0)
+    if (!file_peek(path, text, sizeof text) || sscanf(text, "%lf", quota) != 1 || *quota < 0)
         return false;
     snprintf(path, sizeof path, "%s/cpu.cfs_period_us", folder);
-    return read_text(path, text, sizeof text) && sscanf(text, "%lf", period) == 1;
+    return file_peek(path, text, sizeof text) && sscanf(text, "%lf", period) == 1;
 }
 
 /* The group and all groups above it. */

@@ -1,16 +1,12 @@
 #include "emulator/mpshell/clock.h"
 
-#include <fcntl.h>
 #include <string.h>
-#include <unistd.h>
+
+#include "base/text_file.h"
 
 #define CLOCK_SOURCE "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 
 bool mp_clock_is_virtual(void) {
-    char name[32] = "";
-    const int fd = open(CLOCK_SOURCE, O_RDONLY | O_CLOEXEC);
-    const bool found = fd >= 0 && read(fd, name, sizeof name - 1) > 0 && strncmp(name, "time-travel", 11) == 0;
-    if (fd >= 0)
-        close(fd);
-    return found;
+    char name[32];
+    return file_peek(CLOCK_SOURCE, name, sizeof name) && strncmp(name, "time-travel", 11) == 0;
 }

@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/descriptors.h"
 #include "emulator/mpshell/netns.h"
 
 static void set_number_variable(size_t k, const char *suffix, const char *value) {
@@ -155,8 +156,7 @@ __attribute__((noreturn)) static void run_init(const mp_shell *shell, int go_fd,
     pid_t command = fork();
     if (command == 0)
         execute(shell, mask, shared, ready_fd);
-    if (ready_fd >= 0)
-        close(ready_fd);
+    descriptor_close(&ready_fd);
     if (command < 0) {
         fprintf(stderr, "mpshell: cannot start a process: %s\n", strerror(errno));
         status = 126 << 8;
@@ -192,8 +192,7 @@ bool mp_command_prepare(mp_command *command, mp_shell *shell, const sigset_t *or
     if (pid == 0) {
         close(go[1]);
         close(status[0]);
-        if (ready[0] >= 0)
-            close(ready[0]);
+        descriptor_close(&ready[0]);
         mp_netns_destroy(shell); /* a copy of a TUN descriptor would keep the device alive */
         run_init(shell, go[0], status[1], ready[1], original_mask);
     }
@@ -204,8 +203,7 @@ bool mp_command_prepare(mp_command *command, mp_shell *shell, const sigset_t *or
     command->go_fd = go[1];
     command->status_fd = status[0];
     command->ready_fd = ready[0];
-    if (ready[1] >= 0)
-        close(ready[1]);
+    descriptor_close(&ready[1]);
     if (!shared && setns(shell->outside_netns, CLONE_NEWNET) != 0)
         return mp_fail(error, "cannot return to the outer network namespace: %s", strerror(errno));
     return pid > 0 || mp_fail(error, "cannot make a process namespace: %s; " MP_AS_ROOT, strerror(saved));
@@ -214,15 +212,13 @@ bool mp_command_prepare(mp_command *command, mp_shell *shell, const sigset_t *or
 void mp_command_start(mp_command *command) {
     ssize_t n = write(command->go_fd, "g", 1);
     (void)n; /* if init is gone, status_fd tells */
-    close(command->go_fd);
-    command->go_fd = -1;
+    descriptor_close(&command->go_fd);
 }
 
 void mp_command_go(mp_command *command) {
     ssize_t n = send(command->ready_fd, "g", 1, MSG_NOSIGNAL);
     (void)n; /* if COMMAND is gone, status_fd tells */
-    close(command->ready_fd);
-    command->ready_fd = -1;
+    descriptor_close(&command->ready_fd);
 }
 
 void mp_command_signal(const mp_command *command, int signal) {

@@ -79,13 +79,15 @@ static bool read_link(reader *r, mp_link_kind kind, const yaml_node_t *node) {
     return each_member(r, node, what, set_member, &named);
 }
 
-static bool read_links(reader *r, mp_link_kind kind, const yaml_node_t *list) {
+/* `name`: of one of its members, as an example. */
+typedef bool item_reader(reader *r, mp_link_kind kind, const yaml_node_t *node);
+static bool read_list(reader *r, const yaml_node_t *list, const char *what, const char *name, item_reader *read,
+                      mp_link_kind kind) {
     if (list->type != YAML_SEQUENCE_NODE)
         return settings_yaml_fail(&r->yaml, list->start_mark.line,
-                                  "%ss is a list: \"- name: %s\" starts one of its members.", kinds[kind],
-                                  kind == MP_PATH ? "wifi" : "core");
+                                  "%ss is a list: \"- name: %s\" starts one of its members.", what, name);
     for (yaml_node_item_t *i = list->data.sequence.items.start; i < list->data.sequence.items.top; i++)
-        if (!read_link(r, kind, yaml_document_get_node(&r->yaml.document, *i)))
+        if (!read(r, kind, yaml_document_get_node(&r->yaml.document, *i)))
             return false;
     return true;
 }
@@ -101,7 +103,8 @@ static bool set_flow_member(reader *r, void *context, const char *key, yaml_node
            settings_yaml_fail(&r->yaml, value->start_mark.line, "flow %s: %s", flow->name, kept ? reason : "no memory");
 }
 
-static bool read_flow(reader *r, const yaml_node_t *node) {
+static bool read_flow(reader *r, mp_link_kind kind, const yaml_node_t *node) {
+    (void)kind;
     static const char what[] = "a flow, a list of KEY: VALUE,";
     const char *name = NULL;
     char reason[512];
@@ -115,23 +118,15 @@ static bool read_flow(reader *r, const yaml_node_t *node) {
     return each_member(r, node, what, set_flow_member, flow);
 }
 
-static bool read_flows(reader *r, const yaml_node_t *list) {
-    if (list->type != YAML_SEQUENCE_NODE)
-        return settings_yaml_fail(&r->yaml, list->start_mark.line,
-                                  "flows is a list: \"- name: bulk\" starts one of its members.");
-    for (yaml_node_item_t *i = list->data.sequence.items.start; i < list->data.sequence.items.top; i++)
-        if (!read_flow(r, yaml_document_get_node(&r->yaml.document, *i)))
-            return false;
-    return true;
-}
-
 static bool set_top(reader *r, void *context, const char *key, yaml_node_t *value) {
     char reason[512];
     (void)context;
     if (strcmp(key, "flows") == 0)
-        return read_flows(r, value);
-    if (strcmp(key, "paths") == 0 || strcmp(key, "bottlenecks") == 0)
-        return read_links(r, key[0] == 'p' ? MP_PATH : MP_BOTTLENECK, value);
+        return read_list(r, value, "flow", "bulk", read_flow, MP_PATH);
+    if (strcmp(key, "paths") == 0)
+        return read_list(r, value, "path", "wifi", read_link, MP_PATH);
+    if (strcmp(key, "bottlenecks") == 0)
+        return read_list(r, value, "bottleneck", "core", read_link, MP_BOTTLENECK);
     const char *text = text_of(r, value);
     return text && (mp_options_set(r->options, key, text, reason, sizeof reason) ||
                     settings_yaml_fail(&r->yaml, value->start_mark.line, "%s", reason));

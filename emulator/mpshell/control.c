@@ -13,6 +13,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/descriptors.h"
 #include "emulator/mpshell/netns.h"
 #include "emulator/mpshell/summary.h"
 
@@ -76,8 +77,7 @@ static json_t *obey(mp_control *control, char *line) {
 }
 
 static void hang_up(control_client *client) {
-    close(client->fd);
-    client->fd = -1;
+    descriptor_close(&client->fd);
     client->used = 0;
 }
 
@@ -134,8 +134,7 @@ static void welcome(mp_control *control) {
             return;
         }
     }
-    if (fd >= 0)
-        close(fd);
+    descriptor_close(&fd);
 }
 
 static void *serve(void *context) {
@@ -144,8 +143,7 @@ static void *serve(void *context) {
     /* A client names traces that its user may read. */
     if (control->shell->user.given && !mp_user_open_files_as(&control->shell->user)) {
         fprintf(stderr, "mpshell: the control socket takes no commands: cannot give up rights: %s\n", strerror(errno));
-        close(control->listen_fd);
-        control->listen_fd = -1;
+        descriptor_close(&control->listen_fd);
         return NULL;
     }
     for (;;) {
@@ -175,8 +173,7 @@ static bool clear_place(const struct sockaddr_un *address, char error[MP_ERROR_S
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     int rc = fd < 0 ? -1 : connect(fd, (const struct sockaddr *)address, sizeof *address);
     bool dead = rc != 0 && errno == ECONNREFUSED;
-    if (fd >= 0)
-        close(fd);
+    descriptor_close(&fd);
     return (dead && unlink(address->sun_path) == 0) ||
            mp_fail(error, "--control %s: another program listens there", address->sun_path);
 }
@@ -211,25 +208,20 @@ static bool give_to_user(const mp_control *control, const mp_user *user, char er
         mp_fail(error, "--control %s: cannot give it to user %s: %s", path, user->name, strerror(errno));
         unlink(path);
     }
-    if (fd >= 0)
-        close(fd);
+    descriptor_close(&fd);
     return good;
 }
 
 static void release(mp_control *control) {
-    if (control->listen_fd >= 0)
-        close(control->listen_fd);
-    if (control->stop_fd >= 0)
-        close(control->stop_fd);
+    descriptor_close(&control->listen_fd);
+    descriptor_close(&control->stop_fd);
     free(control);
 }
 
 mp_control *mp_control_start(const char *path, mp_shell *shell, mp_mailbox *mailbox, char error[MP_ERROR_SIZE]) {
     mp_control *control = calloc(1, sizeof *control);
-    if (!control) {
-        mp_fail(error, "no memory");
-        return NULL;
-    }
+    if (!control)
+        return mp_null(error, "no memory");
     control->shell = shell;
     control->mailbox = mailbox;
     control->listen_fd = control->stop_fd = -1;

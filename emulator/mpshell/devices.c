@@ -5,6 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/text_file.h"
+
 /* Packets that a device holds for mpshell: a late reader must not lose any. Some 150 ms at 1 Gbps. */
 #define TUN_QUEUE_PACKETS 12000
 
@@ -24,15 +26,12 @@ bool mp_sysctl_write(const char *value, const char *name) {
 
 bool mp_sysctl_need(const char *value, const char *name) {
     char path[160];
-    char now[16] = "";
+    char now[16];
     if (mp_sysctl_write(value, name))
         return true;
     snprintf(path, sizeof path, "/proc/sys/%s", name);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd >= 0 ? read(fd, now, sizeof now - 1) : -1;
-    if (fd >= 0)
-        close(fd);
-    return n == (ssize_t)strlen(value) + 1 && strncmp(now, value, strlen(value)) == 0;
+    return file_peek(path, now, sizeof now) && strlen(now) == strlen(value) + 1 &&
+           strncmp(now, value, strlen(value)) == 0;
 }
 
 bool mp_device_quieten_ipv6(const char *device, char error[MP_ERROR_SIZE]) {

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/descriptors.h"
 #include "emulator/mpshell/command.h"
 
 #define SAMPLE_US    UINT64_C(100000)
@@ -136,12 +137,6 @@ static int socket_inside(const mp_flows *flows) {
     return fd;
 }
 
-static void close_one(int *fd) {
-    if (*fd >= 0)
-        close(*fd);
-    *fd = -1;
-}
-
 /* By a reset: nothing of a flow that has ended stays in the sockets' buffers. */
 static void close_both(flow *f) {
     const struct linger at_once = {.l_onoff = 1};
@@ -149,7 +144,7 @@ static void close_both(flow *f) {
     for (size_t i = 0; i < 2; i++) {
         if (*both[i] >= 0)
             setsockopt(*both[i], SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
-        close_one(both[i]);
+        descriptor_close(both[i]);
     }
 }
 
@@ -455,11 +450,11 @@ void mp_flows_free(mp_flows *flows) {
         return;
     for (size_t i = 0; i < flows->count; i++) {
         close_both(&flows->each[i]);
-        close_one(&flows->each[i].listener);
+        descriptor_close(&flows->each[i].listener);
     }
-    close_one(&flows->epoll);
-    close_one(&flows->timer);
-    close_one(&flows->wake);
+    descriptor_close(&flows->epoll);
+    descriptor_close(&flows->timer);
+    descriptor_close(&flows->wake);
     if (flows->log)
         fclose(flows->log);
     free(flows->text);

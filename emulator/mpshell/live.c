@@ -6,6 +6,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/descriptors.h"
+
 #define TERMINAL_PERIOD_MS 250
 #define LINE_PERIOD_MS     1000
 
@@ -87,8 +89,7 @@ mp_live *mp_live_start(const mp_shell *shell, mp_mailbox *mailbox) {
     live->terminal = isatty(STDERR_FILENO) == 1;
     live->stop_fd = eventfd(0, EFD_CLOEXEC);
     if (live->stop_fd < 0 || pthread_create(&live->thread, NULL, show, live) != 0) {
-        if (live->stop_fd >= 0)
-            close(live->stop_fd);
+        descriptor_close(&live->stop_fd);
         free(live);
         return NULL;
     }

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/descriptors.h"
 #include "base/wait.h"
 #include "emulator/mpshell/clock.h"
 #include "emulator/mpshell/mailbox.h"
@@ -343,7 +344,6 @@ bool mp_loop_run(mp_shell *shell, mp_command *command, int signal_fd, void (*on_
     if (!good)
         mp_command_kill(command);
     *status = mp_command_finish(command, &shell->command_cpu_s);
-    if (loop.epoll_fd >= 0)
-        close(loop.epoll_fd);
+    descriptor_close(&loop.epoll_fd);
     return good;
 }

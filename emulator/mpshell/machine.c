@@ -1,10 +1,12 @@
 #include "emulator/mpshell/machine.h"
 
-#include <fcntl.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "base/text_file.h"
 
 /* The columns of /proc/stat (proc(5)); guest time is in user time, too. */
 enum { USER, NICE, SYSTEM, IDLE, IOWAIT, IRQ, SOFTIRQ, STEAL, GUEST, GUEST_NICE, COLUMNS };
@@ -32,23 +34,10 @@ mp_machine mp_machine_parse(const char *text, double ticks) {
 }
 
 mp_machine mp_machine_read(void) {
-    enum { SIZE = 1 << 18 }; /* of thousands of cores */
-    mp_machine machine = {.known = false};
-    int fd = open("/proc/stat", O_RDONLY | O_CLOEXEC);
-    char *text = malloc(SIZE);
-    size_t used = 0;
-    ssize_t n = 1;
-    while (fd >= 0 && text && n > 0 && used < SIZE - 1) {
-        n = read(fd, text + used, SIZE - 1 - used);
-        used += n > 0 ? (size_t)n : 0;
-    }
-    if (used > 0) {
-        text[used] = '\0';
-        machine = mp_machine_parse(text, (double)sysconf(_SC_CLK_TCK));
-    }
+    size_t length;
+    char *text = file_read_at("/proc/stat", SIZE_MAX, &length);
+    mp_machine machine = mp_machine_parse(text ? text : "", (double)sysconf(_SC_CLK_TCK));
     free(text);
-    if (fd >= 0)
-        close(fd);
     return machine;
 }
 

@@ -171,6 +171,13 @@ static void complain(char error[MP_ERROR_SIZE]) {
     fprintf(stderr, "mpshell: %s\n", error);
 }
 
+/* Complains unless all is good, which is returned. */
+static bool tell(bool good, char error[MP_ERROR_SIZE]) {
+    if (!good)
+        complain(error);
+    return good;
+}
+
 static int run(mp_shell *shell, char error[MP_ERROR_SIZE]) {
     int status = 0;
     bool complete = true;
@@ -180,32 +187,21 @@ static int run(mp_shell *shell, char error[MP_ERROR_SIZE]) {
         mp_netns_count_drops(shell);
         warn_of_device_drops(shell);
         tell_spinning(shell, status);
-        if (shell->options.netstat && !mp_netns_write_counters(shell, error)) {
-            complain(error);
-            complete = false;
-        }
-        if (!mp_late_write(&shell->late)) {
-            mp_fail(error, "cannot write the lateness %s: %s", shell->options.lateness, strerror(errno));
-            complain(error);
-            complete = false;
-        }
-        if (!mp_flows_write(shell->flows, &shell->flow_log)) {
-            mp_fail(error, "cannot write the flows %s: %s", shell->options.flow_log, strerror(errno));
-            complain(error);
-            complete = false;
-        }
-        if (shell->options.summary && !mp_summary_write(shell, status, error)) {
-            complain(error);
-            complete = false;
-        }
+        const mp_options *o = &shell->options;
+        complete &= tell(!o->netstat || mp_netns_write_counters(shell, error), error);
+        complete &= tell(mp_late_write(&shell->late) ||
+                             mp_fail(error, "cannot write the lateness %s: %s", o->lateness, strerror(errno)),
+                         error);
+        complete &= tell(mp_flows_write(shell->flows, &shell->flow_log) ||
+                             mp_fail(error, "cannot write the flows %s: %s", o->flow_log, strerror(errno)),
+                         error);
+        complete &= tell(!o->summary || mp_summary_write(shell, status, error), error);
     }
     mp_nat_stop(shell);
     mp_netns_destroy(shell);
     mp_setup_free(shell);
-    if (!good) {
-        complain(error);
+    if (!tell(good, error))
         return EXIT_CANNOT_START;
-    }
     int exit_status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     return exit_status == 0 && !complete ? EXIT_INCOMPLETE : exit_status;
 }
@@ -213,16 +209,7 @@ static int run(mp_shell *shell, char error[MP_ERROR_SIZE]) {
 static int lend(mp_shell *shell, char error[MP_ERROR_SIZE]) {
     const bool good = mp_outside_lend(shell, error);
     mp_netns_destroy(shell);
-    if (!good)
-        complain(error);
-    return good ? 0 : EXIT_CANNOT_START;
-}
-
-static int probe(mp_shell *shell, char error[MP_ERROR_SIZE]) {
-    const bool good = mp_probe(shell, error);
-    if (!good)
-        complain(error);
-    return good ? 0 : EXIT_CANNOT_START;
+    return tell(good, error) ? 0 : EXIT_CANNOT_START;
 }
 
 int main(int argc, char **argv) {
@@ -239,7 +226,7 @@ int main(int argc, char **argv) {
         complain(error);
         rc = EXIT_CANNOT_START;
     } else if (shell.options.probe_ms > 0) {
-        rc = probe(&shell, error);
+        rc = tell(mp_probe(&shell, error), error) ? 0 : EXIT_CANNOT_START;
     } else {
         init_shell(&shell);
         rc = shell.options.lend_outside ? lend(&shell, error) : run(&shell, error);

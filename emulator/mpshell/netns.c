@@ -11,6 +11,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/descriptors.h"
+#include "base/text_file.h"
 #include "emulator/mpshell/devices.h"
 #include "emulator/mpshell/outside.h"
 #include "emulator/mpshell/outside_devices.h"
@@ -198,48 +200,28 @@ void mp_netns_count_drops(mp_shell *shell) {
         perror("mpshell: cannot return to the outer network namespace");
 }
 
-/* The whole of a small file. Returns its length, or -1 with errno set. */
-static ssize_t read_whole(const char *name, char *text, size_t size) {
-    size_t used = 0;
-    int fd = open(name, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd >= 0 ? read(fd, text, size) : -1;
-    for (; n > 0; n = read(fd, text + used, size - used))
-        used += (size_t)n;
-    int saved = errno;
-    if (fd >= 0)
-        close(fd);
-    errno = saved;
-    return n == 0 ? (ssize_t)used : -1;
-}
-
 bool mp_netns_write_counters(mp_shell *shell, char error[MP_ERROR_SIZE]) {
-    char text[65536];
+    char *text = NULL;
     bool other = shell->inside_netns >= 0;
-    ssize_t length = -1;
+    size_t length = 0;
     if (!other || setns(shell->inside_netns, CLONE_NEWNET) == 0)
-        length = read_whole("/proc/net/netstat", text, sizeof text);
-    const bool good = length >= 0 && mp_result_write(&shell->netstat, text, (size_t)length);
+        text = file_read_at("/proc/net/netstat", SIZE_MAX, &length);
+    const bool good = text && mp_result_write(&shell->netstat, text, length);
     if (!good)
         mp_fail(error, "cannot write the counters %s: %s", shell->netstat.path, strerror(errno));
+    free(text);
     if (other && setns(shell->outside_netns, CLONE_NEWNET) != 0)
         perror("mpshell: cannot return to the outer network namespace");
     return good;
 }
 
-static void close_fd(int *fd) {
-    if (*fd >= 0) {
-        close(*fd);
-        *fd = -1;
-    }
-}
-
 void mp_netns_destroy(mp_shell *shell) {
     for (size_t k = 0; k < shell->path_count; k++) {
-        close_fd(&shell->paths[k].outside_fd);
-        close_fd(&shell->paths[k].inside_fd);
+        descriptor_close(&shell->paths[k].outside_fd);
+        descriptor_close(&shell->paths[k].inside_fd);
     }
     mp_outside_release_addresses(shell);
-    close_fd(&shell->inside_netns);
-    close_fd(&shell->outside_netns);
-    close_fd(&shell->lender);
+    descriptor_close(&shell->inside_netns);
+    descriptor_close(&shell->outside_netns);
+    descriptor_close(&shell->lender);
 }

@@ -55,26 +55,22 @@ mp_path_options *mp_options_add(mp_options *options, mp_link_kind kind, const ch
     const char *what = kind == MP_PATH ? "path" : "bottleneck";
     size_t *count = kind == MP_PATH ? &options->path_count : &options->bottleneck_count;
     size_t most = kind == MP_PATH ? MP_MAX_PATHS : LINK_BOTTLENECKS_MOST;
-    if (*count == most) {
-        error_code(error, error_size, "more than %zu %ss", most, what);
-        return NULL;
-    }
-    if (!mp_options_is_name(name, length)) {
-        error_code(error, error_size, "\"%.*s\" cannot name a %s; use at most 15 of a-z 0-9 - (not lo, all, default)",
-                   (int)(length < 40 ? length : 40), name, what);
-        return NULL;
-    }
+    if (*count == most)
+        return error_null(error, error_size, "more than %zu %ss", most, what);
+    if (!mp_options_is_name(name, length))
+        return error_null(error, error_size,
+                          "\"%.*s\" cannot name a %s; use at most 15 of a-z 0-9 - (not lo, all, default)",
+                          (int)(length < 40 ? length : 40), name, what);
     mp_path_options *link = &mp_options_links(options, kind)[*count];
     memcpy(link->name, name, length);
     link->name[length] = '\0';
     bool is_path = has_name(options->paths, options->path_count, link->name);
     bool is_bottleneck = has_name(options->bottlenecks, options->bottleneck_count, link->name);
-    if (is_path || is_bottleneck) {
-        error_code(error, error_size,
-                   (kind == MP_PATH) == is_path ? "two %ss are named %s" : "a %s has the name %s of another link", what,
-                   link->name);
-        return NULL;
-    }
+    if (is_path || is_bottleneck)
+        return error_null(error, error_size,
+                          (kind == MP_PATH) == is_path ? "two %ss are named %s"
+                                                       : "a %s has the name %s of another link",
+                          what, link->name);
     ++*count;
     return link;
 }
@@ -86,14 +82,10 @@ static bool read_control(void *into, const char *text, char *reason, size_t cap)
     mp_options *options = into;
     char *here = text[0] == '/' || text[0] == '\0' ? NULL : getcwd(NULL, 0);
     options->control = here ? mp_options_keep_joined(options, here, text) : text;
-    if (text[0] == '\0')
-        snprintf(reason, cap, "takes a text, not ''");
-    else if (text[0] != '/' && (!here || !options->control))
-        snprintf(reason, cap, "%.60s: the current directory is not known", text);
-    else
-        reason = NULL;
+    const bool is_found = text[0] == '/' || (here && options->control);
     free(here);
-    return !reason;
+    return is_found || (text[0] == '\0' ? error_set(reason, cap, "takes a text, not ''")
+                                        : error_set(reason, cap, "%.60s: the current directory is not known", text));
 }
 
 /* NAME is net.… as for sysctl(8), and leads nowhere else. */
@@ -105,31 +97,24 @@ static bool read_sysctl(void *into, const char *text, char *reason, size_t cap) 
     bool good = length > 4 && length < MP_SYSCTL_NAME_SIZE && strncmp(text, "net.", 4) == 0 && equals[1] != '\0';
     for (size_t i = 0; i < length; i++)
         good = good && (strchr(allowed, text[i]) || (text[i] == '.' && text[i + 1] != '.'));
-    if (!good) {
-        snprintf(reason, cap, "takes net.NAME=VALUE, not '%.80s'", text);
-    } else if (options->sysctl_count == MP_MAX_SYSCTLS) {
-        snprintf(reason, cap, "may be given %d times", MP_MAX_SYSCTLS);
-        good = false;
-    } else {
-        options->sysctls[options->sysctl_count++] = text;
-    }
-    return good;
+    if (!good)
+        return error_set(reason, cap, "takes net.NAME=VALUE, not '%.80s'", text);
+    if (options->sysctl_count == MP_MAX_SYSCTLS)
+        return error_set(reason, cap, "may be given %d times", MP_MAX_SYSCTLS);
+    options->sysctls[options->sysctl_count++] = text;
+    return true;
 }
 
 static bool read_watched(void *into, const char *text, char *reason, size_t cap) {
     mp_options *options = into;
     char *end;
     unsigned long pid = strtoul(text, &end, 10);
-    bool good = text[0] >= '1' && text[0] <= '9' && *end == '\0' && pid <= INT32_MAX;
-    if (!good) {
-        snprintf(reason, cap, "takes a process ID, not '%.40s'", text);
-    } else if (options->watched_count == MP_MAX_WATCHED) {
-        snprintf(reason, cap, "may be given %d times", MP_MAX_WATCHED);
-        good = false;
-    } else {
-        options->watched[options->watched_count++] = (pid_t)pid;
-    }
-    return good;
+    if (!(text[0] >= '1' && text[0] <= '9' && *end == '\0' && pid <= INT32_MAX))
+        return error_set(reason, cap, "takes a process ID, not '%.40s'", text);
+    if (options->watched_count == MP_MAX_WATCHED)
+        return error_set(reason, cap, "may be given %d times", MP_MAX_WATCHED);
+    options->watched[options->watched_count++] = (pid_t)pid;
+    return true;
 }
 
 /* ---- The tables ---- */

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/descriptors.h"
 #include "emulator/mpshell/outside_devices.h"
 #include "emulator/mpshell/tun.h"
 
@@ -146,12 +147,8 @@ static bool hand_over(int fd, mp_shell *shell, helper_reply *reply) {
             memcpy(CMSG_DATA(header) + k * sizeof(int), &shell->paths[k].outside_fd, sizeof(int));
     }
     ssize_t n = sendmsg(fd, &message, MSG_NOSIGNAL);
-    for (size_t k = 0; k < shell->path_count; k++) {
-        if (shell->paths[k].outside_fd >= 0) {
-            close(shell->paths[k].outside_fd);
-            shell->paths[k].outside_fd = -1;
-        }
-    }
+    for (size_t k = 0; k < shell->path_count; k++)
+        descriptor_close(&shell->paths[k].outside_fd);
     return n == (ssize_t)sizeof *reply;
 }
 

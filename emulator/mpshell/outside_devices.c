@@ -9,6 +9,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/descriptors.h"
 #include "emulator/mpshell/devices.h"
 #include "emulator/mpshell/tun.h"
 
@@ -40,12 +41,8 @@ static bool range_in_use(const struct ifaddrs *list, unsigned n) {
 }
 
 void mp_outside_release_addresses(mp_shell *shell) {
-    for (size_t k = 0; k < MP_MAX_PATHS; k++) {
-        if (shell->claims[k] >= 0) {
-            close(shell->claims[k]);
-            shell->claims[k] = -1;
-        }
-    }
+    for (size_t k = 0; k < MP_MAX_PATHS; k++)
+        descriptor_close(&shell->claims[k]);
 }
 
 static bool claim_ranges(mp_shell *shell, const struct ifaddrs *list, unsigned base) {

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/descriptors.h"
 #include "base/text_file.h"
 
 int mp_output_open(const char *path, int flags) {
@@ -71,9 +72,7 @@ bool mp_result_write(const mp_result *result, const char *text, size_t length) {
 void mp_result_close(mp_result *result) {
     if (!result->path)
         return;
-    if (result->file >= 0)
-        close(result->file);
-    if (result->folder >= 0)
-        close(result->folder);
+    descriptor_close(&result->file);
+    descriptor_close(&result->folder);
     *result = (mp_result){.path = NULL, .folder = -1, .file = -1};
 }

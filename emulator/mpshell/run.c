@@ -9,6 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/descriptors.h"
+
 void mp_script_add(mp_script *script, const char *format, ...) {
     va_list args;
     va_start(args, format);
@@ -69,9 +71,7 @@ bool mp_run(char *const argv[], const mp_script *input, char error[MP_ERROR_SIZE
         } while (waited < 0 && errno == EINTR);
         good = waited == pid ? judge(argv, status, out, error) : mp_fail(error, "lost \"%s\"", argv[0]);
     }
-    if (in >= 0)
-        close(in);
-    if (out >= 0)
-        close(out);
+    descriptor_close(&in);
+    descriptor_close(&out);
     return good;
 }

@@ -50,10 +50,8 @@ const mp_trace *mp_setup_trace(mp_shell *shell, const char *given, char error[MP
     for (size_t i = 0; i < shell->trace_count; i++)
         if (strcmp(shell->traces[i].path, name) == 0)
             return &shell->traces[i];
-    if (shell->trace_count == MP_MAX_TRACES) {
-        mp_fail(error, "%s: that would be more than %d traces", given, MP_MAX_TRACES);
-        return NULL;
-    }
+    if (shell->trace_count == MP_MAX_TRACES)
+        return mp_null(error, "%s: that would be more than %d traces", given, MP_MAX_TRACES);
     mp_trace *trace = &shell->traces[shell->trace_count];
     if (is_rate)
         trace->trace = link_trace_constant(rate);

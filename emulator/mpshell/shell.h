@@ -119,5 +119,6 @@ static inline mp_direction *mp_direction_at(mp_shell *shell, size_t number) {
 /* Writes one sentence to error. False; mp_no_fd: -1. */
 #define mp_fail(error, ...)  error_set(error, MP_ERROR_SIZE, __VA_ARGS__)
 #define mp_no_fd(error, ...) error_code(error, MP_ERROR_SIZE, __VA_ARGS__)
+#define mp_null(error, ...)  error_null(error, MP_ERROR_SIZE, __VA_ARGS__)
 
 #endif

@@ -24,7 +24,6 @@ static json_t *direction_object(const mp_direction *direction, const link_settin
 
 static json_t *path_object(const mp_path *path) {
     json_t *object = json_object();
-    json_t *drops = json_object();
     json_object_set_new(object, "name", link_report_text(path->options->name));
     json_object_set_new(object, "inside_addr", link_report_text(path->inside_address));
     json_object_set_new(object, "outside_addr", link_report_text(path->outside_address));
@@ -36,11 +35,11 @@ static json_t *path_object(const mp_path *path) {
     link_settings_report_path(path->options->settings, object);
     json_object_set_new(object, "up", direction_object(&path->up, &path->options->settings[0]));
     json_object_set_new(object, "down", direction_object(&path->down, &path->options->settings[1]));
-    json_object_set_new(drops, "inside_rx", number(path->inside_drops.received));
-    json_object_set_new(drops, "inside_tx", number(path->inside_drops.transmitted));
-    json_object_set_new(drops, "outside_rx", number(path->outside_drops.received));
-    json_object_set_new(drops, "outside_tx", number(path->outside_drops.transmitted));
-    json_object_set_new(object, "device_drops", drops);
+    json_object_set_new(object, "device_drops",
+                        json_pack("{s:I,s:I,s:I,s:I}", "inside_rx", (json_int_t)path->inside_drops.received,
+                                  "inside_tx", (json_int_t)path->inside_drops.transmitted, "outside_rx",
+                                  (json_int_t)path->outside_drops.received, "outside_tx",
+                                  (json_int_t)path->outside_drops.transmitted));
     return object;
 }
 
@@ -64,10 +63,8 @@ static json_t *flows_array(const mp_shell *shell) {
 }
 
 static json_t *exit_object(int status) {
-    json_t *object = json_object();
-    json_object_set_new(object, "code", WIFEXITED(status) ? json_integer(WEXITSTATUS(status)) : json_null());
-    json_object_set_new(object, "signal", WIFSIGNALED(status) ? json_integer(WTERMSIG(status)) : json_null());
-    return object;
+    return json_pack("{s:o,s:o}", "code", WIFEXITED(status) ? json_integer(WEXITSTATUS(status)) : json_null(), "signal",
+                     WIFSIGNALED(status) ? json_integer(WTERMSIG(status)) : json_null());
 }
 
 static json_t *lateness_object(const mp_awake_lateness *lateness) {
@@ -76,22 +73,15 @@ static json_t *lateness_object(const mp_awake_lateness *lateness) {
 
 static json_t *awake_object(const mp_awake *awake) {
     const mp_awake_probe *probe = &awake->probe;
-    json_t *object = json_object();
-    json_object_set_new(object, "asked", json_string(mp_keep_awake_names[awake->asked]));
-    json_object_set_new(object, "done", json_boolean(awake->done));
-    json_object_set_new(object, "because", json_string(mp_awake_reason(awake)));
-    json_object_set_new(object, "latency_device", json_boolean(awake->latency_held));
-    json_object_set_new(object, "spinners", number(awake->done ? awake->count : 0));
-    json_object_set_new(object, "spinners_shared", json_boolean(awake->shared));
-    json_object_set_new(object, "cpu_quota", json_boolean(awake->quota));
-    json_object_set_new(object, "spinner_cpu_s", json_real(awake->cpu_s));
+    json_t *object = json_pack("{s:s,s:b,s:s,s:b,s:I,s:b,s:b,s:f}", "asked", mp_keep_awake_names[awake->asked], "done",
+                               awake->done, "because", mp_awake_reason(awake), "latency_device", awake->latency_held,
+                               "spinners", (json_int_t)(awake->done ? awake->count : 0), "spinners_shared",
+                               awake->shared, "cpu_quota", awake->quota, "spinner_cpu_s", awake->cpu_s);
     if (probe->made) {
-        json_t *made = json_object();
-        json_object_set_new(made, "sched_fifo", json_boolean(probe->sched_fifo));
-        json_object_set_new(made, "age_s", json_real(probe->age_s));
-        json_object_set_new(made, "without_us", lateness_object(&probe->without));
-        json_object_set_new(made, "with_us", lateness_object(&probe->with));
-        json_object_set_new(object, "probe", made);
+        json_object_set_new(object, "probe",
+                            json_pack("{s:b,s:f,s:o,s:o}", "sched_fifo", probe->sched_fifo, "age_s", probe->age_s,
+                                      "without_us", lateness_object(&probe->without), "with_us",
+                                      lateness_object(&probe->with)));
     } else {
         json_object_set_new(object, "probe", json_null());
     }
@@ -103,13 +93,9 @@ json_t *mp_summary_machine(const mp_shell *shell) {
     if (!machine->known)
         return json_null();
     double own_s = shell->cpu_s + shell->command_cpu_s + shell->awake.cpu_s;
-    json_t *object = json_object();
-    json_object_set_new(object, "cores", number(machine->cores));
-    json_object_set_new(object, "busy_s", json_real(machine->busy_s));
-    json_object_set_new(object, "steal_s", json_real(machine->steal_s));
-    json_object_set_new(object, "guest_s", json_real(machine->guest_s));
-    json_object_set_new(object, "others_s", json_real(machine->busy_s > own_s ? machine->busy_s - own_s : 0.0));
-    return object;
+    return json_pack("{s:I,s:f,s:f,s:f,s:f}", "cores", (json_int_t)machine->cores, "busy_s", machine->busy_s, "steal_s",
+                     machine->steal_s, "guest_s", machine->guest_s, "others_s",
+                     machine->busy_s > own_s ? machine->busy_s - own_s : 0.0);
 }
 
 static json_t *summary_object(const mp_shell *shell, int status) {
@@ -163,21 +149,15 @@ json_t *mp_summary_figures(const mp_shell *shell, const mp_figures *figures) {
         json_t *path = json_pack("{s:s}", "name", shell->paths[k].options->name);
         for (size_t way = 0; way < 2; way++) {
             const link_stats *s = &figures->links[k][way].stats;
-            json_t *link = json_object();
-            json_object_set_new(link, "is_up", json_boolean(figures->links[k][way].is_up));
-            json_object_set_new(link, "opportunities", number(s->opportunities));
-            json_object_set_new(link, "opportunities_used", number(s->opportunities_used));
-            json_object_set_new(link, "arrived_packets", number(s->arrived_packets));
-            json_object_set_new(link, "arrived_bytes", number(s->arrived_bytes));
-            json_object_set_new(link, "departed_packets", number(s->departed_packets));
-            json_object_set_new(link, "departed_bytes", number(s->departed_bytes));
-            json_object_set_new(link, "queued_packets", number(s->queued_packets));
-            json_object_set_new(link, "queued_bytes", number(s->queued_bytes));
-            json_object_set_new(link, "queueing_ms", json_real((double)s->queueing_us / 1000.0));
-            json_object_set_new(link, "queue_drops", number(s->queue_drops));
-            json_object_set_new(link, "random_losses", number(s->random_losses));
-            json_object_set_new(link, "off_losses", number(s->off_losses));
-            json_object_set_new(link, "late_p99_us", number(figures->links[k][way].late_p99_us));
+            json_t *link = json_pack(
+                "{s:b,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:f,s:I,s:I,s:I,s:I}", "is_up", figures->links[k][way].is_up,
+                "opportunities", (json_int_t)s->opportunities, "opportunities_used", (json_int_t)s->opportunities_used,
+                "arrived_packets", (json_int_t)s->arrived_packets, "arrived_bytes", (json_int_t)s->arrived_bytes,
+                "departed_packets", (json_int_t)s->departed_packets, "departed_bytes", (json_int_t)s->departed_bytes,
+                "queued_packets", (json_int_t)s->queued_packets, "queued_bytes", (json_int_t)s->queued_bytes,
+                "queueing_ms", (double)s->queueing_us / 1000.0, "queue_drops", (json_int_t)s->queue_drops,
+                "random_losses", (json_int_t)s->random_losses, "off_losses", (json_int_t)s->off_losses, "late_p99_us",
+                (json_int_t)figures->links[k][way].late_p99_us);
             json_object_set_new(path, names[way], link);
         }
         json_array_append_new(paths, path);

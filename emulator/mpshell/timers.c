@@ -1,6 +1,5 @@
 #include "emulator/mpshell/timers.h"
 
-#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -11,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/text_file.h"
 #include "emulator/link/report.h"
 
 #define MOST_CORES    64u
@@ -39,16 +39,11 @@ struct mp_timers {
 /* Second figure of schedstat (Linux: Documentation/scheduler/sched-stats): ns this thread waited for a core while it
  * could have run. 0 where the kernel does not count it. */
 static uint64_t own_run_delay_ns(void) {
-    char text[96] = "";
-    unsigned long long ran;
-    unsigned long long waited = 0;
-    int fd = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
-    if (fd >= 0) {
-        if (read(fd, text, sizeof text - 1) <= 0 || sscanf(text, "%llu %llu", &ran, &waited) != 2)
-            waited = 0;
-        close(fd);
-    }
-    return waited;
+    char text[96];
+    unsigned long long ran, waited;
+    bool known =
+        file_peek("/proc/thread-self/schedstat", text, sizeof text) && sscanf(text, "%llu %llu", &ran, &waited) == 2;
+    return known ? waited : 0;
 }
 
 static void sleep_until(uint64_t at_us) {

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/descriptors.h"
 
 #define MOST_THREADS  256u
 #define MOST_DEPTH    16u /* of a tree of processes */
@@ -73,10 +74,8 @@ static int open_of_thread(pid_t pid, pid_t tid, const char *file) {
 }
 
 static void forget(sampled_thread *each) {
-    if (each->schedstat >= 0)
-        close(each->schedstat);
-    if (each->stat >= 0)
-        close(each->stat);
+    descriptor_close(&each->schedstat);
+    descriptor_close(&each->stat);
 }
 
 /* A thread that came since the last look counts from its first moment. */

@@ -1,5 +1,6 @@
 #include "emulator/saturatr/client_setup.h"
 #include "base/clock.h"
+#include "base/descriptors.h"
 
 #include <errno.h>
 #include <ifaddrs.h>
@@ -57,8 +58,7 @@ static bool connect_tcp(sat_client *client) {
         sat_control_init(&client->control, fd);
         return true;
     }
-    if (fd >= 0)
-        close(fd);
+    descriptor_close(&fd);
     return false;
 }
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/descriptors.h"
 
 void sat_control_init(sat_control *control, int fd) {
     control->fd = fd;
@@ -15,9 +16,7 @@ void sat_control_init(sat_control *control, int fd) {
 }
 
 void sat_control_close(sat_control *control) {
-    if (control->fd >= 0)
-        close(control->fd);
-    control->fd = -1;
+    descriptor_close(&control->fd);
     control->used = 0;
 }
 

@@ -8,8 +8,9 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "base/error.h"
+#include "base/descriptors.h"
 #include "base/clock.h"
+#include "base/error.h"
 #include "emulator/saturatr/server_session.h"
 
 #define PENDING_MOST 8u
@@ -61,8 +62,7 @@ static bool open_ports(sat_server *server, char *error) {
             return false;
         if (sat_socket_open(&server->data, &server->address, NULL, error))
             return true;
-        close(server->listen_fd);
-        server->listen_fd = -1;
+        descriptor_close(&server->listen_fd);
     }
     return false;
 }
@@ -272,7 +272,6 @@ bool sat_server_run(const sat_options *options, volatile sig_atomic_t *stop, cha
         sat_control_close(&server.pending[i].control);
     sat_socket_close(&server.data);
     sat_socket_close(&server.ack);
-    if (server.listen_fd >= 0)
-        close(server.listen_fd);
+    descriptor_close(&server.listen_fd);
     return ok;
 }

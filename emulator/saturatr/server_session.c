@@ -1,6 +1,6 @@
 #include "emulator/saturatr/server_session.h"
-#include "base/error.h"
 #include "base/clock.h"
+#include "base/error.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 #include "emulator/saturatr/socket.h"
 #include "base/clock.h"
+#include "base/descriptors.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -119,9 +120,7 @@ bool sat_socket_open(sat_socket *s, const sat_address *local, const char *device
 }
 
 void sat_socket_close(sat_socket *s) {
-    if (s->fd >= 0)
-        close(s->fd);
-    s->fd = -1;
+    descriptor_close(&s->fd);
 }
 
 /* The kernel's timestamp is on the real-time clock; real_ahead_us is how far that is ahead of the monotonic one. */

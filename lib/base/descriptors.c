@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 void descriptors_raise_limit(void) {
     struct rlimit files;
@@ -13,4 +14,10 @@ void descriptors_raise_limit(void) {
 
 int descriptors_reserve(void) {
     return open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+void descriptor_close(int *fd) {
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
 }

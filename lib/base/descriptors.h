@@ -1,4 +1,4 @@
-/* File descriptors: how many a process may have, and one in reserve. */
+/* File descriptors: how many a process may have, one in reserve, and the end of one. */
 #ifndef BASE_DESCRIPTORS_H
 #define BASE_DESCRIPTORS_H
 
@@ -7,5 +7,7 @@ void descriptors_raise_limit(void);
 
 /* A descriptor that does nothing but keep its place, so that there is one to give up where none is left. -1: none. */
 int descriptors_reserve(void);
+/* Closes the descriptor if it is one, and makes it -1, which is none. */
+void descriptor_close(int *fd);
 
 #endif

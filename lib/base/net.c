@@ -1,5 +1,5 @@
-#include "base/error.h"
 #include "base/net.h"
+#include "base/error.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

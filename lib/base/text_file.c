@@ -66,6 +66,15 @@ char *file_read_at(const char *name, size_t most, size_t *length) {
     return text;
 }
 
+bool file_peek(const char *name, char *text, size_t size) {
+    const int fd = open(name, O_RDONLY | O_CLOEXEC);
+    const ssize_t n = fd >= 0 ? read(fd, text, size - 1) : -1;
+    if (fd >= 0)
+        close(fd);
+    text[n > 0 ? n : 0] = '\0';
+    return n > 0;
+}
+
 bool file_write(int fd, const void *data, size_t length) {
     const char *at = data;
     while (length > 0) {

@@ -11,6 +11,8 @@ char *file_read(int fd, size_t most, size_t *length);
 /* The same of a file, by its name. */
 char *file_read_at(const char *name, size_t most, size_t *length);
 
+/* The beginning of a small file, such as those of /proc, as a text; "" where there is none. False: there is none. */
+bool file_peek(const char *name, char *text, size_t size);
 /* Writes all of it. False with errno set. */
 bool file_write(int fd, const void *data, size_t length);
 /* A small text, such as a certificate or a key, to be freed. NULL with one phrase in error, e.g. "cannot read x.pem: No

@@ -17,6 +17,7 @@
 #include <jansson.h>
 
 #include "base/clock.h"
+#include "base/descriptors.h"
 #include "base/error.h"
 #include "base/net.h"
 #include "base/wait.h"
@@ -270,11 +271,9 @@ static int open_spare(void) {
 int relay_accept(relay *r, int listener) {
     int fd;
     while ((fd = accept_one(listener)) < 0 && (errno == EMFILE || errno == ENFILE)) {
-        if (r->spare >= 0)
-            close(r->spare);
-        const int refused = accept_one(listener);
-        if (refused >= 0)
-            close(refused);
+        descriptor_close(&r->spare);
+        int refused = accept_one(listener);
+        descriptor_close(&refused);
         r->spare = open_spare();
         if (!r->has_refused)
             fprintf(stderr, "relay: there is no descriptor for a connection, which is refused.\n");
@@ -307,11 +306,10 @@ static void accept_streams(relay *r) {
 relay_stream *relay_connect(relay *r) {
     struct sockaddr_storage to;
     const socklen_t len = net_to_sockaddr(&r->options->upstream, &to);
-    const int fd = socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    int fd = socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     relay_stream *s = fd >= 0 ? stream_new(r, fd) : NULL;
     if (!s) {
-        if (fd >= 0)
-            close(fd);
+        descriptor_close(&fd);
         return NULL;
     }
     s->is_connecting = true;
@@ -497,11 +495,8 @@ void relay_free(relay *r) {
         close(r->listener);
         unlink(r->options->socket_file);
     }
-    if (r->signals >= 0)
-        close(r->signals);
-    if (r->spare >= 0)
-        close(r->spare);
-    if (r->epoll >= 0)
-        close(r->epoll);
+    descriptor_close(&r->signals);
+    descriptor_close(&r->spare);
+    descriptor_close(&r->epoll);
     free(r);
 }

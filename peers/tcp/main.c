@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/descriptors.h"
 #include "base/error.h"
 #include "base/net.h"
 #include "base/tcp_stats.h"
@@ -312,9 +313,7 @@ int main(int argc, char **argv) {
     if (!ok)
         fprintf(stderr, PROGRAM ": %s\n", error);
     relay_free(t.relay);
-    if (t.listener >= 0)
-        close(t.listener);
-    if (t.epoll >= 0)
-        close(t.epoll);
+    descriptor_close(&t.listener);
+    descriptor_close(&t.epoll);
     return status;
 }
