@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/descriptors.h"
+#include "base/error.h"
 #include "base/jsonl.h"
 #include "base/wait.h"
 #include "player/options.h"
@@ -46,7 +47,7 @@ static void on_watch(void *user, int fd, uint32_t events) {
         epoll_ctl(d->epoll, EPOLL_CTL_DEL, fd, NULL);
     } else if (epoll_ctl(d->epoll, EPOLL_CTL_MOD, fd, &e) != 0 && epoll_ctl(d->epoll, EPOLL_CTL_ADD, fd, &e) != 0) {
         /* Without a watch, the step after the next timeout finds what there is to do. */
-        fprintf(stderr, PROGRAM ": cannot wait for a socket: %s.\n", strerror(errno));
+        error_say(PROGRAM, "cannot wait for a socket: %s.", strerror(errno));
     }
 }
 
@@ -89,37 +90,18 @@ static void run(driver *d, const sigset_t *unblocked) {
     }
 }
 
-/* Signals arrive only while waiting. */
-static void set_up_signals(sigset_t *unblocked) {
-    struct sigaction action = {.sa_handler = on_signal};
-    sigset_t blocked;
-    sigemptyset(&blocked);
-    sigaddset(&blocked, SIGTERM);
-    sigaddset(&blocked, SIGINT);
-    sigprocmask(SIG_BLOCK, &blocked, unblocked);
-    sigdelset(unblocked, SIGTERM);
-    sigdelset(unblocked, SIGINT);
-    sigaction(SIGTERM, &action, NULL);
-    sigaction(SIGINT, &action, NULL);
-    signal(SIGPIPE, SIG_IGN);
-}
-
 /* Opens what the run writes to. False with a sentence on stderr. */
 static bool open_files(driver *d, int argc, char **argv) {
     const player_options *o = &d->options;
     d->log = jsonl_open(o->out_file, d->start_us);
-    if (!d->log) {
-        fprintf(stderr, PROGRAM ": cannot write %s: %s.\n", o->out_file, strerror(errno));
-        return false;
-    }
+    if (!d->log)
+        return error_say(PROGRAM, "cannot write %s: %s.", o->out_file, strerror(errno));
     jsonl_write_start(d->log, argc, argv, player_session_describe(o));
     random_key_warn(&o->transport_config.seed, PROGRAM, d->log, d->start_us);
     if (o->save_file) {
         d->save_fd = open(o->save_file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-        if (d->save_fd < 0) {
-            fprintf(stderr, PROGRAM ": cannot write %s: %s.\n", o->save_file, strerror(errno));
-            return false;
-        }
+        if (d->save_fd < 0)
+            return error_say(PROGRAM, "cannot write %s: %s.", o->save_file, strerror(errno));
     }
     return true;
 }
@@ -132,7 +114,7 @@ static void wait_for_links(void) {
         return;
     const int fd = atoi(number);
     if (write(fd, &byte, 1) == 1 && read(fd, &byte, 1) != 1)
-        fprintf(stderr, PROGRAM ": mpshell ended before its links started.\n");
+        error_say(PROGRAM, "mpshell ended before its links started.");
     close(fd);
 }
 
@@ -140,48 +122,41 @@ static int start(driver *d, int argc, char **argv) {
     sigset_t unblocked;
     player_transport_config *transport = &d->options.transport_config;
     char problem[PLAYER_ERROR_BYTES];
-    if (!random_key_make(&transport->seed, "client", transport->random_key, problem, sizeof problem)) {
-        fprintf(stderr, PROGRAM ": %s.\n", problem);
-        return 2;
-    }
+    if (!random_key_make(&transport->seed, "client", transport->random_key, problem, sizeof problem))
+        return error_status(PROGRAM, "%s.", problem);
     transport->random_packet_numbers = !transport->seed.given;
     wait_for_links();
-    set_up_signals(&unblocked);
+    wait_catch_signals((const int[]){SIGTERM, SIGINT, 0}, on_signal, &unblocked);
+    signal(SIGPIPE, SIG_IGN);
     d->start_us = clock_us();
     d->epoll = epoll_create1(EPOLL_CLOEXEC);
-    if (d->epoll < 0) {
-        fprintf(stderr, PROGRAM ": no epoll: %s.\n", strerror(errno));
-        return 2;
-    }
+    if (d->epoll < 0)
+        return error_status(PROGRAM, "no epoll: %s.", strerror(errno));
     if (!open_files(d, argc, argv))
         return 2;
     const player_session_hooks hooks = {.user = d, .watch = on_watch, .save = d->save_fd >= 0 ? save : NULL};
-    if (!player_session_start(&d->session, &d->options, &hooks, d->log, d->start_us)) {
-        fprintf(stderr, PROGRAM ": out of memory.\n");
-        return 2;
-    }
+    if (!player_session_start(&d->session, &d->options, &hooks, d->log, d->start_us))
+        return error_status(PROGRAM, "out of memory.");
     run(d, &unblocked);
     char error[PLAYER_SESSION_ERROR_BYTES] = "";
     int status = player_session_finish(&d->session, clock_us(), error);
     if (status != 0)
-        fprintf(stderr, PROGRAM ": %s.\n", error);
+        error_say(PROGRAM, "%s.", error);
     return status;
 }
 
 int main(int argc, char **argv) {
     static driver d = {.epoll = -1, .save_fd = -1};
     char error[SETTINGS_ERROR_BYTES];
-    if (!player_options_parse(argc, argv, &d.options, error)) {
-        fprintf(stderr, PROGRAM ": %s\n", error);
-        return 2;
-    }
+    if (!player_options_parse(argc, argv, &d.options, error))
+        return error_status(PROGRAM, "%s", error);
     if (d.options.help) {
         player_options_print_usage();
         return 0;
     }
     int status = start(&d, argc, argv);
     if (!jsonl_close(d.log)) {
-        fprintf(stderr, PROGRAM ": cannot write %s to its end: %s.\n", d.options.out_file, strerror(errno));
+        error_say(PROGRAM, "cannot write %s to its end: %s.", d.options.out_file, strerror(errno));
         status = status != 0 ? status : 1;
     }
     descriptor_close(&d.save_fd);

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/descriptors.h"
+#include "base/error.h"
 #include "server/options.h"
 #include "server/process.h"
 #include "server/report.h"
@@ -16,32 +17,21 @@ static bool open_log(server *s) {
     if (!file)
         return true;
     s->log = s->config.workers > 0 ? jsonl_open_shared(file, s->start_us, -1) : jsonl_open(file, s->start_us);
-    if (!s->log) {
-        fprintf(stderr, SERVER_PROGRAM ": cannot write %s: %s.\n", file, strerror(errno));
-        return false;
-    }
+    if (!s->log)
+        return error_say(SERVER_PROGRAM, "cannot write %s: %s.", file, strerror(errno));
     jsonl_limit(s->log, s->config.out_bytes);
     jsonl_write_start(s->log, s->argc, s->argv, server_describe(&s->config));
     return true;
 }
 
-/* All sockets are open: the line that says so. */
-static void print_listening(server *s, json_t *line) {
-    json_dumpf(line, stdout, JSON_COMPACT);
-    putchar('\n');
-    fflush(stdout);
-    json_object_del(line, "event");
-    jsonl_write(s->log, "listening", json_incref(line), clock_us());
-}
-
 static int serve_alone(server *s, server_totals *totals) {
-    json_t *line = json_pack("{s:s}", "event", "listening");
-    bool started = server_start(s, line);
+    json_t *listening = json_object();
+    bool started = server_start(s, listening);
     if (started) {
-        print_listening(s, line);
+        jsonl_announce(s->log, json_incref(listening), clock_us());
         server_run(s);
     }
-    json_decref(line);
+    json_decref(listening);
     server_stop(s, totals);
     return started ? 0 : 2;
 }
@@ -69,32 +59,22 @@ static int serve(server *s) {
     return status;
 }
 
-static int print_settings(void) {
-    json_t *described = quic_settings_describe();
-    json_dumpf(described, stdout, JSON_INDENT(1));
-    putchar('\n');
-    json_decref(described);
-    return 0;
-}
-
 int main(int argc, char **argv) {
     static server s = {.epoll = -1, .files = {.root = -1}};
     char error[SETTINGS_ERROR_BYTES];
     s.argc = argc;
     s.argv = argv;
-    if (!server_options_parse(argc, argv, &s.base, error)) {
-        fprintf(stderr, SERVER_PROGRAM ": %s\n", error);
-        return 2;
-    }
+    if (!server_options_parse(argc, argv, &s.base, error))
+        return error_status(SERVER_PROGRAM, "%s", error);
     if (s.base.help) {
         server_options_print_usage();
         return 0;
     }
     if (s.base.describe_settings)
-        return print_settings();
+        return jsonl_print(quic_settings_describe(), JSON_INDENT(1));
     int status = serve(&s);
     if (!jsonl_close(s.log)) {
-        fprintf(stderr, SERVER_PROGRAM ": cannot write %s to its end: %s.\n", s.config.out_file, strerror(errno));
+        error_say(SERVER_PROGRAM, "cannot write %s to its end: %s.", s.config.out_file, strerror(errno));
         status = status != 0 ? status : 1;
     }
     server_close(&s);

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/descriptors.h"
+#include "base/error.h"
 #include "base/text_file.h"
 #include "base/wait.h"
 #include "server/deployment.h"
@@ -36,17 +37,8 @@ static void on_signal(int signal) {
 }
 
 void server_catch_signals(sigset_t *unblocked) {
-    static const int caught[] = {SIGTERM, SIGINT, SIGHUP, SIGCHLD};
-    struct sigaction action = {.sa_handler = on_signal};
-    sigset_t blocked;
-    sigemptyset(&blocked);
-    for (size_t i = 0; i < sizeof caught / sizeof caught[0]; i++)
-        sigaddset(&blocked, caught[i]);
-    sigprocmask(SIG_BLOCK, &blocked, unblocked);
-    for (size_t i = 0; i < sizeof caught / sizeof caught[0]; i++) {
-        sigdelset(unblocked, caught[i]);
-        sigaction(caught[i], &action, NULL);
-    }
+    static const int caught[] = {SIGTERM, SIGINT, SIGHUP, SIGCHLD, 0};
+    wait_catch_signals(caught, on_signal, unblocked);
     signal(SIGPIPE, SIG_IGN);
 }
 
@@ -105,15 +97,11 @@ static bool load_frame_index(server *s) {
     char error[256];
     size_t len = 0;
     char *text = file_read_at(file, MAX_INDEX_BYTES, &len);
-    if (!text) {
-        fprintf(stderr, SERVER_PROGRAM ": cannot read the frame index %s: %s.\n", file, strerror(errno));
-        return false;
-    }
+    if (!text)
+        return error_say(SERVER_PROGRAM, "cannot read the frame index %s: %s.", file, strerror(errno));
     bool ok = catalogue_load_frame_index(s->catalogue, text, len, error, sizeof error);
     free(text);
-    if (!ok)
-        fprintf(stderr, SERVER_PROGRAM ": the frame index %s is wrong: %s.\n", file, error);
-    return ok;
+    return ok || error_say(SERVER_PROGRAM, "the frame index %s is wrong: %s.", file, error);
 }
 
 /* spec: "/VIDEO=FILE" */
@@ -124,17 +112,14 @@ static bool load_ffprobe(server *s, const char *spec) {
     size_t len = 0;
     char *text = file_read_at(file, MAX_INDEX_BYTES, &len);
     if (!text) {
-        fprintf(stderr, SERVER_PROGRAM ": cannot read ffprobe's output %s: %s.\n", file, strerror(errno));
+        error_say(SERVER_PROGRAM, "cannot read ffprobe's output %s: %s.", file, strerror(errno));
         free(target);
         return false;
     }
-    bool ok = ffprobe_first_frame(text, len, &end, error, sizeof error);
-    if (!ok) {
-        fprintf(stderr, SERVER_PROGRAM ": ffprobe's output %s has no first frame: %s.\n", file, error);
-    } else if (!target || !catalogue_set_first_frame(s->catalogue, target, end)) {
-        fprintf(stderr, SERVER_PROGRAM ": out of memory.\n");
-        ok = false;
-    }
+    bool ok = ffprobe_first_frame(text, len, &end, error, sizeof error)
+                  ? (target && catalogue_set_first_frame(s->catalogue, target, end)) ||
+                        error_say(SERVER_PROGRAM, "out of memory.")
+                  : error_say(SERVER_PROGRAM, "ffprobe's output %s has no first frame: %s.", file, error);
     free(text);
     free(target);
     return ok;
@@ -151,17 +136,13 @@ static bool load_frames(server *s) {
 
 static bool open_catalogue(server *s) {
     if (s->config.root) {
-        if (!server_files_open(&s->files, s->config.root)) {
-            fprintf(stderr, SERVER_PROGRAM ": cannot serve --root %s: %s.\n", s->config.root, strerror(errno));
-            return false;
-        }
+        if (!server_files_open(&s->files, s->config.root))
+            return error_say(SERVER_PROGRAM, "cannot serve --root %s: %s.", s->config.root, strerror(errno));
         s->file_table = server_files_table(&s->files);
     }
     s->catalogue = catalogue_new(&s->config.video, s->config.root ? &s->file_table : NULL);
-    if (!s->catalogue) {
-        fprintf(stderr, SERVER_PROGRAM ": out of memory.\n");
-        return false;
-    }
+    if (!s->catalogue)
+        return error_say(SERVER_PROGRAM, "out of memory.");
     return load_frames(s);
 }
 
@@ -170,16 +151,14 @@ static bool open_deployment(server *s) {
     if (s->config.workers == 0 && !s->config.lb_file)
         return true;
     s->has_deployment = server_deployment_open(&s->config, &s->lb, &s->deployment, error, sizeof error);
-    if (!s->has_deployment)
-        fprintf(stderr, SERVER_PROGRAM ": %s\n", error);
-    return s->has_deployment;
+    return s->has_deployment || error_say(SERVER_PROGRAM, "%s", error);
 }
 
 bool server_reload(server *s) {
     char error[SETTINGS_ERROR_BYTES] = "there is no --params FILE to read again.";
     uint64_t now = clock_us();
     if (!s->base.params_file || !server_options_load_params(&s->base, &s->config, error)) {
-        fprintf(stderr, SERVER_PROGRAM ": %s\n", error);
+        error_say(SERVER_PROGRAM, "%s", error);
         jsonl_write(s->log, "reload_failed", json_pack("{s:s%}", "message", error, strlen(error)), now);
         return false;
     }
@@ -192,16 +171,14 @@ bool server_reload(server *s) {
 
 bool server_open(server *s) {
     char error[SERVER_ERROR_BYTES];
-    if (!random_key_make(&s->base.seed, "server", s->base.random_key, error, sizeof error)) {
-        fprintf(stderr, SERVER_PROGRAM ": %s.\n", error);
-        return false;
-    }
+    if (!random_key_make(&s->base.seed, "server", s->base.random_key, error, sizeof error))
+        return error_say(SERVER_PROGRAM, "%s.", error);
     s->base.random_packet_numbers = !s->base.seed.given;
     s->config = s->base;
     s->connections = mmap(NULL, sizeof *s->connections, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (s->connections == MAP_FAILED) {
         s->connections = NULL;
-        fprintf(stderr, SERVER_PROGRAM ": out of memory.\n");
+        error_say(SERVER_PROGRAM, "out of memory.");
         return false;
     }
     return open_catalogue(s) && open_deployment(s) && (!s->base.params_file || server_reload(s));
@@ -222,10 +199,8 @@ void server_close(server *s) {
 static bool open_loop(server *s) {
     s->epoll = epoll_create1(EPOLL_CLOEXEC);
     s->ready = calloc(SERVER_MAX_EVENTS, sizeof(struct epoll_event));
-    if (s->epoll < 0 || !s->ready) {
-        fprintf(stderr, SERVER_PROGRAM ": no epoll: %s.\n", strerror(errno));
-        return false;
-    }
+    if (s->epoll < 0 || !s->ready)
+        return error_say(SERVER_PROGRAM, "no epoll: %s.", strerror(errno));
     return true;
 }
 
@@ -238,10 +213,8 @@ bool server_start(server *s, json_t *listening) {
         if (!services[i]->wanted(&s->config))
             continue;
         s->running[i] = services[i]->start(s, clock_us(), &bound, error);
-        if (!s->running[i]) {
-            fprintf(stderr, SERVER_PROGRAM ": %s.\n", error);
-            return false;
-        }
+        if (!s->running[i])
+            return error_say(SERVER_PROGRAM, "%s.", error);
         json_object_set_new(listening, services[i]->name, json_string(xl_addr_format(&bound, text, sizeof text)));
     }
     return true;

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/descriptors.h"
+#include "base/error.h"
 #include "base/text_file.h"
 #include "server/forward.h"
 #include "server/report.h"
@@ -195,8 +196,8 @@ static void worker_ended(parent *p, unsigned number, int status) {
         p->status = 2;
         return;
     }
-    fprintf(stderr, SERVER_PROGRAM ": worker %u ended (%s %d); it is started again.\n", number,
-            by_signal ? "signal" : "status", by_signal ? WTERMSIG(status) : WEXITSTATUS(status));
+    error_say(SERVER_PROGRAM, "worker %u ended (%s %d); it is started again.", number, by_signal ? "signal" : "status",
+              by_signal ? WTERMSIG(status) : WEXITSTATUS(status));
     plan_restart(w, now);
 }
 
@@ -230,21 +231,16 @@ static bool any_running(const parent *p) {
     return false;
 }
 
-/* Once all workers serve: the line that says so. */
-static void print_listening(parent *p) {
+static void all_serve(parent *p) {
     const server_config *config = &p->server->config;
     const server_worker *first = &p->workers[0].inherited;
     char text[64];
-    json_t *line = json_pack("{s:s}", "event", "listening");
+    json_t *listening = json_object();
     if (config->quic)
-        json_object_set_new(line, "quic", json_string(xl_addr_format(&first->udp_bound, text, sizeof text)));
+        json_object_set_new(listening, "quic", json_string(xl_addr_format(&first->udp_bound, text, sizeof text)));
     if (config->http1)
-        json_object_set_new(line, "http1", json_string(xl_addr_format(&first->tcp_bound, text, sizeof text)));
-    json_dumpf(line, stdout, JSON_COMPACT);
-    putchar('\n');
-    fflush(stdout);
-    json_object_del(line, "event");
-    jsonl_write(p->server->log, "listening", line, clock_us());
+        json_object_set_new(listening, "http1", json_string(xl_addr_format(&first->tcp_bound, text, sizeof text)));
+    jsonl_announce(p->server->log, listening, clock_us());
     p->listening = true;
 }
 
@@ -296,7 +292,7 @@ static void supervise(parent *p) {
         if (!p->ending)
             restart_due(p);
         if (!p->listening && !p->ending && all_started(p))
-            print_listening(p);
+            all_serve(p);
     }
     p->ending = true;
     signal_all(p, SIGTERM);
@@ -317,15 +313,11 @@ static bool open_sockets(parent *p) {
     char error[SERVER_ERROR_BYTES], text[64];
     xl_addr udp_bound = {0}, tcp_bound = {0};
     int rv = config->quic ? xl_udp_open_group(&config->quic_addr, &p->server->deployment, udp, &udp_bound) : 0;
-    if (rv < 0) {
-        fprintf(stderr, SERVER_PROGRAM ": cannot listen on %s: %s.\n",
-                xl_addr_format(&config->quic_addr, text, sizeof text), strerror(-rv));
-        return false;
-    }
-    if (config->http1 && (tcp = server_http1_listen(config, &tcp_bound, error)) < 0) {
-        fprintf(stderr, SERVER_PROGRAM ": %s.\n", error);
-        return false;
-    }
+    if (rv < 0)
+        return error_say(SERVER_PROGRAM, "cannot listen on %s: %s.",
+                         xl_addr_format(&config->quic_addr, text, sizeof text), strerror(-rv));
+    if (config->http1 && (tcp = server_http1_listen(config, &tcp_bound, error)) < 0)
+        return error_say(SERVER_PROGRAM, "%s.", error);
     for (unsigned i = 0; i < p->count; i++) {
         server_worker *w = &p->workers[i].inherited;
         *w = (server_worker){.udp = config->quic ? udp[i] : -1,
@@ -333,10 +325,8 @@ static bool open_sockets(parent *p) {
                              .udp_bound = udp_bound,
                              .tcp_bound = tcp_bound,
                              .outbox = p->outbox};
-        if (!forward_open(&w->inbox, &p->outbox[i])) {
-            fprintf(stderr, SERVER_PROGRAM ": no socket between the workers: %s.\n", strerror(errno));
-            return false;
-        }
+        if (!forward_open(&w->inbox, &p->outbox[i]))
+            return error_say(SERVER_PROGRAM, "no socket between the workers: %s.", strerror(errno));
     }
     return true;
 }
@@ -360,10 +350,8 @@ static void add_up(parent *p, server_totals *totals, json_t *by_worker) {
 int workers_run(server *s, server_totals *totals, json_t *by_worker) {
     parent p = {.server = s, .count = s->deployment.workers, .self = getpid()};
     p.workers = calloc(p.count, sizeof *p.workers);
-    if (!p.workers) {
-        fprintf(stderr, SERVER_PROGRAM ": out of memory.\n");
-        return 2;
-    }
+    if (!p.workers)
+        return error_status(SERVER_PROGRAM, "out of memory.");
     for (unsigned i = 0; i < p.count; i++)
         p.workers[i] = (worker){.report = -1,
                                 .restart_at = XL_NEVER,
@@ -373,7 +361,7 @@ int workers_run(server *s, server_totals *totals, json_t *by_worker) {
         p.status = 2;
     for (unsigned i = 0; i < p.count && p.status == 0; i++)
         if (!start_worker(&p, i)) {
-            fprintf(stderr, SERVER_PROGRAM ": cannot start a worker: %s.\n", strerror(errno));
+            error_say(SERVER_PROGRAM, "cannot start a worker: %s.", strerror(errno));
             p.status = 2;
         }
     p.ending = p.status != 0;

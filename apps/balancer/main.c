@@ -94,7 +94,7 @@ static void reload(forwarder *w, options *o, jsonl *log) {
         o->server_id_bytes = file->server_id_bytes;
         jsonl_write(log, "reloaded", json_pack("{s:I}", "servers", (json_int_t)file->server_count), xl_udp_now());
     } else {
-        fprintf(stderr, PROGRAM ": %s\n", error);
+        error_say(PROGRAM, "%s", error);
         json_t *text = json_string(error);
         jsonl_write(log, "reload_failed", json_pack("{s:o}", "message", text ? text : json_null()), xl_udp_now());
     }
@@ -113,7 +113,7 @@ static void on_changed(void *user, const lb_server *server, bool is_up, uint64_t
     char id[2 * XL_LB_SERVER_ID_MAX + 1], text[64];
     write_server_id(server, o->server_id_bytes, id);
     xl_addr_format(&server->address, text, sizeof text);
-    fprintf(stderr, PROGRAM ": server %s at %s is %s.\n", id, text, is_up ? "there again" : "down");
+    error_say(PROGRAM, "server %s at %s is %s.", id, text, is_up ? "there again" : "down");
     jsonl_write(o->log, is_up ? "server_up" : "server_down", json_pack("{s:s, s:s}", "server", id, "address", text),
                 now);
     jsonl_flush(o->log);
@@ -164,30 +164,6 @@ static void run(forwarder *w, options *o, jsonl *log, const sigset_t *unblocked)
     close(epoll);
 }
 
-static void say_listening(jsonl *log, const xl_addr *bound) {
-    char text[64];
-    json_t *line = json_pack("{s:s, s:s}", "event", "listening", "quic", xl_addr_format(bound, text, sizeof text));
-    json_dumpf(line, stdout, JSON_COMPACT);
-    putchar('\n');
-    fflush(stdout);
-    json_object_del(line, "event");
-    jsonl_write(log, "listening", line, xl_udp_now());
-}
-
-static void catch_signals(sigset_t *unblocked) {
-    static const int caught[] = {SIGTERM, SIGINT, SIGHUP};
-    struct sigaction action = {.sa_handler = on_signal};
-    sigset_t blocked;
-    sigemptyset(&blocked);
-    for (size_t i = 0; i < 3; i++) {
-        sigaddset(&blocked, caught[i]);
-        sigaction(caught[i], &action, NULL);
-    }
-    sigprocmask(SIG_BLOCK, &blocked, unblocked);
-    for (size_t i = 0; i < 3; i++)
-        sigdelset(unblocked, caught[i]);
-}
-
 /* Drawn once: a configuration that is read again must not move the clients whose connection ID names no server. */
 static bool draw_secret(options *o, char *error) {
     return getrandom(o->own_secret, sizeof o->own_secret, 0) == (ssize_t)sizeof o->own_secret ||
@@ -225,8 +201,9 @@ int main(int argc, char **argv) {
     char error[LB_ERROR_BYTES] = "out of memory.";
     sigset_t unblocked;
     xl_addr bound;
+    char text[64];
     jsonl *log = NULL;
-    catch_signals(&unblocked);
+    wait_catch_signals((const int[]){SIGTERM, SIGINT, SIGHUP, 0}, on_signal, &unblocked);
     bool ok = parse(argc, argv, &o, error);
     if (ok && o.help) {
         print_usage();
@@ -235,16 +212,16 @@ int main(int argc, char **argv) {
     ok = ok && (!o.out_file || (log = o.log = open_log(&o, argc, argv, error)));
     forwarder *w = ok ? start(&o, &bound, error) : NULL;
     if (!w) {
-        fprintf(stderr, PROGRAM ": %s\n", error);
+        error_say(PROGRAM, "%s", error);
         jsonl_close(log);
         return 2;
     }
-    say_listening(log, &bound);
+    jsonl_announce(log, json_pack("{s:s}", "quic", xl_addr_format(&bound, text, sizeof text)), xl_udp_now());
     run(w, &o, log, &unblocked);
     summarise(w, log);
     forwarder_free(w);
     if (!jsonl_close(log)) {
-        fprintf(stderr, PROGRAM ": cannot write %s to its end.\n", o.out_file);
+        error_say(PROGRAM, "cannot write %s to its end.", o.out_file);
         return 1;
     }
     return 0;

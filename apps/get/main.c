@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/descriptors.h"
+#include "base/error.h"
 #include "base/jsonl.h"
 #include "base/net.h"
 #include "base/numbers.h"
@@ -65,7 +66,7 @@ static bool open_target(get *g, size_t url) {
         return false;
     g->targets[url].fd = open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (g->targets[url].fd < 0)
-        fprintf(stderr, PROGRAM ": cannot write %s: %s.\n", file, strerror(errno));
+        error_say(PROGRAM, "cannot write %s: %s.", file, strerror(errno));
     return g->targets[url].fd >= 0;
 }
 
@@ -90,7 +91,7 @@ static void on_done(void *user, size_t url, const char *problem) {
     *(problem ? &g->failed : &g->summary.complete) += 1;
     g->summary.bytes += problem ? 0 : t->bytes;
     if (problem)
-        fprintf(stderr, PROGRAM ": %s: %s.\n", g->o.urls[url].path, problem);
+        error_say(PROGRAM, "%s: %s.", g->o.urls[url].path, problem);
     jsonl_write(
         g->log, "response",
         json_pack("{s:s, s:I, s:s?}", "path", g->o.urls[url].path, "bytes", (json_int_t)t->bytes, "problem", problem),
@@ -267,12 +268,12 @@ static bool choose_paths(get *g) {
         memcpy(g->o.local, offered, count * sizeof *offered);
         g->o.paths = count;
     } else if (is_among && count > 1 && !g->o.quiet) {
-        fprintf(stderr, PROGRAM ": --scheme %s uses one of mpshell's %zu paths; vanilla-mp uses all.\n",
-                g->o.settings.name, count);
+        error_say(PROGRAM, "--scheme %s uses one of mpshell's %zu paths; vanilla-mp uses all.", g->o.settings.name,
+                  count);
     }
     if (all && g->o.paths == 1 && !g->o.quiet)
-        fprintf(stderr, PROGRAM ": --scheme %s has one path here; --path ADDR, once for each path, names several.\n",
-                g->o.settings.name);
+        error_say(PROGRAM, "--scheme %s has one path here; --path ADDR, once for each path, names several.",
+                  g->o.settings.name);
     return true;
 }
 
@@ -412,7 +413,7 @@ static void close_all(get *g) {
     xl_log_files_close(g->logs);
     free(g->targets);
     if (!xl_session_file_close(g->sessions, g->error, sizeof g->error))
-        fprintf(stderr, PROGRAM ": %s.\n", g->error);
+        error_say(PROGRAM, "%s.", g->error);
     free(g->o.urls);
 }
 
@@ -437,7 +438,7 @@ static void tell_summary(get *g) {
 int main(int argc, char **argv) {
     static get g;
     if (!get_options_parse(argc, argv, &g.o, g.error)) {
-        fprintf(stderr, PROGRAM ": %s\n", g.error);
+        error_say(PROGRAM, "%s", g.error);
         free(g.o.urls);
         return 2;
     }
@@ -449,13 +450,13 @@ int main(int argc, char **argv) {
     signal(SIGTERM, on_signal);
     int status = 2;
     if (!open_all(&g, argc, argv) || !run(&g)) {
-        fprintf(stderr, PROGRAM ": %s.\n", g.error);
+        error_say(PROGRAM, "%s.", g.error);
     } else {
         status = g.summary.complete == g.o.url_count ? 0 : 1;
         tell_summary(&g);
     }
     if (!jsonl_close(g.log)) {
-        fprintf(stderr, PROGRAM ": cannot write %s to its end.\n", g.o.out_file);
+        error_say(PROGRAM, "cannot write %s to its end.", g.o.out_file);
         status = status ? status : 1;
     }
     close_all(&g);

@@ -234,10 +234,8 @@ static void close_all(load *l) {
 int main(int argc, char **argv) {
     static load l = {.epoll = -1};
     char error[LOAD_ERROR_BYTES];
-    if (!load_options_parse(argc, argv, &l.o, error)) {
-        fprintf(stderr, PROGRAM ": %s\n", error);
-        return 2;
-    }
+    if (!load_options_parse(argc, argv, &l.o, error))
+        return error_status(PROGRAM, "%s", error);
     if (l.o.help) {
         load_options_print_usage();
         return 0;
@@ -246,13 +244,13 @@ int main(int argc, char **argv) {
     signal(SIGTERM, on_signal);
     int status = 2;
     if (!open_all(&l, argc, argv, error) || !run(&l, error)) {
-        fprintf(stderr, PROGRAM ": %s.\n", error);
+        error_say(PROGRAM, "%s.", error);
     } else {
         summarise(&l);
         status = l.outcomes[LOAD_COMPLETE] == l.o.connections ? 0 : 1;
     }
     if (!jsonl_close(l.log)) {
-        fprintf(stderr, PROGRAM ": cannot write %s to its end.\n", l.o.out_file);
+        error_say(PROGRAM, "cannot write %s to its end.", l.o.out_file);
         status = status != 0 ? status : 1;
     }
     close_all(&l);

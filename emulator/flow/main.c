@@ -1,4 +1,5 @@
 /* udp-flow: see flow.h. */
+#include "base/error.h"
 #include "emulator/flow/flow.h"
 
 #include <stdio.h>
@@ -16,6 +17,5 @@ int main(int argc, char **argv) {
     for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++)
         if (strcmp(modes[i].name, options.mode) == 0)
             return modes[i].run(&options);
-    fprintf(stderr, "udp-flow: %s is not one of send, sink, ping, echo; see udp-flow --help\n", options.mode);
-    return 2;
+    return error_status("udp-flow", "%s is not one of send, sink, ping, echo; see udp-flow --help", options.mode);
 }

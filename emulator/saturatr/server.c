@@ -8,9 +8,10 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "base/descriptors.h"
 #include "base/clock.h"
+#include "base/descriptors.h"
 #include "base/error.h"
+#include "base/jsonl.h"
 #include "emulator/saturatr/server_session.h"
 
 #define PENDING_MOST 8u
@@ -83,13 +84,10 @@ static bool open_server(sat_server *server, char *error) {
 
 static void announce(const sat_server *server) {
     char text[SAT_ADDRESS_TEXT];
-    json_t *line =
-        json_pack("{s:s, s:s, s:i, s:s}", "event", "listening", "address", sat_address_text(&server->address, text),
-                  "ack_port", server->ack_port, "token", server->options->token);
-    json_dumpf(line, stdout, JSON_COMPACT);
-    putchar('\n');
-    fflush(stdout);
-    json_decref(line);
+    jsonl_announce(NULL,
+                   json_pack("{s:s, s:i, s:s}", "address", sat_address_text(&server->address, text), "ack_port",
+                             server->ack_port, "token", server->options->token),
+                   0);
 }
 
 static void accept_one(sat_server *server) {
@@ -180,12 +178,9 @@ static void receive(sat_server *server, sat_socket *socket) {
 
 static void end_session(sat_server *server) {
     const sat_session *session = &server->session;
-    json_t *line = json_pack("{s:s, s:I, s:I}", "event", "recording_ended", "paths",
-                             (json_int_t)session->peer.path_count, "strays", (json_int_t)session->peer.strays);
-    json_dumpf(line, stdout, JSON_COMPACT);
-    putchar('\n');
-    fflush(stdout);
-    json_decref(line);
+    jsonl_print(json_pack("{s:s, s:I, s:I}", "event", "recording_ended", "paths", (json_int_t)session->peer.path_count,
+                          "strays", (json_int_t)session->peer.strays),
+                JSON_COMPACT);
     sat_session_end(&server->session);
     server->recordings++;
 }

@@ -1,7 +1,6 @@
 /* xlink-sim: runs player, server and links of a job on a virtual clock. See docs/reference/sim.md. */
 #include <errno.h>
 #include <malloc.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,16 +25,6 @@ static const char usage[] =
     "  --describe-settings\n"
     "             Print schemes, settings of QUIC and of links, queues and technologies as JSON.\n"
     "The exit status is the player's: 0; 1 if it ran and failed; 2 if it could not start or connect.\n";
-
-__attribute__((format(printf, 1, 2))) static int refuse(const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    fputs(PROGRAM ": ", stderr);
-    vfprintf(stderr, format, args);
-    fputs(".\n", stderr);
-    va_end(args);
-    return 2;
-}
 
 static char *read_job(const char *name, size_t *length) {
     return strcmp(name, "-") == 0 ? file_read(STDIN_FILENO, MAX_JOB_BYTES, length)
@@ -66,7 +55,7 @@ static int run(const char *name, const char *out) {
     size_t length = 0;
     char *text = read_job(name, &length);
     if (!text)
-        return refuse("cannot read the job %s: %s", name, strerror(errno));
+        return error_status(PROGRAM, "cannot read the job %s: %s.", name, strerror(errno));
     char *directory = directory_of(name);
     static sim_job job;
     char error[SIM_ERROR_BYTES] = "out of memory";
@@ -78,7 +67,7 @@ static int run(const char *name, const char *out) {
     free(directory);
     free(text);
     if (error[0] != '\0')
-        refuse("%s", error);
+        error_say(PROGRAM, "%s.", error);
     return status;
 }
 
@@ -86,14 +75,6 @@ static int run(const char *name, const char *out) {
 static void keep_memory(void) {
     mallopt(M_MMAP_THRESHOLD, 16 << 20);
     mallopt(M_TRIM_THRESHOLD, 256 << 20);
-}
-
-static int print_settings(void) {
-    json_t *described = sim_describe_settings();
-    json_dumpf(described, stdout, JSON_INDENT(1));
-    putchar('\n');
-    json_decref(described);
-    return 0;
 }
 
 int main(int argc, char **argv) {
@@ -105,24 +86,24 @@ int main(int argc, char **argv) {
             return 0;
         }
         if (strcmp(argv[i], "--describe-settings") == 0)
-            return print_settings();
+            return jsonl_print(sim_describe_settings(), JSON_INDENT(1));
         if (strcmp(argv[i], "--batch") == 0 && argc == 2)
             return sim_batch_serve(&(sim_batch){.prepare = prepare, .run = run});
         if (strcmp(argv[i], "--out") == 0) {
             if (++i == argc)
-                return refuse("--out needs a value; see --help");
+                return error_status(PROGRAM, "--out needs a value; see --help.");
             out = argv[i];
         } else if (strncmp(argv[i], "--out=", 6) == 0) {
             out = argv[i] + 6;
         } else if (argv[i][0] == '-' && argv[i][1] != '\0') {
-            return refuse("unknown option '%s'; see --help", argv[i]);
+            return error_status(PROGRAM, "unknown option '%s'; see --help.", argv[i]);
         } else if (job) {
-            return refuse("unexpected argument '%s'; see --help", argv[i]);
+            return error_status(PROGRAM, "unexpected argument '%s'; see --help.", argv[i]);
         } else {
             job = argv[i];
         }
     }
     if (!job || !out || out[0] == '\0')
-        return refuse("%s is required; see --help", !job ? "JOB.json" : "--out DIR");
+        return error_status(PROGRAM, "%s is required; see --help.", !job ? "JOB.json" : "--out DIR");
     return run(job, out);
 }

@@ -10,3 +10,13 @@ bool error_set(char *error, size_t cap, const char *format, ...) {
     va_end(args);
     return false;
 }
+
+bool error_say(const char *program, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    fprintf(stderr, "%s: ", program);
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+    va_end(args);
+    return false;
+}

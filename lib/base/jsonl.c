@@ -134,3 +134,18 @@ bool jsonl_close(jsonl *log) {
     free(log);
     return ok;
 }
+
+int jsonl_print(json_t *o, size_t flags) {
+    json_dumpf(o, stdout, flags);
+    putchar('\n');
+    fflush(stdout);
+    json_decref(o);
+    return 0;
+}
+
+void jsonl_announce(jsonl *log, json_t *fields, uint64_t now_us) {
+    json_t *line = json_pack("{s:s}", "event", "listening");
+    json_object_update(line, fields);
+    jsonl_print(line, JSON_COMPACT);
+    jsonl_write(log, "listening", fields, now_us);
+}

@@ -25,6 +25,11 @@ void jsonl_write_start(jsonl *, int argc, char *const *argv, json_t *fields);
 bool jsonl_flush(jsonl *);
 bool jsonl_close(jsonl *);
 
+/* Prints an object and a line's end on stdout, at once, and takes its reference. 0, a program's status. */
+int jsonl_print(json_t *, size_t flags);
+/* A server serves: prints "listening" with `fields` as a line, and writes it as a record. The reference is taken. */
+void jsonl_announce(jsonl *, json_t *fields, uint64_t now_us);
+
 /* A microsecond count as a JSON number in seconds. */
 json_t *jsonl_seconds(uint64_t us);
 

@@ -20,3 +20,16 @@ int wait_events(int epoll, struct epoll_event *events, int most, uint64_t timeou
     const int count = ppoll(&ready, 1, timeout, unblocked);
     return count > 0 ? epoll_wait(epoll, events, most, 0) : count;
 }
+
+void wait_catch_signals(const int *signals, void (*handler)(int), sigset_t *unblocked) {
+    struct sigaction action = {.sa_handler = handler};
+    sigset_t blocked;
+    sigemptyset(&blocked);
+    for (const int *s = signals; *s; s++)
+        sigaddset(&blocked, *s);
+    sigprocmask(SIG_BLOCK, &blocked, unblocked);
+    for (const int *s = signals; *s; s++) {
+        sigdelset(unblocked, *s);
+        sigaction(*s, &action, NULL);
+    }
+}

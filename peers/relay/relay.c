@@ -14,11 +14,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <jansson.h>
-
 #include "base/clock.h"
 #include "base/descriptors.h"
 #include "base/error.h"
+#include "base/jsonl.h"
 #include "base/net.h"
 #include "base/wait.h"
 
@@ -63,13 +62,6 @@ struct relay {
 
 /* ---- records ---- */
 
-static void print_record(json_t *record) {
-    json_dumpf(record, stdout, JSON_COMPACT);
-    putchar('\n');
-    fflush(stdout);
-    json_decref(record);
-}
-
 static void report_path(relay *r, size_t i) {
     relay_path_facts now = {0}, *last = &r->reported[i];
     r->ops.path(r->stack, i, &now);
@@ -77,10 +69,11 @@ static void report_path(relay *r, size_t i) {
                        last->bytes_received == now.bytes_received))
         return;
     *last = now;
-    print_record(json_pack("{s:s, s:s, s:s, s:I, s:I, s:o}", "event", "path", "name", r->options->paths[i].name,
-                           "state", now.state, "bytes_sent", (json_int_t)now.bytes_sent, "bytes_received",
-                           (json_int_t)now.bytes_received, "srtt_us",
-                           now.srtt_us > 0 ? json_integer((json_int_t)now.srtt_us) : json_null()));
+    jsonl_print(json_pack("{s:s, s:s, s:s, s:I, s:I, s:o}", "event", "path", "name", r->options->paths[i].name, "state",
+                          now.state, "bytes_sent", (json_int_t)now.bytes_sent, "bytes_received",
+                          (json_int_t)now.bytes_received, "srtt_us",
+                          now.srtt_us > 0 ? json_integer((json_int_t)now.srtt_us) : json_null()),
+                JSON_COMPACT);
 }
 
 /* A record of each path that has news. */
@@ -95,7 +88,7 @@ void relay_close(relay *r, const char *reason, bool is_failure) {
     r->is_over = true;
     r->has_failed = is_failure;
     report_paths(r);
-    print_record(json_pack("{s:s, s:s}", "event", "closed", "reason", reason));
+    jsonl_print(json_pack("{s:s, s:s}", "event", "closed", "reason", reason), JSON_COMPACT);
 }
 
 /* ---- streams ---- */
@@ -466,10 +459,11 @@ static void wait_and_handle(relay *r) {
 int relay_run(relay *r) {
     char text[64];
     if (r->options->is_server)
-        print_record(json_pack("{s:s, s:s}", "event", "ready", "listen",
-                               xl_addr_format(&r->options->listen, text, sizeof text)));
+        jsonl_print(
+            json_pack("{s:s, s:s}", "event", "ready", "listen", xl_addr_format(&r->options->listen, text, sizeof text)),
+            JSON_COMPACT);
     else
-        print_record(json_pack("{s:s, s:s}", "event", "ready", "socket", r->options->socket_file));
+        jsonl_print(json_pack("{s:s, s:s}", "event", "ready", "socket", r->options->socket_file), JSON_COMPACT);
     while (!r->is_over) {
         wait_and_handle(r);
         if (!r->is_over && r->now >= r->report_at) {

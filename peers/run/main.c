@@ -170,7 +170,7 @@ static pid_t start_child(char **words, int stdout_fd, const char *keylog_file) {
     if (keylog_file)
         setenv("SSLKEYLOGFILE", keylog_file, 1);
     execvp(words[0], words);
-    fprintf(stderr, PROGRAM ": %s cannot be started: %s.\n", words[0], strerror(errno));
+    error_say(PROGRAM, "%s cannot be started: %s.", words[0], strerror(errno));
     _exit(127);
 }
 
@@ -247,18 +247,14 @@ static bool wait_ready(runner *r) {
     while (!r->is_ready) {
         const uint64_t now = clock_us() / 1000;
         struct pollfd wait[] = {{.fd = r->from_relay, .events = POLLIN}, {.fd = r->signals, .events = POLLIN}};
-        if (now >= until || poll(wait, 2, (int)(until - now)) == 0) {
-            fprintf(stderr, PROGRAM ": %s was not ready within %.3g s.\n", r->relay_words[0],
-                    (double)r->o.wait_ms / 1000);
-            return false;
-        }
+        if (now >= until || poll(wait, 2, (int)(until - now)) == 0)
+            return error_say(PROGRAM, "%s was not ready within %.3g s.", r->relay_words[0],
+                             (double)r->o.wait_ms / 1000);
         struct signalfd_siginfo info;
         if (wait[1].revents && read(r->signals, &info, sizeof info) == sizeof info && info.ssi_signo != SIGCHLD)
             return false;
-        if ((wait[0].revents & (POLLIN | POLLHUP)) && !read_relay(r) && !r->is_ready) {
-            fprintf(stderr, PROGRAM ": %s ended before it was ready.\n", r->relay_words[0]);
-            return false;
-        }
+        if ((wait[0].revents & (POLLIN | POLLHUP)) && !read_relay(r) && !r->is_ready)
+            return error_say(PROGRAM, "%s ended before it was ready.", r->relay_words[0]);
     }
     return true;
 }
@@ -343,10 +339,8 @@ static void watch_signals(runner *r) {
 
 static int run(runner *r) {
     int status = 2;
-    if (!start_relay(r)) {
-        fprintf(stderr, PROGRAM ": cannot start %s: %s.\n", r->relay_words[0], strerror(errno));
-        return 2;
-    }
+    if (!start_relay(r))
+        return error_status(PROGRAM, "cannot start %s: %s.", r->relay_words[0], strerror(errno));
     if (wait_ready(r) && start_player(r))
         status = wait_player(r);
     stop_relay(r);
@@ -363,27 +357,23 @@ int main(int argc, char **argv) {
     if (!settings_read_args(&tables, argc, argv, &help, &rest, error) ||
         (!help &&
          (!split(&r, argc, argv, rest, error) || ((r.o.path_count == 0 || r.o.server[0] == '\0') &&
-                                                  !say(error, "--path and --server are required; see --help."))))) {
-        fprintf(stderr, PROGRAM ": %s\n", error);
-        return 2;
-    }
+                                                  !say(error, "--path and --server are required; see --help.")))))
+        return error_status(PROGRAM, "%s", error);
     if (help)
         return print_usage();
-    if (!make_folder(&r)) {
-        fprintf(stderr, PROGRAM ": cannot make a folder for the socket: %s.\n", strerror(errno));
-        return 2;
-    }
+    if (!make_folder(&r))
+        return error_status(PROGRAM, "cannot make a folder for the socket: %s.", strerror(errno));
     snprintf(r.socket, sizeof r.socket, "%s/relay", r.folder);
     const char *refused = open_files(&r);
     if (refused) {
-        fprintf(stderr, PROGRAM ": cannot write %s: %s.\n", refused, strerror(errno));
+        error_say(PROGRAM, "cannot write %s: %s.", refused, strerror(errno));
         rmdir(r.folder);
         return 2;
     }
     watch_signals(&r);
     const int status = run(&r);
     if (r.out && fclose(r.out) != 0)
-        fprintf(stderr, PROGRAM ": cannot write %s: %s.\n", r.o.out_file, strerror(errno));
+        error_say(PROGRAM, "cannot write %s: %s.", r.o.out_file, strerror(errno));
     unlink(r.socket);
     rmdir(r.folder);
     return status;

@@ -311,7 +311,7 @@ int main(int argc, char **argv) {
     ok = ok && start(&t, error);
     const int status = ok ? relay_run(t.relay) : 2;
     if (!ok)
-        fprintf(stderr, PROGRAM ": %s\n", error);
+        error_say(PROGRAM, "%s", error);
     relay_free(t.relay);
     descriptor_close(&t.listener);
     descriptor_close(&t.epoll);
