@@ -164,18 +164,6 @@ bool http1_client_request(player_transport *handle, uint64_t id, uint64_t first,
     return true;
 }
 
-void http1_client_cancel(player_transport *handle, uint64_t id, uint64_t now) {
-    (void)now;
-    http1_client *t = client_of(handle);
-    for (unsigned i = 0; i < t->count; i++) {
-        connection *c = &t->connections[i];
-        if (c->has_request && c->id == id) {
-            c->has_request = false;
-            close_connection(t, c);
-        }
-    }
-}
-
 static void fail_request(http1_client *t, connection *c, const char *message, uint64_t now) {
     c->has_request = false;
     close_connection(t, c);

@@ -30,7 +30,6 @@ typedef struct {
 
 /* As player_transport_ops says. */
 bool http1_client_request(player_transport *, uint64_t id, uint64_t first, uint64_t last, uint64_t now);
-void http1_client_cancel(player_transport *, uint64_t id, uint64_t now);
 void http1_client_step(player_transport *, uint64_t now);
 uint64_t http1_client_next_timeout(const player_transport *);
 /* Closes the sockets, after their last sample, and frees the transport. */

@@ -53,7 +53,6 @@ void http3_client_add_path(http3_client *, size_t i, uint64_t now);
 
 /* As the members of player_transport_ops. */
 bool http3_client_request(http3_client *, uint64_t id, uint64_t first, uint64_t last, uint64_t now);
-void http3_client_cancel(http3_client *, uint64_t id);
 void http3_client_path_stats(const http3_client *, player_path_stats *stats);
 json_t *http3_client_summary(const http3_client *);
 

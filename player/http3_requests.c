@@ -62,16 +62,6 @@ bool http3_client_request(http3_client *t, uint64_t id, uint64_t first, uint64_t
     return true;
 }
 
-void http3_client_cancel(http3_client *t, uint64_t id) {
-    for (unsigned i = 0; i < t->count; i++) {
-        if (t->requests[i].open && t->requests[i].id == id) {
-            t->requests[i].open = false;
-            if (!t->requests[i].waits)
-                h3_cancel(t->h3, t->requests[i].stream, H3_REQUEST_CANCELLED);
-        }
-    }
-}
-
 static void request_failed(http3_client *t, client_request *r, const char *message) {
     r->open = false;
     h3_cancel(t->h3, r->stream, H3_REQUEST_CANCELLED);

@@ -23,7 +23,7 @@ struct player {
     player_outcome outcome;
     char message[PLAYER_MESSAGE_BYTES];
 
-    uint64_t started_at, ended_at;
+    uint64_t started_at;
     uint64_t now; /* the state is as of this moment */
     bool connected;
     uint64_t connected_at;
@@ -145,7 +145,6 @@ static void finish(player *p, player_outcome outcome, const char *message) {
     p->anchor_bytes = position;
     p->phase = PHASE_OVER;
     p->outcome = outcome;
-    p->ended_at = p->now;
     keep_message(p, message);
     if (p->message[0] != '\0')
         emit(p, (player_event){.type = PLAYER_EVENT_ERROR, .message = p->message});

@@ -114,8 +114,6 @@ typedef struct {
     /* Asks for bytes first..last (inclusive). `id` is the caller's, unique among all requests. False: not now (not
      * connected, or `concurrency` requests are open). */
     bool (*request)(player_transport *, uint64_t id, uint64_t first, uint64_t last, uint64_t now);
-    /* Gives up a request; no further callback names it. NULL: cannot cancel. */
-    void (*cancel)(player_transport *, uint64_t id, uint64_t now);
     void (*step)(player_transport *, uint64_t now);
     uint64_t (*next_timeout)(const player_transport *); /* absolute; XL_NEVER for none */
     /* stats[i] of config.paths[i], for all path_count of them. Works after closed() too. NULL: the transport does not

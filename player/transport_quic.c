@@ -166,11 +166,6 @@ static bool quic_request(player_transport *handle, uint64_t id, uint64_t first, 
     return http3_client_request(from_handle(handle)->client, id, first, last, now);
 }
 
-static void quic_cancel(player_transport *handle, uint64_t id, uint64_t now) {
-    (void)now;
-    http3_client_cancel(from_handle(handle)->client, id);
-}
-
 /* Nobody listens there: known at once, where the network says so. */
 static bool was_refused(const quic_transport *t) {
     xl_udp_stats stats;
@@ -240,7 +235,6 @@ const player_transport_ops player_transport_quic = {
     .has_schemes = true,
     .create = quic_create,
     .request = quic_request,
-    .cancel = quic_cancel,
     .step = quic_step,
     .next_timeout = quic_next_timeout,
     .path_stats = quic_path_stats,

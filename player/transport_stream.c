@@ -67,7 +67,6 @@ const player_transport_ops player_transport_stream = {
     .uses_socket_file = true,
     .create = stream_create,
     .request = http1_client_request,
-    .cancel = http1_client_cancel,
     .step = http1_client_step,
     .next_timeout = http1_client_next_timeout,
     .summary = stream_summary,

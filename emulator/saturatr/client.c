@@ -287,7 +287,6 @@ static void set_directions(sat_client *client, size_t k, const json_t *server) {
     p->base_rtt_ms = (double)client->channels[k].least_rtt_us / 1000.0;
     p->up = (sat_direction){.recorded = client->options->up,
                             .records = &client->uplinks[k],
-                            .received = figure(server, "received"),
                             .lost = figure(server, "lost"),
                             .disordered = figure(server, "disordered"),
                             .sent = sat_peer_sent(&client->peer, k),
@@ -295,7 +294,6 @@ static void set_directions(sat_client *client, size_t k, const json_t *server) {
                             .incomplete = json_is_true(json_object_get(server, "full"))};
     p->down = (sat_direction){.recorded = client->options->down,
                               .records = &flow->ledger.records,
-                              .received = flow->ledger.received,
                               .lost = sat_ledger_lost(&flow->ledger),
                               .disordered = flow->ledger.disordered,
                               .sent = figure(server, "sent"),

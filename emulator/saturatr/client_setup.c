@@ -123,7 +123,7 @@ static bool take_greeting(sat_client *client, const sat_nonces *nonces, const js
 
 bool sat_client_connect(sat_client *client) {
     sat_nonces nonces;
-    if (!sat_peer_init(&client->peer, SAT_CLIENT, client->options->path_count, client->options->packet_bytes))
+    if (!sat_peer_init(&client->peer, client->options->path_count, client->options->packet_bytes))
         return sat_client_fail(client, "no memory");
     client->peer.ack_via = client->options->has_ack_via;
     client->peer.train_packets = client->options->train_packets;

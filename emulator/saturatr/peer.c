@@ -13,9 +13,8 @@ typedef struct {
     sat_socket *socket;
 } peer_reception;
 
-bool sat_peer_init(sat_peer *peer, sat_role role, size_t path_count, size_t packet_bytes) {
+bool sat_peer_init(sat_peer *peer, size_t path_count, size_t packet_bytes) {
     memset(peer, 0, sizeof *peer);
-    peer->role = role;
     peer->path_count = path_count;
     peer->packet_bytes = packet_bytes;
     peer->via_path = SAT_NO_PATH;

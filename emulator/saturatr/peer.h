@@ -36,7 +36,6 @@ typedef struct {
 } sat_flow;
 
 typedef struct {
-    sat_role role;
     uint64_t tag_in, tag_out;
     size_t path_count;
     size_t packet_bytes;    /* of the IP packet of data */
@@ -59,7 +58,7 @@ typedef struct {
 } sat_peer;
 
 /* False without memory. */
-bool sat_peer_init(sat_peer *peer, sat_role role, size_t path_count, size_t packet_bytes);
+bool sat_peer_init(sat_peer *peer, size_t path_count, size_t packet_bytes);
 void sat_peer_free(sat_peer *peer);
 /* The channel for the acknowledgements of a path. */
 uint8_t sat_peer_ack_channel(const sat_peer *peer, size_t path);

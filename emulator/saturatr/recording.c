@@ -31,7 +31,7 @@ static int64_t minus(int64_t a, int64_t b) {
     return (int64_t)((uint64_t)a - (uint64_t)b);
 }
 
-bool sat_file_create(sat_file *file, const sat_axis *axis, size_t k, const char *suffix, char *error) {
+static bool create(sat_file *file, const sat_axis *axis, size_t k, const char *suffix, char *error) {
     const sat_options *options = axis->recording->options;
     snprintf(file->path, sizeof file->path, "%s/%s.%s%s", options->out, options->paths[k].name,
              axis->up ? "up" : "down", suffix);
@@ -42,18 +42,15 @@ bool sat_file_create(sat_file *file, const sat_axis *axis, size_t k, const char 
     return true;
 }
 
-bool sat_file_finish(sat_file *file, char *error) {
+static bool finish(sat_file *file, char *error) {
     if (!file->stream)
         return true;
     bool bad = ferror(file->stream) != 0;
     bad = fclose(file->stream) != 0 || bad;
-    file->stream = NULL;
-    if (bad)
-        snprintf(error, SAT_ERROR_SIZE, "cannot write %.300s: %s", file->path, strerror(errno));
-    return !bad;
+    return !bad || error_set(error, SAT_ERROR_SIZE, "cannot write %.300s: %s", file->path, strerror(errno));
 }
 
-void sat_raw_write_header(FILE *raw, const sat_axis *axis, size_t k) {
+static void write_header(FILE *raw, const sat_axis *axis, size_t k) {
     const sat_recording *r = axis->recording;
     const sat_path_options *path = &r->options->paths[k];
     fprintf(raw, "# railyard saturatr raw log 1\n# path: %s\n# direction: %s\n# technology: %s\n", path->name,
@@ -72,9 +69,31 @@ void sat_raw_write_header(FILE *raw, const sat_axis *axis, size_t k) {
             r->options->packet_bytes, LINK_OPPORTUNITY_BYTES);
 }
 
-void sat_raw_write_arrival(FILE *raw, const sat_axis *axis, const sat_arrival *arrival) {
-    fprintf(raw, "%" PRId64 ",%" PRId64 ",%" PRIu64 ",%" PRIu32 ",%s\n", sat_axis_received(axis, arrival),
-            sat_axis_sent(axis, arrival), arrival->seq, arrival->ip_bytes, kind_names[arrival->kind]);
+bool sat_files_create(sat_files *files, const sat_axis *axis, size_t k, const char *raw_suffix, const char *suffix,
+                      char *error) {
+    *files = (sat_files){.raw.stream = NULL};
+    if (!create(&files->raw, axis, k, raw_suffix, error) || !create(&files->made, axis, k, suffix, error))
+        return false;
+    write_header(files->raw.stream, axis, k);
+    return true;
+}
+
+bool sat_files_finish(sat_files *files, bool ok, char *error) {
+    ok = finish(&files->raw, error) && ok;
+    return finish(&files->made, error) && ok;
+}
+
+void sat_files_write_raw(const sat_files *files, const sat_axis *axis, const sat_records *records,
+                         void (*take)(void *user, const sat_axis *axis, const sat_arrival *arrival), void *user) {
+    sat_cursor cursor;
+    sat_arrival arrival;
+    sat_cursor_init(&cursor, records);
+    while (sat_cursor_next(&cursor, &arrival)) {
+        fprintf(files->raw.stream, "%" PRId64 ",%" PRId64 ",%" PRIu64 ",%" PRIu32 ",%s\n",
+                sat_axis_received(axis, &arrival), sat_axis_sent(axis, &arrival), arrival.seq, arrival.ip_bytes,
+                kind_names[arrival.kind]);
+        take(user, axis, &arrival);
+    }
 }
 
 /* The least one-way delay of the data packets: what is beyond it is queueing. */
@@ -105,52 +124,42 @@ static double percentile_95(uint32_t *seconds, size_t count) {
 }
 
 typedef struct {
-    sat_file raw, trace;
+    sat_files files;
+    sat_converter *converter;
+    int64_t least;     /* delay */
     uint32_t *seconds; /* opportunities of each whole second */
     size_t second_count;
 } outputs;
 
-static void write_opportunities(outputs *out, uint32_t count, uint32_t at_ms) {
+static void write_opportunities(void *user, const sat_axis *axis, const sat_arrival *arrival) {
+    outputs *out = user;
+    int64_t received = sat_axis_received(axis, arrival), sent = sat_axis_sent(axis, arrival);
+    bool data = arrival->kind == SAT_KIND_DATA;
+    uint64_t queued = data ? (uint64_t)minus(minus(received, sent), out->least) : SAT_IDLE_QUEUE_US;
+    uint32_t at_ms = 0;
+    uint32_t count = sat_converter_add(out->converter, received, arrival->ip_bytes, queued, &at_ms);
     for (uint32_t i = 0; i < count; i++)
-        fprintf(out->trace.stream, "%" PRIu32 "\n", at_ms);
+        fprintf(out->files.made.stream, "%" PRIu32 "\n", at_ms);
     if (at_ms / 1000 < out->second_count)
         out->seconds[at_ms / 1000] += count;
 }
 
-static void write_arrivals(const sat_axis *axis, sat_direction *direction, outputs *out) {
-    int64_t least = least_delay(axis, direction->records);
-    sat_cursor cursor;
-    sat_arrival arrival;
-    sat_converter_init(&direction->converter, axis->recording->duration_us);
-    sat_cursor_init(&cursor, direction->records);
-    while (sat_cursor_next(&cursor, &arrival)) {
-        int64_t received = sat_axis_received(axis, &arrival);
-        int64_t sent = sat_axis_sent(axis, &arrival);
-        sat_raw_write_arrival(out->raw.stream, axis, &arrival);
-        bool data = arrival.kind == SAT_KIND_DATA;
-        uint64_t queued = data ? (uint64_t)minus(minus(received, sent), least) : SAT_IDLE_QUEUE_US;
-        uint32_t at_ms = 0;
-        uint32_t count = sat_converter_add(&direction->converter, received, arrival.ip_bytes, queued, &at_ms);
-        if (count > 0)
-            write_opportunities(out, count, at_ms);
-    }
-    fprintf(out->trace.stream, "%" PRIu32 "\n", sat_converter_finish(&direction->converter));
-    direction->p95_pps = percentile_95(out->seconds, out->second_count);
-}
-
 static bool write_heavy_direction(const sat_axis *axis, size_t k, sat_direction *direction, char *error) {
-    outputs out = {.second_count = axis->recording->duration_us / 1000000u};
+    outputs out = {.converter = &direction->converter,
+                   .least = least_delay(axis, direction->records),
+                   .second_count = axis->recording->duration_us / 1000000u};
     out.seconds = calloc(out.second_count + 1, sizeof *out.seconds);
-    bool ok = out.seconds || error_set(error, SAT_ERROR_SIZE, "no memory to write the recording");
-    ok = ok && sat_file_create(&out.raw, axis, k, ".csv", error) && sat_file_create(&out.trace, axis, k, "", error);
+    if (!out.seconds)
+        return error_set(error, SAT_ERROR_SIZE, "no memory to write the recording");
+    bool ok = sat_files_create(&out.files, axis, k, ".csv", "", error);
     if (ok) {
-        sat_raw_write_header(out.raw.stream, axis, k);
-        write_arrivals(axis, direction, &out);
+        sat_converter_init(&direction->converter, axis->recording->duration_us);
+        sat_files_write_raw(&out.files, axis, direction->records, write_opportunities, &out);
+        fprintf(out.files.made.stream, "%" PRIu32 "\n", sat_converter_finish(&direction->converter));
+        direction->p95_pps = percentile_95(out.seconds, out.second_count);
     }
-    ok = sat_file_finish(&out.raw, error) && ok;
-    ok = sat_file_finish(&out.trace, error) && ok;
     free(out.seconds);
-    return ok;
+    return sat_files_finish(&out.files, ok, error);
 }
 
 static bool write_direction(sat_recording *r, size_t k, bool up, char *error) {

@@ -36,13 +36,13 @@ typedef struct {
 /* One direction of one path. */
 typedef struct {
     bool recorded;
-    const sat_records *records;                                /* borrowed */
-    uint64_t received, lost, disordered, sent, most_in_flight; /* data packets; lost: overtaken by a later one */
-    bool incomplete;                                           /* the memory for records was used up */
-    sat_light_figures light;                                   /* of a light recording */
-    sat_size_figures sizes;                                    /* of one that sends packets alone */
-    sat_converter converter;                                   /* of a heavy one */
-    double p95_pps; /* 95th percentile of the opportunities of whole seconds */
+    const sat_records *records;                      /* borrowed */
+    uint64_t lost, disordered, sent, most_in_flight; /* data packets; lost: overtaken by a later one */
+    bool incomplete;                                 /* the memory for records was used up */
+    sat_light_figures light;                         /* of a light recording */
+    sat_size_figures sizes;                          /* of one that sends packets alone */
+    sat_converter converter;                         /* of a heavy one */
+    double p95_pps;                                  /* 95th percentile of the opportunities of whole seconds */
 } sat_direction;
 
 typedef struct {

@@ -24,13 +24,20 @@ typedef struct {
     char path[PATH_MAX];
 } sat_file;
 
-/* A file of the recording, for path k: its name, .up or .down, and the suffix. False with one sentence in error. */
-bool sat_file_create(sat_file *file, const sat_axis *axis, size_t k, const char *suffix, char *error);
-/* Closes it if it is open. False with one sentence in error if something was not written. */
-bool sat_file_finish(sat_file *file, char *error);
+/* What a direction becomes: a raw log, and what is made from it. */
+typedef struct {
+    sat_file raw, made;
+} sat_files;
 
-void sat_raw_write_header(FILE *raw, const sat_axis *axis, size_t k);
-void sat_raw_write_arrival(FILE *raw, const sat_axis *axis, const sat_arrival *arrival);
+/* The files for path k: its name, .up or .down, and the suffixes. The raw log has its header. False with one sentence
+ * in error; sat_files_finish() is called all the same. */
+bool sat_files_create(sat_files *files, const sat_axis *axis, size_t k, const char *raw_suffix, const char *suffix,
+                      char *error);
+/* Closes those that are open. False if `ok` is false, or with one sentence in error if something was not written. */
+bool sat_files_finish(sat_files *files, bool ok, char *error);
+/* Writes all arrivals to the raw log; each is taken too. */
+void sat_files_write_raw(const sat_files *files, const sat_axis *axis, const sat_records *records,
+                         void (*take)(void *user, const sat_axis *axis, const sat_arrival *arrival), void *user);
 
 /* A direction of path k of a light recording: raw log, light trace, figures. False with one sentence in error. */
 bool sat_light_write_direction(const sat_axis *axis, size_t k, sat_direction *direction, char *error);

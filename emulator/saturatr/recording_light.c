@@ -35,39 +35,29 @@ static sat_light_figures figures_of(const sat_light *light, uint64_t every_us) {
     return f;
 }
 
-static void write_arrivals(const sat_axis *axis, const sat_records *records, sat_light *light, FILE *raw) {
-    sat_cursor cursor;
-    sat_arrival arrival;
-    sat_cursor_init(&cursor, records);
-    while (sat_cursor_next(&cursor, &arrival)) {
-        sat_raw_write_arrival(raw, axis, &arrival);
-        if (arrival.kind == SAT_KIND_DATA)
-            sat_light_add(light, arrival.seq, sat_axis_sent(axis, &arrival), sat_axis_received(axis, &arrival));
-    }
-    sat_light_finish(light);
+static void take(void *user, const sat_axis *axis, const sat_arrival *arrival) {
+    if (arrival->kind == SAT_KIND_DATA)
+        sat_light_add(user, arrival->seq, sat_axis_sent(axis, arrival), sat_axis_received(axis, arrival));
 }
 
 bool sat_light_write_direction(const sat_axis *axis, size_t k, sat_direction *direction, char *error) {
     const sat_recording *r = axis->recording;
-    sat_file raw = {.stream = NULL}, trace = {.stream = NULL};
+    sat_files files;
     sat_light light;
-    if (!sat_file_create(&raw, axis, k, ".light.csv", error))
-        return false;
-    bool ok = sat_file_create(&trace, axis, k, ".light", error);
-    if (ok &&
-        !sat_light_init(&light, r->options->train_packets, direction->sent, r->duration_us, write_row, trace.stream))
-        ok = error_set(error, SAT_ERROR_SIZE, "no memory to write the recording");
-    else if (ok) {
-        sat_raw_write_header(raw.stream, axis, k);
-        write_arrivals(axis, direction->records, &light, raw.stream);
+    bool ok = sat_files_create(&files, axis, k, ".light.csv", ".light", error) &&
+              (sat_light_init(&light, r->options->train_packets, direction->sent, r->duration_us, write_row,
+                              files.made.stream) ||
+               error_set(error, SAT_ERROR_SIZE, "no memory to write the recording"));
+    if (ok) {
+        sat_files_write_raw(&files, axis, direction->records, take, &light);
+        sat_light_finish(&light);
         direction->light = figures_of(&light, r->options->every_us);
         /* The last line is the period; towards it the last delay holds. */
-        fprintf(trace.stream, "%" PRIu64 " %" PRIu32 "\n", r->duration_us / 1000, light.last_delay_ms);
+        fprintf(files.made.stream, "%" PRIu64 " %" PRIu32 "\n", r->duration_us / 1000, light.last_delay_ms);
         sat_light_free(&light);
     }
-    ok = sat_file_finish(&raw, error) && ok;
-    ok = sat_file_finish(&trace, error) && ok;
+    ok = sat_files_finish(&files, ok, error);
     if (ok && direction->light.rows == 0)
-        unlink(trace.path); /* no trace is better than one without a row */
+        unlink(files.made.path); /* no trace is better than one without a row */
     return ok;
 }

@@ -23,16 +23,10 @@ static sat_size_figures figures_of(sat_latencies *latencies) {
     return f;
 }
 
-static void write_arrivals(const sat_axis *axis, const sat_records *records, sat_latencies *latencies, FILE *raw) {
-    sat_cursor cursor;
-    sat_arrival arrival;
-    sat_cursor_init(&cursor, records);
-    while (sat_cursor_next(&cursor, &arrival)) {
-        sat_raw_write_arrival(raw, axis, &arrival);
-        if (arrival.kind == SAT_KIND_DATA)
-            sat_latencies_add(latencies, arrival.seq, arrival.ip_bytes, sat_axis_sent(axis, &arrival),
-                              sat_axis_received(axis, &arrival));
-    }
+static void take(void *user, const sat_axis *axis, const sat_arrival *arrival) {
+    if (arrival->kind == SAT_KIND_DATA)
+        sat_latencies_add(user, arrival->seq, arrival->ip_bytes, sat_axis_sent(axis, arrival),
+                          sat_axis_received(axis, arrival));
 }
 
 /* A line for each 100 bytes, up to the first one that is not below the largest size. */
@@ -44,24 +38,20 @@ static void write_table(FILE *table, sat_latencies *latencies) {
 
 bool sat_sizes_write_direction(const sat_axis *axis, size_t k, sat_direction *direction, char *error) {
     const sat_recording *r = axis->recording;
-    sat_file raw = {.stream = NULL}, table = {.stream = NULL};
+    sat_files files;
     sat_latencies latencies;
-    if (!sat_file_create(&raw, axis, k, ".sizes.csv", error))
-        return false;
-    bool ok = sat_file_create(&table, axis, k, ".sizes", error);
-    if (ok && !sat_latencies_init(&latencies, &r->options->sizes, direction->sent, r->duration_us))
-        ok = error_set(error, SAT_ERROR_SIZE, "no memory to write the recording");
-    else if (ok) {
-        sat_raw_write_header(raw.stream, axis, k);
-        write_arrivals(axis, direction->records, &latencies, raw.stream);
+    bool ok = sat_files_create(&files, axis, k, ".sizes.csv", ".sizes", error) &&
+              (sat_latencies_init(&latencies, &r->options->sizes, direction->sent, r->duration_us) ||
+               error_set(error, SAT_ERROR_SIZE, "no memory to write the recording"));
+    if (ok) {
+        sat_files_write_raw(&files, axis, direction->records, take, &latencies);
         direction->sizes = figures_of(&latencies);
         if (direction->sizes.missing_bytes == 0)
-            write_table(table.stream, &latencies);
+            write_table(files.made.stream, &latencies);
         sat_latencies_free(&latencies);
     }
-    ok = sat_file_finish(&raw, error) && ok;
-    ok = sat_file_finish(&table, error) && ok;
+    ok = sat_files_finish(&files, ok, error);
     if (ok && direction->sizes.missing_bytes != 0)
-        unlink(table.path); /* no latencies are better than those of some sizes */
+        unlink(files.made.path); /* no latencies are better than those of some sizes */
     return ok;
 }

@@ -100,7 +100,7 @@ static bool check(sat_session *session, const sat_options *options, const json_t
             "%.1f s of sending is more than this server allows (%.1f s); shorten --duration or --ramp-most, or "
             "start the server with a greater --max-duration",
             length_s, (double)options->max_duration_us / 1e6);
-    if (!sat_peer_init(&session->peer, SAT_SERVER, (size_t)paths, (size_t)packet_bytes))
+    if (!sat_peer_init(&session->peer, (size_t)paths, (size_t)packet_bytes))
         return error_set(error, SAT_ERROR_SIZE, "the server has no memory");
     session->length_us = (uint64_t)(length_s * 1e6);
     session->memory_bytes = options->memory_bytes;

@@ -35,11 +35,6 @@ static bool request(player_transport *t, uint64_t id, uint64_t first, uint64_t l
     return http3_client_request(from_handle(t)->client, id, first, last, now);
 }
 
-static void cancel(player_transport *t, uint64_t id, uint64_t now) {
-    (void)now;
-    http3_client_cancel(from_handle(t)->client, id);
-}
-
 /* The path of the player's configuration that is path k of the job. */
 static size_t configured(const sim_player *p, size_t k) {
     const player_transport_config *config = &p->job->options.transport_config;
@@ -110,7 +105,6 @@ static const player_transport_ops sim_transport = {
     .has_schemes = true,
     .create = create,
     .request = request,
-    .cancel = cancel,
     .step = step,
     .next_timeout = next_timeout,
     .path_stats = path_stats,

@@ -159,23 +159,17 @@ static void call(bench *b, fuzz_input *in) {
     uint8_t what = fuzz_u8(in), v = fuzz_u8(in);
     if (b->closed)
         return;
-    switch (what % 6) {
+    switch (what % 5) {
     case 0:
-        if (v < b->requests) {
-            b->request[v].open = false;
-            http3_client_cancel(b->client, v);
-        }
-        break;
-    case 1:
         b->qoe = (xl_qoe){v, v, v * 1000u, 30};
         break;
-    case 2:
+    case 1:
         http3_client_remove_path(b->client, v % b->paths, b->e.now);
         break;
-    case 3:
+    case 2:
         http3_client_add_path(b->client, v % b->paths, b->e.now);
         break;
-    case 4:
+    case 3:
         if (v >= 0xf0)
             http3_client_close(b->client, b->e.now);
         break;
