@@ -300,15 +300,8 @@ static bool check_url(player_options *o, char *error) {
 }
 
 static bool check_video(player_options *o, char *error) {
-    player_config *c = &o->player;
-    if (!video_init(&c->video, o->size_bytes, o->bitrate_bps, (uint32_t)o->fps_milli, o->first_frame_bytes))
-        return fail(error, "the bit rate is less than a byte a frame.");
-    if (o->duration_us > 0) {
-        uint64_t bytes = video_bytes_in(o->bitrate_bps, o->duration_us);
-        c->play_bytes = bytes < o->size_bytes ? bytes : o->size_bytes;
-        c->play_bytes += c->play_bytes == 0;
-    }
-    const char *problem = player_config_problem(c);
+    const char *problem = player_config_video(&o->player, o->size_bytes, o->bitrate_bps, o->fps_milli,
+                                              o->first_frame_bytes, o->duration_us);
     return !problem || fail(error, "%s.", problem);
 }
 

@@ -68,6 +68,18 @@ const char *player_config_problem(const player_config *c) {
     return NULL;
 }
 
+const char *player_config_video(player_config *c, uint64_t bytes, uint64_t bitrate_bps, uint64_t fps_milli,
+                                uint64_t first_frame_bytes, uint64_t duration_us) {
+    if (!video_init(&c->video, bytes, bitrate_bps, (uint32_t)fps_milli, first_frame_bytes))
+        return "the bit rate is less than a byte a frame";
+    if (duration_us > 0) {
+        uint64_t played = video_bytes_in(bitrate_bps, duration_us);
+        c->play_bytes = played < bytes ? played : bytes;
+        c->play_bytes += c->play_bytes == 0;
+    }
+    return player_config_problem(c);
+}
+
 player *player_new(const player_config *config, player_sink *sink, void *user, uint64_t now) {
     if (player_config_problem(config))
         return NULL;

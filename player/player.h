@@ -91,6 +91,9 @@ typedef void player_sink(void *user, const player_event *);
 
 typedef struct player player;
 
+/* Fills in the video and, if duration_us > 0, how much of it is played. Else as player_config_problem(). */
+const char *player_config_video(player_config *, uint64_t bytes, uint64_t bitrate_bps, uint64_t fps_milli,
+                                uint64_t first_frame_bytes, uint64_t duration_us);
 /* NULL when the configuration can work, else a phrase that says what is wrong with it. */
 const char *player_config_problem(const player_config *);
 /* NULL when memory is short or the configuration has a problem. The sink is called from within the functions below;

@@ -395,8 +395,8 @@ static bool load_file(size_t i, const char *name, link_files *files, char *error
     return ok || error_set(error, error_size, "%s: %s", file_settings[i].key, reason);
 }
 
-bool link_settings_load(const link_settings *settings, link_files *files, link_config *config, char *error,
-                        size_t error_size) {
+static bool load_files(const link_settings *settings, link_files *files, link_config *config, char *error,
+                       size_t error_size) {
     for (size_t i = 0; i < FILE_SETTINGS; i++) {
         const char *name;
         memcpy(&name, (const char *)settings + file_settings[i].name, sizeof name);
@@ -410,11 +410,31 @@ bool link_settings_load(const link_settings *settings, link_files *files, link_c
     return true;
 }
 
-void link_files_free(link_files *files) {
-    link_delay_trace_free(&files->delay_trace);
-    link_light_trace_free(&files->light_trace);
-    link_size_latency_free(&files->size_latency);
-    link_cross_profile_free(&files->cross_profile);
+emulated_link *link_settings_make(const link_settings *settings, link_config *config, link_parts *own,
+                                  link_parts *uplink, char *error, size_t error_size) {
+    if (!load_files(settings, &own->files, config, error, error_size))
+        return NULL;
+    if (own == uplink) {
+        own->nat = settings->nat.timeout_us > 0 ? link_nat_new(&settings->nat, config->seed) : NULL;
+        own->air = settings->wifi.rate_bps > 0 ? link_air_new(&settings->wifi, config->seed) : NULL;
+        own->rrc = link_rrc_make(&config->radio, settings->paging_us, config->seed);
+        if ((settings->nat.timeout_us > 0 && !own->nat) || (settings->wifi.rate_bps > 0 && !own->air))
+            return error_null(error, error_size, "no memory");
+    }
+    config->rrc = uplink->rrc.paging_us > 0 ? &uplink->rrc : NULL;
+    config->nat = uplink->nat;
+    config->air = uplink->air;
+    config->is_downlink = own != uplink;
+    return link_new(config, error, error_size);
+}
+
+void link_parts_free(link_parts *parts) {
+    link_delay_trace_free(&parts->files.delay_trace);
+    link_light_trace_free(&parts->files.light_trace);
+    link_size_latency_free(&parts->files.size_latency);
+    link_cross_profile_free(&parts->files.cross_profile);
+    link_nat_free(parts->nat);
+    link_air_free(parts->air);
 }
 
 static bool names_file(const setting *row) {

@@ -37,6 +37,14 @@ typedef struct {
     link_cross_profile cross_profile;
 } link_files;
 
+/* What the link of a direction needs beside its configuration. Those of the uplink's effects serve both directions. */
+typedef struct {
+    link_files files;
+    link_nat *nat; /* NULL without one */
+    link_air *air; /* the same */
+    link_rrc rrc;  /* all 0 without one */
+} link_parts;
+
 /* The settings, by the names of their members in JSON: rows over link_settings. A setting is declared here, has
  * a member in link_config, and is used in link.c. */
 extern const setting link_setting_rows[];
@@ -57,11 +65,11 @@ void link_settings_free(link_settings settings[2]);
 const char *link_settings_trace(const link_settings *settings);
 /* The configuration of a link; it borrows from settings. start_offset_ms is added to the path's own. */
 link_config link_settings_config(const link_settings *settings, uint64_t start_offset_ms);
-/* Loads the files that the settings name and puts them into the configuration, which borrows them. False
- * with one sentence in error. */
-bool link_settings_load(const link_settings *settings, link_files *files, link_config *config, char *error,
-                        size_t error_size);
-void link_files_free(link_files *files);
+/* Makes the link of a direction from its configuration, completed by the parts that the settings ask for, which outlive
+ * it. `uplink` has those of the path's uplink: own, or made before. NULL with one sentence in error. */
+emulated_link *link_settings_make(const link_settings *settings, link_config *config, link_parts *own,
+                                  link_parts *uplink, char *error, size_t error_size);
+void link_parts_free(link_parts *parts);
 /* Whether the member of a JSON object, with or without a direction, names a file. */
 bool link_settings_names_file(const char *member);
 /* link_settings_set() for a member of a JSON object. Its name has '_' for '-', and the unit of times: "up_queue",

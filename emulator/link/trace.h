@@ -43,6 +43,10 @@ uint64_t link_trace_count_until_us(const link_trace *trace, uint64_t t_us);
 /* The same, found in fewer steps if `near`, any number, is a little below it. */
 uint64_t link_trace_count_near(const link_trace *trace, uint64_t near, uint64_t t_us);
 
+/* A trace that is a rate, or in the file; `given` names it in error messages. The hash is that of the text, in hex.
+ * False with one sentence in error. */
+bool link_trace_load(link_trace *trace, char sha256[65], const char *given, const char *file, char *error,
+                     size_t error_size);
 /* Reads a complete file into *data (NUL-terminated, the caller frees it). False with a sentence in error. */
 bool link_trace_read_file(const char *path, char **data, size_t *length, char *error, size_t error_size);
 

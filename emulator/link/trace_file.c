@@ -1,12 +1,44 @@
 /* The one file of this folder that touches the file system: reads traces for those who drive the links. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <gnutls/crypto.h>
+
 #include "base/error.h"
 #include "base/text_file.h"
 #include "emulator/link/trace.h"
 
-#include <errno.h>
-#include <string.h>
-
 bool link_trace_read_file(const char *path, char **data, size_t *length, char *error, size_t error_size) {
     *data = file_read_at(path, SIZE_MAX, length);
     return *data || error_set(error, error_size, "%s: cannot read the trace: %s", path, strerror(errno));
+}
+
+static bool hash(const char *data, size_t length, char hex[65]) {
+    unsigned char digest[32];
+    if (gnutls_hash_fast(GNUTLS_DIG_SHA256, data, length, digest) != 0)
+        return false;
+    for (size_t i = 0; i < sizeof digest; i++)
+        snprintf(hex + 2 * i, 3, "%02x", digest[i]);
+    return true;
+}
+
+bool link_trace_load(link_trace *trace, char sha256[65], const char *given, const char *file, char *error,
+                     size_t error_size) {
+    uint64_t rate;
+    char *data = NULL;
+    size_t length = strlen(given);
+    const bool is_rate = link_trace_parse_rate(given, &rate);
+    bool ok = is_rate || link_trace_read_file(file, &data, &length, error, error_size);
+    if (is_rate)
+        *trace = link_trace_constant(rate);
+    else
+        ok = ok && link_trace_parse(trace, given, data, length, error, error_size);
+    if (ok && !hash(is_rate ? given : data, length, sha256)) {
+        link_trace_free(trace);
+        ok = error_set(error, error_size, "%s: cannot compute the SHA-256 of the trace", given);
+    }
+    free(data);
+    return ok;
 }

@@ -102,7 +102,7 @@ static bool parse_reorder(mp_shell *shell, const char *value, const char *second
 /* What a change cannot do on this path; true: nothing. */
 static bool check_path(const mp_shell *shell, const mp_request *request, const char *name, char error[MP_ERROR_SIZE]) {
     const mp_path *path = &shell->paths[request->path];
-    if (request->change.trace && request->change.trace->at_ms && path->up.air)
+    if (request->change.trace && request->change.trace->at_ms && path->up.parts.air)
         return mp_fail(error, "path %.40s is Wi-Fi, which has no trace; give a rate", name);
     for (size_t way = 0; way < 2; way++)
         if (request->ways[way] && request->change.cross_bps > 0 &&
@@ -139,7 +139,7 @@ bool mp_control_parse(mp_shell *shell, char *line, mp_request *request, char err
         request->change.rebinds = true;
         if (!parse_target(shell, words[1], request, error))
             return false;
-        return shell->paths[request->path].up.nat ||
+        return shell->paths[request->path].up.parts.nat ||
                mp_fail(error, "path %.40s has no NAT; start mpshell with its key nat", words[1]);
     }
     if (count == 3 && strcmp(words[0], "interface") == 0) {

@@ -1,8 +1,6 @@
 #include "emulator/mpshell/setup.h"
 
 #include <errno.h>
-#include <gnutls/crypto.h>
-#include <gnutls/gnutls.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,27 +10,6 @@
 
 #include "emulator/link/rng.h"
 #include "emulator/mpshell/flows.h"
-
-static bool hash(const char *data, size_t length, char hex[65]) {
-    unsigned char digest[32];
-    if (gnutls_hash_fast(GNUTLS_DIG_SHA256, data, length, digest) != 0)
-        return false;
-    for (size_t i = 0; i < sizeof digest; i++)
-        snprintf(hex + 2 * i, 3, "%02x", digest[i]);
-    return true;
-}
-
-static bool read_trace(mp_trace *trace, const char *given, const char *absolute, char error[MP_ERROR_SIZE]) {
-    char *data;
-    size_t length;
-    if (!link_trace_read_file(absolute, &data, &length, error, MP_ERROR_SIZE))
-        return false;
-    bool good = link_trace_parse(&trace->trace, given, data, length, error, MP_ERROR_SIZE);
-    if (good && !hash(data, length, trace->sha256))
-        good = mp_fail(error, "%s: cannot compute the SHA-256 of the trace", given);
-    free(data);
-    return good;
-}
 
 /* Each file is loaded once, however many links replay it. */
 const mp_trace *mp_setup_trace(mp_shell *shell, const char *given, char error[MP_ERROR_SIZE]) {
@@ -53,9 +30,7 @@ const mp_trace *mp_setup_trace(mp_shell *shell, const char *given, char error[MP
     if (shell->trace_count == MP_MAX_TRACES)
         return mp_null(error, "%s: that would be more than %d traces", given, MP_MAX_TRACES);
     mp_trace *trace = &shell->traces[shell->trace_count];
-    if (is_rate)
-        trace->trace = link_trace_constant(rate);
-    const bool good = is_rate ? hash(given, strlen(given), trace->sha256) : read_trace(trace, given, absolute, error);
+    const bool good = link_trace_load(&trace->trace, trace->sha256, given, name, error, MP_ERROR_SIZE);
     trace->path = good ? strdup(name) : NULL;
     if (!trace->path) {
         link_trace_free(&trace->trace);
@@ -73,29 +48,12 @@ static bool make_link(mp_shell *shell, size_t k, uint32_t way, char error[MP_ERR
     size_t seed = k < shell->path_count ? k : LINK_BOTTLENECK_SEED + (k - shell->path_count);
     char reason[MP_ERROR_SIZE - 64];
     link_config config = link_settings_config(settings, shell->options.start_offset_ms);
-    if (!link_settings_load(settings, &direction->files, &config, reason, sizeof reason))
-        return mp_fail(error, "%s %s: %s", what, options->name, reason);
     config.trace = &direction->trace->trace;
     config.pool = shell->pool;
     config.log = direction->log;
     config.seed = link_seed(shell->options.seed, (uint32_t)seed, way);
-    if (settings->nat.timeout_us > 0 && way == 0) {
-        direction->nat = link_nat_new(&settings->nat, config.seed);
-        if (!direction->nat)
-            return mp_fail(error, "no memory");
-    }
-    if (settings->wifi.rate_bps > 0 && way == 0) {
-        direction->air = link_air_new(&settings->wifi, config.seed);
-        if (!direction->air)
-            return mp_fail(error, "no memory");
-    }
-    if (way == 0)
-        direction->rrc = link_rrc_make(&config.radio, settings->paging_us, config.seed);
-    config.rrc = shell->paths[k].up.rrc.paging_us > 0 ? &shell->paths[k].up.rrc : NULL;
-    config.nat = shell->paths[k].up.nat;
-    config.air = shell->paths[k].up.air;
-    config.is_downlink = way == 1;
-    direction->link = link_new(&config, reason, sizeof reason);
+    direction->link =
+        link_settings_make(settings, &config, &direction->parts, &shell->paths[k].up.parts, reason, sizeof reason);
     return direction->link || mp_fail(error, "%s %s: %s", what, options->name, reason);
 }
 
@@ -183,11 +141,10 @@ void mp_setup_free(mp_shell *shell) {
         mp_direction *both[2] = {&shell->paths[k].up, &shell->paths[k].down};
         for (size_t d = 0; d < 2; d++) {
             link_free(both[d]->link);
-            link_nat_free(both[d]->nat);
-            link_files_free(&both[d]->files);
             free(both[d]->log);
         }
-        link_air_free(shell->paths[k].up.air);
+        link_parts_free(&shell->paths[k].up.parts);
+        link_parts_free(&shell->paths[k].down.parts);
     }
     for (size_t i = 0; i < shell->trace_count; i++) {
         link_trace_free(&shell->traces[i].trace);

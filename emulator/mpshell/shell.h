@@ -39,11 +39,8 @@ typedef struct mp_direction {
     link_route route;           /* of a path's packets */
     struct mp_direction *entry; /* the first on it */
     const mp_trace *trace;
-    link_files files; /* of its settings */
+    link_parts parts;
     emulated_link *link;
-    link_nat *nat; /* of the uplink, shared with the downlink; NULL without one */
-    link_air *air; /* the same */
-    link_rrc rrc;  /* the same; all 0 without one */
     link_log *log; /* NULL without --log-dir */
     mp_logfile *file;
     mp_stream *departures;  /* exact times; NULL without --log-dir */

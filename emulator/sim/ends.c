@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "emulator/sim/members.h"
 #include "emulator/sim/random.h"
 #include "emulator/sim/sim.h"
@@ -168,9 +169,9 @@ static void end_player(sim_player *p) {
     char reason[PLAYER_SESSION_ERROR_BYTES] = "";
     p->status = player_session_finish(&p->session, p->sim->now, reason);
     if (p->status != 0 && p->sim->job->player_count > 1)
-        fprintf(stderr, "xlink-sim: player %zu: %s.\n", p->index + 1, reason);
+        error_say("xlink-sim", "player %zu: %s.", p->index + 1, reason);
     else if (p->status != 0)
-        fprintf(stderr, "xlink-sim: %s.\n", reason);
+        error_say("xlink-sim", "%s.", reason);
     p->state = SIM_PLAYER_IS_OVER;
     p->sim->running--;
     sim_timers_set(&p->sim->timers, p->actor, XL_NEVER);

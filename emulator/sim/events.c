@@ -172,13 +172,9 @@ bool sim_events_parse(sim_job *job, json_t *events, const char *name, char *erro
 
 /* ---- making the changes ---- */
 
-static void plan(simulation *sim) {
+void sim_events_plan(simulation *sim) {
     bool more = sim->next_event < sim->job->event_count;
     sim_timers_set(&sim->timers, sim->event_actor, more ? sim->job->events[sim->next_event].at_us : UINT64_MAX);
-}
-
-void sim_events_start(simulation *sim) {
-    plan(sim);
 }
 
 /* Both directions of one link, as far as the event is for them. */
@@ -204,5 +200,5 @@ void sim_events_act(simulation *sim) {
         for (size_t i = 0; i < sim->job->player_count && event->has_interface; i++)
             sim_player_interface(&sim->players[i], event->path, event->change.is_up);
     }
-    plan(sim);
+    sim_events_plan(sim);
 }

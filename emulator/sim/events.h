@@ -25,8 +25,8 @@ typedef struct {
 /* Reads the array; the job's paths are known by then. False with a sentence in error[SIM_ERROR_BYTES]; `name` stands
  * for the file. */
 bool sim_events_parse(sim_job *, json_t *events, const char *name, char *error);
-/* Sets the actor of events to the first of them. */
-void sim_events_start(simulation *);
+/* Sets the actor of events to the next of them. */
+void sim_events_plan(simulation *);
 /* Makes the changes that are due. A path's change holds for the links of all players. */
 void sim_events_act(simulation *);
 

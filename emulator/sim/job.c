@@ -316,14 +316,7 @@ static const char *fill_play(player_config *c, const player_settings *s) {
         .verify = s->verify,
         .videos = s->videos,
     };
-    if (!video_init(&c->video, s->video_bytes, s->bitrate_bps, (uint32_t)s->fps_milli, s->first_frame_bytes))
-        return "the bit rate is less than a byte a frame";
-    if (s->duration_us > 0) {
-        uint64_t bytes = video_bytes_in(s->bitrate_bps, s->duration_us);
-        c->play_bytes = bytes < s->video_bytes ? bytes : s->video_bytes;
-        c->play_bytes += c->play_bytes == 0;
-    }
-    return player_config_problem(c);
+    return player_config_video(c, s->video_bytes, s->bitrate_bps, s->fps_milli, s->first_frame_bytes, s->duration_us);
 }
 
 /* "T:ACTION:NAME,…", or an array of such strings. */

@@ -16,30 +16,12 @@
 
 static bool make_link(simulation *sim, sim_direction *d, const link_settings *settings, uint32_t seed, char *error) {
     link_config config = link_settings_config(settings, sim->job->start_offset_ms);
-    if (!link_settings_load(settings, &d->files, &config, error, SIM_ERROR_BYTES / 2))
-        return false;
     config.trace = &d->trace->trace;
     config.pool = sim->pool;
     config.log = d->log;
     config.seed = link_seed(sim->job->seed, seed, d->to_server ? 0 : 1);
-    if (settings->nat.timeout_us > 0 && d->to_server) {
-        d->nat = link_nat_new(&settings->nat, config.seed);
-        if (!d->nat)
-            return sim_fail(error, "out of memory");
-    }
-    if (settings->wifi.rate_bps > 0 && d->to_server) {
-        d->air = link_air_new(&settings->wifi, config.seed);
-        if (!d->air)
-            return sim_fail(error, "out of memory");
-    }
-    if (d->to_server)
-        d->rrc = link_rrc_make(&config.radio, settings->paging_us, config.seed);
-    link_rrc *rrc = &sim->directions[d->actor & ~(size_t)1].rrc;
-    config.rrc = rrc->paging_us > 0 ? rrc : NULL;
-    config.nat = sim->directions[d->actor & ~(size_t)1].nat;
-    config.air = sim->directions[d->actor & ~(size_t)1].air;
-    config.is_downlink = !d->to_server;
-    d->link = link_new(&config, error, SIM_ERROR_BYTES / 2);
+    link_parts *uplink = &sim->directions[d->actor & ~(size_t)1].parts;
+    d->link = link_settings_make(settings, &config, &d->parts, uplink, error, SIM_ERROR_BYTES / 2);
     return d->link != NULL;
 }
 
@@ -107,9 +89,7 @@ void sim_network_free(simulation *sim) {
         link_free(sim->directions[i].link);
     }
     for (size_t i = 0; i < sim->direction_count && sim->directions; i++) {
-        link_air_free(sim->directions[i].air);
-        link_nat_free(sim->directions[i].nat);
-        link_files_free(&sim->directions[i].files);
+        link_parts_free(&sim->directions[i].parts);
         free(sim->directions[i].log);
     }
     free(sim->directions);

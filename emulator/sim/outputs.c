@@ -263,7 +263,7 @@ static bool close_link_logs(simulation *sim) {
     return ok;
 }
 
-static bool close_logs(simulation *sim) {
+bool sim_outputs_close_logs(simulation *sim) {
     bool ok = close_link_logs(sim);
     for (size_t i = 0; sim->players && i < sim->job->player_count; i++) {
         ok = jsonl_close(sim->players[i].log) && ok;
@@ -274,14 +274,10 @@ static bool close_logs(simulation *sim) {
     return ok;
 }
 
-void sim_outputs_abandon(simulation *sim) {
-    (void)close_logs(sim);
-}
-
 bool sim_outputs_close(simulation *sim, int status, char *error) {
     char file[FILE_BYTES];
     name_file(sim, "mpshell.json", file);
-    bool ok = close_logs(sim);
+    bool ok = sim_outputs_close_logs(sim);
     json_t *report = emulator_report(sim, status);
     ok = json_dump_file(report, file, JSON_INDENT(1) | JSON_REAL_PRECISION(12)) == 0 && ok;
     json_decref(report);

@@ -35,7 +35,7 @@ static bool set_up(simulation *sim, const char *job_name, char *error) {
     sim->event_actor = sim->direction_count + 2 * sim->job->player_count;
     if (!sim_timers_init(&sim->timers, sim->event_actor + 1))
         return sim_fail(error, "out of memory");
-    sim_events_start(sim);
+    sim_events_plan(sim);
     return sim_network_setup(sim, job_name, error) && sim_outputs_open_transport(sim, error) &&
            sim_ends_setup(sim, job_name, error) && sim_outputs_open(sim, error);
 }
@@ -78,7 +78,7 @@ int sim_run(const sim_job *job, const char *job_name, const char *directory, cha
         loop(&sim);
         status = finish(&sim, error);
     }
-    sim_outputs_abandon(&sim);
+    (void)sim_outputs_close_logs(&sim);
     sim_ends_free(&sim);
     sim_network_free(&sim);
     sim_timers_free(&sim.timers);

@@ -35,11 +35,8 @@ typedef struct {
 /* One direction of a link. */
 typedef struct {
     const sim_trace *trace;
-    link_files files; /* of its settings */
+    link_parts parts;
     emulated_link *link;
-    link_nat *nat;             /* of the uplink, shared with the downlink; NULL without one */
-    link_air *air;             /* the same */
-    link_rrc rrc;              /* of the uplink, shared with the downlink; all 0 without one */
     link_foresight *foresight; /* NULL until it is asked */
     link_log *log;             /* NULL without logs */
     void *log_file;            /* FILE * */
@@ -151,8 +148,8 @@ bool sim_outputs_close(simulation *, int status, char *error);
 /* Captures a packet at the end that sends in this direction of a path; without captures it does nothing. */
 void sim_outputs_capture(const simulation *, const sim_direction *, const link_packet *);
 
-/* Frees what is still open. */
-void sim_outputs_abandon(simulation *);
+/* Closes logs and captures, as far as they are open; false when something could not be written. */
+bool sim_outputs_close_logs(simulation *);
 
 /* ---- run.c ---- */
 

@@ -4,9 +4,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include <gnutls/crypto.h>
-
-#include "base/error.h"
 #include "emulator/sim/sim.h"
 
 #define MAX_KEPT 64
@@ -19,34 +16,6 @@ typedef struct {
 
 static kept_trace kept[MAX_KEPT];
 static size_t kept_count;
-
-static bool hash(const char *data, size_t length, char hex[65]) {
-    static const char digits[] = "0123456789abcdef";
-    unsigned char digest[32];
-    if (gnutls_hash_fast(GNUTLS_DIG_SHA256, data, length, digest) != 0)
-        return false;
-    for (size_t i = 0; i < sizeof digest; i++) {
-        hex[2 * i] = digits[digest[i] >> 4];
-        hex[2 * i + 1] = digits[digest[i] & 15];
-    }
-    hex[64] = '\0';
-    return true;
-}
-
-static bool read_trace(sim_trace *trace, const char *file, char *error) {
-    char *data;
-    size_t length;
-    if (!link_trace_read_file(file, &data, &length, error, SIM_ERROR_BYTES / 2))
-        return false;
-    bool ok = link_trace_parse(&trace->trace, file, data, length, error, SIM_ERROR_BYTES / 2);
-    if (ok && !hash(data, length, trace->sha256)) {
-        link_trace_free(&trace->trace);
-        snprintf(error, SIM_ERROR_BYTES / 2, "cannot compute the SHA-256 of %.200s", file);
-        ok = false;
-    }
-    free(data);
-    return ok;
-}
 
 /* ---- traces that are kept ---- */
 
@@ -75,7 +44,7 @@ static void keep(const char *file) {
         !S_ISREG(k->status.st_mode))
         return;
     k->file = strdup(file);
-    if (k->file && read_trace(&k->trace, file, error))
+    if (k->file && link_trace_load(&k->trace.trace, k->trace.sha256, file, file, error, sizeof error))
         kept_count++;
     else
         free(k->file);
@@ -98,17 +67,10 @@ const sim_trace *sim_trace_load(simulation *sim, const char *file, char *error) 
             return &sim->traces[i];
     sim_trace *trace = &sim->traces[sim->trace_count];
     const sim_trace *of_process = find_kept(file);
-    uint64_t rate;
-    if (of_process) {
+    if (of_process)
         *trace = *of_process;
-    } else if (!link_trace_parse_rate(file, &rate)) {
-        if (!read_trace(trace, file, error))
-            return NULL;
-    } else {
-        trace->trace = link_trace_constant(rate);
-        if (!hash(file, strlen(file), trace->sha256))
-            return error_null(error, SIM_ERROR_BYTES / 2, "cannot compute a SHA-256");
-    }
+    else if (!link_trace_load(&trace->trace, trace->sha256, file, file, error, SIM_ERROR_BYTES / 2))
+        return NULL;
     trace->is_kept = of_process;
     trace->file = file;
     sim->trace_count++;

@@ -73,7 +73,7 @@ static uint64_t send_all(emulated_link *link, link_pool *pool, uint64_t packets)
 
 int main(int argc, char **argv) {
     link_settings settings[2];
-    link_files files = {0};
+    link_parts parts = {0};
     char error[ERROR_BYTES];
     uint64_t packets;
     memset(settings, 0, sizeof settings);
@@ -86,13 +86,7 @@ int main(int argc, char **argv) {
     config.trace = &trace;
     config.pool = link_pool_new(0);
     config.seed = 1;
-    link_rrc rrc = link_rrc_make(&config.radio, settings[0].paging_us, 1);
-    config.rrc = rrc.paging_us > 0 ? &rrc : NULL;
-    config.nat = settings[0].nat.timeout_us > 0 ? link_nat_new(&settings[0].nat, 1) : NULL;
-    config.air = settings[0].wifi.rate_bps > 0 ? link_air_new(&settings[0].wifi, 1) : NULL;
-    if (!link_settings_load(&settings[0], &files, &config, error, sizeof error))
-        return fail(error);
-    emulated_link *link = link_new(&config, error, sizeof error);
+    emulated_link *link = link_settings_make(&settings[0], &config, &parts, &parts, error, sizeof error);
     if (!link)
         return fail(error);
     (void)send_all(link, config.pool, packets);
@@ -100,9 +94,7 @@ int main(int argc, char **argv) {
     printf("{\"arrived\": %" PRIu64 ", \"departed\": %" PRIu64 ", \"inside\": %" PRIu64 "}\n", s.arrived_packets,
            s.departed_packets, s.inside_packets);
     link_free(link);
-    link_air_free(config.air);
-    link_nat_free(config.nat);
-    link_files_free(&files);
+    link_parts_free(&parts);
     link_settings_free(settings);
     link_pool_free(config.pool);
     return 0;
