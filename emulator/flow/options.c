@@ -1,3 +1,4 @@
+#include "base/clock.h"
 #include "emulator/flow/flow.h"
 
 #include <arpa/inet.h>
@@ -18,8 +19,7 @@
 double fl_cpu_s(void) {
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
-    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-           (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+    return clock_used_s(&usage);
 }
 
 int fl_fail(const char *what) {

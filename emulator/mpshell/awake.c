@@ -32,17 +32,22 @@ typedef struct {
     bool held[MP_AWAKE_MAX_CORES];
 } awake_cores;
 
-static void find_cores(awake_cores *cores) {
+size_t mp_awake_cores(size_t *cores, size_t most) {
     cpu_set_t set;
-    cores->count = 0;
+    size_t count = 0;
     if (sched_getaffinity(0, sizeof set, &set) != 0)
-        return;
-    for (size_t i = 0; i < CPU_SETSIZE && cores->count < MP_AWAKE_MAX_CORES; i++) {
-        if (CPU_ISSET(i, &set)) {
-            cores->numbers[cores->count] = i;
-            cores->locks[cores->count] = -1;
-            cores->held[cores->count++] = true; /* nobody else can be meant */
-        }
+        return 0;
+    for (size_t i = 0; i < CPU_SETSIZE && count < most; i++)
+        if (CPU_ISSET(i, &set))
+            cores[count++] = i;
+    return count;
+}
+
+static void find_cores(awake_cores *cores) {
+    cores->count = mp_awake_cores(cores->numbers, MP_AWAKE_MAX_CORES);
+    for (size_t i = 0; i < cores->count; i++) {
+        cores->locks[i] = -1;
+        cores->held[i] = true; /* nobody else can be meant */
     }
 }
 
@@ -154,10 +159,8 @@ static void end_spinners(mp_awake *awake) {
         do {
             pid = wait4(awake->spinners[i], &status, 0, &used);
         } while (pid < 0 && errno == EINTR);
-        if (pid > 0) {
-            awake->cpu_s += (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
-                            (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e6;
-        }
+        if (pid > 0)
+            awake->cpu_s += clock_used_s(&used);
     }
 }
 

@@ -35,6 +35,8 @@ typedef struct {
     mp_awake_probe probe;
 } mp_awake;
 
+/* The numbers of the cores that this process may use, at the most `most`; returns how many. */
+size_t mp_awake_cores(size_t *cores, size_t most);
 /* Probes where asked is auto, and keeps the cores awake if that brings something (mp_awake_is_worth), or if asked is
  * on. Takes some 0.3 s for the probe. Never fails: what cannot be done is left out, and reported by the members. */
 void mp_awake_start(mp_awake *awake, mp_keep_awake asked);

@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/descriptors.h"
 #include "emulator/mpshell/netns.h"
 
@@ -238,8 +239,7 @@ int mp_command_finish(mp_command *command, double *cpu_s) {
         status = SIGKILL;
     while (wait4(command->init, &of_init, 0, &used) < 0 && errno == EINTR) {
     }
-    *cpu_s = (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
-             (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e6;
+    *cpu_s = clock_used_s(&used);
     close(command->status_fd);
     return status;
 }

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/text_file.h"
 #include "emulator/link/report.h"
+#include "emulator/mpshell/awake.h"
 
 #define MOST_CORES    64u
 #define PERIOD_US     2130u /* no multiple of the kernel's tick; some two wake-ups a slot and core */
@@ -46,12 +47,6 @@ static uint64_t own_run_delay_ns(void) {
     return known ? waited : 0;
 }
 
-static void sleep_until(uint64_t at_us) {
-    struct timespec at = {.tv_sec = (time_t)(at_us / 1000000u), .tv_nsec = (long)(at_us % 1000000u) * 1000};
-    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) != 0) {
-    }
-}
-
 static void record(probe_timer *timer, uint64_t since_t0_us, uint64_t late_us) {
     link_lateness_record(&timer->lateness, late_us);
     mp_series_raise(&timer->series, since_t0_us, late_us);
@@ -72,7 +67,7 @@ static void *sleep_and_wake(void *context) {
     uint64_t delayed_before = own_run_delay_ns();
     bool begun = false;
     for (uint64_t due = clock_us() + PERIOD_US; !atomic_load(&timer->timers->ended);) {
-        sleep_until(due);
+        clock_sleep_until(due);
         uint64_t woken = clock_us();
         uint64_t t0 = atomic_load(&timer->timers->t0_us);
         if (t0 > 0 && !begun)
@@ -86,20 +81,9 @@ static void *sleep_and_wake(void *context) {
     return NULL;
 }
 
-static size_t find_cores(size_t cores[MOST_CORES]) {
-    cpu_set_t set;
-    size_t count = 0;
-    if (sched_getaffinity(0, sizeof set, &set) != 0)
-        return 0;
-    for (size_t i = 0; i < CPU_SETSIZE && count < MOST_CORES; i++)
-        if (CPU_ISSET(i, &set))
-            cores[count++] = i;
-    return count;
-}
-
 mp_timers *mp_timers_start(void) {
     size_t cores[MOST_CORES];
-    size_t count = find_cores(cores);
+    size_t count = mp_awake_cores(cores, MOST_CORES);
     mp_timers *timers = calloc(1, sizeof *timers + count * sizeof timers->each[0]);
     pthread_attr_t attributes;
     if (!timers)

@@ -177,12 +177,6 @@ static void record(mp_waits *waits, uint64_t slot_us, uint64_t waited_ns, bool b
     waits->blocked = blocked;
 }
 
-static void sleep_until(uint64_t at_us) {
-    struct timespec at = {.tv_sec = (time_t)(at_us / 1000000u), .tv_nsec = (long)(at_us % 1000000u) * 1000};
-    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) != 0) {
-    }
-}
-
 static void *watch(void *context) {
     mp_waits *waits = context;
     struct sched_param parameters = {.sched_priority = FIFO_PRIORITY};
@@ -194,7 +188,7 @@ static void *watch(void *context) {
         if (turn % LOOK_SLOTS == 0)
             look(waits);
         due = clock_us() > due + MP_SLOT_US ? clock_us() : due + MP_SLOT_US;
-        sleep_until(due);
+        clock_sleep_until(due);
         uint64_t t0 = atomic_load(&waits->t0_us);
         if (t0 > 0 && !begun)
             look(waits);
