@@ -7,7 +7,6 @@
 #include <sys/epoll.h>
 
 #include "base/error.h"
-#include "base/text_file.h"
 #include "player/http3_client.h"
 #include "player/transport.h"
 #include "xlink/log_files.h"
@@ -73,24 +72,11 @@ static bool keep_session(quic_transport *t, const player_transport_config *confi
 }
 
 static bool make_credentials(quic_transport *t, const player_transport_config *config, char *error) {
-    char *pem = NULL;
-    if (!config->insecure) {
-        if (!config->ca_file)
-            return error_set(error, PLAYER_ERROR_BYTES,
-                             "QUIC needs --ca FILE to verify the server's certificate, or --insecure");
-        pem = text_file_read(config->ca_file, error, PLAYER_ERROR_BYTES);
-        if (!pem)
-            return false;
-    }
-    t->credentials = xl_credentials_client(pem);
-    free(pem);
-    if (t->credentials && !keep_session(t, config, error))
-        return false;
-    if (!t->credentials)
-        snprintf(error, PLAYER_ERROR_BYTES, "%s%s",
-                 config->insecure ? "out of memory" : "no certificate in PEM form in ",
-                 config->insecure ? "" : config->ca_file);
-    return t->credentials != NULL;
+    if (!config->insecure && !config->ca_file)
+        return error_set(error, PLAYER_ERROR_BYTES,
+                         "QUIC needs --ca FILE to verify the server's certificate, or --insecure");
+    t->credentials = quic_settings_credentials(config->insecure ? NULL : config->ca_file, error, PLAYER_ERROR_BYTES);
+    return t->credentials && keep_session(t, config, error);
 }
 
 /* Opens the path's socket, once; its address is then in t->bound[i]. */

@@ -182,10 +182,8 @@ static bool run_connection(get *g, size_t first, size_t count) {
     g->plan.count = count;
     g->connections++;
     get_client *client = get_client_start(g->endpoint, &g->plan, &callbacks, xl_udp_now());
-    if (!client) {
-        snprintf(g->error, sizeof g->error, "out of memory");
-        return false;
-    }
+    if (!client)
+        return error_set(g->error, sizeof g->error, "out of memory");
     uint64_t done_at = XL_NEVER;
     g->has_new_session = false; /* what was saved until now is the old one, spent */
     get_client_step(client, xl_udp_now());
@@ -282,21 +280,17 @@ static bool look_up_for_paths(get *g) {
     for (size_t i = 0; i < g->o.paths; i++) {
         if (!look_up(g, g->o.local[i].family == 6 ? AF_INET6 : AF_INET, &g->plan.server[i]))
             return false;
-        if (g->plan.server[i].family != g->o.local[i].family) {
-            snprintf(g->error, sizeof g->error, "the path from %s needs a --connect of its IP version",
-                     xl_addr_format(&g->o.local[i], text, sizeof text));
-            return false;
-        }
+        if (g->plan.server[i].family != g->o.local[i].family)
+            return error_set(g->error, sizeof g->error, "the path from %s needs a --connect of its IP version",
+                             xl_addr_format(&g->o.local[i], text, sizeof text));
     }
     if (g->o.paths > 0)
         return true;
     if (!look_up(g, AF_UNSPEC, &g->plan.server[0]))
         return false;
-    if (!choose_paths(g)) {
-        snprintf(g->error, sizeof g->error, "there is no route to %s",
-                 xl_addr_format(&g->plan.server[0], text, sizeof text));
-        return false;
-    }
+    if (!choose_paths(g))
+        return error_set(g->error, sizeof g->error, "there is no route to %s",
+                         xl_addr_format(&g->plan.server[0], text, sizeof text));
     for (size_t i = 1; i < g->o.paths; i++)
         g->plan.server[i] = g->plan.server[0];
     return true;
@@ -308,41 +302,27 @@ static bool open_sockets(get *g) {
         return false;
     g->plan.paths = g->summary.paths = g->o.paths;
     memcpy(g->summary.local, g->o.local, sizeof g->summary.local);
-    if (!(g->udp = xl_udp_new())) {
-        snprintf(g->error, sizeof g->error, "cannot open sockets: %s", strerror(errno));
-        return false;
-    }
+    if (!(g->udp = xl_udp_new()))
+        return error_set(g->error, sizeof g->error, "cannot open sockets: %s", strerror(errno));
     for (size_t i = 0; i < g->plan.paths; i++) {
         int rv = xl_udp_add_socket(g->udp, &g->o.local[i], &g->plan.local[i]);
-        if (rv < 0) {
-            snprintf(g->error, sizeof g->error, "cannot send from %s: %s",
-                     xl_addr_format(&g->o.local[i], text, sizeof text), strerror(-rv));
-            return false;
-        }
+        if (rv < 0)
+            return error_set(g->error, sizeof g->error, "cannot send from %s: %s",
+                             xl_addr_format(&g->o.local[i], text, sizeof text), strerror(-rv));
     }
     return true;
 }
 
 static bool open_credentials(get *g) {
-    char *ca = NULL;
-    if (!g->o.insecure && !(ca = text_file_read(g->o.ca_file, g->error, sizeof g->error)))
-        return false;
-    g->credentials = xl_credentials_client(ca);
-    free(ca);
-    if (!g->credentials)
-        snprintf(g->error, sizeof g->error, "%s%s", g->o.insecure ? "out of memory" : "no certificate in PEM form in ",
-                 g->o.insecure ? "" : g->o.ca_file);
-    xl_set_time_of_day(xl_udp_time_of_day_ns);
     const xl_sessions sessions = {.user = g, .save = save_session, .load = load_session};
-    if (g->credentials && (xl_credentials_keep_sessions(g->credentials, &sessions) != 0 ||
-                           (g->o.early_data && xl_credentials_allow_early_data(g->credentials) != 0)))
+    g->credentials = quic_settings_credentials(g->o.insecure ? NULL : g->o.ca_file, g->error, sizeof g->error);
+    xl_set_time_of_day(xl_udp_time_of_day_ns);
+    if (!g->credentials || xl_credentials_keep_sessions(g->credentials, &sessions) != 0 ||
+        (g->o.early_data && xl_credentials_allow_early_data(g->credentials) != 0))
         return false;
-    if (g->credentials && g->o.ciphers && xl_credentials_set_ciphers(g->credentials, g->o.ciphers) != 0) {
-        snprintf(g->error, sizeof g->error,
-                 "--ciphers takes aes128, aes256 and chacha20 with commas between them, not '%s'", g->o.ciphers);
-        return false;
-    }
-    return g->credentials != NULL;
+    return !g->o.ciphers || xl_credentials_set_ciphers(g->credentials, g->o.ciphers) == 0 ||
+           error_set(g->error, sizeof g->error,
+                     "--ciphers takes aes128, aes256 and chacha20 with commas between them, not '%s'", g->o.ciphers);
 }
 
 static bool open_endpoint(get *g) {
@@ -361,10 +341,8 @@ static bool open_endpoint(get *g) {
     c.log = xl_log_files_log(g->logs);
     c.credentials = g->credentials;
     g->endpoint = xl_endpoint_new(&c, g->start_us, &rv);
-    if (!g->endpoint)
-        snprintf(g->error, sizeof g->error, "cannot start: %s",
-                 rv == XL_ERR_MEMORY ? "out of memory" : "the transport refuses the settings");
-    return g->endpoint != NULL;
+    return g->endpoint || error_set(g->error, sizeof g->error, "cannot start: %s",
+                                    rv == XL_ERR_MEMORY ? "out of memory" : "the transport refuses the settings");
 }
 
 /* Before anything is fetched: that it cannot be written would be noticed with the first body otherwise. */
@@ -389,16 +367,12 @@ static bool open_all(get *g, int argc, char **argv) {
         .alpn = g->o.alpn, .urls = g->o.urls, .events = g->o.path_events, .event_count = g->o.path_event_count};
     g->targets = calloc(g->o.url_count, sizeof *g->targets);
     g->sessions = xl_session_file_open(g->o.session_file);
-    if (!g->targets || !g->sessions) {
-        snprintf(g->error, sizeof g->error, "out of memory");
-        return false;
-    }
+    if (!g->targets || !g->sessions)
+        return error_set(g->error, sizeof g->error, "out of memory");
     for (size_t i = 0; i < g->o.url_count; i++)
         g->targets[i].fd = -1;
-    if (g->o.out_file && !(g->log = jsonl_open(g->o.out_file, g->start_us))) {
-        snprintf(g->error, sizeof g->error, "cannot write %s: %s", g->o.out_file, strerror(errno));
-        return false;
-    }
+    if (g->o.out_file && !(g->log = jsonl_open(g->o.out_file, g->start_us)))
+        return error_set(g->error, sizeof g->error, "cannot write %s: %s", g->o.out_file, strerror(errno));
     jsonl_write_start(g->log, argc, argv, json_object());
     random_key_warn(&g->o.seed, PROGRAM, g->log, g->start_us);
     return open_sockets(g) && open_endpoint(g);

@@ -12,7 +12,6 @@
 #include "base/descriptors.h"
 #include "base/error.h"
 #include "base/jsonl.h"
-#include "base/text_file.h"
 #include "base/wait.h"
 #include "load/options.h"
 #include "xlink/udp.h"
@@ -188,22 +187,11 @@ static void summarise(load *l) {
                 xl_udp_now());
 }
 
-static bool open_credentials(load_options *o, char *error) {
-    char *ca = NULL;
-    if (!o->insecure && !(ca = text_file_read(o->ca_file, error, LOAD_ERROR_BYTES)))
-        return false;
-    o->plan.credentials = xl_credentials_client(ca);
-    free(ca);
-    if (!o->plan.credentials)
-        snprintf(error, LOAD_ERROR_BYTES, "%s%s", o->insecure ? "out of memory" : "no certificate in PEM form in ",
-                 o->insecure ? "" : o->ca_file);
-    return o->plan.credentials != NULL;
-}
-
 static bool open_all(load *l, int argc, char **argv, char *error) {
     const load_options *o = &l->o;
     descriptors_raise_limit(); /* each connection takes one for each path, and one more */
-    if (!open_credentials(&l->o, error))
+    l->o.plan.credentials = quic_settings_credentials(o->insecure ? NULL : o->ca_file, error, LOAD_ERROR_BYTES);
+    if (!l->o.plan.credentials)
         return false;
     l->epoll = epoll_create1(EPOLL_CLOEXEC);
     l->slots = calloc(o->connections, sizeof *l->slots);

@@ -2,8 +2,11 @@
 
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
+#include "base/text_file.h"
 #include "schemes/path_grammars.h"
 
 /* Kernel TCP has no idle timeout: with a short one, only QUIC would lose its connection in a long tunnel. */
@@ -263,4 +266,16 @@ json_t *quic_settings_describe(void) {
             json_array_append_new(foresight, json_string(xl_scheduler_name(i)));
     return json_pack("{s:o, s:o, s:o}", "settings", settings_describe(quic_setting_rows), "schemes", all, "foresight",
                      foresight);
+}
+
+xl_credentials *quic_settings_credentials(const char *ca_file, char *error, size_t cap) {
+    char *ca = ca_file ? text_file_read(ca_file, error, cap) : NULL;
+    if (ca_file && !ca)
+        return NULL;
+    xl_credentials *credentials = xl_credentials_client(ca);
+    free(ca);
+    if (!credentials)
+        error_set(error, cap, "%s%s", ca_file ? "no certificate in PEM form in " : "out of memory",
+                  ca_file ? ca_file : "");
+    return credentials;
 }

@@ -50,6 +50,9 @@ bool quic_settings_choose(quic_settings *, const char *scheme);
 const char *quic_settings_problem(const quic_settings *, bool is_simulated);
 /* Scheme and limits of an endpoint. */
 void quic_settings_configure(const quic_settings *, xl_config *);
+/* A client's, to be freed: they verify by the certificates in a file, or nothing if it is NULL. NULL with a phrase in
+ * error. */
+xl_credentials *quic_settings_credentials(const char *ca_file, char *error, size_t cap);
 
 /* Whether the scheme uses several paths at a time. */
 bool quic_settings_are_multipath(const quic_settings *);
