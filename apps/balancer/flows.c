@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/numbers.h"
+
 typedef struct {
     flow *first, *last; /* first: unused for longest */
     size_t count;
@@ -21,19 +23,11 @@ struct flows {
     void *user;
 };
 
-static uint64_t mix(uint64_t x) {
-    x ^= x >> 32;
-    x *= UINT64_C(0xd6e8feb86659fd93);
-    x ^= x >> 32;
-    x *= UINT64_C(0xd6e8feb86659fd93);
-    return x ^ (x >> 32);
-}
-
 static flow **bucket_of(const flows *t, const xl_addr *client, size_t server) {
     uint64_t half[2];
     memcpy(half, client->ip, sizeof half);
-    uint64_t h = mix(t->key ^ client->port ^ (uint64_t)server << 32);
-    h = mix(mix(h ^ half[0]) ^ half[1]);
+    uint64_t h = number_mix(t->key ^ client->port ^ (uint64_t)server << 32);
+    h = number_mix(number_mix(h ^ half[0]) ^ half[1]);
     return &t->bucket[h & (t->bucket_count - 1)];
 }
 

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/numbers.h"
+
 #define MIN_DATAGRAM      21 /* what an endpoint looks at (RFC 9000 section 10.3) */
 #define MIN_FIRST         1200
 #define LONG_CID_BYTES_AT 5
@@ -31,20 +33,12 @@ const char *route_kind_name(route_kind kind) {
     return names[kind];
 }
 
-static uint64_t mix(uint64_t x) {
-    x ^= x >> 32;
-    x *= UINT64_C(0xd6e8feb86659fd93);
-    x ^= x >> 32;
-    x *= UINT64_C(0xd6e8feb86659fd93);
-    return x ^ (x >> 32);
-}
-
 static uint64_t hash_bytes(uint64_t h, const uint8_t *data, size_t len) {
-    h = mix(h ^ len);
+    h = number_mix(h ^ len);
     for (size_t i = 0; i < len; i += 8) {
         uint64_t word = 0;
         memcpy(&word, data + i, len - i < 8 ? len - i : 8);
-        h = mix(h ^ word);
+        h = number_mix(h ^ word);
     }
     return h;
 }
@@ -120,7 +114,7 @@ static uint16_t best_server(const router *r, uint64_t hash) {
     uint16_t best[2] = {NO_SERVER, NO_SERVER};
     uint64_t most[2] = {0, 0};
     for (size_t i = 0; i < r->file.server_count; i++) {
-        uint64_t weight = mix(hash ^ r->server_hash[i]);
+        uint64_t weight = number_mix(hash ^ r->server_hash[i]);
         bool down = r->is_down[i];
         if (!r->file.server[i].drain && (best[down] == NO_SERVER || weight > most[down])) {
             best[down] = (uint16_t)i;

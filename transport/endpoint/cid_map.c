@@ -12,14 +12,6 @@ struct xl_cid_node {
     xl_cid_node *own_prev, *own_next; /* of the same connection */
 };
 
-static uint64_t mix(uint64_t x) {
-    x ^= x >> 32;
-    x *= 0xd6e8feb86659fd93u;
-    x ^= x >> 32;
-    x *= 0xd6e8feb86659fd93u;
-    return x ^ (x >> 32);
-}
-
 static size_t bucket_of(const xl_cid_map *m, const xl_cid *cid) {
     uint64_t h = m->key[0] ^ cid->len;
     for (size_t i = 0; i < cid->len; i += 8) {
@@ -28,7 +20,7 @@ static size_t bucket_of(const xl_cid_map *m, const xl_cid *cid) {
             memcpy(&word, cid->id + i, 8);
         else
             memcpy(&word, cid->id + i, cid->len - i);
-        h = mix(h ^ word ^ m->key[1]);
+        h = xl_hash_mix(h ^ word ^ m->key[1]);
     }
     return (size_t)h & (m->bucket_count - 1);
 }

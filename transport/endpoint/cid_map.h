@@ -12,6 +12,15 @@ typedef struct {
     uint64_t key[2];
 } xl_cid_map;
 
+/* A step of the hash, of clients.h too. */
+static inline uint64_t xl_hash_mix(uint64_t x) {
+    x ^= x >> 32;
+    x *= 0xd6e8feb86659fd93u;
+    x ^= x >> 32;
+    x *= 0xd6e8feb86659fd93u;
+    return x ^ (x >> 32);
+}
+
 int xl_cid_map_init(xl_cid_map *, uint64_t key0, uint64_t key1); /* 0 or XL_ERR_MEMORY */
 void xl_cid_map_free(xl_cid_map *);
 /* Adds, or replaces the value of, cid. 0 or XL_ERR_MEMORY. */

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "endpoint/cid_map.h"
+
 #define MOST_BUCKETS 65536
 
 int xl_clients_init(xl_clients *t, size_t connections, const uint64_t key[2]) {
@@ -23,34 +25,22 @@ void xl_clients_free(xl_clients *t) {
     t->bucket = NULL;
 }
 
-static uint64_t mix(uint64_t x) {
-    x ^= x >> 32;
-    x *= 0xd6e8feb86659fd93u;
-    x ^= x >> 32;
-    x *= 0xd6e8feb86659fd93u;
-    return x ^ (x >> 32);
-}
-
 static xl_client **bucket_of(const xl_clients *t, const xl_addr *a) {
     uint64_t words[2] = {0, 0};
     memcpy(words, a->ip, xl_addr_client_bytes(a));
-    uint64_t h = mix(mix(words[0] ^ t->key[0]) ^ words[1] ^ t->key[1]);
+    uint64_t h = xl_hash_mix(xl_hash_mix(words[0] ^ t->key[0]) ^ words[1] ^ t->key[1]);
     return &t->bucket[(size_t)h & (t->bucket_count - 1)];
 }
 
-static xl_client *find(const xl_clients *t, const xl_addr *a) {
+xl_client *xl_clients_find(const xl_clients *t, const xl_addr *a) {
     xl_client *c = t->bucket ? *bucket_of(t, a) : NULL;
     while (c && !xl_addr_same_client(&c->address, a))
         c = c->next;
     return c;
 }
 
-const xl_client *xl_clients_find(const xl_clients *t, const xl_addr *a) {
-    return find(t, a);
-}
-
 xl_client *xl_clients_add(xl_clients *t, const xl_addr *a, bool is_proven) {
-    xl_client *c = find(t, a);
+    xl_client *c = xl_clients_find(t, a);
     if (!c) {
         xl_client **bucket = bucket_of(t, a);
         c = calloc(1, sizeof *c);

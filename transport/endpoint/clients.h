@@ -21,7 +21,7 @@ typedef struct {
 /* 0 or XL_ERR_MEMORY. connections: most that there will be. */
 int xl_clients_init(xl_clients *, size_t connections, const uint64_t key[2]);
 void xl_clients_free(xl_clients *);
-const xl_client *xl_clients_find(const xl_clients *, const xl_addr *); /* NULL: it has no connection */
+xl_client *xl_clients_find(const xl_clients *, const xl_addr *); /* NULL: it has no connection */
 /* One connection more. NULL: out of memory. */
 xl_client *xl_clients_add(xl_clients *, const xl_addr *, bool is_proven);
 void xl_clients_prove(xl_client *); /* one that was added without proof */
