@@ -32,6 +32,11 @@ static gnutls_datum_t text_datum(const char *text) {
     return (gnutls_datum_t){(unsigned char *)text, (unsigned int)strlen(text)};
 }
 
+static xl_credentials *give_up(xl_credentials *c) {
+    xl_credentials_free(c);
+    return NULL;
+}
+
 static xl_credentials *credentials_new(bool is_server) {
     xl_credentials *c = calloc(1, sizeof *c);
     if (!c)
@@ -39,13 +44,10 @@ static xl_credentials *credentials_new(bool is_server) {
     c->is_server = is_server;
     if (gnutls_certificate_allocate_credentials(&c->certificates) != 0) {
         c->certificates = NULL;
-        xl_credentials_free(c);
-        return NULL;
+        return give_up(c);
     }
-    if (xl_credentials_set_ciphers(c, ALL_CIPHERS) != 0) {
-        xl_credentials_free(c);
-        return NULL;
-    }
+    if (xl_credentials_set_ciphers(c, ALL_CIPHERS) != 0)
+        return give_up(c);
     return c;
 }
 
@@ -154,10 +156,8 @@ xl_credentials *xl_credentials_server(const char *cert_pem, const char *key_pem)
         return NULL;
     const gnutls_datum_t cert = text_datum(cert_pem), key = text_datum(key_pem);
     if (gnutls_certificate_set_x509_key_mem(c->certificates, &cert, &key, GNUTLS_X509_FMT_PEM) < 0 ||
-        !key_matches_certificate(c)) {
-        xl_credentials_free(c);
-        return NULL;
-    }
+        !key_matches_certificate(c))
+        return give_up(c);
     return c;
 }
 
@@ -167,10 +167,8 @@ xl_credentials *xl_credentials_client(const char *ca_pem) {
         return c;
     const gnutls_datum_t ca = text_datum(ca_pem);
     /* The number of certificates taken: a text without any would verify nothing and is refused. */
-    if (gnutls_certificate_set_x509_trust_mem(c->certificates, &ca, GNUTLS_X509_FMT_PEM) <= 0) {
-        xl_credentials_free(c);
-        return NULL;
-    }
+    if (gnutls_certificate_set_x509_trust_mem(c->certificates, &ca, GNUTLS_X509_FMT_PEM) <= 0)
+        return give_up(c);
     c->verify_peer = true;
     return c;
 }
@@ -251,11 +249,7 @@ static xl_credentials *self_signed(key_maker make_key, gnutls_digest_algorithm_t
         gnutls_x509_privkey_deinit(key);
     if (crt)
         gnutls_x509_crt_deinit(crt);
-    if (!ok) {
-        xl_credentials_free(c);
-        return NULL;
-    }
-    return c;
+    return ok ? c : give_up(c);
 }
 
 xl_credentials *xl_credentials_self_signed_p256(const char *name, const uint8_t random_key[XL_RANDOM_KEY_BYTES],

@@ -41,6 +41,12 @@ int xl_tls_fail(xl_tls *tls, uint8_t alert) {
     return -1;
 }
 
+/* What a callback of GnuTLS returns then. */
+static int internal_error(xl_tls *tls) {
+    xl_tls_fail(tls, GNUTLS_A_INTERNAL_ERROR);
+    return GNUTLS_E_INTERNAL_ERROR;
+}
+
 static bool level_of(gnutls_record_encryption_level_t from, xl_level *to) {
     switch (from) {
     case GNUTLS_ENCRYPTION_LEVEL_INITIAL:
@@ -89,10 +95,8 @@ static int on_early_secret(xl_tls *tls, const void *secret, size_t len) {
     xl_keys *keys = xl_tls_aead_of(gnutls_early_cipher_get(tls->session), &tls->early_aead) == 0
                         ? xl_keys_from_secret(tls->version, tls->early_aead, secret, len)
                         : NULL;
-    if (!keys || tls->callbacks.early_keys(tls->callbacks.user, keys) != 0) {
-        xl_tls_fail(tls, GNUTLS_A_INTERNAL_ERROR);
-        return GNUTLS_E_INTERNAL_ERROR;
-    }
+    if (!keys || tls->callbacks.early_keys(tls->callbacks.user, keys) != 0)
+        return internal_error(tls);
     tls->offers_early = !tls->is_server;
     return 0;
 }
@@ -104,24 +108,19 @@ static int on_secret(gnutls_session_t session, gnutls_record_encryption_level_t 
     xl_aead aead;
     if (at == GNUTLS_ENCRYPTION_LEVEL_EARLY)
         return on_early_secret(tls, read_secret ? read_secret : write_secret, len);
-    if (!level_of(at, &level) || xl_tls_aead_of(gnutls_cipher_get(session), &aead) != 0) {
-        xl_tls_fail(tls, GNUTLS_A_INTERNAL_ERROR);
-        return GNUTLS_E_INTERNAL_ERROR;
-    }
+    if (!level_of(at, &level) || xl_tls_aead_of(gnutls_cipher_get(session), &aead) != 0)
+        return internal_error(tls);
     xl_keys *read = read_secret ? xl_keys_from_secret(tls->version, aead, read_secret, len) : NULL;
     xl_keys *write = write_secret ? xl_keys_from_secret(tls->version, aead, write_secret, len) : NULL;
     if ((read_secret && !read) || (write_secret && !write)) {
         xl_keys_free(read);
         xl_keys_free(write);
-        xl_tls_fail(tls, GNUTLS_A_INTERNAL_ERROR);
-        return GNUTLS_E_INTERNAL_ERROR;
+        return internal_error(tls);
     }
     if (read)
         tls->read_level = level;
-    if (tls->callbacks.keys(tls->callbacks.user, level, read, write) != 0) {
-        xl_tls_fail(tls, GNUTLS_A_INTERNAL_ERROR);
-        return GNUTLS_E_INTERNAL_ERROR;
-    }
+    if (tls->callbacks.keys(tls->callbacks.user, level, read, write) != 0)
+        return internal_error(tls);
     return 0;
 }
 
@@ -133,10 +132,8 @@ static int on_outgoing_message(gnutls_session_t session, gnutls_record_encryptio
         return 0;
     if (type == GNUTLS_HANDSHAKE_NEW_SESSION_TICKET)
         xl_tls_remember_issued(tls, data, len);
-    if (!level_of(at, &level) || tls->callbacks.crypto_data(tls->callbacks.user, level, data, len) != 0) {
-        xl_tls_fail(tls, GNUTLS_A_INTERNAL_ERROR);
-        return GNUTLS_E_INTERNAL_ERROR;
-    }
+    if (!level_of(at, &level) || tls->callbacks.crypto_data(tls->callbacks.user, level, data, len) != 0)
+        return internal_error(tls);
     return 0;
 }
 
