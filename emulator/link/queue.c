@@ -136,6 +136,11 @@ void link_queue_free(link_queue *queue) {
     free(queue);
 }
 
+link_packet *link_queue_oldest(link_queue *queue, uint64_t now) {
+    (void)now;
+    return link_fifo_pop(&queue->fifo);
+}
+
 void link_queue_drop(link_queue *queue, link_packet *packet) {
     queue->packets--;
     queue->bytes -= link_packet_bytes(packet);

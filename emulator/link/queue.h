@@ -90,6 +90,8 @@ static inline link_packet *link_queue_dequeue(link_queue *queue, uint64_t now) {
 /* Whether it has no limit, so that traffic that does not slow down would fill the memory. */
 bool link_queue_is_infinite(const char *specification);
 
+/* A dequeue that takes the oldest packet. */
+link_packet *link_queue_oldest(link_queue *queue, uint64_t now);
 /* Called by disciplines: counts the packet as dropped and frees it. */
 void link_queue_drop(link_queue *queue, link_packet *packet);
 

@@ -22,16 +22,11 @@ static void enqueue(link_queue *queue, link_packet *packet, uint64_t now) {
         link_queue_drop(queue, link_fifo_pop(&queue->fifo));
 }
 
-static link_packet *dequeue(link_queue *queue, uint64_t now) {
-    (void)now;
-    return link_fifo_pop(&queue->fifo);
-}
-
 const link_queue_discipline link_queue_drophead = {
     .name = "drophead",
     .options = options,
     .state_size = sizeof(drophead),
     .check = check,
     .enqueue = enqueue,
-    .dequeue = dequeue,
+    .dequeue = link_queue_oldest,
 };

@@ -24,11 +24,6 @@ static void enqueue(link_queue *queue, link_packet *packet, uint64_t now) {
     link_fifo_push(&queue->fifo, packet);
 }
 
-static link_packet *dequeue(link_queue *queue, uint64_t now) {
-    (void)now;
-    return link_fifo_pop(&queue->fifo);
-}
-
 static bool keeps(const link_queue *queue, size_t packets, uint64_t bytes) {
     const droptail *d = queue->state;
     return link_queue_limits_allow(&d->limits, packets, bytes);
@@ -40,6 +35,6 @@ const link_queue_discipline link_queue_droptail = {
     .state_size = sizeof(droptail),
     .check = check,
     .enqueue = enqueue,
-    .dequeue = dequeue,
+    .dequeue = link_queue_oldest,
     .keeps = keeps,
 };
