@@ -32,19 +32,19 @@ static void set_environment(const mp_shell *shell) {
         size_t used = strlen(names);
         snprintf(names + used, sizeof names - used, "%s%s", k == 0 ? "" : " ", path->options->name);
         set_number_variable(k, "NAME", path->options->name);
-        set_number_variable(k, "ADDR", path->inside_address);
-        set_number_variable(k, "GATEWAY", path->outside_address);
-        if (path->inside_address6[0] != '\0') {
-            set_number_variable(k, "ADDR6", path->inside_address6);
-            set_number_variable(k, "GATEWAY6", path->outside_address6);
+        set_number_variable(k, "ADDR", path->ends.inside_address);
+        set_number_variable(k, "GATEWAY", path->ends.outside_address);
+        if (path->ends.inside_address6[0] != '\0') {
+            set_number_variable(k, "ADDR6", path->ends.inside_address6);
+            set_number_variable(k, "GATEWAY6", path->ends.outside_address6);
         }
     }
     if (shell->options.control)
         setenv("MPSHELL_CONTROL", shell->options.control, 1);
     setenv("MPSHELL_PATHS", names, 1);
-    setenv("MPSHELL_GATEWAY", shell->paths[0].outside_address, 1);
-    if (shell->paths[0].outside_address6[0] != '\0')
-        setenv("MPSHELL_GATEWAY6", shell->paths[0].outside_address6, 1);
+    setenv("MPSHELL_GATEWAY", shell->paths[0].ends.outside_address, 1);
+    if (shell->paths[0].ends.outside_address6[0] != '\0')
+        setenv("MPSHELL_GATEWAY6", shell->paths[0].ends.outside_address6, 1);
 }
 
 /* /sys and /proc of the new namespaces, so that programs see their own devices and processes. Where a container

@@ -41,10 +41,11 @@ static void rules(const mp_shell *shell, bool v6, bool add, mp_script *script) {
         mp_script_add(script, "*%s\n", tables[t]);
         for (size_t k = 0; k < shell->path_count; k++) {
             const mp_path *path = &shell->paths[k];
-            const char *name = path->outside_name;
+            const char *name = path->ends.outside_name;
             if (t == 0) {
                 mp_script_add(script, "%s POSTROUTING -s %s ! -o %s -m comment --comment " MARK "%s -j MASQUERADE\n",
-                              add ? "-A" : "-D", v6 ? path->inside_address6 : path->inside_address, name, name);
+                              add ? "-A" : "-D", v6 ? path->ends.inside_address6 : path->ends.inside_address, name,
+                              name);
                 continue;
             }
             for (int in = 0; in < 2; in++) {
@@ -99,7 +100,7 @@ bool mp_nat_start(mp_shell *shell, char error[MP_ERROR_SIZE]) {
     for (size_t v6 = 0; v6 < 2; v6++) {
         mp_script script = {.used = 0};
         char reason[MP_ERROR_SIZE];
-        if (v6 == 1 && (!forwards(&families[1]) || shell->paths[0].inside_address6[0] == '\0'))
+        if (v6 == 1 && (!forwards(&families[1]) || shell->paths[0].ends.inside_address6[0] == '\0'))
             continue;
         sweep(&families[v6]);
         rules(shell, v6 == 1, true, &script);

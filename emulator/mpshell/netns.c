@@ -28,38 +28,39 @@ static void add_inside_routes(mp_script *script, const mp_path *path, size_t k, 
     char network[MP_ADDRESS_SIZE];
     const char *name = path->options->name;
     unsigned table = FIRST_TABLE + (unsigned)k;
-    mp_network_of(path->inside_address, network);
-    mp_script_add(script, "route add %s/30 dev %s src %s\n", network, name, path->inside_address);
+    mp_network_of(path->ends.inside_address, network);
+    mp_script_add(script, "route add %s/30 dev %s src %s\n", network, name, path->ends.inside_address);
     if (is_told)
-        mp_script_add(script, "route add default via %s dev %s src %s metric %u\n", path->outside_address, name,
-                      path->inside_address, (unsigned)k + 1);
-    mp_script_add(script, "route add default via %s dev %s src %s table %u\n", path->outside_address, name,
-                  path->inside_address, table);
+        mp_script_add(script, "route add default via %s dev %s src %s metric %u\n", path->ends.outside_address, name,
+                      path->ends.inside_address, (unsigned)k + 1);
+    mp_script_add(script, "route add default via %s dev %s src %s table %u\n", path->ends.outside_address, name,
+                  path->ends.inside_address, table);
 }
 
 static void add_inside_rule(mp_script *script, const mp_path *path, size_t k) {
     unsigned table = FIRST_TABLE + (unsigned)k;
-    mp_script_add(script, "rule add from %s/32 table %u priority %u\n", path->inside_address, table, table);
+    mp_script_add(script, "rule add from %s/32 table %u priority %u\n", path->ends.inside_address, table, table);
 }
 
 static void add_inside_routes6(mp_script *script, const mp_path *path, size_t k, bool is_told) {
     const char *name = path->options->name;
     unsigned table = FIRST_TABLE + (unsigned)k;
-    if (path->inside_address6[0] == '\0')
+    if (path->ends.inside_address6[0] == '\0')
         return;
-    mp_script_add(script, "route add %s/128 dev %s src %s\n", path->outside_address6, name, path->inside_address6);
+    mp_script_add(script, "route add %s/128 dev %s src %s\n", path->ends.outside_address6, name,
+                  path->ends.inside_address6);
     if (is_told)
-        mp_script_add(script, "route add default via %s dev %s src %s metric %u\n", path->outside_address6, name,
-                      path->inside_address6, (unsigned)k + 1);
-    mp_script_add(script, "route add %s/128 dev %s table %u\n", path->outside_address6, name, table);
-    mp_script_add(script, "route add default via %s dev %s src %s table %u\n", path->outside_address6, name,
-                  path->inside_address6, table);
+        mp_script_add(script, "route add default via %s dev %s src %s metric %u\n", path->ends.outside_address6, name,
+                      path->ends.inside_address6, (unsigned)k + 1);
+    mp_script_add(script, "route add %s/128 dev %s table %u\n", path->ends.outside_address6, name, table);
+    mp_script_add(script, "route add default via %s dev %s src %s table %u\n", path->ends.outside_address6, name,
+                  path->ends.inside_address6, table);
 }
 
 static void add_inside_rule6(mp_script *script, const mp_path *path, size_t k) {
     unsigned table = FIRST_TABLE + (unsigned)k;
-    if (path->inside_address6[0] != '\0')
-        mp_script_add(script, "rule add from %s/128 table %u priority %u\n", path->inside_address6, table, table);
+    if (path->ends.inside_address6[0] != '\0')
+        mp_script_add(script, "rule add from %s/128 table %u priority %u\n", path->ends.inside_address6, table, table);
 }
 
 static bool configure_inside6(const mp_shell *shell, char error[MP_ERROR_SIZE]) {
@@ -72,7 +73,7 @@ static bool configure_inside6(const mp_shell *shell, char error[MP_ERROR_SIZE]) 
 }
 
 static void add_mptcp_endpoint(mp_script *script, const mp_path *path, size_t k) {
-    mp_script_add(script, "mptcp endpoint add %s id %zu dev %s subflow\n", path->inside_address, k + 1,
+    mp_script_add(script, "mptcp endpoint add %s id %zu dev %s subflow\n", path->ends.inside_address, k + 1,
                   path->options->name);
 }
 
@@ -118,7 +119,7 @@ static bool configure_inside(mp_shell *shell, char error[MP_ERROR_SIZE]) {
         devices[k] = path->options->name;
         if (!mp_device_quieten_ipv6(path->options->name, error))
             return false;
-        mp_device_script(&script, path->options->name, path->inside_address, path->inside_address6);
+        mp_device_script(&script, path->options->name, path->ends.inside_address, path->ends.inside_address6);
     }
     for (size_t k = 0; k < shell->path_count; k++) {
         add_inside_routes(&script, &shell->paths[k], k, k < shell->told_count);
@@ -156,7 +157,7 @@ static bool change_interface(mp_shell *shell, size_t k, bool up, char error[MP_E
     const mp_path *path = &shell->paths[k];
     bool is_told = k < shell->told_count, has_endpoint = shell->options.mptcp && is_told && k < MP_MAX_SUBFLOWS;
     if (up) {
-        mp_device_script(&script, path->options->name, path->inside_address, path->inside_address6);
+        mp_device_script(&script, path->options->name, path->ends.inside_address, path->ends.inside_address6);
         add_inside_routes(&script, path, k, is_told);
         add_inside_routes6(&script, path, k, is_told);
         if (has_endpoint)
@@ -192,7 +193,7 @@ void mp_netns_count_drops(mp_shell *shell) {
         return;
     }
     for (size_t k = 0; k < shell->path_count; k++)
-        shell->paths[k].outside_drops = mp_tun_drops(shell->paths[k].outside_name);
+        shell->paths[k].outside_drops = mp_tun_drops(shell->paths[k].ends.outside_name);
     if (setns(shell->inside_netns, CLONE_NEWNET) != 0)
         return;
     count_inside_drops(shell);

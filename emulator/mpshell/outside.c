@@ -30,18 +30,10 @@ typedef struct {
 } helper_request;
 
 typedef struct {
-    char outside_name[MP_NAME_SIZE];
-    char inside_address[MP_ADDRESS_SIZE];
-    char outside_address[MP_ADDRESS_SIZE];
-    char inside_address6[MP_ADDRESS6_SIZE];
-    char outside_address6[MP_ADDRESS6_SIZE];
-} lent_path;
-
-typedef struct {
     uint32_t protocol;
     uint32_t path_count; /* and so many descriptors; 0: error tells why */
     char error[MP_ERROR_SIZE];
-    lent_path paths[MP_MAX_PATHS];
+    mp_ends paths[MP_MAX_PATHS];
 } helper_reply;
 
 typedef struct {
@@ -116,15 +108,8 @@ static bool build(mp_shell *shell, const helper_request *request, ssize_t size, 
 
 static void describe(const mp_shell *shell, helper_reply *reply) {
     reply->path_count = (uint32_t)shell->path_count;
-    for (size_t k = 0; k < shell->path_count; k++) {
-        const mp_path *path = &shell->paths[k];
-        lent_path *lent = &reply->paths[k];
-        memcpy(lent->outside_name, path->outside_name, sizeof lent->outside_name);
-        memcpy(lent->inside_address, path->inside_address, sizeof lent->inside_address);
-        memcpy(lent->outside_address, path->outside_address, sizeof lent->outside_address);
-        memcpy(lent->inside_address6, path->inside_address6, sizeof lent->inside_address6);
-        memcpy(lent->outside_address6, path->outside_address6, sizeof lent->outside_address6);
-    }
+    for (size_t k = 0; k < shell->path_count; k++)
+        reply->paths[k] = shell->paths[k].ends;
 }
 
 /* Sends the reply with the descriptors of the devices, and keeps no copy: a device goes with its last descriptor. */
@@ -158,7 +143,7 @@ static void serve_counters(int fd, const mp_shell *shell) {
         device_counters counters;
         memset(&counters, 0, sizeof counters);
         for (size_t k = 0; k < shell->path_count; k++)
-            counters.drops[k] = mp_tun_drops(shell->paths[k].outside_name);
+            counters.drops[k] = mp_tun_drops(shell->paths[k].ends.outside_name);
         if (send(fd, &counters, sizeof counters, MSG_NOSIGNAL) != (ssize_t)sizeof counters)
             return;
     }
@@ -241,17 +226,11 @@ static bool receive_reply(int fd, helper_reply *reply, int descriptors[MP_MAX_PA
     return n == (ssize_t)sizeof *reply && reply->protocol == PROTOCOL;
 }
 
-static void take_path(mp_path *path, lent_path *lent) {
-    lent->outside_name[sizeof lent->outside_name - 1] = '\0';
-    lent->inside_address[sizeof lent->inside_address - 1] = '\0';
-    lent->outside_address[sizeof lent->outside_address - 1] = '\0';
-    lent->inside_address6[sizeof lent->inside_address6 - 1] = '\0';
-    lent->outside_address6[sizeof lent->outside_address6 - 1] = '\0';
-    memcpy(path->outside_name, lent->outside_name, sizeof(path->outside_name));
-    memcpy(path->inside_address, lent->inside_address, sizeof(path->inside_address));
-    memcpy(path->outside_address, lent->outside_address, sizeof(path->outside_address));
-    memcpy(path->inside_address6, lent->inside_address6, sizeof(path->inside_address6));
-    memcpy(path->outside_address6, lent->outside_address6, sizeof(path->outside_address6));
+static void take_path(mp_path *path, const mp_ends *lent) {
+    path->ends = *lent;
+    path->ends.outside_name[MP_NAME_SIZE - 1] = '\0';
+    path->ends.inside_address[MP_ADDRESS_SIZE - 1] = path->ends.outside_address[MP_ADDRESS_SIZE - 1] = '\0';
+    path->ends.inside_address6[MP_ADDRESS6_SIZE - 1] = path->ends.outside_address6[MP_ADDRESS6_SIZE - 1] = '\0';
 }
 
 bool mp_outside_borrow(mp_shell *shell, char error[MP_ERROR_SIZE]) {

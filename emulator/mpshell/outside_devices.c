@@ -75,11 +75,12 @@ static bool choose_addresses(mp_shell *shell, char error[MP_ERROR_SIZE]) {
     bool has_ipv6 = access("/proc/sys/net/ipv6", F_OK) == 0;
     for (size_t k = 0; k < shell->path_count; k++) {
         mp_path *path = &shell->paths[k];
-        snprintf(path->outside_address, MP_ADDRESS_SIZE, "100.64.%u.1", (base + (unsigned)k) & 255u);
-        snprintf(path->inside_address, MP_ADDRESS_SIZE, "100.64.%u.2", (base + (unsigned)k) & 255u);
+        snprintf(path->ends.outside_address, MP_ADDRESS_SIZE, "100.64.%u.1", (base + (unsigned)k) & 255u);
+        snprintf(path->ends.inside_address, MP_ADDRESS_SIZE, "100.64.%u.2", (base + (unsigned)k) & 255u);
         if (has_ipv6) {
-            snprintf(path->outside_address6, MP_ADDRESS6_SIZE, "fd6d:7073:6800:%x::1", (base + (unsigned)k) & 255u);
-            snprintf(path->inside_address6, MP_ADDRESS6_SIZE, "fd6d:7073:6800:%x::2", (base + (unsigned)k) & 255u);
+            snprintf(path->ends.outside_address6, MP_ADDRESS6_SIZE, "fd6d:7073:6800:%x::1",
+                     (base + (unsigned)k) & 255u);
+            snprintf(path->ends.inside_address6, MP_ADDRESS6_SIZE, "fd6d:7073:6800:%x::2", (base + (unsigned)k) & 255u);
         }
     }
     return true;
@@ -90,13 +91,13 @@ static bool choose_addresses(mp_shell *shell, char error[MP_ERROR_SIZE]) {
 static bool open_outside(mp_path *path, size_t k, bool offload, char error[MP_ERROR_SIZE]) {
     bool busy = true;
     for (unsigned attempt = 0; attempt < 1000 && busy && path->outside_fd < 0; attempt++) {
-        snprintf(path->outside_name, MP_NAME_SIZE, "mp%u-%u", ((unsigned)getpid() + attempt) % 100000u,
+        snprintf(path->ends.outside_name, MP_NAME_SIZE, "mp%u-%u", ((unsigned)getpid() + attempt) % 100000u,
                  (unsigned)k % 100u);
-        path->outside_fd = mp_tun_open(path->outside_name, offload, &busy, error);
+        path->outside_fd = mp_tun_open(path->ends.outside_name, offload, &busy, error);
     }
     if (path->outside_fd < 0)
         return false;
-    return mp_device_quieten_ipv6(path->outside_name, error);
+    return mp_device_quieten_ipv6(path->ends.outside_name, error);
 }
 
 static bool configure_outside(mp_shell *shell, char error[MP_ERROR_SIZE]) {
@@ -106,18 +107,18 @@ static bool configure_outside(mp_shell *shell, char error[MP_ERROR_SIZE]) {
         mp_path *path = &shell->paths[k];
         if (!open_outside(path, k, !shell->options.no_offload, error))
             return false;
-        devices[k] = path->outside_name;
-        mp_device_script(&script, path->outside_name, path->outside_address, path->outside_address6);
+        devices[k] = path->ends.outside_name;
+        mp_device_script(&script, path->ends.outside_name, path->ends.outside_address, path->ends.outside_address6);
     }
     for (size_t k = 0; k < shell->path_count; k++) {
         char network[MP_ADDRESS_SIZE];
-        mp_network_of(shell->paths[k].outside_address, network);
+        mp_network_of(shell->paths[k].ends.outside_address, network);
         /* Replies of sockets without an address of their own come from the gateway of path 0 over every path. */
-        mp_script_add(&script, "route add %s/30 dev %s src %s\n", network, shell->paths[k].outside_name,
-                      shell->paths[0].outside_address);
-        if (shell->paths[k].outside_address6[0] != '\0') {
-            mp_script_add(&script, "route add %s/128 dev %s src %s\n", shell->paths[k].inside_address6,
-                          shell->paths[k].outside_name, shell->paths[0].outside_address6);
+        mp_script_add(&script, "route add %s/30 dev %s src %s\n", network, shell->paths[k].ends.outside_name,
+                      shell->paths[0].ends.outside_address);
+        if (shell->paths[k].ends.outside_address6[0] != '\0') {
+            mp_script_add(&script, "route add %s/128 dev %s src %s\n", shell->paths[k].ends.inside_address6,
+                          shell->paths[k].ends.outside_name, shell->paths[0].ends.outside_address6);
         }
     }
     return mp_run(mp_ip_batch, &script, error) && mp_devices_remove_qdiscs(devices, shell->path_count, error);

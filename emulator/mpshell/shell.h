@@ -59,13 +59,18 @@ typedef struct {
     uint64_t transmitted;
 } mp_device_drops;
 
+/* What the two ends of a path are called. */
 typedef struct {
-    const mp_path_options *options;
     char outside_name[MP_NAME_SIZE];
     char inside_address[MP_ADDRESS_SIZE];
     char outside_address[MP_ADDRESS_SIZE];
     char inside_address6[MP_ADDRESS6_SIZE]; /* empty where the kernel has no IPv6 */
     char outside_address6[MP_ADDRESS6_SIZE];
+} mp_ends;
+
+typedef struct {
+    const mp_path_options *options;
+    mp_ends ends;
     int inside_fd;
     int outside_fd;
     mp_direction up;

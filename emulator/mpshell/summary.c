@@ -25,13 +25,13 @@ static json_t *direction_object(const mp_direction *direction, const link_settin
 static json_t *path_object(const mp_path *path) {
     json_t *object = json_object();
     json_object_set_new(object, "name", link_report_text(path->options->name));
-    json_object_set_new(object, "inside_addr", link_report_text(path->inside_address));
-    json_object_set_new(object, "outside_addr", link_report_text(path->outside_address));
-    if (path->inside_address6[0] != '\0') {
-        json_object_set_new(object, "inside_addr6", link_report_text(path->inside_address6));
-        json_object_set_new(object, "outside_addr6", link_report_text(path->outside_address6));
+    json_object_set_new(object, "inside_addr", link_report_text(path->ends.inside_address));
+    json_object_set_new(object, "outside_addr", link_report_text(path->ends.outside_address));
+    if (path->ends.inside_address6[0] != '\0') {
+        json_object_set_new(object, "inside_addr6", link_report_text(path->ends.inside_address6));
+        json_object_set_new(object, "outside_addr6", link_report_text(path->ends.outside_address6));
     }
-    json_object_set_new(object, "outside_device", link_report_text(path->outside_name));
+    json_object_set_new(object, "outside_device", link_report_text(path->ends.outside_name));
     link_settings_report_path(path->options->settings, object);
     json_object_set_new(object, "up", direction_object(&path->up, &path->options->settings[0]));
     json_object_set_new(object, "down", direction_object(&path->down, &path->options->settings[1]));
