@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "emulator/link/packet.h"
 #include "emulator/saturatr/client_setup.h"
 
@@ -329,21 +330,17 @@ static bool fetch(sat_client *client) {
 
 static void warn(const sat_recording *r) {
     uint64_t drops = r->client_socket_drops + r->server_socket_drops;
-    if (drops > 0) {
-        fprintf(stderr,
-                "saturatr: %" PRIu64 " packets arrived but were dropped by full sockets: a program was too slow; "
-                "raise net.core.rmem_max or record fewer paths\n",
-                drops);
-    }
+    if (drops > 0)
+        error_say("saturatr",
+                  "%" PRIu64 " packets arrived but were dropped by full sockets: a program was too slow; raise "
+                  "net.core.rmem_max or record fewer paths",
+                  drops);
     if (!r->saturated && r->options->mode == SAT_HEAVY)
-        fprintf(stderr, "saturatr: not all links were full when the recording began; see --ramp-most\n");
-    for (size_t k = 0; k < r->options->path_count; k++) {
-        if (r->paths[k].up.incomplete || r->paths[k].down.incomplete) {
-            fprintf(stderr,
-                    "saturatr: the recording of %s is incomplete: the memory for records was full; see --memory\n",
-                    r->options->paths[k].name);
-        }
-    }
+        error_say("saturatr", "not all links were full when the recording began; see --ramp-most");
+    for (size_t k = 0; k < r->options->path_count; k++)
+        if (r->paths[k].up.incomplete || r->paths[k].down.incomplete)
+            error_say("saturatr", "the recording of %s is incomplete: the memory for records was full; see --memory",
+                      r->options->paths[k].name);
 }
 
 static void report_heavy(const sat_recording *r, size_t k, const sat_direction *d) {
@@ -391,31 +388,22 @@ static void report(const sat_recording *r) {
     }
 }
 
-/* A direction of which a size never arrived has no latencies. */
-static bool all_sizes(sat_client *client) {
+/* A direction without a row has no trace, and one of which a size never arrived no latencies. */
+static bool has_made_all(sat_client *client) {
     const sat_recording *r = &client->recording;
-    for (size_t k = 0; k < r->options->path_count; k++) {
+    const bool of_sizes = r->options->sizes.count > 0;
+    for (size_t k = 0; k < r->options->path_count && r->options->mode != SAT_HEAVY; k++) {
         const sat_direction *both[2] = {&r->paths[k].up, &r->paths[k].down};
-        for (size_t d = 0; d < 2; d++)
-            if (both[d]->recorded && both[d]->sizes.missing_bytes != 0)
+        for (size_t d = 0; d < 2; d++) {
+            const char *name = r->options->paths[k].name, *way = d == 0 ? "up" : "down";
+            if (both[d]->recorded && of_sizes && both[d]->sizes.missing_bytes != 0)
                 return sat_client_fail(client,
-                                       "no packet of %" PRIu32 " bytes of %s %s arrived; its latencies are "
-                                       "missing",
-                                       both[d]->sizes.missing_bytes, r->options->paths[k].name, d == 0 ? "up" : "down");
-    }
-    return true;
-}
-
-/* A direction without a row has no trace. */
-static bool all_rows(sat_client *client) {
-    const sat_recording *r = &client->recording;
-    if (r->options->sizes.count > 0)
-        return all_sizes(client);
-    for (size_t k = 0; k < r->options->path_count && r->options->mode == SAT_LIGHT; k++) {
-        const sat_recorded_path *p = &r->paths[k];
-        if ((p->up.recorded && p->up.light.rows == 0) || (p->down.recorded && p->down.light.rows == 0))
-            return sat_client_fail(client, "the first packet of no train of %s %s arrived; this trace is missing",
-                                   r->options->paths[k].name, p->up.recorded && p->up.light.rows == 0 ? "up" : "down");
+                                       "no packet of %" PRIu32 " bytes of %s %s arrived; its latencies are missing",
+                                       both[d]->sizes.missing_bytes, name, way);
+            if (both[d]->recorded && !of_sizes && both[d]->light.rows == 0)
+                return sat_client_fail(client, "the first packet of no train of %s %s arrived; this trace is missing",
+                                       name, way);
+        }
     }
     return true;
 }
@@ -432,7 +420,7 @@ static sat_outcome run(sat_client *client) {
     warn(&client->recording);
     report(&client->recording);
     sat_recording_tell_replay(&client->recording, stdout);
-    return all_rows(client) ? SAT_DONE : SAT_FAILED;
+    return has_made_all(client) ? SAT_DONE : SAT_FAILED;
 }
 
 sat_outcome sat_client_run(const sat_options *options, int argc, char **argv, volatile sig_atomic_t *stop,
