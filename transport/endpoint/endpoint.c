@@ -1,5 +1,6 @@
 #include "endpoint/endpoint.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
