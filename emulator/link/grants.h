@@ -33,7 +33,8 @@ typedef struct {
     uint32_t left;     /* of these bytes */
 } link_grants_state;
 
-/* "sr=MS:grant=MS[:report=MS][:first=BYTES][:idle=MS]", or "off". Without report it is as grant. A parser of settings, into a link_grants. */
+/* "sr=MS:grant=MS[:report=MS][:first=BYTES][:idle=MS]", or "off". Without report it is as
+ * grant. A parser of settings, into a link_grants. */
 bool link_grants_parse(void *grants, const char *text, char *wanted, size_t cap);
 /* sr_us > 0. How long a packet that comes at t_us waits; one that comes before an earlier one waits for that.
  * `phase_us`: an occasion, below sr_us. */

@@ -22,7 +22,8 @@ typedef struct {
     uint64_t timeout_us; /* without a packet from inside; 0: there is no NAT */
 } link_nat_rules;
 
-/* "mapping=KIND:filtering=KIND:timeout=MS" of which at least one is needed, or "off". A parser of settings, into a link_nat_rules. */
+/* "mapping=KIND:filtering=KIND:timeout=MS" of which at least one is needed, or "off". A parser
+ * of settings, into a link_nat_rules. */
 bool link_nat_parse(void *rules, const char *text, char *wanted, size_t cap);
 
 typedef struct link_nat link_nat;

@@ -32,7 +32,8 @@ typedef struct {
     uint64_t inactive_us, cycle_us;
 } link_radio;
 
-/* "promotion=MS:tail=MS", "inactive=MS:cycle=MS", all four, a preset's name, or "off" (always awake). A parser of settings, into a link_radio. */
+/* "promotion=MS:tail=MS", "inactive=MS:cycle=MS", all four, a preset's name, or "off" (always awake). A
+ * parser of settings, into a link_radio. */
 bool link_radio_parse(void *radio, const char *text, char *wanted, size_t cap);
 /* How long a packet waits for the radio after a pause of this length. */
 uint64_t link_radio_wait(const link_radio *radio, uint64_t pause_us);

@@ -43,8 +43,9 @@ typedef struct setting {
     uint64_t scale;                   /* 0 = 1 */
     const char *const *words;         /* NULL terminated; or */
     const char *(*word_at)(size_t i); /* a registry: word number i, NULL past the last */
-    /* SETTING_OWN, either of them. `into` is the member, or the structure where the row has no SETTING_FIELD. read: false
-     * with a phrase that follows the name, e.g. "takes ADDR:PORT, not 'x'". parse: false with what is wanted, "ADDR:PORT". */
+    /* SETTING_OWN, either of them. `into` is the member, or the structure where the row has no SETTING_FIELD. read:
+     * false with a phrase that follows the name, such as "takes ADDR:PORT, not 'x'". parse: false with what is wanted,
+     * such as "ADDR:PORT". */
     bool (*read)(void *into, const char *text, char *reason, size_t cap);
     bool (*parse)(void *into, const char *text, char *wanted, size_t cap);
     const char *pattern;  /* SETTING_OWN: a regular expression of the grammar, for programs in other languages */
