@@ -1,22 +1,18 @@
 //! A relay over quiche: QUIC v1 on the primary path, with `--migrate on` also on the next one once that is silent.
 //! docs/reference/stacks.md says what a relay does.
 mod peer;
-mod sockets;
 
 use std::collections::HashMap;
 use std::fs::OpenOptions;
-use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use mio::net::{TcpStream, UnixListener, UnixStream};
-use mio::{Events, Interest, Poll, Token};
 use peer::{CID_BYTES, Peer, patience, random_cid};
 use quiche::{Config, ConnectionId, Header, RecvInfo, Type};
-use railyard_relay::pump::{Local, Pumped, Socket, Streams};
-use railyard_relay::{Options, Spare, parse, record};
+use railyard_relay::doors::{Doors, Sockets};
+use railyard_relay::pump::{Local, Pumped, Streams};
+use railyard_relay::{Options, parse, record};
 use serde_json::json;
-use sockets::Sockets;
 
 const ALPN: &[u8] = b"relay";
 const IDLE_MS: u64 = 120_000;
@@ -25,9 +21,6 @@ const REPORT_EVERY: Duration = Duration::from_secs(1);
 const STREAM_BYTES: u64 = 16 << 20; // flow control windows, of a stream; of the connection twice that
 const STREAMS_MAX: u64 = 1 << 20;
 const CIDS_MAX: u64 = 4;
-const LISTENER: Token = Token(1 << 20);
-const STOP: Token = Token(LISTENER.0 + 1);
-const LOCAL: Token = Token(LISTENER.0 + 2); // of all local connections: each wake-up looks at all of them
 
 fn config(o: &Options, is_server: bool) -> Result<Config> {
     let mut config = Config::new(quiche::PROTOCOL_VERSION)?;
@@ -55,56 +48,29 @@ fn config(o: &Options, is_server: bool) -> Result<Config> {
 struct Relay {
     o: Options,
     is_server: bool,
-    poll: Poll,
-    sockets: Sockets,
+    doors: Doors,
     config: Config,
     peers: HashMap<u64, Peer>,
     of_cid: HashMap<ConnectionId<'static>, u64>, // the server's
     next_peer: u64,
-    listener: Option<UnixListener>,
-    spare: Spare,
-    _stop: UnixStream, // gets a byte at SIGTERM
-    next_stream: u64,  // the client's
-    path: usize,       // that the client uses
+    next_stream: u64, // the client's
+    path: usize,      // that the client uses
     moved_at: Instant,
     locals: Vec<Local>,
 }
 
 impl Relay {
     fn new(o: Options, is_server: bool) -> Result<Self> {
-        let poll = Poll::new()?;
-        let bound = if is_server {
-            vec![o.listen.context("--listen is required")?]
-        } else {
-            o.paths.iter().map(|(_, ip)| (*ip, 0).into()).collect()
-        };
-        if bound.is_empty() {
-            bail!("--path is required");
-        }
-        let sockets = Sockets::bind(poll.registry(), &bound)?;
+        let doors = Doors::open(&o, is_server)?;
         let config = config(&o, is_server)?;
-        let listener = if is_server {
-            None
-        } else {
-            let mut listener = UnixListener::bind(&o.socket)?;
-            poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
-            Some(listener)
-        };
-        let (signals, mut stop) = UnixStream::pair()?;
-        signal_hook::low_level::pipe::register(signal_hook::consts::SIGTERM, signals)?;
-        poll.registry().register(&mut stop, STOP, Interest::READABLE)?;
         Ok(Self {
             o,
             is_server,
-            poll,
-            sockets,
+            doors,
             config,
             peers: HashMap::new(),
             of_cid: HashMap::new(),
             next_peer: 0,
-            listener,
-            spare: Spare::hold(),
-            _stop: stop,
             next_stream: 0,
             path: 0,
             moved_at: Instant::now(),
@@ -113,17 +79,12 @@ impl Relay {
     }
 
     fn run(&mut self) -> Result<()> {
-        record(json!({"event": "ready", "listen": self.sockets.bound(0).to_string()}));
-        let mut events = Events::with_capacity(64);
+        record(json!({"event": "ready", "listen": self.doors.sockets.bound(0).to_string()}));
         let mut report_at = Instant::now();
         loop {
             let wake_at = self.peers.values().filter_map(Peer::wake_at).chain(self.patience_ends()).min();
             let timeout = wake_at.map(|at| at.saturating_duration_since(Instant::now()));
-            match self.poll.poll(&mut events, timeout) {
-                Err(error) if error.kind() != ErrorKind::Interrupted => return Err(error.into()),
-                _ => {}
-            }
-            if events.iter().any(|event| event.token() == STOP) {
+            if !self.doors.wait(timeout)? {
                 self.report();
                 record(json!({"event": "closed", "reason": "signal"}));
                 return Ok(());
@@ -138,7 +99,7 @@ impl Relay {
                     break;
                 }
             }
-            self.peers.values_mut().for_each(|peer| peer.flush(&self.sockets));
+            self.peers.values_mut().for_each(|peer| peer.flush(&self.doors.sockets));
             self.bury()?;
             if Instant::now() >= report_at {
                 self.report();
@@ -148,8 +109,9 @@ impl Relay {
     }
 
     fn receive(&mut self) -> Result<()> {
-        let Self { sockets, peers, of_cid, config, next_peer, is_server, .. } = self;
-        sockets.receive(|datagram, info| {
+        let Self { doors, peers, of_cid, config, next_peer, is_server, .. } = self;
+        doors.sockets.receive(|datagram, from, to| {
+            let info = RecvInfo { from, to };
             if !*is_server {
                 peers.values_mut().for_each(|peer| peer.receive(datagram, info));
                 return;
@@ -158,7 +120,7 @@ impl Relay {
             let number = match of_cid.get(&header.dcid) {
                 Some(number) => *number,
                 None => {
-                    let Some((id, peer)) = new_peer(sockets, config, &header, info) else { return };
+                    let Some((id, peer)) = new_peer(&doors.sockets, config, &header, info) else { return };
                     *next_peer += 1;
                     of_cid.insert(id, *next_peer);
                     of_cid.insert(header.dcid.into_owned(), *next_peer);
@@ -178,27 +140,12 @@ impl Relay {
         Ok(())
     }
 
-    /// The next local connection that there is a descriptor for.
-    fn next_local(&mut self) -> Option<UnixStream> {
-        let listener = self.listener.as_ref()?;
-        loop {
-            match listener.accept() {
-                Ok((socket, _)) if self.spare.is_held() => return Some(socket),
-                Ok(_) => {}
-                Err(error) if self.spare.give_up(&error) => {}
-                Err(_) => return None,
-            }
-        }
-    }
-
     /// The first local connection connects, so that the handshake is part of its request.
     fn accept(&mut self) -> Result<()> {
-        while let Some(mut socket) = self.next_local() {
-            let registry = self.poll.registry();
-            registry.register(&mut socket, LOCAL, Interest::READABLE | Interest::WRITABLE)?;
+        while let Some(socket) = self.doors.next_local()? {
             if self.peers.is_empty() {
                 let server = self.o.server.context("--server is required")?;
-                let from = self.sockets.bound(0);
+                let from = self.doors.sockets.bound(0);
                 let mut connection = quiche::connect(Some("localhost"), &random_cid(), from, server, &mut self.config)?;
                 if let Some(name) = std::env::var_os("SSLKEYLOGFILE") {
                     if let Ok(file) = OpenOptions::new().create(true).append(true).open(name) {
@@ -207,7 +154,7 @@ impl Relay {
                 }
                 self.peers.insert(0, Peer::new(connection));
             }
-            self.locals.push(Local::new(0, None, Socket::Unix(socket)));
+            self.locals.push(Local::new(0, None, socket));
         }
         Ok(())
     }
@@ -234,7 +181,7 @@ impl Relay {
         let next = (self.path + 1) % self.o.paths.len();
         self.moved_at = Instant::now();
         let Some(peer) = self.peers.get_mut(&0) else { return };
-        let from = self.sockets.bound(next);
+        let from = self.doors.sockets.bound(next);
         match peer.connection.migrate(from, server) {
             Ok(_) => {
                 self.path = next;
@@ -257,12 +204,11 @@ impl Relay {
         let upstream = self.o.upstream.context("--upstream is required")?;
         for (number, peer) in &mut self.peers {
             for stream in peer.new_streams() {
-                let Ok(mut socket) = TcpStream::connect(upstream) else {
+                let Some(socket) = self.doors.connect(upstream)? else {
                     peer.cancel(stream);
                     continue;
                 };
-                self.poll.registry().register(&mut socket, LOCAL, Interest::READABLE | Interest::WRITABLE)?;
-                self.locals.push(Local::new(*number, Some(stream), Socket::Tcp(socket)));
+                self.locals.push(Local::new(*number, Some(stream), socket));
             }
         }
         Ok(())
@@ -311,7 +257,7 @@ impl Relay {
     fn report(&self) {
         let Some(peer) = self.peers.get(&0) else { return };
         for stats in peer.connection.path_stats() {
-            let number = (0..self.o.paths.len()).find(|number| self.sockets.bound(*number) == stats.local_addr);
+            let number = (0..self.o.paths.len()).find(|number| self.doors.sockets.bound(*number) == stats.local_addr);
             let Some(number) = number else { continue };
             // The crate does not export the type of this state.
             let state = match format!("{:?}", stats.validation_state).as_str() {

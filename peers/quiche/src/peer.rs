@@ -3,10 +3,9 @@ use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use quiche::{Connection, ConnectionId, Error, PathStats, RecvInfo, SendInfo, Shutdown};
+use railyard_relay::doors::Sockets;
 use railyard_relay::pump::Streams;
 use ring::rand::{SecureRandom, SystemRandom};
-
-use crate::sockets::Sockets;
 
 pub const CID_BYTES: usize = 16;
 const CANCELLED: u64 = 1; // application error code of a stream that was given up

@@ -1,6 +1,5 @@
 //! A relay over tquic: multipath QUIC by draft-ietf-quic-multipath-05. docs/reference/stacks.md says what a relay does.
 mod clock;
-mod sockets;
 mod streams;
 
 use std::cell::RefCell;
@@ -9,23 +8,20 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
-use mio::net::{TcpStream, UnixListener, UnixStream};
-use mio::{Events, Interest, Poll, Token};
-use railyard_relay::pump::{Local, Pumped, Socket, Streams};
-use railyard_relay::{Options, Spare, parse, record};
+use railyard_relay::doors::{Doors, Sockets};
+use railyard_relay::pump::{Local, Pumped, Streams};
+use railyard_relay::{Options, parse, record};
 use serde_json::json;
-use sockets::{Sender, Sockets};
 use streams::Tquic;
-use tquic::{Config, Connection, Endpoint, TIMER_GRANULARITY, TlsConfig, TransportHandler};
+use tquic::{
+    Config, Connection, Endpoint, PacketInfo, PacketSendHandler, TIMER_GRANULARITY, TlsConfig, TransportHandler,
+};
 
 const ALPN: &[u8] = b"relay";
 const IDLE_MS: u64 = 120_000;
 const OWN: &[(&str, &str)] = &[("scheduler", "minrtt"), ("cc", "cubic"), ("initial-window", "10")];
 const REPORT_EVERY: Duration = Duration::from_secs(1);
 const PATHS_MAX: u64 = 8;
-const LISTENER: Token = Token(1 << 20);
-const STOP: Token = Token(LISTENER.0 + 1);
-const LOCAL: Token = Token(LISTENER.0 + 2); // of all local connections: each wake-up looks at all of them
 
 /// What tquic's callbacks tell; connections go by their index in the endpoint.
 #[derive(Default)]
@@ -75,6 +71,15 @@ impl TransportHandler for Handler {
     fn on_new_token(&mut self, _: &mut Connection, _: Vec<u8>) {}
 }
 
+/// What the endpoint sends with.
+struct Sender(Rc<Sockets>);
+
+impl PacketSendHandler for Sender {
+    fn on_packets_send(&self, packets: &[(Vec<u8>, PacketInfo)]) -> tquic::Result<usize> {
+        Ok(packets.iter().take_while(|(bytes, info)| self.0.send(bytes, info.src, info.dst)).count())
+    }
+}
+
 /// The file that SSLKEYLOGFILE names, if it can be written.
 fn key_log() -> Option<File> {
     let name = std::env::var_os("SSLKEYLOGFILE")?;
@@ -104,13 +109,9 @@ fn config(o: &Options, is_server: bool) -> Result<Config> {
 struct Relay {
     o: Options,
     is_server: bool,
-    poll: Poll,
-    sockets: Rc<Sockets>,
+    doors: Doors,
     endpoint: Endpoint,
     news: Rc<RefCell<News>>,
-    listener: Option<UnixListener>,
-    spare: Spare,
-    _stop: UnixStream,       // gets a byte at SIGTERM
     connection: Option<u64>, // the client's
     paths: usize,            // that were opened
     locals: Vec<Local>,
@@ -118,66 +119,33 @@ struct Relay {
 
 impl Relay {
     fn new(o: Options, is_server: bool) -> Result<Self> {
-        let poll = Poll::new()?;
-        let bound = if is_server {
-            vec![o.listen.context("--listen is required")?]
-        } else {
-            o.paths.iter().map(|(_, ip)| (*ip, 0).into()).collect()
-        };
-        if bound.is_empty() {
-            bail!("--path is required");
-        }
-        let sockets = Sockets::bind(poll.registry(), &bound)?;
+        let doors = Doors::open(&o, is_server)?;
         let news = Rc::new(RefCell::new(News::default()));
         let handler = Box::new(Handler(news.clone(), is_server));
         let config = Box::new(config(&o, is_server)?);
-        let endpoint = Endpoint::new(config, is_server, handler, Rc::new(Sender(sockets.clone())));
-        let listener = if is_server {
-            None
-        } else {
-            let mut listener = UnixListener::bind(&o.socket)?;
-            poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
-            Some(listener)
-        };
-        let (signals, mut stop) = UnixStream::pair()?;
-        signal_hook::low_level::pipe::register(signal_hook::consts::SIGTERM, signals)?;
-        poll.registry().register(&mut stop, STOP, Interest::READABLE)?;
-        Ok(Self {
-            o,
-            is_server,
-            poll,
-            sockets,
-            endpoint,
-            news,
-            listener,
-            spare: Spare::hold(),
-            _stop: stop,
-            connection: None,
-            paths: 1,
-            locals: Vec::new(),
-        })
+        let endpoint = Endpoint::new(config, is_server, handler, Rc::new(Sender(doors.sockets.clone())));
+        Ok(Self { o, is_server, doors, endpoint, news, connection: None, paths: 1, locals: Vec::new() })
     }
 
     fn run(&mut self) -> Result<()> {
-        record(json!({"event": "ready", "listen": self.sockets.bound(0).to_string()}));
-        let mut events = Events::with_capacity(64);
+        record(json!({"event": "ready", "listen": self.doors.sockets.bound(0).to_string()}));
         let mut report_at = Instant::now();
         loop {
             // After a path has been silent tquic may ask to be woken up at once, again and again, for seconds.
             clock::look();
             let timeout = self.endpoint.timeout().map(|left| left.max(TIMER_GRANULARITY));
-            if let Err(error) = self.poll.poll(&mut events, timeout) {
-                if error.kind() != std::io::ErrorKind::Interrupted {
-                    return Err(error.into());
-                }
-            }
+            let goes_on = self.doors.wait(timeout)?;
             clock::look();
-            if events.iter().any(|event| event.token() == STOP) {
+            if !goes_on {
                 self.report();
                 record(json!({"event": "closed", "reason": "signal"}));
                 return Ok(());
             }
-            self.sockets.receive(&mut self.endpoint)?;
+            let endpoint = &mut self.endpoint;
+            self.doors.sockets.receive(|datagram, src, dst| {
+                // The endpoint drops what it cannot use.
+                let _ = endpoint.recv(datagram, &PacketInfo { src, dst, time: Instant::now() });
+            })?;
             self.endpoint.on_timeout(Instant::now());
             self.accept()?;
             loop {
@@ -195,30 +163,15 @@ impl Relay {
         }
     }
 
-    /// The next local connection that there is a descriptor for.
-    fn next_local(&mut self) -> Option<UnixStream> {
-        let listener = self.listener.as_ref()?;
-        loop {
-            match listener.accept() {
-                Ok((socket, _)) if self.spare.is_held() => return Some(socket),
-                Ok(_) => {}
-                Err(error) if self.spare.give_up(&error) => {}
-                Err(_) => return None,
-            }
-        }
-    }
-
     /// The first local connection connects, so that the handshake is part of its request.
     fn accept(&mut self) -> Result<()> {
-        while let Some(mut socket) = self.next_local() {
-            let registry = self.poll.registry();
-            registry.register(&mut socket, LOCAL, Interest::READABLE | Interest::WRITABLE)?;
+        while let Some(socket) = self.doors.next_local()? {
             if self.connection.is_none() {
                 let server = self.o.server.context("--server is required")?;
-                let from = self.sockets.bound(0);
+                let from = self.doors.sockets.bound(0);
                 self.connection = Some(self.endpoint.connect(from, server, Some("localhost"), None, None, None)?);
             }
-            self.locals.push(Local::new(self.connection.unwrap_or_default(), None, Socket::Unix(socket)));
+            self.locals.push(Local::new(self.connection.unwrap_or_default(), None, socket));
         }
         Ok(())
     }
@@ -227,14 +180,13 @@ impl Relay {
         let news = self.news.take();
         for (connection, stream) in news.streams {
             let upstream = self.o.upstream.context("--upstream is required")?;
-            let Ok(mut socket) = TcpStream::connect(upstream) else {
+            let Some(socket) = self.doors.connect(upstream)? else {
                 if let Some(connection) = self.endpoint.conn_get_mut(connection) {
                     Tquic(connection).cancel(stream);
                 }
                 continue;
             };
-            self.poll.registry().register(&mut socket, LOCAL, Interest::READABLE | Interest::WRITABLE)?;
-            self.locals.push(Local::new(connection, Some(stream), Socket::Tcp(socket)));
+            self.locals.push(Local::new(connection, Some(stream), socket));
         }
         for (connection, reason) in news.closed {
             self.locals.retain(|local| local.connection != connection);
@@ -262,7 +214,7 @@ impl Relay {
             if connection.dcid_iter().count() <= self.paths {
                 return;
             }
-            if let Err(error) = connection.add_path(self.sockets.bound(self.paths), server) {
+            if let Err(error) = connection.add_path(self.doors.sockets.bound(self.paths), server) {
                 eprintln!("tquic: path {}: {error}", self.o.paths[self.paths].0);
             }
             self.paths += 1;
@@ -289,7 +241,7 @@ impl Relay {
         let Some(connection) = self.connection.and_then(|index| self.endpoint.conn_get_mut(index)) else { return };
         let Some(server) = self.o.server else { return };
         for (number, (name, _)) in self.o.paths.iter().enumerate() {
-            if let Ok(stats) = connection.get_path_stats(self.sockets.bound(number), server) {
+            if let Ok(stats) = connection.get_path_stats(self.doors.sockets.bound(number), server) {
                 record(json!({"event": "path", "name": name, "state": "active", "bytes_sent": stats.sent_bytes,
                               "bytes_received": stats.recv_bytes, "srtt_us": stats.srtt}));
             }

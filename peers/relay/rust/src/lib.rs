@@ -1,5 +1,7 @@
 //! What relays in Rust have in common: the command line and the records. docs/reference/stacks.md says what a relay is.
 #[cfg(feature = "pump")]
+pub mod doors;
+#[cfg(feature = "pump")]
 pub mod pump;
 
 use std::collections::BTreeMap;
