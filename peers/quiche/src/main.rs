@@ -11,7 +11,7 @@ use peer::{CID_BYTES, Peer, patience, random_cid};
 use quiche::{Config, ConnectionId, Header, RecvInfo, Type};
 use railyard_relay::doors::{Doors, Sockets};
 use railyard_relay::pump::{Local, Pumped, Streams};
-use railyard_relay::{Options, parse, record};
+use railyard_relay::{Options, record};
 use serde_json::json;
 
 const ALPN: &[u8] = b"relay";
@@ -295,15 +295,6 @@ fn new_peer(
 }
 
 fn main() -> Result<()> {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let relay = |is_server| Relay::new(parse(&words[1..], OWN)?, is_server)?.run();
-    match words.first().map(String::as_str) {
-        Some("client") => relay(false),
-        Some("server") => relay(true),
-        Some("version") => {
-            println!("{}", railyard_relay::locked_version(include_str!("../Cargo.lock"), "quiche")?);
-            Ok(())
-        }
-        _ => bail!("usage: quiche-relay client|server OPTIONS, or quiche-relay version"),
-    }
+    let lock = include_str!("../Cargo.lock");
+    railyard_relay::main("quiche", lock, OWN, |o, is_server| Relay::new(o, is_server)?.run())
 }

@@ -7,10 +7,10 @@ use std::fs::{File, OpenOptions};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow};
 use railyard_relay::doors::{Doors, Sockets};
 use railyard_relay::pump::{Local, Pumped, Streams};
-use railyard_relay::{Options, parse, record};
+use railyard_relay::{Options, record};
 use serde_json::json;
 use streams::Tquic;
 use tquic::{
@@ -250,15 +250,6 @@ impl Relay {
 }
 
 fn main() -> Result<()> {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let relay = |is_server| Relay::new(parse(&words[1..], OWN)?, is_server)?.run();
-    match words.first().map(String::as_str) {
-        Some("client") => relay(false),
-        Some("server") => relay(true),
-        Some("version") => {
-            println!("{}", railyard_relay::locked_version(include_str!("../Cargo.lock"), "tquic")?);
-            Ok(())
-        }
-        _ => bail!("usage: tquic-relay client|server OPTIONS, or tquic-relay version"),
-    }
+    let lock = include_str!("../Cargo.lock");
+    railyard_relay::main("tquic", lock, OWN, |o, is_server| Relay::new(o, is_server)?.run())
 }

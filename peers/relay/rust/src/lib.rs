@@ -96,3 +96,17 @@ pub fn locked_version(lock: &str, name: &str) -> Result<String> {
     let (_, rest) = lock.split_once(&entry).with_context(|| format!("the lock file has no {name}"))?;
     Ok(format!("{name} {}", rest.split('"').next().unwrap_or_default()))
 }
+
+/// The whole of main(): NAME-relay client OPTIONS, server OPTIONS or version. `lock`: the text of the lock file.
+pub fn main(name: &str, lock: &str, own: &[(&str, &str)], run: impl Fn(Options, bool) -> Result<()>) -> Result<()> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    match words.first().map(String::as_str) {
+        Some("client") => run(parse(&words[1..], own)?, false),
+        Some("server") => run(parse(&words[1..], own)?, true),
+        Some("version") => {
+            println!("{}", locked_version(lock, name)?);
+            Ok(())
+        }
+        _ => bail!("usage: {name}-relay client|server OPTIONS, or {name}-relay version"),
+    }
+}
