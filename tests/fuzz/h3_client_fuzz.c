@@ -159,17 +159,19 @@ static void call(bench *b, fuzz_input *in) {
     uint8_t what = fuzz_u8(in), v = fuzz_u8(in);
     if (b->closed)
         return;
-    switch (what % 5) {
-    case 0:
-        b->qoe = (xl_qoe){v, v, v * 1000u, 30};
+    switch (what % 6) {
+    case 0: /* nothing: what the others are in inputs of the corpus stays */
         break;
     case 1:
-        http3_client_remove_path(b->client, v % b->paths, b->e.now);
+        b->qoe = (xl_qoe){v, v, v * 1000u, 30};
         break;
     case 2:
-        http3_client_add_path(b->client, v % b->paths, b->e.now);
+        http3_client_remove_path(b->client, v % b->paths, b->e.now);
         break;
     case 3:
+        http3_client_add_path(b->client, v % b->paths, b->e.now);
+        break;
+    case 4:
         if (v >= 0xf0)
             http3_client_close(b->client, b->e.now);
         break;
