@@ -59,7 +59,7 @@ void jsonl_limit(jsonl *log, uint64_t bytes) {
 
 /* A line that is longer than most, or has what json_text() leaves to the library. */
 static bool put_long_line(FILE *file, json_t *head, json_t *fields) {
-    return json_object_update(head, fields) == 0 && json_dumpf(head, file, JSON_TEXT_FLAGS) == 0 &&
+    return (!fields || json_object_update(head, fields) == 0) && json_dumpf(head, file, JSON_TEXT_FLAGS) == 0 &&
            putc('\n', file) != EOF;
 }
 
