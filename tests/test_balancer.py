@@ -26,8 +26,8 @@ from test_deployment import (
     one_sentence,
     outcomes,
     start_load,
-    wait_until,
 )
+from waiting import wait_until
 
 
 class Balancer(Child):

@@ -8,8 +8,7 @@ import random
 import signal
 import socket
 import subprocess
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ import pytest
 
 from quic_programs import Server, events, read_jsonl
 from railyard.base.paths import program
+from waiting import is_running, wait_until
 
 WORKERS = 4
 UDP_SEGMENT = 103  # linux/udp.h
@@ -58,20 +58,9 @@ def outcomes(folder: Path) -> dict[str, int]:
     return {name: count for name, count in counts.items() if count}
 
 
-def wait_until(condition: Callable[[], bool], what: str, limit_s: float = 20) -> None:
-    end = time.monotonic() + limit_s
-    while not condition():
-        assert time.monotonic() < end, what
-        time.sleep(0.02)
-
-
 def workers_of(server: Server) -> dict[int, int]:
     """The newest process of each worker."""
     return {record["worker"]: record["pid"] for record in events(server.records(), "worker_started")}
-
-
-def is_running(pid: int) -> bool:
-    return Path(f"/proc/{pid}").exists() and "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
 
 
 def ip_of(address: str) -> str:

@@ -9,8 +9,7 @@ import signal
 import statistics
 import subprocess
 import sys
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from railyard.base.paths import EXPERIMENTS_DIR, ROOT
 from railyard.experiment.model import load_experiment
 from railyard.run import containers
 from railyard.studies.agreement import ks_distance
+from waiting import wait_until
 
 pytestmark = pytest.mark.docker
 
@@ -50,17 +50,6 @@ def ours() -> list[str]:
 def railyard(*arguments: str, timeout: float = 900) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "railyard", *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=timeout)
-
-
-def wait_until(condition: Callable[[], object], limit_s: float, what: str) -> None:
-    stop = threading.Event()
-    timer = threading.Timer(limit_s, stop.set)
-    timer.start()
-    try:
-        while not condition():
-            assert not stop.wait(0.1), f"waited {limit_s} s for {what}"
-    finally:
-        timer.cancel()
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +101,7 @@ def campaign(out: Path) -> Iterator[subprocess.Popen[str]]:
     command = [sys.executable, "-m", "railyard", "run", "smoke", "--arena", "docker", "--out", str(out)]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as running:
         try:
-            wait_until(lambda: list(out.glob("runs/.partial-*/player.jsonl")), 60, "the first player to start")
+            wait_until(lambda: list(out.glob("runs/.partial-*/player.jsonl")), "the first player to start", 60)
             yield running
         finally:
             if running.poll() is None:
@@ -141,7 +130,7 @@ def test_a_campaign_that_is_stopped_leaves_no_container(tmp_path: Path, number: 
     if number != signal.SIGKILL:
         assert (running.returncode, words.count("\n")) == (130, 1), words
         assert not list(out.glob("runs/.partial-*"))
-    wait_until(lambda: not ours(), 30, "all containers to be gone")
+    wait_until(lambda: not ours(), "all containers to be gone", 30)
     assert docker("network", "ls", "--quiet") == networks
     assert not list(out.glob("runs/*/run.json"))
 
@@ -218,7 +207,7 @@ def test_what_a_killed_campaign_left_goes_at_the_next_start() -> None:
     docker(*common, "railyard-test-alive", "--label", f"{containers.OWNER_LABEL}={mine}", *server)
     try:
         assert containers.sweep() == ["railyard-test-dead"]
-        wait_until(lambda: ours() == ["railyard-test-alive"], 10, "the container to be gone")
+        wait_until(lambda: ours() == ["railyard-test-alive"], "the container to be gone", 10)
         assert containers.sweep() == []
     finally:
         containers.remove(["railyard-test-dead", "railyard-test-alive"])
@@ -245,8 +234,8 @@ def test_the_servers_health_check_tells_a_listening_server_from_another() -> Non
     docker(*common, names[0], containers.SERVER_IMAGE)
     docker(*common, names[1], containers.SERVER_IMAGE, "sleep", "60")
     try:
-        wait_until(lambda: health(names[0]) == "healthy", 30, "the server to be healthy")
-        wait_until(lambda: health(names[1]) == "unhealthy", 30, "the other to be unhealthy")
+        wait_until(lambda: health(names[0]) == "healthy", "the server to be healthy", 30)
+        wait_until(lambda: health(names[1]) == "unhealthy", "the other to be unhealthy", 30)
     finally:
         containers.remove(names)
 

@@ -36,6 +36,7 @@ from railyard.run.quiet import Quiet
 from railyard.run.repetition import BUDGET_FLOOR_S, BUDGET_SHARE, default_budget_s, planned_s
 from railyard.run.resolve import resolve
 from railyard.run.runspec import RunSpec, mpshell_command, player_command, server_command
+from waiting import wait_until
 
 YAML = """\
 name: unit
@@ -459,7 +460,7 @@ def test_player_and_server_are_not_root(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "railyard", "run", "smoke", "--out", str(out)]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as running:
         try:
-            wait_until(lambda: list(out.glob("runs/.partial-*/.player/player.jsonl")), 60, "the first player to start")
+            wait_until(lambda: list(out.glob("runs/.partial-*/.player/player.jsonl")), "the first player to start", 60)
             run_dir = next(out.glob("runs/.partial-*/.player")).parent
             found = [status_of(name, run_dir / f".{name[6:]}") for name in ("xlink-player", "xlink-server")]
         finally:
@@ -490,25 +491,14 @@ def test_a_campaign_that_is_stopped_leaves_no_process(tmp_path: Path, number: si
         stderr=subprocess.PIPE,
         text=True,
     ) as running:
-        wait_until(lambda: list(out.glob("runs/.partial-*/.player/player.jsonl")), 60, "the first player to start")
+        wait_until(lambda: list(out.glob("runs/.partial-*/.player/player.jsonl")), "the first player to start", 60)
         running.send_signal(number)
         _, words = running.communicate(timeout=60)
     if number != signal.SIGKILL:
         assert (running.returncode, words.count("\n")) == (130, 1)
         assert "Traceback" not in words
         assert not list(out.glob("runs/.partial-*"))
-    wait_until(lambda: not processes_in(str(out)), 30, "all children to be gone")
-
-
-def wait_until(condition: Callable[[], object], limit_s: float, what: str) -> None:
-    stop = threading.Event()
-    timer = threading.Timer(limit_s, stop.set)
-    timer.start()
-    try:
-        while not condition():
-            assert not stop.wait(0.05), f"waited {limit_s} s for {what}"
-    finally:
-        timer.cancel()
+    wait_until(lambda: not processes_in(str(out)), "all children to be gone", 30)
 
 
 def test_experiment_fields_are_documented() -> None:

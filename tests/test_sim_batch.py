@@ -20,6 +20,7 @@ from railyard.base.paths import ROOT, program, programs_dir
 from railyard.gate.compare import outputs_sha256
 from railyard.run import simbatch
 from railyard.run.simbatch import Batches
+from waiting import is_running, wait_until
 
 pytestmark = pytest.mark.skipif(not (programs_dir() / "xlink-sim").is_file(), reason="needs xlink-sim: `make build`")
 SECONDS = 72_000
@@ -76,18 +77,15 @@ def batches_of(process: int) -> list[int]:
     return [child for child in children if b"--batch" in Path(f"/proc/{child}/cmdline").read_bytes()]
 
 
-def is_running(process: int) -> bool:
-    try:
-        return "State:\tZ" not in Path(f"/proc/{process}/status").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return False
+def run_of(process: int) -> int:
+    """The copy that does the run, once it is there."""
+    children = Path(f"/proc/{process}/task/{process}/children")
+    wait_until(children.read_text, "no run begins")
+    return int(children.read_text().split()[0])
 
 
 def kill_the_run_of(process: int) -> None:
-    children = Path(f"/proc/{process}/task/{process}/children")
-    while not (own := children.read_text().split()):
-        time.sleep(0.01)
-    os.kill(int(own[0]), signal.SIGKILL)
+    os.kill(run_of(process), signal.SIGKILL)
 
 
 def test_a_run_of_a_batch_has_the_bytes_of_one_alone_also_when_its_trace_has_changed(
@@ -166,8 +164,7 @@ def test_a_caller_that_waits_has_another_process_after_a_run_that_did_not_end(tm
             dying.result()
         assert batches_of(os.getpid()) == [process]
         os.kill(process, signal.SIGKILL)  # between two runs: of neither is it the end
-        while is_running(process):
-            time.sleep(0.01)
+        wait_until(lambda: not is_running(process), "it does not end")
         assert own.run(short, outs[4], 60) == 0
     assert batches_of(os.getpid()) == []
     prints = {outputs_sha256(outs[at]) for at in (0, 2, 4)}
@@ -197,13 +194,8 @@ with simbatch.batch(Path(sys.argv[1])) as own:
 def test_a_run_dies_with_its_caller(tmp_path: Path) -> None:
     command: list[str | Path] = [sys.executable, "-c", CALLER, program("xlink-sim"), long_job(tmp_path), tmp_path]
     with subprocess.Popen(command, cwd=ROOT) as caller:
-        while not (own := batches_of(caller.pid)):
-            time.sleep(0.01)
-        children = Path(f"/proc/{own[0]}/task/{own[0]}/children")
-        while not (run := children.read_text().split()):
-            time.sleep(0.01)
+        wait_until(lambda: batches_of(caller.pid), "no process of the batch begins")
+        own = batches_of(caller.pid)
+        run = run_of(own[0])
         caller.kill()
-    end = time.monotonic() + 10
-    while any(is_running(process) for process in (*own, *map(int, run))):
-        assert time.monotonic() < end
-        time.sleep(0.01)
+    wait_until(lambda: not any(is_running(process) for process in (*own, run)), "they outlive the caller", 10)

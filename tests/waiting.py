@@ -1,0 +1,23 @@
+"""Waiting for what other processes do, with a limit."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+
+def wait_until(condition: Callable[[], object], what: str, limit_s: float = 20) -> None:
+    """`what`: what is said where the limit passes first."""
+    end = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < end, f"{what} (waited {limit_s} s)"
+        time.sleep(0.02)
+
+
+def is_running(process: int) -> bool:
+    """A zombie is not."""
+    try:
+        return "\nState:\tZ" not in Path(f"/proc/{process}/status").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
