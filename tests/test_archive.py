@@ -29,7 +29,7 @@ pytestmark = pytest.mark.skipif(not (programs_dir() / "xlink-sim").is_file(), re
 def campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two schemes over a second of video, with qlogs and keys."""
     folder = tmp_path_factory.mktemp("archive")
-    settings = ["player.duration_s=1", "player.bitrate=1mbps", "qlog=all"]
+    settings = ["player.duration_s=1", "player.bitrate=1mbps", "qlog=all", "pcap=true"]
     words = [word for setting in settings for word in ("--set", setting)]
     asked = ("--pair", "subway-1", "--schemes", "vanilla-mp,xlink")
     done = railyard("run", *asked, *words, "--out", str(folder / "small"))
@@ -72,7 +72,7 @@ def test_an_archive_is_checked_to_the_byte_where_its_traces_are_not(
 ) -> None:
     done = command_line("archive", str(campaign), "--out", str(tmp_path / "small.zip"))
     assert done.returncode == 0, done.stderr
-    assert "4 files with TLS keys left out" in done.stdout and "licence" in done.stdout
+    assert "8 files with TLS keys left out" in done.stdout and "licence" in done.stdout
     monkeypatch.setattr(archive, "list_pairs", list)  # a machine without the traces
     done = command_line("repeat", str(tmp_path / "small.zip"), "--yes")
     assert done.returncode == 0, done.stdout + done.stderr

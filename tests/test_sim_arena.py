@@ -68,7 +68,7 @@ def test_a_campaign_in_virtual_time_leaves_what_any_campaign_leaves(campaign: tu
         ("sim", "complete", False, 1)
     }
     assert all(0 < row["efficiency"] <= 1 for row in rows)
-    names = {"run.json", "job.json", "player.jsonl", "server.jsonl", "mpshell.json", "links", "qlog", "player.keys"}
+    names = {"run.json", "job.json", "player.jsonl", "server.jsonl", "mpshell.json", "links", "qlog"}
     for run in (out / "runs").iterdir():
         assert names <= {entry.name for entry in run.iterdir()}
         record = json.loads((run / "run.json").read_text())
@@ -136,20 +136,21 @@ def test_the_job_says_what_the_command_lines_say(specs: list[RunSpec], tmp_path:
 
 
 @pytest.mark.parametrize("scheme", ["sp", "cm", "xlink"])
-def test_a_run_without_qlogs_has_null_crypto_and_comes_out_the_same(
+def test_a_run_without_captures_has_null_crypto_and_comes_out_the_same(
     specs: list[RunSpec], tmp_path: Path, scheme: str
 ) -> None:
     spec = next(spec for spec in specs if spec.scheme == scheme and spec.pair == "hsr-1")
     logs = {}
-    for name, qlog in (("real", True), ("null", False)):
+    for name, pcap in (("real", True), ("null", False)):
         folder = tmp_path / name
         folder.mkdir()
-        record = asyncio.run(ARENA.execute(spec.model_copy(update={"qlog": qlog}), folder))
-        assert json.loads((folder / "job.json").read_text())["null_crypto"] is not qlog
+        record = asyncio.run(ARENA.execute(spec.model_copy(update={"qlog": True, "pcap": pcap}), folder))
+        assert json.loads((folder / "job.json").read_text())["null_crypto"] is not pcap
         assert record["packet_protection"] == name
-        found = [file for file in folder.rglob("*") if file.suffix in (".jsonl", ".log") or file.name == "mpshell.json"]
+        compared = (".jsonl", ".log", ".sqlog")
+        found = [file for file in folder.rglob("*") if file.suffix in compared or file.name == "mpshell.json"]
         logs[name] = {file.relative_to(folder): file.read_bytes() for file in found}
-    assert len(logs["null"]) == 7 and logs["null"] == logs["real"]
+    assert len(logs["null"]) >= 9 and logs["null"] == logs["real"]
 
 
 def test_a_player_that_starts_late_is_another_run_and_still_no_earlier_than_the_oracle(

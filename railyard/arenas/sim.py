@@ -38,8 +38,8 @@ WALL_SHARE = 4.0
 
 def protection(spec: RunSpec) -> str:
     """How packets are protected: 'real', or 'null', a tag of the same size that costs nothing and changes no byte of
-    the outputs. A run with qlogs or captures also keeps its TLS secrets, and these are the secrets of its packets."""
-    return "real" if spec.qlog or spec.pcap else "null"
+    the outputs. A run with captures also keeps its TLS secrets, and these are the secrets of its packets."""
+    return "real" if spec.pcap else "null"
 
 
 def job(spec: RunSpec) -> dict[str, Any]:
@@ -61,7 +61,7 @@ def job(spec: RunSpec) -> dict[str, Any]:
         ],
         "player": player | {"video_bytes": spec.player.video_bytes},
         "qlog": spec.qlog,
-        "keylog": spec.qlog or spec.pcap,
+        "keylog": spec.pcap,
         "link_logs": spec.link_logs,
         "null_crypto": protection(spec) == "null",
     }
