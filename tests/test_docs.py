@@ -248,6 +248,20 @@ def test_yaml_examples_are_valid(tmp_path: Path) -> None:
     assert TraceIndex.model_validate(yaml.safe_load(index.text)).pairs[0].name == "my-drive"
 
 
+def test_a_setting_that_a_page_gives_a_scheme_is_not_the_default() -> None:
+    """Whoever tries it would see no difference."""
+    rows = json.loads(SETTINGS_FILE.read_text(encoding="utf-8"))["settings"]
+    default = {row["name"]: row["default"] for row in rows if "default" in row}
+    given = [
+        (page.name, name, str(value))
+        for page in PAGES
+        for text in re.findall(r"\{scheme: [a-z+-]+, [^{}]*\}", page.read_text(encoding="utf-8"))
+        for name, value in yaml.safe_load(text).items()
+    ]
+    assert len(given) > 20
+    assert [entry for entry in given if default.get(entry[1]) == entry[2]] == []
+
+
 def test_queries_are_valid(tmp_path: Path) -> None:
     shutil.copytree(Path(__file__).parent / "data" / "results-schema-1", tmp_path / "c")
     write_parquet(load_campaign(tmp_path / "c")[1], tmp_path / "c")
