@@ -29,6 +29,10 @@ MOST_VALUES = 100_000
 """Limit for a file with its aliases expanded: nested lists of aliases expand a few hundred bytes to gigabytes."""
 
 
+BEGUN = ("while scanning a simple key", "while parsing a flow ", "while scanning a quoted ")
+"""What a later line shows to be wrong: the mistake is where it begins."""
+
+
 class _TooManyAliases(yaml.MarkedYAMLError):
     """An alias that contains itself, or with which the file has too many values."""
 
@@ -132,7 +136,8 @@ def document_of(path: Path, text: str) -> YamlDocument:
             "write fewer."
         ) from None
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
+        begun = str(error.context).startswith(BEGUN)
+        mark = error.context_mark if begun else error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else 1
         raise UserError(f"{path}:{line}: this is not valid YAML: {error.problem}; correct that line.") from None
     except yaml.YAMLError as error:
