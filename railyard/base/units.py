@@ -51,12 +51,16 @@ def value_in(field: str, value: Any) -> Any:
 
 def with_units(data: dict[Any, Any], fields: Container[str] = ()) -> dict[Any, Any]:
     """The values of a mapping with units as numbers. A name without its unit stands for the one of `fields` that has
-    it, if its value says one: `bitrate: 8mbps` is `bitrate_bps: 8000000`."""
+    it, if its value says one: `bitrate: 8mbps` is `bitrate_bps: 8000000`. Raises FieldError where it says none."""
     converted: dict[Any, Any] = {}
     for name, value in data.items():
         full_name = name
-        if isinstance(name, str) and isinstance(value, str) and name not in fields and _VALUE.fullmatch(value):
-            full_name = next((name + suffix for suffix in UNITS if name + suffix in fields), name)
+        suffix = next((suffix for suffix in UNITS if f"{name}{suffix}" in fields), "") if name not in fields else ""
+        if suffix and isinstance(value, str) and _VALUE.fullmatch(value):
+            full_name = name + suffix
+        elif suffix and isinstance(value, int | float) and not isinstance(value, bool):
+            units = ", ".join(UNITS[suffix])
+            raise FieldError(str(name), f"{value} has no unit; give one of {units}, or name the field {name}{suffix}.")
         if full_name in converted or (full_name != name and full_name in data):
             raise FieldError(str(name), f"'{full_name}' is given as well; leave one of them out.")
         converted[full_name] = value_in(full_name, value) if isinstance(full_name, str) else value
