@@ -327,6 +327,8 @@ def test_a_name_that_is_no_run_is_told_what_it_is(
         (run, f"'{run}' is in more than one campaign; say which: "),
         ("unit", "'unit' is a campaign; name one of its runs, unit/RUN"),
         ("nothing", "there is no run or campaign 'nothing'"),
+        ("unti", "did you mean 'unit'?"),
+        ("other/subway-1--xlink--s9", "has no run 'subway-1--xlink--s9'; did you mean 'other/subway-1--xlink--s"),
     ]
     for name, sentence in cases:
         done = command_line("diff", name, f"unit/{run}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -251,8 +251,18 @@ def find_run_or_campaign(name: str, results: Path) -> Path:
         raise UserError(f"'{name}' is in more than one campaign; say which: {places}.")
     if given.is_dir():
         return given  # what is missing there is for the caller to say
-    known = [*by_name, *(folder.name for campaign in campaigns for folder in campaign.whole)]
-    hint = near_miss(name, known) if len(known) < 20 else near_miss(name, known).split(" are ")[0]
-    if hint == "known":
-        hint = "`railyard list` names the campaigns, `railyard show CAMPAIGN` its runs."
-    raise UserError(f"there is no run or campaign '{name}' in {results}; {hint}")
+    by_link = {campaign.experiment_name: campaign for campaign in campaigns if _is_named(campaign)}
+    named = {campaign.name: campaign for campaign in campaigns} | by_link
+    if run_id and first in named:
+        known = [f"{first}/{folder.name}" for folder in named[first].whole]
+        listed = f"`railyard show {first}` lists its runs."
+        raise UserError(f"{named[first].name} has no run '{run_id}'; {_nearest(name, known, listed)}")
+    known = [*named, *(folder.name for campaign in campaigns for folder in campaign.whole)]
+    listed = "`railyard list` names the campaigns, `railyard show CAMPAIGN` its runs."
+    raise UserError(f"there is no run or campaign '{name}' in {results}; {_nearest(name, known, listed)}")
+
+
+def _nearest(name: str, known: Sequence[str], listed: str) -> str:
+    """The known name that is meant, else all where they are few, else where they are `listed`."""
+    hint = near_miss(name, known)
+    return listed if len(known) >= 20 and hint.startswith("known") else hint
