@@ -242,12 +242,18 @@ def test_a_forest_plot_has_a_line_for_each_difference_with_an_interval(
     assert 'width="360pt"' in drawn
     assert command_line("compare", str(folder), "--plot", str(folder / "f.html"), "--format", "csv").returncode == 0
     page = (folder / "f.html").read_text()
+    assert '"mode":"lines"' not in page, "both ends of an interval are marks, for which the axis leaves room"
     caption = page.split("<figcaption>")[1]
     assert "&lt;b&gt;mine&lt;/b&gt; against sp: RCT median −50 %" in caption and "<b>mine" not in caption
 
 
 def test_a_plot_that_cannot_be_is_said(make_campaign: Callable[..., Path], command_line: Command) -> None:
     folder = make_campaign(*(FakeRun(label=label, scheme=label) for label in ("sp", "xlink")))
-    for name, sentence in (("f.png", "ends in .html, .pdf, .svg, .pgf"), ("f.svg", "nothing to plot")):
-        done = command_line("compare", str(folder), "--plot", str(folder / name))
+    for words, sentence in (
+        (("--plot", str(folder / "f.png")), "ends in .html, .pdf, .svg, .pgf"),
+        (("--plot", str(folder / "f.svg")), "nothing to plot"),
+        (("--plot", str(folder / "f.html"), "--width", "5in"), "leave out --width"),
+        (("--width", "5in"), "give --plot FILE too"),
+    ):
+        done = command_line("compare", str(folder), *words)
         assert done.returncode == 2 and sentence in done.stderr

@@ -160,7 +160,10 @@ def compare_command(
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Also write a forest plot: .html, .pdf, .svg or .pgf.")
     ] = None,
-    width: Annotated[str, typer.Option(metavar="LENGTH", help="Width of --plot, in in, cm, mm or pt.")] = "6in",
+    width: Annotated[
+        str | None,
+        typer.Option(metavar="LENGTH", help="Width of --plot, in in, cm, mm or pt; not of HTML.", show_default="6in"),
+    ] = None,
     results: ResultsOption = RESULTS_DIR,
     form: FormOption = Form.TABLE,
 ) -> None:
@@ -172,6 +175,8 @@ def compare_command(
         from railyard.report.forest import check_plot  # noqa: PLC0415  slow to load
 
         check_plot(plot, width)
+    elif width is not None:
+        raise UserError("--width is the width of a plot; give --plot FILE too.")
     if len(campaigns) > 2:
         raise UserError("compare takes one campaign, or two.")
     folders = [find_run_or_campaign(name, results) for name in campaigns]
@@ -189,7 +194,7 @@ def compare_command(
     _write_plot(compared, plot, width)
 
 
-def _write_plot(compared: list[Difference], plot: Path | None, width: str) -> None:
+def _write_plot(compared: list[Difference], plot: Path | None, width: str | None) -> None:
     if plot is not None:
         from railyard.report.forest import write_forest  # noqa: PLC0415  slow to load
 

@@ -340,13 +340,13 @@ FOREST_ROW_PX = 24
 
 def forest(differences: Sequence[Difference]) -> go.Figure:
     """Each difference that has an interval as a mark on a line of its own: those of times in per cent above those of
-    rates in percentage points. Raises UserError where there is none."""
+    rates in points. Raises UserError where there is none."""
     shown = [(one, one.change.interval) for one in differences if one.change is not None and one.change.interval.known]
     strips = [
         (unit, rows)
         for unit, rows in (
             ("difference, %", [(one, ends) for one, ends in shown if one.figure.is_relative]),
-            ("difference, percentage points", [(one, ends) for one, ends in shown if not one.figure.is_relative]),
+            ("difference, points", [(one, ends) for one, ends in shown if not one.figure.is_relative]),
         )
         if rows
     ]
@@ -365,11 +365,13 @@ def forest(differences: Sequence[Difference]) -> go.Figure:
         for (one, ends), name in zip(rows, names, strict=True):
             colour, symbol, word = _VERDICTS.get(one.verdict.split(" ")[0], _OPEN)
             line = {"color": colour, "width": 2}
-            both = {"x": [100 * ends.low, 100 * ends.high], "y": [name, name], "mode": "lines", "line": line}
+            cap = {"symbol": "line-ns", "size": 8, "line": line}  # a mark, for which the axis leaves room
+            both = {"x": [100 * ends.low, 100 * ends.high], "y": [name, name], "line": line, "marker": cap}
             point = {"x": [100 * ends.value], "y": [name], "mode": "markers", "name": word}
             mark = {"symbol": symbol, "size": 10, "color": colour, "line": {"width": 2, "color": colour}}
             said = f"{name}: {one.words}, {one.verdict}<extra></extra>"
-            figure.add_trace(go.Scatter(both, showlegend=False, hoverinfo="skip"), row=number, col=1)
+            drawn = go.Scatter(both, mode="lines+markers", showlegend=False, hoverinfo="skip")
+            figure.add_trace(drawn, row=number, col=1)
             mentioned = {
                 "marker": mark,
                 "showlegend": word not in in_legend,
