@@ -28,7 +28,7 @@ SENTENCES = {
     "wake-up or jitter": "{ms} ms is delay of {path} beyond its base: the radio's wake-up, jitter, or a delay trace.",
     "outage": "For {ms} ms {path} offered nothing (gaps of {outage_ms:.0f} ms or more).",
     "queue": "{ms} ms in the queue of {path}, behind packets that were there before.",
-    "link busy": "For {ms} ms the link of {path} was busy with what the server had sent: more bytes than it carries.",
+    "link busy": "For {ms} ms packets waited because the server had sent more than {path} could carry.",
     "window full, link idle": "For {ms} ms the congestion window of {path} was full although its link was idle.",
     "scheduler uses another path": "For {ms} ms {path} had an open window and an idle link; the scheduler used another "
     "path only.",
