@@ -238,7 +238,11 @@ def test_columns_and_units_are_told_by_their_names(
 @pytest.mark.parametrize(
     ("header", "rows", "said"),
     [
-        ("time,latitude,place", "{t},5,6", "no column is called a rate; name it as the rate column: latitude, place"),
+        (
+            "time,latitude,place",
+            "{t},5,6",
+            "no column is called a rate; give one as rate-column: latitude, place",
+        ),
         ("time,rtt_ms", "{t},5", "no column is called a rate"),
         ("time,place,a_mbps,b_mbps", "{t},1,5,6", "several columns may be the rate; .*: a_mbps, b_mbps"),
         ("time,rate", "{t},12000", "no rate in mbps; give their unit"),
@@ -251,6 +255,25 @@ def test_a_table_that_would_be_misread_is_refused(tmp_path: Path, header: str, r
     text = "\n".join([header, *(rows.format(t=t) for t in range(1, 31)), ""])
     with pytest.raises(TraceError, match=said):
         times_of(write(tmp_path / "r.csv", text))
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "said"),
+    [
+        (
+            "rates",
+            ("--unit", "mbps"),
+            "unit is for rates, and this is read as mahimahi; leave it out or name",
+        ),
+        ("rates", ("--address", "192.0.2.1"), "address is for pcap, tshark, and this is read as mahimahi"),
+        ("rates", ("--seed", "2"), "--seed is for --microstructure"),
+        ("pairs.yaml", ("--unit", "mbps"), "leave out all options but --out"),
+    ],
+)
+def test_an_option_of_another_format_is_refused(tmp_path: Path, name: str, options: tuple[str, ...], said: str) -> None:
+    file = write(tmp_path / name, "3\n5\n8\n")
+    code, _, err = railyard_traces("convert", file, *options, "--out", tmp_path / "r.down")
+    assert code == 2 and said in err and not (tmp_path / "r.down").exists()
 
 
 def test_what_was_decided_of_columns_and_gaps_is_said(tmp_path: Path) -> None:

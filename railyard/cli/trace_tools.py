@@ -109,15 +109,15 @@ def convert(
             help="Give a recording in bins the silences of this trace of packets; repeatable.",
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of --microstructure.")] = 1,
+    seed: Annotated[int | None, typer.Option(min=0, help="Seed of --microstructure.", show_default="1")] = None,
     t0: Annotated[
         float | None, typer.Option(min=0, help="saturatr, pcap, tshark: Unix time of the trace's time 0, s.")
     ] = None,
 ) -> None:
     """Convert a measurement into a Mahimahi trace, or several into pairs by a recipe."""
-    if source.suffix in (".yaml", ".yml"):
-        _convert_recipe(source, out)
-        return
+    if seed is not None and not microstructure:
+        raise TraceError("--seed is for --microstructure; leave it out")
+    seed = 1 if seed is None else seed
     options = {
         "file": str(source), "from": form, "start_s": start, "duration_s": duration, "scale": scale, "unit": unit,
         "time_column": time_column, "rate_column": rate_column, "time_unit": time_unit, "bin_ms": bin_ms,
@@ -129,6 +129,11 @@ def convert(
         recipe = TraceRecipe.model_validate({name: value for name, value in options.items() if value is not None})
     except ValidationError as error:
         raise TraceError(f"{source}: {error.errors()[0]['loc'][0]}: {error.errors()[0]['msg'].lower()}") from None
+    if source.suffix in (".yaml", ".yml"):
+        if recipe != TraceRecipe(file=str(source)):
+            raise TraceError(f"{source}: a recipe says how its files are read; leave out all options but --out")
+        _convert_recipe(source, out)
+        return
     done = convert_trace(source, recipe)
     with writing(out):
         out.write_bytes(done.data)

@@ -124,7 +124,7 @@ def _rate_by_title(path: Path, header: Sequence[str], time: int | None) -> int:
         return others[0]
     known = ", ".join(header[at] for at in rates or others)
     said = "several columns may be the rate" if rates else "no column is called a rate"
-    raise TraceError(f"{path}: {said}; name it as the rate column: {known}")
+    raise TraceError(f"{path}: {said}; give one as rate-column: {known}")
 
 
 def _time_unit_of(title: str | None, first: float | None) -> str | None:

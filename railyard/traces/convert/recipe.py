@@ -38,7 +38,7 @@ class Microstructure(_Part):
 
 
 class TraceRecipe(_Part):
-    """One measurement, and how to read it. What a format does not need is ignored by it."""
+    """One measurement, and how to read it."""
 
     file: Text
     """Relative to the recipe, or the name of a download."""

@@ -79,6 +79,15 @@ READERS: dict[str, Callable[[Path, TraceRecipe], Delivered]] = {
     "ibox": read_ibox,
 }
 
+ONLY_OF: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("unit", "time_column", "rate_column", "time_unit"), ("rates",)),
+    **dict.fromkeys(("packet_bytes", "sender_id"), ("saturatr",)),
+    "address": ("pcap", "tshark"),
+    "t0_epoch_s": ("saturatr", "pcap", "tshark"),
+    "direction": ("pcap", "tshark", "iperf3"),
+}
+"""What a recipe says of the measurements of these formats alone."""
+
 KINDS: dict[str, Kind] = {"saturatr": "saturated-udp", "raw": "saturated-udp", "movement": "tcp-goodput"}
 """What the format alone tells."""
 
@@ -153,6 +162,11 @@ def convert_trace(path: Path, recipe: TraceRecipe, find: Callable[[str], Path] =
         with unpacked(path, recipe.member) as file:
             return convert_trace(file, recipe.model_copy(update={"member": None}), find)
     form = recipe.format or detect_format(path)
+    for name, forms in ONLY_OF.items():
+        if form not in forms and getattr(recipe, name) != TraceRecipe.model_fields[name].default:
+            raise TraceError(
+                f"{path}: {name} is for {', '.join(forms)}, and this is read as {form}; leave it out or name the format"
+            )
     delivered = READERS[form](path, recipe)
     note, resolution_ms = delivered.note, _resolution_ms(delivered, form)
     try:
