@@ -171,7 +171,8 @@ def main() -> None:
     except UserError as error:
         _fail(str(error))
     except typer.TyperException as error:
-        _fail(error.format_message() or "a command is missing; `railyard --help` names them.")
+        sentence = error.format_message().replace(": Value error, ", ": ")  # pydantic's words before a sentence
+        _fail(sentence or "a command is missing; `railyard --help` names them.")
     except (KeyboardInterrupt, typer.Abort):
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
