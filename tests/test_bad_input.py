@@ -123,6 +123,13 @@ def run_yaml(
         ),
         ("seeds: 1", "seeds: [1, 1]", 7, ("same seed",)),
         ("name: bad-input\n", "", 1, ("name", "missing")),
+        ("name: bad-input", "name:", 1, ("name: this takes text, not nothing",)),
+        (
+            "seeds: 1",
+            "link_events: [{t_s: 20, path: lte, state: down}]",
+            7,
+            ("t_s 20 is not before time_limit_s (20), so that event never comes",),
+        ),
         ("seeds: 1", "seeds: [1", 7, ("not valid YAML",)),
         ("seeds: 1", "seeds:1", 7, ("not valid YAML",)),
         ("seeds: 1", 'seeds: "1', 7, ("not valid YAML",)),

@@ -200,7 +200,8 @@ def _sentence(
         return "this field is missing; add it."
     if kind == "value_error":
         return str(mistake["ctx"]["error"])
-    shown = repr(mistake.get("input"))
+    given = mistake.get("input")
+    shown = "nothing" if given is None else str(given).lower() if isinstance(given, bool) else repr(given)
     if len(shown) > 40:
         shown = shown[:37] + "..."
     wanted = _wanted(kind, mistake.get("ctx", {}))

@@ -494,6 +494,11 @@ class Experiment(Strict):
         times = [event.t_s for event in self.link_events]
         if times != sorted(times):
             raise FieldError("link_events", "an event comes before the one above it; put them in the order of t_s.")
+        if times and times[-1] >= self.time_limit_s:
+            raise FieldError(
+                "link_events",
+                f"t_s {times[-1]:g} is not before time_limit_s ({self.time_limit_s:g}), so that event never comes.",
+            )
         for entry in self.schemes:
             kernel = TRANSPORT_OF_SCHEME[entry.scheme] != "quic" and entry.cc is None
             if kernel and self.congestion not in KERNEL_CONGESTION:
