@@ -434,6 +434,7 @@ uint64_t xl_conn_take_ack(xl_connection *c, xl_space *space, xl_level level, xl_
             continue;
         if (p->flight.last_signal_at > p->flight.last_eliciting_at)
             p->flight.last_eliciting_at = p->flight.last_signal_at;
+        p->flight.awaited_since = c->now;
         if (c->is_server || c->handshake.address_validated_by_peer)
             path_answered(c, p);
     }
@@ -639,7 +640,8 @@ void xl_conn_probe_timeout(xl_connection *c, xl_path *p) {
     p->stats.pto_count++;
     /* A handshake's probes wait in the queue of a link that is dark, and all that follows waits behind them. */
     p->flight.probes = !c->handshake.is_confirmed && !c->is_server && p->flight.pto_count > 1 ? 1 : 2;
-    p->flight.last_eliciting_at = c->now; /* the timer runs on from here, should the probe itself be delayed */
+    /* the timer runs on from here, should the probe itself be delayed */
+    p->flight.last_eliciting_at = p->flight.awaited_since = c->now;
     if (!c->handshake.is_confirmed) {
         requeue_oldest(c, &c->space[XL_LEVEL_INITIAL], p->index);
         requeue_oldest(c, &c->space[XL_LEVEL_HANDSHAKE], p->index);

@@ -226,7 +226,8 @@ static void enter_flight(xl_builder *b, xl_sent_packet *pkt, size_t bytes) {
         return;
     }
     p->flight.quiet_packets = 0;
-    p->flight.eliciting++;
+    if (p->flight.eliciting++ == 0)
+        p->flight.awaited_since = c->now;
     if (p->flight.eliciting > 1 && is_signal_alone(b))
         p->flight.last_signal_at = c->now;
     else

@@ -87,6 +87,7 @@ typedef struct {
     uint64_t bytes;
     uint64_t eliciting;         /* ack-eliciting packets in flight */
     uint64_t last_eliciting_at; /* when the last ack-eliciting packet was sent, except those of last_signal_at */
+    uint64_t awaited_since;  /* since the last acknowledgement, probe timeout, or first packet in flight: the latest */
     uint64_t last_signal_at; /* when the last packet with QoE signals alone was sent: it does not restart the timer */
     uint64_t pto_count;      /* consecutive probe timeouts */
     unsigned probes;         /* packets to send regardless of the congestion window */

@@ -364,6 +364,21 @@ TEST(probe_timeout_doubles_up_to_its_cap) {
     assert_int_equal(5000 + (base << 20), xl_path_pto_at(&p, 25000, 0));
 }
 
+TEST(packets_that_follow_put_the_probe_timeout_off_by_one_pto_at_most) {
+    xl_path p;
+    make(&p);
+    xl_path_rtt_sample(&p, 100000, 0, true, 0);
+    p.flight.eliciting = 2;
+    p.flight.awaited_since = 5000;
+    uint64_t pto = xl_rtt_pto(&p.rtt, 25000);
+    p.flight.last_eliciting_at = 5000 + pto;
+    assert_int_equal(5000 + 2 * pto, xl_path_pto_at(&p, 25000, 0));
+    p.flight.last_eliciting_at += 1000000;
+    assert_int_equal(5000 + 2 * pto, xl_path_pto_at(&p, 25000, 0));
+    p.flight.pto_count = 2;
+    assert_int_equal(5000 + pto + 4 * pto, xl_path_pto_at(&p, 25000, 0));
+}
+
 /* An acknowledgement from elsewhere counts for timers, not for the path's RTT; a challenge asks for that one. */
 TEST(an_ack_from_another_path_leaves_the_rtt_alone) {
     xl_path p;

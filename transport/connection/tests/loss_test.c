@@ -23,6 +23,23 @@ static void until_ptos(pair *p, uint64_t count) {
     assert_int_equal(count, p->sc->path[0]->flight.pto_count);
 }
 
+/* PTO is some 70 ms. */
+TEST(requests_that_follow_each_other_do_not_hide_a_dark_path) {
+    pair p;
+    pair_init(&p, 7, 2, 10000);
+    pair_multipath(&p, "redundant", "none"); /* a request goes on both paths */
+    pair_establish(&p);
+    pair_run(&p, 1000000);
+    p.link[1].dark[0] = p.link[1].dark[1] = true;
+    for (int i = 0; i < 20; i++) {
+        size_t asked = pair_ask(&p, 1000);
+        pair_run(&p, 40000);
+        assert_true(p.request[asked].done);
+    }
+    assert_int_equal(XL_PATH_SUSPECT, p.cc->path[1]->state);
+    pair_free(&p);
+}
+
 /* Until the first acknowledgement after an outage, which declares lost what it took; gives the window then. */
 static uint64_t window_after_outage(pair *p) {
     uint64_t lost = p->sc->path[0]->stats.packets_lost, end = p->now + 20000000;

@@ -28,7 +28,7 @@ static void withhold(xl_connection *c, uint64_t now) {
     xl_conn_enter(c, now); /* its timers change */
     for (size_t i = 0; i < c->path_count; i++)
         if (xl_path_is_open(c->path[i]))
-            c->path[i]->flight.last_eliciting_at = now;
+            c->path[i]->flight.last_eliciting_at = c->path[i]->flight.awaited_since = now;
 }
 
 /* Its acknowledgements take the first path that is not abandoned, dark or not. */
