@@ -388,10 +388,24 @@ static void suspect(xl_connection *c, xl_path *p) {
     xl_conn_give_up_in_flight(c, p);
 }
 
+/* While no path answers, the probes of suspect ones carry data. */
+static bool has_data_in_flight(const xl_path *p) {
+    for (uint64_t pn = p->space->ledger.first_pn; p->flight.bytes > 0 && pn < p->space->ledger.next_pn; pn++) {
+        const xl_sent_packet *pkt = xl_ledger_find(&p->space->ledger, pn);
+        if (pkt && pkt->state == XL_SENT_OUTSTANDING && pkt->path == p->index && pkt->frames)
+            return true;
+    }
+    return false;
+}
+
 /* A path that answers again is healthy; paths that still do not answer can now be given up. */
 static void path_answered(xl_connection *c, xl_path *p) {
+    bool was_silent = p->flight.pto_count >= XL_SUSPECT_PTOS;
     p->flight.pto_count = 0;
     c->silence.acked_at = c->now;
+    for (size_t i = 0; was_silent && i < c->path_count; i++)
+        if (c->path[i] != p && c->path[i]->state == XL_PATH_SUSPECT && has_data_in_flight(c->path[i]))
+            suspect(c, c->path[i]);
     if (p->state != XL_PATH_SUSPECT)
         return;
     xl_conn_path_set_state(c, p, xl_path_wants_standby(p) ? XL_PATH_STANDBY : XL_PATH_ACTIVE, "answers again");

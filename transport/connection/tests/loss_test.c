@@ -40,6 +40,29 @@ TEST(requests_that_follow_each_other_do_not_hide_a_dark_path) {
     pair_free(&p);
 }
 
+/* While both are dark, the probes of the suspect path carry data, too. */
+TEST(what_probes_carried_on_a_suspect_path_is_sent_on_the_one_that_answers) {
+    pair p;
+    pair_init(&p, 8, 2, 20000);
+    pair_multipath(&p, "minrtt", "none");
+    for (size_t i = 0; i < 2; i++)
+        p.link[i].bytes_per_s[0] = p.link[i].bytes_per_s[1] = 2500000;
+    p.link[0].queue_us = p.link[1].queue_us = 50000;
+    pair_establish(&p);
+    size_t asked = pair_ask(&p, 10000000);
+    pair_run(&p, 1000000);
+    p.link[0].dark[0] = p.link[0].dark[1] = true;
+    pair_run(&p, 1000000);
+    assert_int_equal(XL_PATH_SUSPECT, p.sc->path[0]->state);
+    p.link[1].dark[0] = p.link[1].dark[1] = true;
+    pair_run(&p, 6000000);
+    p.link[1].dark[0] = p.link[1].dark[1] = false;
+    pair_run(&p, 10000000);
+    assert_int_equal(XL_PATH_SUSPECT, p.sc->path[0]->state);
+    assert_true(p.request[asked].done);
+    pair_free(&p);
+}
+
 /* Until the first acknowledgement after an outage, which declares lost what it took; gives the window then. */
 static uint64_t window_after_outage(pair *p) {
     uint64_t lost = p->sc->path[0]->stats.packets_lost, end = p->now + 20000000;
