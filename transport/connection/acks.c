@@ -384,6 +384,7 @@ static void log_metrics(xl_connection *c, xl_path *p) {
 /* Its data goes elsewhere; one probe at a time asks it from now on. */
 static void suspect(xl_connection *c, xl_path *p) {
     xl_conn_path_set_state(c, p, XL_PATH_SUSPECT, "consecutive PTOs");
+    xl_path_outage_begins(p);
     p->flight.probes = 1;
     xl_conn_give_up_in_flight(c, p);
 }
@@ -409,6 +410,7 @@ static void path_answered(xl_connection *c, xl_path *p) {
     if (p->state != XL_PATH_SUSPECT)
         return;
     xl_conn_path_set_state(c, p, xl_path_wants_standby(p) ? XL_PATH_STANDBY : XL_PATH_ACTIVE, "answers again");
+    xl_path_outage_ends(p, c->now);
     for (size_t i = 0; i < c->path_count; i++) {
         xl_path *q = c->path[i];
         if (q != p && q->state == XL_PATH_ACTIVE && q->flight.pto_count >= XL_SUSPECT_PTOS)

@@ -128,6 +128,7 @@ void xl_path_reset_congestion(xl_path *p, const xl_cc_ops *cc, uint64_t mtu, uin
         cc->join(p->cc.state, p->cc.group, (size_t)p->index);
     xl_rtt_init(&p->rtt);
     xl_rtt_init(&p->ack_rtt);
+    p->outage.until = 0;
     p->rtt_sampled_at = now;
     xl_pacer_init(&p->pacer, PACING_BURST_PACKETS * mtu, now);
     forget_rate(p);
@@ -144,7 +145,36 @@ void xl_path_set_mtu(xl_path *p, uint64_t mtu, uint64_t now) {
     xl_path_update_pacer(p, now);
 }
 
+void xl_path_outage_begins(xl_path *p) {
+    if (p->outage.until != XL_NEVER)
+        p->outage = (xl_path_outage){.until = XL_NEVER, .rtt = p->rtt, .ack_rtt = p->ack_rtt, .least_us = UINT64_MAX};
+}
+
+void xl_path_outage_ends(xl_path *p, uint64_t now) {
+    if (p->outage.until == XL_NEVER)
+        p->outage.until = now;
+}
+
+/* Whether the sample counts. The probes of an outage of 8 s measure 8, 7, 6, … s: with all of them the probe timeout
+ * would be several seconds, and a second outage would be noticed as late. So of them and of the first packet sent
+ * afterwards the least sample counts, as if it had been the only one. */
+static bool counts(xl_path *p, uint64_t latest_us, uint64_t now) {
+    if (p->outage.until == 0)
+        return true;
+    bool was_sent_afterwards = p->outage.until <= now - latest_us;
+    if (was_sent_afterwards)
+        p->outage.until = 0;
+    if (latest_us >= p->outage.least_us)
+        return was_sent_afterwards;
+    p->outage.least_us = latest_us;
+    p->rtt = p->outage.rtt;
+    p->ack_rtt = p->outage.ack_rtt;
+    return true;
+}
+
 void xl_path_rtt_sample(xl_path *p, uint64_t latest_us, uint64_t ack_delay_us, bool came_back_here, uint64_t now) {
+    if (!counts(p, latest_us, now))
+        return;
     xl_rtt_sample(&p->ack_rtt, latest_us, ack_delay_us);
     if (!came_back_here)
         return;

@@ -96,6 +96,13 @@ typedef struct {
     bool ping_pending;
 } xl_path_flight;
 
+/* RTTs while the path is silent, and until what was sent meanwhile is acknowledged. */
+typedef struct {
+    uint64_t until;      /* 0: not silent lately; XL_NEVER: silent now; else when it answered */
+    xl_rtt rtt, ack_rtt; /* those of before */
+    uint64_t least_us;   /* sample of a packet that was sent while it was silent */
+} xl_path_outage;
+
 /* The path's congestion controller. */
 typedef struct {
     const xl_cc_ops *ops;
@@ -191,6 +198,7 @@ typedef struct {
     xl_rtt rtt;              /* there and back on this path: what schedulers and the choice of paths use */
     xl_rtt ack_rtt;          /* from a packet to its acknowledgement on whichever path: what timers and windows use */
     uint64_t rtt_sampled_at; /* when rtt had its last sample */
+    xl_path_outage outage;
     xl_path_flight flight;
     xl_path_cc cc;
     xl_pacer pacer;
@@ -215,8 +223,12 @@ void xl_path_init(xl_path *, int index, const xl_addr *local, const xl_addr *rem
 void xl_path_reset_congestion(xl_path *, const xl_cc_ops *, uint64_t mtu, uint64_t now);
 /* Sets the size of packets, for the congestion controller and the pacer too. */
 void xl_path_set_mtu(xl_path *, uint64_t mtu, uint64_t now);
+/* The path is silent, and probed; it answers again. */
+void xl_path_outage_begins(xl_path *);
+void xl_path_outage_ends(xl_path *, uint64_t now);
 /* Takes an RTT sample of latest_us from an acknowledgement. If it arrived on another path, only ack_rtt takes it: the
- * sample has this path's delay in one direction only. */
+ * sample has this path's delay in one direction only. Of the packets sent in an outage, and the first one
+ * afterwards, the least sample counts alone: a probe may have waited in a queue of the link until the outage ended. */
 void xl_path_rtt_sample(xl_path *, uint64_t latest_us, uint64_t ack_delay_us, bool came_back_here, uint64_t now);
 /* Whether the path's RTT is to be measured by a PATH_CHALLENGE: acknowledgements arrive on other paths, and the last
  * sample is old. */

@@ -379,6 +379,44 @@ TEST(packets_that_follow_put_the_probe_timeout_off_by_one_pto_at_most) {
     assert_int_equal(5000 + pto + 4 * pto, xl_path_pto_at(&p, 25000, 0));
 }
 
+/* 8 s of silence with a probe a second, which wait in a queue. */
+TEST(the_rtt_after_an_outage_is_that_of_the_last_probe) {
+    xl_path p, twin;
+    make(&p);
+    xl_path_rtt_sample(&p, 100000, 0, true, 100000);
+    twin = p;
+    xl_path_outage_begins(&p);
+    xl_path_rtt_sample(&p, 7900000, 0, true, 9000000);
+    assert_true(p.ack_rtt.smoothed > 1000000); /* nothing better is known */
+    xl_path_outage_begins(&p);
+    xl_path_outage_ends(&p, 9000000);
+    xl_path_rtt_sample(&p, 300000, 0, true, 9001000);
+    xl_path_rtt_sample(&p, 4900000, 0, true, 9002000);
+    xl_path_rtt_sample(&twin, 300000, 0, true, 9001000);
+    assert_int_equal(twin.ack_rtt.smoothed, p.ack_rtt.smoothed);
+    assert_int_equal(twin.ack_rtt.var, p.ack_rtt.var);
+    assert_int_equal(twin.rtt.smoothed, p.rtt.smoothed);
+    xl_path_rtt_sample(&p, 500000, 0, true, 9600000); /* of a packet that was sent afterwards */
+    xl_path_rtt_sample(&twin, 500000, 0, true, 9600000);
+    assert_int_equal(twin.ack_rtt.smoothed, p.ack_rtt.smoothed);
+}
+
+TEST(the_first_packet_after_an_outage_replaces_the_rtts_of_its_probes) {
+    xl_path p, twin;
+    make(&p);
+    xl_path_rtt_sample(&p, 100000, 0, true, 100000);
+    twin = p;
+    xl_path_outage_begins(&p);
+    xl_path_outage_ends(&p, 9000000);
+    xl_path_rtt_sample(&p, 7900000, 0, true, 9001000);
+    for (uint64_t now = 9200000; now < 10000000; now += 200000) {
+        xl_path_rtt_sample(&p, 150000, 0, true, now);
+        xl_path_rtt_sample(&twin, 150000, 0, true, now);
+        assert_int_equal(twin.ack_rtt.smoothed, p.ack_rtt.smoothed);
+        assert_int_equal(twin.ack_rtt.var, p.ack_rtt.var);
+    }
+}
+
 /* An acknowledgement from elsewhere counts for timers, not for the path's RTT; a challenge asks for that one. */
 TEST(an_ack_from_another_path_leaves_the_rtt_alone) {
     xl_path p;

@@ -40,6 +40,27 @@ TEST(requests_that_follow_each_other_do_not_hide_a_dark_path) {
     pair_free(&p);
 }
 
+/* What the link holds back in a stall arrives afterwards: the first probe has taken 8 s, the last one less than one. */
+TEST(a_stalled_path_is_found_out_as_fast_the_next_time) {
+    pair p;
+    pair_init(&p, 9, 2, 10000);
+    pair_multipath(&p, "redundant", "none");
+    p.link[1].bytes_per_s[0] = p.link[1].bytes_per_s[1] = 2500000;
+    pair_establish(&p);
+    pair_run(&p, 1000000);
+    p.link[1].busy_until[0] = p.link[1].busy_until[1] = p.now + 8000000;
+    pair_ask(&p, 1000);
+    pair_run(&p, 7900000);
+    assert_int_equal(XL_PATH_SUSPECT, p.cc->path[1]->state);
+    pair_run(&p, 600000);
+    assert_int_equal(XL_PATH_ACTIVE, p.cc->path[1]->state);
+    p.link[1].dark[0] = p.link[1].dark[1] = true;
+    pair_ask(&p, 1000);
+    pair_run(&p, 5000000);
+    assert_int_equal(XL_PATH_SUSPECT, p.cc->path[1]->state);
+    pair_free(&p);
+}
+
 /* While both are dark, the probes of the suspect path carry data, too. */
 TEST(what_probes_carried_on_a_suspect_path_is_sent_on_the_one_that_answers) {
     pair p;
