@@ -384,7 +384,6 @@ static void log_metrics(xl_connection *c, xl_path *p) {
 /* Its data goes elsewhere; one probe at a time asks it from now on. */
 static void suspect(xl_connection *c, xl_path *p) {
     xl_conn_path_set_state(c, p, XL_PATH_SUSPECT, "consecutive PTOs");
-    xl_path_outage_begins(p);
     p->flight.probes = 1;
     xl_conn_give_up_in_flight(c, p);
 }
@@ -404,13 +403,16 @@ static void path_answered(xl_connection *c, xl_path *p) {
     bool was_silent = p->flight.pto_count >= XL_SUSPECT_PTOS;
     p->flight.pto_count = 0;
     c->silence.acked_at = c->now;
+    if (p->outage.until == XL_NEVER) {
+        xl_path_outage_ends(p, c->now);
+        p->flight.ping_pending = true; /* its answer says how fast the path is now, and what was lost before */
+    }
     for (size_t i = 0; was_silent && i < c->path_count; i++)
         if (c->path[i] != p && c->path[i]->state == XL_PATH_SUSPECT && has_data_in_flight(c->path[i]))
             suspect(c, c->path[i]);
     if (p->state != XL_PATH_SUSPECT)
         return;
     xl_conn_path_set_state(c, p, xl_path_wants_standby(p) ? XL_PATH_STANDBY : XL_PATH_ACTIVE, "answers again");
-    xl_path_outage_ends(p, c->now);
     for (size_t i = 0; i < c->path_count; i++) {
         xl_path *q = c->path[i];
         if (q != p && q->state == XL_PATH_ACTIVE && q->flight.pto_count >= XL_SUSPECT_PTOS)
@@ -666,8 +668,11 @@ void xl_conn_probe_timeout(xl_connection *c, xl_path *p) {
     requeue_abandonments(c);
     if (xl_conn_leaves_control_to_another(c, p))
         requeue_control(c, p);
-    if (c->multipath && c->config->scheme.suspect && p->flight.pto_count >= XL_SUSPECT_PTOS &&
-        xl_path_may_carry_data(p) && p->state != XL_PATH_SUSPECT && xl_conn_has_healthy_path_beside(c, p)) {
+    bool is_silent = c->multipath && c->config->scheme.suspect && p->flight.pto_count >= XL_SUSPECT_PTOS &&
+                     xl_path_may_carry_data(p);
+    if (is_silent)
+        xl_path_outage_begins(p);
+    if (is_silent && p->state != XL_PATH_SUSPECT && xl_conn_has_healthy_path_beside(c, p)) {
         suspect(c, p);
         p->cc.ops->on_persistent_congestion(p->cc.state, c->now);
     }

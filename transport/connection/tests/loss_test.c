@@ -54,6 +54,7 @@ TEST(a_stalled_path_is_found_out_as_fast_the_next_time) {
     assert_int_equal(XL_PATH_SUSPECT, p.cc->path[1]->state);
     pair_run(&p, 600000);
     assert_int_equal(XL_PATH_ACTIVE, p.cc->path[1]->state);
+    assert_in_range(p.cc->path[1]->ack_rtt.latest, 20000, 25000); /* it was asked once more as soon as it answered */
     p.link[1].dark[0] = p.link[1].dark[1] = true;
     pair_ask(&p, 1000);
     pair_run(&p, 5000000);
@@ -77,6 +78,8 @@ TEST(what_probes_carried_on_a_suspect_path_is_sent_on_the_one_that_answers) {
     assert_int_equal(XL_PATH_SUSPECT, p.sc->path[0]->state);
     p.link[1].dark[0] = p.link[1].dark[1] = true;
     pair_run(&p, 6000000);
+    assert_int_equal(XL_PATH_ACTIVE, p.sc->path[1]->state);
+    assert_true(p.sc->path[1]->outage.until == XL_NEVER); /* although it is not suspect */
     p.link[1].dark[0] = p.link[1].dark[1] = false;
     pair_run(&p, 10000000);
     assert_int_equal(XL_PATH_SUSPECT, p.sc->path[0]->state);
