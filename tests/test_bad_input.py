@@ -136,6 +136,15 @@ def run_yaml(
         ("name: bad-input", " name: bad-input", 2, ("not valid YAML",)),
         ("seeds: 1", "queue: &q [*q]", 7, ("*q", "more than 100000 values")),
         ("seeds: 1", "queue: " + "[" * 5000, 1, ("too deep",)),
+        ("seeds: 1", "description: 2001-13-45", 7, ("'2001-13-45' is no timestamp",)),
+        ("seeds: 1", "seeds: !!int two", 7, ("'two' is no int",)),
+        ("seeds: 1", "seeds: !!int ''", 7, ("'' is no int",)),
+        ("seeds: 1", "seeds: !!bool two", 7, ("'two' is no bool",)),
+        ("seeds: 1", "seeds: !!timestamp two", 7, ("'two' is no timestamp",)),
+        ("seeds: 1", "seeds: 0b_", 7, ("'0b_' is no int",)),
+        ("seeds: 1", f"seeds: {'1' * 5000}", 7, ("is no int",)),
+        ("seeds: 1", f"seeds: 0x{'f' * 50}", 7, ("is a number of more than 64 bits",)),
+        ("seeds: 1", f"seeds: 1{':1' * 200_000}", 7, ("is no int",)),
     ],
 )
 def test_a_mistake_in_the_file_is_named_with_its_line(

@@ -37,8 +37,14 @@ class _TooManyAliases(yaml.MarkedYAMLError):
     """An alias that contains itself, or with which the file has too many values."""
 
 
+LARGEST = 2**64
+"""Limit for a whole number: no field takes more, and Python refuses to print or to divide much larger ones."""
+MOST_DIGITS = 100
+"""Limit for its text, which may have a base and underscores: the time that 1:1:1:… takes grows with its square."""
+
+
 class _Loader(yaml.SafeLoader):
-    """Counts the values that a file has with its aliases written out."""
+    """Counts the values that a file has with its aliases written out, and names the line of a value that is none."""
 
     def __init__(self, stream: str) -> None:
         super().__init__(stream)
@@ -55,6 +61,24 @@ class _Loader(yaml.SafeLoader):
         elif self.values > MOST_VALUES:
             raise _TooManyAliases(problem=alias.anchor, problem_mark=alias.start_mark)
         return node
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        """A scalar whose text has the form of its tag, or bears it, need not be one: 2001-13-45, 0x_, !!bool x."""
+        try:
+            if node.tag.endswith(":int") and len(node.value) > MOST_DIGITS:
+                raise ValueError
+            value = super().construct_object(node, deep)  # type: ignore[no-untyped-call]
+        except (ValueError, LookupError, AttributeError, OverflowError):
+            raise self._no_value(node, f"is no {node.tag.rpartition(':')[2]}") from None
+        if isinstance(value, int) and abs(value) >= LARGEST:
+            raise self._no_value(node, "is a number of more than 64 bits")
+        return value
+
+    @staticmethod
+    def _no_value(node: yaml.Node, what: str) -> yaml.MarkedYAMLError:
+        text = str(node.value)
+        shown = text if len(text) <= 40 else f"{text[:37]}..."
+        return yaml.MarkedYAMLError(problem=f"'{shown}' {what}", problem_mark=node.start_mark)
 
 
 @dataclass(frozen=True)
@@ -107,6 +131,16 @@ def find_yaml(name: str, folder: Path, what: str) -> Path:
         names = [file.stem for file in folder.glob("*.yaml")]
         raise UserError(f"there is no {what} '{name}' in {folder}; {near_miss(name, names)}")
     return path
+
+
+def value_of(text: str) -> Any:
+    """A value as a command line has it. Raises yaml.YAMLError."""
+    loader = _Loader(text)
+    try:
+        root = loader.get_single_node()
+        return None if root is None else loader.construct_document(root)
+    except RecursionError:
+        raise yaml.YAMLError("lists or mappings lie too deep within each other") from None
 
 
 def load_yaml(path: Path) -> YamlDocument:

@@ -9,6 +9,7 @@ import yaml
 
 from railyard.base.errors import UserError
 from railyard.base.paths import IN_CHECKOUT
+from railyard.base.yamlfile import value_of
 from railyard.cli.options import resumable
 from railyard.run.folders import shown
 from railyard.studies.study import SIZE, find_study, studies, write_pages
@@ -19,7 +20,7 @@ def _changes(words: list[str]) -> dict[str, Any]:
     for word in words:
         name, equals, text = word.partition("=")
         try:
-            changes[name.replace("-", "_")] = yaml.safe_load(text)
+            changes[name.replace("-", "_")] = value_of(text)
         except yaml.YAMLError:
             equals = ""
         if not equals:
