@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import pytest
 
 from conftest import Command
 from railyard.base.paths import ROOT, program
+from railyard.report.replay.series import Bins
 from railyard.run.runspec import RunSpec
 
 Change = Callable[[dict[str, Any], Path], None]
@@ -207,3 +209,167 @@ def test_a_time_that_is_none_ends_in_one_sentence(
         assert "Traceback" not in done.stderr, done
         if command[0] == "query" and started != "2026-11-23T20:00:00":
             assert done.returncode == 2 and "this run cannot be read" in done.stderr, done
+
+
+@pytest.fixture
+def foreign(recorded: Path, tmp_path: Path) -> Path:
+    """A copy of the campaign."""
+    return Path(shutil.copytree(recorded.parents[1], tmp_path / "foreign"))
+
+
+def _set(*place: str | int, to: object) -> Callable[[bytes], bytes]:
+    def change(data: bytes) -> bytes:
+        record = json.loads(data)
+        inner = record
+        for name in place[:-1]:
+            inner = inner[name]
+        inner[place[-1]] = to
+        return json.dumps(record).encode()
+
+    return change
+
+
+def _whole(text: bytes) -> Callable[[bytes], bytes]:
+    return lambda _: text
+
+
+DEEP = b"[" * 100_000
+RUN = "runs/subway-1--xlink--s1"
+DAMAGES: list[tuple[str, Callable[[bytes], bytes], tuple[str, ...]]] = [
+    ("run.json", _whole(DEEP), ("show", "diff", "archive")),
+    ("run.json", _whole(b"[null]"), ("show", "archive")),
+    ("run.json", _set("config", "paths", to=5), ("show", "archive")),
+    ("run.json", _set("config", "label", to=["x"]), ("show", "report")),
+    ("run.json", _set("fidelity", "void", to="no"), ("compare",)),
+    ("run.json", _set("fidelity", "lateness_p99_us", to=10**400), ("show", "report")),
+    ("run.json", _set("git", to=None), ("show", "report", "archive")),
+    ("mpshell.json", _whole(DEEP), ("explain", "report run")),
+    ("mpshell.json", _whole(b'""'), ("compare",)),
+    ("mpshell.json", _set("paths", 0, "down", "departed_bytes", to="many"), ("show", "report")),
+    ("mpshell.json", _set("paths", 0, "up", to=["x"]), ("explain", "report run")),
+    ("player.jsonl", _whole(DEEP + b"\n"), ("show",)),
+    ("player.jsonl", _whole(b'{"event": "request", "t": "now", "chunk": {}}\n'), ("show", "report run")),
+    ("player.jsonl", _whole(b'{"event": "request", "t": 0, "chunk": [1], "first": 0, "last": 1}\n'), ("show",)),
+    ("server.jsonl", _whole(b'{"event": "summary", "t": 1, "stream_bytes_sent": "x"}\n'), ("show", "report")),
+    (
+        "qlog",
+        lambda data: data + b'\x1e{"name": 5, "time": 1, "data": {}}\n',
+        ("diff", "explain", "qvis", "report run"),
+    ),
+    ("qlog", lambda data: data + b"\x1e[1]\n", ("diff", "qvis")),
+    ("qlog", lambda data: data + b'\x1e{"name": "quic:packet_sent", "time": 1, "data": []}\n', ("diff", "qvis")),
+    ("qlog", lambda data: b"\x1e5\n" + data, ("qvis", "explain", "report run")),
+    ("../../campaign.json", _set("runs", to=5), ("report", "compare")),
+    ("../../campaign.json", _set("runs", to=["../../elsewhere"]), ("report", "compare")),
+    ("../../campaign.json", _set("not_run", to=[5]), ("report", "compare")),
+]
+
+
+@pytest.mark.parametrize(("name", "change", "commands"), DAMAGES)
+def test_a_record_that_no_program_writes_ends_in_one_sentence(
+    name: str, change: Callable[[bytes], bytes], commands: tuple[str, ...], foreign: Path, command_line: Command
+) -> None:
+    """Or it is left out, where a command can do without it."""
+    run = foreign / RUN
+    files = sorted((run / "qlog").iterdir()) if name == "qlog" else [run / name]
+    for file in files:
+        file.write_bytes(change(file.read_bytes()))
+    (foreign / "runs.parquet").unlink()
+    lines = {
+        "explain": ("explain", str(run), "--chunk", "0"),
+        "diff": ("diff", str(run), str(run)),
+        "qvis": ("qlog", str(run), "--qvis", "--out", str(foreign / "qvis")),
+        "archive": ("archive", str(foreign), "--out", str(foreign / "a.zip")),
+        "report run": ("report", str(run)),
+        "show": ("show", str(run)),
+    }
+    for command in (*commands, "list"):
+        more = ("--results", str(foreign)) if command == "list" else (str(foreign),)
+        done = command_line(*lines.get(command, (command, *more)))
+        assert "Error at" not in done.stderr, done
+        if done.returncode:
+            assert done.returncode == 2 and done.stderr.count("\n") == 1, (command, done)
+
+
+@pytest.mark.parametrize("partial", [".report.html.partial", ".runs.parquet.partial", f"{RUN}/.replay.html.partial"])
+def test_a_link_of_a_foreign_folder_is_not_written_through(
+    partial: str, foreign: Path, tmp_path: Path, command_line: Command
+) -> None:
+    mine = tmp_path / "mine"
+    mine.write_text("mine")
+    (foreign / partial).symlink_to(mine)
+    done = command_line("report", str(foreign), "--replay")
+    assert done.returncode == 0 and mine.read_text() == "mine", done.stderr
+
+
+def test_pages_and_figures_stay_within_a_foreign_folder(foreign: Path, tmp_path: Path, command_line: Command) -> None:
+    elsewhere = Path(shutil.copytree(foreign / RUN, tmp_path / "elsewhere"))
+    (foreign / "runs" / "another").symlink_to(elsewhere)
+    done = command_line("report", str(foreign), "--replay")
+    assert done.returncode == 2 and "a link out of the campaign" in done.stderr
+    (foreign / "figures").symlink_to(elsewhere)
+    done = command_line("figures", str(foreign), "--format", "svg")
+    assert done.returncode == 2 and "a link out of the results' folder" in done.stderr
+    assert not (elsewhere / "replay.html").exists() and not list(elsewhere.glob("*.svg"))
+
+
+EACH = """
+import json, sys
+from railyard.cli.main import main
+codes = []
+for line in json.loads(sys.argv[1]):
+    sys.argv = ["railyard", *line]
+    try:
+        main()
+    except SystemExit as ended:
+        codes.append(ended.code or 0)
+print()
+print(*codes)
+"""
+
+
+@pytest.mark.parametrize("name", ["trace", "mpshell.json", "qlog"])
+def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(name: str, foreign: Path, tmp_path: Path) -> None:
+    """As a device, of which no end comes."""
+    run, pipe = foreign / RUN, tmp_path / "pipe"
+    os.mkfifo(pipe)
+    if name == "trace":
+        record = json.loads((run / "run.json").read_text())
+        record["config"]["paths"][0]["up"] = str(pipe)
+        (run / "run.json").write_text(json.dumps(record))
+    else:
+        file = sorted((run / "qlog").iterdir())[0] if name == "qlog" else run / name
+        file.unlink()
+        file.symlink_to(pipe)
+    lines = [["show", str(run)], ["report", str(run)], ["diff", str(run), str(run)], ["compare", str(foreign)]]
+    done = subprocess.run(
+        [sys.executable, "-c", EACH, json.dumps(lines)], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert set(done.stdout.splitlines()[-1]) <= set("02 ") and "Error at" not in done.stderr, done
+
+
+def test_settings_of_a_record_do_not_make_chunks_without_end(foreign: Path, command_line: Command) -> None:
+    file = foreign / RUN / "run.json"
+    record = json.loads(file.read_text()) | {"outcome": "connect_failed"}
+    record["config"]["player"] |= {"duration_s": 1e12, "chunk_bytes": 1}
+    file.write_text(json.dumps(record))
+    done = command_line("show", str(foreign / RUN))
+    assert done.returncode == 2 and "more than 1000000 chunks" in done.stderr
+
+
+def test_times_of_a_log_do_not_make_bins_without_end() -> None:
+    assert [Bins.over(seconds).count for seconds in (1.0, 8000.0, 1e12)] == [50, 800, 800]
+
+
+def test_an_error_that_nothing_foresaw_is_one_sentence_and_no_verdict(
+    monkeypatch: pytest.MonkeyPatch, command_line: Command
+) -> None:
+    def fail(**_: object) -> None:
+        raise KeyError("\x1b[2J")
+
+    monkeypatch.setattr("railyard.cli.main.app", fail)
+    done = command_line("list")
+    assert done.returncode == 2 and done.stderr.count("\n") == 1 and "\x1b" not in done.stderr
+    monkeypatch.setenv("RAILYARD_TRACEBACK", "1")
+    with pytest.raises(KeyError):
+        command_line("list")

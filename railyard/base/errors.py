@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import sys
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from railyard.base.words import printable
+
+MOST_LETTERS = 300
 
 
 class UserError(Exception):
@@ -15,6 +18,13 @@ class UserError(Exception):
 
     def __str__(self) -> str:
         return printable(super().__str__())
+
+
+def fault_words(error: BaseException) -> str:
+    """What went wrong where, of an error that nobody put into a sentence. It may quote somebody else's file."""
+    places = [place for place in traceback.extract_tb(error.__traceback__) if "/railyard/" in place.filename]
+    at = f" at {places[-1].filename.rpartition('/railyard/')[2]}:{places[-1].lineno}" if places else ""
+    return printable(f"{type(error).__name__}{at}: {' '.join(str(error).split())[:MOST_LETTERS]}")
 
 
 @contextmanager

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from railyard.base.errors import UserError
 
@@ -19,8 +23,37 @@ def writing(out: Path) -> Iterator[None]:
         raise UserError(f"{error.filename or out}: cannot be written: {error.strerror or error}.") from None
 
 
+def new_beside(file: Path) -> Path:
+    """An empty file, to be written and renamed to `file`. In a folder that came from elsewhere a link to any file may
+    have its name: it is removed, and what it leads to stays as it is."""
+    partial = file.with_name(f".{file.name}.partial")
+    partial.unlink(missing_ok=True)
+    partial.touch(exist_ok=False)
+    return partial
+
+
 def write_whole(file: Path, content: str | bytes) -> Path:
     """Writes beside and renames: the file is complete or not there. Returns it."""
-    partial = file.with_name(f".{file.name}.partial")
+    partial = new_beside(file)
     partial.write_bytes(content.encode() if isinstance(content, str) else content)
     return partial.replace(file)
+
+
+def open_regular(file: Path) -> BinaryIO:
+    """A file to read. Raises OSError where it is a pipe or a device, of which no end need come."""
+    descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return os.fdopen(descriptor, "rb")
+    os.close(descriptor)
+    raise OSError(errno.EINVAL, "it is no regular file", str(file))
+
+
+def check_regular(file: Path) -> None:
+    """For readers that open a file themselves. Raises OSError where it is a pipe or a device."""
+    open_regular(file).close()
+
+
+def read_regular(file: Path) -> str:
+    """The text of such a file. Raises OSError, and ValueError where it is not UTF-8."""
+    with open_regular(file) as stream:
+        return stream.read().decode("utf-8")

@@ -6,7 +6,25 @@ import json
 from pathlib import Path
 from typing import Any
 
+from railyard.base.files import read_regular
+
 Event = dict[str, Any]
+
+NOT_AS_WRITTEN = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError)
+"""What comes of a record that is JSON, and not what a program of the project writes."""
+
+
+def parse(text: str) -> Any:
+    """The value of a JSON text. Raises json.JSONDecodeError, or ValueError for a number of too many digits."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise json.JSONDecodeError("it is nested too deeply", "", 0) from None
+
+
+def read_json(file: Path) -> Any:
+    """The value that a file has. Raises OSError, and ValueError where it is no JSON."""
+    return parse(read_regular(file))
 
 
 def read_jsonl(path: Path) -> list[Event]:
@@ -15,7 +33,7 @@ def read_jsonl(path: Path) -> list[Event]:
         return []
     lines = path.read_text(errors="replace").splitlines()
     try:  # most files are complete, and one document is read three times as fast as its lines
-        events: list[Any] = json.loads(f"[{','.join(lines)}]")
+        events: list[Any] = parse(f"[{','.join(lines)}]")
     except ValueError:
         return _line_by_line(lines)
     return [event for event in events if isinstance(event, dict)] if len(events) == len(lines) else _line_by_line(lines)
@@ -24,7 +42,7 @@ def read_jsonl(path: Path) -> list[Event]:
 def read_object(file: Path) -> Event | None:
     """The JSON object that a file has; None where it is not there, or has none."""
     try:
-        value = json.loads(file.read_text())
+        value = read_json(file)
     except (OSError, ValueError):
         return None
     return value if isinstance(value, dict) else None
@@ -34,7 +52,7 @@ def _line_by_line(lines: list[str]) -> list[Event]:
     events: list[Event] = []
     for line in lines:
         try:
-            event = json.loads(line)
+            event = parse(line)
         except ValueError:
             break
         if isinstance(event, dict):

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from railyard import __version__
+from railyard.base.files import open_regular
 from railyard.base.paths import IN_CHECKOUT, REVISION_FILE, ROOT
 
 # Where the programs and the orchestrator come from.
@@ -78,7 +79,11 @@ def kernel() -> str:
 
 
 def sha256_of(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    with open_regular(path) as stream:
+        digest = hashlib.sha256()
+        while part := stream.read(1 << 20):
+            digest.update(part)
+    return digest.hexdigest()
 
 
 def read_sysctl(name: str) -> str | None:

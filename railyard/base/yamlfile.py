@@ -67,7 +67,7 @@ class _Loader(yaml.SafeLoader):
         try:
             if node.tag.endswith(":int") and len(node.value) > MOST_DIGITS:
                 raise ValueError
-            value = super().construct_object(node, deep)  # type: ignore[no-untyped-call]
+            value = super().construct_object(node, deep)
         except (ValueError, LookupError, AttributeError, OverflowError):
             raise self._no_value(node, f"is no {node.tag.rpartition(':')[2]}") from None
         if isinstance(value, int) and abs(value) >= LARGEST:

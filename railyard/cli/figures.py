@@ -78,8 +78,11 @@ def figures_command(
         for word in asked:
             if word not in known:
                 raise UserError(f"{folder}: there is no '{word}' among its figures; {near_miss(word, known)}")
+    into = out or folder / "figures"
+    if out is None and not into.resolve().is_relative_to(folder.resolve()):
+        raise UserError(f"{into}: this is a link out of the results' folder; name the folder to write to with --out.")
     for one in figures:
         if (only is None or one.name in only) and (pair is None or one.pair in pair):
-            file = (out or folder / "figures") / f"{one.stem}.{form}"
+            file = into / f"{one.stem}.{form}"
             write_figure(one.figure, file, width_in)
             typer.echo(f"{shown(file)}: {one.caption}")

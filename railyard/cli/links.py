@@ -30,7 +30,7 @@ def _read(paths: list[Path]) -> list[LinkLog]:
             logs = sorted(path.glob("*.up.log")) + sorted(path.glob("*.down.log"))
             if not logs:
                 raise typer.BadParameter(f"there is no *.up.log or *.down.log in {path}")
-            files += sorted(logs)
+            files += [log for log in logs if log.is_file()]
         else:
             files.append(path)
     return [read_link_log(file) for file in files]

@@ -4,6 +4,7 @@ libraries of all commands together take seconds to load."""
 from __future__ import annotations
 
 import ast
+import os
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -12,10 +13,11 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from railyard.base.errors import UserError
+from railyard.base.errors import UserError, fault_words
 from railyard.base.provenance import version_words
 from railyard.base.words import printable
 
+TRACEBACK_VARIABLE = "RAILYARD_TRACEBACK"
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 
 # The module and the function of each command; for a group of commands, the function is its callback.
@@ -179,6 +181,18 @@ def main() -> None:
         sys.exit(141)
     except OSError as error:
         _fail(f"{error.filename or 'the results'}: {error.strerror or error}; what is complete there is kept.")
+    except Exception as error:
+        _fault(error)
+
+
+def _fault(error: Exception) -> None:
+    """A file that is wrong where nothing looks, or a fault of ours. Not the code 1, which is a verdict."""
+    if os.environ.get(TRACEBACK_VARIABLE):
+        raise error
+    _fail(
+        f"{fault_words(error)}. A file that was read is not what railyard writes, or railyard is at fault: "
+        f"with {TRACEBACK_VARIABLE}=1 in the environment the same command prints the traceback for a report."
+    )
 
 
 def _fail(sentence: str) -> None:

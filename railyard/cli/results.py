@@ -13,6 +13,7 @@ import typer
 from rich.table import Table as RichTable
 
 from railyard.base.errors import UserError
+from railyard.base.files import new_beside
 from railyard.base.forms import Form, FormOption, write
 from railyard.base.paths import EXPERIMENTS_DIR, RESULTS_DIR
 from railyard.base.terminal import agreed, new_console, new_table, print_table
@@ -338,6 +339,8 @@ def _write_file(answer: object, form: str, out: Path) -> None:
     is_file = not out.exists() or out.is_file()
     partial = out.with_name(f".{out.name}.partial") if is_file else out
     try:
+        if is_file:
+            new_beside(out)
         with partial.open("wb") as sink:
             write_answer(answer, form, sink)
         if is_file:

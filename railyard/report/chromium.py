@@ -23,6 +23,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from railyard.base.errors import UserError
+from railyard.base.files import new_beside
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = (
@@ -217,7 +218,7 @@ class Page:
             transferMode="ReturnAsStream",
             **A4_INCH,
         )["stream"]
-        partial = file.with_name(f".{file.name}.partial")
+        partial = new_beside(file)
         with partial.open("wb") as out:
             while True:
                 part = self.call("IO.read", handle=stream, size=1 << 20)

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from pydantic import ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from railyard.base.errors import UserError
-from railyard.base.files import write_whole
+from railyard.base.files import read_regular, write_whole
 from railyard.base.models import StrictModel
 from railyard.results.tables import Value
 from railyard.stats.verdict import Verdict
@@ -153,11 +153,13 @@ def load_exhibit(folder: Path) -> Exhibit:
     """The exhibit of a results folder. Raises UserError where there is none, or none that can be read."""
     file = folder / FILE
     try:
-        return Exhibit.model_validate_json(file.read_text(encoding="utf-8"))
+        return Exhibit.model_validate_json(read_regular(file))
     except FileNotFoundError:
         raise UserError(f"{file}: there is no such exhibit; `railyard run {folder.name}` makes it.") from None
     except OSError as error:
         raise UserError(f"{file}: cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise UserError(f"{file}: cannot be read: it is not UTF-8 text.") from None
     except ValidationError as error:
         mistake = error.errors()[0]
         where = ".".join(map(str, mistake["loc"]))

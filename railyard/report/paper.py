@@ -23,7 +23,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator, NullFormatter, NullLocator, PercentFormatter
 
 from railyard.base.errors import UserError
-from railyard.base.files import writing
+from railyard.base.files import new_beside, writing
 from railyard.base.forms import LATEX
 from railyard.base.plotfile import STYLE
 from railyard.base.style import COLOURWAY
@@ -92,7 +92,10 @@ def write_figure(figure: Mapping[str, Any], out: Path, width_in: float) -> None:
     undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
     options: dict[str, Any] = {"metadata": undated[form]} if form in undated else {}
     with writing(out), mpl.rc_context(STYLE | _PAPER | own):
-        Paper(figure, width_in, tex=form == "pgf").draw().savefig(out, format=form, **options)
+        drawn = Paper(figure, width_in, tex=form == "pgf").draw()
+        partial = new_beside(out)
+        drawn.savefig(partial, format=form, **options)
+        partial.replace(out)
 
 
 def _tex_system() -> str:

@@ -18,7 +18,6 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from railyard.base.errors import UserError
-from railyard.base.jsonl import read_object
 from railyard.base.lists import Key, grouped
 from railyard.base.style import layout
 from railyard.experiment.arenas import ARENAS, counts_lateness, is_exact
@@ -26,6 +25,7 @@ from railyard.report import page
 from railyard.report.exhibit import FILE, ORDER, Claim, Exhibit, newest_exhibits
 from railyard.report.sections import Context, Drawing, Section, embedded
 from railyard.results.records import load_campaign
+from railyard.results.shapes import CAMPAIGN, RUN, read_record
 from railyard.run.arena import arena_of
 
 DEFAULT_HEIGHT = 380
@@ -248,7 +248,7 @@ def _late(records: list[dict[str, Any]]) -> float | None:
 
 def _run_records(folder: Path) -> list[dict[str, Any]]:
     """The records of a folder's completed runs; none where it has no runs of its own."""
-    records = (read_object(file) or {} for file in sorted(folder.glob("runs/[!.]*/run.json")))
+    records = (read_record(file, RUN) or {} for file in sorted(folder.glob("runs/[!.]*/run.json")))
     return [record for record in records if {"config", "fidelity", "run_id"} <= record.keys()]
 
 
@@ -281,13 +281,13 @@ def _campaigns(results: Path, numbers: Iterator[int]) -> tuple[list[CampaignPart
         folder = file.parent.resolve()
         if folder in campaigns or (folder / FILE).exists():
             continue
-        record = read_object(file) or {}
+        record = read_record(file, CAMPAIGN) or {}
         if isinstance(record.get("experiment"), dict) and "runs" in record:
             campaigns[folder] = (file.parent.name, record)
     newest: dict[str, Path] = {}
     for folder, (_, record) in campaigns.items():
         name = str(record["experiment"]["name"])
-        if name not in newest or record.get("started", "") > campaigns[newest[name]][1].get("started", ""):
+        if name not in newest or str(record.get("started")) > str(campaigns[newest[name]][1].get("started")):
             newest[name] = folder
     parts: list[CampaignPart] = []
     left_out: list[str] = []

@@ -11,6 +11,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from railyard.base.errors import UserError
+from railyard.base.files import new_beside
+from railyard.base.jsonl import NOT_AS_WRITTEN
 from railyard.experiment.arenas import is_exact
 from railyard.figures.figure import Figure, Point
 from railyard.figures.rows import EFFICIENCY
@@ -222,17 +225,23 @@ def _link_rows(run: Run) -> list[dict[str, Any]]:
 
 def tables_of(runs: Sequence[Run]) -> dict[str, pa.Table]:
     """The stored tables of a campaign, made from its runs: void runs are in, and marked."""
-    rows = {
-        "runs": [_run_row(run) for run in runs],
-        "chunks": [row for run in runs for row in _chunk_rows(run)],
-        "links": [row for run in runs for row in _link_rows(run)],
-    }
-    return {table.name: pa.Table.from_pylist(rows[table.name], schema=table.arrow_schema()) for table in columns.STORED}
+    try:
+        rows = {
+            "runs": [_run_row(run) for run in runs],
+            "chunks": [row for run in runs for row in _chunk_rows(run)],
+            "links": [row for run in runs for row in _link_rows(run)],
+        }
+        return {one.name: pa.Table.from_pylist(rows[one.name], schema=one.arrow_schema()) for one in columns.STORED}
+    except (*NOT_AS_WRITTEN, pa.ArrowException) as error:
+        raise UserError(
+            f"a run's record has not what the tables take ({type(error).__name__}: {error}); "
+            "`railyard show RUN` says of which run, remove it and run it again."
+        ) from None
 
 
 def write_parquet(runs: Sequence[Run], out: Path) -> None:
     """`runs.parquet`, `chunks.parquet`, `links.parquet`; the schema's version is in the metadata of each."""
     for name, table in tables_of(runs).items():
-        partial = out / f".{name}.parquet.partial"
+        partial = new_beside(out / f"{name}.parquet")
         pq.write_table(table, partial)
         partial.rename(out / f"{name}.parquet")

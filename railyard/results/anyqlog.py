@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from railyard.base.errors import UserError
+from railyard.base.files import open_regular
 
 MOST_BYTES = 1 << 30
 _ACKS = ("ack", "path_ack", "ack_mp", "mp_ack")
@@ -206,7 +207,8 @@ def read_any_qlog(file: Path) -> AnyQlog:
     try:
         if file.stat().st_size > MOST_BYTES:
             raise UserError(f"{file}: it is larger than {MOST_BYTES >> 30} GiB; cut it to the part of interest.")
-        text = file.read_text(encoding="utf-8", errors="replace")
+        with open_regular(file) as stream:
+            text = stream.read().decode(errors="replace")
     except OSError as error:
         raise UserError(f"{file}: it cannot be read: {error.strerror}.") from None
     try:

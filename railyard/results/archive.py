@@ -24,10 +24,13 @@ from typing import IO, Any
 
 from railyard.base.counting import counting
 from railyard.base.errors import UserError
+from railyard.base.files import new_beside
+from railyard.base.jsonl import parse, read_json
 from railyard.base.lists import distinct
 from railyard.base.loop import complete
 from railyard.base.provenance import sha256_of, version_words
 from railyard.experiment.arenas import is_exact
+from railyard.results import shapes
 from railyard.run import captures
 from railyard.run.arena import arena_of
 from railyard.run.repeat import changes, spec_of
@@ -64,10 +67,14 @@ def _kept(folder: Path) -> Iterator[Path]:
 
 
 def _records(folder: Path) -> list[dict[str, Any]]:
-    try:
-        return [json.loads(file.read_text()) for file in sorted(folder.glob("runs/[!.]*/run.json"))]
-    except (OSError, ValueError) as error:
-        raise UserError(f"{folder}: a run's record cannot be read: {error}.") from None
+    records = []
+    for file in sorted(folder.glob("runs/[!.]*/run.json")):
+        try:
+            records.append(read_json(file))
+            shapes.check(records[-1], shapes.RUN)
+        except (OSError, ValueError) as error:
+            raise UserError(f"{file}: the run's record cannot be read: {error}.") from None
+    return records
 
 
 def _trace(sha256: str, file: Path | str) -> str:
@@ -87,7 +94,8 @@ def _traces(config: dict[str, Any]) -> Iterator[tuple[str, str]]:
 def _about(folder: Path, records: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Settings, commands and environment, from the campaign's own records."""
     try:
-        campaign = json.loads((folder / "campaign.json").read_text())
+        campaign = read_json(folder / "campaign.json")
+        shapes.check(campaign, shapes.CAMPAIGN)
         about = {key: campaign.get(key) for key in ("command", "git", "started")}
         about["experiment"] = campaign["experiment"]
     except (OSError, ValueError, KeyError, TypeError):
@@ -148,6 +156,7 @@ def write_archive(folder: Path, out: Path, *, with_traces: bool = True) -> Writt
     partial = out.with_name(f".{out.name}.partial")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
+        new_beside(out)
         with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as archive:
             files = {name: _add(archive, name, file) for name, file in kept}
             text = READ_ME.format(name=about["experiment"].get("name"))
@@ -274,8 +283,8 @@ def _json(archive: zipfile.ZipFile, name: str, file: Path) -> dict[str, Any]:
     if info.file_size > MOST_RECORD_BYTES:
         raise UserError(f"{file}: {name} has more than {MOST_RECORD_BYTES >> 20} MiB; it is not read.")
     try:
-        content = json.loads(archive.read(info))
-    except (ValueError, RecursionError):
+        content = parse(archive.read(info).decode("utf-8"))
+    except ValueError:
         raise UserError(f"{file}: {name} is not JSON.") from None
     if not isinstance(content, dict):
         raise UserError(f"{file}: {name} is no JSON object.")

@@ -13,10 +13,10 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from railyard.base.errors import UserError
-from railyard.base.jsonl import read_object
 from railyard.base.yamlfile import near_miss
-from railyard.results.records import RESULT_OUTCOMES, time_of
-from railyard.run.folders import LOCK, MARKS, read_facts
+from railyard.results.records import RESULT_OUTCOMES, are_runs, time_of
+from railyard.results.shapes import CAMPAIGN, EXHIBIT, FACTS, POPULATION, RUN, read_record
+from railyard.run.folders import FILE, LOCK, MARKS
 
 MAX_DEPTH = 4
 ENDS = ("agreement.html", "runs.parquet")  # written at the end of what writes no record
@@ -25,7 +25,7 @@ PARTS = "parts/part-*.parquet"  # what a population under way has played so far
 
 def _rows(file: Path) -> int | None:
     try:
-        return int(pq.read_metadata(file).num_rows)
+        return int(pq.read_metadata(file).num_rows) if file.is_file() else None
     except (OSError, ValueError):
         return None
 
@@ -40,8 +40,8 @@ class StoredCampaign:
     @cached_property
     def record(self) -> dict[str, Any]:
         """`campaign.json`, or what a population's record says in its place; empty where neither can be read."""
-        written = read_object(self.folder / "campaign.json")
-        population = read_object(self.folder / "population.json") if written is None else None
+        written = read_record(self.folder / "campaign.json", CAMPAIGN)
+        population = read_record(self.folder / "population.json", POPULATION) if written is None else None
         if population is not None:
             name = population.get("population", {}).get("name")
             kept = {key: population.get(key) for key in ("command", "git")}
@@ -50,12 +50,12 @@ class StoredCampaign:
 
     @cached_property
     def exhibit(self) -> dict[str, Any]:
-        return read_object(self.folder / "exhibit.json") or {}
+        return read_record(self.folder / "exhibit.json", EXHIBIT) or {}
 
     @cached_property
     def facts(self) -> dict[str, Any]:
         """`folder.json`: what the results depend on."""
-        return read_facts(self.folder)
+        return read_record(self.folder / FILE, FACTS) or {}
 
     @cached_property
     def experiment(self) -> dict[str, Any]:
@@ -75,7 +75,8 @@ class StoredCampaign:
 
     @cached_property
     def asked(self) -> list[str]:
-        return [str(run_id) for run_id in self.record.get("runs", [])]
+        runs = self.record.get("runs", [])
+        return runs if are_runs(runs) else []
 
     @cached_property
     def whole(self) -> list[Path]:
@@ -104,7 +105,7 @@ class StoredCampaign:
 
     @cached_property
     def _records(self) -> list[dict[str, Any]]:
-        return [read_object(folder / "run.json") or {} for folder in self.whole]
+        return [read_record(folder / "run.json", RUN) or {} for folder in self.whole]
 
     @cached_property
     def runs_void(self) -> int:

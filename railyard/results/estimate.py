@@ -6,7 +6,6 @@ video: as recorded runs in the folder of results took, or where there are too fe
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from pathlib import Path
 from statistics import fmean
 
 from railyard.base.counting import duration_words
+from railyard.base.jsonl import NOT_AS_WRITTEN, read_json
 from railyard.base.paths import RESULTS_DIR
 from railyard.experiment.model import Qlog
 from railyard.results.campaigns import StoredCampaign, find_campaigns, moment
@@ -65,11 +65,11 @@ def _recorded(results: Path, arena: str) -> Iterator[tuple[float, float, float, 
             continue
         for folder in campaign.whole:
             try:
-                record = json.loads((folder / "run.json").read_text())
+                record = read_json(folder / "run.json")
                 player = record["config"]["player"]
                 video = float(player["duration_s"]) * float(player["bitrate_bps"]) / 8
                 took = float(record["wall_s"])
-            except (OSError, ValueError, KeyError, TypeError):
+            except (OSError, *NOT_AS_WRITTEN):
                 continue
             if record["outcome"] == "complete" and video > 0 and not record["config"].get("pcap"):
                 qlogs = disk_bytes([folder / "qlog"])

@@ -200,15 +200,15 @@ def rct_s(paths: Sequence[OraclePath], request_s: float, size_bytes: int) -> flo
 def _trace(path: str, sha256: str) -> Trace | None:
     """The trace that was replayed; none where the file is gone or has changed since."""
     try:
-        trace = read_trace(path)
+        trace = read_trace(path) if Path(path).is_file() else None
     except UserError:
         return None
-    return trace if trace.sha256 == sha256 else None
+    return trace if trace is not None and trace.sha256 == sha256 else None
 
 
 def _is_same(file: str, sha256: str) -> bool:
     try:
-        return sha256_file(file) == sha256
+        return Path(file).is_file() and sha256_file(file) == sha256
     except UserError:
         return False
 

@@ -16,11 +16,14 @@ from types import MappingProxyType
 from typing import Any
 
 from railyard.base.errors import UserError
-from railyard.base.jsonl import read_object
+from railyard.base.files import open_regular
+from railyard.base.jsonl import NOT_AS_WRITTEN, parse
 from railyard.experiment.arenas import is_exact
+from railyard.results.shapes import EMULATOR, RUN, as_written, read_record
 
 Event = dict[str, Any]
 _RECORD_SEPARATOR = "\x1e"
+MOST_MS = 1e15
 
 
 @dataclass(frozen=True)
@@ -98,31 +101,42 @@ def server_qlogs(run: Path) -> list[Path]:
     return qlogs
 
 
+def _lines(file: Path) -> Iterator[str]:
+    with open_regular(file) as stream:
+        for line in stream:
+            yield line.decode(errors="replace").lstrip(_RECORD_SEPARATOR)
+
+
 def _reference_us(file: Path) -> float:
     """Time 0 of a qlog."""
-    with file.open(errors="replace") as lines:
-        header = json.loads(next(lines, "{}").lstrip(_RECORD_SEPARATOR))
+    header = parse(next(_lines(file), "{}"))
     return float(header["trace"]["common_fields"]["reference_monotonic_us"])
 
 
 def _order(file: Path) -> tuple[float, str]:
     """A header that does not say when comes first."""
-    with suppress(ValueError, KeyError):
+    with suppress(OSError, *NOT_AS_WRITTEN):
         return _reference_us(file), file.name
     return 0.0, file.name
 
 
 def events(file: Path) -> Iterator[Event]:
-    """The events of a JSON-SEQ qlog, without its header; a last line that was cut short is left out."""
-    with file.open(errors="replace") as lines:
-        for line in lines:
-            try:
-                event = json.loads(line.lstrip(_RECORD_SEPARATOR))
-            except ValueError:
-                return
-            if "name" in event:
-                event["name"] = current_name(event["name"])
-                yield event
+    """The events of a JSON-SEQ qlog, without its header; a last line that was cut short is left out. Raises OSError,
+    and ValueError for a record that is no event."""
+    for number, line in enumerate(_lines(file), 1):
+        try:
+            event = parse(line)
+        except ValueError:
+            return
+        if "name" in event:
+            if not (type(event["name"]) is str and type(event.get("data")) is dict and _is_time(event.get("time"))):
+                raise ValueError(f"{file.name}:{number} is no event of a qlog")
+            event["name"] = current_name(event["name"])
+            yield event
+
+
+def _is_time(value: Any) -> bool:
+    return type(value) in (int, float) and abs(value) < MOST_MS
 
 
 def timed_events(file: Path, t0_us: float) -> Iterator[tuple[float, Event]]:
@@ -156,7 +170,7 @@ def current_name(name: str) -> str:
 
 def path_names(run: Path) -> dict[str, str]:
     """The name of each path by the client's address on it; empty where the links say none."""
-    emulator = read_object(run / "mpshell.json") or {}
+    emulator = read_record(run / "mpshell.json", EMULATOR) or {}
     return {str(path["inside_addr"]): str(path["name"]) for path in emulator.get("paths", []) if "inside_addr" in path}
 
 
@@ -194,7 +208,7 @@ def _without_addresses(event: Event) -> Event:
 
 
 def _in_virtual_time(run: Path) -> bool:
-    record = read_object(run / "run.json")
+    record = read_record(run / "run.json", RUN)
     if record is None:
         raise UserError(f"{run}: this is not a completed run: it has no readable run.json.")
     return is_exact(record["config"]["arena"])
@@ -210,13 +224,22 @@ def parting_from(run_a: Path, run_b: Path, chunk: int, streams: tuple[int, int])
     sides = []
     for run, stream in zip((run_a, run_b), streams, strict=True):
         names = path_names(run)
-        made = [one for file in server_qlogs(run) for one in decisions(list(events(file)), names)]
+        with as_written(run):
+            made = [one for file in server_qlogs(run) for one in decisions(list(events(file)), names)]
         first = next((number for number, one in enumerate(made) if one.stream == stream), len(made))
         sides.append(made[first:])
     for number, (a, b) in enumerate(zip_longest(*sides)):
         if a is None or not a.same_as(b, timed=False):
             return Parting("decision", number, a, b, chunk)
     return Parting("identical", len(sides[0]), from_chunk=chunk)
+
+
+def _decided(run: Path) -> tuple[list[list[Event]], list[list[Decision]]]:
+    """The events and the decisions of each of the server's logs."""
+    names = path_names(run)
+    with as_written(run):
+        logs = [list(events(file)) for file in server_qlogs(run)]
+        return logs, [list(decisions(log, names)) for log in logs]
 
 
 def parting(run_a: Path, run_b: Path) -> Parting:
@@ -226,16 +249,14 @@ def parting(run_a: Path, run_b: Path) -> Parting:
     microseconds, so where one of the two is such a run, times are shown, and not compared.
     """
     timed = _in_virtual_time(run_a) and _in_virtual_time(run_b)
-    logs_a = [list(events(file)) for file in server_qlogs(run_a)]
-    logs_b = [list(events(file)) for file in server_qlogs(run_b)]
-    none: list[Event] = []
+    logs_a, made_a = _decided(run_a)
+    logs_b, made_b = _decided(run_b)
     total = 0
-    names_a, names_b = path_names(run_a), path_names(run_b)
-    for log_a, log_b in zip_longest(logs_a, logs_b, fillvalue=none):
-        for number, (a, b) in enumerate(zip_longest(decisions(log_a, names_a), decisions(log_b, names_b))):
+    for decided_a, decided_b in zip_longest(made_a, made_b, fillvalue=()):
+        for number, (a, b) in enumerate(zip_longest(decided_a, decided_b)):
             if a is None or not a.same_as(b, timed=timed):
                 return Parting("decision", number, a, b)
-    for log_a, log_b in zip_longest(logs_a, logs_b, fillvalue=none):
+    for log_a, log_b in zip_longest(logs_a, logs_b, fillvalue=()):
         for event_a, event_b in zip_longest(log_a, log_b):
             plain_a = None if event_a is None else _without_addresses(event_a)
             plain_b = None if event_b is None else _without_addresses(event_b)

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from railyard.base.errors import UserError
+from railyard.base.files import open_regular
+from railyard.base.jsonl import NOT_AS_WRITTEN, parse
 from railyard.results.qlogdiff import OLD_NAMES
 
 _NAMES = {today: old for old, today in OLD_NAMES.items()}
@@ -20,6 +22,8 @@ _CATEGORIES = {"quic": "transport", "http3": "http", "xlink": "xlink", "multipat
 _PACKETS = ("transport:packet_sent", "transport:packet_received")
 _ACKS_OF_PATHS = ("path_ack", "ack_mp")
 _STREAM_TYPES = {"request": "data"}
+
+MOST_PATHS = 256  # each becomes a file
 
 Record = dict[str, Any]
 
@@ -49,9 +53,9 @@ def converted(lines: Iterable[str]) -> Iterator[Record]:
     """The header and the events in the older form."""
     for number, line in enumerate(lines, 1):
         try:
-            record = json.loads(line.lstrip("\x1e"))
+            record = parse(line.lstrip("\x1e"))
             yield _event(record) if "name" in record else _header(record)
-        except (ValueError, KeyError) as error:
+        except NOT_AS_WRITTEN as error:
             raise UserError(f"line {number} is no record of a qlog of the present drafts.") from error
 
 
@@ -94,17 +98,22 @@ def _write(target: Path, header: Record, events: Iterable[Record]) -> None:
 
 def convert(file: Path, folder: Path) -> list[Path]:
     """Writes into a folder: one file, or one for each path that had packets."""
-    with file.open(encoding="utf-8", errors="replace") as lines:
-        try:
-            header, *events = converted(lines)
-        except (UserError, ValueError) as error:
-            raise UserError(f"{file}: {error}") from None
-    paths = sorted({event["data"].get("path", 0) for event in events if event["name"] in _PACKETS})
+    try:
+        with open_regular(file) as stream:
+            header, *events = converted(line.decode(errors="replace") for line in stream)
+        paths = sorted({event["data"].get("path", 0) for event in events if event["name"] in _PACKETS})
+        if len(paths) > MOST_PATHS or not all(type(path) is int for path in paths):
+            raise ValueError(f"its paths are not at most {MOST_PATHS} numbers.")
+        written = [list(of_path(events, path)) for path in paths or [0]]
+    except OSError as error:
+        raise UserError(f"{file}: cannot be read: {error.strerror}.") from None
+    except (UserError, *NOT_AS_WRITTEN) as error:
+        raise UserError(f"{file}: {error}") from None
     if len(paths) <= 1:
         targets = [folder / file.with_suffix(".qvis.sqlog").name]
     else:
         targets = [folder / file.with_suffix(f".path{path}.qvis.sqlog").name for path in paths]
-    for path, target in zip(paths or [0], targets, strict=True):
+    for path, target, of_it in zip(paths or [0], targets, written, strict=True):
         titled = {**header, "title": f"{header['title']}, path {path}" if len(targets) > 1 else header["title"]}
-        _write(target, titled, of_path(events, path))
+        _write(target, titled, of_it)
     return targets

@@ -11,15 +11,16 @@ from pathlib import Path
 from typing import Any
 
 from railyard.base.errors import UserError
-from railyard.base.jsonl import Event, read_jsonl, summary_of
+from railyard.base.jsonl import NOT_AS_WRITTEN, Event, read_json, read_jsonl, summary_of
 from railyard.experiment.arenas import is_exact
 from railyard.figures.rows import REDUNDANCY
-from railyard.results import oracle
+from railyard.results import oracle, shapes
 
 # Ends of a run that are a measurement of the scheme. Any other end is a fault of a program and is shown as such.
 RESULT_OUTCOMES = ("complete", "time_limit", "connection_lost", "connect_failed")
 # Outcomes of a failed play. A play that showed no frame by its time limit failed too.
 FAILED_OUTCOMES = ("connection_lost", "connect_failed")
+MOST_CHUNKS = 1_000_000  # of one video, as its settings have it
 
 
 @dataclass(frozen=True)
@@ -186,6 +187,8 @@ def chunks_that_count(chunks: list[Chunk], config: dict[str, Any], end_s: float,
         return chunks
     video, size = int(player["duration_s"] * player["bitrate_bps"] / 8), int(player["chunk_bytes"])
     due = video if plays_s is None else min(video, plays_s * player["bitrate_bps"] / 8)
+    if video > size * MOST_CHUNKS:
+        raise ValueError(f"a video of more than {MOST_CHUNKS} chunks")
     known = {chunk.index: chunk for chunk in chunks}
     all_chunks: list[Chunk] = []
     for index in range(math.ceil(video / size)):
@@ -281,7 +284,7 @@ def time_of(text: str) -> datetime:
 
 def _read_json(file: Path) -> Any:
     try:
-        return json.loads(file.read_text(encoding="utf-8"))
+        return read_json(file)
     except json.JSONDecodeError as error:
         raise UserError(
             f"{file}:{error.lineno}: this run cannot be read, it is no JSON ({error.msg}); "
@@ -295,21 +298,24 @@ def load_run(folder: Path) -> Run:
         return _load(folder, _read_json(folder / "run.json"))
     except OSError as error:
         raise UserError(f"{folder}: this is not a completed run: {error.strerror}: {error.filename}.") from None
-    except (ValueError, KeyError, TypeError) as error:
+    except NOT_AS_WRITTEN as error:
         raise UserError(
             f"{folder}: this run cannot be read ({type(error).__name__}: {error}); remove it and run it again."
         ) from None
 
 
 def _load(folder: Path, record: dict[str, Any]) -> Run:
+    shapes.check(record, shapes.RUN)
     log = folder / "player.jsonl"
     if not log.is_file() and record.get("outcome") in ("complete", "time_limit"):
         raise UserError(f"{log}: it is missing, though the run played; remove the run's folder and run it again.")
-    lines = read_jsonl(log)
-    events = [event for event in lines if "event" in event and "t" in event]
-    summary = summary_of(lines) or {}
-    server = summary_of(read_jsonl(folder / "server.jsonl")) or {}
+    lines, server_lines = read_jsonl(log), read_jsonl(folder / "server.jsonl")
     emulator = _read_json(folder / "mpshell.json")
+    shapes.check(emulator, shapes.EMULATOR)
+    for event in (*lines, *server_lines):
+        shapes.check_event(event)
+    events = [event for event in lines if "event" in event and "t" in event]
+    summary, server = summary_of(lines) or {}, summary_of(server_lines) or {}
     end_s = events[-1]["t"] if events else 0.0
     start_s = _player_start_s(events, emulator)
     if record["config"]["scheme"] in ("mptcp", "tcp"):
@@ -354,10 +360,19 @@ def _load(folder: Path, record: dict[str, Any]) -> Run:
     )
 
 
+def are_runs(names: Any) -> bool:
+    """Whether it is a list of names of runs: of folders in `runs`, and nowhere else."""
+    return isinstance(names, list) and all(isinstance(name, str) and _is_within(Path(name)) for name in names)
+
+
+def _is_within(name: Path) -> bool:
+    return not name.is_absolute() and ".." not in name.parts
+
+
 def load_campaign(out: Path) -> tuple[dict[str, Any], list[Run]]:
     """The campaign's own record and its completed runs, in the order of the experiment."""
     try:
-        campaign = json.loads((out / "campaign.json").read_text())
+        campaign = read_json(out / "campaign.json")
     except FileNotFoundError:
         raise UserError(
             f"{out}: there is no campaign in this directory; `railyard run EXPERIMENT` makes one."
@@ -369,10 +384,15 @@ def load_campaign(out: Path) -> tuple[dict[str, Any], list[Run]]:
         ) from None
     except (OSError, ValueError) as error:
         raise UserError(f"{out / 'campaign.json'}: cannot be read: {error}.") from None
-    if not isinstance(campaign, dict) or not {"runs", "command"} <= campaign.keys():
+    try:
+        shapes.check(campaign, shapes.CAMPAIGN)
+        if not {"runs", "command"} <= campaign.keys() or not are_runs(campaign["runs"]):
+            raise ValueError("it names no runs")
+    except ValueError as error:
         raise UserError(
-            f"{out / 'campaign.json'}: this is no campaign's record; `railyard run` with --out {out} writes it again."
-        )
+            f"{out / 'campaign.json'}: this is no campaign's record ({error}); "
+            f"`railyard run` with --out {out} writes it again."
+        ) from None
     runs = [
         load_run(out / "runs" / run_id) for run_id in campaign["runs"] if (out / "runs" / run_id / "run.json").is_file()
     ]

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from railyard.base.jsonl import NOT_AS_WRITTEN, read_json
 from railyard.base.paths import ROOT
 from railyard.run.folders import write_json
 
@@ -36,7 +37,7 @@ def _code() -> list[str]:
 def state_of(folder: Path) -> str | None:
     """SHA-256 over the campaign's record and over sizes and times of what it is shown from: the files of its runs, its
     tables and pages, and the code. None where another campaign may change what is shown of this one."""
-    record = json.loads((folder / "campaign.json").read_text())
+    record = read_json(folder / "campaign.json")
     if record["experiment"].get("answer_of") or record["experiment"].get("twins"):
         return None
     facts = [json.dumps({name: value for name, value in record.items() if name != "started"}), *_code()]
@@ -53,9 +54,9 @@ def _view(console: Console) -> str:
 def _read(folder: Path) -> dict[str, str]:
     """By view, what was shown; empty where something has changed since."""
     try:
-        kept = json.loads((folder / FILE).read_text())
+        kept = read_json(folder / FILE)
         return dict(kept["shown"]) if kept["state"] == state_of(folder) else {}
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, *NOT_AS_WRITTEN):
         return {}
 
 

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from railyard.base.errors import UserError
+from railyard.base.files import check_regular
 from railyard.results.aggregate import tables_of
 from railyard.results.campaigns import StoredCampaign
 from railyard.results.columns import CAMPAIGN, LINKS, METADATA_KEY, SCHEMA, STORED, StoredTable
@@ -22,6 +23,7 @@ from railyard.results.records import load_run
 def read_parquet(file: Path, columns: list[str] | None = None, *, remedy: str = "") -> pa.Table:
     """Raises UserError for a file that is none; `remedy`: what helps, if not `railyard report`."""
     try:
+        check_regular(file)
         return pq.read_table(file, columns=columns)
     except (OSError, pa.ArrowException) as error:
         raise _unreadable(file, error, remedy) from None
@@ -37,6 +39,7 @@ def _unreadable(file: Path, error: Exception, remedy: str = "") -> UserError:
 def version_of(file: Path) -> int:
     """The schema that wrote a Parquet file. Raises UserError for what this program cannot read."""
     try:
+        check_regular(file)
         metadata = pq.read_schema(file).metadata or {}
         version = int(metadata.get(METADATA_KEY.encode(), b"0"))
     except (OSError, ValueError) as error:

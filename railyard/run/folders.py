@@ -25,7 +25,7 @@ from typing import Any, TextIO
 
 from railyard.base.errors import UserError
 from railyard.base.files import write_whole
-from railyard.base.jsonl import read_object
+from railyard.base.jsonl import NOT_AS_WRITTEN, read_json, read_object
 from railyard.base.paths import RESULTS_DIR
 
 SCHEMA = 1
@@ -259,8 +259,8 @@ def name_of(folder: Path) -> str | None:
     if facts := read_facts(folder):
         return str(facts.get("name"))
     try:
-        return str(json.loads((folder / "campaign.json").read_text())["experiment"]["name"])
-    except (OSError, ValueError, KeyError, TypeError):
+        return str(read_json(folder / "campaign.json")["experiment"]["name"])
+    except (OSError, *NOT_AS_WRITTEN):
         return None
 
 

@@ -6,7 +6,6 @@ this installation, or those that the user names.
 
 from __future__ import annotations
 
-import hashlib
 import shlex
 from pathlib import Path
 from typing import Any
@@ -119,8 +118,8 @@ def repeat(spec: RunSpec, out: Path) -> None:
 
 def _sha256(file: str) -> str | None:
     try:
-        return hashlib.sha256(Path(file).read_bytes()).hexdigest()
-    except OSError:
+        return sha256_of(Path(file))
+    except (OSError, ValueError):
         return None
 
 

@@ -19,13 +19,13 @@ import pyarrow.parquet as pq
 
 from railyard.base.counting import left_words
 from railyard.base.errors import UserError
-from railyard.base.jsonl import read_object
 from railyard.base.yamlfile import near_miss
 from railyard.results import stored
 from railyard.results.aggregate import tables_of
 from railyard.results.campaigns import StoredCampaign, find_campaigns, moment, newest_of
 from railyard.results.listing import revision_words
 from railyard.results.records import RESULT_OUTCOMES, Run, load_run
+from railyard.results.shapes import RUN, read_record
 from railyard.results.upgrade import stored_tables
 from railyard.serve.work import UnfinishedError, Work
 
@@ -123,7 +123,7 @@ class Known:
             return sum(map(bool, void)), sum(outcome not in RESULT_OUTCOMES for outcome in outcomes)
         for folder in campaign.whole:
             if folder.name not in self._ends:
-                record = read_object(folder / "run.json") or {}
+                record = read_record(folder / "run.json", RUN) or {}
                 void = bool((record.get("fidelity") or {}).get("void"))
                 self._ends[folder.name] = void, record.get("outcome") not in RESULT_OUTCOMES
         ends = [self._ends[folder.name] for folder in campaign.whole]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -16,7 +17,7 @@ from typing import Any
 import plotly.offline
 from tornado.web import HTTPError, RequestHandler
 
-from railyard.base.errors import UserError
+from railyard.base.errors import MOST_LETTERS, UserError, fault_words
 from railyard.base.words import printable
 from railyard.results.campaigns import StoredCampaign
 from railyard.serve.html import environment, source, style
@@ -137,7 +138,7 @@ class Page(RequestHandler):
 
     def log_exception(self, kind: Any, error: Any, at: Any) -> None:
         if not isinstance(error, UserError | UnfinishedError | HTTPError):
-            super().log_exception(kind, error, at)
+            print(f"railyard: {self.request.path[:MOST_LETTERS]!r}: {fault_words(error)}", file=sys.stderr)
 
 
 def _sentence(text: str) -> str:

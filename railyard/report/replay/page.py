@@ -71,4 +71,8 @@ def write_replay(folder: Path) -> Path:
 
 def write_replays(campaign: Path) -> list[Path]:
     """The pages of all completed runs of a campaign."""
-    return [write_replay(record.parent) for record in sorted(campaign.glob("runs/[!.]*/run.json"))]
+    folders = [record.parent for record in sorted(campaign.glob("runs/[!.]*/run.json"))]
+    for folder in folders:
+        if not folder.resolve().is_relative_to(campaign.resolve()):
+            raise UserError(f"{folder}: this is a link out of the campaign, where no page is written; remove it.")
+    return [write_replay(folder) for folder in folders]

@@ -5,7 +5,7 @@ The clock is that of the links: seconds since their time 0. A run of any length 
 
 from __future__ import annotations
 
-import json
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from railyard.base.errors import UserError
-from railyard.base.jsonl import Event, read_jsonl
+from railyard.base.jsonl import NOT_AS_WRITTEN, Event, read_json, read_jsonl
 from railyard.experiment.model import LinkEvent
 from railyard.results.linklog.read import LinkLog, link_log_of
 from railyard.results.qlogdiff import timed_events
@@ -37,7 +37,8 @@ class Bins:
 
     @classmethod
     def over(cls, duration_s: float) -> Bins:
-        width_ms = next((ms for ms in BIN_STEPS_MS if duration_s * 1000 / ms <= MAX_BINS), BIN_STEPS_MS[-1])
+        least_ms = duration_s * 1000 / MAX_BINS
+        width_ms = next((ms for ms in BIN_STEPS_MS if least_ms <= ms), math.ceil(least_ms))
         return cls(width_ms / 1000, max(1, int(np.ceil(duration_s * 1000 / width_ms))))
 
     @property
@@ -229,18 +230,18 @@ def _moments(player: list[Event], start_s: float, events: list[tuple[float, str]
 def read_replay(folder: Path) -> Replay:
     """Everything about a run. Raises UserError if it is incomplete, or its files are damaged."""
     run = load_run(folder)
-    emulator = json.loads((folder / "mpshell.json").read_text())
-    player = read_jsonl(folder / "player.jsonl")
-    start_s = run.player_start_s or 0.0
-    end_s = start_s + max([float(event["t"]) for event in player if "t" in event], default=0.0)
-    bins = Bins.over(end_s + PADDING_S)
     try:
+        emulator = read_json(folder / "mpshell.json")
+        player = read_jsonl(folder / "player.jsonl")
+        start_s = run.player_start_s or 0.0
+        end_s = start_s + max([float(event["t"]) for event in player if "t" in event], default=0.0)
+        bins = Bins.over(end_s + PADDING_S)
         servers = _server_paths(folder, emulator)
         names = [path["name"] for path in emulator["paths"] if path.get("player", 1) == 1]
         events = _link_events(run.record)
         paths = [_path(folder, name, bins, servers.get(name), events) for name in names]
         moments = _moments(player, start_s, events)
-    except (KeyError, TypeError, ValueError) as error:
+    except (OSError, *NOT_AS_WRITTEN) as error:
         raise UserError(
             f"{folder}: a log of this run cannot be read ({type(error).__name__}: {error}); run it again."
         ) from None

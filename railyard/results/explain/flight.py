@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from railyard.base.errors import UserError
+from railyard.base.jsonl import NOT_AS_WRITTEN, read_json
 from railyard.results.linklog.read import LinkLog, link_log_of
 from railyard.results.qlogdiff import path_names, timed_events
 
@@ -285,7 +285,7 @@ def read_flight(run: Path, config: dict[str, Any]) -> Flight:
             f"{run}: there are no qlogs of both ends; `railyard repeat {run} --qlog --out DIR` writes them."
         )
     try:
-        emulator = json.loads((run / "mpshell.json").read_text())
+        emulator = read_json(run / "mpshell.json")
         t0_us = float(emulator.get("t0_monotonic_us", 0))
         names = path_names(run)
         flight = Flight([], [], [], {}, [], _links(run, emulator, config))
@@ -294,7 +294,7 @@ def read_flight(run: Path, config: dict[str, Any]) -> Flight:
             server = _End(file, t0_us, names, "remote")
             client = _End(other, t0_us, names, "local") if other.is_file() else None
             _join(flight, server, client)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
+    except (OSError, *NOT_AS_WRITTEN) as error:
         raise UserError(
             f"{run}: a log of this run cannot be read ({type(error).__name__}: {error}); run it again."
         ) from None

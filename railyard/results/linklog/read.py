@@ -137,7 +137,8 @@ def _link_log(path: Path, header: dict[str, str], base: float, events: _Events) 
 
 def link_log_of(run: Path, link: str) -> LinkLog | None:
     """The log of a run's link, such as "wifi.down"; None where there is none, or one that says nothing."""
+    file = run / "links" / f"{link}.log"
     try:
-        return read_link_log(run / "links" / f"{link}.log")
+        return read_link_log(file) if file.is_file() else None
     except UserError:
         return None

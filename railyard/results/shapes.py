@@ -1,0 +1,105 @@
+"""The types of what the records of runs and campaigns say. A folder of results may be somebody else's. Once its records
+are checked here, what shows, compares and draws them need not look again. A member may be missing, as in records of
+earlier versions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from railyard.base.errors import UserError
+from railyard.base.jsonl import NOT_AS_WRITTEN, read_object
+
+TEXT, FLAG, NUMBER = (str,), (bool,), (int, float)
+MAYBE_TEXT, MAYBE_NUMBER, MAYBE_MAPPING = (*TEXT, type(None)), (*NUMBER, type(None)), (dict, type(None))
+MAPPING = (dict,)
+ANY = "*"
+"""The members of a mapping that have no type of their own."""
+
+LATE: dict[str, Any] = dict.fromkeys(("p50", "p99", "max", "over_1ms", "count"), NUMBER)
+LINK: dict[str, Any] = dict.fromkeys(("opportunities", "missed", "departed_bytes", "queue_drops"), NUMBER)
+LINK |= {"lateness_us": LATE}
+FIDELITY: dict[str, Any] = {"void": FLAG, "reasons": [TEXT], "cause": MAYBE_TEXT, "added": MAYBE_MAPPING}
+FIDELITY |= {f"lateness_{name}_us": NUMBER for name in ("p50", "p99", "max")}
+PATH: dict[str, Any] = {"name": TEXT, "technology": TEXT, "delay_ms": NUMBER, "loss": NUMBER, "queue": TEXT}
+PATH |= dict.fromkeys(("up", "down", "up_sha256", "down_sha256"), TEXT)
+PATH |= {name: {ANY: TEXT} for name in ("delay_traces", "delay_traces_sha256")}
+CONFIG: dict[str, Any] = dict.fromkeys(("experiment", "arena", "pair", "label", "scheme", "primary"), TEXT)
+CONFIG |= {"seed": (int,), "paths": [PATH], "player": {ANY: (*MAYBE_NUMBER, bool)}, "parameters": MAPPING}
+CONFIG |= dict.fromkeys(("time_limit_s", "start_offset_ms"), MAYBE_NUMBER)
+CONFIG |= {"programs_sha256": {ANY: TEXT}, "link_events": [MAPPING], "bottlenecks": [MAPPING]}
+GIT: dict[str, Any] = {"revision": MAYBE_TEXT, "dirty": (*FLAG, type(None))}
+RUN: dict[str, Any] = dict.fromkeys(("run_id", "identity", "started", "outcome", "message", "kernel"), TEXT)
+RUN |= {"wall_s": NUMBER, "fidelity": FIDELITY, "config": CONFIG, "commands": {ANY: [TEXT]}, "git": GIT}
+RUN |= {"mptcp": {ANY: {ANY: NUMBER}}, "sysctls": {ANY: TEXT}, "versions": {ANY: MAYBE_TEXT}, "tries": [MAPPING]}
+RUN |= {"cpu": {"model": MAYBE_TEXT, "cores": MAYBE_NUMBER}}
+EMULATOR: dict[str, Any] = {"t0_monotonic_us": MAYBE_NUMBER}
+EMULATOR |= {"paths": [{"name": TEXT, "inside_addr": TEXT, "delay_ms": NUMBER, "up": LINK, "down": LINK}]}
+CAMPAIGN: dict[str, Any] = {"command": MAYBE_TEXT, "git": GIT, "runs": [TEXT]}
+CAMPAIGN |= {"not_run": [dict.fromkeys(("pair", "label", "scheme", "reason"), TEXT)]}
+CAMPAIGN |= {"experiment": dict.fromkeys(("name", "description", "arena"), MAYBE_TEXT)}
+EXHIBIT: dict[str, Any] = dict.fromkeys(("name", "arena", "command", "summary"), MAYBE_TEXT)
+EXHIBIT |= {"provenance": {"created": MAYBE_TEXT, "git": GIT}, "paper": [MAPPING]}
+EXHIBIT |= {"claims": [dict.fromkeys(("verdict", "claim", "theirs", "ours"), TEXT)]}
+FACTS: dict[str, Any] = {"name": MAYBE_TEXT, "arena": MAYBE_TEXT, "created": MAYBE_TEXT, "facts": MAPPING}
+POPULATION: dict[str, Any] = {"population": {"name": MAYBE_TEXT}, "command": MAYBE_TEXT, "created": MAYBE_TEXT}
+POPULATION |= {"git": GIT}
+EVENTS: dict[str, dict[str, Any]] = {
+    "start": {"monotonic_us": MAYBE_NUMBER},
+    "request": dict.fromkeys(("chunk", "first", "last"), NUMBER),
+    "chunk_done": {"chunk": NUMBER, "rct_s": NUMBER},
+    "buffer": {"buffered_ms": NUMBER},
+    "first_frame": {"latency_s": NUMBER},
+    "connection_closed": {"paths": [MAPPING]},
+    "summary": {
+        **dict.fromkeys(("first_frame_s", "handshake_s", "play_time_s", "rebuffer_time_s"), MAYBE_NUMBER),
+        **dict.fromkeys(("rebuffer_count", "bytes", "stream_bytes_sent", "migrations"), MAYBE_NUMBER),
+        **{f"{name}_bytes": MAYBE_NUMBER for name in ("reinjected", "retransmitted", "given_up")},
+    },
+}
+
+
+def check(value: Any, shape: Any, place: str = "") -> None:
+    """`shape`: types, or those of a mapping's members, or in a list those of a list's entries. Raises ValueError for
+    what has another type, and for a number that no program of the project writes."""
+    if isinstance(shape, list) and isinstance(value, list):
+        for number, inner in enumerate(value):
+            check(inner, shape[0], f"{place}[{number}]")
+    elif isinstance(shape, dict) and isinstance(value, dict):
+        for name, inner in value.items():
+            if (wanted := shape.get(name, shape.get(ANY))) is not None:
+                check(inner, wanted, f"{place}.{name}" if place else name)
+    elif not isinstance(shape, tuple) or type(value) not in shape:
+        raise ValueError(f"{place or 'the record'} is of the type {type(value).__name__}")
+    elif isinstance(value, int | float) and not -(2.0**63) <= value < 2.0**63:
+        raise ValueError(f"{place} is no number, or of more than 63 bits")
+
+
+def check_event(event: dict[str, Any]) -> None:
+    """The same of a record of a program's log."""
+    kind = event.get("event")
+    of_its_kind = EVENTS.get(kind, {}) if isinstance(kind, str) else {}
+    check(event, {"t": NUMBER, "event": TEXT} | of_its_kind, "a log's record")
+
+
+@contextmanager
+def as_written(run: Path) -> Iterator[None]:
+    """Around the reading of a run's logs: raises UserError where they are not what a run leaves."""
+    try:
+        yield
+    except (OSError, *NOT_AS_WRITTEN) as error:
+        raise UserError(
+            f"{run}: a log of this run cannot be read ({type(error).__name__}: {error}); run it again."
+        ) from None
+
+
+def read_record(file: Path, shape: dict[str, Any]) -> dict[str, Any] | None:
+    """The record that a file has; None where it is not there, or is none of that shape."""
+    record = read_object(file)
+    try:
+        check(record, shape)
+    except ValueError:
+        return None
+    return record
