@@ -6,6 +6,7 @@ import json
 import re
 import socket
 import struct
+import tracemalloc
 import zipfile
 from pathlib import Path
 
@@ -47,6 +48,16 @@ def test_an_opportunity_stands_where_the_bytes_reach_the_next_multiple_of_1504()
 def test_bytes_of_a_bin_are_spread_evenly_and_stay_in_it() -> None:
     delivered = from_bins(np.array([0, 1e6, 2e6, 3e6]), np.array([4 * 1504.0, 0, 2 * 1504]))
     assert opportunities(delivered).tolist() == [249, 499, 749, 999, 2499, 2999, 3000]
+
+
+def test_a_row_of_a_high_rate_takes_little_more_memory_than_its_opportunities() -> None:
+    count = 4_000_000
+    tracemalloc.start()
+    times = opportunities(from_bins(np.array([0.0, 1e9]), np.array([count * 1504.0])))
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert (len(times), times[0], times[-2], times[-1]) == (count + 1, 0, 999_999, 1_000_000)
+    assert most < 4 * times.nbytes
 
 
 def test_nothing_delivered_is_one_opportunity_at_the_end() -> None:

@@ -101,6 +101,12 @@ def test_the_signal_delay_is_the_least_time_to_get_through_from_each_millisecond
     assert link_stats(read_link_log(tmp_path / "by-hand.down.log")).signal_delay_p95_ms == 82
 
 
+def test_packets_far_apart_do_not_take_memory_for_each_millisecond_between(tmp_path: Path) -> None:
+    apart = BY_HAND + "21600300 + 1504\n21600300 - 1504 1\n"
+    with pytest.raises(UserError, match=r"by-hand\.down\.log: its packets arrive over 21600229 ms, more than 21600000"):
+        link_stats(read_link_log(log_file(tmp_path, apart)))
+
+
 def test_rates_are_binned_from_the_edge_on() -> None:
     rates = binned_mbps(np.array([0.0, 9, 10, 25]), np.array([125, 125, 1250, 2500]), np.array([0.0, 10, 20, 30]))
     assert rates.tolist() == pytest.approx([0.2, 1.0, 2.0])

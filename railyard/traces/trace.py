@@ -177,7 +177,8 @@ def sha256_file(path: str | Path) -> str:
 
 def format_trace(opportunities_ms: Sequence[int] | IntArray) -> bytes:
     """The bytes of a trace file."""
-    return "".join(f"{int(t)}\n" for t in opportunities_ms).encode("ascii")
+    parts = (opportunities_ms[begin : begin + 1_000_000] for begin in range(0, len(opportunities_ms), 1_000_000))
+    return b"".join("".join(f"{int(t)}\n" for t in part).encode("ascii") for part in parts)
 
 
 def capacity_timeline(

@@ -7,8 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from railyard.base.errors import UserError
 from railyard.results.linklog.read import LinkLog
 from railyard.traces.trace import FloatArray
+
+MOST_MS = 6 * 3_600_000
+"""From the first to the last arrival: the signal delay has a value for each ms."""
 
 
 @dataclass(frozen=True)
@@ -55,13 +59,15 @@ def signal_delay(log: LinkLog) -> tuple[FloatArray, FloatArray]:
         return np.empty(0), np.empty(0)
     arrival = np.floor(log.departure_ms - log.delay_ms).astype(np.int64)
     first, last = int(arrival.min()), int(arrival.max())
-    least = np.full(last - first + 1, np.inf)
-    np.minimum.at(least, arrival - first, log.delay_ms)
+    if last - first > MOST_MS:
+        raise UserError(f"{log.path}: its packets arrive over {last - first} ms, more than {MOST_MS}; cut it.")
+    known, place = np.unique(arrival, return_inverse=True)
+    least = np.full(len(known), np.inf)
+    np.minimum.at(least, place, log.delay_ms)
     times = np.arange(first, last + 1, dtype=np.float64)
     # Where no packet arrived, the message waits for the next ms: one more than the value there.
-    known = np.isfinite(least)
-    following = np.flatnonzero(known)[np.searchsorted(np.flatnonzero(known), np.arange(len(least)))]
-    return times, least[following] + (following - np.arange(len(least)))
+    waits = np.diff(known, prepend=first - 1)
+    return times, np.repeat(least, waits) + (np.repeat(known, waits) - times)
 
 
 def _mbps(total_bytes: int, duration_s: float) -> float:

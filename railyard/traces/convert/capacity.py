@@ -15,8 +15,10 @@ import numpy as np
 from railyard.traces.trace import MAX_MS, OPPORTUNITY_BYTES, FloatArray, IntArray, TraceError
 
 US_PER_MS = 1000
-MAX_OPPORTUNITIES = 200_000_000
-"""More than an hour at 500 Gbps: a wrong unit, not a trace."""
+MAX_OPPORTUNITIES = 100_000_000
+"""Twenty minutes at 1 Gbps, in a file of 1 GB: more is a wrong unit, not a trace."""
+AT_A_TIME = 1_000_000
+"""So many opportunities are placed at once, which takes some ten numbers of each."""
 TUN_BYTES = 4
 """What a packet counts on the link besides its IP length."""
 
@@ -107,15 +109,23 @@ def opportunities(delivered: Delivered) -> IntArray:
         )
     if count > MAX_OPPORTUNITIES:
         raise TraceError(f"the measurement would be {count} opportunities; check the unit of its rates")
-    wanted = np.arange(1, count + 1, dtype=np.float64) * OPPORTUNITY_BYTES
+    times = np.empty(count + 1, dtype=np.int64)
+    times[count] = period_ms
+    for begin in range(0, count, AT_A_TIME):
+        end = min(begin + AT_A_TIME, count)
+        wanted = np.arange(begin + 1, end + 1, dtype=np.float64) * OPPORTUNITY_BYTES
+        times[begin:end] = np.clip(_placed_ms(delivered, wanted), 0, period_ms)
+    return times
+
+
+def _placed_ms(delivered: Delivered, wanted: FloatArray) -> FloatArray:
+    """The ms in which the bytes come to each value."""
     if delivered.stepwise:
         places = np.searchsorted(delivered.bytes_until, wanted - 1e-3, side="left")
-        at_ms = delivered.times_us[places] // US_PER_MS
-    else:
-        # An opportunity that completes exactly at the edge of a bin belongs to that bin.
-        at_ms = np.ceil(_crossings(delivered, wanted) / US_PER_MS - 1e-9) - 1
-    times = np.clip(at_ms, 0, period_ms).astype(np.int64)
-    return np.append(times, period_ms)
+        return delivered.times_us[places] // US_PER_MS
+    # An opportunity that completes exactly at the edge of a bin belongs to that bin.
+    at_ms: FloatArray = np.ceil(_crossings(delivered, wanted) / US_PER_MS - 1e-9) - 1
+    return at_ms
 
 
 def _crossings(delivered: Delivered, wanted: FloatArray) -> FloatArray:
