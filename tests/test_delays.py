@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from railyard.traces.convert.delays import DelayFormat, read_delays
-from railyard.traces.delay import read_delay_trace
+from railyard.traces.delay import read_delay_trace, rtt_over_time
 from railyard.traces.trace import TraceError
 from trace_files import railyard_traces, write
 
@@ -86,3 +86,10 @@ def test_any_bytes_are_delays_or_refused_in_one_sentence(
             assert "\n" not in str(error)
         else:
             read_delay_trace(write(tmp_path_factory.getbasetemp() / "any.delay", found.as_bytes()))
+
+
+def test_a_period_of_weeks_does_not_take_memory_for_each_millisecond(tmp_path: Path) -> None:
+    rtt = rtt_over_time(write(tmp_path / "weeks.delay", "0,10\n2000000000,20\n4000000000,10\n"))
+    assert len(rtt) <= 10_000_000 and (rtt.mean(), rtt[0], rtt[-1]) == (30, 20, 40)
+    with pytest.raises(TraceError, match=r"y\.delay:2: the time is beyond 4294967295 ms"):
+        read_delay_trace(write(tmp_path / "y.delay", "0,10\n4294967296,20\n"))

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
-from railyard.traces.trace import FloatArray, TraceError, bytes_of
+from railyard.traces.trace import MAX_MS, FloatArray, TraceError, bytes_of
 
 _LINE = re.compile(r"(\d{1,15}(?:\.\d{1,6})?),(\d{1,9}(?:\.\d{1,6})?)")
 MAX_DELAY_MS = 3_600_000.0
+MOST_VALUES = 10_000_000
 
 
 def is_delay_trace(path: Path) -> bool:
@@ -37,6 +38,8 @@ def read_delay_trace(path: Path) -> tuple[FloatArray, FloatArray]:
         at, delay = float(match[1]), float(match[2])
         if rows and at <= rows[-1][0]:
             raise TraceError(f"{path}:{number}: the time {at:g} does not come after {rows[-1][0]:g}; sort the lines")
+        if at > MAX_MS:
+            raise TraceError(f"{path}:{number}: the time is beyond {MAX_MS} ms; shorten the trace")
         if delay > MAX_DELAY_MS:
             raise TraceError(f"{path}:{number}: the delay is more than {MAX_DELAY_MS:g} ms; correct it")
         rows.append((at, delay))
@@ -45,10 +48,12 @@ def read_delay_trace(path: Path) -> tuple[FloatArray, FloatArray]:
 
 
 def rtt_over_time(path: Path) -> FloatArray:
-    """The RTT of a path with this delay in both directions, in each ms of one period (a single line: one value)."""
+    """The RTT of a path with this delay in both directions, in each ms of one period (a single line: one value). Of a
+    period of more than MOST_VALUES ms it has values at equal distances."""
     times, delays = read_delay_trace(path)
     if len(times) == 1:
         return 2 * delays
-    at = np.arange(0, max(1, int(times[-1])), dtype=np.float64)
+    period_ms = max(1, int(times[-1]))
+    at = np.arange(0, period_ms, -(-period_ms // MOST_VALUES), dtype=np.float64)
     rtt: FloatArray = 2 * delays[np.maximum(np.searchsorted(times, at, side="right") - 1, 0)]
     return rtt
