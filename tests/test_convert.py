@@ -8,6 +8,7 @@ import socket
 import struct
 import tracemalloc
 import zipfile
+from contextlib import suppress
 from pathlib import Path
 
 import dpkt
@@ -402,6 +403,21 @@ def test_captures_of_raw_ip_and_of_linux_cooked_interfaces_are_read(tmp_path: Pa
     ):
         file = capture(tmp_path / f"{link_type}.pcap", [(0, frame), (0.5, frame)], link_type)
         assert times_of(file, address=HOST) == [0, 500, 501], link_type
+
+
+@pytest.mark.parametrize("ng", [False, True])
+def test_a_packet_that_claims_gigabytes_takes_no_memory_for_them(tmp_path: Path, ng: bool) -> None:
+    file = capture(tmp_path / "c.pcap", [(0, ethernet(ipv4(PEER, HOST, 1500)))] * 2, 1, ng=ng)
+    data = file.read_bytes()
+    length = struct.pack("<I", 4_000_000_000)
+    at = data.index(b"\x06\0\0\0", 40) + 4 if ng else 24 + 8
+    file.write_bytes(data[:at] + length + data[at + 4 :])
+    tracemalloc.start()
+    with suppress(TraceError):  # pcap: a record that was cut counts by its header
+        times_of(file, address=HOST)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 200_000_000
 
 
 def test_what_is_no_usable_capture_is_told(tmp_path: Path) -> None:

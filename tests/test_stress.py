@@ -172,9 +172,10 @@ def test_a_mistake_is_one_sentence_with_its_file(line: str, sentence: str, tmp_p
     assert str(refused.value).startswith(str(file))
 
 
-def test_a_path_that_is_not_there_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("expected", ["goodput_ratio: {of: lt, min: 1}", "path_share: {path: lt, max: 1}"])
+def test_a_path_that_is_not_there_is_refused(expected: str, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="this pair has no path 'lt'; did you mean 'lte'"):
-        matrix_of(tmp_path, HEAD + "expect:\n  goodput_ratio: {of: lt, min: 1}\n", "vanilla-mp")
+        matrix_of(tmp_path, f"{HEAD}expect:\n  {expected}\n", "vanilla-mp")
 
 
 @pytest.mark.parametrize("words", ["vanilla", "vanilla-mp,dialect", "vanilla-mp,dialect=no"])

@@ -195,14 +195,14 @@ def plan(scenario: Scenario, document: YamlDocument, of: Subject, seeds: int | N
         )
         for spec in resolve(here, document)
     ]
-    ratio = scenario.expect.goodput_ratio
-    if ratio is None:
-        return Planned(scenario, of, specs, [])
+    ratio, share = scenario.expect.goodput_ratio, scenario.expect.path_share
     names = [path.name for path in specs[0].paths]
-    if ratio.of not in names:
-        place = ("expect", "goodput_ratio", "of")
-        raise document.error(place, f"this pair has no path '{ratio.of}'; {near_miss(ratio.of, names)}")
-    return Planned(scenario, of, specs, [_alone(spec, ratio.of) for spec in specs])
+    asked = [(("expect", "goodput_ratio", "of"), ratio.of)] if ratio else []
+    asked += [(("expect", "path_share", "path"), share.path)] if share else []
+    for place, name in asked:
+        if name not in names:
+            raise document.error(place, f"this pair has no path '{name}'; {near_miss(name, names)}")
+    return Planned(scenario, of, specs, [_alone(spec, ratio.of) for spec in specs] if ratio else [])
 
 
 def _experiment(arena: str, planned: Sequence[Planned]) -> Experiment:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import ipaddress
 import struct
 from collections.abc import Callable
@@ -17,6 +18,16 @@ from railyard.traces.trace import TraceError
 _VLAN_TYPES = (0x8100, 0x88A8)
 _IP_TYPES = (0x0800, 0x86DD)
 _ETHERNET_TYPE_AT = 12
+
+
+MOST_AT_ONCE = 1 << 26
+
+
+class _Capture(io.BufferedReader):
+    """A file whose records may claim any length: memory is taken for what is asked for, not for what is there."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        return super().read(MOST_AT_ONCE if size is None or size < 0 else min(size, MOST_AT_ONCE))
 
 
 def _ethernet(frame: bytes) -> bytes:
@@ -66,7 +77,7 @@ def read_capture(path: Path, recipe: TraceRecipe) -> Delivered:
     times: list[float] = []
     sizes: list[int] = []
     try:
-        with path.open("rb") as stream:
+        with _Capture(path.open("rb", buffering=0)) as stream:
             reader = dpkt.pcap.UniversalReader(stream)
             network_layer = _NETWORK_LAYER.get(reader.datalink())
             if network_layer is None:
