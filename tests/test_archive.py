@@ -253,11 +253,26 @@ def test_what_is_no_archive_is_said(tmp_path: Path, command_line: Command, data:
 
 
 def test_a_damaged_archive_is_said(written: Path, command_line: Command) -> None:
-    whole = bytearray(written.read_bytes())
-    whole[len(whole) // 2] ^= 0xFF
-    written.write_bytes(bytes(whole))
-    done = command_line("repeat", str(written), "--yes")
-    assert done.returncode == 2 and len(done.stderr.splitlines()) == 1
+    whole = written.read_bytes()
+    with zipfile.ZipFile(written) as archive:
+        first = archive.infolist()[0].header_offset + 80  # in the packed bytes of the first file
+    for place in (len(whole) // 2, first, first + 1, first + 2):
+        written.write_bytes(whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1 :])
+        done = command_line("repeat", str(written), "--yes")
+        assert done.returncode == 2 and len(done.stderr.splitlines()) == 1
+        assert "this is no sound archive" in done.stderr
+
+
+@pytest.mark.parametrize("packing", [zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2])
+def test_a_damaged_archive_of_captures_is_said(packing: int, tmp_path: Path, command_line: Command) -> None:
+    file = tmp_path / "captures.zip"
+    with zipfile.ZipFile(file, "w", packing) as archive:
+        archive.writestr("a.csv", "frame.time_epoch,tcp.srcport\n" * 100)
+    whole = bytearray(file.read_bytes())
+    whole[45:55] = b"\xff" * 10
+    file.write_bytes(bytes(whole))
+    done = command_line("traces", "rtt", str(file))
+    assert done.returncode == 2 and len(done.stderr.splitlines()) == 1 and str(file) in done.stderr
 
 
 def test_nothing_is_run_without_consent(written: Path, command_line: Command, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,7 +24,7 @@ from typing import IO, Any
 
 from railyard.base.counting import counting
 from railyard.base.errors import UserError
-from railyard.base.files import new_beside
+from railyard.base.files import ZIP_FAULTS, new_beside
 from railyard.base.jsonl import parse, read_json
 from railyard.base.lists import distinct
 from railyard.base.loop import complete
@@ -231,7 +231,7 @@ def opened(file: Path, *, program_file: Path | None = None, stack: Path | None =
             files = _checked(archive, file)
             traces = _unpacked(archive, files, Path(folder), file)
             yield _read(archive, file, files, traces, (program_file, stack))
-    except zipfile.BadZipFile as error:
+    except ZIP_FAULTS as error:
         raise UserError(f"{file}: this is no sound archive: {str(error).rstrip('.')}.") from None
     except (NotImplementedError, RuntimeError) as error:  # encrypted, or packed in another way
         raise UserError(f"{file}: this archive cannot be read: {error}.") from None

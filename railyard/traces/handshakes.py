@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
+from railyard.base.files import ZIP_FAULTS
 from railyard.stats.bootstrap import Layout
 from railyard.stats.intervals import Interval
 from railyard.stats.pooled import bootstrap, quantile_of
@@ -152,7 +153,7 @@ def _texts(path: Path) -> Iterator[Iterator[tuple[str, TextIO]]]:
             yield of_files(sorted(path.rglob("*.csv")) if path.is_dir() else [path])
     except OSError as error:
         raise TraceError.unreadable(path, error) from error
-    except (zipfile.BadZipFile, RuntimeError, NotImplementedError, EOFError) as error:
+    except (*ZIP_FAULTS, RuntimeError, NotImplementedError) as error:
         raise TraceError(f"{path}: it cannot be unpacked: {error}") from None
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from railyard.base.files import ZIP_FAULTS
 from railyard.traces.trace import TraceError
 
 MAX_BYTES = 500_000_000
@@ -34,6 +35,6 @@ def unpacked(path: Path, member: str) -> Iterator[Path]:
                 file.write_bytes(archive.read(_find(archive, path, member)))
         except OSError as error:
             raise TraceError.unreadable(path, error) from error
-        except (zipfile.BadZipFile, RuntimeError, NotImplementedError, EOFError, ValueError) as error:
+        except (*ZIP_FAULTS, RuntimeError, NotImplementedError, ValueError) as error:
             raise TraceError(f"{path}: '{member}' cannot be unpacked from it: {error}") from None
         yield file
