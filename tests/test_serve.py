@@ -163,6 +163,14 @@ def test_names_with_markup_are_text(make_campaign: Make) -> None:
             assert answer.status == (404 if path.endswith(quote(MARKUP)) and "campaign" in path else 200), path
 
 
+def test_a_campaign_whose_record_is_gone_has_a_page(make_campaign: Make) -> None:
+    out = make_campaign(FakeRun())
+    write_parquet(load_campaign(out)[1], out)
+    (out / "campaign.json").write_text("{}")
+    with Server(out.parent) as server:
+        assert server.get("/campaign/campaign").status < 500
+
+
 def test_a_campaign_under_way_is_told_and_its_runs_are_read_once(make_campaign: Make) -> None:
     out = make_campaign(*[FakeRun(seed=seed) for seed in range(1, 4)], FakeRun(seed=4, outcome="crashed"))
     record = json.loads((out / "campaign.json").read_text())
