@@ -291,6 +291,14 @@ def test_a_record_that_no_program_writes_ends_in_one_sentence(
             assert done.returncode == 2 and done.stderr.count("\n") == 1, (command, done)
 
 
+def test_a_path_whose_directions_differ_in_delay_has_no_delay_of_its_own(foreign: Path, command_line: Command) -> None:
+    file = foreign / RUN / "mpshell.json"
+    file.write_bytes(_set("paths", 0, "delay_ms", to=None)(file.read_bytes()))
+    (foreign / "runs.parquet").unlink()
+    for command in (("show", str(foreign / RUN)), ("report", str(foreign))):
+        assert (done := command_line(*command)).returncode == 0, done
+
+
 @pytest.mark.parametrize("partial", [".report.html.partial", ".runs.parquet.partial", f"{RUN}/.replay.html.partial"])
 def test_a_link_of_a_foreign_folder_is_not_written_through(
     partial: str, foreign: Path, tmp_path: Path, command_line: Command
