@@ -35,6 +35,7 @@ def refuse(folder: Path) -> None:
 def test_a_campaign_without_anything_new_is_shown_again_without_reading_its_runs(
     tmp_path: Path, command_line: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("RAILYARD_TRACEBACK", "1")
     (tmp_path / "again.yaml").write_text(EXPERIMENT)
     out = tmp_path / "out"
     words = ("run", str(tmp_path / "again.yaml"), "--out", str(out))
