@@ -86,6 +86,8 @@ def run_yaml(
         ("  - xlink", "  - {scheme: xlink, t_th3_ms: 5}", 6, ("t_th3_ms", "unknown field", "did you mean 't_th")),
         ("  - xlink", "  - {scheme: xlink, t_th1_ms: 9, t_th2_ms: 5}", 6, ("t_th1_ms, 9, is above t_th2_ms, 5",)),
         ("  - xlink", "  - {scheme: xlink, t_th1_ms: 3000}", 6, ("t_th1_ms, 3000, is above t_th2_ms, 2000",)),
+        ("  - xlink", "  - {scheme: vanilla-mp, t_th1_ms: 100}", 6, ("is for re-injection, and vanilla-mp copies",)),
+        ("  - xlink", "  - {scheme: sp, thresholds: [95, 80]}", 6, ("is for re-injection, and sp copies",)),
         ("  - xlink", "  - {scheme: mptcp, scheduler: ecf}", 6, ("'scheduler' is a parameter of QUIC",)),
         ("  - xlink", "  - {scheme: xlink, sysctls: {net.mptcp.enabled: 1}}", 6, ("'sysctls' is for mptcp and tcp",)),
         ("  - xlink", "  - {scheme: mptcp, sysctls: {net.core.rmem_max: 1}}", 6, ("net.core.rmem_max",)),

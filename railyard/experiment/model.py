@@ -50,6 +50,9 @@ SCHEME_SETTINGS = {name: setting for name, setting in SETTINGS.items() if name n
 QUIC_PARAMETERS = (*SCHEME_SETTINGS, "path_events")
 MULTIPATH_ONLY = ("path_events", "path_management")
 MIGRATION_ONLY = ("migrate_after", "migrate_back")
+REINJECTION_ONLY = (
+    "copy_rule", "max_reinjections", "t_th1_ms", "t_th2_ms", "rescue", "rescue_gain_ms", "rescue_permille"
+)  # fmt: skip
 
 if TYPE_CHECKING:
     Congestion = str
@@ -198,6 +201,22 @@ class _SchemeEntry(Strict):
                 raise FieldError(name, f"'{name}' is for multipath; {self.scheme} uses one path, so leave it out.")
         if "t_th1_ms" in given or "t_th2_ms" in given:
             self._check_thresholds_in_ms(given)
+        return self
+
+    @model_validator(mode="after")
+    def _copies_what_it_limits(self) -> Self:
+        """A scheme that copies nothing, and is not told to, has no settings of copies."""
+        given = self.quic_parameters()
+        known = QUIC_SCHEMES.get(self.scheme)
+        if known is None or "reinjection" in known.settings or "reinjection" in given:
+            return self
+        limits = ["thresholds"] if isinstance(self.thresholds, tuple) else []
+        for name in (*limits, *(name for name in REINJECTION_ONLY if name in given)):
+            raise FieldError(
+                name,
+                f"'{name}' is for re-injection, and {self.scheme} copies nothing; give 'reinjection' too, or leave it "
+                "out.",
+            )
         return self
 
     def _check_thresholds_in_ms(self, given: dict[str, Any]) -> None:
