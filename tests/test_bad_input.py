@@ -107,6 +107,7 @@ def run_yaml(
         ("duration_s: 5", "duration_s: five", 9, ("player.duration_s", "number", "'five'")),
         ("duration_s: 5", "duration_s: -5", 9, ("player.duration_s", "more than 0", "not -5")),
         ("name: bad-input", "name: a/b", 1, ("name", "letters, digits", "not 'a/b'")),
+        ("  - subway-1", "  - subway-1\n  - subway-1", 2, ("pairs", "the same pair is given twice")),
         ("pairs:\n  - subway-1", "pairs: []", 2, ("pairs", "at least 1 entry")),
         ("seeds: 1", "seeds: 1\nqlog: maybe", 8, ("qlog", "'all', 'none' or 'worst'", "'maybe'")),
         ("duration_s: 5", "duratoin_s: 5", 9, ("player.duratoin_s", "did you mean 'duration_s'?")),

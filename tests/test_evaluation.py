@@ -135,10 +135,13 @@ def test_a_collection_of_five_pairs_or_more_is_a_subset(tmp_path: Path) -> None:
     assert {run.pair for run in found["Maine"]} == {f"maine_{k}" for k in range(5)}
 
 
-def test_an_experiment_that_is_not_there_is_told_in_one_sentence(command_line: Command) -> None:
+def test_an_experiment_that_is_not_there_is_told_in_one_sentence(command_line: Command, tmp_path: Path) -> None:
     done = command_line("study", "evaluation", "--set", "experiments=[nothing]")
     assert done.returncode == 2
     assert done.stderr.startswith("railyard: there is no experiment 'nothing' in ") and done.stderr.count("\n") == 1
+    done = command_line("run", str(tmp_path))
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"railyard: {tmp_path}: this is a folder; name a file of YAML, or one of ")
 
 
 def test_headlines_are_told_for_the_pairs_that_chose_the_constants_and_for_the_others_apart(tmp_path: Path) -> None:

@@ -127,6 +127,8 @@ def find_yaml(name: str, folder: Path, what: str) -> Path:
     if given.suffix in (".yaml", ".yml") or given.is_file():
         return given
     path = folder / f"{name}.yaml"
+    if not path.is_file() and given.is_dir():
+        raise UserError(f"{name}: this is a folder; name a file of YAML, or one of {folder}.")
     if not path.is_file():
         names = [file.stem for file in folder.glob("*.yaml")]
         raise UserError(f"there is no {what} '{name}' in {folder}; {near_miss(name, names)}")

@@ -510,6 +510,8 @@ class Experiment(Strict):
             raise FieldError(
                 "seeds", "the same seed is given twice in 'seeds'; every seed is one repetition, so list it once."
             )
+        if any(pair in self.pairs[:at] for at, pair in enumerate(self.pairs)):
+            raise FieldError("pairs", "the same pair is given twice; list it once.")
         times = [event.t_s for event in self.link_events]
         if times != sorted(times):
             raise FieldError("link_events", "an event comes before the one above it; put them in the order of t_s.")
