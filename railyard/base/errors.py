@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -22,6 +21,8 @@ class UserError(Exception):
 
 def fault_words(error: BaseException) -> str:
     """What went wrong where, of an error that nobody put into a sentence. It may quote somebody else's file."""
+    import traceback  # noqa: PLC0415  slow to load
+
     places = [place for place in traceback.extract_tb(error.__traceback__) if "/railyard/" in place.filename]
     at = f" at {places[-1].filename.rpartition('/railyard/')[2]}:{places[-1].lineno}" if places else ""
     return printable(f"{type(error).__name__}{at}: {' '.join(str(error).split())[:MOST_LETTERS]}")

@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 import errno
-import lzma
 import os
 import stat
-import struct
-import zipfile
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
 from railyard.base.errors import UserError
-
-ZIP_FAULTS = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, struct.error, UnicodeError)
-"""What reading a damaged zip archive raises, besides OSError. NotImplementedError and RuntimeError: it is encrypted, or
-packed in another way."""
 
 
 @contextmanager

@@ -24,11 +24,12 @@ from typing import IO, Any
 
 from railyard.base.counting import counting
 from railyard.base.errors import UserError
-from railyard.base.files import ZIP_FAULTS, new_beside
+from railyard.base.files import new_beside
 from railyard.base.jsonl import parse, read_json
 from railyard.base.lists import distinct
 from railyard.base.loop import complete
 from railyard.base.provenance import sha256_of, version_words
+from railyard.base.zipped import ZIP_FAULTS
 from railyard.experiment.arenas import is_exact
 from railyard.results import shapes
 from railyard.run import captures

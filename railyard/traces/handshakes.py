@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
-from railyard.base.files import ZIP_FAULTS
+from railyard.base.zipped import ZIP_FAULTS
 from railyard.stats.bootstrap import Layout
 from railyard.stats.intervals import Interval
 from railyard.stats.pooled import bootstrap, quantile_of

@@ -155,12 +155,10 @@ void xl_path_outage_ends(xl_path *p, uint64_t now) {
         p->outage.until = now;
 }
 
-/* Whether the sample counts. The probes of an outage of 8 s measure 8, 7, 6, … s: with all of them the probe timeout
+/* After an outage: whether the sample counts. The probes of an outage of 8 s measure 8, 7, 6, … s: with all of them the probe timeout
  * would be several seconds, and a second outage would be noticed as late. So of them and of the first packet sent
  * afterwards the least sample counts, as if it had been the only one. */
 static bool counts(xl_path *p, uint64_t latest_us, uint64_t now) {
-    if (p->outage.until == 0)
-        return true;
     bool was_sent_afterwards = p->outage.until <= now - latest_us;
     if (was_sent_afterwards)
         p->outage.until = 0;
@@ -173,7 +171,7 @@ static bool counts(xl_path *p, uint64_t latest_us, uint64_t now) {
 }
 
 void xl_path_rtt_sample(xl_path *p, uint64_t latest_us, uint64_t ack_delay_us, bool came_back_here, uint64_t now) {
-    if (!counts(p, latest_us, now))
+    if (p->outage.until && !counts(p, latest_us, now))
         return;
     xl_rtt_sample(&p->ack_rtt, latest_us, ack_delay_us);
     if (!came_back_here)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from railyard.base.files import ZIP_FAULTS
+from railyard.base.zipped import ZIP_FAULTS
 from railyard.traces.trace import TraceError
 
 MAX_BYTES = 500_000_000
