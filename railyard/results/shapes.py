@@ -61,6 +61,11 @@ EVENTS: dict[str, dict[str, Any]] = {
 }
 
 
+def _fits(value: Any, types: tuple[type, ...]) -> bool:
+    kind = type(value)
+    return kind in types and (kind not in NUMBER or -(2.0**63) <= value < 2.0**63)
+
+
 def check(value: Any, shape: Any, place: str = "") -> None:
     """`shape`: types, or those of a mapping's members, or in a list those of a list's entries. Raises ValueError for
     what has another type, and for a number that no program of the project writes."""
@@ -69,19 +74,23 @@ def check(value: Any, shape: Any, place: str = "") -> None:
             check(inner, shape[0], f"{place}[{number}]")
     elif isinstance(shape, dict) and isinstance(value, dict):
         for name, inner in value.items():
-            if (wanted := shape.get(name, shape.get(ANY))) is not None:
+            wanted = shape.get(name, shape.get(ANY))
+            if wanted is not None and not (type(wanted) is tuple and _fits(inner, wanted)):
                 check(inner, wanted, f"{place}.{name}" if place else name)
     elif not isinstance(shape, tuple) or type(value) not in shape:
         raise ValueError(f"{place or 'the record'} is of the type {type(value).__name__}")
-    elif isinstance(value, int | float) and not -(2.0**63) <= value < 2.0**63:
+    elif not _fits(value, shape):
         raise ValueError(f"{place} is no number, or of more than 63 bits")
+
+
+_ANY_EVENT: dict[str, Any] = {"t": NUMBER, "event": TEXT}
+_OF_KIND = {kind: _ANY_EVENT | members for kind, members in EVENTS.items()}
 
 
 def check_event(event: dict[str, Any]) -> None:
     """The same of a record of a program's log."""
     kind = event.get("event")
-    of_its_kind = EVENTS.get(kind, {}) if isinstance(kind, str) else {}
-    check(event, {"t": NUMBER, "event": TEXT} | of_its_kind, "a log's record")
+    check(event, _OF_KIND.get(kind, _ANY_EVENT) if isinstance(kind, str) else _ANY_EVENT, "a log's record")
 
 
 @contextmanager
