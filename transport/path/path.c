@@ -155,9 +155,9 @@ void xl_path_outage_ends(xl_path *p, uint64_t now) {
         p->outage.until = now;
 }
 
-/* After an outage: whether the sample counts. The probes of an outage of 8 s measure 8, 7, 6, … s: with all of them the probe timeout
- * would be several seconds, and a second outage would be noticed as late. So of them and of the first packet sent
- * afterwards the least sample counts, as if it had been the only one. */
+/* After an outage: whether the sample counts. The probes of an outage of 8 s measure 8, 7, 6, … s: with all of them the
+ * probe timeout would be several seconds, and a second outage would be noticed as late. So of them and of the first
+ * packet sent afterwards the least sample counts, as if it had been the only one. */
 static bool counts(xl_path *p, uint64_t latest_us, uint64_t now) {
     bool was_sent_afterwards = p->outage.until <= now - latest_us;
     if (was_sent_afterwards)
