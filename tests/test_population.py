@@ -11,7 +11,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -55,6 +54,7 @@ from railyard.studies.population.scenes import Library
 from railyard.studies.population.table import literal
 from railyard.studies.population.viewers import Viewer, day_shares, draw_viewers
 from railyard.studies.study import find_study
+from waiting import wait_until
 
 pytestmark = pytest.mark.skipif(not (programs_dir() / "xlink-sim").is_file(), reason="needs xlink-sim: `make build`")
 SP, VANILLA = Arm("sp", "sp"), Arm("vanilla-mp", "vanilla-mp")
@@ -391,19 +391,12 @@ def _figures(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
     return [(row["identity"], row["arm"], tuple(row["rct_s"]), row["stream_bytes_sent"]) for row in rows]
 
 
-def _wait(condition: Callable[[], object], what: str, limit_s: float = 60) -> None:
-    deadline = time.monotonic() + limit_s
-    while not condition():
-        assert time.monotonic() < deadline, f"{what} did not happen"
-        time.sleep(0.02)
-
-
 def test_a_campaign_that_was_killed_goes_on_with_nothing_lost_and_nothing_doubled(tmp_path: Path) -> None:
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     more = ("viewers=36",)
     subprocess.run(_campaign(whole, *more), check=True, capture_output=True, cwd=ROOT)
     with subprocess.Popen(_campaign(killed, *more), stdout=subprocess.DEVNULL, cwd=ROOT) as process:
-        _wait(lambda: list(killed.glob("parts/part-*")) or process.poll() is not None, "the first part")
+        wait_until(lambda: list(killed.glob("parts/part-*")) or process.poll() is not None, "the first part", 60)
         process.send_signal(signal.SIGKILL)
     before = len(list(killed.glob("parts/part-*")))
     assert before and not (killed / "plays.parquet").exists()
@@ -449,7 +442,7 @@ def test_a_dask_worker_that_is_killed_loses_nothing_and_doubles_nothing(
         client.wait_for_workers(2, timeout=60)
     command = _campaign(out, *more, f"scheduler={address}")
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=ROOT) as campaign:
-        _wait(lambda: list(out.glob("parts/part-*")) or campaign.poll() is not None, "the first part")
+        wait_until(lambda: list(out.glob("parts/part-*")) or campaign.poll() is not None, "the first part", 60)
         assert campaign.poll() is None, "the campaign was over before a worker could be killed"
         workers[0].send_signal(signal.SIGKILL)
         output, _ = campaign.communicate(timeout=120)
