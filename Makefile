@@ -52,8 +52,9 @@ LTO := $(if $(CFLAGS)$(findstring clang,$(CC)),,-O3 -flto=auto)
 endif
 # Asked once, and only when something is compiled: on a fresh machine pkg-config comes with `make setup`.
 PKG_CFLAGS = $(eval PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS)))$(PKG_CFLAGS)
-# AES-GCM of packets, where the library is there: Debian has it for x86-64 (transport/crypto/gcm.c).
-GCM_LIBS := $(if $(wildcard /usr/include/intel-ipsec-mb.h),-lIPSec_MB)
+# AES-GCM of packets, where the library is there: Debian has it for x86-64 (transport/crypto/gcm.c). Asked when something
+# is compiled, since `make setup build` brings it.
+GCM_LIBS = $(eval GCM_LIBS := $(if $(shell ls /usr/include/intel-ipsec-mb.h 2>/dev/null),-lIPSec_MB))$(GCM_LIBS)
 PKG_LIBS = $(eval PKG_LIBS := $(shell pkg-config --libs $(PKGS)) $(GCM_LIBS))$(PKG_LIBS)
 CFLAGS_ALL = $(BASE_CFLAGS) $(if $(GCM_LIBS),-DXL_HAS_IPSEC_MB) $(PKG_CFLAGS) $(CFLAGS)
 

@@ -127,10 +127,12 @@ static bool room_for(const xl_builder *b, size_t n) {
 }
 
 bool xl_content_has_control(const xl_connection *c) {
-    if (c->handshake.done_pending || c->handshake.token_pending || c->streams.max_data_pending ||
-        c->streams.max_pending[0] || c->streams.max_pending[1] || c->streams.data_blocked_pending ||
-        c->streams.blocked_pending[0] || c->streams.blocked_pending[1] || c->streams.control_dirty ||
-        xl_conn_qoe_signal_is_due(c))
+    /* `|`: asked for every packet, and nearly always none of them is set. */
+    if (c->handshake.done_pending | c->handshake.token_pending | c->streams.max_data_pending |
+        c->streams.max_pending[0] | c->streams.max_pending[1] | c->streams.data_blocked_pending |
+        c->streams.blocked_pending[0] | c->streams.blocked_pending[1] | c->streams.control_dirty)
+        return true;
+    if (xl_conn_qoe_signal_is_due(c))
         return true;
     if (xl_cid_frames_are_due(c))
         return true;
