@@ -275,14 +275,8 @@ demo: setup ## the main job: an answer over twelve pairs in virtual time, two pa
 
 .PHONY: test
 test: setup ## everything is tested: lint, C tests under the sanitizers, Python and end-to-end tests
-	@$(MAKE) --no-print-directory -j$(JOBS) build
-	@$(MAKE) --no-print-directory -j$(JOBS) --output-sync=target lint sanitized
-	@$(MAKE) --no-print-directory test-c
-	@$(MAKE) --no-print-directory test-py
-
-.PHONY: sanitized
-sanitized:
-	@$(MAKE) --no-print-directory VARIANT=asan c-test-programs fuzz-programs
+	@$(MAKE) --no-print-directory -j$(JOBS) --output-sync=target build lint
+	@scripts/run-py-tests.sh $(MAKE) --no-print-directory JOBS=1 test-c
 
 .PHONY: test-c
 test-c: setup ## the C unit tests and the fuzzing corpora, under ASan and UBSan

@@ -85,7 +85,9 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 # A folder that the processes of `make test-py` share. A file's tests are run by the one that makes a file of its name
 # there; those on the wall clock are run first, by the process that has them.
 QUEUE = os.environ.get("RAILYARD_TEST_QUEUE")
-# These build in the tree, copy what is built there, or hold the lock of its gate: one process runs all of them.
+# These build in the tree, copy what is built there, or hold the lock of its gate. One process runs all of them, the one
+# that builds the C tests.
+HAS_THE_TREE = "RAILYARD_TEST_TREE" in os.environ
 IN_THE_TREE = (
     "arenas",
     "gate",
@@ -99,6 +101,10 @@ IN_THE_TREE = (
 )
 
 
+def is_in_the_tree(item: pytest.Item) -> bool:
+    return item.path.stem.removeprefix("test_") in IN_THE_TREE
+
+
 class Queue:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -106,7 +112,8 @@ class Queue:
 
     @staticmethod
     def order(items: list[pytest.Item]) -> None:
-        """The process that has tests on the wall clock takes the other files from the end."""
+        """The process that has tests on the wall clock takes the other files from the end. The one that has the tree
+        begins with what it alone may run."""
         on_the_wall = [item for item in items if item.get_closest_marker("wall_clock")]
         if on_the_wall:
             files: dict[Path, list[pytest.Item]] = {}
@@ -114,13 +121,17 @@ class Queue:
                 if not item.get_closest_marker("wall_clock"):
                     files.setdefault(item.path, []).append(item)
             items[:] = [*on_the_wall, *(item for file in reversed(files.values()) for item in file)]
+        elif HAS_THE_TREE:
+            items.sort(key=is_in_the_tree, reverse=True)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> bool | None:
         """True: it has been dealt with, by the other process."""
         if item.get_closest_marker("wall_clock"):
             return None
-        name = "tree" if item.path.stem.removeprefix("test_") in IN_THE_TREE else item.path.name
+        if is_in_the_tree(item):
+            return None if HAS_THE_TREE else True
+        name = item.path.name
         if name not in self._is_mine:
             try:
                 (self._folder / name).touch(exist_ok=False)
