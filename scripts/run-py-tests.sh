@@ -16,9 +16,8 @@ trap 'rm -rf "$beside" "$RAILYARD_TEST_QUEUE"; kill -- "${others[@]/#/-}" 2>/dev
 # The tests of the queue, after the command that is named, if one is.
 take_files() {
     local status=0
-    renice -n 10 "$BASHPID" >/dev/null
     "$@" || status=$?
-    .venv/bin/python -m pytest --durations=25 -m "not wall_clock and not long and not docker" || status=$?
+    nice -n 10 .venv/bin/python -m pytest --durations=25 -m "not wall_clock and not long and not docker" || status=$?
     return $status
 }
 set -m # each is a group of processes, which ends together

@@ -106,12 +106,12 @@ def is_in_the_tree(item: pytest.Item) -> bool:
 
 
 class Queue:
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, has_the_tree: bool) -> None:
         self._folder = folder
+        self._has_the_tree = has_the_tree
         self._is_mine: dict[str, bool] = {}
 
-    @staticmethod
-    def order(items: list[pytest.Item]) -> None:
+    def order(self, items: list[pytest.Item]) -> None:
         """The process that has tests on the wall clock takes the other files from the end. The one that has the tree
         begins with what it alone may run."""
         on_the_wall = [item for item in items if item.get_closest_marker("wall_clock")]
@@ -121,7 +121,7 @@ class Queue:
                 if not item.get_closest_marker("wall_clock"):
                     files.setdefault(item.path, []).append(item)
             items[:] = [*on_the_wall, *(item for file in reversed(files.values()) for item in file)]
-        elif HAS_THE_TREE:
+        elif self._has_the_tree:
             items.sort(key=is_in_the_tree, reverse=True)
 
     @pytest.hookimpl(tryfirst=True)
@@ -130,7 +130,7 @@ class Queue:
         if item.get_closest_marker("wall_clock"):
             return None
         if is_in_the_tree(item):
-            return None if HAS_THE_TREE else True
+            return None if self._has_the_tree else True
         name = item.path.name
         if name not in self._is_mine:
             try:
@@ -145,8 +145,9 @@ class Queue:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if QUEUE:
-        config.pluginmanager.register(Queue(Path(QUEUE)))
-        Queue.order(items)
+        queue = Queue(Path(QUEUE), has_the_tree=HAS_THE_TREE)
+        config.pluginmanager.register(queue)
+        queue.order(items)
     reason = missing_for_real_runs()
     if reason is not None and not REQUIRE:
         _skip(items, "privileged", reason)

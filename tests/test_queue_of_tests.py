@@ -24,14 +24,14 @@ def test_each_file_is_run_by_one_process_and_the_wall_clock_comes_first(tmp_path
     files = [Path(f"test_{letter}.py") for letter in "abcd"]
     others: list[Any] = [Item(file) for file in files for _ in range(2)]
     first: list[Any] = [*others[:3], Item(files[1], on_the_wall=True), *others[3:]]
-    Queue.order(first)
+    queues = [Queue(tmp_path, has_the_tree=False) for _ in range(2)]
+    queues[0].order(first)
     assert first[0].on_the_wall
     assert [item.path.stem[-1] for item in first[1:]] == list("ddccbbaa")
     second = list(others)
-    Queue.order(second)
+    queues[1].order(second)
     assert second == others
     run: list[list[str]] = [[], []]
-    queues = [Queue(tmp_path), Queue(tmp_path)]
     for own in zip(first[1:], second, strict=True):
         for number, item in enumerate(own):
             if queues[number].pytest_runtest_protocol(item) is None:
@@ -43,7 +43,10 @@ def test_each_file_is_run_by_one_process_and_the_wall_clock_comes_first(tmp_path
 def test_files_that_build_in_the_tree_are_run_by_one_process(tmp_path: Path) -> None:
     files = {name: Path(__file__).with_name(f"test_{name}.py") for name in IN_THE_TREE}
     assert all(file.is_file() for file in files.values())
-    items: list[Any] = [Item(file) for file in files.values()]
-    first, second = Queue(tmp_path), Queue(tmp_path)
-    assert first.pytest_runtest_protocol(items[0]) is None
-    assert all(second.pytest_runtest_protocol(item) for item in items), "another of them has begun in the other process"
+    items: list[Any] = [Item(Path("test_another.py")), *(Item(file) for file in files.values())]
+    builder, second = Queue(tmp_path, has_the_tree=True), Queue(tmp_path, has_the_tree=False)
+    assert all(second.pytest_runtest_protocol(item) for item in items[1:])
+    assert all(builder.pytest_runtest_protocol(item) is None for item in items)
+    assert second.pytest_runtest_protocol(items[0]), "the other one has begun it"
+    builder.order(items)
+    assert items[-1].path.name == "test_another.py", "what only it may run comes first"
