@@ -81,3 +81,4 @@ def test_recorded_runs_take_the_place_of_what_another_machine_took(command_line:
     own, basis = rates(results, "sim")
     assert basis.startswith("6 recorded runs") and FEWEST_RUNS <= 6
     assert own != usual and 0.05 < own.qlogs < 5 and 0.01 < own.link_logs < 5
+    assert rates(tmp_path, "sim") == (usual, rates(undated, "sim")[1]), "it looks at no more than the folders in it"

@@ -174,12 +174,13 @@ def _folders(folder: Path, depth: int) -> Iterator[Path]:
             yield from _folders(folder / name, depth - 1)
 
 
-def find_campaigns(results: Path) -> list[StoredCampaign]:
-    """Every campaign in the folder, which may be a campaign itself. None where there is no such folder."""
+def find_campaigns(results: Path, depth: int = MAX_DEPTH) -> list[StoredCampaign]:
+    """Every campaign in the folder, which may be one itself, and in folders `depth` levels below. None where there
+    is no such folder."""
     root = results.resolve()
     return [
         StoredCampaign(str(folder.relative_to(root)) if folder != root else root.name, folder)
-        for folder in _folders(root, MAX_DEPTH)
+        for folder in _folders(root, depth)
     ]
 
 

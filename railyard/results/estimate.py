@@ -53,8 +53,9 @@ class Estimate:
 
 
 def _newest_first(results: Path) -> list[StoredCampaign]:
-    """Campaigns with folders of runs, that started last first."""
-    campaigns = [one for one in find_campaigns(results) if one.record and (one.folder / "runs").is_dir()]
+    """Campaigns with folders of runs, that started last first. Not those deeper in it: with `--out` it may be a folder
+    that has much else, a home folder for example."""
+    campaigns = [one for one in find_campaigns(results, depth=1) if one.record and (one.folder / "runs").is_dir()]
     return sorted(campaigns, key=moment, reverse=True)
 
 
