@@ -346,13 +346,13 @@ def railyard(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str
     )
 
 
-HALF_OF_SMOKE = ("run", "smoke", "--set", "player.duration_s=3", "--repeat-budget", "0")
+HALF_OF_SMOKE = ("run", "smoke", "--set", "player.duration_s=3", "--repeat-budget", "0", "--jobs", "3")
 
 
 @pytest.fixture(scope="session")
 def smoke(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, subprocess.CompletedProcess[str]]]:
     """Half of smoke.yaml, run once for all the tests that look at its results. None of them rests on fidelity, so that
-    a void run is not repeated."""
+    a void run is not repeated, and runs are side by side."""
     out = tmp_path_factory.mktemp("smoke")
     yield out, railyard(*HALF_OF_SMOKE, "--out", str(out), timeout=240)
 
