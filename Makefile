@@ -103,7 +103,10 @@ PROGRAMS := $(BIN)/mpshell $(BIN)/xlink-server $(BIN)/xlink-player $(BIN)/xlink-
 .PHONY: build
 build: $(PROGRAMS) ## compile the C programs into build/bin
 
-COMPILE = @mkdir -p $(@D) && echo "CC   $<" && $(CC) $(CFLAGS_ALL) $(PRIVATE) -c $< -o $@
+COMPILE = @mkdir -p $(@D) && echo "CC   $<" && $(CC) $(CFLAGS_ALL) $(PRIVATE) $(OF_TEST) -c $< -o $@
+
+# A test's own code runs once: to optimise it would take longer than to run it.
+$(OUT)/%_test.o: OF_TEST := -O0
 
 UNIT = $(if $(LTO),$(LTO) -ffat-lto-objects -fomit-frame-pointer)
 $(OUT)/transport/%.o: PRIVATE = -Itransport $(UNIT)
