@@ -1,4 +1,4 @@
-"""`xlink-sim --batch`: many runs of one process, each as by itself, and none of them the end of another."""
+"""`xlink-sim --batch`: many runs of one process, each as by itself; one that dies ends none but its process."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -71,51 +72,70 @@ def alone(job: Path, out: Path) -> int:
         return subprocess.run([program("xlink-sim"), job, "--out", out], stderr=stderr, check=False).returncode
 
 
+def contents_of(folder: Path) -> dict[str, bytes]:
+    return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+def wait_begun(out: Path) -> None:
+    wait_until((out / "player.jsonl").is_file, "the run does not begin")
+
+
 def batches_of(process: int) -> list[int]:
     files = Path(f"/proc/{process}/task").glob("*/children")
     children = [int(each) for file in files for each in file.read_text().split()]
     return [child for child in children if b"--batch" in Path(f"/proc/{child}/cmdline").read_bytes()]
 
 
-def run_of(process: int) -> int:
-    """The copy that does the run, once it is there."""
-    children = Path(f"/proc/{process}/task/{process}/children")
-    wait_until(children.read_text, "no run begins")
-    return int(children.read_text().split()[0])
-
-
-def kill_the_run_of(process: int) -> None:
-    os.kill(run_of(process), signal.SIGKILL)
-
-
 def test_a_run_of_a_batch_has_the_bytes_of_one_alone_also_when_its_trace_has_changed(
     batch: subprocess.Popen[str], tmp_path: Path
 ) -> None:
-    jobs = [write_job(tmp_path, seed=1), write_job(tmp_path, seed=2, qlog=True, link_logs=True, null_crypto=False)]
+    real: dict[str, Any] = {"null_crypto": False, "keylog": True, "captures": True}
+    jobs = [
+        write_job(tmp_path, seed=1),
+        write_job(tmp_path, seed=2, qlog=True, **real),
+        write_job(tmp_path, seed=2, session="early_data", qlog=True),  # whose tickets tell the time of day
+    ]
     prints = []
-    for number, job in enumerate([*jobs, jobs[0]]):
-        if number == len(jobs):  # half of the rate
+    for number, job in enumerate([*jobs, jobs[1], jobs[0], jobs[0]]):
+        if number == 5:  # half of the rate
             (tmp_path / "trace").write_text("".join(f"{t}\n" for t in range(1, 2001) if t % 2 == 0))
         start(batch, job, tmp_path / f"batch{number}")
         assert ended(batch) == alone(job, tmp_path / f"alone{number}") == 0
-        prints.append(outputs_sha256(tmp_path / f"batch{number}"))
-        assert prints[-1] == outputs_sha256(tmp_path / f"alone{number}")
-    assert len(set(prints)) == 3
+        prints.append(contents_of(tmp_path / f"batch{number}"))
+        assert prints[-1] == contents_of(tmp_path / f"alone{number}")
+    assert prints[3:5] == [prints[1], prints[0]]
+    assert all(one != other for one, other in combinations([*prints[:3], prints[5]], 2))
 
 
-def test_a_job_that_is_wrong_and_a_run_that_dies_end_no_other(batch: subprocess.Popen[str], tmp_path: Path) -> None:
+def test_a_job_that_is_wrong_ends_no_other(batch: subprocess.Popen[str], tmp_path: Path) -> None:
     start(batch, write_job(tmp_path, scheme="none"), tmp_path / "wrong")
     assert ended(batch) == 2
     assert "none" in (tmp_path / "wrong" / "sim.stderr").read_text()
-    start(batch, long_job(tmp_path), tmp_path / "killed")
-    kill_the_run_of(batch.pid)
-    assert ended(batch) == -signal.SIGKILL
     start(batch, write_job(tmp_path), tmp_path / "right")
     assert ended(batch) == 0
+    assert (tmp_path / "right" / "sim.stderr").read_text() == ""
     assert batch.stdin is not None
     batch.stdin.write("no folder\n")
     batch.stdin.flush()
     assert batch.wait() == 2
+
+
+def test_after_a_run_that_dies_the_next_one_has_another_process(tmp_path: Path) -> None:
+    for name in ("dies", "next"):
+        (tmp_path / name).mkdir()
+
+    async def both() -> list[tuple[bool, int | None]]:
+        batches = Batches()
+        try:
+            dying = asyncio.create_task(batches.run(program("xlink-sim"), long_job(tmp_path), tmp_path / "dies", 60))
+            await asyncio.to_thread(wait_begun, tmp_path / "dies")
+            (process,) = batches_of(os.getpid())
+            os.kill(process, signal.SIGKILL)
+            return [await dying, await batches.run(program("xlink-sim"), write_job(tmp_path), tmp_path / "next", 60)]
+        finally:
+            await batches.close()
+
+    assert asyncio.run(both()) == [(True, -signal.SIGKILL), (True, 0)]
 
 
 def test_a_run_that_does_not_end_is_stopped_and_the_next_one_has_another_process(tmp_path: Path) -> None:
@@ -147,7 +167,7 @@ def test_a_program_of_before_is_started_for_each_run(tmp_path: Path) -> None:
 
 
 def test_a_caller_that_waits_has_another_process_after_a_run_that_did_not_end(tmp_path: Path) -> None:
-    outs = [tmp_path / name for name in ("first", "hangs", "next", "dies", "last")]
+    outs = [tmp_path / name for name in ("first", "hangs", "next", "dies", "then", "last")]
     for out in outs:
         out.mkdir()
     short, long = write_job(tmp_path), long_job(tmp_path)
@@ -158,16 +178,22 @@ def test_a_caller_that_waits_has_another_process_after_a_run_that_did_not_end(tm
         assert time.monotonic() - begin < 10
         assert own.run(short, outs[2], 60) == 0
         (process,) = batches_of(os.getpid())
+
+        def kill() -> None:
+            wait_begun(outs[3])
+            os.kill(process, signal.SIGKILL)
+
         with ThreadPoolExecutor(1) as pool:
-            dying = pool.submit(kill_the_run_of, process)
+            dying = pool.submit(kill)
             assert own.run(long, outs[3], 60) == -signal.SIGKILL
             dying.result()
-        assert batches_of(os.getpid()) == [process]
+        assert own.run(short, outs[4], 60) == 0
+        (process,) = batches_of(os.getpid())
         os.kill(process, signal.SIGKILL)  # between two runs: of neither is it the end
         wait_until(lambda: not is_running(process), "it does not end")
-        assert own.run(short, outs[4], 60) == 0
+        assert own.run(short, outs[5], 60) == 0
     assert batches_of(os.getpid()) == []
-    prints = {outputs_sha256(outs[at]) for at in (0, 2, 4)}
+    prints = {outputs_sha256(outs[at]) for at in (0, 2, 4, 5)}
     assert len(prints) == 1
 
 
@@ -195,7 +221,7 @@ def test_a_run_dies_with_its_caller(tmp_path: Path) -> None:
     command: list[str | Path] = [sys.executable, "-c", CALLER, program("xlink-sim"), long_job(tmp_path), tmp_path]
     with subprocess.Popen(command, cwd=ROOT) as caller:
         wait_until(lambda: batches_of(caller.pid), "no process of the batch begins")
-        own = batches_of(caller.pid)
-        run = run_of(own[0])
+        (process,) = batches_of(caller.pid)
+        wait_begun(tmp_path)
         caller.kill()
-    wait_until(lambda: not any(is_running(process) for process in (*own, run)), "they outlive the caller", 10)
+    wait_until(lambda: not is_running(process), "it outlives the caller", 10)

@@ -1,19 +1,12 @@
-/* xlink-sim --batch: many runs of one process.
+/* xlink-sim --batch: many runs of one process, one after the other.
  *
- * Each line of standard input is JOB.json, a tab and DIR. Each run is done by a copy of this process, with its standard
- * error in DIR/sim.stderr, and its exit status, or the negative number of the signal that ended it, is a line of
- * standard output. So libraries are linked and traces are parsed once, and a run that dies ends no other. */
+ * Each line of standard input is JOB.json, a tab and DIR. Each run has its standard error in DIR/sim.stderr, and its
+ * exit status is a line of standard output. So libraries are linked, memory is mapped and traces are parsed once. A run
+ * that dies ends the process: whoever wrote its line starts another for the next one. */
 #ifndef RAILYARD_SIM_BATCH_H
 #define RAILYARD_SIM_BATCH_H
 
-typedef struct {
-    /* Called before each run, in the process that stays. */
-    void (*prepare)(const char *job);
-    /* Returns the exit status. */
-    int (*run)(const char *job, const char *directory);
-} sim_batch;
-
-/* Returns at the end of standard input, or at a line that is none: 0, or 2. */
-int sim_batch_serve(const sim_batch *);
+/* `run` returns the exit status. Returns at the end of standard input, or at a line that is none: 0, or 2. */
+int sim_batch_serve(int (*run)(const char *job, const char *directory));
 
 #endif

@@ -37,20 +37,6 @@ static char *directory_of(const char *name) {
     return strndup(name, !slash ? 0 : (size_t)(slash - name) + 1);
 }
 
-/* Whatever is wrong with the job, the run says it. */
-static void prepare(const char *name) {
-    size_t length = 0;
-    char error[SIM_ERROR_BYTES], *directory = directory_of(name), *text = read_job(name, &length);
-    sim_job *job = calloc(1, sizeof *job);
-    if (job && text && directory && sim_job_parse(job, text, length, name, directory, error))
-        sim_traces_keep(job);
-    if (job)
-        sim_job_free(job);
-    free(job);
-    free(directory);
-    free(text);
-}
-
 static int run(const char *name, const char *out) {
     size_t length = 0;
     char *text = read_job(name, &length);
@@ -61,8 +47,10 @@ static int run(const char *name, const char *out) {
     char error[SIM_ERROR_BYTES] = "out of memory";
     int status = 2;
     const char *label = strcmp(name, "-") == 0 ? "standard input" : name;
-    if (directory && sim_job_parse(&job, text, length, label, directory, error))
+    if (directory && sim_job_parse(&job, text, length, label, directory, error)) {
+        sim_traces_keep(&job);
         status = sim_run(&job, label, out, error);
+    }
     sim_job_free(&job);
     free(directory);
     free(text);
@@ -88,7 +76,7 @@ int main(int argc, char **argv) {
         if (strcmp(argv[i], "--describe-settings") == 0)
             return jsonl_print(sim_describe_settings(), JSON_INDENT(1));
         if (strcmp(argv[i], "--batch") == 0 && argc == 2)
-            return sim_batch_serve(&(sim_batch){.prepare = prepare, .run = run});
+            return sim_batch_serve(run);
         if (strcmp(argv[i], "--out") == 0) {
             if (++i == argc)
                 return error_status(PROGRAM, "--out needs a value; see --help.");

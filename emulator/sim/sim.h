@@ -102,8 +102,7 @@ struct simulation {
 /* Each file is loaded once, however many links replay it. NULL with a sentence in error[SIM_ERROR_BYTES / 2]. */
 const sim_trace *sim_trace_load(simulation *, const char *file, char *error);
 void sim_traces_free(simulation *);
-/* Loads those of a job for all runs of this process and of its copies, as long as the files stay the same. Those that
- * cannot be loaded are left to the run. */
+/* Loads those of a job for all runs of this process, as long as the files stay the same. The run loads the others. */
 void sim_traces_keep(const sim_job *);
 
 /* ---- network.c: packets between the ends ---- */

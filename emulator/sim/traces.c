@@ -1,4 +1,4 @@
-/* Traces, as a run loads them, and as a process keeps them for the runs that begin as copies of it. */
+/* Traces, as a run loads them, and as a process keeps them for its later runs. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

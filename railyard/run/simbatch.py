@@ -1,4 +1,4 @@
-"""Processes of `xlink-sim --batch`: each does one run after the other, each in a copy of itself.
+"""Processes of `xlink-sim --batch`: each does one run after the other, and a run that dies ends its process alone.
 
 That saves the start of a program for every run, and parsing the same traces again."""
 
@@ -73,7 +73,7 @@ async def _asked(process: Process, line: str) -> bytes:
 
 
 async def stop(process: Process) -> None:
-    """And its run, which dies with it."""
+    """And its run."""
     with suppress(ProcessLookupError):
         process.kill()
     await process.wait()
