@@ -110,6 +110,8 @@ class Cell:
         """What lateness can have added to a quantile of the RCT; none where that was not recorded."""
         if not self.chunks or any(chunk.late_bound_s is None for chunk in self.chunks):
             return None
+        if not any(chunk.late_bound_s for chunk in self.chunks):
+            return 0.0
         on_time = [replace(run, chunks=[chunk.on_time for chunk in run.chunks]) for run in self.runs]
         return figure.value(self.runs) - figure.value(on_time)
 

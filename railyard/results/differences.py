@@ -222,10 +222,11 @@ def single_paths(runs: Sequence[Run]) -> list[str]:
 def better_path(runs: Sequence[Run], figure: Figure) -> list[Run]:
     """For each pair, the plays on the path with the lower figure, as runs of scheme `sp:best`."""
     labels, best = single_paths(runs), list[Run]()
+    of_place = grouped(((run.pair, run.label), run) for run in runs if not run.void)
     for pair in dict.fromkeys(run.pair for run in runs):
         candidates: list[tuple[float, list[Run]]] = []
         for label in labels:
-            plays = [run for run in runs if (run.pair, run.label) == (pair, label) and not run.void]
+            plays = of_place.get((pair, label), [])
             level = figure.level(plays, layout_of(plays).within()) if plays else None
             candidates.append((level.value if level else math.inf, plays))
         best += min(candidates, key=lambda one: one[0], default=(math.inf, []))[1]
@@ -237,11 +238,13 @@ def sides(runs: Sequence[Run], label: str, against: str, figure: Figure = COMPAR
     return common([*runs, *better_path(runs, figure)] if BEST in (label, against) else runs, label, against)
 
 
-def _signed_rank(figure: Figure, ours: Sequence[Run], theirs: Sequence[Run], layout: Layout) -> float | None:
+def _signed_rank(
+    figure: Figure, ours: Sequence[Run], theirs: Sequence[Run], layout: Layout, known: _Known
+) -> float | None:
     """The signed-rank test. Plays that overlap count once, by their median difference."""
     if figure.gate is None:
         return None
-    deltas = figure.deltas([figure.of(run) for run in theirs], [figure.of(run) for run in ours])
+    deltas = figure.deltas(*([known.value(figure, run) for run in side] for side in (theirs, ours)))
     window = layout.window_of()
     windows = [statistics.middle([deltas[k] for k in np.flatnonzero(window == one)]) for one in range(layout.windows)]
     p_more, p_less = statistics.signed_rank_p(windows), statistics.signed_rank_p([-delta for delta in windows])
@@ -249,11 +252,25 @@ def _signed_rank(figure: Figure, ours: Sequence[Run], theirs: Sequence[Run], lay
 
 
 class _Known:
-    """Figures of one scheme over one set of runs: each is asked for by more than one comparison."""
+    """Figures of the runs that are compared: each is asked for by more than one comparison."""
 
     def __init__(self) -> None:
         self._bounds: dict[object, Bounds] = {}
         self._levels: dict[object, Interval | None] = {}
+        self._values: dict[tuple[str, str, str, int], float] = {}
+        self._better_paths: dict[str, list[Run]] = {}
+
+    def value(self, figure: Figure, run: Run) -> float:
+        """Of a single run, as the gate compares it."""
+        key = (figure.name, run.pair, run.label, run.seed)
+        if key not in self._values:
+            self._values[key] = figure.of(run)
+        return self._values[key]
+
+    def better_path(self, runs: Sequence[Run], figure: Figure) -> list[Run]:
+        if figure.name not in self._better_paths:
+            self._better_paths[figure.name] = better_path(runs, figure)
+        return self._better_paths[figure.name]
 
     def bounds(self, figure: Figure, runs: Sequence[Run], layout: Layout) -> Bounds:
         key = (figure.name, tuple(run.run_id for run in runs), layout)
@@ -289,9 +306,10 @@ def difference(
 ) -> Difference:
     """The difference of two schemes over the same pairs and starts."""
     ours, theirs = both
-    beyond, here = (known.change(figure, ours, theirs, where) for where in (layout, layout.within()))
+    beyond = known.change(figure, ours, theirs, layout)
+    here = known.change(figure, ours, theirs, layout.within()) if layout.by_cluster else beyond
     mine, other = (_level(figure, side, layout, known) for side in (ours, theirs))
-    rank = _signed_rank(figure, ours, theirs, layout)
+    rank = _signed_rank(figure, ours, theirs, layout, known)
     return Difference(pair, ours[0].label, theirs[0].label, figure, mine, other, beyond, here, len(ours), rank)
 
 
@@ -302,7 +320,7 @@ def _level(figure: Figure, runs: Sequence[Run], layout: Layout, known: _Known) -
 
 def _for_these_or_like_these(level: Callable[[Layout], Interval | None], layout: Layout) -> Interval | None:
     interval = level(layout.within())
-    return interval if interval is None or interval.known else level(layout)
+    return level(layout) if interval is not None and not interval.known and layout.by_cluster else interval
 
 
 def _over(pair: str, runs: Sequence[Run]) -> list[Run]:
@@ -310,11 +328,11 @@ def _over(pair: str, runs: Sequence[Run]) -> list[Run]:
 
 
 def _sides_of(
-    runs: Sequence[Run], names: tuple[str, str], figures: Sequence[Figure]
+    runs: Sequence[Run], names: tuple[str, str], figures: Sequence[Figure], known: _Known
 ) -> list[tuple[Sequence[Figure], tuple[list[Run], list[Run]]]]:
     """The runs of both at the same places, and the figures for which they are these."""
     if BEST in names:
-        return [([figure], sides(runs, *names, figure)) for figure in figures]
+        return [([figure], common([*runs, *known.better_path(runs, figure)], *names)) for figure in figures]
     return [(figures, common(runs, *names))]
 
 
@@ -329,7 +347,7 @@ def differences(
     reference are a family: Holm's correction is over all of them that have a value."""
     known, families = _Known(), dict[tuple[str, bool], list[Difference]]()
     for names in comparisons:
-        of_figures = _sides_of(runs, names, figures)
+        of_figures = _sides_of(runs, names, figures, known)
         pairs = dict.fromkeys(run.pair for _, (ours, _) in of_figures for run in ours) if by_pair else []
         for pair in (ALL, *pairs):
             family = families.setdefault((names[1], pair == ALL), [])

@@ -102,11 +102,11 @@ class Run:
     def label(self) -> str:
         return str(self.config["label"])
 
-    @property
+    @cached_property
     def seed(self) -> int:
         return int(self.config["seed"])
 
-    @property
+    @cached_property
     def outcome(self) -> str:
         return str(self.record["outcome"])
 

@@ -164,9 +164,10 @@ def _draw_blocks(generator: np.random.Generator, counts: Weights, times: Counts,
 
 
 def weighted_sums(layout: Layout, values: Reals) -> Reals:
-    """The sum over the plays of what each contributes, under each row of `weights`."""
+    """The sum over the plays of what each contributes, under each row of `weights`. Of several columns, each by itself;
+    their last digits may differ from those of a column alone, unless all are whole numbers."""
     drawn = weights(layout)
-    sums = np.empty(len(drawn))
+    sums = np.empty((len(drawn), *values.shape[1:]))
     for begin in range(0, len(drawn), at_once := max(1, AT_ONCE // max(1, layout.plays))):
         sums[begin : begin + at_once] = drawn[begin : begin + at_once] @ values
     return sums

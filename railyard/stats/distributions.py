@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 
 def normal(value: float) -> float:
     """Φ: the probability of a smaller value."""
@@ -23,6 +25,7 @@ def student(freedom: float, value: float) -> float:
     return float(special.stdtr(freedom, value))
 
 
+@cache
 def student_quantile(freedom: float, share: float) -> float:
     from scipy import special  # noqa: PLC0415
 

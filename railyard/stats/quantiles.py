@@ -120,8 +120,9 @@ def _effective_count(sample: Sample, counted: npt.NDArray[np.bool_]) -> float:
     plays = sample.layout.plays
     below = np.bincount(sample.owner, weights=counted, minlength=plays).astype(np.float64)
     every = np.bincount(sample.owner, minlength=plays).astype(np.float64)
+    below_drawn, every_drawn = weighted_sums(sample.layout, np.column_stack((below, every))).T
     with np.errstate(divide="ignore", invalid="ignore"):
-        shares = weighted_sums(sample.layout, below) / weighted_sums(sample.layout, every)
+        shares = below_drawn / every_drawn
     share, count = float(shares[0]), float(every.sum())
     variance = float(np.nanvar(shares[1:])) * sample.layout.underestimate
     return count if variance <= 0 else min(count, share * (1 - share) / variance)
