@@ -78,3 +78,9 @@ def test_the_examples_name_commands_and_options_that_there_are(example: str) -> 
     while hasattr(command, "commands"):
         command, words = command.commands[words[0]], words[1:]
     command.make_context(name, words)  # parses, and runs nothing
+
+
+def test_a_campaign_without_a_page_to_write_imports_nothing_that_draws() -> None:
+    _, packages, _ = started("run", "--pair", "subway-1", "--dry-run")
+    assert "numpy" in packages
+    assert not {"jinja2", "matplotlib", "plotly", "scipy"} & packages

@@ -19,7 +19,6 @@ from railyard.experiment.model import QLOGS, experiment_of, find_experiment
 from railyard.experiment.options import of_pairs, with_options
 from railyard.report import write_page_of
 from railyard.report.exhibit import SIZES, Size
-from railyard.report.sections import Context
 from railyard.results import remembered
 from railyard.results.campaigns import find_run
 from railyard.results.explain.explanation import stream_of_chunk
@@ -143,11 +142,13 @@ def run(
             _tell(sentence)
         return
     with whole_campaign(plan, place, jobs=jobs, console=console, tables=True) as campaign:
-        summary = remembered.shown(campaign.folder, console) if campaign.is_as_shown else None
+        summary = campaign.shown.get(remembered.view(console))
         page = campaign.folder / "report.html"
         if summary is not None:
             console.file.write(summary)
         else:
+            from railyard.report.sections import Context  # noqa: PLC0415  slow to load
+
             context = Context(campaign.record, campaign.runs, folder=campaign.folder)
             outcome = Outcome(
                 campaign.runs, campaign.record["not_run"], context.findings, context.twins, campaign.record["command"]

@@ -1,30 +1,37 @@
-"""Reports: of one campaign, and of all exhibits and campaigns. One self-contained HTML page that needs no network."""
+"""Reports: of one campaign, and of all exhibits and campaigns. One self-contained HTML page that needs no network.
+What draws them takes long to load: it is loaded when there is a page to write."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from railyard.base import files
-from railyard.report import page as campaign_page
-from railyard.report import whole
-from railyard.report.sections import Context
 from railyard.results.records import Run
+
+if TYPE_CHECKING:
+    from railyard.report.sections import Context
 
 __all__ = ["write_page_of", "write_report", "write_whole"]
 
 
 def write_report(campaign: dict[str, Any], runs: Sequence[Run], out: Path) -> Path:
     """Writes `report.html` into the campaign's directory, and returns its path."""
+    from railyard.report.sections import Context  # noqa: PLC0415
+
     return write_page_of(Context(campaign, list(runs), folder=out), out)
 
 
 def write_page_of(context: Context, out: Path) -> Path:
     """The same of a context, whose comparisons need not be made again."""
-    return files.write_whole(out / "report.html", campaign_page.render(context))
+    from railyard.report import page  # noqa: PLC0415
+
+    return files.write_whole(out / "report.html", page.render(context))
 
 
 def write_whole(results: Path) -> Path:
     """Writes `report.html` over everything below a results directory, and returns its path."""
+    from railyard.report import whole  # noqa: PLC0415
+
     return files.write_whole(results / "report.html", whole.render(whole.gather(results)))

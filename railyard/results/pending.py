@@ -6,7 +6,7 @@ import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -78,7 +78,8 @@ class Whole:
     """A campaign whose runs are all there. They are read when they are first asked for."""
 
     folder: Path
-    is_as_shown: bool = False  # nothing has changed since it was shown last
+    shown: dict[str, str] = field(default_factory=dict)
+    """By view, what was shown of it last; empty where something has changed since."""
 
     @cached_property
     def _loaded(self) -> tuple[dict[str, Any], list[Run]]:
@@ -102,7 +103,7 @@ def whole_campaign(
     user stopped it."""
     with results_folder(plan.identity, place.tell, out=place.out, fresh=place.fresh, results=place.results) as folder:
         campaign = make_whole(plan, folder, jobs=jobs, console=console)
-        if tables and not campaign.is_as_shown:
+        if tables and not campaign.shown:
             write_parquet(campaign.runs, folder)
         yield campaign
 
@@ -125,8 +126,8 @@ def make_whole(plan: Plan, folder: Path, *, jobs: int | None = None, console: Co
         _tell_what_is_there(console, done, len(specs), taken)
     if plan.experiment.twins and not specs[0].is_exact:
         _make_twins(console, folder, specs)
-    if not pending and not taken and remembered.is_as_shown(folder):
-        return Whole(folder, is_as_shown=True)
+    if not pending and not taken and (shown := remembered.shown(folder)):
+        return Whole(folder, shown)
     refused = _run(console, campaign, specs, pending, jobs, plan.experiment.repeat_budget_s, qlog)
     if refused:
         specs = _without(campaign, plan, refused)

@@ -42,35 +42,36 @@ def state_of(folder: Path) -> str | None:
         return None
     facts = [json.dumps({name: value for name, value in record.items() if name != "started"}), *_code()]
     facts += [_stamp(folder / name) for name in OF_THE_CAMPAIGN]
-    facts += [_stamp(folder / "runs" / run / name) for run in record["runs"] for name in OF_A_RUN]
+    runs = (folder / "runs" / run for run in record["runs"])
+    facts += [_stamp(run / name) for run in runs for name in OF_A_RUN]
     return hashlib.sha256("\n".join(facts).encode()).hexdigest()
 
 
-def _view(console: Console) -> str:
+def view(console: Console) -> str:
     """What decides how the same is shown."""
     return f"{console.width} {console.color_system} {console.encoding} {Path.cwd()}"
 
 
-def _read(folder: Path) -> dict[str, str]:
+def shown(folder: Path) -> dict[str, str]:
     """By view, what was shown; empty where something has changed since."""
     try:
-        kept = read_json(folder / FILE)
-        return dict(kept["shown"]) if kept["state"] == state_of(folder) else {}
+        return _kept(folder, state_of(folder))
     except (OSError, *NOT_AS_WRITTEN):
         return {}
 
 
-def is_as_shown(folder: Path) -> bool:
-    return bool(_read(folder))
-
-
-def shown(folder: Path, console: Console) -> str | None:
-    return _read(folder).get(_view(console))
+def _kept(folder: Path, state: str | None) -> dict[str, str]:
+    """The same of a state. Raises OSError or NOT_AS_WRITTEN where nothing is kept."""
+    kept = read_json(folder / FILE)
+    return dict(kept["shown"]) if kept["state"] == state else {}
 
 
 def remember(folder: Path, console: Console, text: str) -> None:
     """Not where the disk is full: it only saves time."""
-    kept, state = _read(folder), state_of(folder)
-    if state is not None:
-        with suppress(OSError):
-            write_json(folder / FILE, {"state": state, "shown": kept | {_view(console): text}})
+    state, kept = state_of(folder), dict[str, str]()
+    if state is None:
+        return
+    with suppress(OSError, *NOT_AS_WRITTEN):
+        kept = _kept(folder, state)
+    with suppress(OSError):
+        write_json(folder / FILE, {"state": state, "shown": kept | {view(console): text}})

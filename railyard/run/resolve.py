@@ -22,7 +22,7 @@ from railyard.experiment.stacks import StackRun, find_stack, resolve_stack
 from railyard.run.arena import arena_of
 from railyard.run.runspec import RunBottleneck, RunFlow, RunPath, RunSpec, primary_path, scheme_parameters
 from railyard.traces.index import Pair, PairPath
-from railyard.traces.library import find_pair, how_to_get, list_pairs
+from railyard.traces.library import how_to_get, list_pairs
 from railyard.traces.names import Technology
 from railyard.traces.periods import told_of_runs
 from railyard.traces.settings import layered, of_way, split_files, vias
@@ -37,10 +37,10 @@ QLOGS_OF_ALL = 24  # runs in virtual time: of more of them, by default, only the
 
 def look_up(choice: PairChoice, document: YamlDocument, location: Location) -> Pair:
     """The pair that a choice stands for: the first of its names that the trace library has."""
-    known = {pair.name for pair in list_pairs()}
+    known = {pair.name: pair for pair in list_pairs()}
     for name in choice.first_found:
         if name in known:
-            return find_pair(name)
+            return known[name]
     name = choice.first_found[-1]
     raise document.error(location, f"there is no trace pair '{name}' on the search path; {how_to_get(name, known)}")
 
