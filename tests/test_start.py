@@ -13,6 +13,7 @@ from railyard.base.paths import ROOT
 from railyard.cli.main import COMMANDS, EXAMPLES, GROUPS, whole
 
 PROGRAM = """
+import os
 import sys
 from railyard.cli.main import main
 try:
@@ -20,28 +21,29 @@ try:
 except SystemExit as ended:
     print(ended.code or 0, sorted({name.partition(".")[0] for name in sys.modules}), file=sys.stderr)
     print([name for name in sys.modules if name.startswith("railyard.")], file=sys.stderr)
+    print(len(os.listdir("/proc/self/task")), file=sys.stderr)
 """
 SLOW = {"dask", "dpkt", "duckdb", "jinja2", "matplotlib", "numpy", "plotly", "pyarrow", "pydantic", "scipy", "yaml"}
 
 
-def started(*arguments: str, **environment: str) -> tuple[str, set[str], list[str]]:
-    """What a start prints; the packages that it imports; the modules of this one."""
+def started(*arguments: str, **environment: str) -> tuple[str, set[str], list[str], int]:
+    """What a start prints; the packages that it imports; the modules of this one; its threads at the end."""
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, *arguments],
         capture_output=True,
         text=True,
         check=True,
-        env=os.environ | environment,
+        env={name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"} | environment,
         cwd=ROOT,
     )
-    packages, modules = done.stderr.splitlines()[-2:]
+    packages, modules, threads = done.stderr.splitlines()[-3:]
     code, _, names = packages.partition(" ")
     assert code == "0"
-    return done.stdout, set(ast.literal_eval(names)), ast.literal_eval(modules)
+    return done.stdout, set(ast.literal_eval(names)), ast.literal_eval(modules), int(threads)
 
 
 def test_the_version_is_printed_without_a_library_but_that_of_the_command_line() -> None:
-    printed, packages, modules = started("--version")
+    printed, packages, modules, _ = started("--version")
     assert printed.startswith("railyard ")
     assert packages & (SLOW | {"rich"}) == set() and len(modules) < 10, modules
 
@@ -50,13 +52,13 @@ def test_the_version_is_printed_without_a_library_but_that_of_the_command_line()
 def test_commands_are_completed_without_importing_one(incomplete: str) -> None:
     # The program's name is that of the interpreter's option here, so the variable has it too.
     environment = {"COMP_WORDS": f"railyard {incomplete}", "COMP_CWORD": "1", "__C_COMPLETE": "complete_bash"}
-    printed, packages, modules = started(**environment)
+    printed, packages, modules, _ = started(**environment)
     assert printed.split() == [name for name in COMMANDS if name.startswith(incomplete)]
     assert packages & SLOW == set() and len(modules) < 10, modules
 
 
 def test_help_names_each_command_with_the_first_words_of_its_own_help() -> None:
-    printed, packages, _ = started("--help", COLUMNS="400")
+    printed, packages, *_ = started("--help", COLUMNS="400")
     assert packages & SLOW == set()
     for name, command in whole().commands.items():
         words = " ".join(command.help.split("\n\n")[0].split())
@@ -64,7 +66,7 @@ def test_help_names_each_command_with_the_first_words_of_its_own_help() -> None:
 
 
 def test_help_has_the_commands_in_groups_with_three_examples_each() -> None:
-    printed, _, _ = started("--help", COLUMNS="100")
+    printed, *_ = started("--help", COLUMNS="100")
     assert [name for name in GROUPS if any(f"─ {name} ─" in line for line in printed.splitlines())] == list(GROUPS)
     assert "─ Commands ─" not in printed
     for group, examples in EXAMPLES.items():
@@ -81,6 +83,11 @@ def test_the_examples_name_commands_and_options_that_there_are(example: str) -> 
 
 
 def test_a_campaign_without_a_page_to_write_imports_nothing_that_draws() -> None:
-    _, packages, _ = started("run", "--pair", "subway-1", "--dry-run")
+    _, packages, *_ = started("run", "--pair", "subway-1", "--dry-run")
     assert "numpy" in packages
     assert not {"jinja2", "matplotlib", "plotly", "scipy"} & packages
+
+
+def test_numpy_starts_no_threads() -> None:
+    dry_run = ("run", "--pair", "subway-1", "--dry-run")
+    assert started(*dry_run)[3] == started(*dry_run, OPENBLAS_NUM_THREADS="1")[3]

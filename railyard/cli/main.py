@@ -168,6 +168,8 @@ def common(
 
 def main() -> None:
     """Entry point: what a user can mend ends in one sentence and exit code 2."""
+    # For numpy, when a command loads it: its products are small, and a second thread mostly waits for the first one.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         sys.exit(app(standalone_mode=False))
     except UserError as error:
