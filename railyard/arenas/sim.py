@@ -84,13 +84,14 @@ def job_parameters(parameters: Mapping[str, str]) -> dict[str, str | int | float
 def _outcome(run_dir: Path, status: int | None) -> tuple[str, str]:
     """How the run ended, and a phrase about it; the same words as for a wall-clock run."""
     summary = summary_of(read_jsonl(run_dir / "player.jsonl"))
-    last_lines = last_words(run_dir / "sim.stderr")
     if status is None:
         return "hung", "the run did not end on the wall clock and was stopped"
     if status < 0:
-        return "crashed", f"{PROGRAM} died of {signal.Signals(-status).name}: {last_lines}"
+        died = f"{PROGRAM} died of {signal.Signals(-status).name}"
+        return "crashed", f"{died}: {last_words(run_dir / 'sim.stderr')}"
     if summary is None:
-        return "crashed", f"{PROGRAM} ended with code {status} and the player wrote no summary: {last_lines}"
+        ended = f"{PROGRAM} ended with code {status} and the player wrote no summary"
+        return "crashed", f"{ended}: {last_words(run_dir / 'sim.stderr')}"
     return str(summary["outcome"]), str(summary.get("message") or "")
 
 

@@ -58,13 +58,14 @@ def version_words() -> str:
     return f"railyard {__version__} (revision {state['revision'][:12]}{', with changes' if state['dirty'] else ''})"
 
 
+@cache
+def _cpu_model() -> str | None:
+    names = (line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name"))
+    return next((name.partition(":")[2].strip() for name in names), None)
+
+
 def cpu() -> dict[str, Any]:
-    model = None
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            model = line.partition(":")[2].strip()
-            break
-    return {"model": model, "cores": len(os.sched_getaffinity(0)), "load_1min": os.getloadavg()[0]}
+    return {"model": _cpu_model(), "cores": len(os.sched_getaffinity(0)), "load_1min": os.getloadavg()[0]}
 
 
 @cache
