@@ -196,7 +196,7 @@ class RunSpec(FrozenModel):
 
     @property
     def run_id(self) -> str:
-        return "--".join(re.sub(r"[^A-Za-z0-9_.=-]+", "_", part) for part in (self.pair, self.label, f"s{self.seed}"))
+        return re.sub(r"[^A-Za-z0-9_.=-]+", "_", f"{self.pair}--{self.label}--s{self.seed}")
 
     @property
     def transport(self) -> str:
