@@ -150,6 +150,20 @@ def test_settings_are_part_of_what_a_run_is_and_their_absence_is_not(tmp_path: P
         ("delay_trace: wifi.delay", "delay_trace: none.delay", ("none.delay", "cannot read")),
         ("path: wifi, state: down", "path: wlan, state: down", ("e.yaml:", "'wlan'")),
         (", state: down", "", ("e.yaml:13", "nothing changes")),
+        # What the programs refuse, and the form of the value does not show.
+        ("fq_codel", "droptail:packets=0", ("e.yaml:9", "links.all.down_queue", "packets of 1 to", '"packets=0"')),
+        ("1000/50", "1000/0", ("e.yaml:11", "links.lte.onoff: this takes", "of 1 to 3600000 ms, not '1000/0'")),
+        ("ge:p=0.01:r=0.5", "ge:p=0.01:p=0.5", ("e.yaml:11", "links.lte.loss", "not 'ge:p=0.01:p=0.5'")),
+        ("jitter_ms: 1.5", "reorder: 0.5", ("e.yaml:10", "links.wifi", "reorder needs a reorder-delay")),
+        ("jitter_ms: 1.5", "queue: codel:target=0", ("e.yaml:10", "links.wifi.queue", "target of 0.001 to 3600000 ms")),
+        ("t_s: 1, path: wifi", "t_s: 1, path: wifi, rate: 0.1bps", ("e.yaml:13", "link_events[0].rate", '"0.1bps"')),
+        ("links:", "bottlenecks: {b: {rate: 0.1bps}}\nlinks:", ("e.yaml:8", "bottlenecks.b.rate", "from 1bps to")),
+        ("verify: true", "startup_buffer_ms: 600000", ("e.yaml:6", "player: the start-up buffer", "must not exceed")),
+        ("verify: true", "fps: 29.97003", ("e.yaml:6", "player.fps", "at most three decimals, not 29.97003")),
+        ("[xlink]", "[sp, {scheme: xlink, t_th1_ms: 0.0001}]", ("e.yaml:4", "schemes[1].t_th1_ms", "three decimals")),
+        ("[xlink]", "[{scheme: xlink, path_events: '1:remove:5g'}]", ("e.yaml:4", "schemes[0]", "names '5g'")),
+        ("arena: sim", "arena: sim\nqueue: codel:target=0", ("e.yaml:3", "queue: ", "path wifi, up: queue codel")),
+        ("start_offset_ms: 0", "start_offset_ms: 4294967296", ("e.yaml:5", "start_offset_ms", "at most 4294967295")),
     ],
 )
 def test_a_mistake_is_named_with_its_line(tmp_path: Path, old: str, new: str, words: tuple[str, ...]) -> None:

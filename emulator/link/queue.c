@@ -38,6 +38,13 @@ static void list_options(const link_queue_discipline *d, char *text, size_t size
     }
 }
 
+static const link_queue_option *option_of(const link_queue_discipline *d, const link_text_option *given) {
+    const link_queue_option *o = d->options;
+    while (o && o->name && !link_text_option_is(given, o->name))
+        o++;
+    return o && o->name ? o : NULL;
+}
+
 static bool read_value(const link_queue_option *o, const link_text_option *given, uint64_t *value) {
     bool good = o->unit == LINK_QUEUE_MS ? number_parse_ms(given->value, given->value_length, LINK_MS_MOST, value)
                                          : number_parse(given->value, given->value_length, value);
@@ -46,11 +53,9 @@ static bool read_value(const link_queue_option *o, const link_text_option *given
 
 /* One "key=number" of a specification. */
 static bool apply_option(link_queue *queue, const link_text_option *given) {
-    const link_queue_option *o = queue->discipline->options;
+    const link_queue_option *o = option_of(queue->discipline, given);
     uint64_t value;
-    while (o && o->name && !link_text_option_is(given, o->name))
-        o++;
-    if (!o || !o->name || !read_value(o, given, &value))
+    if (!o || !read_value(o, given, &value))
         return false;
     memcpy((char *)queue->state + o->offset, &value, sizeof value);
     size_t used = strlen(queue->description);
@@ -60,18 +65,29 @@ static bool apply_option(link_queue *queue, const link_text_option *given) {
     return true;
 }
 
+static bool refuse_option(const link_queue_discipline *d, const link_text_option *given, char *error,
+                          size_t error_size) {
+    const link_queue_option *o = option_of(d, given);
+    const size_t whole = given->key_length + (!given->value ? 0 : 1 + given->value_length);
+    const int length = (int)(whole < 60 ? whole : 60);
+    if (!o) {
+        char known[160];
+        list_options(d, known, sizeof known);
+        return error_set(error, error_size, "queue %s does not understand \"%.*s\"; its options: %s", d->name, length,
+                         given->key, known);
+    }
+    const double unit = o->unit == LINK_QUEUE_MS ? 1e3 : 1;
+    return error_set(error, error_size, "queue %s takes %s of %.15g to %.15g%s, not \"%.*s\"", d->name, o->name,
+                     (double)o->least / unit, (double)o->most / unit, o->unit == LINK_QUEUE_MS ? " ms" : "", length,
+                     given->key);
+}
+
 static bool apply_options(link_queue *queue, const char *list, char *error, size_t error_size) {
     link_text_option given;
-    char known[160];
     bool any = list[0] == ':';
-    for (list += any; link_text_next_option(&list, &given);) {
-        if (!apply_option(queue, &given)) {
-            list_options(queue->discipline, known, sizeof known);
-            size_t length = given.key_length + (!given.value ? 0 : 1 + given.value_length);
-            return error_set(error, error_size, "queue %s does not understand \"%.*s\"; its options: %s",
-                             queue->discipline->name, (int)(length < 60 ? length : 60), given.key, known);
-        }
-    }
+    for (list += any; link_text_next_option(&list, &given);)
+        if (!apply_option(queue, &given))
+            return refuse_option(queue->discipline, &given, error, error_size);
     if (any) {
         size_t used = strlen(queue->description);
         snprintf(queue->description + used, sizeof queue->description - used, "]");

@@ -24,6 +24,12 @@ static bool hash(const char *data, size_t length, char hex[65]) {
     return true;
 }
 
+/* "0mbps" and "5000gbps" name no file that anybody has. */
+static bool looks_like_rate(const char *text) {
+    const size_t length = strlen(text);
+    return text[0] >= '0' && text[0] <= '9' && length > 3 && strcmp(text + length - 3, "bps") == 0;
+}
+
 bool link_trace_load(link_trace *trace, char sha256[65], const char *given, const char *file, char *error,
                      size_t error_size) {
     uint64_t rate;
@@ -31,6 +37,8 @@ bool link_trace_load(link_trace *trace, char sha256[65], const char *given, cons
     size_t length = strlen(given);
     const bool is_rate = link_trace_parse_rate(given, &rate);
     bool ok = is_rate || link_trace_read_file(file, &data, &length, error, error_size);
+    if (!ok && looks_like_rate(given))
+        return error_set(error, error_size, "%s: a rate is from 1bps to 1000gbps", given);
     if (is_rate)
         *trace = link_trace_constant(rate);
     else

@@ -18,10 +18,12 @@
 static const char usage[] =
     "usage: xlink-sim JOB.json --out DIR\n"
     "       xlink-sim --batch\n"
+    "       xlink-sim --check\n"
     "       xlink-sim --describe-settings\n"
     "  JOB.json   The job (docs/reference/sim.md). '-' reads it from standard input.\n"
     "  --out DIR  Write player.jsonl, server.jsonl, mpshell.json, links/ and qlog/ to DIR.\n"
     "  --batch    Run a job for each line of standard input: JOB.json, a tab, DIR. Print the exit status of each.\n"
+    "  --check    Print a line for each line of standard input, a job: what is wrong with it, or nothing.\n"
     "  --describe-settings\n"
     "             Print schemes, settings of QUIC and of links, queues and technologies as JSON.\n"
     "The exit status is the player's: 0; 1 if it ran and failed; 2 if it could not start or connect.\n";
@@ -59,6 +61,31 @@ static int run(const char *name, const char *out) {
     return status;
 }
 
+/* The job of a line, which names files by absolute names. */
+static void check(const char *text, size_t length) {
+    char error[SIM_ERROR_BYTES] = "";
+    sim_job *job = calloc(1, sizeof *job);
+    if (!job)
+        sim_fail(error, "out of memory");
+    else if (sim_job_parse(job, text, length, "job", "", error)) {
+        sim_traces_keep(job);
+        (void)sim_check(job, "job", error);
+    }
+    puts(error);
+    if (job)
+        sim_job_free(job);
+    free(job);
+}
+
+static int check_lines(void) {
+    char *line = NULL;
+    size_t size = 0;
+    for (ssize_t n; (n = getline(&line, &size, stdin)) > 0;)
+        check(line, (size_t)n);
+    free(line);
+    return 0;
+}
+
 /* Stream buffers come and go with every chunk: memory that is given back to the kernel would be zeroed each time. */
 static void keep_memory(void) {
     mallopt(M_MMAP_THRESHOLD, 16 << 20);
@@ -75,6 +102,8 @@ int main(int argc, char **argv) {
         }
         if (strcmp(argv[i], "--describe-settings") == 0)
             return jsonl_print(sim_describe_settings(), JSON_INDENT(1));
+        if (strcmp(argv[i], "--check") == 0 && argc == 2)
+            return check_lines();
         if (strcmp(argv[i], "--batch") == 0 && argc == 2)
             return sim_batch_serve(run);
         if (strcmp(argv[i], "--out") == 0) {

@@ -29,18 +29,20 @@ static bool make_link(simulation *sim, sim_direction *d, const link_settings *se
 static bool make_direction(simulation *sim, const sim_path_job *path, const char *where, size_t number, uint32_t seed,
                            uint32_t way, char *error) {
     sim_direction *d = &sim->directions[2 * number + way];
+    const char *way_name = way == 0 ? "up" : "down";
     char reason[SIM_ERROR_BYTES / 2];
     d->actor = 2 * number + way;
     d->to_server = way == 0;
     d->trace = sim_trace_load(sim, link_settings_trace(&path->settings[way]), reason);
     if (!d->trace)
-        return sim_fail(error, "%s.%s: %s", where, way == 0 ? "up" : "down", reason);
+        return sim_fail(error, "%s.%s: %s", where, way_name, reason);
     if (sim->job->link_logs) {
         d->log = calloc(1, sizeof *d->log);
         if (!d->log)
             return sim_fail(error, "out of memory");
     }
-    return make_link(sim, d, &path->settings[way], seed, reason) || sim_fail(error, "%s: %s", where, reason);
+    return make_link(sim, d, &path->settings[way], seed, reason) ||
+           sim_fail(error, "%s.%s: %s", where, way_name, reason);
 }
 
 /* Both directions. */

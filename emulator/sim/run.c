@@ -29,9 +29,13 @@ static void loop(simulation *sim) {
     }
 }
 
-static bool set_up(simulation *sim, const char *job_name, char *error) {
+static void count_directions(simulation *sim) {
     sim->path_direction_count = 2 * sim_path_links(sim->job);
     sim->direction_count = sim->path_direction_count + 2 * sim->job->bottleneck_count;
+}
+
+static bool set_up(simulation *sim, const char *job_name, char *error) {
+    count_directions(sim);
     sim->event_actor = sim->direction_count + 2 * sim->job->player_count;
     if (!sim_timers_init(&sim->timers, sim->event_actor + 1))
         return sim_fail(error, "out of memory");
@@ -83,4 +87,12 @@ int sim_run(const sim_job *job, const char *job_name, const char *directory, cha
     sim_network_free(&sim);
     sim_timers_free(&sim.timers);
     return status;
+}
+
+bool sim_check(const sim_job *job, const char *job_name, char *error) {
+    simulation sim = {.job = job};
+    count_directions(&sim);
+    const bool is_good = sim_network_setup(&sim, job_name, error);
+    sim_network_free(&sim);
+    return is_good;
 }

@@ -155,5 +155,7 @@ bool sim_outputs_close_logs(simulation *);
 /* Runs a job. Returns the exit status; other than 0 there is a sentence (without full stop) in
  * error[SIM_ERROR_BYTES]. */
 int sim_run(const sim_job *, const char *job_name, const char *directory, char *error);
+/* Whether the links of a job can be made, as at the start of a run. False with such a sentence. */
+bool sim_check(const sim_job *, const char *job_name, char *error);
 
 #endif

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import shlex
 import signal
+import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,7 +21,7 @@ from typing import Any
 
 from railyard.base.errors import UserError
 from railyard.base.jsonl import read_jsonl, summary_of
-from railyard.base.paths import program
+from railyard.base.paths import program, program_place
 from railyard.base.provenance import sha256_of
 from railyard.experiment.model import NEEDS_KERNEL, TRANSPORT_OF_SCHEME
 from railyard.experiment.settings import SETTINGS
@@ -113,6 +115,20 @@ class Sim(Arena):
 
     def check(self) -> None:
         """It needs nothing of the machine."""
+
+    def refusals(self, specs: Sequence[RunSpec]) -> list[str]:
+        """What the program says of each job, without running it: a sentence, or nothing. Of a run whose endpoints it
+        does not have, it says so of links and player. None where no program with that option is built."""
+        binary = program_place(PROGRAM)
+        if not os.access(binary, os.X_OK):
+            return []
+        lines = "".join(json.dumps(job(self._with_own_ends(spec))) + "\n" for spec in specs)
+        done = subprocess.run([str(binary), "--check"], input=lines, capture_output=True, text=True, check=False)
+        return [line.removeprefix("job: ") for line in done.stdout.splitlines()] if done.returncode == 0 else []
+
+    def _with_own_ends(self, spec: RunSpec) -> RunSpec:
+        ends = {"scheme": "sp", "parameters": {}, "congestion": "cubic"}
+        return spec.model_copy(update=ends) if self.refuses(spec.scheme) else spec
 
     async def execute(self, spec: RunSpec, run_dir: Path) -> dict[str, Any]:
         (run_dir / "job.json").write_text(json.dumps(job(spec), indent=1) + "\n")

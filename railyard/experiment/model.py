@@ -67,6 +67,7 @@ PATH_EVENTS = f"^{_PATH_EVENT}(,{_PATH_EVENT})*$"
 CONTROLLER_SYSCTL = "net.ipv4.tcp_congestion_control"
 SYSCTL = r"^net\.(mptcp|ipv4)\.[a-z0-9_]+$"
 
+MOST_OFFSET_MS = int(LINK_SETTINGS["offset_ms"].most)
 Percent = Annotated[float, Field(ge=0, le=100)]
 
 
@@ -438,7 +439,9 @@ class Experiment(Strict):
     # 'drawn': one draw per pair and seed, the same for all schemes. A number: that offset for every run.
     # 'spread': evenly over the shortest trace, a place a seed.
     # 'worst_of_primary': where the primary path's downlink has the least capacity over the length of the video.
-    start_offset_ms: Literal["drawn", "spread", "worst_of_primary"] | Annotated[int, Field(ge=0)] = "drawn"
+    start_offset_ms: Literal["drawn", "spread", "worst_of_primary"] | Annotated[int, Field(ge=0, le=MOST_OFFSET_MS)] = (
+        "drawn"
+    )
     player: PlayerSettings = PlayerSettings()
     time_limit_s: float = Field(default=60, gt=0, le=7200)
     queue: QueueSpec | None = None

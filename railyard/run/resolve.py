@@ -20,6 +20,7 @@ from railyard.experiment.model import (
 from railyard.experiment.settings import FORESIGHT_SCHEDULERS
 from railyard.experiment.stacks import StackRun, find_stack, resolve_stack
 from railyard.run.arena import arena_of
+from railyard.run.refused import refuse
 from railyard.run.runspec import RunBottleneck, RunFlow, RunPath, RunSpec, primary_path, scheme_parameters
 from railyard.traces.index import Pair, PairPath
 from railyard.traces.library import how_to_get, list_pairs
@@ -381,4 +382,5 @@ def resolve(experiment: Experiment, document: YamlDocument) -> list[RunSpec]:
         if spec.run_id in seen:
             raise UserError(f"{document.path}: two runs are both called {spec.run_id}; give one scheme a 'label'.")
         seen.add(spec.run_id)
+    refuse(experiment, document, specs)
     return specs
