@@ -366,6 +366,23 @@ def test_a_mistake_on_the_command_line_of_a_program_is_named_with_the_remedy(wor
     one_sentence(program(name, *arguments), name, *parts)
 
 
+@needs_programs
+@pytest.mark.parametrize(
+    "words",
+    [
+        "xlink-sim PIPE --out o",
+        "mpshell --path wifi:up=PIPE,down=1mbps,delay=5 -- true",
+        "mpshell --config PIPE -- true",
+        "xlink-server --quic 127.0.0.1:0 --params PIPE",
+    ],
+)
+def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(tmp_path: Path, words: str) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    name, *arguments = words.replace("PIPE", str(pipe)).split()
+    one_sentence(program(name, *arguments), name, str(pipe), "it is no regular file")
+
+
 def player(tmp_path: Path, *arguments: str, server: str = "127.0.0.1:9") -> subprocess.CompletedProcess[str]:
     video = ["--url", "/synthetic/100000", "--chunk-bytes", "50000", "--bitrate", "1000000", "--time-limit", "3"]
     where = ["--server", server, "--path", "wifi:127.0.0.1", "--insecure", "--out", str(tmp_path / "p.jsonl")]

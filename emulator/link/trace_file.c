@@ -12,7 +12,7 @@
 
 bool link_trace_read_file(const char *path, char **data, size_t *length, char *error, size_t error_size) {
     *data = file_read_at(path, SIZE_MAX, length);
-    return *data || error_set(error, error_size, "%s: cannot read the trace: %s", path, strerror(errno));
+    return *data || error_set(error, error_size, "%s: cannot read the trace: %s", path, file_problem(errno));
 }
 
 static bool hash(const char *data, size_t length, char hex[65]) {

@@ -43,7 +43,7 @@ static int run(const char *name, const char *out) {
     size_t length = 0;
     char *text = read_job(name, &length);
     if (!text)
-        return error_status(PROGRAM, "cannot read the job %s: %s.", name, strerror(errno));
+        return error_status(PROGRAM, "cannot read the job %s: %s.", name, file_problem(errno));
     char *directory = directory_of(name);
     static sim_job job;
     char error[SIM_ERROR_BYTES] = "out of memory";

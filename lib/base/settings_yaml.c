@@ -3,9 +3,13 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#define KNOWN_BYTES 144 /* fits the sentence of fail_unknown() */
+#include "base/text_file.h"
+
+#define KNOWN_BYTES    144 /* fits the sentence of fail_unknown() */
+#define MAX_YAML_BYTES ((size_t)16 << 20)
 
 /* ---- Documents ---- */
 
@@ -27,24 +31,21 @@ bool settings_yaml_fail(const settings_yaml *y, size_t line, const char *format,
 
 bool settings_yaml_load(settings_yaml *y, const char *text) {
     yaml_parser_t parser;
-    FILE *in = text ? NULL : fopen(y->file, "rbe");
-    if ((!in && !text) || !yaml_parser_initialize(&parser)) {
-        snprintf(y->error, SETTINGS_ERROR_BYTES, "cannot read %s: %s.", y->file, strerror(in || text ? ENOMEM : errno));
-        if (in)
-            fclose(in);
+    size_t length = text ? strlen(text) : 0;
+    char *read = text ? NULL : file_read_at(y->file, MAX_YAML_BYTES, &length);
+    if ((!read && !text) || !yaml_parser_initialize(&parser)) {
+        snprintf(y->error, SETTINGS_ERROR_BYTES, "cannot read %s: %s.", y->file,
+                 file_problem(read || text ? ENOMEM : errno));
+        free(read);
         return false;
     }
-    if (in)
-        yaml_parser_set_input_file(&parser, in);
-    else
-        yaml_parser_set_input_string(&parser, (const unsigned char *)text, strlen(text));
+    yaml_parser_set_input_string(&parser, (const unsigned char *)(text ? text : read), length);
     const bool ok = yaml_parser_load(&parser, &y->document);
     if (!ok)
         settings_yaml_fail(y, parser.problem_mark.line, "this is not YAML: %s.",
                            parser.problem ? parser.problem : "it cannot be read");
     yaml_parser_delete(&parser);
-    if (in)
-        fclose(in);
+    free(read);
     return ok;
 }
 

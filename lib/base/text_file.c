@@ -55,8 +55,7 @@ char *file_read(int fd, size_t most, size_t *length) {
     return text ? read_on(fd, text, cap, most, length) : NULL;
 }
 
-char *file_read_at(const char *name, size_t most, size_t *length) {
-    const int fd = open(name, O_RDONLY | O_CLOEXEC);
+static char *read_and_close(int fd, size_t most, size_t *length) {
     if (fd < 0)
         return NULL;
     char *text = file_read(fd, most, length);
@@ -64,6 +63,25 @@ char *file_read_at(const char *name, size_t most, size_t *length) {
     close(fd);
     errno = error;
     return text;
+}
+
+/* Without O_NONBLOCK open() itself would wait for a pipe's writer. */
+static int open_regular(const char *name) {
+    struct stat st;
+    const int fd = open(name, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &st) != 0 || S_ISREG(st.st_mode))
+        return fd;
+    close(fd);
+    errno = S_ISDIR(st.st_mode) ? EISDIR : EINVAL;
+    return -1;
+}
+
+char *file_read_at(const char *name, size_t most, size_t *length) {
+    return read_and_close(open_regular(name), most, length);
+}
+
+const char *file_problem(int error) {
+    return error == EINVAL ? "it is no regular file" : strerror(error);
 }
 
 bool file_peek(const char *name, char *text, size_t size) {
@@ -89,7 +107,7 @@ bool file_write(int fd, const void *data, size_t length) {
 
 char *text_file_read(const char *file, char *error, size_t error_cap) {
     size_t length;
-    char *text = file_read_at(file, MAX_TEXT_BYTES, &length);
+    char *text = read_and_close(open(file, O_RDONLY | O_CLOEXEC), MAX_TEXT_BYTES, &length);
     if (!text)
         error_set(error, error_cap, "cannot read %s: %s", file,
                   errno == EFBIG ? "it has more than a mebibyte" : strerror(errno));
