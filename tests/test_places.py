@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from conftest import Command
+from railyard.base.errors import UserError
 from railyard.experiment.model import load_experiment
 from railyard.run.resolve import resolve
 from railyard.traces import find_pair, read_trace
@@ -26,6 +27,8 @@ def test_the_worst_stretch_has_the_fewest_opportunities_and_the_next_ones_do_not
     assert all(later - earlier >= 2000 for earlier, later in itertools.pairwise(starts))
     assert worst_stretches(in_memory([*times, 10_000]), 2000, 1, 0)[0].start_ms == 0
     assert len(worst_stretches(in_memory([*times, 10_000]), 4000, 9, 6000)) == 2
+    with pytest.raises(UserError, match="4294967295 ms in bins of 100 ms are more than 3000000 bins; give a trace"):
+        worst_stretches(in_memory([4_294_967_295]), 2000, 1, 4_294_967_295)
 
 
 PLACED = """\

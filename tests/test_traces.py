@@ -450,11 +450,12 @@ def test_stats_shows_a_pair_and_a_file(tmp_path: Path) -> None:
 
 
 def test_user_errors_are_one_sentence_and_exit_code_2(tmp_path: Path) -> None:
-    bad = write(tmp_path / "bad.down", "1\nx\n")
+    bad, endless = write(tmp_path / "bad.down", "1\nx\n"), write(tmp_path / "endless.down", "4294967295\n")
     for arguments in (
         ("stats", "no-such-pair"),
         ("stats", str(tmp_path / "absent.down")),
         ("stats", str(bad)),
+        ("stats", str(endless)),
         ("validate", str(bad)),
         ("generate", "--out", str(tmp_path)),
         ("generate", "--out", str(tmp_path), "--model", "hsr", "--name", "a/b"),

@@ -25,6 +25,7 @@ def worst_stretches(trace: Trace, length_ms: int, count: int, last_start_ms: int
     Starts are multiples of STEP_MS from 0 to last_start_ms, the earliest of equals first. Fewer where there is no room
     for more.
     """
+    trace.check_bins(STEP_MS, last_start_ms)
     starts = np.arange(0, last_start_ms + 1, STEP_MS, dtype=np.int64)
     opportunities = (trace.cumulative(starts + length_ms) - trace.cumulative(starts)).astype(np.float64)
     stretches: list[Stretch] = []

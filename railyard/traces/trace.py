@@ -23,6 +23,8 @@ OPPORTUNITY_BYTES = 1504
 OPPORTUNITY_BITS = OPPORTUNITY_BYTES * 8
 MAX_MS = 2**32 - 1
 """Greatest timestamp, some 50 days: the link's limit too."""
+MOST_BINS = 3_000_000
+"""Three days in bins of 100 ms: timestamps of some more are no ms."""
 MAX_DIGITS = 15
 """Longer timestamps are refused before they are read as numbers."""
 
@@ -91,14 +93,24 @@ class Trace:
         passed: IntArray = loops * len(self.opportunities_ms) + within
         return passed
 
+    def check_bins(self, bin_ms: int, length_ms: int) -> None:
+        """Raises TraceError where there are more than MOST_BINS: they would take memory without bounds."""
+        if length_ms // bin_ms > MOST_BINS:
+            raise TraceError(
+                f"{self.path}: {length_ms} ms in bins of {bin_ms} ms are more than {MOST_BINS} bins; give a trace "
+                "whose timestamps are ms, or cut it"
+            )
+
     def counts(self, bin_ms: int, *, duration_ms: int | None = None, start_offset_ms: int = 0) -> IntArray:
         """Opportunities per bin [k·bin_ms, (k+1)·bin_ms) from start_offset_ms on, looping; whole bins only.
 
-        Without a duration: one loop. A trace shorter than a bin gives one bin.
+        Without a duration: one loop. A trace shorter than a bin gives one bin. Raises TraceError
+        where there are more than MOST_BINS.
         """
         if bin_ms <= 0 or start_offset_ms < 0 or (duration_ms is not None and duration_ms <= 0):
             raise ValueError("bin and duration are positive, the start offset is not negative")
         length = self.period_ms if duration_ms is None else duration_ms
+        self.check_bins(bin_ms, length)
         edges = np.arange(max(length // bin_ms, 1) + 1, dtype=np.int64) * bin_ms + start_offset_ms
         return np.diff(self.cumulative(edges))
 
