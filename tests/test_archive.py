@@ -281,6 +281,12 @@ def test_nothing_is_run_without_consent(written: Path, command_line: Command, mo
     assert "--yes" in done.stdout + done.stderr and "same bytes" not in done.stdout
 
 
+def test_an_archive_has_the_name_of_a_zip_file(campaign: Path, tmp_path: Path, command_line: Command) -> None:
+    done = command_line("archive", str(campaign), "--out", str(tmp_path / "c.tar"))
+    assert done.returncode == 2 and "c.tar: an archive is a ZIP file; give a name with .zip." in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_folder_without_a_campaign_is_no_archive(campaign: Path, tmp_path: Path, command_line: Command) -> None:
     shutil.copytree(campaign, tmp_path / "c")
     (tmp_path / "c" / "campaign.json").unlink()

@@ -140,6 +140,8 @@ class Written:
 
 def write_archive(folder: Path, out: Path, *, with_traces: bool = True) -> Written:
     """Writes the archive completely or not at all. The same folder gives the same bytes. Raises UserError."""
+    if out.suffix.lower() not in (".zip", ""):
+        raise UserError(f"{out}: an archive is a ZIP file; give a name with .zip.")
     records = _records(folder)
     about = _about(folder, records)
     members = [(f"{CAMPAIGN}{file.relative_to(folder).as_posix()}", file) for file in _kept(folder)]
