@@ -267,6 +267,8 @@ def test_the_leaderboard_is_a_page_without_script_and_tells_nothing_of_the_machi
     folder = tmp_path / "board"
     done = command_line("serve", "--results", str(server.results), "--export", str(folder), "--figure", "rct_max")
     assert done.returncode == 2 and "there is no figure 'rct_max'" in done.stderr
+    done = command_line("serve", "--results", str(tmp_path / "nope"))
+    assert done.returncode == 2 and "nope: there is no such folder" in done.stderr
     done = command_line("serve", "--results", str(server.results), "--export", str(folder))
     assert done.returncode == 0, done.stderr
     page = (folder / "index.html").read_text()

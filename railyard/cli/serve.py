@@ -35,6 +35,8 @@ def serve_command(
 
     The server answers this machine alone. With --export it writes the leaderboard for any web server to serve.
     """
+    if results != RESULTS_DIR and not results.is_dir():
+        raise UserError(f"{results}: there is no such folder; give one of results, or make it.")
     if export is not None:
         _export(export, results, campaign or [], figure)
         return
