@@ -126,6 +126,12 @@ def run_yaml(
         ),
         ("seeds: 1", "seeds: [1, 1]", 7, ("same seed",)),
         ("name: bad-input\n", "", 1, ("name", "missing")),
+        (
+            "name: bad-input\npairs:\n  - subway-1",
+            "pairs:\n  - subway-1\nnam: x",
+            3,
+            ("nam: unknown field; did you mean 'name'?",),
+        ),
         ("name: bad-input", "name:", 1, ("name: this takes text, not nothing",)),
         (
             "seeds: 1",

@@ -211,7 +211,12 @@ def parse(document: YamlDocument, model: type[Model]) -> Model:
         return model.model_validate(document.data)
     except ValidationError as error:
         mistakes = [(_location(dict(mistake)), dict(mistake)) for mistake in error.errors()]
-        location, mistake = min(mistakes, key=lambda entry: document.line(entry[0]))
+        # A field that is missing may be one of those that nobody knows.
+        unknown = {at[:-1] for at, mistake in mistakes if mistake["type"] == "extra_forbidden"}
+        location, mistake = min(
+            mistakes,
+            key=lambda entry: (entry[1]["type"] == "missing" and entry[0][:-1] in unknown, document.line(entry[0])),
+        )
         if str(mistake["type"]) not in ("extra_forbidden", "missing", "value_error"):
             location = document.known(location)
             others = [other for at, other in mistakes if other is not mistake and document.known(at) == location]
