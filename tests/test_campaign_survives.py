@@ -177,3 +177,6 @@ def test_broken_runs_are_named_and_done_again(experiment: Path, tmp_path: Path, 
     shutil.rmtree(vanilla)
     assert command_line("run", str(experiment), "--out", str(out), "--seeds", "1").returncode == 0
     assert pq.read_table(out / "runs.parquet").num_rows == 4
+    made = (out / "campaign.json").read_text()
+    assert command_line("run", str(experiment), "--out", str(out), "--seeds", "1", "--jobs", "1").returncode == 0
+    assert (out / "campaign.json").read_text() == made, "a command that makes no run leaves the record as it is"

@@ -97,9 +97,11 @@ class Campaign:
         specs: list[RunSpec],
         not_run: list[dict[str, str]],
         further: dict[str, Any] | None = None,
+        *,
+        complete: bool = False,
     ) -> None:
         """`campaign.json`: what was asked for, by which command, and which runs and rows that makes. `further`: more
-        members."""
+        members. `complete`: all runs are there, so the record of what made them stays, if it asked for the same."""
         record = {
             "schema": CAMPAIGN_SCHEMA,
             "experiment": experiment.model_dump(mode="json"),
@@ -109,8 +111,10 @@ class Campaign:
             "git": provenance.git_state(),
             "runs": [spec.run_id for spec in specs],
             "not_run": not_run,
-        }
-        folders.write_json(self.out / "campaign.json", record | (further or {}))
+        } | (further or {})
+        before = read_object(self.out / "campaign.json") if complete else None
+        if before is None or record != before | {name: record[name] for name in ("command", "started", "git")}:
+            folders.write_json(self.out / "campaign.json", record)
 
     def sweep(self) -> None:
         """Removes what a campaign that was killed left half done."""
