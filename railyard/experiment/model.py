@@ -339,6 +339,10 @@ class BufferLimits(Strict):
 _CHANGES = ("state", "delay_ms", "loss", "rate", "mtu", "reorder", "duplicate", "cross", "nat", "interface")
 
 
+def _is_positive(rate: str) -> bool:
+    return any(digit in rate for digit in "123456789")
+
+
 class LinkEvent(Strict):
     """A change of a path's link at a set time, as in a job of xlink-sim."""
 
@@ -367,7 +371,7 @@ class LinkEvent(Strict):
     def _changes_something(self) -> LinkEvent:
         if self.loss is not None and not LINK_SETTINGS["loss"].takes(self.loss):
             raise FieldError("loss", "it takes a probability, 0 to 1, or ge:p=P:r=P[:good=P][:bad=P].")
-        if self.rate is not None and not any(digit in self.rate for digit in "123456789"):
+        if self.rate is not None and not _is_positive(self.rate):
             raise FieldError("rate", f"'{self.rate}' is no rate; for an outage give 'state: down'.")
         if self.cross is not None and not LINK_SETTINGS["cross"].takes(self.cross):
             raise FieldError("cross", f"it takes a rate such as 2mbps, or 'off', but it is '{self.cross}'.")
@@ -412,7 +416,9 @@ class FlowSettings(Strict):
         for name in ("rate", "delay_ms"):
             if self.path is not None and getattr(self, name) is not None:
                 raise FieldError(name, f"'{name}' is of a link of its own, which a flow with 'via' has; leave it out.")
-        if self.to_s is not None and self.to_s <= self.from_s:
+        if self.rate is not None and not _is_positive(self.rate):
+            raise FieldError("rate", f"'{self.rate}' is no rate; give one above 0.")
+        if self.to_s is not None and float(_digits(self.to_s)) <= float(_digits(self.from_s)):
             raise FieldError("to_s", f"it ends at {self.to_s:g} s, and begins at {self.from_s:g} s; give a later time.")
         if self.pause_ms is not None and self.size_bytes is None:
             raise FieldError("pause_ms", "'pause_ms' needs 'size_bytes', which ends a connection.")

@@ -10,7 +10,14 @@ from pydantic import AfterValidator, Field, WithJsonSchema
 from railyard.base.declared import QUEUES, queues
 from railyard.base.yamlfile import near_miss
 
-DeviceName = Annotated[str, Field(pattern=r"^[a-z0-9-]{1,15}$")]
+
+def _not_the_kernels(name: str) -> str:
+    if name in ("lo", "all", "default"):
+        raise ValueError(f"'{name}' is a name that the kernel uses itself; choose another one.")
+    return name
+
+
+DeviceName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,14}$"), AfterValidator(_not_the_kernels)]
 """Name of a path, and of its network device: at most 15 characters, the kernel's limit."""
 
 Technology = Literal["5g-sa", "5g-nsa", "wifi", "lte"]
