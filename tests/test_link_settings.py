@@ -150,6 +150,7 @@ def test_settings_are_part_of_what_a_run_is_and_their_absence_is_not(tmp_path: P
         ("delay_trace: wifi.delay", "delay_trace: none.delay", ("none.delay", "cannot read")),
         ("path: wifi, state: down", "path: wlan, state: down", ("e.yaml:", "'wlan'")),
         (", state: down", "", ("e.yaml:13", "nothing changes")),
+        ("delay_trace: wifi.delay", 'delay_trace: "a\\0b"', ("e.yaml:10", "links.wifi.delay_trace", "it takes a text")),
         # What the programs refuse, and the form of the value does not show.
         ("fq_codel", "droptail:packets=0", ("e.yaml:9", "links.all.down_queue", "packets of 1 to", '"packets=0"')),
         ("1000/50", "1000/0", ("e.yaml:11", "links.lte.onoff: this takes", "of 1 to 3600000 ms, not '1000/0'")),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+import os
 from pathlib import Path
 
 import numpy as np
@@ -451,12 +452,19 @@ def test_stats_shows_a_pair_and_a_file(tmp_path: Path) -> None:
 
 def test_user_errors_are_one_sentence_and_exit_code_2(tmp_path: Path) -> None:
     bad, endless = write(tmp_path / "bad.down", "1\nx\n"), write(tmp_path / "endless.down", "4294967295\n")
+    pipe = tmp_path / "pipe.yaml"
+    os.mkfifo(pipe)
+    (tmp_path / "pipe").symlink_to(pipe)
     for arguments in (
         ("stats", "no-such-pair"),
         ("stats", str(tmp_path / "absent.down")),
         ("stats", str(bad)),
         ("stats", str(endless)),
         ("validate", str(bad)),
+        ("validate", str(tmp_path / "pipe")),
+        ("convert", str(tmp_path / "pipe"), "--out", str(tmp_path / "t")),
+        ("convert", str(pipe), "--out", str(tmp_path / "t")),
+        ("rtt", str(pipe)),
         ("generate", "--out", str(tmp_path)),
         ("generate", "--out", str(tmp_path), "--model", "hsr", "--name", "a/b"),
         ("generate", "--out", str(bad), "--model", "hsr", "--duration", "1"),

@@ -121,7 +121,7 @@ class Setting(FrozenModel):
                 return isinstance(value, bool) if self.is_truth else value in self.words
             case _:
                 text = format(Decimal(str(value)), "f") if is_number and self.pattern else value
-                return isinstance(text, str) and text != "" and re.fullmatch(self.pattern or ".*", text) is not None
+                return isinstance(text, str) and re.fullmatch(self.pattern or r"[^\0\n]+", text) is not None
 
 
 class QuicScheme(FrozenModel):

@@ -42,9 +42,12 @@ def write_whole(file: Path, content: str | bytes) -> Path:
 def open_regular(file: Path) -> BinaryIO:
     """A file to read. Raises OSError where it is a pipe or a device, of which no end need come."""
     descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(mode):
         return os.fdopen(descriptor, "rb")
     os.close(descriptor)
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(file))
     raise OSError(errno.EINVAL, "it is no regular file", str(file))
 
 

@@ -12,6 +12,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from railyard.base.errors import UserError
+from railyard.base.files import read_regular
 
 Location = tuple[str | int, ...]
 Model = TypeVar("Model", bound=BaseModel)
@@ -151,7 +152,7 @@ def load_yaml(path: Path) -> YamlDocument:
 
 def read_text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return read_regular(path)
     except FileNotFoundError:
         raise UserError(f"{path}: there is no such file; check the path.") from None
     except (OSError, UnicodeDecodeError) as error:

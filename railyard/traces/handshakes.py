@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
+from railyard.base.files import check_regular
 from railyard.base.zipped import ZIP_FAULTS
 from railyard.stats.bootstrap import Layout
 from railyard.stats.intervals import Interval
@@ -142,6 +143,7 @@ def _texts(path: Path) -> Iterator[Iterator[tuple[str, TextIO]]]:
 
     def of_files(files: Iterable[Path]) -> Iterator[tuple[str, TextIO]]:
         for file in files:
+            check_regular(file)
             with file.open(encoding="utf-8", newline="") as stream:
                 yield str(file), stream
 

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from railyard.base.errors import UserError
+from railyard.base.files import open_regular
 
 OPPORTUNITY_BYTES = 1504
 OPPORTUNITY_BITS = OPPORTUNITY_BYTES * 8
@@ -47,7 +48,8 @@ class TraceError(UserError):
 def bytes_of(path: Path, words: str = "cannot be read") -> bytes:
     """The bytes of a file. Raises TraceError."""
     try:
-        return path.read_bytes()
+        with open_regular(path) as stream:
+            return stream.read()
     except OSError as error:
         raise TraceError(f"{path}: {words}: {(error.strerror or str(error)).lower()}") from error
 

@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from railyard.base.errors import UserError
+from railyard.base.files import check_regular
 from railyard.traces.trace import FloatArray, IntArray
 
 _KEPT_HEADERS = {"command line": "command", "queue": "queue"}
@@ -79,6 +80,7 @@ def read_link_log(path: str | Path) -> LinkLog:
     base: float | None = None
     events = _Events()
     try:
+        check_regular(path)
         with path.open(encoding="utf-8", errors="replace") as stream:
             for number, line in enumerate(stream, start=1):
                 if line.startswith("#"):

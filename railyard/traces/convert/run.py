@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import yaml
 
+from railyard.base.files import open_regular
 from railyard.traces.convert.archive import unpacked
 from railyard.traces.convert.capacity import US_PER_MS, Delivered, bytes_at, cut, from_packets, opportunities, scaled
 from railyard.traces.convert.capture import read_capture
@@ -104,7 +105,7 @@ def _table_format(rows: list[bytes]) -> str | None:
 def detect_format(path: Path) -> str:
     """The format of a file by its content. Raises TraceError if it is not recognized."""
     try:
-        with path.open("rb") as stream:
+        with open_regular(path) as stream:
             head = stream.read(_LOOKED_AT)
     except OSError as error:
         raise TraceError.unreadable(path, error) from error
