@@ -33,10 +33,23 @@ def new_beside(file: Path) -> Path:
 
 
 def write_whole(file: Path, content: str | bytes) -> Path:
-    """Writes beside and renames: the file is complete or not there. Returns it."""
+    """Writes beside and renames: the file is complete, or as it was. Returns it."""
     partial = new_beside(file)
-    partial.write_bytes(content.encode() if isinstance(content, str) else content)
-    return partial.replace(file)
+    try:
+        partial.write_bytes(content.encode() if isinstance(content, str) else content)
+        return partial.replace(file)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def write_named(out: Path, content: str | bytes) -> None:
+    """Writes a file that the user named, likewise; what a link leads to, a pipe and a device are written to. Raises
+    UserError."""
+    with writing(out):
+        if out.is_symlink() or (out.exists() and not out.is_file()):
+            out.write_bytes(content.encode() if isinstance(content, str) else content)
+        else:
+            write_whole(out, content)
 
 
 def open_regular(file: Path) -> BinaryIO:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from railyard.base.errors import UserError
-from railyard.base.files import writing
+from railyard.base.files import write_named
 from railyard.base.style import GRID, INK
 
 DRAWN = (".svg", ".png", ".pdf")
@@ -49,17 +50,18 @@ def write_plot(out: Path, drawn: Callable[[], Figure], interactive: Callable[[],
     if out.suffix.lower() != ".html":
         write_drawn(out, drawn)
         return
-    with writing(out):
-        interactive().write_html(out, include_plotlyjs=True, full_html=True, div_id="plot")
+    write_named(out, interactive().to_html(include_plotlyjs=True, full_html=True, div_id="plot"))
 
 
 def write_drawn(out: Path, drawn: Callable[[], Figure]) -> None:
     """Draw by matplotlib, and write. Raises UserError."""
     check_format(out, DRAWN)
-    with writing(out), mpl.rc_context(STYLE):
+    data = io.BytesIO()
+    with mpl.rc_context(STYLE):
         figure = drawn()
         metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(out.suffix.lower(), {})
-        figure.savefig(out, format=out.suffix[1:].lower(), dpi=_DPI, metadata=metadata)
+        figure.savefig(data, format=out.suffix[1:].lower(), dpi=_DPI, metadata=metadata)
+    write_named(out, data.getvalue())
 
 
 def rows_figure(heights: list[float], title: str) -> tuple[Figure, list[Axes]]:

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 from rich.table import Table
 
 from railyard.base.counting import counting
-from railyard.base.files import writing
+from railyard.base.files import write_named
 from railyard.base.terminal import new_console, print_table
 from railyard.base.yamlfile import load_yaml, parse
 from railyard.traces.convert.delays import DelayFormat, read_delays
@@ -135,10 +135,9 @@ def convert(
         _convert_recipe(source, out)
         return
     done = convert_trace(source, recipe)
-    with writing(out):
-        out.write_bytes(done.data)
-        if done.provenance is not None:
-            out.with_name(f"{out.name}.yaml").write_bytes(provenance_bytes(done.provenance))
+    write_named(out, done.data)
+    if done.provenance is not None:
+        write_named(out.with_name(f"{out.name}.yaml"), provenance_bytes(done.provenance))
     mbps = done.opportunities * OPPORTUNITY_BYTES * 8 / done.period_ms / 1e3
     console.print(
         f"{out}: from {done.format}, {done.measured_bytes:.0f} bytes in {done.period_ms / 1e3:.3f} s: "
@@ -163,8 +162,7 @@ def delay(
 ) -> None:
     """Make a delay trace of measured delays: half of each round trip in each direction."""
     delays = read_delays(source, form, interval_ms)
-    with writing(out):
-        out.write_bytes(delays.as_bytes())
+    write_named(out, delays.as_bytes())
     rtt = rtt_stats(rtt_over_time(out))
     lost = f"; {delays.lost} without a reply, which keep the delay before them" if delays.lost else ""
     console.print(

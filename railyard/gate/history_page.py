@@ -8,7 +8,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from railyard.base.files import writing
+from railyard.base.files import write_named
 from railyard.gate import history
 from railyard.gate.history import Series
 from railyard.report.page import environment, source
@@ -98,6 +98,5 @@ def render(lines: list[dict[str, Any]], name: str) -> str:
 def write_page(file: Path) -> Path:
     """Writes the page of a history beside it, as NAME.html. Raises UserError."""
     page = file.with_suffix(".html")
-    with writing(page):
-        page.write_text(render(history.read(file), file.name), encoding="utf-8")
+    write_named(page, render(history.read(file), file.name))
     return page

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from railyard.base.errors import UserError
-from railyard.base.files import writing
+from railyard.base.files import write_named
 from railyard.report.figures import forest
 from railyard.report.paper import FORMATS, inches, write_figure
 from railyard.results import differences
@@ -41,5 +41,4 @@ def write_forest(compared: Sequence[Difference], out: Path, width: str | None) -
         return
     caption = html.escape(" ".join(differences.sentences(compared)) or UNDECIDED)
     plot = drawn.to_html(full_html=False, include_plotlyjs=True, div_id="forest")
-    with writing(out):
-        out.write_text(_PAGE.format(plot=plot, caption=caption), encoding="utf-8")
+    write_named(out, _PAGE.format(plot=plot, caption=caption))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import html
+import io
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,7 +24,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator, NullFormatter, NullLocator, PercentFormatter
 
 from railyard.base.errors import UserError
-from railyard.base.files import new_beside, writing
+from railyard.base.files import write_whole, writing
 from railyard.base.forms import LATEX
 from railyard.base.plotfile import STYLE
 from railyard.base.style import COLOURWAY
@@ -93,9 +94,9 @@ def write_figure(figure: Mapping[str, Any], out: Path, width_in: float) -> None:
     options: dict[str, Any] = {"metadata": undated[form]} if form in undated else {}
     with writing(out), mpl.rc_context(STYLE | _PAPER | own):
         drawn = Paper(figure, width_in, tex=form == "pgf").draw()
-        partial = new_beside(out)
-        drawn.savefig(partial, format=form, **options)
-        partial.replace(out)
+        data = io.BytesIO()
+        drawn.savefig(data, format=form, **options)
+        write_whole(out, data.getvalue())
 
 
 def _tex_system() -> str:

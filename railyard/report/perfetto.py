@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from railyard.base.files import writing
+from railyard.base.files import write_named
 from railyard.report.replay.series import PathSeries, Replay, read_replay
 from railyard.results.anyqlog import AnyQlog, PathOfLog
 from railyard.results.explain.flight import Flight, Link, Packet, PathState, read_flight
@@ -205,5 +205,4 @@ def _place(event: Event) -> tuple[bool, float]:
 
 def write(trace: dict[str, Any], file: Path) -> None:
     """Raises UserError where the file cannot be written."""
-    with writing(file):
-        file.write_text(json.dumps(trace, separators=(",", ":")) + "\n", encoding="utf-8")
+    write_named(file, json.dumps(trace, separators=(",", ":")) + "\n")

@@ -13,7 +13,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from railyard.base.errors import UserError
-from railyard.base.files import writing
+from railyard.base.files import write_named
 from railyard.base.style import GRID, INK, without_axes
 from railyard.report.replay.figure import DASHES, LINE_COLOURS, STRIP_PX
 from railyard.report.replay.series import MAX_BINS, Bins
@@ -137,5 +137,4 @@ def write_page(logs: Sequence[AnyQlog], out: Path) -> None:
     key = "; ".join(named.format(one.colour, html.escape(one.name), dashes[one.dash]) for one in _lines(logs))
     plot = drawn.to_html(full_html=False, include_plotlyjs=True, div_id="timeline")
     title = html.escape(", ".join(dict.fromkeys(log.name for log in logs)))
-    with writing(out):
-        out.write_text(_PAGE.format(title=title, key=key, plot=plot), encoding="utf-8")
+    write_named(out, _PAGE.format(title=title, key=key, plot=plot))

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, model_validator
 
-from railyard.base.files import writing
+from railyard.base.files import write_named, writing
 from railyard.base.models import StrictModel
 from railyard.base.provenance import sha256_of
 from railyard.base.yamlfile import YamlDocument, load_yaml, near_miss, parse
@@ -255,6 +255,5 @@ def fetch_source(
     for one in source.delays:
         singles[f"{one.name}.delay"] = read_delays(folder / one.file, one.format, one.interval_ms).as_bytes()
     for name, data in singles.items():
-        with writing(library / name):
-            (library / name).write_bytes(data)
+        write_named(library / name, data)
     return list(dict.fromkeys([*written, *(library / name for name in singles)]))
