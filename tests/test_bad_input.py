@@ -197,7 +197,10 @@ def test_a_yaml_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     one_sentence(done, "railyard", "none.yaml", "no such file")
 
 
-@pytest.mark.parametrize("arguments", [["--arena", "cloud"], ["--jobs", "0"], ["--jobs", "many"], ["--frsh"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [["--arena", "cloud"], ["--jobs", "0"], ["--jobs", "many"], ["--frsh"], ["--seeds", "99999999999999999999"]],
+)
 def test_a_wrong_option_is_one_sentence(programs: None, tmp_path: Path, arguments: list[str]) -> None:
     one_sentence(run_yaml(tmp_path, GOOD, *arguments), "railyard", arguments[0].lstrip("-"))
 

@@ -523,7 +523,8 @@ def test_plot_draws_all_paths_and_directions_of_a_pair_or_one_trace(tmp_path: Pa
     assert railyard_traces("plot", str(one), "--out", str(tmp_path / "b.png"))[0] == 0
     assert (tmp_path / "b.png").read_bytes().startswith(b"\x89PNG")
     for arguments in (("hsr-11",), (str(tmp_path / "gone"),), ("hsr-1", "--out", str(tmp_path / "a.jpg")),
-                      (str(one), "--bin-ms", "9999", "--out", str(tmp_path / "c.svg"))):  # fmt: skip
+                      (str(one), "--bin-ms", "9999", "--out", str(tmp_path / "c.svg")),
+                      (str(one), "--start", "inf", "--out", str(tmp_path / "c.svg"))):  # fmt: skip
         code, _, err = railyard_traces("plot", *arguments)
         assert (code, err.count("\n")) == (2, 1), arguments
 

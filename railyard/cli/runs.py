@@ -15,7 +15,7 @@ from railyard.base.paths import RESULTS_DIR
 from railyard.base.terminal import new_console, teller
 from railyard.base.yamlfile import load_yaml, near_miss
 from railyard.experiment.arenas import ARENAS
-from railyard.experiment.model import QLOGS, experiment_of, find_experiment
+from railyard.experiment.model import MOST_SEEDS, QLOGS, experiment_of, find_experiment
 from railyard.experiment.options import of_pairs, with_options
 from railyard.report import write_page_of
 from railyard.report.exhibit import SIZES, Size
@@ -59,7 +59,9 @@ def run(
         int | None,
         typer.Option(min=1, help="Number of parallel runs. Default: what fidelity allows; sim: one for each core."),
     ] = None,
-    seeds: Annotated[int | None, typer.Option(min=1, help="Use seeds 1 to N instead of the experiment's.")] = None,
+    seeds: Annotated[
+        int | None, typer.Option(min=1, max=MOST_SEEDS, help="Use seeds 1 to N instead of the experiment's.")
+    ] = None,
     out: Annotated[Path | None, typer.Option(help=OUT_HELP)] = None,
     size: Annotated[
         str | None,

@@ -27,7 +27,7 @@ from railyard.traces.library import find_pair
 from railyard.traces.names import TECHNOLOGY_ORDER, Technology
 from railyard.traces.singles import PairMetadata, Single, cut_words, make_pair
 from railyard.traces.stats import rtt_stats
-from railyard.traces.trace import OPPORTUNITY_BYTES, TraceError, read_trace
+from railyard.traces.trace import MAX_MS, OPPORTUNITY_BYTES, TraceError, read_trace
 
 console = new_console()
 MOST_FOLDERS = 9
@@ -40,9 +40,12 @@ def plot(
         Path | None, typer.Option(help="File to write: .svg, .png, .pdf or .html. Default: NAME.svg.")
     ] = None,
     bin_ms: Annotated[int, typer.Option(min=1, help="Length of the bins, ms.")] = 200,
-    start: Annotated[float, typer.Option(min=0, help="Start of the plot in the traces, s.")] = 0.0,
+    start: Annotated[float, typer.Option(min=0, max=MAX_MS / 1e3, help="Start of the plot in the traces, s.")] = 0.0,
     duration: Annotated[
-        float | None, typer.Option(min=0.001, help="Length of the plot, s. Traces loop. Default: the longest trace.")
+        float | None,
+        typer.Option(
+            min=0.001, max=MAX_MS / 1e3, help="Length of the plot, s. Traces loop. Default: the longest trace."
+        ),
     ] = None,
 ) -> None:
     """Plot the capacity of a pair or a trace over time: all paths, both directions, with outages."""

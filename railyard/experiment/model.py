@@ -67,6 +67,7 @@ PATH_EVENTS = f"^{_PATH_EVENT}(,{_PATH_EVENT})*$"
 CONTROLLER_SYSCTL = "net.ipv4.tcp_congestion_control"
 SYSCTL = r"^net\.(mptcp|ipv4)\.[a-z0-9_]+$"
 
+MOST_SEEDS = 10_000
 MOST_OFFSET_MS = int(LINK_SETTINGS["offset_ms"].most)
 Percent = Annotated[float, Field(ge=0, le=100)]
 
@@ -506,8 +507,8 @@ class Experiment(Strict):
     @classmethod
     def _count(cls, value: Any) -> Any:
         if isinstance(value, int) and not isinstance(value, bool):
-            if not 1 <= value <= 10_000:
-                raise ValueError(f"a number of seeds is from 1 to 10000, but it is {value}.")
+            if not 1 <= value <= MOST_SEEDS:
+                raise ValueError(f"a number of seeds is from 1 to {MOST_SEEDS}, but it is {value}.")
             return list(range(1, value + 1))
         if not isinstance(value, list):
             raise ValueError(f"this takes how many seeds, or a list of them, not {value!r}.")
