@@ -108,6 +108,7 @@ def test_flows_of_an_experiment_are_in_its_results(tmp_path: Path) -> None:
         ("to: 90s", "from: 95s, to: 90s", "it ends at 90 s, and begins at 95 s"),
         ("to: 90s", "from: 90.0001s, to: 90.0002s", "it ends at 90.0002 s, and begins at 90.0001 s"),
         ("via: [core], delay", "via: [core], rate: 0mbps, delay", "'0mbps' is no rate; give one above 0"),
+        ("bulk:", "Bulk:", "at most 15 of a-z, 0-9 and '-', no '-' first, not 'Bulk'"),
         ("bulk:", "all:", "'all' is a name that the kernel uses itself"),
         ("bulk:", "core:", "a bottleneck is called 'core' too"),
         ("bulk:", "lte:", "'flows' has the name 'lte' of a path of subway-1"),

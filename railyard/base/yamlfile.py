@@ -259,7 +259,11 @@ TYPES = {"int": "a whole number", "float": "a number", "bool": "true or false", 
 TYPES |= {"tuple": "a list", "dict": "a mapping of fields", "model": "a mapping of fields"}
 LIMITS = {"greater_than_equal": ("ge", "at least"), "greater_than": ("gt", "more than")}
 LIMITS |= {"less_than_equal": ("le", "at most"), "less_than": ("lt", "less than")}
-NAME_CHARACTERS = "[A-Za-z0-9][A-Za-z0-9_."
+NAMES = {
+    "[A-Za-z0-9][A-Za-z0-9_.": "at most 64 letters, digits, '-', '_' and '.', a letter or a digit first",
+    "[a-z0-9][a-z0-9-]{0,14}": "at most 15 of a-z, 0-9 and '-', no '-' first",
+}
+"""Patterns of names, in words."""
 
 
 def _wanted(kind: str, context: dict[str, Any]) -> str | None:
@@ -272,8 +276,8 @@ def _wanted(kind: str, context: dict[str, Any]) -> str | None:
         return f"at least {least} {'entry' if least == 1 else 'entries'}"
     if kind == "literal_error":
         return str(context["expected"])
-    if kind == "string_pattern_mismatch" and NAME_CHARACTERS in context["pattern"]:
-        return "at most 64 letters, digits, '-', '_' and '.', a letter or a digit first"
+    if kind == "string_pattern_mismatch":
+        return next((words for part, words in NAMES.items() if part in context["pattern"]), None)
     if kind == "int_from_float":
         return TYPES["int"]
     name, _, way = kind.rpartition("_")
