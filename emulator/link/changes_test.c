@@ -135,8 +135,8 @@ TEST(nobody_comes_out_of_the_delay_before_who_went_in_first) {
 }
 
 TEST(the_start_offset_moves_a_delay_trace_too) {
-    link_delay_step steps[] = {{0, 50 * MS}, {10 * MS, 5 * MS}};
-    link_delay_trace delays = {.steps = steps, .count = 2};
+    link_step steps[] = {{0, 50 * MS}, {10 * MS, 5 * MS}};
+    link_steps delays = {.steps = steps, .count = 2};
     link_bench *b = bench_new("1\n", (link_config){.delay_trace = &delays, .hold_delay = true, .start_offset_ms = 10});
     bench_send(b, 0, 1, 1504, 0);
     BENCH_EXPECT(b, 100 * MS, {1, 6 * MS});

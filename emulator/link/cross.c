@@ -42,7 +42,7 @@ static uint64_t rate_now(link_cross_state *state, uint64_t *end) {
     uint64_t stays = UINT64_MAX, rate = state->set.rate_bps;
     bool is_on = link_onoff_advance(&state->onoff, state->at_us);
     if (state->set.profile)
-        rate = link_cross_profile_at(state->set.profile, state->at_us + state->offset_us, &stays);
+        rate = link_steps_at(state->set.profile, state->at_us + state->offset_us, false, &stays);
     *end = state->onoff.switch_us;
     if (stays < *end - state->at_us)
         *end = state->at_us + stays;

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "emulator/link/cross_profile.h"
+#include "emulator/link/steps.h"
 #include "emulator/link/onoff.h"
 #include "emulator/link/packet.h"
 #include "emulator/link/rng.h"
@@ -23,8 +23,8 @@
 
 /* The setting. All zero: there is no such traffic. */
 typedef struct {
-    uint64_t rate_bps;                 /* of IP bytes + 4, as a link's */
-    const link_cross_profile *profile; /* borrowed; replaces rate_bps; NULL: none */
+    uint64_t rate_bps;         /* of IP bytes + 4, as a link's */
+    const link_steps *profile; /* borrowed; replaces rate_bps; NULL: none */
     link_onoff onoff;
     bool random_gaps; /* exponential, as of many senders; false: even */
     uint32_t bytes;   /* of each IP packet; 0 = 1500 */

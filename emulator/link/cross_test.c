@@ -24,8 +24,8 @@ TEST(a_constant_rate_takes_its_share) {
 
 /* Whatever steps the driver takes, and with random gaps and times. */
 TEST(steps_of_the_driver_change_nothing) {
-    static link_cross_step steps[] = {{0, 3000000}, {300 * MS, 0}, {450 * MS, 8000000}, {700 * MS, 0}};
-    static const link_cross_profile profile = {steps, 4};
+    static link_step steps[] = {{0, 3000000}, {300 * MS, 0}, {450 * MS, 8000000}, {700 * MS, 0}};
+    static const link_steps profile = {steps, 4};
     for (uint64_t seed = 1; seed <= 40; seed++) {
         link_cross set = {.rate_bps = 2000000, .random_gaps = seed % 2 == 0, .bytes = 28 + 30 * (uint32_t)seed};
         set.profile = seed % 3 == 0 ? &profile : NULL;
@@ -56,8 +56,8 @@ static uint64_t packets_until(link_cross_state *state, uint64_t until) {
 /* Over a long time the rate is the one that was set: of a profile the mean of its period, and with times the share that
  * is on. */
 TEST(the_rate_is_the_one_that_was_set) {
-    static link_cross_step steps[] = {{0, 2000000}, {500 * MS, 6000000}, {S, 0}};
-    static const link_cross_profile profile = {steps, 3};
+    static link_step steps[] = {{0, 2000000}, {500 * MS, 6000000}, {S, 0}};
+    static const link_steps profile = {steps, 3};
     const link_onoff half = {.count = 2, .us = {250 * MS, 250 * MS}};
     const struct {
         link_cross set;
@@ -83,18 +83,18 @@ TEST(the_rate_is_the_one_that_was_set) {
 }
 
 TEST(a_profile_repeats_and_begins_where_it_is_told) {
-    link_cross_profile p;
+    link_steps p;
     char error[200];
     uint64_t stays;
     static const char text[] = "10,1.5\n20,0\n30.5,4";
     assert_true(link_cross_profile_parse(&p, "p", text, strlen(text), error, sizeof error));
-    assert_int_equal(link_cross_profile_at(&p, 0, &stays), 1500000);
+    assert_int_equal(link_steps_at(&p, 0, false, &stays), 1500000);
     assert_int_equal(stays, 10000);
-    assert_int_equal(link_cross_profile_at(&p, 30499, &stays), 0);
+    assert_int_equal(link_steps_at(&p, 30499, false, &stays), 0);
     assert_int_equal(stays, 1);
-    assert_int_equal(link_cross_profile_at(&p, 30500 + 10000, &stays), 1500000);
+    assert_int_equal(link_steps_at(&p, 30500 + 10000, false, &stays), 1500000);
     assert_int_equal(stays, 10000);
-    link_cross_profile_free(&p);
+    link_steps_free(&p);
     static const char *const bad[] = {"", "1", "1,2,3", "5,1\n5,2", "1,10001", "1,-1", "\n"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         assert_false(link_cross_profile_parse(&p, "p", bad[i], strlen(bad[i]), error, sizeof error));

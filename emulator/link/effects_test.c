@@ -123,39 +123,39 @@ TEST(the_queue_goes_on_while_the_link_is_off) {
     bench_free(b);
 }
 
-static link_delay_trace parse_delays(const char *text) {
-    link_delay_trace trace;
+static link_steps parse_delays(const char *text) {
+    link_steps trace;
     char error[256] = "";
     assert_true(link_delay_trace_parse(&trace, "d", text, strlen(text), error, sizeof error));
     return trace;
 }
 
 TEST(a_delay_trace_is_a_step_function) {
-    link_delay_trace trace = parse_delays("10,5\n20,7.5\n40,1\n");
+    link_steps trace = parse_delays("10,5\n20,7.5\n40,1\n");
     static const struct {
         uint64_t at_ms, looped_us, held_us;
     } cases[] = {{0, 5000, 5000},  {10, 5000, 5000},  {19, 5000, 5000},     {20, 7500, 7500},
                  {39, 7500, 7500}, {40, 5000, 1000},  {65, 7500, 1000},     {80, 5000, 1000},
                  {99, 5000, 1000}, {100, 7500, 1000}, {4000060, 7500, 1000}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        assert_int_equal(link_delay_trace_at(&trace, cases[i].at_ms * MS, false), cases[i].looped_us);
-        assert_int_equal(link_delay_trace_at(&trace, cases[i].at_ms * MS, true), cases[i].held_us);
+        assert_int_equal(link_steps_at(&trace, cases[i].at_ms * MS, false, NULL), cases[i].looped_us);
+        assert_int_equal(link_steps_at(&trace, cases[i].at_ms * MS, true, NULL), cases[i].held_us);
     }
-    link_delay_trace_free(&trace);
+    link_steps_free(&trace);
     trace = parse_delays("0,3\n");
-    assert_int_equal(link_delay_trace_at(&trace, 12345 * MS, false), 3000);
-    link_delay_trace_free(&trace);
+    assert_int_equal(link_steps_at(&trace, 12345 * MS, false, NULL), 3000);
+    link_steps_free(&trace);
 }
 
 TEST(a_long_delay_trace_is_read_to_its_end) {
     char *text = malloc(3000 * 24), *at = text;
     for (unsigned i = 0; i < 3000; i++)
         at += sprintf(at, "%u,%u\n", i, i % 1000);
-    link_delay_trace trace = parse_delays(text);
+    link_steps trace = parse_delays(text);
     assert_int_equal(trace.count, 3000);
     for (uint64_t i = 0; i < 3000; i++)
-        assert_int_equal(link_delay_trace_at(&trace, i * MS, true), i % 1000 * MS);
-    link_delay_trace_free(&trace);
+        assert_int_equal(link_steps_at(&trace, i * MS, true, NULL), i % 1000 * MS);
+    link_steps_free(&trace);
     assert_null(trace.steps);
     free(text);
 }
@@ -178,7 +178,7 @@ TEST(a_wrong_delay_trace_is_named_with_its_line) {
                  {"0,-1\n", "d:1: the line is not"},    {"0,3600001\n", "d:1: the line is not"},
                  {"0,1,2\n", "d:1: the line is not"},   {"ms,delay\n", "d:1: the line is not"}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        link_delay_trace trace;
+        link_steps trace;
         char error[256] = "";
         assert_false(link_delay_trace_parse(&trace, "d", cases[i].text, strlen(cases[i].text), error, sizeof error));
         assert_memory_equal(error, cases[i].where, strlen(cases[i].where));
@@ -188,7 +188,7 @@ TEST(a_wrong_delay_trace_is_named_with_its_line) {
 /* 50 ms until 10, then 5 ms. 1 comes at 8 and leaves the delay at 58; 2 comes at 12 and would at 17, but keeps its
  * place behind 1: 58 too. 3 comes at 60: 65. The start offset moves this function as well. */
 TEST(packets_stay_in_order_where_the_delay_falls) {
-    link_delay_trace trace = parse_delays("0,50\n10,5\n");
+    link_steps trace = parse_delays("0,50\n10,5\n");
     link_bench *b = bench_new("1\n", (link_config){.delay_trace = &trace, .hold_delay = true});
     bench_send(b, 0, 1, 1504, 8 * MS);
     bench_send(b, 0, 2, 1504, 12 * MS);
@@ -199,7 +199,7 @@ TEST(packets_stay_in_order_where_the_delay_falls) {
     bench_send(b, 0, 1, 1504, 8 * MS);
     BENCH_EXPECT(b, 80 * MS, {1, 14 * MS});
     bench_free(b);
-    link_delay_trace_free(&trace);
+    link_steps_free(&trace);
 }
 
 TEST(jitter_stays_within_its_bounds_and_keeps_the_order) {
@@ -352,7 +352,7 @@ TEST(a_link_that_is_down_loses_arrivals_and_keeps_its_queue) {
 }
 
 TEST(a_new_delay_holds_for_packets_that_come_after) {
-    link_delay_trace trace = parse_delays("0,50\n");
+    link_steps trace = parse_delays("0,50\n");
     link_bench *b = bench_new("1\n", (link_config){.delay_trace = &trace});
     bench_send(b, 0, 1, 1504, 1 * MS);
     link_set_delay(b->link, 20 * MS, 2 * MS);
@@ -360,7 +360,7 @@ TEST(a_new_delay_holds_for_packets_that_come_after) {
     bench_send(b, 0, 3, 1504, 40 * MS);
     BENCH_EXPECT(b, 100 * MS, {1, 52 * MS}, {2, 53 * MS}, {3, 61 * MS});
     bench_free(b);
-    link_delay_trace_free(&trace);
+    link_steps_free(&trace);
 }
 
 TEST(loss_changes_and_invalid_loss_does_not) {

@@ -114,13 +114,13 @@ TEST(drops_of_a_full_droptail_queue_are_foreseen) {
 }
 
 TEST(delays_of_a_trace_are_foreseen_and_keep_order) {
-    link_delay_trace delays;
+    link_steps delays;
     char error[256];
     const char *text = "0,50\n30,5\n60,20\n100,20\n";
     assert_true(link_delay_trace_parse(&delays, "d", text, strlen(text), error, sizeof error));
     for (uint64_t k = 0; k < 3; k++)
         compare(traces[k], (link_config){.delay_trace = &delays}, k + 1);
-    link_delay_trace_free(&delays);
+    link_steps_free(&delays);
 }
 
 TEST(bursts_of_a_light_trace_are_foreseen) {

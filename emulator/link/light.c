@@ -33,7 +33,7 @@ static const char *add_offset(link_light_trace *trace, const char *field, size_t
         return "the line has an offset that is not a whole number of ms (0 to 3600000)";
     uint64_t *larger = link_text_grown(trace->offsets_us, trace->offsets, sizeof *larger);
     if (!larger)
-        return "there is no memory for the trace";
+        return link_text_no_memory;
     trace->offsets_us = larger;
     larger[trace->offsets++] = ms * 1000;
     return NULL;
@@ -58,26 +58,25 @@ static const char *add_row(void *into, const char *line, size_t left) {
     row.count = trace->offsets - row.first;
     link_light_row *larger = problem ? NULL : link_text_grown(trace->rows, trace->count, sizeof *larger);
     if (!larger)
-        return problem ? problem : "there is no memory for the trace";
+        return problem ? problem : link_text_no_memory;
     trace->rows = larger;
     larger[trace->count++] = row;
     return NULL;
 }
 
-bool link_light_trace_parse(void *into, const char *name, const char *text, size_t length, char *error,
+static const char *check_period(const void *into) {
+    const link_light_trace *trace = into;
+    return trace->count > 1 && trace->rows[trace->count - 1].at_us == 0
+               ? "the last time is 0; it is the period of the trace, at least 1"
+               : NULL;
+}
+
+bool link_light_trace_parse(void *trace, const char *name, const char *text, size_t length, char *error,
                             size_t error_size) {
-    link_light_trace *trace = into;
-    link_text_lines lines = {name, text, text + length, 0};
-    memset(trace, 0, sizeof *trace);
-    const char *problem = link_text_read_lines(&lines, add_row, trace);
-    if (!problem && trace->count == 0)
-        problem = "the light trace is empty; it needs at least one line \"ms delay_ms offset_ms ...\"";
-    if (!problem && trace->count > 1 && trace->rows[trace->count - 1].at_us == 0)
-        problem = "the last time is 0; it is the period of the trace, at least 1";
-    if (!problem)
-        return true;
-    link_light_trace_free(trace);
-    return link_text_refuse(&lines, problem, error, error_size);
+    static const link_text_form form = {
+        sizeof(link_light_trace), add_row, link_light_trace_free,
+        "the light trace is empty; it needs at least one line \"ms delay_ms offset_ms ...\"", check_period};
+    return link_text_parse(&form, trace, name, text, length, error, error_size);
 }
 
 static const char *add_size(void *into, const char *line, size_t left) {
@@ -93,35 +92,30 @@ static const char *add_size(void *into, const char *line, size_t left) {
         return "the line is not \"bytes ms\"; write the sizes 100, 200, 300 and so on, and the latency of each";
     double *larger = link_text_grown(latency->ms, latency->count, sizeof *larger);
     if (!larger)
-        return "there is no memory for the latencies";
+        return link_text_no_memory;
     latency->ms = larger;
     larger[latency->count++] = (negative ? -1.0 : 1.0) * (double)us / 1000.0;
     return NULL;
 }
 
-bool link_size_latency_parse(void *into, const char *name, const char *text, size_t length, char *error,
+bool link_size_latency_parse(void *latency, const char *name, const char *text, size_t length, char *error,
                              size_t error_size) {
-    link_size_latency *latency = into;
-    link_text_lines lines = {name, text, text + length, 0};
-    memset(latency, 0, sizeof *latency);
-    const char *problem = link_text_read_lines(&lines, add_size, latency);
-    if (!problem && latency->count == 0)
-        problem = "the file is empty; it needs at least one line \"bytes ms\"";
-    if (!problem)
-        return true;
-    link_size_latency_free(latency);
-    return link_text_refuse(&lines, problem, error, error_size);
+    static const link_text_form form = {sizeof(link_size_latency), add_size, link_size_latency_free,
+                                        "the file is empty; it needs at least one line \"bytes ms\"", NULL};
+    return link_text_parse(&form, latency, name, text, length, error, error_size);
 }
 
-void link_light_trace_free(link_light_trace *trace) {
-    free(trace->rows);
-    free(trace->offsets_us);
-    memset(trace, 0, sizeof *trace);
+void link_light_trace_free(void *trace) {
+    link_light_trace *t = trace;
+    free(t->rows);
+    free(t->offsets_us);
+    *t = (link_light_trace){0};
 }
 
-void link_size_latency_free(link_size_latency *latency) {
-    free(latency->ms);
-    memset(latency, 0, sizeof *latency);
+void link_size_latency_free(void *latency) {
+    link_size_latency *l = latency;
+    free(l->ms);
+    *l = (link_size_latency){0};
 }
 
 /* ---- delays ---- */

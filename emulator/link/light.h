@@ -51,8 +51,8 @@ bool link_light_trace_parse(void *trace, const char *name, const char *text, siz
                             size_t error_size);
 bool link_size_latency_parse(void *latency, const char *name, const char *text, size_t length, char *error,
                              size_t error_size);
-void link_light_trace_free(link_light_trace *trace);
-void link_size_latency_free(link_size_latency *latency);
+void link_light_trace_free(void *trace);
+void link_size_latency_free(void *latency);
 
 /* The delay of a burst that begins at trace time t_us; *row is set unless it is NULL. A binary search. */
 uint64_t link_light_delay_at(const link_light_trace *trace, uint64_t t_us, size_t *row);

@@ -36,7 +36,7 @@
 
 #include "emulator/link/air.h"
 #include "emulator/link/cross.h"
-#include "emulator/link/delay_trace.h"
+#include "emulator/link/steps.h"
 #include "emulator/link/lateness.h"
 #include "emulator/link/grants.h"
 #include "emulator/link/leo.h"
@@ -54,20 +54,20 @@
 #define LINK_MTU_MOST  (LINK_OPPORTUNITY_BYTES - LINK_HEADER_BYTES)
 
 typedef struct {
-    const link_trace *trace;             /* borrowed for the life of the link */
-    bool once;                           /* no opportunities after the trace's last one; false: the trace repeats */
-    uint64_t start_offset_ms;            /* position in the trace, and in the delay trace, at t0 */
-    link_pool *pool;                     /* borrowed; memory of this link's packets */
-    link_log *log;                       /* borrowed; NULL = no log */
-    const char *queue;                   /* specification, see queue.h; read by link_new only; NULL = infinite */
-    uint64_t delay_us;                   /* one way */
-    const link_delay_trace *delay_trace; /* borrowed; replaces delay_us; NULL = none */
-    bool hold_delay;                     /* the delay trace's last delay holds from then on; false: it repeats */
-    link_light light;                    /* replaces both; link_new sets its opportunity_bytes */
-    uint32_t opportunity_bytes;          /* at most 1504; 0 = 1504 */
-    uint32_t mtu_bytes;                  /* of IP packets, at most 1500; 0 = 1500 */
-    uint64_t jitter_us;                  /* the delay is uniform in delay_us ± jitter_us, at least 0 */
-    double reorder;                      /* probability that a packet is delayed by reorder_us more */
+    const link_trace *trace;       /* borrowed for the life of the link */
+    bool once;                     /* no opportunities after the trace's last one; false: the trace repeats */
+    uint64_t start_offset_ms;      /* position in the trace, and in the delay trace, at t0 */
+    link_pool *pool;               /* borrowed; memory of this link's packets */
+    link_log *log;                 /* borrowed; NULL = no log */
+    const char *queue;             /* specification, see queue.h; read by link_new only; NULL = infinite */
+    uint64_t delay_us;             /* one way */
+    const link_steps *delay_trace; /* borrowed; replaces delay_us; NULL = none */
+    bool hold_delay;               /* the delay trace's last delay holds from then on; false: it repeats */
+    link_light light;              /* replaces both; link_new sets its opportunity_bytes */
+    uint32_t opportunity_bytes;    /* at most 1504; 0 = 1504 */
+    uint32_t mtu_bytes;            /* of IP packets, at most 1500; 0 = 1500 */
+    uint64_t jitter_us;            /* the delay is uniform in delay_us ± jitter_us, at least 0 */
+    double reorder;                /* probability that a packet is delayed by reorder_us more */
     uint64_t reorder_us;
     link_leo leo;       /* pauses, steps of the delay, and losses at boundaries of time */
     link_radio radio;   /* added to the delay of the first packet after a pause */

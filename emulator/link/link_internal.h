@@ -55,7 +55,7 @@ static inline uint64_t delay_at(const emulated_link *link, uint64_t t) {
     uint64_t trace_us = t + link->set.start_offset_ms * 1000;
     if (link->set.light.trace)
         return link_light_delay_at(link->set.light.trace, trace_us, NULL);
-    uint64_t delay = link->set.delay_trace ? link_delay_trace_at(link->set.delay_trace, trace_us, link->set.hold_delay)
+    uint64_t delay = link->set.delay_trace ? link_steps_at(link->set.delay_trace, trace_us, link->set.hold_delay, NULL)
                                            : link->set.delay_us;
     return link_leo_is_on(&link->set.leo) ? link_leo_delay(&link->set.leo, link->leo_seed, delay, trace_us) : delay;
 }

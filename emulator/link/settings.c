@@ -429,10 +429,10 @@ emulated_link *link_settings_make(const link_settings *settings, link_config *co
 }
 
 void link_parts_free(link_parts *parts) {
-    link_delay_trace_free(&parts->files.delay_trace);
+    link_steps_free(&parts->files.delay_trace);
     link_light_trace_free(&parts->files.light_trace);
     link_size_latency_free(&parts->files.size_latency);
-    link_cross_profile_free(&parts->files.cross_profile);
+    link_steps_free(&parts->files.cross_profile);
     link_nat_free(parts->nat);
     link_air_free(parts->air);
 }

@@ -31,10 +31,10 @@ typedef struct {
 
 /* What the files of a direction's settings hold. */
 typedef struct {
-    link_delay_trace delay_trace;
+    link_steps delay_trace;
     link_light_trace light_trace;
     link_size_latency size_latency;
-    link_cross_profile cross_profile;
+    link_steps cross_profile;
 } link_files;
 
 /* What the link of a direction needs beside its configuration. Those of the uplink's effects serve both directions. */

@@ -23,20 +23,24 @@ bool link_text_option_is(const link_text_option *option, const char *key) {
     return option->value && strlen(key) == option->key_length && memcmp(key, option->key, option->key_length) == 0;
 }
 
-const char *link_text_read_lines(link_text_lines *lines,
-                                 const char *(*add)(void *into, const char *line, size_t length), void *into) {
-    const char *problem = NULL;
-    while (!problem && lines->at < lines->end) {
-        const char *line = lines->at, *newline = memchr(line, '\n', (size_t)(lines->end - line));
-        lines->at = newline ? newline + 1 : lines->end;
-        lines->number++;
-        problem = add(into, line, (size_t)((newline ? newline : lines->end) - line));
-    }
-    return problem;
-}
+const char link_text_no_memory[] = "there is no memory for the line";
 
-bool link_text_refuse(const link_text_lines *lines, const char *problem, char *error, size_t error_size) {
-    return error_set(error, error_size, "%s:%zu: %s", lines->name, lines->number > 0 ? lines->number : 1, problem);
+bool link_text_parse(const link_text_form *form, void *into, const char *name, const char *text, size_t length,
+                     char *error, size_t error_size) {
+    const char *problem = NULL, *end = text + length;
+    size_t number = 0;
+    memset(into, 0, form->size);
+    for (; !problem && text < end; number++) {
+        const char *newline = memchr(text, '\n', (size_t)(end - text)), *line = text;
+        text = newline ? newline + 1 : end;
+        problem = form->add(into, line, (size_t)((newline ? newline : end) - line));
+    }
+    if (!problem)
+        problem = number == 0 ? form->empty : form->check ? form->check(into) : NULL;
+    if (!problem)
+        return true;
+    form->free(into);
+    return error_set(error, error_size, "%s:%zu: %s", name, number > 0 ? number : 1, problem);
 }
 
 void *link_text_grown(void *items, size_t count, size_t size) {

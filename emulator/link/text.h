@@ -19,17 +19,19 @@ typedef struct {
 bool link_text_next_option(const char **list, link_text_option *option);
 bool link_text_option_is(const link_text_option *option, const char *key);
 
-/* The lines of a file, as they are read. */
+/* A file of lines that all have the same form. */
 typedef struct {
-    const char *name, *at, *end;
-    size_t number; /* of the line that was read last, from 1 */
-} link_text_lines;
-/* Gives each line, without its end, to `add`, which says what is wrong with it, NULL for nothing. Ends at the first
- * problem, and returns it. */
-const char *link_text_read_lines(link_text_lines *lines,
-                                 const char *(*add)(void *into, const char *line, size_t length), void *into);
-/* False, with the sentence "NAME:LINE: problem" in error. */
-bool link_text_refuse(const link_text_lines *lines, const char *problem, char *error, size_t error_size);
+    size_t size;                                                     /* of what it is read into */
+    const char *(*add)(void *into, const char *line, size_t length); /* says what is wrong; NULL: nothing */
+    void (*free)(void *into);
+    const char *empty;                      /* what is wrong if there is no line */
+    const char *(*check)(const void *into); /* of all lines together, as `add`; NULL: nothing to check */
+} link_text_form;
+/* Gives each line, without its end, to `add`. False, with the sentence "NAME:LINE: problem" in error, and nothing to
+ * free, at the first problem. */
+bool link_text_parse(const link_text_form *form, void *into, const char *name, const char *text, size_t length,
+                     char *error, size_t error_size);
+extern const char link_text_no_memory[]; /* a problem */
 /* Room for one more of `count` items; NULL: there is no memory. The array doubles at each power of two. */
 void *link_text_grown(void *items, size_t count, size_t size);
 

@@ -12,7 +12,7 @@
 
 typedef struct {
     link_trace trace[2];
-    link_delay_trace delays;
+    link_steps delays;
     link_light_trace light;
     link_rrc rrc;
     link_pool *pool;
@@ -325,7 +325,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     link_pool_free(b->pool);
     link_trace_free(&b->trace[0]);
     link_trace_free(&b->trace[1]);
-    link_delay_trace_free(&b->delays);
+    link_steps_free(&b->delays);
     link_light_trace_free(&b->light);
     free(b);
     return 0;

@@ -25,7 +25,7 @@ static void check_trace(fuzz_input *in) {
 }
 
 static void check_delay_trace(fuzz_input *in) {
-    link_delay_trace trace;
+    link_steps trace;
     char error[512] = "";
     uint64_t at = fuzz_bytes_be(in, 5);
     bool hold = fuzz_bool(in);
@@ -36,13 +36,13 @@ static void check_delay_trace(fuzz_input *in) {
         FUZZ_CHECK(trace.count >= 1);
         for (size_t i = 1; i < trace.count; i++)
             FUZZ_CHECK(trace.steps[i - 1].at_us < trace.steps[i].at_us);
-        uint64_t delay = link_delay_trace_at(&trace, at, hold);
+        uint64_t delay = link_steps_at(&trace, at, hold, NULL);
         size_t same = 0;
         while (same < trace.count && trace.steps[same].delay_us != delay)
             same++;
         FUZZ_CHECK(same < trace.count);
         fuzz_note_number(delay);
-        link_delay_trace_free(&trace);
+        link_steps_free(&trace);
     }
     free(text);
 }
