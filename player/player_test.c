@@ -47,6 +47,12 @@ static void start(bench *b, player_config config) {
     assert_non_null(b->p);
 }
 
+static void bench_free(bench *b) {
+    player_free(b->p);
+}
+
+#define BENCH_TEST(name) TEST_OF(name, bench, b, bench_free)
+
 /* The n-th event of a type, from 0; NULL when there are not so many. */
 static const player_event *nth(const bench *b, player_event_type type, size_t n) {
     for (size_t i = 0; i < b->count; i++)
@@ -88,192 +94,174 @@ static void connect_and_request(bench *b, uint64_t now) {
     assert_true(take_requests(b, now) > 0);
 }
 
-TEST(play_starts_with_the_last_byte_of_the_first_frame) {
-    bench b;
-    start(&b, basic());
+BENCH_TEST(play_starts_with_the_last_byte_of_the_first_frame) {
+    start(b, basic());
     uint64_t chunk, first, last;
-    assert_false(player_wants(b.p, START + 1, &chunk, &first, &last)); /* not before the handshake */
-    connect_and_request(&b, START + 20 * MS);
-    deliver(&b, 0, 0, 49999, START + 30 * MS);
-    assert_null(nth(&b, PLAYER_EVENT_FIRST_FRAME, 0));
-    deliver(&b, 0, 49999, 1, START + 33 * MS);
-    assert_int_equal(nth(&b, PLAYER_EVENT_FIRST_FRAME, 0)->at, START + 33 * MS);
-    assert_int_equal(nth(&b, PLAYER_EVENT_FIRST_FRAME, 0)->duration_us, 33 * MS);
-    assert_int_equal(nth(&b, PLAYER_EVENT_PLAY, 0)->at, START + 33 * MS);
-    assert_int_equal(nth(&b, PLAYER_EVENT_FIRST_BYTE, 0)->at, START + 30 * MS);
-    player_free(b.p);
+    assert_false(player_wants(b->p, START + 1, &chunk, &first, &last)); /* not before the handshake */
+    connect_and_request(b, START + 20 * MS);
+    deliver(b, 0, 0, 49999, START + 30 * MS);
+    assert_null(nth(b, PLAYER_EVENT_FIRST_FRAME, 0));
+    deliver(b, 0, 49999, 1, START + 33 * MS);
+    assert_int_equal(nth(b, PLAYER_EVENT_FIRST_FRAME, 0)->at, START + 33 * MS);
+    assert_int_equal(nth(b, PLAYER_EVENT_FIRST_FRAME, 0)->duration_us, 33 * MS);
+    assert_int_equal(nth(b, PLAYER_EVENT_PLAY, 0)->at, START + 33 * MS);
+    assert_int_equal(nth(b, PLAYER_EVENT_FIRST_BYTE, 0)->at, START + 30 * MS);
 }
 
-TEST(start_up_buffer_delays_the_play_but_not_the_first_frame) {
-    bench b;
+BENCH_TEST(start_up_buffer_delays_the_play_but_not_the_first_frame) {
     player_config c = basic();
     c.startup_buffer_us = 150 * MS;
-    start(&b, c);
-    connect_and_request(&b, START);
-    deliver(&b, 0, 0, 100000, START + 10 * MS);
-    assert_non_null(nth(&b, PLAYER_EVENT_FIRST_FRAME, 0));
-    assert_null(nth(&b, PLAYER_EVENT_PLAY, 0));
-    assert_int_equal(take_requests(&b, START + 10 * MS), 1);
-    deliver(&b, 1, 0, 49999, START + 20 * MS);
-    assert_null(nth(&b, PLAYER_EVENT_PLAY, 0));
-    deliver(&b, 1, 49999, 1, START + 21 * MS);
-    assert_int_equal(nth(&b, PLAYER_EVENT_PLAY, 0)->at, START + 21 * MS);
-    player_free(b.p);
+    start(b, c);
+    connect_and_request(b, START);
+    deliver(b, 0, 0, 100000, START + 10 * MS);
+    assert_non_null(nth(b, PLAYER_EVENT_FIRST_FRAME, 0));
+    assert_null(nth(b, PLAYER_EVENT_PLAY, 0));
+    assert_int_equal(take_requests(b, START + 10 * MS), 1);
+    deliver(b, 1, 0, 49999, START + 20 * MS);
+    assert_null(nth(b, PLAYER_EVENT_PLAY, 0));
+    deliver(b, 1, 49999, 1, START + 21 * MS);
+    assert_int_equal(nth(b, PLAYER_EVENT_PLAY, 0)->at, START + 21 * MS);
 }
 
-TEST(a_stall_is_dated_by_the_last_byte_not_by_the_poll) {
-    bench b;
-    start(&b, basic());
-    connect_and_request(&b, START);
-    deliver(&b, 0, 0, 60000, START + 10 * MS); /* plays for 60 ms */
+BENCH_TEST(a_stall_is_dated_by_the_last_byte_not_by_the_poll) {
+    start(b, basic());
+    connect_and_request(b, START);
+    deliver(b, 0, 0, 60000, START + 10 * MS); /* plays for 60 ms */
     /* Nobody looks until long after; then data comes, in two steps around the re-buffer target of 200 kB. */
-    deliver(&b, 0, 60000, 40000, START + 500 * MS);
-    assert_int_equal(nth(&b, PLAYER_EVENT_STALL_START, 0)->at, START + 70 * MS);
-    assert_null(nth(&b, PLAYER_EVENT_STALL_END, 0));
-    assert_int_equal(take_requests(&b, START + 500 * MS), 1);
-    deliver(&b, 1, 0, 100000, START + 600 * MS);
-    assert_int_equal(take_requests(&b, START + 600 * MS), 1);
-    deliver(&b, 2, 0, 59999, START + 650 * MS);
-    assert_null(nth(&b, PLAYER_EVENT_STALL_END, 0));
-    deliver(&b, 2, 59999, 1, START + 660 * MS);
-    assert_int_equal(nth(&b, PLAYER_EVENT_STALL_END, 0)->at, START + 660 * MS);
-    assert_int_equal(nth(&b, PLAYER_EVENT_STALL_END, 0)->duration_us, 590 * MS);
+    deliver(b, 0, 60000, 40000, START + 500 * MS);
+    assert_int_equal(nth(b, PLAYER_EVENT_STALL_START, 0)->at, START + 70 * MS);
+    assert_null(nth(b, PLAYER_EVENT_STALL_END, 0));
+    assert_int_equal(take_requests(b, START + 500 * MS), 1);
+    deliver(b, 1, 0, 100000, START + 600 * MS);
+    assert_int_equal(take_requests(b, START + 600 * MS), 1);
+    deliver(b, 2, 0, 59999, START + 650 * MS);
+    assert_null(nth(b, PLAYER_EVENT_STALL_END, 0));
+    deliver(b, 2, 59999, 1, START + 660 * MS);
+    assert_int_equal(nth(b, PLAYER_EVENT_STALL_END, 0)->at, START + 660 * MS);
+    assert_int_equal(nth(b, PLAYER_EVENT_STALL_END, 0)->duration_us, 590 * MS);
     /* It resumes at byte 60000 and runs dry 200 ms later. */
-    player_step(b.p, START + 5 * SECOND);
-    assert_int_equal(nth(&b, PLAYER_EVENT_STALL_START, 1)->at, START + 860 * MS);
-    player_fail(b.p, PLAYER_INTERRUPTED, NULL, START + 5 * SECOND);
+    player_step(b->p, START + 5 * SECOND);
+    assert_int_equal(nth(b, PLAYER_EVENT_STALL_START, 1)->at, START + 860 * MS);
+    player_fail(b->p, PLAYER_INTERRUPTED, NULL, START + 5 * SECOND);
     player_summary s;
-    player_summarise(b.p, &s);
+    player_summarise(b->p, &s);
     assert_int_equal(s.play_time_us, 260 * MS);
     assert_int_equal(s.rebuffer_count, 2);
     assert_int_equal(s.rebuffer_time_us, 590 * MS + (5 * SECOND - 860 * MS)); /* the open stall counts */
-    player_free(b.p);
 }
 
-TEST(data_in_time_to_the_microsecond_prevents_the_stall) {
-    bench b;
-    start(&b, basic());
-    connect_and_request(&b, START);
-    deliver(&b, 0, 0, 60000, START);
-    deliver(&b, 0, 60000, 40000, START + 60 * MS);
-    assert_int_equal(take_requests(&b, START + 60 * MS), 1);
-    player_step(b.p, START + 99999);
-    assert_null(nth(&b, PLAYER_EVENT_STALL_START, 0));
-    assert_int_equal(player_next_timeout(b.p), START + 100 * MS);
-    player_step(b.p, START + 100 * MS);
-    assert_int_equal(nth(&b, PLAYER_EVENT_STALL_START, 0)->at, START + 100 * MS);
-    player_free(b.p);
+BENCH_TEST(data_in_time_to_the_microsecond_prevents_the_stall) {
+    start(b, basic());
+    connect_and_request(b, START);
+    deliver(b, 0, 0, 60000, START);
+    deliver(b, 0, 60000, 40000, START + 60 * MS);
+    assert_int_equal(take_requests(b, START + 60 * MS), 1);
+    player_step(b->p, START + 99999);
+    assert_null(nth(b, PLAYER_EVENT_STALL_START, 0));
+    assert_int_equal(player_next_timeout(b->p), START + 100 * MS);
+    player_step(b->p, START + 100 * MS);
+    assert_int_equal(nth(b, PLAYER_EVENT_STALL_START, 0)->at, START + 100 * MS);
 }
 
-TEST(play_position_does_not_drift) {
-    bench b;
+BENCH_TEST(play_position_does_not_drift) {
     player_config c = basic();
     /* 3 Mbit/s: 2.67 us a byte. 4.5 MB play exactly 12 s, however often one looks. */
     assert_true(video_init(&c.video, 4500000, 3000000, 29970, 1000));
     c.chunk_bytes = 4500000;
     c.max_buffer_us = 20 * SECOND;
-    start(&b, c);
-    connect_and_request(&b, START);
-    deliver(&b, 0, 0, 4500000, START + 7);
+    start(b, c);
+    connect_and_request(b, START);
+    deliver(b, 0, 0, 4500000, START + 7);
     xl_qoe qoe;
     for (uint64_t t = START + 7; t < START + 12 * SECOND; t += 1234567 / 100) {
-        player_step(b.p, t);
-        player_qoe(b.p, t, &qoe);
+        player_step(b->p, t);
+        player_qoe(b->p, t, &qoe);
         assert_int_equal(qoe.cached_bytes, 4500000 - (t - START - 7) * 3 / 8);
     }
-    player_step(b.p, START + 13 * SECOND);
-    assert_true(player_over(b.p));
-    assert_int_equal(nth(&b, PLAYER_EVENT_END, 0)->at, START + 7 + 12 * SECOND);
-    assert_int_equal(player_next_timeout(b.p), XL_NEVER);
-    player_free(b.p);
+    player_step(b->p, START + 13 * SECOND);
+    assert_true(player_over(b->p));
+    assert_int_equal(nth(b, PLAYER_EVENT_END, 0)->at, START + 7 + 12 * SECOND);
+    assert_int_equal(player_next_timeout(b->p), XL_NEVER);
 }
 
-TEST(a_full_buffer_stops_requests_until_the_exact_moment_of_room) {
-    bench b;
-    start(&b, basic()); /* room for 400 kB: four chunks */
-    connect_and_request(&b, START);
+BENCH_TEST(a_full_buffer_stops_requests_until_the_exact_moment_of_room) {
+    start(b, basic()); /* room for 400 kB: four chunks */
+    connect_and_request(b, START);
     for (uint64_t i = 0; i < 4; i++) {
-        deliver(&b, i, 0, 100000, START + (i + 1) * MS);
-        take_requests(&b, START + (i + 1) * MS);
+        deliver(b, i, 0, 100000, START + (i + 1) * MS);
+        take_requests(b, START + (i + 1) * MS);
     }
     /* The play began 1 ms in, so the position is 3000 now: chunk 4 begins at 400000 < 403000. */
-    assert_int_equal(count_of(&b, PLAYER_EVENT_REQUEST), 5);
-    deliver(&b, 4, 0, 100000, START + 5 * MS);
+    assert_int_equal(count_of(b, PLAYER_EVENT_REQUEST), 5);
+    deliver(b, 4, 0, 100000, START + 5 * MS);
     uint64_t chunk, first, last, room = START + 1 * MS + 100001;
-    assert_false(player_wants(b.p, START + 5 * MS, &chunk, &first, &last));
+    assert_false(player_wants(b->p, START + 5 * MS, &chunk, &first, &last));
     /* Nothing but the next buffer report comes before. */
-    assert_int_equal(player_next_timeout(b.p), START + 100 * MS);
-    player_step(b.p, START + 100 * MS);
-    assert_int_equal(player_next_timeout(b.p), room);
-    assert_false(player_wants(b.p, room - 1, &chunk, &first, &last));
-    assert_true(player_wants(b.p, room, &chunk, &first, &last));
+    assert_int_equal(player_next_timeout(b->p), START + 100 * MS);
+    player_step(b->p, START + 100 * MS);
+    assert_int_equal(player_next_timeout(b->p), room);
+    assert_false(player_wants(b->p, room - 1, &chunk, &first, &last));
+    assert_true(player_wants(b->p, room, &chunk, &first, &last));
     assert_int_equal(first, 500000);
     assert_int_equal(last, 599999);
-    player_free(b.p);
 }
 
-TEST(chunks_are_requested_in_sequence_up_to_the_concurrency) {
-    bench b;
+BENCH_TEST(chunks_are_requested_in_sequence_up_to_the_concurrency) {
     player_config c = basic();
     c.concurrency = 3;
     c.max_buffer_us = 10 * SECOND;
-    start(&b, c);
-    player_connected(b.p, START);
-    assert_int_equal(take_requests(&b, START), 3);
+    start(b, c);
+    player_connected(b->p, START);
+    assert_int_equal(take_requests(b, START), 3);
     /* Chunks complete out of order; only bytes in order count as buffered and start the play. */
-    deliver(&b, 1, 0, 100000, START + 10 * MS);
-    assert_int_equal(take_requests(&b, START + 11 * MS), 1);
-    deliver(&b, 2, 0, 50000, START + 12 * MS);
-    assert_null(nth(&b, PLAYER_EVENT_FIRST_FRAME, 0));
+    deliver(b, 1, 0, 100000, START + 10 * MS);
+    assert_int_equal(take_requests(b, START + 11 * MS), 1);
+    deliver(b, 2, 0, 50000, START + 12 * MS);
+    assert_null(nth(b, PLAYER_EVENT_FIRST_FRAME, 0));
     xl_qoe qoe;
-    player_qoe(b.p, START + 12 * MS, &qoe);
+    player_qoe(b->p, START + 12 * MS, &qoe);
     assert_int_equal(qoe.cached_bytes, 0);
-    deliver(&b, 0, 0, 100000, START + 20 * MS);
-    player_qoe(b.p, START + 20 * MS, &qoe);
+    deliver(b, 0, 0, 100000, START + 20 * MS);
+    player_qoe(b->p, START + 20 * MS, &qoe);
     assert_int_equal(qoe.cached_bytes, 250000);
-    assert_int_equal(nth(&b, PLAYER_EVENT_FIRST_FRAME, 0)->at, START + 20 * MS);
+    assert_int_equal(nth(b, PLAYER_EVENT_FIRST_FRAME, 0)->at, START + 20 * MS);
     for (size_t i = 0; i < 4; i++)
-        assert_int_equal(nth(&b, PLAYER_EVENT_REQUEST, i)->chunk, i);
-    const player_event *done = nth(&b, PLAYER_EVENT_CHUNK_DONE, 0);
+        assert_int_equal(nth(b, PLAYER_EVENT_REQUEST, i)->chunk, i);
+    const player_event *done = nth(b, PLAYER_EVENT_CHUNK_DONE, 0);
     assert_int_equal(done->chunk, 1);
     assert_int_equal(done->duration_us, 10 * MS);
-    player_free(b.p);
 }
 
-TEST(rct_counts_from_the_decision_not_from_the_transports_consent) {
-    bench b;
-    start(&b, basic());
-    player_connected(b.p, START + 10 * MS);
+BENCH_TEST(rct_counts_from_the_decision_not_from_the_transports_consent) {
+    start(b, basic());
+    player_connected(b->p, START + 10 * MS);
     uint64_t chunk, first, last;
-    assert_true(player_wants(b.p, START + 10 * MS, &chunk, &first, &last));
-    assert_true(player_wants(b.p, START + 25 * MS, &chunk, &first, &last)); /* the transport had no room */
-    player_requested(b.p, START + 25 * MS);
-    deliver(&b, 0, 0, 100000, START + 40 * MS);
-    const player_event *done = nth(&b, PLAYER_EVENT_CHUNK_DONE, 0);
+    assert_true(player_wants(b->p, START + 10 * MS, &chunk, &first, &last));
+    assert_true(player_wants(b->p, START + 25 * MS, &chunk, &first, &last)); /* the transport had no room */
+    player_requested(b->p, START + 25 * MS);
+    deliver(b, 0, 0, 100000, START + 40 * MS);
+    const player_event *done = nth(b, PLAYER_EVENT_CHUNK_DONE, 0);
     assert_int_equal(done->requested_at, START + 10 * MS);
     assert_int_equal(done->duration_us, 30 * MS);
-    player_free(b.p);
 }
 
 /* 128 KiB at 2 Mbps play for 0.52 s: 15 frames of 1/30 s. Counted as one, the gate would open for nothing. */
-TEST(qoe_counts_a_large_first_frame_by_its_duration) {
-    bench b;
+BENCH_TEST(qoe_counts_a_large_first_frame_by_its_duration) {
     player_config c = basic();
     c.video = (video){.bytes = 5000000, .bitrate_bps = 2000000, .fps_milli = 30000, .first_frame_bytes = 131072};
     c.chunk_bytes = 262144;
     c.play_bytes = 0;
     c.startup_buffer_us = c.max_buffer_us;
-    start(&b, c);
-    connect_and_request(&b, START);
-    deliver(&b, 0, 0, 131072, START);
+    start(b, c);
+    connect_and_request(b, START);
+    deliver(b, 0, 0, 131072, START);
     xl_qoe qoe;
-    player_qoe(b.p, START, &qoe);
+    player_qoe(b->p, START, &qoe);
     assert_int_equal(qoe.cached_frames, 15);
-    deliver(&b, 0, 131072, 83334, START); /* ten more frames */
-    player_qoe(b.p, START, &qoe);
+    deliver(b, 0, 131072, 83334, START); /* ten more frames */
+    player_qoe(b->p, START, &qoe);
     assert_int_equal(qoe.cached_frames, 25);
     assert_int_equal(qoe.cached_bytes, 131072 + 83334);
-    player_free(b.p);
 }
 
 TEST(qoe_counts_whole_frames_that_have_not_begun) {
@@ -304,45 +292,41 @@ TEST(qoe_counts_whole_frames_that_have_not_begun) {
     player_free(b.p);
 }
 
-TEST(the_buffer_is_reported_at_exact_intervals) {
-    bench b;
-    start(&b, basic());
-    connect_and_request(&b, START + 10 * MS);
-    deliver(&b, 0, 0, 100000, START + 50 * MS);
-    player_step(b.p, START + 250 * MS);
-    assert_int_equal(count_of(&b, PLAYER_EVENT_BUFFER), 3);
-    const player_event *e = nth(&b, PLAYER_EVENT_BUFFER, 1);
+BENCH_TEST(the_buffer_is_reported_at_exact_intervals) {
+    start(b, basic());
+    connect_and_request(b, START + 10 * MS);
+    deliver(b, 0, 0, 100000, START + 50 * MS);
+    player_step(b->p, START + 250 * MS);
+    assert_int_equal(count_of(b, PLAYER_EVENT_BUFFER), 3);
+    const player_event *e = nth(b, PLAYER_EVENT_BUFFER, 1);
     assert_int_equal(e->at, START + 100 * MS);
     assert_int_equal(e->buffered_bytes, 50000);
     assert_int_equal(e->buffered_us, 50 * MS);
     assert_int_equal(e->left_us, 40 * MS); /* whole frames only */
     assert_int_equal(e->played_us, 50 * MS);
     assert_int_equal(e->received_bytes, 100000);
-    e = nth(&b, PLAYER_EVENT_BUFFER, 2); /* in the stall that began at 150 ms */
+    e = nth(b, PLAYER_EVENT_BUFFER, 2); /* in the stall that began at 150 ms */
     assert_int_equal(e->at, START + 200 * MS);
     assert_int_equal(e->buffered_bytes, 0);
     assert_int_equal(e->played_us, 100 * MS);
-    player_free(b.p);
 }
 
-TEST(a_flipped_byte_ends_the_run_and_is_named) {
-    bench b;
+BENCH_TEST(a_flipped_byte_ends_the_run_and_is_named) {
     player_config c = basic();
     c.verify = true;
-    start(&b, c);
-    connect_and_request(&b, START);
-    deliver(&b, 0, 0, 60000, START + 1);
+    start(b, c);
+    connect_and_request(b, START);
+    deliver(b, 0, 0, 60000, START + 1);
     uint8_t data[1000];
     video_synthetic_fill(data, sizeof data, 60000);
     data[123] ^= 1;
-    player_data(b.p, 0, 60000, data, sizeof data, START + 2);
-    assert_true(player_over(b.p));
+    player_data(b->p, 0, 60000, data, sizeof data, START + 2);
+    assert_true(player_over(b->p));
     player_summary s;
-    player_summarise(b.p, &s);
+    player_summarise(b->p, &s);
     assert_int_equal(s.outcome, PLAYER_ERROR);
     assert_string_equal(s.message, "byte 60123 of the video is wrong");
     assert_int_equal(s.bytes, 60000);
-    player_free(b.p);
 }
 
 TEST(bytes_nobody_asked_for_end_the_run) {
@@ -368,34 +352,30 @@ TEST(bytes_nobody_asked_for_end_the_run) {
     }
 }
 
-TEST(a_response_that_ends_early_ends_the_run) {
-    bench b;
-    start(&b, basic());
-    connect_and_request(&b, START);
-    deliver(&b, 0, 0, 99999, START + 1);
-    player_done(b.p, 0, START + 2);
+BENCH_TEST(a_response_that_ends_early_ends_the_run) {
+    start(b, basic());
+    connect_and_request(b, START);
+    deliver(b, 0, 0, 99999, START + 1);
+    player_done(b->p, 0, START + 2);
     player_summary s;
-    player_summarise(b.p, &s);
+    player_summarise(b->p, &s);
     assert_int_equal(s.outcome, PLAYER_ERROR);
-    player_free(b.p);
 }
 
-TEST(the_time_limit_ends_the_run_at_its_exact_time) {
-    bench b;
+BENCH_TEST(the_time_limit_ends_the_run_at_its_exact_time) {
     player_config c = basic();
     c.time_limit_us = 2 * SECOND;
-    start(&b, c);
-    connect_and_request(&b, START);
-    deliver(&b, 0, 0, 100000, START);
-    player_step(b.p, START + 9 * SECOND);
-    assert_true(player_over(b.p));
-    assert_int_equal(nth(&b, PLAYER_EVENT_END, 0)->at, START + 2 * SECOND);
+    start(b, c);
+    connect_and_request(b, START);
+    deliver(b, 0, 0, 100000, START);
+    player_step(b->p, START + 9 * SECOND);
+    assert_true(player_over(b->p));
+    assert_int_equal(nth(b, PLAYER_EVENT_END, 0)->at, START + 2 * SECOND);
     player_summary s;
-    player_summarise(b.p, &s);
+    player_summarise(b->p, &s);
     assert_int_equal(s.outcome, PLAYER_TIME_LIMIT);
     assert_int_equal(s.rebuffer_time_us, 1900 * MS);
     assert_int_equal(s.play_time_us, 100 * MS);
-    player_free(b.p);
 }
 
 /* Ended while it plays, by the limit or from outside: what was played until then counts, and what came. */
@@ -432,64 +412,56 @@ TEST(an_end_in_mid_play_counts_what_was_played) {
 }
 
 /* A failure that is reported late happened at that moment: a stall before it is one. */
-TEST(a_late_failure_finds_the_stall_before_it) {
-    bench b;
-    start(&b, basic());
-    connect_and_request(&b, START);
-    deliver(&b, 0, 0, 100000, START);
-    player_fail(b.p, PLAYER_CONNECTION_LOST, "gone", START + 350 * MS);
-    assert_int_equal(nth(&b, PLAYER_EVENT_STALL_START, 0)->at, START + 100 * MS);
+BENCH_TEST(a_late_failure_finds_the_stall_before_it) {
+    start(b, basic());
+    connect_and_request(b, START);
+    deliver(b, 0, 0, 100000, START);
+    player_fail(b->p, PLAYER_CONNECTION_LOST, "gone", START + 350 * MS);
+    assert_int_equal(nth(b, PLAYER_EVENT_STALL_START, 0)->at, START + 100 * MS);
     player_summary s;
-    player_summarise(b.p, &s);
+    player_summarise(b->p, &s);
     assert_int_equal(s.rebuffer_time_us, 250 * MS);
     assert_int_equal(s.rebuffer_count, 1);
-    player_free(b.p);
 }
 
-TEST(the_first_outcome_stays) {
-    bench b;
-    start(&b, basic());
-    player_fail(b.p, PLAYER_CONNECT_FAILED, "connection refused", START + 5);
-    player_fail(b.p, PLAYER_ERROR, "other", START + 6);
+BENCH_TEST(the_first_outcome_stays) {
+    start(b, basic());
+    player_fail(b->p, PLAYER_CONNECT_FAILED, "connection refused", START + 5);
+    player_fail(b->p, PLAYER_ERROR, "other", START + 6);
     player_summary s;
-    player_summarise(b.p, &s);
+    player_summarise(b->p, &s);
     assert_int_equal(s.outcome, PLAYER_CONNECT_FAILED);
     assert_string_equal(s.message, "connection refused");
     assert_false(s.connected);
-    assert_int_equal(count_of(&b, PLAYER_EVENT_END), 1);
-    player_free(b.p);
+    assert_int_equal(count_of(b, PLAYER_EVENT_END), 1);
 }
 
-TEST(a_peers_bytes_in_a_message_do_not_break_the_log) {
-    bench b;
-    start(&b, basic());
-    player_fail(b.p, PLAYER_CONNECTION_LOST, "closed: \xff\x01\n\"x\"", START);
+BENCH_TEST(a_peers_bytes_in_a_message_do_not_break_the_log) {
+    start(b, basic());
+    player_fail(b->p, PLAYER_CONNECTION_LOST, "closed: \xff\x01\n\"x\"", START);
     player_summary s;
-    player_summarise(b.p, &s);
+    player_summarise(b->p, &s);
     assert_string_equal(s.message, "closed: ???\"x\"");
-    json_t *fields = player_event_fields(nth(&b, PLAYER_EVENT_ERROR, 0), START);
+    json_t *fields = player_event_fields(nth(b, PLAYER_EVENT_ERROR, 0), START);
     assert_string_equal(json_string_value(json_object_get(fields, "message")), s.message);
     json_decref(fields);
-    player_free(b.p);
 }
 
-TEST(duration_plays_only_the_opening) {
-    bench b;
+BENCH_TEST(duration_plays_only_the_opening) {
     player_config c = basic();
     c.play_bytes = 150000;
-    start(&b, c);
-    connect_and_request(&b, START);
-    deliver(&b, 0, 0, 100000, START);
-    assert_int_equal(take_requests(&b, START), 1);
-    assert_int_equal(nth(&b, PLAYER_EVENT_REQUEST, 1)->last, 149999);
-    deliver(&b, 1, 0, 50000, START + 10);
-    assert_int_equal(take_requests(&b, START + 10), 0);
-    player_step(b.p, START + SECOND);
+    start(b, c);
+    connect_and_request(b, START);
+    deliver(b, 0, 0, 100000, START);
+    assert_int_equal(take_requests(b, START), 1);
+    assert_int_equal(nth(b, PLAYER_EVENT_REQUEST, 1)->last, 149999);
+    deliver(b, 1, 0, 50000, START + 10);
+    assert_int_equal(take_requests(b, START + 10), 0);
+    player_step(b->p, START + SECOND);
     player_summary s;
-    player_summarise(b.p, &s);
+    player_summarise(b->p, &s);
     assert_int_equal(s.outcome, PLAYER_COMPLETE);
     assert_int_equal(s.play_time_us, 150 * MS);
-    player_free(b.p);
 }
 
 /* Start-up and re-buffer needs larger than what the buffer rule would request must not lock the player up. */
@@ -509,86 +481,81 @@ static void deliver_of_video(bench *b, uint64_t chunk, size_t offset, size_t len
     player_data(b->p, chunk, offset, data, len, now);
 }
 
-TEST(the_next_video_starts_anew_when_the_last_one_is_over) {
-    bench b;
+BENCH_TEST(the_next_video_starts_anew_when_the_last_one_is_over) {
     player_config c = basic();
     c.play_bytes = 200000; /* two chunks, 200 ms */
     c.videos = 2;
     c.verify = true;
-    start(&b, c);
-    player_connected(b.p, START);
-    take_request(&b, 0, 0, START);
-    deliver_of_video(&b, 0, 0, 100000, START + 10 * MS);
-    take_request(&b, 1, 100000, START + 10 * MS);
-    deliver_of_video(&b, 1, 0, 100000, START + 20 * MS);
+    start(b, c);
+    player_connected(b->p, START);
+    take_request(b, 0, 0, START);
+    deliver_of_video(b, 0, 0, 100000, START + 10 * MS);
+    take_request(b, 1, 100000, START + 10 * MS);
+    deliver_of_video(b, 1, 0, 100000, START + 20 * MS);
     uint64_t chunk, first, last;
-    assert_false(player_wants(b.p, START + 200 * MS, &chunk, &first, &last)); /* who knows what comes next */
-    assert_int_equal(player_next_timeout(b.p), START + 210 * MS);
-    player_step(b.p, START + 210 * MS);
-    assert_int_equal(nth(&b, PLAYER_EVENT_VIDEO, 0)->at, START + 210 * MS);
-    assert_int_equal(nth(&b, PLAYER_EVENT_VIDEO, 0)->video, 1);
+    assert_false(player_wants(b->p, START + 200 * MS, &chunk, &first, &last)); /* who knows what comes next */
+    assert_int_equal(player_next_timeout(b->p), START + 210 * MS);
+    player_step(b->p, START + 210 * MS);
+    assert_int_equal(nth(b, PLAYER_EVENT_VIDEO, 0)->at, START + 210 * MS);
+    assert_int_equal(nth(b, PLAYER_EVENT_VIDEO, 0)->video, 1);
     xl_qoe qoe;
-    player_qoe(b.p, START + 210 * MS, &qoe);
+    player_qoe(b->p, START + 210 * MS, &qoe);
     assert_int_equal(qoe.cached_bytes, 0);
-    take_request(&b, 2, 0, START + 210 * MS);
-    deliver_of_video(&b, 2, 0, 50000, START + 240 * MS);
-    assert_int_equal(nth(&b, PLAYER_EVENT_FIRST_FRAME, 1)->duration_us, 30 * MS);
-    assert_int_equal(nth(&b, PLAYER_EVENT_PLAY, 1)->at, START + 240 * MS);
-    deliver_of_video(&b, 2, 50000, 50000, START + 250 * MS);
-    take_request(&b, 3, 100000, START + 250 * MS);
-    deliver_of_video(&b, 3, 0, 100000, START + 260 * MS);
-    player_step(b.p, START + 500 * MS);
-    assert_true(player_over(b.p));
+    take_request(b, 2, 0, START + 210 * MS);
+    deliver_of_video(b, 2, 0, 50000, START + 240 * MS);
+    assert_int_equal(nth(b, PLAYER_EVENT_FIRST_FRAME, 1)->duration_us, 30 * MS);
+    assert_int_equal(nth(b, PLAYER_EVENT_PLAY, 1)->at, START + 240 * MS);
+    deliver_of_video(b, 2, 50000, 50000, START + 250 * MS);
+    take_request(b, 3, 100000, START + 250 * MS);
+    deliver_of_video(b, 3, 0, 100000, START + 260 * MS);
+    player_step(b->p, START + 500 * MS);
+    assert_true(player_over(b->p));
     player_summary summary;
-    player_summarise(b.p, &summary);
+    player_summarise(b->p, &summary);
     assert_int_equal(summary.outcome, PLAYER_COMPLETE);
     assert_int_equal(summary.first_frame_us, 10 * MS); /* of the first video */
     assert_int_equal(summary.chunks, 4);
     assert_int_equal(summary.bytes, 400000);
     assert_int_equal(summary.play_time_us, 400 * MS);
     assert_int_equal(summary.rebuffer_count, 0); /* start-up is no re-buffering */
-    player_free(b.p);
 }
 
-TEST(a_buffer_smaller_than_the_first_frame_still_plays) {
-    bench b;
+BENCH_TEST(a_buffer_smaller_than_the_first_frame_still_plays) {
     player_config c = basic();
     assert_true(video_init(&c.video, 1000000, 8000000, 25000, 700000));
     c.max_buffer_us = c.rebuffer_target_us = 50 * MS;
-    start(&b, c);
-    player_connected(b.p, START);
+    start(b, c);
+    player_connected(b->p, START);
     uint64_t t = START;
-    for (int i = 0; i < 100000 && !player_over(b.p); i++) {
-        if (take_requests(&b, t) > 0) {
-            deliver(&b, nth(&b, PLAYER_EVENT_REQUEST, count_of(&b, PLAYER_EVENT_REQUEST) - 1)->chunk, 0, 100000, t);
+    for (int i = 0; i < 100000 && !player_over(b->p); i++) {
+        if (take_requests(b, t) > 0) {
+            deliver(b, nth(b, PLAYER_EVENT_REQUEST, count_of(b, PLAYER_EVENT_REQUEST) - 1)->chunk, 0, 100000, t);
         } else {
-            t = player_next_timeout(b.p);
-            player_step(b.p, t);
+            t = player_next_timeout(b->p);
+            player_step(b->p, t);
         }
     }
     player_summary s;
-    player_summarise(b.p, &s);
+    player_summarise(b->p, &s);
     assert_int_equal(s.outcome, PLAYER_COMPLETE);
     assert_int_equal(s.chunks, 10);
-    player_free(b.p);
 }
 
-TEST(quantiles_interpolate_between_ranks) {
-    bench b;
+BENCH_TEST(quantiles_interpolate_between_ranks) {
     player_config c = basic();
     c.max_buffer_us = 10 * SECOND;
-    start(&b, c);
-    player_connected(b.p, START);
+    start(b, c);
+    player_connected(b->p, START);
     uint64_t t = START;
     const uint64_t rct[4] = {40 * MS, 10 * MS, 30 * MS, 20 * MS};
     for (uint64_t i = 0; i < 4; i++) {
-        assert_int_equal(take_requests(&b, t), 1);
+        assert_int_equal(take_requests(b, t), 1);
         t += rct[i];
-        deliver(&b, i, 0, 100000, t);
+        deliver(b, i, 0, 100000, t);
     }
-    player_fail(b.p, PLAYER_INTERRUPTED, NULL, t);
+    player_fail(b->p, PLAYER_INTERRUPTED, NULL, t);
     player_summary s;
-    player_summarise(b.p, &s);
+    player_summarise(b->p, &s);
     assert_int_equal(s.chunks, 4);
     assert_true(s.rct_median_us == 25e3);
     assert_true(s.rct_p95_us > 38.4e3 && s.rct_p95_us < 38.6e3);
@@ -597,7 +564,6 @@ TEST(quantiles_interpolate_between_ranks) {
     assert_true(json_real_value(json_object_get(json_object_get(fields, "rct_s"), "median")) == 0.025);
     assert_string_equal(json_string_value(json_object_get(fields, "outcome")), "interrupted");
     json_decref(fields);
-    player_free(b.p);
 }
 
 TEST(impossible_configurations_are_refused) {

@@ -38,6 +38,17 @@ static inline void unit_register(int line, struct CMUnitTest test) {
     }                                                                                                                  \
     static void name(__attribute__((unused)) void **state)
 
+/* TEST_OF(name, type, variable, release) { ... } has a `type *variable`, all zero at first, which `release` gets at the
+ * end. */
+#define TEST_OF(name, type, variable, release)                                                                         \
+    static void name##_of(type *variable);                                                                             \
+    TEST(name) {                                                                                                       \
+        type fixture = {0};                                                                                            \
+        name##_of(&fixture);                                                                                           \
+        release(&fixture);                                                                                             \
+    }                                                                                                                  \
+    static void name##_of(type *variable)
+
 #define TEST_MAIN(setup, teardown)                                                                                     \
     int main(void) {                                                                                                   \
         return _cmocka_run_group_tests("tests", unit_tests, unit_count, setup, teardown);                              \

@@ -1,19 +1,17 @@
 /* Handshakes that TLS refuses: parameters without agreement, messages that are wrong, damaged or in the wrong place. */
 #include "testing/tls_pair.h"
 
-TEST(an_unknown_alpn_is_answered_with_an_alert) {
-    pair p;
-    open_pair_alpn(&p, "hq-interop", "h3");
-    assert_int_equal(xl_tls_start(p.client.tls), 0);
-    assert_true(deliver(&p.client, &p.server, WHOLE_FLIGHTS) < 0);
-    assert_int_equal(xl_tls_alert(p.server.tls), ALERT_NO_APPLICATION_PROTOCOL);
-    assert_int_equal(p.server.out_len[XL_LEVEL_HANDSHAKE], 0);
-    assert_false(xl_tls_is_complete(p.server.tls));
+PAIR_TEST(an_unknown_alpn_is_answered_with_an_alert) {
+    open_pair_alpn(p, "hq-interop", "h3");
+    assert_int_equal(xl_tls_start(p->client.tls), 0);
+    assert_true(deliver(&p->client, &p->server, WHOLE_FLIGHTS) < 0);
+    assert_int_equal(xl_tls_alert(p->server.tls), ALERT_NO_APPLICATION_PROTOCOL);
+    assert_int_equal(p->server.out_len[XL_LEVEL_HANDSHAKE], 0);
+    assert_false(xl_tls_is_complete(p->server.tls));
     /* A handshake that failed stays failed. */
     const uint8_t byte = GNUTLS_HANDSHAKE_CLIENT_HELLO;
-    assert_true(xl_tls_receive(p.server.tls, XL_LEVEL_INITIAL, &byte, 1) < 0);
-    assert_int_equal(xl_tls_alert(p.server.tls), ALERT_NO_APPLICATION_PROTOCOL);
-    close_pair(&p);
+    assert_true(xl_tls_receive(p->server.tls, XL_LEVEL_INITIAL, &byte, 1) < 0);
+    assert_int_equal(xl_tls_alert(p->server.tls), ALERT_NO_APPLICATION_PROTOCOL);
 }
 
 /* Gives extension `type` of the ClientHello another, unassigned type: the extension is then missing. */
@@ -49,15 +47,13 @@ TEST(a_client_hello_without_a_required_extension_is_refused) {
     }
 }
 
-TEST(a_client_hello_in_compatibility_mode_is_refused) {
-    pair p;
-    open_pair(&p);
-    assert_int_equal(xl_tls_start(p.client.tls), 0);
-    assert_int_equal(p.client.out[XL_LEVEL_INITIAL][38], 0); /* our own client sends no session ID */
-    p.client.out[XL_LEVEL_INITIAL][38] = 32;
-    assert_true(deliver(&p.client, &p.server, WHOLE_FLIGHTS) < 0);
-    assert_int_equal(xl_tls_alert(p.server.tls), ALERT_ILLEGAL_PARAMETER);
-    close_pair(&p);
+PAIR_TEST(a_client_hello_in_compatibility_mode_is_refused) {
+    open_pair(p);
+    assert_int_equal(xl_tls_start(p->client.tls), 0);
+    assert_int_equal(p->client.out[XL_LEVEL_INITIAL][38], 0); /* our own client sends no session ID */
+    p->client.out[XL_LEVEL_INITIAL][38] = 32;
+    assert_true(deliver(&p->client, &p->server, WHOLE_FLIGHTS) < 0);
+    assert_int_equal(xl_tls_alert(p->server.tls), ALERT_ILLEGAL_PARAMETER);
 }
 
 TEST(refused_transport_parameters_end_the_handshake) {
@@ -77,13 +73,11 @@ TEST(refused_transport_parameters_end_the_handshake) {
     }
 }
 
-TEST(an_output_callback_that_fails_ends_the_handshake) {
-    pair p;
-    open_pair(&p);
-    p.client.refuse_output = true;
-    assert_true(xl_tls_start(p.client.tls) < 0);
-    assert_int_equal(xl_tls_alert(p.client.tls), ALERT_INTERNAL_ERROR);
-    close_pair(&p);
+PAIR_TEST(an_output_callback_that_fails_ends_the_handshake) {
+    open_pair(p);
+    p->client.refuse_output = true;
+    assert_true(xl_tls_start(p->client.tls) < 0);
+    assert_int_equal(xl_tls_alert(p->client.tls), ALERT_INTERNAL_ERROR);
 }
 
 TEST(garbage_is_answered_with_an_alert) {
@@ -126,15 +120,13 @@ TEST(messages_at_the_wrong_level_are_refused) {
     close_pair(&p);
 }
 
-TEST(a_truncated_flight_neither_completes_nor_fails) {
-    pair p;
-    open_pair(&p);
-    assert_int_equal(xl_tls_start(p.client.tls), 0);
-    p.client.out_len[XL_LEVEL_INITIAL] -= 1;
-    assert_int_equal(deliver(&p.client, &p.server, 7), 0);
-    assert_int_equal(p.server.out_len[XL_LEVEL_INITIAL], 0);
-    assert_false(xl_tls_is_complete(p.server.tls));
-    close_pair(&p);
+PAIR_TEST(a_truncated_flight_neither_completes_nor_fails) {
+    open_pair(p);
+    assert_int_equal(xl_tls_start(p->client.tls), 0);
+    p->client.out_len[XL_LEVEL_INITIAL] -= 1;
+    assert_int_equal(deliver(&p->client, &p->server, 7), 0);
+    assert_int_equal(p->server.out_len[XL_LEVEL_INITIAL], 0);
+    assert_false(xl_tls_is_complete(p->server.tls));
 }
 
 static uint64_t next_random(uint64_t *state) { /* xorshift64 */
@@ -188,17 +180,15 @@ TEST(damaged_flights_never_complete_and_never_crash) {
     assert_true(alerts > 300); /* the others wait for bytes that a damaged length announces */
 }
 
-TEST(a_tls_key_update_is_a_connection_error) {
+PAIR_TEST(a_tls_key_update_is_a_connection_error) {
     const uint8_t key_update[] = {24, 0, 0, 1, 0};
-    pair p;
-    open_pair(&p);
-    handshake(&p, WHOLE_FLIGHTS);
-    end *ends[] = {&p.client, &p.server};
+    open_pair(p);
+    handshake(p, WHOLE_FLIGHTS);
+    end *ends[] = {&p->client, &p->server};
     for (int i = 0; i < 2; i++) {
         assert_true(xl_tls_receive(ends[i]->tls, XL_LEVEL_APP, key_update, sizeof key_update) < 0);
         assert_int_equal(xl_tls_alert(ends[i]->tls), ALERT_UNEXPECTED_MESSAGE);
     }
-    close_pair(&p);
 }
 
 TEST_MAIN(NULL, NULL)

@@ -118,30 +118,26 @@ TEST(tickets_are_bounded_and_what_is_no_ticket_is_refused) {
 }
 
 /* RFC 9001 section 4.4. */
-TEST(a_request_for_a_certificate_after_the_handshake_is_a_violation) {
+PAIR_TEST(a_request_for_a_certificate_after_the_handshake_is_a_violation) {
     session_store store = {0};
-    pair p;
-    open_resuming_pair(&p, &store, TICKET_KEY, "h3");
-    run_with_tickets(&p, WHOLE_FLIGHTS);
+    open_resuming_pair(p, &store, TICKET_KEY, "h3");
+    run_with_tickets(p, WHOLE_FLIGHTS);
     const uint8_t request[] = {GNUTLS_HANDSHAKE_CERTIFICATE_REQUEST, 0, 0, 3, 0, 0, 0};
-    assert_true(xl_tls_receive(p.client.tls, XL_LEVEL_APP, request, sizeof request) < 0);
-    assert_true(xl_tls_is_violation(p.client.tls));
-    close_pair(&p);
+    assert_true(xl_tls_receive(p->client.tls, XL_LEVEL_APP, request, sizeof request) < 0);
+    assert_true(xl_tls_is_violation(p->client.tls));
 }
 
-TEST(session_tickets_are_taken_and_ignored) {
-    pair p;
-    open_pair(&p);
-    handshake(&p, WHOLE_FLIGHTS);
+PAIR_TEST(session_tickets_are_taken_and_ignored) {
+    open_pair(p);
+    handshake(p, WHOLE_FLIGHTS);
     const uint8_t tickets[] = {4, 0, 0, 3, 'a', 'b', 'c', 4, 0, 0, 0, 4, 0, 0, 1, 'd'};
-    assert_int_equal(xl_tls_receive(p.client.tls, XL_LEVEL_APP, tickets, sizeof tickets), 0);
+    assert_int_equal(xl_tls_receive(p->client.tls, XL_LEVEL_APP, tickets, sizeof tickets), 0);
     for (size_t i = 0; i < sizeof tickets; i++)
-        assert_int_equal(xl_tls_receive(p.client.tls, XL_LEVEL_APP, tickets + i, 1), 0);
-    assert_true(xl_tls_is_complete(p.client.tls));
+        assert_int_equal(xl_tls_receive(p->client.tls, XL_LEVEL_APP, tickets + i, 1), 0);
+    assert_true(xl_tls_is_complete(p->client.tls));
     /* A client has no tickets to give. */
-    assert_true(xl_tls_receive(p.server.tls, XL_LEVEL_APP, tickets, sizeof tickets) < 0);
-    assert_int_equal(xl_tls_alert(p.server.tls), ALERT_UNEXPECTED_MESSAGE);
-    close_pair(&p);
+    assert_true(xl_tls_receive(p->server.tls, XL_LEVEL_APP, tickets, sizeof tickets) < 0);
+    assert_int_equal(xl_tls_alert(p->server.tls), ALERT_UNEXPECTED_MESSAGE);
 }
 
 TEST_MAIN(NULL, NULL)

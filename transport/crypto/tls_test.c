@@ -14,11 +14,10 @@ TEST(handshake_agrees_on_keys_alpn_and_transport_parameters) {
     }
 }
 
-TEST(application_data_passes_both_ways_after_the_handshake) {
-    pair p;
-    open_pair(&p);
-    handshake(&p, WHOLE_FLIGHTS);
-    const end *ends[] = {&p.client, &p.server};
+PAIR_TEST(application_data_passes_both_ways_after_the_handshake) {
+    open_pair(p);
+    handshake(p, WHOLE_FLIGHTS);
+    const end *ends[] = {&p->client, &p->server};
     for (int i = 0; i < 2; i++) {
         uint8_t packet[64] = {0x40, 0xc1, 0x00, 'h', 'e', 'l', 'l', 'o', '!'}, *payload = NULL;
         uint64_t pn;
@@ -30,7 +29,6 @@ TEST(application_data_passes_both_ways_after_the_handshake) {
         assert_int_equal(xl_keys_open(read, 1, pn, packet, total, 2, len, &payload), 6);
         assert_memory_equal(payload, "hello!", 6);
     }
-    close_pair(&p);
 }
 
 static void replace_priority(xl_credentials *credentials, const char *priority) {
@@ -53,42 +51,38 @@ TEST(every_cipher_suite_can_be_negotiated) {
     }
 }
 
-TEST(the_servers_order_of_cipher_suites_counts) {
-    pair p;
-    open_pair(&p);
-    assert_int_equal(xl_credentials_set_ciphers(p.server_credentials, "chacha20,aes128"), 0);
-    assert_int_equal(xl_credentials_set_ciphers(p.server_credentials, "chacha20,rc4"), XL_ERR_ARGUMENT);
-    assert_int_equal(xl_credentials_set_ciphers(p.server_credentials, ""), XL_ERR_ARGUMENT);
-    close_end(&p.server);
-    memset(&p.server, 0, sizeof p.server);
-    open_end(&p.server, true, p.server_credentials, "h3");
-    handshake(&p, WHOLE_FLIGHTS);
-    assert_agreed(&p, XL_AEAD_CHACHA20_POLY1305); /* a refused list has changed nothing */
-    close_pair(&p);
+PAIR_TEST(the_servers_order_of_cipher_suites_counts) {
+    open_pair(p);
+    assert_int_equal(xl_credentials_set_ciphers(p->server_credentials, "chacha20,aes128"), 0);
+    assert_int_equal(xl_credentials_set_ciphers(p->server_credentials, "chacha20,rc4"), XL_ERR_ARGUMENT);
+    assert_int_equal(xl_credentials_set_ciphers(p->server_credentials, ""), XL_ERR_ARGUMENT);
+    close_end(&p->server);
+    memset(&p->server, 0, sizeof p->server);
+    open_end(&p->server, true, p->server_credentials, "h3");
+    handshake(p, WHOLE_FLIGHTS);
+    assert_agreed(p, XL_AEAD_CHACHA20_POLY1305); /* a refused list has changed nothing */
 }
 
-TEST(hello_retry_request_leads_to_a_handshake) {
-    pair p;
-    open_pair(&p);
-    close_end(&p.client);
-    memset(&p.client, 0, sizeof p.client);
+PAIR_TEST(hello_retry_request_leads_to_a_handshake) {
+    open_pair(p);
+    close_end(&p->client);
+    memset(&p->client, 0, sizeof p->client);
     /* The client guesses a group that the server does not have. */
-    replace_priority(p.client_credentials, "NORMAL:-VERS-ALL:+VERS-TLS1.3:-CIPHER-ALL:+AES-128-GCM:-GROUP-ALL:"
-                                           "+GROUP-SECP521R1:+GROUP-X25519:%DISABLE_TLS13_COMPAT_MODE");
-    open_end(&p.client, false, p.client_credentials, "h3");
-    assert_int_equal(xl_tls_start(p.client.tls), 0);
-    assert_int_equal(deliver(&p.client, &p.server, 50), 0);
-    assert_true(p.server.out_len[XL_LEVEL_INITIAL] > 0);
-    assert_int_equal(p.server.out_len[XL_LEVEL_HANDSHAKE], 0);
-    assert_int_equal(deliver(&p.server, &p.client, 50), 0);
-    assert_true(p.client.out_len[XL_LEVEL_INITIAL] > 0);
-    assert_int_equal(deliver(&p.client, &p.server, 50), 0);
-    assert_int_equal(deliver(&p.server, &p.client, 50), 0);
-    assert_int_equal(deliver(&p.client, &p.server, 50), 0);
-    assert_true(xl_tls_is_complete(p.client.tls));
-    assert_true(xl_tls_is_complete(p.server.tls));
-    assert_agreed(&p, XL_AEAD_AES_128_GCM);
-    close_pair(&p);
+    replace_priority(p->client_credentials, "NORMAL:-VERS-ALL:+VERS-TLS1.3:-CIPHER-ALL:+AES-128-GCM:-GROUP-ALL:"
+                                            "+GROUP-SECP521R1:+GROUP-X25519:%DISABLE_TLS13_COMPAT_MODE");
+    open_end(&p->client, false, p->client_credentials, "h3");
+    assert_int_equal(xl_tls_start(p->client.tls), 0);
+    assert_int_equal(deliver(&p->client, &p->server, 50), 0);
+    assert_true(p->server.out_len[XL_LEVEL_INITIAL] > 0);
+    assert_int_equal(p->server.out_len[XL_LEVEL_HANDSHAKE], 0);
+    assert_int_equal(deliver(&p->server, &p->client, 50), 0);
+    assert_true(p->client.out_len[XL_LEVEL_INITIAL] > 0);
+    assert_int_equal(deliver(&p->client, &p->server, 50), 0);
+    assert_int_equal(deliver(&p->server, &p->client, 50), 0);
+    assert_int_equal(deliver(&p->client, &p->server, 50), 0);
+    assert_true(xl_tls_is_complete(p->client.tls));
+    assert_true(xl_tls_is_complete(p->server.tls));
+    assert_agreed(p, XL_AEAD_AES_128_GCM);
 }
 
 /* It knows X25519 as well, which the server prefers. */
@@ -166,16 +160,15 @@ static size_t hex_digits(const char *s) {
     return strspn(s, "0123456789abcdef");
 }
 
-TEST(key_log_lines_are_well_formed_and_the_same_at_both_ends) {
+PAIR_TEST(key_log_lines_are_well_formed_and_the_same_at_both_ends) {
     const char *labels[] = {"CLIENT_HANDSHAKE_TRAFFIC_SECRET ", "SERVER_HANDSHAKE_TRAFFIC_SECRET ",
                             "CLIENT_TRAFFIC_SECRET_0 ", "SERVER_TRAFFIC_SECRET_0 "};
-    pair p;
-    open_pair(&p);
-    handshake(&p, WHOLE_FLIGHTS);
-    assert_true(p.client.keylog_lines >= 4);
+    open_pair(p);
+    handshake(p, WHOLE_FLIGHTS);
+    assert_true(p->client.keylog_lines >= 4);
     for (size_t i = 0; i < 4; i++) {
         const char *found[2] = {NULL, NULL};
-        const end *ends[] = {&p.client, &p.server};
+        const end *ends[] = {&p->client, &p->server};
         for (int e = 0; e < 2; e++) {
             for (int line = 0; line < ends[e]->keylog_lines; line++)
                 if (strncmp(ends[e]->keylog[line], labels[i], strlen(labels[i])) == 0)
@@ -189,7 +182,6 @@ TEST(key_log_lines_are_well_formed_and_the_same_at_both_ends) {
         assert_int_equal(hex_digits(random + 65), 64);
         assert_int_equal(random[65 + 64], '\0');
     }
-    close_pair(&p);
 }
 
 TEST(the_library_writes_no_key_log_file_of_its_own) {
@@ -207,21 +199,19 @@ TEST(the_library_writes_no_key_log_file_of_its_own) {
     }
 }
 
-TEST(arguments_that_make_no_sense_give_no_session) {
-    pair p;
-    open_pair(&p);
-    const xl_tls_callbacks callbacks = {&p.client, take_crypto_data, take_keys, take_peer_params, NULL, NULL};
+PAIR_TEST(arguments_that_make_no_sense_give_no_session) {
+    open_pair(p);
+    const xl_tls_callbacks callbacks = {&p->client, take_crypto_data, take_keys, take_peer_params, NULL, NULL};
     char long_alpn[257];
     memset(long_alpn, 'a', 256);
     long_alpn[256] = '\0';
-    assert_null(xl_tls_new(XL_VERSION_1, true, p.client_credentials, NULL, "h3", NULL, 0, &callbacks));
-    assert_null(xl_tls_new(XL_VERSION_1, false, p.server_credentials, "a.test", "h3", NULL, 0, &callbacks));
-    assert_null(xl_tls_new(XL_VERSION_1, false, p.client_credentials, "a.test", "", NULL, 0, &callbacks));
-    assert_null(xl_tls_new(XL_VERSION_1, false, p.client_credentials, "a.test", long_alpn, NULL, 0, &callbacks));
+    assert_null(xl_tls_new(XL_VERSION_1, true, p->client_credentials, NULL, "h3", NULL, 0, &callbacks));
+    assert_null(xl_tls_new(XL_VERSION_1, false, p->server_credentials, "a.test", "h3", NULL, 0, &callbacks));
+    assert_null(xl_tls_new(XL_VERSION_1, false, p->client_credentials, "a.test", "", NULL, 0, &callbacks));
+    assert_null(xl_tls_new(XL_VERSION_1, false, p->client_credentials, "a.test", long_alpn, NULL, 0, &callbacks));
     assert_null(xl_tls_new(XL_VERSION_1, false, NULL, "a.test", "h3", NULL, 0, &callbacks));
-    assert_true(xl_tls_start(p.server.tls) < 0);
+    assert_true(xl_tls_start(p->server.tls) < 0);
     xl_tls_free(NULL);
-    close_pair(&p);
 }
 
 static int name_a_key_log_file(void **state) {

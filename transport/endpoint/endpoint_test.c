@@ -28,12 +28,11 @@ static size_t answer(pair *p, uint8_t *data, size_t len, uint8_t *out) {
     return n;
 }
 
-TEST(an_unknown_version_is_answered_with_ours) {
-    pair p;
-    pair_init(&p, 2, 1, 10000);
-    pair_connect(&p);
+PAIR_TEST(an_unknown_version_is_answered_with_ours) {
+    pair_init(p, 2, 1, 10000);
+    pair_connect(p);
     uint8_t data[1200] = {0xc0, 0x1a, 0x2a, 0x3a, 0x4a, 8, 1, 2, 3, 4, 5, 6, 7, 8, 4, 9, 9, 9, 9}, out[PAIR_MTU];
-    size_t n = answer(&p, data, sizeof data, out);
+    size_t n = answer(p, data, sizeof data, out);
     xl_packet_header h;
     assert_int_equal(0, xl_packet_parse(out, n, 8, &h));
     assert_int_equal(XL_PACKET_VERSION_NEGOTIATION, h.type);
@@ -44,8 +43,7 @@ TEST(an_unknown_version_is_answered_with_ours) {
         has_version_1 |= memcmp(h.token + i, "\0\0\0\1", 4) == 0;
     assert_true(has_version_1);
     data[1] = 0x1a;
-    assert_int_equal(0, answer(&p, data, 600, out)); /* too short to deserve an answer (RFC 9000 section 6.1) */
-    pair_free(&p);
+    assert_int_equal(0, answer(p, data, 600, out)); /* too short to deserve an answer (RFC 9000 section 6.1) */
 }
 
 /* Answers the client's first packet by a Version Negotiation that lists this version. */
@@ -66,112 +64,99 @@ static void negotiate(pair *p, uint64_t seed, uint8_t version) {
     pair_events(p);
 }
 
-TEST(a_client_gives_up_when_the_server_lacks_version_1) {
-    pair p;
-    negotiate(&p, 3, 9);
-    assert_true(p.client_closed && p.client_close.close_reason == XL_CLOSE_VERSION);
-    pair_free(&p);
+PAIR_TEST(a_client_gives_up_when_the_server_lacks_version_1) {
+    negotiate(p, 3, 9);
+    assert_true(p->client_closed && p->client_close.close_reason == XL_CLOSE_VERSION);
 }
 
-TEST(a_client_ignores_a_version_negotiation_that_lists_version_1) {
-    pair p;
-    negotiate(&p, 3, 1);
-    assert_false(p.client_closed);
-    pair_handshake(&p); /* its first packet is sent again */
-    assert_true(p.cc->handshake.is_confirmed);
-    pair_free(&p);
+PAIR_TEST(a_client_ignores_a_version_negotiation_that_lists_version_1) {
+    negotiate(p, 3, 1);
+    assert_false(p->client_closed);
+    pair_handshake(p); /* its first packet is sent again */
+    assert_true(p->cc->handshake.is_confirmed);
 }
 
-TEST(a_lost_server_state_is_told_by_stateless_reset) {
-    pair p;
-    pair_init(&p, 4, 1, 10000);
-    pair_establish(&p);
-    pair_run(&p, 100000);
+PAIR_TEST(a_lost_server_state_is_told_by_stateless_reset) {
+    pair_init(p, 4, 1, 10000);
+    pair_establish(p);
+    pair_run(p, 100000);
     /* The server restarts with the same seed, so with the same reset key, and knows nothing. */
-    xl_endpoint_free(p.server);
+    xl_endpoint_free(p->server);
     int error;
-    p.server = xl_endpoint_new(&p.server_config, p.now, &error);
-    p.sc = NULL;
-    pair_ask(&p, 1000);
-    pair_run(&p, 500000);
-    assert_true(p.client_closed && p.client_close.close_reason == XL_CLOSE_STATELESS_RESET);
-    assert_string_equal("stateless reset", p.client_close.reason);
-    pair_free(&p);
+    p->server = xl_endpoint_new(&p->server_config, p->now, &error);
+    p->sc = NULL;
+    pair_ask(p, 1000);
+    pair_run(p, 500000);
+    assert_true(p->client_closed && p->client_close.close_reason == XL_CLOSE_STATELESS_RESET);
+    assert_string_equal("stateless reset", p->client_close.reason);
 }
 
-TEST(resets_are_shorter_than_what_they_answer) {
-    pair p;
-    pair_init(&p, 5, 1, 10000);
-    pair_connect(&p);
+PAIR_TEST(resets_are_shorter_than_what_they_answer) {
+    pair_init(p, 5, 1, 10000);
+    pair_connect(p);
     for (size_t len = 21; len < 200; len++) {
         uint8_t data[200] = {0x40, 1, 2, 3, 4, 5, 6, 7, 8}, out[PAIR_MTU];
-        assert_true(answer(&p, data, len, out) < len); /* so that two endpoints cannot answer each other for ever */
+        assert_true(answer(p, data, len, out) < len); /* so that two endpoints cannot answer each other for ever */
     }
-    pair_free(&p);
 }
 
-TEST(floods_are_bounded) {
-    pair p;
-    pair_init(&p, 6, 1, 10000);
-    p.server_config.limits.max_connections = 3;
-    pair_connect(&p);
+PAIR_TEST(floods_are_bounded) {
+    pair_init(p, 6, 1, 10000);
+    p->server_config.limits.max_connections = 3;
+    pair_connect(p);
     xl_datagram d, to;
     uint8_t data[1200], out[PAIR_MTU];
     for (unsigned i = 0; i < 100; i++) { /* unknown connections */
         memset(data, 0x40 + (int)(i % 8), sizeof data);
-        d = (xl_datagram){.local = p.link[0].server, .remote = p.link[0].client, .len = 100};
-        xl_endpoint_receive(p.server, &d, data, p.now);
+        d = (xl_datagram){.local = p->link[0].server, .remote = p->link[0].client, .len = 100};
+        xl_endpoint_receive(p->server, &d, data, p->now);
     }
     unsigned answers = 0;
-    while (xl_endpoint_transmit(p.server, out, PAIR_MTU, &to, p.now) > 0)
+    while (xl_endpoint_transmit(p->server, out, PAIR_MTU, &to, p->now) > 0)
         answers++;
     assert_true(answers <= XL_STATELESS_MAX);
     /* Genuine first packets of many clients: only as many connections as allowed. */
     for (uint64_t i = 0; i < 10; i++) {
         int error;
-        xl_config c = p.client_config;
+        xl_config c = p->client_config;
         pair_seed(&c, 1000 + i);
-        xl_endpoint *client = xl_endpoint_new(&c, p.now, &error);
-        xl_endpoint_connect(client, "localhost", &p.link[0].client, &p.link[0].server, XL_TECH_WIFI, p.now);
-        size_t n = xl_endpoint_transmit(client, data, sizeof data, &d, p.now);
-        d = (xl_datagram){.local = p.link[0].server, .remote = p.link[0].client, .len = n};
-        xl_endpoint_receive(p.server, &d, data, p.now);
+        xl_endpoint *client = xl_endpoint_new(&c, p->now, &error);
+        xl_endpoint_connect(client, "localhost", &p->link[0].client, &p->link[0].server, XL_TECH_WIFI, p->now);
+        size_t n = xl_endpoint_transmit(client, data, sizeof data, &d, p->now);
+        d = (xl_datagram){.local = p->link[0].server, .remote = p->link[0].client, .len = n};
+        xl_endpoint_receive(p->server, &d, data, p->now);
         xl_endpoint_free(client);
     }
-    assert_int_equal(3, p.server->count);
-    pair_free(&p);
+    assert_int_equal(3, p->server->count);
 }
 
-TEST(first_packets_that_are_not_genuine_leave_nothing_behind) {
-    pair p;
-    pair_init(&p, 12, 1, 10000);
-    pair_connect(&p);
+PAIR_TEST(first_packets_that_are_not_genuine_leave_nothing_behind) {
+    pair_init(p, 12, 1, 10000);
+    pair_connect(p);
     uint8_t first[PAIR_MTU];
     xl_datagram d;
-    size_t n = xl_endpoint_transmit(p.client, first, PAIR_MTU, &d, p.now);
-    d = (xl_datagram){.local = p.link[0].server, .remote = p.link[0].client, .len = n};
+    size_t n = xl_endpoint_transmit(p->client, first, PAIR_MTU, &d, p->now);
+    d = (xl_datagram){.local = p->link[0].server, .remote = p->link[0].client, .len = n};
     first[n - 1] ^= 1;
     for (unsigned i = 0; i < 300; i++) {
         uint8_t copy[PAIR_MTU];
         memcpy(copy, first, n);
-        xl_endpoint_receive(p.server, &d, copy, p.now);
+        xl_endpoint_receive(p->server, &d, copy, p->now);
     }
-    assert_int_equal(0, p.server->count);
-    assert_int_equal(0, p.server->map.count);
-    assert_true(p.server->event_head == p.server->event_next);
-    assert_int_equal(64, p.server->event_cap); /* an event of each was there */
-    assert_true(XL_NEVER == xl_endpoint_next_timeout(p.server));
-    pair_free(&p);
+    assert_int_equal(0, p->server->count);
+    assert_int_equal(0, p->server->map.count);
+    assert_true(p->server->event_head == p->server->event_next);
+    assert_int_equal(64, p->server->event_cap); /* an event of each was there */
+    assert_true(XL_NEVER == xl_endpoint_next_timeout(p->server));
 }
 
 /* A server that asks for address validation: its Retry, made by hand. */
-TEST(a_client_follows_a_retry) {
-    pair p;
-    pair_init(&p, 7, 1, 10000);
-    pair_connect(&p);
+PAIR_TEST(a_client_follows_a_retry) {
+    pair_init(p, 7, 1, 10000);
+    pair_connect(p);
     uint8_t first[PAIR_MTU], retry[128];
     xl_datagram d;
-    size_t n = xl_endpoint_transmit(p.client, first, PAIR_MTU, &d, p.now);
+    size_t n = xl_endpoint_transmit(p->client, first, PAIR_MTU, &d, p->now);
     xl_packet_header h;
     assert_int_equal(0, xl_packet_parse(first, n, 8, &h));
     size_t at = 0;
@@ -192,25 +177,23 @@ TEST(a_client_follows_a_retry) {
         uint8_t copy[128];
         memcpy(copy, retry, at);
         copy[at - 1] ^= (uint8_t)forged;
-        d = (xl_datagram){.local = p.link[0].client, .remote = p.link[0].server, .len = at};
-        xl_endpoint_receive(p.client, &d, copy, p.now);
-        n = xl_endpoint_transmit(p.client, first, PAIR_MTU, &d, p.now);
+        d = (xl_datagram){.local = p->link[0].client, .remote = p->link[0].server, .len = at};
+        xl_endpoint_receive(p->client, &d, copy, p->now);
+        n = xl_endpoint_transmit(p->client, first, PAIR_MTU, &d, p->now);
         assert_int_equal(forged ? 0 : 1200, n);
     }
     assert_int_equal(0, xl_packet_parse(first, n, 8, &h));
     assert_int_equal(7, h.token_len);
     assert_memory_equal("a token", h.token, 7);
     assert_int_equal(5, h.dcid.len);
-    pair_free(&p);
 }
 
-TEST(algorithms_change_in_mid_life) {
-    pair p;
-    pair_init(&p, 8, 2, 10000);
-    pair_multipath(&p, "minrtt", "none");
-    pair_establish(&p);
-    pair_run(&p, 100000);
-    xl_scheme s = p.server_config.scheme;
+PAIR_TEST(algorithms_change_in_mid_life) {
+    pair_init(p, 8, 2, 10000);
+    pair_multipath(p, "minrtt", "none");
+    pair_establish(p);
+    pair_run(p, 100000);
+    xl_scheme s = p->server_config.scheme;
     s.scheduler = "xlink";
     s.reinjection = "stream";
     s.cc = "newreno";
@@ -218,31 +201,29 @@ TEST(algorithms_change_in_mid_life) {
     s.qoe_control = true;
     s.t_th1_us = 123;
     s.t_th2_us = 456;
-    assert_int_equal(0, xl_endpoint_reconfigure(p.server, &s, p.now));
-    assert_string_equal("xlink", p.sc->scheduler->name);
-    assert_string_equal("stream", p.sc->reinjection->name);
-    assert_string_equal("cubic-tolerant", p.sc->cc->name); /* of connections to come */
-    assert_string_equal("newreno", p.server->config.scheme.cc);
-    assert_true(p.sc->qoe.gate.enabled);
-    assert_int_equal(123, p.sc->qoe.gate.t_th1_us);
-    assert_int_equal(456, p.sc->qoe.gate.t_th2_us);
-    assert_int_equal(XL_ACK_FASTEST, p.sc->config->scheme.ack_path);
+    assert_int_equal(0, xl_endpoint_reconfigure(p->server, &s, p->now));
+    assert_string_equal("xlink", p->sc->scheduler->name);
+    assert_string_equal("stream", p->sc->reinjection->name);
+    assert_string_equal("cubic-tolerant", p->sc->cc->name); /* of connections to come */
+    assert_string_equal("newreno", p->server->config.scheme.cc);
+    assert_true(p->sc->qoe.gate.enabled);
+    assert_int_equal(123, p->sc->qoe.gate.t_th1_us);
+    assert_int_equal(456, p->sc->qoe.gate.t_th2_us);
+    assert_int_equal(XL_ACK_FASTEST, p->sc->config->scheme.ack_path);
     s.scheduler = "nonesuch";
     s.t_th1_us = 5;
-    assert_int_equal(XL_ERR_ARGUMENT, xl_endpoint_reconfigure(p.server, &s, p.now));
+    assert_int_equal(XL_ERR_ARGUMENT, xl_endpoint_reconfigure(p->server, &s, p->now));
     s.scheduler = "clairvoyant"; /* without foresight */
-    assert_int_equal(XL_ERR_ARGUMENT, xl_endpoint_reconfigure(p.server, &s, p.now));
-    assert_string_equal("xlink", p.sc->scheduler->name);
-    assert_int_equal(123, p.sc->qoe.gate.t_th1_us);
-    pair_finish(&p, pair_ask(&p, 500000), 5000000);
-    assert_false(p.client_closed);
-    pair_free(&p);
+    assert_int_equal(XL_ERR_ARGUMENT, xl_endpoint_reconfigure(p->server, &s, p->now));
+    assert_string_equal("xlink", p->sc->scheduler->name);
+    assert_int_equal(123, p->sc->qoe.gate.t_th1_us);
+    pair_finish(p, pair_ask(p, 500000), 5000000);
+    assert_false(p->client_closed);
 }
 
-TEST(limits_stay_when_the_algorithms_change) {
-    pair p;
-    pair_init(&p, 9, 1, 10000);
-    xl_limits *l = &p.server_config.limits;
+PAIR_TEST(limits_stay_when_the_algorithms_change) {
+    pair_init(p, 9, 1, 10000);
+    xl_limits *l = &p->server_config.limits;
     l->retry_above = 3;
     l->retry_always = l->migrate_back = l->path_management.enabled = true;
     l->migrate_ptos = 2;
@@ -251,19 +232,18 @@ TEST(limits_stay_when_the_algorithms_change) {
     l->standby_probe_us = 300000;
     l->max_stream_data = 100000;
     l->path_management.abandon_us = 3000000;
-    pair_connect(&p);
-    xl_limits before = p.server->config.limits;
+    pair_connect(p);
+    xl_limits before = p->server->config.limits;
     xl_scheme other;
     xl_scheme_init(&other);
     other.scheduler = "xlink";
-    assert_int_equal(0, xl_endpoint_reconfigure(p.server, &other, p.now));
-    assert_string_equal("xlink", p.server->config.scheme.scheduler);
-    assert_memory_equal(&before, &p.server->config.limits, sizeof before);
-    pair_handshake(&p);
+    assert_int_equal(0, xl_endpoint_reconfigure(p->server, &other, p->now));
+    assert_string_equal("xlink", p->server->config.scheme.scheduler);
+    assert_memory_equal(&before, &p->server->config.limits, sizeof before);
+    pair_handshake(p);
     xl_endpoint_stats stats;
-    xl_endpoint_get_stats(p.server, &stats);
+    xl_endpoint_get_stats(p->server, &stats);
     assert_int_equal(1, stats.retries); /* as asked for before the change */
-    pair_free(&p);
 }
 
 /* First packets of n clients, all at one time. */
@@ -305,77 +285,72 @@ static void let_handshakes_time_out(pair *p) {
     let_time_pass(p, p->server->connection[0]->closing.deadline);
 }
 
-TEST(timers_of_one_moment_run_in_the_order_of_the_connections) {
-    pair p;
-    pair_init(&p, 9, 1, 10000);
-    pair_connect(&p);
-    accept_many(&p, 20);
-    let_handshakes_time_out(&p);
+PAIR_TEST(timers_of_one_moment_run_in_the_order_of_the_connections) {
+    pair_init(p, 9, 1, 10000);
+    pair_connect(p);
+    accept_many(p, 20);
+    let_handshakes_time_out(p);
     xl_event e;
     for (size_t i = 0; i < 20; i++) {
-        assert_true(xl_endpoint_poll_event(p.server, &e));
+        assert_true(xl_endpoint_poll_event(p->server, &e));
         assert_int_equal(XL_EVENT_CLOSED, e.type);
-        assert_ptr_equal(p.server->connection[i], e.connection);
+        assert_ptr_equal(p->server->connection[i], e.connection);
     }
-    assert_false(xl_endpoint_poll_event(p.server, &e));
-    assert_true(XL_NEVER == xl_endpoint_next_timeout(p.server));
-    pair_free(&p);
+    assert_false(xl_endpoint_poll_event(p->server, &e));
+    assert_true(XL_NEVER == xl_endpoint_next_timeout(p->server));
 }
 
-TEST(a_freed_connection_takes_along_what_waits_for_it) {
-    pair p;
-    pair_init(&p, 10, 1, 10000);
-    pair_connect(&p);
-    accept_many(&p, 20);
+PAIR_TEST(a_freed_connection_takes_along_what_waits_for_it) {
+    pair_init(p, 10, 1, 10000);
+    pair_connect(p);
+    accept_many(p, 20);
     xl_connection *of[20];
-    memcpy(of, p.server->connection, sizeof of);
+    memcpy(of, p->server->connection, sizeof of);
     /* All of them have something to send and an event that tells of their first path. */
     static const size_t freed[] = {0, 19, 7, 8, 1, 18};
     for (size_t i = 0; i < sizeof freed / sizeof *freed; i++) {
         xl_connection_free(of[freed[i]]);
         of[freed[i]] = NULL;
-        xl_endpoint_next_timeout(p.server);
+        xl_endpoint_next_timeout(p->server);
     }
     xl_event e;
     for (size_t i = 0; i < 20; i++) {
         if (!of[i])
             continue;
-        assert_true(xl_endpoint_poll_event(p.server, &e));
+        assert_true(xl_endpoint_poll_event(p->server, &e));
         assert_ptr_equal(of[i], e.connection);
-        assert_ptr_equal(of[i], p.server->ready_head);
+        assert_ptr_equal(of[i], p->server->ready_head);
         uint8_t data[PAIR_MTU];
         xl_datagram d;
-        assert_int_equal(1200, xl_endpoint_transmit(p.server, data, sizeof data, &d, p.now));
-        assert_ptr_equal(of[i], p.server->ready_tail); /* to the end of the queue */
+        assert_int_equal(1200, xl_endpoint_transmit(p->server, data, sizeof data, &d, p->now));
+        assert_ptr_equal(of[i], p->server->ready_tail); /* to the end of the queue */
     }
-    assert_false(xl_endpoint_poll_event(p.server, &e));
-    let_handshakes_time_out(&p);
-    assert_true(XL_NEVER == xl_endpoint_next_timeout(p.server));
-    while (p.server->count > 0)
-        xl_connection_free(p.server->connection[p.server->count / 2]);
-    assert_int_equal(0, p.server->map.count);
-    assert_false(xl_endpoint_poll_event(p.server, &e));
-    assert_null(p.server->ready_head);
-    assert_null(p.server->ready_tail);
-    pair_free(&p);
+    assert_false(xl_endpoint_poll_event(p->server, &e));
+    let_handshakes_time_out(p);
+    assert_true(XL_NEVER == xl_endpoint_next_timeout(p->server));
+    while (p->server->count > 0)
+        xl_connection_free(p->server->connection[p->server->count / 2]);
+    assert_int_equal(0, p->server->map.count);
+    assert_false(xl_endpoint_poll_event(p->server, &e));
+    assert_null(p->server->ready_head);
+    assert_null(p->server->ready_tail);
 }
 
 /* Deadlines are computed anew only after that, so it must hold whatever the call comes to do. */
-TEST(whatever_enters_a_connection_touches_it) {
-    pair p;
-    pair_init(&p, 11, 2, 10000);
-    pair_multipath(&p, "minrtt", "none");
-    pair_establish(&p);
-    pair_run(&p, 100000);
+PAIR_TEST(whatever_enters_a_connection_touches_it) {
+    pair_init(p, 11, 2, 10000);
+    pair_multipath(p, "minrtt", "none");
+    pair_establish(p);
+    pair_run(p, 100000);
     uint64_t id;
     uint8_t data[PAIR_MTU] = {0};
     bool fin;
     xl_datagram d;
     xl_addr spare = pair_addr(9, 4000);
-    xl_connection *c = p.cc;
+    xl_connection *c = p->cc;
 #define TOUCHES(call)                                                                                                  \
     do {                                                                                                               \
-        xl_endpoint_next_timeout(p.client);                                                                            \
+        xl_endpoint_next_timeout(p->client);                                                                           \
         assert_false(c->slot.is_touched);                                                                              \
         (void)(call);                                                                                                  \
         assert_true(c->slot.is_touched);                                                                               \
@@ -386,23 +361,22 @@ TEST(whatever_enters_a_connection_touches_it) {
     TOUCHES(xl_stream_set_priority(c, id, 1));
     TOUCHES(xl_stream_stop(c, id, 0));
     TOUCHES(xl_stream_reset(c, id, 0));
-    TOUCHES((xl_connection_ping(c, p.now), 0));
-    TOUCHES((xl_connection_set_qoe(c, &(xl_qoe){.bps = 1}, p.now), 0));
-    TOUCHES(xl_connection_add_path(c, &spare, &p.link[0].server, XL_TECH_LTE, p.now));
-    TOUCHES(xl_connection_set_path_status(c, 1, XL_STATUS_STANDBY, p.now));
-    TOUCHES(xl_connection_close_path(c, 1, p.now));
-    TOUCHES(xl_endpoint_reconfigure(p.client, &p.client_config.scheme, p.now));
+    TOUCHES((xl_connection_ping(c, p->now), 0));
+    TOUCHES((xl_connection_set_qoe(c, &(xl_qoe){.bps = 1}, p->now), 0));
+    TOUCHES(xl_connection_add_path(c, &spare, &p->link[0].server, XL_TECH_LTE, p->now));
+    TOUCHES(xl_connection_set_path_status(c, 1, XL_STATUS_STANDBY, p->now));
+    TOUCHES(xl_connection_close_path(c, 1, p->now));
+    TOUCHES(xl_endpoint_reconfigure(p->client, &p->client_config.scheme, p->now));
     size_t len = 0;
-    TOUCHES(len = xl_endpoint_transmit(p.client, data, sizeof data, &d, p.now));
+    TOUCHES(len = xl_endpoint_transmit(p->client, data, sizeof data, &d, p->now));
     assert_true(len > 0);
-    d = (xl_datagram){.local = p.link[0].client, .remote = p.link[0].server, .len = 100};
+    d = (xl_datagram){.local = p->link[0].client, .remote = p->link[0].server, .len = 100};
     data[0] = 0x40;
     memcpy(data + 1, c->local_cids.at[0].cid.id, c->local_cids.at[0].cid.len);
-    TOUCHES((xl_endpoint_receive(p.client, &d, data, p.now), 0));
-    TOUCHES((xl_endpoint_handle_timeout(p.client, xl_endpoint_next_timeout(p.client)), 0));
-    TOUCHES((xl_connection_close(c, 0, "", p.now), 0));
+    TOUCHES((xl_endpoint_receive(p->client, &d, data, p->now), 0));
+    TOUCHES((xl_endpoint_handle_timeout(p->client, xl_endpoint_next_timeout(p->client)), 0));
+    TOUCHES((xl_connection_close(c, 0, "", p->now), 0));
 #undef TOUCHES
-    pair_free(&p);
 }
 
 TEST(cids_are_found_and_forgotten) {
@@ -453,27 +427,25 @@ static void exchange(pair *p, xl_endpoint *client) {
     }
 }
 
-TEST(two_clients_with_one_seed_have_a_connection_each) {
-    pair p;
-    pair_init(&p, 31, 1, 10000);
-    pair_establish(&p);
-    pair_run(&p, 200000);
+PAIR_TEST(two_clients_with_one_seed_have_a_connection_each) {
+    pair_init(p, 31, 1, 10000);
+    pair_establish(p);
+    pair_run(p, 200000);
     int error;
-    xl_endpoint *twin = xl_endpoint_new(&p.client_config, p.now, &error);
+    xl_endpoint *twin = xl_endpoint_new(&p->client_config, p->now, &error);
     xl_addr elsewhere = pair_addr(9, 4000);
-    xl_connection *c = xl_endpoint_connect(twin, "localhost", &elsewhere, &p.link[0].server, XL_TECH_WIFI, p.now);
-    assert_true(xl_cid_equal(&c->handshake.odcid, &p.cc->handshake.odcid));
-    xl_connection *first = p.sc;
-    exchange(&p, twin);
-    pair_events(&p);
-    p.sc = first;
+    xl_connection *c = xl_endpoint_connect(twin, "localhost", &elsewhere, &p->link[0].server, XL_TECH_WIFI, p->now);
+    assert_true(xl_cid_equal(&c->handshake.odcid, &p->cc->handshake.odcid));
+    xl_connection *first = p->sc;
+    exchange(p, twin);
+    pair_events(p);
+    p->sc = first;
     assert_true(c->handshake.is_confirmed);
     xl_endpoint_stats stats;
-    xl_endpoint_get_stats(p.server, &stats);
+    xl_endpoint_get_stats(p->server, &stats);
     assert_int_equal(2, stats.connections);
-    assert_true(pair_finish(&p, pair_ask(&p, 100000), 5000000) != UINT64_MAX); /* the first goes on */
+    assert_true(pair_finish(p, pair_ask(p, 100000), 5000000) != UINT64_MAX); /* the first goes on */
     xl_endpoint_free(twin);
-    pair_free(&p);
 }
 
 TEST_MAIN(NULL, NULL)

@@ -73,15 +73,14 @@ static void send_guesses(pair *p, const uint64_t *guess, size_t count) {
 
 /* A client knows eight connection IDs of the server, asks for a large file from an address that it forges, where it
  * hears nothing, and answers the challenge that it has not seen. */
-TEST(the_servers_cids_do_not_foretell_its_path_challenge) {
-    pair p;
-    pair_init(&p, 900, 1, 10000);
-    pair_establish(&p);
-    pair_run(&p, 100000);
-    assert_true(p.cc->remote_cids.count >= 6);
+PAIR_TEST(the_servers_cids_do_not_foretell_its_path_challenge) {
+    pair_init(p, 900, 1, 10000);
+    pair_establish(p);
+    pair_run(p, 100000);
+    assert_true(p->cc->remote_cids.count >= 6);
     uint64_t seen[5], guess[GUESSES];
     for (size_t i = 0; i < 5; i++) {
-        const xl_cid_entry *e = xl_cids_by_sequence(&p.cc->remote_cids, i + 1);
+        const xl_cid_entry *e = xl_cids_by_sequence(&p->cc->remote_cids, i + 1);
         assert_non_null(e);
         assert_int_equal(8, e->cid.len);
         seen[i] = word_of(e->cid.id);
@@ -90,23 +89,22 @@ TEST(the_servers_cids_do_not_foretell_its_path_challenge) {
     for (size_t i = 0; i < GUESSES; i++)
         guess[i] = foretell(&f);
 
-    pair_ask(&p, 30000000);
-    pair_run(&p, 5000); /* the request is on its way, and the answer goes … */
-    p.link[0].nat = pair_addr(66, 6666);
-    p.link[0].dark[1] = true;
-    p.link[0].bytes[0] = p.link[0].bytes[1] = 0;
-    send_guesses(&p, NULL, 0);
-    pair_run(&p, 12000);
-    assert_true(xl_addr_equal(&p.sc->path[0]->remote, &p.link[0].nat)); /* … to the victim */
-    assert_true(p.sc->path[0]->validation.is_outstanding);
-    send_guesses(&p, guess, GUESSES);
-    pair_run(&p, 12000);
-    assert_false(p.sc->path[0]->validation.is_done && xl_addr_equal(&p.sc->path[0]->remote, &p.link[0].nat));
-    pair_run(&p, 5000000);
-    assert_true(sent_to_victim(&p) > 0);
-    assert_true(sent_to_victim(&p) <= 3 * p.link[0].bytes[0]);
+    pair_ask(p, 30000000);
+    pair_run(p, 5000); /* the request is on its way, and the answer goes … */
+    p->link[0].nat = pair_addr(66, 6666);
+    p->link[0].dark[1] = true;
+    p->link[0].bytes[0] = p->link[0].bytes[1] = 0;
+    send_guesses(p, NULL, 0);
+    pair_run(p, 12000);
+    assert_true(xl_addr_equal(&p->sc->path[0]->remote, &p->link[0].nat)); /* … to the victim */
+    assert_true(p->sc->path[0]->validation.is_outstanding);
+    send_guesses(p, guess, GUESSES);
+    pair_run(p, 12000);
+    assert_false(p->sc->path[0]->validation.is_done && xl_addr_equal(&p->sc->path[0]->remote, &p->link[0].nat));
+    pair_run(p, 5000000);
+    assert_true(sent_to_victim(p) > 0);
+    assert_true(sent_to_victim(p) <= 3 * p->link[0].bytes[0]);
     assert_int_not_equal(guess[0], seen[4]);
-    pair_free(&p);
 }
 
 /* A stateless reset of the server for a packet of nobody. */
@@ -117,14 +115,13 @@ static size_t get_reset(pair *p, uint8_t *out, size_t cap) {
     return xl_endpoint_transmit(p->server, out, cap, &to, p->now);
 }
 
-TEST(a_resets_padding_does_not_foretell_the_rest_of_it) {
-    pair p;
-    pair_init(&p, 901, 1, 10000);
-    p.server = xl_endpoint_new(&p.server_config, p.now, &(int){0});
+PAIR_TEST(a_resets_padding_does_not_foretell_the_rest_of_it) {
+    pair_init(p, 901, 1, 10000);
+    p->server = xl_endpoint_new(&p->server_config, p->now, &(int){0});
     uint8_t reset[PAIR_MTU];
     size_t len = 0;
     for (int i = 0; i < 100 && len < 6 * 8 + 16 - 4; i++)
-        len = get_reset(&p, reset, sizeof reset);
+        len = get_reset(p, reset, sizeof reset);
     assert_true(len >= 6 * 8 + 12); /* the first word is not whole: two bits of it are the header's */
     uint64_t word[5];
     for (size_t i = 0; i < 5; i++)
@@ -136,7 +133,6 @@ TEST(a_resets_padding_does_not_foretell_the_rest_of_it) {
         word[4] &= ~(UINT64_C(0xff) << (8 * i)), foretold &= ~(UINT64_C(0xff) << (8 * i));
     assert_true(known >= 4);
     assert_true(foretold != word[4]);
-    pair_free(&p);
 }
 
 /* ---- Purposes and endpoints ---- */
@@ -145,23 +141,21 @@ static bool contains(const uint8_t *text, size_t len, const uint8_t *part, size_
     return memmem(text, len, part, part_len) != NULL;
 }
 
-TEST(a_reset_has_nothing_of_the_keys_in_it) {
-    pair p;
-    pair_init(&p, 902, 1, 10000);
-    p.server = xl_endpoint_new(&p.server_config, p.now, &(int){0});
-    const xl_static_keys *k = &p.server->keys;
+PAIR_TEST(a_reset_has_nothing_of_the_keys_in_it) {
+    pair_init(p, 902, 1, 10000);
+    p->server = xl_endpoint_new(&p->server_config, p->now, &(int){0});
+    const xl_static_keys *k = &p->server->keys;
     for (int i = 0; i < 50; i++) {
         uint8_t reset[PAIR_MTU];
-        size_t len = get_reset(&p, reset, sizeof reset);
+        size_t len = get_reset(p, reset, sizeof reset);
         assert_true(len >= 21 && len < 100);
         for (size_t at = 0; at + 4 <= XL_RANDOM_KEY_BYTES; at += 4) {
-            assert_false(contains(reset, len, p.server_config.random_key + at, 4));
+            assert_false(contains(reset, len, p->server_config.random_key + at, 4));
             assert_false(contains(reset, len, k->reset + at, 4));
             assert_false(contains(reset, len, k->retry + at, 4));
         }
         assert_false(contains(reset, len, (const uint8_t *)&k->cid_hash, 4));
     }
-    pair_free(&p);
 }
 
 /* What the server of a pair chose for its first connection. */
@@ -223,17 +217,15 @@ TEST(two_servers_share_no_choice) {
     pair_free(&q);
 }
 
-TEST(an_endpoint_without_a_key_is_refused) {
-    pair p;
+PAIR_TEST(an_endpoint_without_a_key_is_refused) {
     int error = 0;
-    pair_init(&p, 905, 1, 10000);
-    memset(p.server_config.random_key, 0, sizeof p.server_config.random_key);
-    assert_null(xl_endpoint_new(&p.server_config, p.now, &error));
+    pair_init(p, 905, 1, 10000);
+    memset(p->server_config.random_key, 0, sizeof p->server_config.random_key);
+    assert_null(xl_endpoint_new(&p->server_config, p->now, &error));
     assert_int_equal(XL_ERR_ARGUMENT, error);
-    p.server_config.random_key[17] = 1;
-    p.server = xl_endpoint_new(&p.server_config, p.now, &error);
-    assert_non_null(p.server);
-    pair_free(&p);
+    p->server_config.random_key[17] = 1;
+    p->server = xl_endpoint_new(&p->server_config, p->now, &error);
+    assert_non_null(p->server);
 }
 
 TEST_MAIN(NULL, NULL)

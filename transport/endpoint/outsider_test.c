@@ -194,35 +194,34 @@ TEST(a_handshake_that_is_disturbed_ends_one_way_or_the_other) {
 }
 
 /* Genuine first packets, with the sender's address changed. */
-TEST(strangers_are_sent_at_most_three_times_what_came_from_them) {
-    pair p;
+PAIR_TEST(strangers_are_sent_at_most_three_times_what_came_from_them) {
     uint8_t buf[PAIR_MTU + 64];
     xl_datagram d;
     uint64_t sent_to[STRANGERS] = {0};
-    pair_init(&p, 1, 1, 5000);
-    p.server_config.limits.retry_above = STRANGERS / 2;
-    pair_connect(&p);
+    pair_init(p, 1, 1, 5000);
+    p->server_config.limits.retry_above = STRANGERS / 2;
+    pair_connect(p);
     for (uint16_t i = 0; i < STRANGERS; i++) {
         const xl_addr from = pair_addr(99, i);
-        xl_connection *c = xl_endpoint_connect(p.client, "localhost", &from, &p.link[0].server, XL_TECH_LTE, p.now);
-        while ((d.len = xl_endpoint_transmit(p.client, buf, PAIR_MTU, &d, p.now)) > 0 && d.local.port != i)
+        xl_connection *c = xl_endpoint_connect(p->client, "localhost", &from, &p->link[0].server, XL_TECH_LTE, p->now);
+        while ((d.len = xl_endpoint_transmit(p->client, buf, PAIR_MTU, &d, p->now)) > 0 && d.local.port != i)
             ;
         assert_int_equal(XL_MIN_DATAGRAM, d.len);
         xl_connection_free(c);
-        xl_endpoint_receive(p.server, &(xl_datagram){.local = p.link[0].server, .remote = from, .len = d.len}, buf,
-                            p.now);
+        xl_endpoint_receive(p->server, &(xl_datagram){.local = p->link[0].server, .remote = from, .len = d.len}, buf,
+                            p->now);
     }
-    for (uint64_t end = p.now + 60000000; p.now < end;) {
+    for (uint64_t end = p->now + 60000000; p->now < end;) {
         xl_event e;
-        while (xl_endpoint_transmit(p.server, buf, PAIR_MTU, &d, p.now) > 0)
+        while (xl_endpoint_transmit(p->server, buf, PAIR_MTU, &d, p->now) > 0)
             if (d.remote.ip[3] == 99)
                 sent_to[d.remote.port] += d.len;
-        while (xl_endpoint_poll_event(p.server, &e))
+        while (xl_endpoint_poll_event(p->server, &e))
             if (e.type == XL_EVENT_CLOSED)
                 xl_connection_free(e.connection);
-        uint64_t at = xl_endpoint_next_timeout(p.server);
-        p.now = at < end ? (at > p.now ? at : p.now) : end;
-        xl_endpoint_handle_timeout(p.server, p.now);
+        uint64_t at = xl_endpoint_next_timeout(p->server);
+        p->now = at < end ? (at > p->now ? at : p->now) : end;
+        xl_endpoint_handle_timeout(p->server, p->now);
     }
     unsigned answered = 0;
     for (size_t i = 0; i < STRANGERS; i++) {
@@ -231,9 +230,8 @@ TEST(strangers_are_sent_at_most_three_times_what_came_from_them) {
     }
     assert_int_equal(STRANGERS, answered);
     xl_endpoint_stats stats;
-    xl_endpoint_get_stats(p.server, &stats);
+    xl_endpoint_get_stats(p->server, &stats);
     assert_int_equal(0, stats.connections);
-    pair_free(&p);
 }
 
 static size_t cids_in_use(const xl_cids *cids) {

@@ -23,48 +23,42 @@ static size_t answer_to_a_stray_packet(pair *p) {
     return xl_endpoint_transmit(p->server, out, sizeof out, &d, p->now);
 }
 
-TEST(without_a_token_there_is_no_stateless_reset) {
-    pair p;
+PAIR_TEST(without_a_token_there_is_no_stateless_reset) {
     xl_endpoint_stats stats;
-    pair_init(&p, 1, 1, 10000);
-    pair_connect(&p);
+    pair_init(p, 1, 1, 10000);
+    pair_connect(p);
     is_broken = true;
-    assert_int_equal(0, answer_to_a_stray_packet(&p));
-    xl_endpoint_get_stats(p.server, &stats);
+    assert_int_equal(0, answer_to_a_stray_packet(p));
+    xl_endpoint_get_stats(p->server, &stats);
     assert_int_equal(0, stats.stateless_resets);
     is_broken = false;
-    assert_true(answer_to_a_stray_packet(&p) > 0);
-    pair_free(&p);
+    assert_true(answer_to_a_stray_packet(p) > 0);
 }
 
-TEST(without_a_token_there_is_no_connection_and_the_client_tries_again) {
-    pair p;
+PAIR_TEST(without_a_token_there_is_no_connection_and_the_client_tries_again) {
     xl_endpoint_stats stats;
-    pair_init(&p, 1, 1, 10000);
-    pair_connect(&p);
+    pair_init(p, 1, 1, 10000);
+    pair_connect(p);
     is_broken = true;
-    pair_run(&p, 100000);
-    xl_endpoint_get_stats(p.server, &stats);
+    pair_run(p, 100000);
+    xl_endpoint_get_stats(p->server, &stats);
     assert_int_equal(0, stats.connections);
     is_broken = false;
-    pair_handshake(&p);
-    xl_endpoint_get_stats(p.server, &stats);
+    pair_handshake(p);
+    xl_endpoint_get_stats(p->server, &stats);
     assert_int_equal(1, stats.connections);
-    pair_free(&p);
 }
 
-TEST(without_a_token_no_connection_id_is_issued) {
-    pair p;
-    pair_init(&p, 1, 1, 10000);
-    pair_connect(&p);
-    pair_run(&p, 15000); /* the server has the client's first flight, and so its first connection ID */
+PAIR_TEST(without_a_token_no_connection_id_is_issued) {
+    pair_init(p, 1, 1, 10000);
+    pair_connect(p);
+    pair_run(p, 15000); /* the server has the client's first flight, and so its first connection ID */
     is_broken = true;
-    pair_run(&p, 1000000);
+    pair_run(p, 1000000);
     is_broken = false;
-    assert_non_null(p.sc);
-    assert_int_equal(XL_CONN_OPEN, p.sc->state);
-    assert_int_equal(1, p.sc->local_cids.count);
-    pair_free(&p);
+    assert_non_null(p->sc);
+    assert_int_equal(XL_CONN_OPEN, p->sc->state);
+    assert_int_equal(1, p->sc->local_cids.count);
 }
 
 TEST_MAIN(NULL, NULL)

@@ -131,15 +131,13 @@ TEST(a_server_that_always_asks_serves_after_one_more_round_trip) {
     assert_int_equal(20000, done[1] - done[0]);
 }
 
-TEST(a_proven_address_is_not_limited_in_bytes) {
-    pair p;
-    pair_init(&p, 3, 1, 10000);
-    p.server_config.limits.retry_always = true;
-    pair_connect(&p);
-    pair_run(&p, 35000); /* Initial, Retry, Initial; the server's first flight is on its way */
-    assert_int_equal(1, p.server->count);
-    assert_int_equal(UINT64_MAX, xl_path_amplification_left(p.server->connection[0]->path[0]));
-    pair_free(&p);
+PAIR_TEST(a_proven_address_is_not_limited_in_bytes) {
+    pair_init(p, 3, 1, 10000);
+    p->server_config.limits.retry_always = true;
+    pair_connect(p);
+    pair_run(p, 35000); /* Initial, Retry, Initial; the server's first flight is on its way */
+    assert_int_equal(1, p->server->count);
+    assert_int_equal(UINT64_MAX, xl_path_amplification_left(p->server->connection[0]->path[0]));
 }
 
 /* The first packet of a new client, straight from its endpoint; the endpoint is freed at the end of the test. */
@@ -168,20 +166,19 @@ static size_t server_takes(pair *p, const newcomer *c, uint8_t out[PAIR_MTU]) {
     return xl_endpoint_transmit(p->server, out, PAIR_MTU, &to, p->now);
 }
 
-TEST(a_flood_of_handshakes_is_answered_without_remembering_it) {
-    pair p;
-    pair_init(&p, 4, 1, 10000);
-    p.server_config.limits.retry_above = 5;
-    pair_connect(&p);
+PAIR_TEST(a_flood_of_handshakes_is_answered_without_remembering_it) {
+    pair_init(p, 4, 1, 10000);
+    p->server_config.limits.retry_above = 5;
+    pair_connect(p);
     for (uint64_t i = 0; i < 50; i++) {
         newcomer c;
         uint8_t out[PAIR_MTU];
         xl_packet_header h;
-        newcomer_init(&c, &p, 100 + i);
+        newcomer_init(&c, p, 100 + i);
         size_t n = 0, bytes = 0;
         xl_datagram to;
-        for (n = server_takes(&p, &c, out); n > 0 && i < 5;
-             n = xl_endpoint_transmit(p.server, out, PAIR_MTU, &to, p.now))
+        for (n = server_takes(p, &c, out); n > 0 && i < 5;
+             n = xl_endpoint_transmit(p->server, out, PAIR_MTU, &to, p->now))
             bytes += n;
         if (i >= 5) {
             assert_int_equal(0, xl_packet_parse(out, n, 8, &h));
@@ -191,37 +188,35 @@ TEST(a_flood_of_handshakes_is_answered_without_remembering_it) {
         assert_true(bytes <= 3 * c.d.len);
         xl_endpoint_free(c.endpoint);
     }
-    assert_int_equal(5, p.server->count);
-    assert_int_equal(5, p.server->half_open);
-    pair_run(&p, 12000000); /* … and the client of the pair comes through, by Retry */
-    assert_non_null(p.sc);
-    assert_int_equal(6, p.server->count); /* the five were given up, and count until they are freed */
+    assert_int_equal(5, p->server->count);
+    assert_int_equal(5, p->server->half_open);
+    pair_run(p, 12000000); /* … and the client of the pair comes through, by Retry */
+    assert_non_null(p->sc);
+    assert_int_equal(6, p->server->count); /* the five were given up, and count until they are freed */
     for (size_t i = 6; i-- > 0;)
-        if (p.server->connection[i] != p.sc)
-            xl_connection_free(p.server->connection[i]);
-    assert_int_equal(0, p.server->half_open);
-    pair_free(&p);
+        if (p->server->connection[i] != p->sc)
+            xl_connection_free(p->server->connection[i]);
+    assert_int_equal(0, p->server->half_open);
 }
 
 /* RFC 9000 section 8.1.3: a client that comes with a token of ours that is not good is told at once. */
-TEST(an_invalid_token_is_refused_by_an_error) {
-    pair p;
-    pair_init(&p, 5, 1, 10000);
-    p.server_config.limits.retry_always = true;
-    pair_connect(&p);
+PAIR_TEST(an_invalid_token_is_refused_by_an_error) {
+    pair_init(p, 5, 1, 10000);
+    p->server_config.limits.retry_always = true;
+    pair_connect(p);
     newcomer c;
-    newcomer_init(&c, &p, 1);
+    newcomer_init(&c, p, 1);
     uint8_t out[PAIR_MTU];
-    size_t n = server_takes(&p, &c, out);
+    size_t n = server_takes(p, &c, out);
     xl_datagram d = {.local = c.d.remote, .remote = c.d.local, .len = n};
-    xl_endpoint_receive(c.endpoint, &d, out, p.now);
-    c.d.len = xl_endpoint_transmit(c.endpoint, c.data, PAIR_MTU, &d, p.now); /* the second Initial */
-    c.d.remote.port++;                                                       /* which comes from elsewhere */
-    n = server_takes(&p, &c, out);
-    assert_int_equal(0, p.server->count);
+    xl_endpoint_receive(c.endpoint, &d, out, p->now);
+    c.d.len = xl_endpoint_transmit(c.endpoint, c.data, PAIR_MTU, &d, p->now); /* the second Initial */
+    c.d.remote.port++;                                                        /* which comes from elsewhere */
+    n = server_takes(p, &c, out);
+    assert_int_equal(0, p->server->count);
     d = (xl_datagram){.local = d.local, .remote = d.remote, .len = n};
-    xl_endpoint_receive(c.endpoint, &d, out, p.now);
-    xl_endpoint_handle_timeout(c.endpoint, p.now + 10000000);
+    xl_endpoint_receive(c.endpoint, &d, out, p->now);
+    xl_endpoint_handle_timeout(c.endpoint, p->now + 10000000);
     xl_event e;
     bool is_closed = false;
     while (xl_endpoint_poll_event(c.endpoint, &e))
@@ -231,7 +226,6 @@ TEST(an_invalid_token_is_refused_by_an_error) {
         }
     assert_true(is_closed);
     xl_endpoint_free(c.endpoint);
-    pair_free(&p);
 }
 
 TEST_MAIN(NULL, NULL)

@@ -18,6 +18,12 @@ typedef struct {
     xl_writer w;
 } attack;
 
+static inline void attack_free(attack *a) {
+    pair_free(&a->p);
+}
+
+#define ATTACK_TEST(name) TEST_OF(name, attack, a, attack_free)
+
 static inline xl_connection *victim(attack *a) {
     return a->to_server ? a->p.sc : a->p.cc;
 }

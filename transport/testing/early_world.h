@@ -62,6 +62,12 @@ static inline void world_init(world *w, uint64_t seed) {
     assert_int_equal(0, xl_credentials_issue_tickets(w->p.server_credentials, ticket_key));
 }
 
+static inline void world_free(world *w) {
+    pair_free(&w->p);
+}
+
+#define WORLD_TEST(name) TEST_OF(name, world, w, world_free)
+
 static inline void world_accepts(world *w) {
     assert_int_equal(0, xl_credentials_allow_early_data(w->p.server_credentials));
 }

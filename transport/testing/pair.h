@@ -176,6 +176,8 @@ static inline void pair_free(pair *p) {
     free(p->qlog_text);
 }
 
+#define PAIR_TEST(name) TEST_OF(name, pair, p, pair_free)
+
 static inline double pair_draw(pair *p) {
     return (double)(xl_random_next(&p->random) >> 11) / 9007199254740992.0;
 }

@@ -123,6 +123,8 @@ static inline void close_pair(pair *p) {
     xl_credentials_free(p->server_credentials);
 }
 
+#define PAIR_TEST(name) TEST_OF(name, pair, p, close_pair)
+
 /* Hands what `from` wrote to `to`, lower levels first, `step` bytes at a time. Returns what the receiver said. */
 static inline int deliver(end *from, end *to, size_t step) {
     int rc = 0;

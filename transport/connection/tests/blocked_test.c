@@ -17,81 +17,71 @@ static void start(pair *p, uint64_t seed, uint64_t max_data, uint64_t max_stream
     pair_run(p, 100000);
 }
 
-TEST(a_sender_that_the_connections_limit_stops_says_so_once_a_limit) {
-    pair p;
-    start(&p, 1, 10000, 1 << 20);
-    assert_true(pair_finish(&p, pair_ask(&p, 50000), 20000000) != UINT64_MAX);
-    xl_connection_free(p.sc);
-    assert_int_equal(1, times_in_log(&p, "{\"frame_type\":\"data_blocked\",\"limit\":10000}"));
-    assert_in_range(times_in_log(&p, "\"data_blocked\""), 4, 12); /* limits rise by half a window at least */
-    assert_int_equal(0, times_in_log(&p, "\"stream_data_blocked\""));
-    pair_free(&p);
+PAIR_TEST(a_sender_that_the_connections_limit_stops_says_so_once_a_limit) {
+    start(p, 1, 10000, 1 << 20);
+    assert_true(pair_finish(p, pair_ask(p, 50000), 20000000) != UINT64_MAX);
+    xl_connection_free(p->sc);
+    assert_int_equal(1, times_in_log(p, "{\"frame_type\":\"data_blocked\",\"limit\":10000}"));
+    assert_in_range(times_in_log(p, "\"data_blocked\""), 4, 12); /* limits rise by half a window at least */
+    assert_int_equal(0, times_in_log(p, "\"stream_data_blocked\""));
 }
 
-TEST(a_sender_that_the_streams_limit_stops_says_so_once_a_limit) {
-    pair p;
-    start(&p, 2, 1 << 20, 10000);
-    assert_true(pair_finish(&p, pair_ask(&p, 50000), 20000000) != UINT64_MAX);
-    xl_connection_free(p.sc);
-    assert_int_equal(1, times_in_log(&p, "{\"frame_type\":\"stream_data_blocked\",\"stream_id\":0,\"limit\":10000}"));
-    assert_in_range(times_in_log(&p, "\"stream_data_blocked\""), 4, 12);
-    assert_int_equal(0, times_in_log(&p, "\"data_blocked\""));
-    pair_free(&p);
+PAIR_TEST(a_sender_that_the_streams_limit_stops_says_so_once_a_limit) {
+    start(p, 2, 1 << 20, 10000);
+    assert_true(pair_finish(p, pair_ask(p, 50000), 20000000) != UINT64_MAX);
+    xl_connection_free(p->sc);
+    assert_int_equal(1, times_in_log(p, "{\"frame_type\":\"stream_data_blocked\",\"stream_id\":0,\"limit\":10000}"));
+    assert_in_range(times_in_log(p, "\"stream_data_blocked\""), 4, 12);
+    assert_int_equal(0, times_in_log(p, "\"data_blocked\""));
 }
 
-TEST(who_is_not_stopped_says_nothing) {
-    pair p;
-    start(&p, 3, 1 << 20, 1 << 20);
-    assert_true(pair_finish(&p, pair_ask(&p, 300000), 20000000) != UINT64_MAX);
-    xl_connection_free(p.sc);
-    assert_int_equal(0, times_in_log(&p, "data_blocked\""));
-    pair_free(&p);
+PAIR_TEST(who_is_not_stopped_says_nothing) {
+    start(p, 3, 1 << 20, 1 << 20);
+    assert_true(pair_finish(p, pair_ask(p, 300000), 20000000) != UINT64_MAX);
+    xl_connection_free(p->sc);
+    assert_int_equal(0, times_in_log(p, "data_blocked\""));
 }
 
 /* The limits stand: nobody reads. */
-TEST(a_lost_frame_is_sent_again_while_the_limit_stands) {
-    pair p;
-    start(&p, 4, 10000, 10000);
-    pair_request *q = &p.request[pair_ask(&p, 50000)];
+PAIR_TEST(a_lost_frame_is_sent_again_while_the_limit_stands) {
+    start(p, 4, 10000, 10000);
+    pair_request *q = &p->request[pair_ask(p, 50000)];
     q->used = false;
-    pair_run(&p, 30000); /* the request has arrived, and the answer is on its way */
-    assert_int_equal(0, xl_flow_out_left(&p.sc->streams.flow_out));
-    p.link[0].dark[1] = true;
-    while (p.queue) { /* of which nothing arrives */
-        pair_datagram *next = p.queue->next;
-        free(p.queue);
-        p.queue = next;
+    pair_run(p, 30000); /* the request has arrived, and the answer is on its way */
+    assert_int_equal(0, xl_flow_out_left(&p->sc->streams.flow_out));
+    p->link[0].dark[1] = true;
+    while (p->queue) { /* of which nothing arrives */
+        pair_datagram *next = p->queue->next;
+        free(p->queue);
+        p->queue = next;
     }
-    pair_run(&p, 1000000);
-    p.link[0].dark[1] = false;
-    pair_run(&p, 3000000);
-    assert_int_equal(0, xl_flow_out_left(&p.sc->streams.flow_out));
-    xl_connection_free(p.sc);
-    assert_true(times_in_log(&p, "{\"frame_type\":\"data_blocked\",\"limit\":10000}") >= 2);
-    assert_true(times_in_log(&p, "{\"frame_type\":\"stream_data_blocked\",\"stream_id\":0,\"limit\":10000}") >= 2);
-    pair_free(&p);
+    pair_run(p, 1000000);
+    p->link[0].dark[1] = false;
+    pair_run(p, 3000000);
+    assert_int_equal(0, xl_flow_out_left(&p->sc->streams.flow_out));
+    xl_connection_free(p->sc);
+    assert_true(times_in_log(p, "{\"frame_type\":\"data_blocked\",\"limit\":10000}") >= 2);
+    assert_true(times_in_log(p, "{\"frame_type\":\"stream_data_blocked\",\"stream_id\":0,\"limit\":10000}") >= 2);
 }
 
-TEST(who_may_open_no_further_stream_says_so_once) {
-    pair p;
-    pair_init(&p, 5, 1, 20000);
-    pair_capture_qlog(&p);
-    p.server_config.limits.max_streams_bidi = 2;
-    p.server_config.limits.max_streams_uni = 1;
-    pair_establish(&p);
+PAIR_TEST(who_may_open_no_further_stream_says_so_once) {
+    pair_init(p, 5, 1, 20000);
+    pair_capture_qlog(p);
+    p->server_config.limits.max_streams_bidi = 2;
+    p->server_config.limits.max_streams_uni = 1;
+    pair_establish(p);
     uint64_t id;
     for (int unidirectional = 0; unidirectional < 2; unidirectional++) {
         for (int i = 0; i < 2 - unidirectional; i++)
-            assert_int_equal(0, xl_stream_open(p.cc, !unidirectional, &id));
+            assert_int_equal(0, xl_stream_open(p->cc, !unidirectional, &id));
         for (int i = 0; i < 3; i++)
-            assert_int_equal(XL_ERR_STREAM_LIMIT, xl_stream_open(p.cc, !unidirectional, &id));
+            assert_int_equal(XL_ERR_STREAM_LIMIT, xl_stream_open(p->cc, !unidirectional, &id));
     }
-    pair_run(&p, 1000000);
-    xl_connection_free(p.sc);
-    assert_int_equal(2, times_in_log(&p, "\"streams_blocked\""));
-    assert_int_equal(1, times_in_log(&p, "\"stream_type\":\"bidirectional\",\"limit\":2}"));
-    assert_int_equal(1, times_in_log(&p, "\"stream_type\":\"unidirectional\",\"limit\":1}"));
-    pair_free(&p);
+    pair_run(p, 1000000);
+    xl_connection_free(p->sc);
+    assert_int_equal(2, times_in_log(p, "\"streams_blocked\""));
+    assert_int_equal(1, times_in_log(p, "\"stream_type\":\"bidirectional\",\"limit\":2}"));
+    assert_int_equal(1, times_in_log(p, "\"stream_type\":\"unidirectional\",\"limit\":1}"));
 }
 
 TEST_MAIN(NULL, NULL)

@@ -22,82 +22,72 @@ static const xl_addr *server_sends_to(const attack *a) {
     return &a->p.sc->path[a->p.sc->active]->remote;
 }
 
-TEST(a_path_response_fills_1200_bytes) {
-    attack a;
-    begin_plain(&a, 1);
-    uint64_t bytes = a.p.link[0].bytes[1], packets = a.p.link[0].packets[1];
-    xl_frame_put_path(&a.w, XL_FRAME_PATH_CHALLENGE, (uint8_t[8]){1});
-    deliver(&a);
-    pair_flush(&a.p);
-    assert_int_equal(a.p.link[0].packets[1] - packets, 1);
-    assert_int_equal(a.p.link[0].bytes[1] - bytes, 1200);
-    pair_free(&a.p);
+ATTACK_TEST(a_path_response_fills_1200_bytes) {
+    begin_plain(a, 1);
+    uint64_t bytes = a->p.link[0].bytes[1], packets = a->p.link[0].packets[1];
+    xl_frame_put_path(&a->w, XL_FRAME_PATH_CHALLENGE, (uint8_t[8]){1});
+    deliver(a);
+    pair_flush(&a->p);
+    assert_int_equal(a->p.link[0].packets[1] - packets, 1);
+    assert_int_equal(a->p.link[0].bytes[1] - bytes, 1200);
 }
 
-TEST(a_probing_packet_does_not_move_the_connection) {
-    attack a;
-    begin_plain(&a, 2);
-    xl_cid cid = spare_cid(&a);
-    xl_frame_put_path(&a.w, XL_FRAME_PATH_CHALLENGE, (uint8_t[8]){1});
-    deliver_to(&a, &cid, 0, &a.p.link[1]);
-    assert_true(xl_addr_equal(server_sends_to(&a), &a.p.link[0].client));
-    xl_frame_put_ping(&a.w);
-    deliver_to(&a, &cid, 0, &a.p.link[1]);
-    assert_true(xl_addr_equal(server_sends_to(&a), &a.p.link[1].client));
-    pair_free(&a.p);
+ATTACK_TEST(a_probing_packet_does_not_move_the_connection) {
+    begin_plain(a, 2);
+    xl_cid cid = spare_cid(a);
+    xl_frame_put_path(&a->w, XL_FRAME_PATH_CHALLENGE, (uint8_t[8]){1});
+    deliver_to(a, &cid, 0, &a->p.link[1]);
+    assert_true(xl_addr_equal(server_sends_to(a), &a->p.link[0].client));
+    xl_frame_put_ping(&a->w);
+    deliver_to(a, &cid, 0, &a->p.link[1]);
+    assert_true(xl_addr_equal(server_sends_to(a), &a->p.link[1].client));
 }
 
-TEST(an_older_packet_from_another_address_does_not_move_the_connection) {
-    attack a;
-    begin_plain(&a, 2);
-    xl_cid cid = spare_cid(&a), first = a.p.sc->local_cids.at[0].cid;
-    a.pn = 1 << 20;
-    xl_frame_put_ping(&a.w);
-    deliver_to(&a, &first, 0, &a.p.link[0]);
-    a.pn = (1 << 20) - 1;
-    xl_frame_put_ping(&a.w);
-    deliver_to(&a, &cid, 0, &a.p.link[1]);
-    assert_true(xl_addr_equal(server_sends_to(&a), &a.p.link[0].client));
-    pair_free(&a.p);
+ATTACK_TEST(an_older_packet_from_another_address_does_not_move_the_connection) {
+    begin_plain(a, 2);
+    xl_cid cid = spare_cid(a), first = a->p.sc->local_cids.at[0].cid;
+    a->pn = 1 << 20;
+    xl_frame_put_ping(&a->w);
+    deliver_to(a, &first, 0, &a->p.link[0]);
+    a->pn = (1 << 20) - 1;
+    xl_frame_put_ping(&a->w);
+    deliver_to(a, &cid, 0, &a->p.link[1]);
+    assert_true(xl_addr_equal(server_sends_to(a), &a->p.link[0].client));
 }
 
 /* Section 9.3.3: somebody off the path forwards the client's packet faster than it comes by itself. */
-TEST(a_client_whose_packets_are_forwarded_gets_its_path_back) {
-    attack a;
-    begin_plain(&a, 2);
+ATTACK_TEST(a_client_whose_packets_are_forwarded_gets_its_path_back) {
+    begin_plain(a, 2);
     uint8_t packet[PAIR_MTU];
     xl_datagram d;
-    xl_connection_ping(a.p.cc, a.p.now);
-    assert_true((d.len = xl_endpoint_transmit(a.p.client, packet, PAIR_MTU, &d, a.p.now)) > 0);
-    d = (xl_datagram){.local = d.remote, .remote = a.p.link[1].client, .len = d.len};
-    xl_endpoint_receive(a.p.server, &d, packet, a.p.now);
-    assert_true(xl_addr_equal(server_sends_to(&a), &a.p.link[1].client));
-    uint64_t before = a.p.link[0].bytes[1];
-    pair_flush(&a.p);
-    assert_int_equal(a.p.link[0].bytes[1] - before, 1200); /* the address that it seems to have left is asked, too */
-    pair_run(&a.p, 2 * a.p.link[0].delay_us[0] + 1000);
-    assert_true(xl_addr_equal(server_sends_to(&a), &a.p.link[0].client));
-    pair_run(&a.p, 5000000);
-    assert_true(xl_addr_equal(server_sends_to(&a), &a.p.link[0].client));
-    assert_true(a.p.sc->path[0]->validation.is_done);
-    pair_free(&a.p);
+    xl_connection_ping(a->p.cc, a->p.now);
+    assert_true((d.len = xl_endpoint_transmit(a->p.client, packet, PAIR_MTU, &d, a->p.now)) > 0);
+    d = (xl_datagram){.local = d.remote, .remote = a->p.link[1].client, .len = d.len};
+    xl_endpoint_receive(a->p.server, &d, packet, a->p.now);
+    assert_true(xl_addr_equal(server_sends_to(a), &a->p.link[1].client));
+    uint64_t before = a->p.link[0].bytes[1];
+    pair_flush(&a->p);
+    assert_int_equal(a->p.link[0].bytes[1] - before, 1200); /* the address that it seems to have left is asked, too */
+    pair_run(&a->p, 2 * a->p.link[0].delay_us[0] + 1000);
+    assert_true(xl_addr_equal(server_sends_to(a), &a->p.link[0].client));
+    pair_run(&a->p, 5000000);
+    assert_true(xl_addr_equal(server_sends_to(a), &a->p.link[0].client));
+    assert_true(a->p.sc->path[0]->validation.is_done);
 }
 
 /* The same where the client has moved indeed, with another connection ID. */
-TEST(the_address_that_a_client_left_is_asked_a_few_times) {
-    attack a;
-    begin_plain(&a, 2);
-    xl_cid cid = spare_cid(&a);
-    a.p.link[0].dark[1] = true;
-    uint64_t before = a.p.link[0].packets[1];
-    xl_frame_put_ping(&a.w);
-    deliver_to(&a, &cid, 0, &a.p.link[1]);
-    assert_int_equal(a.p.sc->migration.count, 1);
-    pair_flush(&a.p);
-    assert_int_equal(a.p.link[0].packets[1] - before, 1);
-    pair_run(&a.p, 20000000);
-    assert_in_range(a.p.link[0].packets[1] - before, 2, 3);
-    pair_free(&a.p);
+ATTACK_TEST(the_address_that_a_client_left_is_asked_a_few_times) {
+    begin_plain(a, 2);
+    xl_cid cid = spare_cid(a);
+    a->p.link[0].dark[1] = true;
+    uint64_t before = a->p.link[0].packets[1];
+    xl_frame_put_ping(&a->w);
+    deliver_to(a, &cid, 0, &a->p.link[1]);
+    assert_int_equal(a->p.sc->migration.count, 1);
+    pair_flush(&a->p);
+    assert_int_equal(a->p.link[0].packets[1] - before, 1);
+    pair_run(&a->p, 20000000);
+    assert_in_range(a->p.link[0].packets[1] - before, 2, 3);
 }
 
 /* Section 9: of a server that is not where the client knows it, whatever keys it has. */
@@ -152,38 +142,34 @@ static uint64_t server_packets(const attack *a) {
     return a->p.link[0].packets[1];
 }
 
-TEST(a_closing_endpoint_answers_ever_more_rarely) {
-    attack a;
-    begin_plain(&a, 1);
-    a.p.link[0].dark[1] = true; /* the peer does not learn of it */
-    xl_connection_close(a.p.sc, 7, "", a.p.now);
-    pair_flush(&a.p);
-    uint64_t before = server_packets(&a);
-    xl_cid cid = a.p.sc->local_cids.at[0].cid;
+ATTACK_TEST(a_closing_endpoint_answers_ever_more_rarely) {
+    begin_plain(a, 1);
+    a->p.link[0].dark[1] = true; /* the peer does not learn of it */
+    xl_connection_close(a->p.sc, 7, "", a->p.now);
+    pair_flush(&a->p);
+    uint64_t before = server_packets(a);
+    xl_cid cid = a->p.sc->local_cids.at[0].cid;
     for (int i = 0; i < 100; i++) {
-        xl_frame_put_ping(&a.w);
-        deliver_to(&a, &cid, 0, &a.p.link[0]);
-        pair_flush(&a.p);
+        xl_frame_put_ping(&a->w);
+        deliver_to(a, &cid, 0, &a->p.link[0]);
+        pair_flush(&a->p);
     }
-    assert_in_range(server_packets(&a) - before, 1, 7);
-    pair_free(&a.p);
+    assert_in_range(server_packets(a) - before, 1, 7);
 }
 
-TEST(a_draining_endpoint_sends_nothing) {
-    attack a;
-    begin_plain(&a, 1);
-    xl_frame_put_close(&a.w, false, XL_QERR_NO_ERROR, 0, "bye");
-    deliver(&a);
-    assert_int_equal(a.p.sc->state, XL_CONN_DRAINING);
-    uint64_t before = server_packets(&a);
-    xl_cid cid = a.p.sc->local_cids.at[0].cid;
+ATTACK_TEST(a_draining_endpoint_sends_nothing) {
+    begin_plain(a, 1);
+    xl_frame_put_close(&a->w, false, XL_QERR_NO_ERROR, 0, "bye");
+    deliver(a);
+    assert_int_equal(a->p.sc->state, XL_CONN_DRAINING);
+    uint64_t before = server_packets(a);
+    xl_cid cid = a->p.sc->local_cids.at[0].cid;
     for (int i = 0; i < 100; i++) {
-        xl_frame_put_ping(&a.w);
-        deliver_to(&a, &cid, 0, &a.p.link[0]);
-        pair_flush(&a.p);
+        xl_frame_put_ping(&a->w);
+        deliver_to(a, &cid, 0, &a->p.link[0]);
+        pair_flush(&a->p);
     }
-    assert_int_equal(server_packets(&a), before);
-    pair_free(&a.p);
+    assert_int_equal(server_packets(a), before);
 }
 
 static void deliver_reset(attack *a, const uint8_t reset_token[16]) {
@@ -194,33 +180,29 @@ static void deliver_reset(attack *a, const uint8_t reset_token[16]) {
     xl_endpoint_receive(a->p.client, &d, datagram, a->p.now);
 }
 
-TEST(only_the_token_of_a_connection_id_in_use_resets) {
-    attack a;
-    begin_plain(&a, 1);
-    const xl_cid_entry *used = &a.p.cc->remote_cids.at[0], *unused = &a.p.cc->remote_cids.at[1];
+ATTACK_TEST(only_the_token_of_a_connection_id_in_use_resets) {
+    begin_plain(a, 1);
+    const xl_cid_entry *used = &a->p.cc->remote_cids.at[0], *unused = &a->p.cc->remote_cids.at[1];
     assert_true(used->in_use && !unused->in_use);
-    deliver_reset(&a, unused->reset_token);
-    assert_true(xl_conn_is_live(a.p.cc));
-    deliver_reset(&a, used->reset_token);
-    assert_false(xl_conn_is_live(a.p.cc));
-    pair_free(&a.p);
+    deliver_reset(a, unused->reset_token);
+    assert_true(xl_conn_is_live(a->p.cc));
+    deliver_reset(a, used->reset_token);
+    assert_false(xl_conn_is_live(a->p.cc));
 }
 
-TEST(keys_are_discarded_as_the_handshake_goes_on) {
-    pair p;
-    pair_init(&p, 2, 1, 20000);
-    pair_connect(&p);
-    while (!p.cc->handshake.is_complete)
-        pair_step(&p);
-    pair_flush(&p);
-    assert_true(p.cc->level_discarded[XL_LEVEL_INITIAL]); /* it has sent a Handshake packet */
-    assert_false(p.cc->level_discarded[XL_LEVEL_HANDSHAKE]);
-    assert_false(xl_conn_may_update_keys(p.cc)); /* RFC 9001 section 6.1: not before it is confirmed */
-    pair_handshake(&p);
-    assert_true(p.sc->level_discarded[XL_LEVEL_INITIAL] && p.sc->level_discarded[XL_LEVEL_HANDSHAKE]);
-    assert_true(p.cc->level_discarded[XL_LEVEL_HANDSHAKE]);
-    assert_null(p.cc->level[XL_LEVEL_HANDSHAKE].read);
-    pair_free(&p);
+PAIR_TEST(keys_are_discarded_as_the_handshake_goes_on) {
+    pair_init(p, 2, 1, 20000);
+    pair_connect(p);
+    while (!p->cc->handshake.is_complete)
+        pair_step(p);
+    pair_flush(p);
+    assert_true(p->cc->level_discarded[XL_LEVEL_INITIAL]); /* it has sent a Handshake packet */
+    assert_false(p->cc->level_discarded[XL_LEVEL_HANDSHAKE]);
+    assert_false(xl_conn_may_update_keys(p->cc)); /* RFC 9001 section 6.1: not before it is confirmed */
+    pair_handshake(p);
+    assert_true(p->sc->level_discarded[XL_LEVEL_INITIAL] && p->sc->level_discarded[XL_LEVEL_HANDSHAKE]);
+    assert_true(p->cc->level_discarded[XL_LEVEL_HANDSHAKE]);
+    assert_null(p->cc->level[XL_LEVEL_HANDSHAKE].read);
 }
 
 typedef struct {

@@ -181,16 +181,14 @@ TEST(tolerant_cubic_downloads_at_random_loss_in_seconds) {
 }
 
 /* A queue of 10 ms looks like jitter at an RTT of 100 ms: the loss rate bounds what is sent in vain. */
-TEST(tolerant_cubic_overruns_a_link_with_a_short_queue_by_little) {
-    pair p;
-    configure(&p, 100, 1, "cubic-tolerant");
-    p.link[0].delay_us[0] = p.link[0].delay_us[1] = 50000;
-    limit(&p.link[0], 5000000, 10000);
-    open_all(&p, PAIR_START + 1000000);
-    uint64_t took = pair_finish(&p, pair_ask(&p, 60000000), 60000000);
+PAIR_TEST(tolerant_cubic_overruns_a_link_with_a_short_queue_by_little) {
+    configure(p, 100, 1, "cubic-tolerant");
+    p->link[0].delay_us[0] = p->link[0].delay_us[1] = 50000;
+    limit(&p->link[0], 5000000, 10000);
+    open_all(p, PAIR_START + 1000000);
+    uint64_t took = pair_finish(p, pair_ask(p, 60000000), 60000000);
     assert_true(took < 18000000);
-    assert_true(p.sc->stats.retransmitted_bytes < 1800000);
-    pair_free(&p);
+    assert_true(p->sc->stats.retransmitted_bytes < 1800000);
 }
 
 /* What `a` gets beside `b` for 70 s, in parts of what both get. */

@@ -1,26 +1,22 @@
 #include "testing/paths.h"
 
-TEST(handshake_takes_two_round_trips_until_it_is_confirmed) {
-    pair p;
-    pair_init(&p, 1, 1, 20000);
-    pair_establish(&p);
-    assert_non_null(p.sc);
-    assert_true(p.cc->handshake.is_confirmed);
-    assert_string_equal("h3", xl_connection_alpn(p.cc));
-    assert_true(p.now - PAIR_START <= 81000);
-    assert_false(xl_connection_is_multipath(p.cc));
-    pair_free(&p);
+PAIR_TEST(handshake_takes_two_round_trips_until_it_is_confirmed) {
+    pair_init(p, 1, 1, 20000);
+    pair_establish(p);
+    assert_non_null(p->sc);
+    assert_true(p->cc->handshake.is_confirmed);
+    assert_string_equal("h3", xl_connection_alpn(p->cc));
+    assert_true(p->now - PAIR_START <= 81000);
+    assert_false(xl_connection_is_multipath(p->cc));
 }
 
-TEST(a_transfer_arrives_intact) {
-    pair p;
-    pair_init(&p, 2, 1, 10000);
-    limit(&p.link[0], 50);
-    pair_establish(&p);
-    size_t i = pair_ask(&p, 5000000);
-    uint64_t took = pair_finish(&p, i, 20000000);
+PAIR_TEST(a_transfer_arrives_intact) {
+    pair_init(p, 2, 1, 10000);
+    limit(&p->link[0], 50);
+    pair_establish(p);
+    size_t i = pair_ask(p, 5000000);
+    uint64_t took = pair_finish(p, i, 20000000);
     assert_true(took < 2000000); /* 0.8 s at line rate, plus slow start */
-    pair_free(&p);
 }
 
 TEST(a_transfer_survives_loss_and_reordering) {
@@ -51,72 +47,64 @@ TEST(the_handshake_survives_heavy_loss) {
     }
 }
 
-TEST(multipath_uses_both_paths) {
-    pair p;
-    pair_init(&p, 3, 2, 10000);
-    pair_multipath(&p, "minrtt", "none");
-    limit(&p.link[0], 20);
-    limit(&p.link[1], 20);
-    p.link[1].delay_us[0] = p.link[1].delay_us[1] = 30000;
-    pair_establish(&p);
-    pair_run(&p, 200000);
-    assert_true(xl_connection_is_multipath(p.cc));
-    size_t i = pair_ask(&p, 8000000);
-    uint64_t took = pair_finish(&p, i, 20000000);
+PAIR_TEST(multipath_uses_both_paths) {
+    pair_init(p, 3, 2, 10000);
+    pair_multipath(p, "minrtt", "none");
+    limit(&p->link[0], 20);
+    limit(&p->link[1], 20);
+    p->link[1].delay_us[0] = p->link[1].delay_us[1] = 30000;
+    pair_establish(p);
+    pair_run(p, 200000);
+    assert_true(xl_connection_is_multipath(p->cc));
+    size_t i = pair_ask(p, 8000000);
+    uint64_t took = pair_finish(p, i, 20000000);
     assert_true(took < 2600000); /* one path alone needs 3.3 s */
-    assert_true(pair_server_path(&p, 0).bytes_sent > 2000000);
-    assert_true(pair_server_path(&p, 1).bytes_sent > 2000000);
-    assert_int_equal(0, p.sc->stats.reinjected_bytes);
-    pair_free(&p);
+    assert_true(pair_server_path(p, 0).bytes_sent > 2000000);
+    assert_true(pair_server_path(p, 1).bytes_sent > 2000000);
+    assert_int_equal(0, p->sc->stats.reinjected_bytes);
 }
 
-TEST(a_second_path_faster_than_the_first_opens_at_once) {
-    pair p;
-    pair_init(&p, 19, 2, 80000);
-    pair_multipath(&p, "minrtt", "none");
-    p.link[1].delay_us[0] = p.link[1].delay_us[1] = 5000;
-    pair_establish(&p);
-    pair_run(&p, 200000); /* its challenge overtakes the connection IDs that the first path carries */
-    assert_int_equal(XL_PATH_ACTIVE, pair_server_path(&p, 1).state);
-    assert_int_equal(XL_PATH_ACTIVE, p.cc->path[1]->state);
-    pair_free(&p);
+PAIR_TEST(a_second_path_faster_than_the_first_opens_at_once) {
+    pair_init(p, 19, 2, 80000);
+    pair_multipath(p, "minrtt", "none");
+    p->link[1].delay_us[0] = p->link[1].delay_us[1] = 5000;
+    pair_establish(p);
+    pair_run(p, 200000); /* its challenge overtakes the connection IDs that the first path carries */
+    assert_int_equal(XL_PATH_ACTIVE, pair_server_path(p, 1).state);
+    assert_int_equal(XL_PATH_ACTIVE, p->cc->path[1]->state);
 }
 
-TEST(without_the_peer_multipath_falls_back_to_plain_quic) {
-    pair p;
-    pair_init(&p, 4, 2, 10000);
-    pair_multipath(&p, "minrtt", "none");
-    p.server_config.scheme.enable_multipath = false;
-    pair_establish(&p);
-    pair_run(&p, 200000);
-    assert_false(xl_connection_is_multipath(p.cc));
-    pair_transfer(&p, 100000, 5000000);
-    assert_int_equal(0, p.link[1].packets[0] + p.link[1].packets[1]);
-    pair_free(&p);
+PAIR_TEST(without_the_peer_multipath_falls_back_to_plain_quic) {
+    pair_init(p, 4, 2, 10000);
+    pair_multipath(p, "minrtt", "none");
+    p->server_config.scheme.enable_multipath = false;
+    pair_establish(p);
+    pair_run(p, 200000);
+    assert_false(xl_connection_is_multipath(p->cc));
+    pair_transfer(p, 100000, 5000000);
+    assert_int_equal(0, p->link[1].packets[0] + p->link[1].packets[1]);
 }
 
-TEST(a_path_that_goes_dark_does_not_stop_the_transfer) {
-    pair p;
-    pair_init(&p, 5, 2, 10000);
-    pair_multipath(&p, "minrtt", "none");
-    limit(&p.link[0], 20);
-    limit(&p.link[1], 20);
-    pair_establish(&p);
-    pair_run(&p, 200000);
-    size_t i = pair_ask(&p, 6000000);
-    pair_run(&p, 500000);
-    p.link[0].dark[0] = p.link[0].dark[1] = true;
-    uint64_t took = pair_finish(&p, i, 30000000);
+PAIR_TEST(a_path_that_goes_dark_does_not_stop_the_transfer) {
+    pair_init(p, 5, 2, 10000);
+    pair_multipath(p, "minrtt", "none");
+    limit(&p->link[0], 20);
+    limit(&p->link[1], 20);
+    pair_establish(p);
+    pair_run(p, 200000);
+    size_t i = pair_ask(p, 6000000);
+    pair_run(p, 500000);
+    p->link[0].dark[0] = p->link[0].dark[1] = true;
+    uint64_t took = pair_finish(p, i, 30000000);
     assert_true(took < 4000000);
-    assert_int_equal(XL_PATH_SUSPECT, pair_server_path(&p, 0).state);
+    assert_int_equal(XL_PATH_SUSPECT, pair_server_path(p, 0).state);
     /* and it comes back */
-    p.link[0].dark[0] = p.link[0].dark[1] = false;
-    i = pair_ask(&p, 6000000);
-    uint64_t before = pair_server_path(&p, 0).stream_bytes_sent;
-    assert_true(pair_finish(&p, i, 30000000) != UINT64_MAX);
-    assert_int_equal(XL_PATH_ACTIVE, pair_server_path(&p, 0).state);
-    assert_true(pair_server_path(&p, 0).stream_bytes_sent > before + 500000);
-    pair_free(&p);
+    p->link[0].dark[0] = p->link[0].dark[1] = false;
+    i = pair_ask(p, 6000000);
+    uint64_t before = pair_server_path(p, 0).stream_bytes_sent;
+    assert_true(pair_finish(p, i, 30000000) != UINT64_MAX);
+    assert_int_equal(XL_PATH_ACTIVE, pair_server_path(p, 0).state);
+    assert_true(pair_server_path(p, 0).stream_bytes_sent > before + 500000);
 }
 
 /* 400 KB over two paths; the faster one falls silent just before the end. */
@@ -182,108 +170,94 @@ TEST(a_full_buffer_closes_the_gate) {
     }
 }
 
-TEST(migration_moves_to_the_other_path_and_starts_its_window_anew) {
-    pair p;
-    pair_init(&p, 7, 2, 15000);
-    p.client_config.scheme.enable_migration = true;
-    limit(&p.link[0], 20);
-    limit(&p.link[1], 20);
-    pair_establish(&p);
-    size_t i = pair_ask(&p, 6000000);
-    pair_run(&p, 1000000);
-    assert_int_equal(0, p.link[1].packets[0]);
-    p.link[0].dark[0] = p.link[0].dark[1] = true;
-    pair_run(&p, 1000000); /* three probe timeouts of silence, then a round trip */
-    assert_int_equal(1, p.client_migrations);
-    assert_int_equal(1, p.server_migrations);
-    assert_int_equal(1, p.sc->active);
-    assert_true(pair_finish(&p, i, 30000000) != UINT64_MAX);
-    assert_true(p.link[1].bytes[1] > 1000000);
+PAIR_TEST(migration_moves_to_the_other_path_and_starts_its_window_anew) {
+    pair_init(p, 7, 2, 15000);
+    p->client_config.scheme.enable_migration = true;
+    limit(&p->link[0], 20);
+    limit(&p->link[1], 20);
+    pair_establish(p);
+    size_t i = pair_ask(p, 6000000);
+    pair_run(p, 1000000);
+    assert_int_equal(0, p->link[1].packets[0]);
+    p->link[0].dark[0] = p->link[0].dark[1] = true;
+    pair_run(p, 1000000); /* three probe timeouts of silence, then a round trip */
+    assert_int_equal(1, p->client_migrations);
+    assert_int_equal(1, p->server_migrations);
+    assert_int_equal(1, p->sc->active);
+    assert_true(pair_finish(p, i, 30000000) != UINT64_MAX);
+    assert_true(p->link[1].bytes[1] > 1000000);
     /* and back, when the second path dies too */
-    p.link[0].dark[0] = p.link[0].dark[1] = false;
-    i = pair_ask(&p, 6000000);
-    pair_run(&p, 500000);
-    p.link[1].dark[0] = p.link[1].dark[1] = true;
-    assert_true(pair_finish(&p, i, 30000000) != UINT64_MAX);
-    assert_int_equal(2, p.client_migrations);
-    pair_free(&p);
+    p->link[0].dark[0] = p->link[0].dark[1] = false;
+    i = pair_ask(p, 6000000);
+    pair_run(p, 500000);
+    p->link[1].dark[0] = p->link[1].dark[1] = true;
+    assert_true(pair_finish(p, i, 30000000) != UINT64_MAX);
+    assert_int_equal(2, p->client_migrations);
 }
 
-TEST(single_path_waits_for_its_path) {
-    pair p;
-    pair_init(&p, 8, 2, 15000);
-    limit(&p.link[0], 20);
-    pair_establish(&p);
-    size_t i = pair_ask(&p, 3000000);
-    pair_run(&p, 300000);
-    p.link[0].dark[0] = p.link[0].dark[1] = true;
-    pair_run(&p, 3000000);
-    assert_false(p.request[i].done);
-    p.link[0].dark[0] = p.link[0].dark[1] = false;
-    assert_true(pair_finish(&p, i, 30000000) != UINT64_MAX);
-    assert_int_equal(0, p.link[1].packets[0] + p.link[1].packets[1]);
-    pair_free(&p);
+PAIR_TEST(single_path_waits_for_its_path) {
+    pair_init(p, 8, 2, 15000);
+    limit(&p->link[0], 20);
+    pair_establish(p);
+    size_t i = pair_ask(p, 3000000);
+    pair_run(p, 300000);
+    p->link[0].dark[0] = p->link[0].dark[1] = true;
+    pair_run(p, 3000000);
+    assert_false(p->request[i].done);
+    p->link[0].dark[0] = p->link[0].dark[1] = false;
+    assert_true(pair_finish(p, i, 30000000) != UINT64_MAX);
+    assert_int_equal(0, p->link[1].packets[0] + p->link[1].packets[1]);
 }
 
-TEST(an_idle_connection_times_out) {
-    pair p;
-    pair_init(&p, 9, 1, 10000);
-    p.client_config.limits.idle_timeout_us = 5000000;
-    pair_establish(&p);
-    pair_run(&p, 4000000);
-    assert_false(p.client_closed);
-    pair_run(&p, 3000000);
-    assert_true(p.client_closed && p.client_close.close_reason == XL_CLOSE_IDLE_TIMEOUT);
-    assert_true(p.server_closed && p.server_close.close_reason == XL_CLOSE_IDLE_TIMEOUT);
-    pair_free(&p);
+PAIR_TEST(an_idle_connection_times_out) {
+    pair_init(p, 9, 1, 10000);
+    p->client_config.limits.idle_timeout_us = 5000000;
+    pair_establish(p);
+    pair_run(p, 4000000);
+    assert_false(p->client_closed);
+    pair_run(p, 3000000);
+    assert_true(p->client_closed && p->client_close.close_reason == XL_CLOSE_IDLE_TIMEOUT);
+    assert_true(p->server_closed && p->server_close.close_reason == XL_CLOSE_IDLE_TIMEOUT);
 }
 
-TEST(an_idle_timeout_of_forever_never_comes) {
-    pair p;
-    pair_init(&p, 9, 1, 10000);
-    p.client_config.limits.idle_timeout_us = p.server_config.limits.idle_timeout_us = XL_NEVER;
-    pair_establish(&p);
-    pair_run(&p, UINT64_C(3600000000));
-    assert_false(p.client_closed || p.server_closed);
-    pair_transfer(&p, 100000, 5000000);
-    pair_free(&p);
+PAIR_TEST(an_idle_timeout_of_forever_never_comes) {
+    pair_init(p, 9, 1, 10000);
+    p->client_config.limits.idle_timeout_us = p->server_config.limits.idle_timeout_us = XL_NEVER;
+    pair_establish(p);
+    pair_run(p, UINT64_C(3600000000));
+    assert_false(p->client_closed || p->server_closed);
+    pair_transfer(p, 100000, 5000000);
 }
 
-TEST(close_reaches_the_peer_with_its_code_and_reason) {
-    pair p;
-    pair_init(&p, 11, 1, 10000);
-    pair_establish(&p);
-    xl_connection_close(p.cc, 0x101, "done", p.now);
-    pair_run(&p, 2000000);
-    assert_true(p.server_closed && p.server_close.close_reason == XL_CLOSE_PEER && p.server_close.application_error);
-    assert_int_equal(0x101, p.server_close.error_code);
-    assert_string_equal("done", p.server_close.reason);
-    assert_true(p.client_closed);
-    pair_free(&p);
+PAIR_TEST(close_reaches_the_peer_with_its_code_and_reason) {
+    pair_init(p, 11, 1, 10000);
+    pair_establish(p);
+    xl_connection_close(p->cc, 0x101, "done", p->now);
+    pair_run(p, 2000000);
+    assert_true(p->server_closed && p->server_close.close_reason == XL_CLOSE_PEER && p->server_close.application_error);
+    assert_int_equal(0x101, p->server_close.error_code);
+    assert_string_equal("done", p->server_close.reason);
+    assert_true(p->client_closed);
 }
 
-TEST(a_silent_server_ends_in_a_timeout) {
-    pair p;
-    pair_init(&p, 12, 1, 10000);
-    p.link[0].dark[0] = true;
-    pair_connect(&p);
-    pair_run(&p, 29000000);
-    assert_false(p.client_closed);
-    pair_run(&p, 2000000);
-    assert_true(p.client_closed && p.client_close.close_reason == XL_CLOSE_HANDSHAKE_TIMEOUT);
-    assert_string_equal("handshake timed out", p.client_close.reason);
-    pair_free(&p);
+PAIR_TEST(a_silent_server_ends_in_a_timeout) {
+    pair_init(p, 12, 1, 10000);
+    p->link[0].dark[0] = true;
+    pair_connect(p);
+    pair_run(p, 29000000);
+    assert_false(p->client_closed);
+    pair_run(p, 2000000);
+    assert_true(p->client_closed && p->client_close.close_reason == XL_CLOSE_HANDSHAKE_TIMEOUT);
+    assert_string_equal("handshake timed out", p->client_close.reason);
 }
 
-TEST(a_half_open_connection_is_given_up) {
-    pair p;
-    pair_init(&p, 20, 1, 10000);
-    p.link[0].dark[1] = true; /* the client never hears the server's answer */
-    pair_connect(&p);
-    pair_run(&p, 36000000); /* the server's closing period included */
-    assert_true(p.client_closed);
-    assert_true(p.server_closed && p.server_close.close_reason == XL_CLOSE_HANDSHAKE_TIMEOUT);
-    pair_free(&p);
+PAIR_TEST(a_half_open_connection_is_given_up) {
+    pair_init(p, 20, 1, 10000);
+    p->link[0].dark[1] = true; /* the client never hears the server's answer */
+    pair_connect(p);
+    pair_run(p, 36000000); /* the server's closing period included */
+    assert_true(p->client_closed);
+    assert_true(p->server_closed && p->server_close.close_reason == XL_CLOSE_HANDSHAKE_TIMEOUT);
 }
 
 /* The first datagram that the client sends. */
@@ -311,127 +285,113 @@ static void lose_what_finishes_the_handshake(pair *p, first_datagram *first) {
     assert_true(p->cc->handshake.is_complete && !xl_connection_is_confirmed(p->cc));
 }
 
-TEST(a_late_first_flight_makes_no_second_connection) {
-    pair p;
+PAIR_TEST(a_late_first_flight_makes_no_second_connection) {
     first_datagram first = {.len = 0};
-    pair_init(&p, 31, 1, 10000);
-    p.client_config.limits.handshake_timeout_us = p.client_config.limits.confirm_timeout_us = 60000000;
-    p.server_config.limits.handshake_timeout_us = 10000000;
-    lose_what_finishes_the_handshake(&p, &first);
-    pair_run(&p, 10000000);
-    assert_false(p.client_closed || p.server_closed);
-    xl_datagram late = {.local = p.link[0].server, .remote = p.link[0].client, .len = first.len};
-    xl_endpoint_receive(p.server, &late, first.data, p.now);
-    assert_int_equal(1, p.server->connections_begun);
-    p.link[0].dark[0] = false;
-    pair_run(&p, 4000000);
-    assert_true(p.client_closed && p.client_close.close_reason == XL_CLOSE_PEER); /* it is told, under its keys */
-    assert_string_equal("handshake timed out", p.client_close.reason);
-    assert_true(p.server_closed && p.server_close.close_reason == XL_CLOSE_HANDSHAKE_TIMEOUT);
-    pair_free(&p);
+    pair_init(p, 31, 1, 10000);
+    p->client_config.limits.handshake_timeout_us = p->client_config.limits.confirm_timeout_us = 60000000;
+    p->server_config.limits.handshake_timeout_us = 10000000;
+    lose_what_finishes_the_handshake(p, &first);
+    pair_run(p, 10000000);
+    assert_false(p->client_closed || p->server_closed);
+    xl_datagram late = {.local = p->link[0].server, .remote = p->link[0].client, .len = first.len};
+    xl_endpoint_receive(p->server, &late, first.data, p->now);
+    assert_int_equal(1, p->server->connections_begun);
+    p->link[0].dark[0] = false;
+    pair_run(p, 4000000);
+    assert_true(p->client_closed && p->client_close.close_reason == XL_CLOSE_PEER); /* it is told, under its keys */
+    assert_string_equal("handshake timed out", p->client_close.reason);
+    assert_true(p->server_closed && p->server_close.close_reason == XL_CLOSE_HANDSHAKE_TIMEOUT);
 }
 
-TEST(a_client_gives_up_what_is_not_confirmed) {
-    pair p;
+PAIR_TEST(a_client_gives_up_what_is_not_confirmed) {
     first_datagram first = {.len = 0};
-    pair_init(&p, 32, 1, 10000);
-    p.client_config.limits.confirm_timeout_us = 8000000;
-    lose_what_finishes_the_handshake(&p, &first);
-    pair_run(&p, 6900000);
-    assert_false(p.client_closed);
-    pair_run(&p, 200000);
-    assert_true(p.client_closed && p.client_close.close_reason == XL_CLOSE_HANDSHAKE_TIMEOUT);
-    pair_free(&p);
+    pair_init(p, 32, 1, 10000);
+    p->client_config.limits.confirm_timeout_us = 8000000;
+    lose_what_finishes_the_handshake(p, &first);
+    pair_run(p, 6900000);
+    assert_false(p->client_closed);
+    pair_run(p, 200000);
+    assert_true(p->client_closed && p->client_close.close_reason == XL_CLOSE_HANDSHAKE_TIMEOUT);
 }
 
-TEST(probes_of_a_handshake_are_two_seconds_apart_at_most) {
-    pair p;
-    pair_init(&p, 33, 1, 3000000); /* a first RTT sample of six seconds: one PTO would be eighteen */
-    p.client_config.limits.confirm_timeout_us = 60000000;
-    p.client_config.limits.handshake_timeout_us = p.server_config.limits.handshake_timeout_us = 60000000;
-    pair_connect(&p);
-    pair_run(&p, 1000);
-    p.link[0].dark[0] = true;
-    while (!p.cc->handshake.is_complete)
-        pair_run(&p, 100000);
-    p.link[0].dark[1] = true;
-    pair_run(&p, 3000000); /* what was under way is there */
-    uint64_t before = p.link[0].packets[0];
-    pair_run(&p, 10000000);
-    assert_false(xl_connection_is_confirmed(p.cc));
-    assert_in_range(p.link[0].packets[0] - before, 5, 10); /* with keys for it, a 1-RTT packet each time too */
-    pair_free(&p);
+PAIR_TEST(probes_of_a_handshake_are_two_seconds_apart_at_most) {
+    pair_init(p, 33, 1, 3000000); /* a first RTT sample of six seconds: one PTO would be eighteen */
+    p->client_config.limits.confirm_timeout_us = 60000000;
+    p->client_config.limits.handshake_timeout_us = p->server_config.limits.handshake_timeout_us = 60000000;
+    pair_connect(p);
+    pair_run(p, 1000);
+    p->link[0].dark[0] = true;
+    while (!p->cc->handshake.is_complete)
+        pair_run(p, 100000);
+    p->link[0].dark[1] = true;
+    pair_run(p, 3000000); /* what was under way is there */
+    uint64_t before = p->link[0].packets[0];
+    pair_run(p, 10000000);
+    assert_false(xl_connection_is_confirmed(p->cc));
+    assert_in_range(p->link[0].packets[0] - before, 5, 10); /* with keys for it, a 1-RTT packet each time too */
 }
 
-TEST(later_streams_wait_for_earlier_ones) {
-    pair p;
-    pair_init(&p, 13, 1, 10000);
-    limit(&p.link[0], 10);
-    pair_establish(&p);
-    size_t first = pair_ask(&p, 500000), second = pair_ask(&p, 500000);
-    assert_true(pair_finish(&p, second, 10000000) != UINT64_MAX);
-    assert_true(p.request[first].done);
-    assert_true(p.request[first].done_at + 200000 < p.request[second].done_at);
-    pair_free(&p);
+PAIR_TEST(later_streams_wait_for_earlier_ones) {
+    pair_init(p, 13, 1, 10000);
+    limit(&p->link[0], 10);
+    pair_establish(p);
+    size_t first = pair_ask(p, 500000), second = pair_ask(p, 500000);
+    assert_true(pair_finish(p, second, 10000000) != UINT64_MAX);
+    assert_true(p->request[first].done);
+    assert_true(p->request[first].done_at + 200000 < p->request[second].done_at);
 }
 
-TEST(hundreds_of_streams_in_turn_stay_within_the_limits) {
-    pair p;
-    pair_init(&p, 14, 2, 5000);
-    pair_multipath(&p, "xlink", "stream");
-    pair_establish(&p);
+PAIR_TEST(hundreds_of_streams_in_turn_stay_within_the_limits) {
+    pair_init(p, 14, 2, 5000);
+    pair_multipath(p, "xlink", "stream");
+    pair_establish(p);
     for (int k = 0; k < 400; k++) {
-        size_t i = pair_ask(&p, 3000);
-        assert_true(pair_finish(&p, i, 5000000) != UINT64_MAX);
-        p.request[i].used = false;
+        size_t i = pair_ask(p, 3000);
+        assert_true(pair_finish(p, i, 5000000) != UINT64_MAX);
+        p->request[i].used = false;
     }
-    pair_run(&p, 1000000);
-    assert_int_equal(0, p.cc->streams.count);
-    assert_int_equal(0, p.sc->streams.count);
-    pair_free(&p);
+    pair_run(p, 1000000);
+    assert_int_equal(0, p->cc->streams.count);
+    assert_int_equal(0, p->sc->streams.count);
 }
 
-TEST(closing_a_path_retires_it_on_both_sides) {
-    pair p;
-    pair_init(&p, 15, 2, 10000);
-    pair_multipath(&p, "minrtt", "none");
-    limit(&p.link[0], 20);
-    limit(&p.link[1], 20);
-    pair_establish(&p);
-    pair_run(&p, 200000);
-    size_t i = pair_ask(&p, 4000000);
-    pair_run(&p, 300000);
-    assert_int_equal(0, xl_connection_close_path(p.cc, 1, p.now));
-    assert_true(pair_finish(&p, i, 20000000) != UINT64_MAX);
-    pair_run(&p, 500000);
-    assert_int_equal(XL_PATH_CLOSED, pair_server_path(&p, 1).state);
-    assert_false(p.client_closed);
-    pair_free(&p);
+PAIR_TEST(closing_a_path_retires_it_on_both_sides) {
+    pair_init(p, 15, 2, 10000);
+    pair_multipath(p, "minrtt", "none");
+    limit(&p->link[0], 20);
+    limit(&p->link[1], 20);
+    pair_establish(p);
+    pair_run(p, 200000);
+    size_t i = pair_ask(p, 4000000);
+    pair_run(p, 300000);
+    assert_int_equal(0, xl_connection_close_path(p->cc, 1, p->now));
+    assert_true(pair_finish(p, i, 20000000) != UINT64_MAX);
+    pair_run(p, 500000);
+    assert_int_equal(XL_PATH_CLOSED, pair_server_path(p, 1).state);
+    assert_false(p->client_closed);
 }
 
-TEST(both_sides_can_update_keys_in_mid_transfer) {
-    pair p;
-    pair_init(&p, 16, 2, 10000);
-    pair_multipath(&p, "minrtt", "none");
-    limit(&p.link[0], 20);
-    limit(&p.link[1], 20);
-    p.link[0].reorder = 0.05;
-    pair_establish(&p);
-    pair_run(&p, 200000);
-    size_t i = pair_ask(&p, 6000000);
+PAIR_TEST(both_sides_can_update_keys_in_mid_transfer) {
+    pair_init(p, 16, 2, 10000);
+    pair_multipath(p, "minrtt", "none");
+    limit(&p->link[0], 20);
+    limit(&p->link[1], 20);
+    p->link[0].reorder = 0.05;
+    pair_establish(p);
+    pair_run(p, 200000);
+    size_t i = pair_ask(p, 6000000);
     unsigned updates = 0;
     for (int k = 0; k < 12; k++) {
-        pair_run(&p, 100000);
-        xl_connection *c = k % 2 ? p.cc : p.sc;
+        pair_run(p, 100000);
+        xl_connection *c = k % 2 ? p->cc : p->sc;
         if (xl_conn_may_update_keys(c)) {
             assert_int_equal(0, xl_conn_update_keys(c));
             updates++;
         }
     }
     assert_true(updates >= 3);
-    assert_true(pair_finish(&p, i, 20000000) != UINT64_MAX);
-    assert_int_equal(p.cc->key_update.phase, p.sc->key_update.phase);
-    pair_free(&p);
+    assert_true(pair_finish(p, i, 20000000) != UINT64_MAX);
+    assert_int_equal(p->cc->key_update.phase, p->sc->key_update.phase);
 }
 
 static void flip_bits(void *user, bool to_server, uint8_t *data, size_t len) {
@@ -458,29 +418,28 @@ TEST(damaged_datagrams_are_dropped_and_repaired) {
     }
 }
 
-TEST(garbage_does_not_move_an_endpoint) {
-    pair p;
-    pair_init(&p, 17, 1, 10000);
-    pair_establish(&p);
-    size_t connections = p.server->count;
+PAIR_TEST(garbage_does_not_move_an_endpoint) {
+    pair_init(p, 17, 1, 10000);
+    pair_establish(p);
+    size_t connections = p->server->count;
     for (int k = 0; k < 20000; k++) {
         uint8_t data[1500];
-        xl_datagram d = {.local = p.link[0].server, .remote = p.link[0].client};
-        d.len = 1 + xl_random_next(&p.random) % 1400;
-        xl_random_bytes(&p.random, data, d.len);
+        xl_datagram d = {.local = p->link[0].server, .remote = p->link[0].client};
+        d.len = 1 + xl_random_next(&p->random) % 1400;
+        xl_random_bytes(&p->random, data, d.len);
         if (k % 3 == 0) { /* looks like ours */
             data[0] = 0x40;
-            memcpy(data + 1, p.sc->local_cids.at[0].cid.id, XL_LOCAL_CID_BYTES);
+            memcpy(data + 1, p->sc->local_cids.at[0].cid.id, XL_LOCAL_CID_BYTES);
         } else if (k % 3 == 1) { /* looks like an Initial of version 1 */
             d.len = 1200;
             memcpy(data, "\xc3\0\0\0\1\x08", 6);
         }
-        xl_endpoint_receive(p.server, &d, data, p.now);
-        xl_endpoint_receive(p.client, &(xl_datagram){.local = d.remote, .remote = d.local, .len = d.len}, data, p.now);
+        xl_endpoint_receive(p->server, &d, data, p->now);
+        xl_endpoint_receive(p->client, &(xl_datagram){.local = d.remote, .remote = d.local, .len = d.len}, data,
+                            p->now);
     }
-    assert_int_equal(connections, p.server->count);
-    pair_transfer(&p, 100000, 20000000);
-    pair_free(&p);
+    assert_int_equal(connections, p->server->count);
+    pair_transfer(p, 100000, 20000000);
 }
 
 TEST(the_same_seed_gives_the_same_run) {

@@ -38,105 +38,93 @@ static unsigned read_numbers(pair *p, bool *has) {
     return n;
 }
 
-TEST(datagrams_arrive_and_are_acknowledged) {
-    pair p;
+PAIR_TEST(datagrams_arrive_and_are_acknowledged) {
     bool has[MANY] = {false};
-    configure(&p, 1, 1, 65535);
-    start(&p);
-    size_t most = xl_connection_datagram_capacity(p.sc);
+    configure(p, 1, 1, 65535);
+    start(p);
+    size_t most = xl_connection_datagram_capacity(p->sc);
     assert_in_range(most, PAIR_MTU - 60, PAIR_MTU);
-    assert_int_equal(send_number(&p, 0, most), 0);
-    assert_int_equal(send_number(&p, 1, 8), 0);
-    assert_int_equal(send_number(&p, 2, most + 1), XL_ERR_ARGUMENT);
-    pair_run(&p, 100000);
-    assert_int_equal(read_numbers(&p, has), 2);
-    assert_int_equal(p.datagrams_acked, 2);
-    assert_int_equal(p.datagrams_lost, 0);
-    pair_free(&p);
+    assert_int_equal(send_number(p, 0, most), 0);
+    assert_int_equal(send_number(p, 1, 8), 0);
+    assert_int_equal(send_number(p, 2, most + 1), XL_ERR_ARGUMENT);
+    pair_run(p, 100000);
+    assert_int_equal(read_numbers(p, has), 2);
+    assert_int_equal(p->datagrams_acked, 2);
+    assert_int_equal(p->datagrams_lost, 0);
 }
 
 /* Over two lossy paths, beside a stream whose data is re-injected. */
-TEST(a_lost_datagram_is_reported_and_neither_sent_again_nor_re_injected) {
-    pair p;
+PAIR_TEST(a_lost_datagram_is_reported_and_neither_sent_again_nor_re_injected) {
     bool has[MANY] = {false};
     unsigned arrived = 0;
-    configure(&p, 2, 2, 65535);
-    pair_multipath(&p, "minrtt", "appending");
-    p.server_config.scheme.reinjection_unconditional = true;
-    start(&p);
-    p.link[0].loss = p.link[1].loss = 0.2;
-    size_t request = pair_ask(&p, 300000);
+    configure(p, 2, 2, 65535);
+    pair_multipath(p, "minrtt", "appending");
+    p->server_config.scheme.reinjection_unconditional = true;
+    start(p);
+    p->link[0].loss = p->link[1].loss = 0.2;
+    size_t request = pair_ask(p, 300000);
     for (uint64_t i = 0; i < MANY; i++) {
-        assert_int_equal(send_number(&p, i, 400), 0);
-        pair_run(&p, 20000);
-        arrived += read_numbers(&p, has);
+        assert_int_equal(send_number(p, i, 400), 0);
+        pair_run(p, 20000);
+        arrived += read_numbers(p, has);
     }
-    assert_true(pair_finish(&p, request, 60000000) != UINT64_MAX);
-    pair_run(&p, 5000000);
-    arrived += read_numbers(&p, has);
+    assert_true(pair_finish(p, request, 60000000) != UINT64_MAX);
+    pair_run(p, 5000000);
+    arrived += read_numbers(p, has);
     assert_in_range(arrived, MANY / 2, MANY - 10);
-    assert_int_equal(p.datagrams_acked + p.datagrams_lost, MANY); /* each has one end */
-    assert_true(p.datagrams_acked <= arrived);
-    pair_free(&p);
+    assert_int_equal(p->datagrams_acked + p->datagrams_lost, MANY); /* each has one end */
+    assert_true(p->datagrams_acked <= arrived);
 }
 
-TEST(datagrams_wait_for_the_congestion_window_in_a_bounded_queue) {
-    pair p;
-    configure(&p, 3, 1, 65535);
-    p.server_config.limits.datagram_queue_bytes = 100000;
-    start(&p);
-    p.link[0].dark[0] = true; /* no acknowledgement comes back */
+PAIR_TEST(datagrams_wait_for_the_congestion_window_in_a_bounded_queue) {
+    configure(p, 3, 1, 65535);
+    p->server_config.limits.datagram_queue_bytes = 100000;
+    start(p);
+    p->link[0].dark[0] = true; /* no acknowledgement comes back */
     uint64_t n = 0;
-    while (send_number(&p, n, 1000) == 0)
+    while (send_number(p, n, 1000) == 0)
         assert_true(++n < 1000);
     assert_in_range(n, 80, 100);
-    assert_int_equal(send_number(&p, n, 1000), XL_ERR_QUEUE);
-    uint64_t before = p.link[0].bytes[1];
-    pair_run(&p, 10000);
-    assert_in_range(p.link[0].bytes[1] - before, 1000, xl_path_window(p.sc->path[0]));
-    pair_free(&p);
+    assert_int_equal(send_number(p, n, 1000), XL_ERR_QUEUE);
+    uint64_t before = p->link[0].bytes[1];
+    pair_run(p, 10000);
+    assert_in_range(p->link[0].bytes[1] - before, 1000, xl_path_window(p->sc->path[0]));
 }
 
-TEST(a_reader_that_does_not_read_keeps_a_bounded_queue) {
-    pair p;
+PAIR_TEST(a_reader_that_does_not_read_keeps_a_bounded_queue) {
     bool has[MANY] = {false};
-    configure(&p, 4, 1, 65535);
-    p.client_config.limits.datagram_queue_bytes = 10000;
-    start(&p);
+    configure(p, 4, 1, 65535);
+    p->client_config.limits.datagram_queue_bytes = 10000;
+    start(p);
     for (uint64_t i = 0; i < 50; i++) {
-        send_number(&p, i, 1000);
-        pair_run(&p, 20000);
+        send_number(p, i, 1000);
+        pair_run(p, 20000);
     }
     xl_connection_stats stats;
-    xl_connection_get_stats(p.cc, &stats);
-    unsigned kept = read_numbers(&p, has);
+    xl_connection_get_stats(p->cc, &stats);
+    unsigned kept = read_numbers(p, has);
     assert_in_range(kept, 8, 10);
     assert_true(has[0]);
     assert_int_equal(stats.datagram_frames_dropped, 50 - kept);
-    assert_int_equal(p.datagrams_acked, 50); /* an acknowledgement is of the packet */
-    pair_free(&p);
+    assert_int_equal(p->datagrams_acked, 50); /* an acknowledgement is of the packet */
 }
 
-TEST(none_is_sent_to_a_peer_that_takes_none) {
-    pair p;
-    configure(&p, 5, 1, 0);
-    start(&p);
-    assert_int_equal(xl_connection_datagram_capacity(p.sc), 0);
-    assert_int_equal(send_number(&p, 0, 8), XL_ERR_ARGUMENT);
-    pair_free(&p);
+PAIR_TEST(none_is_sent_to_a_peer_that_takes_none) {
+    configure(p, 5, 1, 0);
+    start(p);
+    assert_int_equal(xl_connection_datagram_capacity(p->sc), 0);
+    assert_int_equal(send_number(p, 0, 8), XL_ERR_ARGUMENT);
 }
 
-TEST(a_datagram_that_waits_while_the_mtu_falls_is_lost) {
-    pair p;
-    configure(&p, 6, 1, 65535);
-    start(&p);
-    size_t most = xl_connection_datagram_capacity(p.sc);
-    assert_int_equal(send_number(&p, 0, most), 0);
-    xl_path_set_mtu(p.sc->path[0], 1200, p.now);
-    pair_run(&p, 100000);
-    assert_int_equal(p.datagrams_lost, 1);
-    assert_int_equal(p.datagrams_acked, 0);
-    pair_free(&p);
+PAIR_TEST(a_datagram_that_waits_while_the_mtu_falls_is_lost) {
+    configure(p, 6, 1, 65535);
+    start(p);
+    size_t most = xl_connection_datagram_capacity(p->sc);
+    assert_int_equal(send_number(p, 0, most), 0);
+    xl_path_set_mtu(p->sc->path[0], 1200, p->now);
+    pair_run(p, 100000);
+    assert_int_equal(p->datagrams_lost, 1);
+    assert_int_equal(p->datagrams_acked, 0);
 }
 
 /* ---- A peer that breaks rules, or asks for acknowledgements ---- */
@@ -195,29 +183,27 @@ static uint64_t sent_by_server(const pair *p) {
     return p->link[0].packets[1];
 }
 
-TEST(acknowledgements_come_as_rarely_as_the_peer_asks) {
-    pair p;
-    configure(&p, 8, 1, 0);
-    start(&p);
-    uint64_t before = sent_by_server(&p);
-    ping(&p, 8, false);
-    assert_int_equal(sent_by_server(&p) - before, 4);
-    ask_for_acks(&p, 0, 9, 30000);
-    ask_for_acks(&p, 0, 1, 30000); /* the same number: old */
-    pair_run(&p, 100000);
-    before = sent_by_server(&p);
-    ping(&p, 9, false);
-    assert_int_equal(sent_by_server(&p) - before, 0);
-    ping(&p, 1, false);
-    assert_int_equal(sent_by_server(&p) - before, 1);
-    ping(&p, 1, false);
-    pair_run(&p, 25000);
-    assert_int_equal(sent_by_server(&p) - before, 1);
-    pair_run(&p, 10000); /* the delay that was asked for */
-    assert_int_equal(sent_by_server(&p) - before, 2);
-    ping(&p, 1, true);
-    assert_int_equal(sent_by_server(&p) - before, 3);
-    pair_free(&p);
+PAIR_TEST(acknowledgements_come_as_rarely_as_the_peer_asks) {
+    configure(p, 8, 1, 0);
+    start(p);
+    uint64_t before = sent_by_server(p);
+    ping(p, 8, false);
+    assert_int_equal(sent_by_server(p) - before, 4);
+    ask_for_acks(p, 0, 9, 30000);
+    ask_for_acks(p, 0, 1, 30000); /* the same number: old */
+    pair_run(p, 100000);
+    before = sent_by_server(p);
+    ping(p, 9, false);
+    assert_int_equal(sent_by_server(p) - before, 0);
+    ping(p, 1, false);
+    assert_int_equal(sent_by_server(p) - before, 1);
+    ping(p, 1, false);
+    pair_run(p, 25000);
+    assert_int_equal(sent_by_server(p) - before, 1);
+    pair_run(p, 10000); /* the delay that was asked for */
+    assert_int_equal(sent_by_server(p) - before, 2);
+    ping(p, 1, true);
+    assert_int_equal(sent_by_server(p) - before, 3);
 }
 
 TEST(a_delay_out_of_range_is_a_violation) {

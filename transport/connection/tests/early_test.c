@@ -2,39 +2,35 @@
  * 7.4.1). */
 #include "testing/early_world.h"
 
-TEST(early_data_is_answered_within_one_round_trip) {
-    world w;
-    world_init(&w, 1);
-    world_accepts(&w);
-    meet(&w);
-    come_back(&w);
-    assert_true(early_event(&w.p));
-    size_t i = pair_ask(&w.p, 2000);
-    uint64_t took = finish(&w, i);
+WORLD_TEST(early_data_is_answered_within_one_round_trip) {
+    world_init(w, 1);
+    world_accepts(w);
+    meet(w);
+    come_back(w);
+    assert_true(early_event(&w->p));
+    size_t i = pair_ask(&w->p, 2000);
+    uint64_t took = finish(w, i);
     assert_in_range(took, 40000, 45000); /* one RTT of 40 ms; a full handshake takes two */
-    pair_handshake(&w.p);
-    assert_true(xl_connection_is_early_accepted(w.p.cc));
-    assert_true(xl_connection_is_resumed(w.p.cc));
-    pair_run(&w.p, 1000000);
-    assert_true(pair_finish(&w.p, pair_ask(&w.p, 300000), 10000000) != UINT64_MAX);
-    pair_free(&w.p);
+    pair_handshake(&w->p);
+    assert_true(xl_connection_is_early_accepted(w->p.cc));
+    assert_true(xl_connection_is_resumed(w->p.cc));
+    pair_run(&w->p, 1000000);
+    assert_true(pair_finish(&w->p, pair_ask(&w->p, 300000), 10000000) != UINT64_MAX);
 }
 
 /* RFC 9001 section 4.9.3: three PTOs after the handshake, however long the first late packet stays away. */
-TEST(a_server_discards_the_keys_of_early_data) {
-    world w;
-    world_init(&w, 21);
-    world_accepts(&w);
-    meet(&w);
-    come_back(&w);
-    size_t i = pair_ask(&w.p, 2000);
-    pair_handshake(&w.p);
-    finish(&w, i);
-    assert_non_null(xl_conn_early_read_keys(w.p.sc)); /* for packets that were overtaken */
-    pair_run(&w.p, 5000000);
-    finish(&w, pair_ask(&w.p, 2000));
-    assert_null(xl_conn_early_read_keys(w.p.sc));
-    pair_free(&w.p);
+WORLD_TEST(a_server_discards_the_keys_of_early_data) {
+    world_init(w, 21);
+    world_accepts(w);
+    meet(w);
+    come_back(w);
+    size_t i = pair_ask(&w->p, 2000);
+    pair_handshake(&w->p);
+    finish(w, i);
+    assert_non_null(xl_conn_early_read_keys(w->p.sc)); /* for packets that were overtaken */
+    pair_run(&w->p, 5000000);
+    finish(w, pair_ask(&w->p, 2000));
+    assert_null(xl_conn_early_read_keys(w->p.sc));
 }
 
 /* The very packets of a client, recorded and sent again: the server that took their data once does not do so again. */
@@ -52,48 +48,46 @@ static void record(void *user, bool to_server, uint8_t *data, size_t len) {
     r->len[r->count++] = len;
 }
 
-TEST(replayed_early_data_is_not_accepted) {
-    world w;
+WORLD_TEST(replayed_early_data_is_not_accepted) {
     recorder *r = calloc(1, sizeof *r);
-    world_init(&w, 2);
-    world_accepts(&w);
-    meet(&w);
-    come_back(&w);
-    w.p.tamper = record;
-    w.p.tamper_user = r;
-    assert_true(early_event(&w.p));
-    size_t i = pair_ask(&w.p, 2000);
-    pair_flush(&w.p);
+    world_init(w, 2);
+    world_accepts(w);
+    meet(w);
+    come_back(w);
+    w->p.tamper = record;
+    w->p.tamper_user = r;
+    assert_true(early_event(&w->p));
+    size_t i = pair_ask(&w->p, 2000);
+    pair_flush(&w->p);
     size_t recorded = r->count;
     assert_true(recorded > 0);
-    finish(&w, i);
-    size_t before = w.p.server->count;
+    finish(w, i);
+    size_t before = w->p.server->count;
     uint8_t copy[PAIR_MTU + 64];
-    xl_datagram d = {.local = w.p.link[0].server, .remote = pair_addr(77, 4000)};
+    xl_datagram d = {.local = w->p.link[0].server, .remote = pair_addr(77, 4000)};
     for (size_t k = 0; k < recorded; k++) {
         memcpy(copy, r->data[k], r->len[k]);
         d.len = r->len[k];
-        xl_endpoint_receive(w.p.server, &d, copy, w.p.now);
+        xl_endpoint_receive(w->p.server, &d, copy, w->p.now);
     }
     /* The CID of the first packets leads to the connection that is there, or to a new one: none has taken the data. */
-    for (size_t k = before; k < w.p.server->count; k++) {
-        const xl_connection *c = w.p.server->connection[k];
+    for (size_t k = before; k < w->p.server->count; k++) {
+        const xl_connection *c = w->p.server->connection[k];
         assert_false(c->early.is_accepted);
         assert_int_equal(0, c->streams.count);
     }
     /* On a server that has forgotten the connection itself, as a closed one. */
-    while (w.p.server->count > 0)
-        xl_connection_free(w.p.server->connection[0]);
+    while (w->p.server->count > 0)
+        xl_connection_free(w->p.server->connection[0]);
     for (size_t k = 0; k < recorded; k++) {
         memcpy(copy, r->data[k], r->len[k]);
         d.len = r->len[k];
-        xl_endpoint_receive(w.p.server, &d, copy, w.p.now);
+        xl_endpoint_receive(w->p.server, &d, copy, w->p.now);
     }
-    assert_int_equal(1, w.p.server->count);
-    assert_false(w.p.server->connection[0]->early.is_accepted);
-    assert_int_equal(0, w.p.server->connection[0]->streams.count);
+    assert_int_equal(1, w->p.server->count);
+    assert_false(w->p.server->connection[0]->early.is_accepted);
+    assert_int_equal(0, w->p.server->connection[0]->streams.count);
     free(r);
-    pair_free(&w.p);
 }
 
 static void forget_tickets(world *w) {
@@ -111,24 +105,22 @@ static bool is_taken(world *w) {
 }
 
 /* The server begins anew, or is another one, with the same key of tickets: it cannot know what was taken before. */
-TEST(a_server_takes_early_data_of_its_own_tickets_alone) {
+WORLD_TEST(a_server_takes_early_data_of_its_own_tickets_alone) {
     static const uint8_t ticket_key[XL_TICKET_KEY_BYTES] = {1, 2, 3};
-    world w;
     int error;
-    world_init(&w, 30);
-    world_accepts(&w);
-    meet(&w);
-    xl_endpoint_free(w.p.server);
-    xl_credentials_free(w.p.server_credentials);
-    w.p.server_credentials = xl_credentials_self_signed("localhost", w.p.server_config.random_key, 1700000000);
-    assert_int_equal(0, xl_credentials_issue_tickets(w.p.server_credentials, ticket_key));
-    world_accepts(&w);
-    w.p.server_config.credentials = w.p.server_credentials;
-    w.p.server = xl_endpoint_new(&w.p.server_config, w.p.now, &error);
-    assert_non_null(w.p.server);
-    assert_false(is_taken(&w));
-    assert_true(is_taken(&w)); /* the ticket that this one issued */
-    pair_free(&w.p);
+    world_init(w, 30);
+    world_accepts(w);
+    meet(w);
+    xl_endpoint_free(w->p.server);
+    xl_credentials_free(w->p.server_credentials);
+    w->p.server_credentials = xl_credentials_self_signed("localhost", w->p.server_config.random_key, 1700000000);
+    assert_int_equal(0, xl_credentials_issue_tickets(w->p.server_credentials, ticket_key));
+    world_accepts(w);
+    w->p.server_config.credentials = w->p.server_credentials;
+    w->p.server = xl_endpoint_new(&w->p.server_config, w->p.now, &error);
+    assert_non_null(w->p.server);
+    assert_false(is_taken(w));
+    assert_true(is_taken(w)); /* the ticket that this one issued */
 }
 
 /* Two connections with one session, before the server has seen either. */
@@ -160,157 +152,141 @@ TEST(of_two_connections_with_one_ticket_one_has_early_data) {
 }
 
 /* What was taken stays taken, whatever time the server believes it is. */
-TEST(a_clock_that_is_set_back_brings_no_early_data_back) {
-    world w;
-    world_init(&w, 32);
-    world_accepts(&w);
-    meet(&w);
-    const store ticket = w.kept;
-    assert_true(is_taken(&w));
-    w.kept = ticket;
+WORLD_TEST(a_clock_that_is_set_back_brings_no_early_data_back) {
+    world_init(w, 32);
+    world_accepts(w);
+    meet(w);
+    const store ticket = w->kept;
+    assert_true(is_taken(w));
+    w->kept = ticket;
     for (int i = 0; i < 3; i++) {
         set_back_ns = (uint64_t)i * 500000000;
-        w.kept = ticket;
-        assert_false(is_taken(&w));
+        w->kept = ticket;
+        assert_false(is_taken(w));
     }
-    pair_free(&w.p);
 }
 
-TEST(rejected_early_data_is_sent_again) {
-    world w;
-    world_init(&w, 3);
-    world_accepts(&w);
-    meet(&w);
-    forget_tickets(&w);
-    come_back(&w);
-    assert_true(early_event(&w.p));
-    size_t i = pair_ask(&w.p, 2000);
-    assert_in_range(finish(&w, i), 80000, 90000);
-    assert_false(xl_connection_is_early_accepted(w.p.cc));
-    assert_true(xl_connection_is_resumed(w.p.cc));
-    assert_false(w.p.sc->early.is_accepted);
-    pair_free(&w.p);
+WORLD_TEST(rejected_early_data_is_sent_again) {
+    world_init(w, 3);
+    world_accepts(w);
+    meet(w);
+    forget_tickets(w);
+    come_back(w);
+    assert_true(early_event(&w->p));
+    size_t i = pair_ask(&w->p, 2000);
+    assert_in_range(finish(w, i), 80000, 90000);
+    assert_false(xl_connection_is_early_accepted(w->p.cc));
+    assert_true(xl_connection_is_resumed(w->p.cc));
+    assert_false(w->p.sc->early.is_accepted);
 }
 
-TEST(rejected_early_data_beyond_lower_limits_ends_the_connection) {
-    world w;
+WORLD_TEST(rejected_early_data_beyond_lower_limits_ends_the_connection) {
     int error;
-    world_init(&w, 4);
-    world_accepts(&w);
-    meet(&w);
-    forget_tickets(&w);
-    xl_endpoint_free(w.p.server);
-    w.p.server_config.limits.max_streams_bidi = 1;
-    w.p.server = xl_endpoint_new(&w.p.server_config, w.p.now, &error);
-    come_back(&w);
-    assert_true(early_event(&w.p));
-    pair_ask(&w.p, 2000);
-    pair_ask(&w.p, 2000);
-    pair_run(&w.p, 2000000);
-    assert_true(w.p.client_closed);
-    assert_int_equal(XL_QERR_NO_ERROR, w.p.client_close.error_code);
-    pair_free(&w.p);
+    world_init(w, 4);
+    world_accepts(w);
+    meet(w);
+    forget_tickets(w);
+    xl_endpoint_free(w->p.server);
+    w->p.server_config.limits.max_streams_bidi = 1;
+    w->p.server = xl_endpoint_new(&w->p.server_config, w->p.now, &error);
+    come_back(w);
+    assert_true(early_event(&w->p));
+    pair_ask(&w->p, 2000);
+    pair_ask(&w->p, 2000);
+    pair_run(&w->p, 2000000);
+    assert_true(w->p.client_closed);
+    assert_int_equal(XL_QERR_NO_ERROR, w->p.client_close.error_code);
 }
 
-TEST(a_server_that_accepts_and_lowers_its_limits_is_left) {
-    world w;
+WORLD_TEST(a_server_that_accepts_and_lowers_its_limits_is_left) {
     int error;
-    world_init(&w, 5);
-    world_accepts(&w);
-    meet(&w);
-    xl_endpoint_free(w.p.server);
-    w.p.server_config.limits.max_data = 1 << 20;
-    w.p.server = xl_endpoint_new(&w.p.server_config, w.p.now, &error);
-    come_back(&w);
-    assert_true(early_event(&w.p));
-    pair_ask(&w.p, 2000);
-    pair_run(&w.p, 2000000);
-    assert_true(w.p.client_closed);
-    assert_int_equal(XL_QERR_PROTOCOL_VIOLATION, w.p.client_close.error_code);
-    pair_free(&w.p);
+    world_init(w, 5);
+    world_accepts(w);
+    meet(w);
+    xl_endpoint_free(w->p.server);
+    w->p.server_config.limits.max_data = 1 << 20;
+    w->p.server = xl_endpoint_new(&w->p.server_config, w->p.now, &error);
+    come_back(w);
+    assert_true(early_event(&w->p));
+    pair_ask(&w->p, 2000);
+    pair_run(&w->p, 2000000);
+    assert_true(w->p.client_closed);
+    assert_int_equal(XL_QERR_PROTOCOL_VIOLATION, w->p.client_close.error_code);
 }
 
-TEST(early_data_keeps_to_the_remembered_limits) {
+WORLD_TEST(early_data_keeps_to_the_remembered_limits) {
     static const uint8_t bytes[20000];
-    world w;
     uint64_t id;
-    world_init(&w, 6);
-    world_accepts(&w);
-    w.p.server_config.limits.max_stream_data = 3000;
-    w.p.server_config.limits.max_streams_bidi = 2;
-    meet(&w);
-    come_back(&w);
-    assert_true(early_event(&w.p));
-    assert_int_equal(0, xl_stream_open(w.p.cc, true, &id));
-    assert_true(xl_stream_send(w.p.cc, id, bytes, sizeof bytes, false, NULL) > 0);
-    assert_int_equal(0, xl_stream_open(w.p.cc, true, &id));
-    assert_int_equal(XL_ERR_STREAM_LIMIT, xl_stream_open(w.p.cc, true, &id));
-    pair_flush(&w.p);
-    assert_int_equal(3000, xl_conn_stream(w.p.cc, 0)->send.sent);
-    pair_free(&w.p);
+    world_init(w, 6);
+    world_accepts(w);
+    w->p.server_config.limits.max_stream_data = 3000;
+    w->p.server_config.limits.max_streams_bidi = 2;
+    meet(w);
+    come_back(w);
+    assert_true(early_event(&w->p));
+    assert_int_equal(0, xl_stream_open(w->p.cc, true, &id));
+    assert_true(xl_stream_send(w->p.cc, id, bytes, sizeof bytes, false, NULL) > 0);
+    assert_int_equal(0, xl_stream_open(w->p.cc, true, &id));
+    assert_int_equal(XL_ERR_STREAM_LIMIT, xl_stream_open(w->p.cc, true, &id));
+    pair_flush(&w->p);
+    assert_int_equal(3000, xl_conn_stream(w->p.cc, 0)->send.sent);
 }
 
 /* The second datagram, which has 0-RTT packets alone, overtakes the first one, which has the ClientHello. */
-TEST(early_data_that_overtakes_its_client_hello_is_held) {
+WORLD_TEST(early_data_that_overtakes_its_client_hello_is_held) {
     static const uint8_t bytes[2500];
-    world w;
     uint64_t id;
-    world_init(&w, 7);
-    world_accepts(&w);
-    meet(&w);
-    come_back(&w);
-    assert_true(early_event(&w.p));
-    assert_int_equal(0, xl_stream_open(w.p.cc, true, &id));
-    assert_int_equal(2500, xl_stream_send(w.p.cc, id, bytes, sizeof bytes, true, NULL));
-    pair_flush(&w.p);
-    pair_datagram *first = w.p.queue, *last = first;
+    world_init(w, 7);
+    world_accepts(w);
+    meet(w);
+    come_back(w);
+    assert_true(early_event(&w->p));
+    assert_int_equal(0, xl_stream_open(w->p.cc, true, &id));
+    assert_int_equal(2500, xl_stream_send(w->p.cc, id, bytes, sizeof bytes, true, NULL));
+    pair_flush(&w->p);
+    pair_datagram *first = w->p.queue, *last = first;
     assert_true(first && first->next);
-    w.p.queue = first->next;
+    w->p.queue = first->next;
     while (last->next)
         last = last->next;
     last->next = first;
     first->next = NULL;
     first->at = last->at + 5000;
-    pair_run(&w.p, 26000);
-    assert_non_null(w.p.sc);
-    assert_int_equal(2500, w.p.sc->stats.stream_bytes_received);
-    assert_int_equal(0, w.p.cc->path[0]->stats.packets_lost);
-    pair_free(&w.p);
+    pair_run(&w->p, 26000);
+    assert_non_null(w->p.sc);
+    assert_int_equal(2500, w->p.sc->stats.stream_bytes_received);
+    assert_int_equal(0, w->p.cc->path[0]->stats.packets_lost);
 }
 
-TEST(a_server_that_takes_no_early_data_holds_none) {
-    world w;
-    world_init(&w, 8);
-    pair_connect(&w.p);
+WORLD_TEST(a_server_that_takes_no_early_data_holds_none) {
+    world_init(w, 8);
+    pair_connect(&w->p);
     uint8_t packet[1200] = {0xd0, 0, 0, 0, 1, 8, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0x44, 0x90};
-    xl_datagram d = {.local = w.p.link[0].server, .remote = pair_addr(77, 4000), .len = sizeof packet};
+    xl_datagram d = {.local = w->p.link[0].server, .remote = pair_addr(77, 4000), .len = sizeof packet};
     for (int i = 0; i < 100; i++)
-        xl_endpoint_receive(w.p.server, &d, packet, w.p.now);
-    assert_null(w.p.server->held);
-    world_accepts(&w);
+        xl_endpoint_receive(w->p.server, &d, packet, w->p.now);
+    assert_null(w->p.server->held);
+    world_accepts(w);
     for (int i = 0; i < 100; i++)
-        xl_endpoint_receive(w.p.server, &d, packet, w.p.now);
-    assert_non_null(w.p.server->held);
-    assert_int_equal(0, w.p.server->count); /* and keeps no more than XL_HELD_MAX */
-    pair_free(&w.p);
+        xl_endpoint_receive(w->p.server, &d, packet, w->p.now);
+    assert_non_null(w->p.server->held);
+    assert_int_equal(0, w->p.server->count); /* and keeps no more than XL_HELD_MAX */
 }
 
-TEST(a_client_follows_a_retry_with_its_early_data) {
-    world w;
+WORLD_TEST(a_client_follows_a_retry_with_its_early_data) {
     int error;
-    world_init(&w, 9);
-    world_accepts(&w);
-    meet(&w);
-    xl_endpoint_free(w.p.server);
-    w.p.server_config.limits.retry_always = true;
-    w.p.server = xl_endpoint_new(&w.p.server_config, w.p.now, &error);
-    come_back(&w);
-    assert_true(early_event(&w.p));
-    assert_in_range(finish(&w, pair_ask(&w.p, 2000)), 80000, 90000);
-    assert_true(w.p.cc->handshake.has_retry);
-    pair_handshake(&w.p);
-    assert_true(xl_connection_is_early_accepted(w.p.cc));
-    pair_free(&w.p);
+    world_init(w, 9);
+    world_accepts(w);
+    meet(w);
+    xl_endpoint_free(w->p.server);
+    w->p.server_config.limits.retry_always = true;
+    w->p.server = xl_endpoint_new(&w->p.server_config, w->p.now, &error);
+    come_back(w);
+    assert_true(early_event(&w->p));
+    assert_in_range(finish(w, pair_ask(&w->p, 2000)), 80000, 90000);
+    assert_true(w->p.cc->handshake.has_retry);
+    pair_handshake(&w->p);
+    assert_true(xl_connection_is_early_accepted(w->p.cc));
 }
 
 /* Frames that a 0-RTT packet must not have (RFC 9000 section 12.4). */
@@ -351,58 +327,52 @@ TEST(forbidden_frames_in_early_data_are_a_violation) {
 }
 
 /* 0-RTT data proves no address: three times what came is the most that goes back (RFC 9000 section 8.1). */
-TEST(an_answer_to_early_data_keeps_to_the_limit) {
-    world w;
-    world_init(&w, 20);
-    world_accepts(&w);
-    meet(&w);
-    come_back(&w);
-    assert_true(early_event(&w.p));
-    pair_ask(&w.p, 100000);
-    uint64_t up = w.p.link[0].bytes[0], down = w.p.link[0].bytes[1];
-    pair_run(&w.p, 39000); /* nothing but the first flight has come */
-    assert_true(w.p.link[0].bytes[1] - down > 2000);
-    assert_true(w.p.link[0].bytes[1] - down <= 3 * (w.p.link[0].bytes[0] - up));
-    pair_free(&w.p);
+WORLD_TEST(an_answer_to_early_data_keeps_to_the_limit) {
+    world_init(w, 20);
+    world_accepts(w);
+    meet(w);
+    come_back(w);
+    assert_true(early_event(&w->p));
+    pair_ask(&w->p, 100000);
+    uint64_t up = w->p.link[0].bytes[0], down = w->p.link[0].bytes[1];
+    pair_run(&w->p, 39000); /* nothing but the first flight has come */
+    assert_true(w->p.link[0].bytes[1] - down > 2000);
+    assert_true(w->p.link[0].bytes[1] - down <= 3 * (w->p.link[0].bytes[0] - up));
 }
 
-TEST(a_session_offers_early_data_once) {
-    world w;
+WORLD_TEST(a_session_offers_early_data_once) {
     xl_session session;
-    world_init(&w, 21);
-    world_accepts(&w);
-    w.p.server_config.limits.issue_tokens = true;
-    meet(&w);
-    assert_true(xl_session_read(&session, w.kept.bytes, w.kept.len) && session.allows_early);
+    world_init(w, 21);
+    world_accepts(w);
+    w->p.server_config.limits.issue_tokens = true;
+    meet(w);
+    assert_true(xl_session_read(&session, w->kept.bytes, w->kept.len) && session.allows_early);
     assert_int_equal(XL_NEW_TOKEN_BYTES, session.token.len);
-    w.p.link[0].dark[1] = true; /* no newer ticket comes */
-    come_back(&w);
-    assert_true(early_event(&w.p));
-    assert_true(xl_session_read(&session, w.kept.bytes, w.kept.len) && !session.allows_early);
+    w->p.link[0].dark[1] = true; /* no newer ticket comes */
+    come_back(w);
+    assert_true(early_event(&w->p));
+    assert_true(xl_session_read(&session, w->kept.bytes, w->kept.len) && !session.allows_early);
     assert_int_equal(0, session.token.len);
-    come_back(&w);
-    assert_false(early_event(&w.p));
-    pair_free(&w.p);
+    come_back(w);
+    assert_false(early_event(&w->p));
 }
 
-TEST(a_ticket_whose_time_is_over_carries_no_early_data) {
-    world w;
+WORLD_TEST(a_ticket_whose_time_is_over_carries_no_early_data) {
     xl_session session;
-    world_init(&w, 22);
-    world_accepts(&w);
-    meet(&w);
-    assert_true(xl_session_read(&session, w.kept.bytes, w.kept.len));
+    world_init(w, 22);
+    world_accepts(w);
+    meet(w);
+    assert_true(xl_session_read(&session, w->kept.bytes, w->kept.len));
     session.lifetime_s = 5;
-    store bent = w.kept;
+    store bent = w->kept;
     bent.len = xl_session_write(&session, bent.bytes, sizeof bent.bytes);
     uint8_t copy[XL_SESSION_MAX_BYTES];
     memcpy(copy, bent.bytes, bent.len);
-    memcpy(w.kept.bytes, copy, bent.len);
-    come_back(&w);
-    assert_false(early_event(&w.p));
-    pair_handshake(&w.p);
-    assert_true(w.p.cc->handshake.is_confirmed);
-    pair_free(&w.p);
+    memcpy(w->kept.bytes, copy, bent.len);
+    come_back(w);
+    assert_false(early_event(&w->p));
+    pair_handshake(&w->p);
+    assert_true(w->p.cc->handshake.is_confirmed);
 }
 
 /* The client's view of its ticket's age grows by so much: the library's data has the time at which the ticket came, in
@@ -450,27 +420,23 @@ TEST(a_client_may_be_a_second_ahead_with_the_age_of_its_ticket) {
 }
 
 /* RFC 9001 section 4.6.1. */
-TEST(a_ticket_with_a_limit_of_early_data_is_a_violation) {
+WORLD_TEST(a_ticket_with_a_limit_of_early_data_is_a_violation) {
     uint8_t ticket[] = {4, 0, 0, 23, 0, 0, 0x0e, 0x10, 1, 2, 3, 4, 1, 0, 0, 1, 9, 0, 8, 0, 42, 0, 4, 0, 0, 0x40, 0};
-    world w;
-    world_init(&w, 25);
-    meet(&w);
-    unsigned saves = w.kept.saves;
-    assert_int_equal(-1, xl_tls_receive(w.p.cc->handshake.tls, XL_LEVEL_APP, ticket, sizeof ticket));
-    assert_true(xl_tls_is_violation(w.p.cc->handshake.tls));
-    assert_int_equal(saves, w.kept.saves);
-    pair_free(&w.p);
+    world_init(w, 25);
+    meet(w);
+    unsigned saves = w->kept.saves;
+    assert_int_equal(-1, xl_tls_receive(w->p.cc->handshake.tls, XL_LEVEL_APP, ticket, sizeof ticket));
+    assert_true(xl_tls_is_violation(w->p.cc->handshake.tls));
+    assert_int_equal(saves, w->kept.saves);
 }
 
-TEST(a_server_cannot_have_a_session_saved_without_end) {
-    world w;
-    world_init(&w, 26);
-    meet(&w);
-    unsigned saves = w.kept.saves;
+WORLD_TEST(a_server_cannot_have_a_session_saved_without_end) {
+    world_init(w, 26);
+    meet(w);
+    unsigned saves = w->kept.saves;
     for (uint8_t i = 0; i < 100; i++)
-        xl_tls_remember(w.p.cc->handshake.tls, XL_TLS_TOKEN, &i, 1);
-    assert_in_range(w.kept.saves - saves, 1, 8);
-    pair_free(&w.p);
+        xl_tls_remember(w->p.cc->handshake.tls, XL_TLS_TOKEN, &i, 1);
+    assert_in_range(w->kept.saves - saves, 1, 8);
 }
 
 TEST_MAIN(NULL, NULL)

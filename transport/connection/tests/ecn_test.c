@@ -17,27 +17,23 @@ static void connect_ends(pair *p) {
     assert_true(p->cc->handshake.is_confirmed);
 }
 
-TEST(both_ends_validate_a_path_that_passes_marks) {
-    pair p;
-    start(&p, 1);
-    connect_ends(&p);
-    assert_true(pair_finish(&p, pair_ask(&p, 2000000), 10000000) != UINT64_MAX);
-    assert_int_equal(XL_ECN_CAPABLE, p.sc->path[0]->ecn.state);
-    assert_int_equal(XL_ECN_CAPABLE, p.cc->path[0]->ecn.state);
-    const xl_ecn_space *sent = &p.sc->path[0]->space->ecn, *received = &p.cc->path[0]->space->ecn;
+PAIR_TEST(both_ends_validate_a_path_that_passes_marks) {
+    start(p, 1);
+    connect_ends(p);
+    assert_true(pair_finish(p, pair_ask(p, 2000000), 10000000) != UINT64_MAX);
+    assert_int_equal(XL_ECN_CAPABLE, p->sc->path[0]->ecn.state);
+    assert_int_equal(XL_ECN_CAPABLE, p->cc->path[0]->ecn.state);
+    const xl_ecn_space *sent = &p->sc->path[0]->space->ecn, *received = &p->cc->path[0]->space->ecn;
     assert_true(received->received.ect0 > 1300 && received->received.ce == 0);
     assert_true(sent->reported.ect0 > 1300 && sent->reported.ect0 <= sent->sent);
-    pair_free(&p);
 }
 
-TEST(nothing_is_marked_where_it_is_not_enabled) {
-    pair p;
-    start(&p, 1);
-    p.client_config.limits.enable_ecn = p.server_config.limits.enable_ecn = false;
-    connect_ends(&p);
-    assert_true(pair_finish(&p, pair_ask(&p, 1000000), 10000000) != UINT64_MAX);
-    assert_int_equal(0, p.link[0].marked[0] + p.link[0].marked[1]);
-    pair_free(&p);
+PAIR_TEST(nothing_is_marked_where_it_is_not_enabled) {
+    start(p, 1);
+    p->client_config.limits.enable_ecn = p->server_config.limits.enable_ecn = false;
+    connect_ends(p);
+    assert_true(pair_finish(p, pair_ask(p, 1000000), 10000000) != UINT64_MAX);
+    assert_int_equal(0, p->link[0].marked[0] + p->link[0].marked[1]);
 }
 
 /* Whatever the controller: a mark is a congestion event, and no packet is lost for it. */
@@ -66,26 +62,22 @@ TEST(a_mark_takes_the_window_down_without_loss) {
     }
 }
 
-TEST(a_path_that_bleaches_marks_carries_none_after_the_test) {
-    pair p;
-    start(&p, 1);
-    p.link[0].bleaches = true;
-    connect_ends(&p);
-    assert_true(pair_finish(&p, pair_ask(&p, 2000000), 10000000) != UINT64_MAX);
-    assert_int_equal(XL_ECN_FAILED, p.sc->path[0]->ecn.state);
-    assert_in_range(p.link[0].marked[1], 1, 10);
-    pair_free(&p);
+PAIR_TEST(a_path_that_bleaches_marks_carries_none_after_the_test) {
+    start(p, 1);
+    p->link[0].bleaches = true;
+    connect_ends(p);
+    assert_true(pair_finish(p, pair_ask(p, 2000000), 10000000) != UINT64_MAX);
+    assert_int_equal(XL_ECN_FAILED, p->sc->path[0]->ecn.state);
+    assert_in_range(p->link[0].marked[1], 1, 10);
 }
 
-TEST(a_path_that_drops_marked_packets_is_used_without_marks) {
-    pair p;
-    start(&p, 1);
-    p.link[0].drops_marked = true;
-    connect_ends(&p);
-    assert_true(pair_finish(&p, pair_ask(&p, 2000000), 5000000) != UINT64_MAX);
-    assert_true(p.sc->path[0]->ecn.state != XL_ECN_CAPABLE);
-    assert_in_range(p.link[0].marked[1], 1, 10);
-    pair_free(&p);
+PAIR_TEST(a_path_that_drops_marked_packets_is_used_without_marks) {
+    start(p, 1);
+    p->link[0].drops_marked = true;
+    connect_ends(p);
+    assert_true(pair_finish(p, pair_ask(p, 2000000), 5000000) != UINT64_MAX);
+    assert_true(p->sc->path[0]->ecn.state != XL_ECN_CAPABLE);
+    assert_in_range(p->link[0].marked[1], 1, 10);
 }
 
 static void validate_one_by_one(xl_dialect dialect) {
@@ -107,20 +99,18 @@ TEST(paths_are_validated_one_by_one) {
     validate_one_by_one(XL_DIALECT_IETF);
 }
 
-TEST(marks_and_the_qoe_signal_share_an_acknowledgement) {
-    pair p;
-    start(&p, 2);
-    connect_ends(&p);
-    pair_run(&p, 300000);
-    size_t i = pair_ask(&p, 4000000);
-    pair_run(&p, 200000);
-    xl_connection_set_qoe(p.cc, &(xl_qoe){.cached_bytes = 700000, .cached_frames = 90, .bps = 2000000, .fps = 30},
-                          p.now);
-    assert_true(pair_finish(&p, i, 10000000) != UINT64_MAX);
-    assert_false(p.client_closed || p.server_closed);
-    assert_int_equal(XL_ECN_CAPABLE, p.sc->path[0]->ecn.state);
-    assert_int_equal(XL_ECN_CAPABLE, p.sc->path[1]->ecn.state);
-    pair_free(&p);
+PAIR_TEST(marks_and_the_qoe_signal_share_an_acknowledgement) {
+    start(p, 2);
+    connect_ends(p);
+    pair_run(p, 300000);
+    size_t i = pair_ask(p, 4000000);
+    pair_run(p, 200000);
+    xl_connection_set_qoe(p->cc, &(xl_qoe){.cached_bytes = 700000, .cached_frames = 90, .bps = 2000000, .fps = 30},
+                          p->now);
+    assert_true(pair_finish(p, i, 10000000) != UINT64_MAX);
+    assert_false(p->client_closed || p->server_closed);
+    assert_int_equal(XL_ECN_CAPABLE, p->sc->path[0]->ecn.state);
+    assert_int_equal(XL_ECN_CAPABLE, p->sc->path[1]->ecn.state);
 }
 
 TEST_MAIN(NULL, NULL)

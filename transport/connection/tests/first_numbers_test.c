@@ -44,14 +44,12 @@ TEST(they_begin_at_random_in_every_space_of_both_sides) {
     }
 }
 
-TEST(they_begin_at_zero_otherwise) {
-    pair p;
+PAIR_TEST(they_begin_at_zero_otherwise) {
     uint64_t first[SPACES];
-    start(&p, 1, XL_DIALECT_XLINK, false);
-    first_numbers(p.cc, first);
+    start(p, 1, XL_DIALECT_XLINK, false);
+    first_numbers(p->cc, first);
     for (int i = 0; i < SPACES; i++)
         assert_int_equal(first[i], 0);
-    pair_free(&p);
 }
 
 static uint64_t error_of_ack_from(int64_t below_first) {

@@ -89,12 +89,10 @@ static void put_new_cids(attack *a, unsigned packet) {
     }
 }
 
-TEST(connection_ids_that_retire_each_other_keep_a_bounded_queue) {
-    attack a;
-    uint64_t sent = flood(&a, put_new_cids);
+ATTACK_TEST(connection_ids_that_retire_each_other_keep_a_bounded_queue) {
+    uint64_t sent = flood(a, put_new_cids);
     assert_in_range(sent, 1, PACKETS * 1500);
-    assert_true(!xl_conn_is_live(victim(&a)) || xl_path_ids_find(victim(&a)->path_ids, 2)->remote->retire_count <= 48);
-    pair_free(&a.p);
+    assert_true(!xl_conn_is_live(victim(a)) || xl_path_ids_find(victim(a)->path_ids, 2)->remote->retire_count <= 48);
 }
 
 static void put_many_new_cids(attack *a, unsigned packet) {
@@ -106,11 +104,9 @@ static void put_many_new_cids(attack *a, unsigned packet) {
         }
 }
 
-TEST(connection_ids_beyond_the_limit_of_a_path_end_the_connection) {
-    attack a;
-    flood(&a, put_many_new_cids);
-    assert_int_equal(victim(&a)->closing.code, XL_QERR_CONNECTION_ID_LIMIT);
-    pair_free(&a.p);
+ATTACK_TEST(connection_ids_beyond_the_limit_of_a_path_end_the_connection) {
+    flood(a, put_many_new_cids);
+    assert_int_equal(victim(a)->closing.code, XL_QERR_CONNECTION_ID_LIMIT);
 }
 
 /* All path IDs but those in use, again and again: each is given back three PTOs after it was abandoned. */
@@ -122,14 +118,12 @@ static void put_abandons(attack *a, unsigned packet) {
             xl_frame_put_path_abandon(&a->w, id, id);
 }
 
-TEST(abandoning_all_unused_paths_is_answered_once_for_each) {
-    attack a;
-    assert_in_range(flood(&a, put_abandons), 1, PACKETS * 100);
-    const xl_path_ids *ids = victim(&a)->path_ids;
-    assert_true(xl_conn_is_live(victim(&a)));
+ATTACK_TEST(abandoning_all_unused_paths_is_answered_once_for_each) {
+    assert_in_range(flood(a, put_abandons), 1, PACKETS * 100);
+    const xl_path_ids *ids = victim(a)->path_ids;
+    assert_true(xl_conn_is_live(victim(a)));
     assert_in_range(ids->local_max, XL_PATH_IDS_MAX, 200);
-    assert_int_equal(victim(&a)->path_count, 2);
-    pair_free(&a.p);
+    assert_int_equal(victim(a)->path_count, 2);
 }
 
 static void put_challenges(attack *a, unsigned packet) {
@@ -138,41 +132,37 @@ static void put_challenges(attack *a, unsigned packet) {
 }
 
 /* On both paths, without an acknowledgement of any answer. */
-TEST(challenges_on_all_paths_get_no_more_than_the_windows_allow) {
-    attack a;
-    begin(&a, true, XL_DIALECT_IETF, 2);
-    pair_run(&a.p, 1000000);
+ATTACK_TEST(challenges_on_all_paths_get_no_more_than_the_windows_allow) {
+    begin(a, true, XL_DIALECT_IETF, 2);
+    pair_run(&a->p, 1000000);
     for (int i = 0; i < 2; i++)
-        a.p.link[i].dark[1] = true;
-    uint64_t before = a.p.link[0].bytes[1] + a.p.link[1].bytes[1];
+        a->p.link[i].dark[1] = true;
+    uint64_t before = a->p.link[0].bytes[1] + a->p.link[1].bytes[1];
     xl_cid cid[2];
     for (uint64_t id = 0; id < 2; id++)
-        cid[id] = xl_path_ids_find(a.p.sc->path_ids, id)->local->at[0].cid;
+        cid[id] = xl_path_ids_find(a->p.sc->path_ids, id)->local->at[0].cid;
     for (unsigned i = 0; i < PACKETS; i++) {
-        put_challenges(&a, i);
-        deliver_to(&a, &cid[i % 2], i % 2, &a.p.link[i % 2]);
-        pair_flush(&a.p);
+        put_challenges(a, i);
+        deliver_to(a, &cid[i % 2], i % 2, &a->p.link[i % 2]);
+        pair_flush(&a->p);
     }
     for (int i = 0; i < 2; i++) /* a few answers go beyond the window, so that it cannot hold up an honest peer's */
-        assert_in_range(a.p.sc->path[i]->flight.bytes, 2400, xl_path_window(a.p.sc->path[i]) + 10 * PAIR_MTU);
+        assert_in_range(a->p.sc->path[i]->flight.bytes, 2400, xl_path_window(a->p.sc->path[i]) + 10 * PAIR_MTU);
     /* The rest is acknowledgements. */
-    assert_true(a.p.link[0].bytes[1] + a.p.link[1].bytes[1] - before < PACKETS * 300);
-    pair_free(&a.p);
+    assert_true(a->p.link[0].bytes[1] + a->p.link[1].bytes[1] - before < PACKETS * 300);
 }
 
 /* Every other packet number of the second path. */
-TEST(gaps_in_packet_numbers_of_a_path_are_kept_up_to_a_limit) {
-    attack a;
-    begin(&a, true, XL_DIALECT_IETF, 2);
-    pair_run(&a.p, 1000000);
-    xl_cid cid = xl_path_ids_find(a.p.sc->path_ids, 1)->local->at[0].cid;
+ATTACK_TEST(gaps_in_packet_numbers_of_a_path_are_kept_up_to_a_limit) {
+    begin(a, true, XL_DIALECT_IETF, 2);
+    pair_run(&a->p, 1000000);
+    xl_cid cid = xl_path_ids_find(a->p.sc->path_ids, 1)->local->at[0].cid;
     for (unsigned i = 0; i < PACKETS; i++) {
-        xl_frame_put_ping(&a.w);
-        deliver_to(&a, &cid, 1, &a.p.link[1]);
-        a.pn += 3;
+        xl_frame_put_ping(&a->w);
+        deliver_to(a, &cid, 1, &a->p.link[1]);
+        a->pn += 3;
     }
-    assert_in_range(a.p.sc->path[1]->space->received.count, 32, 64);
-    pair_free(&a.p);
+    assert_in_range(a->p.sc->path[1]->space->received.count, 32, 64);
 }
 
 /* A receiver that acknowledges all up to the newest, also what it did not get: the sender would not slow down. */
@@ -201,10 +191,8 @@ static void put_immediate_acks(attack *a, unsigned packet) {
         xl_frame_put_ping(&a->w);
 }
 
-TEST(many_frames_in_a_packet_are_acknowledged_once) {
-    attack a;
-    assert_in_range(flood(&a, put_immediate_acks), 1, PACKETS * 60);
-    pair_free(&a.p);
+ATTACK_TEST(many_frames_in_a_packet_are_acknowledged_once) {
+    assert_in_range(flood(a, put_immediate_acks), 1, PACKETS * 60);
 }
 
 /* RFC 9000 section 19.13. */

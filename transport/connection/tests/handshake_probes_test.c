@@ -53,53 +53,47 @@ static void observe(observer *o, pair *p, bool from_server) {
     p->tamper_user = o;
 }
 
-TEST(each_probe_of_a_client_carries_its_client_hello) {
-    pair p;
+PAIR_TEST(each_probe_of_a_client_carries_its_client_hello) {
     observer o;
-    pair_init(&p, 1, 1, 10000);
-    observe(&o, &p, false);
-    p.link[0].dark[1] = true;
-    pair_connect(&p);
-    pair_run(&p, 8000000);
+    pair_init(p, 1, 1, 10000);
+    observe(&o, p, false);
+    p->link[0].dark[1] = true;
+    pair_connect(p);
+    pair_run(p, 8000000);
     assert_in_range(o.packets[XL_LEVEL_INITIAL], 5, 20);
     assert_int_equal(0, o.without[XL_LEVEL_INITIAL]);
-    pair_free(&p);
 }
 
-TEST(each_probe_of_a_server_carries_its_flight) {
-    pair p;
+PAIR_TEST(each_probe_of_a_server_carries_its_flight) {
     observer o;
-    pair_init(&p, 2, 1, 10000);
-    observe(&o, &p, true);
-    pair_connect(&p);
-    pair_run(&p, 15000); /* the ClientHello is there */
-    p.link[0].dark[0] = true;
-    p.server_config.limits.handshake_timeout_us = 60000000;
-    assert_int_equal(1, p.server->count);
-    p.server->connection[0]->path[0]->validation.received_bytes = 100000; /* more from the client would be the same */
-    pair_run(&p, 8000000);
+    pair_init(p, 2, 1, 10000);
+    observe(&o, p, true);
+    pair_connect(p);
+    pair_run(p, 15000); /* the ClientHello is there */
+    p->link[0].dark[0] = true;
+    p->server_config.limits.handshake_timeout_us = 60000000;
+    assert_int_equal(1, p->server->count);
+    p->server->connection[0]->path[0]->validation.received_bytes = 100000; /* more from the client would be the same */
+    pair_run(p, 8000000);
     assert_true(o.packets[XL_LEVEL_HANDSHAKE] > 3 && o.packets[XL_LEVEL_INITIAL] > 3);
     assert_int_equal(0, o.without[XL_LEVEL_INITIAL]);
     assert_int_equal(0, o.without[XL_LEVEL_HANDSHAKE]);
-    pair_free(&p);
 }
 
-TEST(each_probe_of_a_client_carries_its_finished) {
-    pair p;
+PAIR_TEST(each_probe_of_a_client_carries_its_finished) {
     observer o;
-    pair_init(&p, 3, 1, 10000);
-    pair_connect(&p);
-    while (p.now < PAIR_START + 1000000 && !p.cc->handshake.is_complete)
-        pair_step(&p);
-    p.link[0].dark[0] = p.link[0].dark[1] = false;
-    p.link[0].loss = 0;
-    observe(&o, &p, false);
-    p.link[0].dark[1] = true; /* what answers it is lost */
-    pair_run(&p, 4000000);
-    assert_false(p.cc->handshake.is_confirmed);
+    pair_init(p, 3, 1, 10000);
+    pair_connect(p);
+    while (p->now < PAIR_START + 1000000 && !p->cc->handshake.is_complete)
+        pair_step(p);
+    p->link[0].dark[0] = p->link[0].dark[1] = false;
+    p->link[0].loss = 0;
+    observe(&o, p, false);
+    p->link[0].dark[1] = true; /* what answers it is lost */
+    pair_run(p, 4000000);
+    assert_false(p->cc->handshake.is_confirmed);
     assert_in_range(o.packets[XL_LEVEL_HANDSHAKE], 2, 20);
     assert_int_equal(0, o.without[XL_LEVEL_HANDSHAKE]);
-    pair_free(&p);
 }
 
 TEST_MAIN(NULL, NULL)

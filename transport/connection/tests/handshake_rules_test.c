@@ -53,15 +53,13 @@ static bool takes(pair *p, const initial *i) {
     return (i->to_server ? p->sc : p->cc)->space[XL_LEVEL_INITIAL].largest_received == i->pn;
 }
 
-TEST(an_initial_of_a_client_in_a_small_datagram_is_dropped) {
-    pair p;
-    begin_handshake(&p, 1);
-    until_server_knows(&p);
-    initial i = {.to_server = true, .scid = p.cc->local_cids.at[0].cid, .bytes = 1199, .pn = (1 << 20) + 50};
-    assert_false(takes(&p, &i));
+PAIR_TEST(an_initial_of_a_client_in_a_small_datagram_is_dropped) {
+    begin_handshake(p, 1);
+    until_server_knows(p);
+    initial i = {.to_server = true, .scid = p->cc->local_cids.at[0].cid, .bytes = 1199, .pn = (1 << 20) + 50};
+    assert_false(takes(p, &i));
     i.bytes = 1200;
-    assert_true(takes(&p, &i));
-    pair_free(&p);
+    assert_true(takes(p, &i));
 }
 
 /* Until the server's Handshake packets come the client takes Initials. */
@@ -71,16 +69,14 @@ static void until_client_has_an_initial(pair *p) {
     assert_true(takes(p, &i));
 }
 
-TEST(an_initial_of_a_server_with_a_token_is_dropped) {
-    pair p;
-    begin_handshake(&p, 2);
-    until_client_has_an_initial(&p);
+PAIR_TEST(an_initial_of_a_server_with_a_token_is_dropped) {
+    begin_handshake(p, 2);
+    until_client_has_an_initial(p);
     initial i = {
-        .scid = p.sc->local_cids.at[0].cid, .token = token, .token_len = 3, .bytes = 1200, .pn = (1 << 20) + 50};
-    assert_false(takes(&p, &i));
+        .scid = p->sc->local_cids.at[0].cid, .token = token, .token_len = 3, .bytes = 1200, .pn = (1 << 20) + 50};
+    assert_false(takes(p, &i));
     i.token_len = 0;
-    assert_true(takes(&p, &i));
-    pair_free(&p);
+    assert_true(takes(p, &i));
 }
 
 TEST(who_answered_first_is_the_peer) {
@@ -112,40 +108,34 @@ static void deliver_retry(pair *p, uint8_t number) {
 }
 
 /* A connection ID of no bytes is one, too. */
-TEST(who_answered_first_without_a_connection_id_is_the_peer) {
-    pair p;
-    begin_handshake(&p, 6);
-    until_server_knows(&p);
+PAIR_TEST(who_answered_first_without_a_connection_id_is_the_peer) {
+    begin_handshake(p, 6);
+    until_server_knows(p);
     initial i = {.bytes = 1200, .pn = 40};
-    assert_true(takes(&p, &i));
+    assert_true(takes(p, &i));
     i.scid = cid_of(1);
     i.pn = (1 << 20) + 50;
-    assert_false(takes(&p, &i));
-    deliver_retry(&p, 1);
-    assert_false(p.cc->handshake.has_retry);
-    pair_free(&p);
+    assert_false(takes(p, &i));
+    deliver_retry(p, 1);
+    assert_false(p->cc->handshake.has_retry);
 }
 
-TEST(a_client_takes_one_retry) {
-    pair p;
-    begin_handshake(&p, 4);
-    deliver_retry(&p, 1);
-    assert_true(p.cc->handshake.has_retry);
-    deliver_retry(&p, 2);
+PAIR_TEST(a_client_takes_one_retry) {
+    begin_handshake(p, 4);
+    deliver_retry(p, 1);
+    assert_true(p->cc->handshake.has_retry);
+    deliver_retry(p, 2);
     const xl_cid first = cid_of(1);
-    assert_true(xl_cid_equal(&p.cc->handshake.retry_scid, &first));
-    assert_true(xl_cid_equal(&p.cc->path[0]->cids.remote, &first));
-    pair_free(&p);
+    assert_true(xl_cid_equal(&p->cc->handshake.retry_scid, &first));
+    assert_true(xl_cid_equal(&p->cc->path[0]->cids.remote, &first));
 }
 
-TEST(a_client_takes_no_retry_after_another_packet) {
-    pair p;
-    begin_handshake(&p, 5);
-    until_client_has_an_initial(&p);
-    deliver_retry(&p, 1);
-    assert_false(p.cc->handshake.has_retry);
-    assert_null(p.cc->handshake.token);
-    pair_free(&p);
+PAIR_TEST(a_client_takes_no_retry_after_another_packet) {
+    begin_handshake(p, 5);
+    until_client_has_an_initial(p);
+    deliver_retry(p, 1);
+    assert_false(p->cc->handshake.has_retry);
+    assert_null(p->cc->handshake.token);
 }
 
 TEST(a_client_takes_no_version_negotiation_after_another_packet) {
@@ -192,64 +182,56 @@ static void until_client_alone_is_complete(pair *p) {
     p->link[0].dark[0] = false;
 }
 
-TEST(a_client_that_closes_at_once_is_understood) {
-    pair p;
-    begin_handshake(&p, 8);
-    until_client_alone_is_complete(&p);
-    xl_connection_close(p.cc, 7, "a secret", p.now);
-    pair_run(&p, 100000);
-    assert_true(p.server->count == 0 || !xl_conn_is_live(p.server->connection[0]));
-    assert_int_equal(p.server_close.close_reason, XL_CLOSE_PEER);
-    assert_string_equal(p.server_close.reason, "");
-    assert_int_equal(p.server_close.error_code, 0x0c); /* section 10.2.3: APPLICATION_ERROR */
-    assert_false(p.server_close.application_error);
-    pair_free(&p);
+PAIR_TEST(a_client_that_closes_at_once_is_understood) {
+    begin_handshake(p, 8);
+    until_client_alone_is_complete(p);
+    xl_connection_close(p->cc, 7, "a secret", p->now);
+    pair_run(p, 100000);
+    assert_true(p->server->count == 0 || !xl_conn_is_live(p->server->connection[0]));
+    assert_int_equal(p->server_close.close_reason, XL_CLOSE_PEER);
+    assert_string_equal(p->server_close.reason, "");
+    assert_int_equal(p->server_close.error_code, 0x0c); /* section 10.2.3: APPLICATION_ERROR */
+    assert_false(p->server_close.application_error);
 }
 
-TEST(an_application_close_in_the_handshake_does_not_show_its_code) {
-    pair p;
-    begin_handshake(&p, 9);
-    until_server_knows(&p);
-    xl_connection_close(p.sc, 7, "a secret", p.now);
-    pair_run(&p, 100000);
-    assert_int_equal(p.client_close.close_reason, XL_CLOSE_PEER);
-    assert_int_equal(p.client_close.error_code, 0x0c);
-    assert_string_equal(p.client_close.reason, "");
-    assert_false(p.client_close.application_error);
-    pair_free(&p);
+PAIR_TEST(an_application_close_in_the_handshake_does_not_show_its_code) {
+    begin_handshake(p, 9);
+    until_server_knows(p);
+    xl_connection_close(p->sc, 7, "a secret", p->now);
+    pair_run(p, 100000);
+    assert_int_equal(p->client_close.close_reason, XL_CLOSE_PEER);
+    assert_int_equal(p->client_close.error_code, 0x0c);
+    assert_string_equal(p->client_close.reason, "");
+    assert_false(p->client_close.application_error);
 }
 
 /* RFC 9001 section 5.7: a request that arrives although the client's Finished did not. */
-TEST(requests_wait_for_the_end_of_the_handshake) {
-    pair p;
-    begin_handshake(&p, 10);
-    until_client_alone_is_complete(&p);
-    pair_ask(&p, 1000);
-    uint64_t sent = p.cc->space[XL_LEVEL_APP].ledger.next_pn;
-    pair_flush(&p);
-    assert_true(p.cc->space[XL_LEVEL_APP].ledger.next_pn > sent);
-    xl_connection *server = p.server->connection[0];
-    pair_run(&p, 25000);
+PAIR_TEST(requests_wait_for_the_end_of_the_handshake) {
+    begin_handshake(p, 10);
+    until_client_alone_is_complete(p);
+    pair_ask(p, 1000);
+    uint64_t sent = p->cc->space[XL_LEVEL_APP].ledger.next_pn;
+    pair_flush(p);
+    assert_true(p->cc->space[XL_LEVEL_APP].ledger.next_pn > sent);
+    xl_connection *server = p->server->connection[0];
+    pair_run(p, 25000);
     assert_false(server->handshake.is_complete);
     assert_true(server->stats.datagrams_dropped > 0);
     assert_int_equal(server->space[XL_LEVEL_APP].largest_received, UINT64_MAX);
     assert_int_equal(server->streams.count, 0);
-    pair_free(&p);
 }
 
 /* Section 10.1: at least three probe timeouts, however short the timeout that was agreed on. */
-TEST(the_idle_timeout_leaves_time_for_three_ptos) {
-    pair p;
-    pair_init(&p, 11, 1, 100000);
-    p.client_config.limits.idle_timeout_us = p.server_config.limits.idle_timeout_us = 50000;
-    pair_establish(&p);
-    assert_true(p.cc->handshake.is_confirmed);
-    pair_run(&p, 200000);
-    assert_true(xl_conn_is_live(p.cc) && xl_conn_is_live(p.sc));
-    assert_true(p.sc->idle_deadline >= p.now - 200000 + 3 * 200000);
-    pair_run(&p, 5000000);
-    assert_true(p.client_closed && p.server_closed);
-    pair_free(&p);
+PAIR_TEST(the_idle_timeout_leaves_time_for_three_ptos) {
+    pair_init(p, 11, 1, 100000);
+    p->client_config.limits.idle_timeout_us = p->server_config.limits.idle_timeout_us = 50000;
+    pair_establish(p);
+    assert_true(p->cc->handshake.is_confirmed);
+    pair_run(p, 200000);
+    assert_true(xl_conn_is_live(p->cc) && xl_conn_is_live(p->sc));
+    assert_true(p->sc->idle_deadline >= p->now - 200000 + 3 * 200000);
+    pair_run(p, 5000000);
+    assert_true(p->client_closed && p->server_closed);
 }
 
 TEST_MAIN(NULL, NULL)

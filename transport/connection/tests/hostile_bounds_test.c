@@ -11,6 +11,12 @@ typedef struct {
     size_t pn_offset;
 } attack;
 
+static void attack_free(attack *a) {
+    pair_free(&a->p);
+}
+
+#define ATTACK_TEST(name) TEST_OF(name, attack, a, attack_free)
+
 static void attack_init(attack *a) {
     memset(a, 0, sizeof *a);
     pair_init(&a->p, 1, 1, 5000);
@@ -56,119 +62,107 @@ static void deliver(attack *a, uint64_t duration_us) {
     }
 }
 
-TEST(a_peer_that_acknowledges_nothing_is_shown_the_door) {
-    attack a;
-    attack_init(&a);
-    a.p.server_config.limits.max_data = 1 << 16;
-    attack_connect(&a);
-    const xl_connection *s = a.p.sc;
+ATTACK_TEST(a_peer_that_acknowledges_nothing_is_shown_the_door) {
+    attack_init(a);
+    a->p.server_config.limits.max_data = 1 << 16;
+    attack_connect(a);
+    const xl_connection *s = a->p.sc;
     for (int i = 0; i < 20000 && xl_conn_is_live(s); i++) {
-        xl_frame_put_ping(begin(&a));
-        deliver(&a, 20);
+        xl_frame_put_ping(begin(a));
+        deliver(a, 20);
     }
     assert_int_equal(XL_CONN_CLOSING, s->state);
     assert_int_equal(XL_QERR_PROTOCOL_VIOLATION, s->closing.code);
     assert_true(s->space[XL_LEVEL_APP].ledger.cap <= 8192);
-    pair_free(&a.p);
 }
 
-TEST(one_that_acknowledges_now_and_then_may_go_on) {
-    attack a;
-    attack_init(&a);
-    a.p.server_config.limits.max_data = 1 << 16;
-    attack_connect(&a);
-    const xl_connection *s = a.p.sc;
+ATTACK_TEST(one_that_acknowledges_now_and_then_may_go_on) {
+    attack_init(a);
+    a->p.server_config.limits.max_data = 1 << 16;
+    attack_connect(a);
+    const xl_connection *s = a->p.sc;
     for (int i = 0; i < 20000; i++) {
-        xl_writer *w = begin(&a);
+        xl_writer *w = begin(a);
         xl_frame_put_ping(w);
-        xl_ledger *ledger = &a.p.sc->space[XL_LEVEL_APP].ledger;
+        xl_ledger *ledger = &a->p.sc->space[XL_LEVEL_APP].ledger;
         uint64_t newest = ledger->next_pn - 1;
         if (i % 4000 == 3999 && xl_ledger_find(ledger, newest))
             xl_frame_put_ack(w, &(xl_ack_range){newest, newest}, 1, 0, XL_FRAME_ACK, 0, false, NULL);
-        deliver(&a, 20);
+        deliver(a, 20);
     }
     assert_true(xl_conn_is_live(s));
     assert_true(s->space[XL_LEVEL_APP].ledger.cap <= 8192);
-    pair_free(&a.p);
 }
 
 /* The credit of what is thrown away goes back, so the memory must as well: here each stream takes half of the
  * connection's window and is reset, and its sending half stays open because nobody acknowledges. */
-TEST(streams_that_are_reset_hold_neither_memory_nor_credit) {
-    attack a;
-    attack_init(&a);
-    a.p.server_config.limits.max_data = 1 << 20;
-    a.p.server_config.limits.max_stream_data = 1 << 19;
-    attack_connect(&a);
-    const xl_connection *s = a.p.sc;
+ATTACK_TEST(streams_that_are_reset_hold_neither_memory_nor_credit) {
+    attack_init(a);
+    a->p.server_config.limits.max_data = 1 << 20;
+    a->p.server_config.limits.max_stream_data = 1 << 19;
+    attack_connect(a);
+    const xl_connection *s = a->p.sc;
     for (uint64_t id = 0; id < 400; id += 4) {
-        xl_writer *w = begin(&a);
+        xl_writer *w = begin(a);
         xl_frame_put_stream_header(w, id, (1 << 19) - 1, 1, false);
         xl_write_u8(w, 'x');
         xl_frame_put_reset_stream(w, id, 0, 1 << 19);
-        deliver(&a, 1000);
+        deliver(a, 1000);
     }
     assert_true(xl_conn_is_live(s));
     assert_int_equal(100, s->streams.count);
     for (size_t i = 0; i < s->streams.count; i++)
         assert_null(s->streams.at[i]->recv.ring);
     assert_int_equal(100u << 19, s->streams.flow_in.consumed);
-    pair_free(&a.p);
 }
 
 /* RFC 9000 section 8.2.2 has every PATH_RESPONSE padded to 1200 bytes, which 38 bytes ask for. */
-TEST(challenges_in_numbers_are_answered_within_the_window) {
-    attack a;
-    attack_init(&a);
-    attack_connect(&a);
-    const xl_path *path = a.p.sc->path[0];
+ATTACK_TEST(challenges_in_numbers_are_answered_within_the_window) {
+    attack_init(a);
+    attack_connect(a);
+    const xl_path *path = a->p.sc->path[0];
     uint64_t window = xl_path_window(path);
-    a.answer_bytes = 0;
+    a->answer_bytes = 0;
     for (int i = 0; i < 2000; i++) {
-        xl_frame_put_path(begin(&a), XL_FRAME_PATH_CHALLENGE, (const uint8_t[8]){(uint8_t)i});
-        deliver(&a, 10);
+        xl_frame_put_path(begin(a), XL_FRAME_PATH_CHALLENGE, (const uint8_t[8]){(uint8_t)i});
+        deliver(a, 10);
     }
     assert_true(path->flight.bytes <= window + 10 * (uint64_t)PAIR_MTU);
-    assert_true(a.answer_bytes < window + 30 * (uint64_t)PAIR_MTU + 1000 * 40); /* 1000 acknowledgements */
+    assert_true(a->answer_bytes < window + 30 * (uint64_t)PAIR_MTU + 1000 * 40); /* 1000 acknowledgements */
     assert_true(path->responses.count <= XL_PATH_RESPONSES_MAX);
-    pair_free(&a.p);
 }
 
 /* Where a window is full of data that waits in a queue, an honest peer's challenge is answered all the same. */
-TEST(a_single_challenge_is_answered_though_the_window_is_full) {
-    attack a;
-    attack_init(&a);
-    attack_connect(&a);
-    xl_path *path = a.p.sc->path[0];
+ATTACK_TEST(a_single_challenge_is_answered_though_the_window_is_full) {
+    attack_init(a);
+    attack_connect(a);
+    xl_path *path = a->p.sc->path[0];
     path->flight.bytes = xl_path_window(path);
-    a.answer_bytes = 0;
-    xl_frame_put_path(begin(&a), XL_FRAME_PATH_CHALLENGE, (const uint8_t[8]){7});
-    deliver(&a, 10);
-    assert_true(a.answer_bytes >= XL_MIN_DATAGRAM);
-    pair_free(&a.p);
+    a->answer_bytes = 0;
+    xl_frame_put_path(begin(a), XL_FRAME_PATH_CHALLENGE, (const uint8_t[8]){7});
+    deliver(a, 10);
+    assert_true(a->answer_bytes >= XL_MIN_DATAGRAM);
 }
 
-TEST(of_many_acknowledgements_in_a_packet_the_first_count) {
-    attack a;
-    attack_init(&a);
-    attack_connect(&a);
-    xl_ledger *ledger = &a.p.sc->space[XL_LEVEL_APP].ledger;
-    xl_connection_ping(a.p.sc, a.p.now);
-    xl_frame_put_ping(begin(&a));
-    deliver(&a, 50000);
+ATTACK_TEST(of_many_acknowledgements_in_a_packet_the_first_count) {
+    attack_init(a);
+    attack_connect(a);
+    xl_ledger *ledger = &a->p.sc->space[XL_LEVEL_APP].ledger;
+    xl_connection_ping(a->p.sc, a->p.now);
+    xl_frame_put_ping(begin(a));
+    deliver(a, 50000);
     uint64_t newest = ledger->next_pn - 1;
     while (!xl_ledger_find(ledger, newest))
         newest--;
     for (int copies = 2 * XL_MAX_PATHS; copies >= 0; copies -= 2 * XL_MAX_PATHS) {
-        xl_writer *w = begin(&a);
+        xl_writer *w = begin(a);
         for (int i = 0; i < copies; i++)
             xl_frame_put_ack(w, &(xl_ack_range){ledger->start, ledger->start}, 1, 0, XL_FRAME_ACK, 0, false, NULL);
         xl_frame_put_ack(w, &(xl_ack_range){newest, newest}, 1, 0, XL_FRAME_ACK, 0, false, NULL);
         uint64_t acked = ledger->largest_acked;
-        deliver(&a, 0);
+        deliver(a, 0);
         assert_int_equal(copies ? acked : newest, ledger->largest_acked);
     }
-    pair_free(&a.p);
 }
 
 /* Steps until all requests are complete; gives the most that the server's send buffers took meanwhile. */
@@ -183,51 +177,45 @@ static size_t most_held(pair *p, size_t requests, uint64_t limit_us) {
     return done == requests ? most : SIZE_MAX;
 }
 
-TEST(what_flow_control_holds_back_is_not_taken_from_the_application) {
-    pair p;
-    pair_init(&p, 1, 1, 5000);
-    p.client_config.limits.max_stream_data = 100;
-    pair_establish(&p);
+PAIR_TEST(what_flow_control_holds_back_is_not_taken_from_the_application) {
+    pair_init(p, 1, 1, 5000);
+    p->client_config.limits.max_stream_data = 100;
+    pair_establish(p);
     for (int i = 0; i < 60; i++)
-        pair_ask(&p, 10000);
-    assert_true(most_held(&p, 60, 60000000) <= 60 * 1024);
-    pair_free(&p);
+        pair_ask(p, 10000);
+    assert_true(most_held(p, 60, 60000000) <= 60 * 1024);
 }
 
-TEST(a_window_that_is_opened_byte_by_byte_holds_no_more_than_the_window) {
+ATTACK_TEST(a_window_that_is_opened_byte_by_byte_holds_no_more_than_the_window) {
     static const uint8_t zeros[65536];
-    attack a;
-    attack_init(&a);
-    a.p.client_config.limits.max_stream_data = 1000;
-    attack_connect(&a);
-    xl_writer *w = begin(&a);
+    attack_init(a);
+    a->p.client_config.limits.max_stream_data = 1000;
+    attack_connect(a);
+    xl_writer *w = begin(a);
     xl_frame_put_stream_header(w, 0, 0, 1, true);
     xl_write_u8(w, 'x');
-    deliver(&a, 0);
-    const xl_stream *s = a.p.sc->streams.at[0];
+    deliver(a, 0);
+    const xl_stream *s = a->p.sc->streams.at[0];
     for (uint64_t n = 0; n < 3000; n++) {
-        xl_frame_put_max(begin(&a), XL_FRAME_MAX_STREAM_DATA, 0, 1000 + n);
-        deliver(&a, 10);
-        assert_true(xl_stream_send_capacity(a.p.sc, 0) <= 1000 + n - s->send.written);
-        assert_true(xl_stream_send(a.p.sc, 0, zeros, sizeof zeros, false, NULL) >= 0);
+        xl_frame_put_max(begin(a), XL_FRAME_MAX_STREAM_DATA, 0, 1000 + n);
+        deliver(a, 10);
+        assert_true(xl_stream_send_capacity(a->p.sc, 0) <= 1000 + n - s->send.written);
+        assert_true(xl_stream_send(a->p.sc, 0, zeros, sizeof zeros, false, NULL) >= 0);
         assert_true(s->send.written <= 1000 + n);
-        assert_true(a.p.sc->streams.budget.held <= 4096);
+        assert_true(a->p.sc->streams.budget.held <= 4096);
     }
-    pair_free(&a.p);
 }
 
-TEST(all_streams_of_a_connection_keep_within_its_budget) {
-    pair p;
-    pair_init(&p, 1, 1, 20000);
-    p.client_config.limits.max_data = p.client_config.limits.max_stream_data = 64 << 20;
-    p.server_config.limits.connection_send_bytes = 64 << 10;
-    pair_establish(&p);
+PAIR_TEST(all_streams_of_a_connection_keep_within_its_budget) {
+    pair_init(p, 1, 1, 20000);
+    p->client_config.limits.max_data = p->client_config.limits.max_stream_data = 64 << 20;
+    p->server_config.limits.connection_send_bytes = 64 << 10;
+    pair_establish(p);
     for (int i = 0; i < 20; i++)
-        pair_ask(&p, 200000);
-    size_t most = most_held(&p, 20, 60000000);
+        pair_ask(p, 200000);
+    size_t most = most_held(p, 20, 60000000);
     assert_true(most <= 64 << 10);
     assert_true(most > 32 << 10);
-    pair_free(&p);
 }
 
 /* An answer is under way at full speed; whichever side ends it, its memory goes before anything is sent. */

@@ -91,15 +91,13 @@ TEST(a_maximum_beyond_32_bits_or_below_the_initial_one_is_a_violation) {
     }
 }
 
-TEST(a_maximum_that_raises_nothing_is_ignored) {
-    attack a;
-    begin(&a, true, XL_DIALECT_IETF, 1);
-    xl_frame_put_max_path_id(&a.w, 20);
-    xl_frame_put_max_path_id(&a.w, 12);
-    deliver(&a);
-    assert_true(xl_conn_is_live(a.p.sc));
-    assert_int_equal(a.p.sc->path_ids->peer_max, 20);
-    pair_free(&a.p);
+ATTACK_TEST(a_maximum_that_raises_nothing_is_ignored) {
+    begin(a, true, XL_DIALECT_IETF, 1);
+    xl_frame_put_max_path_id(&a->w, 20);
+    xl_frame_put_max_path_id(&a->w, 12);
+    deliver(a);
+    assert_true(xl_conn_is_live(a->p.sc));
+    assert_int_equal(a->p.sc->path_ids->peer_max, 20);
 }
 
 TEST(blocked_at_a_number_that_was_not_issued_is_a_violation) {
@@ -157,40 +155,36 @@ TEST(retiring_what_was_never_issued_is_a_violation) {
     assert_int_equal(outcome(&a), XL_QERR_PROTOCOL_VIOLATION);
 }
 
-TEST(retire_connection_id_and_new_connection_id_are_of_path_0) {
-    attack a;
+ATTACK_TEST(retire_connection_id_and_new_connection_id_are_of_path_0) {
     xl_cid cid = cid_of(1);
-    begin(&a, true, XL_DIALECT_IETF, 2);
-    size_t of_1 = xl_path_ids_find(a.p.sc->path_ids, 1)->remote->count;
-    xl_frame_put_new_cid(&a.w, 2, 0, &cid, token);
-    xl_frame_put_retire_cid(&a.w, 1);
-    deliver(&a);
-    assert_true(xl_conn_is_live(a.p.sc));
-    assert_non_null(xl_cids_find(&a.p.sc->remote_cids, &cid));
-    assert_null(xl_cids_by_sequence(&a.p.sc->local_cids, 1));
-    assert_int_equal(xl_path_ids_find(a.p.sc->path_ids, 1)->remote->count, of_1);
-    assert_int_equal(a.p.sc->path[1]->state, XL_PATH_ACTIVE);
-    pair_free(&a.p);
+    begin(a, true, XL_DIALECT_IETF, 2);
+    size_t of_1 = xl_path_ids_find(a->p.sc->path_ids, 1)->remote->count;
+    xl_frame_put_new_cid(&a->w, 2, 0, &cid, token);
+    xl_frame_put_retire_cid(&a->w, 1);
+    deliver(a);
+    assert_true(xl_conn_is_live(a->p.sc));
+    assert_non_null(xl_cids_find(&a->p.sc->remote_cids, &cid));
+    assert_null(xl_cids_by_sequence(&a->p.sc->local_cids, 1));
+    assert_int_equal(xl_path_ids_find(a->p.sc->path_ids, 1)->remote->count, of_1);
+    assert_int_equal(a->p.sc->path[1]->state, XL_PATH_ACTIVE);
 }
 
-TEST(a_retired_cid_in_use_does_not_end_the_path_and_exhaustion_makes_it_wait) {
-    attack a;
-    begin(&a, true, XL_DIALECT_IETF, 2);
-    xl_path *p = a.p.sc->path[1];
+ATTACK_TEST(a_retired_cid_in_use_does_not_end_the_path_and_exhaustion_makes_it_wait) {
+    begin(a, true, XL_DIALECT_IETF, 2);
+    xl_path *p = a->p.sc->path[1];
     xl_cid cid = cid_of(1), other = cid_of(2);
-    xl_frame_put_path_new_cid(&a.w, 1, 2, 2, &cid, token); /* all before number 2 are to be retired */
-    deliver(&a);
+    xl_frame_put_path_new_cid(&a->w, 1, 2, 2, &cid, token); /* all before number 2 are to be retired */
+    deliver(a);
     assert_true(p->cids.has_remote);
     assert_int_equal(p->cids.remote_sequence, 2);
-    xl_path_id *id = xl_path_ids_find(a.p.sc->path_ids, 1);
+    xl_path_id *id = xl_path_ids_find(a->p.sc->path_ids, 1);
     xl_cids_init(id->remote);
     id->remote->next_sequence = 3;
     id->remote->retire_prior_to = 2;
-    xl_frame_put_path_new_cid(&a.w, 1, 3, 3, &other, token);
-    deliver(&a);
-    assert_true(xl_conn_is_live(a.p.sc));
+    xl_frame_put_path_new_cid(&a->w, 1, 3, 3, &other, token);
+    deliver(a);
+    assert_true(xl_conn_is_live(a->p.sc));
     assert_int_not_equal(p->state, XL_PATH_CLOSED);
-    pair_free(&a.p);
 }
 
 TEST(acknowledging_a_path_that_never_was_is_a_violation) {
@@ -204,31 +198,27 @@ TEST(acknowledging_a_path_that_never_was_is_a_violation) {
     assert_int_equal(outcome(&a), XL_QERR_PROTOCOL_VIOLATION);
 }
 
-TEST(plain_ack_is_still_of_path_0) {
-    attack a;
-    begin(&a, true, XL_DIALECT_IETF, 2);
-    xl_connection *s = a.p.sc;
+ATTACK_TEST(plain_ack_is_still_of_path_0) {
+    begin(a, true, XL_DIALECT_IETF, 2);
+    xl_connection *s = a->p.sc;
     uint64_t newest = s->space[XL_LEVEL_APP].ledger.next_pn - 1;
-    xl_frame_put_ack(&a.w, &(xl_ack_range){newest, newest}, 1, 0, XL_FRAME_ACK, 0, false, NULL);
-    deliver(&a);
+    xl_frame_put_ack(&a->w, &(xl_ack_range){newest, newest}, 1, 0, XL_FRAME_ACK, 0, false, NULL);
+    deliver(a);
     assert_true(xl_conn_is_live(s));
     assert_int_equal(s->space[XL_LEVEL_APP].ledger.largest_acked, newest);
-    pair_free(&a.p);
 }
 
 /* Each retirement is answered by a new connection ID. Its number can be foretold, so without this check one packet
  * could ask for hundreds. */
-TEST(retiring_what_was_issued_and_not_sent_yet_is_a_violation) {
-    attack a;
-    begin(&a, true, XL_DIALECT_IETF, 2);
-    xl_cids *cids = xl_path_ids_find(a.p.sc->path_ids, 2)->local;
+ATTACK_TEST(retiring_what_was_issued_and_not_sent_yet_is_a_violation) {
+    begin(a, true, XL_DIALECT_IETF, 2);
+    xl_cids *cids = xl_path_ids_find(a->p.sc->path_ids, 2)->local;
     uint64_t first = cids->at[0].sequence;
     for (uint64_t i = 0; i < 100; i++)
-        xl_frame_put_path_retire_cid(&a.w, 2, first + i);
-    deliver(&a);
-    assert_int_equal(a.p.sc->closing.code, XL_QERR_PROTOCOL_VIOLATION);
+        xl_frame_put_path_retire_cid(&a->w, 2, first + i);
+    deliver(a);
+    assert_int_equal(a->p.sc->closing.code, XL_QERR_PROTOCOL_VIOLATION);
     assert_in_range(cids->next_sequence, first + 1, first + 3);
-    pair_free(&a.p);
 }
 
 TEST(frames_for_an_id_that_is_used_up_are_ignored) {
@@ -243,80 +233,70 @@ TEST(frames_for_an_id_that_is_used_up_are_ignored) {
     }
 }
 
-TEST(an_abandoned_id_is_not_opened_again_by_its_connection_ids) {
-    attack a;
-    begin(&a, true, XL_DIALECT_IETF, 2);
-    xl_cid cid = xl_path_ids_find(a.p.sc->path_ids, 1)->local->at[0].cid;
-    xl_connection_close_path(a.p.cc, 1, a.p.now);
-    while (a.p.sc->path[1]->state != XL_PATH_CLOSED)
-        pair_step(&a.p);
-    uint64_t sent = a.p.link[1].packets[1];
+ATTACK_TEST(an_abandoned_id_is_not_opened_again_by_its_connection_ids) {
+    begin(a, true, XL_DIALECT_IETF, 2);
+    xl_cid cid = xl_path_ids_find(a->p.sc->path_ids, 1)->local->at[0].cid;
+    xl_connection_close_path(a->p.cc, 1, a->p.now);
+    while (a->p.sc->path[1]->state != XL_PATH_CLOSED)
+        pair_step(&a->p);
+    uint64_t sent = a->p.link[1].packets[1];
     for (uint8_t i = 0; i < 100; i++) { /* acknowledged, but nothing goes back there, from whichever address it came */
-        xl_frame_put_path(&a.w, XL_FRAME_PATH_CHALLENGE, (uint8_t[8]){i});
-        deliver_to(&a, &cid, 1, &a.p.link[i % 2]);
+        xl_frame_put_path(&a->w, XL_FRAME_PATH_CHALLENGE, (uint8_t[8]){i});
+        deliver_to(a, &cid, 1, &a->p.link[i % 2]);
     }
-    pair_run(&a.p, 1000);
-    assert_int_equal(a.p.link[1].packets[1], sent);
-    assert_int_equal(a.p.sc->path_count, 2);
-    assert_int_equal(a.p.sc->path[1]->state, XL_PATH_CLOSED);
-    pair_free(&a.p);
+    pair_run(&a->p, 1000);
+    assert_int_equal(a->p.link[1].packets[1], sent);
+    assert_int_equal(a->p.sc->path_count, 2);
+    assert_int_equal(a->p.sc->path[1]->state, XL_PATH_CLOSED);
 }
 
-TEST(a_packet_without_a_challenge_opens_a_path_too) {
-    attack a;
-    begin(&a, true, XL_DIALECT_IETF, 2);
-    xl_cid cid = xl_path_ids_find(a.p.sc->path_ids, 2)->local->at[0].cid;
-    xl_frame_put_ping(&a.w);
-    deliver_to(&a, &cid, 2, &a.p.link[1]);
-    assert_int_equal(a.p.sc->path_count, 3);
-    assert_int_equal(a.p.sc->path[2]->state, XL_PATH_VALIDATING);
-    assert_int_equal(a.p.sc->path[0]->state, XL_PATH_ACTIVE); /* the others are as they were */
-    assert_int_equal(a.p.sc->path[1]->state, XL_PATH_ACTIVE);
-    pair_free(&a.p);
+ATTACK_TEST(a_packet_without_a_challenge_opens_a_path_too) {
+    begin(a, true, XL_DIALECT_IETF, 2);
+    xl_cid cid = xl_path_ids_find(a->p.sc->path_ids, 2)->local->at[0].cid;
+    xl_frame_put_ping(&a->w);
+    deliver_to(a, &cid, 2, &a->p.link[1]);
+    assert_int_equal(a->p.sc->path_count, 3);
+    assert_int_equal(a->p.sc->path[2]->state, XL_PATH_VALIDATING);
+    assert_int_equal(a->p.sc->path[0]->state, XL_PATH_ACTIVE); /* the others are as they were */
+    assert_int_equal(a->p.sc->path[1]->state, XL_PATH_ACTIVE);
 }
 
-TEST(a_server_opens_no_path) {
-    attack a;
-    begin(&a, false, XL_DIALECT_IETF, 2);
-    xl_cid cid = xl_path_ids_find(a.p.cc->path_ids, 2)->local->at[0].cid;
-    uint64_t dropped = a.p.cc->stats.datagrams_dropped;
-    xl_frame_put_ping(&a.w);
-    deliver_to(&a, &cid, 2, &a.p.link[1]);
-    assert_int_equal(a.p.cc->path_count, 2);
-    assert_int_equal(a.p.cc->stats.datagrams_dropped, dropped + 1);
-    pair_free(&a.p);
+ATTACK_TEST(a_server_opens_no_path) {
+    begin(a, false, XL_DIALECT_IETF, 2);
+    xl_cid cid = xl_path_ids_find(a->p.cc->path_ids, 2)->local->at[0].cid;
+    uint64_t dropped = a->p.cc->stats.datagrams_dropped;
+    xl_frame_put_ping(&a->w);
+    deliver_to(a, &cid, 2, &a->p.link[1]);
+    assert_int_equal(a->p.cc->path_count, 2);
+    assert_int_equal(a->p.cc->stats.datagrams_dropped, dropped + 1);
 }
 
-TEST(the_path_id_is_part_of_the_nonce) {
-    attack a;
-    begin(&a, true, XL_DIALECT_IETF, 2);
-    xl_cid cid = xl_path_ids_find(a.p.sc->path_ids, 1)->local->at[0].cid;
-    uint64_t forged = a.p.sc->key_update.forged_packets;
-    xl_frame_put_ping(&a.w);
-    deliver_to(&a, &cid, 0, &a.p.link[1]); /* sealed for path 0 */
-    assert_int_equal(a.p.sc->key_update.forged_packets, forged + 1);
-    xl_frame_put_ping(&a.w);
-    deliver_to(&a, &cid, 1, &a.p.link[1]);
-    assert_int_equal(a.p.sc->key_update.forged_packets, forged + 1);
-    pair_free(&a.p);
+ATTACK_TEST(the_path_id_is_part_of_the_nonce) {
+    begin(a, true, XL_DIALECT_IETF, 2);
+    xl_cid cid = xl_path_ids_find(a->p.sc->path_ids, 1)->local->at[0].cid;
+    uint64_t forged = a->p.sc->key_update.forged_packets;
+    xl_frame_put_ping(&a->w);
+    deliver_to(a, &cid, 0, &a->p.link[1]); /* sealed for path 0 */
+    assert_int_equal(a->p.sc->key_update.forged_packets, forged + 1);
+    xl_frame_put_ping(&a->w);
+    deliver_to(a, &cid, 1, &a->p.link[1]);
+    assert_int_equal(a->p.sc->key_update.forged_packets, forged + 1);
 }
 
-TEST(an_old_preference_is_ignored_for_its_path_alone) {
-    attack a;
-    begin(&a, true, XL_DIALECT_IETF, 2);
-    xl_connection *s = a.p.sc;
-    xl_frame_put_path_preference(&a.w, 1, 7, true);
-    xl_frame_put_path_preference(&a.w, 1, 7, false); /* the same number */
-    xl_frame_put_path_preference(&a.w, 1, 3, false); /* overtaken */
-    deliver(&a);
+ATTACK_TEST(an_old_preference_is_ignored_for_its_path_alone) {
+    begin(a, true, XL_DIALECT_IETF, 2);
+    xl_connection *s = a->p.sc;
+    xl_frame_put_path_preference(&a->w, 1, 7, true);
+    xl_frame_put_path_preference(&a->w, 1, 7, false); /* the same number */
+    xl_frame_put_path_preference(&a->w, 1, 3, false); /* overtaken */
+    deliver(a);
     assert_int_equal(s->path[1]->state, XL_PATH_STANDBY);
-    xl_frame_put_path_preference(&a.w, 0, 3, true); /* of another path: counted apart */
-    deliver(&a);
+    xl_frame_put_path_preference(&a->w, 0, 3, true); /* of another path: counted apart */
+    deliver(a);
     assert_int_equal(s->path[0]->state, XL_PATH_STANDBY);
-    xl_frame_put_path_preference(&a.w, 1, 8, false);
-    deliver(&a);
+    xl_frame_put_path_preference(&a->w, 1, 8, false);
+    deliver(a);
     assert_int_equal(s->path[1]->state, XL_PATH_ACTIVE);
-    pair_free(&a.p);
 }
 
 TEST(a_preference_before_the_path_is_open_counts_when_it_is) {
@@ -335,32 +315,29 @@ TEST(a_preference_before_the_path_is_open_counts_when_it_is) {
     pair_free(p);
 }
 
-TEST(an_abandoned_path_is_answered_by_path_abandon) {
-    attack a;
-    begin(&a, true, XL_DIALECT_IETF, 2);
-    xl_frame_put_path_abandon(&a.w, 1, XL_QERR_APPLICATION_ABANDON_PATH);
-    xl_frame_put_path_abandon(&a.w, 3, 0); /* never used: no error either */
-    deliver(&a);
-    assert_int_equal(a.p.sc->path[1]->state, XL_PATH_CLOSED);
-    assert_false(a.p.sc->path[1]->cids.has_remote);
-    assert_int_equal(xl_path_ids_find(a.p.sc->path_ids, 1)->remote->count, 0);
-    pair_run(&a.p, 100000);
-    assert_true(xl_path_ids_find(a.p.cc->path_ids, 1)->is_abandoned); /* our answer made the client do the same */
-    assert_true(xl_path_ids_find(a.p.cc->path_ids, 3)->is_abandoned);
-    pair_free(&a.p);
+ATTACK_TEST(an_abandoned_path_is_answered_by_path_abandon) {
+    begin(a, true, XL_DIALECT_IETF, 2);
+    xl_frame_put_path_abandon(&a->w, 1, XL_QERR_APPLICATION_ABANDON_PATH);
+    xl_frame_put_path_abandon(&a->w, 3, 0); /* never used: no error either */
+    deliver(a);
+    assert_int_equal(a->p.sc->path[1]->state, XL_PATH_CLOSED);
+    assert_false(a->p.sc->path[1]->cids.has_remote);
+    assert_int_equal(xl_path_ids_find(a->p.sc->path_ids, 1)->remote->count, 0);
+    pair_run(&a->p, 100000);
+    assert_true(xl_path_ids_find(a->p.cc->path_ids, 1)->is_abandoned); /* our answer made the client do the same */
+    assert_true(xl_path_ids_find(a->p.cc->path_ids, 3)->is_abandoned);
 }
 
-TEST(abandoning_without_end_costs_a_limit_that_rises_and_no_memory) {
-    attack a;
-    begin(&a, true, XL_DIALECT_IETF, 1);
-    xl_connection *s = a.p.sc;
+ATTACK_TEST(abandoning_without_end_costs_a_limit_that_rises_and_no_memory) {
+    begin(a, true, XL_DIALECT_IETF, 1);
+    xl_connection *s = a->p.sc;
     for (int i = 0; i < 300; i++) {
         uint64_t from = s->path_ids->local_max - XL_PATH_IDS_MAX + 1;
         for (uint64_t id = from; id <= s->path_ids->local_max; id++)
             if (id > 0)
-                xl_frame_put_path_abandon(&a.w, id, 0);
-        deliver(&a);
-        pair_run(&a.p, 200000);
+                xl_frame_put_path_abandon(&a->w, id, 0);
+        deliver(a);
+        pair_run(&a->p, 200000);
         assert_true(xl_conn_is_live(s));
         size_t cids = 0;
         for (size_t k = 0; k < XL_PATH_IDS_MAX; k++)
@@ -368,7 +345,6 @@ TEST(abandoning_without_end_costs_a_limit_that_rises_and_no_memory) {
         assert_true(cids <= 2 * XL_PATH_IDS_MAX);
     }
     assert_true(s->path_ids->local_max > 100);
-    pair_free(&a.p);
 }
 
 static void make_no_cid(void *user, xl_drbg_stream *random, xl_cid *cid) {

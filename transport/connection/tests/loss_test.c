@@ -24,67 +24,61 @@ static void until_ptos(pair *p, uint64_t count) {
 }
 
 /* PTO is some 70 ms. */
-TEST(requests_that_follow_each_other_do_not_hide_a_dark_path) {
-    pair p;
-    pair_init(&p, 7, 2, 10000);
-    pair_multipath(&p, "redundant", "none"); /* a request goes on both paths */
-    pair_establish(&p);
-    pair_run(&p, 1000000);
-    p.link[1].dark[0] = p.link[1].dark[1] = true;
+PAIR_TEST(requests_that_follow_each_other_do_not_hide_a_dark_path) {
+    pair_init(p, 7, 2, 10000);
+    pair_multipath(p, "redundant", "none"); /* a request goes on both paths */
+    pair_establish(p);
+    pair_run(p, 1000000);
+    p->link[1].dark[0] = p->link[1].dark[1] = true;
     for (int i = 0; i < 20; i++) {
-        size_t asked = pair_ask(&p, 1000);
-        pair_run(&p, 40000);
-        assert_true(p.request[asked].done);
+        size_t asked = pair_ask(p, 1000);
+        pair_run(p, 40000);
+        assert_true(p->request[asked].done);
     }
-    assert_int_equal(XL_PATH_SUSPECT, p.cc->path[1]->state);
-    pair_free(&p);
+    assert_int_equal(XL_PATH_SUSPECT, p->cc->path[1]->state);
 }
 
 /* What the link holds back in a stall arrives afterwards: the first probe has taken 8 s, the last one less than one. */
-TEST(a_stalled_path_is_found_out_as_fast_the_next_time) {
-    pair p;
-    pair_init(&p, 9, 2, 10000);
-    pair_multipath(&p, "redundant", "none");
-    p.link[1].bytes_per_s[0] = p.link[1].bytes_per_s[1] = 2500000;
-    pair_establish(&p);
-    pair_run(&p, 1000000);
-    p.link[1].busy_until[0] = p.link[1].busy_until[1] = p.now + 8000000;
-    pair_ask(&p, 1000);
-    pair_run(&p, 7900000);
-    assert_int_equal(XL_PATH_SUSPECT, p.cc->path[1]->state);
-    pair_run(&p, 600000);
-    assert_int_equal(XL_PATH_ACTIVE, p.cc->path[1]->state);
-    assert_in_range(p.cc->path[1]->ack_rtt.latest, 20000, 25000); /* it was asked once more as soon as it answered */
-    p.link[1].dark[0] = p.link[1].dark[1] = true;
-    pair_ask(&p, 1000);
-    pair_run(&p, 5000000);
-    assert_int_equal(XL_PATH_SUSPECT, p.cc->path[1]->state);
-    pair_free(&p);
+PAIR_TEST(a_stalled_path_is_found_out_as_fast_the_next_time) {
+    pair_init(p, 9, 2, 10000);
+    pair_multipath(p, "redundant", "none");
+    p->link[1].bytes_per_s[0] = p->link[1].bytes_per_s[1] = 2500000;
+    pair_establish(p);
+    pair_run(p, 1000000);
+    p->link[1].busy_until[0] = p->link[1].busy_until[1] = p->now + 8000000;
+    pair_ask(p, 1000);
+    pair_run(p, 7900000);
+    assert_int_equal(XL_PATH_SUSPECT, p->cc->path[1]->state);
+    pair_run(p, 600000);
+    assert_int_equal(XL_PATH_ACTIVE, p->cc->path[1]->state);
+    assert_in_range(p->cc->path[1]->ack_rtt.latest, 20000, 25000); /* it was asked once more as soon as it answered */
+    p->link[1].dark[0] = p->link[1].dark[1] = true;
+    pair_ask(p, 1000);
+    pair_run(p, 5000000);
+    assert_int_equal(XL_PATH_SUSPECT, p->cc->path[1]->state);
 }
 
 /* While both are dark, the probes of the suspect path carry data, too. */
-TEST(what_probes_carried_on_a_suspect_path_is_sent_on_the_one_that_answers) {
-    pair p;
-    pair_init(&p, 8, 2, 20000);
-    pair_multipath(&p, "minrtt", "none");
+PAIR_TEST(what_probes_carried_on_a_suspect_path_is_sent_on_the_one_that_answers) {
+    pair_init(p, 8, 2, 20000);
+    pair_multipath(p, "minrtt", "none");
     for (size_t i = 0; i < 2; i++)
-        p.link[i].bytes_per_s[0] = p.link[i].bytes_per_s[1] = 2500000;
-    p.link[0].queue_us = p.link[1].queue_us = 50000;
-    pair_establish(&p);
-    size_t asked = pair_ask(&p, 10000000);
-    pair_run(&p, 1000000);
-    p.link[0].dark[0] = p.link[0].dark[1] = true;
-    pair_run(&p, 1000000);
-    assert_int_equal(XL_PATH_SUSPECT, p.sc->path[0]->state);
-    p.link[1].dark[0] = p.link[1].dark[1] = true;
-    pair_run(&p, 6000000);
-    assert_int_equal(XL_PATH_ACTIVE, p.sc->path[1]->state);
-    assert_true(p.sc->path[1]->outage.until == XL_NEVER); /* although it is not suspect */
-    p.link[1].dark[0] = p.link[1].dark[1] = false;
-    pair_run(&p, 10000000);
-    assert_int_equal(XL_PATH_SUSPECT, p.sc->path[0]->state);
-    assert_true(p.request[asked].done);
-    pair_free(&p);
+        p->link[i].bytes_per_s[0] = p->link[i].bytes_per_s[1] = 2500000;
+    p->link[0].queue_us = p->link[1].queue_us = 50000;
+    pair_establish(p);
+    size_t asked = pair_ask(p, 10000000);
+    pair_run(p, 1000000);
+    p->link[0].dark[0] = p->link[0].dark[1] = true;
+    pair_run(p, 1000000);
+    assert_int_equal(XL_PATH_SUSPECT, p->sc->path[0]->state);
+    p->link[1].dark[0] = p->link[1].dark[1] = true;
+    pair_run(p, 6000000);
+    assert_int_equal(XL_PATH_ACTIVE, p->sc->path[1]->state);
+    assert_true(p->sc->path[1]->outage.until == XL_NEVER); /* although it is not suspect */
+    p->link[1].dark[0] = p->link[1].dark[1] = false;
+    pair_run(p, 10000000);
+    assert_int_equal(XL_PATH_SUSPECT, p->sc->path[0]->state);
+    assert_true(p->request[asked].done);
 }
 
 /* Until the first acknowledgement after an outage, which declares lost what it took; gives the window then. */
@@ -98,38 +92,32 @@ static uint64_t window_after_outage(pair *p) {
 }
 
 /* Packets that left before the last acknowledgement came are part of the outage, too. */
-TEST(an_outage_longer_than_the_persistent_duration_collapses_the_window) {
-    pair p;
-    begin(&p, 1);
-    assert_true(xl_path_window(p.sc->path[0]) > 20 * PAIR_MTU);
-    set_dark(&p, true, true);
-    until_ptos(&p, 3);
-    assert_in_range(window_after_outage(&p), 1, xl_cc_minimum_window(PAIR_MTU));
-    pair_free(&p);
+PAIR_TEST(an_outage_longer_than_the_persistent_duration_collapses_the_window) {
+    begin(p, 1);
+    assert_true(xl_path_window(p->sc->path[0]) > 20 * PAIR_MTU);
+    set_dark(p, true, true);
+    until_ptos(p, 3);
+    assert_in_range(window_after_outage(p), 1, xl_cc_minimum_window(PAIR_MTU));
 }
 
-TEST(a_short_outage_is_one_congestion_event) {
-    pair p;
-    begin(&p, 1);
-    uint64_t before = xl_path_window(p.sc->path[0]);
-    set_dark(&p, false, true);
-    pair_run(&p, 20000);
-    assert_in_range(window_after_outage(&p), before * 7 / 10, before * 3 / 4);
-    pair_free(&p);
+PAIR_TEST(a_short_outage_is_one_congestion_event) {
+    begin(p, 1);
+    uint64_t before = xl_path_window(p->sc->path[0]);
+    set_dark(p, false, true);
+    pair_run(p, 20000);
+    assert_in_range(window_after_outage(p), before * 7 / 10, before * 3 / 4);
 }
 
-TEST(an_outage_in_which_a_packet_arrived_is_not_persistent) {
-    pair p;
-    begin(&p, 1);
-    set_dark(&p, true, true);
-    until_ptos(&p, 1);
-    set_dark(&p, true, false); /* the second probe arrives, its acknowledgement does not */
-    until_ptos(&p, 2);
-    pair_run(&p, 50000);
-    set_dark(&p, true, true);
-    until_ptos(&p, 3);
-    assert_true(window_after_outage(&p) > 10 * PAIR_MTU);
-    pair_free(&p);
+PAIR_TEST(an_outage_in_which_a_packet_arrived_is_not_persistent) {
+    begin(p, 1);
+    set_dark(p, true, true);
+    until_ptos(p, 1);
+    set_dark(p, true, false); /* the second probe arrives, its acknowledgement does not */
+    until_ptos(p, 2);
+    pair_run(p, 50000);
+    set_dark(p, true, true);
+    until_ptos(p, 3);
+    assert_true(window_after_outage(p) > 10 * PAIR_MTU);
 }
 
 /* RFC 9000 section 13.2.4: ranges whose acknowledgement was acknowledged are left out of the next ones. */
@@ -157,17 +145,15 @@ TEST(acknowledged_acknowledgements_are_not_repeated) {
     }
 }
 
-TEST(a_handshake_outlasts_fifteen_seconds_without_a_path) {
-    pair p;
-    pair_init(&p, 6, 1, 20000);
-    set_dark(&p, true, true);
-    pair_connect(&p);
-    pair_run(&p, 15000000);
-    set_dark(&p, false, false);
-    pair_handshake(&p);
-    assert_true(p.cc->handshake.is_confirmed);
-    assert_true(p.now - PAIR_START < 18000000);
-    pair_free(&p);
+PAIR_TEST(a_handshake_outlasts_fifteen_seconds_without_a_path) {
+    pair_init(p, 6, 1, 20000);
+    set_dark(p, true, true);
+    pair_connect(p);
+    pair_run(p, 15000000);
+    set_dark(p, false, false);
+    pair_handshake(p);
+    assert_true(p->cc->handshake.is_confirmed);
+    assert_true(p->now - PAIR_START < 18000000);
 }
 
 TEST_MAIN(NULL, NULL)

@@ -44,68 +44,60 @@ TEST(a_client_stays_where_the_server_disables_active_migration) {
     }
 }
 
-TEST(a_client_opens_no_path_where_the_server_disables_active_migration) {
-    pair p;
-    pair_init(&p, 7, 1, 15000);
-    pair_multipath(&p, "minrtt", "none");
-    start(&p);
-    p.cc->peer_params.disable_active_migration = true;
-    p.link_count = 2;
-    p.link[1] = (pair_link){.client = pair_addr(3, 4000), .server = pair_addr(1, 443)};
-    assert_int_equal(1, xl_connection_add_path(p.cc, &p.link[1].client, &p.link[1].server, XL_TECH_LTE, p.now));
-    assert_true(pair_finish(&p, pair_ask(&p, 1000000), 60000000) != UINT64_MAX);
-    assert_int_equal(0, p.link[1].packets[0]);
-    pair_free(&p);
+PAIR_TEST(a_client_opens_no_path_where_the_server_disables_active_migration) {
+    pair_init(p, 7, 1, 15000);
+    pair_multipath(p, "minrtt", "none");
+    start(p);
+    p->cc->peer_params.disable_active_migration = true;
+    p->link_count = 2;
+    p->link[1] = (pair_link){.client = pair_addr(3, 4000), .server = pair_addr(1, 443)};
+    assert_int_equal(1, xl_connection_add_path(p->cc, &p->link[1].client, &p->link[1].server, XL_TECH_LTE, p->now));
+    assert_true(pair_finish(p, pair_ask(p, 1000000), 60000000) != UINT64_MAX);
+    assert_int_equal(0, p->link[1].packets[0]);
 }
 
 /* RFC 9000 section 9.5. */
-TEST(a_path_that_is_probed_has_a_connection_id_of_its_own) {
-    pair p;
-    pair_init(&p, 7, 2, 15000);
-    p.client_config.scheme.enable_migration = true;
-    start(&p);
-    size_t i = ask_and_lose_the_first_path(&p);
-    while (p.cc->migration.to < 0)
-        assert_true(pair_step(&p));
-    assert_false(xl_cid_equal(&p.cc->path[1]->cids.remote, &p.cc->path[0]->cids.remote));
-    assert_true(pair_finish(&p, i, 60000000) != UINT64_MAX);
+PAIR_TEST(a_path_that_is_probed_has_a_connection_id_of_its_own) {
+    pair_init(p, 7, 2, 15000);
+    p->client_config.scheme.enable_migration = true;
+    start(p);
+    size_t i = ask_and_lose_the_first_path(p);
+    while (p->cc->migration.to < 0)
+        assert_true(pair_step(p));
+    assert_false(xl_cid_equal(&p->cc->path[1]->cids.remote, &p->cc->path[0]->cids.remote));
+    assert_true(pair_finish(p, i, 60000000) != UINT64_MAX);
     assert_false(
-        xl_cid_equal(&p.sc->path[1]->cids.remote, &p.sc->path[0]->cids.remote)); /* the server's answers, too */
-    pair_free(&p);
+        xl_cid_equal(&p->sc->path[1]->cids.remote, &p->sc->path[0]->cids.remote)); /* the server's answers, too */
 }
 
 /* The server may need the old CID as long as it does not use the new path. */
-TEST(the_old_connection_id_stays_until_the_server_has_followed) {
-    pair p;
-    pair_init(&p, 7, 2, 15000);
-    p.client_config.scheme.enable_migration = true;
-    start(&p);
-    size_t i = ask_and_lose_the_first_path(&p);
-    while (p.client_migrations == 0)
-        assert_true(pair_step(&p));
-    p.link[1].dark[1] = true; /* the PATH_RESPONSE was the last that came */
-    pair_run(&p, 700000);
-    assert_non_null(xl_cids_by_sequence(&p.sc->local_cids, 0));
-    p.link[1].dark[1] = false;
-    assert_true(pair_finish(&p, i, 60000000) != UINT64_MAX);
-    pair_run(&p, 2000000);
-    assert_null(xl_cids_by_sequence(&p.sc->local_cids, 0));
-    pair_free(&p);
+PAIR_TEST(the_old_connection_id_stays_until_the_server_has_followed) {
+    pair_init(p, 7, 2, 15000);
+    p->client_config.scheme.enable_migration = true;
+    start(p);
+    size_t i = ask_and_lose_the_first_path(p);
+    while (p->client_migrations == 0)
+        assert_true(pair_step(p));
+    p->link[1].dark[1] = true; /* the PATH_RESPONSE was the last that came */
+    pair_run(p, 700000);
+    assert_non_null(xl_cids_by_sequence(&p->sc->local_cids, 0));
+    p->link[1].dark[1] = false;
+    assert_true(pair_finish(p, i, 60000000) != UINT64_MAX);
+    pair_run(p, 2000000);
+    assert_null(xl_cids_by_sequence(&p->sc->local_cids, 0));
 }
 
 /* The server acknowledges the probe of the other path on this one, whose downlink works: no sign that the client's
  * packets arrive there. */
-TEST(a_client_leaves_a_path_whose_uplink_alone_is_dark) {
-    pair p;
-    pair_init(&p, 7, 2, 15000);
-    p.client_config.scheme.enable_migration = true;
-    start(&p);
-    size_t i = pair_ask(&p, 6000000);
-    pair_run(&p, 1000000);
-    p.link[0].dark[0] = true;
-    assert_true(pair_finish(&p, i, 10000000) != UINT64_MAX);
-    assert_int_equal(1, p.client_migrations);
-    pair_free(&p);
+PAIR_TEST(a_client_leaves_a_path_whose_uplink_alone_is_dark) {
+    pair_init(p, 7, 2, 15000);
+    p->client_config.scheme.enable_migration = true;
+    start(p);
+    size_t i = pair_ask(p, 6000000);
+    pair_run(p, 1000000);
+    p->link[0].dark[0] = true;
+    assert_true(pair_finish(p, i, 10000000) != UINT64_MAX);
+    assert_int_equal(1, p->client_migrations);
 }
 
 /* Steps of a server that answers no path on which it is only probed: such as one that has no connection ID to spare. */
@@ -114,31 +106,27 @@ static void step_without_answers_to_probes(pair *p) {
     assert_true(pair_step(p));
 }
 
-TEST(a_client_whose_probes_are_not_answered_moves_all_the_same) {
-    pair p;
-    pair_init(&p, 11, 2, 15000);
-    p.client_config.scheme.enable_migration = true;
-    start(&p);
-    size_t i = ask_and_lose_the_first_path(&p);
-    for (uint64_t end = p.now + 10000000; p.now < end && !p.request[i].done;)
-        step_without_answers_to_probes(&p);
-    assert_true(p.request[i].done && !p.request[i].failed);
-    assert_int_equal(1, p.client_migrations);
-    pair_free(&p);
+PAIR_TEST(a_client_whose_probes_are_not_answered_moves_all_the_same) {
+    pair_init(p, 11, 2, 15000);
+    p->client_config.scheme.enable_migration = true;
+    start(p);
+    size_t i = ask_and_lose_the_first_path(p);
+    for (uint64_t end = p->now + 10000000; p->now < end && !p->request[i].done;)
+        step_without_answers_to_probes(p);
+    assert_true(p->request[i].done && !p->request[i].failed);
+    assert_int_equal(1, p->client_migrations);
 }
 
 /* What is only slow, or lost once, shall not take the server along. */
-TEST(the_first_probes_leave_the_server_where_it_is) {
-    pair p;
-    pair_init(&p, 12, 2, 15000);
-    p.client_config.scheme.enable_migration = true;
-    start(&p);
-    ask_and_lose_the_first_path(&p);
-    while (p.cc->path[1]->validation.tries < 2)
-        step_without_answers_to_probes(&p);
-    pair_run(&p, 100000);
-    assert_int_equal(0, p.sc->active);
-    pair_free(&p);
+PAIR_TEST(the_first_probes_leave_the_server_where_it_is) {
+    pair_init(p, 12, 2, 15000);
+    p->client_config.scheme.enable_migration = true;
+    start(p);
+    ask_and_lose_the_first_path(p);
+    while (p->cc->path[1]->validation.tries < 2)
+        step_without_answers_to_probes(p);
+    pair_run(p, 100000);
+    assert_int_equal(0, p->sc->active);
 }
 
 typedef struct {
@@ -153,69 +141,61 @@ static void note_size(void *user, bool to_server, uint8_t *data, size_t len) {
 }
 
 /* A PING of some 40 bytes from a new address allows an answer of three times as much. */
-TEST(a_challenge_that_had_to_be_small_is_repeated_in_a_large_datagram) {
-    pair p;
+PAIR_TEST(a_challenge_that_had_to_be_small_is_repeated_in_a_large_datagram) {
     sizes seen = {0};
-    pair_init(&p, 9, 2, 15000);
-    p.tamper = note_size;
-    p.tamper_user = &seen;
-    start(&p);
-    pair_run(&p, 1000000);
+    pair_init(p, 9, 2, 15000);
+    p->tamper = note_size;
+    p->tamper_user = &seen;
+    start(p);
+    pair_run(p, 1000000);
     seen.largest = 0;
-    p.link[0].nat = pair_addr(77, 4001);
-    xl_connection_ping(p.cc, p.now);
-    pair_run(&p, 2000000);
-    assert_true(xl_addr_equal(&p.link[0].nat, &p.sc->path[p.sc->active]->remote));
-    assert_true(p.sc->path[p.sc->active]->validation.is_done);
-    assert_false(p.sc->path[p.sc->active]->validation.is_outstanding);
+    p->link[0].nat = pair_addr(77, 4001);
+    xl_connection_ping(p->cc, p->now);
+    pair_run(p, 2000000);
+    assert_true(xl_addr_equal(&p->link[0].nat, &p->sc->path[p->sc->active]->remote));
+    assert_true(p->sc->path[p->sc->active]->validation.is_done);
+    assert_false(p->sc->path[p->sc->active]->validation.is_outstanding);
     assert_true(seen.largest >= XL_MIN_DATAGRAM);
-    pair_free(&p);
 }
 
-TEST(a_client_of_multipath_migrates_where_the_server_knows_none) {
-    pair p;
-    pair_init(&p, 7, 2, 15000);
-    pair_multipath(&p, "minrtt", "none");
-    p.server_config.scheme.enable_multipath = false;
-    p.client_config.scheme.enable_migration = true;
-    start(&p);
-    assert_false(xl_connection_is_multipath(p.cc));
-    size_t i = ask_and_lose_the_first_path(&p);
-    assert_true(pair_finish(&p, i, 30000000) != UINT64_MAX);
-    assert_int_equal(1, p.client_migrations);
-    pair_free(&p);
+PAIR_TEST(a_client_of_multipath_migrates_where_the_server_knows_none) {
+    pair_init(p, 7, 2, 15000);
+    pair_multipath(p, "minrtt", "none");
+    p->server_config.scheme.enable_multipath = false;
+    p->client_config.scheme.enable_migration = true;
+    start(p);
+    assert_false(xl_connection_is_multipath(p->cc));
+    size_t i = ask_and_lose_the_first_path(p);
+    assert_true(pair_finish(p, i, 30000000) != UINT64_MAX);
+    assert_int_equal(1, p->client_migrations);
 }
 
 /* Both paths are dark for longer than a validation lasts; then only the second one comes back. */
-TEST(a_candidate_that_did_not_answer_is_asked_again) {
-    pair p;
-    pair_init(&p, 7, 2, 15000);
-    p.client_config.scheme.enable_migration = true;
-    start(&p);
-    size_t i = ask_and_lose_the_first_path(&p);
-    set_dark(&p.link[1], true);
-    pair_run(&p, 20000000);
-    assert_int_equal(0, p.client_migrations);
-    set_dark(&p.link[1], false);
-    assert_true(pair_finish(&p, i, 30000000) != UINT64_MAX);
-    assert_int_equal(1, p.client_migrations);
-    pair_free(&p);
+PAIR_TEST(a_candidate_that_did_not_answer_is_asked_again) {
+    pair_init(p, 7, 2, 15000);
+    p->client_config.scheme.enable_migration = true;
+    start(p);
+    size_t i = ask_and_lose_the_first_path(p);
+    set_dark(&p->link[1], true);
+    pair_run(p, 20000000);
+    assert_int_equal(0, p->client_migrations);
+    set_dark(&p->link[1], false);
+    assert_true(pair_finish(p, i, 30000000) != UINT64_MAX);
+    assert_int_equal(1, p->client_migrations);
 }
 
 /* RFC 9000 section 8.2.3: the data of any previous PATH_CHALLENGE. Each one is repeated here before it is answered. */
-TEST(a_path_slower_than_the_repetition_is_validated_by_the_first_answer) {
-    pair p;
-    pair_init(&p, 7, 2, 15000);
-    p.client_config.scheme.enable_migration = true;
-    p.link[1].delay_us[0] = p.link[1].delay_us[1] = 900000;
-    start(&p);
-    size_t i = ask_and_lose_the_first_path(&p);
-    while (p.cc->migration.to < 0)
-        assert_true(pair_step(&p));
-    pair_run(&p, 1850000);
-    assert_int_equal(1, p.client_migrations);
-    assert_true(pair_finish(&p, i, 60000000) != UINT64_MAX);
-    pair_free(&p);
+PAIR_TEST(a_path_slower_than_the_repetition_is_validated_by_the_first_answer) {
+    pair_init(p, 7, 2, 15000);
+    p->client_config.scheme.enable_migration = true;
+    p->link[1].delay_us[0] = p->link[1].delay_us[1] = 900000;
+    start(p);
+    size_t i = ask_and_lose_the_first_path(p);
+    while (p->cc->migration.to < 0)
+        assert_true(pair_step(p));
+    pair_run(p, 1850000);
+    assert_int_equal(1, p->client_migrations);
+    assert_true(pair_finish(p, i, 60000000) != UINT64_MAX);
 }
 
 TEST_MAIN(NULL, NULL)

@@ -39,75 +39,65 @@ TEST(a_download_finds_what_its_path_carries) {
     }
 }
 
-TEST(a_path_that_becomes_a_black_hole_for_large_packets_is_left_at_1200) {
-    pair p;
-    start(&p, 1452);
-    connect_ends(&p);
-    size_t i = pair_ask(&p, 10000000);
-    pair_run(&p, 1000000);
-    assert_int_equal(1452, size_of(&p, 0));
-    p.link[0].mtu = 1372;
-    assert_true(pair_finish(&p, i, 15000000) != UINT64_MAX);
-    assert_in_range(size_of(&p, 0), 1365, 1372);
-    pair_free(&p);
+PAIR_TEST(a_path_that_becomes_a_black_hole_for_large_packets_is_left_at_1200) {
+    start(p, 1452);
+    connect_ends(p);
+    size_t i = pair_ask(p, 10000000);
+    pair_run(p, 1000000);
+    assert_int_equal(1452, size_of(p, 0));
+    p->link[0].mtu = 1372;
+    assert_true(pair_finish(p, i, 15000000) != UINT64_MAX);
+    assert_in_range(size_of(p, 0), 1365, 1372);
 }
 
-TEST(an_outage_leaves_the_size_as_it_is) {
-    pair p;
-    start(&p, 1452);
-    connect_ends(&p);
-    size_t i = pair_ask(&p, 10000000);
-    pair_run(&p, 1000000);
+PAIR_TEST(an_outage_leaves_the_size_as_it_is) {
+    start(p, 1452);
+    connect_ends(p);
+    size_t i = pair_ask(p, 10000000);
+    pair_run(p, 1000000);
     for (int k = 0; k < 3; k++) {
-        p.link[0].dark[0] = p.link[0].dark[1] = true;
-        pair_run(&p, 700000);
-        p.link[0].dark[0] = p.link[0].dark[1] = false;
-        pair_run(&p, 700000);
-        assert_int_equal(1452, size_of(&p, 0));
+        p->link[0].dark[0] = p->link[0].dark[1] = true;
+        pair_run(p, 700000);
+        p->link[0].dark[0] = p->link[0].dark[1] = false;
+        pair_run(p, 700000);
+        assert_int_equal(1452, size_of(p, 0));
     }
-    assert_true(pair_finish(&p, i, 30000000) != UINT64_MAX);
-    pair_free(&p);
+    assert_true(pair_finish(p, i, 30000000) != UINT64_MAX);
 }
 
-TEST(each_path_has_a_size_of_its_own) {
-    pair p;
-    start(&p, 1452);
-    p.link_count = 2;
-    p.link[1].mtu = 1300;
-    pair_multipath(&p, "roundrobin", "none");
-    connect_ends(&p);
-    assert_true(pair_finish(&p, pair_ask(&p, 8000000), 10000000) != UINT64_MAX);
-    assert_int_equal(1452, size_of(&p, 0));
-    assert_in_range(size_of(&p, 1), 1293, 1300);
-    pair_free(&p);
+PAIR_TEST(each_path_has_a_size_of_its_own) {
+    start(p, 1452);
+    p->link_count = 2;
+    p->link[1].mtu = 1300;
+    pair_multipath(p, "roundrobin", "none");
+    connect_ends(p);
+    assert_true(pair_finish(p, pair_ask(p, 8000000), 10000000) != UINT64_MAX);
+    assert_int_equal(1452, size_of(p, 0));
+    assert_in_range(size_of(p, 1), 1293, 1300);
 }
 
-TEST(a_path_that_moves_to_another_host_starts_anew) {
-    pair p;
-    start(&p, 1452);
-    connect_ends(&p);
-    size_t i = pair_ask(&p, 10000000);
-    pair_run(&p, 1000000);
-    p.link[0].nat = pair_addr(77, 4001);
-    p.link[0].mtu = 1250;
-    assert_true(pair_finish(&p, i, 15000000) != UINT64_MAX);
-    assert_in_range(size_of(&p, 0), 1243, 1250);
-    pair_free(&p);
+PAIR_TEST(a_path_that_moves_to_another_host_starts_anew) {
+    start(p, 1452);
+    connect_ends(p);
+    size_t i = pair_ask(p, 10000000);
+    pair_run(p, 1000000);
+    p->link[0].nat = pair_addr(77, 4001);
+    p->link[0].mtu = 1250;
+    assert_true(pair_finish(p, i, 15000000) != UINT64_MAX);
+    assert_in_range(size_of(p, 0), 1243, 1250);
 }
 
-TEST(what_the_kernel_refuses_lowers_the_size_at_once) {
-    pair p;
-    start(&p, 1452);
-    connect_ends(&p);
-    size_t i = pair_ask(&p, 10000000);
-    pair_run(&p, 1000000);
-    p.link[0].mtu = 1372;
-    xl_datagram refused = {.local = p.link[0].server, .remote = p.link[0].client, .len = 1452};
-    xl_endpoint_too_large(p.server, &refused, p.now);
-    assert_int_equal(1200, size_of(&p, 0));
-    assert_true(pair_finish(&p, i, 15000000) != UINT64_MAX);
-    assert_in_range(size_of(&p, 0), 1365, 1372);
-    pair_free(&p);
+PAIR_TEST(what_the_kernel_refuses_lowers_the_size_at_once) {
+    start(p, 1452);
+    connect_ends(p);
+    size_t i = pair_ask(p, 10000000);
+    pair_run(p, 1000000);
+    p->link[0].mtu = 1372;
+    xl_datagram refused = {.local = p->link[0].server, .remote = p->link[0].client, .len = 1452};
+    xl_endpoint_too_large(p->server, &refused, p->now);
+    assert_int_equal(1200, size_of(p, 0));
+    assert_true(pair_finish(p, i, 15000000) != UINT64_MAX);
+    assert_in_range(size_of(p, 0), 1365, 1372);
 }
 
 TEST_MAIN(NULL, NULL)

@@ -9,22 +9,20 @@ static bool is_known_at_once(world *w) {
     return server->count > before && server->connection[server->count - 1]->path[0]->validation.is_done;
 }
 
-TEST(a_token_validates_the_address_it_was_made_for) {
-    world w;
-    world_init(&w, 23);
-    w.p.server_config.limits.issue_tokens = true;
-    w.p.server_config.limits.retry_always = true;
-    pair_establish(&w.p);
-    pair_run(&w.p, 500000);
-    assert_true(is_known_at_once(&w)); /* no Retry, though it is asked of everybody */
-    assert_false(w.p.cc->handshake.has_retry);
-    pair_run(&w.p, 500000);
-    w.p.link[0].client.ip[3] ^= 1;
-    come_back(&w);
-    pair_run(&w.p, 500000);
-    assert_true(w.p.cc->handshake.has_retry); /* of another address: as if there were none */
-    assert_true(w.p.cc->handshake.is_confirmed);
-    pair_free(&w.p);
+WORLD_TEST(a_token_validates_the_address_it_was_made_for) {
+    world_init(w, 23);
+    w->p.server_config.limits.issue_tokens = true;
+    w->p.server_config.limits.retry_always = true;
+    pair_establish(&w->p);
+    pair_run(&w->p, 500000);
+    assert_true(is_known_at_once(w)); /* no Retry, though it is asked of everybody */
+    assert_false(w->p.cc->handshake.has_retry);
+    pair_run(&w->p, 500000);
+    w->p.link[0].client.ip[3] ^= 1;
+    come_back(w);
+    pair_run(&w->p, 500000);
+    assert_true(w->p.cc->handshake.has_retry); /* of another address: as if there were none */
+    assert_true(w->p.cc->handshake.is_confirmed);
 }
 
 /* A client whose address changes comes back from the new one (section 9.3: another token once it is proven). */
@@ -47,32 +45,28 @@ TEST(a_client_that_moved_has_a_token_for_its_new_address) {
     }
 }
 
-TEST(a_new_port_brings_no_other_token) {
-    world w;
-    world_init(&w, 29);
-    w.p.server_config.limits.issue_tokens = true;
-    meet(&w);
-    size_t i = pair_ask(&w.p, 3000000);
-    pair_run(&w.p, 100000);
-    w.p.link[0].nat = w.p.link[0].client;
-    w.p.link[0].nat.port++;
-    unsigned saves = w.kept.saves;
-    assert_true(pair_finish(&w.p, i, 20000000) != UINT64_MAX);
-    assert_true(w.p.sc->path[0]->remote.port == w.p.link[0].nat.port && w.p.sc->path[0]->validation.is_done);
-    assert_int_equal(w.kept.saves, saves);
-    pair_free(&w.p);
+WORLD_TEST(a_new_port_brings_no_other_token) {
+    world_init(w, 29);
+    w->p.server_config.limits.issue_tokens = true;
+    meet(w);
+    size_t i = pair_ask(&w->p, 3000000);
+    pair_run(&w->p, 100000);
+    w->p.link[0].nat = w->p.link[0].client;
+    w->p.link[0].nat.port++;
+    unsigned saves = w->kept.saves;
+    assert_true(pair_finish(&w->p, i, 20000000) != UINT64_MAX);
+    assert_true(w->p.sc->path[0]->remote.port == w->p.link[0].nat.port && w->p.sc->path[0]->validation.is_done);
+    assert_int_equal(w->kept.saves, saves);
 }
 
-TEST(a_token_that_came_before_proves_nothing) {
-    world w;
-    world_init(&w, 24);
-    w.p.server_config.limits.issue_tokens = true;
-    meet(&w);
-    const store before = w.kept;
-    assert_true(is_known_at_once(&w));
-    w.kept = before;
-    assert_false(is_known_at_once(&w));
-    pair_free(&w.p);
+WORLD_TEST(a_token_that_came_before_proves_nothing) {
+    world_init(w, 24);
+    w->p.server_config.limits.issue_tokens = true;
+    meet(w);
+    const store before = w->kept;
+    assert_true(is_known_at_once(w));
+    w->kept = before;
+    assert_false(is_known_at_once(w));
 }
 
 /* Starts the server's machine again, and with it its clock, `us` after what the client last saw. Its secret stays. */

@@ -35,12 +35,10 @@ TEST(reserved_bits_that_are_set_are_a_violation) {
     }
 }
 
-TEST(a_packet_without_frames_is_a_violation) {
-    attack a;
-    begin(&a, true, XL_DIALECT_XLINK, 1);
-    deliver_to(&a, &a.p.cc->path[0]->cids.remote, 0, &a.p.link[0]);
-    assert_int_equal(a.p.sc->closing.code, XL_QERR_PROTOCOL_VIOLATION);
-    pair_free(&a.p);
+ATTACK_TEST(a_packet_without_frames_is_a_violation) {
+    begin(a, true, XL_DIALECT_XLINK, 1);
+    deliver_to(a, &a->p.cc->path[0]->cids.remote, 0, &a->p.link[0]);
+    assert_int_equal(a->p.sc->closing.code, XL_QERR_PROTOCOL_VIOLATION);
 }
 
 TEST(what_only_servers_send_is_a_violation_from_a_client) {
@@ -65,17 +63,15 @@ TEST(a_token_of_no_bytes_is_no_frame) {
 
 /* ---- Without keys ---- */
 
-TEST(nothing_answers_a_version_negotiation) {
-    pair p;
-    pair_init(&p, 1, 1, 10000);
-    pair_connect(&p);
+PAIR_TEST(nothing_answers_a_version_negotiation) {
+    pair_init(p, 1, 1, 10000);
+    pair_connect(p);
     uint8_t data[7 + 8 + 8 + 4 * 300] = {0}, out[PAIR_MTU];
     xl_cid to = cid_of(1), from = cid_of(2);
     assert_true(xl_packet_put_version_negotiation(data, sizeof data, &to, &from, XL_VERSIONS_1, 7) > 0);
-    xl_datagram d = {.local = p.link[0].server, .remote = p.link[0].client, .len = sizeof data};
-    xl_endpoint_receive(p.server, &d, data, p.now);
-    assert_int_equal(0, xl_endpoint_transmit(p.server, out, sizeof out, &d, p.now));
-    pair_free(&p);
+    xl_datagram d = {.local = p->link[0].server, .remote = p->link[0].client, .len = sizeof data};
+    xl_endpoint_receive(p->server, &d, data, p->now);
+    assert_int_equal(0, xl_endpoint_transmit(p->server, out, sizeof out, &d, p->now));
 }
 
 /* Its client's first packet, as it is or with a shorter destination connection ID. */
@@ -104,15 +100,13 @@ static bool is_admitted(size_t dcid_bytes) {
     return is;
 }
 
-TEST(the_first_destination_has_eight_bytes_at_least) {
+PAIR_TEST(the_first_destination_has_eight_bytes_at_least) {
     assert_true(is_admitted(8));
     assert_false(is_admitted(7));
     assert_false(is_admitted(0));
-    pair p;
-    pair_init(&p, 3, 1, 10000);
-    pair_connect(&p);
-    assert_true(p.cc->handshake.odcid.len >= 8);
-    pair_free(&p);
+    pair_init(p, 3, 1, 10000);
+    pair_connect(p);
+    assert_true(p->cc->handshake.odcid.len >= 8);
 }
 
 TEST(a_retry_whose_tag_is_wrong_is_dropped) {
@@ -139,23 +133,21 @@ TEST(a_retry_whose_tag_is_wrong_is_dropped) {
 
 /* ---- Migration ---- */
 
-TEST(a_client_does_not_move_before_the_handshake_is_confirmed) {
-    pair p;
-    pair_init(&p, 5, 2, 15000);
-    p.client_config.scheme.enable_migration = true;
-    p.client_config.limits.probe_silence_us = 50000;
-    pair_connect(&p);
-    while (!p.cc->handshake.is_complete)
-        assert_true(pair_step(&p));
-    assert_false(p.cc->handshake.is_confirmed);
+PAIR_TEST(a_client_does_not_move_before_the_handshake_is_confirmed) {
+    pair_init(p, 5, 2, 15000);
+    p->client_config.scheme.enable_migration = true;
+    p->client_config.limits.probe_silence_us = 50000;
+    pair_connect(p);
+    while (!p->cc->handshake.is_complete)
+        assert_true(pair_step(p));
+    assert_false(p->cc->handshake.is_confirmed);
     bool retired;
     xl_cid spare = cid_of(6);
-    assert_int_equal(0, xl_cids_learn(&p.cc->remote_cids, 1, 0, &spare, token, XL_MAX_PATHS, &retired));
-    p.link[0].dark[0] = p.link[0].dark[1] = true;
-    pair_ask(&p, 1000);
-    pair_run(&p, 3000000);
-    assert_int_equal(p.link[1].packets[0], 0);
-    pair_free(&p);
+    assert_int_equal(0, xl_cids_learn(&p->cc->remote_cids, 1, 0, &spare, token, XL_MAX_PATHS, &retired));
+    p->link[0].dark[0] = p->link[0].dark[1] = true;
+    pair_ask(p, 1000);
+    pair_run(p, 3000000);
+    assert_int_equal(p->link[1].packets[0], 0);
 }
 
 TEST_MAIN(NULL, NULL)

@@ -53,15 +53,13 @@ TEST(the_first_path_is_as_good_as_later_ones) {
     }
 }
 
-TEST(an_idle_connection_does_not_keep_a_standby_path_awake) {
-    pair p;
-    pair_init(&p, 111, 2, 10000);
-    p.client_config.limits.idle_timeout_us = 5000000;
-    start(&p, 111);
-    xl_connection_set_path_status(p.cc, 1, XL_STATUS_STANDBY, p.now);
-    pair_run(&p, 6000000);
-    assert_true(p.client_closed && p.client_close.close_reason == XL_CLOSE_IDLE_TIMEOUT);
-    pair_free(&p);
+PAIR_TEST(an_idle_connection_does_not_keep_a_standby_path_awake) {
+    pair_init(p, 111, 2, 10000);
+    p->client_config.limits.idle_timeout_us = 5000000;
+    start(p, 111);
+    xl_connection_set_path_status(p->cc, 1, XL_STATUS_STANDBY, p->now);
+    pair_run(p, 6000000);
+    assert_true(p->client_closed && p->client_close.close_reason == XL_CLOSE_IDLE_TIMEOUT);
 }
 
 TEST(a_standby_path_takes_over_when_the_available_one_fails) {
@@ -88,105 +86,95 @@ TEST(a_standby_path_takes_over_when_the_available_one_fails) {
 
 /* While both are dark neither is suspect: there is no healthy one. The first that answers makes the other one suspect,
  * which has nothing in flight then. */
-TEST(a_path_that_is_given_up_when_another_answers_is_still_asked) {
-    pair p;
-    pair_init(&p, 126, 2, 10000);
-    start(&p, 126);
-    size_t i = pair_ask(&p, 20000000);
-    pair_run(&p, 500000);
-    darken(&p.link[0]);
-    darken(&p.link[1]);
-    pair_run(&p, 2000000);
-    p.link[0].dark[0] = p.link[0].dark[1] = false;
-    pair_run(&p, 2500000);
-    assert_int_equal(XL_PATH_ACTIVE, p.sc->path[0]->state);
-    assert_int_equal(XL_PATH_SUSPECT, p.sc->path[1]->state);
-    p.link[1].dark[0] = p.link[1].dark[1] = false;
-    uint64_t before = sent_on(&p, 1);
-    pair_run(&p, 2500000);
-    assert_false(p.request[i].done);
-    assert_int_equal(XL_PATH_ACTIVE, p.sc->path[1]->state);
-    assert_true(sent_on(&p, 1) > before + 100000);
-    pair_free(&p);
+PAIR_TEST(a_path_that_is_given_up_when_another_answers_is_still_asked) {
+    pair_init(p, 126, 2, 10000);
+    start(p, 126);
+    size_t i = pair_ask(p, 20000000);
+    pair_run(p, 500000);
+    darken(&p->link[0]);
+    darken(&p->link[1]);
+    pair_run(p, 2000000);
+    p->link[0].dark[0] = p->link[0].dark[1] = false;
+    pair_run(p, 2500000);
+    assert_int_equal(XL_PATH_ACTIVE, p->sc->path[0]->state);
+    assert_int_equal(XL_PATH_SUSPECT, p->sc->path[1]->state);
+    p->link[1].dark[0] = p->link[1].dark[1] = false;
+    uint64_t before = sent_on(p, 1);
+    pair_run(p, 2500000);
+    assert_false(p->request[i].done);
+    assert_int_equal(XL_PATH_ACTIVE, p->sc->path[1]->state);
+    assert_true(sent_on(p, 1) > before + 100000);
 }
 
-TEST(each_side_takes_back_only_its_own_request) {
-    pair p;
-    pair_init(&p, 113, 2, 10000);
-    start(&p, 113);
-    xl_connection_set_path_status(p.cc, 1, XL_STATUS_STANDBY, p.now);
-    xl_connection_set_path_status(p.sc, 1, XL_STATUS_STANDBY, p.now);
-    pair_run(&p, 100000);
-    xl_connection_set_path_status(p.cc, 1, XL_STATUS_AVAILABLE, p.now);
-    pair_run(&p, 100000);
-    assert_int_equal(XL_PATH_STANDBY, p.cc->path[1]->state);
-    assert_int_equal(XL_PATH_STANDBY, p.sc->path[1]->state);
-    xl_connection_set_path_status(p.sc, 1, XL_STATUS_AVAILABLE, p.now);
-    pair_run(&p, 100000);
-    assert_int_equal(XL_PATH_ACTIVE, p.cc->path[1]->state);
-    assert_int_equal(XL_PATH_ACTIVE, p.sc->path[1]->state);
-    pair_free(&p);
+PAIR_TEST(each_side_takes_back_only_its_own_request) {
+    pair_init(p, 113, 2, 10000);
+    start(p, 113);
+    xl_connection_set_path_status(p->cc, 1, XL_STATUS_STANDBY, p->now);
+    xl_connection_set_path_status(p->sc, 1, XL_STATUS_STANDBY, p->now);
+    pair_run(p, 100000);
+    xl_connection_set_path_status(p->cc, 1, XL_STATUS_AVAILABLE, p->now);
+    pair_run(p, 100000);
+    assert_int_equal(XL_PATH_STANDBY, p->cc->path[1]->state);
+    assert_int_equal(XL_PATH_STANDBY, p->sc->path[1]->state);
+    xl_connection_set_path_status(p->sc, 1, XL_STATUS_AVAILABLE, p->now);
+    pair_run(p, 100000);
+    assert_int_equal(XL_PATH_ACTIVE, p->cc->path[1]->state);
+    assert_int_equal(XL_PATH_ACTIVE, p->sc->path[1]->state);
 }
 
-TEST(only_a_newer_status_counts) {
-    pair p;
-    pair_init(&p, 114, 2, 10000);
-    start(&p, 114);
+PAIR_TEST(only_a_newer_status_counts) {
+    pair_init(p, 114, 2, 10000);
+    start(p, 114);
     xl_frame f = {.type = XL_FRAME_PATH_STATUS};
-    f.path_status.path_id = p.sc->path[1]->cids.local_path_id;
+    f.path_status.path_id = p->sc->path[1]->cids.local_path_id;
     f.path_status.sequence = 5;
     f.path_status.status = XL_STATUS_STANDBY;
-    assert_int_equal(0, xl_conn_take_path_status(p.sc, &f));
-    assert_int_equal(XL_PATH_STANDBY, p.sc->path[1]->state);
+    assert_int_equal(0, xl_conn_take_path_status(p->sc, &f));
+    assert_int_equal(XL_PATH_STANDBY, p->sc->path[1]->state);
     f.path_status.status = XL_STATUS_AVAILABLE;
-    assert_int_equal(0, xl_conn_take_path_status(p.sc, &f)); /* the same number again */
+    assert_int_equal(0, xl_conn_take_path_status(p->sc, &f)); /* the same number again */
     f.path_status.sequence = 4;
     f.path_status.status = XL_STATUS_ABANDON;
-    assert_int_equal(0, xl_conn_take_path_status(p.sc, &f)); /* an old one that comes late */
-    assert_int_equal(XL_PATH_STANDBY, p.sc->path[1]->state);
+    assert_int_equal(0, xl_conn_take_path_status(p->sc, &f)); /* an old one that comes late */
+    assert_int_equal(XL_PATH_STANDBY, p->sc->path[1]->state);
     f.path_status.sequence = 6;
     f.path_status.status = XL_STATUS_AVAILABLE;
-    assert_int_equal(0, xl_conn_take_path_status(p.sc, &f));
-    assert_int_equal(XL_PATH_ACTIVE, p.sc->path[1]->state);
+    assert_int_equal(0, xl_conn_take_path_status(p->sc, &f));
+    assert_int_equal(XL_PATH_ACTIVE, p->sc->path[1]->state);
     f.path_status.path_id = 77; /* no such path: ignored */
     f.path_status.status = XL_STATUS_ABANDON;
-    assert_int_equal(0, xl_conn_take_path_status(p.sc, &f));
-    pair_free(&p);
+    assert_int_equal(0, xl_conn_take_path_status(p->sc, &f));
 }
 
-TEST(a_lost_status_is_sent_again_but_only_the_latest) {
-    pair p;
-    pair_init(&p, 115, 2, 10000);
-    start(&p, 115);
-    p.link[0].dark[0] = p.link[1].dark[0] = true;
-    xl_connection_set_path_status(p.cc, 1, XL_STATUS_STANDBY, p.now);
-    pair_run(&p, 5000);
-    xl_connection_set_path_status(p.cc, 1, XL_STATUS_AVAILABLE, p.now);
-    pair_run(&p, 5000);
-    xl_connection_set_path_status(p.cc, 1, XL_STATUS_STANDBY, p.now);
-    pair_run(&p, 200000);
-    assert_int_equal(XL_PATH_ACTIVE, p.sc->path[1]->state);
-    p.link[0].dark[0] = p.link[1].dark[0] = false;
-    pair_run(&p, 1000000);
-    assert_int_equal(XL_PATH_STANDBY, p.sc->path[1]->state);
-    assert_int_equal(3, p.sc->path[1]->statuses.peer_sequence);
-    pair_free(&p);
+PAIR_TEST(a_lost_status_is_sent_again_but_only_the_latest) {
+    pair_init(p, 115, 2, 10000);
+    start(p, 115);
+    p->link[0].dark[0] = p->link[1].dark[0] = true;
+    xl_connection_set_path_status(p->cc, 1, XL_STATUS_STANDBY, p->now);
+    pair_run(p, 5000);
+    xl_connection_set_path_status(p->cc, 1, XL_STATUS_AVAILABLE, p->now);
+    pair_run(p, 5000);
+    xl_connection_set_path_status(p->cc, 1, XL_STATUS_STANDBY, p->now);
+    pair_run(p, 200000);
+    assert_int_equal(XL_PATH_ACTIVE, p->sc->path[1]->state);
+    p->link[0].dark[0] = p->link[1].dark[0] = false;
+    pair_run(p, 1000000);
+    assert_int_equal(XL_PATH_STANDBY, p->sc->path[1]->state);
+    assert_int_equal(3, p->sc->path[1]->statuses.peer_sequence);
 }
 
-TEST(a_request_for_a_path_under_validation_waits_for_it) {
-    pair p;
-    pair_init(&p, 116, 2, 10000);
-    pair_multipath(&p, "minrtt", "none");
-    darken(&p.link[1]);
-    pair_establish(&p);
-    pair_run(&p, 100000);
-    assert_int_equal(0, xl_connection_set_path_status(p.cc, 1, XL_STATUS_STANDBY, p.now));
-    pair_run(&p, 1000000);
-    p.link[1].dark[0] = p.link[1].dark[1] = false;
-    pair_run(&p, 3000000);
-    assert_int_equal(XL_PATH_STANDBY, p.cc->path[1]->state);
-    assert_int_equal(XL_PATH_STANDBY, p.sc->path[1]->state);
-    pair_free(&p);
+PAIR_TEST(a_request_for_a_path_under_validation_waits_for_it) {
+    pair_init(p, 116, 2, 10000);
+    pair_multipath(p, "minrtt", "none");
+    darken(&p->link[1]);
+    pair_establish(p);
+    pair_run(p, 100000);
+    assert_int_equal(0, xl_connection_set_path_status(p->cc, 1, XL_STATUS_STANDBY, p->now));
+    pair_run(p, 1000000);
+    p->link[1].dark[0] = p->link[1].dark[1] = false;
+    pair_run(p, 3000000);
+    assert_int_equal(XL_PATH_STANDBY, p->cc->path[1]->state);
+    assert_int_equal(XL_PATH_STANDBY, p->sc->path[1]->state);
 }
 
 TEST(a_status_needs_a_path_and_multipath) {
@@ -205,17 +193,15 @@ TEST(a_status_needs_a_path_and_multipath) {
 }
 
 /* A status that was sent twice is confirmed twice, the second time when another path is in the place of its path. */
-TEST(a_status_is_confirmed_for_its_own_path_alone) {
-    pair p;
-    pair_init(&p, 146, 2, 10000);
-    start(&p, 146);
-    assert_int_equal(0, xl_connection_set_path_status(p.cc, 1, XL_STATUS_STANDBY, p.now));
-    pair_flush(&p);
-    p.cc->path[1]->cids.remote_path_id += 5; /* another path, whose status has the same number */
-    pair_run(&p, 60000);
-    assert_false(p.cc->path[1]->statuses.is_confirmed);
-    p.cc->path[1]->cids.remote_path_id -= 5;
-    pair_free(&p);
+PAIR_TEST(a_status_is_confirmed_for_its_own_path_alone) {
+    pair_init(p, 146, 2, 10000);
+    start(p, 146);
+    assert_int_equal(0, xl_connection_set_path_status(p->cc, 1, XL_STATUS_STANDBY, p->now));
+    pair_flush(p);
+    p->cc->path[1]->cids.remote_path_id += 5; /* another path, whose status has the same number */
+    pair_run(p, 60000);
+    assert_false(p->cc->path[1]->statuses.is_confirmed);
+    p->cc->path[1]->cids.remote_path_id -= 5;
 }
 
 TEST_MAIN(NULL, NULL)

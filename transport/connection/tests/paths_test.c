@@ -11,54 +11,46 @@ static void start_unequal(pair *p, uint64_t seed) {
     start(p, seed);
 }
 
-TEST(an_ack_from_elsewhere_does_not_poison_the_rtt) {
-    pair p;
-    start_unequal(&p, 100);
-    size_t i = pair_ask(&p, 20000000);
-    pair_run(&p, 1500000);
-    assert_false(p.request[i].done);
+PAIR_TEST(an_ack_from_elsewhere_does_not_poison_the_rtt) {
+    start_unequal(p, 100);
+    size_t i = pair_ask(p, 20000000);
+    pair_run(p, 1500000);
+    assert_false(p->request[i].done);
     /* There on the slow path, back on the fast one: 80 + 10 ms and what queues; the path itself takes 160. */
-    assert_in_range(p.sc->path[1]->rtt.min, 160000, 161000);
-    assert_true(p.sc->path[1]->rtt.smoothed >= 160000);
-    assert_in_range(p.sc->path[1]->ack_rtt.min, 90000, 92000);
-    assert_in_range(p.sc->path[0]->rtt.min, 20000, 21000);
+    assert_in_range(p->sc->path[1]->rtt.min, 160000, 161000);
+    assert_true(p->sc->path[1]->rtt.smoothed >= 160000);
+    assert_in_range(p->sc->path[1]->ack_rtt.min, 90000, 92000);
+    assert_in_range(p->sc->path[0]->rtt.min, 20000, 21000);
     /* The fast path's acknowledgements come back on it: both are one. */
-    assert_int_equal(p.sc->path[0]->rtt.min, p.sc->path[0]->ack_rtt.min);
-    pair_free(&p);
+    assert_int_equal(p->sc->path[0]->rtt.min, p->sc->path[0]->ack_rtt.min);
 }
 
-TEST(the_rtt_stays_fresh_while_acks_come_from_elsewhere) {
-    pair p;
-    start_unequal(&p, 101);
-    size_t i = pair_ask(&p, 20000000);
-    pair_run(&p, 500000);
-    delay(&p.link[1], 180000); /* the path turns slower, which no acknowledgement can say */
-    pair_run(&p, 3000000);
-    assert_false(p.request[i].done);
-    assert_true(p.sc->path[1]->rtt.smoothed >= 240000);
-    pair_free(&p);
+PAIR_TEST(the_rtt_stays_fresh_while_acks_come_from_elsewhere) {
+    start_unequal(p, 101);
+    size_t i = pair_ask(p, 20000000);
+    pair_run(p, 500000);
+    delay(&p->link[1], 180000); /* the path turns slower, which no acknowledgement can say */
+    pair_run(p, 3000000);
+    assert_false(p->request[i].done);
+    assert_true(p->sc->path[1]->rtt.smoothed >= 240000);
 }
 
-TEST(with_acks_on_the_original_path_both_rtts_are_one) {
-    pair p;
-    pair_init(&p, 102, 2, 10000);
-    delay(&p.link[1], 60000);
-    start(&p, 102);
-    assert_true(pair_finish(&p, pair_ask(&p, 5000000), 20000000) != UINT64_MAX);
+PAIR_TEST(with_acks_on_the_original_path_both_rtts_are_one) {
+    pair_init(p, 102, 2, 10000);
+    delay(&p->link[1], 60000);
+    start(p, 102);
+    assert_true(pair_finish(p, pair_ask(p, 5000000), 20000000) != UINT64_MAX);
     for (int k = 0; k < 2; k++)
-        assert_memory_equal(&p.sc->path[k]->rtt, &p.sc->path[k]->ack_rtt, sizeof(xl_rtt));
-    pair_free(&p);
+        assert_memory_equal(&p->sc->path[k]->rtt, &p->sc->path[k]->ack_rtt, sizeof(xl_rtt));
 }
 
-TEST(the_fastest_path_carries_the_acks) {
-    pair p;
-    start_unequal(&p, 103);
-    size_t i = pair_ask(&p, 4000000);
-    uint64_t before = p.link[1].packets[0];
-    assert_true(pair_finish(&p, i, 20000000) != UINT64_MAX);
-    assert_true(p.link[1].packets[1] > 700); /* data came on the slow path, too */
-    assert_true(p.link[1].packets[0] - before < 60);
-    pair_free(&p);
+PAIR_TEST(the_fastest_path_carries_the_acks) {
+    start_unequal(p, 103);
+    size_t i = pair_ask(p, 4000000);
+    uint64_t before = p->link[1].packets[0];
+    assert_true(pair_finish(p, i, 20000000) != UINT64_MAX);
+    assert_true(p->link[1].packets[1] > 700); /* data came on the slow path, too */
+    assert_true(p->link[1].packets[0] - before < 60);
 }
 
 /* The fast path dies, one way or both: acknowledgements of what the slow one brings leave it within a probe timeout. */
@@ -85,48 +77,44 @@ TEST(acks_leave_a_path_that_has_gone_dark) {
 
 /* ---- paths that come and go ---- */
 
-TEST(a_path_comes_and_goes_in_mid_download) {
-    pair p;
-    pair_init(&p, 120, 2, 10000);
-    start(&p, 120);
-    size_t i = pair_ask(&p, 30000000);
-    uint64_t path_id = p.cc->path[1]->cids.remote_path_id;
+PAIR_TEST(a_path_comes_and_goes_in_mid_download) {
+    pair_init(p, 120, 2, 10000);
+    start(p, 120);
+    size_t i = pair_ask(p, 30000000);
+    uint64_t path_id = p->cc->path[1]->cids.remote_path_id;
     int index = 1;
     /* More often than there are slots: those of abandoned paths serve again. */
     for (int k = 0; k < 12; k++) {
-        assert_int_equal(0, xl_connection_close_path(p.cc, index, p.now));
-        pair_run(&p, 300000);
-        uint64_t before = p.link[1].bytes[1];
-        pair_run(&p, 200000);
-        assert_true(p.link[1].bytes[1] - before < 5000);
-        index = xl_connection_add_path(p.cc, &p.link[1].client, &p.link[1].server, XL_TECH_LTE, p.now);
+        assert_int_equal(0, xl_connection_close_path(p->cc, index, p->now));
+        pair_run(p, 300000);
+        uint64_t before = p->link[1].bytes[1];
+        pair_run(p, 200000);
+        assert_true(p->link[1].bytes[1] - before < 5000);
+        index = xl_connection_add_path(p->cc, &p->link[1].client, &p->link[1].server, XL_TECH_LTE, p->now);
         assert_in_range(index, 1, XL_MAX_PATHS - 1);
-        pair_run(&p, 300000);
-        assert_int_equal(XL_PATH_ACTIVE, p.cc->path[index]->state);
-        assert_true(p.cc->path[index]->cids.remote_path_id > path_id); /* a new path */
-        path_id = p.cc->path[index]->cids.remote_path_id;
-        assert_true(p.link[1].bytes[1] - before > 100000);
+        pair_run(p, 300000);
+        assert_int_equal(XL_PATH_ACTIVE, p->cc->path[index]->state);
+        assert_true(p->cc->path[index]->cids.remote_path_id > path_id); /* a new path */
+        path_id = p->cc->path[index]->cids.remote_path_id;
+        assert_true(p->link[1].bytes[1] - before > 100000);
     }
-    assert_true(pair_finish(&p, i, 60000000) != UINT64_MAX);
-    assert_false(p.client_closed);
-    pair_free(&p);
+    assert_true(pair_finish(p, i, 60000000) != UINT64_MAX);
+    assert_false(p->client_closed);
 }
 
-TEST(the_first_path_may_go_and_another_come) {
-    pair p;
-    pair_init(&p, 121, 2, 10000);
-    start(&p, 121);
-    size_t i = pair_ask(&p, 8000000);
-    pair_run(&p, 500000);
-    assert_int_equal(0, xl_connection_close_path(p.cc, 0, p.now));
-    pair_run(&p, 500000);
-    int index = xl_connection_add_path(p.cc, &p.link[0].client, &p.link[0].server, XL_TECH_WIFI, p.now);
+PAIR_TEST(the_first_path_may_go_and_another_come) {
+    pair_init(p, 121, 2, 10000);
+    start(p, 121);
+    size_t i = pair_ask(p, 8000000);
+    pair_run(p, 500000);
+    assert_int_equal(0, xl_connection_close_path(p->cc, 0, p->now));
+    pair_run(p, 500000);
+    int index = xl_connection_add_path(p->cc, &p->link[0].client, &p->link[0].server, XL_TECH_WIFI, p->now);
     assert_int_equal(2, index);
-    pair_run(&p, 300000);
-    assert_int_equal(XL_PATH_ACTIVE, p.cc->path[2]->state);
-    assert_true(pair_finish(&p, i, 60000000) != UINT64_MAX);
-    assert_true(sent_on(&p, 2) > 1000000);
-    pair_free(&p);
+    pair_run(p, 300000);
+    assert_int_equal(XL_PATH_ACTIVE, p->cc->path[2]->state);
+    assert_true(pair_finish(p, i, 60000000) != UINT64_MAX);
+    assert_true(sent_on(p, 2) > 1000000);
 }
 
 /* Each abandons the path that the other one's request goes out on. */

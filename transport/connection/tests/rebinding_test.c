@@ -87,22 +87,20 @@ TEST(a_second_path_works_after_a_new_binding_that_was_dark_at_first) {
 }
 
 /* The first path has proven the new address by then: bytes from there count for that one. */
-TEST(a_path_that_moves_to_an_address_that_another_one_has_proven_works) {
-    pair p;
-    begin(&p, XL_DIALECT_IETF, &(nat_story){0});
-    pair_link *l = &p.link[0];
-    assert_int_equal(1, xl_connection_add_path(p.cc, &l->client, &l->server, XL_TECH_LTE, p.now));
-    pair_run(&p, 500000);
+PAIR_TEST(a_path_that_moves_to_an_address_that_another_one_has_proven_works) {
+    begin(p, XL_DIALECT_IETF, &(nat_story){0});
+    pair_link *l = &p->link[0];
+    assert_int_equal(1, xl_connection_add_path(p->cc, &l->client, &l->server, XL_TECH_LTE, p->now));
+    pair_run(p, 500000);
     l->nat = pair_addr(l->client.ip[3], 5000);
-    p.cc->path[0]->flight.ping_pending = true;
-    xl_conn_wake(p.cc);
-    pair_run(&p, 200000);
-    assert_true(xl_addr_equal(&p.sc->path[0]->remote, &l->nat) && p.sc->path[0]->validation.is_done);
-    assert_true(xl_addr_equal(&p.sc->path[1]->remote, &l->client));
-    xl_connection_ping(p.cc, p.now);
-    pair_run(&p, 1000000);
-    check_that_all_work(&p);
-    pair_free(&p);
+    p->cc->path[0]->flight.ping_pending = true;
+    xl_conn_wake(p->cc);
+    pair_run(p, 200000);
+    assert_true(xl_addr_equal(&p->sc->path[0]->remote, &l->nat) && p->sc->path[0]->validation.is_done);
+    assert_true(xl_addr_equal(&p->sc->path[1]->remote, &l->client));
+    xl_connection_ping(p->cc, p->now);
+    pair_run(p, 1000000);
+    check_that_all_work(p);
 }
 
 static void both_dialects(void (*each)(pair *)) {

@@ -140,25 +140,23 @@ TEST(a_signal_in_a_frame_of_its_own_needs_nothing_to_acknowledge) {
     }
 }
 
-TEST(signals_are_sent_on_change_and_one_in_50_ms_at_most) {
-    pair p;
-    with_control(&p, XL_QOE_IN_SIGNALS);
+PAIR_TEST(signals_are_sent_on_change_and_one_in_50_ms_at_most) {
+    with_control(p, XL_QOE_IN_SIGNALS);
     xl_qoe qoe = play_of_3_s;
     for (int ms = 0; ms < 1000; ms++) {
         qoe.cached_bytes -= 500;
-        xl_connection_set_qoe(p.cc, &qoe, p.now);
-        pair_run(&p, 1000);
+        xl_connection_set_qoe(p->cc, &qoe, p->now);
+        pair_run(p, 1000);
     }
-    assert_in_range(p.cc->qoe.signals, 18, 21);
-    pair_run(&p, 100000);
-    assert_int_equal(qoe.cached_bytes, p.sc->qoe.gate.signal.cached_bytes); /* the last one too */
-    uint64_t sent = p.cc->qoe.signals;
+    assert_in_range(p->cc->qoe.signals, 18, 21);
+    pair_run(p, 100000);
+    assert_int_equal(qoe.cached_bytes, p->sc->qoe.gate.signal.cached_bytes); /* the last one too */
+    uint64_t sent = p->cc->qoe.signals;
     for (int k = 0; k < 20; k++) { /* nothing new */
-        xl_connection_set_qoe(p.cc, &qoe, p.now);
-        pair_run(&p, 60000);
+        xl_connection_set_qoe(p->cc, &qoe, p->now);
+        pair_run(p, 60000);
     }
-    assert_int_equal(sent, p.cc->qoe.signals);
-    pair_free(&p);
+    assert_int_equal(sent, p->cc->qoe.signals);
 }
 
 /* The first signal says 100 ms, and is overtaken by one that says 3 s. */
@@ -204,28 +202,26 @@ TEST(a_signal_that_was_overtaken_by_one_on_a_faster_path_does_not_count) {
     second_signal_comes_first(&p);
 }
 
-TEST(a_lost_signal_is_followed_by_the_newest_unless_one_is_under_way) {
-    pair p;
-    with_control(&p, XL_QOE_IN_SIGNALS);
-    p.link[0].dark[0] = p.link[1].dark[0] = true;
-    xl_connection_set_qoe(p.cc, &play_of_3_s, p.now);
-    pair_run(&p, 20000);
-    p.link[0].dark[0] = p.link[1].dark[0] = false;
-    assert_int_equal(1, p.cc->qoe.signals);
-    pair_run(&p, 1000000);
-    assert_int_equal(2, p.cc->qoe.signals); /* lost, and sent again */
-    assert_int_equal(play_of_3_s.cached_bytes, p.sc->qoe.gate.signal.cached_bytes);
+PAIR_TEST(a_lost_signal_is_followed_by_the_newest_unless_one_is_under_way) {
+    with_control(p, XL_QOE_IN_SIGNALS);
+    p->link[0].dark[0] = p->link[1].dark[0] = true;
+    xl_connection_set_qoe(p->cc, &play_of_3_s, p->now);
+    pair_run(p, 20000);
+    p->link[0].dark[0] = p->link[1].dark[0] = false;
+    assert_int_equal(1, p->cc->qoe.signals);
+    pair_run(p, 1000000);
+    assert_int_equal(2, p->cc->qoe.signals); /* lost, and sent again */
+    assert_int_equal(play_of_3_s.cached_bytes, p->sc->qoe.gate.signal.cached_bytes);
 
-    p.link[0].dark[0] = p.link[1].dark[0] = true;
-    xl_connection_set_qoe(p.cc, &play_of_100_ms, p.now);
-    pair_run(&p, 5000);
-    p.link[0].dark[0] = p.link[1].dark[0] = false;
-    pair_run(&p, 50000);
-    xl_connection_set_qoe(p.cc, &play_of_3_s, p.now);
-    pair_run(&p, 3000000);
-    assert_int_equal(4, p.cc->qoe.signals); /* the lost one is not sent again */
-    assert_int_equal(play_of_3_s.cached_bytes, p.sc->qoe.gate.signal.cached_bytes);
-    pair_free(&p);
+    p->link[0].dark[0] = p->link[1].dark[0] = true;
+    xl_connection_set_qoe(p->cc, &play_of_100_ms, p->now);
+    pair_run(p, 5000);
+    p->link[0].dark[0] = p->link[1].dark[0] = false;
+    pair_run(p, 50000);
+    xl_connection_set_qoe(p->cc, &play_of_3_s, p->now);
+    pair_run(p, 3000000);
+    assert_int_equal(4, p->cc->qoe.signals); /* the lost one is not sent again */
+    assert_int_equal(play_of_3_s.cached_bytes, p->sc->qoe.gate.signal.cached_bytes);
 }
 
 /* ---- Equation 1 ---- */

@@ -162,26 +162,24 @@ TEST(frames_of_flow_control_leave_a_dark_path_without_suspect_paths) {
 
 /* ---- One original, one copy ---- */
 
-TEST(copies_take_no_flow_control_credit) {
-    pair p;
-    two_paths(&p, 72, 10000, 60000, "stream");
-    p.server_config.scheme.reinjection_unconditional = true;
+PAIR_TEST(copies_take_no_flow_control_credit) {
+    two_paths(p, 72, 10000, 60000, "stream");
+    p->server_config.scheme.reinjection_unconditional = true;
     const uint64_t size = 60 * PACKET;
-    p.client_config.limits.max_data = p.client_config.limits.max_stream_data = size; /* not one byte more */
-    start(&p);
-    uint64_t before = p.sc->streams.flow_out.used;
-    size_t i = pair_ask(&p, size);
-    until_flushed(&p, i);
-    pair_run(&p, 5000); /* copies leave, nothing of them has come back */
-    const xl_stream *s = xl_conn_stream(p.sc, p.request[i].id);
+    p->client_config.limits.max_data = p->client_config.limits.max_stream_data = size; /* not one byte more */
+    start(p);
+    uint64_t before = p->sc->streams.flow_out.used;
+    size_t i = pair_ask(p, size);
+    until_flushed(p, i);
+    pair_run(p, 5000); /* copies leave, nothing of them has come back */
+    const xl_stream *s = xl_conn_stream(p->sc, p->request[i].id);
     assert_non_null(s);
-    assert_true(p.sc->stats.reinjected_bytes > 0);
+    assert_true(p->sc->stats.reinjected_bytes > 0);
     assert_int_equal(size, s->send_flow.used);
-    assert_int_equal(before + size, p.sc->streams.flow_out.used);
-    assert_true(pair_finish(&p, i, 5000000) != UINT64_MAX);
-    assert_int_equal(before + size, p.sc->streams.flow_out.used);
-    assert_int_equal(before + size, p.cc->streams.flow_in.received);
-    pair_free(&p);
+    assert_int_equal(before + size, p->sc->streams.flow_out.used);
+    assert_true(pair_finish(p, i, 5000000) != UINT64_MAX);
+    assert_int_equal(before + size, p->sc->streams.flow_out.used);
+    assert_int_equal(before + size, p->cc->streams.flow_in.received);
 }
 
 /* dark_link: on which the server's packets vanish once all is sent, the originals' or the copies'. */
@@ -269,21 +267,19 @@ static xl_reinjection_scope count_and_copy_nothing(const xl_reinjection_view *vi
 
 /* One stream with plenty to send fills each packet at one go. A choice when the pacer still holds the packet back, and
  * one when it is sent; what was chosen to find the path is what the packet carries. */
-TEST(what_goes_into_a_packet_is_chosen_once) {
+PAIR_TEST(what_goes_into_a_packet_is_chosen_once) {
     const xl_reinjection_ops counting = {.name = "counting", .scope = count_and_copy_nothing};
-    pair p;
-    two_paths(&p, 79, 10000, 60000, "stream");
-    start(&p);
-    p.sc->reinjection = &counting;
+    two_paths(p, 79, 10000, 60000, "stream");
+    start(p);
+    p->sc->reinjection = &counting;
     times_asked = 0;
-    size_t i = pair_ask(&p, 500 * PACKET);
-    uint64_t before = pair_server_path(&p, 0).packets_sent + pair_server_path(&p, 1).packets_sent;
-    until_flushed(&p, i);
-    uint64_t packets = pair_server_path(&p, 0).packets_sent + pair_server_path(&p, 1).packets_sent - before;
+    size_t i = pair_ask(p, 500 * PACKET);
+    uint64_t before = pair_server_path(p, 0).packets_sent + pair_server_path(p, 1).packets_sent;
+    until_flushed(p, i);
+    uint64_t packets = pair_server_path(p, 0).packets_sent + pair_server_path(p, 1).packets_sent - before;
     assert_true(packets >= 400);
     assert_true(times_asked < 2 * packets + packets / 4);
-    p.sc->reinjection = &xl_reinjection_none;
-    pair_free(&p);
+    p->sc->reinjection = &xl_reinjection_none;
 }
 
 /* Packets looked at for one decision, with so many in flight on the slow path. */

@@ -24,50 +24,44 @@ static void connect_with_two_streams(pair *p, uint64_t *a, uint64_t *b) {
     assert_int_equal(0, xl_stream_open(p->sc, false, b));
 }
 
-TEST(streams_take_what_the_windows_can_take_and_some_more_the_first_one_first) {
-    pair p;
+PAIR_TEST(streams_take_what_the_windows_can_take_and_some_more_the_first_one_first) {
     uint64_t a, b;
-    pair_init(&p, 1, 1, 10000);
-    connect_with_two_streams(&p, &a, &b);
-    size_t all = (size_t)xl_path_window(p.sc->path[0]) + LOOK_AHEAD;
-    assert_int_equal(all, xl_stream_send_capacity(p.sc, a));
-    assert_int_equal(30000, xl_stream_send(p.sc, a, zeros, 30000, false, NULL));
-    assert_int_equal(all - 30000, xl_stream_send_capacity(p.sc, b));
-    assert_int_equal(all - 30000, xl_stream_send(p.sc, a, zeros, sizeof zeros, false, NULL));
-    assert_int_equal(0, xl_stream_send_capacity(p.sc, a));
-    assert_int_equal(0, xl_stream_send_capacity(p.sc, b));
-    assert_int_equal(0, xl_stream_set_priority(p.sc, b, 0)); /* what a holds does not matter to it any more */
-    assert_int_equal(all, xl_stream_send_capacity(p.sc, b));
-    pair_free(&p);
+    pair_init(p, 1, 1, 10000);
+    connect_with_two_streams(p, &a, &b);
+    size_t all = (size_t)xl_path_window(p->sc->path[0]) + LOOK_AHEAD;
+    assert_int_equal(all, xl_stream_send_capacity(p->sc, a));
+    assert_int_equal(30000, xl_stream_send(p->sc, a, zeros, 30000, false, NULL));
+    assert_int_equal(all - 30000, xl_stream_send_capacity(p->sc, b));
+    assert_int_equal(all - 30000, xl_stream_send(p->sc, a, zeros, sizeof zeros, false, NULL));
+    assert_int_equal(0, xl_stream_send_capacity(p->sc, a));
+    assert_int_equal(0, xl_stream_send_capacity(p->sc, b));
+    assert_int_equal(0, xl_stream_set_priority(p->sc, b, 0)); /* what a holds does not matter to it any more */
+    assert_int_equal(all, xl_stream_send_capacity(p->sc, b));
 }
 
-TEST(room_that_one_stream_does_not_need_is_offered_to_the_next_at_once) {
-    pair p;
+PAIR_TEST(room_that_one_stream_does_not_need_is_offered_to_the_next_at_once) {
     uint64_t a, b, asked;
-    pair_init(&p, 1, 1, 10000);
-    p.client_config.limits.max_data = 1;
-    connect_with_two_streams(&p, &a, &b);
-    assert_int_equal(1, xl_stream_send(p.sc, a, zeros, 20000, true, NULL));
-    assert_int_equal(0, xl_stream_send(p.sc, b, zeros, 20000, true, NULL));
-    xl_flow_out_raise(&p.sc->streams.flow_out, 1 << 20);
-    xl_conn_offer_room(p.sc);
-    assert_true(next_writable(&p, &asked));
+    pair_init(p, 1, 1, 10000);
+    p->client_config.limits.max_data = 1;
+    connect_with_two_streams(p, &a, &b);
+    assert_int_equal(1, xl_stream_send(p->sc, a, zeros, 20000, true, NULL));
+    assert_int_equal(0, xl_stream_send(p->sc, b, zeros, 20000, true, NULL));
+    xl_flow_out_raise(&p->sc->streams.flow_out, 1 << 20);
+    xl_conn_offer_room(p->sc);
+    assert_true(next_writable(p, &asked));
     assert_int_equal(a, asked);
-    assert_false(next_writable(&p, &asked));
-    assert_int_equal(19999, xl_stream_send(p.sc, a, zeros, 19999, true, NULL));
-    assert_true(next_writable(&p, &asked));
+    assert_false(next_writable(p, &asked));
+    assert_int_equal(19999, xl_stream_send(p->sc, a, zeros, 19999, true, NULL));
+    assert_true(next_writable(p, &asked));
     assert_int_equal(b, asked);
-    pair_free(&p);
 }
 
-TEST(the_application_is_not_asked_for_every_packet) {
-    pair p;
-    pair_init(&p, 1, 1, 10000);
-    pair_establish(&p);
-    uint64_t before = p.server->event_next, size = 5000000;
-    assert_true(pair_finish(&p, pair_ask(&p, size), 60000000) != UINT64_MAX);
-    assert_true(p.server->event_next - before <= size / 20000);
-    pair_free(&p);
+PAIR_TEST(the_application_is_not_asked_for_every_packet) {
+    pair_init(p, 1, 1, 10000);
+    pair_establish(p);
+    uint64_t before = p->server->event_next, size = 5000000;
+    assert_true(pair_finish(p, pair_ask(p, size), 60000000) != UINT64_MAX);
+    assert_true(p->server->event_next - before <= size / 20000);
 }
 
 TEST_MAIN(NULL, NULL)

@@ -117,18 +117,16 @@ TEST(redundant_takes_the_time_of_the_better_path_though_the_other_dies) {
     }
 }
 
-TEST(redundant_never_copies_what_is_acknowledged) {
-    pair p;
-    start(&p, "redundant", 20, 5000, 400000);
-    limit(&p.link[1], 1); /* a twentieth of the rate: nearly all is acknowledged before this path gets there */
-    connect_and_open(&p);
-    uint64_t before = carried(&p, 1);
-    assert_true(pair_finish(&p, pair_ask(&p, 4000000), 60000000) != UINT64_MAX);
-    pair_run(&p, 10000000); /* its window opens long after the end: nothing more is to be said */
-    assert_true(carried(&p, 1) - before < 400000);
-    assert_int_equal(p.sc->stats.reinjected_bytes,
-                     pair_server_path(&p, 0).reinjected_bytes + pair_server_path(&p, 1).reinjected_bytes);
-    pair_free(&p);
+PAIR_TEST(redundant_never_copies_what_is_acknowledged) {
+    start(p, "redundant", 20, 5000, 400000);
+    limit(&p->link[1], 1); /* a twentieth of the rate: nearly all is acknowledged before this path gets there */
+    connect_and_open(p);
+    uint64_t before = carried(p, 1);
+    assert_true(pair_finish(p, pair_ask(p, 4000000), 60000000) != UINT64_MAX);
+    pair_run(p, 10000000); /* its window opens long after the end: nothing more is to be said */
+    assert_true(carried(p, 1) - before < 400000);
+    assert_int_equal(p->sc->stats.reinjected_bytes,
+                     pair_server_path(p, 0).reinjected_bytes + pair_server_path(p, 1).reinjected_bytes);
 }
 
 TEST(redundant_repairs_loss_on_both_paths) {
@@ -227,19 +225,17 @@ static void always_wait(void *state, const xl_scheduler_view *view, xl_scheduler
     *out = (xl_scheduler_decision){.waits_for = view->path[0].index, .why = "contrary"};
 }
 
-TEST(a_scheduler_that_never_sends_cannot_stop_a_connection) {
+PAIR_TEST(a_scheduler_that_never_sends_cannot_stop_a_connection) {
     static const xl_scheduler_ops contrary = {.name = "contrary", .decide = always_wait};
-    pair p;
-    start(&p, "minrtt", 10, 10000, 20000);
-    pair_capture_qlog(&p);
-    connect_and_open(&p);
-    p.sc->scheduler = &contrary;
-    size_t i = pair_ask(&p, 50000);
-    pair_run(&p, 500000);
-    p.link[0].dark[0] = p.link[0].dark[1] = true; /* not even when a path dies besides */
-    assert_true(pair_finish(&p, i, 60000000) != UINT64_MAX);
-    assert_true(logged(&p, "nothing to wait for"));
-    pair_free(&p);
+    start(p, "minrtt", 10, 10000, 20000);
+    pair_capture_qlog(p);
+    connect_and_open(p);
+    p->sc->scheduler = &contrary;
+    size_t i = pair_ask(p, 50000);
+    pair_run(p, 500000);
+    p->link[0].dark[0] = p->link[0].dark[1] = true; /* not even when a path dies besides */
+    assert_true(pair_finish(p, i, 60000000) != UINT64_MAX);
+    assert_true(logged(p, "nothing to wait for"));
 }
 
 TEST_MAIN(NULL, NULL)

@@ -104,73 +104,65 @@ TEST(a_path_stays_where_the_other_end_repairs_by_itself) {
         download_with(REPAIRS, dark, OUTAGE_AT);
 }
 
-TEST(a_path_that_was_given_up_returns_when_it_answers) {
-    pair p;
-    start(&p, true);
-    pair_ask(&p, 3000000);
-    run(&p, SENDS_NOTHING_AGAIN, OUTAGE_AT);
-    set_dark(&p, 1, true);
-    run(&p, SENDS_NOTHING_AGAIN, 8000000);
-    assert_int_equal(1, closed_paths(p.sc));
-    set_dark(&p, 1, false);
-    size_t i = pair_ask(&p, 6000000);
-    run(&p, SENDS_NOTHING_AGAIN, 8000000);
-    assert_int_equal(3, p.sc->path_count); /* the same addresses, another path ID */
-    assert_int_equal(XL_PATH_ACTIVE, p.sc->path[2]->state);
-    assert_true(pair_server_path(&p, 2).stream_bytes_sent > 1000000);
-    assert_true(p.request[i].done && !p.request[i].failed);
-    pair_free(&p);
+PAIR_TEST(a_path_that_was_given_up_returns_when_it_answers) {
+    start(p, true);
+    pair_ask(p, 3000000);
+    run(p, SENDS_NOTHING_AGAIN, OUTAGE_AT);
+    set_dark(p, 1, true);
+    run(p, SENDS_NOTHING_AGAIN, 8000000);
+    assert_int_equal(1, closed_paths(p->sc));
+    set_dark(p, 1, false);
+    size_t i = pair_ask(p, 6000000);
+    run(p, SENDS_NOTHING_AGAIN, 8000000);
+    assert_int_equal(3, p->sc->path_count); /* the same addresses, another path ID */
+    assert_int_equal(XL_PATH_ACTIVE, p->sc->path[2]->state);
+    assert_true(pair_server_path(p, 2).stream_bytes_sent > 1000000);
+    assert_true(p->request[i].done && !p->request[i].failed);
 }
 
 /* Automatic path management too leaves a dark path alone while data comes: the other end may yet send again what was in
  * flight there, and would forget it with the path. */
-TEST(managed_paths_are_not_abandoned_while_data_comes) {
-    pair p;
-    start(&p, true);
-    ((xl_config *)p.cc->config)->limits.path_management.enabled = true;
-    ((xl_config *)p.cc->config)->limits.path_management.abandon_us = 1000000;
-    size_t i = pair_ask(&p, 5000000);
-    run(&p, SENDS_NOTHING_AGAIN, OUTAGE_AT);
-    set_dark(&p, 1, true);
-    run(&p, SENDS_NOTHING_AGAIN, 3300000);
-    assert_int_equal(XL_PATH_SUSPECT, p.cc->path[1]->state);
-    assert_int_equal(0, closed_paths(p.cc));
-    run(&p, SENDS_NOTHING_AGAIN, 6000000);
-    assert_true(p.request[i].done && !p.request[i].failed);
-    pair_free(&p);
+PAIR_TEST(managed_paths_are_not_abandoned_while_data_comes) {
+    start(p, true);
+    ((xl_config *)p->cc->config)->limits.path_management.enabled = true;
+    ((xl_config *)p->cc->config)->limits.path_management.abandon_us = 1000000;
+    size_t i = pair_ask(p, 5000000);
+    run(p, SENDS_NOTHING_AGAIN, OUTAGE_AT);
+    set_dark(p, 1, true);
+    run(p, SENDS_NOTHING_AGAIN, 3300000);
+    assert_int_equal(XL_PATH_SUSPECT, p->cc->path[1]->state);
+    assert_int_equal(0, closed_paths(p->cc));
+    run(p, SENDS_NOTHING_AGAIN, 6000000);
+    assert_true(p->request[i].done && !p->request[i].failed);
 }
 
 /* Both dark: none is given up, since none is heard, and both go on afterwards. */
-TEST(paths_that_are_dark_together_stay) {
-    pair p;
-    start(&p, true);
-    size_t i = pair_ask(&p, 3000000);
-    run(&p, REPAIRS, OUTAGE_AT);
-    set_dark(&p, 0, true);
-    set_dark(&p, 1, true);
-    run(&p, REPAIRS, 5000000);
-    set_dark(&p, 0, false);
-    set_dark(&p, 1, false);
-    run(&p, REPAIRS, 15000000);
-    assert_true(p.request[i].done && !p.request[i].failed);
-    assert_int_equal(0, closed_paths(p.cc) + closed_paths(p.sc));
-    pair_free(&p);
+PAIR_TEST(paths_that_are_dark_together_stay) {
+    start(p, true);
+    size_t i = pair_ask(p, 3000000);
+    run(p, REPAIRS, OUTAGE_AT);
+    set_dark(p, 0, true);
+    set_dark(p, 1, true);
+    run(p, REPAIRS, 5000000);
+    set_dark(p, 0, false);
+    set_dark(p, 1, false);
+    run(p, REPAIRS, 15000000);
+    assert_true(p->request[i].done && !p->request[i].failed);
+    assert_int_equal(0, closed_paths(p->cc) + closed_paths(p->sc));
 }
 
 /* The server thinks for a while before it answers: its silence on every path is none. */
-TEST(a_slow_application_costs_no_path) {
-    pair p;
-    start(&p, true);
-    uint64_t id, before = p.link[0].packets[0] + p.link[1].packets[0];
+PAIR_TEST(a_slow_application_costs_no_path) {
+    start(p, true);
+    uint64_t id, before = p->link[0].packets[0] + p->link[1].packets[0];
     uint8_t half[4] = {0};
-    assert_int_equal(0, xl_stream_open(p.cc, true, &id));
-    assert_int_equal(4, xl_stream_send(p.cc, id, half, 4, false, NULL)); /* without the rest there is no answer */
-    assert_int_equal(0, xl_stream_open(p.sc, true, &id));
-    assert_int_equal(4, xl_stream_send(p.sc, id, half, 4, true, NULL)); /* the client never answers this one */
-    run(&p, REPAIRS, 5000000);
-    assert_int_equal(0, closed_paths(p.cc) + closed_paths(p.sc));
-    assert_true(p.link[0].packets[0] + p.link[1].packets[0] < before + 100);
-    pair_free(&p);
+    assert_int_equal(0, xl_stream_open(p->cc, true, &id));
+    assert_int_equal(4, xl_stream_send(p->cc, id, half, 4, false, NULL)); /* without the rest there is no answer */
+    assert_int_equal(0, xl_stream_open(p->sc, true, &id));
+    assert_int_equal(4, xl_stream_send(p->sc, id, half, 4, true, NULL)); /* the client never answers this one */
+    run(p, REPAIRS, 5000000);
+    assert_int_equal(0, closed_paths(p->cc) + closed_paths(p->sc));
+    assert_true(p->link[0].packets[0] + p->link[1].packets[0] < before + 100);
 }
 
 TEST_MAIN(NULL, NULL)

@@ -55,21 +55,19 @@ TEST(a_version_changes_also_where_packets_are_lost) {
 }
 
 /* What the handshake authenticates does not agree with what the packets said: somebody changed it on the way. */
-TEST(a_version_that_the_handshake_does_not_confirm_is_an_error) {
-    pair p;
-    init(&p, 3, XL_VERSIONS_BOTH, XL_VERSIONS_BOTH);
-    pair_establish(&p);
-    xl_transport_params *of_server = &p.cc->peer_params;
-    assert_int_equal(0, xl_conn_agree_on_version(p.cc));
+PAIR_TEST(a_version_that_the_handshake_does_not_confirm_is_an_error) {
+    init(p, 3, XL_VERSIONS_BOTH, XL_VERSIONS_BOTH);
+    pair_establish(p);
+    xl_transport_params *of_server = &p->cc->peer_params;
+    assert_int_equal(0, xl_conn_agree_on_version(p->cc));
     of_server->chosen_version = XL_VERSION_1;
-    assert_int_equal(XL_QERR_VERSION_NEGOTIATION, xl_conn_agree_on_version(p.cc));
+    assert_int_equal(XL_QERR_VERSION_NEGOTIATION, xl_conn_agree_on_version(p->cc));
     of_server->has_version_information = false;
-    assert_int_equal(XL_QERR_VERSION_NEGOTIATION, xl_conn_agree_on_version(p.cc));
-    xl_transport_params *of_client = &p.sc->peer_params;
+    assert_int_equal(XL_QERR_VERSION_NEGOTIATION, xl_conn_agree_on_version(p->cc));
+    xl_transport_params *of_client = &p->sc->peer_params;
     assert_int_equal(XL_VERSION_1, of_client->chosen_version);
     of_client->chosen_version = XL_VERSION_2; /* but its first packet was of version 1 */
-    assert_int_equal(XL_QERR_VERSION_NEGOTIATION, xl_conn_agree_on_version(p.sc));
-    pair_free(&p);
+    assert_int_equal(XL_QERR_VERSION_NEGOTIATION, xl_conn_agree_on_version(p->sc));
 }
 
 TEST(version_information_has_a_form) {
@@ -140,20 +138,18 @@ TEST(the_quic_bit_is_random_where_both_sides_take_that) {
     }
 }
 
-TEST(a_packet_without_the_quic_bit_is_dropped_where_it_was_not_agreed) {
-    pair p;
-    init(&p, 6, XL_VERSIONS_1, XL_VERSIONS_1);
-    pair_establish(&p);
-    p.cc->peer_params.grease_quic_bit = true; /* the client believes what the server never said */
-    p.client->config.limits.grease = true;
-    uint64_t dropped = p.sc->stats.datagrams_dropped, received = p.sc->stats.datagrams_received;
+PAIR_TEST(a_packet_without_the_quic_bit_is_dropped_where_it_was_not_agreed) {
+    init(p, 6, XL_VERSIONS_1, XL_VERSIONS_1);
+    pair_establish(p);
+    p->cc->peer_params.grease_quic_bit = true; /* the client believes what the server never said */
+    p->client->config.limits.grease = true;
+    uint64_t dropped = p->sc->stats.datagrams_dropped, received = p->sc->stats.datagrams_received;
     for (int i = 0; i < 40; i++) {
-        xl_connection_ping(p.cc, p.now);
-        pair_run(&p, 100000);
+        xl_connection_ping(p->cc, p->now);
+        pair_run(p, 100000);
     }
-    assert_true(p.sc->stats.datagrams_received + p.sc->stats.datagrams_dropped > received + dropped);
-    assert_true(p.cc->path[0]->stats.packets_lost > 5);
-    pair_free(&p);
+    assert_true(p->sc->stats.datagrams_received + p->sc->stats.datagrams_dropped > received + dropped);
+    assert_true(p->cc->path[0]->stats.packets_lost > 5);
 }
 
 TEST(the_spin_bit_turns_once_a_round_trip) {
