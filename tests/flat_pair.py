@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from railyard.experiment.model import load_experiment
 from railyard.run.campaign import Campaign, run_campaign
 from railyard.run.progress import Silent
@@ -20,15 +22,26 @@ pairs:
   - {name: wifi, technology: wifi, uplink: t, downlink: t, base_rtt_ms: 30, queue: 'droptail:packets=200'}
   - {name: lte, technology: lte, uplink: t, downlink: t, base_rtt_ms: 60, queue: 'droptail:packets=100'}
 """
+SINGLE_PATH = """\
+name: flat
+pairs: [flat]
+schemes: [{scheme: sp, path: wifi}]
+start_offset_ms: 0
+player: {duration_s: 3, bitrate_bps: 8000000, chunk_bytes: 524288}
+time_limit_s: 12
+qlog: false
+"""
 
 
 def played(folder: Path, text: str, out: str = "out") -> Path:
-    """The folder of the experiment's one run, repeated while it is void. RAILYARD_TRACE_PATH names `folder`."""
+    """The folder of the experiment's one run, repeated while it is void. The pair is in `folder`."""
     (folder / "index.yaml").write_text(INDEX)
     (folder / "t").write_text("1\n")
     (folder / "e.yaml").write_text(text)
-    specs = resolve(*load_experiment(folder / "e.yaml"))
-    campaign = Campaign(folder / out)
-    with campaign.locked():
-        run_campaign(campaign, specs, 1, Silent())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAILYARD_TRACE_PATH", str(folder))
+        specs = resolve(*load_experiment(folder / "e.yaml"))
+        campaign = Campaign(folder / out)
+        with campaign.locked():
+            run_campaign(campaign, specs, 1, Silent())
     return next(campaign.runs.iterdir())

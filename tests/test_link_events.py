@@ -72,8 +72,7 @@ def look(folder: Path, record: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.privileged
-def test_a_path_goes_down_and_up_in_both_arenas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RAILYARD_TRACE_PATH", str(tmp_path))
+def test_a_path_goes_down_and_up_in_both_arenas(tmp_path: Path) -> None:
     virtual = look(*play(tmp_path, "sim"))
     expected = dict.fromkeys(virtual, True) | {"outcome": "complete", "wifi carries while down": False}
     assert virtual == expected
@@ -102,7 +101,6 @@ def path_states(folder: Path, name: str) -> list[str]:
 @pytest.mark.long
 @pytest.mark.privileged
 def test_an_interface_goes_and_returns_in_both_arenas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RAILYARD_TRACE_PATH", str(tmp_path))
     events = "  - {t_s: 0.6, path: wifi, interface: down}\n  - {t_s: 1.4, path: wifi, interface: up}\n"
     text = EXPERIMENT.partition("link_events:")[0].replace("duration_s: 3", "duration_s: 5") + f"link_events:\n{events}"
     monkeypatch.setattr(f"{__name__}.EXPERIMENT", text)
