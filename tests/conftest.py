@@ -10,7 +10,8 @@ import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from subprocess import CompletedProcess
+from typing import Any, TypeVar
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -174,6 +175,13 @@ class Done:
 
 
 Command = Callable[..., Done]
+Ended = TypeVar("Ended", Done, CompletedProcess[str])
+
+
+def good(done: Ended) -> Ended:
+    """The same, of a command that must have succeeded."""
+    assert done.returncode == 0, done.stderr
+    return done
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from conftest import Command
+from conftest import Command, good
 from in_process import railyard
 from railyard.base.paths import programs_dir
 from railyard.results import archive
@@ -32,8 +32,7 @@ def campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
     settings = ["player.duration_s=1", "player.bitrate=1mbps", "qlog=all", "pcap=true"]
     words = [word for setting in settings for word in ("--set", setting)]
     asked = ("--pair", "subway-1", "--schemes", "vanilla-mp,xlink")
-    done = railyard("run", *asked, *words, "--out", str(folder / "small"))
-    assert done.returncode == 0, done.stderr
+    good(railyard("run", *asked, *words, "--out", str(folder / "small")))
     return folder / "small"
 
 
@@ -70,8 +69,7 @@ def resigned(content: Members) -> Members:
 def test_an_archive_is_checked_to_the_byte_where_its_traces_are_not(
     campaign: Path, tmp_path: Path, command_line: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    done = command_line("archive", str(campaign), "--out", str(tmp_path / "small.zip"))
-    assert done.returncode == 0, done.stderr
+    done = good(command_line("archive", str(campaign), "--out", str(tmp_path / "small.zip")))
     assert "8 files with TLS keys left out" in done.stdout and "licence" in done.stdout
     monkeypatch.setattr(archive, "list_pairs", list)  # a machine without the traces
     done = command_line("repeat", str(tmp_path / "small.zip"), "--yes")
@@ -90,8 +88,7 @@ def at_a_bottleneck(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "links: {wifi: {via: core}, lte: {via: core}}\n"
         "player: {duration_s: 1, bitrate_bps: 1000000, chunk_bytes: 65536}\ntime_limit_s: 10\n"
     )
-    done = railyard("run", str(folder / "shared.yaml"), "--out", str(folder / "out"))
-    assert done.returncode == 0, done.stderr
+    good(railyard("run", str(folder / "shared.yaml"), "--out", str(folder / "out")))
     write_archive(folder / "out", folder / "shared.zip")
     (folder / "others.csv").unlink()
     return folder / "shared.zip"

@@ -17,7 +17,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from conftest import Command
+from conftest import Command, good
 from railyard.gate.compare import outputs_sha256
 from railyard.results.campaigns import StoredCampaign
 from small_disk import small_disk
@@ -159,8 +159,7 @@ def test_a_full_disk_ends_a_campaign_in_one_sentence_and_room_lets_it_go_on(
         assert (drawn.returncode, drawn.stderr.count("\n"), plot.read_text()) == (2, 1, "before"), drawn.stderr
         assert not list(disk.glob(".*")), "what could not be completed is not kept"
         subprocess.run(["mount", "-o", "remount,size=64m", str(disk)], check=True)
-        done = command_line("run", str(experiment), "--out", str(disk / "out"))
-        assert done.returncode == 0, done.stderr
+        good(command_line("run", str(experiment), "--out", str(disk / "out")))
         after = whole_runs(disk / "out")
         assert kept.items() <= after.items() and len(after) == RUNS
 

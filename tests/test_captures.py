@@ -14,6 +14,7 @@ from pathlib import Path
 import dpkt
 import pytest
 
+from conftest import good
 from in_process import railyard
 from kernel_machine import needs_kernel
 from railyard.base.errors import UserError
@@ -31,8 +32,7 @@ def play(folder: Path, arena: str, schemes: str = "sp:wifi,xlink", pcap: str = "
     """A second of video, without qlogs."""
     settings = ["player.duration_s=1", "player.bitrate=1mbps", "qlog=none", f"pcap={pcap}", f"arena={arena}"]
     words = [word for setting in settings for word in ("--set", setting)]
-    done = railyard("run", "--pair", "subway-1", "--schemes", schemes, *words, "--out", str(folder / arena))
-    assert done.returncode == 0, done.stderr
+    good(railyard("run", "--pair", "subway-1", "--schemes", schemes, *words, "--out", str(folder / arena)))
     return folder / arena
 
 
@@ -110,8 +110,7 @@ def test_tshark_decrypts_what_the_relays_of_another_stack_sent_on_path_0(name: s
         f"{{name: stack, arena: mpshell, pairs: [subway-1], schemes: [{scheme}], qlog: none, pcap: true,\n"
         "  player: {duration_s: 1, bitrate_bps: 1000000}}\n"
     )
-    done = railyard("run", str(file), "--out", str(tmp_path / "out"))
-    assert done.returncode == 0, done.stderr
+    good(railyard("run", str(file), "--out", str(tmp_path / "out")))
     (run,) = (tmp_path / "out" / "runs").iterdir()
     assert (run / captures.KEYS).stat().st_mode & 0o777 == 0o600
     assert (run / captures.KEYS).stat().st_size > 0, f"{name} writes no secrets; XQUIC does with XQC_PRINT_SECRET"
@@ -180,8 +179,7 @@ def test_a_capture_is_its_owners_alone_and_in_no_archive(simulated: Path, tmp_pa
 
 def test_a_repeated_run_with_captures_is_the_same_bytes(simulated: Path, tmp_path: Path) -> None:
     again = tmp_path / "again"
-    done = railyard("repeat", str(run_of(simulated, "sp")), "--out", str(again), "--yes")
-    assert done.returncode == 0, done.stderr
+    good(railyard("repeat", str(run_of(simulated, "sp")), "--out", str(again), "--yes"))
     for end in captures.SIDES:
         name = f"{end}.pcapng"
         assert (again / name).read_bytes() == (run_of(simulated, "sp") / name).read_bytes()

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
+from conftest import good
 from railyard.base.errors import UserError
 from railyard.base.paths import ROOT
 from railyard.experiment.model import load_experiment
@@ -233,8 +234,7 @@ def test_everything_that_the_images_copy_is_in_the_build_context() -> None:
 def sources_of_a_first_build(root: Path) -> set[str]:
     """What make would compile where nothing is built yet."""
     command = ["make", "--dry-run", "OUT=none", "BIN=none/bin", "build"]
-    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    done = good(subprocess.run(command, cwd=root, capture_output=True, text=True, check=False))
     sources = set(re.findall(r'echo "CC   (\S+)"', done.stdout))
     assert "emulator/mpshell/main.c" in sources
     return sources

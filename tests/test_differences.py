@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from conftest import Command, FakeRun
+from conftest import Command, FakeRun, good
 from railyard.results import differences
 from railyard.results.differences import Difference
 from railyard.results.records import Run, load_run
@@ -210,8 +210,7 @@ def test_the_command_compares_a_campaign(make_campaign: Callable[..., Path], com
             for seed in range(1, 13)
         )
     )
-    done = command_line("compare", str(folder))
-    assert done.returncode == 0, done.stderr
+    done = good(command_line("compare", str(folder)))
     assert "−50 % [−50, −50]" in done.stdout and "lower" in done.stdout
     rows = {line.split(", s")[0].split()[-1]: line for line in done.stdout.splitlines() if "RCT p9" in line}
     assert "−50 % [−50, −50]" in rows["p95"], "the difference has an interval though the levels have none"
@@ -235,8 +234,7 @@ def test_a_forest_plot_has_a_line_for_each_difference_with_an_interval(
             for seed in range(1, 13)
         )
     )
-    done = command_line("compare", str(folder), "--plot", str(folder / "f.svg"), "--width", "5in")
-    assert done.returncode == 0, done.stderr
+    good(command_line("compare", str(folder), "--plot", str(folder / "f.svg"), "--width", "5in"))
     drawn = (folder / "f.svg").read_text()
     assert "sp, RCT median" in drawn and "lower" in drawn and "RCT p99" not in drawn, "p99 has no interval"
     assert 'width="360pt"' in drawn

@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from conftest import good
 from railyard.base.paths import EXPERIMENTS_DIR, ROOT
 from railyard.experiment.model import load_experiment
 from railyard.run import containers
@@ -37,8 +38,7 @@ KS_LIMIT = 0.4
 
 
 def docker(*words: str, timeout: float = 60) -> str:
-    done = subprocess.run(["docker", *words], capture_output=True, text=True, timeout=timeout, check=False)
-    assert done.returncode == 0, done.stderr
+    done = good(subprocess.run(["docker", *words], capture_output=True, text=True, timeout=timeout, check=False))
     return done.stdout.strip()
 
 
@@ -182,8 +182,7 @@ def test_stacks_play_to_the_end_beside_server_and_player(tmp_path: Path) -> None
     }
     player = {"bitrate_bps": 2_000_000, "duration_s": 3, "chunk_bytes": 262144}
     (tmp_path / "one.yaml").write_text(json.dumps(experiment | {"player": player, "time_limit_s": 20}))
-    done = railyard("run", str(tmp_path / "one.yaml"), "--out", str(tmp_path / "out"))
-    assert done.returncode == 0, done.stderr
+    done = good(railyard("run", str(tmp_path / "one.yaml"), "--out", str(tmp_path / "out")))
     runs = {folder.name.split("--")[1]: folder for folder in (tmp_path / "out" / "runs").iterdir()}
     assert set(runs) == {"libxlink", *names, "mine"}, done.stderr
     for name, folder in runs.items():
@@ -314,8 +313,7 @@ def test_the_image_of_the_command_plays_in_mpshell(tmp_path: Path) -> None:
 def test_containers_and_mpshell_agree_within_noise(tmp_path: Path) -> None:
     times = {}
     for arena in ("docker", "mpshell"):
-        done = railyard("run", "containers", "--arena", arena, "--out", str(tmp_path / arena))
-        assert done.returncode == 0, done.stderr
+        good(railyard("run", "containers", "--arena", arena, "--out", str(tmp_path / arena)))
         times[arena] = completion_times(tmp_path / arena)
     labels = {entry.base_label() for entry in load_experiment(EXPERIMENTS_DIR / "containers.yaml")[0].schemes}
     assert set(times["docker"]) == set(times["mpshell"]) == labels

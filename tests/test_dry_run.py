@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import Command
+from conftest import Command, good
 from railyard.experiment.model import load_experiment
 from railyard.results.estimate import FEWEST_RUNS, estimate, rates
 from railyard.run.resolve import resolve
@@ -31,8 +31,7 @@ def experiment(folder: Path, arena: str = "sim", seeds: int = 2, more: str = "")
 
 def test_it_says_runs_time_and_disk_space_and_writes_nothing(command_line: Command, tmp_path: Path) -> None:
     file = experiment(tmp_path)
-    done = command_line("run", str(file), "--dry-run", "--jobs", "2")
-    assert done.returncode == 0, done.stderr
+    done = good(command_line("run", str(file), "--dry-run", "--jobs", "2"))
     assert done.stdout.startswith("6 runs in sim.\nTo do: 6 runs of 1 pair, 3 schemes, 2 seeds, 2 at the same time.\n")
     assert re.search(r"They take about [0-9.]+ s, [0-9.]+ [kM]B on disk, as ", done.stdout)
     assert re.search(r"[0-9.]+ [GTM]B of the disk is free\.\nNothing was run\.$", done.stdout.strip())

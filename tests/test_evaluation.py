@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import Command, FakeRun
+from conftest import Command, FakeRun, good
 from railyard.base.page import Table, markdown_of
 from railyard.results.records import Run, load_run
 from railyard.studies import link_models, recorded
@@ -65,8 +65,7 @@ def test_plays_that_failed_are_lower_bounds_in_the_tables(
     (tmp_path / "index.yaml").write_text(INDEX)
     (tmp_path / "own.yaml").write_text(EXPERIMENT)
     monkeypatch.setenv("RAILYARD_TRACE_PATH", str(tmp_path))
-    done = command_line(*study(tmp_path))
-    assert done.returncode == 0, done.stderr
+    done = good(command_line(*study(tmp_path)))
     rows = {line.split(" | ")[0].strip("| "): line for line in done.stdout.splitlines() if line.startswith("|")}
     assert rows["dark"].count("≥ 12.00") == 6, "median and p95 of sp, sp:best and xlink"
     assert "≥" not in rows["subway-1"]
@@ -103,8 +102,7 @@ def test_the_clairvoyant_scheduler_is_a_reference_and_none_of_the_schemes(
     text = EXPERIMENT.replace("[sp, xlink]", schemes).replace("dark, subway-1", "subway-1, subway-2")
     text = text.replace("seeds: 1", "seeds: 2")
     (tmp_path / "own.yaml").write_text(text)
-    done = command_line(*study(tmp_path), "--set", "starts=2")
-    assert done.returncode == 0, done.stderr
+    done = good(command_line(*study(tmp_path), "--set", "starts=2"))
     tables = [part.strip().splitlines() for part in done.stdout.split("\n\n") if part.strip().startswith("|")]
     heads = [table[0] for table in tables]
     schemes_of, pairs_of = tables[0], next(table for table in tables if table[0].startswith("| pair | oracle | sp"))
@@ -227,8 +225,7 @@ def test_models_of_the_links_are_columns_of_one_study(tmp_path: Path, command_li
     models = "models={default: {}, lossy: {links: {all: {loss: 0.1}}}}"
     own = f"modelled={tmp_path / 'own.yaml'}", "experiments=[]", models
     sets = [word for change in own for word in ("--set", change)]
-    done = command_line("study", "evaluation", "--size", "small", *sets, *out(tmp_path))
-    assert done.returncode == 0, done.stderr
+    done = good(command_line("study", "evaluation", "--size", "small", *sets, *out(tmp_path)))
     assert "| RCT median | default | lossy |" in done.stdout
     levels = {
         line.split(" | ")[0].removeprefix("| "): float(line.split(" | ")[2].removeprefix("≥ ").split(" ")[0])

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from nbclient import NotebookClient
 from rich.console import Console
 
-from conftest import Done
+from conftest import Done, good
 from in_process import railyard
 from railyard.base.errors import UserError
 from railyard.base.paths import ROOT, program
@@ -231,8 +231,7 @@ def of_fig11(folder: Path, **words: str) -> Done:
 
 
 def test_a_claim_more_in_an_exhibits_file_is_judged(tmp_path: Path) -> None:
-    done = of_fig11(tmp_path)
-    assert done.returncode == 0, done.stderr
+    good(of_fig11(tmp_path))
     exhibit = load_exhibit(tmp_path / "out")
     assert [claim.id for claim in exhibit.claims][-2:] == ["xlink-median-better", "own-claim"]
     own = exhibit.claims[-1]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from conftest import FakeRun
+from conftest import FakeRun, good
 from in_process import railyard
 from railyard.base.errors import UserError
 from railyard.base.paths import programs_dir
@@ -59,8 +59,7 @@ def ran(
     (library / "gap").write_text("".join(f"{t}\n" for t in times if not 2000 < t <= 3000))
     file = folder / "explained.yaml"
     file.write_text(EXPERIMENT.format(schemes=schemes, limit=limit, qlog=qlog, links=links, pair=pair))
-    done = railyard("run", str(file), "--out", str(folder / "out"), RAILYARD_TRACE_PATH=str(library))
-    assert done.returncode == 0, done.stderr
+    good(railyard("run", str(file), "--out", str(folder / "out"), RAILYARD_TRACE_PATH=str(library)))
     return {run.name.split("--")[1]: run for run in (folder / "out" / "runs").iterdir()}
 
 

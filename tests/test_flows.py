@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from conftest import good
 from in_process import railyard
 from kernel_machine import needs_kernel, same_files, vk
 from mpshell_program import MPSHELL
@@ -43,8 +44,7 @@ flows:
 def test_two_cubic_flows_share_a_bottleneck_in_the_kernel(tmp_path: Path) -> None:
     for name in ("one", "again"):
         (tmp_path / name).mkdir()
-        done = vk(tmp_path / name, "--seed", "1", "--", str(MPSHELL), *LINKS, *TWO, "--", "sleep", "15")
-        assert done.returncode == 0, done.stderr
+        good(vk(tmp_path / name, "--seed", "1", "--", str(MPSHELL), *LINKS, *TWO, "--", "sleep", "15"))
     first, second = shares(tmp_path / "one", 3, 15)
     assert 0.8 < first / second < 1.25
     assert first + second == pytest.approx(CORE_BPS, rel=0.03)
@@ -58,8 +58,7 @@ def test_a_load_whose_path_never_comes_back_fails_and_is_counted(tmp_path: Path)
     words += ["--sysctl", "net.ipv4.tcp_wmem=4096 262144 262144"]  # so the sender has written all by then
     words += ["--sysctl", "net.ipv4.tcp_retries2=2", "--sysctl", "net.ipv4.tcp_syn_retries=1", "--summary", "s.json"]
     words += ["--control", "/run/control", "--flow-log", "flows.jsonl"]
-    done = vk(tmp_path, "--", str(MPSHELL), *words, "--", "sh", "-c", f"sleep 1; {ctl} /run/control down a; sleep 40")
-    assert done.returncode == 0, done.stderr
+    good(vk(tmp_path, "--", str(MPSHELL), *words, "--", "sh", "-c", f"sleep 1; {ctl} /run/control down a; sleep 40"))
     (load,) = read_flows(tmp_path)["load"]
     first, *others = load.transfers
     assert first.failed == "Connection timed out"
@@ -79,8 +78,7 @@ def specs(folder: Path, text: str) -> list[RunSpec]:
 @needs_kernel
 def test_flows_of_an_experiment_are_in_its_results(tmp_path: Path) -> None:
     (tmp_path / "beside.yaml").write_text(YAML)
-    done = railyard("run", str(tmp_path / "beside.yaml"), "--out", str(tmp_path / "out"))
-    assert done.returncode == 0, done.stderr
+    good(railyard("run", str(tmp_path / "beside.yaml"), "--out", str(tmp_path / "out")))
     for name in ("vanilla-mp", "mptcp"):
         folder = tmp_path / "out" / "runs" / f"subway-1--{name}--s1"
         record = json.loads((folder / "run.json").read_text())
@@ -91,8 +89,7 @@ def test_flows_of_an_experiment_are_in_its_results(tmp_path: Path) -> None:
         assert [len(flows[flow]) for flow in ("bulk", "web")] == [2, 1]
         assert all(one.received_bytes[-1] > 50_000 for one in flows["bulk"])
         assert {one.received_bytes for one in flows["web"][0].transfers[:-1]} <= {50_000}
-    shown = railyard("repeat", str(folder), "--yes", "--out", str(tmp_path / "again"))
-    assert shown.returncode == 0, shown.stderr
+    good(railyard("repeat", str(folder), "--yes", "--out", str(tmp_path / "again")))
     assert same_files(folder, tmp_path / "again") == ["run.json"]
 
 

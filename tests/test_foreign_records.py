@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from conftest import Command
+from conftest import Command, good
 from railyard.base.paths import ROOT, program
 from railyard.report.replay.series import Bins
 from railyard.run.runspec import RunSpec
@@ -66,8 +66,7 @@ def test_a_program_that_the_user_names_is_run(recorded: Path, tmp_path: Path, co
     other.write_text(f'#!/bin/sh\ntouch {tmp_path}/used\nexec {program("xlink-sim")} "$@"\n')
     other.chmod(0o755)
     again = tmp_path / "again"
-    done = command_line("repeat", str(recorded), "--yes", "--program", str(other), "--out", str(again))
-    assert done.returncode == 0, done.stderr
+    done = good(command_line("repeat", str(recorded), "--yes", "--program", str(other), "--out", str(again)))
     assert (tmp_path / "used").exists() and "it may differ: xlink-sim is another build" in done.stdout
     record = json.loads((again / "run.json").read_text())
     spec, then = (

@@ -14,7 +14,7 @@ import pytest
 from rich.table import Table
 from rich.text import Text
 
-from conftest import FakeRun
+from conftest import FakeRun, good
 from in_process import railyard
 from railyard.base.forms import Form, value_of, written
 
@@ -30,8 +30,7 @@ def a_table() -> Table:
 
 
 def printed(campaign: Path, command: str, form: str, *options: str) -> str:
-    done = railyard(command, str(campaign), "--format", form, *options)
-    assert done.returncode == 0, done.stderr
+    done = good(railyard(command, str(campaign), "--format", form, *options))
     return done.stdout
 
 

@@ -17,6 +17,7 @@ from aioquic.asyncio.protocol import QuicConnectionProtocol
 from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.events import QuicEvent, StopSendingReceived, StreamDataReceived, StreamReset
 
+from conftest import good
 from quic_programs import Server, events, read_jsonl, synthetic
 from railyard.base.paths import program
 
@@ -94,8 +95,7 @@ def test_paths_of_both_ip_versions_are_of_one_connection(tmp_path: Path) -> None
                 log,
                 *extra,
             )
-            done = get(server.port, *arguments, names=("synthetic/100000000",))
-            assert done.returncode == 0, done.stderr
+            good(get(server.port, *arguments, names=("synthetic/100000000",)))
             summaries[case] = events(read_jsonl(log), "summary")[0]["paths"]
         server.stop()
     for paths in summaries.values():
@@ -175,9 +175,7 @@ def test_in_mpshell_a_multipath_scheme_takes_all_paths_and_another_one_says_so(t
     def fetch(*options: str) -> subprocess.CompletedProcess[str]:
         words = f"{program('xlink-get')} https://$MPSHELL_GATEWAY:{server.port}/synthetic/{BIG_BYTES} --insecure "
         command: list[str | Path] = [program("mpshell"), *MPSHELL, words + " ".join(options)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-        assert done.returncode == 0, done.stderr
-        return done
+        return good(subprocess.run(command, capture_output=True, text=True, timeout=60, check=False))
 
     with Server(tmp_path, "--scheme", "vanilla-mp", address="0.0.0.0") as server:  # noqa: S104
         both = fetch("--scheme", "vanilla-mp", "--out", str(tmp_path / "get.jsonl"))

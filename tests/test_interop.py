@@ -31,6 +31,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from conftest import good
 from quic_programs import (
     VIDEO_BYTES,
     VIDEO_URL,
@@ -165,8 +166,7 @@ def test_load_verifies_the_servers_certificate_unless_told_not_to(
     other.write_bytes(self_signed("other", ec.generate_private_key(ec.SECP256R1())))
     with AioquicServer(certificate) as server:
         for arguments in [("--insecure",), ("--ca", str(certificate[0]))]:
-            done = load(tmp_path, server.port, *arguments)
-            assert done.returncode == 0, done.stderr
+            good(load(tmp_path, server.port, *arguments))
         done = load(tmp_path, server.port, "--ca", str(other))
         assert done.returncode == 1
         ended = events(read_jsonl(tmp_path / "load.jsonl"), "connection")

@@ -13,6 +13,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from conftest import good
 from quic_programs import VIDEO_BYTES, VIDEO_URL, Child, Server, player_summary, run_player, synthetic
 from railyard.base.paths import ROOT
 from test_interop import self_signed
@@ -35,8 +36,7 @@ def peer() -> Path:
 
 def get(peer: Path, server: Server, *options: str) -> dict[str, Any]:
     command: list[str | Path] = [peer, "get", f"127.0.0.1:{server.port}", VIDEO_URL, *options]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stderr
+    done = good(subprocess.run(command, capture_output=True, text=True, timeout=120, check=False))
     result: dict[str, Any] = json.loads(done.stdout)
     assert (result["bytes"], result["sha256"]) == (VIDEO_BYTES, SHA_256)
     assert result["multipath"]
@@ -90,8 +90,7 @@ def test_the_player_plays_from_a_noq_server_over_two_paths(peer: Path, tmp_path:
     with Child([peer, *words]) as noq:
         port = int(json.loads(noq.first_line)["quic"].rsplit(":", 1)[1])
         paths = ["--path", "a:127.0.0.1:wifi", "--path", f"b:{SECOND}:lte"]
-        done = run_player(tmp_path, port, "--scheme", "vanilla-mp", "--insecure", "--qlog-dir", str(tmp_path), *paths)
-        assert done.returncode == 0, done.stderr
+        good(run_player(tmp_path, port, "--scheme", "vanilla-mp", "--insecure", "--qlog-dir", str(tmp_path), *paths))
         summary = player_summary(tmp_path)
     assert summary["transport"]["multipath"]
     assert all(path["bytes_received"] > 5000 for path in summary["paths"])

@@ -21,6 +21,7 @@ from typing import Any
 
 import pytest
 
+from conftest import good
 from in_process import railyard
 from kernel_machine import children_of, gone, name_of, needs_kernel, same_files, vk
 from railyard.arenas import kernel
@@ -140,8 +141,7 @@ def test_no_delivery_is_late_in_virtual_time_when_many_packets_come_at_once(tmp_
         "    time.sleep(0.002)\n"
     )
     shell = [str(program("mpshell")), "--path", "a:up=200mbps,down=200mbps,delay=5", "--summary", "summary.json"]
-    done = vk(tmp_path, "--", *shell, "--", sys.executable, "-c", send)
-    assert done.returncode == 0, done.stderr
+    good(vk(tmp_path, "--", *shell, "--", sys.executable, "-c", send))
     lateness = json.loads((tmp_path / "summary.json").read_text())["paths"][0]["up"]["lateness_us"]
     assert lateness["count"] >= 50
     assert lateness["max"] <= 20, lateness
@@ -150,8 +150,7 @@ def test_no_delivery_is_late_in_virtual_time_when_many_packets_come_at_once(tmp_
 @needs_kernel
 def test_only_the_worst_run_of_a_scheme_keeps_its_qlogs_where_that_is_asked(tmp_path: Path) -> None:
     (tmp_path / "inside.yaml").write_text(YAML.replace("schemes:", "schemes: [xlink] #") + "seeds: 2\n")
-    done = railyard("run", str(tmp_path / "inside.yaml"), "--out", str(tmp_path / "out"), "--qlog", "worst")
-    assert done.returncode == 0, done.stderr
+    good(railyard("run", str(tmp_path / "inside.yaml"), "--out", str(tmp_path / "out"), "--qlog", "worst"))
     kept = [any((tmp_path / "out" / "runs" / f"subway-1--xlink--s{seed}" / "qlog").glob("*")) for seed in (1, 2)]
     assert sorted(kept) == [False, True]
 
@@ -175,8 +174,7 @@ def test_the_simulator_agrees_with_programs_in_a_kernel_to_microseconds(tmp_path
     (tmp_path / "agreeing.yaml").write_text(AGREEING)
     runs = {}
     for arena in ("sim", "kernel"):
-        done = railyard("run", str(tmp_path / "agreeing.yaml"), "--arena", arena, "--out", str(tmp_path / arena))
-        assert done.returncode == 0, done.stderr
+        good(railyard("run", str(tmp_path / "agreeing.yaml"), "--arena", arena, "--out", str(tmp_path / arena)))
         runs[arena] = load_campaign(tmp_path / arena)[1]
     rows = compare_exact(runs["sim"], runs["kernel"])
     assert len(rows) == 8
@@ -209,8 +207,7 @@ def test_links_behind_links_agree_to_microseconds(schemes: str, links: str, limi
     (tmp_path / "agreeing.yaml").write_text(text + links)
     runs = {}
     for arena in ("sim", "kernel"):
-        done = railyard("run", str(tmp_path / "agreeing.yaml"), "--arena", arena, "--out", str(tmp_path / arena))
-        assert done.returncode == 0, done.stderr
+        good(railyard("run", str(tmp_path / "agreeing.yaml"), "--arena", arena, "--out", str(tmp_path / arena)))
         runs[arena] = load_campaign(tmp_path / arena)[1]
     rows = compare_exact(runs["sim"], runs["kernel"])
     assert len(rows) == schemes.count(",") + 1
@@ -220,14 +217,12 @@ def test_links_behind_links_agree_to_microseconds(schemes: str, links: str, limi
 @needs_kernel
 def test_a_campaign_of_the_kernel_arena_is_shown_and_repeated(tmp_path: Path) -> None:
     (tmp_path / "inside.yaml").write_text(YAML.replace("schemes:", "schemes: [mptcp] #"))
-    done = railyard("run", str(tmp_path / "inside.yaml"), "--out", str(tmp_path / "out"))
-    assert done.returncode == 0, done.stderr
+    good(railyard("run", str(tmp_path / "inside.yaml"), "--out", str(tmp_path / "out")))
     run = tmp_path / "out" / "runs" / "subway-1--mptcp--s1"
     shown = railyard("show", str(run)).stdout
     assert "exact, in virtual time" in shown
     assert f"railyard repeat {run}" in shown
-    again = railyard("repeat", str(run), "--yes", "--out", str(tmp_path / "again"))
-    assert again.returncode == 0, again.stderr
+    good(railyard("repeat", str(run), "--yes", "--out", str(tmp_path / "again")))
     assert same_files(run, tmp_path / "again") == ["run.json"]
     assert not (run / ".inside").exists()
 
@@ -244,8 +239,7 @@ def test_a_full_disk_ends_a_campaign_in_one_sentence(tmp_path: Path) -> None:
         assert "the disk is full. Completed runs are kept: make room" in full.stderr
         assert list((disk / "out" / "runs").iterdir()) == []
         subprocess.run(["mount", "-o", "remount,size=64m", str(disk)], check=True)
-        done = railyard(*words)
-        assert done.returncode == 0, done.stderr
+        good(railyard(*words))
 
 
 @needs_kernel
@@ -277,8 +271,7 @@ def test_nothing_runs_on_after_the_kill_of_a_campaign_and_the_next_start_removes
     assert [pid for pid in inside if not gone(pid)] == []
     assert list(memory.iterdir()) == []
     assert [run.name for run in (tmp_path / "out" / "runs").iterdir()] == [".partial-subway-1--mptcp--s1"]
-    done = railyard(*words)
-    assert done.returncode == 0, done.stderr
+    good(railyard(*words))
     assert [run.name for run in (tmp_path / "out" / "runs").iterdir()] == ["subway-1--mptcp--s1"]
 
 
@@ -306,8 +299,7 @@ def test_sysctls_of_a_scheme_decide_its_run_and_an_unknown_one_gets_one_sentence
 def test_a_sysctl_that_the_kernel_refuses_ends_its_row_and_no_other(tmp_path: Path) -> None:
     rows = "schemes: [{scheme: tcp, path: primary}, {scheme: mptcp, sysctls: {net.mptcp.nothing: 1}, label: odd}] #"
     (tmp_path / "inside.yaml").write_text(YAML.replace("schemes:", rows))
-    done = railyard("run", str(tmp_path / "inside.yaml"), "--out", str(tmp_path / "out"))
-    assert done.returncode == 0, done.stderr
+    done = good(railyard("run", str(tmp_path / "inside.yaml"), "--out", str(tmp_path / "out")))
     assert "this kernel does not take net.mptcp.nothing=1" in " ".join((done.stdout + done.stderr).split())
     campaign, runs = load_campaign(tmp_path / "out")
     assert [run.label for run in runs] == ["tcp"]

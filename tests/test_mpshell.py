@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from conftest import good
 from mpshell_program import (
     FLOOD_RECEIVER,
     MPSHELL,
@@ -124,8 +125,7 @@ def test_links_that_are_due_together_take_turns(tmp_path: Path) -> None:
     every_20_ms.write_text("20\n")
     names = [f"p{k}" for k in range(8)]
     paths = [word for name in names for word in path_option(name, every_20_ms)]
-    result = run(*paths, "--log-dir", tmp_path / "logs", "--", sys.executable, "-c", SEND_ON_ALL)
-    assert result.returncode == 0, result.stderr
+    good(run(*paths, "--log-dir", tmp_path / "logs", "--", sys.executable, "-c", SEND_ON_ALL))
     departed: dict[int, dict[str, int]] = {}  # by the time of the opportunity, when each path's packet left
     for name in names:
         for line in (tmp_path / "logs" / f"{name}.up.departures").read_text().splitlines():

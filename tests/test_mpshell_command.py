@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from conftest import good
 from mpshell_program import (
     MPSHELL,
     TIMEOUT_S,
@@ -106,8 +107,7 @@ print(time.monotonic_ns() // 1000)
 def test_links_start_when_the_command_is_ready(trace: Path, tmp_path: Path) -> None:
     path, summary = path_option("p0", trace), tmp_path / "s.json"
     began = time.monotonic_ns() // 1000
-    done = run(*path, "--start-when-ready", "--summary", summary, "--", sys.executable, "-c", READY_LATER)
-    assert done.returncode == 0, done.stderr
+    done = good(run(*path, "--start-when-ready", "--summary", summary, "--", sys.executable, "-c", READY_LATER))
     t0 = summary_of(summary)["t0_monotonic_us"]
     assert began + 400_000 <= t0 <= int(done.stdout)
 
@@ -115,8 +115,7 @@ def test_links_start_when_the_command_is_ready(trace: Path, tmp_path: Path) -> N
 def test_links_start_without_a_command_that_never_gets_ready(trace: Path) -> None:
     closing = 'import os; os.close(int(os.environ["MPSHELL_READY_FD"])); os.execlp("sleep", "sleep", "0.1")'
     for command in (["true"], [sys.executable, "-c", closing]):
-        done = run(*path_option("p0", trace), "--start-when-ready", "--", *command)
-        assert done.returncode == 0, done.stderr
+        good(run(*path_option("p0", trace), "--start-when-ready", "--", *command))
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import mpshell_program
+from conftest import good
 from mpshell_program import run
 from railyard.results.flows import read_flows
 from two_flows import CORE_BPS, LINKS, TWO, shares
@@ -18,8 +19,7 @@ pytestmark = mpshell_program.pytestmark
 
 def test_two_cubic_flows_share_a_bottleneck_in_mpshell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    done = run(*LINKS, *TWO, "--", "sleep", "12")
-    assert done.returncode == 0, done.stderr
+    good(run(*LINKS, *TWO, "--", "sleep", "12"))
     first, second = shares(tmp_path, 3, 12)
     assert 0.5 < first / second < 2
     assert first + second == pytest.approx(CORE_BPS, rel=0.15)
@@ -33,8 +33,7 @@ def test_flows_begin_end_and_begin_again(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.chdir(tmp_path)
     words = ["--flow", "up:path=a,direction=up,cc=reno,from=0.5,to=1.5", "--flow", "load:path=a,size=40000,pause=100"]
     words += ["--flow", "once:path=a,size=1", "--flow-log", "flows.jsonl", "--path", "a:rate=10mbps,delay=5"]
-    done = run(*words, "--summary", "mpshell.json", "--", "sleep", "2.2")
-    assert done.returncode == 0, done.stderr
+    good(run(*words, "--summary", "mpshell.json", "--", "sleep", "2.2"))
     flows = read_flows(tmp_path)
     (up,), (load,), (once,) = flows["up"], flows["load"], flows["once"]
     (transfer,) = up.transfers
@@ -50,8 +49,7 @@ def test_flows_begin_end_and_begin_again(tmp_path: Path, monkeypatch: pytest.Mon
 def test_a_command_is_not_told_of_the_links_of_flows(tmp_path: Path) -> None:
     paths = ["--path", "a:rate=9mbps,delay=5", "--path", "b:rate=9mbps,delay=5", "--bottleneck", "core:rate=9mbps"]
     look = "echo $MPSHELL_PATHS; ip route show default; ip mptcp endpoint; ip mptcp limits"
-    done = run(*paths, "--flow", "f:via=core", "--mptcp", "--", "sh", "-c", look)
-    assert done.returncode == 0, done.stderr
+    done = good(run(*paths, "--flow", "f:via=core", "--mptcp", "--", "sh", "-c", look))
     told, *lines = done.stdout.splitlines()
     assert told == "a b"
     assert [line.split()[line.split().index("dev") + 1] for line in lines if " dev " in line] == ["a", "b"] * 2

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from conftest import good
 from railyard.base.paths import programs_dir
 
 pytestmark = pytest.mark.privileged
@@ -76,8 +77,7 @@ def run_inside(socket_file: Path, *options: str, command: list[str]) -> subproce
 def test_two_namespaces_are_joined_with_net_admin_alone(tmp_path: Path) -> None:
     socket_file, summary = tmp_path / "outside", tmp_path / "summary.json"
     with lender(socket_file) as other:
-        done = run_inside(socket_file, "--summary", str(summary), command=[sys.executable, "-c", PING])
-        assert done.returncode == 0, done.stderr
+        done = good(run_inside(socket_file, "--summary", str(summary), command=[sys.executable, "-c", PING]))
         wifi, lte, capabilities = done.stdout.split()
         assert other.wait(LIMIT_S) == 0, "the lender ends with the borrower"
     assert 20 <= float(wifi) < 60, "the delay of its own path, both ways"

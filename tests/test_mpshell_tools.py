@@ -25,6 +25,7 @@ import dpkt
 import pytest
 
 import mpshell_program
+from conftest import good
 from mpshell_program import (
     FLOOD_RECEIVER,
     MPSHELL,
@@ -418,8 +419,7 @@ def test_killed_at_any_moment_it_leaves_nothing_for_the_next_start(trace: Path, 
             killed.append(shell)
     assert eventually(lambda: not devices_of(*killed))
     assert eventually(lambda: not processes_of(mark))
-    result = run(*path_option("a", trace), "--control", place, "--", "true")
-    assert result.returncode == 0, result.stderr
+    good(run(*path_option("a", trace), "--control", place, "--", "true"))
     assert not place.exists()
 
 

@@ -19,7 +19,7 @@ from typing import Any, cast
 import pyarrow.parquet as pq
 import pytest
 
-from conftest import FakeRun
+from conftest import FakeRun, good
 from railyard.arenas import mpshell
 from railyard.base.errors import UserError
 from railyard.base.paths import EXPERIMENTS_DIR
@@ -423,8 +423,7 @@ def test_a_second_start_finds_everything_done(smoke: tuple[Path, Any]) -> None:
         file for file in (out / "runs").glob("*/run.json") if not json.loads(file.read_text())["fidelity"]["void"]
     ]
     before = {file: file.stat().st_mtime_ns for file in counting}
-    again = railyard(*HALF_OF_SMOKE, "--out", str(out), timeout=240)
-    assert again.returncode == 0, again.stderr
+    again = good(railyard(*HALF_OF_SMOKE, "--out", str(out), timeout=240))
     assert not before or f"{len(before)} of 6 runs " in again.stdout
     assert {file: file.stat().st_mtime_ns for file in before} == before
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import plotly.graph_objects as go
 import pytest
 
-from conftest import Command, FakeRun
+from conftest import Command, FakeRun, good
 from railyard.base.errors import UserError
 from railyard.report.paper import Paper, inches, write_figure
 from railyard.report.sections import Context, pair_figures
@@ -27,8 +27,7 @@ def campaign(make_campaign: Make) -> Path:
 
 
 def test_every_figure_of_a_pair_is_a_file_of_the_width_asked_for(campaign: Path, command_line: Command) -> None:
-    done = command_line("figures", str(campaign), "--format", "svg", "--width", "84mm")
-    assert done.returncode == 0, done.stderr
+    done = good(command_line("figures", str(campaign), "--format", "svg", "--width", "84mm"))
     context = Context(*load_campaign(campaign), folder=campaign)
     [(pair, row)] = context.cells.items()
     asked = {f"{pair}-{one.name}.svg" for one in pair_figures(context, pair, row)}
@@ -114,8 +113,7 @@ def test_without_latex_pgf_says_what_is_missing(tmp_path: Path, monkeypatch: pyt
 
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed: pgf cannot be tried")
 def test_a_pgf_figure_is_accepted_by_latex(campaign: Path, tmp_path: Path, command_line: Command) -> None:
-    done = command_line("figures", str(campaign), "--format", "pgf", "--only", "cdf", "--only", "bar-rebuffer_rate")
-    assert done.returncode == 0, done.stderr
+    good(command_line("figures", str(campaign), "--format", "pgf", "--only", "cdf", "--only", "bar-rebuffer_rate"))
     names = [file.as_posix() for file in sorted((campaign / "figures").iterdir())]
     inputs = "".join(rf"\input{{{name}}}\par " for name in names)
     (tmp_path / "paper.tex").write_text(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import Command
+from conftest import Command, good
 from railyard.base.errors import UserError
 from railyard.experiment.model import load_experiment
 from railyard.run.resolve import resolve
@@ -58,8 +58,7 @@ def test_runs_start_at_the_worst_stretches_of_the_primary_path_and_page_and_term
 
     assert capacity(offsets[1]) == min(capacity(start) for start in range(0, trace.period_ms - 20_000, 100))
     assert abs(offsets[1] - offsets[2]) >= 5000 and capacity(offsets[1]) <= capacity(offsets[2])
-    done = command_line("run", str(file), "--out", str(tmp_path / "out"))
-    assert done.returncode == 0, done.stderr
+    done = good(command_line("run", str(file), "--out", str(tmp_path / "out")))
     places = " and ".join(f"{offset / 1000:.1f}" for offset in (offsets[1], offsets[2]))
     sentence = f"Starts at {places} s, where wifi, the primary path, has the least capacity over 5 s "
     sentence += "(worst_of_primary, excluding the last 20 s): "

@@ -15,6 +15,7 @@ import pytest
 from aioquic.asyncio.client import connect
 from aioquic.quic.configuration import QuicConfiguration
 
+from conftest import good
 from quic_programs import Server, events, read_jsonl, synthetic
 from railyard.base.paths import program
 
@@ -76,8 +77,7 @@ def fetch(
         get=shlex.join(map(str, get)),
     )
     command = ["unshare", "--net", "--", "sh", "-c", script]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 0, done.stderr
+    good(subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=False))
     assert (folder / str(VIDEO_BYTES)).read_bytes() == synthetic(0, VIDEO_BYTES - 1)
     [closed] = events(read_jsonl(out), "connection_closed")
     return closed

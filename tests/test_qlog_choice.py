@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import Command, Done
+from conftest import Command, good
 from railyard.base.errors import UserError
 from railyard.cli import runs as cli
 from railyard.experiment.model import load_experiment
@@ -40,11 +40,6 @@ def experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for module in (folders, cli):
         monkeypatch.setattr(module, "RESULTS_DIR", tmp_path / "results")
     return file
-
-
-def good(done: Done) -> str:
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 def with_qlogs(folder: Path) -> set[str]:
@@ -79,7 +74,7 @@ def test_the_worst_runs_are_those_with_the_longest_tail_and_have_what_they_would
 ) -> None:
     everything, none, worst = (tmp_path / name for name in ("all", "none", "worst"))
     said = [
-        good(command_line("run", str(experiment), "--qlog", out.name, "--out", str(out)))
+        good(command_line("run", str(experiment), "--qlog", out.name, "--out", str(out))).stdout
         for out in (everything, none, worst)
     ]
     assert "Qlogs of all runs are kept." in said[0] and "No qlogs are kept." in said[1]
@@ -99,10 +94,10 @@ def test_what_suits_the_size_is_said_and_the_worst_are_not_done_a_third_time(
     experiment: Path, tmp_path: Path, command_line: Command
 ) -> None:
     run = ("run", str(experiment), "--seeds", "13")
-    said = good(command_line(*run))
+    said = good(command_line(*run)).stdout
     assert "Qlogs of the run with the worst p99 RCT of each scheme and pair are kept (--qlog all or none" in said
     assert len(with_qlogs(tmp_path / "results" / "unit")) == 2
-    again = good(command_line(*run))
+    again = good(command_line(*run)).stdout
     assert "26 of 26 runs are there already" in again and "done again" not in again
     # Another choice is another folder: the runs with qlogs are done, those without are what they were.
     good(command_line(*run, "--qlog", "all"))

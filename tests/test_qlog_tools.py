@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from conftest import Command
+from conftest import Command, good
 from railyard.base.errors import UserError
 from railyard.report import timeline
 from railyard.results.anyqlog import AnyQlog, PathOfLog, SentPacket, read_any_qlog
@@ -71,8 +71,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(folder: Path, command_line: Command) -> Path:
     if not (folder / "out").is_dir():
         (folder / "unit.yaml").write_text(EXPERIMENT)
-        done = command_line("run", str(folder / "unit.yaml"), "--out", str(folder / "out"))
-        assert done.returncode == 0, done.stderr
+        good(command_line("run", str(folder / "unit.yaml"), "--out", str(folder / "out")))
     [found] = (folder / "out" / "runs").iterdir()
     return found
 
@@ -222,8 +221,7 @@ def test_a_qlog_of_quic_go_is_read() -> None:
 
 def test_qlogs_of_other_stacks_become_one_trace(folder: Path, command_line: Command) -> None:
     file, target = aioquic_log(folder), folder / "others.json"
-    done = command_line("qlog", str(file), str(QUIC_GO), "--perfetto", "--out", str(target))
-    assert done.returncode == 0, done.stderr
+    good(command_line("qlog", str(file), str(QUIC_GO), "--perfetto", "--out", str(target)))
     trace = checked(target)
     assert list(processes(trace)) == ["server, path 0 (aioquic.qlog)", "client, path 0 (quic-go_client.sqlog)"]
     assert {"acknowledged", "window, kB"} <= {event.get("cat", event["name"]) for event in trace}

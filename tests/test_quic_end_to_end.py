@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from conftest import good
 from quic_programs import (
     VIDEO_BYTES,
     VIDEO_URL,
@@ -225,8 +226,7 @@ def test_a_server_makes_no_more_qlogs_than_it_may(tmp_path: Path) -> None:
     with Server(tmp_path, "--scheme", "sp", "--qlog-dir", str(logs), "--qlog-files", "2") as server:
         for seed in range(4):
             path = ("--path", "a:127.0.0.1:wifi")
-            done = run_player(tmp_path, server.port, "--scheme", "sp", "--insecure", "--seed", str(seed), *path, *fetch)
-            assert done.returncode == 0, done.stderr
+            good(run_player(tmp_path, server.port, "--scheme", "sp", "--insecure", "--seed", str(seed), *path, *fetch))
     assert len(list(logs.iterdir())) == 2
     (left_out,) = events(server.records(), "qlogs_left_out")
     assert left_out["qlog_files"] == 2

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from conftest import good
 from flat_pair import INDEX
 from mpshell_program import path_option, run, trace
 from railyard.run import realtime
@@ -37,8 +38,7 @@ time_limit_s: 12
 
 def policies(trace: Path, *options: str | Path) -> list[tuple[int, int]]:
     """Policy and priority of the command's child, and of a child of that."""
-    done = run(*path_option("wifi", trace), *options, "--", "sh", "-c", POLICIES)
-    assert done.returncode == 0, done.stderr
+    done = good(run(*path_option("wifi", trace), *options, "--", "sh", "-c", POLICIES))
     words = [int(word) for word in done.stdout.split()]
     return [(words[1], words[0]), (words[3], words[2])]
 
@@ -61,8 +61,7 @@ def test_a_real_time_command_that_spins_is_ended(trace: Path) -> None:
 def test_the_limit_counts_only_time_without_sleeping(trace: Path) -> None:
     busy = "import time; end = time.process_time() + 3.5\nwhile time.process_time() < end: time.sleep(0.0001)"
     work = busy.replace("time.sleep", "[None for _ in range(200000)] and time.sleep")
-    done = run(*path_option("wifi", trace), "--real-time", "--", sys.executable, "-c", work)
-    assert done.returncode == 0, done.stderr
+    good(run(*path_option("wifi", trace), "--real-time", "--", sys.executable, "-c", work))
 
 
 # A process that waits for its rivals on one core, is a real-time one then, and says that it is ready, all in 60 ms.
@@ -94,8 +93,7 @@ def test_what_the_command_waited_before_the_links_started_is_no_lateness(trace: 
     file = tmp_path / "lateness.txt"
     for _ in range(6):  # a look at the processes every 100 ms may come in between
         options: list[str | Path] = ["--start-when-ready", "--lateness", file]
-        done = run(*path_option("wifi", trace), *options, "--", sys.executable, "-c", CONTENDED)
-        assert done.returncode == 0, done.stderr
+        good(run(*path_option("wifi", trace), *options, "--", sys.executable, "-c", CONTENDED))
         rows = [line.split() for line in file.read_text().splitlines() if not line.startswith("#")]
         assert max(int(row[2]) for row in rows) < 25_000, "it waited some 50 ms for its rivals"
         assert 0.3 <= 0.005 * len(rows) < 5

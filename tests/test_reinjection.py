@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from conftest import good
 from railyard.base.jsonl import read_jsonl
 from railyard.base.paths import program
 from railyard.gate.testing import Railyard, Result
@@ -157,8 +158,7 @@ def download_s(folder: Path, paths: list[dict[str, Any]], size: int, scheme: str
     job = {"seed": 1, "time_limit_s": 600, "scheme": scheme, "primary": primary, "paths": paths, "player": player}
     job |= {"link_logs": False, "null_crypto": True}
     command: list[str | Path] = [program("xlink-sim"), "-", "--out", folder / "out"]
-    done = subprocess.run(command, input=json.dumps(job), text=True, capture_output=True, check=False, timeout=120)
-    assert done.returncode == 0, done.stderr
+    good(subprocess.run(command, input=json.dumps(job), text=True, capture_output=True, check=False, timeout=120))
     events = read_jsonl(folder / "out" / "player.jsonl")
     return next(float(event["rct_s"]) for event in events if event["event"] == "chunk_done")
 

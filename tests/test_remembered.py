@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import Command
+from conftest import Command, good
 from railyard.base.paths import programs_dir
 from railyard.results import pending
 
@@ -39,13 +39,11 @@ def test_a_campaign_without_anything_new_is_shown_again_without_reading_its_runs
     (tmp_path / "again.yaml").write_text(EXPERIMENT)
     out = tmp_path / "out"
     words = ("run", str(tmp_path / "again.yaml"), "--out", str(out))
-    first = command_line(*words)
-    assert first.returncode == 0, first.stderr
+    first = good(command_line(*words))
     page = (out / "report.html").read_text()
     with monkeypatch.context() as patch:
         patch.setattr(pending, "load_campaign", refuse)
-        again = command_line(*words)
-        assert again.returncode == 0, again.stderr
+        again = good(command_line(*words))
         summary = first.stdout[first.stdout.index("stalled") :]
         assert again.stdout.endswith(summary) and "6 of 6 runs are there already" in again.stdout
         run = next((out / "runs").glob("*vanilla-mp--s1"))

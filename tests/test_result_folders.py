@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from conftest import Command, Done
+from conftest import Command, Done, good
 from railyard.arenas import mpshell
 from railyard.base.errors import UserError
 from railyard.base.paths import program
@@ -68,11 +68,6 @@ def folders_of(results: Path) -> list[str]:
 def named(results: Path, name: str = "unit") -> str:
     assert (results / name).is_symlink()
     return str((results / name).readlink())
-
-
-def good(done: Done) -> Done:
-    assert done.returncode == 0, done.stderr
-    return done
 
 
 def one_sentence(done: Done) -> str:

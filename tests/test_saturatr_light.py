@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from conftest import good
 from kernel_machine import needs_kernel, same_files, vk
 from railyard.traces.convert.logs import read_raw
 from railyard.traces.convert.recipe import TraceRecipe
@@ -67,8 +68,7 @@ def run_recorder(folder: Path, link: str, *arguments: str) -> subprocess.Complet
 
 
 def record(folder: Path, link: str, *arguments: str) -> Recording:
-    done = run_recorder(folder, link, *arguments)
-    assert done.returncode == 0, done.stderr
+    done = good(run_recorder(folder, link, *arguments))
     return Recording(folder, done.stdout)
 
 

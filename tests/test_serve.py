@@ -11,7 +11,7 @@ from urllib.parse import quote, urlencode
 
 import pytest
 
-from conftest import Command, FakeRun
+from conftest import Command, FakeRun, good
 from railyard.base.paths import programs_dir
 from railyard.results import differences
 from railyard.results.aggregate import write_parquet
@@ -269,8 +269,7 @@ def test_the_leaderboard_is_a_page_without_script_and_tells_nothing_of_the_machi
     assert done.returncode == 2 and "there is no figure 'rct_max'" in done.stderr
     done = command_line("serve", "--results", str(tmp_path / "nope"))
     assert done.returncode == 2 and "nope: there is no such folder" in done.stderr
-    done = command_line("serve", "--results", str(server.results), "--export", str(folder))
-    assert done.returncode == 0, done.stderr
+    good(command_line("serve", "--results", str(server.results), "--export", str(folder)))
     page = (folder / "index.html").read_text()
     assert "<script" not in page and "http" not in page.replace("http-equiv", "") and str(tmp_path) not in page
     rows = json.loads((folder / "leaderboard.json").read_text())

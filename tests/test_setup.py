@@ -15,6 +15,7 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
+from conftest import good
 from railyard.base.paths import ROOT
 
 WITH_ENGINE = ROOT / "docker" / "with-engine.sh"
@@ -86,8 +87,7 @@ def test_a_docker_client_without_an_engine_makes_setup_install_one(tmp_path: Pat
     engine = shutil.which("dockerd", path=f"{path}:/usr/sbin:/sbin")
     hide = f"mount --bind /dev/null {engine} && " if engine else ""
     command = ["unshare", "--mount", "sh", "-c", f"{hide} exec {SETUP} docker"]
-    done = subprocess.run(command, env=os.environ | {"PATH": path}, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    good(subprocess.run(command, env=os.environ | {"PATH": path}, capture_output=True, text=True, check=False))
     assert (tmp_path / "asked").read_text().splitlines()[-1].split()[-1] == "docker.io"
 
 
@@ -101,8 +101,7 @@ def test_setup_says_in_one_table_what_it_installs_and_why(tmp_path: Path, is_upd
     programs = [shutil.which(name, path=path) for name in ("clang-tidy", "caddy")]
     hide = "".join(f"mount --bind /dev/null {program} && " for program in programs if program)
     command = ["unshare", "--mount", "sh", "-c", f"{hide} exec {SETUP} tidy peers"]
-    done = subprocess.run(command, env=os.environ | {"PATH": path}, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    done = good(subprocess.run(command, env=os.environ | {"PATH": path}, capture_output=True, text=True, check=False))
     lines = done.stdout.splitlines()
     assert lines[0] == "setup: these Debian packages are missing:"
     why = {line.split()[0]: " ".join(line.split()[1:]) for line in lines[1:] if line.startswith("  ")}

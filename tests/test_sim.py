@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from conftest import good
 from railyard.base.errors import UserError
 from railyard.base.paths import ROOT, program
 from railyard.traces import Pair, find_pair
@@ -66,8 +67,7 @@ def simulate(folder: Path, job: Job, binary: Path | None = None, name: str = "jo
     file.write_text(json.dumps(job))
     out = folder / "out"
     command: list[str | Path] = [binary or program("xlink-sim"), file, "--out", out]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-    assert done.returncode == 0, done.stderr
+    done = good(subprocess.run(command, capture_output=True, text=True, check=False, timeout=120))
     assert done.stdout == "" and done.stderr == ""
     return out
 
@@ -110,8 +110,7 @@ def sanitized() -> Path:
     """xlink-sim under AddressSanitizer and UndefinedBehaviorSanitizer."""
     target = "build/asan/bin/xlink-sim"
     command = ["make", "--no-print-directory", "-s", "-j2", "VARIANT=asan", target]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=280)
-    assert done.returncode == 0, done.stderr
+    good(subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=280))
     return ROOT / target
 
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conftest import Done, FakeRun
+from conftest import Done, FakeRun, good
 from in_process import railyard
 from railyard.arenas.sim import ARENA, job
 from railyard.base.errors import UserError
@@ -187,8 +187,7 @@ def test_only_kernel_transports_in_sim_is_a_mistake(tmp_path: Path) -> None:
 
 
 def test_one_run_is_shown_with_its_oracle(campaign: tuple[Path, Any]) -> None:
-    done = railyard("show", str(next(iter((campaign[0] / "runs").iterdir()))))
-    assert done.returncode == 0, done.stderr
+    done = good(railyard("show", str(next(iter((campaign[0] / "runs").iterdir())))))
     assert "fidelity: exact, in virtual time" in done.stdout and "oracle s" in done.stdout
 
 

@@ -15,6 +15,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from conftest import good
 from railyard.base.errors import UserError
 from railyard.base.paths import ROOT
 from railyard.experiment.model import SchemeEntry
@@ -181,8 +182,7 @@ def test_what_cannot_run_leaves_a_comment_that_says_so(tmp_path: Path) -> None:
 def test_the_same_files_are_identical_without_a_run(tmp_path: Path) -> None:
     if reason := vkernel.why_not():
         pytest.skip(reason)
-    done = gate(tmp_path, "--stack", "libxlink", "--baseline", str(RELAY), "--candidate", str(RELAY))
-    assert done.returncode == 0, done.stderr
+    good(gate(tmp_path, "--stack", "libxlink", "--baseline", str(RELAY), "--candidate", str(RELAY)))
     assert "libxlink: identical" in (tmp_path / "railyard-gate.md").read_text()
 
 

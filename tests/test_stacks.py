@@ -20,6 +20,7 @@ from typing import Any
 
 import pytest
 
+from conftest import good
 from railyard.base.errors import UserError
 from railyard.base.paths import PEERS_DIR
 from railyard.experiment import stacks
@@ -87,8 +88,7 @@ def test_the_how_to_leads_to_a_row_of_the_report(tmp_path: Path) -> None:
             (tmp_path / name).parent.mkdir(exist_ok=True)
             (tmp_path / name).write_text(text)
     assert commands == ["railyard run first.yaml"]
-    done = run(tmp_path, "first.yaml", tmp_path / "results")
-    assert done.returncode == 0, done.stderr
+    done = good(run(tmp_path, "first.yaml", tmp_path / "results"))
     assert re.search(r"^ \S+ +sp .*\n +my-stack ", done.stdout, re.MULTILINE), done.stdout
     record = json.loads(next((tmp_path / "results").glob("first-*/runs/*my-stack*/run.json")).read_text())
     assert record["config"]["stack"]["name"] == "aioquic"
@@ -175,14 +175,14 @@ def test_the_revision_command_runs_once_for_each_state_of_its_files(tmp_path: Pa
 @pytest.mark.privileged
 @pytest.mark.wall_clock
 def test_relays_that_fail_get_one_sentence_each(tmp_path: Path) -> None:
-    good = resolve_stack("libxlink", {}, tmp_path)
+    stack = resolve_stack("libxlink", {}, tmp_path)
     write_stack(tmp_path, server=["sh", "-c", "echo no such luck >&2; exit 3"])
     write_experiment(tmp_path, "[{stack: ./peer.yaml}]")
     done = run(tmp_path, "one.yaml", tmp_path / "results")
     assert done.returncode == 2
     assert "the server's relay" in done.stderr
     assert "ended before it was ready: no such luck" in done.stderr
-    write_stack(tmp_path, server=list(good.server), client=["sh", "-c", "exit 3"])
+    write_stack(tmp_path, server=list(stack.server), client=["sh", "-c", "exit 3"])
     done = run(tmp_path, "one.yaml", tmp_path / "results")
     assert done.returncode == 2
     assert "sh ended before it was ready" in done.stderr
@@ -192,14 +192,13 @@ def test_relays_that_fail_get_one_sentence_each(tmp_path: Path) -> None:
 @pytest.mark.wall_clock
 @pytest.mark.long
 def test_a_campaign_goes_on_where_a_stack_does_not_start(tmp_path: Path) -> None:
-    good = resolve_stack("libxlink", {}, tmp_path)
+    stack = resolve_stack("libxlink", {}, tmp_path)
     programs = {"ended": ["sh", "-c", "exit 3"], "never-ready": ["sh", "-c", "exec sleep 60"]}
     for name, client in programs.items():
         (tmp_path / name).mkdir()
-        write_stack(tmp_path / name, client=client, server=list(good.server))
+        write_stack(tmp_path / name, client=client, server=list(stack.server))
     write_experiment(tmp_path, "[{stack: ./ended/peer.yaml}, {stack: ./never-ready/peer.yaml}, {stack: libxlink}]")
-    done = run(tmp_path, "one.yaml", tmp_path / "results")
-    assert done.returncode == 0, done.stderr
+    done = good(run(tmp_path, "one.yaml", tmp_path / "results"))
     told = re.findall(r"^subway-1, (\S+): (.*)$", done.stdout, re.MULTILINE)
     assert [label for label, _ in told] == ["ended", "never-ready"]
     assert told[0][1].endswith("sh ended before it was ready.")
@@ -215,19 +214,18 @@ def test_a_campaign_goes_on_where_a_stack_does_not_start(tmp_path: Path) -> None
 @pytest.mark.long
 def test_a_relay_that_floods_its_output_dies_or_hangs_ends_a_run_and_not_the_campaign(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "peers" / "libxlink", tmp_path / "mine")
-    good = resolve_stack("libxlink", {}, tmp_path)
-    client = [*good.client, "$@"]
+    stack = resolve_stack("libxlink", {}, tmp_path)
+    client = [*stack.client, "$@"]
     flood = f"yes '{{}}' & exec {' '.join(client)}"
     dying = f"{' '.join(client)} & sleep 1.5; kill -9 $!"
     hanging = f"{' '.join(client)} & relay=$!; trap 'kill -9 $relay; exit' TERM; sleep 1.5; kill -STOP $relay; wait"
     for name, script in (("flood", flood), ("dying", dying), ("hanging", hanging)):
         (tmp_path / name).mkdir()
-        write_stack(tmp_path / name, client=["sh", "-c", script, "sh"], server=list(good.server))
+        write_stack(tmp_path / name, client=["sh", "-c", script, "sh"], server=list(stack.server))
     write_experiment(
         tmp_path, "[{stack: ./flood/peer.yaml}, {stack: ./dying/peer.yaml}, {stack: ./hanging/peer.yaml}]", 8_000_000
     )
-    done = run(tmp_path, "one.yaml", tmp_path / "results")
-    assert done.returncode == 0, done.stderr
+    good(run(tmp_path, "one.yaml", tmp_path / "results"))
     records = {
         path.parent.name: json.loads(path.read_text()) for path in tmp_path.glob("results/one-*/runs/*/run.json")
     }
@@ -243,20 +241,19 @@ def test_a_relay_that_floods_its_output_dies_or_hangs_ends_a_run_and_not_the_cam
 @pytest.mark.wall_clock
 @pytest.mark.long
 def test_a_servers_relay_that_dies_is_named_and_one_that_says_much_is_not_in_the_way(tmp_path: Path) -> None:
-    good = resolve_stack("libxlink", {}, tmp_path)
+    stack = resolve_stack("libxlink", {}, tmp_path)
     relay = '"$@"'
     dying = f"{relay} & sleep 2; echo out of luck >&2; kill -9 $!"
     talking = f"{JUNK.replace(READY, '')} exec {relay}"
     leaving = f"setsid sleep 1000 & exec {relay}"
     for name, script in (("dying", dying), ("talking", talking), ("leaving", leaving)):
         (tmp_path / name).mkdir()
-        server = ["sh", "-c", script, "sh", *good.server]
-        write_stack(tmp_path / name, client=list(good.client), server=server)
+        server = ["sh", "-c", script, "sh", *stack.server]
+        write_stack(tmp_path / name, client=list(stack.client), server=server)
     write_experiment(
         tmp_path, "[{stack: ./dying/peer.yaml}, {stack: ./talking/peer.yaml}, {stack: ./leaving/peer.yaml}]", 8_000_000
     )
-    done = run(tmp_path, "one.yaml", tmp_path / "results")
-    assert done.returncode == 0, done.stderr
+    good(run(tmp_path, "one.yaml", tmp_path / "results"))
     records = {
         path.parent.name.split("--")[1]: json.loads(path.read_text())
         for path in tmp_path.glob("results/one-*/runs/*/run.json")
@@ -292,17 +289,16 @@ FAULTS = {
 @needs_kernel
 @pytest.mark.slow
 def test_a_relay_that_fails_in_virtual_time_gets_one_sentence_and_the_campaign_goes_on(tmp_path: Path) -> None:
-    good = resolve_stack("libxlink", {}, tmp_path)
+    stack = resolve_stack("libxlink", {}, tmp_path)
     for name, (side, script, _, _) in FAULTS.items():
         (tmp_path / name).mkdir()
-        sides = {"client": list(good.client), "server": list(good.server)}
+        sides = {"client": list(stack.client), "server": list(stack.server)}
         sides[side] = ["sh", "-c", script, "sh", *sides[side]]
         write_stack(tmp_path / name, **sides)
     schemes = ", ".join(f"{{stack: ./{name}/peer.yaml}}" for name in FAULTS)
     file = write_experiment(tmp_path, f"[{schemes}, {{stack: libxlink}}]", 8_000_000)
     file.write_text(file.read_text().replace("mpshell", "kernel"))
-    done = run(tmp_path, "one.yaml", tmp_path / "results")
-    assert done.returncode == 0, done.stderr
+    done = good(run(tmp_path, "one.yaml", tmp_path / "results"))
     assert "Traceback" not in done.stderr
     told = dict(re.findall(r"^subway-1, (\S+): (.*)$", done.stdout, re.MULTILINE))
     records = {
@@ -336,8 +332,7 @@ def test_stacks_of_the_project_play_to_the_end(tmp_path: Path) -> None:
     """The control, and those that `make peers` has built."""
     stacks = ["{stack: libxlink}", *(f"{{stack: {name}}}" for name in built_stacks())]
     write_experiment(tmp_path, f"[{', '.join(stacks)}]")
-    done = run(tmp_path, "one.yaml", tmp_path / "results")
-    assert done.returncode == 0, done.stderr
+    good(run(tmp_path, "one.yaml", tmp_path / "results"))
     outcomes = {label: summary["outcome"] for label, summary in summaries(tmp_path / "results").items()}
     assert outcomes == dict.fromkeys(["libxlink", *built_stacks()], "complete")
 
@@ -433,8 +428,7 @@ def test_relays_give_the_figures_of_the_direct_transport(tmp_path: Path) -> None
     relayed = "{stack: libxlink, scheme: sp, label: r-sp}, {stack: tcp, label: r-tcp}, {stack: mptcp, label: r-mptcp}"
     file = write_experiment(tmp_path, f"[{direct}, {relayed}]")
     file.write_text(file.read_text().replace("mpshell", "kernel"))
-    done = run(tmp_path, "one.yaml", tmp_path / "results")
-    assert done.returncode == 0, done.stderr
+    good(run(tmp_path, "one.yaml", tmp_path / "results"))
     medians = {label: summary["rct_s"]["median"] for label, summary in summaries(tmp_path / "results").items()}
     for scheme in ("sp", "tcp"):
         assert medians[f"r-{scheme}"] == pytest.approx(medians[scheme], rel=0.1), medians
@@ -560,8 +554,7 @@ def test_picoquic_is_linked_with_its_fast_aead_where_the_build_has_it(tmp_path: 
     if is_there:
         (tmp_path / "lib" / "libpicotls-fusion.a").touch()
     words = ["make", "-n", "build/peers/picoquic/relay", f"PICOQUIC_DIR={tmp_path}"]
-    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 0, done.stderr
+    done = good(subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False))
     line = next(line for line in done.stdout.splitlines() if "libpicoquic-core.a" in line)
     libraries = re.findall(r"lib/lib(\S+)\.a", line)
     fusion = ["picotls-fusion"] if is_there else []

@@ -19,7 +19,7 @@ import pytest
 from rich.console import Console
 from rich.table import Table as RichTable
 
-from conftest import Command, FakeRun
+from conftest import Command, FakeRun, good
 from railyard.base import provenance
 from railyard.base.errors import UserError
 from railyard.base.terminal import fitted, print_table
@@ -314,8 +314,7 @@ def test_campaigns_are_listed_with_their_state(results: Path, command_line: Comm
     }
     with Campaign(results / "campaign").locked():
         assert find_campaigns(results)[0].state == "running 2/3"
-    done = command_line("list", "--results", str(results))
-    assert done.returncode == 0, done.stderr
+    done = good(command_line("list", "--results", str(results)))
     assert "partial 2/3" in done.stdout and "fig8: 1 holds" in done.stdout and "demo" in done.stdout
 
 
@@ -336,8 +335,7 @@ def test_the_commands_shown_repeat_a_run_to_the_byte(tmp_path: Path, command_lin
     )
     assert command_line("run", str(tmp_path / "unit.yaml"), "--out", str(tmp_path / "out")).returncode == 0
     [run] = (tmp_path / "out" / "runs").iterdir()
-    shown = command_line("show", str(run))
-    assert shown.returncode == 0, shown.stderr
+    shown = good(command_line("show", str(run)))
     for words in ("t_th1_ms 100", "wifi (wifi)", "lte (lte)", "re-injected", "bitrate_bps 1000000", "efficiency"):
         assert words in shown.stdout, words
     lines = [line.strip() for line in shown.stdout.splitlines()]

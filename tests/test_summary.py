@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from conftest import Command, FakeRun
+from conftest import Command, FakeRun, good
 from railyard.base.terminal import MOST_LINES, first_lines
 from railyard.report import write_report
 from railyard.report.sections import Context
@@ -71,8 +71,7 @@ def test_a_run_of_many_plays_prints_less_than_a_screen_or_two(tmp_path: Path, co
         "name: many\narena: sim\npairs: [subway-1, subway-2, subway-3]\nschemes: [sp, vanilla-mp, xlink]\nseeds: 3\n"
         "start_offset_ms: spread\nplayer: {duration_s: 2, bitrate_bps: 500000, chunk_bytes: 65536}\ntime_limit_s: 10\n"
     )
-    done = command_line("run", str(tmp_path / "many.yaml"), "--out", str(tmp_path / "out"))
-    assert done.returncode == 0, done.stderr
+    done = good(command_line("run", str(tmp_path / "many.yaml"), "--out", str(tmp_path / "out")))
     lines = done.stdout.splitlines()
     summary = lines[next(number for number, line in enumerate(lines) if line.startswith("The runs took")) + 1 :]
     assert len(summary) <= MOST_LINES and "report:" in summary[-1]
@@ -118,8 +117,7 @@ def test_a_page_begins_with_the_answer_of_the_campaign_that_it_names(
     results = tmp_path / "results"
     for name, seeds, further in (("many", 6, ""), ("few", 1, "answer_of: many")):
         (tmp_path / f"{name}.yaml").write_text(yaml.format(name=name, seeds=seeds, further=further))
-        done = command_line("run", str(tmp_path / f"{name}.yaml"), "--out", str(results / name))
-        assert done.returncode == 0, done.stderr
+        good(command_line("run", str(tmp_path / f"{name}.yaml"), "--out", str(results / name)))
     page = (results / "few" / "report.html").read_text()
     section = page.split('<section id="answer"')[1].split("</section>")[0]
     assert page.index('<section id="answer"') < page.index('<section id="abstract"')

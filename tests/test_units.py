@@ -9,7 +9,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from conftest import Command
+from conftest import Command, good
 from railyard.base.paths import ROOT
 from railyard.base.units import bare, value_in, with_units
 from railyard.base.yamlfile import FieldError
@@ -97,8 +97,7 @@ def settings_of(out: Path) -> dict[str, Any]:
 def test_set_changes_fields_of_a_file(file: Path, tmp_path: Path, command_line: Command) -> None:
     out = tmp_path / "out"
     words = ("--set", "player.bitrate_bps=4mbps", "--set", "schemes.1={scheme: cm}", "--set", "queue=codel")
-    done = command_line("run", str(file), "--out", str(out), "--seeds", "1", *words)
-    assert done.returncode == 0, done.stderr
+    good(command_line("run", str(file), "--out", str(out), "--seeds", "1", *words))
     found = settings_of(out)
     assert found["player"]["bitrate_bps"] == 4_000_000 and found["queue"] == "codel"
     assert [entry["scheme"] for entry in found["schemes"]] == ["sp", "cm"]
@@ -107,8 +106,7 @@ def test_set_changes_fields_of_a_file(file: Path, tmp_path: Path, command_line: 
 def test_without_a_file_pair_schemes_and_set_are_the_experiment(tmp_path: Path, command_line: Command) -> None:
     out = tmp_path / "out"
     words = ("--pair", "subway-1", "--schemes", "sp,vanilla-mp", "--set", "player={bitrate: 2mbps, duration: 2s}")
-    done = command_line("run", *words, "--out", str(out))
-    assert done.returncode == 0, done.stderr
+    good(command_line("run", *words, "--out", str(out)))
     found = settings_of(out)
     assert (found["name"], found["arena"], found["seeds"]) == ("subway-1", "sim", [1])
     assert (found["player"]["bitrate_bps"], found["player"]["duration_s"]) == (2_000_000, 2)
@@ -147,8 +145,7 @@ def test_two_campaigns_are_compared_scheme_by_scheme_at_common_places(
     assert command_line("run", str(file), "--out", str(first), "--seeds", "6").returncode == 0
     more = ("--set", "links.all.delay_ms=200")
     assert command_line("run", str(file), "--out", str(second), "--seeds", "5", *more).returncode == 0
-    done = command_line("compare", str(second), str(first), "--format", "json")
-    assert done.returncode == 0, done.stderr
+    done = good(command_line("compare", str(second), str(first), "--format", "json"))
     rows = {(row["scheme"], row["against"], row["figure"]): row for row in json.loads(done.stdout)}
     label = "xlink,t_th1_ms=500,t_th2_ms=900"
     found = rows[f"{label} (fast)", f"{label} (slow)", "rct_median"]

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from conftest import good
 from in_process import railyard
 from kernel_machine import needs_kernel
 from railyard.base.errors import UserError
@@ -448,8 +449,7 @@ def test_emulated_downloads_take_as_long_as_their_links_allow(tmp_path: Path) ->
     file = archive(tmp_path / "live.tar.xz", [capture(number, spacing_s=0.002) for number in range(1, 4)])
     out = tmp_path / "out"
     changes = (f"live={file}", "models=[constant, first-arrivals]", f"out={out}")
-    done = railyard("study", "validate", "--size", "small", *(word for one in changes for word in ("--set", one)))
-    assert done.returncode == 0, done.stderr
+    done = good(railyard("study", "validate", "--size", "small", *(word for one in changes for word in ("--set", one))))
     result = json.loads((out / page.RESULT).read_text())
     took = {one["model"]: one["s"][0] for one in result["durations"]}
     # Handshake and request over U, 40 ms each, and 64 kB at 5 Mbps and less; the wake-up of 160 ms comes once.

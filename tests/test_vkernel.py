@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+from conftest import good
 from kernel_machine import children_of, gone, needs_kernel, vk
 from railyard.base.errors import UserError
 from railyard.base.paths import ROOT, program
@@ -282,8 +283,7 @@ def test_a_kernels_key_has_all_that_decides_its_bytes_and_nothing_else(tmp_path:
     recipe = recipe_in(tmp_path / "recipe")
 
     def key(**environment: str) -> str:
-        done = build_sh(recipe, tmp_path / "cache", "--key", **environment)
-        assert done.returncode == 0, done.stderr
+        done = good(build_sh(recipe, tmp_path / "cache", "--key", **environment))
         return done.stdout
 
     plain = key()
