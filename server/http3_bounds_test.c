@@ -131,7 +131,7 @@ static size_t send_bytes(const world *w) {
     return stats.send_bytes;
 }
 
-static world *world_new(const xl_limits *client_limits, size_t server_memory) {
+static world *world_of(const xl_limits *client_limits, size_t server_memory) {
     world *w = calloc(1, sizeof *w);
     const catalogue_files files = {.user = w, .open = file_open, .read = file_read, .close = file_close};
     const http3_service_hooks hooks = {.user = w, .log = count_record, .next_connection = next_number};
@@ -161,6 +161,15 @@ static world *world_new(const xl_limits *client_limits, size_t server_memory) {
     w->clients = xl_endpoint_new(&config, w->now, &rv);
     assert_non_null(w->clients);
     return w;
+}
+
+/* Clients that give `stream_credit` bytes for each answer; 0: as many as is the default. */
+static world *world_new(uint64_t stream_credit) {
+    xl_limits limits;
+    xl_limits_init(&limits);
+    if (stream_credit > 0)
+        limits.max_stream_data = stream_credit;
+    return world_of(&limits, 0);
 }
 
 static void world_free(world *w) {
@@ -292,9 +301,7 @@ static void look_at_all(world *w) {
 
 /* What the server alone holds for clients that have read 100 kB each and then say nothing for 6 s. */
 static size_t held_for(size_t clients) {
-    xl_limits limits;
-    xl_limits_init(&limits);
-    world *w = world_new(&limits, 0);
+    world *w = world_new(0);
     const h3_header range = {"range", "bytes=0-99999"};
     for (size_t i = 0; i < clients; i++)
         get(connect_client(w), "/video", &range);
@@ -327,9 +334,7 @@ TEST(an_idle_connection_holds_little) {
 }
 
 TEST(a_connection_that_rested_serves_again) {
-    xl_limits limits;
-    xl_limits_init(&limits);
-    world *w = world_new(&limits, 0);
+    world *w = world_new(0);
     const h3_header range = {"range", "bytes=0-99999"};
     client *c = connect_client(w);
     for (uint64_t round = 1; round <= 3; round++) {
@@ -354,9 +359,7 @@ TEST(a_connection_that_rested_serves_again) {
 
 /* What its critical streams carried cannot be read again from the few bytes of them that are kept. */
 TEST(a_session_with_more_streams_of_the_client_does_not_rest) {
-    xl_limits limits;
-    xl_limits_init(&limits);
-    world *w = world_new(&limits, 0);
+    world *w = world_new(0);
     const h3_header range = {"range", "bytes=0-99999"};
     const uint8_t reserved[] = {0x21, 1, 2, 3};
     client *c = connect_client(w);
@@ -379,9 +382,7 @@ TEST(a_session_with_more_streams_of_the_client_does_not_rest) {
 
 /* Client and server have no cipher suite in common: TLS alert handshake_failure (RFC 9001 section 4.8). */
 TEST(handshakes_that_fail_leave_a_record_a_second_at_most) {
-    xl_limits limits;
-    xl_limits_init(&limits);
-    world *w = world_new(&limits, 0);
+    world *w = world_new(0);
     assert_int_equal(0, xl_credentials_set_ciphers(w->server_credentials, "chacha20"));
     assert_int_equal(0, xl_credentials_set_ciphers(w->client_credentials, "aes128"));
     assert_false(start_client(w)->connected);
@@ -400,10 +401,7 @@ TEST(handshakes_that_fail_leave_a_record_a_second_at_most) {
 
 /* 400 requests for 100 MiB each, where the client lets 300 bytes of each answer be sent. */
 TEST(requests_without_flow_control_credit_hold_next_to_nothing) {
-    xl_limits limits;
-    xl_limits_init(&limits);
-    limits.max_stream_data = 300;
-    world *w = world_new(&limits, 0);
+    world *w = world_new(300);
     for (int i = 0; i < 4; i++) {
         client *c = connect_client(w);
         c->reads_nothing = true;
@@ -420,10 +418,7 @@ TEST(requests_without_flow_control_credit_hold_next_to_nothing) {
 
 /* 4,096 open responses are shared, 16 are everybody's own. */
 TEST(a_client_gets_its_share_of_responses_while_others_leave_theirs_open) {
-    xl_limits limits;
-    xl_limits_init(&limits);
-    limits.max_stream_data = 300;
-    world *w = world_new(&limits, 0);
+    world *w = world_new(300);
     for (int i = 0; i < 42; i++) {
         client *c = connect_client(w);
         c->reads_nothing = true;
@@ -469,9 +464,7 @@ TEST(requests_that_are_never_complete_hold_little) {
         {300, 0},
     };
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
-        xl_limits limits;
-        xl_limits_init(&limits);
-        world *w = world_new(&limits, 0);
+        world *w = world_new(0);
         client *c = connect_client(w), *honest = connect_client(w);
         for (int k = 0; k < 20; k++) {
             begin_request(c, table[i].each);
@@ -491,7 +484,7 @@ TEST(what_waits_for_the_congestion_window_is_not_read_yet) {
     xl_limits limits;
     xl_limits_init(&limits);
     limits.max_stream_data = limits.max_data = UINT64_C(1) << 40;
-    world *w = world_new(&limits, 0);
+    world *w = world_of(&limits, 0);
     client *c = connect_client(w);
     for (int k = 0; k < 100; k++)
         get(c, "/video", NULL);
@@ -505,9 +498,7 @@ TEST(what_waits_for_the_congestion_window_is_not_read_yet) {
 }
 
 TEST(a_thousand_requests_that_are_reset_leave_nothing) {
-    xl_limits limits;
-    xl_limits_init(&limits);
-    world *w = world_new(&limits, 0);
+    world *w = world_new(0);
     client *c = connect_client(w);
     unsigned sent = 0;
     for (int round = 0; round < 200 && sent < 1000; round++) {
@@ -532,9 +523,7 @@ TEST(a_thousand_requests_that_are_reset_leave_nothing) {
 
 /* One that is answered at full speed and then wants no more: the buffer is freed with its STOP_SENDING. */
 TEST(a_download_that_is_cancelled_gives_its_memory_back) {
-    xl_limits limits;
-    xl_limits_init(&limits);
-    world *w = world_new(&limits, 0);
+    world *w = world_new(0);
     client *c = connect_client(w);
     uint64_t stream = get(c, "/video", NULL);
     run(w, 16 * ONE_WAY_US);
@@ -550,7 +539,7 @@ TEST(many_downloads_keep_within_the_memory_of_the_endpoint) {
     enum { MEMORY = 1 << 20, CLIENTS = 40 };
     xl_limits limits;
     xl_limits_init(&limits);
-    world *w = world_new(&limits, MEMORY);
+    world *w = world_of(&limits, MEMORY);
     for (int i = 0; i < CLIENTS; i++)
         connect_client(w);
     for (int i = 0; i < CLIENTS; i++)
@@ -582,9 +571,7 @@ static void get_with_fields(client *c, size_t field_bytes) {
 
 /* More than H3_MAX_FIELD_SECTION_BYTES, and more than the window of a stream of requests. */
 TEST(a_request_with_too_large_a_head_ends_alone) {
-    xl_limits limits;
-    xl_limits_init(&limits);
-    world *w = world_new(&limits, 0);
+    world *w = world_new(0);
     client *c = connect_client(w);
     get_with_fields(c, 700);
     run(w, 500000);
@@ -608,9 +595,7 @@ TEST(a_request_with_too_large_a_head_ends_alone) {
 
 /* What may be on its way to a server of requests without content is what it may have to hold. */
 TEST(a_client_may_have_tens_of_kilobytes_under_way_to_the_server) {
-    xl_limits limits;
-    xl_limits_init(&limits);
-    world *w = world_new(&limits, 0);
+    world *w = world_new(0);
     client *c = connect_client(w);
     uint64_t stream;
     assert_int_equal(0, xl_stream_open(c->connection, true, &stream));

@@ -44,66 +44,63 @@ static size_t order_of(const char *name, const xl_scheduler_view *v, size_t *ord
 static const char *const by_rtt[] = {"minrtt", "xlink"};
 
 TEST(smallest_rtt_goes_first) {
-    uint64_t srtt[] = {90000, 20000, 50000, 20000};
     size_t order[XL_MAX_PATHS], want[] = {1, 3, 2, 0};
     for (size_t k = 0; k < 2; k++) {
-        xl_scheduler_view v = view_of(4, srtt);
+        xl_scheduler_view v = view_of(4, (uint64_t[]){90000, 20000, 50000, 20000});
         assert_int_equal(4, order_of(by_rtt[k], &v, order));
         assert_memory_equal(want, order, sizeof want);
     }
 }
 
-static void expect_wait(const xl_scheduler_decision *d, bool waits) {
-    assert_int_equal(waits ? 0 : 1, d->count);
-    assert_int_equal(waits ? 0 : -1, d->waits_for);
+/* The scheduler waits for path 0, or takes path 1 alone. */
+static xl_scheduler_decision expect_wait(instance *s, const xl_scheduler_view *v, bool waits) {
+    xl_scheduler_decision d = decision_of(s, v);
+    assert_int_equal(waits ? 0 : 1, d.count);
+    assert_int_equal(waits ? 0 : -1, d.waits_for);
     if (waits)
-        assert_non_null(d->why);
+        assert_non_null(d.why);
     else
-        assert_int_equal(1, d->order[0]);
+        assert_int_equal(1, d.order[0]);
+    return d;
+}
+
+static void expect_first(const char *name, const xl_scheduler_view *v, size_t count, size_t first) {
+    size_t order[XL_MAX_PATHS];
+    assert_int_equal(count, order_of(name, v, order));
+    assert_int_equal(first, order[0]);
 }
 
 TEST(a_full_window_passes_to_the_next) {
-    uint64_t srtt[] = {20000, 50000};
     size_t order[XL_MAX_PATHS];
-    xl_scheduler_view v = view_of(2, srtt);
+    xl_scheduler_view v = view_of(2, (uint64_t[]){20000, 50000});
     v.path[0].has_window = false;
     instance s = instance_of("minrtt");
-    xl_scheduler_decision d = decision_of(&s, &v);
-    assert_null(d.why); /* the smallest RTT needs no words */
-    expect_wait(&d, false);
+    assert_null(expect_wait(&s, &v, false).why); /* the smallest RTT needs no words */
     v.path[1].has_window = false;
     assert_int_equal(0, order_of("minrtt", &v, order));
 }
 
 TEST(a_suspect_path_is_used_only_when_nothing_else_is_left) {
-    uint64_t srtt[] = {20000, 50000};
     size_t order[XL_MAX_PATHS];
-    xl_scheduler_view v = view_of(2, srtt);
+    xl_scheduler_view v = view_of(2, (uint64_t[]){20000, 50000});
     v.path[0].is_suspect = true;
-    assert_int_equal(1, order_of("minrtt", &v, order));
-    assert_int_equal(1, order[0]);
+    expect_first("minrtt", &v, 1, 1);
     v.path[1].has_window = false; /* rather wait for the healthy one */
     assert_int_equal(0, order_of("minrtt", &v, order));
     v.path[1].is_suspect = true;
-    assert_int_equal(1, order_of("minrtt", &v, order));
-    assert_int_equal(0, order[0]);
+    expect_first("minrtt", &v, 1, 0);
 }
 
 TEST(a_standby_path_waits_behind_available_ones) {
-    uint64_t srtt[] = {20000, 50000};
-    size_t order[XL_MAX_PATHS];
-    xl_scheduler_view v = view_of(2, srtt);
+    xl_scheduler_view v = view_of(2, (uint64_t[]){20000, 50000});
     v.path[0].is_standby = true;
-    assert_int_equal(1, order_of("xlink", &v, order));
-    assert_int_equal(1, order[0]);
+    expect_first("xlink", &v, 1, 1);
     v.path[1].is_suspect = true; /* standby and answering beats available and silent */
-    assert_int_equal(1, order_of("xlink", &v, order));
-    assert_int_equal(0, order[0]);
+    expect_first("xlink", &v, 1, 0);
 }
 
 TEST(roundrobin_takes_turns) {
-    uint64_t srtt[] = {20000, 90000, 50000};
-    xl_scheduler_view v = view_of(3, srtt);
+    xl_scheduler_view v = view_of(3, (uint64_t[]){20000, 90000, 50000});
     instance s = instance_of("roundrobin");
     for (int packet = 0; packet < 9; packet++) {
         xl_scheduler_decision d = decision_of(&s, &v);
@@ -120,20 +117,16 @@ TEST(roundrobin_takes_turns) {
 }
 
 TEST(redundant_offers_every_healthy_path) {
-    uint64_t srtt[] = {90000, 20000, 50000};
-    size_t order[XL_MAX_PATHS];
-    xl_scheduler_view v = view_of(3, srtt);
+    xl_scheduler_view v = view_of(3, (uint64_t[]){90000, 20000, 50000});
     v.path[2].is_suspect = true;
-    assert_int_equal(2, order_of("redundant", &v, order));
-    assert_int_equal(1, order[0]);
+    expect_first("redundant", &v, 2, 1);
     const xl_scheduler_ops *redundant = xl_scheduler_find("redundant");
     assert_true(redundant->copies && redundant->passes_paced);
 }
 
 /* Path 0 is fast and has used up its window, path 1 is slow and has room. In ms and packets of MTU bytes. */
 static xl_scheduler_view fast_is_full(uint64_t rtt_f, uint64_t cwnd_f, uint64_t rtt_s, uint64_t cwnd_s) {
-    uint64_t srtt[] = {rtt_f * 1000, rtt_s * 1000};
-    xl_scheduler_view v = view_of(2, srtt);
+    xl_scheduler_view v = view_of(2, (uint64_t[]){rtt_f * 1000, rtt_s * 1000});
     v.path[0].has_window = false;
     v.path[0].window_bytes = v.path[0].in_flight_bytes = cwnd_f * MTU;
     v.path[1].window_bytes = cwnd_s * MTU;
@@ -157,8 +150,7 @@ TEST(blest_waits_where_the_fast_path_would_be_blocked) {
         v.now = 10; /* not a slow round trip after the start: lambda stays as it is */
         v.send_window_bytes = cases[i].window * MTU;
         v.path[1].in_flight_bytes = cases[i].slow_in_flight * MTU;
-        xl_scheduler_decision d = decision_of(&s, &v);
-        expect_wait(&d, cases[i].waits);
+        expect_wait(&s, &v, cases[i].waits);
     }
 }
 
@@ -240,9 +232,7 @@ TEST(ecf_waits_where_the_fast_path_completes_earlier) {
         v.unsent_bytes = cases[i].unsent * MTU;
         v.path[0].rttvar_us = cases[i].sigma_f * 1000;
         v.path[1].rttvar_us = cases[i].sigma_s * 1000;
-        xl_scheduler_decision d = decision_of(&s, &v);
-        expect_wait(&d, cases[i].waits);
-        assert_non_null(d.why);
+        assert_non_null(expect_wait(&s, &v, cases[i].waits).why);
     }
 }
 
@@ -267,23 +257,18 @@ TEST(nobody_waits_for_a_path_that_does_not_answer) {
         instance s = instance_of(waiting[i]);
         xl_scheduler_view v = fast_is_full(10, 10, 100, 10);
         v.send_window_bytes = 20 * MTU;
-        xl_scheduler_decision d = decision_of(&s, &v);
-        expect_wait(&d, true);
+        expect_wait(&s, &v, true);
         v.path[0].pto_count = 1; /* overdue */
-        d = decision_of(&s, &v);
-        expect_wait(&d, false);
+        expect_wait(&s, &v, false);
         v.path[0].pto_count = 0;
         v.path[0].is_suspect = true;
-        d = decision_of(&s, &v);
-        expect_wait(&d, false);
+        expect_wait(&s, &v, false);
         v.path[0].is_suspect = false;
         v.path[0].in_flight_bytes = 0; /* nothing to be acknowledged */
-        d = decision_of(&s, &v);
-        expect_wait(&d, false);
+        expect_wait(&s, &v, false);
         v.path[0].in_flight_bytes = MTU;
         v.unsent_bytes = 0; /* only copies left: they need not wait */
-        d = decision_of(&s, &v);
-        expect_wait(&d, false);
+        expect_wait(&s, &v, false);
     }
 }
 
@@ -297,150 +282,115 @@ static void set_queue(xl_scheduler_path *p, uint64_t min_rtt_us, uint64_t queue_
 }
 
 TEST(earliest_goes_by_what_is_in_flight_rather_than_by_the_last_rtt) {
-    uint64_t srtt[] = {20000, 50000};
-    size_t order[XL_MAX_PATHS];
-    xl_scheduler_view v = view_of(2, srtt);
+    xl_scheduler_view v = view_of(2, (uint64_t[]){20000, 50000});
     set_queue(&v.path[0], 20000, 0);
     set_queue(&v.path[1], 50000, 0); /* there after 25 ms */
-    assert_int_equal(2, order_of("earliest", &v, order));
-    assert_int_equal(0, order[0]);
+    expect_first("earliest", &v, 2, 0);
     set_queue(&v.path[0], 20000, 42500); /* there after 32.5 ms: later, but not by more than three tenths */
-    assert_int_equal(2, order_of("earliest", &v, order));
-    assert_int_equal(0, order[0]);
+    expect_first("earliest", &v, 2, 0);
     set_queue(&v.path[0], 20000, 42501);
-    assert_int_equal(2, order_of("earliest", &v, order));
-    assert_int_equal(1, order[0]);
+    expect_first("earliest", &v, 2, 1);
     set_queue(&v.path[0], 20000, XL_NEVER); /* nothing comes back */
-    assert_int_equal(1, order_of("earliest", &v, order));
-    assert_int_equal(1, order[0]);
+    expect_first("earliest", &v, 1, 1);
 }
 
 /* Requests of a few round trips: what was acknowledged lately is all that was sent, so the rate looks small. */
 TEST(earliest_leaves_no_fast_path_for_its_rate_while_no_queue_shows) {
-    uint64_t srtt[] = {20000, 50000};
-    size_t order[XL_MAX_PATHS];
-    xl_scheduler_view v = view_of(2, srtt);
+    xl_scheduler_view v = view_of(2, (uint64_t[]){20000, 50000});
     set_queue(&v.path[0], 20000, 140000);
     set_queue(&v.path[1], 50000, 0);
     v.path[0].latest_rtt_us = v.path[0].oldest_us = 33000; /* 5/4 of the smallest, and 8 ms */
-    assert_int_equal(2, order_of("earliest", &v, order));
-    assert_int_equal(0, order[0]);
+    expect_first("earliest", &v, 2, 0);
     v.path[0].latest_rtt_us = 33001; /* packets wait somewhere */
-    assert_int_equal(2, order_of("earliest", &v, order));
-    assert_int_equal(1, order[0]);
+    expect_first("earliest", &v, 2, 1);
     v.path[0].latest_rtt_us = 33000;
     v.path[0].oldest_us = 33001; /* an acknowledgement is overdue */
-    assert_int_equal(2, order_of("earliest", &v, order));
-    assert_int_equal(1, order[0]);
+    expect_first("earliest", &v, 2, 1);
 }
 
 /* What is in flight may fill the path before any queue shows in an RTT. */
 TEST(earliest_goes_by_the_capacity_while_no_queue_shows) {
-    uint64_t srtt[] = {20000, 50000};
-    size_t order[XL_MAX_PATHS];
-    xl_scheduler_view v = view_of(2, srtt);
+    xl_scheduler_view v = view_of(2, (uint64_t[]){20000, 50000});
     set_queue(&v.path[0], 20000, 0);
     set_queue(&v.path[1], 50000, 0);
     v.path[0].in_flight_bytes = 10 * MTU;
     v.path[0].oldest_us = 5000; /* 15 ms to the first acknowledgement */
     v.path[0].drain_us = 27500; /* there after 15 + 27.5 - 10 ms */
-    assert_int_equal(2, order_of("earliest", &v, order));
-    assert_int_equal(0, order[0]);
+    expect_first("earliest", &v, 2, 0);
     v.path[0].drain_us = 27501;
-    assert_int_equal(2, order_of("earliest", &v, order));
-    assert_int_equal(1, order[0]);
+    expect_first("earliest", &v, 2, 1);
 }
 
 TEST(earliest_commits_no_more_than_a_short_queue_while_there_is_a_choice) {
-    uint64_t srtt[] = {20000, 50000};
-    xl_scheduler_view v = view_of(2, srtt);
+    xl_scheduler_view v = view_of(2, (uint64_t[]){20000, 50000});
     set_queue(&v.path[0], 20000, 170001);
     set_queue(&v.path[1], 50000, 200000);
     instance s = instance_of("earliest");
-    xl_scheduler_decision d = decision_of(&s, &v);
-    expect_wait(&d, false);
+    expect_wait(&s, &v, false);
     v.path[1].queue_us = 200001;
-    d = decision_of(&s, &v);
-    expect_wait(&d, true);
+    expect_wait(&s, &v, true);
     v.path[1].in_flight_bytes = 10 * MTU - 1; /* so few packets are always let through: they measure the rate */
-    d = decision_of(&s, &v);
-    expect_wait(&d, false);
+    expect_wait(&s, &v, false);
     v.path[1].in_flight_bytes = 10 * MTU;
     v.path[0].is_suspect = true; /* no choice is left */
-    d = decision_of(&s, &v);
-    expect_wait(&d, false);
+    expect_wait(&s, &v, false);
 }
 
 /* Others' packets stay in the queue, however long the path waits. */
 TEST(earliest_counts_no_delay_by_others_to_the_queue) {
-    uint64_t srtt[] = {20000, 50000};
-    xl_scheduler_view v = view_of(2, srtt);
+    xl_scheduler_view v = view_of(2, (uint64_t[]){20000, 50000});
     set_queue(&v.path[0], 20000, 260000);
     set_queue(&v.path[1], 50000, 260000);
     instance s = instance_of("earliest");
-    xl_scheduler_decision d = decision_of(&s, &v);
-    expect_wait(&d, true);
+    expect_wait(&s, &v, true);
     v.path[1].cross_us = 59999;
-    d = decision_of(&s, &v);
-    expect_wait(&d, true);
+    expect_wait(&s, &v, true);
     v.path[1].cross_us = 60000;
-    d = decision_of(&s, &v);
-    expect_wait(&d, false);
+    expect_wait(&s, &v, false);
 }
 
 /* In slow start the path is faster than was ever seen. */
 TEST(earliest_limits_no_queue_by_a_bound_of_the_capacity) {
-    uint64_t srtt[] = {20000, 50000};
-    xl_scheduler_view v = view_of(2, srtt);
+    xl_scheduler_view v = view_of(2, (uint64_t[]){20000, 50000});
     set_queue(&v.path[0], 20000, 170001);
     set_queue(&v.path[1], 50000, 0);
     v.path[1].in_flight_bytes = 10 * MTU;
     v.path[1].drain_us = 200001;
     instance s = instance_of("earliest");
-    xl_scheduler_decision d = decision_of(&s, &v);
-    expect_wait(&d, true);
+    expect_wait(&s, &v, true);
     v.path[1].is_capacity_bound = true;
-    d = decision_of(&s, &v);
-    expect_wait(&d, false);
+    expect_wait(&s, &v, false);
 }
 
 TEST(earliest_waits_for_a_full_path_that_alone_completes_earlier) {
-    uint64_t srtt[] = {20000, 100000};
-    xl_scheduler_view v = view_of(2, srtt);
+    xl_scheduler_view v = view_of(2, (uint64_t[]){20000, 100000});
     set_queue(&v.path[0], 20000, 20000); /* 10 packets in 20 ms */
     set_queue(&v.path[1], 100000, 0);
     v.path[0].has_window = false;
     v.unsent_bytes = 20 * MTU - 1;
     instance s = instance_of("earliest");
-    xl_scheduler_decision d = decision_of(&s, &v);
-    expect_wait(&d, true); /* 10 ms + 40 ms, less than 50 ms */
+    expect_wait(&s, &v, true); /* 10 ms + 40 ms, less than 50 ms */
     v.unsent_bytes = 20 * MTU;
-    d = decision_of(&s, &v);
-    expect_wait(&d, false); /* too much for one path */
+    expect_wait(&s, &v, false); /* too much for one path */
     v.unsent_bytes = MTU;
     v.path[0].pto_count = 1; /* what it does not answer is not waited for */
-    d = decision_of(&s, &v);
-    expect_wait(&d, false);
+    expect_wait(&s, &v, false);
     v.path[0].pto_count = 0;
     set_queue(&v.path[0], 20000, 0); /* held back by its pacer alone: no acknowledgement is under way */
-    d = decision_of(&s, &v);
-    expect_wait(&d, false);
+    expect_wait(&s, &v, false);
 }
 
 TEST(earliest_uses_another_path_beside_a_paced_one_for_what_that_brings_later) {
-    uint64_t srtt[] = {20000, 50000};
     size_t order[XL_MAX_PATHS];
-    xl_scheduler_view v = view_of(2, srtt);
+    xl_scheduler_view v = view_of(2, (uint64_t[]){20000, 50000});
     set_queue(&v.path[0], 20000, 0);
     set_queue(&v.path[1], 50000, 0);
     v.path[0].is_paced = true;
     v.path[0].pacing_bytes_per_s = 1000000;
     v.unsent_bytes = 22501; /* alone 10 + 22.501 ms; three tenths more than 25 ms are 32.5 ms */
-    assert_int_equal(2, order_of("earliest", &v, order));
-    assert_int_equal(0, order[0]);
+    expect_first("earliest", &v, 2, 0);
     v.unsent_bytes = 22500;
-    assert_int_equal(1, order_of("earliest", &v, order));
-    assert_int_equal(0, order[0]);
+    expect_first("earliest", &v, 1, 0);
     v.path[0].is_paced = false; /* it has the next packet, and the other one copies */
     assert_int_equal(2, order_of("earliest", &v, order));
     assert_true(xl_scheduler_find("earliest")->passes_paced);

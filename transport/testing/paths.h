@@ -15,7 +15,7 @@ static inline void delay(pair_link *l, uint64_t one_way_us) {
 }
 
 /* Two paths of 20 Mbps, both validated. */
-static inline void start(pair *p, uint64_t seed) {
+static inline void start(pair *p) {
     if (!p->client_config.scheme.scheduler || strcmp(p->client_config.scheme.scheduler, "xlink") != 0)
         pair_multipath(p, "minrtt", "none");
     for (size_t i = 0; i < p->link_count; i++)
@@ -25,7 +25,6 @@ static inline void start(pair *p, uint64_t seed) {
     pair_run(p, 400000);
     for (size_t i = 0; i < p->link_count; i++)
         assert_int_equal(XL_PATH_ACTIVE, pair_server_path(p, i).state);
-    (void)seed;
 }
 
 static inline void darken(pair_link *l) {

@@ -3,9 +3,7 @@
 #include "testing/early_world.h"
 
 WORLD_TEST(early_data_is_answered_within_one_round_trip) {
-    world_init(w, 1);
-    world_accepts(w);
-    meet(w);
+    world_known(w, 1);
     come_back(w);
     assert_true(early_event(&w->p));
     size_t i = pair_ask(&w->p, 2000);
@@ -20,9 +18,7 @@ WORLD_TEST(early_data_is_answered_within_one_round_trip) {
 
 /* RFC 9001 section 4.9.3: three PTOs after the handshake, however long the first late packet stays away. */
 WORLD_TEST(a_server_discards_the_keys_of_early_data) {
-    world_init(w, 21);
-    world_accepts(w);
-    meet(w);
+    world_known(w, 21);
     come_back(w);
     size_t i = pair_ask(&w->p, 2000);
     pair_handshake(&w->p);
@@ -50,9 +46,7 @@ static void record(void *user, bool to_server, uint8_t *data, size_t len) {
 
 WORLD_TEST(replayed_early_data_is_not_accepted) {
     recorder *r = calloc(1, sizeof *r);
-    world_init(w, 2);
-    world_accepts(w);
-    meet(w);
+    world_known(w, 2);
     come_back(w);
     w->p.tamper = record;
     w->p.tamper_user = r;
@@ -108,9 +102,7 @@ static bool is_taken(world *w) {
 WORLD_TEST(a_server_takes_early_data_of_its_own_tickets_alone) {
     static const uint8_t ticket_key[XL_TICKET_KEY_BYTES] = {1, 2, 3};
     int error;
-    world_init(w, 30);
-    world_accepts(w);
-    meet(w);
+    world_known(w, 30);
     xl_endpoint_free(w->p.server);
     xl_credentials_free(w->p.server_credentials);
     w->p.server_credentials = xl_credentials_self_signed("localhost", w->p.server_config.random_key, 1700000000);
@@ -126,9 +118,7 @@ WORLD_TEST(a_server_takes_early_data_of_its_own_tickets_alone) {
 /* Two connections with one session, before the server has seen either. */
 TEST(of_two_connections_with_one_ticket_one_has_early_data) {
     world w;
-    world_init(&w, 31);
-    world_accepts(&w);
-    meet(&w);
+    world_known(&w, 31);
     const store ticket = w.kept;
     come_back(&w);
     pair *p = &w.p;
@@ -153,9 +143,7 @@ TEST(of_two_connections_with_one_ticket_one_has_early_data) {
 
 /* What was taken stays taken, whatever time the server believes it is. */
 WORLD_TEST(a_clock_that_is_set_back_brings_no_early_data_back) {
-    world_init(w, 32);
-    world_accepts(w);
-    meet(w);
+    world_known(w, 32);
     const store ticket = w->kept;
     assert_true(is_taken(w));
     w->kept = ticket;
@@ -167,9 +155,7 @@ WORLD_TEST(a_clock_that_is_set_back_brings_no_early_data_back) {
 }
 
 WORLD_TEST(rejected_early_data_is_sent_again) {
-    world_init(w, 3);
-    world_accepts(w);
-    meet(w);
+    world_known(w, 3);
     forget_tickets(w);
     come_back(w);
     assert_true(early_event(&w->p));
@@ -182,9 +168,7 @@ WORLD_TEST(rejected_early_data_is_sent_again) {
 
 WORLD_TEST(rejected_early_data_beyond_lower_limits_ends_the_connection) {
     int error;
-    world_init(w, 4);
-    world_accepts(w);
-    meet(w);
+    world_known(w, 4);
     forget_tickets(w);
     xl_endpoint_free(w->p.server);
     w->p.server_config.limits.max_streams_bidi = 1;
@@ -200,9 +184,7 @@ WORLD_TEST(rejected_early_data_beyond_lower_limits_ends_the_connection) {
 
 WORLD_TEST(a_server_that_accepts_and_lowers_its_limits_is_left) {
     int error;
-    world_init(w, 5);
-    world_accepts(w);
-    meet(w);
+    world_known(w, 5);
     xl_endpoint_free(w->p.server);
     w->p.server_config.limits.max_data = 1 << 20;
     w->p.server = xl_endpoint_new(&w->p.server_config, w->p.now, &error);
@@ -236,9 +218,7 @@ WORLD_TEST(early_data_keeps_to_the_remembered_limits) {
 WORLD_TEST(early_data_that_overtakes_its_client_hello_is_held) {
     static const uint8_t bytes[2500];
     uint64_t id;
-    world_init(w, 7);
-    world_accepts(w);
-    meet(w);
+    world_known(w, 7);
     come_back(w);
     assert_true(early_event(&w->p));
     assert_int_equal(0, xl_stream_open(w->p.cc, true, &id));
@@ -275,9 +255,7 @@ WORLD_TEST(a_server_that_takes_no_early_data_holds_none) {
 
 WORLD_TEST(a_client_follows_a_retry_with_its_early_data) {
     int error;
-    world_init(w, 9);
-    world_accepts(w);
-    meet(w);
+    world_known(w, 9);
     xl_endpoint_free(w->p.server);
     w->p.server_config.limits.retry_always = true;
     w->p.server = xl_endpoint_new(&w->p.server_config, w->p.now, &error);
@@ -328,9 +306,7 @@ TEST(forbidden_frames_in_early_data_are_a_violation) {
 
 /* 0-RTT data proves no address: three times what came is the most that goes back (RFC 9000 section 8.1). */
 WORLD_TEST(an_answer_to_early_data_keeps_to_the_limit) {
-    world_init(w, 20);
-    world_accepts(w);
-    meet(w);
+    world_known(w, 20);
     come_back(w);
     assert_true(early_event(&w->p));
     pair_ask(&w->p, 100000);
@@ -359,9 +335,7 @@ WORLD_TEST(a_session_offers_early_data_once) {
 
 WORLD_TEST(a_ticket_whose_time_is_over_carries_no_early_data) {
     xl_session session;
-    world_init(w, 22);
-    world_accepts(w);
-    meet(w);
+    world_known(w, 22);
     assert_true(xl_session_read(&session, w->kept.bytes, w->kept.len));
     session.lifetime_s = 5;
     store bent = w->kept;
@@ -405,9 +379,7 @@ TEST(a_client_may_be_a_second_ahead_with_the_age_of_its_ticket) {
     const uint32_t ahead_ms[] = {0, 900, 5000};
     for (int i = 0; i < 3; i++) {
         world w;
-        world_init(&w, 27);
-        world_accepts(&w);
-        meet(&w);
+        world_known(&w, 27);
         make_older(&w, ahead_ms[i]);
         come_back(&w);
         assert_true(early_event(&w.p));

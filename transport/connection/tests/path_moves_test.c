@@ -16,7 +16,7 @@ static void wait_until_rebound(pair *p) {
 
 PAIR_TEST(a_new_port_is_validated_while_the_other_path_goes_on) {
     pair_init(p, 130, 2, 10000);
-    start(p, 130);
+    start(p);
     size_t i = pair_ask(p, 12000000);
     pair_run(p, 800000);
     uint64_t cid = p->cc->path[1]->cids.remote_path_id, on_0 = sent_on(p, 0);
@@ -44,7 +44,7 @@ PAIR_TEST(a_new_port_is_validated_while_the_other_path_goes_on) {
 
 PAIR_TEST(a_new_host_starts_with_a_new_window_and_rtt) {
     pair_init(p, 131, 2, 10000);
-    start(p, 131);
+    start(p);
     size_t i = pair_ask(p, 12000000);
     pair_run(p, 800000);
     assert_true(pair_server_path(p, 1).cwnd_bytes > 100000);
@@ -60,7 +60,7 @@ PAIR_TEST(a_new_host_starts_with_a_new_window_and_rtt) {
 /* The new address never answers: little goes there, and the path returns to the one that was validated. */
 PAIR_TEST(an_address_that_does_not_answer_gets_little_and_loses_the_path) {
     pair_init(p, 132, 2, 10000);
-    start(p, 132);
+    start(p);
     size_t i = pair_ask(p, 20000000);
     pair_run(p, 800000);
     p->link[1].nat = pair_addr(66, 6666);
@@ -80,7 +80,7 @@ PAIR_TEST(an_address_that_does_not_answer_gets_little_and_loses_the_path) {
 
 PAIR_TEST(a_packet_from_the_old_address_takes_the_path_back) {
     pair_init(p, 133, 2, 10000);
-    start(p, 133);
+    start(p);
     size_t i = pair_ask(p, 12000000);
     pair_run(p, 800000);
     p->link[1].nat = pair_addr(66, 6666);

@@ -6,7 +6,7 @@ TEST(a_standby_path_carries_no_data_and_stays_validated) {
     for (int by_server = 0; by_server < 2; by_server++) {
         pair p;
         pair_init(&p, 110, 2, 10000);
-        start(&p, 110);
+        start(&p);
         xl_connection *who = by_server ? p.sc : p.cc;
         assert_int_equal(0, xl_connection_set_path_status(who, 1, XL_STATUS_STANDBY, p.now));
         pair_run(&p, 100000);
@@ -56,7 +56,7 @@ TEST(the_first_path_is_as_good_as_later_ones) {
 PAIR_TEST(an_idle_connection_does_not_keep_a_standby_path_awake) {
     pair_init(p, 111, 2, 10000);
     p->client_config.limits.idle_timeout_us = 5000000;
-    start(p, 111);
+    start(p);
     xl_connection_set_path_status(p->cc, 1, XL_STATUS_STANDBY, p->now);
     pair_run(p, 6000000);
     assert_true(p->client_closed && p->client_close.close_reason == XL_CLOSE_IDLE_TIMEOUT);
@@ -66,7 +66,7 @@ TEST(a_standby_path_takes_over_when_the_available_one_fails) {
     for (int abandoned = 0; abandoned < 2; abandoned++) {
         pair p;
         pair_init(&p, 112, 2, 10000);
-        start(&p, 112);
+        start(&p);
         xl_connection_set_path_status(p.cc, 1, XL_STATUS_STANDBY, p.now);
         pair_run(&p, 100000);
         size_t i = pair_ask(&p, 6000000);
@@ -88,7 +88,7 @@ TEST(a_standby_path_takes_over_when_the_available_one_fails) {
  * which has nothing in flight then. */
 PAIR_TEST(a_path_that_is_given_up_when_another_answers_is_still_asked) {
     pair_init(p, 126, 2, 10000);
-    start(p, 126);
+    start(p);
     size_t i = pair_ask(p, 20000000);
     pair_run(p, 500000);
     darken(&p->link[0]);
@@ -108,7 +108,7 @@ PAIR_TEST(a_path_that_is_given_up_when_another_answers_is_still_asked) {
 
 PAIR_TEST(each_side_takes_back_only_its_own_request) {
     pair_init(p, 113, 2, 10000);
-    start(p, 113);
+    start(p);
     xl_connection_set_path_status(p->cc, 1, XL_STATUS_STANDBY, p->now);
     xl_connection_set_path_status(p->sc, 1, XL_STATUS_STANDBY, p->now);
     pair_run(p, 100000);
@@ -124,7 +124,7 @@ PAIR_TEST(each_side_takes_back_only_its_own_request) {
 
 PAIR_TEST(only_a_newer_status_counts) {
     pair_init(p, 114, 2, 10000);
-    start(p, 114);
+    start(p);
     xl_frame f = {.type = XL_FRAME_PATH_STATUS};
     f.path_status.path_id = p->sc->path[1]->cids.local_path_id;
     f.path_status.sequence = 5;
@@ -148,7 +148,7 @@ PAIR_TEST(only_a_newer_status_counts) {
 
 PAIR_TEST(a_lost_status_is_sent_again_but_only_the_latest) {
     pair_init(p, 115, 2, 10000);
-    start(p, 115);
+    start(p);
     p->link[0].dark[0] = p->link[1].dark[0] = true;
     xl_connection_set_path_status(p->cc, 1, XL_STATUS_STANDBY, p->now);
     pair_run(p, 5000);
@@ -184,7 +184,7 @@ TEST(a_status_needs_a_path_and_multipath) {
     assert_int_equal(XL_ERR_PATH, xl_connection_set_path_status(p.cc, 0, XL_STATUS_STANDBY, p.now));
     pair_free(&p);
     pair_init(&p, 117, 2, 10000);
-    start(&p, 117);
+    start(&p);
     assert_int_equal(XL_ERR_PATH, xl_connection_set_path_status(p.cc, 2, XL_STATUS_STANDBY, p.now));
     assert_int_equal(XL_ERR_PATH, xl_connection_set_path_status(p.cc, -1, XL_STATUS_STANDBY, p.now));
     assert_int_equal(0, xl_connection_close_path(p.cc, 1, p.now));
@@ -195,7 +195,7 @@ TEST(a_status_needs_a_path_and_multipath) {
 /* A status that was sent twice is confirmed twice, the second time when another path is in the place of its path. */
 PAIR_TEST(a_status_is_confirmed_for_its_own_path_alone) {
     pair_init(p, 146, 2, 10000);
-    start(p, 146);
+    start(p);
     assert_int_equal(0, xl_connection_set_path_status(p->cc, 1, XL_STATUS_STANDBY, p->now));
     pair_flush(p);
     p->cc->path[1]->cids.remote_path_id += 5; /* another path, whose status has the same number */

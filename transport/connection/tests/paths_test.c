@@ -8,7 +8,7 @@ static void start_unequal(pair *p, uint64_t seed) {
     pair_init(p, seed, 2, 10000);
     delay(&p->link[1], 80000);
     p->client_config.scheme.ack_path = p->server_config.scheme.ack_path = XL_ACK_FASTEST;
-    start(p, seed);
+    start(p);
 }
 
 PAIR_TEST(an_ack_from_elsewhere_does_not_poison_the_rtt) {
@@ -38,7 +38,7 @@ PAIR_TEST(the_rtt_stays_fresh_while_acks_come_from_elsewhere) {
 PAIR_TEST(with_acks_on_the_original_path_both_rtts_are_one) {
     pair_init(p, 102, 2, 10000);
     delay(&p->link[1], 60000);
-    start(p, 102);
+    start(p);
     assert_true(pair_finish(p, pair_ask(p, 5000000), 20000000) != UINT64_MAX);
     for (int k = 0; k < 2; k++)
         assert_memory_equal(&p->sc->path[k]->rtt, &p->sc->path[k]->ack_rtt, sizeof(xl_rtt));
@@ -79,7 +79,7 @@ TEST(acks_leave_a_path_that_has_gone_dark) {
 
 PAIR_TEST(a_path_comes_and_goes_in_mid_download) {
     pair_init(p, 120, 2, 10000);
-    start(p, 120);
+    start(p);
     size_t i = pair_ask(p, 30000000);
     uint64_t path_id = p->cc->path[1]->cids.remote_path_id;
     int index = 1;
@@ -104,7 +104,7 @@ PAIR_TEST(a_path_comes_and_goes_in_mid_download) {
 
 PAIR_TEST(the_first_path_may_go_and_another_come) {
     pair_init(p, 121, 2, 10000);
-    start(p, 121);
+    start(p);
     size_t i = pair_ask(p, 8000000);
     pair_run(p, 500000);
     assert_int_equal(0, xl_connection_close_path(p->cc, 0, p->now));
@@ -123,7 +123,7 @@ TEST(ends_that_close_each_others_last_path_end_the_connection) {
         pair p;
         pair_init(&p, 148, 2, 10000);
         p.server_config.scheme.dialect = (xl_dialect)dialect;
-        start(&p, 148);
+        start(&p);
         pair_ask(&p, 1000000);
         pair_run(&p, 30000);
         assert_int_equal(0, xl_connection_close_path(p.cc, 0, p.now));
@@ -142,7 +142,7 @@ static void close_each_others_path_in_an_outage(pair *p, xl_dialect dialect) {
     pair_init(p, 149, 2, 10000);
     p->server_config.scheme.dialect = dialect;
     p->client_config.limits.idle_timeout_us = p->server_config.limits.idle_timeout_us = 3600000000;
-    start(p, 149);
+    start(p);
     pair_ask(p, 1000000);
     pair_run(p, 30000);
     darken(&p->link[0]);
