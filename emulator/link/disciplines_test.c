@@ -43,13 +43,11 @@ TEST(droptail_by_packets) {
  * and 562 of 7 (1050). At 40 the rest of 7. */
 TEST(droptail_by_bytes) {
     link_bench *b = with_queue(TENS, "droptail:bytes=3000");
-    bench_send(b, 0, 1, 1000, 0);
-    bench_send(b, 0, 2, 1000, 0);
+    bench_send_many(b, 1, 2, 1000, 0);
     bench_send(b, 0, 3, 1008, 0);
     bench_send(b, 0, 4, 900, 0);
     bench_send(b, 0, 5, 101, 0);
-    bench_send(b, 0, 6, 1050, 11 * MS);
-    bench_send(b, 0, 7, 1050, 11 * MS);
+    bench_send_many(b, 6, 2, 1050, 11 * MS);
     bench_send(b, 0, 8, 40, 11 * MS);
     BENCH_EXPECT(b, 50 * MS, {1, 10 * MS}, {2, 20 * MS}, {4, 20 * MS}, {6, 30 * MS}, {7, 40 * MS});
     assert_int_equal(link_get_stats(b->link).queue_drops, 3); /* 3, 5 and 8 */
