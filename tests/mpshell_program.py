@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import socket
 import subprocess
 import threading
@@ -99,6 +100,28 @@ def served(serve: Callable[[socket.socket, threading.Event], None]) -> Iterator[
         finally:
             stop.set()
             thread.join()
+
+
+def echo(server: socket.socket, stop: threading.Event) -> None:
+    while not stop.is_set():
+        try:
+            data, client = server.recvfrom(2000)
+        except TimeoutError:
+            continue
+        server.sendto(data, client)
+
+
+@contextmanager
+def under_way(*arguments: str | Path) -> Iterator[subprocess.Popen[str]]:
+    """An mpshell whose command has said `ready` and does not end by itself."""
+    with subprocess.Popen([MPSHELL, *arguments], stdout=subprocess.PIPE, text=True) as shell:
+        try:
+            assert shell.stdout is not None
+            assert select.select([shell.stdout], [], [], TIMEOUT_S)[0], "the command did not start"
+            assert shell.stdout.readline() == "ready\n"
+            yield shell
+        finally:
+            shell.kill()
 
 
 def flood(server: socket.socket, stop: threading.Event) -> None:

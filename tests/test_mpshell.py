@@ -17,6 +17,7 @@ from mpshell_program import (
     FLOOD_RECEIVER,
     MPSHELL,
     TIMEOUT_S,
+    echo,
     flood,
     path_option,
     pytestmark,
@@ -57,15 +58,6 @@ while data := s.recv(65536):
     n += len(data)
 print(n)
 """
-
-
-def echo(server: socket.socket, stop: threading.Event) -> None:
-    while not stop.is_set():
-        try:
-            data, client = server.recvfrom(2000)
-        except TimeoutError:
-            continue
-        server.sendto(data, client)
 
 
 def test_every_path_reaches_a_server_outside_and_shows_its_delay(trace: Path, tmp_path: Path) -> None:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import signal
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mpshell_program import MPSHELL, TIMEOUT_S, eventually, path_option, pytestmark, run, trace
+from mpshell_program import MPSHELL, TIMEOUT_S, eventually, path_option, pytestmark, run, trace, under_way
 
 __all__ = ["pytestmark", "trace"]
 
@@ -49,18 +47,8 @@ def spins(pid: int) -> bool:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "R"
 
 
-@contextmanager
-def awake(trace: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
-    """An mpshell whose command is under way and does not end by itself."""
-    command = [str(MPSHELL), *path_option("wifi", trace), *options, "--", "sh", "-c", "echo ready; exec sleep 60"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as shell:
-        try:
-            assert shell.stdout is not None
-            assert select.select([shell.stdout], [], [], TIMEOUT_S)[0], "the command did not start"
-            assert shell.stdout.readline() == "ready\n"
-            yield shell
-        finally:
-            shell.kill()
+def awake(trace: Path, *options: str) -> AbstractContextManager[subprocess.Popen[str]]:
+    return under_way(*path_option("wifi", trace), *options, "--", "sh", "-c", "echo ready; exec sleep 60")
 
 
 def kept(summary: Path) -> dict[str, Any]:

@@ -10,8 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -27,6 +26,7 @@ from mpshell_program import (
     run,
     summary_of,
     trace,
+    under_way,
 )
 
 __all__ = ["pytestmark", "trace"]
@@ -118,21 +118,10 @@ def test_links_start_without_a_command_that_never_gets_ready(trace: Path) -> Non
         good(run(*path_option("p0", trace), "--start-when-ready", "--", *command))
 
 
-@contextmanager
-def lingering(trace: Path, mark: str) -> Iterator[subprocess.Popen[str]]:
-    """An mpshell whose command would not end by itself. SIGINT has its default action inside."""
-    with subprocess.Popen(
-        [MPSHELL, *path_option("wifi", trace), *path_option("lte", trace), "--", "sh", "-c", LINGER.format(mark=mark)],
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as shell:
-        try:
-            assert shell.stdout is not None
-            assert select.select([shell.stdout], [], [], TIMEOUT_S)[0], "the command did not start"
-            assert shell.stdout.readline() == "ready\n"
-            yield shell
-        finally:
-            shell.kill()
+def lingering(trace: Path, mark: str) -> AbstractContextManager[subprocess.Popen[str]]:
+    """SIGINT has its default action inside."""
+    paths = [*path_option("wifi", trace), *path_option("lte", trace)]
+    return under_way(*paths, "--", "sh", "-c", LINGER.format(mark=mark))
 
 
 def new_devices(before: set[str], shell: subprocess.Popen[str]) -> set[str]:

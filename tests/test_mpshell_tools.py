@@ -31,6 +31,7 @@ from mpshell_program import (
     MPSHELL,
     TIMEOUT_S,
     devices,
+    echo,
     eventually,
     flood,
     path_option,
@@ -128,7 +129,7 @@ def tell(place: Path, *command: str) -> tuple[int, dict[str, Any]]:
 
 
 def test_an_experiment_scripts_events_through_the_control_socket(trace: Path, tmp_path: Path) -> None:
-    with served(echo_back) as port, controlled(trace, tmp_path, port) as (shell, place):
+    with served(echo) as port, controlled(trace, tmp_path, port) as (shell, place):
         assert stat.S_IMODE(place.stat().st_mode) == 0o600
         assert 10 <= (round_trip(shell) or 0) < 60
         assert tell(place, "delay", "wifi:down", "60")[0] == 0
@@ -162,15 +163,6 @@ def test_an_experiment_scripts_events_through_the_control_socket(trace: Path, tm
     assert all(early["t_s"] < late["t_s"] for early, late in itertools.pairwise(events))
 
 
-def echo_back(server: socket.socket, stop: threading.Event) -> None:
-    while not stop.is_set():
-        try:
-            data, client = server.recvfrom(2000)
-        except TimeoutError:
-            continue
-        server.sendto(data, client)
-
-
 def test_bad_commands_are_refused_and_do_no_harm(trace: Path, tmp_path: Path) -> None:
     bad = [
         "fly",
@@ -186,7 +178,7 @@ def test_bad_commands_are_refused_and_do_no_harm(trace: Path, tmp_path: Path) ->
     bad += ["trace wifi /dev/zero", "trace wifi /no/such", f"trace wifi {__file__}", "rate wifi 0mbps", "stats wifi"]
     bad += ["cross wifi much", "cross wifi 1mbps", "cross wifi:up 1mbps"]  # its queue has no limit
     rng = random.Random(5)
-    with served(echo_back) as port, controlled(trace, tmp_path, port) as (shell, place):
+    with served(echo) as port, controlled(trace, tmp_path, port) as (shell, place):
         with socket.socket(socket.AF_UNIX) as client:
             client.connect(str(place))
             answers = client.makefile("r")
@@ -230,7 +222,7 @@ def refused_or(place: Path, command: str) -> int:
 
 
 def test_a_socket_that_a_killed_mpshell_left_is_replaced_and_a_living_one_is_not(trace: Path, tmp_path: Path) -> None:
-    with served(echo_back) as port:
+    with served(echo) as port:
         with controlled(trace, tmp_path, port) as (shell, place):
             other = run(*path_option("wifi", trace), "--control", place, "--", "true")
             assert other.returncode == 2

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "base/numbers.h"
+
 #define LONGEST_LINE 80u /* three 64-bit numbers and their separators */
 
 void link_log_init(link_log *log, link_log_sink *sink, void *context) {
@@ -17,31 +19,21 @@ void link_log_flush(link_log *log) {
     }
 }
 
-static void put_number(link_log *log, uint64_t value) {
-    char digits[20];
-    size_t n = 0;
-    do {
-        digits[n++] = (char)('0' + value % 10);
-        value /= 10;
-    } while (value > 0);
-    while (n > 0)
-        log->buffer[log->used++] = digits[--n];
-}
-
 /* "T k a" or "T k a b": lines are the hot path of a busy link, so they are put together by hand. */
 static void put_line(link_log *log, uint64_t t_ms, char kind, uint64_t a, const uint64_t *b) {
     if (log->used + LONGEST_LINE > sizeof log->buffer)
         link_log_flush(log);
-    put_number(log, t_ms);
-    log->buffer[log->used++] = ' ';
-    log->buffer[log->used++] = kind;
-    log->buffer[log->used++] = ' ';
-    put_number(log, a);
+    char *at = number_put(log->buffer + log->used, t_ms);
+    *at++ = ' ';
+    *at++ = kind;
+    *at++ = ' ';
+    at = number_put(at, a);
     if (b) {
-        log->buffer[log->used++] = ' ';
-        put_number(log, *b);
+        *at++ = ' ';
+        at = number_put(at, *b);
     }
-    log->buffer[log->used++] = '\n';
+    *at++ = '\n';
+    log->used = (size_t)(at - log->buffer);
 }
 
 static void put_text(link_log *log, const char *text) {
@@ -76,7 +68,7 @@ void link_log_header(link_log *log, const char *direction, const char *trace, co
     put_text(log, "# init timestamp: ");
     if (log->used + LONGEST_LINE > sizeof log->buffer)
         link_log_flush(log);
-    put_number(log, init_epoch_ms);
+    log->used = (size_t)(number_put(log->buffer + log->used, init_epoch_ms) - log->buffer);
     end_line(log);
     put_text(log, "# base timestamp: 0");
     end_line(log);

@@ -15,6 +15,14 @@ static bool parse(mp_options *options, char **argv, char error[512]) {
     return mp_options_parse(options, argc, argv, error, 512);
 }
 
+#define OPTIONS_TEST(name) TEST_OF(name, mp_options, o, mp_options_free)
+
+static void assert_parsed(mp_options *options, char **argv) {
+    char error[512] = "";
+    if (!parse(options, argv, error))
+        fail_msg("%s", error);
+}
+
 static void refuses(char **argv, const char *text) {
     mp_options o;
     char error[512] = "";
@@ -24,7 +32,7 @@ static void refuses(char **argv, const char *text) {
     mp_options_free(&o);
 }
 
-TEST(reads_every_option) {
+OPTIONS_TEST(reads_every_option) {
     char *argv[] = {"mpshell",
                     "--path",
                     "wifi:up=u,down=d,delay=15.25,queue=droptail:packets=100:bytes=9000,loss=0.01,once",
@@ -44,52 +52,43 @@ TEST(reads_every_option) {
                     "-c",
                     "--seed",
                     NULL};
-    mp_options o;
-    char error[512] = "";
-    assert_true(parse(&o, argv, error));
-    assert_int_equal(o.path_count, 2);
-    assert_string_equal(o.paths[0].name, "wifi");
-    assert_string_equal(o.paths[0].settings[0].trace, "u");
-    assert_string_equal(o.paths[0].settings[1].trace, "d");
+    assert_parsed(o, argv);
+    assert_int_equal(o->path_count, 2);
+    assert_string_equal(o->paths[0].name, "wifi");
+    assert_string_equal(o->paths[0].settings[0].trace, "u");
+    assert_string_equal(o->paths[0].settings[1].trace, "d");
     for (size_t way = 0; way < 2; way++) {
-        const link_settings *settings = &o.paths[0].settings[way];
+        const link_settings *settings = &o->paths[0].settings[way];
         assert_string_equal(settings->config.queue, "droptail:packets=100:bytes=9000");
         assert_int_equal(settings->config.delay_us, 15250);
         assert_true(settings->config.loss.good == 0.01);
         assert_true(settings->config.once);
     }
-    assert_string_equal(o.paths[1].name, "lte-2");
-    assert_null(o.paths[1].settings[0].config.queue);
-    assert_int_equal(o.seed, 42);
-    assert_int_equal(o.start_offset_ms, 1500);
-    assert_true(o.mptcp);
-    assert_int_equal(o.mptcp_subflows, 3);
-    assert_int_equal(o.mptcp_addresses, 8);
-    assert_string_equal(o.summary, "logs/mpshell.json");
-    assert_string_equal(o.command[0], "sh");
-    assert_string_equal(o.command[2], "--seed"); /* the command's own options are not looked at */
-    mp_options_free(&o);
+    assert_string_equal(o->paths[1].name, "lte-2");
+    assert_null(o->paths[1].settings[0].config.queue);
+    assert_int_equal(o->seed, 42);
+    assert_int_equal(o->start_offset_ms, 1500);
+    assert_true(o->mptcp);
+    assert_int_equal(o->mptcp_subflows, 3);
+    assert_int_equal(o->mptcp_addresses, 8);
+    assert_string_equal(o->summary, "logs/mpshell.json");
+    assert_string_equal(o->command[0], "sh");
+    assert_string_equal(o->command[2], "--seed"); /* the command's own options are not looked at */
 }
 
-TEST(the_command_needs_no_dashes_before_it) {
+OPTIONS_TEST(the_command_needs_no_dashes_before_it) {
     char *argv[] = {"mpshell", WIFI, "--summary", "s.json", "ls", "-l", NULL};
-    mp_options o;
-    char error[512] = "";
-    assert_true(parse(&o, argv, error));
-    assert_string_equal(o.command[0], "ls");
-    assert_string_equal(o.command[1], "-l");
-    assert_string_equal(o.summary, "s.json");
-    assert_null(o.log_dir);
-    mp_options_free(&o);
+    assert_parsed(o, argv);
+    assert_string_equal(o->command[0], "ls");
+    assert_string_equal(o->command[1], "-l");
+    assert_string_equal(o->summary, "s.json");
+    assert_null(o->log_dir);
 }
 
-TEST(help_needs_nothing_else) {
+OPTIONS_TEST(help_needs_nothing_else) {
     char *argv[] = {"mpshell", "--help", NULL};
-    mp_options o;
-    char error[512] = "";
-    assert_true(parse(&o, argv, error));
-    assert_true(o.help);
-    mp_options_free(&o);
+    assert_parsed(o, argv);
+    assert_true(o->help);
 }
 
 TEST(tells_what_is_wrong) {
@@ -123,16 +122,13 @@ TEST(tells_what_is_wrong) {
     }
 }
 
-TEST(some_options_may_be_repeated) {
+OPTIONS_TEST(some_options_may_be_repeated) {
     char *argv[] = {"mpshell", WIFI, "--sysctl", "net.a=1", "--sysctl", "net.b=2", "--control", "s", "sh", NULL};
-    mp_options o;
-    char error[512] = "";
-    assert_true(parse(&o, argv, error));
-    assert_int_equal(o.sysctl_count, 2);
-    assert_string_equal(o.sysctls[1], "net.b=2");
-    assert_int_equal(o.control[0], '/'); /* COMMAND finds it wherever it goes */
-    assert_string_equal(strrchr(o.control, '/'), "/s");
-    mp_options_free(&o);
+    assert_parsed(o, argv);
+    assert_int_equal(o->sysctl_count, 2);
+    assert_string_equal(o->sysctls[1], "net.b=2");
+    assert_int_equal(o->control[0], '/'); /* COMMAND finds it wherever it goes */
+    assert_string_equal(strrchr(o->control, '/'), "/s");
 }
 
 static void write_config(const char *text, char name[32]) {
@@ -318,7 +314,7 @@ TEST(the_side_that_lends_takes_no_path_and_no_command) {
     refuses(nat, "--nat and --outside");
 }
 
-TEST(reads_bottlenecks) {
+OPTIONS_TEST(reads_bottlenecks) {
     char *argv[] = {"mpshell",
                     "--bottleneck",
                     "edge:up-rate=3mbps,down-rate=9mbps",
@@ -329,16 +325,13 @@ TEST(reads_bottlenecks) {
                     "--",
                     "x",
                     NULL};
-    mp_options o;
-    char error[512] = "";
-    assert_true(parse(&o, argv, error));
-    assert_int_equal(o.bottleneck_count, 2);
-    assert_string_equal(o.bottlenecks[0].settings[1].trace, "9mbps");
-    assert_int_equal(o.bottlenecks[1].settings[0].config.delay_us, 5000);
-    const link_via *via = o.paths[0].via;
+    assert_parsed(o, argv);
+    assert_int_equal(o->bottleneck_count, 2);
+    assert_string_equal(o->bottlenecks[0].settings[1].trace, "9mbps");
+    assert_int_equal(o->bottlenecks[1].settings[0].config.delay_us, 5000);
+    const link_via *via = o->paths[0].via;
     assert_true(via[0].count == 2 && via[0].bottlenecks[0] == 1 && via[0].bottlenecks[1] == 0);
     assert_int_equal(via[1].count, 1);
-    mp_options_free(&o);
 }
 
 TEST(wrong_bottlenecks_are_refused) {
@@ -358,7 +351,7 @@ TEST(wrong_bottlenecks_are_refused) {
     }
 }
 
-TEST(reads_flows) {
+OPTIONS_TEST(reads_flows) {
     char *argv[] = {"mpshell",
                     "--flow",
                     "bulk:cc=newreno,via=core,count=3,delay=15,from=1.5,to=60",
@@ -371,25 +364,22 @@ TEST(reads_flows) {
                     "--",
                     "x",
                     NULL};
-    mp_options o;
-    char error[512] = "";
-    assert_true(parse(&o, argv, error));
-    assert_int_equal(o.flow_count, 2);
-    const mp_flow_options *bulk = &o.flows[0], *web = &o.flows[1];
+    assert_parsed(o, argv);
+    assert_int_equal(o->flow_count, 2);
+    const mp_flow_options *bulk = &o->flows[0], *web = &o->flows[1];
     assert_string_equal(bulk->cc, "reno");
     assert_true(bulk->count == 3 && bulk->is_down && bulk->from_us == 1500000 && bulk->to_us == 60000000);
     assert_true(bulk->size_bytes == 0 && bulk->pause_us == MP_NO_PAUSE);
     assert_string_equal(web->cc, "cubic");
     assert_true(!web->is_down && web->size_bytes == 50000 && web->pause_us == 300000 && web->at == 0);
     /* Its link is a path that COMMAND is not told of. */
-    assert_int_equal(o.told_count, 1);
-    assert_int_equal(o.path_count, 2);
+    assert_int_equal(o->told_count, 1);
+    assert_int_equal(o->path_count, 2);
     assert_int_equal(bulk->at, 1);
-    assert_string_equal(o.paths[1].name, "bulk");
-    assert_string_equal(o.paths[1].settings[0].trace, "100mbps");
-    assert_int_equal(o.paths[1].settings[1].config.delay_us, 15000);
-    assert_int_equal(o.paths[1].via[1].count, 1);
-    mp_options_free(&o);
+    assert_string_equal(o->paths[1].name, "bulk");
+    assert_string_equal(o->paths[1].settings[0].trace, "100mbps");
+    assert_int_equal(o->paths[1].settings[1].config.delay_us, 15000);
+    assert_int_equal(o->paths[1].via[1].count, 1);
 }
 
 TEST(wrong_flows_are_refused) {

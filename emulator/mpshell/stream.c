@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/numbers.h"
 #include "emulator/link/capture.h"
 #include "emulator/mpshell/logfile.h"
 #include "emulator/mpshell/offload.h"
@@ -64,14 +65,7 @@ void mp_stream_departures_header(mp_stream *stream, uint64_t t0_monotonic_us) {
 }
 
 static char *put_number(char *at, uint64_t value, char end) {
-    char digits[20];
-    size_t n = 0;
-    do {
-        digits[n++] = (char)('0' + value % 10);
-        value /= 10;
-    } while (value > 0);
-    while (n > 0)
-        *at++ = digits[--n];
+    at = number_put(at, value);
     *at++ = end;
     return at;
 }

@@ -16,6 +16,16 @@ bool number_parse_real(const char *text, size_t len, double most, double *value)
 bool number_parse_ms(const char *text, size_t len, double most, uint64_t *us);
 bool number_parse_probability(const char *text, size_t len, double *value);
 
+/* Writes the digits, without an end, and gives the place after them. */
+static inline char *number_put(char *at, uint64_t value) {
+    char *end = at + 1;
+    for (uint64_t rest = value; rest >= 10; rest /= 10)
+        end++;
+    for (char *digit = end; digit > at; value /= 10)
+        *--digit = (char)('0' + value % 10);
+    return end;
+}
+
 static inline uint64_t min_u64(uint64_t a, uint64_t b) {
     return a < b ? a : b;
 }

@@ -275,18 +275,12 @@ static void close_bench(bench *b) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     fuzz_input in = fuzz_input_of(data, size);
-    static xl_credentials *credentials[2]; /* outlive the inputs */
     bench *b = calloc(1, sizeof *b);
-    if (!credentials[0]) {
-        credentials[0] = xl_credentials_client(NULL);
-        credentials[1] =
-            xl_credentials_self_signed("xlink-server", (const uint8_t[XL_RANDOM_KEY_BYTES]){7}, 1700000000);
-    }
     fuzz_repeat_tls();
     FUZZ_CHECK(b != NULL);
     size_t before = live_memory();
     ends_init(&b->e, b);
-    open_bench(b, credentials, fuzz_u8(&in));
+    open_bench(b, h3_credentials(), fuzz_u8(&in));
     ends_run(&b->e, 100000);
     for (int i = 0; i < OPERATIONS && fuzz_left(&in) > 0 && b->e.steps < ENDS_STEPS; i++) {
         operate(b, &in);

@@ -5,6 +5,7 @@
 
 #include "tests/fuzz/input.h"
 #include "wire/cursor.h"
+#include "xlink/xlink.h"
 
 #define H3_WIRE_BYTES 20000
 
@@ -159,6 +160,17 @@ static inline void h3_wire_put(xl_writer *w, fuzz_input *in, const h3_wire_field
         bytes = fuzz_bytes(in, 64, &len);
         xl_write_bytes(w, bytes, len);
     }
+}
+
+/* Of the client and of the server. They outlive the inputs. */
+static inline xl_credentials **h3_credentials(void) {
+    static xl_credentials *credentials[2];
+    if (!credentials[0]) {
+        credentials[0] = xl_credentials_client(NULL);
+        credentials[1] =
+            xl_credentials_self_signed("xlink-server", (const uint8_t[XL_RANDOM_KEY_BYTES]){7}, 1700000000);
+    }
+    return credentials;
 }
 
 #endif

@@ -38,7 +38,7 @@ static void check_delay_trace(fuzz_input *in) {
             FUZZ_CHECK(trace.steps[i - 1].at_us < trace.steps[i].at_us);
         uint64_t delay = link_steps_at(&trace, at, hold, NULL);
         size_t same = 0;
-        while (same < trace.count && trace.steps[same].delay_us != delay)
+        while (same < trace.count && trace.steps[same].value != delay)
             same++;
         FUZZ_CHECK(same < trace.count);
         fuzz_note_number(delay);
