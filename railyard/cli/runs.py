@@ -22,7 +22,7 @@ from railyard.report.exhibit import SIZES, Size
 from railyard.results import remembered
 from railyard.results.campaigns import find_run
 from railyard.results.explain.explanation import stream_of_chunk
-from railyard.results.pending import Place, Plan, planned, whole_campaign
+from railyard.results.pending import Place, Plan, Whole, planned, whole_campaign
 from railyard.results.qlogdiff import parting, parting_from
 from railyard.results.summary import Outcome, answer_of, print_summary, write_answer
 from railyard.run.arena import arena_of
@@ -144,24 +144,29 @@ def run(
             _tell(sentence)
         return
     with whole_campaign(plan, place, jobs=jobs, console=console, tables=True) as campaign:
-        summary = campaign.shown.get(remembered.view(console))
-        page = campaign.folder / "report.html"
-        if summary is not None:
-            console.file.write(summary)
-        else:
-            from railyard.report.sections import Context  # noqa: PLC0415  slow to load
-
-            context = Context(campaign.record, campaign.runs, folder=campaign.folder)
-            outcome = Outcome(
-                campaign.runs, campaign.record["not_run"], context.findings, context.twins, campaign.record["command"]
-            )
-            with console.capture() as captured:
-                print_summary(console, outcome)
-            console.file.write(captured.get())
-            write_answer(answer_of(outcome, checked.description), campaign.folder)
-            page = write_page_of(context, campaign.folder)
-            remembered.remember(campaign.folder, console, captured.get())
+        page = _show(campaign, checked.description)
         console.print(f"report: {shown(page)}", soft_wrap=True)
+
+
+def _show(campaign: Whole, description: str) -> Path:
+    """Prints the summary, which is remembered beside the page that is returned."""
+    summary = campaign.shown.get(remembered.view(console))
+    if summary is not None:
+        console.file.write(summary)
+        return campaign.folder / "report.html"
+    from railyard.report.sections import Context  # noqa: PLC0415  slow to load
+
+    context = Context(campaign.record, campaign.runs, folder=campaign.folder)
+    outcome = Outcome(
+        campaign.runs, campaign.record["not_run"], context.findings, context.twins, campaign.record["command"]
+    )
+    with console.capture() as captured:
+        print_summary(console, outcome)
+    console.file.write(captured.get())
+    write_answer(answer_of(outcome, description), campaign.folder)
+    page = write_page_of(context, campaign.folder)
+    remembered.remember(campaign.folder, console, captured.get())
+    return page
 
 
 def diff(

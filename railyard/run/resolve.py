@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial, reduce
+from itertools import product
 from pathlib import Path
 
 from railyard.base.errors import UserError
@@ -19,7 +20,7 @@ from railyard.experiment.model import (
 )
 from railyard.experiment.settings import FORESIGHT_SCHEDULERS
 from railyard.experiment.stacks import StackRun, find_stack, resolve_stack
-from railyard.run.arena import arena_of
+from railyard.run.arena import Arena, arena_of
 from railyard.run.refused import refuse
 from railyard.run.runspec import RunBottleneck, RunFlow, RunPath, RunSpec, primary_path, scheme_parameters
 from railyard.traces.index import Pair, PairPath
@@ -303,10 +304,8 @@ def _refuse_unknown_stacks(experiment: Experiment, document: YamlDocument) -> No
             raise document.error(("schemes", index), str(error)) from None
 
 
-def resolve(experiment: Experiment, document: YamlDocument) -> list[RunSpec]:
-    """Every run that the experiment's arena can do, seed by seed so that schemes stand beside each other in time."""
+def _refuse_schemes(experiment: Experiment, document: YamlDocument, where: Arena) -> None:
     _refuse_unknown_stacks(experiment, document)
-    where = arena_of(experiment.arena)
     if all(where.refuses(entry.scheme) for entry in experiment.schemes):
         message = f"none of these schemes can run in the {where.name} arena; run them with --arena kernel or mpshell."
         raise document.error(("schemes",), message)
@@ -315,11 +314,32 @@ def resolve(experiment: Experiment, document: YamlDocument) -> list[RunSpec]:
             message = "thresholds in percent are measured by `railyard run`; give t_th1_ms and t_th2_ms here."
             raise document.error(("schemes", index, "thresholds"), message)
     _refuse_foresight(experiment, document)
+
+
+def resolve(experiment: Experiment, document: YamlDocument) -> list[RunSpec]:
+    """Every run that the experiment's arena can do, seed by seed so that schemes stand beside each other in time."""
+    where = arena_of(experiment.arena)
+    _refuse_schemes(experiment, document, where)
     programs = where.programs()
     stacks = [_stack(entry, document, ("schemes", index)) for index, entry in enumerate(experiment.schemes)]
-    machine = where.machine()
-    bottlenecks = _bottlenecks(experiment, document.path.parent)
-    flows = _flows(experiment, document)
+    alike = partial(
+        RunSpec,
+        experiment=experiment.name,
+        arena=experiment.arena,
+        player=experiment.player,
+        time_limit_s=experiment.time_limit_s,
+        buffers=experiment.buffers,
+        qlog=False,
+        link_logs=experiment.link_logs,
+        pcap=experiment.pcap,
+        link_events=tuple(experiment.link_events),
+        keep_awake=experiment.keep_awake,
+        real_time=experiment.real_time,
+        programs_sha256=programs,
+        kernel=where.machine(),
+        bottlenecks=_bottlenecks(experiment, document.path.parent),
+        flows=_flows(experiment, document),
+    )
     specs: list[RunSpec] = []
     for pair_index, choice in enumerate(experiment.pairs):
         pair = look_up(choice, document, ("pairs", pair_index))
@@ -334,53 +354,40 @@ def resolve(experiment: Experiment, document: YamlDocument) -> list[RunSpec]:
             )
             raise document.error(("seeds",), message)
         caveat = _caveat(pair, experiment, traces, max(offsets.values()))
-        for seed in experiment.seeds:
-            offset = offsets[seed]
-            for scheme_index, entry in enumerate(experiment.schemes):
-                if where.refuses(entry.scheme):
-                    continue
-                of_scheme = partial(document.error, ("schemes", scheme_index))
-                for label, primary in _placements(entry, paths, experiment.path_order, of_scheme):
-                    specs.append(
-                        RunSpec(
-                            experiment=experiment.name,
-                            arena=experiment.arena,
-                            pair=pair.name,
-                            pair_caveat=caveat,
-                            label=label,
-                            scheme=entry.scheme,
-                            primary=primary,
-                            parameters=_parameters(entry),
-                            congestion=entry.cc or experiment.congestion,
-                            paths=paths,
-                            seed=seed,
-                            start_offset_ms=offset,
-                            player=experiment.player,
-                            time_limit_s=experiment.time_limit_s,
-                            buffers=experiment.buffers,
-                            qlog=False,
-                            link_logs=experiment.link_logs,
-                            pcap=experiment.pcap,
-                            link_events=tuple(experiment.link_events),
-                            bottlenecks=bottlenecks,
-                            flows=flows,
-                            keep_awake=experiment.keep_awake,
-                            real_time=experiment.real_time,
-                            programs_sha256=programs,
-                            stack=stacks[scheme_index],
-                            kernel_sysctls=dict(entry.sysctls),
-                            mptcp_limits=entry.limits(),
-                            kernel=machine,
-                            thresholds=entry.measured if isinstance(entry, MeasuredScheme) else None,
-                        )
-                    )
+        for seed, (scheme_index, entry) in product(experiment.seeds, enumerate(experiment.schemes)):
+            if where.refuses(entry.scheme):
+                continue
+            of_scheme = partial(document.error, ("schemes", scheme_index))
+            specs += [
+                alike(
+                    pair=pair.name,
+                    pair_caveat=caveat,
+                    label=label,
+                    scheme=entry.scheme,
+                    primary=primary,
+                    parameters=_parameters(entry),
+                    congestion=entry.cc or experiment.congestion,
+                    paths=paths,
+                    seed=seed,
+                    start_offset_ms=offsets[seed],
+                    stack=stacks[scheme_index],
+                    kernel_sysctls=dict(entry.sysctls),
+                    mptcp_limits=entry.limits(),
+                    thresholds=entry.measured if isinstance(entry, MeasuredScheme) else None,
+                )
+                for label, primary in _placements(entry, paths, experiment.path_order, of_scheme)
+            ]
     qlog = qlog_of(experiment, len(specs))
     if qlog == "all" or (qlog == "worst" and not specs[0].is_same_with_qlogs):
         specs = [spec.model_copy(update={"qlog": True}) for spec in specs]
+    _refuse_same_names(specs, document)
+    refuse(experiment, document, specs)
+    return specs
+
+
+def _refuse_same_names(specs: list[RunSpec], document: YamlDocument) -> None:
     seen: set[str] = set()
     for spec in specs:
         if spec.run_id in seen:
             raise UserError(f"{document.path}: two runs are both called {spec.run_id}; give one scheme a 'label'.")
         seen.add(spec.run_id)
-    refuse(experiment, document, specs)
-    return specs

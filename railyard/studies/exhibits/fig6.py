@@ -168,54 +168,48 @@ def _figure(frame: Frame, shown: dict[str, Run], show_s: float) -> go.Figure:
     top = max((value for level, _ in series.values() for _, value in level), default=1e6) / 1e6
     most = max((value for _, copies in series.values() for _, value in copies), default=1e5) / 1e6 or 0.1
     for row, label in enumerate(shown, start=2):
-        level, copies = series[label]
-        steps = [*thinned(copies, 0.02, show_s), (show_s, copies[-1][1])]
-        figure.add_scatter(
-            x=[round(t, 3) for t, _ in level if t <= show_s],
-            y=[round(value / 1e6, 4) for t, value in level if t <= show_s],
-            name="buffer, MB",
-            legendgroup="buffer",
-            showlegend=row == 2,
-            mode="lines",
-            fill="tozeroy",
-            fillcolor=translucent(BLUE),
-            line={"color": BLUE, "width": 1.5},
-            row=row,
-            col=1,
-        )
-        figure.add_scatter(
-            x=[round(t, 3) for t, _ in steps],
-            y=[round(value / 1e6, 4) for _, value in steps],
-            name="re-injected so far, MB",
-            legendgroup="copies",
-            showlegend=row == 2,
-            mode="lines",
-            line={"color": VERMILION, "width": 2, "dash": "dash", "shape": "hv"},
-            row=row,
-            col=1,
-            secondary_y=True,
-        )
+        _draw_play(figure, row, *series[label], show_s)
         figure.update_yaxes(title_text="buffer, MB", range=[0, top * 1.08], row=row, col=1, secondary_y=False)
         figure.update_yaxes(title_text="copied, MB", range=[0, most * 1.08], row=row, col=1, secondary_y=True)
     styled(figure, 150 + 150 * (1 + len(shown)), margin={"l": 60, "r": 60, "t": 64, "b": 48})
     for row, run in enumerate(shown.values(), start=2):
         start = run.player_start_s or 0.0
         for begin, end in run.stalls:
-            figure.add_vrect(
-                x0=start + begin,
-                x1=min(show_s, start + end),
-                fillcolor=STALL_COLOUR,
-                opacity=0.25,
-                line_width=0,
-                row=row,
-                col=1,
-            )
+            x = {"x0": start + begin, "x1": min(show_s, start + end)}
+            figure.add_vrect(**x, fillcolor=STALL_COLOUR, opacity=0.25, line_width=0, row=row, col=1)
         figure.update_yaxes(showgrid=False, tickmode="auto", nticks=4, row=row, col=1, secondary_y=True)
     figure.update_layout(legend={"y": 1.05})
     figure.update_xaxes(range=[0, show_s])
     figure.update_xaxes(title_text="time since the start of the run, s (stalls shaded)", row=1 + len(shown), col=1)
     figure.update_annotations(font={"size": 12}, x=0, xanchor="left")
     return figure
+
+
+def _draw_play(
+    figure: go.Figure, row: int, level: list[tuple[float, float]], copies: list[tuple[float, float]], show_s: float
+) -> None:
+    """The buffer, and on a second axis what was re-injected by then."""
+    steps = [*thinned(copies, 0.02, show_s), (show_s, copies[-1][1])]
+    place = {"mode": "lines", "showlegend": row == 2, "row": row, "col": 1}
+    figure.add_scatter(
+        x=[round(t, 3) for t, _ in level if t <= show_s],
+        y=[round(value / 1e6, 4) for t, value in level if t <= show_s],
+        name="buffer, MB",
+        legendgroup="buffer",
+        fill="tozeroy",
+        fillcolor=translucent(BLUE),
+        line={"color": BLUE, "width": 1.5},
+        **place,
+    )
+    figure.add_scatter(
+        x=[round(t, 3) for t, _ in steps],
+        y=[round(value / 1e6, 4) for _, value in steps],
+        name="re-injected so far, MB",
+        legendgroup="copies",
+        line={"color": VERMILION, "width": 2, "dash": "dash", "shape": "hv"},
+        secondary_y=True,
+        **place,
+    )
 
 
 def _table(figures: Findings) -> Table:
