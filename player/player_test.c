@@ -51,6 +51,12 @@ static void bench_free(bench *b) {
     player_free(b->p);
 }
 
+static player_summary summary_of(const bench *b) {
+    player_summary s;
+    player_summarise(b->p, &s);
+    return s;
+}
+
 #define BENCH_TEST(name) TEST_OF(name, bench, b, bench_free)
 
 /* The n-th event of a type, from 0; NULL when there are not so many. */
@@ -143,8 +149,7 @@ BENCH_TEST(a_stall_is_dated_by_the_last_byte_not_by_the_poll) {
     player_step(b->p, START + 5 * SECOND);
     assert_int_equal(nth(b, PLAYER_EVENT_STALL_START, 1)->at, START + 860 * MS);
     player_fail(b->p, PLAYER_INTERRUPTED, NULL, START + 5 * SECOND);
-    player_summary s;
-    player_summarise(b->p, &s);
+    const player_summary s = summary_of(b);
     assert_int_equal(s.play_time_us, 260 * MS);
     assert_int_equal(s.rebuffer_count, 2);
     assert_int_equal(s.rebuffer_time_us, 590 * MS + (5 * SECOND - 860 * MS)); /* the open stall counts */
@@ -322,8 +327,7 @@ BENCH_TEST(a_flipped_byte_ends_the_run_and_is_named) {
     data[123] ^= 1;
     player_data(b->p, 0, 60000, data, sizeof data, START + 2);
     assert_true(player_over(b->p));
-    player_summary s;
-    player_summarise(b->p, &s);
+    const player_summary s = summary_of(b);
     assert_int_equal(s.outcome, PLAYER_ERROR);
     assert_string_equal(s.message, "byte 60123 of the video is wrong");
     assert_int_equal(s.bytes, 60000);
@@ -345,8 +349,7 @@ TEST(bytes_nobody_asked_for_end_the_run) {
         assert_non_null(data);
         player_data(b.p, table[i].chunk, table[i].offset, data, table[i].len, START + 1);
         free(data);
-        player_summary s;
-        player_summarise(b.p, &s);
+        const player_summary s = summary_of(&b);
         assert_int_equal(s.outcome, PLAYER_ERROR);
         player_free(b.p);
     }
@@ -357,8 +360,7 @@ BENCH_TEST(a_response_that_ends_early_ends_the_run) {
     connect_and_request(b, START);
     deliver(b, 0, 0, 99999, START + 1);
     player_done(b->p, 0, START + 2);
-    player_summary s;
-    player_summarise(b->p, &s);
+    const player_summary s = summary_of(b);
     assert_int_equal(s.outcome, PLAYER_ERROR);
 }
 
@@ -371,8 +373,7 @@ BENCH_TEST(the_time_limit_ends_the_run_at_its_exact_time) {
     player_step(b->p, START + 9 * SECOND);
     assert_true(player_over(b->p));
     assert_int_equal(nth(b, PLAYER_EVENT_END, 0)->at, START + 2 * SECOND);
-    player_summary s;
-    player_summarise(b->p, &s);
+    const player_summary s = summary_of(b);
     assert_int_equal(s.outcome, PLAYER_TIME_LIMIT);
     assert_int_equal(s.rebuffer_time_us, 1900 * MS);
     assert_int_equal(s.play_time_us, 100 * MS);
@@ -400,8 +401,7 @@ TEST(an_end_in_mid_play_counts_what_was_played) {
         assert_int_equal(nth(&b, PLAYER_EVENT_END, 0)->at, START + 160 * MS);
         assert_int_equal(count_of(&b, PLAYER_EVENT_FIRST_BYTE), 2);
         assert_int_equal(count_of(&b, PLAYER_EVENT_HANDSHAKE_DONE), 1);
-        player_summary s;
-        player_summarise(b.p, &s);
+        const player_summary s = summary_of(&b);
         assert_int_equal(s.outcome, by_limit ? PLAYER_TIME_LIMIT : PLAYER_CONNECTION_LOST);
         assert_int_equal(s.play_time_us, 140 * MS);
         assert_int_equal(s.rebuffer_time_us, 0);
@@ -418,8 +418,7 @@ BENCH_TEST(a_late_failure_finds_the_stall_before_it) {
     deliver(b, 0, 0, 100000, START);
     player_fail(b->p, PLAYER_CONNECTION_LOST, "gone", START + 350 * MS);
     assert_int_equal(nth(b, PLAYER_EVENT_STALL_START, 0)->at, START + 100 * MS);
-    player_summary s;
-    player_summarise(b->p, &s);
+    const player_summary s = summary_of(b);
     assert_int_equal(s.rebuffer_time_us, 250 * MS);
     assert_int_equal(s.rebuffer_count, 1);
 }
@@ -428,8 +427,7 @@ BENCH_TEST(the_first_outcome_stays) {
     start(b, basic());
     player_fail(b->p, PLAYER_CONNECT_FAILED, "connection refused", START + 5);
     player_fail(b->p, PLAYER_ERROR, "other", START + 6);
-    player_summary s;
-    player_summarise(b->p, &s);
+    const player_summary s = summary_of(b);
     assert_int_equal(s.outcome, PLAYER_CONNECT_FAILED);
     assert_string_equal(s.message, "connection refused");
     assert_false(s.connected);
@@ -439,8 +437,7 @@ BENCH_TEST(the_first_outcome_stays) {
 BENCH_TEST(a_peers_bytes_in_a_message_do_not_break_the_log) {
     start(b, basic());
     player_fail(b->p, PLAYER_CONNECTION_LOST, "closed: \xff\x01\n\"x\"", START);
-    player_summary s;
-    player_summarise(b->p, &s);
+    const player_summary s = summary_of(b);
     assert_string_equal(s.message, "closed: ???\"x\"");
     json_t *fields = player_event_fields(nth(b, PLAYER_EVENT_ERROR, 0), START);
     assert_string_equal(json_string_value(json_object_get(fields, "message")), s.message);
@@ -458,8 +455,7 @@ BENCH_TEST(duration_plays_only_the_opening) {
     deliver(b, 1, 0, 50000, START + 10);
     assert_int_equal(take_requests(b, START + 10), 0);
     player_step(b->p, START + SECOND);
-    player_summary s;
-    player_summarise(b->p, &s);
+    const player_summary s = summary_of(b);
     assert_int_equal(s.outcome, PLAYER_COMPLETE);
     assert_int_equal(s.play_time_us, 150 * MS);
 }
@@ -510,8 +506,7 @@ BENCH_TEST(the_next_video_starts_anew_when_the_last_one_is_over) {
     deliver_of_video(b, 3, 0, 100000, START + 260 * MS);
     player_step(b->p, START + 500 * MS);
     assert_true(player_over(b->p));
-    player_summary summary;
-    player_summarise(b->p, &summary);
+    const player_summary summary = summary_of(b);
     assert_int_equal(summary.outcome, PLAYER_COMPLETE);
     assert_int_equal(summary.first_frame_us, 10 * MS); /* of the first video */
     assert_int_equal(summary.chunks, 4);
@@ -535,8 +530,7 @@ BENCH_TEST(a_buffer_smaller_than_the_first_frame_still_plays) {
             player_step(b->p, t);
         }
     }
-    player_summary s;
-    player_summarise(b->p, &s);
+    const player_summary s = summary_of(b);
     assert_int_equal(s.outcome, PLAYER_COMPLETE);
     assert_int_equal(s.chunks, 10);
 }
@@ -554,8 +548,7 @@ BENCH_TEST(quantiles_interpolate_between_ranks) {
         deliver(b, i, 0, 100000, t);
     }
     player_fail(b->p, PLAYER_INTERRUPTED, NULL, t);
-    player_summary s;
-    player_summarise(b->p, &s);
+    const player_summary s = summary_of(b);
     assert_int_equal(s.chunks, 4);
     assert_true(s.rct_median_us == 25e3);
     assert_true(s.rct_p95_us > 38.4e3 && s.rct_p95_us < 38.6e3);

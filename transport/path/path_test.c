@@ -12,70 +12,64 @@ static void make(xl_path *p) {
     xl_path_reset_congestion(p, xl_cc_find("cubic"), 1200, 0);
 }
 
-TEST(second_eliciting_packet_is_acknowledged_at_once) {
-    xl_space s;
-    xl_space_init(&s);
-    xl_space_receive(&s, 0, true, false, 100);
-    assert_true(xl_space_owes_ack(&s));
-    assert_false(s.ack_now);
-    assert_int_equal(25100, s.ack_deadline);
-    xl_space_receive(&s, 1, true, false, 200);
-    assert_true(s.ack_now);
-    assert_int_equal(25100, s.ack_deadline);
-    xl_space_ack_sent(&s);
-    assert_false(xl_space_owes_ack(&s));
-    assert_true(s.ack_deadline == XL_NEVER);
-    xl_space_receive(&s, 2, true, false, 300); /* the count begins anew */
-    assert_true(xl_space_owes_ack(&s));
-    assert_false(s.ack_now);
-    assert_true(s.loss_time == XL_NEVER);
-    xl_space_free(&s);
+#define SPACE_TEST(name) TEST_OF(name, xl_space, s, xl_space_free)
+
+SPACE_TEST(second_eliciting_packet_is_acknowledged_at_once) {
+    xl_space_init(s);
+    xl_space_receive(s, 0, true, false, 100);
+    assert_true(xl_space_owes_ack(s));
+    assert_false(s->ack_now);
+    assert_int_equal(25100, s->ack_deadline);
+    xl_space_receive(s, 1, true, false, 200);
+    assert_true(s->ack_now);
+    assert_int_equal(25100, s->ack_deadline);
+    xl_space_ack_sent(s);
+    assert_false(xl_space_owes_ack(s));
+    assert_true(s->ack_deadline == XL_NEVER);
+    xl_space_receive(s, 2, true, false, 300); /* the count begins anew */
+    assert_true(xl_space_owes_ack(s));
+    assert_false(s->ack_now);
+    assert_true(s->loss_time == XL_NEVER);
 }
 
-TEST(a_gap_is_acknowledged_at_once_and_a_bare_ack_never) {
-    xl_space s;
-    xl_space_init(&s);
-    xl_space_receive(&s, 0, false, false, 0);
-    assert_false(xl_space_owes_ack(&s));
-    xl_space_receive(&s, 2, true, false, 0);
-    assert_true(s.ack_now);
+SPACE_TEST(a_gap_is_acknowledged_at_once_and_a_bare_ack_never) {
+    xl_space_init(s);
+    xl_space_receive(s, 0, false, false, 0);
+    assert_false(xl_space_owes_ack(s));
+    xl_space_receive(s, 2, true, false, 0);
+    assert_true(s->ack_now);
     xl_ack_range r[4];
-    assert_int_equal(2, xl_space_ack_ranges(&s, r, 4));
+    assert_int_equal(2, xl_space_ack_ranges(s, r, 4));
     assert_int_equal(2, r[0].largest);
     assert_int_equal(0, r[1].smallest);
-    assert_int_equal(1, xl_space_ack_ranges(&s, r, 1));
-    xl_space_free(&s);
+    assert_int_equal(1, xl_space_ack_ranges(s, r, 1));
 }
 
-TEST(duplicates_are_known_even_after_their_ranges_were_forgotten) {
-    xl_space s;
-    xl_space_init(&s);
+SPACE_TEST(duplicates_are_known_even_after_their_ranges_were_forgotten) {
+    xl_space_init(s);
     for (uint64_t pn = 0; pn < 2000; pn += 2)
-        xl_space_receive(&s, pn, true, false, pn);
-    assert_true(s.received.count <= 64);
-    assert_true(xl_space_is_duplicate(&s, 0));
-    assert_true(xl_space_is_duplicate(&s, 1998));
-    assert_false(xl_space_is_duplicate(&s, 1997));
-    assert_false(xl_space_is_duplicate(&s, 2000));
-    xl_space_free(&s);
+        xl_space_receive(s, pn, true, false, pn);
+    assert_true(s->received.count <= 64);
+    assert_true(xl_space_is_duplicate(s, 0));
+    assert_true(xl_space_is_duplicate(s, 1998));
+    assert_false(xl_space_is_duplicate(s, 1997));
+    assert_false(xl_space_is_duplicate(s, 2000));
 }
 
-TEST(confirmed_ranges_are_dropped_but_the_newest_stays) {
-    xl_space s;
-    xl_space_init(&s);
+SPACE_TEST(confirmed_ranges_are_dropped_but_the_newest_stays) {
+    xl_space_init(s);
     for (uint64_t pn = 0; pn < 10; pn++)
-        xl_space_receive(&s, pn, true, false, 0);
-    xl_space_receive(&s, 20, true, false, 0);
-    xl_space_ack_confirmed(&s, 9);
-    assert_int_equal(1, s.received.count);
-    assert_true(xl_space_is_duplicate(&s, 5));
-    assert_true(xl_space_is_duplicate(&s, 9));
-    assert_false(xl_space_is_duplicate(&s, 10));
-    xl_space_ack_confirmed(&s, 20);
+        xl_space_receive(s, pn, true, false, 0);
+    xl_space_receive(s, 20, true, false, 0);
+    xl_space_ack_confirmed(s, 9);
+    assert_int_equal(1, s->received.count);
+    assert_true(xl_space_is_duplicate(s, 5));
+    assert_true(xl_space_is_duplicate(s, 9));
+    assert_false(xl_space_is_duplicate(s, 10));
+    xl_space_ack_confirmed(s, 20);
     xl_ack_range r[4];
-    assert_int_equal(1, xl_space_ack_ranges(&s, r, 4));
+    assert_int_equal(1, xl_space_ack_ranges(s, r, 4));
     assert_int_equal(20, r[0].largest);
-    xl_space_free(&s);
 }
 
 TEST(a_new_path_is_as_it_was_given) {
@@ -148,33 +142,29 @@ TEST(a_reordering_threshold_delays_what_a_gap_would_have_told) {
     }
 }
 
-TEST(a_packet_below_the_reordering_window_is_acknowledged_at_once) {
-    xl_space s;
-    xl_space_init(&s);
-    s.policy = (xl_ack_policy){.threshold = 100, .reordering = 3, .max_delay_us = 25000};
+SPACE_TEST(a_packet_below_the_reordering_window_is_acknowledged_at_once) {
+    xl_space_init(s);
+    s->policy = (xl_ack_policy){.threshold = 100, .reordering = 3, .max_delay_us = 25000};
     for (uint64_t pn = 0; pn <= 9; pn++)
         if (pn != 5 && pn != 8)
-            xl_space_receive(&s, pn, true, false, 0);
-    xl_space_ack_sent(&s);
-    xl_space_receive(&s, 8, true, false, 0); /* nobody has declared it lost yet */
-    assert_false(s.ack_now);
-    xl_space_receive(&s, 5, true, false, 0);
-    assert_true(s.ack_now);
-    xl_space_free(&s);
+            xl_space_receive(s, pn, true, false, 0);
+    xl_space_ack_sent(s);
+    xl_space_receive(s, 8, true, false, 0); /* nobody has declared it lost yet */
+    assert_false(s->ack_now);
+    xl_space_receive(s, 5, true, false, 0);
+    assert_true(s->ack_now);
 }
 
-TEST(without_a_reordering_threshold_gaps_wait) {
-    xl_space s;
-    xl_space_init(&s);
-    s.policy = (xl_ack_policy){.threshold = 3, .reordering = 0, .max_delay_us = 40000};
-    xl_space_receive(&s, 0, true, false, 0);
-    xl_space_receive(&s, 9, true, false, 10);
-    xl_space_receive(&s, 4, true, false, 20);
-    assert_false(s.ack_now);
-    assert_int_equal(s.ack_deadline, 40000);
-    xl_space_receive(&s, 20, true, false, 30);
-    assert_true(s.ack_now); /* more than three wait */
-    xl_space_free(&s);
+SPACE_TEST(without_a_reordering_threshold_gaps_wait) {
+    xl_space_init(s);
+    s->policy = (xl_ack_policy){.threshold = 3, .reordering = 0, .max_delay_us = 40000};
+    xl_space_receive(s, 0, true, false, 0);
+    xl_space_receive(s, 9, true, false, 10);
+    xl_space_receive(s, 4, true, false, 20);
+    assert_false(s->ack_now);
+    assert_int_equal(s->ack_deadline, 40000);
+    xl_space_receive(s, 20, true, false, 30);
+    assert_true(s->ack_now); /* more than three wait */
 }
 
 TEST(the_window_has_room_for_whole_packets_only) {

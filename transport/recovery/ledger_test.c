@@ -139,6 +139,8 @@ static void detect(xl_ledger *l, model *m, uint64_t now) {
             assert_int_equal(m->at[pn].lost_calls, 1);
 }
 
+#define LEDGER_TEST(name) TEST_OF(name, xl_ledger, l, xl_ledger_free)
+
 TEST(any_history_matches_a_plain_list) {
     static model m;
     for (uint64_t seed = 0; seed < 15; seed++) {
@@ -182,125 +184,113 @@ static void push_n(xl_ledger *l, int n, uint64_t time) {
     }
 }
 
-TEST(an_ack_of_what_was_never_sent_is_refused) {
-    xl_ledger l;
+LEDGER_TEST(an_ack_of_what_was_never_sent_is_refused) {
     int acked = 0;
-    xl_ledger_init(&l);
-    assert_int_equal(xl_ledger_ack(&l, 0, 0, count_call, &acked), -1);
-    push_n(&l, 5, 0);
-    assert_int_equal(xl_ledger_ack(&l, 0, 5, count_call, &acked), -1);
-    assert_int_equal(xl_ledger_ack(&l, 3, 2, count_call, &acked), -1);
-    assert_int_equal(xl_ledger_ack(&l, 0, UINT64_MAX, count_call, &acked), -1);
+    xl_ledger_init(l);
+    assert_int_equal(xl_ledger_ack(l, 0, 0, count_call, &acked), -1);
+    push_n(l, 5, 0);
+    assert_int_equal(xl_ledger_ack(l, 0, 5, count_call, &acked), -1);
+    assert_int_equal(xl_ledger_ack(l, 3, 2, count_call, &acked), -1);
+    assert_int_equal(xl_ledger_ack(l, 0, UINT64_MAX, count_call, &acked), -1);
     assert_int_equal(acked, 0);
-    xl_ledger_skip(&l);
-    push_n(&l, 3, 0);
-    assert_int_equal(xl_ledger_ack(&l, 4, 6, count_call, &acked), -1);
+    xl_ledger_skip(l);
+    push_n(l, 3, 0);
+    assert_int_equal(xl_ledger_ack(l, 4, 6, count_call, &acked), -1);
     assert_int_equal(acked, 0);
-    assert_int_equal(l.largest_acked, UINT64_MAX);
+    assert_int_equal(l->largest_acked, UINT64_MAX);
     /* The skip is remembered after its entry is gone. */
-    assert_int_equal(xl_ledger_ack(&l, 0, 4, count_call, &acked), 0);
-    assert_int_equal(xl_ledger_ack(&l, 6, 8, count_call, &acked), 0);
-    assert_int_equal(xl_ledger_ack(&l, 0, 8, count_call, &acked), -1);
-    assert_int_equal(xl_ledger_ack(&l, 0, 5, count_call, &acked), -1);
-    assert_int_equal(xl_ledger_ack(&l, 5, 8, count_call, &acked), -1);
+    assert_int_equal(xl_ledger_ack(l, 0, 4, count_call, &acked), 0);
+    assert_int_equal(xl_ledger_ack(l, 6, 8, count_call, &acked), 0);
+    assert_int_equal(xl_ledger_ack(l, 0, 8, count_call, &acked), -1);
+    assert_int_equal(xl_ledger_ack(l, 0, 5, count_call, &acked), -1);
+    assert_int_equal(xl_ledger_ack(l, 5, 8, count_call, &acked), -1);
     assert_int_equal(acked, 8);
-    xl_ledger_free(&l);
 }
 
-TEST(numbers_below_the_first_were_never_sent) {
-    xl_ledger l;
+LEDGER_TEST(numbers_below_the_first_were_never_sent) {
     int acked = 0;
-    xl_ledger_init(&l);
-    xl_ledger_start_at(&l, 9000);
-    push_n(&l, 201, 0);
-    assert_int_equal(xl_ledger_oldest(&l, -1)->pn, 9000);
-    assert_null(xl_ledger_find(&l, 8999));
-    assert_int_equal(xl_ledger_ack(&l, 8999, 9002, count_call, &acked), -1);
-    assert_int_equal(xl_ledger_ack(&l, 0, 0, count_call, &acked), -1);
+    xl_ledger_init(l);
+    xl_ledger_start_at(l, 9000);
+    push_n(l, 201, 0);
+    assert_int_equal(xl_ledger_oldest(l, -1)->pn, 9000);
+    assert_null(xl_ledger_find(l, 8999));
+    assert_int_equal(xl_ledger_ack(l, 8999, 9002, count_call, &acked), -1);
+    assert_int_equal(xl_ledger_ack(l, 0, 0, count_call, &acked), -1);
     assert_int_equal(acked, 0);
-    assert_int_equal(xl_ledger_ack(&l, 9000, 9200, count_call, &acked), 0);
+    assert_int_equal(xl_ledger_ack(l, 9000, 9200, count_call, &acked), 0);
     assert_int_equal(acked, 201);
-    assert_int_equal(xl_ledger_ack(&l, 8999, 9200, count_call, &acked), -1);
-    xl_ledger_free(&l);
+    assert_int_equal(xl_ledger_ack(l, 8999, 9200, count_call, &acked), -1);
 }
 
-TEST(a_huge_range_costs_only_what_is_in_the_ring) {
-    xl_ledger l;
+LEDGER_TEST(a_huge_range_costs_only_what_is_in_the_ring) {
     int acked = 0;
-    xl_ledger_init(&l);
-    l.first_pn = l.next_pn = l.cursor = UINT64_C(1) << 61;
-    push_n(&l, 10, 0);
-    assert_int_equal(xl_ledger_ack(&l, 0, l.next_pn - 1, count_call, &acked), 0);
+    xl_ledger_init(l);
+    l->first_pn = l->next_pn = l->cursor = UINT64_C(1) << 61;
+    push_n(l, 10, 0);
+    assert_int_equal(xl_ledger_ack(l, 0, l->next_pn - 1, count_call, &acked), 0);
     assert_int_equal(acked, 10);
-    assert_int_equal(l.first_pn, l.next_pn);
-    xl_ledger_free(&l);
+    assert_int_equal(l->first_pn, l->next_pn);
 }
 
-TEST(packet_and_time_threshold_are_those_of_rfc_9002) {
-    xl_ledger l;
+LEDGER_TEST(packet_and_time_threshold_are_those_of_rfc_9002) {
     int lost = 0, acked = 0;
-    xl_ledger_init(&l);
-    push_n(&l, 5, 1000);
-    assert_int_equal(xl_ledger_detect_lost(&l, 999999, 10, count_call, &lost), XL_NEVER);
-    xl_ledger_ack(&l, 3, 3, count_call, &acked);
+    xl_ledger_init(l);
+    push_n(l, 5, 1000);
+    assert_int_equal(xl_ledger_detect_lost(l, 999999, 10, count_call, &lost), XL_NEVER);
+    xl_ledger_ack(l, 3, 3, count_call, &acked);
     /* 0 is three behind; 1 and 2 wait for the timer; 4 is above the largest acknowledged. */
-    assert_int_equal(xl_ledger_detect_lost(&l, 1500, 9000, count_call, &lost), 10000);
+    assert_int_equal(xl_ledger_detect_lost(l, 1500, 9000, count_call, &lost), 10000);
     assert_int_equal(lost, 1);
-    assert_int_equal(xl_ledger_detect_lost(&l, 9999, 9000, count_call, &lost), 10000);
+    assert_int_equal(xl_ledger_detect_lost(l, 9999, 9000, count_call, &lost), 10000);
     assert_int_equal(lost, 1);
-    assert_int_equal(xl_ledger_detect_lost(&l, 10000, 9000, count_call, &lost), XL_NEVER);
+    assert_int_equal(xl_ledger_detect_lost(l, 10000, 9000, count_call, &lost), XL_NEVER);
     assert_int_equal(lost, 3);
-    assert_int_equal(xl_ledger_oldest(&l, -1)->pn, 4);
-    assert_int_equal(l.outstanding, 1);
-    xl_ledger_free(&l);
+    assert_int_equal(xl_ledger_oldest(l, -1)->pn, 4);
+    assert_int_equal(l->outstanding, 1);
 }
 
-TEST(draining_hands_back_every_unsettled_packet_once) {
-    xl_ledger l;
+LEDGER_TEST(draining_hands_back_every_unsettled_packet_once) {
     int lost = 0, acked = 0, drained = 0;
-    xl_ledger_init(&l);
-    push_n(&l, 10, 0);
-    xl_ledger_ack(&l, 5, 5, count_call, &acked);
-    xl_ledger_detect_lost(&l, 0, 1000, count_call, &lost);
+    xl_ledger_init(l);
+    push_n(l, 10, 0);
+    xl_ledger_ack(l, 5, 5, count_call, &acked);
+    xl_ledger_detect_lost(l, 0, 1000, count_call, &lost);
     assert_int_equal(lost, 3);
-    xl_ledger_drain(&l, count_call, &drained);
+    xl_ledger_drain(l, count_call, &drained);
     assert_int_equal(drained, 9);
-    assert_int_equal(l.outstanding, 0);
-    assert_null(xl_ledger_oldest(&l, -1));
-    xl_ledger_drain(&l, count_call, &drained);
+    assert_int_equal(l->outstanding, 0);
+    assert_null(xl_ledger_oldest(l, -1));
+    xl_ledger_drain(l, count_call, &drained);
     assert_int_equal(drained, 9);
-    push_n(&l, 1, 0);
-    assert_int_equal(xl_ledger_find(&l, 10)->pn, 10);
-    assert_null(xl_ledger_find(&l, 11));
-    xl_ledger_free(&l);
+    push_n(l, 1, 0);
+    assert_int_equal(xl_ledger_find(l, 10)->pn, 10);
+    assert_null(xl_ledger_find(l, 11));
 }
 
-TEST(a_ring_that_shrinks_keeps_what_is_in_it) {
-    xl_ledger l;
+LEDGER_TEST(a_ring_that_shrinks_keeps_what_is_in_it) {
     int n = 0;
-    xl_ledger_init(&l);
-    push_n(&l, 1000, 7);
-    size_t full = l.cap;
-    xl_ledger_shrink(&l);
-    assert_int_equal(l.cap, full); /* a larger one would follow from twice what is in it */
-    xl_ledger_ack(&l, 0, 989, count_call, &n);
-    xl_ledger_shrink(&l);
-    assert_int_equal(l.cap, 32);
-    assert_int_equal(l.outstanding, 10);
+    xl_ledger_init(l);
+    push_n(l, 1000, 7);
+    size_t full = l->cap;
+    xl_ledger_shrink(l);
+    assert_int_equal(l->cap, full); /* a larger one would follow from twice what is in it */
+    xl_ledger_ack(l, 0, 989, count_call, &n);
+    xl_ledger_shrink(l);
+    assert_int_equal(l->cap, 32);
+    assert_int_equal(l->outstanding, 10);
     for (uint64_t pn = 990; pn < 1000; pn++)
-        assert_int_equal(xl_ledger_find(&l, pn)->time_us, 7);
-    push_n(&l, 100, 8);
-    assert_int_equal(xl_ledger_find(&l, 1099)->time_us, 8);
-    xl_ledger_ack(&l, 990, 1099, count_call, &n);
+        assert_int_equal(xl_ledger_find(l, pn)->time_us, 7);
+    push_n(l, 100, 8);
+    assert_int_equal(xl_ledger_find(l, 1099)->time_us, 8);
+    xl_ledger_ack(l, 990, 1099, count_call, &n);
     assert_int_equal(n, 1100);
-    xl_ledger_shrink(&l);
-    assert_null(l.ring);
-    assert_null(xl_ledger_oldest(&l, -1));
-    assert_int_equal(xl_ledger_ack(&l, 0, 1099, count_call, &n), 0);
+    xl_ledger_shrink(l);
+    assert_null(l->ring);
+    assert_null(xl_ledger_oldest(l, -1));
+    assert_int_equal(xl_ledger_ack(l, 0, 1099, count_call, &n), 0);
     assert_int_equal(n, 1100);
-    push_n(&l, 1, 9);
-    assert_int_equal(xl_ledger_find(&l, 1100)->time_us, 9);
-    xl_ledger_free(&l);
+    push_n(l, 1, 9);
+    assert_int_equal(xl_ledger_find(l, 1100)->time_us, 9);
 }
 
 static int drain_calls;
@@ -312,59 +302,51 @@ static void drain_in_callback(void *user, xl_sent_packet *p) {
     xl_ledger_drain(user, count_call, &n);
 }
 
-TEST(a_callback_may_empty_the_ledger) {
-    xl_ledger l;
-    xl_ledger_init(&l);
-    push_n(&l, 10, 0);
+LEDGER_TEST(a_callback_may_empty_the_ledger) {
+    xl_ledger_init(l);
+    push_n(l, 10, 0);
     drain_calls = 0;
-    assert_int_equal(xl_ledger_ack(&l, 0, 9, drain_in_callback, &l), 0);
+    assert_int_equal(xl_ledger_ack(l, 0, 9, drain_in_callback, l), 0);
     assert_int_equal(drain_calls, 1);
-    assert_int_equal(l.outstanding, 0);
-    xl_ledger_free(&l);
+    assert_int_equal(l->outstanding, 0);
 }
 
-TEST(an_endpoint_that_only_acknowledges_stays_small) {
-    xl_ledger l;
-    xl_ledger_init(&l);
+LEDGER_TEST(an_endpoint_that_only_acknowledges_stays_small) {
+    xl_ledger_init(l);
     for (int i = 0; i < 1000000; i++)
-        assert_non_null(xl_ledger_push(&l));
-    assert_true(l.cap <= 128);
-    assert_true(l.outstanding <= l.cap);
-    xl_ledger_free(&l);
+        assert_non_null(xl_ledger_push(l));
+    assert_true(l->cap <= 128);
+    assert_true(l->outstanding <= l->cap);
 }
 
 /* All but one packet in 1000 is acknowledged, for ever: what is lost is remembered in a small ring, not in a large one.
  */
-TEST(losses_that_are_remembered_do_not_grow_a_large_ring) {
-    xl_ledger l;
+LEDGER_TEST(losses_that_are_remembered_do_not_grow_a_large_ring) {
     int n = 0;
-    xl_ledger_init(&l);
+    xl_ledger_init(l);
     for (uint64_t pn = 0; pn < 100000; pn += 1000) {
-        push_n(&l, 1000, 100);
-        assert_int_equal(xl_ledger_ack(&l, pn + 1, pn + 999, count_call, &n), 0);
-        xl_ledger_detect_lost(&l, 100, LOSS_DELAY, count_call, &n);
-        assert_non_null(xl_ledger_find(&l, pn));
+        push_n(l, 1000, 100);
+        assert_int_equal(xl_ledger_ack(l, pn + 1, pn + 999, count_call, &n), 0);
+        xl_ledger_detect_lost(l, 100, LOSS_DELAY, count_call, &n);
+        assert_non_null(xl_ledger_find(l, pn));
     }
     assert_int_equal(n, 100000);
-    assert_int_equal(l.cap, 8192);
-    assert_int_equal(l.outstanding, 0);
-    xl_ledger_free(&l);
+    assert_int_equal(l->cap, 8192);
+    assert_int_equal(l->outstanding, 0);
 }
 
-TEST(trimming_forgets_old_losses_and_keeps_young_ones) {
-    xl_ledger l;
+LEDGER_TEST(trimming_forgets_old_losses_and_keeps_young_ones) {
     int n = 0;
-    xl_ledger_init(&l);
-    push_n(&l, 4, 100);
-    push_n(&l, 4, 200);
-    xl_ledger_lose_all(&l, -1, count_call, &n);
-    xl_ledger_trim(&l, 200);
-    assert_null(xl_ledger_find(&l, 3));
-    assert_int_equal(xl_ledger_find(&l, 4)->state, XL_SENT_LOST);
+    xl_ledger_init(l);
+    push_n(l, 4, 100);
+    push_n(l, 4, 200);
+    xl_ledger_lose_all(l, -1, count_call, &n);
+    xl_ledger_trim(l, 200);
+    assert_null(xl_ledger_find(l, 3));
+    assert_int_equal(xl_ledger_find(l, 4)->state, XL_SENT_LOST);
     n = 0;
-    assert_int_equal(xl_ledger_ack(&l, 0, 7, count_call, &n), 0); /* late: spurious */
+    assert_int_equal(xl_ledger_ack(l, 0, 7, count_call, &n), 0); /* late: spurious */
     assert_int_equal(n, 4);
-    xl_ledger_free(&l);
 }
 
 TEST_MAIN(NULL, NULL)

@@ -20,6 +20,8 @@ static int fill_data(void **state) {
     return 0;
 }
 
+#define RECV_TEST(name) TEST_OF(name, xl_recv, r, xl_recv_free)
+
 TEST(pieces_in_any_order_come_out_in_order) {
     static uint8_t out[WINDOW];
     for (uint64_t seed = 0; seed < 20; seed++) {
@@ -50,24 +52,22 @@ TEST(pieces_in_any_order_come_out_in_order) {
     }
 }
 
-TEST(an_empty_fin_is_announced_once) {
+RECV_TEST(an_empty_fin_is_announced_once) {
     uint8_t out[100];
     uint64_t fresh;
     bool fin;
-    xl_recv r;
-    xl_recv_init(&r);
-    insert(&r, 0, 50, false, &fresh);
-    assert_true(xl_recv_is_ready(&r));
-    assert_int_equal(xl_recv_read(&r, out, 100, &fin), 50);
+    xl_recv_init(r);
+    insert(r, 0, 50, false, &fresh);
+    assert_true(xl_recv_is_ready(r));
+    assert_int_equal(xl_recv_read(r, out, 100, &fin), 50);
     assert_false(fin);
-    assert_false(xl_recv_is_ready(&r));
-    assert_int_equal(insert(&r, 50, 0, true, &fresh), 0);
+    assert_false(xl_recv_is_ready(r));
+    assert_int_equal(insert(r, 50, 0, true, &fresh), 0);
     assert_int_equal(fresh, 0);
-    assert_true(xl_recv_is_ready(&r));
-    assert_int_equal(xl_recv_read(&r, out, 100, &fin), 0);
+    assert_true(xl_recv_is_ready(r));
+    assert_int_equal(xl_recv_read(r, out, 100, &fin), 0);
     assert_true(fin);
-    assert_false(xl_recv_is_ready(&r));
-    xl_recv_free(&r);
+    assert_false(xl_recv_is_ready(r));
 }
 
 TEST(the_final_size_cannot_change) {
@@ -94,71 +94,63 @@ TEST(the_final_size_cannot_change) {
     xl_recv_free(&r);
 }
 
-TEST(the_window_is_enforced_and_bounds_the_memory) {
+RECV_TEST(the_window_is_enforced_and_bounds_the_memory) {
     uint64_t fresh;
-    xl_recv r;
-    xl_recv_init(&r);
-    assert_int_equal(xl_recv_insert(&r, WINDOW - 1, data, 2, false, WINDOW, &fresh), XL_QERR_FLOW_CONTROL);
-    assert_int_equal(xl_recv_insert(&r, UINT64_MAX - 1, data, 5, false, WINDOW, &fresh), XL_QERR_FLOW_CONTROL);
-    assert_int_equal(xl_recv_insert(&r, UINT64_MAX - 5, data, 5, true, WINDOW, &fresh), XL_QERR_FLOW_CONTROL);
-    assert_int_equal(r.cap, 0);
-    assert_int_equal(insert(&r, 0, 1000, false, &fresh), 0);
-    assert_int_equal(r.cap, 1024);
-    assert_int_equal(insert(&r, WINDOW - 1, 1, false, &fresh), 0);
-    assert_int_equal(r.cap, 131072);
+    xl_recv_init(r);
+    assert_int_equal(xl_recv_insert(r, WINDOW - 1, data, 2, false, WINDOW, &fresh), XL_QERR_FLOW_CONTROL);
+    assert_int_equal(xl_recv_insert(r, UINT64_MAX - 1, data, 5, false, WINDOW, &fresh), XL_QERR_FLOW_CONTROL);
+    assert_int_equal(xl_recv_insert(r, UINT64_MAX - 5, data, 5, true, WINDOW, &fresh), XL_QERR_FLOW_CONTROL);
+    assert_int_equal(r->cap, 0);
+    assert_int_equal(insert(r, 0, 1000, false, &fresh), 0);
+    assert_int_equal(r->cap, 1024);
+    assert_int_equal(insert(r, WINDOW - 1, 1, false, &fresh), 0);
+    assert_int_equal(r->cap, 131072);
     assert_int_equal(fresh, WINDOW - 1000);
-    xl_recv_free(&r);
 }
 
-TEST(what_was_stored_survives_growth_of_the_ring) {
+RECV_TEST(what_was_stored_survives_growth_of_the_ring) {
     static uint8_t out[WINDOW];
     uint64_t fresh;
     bool fin;
-    xl_recv r;
-    xl_recv_init(&r);
-    insert(&r, 0, 3000, false, &fresh);
-    assert_int_equal(xl_recv_read(&r, out, 3000, &fin), 3000);
-    insert(&r, 4000, 2500, false, &fresh); /* wraps in a ring of 4096 */
-    assert_int_equal(r.cap, 4096);
-    insert(&r, 50000, 10, false, &fresh);
-    insert(&r, 3000, 1000, false, &fresh);
-    assert_int_equal(xl_recv_read(&r, out + 3000, WINDOW, &fin), 3500);
+    xl_recv_init(r);
+    insert(r, 0, 3000, false, &fresh);
+    assert_int_equal(xl_recv_read(r, out, 3000, &fin), 3000);
+    insert(r, 4000, 2500, false, &fresh); /* wraps in a ring of 4096 */
+    assert_int_equal(r->cap, 4096);
+    insert(r, 50000, 10, false, &fresh);
+    insert(r, 3000, 1000, false, &fresh);
+    assert_int_equal(xl_recv_read(r, out + 3000, WINDOW, &fin), 3500);
     assert_memory_equal(out, data, 6500);
-    xl_recv_free(&r);
 }
 
-TEST(many_small_gaps_are_refused) {
+RECV_TEST(many_small_gaps_are_refused) {
     uint64_t fresh, error = 0, pieces = 0;
-    xl_recv r;
-    xl_recv_init(&r);
+    xl_recv_init(r);
     for (uint64_t offset = 1; offset < WINDOW && error == 0; offset += 2, pieces++)
-        error = insert(&r, offset, 1, false, &fresh);
+        error = insert(r, offset, 1, false, &fresh);
     assert_int_equal(error, XL_QERR_INTERNAL);
     assert_int_equal(pieces, 4097);
-    xl_recv_free(&r);
 }
 
-TEST(a_small_ring_goes_with_its_last_byte_and_a_large_one_at_the_end) {
+RECV_TEST(a_small_ring_goes_with_its_last_byte_and_a_large_one_at_the_end) {
     static uint8_t out[WINDOW];
     uint64_t fresh;
     bool fin;
-    xl_recv r;
-    xl_recv_init(&r);
-    insert(&r, 0, 300, false, &fresh);
-    assert_int_equal(xl_recv_read(&r, out, 299, &fin), 299);
-    assert_non_null(r.ring);
-    assert_int_equal(xl_recv_read(&r, out + 299, WINDOW, &fin), 1);
-    assert_null(r.ring);
-    assert_null(r.received.at);
-    insert(&r, 300, 1200, false, &fresh);
-    assert_int_equal(xl_recv_read(&r, out + 300, WINDOW, &fin), 1200);
-    assert_non_null(r.ring);
-    insert(&r, 1500, 20, true, &fresh);
-    assert_int_equal(xl_recv_read(&r, out + 1500, WINDOW, &fin), 20);
+    xl_recv_init(r);
+    insert(r, 0, 300, false, &fresh);
+    assert_int_equal(xl_recv_read(r, out, 299, &fin), 299);
+    assert_non_null(r->ring);
+    assert_int_equal(xl_recv_read(r, out + 299, WINDOW, &fin), 1);
+    assert_null(r->ring);
+    assert_null(r->received.at);
+    insert(r, 300, 1200, false, &fresh);
+    assert_int_equal(xl_recv_read(r, out + 300, WINDOW, &fin), 1200);
+    assert_non_null(r->ring);
+    insert(r, 1500, 20, true, &fresh);
+    assert_int_equal(xl_recv_read(r, out + 1500, WINDOW, &fin), 20);
     assert_true(fin);
-    assert_null(r.ring);
+    assert_null(r->ring);
     assert_memory_equal(out, data, 1520);
-    xl_recv_free(&r);
 }
 
 TEST_MAIN(fill_data, NULL)

@@ -14,140 +14,130 @@ static xl_send_piece take(xl_send *s, size_t max_len) {
     return piece;
 }
 
-TEST(data_leaves_in_order_and_within_the_credit) {
-    xl_send s;
+#define SEND_TEST(name) TEST_OF(name, xl_send, s, xl_send_free)
+
+SEND_TEST(data_leaves_in_order_and_within_the_credit) {
     xl_send_piece p;
-    xl_send_init(&s, 65536);
-    assert_false(xl_send_pending(&s, UINT64_MAX));
-    assert_int_equal(xl_send_write(&s, zeros, 3000), 3000);
-    assert_false(xl_send_next(&s, 0, 1000, &p));
-    assert_false(xl_send_next(&s, UINT64_MAX, 0, &p));
-    assert_true(xl_send_next(&s, 500, 1000, &p));
+    xl_send_init(s, 65536);
+    assert_false(xl_send_pending(s, UINT64_MAX));
+    assert_int_equal(xl_send_write(s, zeros, 3000), 3000);
+    assert_false(xl_send_next(s, 0, 1000, &p));
+    assert_false(xl_send_next(s, UINT64_MAX, 0, &p));
+    assert_true(xl_send_next(s, 500, 1000, &p));
     assert_int_equal(p.len, 500);
-    p = take(&s, 1000);
+    p = take(s, 1000);
     assert_int_equal(p.offset, 0);
     assert_int_equal(p.len, 1000);
     assert_false(p.fin || p.is_retransmission);
-    xl_send_finish(&s);
-    p = take(&s, 5000);
+    xl_send_finish(s);
+    p = take(s, 5000);
     assert_int_equal(p.offset, 1000);
     assert_int_equal(p.len, 2000);
     assert_true(p.fin);
-    assert_true(xl_send_is_flushed(&s));
-    assert_false(xl_send_is_done(&s));
-    assert_false(xl_send_pending(&s, UINT64_MAX));
-    assert_int_equal(xl_send_mark_acked(&s, 1000, 2000, true), 2000);
-    assert_false(xl_send_is_done(&s));
-    assert_int_equal(xl_send_mark_acked(&s, 0, 1000, false), 1000);
-    assert_true(xl_send_is_done(&s));
-    xl_send_free(&s);
+    assert_true(xl_send_is_flushed(s));
+    assert_false(xl_send_is_done(s));
+    assert_false(xl_send_pending(s, UINT64_MAX));
+    assert_int_equal(xl_send_mark_acked(s, 1000, 2000, true), 2000);
+    assert_false(xl_send_is_done(s));
+    assert_int_equal(xl_send_mark_acked(s, 0, 1000, false), 1000);
+    assert_true(xl_send_is_done(s));
 }
 
-TEST(a_lone_fin_is_sent_lost_and_acknowledged) {
-    xl_send s;
-    xl_send_init(&s, 65536);
-    xl_send_write(&s, zeros, 100);
-    take(&s, 1000);
-    xl_send_finish(&s);
-    assert_false(xl_send_is_flushed(&s));
-    assert_true(xl_send_pending(&s, 0)); /* needs no credit */
-    xl_send_piece p = take(&s, 1000);
+SEND_TEST(a_lone_fin_is_sent_lost_and_acknowledged) {
+    xl_send_init(s, 65536);
+    xl_send_write(s, zeros, 100);
+    take(s, 1000);
+    xl_send_finish(s);
+    assert_false(xl_send_is_flushed(s));
+    assert_true(xl_send_pending(s, 0)); /* needs no credit */
+    xl_send_piece p = take(s, 1000);
     assert_int_equal(p.offset, 100);
     assert_int_equal(p.len, 0);
     assert_true(p.fin && !p.is_retransmission);
-    assert_false(xl_send_pending(&s, UINT64_MAX));
-    xl_send_mark_lost(&s, 100, 0, true);
-    assert_true(xl_send_has_lost(&s));
-    p = take(&s, 1000);
+    assert_false(xl_send_pending(s, UINT64_MAX));
+    xl_send_mark_lost(s, 100, 0, true);
+    assert_true(xl_send_has_lost(s));
+    p = take(s, 1000);
     assert_true(p.fin && p.is_retransmission && p.len == 0);
-    assert_int_equal(xl_send_mark_acked(&s, 0, 100, false), 100);
-    assert_false(xl_send_range_is_acked(&s, 0, 100, true));
-    xl_send_mark_acked(&s, 100, 0, true);
-    assert_true(xl_send_range_is_acked(&s, 0, 100, true));
-    assert_true(xl_send_is_done(&s));
-    xl_send_mark_lost(&s, 100, 0, true); /* the other copy */
-    assert_false(xl_send_pending(&s, UINT64_MAX));
-    xl_send_free(&s);
+    assert_int_equal(xl_send_mark_acked(s, 0, 100, false), 100);
+    assert_false(xl_send_range_is_acked(s, 0, 100, true));
+    xl_send_mark_acked(s, 100, 0, true);
+    assert_true(xl_send_range_is_acked(s, 0, 100, true));
+    assert_true(xl_send_is_done(s));
+    xl_send_mark_lost(s, 100, 0, true); /* the other copy */
+    assert_false(xl_send_pending(s, UINT64_MAX));
 }
 
-TEST(lost_data_goes_first_and_needs_no_credit) {
-    xl_send s;
-    xl_send_init(&s, 65536);
-    xl_send_write(&s, zeros, 10000);
+SEND_TEST(lost_data_goes_first_and_needs_no_credit) {
+    xl_send_init(s, 65536);
+    xl_send_write(s, zeros, 10000);
     for (int i = 0; i < 5; i++)
-        take(&s, 1000);
-    xl_send_mark_lost(&s, 3000, 1000, false);
-    xl_send_mark_lost(&s, 1000, 1000, false);
+        take(s, 1000);
+    xl_send_mark_lost(s, 3000, 1000, false);
+    xl_send_mark_lost(s, 1000, 1000, false);
     xl_send_piece p;
-    assert_true(xl_send_next(&s, 0, 600, &p));
+    assert_true(xl_send_next(s, 0, 600, &p));
     assert_int_equal(p.offset, 1000);
     assert_int_equal(p.len, 600);
     assert_true(p.is_retransmission);
-    assert_int_equal(take(&s, 600).len, 600);
-    assert_int_equal(take(&s, 600).len, 400);
-    assert_int_equal(take(&s, 2000).offset, 3000);
-    assert_int_equal(take(&s, 1000).offset, 5000);
-    xl_send_free(&s);
+    assert_int_equal(take(s, 600).len, 600);
+    assert_int_equal(take(s, 600).len, 400);
+    assert_int_equal(take(s, 2000).offset, 3000);
+    assert_int_equal(take(s, 1000).offset, 5000);
 }
 
-TEST(with_two_copies_the_first_ack_settles_and_a_later_loss_requeues_nothing) {
-    xl_send s;
-    xl_send_init(&s, 65536);
-    xl_send_write(&s, zeros, 3000);
+SEND_TEST(with_two_copies_the_first_ack_settles_and_a_later_loss_requeues_nothing) {
+    xl_send_init(s, 65536);
+    xl_send_write(s, zeros, 3000);
     for (int i = 0; i < 3; i++)
-        take(&s, 1000);
-    assert_int_equal(xl_send_mark_acked(&s, 1000, 1000, false), 1000); /* the copy arrived */
-    xl_send_mark_lost(&s, 1000, 1000, false);                          /* the original did not */
-    assert_false(xl_send_has_lost(&s));
-    assert_int_equal(xl_send_mark_acked(&s, 1000, 1000, false), 0);
+        take(s, 1000);
+    assert_int_equal(xl_send_mark_acked(s, 1000, 1000, false), 1000); /* the copy arrived */
+    xl_send_mark_lost(s, 1000, 1000, false);                          /* the original did not */
+    assert_false(xl_send_has_lost(s));
+    assert_int_equal(xl_send_mark_acked(s, 1000, 1000, false), 0);
     /* Lost first, then the other copy is acknowledged: what was queued is taken back. */
-    xl_send_mark_lost(&s, 2000, 1000, false);
-    assert_true(xl_send_has_lost(&s));
-    assert_int_equal(xl_send_mark_acked(&s, 2000, 1000, false), 1000);
-    assert_false(xl_send_has_lost(&s));
+    xl_send_mark_lost(s, 2000, 1000, false);
+    assert_true(xl_send_has_lost(s));
+    assert_int_equal(xl_send_mark_acked(s, 2000, 1000, false), 1000);
+    assert_false(xl_send_has_lost(s));
     /* Only what is missing of a range is queued. */
-    xl_send_mark_lost(&s, 500, 1500, false);
+    xl_send_mark_lost(s, 500, 1500, false);
     xl_send_piece p;
-    assert_true(xl_send_next(&s, 0, 5000, &p));
+    assert_true(xl_send_next(s, 0, 5000, &p));
     assert_int_equal(p.offset, 500);
     assert_int_equal(p.len, 500);
-    xl_send_free(&s);
 }
 
-TEST(the_buffer_is_bounded_and_used_again) {
-    xl_send s;
-    xl_send_init(&s, 10000);
-    assert_int_equal(xl_send_write(&s, zeros, 65536), 10000);
-    assert_int_equal(xl_send_write(&s, zeros, 1), 0);
-    size_t cap = s.cap;
+SEND_TEST(the_buffer_is_bounded_and_used_again) {
+    xl_send_init(s, 10000);
+    assert_int_equal(xl_send_write(s, zeros, 65536), 10000);
+    assert_int_equal(xl_send_write(s, zeros, 1), 0);
+    size_t cap = s->cap;
     assert_int_equal(cap, 16384);
     for (int i = 0; i < 1000; i++) {
-        xl_send_piece p = take(&s, 1000);
-        assert_int_equal(xl_send_mark_acked(&s, p.offset, p.len, false), 1000);
-        assert_int_equal(xl_send_write(&s, zeros, 65536), 1000);
+        xl_send_piece p = take(s, 1000);
+        assert_int_equal(xl_send_mark_acked(s, p.offset, p.len, false), 1000);
+        assert_int_equal(xl_send_write(s, zeros, 65536), 1000);
     }
-    assert_int_equal(s.cap, cap);
-    xl_send_finish(&s);
-    assert_int_equal(xl_send_capacity(&s), 0);
-    xl_send_free(&s);
+    assert_int_equal(s->cap, cap);
+    xl_send_finish(s);
+    assert_int_equal(xl_send_capacity(s), 0);
 }
 
-TEST(copies_outside_of_the_buffer_are_zeros) {
-    xl_send s;
+SEND_TEST(copies_outside_of_the_buffer_are_zeros) {
     uint8_t data[3000], out[3000];
     memset(data, 7, sizeof data);
-    xl_send_init(&s, 65536);
+    xl_send_init(s, 65536);
     memset(out, 1, sizeof out);
-    xl_send_copy(&s, 0, out, 10); /* nothing written yet */
+    xl_send_copy(s, 0, out, 10); /* nothing written yet */
     assert_memory_equal(out, zeros, 10);
-    xl_send_write(&s, data, 2000);
-    take(&s, 1000);
-    xl_send_mark_acked(&s, 0, 1000, false);
-    xl_send_copy(&s, 500, out, 3000 - 500);
+    xl_send_write(s, data, 2000);
+    take(s, 1000);
+    xl_send_mark_acked(s, 0, 1000, false);
+    xl_send_copy(s, 500, out, 3000 - 500);
     assert_memory_equal(out, zeros, 500);
     assert_memory_equal(out + 500, data, 1000);
     assert_memory_equal(out + 1500, zeros, 1000);
-    xl_send_free(&s);
 }
 
 /* Every byte's state in plain arrays, beside the real thing, under arbitrary orders of loss and acknowledgement. */
@@ -234,19 +224,17 @@ TEST(any_order_of_losses_and_acks_matches_a_byte_map) {
     }
 }
 
-TEST(the_buffer_shrinks_with_what_is_in_it) {
-    xl_send s;
-    xl_send_init(&s, 1 << 20);
+SEND_TEST(the_buffer_shrinks_with_what_is_in_it) {
+    xl_send_init(s, 1 << 20);
     for (int i = 0; i < 8; i++)
-        assert_int_equal(xl_send_write(&s, zeros, sizeof zeros), sizeof zeros);
-    assert_int_equal(s.cap, 8 * sizeof zeros);
+        assert_int_equal(xl_send_write(s, zeros, sizeof zeros), sizeof zeros);
+    assert_int_equal(s->cap, 8 * sizeof zeros);
     for (int i = 0; i < 8; i++)
-        take(&s, sizeof zeros);
-    xl_send_mark_acked(&s, 0, 7 * sizeof zeros + 60000, false);
-    assert_int_equal(s.cap, 16384); /* twice what is left, 5536 bytes */
-    xl_send_mark_acked(&s, 0, 8 * sizeof zeros, false);
-    assert_int_equal(s.cap, 0);
-    xl_send_free(&s);
+        take(s, sizeof zeros);
+    xl_send_mark_acked(s, 0, 7 * sizeof zeros + 60000, false);
+    assert_int_equal(s->cap, 16384); /* twice what is left, 5536 bytes */
+    xl_send_mark_acked(s, 0, 8 * sizeof zeros, false);
+    assert_int_equal(s->cap, 0);
 }
 
 TEST(what_a_buffer_holds_is_taken_from_its_budget) {
