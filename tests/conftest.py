@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -174,7 +173,6 @@ class Done:
     stderr: str
 
 
-Command = Callable[..., Done]
 Ended = TypeVar("Ended", Done, CompletedProcess[str])
 
 
@@ -182,22 +180,6 @@ def good(done: Ended) -> Ended:
     """The same, of a command that must have succeeded."""
     assert done.returncode == 0, done.stderr
     return done
-
-
-@pytest.fixture
-def command_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    """`railyard` within this process: a start of Python takes longer than most commands."""
-
-    def command(*arguments: str) -> Done:
-        from railyard.cli.main import main  # noqa: PLC0415  only where it is used
-
-        monkeypatch.setattr(sys, "argv", ["railyard", *arguments])
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as caught:
-            main()
-        return Done(int(caught.value.code or 0), *capsys.readouterr())
-
-    return command
 
 
 @dataclass

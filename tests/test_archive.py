@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from conftest import Command, good
+from conftest import good
 from in_process import railyard
 from railyard.base.paths import programs_dir
 from railyard.results import archive
@@ -67,12 +67,12 @@ def resigned(content: Members) -> Members:
 
 
 def test_an_archive_is_checked_to_the_byte_where_its_traces_are_not(
-    campaign: Path, tmp_path: Path, command_line: Command, monkeypatch: pytest.MonkeyPatch
+    campaign: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    done = good(command_line("archive", str(campaign), "--out", str(tmp_path / "small.zip")))
+    done = good(railyard("archive", str(campaign), "--out", str(tmp_path / "small.zip")))
     assert "8 files with TLS keys left out" in done.stdout and "licence" in done.stdout
     monkeypatch.setattr(archive, "list_pairs", list)  # a machine without the traces
-    done = command_line("repeat", str(tmp_path / "small.zip"), "--yes")
+    done = railyard("repeat", str(tmp_path / "small.zip"), "--yes")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "same bytes: 2 of 2 runs" in done.stdout
 
@@ -94,9 +94,9 @@ def at_a_bottleneck(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "shared.zip"
 
 
-def test_an_archive_has_the_files_of_bottlenecks(at_a_bottleneck: Path, command_line: Command) -> None:
+def test_an_archive_has_the_files_of_bottlenecks(at_a_bottleneck: Path) -> None:
     assert [name for name in members(at_a_bottleneck) if name.endswith("/others.csv")]
-    done = command_line("repeat", str(at_a_bottleneck), "--yes")
+    done = railyard("repeat", str(at_a_bottleneck), "--yes")
     assert done.returncode == 0 and "same bytes: 1 of 1 run," in done.stdout, done.stdout + done.stderr
 
 
@@ -133,12 +133,12 @@ def test_without_its_traces_an_archive_is_checked_with_those_of_the_machine(camp
         assert len(found.runs) == 2
 
 
-def test_a_run_that_came_out_otherwise_is_named(written: Path, command_line: Command) -> None:
+def test_a_run_that_came_out_otherwise_is_named(written: Path) -> None:
     content = members(written)
     name = next(name for name in content if name.endswith("xlink--s1/player.jsonl"))
     content[name] += b"{}\n"
     pack(written, resigned(content))
-    done = command_line("repeat", str(written), "--yes")
+    done = railyard("repeat", str(written), "--yes")
     assert done.returncode == 1
     assert "subway-1--xlink--s1: not the same: player.jsonl" in done.stdout
     assert "same bytes: 1 of 2 runs" in done.stdout
@@ -187,45 +187,43 @@ def _strange_setting(content: Members) -> None:
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
-def test_a_hostile_archive_is_refused(written: Path, command_line: Command, change: Change, sentence: str) -> None:
+def test_a_hostile_archive_is_refused(written: Path, change: Change, sentence: str) -> None:
     content = members(written)
     change(content)
     pack(written, resigned(content))
-    done = command_line("repeat", str(written), "--yes")
+    done = railyard("repeat", str(written), "--yes")
     assert done.returncode == 2
     assert sentence in done.stderr
     assert not Path("/railyard-evil").exists() and not (written.parent.parent / "evil").exists()
 
 
-def test_what_is_not_the_file_of_the_manifest_is_refused(written: Path, command_line: Command) -> None:
+def test_what_is_not_the_file_of_the_manifest_is_refused(written: Path) -> None:
     content = members(written)
     content[record_name(content)] += b" "
     pack(written, content)
-    done = command_line("repeat", str(written), "--yes")
+    done = railyard("repeat", str(written), "--yes")
     assert done.returncode == 2
     assert "is not the file of which archive.json has the SHA-256" in done.stderr
 
 
-def test_a_symbolic_link_in_an_archive_is_refused(written: Path, command_line: Command) -> None:
+def test_a_symbolic_link_in_an_archive_is_refused(written: Path) -> None:
     content = members(written)
     link = zipfile.ZipInfo("campaign/link")
     link.external_attr = (stat.S_IFLNK | 0o777) << 16
     pack(written, content)
     with zipfile.ZipFile(written, "a") as made:
         made.writestr(link, "/etc/passwd")
-    done = command_line("repeat", str(written), "--yes")
+    done = railyard("repeat", str(written), "--yes")
     assert done.returncode == 2 and "'campaign/link' is no name of a file" in done.stderr
 
 
-def test_an_archive_that_is_too_large_is_not_read(
-    written: Path, command_line: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_archive_that_is_too_large_is_not_read(written: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archive, "MOST_BYTES", 1 << 10)
-    done = command_line("repeat", str(written), "--yes")
+    done = railyard("repeat", str(written), "--yes")
     assert done.returncode == 2 and "this is not read" in done.stderr
 
 
-def test_programs_that_an_archive_names_are_not_run(written: Path, tmp_path: Path, command_line: Command) -> None:
+def test_programs_that_an_archive_names_are_not_run(written: Path, tmp_path: Path) -> None:
     content = members(written)
     program = tmp_path / "evil"
     program.write_text(f"#!/bin/sh\ntouch {tmp_path / 'ran'}\n")
@@ -237,55 +235,55 @@ def test_programs_that_an_archive_names_are_not_run(written: Path, tmp_path: Pat
 
     _set(content, name_it)
     pack(written, resigned(content))
-    done = command_line("repeat", str(written), "--yes")
+    done = railyard("repeat", str(written), "--yes")
     assert done.returncode == 0 and "same bytes: 2 of 2" in done.stdout
     assert not (tmp_path / "ran").exists()
 
 
 @pytest.mark.parametrize("data", [b"", b"PK\x03\x04 no archive", b"text"])
-def test_what_is_no_archive_is_said(tmp_path: Path, command_line: Command, data: bytes) -> None:
+def test_what_is_no_archive_is_said(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "some.zip").write_bytes(data)
-    done = command_line("repeat", str(tmp_path / "some.zip"), "--yes")
+    done = railyard("repeat", str(tmp_path / "some.zip"), "--yes")
     assert done.returncode == 2 and "this is no sound archive" in done.stderr
 
 
-def test_a_damaged_archive_is_said(written: Path, command_line: Command) -> None:
+def test_a_damaged_archive_is_said(written: Path) -> None:
     whole = written.read_bytes()
     with zipfile.ZipFile(written) as archive:
         first = archive.infolist()[0].header_offset + 80  # in the packed bytes of the first file
     for place in (len(whole) // 2, first, first + 1, first + 2):
         written.write_bytes(whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1 :])
-        done = command_line("repeat", str(written), "--yes")
+        done = railyard("repeat", str(written), "--yes")
         assert done.returncode == 2 and len(done.stderr.splitlines()) == 1
         assert "this is no sound archive" in done.stderr
 
 
 @pytest.mark.parametrize("packing", [zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2])
-def test_a_damaged_archive_of_captures_is_said(packing: int, tmp_path: Path, command_line: Command) -> None:
+def test_a_damaged_archive_of_captures_is_said(packing: int, tmp_path: Path) -> None:
     file = tmp_path / "captures.zip"
     with zipfile.ZipFile(file, "w", packing) as archive:
         archive.writestr("a.csv", "frame.time_epoch,tcp.srcport\n" * 100)
     whole = bytearray(file.read_bytes())
     whole[45:55] = b"\xff" * 10
     file.write_bytes(bytes(whole))
-    done = command_line("traces", "rtt", str(file))
+    done = railyard("traces", "rtt", str(file))
     assert done.returncode == 2 and len(done.stderr.splitlines()) == 1 and str(file) in done.stderr
 
 
-def test_nothing_is_run_without_consent(written: Path, command_line: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_run_without_consent(written: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO())
-    done = command_line("repeat", str(written))
+    done = railyard("repeat", str(written))
     assert "--yes" in done.stdout + done.stderr and "same bytes" not in done.stdout
 
 
-def test_an_archive_has_the_name_of_a_zip_file(campaign: Path, tmp_path: Path, command_line: Command) -> None:
-    done = command_line("archive", str(campaign), "--out", str(tmp_path / "c.tar"))
+def test_an_archive_has_the_name_of_a_zip_file(campaign: Path, tmp_path: Path) -> None:
+    done = railyard("archive", str(campaign), "--out", str(tmp_path / "c.tar"))
     assert done.returncode == 2 and "c.tar: an archive is a ZIP file; give a name with .zip." in done.stderr
     assert not list(tmp_path.iterdir())
 
 
-def test_a_folder_without_a_campaign_is_no_archive(campaign: Path, tmp_path: Path, command_line: Command) -> None:
+def test_a_folder_without_a_campaign_is_no_archive(campaign: Path, tmp_path: Path) -> None:
     shutil.copytree(campaign, tmp_path / "c")
     (tmp_path / "c" / "campaign.json").unlink()
-    done = command_line("archive", str(tmp_path / "c"), "--out", str(tmp_path / "c.zip"))
+    done = railyard("archive", str(tmp_path / "c"), "--out", str(tmp_path / "c.zip"))
     assert done.returncode == 2 and "no readable campaign.json" in done.stderr

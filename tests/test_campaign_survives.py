@@ -17,7 +17,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from conftest import Command, good
+from conftest import good
+from in_process import railyard
 from railyard.gate.compare import outputs_sha256
 from railyard.results.campaigns import StoredCampaign
 from small_disk import small_disk
@@ -136,11 +137,9 @@ def test_a_campaign_killed_at_any_moment_loses_nothing_and_doubles_nothing(exper
 
 
 @pytest.mark.privileged
-def test_a_full_disk_ends_a_campaign_in_one_sentence_and_room_lets_it_go_on(
-    experiment: Path, tmp_path: Path, command_line: Command
-) -> None:
+def test_a_full_disk_ends_a_campaign_in_one_sentence_and_room_lets_it_go_on(experiment: Path, tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", "330k") as disk:
-        full = command_line("run", str(experiment), "--out", str(disk / "out"))
+        full = railyard("run", str(experiment), "--out", str(disk / "out"))
         assert (full.returncode, full.stderr.count("\n")) == (2, 1), full.stderr
         assert "the disk is full. Completed runs are kept: make room" in full.stderr
         kept = whole_runs(disk / "out")
@@ -150,7 +149,7 @@ def test_a_full_disk_ends_a_campaign_in_one_sentence_and_room_lets_it_go_on(
             assert record["outcome"] == "complete", "what the full disk cut short is not kept"
         # Room for the runs, but not for the page.
         subprocess.run(["mount", "-o", "remount,size=1400k", str(disk)], check=True)
-        paged = command_line("run", str(experiment), "--out", str(disk / "out"))
+        paged = railyard("run", str(experiment), "--out", str(disk / "out"))
         assert (paged.returncode, paged.stderr.count("\n")) == (2, 1), paged.stderr
         assert "No space left on device" in paged.stderr
         plot = disk / "plot.html"
@@ -159,27 +158,27 @@ def test_a_full_disk_ends_a_campaign_in_one_sentence_and_room_lets_it_go_on(
         assert (drawn.returncode, drawn.stderr.count("\n"), plot.read_text()) == (2, 1, "before"), drawn.stderr
         assert not list(disk.glob(".*")), "what could not be completed is not kept"
         subprocess.run(["mount", "-o", "remount,size=64m", str(disk)], check=True)
-        good(command_line("run", str(experiment), "--out", str(disk / "out")))
+        good(railyard("run", str(experiment), "--out", str(disk / "out")))
         after = whole_runs(disk / "out")
         assert kept.items() <= after.items() and len(after) == RUNS
 
 
-def test_broken_runs_are_named_and_done_again(experiment: Path, tmp_path: Path, command_line: Command) -> None:
+def test_broken_runs_are_named_and_done_again(experiment: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    assert command_line("run", str(experiment), "--out", str(out), "--seeds", "1").returncode == 0
+    assert railyard("run", str(experiment), "--out", str(out), "--seeds", "1").returncode == 0
     sp, vanilla, xlink = (out / "runs" / f"subway-1--{name}--s1" for name in ("sp", "vanilla-mp", "xlink"))
     (sp / "run.json").write_text('{"schema": 1, "cut sh')
     (vanilla / "mpshell.json").unlink()
     shutil.rmtree(xlink)
-    shown = command_line("report", str(out))
+    shown = railyard("report", str(out))
     assert (shown.returncode, shown.stderr.count("\n")) == (2, 1), shown.stderr
     assert "sp--s1/run.json:1: this run cannot be read" in shown.stderr
-    again = command_line("run", str(experiment), "--out", str(out), "--seeds", "1")
+    again = railyard("run", str(experiment), "--out", str(out), "--seeds", "1")
     assert (again.returncode, again.stderr.count("\n")) == (2, 1), again.stderr
     assert "vanilla-mp--s1: this is not a completed run: No such file or directory" in again.stderr
     assert "1 of 4 runs" not in again.stdout and "2 of 4 runs are there already" in again.stdout
     shutil.rmtree(vanilla)
-    assert command_line("run", str(experiment), "--out", str(out), "--seeds", "1").returncode == 0
+    assert railyard("run", str(experiment), "--out", str(out), "--seeds", "1").returncode == 0
     assert pq.read_table(out / "runs.parquet").num_rows == 4
     made = (out / "campaign.json").read_text()
     assert command_line("run", str(experiment), "--out", str(out), "--seeds", "1", "--jobs", "1").returncode == 0

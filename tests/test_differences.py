@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from conftest import Command, FakeRun, good
+from conftest import FakeRun, good
+from in_process import railyard
 from railyard.results import differences
 from railyard.results.differences import Difference
 from railyard.results.records import Run, load_run
@@ -183,9 +184,7 @@ def test_every_scheme_is_compared_with_single_path_and_multipath_with_plain_mult
     assert differences.usual(others) == [("xlink", "cm")], "without any of these the first one is the reference"
 
 
-def test_the_command_says_how_many_plays_would_decide(
-    make_campaign: Callable[..., Path], command_line: Command
-) -> None:
+def test_the_command_says_how_many_plays_would_decide(make_campaign: Callable[..., Path]) -> None:
     draw = random.Random(16)
     runs = [
         FakeRun(
@@ -195,12 +194,12 @@ def test_the_command_says_how_many_plays_would_decide(
         for label, factor in (("sp", 1.0), ("xlink", 0.8))
         for seed in range(1, 17)
     ]  # fmt: skip
-    done = command_line("compare", str(make_campaign(*runs)))
+    done = railyard("compare", str(make_campaign(*runs)))
     [row] = [line for line in done.stdout.splitlines() if "RCT median" in line and "not decided" in line]
     assert re.search(r"not decided +\d+ (runs|windows of trace)", row), row
 
 
-def test_the_command_compares_a_campaign(make_campaign: Callable[..., Path], command_line: Command) -> None:
+def test_the_command_compares_a_campaign(make_campaign: Callable[..., Path]) -> None:
     folder = make_campaign(
         *(
             FakeRun(
@@ -210,7 +209,7 @@ def test_the_command_compares_a_campaign(make_campaign: Callable[..., Path], com
             for seed in range(1, 13)
         )
     )
-    done = good(command_line("compare", str(folder)))
+    done = good(railyard("compare", str(folder)))
     assert "−50 % [−50, −50]" in done.stdout and "lower" in done.stdout
     rows = {line.split(", s")[0].split()[-1]: line for line in done.stdout.splitlines() if "RCT p9" in line}
     assert "−50 % [−50, −50]" in rows["p95"], "the difference has an interval though the levels have none"
@@ -218,13 +217,11 @@ def test_the_command_compares_a_campaign(make_campaign: Callable[..., Path], com
     assert "n too small: RCT p99 (144 of 368 requests; 224 more: seeds: 31)" in " ".join(done.stdout.split())
     assert "Resolution: 0 of 1 pairs (0%) are coarser than silences of 200 ms" in done.stdout
     assert "; of 1 it is not known (subway-1)." in done.stdout
-    wrong = command_line("compare", str(folder), "--against", "xlnk")
+    wrong = railyard("compare", str(folder), "--against", "xlnk")
     assert wrong.returncode == 2 and "did you mean 'xlink'?" in wrong.stderr
 
 
-def test_a_forest_plot_has_a_line_for_each_difference_with_an_interval(
-    make_campaign: Callable[..., Path], command_line: Command
-) -> None:
+def test_a_forest_plot_has_a_line_for_each_difference_with_an_interval(make_campaign: Callable[..., Path]) -> None:
     folder = make_campaign(
         *(
             FakeRun(
@@ -234,18 +231,18 @@ def test_a_forest_plot_has_a_line_for_each_difference_with_an_interval(
             for seed in range(1, 13)
         )
     )
-    good(command_line("compare", str(folder), "--plot", str(folder / "f.svg"), "--width", "5in"))
+    good(railyard("compare", str(folder), "--plot", str(folder / "f.svg"), "--width", "5in"))
     drawn = (folder / "f.svg").read_text()
     assert "sp, RCT median" in drawn and "lower" in drawn and "RCT p99" not in drawn, "p99 has no interval"
     assert 'width="360pt"' in drawn
-    assert command_line("compare", str(folder), "--plot", str(folder / "f.html"), "--format", "csv").returncode == 0
+    assert railyard("compare", str(folder), "--plot", str(folder / "f.html"), "--format", "csv").returncode == 0
     page = (folder / "f.html").read_text()
     assert '"mode":"lines"' not in page, "both ends of an interval are marks, for which the axis leaves room"
     caption = page.split("<figcaption>")[1]
     assert "&lt;b&gt;mine&lt;/b&gt; against sp: RCT median −50 %" in caption and "<b>mine" not in caption
 
 
-def test_a_plot_that_cannot_be_is_said(make_campaign: Callable[..., Path], command_line: Command) -> None:
+def test_a_plot_that_cannot_be_is_said(make_campaign: Callable[..., Path]) -> None:
     folder = make_campaign(*(FakeRun(label=label, scheme=label) for label in ("sp", "xlink")))
     for words, sentence in (
         (("--plot", str(folder / "f.png")), "ends in .html, .pdf, .svg, .pgf"),
@@ -253,5 +250,5 @@ def test_a_plot_that_cannot_be_is_said(make_campaign: Callable[..., Path], comma
         (("--plot", str(folder / "f.html"), "--width", "5in"), "leave out --width"),
         (("--width", "5in"), "give --plot FILE too"),
     ):
-        done = command_line("compare", str(folder), *words)
+        done = railyard("compare", str(folder), *words)
         assert done.returncode == 2 and sentence in done.stderr

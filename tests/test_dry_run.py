@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from conftest import Command, good
+from conftest import good
+from in_process import railyard
 from railyard.experiment.model import load_experiment
 from railyard.results.estimate import FEWEST_RUNS, estimate, rates
 from railyard.run.resolve import resolve
@@ -29,28 +30,28 @@ def experiment(folder: Path, arena: str = "sim", seeds: int = 2, more: str = "")
     return file
 
 
-def test_it_says_runs_time_and_disk_space_and_writes_nothing(command_line: Command, tmp_path: Path) -> None:
+def test_it_says_runs_time_and_disk_space_and_writes_nothing(tmp_path: Path) -> None:
     file = experiment(tmp_path)
-    done = good(command_line("run", str(file), "--dry-run", "--jobs", "2"))
+    done = good(railyard("run", str(file), "--dry-run", "--jobs", "2"))
     assert done.stdout.startswith("6 runs in sim.\nTo do: 6 runs of 1 pair, 3 schemes, 2 seeds, 2 at the same time.\n")
     assert re.search(r"They take about [0-9.]+ s, [0-9.]+ [kM]B on disk, as ", done.stdout)
     assert re.search(r"[0-9.]+ [GTM]B of the disk is free\.\nNothing was run\.$", done.stdout.strip())
     assert list(tmp_path.iterdir()) == [file]
 
 
-def test_it_counts_what_is_done_already(command_line: Command, tmp_path: Path) -> None:
+def test_it_counts_what_is_done_already(tmp_path: Path) -> None:
     file, out = experiment(tmp_path), tmp_path / "out"
-    assert command_line("run", str(file), "--out", str(out)).returncode == 0
-    assert command_line("run", str(file), "--out", str(out), "--dry-run").stdout == (
+    assert railyard("run", str(file), "--out", str(out)).returncode == 0
+    assert railyard("run", str(file), "--out", str(out), "--dry-run").stdout == (
         "6 runs in sim, 6 of them done already.\nNothing was run.\n"
     )
-    fresh = command_line("run", str(file), "--out", str(tmp_path / "another"), "--dry-run")
+    fresh = railyard("run", str(file), "--out", str(tmp_path / "another"), "--dry-run")
     assert "To do: 6 runs" in fresh.stdout and not (tmp_path / "another").exists()
 
 
-def test_play_time_left_is_not_measured(command_line: Command, tmp_path: Path) -> None:
+def test_play_time_left_is_not_measured(tmp_path: Path) -> None:
     file = experiment(tmp_path, more=", {scheme: xlink, thresholds: [95, 80]}")
-    done = command_line("run", str(file), "--dry-run")
+    done = railyard("run", str(file), "--dry-run")
     assert done.stdout.startswith("Runs that measure play-time left come first, and are not counted here")
     assert "8 runs in sim." in done.stdout and list(tmp_path.iterdir()) == [file]
 
@@ -69,11 +70,11 @@ def test_qlogs_take_space_and_of_the_worst_less(tmp_path: Path) -> None:
     assert none < worst < every and (every - none) == pytest.approx(9 * (worst - none))
 
 
-def test_recorded_runs_take_the_place_of_what_another_machine_took(command_line: Command, tmp_path: Path) -> None:
+def test_recorded_runs_take_the_place_of_what_another_machine_took(tmp_path: Path) -> None:
     file, results = experiment(tmp_path), tmp_path / "results"
     usual, basis = rates(results, "sim")
     assert "another machine" in basis
-    assert command_line("run", str(file), "--out", str(results / "unit")).returncode == 0
+    assert railyard("run", str(file), "--out", str(results / "unit")).returncode == 0
     undated = results / "another"
     (undated / "runs").mkdir(parents=True)
     (undated / "campaign.json").write_text('{"schema": 1, "experiment": {"name": "another", "arena": "sim"}}')

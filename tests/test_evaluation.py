@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from conftest import Command, FakeRun, good
+import in_process
+from conftest import FakeRun, good
 from railyard.base.page import Table, markdown_of
 from railyard.results.records import Run, load_run
 from railyard.studies import link_models, recorded
@@ -58,14 +59,12 @@ link_logs: false
 """
 
 
-def test_plays_that_failed_are_lower_bounds_in_the_tables(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command_line: Command
-) -> None:
+def test_plays_that_failed_are_lower_bounds_in_the_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "dark.down").write_text("60000\n")
     (tmp_path / "index.yaml").write_text(INDEX)
     (tmp_path / "own.yaml").write_text(EXPERIMENT)
     monkeypatch.setenv("RAILYARD_TRACE_PATH", str(tmp_path))
-    done = good(command_line(*study(tmp_path)))
+    done = good(in_process.railyard(*study(tmp_path)))
     rows = {line.split(" | ")[0].strip("| "): line for line in done.stdout.splitlines() if line.startswith("|")}
     assert rows["dark"].count("≥ 12.00") == 6, "median and p95 of sp, sp:best and xlink"
     assert "≥" not in rows["subway-1"]
@@ -95,14 +94,12 @@ def test_the_pair_that_makes_the_tail_is_named_and_left_out_once(tmp_path: Path)
     assert "| 30.00 | 216 |" in every and "| 1.00 | 144 |" in without
 
 
-def test_the_clairvoyant_scheduler_is_a_reference_and_none_of_the_schemes(
-    tmp_path: Path, command_line: Command
-) -> None:
+def test_the_clairvoyant_scheduler_is_a_reference_and_none_of_the_schemes(tmp_path: Path) -> None:
     schemes = "[sp, vanilla-mp, xlink+, {scheme: xlink+, label: clairvoyant, scheduler: clairvoyant}]"
     text = EXPERIMENT.replace("[sp, xlink]", schemes).replace("dark, subway-1", "subway-1, subway-2")
     text = text.replace("seeds: 1", "seeds: 2")
     (tmp_path / "own.yaml").write_text(text)
-    done = good(command_line(*study(tmp_path), "--set", "starts=2"))
+    done = good(in_process.railyard(*study(tmp_path), "--set", "starts=2"))
     tables = [part.strip().splitlines() for part in done.stdout.split("\n\n") if part.strip().startswith("|")]
     heads = [table[0] for table in tables]
     schemes_of, pairs_of = tables[0], next(table for table in tables if table[0].startswith("| pair | oracle | sp"))
@@ -133,11 +130,11 @@ def test_a_collection_of_five_pairs_or_more_is_a_subset(tmp_path: Path) -> None:
     assert {run.pair for run in found["Maine"]} == {f"maine_{k}" for k in range(5)}
 
 
-def test_an_experiment_that_is_not_there_is_told_in_one_sentence(command_line: Command, tmp_path: Path) -> None:
-    done = command_line("study", "evaluation", "--set", "experiments=[nothing]")
+def test_an_experiment_that_is_not_there_is_told_in_one_sentence(tmp_path: Path) -> None:
+    done = in_process.railyard("study", "evaluation", "--set", "experiments=[nothing]")
     assert done.returncode == 2
     assert done.stderr.startswith("railyard: there is no experiment 'nothing' in ") and done.stderr.count("\n") == 1
-    done = command_line("run", str(tmp_path))
+    done = in_process.railyard("run", str(tmp_path))
     assert done.returncode == 2
     assert done.stderr.startswith(f"railyard: {tmp_path}: this is a folder; name a file of YAML, or one of ")
 
@@ -220,12 +217,12 @@ def test_a_ratio_that_plays_cut_short_leave_open_is_not_compared(tmp_path: Path)
     assert row == "| xlink against sp | – |"
 
 
-def test_models_of_the_links_are_columns_of_one_study(tmp_path: Path, command_line: Command) -> None:
+def test_models_of_the_links_are_columns_of_one_study(tmp_path: Path) -> None:
     (tmp_path / "own.yaml").write_text(EXPERIMENT.replace("dark, subway-1", "subway-1"))
     models = "models={default: {}, lossy: {links: {all: {loss: 0.1}}}}"
     own = f"modelled={tmp_path / 'own.yaml'}", "experiments=[]", models
     sets = [word for change in own for word in ("--set", change)]
-    done = good(command_line("study", "evaluation", "--size", "small", *sets, *out(tmp_path)))
+    done = good(in_process.railyard("study", "evaluation", "--size", "small", *sets, *out(tmp_path)))
     assert "| RCT median | default | lossy |" in done.stdout
     levels = {
         line.split(" | ")[0].removeprefix("| "): float(line.split(" | ")[2].removeprefix("≥ ").split(" ")[0])

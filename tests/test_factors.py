@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from conftest import Command, FakeRun
+from conftest import FakeRun
+from in_process import railyard
 from railyard.base.errors import UserError
 from railyard.base.yamlfile import document_of
 from railyard.experiment.factors import with_factors
@@ -102,10 +103,10 @@ def test_a_report_has_the_response_only_where_a_parameter_varies(
     assert "Response to" not in write_report(record, one, folder).read_text()
 
 
-def test_rates_that_no_link_has_ask_for_their_unit(tmp_path: Path, command_line: Command) -> None:
+def test_rates_that_no_link_has_ask_for_their_unit(tmp_path: Path) -> None:
     """A file of kbps whose heading says no unit."""
     (tmp_path / "rates.csv").write_text("time,rate\n0,5000\n1,7000\n2,6000\n")
     asked = ("traces", "convert", str(tmp_path / "rates.csv"), "--out", str(tmp_path / "lte.down"))
-    done = command_line(*asked)
+    done = railyard(*asked)
     assert done.returncode == 2 and "which is no rate in mbps; give their unit" in done.stderr
-    assert "6.00 Mbps" in command_line(*asked, "--unit", "kbps").stdout
+    assert "6.00 Mbps" in railyard(*asked, "--unit", "kbps").stdout

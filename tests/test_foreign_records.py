@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from conftest import Command, good
+from conftest import good
+from in_process import railyard
 from railyard.base.paths import ROOT, program
 from railyard.report.replay.series import Bins
 from railyard.run.runspec import RunSpec
@@ -53,20 +54,20 @@ def _program(record: dict[str, Any], trap: Path) -> None:
     record["config"]["program"] = str(trap)
 
 
-def test_the_program_that_a_record_names_is_not_run(recorded: Path, tmp_path: Path, command_line: Command) -> None:
+def test_the_program_that_a_record_names_is_not_run(recorded: Path, tmp_path: Path) -> None:
     run = forged(recorded, tmp_path, _program)
-    done = command_line("repeat", str(run), "--yes", "--out", str(tmp_path / "again"))
+    done = railyard("repeat", str(run), "--yes", "--out", str(tmp_path / "again"))
     assert not (tmp_path / "trapped").exists()
     assert done.returncode == 0 and str(program("xlink-sim")) in done.stdout, done.stderr
     assert (tmp_path / "again" / "player.jsonl").read_bytes() == (recorded / "player.jsonl").read_bytes()
 
 
-def test_a_program_that_the_user_names_is_run(recorded: Path, tmp_path: Path, command_line: Command) -> None:
+def test_a_program_that_the_user_names_is_run(recorded: Path, tmp_path: Path) -> None:
     other = tmp_path / "xlink-sim"
     other.write_text(f'#!/bin/sh\ntouch {tmp_path}/used\nexec {program("xlink-sim")} "$@"\n')
     other.chmod(0o755)
     again = tmp_path / "again"
-    done = good(command_line("repeat", str(recorded), "--yes", "--program", str(other), "--out", str(again)))
+    done = good(railyard("repeat", str(recorded), "--yes", "--program", str(other), "--out", str(again)))
     assert (tmp_path / "used").exists() and "it may differ: xlink-sim is another build" in done.stdout
     record = json.loads((again / "run.json").read_text())
     spec, then = (
@@ -75,8 +76,8 @@ def test_a_program_that_the_user_names_is_run(recorded: Path, tmp_path: Path, co
     assert spec.programs_sha256 != then.programs_sha256
 
 
-def test_nothing_is_run_without_consent(recorded: Path, tmp_path: Path, command_line: Command) -> None:
-    done = command_line("repeat", str(recorded), "--out", str(tmp_path / "again"))
+def test_nothing_is_run_without_consent(recorded: Path, tmp_path: Path) -> None:
+    done = railyard("repeat", str(recorded), "--out", str(tmp_path / "again"))
     assert done.returncode == 2 and "--yes" in done.stderr and done.stderr.count("\n") == 1
     assert f"{program('xlink-sim')} {tmp_path}/again/job.json" in done.stdout
     assert not (tmp_path / "again").exists()
@@ -100,23 +101,23 @@ def _stack(name: str) -> Change:
 
 
 @pytest.mark.parametrize("name", ["unknown", "../evil", "evil.yaml", "{}/evil", "../../../../../../../..{}/evil"])
-def test_a_stack_is_one_of_this_installation(name: str, recorded: Path, tmp_path: Path, command_line: Command) -> None:
+def test_a_stack_is_one_of_this_installation(name: str, recorded: Path, tmp_path: Path) -> None:
     name = name.format(tmp_path)
     (tmp_path / "evil").mkdir()
     (tmp_path / "evil" / "peer.yaml").write_text(
         "{name: evil, about: evil, licence: none, client: [../trap], server: [../trap]}"
     )
     run = forged(recorded, tmp_path, _stack(name))
-    done = command_line("repeat", str(run), "--yes", "--out", str(tmp_path / "again"))
+    done = railyard("repeat", str(run), "--yes", "--out", str(tmp_path / "again"))
     assert not (tmp_path / "trapped").exists()
     assert (
         done.returncode == 2 and done.stderr.count("\n") == 1 and (name in done.stderr or "stack.name" in done.stderr)
     ), done.stderr
 
 
-def test_a_stack_for_a_run_that_has_none_is_refused(recorded: Path, tmp_path: Path, command_line: Command) -> None:
+def test_a_stack_for_a_run_that_has_none_is_refused(recorded: Path, tmp_path: Path) -> None:
     peer = str(ROOT / "peers" / "quic-go" / "peer.yaml")
-    done = command_line("repeat", str(recorded), "--yes", "--stack", peer, "--out", str(tmp_path / "again"))
+    done = railyard("repeat", str(recorded), "--yes", "--stack", peer, "--out", str(tmp_path / "again"))
     assert done.returncode == 2 and "--stack" in done.stderr and done.stderr.count("\n") == 1, done.stderr
     assert not (tmp_path / "again").exists()
 
@@ -134,11 +135,9 @@ def _path(record: dict[str, Any], trap: Path) -> None:
 
 
 @pytest.mark.parametrize("change", [_event, _sysctl, _path])
-def test_settings_that_no_run_has_are_refused(
-    change: Change, recorded: Path, tmp_path: Path, command_line: Command
-) -> None:
+def test_settings_that_no_run_has_are_refused(change: Change, recorded: Path, tmp_path: Path) -> None:
     run = forged(recorded, tmp_path, change)
-    done = command_line("repeat", str(run), "--yes", "--out", str(tmp_path / "again"))
+    done = railyard("repeat", str(run), "--yes", "--out", str(tmp_path / "again"))
     assert done.returncode == 2 and done.stderr.count("\n") == 1 and "run.json" in done.stderr, done.stderr
     assert not (tmp_path / "again").exists()
 
@@ -155,12 +154,10 @@ def _escapes(record: dict[str, Any], trap: Path) -> None:
 
 
 @pytest.mark.parametrize("command", [["show"], ["repeat"], ["repeat", "--yes"], ["diff"], ["compare"]])
-def test_no_text_of_a_record_controls_the_terminal(
-    command: list[str], recorded: Path, tmp_path: Path, command_line: Command
-) -> None:
+def test_no_text_of_a_record_controls_the_terminal(command: list[str], recorded: Path, tmp_path: Path) -> None:
     run = forged(recorded, tmp_path, _escapes)
     more = [str(run)] if command == ["diff"] else ["--out", str(tmp_path / "again")] if "repeat" in command else []
-    done = command_line(command[0], str(run), *command[1:], *more)
+    done = railyard(command[0], str(run), *command[1:], *more)
     assert done.stdout + done.stderr
     for letter in "\x1b\x07\x9b\u202e":
         assert letter not in done.stdout + done.stderr, done
@@ -168,9 +165,7 @@ def test_no_text_of_a_record_controls_the_terminal(
 
 
 @pytest.mark.parametrize("command", [["list"], ["show", "hostile"], ["query", "SELECT * FROM campaigns"]])
-def test_no_text_of_a_campaign_controls_the_terminal(
-    command: list[str], recorded: Path, tmp_path: Path, command_line: Command
-) -> None:
+def test_no_text_of_a_campaign_controls_the_terminal(command: list[str], recorded: Path, tmp_path: Path) -> None:
     campaign = tmp_path / "results" / "hostile"
     shutil.copytree(recorded.parents[1], campaign)
     for name in ("campaign.json", "runs/subway-1--xlink--s1/run.json"):
@@ -184,16 +179,14 @@ def test_no_text_of_a_campaign_controls_the_terminal(
         (campaign / name).write_text(json.dumps(record))
     for file in campaign.glob("*.parquet"):
         file.unlink()
-    done = command_line(*command, "--results", str(tmp_path / "results"))
+    done = railyard(*command, "--results", str(tmp_path / "results"))
     for letter in "\x1b\x07\x9b\u202e":
         assert letter not in done.stdout + done.stderr, done
     assert "Traceback" not in done.stderr and ("hostile" in done.stdout or done.returncode == 2), done
 
 
 @pytest.mark.parametrize("started", ["yesterday", "2026-13-01T00:00:00+00:00", 5, "2026-11-23T20:00:00"])
-def test_a_time_that_is_none_ends_in_one_sentence(
-    started: object, recorded: Path, tmp_path: Path, command_line: Command
-) -> None:
+def test_a_time_that_is_none_ends_in_one_sentence(started: object, recorded: Path, tmp_path: Path) -> None:
     """The last one names no zone: it is read as UTC."""
     campaign = tmp_path / "results" / "foreign"
     shutil.copytree(recorded.parents[1], campaign)
@@ -204,7 +197,7 @@ def test_a_time_that_is_none_ends_in_one_sentence(
         (campaign / name).write_text(json.dumps(record))
     where = ("--results", str(tmp_path / "results"))
     for command in (("list",), ("clean", "--older-than", "1d"), ("query", "SELECT started FROM campaigns, runs")):
-        done = command_line(*command, *where)
+        done = railyard(*command, *where)
         assert "Traceback" not in done.stderr, done
         if command[0] == "query" and started != "2026-11-23T20:00:00":
             assert done.returncode == 2 and "this run cannot be read" in done.stderr, done
@@ -266,7 +259,7 @@ DAMAGES: list[tuple[str, Callable[[bytes], bytes], tuple[str, ...]]] = [
 
 @pytest.mark.parametrize(("name", "change", "commands"), DAMAGES)
 def test_a_record_that_no_program_writes_ends_in_one_sentence(
-    name: str, change: Callable[[bytes], bytes], commands: tuple[str, ...], foreign: Path, command_line: Command
+    name: str, change: Callable[[bytes], bytes], commands: tuple[str, ...], foreign: Path
 ) -> None:
     """Or it is left out, where a command can do without it."""
     run = foreign / RUN
@@ -284,38 +277,36 @@ def test_a_record_that_no_program_writes_ends_in_one_sentence(
     }
     for command in (*commands, "list"):
         more = ("--results", str(foreign)) if command == "list" else (str(foreign),)
-        done = command_line(*lines.get(command, (command, *more)))
+        done = railyard(*lines.get(command, (command, *more)))
         assert "Error at" not in done.stderr, done
         if done.returncode:
             assert done.returncode == 2 and done.stderr.count("\n") == 1, (command, done)
 
 
-def test_a_path_whose_directions_differ_in_delay_has_no_delay_of_its_own(foreign: Path, command_line: Command) -> None:
+def test_a_path_whose_directions_differ_in_delay_has_no_delay_of_its_own(foreign: Path) -> None:
     file = foreign / RUN / "mpshell.json"
     file.write_bytes(_set("paths", 0, "delay_ms", to=None)(file.read_bytes()))
     (foreign / "runs.parquet").unlink()
     for command in (("show", str(foreign / RUN)), ("report", str(foreign))):
-        assert (done := command_line(*command)).returncode == 0, done
+        assert (done := railyard(*command)).returncode == 0, done
 
 
 @pytest.mark.parametrize("partial", [".report.html.partial", ".runs.parquet.partial", f"{RUN}/.replay.html.partial"])
-def test_a_link_of_a_foreign_folder_is_not_written_through(
-    partial: str, foreign: Path, tmp_path: Path, command_line: Command
-) -> None:
+def test_a_link_of_a_foreign_folder_is_not_written_through(partial: str, foreign: Path, tmp_path: Path) -> None:
     mine = tmp_path / "mine"
     mine.write_text("mine")
     (foreign / partial).symlink_to(mine)
-    done = command_line("report", str(foreign), "--replay")
+    done = railyard("report", str(foreign), "--replay")
     assert done.returncode == 0 and mine.read_text() == "mine", done.stderr
 
 
-def test_pages_and_figures_stay_within_a_foreign_folder(foreign: Path, tmp_path: Path, command_line: Command) -> None:
+def test_pages_and_figures_stay_within_a_foreign_folder(foreign: Path, tmp_path: Path) -> None:
     elsewhere = Path(shutil.copytree(foreign / RUN, tmp_path / "elsewhere"))
     (foreign / "runs" / "another").symlink_to(elsewhere)
-    done = command_line("report", str(foreign), "--replay")
+    done = railyard("report", str(foreign), "--replay")
     assert done.returncode == 2 and "a link out of the campaign" in done.stderr
     (foreign / "figures").symlink_to(elsewhere)
-    done = command_line("figures", str(foreign), "--format", "svg")
+    done = railyard("figures", str(foreign), "--format", "svg")
     assert done.returncode == 2 and "a link out of the results' folder" in done.stderr
     assert not (elsewhere / "replay.html").exists() and not list(elsewhere.glob("*.svg"))
 
@@ -355,12 +346,12 @@ def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(name: str, foreign: Pat
     assert set(done.stdout.splitlines()[-1]) <= set("02 ") and "Error at" not in done.stderr, done
 
 
-def test_settings_of_a_record_do_not_make_chunks_without_end(foreign: Path, command_line: Command) -> None:
+def test_settings_of_a_record_do_not_make_chunks_without_end(foreign: Path) -> None:
     file = foreign / RUN / "run.json"
     record = json.loads(file.read_text()) | {"outcome": "connect_failed"}
     record["config"]["player"] |= {"duration_s": 1e12, "chunk_bytes": 1}
     file.write_text(json.dumps(record))
-    done = command_line("show", str(foreign / RUN))
+    done = railyard("show", str(foreign / RUN))
     assert done.returncode == 2 and "more than 1000000 chunks" in done.stderr
 
 
@@ -368,15 +359,13 @@ def test_times_of_a_log_do_not_make_bins_without_end() -> None:
     assert [Bins.over(seconds).count for seconds in (1.0, 8000.0, 1e12)] == [50, 800, 800]
 
 
-def test_an_error_that_nothing_foresaw_is_one_sentence_and_no_verdict(
-    monkeypatch: pytest.MonkeyPatch, command_line: Command
-) -> None:
+def test_an_error_that_nothing_foresaw_is_one_sentence_and_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(**_: object) -> None:
         raise KeyError("\x1b[2J")
 
     monkeypatch.setattr("railyard.cli.main.app", fail)
-    done = command_line("list")
+    done = railyard("list")
     assert done.returncode == 2 and done.stderr.count("\n") == 1 and "\x1b" not in done.stderr
     monkeypatch.setenv("RAILYARD_TRACEBACK", "1")
     with pytest.raises(KeyError):
-        command_line("list")
+        railyard("list")

@@ -18,7 +18,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conftest import Command, FakeRun
+import in_process
+from conftest import FakeRun
 from railyard.base import forms
 from railyard.base.errors import UserError
 from railyard.base.paths import ROOT
@@ -504,7 +505,7 @@ def test_one_changed_decision_in_a_log_is_the_one_that_is_found(railyard: Railya
     assert cut.second is None and "has no further scheduling decision" in str(cut)
 
 
-def test_from_a_chunk_on_earlier_decisions_do_not_count(railyard: Railyard, command_line: Command) -> None:
+def test_from_a_chunk_on_earlier_decisions_do_not_count(railyard: Railyard) -> None:
     """The copy differs in the first packets alone: in the chunk after them it is the same."""
     a = railyard.run("vanilla-mp", "subway-1", duration_s=4).directory
     copy = a.parent / "early"
@@ -516,17 +517,17 @@ def test_from_a_chunk_on_earlier_decisions_do_not_count(railyard: Railyard, comm
     lines[first] = lines[first].replace(f"{begin}0,", f"{begin}1,")
     log.write_text("".join(lines))
     assert parting(a, copy).kind == "decision"
-    since = command_line("diff", str(a), str(copy), "--chunk", "1")
+    since = in_process.railyard("diff", str(a), str(copy), "--chunk", "1")
     assert since.returncode == 0 and "from chunk 1 on are the same" in since.stdout
     found = parting_from(a, railyard.run("xlink", "subway-1", duration_s=4).directory, 1, (4, 4))
     assert found.kind == "decision" and isinstance(found.first, Decision)
     assert "first scheduling decision from chunk 1 on that differs" in str(found)
-    told = command_line("diff", str(a), str(copy), "--format", "json")
+    told = in_process.railyard("diff", str(a), str(copy), "--format", "json")
     assert told.returncode == 1
     rows = json.loads(told.stdout)
     assert [row["run"] for row in rows] == ["A", "B"] and rows[0]["differs"] == "decision"
     assert "bytes 0 to" in rows[0]["what"] and "bytes 1 to" in rows[1]["what"]
-    wrong = command_line("diff", str(a), str(copy), "--chunk", "99")
+    wrong = in_process.railyard("diff", str(a), str(copy), "--chunk", "99")
     assert wrong.returncode == 2 and "99" in wrong.stderr
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from conftest import Command, FakeRun
+from conftest import FakeRun
+from in_process import railyard
 from railyard.base.plotfile import write_drawn
 from railyard.gate import power
 from railyard.gate.compare import Places
@@ -92,6 +93,6 @@ def test_the_table_and_the_curves_show_every_point(tmp_path: Path) -> None:
     assert "windows that a regression hits, %" in (tmp_path / "power.svg").read_text()
 
 
-def test_a_suite_of_kernels_has_no_power_curve(command_line: Command) -> None:
-    done = command_line("study", "gate-power", "--set", "suite=mptcp")
+def test_a_suite_of_kernels_has_no_power_curve() -> None:
+    done = railyard("study", "gate-power", "--set", "suite=mptcp")
     assert done.returncode == 2 and "simulates suites of the sim arena" in done.stderr

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-import sys
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from in_process import railyard
 from railyard.base.errors import UserError
-from railyard.cli.main import main
 from railyard.gate.testing import Railyard
 from railyard.results.linklog.plot import binned_mbps
 from railyard.results.linklog.read import read_link_log
@@ -52,27 +49,6 @@ BY_HAND = """\
 def log_file(folder: Path, text: str = BY_HAND, name: str = "by-hand.down.log") -> Path:
     (folder / name).write_text(text)
     return folder / name
-
-
-@dataclass
-class Done:
-    code: int
-    out: str
-    err: str
-
-
-@pytest.fixture
-def railyard(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Done]:
-    """The command line, in this process."""
-
-    def run(*arguments: str | Path) -> Done:
-        monkeypatch.setattr(sys, "argv", ["railyard", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        said = capsys.readouterr()
-        return Done(int(ended.value.code or 0), said.out, said.err)
-
-    return run
 
 
 def test_the_figures_of_a_log_that_was_worked_out_by_hand(tmp_path: Path) -> None:
@@ -162,28 +138,24 @@ def test_the_figures_of_a_run_are_the_counters_of_its_links(tmp_path: Path) -> N
     assert dropped > 0, "the queue of 30 packets was to overflow"
 
 
-def test_link_stats_prints_a_table_or_json_of_files_and_directories(
-    tmp_path: Path, railyard: Callable[..., Done]
-) -> None:
+def test_link_stats_prints_a_table_or_json_of_files_and_directories(tmp_path: Path) -> None:
     file = log_file(tmp_path)
-    table = railyard("link-stats", file)
-    assert table.code == 0, table.err
+    table = railyard("link-stats", str(file))
+    assert table.returncode == 0, table.stderr
     for text in ("by-hand.down", "34.7%", "1 (20.00%)"):
-        assert text in table.out
-    (row,) = json.loads(railyard("link-stats", "--format", "json", tmp_path).out)
+        assert text in table.stdout
+    (row,) = json.loads(railyard("link-stats", "--format", "json", str(tmp_path)).stdout)
     assert row["delay_p95_ms"] == 78
-    nothing = railyard("link-stats", tmp_path / "absent.log")
-    assert (nothing.code, nothing.err.count("\n")) == (2, 1)
-    assert "absent.log: cannot be read: no such file" in nothing.err
+    nothing = railyard("link-stats", str(tmp_path / "absent.log"))
+    assert (nothing.returncode, nothing.stderr.count("\n")) == (2, 1)
+    assert "absent.log: cannot be read: no such file" in nothing.stderr
 
 
-def test_link_plot_draws_every_format_and_equal_logs_give_equal_svg(
-    tmp_path: Path, railyard: Callable[..., Done]
-) -> None:
+def test_link_plot_draws_every_format_and_equal_logs_give_equal_svg(tmp_path: Path) -> None:
     file = log_file(tmp_path)
     for name, magic in (("a.svg", b"<?xml"), ("a.png", b"\x89PNG"), ("a.html", b"<!doctype html>")):
-        done = railyard("link-plot", file, file, "--bin-ms", "20", "--out", tmp_path / name)
-        assert done.code == 0, done.err
+        done = railyard("link-plot", str(file), str(file), "--bin-ms", "20", "--out", str(tmp_path / name))
+        assert done.returncode == 0, done.stderr
         assert (tmp_path / name).read_bytes().startswith(magic)
     svg = (tmp_path / "a.svg").read_text()
     for text in ("by-hand.down: utilisation 34.7%", "95th percentile per packet (78 ms)", "drops (1)"):
@@ -192,7 +164,7 @@ def test_link_plot_draws_every_format_and_equal_logs_give_equal_svg(
         "by-hand.down: capacity 0.60, ingress 0.27, egress 0.21 Mbps; 1 packet dropped"
         in (tmp_path / "a.html").read_text()
     )
-    railyard("link-plot", file, file, "--bin-ms", "20", "--out", tmp_path / "b.svg")
+    railyard("link-plot", str(file), str(file), "--bin-ms", "20", "--out", str(tmp_path / "b.svg"))
     assert (tmp_path / "b.svg").read_text() == svg
-    refused = railyard("link-plot", file, "--out", tmp_path / "a.txt")
-    assert (refused.code, "ends in .svg, .png, .pdf, .html" in refused.err) == (2, True)
+    refused = railyard("link-plot", str(file), "--out", str(tmp_path / "a.txt"))
+    assert (refused.returncode, "ends in .svg, .png, .pdf, .html" in refused.stderr) == (2, True)

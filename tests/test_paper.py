@@ -11,7 +11,8 @@ from pathlib import Path
 import plotly.graph_objects as go
 import pytest
 
-from conftest import Command, FakeRun, good
+from conftest import FakeRun, good
+from in_process import railyard
 from railyard.base.errors import UserError
 from railyard.report.paper import Paper, inches, write_figure
 from railyard.report.sections import Context, pair_figures
@@ -26,8 +27,8 @@ def campaign(make_campaign: Make) -> Path:
     return make_campaign(*(FakeRun(label=label, seed=seed) for label in LABELS for seed in (1, 2)))
 
 
-def test_every_figure_of_a_pair_is_a_file_of_the_width_asked_for(campaign: Path, command_line: Command) -> None:
-    done = good(command_line("figures", str(campaign), "--format", "svg", "--width", "84mm"))
+def test_every_figure_of_a_pair_is_a_file_of_the_width_asked_for(campaign: Path) -> None:
+    done = good(railyard("figures", str(campaign), "--format", "svg", "--width", "84mm"))
     context = Context(*load_campaign(campaign), folder=campaign)
     [(pair, row)] = context.cells.items()
     asked = {f"{pair}-{one.name}.svg" for one in pair_figures(context, pair, row)}
@@ -39,10 +40,10 @@ def test_every_figure_of_a_pair_is_a_file_of_the_width_asked_for(campaign: Path,
     assert "Distribution of the request completion time on subway-1" in done.stdout
 
 
-def test_the_same_figure_gives_the_same_pdf_without_type_3_fonts(campaign: Path, command_line: Command) -> None:
+def test_the_same_figure_gives_the_same_pdf_without_type_3_fonts(campaign: Path) -> None:
     files = []
     for name in ("a", "b"):
-        assert command_line("figures", str(campaign), "--only", "cdf", "--out", str(campaign / name)).returncode == 0
+        assert railyard("figures", str(campaign), "--only", "cdf", "--out", str(campaign / name)).returncode == 0
         files.append((campaign / name / "subway-1-cdf.pdf").read_bytes())
     assert files[0] == files[1]
     assert files[0].startswith(b"%PDF") and b"/Type3" not in files[0]
@@ -88,10 +89,8 @@ def test_words_of_a_figure_are_shown_as_they_are(tmp_path: Path) -> None:
         (("--out", "/proc/here"), "cannot be written"),
     ],
 )
-def test_what_cannot_be_written_is_said(
-    campaign: Path, command_line: Command, arguments: tuple[str, ...], sentence: str
-) -> None:
-    done = command_line("figures", str(campaign), *arguments)
+def test_what_cannot_be_written_is_said(campaign: Path, arguments: tuple[str, ...], sentence: str) -> None:
+    done = railyard("figures", str(campaign), *arguments)
     assert done.returncode == 2
     assert sentence in done.stderr
 
@@ -112,8 +111,8 @@ def test_without_latex_pgf_says_what_is_missing(tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed: pgf cannot be tried")
-def test_a_pgf_figure_is_accepted_by_latex(campaign: Path, tmp_path: Path, command_line: Command) -> None:
-    good(command_line("figures", str(campaign), "--format", "pgf", "--only", "cdf", "--only", "bar-rebuffer_rate"))
+def test_a_pgf_figure_is_accepted_by_latex(campaign: Path, tmp_path: Path) -> None:
+    good(railyard("figures", str(campaign), "--format", "pgf", "--only", "cdf", "--only", "bar-rebuffer_rate"))
     names = [file.as_posix() for file in sorted((campaign / "figures").iterdir())]
     inputs = "".join(rf"\input{{{name}}}\par " for name in names)
     (tmp_path / "paper.tex").write_text(

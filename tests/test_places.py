@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from conftest import Command, good
+from conftest import good
+from in_process import railyard
 from railyard.base.errors import UserError
 from railyard.experiment.model import load_experiment
 from railyard.run.resolve import resolve
@@ -43,9 +44,7 @@ time_limit_s: {limit}
 """
 
 
-def test_runs_start_at_the_worst_stretches_of_the_primary_path_and_page_and_terminal_say_so(
-    tmp_path: Path, command_line: Command
-) -> None:
+def test_runs_start_at_the_worst_stretches_of_the_primary_path_and_page_and_terminal_say_so(tmp_path: Path) -> None:
     file = tmp_path / "placed.yaml"
     file.write_text(PLACED.format(seeds=2, duration=5, limit=20))
     specs = resolve(*load_experiment(file))
@@ -58,7 +57,7 @@ def test_runs_start_at_the_worst_stretches_of_the_primary_path_and_page_and_term
 
     assert capacity(offsets[1]) == min(capacity(start) for start in range(0, trace.period_ms - 20_000, 100))
     assert abs(offsets[1] - offsets[2]) >= 5000 and capacity(offsets[1]) <= capacity(offsets[2])
-    done = good(command_line("run", str(file), "--out", str(tmp_path / "out")))
+    done = good(railyard("run", str(file), "--out", str(tmp_path / "out")))
     places = " and ".join(f"{offset / 1000:.1f}" for offset in (offsets[1], offsets[2]))
     sentence = f"Starts at {places} s, where wifi, the primary path, has the least capacity over 5 s "
     sentence += "(worst_of_primary, excluding the last 20 s): "
@@ -68,9 +67,9 @@ def test_runs_start_at_the_worst_stretches_of_the_primary_path_and_page_and_term
     assert record["config"]["start_offset_ms"] == offsets[specs[0].seed]
 
 
-def test_more_seeds_than_a_trace_has_stretches_are_refused_with_the_line(tmp_path: Path, command_line: Command) -> None:
+def test_more_seeds_than_a_trace_has_stretches_are_refused_with_the_line(tmp_path: Path) -> None:
     file = tmp_path / "placed.yaml"
     file.write_text(PLACED.format(seeds=9, duration=20, limit=20))
-    done = command_line("run", str(file), "--out", str(tmp_path / "out"))
+    done = railyard("run", str(file), "--out", str(tmp_path / "out"))
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert f"{file}:5: seeds: the traces of subway-1 have not so many stretches of 20 s" in done.stderr

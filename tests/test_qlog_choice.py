@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from conftest import Command, good
+from conftest import good
+from in_process import railyard
 from railyard.base.errors import UserError
 from railyard.cli import runs as cli
 from railyard.experiment.model import load_experiment
@@ -70,11 +71,11 @@ def test_an_experiment_may_say_whose_qlogs_it_keeps(experiment: Path, word: str,
 
 
 def test_the_worst_runs_are_those_with_the_longest_tail_and_have_what_they_would_have_had(
-    experiment: Path, tmp_path: Path, command_line: Command
+    experiment: Path, tmp_path: Path
 ) -> None:
     everything, none, worst = (tmp_path / name for name in ("all", "none", "worst"))
     said = [
-        good(command_line("run", str(experiment), "--qlog", out.name, "--out", str(out))).stdout
+        good(railyard("run", str(experiment), "--qlog", out.name, "--out", str(out))).stdout
         for out in (everything, none, worst)
     ]
     assert "Qlogs of all runs are kept." in said[0] and "No qlogs are kept." in said[1]
@@ -90,17 +91,15 @@ def test_the_worst_runs_are_those_with_the_longest_tail_and_have_what_they_would
     assert not list(worst.glob("runs/.*"))
 
 
-def test_what_suits_the_size_is_said_and_the_worst_are_not_done_a_third_time(
-    experiment: Path, tmp_path: Path, command_line: Command
-) -> None:
+def test_what_suits_the_size_is_said_and_the_worst_are_not_done_a_third_time(experiment: Path, tmp_path: Path) -> None:
     run = ("run", str(experiment), "--seeds", "13")
-    said = good(command_line(*run)).stdout
+    said = good(railyard(*run)).stdout
     assert "Qlogs of the run with the worst p99 RCT of each scheme and pair are kept (--qlog all or none" in said
     assert len(with_qlogs(tmp_path / "results" / "unit")) == 2
-    again = good(command_line(*run)).stdout
+    again = good(railyard(*run)).stdout
     assert "26 of 26 runs are there already" in again and "done again" not in again
     # Another choice is another folder: the runs with qlogs are done, those without are what they were.
-    good(command_line(*run, "--qlog", "all"))
+    good(railyard(*run, "--qlog", "all"))
     assert len(with_qlogs(tmp_path / "results" / "unit")) == 26
 
 
@@ -133,20 +132,18 @@ def test_on_the_wall_clock_the_qlogs_of_the_others_are_removed(experiment: Path,
     assert {file.suffix for file in gone} == {".sqlog", ".keys"} and len(gone) == 6 * 4
 
 
-def test_a_run_without_qlogs_is_done_again_with_them_where_that_is_asked(
-    experiment: Path, tmp_path: Path, command_line: Command
-) -> None:
+def test_a_run_without_qlogs_is_done_again_with_them_where_that_is_asked(experiment: Path, tmp_path: Path) -> None:
     out, again = tmp_path / "out", tmp_path / "again"
-    good(command_line("run", str(experiment), "--qlog", "none", "--seeds", "1", "--out", str(out)))
+    good(railyard("run", str(experiment), "--qlog", "none", "--seeds", "1", "--out", str(out)))
     run = out / "runs" / "subway-1--xlink--s1"
-    refused = command_line("diff", str(run), str(run))
+    refused = railyard("diff", str(run), str(run))
     assert refused.returncode == 2 and f"railyard repeat {run} --qlog --out DIR" in refused.stderr
-    good(command_line("repeat", str(run), "--yes", "--qlog", "--out", str(again)))
+    good(railyard("repeat", str(run), "--yes", "--qlog", "--out", str(again)))
     assert len(list(again.glob("qlog/*.sqlog"))) == 2
     assert json.loads((again / "run.json").read_text())["config"]["qlog"] is True
     assert (again / "server.jsonl").read_bytes() == (run / "server.jsonl").read_bytes()
 
 
-def test_an_unknown_choice_is_one_sentence(experiment: Path, command_line: Command) -> None:
-    done = command_line("run", str(experiment), "--qlog", "some")
+def test_an_unknown_choice_is_one_sentence(experiment: Path) -> None:
+    done = railyard("run", str(experiment), "--qlog", "some")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1) and "unknown --qlog 'some'" in done.stderr

@@ -18,7 +18,8 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from conftest import Command, good
+from conftest import good
+from in_process import railyard
 from railyard.base.errors import UserError
 from railyard.report import timeline
 from railyard.results.anyqlog import AnyQlog, PathOfLog, SentPacket, read_any_qlog
@@ -68,19 +69,19 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def run(folder: Path, command_line: Command) -> Path:
+def run(folder: Path) -> Path:
     if not (folder / "out").is_dir():
         (folder / "unit.yaml").write_text(EXPERIMENT)
-        good(command_line("run", str(folder / "unit.yaml"), "--out", str(folder / "out")))
+        good(railyard("run", str(folder / "unit.yaml"), "--out", str(folder / "out")))
     [found] = (folder / "out" / "runs").iterdir()
     return found
 
 
 @pytest.fixture
-def trace(run: Path, folder: Path, command_line: Command) -> list[dict[str, Any]]:
+def trace(run: Path, folder: Path) -> list[dict[str, Any]]:
     file = folder / "run.json"
     if not file.is_file():
-        done = command_line("qlog", str(run), "--perfetto", "--out", str(file))
+        done = railyard("qlog", str(run), "--perfetto", "--out", str(file))
         assert (done.returncode, done.stdout.strip()) == (0, str(file)), done.stderr
     return checked(file)
 
@@ -149,8 +150,8 @@ def test_counters_have_windows_capacity_and_the_players_buffer(trace: list[dict[
             assert (found[path], name) in names
 
 
-def test_the_table_has_each_path_of_each_end(run: Path, command_line: Command) -> None:
-    done = command_line("qlog", str(run), "--format", "json")
+def test_the_table_has_each_path_of_each_end(run: Path) -> None:
+    done = railyard("qlog", str(run), "--format", "json")
     rows = json.loads(done.stdout)
     assert [(row["end"], row["path"]) for row in rows] == [
         ("client", "0"), ("client", "1"), ("server", "0"), ("server", "1"),
@@ -219,17 +220,17 @@ def test_a_qlog_of_quic_go_is_read() -> None:
     assert {packet.kind for packet in path.sent} == {"initial", "handshake", "1RTT"}
 
 
-def test_qlogs_of_other_stacks_become_one_trace(folder: Path, command_line: Command) -> None:
+def test_qlogs_of_other_stacks_become_one_trace(folder: Path) -> None:
     file, target = aioquic_log(folder), folder / "others.json"
-    good(command_line("qlog", str(file), str(QUIC_GO), "--perfetto", "--out", str(target)))
+    good(railyard("qlog", str(file), str(QUIC_GO), "--perfetto", "--out", str(target)))
     trace = checked(target)
     assert list(processes(trace)) == ["server, path 0 (aioquic.qlog)", "client, path 0 (quic-go_client.sqlog)"]
     assert {"acknowledged", "window, kB"} <= {event.get("cat", event["name"]) for event in trace}
 
 
-def test_qlogs_of_other_stacks_become_one_page(folder: Path, command_line: Command) -> None:
+def test_qlogs_of_other_stacks_become_one_page(folder: Path) -> None:
     file, target = aioquic_log(folder), folder / "others.html"
-    done = command_line("qlog", str(file), str(QUIC_GO), "--page", "--out", str(target))
+    done = railyard("qlog", str(file), str(QUIC_GO), "--page", "--out", str(target))
     assert (done.returncode, done.stdout.strip()) == (0, str(target)), done.stderr
     page = target.read_text()
     assert "aioquic.qlog, quic-go_client.sqlog" in page and "server, path 0" in page and "client, path 0" in page
@@ -307,6 +308,6 @@ def test_what_is_no_qlog_ends_in_one_sentence(tmp_path: Path, text: str, words: 
     assert str(file) in str(caught.value) and "\n" not in str(caught.value)
 
 
-def test_runs_and_files_are_not_mixed(run: Path, command_line: Command) -> None:
-    assert "either one run, or only files" in command_line("qlog", str(run), str(QUIC_GO)).stderr
-    assert "give one of them" in command_line("qlog", str(run), "--qvis", "--perfetto").stderr
+def test_runs_and_files_are_not_mixed(run: Path) -> None:
+    assert "either one run, or only files" in railyard("qlog", str(run), str(QUIC_GO)).stderr
+    assert "give one of them" in railyard("qlog", str(run), "--qvis", "--perfetto").stderr

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from conftest import Command, good
+from conftest import good
+from in_process import railyard
 from railyard.base.paths import programs_dir
 from railyard.results import pending
 
@@ -33,17 +34,17 @@ def refuse(folder: Path) -> None:
 
 @pytest.mark.skipif(not (programs_dir() / "xlink-sim").is_file(), reason="needs xlink-sim: `make build`")
 def test_a_campaign_without_anything_new_is_shown_again_without_reading_its_runs(
-    tmp_path: Path, command_line: Command, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RAILYARD_TRACEBACK", "1")
     (tmp_path / "again.yaml").write_text(EXPERIMENT)
     out = tmp_path / "out"
     words = ("run", str(tmp_path / "again.yaml"), "--out", str(out))
-    first = good(command_line(*words))
+    first = good(railyard(*words))
     page = (out / "report.html").read_text()
     with monkeypatch.context() as patch:
         patch.setattr(pending, "load_campaign", refuse)
-        again = good(command_line(*words))
+        again = good(railyard(*words))
         summary = first.stdout[first.stdout.index("stalled") :]
         assert again.stdout.endswith(summary) and "6 of 6 runs are there already" in again.stdout
         run = next((out / "runs").glob("*vanilla-mp--s1"))
@@ -51,22 +52,22 @@ def test_a_campaign_without_anything_new_is_shown_again_without_reading_its_runs
 
         def read_again() -> None:
             with pytest.raises(ReadError):
-                command_line(*words)
+                railyard(*words)
 
         (run / "player.jsonl").write_text((run / "player.jsonl").read_text() + "\n")
         read_again()
     for gone in (out / "report.html", kept):
-        assert command_line(*words).returncode == 0
+        assert railyard(*words).returncode == 0
         shutil.rmtree(gone) if gone.is_dir() else gone.unlink()
         with monkeypatch.context() as patch:
             patch.setattr(pending, "load_campaign", refuse)
             read_again()
-    command_line(*words)
+    railyard(*words)
     assert any(kept.iterdir()), "the qlogs that were removed are made again"
     assert len((out / "report.html").read_text()) == len(page)
 
 
-def test_other_columns_are_another_view(tmp_path: Path, command_line: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_columns_are_another_view(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from railyard.cli import runs  # noqa: PLC0415  after the console's width is set
 
     (tmp_path / "again.yaml").write_text(EXPERIMENT.replace("worst", "none"))
@@ -74,7 +75,7 @@ def test_other_columns_are_another_view(tmp_path: Path, command_line: Command, m
     shown: dict[int, str] = {}
     for width in (200, 40, 200, 40):
         monkeypatch.setattr(runs.console, "_width", width)
-        said = command_line(*words).stdout
+        said = railyard(*words).stdout
         said = said[said.index("\n", said.index("qlogs are kept")) :]
         said = re.sub(r"(?s)^.*?(The runs took|there already).*?\n", "", said)
         assert shown.setdefault(width, said) == said

@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from conftest import Command, Done, good
+from conftest import Done, good
+from in_process import railyard
 from railyard.arenas import mpshell
 from railyard.base.errors import UserError
 from railyard.base.paths import program
@@ -98,113 +99,103 @@ def wall_clock_run(spec: RunSpec, partial: Path) -> dict[str, Any]:
 
 
 def test_another_arena_through_the_name_leaves_the_first_ones_runs_whole(
-    experiment: Path, results: Path, command_line: Command, monkeypatch: pytest.MonkeyPatch
+    experiment: Path, results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def execute(spec: RunSpec, partial: Path) -> dict[str, Any]:
         return wall_clock_run(spec, partial)
 
     monkeypatch.setattr(mpshell.ARENA, "execute", execute)
     monkeypatch.setattr(mpshell.ARENA, "check", lambda: None)
-    good(command_line("run", str(experiment), "--arena", "mpshell"))
+    good(railyard("run", str(experiment), "--arena", "mpshell"))
     before, wall = whole(results), named(results)
     assert len(before) == 2 and wall.startswith("unit-mpshell-")
-    done = good(command_line("run", str(experiment), "--arena", "sim"))
+    done = good(railyard("run", str(experiment), "--arena", "sim"))
     assert before.items() <= whole(results).items() and len(whole(results)) == 4
     assert named(results) != wall and named(results) in done.stdout
     # And back: the name stands for it again, and nothing is run a second time.
-    again = good(command_line("run", str(experiment), "--arena", "mpshell"))
+    again = good(railyard("run", str(experiment), "--arena", "mpshell"))
     assert named(results) == wall and "2 of 2 runs are there already" in again.stdout
     assert len(folders_of(results)) == 2
 
 
-def test_the_name_given_with_out_cannot_replace_what_it_stands_for(
-    experiment: Path, results: Path, command_line: Command
-) -> None:
-    good(command_line("run", str(experiment)))
+def test_the_name_given_with_out_cannot_replace_what_it_stands_for(experiment: Path, results: Path) -> None:
+    good(railyard("run", str(experiment)))
     before = whole(results)
     experiment.write_text(YAML.replace("1000000", "1500000"))
-    said = one_sentence(command_line("run", str(experiment), "--out", str(results / "unit")))
+    said = one_sentence(railyard("run", str(experiment), "--out", str(results / "unit")))
     assert "it holds results of unit in sim that differ in player.bitrate_bps, and none are replaced" in said
     assert whole(results) == before and len(folders_of(results)) == 1
 
 
-def test_an_edited_file_of_the_same_name_leaves_the_earlier_results_whole(
-    experiment: Path, results: Path, command_line: Command
-) -> None:
-    good(command_line("run", str(experiment)))
+def test_an_edited_file_of_the_same_name_leaves_the_earlier_results_whole(experiment: Path, results: Path) -> None:
+    good(railyard("run", str(experiment)))
     before, first = whole(results), named(results)
     experiment.write_text(YAML.replace("65536", "131072"))
-    good(command_line("run", str(experiment)))
+    good(railyard("run", str(experiment)))
     assert before.items() <= whole(results).items() and len(whole(results)) == 4
     assert sorted([first, named(results)]) == folders_of(results) and first != named(results)
-    listed = good(command_line("list", "--results", str(results))).stdout
+    listed = good(railyard("list", "--results", str(results))).stdout
     assert "player.chunk_bytes 65536" in listed and "player.chunk_bytes 131072" in listed
     assert f"{named(results)} *" in listed and f"{first} *" not in listed
 
 
 @pytest.mark.parametrize(("old", "new"), [("xlink", "vanilla-mp"), ("subway-1", "hsr-1"), ("link_logs: false", "")])
 def test_whatever_decides_the_results_has_a_folder_of_its_own(
-    experiment: Path, results: Path, command_line: Command, old: str, new: str
+    experiment: Path, results: Path, old: str, new: str
 ) -> None:
-    good(command_line("run", str(experiment)))
+    good(railyard("run", str(experiment)))
     before = whole(results)
     experiment.write_text(YAML.replace(old, new))
-    good(command_line("run", str(experiment)))
+    good(railyard("run", str(experiment)))
     assert before.items() <= whole(results).items() and len(folders_of(results)) == 2
 
 
 def test_another_build_of_the_programs_has_a_folder_of_its_own(
-    experiment: Path, results: Path, command_line: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    experiment: Path, results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    good(command_line("run", str(experiment)))
+    good(railyard("run", str(experiment)))
     before = whole(results)
     built = program("xlink-sim")
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "xlink-sim").write_bytes(built.read_bytes() + b"\0")
     (tmp_path / "bin" / "xlink-sim").chmod(0o755)
     monkeypatch.setenv("RAILYARD_BIN", str(tmp_path / "bin"))
-    good(command_line("run", str(experiment)))
+    good(railyard("run", str(experiment)))
     assert before.items() <= whole(results).items() and len(folders_of(results)) == 2
 
 
-def test_words_about_an_experiment_do_not_make_it_another(
-    experiment: Path, results: Path, command_line: Command
-) -> None:
-    good(command_line("run", str(experiment)))
+def test_words_about_an_experiment_do_not_make_it_another(experiment: Path, results: Path) -> None:
+    good(railyard("run", str(experiment)))
     experiment.write_text(YAML + "description: the same, in other words\n")
-    assert "2 of 2 runs are there already" in good(command_line("run", str(experiment))).stdout
+    assert "2 of 2 runs are there already" in good(railyard("run", str(experiment))).stdout
     assert len(folders_of(results)) == 1
 
 
-def test_runs_that_are_the_same_are_taken_over_and_afresh_they_are_not(
-    experiment: Path, results: Path, command_line: Command
-) -> None:
-    good(command_line("run", str(experiment)))
+def test_runs_that_are_the_same_are_taken_over_and_afresh_they_are_not(experiment: Path, results: Path) -> None:
+    good(railyard("run", str(experiment)))
     first = results / named(results)
-    more = good(command_line("run", str(experiment), "--seeds", "3"))
+    more = good(railyard("run", str(experiment), "--seeds", "3"))
     assert "2 of 3 runs are the same in" in more.stdout and "1 run to do" in more.stdout
     one, other = (folder / "runs/subway-1--xlink--s1/run.json" for folder in (first, results / "unit"))
     assert one.samefile(other), "the same run takes room once"
-    fresh = good(command_line("run", str(experiment), "--fresh"))
+    fresh = good(railyard("run", str(experiment), "--fresh"))
     assert "2 runs to do" in fresh.stdout and named(results) == f"{first.name}-2"
     assert not one.samefile(results / "unit/runs/subway-1--xlink--s1/run.json")
     shutil.rmtree(results / "unit/runs/subway-1--xlink--s1")
-    again = good(command_line("run", str(experiment)))
+    again = good(railyard("run", str(experiment)))
     assert "1 of 2 runs" in again.stdout and "1 run to do" in again.stdout, "a fresh campaign takes none over"
     assert named(results) == f"{first.name}-2" and "--fresh" not in (results / "unit/campaign.json").read_text()
 
 
-def test_a_folder_that_has_the_name_itself_is_left_whole_under_another(
-    experiment: Path, results: Path, command_line: Command
-) -> None:
-    good(command_line("run", str(experiment)))
+def test_a_folder_that_has_the_name_itself_is_left_whole_under_another(experiment: Path, results: Path) -> None:
+    good(railyard("run", str(experiment)))
     shutil.copytree(results / named(results), results / "old")
     (results / "old" / folders.FILE).unlink()
     folders.remove_folder(results / named(results), results)
     (results / "unit").unlink()
     (results / "old").rename(results / "unit")  # as earlier versions left it
     before = {run.removeprefix("unit/"): text for run, text in whole(results).items()}
-    done = good(command_line("run", str(experiment)))
+    done = good(railyard("run", str(experiment)))
     assert "unit is" in done.stdout and "unit-earlier from now on" in done.stdout
     assert "2 of 2 runs are the same in unit-earlier" in done.stdout
     after = whole(results)
@@ -212,18 +203,16 @@ def test_a_folder_that_has_the_name_itself_is_left_whole_under_another(
     assert named(results).startswith("unit-sim-") and len(after) == 4
 
 
-def test_a_folder_of_ones_own_is_used_again_for_the_same_results_only(
-    experiment: Path, tmp_path: Path, command_line: Command
-) -> None:
+def test_a_folder_of_ones_own_is_used_again_for_the_same_results_only(experiment: Path, tmp_path: Path) -> None:
     out = tmp_path / "own"
     run = ("run", str(experiment), "--out", str(out))
-    good(command_line(*run))
-    assert "2 of 2 runs are there already" in good(command_line(*run)).stdout
+    good(railyard(*run))
+    assert "2 of 2 runs are there already" in good(railyard(*run)).stdout
     before = {file: file.stat().st_mtime_ns for file in out.glob("runs/*/*")}
-    assert "differ in seeds" in one_sentence(command_line(*run, "--seeds", "1"))
-    assert "--fresh needs another --out" in one_sentence(command_line(*run, "--fresh"))
+    assert "differ in seeds" in one_sentence(railyard(*run, "--seeds", "1"))
+    assert "--fresh needs another --out" in one_sentence(railyard(*run, "--fresh"))
     (out / folders.FILE).unlink()  # an earlier version's
-    assert "it holds other results" in one_sentence(command_line(*run))
+    assert "it holds other results" in one_sentence(railyard(*run))
     assert {file: file.stat().st_mtime_ns for file in out.glob("runs/*/*")} == before
 
 
@@ -285,11 +274,11 @@ def test_a_name_is_moved_from_one_moment_to_the_next(tmp_path: Path) -> None:
 
 
 def test_a_name_and_a_run_of_it_are_those_of_the_newest_folder(
-    experiment: Path, results: Path, command_line: Command, monkeypatch: pytest.MonkeyPatch
+    experiment: Path, results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for chunk_bytes in ("65536", "131072"):
         experiment.write_text(YAML.replace("65536", chunk_bytes))
-        good(command_line("run", str(experiment)))
+        good(railyard("run", str(experiment)))
     newest = (results / "unit").resolve()
     run = "subway-1--xlink--s1"
     for name in (run, f"unit/{run}"):
@@ -297,10 +286,10 @@ def test_a_name_and_a_run_of_it_are_those_of_the_newest_folder(
     assert find_run_or_campaign("unit", results) == newest
     for module in ("railyard.cli.report", "railyard.cli.runs"):
         monkeypatch.setattr(f"{module}.RESULTS_DIR", results)
-    good(command_line("report", run))
-    good(command_line("report", "unit"))
+    good(railyard("report", run))
+    good(railyard("report", "unit"))
     assert (newest / "runs" / run / "replay.html").is_file()
-    assert "identical" in good(command_line("diff", run, f"unit/{run}")).stdout
+    assert "identical" in good(railyard("diff", run, f"unit/{run}")).stdout
     older = next(name for name in folders_of(results) if name != newest.name)
     assert find_run_or_campaign(f"{older}/{run}", results) == results / older / "runs" / run
     beside = experiment.parent / "here" / "unit"
@@ -310,11 +299,11 @@ def test_a_name_and_a_run_of_it_are_those_of_the_newest_folder(
 
 
 def test_a_name_that_is_no_run_is_told_what_it_is(
-    experiment: Path, results: Path, command_line: Command, monkeypatch: pytest.MonkeyPatch
+    experiment: Path, results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("unit", "other"):
         experiment.write_text(YAML.replace("name: unit", f"name: {name}"))
-        good(command_line("run", str(experiment)))
+        good(railyard("run", str(experiment)))
     for module in ("railyard.cli.report", "railyard.cli.runs"):
         monkeypatch.setattr(f"{module}.RESULTS_DIR", results)
     run = "subway-1--xlink--s1"
@@ -326,18 +315,16 @@ def test_a_name_that_is_no_run_is_told_what_it_is(
         ("other/subway-1--xlink--s9", "has no run 'subway-1--xlink--s9'; did you mean 'other/subway-1--xlink--s"),
     ]
     for name, sentence in cases:
-        done = command_line("diff", name, f"unit/{run}")
+        done = railyard("diff", name, f"unit/{run}")
         assert done.returncode == 2 and sentence in done.stderr, done.stderr
     (results / "unit" / "campaign.json").write_text("{}")
-    done = command_line("report", "unit")
+    done = railyard("report", "unit")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1) and "no campaign's record" in done.stderr
 
 
-def test_of_an_exhibit_with_several_folders_the_newest_is_shown(
-    experiment: Path, results: Path, command_line: Command
-) -> None:
+def test_of_an_exhibit_with_several_folders_the_newest_is_shown(experiment: Path, results: Path) -> None:
     experiment.write_text(YAML.replace("[xlink]", "[sp, xlink]"))
-    good(command_line("run", str(experiment)))
+    good(railyard("run", str(experiment)))
     made = exhibit_of(results / "unit", "fig13")
     for name, created in (("fig13-sim-a", "2026-01-02"), ("fig13-sim-b", "2026-01-03"), ("fig13-sim-c", "2026-01-01")):
         provenance = made.provenance.model_copy(update={"created": f"{created}T00:00:00+00:00"})
@@ -346,15 +333,13 @@ def test_of_an_exhibit_with_several_folders_the_newest_is_shown(
     assert folder.name == "fig13-sim-b" and len(left_out) == 2
 
 
-def test_an_exhibit_that_ran_in_two_arenas_is_shown_from_both(
-    experiment: Path, results: Path, command_line: Command
-) -> None:
+def test_an_exhibit_that_ran_in_two_arenas_is_shown_from_both(experiment: Path, results: Path) -> None:
     experiment.write_text(YAML.replace("[xlink]", "[sp, xlink]"))
-    good(command_line("run", str(experiment)))
+    good(railyard("run", str(experiment)))
     made = exhibit_of(results / "unit", "fig13")
     for arena in ("mpshell", "kernel"):
         made.model_copy(update={"arena": arena}).write(results / f"fig13-{arena}")
-    good(command_line("report", "--all", str(results)))
+    good(railyard("report", "--all", str(results)))
     page = (results / "report.html").read_text()
     for arena in ("mpshell", "kernel"):
         assert f'id="exhibit-fig13-{arena}"' in page
@@ -386,41 +371,41 @@ def made(tmp_path: Path) -> Made:
     return make
 
 
-def test_clean_removes_what_is_named_and_the_name_moves_on(made: Made, tmp_path: Path, command_line: Command) -> None:
+def test_clean_removes_what_is_named_and_the_name_moves_on(made: Made, tmp_path: Path) -> None:
     results = tmp_path / "results"
     old, middle, new = made("demo", 30), made("demo", 10), made("demo", 0)
     other = made("smoke", 20)
-    done = good(command_line("clean", "demo", "--yes", "--results", str(results)))
+    done = good(railyard("clean", "demo", "--yes", "--results", str(results)))
     assert new.name in done.stdout and not new.exists(), "a name stands for its folder"
     assert "Removed 1 folder; " in done.stdout
     assert (results / "demo").resolve() == middle
-    good(command_line("clean", str(middle), "--yes", "--results", str(results)))
+    good(railyard("clean", str(middle), "--yes", "--results", str(results)))
     assert (results / "demo").resolve() == old
-    good(command_line("clean", "demo-sim-*", "--yes", "--results", str(results)))
+    good(railyard("clean", "demo-sim-*", "--yes", "--results", str(results)))
     assert sorted(entry.name for entry in results.iterdir()) == sorted([other.name, "smoke"])
 
 
-def test_clean_keeps_the_newest_and_the_young(made: Made, tmp_path: Path, command_line: Command) -> None:
+def test_clean_keeps_the_newest_and_the_young(made: Made, tmp_path: Path) -> None:
     results = tmp_path / "results"
     demos = [made("demo", days) for days in (40, 30, 20, 10)]
     smokes = [made("smoke", days) for days in (35, 5)]
-    good(command_line("clean", "--older-than", "25d", "--keep", "1", "--yes", "--results", str(results)))
+    good(railyard("clean", "--older-than", "25d", "--keep", "1", "--yes", "--results", str(results)))
     assert [demo.exists() for demo in demos] == [False, False, True, True]
     assert [smoke.exists() for smoke in smokes] == [False, True]
-    good(command_line("clean", "demo-*", "--keep", "1", "--yes", "--results", str(results)))
+    good(railyard("clean", "demo-*", "--keep", "1", "--yes", "--results", str(results)))
     assert [demo.exists() for demo in demos] == [False, False, False, True] and smokes[1].exists()
 
 
-def test_clean_asks_and_without_a_terminal_removes_nothing(made: Made, tmp_path: Path, command_line: Command) -> None:
+def test_clean_asks_and_without_a_terminal_removes_nothing(made: Made, tmp_path: Path) -> None:
     folder = made("demo", 1)
-    said = one_sentence(command_line("clean", "demo", "--results", str(tmp_path / "results")))
+    said = one_sentence(railyard("clean", "demo", "--results", str(tmp_path / "results")))
     assert "without a terminal to ask on" in said and "--yes" in said
     assert folder.is_dir()
-    assert "say what to remove" in one_sentence(command_line("clean", "--results", str(tmp_path / "results")))
-    assert "as 30d" in one_sentence(command_line("clean", "--older-than", "soon", "--results", str(tmp_path)))
+    assert "say what to remove" in one_sentence(railyard("clean", "--results", str(tmp_path / "results")))
+    assert "as 30d" in one_sentence(railyard("clean", "--older-than", "soon", "--results", str(tmp_path)))
 
 
-def test_clean_removes_folders_of_results_and_nothing_else(made: Made, tmp_path: Path, command_line: Command) -> None:
+def test_clean_removes_folders_of_results_and_nothing_else(made: Made, tmp_path: Path) -> None:
     results, folder = tmp_path / "results", made("demo", 1)
     outside = tmp_path / "outside"
     shutil.copytree(folder, outside)
@@ -428,62 +413,58 @@ def test_clean_removes_folders_of_results_and_nothing_else(made: Made, tmp_path:
     (results / "mine").mkdir()
     (results / "mine" / "notes.txt").write_text("mine")
     for name in ("away", "mine", "../outside", str(outside), "/", ".", str(results), "demo/runs", "no-such", ""):
-        said = one_sentence(command_line("clean", name, "--yes", "--results", str(results)))
+        said = one_sentence(railyard("clean", name, "--yes", "--results", str(results)))
         assert "is no folder of results" in said and "Nothing is removed" in said
     (folder / "link").symlink_to(outside)
-    good(command_line("clean", "*", "--yes", "--results", str(results)))
+    good(railyard("clean", "*", "--yes", "--results", str(results)))
     assert not folder.exists() and (outside / "campaign.json").is_file(), "links are not followed"
     assert (results / "mine" / "notes.txt").is_file()
 
 
-def test_clean_leaves_links_to_places_outside_that_are_not_there(
-    made: Made, tmp_path: Path, command_line: Command
-) -> None:
+def test_clean_leaves_links_to_places_outside_that_are_not_there(made: Made, tmp_path: Path) -> None:
     results, folder = tmp_path / "results", made("demo", 1)
     kept = {"disk": tmp_path / "not-mounted" / "demo", "beside": Path("../not-mounted")}
     for name, target in kept.items():
         (results / name).symlink_to(target)
-    good(command_line("clean", folder.name, "--yes", "--results", str(results)))
+    good(railyard("clean", folder.name, "--yes", "--results", str(results)))
     assert {entry.name: entry.readlink() for entry in results.iterdir()} == kept
 
 
-def test_the_lock_of_a_folder_is_no_link_to_another_file(made: Made, tmp_path: Path, command_line: Command) -> None:
+def test_the_lock_of_a_folder_is_no_link_to_another_file(made: Made, tmp_path: Path) -> None:
     folder, other = made("demo", 1), tmp_path / "other"
     other.write_text("theirs")
     (folder / folders.LOCK).symlink_to(other)
-    said = one_sentence(command_line("clean", "demo", "--yes", "--results", str(tmp_path / "results")))
+    said = one_sentence(railyard("clean", "demo", "--yes", "--results", str(tmp_path / "results")))
     assert "cannot write results there" in said
     assert other.read_text() == "theirs" and folder.is_dir()
 
 
-def test_clean_leaves_a_campaign_alone_that_is_running(made: Made, tmp_path: Path, command_line: Command) -> None:
+def test_clean_leaves_a_campaign_alone_that_is_running(made: Made, tmp_path: Path) -> None:
     folder = made("demo", 1)
     with folders.locked(folder):
-        said = one_sentence(command_line("clean", "demo", "--yes", "--results", str(tmp_path / "results")))
+        said = one_sentence(railyard("clean", "demo", "--yes", "--results", str(tmp_path / "results")))
     assert "a campaign is running there" in said and folder.is_dir()
 
 
-def test_clean_removes_leftovers_only_where_asked(made: Made, tmp_path: Path, command_line: Command) -> None:
+def test_clean_removes_leftovers_only_where_asked(made: Made, tmp_path: Path) -> None:
     results, folder = tmp_path / "results", made("demo", 1)
     left = [folder / "runs" / ".partial-x", results / f"{folders.NEW}abc", results / f"{folders.REMOVED}1-demo"]
     for path in [*left, folder / "runs" / "whole"]:
         path.mkdir(parents=True)
         (path / "run.json").write_text("{}")
-    good(command_line("clean", "--leftovers", "--yes", "--results", str(results)))
+    good(railyard("clean", "--leftovers", "--yes", "--results", str(results)))
     assert not any(path.exists() for path in left)
     assert (folder / "runs" / "whole" / "run.json").is_file() and (results / "demo").resolve() == folder
 
 
-def test_list_says_how_many_runs_failed_and_what_is_on_disk(
-    experiment: Path, results: Path, command_line: Command
-) -> None:
-    good(command_line("run", str(experiment)))
+def test_list_says_how_many_runs_failed_and_what_is_on_disk(experiment: Path, results: Path) -> None:
+    good(railyard("run", str(experiment)))
     file = results / "unit/runs/subway-1--xlink--s2/run.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | {"outcome": "crashed"}))
-    good(command_line("run", str(experiment), "--seeds", "1"))
+    good(railyard("run", str(experiment), "--seeds", "1"))
     by_name = {campaign.name: campaign for campaign in find_campaigns(results)}
     assert sorted(campaign.runs_failed for campaign in by_name.values()) == [0, 1]
-    listed = good(command_line("list", "--results", str(results))).stdout
+    listed = good(railyard("list", "--results", str(results))).stdout
     assert "seeds 1 to 2" in listed and "seeds [1]" in listed and "2 folders" in listed
 
 

@@ -11,7 +11,8 @@ from urllib.parse import quote, urlencode
 
 import pytest
 
-from conftest import Command, FakeRun, good
+from conftest import FakeRun, good
+from in_process import railyard
 from railyard.base.paths import programs_dir
 from railyard.results import differences
 from railyard.results.aggregate import write_parquet
@@ -262,14 +263,14 @@ def test_each_declared_setting_has_a_field(server: Server) -> None:
 
 
 def test_the_leaderboard_is_a_page_without_script_and_tells_nothing_of_the_machine(
-    server: Server, tmp_path: Path, command_line: Command
+    server: Server, tmp_path: Path
 ) -> None:
     folder = tmp_path / "board"
-    done = command_line("serve", "--results", str(server.results), "--export", str(folder), "--figure", "rct_max")
+    done = railyard("serve", "--results", str(server.results), "--export", str(folder), "--figure", "rct_max")
     assert done.returncode == 2 and "there is no figure 'rct_max'" in done.stderr
-    done = command_line("serve", "--results", str(tmp_path / "nope"))
+    done = railyard("serve", "--results", str(tmp_path / "nope"))
     assert done.returncode == 2 and "nope: there is no such folder" in done.stderr
-    good(command_line("serve", "--results", str(server.results), "--export", str(folder)))
+    good(railyard("serve", "--results", str(server.results), "--export", str(folder)))
     page = (folder / "index.html").read_text()
     assert "<script" not in page and "http" not in page.replace("http-equiv", "") and str(tmp_path) not in page
     rows = json.loads((folder / "leaderboard.json").read_text())
@@ -284,8 +285,8 @@ def test_the_leaderboard_is_a_page_without_script_and_tells_nothing_of_the_machi
     assert '<th scope="row">xlink</th>' in served
 
 
-def test_a_scheme_that_played_at_fewer_places_is_not_ranked(make_campaign: Make, command_line: Command) -> None:
+def test_a_scheme_that_played_at_fewer_places_is_not_ranked(make_campaign: Make) -> None:
     out = campaign(make_campaign, further=[FakeRun(label="new", rct_s=[0.01], start_offset_ms=60_000)])
-    assert command_line("serve", "--results", str(out.parent), "--export", str(out.parent / "b")).returncode == 0
+    assert railyard("serve", "--results", str(out.parent), "--export", str(out.parent / "b")).returncode == 0
     page = (out.parent / "b" / "index.html").read_text()
     assert '<th scope="row">new</th>' not in page and "not played at all of these places: new" in page

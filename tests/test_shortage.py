@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from conftest import Command, FakeRun
+from conftest import FakeRun
+from in_process import railyard
 from railyard.figures.figure import Quantile
 from railyard.figures.rows import GATED, rcts
 from railyard.gate.compare import Comparison
@@ -61,12 +62,12 @@ def plays(make_campaign: Make, places: int) -> tuple[Path, list[Run]]:
     return out, load_campaign(out)[1]
 
 
-def test_each_place_that_says_n_too_small_says_what_is_short(make_campaign: Make, command_line: Command) -> None:
+def test_each_place_that_says_n_too_small_says_what_is_short(make_campaign: Make) -> None:
     """Report, table and `compare`, of plays that are too few for anything."""
     out, runs = plays(make_campaign, 2)
     page = write_report(*load_campaign(out), out).read_text()
-    compared = command_line("compare", str(out)).stdout
-    table = command_line("show", str(out)).stdout
+    compared = railyard("compare", str(out)).stdout
+    table = railyard("show", str(out)).stdout
     for said in (page, compared, table):
         assert "windows of trace; 3 more: seeds: 5 with start_offset_ms: spread" in " ".join(said.split())
         assert "requests; 48 more: seeds: 6" in " ".join(said.split()), "of the p95: 24 of 72"

@@ -19,7 +19,8 @@ import pytest
 from rich.console import Console
 from rich.table import Table as RichTable
 
-from conftest import Command, FakeRun, good
+from conftest import FakeRun, good
+from in_process import railyard
 from railyard.base import provenance
 from railyard.base.errors import UserError
 from railyard.base.terminal import fitted, print_table
@@ -122,14 +123,14 @@ def test_a_query_reads_the_results_and_nothing_else(
     assert list(Path.cwd().iterdir()) == []
 
 
-def test_answers_come_as_table_csv_json_and_parquet(results: Path, tmp_path: Path, command_line: Command) -> None:
+def test_answers_come_as_table_csv_json_and_parquet(results: Path, tmp_path: Path) -> None:
     sql = "SELECT label, first_frame_s, started, parameters FROM runs WHERE seed = 1 ORDER BY label"
     query = ("query", sql, "--results", str(results))
-    table = command_line(*query)
+    table = railyard(*query)
     assert table.returncode == 0 and "2 rows" in table.stdout and "xlink" in table.stdout
-    rows = list(csv.DictReader(io.StringIO(command_line(*query, "--format", "csv").stdout)))
+    rows = list(csv.DictReader(io.StringIO(railyard(*query, "--format", "csv").stdout)))
     assert [(row["label"], float(row["first_frame_s"])) for row in rows] == [("sp", 0.4), ("xlink", 0.4)]
-    answer = json.loads(command_line(*query, "--format", "json").stdout)
+    answer = json.loads(railyard(*query, "--format", "json").stdout)
     assert answer[1] == {
         "label": "xlink",
         "first_frame_s": 0.4,
@@ -137,21 +138,21 @@ def test_answers_come_as_table_csv_json_and_parquet(results: Path, tmp_path: Pat
         "parameters": {},
     }
     file = tmp_path / "answer.parquet"
-    assert command_line(*query, "--format", "parquet", "--out", str(file)).returncode == 0
+    assert railyard(*query, "--format", "parquet", "--out", str(file)).returncode == 0
     assert pq.read_table(file).column("label").to_pylist() == ["sp", "xlink"]
 
 
-def test_an_answer_into_a_pipe_leaves_the_pipe(results: Path, tmp_path: Path, command_line: Command) -> None:
+def test_an_answer_into_a_pipe_leaves_the_pipe(results: Path, tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     with os.fdopen(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK), encoding="utf-8") as reader:
         query = ("query", "SELECT 6 * 7 AS answer", "--results", str(results), "--format", "csv")
-        assert command_line(*query, "--out", str(pipe)).returncode == 0
+        assert railyard(*query, "--out", str(pipe)).returncode == 0
         assert reader.read().split() == ["answer", "42"]
     assert pipe.is_fifo() and [file.name for file in tmp_path.iterdir() if file.name.startswith(".pipe")] == []
 
 
-def test_mistakes_end_in_one_sentence(results: Path, tmp_path: Path, command_line: Command) -> None:
+def test_mistakes_end_in_one_sentence(results: Path, tmp_path: Path) -> None:
     for arguments, words in (
         (("query", "SELECT lable FROM runs", "--results", str(results)), '"label"'),
         (("query", "SELECT 1", "--results", str(tmp_path / "nowhere")), "there are no results"),
@@ -161,7 +162,7 @@ def test_mistakes_end_in_one_sentence(results: Path, tmp_path: Path, command_lin
         (("query", "SELECT INTERVAL 1 MONTH", "--results", str(results), "--format", "parquet"), "Parquet cannot hold"),
         (("show", "campain", "--results", str(results)), "did you mean 'campaign'?"),
     ):
-        done = command_line(*arguments)
+        done = railyard(*arguments)
         assert (done.returncode, done.stderr.count("\n"), done.stdout) == (2, 1, ""), done.stderr
         assert words in done.stderr
 
@@ -241,7 +242,7 @@ def test_campaigns_of_schema_2_can_be_asked_and_written_again(tmp_path: Path) ->
     assert [row["failed"] for row in ask(tmp_path / "old", "SELECT failed FROM runs")] == [False] * 3
 
 
-def test_campaigns_of_schema_3_can_be_asked_shown_and_written_again(tmp_path: Path, command_line: Command) -> None:
+def test_campaigns_of_schema_3_can_be_asked_shown_and_written_again(tmp_path: Path) -> None:
     """Runs on the wall clock, judged by their deliveries: what lateness can have added was not known."""
     rows = ask(DATA / "results-schema-3", "SELECT label, void, failed, lateness_p99_us, late_share FROM runs")
     assert [(row["label"], row["void"], row["failed"]) for row in rows] == [
@@ -252,7 +253,7 @@ def test_campaigns_of_schema_3_can_be_asked_shown_and_written_again(tmp_path: Pa
     assert all(row["lateness_p99_us"] > 0 and row["late_share"] is None for row in rows)
     assert ask(DATA / "results-schema-3", "SELECT DISTINCT late_bound_s FROM chunks") == [{"late_bound_s": None}]
     shutil.copytree(DATA / "results-schema-3", tmp_path / "old")
-    shown = command_line("show", str(tmp_path / "old"))
+    shown = railyard("show", str(tmp_path / "old"))
     assert shown.returncode == 0 and "subway-1--sp_lte--s1" in shown.stdout
     write_parquet(load_campaign(tmp_path / "old")[1], tmp_path / "old")
     again = ask(tmp_path / "old", "SELECT label, void, failed, lateness_p99_us, late_share FROM runs")
@@ -277,9 +278,9 @@ def test_campaigns_of_schema_1_can_be_asked() -> None:
     assert ask(results, "SELECT count(*) AS n FROM chunks WHERE completed") == [{"n": 18}]
 
 
-def test_campaigns_of_schema_1_can_be_shown_and_reported(tmp_path: Path, command_line: Command) -> None:
+def test_campaigns_of_schema_1_can_be_shown_and_reported(tmp_path: Path) -> None:
     shutil.copytree(DATA / "results-schema-1", tmp_path / "old")
-    shown = command_line("show", str(tmp_path / "old"))
+    shown = railyard("show", str(tmp_path / "old"))
     assert shown.returncode == 0 and "subway-1--sp_lte--s1" in shown.stdout
     record, runs = load_campaign(tmp_path / "old")
     write_parquet(runs, tmp_path / "old")
@@ -303,7 +304,7 @@ def test_files_of_a_later_schema_are_refused_by_name(results: Path) -> None:
         connect(results)
 
 
-def test_campaigns_are_listed_with_their_state(results: Path, command_line: Command) -> None:
+def test_campaigns_are_listed_with_their_state(results: Path) -> None:
     (results / "campaign" / "runs" / "subway-1--sp--s1" / "run.json").unlink()
     (results / "nested" / "inner").mkdir(parents=True)
     (results / "nested" / "inner" / "campaign.json").write_text("{")
@@ -314,7 +315,7 @@ def test_campaigns_are_listed_with_their_state(results: Path, command_line: Comm
     }
     with Campaign(results / "campaign").locked():
         assert find_campaigns(results)[0].state == "running 2/3"
-    done = good(command_line("list", "--results", str(results)))
+    done = good(railyard("list", "--results", str(results)))
     assert "partial 2/3" in done.stdout and "fig8: 1 holds" in done.stdout and "demo" in done.stdout
 
 
@@ -328,14 +329,14 @@ def test_a_run_is_found_by_its_name(results: Path) -> None:
         find_run_or_campaign("subway-1--sp--s1", results)
 
 
-def test_the_commands_shown_repeat_a_run_to_the_byte(tmp_path: Path, command_line: Command) -> None:
+def test_the_commands_shown_repeat_a_run_to_the_byte(tmp_path: Path) -> None:
     (tmp_path / "unit.yaml").write_text(
         "name: unit\narena: sim\npairs: [subway-1]\nschemes: [{scheme: xlink, t_th1_ms: 100}]\nseeds: 1\n"
         "player: {duration_s: 2, bitrate_bps: 1000000}\ntime_limit_s: 10\n"
     )
-    assert command_line("run", str(tmp_path / "unit.yaml"), "--out", str(tmp_path / "out")).returncode == 0
+    assert railyard("run", str(tmp_path / "unit.yaml"), "--out", str(tmp_path / "out")).returncode == 0
     [run] = (tmp_path / "out" / "runs").iterdir()
-    shown = good(command_line("show", str(run)))
+    shown = good(railyard("show", str(run)))
     for words in ("t_th1_ms 100", "wifi (wifi)", "lte (lte)", "re-injected", "bitrate_bps 1000000", "efficiency"):
         assert words in shown.stdout, words
     lines = [line.strip() for line in shown.stdout.splitlines()]
@@ -344,11 +345,11 @@ def test_the_commands_shown_repeat_a_run_to_the_byte(tmp_path: Path, command_lin
     assert len(commands) == 2, shown.stdout
     script = " && ".join(commands).replace("again", str(tmp_path / "again"))
     subprocess.run(["sh", "-ec", script], cwd=root, check=True, timeout=60)
-    assert command_line("repeat", str(run), "--yes", "--out", str(tmp_path / "third")).returncode == 0
+    assert railyard("repeat", str(run), "--yes", "--out", str(tmp_path / "third")).returncode == 0
     assert outputs_sha256(tmp_path / "third") == outputs_sha256(run)
-    third = command_line("show", str(tmp_path / "third")).stdout
+    third = railyard("show", str(tmp_path / "third")).stdout
     assert "third/job.json --out again" in third, third  # not into the folder that it repeats
-    twice = command_line("repeat", str(run), "--yes", "--out", str(tmp_path / "third"))
+    twice = railyard("repeat", str(run), "--yes", "--out", str(tmp_path / "third"))
     assert (twice.returncode, twice.stderr.count("\n")) == (2, 1) and "is there already" in twice.stderr
     repeated = [file for file in (tmp_path / "again").rglob("*") if file.is_file()]
     assert {"player.jsonl", "server.jsonl", "mpshell.json"} <= {file.name for file in repeated}

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from conftest import Command, FakeRun, good
+from conftest import FakeRun, good
+from in_process import railyard
 from railyard.base.terminal import MOST_LINES, first_lines
 from railyard.report import write_report
 from railyard.report.sections import Context
@@ -65,13 +66,13 @@ def test_what_is_cut_is_cut_to_the_line(lengths: tuple[int, ...]) -> None:
     assert (lines[-1] == "… the rest is on the page.") == (sum(lengths) > MOST_LINES)
 
 
-def test_a_run_of_many_plays_prints_less_than_a_screen_or_two(tmp_path: Path, command_line: Command) -> None:
+def test_a_run_of_many_plays_prints_less_than_a_screen_or_two(tmp_path: Path) -> None:
     """A line for each of the runs would be thirty-six more."""
     (tmp_path / "many.yaml").write_text(
         "name: many\narena: sim\npairs: [subway-1, subway-2, subway-3]\nschemes: [sp, vanilla-mp, xlink]\nseeds: 3\n"
         "start_offset_ms: spread\nplayer: {duration_s: 2, bitrate_bps: 500000, chunk_bytes: 65536}\ntime_limit_s: 10\n"
     )
-    done = good(command_line("run", str(tmp_path / "many.yaml"), "--out", str(tmp_path / "out")))
+    done = good(railyard("run", str(tmp_path / "many.yaml"), "--out", str(tmp_path / "out")))
     lines = done.stdout.splitlines()
     summary = lines[next(number for number, line in enumerate(lines) if line.startswith("The runs took")) + 1 :]
     assert len(summary) <= MOST_LINES and "report:" in summary[-1]
@@ -106,9 +107,7 @@ def test_the_sentences_say_what_is_not_decided_and_what_would_decide(make_campai
     assert "holds" not in said
 
 
-def test_a_page_begins_with_the_answer_of_the_campaign_that_it_names(
-    make_campaign: Make, tmp_path: Path, command_line: Command
-) -> None:
+def test_a_page_begins_with_the_answer_of_the_campaign_that_it_names(make_campaign: Make, tmp_path: Path) -> None:
     yaml = (
         "name: {name}\narena: sim\ndescription: Of {name}.\npairs: [subway-1]\nschemes: [sp, xlink]\nseeds: {seeds}\n"
         "start_offset_ms: spread\nplayer: {{duration_s: 2, bitrate_bps: 500000, chunk_bytes: 65536}}\n"
@@ -117,7 +116,7 @@ def test_a_page_begins_with_the_answer_of_the_campaign_that_it_names(
     results = tmp_path / "results"
     for name, seeds, further in (("many", 6, ""), ("few", 1, "answer_of: many")):
         (tmp_path / f"{name}.yaml").write_text(yaml.format(name=name, seeds=seeds, further=further))
-        good(command_line("run", str(tmp_path / f"{name}.yaml"), "--out", str(results / name)))
+        good(railyard("run", str(tmp_path / f"{name}.yaml"), "--out", str(results / name)))
     page = (results / "few" / "report.html").read_text()
     section = page.split('<section id="answer"')[1].split("</section>")[0]
     assert page.index('<section id="answer"') < page.index('<section id="abstract"')
@@ -215,11 +214,11 @@ def test_a_play_agrees_with_its_twins_where_it_is_within_their_range(make_campai
     assert differs(beyond, [low, high]) == "RCT median 1.300 s, there 1.000 to 1.200"
 
 
-def test_show_says_once_what_lateness_can_have_added_to_a_void_run(make_campaign: Make, command_line: Command) -> None:
+def test_show_says_once_what_lateness_can_have_added_to_a_void_run(make_campaign: Make) -> None:
     out = make_campaign(FakeRun(void=True))
     [file] = (out / "runs").glob("*/run.json")
     record = json.loads(file.read_text())
     record["fidelity"] |= {"reasons": ["lateness can have added 9.1 % to the largest RCT"], "cause": "It was late."}
     record["fidelity"]["added"] = {"share": 0.091, "figures": {}, "chunk_s": {}}
     file.write_text(json.dumps(record))
-    assert command_line("show", str(file.parent)).stdout.count("lateness can have added") == 1
+    assert railyard("show", str(file.parent)).stdout.count("lateness can have added") == 1

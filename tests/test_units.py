@@ -9,7 +9,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from conftest import Command, good
+from conftest import good
+from in_process import railyard
 from railyard.base.paths import ROOT
 from railyard.base.units import bare, value_in, with_units
 from railyard.base.yamlfile import FieldError
@@ -83,9 +84,9 @@ def test_an_experiment_takes_units_everywhere(file: Path) -> None:
     jsonschema.Draft202012Validator(schema).validate(document.data)
 
 
-def test_a_wrong_unit_is_named_with_its_line(file: Path, command_line: Command) -> None:
+def test_a_wrong_unit_is_named_with_its_line(file: Path) -> None:
     file.write_text(YAML.replace("duration: 2s", "duration: 2mbps"))
-    done = command_line("run", str(file), "--dry-run")
+    done = railyard("run", str(file), "--dry-run")
     assert done.returncode == 2 and f"{file}:6: player.duration" in done.stderr and "none of its units" in done.stderr
 
 
@@ -94,27 +95,27 @@ def settings_of(out: Path) -> dict[str, Any]:
     return found
 
 
-def test_set_changes_fields_of_a_file(file: Path, tmp_path: Path, command_line: Command) -> None:
+def test_set_changes_fields_of_a_file(file: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     words = ("--set", "player.bitrate_bps=4mbps", "--set", "schemes.1={scheme: cm}", "--set", "queue=codel")
-    good(command_line("run", str(file), "--out", str(out), "--seeds", "1", *words))
+    good(railyard("run", str(file), "--out", str(out), "--seeds", "1", *words))
     found = settings_of(out)
     assert found["player"]["bitrate_bps"] == 4_000_000 and found["queue"] == "codel"
     assert [entry["scheme"] for entry in found["schemes"]] == ["sp", "cm"]
 
 
-def test_without_a_file_pair_schemes_and_set_are_the_experiment(tmp_path: Path, command_line: Command) -> None:
+def test_without_a_file_pair_schemes_and_set_are_the_experiment(tmp_path: Path) -> None:
     out = tmp_path / "out"
     words = ("--pair", "subway-1", "--schemes", "sp,vanilla-mp", "--set", "player={bitrate: 2mbps, duration: 2s}")
-    good(command_line("run", *words, "--out", str(out)))
+    good(railyard("run", *words, "--out", str(out)))
     found = settings_of(out)
     assert (found["name"], found["arena"], found["seeds"]) == ("subway-1", "sim", [1])
     assert (found["player"]["bitrate_bps"], found["player"]["duration_s"]) == (2_000_000, 2)
     assert len(list((out / "runs").iterdir())) == 3  # sp on each path
 
 
-def test_all_schemes_are_those_that_the_arena_has(command_line: Command) -> None:
-    done = command_line("run", "--pair", "subway-1", "--schemes", "all", "--dry-run")
+def test_all_schemes_are_those_that_the_arena_has() -> None:
+    done = railyard("run", "--pair", "subway-1", "--schemes", "all", "--dry-run")
     assert done.returncode == 0 and "8 schemes" in done.stdout, done.stderr
 
 
@@ -133,33 +134,31 @@ def test_all_schemes_are_those_that_the_arena_has(command_line: Command) -> None
         (("fig6", "--set", "player.fps=3"), "--pair, --schemes and --set are for comparisons"),
     ],
 )
-def test_what_cannot_be_set_ends_in_one_sentence(words: tuple[str, ...], sentence: str, command_line: Command) -> None:
-    done = command_line("run", *words)
+def test_what_cannot_be_set_ends_in_one_sentence(words: tuple[str, ...], sentence: str) -> None:
+    done = railyard("run", *words)
     assert done.returncode == 2 and sentence in done.stderr and done.stderr.count("\n") == 1
 
 
-def test_two_campaigns_are_compared_scheme_by_scheme_at_common_places(
-    file: Path, tmp_path: Path, command_line: Command
-) -> None:
+def test_two_campaigns_are_compared_scheme_by_scheme_at_common_places(file: Path, tmp_path: Path) -> None:
     first, second = tmp_path / "slow", tmp_path / "fast"
-    assert command_line("run", str(file), "--out", str(first), "--seeds", "6").returncode == 0
+    assert railyard("run", str(file), "--out", str(first), "--seeds", "6").returncode == 0
     more = ("--set", "links.all.delay_ms=200")
-    assert command_line("run", str(file), "--out", str(second), "--seeds", "5", *more).returncode == 0
-    done = good(command_line("compare", str(second), str(first), "--format", "json"))
+    assert railyard("run", str(file), "--out", str(second), "--seeds", "5", *more).returncode == 0
+    done = good(railyard("compare", str(second), str(first), "--format", "json"))
     rows = {(row["scheme"], row["against"], row["figure"]): row for row in json.loads(done.stdout)}
     label = "xlink,t_th1_ms=500,t_th2_ms=900"
     found = rows[f"{label} (fast)", f"{label} (slow)", "rct_median"]
     assert found["plays"] == 5 and found["difference"] > 0.5
     assert {one[0].rpartition(" ")[2] for one in rows} == {"(fast)"} and len({one[0] for one in rows}) == 3
-    told = command_line("compare", str(second), str(first)).stdout
+    told = railyard("compare", str(second), str(first)).stdout
     assert "3 runs without a counterpart" in told and "links.all.delay_ms 200, 20" in told
 
 
-def test_campaigns_without_a_common_place_are_not_compared(file: Path, tmp_path: Path, command_line: Command) -> None:
+def test_campaigns_without_a_common_place_are_not_compared(file: Path, tmp_path: Path) -> None:
     first, second = tmp_path / "one", tmp_path / "two"
-    assert command_line("run", str(file), "--out", str(first)).returncode == 0
+    assert railyard("run", str(file), "--out", str(first)).returncode == 0
     elsewhere = ("--set", "start_offset_ms=7000")
-    assert command_line("run", str(file), "--out", str(second), *elsewhere).returncode == 0
-    done = command_line("compare", str(first), str(second))
+    assert railyard("run", str(file), "--out", str(second), *elsewhere).returncode == 0
+    done = railyard("compare", str(first), str(second))
     assert done.returncode == 2 and "they play other traces or start elsewhere" in done.stderr
-    assert "are the same campaign" in command_line("compare", str(first), str(first)).stderr
+    assert "are the same campaign" in railyard("compare", str(first), str(first)).stderr
