@@ -17,9 +17,9 @@ OVERFLOWS = """[...document.querySelectorAll('body *')].filter(e => !e.closest('
     && e.getBoundingClientRect().right > innerWidth + 1).map(e => e.tagName + '.' + e.className)"""
 
 
-def press(page: Page, key: str, code: int, *, shift: bool = False) -> None:
+def press(page: Page, key: str, code: int) -> None:
     """A key, down and up, as from a keyboard."""
-    named = {"key": key, "code": key, "windowsVirtualKeyCode": code, "modifiers": 8 if shift else 0}
+    named = {"key": key, "code": key, "windowsVirtualKeyCode": code}
     for kind in ("keyDown", "keyUp"):
         page.call("Input.dispatchKeyEvent", type=kind, **named)
 

@@ -394,21 +394,21 @@ def test_a_kind_of_change_counts_as_exercised_where_five_plays_have_it(tmp_path:
     assert none.plays["re-injection"] == none.plays["scheduling"] == 0 and none.plays["first frames"] == 5
 
 
-def lab_paths(via: str) -> list[dict[str, Any]]:
-    """Two paths of a constant rate that pass these bottlenecks."""
+def lab_paths() -> list[dict[str, Any]]:
+    """Two paths of a constant rate that pass one bottleneck."""
     trace = str(ROOT / "traces" / "lab" / "12mbps.trace")
     path = {"technology": "wifi", "up": trace, "down": trace, "up_sha256": "a", "down_sha256": "a", "delay_ms": 10.0}
-    return [path | {"name": name, "queue": "infinite", "settings": {"via": via}} for name in ("wifi", "lte")]
+    return [path | {"name": name, "queue": "infinite", "settings": {"via": "core"}} for name in ("wifi", "lte")]
 
 
 def test_a_long_download_over_a_constant_rate_is_a_steady_window_and_paths_via_one_bottleneck_share_it(
     tmp_path: Path,
 ) -> None:
-    bulk = Exercise.of(plays(tmp_path / "bulk", 5, paths=lab_paths("core"), rct_s=[1.0] * 40, rebuffer_time_s=0.0))
+    bulk = Exercise.of(plays(tmp_path / "bulk", 5, paths=lab_paths(), rct_s=[1.0] * 40, rebuffer_time_s=0.0))
     assert bulk.plays["windows in steady state"] == bulk.plays["flows in one queue"] == 5
     assert bulk.plays["windows at changing rates"] == 0
-    short = Exercise.of(plays(tmp_path / "short", 5, paths=lab_paths("core"), rct_s=[1.0] * 20))
-    idle = Exercise.of(plays(tmp_path / "idle", 5, paths=lab_paths("core"), rct_s=[1.0] * 40, rebuffer_time_s=30.0))
+    short = Exercise.of(plays(tmp_path / "short", 5, paths=lab_paths(), rct_s=[1.0] * 20))
+    idle = Exercise.of(plays(tmp_path / "idle", 5, paths=lab_paths(), rct_s=[1.0] * 40, rebuffer_time_s=30.0))
     moving = Exercise.of(plays(tmp_path / "moving", 5, rct_s=[1.0] * 40, rebuffer_time_s=0.0))
     assert {one.plays["windows in steady state"] for one in (short, idle, moving)} == {0}
     assert moving.plays["windows at changing rates"] == 5 and moving.plays["flows in one queue"] == 0

@@ -35,15 +35,15 @@ def bounds_of(values: Reals, layout: Layout) -> changes.Bounds:
     return means, means
 
 
-def share_covered(layout: Layout, overlap: int, times: int = 300) -> float:
+def share_covered(layout: Layout, overlap: int) -> float:
     generator = np.random.default_rng(3)
     hits = 0
-    for _ in range(times):
+    for _ in range(300):
         values = overlapping(generator, layout.plays, overlap)
         found = pooled.bootstrap([[float(v)] for v in values], pooled.mean, layout)
         assert found is not None
         hits += found.low <= 0 <= found.high
-    return hits / times
+    return hits / 300
 
 
 # --- what is independent ----------------------------------------------------------------------------------------------

@@ -46,9 +46,10 @@ BY_HAND = """\
 """
 
 
-def log_file(folder: Path, text: str = BY_HAND, name: str = "by-hand.down.log") -> Path:
-    (folder / name).write_text(text)
-    return folder / name
+def log_file(folder: Path, text: str = BY_HAND) -> Path:
+    file = folder / "by-hand.down.log"
+    file.write_text(text)
+    return file
 
 
 def test_the_figures_of_a_log_that_was_worked_out_by_hand(tmp_path: Path) -> None:

@@ -444,12 +444,12 @@ def bound_rows(runs: Sequence[Run], pair: str) -> dict[str, tuple[Figure, Figure
 def share_cells(shares: bounds.Shares, layout: Layout | None) -> list[str]:
     """The excess in ms, then each part in percent of it; without a layout, without intervals."""
 
-    def cell_of(samples: Reals, form: str) -> str:
+    def cell_of(samples: Reals) -> str:
         level = intervals.interval(samples, layout) if layout else None
-        return level.text(form) if level and level.known else format(float(samples[0]), form)
+        return level.text(".0f") if level and level.known else f"{samples[0]:.0f}"
 
-    parts = (cell_of(100 * part / shares.excess, ".0f") for part in shares.parts)
-    return [cell_of(1000 * shares.excess, ".0f"), *parts]
+    parts = (cell_of(100 * part / shares.excess) for part in shares.parts)
+    return [cell_of(1000 * shares.excess), *parts]
 
 
 def bound_cell(figure: Figure, runs: Sequence[Run]) -> str:

@@ -172,7 +172,7 @@ def styled(figure: go.Figure, height: int, **more: Any) -> go.Figure:
     return figure
 
 
-def translucent(colour: str, opacity: float = 0.35) -> str:
-    """A hexadecimal colour as plotly takes it with an opacity."""
+def translucent(colour: str) -> str:
+    """A hexadecimal colour as plotly takes it with an opacity of 35 %."""
     red, green, blue = (int(colour[place : place + 2], 16) for place in (1, 3, 5))
-    return f"rgba({red},{green},{blue},{opacity:g})"
+    return f"rgba({red},{green},{blue},0.35)"
