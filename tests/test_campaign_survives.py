@@ -154,7 +154,7 @@ def test_a_full_disk_ends_a_campaign_in_one_sentence_and_room_lets_it_go_on(expe
         assert "No space left on device" in paged.stderr
         plot = disk / "plot.html"
         plot.write_text("before")
-        drawn = command_line("traces", "plot", "subway-1", "--out", str(plot))
+        drawn = railyard("traces", "plot", "subway-1", "--out", str(plot))
         assert (drawn.returncode, drawn.stderr.count("\n"), plot.read_text()) == (2, 1, "before"), drawn.stderr
         assert not list(disk.glob(".*")), "what could not be completed is not kept"
         subprocess.run(["mount", "-o", "remount,size=64m", str(disk)], check=True)
@@ -181,5 +181,5 @@ def test_broken_runs_are_named_and_done_again(experiment: Path, tmp_path: Path) 
     assert railyard("run", str(experiment), "--out", str(out), "--seeds", "1").returncode == 0
     assert pq.read_table(out / "runs.parquet").num_rows == 4
     made = (out / "campaign.json").read_text()
-    assert command_line("run", str(experiment), "--out", str(out), "--seeds", "1", "--jobs", "1").returncode == 0
+    good(railyard("run", str(experiment), "--out", str(out), "--seeds", "1", "--jobs", "1"))
     assert (out / "campaign.json").read_text() == made, "a command that makes no run leaves the record as it is"

@@ -58,6 +58,11 @@ typedef struct {
 } pair_response;
 
 typedef struct {
+    char *text; /* a string, or NULL */
+    size_t len, room;
+} pair_log;
+
+typedef struct {
     uint64_t now, order;
     xl_random random;
     xl_config client_config, server_config;
@@ -78,8 +83,7 @@ typedef struct {
     xl_addr unreachable;                      /* of the server: what is sent to it or from it is lost */
     void (*tamper)(void *user, bool to_server, uint8_t *data, size_t len);
     void *tamper_user;
-    char *qlog_text;
-    size_t qlog_len;
+    pair_log qlog; /* the server's: it schedules */
 } pair;
 
 static inline xl_addr pair_addr(uint8_t host, uint16_t port) {
@@ -103,15 +107,19 @@ static inline const uint8_t *pair_bytes(uint64_t stream, uint64_t offset) {
 static inline void *pair_qlog_open(void *user, bool is_server, const uint8_t *odcid, size_t len) {
     (void)odcid;
     (void)len;
-    return is_server ? user : NULL; /* the server's: it schedules */
+    return is_server ? user : NULL;
 }
 
-static inline void pair_qlog_write(void *sink, const char *text, size_t len) {
-    pair *p = sink;
-    p->qlog_text = realloc(p->qlog_text, p->qlog_len + len + 1);
-    memcpy(p->qlog_text + p->qlog_len, text, len);
-    p->qlog_len += len;
-    p->qlog_text[p->qlog_len] = 0;
+static inline void pair_log_write(void *sink, const char *text, size_t len) {
+    pair_log *l = sink;
+    if (l->len + len >= l->room) {
+        l->room = 2 * (l->len + len) + 1;
+        l->text = realloc(l->text, l->room);
+        assert_non_null(l->text);
+    }
+    memcpy(l->text + l->len, text, len);
+    l->len += len;
+    l->text[l->len] = 0;
 }
 
 static inline void pair_seed(xl_config *config, uint64_t seed) {
@@ -147,7 +155,7 @@ static inline void pair_multipath(pair *p, const char *scheduler, const char *re
 }
 
 static inline void pair_capture_qlog(pair *p) {
-    p->server_config.log = (xl_log){.user = p, .qlog_open = pair_qlog_open, .qlog_write = pair_qlog_write};
+    p->server_config.log = (xl_log){.user = &p->qlog, .qlog_open = pair_qlog_open, .qlog_write = pair_log_write};
 }
 
 static inline void pair_connect(pair *p) {
@@ -173,7 +181,7 @@ static inline void pair_free(pair *p) {
         free(p->queue);
         p->queue = next;
     }
-    free(p->qlog_text);
+    free(p->qlog.text);
 }
 
 #define PAIR_TEST(name) TEST_OF(name, pair, p, pair_free)

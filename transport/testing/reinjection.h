@@ -15,7 +15,7 @@ static inline json_t *read_log(pair *p) {
     json_t *records = json_array();
     xl_endpoint_free(p->server);
     p->server = NULL;
-    for (char *at = p->qlog_text; at && *at; at = strchr(at, '\n') + 1) {
+    for (char *at = p->qlog.text; at && *at; at = strchr(at, '\n') + 1) {
         json_t *record = json_loads(at + 1, JSON_DISABLE_EOF_CHECK, NULL);
         assert_non_null(record);
         json_array_append_new(records, record);

@@ -3,7 +3,7 @@
 /* Counts in the server's log, which is complete when its connection is freed. */
 static unsigned times_in_log(const pair *p, const char *words) {
     unsigned n = 0;
-    for (const char *at = p->qlog_text; (at = strstr(at, words)); at += strlen(words))
+    for (const char *at = p->qlog.text; (at = strstr(at, words)); at += strlen(words))
         n++;
     return n;
 }

@@ -24,7 +24,7 @@ TEST(connection_close_names_the_frame_that_caused_it) {
         pair_run(&a.p, 1000000);
         xl_endpoint_free(a.p.server); /* which writes the rest of the log */
         a.p.server = NULL;
-        assert_non_null(strstr(a.p.qlog_text, cases[i].logged));
+        assert_non_null(strstr(a.p.qlog.text, cases[i].logged));
         pair_free(&a.p);
     }
 }

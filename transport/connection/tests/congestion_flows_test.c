@@ -156,8 +156,8 @@ static outcome alone(const char *cc, double loss, uint64_t queue_us, pair *p) {
 TEST(bbr_and_tolerant_cubic_fill_a_lossy_link_and_cubic_does_not) {
     pair p;
     assert_between(0.85, alone("bbr", 0.01, 200000, &p).used, 1);
-    assert_non_null(strstr(p.qlog_text, "congestion_state_updated"));
-    assert_non_null(strstr(p.qlog_text, "\"old\":\"Drain\",\"new\":\"ProbeBW\""));
+    assert_non_null(strstr(p.qlog.text, "congestion_state_updated"));
+    assert_non_null(strstr(p.qlog.text, "\"old\":\"Drain\",\"new\":\"ProbeBW\""));
     pair_free(&p);
     assert_between(0.8, alone("cubic-tolerant", 0.01, 200000, &p).used, 1);
     pair_free(&p);

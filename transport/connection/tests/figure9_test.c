@@ -2,12 +2,7 @@
  * ends. And that none of it happens where one side does not offer multipath. */
 #include "testing/pair.h"
 
-typedef struct {
-    char *text;
-    size_t len;
-} log_text;
-
-static log_text logs[2]; /* client, server */
+static pair_log logs[2]; /* client, server */
 
 static void *open_log(void *user, bool is_server, const uint8_t *odcid, size_t len) {
     (void)user;
@@ -16,20 +11,12 @@ static void *open_log(void *user, bool is_server, const uint8_t *odcid, size_t l
     return &logs[is_server];
 }
 
-static void write_log(void *sink, const char *text, size_t len) {
-    log_text *l = sink;
-    l->text = realloc(l->text, l->len + len + 1);
-    memcpy(l->text + l->len, text, len);
-    l->len += len;
-    l->text[l->len] = 0;
-}
-
 static void start(pair *p, uint64_t seed, bool client, bool server) {
     pair_init(p, seed, 2, 20000);
     pair_multipath(p, "minrtt", "none");
     p->client_config.scheme.enable_multipath = client;
     p->server_config.scheme.enable_multipath = server;
-    p->client_config.log = p->server_config.log = (xl_log){.qlog_open = open_log, .qlog_write = write_log};
+    p->client_config.log = p->server_config.log = (xl_log){.qlog_open = open_log, .qlog_write = pair_log_write};
     for (int i = 0; i < 2; i++)
         p->link[i].bytes_per_s[0] = p->link[i].bytes_per_s[1] = 2500000;
     pair_establish(p);
@@ -39,7 +26,7 @@ static void finish(pair *p) {
     pair_free(p); /* which writes out the rest of the logs */
     for (int i = 0; i < 2; i++) {
         free(logs[i].text);
-        logs[i] = (log_text){0};
+        logs[i] = (pair_log){0};
     }
 }
 
@@ -48,7 +35,7 @@ static bool line_has(const char *line, size_t len, const char *what) {
 }
 
 /* Offset behind the first record from `from` on that holds all three; fails when there is none. */
-static size_t then(const log_text *l, size_t from, const char *event, const char *path, const char *content) {
+static size_t then(const pair_log *l, size_t from, const char *event, const char *path, const char *content) {
     for (const char *line = l->text + from; *line;) {
         const char *end = strchrnul(line, '\n');
         size_t len = (size_t)(end - line);
@@ -77,7 +64,7 @@ TEST(a_path_is_initialised_message_by_message) {
     xl_endpoint_free(p.server);
     p.client = p.server = NULL;
 
-    const log_text *c = &logs[0], *s = &logs[1];
+    const pair_log *c = &logs[0], *s = &logs[1];
     /* The handshake: both offer multipath. Both issue connection IDs; a path needs one in each direction. */
     size_t at = then(c, 0, "\"quic:parameters_set\"", "\"initiator\":\"local\"", "\"enable_multipath\":true");
     at = then(c, at, "\"quic:parameters_set\"", "\"initiator\":\"remote\"", "\"enable_multipath\":true");

@@ -4,8 +4,7 @@
 typedef struct {
     pair p;
     unsigned opened, closed;
-    char *text;
-    size_t len;
+    pair_log log;
 } logged;
 
 static void *open_log(void *user, bool is_server, const uint8_t *odcid, size_t len) {
@@ -17,12 +16,7 @@ static void *open_log(void *user, bool is_server, const uint8_t *odcid, size_t l
 }
 
 static void write_log(void *sink, const char *text, size_t len) {
-    logged *l = sink;
-    l->text = realloc(l->text, l->len + len + 1);
-    assert_non_null(l->text);
-    memcpy(l->text + l->len, text, len);
-    l->len += len;
-    l->text[l->len] = 0;
+    pair_log_write(&((logged *)sink)->log, text, len);
 }
 
 static void close_log(void *sink) {
@@ -39,7 +33,7 @@ static void start(logged *l, uint64_t seed) {
 
 static void finish(logged *l) {
     pair_free(&l->p);
-    free(l->text);
+    free(l->log.text);
 }
 
 /* A client that sends its first flight, with a ClientHello that is answered, and nothing more. */
@@ -93,13 +87,13 @@ TEST(a_servers_log_begins_with_the_first_packet_though_it_is_opened_later) {
                                         "quic:packet_sent\",\"data\":{\"header\":{\"packet_type\":\"initial\"",
                                         "\"packet_type\":\"handshake\"",
                                         "xlink:handshake_complete"};
-    const char *at = l.text;
+    const char *at = l.log.text;
     for (size_t k = 0; k < sizeof order / sizeof order[0]; k++) {
         at = strstr(at, order[k]);
         if (!at)
             fail_msg("%s is not in the log, or not in its place", order[k]);
     }
-    assert_null(strstr(l.text, "xlink:events_omitted"));
+    assert_null(strstr(l.log.text, "xlink:events_omitted"));
     finish(&l);
 }
 

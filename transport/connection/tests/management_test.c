@@ -45,8 +45,8 @@ PAIR_TEST(a_slow_path_stands_by_until_it_is_fit_again) {
     pair_run(p, 4000000);
     assert_int_equal(XL_PATH_STANDBY, pair_server_path(p, 1).state);
     assert_int_equal(XL_PATH_STANDBY, p->cc->path[1]->state); /* the client was told */
-    assert_non_null(strstr(p->qlog_text, "multipath:path_decision"));
-    assert_non_null(strstr(p->qlog_text, "standby: RTT of "));
+    assert_non_null(strstr(p->qlog.text, "multipath:path_decision"));
+    assert_non_null(strstr(p->qlog.text, "standby: RTT of "));
     pair_run(p, 5000000);
     assert_int_equal(XL_PATH_STANDBY, pair_server_path(p, 1).state);
     delay(&p->link[1], 10000);
@@ -54,7 +54,7 @@ PAIR_TEST(a_slow_path_stands_by_until_it_is_fit_again) {
     assert_int_equal(XL_PATH_STANDBY, pair_server_path(p, 1).state);
     pair_run(p, 3000000);
     assert_int_equal(XL_PATH_ACTIVE, pair_server_path(p, 1).state);
-    assert_non_null(strstr(p->qlog_text, "available: fit for 2000 ms"));
+    assert_non_null(strstr(p->qlog.text, "available: fit for 2000 ms"));
 }
 
 PAIR_TEST(a_path_that_comes_and_goes_returns_later_each_time) {
@@ -81,7 +81,7 @@ PAIR_TEST(a_lossy_path_stands_by) {
     p->link[1].loss = 0.15;
     pair_run(p, 4000000);
     assert_int_equal(XL_PATH_STANDBY, pair_server_path(p, 1).state);
-    assert_non_null(strstr(p->qlog_text, "% of the packets lost"));
+    assert_non_null(strstr(p->qlog.text, "% of the packets lost"));
 }
 
 PAIR_TEST(losses_of_long_ago_are_not_held_against_a_path) {
@@ -174,7 +174,7 @@ PAIR_TEST(nothing_of_this_happens_unless_asked_for) {
     pair_run(p, 20000000);
     assert_int_equal(XL_PATH_SUSPECT, pair_server_path(p, 1).state);
     assert_int_equal(2, p->cc->path_count);
-    assert_null(strstr(p->qlog_text, "path_decision"));
+    assert_null(strstr(p->qlog.text, "path_decision"));
 }
 
 TEST_MAIN(NULL, NULL)

@@ -31,8 +31,8 @@ PAIR_TEST(a_failed_allocation_is_told_as_such) {
     assert_string_equal("out of memory", p->server_close.reason);
     assert_int_equal(0, xl_endpoint_transmit(p->server, data, sizeof data, &d, p->now));
     xl_connection_free(p->server_close.connection); /* its qlog is complete */
-    assert_non_null(strstr(p->qlog_text, "connection_closed\",\"data\":{\"reason\":\"out of memory\"}"));
-    assert_null(strstr(p->qlog_text, "idle timeout"));
+    assert_non_null(strstr(p->qlog.text, "connection_closed\",\"data\":{\"reason\":\"out of memory\"}"));
+    assert_null(strstr(p->qlog.text, "idle timeout"));
 }
 
 TEST_MAIN(NULL, NULL)

@@ -28,7 +28,7 @@ static uint64_t carried(pair *p, size_t path) {
 }
 
 static bool logged(const pair *p, const char *text) {
-    return strstr(p->qlog_text, text) != NULL;
+    return strstr(p->qlog.text, text) != NULL;
 }
 
 TEST(roundrobin_alternates_and_minrtt_does_not) {
