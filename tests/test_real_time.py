@@ -163,7 +163,7 @@ def play(
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Seen, Records]:
-    return play(tmp_path_factory.mktemp("undisturbed"))
+    return play(tmp_path_factory.mktemp("undisturbed"), "--jobs", "2")
 
 
 @pytest.mark.slow
@@ -178,7 +178,7 @@ def test_players_servers_and_relays_are_real_time_below_the_emulator(undisturbed
 
 @pytest.mark.slow
 def test_real_time_can_be_switched_off(tmp_path: Path) -> None:
-    seen, records = play(tmp_path, "--no-real-time")
+    seen, records = play(tmp_path, "--no-real-time", "--jobs", "2")
     assert {policy for found in seen.values() for policy in found.values()} == {os.SCHED_OTHER}
     assert {record["fidelity"]["endpoints_fifo"] for record in records.values()} == {False}
 
