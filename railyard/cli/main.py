@@ -24,7 +24,7 @@ INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 GROUPS = {
     "Run": {
         "run": "runs:run",
-        "repeat": "results:repeat_command",
+        "repeat": "repeat:repeat_command",
     },
     "Look": {
         "list": "results:list_command",
@@ -33,7 +33,7 @@ GROUPS = {
         "explain": "explain:explain_command",
         "qlog": "qlog:qlog_command",
         "report": "report:report_command",
-        "query": "results:query_command",
+        "query": "query:query_command",
         "figures": "figures:figures_command",
         "archive": "archive:archive_command",
         "clean": "clean:clean_command",

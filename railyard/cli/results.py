@@ -1,41 +1,32 @@
-"""`railyard list`, `show`, `repeat` and `query`."""
+"""`railyard list`, `show` and `compare`."""
 
 from __future__ import annotations
 
-import io
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-import pyarrow as pa
 import typer
 from rich.table import Table as RichTable
 
 from railyard.base.errors import UserError
-from railyard.base.files import new_beside
 from railyard.base.forms import Form, FormOption, write
 from railyard.base.paths import EXPERIMENTS_DIR, RESULTS_DIR
-from railyard.base.terminal import agreed, new_console, new_table, print_table
-from railyard.base.words import counted, printable
-from railyard.base.yamlfile import load_yaml, near_miss, parse
-from railyard.cli.archive import repeat_archive
-from railyard.cli.options import ResultsOption, YesOption
+from railyard.base.terminal import new_console, new_table, print_table
+from railyard.base.words import counted
+from railyard.base.yamlfile import load_yaml, parse
+from railyard.cli.options import ResultsOption
 from railyard.experiment.factors import with_factors
 from railyard.experiment.model import Experiment
 from railyard.results import differences, resolution, shortage
-from railyard.results.campaigns import StoredCampaign, find_campaigns, find_run, find_run_or_campaign, newest_of
-from railyard.results.columns import CAMPAIGN, TABLES
+from railyard.results.campaigns import StoredCampaign, find_campaigns, find_run_or_campaign, newest_of
 from railyard.results.differences import Difference
 from railyard.results.listing import differences_of, disk_bytes, revision_words, size_words
-from railyard.results.query import FORMATS, connect, plain, rows_of, run_query, write_answer
 from railyard.results.records import Run, load_campaign, load_run
 from railyard.results.show import chunks_table, print_campaign, print_run
 from railyard.results.tables import figures_table
 from railyard.results.two import names_of, two_campaigns
-from railyard.run.arena import arena_of
 from railyard.run.folders import shown
-from railyard.run.repeat import changes, repeat, spec_of
 from railyard.studies.exhibits import registry
 
 console = new_console()
@@ -239,114 +230,3 @@ def _differences(compared: Sequence[Difference], *, by_pair: bool, repeat_names:
         )
         last = names
     return table
-
-
-def repeat_command(
-    run: Annotated[
-        str,
-        typer.Argument(metavar="RUN|ARCHIVE", help="A run's folder, its name in the results, or a campaign's archive."),
-    ],
-    out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="New folder for the repetition.", show_default="again")
-    ] = None,
-    qlog: Annotated[bool, typer.Option("--qlog", help="Write qlogs, even if the run had none.")] = False,
-    program: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", exists=True, dir_okay=False, help="Arena sim: the xlink-sim to run."),
-    ] = None,
-    stack: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", exists=True, dir_okay=False, help="The peer.yaml of the stack."),
-    ] = None,
-    yes: YesOption = False,
-    results: ResultsOption = RESULTS_DIR,
-) -> None:
-    """Repeat a recorded run with its settings, traces and seed, and show it; or check every run of an archive.
-
-    The programs are those of this installation. Their commands are printed first, and run when you agree. The outputs
-    of an archive (`railyard archive`) are compared byte by byte; exit code 1 if a run differs.
-    """
-    if Path(run).is_file():
-        if out is not None or qlog:
-            raise UserError("the runs of an archive are compared and not kept; leave out --out and --qlog.")
-        if not repeat_archive(Path(run), program, stack, yes=yes):
-            raise typer.Exit(1)
-        return
-    out = out or Path("again")
-    folder = find_run(run, results)
-    record = load_run(folder).record
-    arena_of(record["config"]["arena"]).check()
-    spec = spec_of(folder, record, program_file=program, stack=stack)
-    spec = spec.model_copy(update={"qlog": spec.qlog or qlog})
-    for change in changes(record, spec):
-        console.print(f"it may differ: {change}", soft_wrap=True)
-    console.print("This runs, in network namespaces where the arena has them:", soft_wrap=True)
-    for line in arena_of(spec.arena).planned(spec, out.resolve()):
-        console.print(f"  {line}", soft_wrap=True)
-    if not agreed("Run this?", yes, "nothing is run without a terminal to ask on; --yes runs it without asking."):
-        return
-    repeat(spec, out.resolve())
-    print_run(new_console(), out)
-
-
-def _columns() -> RichTable:
-    table = _table("table", "column", "type", "meaning")
-    for definition in TABLES:
-        table.add_row(definition.name, "", "", definition.about, style="bold")
-        columns = definition.columns if definition.columns[0] is CAMPAIGN else (CAMPAIGN, *definition.columns)
-        for column in columns:
-            table.add_row("", column.name, str(column.type), column.meaning)
-    return table
-
-
-def query_command(
-    sql: Annotated[str | None, typer.Argument(metavar="SQL", help="One SELECT. Without it: list the tables.")] = None,
-    results: ResultsOption = RESULTS_DIR,
-    form: Annotated[str, typer.Option("--format", help=f"Output format: {', '.join(FORMATS)}.")] = "table",
-    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the result to FILE.")] = None,
-) -> None:
-    """Query all campaigns with SQL (DuckDB). Examples: docs/howto/query.md."""
-    if form not in FORMATS:
-        raise UserError(f"unknown format '{form}'; {near_miss(form, FORMATS)}")
-    if sql is None:
-        console.print(_columns())
-        return
-    if form == "table" and out is not None:
-        raise UserError("a table is for the terminal; into a file goes --format csv, json or parquet.")
-    if form == "parquet" and out is None and sys.stdout.isatty():
-        raise UserError("Parquet is not text; give a file by --out FILE, or redirect the output.")
-    answer = run_query(connect(results), sql)
-    if form == "table":
-        table = _table(*answer.column_names)
-        for column, field in zip(table.columns, answer.schema, strict=True):
-            column.justify = "right" if pa.types.is_integer(field.type) or pa.types.is_floating(field.type) else "left"
-        for row in rows_of(answer):
-            table.add_row(*("" if value is None else str(plain(value)) for value in row))
-        print_table(console, table)
-        console.print(counted(answer.num_rows, "row"))
-    elif out is None:
-        made = io.BytesIO()
-        write_answer(answer, form, made)
-        shown_here = sys.stdout.isatty()  # elsewhere the values stay what they are
-        sys.stdout.buffer.write(printable(made.getvalue().decode()).encode() if shown_here else made.getvalue())
-        sys.stdout.buffer.flush()
-    else:
-        _write_file(answer, form, out)
-
-
-def _write_file(answer: object, form: str, out: Path) -> None:
-    """Whole or not at all; but what is no file, a pipe or a device, is written to and stays what it is."""
-    is_file = not out.exists() or out.is_file()
-    partial = out.with_name(f".{out.name}.partial") if is_file else out
-    try:
-        if is_file:
-            new_beside(out)
-        with partial.open("wb") as sink:
-            write_answer(answer, form, sink)
-        if is_file:
-            partial.replace(out)
-    except OSError as error:
-        raise UserError(f"{out}: cannot be written: {error.strerror}.") from None
-    finally:
-        if is_file:
-            partial.unlink(missing_ok=True)

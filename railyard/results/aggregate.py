@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from railyard.base.errors import UserError
 from railyard.base.files import new_beside
@@ -243,6 +242,8 @@ def tables_of(runs: Sequence[Run]) -> dict[str, pa.Table]:
 
 def write_parquet(runs: Sequence[Run], out: Path) -> None:
     """`runs.parquet`, `chunks.parquet`, `links.parquet`; the schema's version is in the metadata of each."""
+    import pyarrow.parquet as pq  # noqa: PLC0415  slow to load
+
     for name, table in tables_of(runs).items():
         partial = new_beside(out / f"{name}.parquet")
         pq.write_table(table, partial)

@@ -10,8 +10,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
-
 from railyard.base.errors import UserError
 from railyard.base.yamlfile import near_miss
 from railyard.results.records import RESULT_OUTCOMES, are_runs, time_of
@@ -24,6 +22,8 @@ PARTS = "parts/part-*.parquet"  # what a population under way has played so far
 
 
 def _rows(file: Path) -> int | None:
+    import pyarrow.parquet as pq  # noqa: PLC0415  slow to load
+
     try:
         return int(pq.read_metadata(file).num_rows) if file.is_file() else None
     except (OSError, ValueError):
