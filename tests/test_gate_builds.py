@@ -44,7 +44,8 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     ):
         subprocess.run([*GIT, "-C", str(tree), *command], check=True, capture_output=True)
     yield tree
-    shutil.rmtree(tree)
+    # At its end pytest has given up its folder, which another process of the tests that ends may be removing.
+    shutil.rmtree(tree, ignore_errors=True)
 
 
 def gate(tree: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
