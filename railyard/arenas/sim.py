@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import shlex
 import signal
 import subprocess
@@ -21,7 +20,7 @@ from typing import Any
 
 from railyard.base.errors import UserError
 from railyard.base.jsonl import read_jsonl, summary_of
-from railyard.base.paths import program, program_place
+from railyard.base.paths import program, program_if_built
 from railyard.base.provenance import sha256_of
 from railyard.experiment.model import NEEDS_KERNEL, TRANSPORT_OF_SCHEME
 from railyard.experiment.settings import SETTINGS
@@ -119,8 +118,8 @@ class Sim(Arena):
     def refusals(self, specs: Sequence[RunSpec]) -> list[str]:
         """What the program says of each job, without running it: a sentence, or nothing. Of a run whose endpoints it
         does not have, it says so of links and player. None where no program with that option is built."""
-        binary = program_place(PROGRAM)
-        if not os.access(binary, os.X_OK):
+        binary = program_if_built(PROGRAM)
+        if binary is None:
             return []
         lines = "".join(json.dumps(job(self._with_own_ends(spec))) + "\n" for spec in specs)
         done = subprocess.run([str(binary), "--check"], input=lines, capture_output=True, text=True, check=False)

@@ -9,7 +9,6 @@ and the file does not name yet is asked of the program.
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 from decimal import Decimal
@@ -20,7 +19,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, Field, WithJsonSchema
 
 from railyard.base.models import FrozenModel
-from railyard.base.paths import programs_dir
+from railyard.base.paths import program_if_built
 from railyard.base.yamlfile import near_miss
 
 FILE = Path(__file__).with_name("settings.json")
@@ -152,8 +151,8 @@ class _Described(BaseModel):
 @cache
 def built() -> dict[str, Any]:
     """What the built program declares; empty where it is not built."""
-    program = programs_dir() / "xlink-sim"
-    if not os.access(program, os.X_OK):
+    program = program_if_built("xlink-sim")
+    if program is None:
         return {}
     done = subprocess.run([str(program), "--describe-settings"], capture_output=True, text=True, check=True, timeout=20)
     described: dict[str, Any] = json.loads(done.stdout)

@@ -57,6 +57,12 @@ def program(name: str) -> Path:
     return path
 
 
+def program_if_built(name: str) -> Path | None:
+    """The same, or None where there is none."""
+    path = program_place(name)
+    return path if path.is_absolute() and os.access(path, os.X_OK) else None
+
+
 def check_tools(packages: Mapping[str, str]) -> None:
     """Raises UserError if a program is not installed; `packages`: of Debian, by program."""
     for tool, package in packages.items():
