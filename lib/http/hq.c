@@ -180,25 +180,24 @@ void hq_refuse(hq_session *s, uint64_t stream, uint64_t error_code) {
 
 /* ---- Writing ---- */
 
-/* More is offered than there may be room for, and no more of it is read from the source than there is: so the transport
- * knows that there is more, and says when. False: the body's source failed. */
+/* As much of the body as there is room for. False: its source failed, or the stream is gone. */
 static bool send_body(hq_session *s, exchange *e) {
-    uint8_t piece[PIECE_BYTES];
-    for (;;) {
-        uint64_t left = e->body.length - e->body_sent;
-        size_t len = left < sizeof piece ? (size_t)left : sizeof piece;
-        size_t room = xl_stream_send_capacity(s->connection, e->stream), ready = len < room ? len : room;
-        if (ready > 0 && !e->body.read(e->body.user, e->body_sent, piece, ready))
+    while (e->is_sending) {
+        const uint64_t left = e->body.length - e->body_sent;
+        const size_t len = left < PIECE_BYTES ? (size_t)left : PIECE_BYTES;
+        uint8_t *at;
+        const ssize_t n = xl_stream_reserve(s->connection, e->stream, len, &at);
+        if (n < 0 || (n > 0 && !e->body.read(e->body.user, e->body_sent, at, (size_t)n)))
             return false;
-        bool fin = len == left;
-        ssize_t n = xl_stream_send(s->connection, e->stream, piece, len, fin, NULL);
-        if (n < 0)
+        if (n == 0 && len > 0)
+            return true; /* the transport says when there is room again */
+        const bool fin = (uint64_t)n == left;
+        if (xl_stream_commit(s->connection, e->stream, (size_t)n, fin, NULL) != XL_OK)
             return false;
         e->body_sent += (uint64_t)n;
-        e->is_sending = !fin || (size_t)n < len;
-        if (!e->is_sending || (size_t)n < len)
-            return true;
+        e->is_sending = !fin;
     }
+    return true;
 }
 
 static bool send_line(hq_session *s, exchange *e) {

@@ -13,7 +13,7 @@
 #define MAX_HEADERS         24
 #define CLIENT_STREAM_SLACK 256 /* how far ahead of the newest request a client may prioritise streams */
 
-_Thread_local uint8_t h3_payload[H3_DATA_FRAME_BYTES];
+uint8_t h3_payload[H3_DATA_FRAME_BYTES];
 
 static bool is_client_bidi(uint64_t id) {
     return (id & 3) == 0;
@@ -371,13 +371,41 @@ void h3_on_event(h3_session *s, const xl_event *event, uint64_t now) {
     }
 }
 
-/* Part of a DATA frame's payload: its content is made now, as far as the transport will take it. */
-static bool read_payload(h3_session *s, h3_stream *st, const nghttp3_vec *vec) {
-    size_t room = xl_stream_send_capacity(s->connection, (uint64_t)st->id), len = vec->len < room ? vec->len : room;
-    if (len == 0 || !st->has_body || st->body.read(st->body.user, st->body_framed - st->chunk_left, vec->base, len))
-        return true;
-    h3_stream_refuse(s, st, H3_INTERNAL_ERROR);
-    return false;
+/* The payload of a DATA frame: as much of its content is made as the transport takes, in its send buffer. Returns how many
+ * bytes that were, or a negative xl_error. */
+static ssize_t send_payload(h3_session *s, h3_stream *st, size_t len, bool fin, const xl_frame_mark *mark) {
+    const uint64_t id = (uint64_t)st->id, offset = st->body_framed - st->chunk_left;
+    size_t taken = 0;
+    while (taken < len) {
+        uint8_t *at;
+        const ssize_t n = xl_stream_reserve(s->connection, id, len - taken, &at);
+        if (n <= 0)
+            return n < 0 ? n : (ssize_t)taken;
+        const size_t piece = (size_t)n;
+        if (st->has_body && !st->body.read(st->body.user, offset + taken, at, piece)) {
+            h3_stream_refuse(s, st, H3_INTERNAL_ERROR);
+            return XL_ERR_STREAM_STATE;
+        }
+        h3_log_bytes(s->log, id, true, at, piece, s->now);
+        taken += piece;
+        const int error = xl_stream_commit(s->connection, id, piece, fin && taken == len, mark);
+        if (error)
+            return error;
+        mark = NULL;
+    }
+    return (ssize_t)taken;
+}
+
+/* Other bytes than payload: nghttp3's own, copied. */
+static ssize_t send_bytes(h3_session *s, uint64_t id, const nghttp3_vec *vec, bool fin, const xl_frame_mark *mark) {
+    const ssize_t n = xl_stream_send(s->connection, id, vec->base, vec->len, fin, mark);
+    if (n > 0)
+        h3_log_bytes(s->log, id, true, vec->base, (size_t)n, s->now);
+    return n;
+}
+
+static bool is_payload(const nghttp3_vec *vec) {
+    return vec->base >= h3_payload && vec->base < h3_payload + sizeof h3_payload;
 }
 
 /* Hands vec to the transport. Returns how many bytes it took, or a negative xl_error. *all: everything, and the FIN. */
@@ -391,13 +419,11 @@ static ssize_t send_vecs(h3_session *s, uint64_t id, h3_stream *st, const nghttp
         return n;
     }
     for (size_t i = 0; i < count; i++) {
-        bool is_payload = st && vec[i].base >= h3_payload && vec[i].base < h3_payload + sizeof h3_payload;
-        if (is_payload && !read_payload(s, st, &vec[i]))
-            return XL_ERR_STREAM_STATE;
-        ssize_t n = xl_stream_send(s->connection, id, vec[i].base, vec[i].len, fin && i == count - 1, mark);
+        const bool is_end = fin && i == count - 1;
+        const ssize_t n = st && is_payload(&vec[i]) ? send_payload(s, st, vec[i].len, is_end, mark)
+                                                    : send_bytes(s, id, &vec[i], is_end, mark);
         if (n < 0)
             return n;
-        h3_log_bytes(s->log, id, true, vec[i].base, (size_t)n, s->now);
         taken += (size_t)n;
         if ((size_t)n < vec[i].len)
             return (ssize_t)taken;

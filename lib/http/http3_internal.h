@@ -74,8 +74,8 @@ struct h3_session {
 };
 
 /* Where nghttp3 is told that the payload of a DATA frame lies, of whichever session and stream: it looks at addresses
- * only. The bytes that the transport takes are read from the body's source when it takes them. */
-extern _Thread_local uint8_t h3_payload[H3_DATA_FRAME_BYTES];
+ * only, and nothing is ever there. The body's source writes into the transport's send buffer. */
+extern uint8_t h3_payload[H3_DATA_FRAME_BYTES];
 
 h3_stream *h3_stream_find(const h3_session *, int64_t id);
 h3_stream *h3_stream_new(h3_session *, int64_t id); /* NULL: out of memory */

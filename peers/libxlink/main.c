@@ -60,6 +60,21 @@ static void send_bytes(relay_stream *local) {
         relay_consume(local, (size_t)taken, fin && (size_t)taken == len);
 }
 
+static size_t space(void *user, relay_stream *local, uint8_t **at) {
+    const item *i = relay_state(local);
+    (void)user;
+    const ssize_t n = i->connection ? xl_stream_reserve(i->connection, i->id, RELAY_BUFFER_BYTES, at) : 0;
+    return n > 0 ? (size_t)n : 0;
+}
+
+/* May end it. */
+static void filled(void *user, relay_stream *local, size_t len, bool fin) {
+    const item *i = relay_state(local);
+    (void)user;
+    if (xl_stream_commit(i->connection, i->id, len, fin, NULL) == XL_OK)
+        relay_consume(local, 0, fin);
+}
+
 /* Bytes of the stream to the local end. May end it. */
 static void deliver_bytes(relay_stream *local) {
     const item *i = relay_state(local);
@@ -397,6 +412,8 @@ int main(int argc, char **argv) {
     static const relay_program program = {.name = "xlink-relay",
                                           .ops = {.state_bytes = sizeof(item),
                                                   .open = on_open,
+                                                  .space = space,
+                                                  .filled = filled,
                                                   .readable = on_readable,
                                                   .writable = on_writable,
                                                   .gone = on_gone,

@@ -186,18 +186,26 @@ static bool end_failed(relay *r) {
     return any;
 }
 
-static void write_out(relay_stream *s) {
-    while (is_alive(s) && s->out.len > 0 && !s->is_connecting) {
-        const ssize_t n = send(s->fd, s->out.bytes + s->out.from, s->out.len, MSG_NOSIGNAL | MSG_DONTWAIT);
+/* What the socket takes of the bytes now. */
+static size_t write_bytes(relay_stream *s, const uint8_t *data, size_t len) {
+    size_t done = 0;
+    while (is_alive(s) && done < len && !s->is_connecting) {
+        const ssize_t n = send(s->fd, data + done, len - done, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
             break;
         if (n < 0) {
             stream_failed(s);
-            return;
+            break;
         }
-        s->out.from += (size_t)n;
-        s->out.len -= (size_t)n;
+        done += (size_t)n;
     }
+    return done;
+}
+
+static void write_out(relay_stream *s) {
+    const size_t n = write_bytes(s, s->out.bytes + s->out.from, s->out.len);
+    s->out.from += n;
+    s->out.len -= n;
     if (is_alive(s) && s->out.len == 0 && s->out_fin && !s->out_ended && !s->is_connecting) {
         shutdown(s->fd, SHUT_WR);
         s->out_ended = true;
@@ -211,21 +219,39 @@ static void compact(buffer *b) {
     b->from = 0;
 }
 
-static void read_in(relay_stream *s) {
+/* Where the next local bytes go, and how many of them. */
+static size_t place_for(relay_stream *s, uint8_t **at, bool *is_own) {
+    const relay *r = s->owner;
+    const size_t space = r->ops.space && s->in.len == 0 ? r->ops.space(r->stack, s, at) : 0;
+    *is_own = space == 0;
+    if (!*is_own)
+        return space;
     compact(&s->in);
-    const size_t room = RELAY_BUFFER_BYTES - s->in.len;
-    if (room == 0 || s->in_ended)
+    *at = s->in.bytes + s->in.len;
+    return RELAY_BUFFER_BYTES - s->in.len;
+}
+
+static void read_in(relay_stream *s) {
+    relay *r = s->owner;
+    uint8_t *at;
+    bool is_own;
+    const size_t room = s->in_ended ? 0 : place_for(s, &at, &is_own);
+    if (room == 0)
         return;
-    const ssize_t n = recv(s->fd, s->in.bytes + s->in.len, room, MSG_DONTWAIT);
+    const ssize_t n = recv(s->fd, at, room, MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (n < 0) {
         stream_failed(s);
         return;
     }
-    s->in.len += (size_t)n;
     s->in_ended = n == 0;
-    s->owner->ops.readable(s->owner->stack, s);
+    if (is_own) {
+        s->in.len += (size_t)n;
+        r->ops.readable(r->stack, s);
+    } else {
+        r->ops.filled(r->stack, s, (size_t)n, n == 0);
+    }
 }
 
 static void finish_connecting(relay_stream *s) {
@@ -349,14 +375,13 @@ size_t relay_room(const relay_stream *s) {
 }
 
 size_t relay_push(relay_stream *s, const uint8_t *data, size_t len) {
-    size_t done = 0, room;
-    while (done < len && (room = relay_room(s)) > 0) {
-        const size_t n = len - done < room ? len - done : room;
+    size_t done = s->out.len == 0 ? write_bytes(s, data, len) : 0;
+    if (done < len) {
+        const size_t room = relay_room(s), n = len - done < room ? len - done : room;
         compact(&s->out);
         memcpy(s->out.bytes + s->out.len, data + done, n);
         s->out.len += n;
         done += n;
-        write_out(s);
     }
     s->is_full |= s->out.len == RELAY_BUFFER_BYTES;
     watch_stream(s);

@@ -332,38 +332,90 @@ ssize_t xl_stream_read(xl_connection *c, uint64_t id, uint8_t *buf, size_t cap, 
     return (ssize_t)n;
 }
 
-ssize_t xl_stream_send(xl_connection *c, uint64_t id, const uint8_t *data, size_t len, bool fin,
-                       const xl_frame_mark *mark) {
+/* The stream that the application may write to, or NULL with the reason in *error. */
+static xl_stream *writable_stream(xl_connection *c, uint64_t id, ssize_t *error) {
     xl_stream *s = xl_conn_stream(c, id);
     xl_conn_touch(c);
-    if (!xl_conn_is_live(c))
-        return XL_ERR_CLOSED;
-    if (!s || !s->has_send || s->send.fin_written || xl_conn_is_reset(s))
-        return XL_ERR_STREAM_STATE;
-    if (mark) {
-        s->has_mark = true;
-        s->mark = *mark;
-    }
+    *error = !xl_conn_is_live(c) ? XL_ERR_CLOSED : XL_ERR_STREAM_STATE;
+    if (!xl_conn_is_live(c) || !s || !s->has_send || s->send.fin_written || xl_conn_is_reset(s))
+        return NULL;
+    return s;
+}
+
+/* How many bytes of `len` the stream takes now. */
+static size_t make_room(xl_connection *c, xl_stream *s, size_t len) {
     xl_conn_raise_send_limit(c, s);
-    size_t room = xl_conn_send_room(c, s), take = len < room ? len : room;
+    size_t room = xl_conn_send_room(c, s);
     if (s->send.cap == 0)
         xl_send_reserve(&s->send, xl_conn_announced_bytes(c, s, room));
-    ssize_t taken = xl_send_write(&s->send, data, take);
+    return len < room ? len : room;
+}
+
+static void set_mark(xl_stream *s, const xl_frame_mark *mark) {
+    if (!mark)
+        return;
+    s->has_mark = true;
+    s->mark = *mark;
+}
+
+/* After bytes were written. is_all: the application has no more of them for now. */
+static void after_write(xl_connection *c, xl_stream *s, bool is_all, bool fin) {
+    if (fin && is_local(c, s->id))
+        c->migration.expecting_since = XL_NEVER; /* xl_conn_transmit() knows the time */
+    if (has_to_send(s))
+        send_list_insert(c, s);
+    xl_conn_note_blocked(c, s);
+    if (is_all)
+        xl_conn_offer_room(c); /* the next one's turn */
+    xl_conn_wake(c);
+}
+
+ssize_t xl_stream_send(xl_connection *c, uint64_t id, const uint8_t *data, size_t len, bool fin,
+                       const xl_frame_mark *mark) {
+    ssize_t error;
+    xl_stream *s = writable_stream(c, id, &error);
+    if (!s)
+        return error;
+    set_mark(s, mark);
+    ssize_t taken = xl_send_write(&s->send, data, make_room(c, s, len));
     if (taken < 0)
         return taken;
     if ((size_t)taken < len)
         xl_conn_await_room(c, s);
     else if (fin)
         xl_send_finish(&s->send);
-    if (fin && is_local(c, id))
-        c->migration.expecting_since = XL_NEVER; /* xl_conn_transmit() knows the time */
-    if (has_to_send(s))
-        send_list_insert(c, s);
-    xl_conn_note_blocked(c, s);
-    if ((size_t)taken == len)
-        xl_conn_offer_room(c); /* it may have no more to write: the next one's turn */
-    xl_conn_wake(c);
+    after_write(c, s, (size_t)taken == len, fin);
     return taken;
+}
+
+ssize_t xl_stream_reserve(xl_connection *c, uint64_t id, size_t len, uint8_t **at) {
+    ssize_t error;
+    xl_stream *s = writable_stream(c, id, &error);
+    if (!s)
+        return error;
+    const size_t take = make_room(c, s, len);
+    s->asked = len;
+    const size_t given = xl_send_space(&s->send, take, at);
+    if (given == 0 && take > 0)
+        return XL_ERR_MEMORY;
+    if (given == 0 && len > 0)
+        xl_conn_await_room(c, s);
+    return (ssize_t)given;
+}
+
+int xl_stream_commit(xl_connection *c, uint64_t id, size_t len, bool fin, const xl_frame_mark *mark) {
+    ssize_t error;
+    xl_stream *s = writable_stream(c, id, &error);
+    if (!s)
+        return (int)error;
+    const bool is_all = fin || len < s->send.lent || len == s->asked;
+    if (!xl_send_wrote(&s->send, len))
+        return XL_ERR_ARGUMENT;
+    set_mark(s, mark);
+    if (fin)
+        xl_send_finish(&s->send);
+    after_write(c, s, is_all, fin);
+    return XL_OK;
 }
 
 size_t xl_stream_send_capacity(const xl_connection *c, uint64_t id) {

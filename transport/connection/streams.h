@@ -32,6 +32,7 @@ typedef struct xl_stream {
     bool peer_reset;                         /* RESET_STREAM received: the receiving half is over */
     bool recv_done;                          /* the application has taken the end, or nobody will */
     bool readable_queued;                    /* an event is waiting */
+    size_t asked;                            /* of xl_stream_reserve(), which may have given fewer */
     bool writable_wanted;                    /* the application was told "full" */
     uint64_t expected;                       /* bytes that the application means to write in all; 0: it did not say */
     xl_unacked_queue unacked[XL_MAX_PATHS];  /* in flight on that path and not yet re-injected: in order of sending */

@@ -21,7 +21,7 @@ static void drop_ring(xl_send *s) {
     s->ring = NULL;
     if (s->budget)
         xl_budget_give_back(s->budget, s->cap);
-    s->cap = 0;
+    s->cap = s->lent = 0;
 }
 
 void xl_send_free(xl_send *s) {
@@ -61,6 +61,7 @@ static int resize(xl_send *s, size_t cap) {
     free(s->ring);
     s->ring = ring;
     s->cap = cap;
+    s->lent = 0;
     return 0;
 }
 
@@ -100,7 +101,26 @@ ssize_t xl_send_write(xl_send *s, const uint8_t *data, size_t len) {
         return XL_ERR_MEMORY;
     xl_ring_put(s->ring, s->cap, s->written, data, len);
     s->written += len;
+    s->lent = 0;
     return (ssize_t)len;
+}
+
+size_t xl_send_space(xl_send *s, size_t len, uint8_t **at) {
+    len = xl_min(len, xl_send_capacity(s));
+    if (len == 0 || grow(s, (size_t)(s->written - s->base) + len) != 0)
+        return s->lent = 0;
+    *at = s->ring + (s->written & (s->cap - 1));
+    return s->lent = xl_ring_before_wrap(s->cap, s->written, len);
+}
+
+bool xl_send_wrote(xl_send *s, size_t len) {
+    if (len > s->lent)
+        return false;
+    s->lent = 0;
+    s->written += len;
+    if (s->written == s->base)
+        drop_ring(s);
+    return true;
 }
 
 void xl_send_finish(xl_send *s) {

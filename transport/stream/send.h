@@ -14,6 +14,7 @@ typedef struct {
     size_t cap;        /* allocated, a power of two, less than twice the limit */
     xl_budget *budget; /* what cap is taken from; NULL: none */
     size_t limit;      /* most bytes held */
+    size_t lent;       /* of xl_send_space(): bytes that may be written there; 0 once anything else was done */
     uint64_t base;     /* everything below is acknowledged */
     uint64_t written;  /* end of what the application wrote */
     uint64_t sent;     /* highest offset ever sent: new data begins here */
@@ -33,6 +34,11 @@ size_t xl_send_capacity(const xl_send *);
 void xl_send_reserve(xl_send *, size_t len);
 /* Takes up to capacity bytes; returns how many, or XL_ERR_MEMORY. */
 ssize_t xl_send_write(xl_send *, const uint8_t *data, size_t len);
+/* Where the next bytes of the stream belong, to be written there instead: sets *at, and returns how many fit there, up to
+ * len and to capacity, and fewer where the ring wraps. 0: none, or no memory. xl_send_wrote() takes the first len of
+ * them. False: so many were not offered, or the ring has moved since; nothing is taken. */
+size_t xl_send_space(xl_send *, size_t len, uint8_t **at);
+bool xl_send_wrote(xl_send *, size_t len);
 void xl_send_finish(xl_send *); /* FIN after what was written */
 
 typedef struct {
