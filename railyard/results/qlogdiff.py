@@ -107,7 +107,7 @@ def _lines(file: Path) -> Iterator[str]:
             yield line.decode(errors="replace").lstrip(_RECORD_SEPARATOR)
 
 
-def _reference_us(file: Path) -> float:
+def reference_us(file: Path) -> float:
     """Time 0 of a qlog."""
     header = parse(next(_lines(file), "{}"))
     return float(header["trace"]["common_fields"]["reference_monotonic_us"])
@@ -116,7 +116,7 @@ def _reference_us(file: Path) -> float:
 def _order(file: Path) -> tuple[float, str]:
     """A header that does not say when comes first."""
     with suppress(OSError, *NOT_AS_WRITTEN):
-        return _reference_us(file), file.name
+        return reference_us(file), file.name
     return 0.0, file.name
 
 
@@ -141,9 +141,9 @@ def _is_time(value: Any) -> bool:
 
 def timed_events(file: Path, t0_us: float) -> Iterator[tuple[float, Event]]:
     """The same, each with its time in s on the clock of the links."""
-    reference_us = _reference_us(file)
+    zero_us = reference_us(file)
     for event in events(file):
-        yield (reference_us + float(event["time"]) * 1000 - t0_us) / 1e6, event
+        yield (zero_us + float(event["time"]) * 1000 - t0_us) / 1e6, event
 
 
 # Until qlogs followed the drafts main-schema-14 and quic-events-13.

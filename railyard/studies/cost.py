@@ -10,7 +10,6 @@ not change Δt. Beside it P over time, the share of the players' reports, which 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +22,7 @@ from railyard.experiment.model import Experiment
 from railyard.figures.rows import REINJECTION_COST
 from railyard.results.differences import layout_of
 from railyard.results.pending import Place, Plan, whole_campaign
+from railyard.results.qlogdiff import events
 from railyard.results.records import Run
 from railyard.run.resolve import resolve
 from railyard.stats.bootstrap import Layout, Reals, weights
@@ -179,10 +179,7 @@ def _together(plays: Sequence[Play]) -> Play:
 def _copies(place: Path) -> Iterator[Copy]:
     """Each copy in the server's qlog."""
     left = at = 0.0
-    for line in next((place / "qlog").glob("*_server.sqlog")).read_text(encoding="utf-8").split("\n"):
-        if '"xlink:' not in line:
-            continue
-        record = json.loads(line[1:])
+    for record in events(next((place / "qlog").glob("*_server.sqlog"))):
         data = record["data"]
         if record["name"] == "xlink:qoe_received":
             left = 1000 * min(data["cached_frames"] / data["fps"], data["cached_bytes"] * 8 / data["bps"])

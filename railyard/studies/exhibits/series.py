@@ -5,14 +5,11 @@ All times are seconds on the clock of the links, which is the clock of the trace
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from railyard.base.jsonl import read_jsonl
-from railyard.results.qlogdiff import current_name, server_qlogs
+from railyard.base.jsonl import read_json, read_jsonl
+from railyard.results.qlogdiff import events, reference_us, server_qlogs
 from railyard.results.records import Run
 from railyard.traces.trace import read_trace
 
@@ -33,35 +30,18 @@ class ServerSeries:
     """(s, bytes re-injected so far)."""
 
 
-def _links(folder: Path) -> dict[str, Any]:
-    links: dict[str, Any] = json.loads((folder / "mpshell.json").read_text())
-    return links
-
-
-def _events(file: Path, t0_us: float) -> Iterator[tuple[float, str, dict[str, Any]]]:
-    """Time on the clock of the links, name and data of every event."""
-    zero_us = t0_us
-    for line in file.read_text(errors="replace").splitlines():
-        text = line.lstrip("\x1e").strip()
-        if not text:
-            continue
-        record = json.loads(text)
-        if "trace" in record:
-            zero_us = float(record["trace"]["common_fields"]["reference_monotonic_us"])
-        elif "name" in record:
-            yield (zero_us - t0_us) / 1e6 + float(record["time"]) / 1e3, current_name(record["name"]), record["data"]
-
-
 def server_series(run: Run, folder: Path) -> ServerSeries:
     """What the server's qlogs of the run say, all connections in turn."""
-    links = _links(folder)
+    links = read_json(folder / "mpshell.json")
     names = {path["inside_addr"]: path["name"] for path in links["paths"]}
     series = {name: PathSeries(name) for name in names.values()}
     copied = 0.0
     reinjected: list[tuple[float, float]] = [(0.0, 0.0)]
     for file in server_qlogs(folder):
         of_path: dict[int, PathSeries] = {}
-        for t, name, data in _events(file, float(links["t0_monotonic_us"])):
+        zero_s = (reference_us(file) - links["t0_monotonic_us"]) / 1e6
+        for event in events(file):
+            t, name, data = zero_s + event["time"] / 1e3, event["name"], event["data"]
             if name == "multipath:path_new":
                 address = str(data["remote"]).rpartition(":")[0]
                 of_path[data["path"]] = series[names[address]]
@@ -80,8 +60,8 @@ def server_series(run: Run, folder: Path) -> ServerSeries:
 def buffered_bytes(run: Run, folder: Path) -> list[tuple[float, float]]:
     """The player's buffer, every 100 ms."""
     start = run.player_start_s or 0.0
-    events = read_jsonl(folder / "player.jsonl")
-    return [(start + e["t"], float(e["buffered_bytes"])) for e in events if e.get("event") == "buffer"]
+    player = read_jsonl(folder / "player.jsonl")
+    return [(start + e["t"], float(e["buffered_bytes"])) for e in player if e.get("event") == "buffer"]
 
 
 def capacity(run: Run, name: str, bin_ms: int, show_s: float) -> list[tuple[float, float]]:
