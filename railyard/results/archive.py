@@ -24,7 +24,7 @@ from typing import IO, Any
 
 from railyard.base.counting import counting
 from railyard.base.errors import UserError
-from railyard.base.files import new_beside
+from railyard.base.files import new_beside, writing
 from railyard.base.jsonl import parse, read_json
 from railyard.base.lists import distinct
 from railyard.base.loop import complete
@@ -158,17 +158,14 @@ def write_archive(folder: Path, out: Path, *, with_traces: bool = True) -> Writt
             missing.append(str(file))
     partial = out.with_name(f".{out.name}.partial")
     try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        new_beside(out)
-        with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as archive:
+        with writing(out), zipfile.ZipFile(new_beside(out), "w", zipfile.ZIP_DEFLATED) as archive:
             files = {name: _add(archive, name, file) for name, file in kept}
             text = READ_ME.format(name=about["experiment"].get("name"))
             archive.writestr(zipfile.ZipInfo(README, _OLDEST), text)
             manifest = {"schema": SCHEMA} | about | {"files": files}
             archive.writestr(zipfile.ZipInfo(MANIFEST, _OLDEST), json.dumps(manifest, indent=1) + "\n")
-        partial.replace(out)
-    except OSError as error:
-        raise UserError(f"{error.filename or out}: cannot be written: {error.strerror or error}.") from None
+        with writing(out):
+            partial.replace(out)
     finally:
         partial.unlink(missing_ok=True)
     licences = {name: str(pair["licence"]) for name, pair in about["pairs"].items()} if with_traces else {}

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from railyard.base.errors import UserError
-from railyard.base.jsonl import NOT_AS_WRITTEN, Event, read_json, read_jsonl
+from railyard.base.jsonl import Event, read_json, read_jsonl
 from railyard.experiment.model import LinkEvent
 from railyard.results.linklog.read import LinkLog, link_log_of
 from railyard.results.qlogdiff import timed_events
 from railyard.results.records import Run, load_run
+from railyard.results.shapes import as_written
 from railyard.run.linkevents import commands
 from railyard.traces.trace import FloatArray, IntArray
 
@@ -230,7 +230,7 @@ def _moments(player: list[Event], start_s: float, events: list[tuple[float, str]
 def read_replay(folder: Path) -> Replay:
     """Everything about a run. Raises UserError if it is incomplete, or its files are damaged."""
     run = load_run(folder)
-    try:
+    with as_written(folder):
         emulator = read_json(folder / "mpshell.json")
         player = read_jsonl(folder / "player.jsonl")
         start_s = run.player_start_s or 0.0
@@ -241,10 +241,6 @@ def read_replay(folder: Path) -> Replay:
         events = _link_events(run.record)
         paths = [_path(folder, name, bins, servers.get(name), events) for name in names]
         moments = _moments(player, start_s, events)
-    except (OSError, *NOT_AS_WRITTEN) as error:
-        raise UserError(
-            f"{folder}: a log of this run cannot be read ({type(error).__name__}: {error}); run it again."
-        ) from None
     return Replay(
         run=run,
         bins=bins,

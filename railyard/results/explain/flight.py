@@ -13,9 +13,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from railyard.base.errors import UserError
-from railyard.base.jsonl import NOT_AS_WRITTEN, read_json
+from railyard.base.jsonl import read_json
 from railyard.results.linklog.read import LinkLog, link_log_of
 from railyard.results.qlogdiff import path_names, timed_events
+from railyard.results.shapes import as_written
 
 # A link that offers nothing for so long is in an outage.
 OUTAGE_MS = 100.0
@@ -284,7 +285,7 @@ def read_flight(run: Path, config: dict[str, Any]) -> Flight:
         raise UserError(
             f"{run}: there are no qlogs of both ends; `railyard repeat {run} --qlog --out DIR` writes them."
         )
-    try:
+    with as_written(run):
         emulator = read_json(run / "mpshell.json")
         t0_us = float(emulator.get("t0_monotonic_us", 0))
         names = path_names(run)
@@ -294,10 +295,6 @@ def read_flight(run: Path, config: dict[str, Any]) -> Flight:
             server = _End(file, t0_us, names, "remote")
             client = _End(other, t0_us, names, "local") if other.is_file() else None
             _join(flight, server, client)
-    except (OSError, *NOT_AS_WRITTEN) as error:
-        raise UserError(
-            f"{run}: a log of this run cannot be read ({type(error).__name__}: {error}); run it again."
-        ) from None
     return flight
 
 
