@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, model_validator
 
 from railyard.base.files import write_named, writing
-from railyard.base.models import StrictModel
+from railyard.base.models import StrictModel, Text
 from railyard.base.provenance import sha256_of
 from railyard.base.yamlfile import YamlDocument, load_yaml, near_miss, parse
 from railyard.traces.convert.delays import DelayFormat, read_delays
@@ -32,8 +32,6 @@ TIMEOUT_S = 30.0
 MAX_BYTES = 1_000_000_000
 """The most that a manifest may ask for in one file."""
 _PIECE = 65_536
-
-Text = Annotated[str, Field(min_length=1)]
 
 
 class SourceFile(StrictModel):

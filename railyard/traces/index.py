@@ -12,7 +12,7 @@ import yaml
 from pydantic import Field
 
 from railyard.base.files import write_whole, writing
-from railyard.base.models import StrictModel
+from railyard.base.models import StrictModel, Text
 from railyard.base.yamlfile import YamlDocument, document_of, load_yaml, parse, read_text
 from railyard.traces.names import DeviceName, Kind, OfAPair, PairName, QueueSpec, Recorded, Technology
 from railyard.traces.settings import LinkSettings, Value, mpshell_keys, split_files
@@ -27,7 +27,6 @@ MADE_OF_SINGLES = (
     "are accidental."
 )
 
-Text = Annotated[str, Field(min_length=1)]
 ResolutionMs = Annotated[float, Field(gt=0, le=3_600_000, allow_inf_nan=False)]
 
 

@@ -6,17 +6,13 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
-from railyard.base.models import StrictModel
+from railyard.base.models import NotNegative, Positive, Share, StrictModel
 from railyard.traces.names import DeviceName, OfAPair, QueueSpec, Technology
 from railyard.traces.settings import LinkSettings
 
 STEP_MS = 100
 """The model's step of time."""
 MAX_DURATION_S = 3600
-
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class Lengths(StrictModel):

@@ -38,7 +38,7 @@ from pydantic import Field, model_validator
 from railyard.base.errors import UserError
 from railyard.base.files import write_whole
 from railyard.base.lists import grouped
-from railyard.base.models import StrictModel
+from railyard.base.models import Positive, StrictModel
 from railyard.base.provenance import sha256_of
 from railyard.base.yamlfile import FieldError, near_miss
 from railyard.figures.rows import reinjection_cost_of
@@ -46,7 +46,7 @@ from railyard.stats import distributions
 from railyard.stats.bootstrap import Reals
 from railyard.stats.statistics import nearest_rank
 from railyard.studies.population.executors import Executor, Tasks
-from railyard.studies.population.model import Name, Parameters, Population, Positive
+from railyard.studies.population.model import Name, Parameters, Population
 from railyard.studies.population.play import Arm, Row, Task, arm_of, tasks_of
 from railyard.studies.population.scenes import Library
 from railyard.studies.population.viewers import draw_viewers

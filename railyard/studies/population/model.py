@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from railyard.base.errors import UserError
-from railyard.base.models import StrictModel
+from railyard.base.models import Positive, Share, StrictModel
 from railyard.base.paths import EXPERIMENTS_DIR
 from railyard.base.yamlfile import FieldError, YamlDocument, load_yaml, near_miss, parse
 from railyard.experiment.model import TRANSPORT_OF_SCHEME, SchemeEntry, find_experiment
@@ -23,8 +23,6 @@ from railyard.traces.names import Technology
 from railyard.traces.parameters import Lengths, MobilityModel
 from railyard.traces.presets import mobility_models
 
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Share = Annotated[float, Field(ge=0, le=1)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
 
 

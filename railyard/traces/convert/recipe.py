@@ -6,7 +6,7 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import ConfigDict, Field
 
-from railyard.base.models import StrictModel
+from railyard.base.models import NotNegative, Positive, StrictModel, Text
 from railyard.traces.index import MAX_BASE_RTT_MS, PairWords, ResolutionMs
 from railyard.traces.names import DeviceName, Kind, OfAPair, QueueSpec, Technology
 from railyard.traces.settings import LinkSettings
@@ -19,10 +19,6 @@ TimeUnit = Literal["s", "ms", "us", "ns"]
 Direction = Literal["up", "down"]
 SATURATR_PACKET_BYTES = 1432
 """A data packet of the original saturatr: 1400 of payload, 28 of UDP and IP headers, 4 as the link counts."""
-
-Text = Annotated[str, Field(min_length=1)]
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class _Part(StrictModel):
