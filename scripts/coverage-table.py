@@ -1,4 +1,8 @@
-"""Prints which lines the tests reach, by room, from the summaries that gcovr and coverage wrote as JSON."""
+"""Prints which lines are reached, from summaries in JSON.
+
+coverage-table.py FOLDER: by the tests, room by room; gcovr and coverage wrote FOLDER/c.json and FOLDER/python.json.
+coverage-table.py FILE: by the fuzzing corpora, by folder and file; llvm-cov exported the file.
+"""
 
 import json
 import sys
@@ -18,26 +22,41 @@ def of_python(summary: Path) -> list[Lines]:
     return [(name, f["summary"]["covered_lines"], f["summary"]["num_statements"]) for name, f in files.items()]
 
 
-def row(name: str, covered: int, count: int) -> str:
-    return f"{name:40} {covered:6} of {count:6} lines  {100 * covered / count if count else 100:5.1f} %"
+def of_corpora(summary: Path) -> list[Lines]:
+    files = json.loads(summary.read_text())["data"][0]["files"]
+    lines = [(str(Path(f["filename"]).resolve().relative_to(Path.cwd())), f["summary"]["lines"]) for f in files]
+    reached = [(name, of["covered"], of["count"]) for name, of in lines if of["covered"] > 0]
+    return [of for of in reached if of[0].endswith(".c") and not of[0].startswith("tests/fuzz/")]
 
 
-def table(language: str, files: Iterable[Lines]) -> None:
-    rooms: dict[str, tuple[int, int]] = defaultdict(lambda: (0, 0))
-    for name, covered, count in files:
-        room = str(Path(name).parent)
-        rooms[room] = (rooms[room][0] + covered, rooms[room][1] + count)
-    print(f"{language}:")
-    for room in sorted(rooms):
-        print("  " + row(room, *rooms[room]))
-    print("  " + row("total", sum(r[0] for r in rooms.values()), sum(r[1] for r in rooms.values())))
+def row(name: str, files: Iterable[Lines]) -> str:
+    each = list(files)
+    covered, count = (sum(of[which] for of in each) for which in (1, 2))
+    return f"{name} {covered:6} of {count:6} lines  {100 * covered / count if count else 100:5.1f} %"
 
 
-def main(folder: Path) -> None:
-    for language, read in (("c", of_c), ("python", of_python)):
-        summary = folder / f"{language}.json"
+def by_room(files: Iterable[Lines]) -> dict[str, list[Lines]]:
+    rooms: dict[str, list[Lines]] = defaultdict(list)
+    for file in sorted(files):
+        rooms[str(Path(file[0]).parent)].append(file)
+    return dict(sorted(rooms.items()))
+
+
+def main(place: Path) -> None:
+    if place.is_file():
+        for room, files in by_room(of_corpora(place)).items():
+            print(row(f"{room:40}", files))
+            for file in files:
+                print(row(f"    {Path(file[0]).name:36}", [file]))
+        return
+    for language, read in (("C", of_c), ("Python", of_python)):
+        summary = place / f"{language.lower()}.json"
         if summary.exists():
-            table("C" if language == "c" else "Python", read(summary))
+            print(f"{language}:")
+            every = read(summary)
+            for room, files in by_room(every).items():
+                print("  " + row(f"{room:40}", files))
+            print("  " + row(f"{'total':40}", every))
 
 
 if __name__ == "__main__":

@@ -90,7 +90,7 @@ coverage() {
     done
     llvm-profdata merge -sparse -o "$place/all.profdata" "${profiles[@]}" || exit 2
     llvm-cov export -summary-only -instr-profile="$place/all.profdata" "${objects[@]:1}" >"$place/coverage.json" || exit 2
-    python3 scripts/fuzz-coverage.py "$place/coverage.json"
+    python3 scripts/coverage-table.py "$place/coverage.json"
 }
 
 # What a harness printed is in NAME.out, and NAME.log has the rest.
