@@ -8,16 +8,16 @@ from typing import Any
 import plotly.graph_objects as go
 from scipy import stats
 
-from railyard.base.style import BLUE, ORANGE
+from railyard.base.style import BLUE, ORANGE, LineStyle
 from railyard.report.exhibit import Exhibit, PaperValue, Plot, Table
 from railyard.stats import intervals, pooled
 from railyard.stats.intervals import Interval
 from railyard.stats.verdict import Verdict, above, in_steps
 from railyard.studies.exhibits import verdicts
-from railyard.studies.exhibits.frame import Frame, columns, load_frame, plot, rcts, styled
+from railyard.studies.exhibits.frame import Frame, add_curve, columns, load_frame, plot, rcts, styled
 from railyard.studies.exhibits.spec import ExhibitSpec
 
-ARMS = {"original": (ORANGE, "dash", "square"), "fastest": (BLUE, "solid", "circle")}
+ARMS = {"original": LineStyle(ORANGE, "dash", "square"), "fastest": LineStyle(BLUE, "solid", "circle")}
 
 
 def _points(frame: Frame) -> list[dict[str, Any]]:
@@ -35,18 +35,10 @@ def _points(frame: Frame) -> list[dict[str, Any]]:
 
 def _figure(points: list[dict[str, Any]]) -> go.Figure:
     figure = go.Figure()
-    for label, (colour, dash, symbol) in ARMS.items():
-        cells: list[Interval] = [point[label] for point in points]
-        figure.add_scatter(
-            x=[point["ratio"] for point in points],
-            y=[cell.value for cell in cells],
-            error_y=intervals.bars(cells),
-            mode="lines+markers",
-            name=f"ACK_MP on the {label} path",
-            line={"color": colour, "dash": dash, "width": 2},
-            marker={"symbol": symbol, "size": 9},
-            hovertemplate="RTT ratio %{x}: %{y:.3f} s<extra>" + label + "</extra>",
-        )
+    ratios = [point["ratio"] for point in points]
+    for label, style in ARMS.items():
+        hover = "RTT ratio %{x}: %{y:.3f} s<extra>" + label + "</extra>"
+        add_curve(figure, f"ACK_MP on the {label} path", style, ratios, [point[label] for point in points], hover)
     styled(figure, 340, margin={"l": 60, "r": 14, "t": 40, "b": 48})
     figure.update_xaxes(title_text="RTT of the second path / RTT of the first", dtick=1)
     figure.update_yaxes(title_text="completion time of 4 MB, s")

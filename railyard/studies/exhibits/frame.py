@@ -13,12 +13,12 @@ import plotly.graph_objects as go
 
 from railyard.base import provenance
 from railyard.base.errors import UserError
-from railyard.base.style import AXIS, without_axes
+from railyard.base.style import AXIS, LineStyle, without_axes
 from railyard.experiment.arenas import is_exact
 from railyard.report.exhibit import Column, Exhibit, Fidelity, Plot, Provenance
 from railyard.results.records import RESULT_OUTCOMES, Run, load_campaign
 from railyard.run.parts import AT, WHOLE, label_of
-from railyard.stats.intervals import Interval
+from railyard.stats.intervals import Interval, bars
 from railyard.studies.exhibits.spec import ExhibitSpec
 
 SOURCE = "Zheng et al., SIGCOMM 2021"
@@ -162,6 +162,22 @@ def plot(name: str, title: str, figure: go.Figure, alt: str) -> Plot:
     """The figure as plain data: without plotly's template, which the shared layout replaces."""
     figure.update_layout(template="none")
     return Plot(id=name, title=title, figure=json.loads(figure.to_json()), alt=alt)
+
+
+def add_curve(
+    figure: go.Figure, name: str, style: LineStyle, xs: Sequence[Any], values: Sequence[Interval | None], hover: str
+) -> None:
+    """A line with marks and intervals."""
+    figure.add_scatter(
+        x=list(xs),
+        y=[None if one is None else one.value for one in values],
+        error_y=bars(values),
+        mode="lines+markers",
+        name=name,
+        line={"color": style.colour, "dash": style.dash, "width": 2},
+        marker={"symbol": style.symbol, "size": 9},
+        hovertemplate=hover,
+    )
 
 
 def styled(figure: go.Figure, height: int, **more: Any) -> go.Figure:

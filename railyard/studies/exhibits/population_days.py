@@ -25,7 +25,6 @@ from railyard.studies.exhibits.population_frame import (
     cell,
     change,
     curves,
-    exhibit,
     frame_of,
     percent,
     span,
@@ -160,15 +159,14 @@ def fig1c(_folder: Path, data: Data) -> Exhibit:
         0.9: "better or worse by day",
         0.99: "worse on every day, by up to 28 %",
     }
-    return exhibit(
-        frame,
-        "Vanilla multipath QUIC against single path, by day",
-        "Fig. 1c, section 3.3",
-        f"Is multipath without re-injection worse than a single path for ordinary viewers? Its median RCT is "
+    return frame.exhibit(
+        title="Vanilla multipath QUIC against single path, by day",
+        place="Fig. 1c, section 3.3",
+        summary=f"Is multipath without re-injection worse than a single path for ordinary viewers? Its median RCT is "
         f"{change(overall[0.5], *SLOWER_WORDS)}, its p99 {change(overall[0.99], *SLOWER_WORDS)}.",
-        [*_rct_tables(frame, "vanilla-mp", quantiles, gain=False), _group_table(frame, "vanilla-mp")],
-        _rct_plot(frame, ("sp", "vanilla-mp"), quantiles),
-        [
+        tables=[*_rct_tables(frame, "vanilla-mp", quantiles, gain=False), _group_table(frame, "vanilla-mp")],
+        plots=_rct_plot(frame, ("sp", "vanilla-mp"), quantiles),
+        paper=[
             PaperValue(
                 what=f"RCT p{100 * q:g}, change against single path",
                 theirs=theirs[q],
@@ -190,7 +188,7 @@ def fig1c(_folder: Path, data: Data) -> Exhibit:
                 source="slides of the authors, 2021-10",
             )
         ],
-        claims_of(frame),
+        claims=claims_of(frame),
     )  # fmt: skip
 
 
@@ -248,15 +246,14 @@ def table1(_folder: Path, data: Data) -> Exhibit:
     frame = frame_of(data)
     overall, *days = (plays.rebuffer_improvement("vanilla-mp", "sp") for plays in frame.all_and_days)
     worse = sum(day is not None and day.value < 0 for day in days)
-    return exhibit(
-        frame,
-        "Rebuffer rate of vanilla multipath QUIC against single path",
-        "table 1, section 3.3",
-        f"Does multipath without re-injection stall more than a single path? Its rebuffer rate is "
+    return frame.exhibit(
+        title="Rebuffer rate of vanilla multipath QUIC against single path",
+        place="table 1, section 3.3",
+        summary=f"Does multipath without re-injection stall more than a single path? Its rebuffer rate is "
         f"{change(overall, *LOWER_WORDS)}; it stalls more on {worse} of {len(days)} days.",
-        [_rebuffer_table(frame, ["vanilla-mp"], theirs)],
-        [_rebuffer_plot(frame, ("sp", "vanilla-mp"))],
-        [
+        tables=[_rebuffer_table(frame, ["vanilla-mp"], theirs)],
+        plots=[_rebuffer_plot(frame, ("sp", "vanilla-mp"))],
+        paper=[
             PaperValue(
                 what="rebuffer rate, vanilla-mp against sp",
                 theirs="34.6 to 96.5 % higher by day",
@@ -264,7 +261,7 @@ def table1(_folder: Path, data: Data) -> Exhibit:
                 source="table 1",
             )
         ],
-        claims_of(frame),
+        claims=claims_of(frame),
     )
 
 
@@ -341,15 +338,14 @@ def fig11(_folder: Path, data: Data) -> Exhibit:
     theirs = {0.5: "2.3 to 8.9 % better (one day 0.7 % worse)", 0.95: "9.4 to 34 % better", 0.99: "19 to 50 % better"}
     ours = [table for arm in OURS for table in _rct_tables(frame, arm, quantiles, gain=True)]
     ours = [table.model_copy(update={"note": f"{table.note} {OURS_NOTE}"}) for table in ours]
-    return exhibit(
-        frame,
-        "XLINK against single path, by day",
-        "Fig. 11, section 7.2",
-        f"Is XLINK faster for ordinary viewers? Its median RCT is {change(overall[0.5], *FASTER_WORDS)}, its "
+    return frame.exhibit(
+        title="XLINK against single path, by day",
+        place="Fig. 11, section 7.2",
+        summary=f"Is XLINK faster for ordinary viewers? Its median RCT is {change(overall[0.5], *FASTER_WORDS)}, its "
         f"p95 {change(overall[0.95], *FASTER_WORDS)}, its p99 {change(overall[0.99], *FASTER_WORDS)}.",
-        [*_rct_tables(frame, "xlink", quantiles, gain=True), *ours],
-        _rct_plot(frame, ("sp", "xlink", *OURS), quantiles),
-        [
+        tables=[*_rct_tables(frame, "xlink", quantiles, gain=True), *ours],
+        plots=_rct_plot(frame, ("sp", "xlink", *OURS), quantiles),
+        paper=[
             PaperValue(
                 what=f"RCT p{100 * q:g}, against single path",
                 theirs=theirs[q],
@@ -358,7 +354,7 @@ def fig11(_folder: Path, data: Data) -> Exhibit:
             )
             for q in quantiles
         ],
-        claims_of(frame),
+        claims=claims_of(frame),
     )
 
 
@@ -366,14 +362,13 @@ def table3(_folder: Path, data: Data) -> Exhibit:
     theirs = (27.0, 48.41, 55.16, 66.36, 67.67, 23.81, 53.99)
     frame = frame_of(data)
     overall, *days = (plays.rebuffer_improvement("xlink", "sp") for plays in frame.all_and_days)
-    return exhibit(
-        frame,
-        "Rebuffer rate of XLINK against single path",
-        "table 3, section 7.2",
-        f"Does XLINK stall less than a single path? Its rebuffer rate is {change(overall, *LOWER_WORDS)}.",
-        [_rebuffer_table(frame, ["xlink", *OURS], theirs)],
-        [_rebuffer_plot(frame, ("sp", "xlink", *OURS))],
-        [
+    return frame.exhibit(
+        title="Rebuffer rate of XLINK against single path",
+        place="table 3, section 7.2",
+        summary=f"Does XLINK stall less than a single path? Its rebuffer rate is {change(overall, *LOWER_WORDS)}.",
+        tables=[_rebuffer_table(frame, ["xlink", *OURS], theirs)],
+        plots=[_rebuffer_plot(frame, ("sp", "xlink", *OURS))],
+        paper=[
             PaperValue(
                 what="rebuffer rate, xlink against sp",
                 theirs="23.81 to 67.67 % lower by day",
@@ -381,5 +376,5 @@ def table3(_folder: Path, data: Data) -> Exhibit:
                 source="table 3",
             )
         ],
-        claims_of(frame),
+        claims=claims_of(frame),
     )

@@ -27,7 +27,6 @@ from railyard.studies.exhibits.population_frame import (
     cell,
     change,
     curves,
-    exhibit,
     frame_of,
     span,
 )
@@ -204,14 +203,13 @@ def fig12(_folder: Path, data: Data) -> Exhibit:
             f"of {start.title} it is {change(accelerated, *EARLIER_WORDS)} with acceleration and "
             f"{change(plain, *EARLIER_WORDS)} without, {change(plus, *EARLIER_WORDS)} with xlink+"
         )
-    return exhibit(
-        frame,
-        "First-frame latency with and without acceleration",
-        "Fig. 12, section 7.2",
-        f"Does marking the first frame bring it earlier? Its p99 against single path's: {'; '.join(said)}.",
-        [_table(frame, start) for start in STARTS],
-        [_plot(frame, start) for start in STARTS],
-        [
+    return frame.exhibit(
+        title="First-frame latency with and without acceleration",
+        place="Fig. 12, section 7.2",
+        summary=f"Does marking the first frame bring it earlier? Its p99 against single path's: {'; '.join(said)}.",
+        tables=[_table(frame, start) for start in STARTS],
+        plots=[_plot(frame, start) for start in STARTS],
+        paper=[
             PaperValue(
                 what=f"p99, {how} acceleration",
                 theirs=theirs,
@@ -222,5 +220,5 @@ def fig12(_folder: Path, data: Data) -> Exhibit:
             )
             for how, theirs, arm in (("with", "32 % better", WITH), ("without", "14 % worse", WITHOUT))
         ],
-        [*(_claim(frame, start) for start in STARTS), *_more_claims(frame)],
+        claims=[*(_claim(frame, start) for start in STARTS), *_more_claims(frame)],
     )  # fmt: skip

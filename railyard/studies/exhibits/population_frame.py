@@ -12,11 +12,11 @@ import plotly.graph_objects as go
 
 from railyard.base.style import LineStyle, scheme_styles
 from railyard.experiment.model import MeasuredScheme
-from railyard.report.exhibit import Claim, Exhibit, Fidelity, PaperValue, Plot, Provenance, Table
+from railyard.report.exhibit import Exhibit, Fidelity, Plot, Provenance
 from railyard.results.tables import Value
-from railyard.stats.intervals import Interval, bars
+from railyard.stats.intervals import Interval
 from railyard.stats.wording import percentage, range_words
-from railyard.studies.exhibits.frame import SOURCE, plot, styled
+from railyard.studies.exhibits.frame import SOURCE, add_curve, plot, styled
 from railyard.studies.population.campaign import Outcome
 from railyard.studies.population.figures import METHOD, Plays
 from railyard.studies.population.model import PopulationExhibit
@@ -44,6 +44,30 @@ class Frame:
 
     def style(self, arm: str) -> LineStyle:
         return scheme_styles([entry.base_label() for entry in self.outcome.entries])[arm]
+
+    def exhibit(self, *, place: str, **shown: Any) -> Exhibit:
+        """The exhibit of these plays. `place`: where the paper has it; `shown`: the other members."""
+        record = self.outcome.record
+        return Exhibit(
+            name=self.spec.name,
+            paper_ref=f"{SOURCE}, {place}",
+            command=shlex.join(["railyard", *sys.argv[1:]]),
+            arena="sim",
+            size=record["size"],
+            settings=settings(self),
+            confidence=METHOD,
+            fidelity=Fidelity(exact=True, runs=self.outcome.plays),
+            provenance=Provenance(
+                git=record["git"],
+                kernel=record["kernel"],
+                programs_sha256=record["programs_sha256"],
+                traces=record["traces"],
+                seeds=[record["population"]["seed"]],
+                created=record["created"],
+                wall_s=record["wall_s"],
+            ),
+            **shown,
+        )
 
 
 def frame_of(data: Data) -> Frame:
@@ -100,44 +124,6 @@ def settings(frame: Frame) -> dict[str, str]:
     return texts
 
 
-def exhibit(
-    frame: Frame,
-    title: str,
-    place: str,
-    summary: str,
-    tables: list[Table],
-    plots: list[Plot],
-    paper: list[PaperValue],
-    claims: list[Claim],
-) -> Exhibit:
-    record = frame.outcome.record
-    return Exhibit(
-        name=frame.spec.name,
-        title=title,
-        paper_ref=f"{SOURCE}, {place}",
-        summary=summary,
-        command=shlex.join(["railyard", *sys.argv[1:]]),
-        arena="sim",
-        size=record["size"],
-        settings=settings(frame),
-        tables=tables,
-        plots=plots,
-        paper=paper,
-        claims=claims,
-        confidence=METHOD,
-        fidelity=Fidelity(exact=True, runs=frame.outcome.plays),
-        provenance=Provenance(
-            git=record["git"],
-            kernel=record["kernel"],
-            programs_sha256=record["programs_sha256"],
-            traces=record["traces"],
-            seeds=[record["population"]["seed"]],
-            created=record["created"],
-            wall_s=record["wall_s"],
-        ),
-    )
-
-
 @dataclass(frozen=True)
 class Curve:
     name: str
@@ -145,32 +131,13 @@ class Curve:
     values: Sequence[Interval | None]
 
 
-def curves(
-    name: str,
-    title: str,
-    xs: Sequence[Any],
-    drawn: Sequence[Curve],
-    titles: tuple[str, str],
-    alt: str,
-    *,
-    log: bool = False,
-) -> Plot:
+def curves(name: str, title: str, xs: Sequence[Any], drawn: Sequence[Curve], titles: tuple[str, str], alt: str) -> Plot:
     """Curves with intervals over days, percentiles or settings."""
     figure = go.Figure()
     for curve in drawn:
-        figure.add_scatter(
-            x=list(xs),
-            y=[None if i is None else i.value for i in curve.values],
-            error_y=bars(curve.values),
-            mode="lines+markers",
-            name=curve.name,
-            line={"color": curve.style.colour, "dash": curve.style.dash, "width": 2},
-            marker={"symbol": curve.style.symbol, "size": 9},
-            hovertemplate="%{x}: %{y:.4g}<extra>" + curve.name + "</extra>",
-        )
+        hover = "%{x}: %{y:.4g}<extra>" + curve.name + "</extra>"
+        add_curve(figure, curve.name, curve.style, xs, curve.values, hover)
     styled(figure, 360, margin={"l": 60, "r": 14, "t": 60, "b": 48})
     figure.update_xaxes(title_text=titles[0], type="category")
     figure.update_yaxes(title_text=titles[1])
-    if log:
-        figure.update_yaxes(type="log")
     return plot(name, title, figure, alt)

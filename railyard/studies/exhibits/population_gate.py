@@ -23,7 +23,6 @@ from railyard.studies.exhibits.population_frame import (
     cell,
     change,
     curves,
-    exhibit,
     frame_of,
     percent,
     span,
@@ -229,17 +228,17 @@ def fig10(_folder: Path, data: Data) -> Exhibit:
             f"{change(level['95-80'], 'higher', 'lower')}.",
         ),
     ]  # fmt: skip
-    return exhibit(
-        frame,
-        "Buffer level and cost against the thresholds",
-        "Fig. 10, section 7.1",
-        f"What do the thresholds cost, and what do they bring? (95, 80) costs {text(costs['95-80'], digits=2)}, "
+    return frame.exhibit(
+        title="Buffer level and cost against the thresholds",
+        place="Fig. 10, section 7.1",
+        summary="What do the thresholds cost, and what do they bring? (95, 80) costs "
+        f"{text(costs['95-80'], digits=2)}, "
         f"the gate always open {text(always['off'], digits=2)}; against single path's, "
         f"the play-time left that 99 % of the samples exceed is {change(level['off'], 'higher', 'lower')} without "
         f"re-injection and {change(level['95-80'], 'higher', 'lower')} with (95, 80).",
-        [_cost_table(frame), _level_table(frame), _forms_table(frame)],
-        plots,
-        [
+        tables=[_cost_table(frame), _level_table(frame), _forms_table(frame)],
+        plots=plots,
+        paper=[
             PaperValue(
                 what=f"cost of {what}",
                 theirs=theirs,
@@ -251,7 +250,7 @@ def fig10(_folder: Path, data: Data) -> Exhibit:
                 ("(1, 1), control off", "15 %", always["off"], pays["off"]),
             )
         ],
-        [
+        claims=[
             _cost_claim(
                 frame,
                 frame.spec.row("cost-95-80"),
@@ -308,17 +307,16 @@ def table2(_folder: Path, data: Data) -> Exhibit:
         ("(X, Y)", "reduction against sp, %"),
         f"Samples below 50 ms are {change(reductions['95-80'], 'fewer', 'more')} at 95-80; the paper has 66.1 % fewer.",
     )  # fmt: skip
-    return exhibit(
-        frame,
-        "Danger of stalling against the thresholds",
-        "table 2, section 7.1",
-        f"How much more seldom is the buffer nearly empty than on single path? Samples below 50 ms are "
+    return frame.exhibit(
+        title="Danger of stalling against the thresholds",
+        place="table 2, section 7.1",
+        summary=f"How much more seldom is the buffer nearly empty than on single path? Samples below 50 ms are "
         f"{change(reductions['95-80'], 'fewer', 'more')} with (95, 80), "
         f"{change(reductions['1-1'], 'fewer', 'more')} with the gate open, "
         f"{change(reductions['off'], 'fewer', 'more')} without re-injection.",
-        [table],
-        [drawn],
-        [
+        tables=[table],
+        plots=[drawn],
+        paper=[
             PaperValue(
                 what=f"samples below 50 ms, ({name})",
                 theirs=f"{value} % fewer",
@@ -327,7 +325,7 @@ def table2(_folder: Path, data: Data) -> Exhibit:
             )
             for name, value in PAPER_TABLE2.items()
         ],
-        [
+        claims=[
             verdicts.claim(
                 danger,
                 ours=f"{text(reductions['95-80'])} fewer",

@@ -18,7 +18,7 @@ from railyard.stats import intervals, pooled
 from railyard.stats.intervals import Interval
 from railyard.stats.verdict import Verdict, above, both, in_steps
 from railyard.studies.exhibits import verdicts
-from railyard.studies.exhibits.frame import Frame, columns, load_frame, player_settings, plot, rcts, styled
+from railyard.studies.exhibits.frame import Frame, add_curve, columns, load_frame, player_settings, plot, rcts, styled
 from railyard.studies.exhibits.spec import ExhibitSpec
 
 QUANTILES = {"median": 0.5, "p99": 0.99}
@@ -71,17 +71,9 @@ def _figure(by_label: dict[str, list[Point]]) -> go.Figure:
     styles = scheme_styles(list(by_label))
     figure = go.Figure()
     for label, points in by_label.items():
-        cells = [point.change["median"] for point in points]
-        figure.add_scatter(
-            x=[point.increase for point in points],
-            y=[cell.value for cell in cells],
-            error_y=intervals.bars(cells),
-            mode="lines+markers",
-            name=label,
-            line={"color": styles[label].colour, "dash": styles[label].dash, "width": 2},
-            marker={"symbol": styles[label].symbol, "size": 9},
-            hovertemplate=f"+%{{x}} %: {label} %{{y:+.1f}} %<extra></extra>",
-        )
+        hover = f"+%{{x}} %: {label} %{{y:+.1f}} %<extra></extra>"
+        medians = [point.change["median"] for point in points]
+        add_curve(figure, label, styles[label], [point.increase for point in points], medians, hover)
     styled(figure, 340, margin={"l": 60, "r": 14, "t": 44, "b": 48})
     figure.add_hline(y=0, line={"color": INK, "width": 1})
     figure.update_xaxes(title_text="increase of the LTE path's RTT, %")
