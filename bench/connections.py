@@ -14,7 +14,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from instructions import git, tree_of
+from instructions import git, keep, tree_of
 
 from railyard.base.paths import ROOT, program
 
@@ -90,8 +90,7 @@ def main() -> None:
         runs = measure(binaries, connections, options.requests, options.tries)
         print(row(runs), flush=True)
         everything.append(runs)
-    document = {"schema": 1, "against": options.against, "runs": everything}
-    (FOLDER / "connections.json").write_text(json.dumps(document, indent=1) + "\n")
+    keep("connections", {"schema": 1, "against": options.against, "runs": everything})
 
 
 if __name__ == "__main__":

@@ -253,6 +253,14 @@ def reasons(messages: str) -> list[str]:
     return re.findall(r"^Cost: (.+)$", messages, re.MULTILINE)
 
 
+def keep(name: str, document: Any) -> Path:
+    """Writes the figures of a benchmark to build/bench/NAME.json."""
+    file = ROOT / "build" / "bench" / f"{name}.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(document, indent=1) + "\n")
+    return file
+
+
 def git(*arguments: str) -> str:
     return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
 

@@ -25,7 +25,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from railyard.base.paths import ROOT, program
+from instructions import keep
+
+from railyard.base.paths import program
 
 OPPORTUNITY_BITS = 1504 * 8
 PACKET_BYTES = 1500
@@ -326,10 +328,7 @@ def main() -> int:
     results["load"].append(os.getloadavg()[0])
     before, after = results["load"]
     print(f"\nLoad of {os.cpu_count()} cores (one minute): {before:.1f} before, {after:.1f} after")
-    out = ROOT / "build" / "bench" / "mpshell.json"
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(json.dumps(results, indent=1) + "\n")
-    print(f"\nFigures: {out}")
+    print(f"\nFigures: {keep('mpshell', results)}")
     return 0
 
 

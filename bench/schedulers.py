@@ -8,7 +8,6 @@ makes every figure exact: it repeats to the digit.
 
 from __future__ import annotations
 
-import json
 import os
 import tempfile
 from itertools import product
@@ -16,9 +15,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from instructions import keep
 
 from railyard.base.errors import reported_by
-from railyard.base.paths import ROOT
 from railyard.base.yamlfile import YamlDocument, parse
 from railyard.experiment.model import Experiment
 from railyard.experiment.settings import CONTROLLERS, SCHEDULERS
@@ -63,9 +62,7 @@ def main(
             print(f"| `{cell.label}` | {' | '.join(figure.text(cell.runs) for figure in SHOWN)} |")
             rows.append({"pair": pair, "scheme": cell.label, "runs": len(cell.runs)})
             rows[-1] |= {name: None if point is None else point.value for name, point in points.items()}
-    file = ROOT / "build/bench/schedulers.json"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps({"schema": 2, "rows": rows}, indent=1) + "\n")
+    keep("schedulers", {"schema": 2, "rows": rows})
 
 
 if __name__ == "__main__":

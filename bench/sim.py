@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from instructions import count_of, counted
+from instructions import count_of, counted, keep
 
 from railyard.base.paths import ROOT, program
 
@@ -192,11 +192,9 @@ def main() -> None:
             print(f"| {name} | {millions:.2f} |")
     finally:
         shutil.rmtree(folder)
-    report = ROOT / "build" / "bench" / "sim.json"
-    report.parent.mkdir(parents=True, exist_ok=True)
     document = {"schema": 1, "instructions_per_packet": counts, "millions_for_5_s_more": grown}
     document |= {title: [asdict(figure) for figure in figures] for title, figures in groups.items()}
-    report.write_text(json.dumps(document, indent=1) + "\n")
+    keep("sim", document)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ Prints a table in Markdown and writes the figures to build/bench/stacks.json.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import socket
 import statistics
@@ -25,6 +24,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+
+from instructions import keep
 
 from railyard.base.errors import UserError
 from railyard.base.paths import ROOT, program
@@ -191,9 +192,7 @@ def main() -> None:
             print("\n".join(rows(case, results)), flush=True)
             record[case.name] = {stack: [asdict(one) for one in tries] for stack, tries in results.items()}
     print(f"\nLoad after: {os.getloadavg()[0]:.1f}.")
-    out = ROOT / "build" / "bench" / "stacks.json"
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(json.dumps(record, indent=1) + "\n")
+    keep("stacks", record)
 
 
 if __name__ == "__main__":
