@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 import sys
+import tempfile
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import module_from_spec, spec_from_file_location
@@ -21,7 +24,7 @@ from pydantic import ConfigDict, Field, ValidationError
 from railyard.base.errors import UserError, reported_by
 from railyard.base.models import StrictModel
 from railyard.base.page import Table, markdown_of
-from railyard.base.paths import ROOT, STUDIES_DIR
+from railyard.base.paths import ROOT, STUDIES_DIR, program
 from railyard.base.provenance import version_words
 from railyard.base.yamlfile import YamlDocument, field_name, load_yaml, near_miss, parse
 from railyard.experiment.model import Experiment, Strict, find_experiment, load_experiment
@@ -173,6 +176,18 @@ def changed(name: str, changes: dict[str, Any]) -> tuple[Experiment, YamlDocumen
         given["player"] = data.get("player", {}) | given["player"]
     document = YamlDocument(file, data | given, {})
     return parse(document, Experiment), document
+
+
+@contextmanager
+def simulated(job: dict[str, Any]) -> Iterator[Path]:
+    """The folder of what xlink-sim leaves of a job (docs/reference/sim.md). Raises UserError if it leaves none."""
+    with tempfile.TemporaryDirectory(prefix="railyard-") as temporary:
+        file, out = Path(temporary) / "job.json", Path(temporary) / "out"
+        file.write_text(json.dumps(job), encoding="utf-8")
+        done = subprocess.run([program("xlink-sim"), str(file), "--out", str(out)], check=False, capture_output=True)
+        if not (out / "mpshell.json").is_file():
+            raise UserError(f"the simulator ended with {done.returncode}: {done.stderr.decode()[-200:]}")
+        yield out
 
 
 def tell(sentence: str) -> None:

@@ -6,22 +6,17 @@ and 0-RTT.
 
 from __future__ import annotations
 
-import json
 import random
 import statistics
-import subprocess
-import tempfile
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 from pydantic import Field
 
 from railyard.base.errors import UserError
 from railyard.base.jsonl import read_jsonl, summary_of
-from railyard.base.paths import program
 from railyard.experiment.model import Strict
-from railyard.studies.study import Data, markdown
+from railyard.studies.study import Data, markdown, simulated
 from railyard.traces import Pair, find_pair
 from railyard.traces.settings import members
 
@@ -52,10 +47,7 @@ def job(pair: Pair, scheme: str, session: str, start: int) -> dict[str, Any]:
 
 def first_frame_s(what: dict[str, Any]) -> float:
     """The first-frame latency of a job, in seconds."""
-    with tempfile.TemporaryDirectory() as temporary:
-        name, out = Path(temporary) / "job.json", Path(temporary) / "out"
-        name.write_text(json.dumps(what), encoding="utf-8")
-        subprocess.run([program("xlink-sim"), str(name), "--out", str(out)], check=True, capture_output=True)
+    with simulated(what) as out:
         summary = summary_of(read_jsonl(out / "player.jsonl")) or {}
     transport = summary["transport"]
     kept = (transport.get("resumed", False), transport.get("early_data", False))

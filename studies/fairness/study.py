@@ -62,11 +62,8 @@ Goals 1 to 3 are judged beside Cubic. A run in which the emulator was late is vo
 
 from __future__ import annotations
 
-import json
 import os
 import random
-import subprocess
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -78,15 +75,14 @@ from typing import Any, NamedTuple
 from pydantic import Field
 
 from railyard.base.errors import UserError
-from railyard.base.jsonl import read_jsonl
-from railyard.base.paths import program
+from railyard.base.jsonl import read_json, read_jsonl
 from railyard.experiment.model import FlowSettings, Strict
 from railyard.results.flows import Connection
 from railyard.stats.intervals import Interval
 from railyard.stats.pooled import bootstrap, mean
 from railyard.studies import crowd
 from railyard.studies.crowd import Crowd, Viewer
-from railyard.studies.study import Data, markdown, tell
+from railyard.studies.study import Data, markdown, simulated, tell
 
 SHARED_BPS, SPLIT_BPS, VIEWER_BPS = 20_000_000, 10_000_000, 4_000_000
 PATHS = ("wifi", "lte")
@@ -252,18 +248,13 @@ class _Played(NamedTuple):
 
 
 def play(what: dict[str, Any], from_s: float) -> _Played:
-    with tempfile.TemporaryDirectory(prefix="railyard-") as temporary:
-        name, out = Path(temporary) / "job.json", Path(temporary) / "out"
-        name.write_text(json.dumps(what), encoding="utf-8")
-        done = subprocess.run([program("xlink-sim"), str(name), "--out", str(out)], check=False, capture_output=True)
-        if not (out / "mpshell.json").is_file():
-            raise UserError(f"the simulator ended with {done.returncode}: {done.stderr.decode()[-200:]}")
+    with simulated(what) as out:
         bps, length_s = [], float(what["time_limit_s"])
         for number, player in enumerate(what["players"], 1):
             file = out / ("player.jsonl" if number == 1 else f"player-{number}.jsonl")
             bps.append(_bps_between(file, from_s - player["start_s"], length_s - player["start_s"]))
         paths: list[dict[str, int]] = [dict.fromkeys(PATHS, 0) for _ in what["players"]]
-        for path in json.loads((out / "mpshell.json").read_text(encoding="utf-8"))["paths"]:
+        for path in read_json(out / "mpshell.json")["paths"]:
             paths[path.get("player", 1) - 1][path["name"]] = path["down"]["departed_bytes"]
     return _Played(bps, paths)
 
