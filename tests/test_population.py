@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from drawn_viewers import draw_viewers, tasks_of
 from plays_of_viewers import plays_of, read_plays
 from railyard.base.errors import UserError
 from railyard.base.paths import EXPERIMENTS_DIR, ROOT, program, programs_dir
@@ -37,22 +38,20 @@ from railyard.studies.population.executors import (
     LOCAL_WINDOW,
     Batch,
     DaskExecutor,
-    Drawn,
     Failed,
     LocalExecutor,
     Played,
     Recipe,
-    Tasks,
     run_batch,
 )
 from railyard.studies.population.figures import Plays, What, improvement
 from railyard.studies.population.model import Population, load_population
 from railyard.studies.population.parts import Parts, part_of
-from railyard.studies.population.play import Arm, PlayError, first_frames, play, tasks_of
+from railyard.studies.population.play import Arm, PlayError, first_frames, play
 from railyard.studies.population.run import progress
 from railyard.studies.population.scenes import Library
 from railyard.studies.population.table import literal
-from railyard.studies.population.viewers import Viewer, day_shares, draw_viewers
+from railyard.studies.population.viewers import Viewer, day_shares
 from railyard.studies.study import find_study
 from waiting import wait_until
 
@@ -107,7 +106,7 @@ def test_another_seed_draws_others(population: Population, draw: Any, traces: Pa
 
 def test_a_batch_is_small_however_many_viewers_there_are(recipe: Recipe) -> None:
     """Viewers and the changes of their links, some 90 kB each, are made in the worker."""
-    few, many = (len(pickle.dumps(Drawn(recipe, 1, tuple((n, (0, 1)) for n in range(1, last))))) for last in (2, 13))
+    few, many = (len(pickle.dumps(Batch(recipe, 1, tuple((n, (0, 1)) for n in range(1, last))))) for last in (2, 13))
     assert few < 60_000
     assert many - few < 1000
 
@@ -164,7 +163,7 @@ def test_what_decides_the_outcome_is_in_the_identity_and_where_files_lie_is_not(
 
 def test_a_batch_that_comes_twice_is_counted_once(recipe: Recipe, tmp_path: Path) -> None:
     parts = Parts(tmp_path / "parts")
-    played = run_batch(Drawn(recipe, 1, ((1, (0, 1)),)))
+    played = run_batch(Batch(recipe, 1, ((1, (0, 1)),)))
     assert parts.add(played.part, 2) == parts.add(played.part, 2)
     parts.add(part_of(_rows(played, tmp_path / "played")[:1]), 1)  # as another division into batches would bring it
     labels = {arm.text: arm.label for arm in recipe.arms}
@@ -174,7 +173,7 @@ def test_a_batch_that_comes_twice_is_counted_once(recipe: Recipe, tmp_path: Path
 
 def test_what_is_missing_is_told_by_arm_day_and_viewer(recipe: Recipe, tmp_path: Path) -> None:
     parts = Parts(tmp_path / "parts")
-    parts.add(run_batch(Drawn(recipe, 2, ((1, (0, 1)), (3, (1,))))).part, 3)
+    parts.add(run_batch(Batch(recipe, 2, ((1, (0, 1)), (3, (1,))))).part, 3)
     done = parts.done([arm.text for arm in recipe.arms], [1, 2], 3)
     assert done.tolist() == [[[False] * 3, [True, False, False]], [[False] * 3, [True, False, True]]]
 
@@ -182,10 +181,10 @@ def test_what_is_missing_is_told_by_arm_day_and_viewer(recipe: Recipe, tmp_path:
 def test_a_play_that_another_campaign_has_is_taken_from_there_under_the_arms_own_label(
     recipe: Recipe, tmp_path: Path
 ) -> None:
-    played = run_batch(Drawn(recipe, 1, ((1, (0,)), (2, (0,)))))
+    played = run_batch(Batch(recipe, 1, ((1, (0,)), (2, (0,)))))
     Parts(tmp_path / "other").add(played.part, 2)
     relabelled = replace(recipe, arms=(replace(SP, label="one path"), VANILLA), others=(str(tmp_path / "other"),))
-    again = run_batch(Drawn(relabelled, 1, ((1, (0, 1)), (2, (0,)))))
+    again = run_batch(Batch(relabelled, 1, ((1, (0, 1)), (2, (0,)))))
     assert (again.plays, again.borrowed, played.borrowed) == (3, 2, 0)
     rows, before = _rows(again, tmp_path / "again"), _rows(played, tmp_path / "played")
     assert [row["arm"] for row in rows] == ["one path", "vanilla-mp", "one path"]
@@ -209,7 +208,7 @@ class RowsPlay:
 def test_sql_over_a_file_gives_the_figures_that_its_rows_give(recipe: Recipe, tmp_path: Path) -> None:
     wanted = tuple((number, (0, 1)) for number in range(1, 25))
     rows = sorted(
-        _rows(run_batch(Drawn(recipe, 1, wanted)), tmp_path / "rows"), key=lambda row: (row["viewer"], row["arm"])
+        _rows(run_batch(Batch(recipe, 1, wanted)), tmp_path / "rows"), key=lambda row: (row["viewer"], row["arm"])
     )
     # One whose first frame never came.
     rows[2] |= {"first_frame_s": None, "waited_s": 40.0, "play_time_s": 0.0, "rebuffer_time_s": 0.0}
@@ -251,7 +250,7 @@ def test_sql_over_a_file_gives_the_figures_that_its_rows_give(recipe: Recipe, tm
 
 
 def test_a_part_of_the_viewers_has_their_plays_under_every_arm(recipe: Recipe, tmp_path: Path) -> None:
-    rows = _rows(run_batch(Drawn(recipe, 1, tuple((number, (0, 1)) for number in range(1, 13)))), tmp_path / "rows")
+    rows = _rows(run_batch(Batch(recipe, 1, tuple((number, (0, 1)) for number in range(1, 13)))), tmp_path / "rows")
     for row in rows:
         row["day"], row["scene"] = (1 + row["viewer"] % 2, "it's home" if row["viewer"] < 5 else "subway")
     plays = plays_of(tmp_path, rows)
@@ -275,7 +274,7 @@ def test_a_part_of_the_viewers_has_their_plays_under_every_arm(recipe: Recipe, t
 
 
 def test_a_file_in_which_a_viewer_lacks_an_arm_is_refused(recipe: Recipe, tmp_path: Path) -> None:
-    rows = _rows(run_batch(Drawn(recipe, 1, ((1, (0, 1)), (2, (0,))))), tmp_path / "rows")
+    rows = _rows(run_batch(Batch(recipe, 1, ((1, (0, 1)), (2, (0,))))), tmp_path / "rows")
     with pytest.raises(UserError, match="some viewers lack an arm"):
         plays_of(tmp_path, rows)
     (tmp_path / "plays.parquet").write_bytes(b"no plays")
@@ -289,7 +288,7 @@ def test_many_viewers_are_drawn_in_groups_whose_interval_is_about_as_wide(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recipe: Recipe
 ) -> None:
     file = tmp_path / "plays.parquet"
-    (one, other) = _rows(run_batch(Drawn(recipe, 1, ((1, (0, 1)),))), file)
+    (one, other) = _rows(run_batch(Batch(recipe, 1, ((1, (0, 1)),))), file)
     drawn = random.Random(5)
     rows = []
     for viewer in range(1, 601):
@@ -305,13 +304,11 @@ def test_many_viewers_are_drawn_in_groups_whose_interval_is_about_as_wide(
     assert widths[1] == pytest.approx(widths[0], rel=0.3)
 
 
-def test_a_program_that_changed_under_way_is_not_played_with(
-    population: Population, draw: Callable[[list[int], int], list[Viewer]], tmp_path: Path
-) -> None:
+def test_a_program_that_changed_under_way_is_not_played_with(recipe: Recipe, tmp_path: Path) -> None:
     copy = tmp_path / "xlink-sim"
     shutil.copy(program("xlink-sim"), copy)
-    batch = Tasks(tuple(tasks_of(population, draw([1], 1), [SP], copy)))
-    assert run_batch(batch).rows
+    batch = Batch(replace(recipe, program=str(copy)), 1, ((1, (0,)),))
+    assert run_batch(batch).plays == 1
     copy.write_bytes(copy.read_bytes() + b"x")
     with pytest.raises(UserError, match="not the program that the campaign began with"):
         run_batch(batch)
@@ -466,13 +463,10 @@ def test_the_time_left_counts_the_plays_that_were_made_since_the_pilot(monkeypat
     assert told == ["60100 of 200000 plays, 27980 s left"]
 
 
-def test_a_scheduler_that_is_not_there_is_told_in_one_sentence(
-    population: Population, draw: Callable[[list[int], int], list[Viewer]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_scheduler_that_is_not_there_is_told_in_one_sentence(recipe: Recipe, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("railyard.studies.population.executors.CONNECT_LIMIT_S", 1)
-    (task,) = tasks_of(population, draw([1], 1), [SP], program("xlink-sim"))
     with pytest.raises(UserError, match=r"no Dask scheduler at tcp://127\.0\.0\.1:1 .*--set scheduler="):
-        list(DaskExecutor("tcp://127.0.0.1:1").results([Tasks((task,))]))
+        list(DaskExecutor("tcp://127.0.0.1:1").results([Batch(recipe, 1, ((1, (0,)),))]))
 
 
 def _die_once(batch: Batch) -> Played:
@@ -480,57 +474,51 @@ def _die_once(batch: Batch) -> Played:
     if not flag.exists():
         flag.touch()
         os.kill(os.getpid(), signal.SIGKILL)
-    return Played([{"key": batch.key}])
+    return Played(batch.key.encode())
 
 
 def _play_nothing(batch: Batch) -> Played:
-    return Played([{"key": batch.key}])
+    return Played(batch.key.encode())
 
 
 def _die_on_the_third(batch: Batch) -> Played:
-    if batch.viewers[0][1] == 3:
+    if batch.wanted[0][0] == 3:
         os.kill(os.getpid(), signal.SIGKILL)
-    return Played([{"key": batch.key}])
+    return Played(batch.key.encode())
 
 
 def test_a_local_worker_that_is_killed_costs_its_batch_only(
-    population: Population,
-    draw: Callable[[list[int], int], list[Viewer]],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DIE_ONCE", str(tmp_path / "died"))
     monkeypatch.setattr("railyard.studies.population.executors.run_batch", _die_once)
-    batches = [Tasks((task,)) for task in tasks_of(population, draw([1], 4), [SP], program("xlink-sim"))]
-    found = [row["key"] for played in LocalExecutor(2).results(batches) for row in played.rows]
+    batches = [Batch(recipe, 1, ((number, (0,)),)) for number in range(1, 5)]
+    found = [played.part.decode() for played in LocalExecutor(2).results(batches)]
     assert (tmp_path / "died").exists()
     assert sorted(found) == sorted(batch.key for batch in batches)
 
 
 def test_a_batch_that_kills_every_worker_is_set_aside_and_all_others_are_played(
-    population: Population, draw: Callable[[list[int], int], list[Viewer]], monkeypatch: pytest.MonkeyPatch
+    recipe: Recipe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("railyard.studies.population.executors.run_batch", _die_on_the_third)
-    batches = [Tasks((task,)) for task in tasks_of(population, draw([1], 9), [SP], program("xlink-sim"))]
+    batches = [Batch(recipe, 1, ((number, (0,)),)) for number in range(1, 10)]
     found = list(LocalExecutor(2).results(iter(batches)))
-    assert sorted(row["key"] for played in found for row in played.rows) == sorted(
-        batch.key for batch in batches if batch.viewers[0][1] != 3
+    assert sorted(played.part.decode() for played in found if played.part) == sorted(
+        batch.key for batch in batches if batch.wanted[0][0] != 3
     )
     (failed,) = [failed for played in found for failed in played.failed]
     assert (failed.day, failed.viewer) == (1, 3) and "workers died" in failed.why
 
 
-def test_batches_are_taken_when_there_is_room_for_them(
-    population: Population, draw: Callable[[list[int], int], list[Viewer]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_batches_are_taken_when_there_is_room_for_them(recipe: Recipe, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("railyard.studies.population.executors.run_batch", _play_nothing)
-    (task,) = tasks_of(population, draw([1], 1), [SP], program("xlink-sim"))
     taken = []
 
     def many() -> Iterator[Batch]:
         for number in range(100):
             taken.append(number)
-            yield Tasks((task,) * (number + 1))
+            yield Batch(recipe, 1, ((number + 1, (0,)),))
 
     results = LocalExecutor(2).results(many())
     next(results)
@@ -599,7 +587,7 @@ def test_small_parts_become_large_ones_with_every_play_once(
     recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("railyard.studies.population.parts.PLAYS_A_PART", 3)
-    (row,) = _rows(run_batch(Drawn(recipe, 1, ((1, (0,)),))), tmp_path / "played")
+    (row,) = _rows(run_batch(Batch(recipe, 1, ((1, (0,)),))), tmp_path / "played")
     parts = Parts(tmp_path / "parts")
     rows = [row | {"identity": f"{number}", "viewer": number} for number in range(1, 9)]
     for one in rows:

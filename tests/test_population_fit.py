@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from drawn_viewers import draw_viewers, tasks_of
 from railyard.base.errors import UserError
 from railyard.base.paths import EXPERIMENTS_DIR, program, programs_dir
 from railyard.base.yamlfile import YamlDocument, load_yaml, parse
@@ -29,9 +30,9 @@ from railyard.studies.population.fit import (
     surface_of,
 )
 from railyard.studies.population.model import Fitted, Parameters, PathAccess, Population, Spread, load_population
-from railyard.studies.population.play import Arm, Row, play, seen, tasks_of
+from railyard.studies.population.play import Arm, Row, play, seen
 from railyard.studies.population.scenes import Library
-from railyard.studies.population.viewers import Viewer, draw_viewers
+from railyard.studies.population.viewers import Viewer
 
 needs_sim = pytest.mark.skipif(not (programs_dir() / "xlink-sim").is_file(), reason="needs xlink-sim: `make build`")
 FITTED = EXPERIMENTS_DIR / "fitted"

@@ -32,7 +32,7 @@ from railyard.base.yamlfile import near_miss
 from railyard.experiment.model import MeasuredScheme, SchemeEntry
 from railyard.report.exhibit import Size
 from railyard.run.folders import Identity, read_facts, results_folder, write_json
-from railyard.studies.population.executors import Drawn, Executor, Failed, Recipe
+from railyard.studies.population.executors import Batch, Executor, Failed, Recipe
 from railyard.studies.population.model import Population, Scale
 from railyard.studies.population.parts import PLAYS_FILE, SCHEMA_VERSION, Parts, elsewhere
 from railyard.studies.population.play import Arm, arm_of
@@ -94,17 +94,17 @@ def scale_of(population: Population, asked: Asked) -> Scale:
     return scale.model_copy(update={name: value for name, value in change.items() if value is not None})
 
 
-def _batches(recipe: Recipe, days: Sequence[int], done: npt.NDArray[np.bool_]) -> Iterator[Drawn]:
+def _batches(recipe: Recipe, days: Sequence[int], done: npt.NDArray[np.bool_]) -> Iterator[Batch]:
     """A few viewers together, so that results are neither tiny nor long in coming. `done`: as Parts.done() has it."""
     for place, day in enumerate(days):
         waiting: list[tuple[int, tuple[int, ...]]] = []
         for viewer in np.flatnonzero(~done[:, place].all(axis=0)):
             waiting.append((int(viewer) + 1, tuple(int(arm) for arm in np.flatnonzero(~done[:, place, viewer]))))
             if sum(len(arms) for _, arms in waiting) >= PLAYS_A_BATCH:
-                yield Drawn(recipe, day, tuple(waiting))
+                yield Batch(recipe, day, tuple(waiting))
                 waiting = []
         if waiting:
-            yield Drawn(recipe, day, tuple(waiting))
+            yield Batch(recipe, day, tuple(waiting))
 
 
 def _count_set_aside(failed: Sequence[Failed], viewers: int) -> None:

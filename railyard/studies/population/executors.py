@@ -40,54 +40,6 @@ DASK_WINDOW = 1000
 CONNECT_LIMIT_S = 15
 
 
-class Batch(Protocol):
-    """Some viewers and their arms."""
-
-    @property
-    def key(self) -> str:
-        """By what is played."""
-        ...
-
-    @property
-    def viewers(self) -> list[tuple[int, int]]:
-        """Day and number of each."""
-        ...
-
-    @property
-    def program(self) -> tuple[str, str]:
-        """The simulator, and the SHA-256 of the one that the campaign began with."""
-        ...
-
-    def played(self) -> Played:
-        """Plays all. A viewer who cannot be played is in `failed`."""
-        ...
-
-
-@dataclass(frozen=True)
-class Tasks:
-    """A batch whose viewers were drawn by who hands it out."""
-
-    tasks: tuple[Task, ...]
-
-    @property
-    def key(self) -> str:
-        digest = hashlib.sha256("".join(name for task in self.tasks for name in task.identities).encode())
-        return f"railyard-plays-{digest.hexdigest()[:32]}"
-
-    @property
-    def viewers(self) -> list[tuple[int, int]]:
-        return [(task.viewer.day, task.viewer.number) for task in self.tasks]
-
-    @property
-    def program(self) -> tuple[str, str]:
-        return self.tasks[0].program, self.tasks[0].program_sha256
-
-    def played(self) -> Played:
-        with simbatch.batch(Path(self.program[0])) as batch:
-            rows, failed = play_all(self.tasks, lambda task: play(task, batch))
-        return Played(rows=rows, failed=failed)
-
-
 @dataclass(frozen=True)
 class Recipe:
     """All that decides plays but day and number of their viewers, who are drawn where they are played."""
@@ -111,8 +63,8 @@ class Recipe:
 
 
 @dataclass(frozen=True)
-class Drawn:
-    """A batch of viewers of one day. `wanted`: their numbers, and of each the arms to be played, by place."""
+class Batch:
+    """Some viewers of one day. `wanted`: their numbers, and of each the arms to be played, by place."""
 
     recipe: Recipe
     day: int
@@ -120,16 +72,9 @@ class Drawn:
 
     @property
     def key(self) -> str:
+        """By what is played."""
         what = hashlib.sha256(json.dumps([self.recipe.digest, self.day, self.wanted]).encode())
         return f"railyard-plays-{what.hexdigest()[:32]}"
-
-    @property
-    def viewers(self) -> list[tuple[int, int]]:
-        return [(self.day, number) for number, _ in self.wanted]
-
-    @property
-    def program(self) -> tuple[str, str]:
-        return self.recipe.program, self.recipe.program_sha256
 
     def _task(self, number: int, places: Sequence[int]) -> Task:
         recipe = self.recipe
@@ -138,6 +83,7 @@ class Drawn:
         return task_of(recipe.population, viewer, arms, recipe.program, recipe.program_sha256)
 
     def played(self) -> Played:
+        """Plays all. A viewer who cannot be played is in `failed`."""
         others, borrowed = elsewhere(self.recipe.others), 0
 
         def play_or_find(task: Task) -> list[Row]:
@@ -177,9 +123,8 @@ class Failed:
 
 @dataclass(frozen=True)
 class Played:
-    """What came of a batch: rows, or a part of so many plays."""
+    """What came of a batch: a part of so many plays."""
 
-    rows: list[Row] = field(default_factory=list)
     part: bytes = b""
     plays: int = 0
     borrowed: int = 0
@@ -199,14 +144,14 @@ def play_all(tasks: Iterable[Task], how: Callable[[Task], list[Row]]) -> tuple[l
 
 
 def run_batch(batch: Batch) -> Played:
-    program, digest = batch.program
-    if not Path(program).is_file() or sha256_of(Path(program)) != digest:
+    program = Path(batch.recipe.program)
+    if not program.is_file() or sha256_of(program) != batch.recipe.program_sha256:
         raise UserError(f"{program}: not the program that the campaign began with; build the same one here.")
     return batch.played()
 
 
 def _set_aside(batch: Batch, why: str) -> Played:
-    return Played(failed=[Failed(day, number, why) for day, number in batch.viewers])
+    return Played(failed=[Failed(batch.day, number, why) for number, _ in batch.wanted])
 
 
 class Executor(Protocol):

@@ -45,11 +45,11 @@ from railyard.figures.rows import reinjection_cost_of
 from railyard.stats import distributions
 from railyard.stats.bootstrap import Reals
 from railyard.stats.statistics import nearest_rank
-from railyard.studies.population.executors import Executor, Tasks
+from railyard.studies.population.executors import Batch, Executor, Recipe
 from railyard.studies.population.model import Name, Parameters, Population
-from railyard.studies.population.play import Arm, Row, Task, arm_of, tasks_of
+from railyard.studies.population.parts import rows_of
+from railyard.studies.population.play import Arm, Row, arm_of
 from railyard.studies.population.scenes import Library
-from railyard.studies.population.viewers import draw_viewers
 
 FIT_DAY = -1
 """The first of the days of a fit, which go down; they are in no comparison, and have the mean mix of scenes."""
@@ -204,8 +204,7 @@ class Simulator:
         if kept.is_file():
             known: list[float] = json.loads(kept.read_text(encoding="utf-8"))
             return known
-        tasks = tasks_of(population, draw_viewers(population, library, [day], viewers), arms, self.program)
-        figures = _figures(self._rows(tasks), moments, population)
+        figures = _figures(self._rows(population, viewers, day, arms), moments, population)
         write_whole(kept, json.dumps(figures))
         return figures
 
@@ -223,14 +222,17 @@ class Simulator:
         figures = self.figures(parameters, viewers, day, moments)
         return np.array([moment.residual(value) for moment, value in zip(moments, figures, strict=True)])
 
-    def _rows(self, tasks: Sequence[Task]) -> list[Row]:
-        size = max(1, PLAYS_A_BATCH // len(tasks[0].arms))
-        batches = [Tasks(tuple(tasks[at : at + size])) for at in range(0, len(tasks), size)]
+    def _rows(self, population: Population, viewers: int, day: int, arms: Sequence[Arm]) -> list[Row]:
+        traces, digest = str(self.folder / "traces"), sha256_of(self.program)
+        recipe = Recipe(population, traces, False, tuple(arms), str(self.program), digest)
+        wanted = [(number, tuple(range(len(arms)))) for number in range(1, viewers + 1)]
+        size = max(1, PLAYS_A_BATCH // len(arms))
+        batches = [Batch(recipe, day, tuple(wanted[at : at + size])) for at in range(0, viewers, size)]
         rows: list[Row] = []
         for played in self.executor.results(batches):
             for failed in played.failed:
                 raise UserError(failed.why)
-            rows += played.rows
+            rows += rows_of(played.part)
         return rows
 
 

@@ -47,6 +47,12 @@ def part_of(rows: Sequence[Row]) -> bytes:
     return _bytes(pa.Table.from_pylist(list(rows), schema=SCHEMA))
 
 
+def rows_of(part: bytes) -> list[Row]:
+    """The plays in the file of a part."""
+    rows: list[Row] = pq.read_table(io.BytesIO(part)).to_pylist()
+    return rows
+
+
 class Parts:
     """The folder of parts of one campaign."""
 

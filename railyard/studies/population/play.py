@@ -22,7 +22,6 @@ from typing import Any
 from railyard.arenas.sim import PROGRAM, job_parameters
 from railyard.base.errors import UserError
 from railyard.base.jsonl import Event, summary_of
-from railyard.base.provenance import sha256_of
 from railyard.experiment.model import SchemeEntry
 from railyard.run.outcome import last_words
 from railyard.run.runspec import scheme_parameters
@@ -99,11 +98,6 @@ class Task:
 def task_of(population: Population, viewer: Viewer, arms: Sequence[Arm], program: str, program_sha256: str) -> Task:
     limit_s = population.video.videos * viewer.time_limit_s(population.time_limit_factor)
     return Task(viewer, tuple(arms), population.video, limit_s, program, program_sha256)
-
-
-def tasks_of(population: Population, viewers: Sequence[Viewer], arms: Sequence[Arm], program: Path) -> list[Task]:
-    digest = sha256_of(program)
-    return [task_of(population, viewer, arms, str(program), digest) for viewer in viewers]
 
 
 def _path(path: Link, up: str, down: str) -> dict[str, Any]:

@@ -262,7 +262,3 @@ def draw_viewer(population: Population, library: Library, day: int, number: int)
     horizon_s = video.videos * viewer.fetched_s(video) + HORIZON_S
     access = [(law, drawn, leaves_s if drawn.name == network.primary else None) for law, drawn in network.drawn]
     return replace(viewer, access=tuple(access), horizon_s=horizon_s)
-
-
-def draw_viewers(population: Population, library: Library, days: Sequence[int], per_day: int) -> list[Viewer]:
-    return [draw_viewer(population, library, day, number) for day in days for number in range(1, per_day + 1)]
