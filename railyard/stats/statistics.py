@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from statistics import median
 
 import numpy as np
 import numpy.typing as npt
@@ -79,10 +80,7 @@ def _rank_sum_shares(ranks: Sequence[int]) -> npt.NDArray[np.float64]:
 def pseudo_median(deltas: Sequence[float]) -> float:
     """Hodges and Lehmann's estimate of the shift that belongs to the signed-rank test: the median of all pair means."""
     values = _pair_means(deltas)
-    middle = len(values) // 2
-    if not values:
-        return 0.0
-    return values[middle] if len(values) % 2 else _mean_of(values[middle - 1], values[middle])
+    return median(values) if values else 0.0
 
 
 def pseudo_median_ends(deltas: Sequence[float], level: float) -> tuple[float, float]:
@@ -108,15 +106,9 @@ def _pair_means(deltas: Sequence[float]) -> list[float]:
     )
 
 
-def _mean_of(low: float, high: float) -> float:
-    return low if low == high else (low + high) / 2
-
-
 def middle(values: Sequence[float]) -> float:
     """The median; of an even number of values the mean of the two in the middle, if that is a number, else 0."""
-    ordered = sorted(values)
-    low, high = ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]
-    mean = _mean_of(low, high)
+    mean = median(values)
     return 0.0 if math.isnan(mean) else mean
 
 
