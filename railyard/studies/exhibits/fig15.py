@@ -14,6 +14,7 @@ from railyard.base.style import PATH_COLOURS
 from railyard.report.exhibit import Exhibit, PaperValue, Plot, Table
 from railyard.results.tables import Value
 from railyard.studies.exhibits.frame import columns, plot, styled, translucent, without_runs
+from railyard.studies.exhibits.places import spans
 from railyard.studies.exhibits.spec import ExhibitSpec
 from railyard.traces.index import Pair
 from railyard.traces.library import how_to_get, list_pairs
@@ -83,8 +84,7 @@ def _figure(shown: Shown, bin_ms: int, show_s: float) -> go.Figure:
 
 def _longest(low: np.ndarray) -> int:
     """The longest run of true bins."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[0], low.astype(np.int8), [0]])))
-    return int((edges[1::2] - edges[::2]).max(initial=0))
+    return max((end - begin for begin, end in spans(low)), default=0)
 
 
 def _rows(shown: Shown, bin_ms: int, show_s: float) -> list[list[Value]]:

@@ -54,7 +54,7 @@ def find_places(pair: Pair, rule: PlaceRule, most: int | None = None) -> list[Pl
     others = [rate for name, rate in rates.items() if name != rule.path]
     length = min(len(rate) for rate in rates.values())
     places: list[Place] = []
-    for begin, end in _low(rates[rule.path][:length] < rule.below_mbps):
+    for begin, end in spans(rates[rule.path][:length] < rule.below_mbps):
         if len(places) == (most or rule.most):
             break
         if _fits(rule, rates[rule.path], others, (begin, end), length):
@@ -63,7 +63,7 @@ def find_places(pair: Pair, rule: PlaceRule, most: int | None = None) -> list[Pl
     return places
 
 
-def _low(low: np.ndarray) -> list[tuple[int, int]]:
+def spans(low: np.ndarray) -> list[tuple[int, int]]:
     """Begin and end of every run of true bins."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], low, [False]]).astype(np.int8)))
     return [(int(begin), int(end)) for begin, end in edges.reshape(-1, 2)]

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
-from typing import Any
+
+from pydantic_core import to_jsonable_python
 
 from railyard.base.errors import UserError
 from railyard.base.page import Block, Table
@@ -427,19 +428,11 @@ def _verdicts(analysis: Analysis) -> list[str]:
 # ---- files
 
 
-def _plain(value: Any) -> Any:
-    """JSON has no infinities."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {str(key): _plain(member) for key, member in value.items()}
-    return [_plain(member) for member in value] if isinstance(value, list | tuple) else value
-
-
 def write(folder: Path, analysis: Analysis, took: Durations) -> Path:
     durations = [
         {"model": model, "scheme": scheme, "download": number, "s": times}
         for (model, scheme, number), times in took.items()
     ]
-    write_json(folder / RESULT, {"schema": SCHEMA, **_plain(asdict(analysis)), "durations": _plain(durations)})
+    found = {"schema": SCHEMA, **asdict(analysis), "durations": durations}
+    write_json(folder / RESULT, to_jsonable_python(found, inf_nan_mode="null"))  # JSON has no infinities
     return folder / RESULT
