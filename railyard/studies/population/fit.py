@@ -44,6 +44,7 @@ from railyard.base.yamlfile import FieldError, near_miss
 from railyard.figures.rows import reinjection_cost_of
 from railyard.stats import distributions
 from railyard.stats.bootstrap import Reals
+from railyard.stats.intervals import Interval
 from railyard.stats.statistics import nearest_rank
 from railyard.studies.population.executors import Batch, Executor, Recipe
 from railyard.studies.population.model import Name, Parameters, Population
@@ -243,20 +244,13 @@ def _figures(rows: Sequence[Row], moments: Sequence[Moment], population: Populat
 
 
 @dataclass(frozen=True)
-class Interval95:
-    value: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True)
 class Fit:
     """What a fit came to."""
 
-    parameters: dict[str, Interval95]
+    parameters: dict[str, Interval]
     distance: float
     simulated: list[float]  # of the moments, on the last surface
-    predicted: list[Interval95]  # of the held-out figures
+    predicted: list[Interval]  # of the held-out figures
     plays: int
 
 
@@ -336,7 +330,7 @@ def _box(spec: FitSpec, one: Round, number: int, centre: Reals) -> tuple[Reals, 
     return points, low, high
 
 
-def _predict(spec: FitSpec, simulator: Simulator, x: Reals, spread: Reals, day: int) -> list[Interval95]:
+def _predict(spec: FitSpec, simulator: Simulator, x: Reals, spread: Reals, day: int) -> list[Interval]:
     """The held-out figures: the middle of those at parameters drawn around x, and the interval of one more draw."""
     _, least, most = _bounds(spec)
     draw, count = np.random.default_rng(spec.seed), spec.predictions.points
@@ -348,7 +342,7 @@ def _predict(spec: FitSpec, simulator: Simulator, x: Reals, spread: Reals, day: 
     wide = distributions.student_quantile(count - 1, 1 - TAIL) * math.sqrt(1 + 1 / count)
     middle, half = np.mean(drawn, axis=0), wide * np.std(drawn, axis=0, ddof=1)
     return [
-        Interval95(*(math.exp(value + side * to_end) for side in (0, -1, 1)))
+        Interval(math.exp(value), math.exp(value - to_end), math.exp(value + to_end))
         for value, to_end in zip(middle, half, strict=True)
     ]
 
@@ -395,8 +389,8 @@ def fit(spec: FitSpec, simulator: Simulator, tell: Tell) -> Fit:
     error = distributions.normal_quantile(1 - TAIL) * np.sqrt(np.diag(spread))
     low, high = np.clip(x - error, least, most), np.clip(x + error, least, most)
     parameters = {
-        name: Interval95(*(math.exp(value) for value in values))
-        for name, *values in zip(spec.parameters, x, low, high, strict=True)
+        name: Interval(math.exp(value), math.exp(begin), math.exp(end))
+        for name, value, begin, end in zip(spec.parameters, x, low, high, strict=True)
     }
     residuals = surface.at(x)
     simulated = [moment.figure(float(value)) for moment, value in zip(spec.moments, residuals, strict=True)]
@@ -415,7 +409,7 @@ def as_document(spec: FitSpec, fitted: Fit) -> dict[str, Any]:
     def digits(value: float) -> float:
         return float(f"{value:.4g}")
 
-    def ends(interval: Interval95) -> list[float]:
+    def ends(interval: Interval) -> list[float]:
         return [digits(interval.low), digits(interval.high)]
 
     return {
