@@ -5,9 +5,8 @@ from __future__ import annotations
 from railyard.base.terminal import teller
 from railyard.base.yamlfile import YamlDocument
 from railyard.report.exhibit import Exhibit
-from railyard.run.folders import shown
 from railyard.studies.exhibits import registry
-from railyard.studies.exhibits.run import print_exhibit
+from railyard.studies.exhibits.run import write
 from railyard.studies.population.campaign import Asked, Place
 from railyard.studies.population.executors import LocalExecutor
 from railyard.studies.population.model import load_exhibit_spec
@@ -23,6 +22,4 @@ def run_exhibit_file(document: YamlDocument, request: RunRequest) -> None:
     place = Place(spec.name, request.out)
     outcome = carry_out(population, place, asked, LocalExecutor(request.jobs), teller(request.console))
     exhibit: Exhibit = registry.builder(spec.name)(outcome.folder, (spec, outcome))
-    file = exhibit.write(outcome.folder)
-    print_exhibit(request.console, exhibit)
-    request.console.print(f"exhibit: {shown(file)}", soft_wrap=True)
+    write(exhibit, outcome.folder, request)

@@ -90,7 +90,7 @@ def run(document: YamlDocument, request: RunRequest) -> None:
     with TemporaryDirectory(prefix="railyard-exhibit-") as nowhere:
         made = make(Path(nowhere), spec)
     with results_folder(_identity(made), teller(request.console), out=request.out, fresh=not request.resume) as folder:
-        _write(made, folder, request)
+        write(made, folder, request)
 
 
 def _identity(made: Exhibit) -> Identity:
@@ -132,10 +132,10 @@ def _with_runs(spec: ExhibitSpec, document: YamlDocument, request: RunRequest, m
             teller(request.console)(sentence)
         return
     with whole_campaign(plan, place, jobs=request.jobs, console=request.console, tables=True) as campaign:
-        _write(make(campaign.folder, spec), campaign.folder, request)
+        write(make(campaign.folder, spec), campaign.folder, request)
 
 
-def _write(made: Exhibit, folder: Path, request: RunRequest) -> None:
+def write(made: Exhibit, folder: Path, request: RunRequest) -> None:
     file = made.write(folder)
     print_exhibit(request.console, made)
     request.console.print(f"exhibit: {shown(file)}", soft_wrap=True)
