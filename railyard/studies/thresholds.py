@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -101,6 +101,19 @@ def with_measured(entry: SchemeEntry, ordered: Sequence[float], facts: Mapping[s
     return MeasuredScheme.model_construct(**given, measured=record)
 
 
+def in_milliseconds(
+    entries: Iterable[SchemeEntry], measured: Callable[[SchemeEntry], MeasuredScheme]
+) -> list[SchemeEntry]:
+    """The schemes with `thresholds: [X, Y]` as `measured` has them; `off` means no re-injection."""
+
+    def of(entry: SchemeEntry) -> SchemeEntry:
+        if entry.thresholds is None or isinstance(entry, MeasuredScheme):
+            return entry
+        return without_reinjection(entry) if entry.thresholds == "off" else measured(entry)
+
+    return [of(entry) for entry in entries]
+
+
 def _measuring_runs(
     experiment: Experiment, document: YamlDocument, entry: SchemeEntry, arena: str
 ) -> tuple[Experiment, list[RunSpec]]:
@@ -175,18 +188,13 @@ def resolved(
     of its clients. Measuring runs lie below `folder`/thresholds, one campaign for each scheme that differs in more than
     its thresholds.
     """
-    entries: list[SchemeEntry] = []
-    for entry in experiment.schemes:
-        if entry.thresholds is None or isinstance(entry, MeasuredScheme):
-            entries.append(entry)
-            continue
-        if entry.thresholds == "off":
-            entries.append(without_reinjection(entry))
-            continue
+
+    def of(entry: SchemeEntry) -> MeasuredScheme:
         tell(f"measuring play-time left with the control off, for {entry.base_label()}")
         distribution = measured(experiment, document, entry, "sim", Place(results=folder / "thresholds"), jobs)
-        entries.append(with_measured(entry, distribution.ordered, record_of(distribution, experiment, entry, "sim")))
-    return experiment.model_copy(update={"schemes": entries})
+        return with_measured(entry, distribution.ordered, record_of(distribution, experiment, entry, "sim"))
+
+    return experiment.model_copy(update={"schemes": in_milliseconds(experiment.schemes, of)})
 
 
 def left_open(experiment: Experiment, tell: Callable[[str], None]) -> Experiment:

@@ -38,7 +38,7 @@ from railyard.studies.population.parts import PLAYS_FILE, SCHEMA_VERSION, Parts,
 from railyard.studies.population.play import Arm, arm_of
 from railyard.studies.population.scenes import Library
 from railyard.studies.population.viewers import PILOT_DAY
-from railyard.studies.thresholds import measuring, with_measured, without_reinjection
+from railyard.studies.thresholds import in_milliseconds, measuring, with_measured
 
 RECORD_SCHEMA = 1
 RECORD_FILE = "population.json"
@@ -166,19 +166,15 @@ class _Work:
     def resolve(self, entries: Sequence[SchemeEntry]) -> list[SchemeEntry]:
         """`thresholds: [X, Y]` as milliseconds, measured on the pilot viewers with the control off."""
         ordered: dict[Arm, tuple[list[float], int]] = {}
-        result: list[SchemeEntry] = []
-        for entry in entries:
-            if entry.thresholds is None:
-                result.append(entry)
-            elif entry.thresholds == "off":
-                result.append(without_reinjection(entry))
-            else:
-                arm = arm_of(measuring(entry))
-                if arm not in ordered:
-                    self.tell(f"measuring play-time left with the control off on {self.pilot.count} pilot viewers")
-                    ordered[arm] = self._measure(arm)
-                result.append(self._measured(entry, *ordered[arm]))
-        return result
+
+        def of(entry: SchemeEntry) -> MeasuredScheme:
+            arm = arm_of(measuring(entry))
+            if arm not in ordered:
+                self.tell(f"measuring play-time left with the control off on {self.pilot.count} pilot viewers")
+                ordered[arm] = self._measure(arm)
+            return self._measured(entry, *ordered[arm])
+
+        return in_milliseconds(entries, of)
 
     def play(self, arms: Sequence[Arm], viewers: Viewers, population: Population | None = None) -> list[Failed]:
         recipe = replace(self.recipe, arms=tuple(arms), population=population or self.population)
