@@ -1,3 +1,3 @@
-from railyard.cli.main import main
+from railyard.cli.start import main
 
 main()

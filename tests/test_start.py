@@ -23,6 +23,17 @@ except SystemExit as ended:
     print([name for name in sys.modules if name.startswith("railyard.")], file=sys.stderr)
     print(len(os.listdir("/proc/self/task")), file=sys.stderr)
 """
+INTERRUPTED_IMPORT = """
+import os, signal, sys
+module = sys.argv.pop(1)
+class Interrupted:
+    def find_spec(self, name, *_):
+        if name == module:
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Interrupted())
+from railyard.cli.start import main
+main()
+"""
 SLOW = {"dask", "dpkt", "duckdb", "jinja2", "matplotlib", "numpy", "plotly", "pyarrow", "pydantic", "scipy", "yaml"}
 
 
@@ -46,6 +57,13 @@ def test_the_version_is_printed_without_a_library_but_that_of_the_command_line()
     printed, packages, modules, _ = started("--version")
     assert printed.startswith("railyard ")
     assert packages & (SLOW | {"rich"}) == set() and len(modules) < 10, modules
+
+
+@pytest.mark.parametrize("module", ["typer", "railyard.base.words", "railyard.cli.query", "duckdb"])
+def test_ctrl_c_during_an_import_ends_the_program_without_a_traceback(module: str) -> None:
+    command = [sys.executable, "-c", INTERRUPTED_IMPORT, module, "query"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
 
 @pytest.mark.parametrize("incomplete", ["", "re"])

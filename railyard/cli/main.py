@@ -16,9 +16,9 @@ from typer.core import TyperCommand, TyperGroup
 from railyard.base.errors import UserError, fault_words
 from railyard.base.provenance import version_words
 from railyard.base.words import printable
+from railyard.cli.start import INTERRUPTED, loaded
 
 TRACEBACK_VARIABLE = "RAILYARD_TRACEBACK"
-INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 
 # The module and the function of each command; for a group of commands, the function is its callback.
 GROUPS = {
@@ -132,7 +132,9 @@ class _Commands(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         name, command, rest = super().resolve_command(ctx, args)
-        return name, command.load() if isinstance(command, _Unloaded) else command, rest
+        command = command.load() if isinstance(command, _Unloaded) else command
+        loaded()
+        return name, command, rest
 
 
 def whole() -> Any:

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from railyard.cli.main import INTERRUPTED
+from railyard.cli.start import INTERRUPTED
 
 ResultsOption = Annotated[Path, typer.Option(metavar="DIR", help="The folder of results.", show_default="results")]
 JobsOption = Annotated[int | None, typer.Option(min=1, help="Number of parallel runs. Default: one for each core.")]
