@@ -261,6 +261,15 @@ TEST(wrong_yaml_is_told_with_its_line) {
     }
 }
 
+TEST(yaml_that_lies_too_deep_is_refused_at_once) {
+    static char text[1 << 20] = "model: small\ncopies: ";
+    for (size_t i = strlen(text); i < sizeof text - 1; i++)
+        text[i] = '[';
+    sample s = {0};
+    assert_false(read_yaml(&s, text, SETTINGS_ALL));
+    assert_string_equal(error, ", line 2: lists or mappings lie too deep within each other; at most 100.");
+}
+
 TEST(help_lists_the_rows_of_a_side) {
     char *text = NULL;
     size_t length = 0;

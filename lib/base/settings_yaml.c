@@ -10,6 +10,7 @@
 
 #define KNOWN_BYTES    144 /* fits the sentence of fail_unknown() */
 #define MAX_YAML_BYTES ((size_t)16 << 20)
+#define MAX_DEPTH      100
 
 /* ---- Documents ---- */
 
@@ -29,6 +30,33 @@ bool settings_yaml_fail(const settings_yaml *y, size_t line, const char *format,
     return false;
 }
 
+/* How much deeper the nodes after an event are. */
+static int descent(yaml_event_type_t type) {
+    return (type == YAML_SEQUENCE_START_EVENT || type == YAML_MAPPING_START_EVENT) -
+           (type == YAML_SEQUENCE_END_EVENT || type == YAML_MAPPING_END_EVENT);
+}
+
+/* The time that libyaml takes to load a document grows with the square of its depth. Other mistakes are left to it. */
+static bool check_depth(const settings_yaml *y, const char *text, size_t length) {
+    yaml_parser_t parser;
+    yaml_event_t event;
+    int depth = 0;
+    bool has_more = true;
+    if (!yaml_parser_initialize(&parser))
+        return settings_yaml_fail(y, 0, "out of memory.");
+    yaml_parser_set_input_string(&parser, (const unsigned char *)text, length);
+    while (has_more && depth <= MAX_DEPTH && yaml_parser_parse(&parser, &event)) {
+        has_more = event.type != YAML_STREAM_END_EVENT;
+        depth += descent(event.type);
+        yaml_event_delete(&event);
+    }
+    if (depth > MAX_DEPTH)
+        settings_yaml_fail(y, parser.mark.line, "lists or mappings lie too deep within each other; at most %d.",
+                           MAX_DEPTH);
+    yaml_parser_delete(&parser);
+    return depth <= MAX_DEPTH;
+}
+
 bool settings_yaml_load(settings_yaml *y, const char *text) {
     yaml_parser_t parser;
     size_t length = text ? strlen(text) : 0;
@@ -40,8 +68,9 @@ bool settings_yaml_load(settings_yaml *y, const char *text) {
         return false;
     }
     yaml_parser_set_input_string(&parser, (const unsigned char *)(text ? text : read), length);
-    const bool ok = yaml_parser_load(&parser, &y->document);
-    if (!ok)
+    const bool is_shallow = check_depth(y, text ? text : read, length);
+    const bool ok = is_shallow && yaml_parser_load(&parser, &y->document);
+    if (is_shallow && !ok)
         settings_yaml_fail(y, parser.problem_mark.line, "this is not YAML: %s.",
                            parser.problem ? parser.problem : "it cannot be read");
     yaml_parser_delete(&parser);
