@@ -414,3 +414,5 @@ def test_a_server_that_is_not_there_is_one_sentence(tmp_path: Path, transport: l
 
 def test_names_that_occur_twice_are_listed_once() -> None:
     assert near_miss("zzz", ["one", "two", "one"]) == "known are one, two."
+    many = near_miss("zzz", [f"{number:03}" for number in range(300)])
+    assert many.startswith("known are 000, 001, ") and many.endswith(", 059 and 240 more.")

@@ -113,13 +113,18 @@ def field_name(location: Location) -> str:
     return text
 
 
+MOST_NAMES = 60
+"""Limit for the names in a sentence."""
+
+
 def near_miss(word: str, known: Iterable[str]) -> str:
     """'; did you mean "x"?' or the list of what there is, to end a sentence about an unknown name."""
     names = sorted(set(known))
     close = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
     if close:
         return f"did you mean '{close[0]}'?"
-    return f"known are {', '.join(names)}." if names else "there are none."
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    return f"known are {', '.join(names[:MOST_NAMES])}{more}." if names else "there are none."
 
 
 def find_yaml(name: str, folder: Path, what: str) -> Path:
