@@ -23,6 +23,7 @@ from conftest import FakeRun, good
 from in_process import railyard
 from railyard.base import provenance
 from railyard.base.errors import UserError
+from railyard.base.paths import ROOT
 from railyard.base.terminal import fitted, print_table
 from railyard.figures.rows import COMPARED, REDUNDANCY
 from railyard.gate.compare import outputs_sha256
@@ -414,3 +415,16 @@ def test_only_a_new_file_that_can_change_a_program_makes_a_work_tree_dirty(
     (tmp_path / "transport" / "b.c").unlink()
     (tmp_path / "transport" / "a.c").write_text("int c;\n")
     assert provenance.git_state.__wrapped__()["dirty"] is True
+
+
+def test_versions_name_each_library_that_the_simulator_loads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    packages = next(line for line in makefile.splitlines() if line.startswith("PKGS := ")).split()[2:]
+    header = tmp_path / "intel-ipsec-mb.h"
+    header.write_text('/* */\n#define IMB_VERSION_STR "1.3.0"\n')
+    monkeypatch.setattr(provenance, "GCM_HEADER", header)
+    versions = provenance.versions.__wrapped__()
+    assert versions["intel-ipsec-mb"] == "1.3.0"
+    assert all((versions[name] or "")[0].isdigit() for name in packages)
+    header.unlink()
+    assert provenance.versions.__wrapped__()["intel-ipsec-mb"] is None

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import platform
+import re
 import subprocess
 from functools import cache
 from pathlib import Path
@@ -17,7 +18,8 @@ from railyard.base.paths import IN_CHECKOUT, REVISION_FILE, ROOT
 
 # Where the programs and the orchestrator come from.
 ROOMS = ("transport", "lib", "emulator", "server", "player", "apps", "peers", "railyard", "Makefile")
-LIBRARIES = ("gnutls", "libnghttp3", "jansson")
+LIBRARIES = ("gnutls", "libnghttp3", "jansson", "yaml-0.1")
+GCM_HEADER = Path("/usr/include/intel-ipsec-mb.h")  # as the Makefile asks for it; pkg-config does not know the library
 
 
 def _output(*command: str) -> str | None:
@@ -71,6 +73,8 @@ def cpu() -> dict[str, Any]:
 @cache
 def versions() -> dict[str, str | None]:
     library_versions = {name: _output("pkg-config", "--modversion", name) for name in LIBRARIES}
+    gcm = re.search(r'IMB_VERSION_STR "(.*)"', GCM_HEADER.read_text()) if GCM_HEADER.is_file() else None
+    library_versions["intel-ipsec-mb"] = gcm[1] if gcm else None
     return {"railyard": __version__, "python": platform.python_version(), **library_versions}
 
 
