@@ -7,9 +7,12 @@ import io
 import json
 import os
 import shutil
+import signal
 import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -31,11 +34,12 @@ from railyard.results import differences, stored
 from railyard.results.aggregate import tables_of, write_parquet
 from railyard.results.campaigns import StoredCampaign, find_campaigns, find_run_or_campaign
 from railyard.results.columns import CAMPAIGN, STORED, TABLES
-from railyard.results.query import connect, run_query
+from railyard.results.query import connect, rows_of, run_query
 from railyard.results.records import load_campaign
 from railyard.results.upgrade import stored_tables
 from railyard.run.campaign import Campaign
 from railyard.studies.population import parts
+from waiting import wait_until
 
 DATA = Path(__file__).parent / "data"
 Make = Callable[..., Path]
@@ -151,6 +155,30 @@ def test_an_answer_into_a_pipe_leaves_the_pipe(results: Path, tmp_path: Path) ->
         assert railyard(*query, "--out", str(pipe)).returncode == 0
         assert reader.read().split() == ["answer", "42"]
     assert pipe.is_fifo() and [file.name for file in tmp_path.iterdir() if file.name.startswith(".pipe")] == []
+
+
+ENDLESS = "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t) SELECT max(n) FROM t"
+
+
+def test_ctrl_c_ends_a_query_while_it_computes(results: Path) -> None:
+    program = subprocess.Popen(
+        [sys.executable, "-m", "railyard", "query", ENDLESS, "--results", str(results)], stderr=subprocess.PIPE
+    )
+    stat = Path(f"/proc/{program.pid}/stat")
+    ticks = 3 * os.sysconf("SC_CLK_TCK")  # of which its start takes about half
+    wait_until(lambda: int(stat.read_text().split()[13]) > ticks, "the query did not compute", 60)
+    program.send_signal(signal.SIGINT)
+    assert program.communicate(timeout=5)[1] == b""
+    assert program.returncode == -signal.SIGINT  # a shell says 130
+
+
+def test_rows_of_an_answer_come_before_all_are_converted() -> None:
+    """Ctrl-C is heard between them. The second part cannot be converted."""
+    days = pa.chunked_array([pa.array([0], pa.date32()), pa.array([10_000_000], pa.date32())])
+    rows = rows_of(pa.table({"day": days}))
+    assert next(rows) == (date(1970, 1, 1),)
+    with pytest.raises(UserError, match="column day"):
+        next(rows)
 
 
 def test_mistakes_end_in_one_sentence(results: Path, tmp_path: Path) -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import io
+import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -34,6 +37,18 @@ def _columns() -> RichTable:
     return table
 
 
+@contextmanager
+def _ended_by_ctrl_c() -> Iterator[None]:
+    """Ctrl-C ends the process at once. Python's own handler would wait until DuckDB has computed."""
+    before = signal.getsignal(signal.SIGINT)
+    if before is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def query_command(
     sql: Annotated[str | None, typer.Argument(metavar="SQL", help="One SELECT. Without it: list the tables.")] = None,
     results: ResultsOption = RESULTS_DIR,
@@ -50,7 +65,8 @@ def query_command(
         raise UserError("a table is for the terminal; into a file goes --format csv, json or parquet.")
     if form == "parquet" and out is None and sys.stdout.isatty():
         raise UserError("Parquet is not text; give a file by --out FILE, or redirect the output.")
-    answer = run_query(connect(results), sql)
+    with _ended_by_ctrl_c():
+        answer = run_query(connect(results), sql)
     if form == "table":
         table = new_table(*answer.column_names, overflow="fold")
         for column, field in zip(table.columns, answer.schema, strict=True):

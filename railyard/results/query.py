@@ -22,6 +22,7 @@ from railyard.results.columns import CAMPAIGN, CAMPAIGNS, CLAIMS, EXHIBITS, PAPE
 from railyard.results.upgrade import as_now, read_parquet, stored_tables, version_of
 
 FORMATS = ("table", "csv", "json", "parquet")
+ROWS_AT_A_TIME = 10_000  # between them Ctrl-C is heard
 SAFE_NAME = re.compile(r"^[a-z][a-z0-9_]*$")
 
 PATHS_SQL = """
@@ -189,16 +190,17 @@ def run_query(database: duckdb.DuckDBPyConnection, sql: str) -> pa.Table:
 def rows_of(answer: pa.Table) -> Iterator[tuple[Any, ...]]:
     """The rows, mappings as dictionaries; two columns may have the same name. Raises UserError where a time is none of
     Python's."""
-    columns = []
-    for name, column in zip(answer.column_names, answer.columns, strict=True):
-        try:
-            columns.append(column.to_pylist(maps_as_pydicts="lossy"))
-        except (OverflowError, ValueError):
-            raise UserError(
-                f"column {name}: a time outside of the years 1 to 9999, or finer than microseconds, cannot be written "
-                "as text; cast the column to VARCHAR, or use --format parquet."
-            ) from None
-    return zip(*columns, strict=True)
+    for batch in answer.to_batches(ROWS_AT_A_TIME):
+        columns = []
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            try:
+                columns.append(column.to_pylist(maps_as_pydicts="lossy"))
+            except (OverflowError, ValueError):
+                raise UserError(
+                    f"column {name}: a time outside of the years 1 to 9999, or finer than microseconds, cannot be "
+                    "written as text; cast the column to VARCHAR, or use --format parquet."
+                ) from None
+        yield from zip(*columns, strict=True)
 
 
 def write_answer(answer: pa.Table, form: str, sink: BinaryIO) -> None:
