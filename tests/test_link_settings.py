@@ -199,3 +199,25 @@ def test_an_index_may_give_settings_too(tmp_path: Path) -> None:
     option = f"a:up={tmp_path}/t,down={tmp_path}/t,down-delay=15,queue=codel,loss=0.1,up-delay-trace={tmp_path}/d"
     assert pair.paths[0].mpshell_option() == option
     assert pair.paths[1].queue == "pie:qdelay_ref=20"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("'pie:qdelay_ref=20'", "'droptail:packets=0'", ("index.yaml:10: pairs[0].paths[1].queue: path b, up: queue",)),
+        ("loss: 0.1", "onoff: 9/0", ("index.yaml:9: pairs[0].paths[0].link.onoff: this takes", "not '9/0'")),
+        ("loss: 0.1", "reorder: 0.5", ("index.yaml:9: pairs[0].paths[0].link: path a, uplink: reorder needs",)),
+        ("queue: codel", "queue: 'codel:target=0'", ("index.yaml:8: pairs[0].paths[0].queue: path a, up: queue",)),
+    ],
+)
+def test_what_programs_refuse_of_an_index_is_named_with_its_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: str, new: str, words: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("RAILYARD_TRACE_PATH", str(tmp_path))
+    (tmp_path / "index.yaml").write_text(INDEX.replace(old, new))
+    (tmp_path / "t").write_text("1\n")
+    (tmp_path / "d").write_text("0,5\n")
+    with pytest.raises(UserError) as error:
+        specs(tmp_path, YAML.partition("links:")[0].replace("subway-1", "two"))
+    for word in words:
+        assert word in str(error.value), (word, str(error.value))

@@ -9,10 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from railyard.base.yamlfile import Location, YamlDocument
+from railyard.base.yamlfile import Location, YamlDocument, load_yaml
 from railyard.experiment.arenas import load
 from railyard.experiment.model import Experiment
 from railyard.run.runspec import RunSpec
+from railyard.traces.index import INDEX_FILE
+from railyard.traces.library import find_pair
+
+PAIRS: Location = ("pairs",)
 
 _SENTENCE = re.compile(
     r"((?P<list>paths|bottlenecks|link_events)\[(?P<index>[0-9]+)\]\.|(?P<player>player)(\.|: ))?"
@@ -28,21 +32,23 @@ def refuse(experiment: Experiment, document: YamlDocument, specs: Sequence[RunSp
     for spec, sentence in zip(kinds, load("sim").refusals(kinds), strict=False):
         if sentence and (part := _SENTENCE.fullmatch(sentence)):
             location = document.known(_location(experiment, document, spec, part))
+            source = document
+            if part["list"] == "paths" and location == PAIRS:
+                source, location = _of_pair(spec, int(part["index"]), _names(part)) or (document, location)
             takes = "this takes " if part["takes"] == " takes " else ""
             where = f"path {spec.paths[int(part['index'])].name}, {part['name']}: " if part["list"] == "paths" else ""
-            raise document.error(location, f"{takes or where}{part['words']}; correct it.")
+            raise source.error(location, f"{takes or where}{part['words']}; correct it.")
 
 
 def _location(experiment: Experiment, document: YamlDocument, spec: RunSpec, part: re.Match[str]) -> Location:
     """The field that the sentence is about, or the nearest part around it that the file has."""
     name, index = part["name"] or "", int(part["index"] or 0)
-    of_queue = [f"{name}_queue", "queue"] if part["words"].startswith("queue ") else []
     match part["list"] or part["player"]:
         case "paths":
-            return _of_path(document, spec.paths[index].name, of_queue or [name])
+            return _of_path(document, spec.paths[index].name, _names(part))
         case "bottlenecks":
             within: Location = ("bottlenecks", spec.bottlenecks[index].name)
-            names = [*of_queue, f"{name}_rate", "rate"] if part["takes"] == ": " else [name]
+            names = [*_names(part), f"{name}_rate", "rate"] if part["takes"] == ": " else [name]
             return next(((*within, each) for each in names if (*within, each) in document.lines), within)
         case "link_events":
             return ("link_events", index, name)
@@ -51,12 +57,33 @@ def _location(experiment: Experiment, document: YamlDocument, spec: RunSpec, par
     return (name,) if name in type(experiment).model_fields else ("schemes", _entry(experiment, spec), name)
 
 
+def _names(part: re.Match[str]) -> list[str]:
+    """The fields that the words may be about: a queue is refused by its direction."""
+    name = part["name"] or ""
+    return [f"{name}_queue", "queue"] if part["words"].startswith("queue ") else [name]
+
+
 def _of_path(document: YamlDocument, path: str, names: list[str]) -> Location:
     """In `links`, of the path before that of all; else what the pair itself says."""
     groups: list[Location] = [("links", group) for group in (path, "cellular", "all")]
     places: list[Location] = [(*group, name) for group in groups for name in names]
     places += [("queue",)] if "queue" in names else []
-    return next((place for place in [*places, *groups] if place in document.lines), ("pairs",))
+    return next((place for place in [*places, *groups] if place in document.lines), PAIRS)
+
+
+def _of_pair(spec: RunSpec, index: int, names: list[str]) -> tuple[YamlDocument, Location] | None:
+    """The field in the index of the library that the pair is from, or the nearest part around it; None: the index is no
+    YAML."""
+    library = find_pair(spec.pair).library
+    if library.name != INDEX_FILE:
+        return None
+    document = load_yaml(library)
+    pairs = [pair["name"] for pair in document.data["pairs"]]
+    number = pairs.index(spec.pair)
+    paths = [path["name"] for path in document.data["pairs"][number]["paths"]]
+    path: Location = ("pairs", number, "paths", paths.index(spec.paths[index].name))
+    places = [*((*path, "link", name) for name in names), (*path, "queue" if "queue" in names else "link"), path]
+    return next((document, place) for place in places if place in document.lines)
 
 
 def _entry(experiment: Experiment, spec: RunSpec) -> int:
