@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -78,6 +80,7 @@ BAD = (
     ("/run/campaign/subway-1--xlink--s1?chunk=-1", 400, "requested no chunk"),
     ("/campaign/campaign?page=9", 400, "no page 9"),
     ("/campaign/campaign?page=x", 400, "takes a number from 1"),
+    ("/campaign/campaign?page=" + "9" * 5000, 400, "takes a number from 1"),
     ("/campaign/campaign?scheme=xlnk", 400, "did you mean &#39;xlink&#39;?"),
     ("/campaign/campaign?order=run_id;DROP", 400, "order takes"),
     ("/campaign/campaign?of=1", 400, "of takes"),
@@ -162,6 +165,19 @@ def test_names_with_markup_are_text(make_campaign: Make) -> None:
             answer = server.get(path)
             assert (MARKUP not in answer.text and "&lt;img" in answer.text) or path.startswith("/start"), path
             assert answer.status == (404 if path.endswith(quote(MARKUP)) and "campaign" in path else 200), path
+
+
+def test_a_folder_whose_name_is_no_utf8_is_told_beside_the_others(make_campaign: Make) -> None:
+    results = campaign(make_campaign).parent
+    shutil.copytree(results / "campaign", results / os.fsdecode(b"bad\xff"))
+    with Server(results) as running:
+        page = running.get("/")
+    assert page.status == 200 and 'href="/campaign/campaign"' in page.text
+    assert "bad\ufffd: the name of this folder is not UTF-8; rename it." in page.text
+    asked = railyard("query", "SELECT 1", "--results", str(results))
+    assert asked.returncode == 2 and "bad\ufffd: the name of this folder is not UTF-8" in asked.stderr
+    reported = railyard("report", str(results / os.fsdecode(b"bad\xff")))
+    assert reported.returncode == 2 and "a name in it is not UTF-8; rename that" in reported.stderr
 
 
 def test_a_campaign_whose_record_is_gone_has_a_page(make_campaign: Make) -> None:

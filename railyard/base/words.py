@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 _PICTURES = {code: chr(0x2400 + code) for code in range(32)} | {0x7F: "\u2421"}
-_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def counted(number: int, thing: str) -> str:
@@ -14,8 +14,8 @@ def counted(number: int, thing: str) -> str:
 
 
 def printable(text: str) -> str:
-    """The text with a picture, or U+FFFD, for each character that controls a terminal or turns the direction of
-    writing. Line ends and tabs stay."""
+    """The text with a picture, or U+FFFD, for each character that controls a terminal, turns the direction of
+    writing or stands for a byte that is no UTF-8. Line ends and tabs stay."""
     if text.isprintable():
         return text
     return _CONTROLS.sub(lambda match: _PICTURES.get(ord(match[0]), "\ufffd"), text)

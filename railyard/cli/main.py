@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from railyard.base.errors import UserError, fault_words
+from railyard.base.errors import MOST_LETTERS, UserError, fault_words
 from railyard.base.provenance import version_words
 from railyard.base.words import printable
 from railyard.cli.start import INTERRUPTED, loaded
@@ -183,6 +183,10 @@ def main() -> None:
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
         sys.exit(141)
+    except UnicodeEncodeError as error:
+        _fail(
+            f"{error.object[:MOST_LETTERS]!r} cannot be written: a name in it is not UTF-8; rename that file or folder."
+        )
     except OSError as error:
         _fail(f"{error.filename or 'the results'}: {error.strerror or error}; what is complete there is kept.")
     except Exception as error:

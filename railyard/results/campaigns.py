@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from railyard.base.errors import UserError
+from railyard.base.words import printable
 from railyard.base.yamlfile import near_miss
 from railyard.results.records import RESULT_OUTCOMES, are_runs, time_of
 from railyard.results.shapes import CAMPAIGN, EXHIBIT, FACTS, POPULATION, RUN, read_record
@@ -36,6 +37,15 @@ class StoredCampaign:
 
     name: str  # relative to that folder
     folder: Path
+
+    @property
+    def name_problem(self) -> str | None:
+        """A sentence where tables and pages cannot have its name."""
+        try:
+            self.name.encode()
+        except UnicodeEncodeError:
+            return f"{printable(str(self.folder))}: the name of this folder is not UTF-8; rename it."
+        return None
 
     @cached_property
     def record(self) -> dict[str, Any]:
@@ -188,6 +198,8 @@ def campaigns_or_error(results: Path) -> list[StoredCampaign]:
     campaigns = find_campaigns(results)
     if not campaigns:
         raise UserError(f"{results}: there are no results; `railyard run EXPERIMENT` makes some.")
+    for problem in filter(None, (campaign.name_problem for campaign in campaigns)):
+        raise UserError(problem)
     return campaigns
 
 

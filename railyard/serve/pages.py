@@ -26,6 +26,7 @@ from railyard.serve.work import UnfinishedError
 
 ROWS = 50  # of a page of runs
 LONGEST_REPEAT_S = 60.0  # a run without qlogs is repeated to explain it, if it took no longer than this
+MOST_DIGITS = 9
 REPORT = "report.html"
 ORDERS = {
     "run": "run_id",
@@ -150,7 +151,7 @@ class OneCampaign(Page):
 
     def _number(self, name: str) -> int:
         text = self.get_query_argument(name, "1")
-        if not text.isascii() or not text.isdigit() or not 1 <= int(text[:9]) == int(text):
+        if not text.isascii() or not text.isdigit() or len(text) > MOST_DIGITS or int(text) < 1:
             raise UserError(f"{name} takes a number from 1, not '{text}'.")
         return int(text)
 

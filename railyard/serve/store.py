@@ -244,18 +244,22 @@ class Store:
         self._lock = threading.Lock()
 
     def all(self) -> list[Known]:
-        """Every campaign there is now."""
+        """Every campaign there is now, but those whose name no address can have."""
         with self._lock:
-            campaigns = find_campaigns(self.results) if self.results.is_dir() else []
+            campaigns = [one for one in self._found() if one.name_problem is None]
             known = self._known
             self._known = {
                 (one.name, one.folder): known.get((one.name, one.folder)) or Known(one, self._work) for one in campaigns
             }
             return list(self._known.values())
 
+    def _found(self) -> list[StoredCampaign]:
+        return find_campaigns(self.results) if self.results.is_dir() else []
+
     def overviews(self) -> tuple[list[Overview], list[str]]:
         """The list, those started last first; and a sentence for each that cannot be read."""
-        known, rows, broken = self.all(), list[Overview](), list[str]()
+        known, rows = self.all(), list[Overview]()
+        broken = list(filter(None, (one.name_problem for one in self._found())))
         newest = {campaign.folder for campaign in newest_of([one.campaign for one in known]).values()}
         for one in known:
             try:
