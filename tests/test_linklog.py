@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -150,6 +151,15 @@ def test_link_stats_prints_a_table_or_json_of_files_and_directories(tmp_path: Pa
     nothing = railyard("link-stats", str(tmp_path / "absent.log"))
     assert (nothing.returncode, nothing.stderr.count("\n")) == (2, 1)
     assert "absent.log: cannot be read: no such file" in nothing.stderr
+
+
+def test_link_plot_draws_a_log_of_one_instant_without_a_warning(tmp_path: Path) -> None:
+    file = tmp_path / "one.log"
+    file.write_text("# base timestamp: 0\n5 # 1504\n5 + 1500\n")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        done = railyard("link-plot", str(file), "--out", str(tmp_path / "one.svg"))
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_link_plot_draws_every_format_and_equal_logs_give_equal_svg(tmp_path: Path) -> None:

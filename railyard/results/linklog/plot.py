@@ -78,7 +78,8 @@ def _drawn(logs: Sequence[LinkLog], stats: Sequence[LinkStats], bin_ms: int, log
         _draw_rates(axes[2 * position], log, figures, bin_ms)
         _draw_delay(axes[2 * position + 1], log, figures, log_delay)
     axes[-1].set_xlabel("time, s")
-    axes[-1].set_xlim(min(log.span_ms[0] for log in logs) / 1e3, max(log.span_ms[1] for log in logs) / 1e3)
+    begin_ms, end_ms = min(log.span_ms[0] for log in logs), max(log.span_ms[1] for log in logs)
+    axes[-1].set_xlim(begin_ms / 1e3, max(end_ms, begin_ms + 1) / 1e3)
     return figure
 
 
