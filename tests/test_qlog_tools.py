@@ -296,6 +296,11 @@ def test_paths_times_and_losses_are_those_of_the_events(tmp_path: Path) -> None:
         ('{"qlog_version":"0.3","traces":[{"events":[{"time":NaN,"name":"a","data":{}}]}]}', "NaN"),
         ('{"trace":{}}\n{"time":1e999,"name":"quic:packet_sent","data":{}}', "no finite number"),
         ('{"trace":[]}\n{}', "no header"),
+        ('{"trace":{}}\n{"time":0,"name":"quic:packet_sent","data":{"raw":{"length":1e308}}}', "more than 62 bits"),
+        (
+            '{"trace":{"common_fields":{"time_format":"delta"}}}\n' + '{"time":1e308,"name":"q:x","data":{}}\n' * 3,
+            "inf is no finite number",
+        ),
         ('{"trace":{}}\n{"time":0,"name":"quic:packet_sent","data":{"header":{"packet_number":"x"}}}', "no qlog"),
         ('{"trace":{"vantage_point":{"type":"client"}}}\n{"time":0,"name":"x:y","data":{}}', "no packets"),
     ],

@@ -18,6 +18,7 @@ from railyard.base.errors import UserError
 from railyard.base.files import open_regular
 
 MOST_BYTES = 1 << 30
+MOST_OF_QUIC = 2**62
 _ACKS = ("ack", "path_ack", "ack_mp", "mp_ack")
 _METRICS = ("smoothed_rtt", "min_rtt", "congestion_window", "bytes_in_flight")
 _ALIASES = {"cwnd": "congestion_window"}  # aioquic
@@ -152,7 +153,7 @@ class _Reader:
         kind = str(header.get("packet_type", data.get("packet_type", "")))
         raw = data.get("raw") or {}
         length = raw.get("length", header.get("packet_size", data.get("packet_size", 0)))
-        return kind, int(header.get("packet_number", -1)), int(length or 0)
+        return kind, _whole_number(header.get("packet_number", -1)), _whole_number(length or 0)
 
     def _packet(self, time_ms: float, data: Record, *, sent: bool) -> None:
         kind, number, length = self._header(data)
@@ -180,6 +181,13 @@ def _finite(value: Any) -> float:
     number = float(value)
     if not math.isfinite(number):
         raise ValueError(f"{value} is no finite number")
+    return number
+
+
+def _whole_number(value: Any) -> int:
+    number = int(value)
+    if abs(number) >= MOST_OF_QUIC:
+        raise ValueError("a packet's number or length has more than 62 bits")
     return number
 
 
@@ -219,7 +227,7 @@ def read_any_qlog(file: Path) -> AnyQlog:
         reader = _Reader(log)
         for event in events:
             for time, name, data in _fields(event, trace.get("event_fields")):
-                reader.event(to_ms(time), name, data)
+                reader.event(_finite(to_ms(time)), name, data)
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError) as error:
         raise UserError(f"{file}: it is no qlog of main schema 0.3, 0.4 or the present drafts: {error}.") from None
     if not log.paths:
