@@ -348,6 +348,8 @@ def test_a_connection_that_dies_ends_with_1(tmp_path: Path) -> None:
         ("time_limit_s", None, "time_limit_s is missing"),
         ("reinjection", "nonsense", "reinjection takes none, appending, frame or stream, not 'nonsense'"),
         ("player", {"video_bytes": 1}, "player.bitrate_bps is missing"),
+        ("path_events", "1:go:wifi", "path_events takes T:add|remove|standby|available:NAME"),
+        ("cc", "\x1b[31m", "not '?[31m'."),
         ("players", [{"player": {"chunk_bytes": "x"}}], "players[0].player.chunk_bytes takes"),
         ("paths", [{"name": "a", "up": "none", "down": "none", "delay_ms": 1}], "paths[0].up: "),
     ],

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/error.h"
 #include "emulator/mpshell/command.h"
 #include "emulator/mpshell/command_line.h"
 #include "emulator/mpshell/control.h"
@@ -164,17 +165,10 @@ static bool start_and_run(mp_shell *shell, int *status, bool *complete, char err
     return good;
 }
 
-/* One line, whatever a path's name or a configuration has in it. */
-static void complain(char error[MP_ERROR_SIZE]) {
-    for (char *c = error; *c != '\0'; c++)
-        *c = (unsigned char)*c < ' ' || *c == 0x7f ? '?' : *c;
-    fprintf(stderr, "mpshell: %s\n", error);
-}
-
 /* Complains unless all is good, which is returned. */
 static bool tell(bool good, char error[MP_ERROR_SIZE]) {
     if (!good)
-        complain(error);
+        error_say("mpshell", "%s", error);
     return good;
 }
 
@@ -217,13 +211,13 @@ int main(int argc, char **argv) {
     char error[MP_ERROR_SIZE] = "";
     int rc = 0;
     if (!mp_options_parse(&shell.options, argc, argv, error, sizeof error)) {
-        complain(error);
+        error_say("mpshell", "%s", error);
         rc = EXIT_CANNOT_START;
     } else if (shell.options.help) {
         mp_options_print_usage();
     } else if (shell.options.in_virtual_time) {
         mp_virtual_become(&shell.options, argc, argv, error);
-        complain(error);
+        error_say("mpshell", "%s", error);
         rc = EXIT_CANNOT_START;
     } else if (shell.options.probe_ms > 0) {
         rc = tell(mp_probe(&shell, error), error) ? 0 : EXIT_CANNOT_START;

@@ -325,8 +325,10 @@ static bool fill_events(player_options *o, json_t *value, char *error, size_t ca
     o->transport_config.path_events = o->path_events;
     for (size_t i = 0; i < count; i++) {
         const char *text = json_string_value(json_is_array(value) ? json_array_get(value, i) : value);
-        if (!path_events_parse(text ? text : "", o->path_events, &o->transport_config.path_event_count, error, cap))
-            return false;
+        char reason[SIM_ERROR_BYTES / 4];
+        if (!path_events_parse(text ? text : "", o->path_events, &o->transport_config.path_event_count, reason,
+                               sizeof reason))
+            return error_set(error, cap, "path_events %s", reason);
     }
     return true;
 }

@@ -1,7 +1,9 @@
 #include "base/error.h"
 
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 bool error_set(char *error, size_t cap, const char *format, ...) {
     va_list args;
@@ -12,11 +14,16 @@ bool error_set(char *error, size_t cap, const char *format, ...) {
 }
 
 bool error_say(const char *program, const char *format, ...) {
+    char *sentence = NULL;
     va_list args;
     va_start(args, format);
-    fprintf(stderr, "%s: ", program);
-    vfprintf(stderr, format, args);
-    fputc('\n', stderr);
+    const bool is_made = vasprintf(&sentence, format, args) >= 0;
     va_end(args);
+    for (char *c = is_made ? sentence : NULL; c && *c != '\0'; c++)
+        if (iscntrl((unsigned char)*c))
+            *c = '?';
+    fprintf(stderr, "%s: %s\n", program, is_made ? sentence : "out of memory.");
+    if (is_made)
+        free(sentence);
     return false;
 }
