@@ -277,6 +277,7 @@ def test_a_table_that_would_be_misread_is_refused(tmp_path: Path, header: str, r
             ("--unit", "mbps"),
             "unit is for rates, and this is read as mahimahi; leave it out or name",
         ),
+        ("rates", ("--from", "rates", "--unit", "mbps"), "one column; give it a time and a rate in each line, such as"),
         ("rates", ("--address", "192.0.2.1"), "address is for pcap, tshark, and this is read as mahimahi"),
         ("rates", ("--unit", "mb"), "Invalid value for '--unit': 'mb' is not one of"),
         ("rates", ("--seed", "2"), "--seed is for --microstructure"),

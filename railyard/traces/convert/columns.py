@@ -96,6 +96,8 @@ def _asked(path: Path, header: Sequence[str] | None, width: int, name: str) -> i
         return header.index(name)
     if name.isdigit() and 1 <= int(name) <= width:
         return int(name) - 1
+    if width == 1:
+        raise TraceError(f"{path}: this table has one column; give it a time and a rate in each line, such as '0,12.5'")
     known = ", ".join(header) if header is not None else f"1 to {width}"
     raise TraceError(f"{path}: there is no column {name!r}; the columns are {known}")
 
