@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -16,6 +17,7 @@ import pytest
 
 from conftest import good
 from railyard.base.paths import programs_dir
+from waiting import wait_until
 
 pytestmark = pytest.mark.privileged
 
@@ -72,6 +74,18 @@ def lender(socket_file: Path) -> Iterator[subprocess.Popen[bytes]]:
 def run_inside(socket_file: Path, *options: str, command: list[str]) -> subprocess.CompletedProcess[str]:
     line = [*NAMESPACE, *ONLY_NET_ADMIN, mpshell(), "--outside", str(socket_file), *PATHS, *options, "--", *command]
     return subprocess.run(line, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_wait_for_the_other_side(tmp_path: Path, number: signal.Signals) -> None:
+    command = [mpshell(), "--outside", str(tmp_path / "nobody"), *PATHS, "--", "true"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        status = Path(f"/proc/{process.pid}/status")
+        blocked = re.compile(r"^SigBlk:\s0*[1-9a-f]", re.MULTILINE)
+        wait_until(lambda: blocked.search(status.read_text()), "mpshell does not wait")
+        process.send_signal(number)
+        assert "no mpshell --lend-outside answers there" in process.communicate(timeout=5)[1]
+    assert process.returncode == 2
 
 
 def test_two_namespaces_are_joined_with_net_admin_alone(tmp_path: Path) -> None:

@@ -177,16 +177,22 @@ static int connect_lender(const char *path, char error[MP_ERROR_SIZE]) {
     struct timeval limit = {.tv_sec = REPLY_LIMIT_S};
     struct timespec step = {.tv_nsec = WAIT_STEP_NS};
     uint64_t until = clock_us() + WAIT_LIMIT_US;
+    sigset_t ends; /* signals that are blocked until COMMAND gets them */
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGINT);
+    sigaddset(&ends, SIGTERM);
+    sigaddset(&ends, SIGHUP);
     int fd = open_socket(path, &address, error);
     if (fd < 0)
         return -1;
     while (connect(fd, (const struct sockaddr *)&address, sizeof address) != 0) {
-        if ((errno != ENOENT && errno != ECONNREFUSED && errno != EINTR) || clock_us() > until) {
-            mp_fail(error, "--outside %s: no mpshell --lend-outside answers there: %s", path, strerror(errno));
+        const bool may_come = errno == ENOENT || errno == ECONNREFUSED || errno == EINTR;
+        const int saved = errno;
+        if (!may_come || clock_us() > until || sigtimedwait(&ends, NULL, &step) > 0) {
+            mp_fail(error, "--outside %s: no mpshell --lend-outside answers there: %s", path, strerror(saved));
             close(fd);
             return -1;
         }
-        nanosleep(&step, NULL);
     }
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
     return fd;
