@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import shutil
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -102,6 +103,18 @@ def checked(file: Path) -> list[dict[str, Any]]:
 
 def processes(trace: list[dict[str, Any]]) -> dict[str, int]:
     return {event["args"]["name"]: event["pid"] for event in trace if event["name"] == "process_name"}
+
+
+def test_a_qlog_that_was_cut_short_is_read_and_a_damaged_one_is_told(run: Path, tmp_path: Path) -> None:
+    again = tmp_path / "again"
+    shutil.copytree(run, again)
+    [file] = (again / "qlog").glob("*_server.sqlog")
+    lines = [f"{line}\n" for line in file.read_text().split("\n")[:60]]
+    file.write_text("".join(lines[:40])[:-9])
+    assert "A has no further" in railyard("diff", str(again), str(run)).stdout
+    file.write_text("".join([*lines[:40], '{"time": \n', *lines[40:]]))
+    done = railyard("diff", str(again), str(run))
+    assert done.returncode == 2 and f"{file.name}:41 is no event of a qlog" in done.stderr, done.stdout + done.stderr
 
 
 def test_the_player_and_each_path_are_processes(trace: list[dict[str, Any]]) -> None:

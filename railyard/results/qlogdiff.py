@@ -127,6 +127,8 @@ def events(file: Path) -> Iterator[Event]:
         try:
             event = parse(line)
         except ValueError:
+            if line.endswith("\n"):
+                raise ValueError(f"{file.name}:{number} is no event of a qlog") from None
             return
         if "name" in event:
             if not (type(event["name"]) is str and type(event.get("data")) is dict and _is_time(event.get("time"))):
