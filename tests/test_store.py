@@ -161,14 +161,16 @@ ENDLESS = "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t) SELEC
 
 
 def test_ctrl_c_ends_a_query_while_it_computes(results: Path) -> None:
-    program = subprocess.Popen(
-        [sys.executable, "-m", "railyard", "query", ENDLESS, "--results", str(results)], stderr=subprocess.PIPE
-    )
-    stat = Path(f"/proc/{program.pid}/stat")
+    command = [sys.executable, "-m", "railyard", "query", ENDLESS, "--results", str(results)]
     ticks = 3 * os.sysconf("SC_CLK_TCK")  # of which its start takes about half
-    wait_until(lambda: int(stat.read_text().split()[13]) > ticks, "the query did not compute", 60)
-    program.send_signal(signal.SIGINT)
-    assert program.communicate(timeout=5)[1] == b""
+    with subprocess.Popen(command, stderr=subprocess.PIPE) as program:
+        try:
+            stat = Path(f"/proc/{program.pid}/stat")
+            wait_until(lambda: int(stat.read_text().split()[13]) > ticks, "the query did not compute", 60)
+            program.send_signal(signal.SIGINT)
+            assert program.communicate(timeout=5)[1] == b""
+        finally:
+            program.kill()
     assert program.returncode == -signal.SIGINT  # a shell says 130
 
 
