@@ -371,8 +371,8 @@ void h3_on_event(h3_session *s, const xl_event *event, uint64_t now) {
     }
 }
 
-/* The payload of a DATA frame: as much of its content is made as the transport takes, in its send buffer. Returns how many
- * bytes that were, or a negative xl_error. */
+/* The payload of a DATA frame: as much of its content is made as the transport takes, in its send buffer. Returns how
+ * many bytes that were, or a negative xl_error. */
 static ssize_t send_payload(h3_session *s, h3_stream *st, size_t len, bool fin, const xl_frame_mark *mark) {
     const uint64_t id = (uint64_t)st->id, offset = st->body_framed - st->chunk_left;
     size_t taken = 0;

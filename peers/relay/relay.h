@@ -8,9 +8,10 @@
  *     local socket --read--> [in] --relay_peek(), relay_consume()--> stack
  *     local socket <--write-- [out] <--relay_push(), relay_finish()-- stack
  *
- * Bytes of the peer that the socket takes at once are not copied, and a stack with memory of its own for local bytes may
- * offer it by space() instead of [in]. A full buffer stops its reader, so that flow control works from end to end. The stack keeps what it knows of a
- * relay_stream in that stream's state. A stack over UDP gets the program around it from udp.h. */
+ * Bytes of the peer that the socket takes at once are not copied, and a stack with memory of its own for local bytes
+ * may offer it by space() instead of [in]. A full buffer stops its reader, so that flow control works from end to
+ * end. The stack keeps what it knows of a relay_stream in that stream's state. A stack over UDP gets the program
+ * around it from udp.h. */
 #ifndef PEERS_RELAY_RELAY_H
 #define PEERS_RELAY_RELAY_H
 
@@ -68,9 +69,9 @@ typedef struct {
     /* Client: a local connection has come; open a stream for it, now or once the handshake is done. The first call is
      * the moment to connect, so that the handshake counts to the first request. Server: never. */
     void (*open)(void *stack, relay_stream *);
-    /* NULL, or where a stack can take local bytes without a copy: sets *at to its own memory for the next ones, and returns
-     * how many fit there. If some come, or the end, filled() follows at once; if not, nothing. 0: they go to [in]. Never
-     * called while bytes wait in [in]. */
+    /* NULL, or where a stack can take local bytes without a copy: sets *at to its own memory for the next ones, and
+     * returns how many fit there. If some come, or the end, filled() follows at once; if not, nothing. 0: they go to
+     * [in]. Never called while bytes wait in [in]. */
     size_t (*space)(void *stack, relay_stream *, uint8_t **at);
     void (*filled)(void *stack, relay_stream *, size_t len, bool fin);
     /* There are new bytes to peek at, or the end. */

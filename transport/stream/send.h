@@ -34,8 +34,8 @@ size_t xl_send_capacity(const xl_send *);
 void xl_send_reserve(xl_send *, size_t len);
 /* Takes up to capacity bytes; returns how many, or XL_ERR_MEMORY. */
 ssize_t xl_send_write(xl_send *, const uint8_t *data, size_t len);
-/* Where the next bytes of the stream belong, to be written there instead: sets *at, and returns how many fit there, up to
- * len and to capacity, and fewer where the ring wraps. 0: none, or no memory. xl_send_wrote() takes the first len of
+/* Where the next bytes of the stream belong, to be written there instead: sets *at, and returns how many fit there, up
+ * to len and to capacity, and fewer where the ring wraps. 0: none, or no memory. xl_send_wrote() takes the first len of
  * them. False: so many were not offered, or the ring has moved since; nothing is taken. */
 size_t xl_send_space(xl_send *, size_t len, uint8_t **at);
 bool xl_send_wrote(xl_send *, size_t len);

@@ -533,10 +533,10 @@ typedef struct {
  * be given before its bytes are written. */
 ssize_t xl_stream_send(xl_connection *, uint64_t id, const uint8_t *data, size_t len, bool fin,
                        const xl_frame_mark *mark);
-/* The same without a copy. xl_stream_reserve() sets *at to where the next bytes belong in the send buffer, and returns how
- * many of `len` fit there: fewer than there is room for where the buffer wraps. xl_stream_commit() says how many were
- * written; call nothing else for the connection in between. If xl_stream_reserve() returns 0, there is no room: wait for
- * XL_EVENT_STREAM_WRITABLE. XL_ERR_ARGUMENT: more bytes than were reserved; nothing is taken. */
+/* The same without a copy. xl_stream_reserve() sets *at to where the next bytes belong in the send buffer, and returns
+ * how many of `len` fit there: fewer than there is room for where the buffer wraps. xl_stream_commit() says how many
+ * were written; call nothing else for the connection in between. If xl_stream_reserve() returns 0, there is no room:
+ * wait for XL_EVENT_STREAM_WRITABLE. XL_ERR_ARGUMENT: more bytes than were reserved; nothing is taken. */
 ssize_t xl_stream_reserve(xl_connection *, uint64_t id, size_t len, uint8_t **at);
 int xl_stream_commit(xl_connection *, uint64_t id, size_t len, bool fin, const xl_frame_mark *mark);
 /* The number of bytes that xl_stream_send() would take now: what flow control and the congestion windows allow to be
