@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import random
 import shutil
 from collections import Counter
 from pathlib import Path
@@ -278,11 +279,17 @@ def test_a_log_without_packets_has_no_page() -> None:
         timeline.draw([AnyQlog("a", "client", None, {"0": PathOfLog()})])
 
 
-def test_paths_times_and_losses_are_those_of_the_events(tmp_path: Path) -> None:
-    def event(time: float, name: str, number: int, **more: Any) -> dict[str, Any]:
-        header = {"packet_type": "1RTT", "packet_number": number}
-        return {"time": time, "name": name, "data": {"header": header, "raw": {"length": 100}, **more}}
+def event(time: float, name: str, number: int, **more: Any) -> dict[str, Any]:
+    header = {"packet_type": "1RTT", "packet_number": number}
+    return {"time": time, "name": name, "data": {"header": header, "raw": {"length": 100}, **more}}
 
+
+def write_qlog(file: Path, records: list[dict[str, Any]]) -> Path:
+    file.write_text("".join(f"\x1e{json.dumps(record)}\n" for record in records))
+    return file
+
+
+def test_paths_times_and_losses_are_those_of_the_events(tmp_path: Path) -> None:
     ack = {"frames": [{"frame_type": "path_ack", "path_id": 1, "acked_ranges": [[0, 2**62]]}]}
     about = {"vantage_point": {"type": "server"}, "common_fields": {"time_format": "delta"}}
     records = [
@@ -292,12 +299,32 @@ def test_paths_times_and_losses_are_those_of_the_events(tmp_path: Path) -> None:
         event(5, "quic:packet_lost", 0, path_id=0),
         event(5, "quic:packet_received", 7, path_id=0, **ack),
     ]
-    file = tmp_path / "delta.sqlog"
-    file.write_text("".join(f"\x1e{json.dumps(record)}\n" for record in records))
-    paths = read_any_qlog(file).paths
+    paths = read_any_qlog(write_qlog(tmp_path / "delta.sqlog", records)).paths
     [first], [second] = paths["0"].sent, paths["1"].sent
     assert (first.sent_ms, first.lost_ms, first.acked_ms) == (5, 15, None)
     assert (second.sent_ms, second.lost_ms, second.acked_ms) == (10, None, 20)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_packet_is_acknowledged_by_the_first_range_that_has_it(tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    records: list[dict[str, Any]] = [{"qlog_version": "0.4", "trace": {"vantage_point": {"type": "server"}}}]
+    waiting: dict[int, list[float | None]] = {}  # when acknowledged
+    expected = []
+    for time in range(200):
+        if chance.random() < 0.7:  # in any order, some numbers twice
+            waiting[number := chance.randrange(150)] = [None]
+            expected.append(waiting[number])
+            records.append(event(time, "quic:packet_sent", number))
+            continue
+        ranges = [[chance.randrange(-9, 160), chance.randrange(160)] for _ in range(chance.randrange(4))]
+        for low, high in ranges:
+            for number in [number for number in waiting if low <= number <= high]:
+                waiting.pop(number)[0] = time
+        ack = {"frames": [{"frame_type": "ack", "acked_ranges": ranges}]}
+        records.append(event(time, "quic:packet_received", time, **ack))
+    [path] = read_any_qlog(write_qlog(tmp_path / "a.sqlog", records)).paths.values()
+    assert [packet.acked_ms for packet in path.sent] == [acked for [acked] in expected]
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import math
+from bisect import bisect_left, bisect_right, insort
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -123,10 +125,33 @@ def _clock(trace: Record) -> tuple[Callable[[float], float], float | None]:
     return (lambda time: time), known
 
 
+class _Outstanding:
+    """Packets that were not acknowledged. Those that were lost stay, so an acknowledgement does not go through all."""
+
+    def __init__(self) -> None:
+        self._packets: dict[int, SentPacket] = {}
+        self._numbers: list[int] = []  # in order
+
+    def add(self, packet: SentPacket) -> None:
+        if packet.number not in self._packets:
+            insort(self._numbers, packet.number)
+        self._packets[packet.number] = packet
+
+    def get(self, number: int) -> SentPacket | None:
+        return self._packets.get(number)
+
+    def take(self, low: int, high: int) -> list[SentPacket]:
+        """Those of the range, which may be of any size."""
+        span = slice(bisect_left(self._numbers, low), bisect_right(self._numbers, high))
+        taken = [self._packets.pop(number) for number in self._numbers[span]]
+        del self._numbers[span]
+        return taken
+
+
 class _Reader:
     def __init__(self, log: AnyQlog) -> None:
         self.log = log
-        self._open: dict[tuple[str, str], dict[int, SentPacket]] = {}  # by path and kind: not acknowledged
+        self._open: defaultdict[tuple[str, str], _Outstanding] = defaultdict(_Outstanding)  # by path and kind
 
     def path(self, data: Record) -> tuple[str, PathOfLog]:
         header = data.get("header") or {}
@@ -139,7 +164,7 @@ class _Reader:
             self._packet(time_ms, data, sent=what == "packet_sent")
         elif what == "packet_lost":
             kind, number, _ = self._header(data)
-            packet = self._open.get((self.path(data)[0], kind), {}).get(number)
+            packet = self._open[self.path(data)[0], kind].get(number)
             if packet is not None:
                 packet.lost_ms = time_ms
         elif what.endswith("metrics_updated"):
@@ -162,7 +187,7 @@ class _Reader:
             packet = SentPacket(kind, number, time_ms, length)
             path.sent.append(packet)
             if number >= 0:
-                self._open.setdefault((name, kind), {})[number] = packet
+                self._open[name, kind].add(packet)
             return
         path.received.append((time_ms, kind, number, length))
         for frame in data.get("frames") or ():
@@ -170,11 +195,9 @@ class _Reader:
                 self._acknowledge(time_ms, str(frame.get("path_id", name)), kind, frame.get("acked_ranges") or ())
 
     def _acknowledge(self, time_ms: float, path: str, kind: str, ranges: Any) -> None:
-        """Goes through what is outstanding, not through the ranges, which may be of any size."""
-        waiting = self._open.get((path, kind), {})
-        bounds = [(int(one[0]), int(one[-1])) for one in ranges]
-        for number in [n for n in waiting if any(low <= n <= high for low, high in bounds)]:
-            waiting.pop(number).acked_ms = time_ms
+        for one in ranges:
+            for packet in self._open[path, kind].take(int(one[0]), int(one[-1])):
+                packet.acked_ms = time_ms
 
 
 def _finite(value: Any) -> float:
