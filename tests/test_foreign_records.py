@@ -281,6 +281,7 @@ def test_a_record_that_no_program_writes_ends_in_one_sentence(
         assert "Error at" not in done.stderr, done
         if done.returncode:
             assert done.returncode == 2 and done.stderr.count("\n") == 1, (command, done)
+            assert not (foreign / command).exists()
 
 
 def test_a_path_whose_directions_differ_in_delay_has_no_delay_of_its_own(foreign: Path) -> None:

@@ -73,7 +73,6 @@ def qlog_command(
 
 def _qvis(files: list[Path], folder: Path) -> None:
     try:
-        folder.mkdir(parents=True, exist_ok=True)
         for file in files:
             for target in qvis.convert(file, folder):
                 typer.echo(str(target))

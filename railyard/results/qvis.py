@@ -97,7 +97,7 @@ def _write(target: Path, header: Record, events: Iterable[Record]) -> None:
 
 
 def convert(file: Path, folder: Path) -> list[Path]:
-    """Writes into a folder: one file, or one for each path that had packets."""
+    """Writes into a folder, which is made if there is none: one file, or one for each path that had packets."""
     try:
         with open_regular(file) as stream:
             header, *events = converted(line.decode(errors="replace") for line in stream)
@@ -113,6 +113,7 @@ def convert(file: Path, folder: Path) -> list[Path]:
         targets = [folder / file.with_suffix(".qvis.sqlog").name]
     else:
         targets = [folder / file.with_suffix(f".path{path}.qvis.sqlog").name for path in paths]
+    folder.mkdir(parents=True, exist_ok=True)
     for path, target, of_it in zip(paths or [0], targets, written, strict=True):
         titled = {**header, "title": f"{header['title']}, path {path}" if len(targets) > 1 else header["title"]}
         _write(target, titled, of_it)
