@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -113,6 +113,29 @@ class Flight:
             if packet.pieces:
                 times.setdefault(packet.path, []).append(packet.sent_s)
         return {path: sorted(sent) for path, sent in times.items()}
+
+    @cached_property
+    def sending_s(self) -> list[float]:
+        """When the server sent stream data on any path, in order."""
+        return sorted(chain.from_iterable(self._sending_s.values()))
+
+    @cached_property
+    def changes_s(self) -> list[float]:
+        """When the state of a path changed, in order."""
+        return sorted(state.t_s for states in self.states.values() for state in states)
+
+    @cached_property
+    def _of_streams(self) -> dict[tuple[str, int], list[Packet]]:
+        found: dict[tuple[str, int], list[Packet]] = {}
+        for way, packets in (("down", self.down), ("up", self.up)):
+            for packet in packets:
+                for stream in {piece.stream for piece in packet.pieces}:
+                    found.setdefault((way, stream), []).append(packet)
+        return found
+
+    def packets_of(self, way: str, stream: int) -> list[Packet]:
+        """Those with data of the stream, 'up' or 'down'."""
+        return self._of_streams.get((way, stream), [])
 
     def sends(self, path: str, begin_s: float, end_s: float) -> bool:
         """Whether the server sends stream data on a path in this interval."""

@@ -10,8 +10,8 @@ Each part is split again by what bounded it at that moment; the parts add up to 
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -91,7 +91,7 @@ def stream_of(flight: Flight, first: int, last: int, request_s: float) -> int | 
 
 def split(flight: Flight, stream: int, request_s: float) -> Split:
     """The parts of the chunk that this stream carried."""
-    sent = [packet for packet in flight.down if any(piece.stream == stream for piece in packet.pieces)]
+    sent = flight.packets_of("down", stream)
     size = max((piece.end for packet in sent for piece in packet.pieces if piece.stream == stream), default=0)
     last, shares, missing = _arrivals(sent, stream, size)
     if last is None or last.received_s is None or missing:
@@ -155,9 +155,7 @@ def _arrivals(sent: Sequence[Packet], stream: int, size: int) -> tuple[Packet | 
 
 def _request(flight: Flight, stream: int, request_s: float, by_s: float) -> tuple[float, list[Part]]:
     """When the request was at the server, and its parts."""
-    sent = sorted(
-        (p for p in flight.up if any(piece.stream == stream for piece in p.pieces)), key=lambda packet: packet.sent_s
-    )
+    sent = sorted(flight.packets_of("up", stream), key=lambda packet: packet.sent_s)
     came = [packet for packet in sent if packet.received_s is not None and packet.received_s <= by_s]
     if not came:
         return by_s, [Part("request", "not in the logs", "", by_s - request_s)]
@@ -207,11 +205,13 @@ def _transit(flight: Flight, step: str, packet: Packet, way: str) -> list[Part]:
 def _waiting(flight: Flight, stream: int, begin_s: float, end_s: float) -> list[Part]:
     """What kept the server from sending the last bytes earlier: earlier requests, and then, moment by moment, links,
     windows and the scheduler."""
-    own_s = min(p.sent_s for p in flight.down if any(piece.stream == stream for piece in p.pieces))
-    others = (p.sent_s for p in flight.down if begin_s < p.sent_s < own_s and p.pieces)
-    free_s = min(max(others, default=begin_s), end_s) if own_s > begin_s else begin_s
+    own_s = min(packet.sent_s for packet in flight.packets_of("down", stream))
+    before = bisect_left(flight.sending_s, own_s)
+    others_s = flight.sending_s[before - 1] if before else begin_s
+    free_s = min(max(others_s, begin_s), end_s) if own_s > begin_s else begin_s
     sums = {("earlier requests", ""): free_s - begin_s}
-    for low, high in pairwise(_fine(sorted({free_s, end_s, *_changes(flight, free_s, end_s)}))):
+    changes = flight.changes_s[bisect_right(flight.changes_s, free_s) : bisect_left(flight.changes_s, end_s)]
+    for low, high in pairwise(_fine(sorted({free_s, end_s, *changes}))):
         key = _bound(flight, (low + high) / 2)
         sums[key] = sums.get(key, 0.0) + high - low
     return [Part("waiting", bound, path, seconds) for (bound, path), seconds in sums.items()]
@@ -223,11 +223,6 @@ def _fine(steps: Sequence[float]) -> Iterator[float]:
         count = max(1, round((high - low) / 0.005 + 0.5))
         yield from (low + (high - low) * k / count for k in range(count))
     yield steps[-1]
-
-
-def _changes(flight: Flight, begin_s: float, end_s: float) -> Iterable[float]:
-    for states in flight.states.values():
-        yield from (state.t_s for state in states if begin_s < state.t_s < end_s)
 
 
 # From what a better transport would have avoided to what no transport can.
