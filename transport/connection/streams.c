@@ -334,11 +334,10 @@ ssize_t xl_stream_read(xl_connection *c, uint64_t id, uint8_t *buf, size_t cap, 
 
 /* The stream that the application may write to, or NULL with the reason in *error. */
 static xl_stream *writable_stream(xl_connection *c, uint64_t id, ssize_t *error) {
-    xl_stream *s = xl_conn_stream(c, id);
-    *error = !xl_conn_is_live(c) ? XL_ERR_CLOSED : XL_ERR_STREAM_STATE;
-    if (!xl_conn_is_live(c) || !s || !s->has_send || s->send.fin_written || xl_conn_is_reset(s))
-        return NULL;
-    return s;
+    xl_stream *s = xl_conn_is_live(c) ? xl_conn_stream(c, id) : NULL;
+    const bool is_writable = s && s->has_send && !s->send.fin_written && !xl_conn_is_reset(s);
+    *error = xl_conn_is_live(c) ? XL_ERR_STREAM_STATE : XL_ERR_CLOSED;
+    return is_writable ? s : NULL;
 }
 
 /* How many bytes of `len` the stream takes now. */
@@ -357,7 +356,7 @@ static void set_mark(xl_stream *s, const xl_frame_mark *mark) {
     s->mark = *mark;
 }
 
-/* After bytes were written. is_all: the application has no more of them for now. */
+/* After bytes were written. is_all: the application had no more to write. */
 static void after_write(xl_connection *c, xl_stream *s, bool is_all, bool fin) {
     if (fin && is_local(c, s->id))
         c->migration.expecting_since = XL_NEVER; /* xl_conn_transmit() knows the time */

@@ -68,6 +68,16 @@ PAIR_TEST(a_stream_that_is_stopped_when_all_of_it_has_come_is_forgotten) {
     assert_int_equal(packets, p->link[0].packets[0]); /* there is nothing to be stopped any more */
 }
 
+/* A stream of a client whose handshake is done. */
+static uint64_t open_stream(pair *p, uint64_t seed) {
+    uint64_t id;
+    pair_init(p, seed, 1, 10000);
+    pair_establish(p);
+    pair_run(p, 100000);
+    assert_int_equal(0, xl_stream_open(p->cc, false, &id));
+    return id;
+}
+
 static uint8_t content(uint64_t offset) {
     return (uint8_t)(offset * 31 + offset / 251);
 }
@@ -120,12 +130,8 @@ PAIR_TEST(bytes_written_into_the_send_buffer_arrive_among_others) {
 }
 
 PAIR_TEST(what_was_not_reserved_is_not_taken) {
-    uint64_t id;
+    const uint64_t id = open_stream(p, 6);
     uint8_t *at;
-    pair_init(p, 6, 1, 10000);
-    pair_establish(p);
-    pair_run(p, 100000);
-    assert_int_equal(0, xl_stream_open(p->cc, false, &id));
     assert_int_equal(XL_ERR_ARGUMENT, xl_stream_commit(p->cc, id, 1, false, NULL));
     assert_int_equal(100, xl_stream_reserve(p->cc, id, 100, &at));
     memset(at, 7, 100);
@@ -142,12 +148,8 @@ PAIR_TEST(what_was_not_reserved_is_not_taken) {
 }
 
 PAIR_TEST(a_reservation_does_not_outlive_a_write_or_a_reset) {
-    uint64_t id;
+    const uint64_t id = open_stream(p, 7);
     uint8_t *at;
-    pair_init(p, 7, 1, 10000);
-    pair_establish(p);
-    pair_run(p, 100000);
-    assert_int_equal(0, xl_stream_open(p->cc, false, &id));
     assert_int_equal(100, xl_stream_reserve(p->cc, id, 100, &at));
     assert_int_equal(5, xl_stream_send(p->cc, id, (const uint8_t *)"12345", 5, false, NULL));
     assert_int_equal(XL_ERR_ARGUMENT, xl_stream_commit(p->cc, id, 100, false, NULL));
