@@ -315,6 +315,7 @@ void xl_conn_retry(xl_connection *c, const xl_packet_header *h, const uint8_t *p
         return;
     }
     xl_conn_give_up_in_flight(c, c->path[0]);
+    c->path[0]->flight.pto_count = 0; /* RFC 9002 section 6.3: loss recovery begins anew */
     xl_qlog_connection(c->qlog, c->now, "retry_received", "");
     xl_conn_wake(c);
 }

@@ -131,6 +131,20 @@ TEST(a_server_that_always_asks_serves_after_one_more_round_trip) {
     assert_int_equal(20000, done[1] - done[0]);
 }
 
+/* RFC 9002 section 6.3. */
+PAIR_TEST(a_retry_ends_the_backoff_of_probe_timeouts) {
+    pair_init(p, 6, 1, 10000);
+    p->server_config.limits.retry_always = true;
+    p->link[0].dark[0] = true;
+    pair_connect(p);
+    pair_run(p, 3500000);
+    assert_true(p->cc->path[0]->flight.pto_count >= 2);
+    p->link[0].dark[0] = false;
+    while (!p->cc->handshake.has_retry && pair_step(p))
+        ;
+    assert_int_equal(0, p->cc->path[0]->flight.pto_count);
+}
+
 PAIR_TEST(a_proven_address_is_not_limited_in_bytes) {
     pair_init(p, 3, 1, 10000);
     p->server_config.limits.retry_always = true;
