@@ -31,8 +31,9 @@ static uint64_t take_stream(xl_connection *c, const xl_frame *f) {
     xl_stream *s = xl_conn_stream_for_frame(c, f->stream.stream_id, true, &error);
     if (!s)
         return error;
-    if (s->peer_reset)
-        return 0;
+    if (s->peer_reset) /* the data is of no use; the final size still has to be the same (RFC 9000 section 4.5) */
+        return xl_recv_insert(&s->recv, f->stream.offset + f->stream.len, NULL, 0, f->stream.fin, s->recv_flow.limit,
+                              &grown);
     error = xl_recv_insert(&s->recv, f->stream.offset, f->stream.data, f->stream.len, f->stream.fin, s->recv_flow.limit,
                            &grown);
     if (error)

@@ -138,6 +138,25 @@ TEST(crypto_data_beyond_the_buffer_is_an_error) {
     }
 }
 
+/* Section 4.5: the data of a stream that was reset is of no use, and its final size stays. */
+TEST(the_final_size_of_a_stream_that_was_reset_stays) {
+    static const struct {
+        size_t len;
+        bool fin;
+        uint64_t error;
+    } after[] = {{4, true, STILL_OPEN}, {5, false, XL_QERR_FINAL_SIZE}, {3, true, XL_QERR_FINAL_SIZE}};
+    for (size_t i = 0; i < sizeof after / sizeof after[0]; i++) {
+        attack a;
+        begin_plain(&a, 1);
+        xl_frame_put_reset_stream(&a.w, 0, 7, 4);
+        deliver(&a);
+        assert_true(xl_conn_is_live(a.p.sc));
+        xl_frame_put_stream_header(&a.w, 0, 0, after[i].len, after[i].fin);
+        xl_write_bytes(&a.w, (const uint8_t *)"bytes", after[i].len);
+        assert_int_equal(outcome(&a), after[i].error);
+    }
+}
+
 static uint64_t server_packets(const attack *a) {
     return a->p.link[0].packets[1];
 }
