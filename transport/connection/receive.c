@@ -334,9 +334,12 @@ static bool is_improper(const xl_connection *c, const xl_packet_header *h, const
     return h->type == XL_PACKET_INITIAL && (c->is_server ? d->len < XL_MIN_DATAGRAM : h->token_len > 0);
 }
 
-static bool is_acceptable(const xl_connection *c, const xl_packet_header *h, const xl_datagram *d) {
+/* first: of the datagram, or NULL. All its packets have one destination connection ID (RFC 9000 section 12.2). */
+static bool is_acceptable(const xl_connection *c, const xl_packet_header *h, const xl_packet_header *first,
+                          const xl_datagram *d) {
     return h->type != XL_PACKET_VERSION_NEGOTIATION && h->type != XL_PACKET_OTHER_VERSION &&
-           (h->has_quic_bit || c->config->limits.grease) && !is_improper(c, h, d);
+           (h->has_quic_bit || c->config->limits.grease) && !is_improper(c, h, d) &&
+           (!first || h == first || xl_cid_equal(&h->dcid, &first->dcid));
 }
 
 /* Nothing that was sent is unsettled: what rests takes no more memory than it needs. Rings of a few packets stay. */
@@ -377,7 +380,7 @@ void xl_conn_receive(xl_connection *c, const xl_datagram *d, const xl_packet_hea
     for (const xl_packet_header *h = first; at < d->len && xl_conn_is_live(c); h = NULL) {
         if (!h && xl_packet_parse(data + at, d->len - at, c->local_cid_bytes, &further) == 0)
             h = &further;
-        if (!h || !is_acceptable(c, h, d)) {
+        if (!h || !is_acceptable(c, h, first, d)) {
             drop(c, d->len - at, "invalid", -1);
             break;
         }

@@ -157,6 +157,32 @@ TEST(the_final_size_of_a_stream_that_was_reset_stays) {
     }
 }
 
+/* Section 12.2: behind a Handshake packet, for which there are no keys any more, comes one of 1-RTT. */
+TEST(a_packet_to_another_connection_id_than_the_first_of_its_datagram_is_ignored) {
+    for (int is_other = 0; is_other < 2; is_other++) {
+        attack a;
+        begin_plain(&a, 1);
+        uint8_t datagram[PAIR_MTU] = {0};
+        const xl_cid first = a.p.sc->local_cids.at[0].cid, spare = spare_cid(&a);
+        size_t length_at;
+        xl_writer w = xl_writer_of(datagram, sizeof datagram);
+        xl_packet_put_long(&w, XL_VERSION_1, XL_PACKET_HANDSHAKE, &first, &a.p.cc->local_cids.at[0].cid, NULL, 0, 0, 4,
+                           datagram, &length_at);
+        xl_packet_set_length(datagram, length_at, 4 + 20);
+        w.p += 20;
+        uint8_t *packet = w.p;
+        xl_packet_put_short(&w, is_other ? &spare : &first, false, a.p.cc->key_update.phase, a.pn, 4);
+        size_t pn_offset = (size_t)(w.p - packet) - 4, len;
+        xl_write_u8(&w, XL_FRAME_PING);
+        len = xl_keys_protect(a.p.cc->level[XL_LEVEL_APP].write, 0, a.pn, packet, pn_offset, 4, 1);
+        const pair_link *l = &a.p.link[0];
+        xl_datagram d = {.local = l->server, .remote = l->client, .len = (size_t)(packet - datagram) + len};
+        xl_endpoint_receive(a.p.server, &d, datagram, a.p.now);
+        assert_int_equal(!is_other, a.p.sc->space[XL_LEVEL_APP].largest_received == a.pn);
+        pair_free(&a.p);
+    }
+}
+
 static uint64_t server_packets(const attack *a) {
     return a->p.link[0].packets[1];
 }
