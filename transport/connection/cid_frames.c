@@ -127,6 +127,7 @@ static void replace_dcid(xl_connection *c, xl_path *p, xl_cids *cids) {
     if (fresh) {
         p->cids.remote = fresh->cid;
         p->cids.remote_sequence = fresh->sequence;
+        p->spin = false; /* RFC 9000 section 17.4 */
         if (!c->path_ids)
             p->cids.remote_path_id = fresh->sequence;
     } else if (c->path_ids) {

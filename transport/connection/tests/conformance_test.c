@@ -183,6 +183,31 @@ TEST(a_packet_to_another_connection_id_than_the_first_of_its_datagram_is_ignored
     }
 }
 
+/* Section 17.4: taken because the path moved, and because the peer asked for it. */
+PAIR_TEST(the_spin_bit_is_zero_again_with_another_connection_id) {
+    pair_init(p, 1, 2, 5000);
+    pair_multipath(p, "minrtt", "none");
+    p->server_config.scheme.dialect = XL_DIALECT_IETF;
+    pair_establish(p);
+    pair_run(p, 200000);
+    p->cc->path[0]->spin = true;
+    const xl_addr elsewhere = pair_addr(p->link[0].client.ip[3], 4001);
+    assert_int_equal(0, xl_connection_move_path(p->cc, 0, &elsewhere, p->now));
+    assert_false(p->cc->path[0]->spin);
+}
+
+ATTACK_TEST(the_spin_bit_is_zero_again_when_the_peer_retires_the_connection_id) {
+    begin_plain(a, 1);
+    a->to_server = false;
+    const xl_cid fresh = cid_of(1);
+    const uint64_t next = a->p.cc->remote_cids.next_sequence;
+    a->p.cc->path[0]->spin = true;
+    xl_frame_put_new_cid(&a->w, next, next, &fresh, token);
+    deliver(a);
+    assert_int_equal(a->p.cc->path[0]->cids.remote_sequence, next);
+    assert_false(a->p.cc->path[0]->spin);
+}
+
 static uint64_t server_packets(const attack *a) {
     return a->p.link[0].packets[1];
 }
