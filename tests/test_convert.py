@@ -164,6 +164,9 @@ def test_rates_hold_from_row_to_row_in_every_unit(tmp_path: Path) -> None:
     ("content", "options", "where", "said"),
     [
         ("t,r\n0,1\n1,x\n", {}, ":3: ", "no number in column 2"),
+        ("protocol,seq,mbps\nTCP,0,1\nTCP,1,2\n", {}, ":2: ", "no number in column 1; correct the row, or give"),
+        ("4.2,Mbits/sec\n4.3,Mbits/sec\n", {}, ":1: ", "bin-ms where no column has times"),
+        ("t,mbps\n0,1\n1,2,5\n", {}, ":3: ", "this row has 3 cells and the header 2"),
         ("t,r\n1,1\n0,1\n", {}, ":3: ", "earlier than"),
         ("t,r\n0,1\n1,-1\n", {}, ":3: ", "cannot be a rate"),
         ("t,r\n0,1\n1,nan\n", {}, ":3: ", "cannot be a rate"),

@@ -109,6 +109,7 @@ def read_rates(path: Path, recipe: TraceRecipe) -> Delivered:
         raise TraceError(f"{path}: there is no row of numbers in it")
     first = {at: float(cell) for at, cell in enumerate(rows[0][1]) if _is_number(cell)}
     columns = columns_of(path, recipe, header, len(rows[0][1]), first)
+    _refuse_shifted(path, header, columns, rows)
     rates: list[float] = []
     times: list[float] = []
     alike = 1
@@ -133,6 +134,20 @@ def read_rates(path: Path, recipe: TraceRecipe) -> Delivered:
     _refuse_misread(path, columns, values, edges)
     in_bins = values if columns.unit.per_bin else values * np.diff(edges) / 1e6
     return replace(from_bins(edges, in_bins * columns.unit.bytes_each), note=f"{columns.words}{_gap_words(edges)}")
+
+
+def _refuse_shifted(path: Path, header: list[str] | None, columns: Columns, rows: list[tuple[int, list[str]]]) -> None:
+    """Columns of words, and cells that are not below their column's name."""
+    line, first = rows[0]
+    for column in (columns.time, columns.rate):
+        if column is None or column >= len(first) or _is_number(first[column]) or any(map(str.isdigit, first[column])):
+            continue
+        raise TraceError(f"{path}:{line}: there is no number in column {column + 1}; correct the row, or give the "
+                         "columns as time-column and rate-column, or bin-ms where no column has times")  # fmt: skip
+    for line, cells in rows if header is not None else ():
+        if any(_is_number(cell) for cell in cells[len(header or ()) :]):
+            raise TraceError(f"{path}:{line}: this row has {len(cells)} cells and the header {len(header or ())}; name "
+                             "each column, and write decimals with a point")  # fmt: skip
 
 
 def _refuse_misread(path: Path, columns: Columns, values: FloatArray, edges: FloatArray) -> None:
