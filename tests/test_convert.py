@@ -620,6 +620,11 @@ def test_convert_writes_a_trace_and_says_what_it_read(tmp_path: Path) -> None:
     )
 
 
+def test_a_recipe_takes_the_number_of_a_column() -> None:
+    recipe = TraceRecipe.model_validate({"file": "r.csv", "rate_column": 2, "time_column": "t"})
+    assert (recipe.rate_column, recipe.time_column) == ("2", "t")
+
+
 def test_a_recipe_makes_a_pair_in_a_library(tmp_path: Path) -> None:
     write(tmp_path / "down.csv", "0,4\n1,0\n2,2\n")
     write(tmp_path / "up.csv", "0,1\n1,0\n2,2\n")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, get_args
 
-from pydantic import ConfigDict, Field
+from pydantic import BeforeValidator, ConfigDict, Field
 
 from railyard.base.models import NotNegative, Positive, StrictModel, Text
 from railyard.traces.index import MAX_BASE_RTT_MS, PairWords, ResolutionMs
@@ -19,6 +19,9 @@ TimeUnit = Literal["s", "ms", "us", "ns"]
 Direction = Literal["up", "down"]
 SATURATR_PACKET_BYTES = 1432
 """A data packet of the original saturatr: 1400 of payload, 28 of UDP and IP headers, 4 as the link counts."""
+
+Column = Annotated[Text, BeforeValidator(lambda value: str(value) if type(value) is int else value)]
+"""A column's name, or its number."""
 
 
 class _Part(StrictModel):
@@ -49,9 +52,9 @@ class TraceRecipe(_Part):
     unit: Unit | None = None
     """rates: unit of the column; bytes and packets are per bin. Without it the one that the column's name tells, else
     mbps."""
-    time_column: Text | None = None
+    time_column: Column | None = None
     """rates: name, or number from 1; without it the only one that is called a time, else the first."""
-    rate_column: Text | None = None
+    rate_column: Column | None = None
     """rates: name, or number from 1; without it the one that is called a rate, and without names the one after the
     time."""
     time_unit: TimeUnit | None = None
