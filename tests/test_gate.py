@@ -503,6 +503,23 @@ def test_one_changed_decision_in_a_log_is_the_one_that_is_found(railyard: Railya
     log.write_text("".join(lines[: sent[20]]))
     cut = parting(a.directory, copy)
     assert cut.second is None and "has no further scheduling decision" in str(cut)
+    log.write_text("".join(lines[:1]))
+    with pytest.raises(UserError, match=f"^{log}: the qlog has no events; run it again.$"):
+        parting(a.directory, copy)
+
+
+def test_a_log_is_read_up_to_the_first_difference(railyard: Railyard) -> None:
+    """Qlogs of an hour's play have gigabytes: none is held in memory, nor read beyond what decides."""
+    a = railyard.run("vanilla-mp", "subway-1", duration_s=4).directory
+    b = a.parent / "other"
+    shutil.copytree(railyard.run("xlink", "subway-1", duration_s=4).directory, b)
+    whole = parting(a, b)
+    [log] = b.glob("qlog/*_server.sqlog")
+    lines = log.read_text().splitlines(keepends=True)
+    log.write_text("".join([*lines[:-2], "{damaged\n", lines[-1]]))
+    assert parting(a, b) == whole and whole.kind == "decision"
+    with pytest.raises(UserError, match=r":\d+ is no event of a qlog"):
+        parting(b, b)
 
 
 def test_from_a_chunk_on_earlier_decisions_do_not_count(railyard: Railyard) -> None:

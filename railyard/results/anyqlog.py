@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, BinaryIO, NoReturn
 
 from railyard.base.errors import UserError
 from railyard.base.files import open_regular
@@ -27,7 +28,7 @@ _ALIASES = {"cwnd": "congestion_window"}  # aioquic
 Record = dict[str, Any]
 
 
-@dataclass
+@dataclass(slots=True)
 class SentPacket:
     kind: str  # initial, handshake, 1RTT, …
     number: int
@@ -70,30 +71,38 @@ def _load(text: str) -> Any:
         raise ValueError("it is nested too deeply") from None
 
 
-def _whole(text: str) -> tuple[Record, list[Any]]:
-    """The trace of a JSON file, and its events."""
-    document = _load(text)
-    traces = document.get("traces") if isinstance(document, dict) else None
-    trace = next((one for one in traces or () if isinstance(one, dict) and "events" in one), None)
+def _records(stream: BinaryIO) -> Iterator[str]:
+    for line in stream:
+        yield from (record for record in line.decode(errors="replace").split("\x1e") if record.strip())
+
+
+def _events(stream: BinaryIO) -> tuple[Record, Iterable[Any]]:
+    """The trace of a JSON file, or the header's of a file with a record a line; and the events, which are read as they
+    are used."""
+    records = _records(stream)
+    first = next(records, "")
+    try:
+        header = _load(first)
+    except ValueError:
+        header = _load(first + "".join(records))  # of several lines
+    if not isinstance(header, dict) or not isinstance(header.get("trace", {}), dict):
+        raise ValueError("its first record is no header of a qlog")
+    if "traces" not in header:
+        return header.get("trace", {}), _following(records)
+    trace = next((one for one in header["traces"] or () if isinstance(one, dict) and "events" in one), None)
     if trace is None:
         raise ValueError("it has no 'traces' with events")
     return trace, list(trace["events"])
 
 
-def _lines(text: str) -> tuple[Record, list[Any]]:
-    """The header's trace of a file with a record a line, and its events. A last record that was cut is left out."""
-    records = [line for line in text.replace("\x1e", "\n").splitlines() if line.strip()]
-    header = _load(records[0])
-    if not isinstance(header, dict) or not isinstance(header.get("trace", {}), dict):
-        raise ValueError("its first record is no header of a qlog")
-    events = []
-    for number, line in enumerate(records[1:], 2):
+def _following(records: Iterator[str]) -> Iterator[Any]:
+    """A last record that was cut is left out."""
+    for record in records:
         try:
-            events.append(_load(line))
+            yield _load(record)
         except ValueError:
-            if number < len(records):
+            if next(records, None) is not None:
                 raise
-    return header.get("trace", {}), events
 
 
 def _clock(trace: Record) -> tuple[Callable[[float], float], float | None]:
@@ -175,7 +184,7 @@ class _Reader:
 
     def _header(self, data: Record) -> tuple[str, int, int]:
         header = data.get("header") or {}
-        kind = str(header.get("packet_type", data.get("packet_type", "")))
+        kind = sys.intern(str(header.get("packet_type", data.get("packet_type", ""))))
         raw = data.get("raw") or {}
         length = raw.get("length", header.get("packet_size", data.get("packet_size", 0)))
         return kind, _whole_number(header.get("packet_number", -1)), _whole_number(length or 0)
@@ -214,15 +223,6 @@ def _whole_number(value: Any) -> int:
     return number
 
 
-def _events(text: str) -> tuple[Record, list[Any]]:
-    try:
-        return _whole(text) if text.lstrip()[:1] == "{" else _lines(text)
-    except ValueError:
-        if text.lstrip()[:1] != "{":
-            raise
-        return _lines(text)  # a record a line, without separators
-
-
 def _fields(event: Any, names: Any) -> Iterator[tuple[float, str, Record]]:
     """Time, name and data of an event; before schema 0.3 an event was a list, and the trace had the fields' names."""
     if isinstance(event, list) and isinstance(names, list):
@@ -239,18 +239,16 @@ def read_any_qlog(file: Path) -> AnyQlog:
         if file.stat().st_size > MOST_BYTES:
             raise UserError(f"{file}: it is larger than {MOST_BYTES >> 30} GiB; cut it to the part of interest.")
         with open_regular(file) as stream:
-            text = stream.read().decode(errors="replace")
+            trace, events = _events(stream)
+            vantage = trace.get("vantage_point") or {}
+            to_ms, reference = _clock(trace)
+            log = AnyQlog(file.name, str(vantage.get("type") or vantage.get("name") or "one end"), reference)
+            reader = _Reader(log)
+            for event in events:
+                for time, name, data in _fields(event, trace.get("event_fields")):
+                    reader.event(_finite(to_ms(time)), name, data)
     except OSError as error:
         raise UserError(f"{file}: it cannot be read: {error.strerror}.") from None
-    try:
-        trace, events = _events(text)
-        vantage = trace.get("vantage_point") or {}
-        to_ms, reference = _clock(trace)
-        log = AnyQlog(file.name, str(vantage.get("type") or vantage.get("name") or "one end"), reference)
-        reader = _Reader(log)
-        for event in events:
-            for time, name, data in _fields(event, trace.get("event_fields")):
-                reader.event(_finite(to_ms(time)), name, data)
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError) as error:
         raise UserError(f"{file}: it is no qlog of main schema 0.3, 0.4 or the present drafts: {error}.") from None
     if not log.paths:

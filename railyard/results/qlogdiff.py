@@ -7,10 +7,11 @@ why: as new data, as a retransmission, or as a copy of bytes in flight on anothe
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import zip_longest
+from itertools import chain, dropwhile, groupby, zip_longest
+from operator import itemgetter
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -176,31 +177,33 @@ def path_names(run: Path) -> dict[str, str]:
     return {str(path["inside_addr"]): str(path["name"]) for path in emulator.get("paths", []) if "inside_addr" in path}
 
 
-def decisions(log: list[Event], names: Mapping[str, str] = MappingProxyType({})) -> Iterator[Decision]:
+def decisions(log: Iterable[Event], names: Mapping[str, str] = MappingProxyType({})) -> Iterator[Decision]:
     """The scheduling decisions of a server, in order. `names`: of paths, by the client's address."""
-    copies = {
-        (event["time"], event["data"]["stream_id"], event["data"]["offset"]): str(event["data"].get("why", ""))
-        for event in log
-        if event["name"] == "xlink:reinjection"
-    }
     sent: dict[int, int] = {}
     named: dict[int, str] = {}
-    for event in log:
-        if event["name"] == "multipath:path_new":
-            address = str(event["data"].get("remote", "")).rpartition(":")[0]
-            named[int(event["data"]["path"])] = names.get(address, "")
-        if event["name"] != "quic:packet_sent":
-            continue
-        for frame in event["data"].get("frames", []):
-            if frame.get("frame_type") != "stream":
+    for time, moment in groupby(log, itemgetter("time")):
+        at_once = list(moment)  # a copy, and the packet that has it
+        copies = {
+            (event["data"]["stream_id"], event["data"]["offset"]): str(event["data"].get("why", ""))
+            for event in at_once
+            if event["name"] == "xlink:reinjection"
+        }
+        for event in at_once:
+            if event["name"] == "multipath:path_new":
+                address = str(event["data"].get("remote", "")).rpartition(":")[0]
+                named[int(event["data"]["path"])] = names.get(address, "")
+            if event["name"] != "quic:packet_sent":
                 continue
-            stream, offset, length = int(frame["stream_id"]), int(frame["offset"]), int(frame["length"])
-            why = "retransmission" if offset < sent.get(stream, 0) else "new data"
-            if (event["time"], stream, offset) in copies:
-                why = f"re-injection, {copies[event['time'], stream, offset]}"
-            sent[stream] = max(sent.get(stream, 0), offset + length)
-            path = int(event["data"].get("path", -1))
-            yield Decision(float(event["time"]), path, stream, offset, length, why, named.get(path, ""))
+            for frame in event["data"].get("frames", []):
+                if frame.get("frame_type") != "stream":
+                    continue
+                stream, offset, length = int(frame["stream_id"]), int(frame["offset"]), int(frame["length"])
+                why = "retransmission" if offset < sent.get(stream, 0) else "new data"
+                if (stream, offset) in copies:
+                    why = f"re-injection, {copies[stream, offset]}"
+                sent[stream] = max(sent.get(stream, 0), offset + length)
+                path = int(event["data"].get("path", -1))
+                yield Decision(float(time), path, stream, offset, length, why, named.get(path, ""))
 
 
 def _without_addresses(event: Event) -> Event:
@@ -220,28 +223,35 @@ def _timed(event: Event, timed: bool) -> Event:
     return event if timed else event | {"time": 0}
 
 
+def _events_of(run: Path, file: Path | None) -> Iterator[Event]:
+    """Of one of the server's qlogs; a run that made fewer connections has none."""
+    event = None
+    with as_written(run):
+        for event in events(file) if file else ():
+            yield event
+    if file and event is None:
+        raise UserError(f"{file}: the qlog has no events; run it again.")
+
+
+def _decisions_of(run: Path, file: Path | None) -> Iterator[Decision]:
+    with as_written(run):
+        yield from decisions(_events_of(run, file), path_names(run))
+
+
+def _from_stream(run: Path, stream: int) -> Iterator[Decision]:
+    made = chain.from_iterable(_decisions_of(run, file) for file in server_qlogs(run))
+    return dropwhile(lambda one: one.stream != stream, made)
+
+
 def parting_from(run_a: Path, run_b: Path, chunk: int, streams: tuple[int, int]) -> Parting:
     """The first scheduling decision that differs from a chunk on, whose stream in each run is given: from the first
     packet that carried its bytes. Times are shown and not compared, as they differ once the runs have parted."""
-    sides = []
-    for run, stream in zip((run_a, run_b), streams, strict=True):
-        names = path_names(run)
-        with as_written(run):
-            made = [one for file in server_qlogs(run) for one in decisions(list(events(file)), names)]
-        first = next((number for number, one in enumerate(made) if one.stream == stream), len(made))
-        sides.append(made[first:])
+    sides = [_from_stream(*one) for one in zip((run_a, run_b), streams, strict=True)]
+    number = -1
     for number, (a, b) in enumerate(zip_longest(*sides)):
         if a is None or not a.same_as(b, timed=False):
             return Parting("decision", number, a, b, chunk)
-    return Parting("identical", len(sides[0]), from_chunk=chunk)
-
-
-def _decided(run: Path) -> tuple[list[list[Event]], list[list[Decision]]]:
-    """The events and the decisions of each of the server's logs."""
-    names = path_names(run)
-    with as_written(run):
-        logs = [list(events(file)) for file in server_qlogs(run)]
-        return logs, [list(decisions(log, names)) for log in logs]
+    return Parting("identical", number + 1, from_chunk=chunk)
 
 
 def parting(run_a: Path, run_b: Path) -> Parting:
@@ -251,15 +261,14 @@ def parting(run_a: Path, run_b: Path) -> Parting:
     microseconds, so where one of the two is such a run, times are shown, and not compared.
     """
     timed = _in_virtual_time(run_a) and _in_virtual_time(run_b)
-    logs_a, made_a = _decided(run_a)
-    logs_b, made_b = _decided(run_b)
+    files = list(zip_longest(server_qlogs(run_a), server_qlogs(run_b)))
     total = 0
-    for decided_a, decided_b in zip_longest(made_a, made_b, fillvalue=()):
-        for number, (a, b) in enumerate(zip_longest(decided_a, decided_b)):
+    for file_a, file_b in files:
+        for number, (a, b) in enumerate(zip_longest(_decisions_of(run_a, file_a), _decisions_of(run_b, file_b))):
             if a is None or not a.same_as(b, timed=timed):
                 return Parting("decision", number, a, b)
-    for log_a, log_b in zip_longest(logs_a, logs_b, fillvalue=()):
-        for event_a, event_b in zip_longest(log_a, log_b):
+    for file_a, file_b in files:
+        for event_a, event_b in zip_longest(_events_of(run_a, file_a), _events_of(run_b, file_b)):
             plain_a = None if event_a is None else _without_addresses(event_a)
             plain_b = None if event_b is None else _without_addresses(event_b)
             if plain_a is None or plain_b is None or _timed(plain_a, timed) != _timed(plain_b, timed):
