@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from conftest import FakeRun, good
@@ -16,7 +17,7 @@ from railyard.base.errors import UserError
 from railyard.base.paths import programs_dir
 from railyard.report.replay import write_replay
 from railyard.results.explain.explanation import Explanation, chosen, explain, explain_all, sentences, waterfall
-from railyard.results.explain.flight import read_flight
+from railyard.results.explain.flight import NEAR_MS, Link, read_flight
 from railyard.results.records import load_run
 
 INDEX = """
@@ -131,6 +132,20 @@ def test_a_chunk_that_did_not_complete_has_no_parts(tmp_path: Path) -> None:
     assert not last.chunk.completed
     assert not last.parts and waterfall(last) == []
     assert "did not complete" in " ".join(sentences(last))
+
+
+def test_a_packet_is_found_in_the_links_log_by_the_nearest_departure(runs: dict[str, Path]) -> None:
+    """The first one of those that are equally near, as by a search through all of them."""
+    run = next(iter(runs.values()))
+    log = next(link.log for link in read_flight(run, load_run(run).config).links.values() if link.log is not None)
+    link = Link(10.0, log)
+    ends = float(log.departure_ms[0]) - NEAR_MS - 1, float(log.departure_ms[-1]) + NEAR_MS + 1
+    times = np.concatenate([log.departure_ms, np.random.default_rng(1).uniform(*ends, 2000), ends])
+    assert len(np.unique(log.departure_ms)) < len(log.departure_ms)
+    for left_ms in (*times, *(log.departure_ms[1:] + log.departure_ms[:-1]) / 2):
+        place = int(np.argmin(np.abs(log.departure_ms - left_ms)))
+        near = abs(log.departure_ms[place] - left_ms) <= NEAR_MS
+        assert link.waited_ms(float(left_ms)) == (log.delay_ms[place] if near else None)
 
 
 def test_by_default_the_slowest_chunk_is_explained(runs: dict[str, Path]) -> None:

@@ -68,8 +68,11 @@ class Link:
         """How long the packet that left the link at that time was in the queue. None without a log of it."""
         if self.log is None or not len(self.log.departure_ms):
             return None
-        place = int(np.argmin(np.abs(self.log.departure_ms - left_ms)))
-        if abs(float(self.log.departure_ms[place]) - left_ms) > NEAR_MS:
+        times = self.log.departure_ms
+        place = int(np.searchsorted(times, left_ms))
+        if place == len(times) or (place and left_ms - times[place - 1] <= times[place] - left_ms):
+            place = int(np.searchsorted(times, times[place - 1]))  # the first of those that left together
+        if abs(float(times[place]) - left_ms) > NEAR_MS:
             return None
         return float(self.log.delay_ms[place])
 
