@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -96,25 +97,40 @@ def _write(target: Path, header: Record, events: Iterable[Record]) -> None:
             out.write(f"\x1e{json.dumps(record, separators=(',', ':'))}\n")
 
 
-def convert(file: Path, folder: Path) -> list[Path]:
-    """Writes into a folder, which is made if there is none: one file, or one for each path that had packets."""
+def _records(file: Path) -> Iterator[Record]:
+    with open_regular(file) as stream:
+        yield from converted(line.decode(errors="replace") for line in stream)
+
+
+def _header_and_paths(file: Path) -> tuple[Record, list[int]]:
+    """Raises UserError for a file of which any part is no qlog."""
     try:
-        with open_regular(file) as stream:
-            header, *events = converted(line.decode(errors="replace") for line in stream)
-        paths = sorted({event["data"].get("path", 0) for event in events if event["name"] in _PACKETS})
+        records = _records(file)
+        [header] = islice(records, 1)
+        paths = set()
+        for event in records:
+            if event["name"] in _PACKETS:
+                paths.add(event["data"].get("path", 0))
+                _frames_for(event, 0, None)
         if len(paths) > MOST_PATHS or not all(type(path) is int for path in paths):
             raise ValueError(f"its paths are not at most {MOST_PATHS} numbers.")
-        written = [list(of_path(events, path)) for path in paths or [0]]
     except OSError as error:
         raise UserError(f"{file}: cannot be read: {error.strerror}.") from None
     except (UserError, *NOT_AS_WRITTEN) as error:
         raise UserError(f"{file}: {error}") from None
+    return header, sorted(paths)
+
+
+def convert(file: Path, folder: Path) -> list[Path]:
+    """Writes into a folder, which is made if there is none: one file, or one for each path that had packets. The qlog
+    is read once for each, as it may be larger than the memory."""
+    header, paths = _header_and_paths(file)
     if len(paths) <= 1:
         targets = [folder / file.with_suffix(".qvis.sqlog").name]
     else:
         targets = [folder / file.with_suffix(f".path{path}.qvis.sqlog").name for path in paths]
     folder.mkdir(parents=True, exist_ok=True)
-    for path, target, of_it in zip(paths or [0], targets, written, strict=True):
+    for path, target in zip(paths or [0], targets, strict=True):
         titled = {**header, "title": f"{header['title']}, path {path}" if len(targets) > 1 else header["title"]}
-        _write(target, titled, of_it)
+        _write(target, titled, of_path(islice(_records(file), 1, None), path))
     return targets
