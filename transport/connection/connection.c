@@ -277,8 +277,16 @@ static uint64_t handshake_pto_at(const xl_connection *c, const xl_path *p) {
     return at == XL_NEVER ? at : xl_min(at, since + XL_HANDSHAKE_PTO_CAP_US);
 }
 
+/* RFC 9002 section 6.2.1: then that timer is set, and not the one for probes. */
+static bool awaits_loss(const xl_connection *c, const xl_path *p) {
+    bool any = p->space->loss_time != XL_NEVER;
+    for (int i = XL_LEVEL_INITIAL; !c->handshake.is_confirmed && i < XL_LEVEL_APP; i++)
+        any |= c->space[i].loss_time != XL_NEVER;
+    return any;
+}
+
 static uint64_t path_pto_at(const xl_connection *c, const xl_path *p) {
-    if ((c->handshake.is_confirmed && p->flight.eliciting == 0) || !xl_path_is_open(p))
+    if ((c->handshake.is_confirmed && p->flight.eliciting == 0) || !xl_path_is_open(p) || awaits_loss(c, p))
         return XL_NEVER;
     if (c->is_server && xl_path_amplification_left(p) < XL_MIN_DATAGRAM)
         return XL_NEVER; /* 6.2.2.1: not while blocked by the limit */

@@ -120,6 +120,26 @@ PAIR_TEST(an_outage_in_which_a_packet_arrived_is_not_persistent) {
     assert_true(window_after_outage(p) > 10 * PAIR_MTU);
 }
 
+/* With an RTT of 600 ms and no variation a probe timeout is 625 ms, and a packet is lost after 675 ms. */
+PAIR_TEST(no_probe_leaves_while_a_packet_waits_for_the_time_threshold) {
+    pair_init(p, 1, 1, 300000);
+    pair_establish(p);
+    for (int i = 0; i < 20; i++)
+        pair_transfer(p, 1000, 5000000);
+    assert_true(p->cc->path[0]->ack_rtt.var < 5000);
+    set_dark(p, true, false);
+    size_t lost = pair_ask(p, 1000);
+    pair_flush(p);
+    set_dark(p, false, false);
+    pair_run(p, 1000);
+    pair_ask(p, 1000);
+    pair_run(p, 640000);
+    assert_true(p->cc->space[XL_LEVEL_APP].loss_time != XL_NEVER);
+    assert_int_equal(0, p->cc->path[0]->stats.pto_count);
+    assert_true(pair_finish(p, lost, 2000000) != UINT64_MAX);
+    assert_int_equal(1, p->cc->path[0]->stats.packets_lost);
+}
+
 /* RFC 9000 section 13.2.4: ranges whose acknowledgement was acknowledged are left out of the next ones. */
 TEST(acknowledged_acknowledgements_are_not_repeated) {
     for (size_t links = 1; links <= 2; links++) {
