@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -93,7 +93,7 @@ def of_path(events: Iterable[Record], path: int) -> Iterator[Record]:
 
 def _write(target: Path, header: Record, events: Iterable[Record]) -> None:
     with target.open("w", encoding="utf-8") as out:
-        for record in (header, *events):
+        for record in chain((header,), events):
             out.write(f"\x1e{json.dumps(record, separators=(',', ':'))}\n")
 
 
