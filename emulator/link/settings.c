@@ -212,11 +212,26 @@ static bool set_one(link_settings *settings, const setting *row, const char *val
     return true;
 }
 
+/* Whether what is given for both directions, now or before, would serve neither, as each has its own. */
+static bool serves_none(const link_settings settings[2], size_t i, const bool for_way[2], bool own) {
+    bool is_given = !own;
+    for (int way = 0; way < 2; way++) {
+        const bool is_text = settings[way].text[i] != NULL;
+        if (!(own && for_way[way]) && !(is_text && settings[way].own[i]))
+            return false;
+        is_given = is_given || (is_text && !settings[way].own[i]);
+    }
+    return is_given;
+}
+
 /* Puts a value that was read before into the directions that it is for. */
 static bool store(link_settings settings[2], const setting *row, const bool for_way[2], const char *key,
                   const char *value, char *error, size_t error_size) {
     size_t i = index_of(row);
     bool own = is_one_way(for_way);
+    if (row == link_setting_rows && serves_none(settings, i, for_way, own))
+        return error_set(error, error_size, "%s: beside up and down, rate has no effect; leave one of the three out",
+                         key);
     for (int way = 0; way < 2; way++) {
         bool given = settings[way].text[i] != NULL;
         if (!for_way[way] || (given && settings[way].own[i] && !own))
@@ -335,7 +350,8 @@ static bool check(const link_settings settings[2], bool is_path, char *error, si
                                ? "a bottleneck has no nat, no wifi, no paging and no via"
                                : find_cross_problem(s);
         if (missing)
-            return error_set(error, error_size, "%s is missing", missing);
+            return error_set(error, error_size, "%s is missing%s", missing,
+                             is_path ? "; a path needs up, down and delay" : "");
         if (with)
             return error_set(error, error_size, "%slink: %s", ways[way], with);
     }

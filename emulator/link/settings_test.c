@@ -39,6 +39,20 @@ TEST_WITH(a_key_holds_for_both_directions_unless_one_has_its_own, NULL, done) {
     assert_false(set("up-delay", "1"));
 }
 
+TEST_WITH(a_rate_that_serves_no_direction_is_refused, NULL, done) {
+    static const char *const orders[][3] = {{"rate", "up", "down"}, {"down", "rate", "up"}, {"up", "down", "rate"}};
+    for (size_t i = 0; i < 3; i++) {
+        assert_true(set(orders[i][0], "1mbps"));
+        assert_true(set(orders[i][1], "2mbps"));
+        assert_false(set(orders[i][2], "x"));
+        assert_memory_equal(error, orders[i][2], strlen(orders[i][2]));
+        assert_non_null(strstr(error, ": beside up and down, rate has no effect"));
+        link_settings_free(settings);
+    }
+    assert_true(set_json("rate", "\"1mbps\"") && set_json("up", "\"f\""));
+    assert_false(set_json("down", "\"g\""));
+}
+
 TEST_WITH(every_key_is_read, NULL, done) {
     static const char *const keys[][2] = {{"up", "u"},
                                           {"down", "12mbps"},

@@ -135,8 +135,7 @@ static bool check_paths(const mp_options *options, char *error, size_t error_siz
     for (size_t i = 0; i < options->path_count; i++) {
         const mp_path_options *path = &options->paths[i];
         if (!link_settings_check(path->settings, reason, sizeof reason))
-            return error_set(error, error_size, "path %s needs up=TRACE, down=TRACE and delay=MS; %s", path->name,
-                             reason);
+            return error_set(error, error_size, "path %s: %s", path->name, reason);
     }
     for (size_t i = 0; i < options->bottleneck_count; i++) {
         const mp_path_options *bottleneck = &options->bottlenecks[i];

@@ -101,6 +101,8 @@ TEST(tells_what_is_wrong) {
         {"wifi:,up=a", "is not one of"},
         {"wifi:up=a,down=b", "delay is missing"},
         {"wifi:up=a,delay=1", "down is missing"},
+        {"wifi:up=a,down=b,delay=1,rate=x", "rate: beside up and down, rate has no effect"},
+        {"wifi:up=a,down=b,delay=1,cross=1mbps", "path wifi: uplink: others' traffic needs a queue"},
         {"wifi:up=,down=b,delay=1", "up= is empty"},
         {"wifi:up=a,up=c,down=b,delay=1", "given twice"},
         {"wifi:up=a,down=b,delay=-1", "delay takes ms (0 to 3600000), not '-1'"},
