@@ -13,6 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from railyard.base import paths
+from railyard.experiment.arenas import ARENAS, load
+
 ROOT = Path(__file__).parent.parent
 PUBLIC = [*ROOT.glob("transport/include/xlink/*.h"), *ROOT.glob("lib/driver/include/xlink/*.h")]
 HEADER = ROOT / "transport/include/xlink/xlink.h"
@@ -84,6 +87,15 @@ def test_programs_headers_libraries_and_the_pc_file_are_below_the_prefix(install
     assert f"-I{installed.prefix}/include" in installed.flags("--cflags")
     version = _output("pkg-config", "--modversion", str(installed.lib / "pkgconfig/libxlink.pc")).strip()
     assert f'#define XL_VERSION "{version}"' in re.sub(r" +", " ", HEADER.read_text())
+
+
+def test_each_arena_finds_its_programs_below_the_prefix(installed: Installed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paths, "IN_CHECKOUT", False)
+    monkeypatch.delenv(paths.BIN_VARIABLE, raising=False)
+    monkeypatch.setenv("PATH", f"{installed.prefix}/bin:{os.environ['PATH']}")
+    for name in ARENAS:
+        for program in load(name).program_names:
+            assert paths.program(program).resolve().is_relative_to(installed.prefix), f"{name}: {program}"
 
 
 def _pages(installed: Installed) -> list[Path]:

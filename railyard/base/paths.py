@@ -35,12 +35,13 @@ def programs_dir() -> Path:
 
 def program_place(name: str) -> Path:
     """Where a C program is looked for: in programs_dir(); outside of a checkout, where $RAILYARD_BIN is not set, in the
-    package itself, which a wheel with programs was installed from (`make wheel`), and then on PATH. A program that is
-    missing has its bare name."""
+    package itself, which a wheel with programs was installed from (`make wheel`), then on PATH, and then where `make
+    install` has what is run by another program only. A program that is missing has its bare name."""
     if IN_CHECKOUT or BIN_VARIABLE in os.environ:
         return programs_dir() / name
     own = PACKAGE / "bin" / name
-    place = str(own) if own.is_file() else shutil.which(name)
+    inside = os.pathsep.join(f"{folder}/../libexec/railyard" for folder in os.get_exec_path())
+    place = str(own) if own.is_file() else shutil.which(name) or shutil.which(name, path=inside)
     return Path(name) if place is None else Path(place).absolute()
 
 
