@@ -115,7 +115,7 @@ void xl_cid_frames_put(xl_builder *b) {
 
 /* A path whose connection ID the peer wants back takes another one. In the dialect `xlink` the CID is the path's
  * identity: the path ends with it. In `ietf` a path may wait for one. */
-static void replace_dcid(xl_connection *c, xl_path *p, xl_cids *cids) {
+static void replace_dcid(xl_connection *c, xl_path *p) {
     bool was_left = c->is_server && !c->multipath && p->index != c->active && !p->validation.is_outstanding;
     if (was_left) { /* who comes back there gets one then */
         p->cids.has_remote = p->validation.is_pending = false;
@@ -123,14 +123,10 @@ static void replace_dcid(xl_connection *c, xl_path *p, xl_cids *cids) {
         xl_conn_path_set_state(c, p, XL_PATH_CLOSED, "its connection ID was retired");
         return;
     }
-    xl_cid_entry *fresh = c->multipath && !c->path_ids ? NULL : xl_cids_take_unused(cids);
-    if (fresh) {
-        p->cids.remote = fresh->cid;
-        p->cids.remote_sequence = fresh->sequence;
-        p->spin = false; /* RFC 9000 section 17.4 */
-        if (!c->path_ids)
-            p->cids.remote_path_id = fresh->sequence;
-    } else if (c->path_ids) {
+    const bool is_bound = c->multipath && !c->path_ids;
+    if (!is_bound && xl_conn_take_dcid(c, p))
+        return;
+    if (c->path_ids) {
         p->cids.has_remote = false;
         xl_path_id_note_blocked(xl_path_ids_find(c->path_ids, p->cids.remote_path_id));
     } else {
@@ -161,7 +157,7 @@ uint64_t xl_conn_take_new_cid(xl_connection *c, const xl_frame *f) {
         xl_path *p = c->path[i];
         bool is_other = c->path_ids && p->cids.remote_path_id != path_id;
         if (p->cids.has_remote && !is_other && !xl_cids_by_sequence(cids, p->cids.remote_sequence))
-            replace_dcid(c, p, cids);
+            replace_dcid(c, p);
     }
     xl_conn_open_paths(c);
     return 0;
