@@ -92,7 +92,7 @@ def _events(stream: BinaryIO) -> tuple[Record, Iterable[Any]]:
     trace = next((one for one in header["traces"] or () if isinstance(one, dict) and "events" in one), None)
     if trace is None:
         raise ValueError("it has no 'traces' with events")
-    return trace, list(trace["events"])
+    return trace, trace["events"]
 
 
 def _following(records: Iterator[str]) -> Iterator[Any]:
