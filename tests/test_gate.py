@@ -31,7 +31,7 @@ from railyard.gate.output import Verdict
 from railyard.gate.run import Looks, first_look, places_of
 from railyard.gate.suite import SUITES_DIR, Floors, Suite, find_suite, load_suite, runs_of
 from railyard.gate.testing import Railyard
-from railyard.results.qlogdiff import Decision, parting, parting_from
+from railyard.results.qlogdiff import Decision, decisions, parting, parting_from
 from railyard.results.records import Run, load_run
 from railyard.run.resolve import resolve
 from railyard.stats.statistics import differences, holm, log_ratios, pseudo_median, signed_rank_p
@@ -506,6 +506,16 @@ def test_one_changed_decision_in_a_log_is_the_one_that_is_found(railyard: Railya
     log.write_text("".join(lines[:1]))
     with pytest.raises(UserError, match=f"^{log}: the qlog has no events; run it again.$"):
         parting(a.directory, copy)
+
+
+def test_what_is_sent_at_the_moment_of_its_copy_is_no_copy_itself() -> None:
+    def sent(path: int) -> dict[str, Any]:
+        frame = {"frame_type": "stream", "stream_id": 4, "offset": 0, "length": 900}
+        return {"time": 7.5, "name": "quic:packet_sent", "data": {"path": path, "frames": [frame]}}
+
+    copied = {"stream_id": 4, "offset": 0, "why": "tail"}
+    log = [sent(0), {"time": 7.5, "name": "xlink:reinjection", "data": copied}, sent(1), sent(0) | {"time": 9.0}]
+    assert [one.why for one in decisions(log)] == ["new data", "re-injection, tail", "retransmission"]
 
 
 def test_a_log_is_read_up_to_the_first_difference(railyard: Railyard) -> None:

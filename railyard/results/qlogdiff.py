@@ -10,8 +10,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import chain, dropwhile, groupby, zip_longest
-from operator import itemgetter
+from itertools import chain, dropwhile, zip_longest
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -181,28 +180,24 @@ def decisions(log: Iterable[Event], names: Mapping[str, str] = MappingProxyType(
     """The scheduling decisions of a server, in order. `names`: of paths, by the client's address."""
     sent: dict[int, int] = {}
     named: dict[int, str] = {}
-    for time, moment in groupby(log, itemgetter("time")):
-        at_once = list(moment)  # a copy, and the packet that has it
-        copies = {
-            (event["data"]["stream_id"], event["data"]["offset"]): str(event["data"].get("why", ""))
-            for event in at_once
-            if event["name"] == "xlink:reinjection"
-        }
-        for event in at_once:
-            if event["name"] == "multipath:path_new":
-                address = str(event["data"].get("remote", "")).rpartition(":")[0]
-                named[int(event["data"]["path"])] = names.get(address, "")
-            if event["name"] != "quic:packet_sent":
-                continue
-            for frame in event["data"].get("frames", []):
+    copies: dict[tuple[int, int], tuple[float, str]] = {}  # by stream and offset: logged before the packet, at its time
+    for event in log:
+        time, name, data = event["time"], event["name"], event["data"]
+        if name == "multipath:path_new":
+            named[int(data["path"])] = names.get(str(data.get("remote", "")).rpartition(":")[0], "")
+        elif name == "xlink:reinjection":
+            copies[data["stream_id"], data["offset"]] = (time, str(data.get("why", "")))
+        elif name == "quic:packet_sent":
+            path = int(data.get("path", -1))
+            for frame in data.get("frames", []):
                 if frame.get("frame_type") != "stream":
                     continue
                 stream, offset, length = int(frame["stream_id"]), int(frame["offset"]), int(frame["length"])
                 why = "retransmission" if offset < sent.get(stream, 0) else "new data"
-                if (stream, offset) in copies:
-                    why = f"re-injection, {copies[stream, offset]}"
+                copied_at, reason = copies.get((stream, offset), (None, ""))
+                if copied_at == time:
+                    why = f"re-injection, {reason}"
                 sent[stream] = max(sent.get(stream, 0), offset + length)
-                path = int(event["data"].get("path", -1))
                 yield Decision(float(time), path, stream, offset, length, why, named.get(path, ""))
 
 
