@@ -18,7 +18,6 @@ from railyard.report.replay import write_replay, write_replays
 from railyard.results.aggregate import write_parquet
 from railyard.results.campaigns import find_run_or_campaign
 from railyard.results.records import load_campaign
-from railyard.studies.exhibits.within import exhibits_within
 
 REPLAYED_RUNS = 24
 
@@ -92,6 +91,8 @@ def report_command(
     if within is not None:
         if everything or directory is not None or replay:
             raise UserError("--within makes a report of its own; leave out DIR, --all and --replay.")
+        from railyard.studies.exhibits.within import exhibits_within  # noqa: PLC0415  slow to import, and only needed here
+
         budget_s = _seconds(within)
         results = RESULTS_DIR / f"within-{within.replace(' ', '')}"
         results.mkdir(parents=True, exist_ok=True)

@@ -11,7 +11,6 @@ from plotly.subplots import make_subplots
 
 from railyard.base.errors import UserError
 from railyard.base.style import (
-    AXIS,
     BLUE,
     INK,
     PATH_COLOURS,
@@ -21,7 +20,6 @@ from railyard.base.style import (
     LineStyle,
     layout,
     scheme_styles,
-    without_axes,
 )
 from railyard.figures.rows import RCT_MAX, RCT_MEDIAN, RCT_P95, RCT_P99
 from railyard.results.aggregate import Cell
@@ -35,7 +33,7 @@ ROW_PX = 30
 _TICKS = [step * 10.0**power for power in range(-3, 4) for step in (1, 2, 5)]
 RCT_AXIS = {
     "type": "log",
-    "title_text": "request completion time, s (log scale)",
+    "title": {"text": "request completion time, s (log scale)"},
     "tickvals": _TICKS,
     "ticktext": [f"{tick:g}" for tick in _TICKS],
 }
@@ -43,12 +41,6 @@ RCT_AXIS = {
 
 def _styles(row: list[Cell]) -> dict[str, LineStyle]:
     return scheme_styles([cell.label for cell in row])
-
-
-def _axes(figure: go.Figure) -> go.Figure:
-    figure.update_xaxes(**AXIS, automargin=True)
-    figure.update_yaxes(**AXIS, automargin=True)
-    return figure
 
 
 def capacity(run: Run, traces: dict[str, tuple[Trace, Trace]], duration_s: float) -> go.Figure:
@@ -79,15 +71,15 @@ def capacity(run: Run, traces: dict[str, tuple[Trace, Trace]], duration_s: float
             )
         figure.update_yaxes(title_text="Mbps", rangemode="tozero", row=row, col=1)
     figure.update_xaxes(title_text="time since the start of the run, s", row=len(names), col=1)
-    figure.update_layout(**without_axes(90 + 120 * len(names)), showlegend=False)
-    figure.update_layout(margin={"t": 28})
+    figure.update_layout(**layout(90 + 120 * len(names), margin={"t": 28}, showlegend=False))
     figure.update_annotations(x=0, xanchor="left", font={"size": 12})
-    return _axes(figure)
+    return figure
 
 
 def rct_cdf(row: list[Cell]) -> go.Figure:
     """Share of the requested chunks that had completed within t. A curve that ends below 1 left chunks unfinished."""
-    figure = go.Figure()
+    shares_axis = {"range": [0, 1.02], "tickformat": ".0%", "title": {"text": "chunks completed"}}
+    figure = go.Figure(layout=layout(330, margin={"t": 52}, xaxis=RCT_AXIS, yaxis=shares_axis))
     styles = _styles(row)
     for cell in row:
         done = sorted(chunk.rct_s for chunk in cell.chunks if chunk.completed)
@@ -109,9 +101,6 @@ def rct_cdf(row: list[Cell]) -> go.Figure:
             },
             hovertemplate=f"{cell.label}: %{{y:.0%}} within %{{x:.3f}} s<extra></extra>",
         )
-    figure.update_layout(**layout(330, margin={"l": 56, "r": 12, "t": 52, "b": 44}))
-    figure.update_xaxes(**RCT_AXIS)
-    figure.update_yaxes(range=[0, 1.02], tickformat=".0%", title_text="chunks completed")
     return figure
 
 
@@ -132,7 +121,7 @@ def quantile_words(row: list[Cell]) -> str:
 def rct_ranges(row: list[Cell], levels: dict[tuple[str, str], Interval | None]) -> go.Figure:
     """The quantiles of each scheme that its chunks carry, on one line. `levels`: their intervals by scheme and
     quantile's name, where there are any."""
-    figure = go.Figure()
+    figure = _schemes_down(row, 110, margin={"t": 44}, xaxis=RCT_AXIS)
     styles = _styles(row)
     marks = [mark for mark in RCT_MARKS if any(mark[0].shown(cell.runs) for cell in row)]
     for cell in row:
@@ -164,9 +153,7 @@ def rct_ranges(row: list[Cell], levels: dict[tuple[str, str], Interval | None]) 
             hovertemplate="%{y}: %{text}<extra></extra>",
         )
         _draw_intervals(figure, [(cell.label, levels.get((cell.label, word))) for cell, _ in points], f"{word}, ")
-    figure.update_layout(**layout(110 + ROW_PX * len(row), margin={"l": 56, "r": 12, "t": 44, "b": 44}))
-    figure.update_xaxes(**RCT_AXIS)
-    return _schemes_down(figure, row)
+    return figure
 
 
 def _draw_intervals(
@@ -194,10 +181,11 @@ def _ends(interval: Interval | None) -> str:
     return f" [{interval.ends(lambda end: f'{end:.3f}')}]" if interval and interval.known else ""
 
 
-def _schemes_down(figure: go.Figure, row: list[Cell]) -> go.Figure:
-    figure.update_yaxes(categoryorder="array", categoryarray=[cell.label for cell in row][::-1], showgrid=False)
-    figure.update_yaxes(range=[-0.6, len(row) - 0.4])
-    return figure
+def _schemes_down(row: list[Cell], height: int, **more: object) -> go.Figure:
+    """A figure with a row for each scheme, from the top. `height`: of all that is not rows, in pixels."""
+    labels = [cell.label for cell in row][::-1]
+    down = {"categoryorder": "array", "categoryarray": labels, "showgrid": False, "range": [-0.6, len(row) - 0.4]}
+    return go.Figure(layout=layout(height + ROW_PX * len(row), yaxis=down, **more))
 
 
 @dataclass(frozen=True)
@@ -232,34 +220,33 @@ def bars(row: list[Cell], levels: list[Level], axis: str, digits: int) -> go.Fig
     styles = [_styles(row)[cell.label] for cell in row]
     scale, unit = (100.0, " %") if axis.endswith(", %") else (1.0, "")
     shown = [level.scaled(scale) for level in levels]
-    figure = go.Figure(
-        go.Bar(
-            x=[level.value for level in shown],
-            y=[cell.label for cell in row],
-            orientation="h",
-            marker={
-                "color": [style.colour for style in styles],
-                "pattern": {"shape": [style.pattern for style in styles], "fgcolor": "white", "size": 6},
-            },
-            hovertext=[level.hover(digits, unit) for level in shown],
-            hovertemplate="%{y}: %{hovertext}<extra></extra>",
-        )
-    )
-    _draw_intervals(figure, [(cell.label, level.ends) for cell, level in zip(row, shown, strict=True)], on_bars=True)
     annotations = [
         {"text": level.words(digits, unit), "x": level.top, "y": cell.label}
         | {"xanchor": "left", "xshift": 5, "showarrow": False}
         for cell, level in zip(row, shown, strict=True)
     ]
-    figure.update_layout(**layout(70 + ROW_PX * len(row), margin={"l": 56, "r": 12, "t": 8, "b": 44}), showlegend=False)
-    figure.update_layout(annotations=annotations)
-    figure.update_xaxes(title_text=axis, range=[0, (max(level.top for level in shown) or 1) * 1.3])
-    return _schemes_down(figure, row)
+    across = {"title": {"text": axis}, "range": [0, (max(level.top for level in shown) or 1) * 1.3]}
+    figure = _schemes_down(row, 70, margin={"t": 8}, xaxis=across, annotations=annotations, showlegend=False)
+    figure.add_bar(
+        x=[level.value for level in shown],
+        y=[cell.label for cell in row],
+        orientation="h",
+        marker={
+            "color": [style.colour for style in styles],
+            "pattern": {"shape": [style.pattern for style in styles], "fgcolor": "white", "size": 6},
+        },
+        hovertext=[level.hover(digits, unit) for level in shown],
+        hovertemplate="%{y}: %{hovertext}<extra></extra>",
+    )
+    _draw_intervals(figure, [(cell.label, level.ends) for cell, level in zip(row, shown, strict=True)], on_bars=True)
+    return figure
 
 
 def path_bytes(row: list[Cell]) -> go.Figure:
     """Bytes that each path's downlink delivered, stacked, mean over the runs."""
-    figure = go.Figure()
+    across = {"title": {"text": "MB delivered downlink, mean per run"}}
+    legend = {"traceorder": "normal"}
+    figure = _schemes_down(row, 96, margin={"t": 34}, xaxis=across, barmode="stack", legend=legend)
     names = next((list(cell.down_bytes) for cell in row if cell.runs), [])
     for index, name in enumerate(names):
         figure.add_bar(
@@ -273,10 +260,7 @@ def path_bytes(row: list[Cell]) -> go.Figure:
             },
             hovertemplate=f"%{{y}} over {name}: %{{x:.2f}} MB<extra></extra>",
         )
-    figure.update_layout(**layout(96 + ROW_PX * len(row), margin={"l": 56, "r": 12, "t": 34, "b": 44}), barmode="stack")
-    figure.update_layout(legend_traceorder="normal")
-    figure.update_xaxes(title_text="MB delivered downlink, mean per run")
-    return _schemes_down(figure, row)
+    return figure
 
 
 def _stall(begin: float, end: float, strip: int) -> dict[str, object]:
@@ -307,7 +291,7 @@ def buffer_levels(row: list[Cell], seed: int, duration_s: float) -> go.Figure:
         row_titles=None,
     )
     top = max((level for _, run in shown for _, level in run.buffer_s), default=1.0) or 1.0
-    shaded: list[dict[str, object]] = []  # both are set at once: plotly looks through all of them for each new one
+    shaded: list[dict[str, object]] = []  # with the layout: plotly looks through all of them for each new one
     names: list[dict[str, object]] = []
     for index, (cell, run) in enumerate(shown, start=1):
         colour = styles[cell.label].colour
@@ -324,12 +308,11 @@ def buffer_levels(row: list[Cell], seed: int, duration_s: float) -> go.Figure:
         )
         shaded += [_stall(begin, end, index) for begin, end in run.stalls]
         names.append(_strip_name(cell.label, index))
-    figure.update_layout(**without_axes(70 + 84 * max(1, len(shown))))
-    figure.update_layout(shapes=shaded, annotations=names)
+    figure.update_layout(**layout(70 + 84 * max(1, len(shown)), shapes=shaded, annotations=names))
     figure.update_yaxes(range=[0, top * 1.08], title_text="s", nticks=4)
     figure.update_xaxes(range=[0, duration_s])
     figure.update_xaxes(title_text="time since the player's start, s", row=max(1, len(shown)), col=1)
-    return _axes(figure)
+    return figure
 
 
 # The colour, mark and legend of a difference in a forest plot, by the first word of its verdict.
@@ -384,9 +367,8 @@ def forest(differences: Sequence[Difference]) -> go.Figure:
         order = {"categoryorder": "array", "categoryarray": names[::-1], "range": [-0.6, len(names) - 0.4]}
         figure.update_yaxes(showgrid=False, row=number, col=1, **order)
         figure.add_vline(x=0, line={"color": INK, "width": 1}, row=number, col=1)
-    figure.update_layout(**without_axes(80 * len(strips) + 40 + FOREST_ROW_PX * total), showlegend=True)
-    figure.update_layout(margin={"l": 56, "r": 12, "t": 40, "b": 44})
-    return _axes(figure)
+    height = 80 * len(strips) + 40 + FOREST_ROW_PX * total
+    return figure.update_layout(**layout(height, margin={"t": 40}, showlegend=True))
 
 
 def _compared(one: Difference) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from railyard.base.style import COLOURWAY, GRID, INK, without_axes
+from railyard.base.style import COLOURWAY, layout
 from railyard.figures.rows import RCT_MEDIAN, RCT_P95, REBUFFER_RATE
 from railyard.results import differences
 from railyard.results.records import Run
@@ -104,10 +104,7 @@ def draw(response: Response) -> go.Figure:
     for row, of in enumerate(FIGURES, start=1):
         figure.update_yaxes(title_text=f"{of.title}, {of.unit}", rangemode="tozero", row=row, col=1)
     figure.update_xaxes(title_text=response.factor, row=len(FIGURES), col=1)
-    figure.update_layout(**without_axes(90 + STRIP_PX * len(FIGURES)), showlegend=True)
-    figure.update_layout(margin={"l": 56, "r": 12, "t": 40, "b": 44})
-    figure.update_xaxes(gridcolor=GRID, linecolor=INK, ticks="outside", automargin=True)
-    figure.update_yaxes(gridcolor=GRID, linecolor=INK, ticks="outside", automargin=True)
+    figure.update_layout(**layout(90 + STRIP_PX * len(FIGURES), margin={"t": 40}, showlegend=True))
     return figure
 
 

@@ -14,7 +14,7 @@ from plotly.subplots import make_subplots
 
 from railyard.base.errors import UserError
 from railyard.base.files import write_named
-from railyard.base.style import GRID, INK, without_axes
+from railyard.base.style import layout
 from railyard.report.replay.figure import DASHES, LINE_COLOURS, STRIP_PX
 from railyard.report.replay.series import MAX_BINS, Bins
 from railyard.results.anyqlog import AnyQlog, PathOfLog
@@ -102,11 +102,9 @@ def draw(logs: Sequence[AnyQlog]) -> go.Figure:
                 figure.add_trace(drawn, row=row, col=1)
     for row, (_, unit) in enumerate(strips, start=1):
         figure.update_yaxes(title_text=unit, rangemode="tozero", nticks=4, row=row, col=1)
-    figure.update_yaxes(gridcolor=GRID, linecolor=INK)
-    figure.update_layout(**without_axes(height), showlegend=False)
-    figure.update_layout(margin={"l": 56, "r": 12, "t": 24, "b": 40})
+    figure.update_layout(**layout(height, margin={"t": 24, "b": 40}, showlegend=False))
     figure.update_annotations(x=0, xanchor="left", font={"size": 12})
-    figure.update_xaxes(gridcolor=GRID, linecolor=INK, range=[0, bins.end_s])
+    figure.update_xaxes(range=[0, bins.end_s])
     figure.update_xaxes(title_text="time, s", row=3, col=1)
     return figure
 

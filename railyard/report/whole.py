@@ -29,7 +29,6 @@ from railyard.results.shapes import CAMPAIGN, RUN, read_record
 from railyard.run.arena import arena_of
 
 DEFAULT_HEIGHT = 380
-AXIS = re.compile(r"^[xy]axis\d*$")
 
 
 @dataclass
@@ -227,17 +226,13 @@ class Whole:
 def prepared(figure: dict[str, Any], title: str) -> tuple[dict[str, Any], int]:
     """A plotly figure as the page draws it, and its height: in the house's style where it does not say otherwise."""
     given: dict[str, Any] = dict(figure.get("layout", {}))
-    # The caption says the title; the default template is for other pages than this.
-    given.pop("template", None)
     given.pop("width", None)
+    # The caption says the title.
     heading = given.get("title")
     if (heading.get("text") if isinstance(heading, dict) else heading) == title:
         given.pop("title", None)
     height = int(given.get("height") or DEFAULT_HEIGHT)
-    house = layout(height)
-    merged = house | given | {"font": house["font"] | given.get("font", {}), "height": height}
-    merged |= {name: house["xaxis"] | axis for name, axis in given.items() if AXIS.match(name)}
-    return {"data": figure.get("data", []), "layout": merged}, height
+    return {"data": figure.get("data", []), "layout": given | layout(height)}, height
 
 
 def _late(records: list[dict[str, Any]]) -> float | None:

@@ -98,12 +98,11 @@ def distribution(known: Known, name: str, condition: str, parameters: Sequence[o
         return None
     styles = scheme_styles(list(points))
     scale = 100.0 if of.is_share else 1.0
-    made = layout(HEIGHT, margin={"l": 56, "r": 12, "t": 52, "b": 44})
-    made["yaxis"] = made["yaxis"] | {"range": [0, 1.02], "tickformat": ".0%", "title": {"text": f"share of {of.table}"}}
+    shares = {"range": [0, 1.02], "tickformat": ".0%", "title": {"text": f"share of {of.table}"}}
     axis: dict[str, Any] = {"title": {"text": f"{of.title}, {of.axis}"}}
     if name == "rct":
         axis = {"type": "log", "tickvals": RCT_AXIS["tickvals"], "ticktext": RCT_AXIS["ticktext"]} | axis
-    made["xaxis"] = made["xaxis"] | axis
+    made = layout(HEIGHT, margin={"t": 52}, xaxis=axis, yaxis=shares)
     data = [_trace(known.name, label, of_label, styles[label], scale) for label, of_label in points.items()]
     caption = f"Distribution of the {of.title}, by scheme. A click on a point opens its run."
     return Drawing(1, caption, embedded(json.dumps({"data": data, "layout": made})), HEIGHT, caption)

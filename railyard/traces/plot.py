@@ -14,7 +14,7 @@ from plotly.subplots import make_subplots
 
 from railyard.base.errors import UserError
 from railyard.base.plotfile import rows_figure, write_plot
-from railyard.base.style import BLUE, INK, STALL_COLOUR, without_axes
+from railyard.base.style import BLUE, INK, STALL_COLOUR, layout
 from railyard.traces.index import Pair
 from railyard.traces.stats import GAP_MS
 from railyard.traces.trace import IntArray, Trace, read_trace
@@ -119,7 +119,7 @@ def _interactive(title: str, rows: Sequence[Strip], bin_ms: int, start_ms: int, 
             figure.add_vrect(x0=begin, x1=end, fillcolor=STALL_COLOUR, opacity=0.3, line_width=0, row=position, col=1)
         figure.update_yaxes(title_text="Mbps", rangemode="tozero", row=position, col=1)
     figure.update_xaxes(title_text="time, s", row=len(rows), col=1)
-    figure.update_layout(**without_axes(130 + 150 * len(rows)), showlegend=False)
-    figure.update_layout(title={"text": title, "font": {"size": 15, "color": INK}}, margin={"t": 70})
+    heading = {"text": title, "x": 0.05, "font": {"size": 15, "color": INK}}
+    figure.update_layout(**layout(130 + 150 * len(rows), title=heading, margin={"t": 70}, showlegend=False))
     figure.update_annotations(x=0, xanchor="left", font={"size": 12})
     return figure

@@ -11,7 +11,7 @@ from pydantic import Field, field_validator
 
 from railyard.base.errors import UserError
 from railyard.base.page import markdown_of
-from railyard.base.style import scheme_styles, without_axes
+from railyard.base.style import layout, scheme_styles
 from railyard.experiment.model import Strict
 from railyard.results.aggregate import cells
 from railyard.results.pending import Plan, make_whole
@@ -140,8 +140,7 @@ def _figure(campaigns: Campaigns) -> go.Figure:
                 named = {"name": f"{cell.label}, {arena}", "showlegend": pair == panels[0]}
                 place = {"row": 1, "col": panels.index(pair) + 1}
                 figure.add_scatter(x=times, y=shares, mode="lines", line=line, **named, **place)
-    figure.update_layout(**without_axes(420))
-    figure.update_layout(margin={"t": 90})
+    figure.update_layout(**layout(420, margin={"t": 90}))
     figure.update_xaxes(type="log", title_text="request completion time, s (log scale)")
     figure.update_yaxes(range=[0, 1.02], tickformat=".0%")
     return figure

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from railyard.base.style import AXIS, BLUE, INK, ORANGE, PATH_COLOURS, STALL_COLOUR, without_axes
+from railyard.base.style import BLUE, INK, ORANGE, PATH_COLOURS, STALL_COLOUR, layout
 from railyard.report.replay.series import PathSeries, Replay
 
 STRIP_PX = 118
@@ -216,10 +216,9 @@ def draw(replay: Replay) -> go.Figure:
         paint(row)
         ground = "normal" if unit == "chunk" else "tozero"
         strips.figure.update_yaxes(title_text=unit, rangemode=ground, nticks=4, row=row, col=1)
-    strips.figure.update_layout(**without_axes(height), showlegend=False, template=None)
-    strips.figure.update_layout(margin={"l": 56, "r": 12, "t": 24, "b": 40}, dragmode="zoom")
+    strips.figure.update_layout(**layout(height, margin={"t": 24, "b": 40}, showlegend=False, dragmode="zoom"))
     strips.figure.update_annotations(x=0, xanchor="left", font={"size": 12})
-    strips.figure.update_xaxes(**AXIS, range=[0, replay.bins.end_s])
-    strips.figure.update_yaxes(**AXIS, fixedrange=True)
+    strips.figure.update_xaxes(range=[0, replay.bins.end_s])
+    strips.figure.update_yaxes(fixedrange=True)
     strips.figure.update_xaxes(title_text="time since the links' time 0, s", row=rows, col=1)
     return strips.figure

@@ -69,7 +69,7 @@
     // Colour bars and legends beside the plot take the room that a phone does not have.
     if (width < PHONE) {
       layout.font = Object.assign({}, layout.font, { size: 11 });
-      if (layout.legend) layout.legend = Object.assign({}, layout.legend, { font: { size: 10 } });
+      layout.legend = Object.assign({}, layout.legend, { font: { size: 10 } });
       if (layout.annotations) layout.annotations = brokenTitles(layout.annotations, width);
       brokenAxisTitles(layout, width);
       layout.margin = Object.assign({}, layout.margin, { r: Math.min((layout.margin || {}).r || 12, 12) });

@@ -14,7 +14,7 @@ from plotly.subplots import make_subplots
 
 from railyard.base.errors import UserError
 from railyard.base.plotfile import rows_figure, write_plot
-from railyard.base.style import BLUE, INK, SKY, VERMILION, without_axes
+from railyard.base.style import BLUE, INK, SKY, VERMILION, layout
 from railyard.base.words import counted
 from railyard.results.linklog.read import LinkLog
 from railyard.results.linklog.stats import LinkStats, link_stats, signal_delay
@@ -144,9 +144,7 @@ def _interactive(logs: Sequence[LinkLog], stats: Sequence[LinkStats], bin_ms: in
         figure.update_yaxes(title_text="delay, ms", **axis, row=2 * position + 2, col=1)
     figure.update_xaxes(title_text="time, s", row=2 * len(logs), col=1)
     height = 120 + 420 * len(logs)
-    figure.update_layout(**without_axes(height))
-    legend = {"orientation": "h", "x": 0, "y": 1 + 45 / height, "yanchor": "bottom", "xanchor": "left"}
-    figure.update_layout(legend=legend, margin={"t": 90, "l": 60, "r": 20, "b": 50})
+    figure.update_layout(**layout(height, legend={"y": 1 + 45 / height}, margin={"t": 90, "l": 60, "r": 20, "b": 50}))
     figure.update_annotations(x=0, xanchor="left", font={"size": 12})
     return figure
 
