@@ -7,8 +7,8 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
 
 from railyard.base.errors import UserError
 
@@ -32,14 +32,22 @@ def new_beside(file: Path) -> Path:
     return partial
 
 
-def write_whole(file: Path, content: str | bytes) -> Path:
-    """Writes beside and renames: the file is complete, or as it was. Returns it."""
+@contextmanager
+def replacing(file: Path) -> Iterator[Path]:
+    """A file beside, which is renamed at the end of the block: `file` is complete, or as it was."""
     partial = new_beside(file)
     try:
-        partial.write_bytes(content.encode() if isinstance(content, str) else content)
-        return partial.replace(file)
+        yield partial
+        partial.replace(file)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def write_whole(file: Path, content: str | bytes) -> Path:
+    """Writes beside and renames. Returns the file."""
+    with replacing(file) as partial:
+        partial.write_bytes(content.encode() if isinstance(content, str) else content)
+    return file
 
 
 def write_named(out: Path, content: str | bytes) -> None:
@@ -52,7 +60,7 @@ def write_named(out: Path, content: str | bytes) -> None:
             write_whole(out, content)
 
 
-def open_regular(file: Path) -> BinaryIO:
+def open_regular(file: Path) -> BufferedReader:
     """A file to read. Raises OSError where it is a pipe or a device, of which no end need come."""
     descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     mode = os.fstat(descriptor).st_mode

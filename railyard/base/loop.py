@@ -1,13 +1,14 @@
-"""Coroutines from ordinary code."""
+"""Coroutines from ordinary code, and side by side."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, TypeVar
 
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
@@ -19,6 +20,22 @@ def complete(work: Coroutine[Any, Any, Result]) -> Result:
     except RuntimeError:
         return asyncio.run(work)
     return _in_a_thread(work)
+
+
+async def side_by_side(items: Sequence[Item], work: Callable[[Item], Awaitable[None]], jobs: int) -> None:
+    """`work` of each, in order, `jobs` at a time. The first error ends all, and is raised."""
+    waiting = iter(items)
+
+    async def worker() -> None:
+        for item in waiting:
+            await work(item)
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(min(jobs, len(items))):
+                group.create_task(worker())
+    except BaseExceptionGroup as errors:
+        raise errors.exceptions[0] from None
 
 
 def _in_a_thread(work: Coroutine[Any, Any, Result]) -> Result:

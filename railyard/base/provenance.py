@@ -85,10 +85,7 @@ def kernel() -> str:
 
 def sha256_of(path: Path) -> str:
     with open_regular(path) as stream:
-        digest = hashlib.sha256()
-        while part := stream.read(1 << 20):
-            digest.update(part)
-    return digest.hexdigest()
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def read_sysctl(name: str) -> str | None:

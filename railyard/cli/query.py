@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import signal
 import sys
 from collections.abc import Iterator
@@ -15,14 +14,14 @@ import typer
 from rich.table import Table as RichTable
 
 from railyard.base.errors import UserError
-from railyard.base.files import new_beside
+from railyard.base.files import write_named
 from railyard.base.paths import RESULTS_DIR
 from railyard.base.terminal import new_console, new_table, print_table
 from railyard.base.words import counted, printable
 from railyard.base.yamlfile import near_miss
 from railyard.cli.options import ResultsOption
 from railyard.results.columns import CAMPAIGN, TABLES
-from railyard.results.query import FORMATS, connect, plain, rows_of, run_query, write_answer
+from railyard.results.query import FORMATS, answer_bytes, connect, plain, rows_of, run_query
 
 console = new_console()
 
@@ -76,28 +75,9 @@ def query_command(
         print_table(console, table)
         console.print(counted(answer.num_rows, "row"))
     elif out is None:
-        made = io.BytesIO()
-        write_answer(answer, form, made)
+        made = answer_bytes(answer, form)
         shown_here = sys.stdout.isatty()  # elsewhere the values stay what they are
-        sys.stdout.buffer.write(printable(made.getvalue().decode()).encode() if shown_here else made.getvalue())
+        sys.stdout.buffer.write(printable(made.decode()).encode() if shown_here else made)
         sys.stdout.buffer.flush()
     else:
-        _write_file(answer, form, out)
-
-
-def _write_file(answer: object, form: str, out: Path) -> None:
-    """Whole or not at all; but what is no file, a pipe or a device, is written to and stays what it is."""
-    is_file = not out.exists() or out.is_file()
-    partial = out.with_name(f".{out.name}.partial") if is_file else out
-    try:
-        if is_file:
-            new_beside(out)
-        with partial.open("wb") as sink:
-            write_answer(answer, form, sink)
-        if is_file:
-            partial.replace(out)
-    except OSError as error:
-        raise UserError(f"{out}: cannot be written: {error.strerror}.") from None
-    finally:
-        if is_file:
-            partial.unlink(missing_ok=True)
+        write_named(out, answer_bytes(answer, form))

@@ -23,7 +23,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from railyard.base.errors import UserError
-from railyard.base.files import new_beside
+from railyard.base.files import replacing
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = (
@@ -218,14 +218,12 @@ class Page:
             transferMode="ReturnAsStream",
             **A4_INCH,
         )["stream"]
-        partial = new_beside(file)
-        with partial.open("wb") as out:
+        with replacing(file) as partial, partial.open("wb") as out:
             while True:
                 part = self.call("IO.read", handle=stream, size=1 << 20)
                 out.write(base64.b64decode(part["data"]) if part.get("base64Encoded") else part["data"].encode())
                 if part["eof"]:
                     break
-        partial.rename(file)
 
     def close(self) -> None:
         self._browser.call("Target.closeTarget", targetId=self._target)

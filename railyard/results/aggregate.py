@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from railyard.base.errors import UserError
-from railyard.base.files import new_beside
+from railyard.base.files import replacing
 from railyard.base.jsonl import NOT_AS_WRITTEN
 from railyard.experiment.arenas import is_exact
 from railyard.figures.figure import Figure, Point
@@ -245,6 +245,5 @@ def write_parquet(runs: Sequence[Run], out: Path) -> None:
     import pyarrow.parquet as pq  # noqa: PLC0415  slow to load
 
     for name, table in tables_of(runs).items():
-        partial = new_beside(out / f"{name}.parquet")
-        pq.write_table(table, partial)
-        partial.rename(out / f"{name}.parquet")
+        with replacing(out / f"{name}.parquet") as partial:
+            pq.write_table(table, partial)

@@ -7,7 +7,6 @@ and no program is run that it names.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 import re
@@ -20,14 +19,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path, PurePosixPath
-from typing import IO, Any
+from typing import Any
 
 from railyard.base.counting import counting
 from railyard.base.errors import UserError
-from railyard.base.files import new_beside, writing
+from railyard.base.files import replacing, writing
 from railyard.base.jsonl import parse, read_json
 from railyard.base.lists import distinct
-from railyard.base.loop import complete
+from railyard.base.loop import complete, side_by_side
 from railyard.base.provenance import sha256_of, version_words
 from railyard.base.zipped import ZIP_FAULTS
 from railyard.experiment.arenas import is_exact
@@ -156,40 +155,26 @@ def write_archive(folder: Path, out: Path, *, with_traces: bool = True) -> Writt
             kept.append((name, file))
         else:
             missing.append(str(file))
-    partial = out.with_name(f".{out.name}.partial")
-    try:
-        with writing(out), zipfile.ZipFile(new_beside(out), "w", zipfile.ZIP_DEFLATED) as archive:
-            files = {name: _add(archive, name, file) for name, file in kept}
-            text = READ_ME.format(name=about["experiment"].get("name"))
-            archive.writestr(zipfile.ZipInfo(README, _OLDEST), text)
-            manifest = {"schema": SCHEMA} | about | {"files": files}
-            archive.writestr(zipfile.ZipInfo(MANIFEST, _OLDEST), json.dumps(manifest, indent=1) + "\n")
-        with writing(out):
-            partial.replace(out)
-    finally:
-        partial.unlink(missing_ok=True)
+    with writing(out), replacing(out) as partial, zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as archive:
+        files = {name: _add(archive, name, file) for name, file in kept}
+        text = READ_ME.format(name=about["experiment"].get("name"))
+        archive.writestr(zipfile.ZipInfo(README, _OLDEST), text)
+        manifest = {"schema": SCHEMA} | about | {"files": files}
+        archive.writestr(zipfile.ZipInfo(MANIFEST, _OLDEST), json.dumps(manifest, indent=1) + "\n")
     licences = {name: str(pair["licence"]) for name, pair in about["pairs"].items()} if with_traces else {}
     return Written(len(kept), out.stat().st_size, keys, missing, licences)
 
 
 def _add(archive: zipfile.ZipFile, name: str, file: Path) -> dict[str, Any]:
-    digest = hashlib.sha256()
+    digest, size = hashlib.sha256(), 0
     member = zipfile.ZipInfo(name, _OLDEST)
     member.compress_type = zipfile.ZIP_DEFLATED
     member.external_attr = 0o644 << 16
     with file.open("rb") as source, archive.open(member, "w", force_zip64=True) as sink:
-        size = _copy(source, digest, sink)
+        while block := source.read(_BLOCK):
+            digest.update(block)
+            size += sink.write(block)
     return {"sha256": digest.hexdigest(), "bytes": size}
-
-
-def _copy(source: IO[bytes], digest: Any, sink: IO[bytes] | None = None) -> int:
-    size = 0
-    while block := source.read(_BLOCK):
-        digest.update(block)
-        size += len(block)
-        if sink is not None:
-            sink.write(block)
-    return size
 
 
 # --- checking ---------------------------------------------------------------------------------------------------------
@@ -262,11 +247,10 @@ def _checked(archive: zipfile.ZipFile, file: Path) -> Files:
     checked: Files = {}
     with counting("checking hashes", len(members)) as advance:
         for one in members:
-            digest = hashlib.sha256()
             with archive.open(one) as source:
-                _copy(source, digest)
+                sha256 = hashlib.file_digest(source, "sha256").hexdigest()  # type: ignore[arg-type]
             if one.filename not in (MANIFEST, README):
-                checked[one.filename] = digest.hexdigest()
+                checked[one.filename] = sha256
             advance()
     claimed = {name: one.get("sha256") if isinstance(one, dict) else None for name, one in listed.items()}
     for name in sorted(claimed.keys() | checked.keys()):
@@ -376,24 +360,16 @@ def repeat_all(archive: Archive, jobs: int) -> Outcome:
     outcome = Outcome(not_repeated=dict(archive.not_repeated))
 
     async def all_of_them() -> None:
-        waiting = iter(archive.runs)
-
-        async def work() -> None:
-            for one in waiting:
-                with tempfile.TemporaryDirectory(prefix="railyard-repeat-") as folder:
-                    await arena_of(one.spec.arena).execute(one.spec, Path(folder))
-                    _compare(one, Path(folder), outcome)
-                advance()
+        async def work(one: Again) -> None:
+            with tempfile.TemporaryDirectory(prefix="railyard-repeat-") as folder:
+                await arena_of(one.spec.arena).execute(one.spec, Path(folder))
+                _compare(one, Path(folder), outcome)
+            advance()
 
         with counting("repeated", len(archive.runs)) as advance:
-            async with asyncio.TaskGroup() as group:
-                for _ in range(min(jobs, len(archive.runs))):
-                    group.create_task(work())
+            await side_by_side(archive.runs, work, jobs)
 
-    try:
-        complete(all_of_them())
-    except BaseExceptionGroup as group:
-        raise group.exceptions[0] from None
+    complete(all_of_them())
     return outcome
 
 

@@ -7,7 +7,6 @@ another one, to the microsecond: all are run with qlogs, and those of the others
 
 from __future__ import annotations
 
-import asyncio
 import math
 import shutil
 from collections.abc import Iterator, Sequence
@@ -15,7 +14,7 @@ from pathlib import Path
 
 from railyard.base.counting import counting
 from railyard.base.errors import UserError
-from railyard.base.loop import complete
+from railyard.base.loop import complete, side_by_side
 from railyard.base.words import counted
 from railyard.experiment.model import Qlog
 from railyard.figures.rows import RCT_MAX, RCT_P99
@@ -91,17 +90,12 @@ async def _with_qlogs(campaign: Campaign, spec: RunSpec) -> None:
 
 
 async def _all_with_qlogs(campaign: Campaign, specs: Sequence[RunSpec], jobs: int) -> None:
-    waiting = iter(specs)
-
-    async def work() -> None:
-        for spec in waiting:
-            await _with_qlogs(campaign, spec)
-            advance()
+    async def work(spec: RunSpec) -> None:
+        await _with_qlogs(campaign, spec)
+        advance()
 
     with counting("once more, with qlogs", len(specs)) as advance:
-        async with asyncio.TaskGroup() as group:
-            for _ in range(min(jobs, len(specs))):
-                group.create_task(work())
+        await side_by_side(specs, work, jobs)
 
 
 def keep_worst(campaign: Campaign, specs: Sequence[RunSpec], jobs: int) -> str:
@@ -109,10 +103,7 @@ def keep_worst(campaign: Campaign, specs: Sequence[RunSpec], jobs: int) -> str:
     kept = worst(campaign, specs)
     if specs[0].is_same_with_qlogs:
         missing = [spec for spec in kept if not any((campaign.runs / spec.run_id).glob("qlog/*"))]
-        try:
-            complete(_all_with_qlogs(campaign, missing, jobs))
-        except BaseExceptionGroup as group:
-            raise group.exceptions[0] from None
+        complete(_all_with_qlogs(campaign, missing, jobs))
         return f"{counted(len(missing), 'run')} done again for qlogs, with the same outcome." if missing else ""
     names = {spec.run_id for spec in kept}
     others = [file for spec in specs if spec.run_id not in names for file in _files(campaign.runs / spec.run_id)]

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from datetime import date, datetime, time
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -203,25 +203,26 @@ def rows_of(answer: pa.Table) -> Iterator[tuple[Any, ...]]:
         yield from zip(*columns, strict=True)
 
 
-def write_answer(answer: pa.Table, form: str, sink: BinaryIO) -> None:
+def answer_bytes(answer: pa.Table, form: str) -> bytes:
     """The answer as CSV with a heading, as a JSON array of objects, or as Parquet."""
     if form == "parquet":
+        sink = io.BytesIO()
         try:
             pq.write_table(answer, sink)
         except pa.ArrowNotImplementedError as error:
             raise UserError(f"Parquet cannot hold this answer: {error}; cast that column to VARCHAR.") from None
-    elif form == "csv":
+        return sink.getvalue()
+    if form == "csv":
         text = io.StringIO(newline="")
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(answer.column_names)
         writer.writerows([plain(value) for value in row] for row in rows_of(answer))
-        sink.write(text.getvalue().encode())
-    else:
-        rows = [
-            {name: _json_value(value) for name, value in zip(answer.column_names, row, strict=True)}
-            for row in rows_of(answer)
-        ]
-        sink.write((json.dumps(rows, indent=1, ensure_ascii=False) + "\n").encode())
+        return text.getvalue().encode()
+    rows = [
+        {name: _json_value(value) for name, value in zip(answer.column_names, row, strict=True)}
+        for row in rows_of(answer)
+    ]
+    return (json.dumps(rows, indent=1, ensure_ascii=False) + "\n").encode()
 
 
 def plain(value: Any) -> Any:

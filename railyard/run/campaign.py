@@ -31,7 +31,7 @@ from typing import Any
 from railyard.base import provenance
 from railyard.base.errors import UserError
 from railyard.base.jsonl import read_object
-from railyard.base.loop import complete
+from railyard.base.loop import complete, side_by_side
 from railyard.experiment.model import Experiment
 from railyard.run import folders
 from railyard.run import record as run_record
@@ -231,33 +231,29 @@ async def _round(
     """One try of each, `jobs` side by side, none begun after `until`; returns those that are still to be repeated, or
     were not tried. The first error ends it; completed runs stay for the next start. A run that its machine refuses
     (RunSpec.may_be_refused) is reported, and the others go on."""
-    waiting = iter(runs)
     left: list[Tries] = []
 
-    async def work() -> None:
-        for tries in waiting:
-            if monotonic() >= until:
-                left.append(tries)
-                continue
-            repetitions.count += bool(tries.made)
-            try:
-                await _try_once(campaign, tries, reporter)
-            except RunRefusedError as error:
-                if not tries.spec.may_be_refused:
-                    raise
-                repetitions.refused[tries.spec.run_id] = str(error)
-                reporter.refused(tries.spec, str(error))
-                continue
-            if not tries.void or tries.exhausted or repetitions.budget_s <= 0:
-                _keep(campaign, tries, repetitions.budget_s, reporter)
-                repetitions.void += [tries.spec.run_id] if tries.void else []
-            else:
-                reporter.repeated(tries.spec, len(tries.made), tries.record["fidelity"]["reasons"])
-                left.append(tries)
+    async def work(tries: Tries) -> None:
+        if monotonic() >= until:
+            left.append(tries)
+            return
+        repetitions.count += bool(tries.made)
+        try:
+            await _try_once(campaign, tries, reporter)
+        except RunRefusedError as error:
+            if not tries.spec.may_be_refused:
+                raise
+            repetitions.refused[tries.spec.run_id] = str(error)
+            reporter.refused(tries.spec, str(error))
+            return
+        if not tries.void or tries.exhausted or repetitions.budget_s <= 0:
+            _keep(campaign, tries, repetitions.budget_s, reporter)
+            repetitions.void += [tries.spec.run_id] if tries.void else []
+        else:
+            reporter.repeated(tries.spec, len(tries.made), tries.record["fidelity"]["reasons"])
+            left.append(tries)
 
-    async with asyncio.TaskGroup() as group:
-        for _ in range(min(jobs, len(runs))):
-            group.create_task(work())
+    await side_by_side(runs, work, jobs)
     return left
 
 
@@ -317,7 +313,3 @@ def run_campaign(
         return complete(main())
     except asyncio.CancelledError:
         raise KeyboardInterrupt from None
-    except BaseExceptionGroup as group:
-        for error in group.exceptions:
-            raise error from None
-        raise

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import combinations_with_replacement
 from statistics import median
 
 import numpy as np
@@ -98,12 +99,8 @@ def pseudo_median_ends(deltas: Sequence[float], level: float) -> tuple[float, fl
 
 
 def _pair_means(deltas: Sequence[float]) -> list[float]:
-    return sorted(
-        (deltas[i] + deltas[j]) / 2
-        for i in range(len(deltas))
-        for j in range(i, len(deltas))
-        if not math.isnan(deltas[i] + deltas[j])
-    )
+    pairs = combinations_with_replacement(deltas, 2)
+    return sorted((one + other) / 2 for one, other in pairs if not math.isnan(one + other))
 
 
 def middle(values: Sequence[float]) -> float:
@@ -114,10 +111,8 @@ def middle(values: Sequence[float]) -> float:
 
 def holm(p_values: Sequence[float]) -> list[float]:
     """Adjusted p values (Holm 1979): below alpha with at most that probability of even one false alarm among all."""
-    order = sorted(range(len(p_values)), key=lambda index: p_values[index])
-    adjusted = [1.0] * len(p_values)
-    highest = 0.0
-    for position, index in enumerate(order):
-        highest = max(highest, min(1.0, p_values[index] * (len(p_values) - position)))
-        adjusted[index] = highest
+    values = np.array(p_values, dtype=np.float64)
+    order = np.argsort(values, kind="stable")
+    values[order] = np.maximum.accumulate(np.minimum(1.0, values[order] * np.arange(len(values), 0, -1)))
+    adjusted: list[float] = values.tolist()
     return adjusted
