@@ -18,7 +18,7 @@ from railyard.run import record as run_record
 from railyard.run.resolve import resolve
 from railyard.run.runspec import RunSpec, mpshell_command, player_command, server_command
 from railyard.traces.index import read_index
-from railyard.traces.settings import Value, layered
+from railyard.traces.settings import Value, layered, mpshell_keys
 
 YAML = """\
 name: links
@@ -196,8 +196,9 @@ def test_an_index_may_give_settings_too(tmp_path: Path) -> None:
         read_index(tmp_path / "index.yaml")
     (tmp_path / "d").write_text("0,5\n")
     (pair,) = read_index(tmp_path / "index.yaml")
-    option = f"a:up={tmp_path}/t,down={tmp_path}/t,down-delay=15,queue=codel,loss=0.1,up-delay-trace={tmp_path}/d"
-    assert pair.paths[0].mpshell_option() == option
+    first = pair.paths[0]
+    keys = f"down-delay=15,queue=codel,loss=0.1,up-delay-trace={tmp_path}/d"
+    assert mpshell_keys(first.delay_ms, first.queue, first.settings, first.delay_traces) == keys
     assert pair.paths[1].queue == "pie:qdelay_ref=20"
 
 

@@ -14,13 +14,14 @@ from hypothesis import strategies as st
 
 from railyard.base.errors import UserError
 from railyard.base.yamlfile import load_yaml, parse
-from railyard.traces import capacity_timeline, find_pair, list_pairs, pair_stats, read_trace, sha256_file, trace_stats
+from railyard.traces import find_pair, list_pairs, pair_stats, read_trace, sha256_file, trace_stats
 from railyard.traces import library as library_module
 from railyard.traces.index import TraceIndex, read_index, write_entry
 from railyard.traces.library import SEARCH_PATH_VARIABLE
 from railyard.traces.plot import outages
 from railyard.traces.recorded import read_recorded
 from railyard.traces.resolution import coarse_words, share_words
+from railyard.traces.settings import mpshell_keys
 from railyard.traces.stats import autocorrelation_time_s
 from railyard.traces.trace import MAX_DIGITS, MAX_MS, Trace, TraceError, format_trace
 from trace_files import GENERATED, in_memory, railyard_traces, write
@@ -131,14 +132,14 @@ def test_bins_count_the_opportunities_of_the_looping_trace(
     assert counts.tolist() == expected
 
 
-def test_the_capacity_timeline_loops_from_its_offset(tmp_path: Path) -> None:
-    file = write(tmp_path / "t", "10\n20\n150\n200\n")
+def test_the_rates_of_a_trace_loop_from_its_offset() -> None:
+    trace = in_memory([10, 20, 150, 200])
     packet_in_100_ms = 1504 * 8 / 1e5
-    assert capacity_timeline(file, 100) / packet_in_100_ms == pytest.approx([2, 1])
-    looped = capacity_timeline(file, 100, duration_ms=450, start_offset_ms=100)
+    assert trace.rate_mbps(100) / packet_in_100_ms == pytest.approx([2, 1])
+    looped = trace.rate_mbps(100, duration_ms=450, start_offset_ms=100)
     assert looped / packet_in_100_ms == pytest.approx([1, 3, 1, 3])
     with pytest.raises(ValueError, match="positive"):
-        capacity_timeline(file, 0)
+        trace.rate_mbps(0)
 
 
 # --- Statistics ------------------------------------------------------------------------------------------------------
@@ -217,14 +218,12 @@ def make_library(folder: Path, index: str = INDEX) -> Path:
     return folder
 
 
-def test_a_pair_of_an_index_is_resolved_to_files_and_an_mpshell_option(tmp_path: Path) -> None:
+def test_a_pair_of_an_index_is_resolved_to_files_and_keys_of_mpshell(tmp_path: Path) -> None:
     (pair,) = read_index(make_library(tmp_path) / "index.yaml")
     wifi, lte = pair.paths
     assert (wifi.uplink, wifi.downlink) == (tmp_path / "a.up", tmp_path / "a.down")
     assert wifi.delay_ms == 15.5
-    assert wifi.mpshell_option() == (
-        f"wifi:up={tmp_path}/a.up,down={tmp_path}/a.down,delay=15.5,queue=droptail:packets=50"
-    )
+    assert mpshell_keys(wifi.delay_ms, wifi.queue, wifi.settings, {}) == "delay=15.5,queue=droptail:packets=50"
     assert (lte.technology, lte.queue, lte.base_rtt_ms) == ("lte", "infinite", 70)
 
 

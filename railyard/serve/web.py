@@ -105,11 +105,6 @@ class Page(RequestHandler):
         data |= {"path": self.request.path, "xsrf": self.xsrf_token.decode()}
         self.finish(environment().get_template(template).render(**data))
 
-    def draw_wait(self, title: str, words: str) -> None:
-        """A page that asks again until it is ready."""
-        self.set_status(202)
-        self.draw("wait.html.j2", title=title, words=words)
-
     def asked(self, name: str, known: dict[str, Any] | list[str] | tuple[str, ...], default: str) -> str:
         """A parameter that takes one of these words. Raises HTTPError."""
         value = self.get_query_argument(name, default)
@@ -120,7 +115,8 @@ class Page(RequestHandler):
     def write_error(self, status_code: int, **more: Any) -> None:
         error = more["exc_info"][1] if "exc_info" in more else None
         if isinstance(error, UnfinishedError):
-            self.draw_wait("Under way", str(error))
+            self.set_status(202)
+            self.draw("wait.html.j2", words=str(error))  # it asks again until the page is ready
             return
         sentence = {
             404: "There is no such page.",

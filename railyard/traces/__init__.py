@@ -5,7 +5,7 @@ from __future__ import annotations
 from railyard.traces.index import Pair, PairPath
 from railyard.traces.library import find_pair, list_pairs
 from railyard.traces.stats import PairStats, TraceStats, pair_stats, trace_stats
-from railyard.traces.trace import Trace, TraceError, capacity_timeline, read_trace, sha256_file
+from railyard.traces.trace import Trace, TraceError, read_trace, sha256_file
 
 __all__ = [
     "Pair",
@@ -14,7 +14,6 @@ __all__ = [
     "Trace",
     "TraceError",
     "TraceStats",
-    "capacity_timeline",
     "find_pair",
     "list_pairs",
     "pair_stats",

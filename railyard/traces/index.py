@@ -15,7 +15,7 @@ from railyard.base.files import write_whole, writing
 from railyard.base.models import StrictModel, Text
 from railyard.base.yamlfile import YamlDocument, document_of, load_yaml, parse, read_text
 from railyard.traces.names import DeviceName, Kind, OfAPair, PairName, QueueSpec, Recorded, Technology
-from railyard.traces.settings import LinkSettings, Value, mpshell_keys, split_files
+from railyard.traces.settings import LinkSettings, Value, split_files
 from railyard.traces.trace import TraceError
 
 INDEX_FILE = "index.yaml"
@@ -62,11 +62,6 @@ class PairPath:
     def is_cellular(self) -> bool:
         """Whether the pair gives it a radio that sleeps, whatever its name is."""
         return any(self.settings.get(f"{way}radio", "off") != "off" for way in ("", "up_", "down_"))
-
-    def mpshell_option(self) -> str:
-        """The value of mpshell's option `--path`."""
-        traces = f"up={self.uplink},down={self.downlink}"
-        return f"{self.name}:{traces},{mpshell_keys(self.delay_ms, self.queue, self.settings, self.delay_traces)}"
 
 
 @dataclass(frozen=True)

@@ -193,13 +193,3 @@ def format_trace(opportunities_ms: Sequence[int] | IntArray) -> bytes:
     """The bytes of a trace file."""
     parts = (opportunities_ms[begin : begin + 1_000_000] for begin in range(0, len(opportunities_ms), 1_000_000))
     return b"".join("".join(f"{int(t)}\n" for t in part).encode("ascii") for part in parts)
-
-
-def capacity_timeline(
-    trace_path: str | Path, bin_ms: int, *, duration_ms: int | None = None, start_offset_ms: int = 0
-) -> FloatArray:
-    """Capacity in Mbps per bin of bin_ms, the trace looping to duration_ms (one loop where that is not given).
-
-    start_offset_ms is where in the trace the run began. Only whole bins are returned. Raises TraceError.
-    """
-    return read_trace(trace_path).rate_mbps(bin_ms, duration_ms=duration_ms, start_offset_ms=start_offset_ms)

@@ -24,13 +24,8 @@ class Radio(Strict):
 
     def scaled(self, factor: float) -> Radio:
         """All powers times a factor; the tail lasts as long."""
-        return Radio(
-            base_mw=self.base_mw * factor,
-            uplink_mw_per_mbps=self.uplink_mw_per_mbps * factor,
-            downlink_mw_per_mbps=self.downlink_mw_per_mbps * factor,
-            tail_mw=self.tail_mw * factor,
-            tail_s=self.tail_s,
-        )
+        powers = {name: value * factor for name, value in self.model_dump(exclude={"tail_s"}).items()}
+        return self.model_copy(update=powers)
 
     def energy_j(self, active_s: float, up_mbit: float, down_mbit: float, *, tail: bool) -> float:
         active = self.base_mw * active_s + self.uplink_mw_per_mbps * up_mbit + self.downlink_mw_per_mbps * down_mbit
