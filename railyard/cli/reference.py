@@ -361,11 +361,24 @@ def _output(program: Path, option: str) -> str:
     return subprocess.run([str(program), option], capture_output=True, text=True, check=True, timeout=20).stdout
 
 
+_OPTION = re.compile(r"^  (--[\w-]+).*\n(?: {20,}.*\n)*", re.MULTILINE)
+"""An option in the output of --help."""
+
+
 def programs() -> str:
     lines = ["# The C programs", NOTE]
+    lines += ["What `--help` prints. Options that a program has in the same words as one above are only named.", ""]
     lines += ["Exit status: 0; 1 if it ran and failed; 2, with one sentence, if it could not start.", ""]
+    known: dict[str, str] = {}  # the first program with an option, by its text
     for program in PROGRAMS:
-        lines += [f"## {program}", "", "```", _output(programs_dir() / program, "--help").rstrip(), "```", ""]
+        text = _output(programs_dir() / program, "--help")
+        options = {option[0]: option[1] for option in _OPTION.finditer(text)}
+        same = grouped((known[words], f"`{name}`") for words, name in options.items() if words in known)
+        for words in options.keys() & known.keys():
+            text = text.replace(words, "")
+        known = dict.fromkeys(options, program) | known
+        lines += [f"## {program}", "", "```", text.rstrip(), "```", ""]
+        lines += [f"As [{first}](#{first}): {', '.join(names)}.\n" for first, names in same.items()]
     return "\n".join(lines)
 
 
