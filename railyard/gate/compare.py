@@ -20,15 +20,13 @@ from railyard.figures.rows import GATED
 from railyard.gate.suite import Floors
 from railyard.results.differences import layout_of
 from railyard.results.records import RESULT_OUTCOMES, Run
+from railyard.run.record import ABOUT
 from railyard.run.runspec import RunSpec
 from railyard.stats import statistics
 from railyard.stats.bootstrap import FEWEST
 from railyard.stats.distributions import exact_share
 from railyard.stats.intervals import LEVEL, Interval, less
 from railyard.stats.pooled import bootstrap, mean
-
-# What a run's own record says may differ (when, how long, which program); what it measured may not.
-RECORD_FILES = ("run.json", "job.json", "kernel.log")  # the last names the kernel's version
 
 
 def _mean(deltas: Sequence[float]) -> float:
@@ -206,7 +204,7 @@ def outputs_sha256(folder: Path) -> str:
     """SHA-256 over names and contents of all that a run put out: logs, qlogs, link logs, summaries."""
     digest = hashlib.sha256()
     for file in sorted(folder.rglob("*")):
-        if file.is_file() and file.name not in RECORD_FILES:
+        if file.is_file() and file.name not in ABOUT:
             digest.update(f"{file.relative_to(folder)}\0{file.stat().st_size}\0".encode())
             digest.update(file.read_bytes())
     return digest.hexdigest()

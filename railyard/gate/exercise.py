@@ -16,10 +16,10 @@ from railyard.base.errors import UserError
 from railyard.base.lists import grouped
 from railyard.gate.suite import FEWEST_PLAYS
 from railyard.results.records import Run
+from railyard.traces.periods import CONSTANT_MS
 from railyard.traces.settings import vias
 from railyard.traces.trace import read_trace
 
-CONSTANT_MS = 1000  # a trace with a period of at most this is a link of a constant rate
 USED = 0.05  # a path is used that carries such a share of the bytes
 BUSY, STEADY_S = 0.9, 30.0  # a download without pause, and how long its window takes to settle
 

@@ -17,6 +17,7 @@ from rich.table import Table
 from railyard.base import junit as junit_xml
 from railyard.base.page import table_lines
 from railyard.base.terminal import new_table, print_table
+from railyard.base.words import counted
 from railyard.figures.figure import NONE
 from railyard.figures.rows import GATED, TAIL
 from railyard.gate.compare import Comparison, Row
@@ -63,14 +64,14 @@ class Verdict:
     def headline(self) -> str:
         total = sum(len(row.regressions) + len(row.faults) for row in self.rows)
         if total:
-            return f"{total} {'regression' if total == 1 else 'regressions'}"
+            return counted(total, "regression")
         if not self.has_run:
             return "identical: both versions are the same program, so nothing was run"
         if all(row.identical for row in self.rows):
             return "identical: every output of every run is the same, by hash"
         better = sum(row.verdict == "better" for row in self.rows)
         of = " in what these rows exercise" if self.untried else ""
-        return f"no regression{of}" + (f", {better} {'row' if better == 1 else 'rows'} better" if better else "")
+        return f"no regression{of}" + (f", {counted(better, 'row')} better" if better else "")
 
     @cached_property
     def exercise(self) -> Exercise:

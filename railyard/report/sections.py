@@ -14,6 +14,7 @@ from urllib.parse import quote
 import plotly.graph_objects as go
 
 from railyard.base.lists import distinct, grouped
+from railyard.base.words import counted
 from railyard.experiment.arenas import is_exact
 from railyard.experiment.model import SCHEME_DESCRIPTION
 from railyard.figures.figure import Figure
@@ -548,4 +549,4 @@ SECTIONS: list[Callable[[Context], Iterator[Section]]] = [
 
 
 FILTERS: dict[str, Callable[..., Any]] = {"seconds": seconds, "percent": percent, "megabytes": megabytes}
-FILTERS["aligned"] = aligned
+FILTERS |= {"aligned": aligned, "counted": counted}

@@ -33,6 +33,7 @@ from railyard.experiment.arenas import is_exact
 from railyard.results import shapes
 from railyard.run import captures
 from railyard.run.arena import arena_of
+from railyard.run.record import ABOUT
 from railyard.run.repeat import changes, spec_of
 from railyard.run.runspec import RunSpec
 from railyard.traces.library import list_pairs
@@ -40,7 +41,6 @@ from railyard.traces.library import list_pairs
 SCHEMA = 1
 MANIFEST, README = "archive.json", "README.md"
 CAMPAIGN, TRACES = "campaign/", "traces/"
-ABOUT = ("run.json", "job.json", "kernel.log", "replay.html")  # how a run was done, when and where; not its outputs
 MOST_FILES, MOST_BYTES = 200_000, 64 << 30
 MOST_TRACE_BYTES, MOST_RECORD_BYTES = 2 << 30, 64 << 20
 _TRACE = re.compile(rf"{TRACES}([0-9a-f]{{64}})/([A-Za-z0-9][A-Za-z0-9_.+-]{{0,127}})")

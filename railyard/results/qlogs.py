@@ -22,9 +22,8 @@ from railyard.results.records import Run, load_run
 from railyard.run.arena import arena_of
 from railyard.run.campaign import Campaign
 from railyard.run.progress import PARTIAL
+from railyard.run.record import ABOUT
 from railyard.run.runspec import RunSpec
-
-ABOUT = ("run.json", "job.json")  # what says how a run was done, and not how it came out
 
 
 def sentence(qlog: Qlog, *, asked: bool) -> str:
@@ -66,7 +65,7 @@ def _files(run: Path) -> Iterator[Path]:
 def _outputs(run: Path) -> dict[str, bytes]:
     logs = set(_files(run))
     files = (file for file in run.rglob("*") if file.is_file() and file not in logs and file.name not in ABOUT)
-    return {str(file.relative_to(run)): file.read_bytes() for file in files if file.name != "replay.html"}
+    return {str(file.relative_to(run)): file.read_bytes() for file in files}
 
 
 async def _with_qlogs(campaign: Campaign, spec: RunSpec) -> None:

@@ -17,6 +17,8 @@ from railyard.run.outcome import after_death, joins, outcome_of, start_lag_s
 from railyard.run.runspec import RunSpec
 
 SCHEMA = 1
+ABOUT = ("run.json", "job.json", "kernel.log", "replay.html")
+"""Files of a run's folder that say how it was done, when and where, and not how it came out."""
 
 
 @dataclass(frozen=True)

@@ -21,10 +21,10 @@ from railyard.experiment.arenas import ARENAS
 from railyard.experiment.stacks import FILE_NAME, StackRun, known_stacks, resolve_stack
 from railyard.run import record as run_record
 from railyard.run.arena import arena_of
+from railyard.run.progress import PARTIAL
 from railyard.run.runspec import RunSpec
 
 AGAIN = "again"  # the folder into which the printed commands write
-PARTIAL = ".partial-"  # the folder's name while the run was under way
 
 
 def _shown(file: str) -> str:

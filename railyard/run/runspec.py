@@ -43,8 +43,6 @@ HANG_GRACE_S = 20.0
 SNAPLEN = 65_535  # whole packets: a part of one cannot be decrypted
 # mpshell's options for limits of MPTCP's path manager, which have other names in `ip mptcp limits`.
 MPTCP_LIMITS = {"subflows": "--mptcp-subflows", "add_addr_accepted": "--mptcp-addresses"}
-# Parameters of a scheme that are options of the player, and those that the server does not have.
-# XLINK, section 5.3: the primary path follows the wireless order.
 
 
 class RunPath(FrozenModel):

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from railyard.base.errors import UserError
-from railyard.base.paths import ROOT, program
+from railyard.base.paths import PROGRAM_NAMES, ROOT, program
 from railyard.base.provenance import sha256_of
 
 RECIPE = ROOT / "emulator" / "kernel"
@@ -162,7 +162,8 @@ def _libraries_of(file: Path) -> list[Path]:
 @cache
 def libraries_sha256() -> str:
     """One hash over the names and contents of the host's libraries that the programs of a run load."""
-    names = ("mpshell", "xlink-server", "xlink-player")
-    libraries = {path for name in names for path in _libraries_of(program(name))} | set(_libraries_of(Path("/bin/sh")))
+    libraries = {path for name in PROGRAM_NAMES for path in _libraries_of(program(name))} | set(
+        _libraries_of(Path("/bin/sh"))
+    )
     text = "".join(f"{path.name} {sha256(path.resolve())}\n" for path in sorted(libraries, key=lambda path: path.name))
     return hashlib.sha256(text.encode()).hexdigest()

@@ -16,7 +16,7 @@ from pydantic import Field
 
 from railyard.base.errors import UserError
 from railyard.base.jsonl import read_jsonl
-from railyard.base.yamlfile import YamlDocument, parse
+from railyard.base.yamlfile import YamlDocument
 from railyard.experiment.model import Experiment, Strict, find_experiment, load_experiment
 from railyard.experiment.stacks import entry_from, resolve_stack
 from railyard.figures.figure import Values
@@ -32,7 +32,7 @@ from railyard.stats.bootstrap import Layout
 from railyard.stats.intervals import Interval, interval
 from railyard.stats.pooled import bootstrap, paired, quantile_of
 from railyard.studies.claims import Compared
-from railyard.studies.study import Data, markdown, tell
+from railyard.studies.study import Data, changed, markdown, tell
 
 NOT_KNOWN = "–"
 REFERENCE = "vanilla-mp"
@@ -136,8 +136,7 @@ class Measured(Data):
 
 
 def measure(settings: Settings) -> Measured:
-    document, missing = _without_missing(settings)
-    experiment = parse(document, Experiment)
+    experiment, document, missing = _without_missing(settings)
     arena_of(experiment.arena).check()
     plan = Plan(experiment, resolve(experiment, document), not_run=not_run(experiment, document))
     with whole_campaign(plan, Place(settings.out, tell=tell), jobs=settings.jobs) as campaign:
@@ -188,7 +187,7 @@ def _failed(runs: Sequence[Run], folder: Path) -> list[str]:
     return lines
 
 
-def _without_missing(settings: Settings) -> tuple[YamlDocument, list[str]]:
+def _without_missing(settings: Settings) -> tuple[Experiment, YamlDocument, list[str]]:
     """The experiment without the stacks that are not built here, and why those are not."""
     file = find_experiment(settings.experiment)
     data: dict[str, Any] = load_experiment(file)[1].data
@@ -202,7 +201,7 @@ def _without_missing(settings: Settings) -> tuple[YamlDocument, list[str]]:
                 continue
         kept.append(entry)
     changes = {"schemes": kept, "pairs": settings.pairs, "seeds": settings.seeds}
-    return YamlDocument(file, data | {name: value for name, value in changes.items() if value is not None}, {}), missing
+    return *changed(settings.experiment, changes), missing
 
 
 # --- what is printed --------------------------------------------------------------------------------------------------

@@ -25,8 +25,7 @@ from railyard.base.errors import UserError
 from railyard.base.paths import ROOT
 from railyard.base.provenance import sha256_of
 from railyard.base.words import counted
-from railyard.base.yamlfile import YamlDocument, parse
-from railyard.experiment.model import Experiment, Strict, find_experiment, load_experiment
+from railyard.experiment.model import Strict
 from railyard.figures import rows
 from railyard.figures.figure import Figure, Plays, Point, Pool, Ratio
 from railyard.figures.play import Play
@@ -40,7 +39,7 @@ from railyard.stats import intervals, rates
 from railyard.stats.bootstrap import Layout
 from railyard.stats.changes import Bounds
 from railyard.stats.statistics import nearest_rank
-from railyard.studies.study import Data, markdown, tell
+from railyard.studies.study import Data, changed, markdown, tell
 from railyard.traces.generate import GeneratedPair, write_pair
 from railyard.traces.index import write_entry
 from railyard.traces.library import SEARCH_PATH_VARIABLE, search_path
@@ -206,11 +205,9 @@ class Side:
 
     def played(self, name: str, pairs: list[str], schemes: list[dict[str, Any]], asked: Settings) -> list[Run]:
         """Its plays, under names of their own, so that both sides are compared as two schemes of one campaign."""
-        file = find_experiment(EXPERIMENTS.get(name, name))
         changes = {"pairs": pairs, "schemes": [entry | self.settings for entry in schemes], "seeds": asked.starts}
-        data = load_experiment(file)[1].data | changes | {"qlog": "none", "link_logs": False}
-        document = YamlDocument(file, data, {})
-        experiment = parse(document, Experiment)
+        logs = {"qlog": "none", "link_logs": False}
+        experiment, document = changed(EXPERIMENTS.get(name, name), changes | logs)
         version = {"program": self.build.program, "programs_sha256": {build.PROGRAM: self.build.program_sha256}}
         specs = [spec.model_copy(update=version) for spec in resolve(experiment, document)]
         plan = Plan(experiment, specs, name=f"{experiment.name}-{self.build.key}")
