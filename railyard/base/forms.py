@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -76,11 +76,10 @@ def latex(heads: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence
     return "\n".join([*lines, body[0], r"\midrule", *body[1:], r"\bottomrule", r"\end{tabular}", ""])
 
 
-def _csv(heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+def csv_text(heads: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
+    """With a heading; None is an empty cell."""
     made = io.StringIO(newline="")
-    writer = csv.writer(made, lineterminator="\n")
-    writer.writerow(heads)
-    writer.writerows(["" if value is None else value for value in row] for row in rows)
+    csv.writer(made, lineterminator="\n").writerows([heads, *rows])
     return made.getvalue()
 
 
@@ -95,7 +94,7 @@ def written(table: Table, form: Form, records: Callable[[], Sequence[dict[str, A
     if form is Form.JSON:
         return json.dumps(objects, indent=1, ensure_ascii=False) + "\n"
     heads = list(objects[0]) if objects else heads
-    return _csv(heads, [list(row.values()) for row in objects])
+    return csv_text(heads, [row.values() for row in objects])
 
 
 def write(table: Table, form: Form, records: Callable[[], Sequence[dict[str, Any]]] | None = None) -> None:

@@ -21,6 +21,7 @@ from railyard.base.style import (
     layout,
     scheme_styles,
 )
+from railyard.base.words import listed
 from railyard.figures.rows import RCT_MAX, RCT_MEDIAN, RCT_P95, RCT_P99
 from railyard.results.aggregate import Cell
 from railyard.results.differences import ALL, Difference
@@ -115,7 +116,7 @@ RCT_MARKS = (
 def quantile_words(row: list[Cell]) -> str:
     """ "median, p95 and max": the quantiles that a pair's chunks carry."""
     names = [word for quantile, word, _ in RCT_MARKS if any(quantile.shown(cell.runs) for cell in row)]
-    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)
+    return listed(names)
 
 
 def rct_ranges(row: list[Cell], levels: dict[tuple[str, str], Interval | None]) -> go.Figure:

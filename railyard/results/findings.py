@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 from railyard.base.errors import UserError
 from railyard.base.lists import grouped
-from railyard.base.words import counted
+from railyard.base.words import counted, listed
 from railyard.figures.figure import Figure, Point
 from railyard.figures.rows import FIRST_FRAME, RCT_MAX, RCT_MEDIAN, RCT_P95, RCT_P99, REBUFFER_RATE
 from railyard.results import differences, shortage
@@ -73,10 +73,6 @@ def stalled(cell: Cell) -> Point:
 
 def _s(value: Point, digits: int = 1) -> str:
     return f"{value.text(f'.{digits}f')} s"
-
-
-def _and(labels: Sequence[str]) -> str:
-    return " and ".join([", ".join(labels[:-1]), labels[-1]]) if len(labels) > 1 else "".join(labels)
 
 
 # --- what is established ----------------------------------------------------------------------------------------------
@@ -160,7 +156,7 @@ def _claim(verdict: Verdict, answers: dict[str, Answer]) -> str:
         return verdict
     said = ((True, "with"), (False, "not with"), (None, "not decided with"))
     parts = [
-        f"{start} {_and([label for label, answer in answers.items() if answer is which])}"
+        f"{start} {listed([label for label, answer in answers.items() if answer is which])}"
         for which, start in said
         if which in answers.values()
     ]
@@ -259,9 +255,9 @@ def _place(runs: Sequence[Run]) -> str:
     shortest_s = min(one.period_ms for pair in traces.values() for one in pair) / 1000
     but = f", excluding the last {limit_s:g} s" if shortest_s > limit_s else ""
     return (
-        f"Starts at {_and([f'{offset / 1000:.1f}' for offset in offsets])} s, where {primary}, the primary path, has "
+        f"Starts at {listed([f'{offset / 1000:.1f}' for offset in offsets])} s, where {primary}, the primary path, has "
         f"the least capacity over {duration_s:g} s (worst_of_primary{but}): "
-        f"{_and([f'{rate:.2f}' for rate in rates])} Mbps; over its whole trace {trace.mean_mbps:.2f} Mbps. "
+        f"{listed([f'{rate:.2f}' for rate in rates])} Mbps; over its whole trace {trace.mean_mbps:.2f} Mbps. "
         f"So single path on {primary} is shown at its worst."
     )
 
@@ -344,7 +340,7 @@ def _ranked(pooled: dict[str, list[Run]]) -> tuple[str, str]:
         return f"{least} stalls least.", figures
     if len(open_ones) == len(order) - 1:
         return "Which scheme stalls least is not decided.", figures
-    others = f"{_and(open_ones)} stall{'s' if len(open_ones) == 1 else ''}"
+    others = f"{listed(open_ones)} stall{'s' if len(open_ones) == 1 else ''}"
     return f"{least} stalls least; that {others} more is not decided.", figures
 
 

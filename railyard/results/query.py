@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import math
@@ -17,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from railyard.base.errors import UserError
+from railyard.base.forms import csv_text
 from railyard.results.campaigns import StoredCampaign, campaigns_or_error, newest_of
 from railyard.results.columns import CAMPAIGN, CAMPAIGNS, CLAIMS, EXHIBITS, PAPER, PLAYS, STORED, TABLES, StoredTable
 from railyard.results.upgrade import as_now, read_parquet, stored_tables, version_of
@@ -213,11 +213,7 @@ def answer_bytes(answer: pa.Table, form: str) -> bytes:
             raise UserError(f"Parquet cannot hold this answer: {error}; cast that column to VARCHAR.") from None
         return sink.getvalue()
     if form == "csv":
-        text = io.StringIO(newline="")
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(answer.column_names)
-        writer.writerows([plain(value) for value in row] for row in rows_of(answer))
-        return text.getvalue().encode()
+        return csv_text(answer.column_names, (map(plain, row) for row in rows_of(answer))).encode()
     rows = [
         {name: _json_value(value) for name, value in zip(answer.column_names, row, strict=True)}
         for row in rows_of(answer)

@@ -3,8 +3,6 @@ them played. As a page of the application, or as a folder that any web server ca
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 from collections.abc import Sequence
@@ -17,6 +15,7 @@ from markupsafe import Markup
 
 from railyard.base.errors import UserError
 from railyard.base.files import write_whole, writing
+from railyard.base.forms import csv_text
 from railyard.base.lists import grouped
 from railyard.base.words import counted
 from railyard.base.yamlfile import near_miss
@@ -188,14 +187,6 @@ def _records(boards: Sequence[Board]) -> list[dict[str, Any]]:
     ]
 
 
-def _csv(records: Sequence[dict[str, Any]]) -> str:
-    made = io.StringIO(newline="")
-    writer = csv.DictWriter(made, list(records[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(records)
-    return made.getvalue()
-
-
 def page_of(boards: Sequence[Board]) -> str:
     """The page, complete in itself: no script, and nothing from elsewhere."""
     return str(
@@ -212,7 +203,7 @@ def export(boards: Sequence[Board], folder: Path) -> Path:
     records = _records(boards)
     texts = {
         DATA: json.dumps(records, indent=1, ensure_ascii=False) + "\n",
-        TABLE: _csv(records),
+        TABLE: csv_text(records[0], [record.values() for record in records]),
         PAGE: page_of(boards),
     }
     with writing(folder / PAGE):
