@@ -138,12 +138,12 @@ def _at(values: Any, number: int) -> Any:
     return values[number] if isinstance(values, list | tuple) else values
 
 
-def _own_mark(trace: Mapping[str, Any], base: Any) -> dict[str, Any]:
-    """The mark of a trace's first point, for the legend."""
+def _mark(trace: Mapping[str, Any], number: int, base: Any) -> dict[str, Any]:
+    """The mark of one of a trace's points, as large as in the legend."""
     marker = trace.get("marker") or {}
-    symbol = _at(marker.get("symbol") or "circle", 0)
-    colour = _colour(_at(marker.get("color"), 0)) or base
-    plain = str(symbol).removesuffix("-open")
+    symbol = str(_at(marker.get("symbol") or "circle", number))
+    colour = _colour(_at(marker.get("color"), number)) or base
+    plain = symbol.removesuffix("-open")
     hollow = plain != symbol or plain.endswith("-thin")
     look = {"marker": _SYMBOLS.get(plain, "o"), "markersize": 4, "markeredgecolor": colour}
     return look | {"markerfacecolor": "none" if hollow else colour}
@@ -276,7 +276,7 @@ class Paper:
             if trace.get("meta") != "ground" and "markers" not in mode:
                 style |= self._mark_of_line(place, trace, len(x))
             [drawn] = place.axes.plot(x, y, drawstyle=_STEPS.get(shape, "default"), zorder=2.5, **style)
-            self._told(trace, Line2D([], [], **style, **_own_mark(trace, base)) if "markers" in mode else drawn)
+            self._told(trace, Line2D([], [], **style, **_mark(trace, 0, base)) if "markers" in mode else drawn)
         if "markers" in mode:
             self._markers(place, trace, (x, y), base)
         self._errors(place, trace, (x, y), base)
@@ -311,18 +311,12 @@ class Paper:
         place.axes.fill_between(*xy, below, step=step, zorder=1.5, **style)
 
     def _markers(self, place: _Place, trace: Mapping[str, Any], xy: tuple[list[float], list[float]], base: Any) -> None:
-        marker = trace.get("marker") or {}
-        size = marker.get("size", 6)
+        size = (trace.get("marker") or {}).get("size", 6)
         drawn: list[Any] = []
         for number, (x, y) in enumerate(zip(*xy, strict=True)):
             if np.isnan(x) or np.isnan(y):
                 continue
-            symbol = str(_at(marker.get("symbol") or "circle", number))
-            colour = _colour(_at(marker.get("color"), number)) or base
-            plain = symbol.removesuffix("-open")
-            hollow = symbol != plain or plain.endswith("-thin")
-            look: dict[str, Any] = {"marker": _SYMBOLS.get(plain, "o"), "markersize": float(_at(size, number)) * 0.45}
-            look |= {"markeredgecolor": colour, "markerfacecolor": "none" if hollow else colour}
+            look = _mark(trace, number, base) | {"markersize": float(_at(size, number)) * 0.45}
             drawn += place.axes.plot([x], [y], linestyle="none", markeredgewidth=0.8, zorder=3, **look)
         if drawn and trace.get("mode") == "markers":
             grey = len({str(one.get_markeredgecolor()) for one in drawn}) > 1

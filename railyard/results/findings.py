@@ -15,7 +15,6 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from railyard.base.errors import UserError
 from railyard.base.lists import grouped
 from railyard.base.words import counted, listed
 from railyard.figures.figure import Figure, Point
@@ -23,12 +22,13 @@ from railyard.figures.rows import FIRST_FRAME, RCT_MAX, RCT_MEDIAN, RCT_P95, RCT
 from railyard.results import differences, shortage
 from railyard.results.aggregate import Cell, cells
 from railyard.results.differences import ALL, Difference
+from railyard.results.oracle import replayed_trace
 from railyard.results.records import Run
 from railyard.results.shortage import Shortage
 from railyard.stats.bootstrap import FEWEST, Layout
 from railyard.stats.intervals import TOO_SMALL, Interval, carries_ends
 from railyard.stats.verdict import Answer, Verdict, of_parts
-from railyard.traces.trace import Trace, read_trace
+from railyard.traces.trace import Trace
 
 MULTIPATH = ("mptcp", "vanilla-mp", "vanilla-mp-2021", "xlink", "xlink-lean", "xlink+")
 REINJECTION = ("xlink", "xlink-lean")  # against vanilla-mp, which differs by it
@@ -50,11 +50,8 @@ def replayed_traces(run: Run) -> dict[str, tuple[Trace, Trace]]:
     """The run's traces as (uplink, downlink) by path; none where the files are not what was replayed."""
     traces: dict[str, tuple[Trace, Trace]] = {}
     for path in run.config["paths"]:
-        try:
-            up, down = read_trace(path["up"]), read_trace(path["down"])
-        except UserError:
-            return {}
-        if (up.sha256, down.sha256) != (path["up_sha256"], path["down_sha256"]):
+        up, down = (replayed_trace(path[way], path[f"{way}_sha256"]) for way in ("up", "down"))
+        if up is None or down is None:
             return {}
         traces[path["name"]] = (up, down)
     return traces

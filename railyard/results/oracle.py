@@ -197,7 +197,7 @@ def rct_s(paths: Sequence[OraclePath], request_s: float, size_bytes: int) -> flo
 
 
 @lru_cache(maxsize=_CACHED_TRACES)
-def _trace(path: str, sha256: str) -> Trace | None:
+def replayed_trace(path: str, sha256: str) -> Trace | None:
     """The trace that was replayed; none where the file is gone or has changed since."""
     try:
         trace = read_trace(path) if Path(path).is_file() else None
@@ -233,7 +233,7 @@ def paths_of_run(config: dict[str, Any]) -> list[OraclePath] | None:
         varies = any(settings.get(name, "off") != "off" for name in ("wifi", "leo", "up_leo", "down_leo"))
         if varies or any(name.endswith("light_trace") for name in path.get("delay_traces", {})):
             return None
-        up, down = _trace(path["up"], path["up_sha256"]), _trace(path["down"], path["down_sha256"])
+        up, down = (replayed_trace(path[way], path[f"{way}_sha256"]) for way in ("up", "down"))
         hashes = path.get("delay_traces_sha256", {})
         changed = any(not _is_same(file, hashes[name]) for name, file in path.get("delay_traces", {}).items())
         if up is None or down is None or changed:
