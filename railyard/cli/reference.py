@@ -191,17 +191,24 @@ def _default_of(schema: dict[str, Any], *, required: bool) -> str:
     return "" if value is None else f"`{json.dumps(value, ensure_ascii=False)}`"
 
 
-def _model(name: str, schema: dict[str, Any]) -> list[str]:
+def _rows(schema: dict[str, Any]) -> list[tuple[str, str, str]]:
+    required = schema.get("required", [])
+    fields = schema["properties"].items()
+    return [(f"`{name}`", _kind(inner), _default_of(inner, required=name in required)) for name, inner in fields]
+
+
+def _model(name: str, schema: dict[str, Any], parent: type[BaseModel] | None = None) -> list[str]:
+    """The section of a model. What it has of its `parent`, unchanged, is listed there."""
     lines = [f"### {name}", ""]
     if schema.get("description"):
         lines += [" ".join(schema["description"].split()), ""]
     if "properties" not in schema:
         return [*lines, _kind(schema), ""]
-    required = schema.get("required", [])
-    rows = [
-        (f"`{field}`", _kind(inner), _default_of(inner, required=field in required))
-        for field, inner in schema["properties"].items()
-    ]
+    rows = _rows(schema)
+    if parent is not None:
+        lines += [f"The fields of {_kind({'$ref': parent.__name__})}, with these changes and additions:", ""]
+        same = _rows(parent.model_json_schema(by_alias=True))
+        rows = [row for row in rows if row not in same]
     return lines + _table(("field", "type", "default"), rows)
 
 
@@ -232,7 +239,8 @@ def formats() -> str:
     listed: set[str] = set()
     for title, model, about in FORMATS:
         schema = model.model_json_schema(by_alias=True)
-        lines += [f"## {title}", "", about, "", *_model(model.__name__, schema)]
+        parent = next((other for _, other, _ in FORMATS if other in model.__mro__[1:]), None)
+        lines += [f"## {title}", "", about, "", *_model(model.__name__, schema, parent)]
         for name, inner in schema.get("$defs", {}).items():
             if name not in listed:
                 listed.add(name)
