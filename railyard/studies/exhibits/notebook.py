@@ -201,10 +201,10 @@ def _cell(text: str) -> str:
 def _markdown(text: str) -> Any:
     from IPython.display import Markdown  # noqa: PLC0415  only notebooks need IPython
 
-    return Markdown(text)  # type: ignore[no-untyped-call]
+    return Markdown(text)
 
 
 def _display(what: Any) -> None:
     from IPython.display import display  # noqa: PLC0415  only notebooks need IPython
 
-    display(what)  # type: ignore[no-untyped-call]
+    display(what)
