@@ -486,10 +486,11 @@ static bool was_any_acked(xl_space *space, const xl_path *p, uint64_t after, uin
     return false;
 }
 
-/* Losses come in order of packet number. */
+/* Losses come in order of packet number. A run begins after the first RTT sample (RFC 9002 section 7.6.2): the probe
+ * timeouts before it say nothing of the path. */
 static void extend_run(settlement *m, const xl_path *p, const xl_sent_packet *pkt) {
     loss_run *run = &m->run[p->index];
-    if (!run->has_begun || was_any_acked(m->space, p, run->newest_pn, pkt->pn))
+    if (!run->has_begun || run->began_at <= p->measured_since || was_any_acked(m->space, p, run->newest_pn, pkt->pn))
         run->began_at = pkt->time_us;
     run->has_begun = true;
     run->newest_pn = pkt->pn;

@@ -198,6 +198,7 @@ typedef struct {
     xl_rtt rtt;              /* there and back on this path: what schedulers and the choice of paths use */
     xl_rtt ack_rtt;          /* from a packet to its acknowledgement on whichever path: what timers and windows use */
     uint64_t rtt_sampled_at; /* when rtt had its last sample */
+    uint64_t measured_since; /* when ack_rtt had its first sample, if it has one */
     xl_path_outage outage;
     xl_path_flight flight;
     xl_path_cc cc;

@@ -100,6 +100,19 @@ PAIR_TEST(an_outage_longer_than_the_persistent_duration_collapses_the_window) {
     assert_in_range(window_after_outage(p), 1, xl_cc_minimum_window(PAIR_MTU));
 }
 
+/* RFC 9002 section 7.6.2. Three first packets are lost, the fourth is answered after 2 x 10 ms. */
+PAIR_TEST(probes_lost_before_the_first_rtt_sample_are_no_persistent_congestion) {
+    pair_init(p, 1, 1, 10000);
+    set_dark(p, true, true);
+    pair_connect(p);
+    while (p->cc->path[0]->flight.pto_count < 3)
+        pair_step(p);
+    set_dark(p, false, false);
+    pair_handshake(p);
+    assert_true(p->cc->path[0]->stats.packets_lost > 1);
+    assert_true(xl_path_window(p->cc->path[0]) > xl_cc_minimum_window(PAIR_MTU));
+}
+
 PAIR_TEST(a_short_outage_is_one_congestion_event) {
     begin(p, 1);
     uint64_t before = xl_path_window(p->sc->path[0]);
