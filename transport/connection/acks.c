@@ -533,6 +533,8 @@ static void check_persistent(xl_connection *c, const settlement *m, xl_path *p) 
     if (!p->ack_rtt.has_sample ||
         m->run[p->index].longest_us <= xl_rtt_persistent(&p->ack_rtt, xl_conn_peer_ack_delay_us(c)))
         return;
+    xl_rtt_restart_min(&p->rtt);
+    xl_rtt_restart_min(&p->ack_rtt);
     p->cc.ops->on_persistent_congestion(p->cc.state, c->now);
     xl_path_update_pacer(p, c->now);
 }

@@ -27,6 +27,10 @@ void xl_rtt_sample(xl_rtt *r, uint64_t latest_us, uint64_t ack_delay_us) {
     r->smoothed = (7 * r->smoothed + adjusted) / 8;
 }
 
+void xl_rtt_restart_min(xl_rtt *r) {
+    r->min = r->latest;
+}
+
 uint64_t xl_rtt_pto(const xl_rtt *r, uint64_t max_ack_delay_us) {
     return r->smoothed + xl_max(4 * r->var, XL_GRANULARITY_US) + max_ack_delay_us;
 }

@@ -44,6 +44,19 @@ TEST(an_ack_delay_that_would_undercut_the_minimum_is_not_believed) {
     assert_true(r.smoothed > 80000 && r.smoothed < 108000);
 }
 
+TEST(after_persistent_congestion_the_newest_sample_is_the_minimum) {
+    xl_rtt r;
+    xl_rtt_init(&r);
+    xl_rtt_sample(&r, 50000, 0);
+    xl_rtt_sample(&r, 200000, 0);
+    xl_rtt_restart_min(&r);
+    assert_int_equal(r.min, 200000);
+    xl_rtt_sample(&r, 150000, 0);
+    assert_int_equal(r.min, 150000);
+    xl_rtt_sample(&r, 180000, 0);
+    assert_int_equal(r.min, 150000);
+}
+
 TEST(timers_never_fall_below_the_granularity) {
     xl_rtt r;
     xl_rtt_init(&r);

@@ -100,6 +100,19 @@ PAIR_TEST(an_outage_longer_than_the_persistent_duration_collapses_the_window) {
     assert_in_range(window_after_outage(p), 1, xl_cc_minimum_window(PAIR_MTU));
 }
 
+/* RFC 9002 section 5.2: during the outage the way became three times as long. */
+PAIR_TEST(persistent_congestion_restarts_the_minimum_of_the_rtt) {
+    begin(p, 1);
+    const xl_path *path = p->sc->path[0];
+    assert_in_range(path->ack_rtt.min, 40000, 45000);
+    set_dark(p, true, true);
+    until_ptos(p, 5);
+    p->link[0].delay_us[0] = p->link[0].delay_us[1] = 60000;
+    assert_in_range(window_after_outage(p), 1, xl_cc_minimum_window(PAIR_MTU));
+    assert_true(path->ack_rtt.min >= 120000);
+    assert_true(path->rtt.min >= 120000);
+}
+
 /* RFC 9002 section 7.6.2. Three first packets are lost, the fourth is answered after 2 x 10 ms. */
 PAIR_TEST(probes_lost_before_the_first_rtt_sample_are_no_persistent_congestion) {
     pair_init(p, 1, 1, 10000);
