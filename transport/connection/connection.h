@@ -56,10 +56,11 @@ typedef struct {
     bool is_touched; /* its next timeout is to be computed anew */
     struct xl_connection *ready_prev, *ready_next;
     size_t index, timer, touched_place;
-    uint64_t last_event;          /* number of its newest event; 0 = none yet */
-    struct xl_cid_node *cid_head; /* its CIDs in the endpoint's map */
-    struct xl_client *client;     /* server: whom it counts for; NULL: nobody */
-    bool is_proven;               /* … as a connection whose address is proven */
+    uint64_t last_event;            /* number of its newest event; 0 = none yet */
+    struct xl_cid_node *cid_head;   /* its CIDs in the endpoint's map */
+    struct xl_cid_node *token_head; /* server: the peer's reset tokens in the endpoint's other map */
+    struct xl_client *client;       /* server: whom it counts for; NULL: nobody */
+    bool is_proven;                 /* … as a connection whose address is proven */
 } xl_endpoint_slot;
 
 struct xl_connection {

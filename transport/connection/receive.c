@@ -130,28 +130,28 @@ static void take_payload(xl_connection *c, const xl_packet_context *ctx, const u
         xl_conn_fail(c, XL_QERR_INTERNAL, "out of memory");
 }
 
-/* Only of CIDs that were used (RFC 9000 section 10.3.1). */
-static bool has_token(const xl_cids *cids, const uint8_t *token) {
-    for (size_t i = 0; i < cids->count; i++) {
-        const xl_cid_entry *e = &cids->at[i];
-        if (e->has_token && e->in_use && xl_is_equal(e->reset_token, token, 16))
-            return true;
-    }
-    return false;
+static size_t tokens_of(const xl_cids *cids, const uint8_t **out) {
+    size_t n = 0;
+    for (size_t i = 0; i < cids->count; i++)
+        if (cids->at[i].has_token && cids->at[i].in_use)
+            out[n++] = cids->at[i].reset_token;
+    return n;
 }
 
-static bool is_stateless_reset(const xl_connection *c, const uint8_t *packet, size_t len) {
-    if (len < 21)
-        return false;
-    const uint8_t *token = packet + len - 16;
+size_t xl_conn_reset_tokens(const xl_connection *c, const uint8_t *out[XL_RESET_TOKENS_MAX]) {
+    size_t n = tokens_of(&c->remote_cids, out);
     for (size_t i = 0; c->path_ids && i < XL_PATH_IDS_MAX; i++)
-        if (has_token(c->path_ids->at[i].remote, token))
-            return true;
-    return has_token(&c->remote_cids, token);
+        n += c->path_ids->at[i].remote != &c->remote_cids ? tokens_of(c->path_ids->at[i].remote, out + n) : 0;
+    return n;
 }
 
-static void on_stateless_reset(xl_connection *c) {
-    xl_conn_drain(c, XL_CLOSE_STATELESS_RESET, "stateless reset");
+bool xl_conn_is_stateless_reset(const xl_connection *c, const uint8_t *datagram, size_t len) {
+    const uint8_t *token[XL_RESET_TOKENS_MAX];
+    size_t count = len < XL_RESET_MIN_BYTES ? 0 : xl_conn_reset_tokens(c, token);
+    bool is_equal = false;
+    for (size_t i = 0; i < count; i++)
+        is_equal |= xl_is_equal(token[i], datagram + len - 16, 16);
+    return is_equal;
 }
 
 /* The path and packet number space of a packet; false: drop it. Both are NULL where the packet, if it is authentic,
@@ -375,6 +375,7 @@ void xl_conn_receive(xl_connection *c, const xl_datagram *d, const xl_packet_hea
     c->stats.datagrams_received++;
     xl_conn_expire_early_keys(c);
     bool is_counted = count_path_bytes(c, d);
+    uint64_t drops = c->stats.datagrams_dropped;
     size_t at = 0;
     xl_packet_header further;
     for (const xl_packet_header *h = first; at < d->len && xl_conn_is_live(c); h = NULL) {
@@ -388,14 +389,12 @@ void xl_conn_receive(xl_connection *c, const xl_datagram *d, const xl_packet_hea
             xl_conn_retry(c, h, data + at, d->len - at);
             break;
         }
-        uint64_t drops = c->stats.datagrams_dropped;
         take_packet(c, h, d, data + at);
-        if (drops != c->stats.datagrams_dropped && h->type == XL_PACKET_1RTT && is_stateless_reset(c, data, d->len)) {
-            on_stateless_reset(c);
-            break;
-        }
         at += h->total_len;
     }
+    /* RFC 9000 section 10.3: whatever it looks like. */
+    if (drops != c->stats.datagrams_dropped && xl_conn_is_live(c) && xl_conn_is_stateless_reset(c, data, d->len))
+        xl_conn_drain(c, XL_CLOSE_STATELESS_RESET, "stateless reset");
     if (!is_counted) /* a path that this datagram opened, or moved to its address, was not there to be counted above */
         count_path_bytes(c, d);
     if (c->records.in_use == 0)

@@ -18,8 +18,9 @@ typedef struct {
     void (*make_cid)(void *user, xl_drbg_stream *, xl_cid *); /* one that is not in use */
     int (*cid_added)(void *user, const xl_cid *, xl_connection *);
     void (*cid_removed)(void *user, const xl_cid *);
-    void (*wake)(void *user, xl_connection *);    /* may have something to transmit */
-    void (*touched)(void *user, xl_connection *); /* its state, and so its next timeout, may change */
+    void (*wake)(void *user, xl_connection *);           /* may have something to transmit */
+    void (*touched)(void *user, xl_connection *);        /* its state, and so its next timeout, may change */
+    void (*tokens_changed)(void *user, xl_connection *); /* xl_conn_reset_tokens() may be others */
     int (*reset_token)(void *user, const xl_cid *, uint8_t token[16]); /* 0 or XL_ERR_CRYPTO: there is none */
     int (*make_token)(void *user, const xl_addr *client, uint8_t token[XL_NEW_TOKEN_BYTES]); /* 0 or XL_ERR_CRYPTO */
     xl_budget_pool *send_pool;            /* of the send buffers of all connections */

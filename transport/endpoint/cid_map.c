@@ -65,20 +65,25 @@ static xl_cid_node **find(const xl_cid_map *m, const xl_cid *cid) {
     return at;
 }
 
-static void give(xl_cid_node *n, xl_connection *c) {
-    n->connection = c;
-    n->own_prev = NULL;
-    n->own_next = c->slot.cid_head;
-    if (n->own_next)
-        n->own_next->own_prev = n;
-    c->slot.cid_head = n;
+static xl_cid_node **head_of(const xl_cid_map *m, xl_connection *c) {
+    return m->holds_tokens ? &c->slot.token_head : &c->slot.cid_head;
 }
 
-static void take_away(xl_cid_node *n) {
+static void give(const xl_cid_map *m, xl_cid_node *n, xl_connection *c) {
+    xl_cid_node **head = head_of(m, c);
+    n->connection = c;
+    n->own_prev = NULL;
+    n->own_next = *head;
+    if (n->own_next)
+        n->own_next->own_prev = n;
+    *head = n;
+}
+
+static void take_away(const xl_cid_map *m, xl_cid_node *n) {
     if (n->own_prev)
         n->own_prev->own_next = n->own_next;
     else
-        n->connection->slot.cid_head = n->own_next;
+        *head_of(m, n->connection) = n->own_next;
     if (n->own_next)
         n->own_next->own_prev = n->own_prev;
 }
@@ -86,15 +91,15 @@ static void take_away(xl_cid_node *n) {
 int xl_cid_map_put(xl_cid_map *m, const xl_cid *cid, xl_connection *c) {
     xl_cid_node **at = find(m, cid);
     if (*at) {
-        take_away(*at);
-        give(*at, c);
+        take_away(m, *at);
+        give(m, *at, c);
         return 0;
     }
     xl_cid_node *n = malloc(sizeof *n);
     if (!n)
         return XL_ERR_MEMORY;
     *n = (xl_cid_node){.cid = *cid};
-    give(n, c);
+    give(m, n, c);
     *at = n;
     if (++m->count > 2 * m->bucket_count)
         grow(m);
@@ -110,13 +115,13 @@ void xl_cid_map_remove(xl_cid_map *m, const xl_cid *cid) {
     xl_cid_node **at = find(m, cid), *n = *at;
     if (!n)
         return;
-    take_away(n);
+    take_away(m, n);
     *at = n->next;
     free(n);
     m->count--;
 }
 
 void xl_cid_map_remove_all_of(xl_cid_map *m, xl_connection *c) {
-    while (c->slot.cid_head)
-        xl_cid_map_remove(m, &c->slot.cid_head->cid);
+    while (*head_of(m, c))
+        xl_cid_map_remove(m, &(*head_of(m, c))->cid);
 }

@@ -1,4 +1,5 @@
-/* Connection ID -> connection. The hash is keyed: a peer that chooses its own initial CIDs cannot aim at one bucket. */
+/* Connection ID, or the peer's stateless reset token, -> connection. The hash is keyed: a peer that chooses its own
+ * initial CIDs cannot aim at one bucket. */
 #ifndef XL_ENDPOINT_CID_MAP_H
 #define XL_ENDPOINT_CID_MAP_H
 
@@ -10,6 +11,7 @@ typedef struct {
     xl_cid_node **bucket;
     size_t bucket_count, count;
     uint64_t key[2];
+    bool holds_tokens; /* stateless reset tokens in the place of CIDs */
 } xl_cid_map;
 
 /* A step of the hash, of clients.h too. */

@@ -67,7 +67,12 @@ static int open_random(xl_endpoint *ep, const xl_config *config) {
         error = xl_random_subkey(config->random_key, "map of clients", (uint8_t *)client_key, sizeof client_key);
     if (!error && config->is_server && config->limits.max_per_client)
         error = xl_clients_init(&ep->clients, ep->config.limits.max_connections, client_key);
-    return error ? error : xl_cid_map_init(&ep->map, hash_key[0], hash_key[1]);
+    if (!error)
+        error = xl_cid_map_init(&ep->map, hash_key[0], hash_key[1]);
+    if (!error)
+        error = xl_cid_map_init(&ep->reset_tokens, hash_key[0], hash_key[1]);
+    ep->reset_tokens.holds_tokens = true;
+    return error;
 }
 
 xl_endpoint *xl_endpoint_new_foreseeing(const xl_config *config, const struct xl_foresight *foresight, uint64_t now,
@@ -119,6 +124,8 @@ void xl_endpoint_free(xl_endpoint *ep) {
     free(ep->connection);
     if (ep->map.bucket)
         xl_cid_map_free(&ep->map);
+    if (ep->reset_tokens.bucket)
+        xl_cid_map_free(&ep->reset_tokens);
     xl_clients_free(&ep->clients);
     xl_scheme_free_names(ep->names);
     free(ep->alpn);
@@ -169,6 +176,7 @@ void xl_connection_free(xl_connection *c) {
     if (c->slot.client)
         xl_clients_remove(&ep->clients, c->slot.client, c->slot.is_proven);
     xl_cid_map_remove_all_of(&ep->map, c);
+    xl_cid_map_remove_all_of(&ep->reset_tokens, c);
     xl_events_forget(ep, c);
     xl_ready_remove(ep, c);
     xl_timer_heap_remove(&ep->timers, c);
@@ -259,42 +267,60 @@ static bool is_of_another_client(const xl_connection *c, const xl_packet_header 
            xl_cid_equal(&h->dcid, &c->handshake.odcid) && !xl_addr_equal(&c->path[0]->remote, &in->remote);
 }
 
+/* It may be a stateless reset, whatever it looks like (RFC 9000 section 10.3): it has no CID that we know. A server
+ * looks for its token, and a client may hear one for any of its connections (10.3.1), which log what is none but has a
+ * short header. True: a server has found it. */
+static bool take_reset(xl_endpoint *ep, const xl_datagram *in, uint8_t *data, uint64_t now) {
+    const bool is_long = data[0] & 0x80;
+    const xl_cid token = xl_endpoint_token_key(data + in->len - 16);
+    xl_connection *c = ep->config.is_server ? xl_cid_map_get(&ep->reset_tokens, &token) : NULL;
+    if (c)
+        xl_conn_receive(c, in, NULL, data, now);
+    for (size_t i = 0; i < ep->count && !ep->config.is_server; i++)
+        if (xl_conn_path_by_address(ep->connection[i], &in->local, &in->remote) &&
+            (!is_long || xl_conn_is_stateless_reset(ep->connection[i], data, in->len)))
+            xl_conn_receive(ep->connection[i], in, NULL, data, now);
+    return c;
+}
+
 void xl_endpoint_receive(xl_endpoint *ep, const xl_datagram *in, uint8_t *data, uint64_t now) {
     xl_packet_header h;
     ep->now = now;
     ep->stats.forwarded += in->forwarded;
-    if (in->len < 21 || xl_packet_parse(data, in->len, short_cid_bytes(ep, data), &h) != 0)
+    if (in->len < XL_RESET_MIN_BYTES)
         return;
+    if (xl_packet_parse(data, in->len, short_cid_bytes(ep, data), &h) != 0) {
+        take_reset(ep, in, data, now);
+        return;
+    }
     if (h.type == XL_PACKET_VERSION_NEGOTIATION) {
         take_version_negotiation(ep, &h, now);
         return;
     }
-    if (!h.has_quic_bit && h.type != XL_PACKET_OTHER_VERSION && !ep->config.limits.grease)
+    if (!h.has_quic_bit && h.type != XL_PACKET_OTHER_VERSION && !ep->config.limits.grease) {
+        take_reset(ep, in, data, now);
         return;
+    }
     if (h.type != XL_PACKET_1RTT && !xl_versions_has(ep->config.limits.versions, h.version)) {
-        if (ep->config.is_server)
+        if (!take_reset(ep, in, data, now) && ep->config.is_server)
             xl_answer_version_negotiation(ep, in, &h);
         return;
     }
     xl_connection *c = xl_cid_map_get(&ep->map, &h.dcid);
     if (c && is_of_another_client(c, &h, in))
         c = NULL;
-    if (c) {
+    if (c)
         xl_conn_receive(c, in, &h, data, now);
-    } else if (belongs_elsewhere(ep, in, &h.dcid, data)) {
+    else if (take_reset(ep, in, data, now))
         return;
-    } else if (ep->config.is_server && h.type == XL_PACKET_INITIAL) {
+    else if (belongs_elsewhere(ep, in, &h.dcid, data))
+        return;
+    else if (ep->config.is_server && h.type == XL_PACKET_INITIAL)
         accept_connection(ep, in, &h, data, now);
-    } else if (ep->config.is_server && h.type == XL_PACKET_0RTT) {
+    else if (ep->config.is_server && h.type == XL_PACKET_0RTT)
         xl_held_add(ep, in, &h, data, now);
-    } else if (h.type == XL_PACKET_1RTT) {
-        /* A stateless reset carries no CID that we know: a client may hear one for any of its connections (10.3.1). */
-        for (size_t i = 0; i < ep->count && !ep->config.is_server; i++)
-            if (xl_conn_path_by_address(ep->connection[i], &in->local, &in->remote))
-                xl_conn_receive(ep->connection[i], in, NULL, data, now);
-        if (ep->config.is_server)
-            xl_answer_reset(ep, in, &h);
-    }
+    else if (ep->config.is_server && h.type == XL_PACKET_1RTT)
+        xl_answer_reset(ep, in, &h);
 }
 
 void xl_endpoint_get_stats(const xl_endpoint *ep, xl_endpoint_stats *out) {

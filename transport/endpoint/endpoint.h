@@ -69,6 +69,7 @@ struct xl_endpoint {
     uint64_t refusals_since; /* refusals are counted from then on, for a second */
     unsigned refusals;
     xl_cid_map map;
+    xl_cid_map reset_tokens; /* server: of its peers, those of connection IDs in use */
     xl_connection **connection;
     size_t count, cap;
     xl_budget_pool send_pool;

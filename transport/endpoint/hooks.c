@@ -1,5 +1,8 @@
 #include "endpoint/hooks.h"
 
+#include <string.h>
+
+#include "connection/receive.h"
 #include "endpoint/events.h"
 #include "endpoint/ready.h"
 
@@ -65,6 +68,23 @@ int xl_endpoint_reset_token(const xl_endpoint *ep, const xl_cid *cid, uint8_t to
     return xl_hmac(ep->keys.reset, sizeof ep->keys.reset, cid->id, cid->len, token, 16) == 0 ? 0 : XL_ERR_CRYPTO;
 }
 
+xl_cid xl_endpoint_token_key(const uint8_t token[16]) {
+    xl_cid key = {.len = 16};
+    memcpy(key.id, token, 16);
+    return key;
+}
+
+static void on_tokens_changed(void *user, xl_connection *c) {
+    xl_endpoint *ep = user;
+    const uint8_t *token[XL_RESET_TOKENS_MAX];
+    size_t count = ep->config.is_server ? xl_conn_reset_tokens(c, token) : 0;
+    xl_cid_map_remove_all_of(&ep->reset_tokens, c);
+    for (size_t i = 0; i < count; i++) {
+        const xl_cid key = xl_endpoint_token_key(token[i]);
+        (void)xl_cid_map_put(&ep->reset_tokens, &key, c); /* without memory that reset is not understood */
+    }
+}
+
 static int on_reset_token(void *user, const xl_cid *cid, uint8_t token[16]) {
     return xl_endpoint_reset_token(user, cid, token);
 }
@@ -85,6 +105,7 @@ xl_connection_hooks xl_endpoint_hooks(xl_endpoint *ep) {
         .cid_removed = on_cid_removed,
         .wake = on_wake,
         .touched = on_touched,
+        .tokens_changed = on_tokens_changed,
         .reset_token = on_reset_token,
         .make_token = on_make_token,
         .send_pool = &ep->send_pool,

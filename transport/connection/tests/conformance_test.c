@@ -242,12 +242,68 @@ ATTACK_TEST(a_draining_endpoint_sends_nothing) {
     assert_int_equal(server_packets(a), before);
 }
 
-static void deliver_reset(attack *a, const uint8_t reset_token[16]) {
-    uint8_t datagram[60] = {0x40, 1, 2, 3};
+/* cid: NULL is one that no connection has. */
+static void send_reset(attack *a, uint8_t first, const xl_cid *cid, const uint8_t reset_token[16], const pair_link *l) {
+    uint8_t datagram[60] = {first, 1, 2, 3};
     memcpy(datagram + sizeof datagram - 16, reset_token, 16);
-    memcpy(datagram + 1, a->p.cc->local_cids.at[0].cid.id, a->p.cc->local_cids.at[0].cid.len);
-    xl_datagram d = {.local = a->p.link[0].client, .remote = a->p.link[0].server, .len = sizeof datagram};
-    xl_endpoint_receive(a->p.client, &d, datagram, a->p.now);
+    if (cid)
+        memcpy(datagram + 1, cid->id, cid->len);
+    xl_datagram d = {.local = a->to_server ? l->server : l->client, .remote = a->to_server ? l->client : l->server};
+    d.len = sizeof datagram;
+    xl_endpoint_receive(a->to_server ? a->p.server : a->p.client, &d, datagram, a->p.now);
+}
+
+static void deliver_reset(attack *a, const uint8_t reset_token[16]) {
+    a->to_server = false;
+    send_reset(a, 0x40, &a->p.cc->local_cids.at[0].cid, reset_token, &a->p.link[0]);
+}
+
+static const xl_cid_entry *cid_of_path(xl_connection *c, size_t path) {
+    const xl_path *p = c->path[path];
+    xl_path_id *id = c->path_ids ? xl_path_ids_find(c->path_ids, p->cids.remote_path_id) : NULL;
+    return xl_cids_by_sequence(id ? id->remote : &c->remote_cids, p->cids.remote_sequence);
+}
+
+/* Section 10.3.1: one that belongs to no connection has the token of the second path's connection ID. Section 10.3: it
+ * may look like a packet of another version, or like no packet. */
+TEST(the_token_of_any_path_resets_at_either_side_whatever_it_looks_like) {
+    static const uint8_t first[] = {0x40, 0x00, 0xc0, 0x80};
+    for (size_t i = 0; i < 2 * 2 * sizeof first; i++) {
+        attack a;
+        begin(&a, i & 1, i & 2 ? XL_DIALECT_IETF : XL_DIALECT_XLINK, 2);
+        const xl_cid_entry *e = cid_of_path(victim(&a), 1);
+        uint8_t reset_token[16];
+        assert_true(e->has_token);
+        memcpy(reset_token, e->reset_token, 16);
+        reset_token[15] ^= 1;
+        send_reset(&a, first[i / 4], NULL, reset_token, &a.p.link[1]);
+        assert_true(xl_conn_is_live(victim(&a)));
+        reset_token[15] ^= 1;
+        send_reset(&a, first[i / 4], NULL, reset_token, &a.p.link[1]);
+        assert_int_equal(XL_CONN_DRAINING, victim(&a)->state);
+        pair_run(&a.p, 10000);
+        assert_int_equal(XL_CLOSE_STATELESS_RESET,
+                         a.to_server ? a.p.server_close.close_reason : a.p.client_close.close_reason);
+        pair_free(&a.p);
+    }
+}
+
+/* Connection IDs come and go with the addresses of a peer: a server keeps the tokens of those in use. */
+ATTACK_TEST(a_server_keeps_the_reset_tokens_of_connection_ids_in_use_alone) {
+    begin(a, true, XL_DIALECT_IETF, 2);
+    a->p.link[0].dark[1] = a->p.link[1].dark[1] = true; /* the genuine client knows none of them */
+    for (uint8_t i = 10; i < 30; i++) {
+        const xl_cid cid = cid_of(i);
+        const uint8_t reset_token[16] = {i};
+        xl_frame_put_new_cid(&a->w, i, i, &cid, reset_token);
+        deliver(a);
+        pair_flush(&a->p);
+        assert_true(xl_cid_equal(&victim(a)->path[0]->cids.remote, &cid));
+    }
+    assert_int_equal(2, a->p.server->reset_tokens.count);
+    xl_connection_free(a->p.sc);
+    assert_int_equal(0, a->p.server->reset_tokens.count);
+    a->p.sc = NULL;
 }
 
 ATTACK_TEST(only_the_token_of_a_connection_id_in_use_resets) {
