@@ -208,8 +208,10 @@ static void enter_flight(xl_builder *b, xl_sent_packet *pkt, size_t bytes) {
     pkt->is_mtu_probe = b->is_mtu_probe;
     mark(b, pkt);
     pkt->frames = b->frames;
-    if (b->is_aside)
+    if (b->is_aside) {
+        p->flight.unanswered++;
         return;
+    }
     if (pkt->in_flight) {
         xl_rate_sent(&p->rate, pkt, p->flight.bytes, c->now);
         xl_path_note_sent(p, bytes, c->now);

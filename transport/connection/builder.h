@@ -23,7 +23,7 @@ typedef struct {
     bool ack_eliciting, has_padding;
     bool has_stream_data;
     bool is_mtu_probe, is_early;
-    bool is_aside; /* goes to an earlier address of the path: its windows, timers and limits do not count it */
+    bool is_aside; /* goes to another address than that of the path: its windows, timers and limits do not count it */
 } xl_builder;
 
 /* The same for a 0-RTT packet (client). */

@@ -63,6 +63,15 @@ typedef struct {
     bool is_proven;                 /* … as a connection whose address is proven */
 } xl_endpoint_slot;
 
+/* A PATH_RESPONSE to a PATH_CHALLENGE that came from another address than its path's, and did not move the path. The
+ * newest one: each is answered at once or not at all. */
+typedef struct {
+    size_t room; /* bytes that the datagram may have (RFC 9000 section 8.1); 0: there is none to be sent */
+    int path;    /* the path's connection ID goes there too: the peer's address changed and not its own (section 9.5) */
+    xl_addr local, remote;
+    uint8_t data[8];
+} xl_elsewhere;
+
 struct xl_connection {
     const xl_config *config; /* the endpoint's */
     xl_connection_hooks hooks;
@@ -94,6 +103,7 @@ struct xl_connection {
     bool multipath;
     xl_path_ids *path_ids; /* dialect `ietf`; NULL: `xlink`, or no multipath */
     xl_migration migration;
+    xl_elsewhere elsewhere;
     uint64_t manage_at; /* automatic path management looks again then */
     xl_silence silence;
 

@@ -14,6 +14,7 @@
 #include "connection/qoe.h"
 #include "connection/state.h"
 #include "connection/streams.h"
+#include "minmax.h"
 
 static uint64_t take_crypto(xl_connection *c, const xl_frame *f, const xl_packet_context *ctx) {
     xl_level_state *l = &c->level[ctx->level];
@@ -122,6 +123,18 @@ static uint64_t take_close(xl_connection *c, const xl_frame *f) {
     c->closing.code = f->close.error_code;
     xl_conn_drain(c, XL_CLOSE_PEER, words);
     return 0;
+}
+
+/* RFC 9000 section 8.2.2: the answer goes to where the challenge came from. */
+static void take_path_challenge(xl_connection *c, const xl_frame *f, const xl_packet_context *ctx) {
+    const xl_datagram *d = ctx->datagram;
+    if (xl_addr_equal(&d->remote, &ctx->path->remote) && xl_addr_equal(&d->local, &ctx->path->local)) {
+        xl_path_queue_response(ctx->path, f->path.data);
+        return;
+    }
+    c->elsewhere = (xl_elsewhere){.path = ctx->path->index, .local = d->local, .remote = d->remote};
+    c->elsewhere.room = xl_min(3 * d->len, XL_MIN_DATAGRAM);
+    memcpy(c->elsewhere.data, f->path.data, sizeof c->elsewhere.data);
 }
 
 static void take_path_response(xl_connection *c, const xl_frame *f) {
@@ -267,7 +280,7 @@ uint64_t xl_conn_take_frame(xl_connection *c, const xl_frame *f, const xl_packet
     case XL_FRAME_RETIRE_CONNECTION_ID:
         return xl_conn_take_retire_cid(c, f);
     case XL_FRAME_PATH_CHALLENGE:
-        xl_path_queue_response(ctx->path, f->path.data);
+        take_path_challenge(c, f, ctx);
         return 0;
     case XL_FRAME_PATH_RESPONSE:
         take_path_response(c, f);

@@ -9,6 +9,7 @@
 
 /* The packet that a frame came in. */
 typedef struct {
+    const xl_datagram *datagram;
     xl_path *path; /* the path that it came on */
     xl_packet_type type;
     xl_level level;

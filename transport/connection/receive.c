@@ -157,7 +157,7 @@ bool xl_conn_is_stateless_reset(const xl_connection *c, const uint8_t *datagram,
 /* The path and packet number space of a packet; false: drop it. Both are NULL where the packet, if it is authentic,
  * opens a path with a space of its own: until then nothing is kept of it. */
 static bool find_context(xl_connection *c, const xl_packet_header *h, const xl_datagram *d, xl_packet_context *ctx) {
-    *ctx = (xl_packet_context){.type = h->type, .level = level_of(h->type)};
+    *ctx = (xl_packet_context){.type = h->type, .level = level_of(h->type), .datagram = d};
     if (h->type == XL_PACKET_0RTT) {
         ctx->path = c->path[0];
         ctx->space = &c->space[XL_LEVEL_APP];

@@ -205,6 +205,24 @@ static size_t transmit_to_proven(xl_connection *c, xl_path *p, uint8_t *buf, siz
     return n;
 }
 
+/* Section 8.2.2: a PATH_RESPONSE to the address that its PATH_CHALLENGE came from, which is not that of its path. */
+static size_t transmit_elsewhere(xl_connection *c, uint8_t *buf, size_t cap, xl_datagram *out) {
+    const xl_elsewhere e = c->elsewhere;
+    xl_path *p = c->path[e.path];
+    xl_builder b;
+    c->elsewhere.room = 0;
+    if (e.room == 0 || !p->cids.has_remote || p->state == XL_PATH_CLOSED ||
+        !xl_builder_begin(&b, c, p, XL_LEVEL_APP, buf, xl_min(cap, e.room)))
+        return 0;
+    b.is_aside = true;
+    xl_frame_put_path(&b.w, XL_FRAME_PATH_RESPONSE, e.data);
+    if (e.room == XL_MIN_DATAGRAM)
+        xl_builder_pad_to(&b, XL_MIN_DATAGRAM);
+    size_t n = xl_builder_finish(&b);
+    *out = (xl_datagram){.local = e.local, .remote = e.remote, .len = n};
+    return n;
+}
+
 /* ---- Path MTU ---- */
 
 #define PROBE_AFTER_PACKETS 4 /* of stream data: where little is sent large packets save little */
@@ -238,6 +256,8 @@ static size_t transmit_mtu_probe(xl_connection *c, xl_path *p, uint8_t *buf, siz
 
 /* What most packets do without: asked for every packet, in one look at each path. */
 static bool any_path_has_own(const xl_connection *c) {
+    if (c->elsewhere.room > 0)
+        return true;
     for (size_t i = 0; i < c->path_count; i++) {
         const xl_path *p = c->path[i];
         if (p->validation.is_pending || p->responses.count > 0 || p->flight.probes > 0 || p->flight.ping_pending ||
@@ -252,6 +272,8 @@ static size_t transmit_on_certain_path(xl_connection *c, uint8_t *buf, size_t ca
     for (size_t i = 0; i < c->path_count; i++)
         if (path_has_own_content(c, c->path[i]) && (n = transmit_own_content(c, c->path[i], buf, cap, out)))
             return n;
+    if ((n = transmit_elsewhere(c, buf, cap, out)))
+        return n;
     for (size_t i = 0; i < c->path_count; i++)
         if ((n = transmit_to_proven(c, c->path[i], buf, cap, out)))
             return n;

@@ -127,6 +127,37 @@ TEST(a_path_response_goes_where_the_challenge_came) {
     }
 }
 
+/* … also where it is in a packet that does not move its path: one that only probes, with the path's own connection ID,
+ * or (with path IDs) one that is late. The answer is no more than three times as large. */
+TEST(a_challenge_from_another_address_is_answered_there) {
+    for (int i = 0; i < 6; i++) {
+        const bool is_large = i % 2;
+        attack a;
+        if (i < 2)
+            begin_plain(&a, 2);
+        else
+            begin(&a, true, i < 4 ? XL_DIALECT_XLINK : XL_DIALECT_IETF, 2);
+        const xl_cid cid = a.p.sc->local_cids.at[0].cid;
+        if (a.p.sc->path_ids) {
+            xl_frame_put_ping(&a.w);
+            deliver_to(&a, &cid, 0, &a.p.link[0]);
+            pair_run(&a.p, 100000);
+            a.pn -= 10;
+        }
+        uint64_t here = a.p.link[1].packets[1], bytes = a.p.link[1].bytes[1], there = a.p.link[0].bytes[1];
+        xl_frame_put_path(&a.w, XL_FRAME_PATH_CHALLENGE, (uint8_t[8]){1});
+        memset(a.w.p, 0, is_large ? 1100 : 1); /* PADDING */
+        a.w.p += is_large ? 1100 : 1;
+        deliver_to(&a, &cid, 0, &a.p.link[1]);
+        assert_true(xl_addr_equal(&a.p.sc->path[0]->remote, &a.p.link[0].client));
+        pair_flush(&a.p);
+        assert_int_equal(a.p.link[1].packets[1] - here, 1);
+        assert_in_range(a.p.link[1].bytes[1] - bytes, is_large ? 1200 : 30, is_large ? 1200 : 3 * 39);
+        assert_true(a.p.link[0].bytes[1] - there < 100); /* an acknowledgement */
+        pair_free(&a.p);
+    }
+}
+
 /* Section 7.5. */
 TEST(crypto_data_beyond_the_buffer_is_an_error) {
     for (int is_beyond = 0; is_beyond < 2; is_beyond++) {

@@ -9,6 +9,7 @@ typedef struct {
     uint8_t packet[PAIR_MTU];
     xl_writer w;
     size_t pn_offset;
+    bool comes_from_elsewhere;
 } attack;
 
 static void attack_free(attack *a) {
@@ -43,6 +44,8 @@ static void deliver(attack *a, uint64_t duration_us) {
     assert_false(a->w.failed);
     assert_true(xl_keys_protect(p->cc->level[XL_LEVEL_APP].write, 0, a->pn++, a->packet, a->pn_offset, 4, payload) > 0);
     xl_datagram d = {.local = p->link[0].server, .remote = p->link[0].client};
+    if (a->comes_from_elsewhere)
+        d.remote = pair_addr(99, 4433);
     d.len = a->pn_offset + 4 + payload + XL_AEAD_TAG;
     a->sent_bytes += d.len;
     xl_endpoint_receive(p->server, &d, a->packet, p->now);
@@ -130,6 +133,27 @@ ATTACK_TEST(challenges_in_numbers_are_answered_within_the_window) {
     assert_true(path->flight.bytes <= window + 10 * (uint64_t)PAIR_MTU);
     assert_true(a->answer_bytes < window + 30 * (uint64_t)PAIR_MTU + 1000 * 40); /* 1000 acknowledgements */
     assert_true(path->responses.count <= XL_PATH_RESPONSES_MAX);
+}
+
+/* Each from an address that is not the path's, where no window holds the answers back. A peer that asked for few
+ * acknowledgements sends none itself. */
+ATTACK_TEST(challenges_from_elsewhere_that_acknowledge_nothing_are_bounded) {
+    attack_init(a);
+    a->p.server_config.limits.max_data = 1 << 16;
+    a->p.server_config.limits.enable_ack_frequency = true;
+    attack_connect(a);
+    const xl_connection *s = a->p.sc;
+    xl_frame_put_ack_frequency(begin(a), 0, 1000000, 10000000, 0);
+    deliver(a, 20);
+    xl_connection_ping(a->p.sc, a->p.now); /* what waits for its answer is the first of all that is remembered */
+    a->comes_from_elsewhere = true;
+    for (int i = 0; i < 40000 && xl_conn_is_live(s); i++) {
+        xl_frame_put_path(begin(a), XL_FRAME_PATH_CHALLENGE, (const uint8_t[8]){(uint8_t)i});
+        xl_write_u8(&a->w, 0);
+        deliver(a, 20);
+    }
+    assert_true(a->answer_bytes <= 3 * a->sent_bytes);
+    assert_true(s->space[XL_LEVEL_APP].ledger.cap <= 8192);
 }
 
 /* Where a window is full of data that waits in a queue, an honest peer's challenge is answered all the same. */
