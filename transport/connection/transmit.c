@@ -123,12 +123,20 @@ static bool is_probing_only(const xl_connection *c, const xl_path *p) {
     return !c->multipath && p->index != c->active;
 }
 
+/* RFC 9002 section 7: measurements and PINGs keep to the window. Probes after a timeout need not: nor do the challenges
+ * that a validation repeats by its timer, or what asks a path whose probe timeouts have no answer, as the next timeout
+ * may be far away. */
+static bool may_ask(const xl_path *p) {
+    return xl_path_has_window(p) || p->flight.pto_count > 0;
+}
+
 static bool path_has_own_content(const xl_connection *c, const xl_path *p) {
     if (!p->cids.has_remote || p->state == XL_PATH_CLOSED)
         return false;
-    if (p->validation.is_pending || xl_path_may_respond(p))
+    if ((p->validation.is_pending && (may_ask(p) || !p->validation.is_rtt_probe)) || xl_path_may_respond(p))
         return true;
-    return !is_probing_only(c, p) && xl_path_is_open(p) && (p->flight.probes > 0 || p->flight.ping_pending);
+    return !is_probing_only(c, p) && xl_path_is_open(p) &&
+           (p->flight.probes > 0 || (p->flight.ping_pending && may_ask(p)));
 }
 
 static void put_validation(xl_builder *b) {
@@ -544,7 +552,7 @@ static size_t transmit_ack(xl_connection *c, xl_path *of, uint8_t *buf, size_t c
     if (!xl_builder_begin(&b, c, p, XL_LEVEL_APP, buf, room))
         return 0;
     xl_content_put_acks(&b);
-    if (!xl_builder_is_empty(&b) && xl_content_wants_ping(&b) && xl_path_may_carry_data(p))
+    if (!xl_builder_is_empty(&b) && xl_content_wants_ping(&b) && xl_path_may_carry_data(p) && may_ask(p))
         xl_content_put_ping(&b);
     bool changes_nothing = !b.ack_eliciting;
     size_t n = xl_builder_finish(&b);

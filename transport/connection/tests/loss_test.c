@@ -1,6 +1,8 @@
 /* What loss, acknowledgement and probe timeouts mean for a connection (RFC 9002 sections 6 and 7). */
 #include "testing/pair.h"
 
+#include "connection/path_table.h"
+
 /* A download on one path of 20 Mbit/s that has settled. */
 static void begin(pair *p, uint64_t seed) {
     pair_init(p, seed, 1, 20000);
@@ -144,6 +146,29 @@ PAIR_TEST(an_outage_in_which_a_packet_arrived_is_not_persistent) {
     set_dark(p, true, true);
     until_ptos(p, 3);
     assert_true(window_after_outage(p) > 10 * PAIR_MTU);
+}
+
+/* RFC 9002 section 7: what is no probe after a timeout waits for room. */
+PAIR_TEST(pings_and_measurements_keep_to_the_congestion_window) {
+    begin(p, 1);
+    xl_path *path = p->sc->path[0];
+    unsigned full = 0, waited = 0;
+    for (int i = 0; i < 500; i++) {
+        pair_run(p, 1000);
+        uint64_t before = path->flight.bytes;
+        if (xl_path_has_window(path) || path->flight.probes > 0)
+            continue;
+        full++;
+        xl_connection_ping(p->sc, p->now);
+        xl_conn_start_rtt_probe(p->sc, path);
+        pair_flush(p);
+        assert_true(path->flight.bytes <= before);
+        waited += path->flight.ping_pending && path->validation.is_pending;
+        pair_run(p, 20000);
+        assert_false(path->flight.ping_pending || path->validation.is_pending);
+    }
+    assert_true(full > 10);
+    assert_int_equal(full, waited);
 }
 
 /* With an RTT of 600 ms and no variation a probe timeout is 625 ms, and a packet is lost after 675 ms. */
