@@ -265,9 +265,15 @@ static uint64_t pto_cap(const xl_connection *c, const xl_path *p) {
     return is_suspected ? XL_SUSPECT_PTO_CAP_US : 0;
 }
 
-/* The handshake's spaces have no path of their own in flight accounting: path 0 carries them. */
-static uint64_t handshake_pto_at(const xl_connection *c, const xl_path *p) {
-    uint64_t at = xl_path_pto_at(p, 0, pto_cap(c, p)),
+static bool awaits_handshake(xl_connection *c) {
+    return xl_ledger_oldest(&c->space[XL_LEVEL_INITIAL].ledger, -1) ||
+           xl_ledger_oldest(&c->space[XL_LEVEL_HANDSHAKE].ledger, -1);
+}
+
+/* The handshake's spaces have no path of their own in flight accounting: path 0 carries them. RFC 9002 section 6.2.1:
+ * application data sets no timer before the handshake is confirmed. */
+static uint64_t handshake_pto_at(xl_connection *c, const xl_path *p) {
+    uint64_t at = awaits_handshake(c) ? xl_path_pto_at(p, 0, pto_cap(c, p)) : XL_NEVER,
              since = p->flight.last_eliciting_at ? p->flight.last_eliciting_at : c->now;
     /* RFC 9002 section 6.2.2.1: a client probes until it knows that the server is not blocked by amplification. */
     if (at == XL_NEVER && !c->is_server && p->index == 0 && !c->handshake.address_validated_by_peer) {
@@ -285,7 +291,7 @@ static bool awaits_loss(const xl_connection *c, const xl_path *p) {
     return any;
 }
 
-static uint64_t path_pto_at(const xl_connection *c, const xl_path *p) {
+static uint64_t path_pto_at(xl_connection *c, const xl_path *p) {
     if ((c->handshake.is_confirmed && p->flight.eliciting == 0) || !xl_path_is_open(p) || awaits_loss(c, p))
         return XL_NEVER;
     if (c->is_server && xl_path_amplification_left(p) < XL_MIN_DATAGRAM)
@@ -299,7 +305,7 @@ static uint64_t space_deadline(const xl_space *s) {
 }
 
 /* The earliest deadline but that of the pacers. */
-static uint64_t earliest_deadline(const xl_connection *c) {
+static uint64_t earliest_deadline(xl_connection *c) {
     uint64_t at = xl_min(c->idle_deadline, c->handshake.deadline);
     at = xl_min(xl_min(at, c->reinjection_recheck), xl_conn_qoe_deadline(c));
     for (int i = 0; i < XL_LEVEL_COUNT; i++)

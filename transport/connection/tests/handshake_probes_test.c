@@ -2,6 +2,9 @@
  * section 6.2.4). Some servers close the connection at a first packet without. */
 #include "testing/pair.h"
 
+#include "connection/acks.h"
+#include "connection/state.h"
+
 typedef struct {
     pair *p;
     bool from_server;
@@ -51,6 +54,29 @@ static void observe(observer *o, pair *p, bool from_server) {
     *o = (observer){.p = p, .from_server = from_server};
     p->tamper = on_datagram;
     p->tamper_user = o;
+}
+
+/* RFC 9002 section 6.2.1. A server acknowledges the Finished, and its HANDSHAKE_DONE is still to come. */
+PAIR_TEST(application_data_sets_no_probe_timeout_before_the_handshake_is_confirmed) {
+    pair_init(p, 1, 1, 10000);
+    pair_connect(p);
+    while (!p->cc->handshake.is_complete)
+        pair_step(p);
+    pair_ask(p, 1000);
+    pair_flush(p);
+    p->link[0].dark[1] = true;
+    xl_connection *c = p->cc;
+    xl_space *space = &c->space[XL_LEVEL_HANDSHAKE];
+    assert_true(!c->handshake.is_confirmed && space->ledger.next_pn > space->ledger.first_pn);
+    xl_ack_frame ack = {.range_count = 1, .ranges = {{space->ledger.start, space->ledger.next_pn - 1}}};
+    xl_conn_enter(c, p->now);
+    assert_int_equal(0, xl_conn_take_ack(c, space, XL_LEVEL_HANDSHAKE, c->path[0], &ack));
+    assert_true(c->path[0]->flight.eliciting > 0);
+    pair_run(p, 3000000);
+    assert_int_equal(0, c->path[0]->stats.pto_count);
+    p->link[0].dark[1] = false;
+    pair_run(p, 5000000);
+    assert_true(p->request[0].done);
 }
 
 PAIR_TEST(each_probe_of_a_client_carries_its_client_hello) {
