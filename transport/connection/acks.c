@@ -364,7 +364,7 @@ static void sample_rtt(settlement *m, const xl_ack_frame *f) {
         xl_conn_start_rtt_probe(c, p);
 }
 
-static void log_metrics(xl_connection *c, xl_path *p) {
+void xl_conn_log_metrics(xl_connection *c, xl_path *p) {
     if (!c->qlog || !p->cc.ops)
         return;
     if (p->cc.ops->phase)
@@ -467,7 +467,7 @@ uint64_t xl_conn_take_ack(xl_connection *c, xl_space *space, xl_level level, xl_
             continue;
         take_rate_sample(c, p);
         xl_path_update_pacer(p, c->now);
-        log_metrics(c, p);
+        xl_conn_log_metrics(c, p);
     }
     uint64_t memory = 3 * xl_conn_max_pto(c);
     xl_ledger_trim(&space->ledger, c->now > memory ? c->now - memory : 0);
@@ -556,7 +556,7 @@ static void detect_losses(settlement *m) {
     for (size_t i = 0; i < c->path_count; i++) {
         check_persistent(c, m, c->path[i]);
         if (m->run[i].has_begun)
-            log_metrics(c, c->path[i]);
+            xl_conn_log_metrics(c, c->path[i]);
     }
     xl_conn_wake(c);
 }
@@ -681,6 +681,6 @@ void xl_conn_probe_timeout(xl_connection *c, xl_path *p) {
     }
     if (p->state == XL_PATH_SUSPECT)
         p->flight.probes = 1;
-    log_metrics(c, p);
+    xl_conn_log_metrics(c, p);
     xl_conn_wake(c);
 }

@@ -9,6 +9,8 @@
 
 /* 0 or the transport error to close with. */
 uint64_t xl_conn_take_ack(xl_connection *, xl_space *, xl_level, xl_path *arrived_on, const xl_ack_frame *);
+/* Into the qlog: what of the path's RTT, window and pacing has changed. */
+void xl_conn_log_metrics(xl_connection *, xl_path *);
 void xl_conn_detect_losses(xl_connection *, xl_space *, xl_level);
 void xl_conn_probe_timeout(xl_connection *, xl_path *);
 /* Everything in flight on the path goes back to its streams. The window is not charged: the caller decides. */

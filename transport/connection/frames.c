@@ -143,6 +143,8 @@ static void take_path_response(xl_connection *c, const xl_frame *f) {
         if (!xl_path_take_response(p, f->path.data, c->now))
             continue;
         xl_conn_path_validated(c, p);
+        if (p->rtt_sampled_at == c->now)
+            xl_conn_log_metrics(c, p);
         xl_conn_offer_token(c, p);
         if (p->validation.was_small) /* the address is proven, so there is room for a large one now */
             xl_conn_start_challenge(c, p);

@@ -1,5 +1,7 @@
 /* When a connection's qlog comes into being, and what it has then. */
-#include "testing/pair.h"
+#include "testing/attack.h"
+
+#include "connection/path_table.h"
 
 typedef struct {
     pair p;
@@ -95,6 +97,30 @@ TEST(a_servers_log_begins_with_the_first_packet_though_it_is_opened_later) {
     }
     assert_null(strstr(l.log.text, "xlink:events_omitted"));
     finish(&l);
+}
+
+/* Acknowledgements come back on another path: nothing else has the RTT. */
+ATTACK_TEST(an_rtt_that_a_path_response_measures_is_in_the_log) {
+    pair *p = &a->p;
+    pair_init(p, 1, 2, 10000);
+    pair_multipath(p, "minrtt", "none");
+    pair_capture_qlog(p);
+    pair_establish(p);
+    pair_run(p, 200000);
+    a->to_server = true;
+    a->w = xl_writer_of(a->frames, sizeof a->frames);
+    xl_path *path = p->sc->path[1];
+    xl_conn_enter(p->sc, p->now);
+    xl_conn_start_rtt_probe(p->sc, path);
+    p->link[1].dark[1] = true;
+    pair_flush(p);
+    p->now += 43210;
+    xl_frame_put_path(&a->w, XL_FRAME_PATH_RESPONSE, path->validation.challenge);
+    deliver(a);
+    assert_int_equal(43210, path->rtt.latest);
+    xl_connection_free(p->sc);
+    p->sc = NULL;
+    assert_non_null(strstr(p->qlog.text, "\"latest_rtt\":43.21"));
 }
 
 TEST_MAIN(NULL, NULL)
