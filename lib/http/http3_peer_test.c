@@ -89,6 +89,42 @@ TEST(a_body_before_the_headers_is_an_unexpected_frame) {
     pair_free(p);
 }
 
+/* RFC 9114 sections 5.2 and 7.2.6: identifiers do not grow, and a server names requests. */
+TEST(a_goaway_that_breaks_the_rules_closes_the_connection) {
+    static const struct {
+        bool to_server;
+        uint8_t bytes[9];
+        size_t len;
+        uint64_t code; /* 0: none */
+    } rows[] = {
+        {false, {7, 1, 8, 7, 1, 8, 7, 1, 4}, 9, 0},
+        {false, {7, 1, 4, 7, 1, 8}, 6, 0x0108},
+        {false, {7, 1, 2}, 3, 0x0108}, /* a stream that a client cannot have opened for a request */
+        {false, {7, 1, 1}, 3, 0x0108},
+        {false, {7, 1, 3}, 3, 0x0108},
+        {false, {7, 0}, 2, 0x0106},
+        {false, {7, 1, 0x44}, 3, 0x0106},
+        {true, {7, 1, 9, 7, 1, 9, 7, 1, 3}, 9, 0}, /* a push ID */
+        {true, {7, 1, 3, 7, 1, 4}, 6, 0x0108},
+        {true, {7, 0}, 2, 0x0106},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        pair *p = pair_new(false);
+        p->body_bytes = 200000;
+        assert_int_equal(get(p, 0, "GET", NULL), 0);
+        run(p, ONE_WAY_US + 1000);
+        xl_connection *c = rows[i].to_server ? p->client.connection : p->server.connection;
+        assert_int_equal(xl_stream_send(c, rows[i].to_server ? 2 : 3, rows[i].bytes, rows[i].len, false, NULL),
+                         rows[i].len);
+        run(p, 3000000);
+        const side *told = rows[i].to_server ? &p->client : &p->server;
+        assert_int_equal(rows[i].code != 0, told->closed);
+        assert_int_equal(rows[i].code, told->close_code);
+        assert_int_equal(rows[i].code == 0, p->exchanges[0].ended);
+        pair_free(p);
+    }
+}
+
 TEST(a_control_stream_without_settings_is_refused) {
     pair *p = pair_new(true);
     send_raw(p, open_raw(p, false), "\x00\x07\x01\x00", 4, false); /* GOAWAY first */

@@ -133,6 +133,23 @@ TEST(after_goaway_open_requests_finish_and_new_ones_are_refused) {
     pair_free(p);
 }
 
+/* RFC 9114 section 5.2: requests from the identifier on were not processed, and may be made elsewhere. */
+TEST(a_goaway_below_an_open_request_rejects_it) {
+    pair *p = pair_new(false);
+    p->body_bytes = 300000;
+    assert_int_equal(get(p, 0, "GET", NULL), 0);
+    assert_int_equal(get(p, 1, "GET", NULL), 0);
+    run(p, ONE_WAY_US + 1000);
+    const uint8_t goaway[] = {0x07, 0x01, 0x04};
+    assert_int_equal(xl_stream_send(p->server.connection, 3, goaway, sizeof goaway, false, NULL), sizeof goaway);
+    run(p, 10000000);
+    assert_true(p->exchanges[0].ended);
+    assert_true(p->exchanges[1].aborted && !p->exchanges[1].ended);
+    assert_int_equal(p->exchanges[1].abort_code, H3_REQUEST_REJECTED);
+    assert_false(p->client.closed || p->server.closed);
+    pair_free(p);
+}
+
 TEST(a_field_section_beyond_the_limit_costs_only_its_stream) {
     pair *p = pair_new(false);
     p->body_bytes = 10;
