@@ -75,8 +75,8 @@ size_t xl_connection_datagram_capacity(const xl_connection *c) {
 int xl_connection_send_datagram(xl_connection *c, const uint8_t *data, size_t len, uint64_t id, uint64_t now) {
     if (!xl_conn_is_live(c))
         return XL_ERR_CLOSED;
-    if (!c->handshake.is_complete || c->peer_params.max_datagram_frame_size == 0 ||
-        len > xl_connection_datagram_capacity(c))
+    const size_t most = xl_connection_datagram_capacity(c);
+    if (most == 0 || len > most)
         return XL_ERR_ARGUMENT;
     xl_conn_enter(c, now);
     if (!push(&c->datagrams.out, c->config->limits.datagram_queue_bytes, id, data, len))

@@ -116,6 +116,17 @@ PAIR_TEST(none_is_sent_to_a_peer_that_takes_none) {
     assert_int_equal(send_number(p, 0, 8), XL_ERR_ARGUMENT);
 }
 
+/* RFC 9221 section 3: the frame counts whole, with its type and length. One of no data has two bytes. */
+PAIR_TEST(not_even_an_empty_one_is_sent_to_a_peer_that_takes_one_byte) {
+    configure(p, 5, 1, 1);
+    start(p);
+    assert_int_equal(xl_connection_datagram_capacity(p->sc), 0);
+    int error = send_number(p, 0, 0);
+    pair_run(p, 100000);
+    assert_true(xl_conn_is_live(p->cc));
+    assert_int_equal(error, XL_ERR_ARGUMENT);
+}
+
 PAIR_TEST(a_datagram_that_waits_while_the_mtu_falls_is_lost) {
     configure(p, 6, 1, 65535);
     start(p);
