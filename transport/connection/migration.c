@@ -53,6 +53,7 @@ void xl_conn_migrate_to(xl_connection *c, xl_path *p, const char *why) {
     c->migration.count++;
     xl_path_reset_congestion(p, c->cc, p->mtu, c->now);
     p->state = XL_PATH_ACTIVE;
+    p->last_received_at = c->now; /* the answer counts for the path in use where both have the same addresses */
     xl_qlog_path(c->qlog, c->now, "migrated", p->index, p->cids.remote_path_id, &p->local, &p->remote, why);
     xl_conn_give_up_in_flight(c, old);
     old->flight.probes = 0;

@@ -18,12 +18,16 @@ xl_path *xl_conn_path_by_remote_id(xl_connection *c, uint64_t remote_id) {
     return NULL;
 }
 
+static bool leads_between(const xl_path *p, const xl_addr *local, const xl_addr *remote) {
+    return p->state != XL_PATH_CLOSED && xl_addr_equal(&p->local, local) && xl_addr_equal(&p->remote, remote);
+}
+
 xl_path *xl_conn_path_by_address(xl_connection *c, const xl_addr *local, const xl_addr *remote) {
-    for (size_t i = 0; i < c->path_count; i++) {
-        xl_path *p = c->path[i];
-        if (p->state != XL_PATH_CLOSED && xl_addr_equal(&p->local, local) && xl_addr_equal(&p->remote, remote))
-            return p;
-    }
+    if (!c->multipath && c->path_count > 0 && leads_between(c->path[c->active], local, remote))
+        return c->path[c->active];
+    for (size_t i = 0; i < c->path_count; i++)
+        if (leads_between(c->path[i], local, remote))
+            return c->path[i];
     return NULL;
 }
 

@@ -15,6 +15,7 @@ void xl_conn_restart_mtu_search(xl_connection *, xl_path *);
 void xl_conn_apply_mtu(xl_connection *, xl_path *); /* the search has changed the size, perhaps */
 xl_path *xl_conn_path_by_local_id(xl_connection *, uint64_t local_id);
 xl_path *xl_conn_path_by_remote_id(xl_connection *, uint64_t remote_id);
+/* Of several with these addresses the one in use, without multipath. */
 xl_path *xl_conn_path_by_address(xl_connection *, const xl_addr *local, const xl_addr *remote);
 bool xl_conn_has_healthy_path_beside(const xl_connection *, const xl_path *);
 /* Whether control frames are left to another path: a probe on this one is unanswered, and none on that one. Only

@@ -56,6 +56,27 @@ PAIR_TEST(a_client_opens_no_path_where_the_server_disables_active_migration) {
     assert_int_equal(0, p->link[1].packets[0]);
 }
 
+/* A candidate with the addresses of the path in use, as a client has that registers its only interface twice. */
+PAIR_TEST(a_client_may_migrate_to_a_path_with_the_same_addresses) {
+    pair_init(p, 7, 1, 15000);
+    p->client_config.scheme.enable_migration = true;
+    limit(&p->link[0]);
+    pair_establish(p);
+    assert_int_equal(1, xl_connection_add_path(p->cc, &p->link[0].client, &p->link[0].server, XL_TECH_LTE, p->now));
+    size_t i = pair_ask(p, 50000000);
+    for (uint64_t away_us = 500000; p->client_migrations == 0 && away_us < 5000000; away_us += 50000) {
+        set_dark(&p->link[0], true); /* until the answer to a challenge is the first to come back */
+        pair_run(p, away_us);
+        set_dark(&p->link[0], false);
+        pair_run(p, 200000);
+    }
+    assert_int_equal(1, p->client_migrations);
+    uint64_t before = p->request[i].received;
+    pair_run(p, 2000000);
+    assert_true(p->request[i].received > before + 2000000);
+    assert_int_equal(1, p->client_migrations);
+}
+
 /* RFC 9000 section 9.5. */
 PAIR_TEST(a_path_that_is_probed_has_a_connection_id_of_its_own) {
     pair_init(p, 7, 2, 15000);
