@@ -80,7 +80,8 @@ die() {
 
 LOG=$(mktemp -t railyard-setup.XXXXXX)
 TICKER=
-trap 'stop_ticking; rm -f "$LOG"' EXIT
+PYTHON_JOB=
+trap 'stop_ticking; stop_python; rm -f "$LOG" "$LOG.python"' EXIT
 
 # On a terminal, the seconds since now, until it is ended.
 tick() {
@@ -95,11 +96,13 @@ stop_ticking() {
     TICKER=
 }
 
+stop_python() { [ -z "$PYTHON_JOB" ] || kill -- -"$PYTHON_JOB" 2>/dev/null || true; }
+
 # Says what is done and how long that usually takes, and does it with its output kept in $LOG.
 step() {
     local status=0
     echo "setup: $1"
-    if [ -t 1 ]; then
+    if [ -t 1 ] && [ "$BASHPID" = $$ ]; then
         tick &
         TICKER=$!
     fi
@@ -166,6 +169,31 @@ missing_of() {
     done <<<"$ROWS"
 }
 
+# Makes .venv, with what requirements.lock names and the project itself.
+set_up_python() {
+    local python version count
+    python=$(find_python) ||
+        die "no Python 3.11 or newer with the venv module was found; install python3-venv or set PYTHON to one."
+    version=$("$python" --version)
+    count=$(grep -c '^[a-z].*==' requirements.lock || true)
+    if [ -x .venv/bin/python ] && ! .venv/bin/python -c 'import pip' >/dev/null 2>&1; then
+        rm -rf .venv
+    fi
+    [ -x .venv/bin/python ] || required_step "making .venv with $version ($python) (about 10 s)" \
+        "could not make the virtual environment .venv." "$python" -m venv --clear .venv
+    # What is installed is what the lock file names, by version and hash; no package is built here but the project itself.
+    # Python compiles a module when it is first imported; compiling all of them now would take longer than all else here.
+    # pip itself comes first: Debian's takes twice the processor time for the others.
+    PIP_INSTALL=(.venv/bin/python -m pip install --quiet --disable-pip-version-check)
+    LOCKED=("${PIP_INSTALL[@]}" --no-compile --require-hashes --only-binary :all: -r)
+    install_locked() { "${LOCKED[@]}" <(sed -n '/^pip==/,/[^\\]$/p' requirements.lock) && "${LOCKED[@]}" requirements.lock; }
+    required_step "installing the $count Python packages of requirements.lock into .venv (about 30 s)" \
+        "pip could not install the Python packages that requirements.lock names; see above." install_locked
+    required_step "installing the project itself (about 5 s)" "pip could not install the project itself; see above." \
+        "${PIP_INSTALL[@]}" --no-deps --no-build-isolation -e .
+    printf '%s %s\n' "$WANTED" "$PWD" >"$STAMP"
+}
+
 INSTALL=(apt-get install -q -y --no-install-recommends)
 sets=("$@")
 required=base
@@ -208,6 +236,13 @@ if [ -n "$missing" ]; then
         required_step "installing Debian packages (about 1 min): ${packages[*]}" "apt-get could not install ${packages[*]}; see above." \
             "${INSTALL[@]}" "${packages[@]}"
     fi
+    # pip works while apt-get brings what is optional; as a group of processes, it ends with this script.
+    if [ "$required" = base ] && [ ${#sets[@]} -gt 1 ] && ! venv_ready; then
+        set -m
+        (LOG=$LOG.python && set_up_python) &
+        PYTHON_JOB=$!
+        set +m
+    fi
     for set in "${sets[@]}"; do
         mapfile -t packages < <(packages_of "$set")
         if [ "$set" = "$required" ] || [ ${#packages[@]} -eq 0 ]; then continue; fi
@@ -220,25 +255,11 @@ if [ -n "$missing" ]; then
 fi
 [ "$required" = base ] || exit 0
 
-venv_ready && exit 0
-python=$(find_python) ||
-    die "no Python 3.11 or newer with the venv module was found; install python3-venv or set PYTHON to one."
-version=$("$python" --version)
-count=$(grep -c '^[a-z].*==' requirements.lock || true)
-if [ -x .venv/bin/python ] && ! .venv/bin/python -c 'import pip' >/dev/null 2>&1; then
-    rm -rf .venv
+if [ -n "$PYTHON_JOB" ]; then
+    wait "$PYTHON_JOB" || exit
+    PYTHON_JOB=
+else
+    venv_ready && exit 0
+    set_up_python
 fi
-[ -x .venv/bin/python ] || required_step "making .venv with $version ($python) (about 10 s)" \
-    "could not make the virtual environment .venv." "$python" -m venv --clear .venv
-# What is installed is what the lock file names, by version and hash; no package is built here but the project itself.
-# Python compiles a module when it is first imported; compiling all of them now would take longer than all else here.
-# pip itself comes first: Debian's takes twice the processor time for the others.
-PIP_INSTALL=(.venv/bin/python -m pip install --quiet --disable-pip-version-check)
-LOCKED=("${PIP_INSTALL[@]}" --no-compile --require-hashes --only-binary :all: -r)
-install_locked() { "${LOCKED[@]}" <(sed -n '/^pip==/,/[^\\]$/p' requirements.lock) && "${LOCKED[@]}" requirements.lock; }
-required_step "installing the $count Python packages of requirements.lock into .venv (about 30 s)" \
-    "pip could not install the Python packages that requirements.lock names; see above." install_locked
-required_step "installing the project itself (about 5 s)" "pip could not install the project itself; see above." \
-    "${PIP_INSTALL[@]}" --no-deps --no-build-isolation -e .
-printf '%s %s\n' "$WANTED" "$PWD" >"$STAMP"
 echo "setup: ready"
