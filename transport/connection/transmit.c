@@ -2,6 +2,7 @@
  * (challenges, responses, probes), data by the scheduler, acknowledgements that are due. */
 #include "connection/transmit.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "connection/builder.h"
@@ -472,14 +473,44 @@ static void decide_foreseeing(xl_connection *c, const xl_scheduler_view *view, x
     c->scheduler->decide_foreseeing(c->scheduler_state, view, &known, out);
 }
 
+static bool refuse_decision(xl_connection *c, const char *member, size_t value, size_t paths) {
+    char words[sizeof c->closing.words];
+    snprintf(words, sizeof words, "scheduler %s: %s is %zu, but the view has %zu path%s", c->scheduler->name, member,
+             value, paths, paths == 1 ? "" : "s");
+    xl_conn_fail(c, XL_QERR_INTERNAL, words);
+    return false;
+}
+
+/* The window is the controller's: a path whose window is full carries nothing, whatever the scheduler prefers. False,
+ * and the connection has failed: the decision names a path that the view does not have. */
+static bool leave_out_full_paths(xl_connection *c, const xl_scheduler_view *view, xl_scheduler_decision *d) {
+    size_t kept = 0;
+    if (d->count > XL_MAX_PATHS)
+        return refuse_decision(c, "count", d->count, view->count);
+    for (size_t i = 0; i < d->count; i++) {
+        size_t at = d->order[i];
+        if (at >= view->count)
+            return refuse_decision(c, "a member of order", at, view->count);
+        if (view->path[at].has_window)
+            d->order[kept++] = at;
+    }
+    d->count = kept;
+    return true;
+}
+
 static size_t transmit_by_scheduler(xl_connection *c, const xl_scheduler_view *view, uint8_t *buf, size_t cap,
                                     xl_datagram *out) {
     xl_scheduler_decision *d = &c->decision;
+    d->count = 0;
+    d->waits_for = -1;
     d->for_later = 0;
+    d->why = NULL;
     if (c->scheduler->decide_foreseeing)
         decide_foreseeing(c, view, d);
     else
         c->scheduler->decide(c->scheduler_state, view, d);
+    if (!leave_out_full_paths(c, view, d))
+        return 0;
     if (d->count == 0 && !may_wait(c, view) && xl_scheduler_decide_by_rtt(view, d))
         d->why = "nothing to wait for";
     bool control = d->count > 0 && has_other_than_streams(c);
@@ -657,5 +688,7 @@ size_t xl_conn_transmit(xl_connection *c, uint8_t *buf, size_t cap, xl_datagram 
         return n;
     if ((n = transmit_data(c, buf, cap, out)))
         return n;
+    if (c->state == XL_CONN_CLOSING) /* by a decision of the scheduler */
+        return transmit_close(c, buf, cap, out);
     return transmit_acks(c, buf, cap, out);
 }

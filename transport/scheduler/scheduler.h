@@ -49,10 +49,12 @@ typedef struct {
 } xl_scheduler_view;
 
 typedef struct {
-    /* Indices into view->path, most preferred first. The next packet is sent on the first of them that has content.
-     * count = 0: every window is full, or the scheduler waits. It may wait while a path that is not suspect has packets
-     * in flight, because an acknowledgement or a probe timeout then calls it again. Otherwise the packet is sent on the
-     * path with the smallest RTT, so that no scheduler can stall a connection. */
+    /* Indices into view->path (not path indices), most preferred first. The next packet is sent on the first of them
+     * that has a window and content; an index that the view does not have ends the connection. decide() finds
+     * count = 0, waits_for = -1, why = NULL. count = 0: every window is full, or the scheduler waits. It may wait while
+     * a path that is not suspect has packets in flight, because an acknowledgement or a probe timeout then calls it
+     * again. Otherwise the packet is sent on the path with the smallest RTT, so that no scheduler can stall a
+     * connection. */
     size_t count;
     size_t order[XL_MAX_PATHS];
     int waits_for;     /* index of the path that it waits for; -1: none */

@@ -1,5 +1,6 @@
 /* What schedulers do to transfers, on the virtual clock. */
 #include "connection/content.h"
+#include "minmax.h"
 #include "testing/pair.h"
 
 static void limit(pair_link *l, uint64_t mbps) {
@@ -236,6 +237,78 @@ PAIR_TEST(a_scheduler_that_never_sends_cannot_stop_a_connection) {
     p->link[0].dark[0] = p->link[0].dark[1] = true; /* not even when a path dies besides */
     assert_true(pair_finish(p, i, 60000000) != UINT64_MAX);
     assert_true(logged(p, "nothing to wait for"));
+}
+
+static void prefer_the_first(void *state, const xl_scheduler_view *view, xl_scheduler_decision *out) {
+    (void)state, (void)view;
+    out->count = 1;
+    out->order[0] = 0;
+}
+
+PAIR_TEST(a_scheduler_sends_no_more_than_the_window_allows) {
+    static const xl_scheduler_ops greedy = {.name = "greedy", .decide = prefer_the_first};
+    start(p, "minrtt", 10, 10000, 20000);
+    connect_and_open(p);
+    p->sc->scheduler = &greedy;
+    size_t i = pair_ask(p, 1000000);
+    /* A loss makes the window smaller than what is in flight already. */
+    for (uint64_t step = 0, widest = 0; step < 200; step++) {
+        pair_run(p, 1000);
+        widest = xl_max(widest, xl_path_window(p->sc->path[0]));
+        assert_true(p->sc->path[0]->flight.bytes <= widest);
+    }
+    assert_false(p->request[i].done);
+    p->link[0].dark[0] = p->link[0].dark[1] = true; /* nor does it stay with a path that has died */
+    assert_true(pair_finish(p, i, 60000000) != UINT64_MAX);
+}
+
+static void decide_nothing(void *state, const xl_scheduler_view *view, xl_scheduler_decision *out) {
+    (void)state, (void)view, (void)out;
+}
+
+PAIR_TEST(a_decision_that_is_not_made_is_none) {
+    static const xl_scheduler_ops idle = {.name = "idle", .decide = decide_nothing};
+    start(p, "minrtt", 10, 10000, 20000);
+    pair_capture_qlog(p);
+    connect_and_open(p);
+    p->sc->decision.count = 1; /* of the decision before */
+    p->sc->scheduler = &idle;
+    assert_true(pair_finish(p, pair_ask(p, 50000), 60000000) != UINT64_MAX);
+    assert_true(logged(p, "nothing to wait for"));
+}
+
+static void decide_out_of_range(void *state, const xl_scheduler_view *view, xl_scheduler_decision *out) {
+    (void)state;
+    out->count = 2;
+    out->order[0] = 0;
+    out->order[1] = view->count;
+}
+
+static void decide_too_many(void *state, const xl_scheduler_view *view, xl_scheduler_decision *out) {
+    (void)state, (void)view;
+    out->count = XL_MAX_PATHS + 1;
+}
+
+TEST(a_path_that_the_view_does_not_have_ends_the_connection_with_one_sentence) {
+    static const struct {
+        xl_scheduler_ops ops;
+        const char *words;
+    } cases[] = {
+        {{.name = "beyond", .decide = decide_out_of_range},
+         "scheduler beyond: a member of order is 2, but the view has 2 paths"},
+        {{.name = "many", .decide = decide_too_many}, "scheduler many: count is 9, but the view has 2 paths"},
+    };
+    for (size_t k = 0; k < 2; k++) {
+        pair p;
+        start(&p, "minrtt", 10, 10000, 20000);
+        connect_and_open(&p);
+        p.sc->scheduler = &cases[k].ops;
+        pair_ask(&p, 50000);
+        pair_run(&p, 1000000);
+        assert_string_equal(cases[k].words, p.server_close.reason);
+        assert_string_equal(cases[k].words, p.client_close.reason); /* the peer is told */
+        pair_free(&p);
+    }
 }
 
 TEST_MAIN(NULL, NULL)
