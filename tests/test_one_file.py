@@ -100,6 +100,34 @@ def test_the_page_adds_a_scheduler_by_one_file(tree: Path, follow: Follow) -> No
     assert files == ["transport/scheduler/widest.c", "transport/scheduler/widest_test.c", "my-scheduler.yaml"]
 
 
+@pytest.mark.parametrize(
+    ("definition", "sentence"),
+    [
+        ('const ops op_mine = {.name = "first"};', 'mine.c:2: op_mine takes .name = "mine", and has "first".'),
+        ("const ops op_mine = {\n    .run = run,\n};", 'mine.c:2: op_mine takes .name = "mine", and has none.'),
+        ('ops op_mine = {.name = "mine"};', "mine.c:2: begin the line with `const ops op_NAME =`"),
+        ('static const ops op_mine = {.name = "mine"};', "mine.c:2: begin the line with `const ops op_NAME =`"),
+        ('const ops op_Mine = {.name = "Mine"};', "mine.c:2: begin the line with `const ops op_NAME =`"),
+    ],
+)
+def test_a_definition_that_would_not_be_found_by_its_name_ends_the_build(
+    tmp_path: Path, definition: str, sentence: str
+) -> None:
+    """Without that a copy whose name was left as it was would never run, and one without a name end every program."""
+    (tmp_path / "first.c").write_text('const ops op_first = {.name = "first"};\n')
+    command = [str(ROOT / "scripts" / "registry.sh"), ".", "h.h", "ops", "op_", "all", "first"]
+
+    def register(text: str) -> subprocess.CompletedProcess[str]:
+        (tmp_path / "mine.c").write_text(text)
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=20)
+
+    refused = register(f"/* Mine. */\n{definition}\n")
+    assert refused.returncode == 1 and refused.stdout == ""
+    assert refused.stderr.startswith(f"./{sentence}") and refused.stderr.count("\n") == 1
+    taken = register('const ops op_mine_too = {\n    .run = run,\n    .name = "mine-too",\n};\n')
+    assert taken.stdout.endswith("= {\n    &op_first,\n    &op_mine_too,\n    NULL,\n};\n"), taken
+
+
 ROW = """
     {"standby_probe_ms", SETTING_WHOLE, FIELD(limits.standby_probe_us), .least = 10, .most = 60000, .scale = 1000,
      .sides = BOTH, .can_reload = true, .value = "MS", .fallback = "1000", .help = "Time between probes."},
