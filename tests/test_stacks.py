@@ -146,6 +146,15 @@ def test_a_missing_program_names_the_command_that_builds_it(tmp_path: Path) -> N
         resolve_stack(str(file), {}, tmp_path)
 
 
+def test_a_program_without_the_right_to_be_executed_is_not_called_missing(tmp_path: Path) -> None:
+    (tmp_path / "relay.py").write_text("print()\n")
+    file = write_stack(tmp_path, client=["./relay.py"])
+    with pytest.raises(
+        UserError, match=r"peer\.yaml: \S*relay\.py is not executable: chmod \+x it, or name its interp"
+    ):
+        resolve_stack(str(file), {}, tmp_path)
+
+
 def test_options_go_to_their_sides_and_defaults_are_said(tmp_path: Path) -> None:
     options = {"window": {"sides": ["server"], "default": "9"}, "mode": {"values": ["a", "b"]}}
     file = write_stack(tmp_path, options=options)
@@ -189,7 +198,14 @@ def test_relays_that_fail_get_one_sentence_each(tmp_path: Path) -> None:
     write_stack(tmp_path, server=list(stack.server), client=["sh", "-c", "exit 3"])
     done = run(tmp_path, "one.yaml", tmp_path / "results")
     assert done.returncode == 2
-    assert "sh ended before it was ready" in done.stderr
+    assert "sh ended before it was ready.\n" in done.stderr
+    (tmp_path / "relay.py").write_text("import json\n\njson.loads('')\n")
+    write_stack(tmp_path, server=list(stack.server), client=[sys.executable, "./relay.py"])
+    done = run(tmp_path, "one.yaml", tmp_path / "results")
+    assert done.returncode == 2
+    assert re.search(
+        r"ended before it was ready: \S*relay\.py:3: json\.decoder\.JSONDecodeError: Expecting", done.stderr
+    )
 
 
 @pytest.mark.privileged
@@ -269,7 +285,7 @@ def test_a_servers_relay_that_dies_is_named_and_one_that_says_much_is_not_in_the
 
 # What a relay does, whose own command is "$@", and the run's outcome and message; None: there is no run.
 FAULTS = {
-    "ended": ("client", "echo no such luck >&2; exit 3", None, "sh ended before it was ready."),
+    "ended": ("client", "echo no such luck >&2; exit 3", None, "sh ended before it was ready: no such luck"),
     "never-ready": ("client", "exec sleep 100", None, "sh was not ready within 15 s."),
     "no-server": ("server", "echo no such luck >&2; exit 3", None, "sh ended before it was ready: no such luck"),
     "never-ready-server": ("server", "exec sleep 100", None, "sh was not ready within 15 s: it said nothing"),

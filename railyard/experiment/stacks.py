@@ -135,6 +135,8 @@ def _command(stack: Stack, words: tuple[str, ...], file: Path) -> tuple[str, ...
     """The words of a command. Raises UserError where its program is missing."""
     command = tuple(_word(word, file.parent) for word in words)
     program = shutil.which(command[0])
+    if program is None and os.sep in command[0] and Path(command[0]).is_file():
+        raise UserError(f"{file}: {command[0]} is not executable: chmod +x it, or name its interpreter before it.")
     if program is None:
         remedy = f"build it with `make peers` ({' '.join(stack.build)})" if stack.build else "install it"
         raise UserError(f"{file}: {command[0]} is not there; {remedy}. {stack.needs}".rstrip())

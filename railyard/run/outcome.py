@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import signal
+from collections.abc import Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +22,29 @@ class StartError(Exception):
     """A program refused to start; the message is its own sentence."""
 
 
+PYTHON_PLACE = re.compile(r'\s+File "(?P<file>[^"]+)", line (?P<line>\d+)')
+RELAY_RUN = "relay-run: "
+
+
 def last_words(log: Path) -> str:
-    lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
+    """The last line; of a traceback of Python with the place in the program's own files. After a sentence of relay-run,
+    whose standard error the client's relay shares, what the relay said."""
+    lines = [line.rstrip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
     lines = [line for line in lines if not line.startswith("Run 'docker run --help'")]
-    return lines[-1] if lines else "it said nothing"
+    if not lines:
+        return "it said nothing"
+    by_relay = [line for line in lines[:-1] if not line.startswith("mpshell: ")]
+    if lines[-1].startswith(RELAY_RUN) and by_relay:
+        return f"{lines[-1].removesuffix('.')}: {_with_place(by_relay)}"
+    return _with_place(lines)
+
+
+def _with_place(lines: Sequence[str]) -> str:
+    traceback = takewhile(lambda line: line[0].isspace(), reversed(lines[:-1]))
+    for place in filter(None, map(PYTHON_PLACE.match, traceback)):
+        if "/lib/python" not in place["file"]:
+            return f"{place['file']}:{place['line']}: {lines[-1].strip()}"
+    return lines[-1].strip()
 
 
 def exit_state(returncode: int | None) -> dict[str, Any]:
