@@ -150,8 +150,8 @@ def load(name: str | Path, results: Path = RESULTS_DIR) -> Campaign:
 def play(
     experiment: str | Path | None = None,
     *,
-    pairs: Sequence[str] = (),
-    schemes: Sequence[str] | None = None,
+    pairs: str | Sequence[str] = (),
+    schemes: str | Sequence[str] | None = None,
     settings: Mapping[str, object] | None = None,
     seeds: int | None = None,
     arena: str | None = None,
@@ -162,6 +162,8 @@ def play(
     `experiment`: a YAML file, or the name of one in experiments/; without it `pairs` is needed. `settings`: fields of
     docs/reference/experiments.md by name, `{"player.bitrate": "8mbps"}`. Raises UserError for what cannot be played.
     """
+    pairs = [pairs] if isinstance(pairs, str) else pairs
+    schemes = [schemes] if isinstance(schemes, str) else schemes
     if experiment is None and not pairs:
         raise UserError("play() needs an experiment, or pairs.")
     if arena is not None:

@@ -60,7 +60,13 @@ class Setting(FrozenModel):
             case "word":
                 return self._open_annotation
             case _:
-                return Annotated[str, Field(pattern=self.pattern)] if self.pattern else str
+                schema = {"type": "string", "pattern": self.pattern}
+                return Annotated[str, AfterValidator(self._formed), WithJsonSchema(schema)] if self.pattern else str
+
+    def _formed(self, value: str) -> str:
+        if not self.takes(value):
+            raise ValueError(f"it takes {self.wanted}, not {value!r}.")
+        return value
 
     @property
     def _open_annotation(self) -> Any:

@@ -113,7 +113,7 @@ def field_name(location: Location) -> str:
     return text
 
 
-MOST_NAMES = 60
+MOST_PATTERNS = 60
 """Limit for the names in a sentence."""
 
 
@@ -123,8 +123,8 @@ def near_miss(word: str, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
     if close:
         return f"did you mean '{close[0]}'?"
-    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
-    return f"known are {', '.join(names[:MOST_NAMES])}{more}." if names else "there are none."
+    more = f" and {len(names) - MOST_PATTERNS} more" if len(names) > MOST_PATTERNS else ""
+    return f"known are {', '.join(names[:MOST_PATTERNS])}{more}." if names else "there are none."
 
 
 def find_yaml(name: str, folder: Path, what: str) -> Path:
@@ -264,11 +264,15 @@ TYPES = {"int": "a whole number", "float": "a number", "bool": "true or false", 
 TYPES |= {"tuple": "a list", "dict": "a mapping of fields", "model": "a mapping of fields"}
 LIMITS = {"greater_than_equal": ("ge", "at least"), "greater_than": ("gt", "more than")}
 LIMITS |= {"less_than_equal": ("le", "at most"), "less_than": ("lt", "less than")}
-NAMES = {
+PATTERNS = {
     "[A-Za-z0-9][A-Za-z0-9_.": "at most 64 letters, digits, '-', '_' and '.', a letter or a digit first",
     "[a-z0-9][a-z0-9-]{0,14}": "at most 15 of a-z, 0-9 and '-', no '-' first",
+    "(bps|kbps|mbps|gbps)": "a rate such as 1.5mbps (bps, kbps, mbps or gbps)",
+    ":(add|remove|standby|available):": "SECONDS:ACTION:PATH, several of them separated by commas; ACTION is add, "
+    "remove, standby or available",
+    r"net\.(mptcp|ipv4)\.": "the name of a setting that begins with net.mptcp. or net.ipv4.",
 }
-"""Patterns of names, in words."""
+"""Patterns of texts, in words."""
 
 
 def _wanted(kind: str, context: dict[str, Any]) -> str | None:
@@ -282,7 +286,7 @@ def _wanted(kind: str, context: dict[str, Any]) -> str | None:
     if kind == "literal_error":
         return str(context["expected"])
     if kind == "string_pattern_mismatch":
-        return next((words for part, words in NAMES.items() if part in context["pattern"]), None)
+        return next((words for part, words in PATTERNS.items() if part in context["pattern"]), None)
     if kind == "int_from_float":
         return TYPES["int"]
     name, _, way = kind.rpartition("_")
