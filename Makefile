@@ -389,6 +389,8 @@ wheel: setup ## a wheel that has xlink-sim and its libraries in it: `pip install
 
 .PHONY: install
 install: build library ## install programs with man pages and completion, libraries, headers (PREFIX=/usr/local DESTDIR=)
+	@[[ "$(PREFIX)" == /* && "$(DESTDIR)$(PREFIX)" != *[[:space:]]* ]] || { echo "make install: PREFIX takes an" \
+		"absolute folder without spaces, DESTDIR no spaces; not PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)'." >&2; exit 2; }
 	@install -d $(addprefix $(DESTDIR)$(PREFIX)/,bin lib/pkgconfig include/xlink)
 	@install $(INSTALLED) $(DESTDIR)$(PREFIX)/bin
 	@install -D -t $(DESTDIR)$(PREFIX)/libexec/railyard $(INSIDE)

@@ -1,14 +1,16 @@
-/* "192.0.2.1:443" as an xl_addr; the port may be missing (0). IPv4 only, to keep the examples short. */
+/* What the examples read of their command lines. A mistake ends the program with one sentence and status 2. */
 #ifndef EXAMPLES_ADDRESS_H
 #define EXAMPLES_ADDRESS_H
 
 #include <arpa/inet.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <xlink/xlink.h>
 
+/* "192.0.2.1:443" as an xl_addr; the port may be missing (0). IPv4 only, to keep the examples short. */
 static inline xl_addr address_parse(const char *text) {
     xl_addr addr = {.family = 4};
     char host[INET_ADDRSTRLEN] = "";
@@ -22,6 +24,17 @@ static inline xl_addr address_parse(const char *text) {
     }
     addr.port = (uint16_t)port;
     return addr;
+}
+
+/* A number of bytes or datagrams, at least 1. */
+static inline unsigned long long number_parse(const char *text) {
+    char *end;
+    const unsigned long long number = strtoull(text, &end, 10);
+    if (text[0] < '1' || text[0] > '9' || *end || number == ULLONG_MAX) {
+        fprintf(stderr, "'%s' is not a number from 1 on.\n", text);
+        exit(2);
+    }
+    return number;
 }
 
 #endif

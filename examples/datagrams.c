@@ -6,7 +6,6 @@
  * It does not verify the server's certificate; see xl_credentials_client() for how to. */
 #include <poll.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <xlink/udp.h>
@@ -80,7 +79,7 @@ int main(int argc, char **argv) {
         return 2;
     }
     const xl_addr server = address_parse(argv[1]);
-    sender s = {.wanted = strtoull(argv[2], NULL, 10), .next_at = XL_NEVER};
+    sender s = {.wanted = number_parse(argv[2]), .next_at = XL_NEVER};
     xl_config config;
     xl_config_init(&config);
     config.alpn = "hq-interop";

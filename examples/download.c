@@ -5,7 +5,6 @@
  * It does not verify the server's certificate; see xl_credentials_client() for how to. */
 #include <poll.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <xlink/udp.h>
@@ -14,14 +13,14 @@
 #include "address.h"
 
 typedef struct {
-    const char *size;
+    unsigned long long size;
     uint64_t received;
     bool is_finished, is_over;
 } download;
 
 static void request(download *d, xl_connection *connection) {
     char line[64];
-    const int len = snprintf(line, sizeof line, "GET /%s\r\n", d->size);
+    const int len = snprintf(line, sizeof line, "GET /%llu\r\n", d->size);
     uint64_t stream;
     if (xl_stream_open(connection, true, &stream) == XL_OK)
         xl_stream_send(connection, stream, (const uint8_t *)line, (size_t)len, true, NULL);
@@ -72,7 +71,7 @@ int main(int argc, char **argv) {
         return 2;
     }
     const xl_addr server = address_parse(argv[1]);
-    download d = {.size = argv[2]};
+    download d = {.size = number_parse(argv[2])};
     xl_config config;
     xl_config_init(&config);
     config.alpn = "hq-interop";

@@ -251,6 +251,25 @@ def test_the_examples_exchange_datagrams(installed: Installed, examples: Path, s
     assert printed.startswith("20 of 20 datagrams came back")
 
 
+def test_the_examples_refuse_a_number_that_is_none(installed: Installed, examples: Path) -> None:
+    """A server would send 2^64 - 5 bytes for -5."""
+    for name, number in (("download", "-5"), ("download", "10x"), ("datagrams", "-5"), ("datagrams", "x")):
+        command = [str(examples / name), "127.0.0.1:1", number, "127.0.0.1"]
+        environment = {"LD_LIBRARY_PATH": str(installed.lib)}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=20)
+        assert (done.returncode, done.stderr) == (2, f"'{number}' is not a number from 1 on.\n")
+
+
+@pytest.mark.parametrize("folders", [["PREFIX=/opt/my tree"], ["PREFIX=tree"], ["DESTDIR=/tmp/my tree"]])
+def test_a_folder_that_cannot_be_installed_into_is_refused(folders: list[str]) -> None:
+    """Half of a name with a space was made, and a relative prefix is in no .pc file that helps."""
+    command = ["make", "-s", "install", *folders]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 2
+    assert "make install: PREFIX takes an absolute folder without spaces, DESTDIR no spaces; not" in done.stderr
+    assert not (ROOT / "tree").exists()
+
+
 def test_the_examples_link_with_the_archive_alone(
     installed: Installed, examples: Path, serving: str, tmp_path: Path
 ) -> None:
