@@ -17,6 +17,15 @@ static uint32_t take(link_queue *queue) {
     return length;
 }
 
+TEST(every_discipline_has_the_functions_that_a_link_calls) {
+    size_t count = 0;
+    for (; link_queue_disciplines[count]; count++) {
+        assert_non_null(link_queue_disciplines[count]->enqueue);
+        assert_non_null(link_queue_disciplines[count]->dequeue);
+    }
+    assert_true(count >= 6);
+}
+
 TEST(infinite_keeps_everything_in_order) {
     link_pool *pool = link_pool_new(0);
     char error[256];

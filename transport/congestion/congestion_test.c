@@ -12,6 +12,7 @@ TEST(controllers_are_found_by_name_and_complete) {
         const xl_cc_ops *cc = xl_cc_find(xl_cc_name(count)); /* no name twice: it finds the first of a name */
         assert_ptr_equal(cc, xl_ccs[count]);
         assert_non_null(cc->init);
+        assert_non_null(cc->set_mtu);
         assert_non_null(cc->on_sent);
         assert_non_null(cc->on_ack);
         assert_non_null(cc->on_loss);
