@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from railyard.base.paths import ROOT
+from railyard.base.paths import BIN_VARIABLE, ROOT, changed_since_built
 
 PAGE = ROOT / "docs" / "howto" / "scheduler.md"
 STEP = re.compile(
@@ -126,6 +126,23 @@ def test_a_definition_that_would_not_be_found_by_its_name_ends_the_build(
     assert refused.stderr.startswith(f"./{sentence}") and refused.stderr.count("\n") == 1
     taken = register('const ops op_mine_too = {\n    .run = run,\n    .name = "mine-too",\n};\n')
     assert taken.stdout.endswith("= {\n    &op_first,\n    &op_mine_too,\n    NULL,\n};\n"), taken
+
+
+def test_a_run_says_that_a_scheduler_was_changed_and_not_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(BIN_VARIABLE, raising=False)
+    files = [tmp_path / name for name in ("Makefile", "transport/scheduler/mine.c", "build/bin/xlink-sim")]
+    for time_s, file in enumerate((*files, tmp_path / "transport/scheduler/mine_test.c"), 1):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+        os.utime(file, (time_s, time_s))
+    assert changed_since_built(["xlink-sim"], tmp_path) is None, "a test is in no program"
+    os.utime(files[1], (9, 9))
+    told = changed_since_built(["xlink-sim", "mpshell"], tmp_path)
+    assert told is not None and told.startswith("transport/scheduler/mine.c has changed since build/bin/xlink-sim was")
+    assert told.endswith("run `make build`.")
+    assert changed_since_built(["mpshell"], tmp_path) is None
+    monkeypatch.setenv(BIN_VARIABLE, str(tmp_path))
+    assert changed_since_built(["xlink-sim"], tmp_path) is None, "another build was asked for"
 
 
 ROW = """

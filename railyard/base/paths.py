@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from railyard.base.errors import UserError
@@ -62,6 +62,29 @@ def program_if_built(name: str) -> Path | None:
     """The same, or None where there is none."""
     path = program_place(name)
     return path if path.is_absolute() and os.access(path, os.X_OK) else None
+
+
+LINKED_INTO = {
+    "transport/*/*.c": ("xlink-sim", "xlink-server", "xlink-player"),
+    "emulator/link/*.c": ("xlink-sim", "mpshell"),
+}
+"""Where schedulers, controllers and queue disciplines are, and the programs that every change there makes anew."""
+
+
+def changed_since_built(names: Sequence[str], root: Path = ROOT) -> str | None:
+    """A sentence if a file of a scheduler or the like has changed since one of the checkout's programs was built."""
+    if BIN_VARIABLE in os.environ or not (root / "Makefile").is_file():
+        return None
+    for files, programs in LINKED_INTO.items():
+        built = [place for name in names if name in programs and (place := root / "build" / "bin" / name).is_file()]
+        sources = [file for file in root.glob(files) if not file.name.endswith("_test.c")]
+        if built and sources:
+            newest = max(sources, key=lambda file: file.stat().st_mtime)
+            oldest = min(built, key=lambda file: file.stat().st_mtime)
+            if newest.stat().st_mtime > oldest.stat().st_mtime:
+                file, binary = newest.relative_to(root), oldest.relative_to(root)
+                return f"{file} has changed since {binary} was built, and no run has the change: run `make build`."
+    return None
 
 
 def check_tools(packages: Mapping[str, str]) -> None:

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from railyard.base.errors import UserError
 from railyard.base.forms import Form, FormOption, write
-from railyard.base.paths import RESULTS_DIR
+from railyard.base.paths import RESULTS_DIR, changed_since_built
 from railyard.base.terminal import new_console, teller
 from railyard.base.yamlfile import load_yaml, near_miss
 from railyard.experiment.arenas import ARENAS
@@ -129,6 +129,8 @@ def run(
     if arena_of(checked.arena).exact:
         refuse({"--keep-awake": keep_awake, "--real-time": real_time, "--repeat-budget": repeat_budget}, VIRTUAL)
     arena_of(checked.arena).check()
+    if (outdated := changed_since_built(arena_of(checked.arena).program_names)) is not None:
+        _tell(f"warning: {outdated}")
     if dry_run:
         checked = thresholds.left_open(checked, _tell)
     else:
