@@ -113,7 +113,7 @@ def field_name(location: Location) -> str:
     return text
 
 
-MOST_PATTERNS = 60
+MOST_NAMES = 60
 """Limit for the names in a sentence."""
 
 
@@ -123,8 +123,8 @@ def near_miss(word: str, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
     if close:
         return f"did you mean '{close[0]}'?"
-    more = f" and {len(names) - MOST_PATTERNS} more" if len(names) > MOST_PATTERNS else ""
-    return f"known are {', '.join(names[:MOST_PATTERNS])}{more}." if names else "there are none."
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    return f"known are {', '.join(names[:MOST_NAMES])}{more}." if names else "there are none."
 
 
 def find_yaml(name: str, folder: Path, what: str) -> Path:
