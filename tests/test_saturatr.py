@@ -312,6 +312,21 @@ def test_data_that_overtakes_the_clients_go_is_recorded(tmp_path: Path, listen: 
     assert first["seq"] == "0"
 
 
+def test_a_recording_is_not_overwritten_by_the_next(tmp_path: Path) -> None:
+    with server() as announced:
+        arguments = ["--server", f"127.0.0.1:{announced['port']}", "--path", "a:127.0.0.1", "--ack-via", "127.0.0.1"]
+        arguments += ["--direction", "up", "--duration", "0.2", "--ramp", "0.1", "--ramp-most", "0.1"]
+        assert client(*arguments, "--out", tmp_path / "r").returncode == 0
+        kept = {file.name: file.read_bytes() for file in (tmp_path / "r").iterdir()}
+        again = client(*arguments, "--out", tmp_path / "r")
+    assert again.returncode == 2
+    assert again.stderr == (
+        f"saturatr: {tmp_path}/r/session.json is of an earlier recording, which another one would overwrite; "
+        "give --out another folder\n"
+    )
+    assert kept == {file.name: file.read_bytes() for file in (tmp_path / "r").iterdir()}
+
+
 class TestHostile:
     """Loopback, no root: who may record, and what strays in."""
 

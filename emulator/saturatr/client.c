@@ -2,12 +2,14 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -408,7 +410,19 @@ static bool has_made_all(sat_client *client) {
     return true;
 }
 
+static bool is_free(sat_client *client) {
+    char path[PATH_MAX];
+    sat_session_path(client->options, path, sizeof path);
+    return access(path, F_OK) != 0 ||
+           sat_client_fail(client,
+                           "%.300s is of an earlier recording, which another one would overwrite; give --out "
+                           "another folder",
+                           path);
+}
+
 static sat_outcome run(sat_client *client) {
+    if (!is_free(client))
+        return SAT_CANNOT_START;
     if (mkdir(client->options->out, 0755) != 0 && errno != EEXIST) {
         sat_client_fail(client, "cannot make %.300s: %s", client->options->out, strerror(errno));
         return SAT_CANNOT_START;

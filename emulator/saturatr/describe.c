@@ -162,12 +162,16 @@ static json_t *session(const sat_recording *r) {
     return top;
 }
 
+void sat_session_path(const sat_options *options, char *path, size_t size) {
+    snprintf(path, size, "%s/%s.json", options->out,
+             options->sizes.count > 0     ? "sizes"
+             : options->mode == SAT_LIGHT ? "light"
+                                          : "session");
+}
+
 static bool write_session(const sat_recording *r, char *error) {
     char path[PATH_MAX];
-    snprintf(path, sizeof path, "%s/%s.json", r->options->out,
-             r->options->sizes.count > 0     ? "sizes"
-             : r->options->mode == SAT_LIGHT ? "light"
-                                             : "session");
+    sat_session_path(r->options, path, sizeof path);
     json_t *top = session(r);
     bool ok = top && json_dump_file(top, path, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) == 0;
     if (!ok)

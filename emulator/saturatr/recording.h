@@ -71,6 +71,8 @@ bool sat_recording_write(sat_recording *recording, char *error);
 /* index.yaml and session.json (of a light recording only light.json), of the recording whose directions were
  * converted; used by sat_recording_write. */
 bool sat_recording_describe(const sat_recording *recording, char *error);
+/* The file in options->out that says what the recording is: session.json, light.json or sizes.json. */
+void sat_session_path(const sat_options *options, char *path, size_t size);
 /* Says in a line how a recording that was written is replayed. */
 void sat_recording_tell_replay(const sat_recording *recording, FILE *stream);
 
