@@ -227,7 +227,7 @@ def test_rows_of_one_time_count_with_their_mean(tmp_path: Path) -> None:
         ("timestamp,rtt_ms,bytes_received", "16803{t:05},50,{bytes}", {}),
         ("timestamp,mbps", "16803{ms:08},{mbps}", {}),
         ("mbps,time", "{mbps},{t}", {}),
-        ("time,latitude,UL_bitrate,DL_bitrate", "{t},51.9,9,{kbps}", {"unit": "kbps"}),
+        ("time,latitude,UL_bitrate,DL_bitrate", "{t},51.9,9,{kbps}", {}),  # G-NetTrack's
         ("time,uplink_bps,downlink_bps", "{t},9,{bps}", {}),
         ("time,kbps", "{t},{packets}", {"unit": "packets"}),  # what is given counts more than the name
     ],
@@ -260,7 +260,12 @@ def test_columns_and_units_are_told_by_their_names(
         ),
         ("time,rtt_ms", "{t},5", "no column is called a rate"),
         ("time,place,a_mbps,b_mbps", "{t},1,5,6", "several columns may be the rate; .*: a_mbps, b_mbps"),
-        ("time,rate", "{t},12000", "no rate in mbps; give their unit"),
+        ("time,rate", "{t},12000", "half of the rates are above 12000, which is no rate in mbps; give their unit"),
+        (
+            "time,rate",
+            "{t},0\n{t}.4,3\n{t}.8,{t}000",
+            "largest rate is 30000, which is no rate in mbps; give their unit",
+        ),
         ("time,mbps", "{t}000,5", "1000 s apart; give the unit of the times"),
         ("time,rx_bytes", "{t},{t}000", "never decreases, so it is a running total"),
         ("time,mbps", "01/04/2023 10:00:{t:02},5", "write dates as 2021-05-03T10:00:00"),

@@ -40,6 +40,8 @@ _RATE_UNIT = re.compile(
 )
 _AMOUNT = re.compile(r"(?<![a-zA-Z])(?:[rRtT]x)?(?P<prefix>[kKmMgG]?)[bB]ytes?(?![a-zA-Z])")
 _PACKETS = re.compile(r"packets|pkts", re.IGNORECASE)
+_GNETTRACK = ("DL_bitrate", "UL_bitrate")
+"""Columns of G-NetTrack, whose log names no unit: they are in kbps."""
 _RATE = re.compile(r"rate|throughput|goodput|bandwidth|capacity|durchsatz|d[ée]bit", re.IGNORECASE)
 _NO_RATE = re.compile(
     r"rtt|delay|latenc|ping|jitter|loss|rsrp|rsrq|rssi|sinr|snr|cqi|speed|lat(?:itude)?$|lon(?:g|gitude)?$",
@@ -59,6 +61,8 @@ _SINCE_1970 = (("ns", 1e17), ("us", 1e14), ("ms", 1e11))
 
 def rate_unit_of(title: str) -> RateUnit | None:
     """The unit that the title of a column names; None where it names none."""
+    if title in _GNETTRACK:
+        return UNITS["kbps"]
     title = title.replace("(", " ").replace(")", " ").replace("[", " ").replace("]", " ")
     if match := _RATE_UNIT.search(title):
         # "MBPS" is written for Mbps; a B before a small "ps" or "/s" are bytes.

@@ -23,6 +23,8 @@ MAX_BYTES_PER_S = 1e14 / 8
 """100 Tbps: more is a wrong unit, or no rate."""
 MAX_ASSUMED = 1000
 """Mbps, of the median: above it the unit is asked for, where nothing names it."""
+MAX_ASSUMED_ONCE = 10_000
+"""Mbps, of the largest rate: likewise. In a log of kbps half of the rows may be idle."""
 MAX_ASSUMED_STEP_S = 100
 """Between rows, of the median: likewise for the unit of the times."""
 TOTALS_ROWS = 20
@@ -155,6 +157,8 @@ def _refuse_misread(path: Path, columns: Columns, values: FloatArray, edges: Flo
     rate = float(np.median(values))
     if not columns.is_unit_known and rate > MAX_ASSUMED:
         raise TraceError(f"{path}: half of the rates are above {rate:.0f}, which is no rate in mbps; give their unit")
+    if not columns.is_unit_known and values.max() > MAX_ASSUMED_ONCE:
+        raise TraceError(f"{path}: the largest rate is {values.max():.0f}, which is no rate in mbps; give their unit")
     step_s = float(np.median(np.diff(edges))) / 1e6
     if columns.time is not None and not columns.is_time_unit_known and step_s >= MAX_ASSUMED_STEP_S:
         raise TraceError(f"{path}: the rows would be {step_s:g} s apart; give the unit of the times")
