@@ -202,6 +202,8 @@ EXPECTED = [249, 499, 749, 999, 2499, 2999, 3000]
         "t\trate\n0.0\t4\n1.0\t0\n2.0\t2\n",
         "# one comment, with a comma\nt rate\n0.0 4\n1.0  0\n2.0 2\n",
         "Timestamp,rate\n2019.12.14_10.16.30,4\n2019.12.14_10.16.31,0\n2019.12.14_10.16.32,2\n",
+        "time,rate\n2023-04-04 10:07:13 CDT,4\n2023-04-04 10:07:14 CDT,0\n2023-04-04 10:07:15 CDT,2\n",
+        "Time,rate\nWed Dec 15 23:59:59 UTC 2021,4\nThu Dec 16 00:00:00 UTC 2021,0\nThu Dec 16 00:00:01 UTC 2021,2\n",
     ],
 )
 def test_dates_semicolons_and_decimal_commas_are_read(tmp_path: Path, content: str) -> None:
@@ -222,6 +224,7 @@ def test_rows_of_one_time_count_with_their_mean(tmp_path: Path) -> None:
     ("header", "row", "options"),
     [
         ("time,throughput_kbps", "{t},{kbps}", {}),
+        ("time,rate_KiB/s,rtt_ms", "{t},{kibi_bytes},7", {}),
         ("time;Datenrate [Mbit/s];Straße", "{t};{mbps};Königstraße", {}),
         ("time_ms\tDownload MB/s", "{ms}\t{mega_bytes}", {}),
         ("timestamp,rtt_ms,bytes_received", "16803{t:05},50,{bytes}", {}),
@@ -242,7 +245,7 @@ def test_columns_and_units_are_told_by_their_names(
         lines.append(
             row.format(
                 t=t, ms=t * 1000, packets=packets, bytes=packets * 1504, bps=bps, kbps=bps / 1e3, mbps=bps / 1e6,
-                mega_bytes=bps / 8e6,
+                mega_bytes=bps / 8e6, kibi_bytes=bps / 8192,
             )
         )  # fmt: skip
     file = tmp_path / "r.csv"
@@ -266,6 +269,8 @@ def test_columns_and_units_are_told_by_their_names(
             "{t},0\n{t}.4,3\n{t}.8,{t}000",
             "largest rate is 30000, which is no rate in mbps; give their unit",
         ),
+        ("time,throughput_kbit", "{t},500", "column 'throughput_kbit' is in kbit, which is no rate; give its unit"),
+        ("time,Throughput (KB)", "{t},50", "is in KB, which is no rate; give its unit"),
         ("time,mbps", "{t}000,5", "1000 s apart; give the unit of the times"),
         ("time,rx_bytes", "{t},{t}000", "never decreases, so it is a running total"),
         ("time,mbps", "01/04/2023 10:00:{t:02},5", "write dates as 2021-05-03T10:00:00"),

@@ -168,7 +168,9 @@ def _parse(path: Path, data: bytes) -> IntArray:
         )
     if times[-1] > MAX_MS:
         beyond = int(np.searchsorted(times, MAX_MS, side="right")) + 1
-        raise TraceError(f"{path}:{beyond}: timestamp {times[beyond - 1]} is beyond {MAX_MS} ms; shorten the trace")
+        raise TraceError(
+            f"{path}:{beyond}: timestamp {times[beyond - 1]} is beyond {MAX_MS} ms; write ms from the trace's start"
+        )
     if times[-1] == 0:
         raise TraceError(f"{path}:{len(times)}: the last timestamp is 0; it is the trace's period and must be positive")
     return times

@@ -33,12 +33,16 @@ UNITS = {
 }
 ASSUMED = UNITS["mbps"]
 
-_PREFIX = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9}
+_PREFIX = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "ki": 2.0**10, "mi": 2.0**20, "gi": 2.0**30}
 _RATE_UNIT = re.compile(
-    r"(?P<prefix>[kKmMgG]?)(?:(?P<bits>[bB]its?)|(?P<bytes>[bB]ytes?)|(?P<letter>[bB]))"
+    r"(?P<prefix>(?:[kKmMgG]i?)?)(?:(?P<bits>[bB]its?)|(?P<bytes>[bB]ytes?)|(?P<letter>[bB]))"
     r"(?P<per>ps\b|ps(?=_)|PS|\s*/\s*s|[ _]?p(?:er)?[ _]?s)"
 )
-_AMOUNT = re.compile(r"(?<![a-zA-Z])(?:[rRtT]x)?(?P<prefix>[kKmMgG]?)[bB]ytes?(?![a-zA-Z])")
+_AMOUNT = re.compile(r"(?<![a-zA-Z])(?:[rRtT]x)?(?P<prefix>(?:[kKmMgG]i?)?)[bB]ytes?(?![a-zA-Z])")
+_NO_TIME = re.compile(
+    r"(?<![a-zA-Z])(?![mM]b(?:it)?s?(?![a-zA-Z]))(?:(?:[kKmMgG]i?)?[bB]its?|[kKmMgG]i?[bB])(?![a-zA-Z])"
+)
+"""Units that are not in relation to a time, but Mbit, which is what is assumed: kbit, KB."""
 _PACKETS = re.compile(r"packets|pkts", re.IGNORECASE)
 _GNETTRACK = ("DL_bitrate", "UL_bitrate")
 """Columns of G-NetTrack, whose log names no unit: they are in kbps."""
@@ -154,10 +158,12 @@ def columns_of(
         rate = _rate_by_title(path, header, time)
     else:
         rate = _asked(path, header, width, str(1 if time is None else time + 2))
-    own_unit = None if header is None or rate >= len(header) else rate_unit_of(header[rate])
-    unit = own_unit if recipe.unit is None else UNITS[recipe.unit]
+    named = "" if header is None or rate >= len(header) else header[rate]
+    unit = rate_unit_of(named) if recipe.unit is None else UNITS[recipe.unit]
+    if unit is None and (match := _NO_TIME.search(named.replace("_", " "))):
+        raise TraceError(f"{path}: column '{named}' is in {match[0]}, which is no rate; give its unit")
     title = None if header is None or time is None else header[time]
     time_unit = recipe.time_unit or _time_unit_of(title, None if time is None else first_time.get(time))
-    named = f"column {rate + 1}" if header is None else f"column '{header[rate]}'"
-    described = f"rates in {(unit or ASSUMED).name}{'' if unit else ' (assumed)'} from {named}"
+    column = f"column '{named}'" if named else f"column {rate + 1}"
+    described = f"rates in {(unit or ASSUMED).name}{'' if unit else ' (assumed)'} from {column}"
     return Columns(time, rate, unit or ASSUMED, unit is not None, time_unit or "s", time_unit is not None, described)

@@ -33,8 +33,10 @@ GAP_S, GAP_STEPS = 10, 10
 """A row that holds longer than both, in seconds and in medians, is a gap in the recording."""
 SHOWN = 40  # characters of a cell that a message repeats
 _DECIMAL_COMMA = re.compile(r"([+-]?\d+),(\d+(?:[eE][+-]?\d+)?)")
-_GNETTRACK = "%Y.%m.%d_%H.%M.%S"
-"""Dates as G-NetTrack writes them: 2019.12.14_10.16.30."""
+_DATES = ("%Y.%m.%d_%H.%M.%S", "%a %b %d %H:%M:%S %Y")
+"""Dates as G-NetTrack (2019.12.14_10.16.30) and `date` (Wed Dec 15 16:04:38 2021) write them."""
+_ZONE = re.compile(r" [A-Z]{3,5}(?=$| \d{4}$)")
+"""The name of a time zone: it has no meaning of its own (CST is three), and differences alone count."""
 
 
 def _is_number(cell: str) -> bool:
@@ -46,15 +48,15 @@ def _is_number(cell: str) -> bool:
 
 
 def _date_s(cell: str) -> float | None:
-    """Seconds since 1970 of an ISO 8601 date and time, or one of G-NetTrack; without an offset it is in UTC."""
-    try:
-        date = datetime.fromisoformat(cell)
-    except ValueError:
+    """Seconds since 1970 of an ISO 8601 date and time, or one of _DATES; without an offset it is in UTC."""
+    cell = _ZONE.sub("", cell)
+    for form in (None, *_DATES):
         try:
-            date = datetime.strptime(cell, _GNETTRACK).replace(tzinfo=UTC)
+            date = datetime.fromisoformat(cell) if form is None else datetime.strptime(cell, form).replace(tzinfo=UTC)
         except ValueError:
-            return None
-    return (date if date.tzinfo is not None else date.replace(tzinfo=UTC)).timestamp()
+            continue
+        return (date if date.tzinfo is not None else date.replace(tzinfo=UTC)).timestamp()
+    return None
 
 
 def delimiter_of(line: str) -> str | None:
@@ -128,7 +130,8 @@ def read_rates(path: Path, recipe: TraceRecipe) -> Delivered:
                 continue
             alike = 1
             if times and time < times[-1]:
-                raise TraceError(f"{path}:{line}: the time is earlier than that of the row before; sort the rows")
+                raise TraceError(f"{path}:{line}: the time is earlier than that of the row before; sort the rows, "
+                                 "or make a file of each recording")  # fmt: skip
             times.append(time)
         rates.append(rate)
     edges = _edges(path, times, len(rates), recipe)
