@@ -5,9 +5,16 @@ from __future__ import annotations
 import json
 import os
 import re
+import resource
+import shlex
 import shutil
+import socket
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from http.client import HTTPConnection
 from pathlib import Path
 from urllib.parse import quote, urlencode
 
@@ -119,14 +126,68 @@ def test_only_pages_of_this_server_may_ask(server: Server) -> None:
 
 def test_a_form_needs_the_token_of_its_page(server: Server) -> None:
     form = {"pair": "subway-1", "scheme": "xlink"}
+    cookie = f"railyard_{server.port}_xsrf"
     for answer in (
         server.ask("/start", "POST", urlencode(form)),
-        server.ask("/start", "POST", urlencode(form | {"_xsrf": "2|00000000|00|1"}), Cookie="_xsrf=2|00000000|11|1"),
+        server.ask(
+            "/start", "POST", urlencode(form | {"_xsrf": "2|00000000|00|1"}), Cookie=f"{cookie}=2|00000000|11|1"
+        ),
         server.post("/start", form, Origin="http://elsewhere.example"),
         server.ask("/job", "POST", "stop="),
     ):
         assert answer.status == 403 and answer.problem
     assert server.job.last is None
+
+
+def test_the_token_of_another_server_of_this_host_is_left_alone(server: Server) -> None:
+    """Cookies do not know ports, and Jupyter's token is `_xsrf` too: it could not read ours."""
+    answer = server.ask("/start", Cookie="_xsrf=2|00000000|11|1")
+    assert re.findall(r"\w*xsrf(?==)", answer.headers["Set-Cookie"]) == [f"railyard_{server.port}_xsrf"]
+
+
+@contextmanager
+def serving(results: Path, descriptors: int) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    """`railyard serve` with at most so many descriptors, and its port."""
+    limited = f'ulimit -n {descriptors}; exec "$0" -m railyard serve --port 0 --results {shlex.quote(str(results))}'
+    command = ["bash", "-c", limited, sys.executable]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            place = re.search(r"127\.0\.0\.1:(\d+)", process.stdout.readline())
+            assert place is not None
+            yield process, int(place[1])
+        finally:
+            process.terminate()
+
+
+def status_of(path: str, port: int) -> int:
+    with closing(HTTPConnection("127.0.0.1", port, timeout=WAIT_S)) as connection:
+        connection.request("GET", path)
+        return connection.getresponse().status
+
+
+def test_whoever_holds_many_connections_keeps_nobody_out(make_campaign: Make) -> None:
+    with serving(campaign(make_campaign).parent, 48) as (process, port):
+        with ExitStack() as held:
+            for _ in range(100):
+                held.enter_context(socket.create_connection(("127.0.0.1", port)))
+            assert status_of("/campaign/campaign", port) in (200, 202)
+        process.terminate()
+        assert process.stderr is not None and process.stderr.read() == ""
+
+
+def test_without_descriptors_the_server_says_so_once_a_second_and_goes_on(make_campaign: Make) -> None:
+    with serving(campaign(make_campaign).parent, 48) as (process, port):
+        assert process.stderr is not None
+        highest = max(int(one.name) for one in Path(f"/proc/{process.pid}/fd").iterdir())
+        before = resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (highest + 1, 48))
+        with socket.create_connection(("127.0.0.1", port)):
+            said = "railyard: a connection cannot be taken: Too many open files; trying again.\n"
+            assert process.stderr.readline() == said
+            resource.prlimit(process.pid, resource.RLIMIT_NOFILE, before)
+            assert status_of("/", port) == 200
+        process.terminate()
+        assert set(process.stderr.read().splitlines(keepends=True)) <= {said}
 
 
 def test_every_page_says_that_nothing_from_elsewhere_may_run(server: Server) -> None:

@@ -13,13 +13,11 @@ from http.cookies import SimpleCookie
 from pathlib import Path
 from urllib.parse import urlencode
 
-from tornado.httpserver import HTTPServer
-from tornado.netutil import bind_sockets
-
 from conftest import FakeRun
 from railyard.results.aggregate import write_parquet
 from railyard.results.records import load_campaign
 from railyard.serve.app import application
+from railyard.serve.connections import listening, server_of
 from railyard.serve.job import Job
 from railyard.serve.store import Store
 from railyard.serve.web import Site
@@ -62,14 +60,14 @@ class Server:
 
     async def _main(self) -> None:
         self._loop, self._end = asyncio.get_running_loop(), asyncio.Event()
-        sockets = bind_sockets(0, "127.0.0.1")
+        sockets = listening(0)
         self.port = sockets[0].getsockname()[1]
         work, self.job = Work(), Job(self.results, self.limit_s)
-        server = HTTPServer(application(Site(Store(self.results, work), work, self.job, self.port)))
-        server.add_sockets(sockets)
+        server = server_of(application(Site(Store(self.results, work), work, self.job, self.port)))
+        server.accept_from(sockets)
         self._ready.set()
         await self._end.wait()
-        server.stop()
+        server.stop_accepting()
         await self.job.stop()
         work.end()
 
@@ -96,10 +94,10 @@ class Server:
         """A form, as the page of it sends it."""
         page = self.ask("/start")
         token = re.search(r'name="_xsrf" value="([^"]+)"', page.text)
-        cookie = SimpleCookie(page.headers["Set-Cookie"])["_xsrf"]
+        cookie = SimpleCookie(page.headers["Set-Cookie"])[f"railyard_{self.port}_xsrf"]
         assert token is not None and cookie["httponly"] and cookie["samesite"] == "Strict"
         body = urlencode({"_xsrf": token[1], **form}, doseq=True)
-        return self.ask(path, "POST", body, **{"Cookie": f"_xsrf={cookie.value}"} | headers)
+        return self.ask(path, "POST", body, **{"Cookie": f"{cookie.key}={cookie.value}"} | headers)
 
 
 def campaign(make: Make, further: Sequence[FakeRun] = ()) -> Path:

@@ -7,16 +7,14 @@ import signal
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-from tornado.httpserver import HTTPServer
-from tornado.netutil import bind_sockets
 from tornado.web import Application
 
 from railyard.base.errors import UserError
 from railyard.experiment.settings import QUIC_SCHEMES
 from railyard.serve import leaderboard
 from railyard.serve.comparing import Compare
+from railyard.serve.connections import LOOPBACK, listening, server_of
 from railyard.serve.job import Job
 from railyard.serve.pages import Campaigns, OneCampaign, OneRun, Replay, Report
 from railyard.serve.starting import (
@@ -32,9 +30,6 @@ from railyard.serve.starting import (
 from railyard.serve.store import Store
 from railyard.serve.web import Asset, NotFound, Page, Site
 from railyard.serve.work import UnfinishedError, Work
-
-LOOPBACK = "127.0.0.1"
-MOST_BODY_BYTES = 64 << 10
 
 
 class Start(Page):
@@ -133,26 +128,21 @@ def application(site: Site) -> Application:
         default_handler_class=NotFound,
         default_handler_args=given,
         xsrf_cookies=True,
+        # Cookies are a host's, whatever the port: `_xsrf` is that of other servers of Tornado here, such as Jupyter.
+        xsrf_cookie_name=f"railyard_{site.port}_xsrf",
         xsrf_cookie_kwargs={"httponly": True, "samesite": "Strict"},
         compress_response=True,
         log_function=lambda _: None,
     )
 
 
-def _listening(port: int) -> Any:
-    try:
-        return bind_sockets(port, LOOPBACK)
-    except OSError as error:
-        raise UserError(f"port {port}: {error.strerror or error}; choose another with --port, or 0 for any.") from None
-
-
 async def _serve(results: Path, port: int, tell: Callable[[str], None], limit_s: float | None) -> None:
-    sockets = _listening(port)
+    sockets = listening(port)
     work = Work()
     job = Job(results) if limit_s is None else Job(results, limit_s)
     site = Site(Store(results, work), work, job, sockets[0].getsockname()[1])
-    server = HTTPServer(application(site), max_body_size=MOST_BODY_BYTES, max_buffer_size=4 * MOST_BODY_BYTES)
-    server.add_sockets(sockets)
+    server = server_of(application(site))
+    server.accept_from(sockets)
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -161,7 +151,7 @@ async def _serve(results: Path, port: int, tell: Callable[[str], None], limit_s:
     try:
         await ended.wait()
     finally:
-        server.stop()
+        server.stop_accepting()
         await job.stop()
         work.end()
 
