@@ -421,6 +421,13 @@ def test_clean_removes_folders_of_results_and_nothing_else(made: Made, tmp_path:
     assert (results / "mine" / "notes.txt").is_file()
 
 
+def test_clean_does_not_remove_the_folder_that_it_looks_into(made: Made) -> None:
+    folder = made("demo", 1)
+    said = one_sentence(railyard("clean", folder.name, "--yes", "--results", str(folder)))
+    assert f"{folder}: this is the folder of a campaign" in said and f"--results {folder.parent}." in said
+    assert folder.is_dir()
+
+
 def test_clean_leaves_links_to_places_outside_that_are_not_there(made: Made, tmp_path: Path) -> None:
     results, folder = tmp_path / "results", made("demo", 1)
     kept = {"disk": tmp_path / "not-mounted" / "demo", "beside": Path("../not-mounted")}

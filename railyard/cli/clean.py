@@ -136,6 +136,11 @@ def clean_command(
     by_options = older_than is not None or keep is not None
     picked = chosen(folder or [], results, older_than=older_than, keep=keep) if folder or by_options else []
     for campaign in picked:
+        if campaign.folder == results:
+            raise UserError(
+                f"{results}: this is the folder of a campaign, not of results; name the one above it with "
+                f"--results {results.parent}. Nothing is removed."
+            )
         if campaign.running:
             raise UserError(f"{campaign.name}: a campaign is running there; end it first. Nothing is removed.")
     gone = [campaign.folder for campaign in picked]
