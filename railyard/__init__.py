@@ -21,3 +21,8 @@ def __getattr__(name: str) -> Any:
     from railyard import api  # noqa: PLC0415
 
     return getattr(api, name)
+
+
+def __dir__() -> list[str]:
+    """What a notebook completes."""
+    return __all__

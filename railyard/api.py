@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, SupportsIndex
 
 import plotly.graph_objects as go
 import pyarrow as pa
@@ -141,10 +141,23 @@ class Comparison:
         return _html(table) + "".join(f"<p>{html.escape(sentence)}</p>" for sentence in self.sentences)
 
 
-def load(name: str | Path, results: Path = RESULTS_DIR) -> Campaign:
+def load(name: str | Path, results: str | Path = RESULTS_DIR) -> Campaign:
     """A campaign by its folder, or by its name in the results. Raises UserError where there is none."""
-    folder = find_run_or_campaign(str(name), results)
+    folder = find_run_or_campaign(str(name), Path(results))
     return Campaign(folder, *load_campaign(folder))
+
+
+def _yaml(field: str, value: object) -> str:
+    """A setting as text: also numbers of numpy, and paths."""
+
+    def plain(one: object) -> object:
+        if isinstance(one, Path):
+            return str(one)
+        if hasattr(one, "tolist"):
+            return one.tolist()
+        raise UserError(f"settings: {field}: this takes text, numbers, lists or mappings, not {type(one).__name__}.")
+
+    return json.dumps(value, default=plain)
 
 
 def play(
@@ -153,17 +166,18 @@ def play(
     pairs: str | Sequence[str] = (),
     schemes: str | Sequence[str] | None = None,
     settings: Mapping[str, object] | None = None,
-    seeds: int | None = None,
+    seeds: SupportsIndex | None = None,
     arena: str | None = None,
-    out: Path | None = None,
+    out: str | Path | None = None,
 ) -> Campaign:
     """Plays an experiment, as `railyard run` does, or loads it where it is complete already.
 
-    `experiment`: a YAML file, or the name of one in experiments/; without it `pairs` is needed. `settings`: fields of
-    docs/reference/experiments.md by name, `{"player.bitrate": "8mbps"}`. Raises UserError for what cannot be played.
+    `experiment`: a YAML file, or the name of one in experiments/; without it `pairs` is needed. `pairs`, `schemes`: one
+    name, or several. `settings`: fields of docs/reference/experiments.md by name, `{"player.bitrate": "8mbps"}`. Raises
+    UserError for what cannot be played.
     """
     pairs = [pairs] if isinstance(pairs, str) else pairs
-    schemes = [schemes] if isinstance(schemes, str) else schemes
+    schemes = schemes if schemes is None or isinstance(schemes, str) else ",".join(schemes)
     if experiment is None and not pairs:
         raise UserError("play() needs an experiment, or pairs.")
     if arena is not None:
@@ -172,9 +186,9 @@ def play(
     changes = (
         dict(settings or {}) | ({} if arena is None else {"arena": arena}) | ({} if seeds is None else {"seeds": seeds})
     )
-    assignments = [f"{name}={json.dumps(value)}" for name, value in changes.items()]
-    document = with_options(asked, pairs, None if schemes is None else ",".join(schemes), assignments)
-    return _played(document, out)
+    assignments = [f"{name}={_yaml(name, value)}" for name, value in changes.items()]
+    document = with_options(asked, pairs, schemes, assignments)
+    return _played(document, None if out is None else Path(out))
 
 
 def _played(document: YamlDocument, out: Path | None) -> Campaign:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import railyard as rr
@@ -92,6 +93,19 @@ def test_what_is_not_there_is_one_sentence(campaign: rr.Campaign, tmp_path: Path
         campaign.rct_cdf("hsr-1")
     with pytest.raises(AttributeError, match="no attribute 'lode'"):
         rr.lode  # noqa: B018
+
+
+def test_one_name_paths_as_text_and_numbers_of_numpy_are_taken(tmp_path: Path) -> None:
+    short = {"player.duration_s": np.float64(1), "player.bitrate_bps": np.int64(1_000_000)}
+    played = rr.play(pairs="subway-1", schemes="vanilla-mp", settings=short, seeds=np.int64(1), out=str(tmp_path / "a"))
+    assert [run.run_id for run in played.runs] == ["subway-1--vanilla-mp--s1"]
+    assert rr.load("a", results=str(tmp_path)).folder == tmp_path / "a"
+    with pytest.raises(UserError, match=r"settings: player: this takes text, .* not set\."):
+        rr.play(pairs="subway-1", settings={"player": {"duration_s"}})
+
+
+def test_a_notebook_completes_the_interface() -> None:
+    assert {"play", "load", "compare"} <= set(dir(rr))
 
 
 def test_the_import_alone_loads_no_library() -> None:
