@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import os
+import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -109,3 +111,22 @@ def test_a_campaign_without_a_page_to_write_imports_nothing_that_draws() -> None
 def test_numpy_starts_no_threads() -> None:
     dry_run = ("run", "--pair", "subway-1", "--dry-run")
     assert started(*dry_run)[3] == started(*dry_run, OPENBLAS_NUM_THREADS="1")[3]
+
+
+def test_a_folder_that_is_gone_is_one_sentence(tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    inside = f'cd {shlex.quote(str(gone))} && rmdir "$PWD" && exec "$0" -m railyard list'
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    command = ["bash", "-c", inside, sys.executable]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1), done.stderr
+    assert "the current folder: No such file or directory" in done.stderr and "cd to another" in done.stderr
+
+
+def test_without_an_output_a_command_does_its_work_and_its_files_are_its_own(tmp_path: Path) -> None:
+    """A file that takes the place of a standard one would get what programs print."""
+    out = tmp_path / "plot.svg"
+    inside = f'exec "$0" -m railyard traces plot subway-1 --out {shlex.quote(str(out))} <&- >&- 2>&-'
+    done = subprocess.run(["bash", "-c", inside, sys.executable], check=False, cwd=ROOT)
+    assert done.returncode == 0 and out.read_text().endswith("</svg>\n")

@@ -3,7 +3,9 @@ interrupted prints a traceback, or swallows the interrupt."""
 
 import os
 import signal
+import sys
 from importlib import import_module
+from pathlib import Path
 
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 
@@ -12,7 +14,28 @@ def _end(*_: object) -> None:
     os._exit(INTERRUPTED)
 
 
+def _open_standard_files() -> None:
+    """One that the caller closed is nothing from now on: a file of ours would get its number, and programs that we
+    start would write into it."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
+
+
+def _check_folder() -> None:
+    try:
+        Path.cwd()
+    except OSError as error:
+        print(
+            f"railyard: the current folder: {error.strerror}; it was removed or is closed: cd to another.",
+            file=sys.stderr,
+        )
+        sys.exit(2)
+
+
 def main() -> None:
+    _open_standard_files()
+    _check_folder()
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _end)
     import_module("railyard.cli.main").main()
