@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import os
 import shutil
 import stat
 import zipfile
@@ -19,6 +20,7 @@ from in_process import railyard
 from railyard.base.paths import programs_dir
 from railyard.results import archive
 from railyard.results.archive import MANIFEST, opened, write_archive
+from small_disk import small_disk
 
 Members = dict[str, bytes]
 Change = Callable[[Members], None]
@@ -238,6 +240,18 @@ def test_programs_that_an_archive_names_are_not_run(written: Path, tmp_path: Pat
     done = railyard("repeat", str(written), "--yes")
     assert done.returncode == 0 and "same bytes: 2 of 2" in done.stdout
     assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a small disk")
+@pytest.mark.parametrize("size", ["300k", "500k", "800k", "1200k"])
+def test_a_full_disk_is_the_reason_and_no_difference(
+    size: str, written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with small_disk(tmp_path / "disk", size) as disk:
+        monkeypatch.setattr("tempfile.tempdir", str(disk))
+        done = railyard("repeat", str(written), "--yes")
+    assert (done.returncode == 2 and "No space left on device" in done.stderr) or "the disk is full" in done.stderr
+    assert len(done.stderr.splitlines()) == 1, done.stderr
 
 
 @pytest.mark.parametrize("data", [b"", b"PK\x03\x04 no archive", b"text"])

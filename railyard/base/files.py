@@ -12,6 +12,34 @@ from pathlib import Path
 
 from railyard.base.errors import UserError
 
+SPACE_BYTES = 256 << 10  # when so much cannot be written after a program ended, the disk was full while it ran
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+def check_space(folder: Path, remedy: str) -> None:
+    """Raises UserError when the disk is full: then what programs wrote there is cut short."""
+    probe = folder / f".space-{os.getpid()}.partial"
+    try:
+        with probe.open("wb") as file:
+            os.posix_fallocate(file.fileno(), 0, SPACE_BYTES)
+    except OSError as error:
+        if error.errno in DISK_FULL:
+            raise UserError(f"{folder}: the disk is full. {remedy}") from None
+        raise
+    finally:
+        probe.unlink(missing_ok=True)
+
+
+@contextmanager
+def space_checked(folder: Path, remedy: str) -> Iterator[None]:
+    """Around what fails where programs cannot write into the folder. Raises UserError when the disk is full: then this
+    is the reason, whatever followed from it."""
+    try:
+        yield
+    except (OSError, ValueError, UserError):
+        check_space(folder, remedy)
+        raise
+
 
 @contextmanager
 def writing(out: Path) -> Iterator[None]:

@@ -23,7 +23,7 @@ from typing import Any
 
 from railyard.base.counting import counting
 from railyard.base.errors import UserError
-from railyard.base.files import replacing, writing
+from railyard.base.files import check_space, replacing, space_checked, writing
 from railyard.base.jsonl import parse, read_json
 from railyard.base.lists import distinct
 from railyard.base.loop import complete, side_by_side
@@ -46,6 +46,7 @@ MOST_TRACE_BYTES, MOST_RECORD_BYTES = 2 << 30, 64 << 20
 _TRACE = re.compile(rf"{TRACES}([0-9a-f]{{64}})/([A-Za-z0-9][A-Za-z0-9_.+-]{{0,127}})")
 _OLDEST = (1980, 1, 1, 0, 0, 0)  # a time that depends on nothing
 _BLOCK = 1 << 20
+SPACE = "Make room, or let the variable TMPDIR name another folder."
 
 Files = dict[str, str]
 """SHA-256 by name."""
@@ -362,8 +363,10 @@ def repeat_all(archive: Archive, jobs: int) -> Outcome:
     async def all_of_them() -> None:
         async def work(one: Again) -> None:
             with tempfile.TemporaryDirectory(prefix="railyard-repeat-") as folder:
-                await arena_of(one.spec.arena).execute(one.spec, Path(folder))
-                _compare(one, Path(folder), outcome)
+                with space_checked(Path(folder), SPACE):
+                    await arena_of(one.spec.arena).execute(one.spec, Path(folder))
+                if not _compare(one, Path(folder), outcome):
+                    check_space(Path(folder), SPACE)
             advance()
 
         with counting("repeated", len(archive.runs)) as advance:
@@ -373,7 +376,8 @@ def repeat_all(archive: Archive, jobs: int) -> Outcome:
     return outcome
 
 
-def _compare(one: Again, folder: Path, outcome: Outcome) -> None:
+def _compare(one: Again, folder: Path, outcome: Outcome) -> bool:
+    """Whether it came out the same."""
     names = {file.relative_to(folder).as_posix(): file for file in folder.rglob("*") if file.is_file()}
     now = {name: file for name, file in names.items() if name not in ABOUT and not is_key(name)}
     hashes = {name: sha256_of(file) for name, file in now.items()}
@@ -383,3 +387,4 @@ def _compare(one: Again, folder: Path, outcome: Outcome) -> None:
     else:
         outcome.same.append(one.spec.run_id)
         outcome.files += len(hashes)
+    return not differing

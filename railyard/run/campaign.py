@@ -11,10 +11,8 @@ Layout of the campaign's directory, which `railyard.run.folders` finds or makes:
 from __future__ import annotations
 
 import asyncio
-import errno
 import hashlib
 import math
-import os
 import shlex
 import shutil
 import signal
@@ -30,6 +28,7 @@ from typing import Any
 
 from railyard.base import provenance
 from railyard.base.errors import UserError
+from railyard.base.files import check_space
 from railyard.base.jsonl import read_object
 from railyard.base.loop import complete, side_by_side
 from railyard.experiment.model import Experiment
@@ -44,8 +43,6 @@ from railyard.run.repetition import Repetitions, Tries, default_budget_s, planne
 from railyard.run.runspec import RunSpec
 
 CAMPAIGN_SCHEMA = 1
-SPACE_BYTES = 256 << 10  # when so much cannot be written after a run, the disk was full during it
-DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def identity_of(experiment: Experiment, specs: Sequence[RunSpec], further: dict[str, Any] | None = None) -> Identity:
@@ -164,18 +161,7 @@ class Campaign:
 
     def check_space(self) -> None:
         """Raises UserError when the disk is full: then a run's files are cut short, and it is no result."""
-        probe = self.runs / f"{PARTIAL}space"
-        try:
-            with probe.open("wb") as file:
-                os.posix_fallocate(file.fileno(), 0, SPACE_BYTES)
-        except OSError as error:
-            if error.errno in DISK_FULL:
-                raise UserError(
-                    f"{self.out}: the disk is full. Completed runs are kept: make room, and run the same command again."
-                ) from None
-            raise
-        finally:
-            probe.unlink(missing_ok=True)
+        check_space(self.out, "Completed runs are kept: make room, and run the same command again.")
 
     def install(self, partial: Path, run_id: str) -> None:
         """Puts a completed run in its place, by rename. What is there, and is not that run, is set aside."""

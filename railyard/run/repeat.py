@@ -13,6 +13,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from railyard.base.errors import UserError
+from railyard.base.files import check_space, space_checked
 from railyard.base.loop import complete
 from railyard.base.paths import IN_CHECKOUT, PEERS_DIR, ROOT, program
 from railyard.base.provenance import git_state, sha256_of
@@ -110,7 +111,12 @@ def repeat(spec: RunSpec, out: Path) -> None:
         raise UserError(f"{out}: cannot be made: {error.strerror}.") from None
     partial = out / f"{PARTIAL}{spec.run_id}"  # commands() finds it in the words of the programs
     partial.mkdir()
-    run_record.write(partial, complete(arena_of(spec.arena).execute(spec, partial)))
+    remedy = "Make room, or choose another folder: --out or the variable TMPDIR names one."
+    with space_checked(partial, remedy):
+        record = complete(arena_of(spec.arena).execute(spec, partial))
+        if record["outcome"] != "complete":
+            check_space(partial, remedy)
+        run_record.write(partial, record)
     for file in list(partial.iterdir()):
         file.rename(out / file.name)
     partial.rmdir()
