@@ -34,12 +34,6 @@ def test_what_was_played_is_loaded(campaign: rr.Campaign) -> None:
     assert [run.run_id for run in again.runs] == [run.run_id for run in campaign.runs]
 
 
-def test_one_name_stands_for_a_list_of_one(campaign: rr.Campaign, tmp_path: Path) -> None:
-    one = rr.play(pairs="subway-1", schemes="vanilla-mp", settings=SETTINGS, seeds=5, out=tmp_path / "one")
-    assert one.schemes == ["vanilla-mp"]
-    assert [run.chunks for run in one.runs] == [run.chunks for run in campaign.runs if run.label == "vanilla-mp"]
-
-
 def test_a_comparison_has_the_command_lines_rows_and_sentences(campaign: rr.Campaign) -> None:
     found = rr.compare(campaign, against="sp")
     rows = found.table.to_pylist()
