@@ -98,6 +98,22 @@ def test_what_nobody_says_of_a_recording_must_be_given(recordings: Path) -> None
     assert [path.name for path in read_index(recordings / "lib" / "index.yaml")[0].paths] == ["lte-1", "lte-2"]
 
 
+def test_kind_and_resolution_of_each_recording_are_taken_from_options(recordings: Path) -> None:
+    both = ("pair", recordings / "bus.down", recordings / "street.down", "--name", "p", "--out", recordings / "lib")
+    for option, text, said in (
+        ("--kinds", "tcp", "--kinds takes two of saturated-udp, saturated-tcp, tcp-goodput, generated, restored"),
+        ("--resolutions", "1000", "--resolutions takes two numbers of ms above 0, such as 1000,1, not '1000'"),
+        ("--resolutions", "1000,-1", "not '1000,-1'"),
+        ("--resolutions", "nan,1", "not 'nan,1'"),
+    ):
+        code, _, err = railyard_traces(*both, option, text)
+        assert (code, said in err) == (2, True), err
+    assert railyard_traces(*both, "--kinds", "tcp-goodput,saturated-udp", "--resolutions", "1000,1")[0] == 0
+    (pair,) = read_index(recordings / "lib" / "index.yaml")
+    said_of_both = [(path.kind, path.resolution_ms) for path in pair.paths]
+    assert said_of_both == [("tcp-goodput", 1000), ("saturated-udp", 1)]
+
+
 def test_a_recording_that_is_missing_or_given_twice_is_said_so(recordings: Path) -> None:
     for first, second, said in (
         ("none.down", "street.down", "none.down: cannot read the trace: no such file or directory"),

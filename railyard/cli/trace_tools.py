@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Sequence
 from itertools import takewhile
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar, get_args
 
 import typer
 from pydantic import ValidationError
@@ -24,11 +26,12 @@ from railyard.traces.fetch import DOWNLOADS, MANIFEST, Source, fetch_source, fin
 from railyard.traces.handshakes import BLOCK, Quantiles, quantiles, read_groups
 from railyard.traces.index import MADE_OF_SINGLES, write_entry
 from railyard.traces.library import find_pair
-from railyard.traces.names import TECHNOLOGY_ORDER, Technology
+from railyard.traces.names import TECHNOLOGY_ORDER, Kind
 from railyard.traces.singles import PairMetadata, Single, cut_words, make_pair
 from railyard.traces.stats import rtt_stats
 from railyard.traces.trace import MAX_MS, OPPORTUNITY_BYTES, TraceError, read_trace
 
+Name = TypeVar("Name", bound=str)
 console = new_console()
 MOST_FOLDERS = 9
 """If a data set has more folders, its files are not listed one by one."""
@@ -202,6 +205,13 @@ def pair_command(
     scenario: Annotated[str | None, typer.Option(help="Scenario. Default: of INDEX.csv.")] = None,
     licence: Annotated[str | None, typer.Option(help="Licence. Default: of INDEX.csv.")] = None,
     source: Annotated[str | None, typer.Option(help="Source. Default: of INDEX.csv.")] = None,
+    kinds: Annotated[
+        str | None, typer.Option(help="What the traces are: FIRST,SECOND, such as tcp-goodput. Default: of INDEX.csv.")
+    ] = None,
+    resolutions: Annotated[
+        str | None,
+        typer.Option(help="In which steps they were recorded, ms: FIRST,SECOND. Default: of INDEX.csv, else unknown."),
+    ] = None,
     first_start: Annotated[float, typer.Option(min=0, help="Start in the first recording, s.")] = 0.0,
     second_start: Annotated[float, typer.Option(min=0, help="Start in the second recording, s.")] = 0.0,
     cut: Annotated[
@@ -209,8 +219,16 @@ def pair_command(
     ] = True,
 ) -> None:
     """Make a pair of two single recordings. The pair says that they were not recorded together."""
-    of_first, of_second = _technologies(technologies)
-    singles = (Single(first, of_first, first_start), Single(second, of_second, second_start))
+    of_both = zip(
+        (first, second),
+        _both("technologies", technologies, TECHNOLOGY_ORDER),
+        (first_start, second_start),
+        _both("kinds", kinds, get_args(Kind)),
+        _resolutions(resolutions),
+        strict=True,
+    )
+    one, other = (Single(*values) for values in of_both)
+    singles = (one, other)
     files, entry = make_pair(singles, PairMetadata(name, scenario, licence, source), cut=cut)
     written = write_entry(out, files, entry)
     note = cut_words(singles) if cut else ""
@@ -221,14 +239,27 @@ def pair_command(
     console.print(MADE_OF_SINGLES, soft_wrap=True)
 
 
-def _technologies(text: str | None) -> tuple[Technology | None, Technology | None]:
+def _both(option: str, text: str | None, known: Sequence[Name]) -> tuple[Name | None, Name | None]:
+    """The two names of an option, of those that are known."""
     if text is None:
         return None, None
-    names = [word.strip() for word in text.split(",")]
-    by_name = {str(technology): technology for technology in TECHNOLOGY_ORDER}
-    if len(names) != 2 or not set(names) <= set(by_name):
-        raise TraceError(f"--technologies takes two of {', '.join(TECHNOLOGY_ORDER)}, such as wifi,lte, not '{text}'")
-    return by_name[names[0]], by_name[names[1]]
+    by_name = {str(name): name for name in known}
+    names = [by_name.get(word.strip()) for word in text.split(",")]
+    if len(names) != 2 or None in names:
+        raise TraceError(f"--{option} takes two of {', '.join(known)}, such as {known[-2]},{known[-1]}, not '{text}'")
+    return names[0], names[1]
+
+
+def _resolutions(text: str | None) -> tuple[float | None, float | None]:
+    if text is None:
+        return None, None
+    try:
+        one, other = (float(word) for word in text.split(","))
+    except ValueError:
+        one = other = 0.0
+    if not (0 < one < math.inf and 0 < other < math.inf):
+        raise TraceError(f"--resolutions takes two numbers of ms above 0, such as 1000,1, not '{text}'")
+    return one, other
 
 
 def fetch(

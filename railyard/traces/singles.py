@@ -15,7 +15,7 @@ from railyard.traces.convert.run import convert_trace
 from railyard.traces.index import PairEntry, PathEntry, bad_name
 from railyard.traces.light import LEO_STEP_MS, layout_of, read_light_trace, read_size_latency
 from railyard.traces.links import link_defaults
-from railyard.traces.names import Technology
+from railyard.traces.names import Kind, Technology
 from railyard.traces.periods import CONSTANT_MS
 from railyard.traces.recorded import CSV_FILE, Recording, describe
 from railyard.traces.trace import TraceError, format_trace, read_trace
@@ -29,6 +29,8 @@ class Single:
     """The downlink's trace, or a folder of CellReplay or LeoReplayer, which is taken whole."""
     technology: Technology | None = None
     start_s: float = 0.0
+    kind: Kind | None = None
+    resolution_ms: float | None = None
 
 
 @dataclass(frozen=True)
@@ -138,8 +140,8 @@ def make_pair(
                 downlink=written["down"],
                 base_rtt_ms=link.base_rtt_ms,
                 queue=link.queue,
-                kind=known.kind if known else None,
-                resolution_ms=known.resolution_ms if known else None,
+                kind=single.kind or (known.kind if known else None),
+                resolution_ms=single.resolution_ms or (known.resolution_ms if known else None),
                 link=link.settings | settings,
             )
         )
