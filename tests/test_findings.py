@@ -208,6 +208,31 @@ def test_the_sentences_and_the_table_of_differences_say_the_same(make_campaign: 
             assert f"{one.label}: rebuffer rate {one.words_here} ({one.verdict})" in told
 
 
+@pytest.mark.parametrize(
+    ("stalled_s", "words"),
+    [
+        ([1.0] * 6, "holds"),
+        ([1.0, 1.0, 1.0, 1.0, 4.4, 5.6], "holds for these traces"),
+        ([9.0] * 6, "does not hold"),
+        ([9.0, 9.0, 9.0, 9.0, 5.6, 4.4], "does not hold for these traces"),
+    ],
+)
+def test_a_claim_that_pairs_like_these_do_not_establish_says_so(
+    make_campaign: Make, stalled_s: list[float], words: str
+) -> None:
+    """Six pairs, on which the other scheme stalls for 5 s: where they differ much, another six may say otherwise."""
+    runs = [
+        run
+        for number, ours_s in enumerate(stalled_s)
+        for label, time_s in (("sp", 5.0), ("vanilla-mp", 5.0), ("xlink", ours_s))
+        for run in at_places(played(label, time_s, 1.0, pair=f"p{number}"), places=4)
+    ]
+    findings = found(make_campaign, *runs)
+    assert f"Re-injection is better than none (vanilla-mp): {words} (xlink: " in " ".join(findings.answers)
+    told = " ".join(findings.of_pair["Over all pairs"])
+    assert f"Re-injection as in xlink is better than none (vanilla-mp): {words}. " in told
+
+
 def test_a_scheme_under_which_every_play_failed_has_no_rebuffer_rate_and_is_compared_by_its_tail(
     make_campaign: Make,
 ) -> None:

@@ -110,7 +110,15 @@ class Difference:
     @property
     def no_lower(self) -> bool:
         """Whether it is established, at 5 %, that it is not lower by more than the margin, for these pairs."""
-        return self.here is not None and self.carried and self.here.inner.low > -self.figure.margin
+        return self.carried and self._no_lower(self.here)
+
+    @property
+    def no_lower_elsewhere(self) -> bool:
+        """The same for pairs like these."""
+        return self.carried and self._no_lower(self.change)
+
+    def _no_lower(self, change: Change | None) -> bool:
+        return change is not None and change.inner.low > -self.figure.margin
 
     @property
     def words(self) -> str:

@@ -27,7 +27,7 @@ from railyard.results.records import Run
 from railyard.results.shortage import Shortage
 from railyard.stats.bootstrap import FEWEST, Layout
 from railyard.stats.intervals import TOO_SMALL, Interval, carries_ends
-from railyard.stats.verdict import Answer, Verdict, of_parts
+from railyard.stats.verdict import Answer, of_parts
 from railyard.traces.trace import Trace
 
 MULTIPATH = ("mptcp", "vanilla-mp", "vanilla-mp-2021", "xlink", "xlink-lean", "xlink+")
@@ -119,6 +119,17 @@ def _better(judged: Sequence[Difference]) -> Answer:
     return False if verdicts and all(one.no_lower for one in judged) else None
 
 
+def _here_alone(judged: Sequence[Difference]) -> bool:
+    """Whether the answer is established for these traces and not for pairs like them."""
+    answer, verdicts = _better(judged), [one.verdict for one in judged]
+    if answer is None:
+        return False
+    if answer:
+        return "lower" not in verdicts
+    higher = [verdict for verdict in verdicts if verdict.startswith("higher")]
+    return "higher" not in higher if higher else not all(one.no_lower_elsewhere for one in judged)
+
+
 def _told(one: Difference) -> str:
     return f"{one.figure.title} {one.words_here} ({one.verdict})"
 
@@ -147,17 +158,21 @@ def _levels(one_side: Sequence[Difference]) -> str:
     return ", ".join(f"{one.figure.title} {differences.level_in_unit(one.theirs, one.figure)}" for one in one_side)
 
 
-def _claim(verdict: Verdict, answers: dict[str, Answer]) -> str:
-    """The verdict, and with which schemes it is so where they differ."""
+def _claim(judged: dict[str, list[Difference]]) -> str:
+    """The verdict on a claim of several schemes, for which traces it is established, and with which schemes it is so
+    where they differ."""
+    answers = {label: _better(ones) for label, ones in judged.items()}
+    verdict = of_parts(list(answers.values()))
+    where = " for these traces" if verdict != "not decided" and any(map(_here_alone, judged.values())) else ""
     if verdict != "partly":
-        return verdict
+        return f"{verdict}{where}"
     said = ((True, "with"), (False, "not with"), (None, "not decided with"))
     parts = [
         f"{start} {listed([label for label, answer in answers.items() if answer is which])}"
         for which, start in said
         if which in answers.values()
     ]
-    return f"partly, {', '.join(parts)}"
+    return f"partly{where}, {', '.join(parts)}"
 
 
 def _of_single(pair: str, single: str, primary: str, labels: Sequence[str], by_comparison: Compared) -> list[str]:
@@ -169,8 +184,7 @@ def _of_single(pair: str, single: str, primary: str, labels: Sequence[str], by_c
     judged = {label: ones for label, ones in judged.items() if ones}
     if not judged:
         return []
-    answers = {label: _better(ones) for label, ones in judged.items()}
-    verdict = _claim(of_parts(list(answers.values())), answers)
+    verdict = _claim(judged)
     figures = ". ".join(_scheme_words(label, of_schemes[label]) for label in judged)
     levels = _levels(next(iter(judged.values())))
     open_ones = _would_decide(of_schemes.values())
@@ -188,7 +202,7 @@ def _of_reinjection(pair: str, row: Sequence[Cell], by_comparison: Compared) -> 
             continue
         cost = differences.cost(cell.runs)
         for_bytes = f" It costs {cost} more bytes." if cost else ""
-        verdict = of_parts([_better(judged)])
+        verdict = _claim({cell.label: judged})
         sentences.append(
             f"Re-injection as in {cell.label} is better than none (vanilla-mp): {verdict}. Difference to it: "
             f"{_scheme_words(cell.label, of_figures)}.{for_bytes}{_would_decide([of_figures])}"
@@ -435,16 +449,14 @@ def _multipath_in_brief(row: Sequence[Cell], by_comparison: Compared) -> list[st
     """Is multipath better than single path on the primary path? With the figures of one scheme: that of the paper where
     it was played."""
     labels = [cell.label for cell in row if _scheme(cell) in MULTIPATH]
-    judged = {label: ones for label in labels if (ones := by_comparison.get((ALL, label, "sp"))) and _judged(ones)}
+    of_schemes = {label: by_comparison[ALL, label, "sp"] for label in labels if (ALL, label, "sp") in by_comparison}
+    judged = {label: ones for label, of_figures in of_schemes.items() if (ones := _judged(of_figures))}
     if not judged:
         return []
-    answers = {label: _better(_judged(ones)) for label, ones in judged.items()}
     one = "xlink" if "xlink" in judged else next(iter(judged))
-    claim = _claim(of_parts(list(answers.values())), answers)
-    open_ones = _would_decide(judged.values()) if None in answers.values() else ""
-    return [
-        f"Multipath is better than single path on the primary path: {claim} ({_brief(one, judged[one])}).{open_ones}"
-    ]
+    open_ones = _would_decide(of_schemes.values()) if None in map(_better, judged.values()) else ""
+    claim = f"{_claim(judged)} ({_brief(one, of_schemes[one])})"
+    return [f"Multipath is better than single path on the primary path: {claim}.{open_ones}"]
 
 
 def _reinjection_in_brief(row: Sequence[Cell], by_comparison: Compared) -> list[str]:
@@ -455,7 +467,7 @@ def _reinjection_in_brief(row: Sequence[Cell], by_comparison: Compared) -> list[
     if cell is None or not _judged(of_figures):
         return []
     cost = differences.cost(cell.runs)
-    verdict = of_parts([_better(_judged(of_figures))])
+    verdict = _claim({cell.label: _judged(of_figures)})
     return [
         f"Re-injection is better than none (vanilla-mp): {verdict} ({_brief(cell.label, of_figures)}"
         f"{f'; for {cost} more bytes' if cost else ''}).{_would_decide([of_figures])}"
