@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -28,6 +29,7 @@ from railyard.run.campaign import Campaign
 from railyard.run.folders import Identity, results_folder
 from railyard.run.runspec import RunSpec
 from report_exhibit import exhibit_of
+from small_disk import small_disk
 
 YAML = """\
 name: unit
@@ -426,6 +428,15 @@ def test_clean_does_not_remove_the_folder_that_it_looks_into(made: Made) -> None
     said = one_sentence(railyard("clean", folder.name, "--yes", "--results", str(folder)))
     assert f"{folder}: this is the folder of a campaign" in said and f"--results {folder.parent}." in said
     assert folder.is_dir()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a disk that is read only")
+def test_clean_says_what_it_may_not_remove(made: Made, tmp_path: Path) -> None:
+    with small_disk(tmp_path / "results", "1m") as disk:
+        folder = made("demo", 1)
+        subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+        said = one_sentence(railyard("clean", "demo", "--yes", "--results", str(disk)))
+    assert f"{folder}: it cannot be removed" in said and "--out" not in said
 
 
 def test_clean_leaves_links_to_places_outside_that_are_not_there(made: Made, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from in_process import railyard
 from railyard.base.paths import ROOT
 from railyard.cli.main import COMMANDS, EXAMPLES, GROUPS, whole
 
@@ -130,3 +131,20 @@ def test_without_an_output_a_command_does_its_work_and_its_files_are_its_own(tmp
     inside = f'exec "$0" -m railyard traces plot subway-1 --out {shlex.quote(str(out))} <&- >&- 2>&-'
     done = subprocess.run(["bash", "-c", inside, sys.executable], check=False, cwd=ROOT)
     assert done.returncode == 0 and out.read_text().endswith("</svg>\n")
+
+
+def test_without_a_home_nothing_is_said_of_it(tmp_path: Path) -> None:
+    environment = {name: text for name, text in os.environ.items() if name not in ("MPLCONFIGDIR", "XDG_CONFIG_HOME")}
+    command = [sys.executable, "-m", "railyard", "traces", "plot", "subway-1", "--out", str(tmp_path / "plot.svg")]
+    bare = environment | {"HOME": "/proc/none"}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, env=bare)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_file_that_cannot_be_written_is_named_as_it_was_given(tmp_path: Path) -> None:
+    long = tmp_path / f"{'x' * 248}.svg"  # the file beside it has a longer name
+    done = railyard("traces", "plot", "subway-1", "--out", str(long))
+    assert (done.returncode, done.stderr) == (
+        2,
+        f"railyard: {long}: cannot be written: File name too long; choose another place.\n",
+    )

@@ -48,13 +48,18 @@ def writing(out: Path) -> Iterator[None]:
         out.parent.mkdir(parents=True, exist_ok=True)
         yield
     except OSError as error:
-        raise UserError(f"{error.filename or out}: cannot be written: {error.strerror or error}.") from None
+        place = out if error.filename in (None, str(_beside(out))) else error.filename
+        raise UserError(f"{place}: cannot be written: {error.strerror or error}; choose another place.") from None
+
+
+def _beside(file: Path) -> Path:
+    return file.with_name(f".{file.name}.partial")
 
 
 def new_beside(file: Path) -> Path:
     """An empty file, to be written and renamed to `file`. In a folder that came from elsewhere a link to any file may
     have its name: it is removed, and what it leads to stays as it is."""
-    partial = file.with_name(f".{file.name}.partial")
+    partial = _beside(file)
     partial.unlink(missing_ok=True)
     partial.touch(exist_ok=False)
     return partial

@@ -4,6 +4,7 @@ libraries of all commands together take seconds to load."""
 from __future__ import annotations
 
 import ast
+import logging
 import os
 import sys
 from importlib import import_module
@@ -172,6 +173,8 @@ def main() -> None:
     """Entry point: what a user can mend ends in one sentence and exit code 2."""
     # For numpy, when a command loads it: its products are small, and a second thread mostly waits for the first one.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    # Where there is no home it says on three lines where its cache is.
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)
     try:
         sys.exit(app(standalone_mode=False))
     except UserError as error:

@@ -305,6 +305,8 @@ def set_aside(file: Path, folder: Path) -> None:
 def remove_folder(folder: Path, results: Path) -> None:
     """Removes a folder of results. What was begun and not ended is under a name that `clean --leftovers` knows."""
     removed = results / f"{REMOVED}{os.getpid()}-{folder.name}"
+    if not all(os.access(place, os.W_OK) for place in (folder, folder.parent, results)):
+        raise UserError(f"{folder}: it cannot be removed: this user may not write there, or nobody may.")
     with locked(folder):
         folder.rename(removed)
     with suppress(FileNotFoundError):
