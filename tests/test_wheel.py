@@ -152,6 +152,8 @@ def test_a_wheel_with_the_simulator_needs_no_build_and_no_rights(tmp_path_factor
             [*run, name], cwd=whole.folder, env=bare | more, capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, done.stdout + done.stderr
+    mpshell = whole.railyard("run", "smoke")
+    assert mpshell.returncode == 2 and "has the simulator alone: `--arena sim`." in mpshell.stderr
     runs = [sorted((whole.folder / name / "runs").iterdir()) for name in ("own", "built")]
     assert [outputs_sha256(run) for run in runs[0]] == [outputs_sha256(run) for run in runs[1]]
 

@@ -49,9 +49,10 @@ def program(name: str) -> Path:
     """A C program of the project. Raises UserError."""
     path = program_place(name)
     if not path.is_absolute():
+        alone = " This installation has the simulator alone: `--arena sim`." if (PACKAGE / "bin").is_dir() else ""
         raise UserError(
             f"the program {name} is not on PATH; install the programs with `make install` in a checkout of "
-            f"Railyard, or set {BIN_VARIABLE} to the folder that they are in."
+            f"Railyard, or set {BIN_VARIABLE} to the folder that they are in.{alone}"
         )
     if not os.access(path, os.X_OK):
         raise UserError(f"{path} is not there or not executable; build the programs with `make build`.")
