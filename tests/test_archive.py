@@ -177,9 +177,14 @@ def _strange_setting(content: Members) -> None:
     _set(content, lambda record: record["config"].update(seed="x"))
 
 
+def _no_kernel(content: Members) -> None:
+    _set(content, lambda record: record["config"].update(arena="kernel"))
+
+
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
+        (_no_kernel, "config.kernel: a run of the kernel arena names its kernel."),
         (_climb, "is no name of a file in an archive"),
         (_absolute, "is no name of a file in an archive"),
         (_trace_elsewhere, "is no trace under its SHA-256"),
