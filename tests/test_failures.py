@@ -12,6 +12,7 @@ import pytest
 from conftest import FakeRun
 from railyard.results.failures import failures, has_excuse
 from railyard.results.records import Run, load_run
+from railyard.results.show import chunks_table
 from railyard.stats.distributions import exact_share
 from railyard.traces.trace import sha256_file
 
@@ -91,8 +92,11 @@ def test_a_play_that_was_cut_counts_the_chunks_that_it_should_have_requested(
     (folder / "player.jsonl").write_text(
         events + json.dumps({"t": limit_s or 9.0, "event": "buffer", "buffered_ms": 0})
     )
-    chunks = load_run(folder).chunks
+    run = load_run(folder)
+    chunks = run.chunks
     assert [chunk.index for chunk in chunks if not chunk.requested] == missing
+    asked_at = list(chunks_table(run).columns[1].cells)
+    assert [chunk.index for chunk, said in zip(chunks, asked_at, strict=True) if said == "–"] == missing
     assert [chunk.rct_s for chunk in chunks if not chunk.requested] == [limit_s] * len(missing)
     assert [chunk.completed for chunk in chunks] == [True] * 3 + [False] * (1 + len(missing))
     assert chunks[3].rct_s == pytest.approx((limit_s or 9.0) - 0.9), "what was requested counts the time since then"

@@ -146,7 +146,7 @@ def chunks_table(run: Run) -> Table:
         share = chunk.efficiency
         chunks.add_row(
             str(chunk.index),
-            f"{chunk.request_s:.3f}",
+            f"{chunk.request_s:.3f}" if chunk.requested else "–",
             f"{'' if chunk.completed else '≥ '}{chunk.rct_s:.3f}",
             seconds(chunk.oracle_s),
             seconds(chunk.oracle_play_s),
