@@ -19,7 +19,7 @@ from conftest import Done, good
 from in_process import railyard
 from railyard.arenas import mpshell
 from railyard.base.errors import UserError
-from railyard.base.paths import program
+from railyard.base.paths import ROOT, program
 from railyard.cli import runs as cli
 from railyard.gate.compare import outputs_sha256
 from railyard.report.exhibit import newest_exhibits
@@ -437,6 +437,17 @@ def test_clean_says_what_it_may_not_remove(made: Made, tmp_path: Path) -> None:
         subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
         said = one_sentence(railyard("clean", "demo", "--yes", "--results", str(disk)))
     assert f"{folder}: it cannot be removed" in said and "--out" not in said
+
+
+def test_a_folder_that_is_closed_to_the_user_does_not_hide_the_others(made: Made, tmp_path: Path) -> None:
+    made("demo", 1)
+    closed = made("closed", 1)
+    closed.chmod(0)
+    as_others = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
+    command = [*as_others, sys.executable, "-m", "railyard", "list", "--results", str(tmp_path / "results")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    closed.chmod(0o700)
+    assert (done.returncode, done.stderr) == (0, "") and "demo-sim-" in done.stdout and closed.name not in done.stdout
 
 
 def test_clean_leaves_links_to_places_outside_that_are_not_there(made: Made, tmp_path: Path) -> None:

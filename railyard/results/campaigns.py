@@ -171,6 +171,9 @@ class StoredCampaign:
 
 
 def _folders(folder: Path, depth: int) -> Iterator[Path]:
+    """Without those that are closed to this user."""
+    if not os.access(folder, os.R_OK | os.X_OK):
+        return
     if any((folder / mark).is_file() for mark in MARKS) or any(folder.glob(PARTS)):
         yield folder
     if depth == 0:
