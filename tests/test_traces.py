@@ -328,6 +328,22 @@ def test_pairs_are_derived_from_a_recorded_collection(tmp_path: Path, monkeypatc
     assert (drive.licence, ride.licence) == ("MIT; BSD", "MIT")
 
 
+def test_a_collection_is_checked_and_may_come_from_a_spreadsheet(tmp_path: Path) -> None:
+    """With a byte order mark and the line ends of Windows."""
+    index = make_collection(tmp_path, CSV_ROWS)
+    index.write_bytes(b"\xef\xbb\xbf" + index.read_bytes().replace(b"\n", b"\r\n"))
+    assert [pair.name for pair in read_recorded(index)] == ["ride_7", "drive_1"]
+    code, out, err = railyard_traces("validate", index)
+    assert (code, "2 pairs" in out) == (0, True), err
+    index.write_text(index.read_text(encoding="utf-8-sig").replace(",", ";"))
+    code, _, err = railyard_traces("validate", index)
+    assert code == 2 and "INDEX.csv:1: the column 'file' is missing; add it to the header and the rows, with com" in err
+    make_collection(tmp_path, CSV_ROWS)
+    write(tmp_path / "drive_1_att.down", "5\n3\n")
+    code, _, err = railyard_traces("validate", index)
+    assert code == 2 and "drive_1_att.down:2: timestamp 3 comes after 5" in err
+
+
 WITH_KINDS = CSV_HEADER.replace("\n", ",pair_kind,kind,resolution,resolution_ms,note\n")
 
 

@@ -27,7 +27,7 @@ from railyard.traces.networks import NETWORKS, network_pair
 from railyard.traces.parameters import MAX_DURATION_S
 from railyard.traces.periods import unequal
 from railyard.traces.presets import mobility_models
-from railyard.traces.recorded import describe
+from railyard.traces.recorded import CSV_FILE, describe, read_recorded
 from railyard.traces.resolution import coarse_words
 from railyard.traces.stats import Dips, TraceStats, pair_stats, rtt_stats, trace_stats
 from railyard.traces.trace import FloatArray, Trace, TraceError, read_trace
@@ -254,15 +254,15 @@ def _print_light(what: str, rows: Sequence[Burst]) -> None:
 
 @app.command()
 def validate(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="Traces, and indexes (.yaml).")],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="Traces, and indexes (.yaml, INDEX.csv).")],
 ) -> None:
     """Check traces and indexes: describe each, or its first error. Exit code 2 if there is an error."""
     failed = False
     table = Table("file", "opportunities", "period, s", "mean, Mbps", "SHA-256")
     for file in files:
         try:
-            if file.suffix in (".yaml", ".yml"):
-                pairs = read_index(file)
+            if file.suffix in (".yaml", ".yml") or file.name == CSV_FILE:
+                pairs = (read_recorded if file.name == CSV_FILE else read_index)(file)
                 _warn_of_periods(pairs)
                 for trace in sorted({t for pair in pairs for path in pair.paths for t in (path.uplink, path.downlink)}):
                     read_trace(trace)

@@ -139,12 +139,12 @@ def _texts(path: Path) -> Iterator[Iterator[tuple[str, TextIO]]]:
                 if info.file_size > MAX_BYTES:
                     raise TraceError(f"{path}: '{info.filename}' has more than {MAX_BYTES} bytes; it is not read")
                 with archive.open(info) as binary:
-                    yield info.filename, io.TextIOWrapper(binary, encoding="utf-8", newline="")
+                    yield info.filename, io.TextIOWrapper(binary, encoding="utf-8-sig", newline="")
 
     def of_files(files: Iterable[Path]) -> Iterator[tuple[str, TextIO]]:
         for file in files:
             check_regular(file)
-            with file.open(encoding="utf-8", newline="") as stream:
+            with file.open(encoding="utf-8-sig", newline="") as stream:
                 yield str(file), stream
 
     try:

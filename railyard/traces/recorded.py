@@ -90,11 +90,14 @@ def _resolution_ms(place: str, fields: dict[str, str]) -> float | None:
 
 def _read_rows(index: Path) -> dict[str, Recording]:
     try:
-        with index.open(encoding="utf-8", newline="") as stream:
+        with index.open(encoding="utf-8-sig", newline="") as stream:
             reader = csv.DictReader(stream, strict=True)
             missing = [name for name in COLUMNS if name not in (reader.fieldnames or [])]
             if missing:
-                raise TraceError(f"{index}:1: the column {missing[0]!r} is missing; add it to the header and the rows")
+                raise TraceError(
+                    f"{index}:1: the column {missing[0]!r} is missing; add it to the header and the rows, with commas "
+                    "between the cells"
+                )
             rows = {}
             for fields in reader:
                 place = f"{index}:{reader.line_num}"
