@@ -345,6 +345,14 @@ def test_logs_of_bytes_and_places_are_bins_of_their_own_lengths(tmp_path: Path) 
         times_of(write(tmp_path / "bad.log", rows[0] + "\nhello\n"), **{"from": "movement"})
 
 
+def test_a_gap_in_a_log_of_bytes_and_places_is_said(tmp_path: Path) -> None:
+    rows = "1453121790686 {} 51.0 3.7 6016 1000\n1453121791687 {} 51.0 3.7 6016 1000\n"
+    for since_ms, said in ((40_287, False), (69_287, True), (20, False)):
+        file = write(tmp_path / "report.log", rows.format(39_287, since_ms))
+        code, out, _ = railyard_traces("convert", file, "--out", tmp_path / "r.down")
+        assert (code, "; warning: 29 s before line 2 have no row and are left out" in out) == (0, said), out
+
+
 def test_a_file_of_an_archive_is_read(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "all.zip", "w") as archive:
         for folder in ("a", "b"):

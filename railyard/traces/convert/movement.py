@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,9 @@ from railyard.traces.convert.recipe import TraceRecipe
 from railyard.traces.trace import TraceError, bytes_of
 
 _ROW = re.compile(r"\s*(\d{10,14})\s+(\d{1,14})\s+(-?\d+(?:\.\d+)?)\s+(-?\d+(?:\.\d+)?)\s+(\d{1,14})\s+(\d{1,9})\s*")
+
+GAP_MS = 10_000
+"""So much more between two rows than the second one says of itself is a gap in the recording."""
 
 
 def is_movement_log(lines: Sequence[bytes]) -> bool:
@@ -29,6 +33,7 @@ def read_movement(path: Path, _: TraceRecipe) -> Delivered:
     lines = bytes_of(path).decode("latin-1").splitlines()
     sizes: list[int] = []
     lengths_ms: list[int] = []
+    before_ms, longest_ms, longest_at = None, 0, 0
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
@@ -38,7 +43,10 @@ def read_movement(path: Path, _: TraceRecipe) -> Delivered:
                 f"{path}:{number}: this is no row of ms since 1970, ms since the start, latitude, longitude, bytes and "
                 "ms since the row before; correct or remove it"
             )
-        size, length_ms = int(match[5]), int(match[6])
+        since_ms, size, length_ms = int(match[2]), int(match[5]), int(match[6])
+        if before_ms is not None and since_ms - before_ms - length_ms > longest_ms:
+            longest_ms, longest_at = since_ms - before_ms - length_ms, number
+        before_ms = since_ms
         if length_ms == 0 and sizes:
             sizes[-1] += size
             continue
@@ -47,4 +55,10 @@ def read_movement(path: Path, _: TraceRecipe) -> Delivered:
     if not sum(lengths_ms):
         raise TraceError(f"{path}: there is no row with a time in it")
     edges_us = np.concatenate(([0], np.cumsum(lengths_ms))) * 1000.0
-    return from_bins(edges_us, np.array(sizes, dtype=np.float64))
+    note = ""
+    if longest_ms > GAP_MS:
+        note = (
+            f"warning: {longest_ms / 1e3:g} s before line {longest_at} have no row and are left out: convert the part "
+            "before or after"
+        )
+    return replace(from_bins(edges_us, np.array(sizes, dtype=np.float64)), note=note)
