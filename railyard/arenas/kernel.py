@@ -293,7 +293,7 @@ class Kernel(Arena):
 
     async def execute(self, spec: RunSpec, run_dir: Path) -> dict[str, Any]:
         if spec.kernel is None:
-            raise ValueError(f"{spec.run_id}: a run of the kernel arena names its kernel")
+            raise UserError(f"{spec.run_id}: run.json: config.kernel: a run of the kernel arena names its kernel.")
         settings, inner, user = _prepare(spec, run_dir)
         async with one_core() as core:
             started, begin = datetime.now(UTC), time.monotonic()

@@ -88,8 +88,6 @@ def spec_of(
         raise UserError(f"{folder / 'run.json'}: {where}: {mistake['msg']}; no run has such a setting.") from None
     if stack is not None and spec.stack is None:
         raise UserError(f"--stack names the peer.yaml of a stack, and the run has none: its scheme is {spec.scheme}.")
-    if spec.arena == "kernel" and spec.kernel is None:
-        raise UserError(f"{folder / 'run.json'}: config.kernel: a run of the kernel arena names its kernel.")
     arena = arena_of(spec.arena)
     update: dict[str, Any] = {"program": None}
     if spec.stack is not None:
