@@ -13,7 +13,7 @@ import plotly.graph_objects as go
 
 from railyard.base import provenance
 from railyard.base.errors import UserError
-from railyard.base.style import TEMPLATE, LineStyle, layout
+from railyard.base.style import LineStyle, layout
 from railyard.experiment.arenas import is_exact
 from railyard.report.exhibit import Column, Exhibit, Fidelity, Plot, Provenance
 from railyard.results.records import RESULT_OUTCOMES, Run, load_campaign
@@ -159,8 +159,7 @@ def player_settings(run: Run) -> dict[str, str]:
 
 
 def plot(name: str, title: str, figure: go.Figure, alt: str) -> Plot:
-    """The figure as plain data, in the house's look."""
-    figure.update_layout(template=TEMPLATE)
+    """A figure that is styled(), as plain data."""
     return Plot(id=name, title=title, figure=json.loads(figure.to_json()), alt=alt)
 
 
@@ -181,7 +180,7 @@ def add_curve(
 
 
 def styled(figure: go.Figure, height: int, **more: Any) -> go.Figure:
-    """The figure at a height in pixels, with `more` of the layout."""
+    """The figure in the house's look, at a height in pixels, with `more` of the layout."""
     return figure.update_layout(**layout(height, **more))
 
 
