@@ -6,8 +6,8 @@
 #include <string.h>
 #include <sys/epoll.h>
 
-#define MAX_SEGMENTS   32 /* datagrams a segmented send: half of the kernel's limit, kind to short device queues */
-#define MAX_RUN_BYTES  65000
+#define MAX_SEGMENTS   64                    /* datagrams a segmented send: the limit of older kernels */
+#define MAX_RUN_BYTES  65507                 /* IPv4's, below that of IPv6; a pacing burst is not longer */
 #define MAX_KEPT_BYTES ((size_t)1024 * 1024) /* a socket: beyond that the endpoint is not asked for more */
 
 static void watch_room(xl_udp *u, size_t index, bool wanted) {

@@ -181,7 +181,7 @@ const setting quic_setting_rows[] = {
     {"pacing_burst_ms", SETTING_DECIMAL, FIELD(limits.pacing_burst_us), .most = 100 * 1000, .sides = SERVER,
      .value = "MS", .fallback = "1; 0 in experiments and the simulator",
      .help =
-         "A path may send the bytes of this time at once, at most 65,000, where that is more than ten packets: above "
+         "A path may send the bytes of this time at once, at most 65,507, where that is more than ten packets: above "
          "96 Mbit/s with the default. It saves a fifth of the processor time of a bulk transfer."},
     {"path_mtu_bytes", SETTING_WHOLE, FIELD(limits.path_mtu_bytes), .least = 1200, .most = QUIC_UDP_PAYLOAD_BYTES,
      .sides = BOTH, .value = "BYTES", .fallback = "1200",

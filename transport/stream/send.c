@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #define MIN_CAP     1024
-#define SHRINK_FROM 65536 /* a buffer of which only an eighth is in use becomes smaller */
+#define SHRINK_FROM 65536 /* a buffer of which only an eighth was in use for a while becomes smaller */
 
 void xl_send_init(xl_send *s, size_t limit) {
     *s = (xl_send){.limit = limit};
@@ -65,25 +65,51 @@ static int resize(xl_send *s, size_t cap) {
     return 0;
 }
 
+/* To the size that was of use before, if the budget has it: a buffer that runs empty now and then does not grow anew,
+ * and move, each time. */
 static int grow(xl_send *s, size_t need) {
     if (need <= s->cap)
         return 0;
     size_t old = s->cap, cap = xl_ring_size(old ? old : MIN_CAP, need);
-    if (!cap || (s->budget && !xl_budget_take(s->budget, cap - old)))
+    if (!cap)
+        return XL_ERR_MEMORY;
+    if (s->usual > cap && (!s->budget || s->usual - old <= xl_budget_left(s->budget)))
+        cap = s->usual;
+    if (s->budget && !xl_budget_take(s->budget, cap - old))
         return XL_ERR_MEMORY;
     int error = resize(s, cap);
     if (error && s->budget)
         xl_budget_give_back(s->budget, cap - old);
+    if (s->cap > s->usual) {
+        s->usual = s->cap;
+        s->judged_at = s->base + s->cap;
+    }
     return error;
+}
+
+static void take_in(xl_send *s, size_t len) {
+    s->written += len;
+    s->most_held = xl_max(s->most_held, (size_t)(s->written - s->base));
+    s->lent = 0;
+}
+
+/* How large the buffer has to be, judged by the most that it held while as many bytes as it has room for passed. */
+static void judge_size(xl_send *s, size_t held) {
+    if (s->base < s->judged_at)
+        return;
+    if (s->usual >= SHRINK_FROM && s->most_held <= s->usual / 8)
+        s->usual = xl_ring_size(MIN_CAP, 2 * (uint64_t)s->most_held);
+    s->most_held = held;
+    s->judged_at = s->base + s->usual;
 }
 
 /* After bytes were acknowledged: a stream that stands still holds no more than it needs. */
 static void shrink(xl_send *s) {
     size_t held = (size_t)(s->written - s->base), old = s->cap;
+    judge_size(s, held);
     if (held == 0)
         drop_ring(s);
-    else if (old >= SHRINK_FROM && held <= old / 8 && resize(s, xl_ring_size(MIN_CAP, 2 * (uint64_t)held)) == 0 &&
-             s->budget)
+    else if (s->usual < old && resize(s, s->usual) == 0 && s->budget)
         xl_budget_give_back(s->budget, old - s->cap);
 }
 
@@ -100,8 +126,7 @@ ssize_t xl_send_write(xl_send *s, const uint8_t *data, size_t len) {
     if (grow(s, (size_t)(s->written - s->base) + len) != 0)
         return XL_ERR_MEMORY;
     xl_ring_put(s->ring, s->cap, s->written, data, len);
-    s->written += len;
-    s->lent = 0;
+    take_in(s, len);
     return (ssize_t)len;
 }
 
@@ -116,8 +141,7 @@ size_t xl_send_space(xl_send *s, size_t len, uint8_t **at) {
 bool xl_send_wrote(xl_send *s, size_t len) {
     if (len > s->lent)
         return false;
-    s->lent = 0;
-    s->written += len;
+    take_in(s, len);
     if (s->written == s->base)
         drop_ring(s);
     return true;

@@ -1,6 +1,6 @@
 /* The sending half of a stream: buffer from the first unacknowledged byte on, what is unsent, what is lost, what is
  * acknowledged. RFC 9000 section 3.1. Also used for CRYPTO streams. Flow control limits are passed in. The buffer grows
- * with what is in it, and shrinks with it. */
+ * with what is in it, shrinks when little of it was in use for a while, and is freed while nothing is in it. */
 #ifndef XL_STREAM_SEND_H
 #define XL_STREAM_SEND_H
 
@@ -15,11 +15,14 @@ typedef struct {
     xl_budget *budget; /* what cap is taken from; NULL: none */
     size_t limit;      /* most bytes held */
     size_t lent;       /* of xl_send_space(): bytes that may be written there; 0 once anything else was done */
-    uint64_t base;     /* everything below is acknowledged */
-    uint64_t written;  /* end of what the application wrote */
-    uint64_t sent;     /* highest offset ever sent: new data begins here */
-    xl_ranges acked;   /* above base */
-    xl_ranges lost;    /* to be sent again */
+    size_t usual;      /* what the ring was, and will be when there are bytes again */
+    size_t most_held;  /* bytes, of late: until base is judged_at, when it decides what is usual */
+    uint64_t judged_at;
+    uint64_t base;    /* everything below is acknowledged */
+    uint64_t written; /* end of what the application wrote */
+    uint64_t sent;    /* highest offset ever sent: new data begins here */
+    xl_ranges acked;  /* above base */
+    xl_ranges lost;   /* to be sent again */
     bool fin_written, fin_sent, fin_lost, fin_acked;
 } xl_send;
 

@@ -224,17 +224,73 @@ TEST(any_order_of_losses_and_acks_matches_a_byte_map) {
     }
 }
 
-SEND_TEST(the_buffer_shrinks_with_what_is_in_it) {
-    xl_send_init(s, 1 << 20);
+/* Writes, sends and acknowledges len bytes, a piece at a time. */
+static void pass(xl_send *s, size_t len, size_t piece) {
+    for (size_t done = 0; done < len; done += piece) {
+        assert_int_equal(xl_send_write(s, zeros, piece), piece);
+        xl_send_piece p = take(s, piece);
+        xl_send_mark_acked(s, p.offset, p.len, false);
+    }
+}
+
+static void fill(xl_send *s) {
     for (int i = 0; i < 8; i++)
         assert_int_equal(xl_send_write(s, zeros, sizeof zeros), sizeof zeros);
     assert_int_equal(s->cap, 8 * sizeof zeros);
     for (int i = 0; i < 8; i++)
         take(s, sizeof zeros);
+}
+
+SEND_TEST(a_buffer_that_is_little_used_shrinks) {
+    xl_send_init(s, 1 << 20);
+    fill(s);
     xl_send_mark_acked(s, 0, 7 * sizeof zeros + 60000, false);
-    assert_int_equal(s->cap, 16384); /* twice what is left, 5536 bytes */
+    assert_int_equal(s->cap, 8 * sizeof zeros);
+    assert_int_equal(xl_send_write(s, zeros, 1000), 1000);
+    take(s, 1000);
+    xl_send_mark_acked(s, 0, 8 * sizeof zeros, false); /* as much as it has room for: from here on it is judged */
+    assert_int_equal(s->cap, 8 * sizeof zeros);
+    for (int i = 0; i < 8 * 66; i++) { /* as much once more, with at most 2000 bytes held */
+        assert_int_equal(xl_send_write(s, zeros, 1000), 1000);
+        xl_send_piece p = take(s, 1000);
+        xl_send_mark_acked(s, p.offset - 1000, 1000, false);
+    }
+    assert_int_equal(s->cap, 4096);
+}
+
+SEND_TEST(a_buffer_that_runs_empty_is_freed_and_has_its_size_again) {
+    xl_send_init(s, 1 << 20);
+    fill(s);
     xl_send_mark_acked(s, 0, 8 * sizeof zeros, false);
     assert_int_equal(s->cap, 0);
+    assert_int_equal(xl_send_write(s, zeros, 1), 1);
+    assert_int_equal(s->cap, 8 * sizeof zeros);
+    take(s, 1);
+    xl_send_mark_acked(s, 8 * sizeof zeros, 1, false);
+    assert_int_equal(s->cap, 0);
+    pass(s, 8 * sizeof zeros, 512);
+    assert_int_equal(xl_send_write(s, zeros, 1), 1);
+    assert_int_equal(s->cap, 1024); /* so much was in use of late */
+}
+
+TEST(a_buffer_has_its_size_again_only_within_its_budget) {
+    xl_budget_pool pool;
+    xl_budget_pool_init(&pool, 4 << 20, 1);
+    xl_budget budget = {.pool = &pool, .most = 8 * sizeof zeros + 4096};
+    xl_send s, t;
+    xl_send_init(&s, 1 << 20);
+    xl_send_init(&t, 1 << 20);
+    s.budget = t.budget = &budget;
+    fill(&s);
+    xl_send_mark_acked(&s, 0, 8 * sizeof zeros, false);
+    assert_int_equal(budget.held, 0);
+    assert_int_equal(xl_send_write(&t, zeros, 5000), 5000);
+    assert_int_equal(xl_send_write(&s, zeros, 5000), 5000);
+    assert_int_equal(s.cap, 8192);
+    assert_int_equal(budget.held, 2 * 8192);
+    xl_send_free(&s);
+    xl_send_free(&t);
+    assert_int_equal(budget.held, 0);
 }
 
 TEST(what_a_buffer_holds_is_taken_from_its_budget) {

@@ -258,7 +258,7 @@ typedef struct {
                                     * default (64 and 24 MiB); any other window stays as it is. */
     uint64_t max_streams_bidi;     /* Bidirectional streams that the peer may have open. Default: 100. */
     uint64_t max_streams_uni;      /* Unidirectional streams that the peer may have open. Default: 16. */
-    uint64_t pacing_burst_us;      /* So much time's bytes, at its pacing rate, a path may send at once: at most 65,000
+    uint64_t pacing_burst_us;      /* So much time's bytes, at its pacing rate, a path may send at once: at most 65,507
                                     * bytes, and ten packets always. Fewer and larger bursts cost less processor time.
                                     * Default: 0, ten packets. */
     size_t send_buffer_bytes;      /* Unacknowledged data of one stream. Default: 4 MiB. */
