@@ -232,7 +232,7 @@ void xl_path_update_pacer(xl_path *p, uint64_t now) {
     uint64_t rate;
     if (p->cc.ops->pacing_rate) {
         rate = p->cc.ops->pacing_rate(p->cc.state);
-    } else if (!p->ack_rtt.has_sample) {
+    } else if (!p->ack_rtt.has_sample && !p->rtt.has_sample) {
         rate = 0;
     } else {
         uint64_t window = xl_path_window(p);
@@ -407,10 +407,11 @@ bool xl_path_take_response(xl_path *p, const uint8_t data[8], uint64_t now) {
     p->validation.is_done = true;
     p->proven.exists = p->proven.is_asked = false;
     if (p->validation.tries == 1 && now > p->validation.sent_at) {
-        if (!p->rtt.has_sample)
-            xl_path_rtt_sample(p, now - p->validation.sent_at, 0, true, now);
-        else if (p->validation.is_rtt_probe)
-            xl_rtt_sample(&p->rtt, now - p->validation.sent_at, 0);
+        const uint64_t rtt = now - p->validation.sent_at;
+        if (!p->rtt.has_sample || p->validation.is_rtt_probe)
+            xl_rtt_sample(&p->rtt, rtt, 0);
+        if (!p->ack_rtt.has_sample)
+            xl_rtt_start_at(&p->ack_rtt, rtt);
         p->rtt_sampled_at = now;
     }
     p->validation.tries = 0;

@@ -269,7 +269,8 @@ void xl_path_start_challenge(xl_path *, const uint8_t data[8]);
 void xl_path_start_rtt_probe(xl_path *, const uint8_t data[8]);
 void xl_path_challenge_sent(xl_path *, uint64_t now);
 /* Takes a PATH_RESPONSE. True: it answers a PATH_CHALLENGE of this validation, and the path is now validated. If the
- * path has no RTT sample and the challenge was sent once, the answer gives one. */
+ * path has no RTT sample and the challenge was sent once, the answer is the first of `rtt`. Timers and windows begin
+ * with it, but do not count it as a sample (RFC 9002 section 6.2.2). */
 bool xl_path_take_response(xl_path *, const uint8_t data[8], uint64_t now);
 void xl_path_queue_response(xl_path *, const uint8_t data[8]);
 /* Whether a PATH_RESPONSE waits and may be sent: within the congestion window (RFC 9002 section 7), or as one of a few

@@ -249,6 +249,12 @@ TEST(validation_needs_the_very_challenge) {
     assert_true(p.validation.is_done);
     assert_int_equal(30000, p.rtt.smoothed);
     assert_false(xl_path_take_response(&p, right, 32000));
+    /* RFC 9002 section 6.2.2: timers begin with it; the first acknowledgement is the first sample all the same. */
+    assert_true(p.rtt.has_sample && !p.ack_rtt.has_sample);
+    assert_int_equal(90000, xl_rtt_pto(&p.ack_rtt, 0));
+    xl_path_rtt_sample(&p, 40000, 0, true, 50000);
+    assert_int_equal(40000, p.ack_rtt.smoothed);
+    assert_int_equal(40000, p.ack_rtt.min);
 }
 
 TEST(the_answer_to_a_repeated_challenge_validates) {

@@ -5,7 +5,13 @@
 #define PERSISTENT_THRESHOLD 3
 
 void xl_rtt_init(xl_rtt *r) {
-    *r = (xl_rtt){.smoothed = XL_INITIAL_RTT_US, .var = XL_INITIAL_RTT_US / 2};
+    *r = (xl_rtt){0};
+    xl_rtt_start_at(r, XL_INITIAL_RTT_US);
+}
+
+void xl_rtt_start_at(xl_rtt *r, uint64_t initial_us) {
+    r->smoothed = initial_us;
+    r->var = initial_us / 2;
 }
 
 void xl_rtt_sample(xl_rtt *r, uint64_t latest_us, uint64_t ack_delay_us) {

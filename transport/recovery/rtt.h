@@ -14,6 +14,8 @@ typedef struct {
 } xl_rtt;
 
 void xl_rtt_init(xl_rtt *);
+/* Without a sample: what it is thought to be. */
+void xl_rtt_start_at(xl_rtt *, uint64_t initial_us);
 /* ack_delay as reported by the peer, already limited to max_ack_delay once the handshake is confirmed. */
 void xl_rtt_sample(xl_rtt *, uint64_t latest_us, uint64_t ack_delay_us);
 /* After persistent congestion (5.2): the path may have become a longer one. The newest sample is the minimum. */

@@ -79,8 +79,9 @@ PAIR_TEST(a_path_that_comes_and_goes_returns_later_each_time) {
 PAIR_TEST(a_lossy_path_stands_by) {
     start(p, 202, false, true);
     p->link[1].loss = 0.15;
-    pair_run(p, 4000000);
-    assert_int_equal(XL_PATH_STANDBY, pair_server_path(p, 1).state);
+    while (pair_server_path(p, 1).state != XL_PATH_STANDBY)
+        assert_true(pair_step(p) && !p->request[0].done);
+    pair_run(p, 500000); /* the log is written in pieces */
     assert_non_null(strstr(p->qlog.text, "% of the packets lost"));
 }
 
