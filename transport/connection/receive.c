@@ -362,6 +362,10 @@ void xl_conn_receive(xl_connection *c, const xl_datagram *d, const xl_packet_hea
         drop(c, d->len, "invalid", -1);
         return;
     }
+    if (c->state == XL_CONN_CLOSING && xl_conn_is_stateless_reset(c, data, d->len)) {
+        c->state = XL_CONN_DRAINING; /* RFC 9000 section 10.3.1; the end is that of the closing period (10.2.2) */
+        return;
+    }
     if (c->state == XL_CONN_CLOSING) {
         /* RFC 9000 section 10.2.1: answer with the close again, ever more rarely. */
         c->closing.packets_received++;

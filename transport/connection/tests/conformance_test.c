@@ -347,6 +347,22 @@ ATTACK_TEST(only_the_token_of_a_connection_id_in_use_resets) {
     assert_false(xl_conn_is_live(a->p.cc));
 }
 
+/* Section 10.3.1, and 10.2.1: the end is that of the closing period, and so is what the application is told. */
+ATTACK_TEST(a_stateless_reset_silences_a_closing_endpoint) {
+    begin_plain(a, 1);
+    xl_connection_close(a->p.cc, 7, "enough", a->p.now);
+    pair_flush(&a->p);
+    const uint64_t sent = a->p.link[0].packets[0], until = a->p.cc->closing.deadline;
+    deliver_reset(a, a->p.cc->remote_cids.at[0].reset_token);
+    assert_int_equal(XL_CONN_DRAINING, a->p.cc->state);
+    pair_run(&a->p, until - a->p.now + 1);
+    assert_int_equal(sent, a->p.link[0].packets[0]);
+    assert_true(a->p.client_closed);
+    assert_int_equal(XL_CLOSE_LOCAL, a->p.client_close.close_reason);
+    assert_int_equal(7, a->p.client_close.error_code);
+    assert_string_equal("enough", a->p.client_close.reason);
+}
+
 PAIR_TEST(keys_are_discarded_as_the_handshake_goes_on) {
     pair_init(p, 2, 1, 20000);
     pair_connect(p);
