@@ -663,9 +663,9 @@ void xl_conn_probe_timeout(xl_connection *c, xl_path *p) {
     p->flight.probes = !c->handshake.is_confirmed && !c->is_server && p->flight.pto_count > 1 ? 1 : 2;
     /* the timer runs on from here, should the probe itself be delayed */
     p->flight.last_eliciting_at = p->flight.awaited_since = c->now;
-    if (!c->handshake.is_confirmed) {
-        requeue_oldest(c, &c->space[XL_LEVEL_INITIAL], p->index);
-        requeue_oldest(c, &c->space[XL_LEVEL_HANDSHAKE], p->index);
+    for (int i = XL_LEVEL_INITIAL; !c->handshake.is_confirmed && i < XL_LEVEL_APP; i++) {
+        c->space[i].last_eliciting_at = c->now;
+        requeue_oldest(c, &c->space[i], p->index);
     }
     requeue_oldest(c, p->space, p->index);
     requeue_abandonments(c);

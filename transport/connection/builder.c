@@ -227,6 +227,7 @@ static void enter_flight(xl_builder *b, xl_sent_packet *pkt, size_t bytes) {
         p->flight.unanswered++;
         return;
     }
+    b->space->last_eliciting_at = c->now;
     p->flight.quiet_packets = 0;
     if (p->flight.eliciting++ == 0)
         p->flight.awaited_since = c->now;

@@ -265,22 +265,22 @@ static uint64_t pto_cap(const xl_connection *c, const xl_path *p) {
     return is_suspected ? XL_SUSPECT_PTO_CAP_US : 0;
 }
 
-static bool awaits_handshake(xl_connection *c) {
-    return xl_ledger_oldest(&c->space[XL_LEVEL_INITIAL].ledger, -1) ||
-           xl_ledger_oldest(&c->space[XL_LEVEL_HANDSHAKE].ledger, -1);
-}
-
 /* The handshake's spaces have no path of their own in flight accounting: path 0 carries them. RFC 9002 section 6.2.1:
- * application data sets no timer before the handshake is confirmed. */
+ * each has a timer, and application data sets none before the handshake is confirmed. */
 static uint64_t handshake_pto_at(xl_connection *c, const xl_path *p) {
-    uint64_t at = awaits_handshake(c) ? xl_path_pto_at(p, 0, pto_cap(c, p)) : XL_NEVER,
-             since = p->flight.last_eliciting_at ? p->flight.last_eliciting_at : c->now;
+    uint64_t at = XL_NEVER;
+    for (int i = XL_LEVEL_INITIAL; i < XL_LEVEL_APP; i++) {
+        const uint64_t since = c->space[i].last_eliciting_at;
+        if (xl_ledger_oldest(&c->space[i].ledger, -1))
+            at = xl_min(at, xl_min(xl_path_pto_after(p, since, 0, pto_cap(c, p)), since + XL_HANDSHAKE_PTO_CAP_US));
+    }
     /* RFC 9002 section 6.2.2.1: a client probes until it knows that the server is not blocked by amplification. */
     if (at == XL_NEVER && !c->is_server && p->index == 0 && !c->handshake.address_validated_by_peer) {
-        uint64_t shift = p->flight.pto_count < 20 ? p->flight.pto_count : 20;
-        at = since + (xl_rtt_pto(&p->ack_rtt, 0) << shift);
+        const uint64_t since = p->flight.last_eliciting_at ? p->flight.last_eliciting_at : c->now;
+        const uint64_t shift = p->flight.pto_count < 20 ? p->flight.pto_count : 20;
+        at = since + xl_min(xl_rtt_pto(&p->ack_rtt, 0) << shift, XL_HANDSHAKE_PTO_CAP_US);
     }
-    return at == XL_NEVER ? at : xl_min(at, since + XL_HANDSHAKE_PTO_CAP_US);
+    return at;
 }
 
 /* RFC 9002 section 6.2.1: then that timer is set, and not the one for probes. */

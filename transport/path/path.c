@@ -344,14 +344,18 @@ uint64_t xl_path_time_left(const xl_path *p, uint64_t sent_total, uint64_t sent_
 /* Each ack-eliciting packet restarts the timer (RFC 9002 section 6.2.1). A dark path on which a little is sent again
  * and again, such as copies of requests, would never be found out. So what is sent postpones the timer by no more than
  * one PTO: longer than a sender needs to fill its window. */
-uint64_t xl_path_pto_at(const xl_path *p, uint64_t max_ack_delay_us, uint64_t cap_us) {
+uint64_t xl_path_pto_after(const xl_path *p, uint64_t last_eliciting_at, uint64_t max_ack_delay_us, uint64_t cap_us) {
     if (p->flight.eliciting == 0)
         return XL_NEVER;
     uint64_t shift = p->flight.pto_count < 20 ? p->flight.pto_count : 20;
     uint64_t pto = xl_rtt_pto(&p->ack_rtt, max_ack_delay_us), interval = pto << shift;
     if (cap_us && interval > cap_us && p->flight.pto_count > 0)
         interval = cap_us;
-    return xl_min(p->flight.last_eliciting_at, p->flight.awaited_since + pto) + interval;
+    return xl_min(last_eliciting_at, p->flight.awaited_since + pto) + interval;
+}
+
+uint64_t xl_path_pto_at(const xl_path *p, uint64_t max_ack_delay_us, uint64_t cap_us) {
+    return xl_path_pto_after(p, p->flight.last_eliciting_at, max_ack_delay_us, cap_us);
 }
 
 /* The answer on a path with a long RTT arrives after the challenge was repeated. */

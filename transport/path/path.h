@@ -41,6 +41,8 @@ typedef struct {
     uint64_t unacked_eliciting; /* ack-eliciting packets received since the last acknowledgement was sent */
     uint64_t ack_deadline;      /* XL_NEVER when no acknowledgement is owed */
     uint64_t loss_time;         /* when the next packet will be declared lost by time threshold */
+    uint64_t
+        last_eliciting_at; /* when the last ack-eliciting packet was sent, or a probe timeout of the handshake came */
     /* Packet numbers received: the smallest of the present key phase, the largest of those before; UINT64_MAX = none */
     uint64_t phase_first, before_phase;
     bool ack_now;
@@ -262,6 +264,8 @@ uint64_t xl_path_time_left(const xl_path *, uint64_t sent_total, uint64_t sent_a
 /* When the probe timeout fires, XL_NEVER when nothing is in flight. cap_us limits the backed-off interval, 0 = no
  * limit. */
 uint64_t xl_path_pto_at(const xl_path *, uint64_t max_ack_delay_us, uint64_t cap_us);
+/* The same of one packet number space of several, whose last ack-eliciting packet was sent then. */
+uint64_t xl_path_pto_after(const xl_path *, uint64_t last_eliciting_at, uint64_t max_ack_delay_us, uint64_t cap_us);
 
 /* Starts a validation, or repeats its PATH_CHALLENGE, with these 8 random bytes. */
 void xl_path_start_challenge(xl_path *, const uint8_t data[8]);

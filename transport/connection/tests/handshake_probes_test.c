@@ -79,6 +79,26 @@ PAIR_TEST(application_data_sets_no_probe_timeout_before_the_handshake_is_confirm
     assert_true(p->request[0].done);
 }
 
+/* RFC 9002 section A.3: each space has a time of its own. Requests that follow do not put the Finished's timer off. */
+PAIR_TEST(application_data_does_not_put_off_the_probe_timeout_of_the_handshake) {
+    pair_init(p, 1, 1, 10000);
+    pair_connect(p);
+    while (!p->cc->handshake.is_complete)
+        pair_step(p);
+    p->link[0].dark[1] = true;
+    const xl_path *path = p->cc->path[0];
+    const uint64_t due = p->now + xl_rtt_pto(&path->ack_rtt, 0);
+    for (int i = 0; i < 3; i++) {
+        pair_run(p, 5000);
+        pair_ask(p, 1000);
+    }
+    pair_run(p, due - 1 - p->now);
+    assert_false(p->cc->handshake.is_confirmed);
+    assert_int_equal(0, path->stats.pto_count);
+    pair_run(p, 2);
+    assert_int_equal(1, path->stats.pto_count);
+}
+
 PAIR_TEST(each_probe_of_a_client_carries_its_client_hello) {
     observer o;
     pair_init(p, 1, 1, 10000);
