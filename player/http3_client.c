@@ -79,7 +79,10 @@ static void leave(http3_client *t) {
     http3_client_add_path_stats(t, t->past_stats);
     for (unsigned i = 0; i < t->count; i++)
         t->requests[i].waits |= t->requests[i].open;
+    if (t->is_going)
+        t->last_path = t->in_use->path + t->path_count - 1; /* the next one in turn is the same path */
     t->in_use = NULL;
+    t->is_going = false;
 }
 
 static void add_other_paths(http3_client *t, attempt *a) {
@@ -152,7 +155,7 @@ static void on_attempt_event(http3_client *t, attempt *a, const xl_event *event)
 static void on_end_of_use(http3_client *t, const xl_event *closed) {
     t->in_use->is_alive = false;
     t->attempts_alive--;
-    if (!is_worth_another(t, closed)) {
+    if (!is_worth_another(t, closed) && !(t->is_going && closed->close_reason == XL_CLOSE_PEER)) {
         on_closed(t, closed);
         return;
     }
@@ -363,7 +366,7 @@ static bool has_interface(http3_client *t, size_t i) {
 
 /* The next path on which no attempt is under way; path_count: there is none. */
 static size_t next_path(http3_client *t) {
-    if (t->reconnect == QUIC_RECONNECT_SAME)
+    if (t->reconnect != QUIC_RECONNECT_NEXT)
         return has_attempt(t, 0) ? t->path_count : 0;
     for (size_t step = 1; step <= t->path_count; step++) {
         size_t i = (t->last_path + step) % t->path_count;
@@ -378,13 +381,22 @@ static uint64_t leave_at(const http3_client *t) {
     return t->leave_us > 0 && t->in_use && http3_client_is_asking(t) ? t->heard_at + t->leave_us : XL_NEVER;
 }
 
-static void leave_silent(http3_client *t, uint64_t now) {
-    if (leave_at(t) > now)
+static bool is_served(const http3_client *t) {
+    for (unsigned i = 0; i < t->count; i++)
+        if (t->requests[i].open && !t->requests[i].waits)
+            return true;
+    return false;
+}
+
+/* The connection is silent; or the server goes away, and what it still answers is there (RFC 9114 section 5.2). */
+static void leave_for_another(http3_client *t, uint64_t now) {
+    const bool is_silent = leave_at(t) <= now;
+    if (!is_silent && !(t->is_going && t->in_use && !is_served(t)))
         return;
-    attempt *silent = t->in_use;
+    attempt *left = t->in_use;
     leave(t);
-    silent->is_left = true;
-    xl_connection_close(silent->connection, H3_NO_ERROR, "nothing was heard", now);
+    left->is_left = true;
+    xl_connection_close(left->connection, H3_NO_ERROR, is_silent ? "nothing was heard" : "after GOAWAY", now);
     t->again_at = now;
 }
 
@@ -424,7 +436,7 @@ void http3_client_process(http3_client *t, uint64_t now) {
     while (!t->over && xl_endpoint_poll_event(t->endpoint, &event))
         on_event(t, &event);
     if (!t->over) {
-        leave_silent(t, now);
+        leave_for_another(t, now);
         connect_again(t, now);
     }
     http3_client_submit_again(t);

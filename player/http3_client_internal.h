@@ -61,6 +61,7 @@ struct http3_client {
     uint64_t past_stream_bytes;
     bool keeps_session;
     bool connected, over; /* connected: once */
+    bool is_going;        /* the server sent GOAWAY on the connection in use */
     uint64_t now;         /* of the running call, for callbacks */
     unsigned count;
     client_request requests[];

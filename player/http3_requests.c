@@ -138,11 +138,20 @@ static void on_abort(void *user, uint64_t stream, uint64_t error_code) {
     client_request *r = find_stream(t, stream);
     if (!r)
         return;
+    if (t->is_going && error_code == H3_REQUEST_REJECTED) { /* not processed: the next connection asks again */
+        r->waits = true;
+        return;
+    }
     char message[64];
     snprintf(message, sizeof message, "the server reset the stream (HTTP/3 error 0x%" PRIx64 ")", error_code);
     request_failed(t, r, message);
 }
 
+static void on_goaway(void *user) {
+    ((http3_client *)user)->is_going = true;
+}
+
 h3_callbacks http3_client_callbacks(http3_client *t) {
-    return (h3_callbacks){.user = t, .response = on_response, .body = on_body, .end = on_end, .abort = on_abort};
+    return (h3_callbacks){
+        .user = t, .response = on_response, .body = on_body, .end = on_end, .abort = on_abort, .goaway = on_goaway};
 }

@@ -88,7 +88,8 @@ typedef struct {
     void (*response_acknowledged)(void *user, uint64_t stream);
     /* Both: the peer reset or refused the stream, or the body's source failed. */
     void (*abort)(void *user, uint64_t stream, uint64_t error_code);
-    /* Both: the peer sent GOAWAY; a client opens no further requests. */
+    /* Both: the peer sent GOAWAY; a client opens no further requests. Those that the peer will not process are aborted
+     * afterwards, with H3_REQUEST_REJECTED. */
     void (*goaway)(void *user);
 } h3_callbacks;
 

@@ -272,13 +272,13 @@ static int on_goaway(nghttp3_conn *h3, int64_t id, void *user) {
     h3_session *s = user;
     bool first = !s->goaway_received;
     s->goaway_received = true;
+    if (first && s->callbacks.goaway)
+        s->callbacks.goaway(s->callbacks.user);
     if (!s->is_server) {
         for (h3_stream *st = s->streams; st; st = st->next)
             if (st->id >= id)
                 h3_stream_abort(s, st, H3_REQUEST_REJECTED);
     }
-    if (first && s->callbacks.goaway)
-        s->callbacks.goaway(s->callbacks.user);
     return 0;
 }
 
