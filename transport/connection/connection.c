@@ -261,8 +261,8 @@ static void give_up_handshake(xl_connection *c) {
 }
 
 static uint64_t pto_cap(const xl_connection *c, const xl_path *p) {
-    bool is_suspected = p->flight.pto_count >= XL_SUSPECT_PTOS && c->multipath && c->config->scheme.suspect;
-    return is_suspected ? XL_SUSPECT_PTO_CAP_US : 0;
+    bool is_silent = p->flight.pto_count >= XL_SUSPECT_PTOS && c->multipath && c->config->scheme.suspect;
+    return is_silent || p->state == XL_PATH_SUSPECT ? XL_SUSPECT_PTO_CAP_US : 0;
 }
 
 /* The handshake's spaces have no path of their own in flight accounting: path 0 carries them. RFC 9002 section 6.2.1:

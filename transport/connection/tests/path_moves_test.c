@@ -267,4 +267,28 @@ PAIR_TEST(packets_of_a_path_do_not_count_for_the_one_in_its_place) {
     assert_true(pair_finish(p, i, 20000000) != UINT64_MAX);
 }
 
+/* As any suspect path, though what was known of its RTT is gone. */
+PAIR_TEST(a_suspect_path_that_moves_is_asked_at_least_once_a_second) {
+    pair_init(p, 140, 2, 10000);
+    p->server_config.scheme.dialect = XL_DIALECT_IETF;
+    start(p);
+    p->link[1].dark[0] = p->link[1].dark[1] = true;
+    xl_connection_ping(p->cc, p->now);
+    xl_path *path = p->cc->path[1];
+    while (path->state != XL_PATH_SUSPECT)
+        assert_true(pair_step(p));
+    const xl_addr elsewhere = pair_addr(99, 4000); /* dark too */
+    assert_int_equal(0, xl_connection_move_path(p->cc, 1, &elsewhere, p->now));
+    uint64_t sent = 0, since = p->now, longest = 0;
+    for (uint64_t end = p->now + 5000000; p->now < end; pair_run(p, 1000)) {
+        if (path->stats.packets_sent != sent) {
+            sent = path->stats.packets_sent;
+            since = p->now;
+        }
+        longest = xl_max(longest, p->now - since);
+    }
+    assert_int_equal(XL_PATH_SUSPECT, path->state);
+    assert_in_range(longest, 900000, 1050000); /* the first timeout is one PTO: 999 ms and the peer's delay */
+}
+
 TEST_MAIN(NULL, NULL)
