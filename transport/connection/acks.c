@@ -32,7 +32,7 @@ typedef struct {
     uint64_t lost_packets;
     bool is_out_of_phase; /* a packet under new keys was acknowledged by one under old keys */
     const char *trigger;
-    uint64_t marked[XL_MAX_PATHS]; /* packets with ECT(0) that this ACK newly acknowledges */
+    uint64_t marked[XL_MAX_PATHS]; /* packets with ECT(0) that this ACK newly acknowledges, of the present network */
     uint64_t marked_in_all, newest_marked_at;
     int newest_marked_on; /* path */
 } settlement;
@@ -269,7 +269,7 @@ static void mtu_packet_lost(xl_connection *c, xl_path *p, const xl_sent_packet *
 static void note_marked(settlement *m, const xl_sent_packet *pkt) {
     if (!pkt->is_ect0)
         return;
-    m->marked[pkt->path]++;
+    m->marked[pkt->path] += pkt->time_us > m->c->path[pkt->path]->ecn.since;
     m->marked_in_all++;
     if (pkt->time_us >= m->newest_marked_at) {
         m->newest_marked_at = pkt->time_us;

@@ -172,10 +172,11 @@ static void log_sent(xl_builder *b, size_t payload_len, size_t packet_bytes) {
     xl_qlog_packet_end(c->qlog);
 }
 
-/* One mark for a datagram: long headers have none, and whatever may be joined to them. */
+/* One mark for a datagram: long headers have none, and whatever may be joined to them. Nor has what a server sends to
+ * an address that is not validated: should the path drop it, the limit of section 8.1 leaves no room for a probe. */
 static void mark(xl_builder *b, xl_sent_packet *pkt) {
     xl_ecn *ecn = &b->path->ecn;
-    if (b->level != XL_LEVEL_APP || !b->c->handshake.is_confirmed || b->is_aside) {
+    if (b->level != XL_LEVEL_APP || !b->c->handshake.is_confirmed || !b->path->validation.is_done || b->is_aside) {
         ecn->last_marked = false;
         return;
     }

@@ -77,6 +77,13 @@ void xl_conn_restart_mtu_search(xl_connection *c, xl_path *p) {
         xl_path_set_mtu(p, p->mtu_search.size, c->now);
 }
 
+void xl_conn_path_forget_network(xl_connection *c, xl_path *p) {
+    xl_path_reset_congestion(p, c->cc, xl_conn_mtu(c), c->now);
+    xl_conn_restart_mtu_search(c, p);
+    xl_ecn_start(&p->ecn, c->config->limits.enable_ecn);
+    p->ecn.since = c->now;
+}
+
 static const char *event_name(xl_path_state from, xl_path_state to) {
     if (to == XL_PATH_ACTIVE)
         return from == XL_PATH_SUSPECT ? "path_recovered" : "path_validated";

@@ -12,6 +12,8 @@
 uint64_t xl_conn_mtu(const xl_connection *);
 /* The path is a new one, or may be: the search for its MTU begins at the size that every path carries. */
 void xl_conn_restart_mtu_search(xl_connection *, xl_path *);
+/* The same of all that is known of a network path: RTT, window, MTU, ECN (RFC 9000 sections 9.4 and 13.4.2). */
+void xl_conn_path_forget_network(xl_connection *, xl_path *);
 void xl_conn_apply_mtu(xl_connection *, xl_path *); /* the search has changed the size, perhaps */
 xl_path *xl_conn_path_by_local_id(xl_connection *, uint64_t local_id);
 xl_path *xl_conn_path_by_remote_id(xl_connection *, uint64_t remote_id);

@@ -78,9 +78,7 @@ xl_path *xl_conn_path_new(xl_connection *c, const xl_addr *local, const xl_addr 
     if (counts_on)
         p->stats = stats;
     p->space = &c->space[XL_LEVEL_APP];
-    xl_path_reset_congestion(p, c->cc, xl_conn_mtu(c), c->now);
-    xl_conn_restart_mtu_search(c, p);
-    xl_ecn_start(&p->ecn, c->config->limits.enable_ecn);
+    xl_conn_path_forget_network(c, p);
     return p;
 }
 
@@ -320,8 +318,7 @@ int xl_connection_move_path(xl_connection *c, int index, const xl_addr *local, u
     xl_cids_retire(id->remote, old); /* RFC 9000 section 9.5 */
     p->local = *local;
     xl_conn_give_up_in_flight(c, p);
-    xl_path_reset_congestion(p, c->cc, xl_conn_mtu(c), c->now); /* section 9.4 */
-    xl_conn_restart_mtu_search(c, p);
+    xl_conn_path_forget_network(c, p);
     p->validation.tries = 0;
     xl_qlog_path(c->qlog, c->now, "path_rebound", p->index, p->cids.remote_path_id, &p->local, &p->remote, "moved");
     xl_conn_start_challenge(c, p);

@@ -62,8 +62,7 @@ static void move_first_path(xl_connection *c, const xl_addr *to) {
     p->validation.sent_bytes = 0;
     p->validation.tries = 0;
     xl_conn_give_up_in_flight(c, p);
-    xl_path_reset_congestion(p, c->cc, xl_conn_mtu(c), c->now); /* section 9.4 */
-    xl_conn_restart_mtu_search(c, p);
+    xl_conn_path_forget_network(c, p);
     xl_qlog_path(c->qlog, c->now, "path_rebound", p->index, p->cids.remote_path_id, &p->local, &p->remote,
                  "preferred address");
     xl_conn_start_challenge(c, p);

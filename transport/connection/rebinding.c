@@ -70,9 +70,7 @@ void xl_conn_path_rebind(xl_connection *c, xl_path *p, const xl_addr *local, con
                  same_host ? "new port" : "new address");
     if (!same_host) { /* section 9.4: it may be another network path */
         xl_conn_give_up_in_flight(c, p);
-        xl_path_reset_congestion(p, c->cc, xl_conn_mtu(c), c->now);
-        xl_conn_restart_mtu_search(c, p);
-        xl_ecn_start(&p->ecn, c->config->limits.enable_ecn);
+        xl_conn_path_forget_network(c, p);
     }
     if (p->validation.is_done)
         settle_on(c, p, local, remote, "another path has validated the address");

@@ -20,6 +20,7 @@ typedef struct {
     xl_ecn_state state;
     unsigned marked;  /* packets, while testing */
     bool last_marked; /* the packet built last is */
+    uint64_t since;   /* acknowledgements of packets that were sent up to then are of another network path */
 } xl_ecn;
 
 typedef struct {

@@ -113,4 +113,30 @@ PAIR_TEST(marks_and_the_qoe_signal_share_an_acknowledgement) {
     assert_int_equal(XL_ECN_CAPABLE, p->sc->path[1]->ecn.state);
 }
 
+/* A server may send little there before it is validated: were that marked, nothing would get through. */
+PAIR_TEST(a_further_path_that_drops_marked_packets_is_validated) {
+    start(p, 2);
+    p->link[1].drops_marked = true;
+    connect_ends(p);
+    pair_run(p, 6000000);
+    assert_int_equal(XL_PATH_ACTIVE, p->sc->path[1]->state);
+    assert_int_equal(XL_PATH_ACTIVE, p->cc->path[1]->state);
+}
+
+/* RFC 9000 section 13.4.2: what the old network passes, the new one may drop. */
+PAIR_TEST(a_path_that_the_client_moves_is_tested_again) {
+    start(p, 2);
+    p->server_config.scheme.dialect = XL_DIALECT_IETF;
+    p->link[1].drops_marked = true;
+    p->link_count = 1; /* the other address is for later */
+    connect_ends(p);
+    pair_transfer(p, 2000000, 10000000);
+    assert_int_equal(XL_ECN_CAPABLE, p->cc->path[0]->ecn.state);
+    p->link_count = 2;
+    p->link[0].dark[0] = p->link[0].dark[1] = true;
+    assert_int_equal(0, xl_connection_move_path(p->cc, 0, &p->link[1].client, p->now));
+    pair_transfer(p, 100000, 10000000);
+    assert_true(p->cc->path[0]->ecn.state != XL_ECN_CAPABLE);
+}
+
 TEST_MAIN(NULL, NULL)
