@@ -85,11 +85,10 @@ static void put_ack(xl_builder *b, xl_space *space, uint64_t path_id) {
     uint64_t delay = b->level == XL_LEVEL_APP ? (c->now - space->largest_received_at) >> XL_ACK_DELAY_EXPONENT : 0;
     const xl_qoe *qoe = xl_conn_qoe_for_ack(c);
     uint8_t *frame = b->w.p;
-    xl_sent_frame *r = xl_builder_note(b, XL_SF_ACK, xl_conn_space_number(c, space), ranges[0].largest);
-    if (!r)
-        return;
-    if (xl_frame_put_ack(&b->w, ranges, count, delay, type, path_id, c->qoe.has_field, qoe) == 0) {
-        r->id = UINT64_MAX; /* no room: the record stands for nothing */
+    if (xl_frame_put_ack(&b->w, ranges, count, delay, type, path_id, c->qoe.has_field, qoe) == 0)
+        return; /* no room */
+    if (!xl_builder_note(b, XL_SF_ACK, xl_conn_space_number(c, space), ranges[0].largest)) {
+        b->w.p = frame;
         return;
     }
     add_ecn_counts(b, space, frame, type == XL_FRAME_ACK_MP && c->qoe.has_field, qoe);

@@ -2,6 +2,9 @@
  * bounded by what the other side granted, not by how long it goes on. */
 #include "testing/pair.h"
 
+#include "connection/builder.h"
+#include "connection/content.h"
+
 /* One packet after another from the client to the server, past the client's own machinery: it never hears an answer. */
 typedef struct {
     pair p;
@@ -266,6 +269,25 @@ TEST(a_stream_that_is_reset_holds_nothing_from_then_on) {
         assert_int_equal(0, p.sc->streams.count);
         pair_free(&p);
     }
+}
+
+/* The limit of RFC 9000 section 8.1 may leave less room than an acknowledgement takes, again and again. */
+PAIR_TEST(an_acknowledgement_that_finds_no_room_leaves_nothing_behind) {
+    uint8_t packet[PAIR_MTU];
+    xl_builder b;
+    pair_init(p, 1, 1, 5000);
+    pair_multipath(p, "minrtt", "none");
+    pair_establish(p);
+    pair_run(p, 100000);
+    xl_path *path = p->sc->path[0];
+    assert_int_equal(0, xl_space_receive(path->space, XL_VARINT_MAX, true, true, p->now));
+    const size_t before = p->sc->records.in_use;
+    assert_true(xl_builder_begin(&b, p->sc, path, XL_LEVEL_APP, packet, 64));
+    b.w.end = b.w.p + 16;
+    xl_content_put_acks(&b);
+    assert_int_equal(0, xl_builder_finish(&b));
+    assert_int_equal(before, p->sc->records.in_use);
+    assert_true(xl_space_owes_ack(path->space));
 }
 
 TEST_MAIN(NULL, NULL)
