@@ -278,6 +278,8 @@ typedef struct {
 
 static bool seen_before(seen_set *seen, uint64_t id) {
     unsigned bit = id <= TP_RETRY_SCID               ? (unsigned)id
+                   : id == XL_TP_VERSION_INFORMATION ? 57
+                   : id == XL_TP_GREASE_QUIC_BIT     ? 58
                    : id == XL_TP_MAX_DATAGRAM_FRAME  ? 59
                    : id == XL_TP_MIN_ACK_DELAY       ? 60
                    : id == XL_TP_INITIAL_MAX_PATH_ID ? 61

@@ -204,6 +204,31 @@ TEST(limits_lengths_duplicates_and_roles_are_checked) {
     }
 }
 
+/* However many unknown ones came before. */
+TEST(no_parameter_that_is_known_comes_twice) {
+    static const struct {
+        uint64_t id;
+        uint8_t value[8];
+        size_t len;
+    } twice[] = {{XL_TP_VERSION_INFORMATION, {0, 0, 0, 1, 0, 0, 0, 1}, 8}, {XL_TP_GREASE_QUIC_BIT, {0}, 0}};
+    for (size_t i = 0; i < 2; i++) {
+        uint8_t buf[512];
+        xl_transport_params out;
+        xl_writer w = xl_writer_of(buf, sizeof buf);
+        for (uint64_t unknown = 0; unknown < 40; unknown++) {
+            xl_write_varint(&w, 0x4000 + unknown);
+            xl_write_varint(&w, 0);
+        }
+        for (int k = 0; k < 2; k++) {
+            assert_int_equal(0, xl_transport_params_decode(buf, (size_t)(w.p - buf), true, &out));
+            xl_write_varint(&w, twice[i].id);
+            xl_write_varint(&w, twice[i].len);
+            xl_write_bytes(&w, twice[i].value, twice[i].len);
+        }
+        assert_int_equal(XL_QERR_TRANSPORT_PARAMETER, xl_transport_params_decode(buf, (size_t)(w.p - buf), true, &out));
+    }
+}
+
 TEST(truncation_is_refused_or_ends_between_parameters) {
     uint8_t buf[512];
     xl_transport_params in = full_set(), out;
