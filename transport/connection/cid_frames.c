@@ -140,6 +140,8 @@ uint64_t xl_conn_take_new_cid(xl_connection *c, const xl_frame *f) {
     xl_cids *cids = &c->remote_cids;
     if (c->remote_cids.at[0].cid.len == 0 && c->remote_cids.count)
         return XL_QERR_PROTOCOL_VIOLATION; /* the peer uses a zero-length CID (19.15) */
+    if (c->multipath && !c->path_ids && f->new_cid.sequence > UINT32_MAX)
+        return XL_QERR_MP_PROTOCOL_VIOLATION; /* two paths would have one nonce */
     if (c->path_ids) {
         xl_path_id *id;
         uint64_t error = xl_path_ids_named(c->path_ids, path_id, &id);

@@ -53,6 +53,18 @@ TEST(what_only_servers_send_is_a_violation_from_a_client) {
     assert_int_equal(outcome(&a), XL_QERR_PROTOCOL_VIOLATION);
 }
 
+/* By connection IDs the nonce has 32 bits of the sequence number: 1 and 2^32 + 1 would be one path to it. */
+TEST(a_connection_id_whose_number_the_nonce_cannot_hold_is_a_violation) {
+    for (uint64_t sequence = UINT32_MAX; sequence <= (UINT64_C(1) << 32) + 1; sequence += 2) {
+        attack a;
+        const xl_cid cid = cid_of(1);
+        begin(&a, true, XL_DIALECT_XLINK, 2);
+        a.p.sc->remote_cids.count = 2; /* the client has left the others */
+        xl_frame_put_new_cid(&a.w, sequence, 0, &cid, token);
+        assert_int_equal(sequence > UINT32_MAX ? XL_QERR_MP_PROTOCOL_VIOLATION : STILL_OPEN, outcome(&a));
+    }
+}
+
 TEST(a_token_of_no_bytes_is_no_frame) {
     attack a;
     begin(&a, false, XL_DIALECT_XLINK, 1);
