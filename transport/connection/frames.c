@@ -35,10 +35,13 @@ static uint64_t take_stream(xl_connection *c, const xl_frame *f) {
     if (s->peer_reset) /* the data is of no use; the final size still has to be the same (RFC 9000 section 4.5) */
         return xl_recv_insert(&s->recv, f->stream.offset + f->stream.len, NULL, 0, f->stream.fin, s->recv_flow.limit,
                               &grown);
+    const size_t cap = s->recv.cap;
     error = xl_recv_insert(&s->recv, f->stream.offset, f->stream.data, f->stream.len, f->stream.fin, s->recv_flow.limit,
                            &grown);
     if (error)
         return error;
+    if (s->recv.cap > cap && s->recv.cap > XL_RECV_SPARE_BYTES)
+        xl_conn_shrink_beside(c, s);
     s->recv_flow.received += grown;
     c->streams.flow_in.received += grown;
     c->stats.stream_bytes_received += f->stream.len;

@@ -254,6 +254,12 @@ void xl_conn_discard_unread(xl_connection *c, xl_stream *s) {
     xl_conn_stream_settle(c, s);
 }
 
+void xl_conn_shrink_beside(xl_connection *c, const xl_stream *grown) {
+    for (size_t i = 0; i < c->streams.count; i++)
+        if (c->streams.at[i] != grown)
+            xl_recv_shrink(&c->streams.at[i]->recv);
+}
+
 bool xl_conn_expects_data(const xl_connection *c) {
     for (size_t i = 0; i < c->streams.count; i++) {
         const xl_stream *s = c->streams.at[i];

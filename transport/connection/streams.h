@@ -81,6 +81,8 @@ void xl_conn_free_streams(xl_connection *);
 void xl_conn_grant_credit(xl_connection *, uint64_t bytes);
 /* Nobody will read the stream: what has come of it is taken. With its end the stream may be gone. */
 void xl_conn_discard_unread(xl_connection *, xl_stream *);
+/* A ring has grown: those of other streams give back what they do not need. Their credit is the peer's again. */
+void xl_conn_shrink_beside(xl_connection *, const xl_stream *);
 bool xl_conn_expects_data(const xl_connection *);
 void xl_conn_unacked_push(xl_stream *, xl_sent_frame *);
 void xl_conn_unacked_remove(xl_stream *, xl_sent_frame *);

@@ -20,12 +20,7 @@ void xl_recv_free(xl_recv *r) {
     xl_recv_init(r);
 }
 
-/* Makes [read, end) fit. `end` is within the flow control window, which bounds the memory. */
-static bool grow(xl_recv *r, uint64_t end) {
-    uint64_t need = end - r->read;
-    if (need <= r->cap)
-        return true;
-    size_t cap = xl_ring_size(r->cap ? r->cap : MIN_CAP, need);
+static bool resize(xl_recv *r, size_t cap) {
     uint8_t *ring = cap ? malloc(cap) : NULL;
     if (!ring)
         return false;
@@ -35,6 +30,22 @@ static bool grow(xl_recv *r, uint64_t end) {
     r->ring = ring;
     r->cap = cap;
     return true;
+}
+
+/* Makes [read, end) fit. `end` is within the flow control window, which bounds the memory. */
+static bool grow(xl_recv *r, uint64_t end) {
+    uint64_t need = end - r->read;
+    return need <= r->cap || resize(r, xl_ring_size(r->cap ? r->cap : MIN_CAP, need));
+}
+
+void xl_recv_shrink(xl_recv *r) {
+    uint64_t need = r->received.count > 0 ? r->received.at[r->received.count - 1].end - r->read : 0;
+    if (r->cap <= XL_RECV_SPARE_BYTES || need > r->cap / 4)
+        return;
+    if (need > 0)
+        (void)resize(r, xl_ring_size(MIN_CAP, need));
+    else
+        xl_recv_discard(r);
 }
 
 /* RFC 9000 sections 4.1 and 4.5. */

@@ -5,6 +5,8 @@
 
 #include "recovery/ranges.h"
 
+#define XL_RECV_SPARE_BYTES 65536 /* a ring that may stay, however little is in it */
+
 typedef struct {
     uint8_t *ring;       /* holds [read, read + cap) where received */
     size_t cap;          /* allocated, a power of two, grows as needed, never beyond the window given */
@@ -27,6 +29,8 @@ uint64_t xl_recv_reset(xl_recv *, uint64_t final_size, uint64_t window, uint64_t
 /* After a reset: what was received and not read is thrown away (RFC 9000 section 3.2). Its credit goes back to the
  * peer, so it must not be held until the sending half is over too. Nothing may be inserted afterwards. */
 void xl_recv_discard(xl_recv *);
+/* Gives back what a ring above XL_RECV_SPARE_BYTES does not need, where that is three quarters of it or more. */
+void xl_recv_shrink(xl_recv *);
 size_t xl_recv_readable(const xl_recv *); /* contiguous bytes at `read` */
 /* Copies out up to cap bytes; *fin when the final byte has been taken. */
 size_t xl_recv_read(xl_recv *, uint8_t *buf, size_t cap, bool *fin);

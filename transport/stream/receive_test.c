@@ -153,4 +153,28 @@ RECV_TEST(a_small_ring_goes_with_its_last_byte_and_a_large_one_at_the_end) {
     assert_memory_equal(out, data, 1520);
 }
 
+TEST(a_ring_that_shrinks_keeps_what_is_in_it) {
+    enum { BYTES = 100000 };
+    static uint8_t in[BYTES], out[BYTES];
+    uint64_t grown;
+    bool fin;
+    xl_recv r;
+    xl_recv_init(&r);
+    for (size_t i = 0; i < BYTES; i++)
+        in[i] = (uint8_t)(i * 7);
+    assert_int_equal(0, xl_recv_insert(&r, 0, in, BYTES, false, 1 << 20, &grown));
+    xl_recv_shrink(&r);
+    assert_int_equal(1 << 17, r.cap); /* it is full */
+    assert_int_equal(BYTES - 1000, xl_recv_read(&r, out, BYTES - 1000, &fin));
+    assert_int_equal(0, xl_recv_insert(&r, BYTES + 50, in + 50, 10, false, 1 << 20, &grown));
+    xl_recv_shrink(&r);
+    assert_int_equal(2048, r.cap);
+    assert_int_equal(1000, xl_recv_read(&r, out + BYTES - 1000, 1000, &fin));
+    assert_memory_equal(in, out, BYTES);
+    assert_int_equal(0, xl_recv_insert(&r, BYTES, in, 50, false, 1 << 20, &grown));
+    assert_int_equal(60, xl_recv_read(&r, out, BYTES, &fin));
+    assert_memory_equal(in, out, 60);
+    xl_recv_free(&r);
+}
+
 TEST_MAIN(fill_data, NULL)

@@ -4,6 +4,7 @@
 
 #include "connection/builder.h"
 #include "connection/content.h"
+#include "minmax.h"
 
 /* One packet after another from the client to the server, past the client's own machinery: it never hears an answer. */
 typedef struct {
@@ -120,6 +121,50 @@ ATTACK_TEST(streams_that_are_reset_hold_neither_memory_nor_credit) {
     for (size_t i = 0; i < s->streams.count; i++)
         assert_null(s->streams.at[i]->recv.ring);
     assert_int_equal(100u << 19, s->streams.flow_in.consumed);
+}
+
+static void send_piece(attack *a, uint64_t id, uint64_t offset, size_t len) {
+    static const uint8_t data[1200];
+    uint8_t waste[4096];
+    bool fin;
+    xl_writer *w = begin(a);
+    xl_frame_put_stream_header(w, id, offset, len, false);
+    xl_write_bytes(w, data, len);
+    deliver(a, 20);
+    while (xl_stream_read(a->p.sc, id, waste, sizeof waste, &fin) > 0)
+        ;
+}
+
+/* One stream after another takes all its credit by its last byte, is filled and read, and stays open, with nothing more
+ * or one byte behind a hole. */
+static void fill_one_after_another(attack *a, bool leaves_one) {
+    const uint64_t credit = 1 << 17, streams = 40;
+    attack_init(a);
+    a->p.server_config.limits.max_data = 2 * credit;
+    a->p.server_config.limits.max_stream_data = credit;
+    attack_connect(a);
+    const xl_connection *s = a->p.sc;
+    for (uint64_t id = 0; id < 4 * streams; id += 4) {
+        send_piece(a, id, credit - 1, 1);
+        for (uint64_t at = 0; at < credit - 1; at += 1200)
+            send_piece(a, id, at, (size_t)xl_min(1200, credit - 1 - at));
+        if (leaves_one)
+            send_piece(a, id, credit + 9, 1);
+    }
+    size_t held = 0;
+    assert_true(xl_conn_is_live(s));
+    assert_int_equal(streams, s->streams.count);
+    for (size_t i = 0; i < s->streams.count; i++)
+        held += s->streams.at[i]->recv.cap;
+    assert_true(held <= 4 * s->streams.flow_in.window);
+}
+
+ATTACK_TEST(streams_that_were_read_hold_no_more_than_the_connection_may) {
+    fill_one_after_another(a, false);
+}
+
+ATTACK_TEST(nor_do_streams_with_a_byte_behind_a_hole) {
+    fill_one_after_another(a, true);
 }
 
 /* RFC 9000 section 8.2.2 has every PATH_RESPONSE padded to 1200 bytes, which 38 bytes ask for. */
