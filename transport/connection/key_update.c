@@ -3,6 +3,7 @@
 #include "connection/key_update.h"
 
 #include "connection/connection.h"
+#include "connection/path_table.h"
 #include "connection/state.h"
 
 /* Packets that the keys have to last for after the connection began to close: the close is repeated. */
@@ -14,7 +15,7 @@
 
 static bool takes_part(const xl_connection *c, const xl_path *p) {
     return p->space && (c->multipath || p->index == c->active) &&
-           (p->state == XL_PATH_ACTIVE || p->state == XL_PATH_STANDBY);
+           (p->state == XL_PATH_ACTIVE || p->state == XL_PATH_STANDBY) && p->flight.pto_count < XL_SUSPECT_PTOS;
 }
 
 /* Where a packet of the present phase was not acknowledged yet the peer may still need the keys before it. A path that

@@ -429,6 +429,27 @@ PAIR_TEST(a_path_that_is_not_used_is_asked_so_that_the_keys_can_be_updated) {
     assert_int_equal(p->sc->key_update.generation, p->cc->key_update.generation);
 }
 
+/* Without the suspect state a path that has gone dark stays active. */
+PAIR_TEST(a_dark_path_does_not_keep_the_keys_from_being_updated) {
+    pair_init(p, 7, 2, 10000);
+    pair_multipath(p, "minrtt", "none");
+    p->client_config.scheme.suspect = p->server_config.scheme.suspect = false;
+    limit(&p->link[0], 1000);
+    p->link[1].delay_us[0] = p->link[1].delay_us[1] = 300000; /* nothing of one window goes there */
+    p->client_config.limits.packets_per_key = p->server_config.limits.packets_per_key = 1000;
+    pair_establish(p);
+    pair_run(p, 3000000);
+    p->link[1].dark[0] = p->link[1].dark[1] = true;
+    for (int k = 0; k < 600; k++) {
+        size_t i = pair_ask(p, 12000);
+        assert_true(pair_finish(p, i, 10000000) != UINT64_MAX);
+        p->request[i].used = false;
+        pair_run(p, 200000);
+    }
+    assert_int_equal(XL_PATH_ACTIVE, p->sc->path[1]->state);
+    assert_true(p->sc->key_update.generation >= 4);
+}
+
 PAIR_TEST(keys_that_cannot_be_updated_end_the_connection_before_they_are_used_up) {
     start_limited(p, 1, 400);
     pair_run(p, 500000);
