@@ -21,10 +21,13 @@ static bool takes_part(const xl_connection *c, const xl_path *p) {
 /* Where a packet of the present phase was not acknowledged yet the peer may still need the keys before it. A path that
  * does not answer is not waited for. */
 static bool is_acked_everywhere(const xl_connection *c) {
-    for (size_t i = 0; i < c->path_count; i++)
+    bool is_acked = false;
+    for (size_t i = 0; i < c->path_count; i++) {
+        is_acked |= c->path[i]->phase.is_acked;
         if (takes_part(c, c->path[i]) && !c->path[i]->phase.is_acked)
             return false;
-    return true;
+    }
+    return is_acked;
 }
 
 bool xl_conn_may_update_keys(const xl_connection *c) {

@@ -497,6 +497,9 @@ PAIR_TEST(every_open_path_that_answers_counts) {
     assert_false(xl_conn_may_update_keys(p->sc));
     p->sc->path[1]->state = XL_PATH_SUSPECT;
     assert_true(xl_conn_may_update_keys(p->sc));
+    p->sc->path[0]->phase.is_acked = false;
+    p->sc->path[0]->state = XL_PATH_SUSPECT; /* none that counts, and the phase is not acknowledged at all */
+    assert_false(xl_conn_may_update_keys(p->sc));
 }
 
 PAIR_TEST(a_limit_that_leaves_no_room_for_an_update_is_refused) {
