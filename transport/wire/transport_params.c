@@ -191,18 +191,20 @@ static bool get_preferred_address(xl_reader *value, xl_transport_params *tp) {
     return true;
 }
 
-/* A version of 0 stands for none (RFC 9368 section 4). */
-static bool get_version_information(xl_reader *value, xl_transport_params *tp) {
+/* RFC 9368 section 4: a version of 0 stands for none, and a client lists the one that it has chosen. */
+static bool get_version_information(xl_reader *value, bool from_server, xl_transport_params *tp) {
+    bool is_listed = from_server;
     tp->has_version_information = true;
     tp->chosen_version = xl_read_u32(value);
     bool ok = tp->chosen_version != 0;
     while (!value->failed && xl_reader_left(value) > 0) {
         const uint32_t version = xl_read_u32(value);
         ok &= version != 0;
+        is_listed |= version == tp->chosen_version;
         tp->has_v1 |= version == XL_VERSION_1;
         tp->has_v2 |= version == XL_VERSION_2;
     }
-    return ok && !value->failed;
+    return ok && is_listed && !value->failed;
 }
 
 static bool is_server_only(uint64_t id) {
@@ -210,7 +212,7 @@ static bool is_server_only(uint64_t id) {
            id == TP_RETRY_SCID;
 }
 
-static bool get_parameter(uint64_t id, xl_reader *value, xl_transport_params *tp) {
+static bool get_parameter(uint64_t id, xl_reader *value, bool from_server, xl_transport_params *tp) {
     switch (id) {
     case TP_ORIGINAL_DCID:
         return get_cid(value, &tp->has_original_dcid, &tp->original_dcid);
@@ -260,7 +262,7 @@ static bool get_parameter(uint64_t id, xl_reader *value, xl_transport_params *tp
     case XL_TP_QOE_FIELD:
         return get_switch(value, &tp->qoe_field);
     case XL_TP_VERSION_INFORMATION:
-        return get_version_information(value, tp);
+        return get_version_information(value, from_server, tp);
     case XL_TP_GREASE_QUIC_BIT:
         tp->grease_quic_bit = true;
         return xl_reader_left(value) == 0;
@@ -309,7 +311,8 @@ uint64_t xl_transport_params_decode(const uint8_t *data, size_t len, bool from_s
         if (r.failed || value_len > xl_reader_left(&r))
             return XL_QERR_TRANSPORT_PARAMETER;
         xl_reader value = xl_reader_of(xl_read_bytes(&r, (size_t)value_len), (size_t)value_len);
-        if (seen_before(&seen, id) || (is_server_only(id) && !from_server) || !get_parameter(id, &value, out))
+        if (seen_before(&seen, id) || (is_server_only(id) && !from_server) ||
+            !get_parameter(id, &value, from_server, out))
             return XL_QERR_TRANSPORT_PARAMETER;
     }
     return out->has_min_ack_delay && out->min_ack_delay_us > 1000 * out->max_ack_delay_ms ? XL_QERR_TRANSPORT_PARAMETER

@@ -75,7 +75,7 @@ TEST(version_information_has_a_form) {
                   odd[] = {0x11, 6, 0, 0, 0, 1, 0, 1}, none[] = {0x11, 0}, zero[] = {0x11, 4, 0, 0, 0, 0},
                   zero_available[] = {0x11, 8, 0, 0, 0, 1, 0, 0, 0, 0};
     xl_transport_params tp;
-    assert_int_equal(0, xl_transport_params_decode(good, sizeof good, false, &tp));
+    assert_int_equal(0, xl_transport_params_decode(good, sizeof good, true, &tp));
     assert_true(tp.has_version_information && tp.chosen_version == XL_VERSION_1 && tp.has_v2 && !tp.has_v1);
     assert_int_equal(0, xl_transport_params_decode(alone, sizeof alone, true, &tp));
     assert_int_equal(XL_QERR_TRANSPORT_PARAMETER, xl_transport_params_decode(odd, sizeof odd, true, &tp));
@@ -83,6 +83,16 @@ TEST(version_information_has_a_form) {
     assert_int_equal(XL_QERR_TRANSPORT_PARAMETER, xl_transport_params_decode(zero, sizeof zero, true, &tp));
     assert_int_equal(XL_QERR_TRANSPORT_PARAMETER,
                      xl_transport_params_decode(zero_available, sizeof zero_available, true, &tp));
+}
+
+/* RFC 9368 section 4: a client could not have chosen it otherwise. */
+TEST(a_client_lists_the_version_that_it_has_chosen) {
+    const uint8_t absent[] = {0x11, 8, 0, 0, 0, 1, 0x6b, 0x33, 0x43, 0xcf},
+                  present[] = {0x11, 12, 0, 0, 0, 1, 0x6b, 0x33, 0x43, 0xcf, 0, 0, 0, 1};
+    xl_transport_params tp;
+    assert_int_equal(0, xl_transport_params_decode(present, sizeof present, false, &tp));
+    assert_int_equal(XL_QERR_TRANSPORT_PARAMETER, xl_transport_params_decode(absent, sizeof absent, false, &tp));
+    assert_int_equal(0, xl_transport_params_decode(absent, sizeof absent, true, &tp));
 }
 
 /* ---- Bits of the first byte ---- */
