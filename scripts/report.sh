@@ -74,6 +74,6 @@ fi
 .venv/bin/railyard report --all --replay "$out" $pdf || failed+=("report")
 echo "report: $((SECONDS - begin)) s"
 if [ ${#failed[@]} -gt 0 ]; then
-    echo "report: these could not be made, see above: ${failed[*]}" >&2
+    echo "report: these failed, see above: ${failed[*]}" >&2
     exit 1
 fi

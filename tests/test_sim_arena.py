@@ -18,6 +18,7 @@ from conftest import Done, FakeRun, good
 from in_process import railyard
 from railyard.arenas.sim import ARENA, job
 from railyard.base.errors import UserError
+from railyard.base.paths import program
 from railyard.experiment.model import load_experiment
 from railyard.gate.compare import outputs_sha256
 from railyard.results.oracle import TOLERANCE_S
@@ -230,8 +231,36 @@ def test_a_program_that_fails_is_named(campaign: tuple[Path, Any], tmp_path: Pat
         assert "could not start: xlink-sim: the job is wrong." in done.stderr
         assert list((out / "runs").iterdir()) == []
     else:
-        assert done.returncode == 0, done.stderr
-        assert "A program failed in " in done.stdout and "died of SIGSEGV" in done.stdout
+        assert done.returncode == 1, done.stderr
+        last = done.stdout.splitlines()[-1]
+        assert last.startswith("A program failed in 8 of 8 runs; the first is ") and "died of SIGSEGV" in last
+
+
+def test_a_crash_in_one_run_ends_a_campaign_with_exit_code_1_and_a_play_that_fails_does_not(tmp_path: Path) -> None:
+    """The real program, but for a signal in one run. No play of so many bits completes in its time."""
+    script, yaml = tmp_path / "xlink-sim", tmp_path / "crash.yaml"
+    yaml.write_text(
+        "name: crash\narena: sim\npairs: [subway-1]\nschemes: [sp, vanilla-mp]\nseeds: 2\nqlog: none\n"
+        "player: {duration_s: 2, bitrate_bps: 80000000}\ntime_limit_s: 3\n"
+    )
+    real, crash = program("xlink-sim"), "*vanilla-mp--s2/job.json"
+    script.write_text(
+        "#!/bin/bash\n"
+        f'if [ "$1" != --batch ]; then [[ $1 = {crash} ]] && kill -SEGV $$; exec {real} "$@"; fi\n'
+        f"while IFS=$'\\t' read -r job out; do [[ $job = {crash} ]] && kill -SEGV $$\n"
+        f'{real} "$job" --out "$out"; echo $?; done\n'
+    )
+    script.chmod(0o755)
+    out = str(tmp_path / "failed")
+    good(railyard("run", str(yaml), "--out", out))
+    assert good(railyard("show", out)).stdout.count("│ time limit │") == 6
+    for _ in range(2):  # the second time nothing is run
+        done = railyard("run", str(yaml), "--out", str(tmp_path / "crashed"), RAILYARD_BIN=str(tmp_path))
+        assert (done.returncode, done.stderr) == (1, "")
+        last = done.stdout.splitlines()[-1]
+        assert (
+            "failed in 1 of 6 runs; the first is subway-1--vanilla-mp--s2: crashed: xlink-sim died of SIGSEGV" in last
+        )
 
 
 def test_without_the_program_there_is_one_sentence(campaign: tuple[Path, Any], tmp_path: Path) -> None:

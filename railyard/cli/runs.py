@@ -24,7 +24,7 @@ from railyard.results.campaigns import find_run
 from railyard.results.explain.explanation import stream_of_chunk
 from railyard.results.pending import Place, Plan, Whole, planned, whole_campaign
 from railyard.results.qlogdiff import parting, parting_from
-from railyard.results.summary import Outcome, answer_of, print_summary, write_answer
+from railyard.results.summary import Outcome, answer_of, print_summary, tell_program_fault, write_answer
 from railyard.run.arena import arena_of
 from railyard.run.folders import OUT_HELP, shown
 from railyard.run.resolve import not_run, qlog_of, resolve, warnings
@@ -94,7 +94,10 @@ def run(
         ),
     ] = None,
 ) -> None:
-    """Run an experiment: trace pairs × schemes × seeds, and compare; or rebuild a figure or table of the paper."""
+    """Run an experiment: trace pairs × schemes × seeds, and compare; or rebuild a figure or table of the paper.
+
+    Exit code 1 if a program failed in a run: it crashed or hung, or rejected what it received.
+    """
     if experiment is None and not pair:
         raise UserError("name an experiment, or with --pair what to play; `railyard list` has the experiments.")
     asked = of_pairs(pair or []) if experiment is None else load_yaml(find_experiment(experiment))
@@ -110,7 +113,7 @@ def run(
         )
         if pair or schemes or changed:
             raise UserError(f"--pair, --schemes and --set are for comparisons; {asked.path} is of another kind.")
-        carry_out(asked, request)
+        _end(is_faulty=carry_out(asked, request))
         return
     _check_word("arena", arena, ARENAS)
     if size is not None:
@@ -146,16 +149,24 @@ def run(
             _tell(sentence)
         return
     with whole_campaign(plan, place, jobs=jobs, console=console, tables=True) as campaign:
-        page = _show(campaign, checked.description)
-        console.print(f"report: {shown(page)}", soft_wrap=True)
+        is_faulty = _show(campaign, checked.description)
+    _end(is_faulty=is_faulty)
 
 
-def _show(campaign: Whole, description: str) -> Path:
-    """Prints the summary, which is remembered beside the page that is returned."""
+def _end(*, is_faulty: bool | None) -> None:
+    """The exit code of `railyard run`: 1 where a program failed in a run."""
+    if is_faulty:
+        raise typer.Exit(1)
+
+
+def _show(campaign: Whole, description: str) -> bool:
+    """Prints the summary, which is remembered beside its page, and last whether a program failed; that is returned."""
+    page = campaign.folder / "report.html"
     summary = campaign.shown.get(remembered.view(console))
     if summary is not None:
         console.file.write(summary)
-        return campaign.folder / "report.html"
+        console.print(f"report: {shown(page)}", soft_wrap=True)
+        return False
     from railyard.report.sections import Context  # noqa: PLC0415  slow to load
 
     context = Context(campaign.record, campaign.runs, folder=campaign.folder)
@@ -166,9 +177,11 @@ def _show(campaign: Whole, description: str) -> Path:
         print_summary(console, outcome)
     console.file.write(captured.get())
     write_answer(answer_of(outcome, description), campaign.folder)
-    page = write_page_of(context, campaign.folder)
+    console.print(f"report: {shown(write_page_of(context, campaign.folder))}", soft_wrap=True)
+    if tell_program_fault(console, campaign.runs):
+        return True
     remembered.remember(campaign.folder, console, captured.get())
-    return page
+    return False
 
 
 def diff(

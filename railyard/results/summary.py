@@ -162,13 +162,6 @@ def _trouble(outcome: Outcome, rows: Sequence[Cell]) -> list[tuple[str, str]]:
         troubles.append((f"Outside of what the same runs come to in virtual time: {some}{more}.", "yellow"))
     if marks := marks_in_words(rows):
         troubles.append((marks, "yellow"))
-    faulty = [run for run in outcome.runs if not run.void and run.outcome not in RESULT_OUTCOMES]
-    if faulty:
-        first = faulty[0]
-        more = f" (and in {len(faulty) - 1} more)" if len(faulty) > 1 else ""
-        troubles.append(
-            (f"A program failed in {first.run_id}{more}: {first.outcome}: {first.record['message']}", "red")
-        )
     of_stacks = [row for row in outcome.not_run if row["scheme"] == STACK_SCHEME]
     troubles += [(f"{row['pair']}, {row['label']}: {row['reason']}", "red") for row in of_stacks]
     reasons = grouped((row["reason"], row["label"]) for row in outcome.not_run if row not in of_stacks)
@@ -176,6 +169,23 @@ def _trouble(outcome: Outcome, rows: Sequence[Cell]) -> list[tuple[str, str]]:
         remedy = "run the same experiment with --arena kernel or mpshell"
         troubles.append((f"{', '.join(dict.fromkeys(labels))}: {why}; {remedy}.", "yellow"))
     return troubles
+
+
+def program_fault(runs: Sequence[Run]) -> str | None:
+    """In how many runs a program failed, and how in the first; none where every run that counts ended with a result."""
+    faulty = [run for run in runs if not run.void and run.outcome not in RESULT_OUTCOMES]
+    if not faulty:
+        return None
+    first = f"{faulty[0].run_id}: {faulty[0].outcome.replace('_', ' ')}: {faulty[0].record['message']}"
+    return f"A program failed in {len(faulty)} of {counted(len(runs), 'run')}; the first is {first.removesuffix('.')}."
+
+
+def tell_program_fault(console: Console, runs: Sequence[Run]) -> bool:
+    """Says so where a program failed; returns whether one did."""
+    fault = program_fault(runs)
+    if fault is not None:
+        console.print(fault, style="red", markup=False, soft_wrap=True)
+    return fault is not None
 
 
 def summary_lines(console: Console, outcome: Outcome) -> list[str]:

@@ -1,8 +1,9 @@
 """What there is by name: exhibits with their builders, and kinds of experiment files.
 
 A builder turns a results folder into an exhibit: `build(campaign_dir, spec) -> Exhibit`. A runner carries an experiment
-file of its kind out: `run(document, request) -> None`. Both are named as "module:function" and imported when needed, so
-that the command line starts fast. Adding an exhibit is one file, one line here and one YAML file.
+file of its kind out: `run(document, request)`, and returns True if a program failed in a run. Both are named as
+"module:function" and imported when needed, so that the command line starts fast. Adding an exhibit is one file, one
+line here and one YAML file.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ PLAIN = "experiment"
 """The kind of a file that names none: trace pairs × schemes × seeds, docs/reference/experiments.md."""
 
 
-Runner = Callable[[YamlDocument, RunRequest], None]
+Runner = Callable[[YamlDocument, RunRequest], bool | None]
 
 
 def _function(reference: str) -> Callable[..., Any]:

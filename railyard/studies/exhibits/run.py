@@ -19,6 +19,7 @@ from railyard.base.yamlfile import YamlDocument, parse
 from railyard.experiment.arenas import is_exact
 from railyard.report.exhibit import Exhibit
 from railyard.results.pending import Place, Plan, planned, whole_campaign
+from railyard.results.summary import tell_program_fault
 from railyard.results.tables import aligned
 from railyard.run import vkernel
 from railyard.run.arena import arena_of
@@ -73,12 +74,12 @@ def command_of(name: str, document: YamlDocument, request: RunRequest) -> str:
     return shlex.join([*command, *given, *real_time])
 
 
-def run(document: YamlDocument, request: RunRequest) -> None:
+def run(document: YamlDocument, request: RunRequest) -> bool:
+    """Returns whether a program failed in a run."""
     spec = requested(document, request)
     make = registry.builder(spec.name)
     if spec.experiment:
-        _with_runs(spec, document, request, make)
-        return
+        return _with_runs(spec, document, request, make)
     refuse(
         {"--arena": request.arena, "--jobs": request.jobs, "--seeds": request.seeds, "--qlog": request.qlog},
         f"{spec.name} runs nothing: it reads traces",
@@ -86,11 +87,12 @@ def run(document: YamlDocument, request: RunRequest) -> None:
     request.refuse_wall_clock()
     if request.dry_run:
         teller(request.console)(f"{spec.name} runs nothing: it reads traces, in a few seconds.")
-        return
+        return False
     with TemporaryDirectory(prefix="railyard-exhibit-") as nowhere:
         made = make(Path(nowhere), spec)
     with results_folder(_identity(made), teller(request.console), out=request.out, fresh=not request.resume) as folder:
         write(made, folder, request)
+    return False
 
 
 def _identity(made: Exhibit) -> Identity:
@@ -101,7 +103,7 @@ def _identity(made: Exhibit) -> Identity:
     return Identity(made.name, made.arena, {"settings": settings, "traces": made.provenance.traces})
 
 
-def _with_runs(spec: ExhibitSpec, document: YamlDocument, request: RunRequest, make: registry.Builder) -> None:
+def _with_runs(spec: ExhibitSpec, document: YamlDocument, request: RunRequest, make: registry.Builder) -> bool:
     parts = experiments(spec, document)
     specs = all_runs(parts)
     arenas = [arena_of(arena) for arena in {run.arena for run in specs}]
@@ -130,9 +132,10 @@ def _with_runs(spec: ExhibitSpec, document: YamlDocument, request: RunRequest, m
     if request.dry_run:
         for sentence in planned(plan, place, request.jobs):
             teller(request.console)(sentence)
-        return
+        return False
     with whole_campaign(plan, place, jobs=request.jobs, console=request.console, tables=True) as campaign:
         write(make(campaign.folder, spec), campaign.folder, request)
+        return tell_program_fault(request.console, campaign.runs)
 
 
 def write(made: Exhibit, folder: Path, request: RunRequest) -> None:
