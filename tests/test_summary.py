@@ -15,9 +15,11 @@ from rich.console import Console
 from conftest import FakeRun, good
 from in_process import railyard
 from railyard.base.terminal import MOST_LINES, first_lines
+from railyard.figures.rows import REBUFFER_RATE
 from railyard.report import write_report
 from railyard.report.sections import Context
-from railyard.results import findings
+from railyard.results import differences, findings
+from railyard.results.aggregate import cells
 from railyard.results.causes import causes
 from railyard.results.records import Run, load_campaign
 from railyard.results.summary import Outcome, summary_lines
@@ -222,3 +224,21 @@ def test_show_says_once_what_lateness_can_have_added_to_a_void_run(make_campaign
     record["fidelity"]["added"] = {"share": 0.091, "figures": {}, "chunk_s": {}}
     file.write_text(json.dumps(record))
     assert railyard("show", str(file.parent)).stdout.count("lateness can have added") == 1
+
+
+def test_a_rebuffer_rate_with_a_play_that_failed_is_a_lower_bound_wherever_it_is_shown(make_campaign: Make) -> None:
+    """The play that lost its connection counts with all of its time limit."""
+    lost = FakeRun(
+        pair="a", label="sp", scheme="sp", seed=9, outcome="connection_lost", message="it is gone", unfinished_s=[3.0]
+    )
+    out = make_campaign(*played(("sp", "xlink"), ("a",)), lost)
+    [sp, xlink] = cells(load_campaign(out)[1])["a"]
+    assert (REBUFFER_RATE.text(sp.runs)[:2], REBUFFER_RATE.text(xlink.runs)[:2]) == ("≥ ", "57")
+    level = differences.level_of(sp.runs, REBUFFER_RATE)
+    assert level is not None and level.at_least
+    table = [line.split() for line in lines_of(out) if line.split()[:1] in (["a"], ["xlink"])]
+    assert [row[2] for row in table if row[0] == "a"] == ["≥"] and "≥" not in next(r for r in table if r[0] == "xlink")
+    said = railyard("show", str(out)).stdout
+    assert f" {REBUFFER_RATE.text(sp.runs)} " in said and "or on plays that failed" in " ".join(said.split())
+    [run] = out.glob("runs/a--sp--s9")
+    assert ": connection lost: it is gone\n" in railyard("show", str(run)).stdout

@@ -64,6 +64,10 @@ def _always(_: Play) -> bool:
     return True
 
 
+def _never(_: Play) -> bool:
+    return False
+
+
 def point_of(values: Values, q: float, *, upper: bool = False) -> Point | None:
     """The smallest value that at least a share q does not exceed. It is exact if every censored value lies beyond it.
     `upper`: values that are not exact are upper bounds, else lower ones."""
@@ -135,6 +139,8 @@ class Ratio:
     is_rare: bool = False
     is_known: Callable[[Play], bool] = _always
     """Whether a play reports both. One that does not is left out; the figure then has no interval."""
+    is_bound: Callable[[Play], bool] = _never
+    """Whether a play's share is a lower bound. One such play makes the figure a lower bound."""
 
     @property
     def rule(self) -> str:
@@ -146,7 +152,7 @@ class Ratio:
     def point(self, plays: Plays) -> Point | None:
         known = [play for play in plays if self.is_known(play)]
         bottom = sum(self.bottom(play) for play in known)
-        return Point(sum(self.top(play) for play in known) / bottom) if bottom > 0 else None
+        return Point(sum(map(self.top, known)) / bottom, any(map(self.is_bound, known))) if bottom > 0 else None
 
     def bounds(self, plays: Plays, layout: Layout) -> Bounds:
         ratios = self.sums(plays).resampled(layout)
@@ -154,8 +160,10 @@ class Ratio:
 
     def level(self, plays: Plays, layout: Layout) -> Interval | None:
         if self.is_rare:
-            return rates.level(self.sums(plays), layout)
-        return intervals.interval(self.bounds(plays, layout)[0], layout)
+            level = rates.level(self.sums(plays), layout)
+        else:
+            level = intervals.interval(self.bounds(plays, layout)[0], layout)
+        return None if level is None else replace(level, at_least=any(map(self.is_bound, plays)))
 
 
 @dataclass(frozen=True)

@@ -85,8 +85,14 @@ FIGURES = (
         "rebuffer_rate",
         "rebuffer rate",
         "%",
-        Ratio(lambda play: play.rebuffer_counted_s, lambda play: play.play_time_s, is_rare=True),
-        "Time stalled / time in which the video advanced. Start-up is not rebuffering.",
+        Ratio(
+            lambda play: play.rebuffer_counted_s,
+            lambda play: play.play_time_s,
+            is_rare=True,
+            is_bound=lambda play: play.failed,
+        ),
+        "Time stalled / time in which the video advanced. Start-up is not rebuffering. With a play that failed it is a "
+        "lower bound (≥).",
         example="3 s stalled in 60 s of video is 5 %.",
         where="`runs.rebuffer_counted_s`, `play_time_s`",
         head=("rebuffer", "rate"),

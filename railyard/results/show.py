@@ -67,7 +67,8 @@ def _print_config(console: Console, run: Run) -> None:
 
 def _print_outcome(console: Console, run: Run) -> None:
     fidelity = run.record["fidelity"]
-    said = f": {run.outcome.replace('_', ' ')} {run.record['message']}"
+    why = f": {run.record['message']}" if run.record["message"] else ""
+    said = f": {run.outcome.replace('_', ' ')}{why}"
     console.print(Text.assemble((run.run_id, "bold"), said), soft_wrap=True)
     console.print(
         f"first frame {seconds(run.first_frame_s)} s, played {run.play_time_s:.1f} s, "

@@ -4,7 +4,7 @@ the page, and `railyard show CAMPAIGN` prints the tables of each pair."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from pathlib import Path
 
@@ -73,7 +73,7 @@ def _stalled(cell: Cell, *, with_ends: bool) -> str:
     level = differences.level_of(cell.runs, REBUFFER_RATE) if with_ends and not cell.mark else None
     if level is not None and level.known:
         return differences.level_words(level, ".1f", 100)
-    return f"{100 * rate.value:.1f}"
+    return replace(rate, value=100 * rate.value).text(".1f")
 
 
 def _apart(outcome: Outcome) -> dict[str, str]:
@@ -98,7 +98,7 @@ def _on_time(cell: Cell) -> str:
 def _columns(outcome: Outcome, rows: Sequence[Cell], *, with_ends: bool) -> list[TextColumn]:
     shown = [cell.shown for cell in rows]
     if any(cell.pair != differences.ALL for cell in rows):
-        lasting = [f"{findings.stalled(cell).value:.1f}" if cell.runs else "–" for cell in shown]
+        lasting = [findings.stalled(cell).text(".1f") if cell.runs else "–" for cell in shown]
         columns = [TextColumn(("", "pair"), [cell.pair for cell in rows], number=False)]
         columns += [TextColumn(("", "scheme"), [cell.label for cell in rows], number=False)]
         columns += [TextColumn(("stalled", "s a play"), lasting)]

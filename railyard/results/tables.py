@@ -262,8 +262,8 @@ def print_comparison(
     every = [cell for row in table.values() for cell in row]
     if any(cell.censored for cell in every):
         console.print(
-            "≥: rests on chunks that had not completed when the run ended; each counts with the time it had waited, "
-            "a lower bound. chunks: completed/requested.",
+            "≥: a lower bound. It rests on chunks that had not completed when the run ended, each with the time it had "
+            "waited, or on plays that failed. chunks: completed/requested.",
             style="dim",
         )
     elsewhere = [row for row in not_run if row["scheme"] != STACK_SCHEME]
