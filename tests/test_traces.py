@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from in_process import railyard
 from railyard.base.errors import UserError
 from railyard.base.yamlfile import load_yaml, parse
 from railyard.traces import find_pair, list_pairs, pair_stats, read_trace, sha256_file, trace_stats
@@ -407,6 +408,27 @@ def test_a_mistake_in_a_recorded_collection_is_told_with_its_line(
         read_recorded(index)
     assert str(error.value).startswith(f"{index}:{line}: ")
     assert said in str(error.value)
+
+
+def test_a_library_that_cannot_be_read_keeps_nothing_from_pairs_of_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index, good = make_collection(tmp_path / "bad", [CSV_ROWS[0]]), make_library(tmp_path / "good").name
+    monkeypatch.setenv(SEARCH_PATH_VARIABLE, f"{tmp_path}/bad:{tmp_path}/{good}")
+    assert (find_pair("subway-1").name, find_pair("mine").library.parent.name) == ("subway-1", good)
+    (tmp_path / "mine.yaml").write_text("arena: sim\npairs: [mine]\nschemes: [sp]\nname: mine\nseeds: 1\n")
+    assert "2 runs in sim" in railyard("run", str(tmp_path / "mine.yaml"), "--dry-run").stdout
+    code, out, err = railyard_traces("list")
+    assert (code, err.count("\n")) == (0, 1) and "subway-1" in out and "mine" in out
+    assert err.startswith(f"railyard: this library cannot be read: {index}:2: ")
+    code, _, err = railyard_traces("validate", index)
+    assert code == 2 and f"{index}:2: " in err
+    for name in ("ride_7", "another"):  # whether it is there is not known
+        code, _, err = railyard_traces("stats", name)
+        assert (code, err.count("\n")) == (2, 1)
+        assert f"the trace pair '{name}' may be in a library that cannot be read: {index}:2: " in err
+    with pytest.raises(UserError, match=r"INDEX.csv:2: "):
+        list_pairs()
 
 
 @pytest.fixture(scope="module")

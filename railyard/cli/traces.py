@@ -21,7 +21,7 @@ from railyard.cli.trace_tools import console, convert, delay, fetch, pair_comman
 from railyard.traces.delay import is_delay_trace, read_delay_trace, rtt_over_time
 from railyard.traces.generate import GeneratedPair, read_parameters, write_pair
 from railyard.traces.index import Pair, bad_name, read_index, write_entry
-from railyard.traces.library import SEARCH_PATH_VARIABLE, find_pair, list_pairs
+from railyard.traces.library import SEARCH_PATH_VARIABLE, at_hand, find_pair
 from railyard.traces.light import Burst, read_light_trace, read_size_latency
 from railyard.traces.networks import NETWORKS, network_pair
 from railyard.traces.parameters import MAX_DURATION_S
@@ -59,9 +59,12 @@ class ModelName(StrEnum):
 @app.command("list")
 def list_command() -> None:
     """List the pairs of the project's library and of RAILYARD_TRACE_PATH."""
-    pairs = list_pairs()
+    there = at_hand()
+    pairs = there.pairs.values()
     for library in dict.fromkeys(pair.library for pair in pairs):
         console.print(_library_table(library, [pair for pair in pairs if pair.library == library]))
+    for fault in there.faults:
+        typer.echo(f"railyard: this library cannot be read: {fault}", err=True)
     console.print(f"other libraries: name their directories in {SEARCH_PATH_VARIABLE}, colon separated", soft_wrap=True)
 
 

@@ -36,7 +36,7 @@ from railyard.run.arena import arena_of
 from railyard.run.record import ABOUT
 from railyard.run.repeat import changes, spec_of
 from railyard.run.runspec import RunSpec
-from railyard.traces.library import list_pairs
+from railyard.traces.library import at_hand
 
 SCHEMA = 1
 MANIFEST, README = "archive.json", "README.md"
@@ -101,7 +101,7 @@ def _about(folder: Path, records: Sequence[dict[str, Any]]) -> dict[str, Any]:
         about["experiment"] = campaign["experiment"]
     except (OSError, ValueError, KeyError, TypeError):
         raise UserError(f"{folder}: no readable campaign.json; an archive is made of a campaign's folder.") from None
-    library = {pair.name: pair for pair in list_pairs()}
+    library = at_hand().pairs
     names = dict.fromkeys(str(record["config"]["pair"]) for record in records)
     pairs = {name: library[name] for name in names if name in library}
     return about | {
@@ -293,7 +293,8 @@ def _unpacked(archive: zipfile.ZipFile, files: Files, folder: Path, file: Path) 
 
 def _own_traces(pair: str) -> dict[str, Path]:
     """The traces of a pair that this machine's library has, by the names that they have in archives."""
-    paths = [path for one in list_pairs() if one.name == pair for path in one.paths]
+    known = at_hand().pairs.get(pair)
+    paths = known.paths if known is not None else ()
     files = [file for path in paths for file in (path.uplink, path.downlink, *path.delay_traces.values())]
     return {_trace(sha256_of(file), file): file for file in files if file.is_file()}
 

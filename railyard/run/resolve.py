@@ -24,7 +24,7 @@ from railyard.run.arena import Arena, arena_of
 from railyard.run.refused import refuse
 from railyard.run.runspec import RunBottleneck, RunFlow, RunPath, RunSpec, primary_path, scheme_parameters
 from railyard.traces.index import Pair, PairPath
-from railyard.traces.library import how_to_get, list_pairs
+from railyard.traces.library import at_hand, how_to_get
 from railyard.traces.names import Technology
 from railyard.traces.periods import told_of_runs
 from railyard.traces.settings import layered, of_way, split_files, vias
@@ -39,12 +39,11 @@ QLOGS_OF_ALL = 24  # runs in virtual time: of more of them, by default, only the
 
 def look_up(choice: PairChoice, document: YamlDocument, location: Location) -> Pair:
     """The pair that a choice stands for: the first of its names that the trace library has."""
-    known = {pair.name: pair for pair in list_pairs()}
-    for name in choice.first_found:
-        if name in known:
-            return known[name]
-    name = choice.first_found[-1]
-    raise document.error(location, f"there is no trace pair '{name}' on the search path; {how_to_get(name, known)}")
+    there, name = at_hand(), choice.first_found[-1]
+    if pair := there.first_of(choice.first_found):
+        return pair
+    message = f"there is no trace pair '{name}' on the search path; {how_to_get(name, there.pairs)}"
+    raise document.error(location, message)
 
 
 def start_offsets_ms(

@@ -22,7 +22,7 @@ from railyard.run.arena import arena_of
 from railyard.run.campaign import identity_of
 from railyard.run.folders import Identity
 from railyard.run.resolve import qlog_of, resolve
-from railyard.traces.library import list_pairs
+from railyard.traces.library import at_hand
 
 ARENA = "sim"
 MOST_RUNS = 24
@@ -91,7 +91,7 @@ def scheme_rows() -> list[Row]:
 
 
 def pair_names() -> list[str]:
-    return sorted({pair.name for pair in list_pairs()})
+    return sorted(at_hand().pairs)
 
 
 def _number(text: str, *kinds: type) -> Any:

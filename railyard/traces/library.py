@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+from railyard.base.errors import UserError
 from railyard.base.paths import TRACES_DIR
 from railyard.traces.index import INDEX_FILE, Pair, read_index
 from railyard.traces.recorded import CSV_FILE, read_recorded
@@ -36,13 +38,46 @@ def read_library(directory: Path) -> list[Pair] | None:
     return None
 
 
-def list_pairs() -> list[Pair]:
-    """All pairs of the search path; of several with one name the first. Directories that are no library are skipped."""
+@dataclass(frozen=True)
+class AtHand:
+    """What the search path has."""
+
+    pairs: dict[str, Pair]
+    """By name; of several with one name the first."""
+    faults: list[UserError]
+    """What is wrong with each library that cannot be read, whose pairs are not known."""
+
+    def first_of(self, names: Sequence[str]) -> Pair | None:
+        """The first of these pairs that there is. Raises UserError where it might be in a library that cannot be
+        read."""
+        for name in names:
+            if name in self.pairs:
+                return self.pairs[name]
+            if self.faults:
+                raise TraceError(f"the trace pair '{name}' may be in a library that cannot be read: {self.faults[0]}")
+        return None
+
+
+def at_hand() -> AtHand:
+    """All pairs of the search path. Directories that are no library are skipped."""
     pairs: dict[str, Pair] = {}
+    faults: list[UserError] = []
     for directory in search_path():
-        for pair in read_library(directory) or []:
-            pairs.setdefault(pair.name, pair)
-    return list(pairs.values())
+        try:
+            for pair in read_library(directory) or []:
+                pairs.setdefault(pair.name, pair)
+        except UserError as fault:
+            faults.append(fault)
+    return AtHand(pairs, faults)
+
+
+def list_pairs() -> list[Pair]:
+    """All pairs of the search path, for what takes all that there are. Raises UserError for a library that cannot be
+    read."""
+    there = at_hand()
+    if there.faults:
+        raise there.faults[0]
+    return list(there.pairs.values())
 
 
 def how_to_get(name: str, known: Iterable[str]) -> str:
@@ -67,11 +102,11 @@ def how_to_get(name: str, known: Iterable[str]) -> str:
 
 def find_pair(name: str) -> Pair:
     """The first pair of that name on the search path. Raises UserError."""
-    pairs = {pair.name: pair for pair in list_pairs()}
-    if name in pairs:
-        return pairs[name]
+    there = at_hand()
+    if pair := there.first_of([name]):
+        return pair
     searched = ", ".join(f"{directory}{'' if directory.is_dir() else ' (not there)'}" for directory in search_path())
     raise TraceError(
         f"there is no trace pair '{name}' in {searched} (the project's library and {SEARCH_PATH_VARIABLE}); "
-        f"{how_to_get(name, pairs)}"
+        f"{how_to_get(name, there.pairs)}"
     )

@@ -17,7 +17,7 @@ from railyard.studies.exhibits.frame import columns, plot, styled, translucent, 
 from railyard.studies.exhibits.places import spans
 from railyard.studies.exhibits.spec import ExhibitSpec
 from railyard.traces.index import Pair
-from railyard.traces.library import how_to_get, list_pairs
+from railyard.traces.library import at_hand, how_to_get
 from railyard.traces.trace import FloatArray, Trace, read_trace
 
 LOW_MBPS = 1.0
@@ -34,13 +34,12 @@ class Shown:
 
 
 def _pairs(spec: ExhibitSpec) -> list[Shown]:
-    known = {pair.name: pair for pair in list_pairs()}
+    there = at_hand()
     pairs: list[Shown] = []
     for names in spec.options["pairs"]:
-        name = next((name for name in names if name in known), None)
-        if name is None:
-            raise UserError(f"there is no trace pair '{names[-1]}'; {how_to_get(names[-1], known)}")
-        pair = known[name]
+        pair = there.first_of(names)
+        if pair is None:
+            raise UserError(f"there is no trace pair '{names[-1]}'; {how_to_get(names[-1], there.pairs)}")
         pairs.append(Shown(pair, {path.name: read_trace(path.downlink) for path in pair.paths}))
     return pairs
 
