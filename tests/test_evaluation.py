@@ -12,6 +12,7 @@ from conftest import FakeRun, good
 from railyard.base.page import Table, markdown_of
 from railyard.results.records import Run, load_run
 from railyard.studies import link_models, recorded
+from railyard.studies.study import find_study
 
 
 def plays(folder: Path, labels: tuple[str, str], factors: dict[str, float], seeds: int = 6) -> list[Run]:
@@ -128,6 +129,16 @@ def test_a_collection_of_five_pairs_or_more_is_a_subset(tmp_path: Path) -> None:
     found = recorded.subsets_of(runs)
     assert list(found) == ["all pairs", "Maine"], "four walks have no interval, and none of the pairs is hsr"
     assert {run.pair for run in found["Maine"]} == {f"maine_{k}" for k in range(5)}
+
+
+def test_an_experiment_of_the_command_line_is_played_without_the_buffers_of_the_size() -> None:
+    def asked(**changes: object) -> list[int]:
+        buffers: list[int] = find_study("evaluation").settings("default", changes).buffers_ms
+        return buffers
+
+    assert asked(starts=1) == [1200, 2000, 4000]
+    assert asked(experiments=["own"]) == []
+    assert asked(experiments=["own"], buffers_ms=[800]) == [800]
 
 
 def test_an_experiment_that_is_not_there_is_told_in_one_sentence(tmp_path: Path) -> None:

@@ -109,17 +109,20 @@ class Study:
         return self.folder / f"{size}.json"
 
     def settings(self, size: str, changes: dict[str, Any]) -> Any:
-        """The settings of a size, with the changes of the command line. Raises UserError."""
+        """The settings of a size, with the changes of the command line. What the size has beside a setting that is
+        changed (`beside` of the study's Settings) is left out. Raises UserError."""
         if size not in self.declared.sizes:
             raise UserError(f"{self.name} has no size '{size}'; {near_miss(size, self.declared.sizes)}")
         known = self.code.Settings.model_fields
         for name in changes:
             if name not in known:
                 raise UserError(f"{self.name} has no setting '{name}'; {near_miss(name, known)}")
+        beside = getattr(self.code.Settings, "beside", {})
+        left_out = {other for name in changes for other in beside.get(name, ())}
+        of_size = {name: value for name, value in self.declared.sizes[size].items() if name not in left_out}
         try:
-            return self.code.Settings.model_validate(
-                self.declared.settings | self.declared.sizes[size] | changes  # the last one wins
-            )
+            # The last one wins.
+            return self.code.Settings.model_validate(self.declared.settings | of_size | changes)
         except ValidationError as error:
             mistake = error.errors()[0]
             name = field_name(mistake["loc"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
@@ -21,6 +21,8 @@ from railyard.studies.study import Data, tell
 
 
 class Settings(Strict):
+    beside: ClassVar = {"experiments": ("buffers_ms",)}
+    """Other experiments are played without the buffers of a size."""
     experiments: list[str]  # YAML files, or their names in experiments/
     buffers_ms: list[Annotated[int, Field(ge=1)]] = Field(default=[])
     """Player buffers, ms: `buffers` is played with each of them, beside the first experiment."""
