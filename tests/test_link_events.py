@@ -146,6 +146,11 @@ def test_an_event_without_later_fields_is_recorded_as_before() -> None:
         ("nat: rebind", "rebinds the NAT of 'wifi', which has none; give it 'nat' in 'links'"),
         ("reorder: 0.1", "a reorder above 0 and a reorder_delay_ms go together"),
         ("interface: up, direction: up", "an interface has both directions"),
+        (
+            "rate: 1000000",
+            r"rate: this takes a rate with its unit, such as 1\.5mbps \(bps, .*\), not 1000000\.",
+        ),
+        ("cross: 5", r"cross: this takes a rate with its unit, such as 1\.5mbps \(bps, .* or gbps\), not 5\."),
         ("rate: 1furlong", r"rate: this takes a rate such as 1\.5mbps \(bps, kbps, mbps or gbps\), not '1furlong'"),
         ("mtu: 67", "this takes a value of at least 68, not 67"),
     ],

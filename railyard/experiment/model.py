@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import (
+    BeforeValidator,
     Field,
     SerializerFunctionWrapHandler,
     ValidationInfo,
@@ -340,6 +341,16 @@ class BufferLimits(Strict):
 _CHANGES = ("state", "delay_ms", "loss", "rate", "mtu", "reorder", "duplicate", "cross", "nat", "interface")
 
 
+def _no_bare_number(value: Any) -> Any:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        raise ValueError(f"this takes a rate with its unit, such as 1.5mbps (bps, kbps, mbps or gbps), not {value}.")
+    return value
+
+
+_UNIT = BeforeValidator(_no_bare_number)
+Rate = Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)?(bps|kbps|mbps|gbps)$"), _UNIT]
+
+
 def _is_positive(rate: str) -> bool:
     return any(digit in rate for digit in "123456789")
 
@@ -353,12 +364,12 @@ class LinkEvent(Strict):
     state: Literal["up", "down"] | None = None
     delay_ms: float | None = Field(default=None, ge=0, le=MAX_MS)
     loss: float | str | None = None
-    rate: str | None = Field(default=None, pattern=r"^[0-9]+(\.[0-9]+)?(bps|kbps|mbps|gbps)$")
+    rate: Rate | None = None
     mtu: int | None = Field(default=None, ge=LEAST_MTU, le=MOST_MTU)
     reorder: float | None = Field(default=None, ge=0, le=1)
     reorder_delay_ms: float | None = Field(default=None, gt=0, le=MAX_MS)
     duplicate: float | None = Field(default=None, ge=0, le=1)
-    cross: str | None = None
+    cross: Annotated[str, _UNIT] | None = None
     nat: Literal["rebind"] | None = None
     interface: Literal["up", "down"] | None = None
 
@@ -396,7 +407,7 @@ class FlowSettings(Strict):
     cc: Annotated[str, Field(pattern=r"^[a-z0-9_]{1,15}$")] = "cubic"
     path: DeviceName | None = None
     via: list[DeviceName] = Field(default=[])
-    rate: Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)?(bps|kbps|mbps|gbps)$")] | None = None
+    rate: Rate | None = None
     delay_ms: float | None = Field(default=None, ge=0, le=MAX_MS)
     direction: Literal["up", "down"] = "down"
     count: int = Field(default=1, ge=1, le=64)
