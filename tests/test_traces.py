@@ -473,6 +473,16 @@ def test_list_names_pairs_paths_and_their_links(monkeypatch: pytest.MonkeyPatch)
         assert text in out
 
 
+def test_a_narrow_terminal_lists_every_value_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    from railyard.cli.trace_tools import console  # noqa: PLC0415  slow to load
+
+    monkeypatch.delenv(SEARCH_PATH_VARIABLE, raising=False)
+    monkeypatch.setattr(console, "_width", 40)
+    _, out, _ = railyard_traces("list")
+    assert "…" not in out and "104 ms" in out and "droptail:packets=150" in out
+    assert all(len(line) <= 40 for line in out.splitlines()[2:-1])
+
+
 def test_stats_shows_a_pair_and_a_file(tmp_path: Path) -> None:
     code, out, _ = railyard_traces("stats", "hsr-1")
     assert code == 0

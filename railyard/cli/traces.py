@@ -62,7 +62,7 @@ def list_command() -> None:
     there = at_hand()
     pairs = there.pairs.values()
     for library in dict.fromkeys(pair.library for pair in pairs):
-        console.print(_library_table(library, [pair for pair in pairs if pair.library == library]))
+        print_table(console, _library_table(library, [pair for pair in pairs if pair.library == library]), keys=2)
     for fault in there.faults:
         typer.echo(f"railyard: this library cannot be read: {fault}", err=True)
     console.print(f"other libraries: name their directories in {SEARCH_PATH_VARIABLE}, colon separated", soft_wrap=True)
@@ -70,7 +70,7 @@ def list_command() -> None:
 
 def _library_table(library: Path, pairs: list[Pair]) -> Table:
     table = Table(title=str(library), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
-    for heading in ("pair", "scenario", "path", "technology"):
+    for heading in ("pair", "path", "scenario", "technology"):
         table.add_column(heading, overflow="fold", no_wrap=heading in ("path", "technology"))
     table.add_column("base RTT", justify="right", no_wrap=True)
     table.add_column("queue", no_wrap=True)
@@ -80,8 +80,8 @@ def _library_table(library: Path, pairs: list[Pair]) -> Table:
             note = " (two single recordings)" if pair.caveat else ""
             table.add_row(
                 pair.name if first else "",
-                f"{pair.scenario}{note}" if first else "",
                 path.name,
+                f"{pair.scenario}{note}" if first else "",
                 path.technology,
                 f"{path.base_rtt_ms:g} ms",
                 path.queue,
