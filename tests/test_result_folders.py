@@ -222,6 +222,16 @@ def unit(**settings: int) -> Identity:
     return Identity("unit", "sim", {"settings": settings})
 
 
+@pytest.mark.parametrize("within", ["other", "runs/other", "runs/subway-1--xlink--s1/other"])
+def test_a_folder_of_ones_own_is_not_within_other_results(experiment: Path, tmp_path: Path, within: str) -> None:
+    outer = tmp_path / "outer"
+    good(railyard("run", str(experiment), "--out", str(outer)))
+    before = sorted(outer.rglob("*"))
+    said = one_sentence(railyard("run", str(experiment), "--seeds", "1", "--out", str(outer / within)))
+    assert f"outer/{within}: it is within the results {outer}; choose another directory with --out." in said
+    assert sorted(outer.rglob("*")) == before
+
+
 def test_two_commands_at_once_never_share_a_folder(tmp_path: Path) -> None:
     said: list[str] = []
     with results_folder(unit(a=1), said.append, results=tmp_path) as one:

@@ -199,8 +199,11 @@ def differences(here: Any, there: Any, path: str = "") -> list[str]:
 
 @contextmanager
 def _given(out: Path, identity: Identity, *, fresh: bool) -> Iterator[Path]:
-    """A folder that the user named: empty, or with these results in it and no others."""
+    """A folder that the user named: empty, or with these results in it and no others; not within other results."""
     facts = read_facts(out)
+    around = next((one for one in out.parents if any((one / mark).is_file() for mark in (FILE, "campaign.json"))), None)
+    if not facts and around is not None:
+        raise UserError(f"{out}: it is within the results {around}; choose another directory with --out.")
     if not facts and any((out / mark).is_file() for mark in MARKS):
         raise UserError(f"{out}: it holds other results, and none are replaced; choose another directory with --out.")
     if facts and facts.get("identity") != identity.sha256:
