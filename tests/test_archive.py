@@ -116,6 +116,21 @@ def test_a_bottleneck_s_file_that_an_archive_names_and_has_not_is_not_read(
         assert found.runs == [] and len(found.not_repeated) == 1
 
 
+def test_what_is_there_is_replaced_by_an_archive_only_if_it_is_one(campaign: Path, tmp_path: Path) -> None:
+    notes, pipe, empty = tmp_path / "notes", tmp_path / "pipe", tmp_path / "empty"
+    notes.write_text("by hand")
+    empty.touch()
+    os.mkfifo(pipe)
+    for file in (notes, pipe, tmp_path):
+        done = railyard("archive", str(campaign), "--out", str(file))
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+        assert f"{file}: it is there already and is no archive, so it is not replaced; give another" in done.stderr
+    assert notes.read_text() == "by hand" and stat.S_ISFIFO(pipe.stat().st_mode)
+    for _ in range(2):
+        good(railyard("archive", str(campaign), "--out", str(empty)))
+        assert zipfile.is_zipfile(empty)
+
+
 def test_an_archive_has_no_keys_and_is_the_same_bytes_again(campaign: Path, tmp_path: Path) -> None:
     assert list(campaign.rglob("*.keys")), "nothing to leave out"
     for name in ("a", "b"):

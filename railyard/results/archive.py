@@ -142,6 +142,8 @@ def write_archive(folder: Path, out: Path, *, with_traces: bool = True) -> Writt
     """Writes the archive completely or not at all. The same folder gives the same bytes. Raises UserError."""
     if out.suffix.lower() not in (".zip", ""):
         raise UserError(f"{out}: an archive is a ZIP file; give a name with .zip.")
+    if out.exists() and not (out.is_file() and (out.stat().st_size == 0 or zipfile.is_zipfile(out))):
+        raise UserError(f"{out}: it is there already and is no archive, so it is not replaced; give another name.")
     records = _records(folder)
     about = _about(folder, records)
     members = [(f"{CAMPAIGN}{file.relative_to(folder).as_posix()}", file) for file in _kept(folder)]
