@@ -170,9 +170,20 @@ def test_a_missing_engine_is_told_in_a_sentence(monkeypatch: pytest.MonkeyPatch,
     docker.chmod(0o755)
     with pytest.raises(UserError, match=r"no Docker engine answers: Cannot connect.*DOCKER_HOST"):
         containers.check_engine()
-    docker.write_text('#!/bin/sh\n[ "$1" = info ] && echo 20.10\n[ "$1" = info ]\n')
+    docker.write_text('#!/bin/sh\n[ "$1" = version ] && echo 20.10\n[ "$1" = version ]\n')
     with pytest.raises(UserError, match=r"image railyard/client is not there; build it with `make docker`"):
         REAL_IMAGE_IDS()
+
+
+@pytest.mark.skipif(shutil.which("docker") is None, reason="needs the program docker")
+def test_an_engine_that_is_not_there_is_told_and_not_the_client_s_template(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whichever clients this machine has: that of Debian 12 tells of a nil pointer in its template."""
+    clients = [file for folder in os.environ["PATH"].split(":") if (file := Path(folder) / "docker").is_file()]
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere.sock")
+    for client in clients:
+        monkeypatch.setenv("PATH", str(client.parent))
+        with pytest.raises(UserError, match=r"^no Docker engine answers: Cannot connect to the Docker daemon"):
+            containers.check_engine()
 
 
 COMPOSE = ("compose.run.yaml", "compose.campaign.yaml")

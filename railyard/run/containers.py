@@ -223,7 +223,8 @@ def why_not() -> str | None:
     """Why no containers can run here; None when they can."""
     if shutil.which("docker") is None:
         return "the program 'docker' is not there; install the Debian package docker.io."
-    done = _engine("info", "--format", "{{.ServerVersion}}")
+    # Without an engine `docker info --format` of Debian 12 tells of its template alone.
+    done = _engine("version", "--format", "{{.Server.Version}}")
     if done.returncode != 0 or not done.stdout.strip():
         reason = (done.stderr.strip().splitlines() or ["it said nothing"])[-1].partition(". ")[0]
         return f"no Docker engine answers: {reason}; start it (dockerd), or name its socket with DOCKER_HOST."
