@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -148,3 +149,13 @@ def test_a_file_that_cannot_be_written_is_named_as_it_was_given(tmp_path: Path) 
         2,
         f"railyard: {long}: cannot be written: File name too long; choose another place.\n",
     )
+
+
+def test_a_usage_line_says_once_what_is_optional_and_what_may_be_repeated() -> None:
+    usages = {}
+    for name in COMMANDS:
+        said = railyard(name, "--help").stdout
+        usages[name] = next(line.split(f"{name} ", 1)[1].strip() for line in said.splitlines() if "Usage: " in line)
+    assert usages["compare"] == "[OPTIONS] {CAMPAIGN} [OTHER]"
+    assert usages["qlog"] == "[OPTIONS] {RUN|FILE}..." and usages["clean"] == "[OPTIONS] [FOLDER]..."
+    assert not [usage for usage in usages.values() if re.search(r"\[\[|…|[\[{][^]}]* ", usage)]

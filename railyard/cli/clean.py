@@ -117,7 +117,7 @@ def _show(picked: Sequence[StoredCampaign], leftovers: Sequence[Path], results: 
 def clean_command(
     folder: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[FOLDER…]", help="Names as in `railyard list`, or patterns: 'demo-sim-*'."),
+        typer.Argument(metavar="FOLDER", help="Names as in `railyard list`, or patterns: 'demo-sim-*'."),
     ] = None,
     older_than: Annotated[
         str | None, typer.Option(help="Only folders last started at least this long ago: 12h, 30d, 8w.")

@@ -19,7 +19,7 @@ _out = new_console()
 
 Logs = Annotated[
     list[Path],
-    typer.Argument(metavar="LOG…", help="Link logs, or folders with *.up.log and *.down.log."),
+    typer.Argument(metavar="LOG", help="Link logs, or folders with *.up.log and *.down.log."),
 ]
 
 

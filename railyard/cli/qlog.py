@@ -22,7 +22,7 @@ from railyard.results.campaigns import find_run
 def qlog_command(
     what: Annotated[
         list[str],
-        typer.Argument(metavar="RUN|FILE…", help="A run's folder or name, or qlogs of any stack, one for each end."),
+        typer.Argument(metavar="RUN|FILE", help="A run's folder or name, or qlogs of any stack, one for each end."),
     ],
     to_perfetto: Annotated[
         bool, typer.Option("--perfetto", help="Write a trace for ui.perfetto.dev: a process for each path.")

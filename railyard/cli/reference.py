@@ -79,10 +79,13 @@ def _usage(name: str, parameters: Sequence[Any]) -> str:
         parts.append("[OPTIONS]")
     for parameter in parameters:
         if parameter.param_type_name == "argument":
-            word = parameter.metavar or parameter.name.upper()
-            optional = not parameter.required and not word.startswith("[")
-            parts.append(f"[{word}]" if optional else word)
+            word = _argument(parameter)
+            parts.append(word if parameter.required else f"[{word}]")
     return " ".join(parts)
+
+
+def _argument(parameter: Any) -> str:
+    return f"{parameter.metavar or parameter.name.upper()}{'' if parameter.nargs == 1 else '…'}"
 
 
 def _option(parameter: Any) -> str:
@@ -107,7 +110,7 @@ def _command(name: str, command: Any) -> list[str]:
     ]
     arguments = [parameter for parameter in command.params if parameter.param_type_name == "argument"]
     options = [parameter for parameter in command.params if parameter.param_type_name == "option"]
-    rows = [(f"`{(p.metavar or p.name.upper()).strip('[]')}`", p.help or "", _default(p)) for p in arguments]
+    rows = [(f"`{_argument(p)}`", p.help or "", _default(p)) for p in arguments]
     rows += [(_option(p), p.help or "", _default(p)) for p in options if not p.hidden]
     return lines + (_table(("", "meaning", "default"), rows) if rows else [])
 

@@ -60,7 +60,7 @@ def _seconds(text: str) -> float:
 def report_command(
     directory: Annotated[
         Path | None,
-        typer.Argument(metavar="[DIR]", help="Folder or name of a campaign or run; with --all, a folder of campaigns."),
+        typer.Argument(metavar="DIR", help="Folder or name of a campaign or run; with --all, a folder of campaigns."),
     ] = None,
     everything: Annotated[
         bool, typer.Option("--all", help="Put all exhibits and campaigns below DIR on one page. Default: results.")

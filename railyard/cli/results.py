@@ -140,10 +140,8 @@ MARKED = {"lower": "green", "higher": "red"}
 
 
 def compare_command(
-    campaigns: Annotated[
-        list[str],
-        typer.Argument(metavar="CAMPAIGN [OTHER]", help="Folders, or names that are in the results: one, or two."),
-    ],
+    campaign: Annotated[str, typer.Argument(metavar="CAMPAIGN", help="A folder, or a name that is in the results.")],
+    other: Annotated[str | None, typer.Argument(metavar="OTHER", help="Another one.")] = None,
     against: Annotated[
         list[str] | None,
         typer.Option(help="A scheme to compare with; repeatable. Default: sp, sp:best and vanilla-mp, else the first."),
@@ -169,13 +167,12 @@ def compare_command(
         check_plot(plot, width)
     elif width is not None:
         raise UserError("--width is the width of a plot; give --plot FILE too.")
-    if len(campaigns) > 2:
-        raise UserError("compare takes one campaign, or two.")
-    folders = [find_run_or_campaign(name, results) for name in campaigns]
-    if len(folders) == 2:
+    names = [campaign] if other is None else [campaign, other]
+    folders = [find_run_or_campaign(name, results) for name in names]
+    if other is not None:
         if against is not None:
             raise UserError("of two campaigns each scheme is compared with itself; leave out --against.")
-        both = two_campaigns((folders[0], folders[1]), names_of(folders, campaigns))
+        both = two_campaigns((folders[0], folders[1]), names_of(folders, names))
         compared = _tell_differences(both.runs, both.comparisons, by_pair=by_pair, form=form, notes=both.notes)
         _write_plot(compared, plot, width)
         return

@@ -264,7 +264,7 @@ def _resolutions(text: str | None) -> tuple[float | None, float | None]:
 
 def fetch(
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="A data set of the manifest. Without it: list all.")
+        str | None, typer.Argument(metavar="NAME", help="A data set of the manifest. Without it: list all.")
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder of the trace library to write to.")] = Path("fetched"),
     manifest: Annotated[
@@ -332,7 +332,7 @@ def _places(urls: list[str]) -> str:
 
 def rtt(
     captures: Annotated[
-        list[Path], typer.Argument(metavar="CAPTURE…", help="CSV of tshark, a folder of them, or a zip archive.")
+        list[Path], typer.Argument(metavar="CAPTURE", help="CSV of tshark, a folder of them, or a zip archive.")
     ],
     *,
     group: Annotated[

@@ -257,7 +257,7 @@ def _print_light(what: str, rows: Sequence[Burst]) -> None:
 
 @app.command()
 def validate(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="Traces, and indexes (.yaml, INDEX.csv).")],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Traces, and indexes (.yaml, INDEX.csv).")],
 ) -> None:
     """Check traces and indexes: describe each, or its first error. Exit code 2 if there is an error."""
     failed = False
