@@ -311,6 +311,32 @@ def test_what_was_decided_of_columns_and_gaps_is_said(tmp_path: Path) -> None:
     )  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("times", "said"),
+    [
+        ((0, 1, 2.2, 3.1, 4, 5), None),
+        ((0, 1, 2, 5, 6, 7), "; a gap has the rate of the row before: 3 s without a row, from 2 s on"),
+        ((0, 1, 2, 5, 6, 8, 9, 10),
+         "; 2 gaps, 5 s in all, have the rate of the row before; the longest: 3 s without a row, from 2 s on"),
+        ((0, 1, 2, 5, 6, 7, 8, 38, 39), "before: convert the part before or after; 1 other gap likewise"),
+    ],
+)  # fmt: skip
+def test_gaps_of_a_few_rows_are_counted_and_measured(
+    tmp_path: Path, times: tuple[float, ...], said: str | None
+) -> None:
+    file = write(tmp_path / "r.csv", "s,mbps\n" + "".join(f"{time},4\n" for time in times))
+    code, out, _ = railyard_traces("convert", file, "--out", tmp_path / "r.down")
+    told = out.partition("r.down: ")[2]
+    assert (code, "gap" in told, said is None or said in told) == (0, said is not None, True), out
+
+
+def test_short_gaps_in_a_log_of_bytes_and_places_are_counted(tmp_path: Path) -> None:
+    rows = "".join(f"14531217{now:05} {now} 51.0 3.7 6016 1000\n" for now in (1000, 2003, 5000, 6000, 8500))
+    code, out, _ = railyard_traces("convert", write(tmp_path / "r.log", rows), "--out", tmp_path / "r.down")
+    said = "2 gaps between rows, 3.497 s in all, left out; the longest, of 1.997 s, is before line 3"
+    assert (code, said in out) == (0, True), out
+
+
 def test_a_trace_with_line_ends_of_windows_is_mended(tmp_path: Path) -> None:
     file = tmp_path / "dos.down"
     file.write_bytes(b"\xef\xbb\xbf1\r\n2\r\n1000\r\n")

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from railyard.base.words import counted
 from railyard.traces.convert.capacity import Delivered, from_bins
 from railyard.traces.convert.recipe import TraceRecipe
 from railyard.traces.trace import TraceError, bytes_of
@@ -20,7 +21,9 @@ from railyard.traces.trace import TraceError, bytes_of
 _ROW = re.compile(r"\s*(\d{10,14})\s+(\d{1,14})\s+(-?\d+(?:\.\d+)?)\s+(-?\d+(?:\.\d+)?)\s+(\d{1,14})\s+(\d{1,9})\s*")
 
 GAP_MS = 10_000
-"""So much more between two rows than the second one says of itself is a gap in the recording."""
+"""So much more between two rows than the second one says of itself is worth a warning."""
+LEAST_GAP_MS = 500
+"""Likewise: it is a gap in the recording, half of a usual row."""
 
 
 def is_movement_log(lines: Sequence[bytes]) -> bool:
@@ -34,6 +37,7 @@ def read_movement(path: Path, _: TraceRecipe) -> Delivered:
     sizes: list[int] = []
     lengths_ms: list[int] = []
     before_ms, longest_ms, longest_at = None, 0, 0
+    gaps_ms: list[int] = []
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
@@ -44,8 +48,10 @@ def read_movement(path: Path, _: TraceRecipe) -> Delivered:
                 "ms since the row before; correct or remove it"
             )
         since_ms, size, length_ms = int(match[2]), int(match[5]), int(match[6])
-        if before_ms is not None and since_ms - before_ms - length_ms > longest_ms:
-            longest_ms, longest_at = since_ms - before_ms - length_ms, number
+        gap_ms = 0 if before_ms is None else since_ms - before_ms - length_ms
+        gaps_ms += [gap_ms] if gap_ms > LEAST_GAP_MS else []
+        if gap_ms > longest_ms:
+            longest_ms, longest_at = gap_ms, number
         before_ms = since_ms
         if length_ms == 0 and sizes:
             sizes[-1] += size
@@ -60,5 +66,10 @@ def read_movement(path: Path, _: TraceRecipe) -> Delivered:
         note = (
             f"warning: {longest_ms / 1e3:g} s before line {longest_at} have no row and are left out: convert the part "
             "before or after"
+        )
+    elif gaps_ms:
+        note = (
+            f"{counted(len(gaps_ms), 'gap')} between rows, {sum(gaps_ms) / 1e3:g} s in all, left out; the longest, of "
+            f"{longest_ms / 1e3:g} s, is before line {longest_at}"
         )
     return replace(from_bins(edges_us, np.array(sizes, dtype=np.float64)), note=note)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from railyard.base.words import counted
 from railyard.traces.convert.capacity import Delivered, from_bins
 from railyard.traces.convert.columns import US, Columns, columns_of
 from railyard.traces.convert.recipe import TraceRecipe
@@ -30,7 +31,9 @@ MAX_ASSUMED_STEP_S = 100
 TOTALS_ROWS = 20
 """So many rows of bytes that never decrease are a running total."""
 GAP_S, GAP_STEPS = 10, 10
-"""A row that holds longer than both, in seconds and in medians, is a gap in the recording."""
+"""A row that holds longer than both, in seconds and in medians, is worth a warning."""
+MISSING_STEPS = 1.5
+"""A row that holds longer than so many medians is a gap in the recording: another row is missing after it."""
 SHOWN = 40  # characters of a cell that a message repeats
 _DECIMAL_COMMA = re.compile(r"([+-]?\d+),(\d+(?:[eE][+-]?\d+)?)")
 _DATES = ("%Y.%m.%d_%H.%M.%S", "%a %b %d %H:%M:%S %Y")
@@ -171,15 +174,20 @@ def _refuse_misread(path: Path, columns: Columns, values: FloatArray, edges: Flo
 
 
 def _gap_words(edges: FloatArray) -> str:
-    """That the longest gap was filled with a rate, for the user; empty without one."""
-    steps_s = np.diff(edges) / 1e6
-    at = int(np.argmax(steps_s))
-    if steps_s[at] <= max(GAP_S, GAP_STEPS * float(np.median(steps_s))):
+    """How many gaps were filled with a rate, and the longest of them, for the user; empty without one."""
+    steps_s = np.diff(edges)[:-1] / 1e6  # the last one is as long as the one before it
+    usual_s = float(np.median(steps_s)) if len(steps_s) else 0.0
+    gaps = steps_s[steps_s > MISSING_STEPS * usual_s]
+    if not len(gaps):
         return ""
-    return (
-        f"; warning: {steps_s[at]:g} s without a row, from {edges[at] / 1e6:g} s on, have the rate of the row before: "
-        "convert the part before or after"
-    )
+    at = int(np.argmax(steps_s))
+    longest = f"{steps_s[at]:g} s without a row, from {edges[at] / 1e6:g} s on"
+    if steps_s[at] > max(GAP_S, GAP_STEPS * usual_s):
+        others = f"; {counted(len(gaps) - 1, 'other gap')} likewise" if len(gaps) > 1 else ""
+        return f"; warning: {longest}, have the rate of the row before: convert the part before or after{others}"
+    if len(gaps) == 1:
+        return f"; a gap has the rate of the row before: {longest}"
+    return f"; {len(gaps)} gaps, {gaps.sum():g} s in all, have the rate of the row before; the longest: {longest}"
 
 
 def _own_unit(cells: list[str], columns: Columns) -> float:
