@@ -595,6 +595,40 @@ def test_the_intervals_that_iperf3_prints_are_bins(tmp_path: Path) -> None:
         times_of(write(tmp_path / "none.out", "Interval\n"), **{"from": "iperf-text"})
 
 
+def test_lines_of_iperf3_may_have_a_time_before_them(tmp_path: Path) -> None:
+    lines = [f"Sun Nov 29 10:00:0{number} 2026 {line}" for number, line in enumerate(IPERF_TEXT.splitlines())]
+    assert times_of(write(tmp_path / "dl.out", "\n".join(lines) + "\n")) == [49, 99, 299, 300]
+
+
+def test_times_of_a_day_are_read(tmp_path: Path) -> None:
+    rows = "time,kbps\n09:59:59,48.128\n10:00:00.5,24.064\n10:00:01,0\n"
+    seconds = "s,kbps\n0,48.128\n1.5,24.064\n2,0\n"
+    assert times_of(write(tmp_path / "r.csv", rows)) == times_of(write(tmp_path / "s.csv", seconds))
+    with pytest.raises(TraceError, match=":3: the time is earlier than"):
+        times_of(write(tmp_path / "m.csv", "time,kbps\n23:59:59,4\n00:00:00,5\n"))
+
+
+def test_a_network_trace_of_sabre_is_bins_of_their_own_lengths(tmp_path: Path) -> None:
+    bins = [{"duration_ms": 1000, "bandwidth_kbps": 24.064, "latency_ms": 40},
+            {"duration_ms": 500, "bandwidth_kbps": 0}, {"duration_ms": 500, "bandwidth_kbps": 48.128}]  # fmt: skip
+    text = json.dumps(bins, indent=1)
+    file = write(tmp_path / "sabre.json", text)
+    assert times_of(file) == [499, 999, 1749, 1999, 2000]
+    assert convert_trace(file, TraceRecipe.model_validate({"file": str(file)})).format == "sabre"
+    for before, after in (
+        ("24.064", '"x"'),
+        ("1000", "-1"),
+        ("1000", "NaN"),
+        ('"duration_ms": 500', '"d": 500'),
+        ("[", ""),
+    ):
+        with pytest.raises(TraceError, match="no list of bins with duration_ms and bandwidth_kbps"):
+            times_of(write(tmp_path / "bad.json", text.replace(before, after, 1)), **{"from": "sabre"})
+    nothing = [{"duration_ms": 0, "bandwidth_kbps": 5}]
+    with pytest.raises(TraceError):
+        times_of(write(tmp_path / "none.json", json.dumps(nothing)))
+
+
 @given(data=st.binary(max_size=200))
 def test_any_bytes_are_converted_or_refused_in_one_sentence(
     tmp_path_factory: pytest.TempPathFactory, data: bytes

@@ -132,6 +132,30 @@ def read_iperf3(path: Path, recipe: TraceRecipe) -> Delivered:
     return from_bins(since_us, np.array(sizes))
 
 
+def is_sabre(head: bytes) -> bool:
+    """Whether the beginning of a file is that of a network trace of Sabre."""
+    return head.lstrip()[:1] == b"[" and b'"bandwidth_kbps"' in head and b'"duration_ms"' in head
+
+
+def read_sabre(path: Path, _: TraceRecipe) -> Delivered:
+    """A network trace of Sabre (Spiteri et al., MMSys 2018): a list of bins, each with a duration and a rate."""
+    try:
+        bins = [(_number(one["duration_ms"]), _number(one["bandwidth_kbps"])) for one in json.loads(bytes_of(path))]
+        durations_ms, kbps = (np.array(column) for column in zip(*bins, strict=True))
+    except (KeyError, TypeError, ValueError, RecursionError):
+        raise TraceError(
+            f"{path}: this is no list of bins with duration_ms and bandwidth_kbps as Sabre takes it; correct it"
+        ) from None
+    return from_bins(np.concatenate(([0.0], np.cumsum(durations_ms))) * 1e3, durations_ms * kbps / 8)
+
+
+def _number(value: Any) -> float:
+    number = float(value)
+    if not 0 <= number < 1e12:
+        raise ValueError
+    return number
+
+
 _IPERF_ROW = re.compile(
     rb"\[ *\d+\] +(\d{1,7}\.\d{1,3})- *(\d{1,7}\.\d{1,3}) +sec +(\d{1,9}(?:\.\d{1,3})?) (|K|M|G)Bytes\b(.*)"
 )
@@ -151,7 +175,7 @@ def read_iperf_text(path: Path, _: TraceRecipe) -> Delivered:
     edges: list[float] = []
     sizes: list[float] = []
     for number, line in _lines(path):
-        match = _IPERF_ROW.match(line)
+        match = _IPERF_ROW.search(line)  # --timestamps, or a program around it, writes a time before each line
         if match is None or b"omitted" in match[5]:
             continue
         start, end = float(match[1]), float(match[2])

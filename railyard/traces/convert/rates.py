@@ -36,8 +36,8 @@ MISSING_STEPS = 1.5
 """A row that holds longer than so many medians is a gap in the recording: another row is missing after it."""
 SHOWN = 40  # characters of a cell that a message repeats
 _DECIMAL_COMMA = re.compile(r"([+-]?\d+),(\d+(?:[eE][+-]?\d+)?)")
-_DATES = ("%Y.%m.%d_%H.%M.%S", "%a %b %d %H:%M:%S %Y")
-"""Dates as G-NetTrack (2019.12.14_10.16.30) and `date` (Wed Dec 15 16:04:38 2021) write them."""
+_DATES = ("%Y.%m.%d_%H.%M.%S", "%a %b %d %H:%M:%S %Y", "%H:%M:%S", "%H:%M:%S.%f")
+"""Dates as G-NetTrack (2019.12.14_10.16.30) and `date` (Wed Dec 15 16:04:38 2021) write them, and times of a day."""
 _ZONE = re.compile(r" [A-Z]{3,5}(?=$| \d{4}$)")
 """The name of a time zone: it has no meaning of its own (CST is three), and differences alone count."""
 

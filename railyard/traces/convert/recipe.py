@@ -11,7 +11,9 @@ from railyard.traces.index import MAX_BASE_RTT_MS, PairWords, ResolutionMs
 from railyard.traces.names import DeviceName, Kind, OfAPair, QueueSpec, Technology
 from railyard.traces.settings import LinkSettings
 
-Format = Literal["mahimahi", "saturatr", "raw", "rates", "movement", "pcap", "tshark", "iperf3", "iperf-text", "ibox"]
+Format = Literal[
+    "mahimahi", "saturatr", "raw", "rates", "movement", "pcap", "tshark", "iperf3", "iperf-text", "ibox", "sabre"
+]
 FORMATS: tuple[str, ...] = get_args(Format)
 Unit = Literal["gbps", "mbps", "kbps", "bps", "bytes-per-s", "bytes", "packets"]
 UNITS: tuple[str, ...] = get_args(Unit)

@@ -20,9 +20,11 @@ from railyard.traces.convert.logs import (
     DATA_RECEIVED,
     RAW_LOG_HEADER,
     is_iperf_text,
+    is_sabre,
     read_iperf3,
     read_iperf_text,
     read_raw,
+    read_sabre,
     read_saturatr,
 )
 from railyard.traces.convert.microstructure import MOST_FACTOR, restored
@@ -78,6 +80,7 @@ READERS: dict[str, Callable[[Path, TraceRecipe], Delivered]] = {
     "iperf3": read_iperf3,
     "iperf-text": read_iperf_text,
     "ibox": read_ibox,
+    "sabre": read_sabre,
 }
 
 ONLY_OF: dict[str, tuple[str, ...]] = {
@@ -115,6 +118,8 @@ def detect_format(path: Path) -> str:
         return "raw"
     if head.lstrip()[:1] == b"{" or DATA_RECEIVED in head:
         return "saturatr" if DATA_RECEIVED in head else "ibox" if MARK in head else "iperf3"
+    if is_sabre(head):
+        return "sabre"
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         head = head.decode("utf-16", errors="ignore").encode()
     head = _without_dos(head)
