@@ -10,7 +10,7 @@
 #define ACK_RANGES_KEPT       64
 #define CHALLENGE_TIMEOUT_MIN 100000 /* µs */
 #define PACING_BURST_PACKETS  10     /* at least */
-#define PACING_BURST_BYTES    65507 /* at most, unless ten packets are more: what a datagram of UDP over IPv4 can hold */
+#define PACING_BURST_BYTES    65507  /* at most, unless ten packets are more: what a UDP datagram over IPv4 can hold */
 #define RTT_PROBE_US          100000
 #define RESPONSES_BEYOND      8
 
@@ -219,8 +219,7 @@ uint64_t xl_path_amplification_left(const xl_path *p) {
     return allowed > p->validation.sent_bytes ? allowed - p->validation.sent_bytes : 0;
 }
 
-/* burst_us of the rate, at most the packets of one segmented send. Below 10 x 1200 bytes / 1 ms = 96 Mbit/s, 1 ms is ten
- * packets. */
+/* burst_us of the rate, at most the packets of one segmented send. 1 ms of 96 Mbit/s is ten packets of 1200 bytes. */
 static void update_burst(xl_path *p, uint64_t rate, uint64_t now) {
     uint64_t bytes = xl_min(rate / 1000 * p->burst_us / 1000, PACING_BURST_BYTES / p->mtu * p->mtu);
     bytes = xl_max(bytes, PACING_BURST_PACKETS * p->mtu);
