@@ -1,3 +1,4 @@
+#include <stdio.h>
 #include <string.h>
 
 #include "tests/unit.h"
@@ -24,6 +25,38 @@ TEST(every_discipline_has_the_functions_that_a_link_calls) {
         assert_non_null(link_queue_disciplines[count]->dequeue);
     }
     assert_true(count >= 6);
+}
+
+/* What it has with its defaults, or with a limit of 50 packets where it needs one. */
+static link_queue *with_defaults(const link_queue_discipline *discipline, link_pool *pool) {
+    char specification[64], error[256];
+    link_queue *queue = link_queue_new(discipline->name, pool, 0, error, sizeof error);
+    snprintf(specification, sizeof specification, "%s:packets=50", discipline->name);
+    return queue ? queue : link_queue_new(specification, pool, 0, error, sizeof error);
+}
+
+/* A packet that is neither delivered nor counted as dropped is in no figure, and the link waits for it for ever. */
+TEST(no_discipline_loses_a_packet_that_it_does_not_count) {
+    for (size_t i = 0; link_queue_disciplines[i]; i++) {
+        link_pool *pool = link_pool_new(0);
+        link_queue *queue = with_defaults(link_queue_disciplines[i], pool);
+        if (!queue)
+            fail_msg("queue %s starts neither by itself nor with packets=50", link_queue_disciplines[i]->name);
+        uint64_t taken = 0;
+        for (uint32_t k = 0; k < 1000; k++) {
+            put(queue, 100 + k);
+            if (k % 3 == 0)
+                taken += take(queue) > 0;
+        }
+        while (take(queue) > 0)
+            taken++;
+        if (taken + queue->dropped_packets != 1000 || queue->packets > 0 || queue->bytes > 0 ||
+            link_pool_in_use(pool) > 0)
+            fail_msg("queue %s: of 1000 packets %zu were delivered and %zu dropped by link_queue_drop()",
+                     queue->discipline->name, (size_t)taken, (size_t)queue->dropped_packets);
+        link_queue_free(queue);
+        link_pool_free(pool);
+    }
 }
 
 TEST(infinite_keeps_everything_in_order) {
