@@ -242,3 +242,32 @@ def test_a_rebuffer_rate_with_a_play_that_failed_is_a_lower_bound_wherever_it_is
     assert f" {REBUFFER_RATE.text(sp.runs)} " in said and "or on plays that failed" in " ".join(said.split())
     [run] = out.glob("runs/a--sp--s9")
     assert ": connection lost: it is gone\n" in railyard("show", str(run)).stdout
+
+
+def test_a_scheme_under_which_a_program_failed_has_no_figure_that_would_be_the_best(make_campaign: Make) -> None:
+    """A player that stops at the first wrong byte has not stalled."""
+    failed: dict[str, Any] = {"outcome": "error", "rct_s": [0.01], "rebuffer_time_s": 0.0}
+    out = make_campaign(
+        FakeRun(label="sp", scheme="sp"), FakeRun(label="bad", seed=1), FakeRun(label="bad", seed=2, **failed)
+    )
+    text = "\n".join(lines_of(out))
+    assert re.search(r"^ +bad +– +– +– +–", text, re.MULTILINE), text
+    assert re.search(r"^ subway-1 +sp +0\.5 +0\.500 ", text, re.MULTILINE), text
+    table = railyard("show", str(out)).stdout
+    assert re.search(r"^ bad +– .* 1 complete, 1 error", table, re.MULTILINE), table
+    page = write_report(*load_campaign(out), out).read_text(encoding="utf-8")
+    abstract = page[page.index('id="abstract"') : page.index('id="pair-1"')]
+    assert "a program failed</td>" in abstract and "0.010" not in abstract and "0.010</b>" not in page
+
+
+def test_a_pair_on_which_a_program_failed_is_left_out_of_the_figures_over_all_pairs(make_campaign: Make) -> None:
+    failed = FakeRun(pair="c", label="some", outcome="error", rct_s=[0.01], rebuffer_time_s=0.0)
+    some = [FakeRun(pair=pair, label="some", rct_s=[0.5] * 4, rebuffer_time_s=1.0) for pair in ("a", "b")]
+    all_of = [replace(failed, pair=pair, label="all") for pair in ("a", "b", "c")]
+    out = make_campaign(*some, failed, *all_of)
+    text = "\n".join(lines_of(out))
+    assert re.search(r"^ some +10\.0 +0\.500 +0\.500 ", text, re.MULTILINE), text
+    assert re.search(r"^ all +– +– +– ", text, re.MULTILINE), text
+    page = write_report(*load_campaign(out), out).read_text(encoding="utf-8")
+    abstract = page[page.index('id="abstract"') : page.index('id="pair-1"')]
+    assert "a program failed</td>" in abstract and "0.010" not in abstract

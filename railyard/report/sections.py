@@ -31,7 +31,7 @@ from railyard.figures.rows import (
 from railyard.report import figures
 from railyard.report.response import response_figures
 from railyard.results import differences, resolution, shortage
-from railyard.results.aggregate import Cell, cells
+from railyard.results.aggregate import Cell, cells, pooled
 from railyard.results.causes import causes
 from railyard.results.findings import Compared, Findings, compared, find, over_all, replayed_traces
 from railyard.results.oracle import PAYLOAD_BYTES
@@ -225,6 +225,7 @@ def _shown_columns(context: Context, row: list[Cell], keep: str = "") -> tuple[l
     """The columns that tell schemes apart with their intervals, and those that are equal in all rows. `keep`: one that
     is shown in any case."""
     shown_columns, same = columns_of(row)
+    row = [cell.measured for cell in row]
     shown_columns = [*(column for column in same if column.name == keep), *shown_columns]
     same = [column for column in same if column.name != keep]
     return [
@@ -252,8 +253,8 @@ def _short(context: Context, row: list[Cell], column: TextColumn) -> Shortage | 
 
 def _pooled(context: Context) -> list[Cell]:
     """Each scheme over all pairs on which it ran."""
-    runs = grouped((cell.label, run) for row in context.cells.values() for cell in row for run in cell.runs)
-    return [Cell("all", label, of_label, []) for label, of_label in runs.items()]
+    ran = grouped((cell.label, cell) for row in context.cells.values() for cell in row if cell.runs)
+    return [replace(pooled("all", label, row), void_runs=[]) for label, row in ran.items()]
 
 
 def answered(context: Context) -> Iterator[Section]:
@@ -283,12 +284,12 @@ def abstract(context: Context) -> Iterator[Section]:
         shared = same_in_words([column for column in equal if column.name in SMALL_COLUMNS])
         same += [f"{pair}: {shared}"] if shared else []
     absent = {
-        (pair, cell.label): cell.not_run or "void"
-        for pair, row in context.cells.items()
+        (pair, cell.label): cell.not_run or ("a program failed" if cell.faulty else "void")
+        for pair, row in [*context.cells.items(), *rows.items()]
         for cell in row
         if not cell.shown.runs
     }
-    measured_runs = [run for row in rows.values() for cell in row for run in cell.runs]
+    measured_runs = [run for row in rows.values() for cell in row for run in cell.measured.runs]
     data = {
         "labels": list(dict.fromkeys(cell.label for row in context.cells.values() for cell in row)),
         "columns": columns,
@@ -346,7 +347,7 @@ def pairs(context: Context) -> Iterator[Section]:
             "bars": [drawing for name, drawing in drawings.items() if name.startswith(BAR)],
             "has_traces": "capacity" in drawings,
             "measured": bool(measured),
-            "has_rows": any(cell.shown.runs for cell in row),
+            "has_rows": any(cell.shown.runs or cell.faulty for cell in row),
             "replays": [(run, page) for run, page in pages if page is not None],
         }
         yield Section(f"pair-{index}", pair, "pair.html.j2", data)
@@ -382,8 +383,9 @@ class PairFigure:
 
 def pair_figures(context: Context, pair: str, row: list[Cell]) -> Iterator[PairFigure]:
     """The figures of a pair, in the order of the page."""
+    row = [cell.measured for cell in row]
     measured = [run for cell in row for run in cell.runs]
-    runs = measured or [run for cell in row for run in cell.void_runs]
+    runs = measured or [run for run in context.runs if run.pair == pair]
     duration_s = max((run.buffer_s[-1][0] for run in runs if run.buffer_s), default=1.0) + SERIES_PADDING_S
     seed = runs[0].seed
     if traces := replayed_traces(runs[0]):

@@ -37,9 +37,14 @@ class Cell:
     with a mark. Figures and comparisons do not use them."""
 
     @property
+    def measured(self) -> Cell:
+        """Without its runs if a program failed in one of them: what they add up to is no figure of the scheme."""
+        return replace(self, runs=[], stand_ins=()) if self.faulty else self
+
+    @property
     def shown(self) -> Cell:
         """What a table shows."""
-        return replace(self, runs=list(self.stand_ins)) if self.stand_ins and not self.runs else self
+        return replace(self, runs=list(self.stand_ins)) if self.stand_ins and not self.runs else self.measured
 
     @property
     def mark(self) -> str:
@@ -124,6 +129,14 @@ class Cell:
         if self.late_share is None:
             return f"{word}, p99 {self.lateness_p99_us / 1000:.2f} ms"
         return f"{word}, late ≤ {self.late_share * 100:.1f} %"
+
+
+def pooled(pair: str, label: str, row: Sequence[Cell]) -> Cell:
+    """The runs of a scheme over all pairs as one cell. Pairs on which a program failed are left out, unless there are
+    no others."""
+    runs = [run for cell in row if not cell.faulty for run in cell.runs] or [run for cell in row for run in cell.runs]
+    stand_ins = () if runs else tuple(run for cell in row for run in cell.stand_ins)
+    return Cell(pair, label, runs, [run for cell in row for run in cell.void_runs], row[0].not_run, stand_ins)
 
 
 def _stand_ins(cell: Cell, twins: Mapping[str, Sequence[Run]]) -> tuple[Run, ...]:

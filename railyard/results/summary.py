@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from operator import attrgetter
 from pathlib import Path
 
 from rich.console import Console, RenderableType
@@ -22,7 +21,7 @@ from railyard.experiment.arenas import is_exact
 from railyard.experiment.stacks import STACK_SCHEME
 from railyard.figures.rows import REBUFFER_RATE
 from railyard.results import differences, findings, shortage, twins
-from railyard.results.aggregate import Cell, cells
+from railyard.results.aggregate import Cell, cells, pooled
 from railyard.results.causes import causes
 from railyard.results.records import RESULT_OUTCOMES, Run
 from railyard.results.tables import TextColumn, columns_of, marked, marks_in_words, shortages, two_line_heads
@@ -55,14 +54,8 @@ def _rows(outcome: Outcome) -> list[Cell]:
     table = outcome.table
     if len(table) <= BY_PAIR and sum(map(len, table.values())) <= MOST_ROWS:
         return [cell for row in table.values() for cell in row]
-    pooled = grouped((cell.label, cell) for row in table.values() for cell in row)
-    return [_pooled(label, of_label) for label, of_label in pooled.items()]
-
-
-def _pooled(label: str, row: Sequence[Cell]) -> Cell:
-    runs, void = ([run for cell in row for run in side(cell)] for side in (attrgetter("runs"), attrgetter("void_runs")))
-    stand_ins = () if runs else tuple(run for cell in row for run in cell.stand_ins)
-    return Cell(differences.ALL, label, runs, void, row[0].not_run, stand_ins)
+    of_schemes = grouped((cell.label, cell) for row in table.values() for cell in row)
+    return [pooled(differences.ALL, label, row) for label, row in of_schemes.items()]
 
 
 def _stalled(cell: Cell, *, with_ends: bool) -> str:

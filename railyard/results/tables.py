@@ -260,7 +260,7 @@ def print_comparison(
         if alike := same_in_words(same):
             console.print(f"Equal in all rows: {alike}.", style="italic dim", markup=False)
     every = [cell for row in table.values() for cell in row]
-    if any(cell.censored for cell in every):
+    if any(cell.measured.censored for cell in every):
         console.print(
             "≥: a lower bound. It rests on chunks that had not completed when the run ended, each with the time it had "
             "waited, or on plays that failed. chunks: completed/requested.",
