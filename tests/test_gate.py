@@ -560,5 +560,19 @@ def test_from_a_chunk_on_earlier_decisions_do_not_count(railyard: Railyard) -> N
 
 def test_runs_without_a_qlog_have_no_diff(railyard: Railyard) -> None:
     run = railyard.run("sp", "subway-1", duration_s=2, qlog=False).directory
-    with pytest.raises(UserError, match="there is no qlog of the server"):
+    with pytest.raises(UserError, match=f"there is no qlog of the server; `railyard repeat {run} --qlog --out DIR`"):
         parting(run, run)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "sentence"),
+    [("mptcp", "TCP and MPTCP write no qlogs."), ("stack", "a stack behind relays writes no qlogs.")],
+)
+@pytest.mark.parametrize("command", ["qlog RUN", "diff RUN RUN", "explain RUN"])
+def test_no_repetition_is_advised_where_it_would_write_no_qlogs_either(
+    make_campaign: Callable[..., Path], command: str, scheme: str, sentence: str
+) -> None:
+    [run] = (make_campaign(FakeRun(label=scheme, scheme=scheme)) / "runs").iterdir()
+    told = in_process.railyard(*(str(run) if word == "RUN" else word for word in command.split()))
+    assert told.returncode == 2
+    assert sentence.rstrip(".") in told.stderr and "repeat" not in told.stderr

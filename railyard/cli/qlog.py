@@ -17,6 +17,7 @@ from railyard.report import perfetto, timeline
 from railyard.results import qvis
 from railyard.results.anyqlog import AnyQlog, PathOfLog, read_any_qlog
 from railyard.results.campaigns import find_run
+from railyard.results.qlogdiff import no_qlogs
 
 
 def qlog_command(
@@ -55,7 +56,7 @@ def qlog_command(
     if folder is not None:
         files = sorted((folder / "qlog").glob("*.sqlog"))
         if not files:
-            raise UserError(f"{folder}: no qlogs; `railyard repeat {what[0]} --qlog --out DIR` writes them.")
+            raise no_qlogs(folder, "there are no qlogs")
     if to_qvis:
         _qvis(files, out or Path())
     elif to_perfetto:

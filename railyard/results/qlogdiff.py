@@ -19,6 +19,7 @@ from railyard.base.errors import UserError
 from railyard.base.files import open_regular
 from railyard.base.jsonl import NOT_AS_WRITTEN, parse
 from railyard.experiment.arenas import is_exact
+from railyard.experiment.stacks import STACK_SCHEME
 from railyard.results.shapes import EMULATOR, RUN, as_written, read_record
 
 Event = dict[str, Any]
@@ -90,14 +91,22 @@ def _shown(side: Decision | Event | None, word: str) -> str:
     return f"at {float(side.get('time', 0)) / 1000:.6f} s: {side.get('name')} {json.dumps(side.get('data'))}"
 
 
+def no_qlogs(run: Path, missing: str) -> UserError:
+    """What to say of a run where qlogs are missing: that there cannot be any, or what writes them."""
+    record = read_record(run / "run.json", RUN)
+    scheme = record["config"].get("scheme") if record else None
+    if scheme in ("mptcp", "tcp"):
+        return UserError(f"{run}: TCP and MPTCP write no qlogs.")
+    if scheme == STACK_SCHEME:
+        return UserError(f"{run}: a stack behind relays writes no qlogs.")
+    return UserError(f"{run}: {missing}; `railyard repeat {run} --qlog --out DIR` does the run again with qlogs.")
+
+
 def server_qlogs(run: Path) -> list[Path]:
     """The server's qlogs of a run, one a connection, in the order in which the connections were made."""
     qlogs = sorted((run / "qlog").glob("*_server.sqlog"), key=_order)
     if not qlogs:
-        raise UserError(
-            f"{run}: there is no qlog of the server; `railyard repeat {run} --qlog --out DIR` does the run again with "
-            "qlogs, where its scheme is one over QUIC."
-        )
+        raise no_qlogs(run, "there is no qlog of the server")
     return qlogs
 
 

@@ -12,10 +12,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from railyard.base.errors import UserError
 from railyard.base.jsonl import read_json
 from railyard.results.linklog.read import LinkLog, link_log_of
-from railyard.results.qlogdiff import path_names, timed_events
+from railyard.results.qlogdiff import no_qlogs, path_names, timed_events
 from railyard.results.shapes import as_written
 
 # A link that offers nothing for so long is in an outage.
@@ -308,9 +307,7 @@ def read_flight(run: Path, config: dict[str, Any]) -> Flight:
     clients = sorted((run / "qlog").glob("*_client.sqlog"))
     servers = sorted((run / "qlog").glob("*_server.sqlog"))
     if not clients or not servers:
-        raise UserError(
-            f"{run}: there are no qlogs of both ends; `railyard repeat {run} --qlog --out DIR` writes them."
-        )
+        raise no_qlogs(run, "there are no qlogs of both ends")
     with as_written(run):
         emulator = read_json(run / "mpshell.json")
         t0_us = float(emulator.get("t0_monotonic_us", 0))
