@@ -130,6 +130,21 @@ def test_every_transport_runs_twice_with_the_same_bytes(tmp_path: Path) -> None:
 
 
 @needs_kernel
+def test_where_the_traces_lie_changes_no_byte(tmp_path: Path) -> None:
+    """A reviewer's traces are in another folder than the author's: `railyard repeat ARCHIVE`."""
+    far = tmp_path / "a" / "folder" / "that is" / "elsewhere"
+    far.mkdir(parents=True)
+
+    def elsewhere(file: Path, name: str) -> Path:
+        return Path(shutil.copy(file, far / name))
+
+    [spec] = specs_of(tmp_path, YAML.replace("schemes:", "schemes: [vanilla-mp] #"))
+    carry_out(spec, tmp_path / "one")
+    carry_out(spec.with_files(elsewhere), tmp_path / "other")
+    assert same_files(tmp_path / "one", tmp_path / "other") == ["run.json"]
+
+
+@needs_kernel
 def test_no_delivery_is_late_in_virtual_time_when_many_packets_come_at_once(tmp_path: Path) -> None:
     """On the wall clock mpshell lets deliveries be up to 75 us late then, to wake up less often."""
     send = (

@@ -13,25 +13,23 @@
 
 /* Each file is loaded once, however many links replay it. */
 const mp_trace *mp_setup_trace(mp_shell *shell, const char *given, char error[MP_ERROR_SIZE]) {
-    char absolute[PATH_MAX];
     uint64_t rate;
     bool is_rate = link_trace_parse_rate(given, &rate);
-    if (!is_rate && !realpath(given, absolute)) {
+    if (!is_rate && access(given, F_OK) != 0) {
         bool like_rate = given[0] >= '0' && given[0] <= '9' && !strchr(given, '/');
         mp_fail(error, "%s: cannot read the trace: %s%s", given, strerror(errno),
                 like_rate ? "; a constant rate is a number above 0 with bps, kbps, mbps or gbps, for example 12mbps"
                           : "");
         return NULL;
     }
-    const char *name = is_rate ? given : absolute;
     for (size_t i = 0; i < shell->trace_count; i++)
-        if (strcmp(shell->traces[i].path, name) == 0)
+        if (strcmp(shell->traces[i].path, given) == 0)
             return &shell->traces[i];
     if (shell->trace_count == MP_MAX_TRACES)
         return mp_null(error, "%s: that would be more than %d traces", given, MP_MAX_TRACES);
     mp_trace *trace = &shell->traces[shell->trace_count];
-    const bool good = link_trace_load(&trace->trace, trace->sha256, given, name, error, MP_ERROR_SIZE);
-    trace->path = good ? strdup(name) : NULL;
+    const bool good = link_trace_load(&trace->trace, trace->sha256, given, given, error, MP_ERROR_SIZE);
+    trace->path = good ? strdup(given) : NULL;
     if (!trace->path) {
         link_trace_free(&trace->trace);
         return NULL;

@@ -24,7 +24,7 @@
 #define MP_ERROR_SIZE    1024
 
 typedef struct {
-    char *path; /* absolute; of a constant rate as it was given, whose hash is that of this text */
+    char *path; /* as it was given; a constant rate has the hash of this text */
     char sha256[65];
     link_trace trace;
 } mp_trace;
