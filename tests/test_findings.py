@@ -246,6 +246,27 @@ def test_a_scheme_under_which_every_play_failed_has_no_rebuffer_rate_and_is_comp
     assert failed.endswith(": sp 12 of 12, xlink 0 of 12.")
 
 
+@pytest.mark.parametrize("pairs", [("p1",), ("p1", "p2", "p3")])
+def test_where_every_play_of_every_scheme_failed_the_brief_answer_says_so(
+    make_campaign: Make, pairs: tuple[str, ...]
+) -> None:
+    never = FakeRun(
+        outcome="connect_failed", rct_s=[], unfinished_s=[60.0] * 8, first_frame_s=None,
+        play_time_s=0.0, rebuffer_time_s=0.0,
+    )  # fmt: skip
+    runs = [
+        replace(never, pair=pair, label=label, scheme=label, seed=seed, start_offset_ms=60_000 * seed)
+        for pair in pairs
+        for label in ("sp", "xlink")
+        for seed in range(1, 13)
+    ]
+    findings = found(make_campaign, *runs)
+    plays = 12 * len(pairs)
+    assert findings.answers[-1].endswith(f": sp {plays} of {plays}, xlink {plays} of {plays}.")
+    assert findings.answers[-1] == findings.of_pair["p1" if len(pairs) == 1 else "Over all pairs"][-1]
+    assert ". No play showed a frame, so none has a rebuffer rate. Over " in findings.headline
+
+
 # --- what is left out -------------------------------------------------------------------------------------------------
 
 

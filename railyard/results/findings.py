@@ -41,7 +41,7 @@ class Findings:
     headline: str
     of_pair: dict[str, list[str]]
     answers: list[str]
-    """The same in brief, over all pairs: who stalls least, whether multipath is better, and re-injection."""
+    """The same in brief, over all pairs: who stalls least, whether multipath is better, re-injection, failed plays."""
     places: list[str]
     """That a rule chose where the plays start: of one pair where, of several that it did; empty without a rule."""
 
@@ -362,6 +362,8 @@ def _rates(levels: dict[str, Interval | None], order: Sequence[str], of: str, fe
         why = f" ({few.words})" if few is not None and TOO_SMALL in figures else ""
         return f"Rebuffer rate in %, with its interval for {of}: {figures}{why}"
     known = [(label, level) for label in order if (level := levels[label]) is not None]
+    if not known:
+        return "No play showed a frame, so none has a rebuffer rate"
     figures = ", ".join(f"{label} {100 * level.value:.1f}" for label, level in known)
     return f"Rebuffer rate in %, without an interval, {few or TOO_SMALL}: {figures}"
 
@@ -424,17 +426,21 @@ def _of_pair(pair: str, row: Sequence[Cell], by_comparison: Compared) -> list[st
 def _pooled(rows: dict[str, list[Cell]]) -> list[Cell]:
     """Each scheme over all pairs together, without single path on other paths than the primary one; empty where the
     plays are too few for any interval."""
-    pooled = grouped((cell.label, run) for row in rows.values() for cell in row for run in cell.runs)
-    if differences.layout_of(max(pooled.values(), key=len)).windows < FEWEST:
+    every = _every(rows)
+    if differences.layout_of(max((cell.runs for cell in every), key=len)).windows < FEWEST:
         return []
-    every = [Cell(ALL, label, runs, []) for label, runs in pooled.items()]
     return [cell for cell in every if _scheme(cell) != "sp" or cell.label == "sp"]
+
+
+def _every(rows: dict[str, list[Cell]]) -> list[Cell]:
+    pooled = grouped((cell.label, run) for row in rows.values() for cell in row for run in cell.runs)
+    return [Cell(ALL, label, runs, []) for label, runs in pooled.items()]
 
 
 def _of_all(rows: dict[str, list[Cell]], by_comparison: Compared) -> list[str]:
     """Over all pairs together, by single path on the primary path and by vanilla-mp."""
     row = _pooled(rows) if len(rows) > 1 else []
-    return _answers(ALL, row, by_comparison) if row else []
+    return [*_answers(ALL, row, by_comparison), *_failures(_every(rows))] if row else []
 
 
 # --- in brief ---------------------------------------------------------------------------------------------------------
@@ -509,4 +515,4 @@ def find(
         if pair not in rows and any(cell.runs or cell.void_runs for cell in every):
             nothing = "Nothing is compared here: no two schemes have a valid run of the same seed."
             of_pair[pair] = [nothing, *_not_compared(every, every)]
-    return Findings(headline, of_pair, [answer, *_in_brief(rows, known)], _places(rows, rule))
+    return Findings(headline, of_pair, [answer, *_in_brief(rows, known), *_failures(_every(rows))], _places(rows, rule))
