@@ -199,6 +199,7 @@ class TestClosedLoop:
 
         # And it can be replayed at once.
         (replayed,) = read_index(recording.folder / "index.yaml")
+        assert [(path.kind, path.resolution_ms) for path in replayed.paths] == [("saturated-udp", 1.0)] * 3
         assert [path.name for path in replayed.paths] == ["slow", "fast", "train"]
         assert replayed.scenario == "a test"
 

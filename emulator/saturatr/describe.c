@@ -204,6 +204,7 @@ static void write_path(FILE *stream, const sat_recording *r, size_t k) {
     fprintf(stream, "    uplink: %s.%s\n", path->name, p->up.recorded ? "up" : "down");
     fprintf(stream, "    downlink: %s.%s\n", path->name, p->down.recorded ? "down" : "up");
     fprintf(stream, "    base_rtt_ms: %.3f\n    queue: droptail:packets=%.0f\n", p->base_rtt_ms, queue_packets(p));
+    fputs("    kind: saturated-udp\n    resolution_ms: 1\n", stream);
 }
 
 /* Whether a light recording has a trace, or latencies, of the direction. */
