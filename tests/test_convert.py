@@ -337,9 +337,11 @@ def test_short_gaps_in_a_log_of_bytes_and_places_are_counted(tmp_path: Path) -> 
     assert (code, said in out) == (0, True), out
 
 
-def test_a_trace_with_line_ends_of_windows_is_mended(tmp_path: Path) -> None:
+@pytest.mark.parametrize("text", [b"\xef\xbb\xbf1\r\n2\r\n1000\r\n", b"1\r2\r1000\r"])
+def test_a_trace_with_foreign_line_ends_is_mended(tmp_path: Path, text: bytes) -> None:
+    """As the error of a trace that has them says."""
     file = tmp_path / "dos.down"
-    file.write_bytes(b"\xef\xbb\xbf1\r\n2\r\n1000\r\n")
+    file.write_bytes(text)
     assert times_of(file) == [1, 2, 1000]
 
 

@@ -56,8 +56,8 @@ _LOOKED_AT = 65_536
 
 
 def read_mahimahi(path: Path, _: TraceRecipe) -> Delivered:
-    """A trace that is one already: to be cut, scaled or checked, or freed of Windows' line ends and byte order mark."""
-    times = trace_of(path, _without_dos(bytes_of(path))).opportunities_ms
+    """A trace that is one already: to be cut, scaled or checked, or freed of foreign line ends and byte order mark."""
+    times = trace_of(path, _plain(bytes_of(path))).opportunities_ms
     # Its last opportunity, which closes the period, comes again with the end of what is converted.
     within, last = times[:-1], int(times[-1])
     return from_packets(
@@ -65,8 +65,9 @@ def read_mahimahi(path: Path, _: TraceRecipe) -> Delivered:
     )
 
 
-def _without_dos(data: bytes) -> bytes:
-    return data.removeprefix(codecs.BOM_UTF8).replace(b"\r\n", b"\n")
+def _plain(data: bytes) -> bytes:
+    """Without a byte order mark, and with line ends of Unix."""
+    return data.removeprefix(codecs.BOM_UTF8).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
 
 READERS: dict[str, Callable[[Path, TraceRecipe], Delivered]] = {
@@ -122,7 +123,7 @@ def detect_format(path: Path) -> str:
         return "sabre"
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         head = head.decode("utf-16", errors="ignore").encode()
-    head = _without_dos(head)
+    head = _plain(head)
     lines = head.split(b"\n")[:-1] or [head]
     if head and all(line.isdigit() for line in lines):
         return "mahimahi"
