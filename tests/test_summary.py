@@ -258,6 +258,9 @@ def test_a_scheme_under_which_a_program_failed_has_no_figure_that_would_be_the_b
     page = write_report(*load_campaign(out), out).read_text(encoding="utf-8")
     abstract = page[page.index('id="abstract"') : page.index('id="pair-1"')]
     assert "a program failed</td>" in abstract and "0.010" not in abstract and "0.010</b>" not in page
+    assert (
+        "no figure on that pair: subway-1--bad--s2: error: " in abstract and "did not play to the end" not in abstract
+    )
 
 
 def test_a_pair_on_which_a_program_failed_is_left_out_of_the_figures_over_all_pairs(make_campaign: Make) -> None:

@@ -290,6 +290,7 @@ def abstract(context: Context) -> Iterator[Section]:
         if not cell.shown.runs
     }
     measured_runs = [run for row in rows.values() for cell in row for run in cell.measured.runs]
+    valid = [run for run in context.runs if not run.void]
     data = {
         "labels": list(dict.fromkeys(cell.label for row in context.cells.values() for cell in row)),
         "columns": columns,
@@ -304,7 +305,8 @@ def abstract(context: Context) -> Iterator[Section]:
         "all_void": all(run.void for run in context.runs),
         "nothing": not any(cell.shown.runs for row in rows.values() for cell in row),
         "marks": marks_in_words([cell for row in rows.values() for cell in row]),
-        "cut": _cut([run for run in context.runs if not run.void and run.outcome != "complete"]),
+        "broken": [f"{run.run_id}: {run.outcome}: {run.record['message']}" for run in valid if run.is_fault],
+        "cut": _cut([run for run in valid if run.outcome != "complete" and not run.is_fault]),
     }
     yield Section("abstract", "Abstract", "abstract.html.j2", data)
 

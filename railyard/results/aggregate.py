@@ -17,7 +17,7 @@ from railyard.experiment.arenas import is_exact
 from railyard.figures.figure import Figure, Point
 from railyard.figures.rows import EFFICIENCY
 from railyard.results import columns
-from railyard.results.records import RESULT_OUTCOMES, Chunk, Run
+from railyard.results.records import Chunk, Run
 
 VIRTUAL, LATE = "°", "†"
 """Marks of values that are not of a run that counts: of its twin in virtual time; of a void run."""
@@ -96,7 +96,7 @@ class Cell:
     @property
     def faulty(self) -> bool:
         """A program failed in one of the runs: its figures are no measurement of the scheme."""
-        return any(run.outcome not in RESULT_OUTCOMES for run in self.runs)
+        return any(run.is_fault for run in self.runs)
 
     @property
     def lateness_p99_us(self) -> float:

@@ -19,7 +19,7 @@ from railyard.base.yamlfile import near_miss
 from railyard.figures.figure import Figure, Quantile
 from railyard.figures.rows import COMPARED, REDUNDANCY
 from railyard.results import shortage
-from railyard.results.records import RESULT_OUTCOMES, Run
+from railyard.results.records import Run
 from railyard.results.shortage import Shortage
 from railyard.stats import changes, design, intervals, rates, statistics, wording
 from railyard.stats.bootstrap import FEWEST, Layout
@@ -207,7 +207,7 @@ def digits_of(figure: Figure) -> int:
 
 def sound(runs: Sequence[Run]) -> list[Run]:
     """Without the void ones, and without a scheme on a pair where a program failed under it: what is compared."""
-    faulty = {(run.pair, run.label) for run in runs if not run.void and run.outcome not in RESULT_OUTCOMES}
+    faulty = {(run.pair, run.label) for run in runs if not run.void and run.is_fault}
     return [run for run in runs if not run.void and (run.pair, run.label) not in faulty]
 
 

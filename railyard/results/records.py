@@ -116,6 +116,11 @@ class Run:
         return is_failed(self.outcome, self.first_frame_s)
 
     @property
+    def is_fault(self) -> bool:
+        """A program failed: the run is no measurement of the scheme."""
+        return self.outcome not in RESULT_OUTCOMES
+
+    @property
     def limit_s(self) -> float:
         """The time that a play that failed counts with."""
         return float(self.config.get("time_limit_s") or self.ended_s)

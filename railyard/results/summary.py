@@ -23,7 +23,7 @@ from railyard.figures.rows import REBUFFER_RATE
 from railyard.results import differences, findings, shortage, twins
 from railyard.results.aggregate import Cell, cells, pooled
 from railyard.results.causes import causes
-from railyard.results.records import RESULT_OUTCOMES, Run
+from railyard.results.records import Run
 from railyard.results.tables import TextColumn, columns_of, marked, marks_in_words, shortages, two_line_heads
 from railyard.stats.bootstrap import FEWEST
 
@@ -166,7 +166,7 @@ def _trouble(outcome: Outcome, rows: Sequence[Cell]) -> list[tuple[str, str]]:
 
 def program_fault(runs: Sequence[Run]) -> str | None:
     """In how many runs a program failed, and how in the first; none where every run that counts ended with a result."""
-    faulty = [run for run in runs if not run.void and run.outcome not in RESULT_OUTCOMES]
+    faulty = [run for run in runs if not run.void and run.is_fault]
     if not faulty:
         return None
     first = f"{faulty[0].run_id}: {faulty[0].outcome.replace('_', ' ')}: {faulty[0].record['message']}"

@@ -16,7 +16,7 @@ from railyard.figures.figure import Figure, Quantile
 from railyard.figures.rows import FIGURES
 from railyard.results import differences, findings, shortage
 from railyard.results.aggregate import LATE, VIRTUAL, Cell, cells
-from railyard.results.records import RESULT_OUTCOMES, Run
+from railyard.results.records import Run
 from railyard.results.shortage import Shortage
 from railyard.stats.intervals import TOO_SMALL
 
@@ -282,7 +282,7 @@ def print_comparison(
             console.print(f"  {run.run_id}: {run.void_words}", style="red", markup=False, soft_wrap=True)
     faulty = [cell for cell in every if cell.faulty]
     if faulty:
-        failed = [run for cell in faulty for run in cell.runs if run.outcome not in RESULT_OUTCOMES]
+        failed = [run for cell in faulty for run in cell.runs if run.is_fault]
         names = "; ".join(f"{run.run_id}: {run.outcome}: {run.record['message']}" for run in failed)
         console.print(f"A program failed: {names}", style="red")
     known = findings.compared(runs)
