@@ -126,6 +126,7 @@ def test_the_name_given_with_out_cannot_replace_what_it_stands_for(experiment: P
     experiment.write_text(YAML.replace("1000000", "1500000"))
     said = one_sentence(railyard("run", str(experiment), "--out", str(results / "unit")))
     assert "it holds results of unit in sim that differ in player.bitrate_bps, and none are replaced" in said
+    assert said.rstrip().endswith("with --out, or with --set out=DIR for a study."), "a study has no option --out"
     assert whole(results) == before and len(folders_of(results)) == 1
 
 

@@ -71,8 +71,11 @@ def shown(path: Path) -> str:
     return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
 
 
+ANOTHER = "choose another directory with --out, or with --set out=DIR for a study"
+
+
 def _cannot_write(folder: Path, error: OSError) -> UserError:
-    return UserError(f"{folder}: cannot write results there: {error.strerror}; choose another directory with --out.")
+    return UserError(f"{folder}: cannot write results there: {error.strerror}; {ANOTHER}.")
 
 
 @contextmanager
@@ -205,13 +208,11 @@ def _given(out: Path, identity: Identity, *, fresh: bool) -> Iterator[Path]:
     if not facts and around is not None:
         raise UserError(f"{out}: it is within the results {around}; choose another directory with --out.")
     if not facts and any((out / mark).is_file() for mark in MARKS):
-        raise UserError(f"{out}: it holds other results, and none are replaced; choose another directory with --out.")
+        raise UserError(f"{out}: it holds other results, and none are replaced; {ANOTHER}.")
     if facts and facts.get("identity") != identity.sha256:
         about = ", ".join(_short(differences(identity.facts, facts.get("facts", {}))))
         theirs = f"{facts.get('name')} in {facts.get('arena')}{f' that differ in {about}' if about else ''}"
-        raise UserError(
-            f"{out}: it holds results of {theirs}, and none are replaced; choose another directory with --out."
-        )
+        raise UserError(f"{out}: it holds results of {theirs}, and none are replaced; {ANOTHER}.")
     if facts and fresh:
         raise UserError(f"{out}: it holds these results, and none are replaced; --fresh needs another --out, or none.")
     try:
