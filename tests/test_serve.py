@@ -249,6 +249,18 @@ def test_a_campaign_whose_record_is_gone_has_a_page(make_campaign: Make) -> None
         assert server.get("/campaign/campaign").status < 500
 
 
+def test_a_scheme_under_which_a_program_failed_has_no_figure(make_campaign: Make) -> None:
+    failed = FakeRun(label="bad", outcome="error", rct_s=[0.01], rebuffer_time_s=0.0)
+    out = make_campaign(FakeRun(), FakeRun(label="bad", seed=2), failed)
+    with Server(out.parent) as server:
+        for of in ("rct", "stalled", "first_frame"):
+            page = server.get(f"/campaign/campaign?of={of}").text
+            figure = re.search(r'data-figure="figure-1">([^<]*)<', page)
+            assert figure is not None and [one["name"] for one in json.loads(figure[1])["data"]] == ["xlink"], of
+        assert "subway-1--bad--s1" in page, "it is listed"
+        assert '<th scope="row">bad</th><td class="n">0</td><td class="n">–</td>' in page
+
+
 def test_a_campaign_under_way_is_told_and_its_runs_are_read_once(make_campaign: Make) -> None:
     out = make_campaign(*[FakeRun(seed=seed) for seed in range(1, 4)], FakeRun(seed=4, outcome="crashed"))
     record = json.loads((out / "campaign.json").read_text())

@@ -12,12 +12,15 @@ from railyard.base.style import layout, scheme_styles
 from railyard.figures.rows import EFFICIENCY, FIRST_FRAME, REDUNDANCY
 from railyard.report.figures import RCT_AXIS
 from railyard.report.sections import Drawing, embedded
+from railyard.results.records import RESULT_OUTCOMES
 from railyard.serve.html import address
 from railyard.serve.store import Known
 
 POINTS = 200  # of each scheme, spread over its values
 TAIL = 40  # and its largest ones, each
 HEIGHT = 380
+# Where a program failed, a scheme has no figure, as in `differences.sound`.
+FAULTY = f"SELECT pair, label FROM runs WHERE NOT void AND outcome NOT IN {RESULT_OUTCOMES}"  # noqa: S608
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,7 @@ def _points(known: Known, of: Distribution, condition: str, parameters: Sequence
     WITH of_these AS (
       SELECT label, run_id, {chunk} AS chunk, {of.column} AS value, {of.complete} AS complete,
              count(*) OVER (PARTITION BY label) AS total
-      FROM {of.table} WHERE {condition}
+      FROM {of.table} WHERE {condition} AND (pair, label) NOT IN ({FAULTY})
     ), ordered AS (
       SELECT *, row_number() OVER (PARTITION BY label ORDER BY value, run_id, chunk) AS place,
              count(*) OVER (PARTITION BY label) AS known

@@ -17,6 +17,7 @@ from railyard.experiment.arenas import is_exact
 from railyard.figures.rows import FIGURES
 from railyard.report.replay.page import render
 from railyard.report.replay.series import read_replay
+from railyard.results.differences import sound
 from railyard.results.explain import explanation
 from railyard.results.records import Run, load_run
 from railyard.serve.figures import DISTRIBUTIONS, distribution, where
@@ -181,10 +182,11 @@ class OneCampaign(Page):
 
 
 def _summary(runs: list[Run]) -> list[tuple[str, int, list[str]]]:
-    """One row a scheme: its label, the number of its valid plays, and its figures as tables show them."""
-    by_label = grouped((run.label, run) for run in runs if not run.void)
+    """One row a scheme: its label, the number of its plays that count, and its figures as tables show them."""
+    by_label = grouped((run.label, run) for run in sound(runs))
     shown = [figure for figure in FIGURES if figure.head]
-    return [(label, len(of), [figure.text(of) for figure in shown]) for label, of in by_label.items()]
+    labels = dict.fromkeys(run.label for run in runs if not run.void)
+    return [(label, len(of := by_label.get(label, [])), [figure.text(of) for figure in shown]) for label in labels]
 
 
 # --- one run ----------------------------------------------------------------------------------------------------------
