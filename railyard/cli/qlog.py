@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from railyard.base.errors import UserError
+from railyard.base.files import write_named
 from railyard.base.forms import Form, FormOption, write
 from railyard.base.paths import RESULTS_DIR
 from railyard.base.terminal import new_console, new_table, print_table
@@ -62,7 +63,7 @@ def qlog_command(
     elif to_perfetto:
         trace = perfetto.document(folder) if folder else perfetto.document_of_logs(list(map(read_any_qlog, files)))
         target = out or Path(f"{(folder or files[0]).resolve().name}.perfetto.json")
-        perfetto.write(trace, target)
+        write_named(target, trace)
         typer.echo(str(target))
     elif to_page:
         target = out or Path(f"{(folder or files[0]).resolve().name}.html")

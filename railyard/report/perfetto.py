@@ -8,11 +8,12 @@ An arrow leads from a packet to the copy of its data. Times are in microseconds 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from railyard.base.files import write_named
 from railyard.report.replay.series import PathSeries, Replay, read_replay
 from railyard.results.anyqlog import AnyQlog, PathOfLog
 from railyard.results.explain.flight import Flight, Link, Packet, PathState, read_flight
@@ -146,28 +147,25 @@ def events_of(replay: Replay, flight: Flight) -> Iterator[Event]:
     yield from _flows([(pids[packet.path], packet) for packet in flight.down if packet.path in pids])
 
 
-def document(folder: Path) -> dict[str, Any]:
+def document(folder: Path) -> str:
     """The trace of a run. Raises UserError where it has no qlogs of both ends."""
     run = load_run(folder)
-    flight = read_flight(folder, run.config)
-    events = sorted(events_of(read_replay(folder), flight), key=_place)
     about = {key: run.config[key] for key in ("experiment", "arena", "pair", "label", "seed")}
-    return {"displayTimeUnit": "ms", "otherData": {"run": run.run_id, **about}, "traceEvents": events}
+    return _text({"run": run.run_id, **about}, events_of(read_replay(folder), read_flight(folder, run.config)))
 
 
-def document_of_logs(logs: Sequence[AnyQlog]) -> dict[str, Any]:
+def document_of_logs(logs: Sequence[AnyQlog]) -> str:
     """The trace of one-ended qlogs of any stack: a process for each path of each file. Where all files tell their first
     moment on the machine's clock, they are drawn on it."""
     known = [log.reference_ms for log in logs if log.reference_ms is not None]
     together = len(known) == len(logs)
-    events: list[Event] = []
+    ends: list[Iterator[Event]] = []
     for number, log in enumerate(logs):
         shift_ms = known[number] - min(known) if together else 0.0
         for place, (name, path) in enumerate(log.paths.items()):
             pid = 1 + sum(len(one.paths) for one in logs[:number]) + place
-            events += _one_end(pid, f"{log.vantage}, path {name} ({log.name})", path, shift_ms)
-    files = {"files": ", ".join(log.name for log in logs)}
-    return {"displayTimeUnit": "ms", "otherData": files, "traceEvents": sorted(events, key=_place)}
+            ends.append(_one_end(pid, f"{log.vantage}, path {name} ({log.name})", path, shift_ms))
+    return _text({"files": ", ".join(log.name for log in logs)}, chain.from_iterable(ends))
 
 
 METRICS = {
@@ -198,11 +196,13 @@ def _one_end(pid: int, title: str, path: PathOfLog, shift_ms: float) -> Iterator
         yield from _held(pid, name, [(t + shift_ms) / 1000 for t, _ in points], [v / scale for _, v in points])
 
 
-def _place(event: Event) -> tuple[bool, float]:
-    """Names first, then by time. The sort is stable: what begins together stays in the order of its nesting."""
-    return event["ph"] != "M", event.get("ts", 0.0)
+def _text(about: dict[str, Any], events: Iterable[Event]) -> str:
+    """Names first, then by time. What begins together stays in the order of its nesting: the sort is stable."""
+    placed = [(event["ph"] != "M", event.get("ts", 0.0), _compact(event)) for event in events]  # a text is small
+    placed.sort(key=itemgetter(0, 1))
+    head = _compact({"displayTimeUnit": "ms", "otherData": about})
+    return f'{head[:-1]},"traceEvents":[{",".join(map(itemgetter(2), placed))}]}}\n'
 
 
-def write(trace: dict[str, Any], file: Path) -> None:
-    """Raises UserError where the file cannot be written."""
-    write_named(file, json.dumps(trace, separators=(",", ":")) + "\n")
+def _compact(value: dict[str, Any]) -> str:
+    return json.dumps(value, separators=(",", ":"))
