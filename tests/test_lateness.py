@@ -8,6 +8,7 @@ import random
 import signal
 import subprocess
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -164,6 +165,18 @@ def test_a_play_without_a_frame_reports_its_end() -> None:
         .startswith("lateness can have added 18.2 % to the time to its end")
     )
     assert not verdict(stalled(0.5, 10_000), play(1.0, first_frame_s=None)).void
+
+
+def test_a_play_that_ended_before_any_answer_could_come_is_not_void() -> None:
+    """2 ms after its start a relay was gone: no lateness of links or endpoints can have changed that."""
+    events: list[dict[str, object]] = [{"t": 0.0, "event": "request", "chunk": 0}]
+    end: dict[str, object] = {"t": 0.002, "event": "summary", "first_frame_s": None}
+    late = stalled(0.0, 1_000)
+    found = verdict(late, [*events, end])
+    assert not found.void and found.as_json()["added"] == {"share": 0.0, "figures": {}, "chunk_s": {"0": 0.0}}
+    assert verdict(replace(late, delay_ms=0.5), [*events, end]).void, "an answer could have come"
+    assert verdict(late, [*events, end | {"first_frame_s": 0.001}]).void, "a frame came"
+    assert verdict(late, [*events, end | {"t": 0.031}]).void, "an answer could have come"
 
 
 def test_the_record_has_the_bound_of_each_chunk_and_figure() -> None:

@@ -153,12 +153,15 @@ def _spans(events: Sequence[Event], end_s: float) -> dict[int, tuple[float, floa
 
 
 def added(lateness: Lateness, events: Sequence[Event], start_s: float) -> Added:
-    """What lateness can have added to what the player's log reports; `start_s`: its time 0, since t0 of the links."""
+    """What lateness can have added to what the player's log reports; `start_s`: its time 0, since t0 of the links. A
+    play without a first frame that ended before an answer could have come owes its end to no link: nothing is added."""
     chain = lateness.chain
     end_s = max((float(event["t"]) for event in events if "t" in event), default=0.0)
     summary = next((event for event in reversed(events) if event.get("event") == "summary"), {})
     first_frame_s = summary.get("first_frame_s")
     spans = _spans(events, end_s)
+    if first_frame_s is None and 1000 * end_s < 2 * lateness.delay_ms:
+        return Added([], dict.fromkeys(spans, 0.0))
     late = {chunk: chain.bound_us(start_s + a, start_s + b) / 1e6 for chunk, (a, b) in spans.items()}
     times = {chunk: b - a for chunk, (a, b) in spans.items()}
     figures = []
