@@ -130,8 +130,21 @@ def transfer(listener: socket.socket, file: Path, total: int) -> float:
     return seconds
 
 
+def free_port() -> int:
+    """One that is free for UDP and TCP on every address."""
+    while True:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagrams, socket.socket() as streams:
+            datagrams.bind(("", 0))
+            port: int = datagrams.getsockname()[1]
+            try:
+                streams.bind(("", port))
+            except OSError:
+                continue
+            return port
+
+
 def measure(stack: StackRun, case: Case, folder: Path) -> Figures:
-    file, port = folder / "socket", 4433
+    file, port = folder / "socket", free_port()
     file.unlink(missing_ok=True)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         upstream = f"127.0.0.1:{listener.getsockname()[1]}"

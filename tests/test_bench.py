@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import json
+import socket
 import subprocess
 import sys
+from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 from railyard.base.paths import ROOT, program
+from railyard.run.runspec import certificate_command
 
 REQUESTS = 60
 
@@ -38,14 +42,30 @@ def test_the_bench_of_links_sends_what_it_is_told(keys: list[str]) -> None:
     assert wrong.returncode == 2 and '"x" is not one of up=TRACE' in wrong.stderr
 
 
-@pytest.fixture(scope="module")
-def counts() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("bench_instructions", ROOT / "bench" / "instructions.py")
+def bench(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"bench_{name}", ROOT / "bench" / f"{name}.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules["bench_instructions"] = module
+    sys.modules[f"bench_{name}"] = module
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="module")
+def counts() -> ModuleType:
+    return bench("instructions")
+
+
+def test_the_bench_of_stacks_takes_a_port_that_nobody_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "bench")
+    stacks = bench("stacks")
+    subprocess.run(certificate_command(tmp_path), check=True, capture_output=True)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagrams, socket.socket() as streams:
+        for taken in (datagrams, streams):
+            with contextlib.suppress(OSError):  # then somebody else has it
+                taken.bind(("", 4433))
+        for name, run in stacks.known(["libxlink", "tcp"]).items():
+            assert stacks.measure(run, stacks.Case(name, 1_000_000), tmp_path).mbps > 0
 
 
 def test_a_job_that_takes_over_two_percent_more_instructions_has_grown(counts: ModuleType) -> None:
