@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from pydantic_core import from_json
+
 from railyard.base.files import read_regular
 
 Event = dict[str, Any]
@@ -16,6 +18,10 @@ NOT_AS_WRITTEN = (ValueError, LookupError, TypeError, AttributeError, Arithmetic
 
 def parse(text: str) -> Any:
     """The value of a JSON text. Raises json.JSONDecodeError, or ValueError for a number of too many digits."""
+    try:
+        return from_json(text)  # in a third of the time of json.loads(), which says better what is wrong and takes more
+    except ValueError:
+        pass
     try:
         return json.loads(text)
     except RecursionError:

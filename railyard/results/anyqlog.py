@@ -17,6 +17,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
+from pydantic_core import from_json
+
 from railyard.base.errors import UserError
 from railyard.base.files import open_regular
 
@@ -65,6 +67,10 @@ def _no_number(word: str) -> NoReturn:
 
 
 def _load(text: str) -> Any:
+    try:
+        return from_json(text, allow_inf_nan=False)  # as in base.jsonl
+    except ValueError:
+        pass
     try:
         return json.loads(text, parse_constant=_no_number)
     except RecursionError:
