@@ -21,7 +21,7 @@ from typing import Any
 
 from railyard.arenas.sim import PROGRAM, job_parameters
 from railyard.base.errors import UserError
-from railyard.base.jsonl import Event, summary_of
+from railyard.base.jsonl import Event, read_jsonl, summary_of
 from railyard.experiment.model import SchemeEntry
 from railyard.run.outcome import last_words
 from railyard.run.runspec import scheme_parameters
@@ -145,8 +145,7 @@ def play(task: Task, batch: Batch) -> list[Row]:
         with tempfile.TemporaryDirectory(prefix="railyard-play-") as folder:
             out = Path(folder)
             _run(task, batch, common | arm.members(), out)
-            texts = ((out / name).read_text() for name in ("player.jsonl", "server.jsonl"))
-            events, server = ([json.loads(line) for line in text.splitlines()] for text in texts)
+            events, server = (read_jsonl(out / name) for name in ("player.jsonl", "server.jsonl"))
             rows.append(_row(task, arm, identity, events, _sent(server)))
     return rows
 
