@@ -204,6 +204,10 @@ class RowsPlay:
     def rebuffer_counted_s(self) -> float:
         return float(self.row["rebuffer_time_s"]) + float(self.row["waited_s"] or 0.0)
 
+    @property
+    def failed(self) -> bool:
+        return self.row["first_frame_s"] is None
+
 
 def test_sql_over_a_file_gives_the_figures_that_its_rows_give(recipe: Recipe, tmp_path: Path) -> None:
     wanted = tuple((number, (0, 1)) for number in range(1, 25))
