@@ -23,6 +23,11 @@ size_t xl_budget_left(const xl_budget *b) {
     return own < left ? own : left;
 }
 
+bool xl_budget_has_plenty(const xl_budget *b, size_t bytes) {
+    return !b->pool ||
+           (bytes <= beyond(b->most / 4 * 3, b->held) && bytes <= beyond(b->pool->common / 2, b->pool->held));
+}
+
 void xl_budget_await_pool(const xl_budget *b) {
     if (b->pool && left_of_pool(b) < beyond(b->most, b->held))
         b->pool->refused = true;

@@ -26,6 +26,8 @@ typedef struct {
 
 void xl_budget_pool_init(xl_budget_pool *, size_t most, size_t connections);
 size_t xl_budget_left(const xl_budget *);
+/* Whether there is so much that nobody will miss it: a quarter of the connection's and half of anybody's stay free. */
+bool xl_budget_has_plenty(const xl_budget *, size_t bytes);
 /* Sets pool->refused where the pool, not the connection's own most, is what holds it back: bytes of its own come back
  * with its own acknowledgements. */
 void xl_budget_await_pool(const xl_budget *);

@@ -65,7 +65,7 @@ static int resize(xl_send *s, size_t cap) {
     return 0;
 }
 
-/* To the size that was of use before, if the budget has it: a buffer that runs empty now and then does not grow anew,
+/* To the size that was of use before, where memory is plenty: a buffer that runs empty now and then does not grow anew,
  * and move, each time. */
 static int grow(xl_send *s, size_t need) {
     if (need <= s->cap)
@@ -73,7 +73,7 @@ static int grow(xl_send *s, size_t need) {
     size_t old = s->cap, cap = xl_ring_size(old ? old : MIN_CAP, need);
     if (!cap)
         return XL_ERR_MEMORY;
-    if (s->usual > cap && (!s->budget || s->usual - old <= xl_budget_left(s->budget)))
+    if (s->usual > cap && (!s->budget || xl_budget_has_plenty(s->budget, s->usual - old)))
         cap = s->usual;
     if (s->budget && !xl_budget_take(s->budget, cap - old))
         return XL_ERR_MEMORY;
