@@ -79,6 +79,12 @@ def test_the_signal_delay_is_the_least_time_to_get_through_from_each_millisecond
     assert link_stats(read_link_log(tmp_path / "by-hand.down.log")).signal_delay_p95_ms == 82
 
 
+def test_the_signal_delay_counts_a_later_packet_that_overtook_an_earlier_one(tmp_path: Path) -> None:
+    text = "# base timestamp: 0\n10 + 1504\n12 + 104\n15 - 104 3\n60 # 1504\n60 - 1504 50\n"
+    times, delays = signal_delay(read_link_log(log_file(tmp_path, text)))
+    assert (times.tolist(), delays.tolist()) == ([10, 11, 12], [5, 4, 3])  # fq_codel serves a sparse flow first
+
+
 def test_packets_far_apart_do_not_take_memory_for_each_millisecond_between(tmp_path: Path) -> None:
     apart = BY_HAND + "21600300 + 1504\n21600300 - 1504 1\n"
     with pytest.raises(UserError, match=r"by-hand\.down\.log: its packets arrive over 21600229 ms, more than 21600000"):

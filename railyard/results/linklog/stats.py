@@ -62,12 +62,12 @@ def signal_delay(log: LinkLog) -> tuple[FloatArray, FloatArray]:
     if last - first > MOST_MS:
         raise UserError(f"{log.path}: its packets arrive over {last - first} ms, more than {MOST_MS}; cut it.")
     known, place = np.unique(arrival, return_inverse=True)
-    least = np.full(len(known), np.inf)
-    np.minimum.at(least, place, log.delay_ms)
+    through = np.full(len(known), np.inf)
+    np.minimum.at(through, place, arrival + log.delay_ms)
+    # A message may go with any later packet, and where no packet arrived it has to.
+    through = np.minimum.accumulate(through[::-1])[::-1]
     times = np.arange(first, last + 1, dtype=np.float64)
-    # Where no packet arrived, the message waits for the next ms: one more than the value there.
-    waits = np.diff(known, prepend=first - 1)
-    return times, np.repeat(least, waits) + (np.repeat(known, waits) - times)
+    return times, np.repeat(through, np.diff(known, prepend=first - 1)) - times
 
 
 def _mbps(total_bytes: int, duration_s: float) -> float:
