@@ -85,6 +85,21 @@ def test_the_signal_delay_counts_a_later_packet_that_overtook_an_earlier_one(tmp
     assert (times.tolist(), delays.tolist()) == ([10, 11, 12], [5, 4, 3])  # fq_codel serves a sparse flow first
 
 
+@pytest.mark.parametrize(
+    ("log", "figures"),
+    [
+        ("droptail", "3.71 3.41 91.8% 29 29"),
+        ("drophead", "3.75 3.56 94.9% 16 16"),
+        ("infinite", "0.66 0.57 86.0% 369 388"),
+        ("once", "0.85 0.57 66.7% 73 77"),
+    ],
+)
+def test_the_figures_of_logs_of_mm_link_are_those_that_mahimahi_s_scripts_print(log: str, figures: str) -> None:
+    stats = link_stats(read_link_log(Path(__file__).parent / f"data/mm-link/{log}.log"))
+    delays = f"{stats.delay_p95_ms:.0f} {stats.signal_delay_p95_ms:.0f}"
+    assert f"{stats.capacity_mbps:.2f} {stats.throughput_mbps:.2f} {stats.utilisation:.1%} {delays}" == figures
+
+
 def test_packets_far_apart_do_not_take_memory_for_each_millisecond_between(tmp_path: Path) -> None:
     apart = BY_HAND + "21600300 + 1504\n21600300 - 1504 1\n"
     with pytest.raises(UserError, match=r"by-hand\.down\.log: its packets arrive over 21600229 ms, more than 21600000"):
