@@ -700,6 +700,15 @@ def test_convert_writes_a_trace_and_says_what_it_read(tmp_path: Path) -> None:
     )
 
 
+def test_a_link_log_is_no_measurement(tmp_path: Path) -> None:
+    log = Path(__file__).parent / "data/mm-link/once.log"
+    code, _, err = railyard_traces("convert", log, "--out", tmp_path / "x")
+    assert (code, f"{log}:1: this is a link log, which `railyard link-stats` reads; give a measurement" in err) == (
+        2,
+        True,
+    )
+
+
 def test_a_recipe_takes_the_number_of_a_column() -> None:
     recipe = TraceRecipe.model_validate({"file": "r.csv", "rate_column": 2, "time_column": "t"})
     assert (recipe.rate_column, recipe.time_column) == ("2", "t")

@@ -53,6 +53,7 @@ _CAPTURE_MAGIC = (
     b"\x0a\x0d\x0d\x0a",
 )
 _LOOKED_AT = 65_536
+_LINK_LOG = b"# mahimahi mm-link ("
 
 
 def read_mahimahi(path: Path, _: TraceRecipe) -> Delivered:
@@ -121,6 +122,8 @@ def detect_format(path: Path) -> str:
         return "saturatr" if DATA_RECEIVED in head else "ibox" if MARK in head else "iperf3"
     if is_sabre(head):
         return "sabre"
+    if head.startswith(_LINK_LOG):
+        raise TraceError(f"{path}:1: this is a link log, which `railyard link-stats` reads; give a measurement")
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         head = head.decode("utf-16", errors="ignore").encode()
     head = _plain(head)
