@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/wait.h"
 #include "emulator/link/packet.h"
 #include "emulator/saturatr/client_setup.h"
 
@@ -100,6 +101,7 @@ static void wait_and_receive(sat_client *client, uint64_t until_us) {
     sigemptyset(&none);
     if (ppoll(polls, SAT_CLIENT_SOCKETS + 1, &timeout, &none) <= 0)
         return;
+    wait_handle_signals(&none);
     for (size_t i = 0; i < SAT_CLIENT_SOCKETS; i++)
         if (polls[i].revents != 0)
             sat_peer_receive(&client->peer, &client->sockets[i]);

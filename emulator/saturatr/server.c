@@ -12,6 +12,7 @@
 #include "base/descriptors.h"
 #include "base/error.h"
 #include "base/jsonl.h"
+#include "base/wait.h"
 #include "emulator/saturatr/server_session.h"
 
 #define PENDING_MOST 8u
@@ -228,6 +229,7 @@ static uint64_t turn(sat_server *server, uint64_t wait_us, const sigset_t *mask)
     struct timespec wait = {.tv_sec = (time_t)(wait_us / 1000000), .tv_nsec = (long)(wait_us % 1000000) * 1000};
     if (ppoll(polls, n, &wait, mask) < 0)
         memset(polls, 0, sizeof polls);
+    wait_handle_signals(mask);
     uint64_t now = clock_us();
     if (polls[1].revents != 0)
         receive(server, &server->data);

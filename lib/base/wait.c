@@ -5,7 +5,14 @@
 #include <stdbool.h>
 #include <time.h>
 
-int wait_events(int epoll, struct epoll_event *events, int most, uint64_t timeout_us, const sigset_t *unblocked) {
+void wait_handle_signals(const sigset_t *unblocked) {
+    sigset_t blocked;
+    sigprocmask(SIG_SETMASK, unblocked, &blocked);
+    sigprocmask(SIG_SETMASK, &blocked, NULL);
+}
+
+static int wait_unblocked(int epoll, struct epoll_event *events, int most, uint64_t timeout_us,
+                          const sigset_t *unblocked) {
     static bool is_missing;
     const struct timespec some = {.tv_sec = (time_t)(timeout_us / 1000000),
                                   .tv_nsec = (long)(timeout_us % 1000000) * 1000};
@@ -19,6 +26,13 @@ int wait_events(int epoll, struct epoll_event *events, int most, uint64_t timeou
     struct pollfd ready = {.fd = epoll, .events = POLLIN};
     const int count = ppoll(&ready, 1, timeout, unblocked);
     return count > 0 ? epoll_wait(epoll, events, most, 0) : count;
+}
+
+int wait_events(int epoll, struct epoll_event *events, int most, uint64_t timeout_us, const sigset_t *unblocked) {
+    const int count = wait_unblocked(epoll, events, most, timeout_us, unblocked);
+    if (count > 0 && unblocked)
+        wait_handle_signals(unblocked);
+    return count;
 }
 
 void wait_catch_signals(const int *signals, void (*handler)(int), sigset_t *unblocked) {

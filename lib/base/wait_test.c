@@ -33,7 +33,7 @@ static void count_signal(int number) {
     signals++;
 }
 
-/* 0: it waits, returns events, and is interrupted by what it unblocks; else the line at which it does not. */
+/* 0: it waits, returns events, and handles the signals that it unblocks; else the line at which it does not. */
 static int what_is_wrong(void) {
 #define CHECK(condition)                                                                                               \
     if (!(condition))                                                                                                  \
@@ -57,6 +57,10 @@ static int what_is_wrong(void) {
     raise(SIGUSR1);
     CHECK(wait_events(epoll, events, 2, 100, NULL) == 0 && signals == 0);
     CHECK(wait_events(epoll, events, 2, WAIT_FOREVER, &none) == -1 && errno == EINTR && signals == 1);
+    CHECK(eventfd_write(counter, 1) == 0);
+    raise(SIGUSR1);
+    CHECK(wait_events(epoll, events, 2, WAIT_FOREVER, NULL) == 1 && signals == 1);
+    CHECK(wait_events(epoll, events, 2, WAIT_FOREVER, &none) == 1 && signals == 2); /* also while events are ready */
     return 0;
 }
 
