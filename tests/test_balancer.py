@@ -311,6 +311,18 @@ def test_new_clients_do_not_go_to_a_server_that_is_silent_until_it_speaks_again(
     assert min(place.connections()) > 0
 
 
+def test_a_server_that_is_down_stays_down_when_the_file_is_read_again(tmp_path: Path) -> None:
+    with site(tmp_path, 2) as place, Balancer(tmp_path, place.config, "--probe-interval-ms", "20000") as balancer:
+        place.servers[0].process.kill()
+        place.servers[0].process.wait()
+        assert connect_all(tmp_path, balancer, "before") == {"complete": 20}
+        assert states(balancer) == [("server_down", "a001")]
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:  # no ICMP error tells that it is gone
+            silent.bind(("127.0.0.1", place.servers[0].port))
+            balancer.reload()
+            assert connect_all(tmp_path, balancer, "after") == {"complete": 20}
+
+
 def sockets(process: Child) -> int:
     return len(list(Path(f"/proc/{process.process.pid}/fd").iterdir()))
 
@@ -340,8 +352,14 @@ def test_forged_clients_leave_room_for_others_where_descriptors_are_few(tmp_path
         contextlib.ExitStack() as stack,
     ):
         resource.prlimit(balancer.process.pid, resource.RLIMIT_NOFILE, (64, 64))
+        place.servers[0].process.send_signal(signal.SIGSTOP)  # it answers none of them
         for number in range(100):
             forged = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
             first = bytes([0xC0, 0, 0, 0, 1, 8]) + number.to_bytes(8, "big")
             forged.sendto(first.ljust(1200, b"\0"), ("127.0.0.1", balancer.port))
+        wait_until(lambda: sockets(balancer) == 64, "descriptors are left")
+        balancer.reload()
+        assert events(read_jsonl(balancer.out), "reload_failed") == []
+        wait_until(lambda: states(balancer) == [("server_down", "a001")], "the server is not asked")
+        place.servers[0].process.send_signal(signal.SIGCONT)
         assert finish(start_load(tmp_path, balancer.port, 2, "--time-limit", "10")) == 0

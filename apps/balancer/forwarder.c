@@ -83,8 +83,7 @@ static bool open_front(forwarder *w, const xl_addr *listen, char *error) {
            net_from_sockaddr((struct sockaddr *)&sa, &w->bound) && watch(w, w->front, w);
 }
 
-/* A socket that is connected to the server; -1: none. */
-static int open_to_server(const forwarder *w, size_t server, void *what) {
+static int try_to_server(const forwarder *w, size_t server, void *what) {
     struct sockaddr_storage sa;
     const xl_addr *address = &router_file(w->router)->server[server].address;
     socklen_t len = net_to_sockaddr(address, &sa);
@@ -95,12 +94,13 @@ static int open_to_server(const forwarder *w, size_t server, void *what) {
     return -1;
 }
 
-/* Where no descriptor is left, a new flow gives up its own, as where the table is full. */
-static bool open_flow(forwarder *w, flow *f) {
-    f->fd = open_to_server(w, f->server, f);
-    if (f->fd < 0 && (errno == EMFILE || errno == ENFILE) && flows_evict(w->flows, f))
-        f->fd = open_to_server(w, f->server, f);
-    return f->fd >= 0;
+/* A socket that is connected to the server; -1: none. Where no descriptor is left, a new flow gives up its own, but not
+ * `keep`, as where the table is full. */
+static int open_to_server(forwarder *w, size_t server, void *what, const flow *keep) {
+    int fd = try_to_server(w, server, what);
+    if (fd < 0 && (errno == EMFILE || errno == ENFILE) && flows_evict(w->flows, keep))
+        fd = try_to_server(w, server, what);
+    return fd;
 }
 
 static void on_flow_closed(void *user, flow *f) {
@@ -144,7 +144,7 @@ static void ask(forwarder *w, size_t server, uint64_t now) {
     uint8_t probe[HEALTH_PROBE_BYTES], random[2 * HEALTH_ID_BYTES];
     probe_socket *p = &w->probe[server];
     if (p->fd < 0)
-        p->fd = open_to_server(w, server, p);
+        p->fd = open_to_server(w, server, p, NULL);
     bool can_ask = p->fd >= 0 && getrandom(random, sizeof random, GRND_NONBLOCK) == (ssize_t)sizeof random;
     if (!health_probe(&w->health, server, random, now, probe))
         return;
@@ -201,7 +201,7 @@ static xl_addr local_address(const forwarder *w, struct msghdr *m) {
 
 static flow *flow_for(forwarder *w, const xl_addr *client, const xl_addr *local, size_t server, uint64_t now) {
     flow *f = flows_find(w->flows, client, local, server);
-    if (!f && (f = flows_add(w->flows, client, local, server, now)) && !open_flow(w, f)) {
+    if (!f && (f = flows_add(w->flows, client, local, server, now)) && (f->fd = open_to_server(w, server, f, f)) < 0) {
         flows_remove(w->flows, f);
         f = NULL;
     }
@@ -377,7 +377,9 @@ bool forwarder_update(forwarder *w, const lb_file *file, uint64_t now) {
     move_counts(w->stats.to_server, moved, servers);
     move_counts(w->stats.from_server, moved, servers);
     close_probes(w);
-    health_init(&w->health, w->options.probe_interval_us, file->server_count, now);
+    health_move(&w->health, moved, file->server_count, now);
+    for (size_t i = 0; i < file->server_count; i++)
+        router_set_down(w->router, i, w->health.server[i].is_down);
     return true;
 }
 

@@ -14,6 +14,14 @@ void health_init(health *h, uint64_t interval_us, size_t servers, uint64_t now) 
         h->server[i] = (health_server){.heard_at = now, .probe_at = now};
 }
 
+void health_move(health *h, const size_t moved[], size_t servers, uint64_t now) {
+    const health old = *h;
+    health_init(h, old.interval_us, servers, now);
+    for (size_t i = 0; i < old.count; i++)
+        if (moved[i] != SIZE_MAX)
+            h->server[moved[i]].is_down = old.server[i].is_down;
+}
+
 bool health_hear(health *h, size_t server, uint64_t now) {
     health_server *s = &h->server[server];
     bool was_down = s->is_down;

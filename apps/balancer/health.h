@@ -28,6 +28,8 @@ typedef struct {
 
 /* All servers are up, and due for a probe. */
 void health_init(health *, uint64_t interval_us, size_t servers, uint64_t now);
+/* Servers have new indices, as router_update() says: one that is down stays down. All are due for a probe. */
+void health_move(health *, const size_t moved[], size_t servers, uint64_t now);
 /* Each of these: true where it changes whether the server is up. */
 bool health_hear(health *, size_t server, uint64_t now);
 bool health_refuse(health *, size_t server); /* its port is closed */

@@ -22,6 +22,19 @@ TEST(a_silent_server_is_down_after_three_intervals_and_up_when_it_speaks) {
     assert_false(h.server[0].is_down);
 }
 
+TEST(a_server_that_moves_in_the_list_stays_down) {
+    static health h;
+    const size_t moved[] = {SIZE_MAX, 0, 2};
+    health_init(&h, INTERVAL_US, 3, 500);
+    for (size_t i = 0; i < 2; i++)
+        assert_true(health_refuse(&h, i));
+    health_move(&h, moved, 3, 600);
+    assert_true(h.server[0].is_down && !h.server[1].is_down && !h.server[2].is_down);
+    assert_int_equal(health_next(&h), 600);
+    assert_false(health_check(&h, 2, 600 + 3 * INTERVAL_US));
+    assert_true(health_hear(&h, 0, 700));
+}
+
 TEST(a_closed_port_is_down_at_once) {
     static health h;
     health_init(&h, INTERVAL_US, 1, 500);

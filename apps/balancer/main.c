@@ -26,6 +26,7 @@ typedef struct {
     jsonl *log;
     uint8_t own_secret[XL_STATIC_SECRET_BYTES]; /* key of the hashes where the configuration has no secret */
     size_t server_id_bytes;
+    int spare; /* a descriptor, with which the configuration can be read while flows hold all others */
     bool help;
 } options;
 
@@ -63,7 +64,8 @@ static const setting rows[] = {
 
 static bool parse(int argc, char **argv, options *o, char *error) {
     int rest;
-    *o = (options){.forward = {.max_flows = 4096, .idle_timeout_us = 120000000, .probe_interval_us = 1000000}};
+    *o = (options){.spare = -1,
+                   .forward = {.max_flows = 4096, .idle_timeout_us = 120000000, .probe_interval_us = 1000000}};
     const setting_tables s = {.table = {{rows, o, 0}}, .count = 1};
     if (!settings_read_args(&s, argc, argv, &o->help, &rest, error) || o->help)
         return o->help;
@@ -90,7 +92,10 @@ static void reload(forwarder *w, options *o, jsonl *log) {
     char error[LB_ERROR_BYTES] = "out of memory.";
     lb_file *file = malloc(sizeof *file);
     reload_wanted = 0;
-    if (file && read_config(o, file, error) && forwarder_update(w, file, xl_udp_now())) {
+    descriptor_close(&o->spare);
+    bool ok = file && read_config(o, file, error);
+    o->spare = descriptors_reserve();
+    if (ok && forwarder_update(w, file, xl_udp_now())) {
         o->server_id_bytes = file->server_id_bytes;
         jsonl_write(log, "reloaded", json_pack("{s:I}", "servers", (json_int_t)file->server_count), xl_udp_now());
     } else {
@@ -180,6 +185,7 @@ static forwarder *start(options *o, xl_addr *bound, char *error) {
     o->forward.changed = on_changed;
     o->forward.user = o;
     o->server_id_bytes = file->server_id_bytes;
+    o->spare = descriptors_reserve();
     forwarder *w = forwarder_new(&o->forward, file, bound, xl_udp_now(), error);
     if (!w)
         strncat(error, ".", LB_ERROR_BYTES - strlen(error) - 1);
