@@ -8,6 +8,7 @@ import re
 import socket
 import ssl
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from aioquic.quic.events import QuicEvent, StopSendingReceived, StreamDataReceiv
 from conftest import good
 from quic_programs import Server, events, read_jsonl, synthetic
 from railyard.base.paths import program
+from small_disk import small_disk
 
 HQ_BAD_REQUEST, HQ_NOT_FOUND = 400, 404
 BIG_BYTES = 3_000_000
@@ -253,8 +255,29 @@ def test_the_server_answers_good_lines_of_http_0_9_and_resets_others(tmp_path: P
     assert answers[-2:] == [HQ_NOT_FOUND] * 2
 
 
+def test_two_urls_of_one_file_name_are_refused(tmp_path: Path) -> None:
+    done = get(4433, "--dir", tmp_path / "new", names=("a/video?x", "c", "b/video"))
+    assert done.returncode == 2
+    assert "'https://127.0.0.1:4433/a/video?x' and 'https://127.0.0.1:4433/b/video'" in done.stderr
+    assert "would both be the file 'video' in --dir" in done.stderr
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a small disk")
+def test_a_full_disk_is_told_once_and_ends_the_program(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", "600k") as disk, Server(tmp_path) as server:
+        begin = time.monotonic()
+        names = ("synthetic/1000000", "synthetic/1000000000000")
+        done = get(server.port, "--dir", disk, names=names)
+        assert time.monotonic() - begin < 15  # the time limit is 30 s
+    assert done.returncode == 1
+    assert done.stderr.count(f"cannot write {disk}/") == done.stderr.count(": No space left on device.") == 1
+    assert all(f"xlink-get: /{name}: it cannot be written.\n" in done.stderr for name in names)
+
+
 @pytest.mark.parametrize(
-    "url", ["https://@:4433", "https://me@host/x", "https:///x", "http://host/x", "https://h:99999/"]
+    "url",
+    ["https://@:4433", "https://host/x#part", "https://me@host/x", "https:///x", "http://host/x", "https://h:99999/"],
 )
 def test_a_url_of_another_form_is_one_sentence(url: str) -> None:
     done = subprocess.run([program("xlink-get"), "--insecure", url], capture_output=True, text=True, check=False)

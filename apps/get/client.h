@@ -17,6 +17,7 @@ typedef struct {
     char host[256];      /* its host: SNI, and what the certificate has to name */
     uint16_t port;
     const char *path; /* "/a/b?c" */
+    char file[256];   /* its name in --dir */
 } get_url;
 
 typedef struct {

@@ -26,6 +26,7 @@
 #define HANDSHAKE_US    UINT64_C(30000000) /* all of it: a connection that fails is not made again */
 #define PROGRAM         "xlink-get"
 #define SESSION_WAIT_US 1000000
+#define CANNOT_WRITE    "it cannot be written"
 
 typedef struct {
     uint64_t bytes;
@@ -60,34 +61,38 @@ static void on_signal(int signal) {
 /* ---- Files ---- */
 
 static bool open_target(get *g, size_t url) {
-    char name[256], file[4096];
-    get_url_file_name(&g->o.urls[url], name, sizeof name);
-    if (snprintf(file, sizeof file, "%s/%s", g->o.dir, name) >= (int)sizeof file)
-        return false;
-    g->targets[url].fd = open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (g->targets[url].fd < 0)
-        error_say(PROGRAM, "cannot write %s: %s.", file, strerror(errno));
+    char file[4096];
+    const bool is_short = snprintf(file, sizeof file, "%s/%s", g->o.dir, g->o.urls[url].file) < (int)sizeof file;
+    errno = ENAMETOOLONG;
+    if (is_short)
+        g->targets[url].fd = open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     return g->targets[url].fd >= 0;
+}
+
+/* With the first file that cannot be written the program ends: what else comes has no place. */
+static void write_target(get *g, size_t url, const uint8_t *data, size_t len) {
+    target *t = &g->targets[url];
+    if (!g->o.dir || g->cannot_write)
+        return;
+    g->cannot_write = (t->fd < 0 && !open_target(g, url)) || !file_write(t->fd, data, len);
+    if (g->cannot_write)
+        error_say(PROGRAM, "cannot write %s/%s: %s.", g->o.dir, g->o.urls[url].file, strerror(errno));
 }
 
 static void on_body(void *user, size_t url, const uint8_t *data, size_t len) {
     get *g = user;
-    target *t = &g->targets[url];
-    t->bytes += len;
-    if (!g->o.dir || g->cannot_write)
-        return;
-    if ((t->fd < 0 && !open_target(g, url)) || !file_write(t->fd, data, len))
-        g->cannot_write = true;
+    g->targets[url].bytes += len;
+    write_target(g, url, data, len);
 }
 
 static void on_done(void *user, size_t url, const char *problem) {
     get *g = user;
     target *t = &g->targets[url];
-    if (!problem && g->o.dir && t->fd < 0 && !g->cannot_write && !open_target(g, url)) /* an empty file */
-        g->cannot_write = true;
+    if (!problem && t->bytes == 0)
+        write_target(g, url, NULL, 0); /* an empty file */
     descriptor_close(&t->fd);
     if (!problem && g->cannot_write)
-        problem = "it cannot be written";
+        problem = CANNOT_WRITE;
     *(problem ? &g->failed : &g->summary.complete) += 1;
     g->summary.bytes += problem ? 0 : t->bytes;
     if (problem)
@@ -153,6 +158,8 @@ static uint64_t limit_of(const get *g) {
 static const char *reason_to_stop(const get *g, uint64_t now) {
     if (interrupted)
         return "interrupted";
+    if (g->cannot_write)
+        return CANNOT_WRITE;
     return now >= limit_of(g) ? "the time limit came first" : NULL;
 }
 

@@ -41,24 +41,27 @@ static bool take_authority(const char *text, size_t len, get_url *url) {
     return url->host[0] != '\0';
 }
 
-/* https://HOST[:PORT][/PATH]; the port is 443 where there is none. False: it is not of that form. */
-static bool parse_url(const char *text, get_url *url) {
-    if (strncmp(text, SCHEME, strlen(SCHEME)) != 0)
-        return false;
-    text += strlen(SCHEME);
-    size_t len = strcspn(text, "/?#");
-    url->path = text[len] == '/' ? text + len : "/";
-    return (text[len] == '/' || text[len] == '\0') && take_authority(text, len, url);
-}
-
-void get_url_file_name(const get_url *url, char *name, size_t cap) {
-    size_t len = strcspn(url->path, "?#");
+/* The last segment of the path, without a slash; "index.html" where that is empty. */
+static void name_file(get_url *url) {
+    size_t len = strcspn(url->path, "?");
     size_t begin = len;
     while (begin > 0 && url->path[begin - 1] != '/')
         begin--;
-    snprintf(name, cap, "%.*s", (int)(len - begin), url->path + begin);
-    if (name[0] == '\0' || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
-        snprintf(name, cap, "index.html");
+    snprintf(url->file, sizeof url->file, "%.*s", (int)(len - begin), url->path + begin);
+    if (url->file[0] == '\0' || strcmp(url->file, ".") == 0 || strcmp(url->file, "..") == 0)
+        snprintf(url->file, sizeof url->file, "index.html");
+}
+
+/* https://HOST[:PORT][/PATH]; the port is 443 where there is none. False: it is not of that form. A fragment is none of
+ * the server's business (RFC 9110 section 4.2.5), nor of this program's. */
+static bool parse_url(const char *text, get_url *url) {
+    if (strncmp(text, SCHEME, strlen(SCHEME)) != 0 || strchr(text, '#'))
+        return false;
+    text += strlen(SCHEME);
+    size_t len = strcspn(text, "/?");
+    url->path = text[len] == '/' ? text + len : "/";
+    name_file(url);
+    return (text[len] == '/' || text[len] == '\0') && take_authority(text, len, url);
 }
 
 /* ---- Settings with a form of their own ---- */
@@ -172,6 +175,17 @@ static bool check_path_events(const get_options *o, char *error) {
     return true;
 }
 
+static bool check_files(const get_options *o, char **texts, char *error) {
+    for (size_t i = 0; i < o->url_count; i++)
+        for (size_t k = 0; k < i; k++)
+            if (strcmp(o->urls[i].file, o->urls[k].file) == 0)
+                return error_set(
+                    error, SETTINGS_ERROR_BYTES,
+                    "'%.150s' and '%.150s' would both be the file '%.60s' in --dir; fetch them one by one.", texts[k],
+                    texts[i], o->urls[i].file);
+    return true;
+}
+
 static bool take_urls(get_options *o, char **texts, char *error) {
     o->urls = calloc(o->url_count, sizeof *o->urls);
     for (size_t i = 0; o->urls && i < o->url_count; i++) {
@@ -183,8 +197,8 @@ static bool take_urls(get_options *o, char **texts, char *error) {
                              "all URLs are fetched from one server: '%.200s' is of another one.", texts[i]);
     }
     if (!o->urls)
-        snprintf(error, SETTINGS_ERROR_BYTES, "out of memory.");
-    return o->urls != NULL;
+        return error_set(error, SETTINGS_ERROR_BYTES, "out of memory.");
+    return !o->dir || check_files(o, texts, error);
 }
 
 bool get_options_parse(int argc, char **argv, get_options *o, char *error) {

@@ -36,7 +36,4 @@ bool get_options_parse(int argc, char **argv, get_options *, char *error);
 /* Prints --help. */
 void get_options_print_usage(void);
 
-/* The last segment of the path, "index.html" for an empty one: a name without a slash. The length is cut at cap. */
-void get_url_file_name(const get_url *, char *name, size_t cap);
-
 #endif
