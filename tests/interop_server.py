@@ -1,8 +1,8 @@
 """An HTTP/3 server by aioquic that serves /synthetic/<bytes> with ranges: the peer of xlink-player in a test.
 
-`python interop_server.py CERTIFICATE KEY [--retry] [--ignore-range] [--late-credit]` prints
+`python interop_server.py CERTIFICATE KEY [--retry] [--ignore-range] [--late-credit] [--late-answer]` prints
 {"quic": "127.0.0.1:<port>"} and serves until SIGTERM; then it prints one JSON line about what its connections did.
---late-credit: one request at a time, and room for the next one 0.2 s after the last.
+--late-credit: one request at a time, and room for the next one 0.2 s after the last. --late-answer: after 3 s.
 """
 
 from __future__ import annotations
@@ -80,13 +80,20 @@ class Protocol(QuicConnectionProtocol):
             return
         headers = dict(event.headers)
         REQUESTS.append(headers[b":path"].decode())
-        fields, body = answer(headers)
-        self.http.send_headers(event.stream_id, fields, end_stream=not body)
-        if body:
-            self.http.send_data(event.stream_id, body, end_stream=True)
-        self.transmit()
+        if "--late-answer" in sys.argv:
+            asyncio.get_running_loop().call_later(3, self.send_answer, event.stream_id, headers)
+        else:
+            self.send_answer(event.stream_id, headers)
         if "--late-credit" in sys.argv:
             asyncio.get_running_loop().call_later(0.2, self.grant_a_stream)
+
+    def send_answer(self, stream: int, headers: dict[bytes, bytes]) -> None:
+        assert self.http is not None
+        fields, body = answer(headers)
+        self.http.send_headers(stream, fields, end_stream=not body)
+        if body:
+            self.http.send_data(stream, body, end_stream=True)
+        self.transmit()
 
 
 async def main(certificate: str, key: str, retry: bool) -> None:

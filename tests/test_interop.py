@@ -32,6 +32,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from conftest import good
+from interop.relay import Plan, Seen
+from interop.relay import start as start_relay
 from quic_programs import (
     VIDEO_BYTES,
     VIDEO_URL,
@@ -49,7 +51,7 @@ UNKNOWN_VERSION = 0x1A2A3A4A  # reserved to exercise version negotiation (RFC 90
 SHA_256 = hashlib.sha256(synthetic(0, VIDEO_BYTES - 1)).hexdigest()
 
 
-# ---- xlink-player against an aioquic server ----
+# ---- xlink-player and xlink-get against an aioquic server ----
 
 
 def self_signed(name: str, key: ec.EllipticCurvePrivateKey) -> bytes:
@@ -129,6 +131,31 @@ def test_player_takes_its_range_out_of_a_whole_response(tmp_path: Path, certific
     assert done.returncode == 0, done.stderr
     assert saved_sha256(tmp_path) == SHA_256
     assert player_summary(tmp_path)["outcome"] == "complete"
+
+
+async def get_through_a_nat_that_forgets(server_port: int, folder: Path) -> tuple[int, Seen]:
+    """Half a second after the first datagram, the client has another port, and datagrams to the old one are lost."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as unused:
+        unused.bind(("127.0.0.1", 0))
+        port = unused.getsockname()[1]
+    nat = await start_relay(Plan(rebind_after_s=0.5, rebind_times=1), port, ("127.0.0.1", server_port))
+    url = f"https://127.0.0.1:{port}/synthetic/100000"
+    command: list[str | Path] = [program("xlink-get"), "--insecure", "--dir", folder, "--time-limit", "20", url]
+    client = await asyncio.create_subprocess_exec(*command)
+    status = await client.wait()
+    asyncio.get_running_loop().remove_reader(nat.sock)
+    nat.sock.close()
+    return status, nat.seen
+
+
+def test_get_waits_for_a_late_answer_behind_a_nat_that_forgets_it(
+    tmp_path: Path, certificate: tuple[Path, Path]
+) -> None:
+    """The client has nothing to send meanwhile: it asks the server, who so learns the new port."""
+    with AioquicServer(certificate, "--late-answer") as server:
+        status, seen = asyncio.run(get_through_a_nat_that_forgets(server.port, tmp_path))
+    assert (status, seen.rebindings) == (0, 1)
+    assert (tmp_path / "100000").read_bytes() == synthetic(0, 99_999)
 
 
 def test_player_verifies_the_servers_certificate(tmp_path: Path, certificate: tuple[Path, Path]) -> None:

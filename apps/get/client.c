@@ -9,6 +9,9 @@
 #include "http/hq.h"
 
 #define NO_STREAM UINT64_MAX
+/* A client that only receives sends nothing while nothing comes. But a server to which its NAT has lost the way, or that
+ * was started again, has to hear of it. */
+#define ASK_AFTER_US UINT64_C(1000000)
 
 typedef struct {
     uint64_t stream, bytes, length; /* length: of the body, UINT64_MAX: not said */
@@ -26,6 +29,7 @@ struct get_client {
     bool is_connected, is_closing, is_over;
     size_t asked, settled;
     uint64_t now, connected_at; /* XL_NEVER: the handshake is not done */
+    uint64_t heard_at;          /* something of the server, or a PING was sent */
     int path[XL_MAX_PATHS];     /* the connection's index of each of the plan's paths */
     size_t events_done;
     fetch fetches[];
@@ -146,13 +150,24 @@ static void apply_path_event(get_client *c, const path_event *event) {
             c->connection, path, event->action == PATH_STANDBY ? XL_STATUS_STANDBY : XL_STATUS_AVAILABLE, c->now);
 }
 
-uint64_t get_client_next_timeout(const get_client *c) {
+static uint64_t next_path_event(const get_client *c) {
     if (c->connected_at == XL_NEVER || c->is_closing || c->is_over || c->events_done == c->plan->event_count)
         return XL_NEVER;
     return c->connected_at + c->plan->events[c->events_done].at_us;
 }
 
+static uint64_t next_ping(const get_client *c) {
+    const bool waits = c->connected_at != XL_NEVER && !c->is_closing && !c->is_over && !get_client_is_done(c);
+    return waits ? c->heard_at + ASK_AFTER_US : XL_NEVER;
+}
+
+uint64_t get_client_next_timeout(const get_client *c) {
+    const uint64_t event = next_path_event(c), ping = next_ping(c);
+    return event < ping ? event : ping;
+}
+
 static void on_event(get_client *c, const xl_event *e) {
+    c->heard_at = c->now;
     if (e->type == XL_EVENT_CLOSED) {
         on_closed(c, e);
         return;
@@ -216,8 +231,12 @@ void get_client_step(get_client *c, uint64_t now) {
     while (!c->is_over && xl_endpoint_poll_event(c->endpoint, &e))
         if (e.connection == c->connection)
             on_event(c, &e);
-    while (get_client_next_timeout(c) <= now)
+    while (next_path_event(c) <= now)
         apply_path_event(c, &c->plan->events[c->events_done++]);
+    if (next_ping(c) <= now) {
+        xl_connection_ping(c->connection, now);
+        c->heard_at = now;
+    }
     if (!c->is_over)
         pump(c);
 }

@@ -45,7 +45,8 @@ get_client *get_client_start(xl_endpoint *, const get_plan *, const get_callback
 void get_client_free(get_client *); /* before the endpoint */
 /* Hands over the endpoint's events and does what is due. */
 void get_client_step(get_client *, uint64_t now);
-/* When get_client_step() is to be called again at the latest: the next event of a path. */
+/* When get_client_step() is to be called again at the latest: at the next event of a path, or to ask a server that
+ * is silent whether it is there. */
 uint64_t get_client_next_timeout(const get_client *);
 /* Starts to close the connection: what is not done fails with this reason. */
 void get_client_close(get_client *, const char *reason, uint64_t now);
