@@ -16,8 +16,9 @@ import pytest
 
 from conftest import Done
 from in_process import railyard
+from railyard.base import yamlfile
 from railyard.base.errors import UserError
-from railyard.base.paths import PROGRAM_NAMES, programs_dir
+from railyard.base.paths import EXPERIMENTS_DIR, PEERS_DIR, PROGRAM_NAMES, TRACES_DIR, programs_dir
 from railyard.base.yamlfile import load_yaml, near_miss
 from railyard.traces.library import SEARCH_PATH_VARIABLE
 
@@ -195,6 +196,30 @@ def test_aliases_do_not_multiply_memory(tmp_path: Path) -> None:
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert most < 10_000_000
+
+
+@pytest.mark.parametrize(
+    "text", ["a: 1\t\n", "a: [b, c? d]\n", "a: !\n", "\ufeff\na: 1\n", "a: [b,\n", "a: {b: !!int x}\n"]
+)
+def test_what_yaml_is_does_not_depend_on_libyaml(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    (tmp_path / "one.yaml").write_text(text)
+
+    def said() -> str:
+        try:
+            return str(load_yaml(tmp_path / "one.yaml"))
+        except UserError as error:
+            return str(error)
+
+    with_it = said()
+    monkeypatch.setattr(yamlfile, "_fast", yamlfile._Loader)
+    assert said() == with_it
+
+
+def test_files_of_the_project_are_read_alike_with_libyaml_and_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    files = sorted([*EXPERIMENTS_DIR.glob("*.yaml"), *PEERS_DIR.glob("*/peer.yaml"), *TRACES_DIR.glob("*.yaml")])
+    with_it = [load_yaml(file) for file in files]
+    monkeypatch.setattr(yamlfile, "_fast", yamlfile._Loader)
+    assert len(files) > 20 and [load_yaml(file) for file in files] == with_it
 
 
 def test_an_alias_is_taken(tmp_path: Path) -> None:
