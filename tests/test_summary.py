@@ -29,11 +29,17 @@ Make = Callable[..., Path]
 PAIRS = ("a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l")
 
 
-def lines_of(out: Path, width: int = 100, twins: dict[str, list[Run]] | None = None) -> list[str]:
+def outcome_of(out: Path, twins: dict[str, list[Run]] | None = None) -> Outcome:
     record, runs = load_campaign(out)
-    outcome = Outcome(runs, record.get("not_run", []), findings.find(runs), twins, str(record["command"]))
-    terminal = Console(width=width, highlight=False, force_terminal=True, color_system=None)
-    return summary_lines(terminal, outcome)
+    return Outcome(runs, record.get("not_run", []), findings.find(runs), twins, str(record["command"]))
+
+
+def printed(outcome: Outcome, width: int) -> list[str]:
+    return summary_lines(Console(width=width, highlight=False, force_terminal=True, color_system=None), outcome)
+
+
+def lines_of(out: Path, width: int = 100, twins: dict[str, list[Run]] | None = None) -> list[str]:
+    return printed(outcome_of(out, twins), width)
 
 
 def played(
@@ -46,18 +52,16 @@ def played(
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("width", [60, 80, 200])
-@pytest.mark.parametrize("many", [1, 30])
-def test_a_summary_has_at_most_thirty_lines_with_the_page_among_them(
-    make_campaign: Make, width: int, many: int
-) -> None:
+@pytest.mark.parametrize("many", [1, 20])
+def test_a_summary_has_at_most_thirty_lines_with_the_page_among_them(make_campaign: Make, many: int) -> None:
     labels = ["sp", "vanilla-mp", *(f"xlink,t_th1_ms={number}" for number in range(many))]
-    out = make_campaign(*played(labels))
-    lines = lines_of(out, width)
-    assert len(lines) < MOST_LINES == 30
-    assert all(len(line.rstrip()) <= width for line in lines)
-    assert any(line.strip().startswith("sp ") for line in lines), "the table comes first"
-    assert (f"… and {many + 2 - 16} more schemes, on the page." in lines) == (many > 14)
+    outcome = outcome_of(make_campaign(*played(labels)))
+    for width in (60, 80, 200):
+        lines = printed(outcome, width)
+        assert len(lines) < MOST_LINES == 30
+        assert all(len(line.rstrip()) <= width for line in lines)
+        assert any(line.strip().startswith("sp ") for line in lines), "the table comes first"
+        assert (f"… and {many + 2 - 16} more schemes, on the page." in lines) == (many > 14)
 
 
 @pytest.mark.parametrize("lengths", [(29, 5), (30, 1), (31,), (10, 20), (10, 19, 1, 1), (60,)])
