@@ -22,6 +22,7 @@ from rich.console import Console
 
 from conftest import Done, good
 from in_process import railyard
+from plays_of_viewers import read_plays
 from railyard.base.errors import UserError
 from railyard.base.paths import ROOT, program
 from railyard.base.yamlfile import YamlDocument, load_yaml, parse
@@ -36,12 +37,27 @@ from railyard.studies.exhibits import energy, fig6, fig8, fig13, fig14, places, 
 from railyard.studies.exhibits.frame import load_frame
 from railyard.studies.exhibits.notebook import SEEN
 from railyard.studies.exhibits.spec import ExhibitSpec, experiments
+from railyard.studies.population.parts import PLAYS_FILE
 from railyard.studies.request import RunRequest
 from railyard.studies.study import SIZE, find_study
 from railyard.traces.library import find_pair
 
 OWN = ("fig1", "fig6", "fig7", "fig8", "fig13", "fig14", "fig15", "table4")
 ALL = tuple(name for name in ORDER if name in registry.EXHIBITS)
+OVER_A_POPULATION = {
+    "fig1c": ["vanilla-worse-p99"],
+    "table1": ["vanilla-rebuffers-more"],
+    "fig10": ["cost-95-80", "cost-off-15", "reinjection-necessary", "diminishing-returns", "delivery-time-saves"],
+    "table2": ["danger-95-80"],
+    "fig11": ["xlink-p99-better", "xlink-p95-better", "xlink-median-better"],
+    "table3": ["rebuffer-better"],
+    "fig12": [
+        "first-frame-p99",
+        "next-video-first-frame-p99",
+        "acceleration-helps",
+        "acceleration-gains-at-the-tail",
+    ],
+}
 NOTEBOOK = ROOT / "notebooks" / "study.py"
 NAME = 'name = "fig8"\n'
 STUDY = "early-data"
@@ -122,6 +138,30 @@ def test_an_exhibit_is_whole(name: str, made: Made) -> None:
         assert any(len(trace.get("y", [])) > 0 for trace in plot.figure["data"])
     for table in exhibit.tables:
         assert table.rows
+
+
+@pytest.mark.parametrize("name", list(OVER_A_POPULATION))
+def test_an_exhibit_over_a_population_makes_its_claims(name: str, made: Made) -> None:
+    exhibit = made[name]
+    assert [claim.id for claim in exhibit.claims] == OVER_A_POPULATION[name]
+    for plot in exhibit.plots:
+        assert all(len(trace["x"]) > 0 for trace in plot.figure["data"]), plot.id
+        styles = [(t["line"]["color"], t["line"]["dash"], t["marker"]["symbol"]) for t in plot.figure["data"]]
+        assert len({style[1:] for style in styles}) == len(styles), "no curve is told apart by its colour alone"
+    assert exhibit.fidelity.exact and exhibit.provenance.programs_sha256
+
+
+def test_exhibits_of_one_population_share_its_plays(made: Made) -> None:
+    before, _ = made["fig1c"], made["table1"]
+    parts = sorted((made.folder / "fig1c" / "parts").iterdir())
+    plays = [read_plays(made.folder / name / PLAYS_FILE) for name in ("fig1c", "table1")]
+    assert plays[0] == plays[1] != [], "the same arms"
+    with environment(made.folder):
+        make("fig1c", made.folder)
+    assert sorted((made.folder / "fig1c" / "parts").iterdir()) == parts, "what is there was played again"
+    after = made["fig1c"]
+    assert after.tables == before.tables
+    assert after.claims == before.claims
 
 
 def test_notebooks_show_every_plot_and_verdict(executed: str, made: Made) -> None:

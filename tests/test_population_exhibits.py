@@ -1,87 +1,19 @@
-"""Figures and tables over a population: whole, from real plays, with verdicts that follow from the figures."""
+"""Figures and tables over a population: verdicts follow from the figures. tests/test_exhibits.py makes them."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
-from plays_of_viewers import plays_of, read_plays
+from plays_of_viewers import plays_of
 from railyard.base.errors import UserError
-from railyard.base.paths import EXPERIMENTS_DIR, programs_dir
+from railyard.base.paths import EXPERIMENTS_DIR
 from railyard.base.yamlfile import load_yaml
-from railyard.report.exhibit import Exhibit, Wants, load_exhibit
+from railyard.report.exhibit import Wants
 from railyard.stats.intervals import Interval
 from railyard.studies.exhibits import population_first_frame, population_gate, verdicts
-from railyard.studies.exhibits.registry import runner
 from railyard.studies.population.model import load_exhibit_spec
-from railyard.studies.population.parts import PLAYS_FILE
-from railyard.studies.request import RunRequest
-
-CLAIMS = {
-    "fig1c": ["vanilla-worse-p99"],
-    "table1": ["vanilla-rebuffers-more"],
-    "fig10": ["cost-95-80", "cost-off-15", "reinjection-necessary", "diminishing-returns", "delivery-time-saves"],
-    "table2": ["danger-95-80"],
-    "fig11": ["xlink-p99-better", "xlink-p95-better", "xlink-median-better"],
-    "table3": ["rebuffer-better"],
-    "fig12": [
-        "first-frame-p99",
-        "next-video-first-frame-p99",
-        "acceleration-helps",
-        "acceleration-gains-at-the-tail",
-    ],
-}
-
-
-def _run(name: str, results: Path) -> None:
-    document = load_yaml(EXPERIMENTS_DIR / f"{name}.yaml")
-    carry_out = runner(document)
-    assert carry_out is not None
-    with Path(os.devnull).open("w") as nowhere:
-        carry_out(document, RunRequest(Console(file=nowhere), out=results / name, size="small"))
-
-
-@pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    if not (programs_dir() / "xlink-sim").is_file():
-        pytest.skip("needs xlink-sim: `make build`")
-    folder = tmp_path_factory.mktemp("results")
-    for name in CLAIMS:
-        _run(name, folder)
-    return folder
-
-
-@pytest.mark.parametrize("name", list(CLAIMS))
-def test_the_exhibit_is_whole_and_makes_its_claims(results: Path, name: str) -> None:
-    found: Exhibit = load_exhibit(results / name)
-    assert [claim.id for claim in found.claims] == CLAIMS[name]
-    assert all(claim.rule and claim.because for claim in found.claims)
-    assert found.tables
-    assert found.plots
-    assert found.paper
-    assert all(table.rows for table in found.tables)
-    for plot in found.plots:
-        assert all(len(trace["x"]) > 0 for trace in plot.figure["data"]), plot.id
-        styles = [(t["line"]["color"], t["line"]["dash"], t["marker"]["symbol"]) for t in plot.figure["data"]]
-        assert len({style[1:] for style in styles}) == len(styles), "no curve is told apart by its colour alone"
-    assert found.fidelity.exact
-    assert found.provenance.traces
-    assert found.provenance.programs_sha256
-
-
-def test_exhibits_of_one_population_share_its_plays(results: Path) -> None:
-    parts = sorted((results / "fig1c" / "parts").iterdir())
-    plays = [read_plays(results / name / PLAYS_FILE) for name in ("fig1c", "table1")]
-    assert plays[0] == plays[1] != [], "the same arms"
-    before = load_exhibit(results / "fig1c")
-    _run("fig1c", results)
-    assert sorted((results / "fig1c" / "parts").iterdir()) == parts, "what is there was played again"
-    after = load_exhibit(results / "fig1c")
-    assert after.tables == before.tables
-    assert after.claims == before.claims
 
 
 def test_an_arm_that_the_population_has_not_is_told_in_one_sentence(tmp_path: Path) -> None:
