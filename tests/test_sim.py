@@ -53,10 +53,11 @@ def make_job(pair: Pair, scheme: str = "xlink", **members: Any) -> Job:
 
 
 def the_jobs() -> list[Job]:
+    player = {"video_bytes": 1_000_000, "bitrate_bps": 2_500_000, "chunk_bytes": 131_072, "verify": True}
     jobs = []
     for name, stand_in, offset in PLACES:
         pair = pair_or_stand_in(name, stand_in)
-        jobs += [make_job(pair, scheme, start_offset_ms=offset) for scheme in SCHEMES]
+        jobs += [make_job(pair, scheme, start_offset_ms=offset, player=player) for scheme in SCHEMES]
     return jobs
 
 
