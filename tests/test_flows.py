@@ -74,7 +74,7 @@ def specs(folder: Path, text: str) -> list[RunSpec]:
 
 @needs_kernel
 def test_flows_of_an_experiment_are_in_its_results(tmp_path: Path) -> None:
-    (tmp_path / "beside.yaml").write_text(YAML.replace("to: 90s", "to: 3s"))
+    (tmp_path / "beside.yaml").write_text(YAML.replace("to: 90s", "to: 3s").replace("6mbps", "3mbps"))
     good(railyard("run", str(tmp_path / "beside.yaml"), "--out", str(tmp_path / "out")))
     for name in ("vanilla-mp", "mptcp"):
         folder = tmp_path / "out" / "runs" / f"subway-1--{name}--s1"
