@@ -55,7 +55,8 @@ def test_a_cell_that_depends_on_chance_is_tried_with_one_seed_after_the_other(tm
 @pytest.mark.skipif(vkernel.why_not() is not None, reason=f"{vkernel.why_not()}")
 def test_a_cell_in_virtual_time_has_the_same_packets_again(tmp_path: Path) -> None:
     """No root is needed; the client moves to the server's preferred address."""
-    case, arena = cases.BY_NAME["preferredaddress"], matrix.Arena(is_virtual=True, seed=5)
+    case = dataclasses.replace(cases.BY_NAME["preferredaddress"], sizes=(300_000,))
+    arena = matrix.Arena(is_virtual=True, seed=5)
     logs = []
     for name in ("first", "second"):
         result = matrix.run_cell(case, peers.XLINK, peers.XLINK, tmp_path / name, arena)

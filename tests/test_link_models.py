@@ -105,9 +105,12 @@ def test_mistakes_are_told(settings: str, words: str, tmp_path: Path) -> None:
         played(tmp_path, f"{SINGLE_PATH}arena: sim\nlinks: {{wifi: {{{settings}}}}}\n")
 
 
+PLAYER, SHORT = "duration_s: 3, bitrate_bps: 8000000", "duration_s: 1, bitrate_bps: 8000000"
+
+
 def first_frame_ms(folder: Path, arena: str, links: str) -> float:
     folder.mkdir()
-    text = SINGLE_PATH.replace("path: wifi", "path: lte")
+    text = SINGLE_PATH.replace("path: wifi", "path: lte").replace(PLAYER, SHORT)
     run = played(folder, f"{text}arena: {arena}\nlinks: {{lte: {{{links}}}}}\n")
     assert json.loads((run / "run.json").read_text())["outcome"] == "complete"
     (end,) = [line for line in (run / "player.jsonl").read_text().splitlines() if "first_frame_s" in line]
