@@ -175,7 +175,7 @@ name: agreeing
 arena: kernel
 pairs: [subway-1, hsr-1]
 schemes: [sp:primary, cm, vanilla-mp, xlink]
-player: {duration_s: 6, bitrate_bps: 2500000, chunk_bytes: 262144}
+player: {duration_s: 4, bitrate_bps: 2500000, chunk_bytes: 262144}
 time_limit_s: 20
 """
 
