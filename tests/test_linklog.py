@@ -13,6 +13,7 @@ import pytest
 from in_process import railyard
 from railyard.base.errors import UserError
 from railyard.gate.testing import Railyard
+from railyard.results.linklog import read
 from railyard.results.linklog.plot import binned_mbps
 from railyard.results.linklog.read import read_link_log
 from railyard.results.linklog.stats import link_stats, signal_delay
@@ -135,6 +136,49 @@ def test_a_malformed_log_is_refused_with_file_and_line(tmp_path: Path, text: str
         read_link_log(file)
     assert str(error.value).startswith(f"{file}{where}")
     assert said in str(error.value)
+
+
+PLAIN = BY_HAND.replace(" 200412", "") + "261 c 100\n262 s 100\n263 x 2 200\n"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("", ""),  # read at once; the others are not
+        ("80 - 704 5\n", "80 - 704\n80 - 704 5 5\n"),
+        ("75 + 704\n", "75 +704 1\n"),
+        ("75 + 704\n", "7 5 + 704\n"),
+        ("75 + 704\n", " + 704\n"),
+        ("75 + 704\n", "75 + \n"),
+        ("75 + 704\n", "75 + 9999999999999999\n"),
+        ("75 + 704\n", "75.5\t+ 704 7\n# a remark\n"),
+        ("263 x 2 200\n", "263 x 2 200"),
+        ("263 x 2 200\n", "263"),
+    ],
+)
+def test_a_log_is_read_at_once_as_line_by_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: str, new: str
+) -> None:
+    file = log_file(tmp_path, PLAIN.replace(old, new, 1))
+    added: list[bool] = []
+    add_all = read._Events.add_all
+
+    def noted(events: read._Events, text: bytes) -> bool:
+        added.append(add_all(events, text))
+        return added[-1]
+
+    def found() -> dict[str, object] | str:
+        try:
+            log = vars(read_link_log(file))
+        except UserError as error:
+            return str(error)
+        return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in log.items()}
+
+    monkeypatch.setattr(read._Events, "add_all", noted)
+    at_once = found()
+    monkeypatch.setattr(read._Events, "add_all", lambda *_: False)
+    assert found() == at_once
+    assert added == [old == new]
 
 
 def test_the_figures_of_a_run_are_the_counters_of_its_links(tmp_path: Path) -> None:

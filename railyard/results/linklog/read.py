@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,10 @@ from railyard.traces.trace import FloatArray, IntArray
 
 _KEPT_HEADERS = {"command line": "command", "queue": "queue"}
 _TITLE = re.compile(r"^mahimahi mm-link \((?P<direction>[^)]*)\) \[(?P<trace>.*)\] > ")
+_HEAD = re.compile(rb"(?:#[^\r\n]*\n)*")
 _LARGEST = 2**53
+_MOST_DIGITS = 15
+"""Of a number that is smaller."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +62,8 @@ class _Events:
 
     def __init__(self) -> None:
         self.rows: dict[str, list[tuple[float, ...]]] = {kind: [] for kind in self.FIELDS}
+        self.arrays: dict[str, FloatArray] = {}
+        """Rows that were read at once, in place of those above."""
 
     def add(self, text: str) -> None:
         """One line; fields after those of the format are an extension and passed over. Raises ValueError."""
@@ -68,9 +74,38 @@ class _Events:
             raise ValueError
         self.rows[fields[1]].append(numbers)
 
+    def add_all(self, text: bytes) -> bool:
+        """All lines at once, if each is as our programs write it: whole numbers, and a space between two fields. False
+        if one is not: nothing is added then."""
+        if not text.endswith(b"\n"):
+            return False
+        characters = np.frombuffer(text, np.uint8)
+        ends = np.flatnonzero((characters < ord("0")) | (characters > ord("9")))  # of numbers; other characters
+        forms = characters[ends].tobytes()
+        for kind, wanted in self.FIELDS.items():
+            forms = forms.replace(f" {kind}{' ' * wanted}\n".encode(), b".")
+        if forms.strip(b"."):
+            return False
+        is_kind = (characters[ends] != ord(" ")) & (characters[ends] != ord("\n"))
+        digits = np.diff(ends, prepend=-1) - 1
+        has_number = ~(is_kind | np.roll(is_kind, 1))
+        if np.any(digits[has_number] < 1) or np.any(digits > _MOST_DIGITS) or np.any(digits[~has_number]):
+            return False
+        kinds = characters[ends[is_kind]]
+        numbers = np.fromstring(text.translate(_KINDS_TO_SPACES).decode(), np.float64, sep=" ")
+        widths = np.zeros(256, np.int64)
+        widths[[ord(kind) for kind in self.FIELDS]] = [wanted + 1 for wanted in self.FIELDS.values()]
+        begins = np.cumsum(widths[kinds]) - widths[kinds]
+        for kind, wanted in self.FIELDS.items():
+            self.arrays[kind] = numbers[begins[kinds == ord(kind), None] + np.arange(wanted + 1)]
+        return True
+
     def columns(self, kind: str) -> list[FloatArray]:
-        rows = np.array(self.rows[kind], dtype=np.float64).reshape(-1, self.FIELDS[kind] + 1)
+        rows = np.array(self.arrays.get(kind, self.rows[kind]), dtype=np.float64).reshape(-1, self.FIELDS[kind] + 1)
         return [rows[:, column] for column in range(rows.shape[1])]
+
+
+_KINDS_TO_SPACES = bytes.maketrans("".join(_Events.FIELDS).encode(), b" " * len(_Events.FIELDS))
 
 
 def read_link_log(path: str | Path) -> LinkLog:
@@ -81,23 +116,26 @@ def read_link_log(path: str | Path) -> LinkLog:
     events = _Events()
     try:
         check_regular(path)
-        with path.open(encoding="utf-8", errors="replace") as stream:
-            for number, line in enumerate(stream, start=1):
-                if line.startswith("#"):
-                    base = _read_header(path, number, line[1:].strip(), header, base)
-                    continue
-                try:
-                    events.add(line)
-                except (ValueError, IndexError, KeyError):
-                    raise UserError(
-                        f"{path}:{number}: {line.strip()[:40]!r} is no event; lines are 'T # bytes', 'T + bytes', "
-                        "'T - bytes delay' and 'T d packets bytes'"
-                    ) from None
+        text = path.read_bytes()
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {(error.strerror or str(error)).lower()}") from error
+    head = _HEAD.match(text)
+    if head and events.add_all(text[head.end() :]):
+        text = head[0]
+    for number, line in enumerate(io.TextIOWrapper(io.BytesIO(text), encoding="utf-8", errors="replace"), start=1):
+        if line.startswith("#"):
+            base = _read_header(path, number, line[1:].strip(), header, base)
+            continue
+        try:
+            events.add(line)
+        except (ValueError, IndexError, KeyError):
+            raise UserError(
+                f"{path}:{number}: {line.strip()[:40]!r} is no event; lines are 'T # bytes', 'T + bytes', "
+                "'T - bytes delay' and 'T d packets bytes'"
+            ) from None
     if base is None:
         raise UserError(f"{path}: there is no '# base timestamp:' line; is this a link log?")
-    if not any(events.rows.values()):
+    if not events.arrays and not any(events.rows.values()):
         raise UserError(f"{path}: there is no event in it; was the link used?")
     return _link_log(path, header, base, events)
 
