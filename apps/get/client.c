@@ -9,8 +9,8 @@
 #include "http/hq.h"
 
 #define NO_STREAM UINT64_MAX
-/* A client that only receives sends nothing while nothing comes. But a server to which its NAT has lost the way, or that
- * was started again, has to hear of it. */
+/* A client that only receives sends nothing while nothing comes. But a server to which its NAT has lost the way, or
+ * that was started again, has to hear of it. */
 #define ASK_AFTER_US UINT64_C(1000000)
 
 typedef struct {
