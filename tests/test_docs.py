@@ -128,6 +128,13 @@ def test_pages_that_code_and_messages_name_exist() -> None:
             assert (ROOT / page).is_file(), f"{name} names {page}"
 
 
+def test_test_programs_that_pages_name_have_a_source() -> None:
+    """But widest, the scheduler that the reader of a how-to writes."""
+    named = re.compile(r"build/(?:release|asan|tsan|fuzz)/([a-z0-9_/]+_(?:test|fuzz))\b")
+    programs = {name for page in PAGES for name in named.findall(page.read_text(encoding="utf-8"))}
+    assert {name for name in programs if not (ROOT / f"{name}.c").is_file()} == {"transport/scheduler/widest_test"}
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_lines_of_prose_have_at_most_120_columns(page: Path) -> None:
     """A table's row is one line, and an address cannot be broken."""
