@@ -146,6 +146,7 @@ def test_settings_are_part_of_what_a_run_is_and_their_absence_is_not(tmp_path: P
         ("ge:p=0.01:r=0.5", "ge:p=2:r=0.5", ("e.yaml:11", "links.lte.loss", "ge:p=P:r=P")),
         ("jitter_ms: 1.5", "radio: of", ("e.yaml:10", "links.wifi.radio", "or off")),
         ("1000/50", "1000", ("e.yaml:11", "links.lte.onoff", "ON/OFF")),
+        ("jitter_ms: 1.5", "cross: 5", ("e.yaml:10", "links.wifi.cross", "a rate with its unit, such as 2mbps (")),
         ("  wifi:", "  cable:", ("e.yaml:", "'cable'", "lte")),
         ("delay_trace: wifi.delay", "delay_trace: none.delay", ("none.delay", "cannot read")),
         ("path: wifi, state: down", "path: wlan, state: down", ("e.yaml:", "'wlan'")),

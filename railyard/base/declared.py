@@ -105,7 +105,8 @@ class Setting(FrozenModel):
             case "word":
                 return "true or false" if self.is_truth else " or ".join(self.words)
             case _:
-                return f"{self.value} ({self.help.rstrip('.')})" if self.pattern else "a text"
+                value = "a rate with its unit, such as 2mbps" if self.value == "RATE" else self.value
+                return f"{value} ({self.help.rstrip('.')})" if self.pattern else "a text"
 
     @property
     def is_truth(self) -> bool:
