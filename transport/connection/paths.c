@@ -218,6 +218,12 @@ static void open_path(xl_connection *c, xl_path *p) {
     xl_conn_start_challenge(c, p);
 }
 
+/* disable_active_migration is of the address of the handshake, and of no other (RFC 9000 section 18.2, RFC 10069
+ * section 2.2). */
+static bool may_use_another_address(const xl_connection *c, const xl_path *p) {
+    return !c->peer_params.disable_active_migration || !xl_addr_equal(&p->remote, &c->handshake.server);
+}
+
 /* Whatever waits for a CID of the peer gets one: a client's registered paths, and paths that the peer opened. */
 void xl_conn_open_paths(xl_connection *c) {
     if (!c->multipath || !c->handshake.is_confirmed)
@@ -226,9 +232,7 @@ void xl_conn_open_paths(xl_connection *c) {
         xl_path *p = c->path[i];
         if (p->cids.has_remote || p->state == XL_PATH_CLOSED)
             continue;
-        /* RFC 10069 section 2.2: the parameter is of the address of the handshake, and of no other. */
-        bool may_open = !c->is_server &&
-                        (!c->peer_params.disable_active_migration || !xl_addr_equal(&p->remote, &c->handshake.server));
+        bool may_open = !c->is_server && may_use_another_address(c, p);
         /* By connection IDs alone two paths over one pair of addresses are told apart only one after the other. */
         if (!c->path_ids && path_without_local_cid(c, &p->local, &p->remote))
             continue;
@@ -305,7 +309,8 @@ int xl_connection_close_path(xl_connection *c, int index, uint64_t now) {
 
 int xl_connection_move_path(xl_connection *c, int index, const xl_addr *local, uint64_t now) {
     if (c->is_server || !c->path_ids || index < 0 || (size_t)index >= c->path_count ||
-        !xl_path_may_carry_data(c->path[index]))
+        !xl_path_may_carry_data(c->path[index]) || !c->handshake.is_confirmed ||
+        !may_use_another_address(c, c->path[index]))
         return XL_ERR_PATH;
     xl_conn_enter(c, now);
     xl_path *p = c->path[index];

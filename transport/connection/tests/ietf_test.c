@@ -377,6 +377,26 @@ PAIR_TEST(a_path_that_the_client_moves_has_a_new_cid_each_way_and_its_old_id) {
     pair_transfer(p, 1000000, 10000000);
 }
 
+/* disable_active_migration is of the address of the handshake, for paths that are open too (RFC 9000 section 18.2). */
+PAIR_TEST(a_path_to_the_address_of_the_handshake_does_not_move_where_the_server_forbids_it) {
+    start(p, 21, 2);
+    const xl_addr moved = pair_addr(3, 5555), before = p->link[1].client;
+    p->cc->peer_params.disable_active_migration = true;
+    assert_int_equal(XL_ERR_PATH, xl_connection_move_path(p->cc, 1, &moved, p->now));
+    assert_true(xl_addr_equal(&p->cc->path[1]->local, &before));
+    p->cc->handshake.server.port++; /* the path leads to another address of the server */
+    assert_int_equal(0, xl_connection_move_path(p->cc, 1, &moved, p->now));
+}
+
+PAIR_TEST(no_path_moves_before_the_handshake_is_confirmed) {
+    start(p, 22, 1);
+    const xl_addr moved = pair_addr(3, 5555);
+    p->cc->handshake.is_confirmed = false;
+    assert_int_equal(XL_ERR_PATH, xl_connection_move_path(p->cc, 0, &moved, p->now));
+    p->cc->handshake.is_confirmed = true;
+    assert_int_equal(0, xl_connection_move_path(p->cc, 0, &moved, p->now));
+}
+
 /* ---- Keys ---- */
 
 PAIR_TEST(keys_are_updated_across_paths) {

@@ -495,7 +495,8 @@ bool xl_connection_is_confirmed(const xl_connection *);
 const char *xl_connection_alpn(const xl_connection *);
 
 /* Client, dialect `ietf`: the path continues from another local address, under its path ID and with another connection
- * ID (RFC 10069 section 5.1). XL_ERR_PATH: no such path is usable, or the server has issued no spare connection ID. */
+ * ID (RFC 10069 section 5.1). XL_ERR_PATH: no such path is usable, the handshake is not confirmed, the server forbids
+ * it (disable_active_migration, for paths to the address of the handshake), or has issued no spare connection ID. */
 int xl_connection_move_path(xl_connection *, int path, const xl_addr *local, uint64_t now);
 /* Client: registers another path, before or after the handshake. With multipath the path is opened as soon as the
  * handshake is confirmed and a CID is available. With enable_migration it is a candidate for migration. Otherwise it is
