@@ -192,7 +192,7 @@ static bool take_path_id(xl_connection *c, xl_path *p) {
         xl_conn_wake(c);
         return false;
     }
-    if (id->local->count == 0)
+    if (!xl_cids_any_was_sent(id->local)) /* its acknowledgement asks again */
         return false;
     if (id->remote->count == 0) {
         xl_path_id_note_blocked(id);

@@ -75,6 +75,13 @@ bool xl_cids_has_spare(const xl_cids *cids) {
     return false;
 }
 
+bool xl_cids_any_was_sent(const xl_cids *cids) {
+    for (size_t i = 0; i < cids->count; i++)
+        if (cids->at[i].was_sent)
+            return true;
+    return false;
+}
+
 bool xl_cids_ask_back(xl_cids *cids, uint64_t current) {
     uint64_t oldest = current;
     for (size_t i = 0; i < cids->count; i++)

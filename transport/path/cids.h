@@ -44,6 +44,8 @@ void xl_cids_note_lost(xl_cids *, xl_cid_entry *);
 size_t xl_cids_active(const xl_cids *);
 /* Local: one of them no packet has carried yet. */
 bool xl_cids_has_spare(const xl_cids *);
+/* Local: the peer may know one of them. */
+bool xl_cids_any_was_sent(const xl_cids *);
 /* Local: the peer retires the oldest active one (RFC 9000 section 5.1.2), if that is older than `current`, which its
  * packets carry now. False: it is not. */
 bool xl_cids_ask_back(xl_cids *, uint64_t current);

@@ -397,6 +397,23 @@ PAIR_TEST(no_path_moves_before_the_handshake_is_confirmed) {
     assert_int_equal(0, xl_connection_move_path(p->cc, 0, &moved, p->now));
 }
 
+/* The server may give up a path for which it has no connection ID yet (section 4.2.1). */
+PAIR_TEST(a_path_waits_until_our_connection_id_of_it_was_sent) {
+    ietf(p, 23, 2);
+    p->link_count = 1;
+    pair_establish(p);
+    pair_run(p, 300000);
+    xl_cids *cids = xl_path_ids_find(p->cc->path_ids, 1)->local;
+    xl_cids_note_lost(cids, &cids->at[0]);
+    cids->at[0].was_sent = false;
+    p->link_count = 2;
+    assert_int_equal(1, xl_connection_add_path(p->cc, &p->link[1].client, &p->link[1].server, XL_TECH_LTE, p->now));
+    assert_int_equal(p->cc->path[1]->state, XL_PATH_NEW);
+    xl_conn_issue_cids(p->cc); /* there is something to send */
+    pair_run(p, 300000);
+    assert_int_equal(p->cc->path[1]->state, XL_PATH_ACTIVE);
+}
+
 /* ---- Keys ---- */
 
 PAIR_TEST(keys_are_updated_across_paths) {
