@@ -90,6 +90,10 @@ def test_a_qlog_is_converted_for_tools_of_main_schema_0_3_and_back(tmp_path: Pat
     names = {record["name"] for record in old}
     assert {"transport:packet_sent", "transport:parameters_set", "recovery:metrics_updated"} <= names
     assert not any(name.startswith("quic:") for name in names)
+    frames = [frame for record in old for frame in record["data"].get("frames", ())]
+    assert not any({"raw", "token", "error"} & frame.keys() for frame in frames)
+    of_streams = [frame for frame in frames if frame["frame_type"] == "stream" and frame["stream_id"] == 0]
+    assert max(frame["offset"] + frame["length"] for frame in of_streams) > 100_000
     today = [record["name"] for record in records_of(file)[1:]]
     assert [current_name(record["name"]) for record in old] == today
     broken = tmp_path / "broken.sqlog"
@@ -150,6 +154,14 @@ def _with(change: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
         lambda record: record["data"]["header"].update(packet_type="short"),
         lambda record: record["data"]["frames"].append({"frame_type": "ack"}),
         lambda record: record["data"]["frames"].append({"frame_type": "stream", "stream_id": "4"}),
+        lambda record: record["data"]["frames"].append({"frame_type": "stream", "stream_id": 4, "length": 9}),
+        lambda record: record["data"]["frames"].append({"frame_type": "crypto", "offset": 0, "length": 9}),
+        lambda record: record["data"]["frames"].append({"frame_type": "datagram", "length": 9}),
+        lambda record: record["data"]["frames"].append({"frame_type": "new_token", "length": 9}),
+        lambda record: record["data"]["frames"].append(
+            {"frame_type": "reset_stream", "stream_id": 4, "error_code": 9, "final_size": 0}
+        ),
+        lambda record: record["data"]["frames"].append({"frame_type": "stop_sending", "stream_id": 4, "error_code": 9}),
         lambda record: record["data"]["raw"].clear(),
         lambda record: record.update(name="http3:frame_eaten"),
         lambda record: record.update(
@@ -158,6 +170,9 @@ def _with(change: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
         lambda record: record.update(name="http3:stream_type_set", data={"stream_id": 0, "stream_type": "request"}),
         lambda record: record.update(
             name="quic:packet_dropped", data={"raw": {"length": 1}, "trigger": "payload_decrypt_error"}
+        ),
+        lambda record: record.update(
+            name="quic:packet_lost", data={"header": record["data"]["header"], "trigger": "threshold"}
         ),
     ],
 )

@@ -179,6 +179,11 @@ def current_name(name: str) -> str:
     return f"{_OLD_CATEGORIES.get(category, category)}:{rest}"
 
 
+def frame_length(frame: Mapping[str, Any]) -> int:
+    """Bytes of data of a STREAM frame. Older qlogs have no `raw` in frames."""
+    return int(frame.get("raw", frame)["length"])
+
+
 def path_names(run: Path) -> dict[str, str]:
     """The name of each path by the client's address on it; empty where the links say none."""
     emulator = read_record(run / "mpshell.json", EMULATOR) or {}
@@ -201,7 +206,7 @@ def decisions(log: Iterable[Event], names: Mapping[str, str] = MappingProxyType(
             for frame in data.get("frames", []):
                 if frame.get("frame_type") != "stream":
                     continue
-                stream, offset, length = int(frame["stream_id"]), int(frame["offset"]), int(frame["length"])
+                stream, offset, length = int(frame["stream_id"]), int(frame["offset"]), frame_length(frame)
                 why = "retransmission" if offset < sent.get(stream, 0) else "new data"
                 copied_at, reason = copies.get((stream, offset), (None, ""))
                 if copied_at == time:

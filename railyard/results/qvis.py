@@ -37,9 +37,18 @@ def _header(record: Record) -> Record:
     return {"qlog_format": "JSON-SEQ", "qlog_version": "0.3", "title": record.get("title", ""), "trace": trace}
 
 
+def _frame(frame: Record) -> Record:
+    old = {key: value for key, value in frame.items() if key not in ("raw", "token", "error")}
+    if "length" in (raw := frame.get("raw", frame.get("token", {}).get("raw", {}))):
+        old["length"] = raw["length"]
+    return old
+
+
 def _event(record: Record) -> Record:
     name, data = record["name"], dict(record["data"])
     category, _, rest = name.partition(":")
+    if "frames" in data:
+        data["frames"] = [_frame(frame) for frame in data["frames"]]
     if rest == "parameters_set":
         data["owner"] = data.pop("initiator")
     if name == "http3:stream_type_set":

@@ -31,8 +31,7 @@ typedef struct {
     bool any_acked[XL_MAX_PATHS];
     loss_run run[XL_MAX_PATHS];
     uint64_t lost_packets;
-    bool is_out_of_phase; /* a packet under new keys was acknowledged by one under old keys */
-    const char *trigger;
+    bool is_out_of_phase;          /* a packet under new keys was acknowledged by one under old keys */
     uint64_t marked[XL_MAX_PATHS]; /* packets with ECT(0) that this ACK newly acknowledges, of the present network */
     uint64_t marked_in_all, newest_marked_at;
     int newest_marked_on; /* path */
@@ -439,7 +438,7 @@ static void detect_losses(settlement *m);
 
 uint64_t xl_conn_take_ack(xl_connection *c, xl_space *space, xl_level level, xl_path *arrived_on,
                           const xl_ack_frame *f) {
-    settlement m = {.c = c, .space = space, .level = level, .arrived_on = arrived_on, .trigger = "threshold"};
+    settlement m = {.c = c, .space = space, .level = level, .arrived_on = arrived_on};
     for (size_t i = 0; i < c->path_count; i++)
         c->cc_group.member[i].is_active = c->path[i]->state == XL_PATH_ACTIVE;
     uint64_t largest = space->ledger.largest_acked;
@@ -509,6 +508,14 @@ static void count_given_up(xl_connection *c, const xl_sent_packet *pkt) {
             c->stats.given_up_bytes += r->len;
 }
 
+/* By qlog's words (RFC 9002 sections 6.1.1, 6.1.2, 6.2.4); NULL: its path is given up. */
+static const char *loss_trigger(const settlement *m, const xl_path *p, const xl_sent_packet *pkt) {
+    if (m->is_given_up)
+        return p->state == XL_PATH_SUSPECT ? "pto_expired" : NULL;
+    bool is_far = m->space->ledger.largest_acked - pkt->pn >= XL_PACKET_THRESHOLD;
+    return is_far ? "reordering_threshold" : "time_threshold";
+}
+
 static void on_packet_lost(void *user, xl_sent_packet *pkt) {
     settlement *m = user;
     xl_connection *c = m->c;
@@ -519,7 +526,7 @@ static void on_packet_lost(void *user, xl_sent_packet *pkt) {
         xl_rate_lost(&p->rate, pkt->bytes);
     p->stats.packets_lost++;
     m->lost_packets++;
-    xl_qlog_packet_lost(c->qlog, c->now, packet_type_of(m->level), pkt->pn, p->index, m->trigger);
+    xl_qlog_packet_lost(c->qlog, c->now, packet_type_of(m->level), pkt->pn, p->index, loss_trigger(m, p, pkt));
     if (m->level == XL_LEVEL_APP && (!m->is_given_up || pkt->is_mtu_probe))
         mtu_packet_lost(c, p, pkt);
     bool counts = !m->is_given_up && !pkt->is_mtu_probe; /* RFC 9000 section 14.4 */
@@ -567,14 +574,14 @@ static void detect_losses(settlement *m) {
 }
 
 void xl_conn_detect_losses(xl_connection *c, xl_space *space, xl_level level) {
-    settlement m = {.c = c, .space = space, .level = level, .trigger = "threshold"};
+    settlement m = {.c = c, .space = space, .level = level};
     detect_losses(&m);
 }
 
 /* Everything in flight on the path goes back to its streams (RFC 9002 section 6.2.4: instead of a probe, a sender may
  * mark what is in flight as lost). The window is not charged here: the caller decides. */
 void xl_conn_give_up_in_flight(xl_connection *c, xl_path *p) {
-    settlement m = {.c = c, .is_given_up = true, .trigger = "path_given_up"};
+    settlement m = {.c = c, .is_given_up = true};
     for (int i = 0; i < XL_LEVEL_COUNT; i++) {
         m.space = &c->space[i];
         m.level = (xl_level)i;
@@ -590,7 +597,7 @@ void xl_conn_give_up_in_flight(xl_connection *c, xl_path *p) {
 }
 
 void xl_conn_lose_space(xl_connection *c, xl_space *space, xl_level level) {
-    settlement m = {.c = c, .space = space, .level = level, .is_given_up = true, .trigger = "path_given_up"};
+    settlement m = {.c = c, .space = space, .level = level, .is_given_up = true};
     for (size_t i = 0; i < c->path_count; i++)
         xl_ledger_lose_all(&space->ledger, (int)i, on_packet_lost, &m);
     xl_conn_wake(c);

@@ -19,6 +19,21 @@ static void member_hex(xl_json *j, const char *name, const uint8_t *data, size_t
     xl_json_text(j, "\"");
 }
 
+/* Of frames the draft's raw.length is the value of their length field. */
+static void member_raw(xl_json *j, size_t len) {
+    member(j, "raw");
+    xl_json_text(j, "{\"length\":");
+    xl_json_u64(j, len);
+    xl_json_text(j, "}");
+}
+
+/* Only the application has names for its errors. */
+static void member_error(xl_json *j, uint64_t code) {
+    member(j, "error");
+    xl_json_text(j, "\"unknown\"");
+    member_u64(j, "error_code", code);
+}
+
 void xl_qlog_put_qoe(xl_json *j, const xl_qoe *qoe) {
     xl_json_text(j, "\"cached_bytes\":");
     xl_json_u64(j, qoe->cached_bytes);
@@ -76,8 +91,8 @@ static void put_stream(xl_json *j, const xl_frame *frame) {
         return;
     char *at = put_u64(j->p + j->used, ",\"stream_id\":", frame->stream.stream_id);
     at = put_u64(at, ",\"offset\":", frame->stream.offset);
-    at = put_u64(at, ",\"length\":", frame->stream.len);
-    at = frame->stream.fin ? xl_json_put(at, ",\"fin\":true") : xl_json_put(at, ",\"fin\":false");
+    at = put_u64(at, ",\"raw\":{\"length\":", frame->stream.len);
+    at = frame->stream.fin ? xl_json_put(at, "},\"fin\":true") : xl_json_put(at, "},\"fin\":false");
     j->used = (size_t)(at - j->p);
 }
 
@@ -139,25 +154,27 @@ static void put_members(xl_json *j, const xl_frame *frame, uint64_t exponent) {
         break;
     case XL_FRAME_RESET_STREAM:
         member_u64(j, "stream_id", frame->reset_stream.stream_id);
-        member_u64(j, "error_code", frame->reset_stream.error_code);
+        member_error(j, frame->reset_stream.error_code);
         member_u64(j, "final_size", frame->reset_stream.final_size);
         break;
     case XL_FRAME_STOP_SENDING:
         member_u64(j, "stream_id", frame->stop_sending.stream_id);
-        member_u64(j, "error_code", frame->stop_sending.error_code);
+        member_error(j, frame->stop_sending.error_code);
         break;
     case XL_FRAME_CRYPTO:
         member_u64(j, "offset", frame->crypto.offset);
-        member_u64(j, "length", frame->crypto.len);
+        member_raw(j, frame->crypto.len);
         break;
     case XL_FRAME_NEW_TOKEN:
-        member_u64(j, "length", frame->new_token.len);
+        xl_json_text(j, ",\"token\":{\"raw\":{\"length\":");
+        xl_json_u64(j, frame->new_token.len);
+        xl_json_text(j, "}}");
         break;
     case XL_FRAME_STREAM:
         put_stream(j, frame);
         break;
     case XL_FRAME_DATAGRAM:
-        member_u64(j, "length", frame->datagram.len);
+        member_raw(j, frame->datagram.len);
         break;
     case XL_FRAME_ACK_FREQUENCY:
         member_u64(j, "sequence_number", frame->ack_frequency.sequence);

@@ -400,7 +400,7 @@ void xl_qlog_packet_lost(xl_qlog *q, uint64_t now, xl_packet_type type, uint64_t
     begin_event(q, &q->out, now, "quic", "packet_lost");
     member_header(&q->out, type, pn);
     member_path(q, &q->out, "path", "path_id", path);
-    member_string(&q->out, "trigger", trigger);
+    member_string(&q->out, trigger ? "trigger" : "why", trigger ? trigger : "path given up");
     end_event(q);
 }
 

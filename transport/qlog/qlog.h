@@ -39,6 +39,7 @@ typedef struct {
 void xl_qlog_metrics_updated(xl_qlog *, uint64_t now, int path, const xl_qlog_metrics *);
 /* quic:congestion_state_updated: the phase of a controller that has named ones. Written when it changes. */
 void xl_qlog_congestion_state(xl_qlog *, uint64_t now, int path, const char *phase);
+/* trigger: of the draft, or NULL: its path is given up. */
 void xl_qlog_packet_lost(xl_qlog *, uint64_t now, xl_packet_type, uint64_t pn, int path, const char *trigger);
 
 /* multipath: path_assigned-like events: name is "path_new", "path_validated", "path_suspect", "path_recovered",

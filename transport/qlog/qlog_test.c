@@ -156,7 +156,7 @@ TEST(a_packet_lists_its_frames) {
     assert_string_equal(string(f, "frame_type"), "stream");
     assert_int_equal(integer(f, "stream_id"), 4);
     assert_int_equal(integer(f, "offset"), 1000000);
-    assert_int_equal(integer(f, "length"), 1200);
+    assert_int_equal(integer(json_object_get(f, "raw"), "length"), 1200);
     assert_true(json_is_true(json_object_get(f, "fin")));
     f = json_array_get(frames, 1);
     assert_string_equal(string(f, "frame_type"), "ack_mp");
@@ -215,6 +215,9 @@ TEST(every_frame_type_is_valid_json_with_its_name) {
     assert_string_equal(string(json_array_get(frames, 0x1f), "frame_type"), "immediate_ack");
     assert_string_equal(string(json_array_get(frames, 0x20), "frame_type"), "unknown");
     assert_string_equal(string(json_array_get(frames, 0x30), "frame_type"), "datagram");
+    assert_string_equal(string(json_array_get(frames, XL_FRAME_RESET_STREAM), "error"), "unknown");
+    assert_int_equal(integer(json_object_get(json_array_get(frames, XL_FRAME_CRYPTO), "raw"), "length"), 0);
+    assert_non_null(json_object_get(json_array_get(frames, XL_FRAME_NEW_TOKEN), "token"));
     assert_string_equal(string(json_array_get(frames, count - 1), "status"), "abandon");
     json_decref(records);
 }
@@ -311,6 +314,7 @@ TEST(path_and_xlink_events_carry_their_members) {
     data = event(records, 7, "quic:packet_lost");
     assert_int_equal(integer(json_object_get(data, "header"), "packet_number"), 17);
     assert_int_equal(integer(data, "path_id"), 2);
+    assert_string_equal(string(data, "trigger"), "time_threshold");
     data = event(records, 8, "quic:packet_dropped");
     assert_null(json_object_get(data, "path"));
     assert_int_equal(integer(json_object_get(data, "raw"), "length"), 1200);

@@ -14,7 +14,7 @@ import numpy as np
 
 from railyard.base.jsonl import read_json
 from railyard.results.linklog.read import LinkLog, link_log_of
-from railyard.results.qlogdiff import no_qlogs, path_names, timed_events
+from railyard.results.qlogdiff import frame_length, no_qlogs, path_names, timed_events
 from railyard.results.shapes import as_written
 
 # A link that offers nothing for so long is in an outage.
@@ -147,7 +147,7 @@ class Flight:
 
 def _pieces(data: dict[str, Any]) -> list[Piece]:
     return [
-        Piece(int(frame["stream_id"]), int(frame["offset"]), int(frame["offset"]) + int(frame["length"]))
+        Piece(int(frame["stream_id"]), int(frame["offset"]), int(frame["offset"]) + frame_length(frame))
         for frame in data.get("frames", ())
         if frame.get("frame_type") == "stream"
     ]
