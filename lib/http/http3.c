@@ -224,13 +224,14 @@ static bool has_room_for(h3_session *s, h3_stream *st, size_t n) {
 static void read_stream(h3_session *s, uint64_t id, uint64_t now) {
     uint8_t buf[READ_BYTES];
     bool fin = false, may_have_more = true;
+    h3_stream *st = NULL;
     while (may_have_more && !fin && !s->failed) {
         ssize_t n = xl_stream_read(s->connection, id, buf, sizeof buf, &fin);
         if (n < 0 || (n == 0 && !fin))
             return;
         may_have_more = n == sizeof buf;
         if (is_client_bidi(id)) {
-            h3_stream *st = h3_stream_find(s, (int64_t)id);
+            st = h3_stream_find(s, (int64_t)id);
             if (!st && s->is_server)
                 st = accept_stream(s, id);
             if (!st) {
@@ -256,7 +257,10 @@ static void read_stream(h3_session *s, uint64_t id, uint64_t now) {
         h3_log_bytes(s->log, id, false, buf, (size_t)n, now); /* after the fields of a HEADERS frame before DATA */
         /* What it consumes by itself is all but the payload of DATA frames. */
         s->is_flushed &= rv == 0 && !fin;
-        if (rv < 0)
+        /* Its body is not as long as announced (RFC 9114 section 4.1.2): an error of the stream alone. */
+        if (rv == NGHTTP3_ERR_MALFORMED_HTTP_MESSAGING && st)
+            h3_stream_refuse(s, st, H3_MESSAGE_ERROR);
+        else if (rv < 0)
             fail(s, (int)rv, now);
     }
 }

@@ -34,6 +34,7 @@
 #define H3_SETTINGS_ERROR    0x0109
 #define H3_REQUEST_REJECTED  0x010b
 #define H3_REQUEST_CANCELLED 0x010c
+#define H3_MESSAGE_ERROR     0x010e
 
 typedef struct h3_session h3_session;
 

@@ -182,6 +182,30 @@ TEST(a_request_without_path_is_malformed_and_costs_its_stream) {
     pair_free(p);
 }
 
+/* As get_bytes, with content-length (static 4) 5. */
+static const uint8_t post_bytes[] = {0x01, 0x0b, 0x00, 0x00, 0xd1, 0xd7, 0xc1, 0x50, 0x01, 'a', 0x54, 0x01, '5'};
+
+/* RFC 9114 section 4.1.2. Other requests go on. */
+TEST(a_body_of_another_length_than_announced_costs_its_stream) {
+    static const uint8_t bodies[2][9] = {{0x00, 0x01, 'x'}, {0x00, 0x07, 'x', 'x', 'x', 'x', 'x', 'x', 'x'}};
+    for (size_t is_long = 0; is_long < 2; is_long++) {
+        pair *p = pair_new(true);
+        p->body_bytes = 5000000;
+        send_raw(p, open_raw(p, false), settings_bytes, sizeof settings_bytes, false);
+        uint64_t wrong = open_raw(p, true), right = open_raw(p, true);
+        send_raw(p, right, get_bytes, sizeof get_bytes, true);
+        send_raw(p, wrong, post_bytes, sizeof post_bytes, false);
+        send_raw(p, wrong, bodies[is_long], is_long ? 9 : 3, true);
+        run(p, 200000);
+        assert_false(p->client.closed);
+        assert_int_equal(p->requests, 2);
+        assert_int_equal(p->server_aborts, 1);
+        assert_int_equal(p->server_abort_code, H3_MESSAGE_ERROR);
+        assert_int_equal(p->bodies_open, 1);
+        pair_free(p);
+    }
+}
+
 TEST(a_request_cut_off_by_a_reset_is_forgotten) {
     pair *p = pair_new(true);
     p->body_bytes = 10;

@@ -150,6 +150,33 @@ TEST(a_goaway_below_an_open_request_rejects_it) {
     pair_free(p);
 }
 
+/* RFC 9114 section 4.1.2. */
+TEST(a_response_of_another_length_than_announced_costs_only_its_stream) {
+    static const uint8_t head[] = {0x01, 0x06, 0x00, 0x00, 0xd9, 0x54, 0x01, '5'}; /* :status 200, content-length 5 */
+    static const uint8_t body[] = {0x00, 0x05, 'x', 'x', 'x', 'x', 'x'}, half[] = {0x00, 0x01, 'x'};
+    pair *p = pair_new(false);
+    h3_session_free(p->server.session); /* it has opened the control stream; from here on by hand */
+    p->server.session = NULL;
+    p->server.by_hand = true;
+    assert_int_equal(get(p, 0, "GET", NULL), 0);
+    assert_int_equal(get(p, 1, "GET", NULL), 0);
+    run(p, 100000);
+    for (size_t i = 0; i < 2; i++)
+        assert_int_equal(xl_stream_send(p->server.connection, p->exchanges[i].stream, head, sizeof head, false, NULL),
+                         sizeof head);
+    assert_int_equal(xl_stream_send(p->server.connection, p->exchanges[0].stream, half, sizeof half, true, NULL),
+                     sizeof half);
+    run(p, 100000);
+    assert_int_equal(xl_stream_send(p->server.connection, p->exchanges[1].stream, body, sizeof body, true, NULL),
+                     sizeof body);
+    run(p, 100000);
+    assert_true(p->exchanges[0].aborted);
+    assert_int_equal(p->exchanges[0].abort_code, H3_MESSAGE_ERROR);
+    assert_true(p->exchanges[1].ended);
+    assert_false(p->client.closed);
+    pair_free(p);
+}
+
 TEST(a_field_section_beyond_the_limit_costs_only_its_stream) {
     pair *p = pair_new(false);
     p->body_bytes = 10;
