@@ -99,6 +99,8 @@ void h3_session_free(h3_session *s) {
     nghttp3_conn_del(s->h3);
     while (s->streams)
         h3_stream_free(s, s->streams);
+    while (s->controls)
+        h3_forget_control(s, s->controls->id);
     h3_log_free(s->log);
     free(s);
 }
@@ -222,14 +224,16 @@ static bool has_room_for(h3_session *s, h3_stream *st, size_t n) {
 }
 
 static void read_stream(h3_session *s, uint64_t id, uint64_t now) {
-    uint8_t buf[READ_BYTES];
+    uint8_t room[1 + READ_BYTES];
     bool fin = false, may_have_more = true;
     h3_stream *st = NULL;
     while (may_have_more && !fin && !s->failed) {
-        ssize_t n = xl_stream_read(s->connection, id, buf, sizeof buf, &fin);
+        ssize_t n = xl_stream_read(s->connection, id, room + 1, READ_BYTES, &fin);
         if (n < 0 || (n == 0 && !fin))
             return;
-        may_have_more = n == sizeof buf;
+        const uint8_t *data = room + 1;
+        size_t len = (size_t)n;
+        may_have_more = n == READ_BYTES;
         if (is_client_bidi(id)) {
             st = h3_stream_find(s, (int64_t)id);
             if (!st && s->is_server)
@@ -243,18 +247,27 @@ static void read_stream(h3_session *s, uint64_t id, uint64_t now) {
             st->read_ended = fin;
             if (st->over)
                 continue; /* given up: its bytes are read only to give the credit back */
-            if (!has_room_for(s, st, (size_t)n)) {
+            if (!has_room_for(s, st, len)) {
                 h3_stream_refuse(s, st, H3_EXCESSIVE_LOAD);
                 continue;
             }
         }
-        if (s->is_server && !is_client_bidi(id))
-            h3_note_opening(s, id, buf, (size_t)n);
-        take_settings(s, id, buf, (size_t)n, now);
+        if (s->is_server && !is_client_bidi(id)) {
+            h3_control *c = h3_control_of(s, id);
+            if (!c) {
+                fail(s, NGHTTP3_ERR_NOMEM, now);
+                return;
+            }
+            data = h3_control_pass(c, room, len, fin, &len);
+            if (len == 0 && !fin)
+                continue;
+            h3_note_opening(s, id, data, len);
+        }
+        take_settings(s, id, data, len, now);
         if (s->failed)
             return;
-        nghttp3_ssize rv = nghttp3_conn_read_stream(s->h3, (int64_t)id, buf, (size_t)n, fin);
-        h3_log_bytes(s->log, id, false, buf, (size_t)n, now); /* after the fields of a HEADERS frame before DATA */
+        nghttp3_ssize rv = nghttp3_conn_read_stream(s->h3, (int64_t)id, data, len, fin);
+        h3_log_bytes(s->log, id, false, data, len, now); /* after the fields of a HEADERS frame before DATA */
         /* What it consumes by itself is all but the payload of DATA frames. */
         s->is_flushed &= rv == 0 && !fin;
         /* Its body is not as long as announced (RFC 9114 section 4.1.2): an error of the stream alone. */
@@ -269,6 +282,7 @@ static void read_stream(h3_session *s, uint64_t id, uint64_t now) {
 static void on_reset(h3_session *s, uint64_t id, uint64_t error_code, uint64_t now) {
     if (!is_client_bidi(id)) {
         h3_forget_opening(s, id);
+        h3_forget_control(s, id);
         int rv = nghttp3_conn_close_stream(s->h3, (int64_t)id, error_code);
         if (rv != 0 && rv != NGHTTP3_ERR_STREAM_NOT_FOUND)
             fail(s, rv, now);
@@ -319,6 +333,7 @@ static void on_done(h3_session *s, uint64_t id, uint64_t now) {
     if (rv != 0)
         fail(s, rv, now);
     h3_forget_opening(s, id);
+    h3_forget_control(s, id);
     h3_stream *st = h3_stream_find(s, (int64_t)id);
     if (st) /* nghttp3 never got to know it */
         h3_stream_free(s, st);

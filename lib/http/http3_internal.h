@@ -4,6 +4,7 @@
 
 #include <nghttp3/nghttp3.h>
 
+#include "http/control.h"
 #include "http/http3.h"
 #include "http/http3_log.h"
 #include "http/settings.h"
@@ -69,8 +70,9 @@ struct h3_session {
     uint64_t max_client_streams;
     h3_opening opening[H3_OPENINGS]; /* server: what nghttp3 is given again after a rest */
     size_t opening_count;
-    bool is_restless;   /* it has state that does not come back that way */
-    size_t heads_bytes; /* server: sum of the streams' head_bytes */
+    h3_control *controls; /* server: of each unidirectional stream of the client */
+    bool is_restless;     /* it has state that does not come back that way */
+    size_t heads_bytes;   /* server: sum of the streams' head_bytes */
 };
 
 /* Where nghttp3 is told that the payload of a DATA frame lies, of whichever session and stream: it looks at addresses
@@ -92,6 +94,9 @@ int h3_bind(h3_session *); /* the critical streams */
 /* A server notes what came on streams other than requests', and forgets those that are gone. */
 void h3_note_opening(h3_session *, uint64_t id, const uint8_t *data, size_t len);
 void h3_forget_opening(h3_session *, uint64_t id);
+/* Finds what is known of a client's unidirectional stream, or begins it; NULL: out of memory. */
+h3_control *h3_control_of(h3_session *, uint64_t id);
+void h3_forget_control(h3_session *, uint64_t id);
 /* Ends a rest. Returns 0 or nghttp3's error. */
 int h3_wake(h3_session *);
 

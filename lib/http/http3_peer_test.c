@@ -157,6 +157,59 @@ TEST(a_second_control_stream_is_refused) {
     pair_free(p);
 }
 
+/* nghttp3 0.8.0 ends the program where a PRIORITY_UPDATE frame comes up to its identifier and no further. */
+static const uint8_t control_bytes[] = {0x00, 0x04, 0x03, 0x06, 0x40, 0x64,                 /* SETTINGS */
+                                        0x80, 0x0f, 0x07, 0x00, 0x04, 0x00, 'u',  '=', '5', /* of stream 0 */
+                                        0x80, 0x0f, 0x07, 0x00, 0x07, 0x40, 0x04, 'u', '=', '1', ',', 'i'};
+
+static void expect_answer(pair *p) {
+    p->raw_stream = open_raw(p, true);
+    send_raw(p, p->raw_stream, get_bytes, sizeof get_bytes, true);
+    run(p, 100000);
+    assert_true(p->raw_fin && !p->client.closed);
+}
+
+TEST(a_priority_update_may_come_in_any_pieces) {
+    for (size_t cut = 1; cut < sizeof control_bytes; cut++)
+        for (size_t rests = 0; rests < 2; rests++) {
+            pair *p = pair_new(true);
+            uint64_t control = open_raw(p, false);
+            send_raw(p, control, control_bytes, cut, false);
+            run(p, 100000);
+            if (rests)
+                h3_rest(p->server.session);
+            send_raw(p, control, control_bytes + cut, sizeof control_bytes - cut, false);
+            run(p, 100000);
+            expect_answer(p);
+            pair_free(p);
+        }
+}
+
+TEST(a_priority_update_may_come_byte_by_byte) {
+    pair *p = pair_new(true);
+    uint64_t control = open_raw(p, false);
+    for (size_t i = 0; i < sizeof control_bytes; i++) {
+        send_raw(p, control, control_bytes + i, 1, false);
+        run(p, 30000);
+    }
+    expect_answer(p);
+    pair_free(p);
+}
+
+TEST(a_control_stream_may_not_end_within_a_priority_update) {
+    for (size_t is_apart = 0; is_apart < 2; is_apart++) {
+        pair *p = pair_new(true);
+        uint64_t control = open_raw(p, false);
+        send_raw(p, control, control_bytes, 12, !is_apart);
+        if (is_apart) {
+            run(p, 100000);
+            send_raw(p, control, NULL, 0, true);
+        }
+        expect_close(p, 0x0104);
+        pair_free(p);
+    }
+}
+
 TEST(a_broken_field_section_fails_decompression) {
     pair *p = pair_new(true);
     send_raw(p, open_raw(p, false), settings_bytes, sizeof settings_bytes, false);

@@ -97,6 +97,29 @@ void h3_forget_opening(h3_session *s, uint64_t id) {
             s->opening[i--] = s->opening[--s->opening_count];
 }
 
+h3_control *h3_control_of(h3_session *s, uint64_t id) {
+    h3_control *c = s->controls;
+    while (c && c->id != id)
+        c = c->next;
+    if (c || !(c = calloc(1, sizeof *c)))
+        return c;
+    c->id = id;
+    c->next = s->controls;
+    s->controls = c;
+    return c;
+}
+
+void h3_forget_control(h3_session *s, uint64_t id) {
+    for (h3_control **at = &s->controls; *at; at = &(*at)->next) {
+        if ((*at)->id != id)
+            continue;
+        h3_control *gone = *at;
+        *at = gone->next;
+        free(gone);
+        return;
+    }
+}
+
 void h3_rest(h3_session *s) {
     if (!s->h3 || !s->is_server || !s->ready || s->failed || s->streams || !s->is_flushed || s->is_restless)
         return;
