@@ -465,7 +465,7 @@ static bool put_piece(xl_builder *b, xl_content_choice *pick) {
         s->send_flow.used = s->send.sent;
         xl_conn_note_blocked(c, s);
         if (c->multipath && c->reinjection != &xl_reinjection_none && !c->scheduler->copies)
-            xl_conn_unacked_push(s, r);
+            xl_conn_unacked_push(s, r, c->reinjection->frame_first);
     }
     b->has_stream_data = true;
     return true;

@@ -170,5 +170,5 @@ void xl_conn_copy_sent(xl_connection *c, xl_stream *s, const xl_copy *copy, cons
     o->copied_on |= (uint8_t)(1u << onto->index);
     xl_conn_unacked_remove(s, o);
     if (++o->copies < most)
-        xl_conn_unacked_push(s, o);
+        xl_conn_unacked_push(s, o, c->reinjection->frame_first);
 }

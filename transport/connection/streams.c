@@ -10,16 +10,31 @@
 
 #define DEFAULT_PRIORITY 3 /* RFC 9218 urgency */
 
-void xl_conn_unacked_push(xl_stream *s, xl_sent_frame *r) {
+/* What r comes behind in the queue; NULL: nothing. A packet of the frame that is sent again passes the rest. */
+static xl_sent_frame *predecessor(const xl_stream *s, const xl_unacked_queue *q, const xl_sent_frame *r,
+                                  bool frame_first) {
+    uint64_t frame_end = s->has_mark ? s->mark.position + s->mark.size : 0;
+    if (!frame_first || r->offset >= frame_end || !q->tail || q->tail->offset < frame_end)
+        return q->tail;
+    xl_sent_frame *last = NULL;
+    for (xl_sent_frame *at = q->head; at->offset < frame_end; at = at->queue_next)
+        last = at;
+    return last;
+}
+
+void xl_conn_unacked_push(xl_stream *s, xl_sent_frame *r, bool frame_first) {
     xl_unacked_queue *q = &s->unacked[r->path];
     r->is_queued = true;
-    r->queue_next = NULL;
-    r->queue_prev = q->tail;
-    if (q->tail)
-        q->tail->queue_next = r;
+    r->queue_prev = predecessor(s, q, r, frame_first);
+    r->queue_next = r->queue_prev ? r->queue_prev->queue_next : q->head;
+    if (r->queue_prev)
+        r->queue_prev->queue_next = r;
     else
         q->head = r;
-    q->tail = r;
+    if (r->queue_next)
+        r->queue_next->queue_prev = r;
+    else
+        q->tail = r;
     q->bytes += r->len;
 }
 

@@ -35,7 +35,7 @@ typedef struct xl_stream {
     size_t asked;                            /* of xl_stream_reserve(), which may have given fewer */
     bool writable_wanted;                    /* the application was told "full" */
     uint64_t expected;                       /* bytes that the application means to write in all; 0: it did not say */
-    xl_unacked_queue unacked[XL_MAX_PATHS];  /* in flight on that path and not yet re-injected: in order of sending */
+    xl_unacked_queue unacked[XL_MAX_PATHS];  /* in flight on that path and not yet re-injected, in order of sending */
     struct xl_stream *send_prev, *send_next; /* list of streams that may have something to send, by priority, id */
     bool in_send_list;
 } xl_stream;
@@ -84,7 +84,8 @@ void xl_conn_discard_unread(xl_connection *, xl_stream *);
 /* A ring has grown: those of other streams give back what they do not need. Their credit is the peer's again. */
 void xl_conn_shrink_beside(xl_connection *, const xl_stream *);
 bool xl_conn_expects_data(const xl_connection *);
-void xl_conn_unacked_push(xl_stream *, xl_sent_frame *);
+/* frame_first: a packet of the marked frame goes before those of the rest, else each goes to the end. */
+void xl_conn_unacked_push(xl_stream *, xl_sent_frame *, bool frame_first);
 void xl_conn_unacked_remove(xl_stream *, xl_sent_frame *);
 
 #endif

@@ -8,4 +8,4 @@ static xl_reinjection_scope frame_scope(const xl_reinjection_view *view) {
     return view->has_mark && view->frame_flushed ? XL_REINJECT_MARKED_FRAME : XL_REINJECT_NOTHING;
 }
 
-const xl_reinjection_ops xl_reinjection_frame = {.name = "frame", .scope = frame_scope};
+const xl_reinjection_ops xl_reinjection_frame = {.name = "frame", .scope = frame_scope, .frame_first = true};

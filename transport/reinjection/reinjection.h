@@ -25,6 +25,7 @@ typedef struct {
     const char *name;
     /* What may be duplicated now, before anything of a later stream (or of the rest of this one) is sent. */
     xl_reinjection_scope (*scope)(const xl_reinjection_view *);
+    bool frame_first; /* of packets in flight on a path those of the marked frame are copied first */
 } xl_reinjection_ops;
 
 /* All of them, ends with NULL: the build makes the table of what the files of this folder define as

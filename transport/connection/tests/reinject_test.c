@@ -113,6 +113,56 @@ TEST(figure_4c_copies_of_the_first_frame_go_before_the_rest_of_its_stream) {
     assert_null(strchr(order + 3, 'F'));
 }
 
+/* Whether a packet of the marked frame is in flight on another path than this one and was not copied. */
+static bool frame_waits_elsewhere(const xl_stream *s, size_t onto) {
+    for (size_t i = 0; i < XL_MAX_PATHS; i++)
+        for (const xl_sent_frame *r = i != onto ? s->unacked[i].head : NULL; r; r = r->queue_next)
+            if (r->offset < s->mark.position + s->mark.size &&
+                !xl_send_range_is_acked(&s->send, r->offset, r->len, r->fin))
+                return true;
+    return false;
+}
+
+static uint64_t new_bytes_on(const xl_path *p) {
+    return p->stats.stream_bytes_sent - p->stats.reinjected_bytes - p->stats.retransmitted_bytes;
+}
+
+/* Packets of a frame are lost, and sent again behind packets of the rest. How often a path sent new bytes of the rest,
+ * while it could have copied some of the frame. */
+static size_t times_the_rest_went_first(uint64_t seed) {
+    pair p;
+    two_paths(&p, seed, 10000, 60000, "frame");
+    p.server_config.scheme.reinjection_unconditional = true;
+    p.mark = (xl_frame_mark){.size = 100 * PACKET};
+    start(&p);
+    for (size_t i = 0; i < 2; i++) {
+        p.link[i].bytes_per_s[1] = 1000000;
+        p.link[i].loss = 0.03;
+    }
+    size_t i = pair_ask(&p, 1500 * PACKET), times = 0;
+    while (!p.request[i].done) {
+        const xl_stream *s = xl_conn_stream(p.sc, p.request[i].id);
+        bool is_sent = s && s->has_mark && s->send.sent >= s->mark.size && s->send.lost.count == 0, waits[2];
+        uint64_t before[2];
+        for (size_t k = 0; k < 2; k++) {
+            waits[k] = is_sent && frame_waits_elsewhere(s, k);
+            before[k] = new_bytes_on(p.sc->path[k]);
+        }
+        assert_true(pair_step(&p));
+        s = xl_conn_stream(p.sc, p.request[i].id);
+        for (size_t k = 0; s && k < 2; k++)
+            times += waits[k] && frame_waits_elsewhere(s, k) && s->send.lost.count == 0 &&
+                     new_bytes_on(p.sc->path[k]) > before[k];
+    }
+    pair_free(&p);
+    return times;
+}
+
+TEST(a_frames_packets_that_are_sent_again_are_copied_before_the_rest_too) {
+    for (uint64_t seed = 90; seed < 110; seed++)
+        assert_int_equal(0, times_the_rest_went_first(seed));
+}
+
 /* The stream's end is far away, but a full send buffer lets nothing more of it be sent: what is in flight on the dark
  * path, which is not suspect in the paper's form, must not hold it up for ever. */
 TEST(a_stream_that_is_held_up_is_copied_before_its_end) {
