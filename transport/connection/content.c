@@ -366,28 +366,58 @@ static bool is_held_up(const xl_connection *c, const xl_stream *s) {
     return has_more && !xl_send_pending(&s->send, stream_credit(c, s));
 }
 
+/* Bytes that were not sent yet, or are lost; before them copies of the marked frame. end: of what is asked for. */
+static bool choose_bytes(xl_connection *c, xl_stream *s, const xl_path *onto, xl_reinjection_scope scope, uint64_t end,
+                         xl_content_choice *out) {
+    if (scope == XL_REINJECT_MARKED_FRAME && choose_copy(c, s, onto, scope, out))
+        return true;
+    out->stream = s;
+    return xl_send_next(&s->send, stream_credit(c, s), 1, &out->piece) && out->piece.offset < end;
+}
+
+typedef struct {
+    bool may_copy, has_unsent;
+} copying;
+
+static xl_reinjection_scope scope_of(const xl_connection *c, const xl_stream *s, const copying *how) {
+    return how->may_copy ? xl_conn_copy_scope(c, s, how->has_unsent, is_held_up(c, s)) : XL_REINJECT_NOTHING;
+}
+
+/* Of streams behind s: a marked frame whose priority is higher than that of s. */
+static bool choose_frame_behind(xl_connection *c, const xl_stream *s, const xl_path *onto, const copying *how,
+                                xl_content_choice *out) {
+    for (xl_stream *t = s->send_next; t; t = t->send_next) {
+        if (!t->has_mark || t->mark.priority >= s->priority || !is_sending(t))
+            continue;
+        bool may_copy = c->reinjection->frame_first && scope_of(c, t, how) != XL_REINJECT_NOTHING;
+        if (choose_bytes(c, t, onto, may_copy ? XL_REINJECT_MARKED_FRAME : XL_REINJECT_NOTHING,
+                         t->mark.position + t->mark.size, out))
+            return true;
+    }
+    return false;
+}
+
 bool xl_content_choose(xl_connection *c, const xl_path *onto, xl_content_choice *out) {
     if (c->scheduler->copies)
         return choose_for_every_path(c, onto, out);
-    bool may_copy = c->multipath && c->reinjection != &xl_reinjection_none;
-    bool has_unsent = may_copy && xl_content_has_unsent(c);
+    copying how = {.may_copy = c->multipath && c->reinjection != &xl_reinjection_none};
+    how.has_unsent = how.may_copy && xl_content_has_unsent(c);
     bool passes_first = c->decision.for_later >> onto->index & 1;
+    const xl_stream *before = NULL;
     memset(out, 0, sizeof *out);
-    for (xl_stream *s = c->streams.send_head; s; s = s->send_next) {
+    for (xl_stream *s = c->streams.send_head; s; before = s, s = s->send_next) {
+        bool is_lower = !before || before->priority != s->priority;
+        if (c->streams.marked > 0 && is_lower && choose_frame_behind(c, s, onto, &how, out))
+            return true;
         if (passes_first && backlog(s) > 0) {
             passes_first = false;
             continue;
         }
         if (!is_sending(s))
             continue;
-        xl_reinjection_scope scope =
-            may_copy ? xl_conn_copy_scope(c, s, has_unsent, is_held_up(c, s)) : XL_REINJECT_NOTHING;
-        if (scope == XL_REINJECT_MARKED_FRAME && choose_copy(c, s, onto, scope, out))
+        xl_reinjection_scope scope = scope_of(c, s, &how);
+        if (choose_bytes(c, s, onto, scope, UINT64_MAX, out))
             return true;
-        if (xl_send_next(&s->send, stream_credit(c, s), 1, &out->piece)) {
-            out->stream = s;
-            return true;
-        }
         if (scope == XL_REINJECT_STREAM && choose_copy(c, s, onto, scope, out))
             return true;
     }

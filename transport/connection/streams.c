@@ -154,6 +154,7 @@ static void unqueue_records(xl_stream *s) {
 
 static void stream_free(xl_connection *c, xl_stream *s) {
     xl_qlog_stream_gone(c->qlog, s->id);
+    c->streams.marked -= s->has_mark;
     unqueue_records(s);
     send_list_remove(c, s);
     xl_send_free(&s->send);
@@ -370,10 +371,12 @@ static size_t make_room(xl_connection *c, xl_stream *s, size_t len) {
     return len < room ? len : room;
 }
 
-static void set_mark(xl_stream *s, const xl_frame_mark *mark) {
+static void set_mark(xl_connection *c, xl_stream *s, const xl_frame_mark *mark) {
     if (!mark)
         return;
-    s->has_mark = true;
+    c->streams.marked -= s->has_mark;
+    s->has_mark = mark->size > 0;
+    c->streams.marked += s->has_mark;
     s->mark = *mark;
 }
 
@@ -396,7 +399,7 @@ ssize_t xl_stream_send(xl_connection *c, uint64_t id, const uint8_t *data, size_
     xl_stream *s = writable_stream(c, id, &error);
     if (!s)
         return error;
-    set_mark(s, mark);
+    set_mark(c, s, mark);
     ssize_t taken = xl_send_write(&s->send, data, make_room(c, s, len));
     if (taken < 0)
         return taken;
@@ -433,7 +436,7 @@ int xl_stream_commit(xl_connection *c, uint64_t id, size_t len, bool fin, const 
     const bool is_all = fin || len < s->send.lent || len == s->asked;
     if (!xl_send_wrote(&s->send, len))
         return XL_ERR_ARGUMENT;
-    set_mark(s, mark);
+    set_mark(c, s, mark);
     if (fin)
         xl_send_finish(&s->send);
     after_write(c, s, is_all, fin);

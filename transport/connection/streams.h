@@ -44,6 +44,7 @@ typedef struct xl_stream {
 typedef struct {
     xl_stream **at; /* by ID */
     size_t count, cap;
+    size_t marked; /* streams with a marked frame */
     xl_stream *send_head;
     uint64_t next[2];           /* ours: count opened */
     uint64_t max_peer[2];       /* the peer lets us open */

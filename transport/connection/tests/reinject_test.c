@@ -163,6 +163,42 @@ TEST(a_frames_packets_that_are_sent_again_are_copied_before_the_rest_too) {
         assert_int_equal(0, times_the_rest_went_first(seed));
 }
 
+static char first_answer_or_frame(uint64_t stream, uint64_t offset) {
+    return stream == 0 ? 'a' : offset < 18 * PACKET ? 'f' : 'r';
+}
+
+/* The second answer is asked for while the first one is sent, over two paths that are alike; only it has a mark. */
+static void send_a_marked_answer_later(const char *mode, uint8_t priority, size_t packets, char *order) {
+    pair p;
+    two_paths(&p, 75, 10000, 10500, mode);
+    p.server_config.scheme.reinjection_unconditional = true;
+    start(&p);
+    size_t a = pair_ask(&p, 400 * PACKET);
+    pair_run(&p, 15000);
+    p.mark = (xl_frame_mark){.position = 0, .size = 18 * PACKET, .priority = priority};
+    size_t b = pair_ask(&p, packets * PACKET);
+    assert_true(pair_finish(&p, a, 5000000) != UINT64_MAX && pair_finish(&p, b, 5000000) != UINT64_MAX);
+    pair_run(&p, 1000000);
+    json_t *records = read_log(&p);
+    order_on_the_wire(records, first_answer_or_frame, order);
+    json_decref(records);
+    pair_free(&p);
+}
+
+TEST(a_frame_of_high_priority_goes_before_other_streams_and_the_rest_of_its_own_does_not) {
+    char order[64];
+    send_a_marked_answer_later("none", 0, 40, order);
+    assert_string_equal("afar", order);
+    send_a_marked_answer_later("frame", 0, 40, order);
+    assert_memory_equal("afFa", order, 4);
+    send_a_marked_answer_later("frame", 0, 18, order); /* the whole answer */
+    assert_memory_equal("afFa", order, 4);
+    send_a_marked_answer_later("stream", 0, 18, order);
+    assert_memory_equal("afa", order, 3);
+    send_a_marked_answer_later("none", 3, 40, order); /* that of the streams */
+    assert_string_equal("afr", order);
+}
+
 /* The stream's end is far away, but a full send buffer lets nothing more of it be sent: what is in flight on the dark
  * path, which is not suspect in the paper's form, must not hold it up for ever. */
 TEST(a_stream_that_is_held_up_is_copied_before_its_end) {

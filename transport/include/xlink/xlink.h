@@ -523,7 +523,9 @@ int xl_stream_open(xl_connection *, bool bidirectional, uint64_t *id);
 ssize_t xl_stream_read(xl_connection *, uint64_t id, uint8_t *buf, size_t cap, bool *fin);
 
 /* A video frame within a stream (paper section 5.1, stream_send). Bytes [position, position + size) of the stream have
- * `priority`, where 0 is the highest. The other bytes have the stream's priority. */
+ * `priority`, where 0 is the highest. The other bytes have the stream's priority. A frame goes before all streams of a
+ * lower priority, and bytes of its own stream that lie before it go with it. The scheduler "redundant" takes streams
+ * whole. size 0: no frame. */
 typedef struct {
     uint64_t position, size;
     uint8_t priority;
