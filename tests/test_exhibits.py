@@ -210,8 +210,10 @@ def test_the_place_of_fig1_is_an_outage_of_the_trace(made: Made) -> None:
 def test_fig13_in_sim_says_that_mptcp_is_missing_and_does_not_claim_five(made: Made) -> None:
     exhibit = made["fig13"]
     assert "mptcp" in exhibit.settings["left out"] and exhibit.fidelity.exact
-    best = next(claim for claim in exhibit.claims if claim.id == "xlink-best-of-five")
-    assert best.verdict != "holds"
+    best, _, mixed = exhibit.claims
+    assert best.id == "xlink-best-of-five" and best.verdict != "holds"
+    assert mixed.verdict != "holds" and "mptcp" not in mixed.ours
+    assert exhibit.settings["thresholds"].startswith("T_th1 500 ms, T_th2 2000 ms;")
 
 
 def test_modelled_energy_is_labelled_and_cites_its_sources(made: Made) -> None:
@@ -335,6 +337,12 @@ def test_the_verdict_on_the_five_schemes_follows_the_figures() -> None:
     assert fig13.best_of_five(mixed, fig13.FIVE, 0.01)[0] == "partly"
     assert fig13.cm_no_answer(results_of(0.5), 0.01)[0] == "holds"
     assert fig13.cm_no_answer(results_of(1.5), 0.01)[0] == "partly"
+    assert fig13.mixed_without_copies(results_of(0.5), 0.01, 0.25)[0] == "does not hold"
+    for number, row in enumerate(mixed.values()):
+        for name in fig13.WITHOUT_COPIES:
+            row[name] = fig13.Figures(0.5 if number < 5 else 1.5, 4.0, at_least=False)
+    assert fig13.mixed_without_copies(mixed, 0.01, 0.25)[0] == "holds"
+    assert fig13.mixed_without_copies(mixed, 0.01, 0.26)[0] == "partly"
 
 
 def test_the_verdict_on_head_of_line_blocking_needs_all_its_parts() -> None:

@@ -17,7 +17,16 @@ from railyard.stats.intervals import Interval
 from railyard.stats.verdict import Answer, Verdict
 from railyard.studies.exhibits import verdicts
 from railyard.studies.exhibits.energy import Carried, Radio, Transfer
-from railyard.studies.exhibits.frame import Frame, columns, load_frame, plot, required, scheme_of, styled
+from railyard.studies.exhibits.frame import (
+    Frame,
+    columns,
+    load_frame,
+    plot,
+    required,
+    scheme_of,
+    styled,
+    threshold_settings,
+)
 from railyard.studies.exhibits.spec import ExhibitSpec
 
 RADIO_OF_TECHNOLOGY = {"wifi": "wifi", "lte": "lte", "5g-nsa": "nr", "5g-sa": "nr"}
@@ -253,6 +262,7 @@ def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
             "links": "constant rates, capped at 30 Mbps downlink; base RTT Wi-Fi 30, LTE 81, NR 62 ms",
             "power of Wi-Fi and LTE": str(spec.options["radios_source"]),
             "power of NR": f"{factors[len(factors) // 2]:g} × LTE, all terms; {spec.options['nr_source']}",
+            **threshold_settings(frame.every),
             "radio on": "from the player's start to the last byte, then its tail; radios add; unused ones are off",
             "limits": "fitted on phones of 2012 at lower rates; radio only: no screen, no processor",
         },

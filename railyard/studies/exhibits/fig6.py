@@ -28,6 +28,7 @@ from railyard.studies.exhibits.frame import (
     plot,
     required,
     styled,
+    threshold_settings,
     translucent,
 )
 from railyard.studies.exhibits.series import buffered_bytes, capacity, server_series, thinned
@@ -264,6 +265,7 @@ def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
             "drawn": f"{pair} from {drawn.config['start_offset_ms'] / 1000:g} s on, the first where vanilla-mp stalls",
             "places": spec.places.words() if spec.places else "",
             **player_settings(drawn),
+            **threshold_settings(frame.every),
         },
         tables=[_table(figures)],
         plots=[

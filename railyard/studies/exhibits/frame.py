@@ -15,6 +15,7 @@ from railyard.base import provenance
 from railyard.base.errors import UserError
 from railyard.base.style import LineStyle, layout
 from railyard.experiment.arenas import is_exact
+from railyard.experiment.settings import SETTINGS
 from railyard.report.exhibit import Column, Exhibit, Fidelity, Plot, Provenance
 from railyard.results.records import RESULT_OUTCOMES, Run, load_campaign
 from railyard.run.parts import AT, WHOLE, label_of
@@ -156,6 +157,14 @@ def player_settings(run: Run) -> dict[str, str]:
         "request size": f"{player['chunk_bytes'] / 1024:g} KiB, {player['concurrency']} at a time",
         "congestion control": f"{run.config['congestion']}, decoupled",
     }
+
+
+def threshold_settings(runs: Sequence[Run]) -> dict[str, str]:
+    """T_th1 and T_th2 of the schemes of XLINK, in words."""
+    given = [run.config["parameters"] for run in runs if run.config["scheme"].startswith("xlink")]
+    pairs = {tuple(one.get(name, SETTINGS[name].default) for name in ("t_th1_ms", "t_th2_ms")) for one in given}
+    limits = "; ".join(f"T_th1 {low} ms, T_th2 {high} ms" for low, high in sorted(pairs))
+    return {"thresholds": f"{limits}; the paper does not say which it has here"}
 
 
 def plot(name: str, title: str, figure: go.Figure, alt: str) -> Plot:

@@ -18,7 +18,17 @@ from railyard.stats import intervals, pooled
 from railyard.stats.intervals import Interval
 from railyard.stats.verdict import Verdict, above, both, in_steps
 from railyard.studies.exhibits import verdicts
-from railyard.studies.exhibits.frame import Frame, add_curve, columns, load_frame, player_settings, plot, rcts, styled
+from railyard.studies.exhibits.frame import (
+    Frame,
+    add_curve,
+    columns,
+    load_frame,
+    player_settings,
+    plot,
+    rcts,
+    styled,
+    threshold_settings,
+)
 from railyard.studies.exhibits.spec import ExhibitSpec
 
 QUANTILES = {"median": 0.5, "p99": 0.99}
@@ -141,6 +151,7 @@ def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
         ),
         settings={
             **player_settings(frame.every[0]),
+            **threshold_settings(frame.every),
             "pairs": ", ".join(dict.fromkeys(run.pair for run in frame.every)),
             "LTE base RTT": "74 ms without the increase",
         },
