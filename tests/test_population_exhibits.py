@@ -77,6 +77,16 @@ def test_a_cost_is_judged_on_the_papers_form() -> None:
     assert verdicts.cost(None, None, 15, 1.5) == "not decided"
 
 
+def test_the_bounds_of_cost_are_asked_of_every_setting_whose_bounds_are_apart() -> None:
+    assert population_gate.bounds_of("95-80", 15) == pytest.approx((0.75, 3))
+    kept: dict[str, Interval | None] = {"95-80": Interval(2, 1, 2.9), "60-50": Interval(7, 6.1, 7.4), "1-1": UP}
+    assert population_gate.within_bounds(kept, 15) == (True, True)
+    assert population_gate.within_bounds(kept | {"60-50": Interval(9, 8, 10)}, 15) == (True, False)
+    assert population_gate.within_bounds(kept | {"95-80": Interval(0.5, 0.4, 0.6)}, 15) == (False, True)
+    assert population_gate.within_bounds(kept | {"95-80": Interval(1, 0.5, 3.5)}, 15) == (None, None)
+    assert population_gate.within_bounds(kept | {"95-80": None}, 15) == (None, None)
+
+
 def test_what_section_7_1_concludes_follows_the_figures() -> None:
     assert population_gate.needs_copies(UP, UP) == "holds"
     assert population_gate.needs_copies(DOWN, UP) == "partly"

@@ -12,7 +12,7 @@ from railyard.report.exhibit import Claim, Exhibit, PaperValue, Table
 from railyard.results.tables import Value
 from railyard.stats.bootstrap import Reals
 from railyard.stats.intervals import Interval
-from railyard.stats.verdict import Verdict, above, below, both, in_steps, of_parts
+from railyard.stats.verdict import Answer, Verdict, above, below, both, in_steps, of_parts
 from railyard.studies.claims import PaperClaim
 from railyard.studies.exhibits import verdicts
 from railyard.studies.exhibits.frame import columns
@@ -69,6 +69,41 @@ def _level(frame: Frame, arm: str, q: float, other: str = "sp") -> Interval | No
     return frame.plays.compare_quantile("play_time_left", q, arm, other, _raised)
 
 
+def bounds_of(setting: str, beta: float) -> tuple[float, float]:
+    """Section 7.1: the cost of (X, Y) is at least β(1 − X) and at most β(1 − Y)."""
+    x, y = (float(part) for part in setting.split("-"))
+    return beta * (1 - x / 100), beta * (1 - y / 100)
+
+
+def within_bounds(costs: dict[str, Interval | None], beta: float) -> tuple[Answer, Answer]:
+    """Whether every setting keeps the lower bound, and the upper one. (1, 1) is left out: its two bounds are nearly the
+    same number, and so is its cost."""
+    apart = {name: cost for name, cost in costs.items() if name not in ("off", "1-1")}
+    return (
+        both(above(cost, bounds_of(name, beta)[0]) for name, cost in apart.items()),
+        both(below(cost, bounds_of(name, beta)[1]) for name, cost in apart.items()),
+    )
+
+
+def _bounds_claim(frame: Frame, costs: dict[str, Interval | None], beta: Interval | None) -> Claim:
+    kept: tuple[Answer, Answer] = (None, None) if beta is None else within_bounds(costs, beta.value)
+    beyond = [
+        f"{name} {text(cost, digits=2)}, not {low:.2f} to {high:.2f} %"
+        for name, cost in costs.items()
+        if beta is not None and cost is not None and name not in ("off", "1-1")
+        for low, high in (bounds_of(name, beta.value),)
+        if above(cost, low) is False or below(cost, high) is False
+    ]
+    nearest = (0.0,) if beta is None else bounds_of("95-80", beta.value)
+    return verdicts.claim(
+        frame.spec.row("cost-within-bounds"),
+        ours=f"β is {text(beta, digits=2)}; beyond its bounds: {'; '.join(beyond) or 'no setting'}",
+        **verdicts.outlook(of_parts(kept), costs["95-80"], frame.plays.viewers(), nearest),
+        because="the bounds take β to be the same at every play-time left, and the gate not to change play-time left; "
+        "docs/results/reinjection.md says when they hold",
+    )
+
+
 def _cost_table(frame: Frame) -> Table:
     beta = _cost(frame, "control off")
     rows: list[list[Value]] = []
@@ -76,8 +111,7 @@ def _cost_table(frame: Frame) -> Table:
         cost = _cost(frame, arm)
         bounds: list[Value] = [None, None]
         if setting != "off" and beta is not None:
-            x, y = (float(part) for part in setting.split("-"))
-            bounds = [round(beta.value * (1 - x / 100), 2), round(beta.value * (1 - y / 100), 2)]
+            bounds = [round(bound, 2) for bound in bounds_of(setting, beta.value)]
         rows.append([setting, *_thresholds(frame, arm), cell(cost), span(cost, 2), *bounds, PAPER_COST.get(setting)])
     return Table(
         title="Cost against thresholds",
@@ -267,6 +301,7 @@ def fig10(_folder: Path, data: Data) -> Exhibit:
                 "the cost is the share of a request that is in flight when its last packet leaves, and so it "
                 "depends on request size and queues: 1 MB here, as the slides say, and queues that nobody states",
             ),
+            _bounds_claim(frame, costs, always["off"]),
             *_mechanism_claims(frame, costs),
         ],
     )
