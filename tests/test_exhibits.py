@@ -221,6 +221,8 @@ def test_fig13_in_sim_says_that_mptcp_is_missing_and_does_not_claim_five(made: M
     assert best.id == "xlink-best-of-five" and best.verdict != "holds"
     assert mixed.verdict != "holds" and "mptcp" not in mixed.ours
     assert exhibit.settings["thresholds"].startswith("T_th1 500 ms, T_th2 2000 ms;")
+    costs = {row[0]: row[-1] for row in exhibit.tables[0].rows}
+    assert costs["sp"] == costs["vanilla-mp"] == 0 and float(str(costs["xlink"])) > 0
 
 
 def test_modelled_energy_is_labelled_and_cites_its_sources(made: Made) -> None:

@@ -12,7 +12,7 @@ from plotly.subplots import make_subplots
 
 from railyard.base.style import GRID, scheme_styles
 from railyard.experiment.model import NEEDS_KERNEL
-from railyard.figures.rows import RCT_MAX, RCT_MEDIAN
+from railyard.figures.rows import RCT_MAX, RCT_MEDIAN, REINJECTION_COST
 from railyard.report.exhibit import Exhibit, PaperValue, Table
 from railyard.results.aggregate import Cell, cells
 from railyard.results.tables import Value
@@ -26,6 +26,7 @@ from railyard.studies.exhibits.frame import (
     load_frame,
     player_settings,
     plot,
+    scheme_of,
     styled,
     threshold_settings,
 )
@@ -254,7 +255,18 @@ def _pair_table(results: Results, labels: Sequence[str]) -> Table:
     return Table(title="Every pair", columns=heads, rows=rows, note=note)
 
 
-def _summary_table(results: Results, labels: Sequence[str], five: Sequence[str], same: float) -> Table:
+def costs_of(frame: Frame) -> dict[str, float]:
+    """What each scheme re-injected over all pairs, %; without those whose transport does not report it."""
+    points = {
+        label: REINJECTION_COST.point([run for run in frame.runs if scheme_of(run) == label])
+        for label in frame.labels()
+    }
+    return {label: round(100 * point.value, 1) for label, point in points.items() if point is not None}
+
+
+def _summary_table(
+    results: Results, labels: Sequence[str], five: Sequence[str], same: float, costs: dict[str, float]
+) -> Table:
     common = pairs_with(results, *labels)
     rows: list[list[Value]] = []
     for label in labels:
@@ -263,10 +275,11 @@ def _summary_table(results: Results, labels: Sequence[str], five: Sequence[str],
             mean = geometric_mean(results, label, metric, common)
             line.append(mean.text(".3f") if mean else None)
             line.append(best_in(results, metric, five, same)[label] if label in five else None)
-        rows.append(line)
+        rows.append([*line, costs.get(label)])
     heads = columns("scheme")
     for metric in METRICS:
         heads += columns((f"{metric}, geometric mean and interval", "s"), f"lowest {metric}")
+    heads += columns((REINJECTION_COST.title, "%"))
     note = (
         f"Over the {len(common)} pairs that all schemes have figures for; “lowest” counts pairs, the paper's five only."
     )
@@ -307,7 +320,10 @@ def build(folder: Path, spec: ExhibitSpec) -> Exhibit:
             "sp": "on the primary path, wifi; on rail pairs it is a second LTE carrier",
             "runs": f"{fidelity.runs}, of which void in all their tries: {fidelity.void}; {exact}",
         },
-        tables=[_summary_table(results, present, five, best_row.numbers["same"] / 100), _pair_table(results, present)],
+        tables=[
+            _summary_table(results, present, five, best_row.numbers["same"] / 100, costs_of(frame)),
+            _pair_table(results, present),
+        ],
         plots=[
             plot(
                 "fig13-rct",
