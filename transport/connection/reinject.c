@@ -66,8 +66,8 @@ static void look_again_later(xl_connection *c) {
 }
 
 /* What of the stream's packets in flight on one other path is most worth copying: the oldest if its path has
- * fallen silent, else the newest, which will arrive last. A queue is in order of sending and holds only packets that
- * may still be copied, so the cost does not depend on how much is in flight. */
+ * fallen silent, else the newest, which will arrive last. A queue is in order of sending, the marked frame first, and
+ * holds only packets that may still be copied, so the cost does not depend on how much is in flight. */
 static xl_sent_frame *worth_copying(xl_connection *c, xl_stream *s, xl_unacked_queue *q, const xl_path *onto,
                                     xl_reinjection_scope scope, uint64_t min_gain_us, xl_qlog_race *race) {
     look_again_later(c);
