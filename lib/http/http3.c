@@ -254,11 +254,11 @@ static void read_stream(h3_session *s, uint64_t id, uint64_t now) {
         }
         if (s->is_server && !is_client_bidi(id)) {
             h3_control *c = h3_control_of(s, id);
-            if (!c) {
-                fail(s, NGHTTP3_ERR_NOMEM, now);
+            data = c ? h3_control_pass(c, room, len, fin, &len) : NULL;
+            if (!data) {
+                fail(s, c ? NGHTTP3_ERR_H3_FRAME_ERROR : NGHTTP3_ERR_NOMEM, now);
                 return;
             }
-            data = h3_control_pass(c, room, len, fin, &len);
             if (len == 0 && !fin)
                 continue;
             h3_note_opening(s, id, data, len);

@@ -196,6 +196,20 @@ TEST(a_priority_update_may_come_byte_by_byte) {
     pair_free(p);
 }
 
+/* RFC 9114 section 7.1. nghttp3 0.8.0 would take the rest for a frame, here for the beginning of a PRIORITY_UPDATE. */
+TEST(a_frame_that_is_longer_than_its_identifier_is_an_error) {
+    static const uint8_t types[] = {0x03, 0x07, 0x0d}; /* CANCEL_PUSH, GOAWAY, MAX_PUSH_ID */
+    for (size_t i = 0; i < sizeof types; i++) {
+        pair *p = pair_new(true);
+        uint64_t control = open_raw(p, false);
+        const uint8_t frame[] = {types[i], 0x08, 0x00, 0x80, 0x0f, 0x07, 0x00, 0x04, 0x00};
+        send_raw(p, control, settings_bytes, sizeof settings_bytes, false);
+        send_raw(p, control, frame, sizeof frame, false);
+        expect_close(p, 0x0106);
+        pair_free(p);
+    }
+}
+
 TEST(a_control_stream_may_not_end_within_a_priority_update) {
     for (size_t is_apart = 0; is_apart < 2; is_apart++) {
         pair *p = pair_new(true);
