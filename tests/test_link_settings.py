@@ -7,8 +7,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
+from in_process import railyard
 from railyard.arenas.sim import ARENA, job
 from railyard.base.errors import UserError
 from railyard.experiment.model import load_experiment
@@ -174,6 +176,36 @@ def test_a_mistake_is_named_with_its_line(tmp_path: Path, old: str, new: str, wo
         specs(tmp_path, YAML.replace(old, new, 1))
     for word in words:
         assert word in str(error.value), (word, str(error.value))
+
+
+OVERRIDES = """\
+links:
+  wifi: {delay_ms: 250, down_queue: codel}
+  lte: {delay_trace: wifi.delay, queue: "droptail:bytes=80000", loss: 0.02}
+"""
+
+
+def test_what_is_printed_of_a_link_is_what_it_had(tmp_path: Path) -> None:
+    """Not the pair's delay and queue, where the experiment overrides them."""
+    specs(tmp_path, YAML.partition("links:")[0] + OVERRIDES)
+    out = tmp_path / "out"
+    assert railyard("run", str(tmp_path / "e.yaml"), "--out", str(out)).returncode == 0
+    page = (out / "report.html").read_text()
+    assert "base RTT 500 ms, queue droptail:packets=100, down_queue codel" in page
+    assert "lte (lte): queue droptail:bytes=80000, loss 0.02, up_radio" in page and "delay_trace wifi.delay" in page
+    (run,) = (out / "runs").iterdir()
+    lines = railyard("show", str(run)).stdout.splitlines()
+    rows = [line.split("│") for line in lines if "droptail" in line or "codel" in line]
+    assert [(row[3].strip(), row[4].strip()) for row in rows] == [
+        ("250", "codel"), ("250", "droptail:packets=100"), ("–", "droptail:bytes=80000"), ("–", "droptail:bytes=80000"),
+    ]  # fmt: skip
+    links = pq.read_table(out / "links.parquet", columns=["path", "direction", "delay_ms", "queue"]).to_pylist()
+    assert {(row["path"], row["direction"]): (row["delay_ms"], row["queue"]) for row in links} == {
+        ("wifi", "up"): (250, "droptail:packets=100"),
+        ("wifi", "down"): (250, "codel"),
+        ("lte", "up"): (None, "droptail:bytes=80000"),
+        ("lte", "down"): (None, "droptail:bytes=80000"),
+    }
 
 
 INDEX = """\

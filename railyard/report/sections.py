@@ -52,6 +52,7 @@ from railyard.results.twins import all_agreements, load_twins
 from railyard.run import fidelity, lateness
 from railyard.stats.bootstrap import FEWEST
 from railyard.stats.intervals import TOO_SMALL, Interval
+from railyard.traces.settings import members_of_record, of_way
 
 SERIES_PADDING_S = 0.5
 BAR = "bar-"  # before the name of a figure that is shown as bars
@@ -366,12 +367,23 @@ def _described_paths(runs: list[Run]) -> list[str]:
     chosen = next((run for run in runs if run.config["scheme"] not in ("sp", "tcp")), runs[0]).config
     return [
         f"{path['name']} ({path['technology']}{', primary' if path['name'] == chosen['primary'] else ''}): "
-        f"base RTT {path['delay_ms'] * 2:g} ms, queue {path['queue']}"
-        + (f", loss {path['loss']:g}" if path["loss"] else "")
-        + "".join(f", {name} {value}" for name, value in path.get("settings", {}).items())
-        + "".join(f", {name} {Path(file).name}" for name, file in path.get("delay_traces", {}).items())
+        + ", ".join(_described_settings(path))
         for path in chosen["paths"]
     ]
+
+
+def _described_settings(path: dict[str, Any]) -> Iterator[str]:
+    """Of each setting the value that the link had: an experiment's `links` override those of the pair."""
+    settings = members_of_record(path)
+    delays = [of_way(settings, way, "delay_ms", None) for way in ("up", "down")]
+    files = path.get("delay_traces", {})
+    if None not in delays:
+        yield f"base RTT {float(delays[0]) + float(delays[1]):g} ms"
+    for name, value in settings.items():
+        is_of_rtt = None not in delays and name.removeprefix("up_").removeprefix("down_") == "delay_ms"
+        is_replaced = {f"up_{name}", f"down_{name}"} <= settings.keys()
+        if not is_of_rtt and not is_replaced and (name != "loss" or value):
+            yield f"{name} {Path(files[name]).name if name in files else value}"
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from railyard.figures.figure import Figure, Point
 from railyard.figures.rows import EFFICIENCY
 from railyard.results import columns
 from railyard.results.records import Chunk, Run
+from railyard.traces.settings import members_of_record, of_way
 
 VIRTUAL, LATE = "°", "†"
 """Marks of values that are not of a run that counts: of its twin in virtual time; of a void run."""
@@ -222,6 +223,7 @@ def _link_rows(run: Run) -> list[dict[str, Any]]:
     for path in run.paths:
         for direction, link in (("up", path.up), ("down", path.down)):
             late, path_settings = link["lateness_us"], settings.get(path.name, {})
+            effects = members_of_record(path_settings) if path_settings else {}
             counted = {
                 column.name: link.get(column.name)
                 for column in columns.LINKS.columns
@@ -230,7 +232,8 @@ def _link_rows(run: Run) -> list[dict[str, Any]]:
             rows.append(
                 counted
                 | {"run_id": run.run_id, "path": path.name, "direction": direction}
-                | {name: path_settings.get(name) for name in ("technology", "delay_ms", "queue")}
+                | {name: of_way(effects, direction, name, None) for name in ("delay_ms", "queue")}
+                | {"technology": path_settings.get("technology")}
                 | {"trace_sha256": path_settings.get(f"{direction}_sha256")}
                 | {f"lateness_{name}_us": late[name] for name in ("p50", "p99", "max")}
             )

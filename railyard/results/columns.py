@@ -138,7 +138,7 @@ LINKS = StoredTable(
         Field("direction", STRING, "`up` or `down`"),
         Field("technology", STRING, "`5g-sa`, `5g-nsa`, `wifi`, `lte`"),
         Field("trace_sha256", STRING, "SHA-256 of the trace that the link replayed"),
-        Field("delay_ms", DOUBLE, "one-way delay, ms"),
+        Field("delay_ms", DOUBLE, "one-way delay, ms; null with a delay trace or a light trace"),
         Field("queue", STRING, "queue discipline and its size"),
         Field("opportunities", LONG, "delivery opportunities while the run lasted"),
         Field("opportunities_used", LONG, "of these, carried something"),

@@ -21,6 +21,7 @@ from railyard.results.records import Run, load_campaign, load_run
 from railyard.results.tables import megabytes, percent, print_comparison, seconds
 from railyard.run import repeat
 from railyard.run.live import BARS
+from railyard.traces.settings import members_of_record, of_way
 
 
 def sparkline(run: Run, width: int = 72) -> str:
@@ -105,18 +106,19 @@ def _transport_paths(folder: Path) -> dict[str, dict[str, Any]]:
 def _print_paths(console: Console, run: Run, folder: Path) -> None:
     transport = _transport_paths(folder)
     total = sum(path.down_bytes for path in run.paths) or 1
-    settings = {path["name"]: path for path in run.config["paths"]}
+    of_paths = {path["name"]: path for path in run.config["paths"]}
     links = Table(
         "path", "link", "delay ms", "queue", "MB", "share", "packets", "queue drops", "random losses", "p99 late"
     )
     for path in run.paths:
-        of_path = settings.get(path.name, {})
+        of_path = of_paths.get(path.name, {})
+        settings = members_of_record(of_path) if of_path else {}
         for direction, link in (("down", path.down), ("up", path.up)):
             links.add_row(
                 f"{path.name} ({of_path.get('technology', '–')})" if direction == "down" else "",
                 direction,
-                _setting(of_path.get("delay_ms", "–")),
-                str(of_path.get("queue", "–")),
+                _setting(of_way(settings, direction, "delay_ms", "–")),
+                str(of_way(settings, direction, "queue", "–")),
                 megabytes(link["departed_bytes"]),
                 percent(path.down_bytes / total) if direction == "down" else "",
                 str(link.get("departed_packets", "–")),

@@ -120,6 +120,13 @@ def members(
     return delay | {"queue": queue} | dict(settings) | {name: str(file) for name, file in delay_traces.items()}
 
 
+def members_of_record(path: Mapping[str, Any]) -> dict[str, Value]:
+    """The same of a path in a run's record, whose settings override its delay, queue and loss."""
+    files = {name: Path(file) for name, file in path.get("delay_traces", {}).items()}
+    effects = {"loss": path.get("loss", 0.0)} | path.get("settings", {})
+    return members(path["delay_ms"], path["queue"], effects, files)
+
+
 def mpshell_keys(delay_ms: float, queue: str, settings: Mapping[str, Value], delay_traces: Mapping[str, Path]) -> str:
     """The same as keys of mpshell's option `--path`."""
     return as_keys(members(delay_ms, queue, settings, delay_traces))
