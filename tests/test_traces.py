@@ -284,12 +284,18 @@ def test_the_first_library_on_the_search_path_wins_and_the_projects_is_before_al
 def test_an_unknown_pair_is_told_with_the_near_miss_and_where_was_searched(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(SEARCH_PATH_VARIABLE, str(tmp_path / "absent"))
-    with pytest.raises(TraceError) as error:
-        find_pair("hsr_1")
-    assert "no trace pair 'hsr_1'" in str(error.value)
-    assert "did you mean 'hsr-1'?" in str(error.value)
-    assert f"{tmp_path}/absent (not there)" in str(error.value)
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file").touch()
+    wrong = ":".join(f"{tmp_path}/{name}" for name in ("absent", "empty", "file"))
+    monkeypatch.setenv(SEARCH_PATH_VARIABLE, f"{wrong}:{make_library(tmp_path / 'right')}")
+    for name, meant in (("hsr_1", "did you mean 'hsr-1'?"), ("my-drive", "add the folder of its library")):
+        with pytest.raises(TraceError) as error:
+            find_pair(name)
+        assert f"no trace pair '{name}'" in str(error.value) and meant in str(error.value)
+        assert str(error.value).endswith(
+            f" Of {SEARCH_PATH_VARIABLE}, {tmp_path}/absent is not there, {tmp_path}/empty has no index.yaml and "
+            f"{tmp_path}/file is a file."
+        )
 
 
 # --- Recorded collections --------------------------------------------------------------------------------------------

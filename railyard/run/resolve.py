@@ -24,7 +24,7 @@ from railyard.run.arena import Arena, arena_of
 from railyard.run.refused import refuse
 from railyard.run.runspec import RunBottleneck, RunFlow, RunPath, RunSpec, primary_path, scheme_parameters
 from railyard.traces.index import Pair, PairPath
-from railyard.traces.library import at_hand, how_to_get
+from railyard.traces.library import at_hand, not_found
 from railyard.traces.names import Technology
 from railyard.traces.periods import told_of_runs
 from railyard.traces.settings import layered, of_way, split_files, vias
@@ -39,11 +39,10 @@ QLOGS_OF_ALL = 24  # runs in virtual time: of more of them, by default, only the
 
 def look_up(choice: PairChoice, document: YamlDocument, location: Location) -> Pair:
     """The pair that a choice stands for: the first of its names that the trace library has."""
-    there, name = at_hand(), choice.first_found[-1]
+    there = at_hand()
     if pair := there.first_of(choice.first_found):
         return pair
-    message = f"there is no trace pair '{name}' on the search path; {how_to_get(name, there.pairs)}"
-    raise document.error(location, message)
+    raise document.error(location, not_found(choice.first_found, there))
 
 
 def start_offsets_ms(

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from railyard.base.errors import UserError
 from railyard.base.paths import TRACES_DIR
+from railyard.base.words import listed
 from railyard.traces.index import INDEX_FILE, Pair, read_index
 from railyard.traces.recorded import CSV_FILE, read_recorded
 from railyard.traces.trace import TraceError
@@ -22,19 +23,37 @@ CONTROLLED = "lab"
 """The project library's folder with links of constant rates, for experiments that vary one thing: a library, too."""
 
 
+def _entries_of_variable() -> list[Path]:
+    return [Path(entry).absolute() for entry in os.environ.get(SEARCH_PATH_VARIABLE, "").split(":") if entry]
+
+
 def search_path() -> list[Path]:
     """The directories that are searched, in order: the project's libraries, then the variable's, colon separated."""
-    extra = os.environ.get(SEARCH_PATH_VARIABLE, "").split(":")
-    return [PROJECT_LIBRARY, PROJECT_LIBRARY / CONTROLLED, *(Path(entry).absolute() for entry in extra if entry)]
+    return [PROJECT_LIBRARY, PROJECT_LIBRARY / CONTROLLED, *_entries_of_variable()]
+
+
+def _useless_entries() -> str:
+    """A sentence about the variable's entries that are no library; empty where all are."""
+    found: list[str] = []
+    for directory in _entries_of_variable():
+        if not directory.is_dir():
+            found.append(f"{directory} {'is a file' if directory.exists() else 'is not there'}")
+        elif not any(file.is_file() for file in (directory / INDEX_FILE, *_recordings(directory))):
+            found.append(f"{directory} has no {INDEX_FILE}")
+    return f" Of {SEARCH_PATH_VARIABLE}, {listed(found)}." if found else ""
+
+
+def _recordings(directory: Path) -> list[Path]:
+    return [folder / CSV_FILE for folder in (directory / "recorded", directory)]
 
 
 def read_library(directory: Path) -> list[Pair] | None:
     """The pairs of one directory; None where it is no library. Raises UserError for an index that is wrong."""
     if (directory / INDEX_FILE).is_file():
         return read_index(directory / INDEX_FILE)
-    for folder in (directory / "recorded", directory):
-        if (folder / CSV_FILE).is_file():
-            return read_recorded(folder / CSV_FILE)
+    for file in _recordings(directory):
+        if file.is_file():
+            return read_recorded(file)
     return None
 
 
@@ -93,11 +112,17 @@ def how_to_get(name: str, known: Iterable[str]) -> str:
             )
     close = difflib.get_close_matches(name, sorted(known), n=1, cutoff=SLIP)
     if close:
-        return f"did you mean '{close[0]}'?"
+        return f"did you mean '{close[0]}'?{_useless_entries()}"
     return (
         f"if it is a recording, add the folder of its library to {SEARCH_PATH_VARIABLE}; `railyard traces fetch` lists "
-        "the recordings that can be downloaded, `railyard traces list` the pairs that are at hand."
+        f"the recordings that can be downloaded, `railyard traces list` the pairs that are at hand.{_useless_entries()}"
     )
+
+
+def not_found(names: Sequence[str], there: AtHand) -> str:
+    """The sentence about pairs of which the search path has none."""
+    none = " and none ".join(f"'{name}'" for name in names)
+    return f"there is no trace pair {none} on the search path; {how_to_get(names[-1], there.pairs)}"
 
 
 def find_pair(name: str) -> Pair:
@@ -105,8 +130,4 @@ def find_pair(name: str) -> Pair:
     there = at_hand()
     if pair := there.first_of([name]):
         return pair
-    searched = ", ".join(f"{directory}{'' if directory.is_dir() else ' (not there)'}" for directory in search_path())
-    raise TraceError(
-        f"there is no trace pair '{name}' in {searched} (the project's library and {SEARCH_PATH_VARIABLE}); "
-        f"{how_to_get(name, there.pairs)}"
-    )
+    raise TraceError(not_found([name], there))
