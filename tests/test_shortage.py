@@ -52,6 +52,28 @@ def test_where_plays_overlap_more_of_them_are_not_asked_for() -> None:
     assert str(shortage.of_windows(two)) == "n too small (2 of 6 windows of trace; 4 more: 6 pairs instead of 2)"
 
 
+@pytest.mark.parametrize(
+    ("starts_s", "remedy"),
+    [
+        ([0, 6, 12, 18], "more pairs, or a shorter player.duration_s"),
+        ([0, 6.667, 20], "more pairs, or a shorter player.duration_s"),  # one of four is missing, the rest is rounded
+        ([0, 6, 7.7, 18, 19], "start_offset_ms: spread, or more pairs, or a shorter player.duration_s"),
+        ([41, 44.2], "seeds: 5 with start_offset_ms: spread, or more pairs, or a shorter player.duration_s"),
+        ([30, 30, 30], "seeds: 5 with start_offset_ms: spread, or more pairs, or a shorter player.duration_s"),
+        ([41], "seeds: 5 with start_offset_ms: spread"),
+    ],
+)
+def test_plays_that_overlap_because_their_starts_are_drawn_are_to_be_spread(
+    make_campaign: Make, starts_s: list[float], remedy: str
+) -> None:
+    made = [
+        FakeRun(seed=seed, start_offset_ms=round(1000 * start), rct_s=[5.0] * 4) for seed, start in enumerate(starts_s)
+    ]
+    layout = differences.layout_of(load_campaign(make_campaign(*made))[1])
+    found = shortage.of_windows(layout)
+    assert found is not None and found.setting == remedy
+
+
 def plays(make_campaign: Make, places: int) -> tuple[Path, list[Run]]:
     made = [
         FakeRun(label=label, scheme=label, seed=seed, start_offset_ms=60_000 * seed, rct_s=[scale * 0.1 * seed] * 12)

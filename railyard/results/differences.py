@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from statistics import median
 from typing import Any
 
@@ -31,6 +32,7 @@ ALPHA = 0.05
 SINGLE = ("sp", "cm", "tcp")  # schemes that use one path at a time
 BEST = "sp:best"  # of each pair the single path with the lower figure, by the figure that is compared
 NO_VALUE = "no value"
+ROUNDING_S = 0.001  # starts are whole ms
 
 
 def neighbours(offsets_s: Sequence[float], length_s: float) -> int:
@@ -44,6 +46,17 @@ def neighbours(offsets_s: Sequence[float], length_s: float) -> int:
     return most
 
 
+def is_spread(offsets_s: Sequence[float]) -> bool:
+    """Whether plays start at multiples of one distance, rounded to ms, as `start_offset_ms: spread` has them. Some may
+    be missing. Example: 0, 6 and 18 s do, 0, 6 and 7.5 s do not."""
+    ordered = sorted(offsets_s)
+    distance = min((later - start for start, later in pairwise(ordered)), default=math.inf)
+    if not 0 < distance < math.inf:
+        return distance == math.inf
+    distance = ordered[-1] / round(ordered[-1] / distance)
+    return all(abs(start - round(start / distance) * distance) <= 2 * ROUNDING_S for start in ordered)
+
+
 def layout_of(runs: Sequence[Run], others: Sequence[Run] = ()) -> Layout:
     """Clusters are pairs of traces. In each, plays by their start offset; those that overlap are neighbours. `others`:
     plays at the same places, which may take longer."""
@@ -51,7 +64,9 @@ def layout_of(runs: Sequence[Run], others: Sequence[Run] = ()) -> Layout:
     by_pair = grouped((run.pair, number) for number, run in enumerate(runs))
     start = [float(run.config["start_offset_ms"]) / 1000 for run in runs]
     clusters = [tuple(sorted(of_pair, key=lambda number: (start[number], number))) for of_pair in by_pair.values()]
-    return Layout(tuple(clusters), tuple(neighbours([start[k] for k in cluster], length_s) for cluster in clusters))
+    starts = [[start[number] for number in cluster] for cluster in clusters]
+    blocks = tuple(neighbours(of_pair, length_s) for of_pair in starts)
+    return Layout(tuple(clusters), blocks, spread=all(map(is_spread, starts)))
 
 
 # --- differences ------------------------------------------------------------------------------------------------------

@@ -62,12 +62,16 @@ def of_windows(layout: Layout, factor: float = 1.0) -> Shortage | None:
 
 
 def _more_windows(layout: Layout, needed: int, pairs: int) -> str:
-    """Plays that overlap already fill their traces: then only other traces, or shorter plays, bring more windows."""
+    """Plays that overlap although they are spread already fill their traces: then only other traces, or shorter plays,
+    bring more windows."""
+    seeds = math.ceil(needed / pairs)
+    spread = f"seeds: {seeds} with {SPREAD}" if layout.plays < seeds * pairs else SPREAD
     if all(block == 1 for block in layout.blocks):
-        return f"seeds: {math.ceil(needed / pairs)} with {SPREAD}"
+        return f"seeds: {seeds} with {SPREAD}"
+    first = "" if layout.spread else f"{spread}, or "
     if pairs > 1:
-        return f"{math.ceil(pairs * needed / layout.windows)} pairs instead of {pairs}"
-    return "more pairs, or a shorter player.duration_s"
+        return f"{first}{math.ceil(pairs * needed / layout.windows)} pairs instead of {pairs}"
+    return f"{first}more pairs, or a shorter player.duration_s"
 
 
 def of_sample(sample: Sample, q: float, interval: Interval, things: str, seeds: int) -> Shortage | None:

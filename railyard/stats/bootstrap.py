@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock
 
 import numpy as np
@@ -47,6 +47,8 @@ class Layout:
     blocks: tuple[int, ...]
     fixed: bool = False
     """The statement is about these pairs, however many they are."""
+    spread: bool = True
+    """The plays of each pair start at equal distances, as `start_offset_ms: spread` has them."""
 
     @classmethod
     def of_independent(cls, plays: int) -> Layout:
@@ -89,7 +91,7 @@ class Layout:
 
     def within(self) -> Layout:
         """The same plays, for a statement about these pairs."""
-        return Layout(self.clusters, self.blocks, fixed=True) if self.by_cluster else self
+        return replace(self, fixed=True) if self.by_cluster else self
 
     @property
     def units(self) -> int:
