@@ -96,6 +96,17 @@ def test_each_place_that_says_n_too_small_says_what_is_short(make_campaign: Make
     assert differences.too_small(runs).startswith("n too small (2 of 5 windows of trace; 3 more: seeds: 5 with ")
 
 
+def test_sentences_of_a_note_have_a_space_between_them(make_campaign: Make) -> None:
+    """The median has an interval, the p95 none."""
+    made = [
+        FakeRun(seed=seed, start_offset_ms=60_000 * seed, rct_s=[0.1 * (seed + chunk) for chunk in range(12)])
+        for seed in range(6)
+    ]
+    out = make_campaign(*made)
+    page = write_report(*load_campaign(out), out).read_text()
+    assert "maxima are of these plays. n too small: RCT p95 (6 of 8 windows of trace; " in page
+
+
 def test_the_gate_says_how_many_plays_an_interval_needs() -> None:
     """With five plays the rarest result of the signed-rank test has p = 6 %."""
     suite, _ = load_suite(find_suite("default"))
