@@ -10,7 +10,7 @@ from __future__ import annotations
 import html
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, SupportsIndex
@@ -55,8 +55,8 @@ class Campaign:
     """A campaign's results. A notebook shows the figures of each pair and scheme."""
 
     folder: Path
-    record: dict[str, Any]
-    runs: list[Run]
+    record: dict[str, Any] = field(repr=False)
+    runs: list[Run] = field(repr=False)
 
     @cached_property
     def tables(self) -> dict[str, pa.Table]:
@@ -72,18 +72,19 @@ class Campaign:
     def schemes(self) -> list[str]:
         return list(dict.fromkeys(run.label for run in self.runs))
 
-    def run(self, run_id: str) -> Run:
-        """Raises UserError where there is no such run."""
+    def run(self, run_id: str | Run) -> Run:
+        """A run by its name, or one of `runs`. Raises UserError where there is no such run."""
         known = {run.run_id: run for run in self.runs}
+        run_id = run_id.run_id if isinstance(run_id, Run) else run_id
         if run_id not in known:
             raise UserError(f"{self.folder}: there is no run '{run_id}'; {near_miss(run_id, known)}")
         return known[run_id]
 
-    def replay(self, run_id: str) -> go.Figure:
+    def replay(self, run_id: str | Run) -> go.Figure:
         """Everything that happened in one run, on one axis of time."""
         return draw(read_replay(self.folder / "runs" / self.run(run_id).run_id))
 
-    def explain(self, run_id: str, chunk: int | None = None) -> Explained:
+    def explain(self, run_id: str | Run, chunk: int | None = None) -> Explained:
         """Why a chunk of a run took so long; by default the slowest. Raises UserError where the logs do not tell."""
         return Explained(explanation.explain(self.folder / "runs" / self.run(run_id).run_id, chunk))
 

@@ -57,10 +57,16 @@ def test_a_notebook_shows_tables_and_figures(campaign: rr.Campaign) -> None:
     assert campaign.replay(campaign.runs[0].run_id).data
 
 
+def test_what_python_prints_of_a_campaign_fits_a_line(campaign: rr.Campaign) -> None:
+    assert repr(campaign) == f"Campaign(folder={campaign.folder!r})"
+    assert len(repr(campaign.runs[0])) < 1000
+
+
 def test_a_slow_chunk_is_explained_and_its_parts_are_its_time(campaign: rr.Campaign) -> None:
     run = campaign.run("subway-1--vanilla-mp--s1")
     slowest = max(run.chunks, key=lambda chunk: chunk.rct_s)
     found = campaign.explain(run.run_id)
+    assert campaign.explain(run) == found
     assert sum(found.parts["seconds"].to_pylist()) == pytest.approx(slowest.rct_s, abs=1e-6)
     assert found.sentences[0].startswith(f"Chunk {slowest.index} took ") and "bounded by" in found._repr_html_()
 

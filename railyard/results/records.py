@@ -69,9 +69,9 @@ class PathBytes:
 @dataclass(frozen=True)
 class Run:
     run_id: str
-    record: dict[str, Any]
+    record: dict[str, Any] = field(repr=False)
     started: datetime
-    chunks: list[Chunk]
+    chunks: list[Chunk] = field(repr=False)
     paths: list[PathBytes]
     first_frame_s: float | None
     handshake_s: float | None
