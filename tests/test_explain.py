@@ -97,6 +97,19 @@ def test_a_gap_of_the_trace_is_named_as_an_outage_of_its_length(runs: dict[str, 
     assert any("wifi offered nothing" in sentence for sentence in sentences(hit[0]))
 
 
+def test_delays_of_each_direction_and_over_time_are_parts_of_the_time(tmp_path: Path) -> None:
+    """Base delay is the least one of a delay trace; what it has on top is jitter."""
+    (tmp_path / "slow.delay").write_text("0,25\n1000,75\n60000,75\n")
+    links = "links: {wifi: {down_delay_trace: slow.delay, up_delay_ms: 40}}"
+    found = explained(ran(tmp_path, "[{scheme: sp, path: wifi}]", links=links)["sp"])
+    first, last = ({(part.step, part.bound): part.seconds for part in one.parts} for one in (found[0], found[-1]))
+    for one in (first, last):
+        assert one["request", "base delay"] == pytest.approx(0.04, abs=0.001)
+        assert one["delivery", "base delay"] == pytest.approx(0.025, abs=0.001)
+    assert ("delivery", "wake-up or jitter") not in first
+    assert last["delivery", "wake-up or jitter"] == pytest.approx(0.05, abs=0.001)
+
+
 def test_a_re_injected_chunk_names_the_copy_and_the_path_that_was_late(tmp_path: Path) -> None:
     copied = [
         (found, part)

@@ -16,6 +16,7 @@ from railyard.base.jsonl import read_json
 from railyard.results.linklog.read import LinkLog, link_log_of
 from railyard.results.qlogdiff import frame_length, no_qlogs, path_names, timed_events
 from railyard.results.shapes import as_written
+from railyard.traces.settings import least_delay_ms
 
 # A link that offers nothing for so long is in an outage.
 OUTAGE_MS = 100.0
@@ -293,11 +294,17 @@ class _End:
     }
 
 
-def _links(run: Path, emulator: dict[str, Any], config: dict[str, Any]) -> dict[tuple[str, str], Link]:
-    delays = {path["name"]: float(path["delay_ms"]) for path in emulator["paths"]}
+def _base_delay_ms(path: dict[str, Any], way: str) -> float:
+    """Of a path in a run's record, one way. Of a delay trace the least delay, unless its file is gone."""
+    files = {name: Path(file) for name, file in path.get("delay_traces", {}).items() if Path(file).is_file()}
+    settings = {name: value for name, value in path.get("settings", {}).items() if not name.endswith("jitter_ms")}
+    return least_delay_ms(path["delay_ms"], settings, files, way)
+
+
+def _links(run: Path, config: dict[str, Any]) -> dict[tuple[str, str], Link]:
     return {
-        (name, way): Link(delay_ms, link_log_of(run, f"{name}.{way}"))
-        for name, delay_ms in delays.items()
+        (path["name"], way): Link(_base_delay_ms(path, way), link_log_of(run, f"{path['name']}.{way}"))
+        for path in config["paths"]
         for way in ("up", "down")
     }
 
@@ -312,7 +319,7 @@ def read_flight(run: Path, config: dict[str, Any]) -> Flight:
         emulator = read_json(run / "mpshell.json")
         t0_us = float(emulator.get("t0_monotonic_us", 0))
         names = path_names(run)
-        flight = Flight([], [], [], {}, [], _links(run, emulator, config))
+        flight = Flight([], [], [], {}, [], _links(run, config))
         for file in servers:
             other = file.with_name(file.name.replace("_server", "_client"))
             server = _End(file, t0_us, names, "remote")
