@@ -8,6 +8,7 @@ import random
 import shutil
 from collections import Counter
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import jsonschema
@@ -141,6 +142,23 @@ def test_asynchronous_slices_begin_and_end_within_each_other(trace: list[dict[st
             assert name == event["name"] and begin <= event["ts"]
     assert open_of and not any(open_of.values())
     assert {"queue", "flight"} <= {event["name"] for event in trace if event["ph"] == "b"}
+
+
+def test_a_packet_waits_in_the_queue_after_its_delay(trace: list[dict[str, Any]]) -> None:
+    """As in the emulated link; `queue_ms` is what the link's log has."""
+    wifi, begins, off_ms = processes(trace)["path wifi"], dict[tuple[Any, ...], Any](), list[float]()
+    for event in trace:
+        if event["pid"] != wifi or event["name"] not in ("flight", "queue"):
+            continue
+        key = (event["cat"], event["id"], event["name"])
+        if event["ph"] == "b":
+            begins[key] = event
+        elif event["name"] == "flight":
+            assert event["ts"] - begins[key]["ts"] == pytest.approx(52_000)
+        else:
+            assert begins[key]["ts"] - begins[*key[:2], "flight"]["ts"] == pytest.approx(52_000)
+            off_ms.append(abs(begins[key]["args"]["queue_ms"] - (event["ts"] - begins[key]["ts"]) / 1000))
+    assert len(off_ms) > 100 and median(off_ms) < 1
 
 
 def test_a_copy_is_reached_by_an_arrow_from_the_packet_that_had_its_data_first(trace: list[dict[str, Any]]) -> None:

@@ -75,12 +75,13 @@ def _packet(pid: int, way: str, packet: Packet, key: str, link: Link | None) -> 
         return
     begin, *rest = _span(pid, f"{way}: packets", key, name, packet.sent_s, packet.received_s, **args)
     yield begin
-    left_ms = packet.received_s * 1000 - link.delay_ms if link is not None else 0.0
-    waited_ms = link.waited_ms(left_ms) if link is not None else None
-    if waited_ms is not None:
-        middle_s = min(packet.received_s, max(packet.sent_s, left_ms / 1000))
-        yield from _span(pid, f"{way}: packets", key, "queue", packet.sent_s, middle_s, queue_ms=round(waited_ms, 3))
-        yield from _span(pid, f"{way}: packets", key, "flight", middle_s, packet.received_s)
+    waited_ms = link.waited_ms(packet.received_s * 1000) if link is not None else None
+    if link is not None and waited_ms is not None:  # the delay is before the queue (docs/reference/links.md)
+        queued_s = min(packet.received_s, packet.sent_s + link.delay_ms / 1000)
+        yield from _span(pid, f"{way}: packets", key, "flight", packet.sent_s, queued_s)
+        yield from _span(
+            pid, f"{way}: packets", key, "queue", queued_s, packet.received_s, queue_ms=round(waited_ms, 3)
+        )
     yield from rest
 
 
