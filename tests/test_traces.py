@@ -67,6 +67,7 @@ def test_the_last_line_needs_no_line_end(tmp_path: Path) -> None:
         ("-1\n2\n", 1, "'-1' is not a timestamp"),
         ("1.5\n2\n", 1, "'1.5' is not a timestamp"),
         ("1\n2\r\n3\n", 2, "LF alone"),
+        ("\xef\xbb\xbf1\n2\n", 1, "byte order mark"),
         ("1\n9\n8\n10\n", 3, "timestamp 8 comes after 9"),
         ("0\n0\n", 2, "last timestamp is 0"),
         ("1\n" + "9" * (MAX_DIGITS + 1) + "\n", 2, "digits"),

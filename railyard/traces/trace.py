@@ -6,6 +6,7 @@ A trace is a text file with one non-decreasing integer a line, in milliseconds. 
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 from array import array
 from bisect import bisect_right
@@ -145,11 +146,11 @@ def _parse(path: Path, data: bytes) -> IntArray:
         position = int(np.argmax(alien))
         line = int(np.searchsorted(ends, position)) + 1
         text = data[int(ends[line - 2]) + 1 if line > 1 else 0 : int(ends[line - 1])][:40]
-        remedy = (
-            "write line ends as LF alone, as traces convert does"
-            if text.endswith(b"\r")
-            else "write one integer in ms and nothing else"
-        )
+        remedy = "write one integer in ms and nothing else"
+        if text.endswith(b"\r"):
+            remedy = "write line ends as LF alone, as traces convert does"
+        if text.startswith(codecs.BOM_UTF8):
+            remedy = "the file begins with a byte order mark; write none, as traces convert does"
         faults.append((line, f"{text.decode('latin-1')!r} is not a timestamp; {remedy}"))
     if blank is not None:
         faults.append((blank, "the line is blank; remove it"))
