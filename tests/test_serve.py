@@ -44,6 +44,7 @@ def test_a_campaign_leads_to_its_runs_and_a_comparison(server: Server) -> None:
     assert listed.status == 200 and 'href="/campaign/campaign"' in listed.text and "14" in listed.text
     page = server.get("/campaign/campaign")
     assert page.status == 200 and "14 of 14" in page.text
+    assert 'class="n">RCT median s<' in page.text and 'class="n">first frame median s<' in page.text
     figure = re.search(r'data-figure="figure-1">([^<]*)<', page.text)
     assert figure is not None
     traces = json.loads(figure[1])["data"]

@@ -54,6 +54,10 @@ SELECT run_id, chunk, label, pair, rct_s, completed FROM chunks WHERE {condition
 """
 
 
+def _heads() -> list[str]:
+    return [f"{of.title} s" if of.unit == "s" else of.title for of in FIGURES if of.head]
+
+
 class Campaigns(Page):
     """The list, which says how those under way come on."""
 
@@ -147,7 +151,7 @@ class OneCampaign(Page):
         if number > pages:
             raise UserError(f"the table of runs has {counted(pages, 'part')}, and no page {number}.")
         about |= {"seen": seen, "order": order, "orders": list(ORDERS), "of": of, "number": number, "pages": pages}
-        about |= {"distributions": DISTRIBUTIONS, "heads": [of.title for of in FIGURES if of.head], "link": self._link}
+        about |= {"distributions": DISTRIBUTIONS, "heads": _heads(), "link": self._link}
         self.draw("campaign.html.j2", **about)
 
     def _number(self, name: str) -> int:
