@@ -12,7 +12,7 @@ import pytest
 from conftest import good
 from in_process import railyard
 from railyard.base.paths import ROOT
-from railyard.base.units import bare, value_in, with_units
+from railyard.base.units import bare, size_in_words, value_in, with_units
 from railyard.base.yamlfile import FieldError
 from railyard.experiment.model import load_experiment
 
@@ -53,6 +53,11 @@ def file(tmp_path: Path) -> Path:
 )
 def test_a_value_with_a_unit_is_a_number_in_the_fields_unit(field: str, text: object, value: object) -> None:
     assert value_in(field, text) == value and type(value_in(field, text)) is type(value)
+
+
+@pytest.mark.parametrize("words", ["512 KiB", "1024 KiB", "1 MB", "250 kB", "1500 B", "0 KiB"])
+def test_a_size_is_printed_as_a_field_takes_it(words: str) -> None:
+    assert size_in_words(value_in("chunk_bytes", words)) == words
 
 
 @pytest.mark.parametrize(("field", "text"), [("bitrate_bps", "8MB"), ("bitrate_bps", "8MBps"), ("duration_s", "3KiB")])

@@ -23,6 +23,7 @@ UNITS: dict[str, dict[str, Decimal]] = {
     | {f"{letter}B": Decimal(1000) ** power for letter, power in (("k", 1), ("M", 2), ("G", 3))}
     | {f"{letter}iB": Decimal(1024) ** power for letter, power in (("K", 1), ("M", 2), ("G", 3))},
 }
+_SIZES = {"KiB": 1024, "MB": 10**6, "kB": 1000, "B": 1}
 _VALUE = re.compile(r"(?P<number>[0-9]{1,15}(?:\.[0-9]{1,9})?) ?(?P<unit>[A-Za-z]+)")
 
 
@@ -65,3 +66,8 @@ def with_units(data: dict[Any, Any], fields: Container[str] = ()) -> dict[Any, A
             raise FieldError(str(name), f"'{full_name}' is given as well; leave one of them out.")
         converted[full_name] = value_in(full_name, value) if isinstance(full_name, str) else value
     return converted
+
+
+def size_in_words(count: int) -> str:
+    """A number of bytes as a whole number: "512 KiB", "1 MB", "1500 B"."""
+    return next(f"{count // worth} {unit}" for unit, worth in _SIZES.items() if count % worth == 0)

@@ -14,6 +14,7 @@ from urllib.parse import quote
 import plotly.graph_objects as go
 
 from railyard.base.lists import distinct, grouped
+from railyard.base.units import size_in_words
 from railyard.base.words import counted
 from railyard.experiment.arenas import is_exact
 from railyard.experiment.model import SCHEME_DESCRIPTION
@@ -565,4 +566,4 @@ SECTIONS: list[Callable[[Context], Iterator[Section]]] = [
 
 
 FILTERS: dict[str, Callable[..., Any]] = {"seconds": seconds, "percent": percent, "megabytes": megabytes}
-FILTERS |= {"aligned": aligned, "counted": counted}
+FILTERS |= {"aligned": aligned, "counted": counted, "size": size_in_words}

@@ -14,6 +14,7 @@ import plotly.graph_objects as go
 from railyard.base import provenance
 from railyard.base.errors import UserError
 from railyard.base.style import LineStyle, layout
+from railyard.base.units import size_in_words
 from railyard.experiment.arenas import is_exact
 from railyard.experiment.settings import SETTINGS
 from railyard.report.exhibit import Column, Exhibit, Fidelity, Plot, Provenance
@@ -154,7 +155,7 @@ def player_settings(run: Run) -> dict[str, str]:
     player = run.config["player"]
     return {
         "video": f"{player['bitrate_bps'] / 1e6:g} Mbps, {player['duration_s']:g} s",
-        "request size": f"{player['chunk_bytes'] / 1024:g} KiB, {player['concurrency']} at a time",
+        "request size": f"{size_in_words(player['chunk_bytes'])}, {player['concurrency']} at a time",
         "congestion control": f"{run.config['congestion']}, decoupled",
     }
 
