@@ -212,6 +212,12 @@ def find_command(command: Any, words: list[str]) -> tuple[Any, list[str]]:
     return command, words
 
 
+def test_runs_that_pages_name_are_named_with_their_campaign() -> None:
+    """A run's name alone is that of each campaign over the pair, and `railyard` asks which one is meant."""
+    alone = re.compile(r"railyard (?:show|diff|explain|qlog|repeat)(?: \S+)*? (?![\w./-]*/)\S+--s[0-9]+\b")
+    assert {page.name: alone.findall(page.read_text()) for page in PAGES if alone.search(page.read_text())} == {}
+
+
 def test_command_lines_of_railyard_exist() -> None:
     lines = command_lines("railyard")
     assert len(lines) > 30
