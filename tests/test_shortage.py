@@ -107,6 +107,13 @@ def test_sentences_of_a_note_have_a_space_between_them(make_campaign: Make) -> N
     assert "maxima are of these plays. n too small: RCT p95 (6 of 8 windows of trace; " in page
 
 
+@pytest.mark.parametrize("stalled_s", [0.0, 2.0])
+def test_show_says_once_that_plays_are_too_few_to_decide_elsewhere(make_campaign: Make, stalled_s: float) -> None:
+    made = [FakeRun(rebuffer_time_s=stalled_s), FakeRun(rebuffer_time_s=stalled_s / 2, label="sp", scheme="sp")]
+    shown = " ".join(railyard("show", str(make_campaign(*made))).stdout.split())
+    assert shown.count("at other places is not decided") == 1, shown
+
+
 def test_the_gate_says_how_many_plays_an_interval_needs() -> None:
     """With five plays the rarest result of the signed-rank test has p = 6 %."""
     suite, _ = load_suite(find_suite("default"))

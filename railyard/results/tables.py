@@ -232,15 +232,16 @@ def print_findings(console: Console, conclusions: findings.Findings | None) -> N
             console.print(f"{pair}: {sentence}", markup=False)
 
 
-def print_established(console: Console, runs: Sequence[Run], known: findings.Compared) -> None:
-    """Which differences between schemes are established."""
+def print_established(console: Console, runs: Sequence[Run], known: findings.Compared, headline: str) -> None:
+    """Which differences between schemes are established, where the headline does not say why none is."""
     played = differences.sound(runs)
     compared = differences.usual(played)
     if not compared:
         return
     small = differences.too_small(played)
     if small:
-        console.print(small, markup=False, soft_wrap=True)
+        if small.partition(". ")[0] not in headline:
+            console.print(small, markup=False, soft_wrap=True)
         return
     established = differences.sentences(findings.over_all(known, compared))
     for sentence in established or ["No difference between two schemes is established."]:
@@ -286,5 +287,6 @@ def print_comparison(
         names = "; ".join(f"{run.run_id}: {run.outcome}: {run.record['message']}" for run in failed)
         console.print(f"A program failed: {names}", style="red")
     known = findings.compared(runs)
-    print_findings(console, findings.find(runs, not_run, rule, known))
-    print_established(console, runs, known)
+    conclusions = findings.find(runs, not_run, rule, known)
+    print_findings(console, conclusions)
+    print_established(console, runs, known, conclusions.headline if conclusions else "")
