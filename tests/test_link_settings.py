@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
+from conftest import FakeRun
 from in_process import railyard
 from railyard.arenas.sim import ARENA, job
 from railyard.base.errors import UserError
 from railyard.experiment.model import load_experiment
+from railyard.report import write_report
 from railyard.results.oracle import paths_of_run
-from railyard.results.records import load_run
+from railyard.results.records import load_campaign, load_run
 from railyard.run import record as run_record
 from railyard.run.resolve import resolve
 from railyard.run.runspec import RunSpec, mpshell_command, player_command, server_command
@@ -206,6 +209,25 @@ def test_what_is_printed_of_a_link_is_what_it_had(tmp_path: Path) -> None:
         ("lte", "up"): (None, "droptail:bytes=80000"),
         ("lte", "down"): (None, "droptail:bytes=80000"),
     }
+
+
+def test_links_that_differ_between_schemes_are_told_of_each(make_campaign: Callable[..., Path]) -> None:
+    """As in an exhibit that varies the RTT of a path."""
+
+    def path(name: str, delay_ms: float) -> dict[str, Any]:
+        traces = dict.fromkeys(("up", "down"), "/gone") | dict.fromkeys(("up_sha256", "down_sha256"), "a" * 64)
+        return traces | {"name": name, "technology": name, "delay_ms": delay_ms, "queue": "infinite", "loss": 0.0}
+
+    made = [
+        FakeRun(label=f"xlink--{ms}", seed=seed, paths=[path("wifi", 10), path("lte", ms)])
+        for ms in (10, 80)
+        for seed in (1, 2)
+    ]
+    out = make_campaign(*made)
+    page = write_report(*load_campaign(out), out).read_text()
+    assert "wifi (wifi, primary): base RTT 20 ms, queue infinite" in page
+    lte = "base RTT 20 ms, queue infinite (xlink--10); base RTT 160 ms, queue infinite (xlink--80)"
+    assert f"lte (lte): {lte}" in page
 
 
 INDEX = """\

@@ -366,11 +366,23 @@ def _told(context: Context, pair: str) -> list[str]:
 def _described_paths(runs: list[Run]) -> list[str]:
     # A single path scheme runs on each path in turn; the others say which one is the primary path.
     chosen = next((run for run in runs if run.config["scheme"] not in ("sp", "tcp")), runs[0]).config
+    described = grouped(
+        ((path["name"], ", ".join(_described_settings(path))), run.label)
+        for run in runs
+        for path in run.config["paths"]
+    )
     return [
         f"{path['name']} ({path['technology']}{', primary' if path['name'] == chosen['primary'] else ''}): "
-        + ", ".join(_described_settings(path))
+        + _of_schemes({words: distinct(labels) for (name, words), labels in described.items() if name == path["name"]})
         for path in chosen["paths"]
     ]
+
+
+def _of_schemes(described: dict[str, list[str]]) -> str:
+    """The one description of all schemes, or each with its schemes: the parts of an exhibit may have other links."""
+    if len(described) == 1:
+        return "".join(described)
+    return "; ".join(f"{words} ({', '.join(labels)})" for words, labels in described.items())
 
 
 def _described_settings(path: dict[str, Any]) -> Iterator[str]:
