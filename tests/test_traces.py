@@ -573,6 +573,9 @@ def test_plot_draws_all_paths_and_directions_of_a_pair_or_one_trace(tmp_path: Pa
         content = (tmp_path / name).read_text()
         for title in ("wifi down: mean ", "wifi up: mean ", "lte down: mean ", "lte up: mean "):
             assert title in content, (name, title)
+    silent = write(tmp_path / "u.down", "100\n200\n300\n600\n")
+    assert railyard_traces("plot", str(silent), "--out", str(tmp_path / "u.svg"))[0] == 0
+    assert "1 outage of 200 ms or more, 50.0% of the time" in (tmp_path / "u.svg").read_text()
     one = write(tmp_path / "t.down", "250\n500\n")
     assert railyard_traces("plot", str(one), "--out", str(tmp_path / "b.png"))[0] == 0
     assert (tmp_path / "b.png").read_bytes().startswith(b"\x89PNG")

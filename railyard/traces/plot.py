@@ -15,6 +15,7 @@ from plotly.subplots import make_subplots
 from railyard.base.errors import UserError
 from railyard.base.plotfile import rows_figure, write_plot
 from railyard.base.style import BLUE, INK, STALL_COLOUR, layout
+from railyard.base.words import counted
 from railyard.traces.index import Pair
 from railyard.traces.stats import GAP_MS
 from railyard.traces.trace import IntArray, Trace, read_trace
@@ -98,7 +99,9 @@ def _draw_row(axis: Axes, row: Strip, bin_ms: int, start_ms: int, duration_ms: i
 
 def _heading(row: Strip, silent: list[tuple[float, float]], duration_ms: int) -> str:
     lost = sum(end - begin for begin, end in silent) / (duration_ms / 1e3)
-    outages = f"{len(silent)} outages of {GAP_MS} ms or more, {lost:.1%} of the time" if silent else "no outages"
+    outages = (
+        f"{counted(len(silent), 'outage')} of {GAP_MS} ms or more, {lost:.1%} of the time" if silent else "no outages"
+    )
     return f"{row.title}: mean {row.trace.mean_mbps:.2f} Mbps, {outages}"
 
 
