@@ -239,6 +239,7 @@ def test_a_forest_plot_has_a_line_for_each_difference_with_an_interval(make_camp
     page = (folder / "f.html").read_text()
     assert '"mode":"lines"' not in page, "both ends of an interval are marks, for which the axis leaves room"
     caption = page.split("<figcaption>")[1]
+    assert "left of the line is better" in caption
     assert "&lt;b&gt;mine&lt;/b&gt; against sp: RCT median −50 %" in caption and "<b>mine" not in caption
 
 

@@ -322,6 +322,9 @@ _OPEN = ("#777777", "circle-open", "not established")
 FOREST_ROW_PX = 24
 
 
+FOREST_CAPTION = "Differences of schemes at the same places, with 95 % intervals; left of the line is better."
+
+
 def forest(differences: Sequence[Difference]) -> go.Figure:
     """Each difference that has an interval as a mark on a line of its own: those of times in per cent above those of
     rates in points. Raises UserError where there is none."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from railyard.base.errors import UserError
 from railyard.base.files import write_named
-from railyard.report.figures import forest
+from railyard.report.figures import FOREST_CAPTION, forest
 from railyard.report.paper import FORMATS, inches, write_figure
 from railyard.results import differences
 from railyard.results.differences import Difference
@@ -39,6 +39,6 @@ def write_forest(compared: Sequence[Difference], out: Path, width: str | None) -
     if out.suffix != HTML:
         write_figure(drawn.to_dict(), out, inches(width or WIDTH))
         return
-    caption = html.escape(" ".join(differences.sentences(compared)) or UNDECIDED)
+    caption = html.escape(" ".join([FOREST_CAPTION, *(differences.sentences(compared) or [UNDECIDED])]))
     plot = drawn.to_html(full_html=False, include_plotlyjs=True, div_id="forest")
     write_named(out, _PAGE.format(plot=plot, caption=caption))

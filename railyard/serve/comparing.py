@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from railyard.base.errors import UserError
-from railyard.report.figures import forest
+from railyard.report.figures import FOREST_CAPTION, forest
 from railyard.report.sections import Drawing, embedded
 from railyard.results import differences, shortage
 from railyard.results.differences import Difference
@@ -32,8 +32,7 @@ def _drawn(compared: Sequence[Difference]) -> Drawing | None:
         drawn = forest(compared)
     except UserError:
         return None  # no difference has an interval; the table says so
-    caption = "Differences of schemes at the same places, with 95 % intervals; left of the line is better."
-    return Drawing(1, caption, embedded(drawn.to_json()), int(drawn.layout.height), caption)
+    return Drawing(1, FOREST_CAPTION, embedded(drawn.to_json()), int(drawn.layout.height), FOREST_CAPTION)
 
 
 def compare(runs: Sequence[Run], chosen: Sequence[tuple[str, str]], notes: Sequence[str], by_pair: bool) -> Comparison:
