@@ -20,6 +20,7 @@ from railyard.base.paths import ROOT, programs_dir
 from railyard.cli import reference
 from railyard.cli.main import whole
 from railyard.experiment.model import Experiment, load_experiment
+from railyard.results import columns
 from railyard.results.aggregate import write_parquet
 from railyard.results.query import connect, run_query
 from railyard.results.records import load_campaign
@@ -210,6 +211,10 @@ def find_command(command: Any, words: list[str]) -> tuple[Any, list[str]]:
         assert words and words[0] in command.commands, f"no such command: railyard {' '.join(words)}"
         command, words = command.commands[words[0]], words[1:]
     return command, words
+
+
+def test_the_schema_of_the_tables_is_the_present_one() -> None:
+    assert f"`{columns.METADATA_KEY}`, now {columns.SCHEMA}." in (DOCS / "reference" / "results.md").read_text()
 
 
 def test_runs_that_pages_name_are_named_with_their_campaign() -> None:
