@@ -324,6 +324,8 @@ def test_a_name_that_is_no_run_is_told_what_it_is(
         (run, f"'{run}' is in more than one campaign; say which: "),
         ("unit", "'unit' is a campaign; name one of its runs, unit/RUN"),
         ("nothing", "there is no run or campaign 'nothing'"),
+        ("gone.zip", "gone.zip: there is no such file"),
+        ("out/gone.sqlog", "out/gone.sqlog: there is no such file"),
         ("unti", "did you mean 'unit'?"),
         ("other/subway-1--xlink--s9", "has no run 'subway-1--xlink--s9'; did you mean 'other/subway-1--xlink--s"),
     ]

@@ -230,6 +230,10 @@ def moment(campaign: StoredCampaign) -> float:
     return campaign.started.timestamp() if campaign.started else 0.0
 
 
+FILES = (".zip", ".qlog", ".sqlog")
+"""Commands that take a run take these, too: an archive, qlogs of any stack."""
+
+
 def find_run(name: str, results: Path) -> Path:
     """A run's folder, given as find_run_or_campaign() takes it. Raises UserError where that is a campaign."""
     folder = find_run_or_campaign(name, results)
@@ -268,6 +272,8 @@ def find_run_or_campaign(name: str, results: Path) -> Path:
         raise UserError(f"'{name}' is in more than one campaign; say which: {places}.")
     if given.is_dir():
         return given  # what is missing there is for the caller to say
+    if given.suffix in FILES:
+        raise UserError(f"{name}: there is no such file; check the path.")
     by_link = {campaign.experiment_name: campaign for campaign in campaigns if _is_named(campaign)}
     named = {campaign.name: campaign for campaign in campaigns} | by_link
     if run_id and first in named:
