@@ -84,16 +84,17 @@ static void set_events(connection *c, uint32_t events) {
 
 static json_t *describe_flow(size_t id, const tcp_flow *flow) {
     char local[64], remote[64];
-    return json_pack("{s:I, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "id", (json_int_t)id, "local",
+    return json_pack("{s:I, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "id", (json_int_t)id, "local",
                      xl_addr_format(&flow->local, local, sizeof local), "remote",
                      xl_addr_format(&flow->remote, remote, sizeof remote), "bytes_sent", (json_int_t)flow->bytes_sent,
-                     "bytes_received", (json_int_t)flow->bytes_received, "packets_sent", (json_int_t)flow->packets_sent,
-                     "packets_lost", (json_int_t)flow->packets_lost, "srtt_us", (json_int_t)flow->srtt_us, "cwnd_bytes",
+                     "retransmitted_bytes", (json_int_t)flow->bytes_retransmitted, "bytes_received",
+                     (json_int_t)flow->bytes_received, "packets_sent", (json_int_t)flow->packets_sent, "packets_lost",
+                     (json_int_t)flow->packets_lost, "srtt_us", (json_int_t)flow->srtt_us, "cwnd_bytes",
                      (json_int_t)flow->cwnd_bytes);
 }
 
 /* Adds a connection's figures to the totals. The kernel's own count of bytes sent is no base: it counts again what a
- * local queue refused. What MPTCP re-injects it does not tell. */
+ * local queue refused. */
 static json_t *account(connection *c) {
     server_totals *totals = &c->service->totals;
     json_t *paths = json_array();
@@ -105,8 +106,11 @@ static json_t *account(connection *c) {
         json_array_append_new(paths, path);
         retransmitted += c->stats.flows[i].bytes_retransmitted;
     }
-    totals->stream_bytes_sent += c->written + retransmitted;
+    uint64_t reinjected = tcp_stats_reinjected(&c->stats);
+    totals->stream_bytes_sent += c->written + retransmitted + reinjected;
     totals->retransmitted_bytes += retransmitted;
+    totals->reinjected_bytes += reinjected;
+    totals->silent_connections += !c->stats.knows_data_sent && c->stats.fallbacks == 0;
     return paths;
 }
 
@@ -372,7 +376,6 @@ static void add_connection(service *s, int fd, const xl_addr *remote, uint64_t n
     s->first = c;
     s->count++;
     s->totals.connections++;
-    s->totals.kernel_connections++;
 }
 
 static int accept_one(const service *s, xl_addr *remote) {

@@ -10,7 +10,7 @@ static const struct {
     {"given_up_bytes", offsetof(server_totals, given_up_bytes)},
     {"migrations", offsetof(server_totals, migrations)},
     {"connections", offsetof(server_totals, connections)},
-    {"kernel_connections", offsetof(server_totals, kernel_connections)},
+    {"silent_connections", offsetof(server_totals, silent_connections)},
     {"refused", offsetof(server_totals, refused)},
     {"retries", offsetof(server_totals, retries)},
     {"stateless_resets", offsetof(server_totals, stateless_resets)},
@@ -54,7 +54,7 @@ json_t *server_describe(const server_config *o) {
 }
 
 json_t *server_summary_fields(const server_totals *t) {
-    bool known = t->connections == 0 || t->kernel_connections < t->connections;
+    bool known = t->connections == 0 || t->silent_connections < t->connections;
     uint64_t twice = t->reinjected_bytes + t->given_up_bytes;
     uint64_t fresh = t->stream_bytes_sent - (twice < t->stream_bytes_sent ? twice : 0);
     double redundancy = fresh > 0 ? (double)twice / (double)fresh : 0;

@@ -58,7 +58,7 @@ typedef struct {
 typedef struct {
     uint64_t stream_bytes_sent, reinjected_bytes, retransmitted_bytes, given_up_bytes;
     uint64_t migrations, connections;
-    uint64_t kernel_connections; /* of these, by kernel transports, which do not tell what they re-inject */
+    uint64_t silent_connections; /* of these, by kernel transports that do not tell what they re-inject */
     uint64_t refused;            /* clients that found no room */
     uint64_t retries, stateless_resets, misrouted, forwarded; /* see xl_endpoint_stats */
     json_t *paths;

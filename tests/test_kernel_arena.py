@@ -29,7 +29,7 @@ from railyard.base.errors import UserError
 from railyard.base.paths import ROOT, program
 from railyard.experiment.model import load_experiment
 from railyard.experiment.stacks import resolve_stack
-from railyard.results.records import load_campaign
+from railyard.results.records import Run, load_campaign
 from railyard.run import fidelity, vkernel
 from railyard.run import record as run_record
 from railyard.run.cores import one_core
@@ -331,6 +331,56 @@ def test_limits_of_the_path_manager_decide_how_many_subflows_there_are(tmp_path:
     assert joins == [1, 0]
     with pytest.raises(UserError, match="'mptcp_limits' is for mptcp"):
         specs_of(tmp_path, YAML.replace("schemes:", "schemes: [{scheme: xlink, mptcp_limits: {subflows: 1}}] #"))
+
+
+DARK = """\
+name: dark
+arena: kernel
+pairs: [lab-equal-12]
+schemes: [mptcp]
+start_offset_ms: 0
+player: {duration_s: 4, bitrate_bps: 8000000, chunk_bytes: 262144}
+time_limit_s: 20
+links: {wifi: {delay_ms: 15}}
+link_events: [{t_s: DOWN, path: wifi, state: down}, {t_s: UP, path: wifi, state: up}]
+"""
+
+
+def run_dark(tmp_path: Path, down_s: float, up_s: float) -> tuple[str, Run]:
+    """MPTCP, whose primary path is dark for a while: what the command prints, and the run."""
+    (tmp_path / "dark.yaml").write_text(DARK.replace("DOWN", str(down_s)).replace("UP", str(up_s)))
+    done = good(railyard("run", str(tmp_path / "dark.yaml"), "--out", str(tmp_path / "out")))
+    [run] = load_campaign(tmp_path / "out")[1]
+    return " ".join(done.stdout.split()), run
+
+
+@needs_kernel
+def test_what_mptcp_sends_again_on_another_subflow_is_its_redundancy(tmp_path: Path) -> None:
+    _, run = run_dark(tmp_path, 0.5, 1.2)
+    folder = tmp_path / "out" / "runs" / run.run_id
+    summary = json.loads((folder / "player.jsonl").read_text().splitlines()[-1])
+    server = [json.loads(line) for line in (folder / "server.jsonl").read_text().splitlines()]
+    [written] = [event["bytes_written"] for event in server if event["event"] == "connection_closed"]
+    # Once the path is back all arrives on each subflow, the copies too.
+    copies = sum(flow["bytes_received"] for flow in summary["transport"]["subflows"]) - written
+    assert copies > 0
+    assert run.reinjected_bytes == copies
+    assert run.redundancy == pytest.approx(copies / (written + (run.retransmitted_bytes or 0)))
+    assert run.record["mptcp"]["server"]["MPTCPRetrans"] > 0, "the server's counters are kept nowhere else"
+    shown = good(railyard("show", str(folder))).stdout
+    [of_wifi] = [line.split("│") for line in shown.splitlines() if line.startswith("│ wifi │")]
+    assert float(of_wifi[2]) > 1, "MB that the subflow sent"
+    assert "15" in next(line for line in shown.splitlines() if "wifi (wifi)" in line).split("│")[3], "delay in force"
+
+
+@needs_kernel
+def test_plain_tcp_in_place_of_mptcp_is_said(tmp_path: Path) -> None:
+    """Linux 6.12 leaves the option out after three SYNs without an answer."""
+    said, run = run_dark(tmp_path, 0.0, 3.5)
+    assert run.fell_back_to_tcp
+    assert {path.name: path.down_bytes > 0 for path in run.paths} == {"wifi": True, "lte": False}
+    assert "MPTCP fell back to plain TCP, which uses one path: mptcp in 1 of 1 run." in said
+    assert "MPTCP fell back to plain TCP" in (tmp_path / "out" / "report.html").read_text()
 
 
 @needs_kernel

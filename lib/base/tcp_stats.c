@@ -1,6 +1,7 @@
 #include "base/tcp_stats.h"
 
 #include <netinet/in.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -17,6 +18,18 @@
 #endif
 
 #define MAX_SUBFLOWS 16
+
+/* struct mptcp_info of Linux 6.5 and later, which headers may lack. A kernel fills as much of it as it has. */
+typedef struct {
+    uint8_t counts[6];
+    uint32_t flags, token;
+    uint64_t write_seq, snd_una, rcv_nxt;
+    uint8_t more_counts[3];
+    uint32_t retransmits;
+    uint64_t bytes_retrans, bytes_sent, bytes_received;
+} mptcp_info_6_5;
+
+_Static_assert(offsetof(mptcp_info_6_5, bytes_sent) == 56, "the kernel's layout");
 
 static tcp_flow *find_flow(tcp_stats *stats, const xl_addr *local, const xl_addr *remote) {
     for (size_t i = 0; i < stats->count; i++) {
@@ -60,10 +73,26 @@ void tcp_stats_sample_tcp(tcp_stats *stats, int fd) {
         record(stats, (struct sockaddr *)&local, (struct sockaddr *)&remote, &info);
 }
 
+/* mptcpi_bytes_retrans is no base: it lacks what is sent again when a subflow is stale or closed. */
+uint64_t tcp_stats_reinjected(const tcp_stats *stats) {
+    uint64_t first_sent = 0;
+    for (size_t i = 0; i < stats->count; i++)
+        first_sent += stats->flows[i].bytes_sent - stats->flows[i].bytes_retransmitted;
+    return stats->knows_data_sent && first_sent > stats->data_bytes_sent ? first_sent - stats->data_bytes_sent : 0;
+}
+
+/* The bytes that the kernel filled; 0: it is plain TCP. */
+static size_t read_info(int fd, mptcp_info_6_5 *info) {
+    socklen_t len = sizeof *info;
+    *info = (mptcp_info_6_5){0};
+    bool is_mptcp =
+        getsockopt(fd, SOL_MPTCP, MPTCP_INFO, info, &len) == 0 && (info->flags & MPTCP_INFO_FLAG_FALLBACK) == 0;
+    return is_mptcp ? len : 0;
+}
+
 void tcp_stats_sample_mptcp(tcp_stats *stats, int fd) {
-    struct mptcp_info info = {0};
-    socklen_t len = sizeof info;
-    if (getsockopt(fd, SOL_MPTCP, MPTCP_INFO, &info, &len) != 0 || (info.mptcpi_flags & MPTCP_INFO_FLAG_FALLBACK)) {
+    mptcp_info_6_5 info;
+    if (read_info(fd, &info) == 0) {
         stats->fallbacks++;
         tcp_stats_sample_tcp(stats, fd);
         return;
@@ -84,4 +113,9 @@ void tcp_stats_sample_mptcp(tcp_stats *stats, int fd) {
         return;
     for (size_t i = 0; i < addrs.head.num_subflows && i < MAX_SUBFLOWS; i++)
         record(stats, &addrs.addrs[i].sa_local, &addrs.addrs[i].sa_remote, &infos.info[i]);
+    /* Read last, so that what is sent in between is not taken for a copy. */
+    if (read_info(fd, &info) >= offsetof(mptcp_info_6_5, bytes_received)) {
+        stats->knows_data_sent = true;
+        stats->data_bytes_sent = info.bytes_sent;
+    }
 }

@@ -107,7 +107,8 @@ FIGURES = (
         Ratio(_sent_twice, _sent_once, is_known=_reports_bytes),
         "T / (all stream bytes sent − T), counted at the server, where T is re-injected bytes + bytes in flight on a "
         "path when it was given up (suspect, closed, or left by migration), which are sent again. Retransmissions "
-        "after loss are not in T. The kernel's MPTCP and other stacks do not report it (–).",
+        "after loss are not in T. Of the kernel's MPTCP, T is what was sent on more than one "
+        "subflow. Kernel TCP, MPTCP before Linux 6.5 and other stacks do not report it (–).",
         example="12 MB sent, 1.5 MB of them re-injected and 0.5 MB after a path was given up, is 20 %.",
         where="`runs.redundancy`",
         head=("redun-", "dancy"),

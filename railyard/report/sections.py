@@ -38,7 +38,7 @@ from railyard.results.findings import Compared, Findings, compared, find, over_a
 from railyard.results.oracle import PAYLOAD_BYTES
 from railyard.results.records import Run
 from railyard.results.shortage import Shortage
-from railyard.results.summary import Answer, read_answer
+from railyard.results.summary import Answer, fallback_words, read_answer
 from railyard.results.tables import (
     TextColumn,
     aligned,
@@ -308,6 +308,7 @@ def abstract(context: Context) -> Iterator[Section]:
         "nothing": not any(cell.shown.runs for row in rows.values() for cell in row),
         "marks": marks_in_words([cell for row in rows.values() for cell in row]),
         "broken": [f"{run.run_id}: {run.outcome}: {run.record['message']}" for run in valid if run.is_fault],
+        "fallen": fallback_words(valid),
         "cut": _cut([run for run in valid if run.outcome != "complete" and not run.is_fault]),
     }
     yield Section("abstract", "Abstract", "abstract.html.j2", data)

@@ -88,6 +88,7 @@ class Run:
     given_up_bytes: int = 0  # of the server's: in flight on a path that was given up, and sent again
     player_start_s: float | None = None  # on the clock of the links
     ended_s: float = 0.0  # the end of the player's log, since its start
+    fell_back_to_tcp: bool = False  # the kernel's MPTCP gave up, and plain TCP played over one path
 
     @cached_property
     def config(self) -> dict[str, Any]:
@@ -323,7 +324,8 @@ def _load(folder: Path, record: dict[str, Any]) -> Run:
     summary, server = summary_of(lines) or {}, summary_of(server_lines) or {}
     end_s = events[-1]["t"] if events else 0.0
     start_s = _player_start_s(events, emulator)
-    if record["config"]["scheme"] in ("mptcp", "tcp"):
+    scheme = record["config"]["scheme"]
+    if scheme == "tcp" or (scheme == "mptcp" and server.get("reinjected_bytes") is None):
         server = {}
     paths = [
         PathBytes(
@@ -362,6 +364,7 @@ def _load(folder: Path, record: dict[str, Any]) -> Run:
         given_up_bytes=int(server.get("given_up_bytes") or 0),
         player_start_s=start_s,
         ended_s=end_s,
+        fell_back_to_tcp=(summary.get("transport") or {}).get("fell_back_to_tcp") is True,
     )
 
 

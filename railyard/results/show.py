@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -86,12 +87,24 @@ def _print_outcome(console: Console, run: Run) -> None:
     )
     console.print(f"fidelity: {'exact, in virtual time' if run.is_exact else lateness}", soft_wrap=True)
     joins = {side: {k: v for k, v in counters.items() if v} for side, counters in run.record["mptcp"].items()}
+    if run.fell_back_to_tcp:
+        console.print("MPTCP gave up, and plain TCP played over one path", style="yellow")
     if any(joins.values()):
         console.print(f"MPTCP counters: {joins}", soft_wrap=True)
 
 
+SUMS = ("bytes_sent", "stream_bytes_sent", "reinjected_bytes", "retransmitted_bytes", "packets_lost")
+
+
+def _together(before: Mapping[str, Any], path: Mapping[str, Any]) -> dict[str, Any]:
+    """Two that used the same address, one after the other: their counts add up, the rest is the later one's."""
+    sums = {name: before.get(name, 0) + path[name] for name in SUMS if name in path}
+    return {**path, **sums}
+
+
 def _transport_paths(folder: Path) -> dict[str, dict[str, Any]]:
-    """What the server's transport counted on each path, by the path's name; empty for the kernel's transports."""
+    """What the server's transport counted on each path, by the path's name; of the kernel's, each TCP connection or
+    subflow."""
     names = path_names(folder)
     transport_paths: dict[str, dict[str, Any]] = {}
     for event in read_jsonl(folder / "server.jsonl"):
@@ -99,7 +112,7 @@ def _transport_paths(folder: Path) -> dict[str, dict[str, Any]]:
             for path in event.get("paths", []):
                 host = str(path.get("remote", "")).rpartition(":")[0].strip("[]")
                 if host in names:
-                    transport_paths[names[host]] = path
+                    transport_paths[names[host]] = _together(transport_paths.get(names[host], {}), path)
     return transport_paths
 
 
@@ -132,9 +145,9 @@ def _print_paths(console: Console, run: Run, folder: Path) -> None:
         for name, counted in transport.items():
             sent.add_row(
                 name,
-                megabytes(counted.get("stream_bytes_sent", 0)),
-                megabytes(counted.get("reinjected_bytes", 0)),
-                megabytes(counted.get("retransmitted_bytes", 0)),
+                megabytes(counted.get("stream_bytes_sent", counted.get("bytes_sent", 0))),
+                megabytes(counted["reinjected_bytes"]) if "reinjected_bytes" in counted else "–",
+                megabytes(counted["retransmitted_bytes"]) if "retransmitted_bytes" in counted else "–",
                 str(counted.get("packets_lost", "–")),
                 f"{counted.get('srtt_us', 0) / 1000:.1f}",
                 f"{counted.get('cwnd_bytes', 0) / 1000:.0f}",

@@ -155,6 +155,8 @@ def _trouble(outcome: Outcome, rows: Sequence[Cell]) -> list[tuple[str, str]]:
         troubles.append((f"Outside of what the same runs come to in virtual time: {some}{more}.", "yellow"))
     if marks := marks_in_words(rows):
         troubles.append((marks, "yellow"))
+    if fallen := fallback_words(outcome.runs):
+        troubles.append((fallen, "yellow"))
     of_stacks = [row for row in outcome.not_run if row["scheme"] == STACK_SCHEME]
     troubles += [(f"{row['pair']}, {row['label']}: {row['reason']}", "red") for row in of_stacks]
     reasons = grouped((row["reason"], row["label"]) for row in outcome.not_run if row not in of_stacks)
@@ -162,6 +164,13 @@ def _trouble(outcome: Outcome, rows: Sequence[Cell]) -> list[tuple[str, str]]:
         remedy = "run the same experiment with --arena kernel or mpshell"
         troubles.append((f"{', '.join(dict.fromkeys(labels))}: {why}; {remedy}.", "yellow"))
     return troubles
+
+
+def fallback_words(runs: Sequence[Run]) -> str | None:
+    """In how many runs the kernel's MPTCP was plain TCP, by scheme; none where it was not."""
+    counting = grouped((run.label, run.fell_back_to_tcp) for run in runs if not run.void)
+    parts = [f"{label} in {sum(of)} of {counted(len(of), 'run')}" for label, of in counting.items() if any(of)]
+    return f"MPTCP fell back to plain TCP, which uses one path: {', '.join(parts)}." if parts else None
 
 
 def program_fault(runs: Sequence[Run]) -> str | None:

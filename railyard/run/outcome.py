@@ -55,9 +55,13 @@ def exit_state(returncode: int | None) -> dict[str, Any]:
     return {"code": returncode, "signal": None}
 
 
-def joins(netstat: str) -> dict[str, int]:
+HANDSHAKES = ("MPJoin", "MPCapable", "MPFallback")
+
+
+def mptcp_counters(netstat: str) -> dict[str, int]:
+    """Those of handshakes, and what else is not 0."""
     counters = provenance.mptcp_counters(netstat)
-    return {name: value for name, value in counters.items() if name.startswith(("MPJoin", "MPCapable", "MPFallback"))}
+    return {name: value for name, value in counters.items() if value or name.startswith(HANDSHAKES)}
 
 
 def outcome_of(run_dir: Path, shell: dict[str, Any], *, hung: bool) -> tuple[str, str]:

@@ -13,7 +13,7 @@ from railyard.base import provenance
 from railyard.run import captures
 from railyard.run.fidelity import Fidelity
 from railyard.run.linkevents import DoneEvent
-from railyard.run.outcome import after_death, joins, outcome_of, start_lag_s
+from railyard.run.outcome import after_death, mptcp_counters, outcome_of, start_lag_s
 from railyard.run.runspec import RunSpec
 
 SCHEMA = 1
@@ -87,7 +87,10 @@ def program_facts(
         "start_lag_s": start_lag_s(run_dir, emulator),
         **({"link_events": [event.as_json() for event in events]} if events else {}),
         "listening": listening,
-        "mptcp": {"server": joins(netstat), "player": joins(inner.read_text() if inner.is_file() else "")},
+        "mptcp": {
+            "server": mptcp_counters(netstat),
+            "player": mptcp_counters(inner.read_text() if inner.is_file() else ""),
+        },
     }
 
 
