@@ -374,6 +374,20 @@ def test_what_mptcp_sends_again_on_another_subflow_is_its_redundancy(tmp_path: P
 
 
 @needs_kernel
+def test_a_subflow_that_was_reset_is_counted_once(tmp_path: Path) -> None:
+    text = DARK.replace("links: {wifi: {delay_ms: 15}}", "links: {wifi: {nat: timeout=300000}, lte: {}}")
+    text = text[: text.index("link_events")] + "link_events: [{t_s: 0.5, path: wifi, nat: rebind}]\n"
+    [spec] = specs_of(tmp_path, text)
+    assert carry_out(spec, tmp_path / "run")["outcome"] == "complete"
+    transport = json.loads((tmp_path / "run" / "player.jsonl").read_text().splitlines()[-1])["transport"]
+    assert [(flow["path"], flow["remote"].split(":")[1]) for flow in transport["subflows"]] == [
+        ("wifi", "8080"),
+        ("lte", "8080"),
+    ]
+    assert transport["subflow_count"] == 2 and all(flow["bytes_received"] > 100_000 for flow in transport["subflows"])
+
+
+@needs_kernel
 def test_plain_tcp_in_place_of_mptcp_is_said(tmp_path: Path) -> None:
     """Linux 6.12 leaves the option out after three SYNs without an answer."""
     said, run = run_dark(tmp_path, 0.0, 3.5)

@@ -134,9 +134,10 @@ def test_a_run_without_a_first_frame_makes_the_median_a_lower_bound(
     assert FIRST_FRAME.text(cells(found)["subway-1"][0].runs) == median
 
 
-def test_redundancy_is_unknown_for_the_kernels_transports(make_campaign: Make) -> None:
-    out = make_campaign(FakeRun(label="mptcp", scheme="mptcp"))
-    assert load_campaign(out)[1][0].redundancy is None
+def test_redundancy_is_known_of_mptcp_and_not_of_tcp(make_campaign: Make) -> None:
+    out = make_campaign(FakeRun(label="mptcp", scheme="mptcp"), FakeRun(label="tcp", scheme="tcp"))
+    of_label = {run.label: run.redundancy for run in load_campaign(out)[1]}
+    assert of_label == {"mptcp": pytest.approx(0.05, rel=0.1), "tcp": None}
 
 
 def test_parquet_files_have_a_row_a_run_and_a_row_a_chunk(make_campaign: Make) -> None:

@@ -50,6 +50,8 @@ static void record(tcp_stats *stats, const struct sockaddr *local, const struct 
     xl_addr from, to;
     if (!net_from_sockaddr(local, &from) || !net_from_sockaddr(remote, &to))
         return;
+    if (to.port == 0) /* it was reset: the kernel has forgotten its peer and its counts */
+        return;
     tcp_flow *flow = find_flow(stats, &from, &to);
     if (flow) {
         flow->bytes_sent = info->tcpi_bytes_sent;
