@@ -50,9 +50,9 @@ for i in range(len(os.environ["MPSHELL_PATHS"].split())):
 """
 MPTCP_CLIENT = """
 import os, socket, sys
-s = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262)
+s = socket.socket(socket.AF_INET6 if sys.argv[2] else socket.AF_INET, socket.SOCK_STREAM, 262)
 s.settimeout(20)
-s.connect((os.environ["MPSHELL_GATEWAY"], int(sys.argv[1])))
+s.connect((os.environ["MPSHELL_GATEWAY" + sys.argv[2]], int(sys.argv[1])))
 n = 0
 while data := s.recv(65536):
     n += len(data)
@@ -255,10 +255,12 @@ import time; time.sleep(0.3)
     assert 30 <= losses(6) <= 90
 
 
-def test_mptcp_uses_every_path(trace: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", ["", "6"])
+def test_mptcp_uses_every_path(trace: Path, tmp_path: Path, version: str) -> None:
     size = 3_000_000
+    family, everywhere = (socket.AF_INET6, "::") if version else (socket.AF_INET, "0.0.0.0")  # noqa: S104
     try:
-        server = socket.socket(socket.AF_INET, socket.SOCK_STREAM, IPPROTO_MPTCP)
+        server = socket.socket(family, socket.SOCK_STREAM, IPPROTO_MPTCP)
     except OSError as problem:
         pytest.skip(f"this kernel has no MPTCP: {problem}")
 
@@ -269,12 +271,12 @@ def test_mptcp_uses_every_path(trace: Path, tmp_path: Path) -> None:
 
     with server:
         server.settimeout(20)
-        server.bind(("0.0.0.0", 0))  # noqa: S104
+        server.bind((everywhere, 0))
         server.listen()
         thread = threading.Thread(target=send_all)
         thread.start()
         options = [*path_option("wifi", trace, 10), *path_option("lte", trace, 20), "--mptcp"]
-        command = [sys.executable, "-c", MPTCP_CLIENT, str(server.getsockname()[1])]
+        command = [sys.executable, "-c", MPTCP_CLIENT, str(server.getsockname()[1]), version]
         result = run(*options, "--summary", tmp_path / "summary.json", "--", *command)
         thread.join()
     assert result.stdout.strip() == str(size), result.stderr

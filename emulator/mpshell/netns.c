@@ -72,9 +72,31 @@ static bool configure_inside6(const mp_shell *shell, char error[MP_ERROR_SIZE]) 
     return script.used == 0 || mp_run(ip6_batch, &script, error);
 }
 
-static void add_mptcp_endpoint(mp_script *script, const mp_path *path, size_t k) {
-    mp_script_add(script, "mptcp endpoint add %s id %zu dev %s subflow\n", path->ends.inside_address, k + 1,
-                  path->options->name);
+/* The kernel takes MP_MAX_SUBFLOWS endpoints in all: IPv4 addresses first, then as many of IPv6 as have room. */
+static bool has_endpoint(const mp_shell *shell, size_t k) {
+    return shell->options.mptcp && k < shell->told_count && k < MP_MAX_SUBFLOWS;
+}
+
+static bool has_endpoint6(const mp_shell *shell, size_t k) {
+    return has_endpoint(shell, k) && shell->paths[k].ends.inside_address6[0] != '\0' &&
+           shell->told_count + k < MP_MAX_SUBFLOWS;
+}
+
+/* IDs are 1 + k, of IPv6 1 + MP_MAX_SUBFLOWS + k. */
+static void add_mptcp_endpoints(mp_script *script, const mp_shell *shell, size_t k) {
+    static const char line[] = "mptcp endpoint add %s id %zu dev %s subflow\n";
+    const mp_path *path = &shell->paths[k];
+    if (has_endpoint(shell, k))
+        mp_script_add(script, line, path->ends.inside_address, 1 + k, path->options->name);
+    if (has_endpoint6(shell, k))
+        mp_script_add(script, line, path->ends.inside_address6, 1 + MP_MAX_SUBFLOWS + k, path->options->name);
+}
+
+static void remove_mptcp_endpoints(mp_script *script, const mp_shell *shell, size_t k) {
+    if (has_endpoint(shell, k))
+        mp_script_add(script, "mptcp endpoint delete id %zu\n", 1 + k);
+    if (has_endpoint6(shell, k))
+        mp_script_add(script, "mptcp endpoint delete id %zu\n", 1 + MP_MAX_SUBFLOWS + k);
 }
 
 static bool enable_mptcp(mp_shell *shell, char error[MP_ERROR_SIZE]) {
@@ -84,8 +106,8 @@ static bool enable_mptcp(mp_shell *shell, char error[MP_ERROR_SIZE]) {
                               "--sysctl net.mptcp.enabled=1");
     }
     mp_allow_subflows(shell, &script);
-    for (size_t k = 0; k < shell->told_count && k < MP_MAX_SUBFLOWS; k++)
-        add_mptcp_endpoint(&script, &shell->paths[k], k);
+    for (size_t k = 0; k < shell->path_count; k++)
+        add_mptcp_endpoints(&script, shell, k);
     return mp_run(mp_ip_batch, &script, error);
 }
 
@@ -155,16 +177,14 @@ bool mp_netns_build(mp_shell *shell, char error[MP_ERROR_SIZE]) {
 static bool change_interface(mp_shell *shell, size_t k, bool up, char error[MP_ERROR_SIZE]) {
     mp_script script = {.used = 0};
     const mp_path *path = &shell->paths[k];
-    bool is_told = k < shell->told_count, has_endpoint = shell->options.mptcp && is_told && k < MP_MAX_SUBFLOWS;
+    bool is_told = k < shell->told_count;
     if (up) {
         mp_device_script(&script, path->options->name, path->ends.inside_address, path->ends.inside_address6);
         add_inside_routes(&script, path, k, is_told);
         add_inside_routes6(&script, path, k, is_told);
-        if (has_endpoint)
-            add_mptcp_endpoint(&script, path, k);
+        add_mptcp_endpoints(&script, shell, k);
     } else {
-        if (has_endpoint)
-            mp_script_add(&script, "mptcp endpoint delete id %zu\n", k + 1);
+        remove_mptcp_endpoints(&script, shell, k);
         mp_script_add(&script, "link set dev %s down\naddr flush dev %s\n", path->options->name, path->options->name);
     }
     return mp_run(mp_ip_batch, &script, error);
