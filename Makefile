@@ -336,25 +336,18 @@ test-long: setup ## the tests that take minutes each: `make test` leaves them ou
 	@emulator/kernel/build.sh >/dev/null
 	@RAILYARD_REQUIRE_KERNEL=1 .venv/bin/python -m pytest -m "long and not docker"
 
-# Containers. BASE is the Debian 12 image below both; pin it by digest where a registry is at hand.
+# Containers: railyard/client and railyard/server, or railyard/tool (the command, with what it starts in the arenas sim and
+# mpshell) and railyard/interop (libxlink as quic-interop-runner wants an endpoint). BASE is the Debian 12 image below all;
+# pin it by digest where a registry is at hand.
+IMAGE ?= client server
 BASE ?=
 LOCAL_BASE := railyard/base:bookworm
 
 .PHONY: docker
-docker: ## build the images railyard/client and railyard/server (BASE=IMAGE@sha256:… pins what they stand on)
+docker: $(if $(filter tool,$(IMAGE)),wheel) ## build images: client and server (IMAGE=tool or interop: others; BASE=IMAGE@sha256:… pins what they stand on)
+	@$(if $(filter tool,$(IMAGE)),docker/wheels.sh build/image)
 	@$(if $(BASE),true,docker image inspect $(LOCAL_BASE) >/dev/null 2>&1 || $(MAKE) --no-print-directory docker-base)
-	@docker/build.sh $(or $(BASE),$(LOCAL_BASE))
-
-.PHONY: image
-image: wheel ## build the image railyard/tool: the command, with what it starts in the arenas sim and mpshell
-	@docker/wheels.sh build/image
-	@$(if $(BASE),true,docker image inspect $(LOCAL_BASE) >/dev/null 2>&1 || $(MAKE) --no-print-directory docker-base)
-	@docker/build.sh $(or $(BASE),$(LOCAL_BASE)) tool
-
-.PHONY: docker-interop
-docker-interop: ## build the image railyard/interop: libxlink as quic-interop-runner wants an endpoint
-	@$(if $(BASE),true,docker image inspect $(LOCAL_BASE) >/dev/null 2>&1 || $(MAKE) --no-print-directory docker-base)
-	@docker/build.sh $(or $(BASE),$(LOCAL_BASE)) interop
+	@docker/build.sh $(or $(BASE),$(LOCAL_BASE)) $(IMAGE)
 
 .PHONY: docker-base
 docker-base: ## make that base image by debootstrap, where no registry is at hand
@@ -366,7 +359,8 @@ docker-test: setup ## all tests of the containers, with an engine that is starte
 	@docker/with-engine.sh $(MAKE) --no-print-directory docker-test-with-engine
 
 .PHONY: docker-test-with-engine
-docker-test-with-engine: docker image $(if $(QUIC_INTEROP_RUNNER),docker-interop)
+docker-test-with-engine:
+	@$(MAKE) --no-print-directory docker IMAGE='client server tool $(if $(QUIC_INTEROP_RUNNER),interop)'
 	@RAILYARD_REQUIRE_DOCKER=1 .venv/bin/python -m pytest -m docker -rs tests/test_docker_arena.py tests/test_interop_runner.py
 
 # Not after setup: nothing of this machine is used.

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# Builds images on the base image that is named: railyard/server and railyard/client, or those that are named.
-# `make docker` and `make image` call it.
+# Builds the images railyard/TARGET on the base image that is named. `make docker` calls it.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -9,9 +8,8 @@ die() {
     exit 2
 }
 
-BASE=${1:?usage: docker/build.sh BASE [TARGET...]}
+BASE=${1:?usage: docker/build.sh BASE TARGET...}
 shift
-[ $# -gt 0 ] || set -- server client
 command -v docker >/dev/null || die "the program 'docker' is not there; install the Debian package docker.io."
 docker info >/dev/null 2>&1 || die "no Docker engine answers; start one (dockerd), or name its socket with DOCKER_HOST."
 # The engine's own builder is enough, and is there without a plugin.

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Collects the wheels of the image railyard/tool in a folder: the project's, and what it needs in the versions of
-# requirements.lock, for the Python of Debian 12. `make image` calls it, so that the image's build needs no package index.
+# requirements.lock, for the Python of Debian 12. `make docker IMAGE=tool` calls it, so that the image's build needs no
+# package index.
 #   wheels.sh FOLDER      what was in it goes
 set -euo pipefail
 folder=$(realpath -m "${1:?the folder for the wheels}")

@@ -256,7 +256,7 @@ def test_make_finds_all_that_it_builds_from_among_what_the_image_copies(tmp_path
     copied = [line.split()[1:] for line in lines if line.startswith("COPY ") and "--from=" not in line]
     kept = [line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")]
     for source, target in copied:
-        if source.startswith(("docker/", "build/")):  # `make image` collects wheels there
+        if source.startswith(("docker/", "build/")):  # `make docker IMAGE=tool` collects wheels there
             assert not source.startswith("build/") or source in kept
             continue
         assert source in kept, "it is not in the build context"

@@ -50,7 +50,7 @@ def missing_for_checks() -> str | None:
 def missing_for_runner() -> str | None:
     for words, name in (
         (("docker", "compose", "version"), "Compose, as a plugin of the docker client,"),
-        (("docker", "image", "inspect", "railyard/interop"), "the image railyard/interop of `make docker-interop`"),
+        (("docker", "image", "inspect", "railyard/interop"), "the image of `make docker IMAGE=interop`"),
         (("docker", "image", "inspect", SIMULATOR), f"the image {SIMULATOR}"),
     ):
         if subprocess.run(words, capture_output=True, check=False).returncode != 0:
