@@ -218,19 +218,19 @@ def test_link_stats_prints_a_table_or_json_of_files_and_directories(tmp_path: Pa
     assert "absent.log: cannot be read: no such file" in nothing.stderr
 
 
-def test_link_plot_draws_a_log_of_one_instant_without_a_warning(tmp_path: Path) -> None:
+def test_link_stats_plots_a_log_of_one_instant_without_a_warning(tmp_path: Path) -> None:
     file = tmp_path / "one.log"
     file.write_text("# base timestamp: 0\n5 # 1504\n5 + 1500\n")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        done = railyard("link-plot", str(file), "--out", str(tmp_path / "one.svg"))
+        done = railyard("link-stats", str(file), "--plot", str(tmp_path / "one.svg"))
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_link_plot_draws_every_format_and_equal_logs_give_equal_svg(tmp_path: Path) -> None:
+def test_link_stats_plots_every_format_and_equal_logs_give_equal_svg(tmp_path: Path) -> None:
     file = log_file(tmp_path)
     for name, magic in (("a.svg", b"<?xml"), ("a.png", b"\x89PNG"), ("a.html", b"<!doctype html>")):
-        done = railyard("link-plot", str(file), str(file), "--bin-ms", "20", "--out", str(tmp_path / name))
+        done = railyard("link-stats", str(file), str(file), "--bin-ms", "20", "--plot", str(tmp_path / name))
         assert done.returncode == 0, done.stderr
         assert (tmp_path / name).read_bytes().startswith(magic)
     svg = (tmp_path / "a.svg").read_text()
@@ -240,7 +240,9 @@ def test_link_plot_draws_every_format_and_equal_logs_give_equal_svg(tmp_path: Pa
         "by-hand.down: capacity 0.60, ingress 0.27, egress 0.21 Mbps; 1 packet dropped"
         in (tmp_path / "a.html").read_text()
     )
-    railyard("link-plot", str(file), str(file), "--bin-ms", "20", "--out", str(tmp_path / "b.svg"))
+    railyard("link-stats", str(file), str(file), "--bin-ms", "20", "--plot", str(tmp_path / "b.svg"))
     assert (tmp_path / "b.svg").read_text() == svg
-    refused = railyard("link-plot", str(file), "--out", str(tmp_path / "a.txt"))
+    refused = railyard("link-stats", str(file), "--plot", str(tmp_path / "a.txt"))
     assert (refused.returncode, "ends in .svg, .png, .pdf, .html" in refused.stderr) == (2, True)
+    alone = railyard("link-stats", str(file), "--bin-ms", "20")
+    assert (alone.returncode, "give --plot FILE too" in alone.stderr) == (2, True)

@@ -1,4 +1,4 @@
-"""`railyard link-stats` and `railyard link-plot`."""
+"""`railyard link-stats`."""
 
 from __future__ import annotations
 
@@ -10,17 +10,13 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
+from railyard.base.errors import UserError
 from railyard.base.forms import Form, FormOption, write
 from railyard.base.terminal import new_console, new_table, print_table
 from railyard.results.linklog.read import LinkLog, read_link_log
 from railyard.results.linklog.stats import LinkStats, link_stats
 
 _out = new_console()
-
-Logs = Annotated[
-    list[Path],
-    typer.Argument(metavar="LOG", help="Link logs, or folders with *.up.log and *.down.log."),
-]
 
 
 def _read(paths: list[Path]) -> list[LinkLog]:
@@ -71,29 +67,37 @@ def _plain(row: LinkStats) -> dict[str, Any]:
 
 
 def link_stats_command(
-    logs: Logs,
+    logs: Annotated[
+        list[Path], typer.Argument(metavar="LOG", help="Link logs, or folders with *.up.log and *.down.log.")
+    ],
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Also plot rates and delay over time against capacity: .svg, .png, .pdf or .html."
+        ),
+    ] = None,
+    bin_ms: Annotated[
+        int | None, typer.Option(min=1, help="--plot: length of the bins of the rates, ms.", show_default="500")
+    ] = None,
+    log_delay: Annotated[
+        bool, typer.Option("--log-delay", help="--plot: logarithmic delay axis, as in mm-delay-graph.")
+    ] = False,
     form: FormOption = Form.TABLE,
 ) -> None:
     """Print capacity, throughput, utilisation, queueing delay and drops of link logs, ours and Mahimahi's."""
-    rows = [link_stats(log) for log in _read(logs)]
+    if plot is not None:
+        from railyard.base.plotfile import check_format  # noqa: PLC0415  slow to load
+
+        check_format(plot)
+    elif bin_ms is not None or log_delay:
+        raise UserError("--bin-ms and --log-delay are for a plot; give --plot FILE too.")
+    read = _read(logs)
+    rows = [link_stats(log) for log in read]
+    if plot is not None:
+        from railyard.results.linklog.plot import write_link_plot  # noqa: PLC0415  slow to load
+
+        write_link_plot(read, plot, 500 if bin_ms is None else bin_ms, log_delay)
     if form is not Form.TABLE:
         write(_table(rows), form, lambda: [_plain(row) for row in rows])
         return
     print_table(_out, _table(rows))
-
-
-def link_plot_command(
-    logs: Logs,
-    out: Annotated[Path, typer.Option(help="File to write: .svg, .png, .pdf or .html.")] = Path("link.svg"),
-    bin_ms: Annotated[int, typer.Option(min=1, help="Length of the bins of the rates, ms.")] = 500,
-    log_delay: Annotated[
-        bool, typer.Option("--log-delay", help="Logarithmic delay axis, as in mm-delay-graph.")
-    ] = False,
-) -> None:
-    """Plot throughput and queueing delay over time against capacity, from link logs, ours and Mahimahi's."""
-    from railyard.base.plotfile import check_format  # noqa: PLC0415
-    from railyard.results.linklog.plot import write_link_plot  # noqa: PLC0415  slow to load, and only needed here
-
-    check_format(out)
-    write_link_plot(_read(logs), out, bin_ms, log_delay)
-    typer.echo(str(out))

@@ -47,7 +47,6 @@ GROUPS = {
     "Traces": {
         "traces": "traces:group",
         "link-stats": "links:link_stats_command",
-        "link-plot": "links:link_plot_command",
     },
     "Study": {
         "study": "study:study_command",
