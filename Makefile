@@ -442,12 +442,9 @@ report: setup ## every figure and table of the paper and all campaigns: results/
 	@$(if $(WITHIN),.venv/bin/railyard report --within "$(WITHIN)",scripts/report.sh $(SIZE))
 
 .PHONY: docs
-docs: setup ## write the pages of docs/reference that the code can write itself
+docs: setup ## write what code and kept results can write: the reference pages, and the tables of studies in docs/results
 	@$(MAKE) --no-print-directory -j$(JOBS) build
 	@.venv/bin/python -m railyard.cli.reference
-
-.PHONY: results
-results: setup ## write the kept results of studies/ into the pages of docs/results
 	@.venv/bin/python -m railyard.studies.study
 
 .PHONY: clean

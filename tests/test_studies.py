@@ -36,7 +36,7 @@ def test_every_study_has_its_sizes_and_a_page_that_names_its_command() -> None:
 
 @pytest.mark.parametrize("name", sorted(PAGE))
 def test_a_pages_tables_are_what_is_kept(name: str) -> None:
-    assert as_kept(PAGE[name]) == PAGE[name], "run `make results`"
+    assert as_kept(PAGE[name]) == PAGE[name], "run `make docs`"
 
 
 def test_what_is_kept_is_on_a_page() -> None:

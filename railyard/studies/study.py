@@ -1,7 +1,7 @@
 """A study: one question, the tables that answer it, and the verdicts on its claims.
 
 studies/NAME/study.yaml says what is measured, studies/NAME/study.py how, and studies/NAME/SIZE.json keeps what was.
-Pages of docs/results/ show tables of what is kept, between markers; `make results` writes them.
+Pages of docs/results/ show tables of what is kept, between markers; `make docs` writes them.
 """
 
 from __future__ import annotations
