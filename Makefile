@@ -425,7 +425,7 @@ bench-instructions: setup ## count the instructions of ten fixed jobs under call
 	@.venv/bin/python bench/instructions.py $(if $(AGAINST),--against $(AGAINST))
 
 .PHONY: bench
-bench: setup ## measure the simulator, endpoints with many connections, relays, mpshell, and all schedulers with all congestion controllers
+bench: setup ## measure the simulator, links, endpoints with many connections, relays, bulk transfers and mpshell
 	@$(MAKE) --no-print-directory -j$(JOBS) build
 	@.venv/bin/python bench/sim.py
 	@.venv/bin/python bench/links.py
@@ -433,7 +433,6 @@ bench: setup ## measure the simulator, endpoints with many connections, relays, 
 	@.venv/bin/python bench/relays.py
 	@.venv/bin/python bench/bulk.py
 	@.venv/bin/python bench/mpshell.py
-	@.venv/bin/python bench/schedulers.py
 
 SIZE ?= default
 .PHONY: report
