@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -54,12 +55,14 @@ def test_the_interval_of_a_median_needs_five_blocks() -> None:
 
 
 def test_a_folder_and_an_archive_give_the_same_rows(tmp_path: Path) -> None:
-    with zipfile.ZipFile(tmp_path / "captures.zip", "w") as archive:
+    with zipfile.ZipFile(tmp_path / "captures.zip", "w") as zipped, tarfile.open(tmp_path / "captures.tar", "w") as tar:
         for file in sorted(CAPTURES.glob("*.csv")):
-            archive.write(file, f"mouse/{file.name}")
+            zipped.write(file, f"mouse/{file.name}")
+            tar.add(file, f"mouse/{file.name}")
     code, folder, _ = railyard_traces("rtt", str(CAPTURES), "--group", r"\.([UM])\.csv$")
     assert (code, "362" in folder, "345" in folder) == (0, True, True), folder
-    assert railyard_traces("rtt", str(tmp_path / "captures.zip"), "--group", r"\.([UM])\.csv$")[1] == folder
+    for archive in ("captures.zip", "captures.tar"):
+        assert railyard_traces("rtt", str(tmp_path / archive), "--group", r"\.([UM])\.csv$")[1] == folder
     assert "all" in railyard_traces("rtt", str(CAPTURES / "1529185071.U.csv"))[1]
 
 

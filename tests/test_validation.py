@@ -243,7 +243,7 @@ def test_what_is_no_archive_is_refused(tmp_path: Path) -> None:
         read_downloads(tmp_path / "missing")
     done = railyard("study", "validate", "--set", f"live={tmp_path / '1'}")
     assert done.returncode == 2
-    assert "no whole tar or zip archive" in done.stderr
+    assert "no list of packets of a download in this folder, tar or zip archive" in done.stderr
 
 
 @needs_live

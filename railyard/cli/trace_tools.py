@@ -332,7 +332,7 @@ def _places(urls: list[str]) -> str:
 
 def rtt(
     captures: Annotated[
-        list[Path], typer.Argument(metavar="CAPTURE", help="CSV of tshark, a folder of them, or a zip archive.")
+        list[Path], typer.Argument(metavar="CAPTURE", help="CSV of tshark, a folder of them, or a zip or tar archive.")
     ],
     *,
     group: Annotated[

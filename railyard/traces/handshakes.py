@@ -9,24 +9,19 @@ from __future__ import annotations
 import csv
 import io
 import re
-import zipfile
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
 
-from railyard.base.files import check_regular
-from railyard.base.zipped import ZIP_FAULTS
 from railyard.stats.bootstrap import Layout
 from railyard.stats.intervals import Interval
 from railyard.stats.pooled import bootstrap, quantile_of
 from railyard.stats.statistics import nearest_rank
+from railyard.traces.convert.archive import streams
 from railyard.traces.trace import TraceError
 
 BLOCK = 8
 """Consecutive connections that are resampled together: neighbours see one state of the network."""
-MAX_BYTES = 500_000_000
 _COLUMNS = ("frame.time_epoch", "tcp.srcport", "tcp.dstport", "tcp.seq", "tcp.ack", "tcp.len", "tcp.flags")
 _SYN, _ACK = 0x02, 0x10
 
@@ -129,36 +124,6 @@ def _next_round_trip(sent: Sequence[Packet], received: Sequence[Packet]) -> floa
     return (answer.at_s - question.at_s) * 1e3 if answered else None
 
 
-@contextmanager
-def _texts(path: Path) -> Iterator[Iterator[tuple[str, TextIO]]]:
-    """The CSV files of a file, a directory or a zip archive: names and contents, in the order of the names."""
-
-    def of_archive(archive: zipfile.ZipFile) -> Iterator[tuple[str, TextIO]]:
-        for info in sorted(archive.infolist(), key=lambda info: info.filename):
-            if info.filename.endswith(".csv"):
-                if info.file_size > MAX_BYTES:
-                    raise TraceError(f"{path}: '{info.filename}' has more than {MAX_BYTES} bytes; it is not read")
-                with archive.open(info) as binary:
-                    yield info.filename, io.TextIOWrapper(binary, encoding="utf-8-sig", newline="")
-
-    def of_files(files: Iterable[Path]) -> Iterator[tuple[str, TextIO]]:
-        for file in files:
-            check_regular(file)
-            with file.open(encoding="utf-8-sig", newline="") as stream:
-                yield str(file), stream
-
-    try:
-        if path.is_file() and zipfile.is_zipfile(path):
-            with zipfile.ZipFile(path) as archive:
-                yield of_archive(archive)
-        else:
-            yield of_files(sorted(path.rglob("*.csv")) if path.is_dir() else [path])
-    except OSError as error:
-        raise TraceError.unreadable(path, error) from error
-    except (*ZIP_FAULTS, RuntimeError, NotImplementedError) as error:
-        raise TraceError(f"{path}: it cannot be unpacked: {error}") from None
-
-
 def read_groups(paths: Sequence[Path], group: re.Pattern[str] | None) -> dict[str, list[Handshake]]:
     """The connections of all captures by group, in the order of time. Raises TraceError.
 
@@ -166,8 +131,9 @@ def read_groups(paths: Sequence[Path], group: re.Pattern[str] | None) -> dict[st
     """
     groups: dict[str, list[Handshake]] = {}
     for path in paths:
-        with _texts(path) as texts:
-            for name, text in texts:
+        with streams(path, lambda name: name.endswith(".csv")) as captures:
+            for name, stream in captures:
+                text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
                 match = group.search(name) if group else None
                 if group is None or match:
                     label = " ".join(part or "" for part in match.groups()) if match else "all"

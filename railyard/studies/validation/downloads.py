@@ -11,17 +11,14 @@ import heapq
 import io
 import math
 import re
-import tarfile
-import zipfile
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from lzma import LZMAError
 from pathlib import Path
 from statistics import median
 
 from railyard.base.errors import UserError
 from railyard.base.words import printable
+from railyard.traces.convert.archive import streams
 
 NAME = re.compile(r"client\.(\d{1,12})\.(\w{1,16})\.[^/]*\.D(\d{1,6})\.[^/.]*\.([UM])\d*\.pcap\.csv")
 TRANSFER = re.compile(r"client\.(\d{1,12})\.\w{1,16}\.[^/]*\.F\d{1,6}\.[^/.]*\.([UM])\d*\.pcap\.csv")
@@ -105,49 +102,6 @@ class Download:
         all_bytes = sum(one.payload_bytes for one in self.subflows)
         own = sum(one.payload_bytes for one in self.subflows if one.carrier == carrier)
         return own / all_bytes if all_bytes else 0.0
-
-
-# ---- files
-
-
-def _folder(path: Path, wanted: Callable[[str], object]) -> Iterator[tuple[str, bytes]]:
-    for file in sorted(path.rglob("*.csv")):
-        if file.is_file() and wanted(file.name):
-            with file.open("rb") as stream:
-                yield str(file.relative_to(path)), stream.read(MAX_FILE_BYTES + 1)
-
-
-def _tar(path: Path, wanted: Callable[[str], object]) -> Iterator[tuple[str, bytes]]:
-    with tarfile.open(path) as archive:
-        for count, member in enumerate(archive):
-            if count >= MAX_FILES:
-                raise UserError(f"{path}: it has more than {MAX_FILES} members; unpack it and name the folder.")
-            if member.isreg() and wanted(Path(member.name).name):
-                stream = archive.extractfile(member)
-                yield member.name, stream.read(MAX_FILE_BYTES + 1) if stream else b""
-
-
-def _zip(path: Path, wanted: Callable[[str], object]) -> Iterator[tuple[str, bytes]]:
-    with zipfile.ZipFile(path) as archive:
-        for member in archive.infolist()[:MAX_FILES]:
-            if wanted(Path(member.filename).name):
-                with archive.open(member) as stream:
-                    yield member.filename, stream.read(MAX_FILE_BYTES + 1)
-
-
-def _files(path: Path, wanted: Callable[[str], object]) -> Iterator[tuple[str, bytes]]:
-    """Name and content of each list of packets whose name is wanted. Nothing is unpacked to the disk."""
-    try:
-        if path.is_dir():
-            yield from _folder(path, wanted)
-        elif zipfile.is_zipfile(path):
-            yield from _zip(path, wanted)
-        else:
-            yield from _tar(path, wanted)
-    except (tarfile.TarError, zipfile.BadZipFile, LZMAError, zlib.error, EOFError, NotImplementedError, RuntimeError):
-        raise UserError(f"{path}: this is no whole tar or zip archive; fetch it again, or name a folder.") from None
-    except OSError as error:
-        raise UserError(f"{path}: it cannot be read: {error.strerror or error}; name another file.") from None
 
 
 # ---- packets
@@ -317,27 +271,32 @@ def download_of(number: int, controller: str, size_bytes: int, lists: dict[str, 
     return Download(number, controller, size_bytes, subflows, duration_s)
 
 
+def _lists(path: Path, wanted: Callable[[str], object]) -> Iterator[tuple[str, list[Packet]]]:
+    """Name and packets of each list whose name, without its folders, is wanted."""
+    with streams(path, lambda name: wanted(Path(name).name)) as files:
+        for name, stream in files:
+            if wanted(Path(name).name):
+                yield Path(name).name, packets_of(printable(name), stream.read(MAX_FILE_BYTES + 1))
+
+
 def read_downloads(path: Path) -> list[Download]:
     """Every download of a folder or archive, in order of time. Raises UserError where one cannot be read."""
     lists: dict[tuple[int, str, int], dict[str, list[Packet]]] = {}
     packets = 0
-    for count, (name, data) in enumerate(_files(path, NAME.fullmatch)):
+    for count, (name, of_carrier) in enumerate(_lists(path, NAME.fullmatch)):
         if count >= MAX_FILES:
             raise UserError(f"{path}: it has more than {MAX_FILES} lists of packets; name a folder with fewer.")
-        match = NAME.fullmatch(Path(name).name)
-        if match is None:
-            continue
-        epoch, controller, size_kb, carrier = match.groups()
+        epoch, controller, size_kb, carrier = NAME.findall(name)[0]
         of_download = lists.setdefault((int(epoch), controller, 1000 * int(size_kb)), {})
         if carrier in of_download:
             raise UserError(f"{path}: {printable(name)} is there twice for carrier {carrier}; keep one of them.")
-        of_download[carrier] = packets_of(printable(name), data)
-        packets += len(of_download[carrier])
+        of_download[carrier] = of_carrier
+        packets += len(of_carrier)
         if packets > MAX_PACKETS:
             raise UserError(f"{path}: it has more than {MAX_PACKETS} packets; name a folder with fewer lists.")
     if not lists:
         raise UserError(
-            f"{path}: there is no list of packets of a download in it; they are called "
+            f"{path}: there is no list of packets of a download in this folder, tar or zip archive; they are called "
             "client.EPOCH.CC.….DkB.….CARRIER.pcap.csv, as in superlitong/hsr_mptcp."
         )
     return [
@@ -354,12 +313,12 @@ def read_transfers(path: Path, wanted: Sequence[tuple[str, str]]) -> dict[tuple[
         matched = TRANSFER.fullmatch(name)
         return (matched[1], matched[2]) if matched and (matched[1], matched[2]) in wanted else None
 
-    for name, data in _files(path, lambda name: asked(name) is not None):
-        packets = [packet for packet in packets_of(printable(name), data) if packet.length and packet.dsn is not None]
+    for name, every in _lists(path, asked):
+        packets = [packet for packet in every if packet.length and packet.dsn is not None]
         sent: dict[tuple[str, str], int] = {}
         for packet in packets:
             sent[packet.source] = sent.get(packet.source, 0) + packet.length
-        if (key := asked(Path(name).name)) is not None and sent:
+        if (key := asked(name)) is not None and sent:
             server = max(sent, key=sent.__getitem__)
             transfers[key] = [packet for packet in packets if packet.source == server]
     return transfers
