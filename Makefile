@@ -28,7 +28,8 @@ LANGUAGE := -std=c17 -D_GNU_SOURCE -I. -Ilib -Iapps -Itransport/include -Ilib/dr
 BASE_CFLAGS := $(LANGUAGE) $(WARN) -g -fno-omit-frame-pointer -MMD -MP
 # char is unsigned in the sanitizers' build, as on ARM, and signed in the other one: nothing may depend on it.
 ifeq ($(VARIANT),asan)
-BASE_CFLAGS += -g1 -funsigned-char -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -DXL_CHECK_TIMERS
+# -Og instead of -O1: the tests take no longer, and compiling takes a third less.
+BASE_CFLAGS += -g1 -funsigned-char -Og -fsanitize=address,undefined -fno-sanitize-recover=all -DXL_CHECK_TIMERS
 # 170 programs, each in 0.06 s instead of 0.14.
 LDSAN := -fsanitize=address,undefined $(if $(shell command -v ld.gold),-fuse-ld=gold)
 else ifeq ($(VARIANT),fuzz)
@@ -106,8 +107,11 @@ build: $(PROGRAMS) ## compile the C programs into build/bin
 
 COMPILE = @mkdir -p $(@D) && echo "CC   $<" && $(CC) $(CFLAGS_ALL) $(PRIVATE) $(OF_TEST) -c $< -o $@
 
-# A test's own code runs once: to optimise it would take longer than to run it.
-$(OUT)/%_test.o: OF_TEST := -O0
+# A test's own code runs once: to optimise it would take longer than to run it. Under the sanitizers it checks accesses
+# by calls, and undefined behaviour in it is a trap, which cmocka reports as an illegal instruction, without the reason:
+# a third less to compile.
+OF_TEST_CODE := -O0 $(if $(filter asan,$(VARIANT)),--param=asan-instrumentation-with-call-threshold=0 -fsanitize-undefined-trap-on-error)
+$(OUT)/%_test.o: OF_TEST := $(OF_TEST_CODE)
 
 UNIT = $(if $(LTO),$(LTO) -ffat-lto-objects -fomit-frame-pointer)
 $(OUT)/transport/%.o: PRIVATE = -Itransport $(UNIT)

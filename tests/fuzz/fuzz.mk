@@ -11,10 +11,11 @@ SECONDS ?= 60
 RUNS ?= -1
 ONLY ?=
 
+# Programs that replay the corpora run once, as tests do.
+$(OUT)/tests/fuzz/%.o: OF_TEST := $(if $(filter asan,$(VARIANT)),$(OF_TEST_CODE))
+$(OUT)/tests/fuzz/%.o: PRIVATE := -Itransport
 $(OUT)/tests/fuzz/%.o: tests/fuzz/%.c
-	@mkdir -p $(@D)
-	@echo "CC   $<"
-	@$(CC) $(CFLAGS_ALL) -Itransport -c $< -o $@
+	$(COMPILE)
 
 .SECONDARY: $(FUZZ_SRC:%.c=$(OUT)/%.o) $(FUZZ_SHARED_OBJ) $(OUT)/tests/fuzz/replay.o
 $(FUZZ_BIN): $(OUT)/%: $(OUT)/%.o $(FUZZ_SHARED_OBJ) $(FUZZ_MAIN) $(LIBHOUSE) $(LIBUDP) $(LIBXLINK)
