@@ -113,8 +113,12 @@ COMPILE = @mkdir -p $(@D) && echo "CC   $<" && $(CC) $(CFLAGS_ALL) $(PRIVATE) $(
 OF_TEST_CODE := -O0 $(if $(filter asan,$(VARIANT)),--param=asan-instrumentation-with-call-threshold=0 -fsanitize-undefined-trap-on-error)
 $(OUT)/%_test.o: OF_TEST := $(OF_TEST_CODE)
 
+# Objects of the libraries for other programs, and of the project's own: position independent, and only what the public
+# headers declare is visible.
+IN_LIBRARY := -fPIC -fvisibility=hidden -fno-semantic-interposition
 UNIT = $(if $(LTO),$(LTO) -ffat-lto-objects -fomit-frame-pointer)
-$(OUT)/transport/%.o: PRIVATE = -Itransport $(UNIT)
+$(OUT)/transport/%.o: PRIVATE = -Itransport $(UNIT) $(IN_LIBRARY)
+$(DRIVER_OBJ): PRIVATE = $(IN_LIBRARY)
 UNIT_ROOMS := emulator/link emulator/sim lib/http lib/video player server
 $(UNIT_ROOMS:%=$(OUT)/%/%.o): PRIVATE = $(UNIT)
 $(OUT)/%.o: %.c
@@ -131,37 +135,26 @@ $(LIBUDP): $(DRIVER_OBJ)
 $(LIBHOUSE): $(HOUSE_OBJ)
 	@rm -f $@ && ar rcs $@ $^
 
-# The libraries for other programs, libxlink (sans-IO) and libxlink-udp (its socket driver): position independent, and only
-# what the public headers declare is visible. Each archive holds one object, so that its inner names cannot clash with a
-# program's. While the major version is 0, a minor version may change the interface, so the soname has both.
+# The libraries for other programs, libxlink (sans-IO) and libxlink-udp (its socket driver). Each archive holds one object,
+# so that its inner names cannot clash with a program's. While the major version is 0, a minor version may change the
+# interface, so the soname has both.
 XL_VERSION := $(shell sed -n 's/^\#define XL_VERSION  *"\(.*\)"/\1/p' transport/include/xlink/xlink.h)
 XL_SO := so.$(shell echo $(XL_VERSION) | cut -d. -f1,2)
 LIBRARIES := libxlink libxlink-udp
-PIC_TRANSPORT := $(TRANSPORT_SRC:%.c=$(OUT)/pic/%.o) $(call generated_obj,$(OUT)/pic,transport)
-PIC_DRIVER := $(DRIVER_SRC:%.c=$(OUT)/pic/%.o)
 LIB := $(OUT)/lib
 
-COMPILE_SHARED = @mkdir -p $(@D) && echo "CC   $< (shared)" && \
-	$(CC) $(CFLAGS_ALL) -fPIC -fvisibility=hidden $(PRIVATE) -c $< -o $@
-
-$(OUT)/pic/transport/%.o: PRIVATE := -Itransport
-$(OUT)/pic/%.o: %.c
-	$(COMPILE_SHARED)
-$(OUT)/pic/%.o: $(GENERATED)/%.c
-	$(COMPILE_SHARED)
-
-SHARE = @mkdir -p $(@D) && echo "LD   $@" && $(CC) -shared -Wl,-soname,$(firstword $(subst .so., ,$(@F))).$(XL_SO) -Wl,-z,defs $(LDFLAGS)
-$(LIB)/libxlink.so.$(XL_VERSION): $(PIC_TRANSPORT)
+SHARE = @mkdir -p $(@D) && echo "LD   $@" && $(CC) -shared $(LINK_LTO) -Wl,-soname,$(firstword $(subst .so., ,$(@F))).$(XL_SO) -Wl,-z,defs $(LDFLAGS)
+$(LIB)/libxlink.so.$(XL_VERSION): $(TRANSPORT_OBJ)
 	$(SHARE) $^ $(shell pkg-config --libs gnutls) $(GCM_LIBS) -lm -o $@
 	@ln -sf $(@F) $(LIB)/libxlink.$(XL_SO) && ln -sf libxlink.$(XL_SO) $(LIB)/libxlink.so
-$(LIB)/libxlink-udp.so.$(XL_VERSION): $(PIC_DRIVER) $(LIB)/libxlink.so.$(XL_VERSION)
-	$(SHARE) $(PIC_DRIVER) -L$(LIB) -lxlink -o $@
+$(LIB)/libxlink-udp.so.$(XL_VERSION): $(DRIVER_OBJ) $(LIB)/libxlink.so.$(XL_VERSION)
+	$(SHARE) $(DRIVER_OBJ) -L$(LIB) -lxlink -o $@
 	@ln -sf $(@F) $(LIB)/libxlink-udp.$(XL_SO) && ln -sf libxlink-udp.$(XL_SO) $(LIB)/libxlink-udp.so
 
-ARCHIVE = @mkdir -p $(@D) && echo "AR   $@" && ld -r $^ -o $(@:.a=.o) && objcopy --localize-hidden $(@:.a=.o) && rm -f $@ && ar rcs $@ $(@:.a=.o)
-$(LIB)/libxlink.a: $(PIC_TRANSPORT)
+ARCHIVE = @mkdir -p $(@D) && echo "AR   $@" && ld -r $^ -o $(@:.a=.o) && objcopy --localize-hidden $(if $(LTO),-R '.gnu.lto_*' -R '.gnu.debuglto_*') $(@:.a=.o) && rm -f $@ && ar rcs $@ $(@:.a=.o)
+$(LIB)/libxlink.a: $(TRANSPORT_OBJ)
 	$(ARCHIVE)
-$(LIB)/libxlink-udp.a: $(PIC_DRIVER)
+$(LIB)/libxlink-udp.a: $(DRIVER_OBJ)
 	$(ARCHIVE)
 
 LINK_LTO = $(if $(LTO),-fno-lto)
@@ -240,7 +233,7 @@ $(OUT)/transport/connection/tests/out_of_memory_test: LDFLAGS += -Wl,--wrap=call
 # In this one HMAC does.
 $(OUT)/transport/endpoint/reset_token_test: LDFLAGS += -Wl,--wrap=gnutls_hmac_fast
 
--include $(PIC_TRANSPORT:.o=.d) $(PIC_DRIVER:.o=.d) $(TRANSPORT_OBJ:.o=.d) $(DRIVER_OBJ:.o=.d) $(HOUSE_OBJ:.o=.d) $(SIM_RANDOM:.o=.d) $(TEST_BIN:=.d) $(patsubst %.c,$(OUT)/%.d,$(wildcard */main.c */*/main.c apps/*/*/main.c emulator/*/*/main.c))
+-include $(TRANSPORT_OBJ:.o=.d) $(DRIVER_OBJ:.o=.d) $(HOUSE_OBJ:.o=.d) $(SIM_RANDOM:.o=.d) $(TEST_BIN:=.d) $(patsubst %.c,$(OUT)/%.d,$(wildcard */main.c */*/main.c apps/*/*/main.c emulator/*/*/main.c))
 
 include tests/fuzz/fuzz.mk
 

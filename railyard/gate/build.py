@@ -111,7 +111,7 @@ def take_objects(tree: Path) -> None:
     if not all(_is_same(name, tree) for name in COMPILED_BY):
         return
     for folder in OBJECTS:
-        left_out = shutil.ignore_patterns("*.a", "*.so*", "pic")
+        left_out = shutil.ignore_patterns("*.a", "*.so*")
         shutil.copytree(ROOT / folder, tree / folder, ignore=left_out, dirs_exist_ok=True)
     for name in _git("ls-files", "-z", tree=tree).stdout.split("\0"):
         if _is_same(name, tree):
