@@ -61,7 +61,7 @@ PKG_LIBS = $(eval PKG_LIBS := $(shell pkg-config --libs $(PKGS)) $(GCM_LIBS))$(P
 CFLAGS_ALL = $(BASE_CFLAGS) $(if $(GCM_LIBS),-DXL_HAS_IPSEC_MB) $(PKG_CFLAGS) $(CFLAGS)
 
 # Rooms. Only the transport's own objects may include the transport's inner headers (-Itransport).
-TRANSPORT_SRC := $(filter-out %_test.c,$(wildcard transport/*/*.c))
+TRANSPORT_SRC := $(filter-out %_test.c transport/testing/%,$(wildcard transport/*/*.c))
 DRIVER_SRC := $(filter-out %_test.c,$(wildcard lib/driver/*.c))
 HOUSE_SRC := $(filter-out %_test.c %/main.c lib/driver/%,$(wildcard lib/*/*.c emulator/*/*.c player/*.c server/*.c apps/*/*.c peers/relay/*.c))
 TEST_SRC := $(wildcard transport/*/*_test.c transport/*/tests/*_test.c lib/*/*_test.c emulator/*/*_test.c player/*_test.c server/*_test.c apps/*/*_test.c)
@@ -92,10 +92,13 @@ TRANSPORT_OBJ := $(TRANSPORT_SRC:%.c=$(OUT)/%.o) $(call generated_obj,$(OUT),tra
 SIM_RANDOM := $(OUT)/emulator/sim/random.o
 HOUSE_OBJ := $(filter-out $(SIM_RANDOM),$(HOUSE_SRC:%.c=$(OUT)/%.o)) $(call generated_obj,$(OUT),emulator) $(call generated_obj,$(OUT),player)
 TEST_BIN := $(TEST_SRC:%.c=$(OUT)/%)
+TESTING_OBJ := $(patsubst %.c,$(OUT)/%.o,$(wildcard transport/testing/*.c))
 DRIVER_OBJ := $(DRIVER_SRC:%.c=$(OUT)/%.o)
 LIBXLINK := $(OUT)/libxlink.a
 LIBUDP := $(OUT)/libxlink-udp.a
 LIBHOUSE := $(OUT)/libhouse.a
+# What tests and fuzzing harnesses share.
+LIBTESTING := $(OUT)/libtesting.a
 # The time-travel kernel is another build (make kernel); these start it, and run in it.
 VKERNEL := $(BIN)/vkernel $(BIN)/vkernel-init $(BIN)/vkernel-seed.so
 PROGRAMS := $(BIN)/mpshell $(BIN)/xlink-server $(BIN)/xlink-player $(BIN)/xlink-sim $(BIN)/udp-flow \
@@ -133,6 +136,9 @@ $(LIBUDP): $(DRIVER_OBJ)
 	@rm -f $@ && ar rcs $@ $^
 
 $(LIBHOUSE): $(HOUSE_OBJ)
+	@rm -f $@ && ar rcs $@ $^
+
+$(LIBTESTING): $(TESTING_OBJ)
 	@rm -f $@ && ar rcs $@ $^
 
 # The libraries for other programs, libxlink (sans-IO) and libxlink-udp (its socket driver). Each archive holds one object,
@@ -223,9 +229,9 @@ $(BIN)/vkernel-init: emulator/kernel/init/main.c emulator/kernel/job.h
 $(BIN)/vkernel-seed.so: emulator/kernel/seed/seed.c emulator/kernel/job.h
 	@mkdir -p $(@D) && echo "CC   $<" && $(CC) $(LANGUAGE) $(WARN) -O2 -fPIC -shared $< -o $@
 
-$(TEST_BIN): $(OUT)/%: $(OUT)/%.o $(LIBHOUSE) $(LIBUDP) $(LIBXLINK)
+$(TEST_BIN): $(OUT)/%: $(OUT)/%.o $(LIBTESTING) $(LIBHOUSE) $(LIBUDP) $(LIBXLINK)
 	@echo "LD   $@"
-	@$(CC) $(LDSAN) $(LDFLAGS) $(LINK_LTO) $< -Wl,--start-group $(LIBHOUSE) $(LIBUDP) $(LIBXLINK) -Wl,--end-group $(PKG_LIBS) -lcmocka -lm -o $@
+	@$(CC) $(LDSAN) $(LDFLAGS) $(LINK_LTO) $< -Wl,--start-group $(LIBTESTING) $(LIBHOUSE) $(LIBUDP) $(LIBXLINK) -Wl,--end-group $(PKG_LIBS) -lcmocka -lm -o $@
 
 # In this test allocations fail when it says so.
 $(OUT)/transport/connection/tests/out_of_memory_test: LDFLAGS += -Wl,--wrap=calloc
@@ -233,7 +239,7 @@ $(OUT)/transport/connection/tests/out_of_memory_test: LDFLAGS += -Wl,--wrap=call
 # In this one HMAC does.
 $(OUT)/transport/endpoint/reset_token_test: LDFLAGS += -Wl,--wrap=gnutls_hmac_fast
 
--include $(TRANSPORT_OBJ:.o=.d) $(DRIVER_OBJ:.o=.d) $(HOUSE_OBJ:.o=.d) $(SIM_RANDOM:.o=.d) $(TEST_BIN:=.d) $(patsubst %.c,$(OUT)/%.d,$(wildcard */main.c */*/main.c apps/*/*/main.c emulator/*/*/main.c))
+-include $(TRANSPORT_OBJ:.o=.d) $(DRIVER_OBJ:.o=.d) $(HOUSE_OBJ:.o=.d) $(SIM_RANDOM:.o=.d) $(TESTING_OBJ:.o=.d) $(TEST_BIN:=.d) $(patsubst %.c,$(OUT)/%.d,$(wildcard */main.c */*/main.c apps/*/*/main.c emulator/*/*/main.c))
 
 include tests/fuzz/fuzz.mk
 

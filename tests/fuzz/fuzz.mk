@@ -18,9 +18,9 @@ $(OUT)/tests/fuzz/%.o: tests/fuzz/%.c
 	$(COMPILE)
 
 .SECONDARY: $(FUZZ_SRC:%.c=$(OUT)/%.o) $(FUZZ_SHARED_OBJ) $(OUT)/tests/fuzz/replay.o
-$(FUZZ_BIN): $(OUT)/%: $(OUT)/%.o $(FUZZ_SHARED_OBJ) $(FUZZ_MAIN) $(LIBHOUSE) $(LIBUDP) $(LIBXLINK)
+$(FUZZ_BIN): $(OUT)/%: $(OUT)/%.o $(FUZZ_SHARED_OBJ) $(FUZZ_MAIN) $(LIBTESTING) $(LIBHOUSE) $(LIBUDP) $(LIBXLINK)
 	@echo "LD   $@"
-	@$(CC) $(LDSAN) $(LDFLAGS) $(filter %.o,$^) -Wl,--start-group $(LIBHOUSE) $(LIBUDP) $(LIBXLINK) -Wl,--end-group $(PKG_LIBS) -lcmocka -lm -o $@
+	@$(CC) $(LDSAN) $(LDFLAGS) $(filter %.o,$^) -Wl,--start-group $(LIBTESTING) $(LIBHOUSE) $(LIBUDP) $(LIBXLINK) -Wl,--end-group $(PKG_LIBS) -lcmocka -lm -o $@
 
 -include $(FUZZ_SRC:%.c=$(OUT)/%.d) $(FUZZ_SHARED_OBJ:.o=.d) $(OUT)/tests/fuzz/replay.d $(OUT)/tests/fuzz/seeds.d
 
@@ -34,9 +34,9 @@ fuzz: setup ## fuzz each harness of tests/fuzz/ for SECONDS=60 (RUNS=N, ONLY=NAM
 	@scripts/fuzz.sh run "$(SECONDS)" "$(RUNS)" "$(ONLY)"
 
 # Inputs from real exchanges, for harnesses whose inputs are what goes over the wire.
-$(OUT)/tests/fuzz/seeds: $(OUT)/tests/fuzz/seeds.o $(OUT)/tests/fuzz/repeatable.o $(LIBHOUSE) $(LIBUDP) $(LIBXLINK)
+$(OUT)/tests/fuzz/seeds: $(OUT)/tests/fuzz/seeds.o $(OUT)/tests/fuzz/repeatable.o $(LIBTESTING) $(LIBHOUSE) $(LIBUDP) $(LIBXLINK)
 	@echo "LD   $@"
-	@$(CC) $(LDSAN) $(LDFLAGS) $(filter %.o,$^) -Wl,--start-group $(LIBHOUSE) $(LIBUDP) $(LIBXLINK) -Wl,--end-group $(PKG_LIBS) -lcmocka -lm -o $@
+	@$(CC) $(LDSAN) $(LDFLAGS) $(filter %.o,$^) -Wl,--start-group $(LIBTESTING) $(LIBHOUSE) $(LIBUDP) $(LIBXLINK) -Wl,--end-group $(PKG_LIBS) -lcmocka -lm -o $@
 
 .PHONY: fuzz-seeds
 fuzz-seeds: setup ## write inputs from real exchanges into build/fuzz/NAME/found
