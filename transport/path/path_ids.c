@@ -137,7 +137,7 @@ void xl_path_ids_note_blocked(xl_path_ids *ids) {
 }
 
 void xl_path_id_note_blocked(xl_path_id *p) {
-    if (p->cids_blocked_sequence == p->remote->next_sequence)
+    if (p->cids_blocked_sequence == p->remote->next_sequence || p->remote->next_sequence > XL_VARINT_MAX)
         return;
     p->cids_blocked_sequence = p->remote->next_sequence;
     p->cids_blocked_pending = true;

@@ -141,4 +141,22 @@ TEST(the_peers_limit_only_rises_and_stays_within_32_bits) {
     assert_int_equal(b.ids.peer_max, 6);
 }
 
+/* PATH_CIDS_BLOCKED would have a number of more than 62 bits, and the frame would be cut. */
+TEST(after_the_last_connection_id_of_a_path_none_is_asked_for) {
+    static const uint8_t token[16] = {1};
+    const uint64_t last = (UINT64_C(1) << 62) - 1;
+    const xl_cid first = cid_of(1), second = cid_of(2);
+    book b;
+    bool in_use_retired;
+    begin(&b, 7);
+    xl_path_id *p = xl_path_ids_find(&b.ids, 1);
+    assert_int_equal(xl_cids_learn(p->remote, last - 1, 0, &first, token, 4, &in_use_retired), 0);
+    xl_path_id_note_blocked(p);
+    assert_true(p->cids_blocked_pending);
+    p->cids_blocked_pending = false; /* sent */
+    assert_int_equal(xl_cids_learn(p->remote, last, 0, &second, token, 4, &in_use_retired), 0);
+    xl_path_id_note_blocked(p);
+    assert_false(p->cids_blocked_pending);
+}
+
 TEST_MAIN(NULL, NULL)
