@@ -252,15 +252,15 @@ def test_a_figure_that_no_play_reports_is_a_dash_and_no_zero(tmp_path: Path) -> 
     def slower(run: FakeRun, drawn: random.Random) -> None:
         run.rct_s = [rct * 1.2 for rct in run.rct_s]
 
-    verdict = verdict_of(compare(*sides(tmp_path, slower, ("mptcp", "xlink")), Floors(), 0.05))
+    verdict = verdict_of(compare(*sides(tmp_path, slower, ("tcp", "xlink")), Floors(), 0.05))
     at = [figure.name for figure in GATED].index("redundancy")
     rows = [line.split(" | ") for line in output.markdown(verdict).splitlines() if line.startswith("| subway-1 ")]
     assert [row[2 + at] for row in rows] == ["–", "5.00 %"]
-    [unknown] = [one for one in output.records(verdict) if (one["scheme"], one["figure"]) == ("mptcp", "redundancy")]
+    [unknown] = [one for one in output.records(verdict) if (one["scheme"], one["figure"]) == ("tcp", "redundancy")]
     assert {unknown[name] for name in ("before", "after", "change")} == {None}
     assert unknown["figure_verdict"] == "unknown"
     measures = history.bencher(verdict)
-    assert ["redundancy" in measures[f"subway-1/{scheme}"] for scheme in ("mptcp", "xlink")] == [False, True]
+    assert ["redundancy" in measures[f"subway-1/{scheme}"] for scheme in ("tcp", "xlink")] == [False, True]
 
 
 def test_plays_that_begin_to_stall_are_counted_exactly(tmp_path: Path) -> None:

@@ -52,7 +52,8 @@ def test_a_command_is_not_told_of_the_links_of_flows(tmp_path: Path) -> None:
     done = good(run(*paths, "--flow", "f:via=core", "--mptcp", "--", "sh", "-c", look))
     told, *lines = done.stdout.splitlines()
     assert told == "a b"
-    assert [line.split()[line.split().index("dev") + 1] for line in lines if " dev " in line] == ["a", "b"] * 2
+    devices = [line.split()[line.split().index("dev") + 1] for line in lines if " dev " in line]
+    assert devices == ["a", "b"] * 3, "routes, and endpoints of both IP versions"
     assert lines[-1].split() == ["add_addr_accepted", "2", "subflows", "2"]
 
 

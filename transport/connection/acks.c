@@ -6,7 +6,6 @@
 #include "connection/connection.h"
 #include "connection/key_update.h"
 #include "connection/path_table.h"
-#include "connection/paths.h"
 #include "connection/qoe.h"
 #include "connection/records.h"
 #include "connection/state.h"
@@ -120,7 +119,7 @@ static void record_acked(xl_connection *c, xl_sent_frame *r) {
         break;
     case XL_SF_NEW_CID:
         if (c->path_ids)
-            xl_conn_open_paths(c);
+            c->path_ids->cid_was_acked = true;
         break;
     case XL_SF_DATAGRAM:
         xl_conn_emit(c, (xl_event){.type = XL_EVENT_DATAGRAM_ACKED, .datagram_id = r->id});

@@ -208,7 +208,12 @@ static uint64_t take_any_ack(xl_connection *c, const xl_frame *f, const xl_packe
     } else if (ctx->level == XL_LEVEL_APP) {
         space = &c->space[XL_LEVEL_APP];
     }
-    return xl_conn_take_ack(c, space, ctx->level, ctx->path, &f->ack);
+    uint64_t error = xl_conn_take_ack(c, space, ctx->level, ctx->path, &f->ack);
+    if (error == 0 && c->path_ids && c->path_ids->cid_was_acked) {
+        c->path_ids->cid_was_acked = false;
+        xl_conn_open_paths(c);
+    }
+    return error;
 }
 
 static uint64_t take_ietf(xl_connection *c, const xl_frame *f, const xl_packet_context *ctx) {

@@ -36,6 +36,7 @@ typedef struct {
     bool max_pending;             /* MAX_PATH_ID is to be sent */
     bool blocked_pending;         /* PATHS_BLOCKED is to be sent, */
     uint64_t blocked_max;         /* with this limit; XL_NEVER: it never was */
+    bool cid_was_acked;           /* the peer got one of ours, so a path may be opened */
 } xl_path_ids;
 
 /* local, remote: the CIDs of path 0, which the handshake made. */

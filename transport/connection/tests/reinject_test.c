@@ -14,7 +14,8 @@ static void order_on_the_wire(const json_t *records, char (*kind)(uint64_t strea
             const json_t *f = json_array_get(frames, k);
             if (strcmp(text(f, "frame_type"), "stream") != 0)
                 continue;
-            uint64_t id = whole(f, "stream_id"), offset = whole(f, "offset"), end = offset + whole(f, "length");
+            uint64_t id = whole(f, "stream_id"), offset = whole(f, "offset"),
+                     end = offset + whole(json_object_get(f, "raw"), "length");
             bool again = end <= highest[id / 4];
             highest[id / 4] = again ? highest[id / 4] : end;
             char letter = (char)(kind(id, offset) - (again ? 'a' - 'A' : 0));
