@@ -108,6 +108,7 @@ PROGRAMS := $(BIN)/mpshell $(BIN)/xlink-server $(BIN)/xlink-player $(BIN)/xlink-
 .PHONY: build
 build: $(PROGRAMS) ## compile the C programs into build/bin
 
+# Objects are made anew when the Makefile changes, which has their flags.
 COMPILE = @mkdir -p $(@D) && echo "CC   $<" && $(CC) $(CFLAGS_ALL) $(PRIVATE) $(OF_TEST) -c $< -o $@
 
 # A test's own code runs once: to optimise it would take longer than to run it. Under the sanitizers it checks accesses
@@ -124,9 +125,9 @@ $(OUT)/transport/%.o: PRIVATE = -Itransport $(UNIT) $(IN_LIBRARY)
 $(DRIVER_OBJ): PRIVATE = $(IN_LIBRARY)
 UNIT_ROOMS := emulator/link emulator/sim lib/http lib/video player server
 $(UNIT_ROOMS:%=$(OUT)/%/%.o): PRIVATE = $(UNIT)
-$(OUT)/%.o: %.c
+$(OUT)/%.o: %.c Makefile
 	$(COMPILE)
-$(OUT)/%.o: $(GENERATED)/%.c
+$(OUT)/%.o: $(GENERATED)/%.c Makefile
 	$(COMPILE)
 
 $(LIBXLINK): $(TRANSPORT_OBJ)

@@ -14,7 +14,7 @@ ONLY ?=
 # Programs that replay the corpora run once, as tests do.
 $(OUT)/tests/fuzz/%.o: OF_TEST := $(if $(filter asan,$(VARIANT)),$(OF_TEST_CODE))
 $(OUT)/tests/fuzz/%.o: PRIVATE := -Itransport
-$(OUT)/tests/fuzz/%.o: tests/fuzz/%.c
+$(OUT)/tests/fuzz/%.o: tests/fuzz/%.c Makefile
 	$(COMPILE)
 
 .SECONDARY: $(FUZZ_SRC:%.c=$(OUT)/%.o) $(FUZZ_SHARED_OBJ) $(OUT)/tests/fuzz/replay.o
