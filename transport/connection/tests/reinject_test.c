@@ -72,6 +72,16 @@ static char by_frame(uint64_t stream, uint64_t offset) {
     return offset < 18 * PACKET ? 'f' : 'r';
 }
 
+/* Both answers arrive; then the pair is freed. order: in which their packets were sent. */
+static void finish_both(pair *p, size_t a, size_t b, char (*kind)(uint64_t, uint64_t), char *order) {
+    assert_true(pair_finish(p, a, 5000000) != UINT64_MAX && pair_finish(p, b, 5000000) != UINT64_MAX);
+    pair_run(p, 1000000);
+    json_t *records = read_log(p);
+    order_on_the_wire(records, kind, order);
+    json_decref(records);
+    pair_free(p);
+}
+
 /* Ten packets leave on the fast path, the others on the slow one, whose answers take 800 ms. */
 static void send_two_answers(const char *mode, const xl_frame_mark *mark, size_t first, size_t second,
                              char (*kind)(uint64_t, uint64_t), char *order) {
@@ -81,12 +91,7 @@ static void send_two_answers(const char *mode, const xl_frame_mark *mark, size_t
     p.mark = mark ? *mark : (xl_frame_mark){0};
     start(&p);
     size_t a = pair_ask(&p, first), b = second ? pair_ask(&p, second) : a;
-    assert_true(pair_finish(&p, a, 5000000) != UINT64_MAX && pair_finish(&p, b, 5000000) != UINT64_MAX);
-    pair_run(&p, 1000000);
-    json_t *records = read_log(&p);
-    order_on_the_wire(records, kind, order);
-    json_decref(records);
-    pair_free(&p);
+    finish_both(&p, a, b, kind, order);
 }
 
 TEST(figure_4a_appended_copies_go_behind_all_unsent_data) {
@@ -178,12 +183,7 @@ static void send_a_marked_answer_later(const char *mode, uint8_t priority, size_
     pair_run(&p, 15000);
     p.mark = (xl_frame_mark){.position = 0, .size = 18 * PACKET, .priority = priority};
     size_t b = pair_ask(&p, packets * PACKET);
-    assert_true(pair_finish(&p, a, 5000000) != UINT64_MAX && pair_finish(&p, b, 5000000) != UINT64_MAX);
-    pair_run(&p, 1000000);
-    json_t *records = read_log(&p);
-    order_on_the_wire(records, first_answer_or_frame, order);
-    json_decref(records);
-    pair_free(&p);
+    finish_both(&p, a, b, first_answer_or_frame, order);
 }
 
 TEST(a_frame_of_high_priority_goes_before_other_streams_and_the_rest_of_its_own_does_not) {
