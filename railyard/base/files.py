@@ -76,14 +76,14 @@ def replacing(file: Path) -> Iterator[Path]:
         partial.unlink(missing_ok=True)
 
 
-def write_whole(file: Path, content: str | bytes) -> Path:
+def write_whole(file: Path, content: str | bytes | bytearray) -> Path:
     """Writes beside and renames. Returns the file."""
     with replacing(file) as partial:
         partial.write_bytes(content.encode() if isinstance(content, str) else content)
     return file
 
 
-def write_named(out: Path, content: str | bytes) -> None:
+def write_named(out: Path, content: str | bytes | bytearray) -> None:
     """Writes a file that the user named, likewise; what a link leads to, a pipe and a device are written to. Raises
     UserError."""
     with writing(out):

@@ -24,7 +24,7 @@ OUTAGE_MS = 100.0
 NEAR_MS = 2.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Piece:
     """A STREAM frame of a packet: bytes [first, end) of a stream."""
 
@@ -33,7 +33,7 @@ class Piece:
     end: int
 
 
-@dataclass
+@dataclass(slots=True)
 class Packet:
     """A 1-RTT packet. Times in s on the clock of the links; `received_s` is None if it did not arrive."""
 
@@ -46,7 +46,7 @@ class Packet:
     copies: set[tuple[int, int]] = field(default_factory=set)  # (stream, offset) of what is re-injected in it
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class PathState:
     """What the server knew about a path from `t_s` on."""
 
