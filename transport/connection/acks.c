@@ -26,6 +26,7 @@ typedef struct {
     xl_space *space;
     xl_level level;
     xl_path *arrived_on; /* of an ACK frame */
+    xl_path *measured;   /* whose acknowledgement RTT has a sample by it */
     bool is_given_up;    /* the window is not charged for these losses */
     bool any_acked[XL_MAX_PATHS];
     loss_run run[XL_MAX_PATHS];
@@ -362,7 +363,8 @@ static void sample_rtt(settlement *m, const xl_ack_frame *f) {
         if (c->handshake.is_confirmed && delay > limit)
             delay = limit;
     }
-    xl_path_rtt_sample(p, c->now - largest->time_us, delay, came_back_here, c->now);
+    if (xl_path_rtt_sample(p, c->now - largest->time_us, delay, came_back_here, c->now))
+        m->measured = p;
     if (!came_back_here && xl_path_wants_rtt_probe(p, c->now))
         xl_conn_start_rtt_probe(c, p);
 }
@@ -423,13 +425,14 @@ static void path_answered(xl_connection *c, xl_path *p) {
     }
 }
 
-static void take_rate_sample(xl_connection *c, xl_path *p) {
+static void take_rate_sample(const settlement *m, xl_path *p) {
+    const xl_connection *c = m->c;
     xl_rate_sample sample;
-    if (!xl_rate_take(&p->rate, p->rtt.has_sample ? p->rtt.min : 0, &sample) || !p->cc.ops->on_rate_sample)
+    if (!xl_rate_take(&p->rate, p->ack_rtt.has_sample ? p->ack_rtt.min : 0, &sample) || !p->cc.ops->on_rate_sample)
         return;
     sample.now = c->now;
     sample.in_flight = p->flight.bytes;
-    sample.rtt_us = p->rtt_sampled_at == c->now ? p->rtt.latest : 0;
+    sample.rtt_us = m->measured == p ? p->ack_rtt.latest : 0;
     p->cc.ops->on_rate_sample(p->cc.state, &sample);
 }
 
@@ -468,7 +471,7 @@ uint64_t xl_conn_take_ack(xl_connection *c, xl_space *space, xl_level level, xl_
         xl_path *p = c->path[i];
         if (!m.any_acked[i])
             continue;
-        take_rate_sample(c, p);
+        take_rate_sample(&m, p);
         xl_path_update_pacer(p, c->now);
         xl_conn_log_metrics(c, p);
     }

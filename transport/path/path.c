@@ -170,16 +170,17 @@ static bool counts(xl_path *p, uint64_t latest_us, uint64_t now) {
     return true;
 }
 
-void xl_path_rtt_sample(xl_path *p, uint64_t latest_us, uint64_t ack_delay_us, bool came_back_here, uint64_t now) {
+bool xl_path_rtt_sample(xl_path *p, uint64_t latest_us, uint64_t ack_delay_us, bool came_back_here, uint64_t now) {
     if (p->outage.until && !counts(p, latest_us, now))
-        return;
+        return false;
     if (!p->ack_rtt.has_sample)
         p->measured_since = now;
     xl_rtt_sample(&p->ack_rtt, latest_us, ack_delay_us);
-    if (!came_back_here)
-        return;
-    xl_rtt_sample(&p->rtt, latest_us, ack_delay_us);
-    p->rtt_sampled_at = now;
+    if (came_back_here) {
+        xl_rtt_sample(&p->rtt, latest_us, ack_delay_us);
+        p->rtt_sampled_at = now;
+    }
+    return true;
 }
 
 bool xl_path_wants_rtt_probe(const xl_path *p, uint64_t now) {

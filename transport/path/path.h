@@ -231,8 +231,9 @@ void xl_path_outage_begins(xl_path *);
 void xl_path_outage_ends(xl_path *, uint64_t now);
 /* Takes an RTT sample of latest_us from an acknowledgement. If it arrived on another path, only ack_rtt takes it: the
  * sample has this path's delay in one direction only. Of the packets sent in an outage, and the first one
- * afterwards, the least sample counts alone: a probe may have waited in a queue of the link until the outage ended. */
-void xl_path_rtt_sample(xl_path *, uint64_t latest_us, uint64_t ack_delay_us, bool came_back_here, uint64_t now);
+ * afterwards, the least sample counts alone: a probe may have waited in a queue of the link until the outage ended.
+ * False: the sample does not count. */
+bool xl_path_rtt_sample(xl_path *, uint64_t latest_us, uint64_t ack_delay_us, bool came_back_here, uint64_t now);
 /* Whether the path's RTT is to be measured by a PATH_CHALLENGE: acknowledgements arrive on other paths, and the last
  * sample is old. */
 bool xl_path_wants_rtt_probe(const xl_path *, uint64_t now);

@@ -27,7 +27,7 @@ typedef struct {
     uint64_t prior_delivered; /* in all, when the newest acknowledged packet left */
     uint64_t newly_acked, newly_lost;
     uint64_t in_flight; /* after this acknowledgement */
-    uint64_t rtt_us;    /* of this acknowledgement, 0 = it gave none */
+    uint64_t rtt_us;    /* until this acknowledgement came, on whichever path; 0 = it gave none */
 } xl_rate_sample;
 
 /* A packet in flight left; in_flight_before is without it. Fills in what the packet remembers. */
@@ -38,7 +38,7 @@ void xl_rate_lost(xl_rate_sampler *, uint64_t bytes);
 /* Bytes acknowledged since the packet left, with its own once it was; 0 if it left before the path began anew. */
 uint64_t xl_rate_since(const xl_rate_sampler *, const xl_sent_packet *);
 /* then the sample; false when no packet in flight was acknowledged. now, in_flight and rtt_us of it are the caller's.
- */
+ * min_rtt_us is the least time until an acknowledgement, whichever path it takes. */
 bool xl_rate_take(xl_rate_sampler *, uint64_t min_rtt_us, xl_rate_sample *out);
 /* The path could send now, but has nothing to. */
 void xl_rate_mark_app_limited(xl_rate_sampler *, uint64_t in_flight);

@@ -251,4 +251,19 @@ TEST(bbr_uses_two_paths_under_every_scheduler) {
     }
 }
 
+/* Acknowledgements of the slow path take 80 + 10 ms: less than its own round trip, which is no bound of them. */
+TEST(bbr_fills_a_path_whose_acknowledgements_come_back_on_a_faster_one) {
+    pair p;
+    configure(&p, 3, 2, "bbr");
+    p.client_config.scheme.ack_path = p.server_config.scheme.ack_path = XL_ACK_FASTEST;
+    p.link[0].delay_us[0] = p.link[0].delay_us[1] = 10000;
+    p.link[1].delay_us[0] = p.link[1].delay_us[1] = 80000;
+    limit(&p.link[0], 1250000, 120000);
+    limit(&p.link[1], 1250000, 240000);
+    open_all(&p, PAIR_START + 1000000);
+    assert_true(pair_finish(&p, pair_ask(&p, 25000000), 60000000) < 12500000); /* 20 s of one link, 10 s of both */
+    assert_true(pair_server_path(&p, 1).stream_bytes_sent > 10000000);
+    pair_free(&p);
+}
+
 TEST_MAIN(NULL, NULL)
