@@ -214,7 +214,7 @@ static bool conserves_packets(bbr *s, const xl_rate_sample *r) {
         s->recovery_ends = r->delivered;
         s->cwnd = r->in_flight + xl_max(r->newly_acked, s->mtu);
     } else if (s->in_recovery) {
-        s->cwnd = xl_max(s->cwnd, r->in_flight + r->newly_acked);
+        s->cwnd = xl_max(s->cwnd - xl_min(r->newly_lost, s->cwnd), r->in_flight + r->newly_acked);
     }
     return s->in_recovery;
 }

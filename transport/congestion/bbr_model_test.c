@@ -267,6 +267,15 @@ TEST(after_a_loss_as_much_is_sent_as_is_delivered_for_a_round_trip) {
     s.in_flight = 29 * MSS;
     take_within(&f, 1000, s);
     assert_int_equal(32 * MSS, window(&f));
+    s.in_flight = 17 * MSS; /* room for what is lost now is not given back */
+    s.newly_lost = 10 * MSS;
+    take_within(&f, 1000, s);
+    assert_int_equal(22 * MSS, window(&f));
+    s.newly_lost = 100 * MSS; /* more than the window */
+    s.in_flight = 3 * MSS;
+    take_within(&f, 1000, s);
+    assert_int_equal(5 * MSS, window(&f));
+    s.newly_lost = 0;
     take(&f, 1000, s);
     assert_int_equal(2 * BDP + 3 * MSS, window(&f));
 }
