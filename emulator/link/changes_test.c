@@ -47,6 +47,33 @@ TEST(missed_opportunities_are_those_a_delay_later) {
     bench_free(b);
 }
 
+/* Rates that change before an opportunity is complete: 1203200 bps have one each 10 ms, the half of it 20 ms. */
+TEST(what_has_passed_of_an_opportunity_counts_at_the_next_rate) {
+    link_bench *b = bench_new("1203200bps", (link_config){.start_offset_ms = 4});
+    bench_send_many(b, 1, 5, 1504, 0);
+    assert_true(link_set_rate(b->link, 601600, 4 * MS)); /* 8 ms of 10, so 4 of 20 are left */
+    BENCH_EXPECT(b, 10 * MS, {1, 8 * MS});
+    assert_true(link_set_rate(b->link, 601600, 13 * MS));  /* as it is */
+    assert_true(link_set_rate(b->link, 1203200, 18 * MS)); /* half, so 5 ms of 10 are left */
+    BENCH_EXPECT(b, 33 * MS, {2, 23 * MS}, {3, 33 * MS});
+    assert_int_equal(link_get_stats(b->link).opportunities, 3);
+    link_set_trace(b->link, &b->trace, 38 * MS); /* at its time 0 */
+    BENCH_EXPECT(b, 50 * MS, {4, 48 * MS});
+    bench_free(b);
+}
+
+/* 2.0 and 2.2 Mbps by turns of 1 ms, where an opportunity takes 5 or 6. */
+TEST(rates_that_change_faster_than_opportunities_come_carry_their_mean) {
+    link_bench *b = bench_new("1gbps", (link_config){0});
+    assert_true(link_set_rate(b->link, 2200000, 0));
+    uint64_t before = link_get_stats(b->link).opportunities;
+    for (uint64_t ms = 0; ms < 10000; ms++)
+        assert_true(link_set_rate(b->link, ms % 2 ? 2200000 : 2000000, ms * MS));
+    link_advance(b->link, 10 * S);
+    assert_in_range(link_get_stats(b->link).opportunities - before, 1744, 1746); /* 2.1 Mbps: 1745.3 */
+    bench_free(b);
+}
+
 TEST(what_waits_and_how_long_the_last_one_did_is_told) {
     link_bench *b = bench_new(TENS, (link_config){0});
     bench_send_many(b, 1, 3, 1504, 4 * MS);

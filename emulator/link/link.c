@@ -542,9 +542,9 @@ bool link_is_up(const emulated_link *link) {
 }
 
 /* What was due by the old trace has happened: the old one may be the very same memory, with another rate in it. */
-static void change_trace(emulated_link *link, const link_trace *trace, uint64_t now) {
+static void change_trace(emulated_link *link, const link_trace *trace, uint64_t begun_us, uint64_t now) {
     link->passed_before += link->next_opportunity - link->first_opportunity;
-    take_trace(link, trace, (int64_t)now, now);
+    take_trace(link, trace, (int64_t)(now - begun_us), now);
 }
 
 void link_set_trace(emulated_link *link, const link_trace *trace, uint64_t now) {
@@ -554,7 +554,7 @@ void link_set_trace(emulated_link *link, const link_trace *trace, uint64_t now) 
         return;
     }
     link_advance(link, now);
-    change_trace(link, trace, now);
+    change_trace(link, trace, 0, now);
 }
 
 bool link_set_rate(emulated_link *link, uint64_t rate_bps, uint64_t now) {
@@ -565,8 +565,10 @@ bool link_set_rate(emulated_link *link, uint64_t rate_bps, uint64_t now) {
         link_air_set_rate(link->set.air, link->set.is_downlink, rate_bps);
         return true;
     }
+    uint64_t begun_us =
+        link->trace->at_ms ? 0 : link_trace_begun_us(link->trace, now - (uint64_t)link->trace_start_us, rate_bps);
     link->constant = link_trace_constant(rate_bps);
-    change_trace(link, &link->constant, now);
+    change_trace(link, &link->constant, begun_us, now);
     return true;
 }
 

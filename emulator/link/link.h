@@ -147,8 +147,9 @@ void link_count_missed(emulated_link *link, uint64_t since, uint64_t now);
  * link_set_loss: returns false and changes nothing if the model is invalid.
  * link_set_up(false): packets that reach the end of the delay are lost, opportunities pass unused, the queue waits.
  * link_set_trace: trace time 0 is `now`. With an air only a constant rate has an effect.
- * link_set_rate: evenly spaced opportunities replace the trace; false for 0 or more than LINK_TRACE_MAX_RATE_BPS. With
- *     an air it is the rate of the transmissions that begin from now on.
+ * link_set_rate: evenly spaced opportunities replace the trace. After another rate, of the next opportunity there is
+ *     left what was left of it. False for 0 or more than LINK_TRACE_MAX_RATE_BPS. With an air it is the rate of the
+ *     transmissions that begin from now on.
  * link_set_mtu: LINK_MTU_LEAST to LINK_MTU_MOST.
  * link_set_cross: others' traffic at this rate, 0: none; false without a limit of the queue.
  * link_rebind: the path's NAT, if it has one, forgets its mappings. */

@@ -40,7 +40,9 @@ uint64_t link_trace_opportunity_us(const link_trace *trace, uint64_t k);
 /* How many opportunities are at or before trace time t_us; also the number of the first one after it. A binary search,
  * for any t_us. */
 uint64_t link_trace_count_until_us(const link_trace *trace, uint64_t t_us);
-/* The same, found in fewer steps if `near`, any number, is a little below it. */
+/* Of a constant rate: how long rate_bps takes for the part of the next opportunity that has passed at t_us; rounded. */
+uint64_t link_trace_begun_us(const link_trace *trace, uint64_t t_us, uint64_t rate_bps);
+/* The number of opportunities by t_us again, found in fewer steps if `near`, any number, is a little below it. */
 uint64_t link_trace_count_near(const link_trace *trace, uint64_t near, uint64_t t_us);
 
 /* A trace that is a rate, or in the file; `given` names it in error messages. The hash is that of the text, in hex.
