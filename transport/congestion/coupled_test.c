@@ -105,6 +105,20 @@ TEST(olia_moves_windows_to_good_paths_that_have_small_ones) {
         }
 }
 
+/* 1/4 - 1/2 packets a round trip, from a congestion event on: below ssthresh, and not back to it by slow start. */
+TEST(olia_takes_from_a_window_below_ssthresh) {
+    xl_cc_group group;
+    controller c[2];
+    const path p[] = {{40, 100, 1e5}, {10, 50, 9e5}}, halved = {20, 100, 0};
+    make(&xl_cc_olia, &group, c, p, 2);
+    xl_cc_olia.on_loss(c[0].state, 7000000, MSS, 7500000);
+    expect(0.25 - 0.5, growth(&xl_cc_olia, c, 0, &halved));
+    for (int i = 1; i < 60; i++)
+        acknowledge(&xl_cc_olia, &c[0], 100, MSS);
+    assert_in_range(xl_cc_olia.window(c[0].state), 19200, 19240); /* three round trips */
+    assert_true(xl_cc_olia.ssthresh(c[0].state) <= xl_cc_olia.window(c[0].state));
+}
+
 TEST(olia_knows_a_path_by_the_bytes_between_its_losses) {
     xl_cc_group group;
     controller c[2];

@@ -60,6 +60,8 @@ static void on_ack(void *state, const xl_cc_ack *ack) {
     double linked = m[0]->window / (m[0]->rtt_s * m[0]->rtt_s) / (v.rate * v.rate);
     double growth = linked + alpha(&v, m) / s->reno.cwnd; /* per byte, in units of an MSS */
     xl_reno_set_window(&s->reno, s->reno.cwnd + growth * (double)ack->bytes * (double)s->reno.mtu);
+    if (s->reno.cwnd < (double)s->reno.ssthresh) /* by a negative alpha: this is no slow start */
+        s->reno.ssthresh = (uint64_t)s->reno.cwnd;
     xl_coupled_publish(s);
 }
 
