@@ -9,6 +9,7 @@
 #include <gnutls/crypto.h>
 #include <gnutls/x509.h>
 
+#include "crypto/crypto.h"
 #include "crypto/random.h"
 
 /* Cipher suites in our order, the server's order counting, so that a run's cipher does not depend on the peer's CPU.
@@ -27,6 +28,8 @@
 #define SERIAL_BYTES       16
 #define X509_V3            3
 #define NOT_AFTER_NO_LIMIT 253402300799 /* 9999-12-31, RFC 5280 section 4.1.2.5 */
+
+static const uint8_t TRUST_KEY[] = "CA certificates";
 
 static gnutls_datum_t text_datum(const char *text) {
     return (gnutls_datum_t){(unsigned char *)text, (unsigned int)strlen(text)};
@@ -167,7 +170,8 @@ xl_credentials *xl_credentials_client(const char *ca_pem) {
         return c;
     const gnutls_datum_t ca = text_datum(ca_pem);
     /* The number of certificates taken: a text without any would verify nothing and is refused. */
-    if (gnutls_certificate_set_x509_trust_mem(c->certificates, &ca, GNUTLS_X509_FMT_PEM) <= 0)
+    if (gnutls_certificate_set_x509_trust_mem(c->certificates, &ca, GNUTLS_X509_FMT_PEM) <= 0 ||
+        xl_hmac(TRUST_KEY, sizeof TRUST_KEY, ca.data, ca.size, c->trust, sizeof c->trust) != 0)
         return give_up(c);
     c->verify_peer = true;
     return c;

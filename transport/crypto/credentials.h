@@ -7,11 +7,13 @@
 #include <gnutls/gnutls.h>
 
 #include "crypto/outstanding.h"
+#include "crypto/session.h"
 #include "xlink/xlink.h"
 
 struct xl_credentials {
     bool is_server;
-    bool verify_peer; /* client: check the server's chain and name against the CA certificates */
+    bool verify_peer;              /* client: check the server's chain and name against the CA certificates */
+    uint8_t trust[XL_TRUST_BYTES]; /* client that verifies: hash of the CA certificates' text; others: zeros */
     gnutls_certificate_credentials_t certificates;
     gnutls_priority_t priority;   /* TLS 1.3 with the cipher suites and groups of this library, X25519 first */
     gnutls_priority_t p256_first; /* the same with P-256 first */

@@ -31,7 +31,9 @@ typedef struct {
     gnutls_datum_t crt_pem, key_pem;
 } identity;
 
-static identity new_identity(const char *name, const identity *issuer, time_t not_before, time_t not_after) {
+/* purpose: what the certificate is for, or NULL. has_name: the name is an alternative name too. */
+static identity new_identity_for(const char *name, bool has_name, const char *purpose, const identity *issuer,
+                                 time_t not_before, time_t not_after) {
     identity id;
     const bool is_ca = !issuer;
     assert_int_equal(gnutls_x509_privkey_init(&id.key), 0);
@@ -41,9 +43,12 @@ static identity new_identity(const char *name, const identity *issuer, time_t no
     assert_int_equal(gnutls_x509_crt_set_serial(id.crt, is_ca ? "\x01" : "\x02", 1), 0);
     assert_int_equal(
         gnutls_x509_crt_set_dn_by_oid(id.crt, GNUTLS_OID_X520_COMMON_NAME, 0, name, (unsigned int)strlen(name)), 0);
-    assert_int_equal(gnutls_x509_crt_set_subject_alt_name(id.crt, GNUTLS_SAN_DNSNAME, name, (unsigned int)strlen(name),
-                                                          GNUTLS_FSAN_SET),
-                     0);
+    if (has_name)
+        assert_int_equal(gnutls_x509_crt_set_subject_alt_name(id.crt, GNUTLS_SAN_DNSNAME, name,
+                                                              (unsigned int)strlen(name), GNUTLS_FSAN_SET),
+                         0);
+    if (purpose)
+        assert_int_equal(gnutls_x509_crt_set_key_purpose_oid(id.crt, purpose, 0), 0);
     assert_int_equal(gnutls_x509_crt_set_activation_time(id.crt, not_before), 0);
     assert_int_equal(gnutls_x509_crt_set_expiration_time(id.crt, not_after), 0);
     assert_int_equal(gnutls_x509_crt_set_basic_constraints(id.crt, is_ca, -1), 0);
@@ -57,6 +62,10 @@ static identity new_identity(const char *name, const identity *issuer, time_t no
     assert_int_equal(
         gnutls_x509_privkey_export2_pkcs8(id.key, GNUTLS_X509_FMT_PEM, NULL, GNUTLS_PKCS_PLAIN, &id.key_pem), 0);
     return id;
+}
+
+static identity new_identity(const char *name, const identity *issuer, time_t not_before, time_t not_after) {
+    return new_identity_for(name, true, NULL, issuer, not_before, not_after);
 }
 
 static void free_identity(identity *id) {
@@ -109,8 +118,9 @@ static int deliver(flight *from, xl_tls *to) {
     return 0;
 }
 
-/* The client's alert, or 0 when both ends completed. */
-static int handshake_alert(xl_credentials *client_credentials, xl_credentials *server_credentials, const char *name) {
+/* The client's alert, or 0 when both ends completed. *is_resumed: no certificate was sent. */
+static int handshake_outcome(xl_credentials *client_credentials, xl_credentials *server_credentials, const char *name,
+                             bool *is_resumed) {
     static const uint8_t PARAMS[] = {0x01, 0x02, 0x67, 0x10};
     flight from_client = {0}, from_server = {0};
     const xl_tls_callbacks client_callbacks = {&from_client, take_crypto_data, drop_keys, accept_params, NULL, NULL};
@@ -132,10 +142,17 @@ static int handshake_alert(xl_credentials *client_credentials, xl_credentials *s
         assert_int_equal(deliver(&from_client, server), 0);
         assert_true(xl_tls_is_complete(client));
         assert_true(xl_tls_is_complete(server));
+        assert_int_equal(deliver(&from_server, client), 0); /* tickets */
     }
+    *is_resumed = xl_tls_is_resumed(client);
     xl_tls_free(client);
     xl_tls_free(server);
     return alert;
+}
+
+static int handshake_alert(xl_credentials *client_credentials, xl_credentials *server_credentials, const char *name) {
+    bool is_resumed;
+    return handshake_outcome(client_credentials, server_credentials, name, &is_resumed);
 }
 
 /* ---- Self-signed certificates. ---- */
@@ -317,6 +334,77 @@ TEST(a_client_without_a_ca_accepts_everybody) {
     xl_credentials *client = xl_credentials_client(NULL);
     assert_int_equal(alert_for(client, &a->expired, "elsewhere.test"), 0);
     xl_credentials_free(client);
+}
+
+/* RFC 5280 section 4.2.1.12: who has a client's certificate of the same CA is no server. */
+TEST(a_client_with_a_ca_refuses_a_certificate_that_is_not_for_servers) {
+    static const char *const purposes[] = {GNUTLS_KP_TLS_WWW_CLIENT, GNUTLS_KP_EMAIL_PROTECTION};
+    const authority *a = *state;
+    for (size_t i = 0; i < 2; i++) {
+        identity id = new_identity_for("railyard.test", true, purposes[i], &a->ca, NOW_S - DAY_S, NOW_S + DAY_S);
+        assert_int_equal(alert_for(a->client, &id, "railyard.test"), ALERT_BAD_CERTIFICATE);
+        free_identity(&id);
+    }
+    identity id =
+        new_identity_for("railyard.test", true, GNUTLS_KP_TLS_WWW_SERVER, &a->ca, NOW_S - DAY_S, NOW_S + DAY_S);
+    assert_int_equal(alert_for(a->client, &id, "railyard.test"), 0);
+    free_identity(&id);
+}
+
+/* RFC 9110 section 4.3.4. */
+TEST(a_name_in_the_subject_is_no_name_of_a_server) {
+    const authority *a = *state;
+    identity id = new_identity_for("railyard.test", false, NULL, &a->ca, NOW_S - DAY_S, NOW_S + DAY_S);
+    assert_int_equal(alert_for(a->client, &id, "railyard.test"), ALERT_BAD_CERTIFICATE);
+    free_identity(&id);
+}
+
+typedef struct {
+    uint8_t session[XL_SESSION_MAX_BYTES];
+    size_t len;
+} session_store;
+
+static void save_session(void *user, const char *server_name, const uint8_t *session, size_t len) {
+    session_store *s = user;
+    (void)server_name;
+    memcpy(s->session, session, len);
+    s->len = len;
+}
+
+static size_t load_session(void *user, const char *server_name, uint8_t *session, size_t cap) {
+    const session_store *s = user;
+    (void)server_name, (void)cap;
+    memcpy(session, s->session, s->len);
+    return s->len;
+}
+
+/* A handshake that resumes has no certificate to verify. */
+TEST(a_verifying_client_resumes_only_what_its_own_cas_verified) {
+    const authority *a = *state;
+    static session_store store;
+    const xl_sessions sessions = {.user = &store, .save = save_session, .load = load_session};
+    const uint8_t key[XL_TICKET_KEY_BYTES] = {7};
+    identity other_ca = new_identity("another CA", NULL, NOW_S - DAY_S, NOW_S + 100 * DAY_S);
+    const char *const cas[] = {NULL, pem(&a->ca.crt_pem), pem(&other_ca.crt_pem)};
+    xl_credentials *server = xl_credentials_server(pem(&a->leaf.crt_pem), pem(&a->leaf.key_pem));
+    assert_int_equal(xl_credentials_issue_tickets(server, key), 0);
+    for (int before = 0; before < 2; before++) {
+        for (int after = 0; after < 3; after++) {
+            bool is_resumed;
+            store.len = 0;
+            for (int i = 0; i < 2; i++) {
+                xl_credentials *client = xl_credentials_client(cas[i == 0 ? before : after]);
+                assert_int_equal(xl_credentials_keep_sessions(client, &sessions), 0);
+                const int alert = handshake_outcome(client, server, "railyard.test", &is_resumed);
+                assert_int_equal(alert, i == 1 && after == 2 ? ALERT_UNKNOWN_CA : 0);
+                assert_true(store.len > 0);
+                xl_credentials_free(client);
+            }
+            assert_int_equal(is_resumed, after == 0 || (after == 1 && before == 1));
+        }
+    }
+    xl_credentials_free(server);
+    free_identity(&other_ca);
 }
 
 TEST(a_self_signed_certificate_can_be_trusted_by_itself) {

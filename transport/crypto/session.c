@@ -1,9 +1,11 @@
 #include "crypto/session.h"
 
+#include <string.h>
+
 #include "crypto/crypto.h"
 #include "wire/cursor.h"
 
-#define FORM      3 /* first byte; sessions of another form are as none */
+#define FORM      4 /* first byte; sessions of another form are as none */
 #define SUM_BYTES 16
 
 /* Shows damage, not malice: who can write the application's secrets has the session itself. GnuTLS crashes at some of
@@ -50,6 +52,7 @@ size_t xl_session_write(const xl_session *s, uint8_t *buf, size_t cap) {
     xl_write_u8(&w, FORM);
     xl_write_u8(&w, s->allows_early);
     xl_write_u32(&w, s->version);
+    xl_write_bytes(&w, s->trust, sizeof s->trust);
     put_u64(&w, s->arrived_ns);
     xl_write_u32(&w, s->lifetime_s);
     put_part(&w, &s->alpn);
@@ -70,6 +73,8 @@ bool xl_session_read(xl_session *s, const uint8_t *bytes, size_t len) {
     const uint8_t form = xl_read_u8(&r);
     s->allows_early = xl_read_u8(&r) != 0;
     s->version = xl_read_u32(&r);
+    const uint8_t *trust = xl_read_bytes(&r, sizeof s->trust);
+    memcpy(s->trust, trust ? trust : (const uint8_t[XL_TRUST_BYTES]){0}, sizeof s->trust);
     s->arrived_ns = get_u64(&r);
     s->lifetime_s = xl_read_u32(&r);
     s->alpn = get_part(&r);

@@ -11,15 +11,18 @@ typedef struct {
     size_t len;
 } xl_session_part;
 
+#define XL_TRUST_BYTES 16
+
 typedef struct {
-    uint32_t version;            /* of QUIC: a session is for the same one only (RFC 9369 section 5) */
-    bool allows_early;           /* its ticket may carry 0-RTT data, once */
-    uint64_t arrived_ns;         /* time of day at which the ticket came */
-    uint32_t lifetime_s;         /* of the ticket */
-    xl_session_part alpn;        /* selected protocol */
-    xl_session_part params, tls; /* the server's transport parameters; the TLS library's data */
-    xl_session_part application; /* what the application keeps: the server's HTTP/3 settings */
-    xl_session_part token;       /* of NEW_TOKEN, for the next connection */
+    uint32_t version;              /* of QUIC: a session is for the same one only (RFC 9369 section 5) */
+    bool allows_early;             /* its ticket may carry 0-RTT data, once */
+    uint8_t trust[XL_TRUST_BYTES]; /* what the server's certificate was verified against: xl_credentials.trust */
+    uint64_t arrived_ns;           /* time of day at which the ticket came */
+    uint32_t lifetime_s;           /* of the ticket */
+    xl_session_part alpn;          /* selected protocol */
+    xl_session_part params, tls;   /* the server's transport parameters; the TLS library's data */
+    xl_session_part application;   /* what the application keeps: the server's HTTP/3 settings */
+    xl_session_part token;         /* of NEW_TOKEN, for the next connection */
 } xl_session;
 
 /* Returns the length, 0 if it does not fit into cap. */

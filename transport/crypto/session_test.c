@@ -8,6 +8,7 @@ static const uint8_t text[] = "h3 and parameters, data, settings, a token";
 static size_t write_one(uint8_t *buf, size_t cap) {
     const xl_session s = {.version = 1,
                           .allows_early = true,
+                          .trust = {1, 2, 3},
                           .arrived_ns = UINT64_C(1700000000123456789),
                           .lifetime_s = 7200,
                           .alpn = {text, 2},
@@ -26,6 +27,7 @@ TEST(a_session_is_read_as_it_was_written) {
     assert_true(xl_session_read(&s, buf, len));
     assert_true(s.version == 1 && s.allows_early && s.lifetime_s == 7200);
     assert_true(s.arrived_ns == UINT64_C(1700000000123456789));
+    assert_memory_equal(s.trust, ((uint8_t[XL_TRUST_BYTES]){1, 2, 3}), XL_TRUST_BYTES);
     assert_int_equal(s.tls.len, 4);
     assert_memory_equal(s.tls.at, "data", 4);
     assert_memory_equal(s.token.at, "token", 5);

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include <gnutls/crypto.h>
+#include <gnutls/x509.h>
 
 #include "crypto/kdf.h"
 #include "crypto/tls_internal.h"
@@ -261,12 +262,38 @@ static uint8_t alert_of_verification(unsigned int status) {
                                                                                : GNUTLS_A_BAD_CERTIFICATE;
 }
 
+/* A name in the subject is none (RFC 9110 section 4.3.4); GnuTLS takes it where no alternative name is. */
+static bool has_alternative_name(gnutls_session_t session) {
+    unsigned int count = 0;
+    const gnutls_datum_t *chain = gnutls_certificate_get_peers(session, &count);
+    gnutls_x509_crt_t crt;
+    bool has_one = false;
+    if (count == 0 || gnutls_x509_crt_init(&crt) != 0)
+        return false;
+    int rc = gnutls_x509_crt_import(crt, &chain[0], GNUTLS_X509_FMT_DER);
+    for (unsigned int i = 0; rc >= 0 && !has_one; i++) {
+        char name[256];
+        size_t len = sizeof name;
+        unsigned int kind = 0;
+        rc = gnutls_x509_crt_get_subject_alt_name2(crt, i, name, &len, &kind, NULL);
+        if (rc == GNUTLS_E_SHORT_MEMORY_BUFFER)
+            rc = 0; /* a name that is longer than any of a host */
+        has_one = rc >= 0 && (kind == GNUTLS_SAN_DNSNAME || kind == GNUTLS_SAN_IPADDRESS);
+    }
+    gnutls_x509_crt_deinit(crt);
+    return has_one;
+}
+
 /* The one place that depends on the time of day: GnuTLS judges the certificates' validity by time(), or by what the
  * process gave gnutls_global_set_time_function(). Without CA certificates it is never reached. */
 static int on_verify(gnutls_session_t session) {
     xl_tls *tls = gnutls_session_get_ptr(session);
     unsigned int status = GNUTLS_CERT_INVALID;
-    if (gnutls_certificate_verify_peers3(session, tls->server_name, &status) != 0) {
+    gnutls_typed_vdata_st wanted[] = {
+        {.type = GNUTLS_DT_DNS_HOSTNAME, .data = (unsigned char *)tls->server_name},
+        {.type = GNUTLS_DT_KEY_PURPOSE_OID, .data = (unsigned char *)GNUTLS_KP_TLS_WWW_SERVER},
+    };
+    if (gnutls_certificate_verify_peers(session, wanted, 2, &status) != 0 || !has_alternative_name(session)) {
         xl_tls_fail(tls, GNUTLS_A_BAD_CERTIFICATE);
         return GNUTLS_E_CERTIFICATE_VERIFICATION_ERROR;
     }

@@ -65,15 +65,17 @@ static void save_session(const xl_tls *tls) {
     gnutls_datum_t data = {NULL, 0};
     if (!tls->peer_params || gnutls_session_get_data2(tls->session, &data) != 0)
         return;
-    hand_over(tls, &(xl_session){.version = tls->version,
-                                 .allows_early = tls->allows_early && !tls->was_retried,
-                                 .arrived_ns = tls->arrived_ns,
-                                 .lifetime_s = tls->lifetime_s,
-                                 .alpn = {(const uint8_t *)tls->alpn, strlen(tls->alpn)},
-                                 .params = {tls->peer_params, tls->peer_params_len},
-                                 .tls = {data.data, data.size},
-                                 .application = {tls->application, tls->application_len},
-                                 .token = {tls->token, tls->token_len}});
+    xl_session s = {.version = tls->version,
+                    .allows_early = tls->allows_early && !tls->was_retried,
+                    .arrived_ns = tls->arrived_ns,
+                    .lifetime_s = tls->lifetime_s,
+                    .alpn = {(const uint8_t *)tls->alpn, strlen(tls->alpn)},
+                    .params = {tls->peer_params, tls->peer_params_len},
+                    .tls = {data.data, data.size},
+                    .application = {tls->application, tls->application_len},
+                    .token = {tls->token, tls->token_len}};
+    memcpy(s.trust, tls->credentials->trust, sizeof s.trust);
+    hand_over(tls, &s);
     gnutls_memset(data.data, 0, data.size);
     gnutls_free(data.data);
 }
@@ -89,7 +91,13 @@ static void spend(const xl_tls *tls) {
     hand_over(tls, &rest);
 }
 
-/* A session that cannot be read, or is of another protocol or version, is as none: the handshake is a full one. */
+/* A resumed handshake has no certificate, so a client that verifies resumes only what it verified by the same CAs. */
+static bool is_trusted(const xl_credentials *c, const xl_session *s) {
+    return !c->verify_peer || xl_is_equal(s->trust, c->trust, sizeof s->trust);
+}
+
+/* A session that cannot be read, is of another protocol or version, or is not trusted, is as none: the handshake is a
+ * full one. */
 void xl_tls_load_session(xl_tls *tls) {
     tls->loaded = malloc(XL_SESSION_MAX_BYTES);
     if (!tls->loaded)
@@ -98,6 +106,7 @@ void xl_tls_load_session(xl_tls *tls) {
     xl_session *s = &tls->session_in;
     const bool is_fit =
         len > 0 && len <= XL_SESSION_MAX_BYTES && xl_session_read(s, tls->loaded, len) && s->version == tls->version &&
+        is_trusted(tls->credentials, s) &&
         xl_tls_is_wanted(tls, &(gnutls_datum_t){(unsigned char *)s->alpn.at, (unsigned int)s->alpn.len});
     if (!is_fit)
         *s = (xl_session){0};

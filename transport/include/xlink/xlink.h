@@ -154,8 +154,9 @@ typedef struct {
     size_t (*load)(void *user, const char *server_name, uint8_t *session, size_t cap);
 } xl_sessions;
 
-/* Client: saves and resumes sessions. Neither function may be NULL. Credentials that verify servers must not load
- * sessions of credentials that do not. Returns 0 or XL_ERR_ARGUMENT. Default: nothing is resumed. */
+/* Client: saves and resumes sessions. Neither function may be NULL. Credentials that verify servers resume no session
+ * whose server was not verified, or by other CA certificates. Returns 0 or XL_ERR_ARGUMENT. Default: nothing is
+ * resumed. */
 int xl_credentials_keep_sessions(xl_credentials *, const xl_sessions *);
 /* Server: sends a session ticket after each handshake. The keys that protect tickets are derived from this key and the
  * time of day; servers that share it resume each other's sessions. Returns 0 or XL_ERR_ARGUMENT. Default: no
