@@ -101,10 +101,19 @@ static int parse_version(span s) {
     return s.at[5] != '1' ? -505 : s.at[7] != '0';
 }
 
+/* The characters of a host and its port (RFC 3986 section 3.2). It may be empty. */
+static bool is_authority(span s) {
+    for (size_t i = 0; i < s.len; i++)
+        if (s.at[i] < '!' || s.at[i] > '~' || strchr("\"#/<>?@\\^`{|}", s.at[i]))
+            return false;
+    return true;
+}
+
 /* Fields that requests and responses have in common. */
 typedef struct {
-    bool host, connection_close, connection_keep_alive, transfer_encoding;
+    bool connection_close, connection_keep_alive, transfer_encoding;
     unsigned hosts;
+    bool is_bad_host, is_if_range;
     bool has_content_length;
     uint64_t content_length;
     span range, content_range;
@@ -124,8 +133,11 @@ static bool take_field(fields *f, span name, span value) {
         f->connection_keep_alive |= list_has(value, "keep-alive");
     } else if (span_is(name, "host")) {
         f->hosts++;
+        f->is_bad_host |= !is_authority(value);
     } else if (span_is(name, "range")) {
         f->range = value;
+    } else if (span_is(name, "if-range")) {
+        f->is_if_range = true;
     } else if (span_is(name, "content-range")) {
         f->content_range = value;
     }
@@ -143,6 +155,19 @@ static ssize_t parse_fields(span rest, fields *f) {
             return -400;
     }
     return 0;
+}
+
+/* "http://host/target": what follows the host, which may be nothing (RFC 9112 section 3.2.2). */
+static span without_origin(span target) {
+    static const char scheme[] = "http://";
+    const size_t from = sizeof scheme - 1;
+    if (target.len < from || strncasecmp(target.at, scheme, from) != 0)
+        return target;
+    size_t at = from;
+    while (at < target.len && target.at[at] != '/' && target.at[at] != '?')
+        at++;
+    const span host = {target.at + from, at - from};
+    return host.len > 0 && is_authority(host) ? (span){target.at + at, target.len - at} : target;
 }
 
 /* "GET /target HTTP/1.1": 1 or 0 for the minor version, or the negated status. */
@@ -167,7 +192,10 @@ static ssize_t parse_request_line(span line, http1_request *out) {
         return -501;
     if (target.len == 0)
         return -400;
-    return copy_span(target, out->target, sizeof out->target) ? minor : -414;
+    const span path = without_origin(target);
+    const bool needs_root = path.len == 0 || path.at[0] == '?'; /* an origin alone, or one with a query */
+    strcpy(out->target, needs_root ? "/" : "");
+    return copy_span(path, out->target + needs_root, sizeof out->target - needs_root) ? minor : -414;
 }
 
 ssize_t http1_parse_request(const char *buf, size_t len, size_t *scanned, http1_request *out) {
@@ -192,13 +220,14 @@ ssize_t http1_parse_request(const char *buf, size_t len, size_t *scanned, http1_
     ssize_t error = parse_fields(rest, &f);
     if (error < 0)
         return error;
-    if (f.hosts > 1 || (minor == 1 && f.hosts == 0))
+    if (f.hosts > 1 || (minor == 1 && f.hosts == 0) || f.is_bad_host)
         return -400;
     if (f.transfer_encoding)
         return -501;
     if (f.content_length > 0)
         return -413;
-    if (f.range.at && !copy_span(f.range, out->range, sizeof out->range))
+    /* No response has a validator, so no If-Range is true (RFC 9110 section 13.1.5). */
+    if (f.range.at && !f.is_if_range && !copy_span(f.range, out->range, sizeof out->range))
         out->range[0] = '\0';
     out->keep_alive = minor == 1 ? !f.connection_close : f.connection_keep_alive && !f.connection_close;
     return head;

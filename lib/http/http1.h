@@ -17,9 +17,9 @@
 
 typedef struct {
     char method[16];
-    char target[HTTP1_MAX_TARGET_BYTES + 1];
-    char range[HTTP1_MAX_RANGE_BYTES + 1]; /* value of Range, "" for none (or one too long to honour) */
-    bool keep_alive;                       /* the client wants a further request on this connection */
+    char target[HTTP1_MAX_TARGET_BYTES + 1]; /* without "http://host", as it begins in requests by a proxy's rules */
+    char range[HTTP1_MAX_RANGE_BYTES + 1];   /* value of Range, "" for none, for one too long, or with an If-Range */
+    bool keep_alive;                         /* the client wants a further request on this connection */
 } http1_request;
 
 typedef struct {

@@ -1,3 +1,4 @@
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,6 +38,36 @@ TEST(a_request_gives_method_target_and_range) {
     assert_string_equal(r.target, "/synthetic/100");
     assert_string_equal(r.range, "bytes=0-9");
     assert_true(r.keep_alive);
+}
+
+/* RFC 9112 section 3.2.2. */
+TEST(a_target_in_absolute_form_is_taken_as_its_path) {
+    const char *const table[][2] = {
+        {"http://a/x?y=http://b/", "/x?y=http://b/"},
+        {"HTTP://[::1]:80/x", "/x"},
+        {"http://a", "/"},
+        {"http://a?y", "/?y"},
+        {"http:///x", "http:///x"}, /* no host */
+        {"http://u@a/x", "http://u@a/x"},
+        {"https://a/x", "https://a/x"}, /* not what is served here */
+        {"/http://a/x", "/http://a/x"},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        http1_request r;
+        char text[200];
+        snprintf(text, sizeof text, "GET %s HTTP/1.1\r\nHost: a\r\n\r\n", table[i][0]);
+        assert_int_equal(request(text, &r), strlen(text));
+        assert_string_equal(r.target, table[i][1]);
+    }
+}
+
+/* RFC 9110 section 13.1.5: the parts that the client has may be of another version. */
+TEST(a_range_under_a_condition_is_none) {
+    http1_request r;
+    assert_true(request("GET / HTTP/1.1\r\nHost:\r\nIf-Range: \"a\"\r\nRange: bytes=0-9\r\n\r\n", &r) > 0);
+    assert_string_equal(r.range, "");
+    assert_true(request("GET / HTTP/1.1\r\nHost:\r\nRange: bytes=0-9\r\nif-range: x\r\n\r\n", &r) > 0);
+    assert_string_equal(r.range, "");
 }
 
 TEST(keep_alive_follows_version_and_connection_field) {
@@ -99,6 +130,9 @@ TEST(malformed_requests_get_the_status_that_says_why) {
         {"GET / HTTP/1.1\r\n\r\n", -400}, /* no Host */
         {"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", -400},
         {"GET / HTTP/1.1\r\nHost : a\r\n\r\n", -400},
+        {"GET / HTTP/1.1\r\nHost: a b\r\n\r\n", -400},
+        {"GET / HTTP/1.1\r\nHost: a/b\r\n\r\n", -400},
+        {"GET / HTTP/1.1\r\nHost: u@a\r\n\r\n", -400},
         {"GET / HTTP/1.1\r\nHost: a\r\n folded\r\n\r\n", -400},
         {"GET / HTTP/1.1\r\nHost: a\r\n: x\r\n\r\n", -400},
         {"GET / HTTP/1.1\r\nHost: a\r\nnocolon\r\n\r\n", -400},

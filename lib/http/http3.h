@@ -47,7 +47,7 @@ typedef struct {
 typedef struct {
     const char *method, *path;
     const char *authority; /* "" when absent */
-    const char *range;     /* value of the Range field, NULL when absent */
+    const char *range;     /* value of Range; NULL: absent, or with an If-Range, since no response has a validator */
 } h3_request;
 
 /* The head of a final response as the client sees it. */

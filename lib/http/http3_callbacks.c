@@ -136,6 +136,9 @@ static bool request_field(h3_stream *st, int32_t token, nghttp3_vec value) {
         return keep(&st->authority, value);
     case NGHTTP3_QPACK_TOKEN_RANGE:
         return keep(&st->range, value);
+    case NGHTTP3_QPACK_TOKEN_IF_RANGE:
+        st->has_if_range = true;
+        return true;
     default:
         return true;
     }
@@ -216,7 +219,7 @@ static int on_end_headers(nghttp3_conn *h3, int64_t id, int fin, void *user, voi
         h3_request request = {.method = st->method,
                               .path = st->path ? st->path : "",
                               .authority = st->authority ? st->authority : "",
-                              .range = st->range};
+                              .range = st->has_if_range ? NULL : st->range};
         if (s->callbacks.request)
             s->callbacks.request(s->callbacks.user, (uint64_t)id, &request);
     } else if (st->head.status >= 200) { /* 1xx: the final response is still to come */

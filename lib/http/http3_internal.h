@@ -25,6 +25,7 @@ typedef struct h3_stream {
     /* Server: fields of the request. */
     char method[H3_METHOD_BYTES];
     char *path, *authority, *range;
+    bool has_if_range;
     /* Client: the head of the response. */
     h3_response_head head;
     bool head_done;
