@@ -87,7 +87,7 @@ xl_connection *xl_conn_new(const xl_config *config, const xl_connection_hooks *h
     xl_cids_init(&c->remote_cids);
     c->idle_deadline = c->closing.deadline = c->pacer_wakeup = c->reinjection_recheck = XL_NEVER;
     c->idle_timeout_us = config->limits.idle_timeout_us;
-    c->handshake.deadline = now + config->limits.handshake_timeout_us;
+    c->handshake.deadline = now + xl_min(config->limits.handshake_timeout_us, XL_NEVER - now);
     c->scheduler = xl_scheduler_find(config->scheme.scheduler);
     c->reinjection = xl_reinjection_find(config->scheme.reinjection);
     c->cc = xl_cc_find(config->scheme.cc);

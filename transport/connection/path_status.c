@@ -30,6 +30,8 @@ void xl_conn_path_ask(xl_connection *c, xl_path *p, xl_path_status status, const
 int xl_connection_set_path_status(xl_connection *c, int index, xl_path_status status, uint64_t now) {
     if (status == XL_STATUS_ABANDON)
         return xl_connection_close_path(c, index, now);
+    if (status != XL_STATUS_STANDBY && status != XL_STATUS_AVAILABLE)
+        return XL_ERR_ARGUMENT;
     if (!c->multipath || !xl_conn_is_live(c) || index < 0 || (size_t)index >= c->path_count ||
         c->path[index]->statuses.own == XL_STATUS_ABANDON)
         return XL_ERR_PATH;

@@ -59,6 +59,10 @@ static uint64_t largest_datagram(const xl_connection *c) {
     return theirs < ours ? theirs : ours;
 }
 
+bool xl_conn_addresses_match(const xl_addr *local, const xl_addr *remote) {
+    return local->family == remote->family && (local->family == 4 || local->family == 6);
+}
+
 uint64_t xl_conn_mtu(const xl_connection *c) {
     uint64_t known = c->config->limits.path_mtu_bytes, largest = largest_datagram(c);
     return known < largest ? known : largest;

@@ -10,6 +10,8 @@
 
 /* Bytes of a datagram that both ends take: 1200 until the peer's transport parameters are known. */
 uint64_t xl_conn_mtu(const xl_connection *);
+/* A path can join these addresses: both are set, and of one IP version. */
+bool xl_conn_addresses_match(const xl_addr *local, const xl_addr *remote);
 /* The path is a new one, or may be: the search for its MTU begins at the size that every path carries. */
 void xl_conn_restart_mtu_search(xl_connection *, xl_path *);
 /* The same of all that is known of a network path: RTT, window, MTU, ECN (RFC 9000 sections 9.4 and 13.4.2). */

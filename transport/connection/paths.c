@@ -245,6 +245,8 @@ void xl_conn_open_paths(xl_connection *c) {
 
 int xl_connection_add_path(xl_connection *c, const xl_addr *local, const xl_addr *remote, xl_technology technology,
                            uint64_t now) {
+    if (!xl_conn_addresses_match(local, remote))
+        return XL_ERR_ARGUMENT;
     if (c->is_server || !xl_conn_is_live(c))
         return XL_ERR_PATH;
     xl_conn_enter(c, now);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "connection/connection.h"
+#include "minmax.h"
 
 #define CLOSE_PTOS 3
 
@@ -82,7 +83,7 @@ void xl_connection_close(xl_connection *c, uint64_t app_error, const char *reaso
         return;
     xl_conn_enter(c, now);
     c->closing.is_application = true;
-    c->closing.code = app_error;
+    c->closing.code = xl_min(app_error, XL_VARINT_MAX);
     note_closed(c, reason ? reason : "");
     enter_closing(c);
 }

@@ -473,6 +473,8 @@ int xl_stream_set_priority(xl_connection *c, uint64_t id, uint8_t priority) {
 int xl_stream_reset(xl_connection *c, uint64_t id, uint64_t error_code) {
     xl_stream *s = xl_conn_stream(c, id);
     xl_conn_touch(c);
+    if (error_code > XL_VARINT_MAX)
+        return XL_ERR_ARGUMENT;
     if (!s || !s->has_send || send_is_over(s))
         return XL_ERR_STREAM_STATE;
     if (!xl_conn_is_reset(s))
@@ -483,6 +485,8 @@ int xl_stream_reset(xl_connection *c, uint64_t id, uint64_t error_code) {
 int xl_stream_stop(xl_connection *c, uint64_t id, uint64_t error_code) {
     xl_stream *s = xl_conn_stream(c, id);
     xl_conn_touch(c);
+    if (error_code > XL_VARINT_MAX)
+        return XL_ERR_ARGUMENT;
     if (!s || !s->has_recv)
         return XL_ERR_STREAM_STATE;
     if (s->recv_done || s->stop_sent || s->stop_pending)

@@ -61,6 +61,10 @@ int xl_credentials_keep_sessions(xl_credentials *c, const xl_sessions *sessions)
     return 0;
 }
 
+bool xl_credentials_are_for(const xl_credentials *c, bool is_server) {
+    return c->is_server == is_server;
+}
+
 bool xl_credentials_have_early(const xl_credentials *c) {
     return c->allows_early;
 }

@@ -95,6 +95,9 @@ xl_tls *xl_tls_new(uint32_t version, bool is_server, xl_credentials *, const cha
                    const uint8_t *params, size_t params_len, const xl_tls_callbacks *);
 void xl_tls_free(xl_tls *);
 bool xl_credentials_have_early(const xl_credentials *); /* 0-RTT is allowed */
+bool xl_credentials_are_for(const xl_credentials *, bool is_server);
+/* Up to 8 names, none empty, with commas between them, together at most 255 bytes. */
+bool xl_tls_is_alpn_list(const char *);
 /* The version of QUIC of the session that would be resumed with this server; 0: none. */
 uint32_t xl_credentials_session_version(const xl_credentials *, const char *server_name);
 /* A server, within peer_params(): these are its own transport parameters then, now that the client's are known. 0 or

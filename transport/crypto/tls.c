@@ -353,24 +353,31 @@ static int open_session(xl_tls *tls, xl_credentials *credentials) {
     return ok ? 0 : -1;
 }
 
-/* "h3,hq-interop": the names between the commas. False: an empty one, or too many. */
-static bool take_alpns(xl_tls *tls, const char *list) {
-    snprintf(tls->alpn_list, sizeof tls->alpn_list, "%s", list);
-    for (char *at = tls->alpn_list;; at++) {
+bool xl_tls_is_alpn_list(const char *list) {
+    size_t names = 0;
+    for (const char *at = list;; at++) {
         const size_t len = strcspn(at, ",");
-        if (len == 0 || tls->alpn_count == ALPNS_MAX)
+        if (len == 0 || ++names > ALPNS_MAX)
             return false;
-        tls->alpns[tls->alpn_count++] = (gnutls_datum_t){(unsigned char *)at, (unsigned int)len};
         at += len;
         if (*at == '\0')
-            return true;
+            return at - list <= ALPN_MAX;
+    }
+}
+
+/* "h3,hq-interop": the names between the commas. */
+static void take_alpns(xl_tls *tls, const char *list) {
+    snprintf(tls->alpn_list, sizeof tls->alpn_list, "%s", list);
+    for (char *at = tls->alpn_list; *at != '\0'; at += *at == ',') {
+        const size_t len = strcspn(at, ",");
+        tls->alpns[tls->alpn_count++] = (gnutls_datum_t){(unsigned char *)at, (unsigned int)len};
+        at += len;
     }
 }
 
 xl_tls *xl_tls_new(uint32_t version, bool is_server, xl_credentials *credentials, const char *server_name,
                    const char *alpn, const uint8_t *params, size_t params_len, const xl_tls_callbacks *callbacks) {
-    const size_t alpn_len = alpn ? strlen(alpn) : 0;
-    if (!credentials || credentials->is_server != is_server || alpn_len == 0 || alpn_len > ALPN_MAX ||
+    if (!credentials || credentials->is_server != is_server || !alpn || !xl_tls_is_alpn_list(alpn) ||
         (credentials->verify_peer && !server_name))
         return NULL;
     xl_tls *tls = calloc(1, sizeof *tls);
@@ -390,10 +397,10 @@ xl_tls *xl_tls_new(uint32_t version, bool is_server, xl_credentials *credentials
     tls->server_name = !is_server && server_name ? strdup(server_name) : NULL;
     tls->sessions = credentials->sessions.load && tls->server_name ? &credentials->sessions : NULL;
     const bool copied = tls->params && (is_server || !server_name || tls->server_name);
-    const bool has_alpns = copied && take_alpns(tls, alpn);
-    if (has_alpns && tls->sessions)
+    take_alpns(tls, alpn);
+    if (copied && tls->sessions)
         xl_tls_load_session(tls);
-    if (!has_alpns || open_session(tls, credentials) != 0) {
+    if (!copied || open_session(tls, credentials) != 0) {
         xl_tls_free(tls);
         return NULL;
     }

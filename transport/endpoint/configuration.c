@@ -3,11 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "crypto/crypto.h"
 #include "minmax.h"
+#include "wire/cursor.h"
 
 #define CONN_SEND_BYTES     ((size_t)16 << 20)
 #define ALL_SEND_BYTES      ((size_t)256 << 20)
 #define PACKETS_PER_KEY_MIN 64
+#define MAX_STREAMS_MOST    (UINT64_C(1) << 60) /* RFC 9000 section 4.6 */
 
 void xl_scheme_init(xl_scheme *s) {
     *s = (xl_scheme){.scheduler = "minrtt",
@@ -112,9 +115,13 @@ static int copy_limits(const xl_limits *limits, xl_limits *l) {
         l->connection_send_bytes = xl_max(CONN_SEND_BYTES, 4 * l->send_buffer_bytes);
     if (!l->endpoint_send_bytes)
         l->endpoint_send_bytes = xl_max(ALL_SEND_BYTES, 2 * l->connection_send_bytes);
-    bool has_valid_size = l->max_udp_payload_bytes >= XL_MIN_DATAGRAM && l->max_udp_payload_bytes <= 65527;
+    bool has_valid_size = l->max_udp_payload_bytes >= XL_MIN_DATAGRAM && l->max_udp_payload_bytes <= 65527 &&
+                          l->path_mtu_bytes >= XL_MIN_DATAGRAM;
     bool has_valid_keys = l->packets_per_key == 0 || l->packets_per_key >= PACKETS_PER_KEY_MIN;
-    return has_valid_size && has_valid_keys ? 0 : XL_ERR_ARGUMENT;
+    bool fits_parameters = l->max_data <= XL_VARINT_MAX && l->max_stream_data <= XL_VARINT_MAX &&
+                           l->max_streams_bidi <= MAX_STREAMS_MOST && l->max_streams_uni <= MAX_STREAMS_MOST &&
+                           l->max_datagram_frame_bytes <= XL_VARINT_MAX;
+    return has_valid_size && has_valid_keys && fits_parameters && l->versions <= XL_VERSIONS_BOTH ? 0 : XL_ERR_ARGUMENT;
 }
 
 int xl_endpoint_copy_config(xl_endpoint *ep, const xl_config *config) {
@@ -128,5 +135,8 @@ int xl_endpoint_copy_config(xl_endpoint *ep, const xl_config *config) {
         return error;
     if (config->deployment && (!config->is_server || xl_deployment_check(config->deployment)))
         return XL_ERR_ARGUMENT;
-    return config->credentials ? 0 : XL_ERR_ARGUMENT;
+    return xl_tls_is_alpn_list(ep->alpn) && config->credentials &&
+                   xl_credentials_are_for(config->credentials, config->is_server)
+               ? 0
+               : XL_ERR_ARGUMENT;
 }

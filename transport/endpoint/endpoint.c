@@ -187,7 +187,8 @@ void xl_connection_free(xl_connection *c) {
 
 xl_connection *xl_endpoint_connect(xl_endpoint *ep, const char *server_name, const xl_addr *local,
                                    const xl_addr *remote, xl_technology technology, uint64_t now) {
-    xl_connection *c = ep->config.is_server ? NULL : new_connection(ep, false, now);
+    xl_connection *c =
+        ep->config.is_server || !xl_conn_addresses_match(local, remote) ? NULL : new_connection(ep, false, now);
     if (c && xl_conn_start_client(c, server_name, local, remote, technology, now) != 0) {
         xl_connection_free(c);
         return NULL;

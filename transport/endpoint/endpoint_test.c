@@ -18,6 +18,67 @@ TEST(unknown_names_are_refused) {
     xl_credentials_free(p.server_credentials);
 }
 
+/* Else every connection would fail, a server's without a word. */
+TEST(what_no_connection_could_begin_with_is_refused) {
+    pair p;
+    pair_init(&p, 1, 1, 10000);
+    int error = 0;
+    const xl_config good = p.server_config;
+    xl_config bad[12];
+    for (size_t i = 0; i < 12; i++)
+        bad[i] = good;
+    bad[0].limits.max_data = UINT64_MAX;
+    bad[1].limits.max_stream_data = UINT64_C(1) << 62;
+    bad[2].limits.max_streams_bidi = (UINT64_C(1) << 60) + 1;
+    bad[3].limits.max_streams_uni = UINT64_MAX;
+    bad[4].limits.max_datagram_frame_bytes = SIZE_MAX;
+    bad[5].limits.path_mtu_bytes = XL_MIN_DATAGRAM - 1;
+    bad[6].limits.versions = XL_VERSIONS_BOTH + 1;
+    bad[7].alpn = "";
+    bad[8].alpn = "h3,";
+    bad[9].alpn = "a,b,c,d,e,f,g,h,i";
+    char long_name[257];
+    memset(long_name, 'a', 256);
+    long_name[256] = '\0';
+    bad[10].alpn = long_name;
+    bad[11].credentials = p.client_credentials;
+    for (size_t i = 0; i < 12; i++) {
+        assert_null(xl_endpoint_new(&bad[i], 0, &error));
+        assert_int_equal(XL_ERR_ARGUMENT, error);
+    }
+    xl_config most = good;
+    most.limits.max_data = most.limits.max_stream_data = (UINT64_C(1) << 62) - 1;
+    most.limits.max_streams_bidi = most.limits.max_streams_uni = UINT64_C(1) << 60;
+    most.alpn = long_name + 1;
+    xl_endpoint *ep = xl_endpoint_new(&most, 0, &error);
+    assert_non_null(ep);
+    xl_endpoint_free(ep);
+    xl_credentials_free(p.client_credentials);
+    xl_credentials_free(p.server_credentials);
+}
+
+PAIR_TEST(addresses_that_no_path_joins_are_refused) {
+    pair_init(p, 1, 1, 10000);
+    pair_establish(p);
+    const xl_addr v4 = p->link[0].client, v6 = {.family = 6, .ip = {0x20, 1}, .port = 1}, unset = {0},
+                  odd = {.family = 9};
+    const xl_addr *const wrong[][2] = {{&v6, &v4},    {&v4, &v6},       {&unset, &v4},
+                                       {&v4, &unset}, {&unset, &unset}, {&odd, &odd}};
+    for (size_t i = 0; i < 6; i++) {
+        assert_null(xl_endpoint_connect(p->client, "a", wrong[i][0], wrong[i][1], XL_TECH_UNKNOWN, p->now));
+        assert_int_equal(XL_ERR_ARGUMENT,
+                         xl_connection_add_path(p->cc, wrong[i][0], wrong[i][1], XL_TECH_UNKNOWN, p->now));
+    }
+}
+
+/* The sum of the time and the limit was before the start. */
+PAIR_TEST(a_handshake_may_have_no_time_limit) {
+    pair_init(p, 1, 1, 10000);
+    p->client_config.limits.handshake_timeout_us = p->server_config.limits.handshake_timeout_us = XL_NEVER;
+    pair_establish(p);
+    assert_false(p->client_closed);
+}
+
 /* Delivers one datagram to the server and gives back its answer, if any. */
 static size_t answer(pair *p, uint8_t *data, size_t len, uint8_t *out) {
     xl_datagram d = {.local = p->link[0].server, .remote = p->link[0].client, .len = len}, to;

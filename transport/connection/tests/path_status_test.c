@@ -26,6 +26,16 @@ TEST(a_standby_path_carries_no_data_and_stays_validated) {
     }
 }
 
+TEST(a_status_that_does_not_exist_is_refused) {
+    pair p;
+    pair_init(&p, 110, 2, 10000);
+    start(&p);
+    assert_int_equal(XL_ERR_ARGUMENT, xl_connection_set_path_status(p.cc, 1, (xl_path_status)7, p.now));
+    pair_run(&p, 100000);
+    assert_false(p.client_closed);
+    pair_free(&p);
+}
+
 /* The first path began with the 1200 bytes of the handshake: nothing of that stays. */
 TEST(the_first_path_is_as_good_as_later_ones) {
     for (size_t i = 0; xl_cc_name(i); i++) {

@@ -18,6 +18,24 @@ PAIR_TEST(a_stream_that_is_reset_before_it_was_read_is_forgotten) {
     }
 }
 
+/* Such a code has no encoding: the frame without it ended the connection. */
+PAIR_TEST(an_error_code_beyond_a_varint_is_refused) {
+    pair_init(p, 1, 1, 10000);
+    pair_establish(p);
+    uint64_t id;
+    assert_int_equal(0, xl_stream_open(p->cc, true, &id));
+    assert_int_equal(1, xl_stream_send(p->cc, id, (const uint8_t *)"x", 1, false, NULL));
+    assert_int_equal(XL_ERR_ARGUMENT, xl_stream_reset(p->cc, id, XL_VARINT_MAX + 1));
+    assert_int_equal(XL_ERR_ARGUMENT, xl_stream_stop(p->cc, id, UINT64_MAX));
+    assert_int_equal(0, xl_stream_reset(p->cc, id, XL_VARINT_MAX));
+    assert_int_equal(0, xl_stream_stop(p->cc, id, XL_VARINT_MAX));
+    pair_run(p, 100000);
+    assert_false(p->client_closed || p->server_closed);
+    xl_connection_close(p->cc, UINT64_MAX, NULL, p->now);
+    pair_run(p, 100000);
+    assert_true(p->sc->closing.is_application && p->sc->closing.code == XL_VARINT_MAX);
+}
+
 PAIR_TEST(what_a_reset_stream_never_delivers_gives_its_credit_back) {
     static const uint8_t data[40000];
     pair_init(p, 2, 1, 10000);

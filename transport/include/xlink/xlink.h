@@ -246,7 +246,8 @@ typedef struct {
 } xl_scheme;
 
 /* Transport parameters, limits, and the rules of migration and path management. They stay the same for the life of the
- * endpoint. 0 selects a member's default. */
+ * endpoint. 0 selects a member's default. Flow control windows end at 2^62 - 1, numbers of streams at 2^60 (RFC 9000
+ * section 4.6). */
 typedef struct {
     uint64_t idle_timeout_us;      /* Default: 30 s. */
     uint64_t handshake_timeout_us; /* A handshake that is not confirmed by then fails. Default: 30 s. */
@@ -273,8 +274,8 @@ typedef struct {
     size_t max_udp_payload_bytes;  /* Largest datagram to send. 1452 fits IPv6 packets of 1500 bytes. Default: 1200. */
     bool enable_ecn;               /* Send packets as ECT(0) on each path that passes validation (RFC 9000 section
                                     * 13.4). Marks of the peer's packets are always reported. Default: false. */
-    size_t path_mtu_bytes;         /* UDP payload that every path is known to carry. Each path is probed for larger
-                                    * sizes, up to max_udp_payload_bytes (RFC 8899). Default: 1200. */
+    size_t path_mtu_bytes;         /* UDP payload that every path is known to carry, at least 1200. Each path is
+                                    * probed for larger sizes, up to max_udp_payload_bytes (RFC 8899). Default: 1200. */
     size_t max_connections;        /* Server: further clients are refused. Default: 1024. */
     size_t max_per_client;         /* Server: connections of one client (xl_addr_client_bytes()). A client at the limit
                                     * must validate its address by Retry. It is refused if that many of its connections
@@ -363,9 +364,9 @@ const char *xl_cc_name(size_t i);
 typedef struct xl_endpoint xl_endpoint;
 typedef struct xl_connection xl_connection;
 
-/* Returns NULL and sets *error if a name is unknown, random_key is zero, credentials is NULL, a limit is out of range,
- * or the scheduler is a reference for simulations. The config and its strings are copied. The credentials, the log's
- * functions and the deployment must outlive the endpoint. */
+/* Returns NULL and sets *error if a name is unknown, random_key is zero, credentials is NULL or of the other role, a
+ * limit is out of range, alpn is no list of names, or the scheduler is a reference for simulations. The config and its
+ * strings are copied. The credentials, the log's functions and the deployment must outlive the endpoint. */
 xl_endpoint *xl_endpoint_new(const xl_config *, uint64_t now, int *error);
 /* Changes the algorithms of a running endpoint. Live connections change the scheduler, whose state is reset,
  * re-injection and its control, and the path of acknowledgements. Congestion control and multipath, which is negotiated
@@ -405,7 +406,9 @@ typedef struct {
 
 void xl_endpoint_get_stats(const xl_endpoint *, xl_endpoint_stats *);
 
-/* Client: starts a connection. The first path is local -> remote. server_name is sent as SNI and must not be NULL. */
+/* Client: starts a connection. The first path is local -> remote. server_name is sent as SNI and must not be NULL. The
+ * endpoint owns the connection until xl_connection_free(). NULL: the endpoint is a server, an address is unset, they
+ * are of two IP versions, TLS refuses the name, or memory is short. */
 xl_connection *xl_endpoint_connect(xl_endpoint *, const char *server_name, const xl_addr *local, const xl_addr *remote,
                                    xl_technology, uint64_t now);
 
@@ -470,7 +473,8 @@ void *xl_connection_user(const xl_connection *);
  * state. Does nothing before the handshake is confirmed. */
 void xl_connection_ping(xl_connection *, uint64_t now);
 void xl_connection_free(xl_connection *);
-/* Starts an application close; XL_EVENT_CLOSED follows after the draining period. */
+/* Starts an application close; XL_EVENT_CLOSED follows after the draining period. Codes end at 2^62 - 1; a larger
+ * app_error is sent as that. reason may be NULL. */
 void xl_connection_close(xl_connection *, uint64_t app_error, const char *reason, uint64_t now);
 /* A random number of this connection. The application derives reserved values of its own protocol from it, which the
  * peer must ignore (RFC 9114 section 7.2.8). 0: xl_limits.grease is off. */
@@ -501,7 +505,8 @@ const char *xl_connection_alpn(const xl_connection *);
 int xl_connection_move_path(xl_connection *, int path, const xl_addr *local, uint64_t now);
 /* Client: registers another path, before or after the handshake. With multipath the path is opened as soon as the
  * handshake is confirmed and a CID is available. With enable_migration it is a candidate for migration. Otherwise it is
- * never used. Returns its index (>= 1), which events and statistics use, or XL_ERR_PATH. */
+ * never used. Returns its index (>= 1), which events and statistics use, XL_ERR_PATH, or XL_ERR_ARGUMENT: an address is
+ * unset, or they are of two IP versions. */
 int xl_connection_add_path(xl_connection *, const xl_addr *local, const xl_addr *remote, xl_technology, uint64_t now);
 /* Closes a path for good and sends PATH_STATUS(Abandon). The connection ends with its last path. The same addresses may
  * be registered again as a new path. It has a new path ID, and a new index while unused indices are left. A server,
@@ -509,7 +514,8 @@ int xl_connection_add_path(xl_connection *, const xl_addr *local, const xl_addr 
 int xl_connection_close_path(xl_connection *, int path, uint64_t now);
 /* Either side, with multipath: requests that a path be abandoned (as above), put on standby, or used. A path is on
  * standby while at least one side requests it. A request for a path that is being validated takes effect with the
- * validation. XL_ERR_PATH: the path does not exist or is closed, or multipath was not negotiated. */
+ * validation. XL_ERR_PATH: the path does not exist or is closed, or multipath was not negotiated. XL_ERR_ARGUMENT: no
+ * such status. */
 int xl_connection_set_path_status(xl_connection *, int path, xl_path_status, uint64_t now);
 
 /* Client: sets the player's current state. It may be called at any rate, and while an event is handled. The state is
@@ -517,6 +523,8 @@ int xl_connection_set_path_status(xl_connection *, int path, xl_path_status, uin
  * the state has changed, at most every 50 ms. A lost frame is sent again unless a newer one is in flight. */
 void xl_connection_set_qoe(xl_connection *, const xl_qoe *, uint64_t now);
 
+/* Opens a stream. XL_ERR_STREAM_LIMIT: the peer allows no further one now, or none before XL_EVENT_CONNECTED or
+ * XL_EVENT_EARLY. XL_ERR_CLOSED, XL_ERR_MEMORY. */
 int xl_stream_open(xl_connection *, bool bidirectional, uint64_t *id);
 /* Reads the next bytes of the stream and returns their flow control credit to the peer. Returns the number of bytes, 0
  * if there are none now, or XL_ERR_STREAM_STATE. *fin becomes true with the last byte or after it. An error leaves *fin
@@ -552,6 +560,8 @@ int xl_stream_expect(xl_connection *, uint64_t id, uint64_t bytes);
 /* Priority of a stream. Streams with smaller values are sent first, streams of equal priority in order of stream ID.
  * Default: 3 (RFC 9218 urgency). */
 int xl_stream_set_priority(xl_connection *, uint64_t id, uint8_t priority);
+/* Gives up the sending (RESET_STREAM) or the receiving direction (STOP_SENDING) of a stream; what waits in it is
+ * dropped. XL_ERR_ARGUMENT: an error_code above 2^62 - 1. */
 int xl_stream_reset(xl_connection *, uint64_t id, uint64_t error_code);
 int xl_stream_stop(xl_connection *, uint64_t id, uint64_t error_code);
 
