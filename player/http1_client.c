@@ -203,19 +203,35 @@ static void take_body(http1_client *t, connection *c, const uint8_t *data, size_
     }
 }
 
+/* Collects a head from the first of these bytes. Returns what http1_parse_response() does; *used: bytes of the head. */
+static ssize_t take_head(connection *c, const uint8_t *data, size_t len, size_t *used, http1_response *r) {
+    const size_t room = sizeof c->head - c->head_len, take = len < room ? len : room, before = c->head_len;
+    memcpy(c->head + before, data, take);
+    c->head_len += take;
+    const ssize_t head = http1_parse_response(c->head, c->head_len, &c->scanned, r);
+    *used = head > 0 ? (size_t)head - before : take;
+    return head;
+}
+
+/* A final response follows (RFC 9110 section 15.2). 101 answers an Upgrade, which no request has. */
+static bool is_interim(const http1_response *r) {
+    return r->status >= 100 && r->status < 200 && r->status != 101;
+}
+
 /* Collects the response's head, then hands its body on. */
 static void take_bytes(http1_client *t, connection *c, const uint8_t *data, size_t len, uint64_t now) {
     if (c->head_done) {
         take_body(t, c, data, len, now);
         return;
     }
-    size_t room = sizeof c->head - c->head_len;
-    size_t take = len < room ? len : room;
-    memcpy(c->head + c->head_len, data, take);
-    size_t before = c->head_len;
-    c->head_len += take;
     http1_response r;
-    ssize_t head = http1_parse_response(c->head, c->head_len, &c->scanned, &r);
+    size_t used;
+    ssize_t head;
+    while ((head = take_head(c, data, len, &used, &r)) > 0 && is_interim(&r)) {
+        data += used;
+        len -= used;
+        c->head_len = c->scanned = 0;
+    }
     if (head == 0)
         return;
     if (head < 0) {
@@ -236,7 +252,6 @@ static void take_bytes(http1_client *t, connection *c, const uint8_t *data, size
     c->keep_alive = r.keep_alive;
     c->is_whole = r.status == 200 && r.content_length > c->last + 1;
     c->skip = r.status == 200 ? c->first : 0;
-    size_t used = (size_t)head - before; /* of this piece */
     take_body(t, c, data + used, len - used, now);
 }
 

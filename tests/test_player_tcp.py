@@ -308,6 +308,37 @@ def test_the_player_takes_its_range_out_of_a_whole_response(tmp_path: Path) -> N
     assert (log[-1]["outcome"], log[-1]["bytes"]) == ("complete", MB)
 
 
+class SaysItIsComing(http.server.BaseHTTPRequestHandler):
+    """Responses of two ranges, each behind three interim ones, in one piece or byte by byte."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        first, last = map(int, self.headers["Range"].removeprefix("bytes=").split("-"))
+        interim = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\nLink: </b>\r\n\r\n"
+        size = last - first + 1
+        head = f"HTTP/1.1 206 P\r\nContent-Length: {size}\r\nContent-Range: bytes {first}-{last}/20000\r\n\r\n"
+        text = interim + b"HTTP/1.1 199\r\n\r\n" + head.encode()
+        pieces = [text[i : i + 1] for i in range(len(text))] if first else [text]
+        self.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for piece in [*pieces, synthetic(first, last)]:
+            self.wfile.write(piece)
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+def test_the_player_passes_over_interim_responses(tmp_path: Path) -> None:
+    """A client must parse them in front of a final response (RFC 9110 section 15.2)."""
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), SaysItIsComing) as early:
+        threading.Thread(target=early.serve_forever, daemon=True).start()
+        options = ("--url", "/synthetic/20000", "--chunk-bytes", "10000", "--verify")
+        done, log = play(tmp_path, f"127.0.0.1:{early.server_port}", *options)
+        early.shutdown()
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (log[-1]["outcome"], log[-1]["bytes"]) == ("complete", 20000)
+
+
 def serve_once(listener: socket.socket, answer: bytes) -> None:
     listener.settimeout(10)
     client, _ = listener.accept()
@@ -324,6 +355,7 @@ def serve_once(listener: socket.socket, answer: bytes) -> None:
     ("answer", "phrase"),
     [
         (b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", "status 404"),
+        (b"HTTP/1.1 101 Switching Protocols\r\n\r\n", "status 101"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n", "not the range"),
         (b"HTTP/1.1 206 P\r\nContent-Length: 1000\r\nContent-Range: bytes 1-1000/9999\r\n\r\n", "not the range"),
         (b"HTTP/1.1 206 P\r\nTransfer-Encoding: chunked\r\n\r\n", "not an HTTP/1.1 response"),
