@@ -175,6 +175,7 @@ def test_player_refuses_a_certificate_of_another_authority(tmp_path: Path, certi
         report = server.report()
     assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1
+    assert "the server's certificate is of no trusted CA" in done.stderr
     assert player_summary(tmp_path)["outcome"] == "connect_failed"
     assert report["requests"] == 0
 

@@ -238,16 +238,30 @@ static void on_complete(xl_connection *c) {
     }
 }
 
+/* The alerts of RFC 8446 section 6.2 that a client sends when it refuses a certificate. */
+static const char *failure_of_tls(uint8_t alert) {
+    switch (alert) {
+    case 42: /* bad_certificate */
+        return "the server's certificate is not for this name, or not for servers";
+    case 45: /* certificate_expired */
+        return "the server's certificate has expired, or is not valid yet";
+    case 48: /* unknown_ca */
+        return "the server's certificate is of no trusted CA";
+    default:
+        return "TLS handshake failed";
+    }
+}
+
 void xl_conn_crypto_received(xl_connection *c, xl_level level) {
     uint8_t buf[2048];
     bool fin;
     size_t n;
     while (xl_conn_is_live(c) && (n = xl_recv_read(&c->level[level].recv, buf, sizeof buf, &fin)) > 0) {
         if (xl_tls_receive(c->handshake.tls, level, buf, n) != 0) {
+            const uint8_t alert = xl_tls_alert(c->handshake.tls);
             bool is_violation = xl_tls_is_violation(c->handshake.tls);
-            xl_conn_fail(
-                c, is_violation ? XL_QERR_PROTOCOL_VIOLATION : XL_QERR_CRYPTO_BASE + xl_tls_alert(c->handshake.tls),
-                is_violation ? "a TLS message that QUIC forbids" : "TLS handshake failed");
+            xl_conn_fail(c, is_violation ? XL_QERR_PROTOCOL_VIOLATION : XL_QERR_CRYPTO_BASE + alert,
+                         is_violation ? "a TLS message that QUIC forbids" : failure_of_tls(alert));
             return;
         }
     }
