@@ -10,6 +10,7 @@
 #define MAX_TICKETS        4    /* those after them are skipped */
 #define EXT_EARLY_DATA     42
 #define TICKET_MARGIN_S    10
+#define TICKET_MOST_S      UINT64_C(604800) /* a week, whatever the server says (RFC 8446 section 4.6.1) */
 #define REMEMBERED_MOST    8
 #define MAX_REMEMBERED     1024 /* bytes of a token, and of what an application keeps */
 
@@ -96,8 +97,14 @@ static bool is_trusted(const xl_credentials *c, const xl_session *s) {
     return !c->verify_peer || xl_is_equal(s->trust, c->trust, sizeof s->trust);
 }
 
-/* A session that cannot be read, is of another protocol or version, or is not trusted, is as none: the handshake is a
- * full one. */
+/* The time of day may be unknown, or have been set back: then the TLS library alone judges. */
+static bool is_fresh(const xl_session *s) {
+    const uint64_t now = xl_tls_time_of_day_ns(), most = s->lifetime_s < TICKET_MOST_S ? s->lifetime_s : TICKET_MOST_S;
+    return now == 0 || now < s->arrived_ns || (now - s->arrived_ns) / UINT64_C(1000000000) < most;
+}
+
+/* A session that cannot be read, is of another protocol or version, is not trusted or too old, is as none: the
+ * handshake is a full one. */
 void xl_tls_load_session(xl_tls *tls) {
     tls->loaded = malloc(XL_SESSION_MAX_BYTES);
     if (!tls->loaded)
@@ -106,7 +113,7 @@ void xl_tls_load_session(xl_tls *tls) {
     xl_session *s = &tls->session_in;
     const bool is_fit =
         len > 0 && len <= XL_SESSION_MAX_BYTES && xl_session_read(s, tls->loaded, len) && s->version == tls->version &&
-        is_trusted(tls->credentials, s) &&
+        is_trusted(tls->credentials, s) && is_fresh(s) &&
         xl_tls_is_wanted(tls, &(gnutls_datum_t){(unsigned char *)s->alpn.at, (unsigned int)s->alpn.len});
     if (!is_fit)
         *s = (xl_session){0};

@@ -349,6 +349,30 @@ WORLD_TEST(a_ticket_whose_time_is_over_carries_no_early_data) {
     assert_true(w->p.cc->handshake.is_confirmed);
 }
 
+/* RFC 8446 section 4.6.1, whatever lifetime a server gives its ticket. */
+TEST(a_session_is_resumed_for_a_week_at_most) {
+    static const struct {
+        uint32_t lifetime_s;
+        uint64_t age_days;
+        bool is_resumed;
+    } cases[] = {{30 * 86400, 6, true}, {30 * 86400, 8, false}, {86400, 2, false}, {0, 0, false}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        world w;
+        xl_session session;
+        world_known(&w, 22);
+        assert_true(xl_session_read(&session, w.kept.bytes, w.kept.len));
+        session.lifetime_s = cases[i].lifetime_s;
+        session.arrived_ns -= cases[i].age_days * 86400 * UINT64_C(1000000000);
+        store bent;
+        bent.len = xl_session_write(&session, bent.bytes, sizeof bent.bytes);
+        memcpy(w.kept.bytes, bent.bytes, bent.len);
+        come_back(&w);
+        pair_handshake(&w.p);
+        assert_int_equal(cases[i].is_resumed, xl_connection_is_resumed(w.p.cc));
+        pair_free(&w.p);
+    }
+}
+
 /* The client's view of its ticket's age grows by so much: the library's data has the time at which the ticket came, in
  * seconds (64 bits) and nanoseconds (32 bits). */
 static void make_older(world *w, uint32_t ms) {
