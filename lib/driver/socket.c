@@ -159,8 +159,13 @@ int xl_udp_add_socket(xl_udp *u, const xl_addr *local, xl_addr *bound) {
         return -EMFILE;
     if (local->family != 4 && local->family != 6)
         return -EAFNOSUPPORT;
-    int fd = udp_open_socket(local, false, bound);
-    return fd < 0 ? fd : xl_udp_adopt_socket(u, fd, bound);
+    xl_addr own;
+    int fd = udp_open_socket(local, false, &own);
+    if (fd < 0)
+        return fd;
+    if (bound)
+        *bound = own;
+    return xl_udp_adopt_socket(u, fd, &own);
 }
 
 int xl_udp_adopt_socket(xl_udp *u, int fd, const xl_addr *bound) {

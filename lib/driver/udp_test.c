@@ -342,6 +342,7 @@ TEST(an_address_in_use_or_not_here_is_refused) {
     assert_int_equal(xl_udp_add_socket(udp, &bound, &again), -EADDRINUSE);
     assert_int_equal(xl_udp_add_socket(udp, &foreign, &again), -EADDRNOTAVAIL);
     assert_int_equal(xl_udp_add_socket(udp, &unset, &again), -EAFNOSUPPORT);
+    assert_int_equal(xl_udp_add_socket(udp, &local, NULL), 1); /* another port, whichever */
     xl_udp_free(udp);
 }
 

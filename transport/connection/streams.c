@@ -445,7 +445,7 @@ int xl_stream_commit(xl_connection *c, uint64_t id, size_t len, bool fin, const 
 
 size_t xl_stream_send_capacity(const xl_connection *c, uint64_t id) {
     const xl_stream *s = xl_conn_stream(c, id);
-    return s && s->has_send && !xl_conn_is_reset(s) ? xl_conn_send_room(c, s) : 0;
+    return s && xl_conn_is_live(c) && s->has_send && !xl_conn_is_reset(s) ? xl_conn_send_room(c, s) : 0;
 }
 
 int xl_stream_expect(xl_connection *c, uint64_t id, uint64_t bytes) {

@@ -37,6 +37,9 @@ PAIR_TEST(streams_take_what_the_windows_can_take_and_some_more_the_first_one_fir
     assert_int_equal(0, xl_stream_send_capacity(p->sc, b));
     assert_int_equal(0, xl_stream_set_priority(p->sc, b, 0)); /* what a holds does not matter to it any more */
     assert_int_equal(all, xl_stream_send_capacity(p->sc, b));
+    xl_connection_close(p->sc, 0, NULL, p->now); /* who writes while there is room is not to go on for ever */
+    assert_int_equal(XL_ERR_CLOSED, xl_stream_send(p->sc, b, zeros, 1, false, NULL));
+    assert_int_equal(0, xl_stream_send_capacity(p->sc, b));
 }
 
 PAIR_TEST(room_that_one_stream_does_not_need_is_offered_to_the_next_at_once) {

@@ -46,7 +46,8 @@ xl_udp *xl_udp_new(void);
 void xl_udp_free(xl_udp *); /* closes the sockets; accepts NULL */
 
 /* Opens a socket bound to `local`. An all-zero ip is the wildcard of its family (IPv6: IPv6 only). Port 0 lets the
- * kernel choose a port. *bound receives the address that was bound. Returns the socket's index, or -errno. */
+ * kernel choose a port. *bound receives the address that was bound; NULL is fine. Returns the socket's index, or
+ * -errno. */
 int xl_udp_add_socket(xl_udp *, const xl_addr *local, xl_addr *bound);
 
 /* Adds a socket of xl_udp_open_group(), which is open and bound already. Takes ownership of fd, also on failure. */
