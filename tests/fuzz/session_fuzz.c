@@ -132,6 +132,7 @@ static void read_and_write(bool is_sealed) {
         size_t n = xl_session_write(&a, room, sizeof room);
         FUZZ_CHECK(n > 0 && xl_session_read(&b, room, n));
         FUZZ_CHECK(a.version == b.version && a.allows_early == b.allows_early && a.lifetime_s == b.lifetime_s);
+        FUZZ_CHECK(memcmp(a.trust, b.trust, sizeof a.trust) == 0 && a.arrived_ns == b.arrived_ns);
         FUZZ_CHECK(is_same(a.alpn, b.alpn) && is_same(a.params, b.params) && is_same(a.tls, b.tls));
         FUZZ_CHECK(is_same(a.application, b.application) && is_same(a.token, b.token));
         fuzz_note(room, n);
