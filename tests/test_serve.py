@@ -26,7 +26,7 @@ from railyard.base.paths import programs_dir
 from railyard.results import differences
 from railyard.results.aggregate import write_parquet
 from railyard.results.records import load_campaign
-from railyard.serve import starting
+from railyard.serve import connections, starting
 from web_server import WAIT_S, Make, Server, campaign
 
 MARKUP = "<img src=x onerror=alert(1)>"
@@ -177,6 +177,17 @@ def test_whoever_holds_many_connections_keeps_nobody_out(make_campaign: Make) ->
         assert process.stderr is not None and process.stderr.read() == ""
 
 
+@pytest.mark.parametrize("sent", ["", "GET / HTTP/1.1\r\n", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\na"])
+def test_a_request_that_does_not_come_whole_ends(
+    sent: str, make_campaign: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "IDLE_S", 0.2)
+    out = make_campaign(FakeRun())
+    with Server(out.parent) as server, socket.create_connection(("127.0.0.1", server.port), WAIT_S / 4) as client:
+        client.sendall(sent.encode())
+        assert client.recv(1) == b""
+
+
 def test_without_descriptors_the_server_says_so_once_a_second_and_goes_on(make_campaign: Make) -> None:
     with serving(campaign(make_campaign).parent, 48) as (process, port):
         assert process.stderr is not None
@@ -273,6 +284,23 @@ def test_a_campaign_under_way_is_told_and_its_runs_are_read_once(make_campaign: 
         FakeRun(seed=9).write(out / "runs")
         page = server.get("/campaign/campaign")
         assert page.status == 200 and "complete" in page.text and "subway-1--xlink--s9" in page.text
+
+
+def test_a_void_run_that_was_repeated_is_read_again(make_campaign: Make) -> None:
+    """As `railyard run` replaces it: the same name, place and settings."""
+    void = FakeRun(void=True, rct_s=[0.5, 7.77])
+    out = make_campaign(void, *[FakeRun(seed=seed) for seed in range(2, 8)])
+    place = f"campaign/{void.run_id}"
+    with Server(out.parent) as server:
+        before = server.get("/campaign/campaign").text
+        assert "1 void" in before and "7.77" in before and "7.77" in server.get(f"/replay/{place}").text
+        FakeRun(rct_s=[0.5, 3.33]).write(out / "again")
+        (out / "runs" / void.run_id).rename(out / f"{void.run_id}-void")
+        (out / "again" / void.run_id).rename(out / "runs" / void.run_id)
+        after = server.get("/campaign/campaign").text
+        assert "0 void" in after and "3.33" in after and "7.77" not in after
+        replay = server.get(f"/replay/{place}").text
+        assert "3.33" in replay and "7.77" not in replay
 
 
 @pytest.mark.long

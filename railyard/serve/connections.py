@@ -90,4 +90,5 @@ def server_of(pages: Application) -> Server:
         max_body_size=MOST_BODY_BYTES,
         max_buffer_size=4 * MOST_BODY_BYTES,
         idle_connection_timeout=IDLE_S,
+        body_timeout=IDLE_S,
     )

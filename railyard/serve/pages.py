@@ -21,7 +21,7 @@ from railyard.results.differences import sound
 from railyard.results.explain import explanation
 from railyard.results.records import Run, load_run
 from railyard.serve.figures import DISTRIBUTIONS, distribution, where
-from railyard.serve.store import Known, NotThereError, Overview
+from railyard.serve.store import Known, NotThereError, Overview, written
 from railyard.serve.web import SANDBOX, Page, title_of
 from railyard.serve.work import UnfinishedError
 
@@ -241,7 +241,7 @@ class OneRun(Page):
             return {"problem": f"The run has no qlogs, and to repeat it takes long; in a terminal: {command}"}
         message = "The chunk is being explained; a run without qlogs is repeated for it."
         try:
-            key = (folder, "explain", run.record["identity"], chunk)
+            key = (folder, "explain", written(folder), chunk)
             explained = await self.site.work.made(key, lambda: explanation.explain(folder, chunk), message)
         except UnfinishedError as error:
             return {"wait": str(error)}
@@ -259,8 +259,8 @@ class Replay(OneRun):
     """The run's own page, as `railyard report RUN` writes it."""
 
     async def get(self, name: str, run_id: str) -> None:
-        _, folder, run = await self.read(lambda: self.load(name, run_id))
-        key = (folder, "replay", run.record["identity"])
+        _, folder, _ = await self.read(lambda: self.load(name, run_id))
+        key = (folder, "replay", written(folder))
         text = await self.site.work.made(key, lambda: render(folder, read_replay(folder)), "The replay is being drawn.")
         self.set_header("Content-Security-Policy", SANDBOX)
         self.finish(text)

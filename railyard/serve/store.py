@@ -7,7 +7,7 @@ way, and of one that an older schema wrote, are read from their folders, each ru
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -34,6 +34,7 @@ TABLES = ("runs.parquet", "chunks.parquet", "links.parquet", "plays.parquet", "r
 AT_ONCE = 4  # runs that a page reads while it is asked for; more of them are read beside it
 
 Stamp = tuple[tuple[int, int], ...]
+Written = tuple[str, tuple[int, int]]
 
 
 class NotThereError(UserError):
@@ -73,6 +74,11 @@ def _stamp(file: Path) -> tuple[int, int]:
     return status.st_mtime_ns, status.st_size
 
 
+def written(run: Path) -> Written:
+    """A run's name, and when it was written: a void run is replaced when it is repeated."""
+    return run.name, _stamp(run / "run.json")
+
+
 class Known:
     """A campaign, with all that was read of it so far."""
 
@@ -81,8 +87,8 @@ class Known:
         self._work = work
         self._campaign = campaign
         self._seen = self.stamp()
-        self._ends: dict[str, tuple[bool, bool]] = {}  # by run: void, ended by a program's fault
-        self._runs: dict[str, Run] = {}
+        self._ends: dict[Written, tuple[bool, bool]] = {}  # by run: void, ended by a program's fault
+        self._runs: dict[Written, Run] = {}
         self._tables: tuple[Stamp, dict[str, pa.Table]] | None = None
         self._compared: tuple[Stamp, list[Run]] | None = None
         self._database: tuple[Stamp, duckdb.DuckDBPyConnection] | None = None
@@ -121,13 +127,16 @@ class Known:
             columns = pq.read_table(self.folder / "runs.parquet", columns=["void", "outcome"])
             void, outcomes = columns.column("void").to_pylist(), columns.column("outcome").to_pylist()
             return sum(map(bool, void)), sum(outcome not in RESULT_OUTCOMES for outcome in outcomes)
-        for folder in campaign.whole:
-            if folder.name not in self._ends:
-                record = read_record(folder / "run.json", RUN) or {}
-                void = bool((record.get("fidelity") or {}).get("void"))
-                self._ends[folder.name] = void, record.get("outcome") not in RESULT_OUTCOMES
-        ends = [self._ends[folder.name] for folder in campaign.whole]
+        ends = [self._end(folder) for folder in campaign.whole]
         return sum(void for void, _ in ends), sum(failed for _, failed in ends)
+
+    def _end(self, folder: Path) -> tuple[bool, bool]:
+        key = written(folder)
+        if key not in self._ends:
+            record = read_record(folder / "run.json", RUN) or {}
+            void = bool((record.get("fidelity") or {}).get("void"))
+            self._ends[key] = void, record.get("outcome") not in RESULT_OUTCOMES
+        return self._ends[key]
 
     def _left(self) -> str:
         """The time left, by the pace since the campaign was last started."""
@@ -169,20 +178,20 @@ class Known:
 
     def _loaded(self) -> list[Run]:
         """All completed runs, each read once. Raises UnfinishedError while many are being read."""
-        folders = self.campaign.whole
-        missing = [folder for folder in folders if folder.name not in self._runs]
+        folders = {written(folder): folder for folder in self.campaign.whole}
+        missing = {key: folder for key, folder in folders.items() if key not in self._runs}
         if self._work is not None and len(missing) > AT_ONCE:
-            future = self._work.begin((self.folder, "read", len(folders)), lambda: self._read(missing))
+            future = self._work.begin((self.folder, "read", tuple(folders)), lambda: self._read(missing))
             if not future.done():
                 raise UnfinishedError(f"Reading the runs: {len(folders) - len(missing)} of {len(folders)}.")
             future.result()  # raises what kept them from being read
         else:
             self._read(missing)
-        return [self._runs[folder.name] for folder in folders]
+        return [self._runs[key] for key in folders]
 
-    def _read(self, folders: Sequence[Path]) -> None:
-        for folder in folders:
-            self._runs[folder.name] = load_run(folder)
+    def _read(self, folders: Mapping[Written, Path]) -> None:
+        for key, folder in folders.items():
+            self._runs[key] = load_run(folder)
 
     def tables(self) -> dict[str, pa.Table]:
         """Its stored tables. Raises UnfinishedError while its runs are read."""
