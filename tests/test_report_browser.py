@@ -74,6 +74,35 @@ def test_every_plot_of_a_campaign_is_drawn_without_complaint(browser: Browser, c
     page.close()
 
 
+VALUES = """[...document.querySelectorAll('details.data table')].map(t => [...t.rows].map(
+    row => [...row.cells].map(cell => cell.textContent)))"""
+
+
+def test_a_value_of_a_plot_has_its_panel_and_its_unit(browser: Browser, campaign: Path, tmp_path: Path) -> None:
+    axes = {"yaxis": {"title": {"text": "Mbps"}, "domain": [0.6, 1]}, "xaxis": {"matches": "x2", "domain": [0, 1]}}
+    axes |= {"yaxis2": {"title": {"text": "KB"}, "domain": [0, 0.4]}}
+    axes |= {"xaxis2": {"title": {"text": "time, s"}, "domain": [0, 1], "anchor": "y2"}}
+    at_top = {"x": 0, "xref": "paper", "yref": "paper", "showarrow": False}
+    layout = axes | {"annotations": [{"text": "link", "y": 1} | at_top, {"text": "window", "y": 0.4} | at_top]}
+    data = [{"name": "capacity", "x": [1], "y": [20]}, {"x": [1], "y": [348], "xaxis": "x2", "yaxis": "y2"}]
+    named = {"xaxis": {"title": {"text": "pair"}, "tickvals": [0, 1], "ticktext": ["subway", "rail"]}}
+    beside = {"data": [{"name": "sp", "x": [-0.1, 0.9], "y": [3, 4]}], "layout": named}
+    text = (campaign / "report.html").read_text()
+    for number, figure in enumerate([{"data": data, "layout": layout}, beside], 1):
+        start = text.index(f'data-figure="figure-{number}">') + len(f'data-figure="figure-{number}">')
+        text = text[:start] + json.dumps(figure) + text[text.index("</script>", start) :]
+    changed = tmp_path / "changed.html"
+    changed.write_text(text)
+    page = browser.open(changed)
+    page.evaluate("document.querySelectorAll('details.data').forEach(d => { d.open = true; })")
+    page.wait_until("document.querySelectorAll('details.data table').length === 9")
+    panels, places = page.evaluate(VALUES)[:2]
+    assert panels[0][:3] == ["Series", "Panel", "time, s"]
+    assert panels[1:] == [["capacity", "link, Mbps", "1", "20"], ["–", "window, KB", "1", "348"]]
+    assert places == [["Series", "pair", "y"], ["sp", "subway", "3"], ["sp", "rail", "4"]]
+    page.close()
+
+
 def test_nothing_is_wider_than_a_phone_and_in_the_dark_ink_and_paper_change_places(
     browser: Browser, campaign: Path
 ) -> None:

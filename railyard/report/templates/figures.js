@@ -86,6 +86,34 @@
     }
   }
 
+  // Where a series is drawn: the title above its panel, and what its axes measure, as the figure says it.
+  function panelOf(trace, layout) {
+    const axis = function (id) { return layout[id.replace(/^([xy])/, "$1axis")] || {}; };
+    const words = function (one) {
+      return (one.title && one.title.text) || (one.matches ? words(axis(one.matches)) : "");
+    };
+    const x = axis(trace.xaxis || "x");
+    const y = axis(trace.yaxis || "y");
+    const across = x.domain || [0, 1];
+    const top = ((y.overlaying ? axis(y.overlaying) : y).domain || [0, 1])[1];
+    const title = (layout.annotations || []).find(function (one) {
+      const above = one.yref === "paper" && Math.abs(one.y - top) < 1e-6 && one.x >= across[0] && one.x <= across[1];
+      return above || one.yref === (trace.yaxis || "y") + " domain";
+    });
+    // Where series stand side by side at a named place, x is a number beside that of the place.
+    const names = (x.ticktext || []).every(function (one) { return Number.isNaN(Number(one)); }) ? x.ticktext : null;
+    const named = function (value) {
+      const at = names ? x.tickvals.findIndex(function (one) { return Math.abs(one - value) < 0.5; }) : -1;
+      return at < 0 ? value : names[at];
+    };
+    return { title: title ? title.text.replace(/<\/?b>/g, "") : "", x: words(x), y: words(y), named: named };
+  }
+
+  function common(panels, name, otherwise) {
+    const first = panels.length > 0 ? panels[0][name] : "";
+    return panels.every(function (one) { return one[name] === first; }) ? first || otherwise : otherwise;
+  }
+
   // One row a point, as the figure has them; a screen reader reads what the eye sees.
   function valuesTable(place) {
     const table = document.createElement("table");
@@ -99,22 +127,28 @@
       if (value === null || value === undefined || Number.isNaN(value)) return "–";
       return typeof value === "number" ? String(Number(value.toPrecision(6))) : String(value);
     };
-    const title = function (axis, otherwise) { return (axis && axis.title && axis.title.text) || otherwise; };
     table.createCaption().textContent = "Values of the figure: " + place.getAttribute("aria-label");
     const head = table.createTHead().insertRow();
-    const layout = place.layout;
-    [["Series"], [title(layout.xaxis, "x")], [title(layout.yaxis, "y")]].forEach(function (one) { add(head, "th", one[0]); });
+    const layout = figureOf(place).layout;
+    const traces = place._fullData.filter(function (trace) { return trace.meta !== "ground"; });
+    const panels = traces.map(function (trace) { return panelOf(trace, layout); });
+    const x = common(panels, "x", "x");
+    const y = common(panels, "y", "y");
+    const places = panels.map(function (one) { return [one.title, y === "y" ? one.y : ""].filter(Boolean).join(", "); });
+    const several = new Set(places).size > 1;
+    ["Series"].concat(several ? ["Panel"] : [], [x, y]).forEach(function (one) { add(head, "th", one); });
     const body = table.createTBody();
     let left = TABLE_ROWS;
     let total = 0;
-    place._fullData.filter(function (trace) { return trace.meta !== "ground"; }).forEach(function (trace) {
+    traces.forEach(function (trace, at) {
       const xs = Array.from(trace.x || trace.labels || []);
       const ys = Array.from(trace.y || trace.values || []);
       total += Math.max(xs.length, ys.length);
       for (let i = 0; i < Math.max(xs.length, ys.length) && left > 0; i += 1, left -= 1) {
         const row = body.insertRow();
-        add(row, "td", trace.name || "–");
-        add(row, "td", word(xs[i]));
+        add(row, "td", trace._input.name || "–");
+        if (several) add(row, "td", places[at]);
+        add(row, "td", word(panels[at].named(xs[i])));
         add(row, "td", word(ys[i]));
       }
     });
