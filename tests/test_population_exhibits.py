@@ -12,7 +12,7 @@ from railyard.base.paths import EXPERIMENTS_DIR
 from railyard.base.yamlfile import load_yaml
 from railyard.report.exhibit import Wants
 from railyard.stats.intervals import Interval
-from railyard.studies.exhibits import population_first_frame, population_gate, verdicts
+from railyard.studies.exhibits import population_first_frame, population_frame, population_gate, verdicts
 from railyard.studies.population.model import load_exhibit_spec
 
 
@@ -41,6 +41,14 @@ def test_worse_holds_only_if_the_interval_says_so() -> None:
     assert verdicts.worse(UNSURE, [UNSURE]) == "not decided"
     assert verdicts.worse(DOWN, [DOWN]) == "does not hold"
     assert verdicts.worse(None, [None]) == "not decided"
+
+
+def test_a_change_is_a_sentence_whichever_way_it_goes() -> None:
+    assert [population_frame.change(one, "fewer", "more") for one in (UP, DOWN, None)] == [
+        "20.0 % fewer [10.0, 30.0]",
+        "20.0 % more [10.0, 30.0]",
+        "not comparable (single path has none)",
+    ]
 
 
 def test_better_by_a_range_needs_a_gain_beyond_chance_that_meets_the_range() -> None:

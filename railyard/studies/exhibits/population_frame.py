@@ -95,7 +95,7 @@ def text(interval: Interval | None, unit: str = " %", digits: int = 1) -> str:
 
 def change(interval: Interval | None, more: str, less: str) -> str:
     """A difference in percent as one says it; positive is `more`."""
-    return "no value" if interval is None else interval.words(more, less)
+    return "not comparable (single path has none)" if interval is None else interval.words(more, less)
 
 
 def between(values: Sequence[Interval | None], more: str, less: str) -> str:

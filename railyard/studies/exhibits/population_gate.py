@@ -363,7 +363,7 @@ def table2(_folder: Path, data: Data) -> Exhibit:
         claims=[
             verdicts.claim(
                 danger,
-                ours=f"{text(reductions['95-80'])} fewer",
+                ours=change(reductions["95-80"], "fewer", "more"),
                 **verdicts.outlook(
                     verdicts.agrees(reductions["95-80"], danger.numbers["theirs"]),
                     reductions["95-80"],
