@@ -141,7 +141,7 @@ typedef struct {
  * caller, and no name of a folder. */
 static void boot(const vk_machine *machine, vk_words *words) {
     char *const environment[] = {words->seed, "LD_PRELOAD=/proc/self/fd/8", "PATH=/usr/bin:/bin",
-                                 "HOME=/",    "TMPDIR=" VK_MEMORY,          NULL};
+                                 "HOME=/",    ("TMPDIR=" VK_MEMORY),        NULL};
     char *const command[] = {
         "linux",
         words->memory,
