@@ -21,7 +21,10 @@ import plotly.graph_objects as go
 
 import railyard as rr
 from railyard.lab import path as lab
+from railyard.report.pictures import also_as_pictures
 from railyard.traces import find_pair
+
+also_as_pictures()
 
 # %% [markdown]
 # ## The trace (30 minutes)

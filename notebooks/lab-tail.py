@@ -20,6 +20,9 @@ from collections.abc import Sequence
 
 import railyard as rr
 from railyard.lab import tail as lab
+from railyard.report.pictures import also_as_pictures
+
+also_as_pictures()
 
 
 def play(seeds: int) -> rr.Campaign:

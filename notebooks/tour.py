@@ -22,9 +22,11 @@ from pathlib import Path
 import plotly.graph_objects as go
 
 import railyard as rr
+from railyard.report.pictures import also_as_pictures
 from railyard.results.query import connect
 from railyard.traces import find_pair, read_trace
 
+also_as_pictures()
 results = Path(tempfile.mkdtemp(prefix="railyard-tour-"))
 
 # %% [markdown]

@@ -9,7 +9,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import plotly.io
 import plotly.offline
+from plotly.io.base_renderers import MimetypeRenderer
 
 from railyard.base.errors import UserError
 from railyard.report.chromium import BrowserError, started
@@ -42,3 +44,19 @@ def _drawing(figure: dict[str, Any]) -> str:
     size = {"width": layout.get("width", WIDTH), "height": layout.get("height", HEIGHT)}
     shown = {"data": figure.get("data", []), "layout": layout}
     return f"Plotly.toImage({json.dumps(shown)}, {json.dumps({'format': 'png', 'scale': SCALE, **size})})"
+
+
+class _Picture(MimetypeRenderer):  # type: ignore[misc]  # plotly has no types
+    def to_mimebundle(self, figure: dict[str, Any]) -> dict[str, str]:
+        try:
+            [picture] = pictures([json.loads(plotly.io.to_json(figure, validate=False))])
+        except UserError:
+            return {}
+        return {"image/png": base64.b64encode(picture).decode()}
+
+
+def also_as_pictures() -> None:
+    """From now on plotly figures in a notebook also have a PNG, which pages without scripts show. Without Chromium they
+    have none."""
+    plotly.io.renderers["railyard"] = _Picture()
+    plotly.io.renderers.default = "plotly_mimetype+railyard"
