@@ -50,13 +50,13 @@ class _Picture(MimetypeRenderer):  # type: ignore[misc]  # plotly has no types
     def to_mimebundle(self, figure: dict[str, Any]) -> dict[str, str]:
         try:
             [picture] = pictures([json.loads(plotly.io.to_json(figure, validate=False))])
-        except UserError:
-            return {}
+        except UserError as error:
+            return {"text/plain": str(error)}
         return {"image/png": base64.b64encode(picture).decode()}
 
 
 def also_as_pictures() -> None:
-    """From now on plotly figures in a notebook also have a PNG, which pages without scripts show. Without Chromium they
-    have none."""
+    """From now on plotly figures in a notebook also have a PNG, which pages without scripts show; without Chromium,
+    a sentence."""
     plotly.io.renderers["railyard"] = _Picture()
     plotly.io.renderers.default = "plotly_mimetype+railyard"
