@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import json
 import os
 import re
@@ -22,11 +24,13 @@ import pytest
 
 from conftest import FakeRun, good
 from in_process import railyard
+from railyard.base.errors import UserError
 from railyard.base.paths import programs_dir
 from railyard.results import differences
 from railyard.results.aggregate import write_parquet
-from railyard.results.records import load_campaign
-from railyard.serve import connections, starting
+from railyard.results.records import Run, load_campaign, load_run
+from railyard.serve import connections, starting, store
+from railyard.serve.work import PATIENCE_S, UnfinishedError, Work
 from web_server import WAIT_S, Make, Server, campaign
 
 MARKUP = "<img src=x onerror=alert(1)>"
@@ -284,6 +288,48 @@ def test_a_campaign_under_way_is_told_and_its_runs_are_read_once(make_campaign: 
         FakeRun(seed=9).write(out / "runs")
         page = server.get("/campaign/campaign")
         assert page.status == 200 and "complete" in page.text and "subway-1--xlink--s9" in page.text
+
+
+def test_runs_that_cannot_be_read_end_the_wait_with_a_sentence(
+    make_campaign: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read_slowly(folder: Path) -> Run:
+        time.sleep(0.1)
+        return load_run(folder)
+
+    monkeypatch.setattr(store, "load_run", read_slowly)
+    out = make_campaign(*[FakeRun(seed=seed) for seed in range(1, 8)])
+    kept = [log.rename(log.with_suffix(".kept")) for log in out.glob("runs/*/player.jsonl")]
+    with Server(out.parent) as server:
+        for _ in range(2):
+            page = server.get("/campaign/campaign")
+            assert page.status == 400 and "player.jsonl: it is missing" in page.problem
+        for log in kept:
+            log.rename(log.with_suffix(".jsonl"))
+        assert "subway-1--xlink--s7" in server.get("/campaign/campaign").text
+
+
+def test_a_long_computation_that_fails_is_told_once_and_then_tried_again(caplog: pytest.LogCaptureFixture) -> None:
+    begun: list[float] = []
+
+    def fail() -> None:
+        begun.append(time.monotonic())
+        time.sleep(2 * PATIENCE_S)
+        raise UserError("it cannot be done")
+
+    async def asked() -> None:
+        work = Work()
+        for _ in range(2):
+            with pytest.raises(UnfinishedError):
+                await work.made("key", fail, "wait")
+            await asyncio.sleep(4 * PATIENCE_S)
+            with pytest.raises(UserError, match="it cannot be done"):
+                await work.made("key", fail, "wait")
+        work.end()
+
+    asyncio.run(asked())
+    gc.collect()
+    assert len(begun) == 2 and caplog.records == [], "nothing on the terminal"
 
 
 def test_a_void_run_that_was_repeated_is_read_again(make_campaign: Make) -> None:

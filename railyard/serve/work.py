@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
+import threading
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
@@ -16,18 +16,24 @@ class UnfinishedError(Exception):
     """The page is asked for again until it is ready; the words say what is being done."""
 
 
+def _failed(future: Future[Any] | asyncio.Future[Any]) -> bool:
+    return future.done() and not future.cancelled() and future.exception() is not None
+
+
 class Work:
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="railyard-work")
-        self._known: OrderedDict[Hashable, Future[Any]] = OrderedDict()
+        self._known: dict[Hashable, Future[Any]] = {}  # those asked for last at the end
+        self._lock = threading.Lock()
 
     def begin(self, key: Hashable, make: Callable[[], Any]) -> Future[Any]:
-        """The computation of that key: the one that is known, or a new one. One that failed is tried again."""
-        future = self._known.get(key)
-        if future is None or (future.done() and future.exception() is not None):
-            future = self._known[key] = self._pool.submit(make)
-        self._known.move_to_end(key)
-        self._forget()
+        """The computation of that key: the one that is known, or a new one. One that failed is given once more, to who
+        waits for it, and then tried again."""
+        with self._lock:
+            future = self._known.pop(key, None) or self._pool.submit(make)
+            if not _failed(future):
+                self._known[key] = future
+            self._forget()
         return future
 
     def _forget(self) -> None:
@@ -43,7 +49,11 @@ class Work:
         waited = asyncio.wrap_future(future)
         done, _ = await asyncio.wait({waited}, timeout=PATIENCE_S)
         if not done:
+            waited.add_done_callback(_failed)  # who asks next is told; asyncio would print it
             raise UnfinishedError(words)
+        if _failed(future):
+            with self._lock:
+                self._known.pop(key, None)
         return waited.result()
 
     def end(self) -> None:
