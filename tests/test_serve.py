@@ -96,6 +96,7 @@ BAD = (
     ("/campaign/campaign?scheme=xlnk", 400, "did you mean &#39;xlink&#39;?"),
     ("/campaign/campaign?order=run_id;DROP", 400, "order takes"),
     ("/campaign/campaign?of=1", 400, "of takes"),
+    ("/?arena=no", 400, "arena takes mpshell, not"),
     ("/campaign/campaign?pair=%27+OR+1=1", 400, "has no pair"),
     ("/campaign/campaign?pair=%ff", 400, "cannot be answered"),
     ("/compare?campaign=campaign&against=no", 400, "no run of scheme &#39;no&#39;"),
@@ -109,6 +110,14 @@ def test_bad_input_gets_a_sentence(server: Server) -> None:
         answer = server.get(path)
         assert (answer.status, words.lower() in answer.text.lower()) == (status, True), (path, answer.text)
         assert answer.problem.endswith((".", "?")) and "Traceback" not in answer.text, path
+
+
+def test_head_is_get_without_the_body(server: Server) -> None:
+    for path in ("/", "/static/live.js", "/campaign/campaign", "/nowhere"):
+        asked, head = server.ask(path), server.ask(path, "HEAD")
+        assert (head.status, head.text) == (asked.status, ""), path
+        assert head.headers["Content-Type"] == asked.headers["Content-Type"]
+    assert server.ask("/", "HEAD", Host="elsewhere").status == 403
 
 
 def test_only_pages_of_this_server_may_ask(server: Server) -> None:

@@ -98,6 +98,10 @@ class Page(RequestHandler):
             return "Pages of other origins may not ask here."
         return None
 
+    def head(self, *names: str) -> Any:
+        """RFC 9110 section 9.1: GET and HEAD are for every page. Tornado leaves the body out."""
+        return self.get(*names)
+
     async def read(self, make: Callable[[], Any]) -> Any:
         return await asyncio.get_running_loop().run_in_executor(None, make)
 
@@ -109,7 +113,7 @@ class Page(RequestHandler):
         """A parameter that takes one of these words. Raises HTTPError."""
         value = self.get_query_argument(name, default)
         if value not in known:
-            raise UserError(f"{name} takes {', '.join(known)}, not '{value}'.")
+            raise UserError(f"{name} takes {', '.join(filter(None, known))}, not '{value}'.")
         return value
 
     def write_error(self, status_code: int, **more: Any) -> None:
