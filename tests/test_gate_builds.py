@@ -21,7 +21,7 @@ from railyard.gate.suite import SUITES_DIR
 
 GIT = ("git", "-c", "user.name=unit", "-c", "user.email=unit@localhost", "-c", "init.defaultBranch=main")
 LEFT_OUT = ("results", ".venv", ".git", ".*_cache")
-BUILT = ("bin", "release", "generated")
+BUILT = ("release", "generated")
 
 
 def left_out(folder: str, names: list[str]) -> set[str]:
@@ -32,7 +32,8 @@ def left_out(folder: str, names: list[str]) -> set[str]:
 
 @pytest.fixture(scope="session")
 def clone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The tree as it is now, as a repository of its own with what is built: its HEAD is the tree, HEAD~1 has no sim."""
+    """The tree as it is now, as a repository of its own with its objects, and without programs, as in a fresh checkout:
+    its HEAD is the tree, HEAD~1 has no sim."""
     tree = tmp_path_factory.mktemp("gate") / "tree"
     shutil.copytree(ROOT, tree, ignore=left_out, symlinks=True)
     for command in (
@@ -122,6 +123,7 @@ def is_identical(clone: Path, folder: Path, *arguments: str) -> str:
 def test_another_program_with_the_same_outputs_is_identical(clone: Path, tmp_path: Path) -> None:
     suite = smaller(tmp_path, pairs=["subway-1", "hsr-1"], seeds=3, first_look=1)
     assert "14 rows of 1 plays (14 identical)" in is_identical(clone, tmp_path, "--suite", str(suite))
+    assert not (clone / "build" / "bin").exists(), "the gate builds its own programs"
 
 
 def is_caught(clone: Path, folder: Path, *arguments: str) -> None:

@@ -40,6 +40,11 @@ class Build:
     # In the kernel arena, what the runs of this version boot. Its programs are those of the working tree.
     kernel: KernelMachine | None = None
 
+    @property
+    def programs_sha256(self) -> dict[str, str] | None:
+        """Of the programs of its runs, by name; None: those of this installation."""
+        return {PROGRAM: self.program_sha256} if self.kernel is None else None
+
     @cached_property
     def code_sha256(self) -> str:
         """The SHA-256 of the program without debugging information. Programs with equal hashes behave equally."""

@@ -37,7 +37,7 @@ RowName = tuple[str, str]  # place and label
 def _of_build(specs: list[RunSpec], version: build.Build) -> list[RunSpec]:
     if version.kernel is not None:
         return [spec.model_copy(update={"kernel": version.kernel}) for spec in specs]
-    change = {"program": version.program, "programs_sha256": {build.PROGRAM: version.program_sha256}}
+    change = {"program": version.program, "programs_sha256": version.programs_sha256}
     return [spec.model_copy(update=change) for spec in specs]
 
 
@@ -138,7 +138,7 @@ def run_gate(
     begin = time.monotonic()
     with build.locked():
         before, after = _versions(suite, baseline, kernel, tell)
-        specs = runs_of(suite, document)
+        specs = runs_of(suite, document, after.programs_sha256)
         places, both = places_of(specs), [before, after]
         if before.code_sha256 == after.code_sha256:
             rows = rows_not_run(specs, places)
@@ -179,7 +179,7 @@ def run_power(
     with build.locked():
         tell("building the working tree")
         version = build.working_tree()
-        specs = _of_build(runs_of(suite, document), version)
+        specs = _of_build(runs_of(suite, document, version.programs_sha256), version)
         tell(f"{counted(2 * len(specs), 'run')} of {version.title}")
         shifted = [spec.model_copy(update={"player_start_ms": power.SHIFT_MS}) for spec in specs]
         rows = power.rows_of(

@@ -86,13 +86,13 @@ def load_suite(path: Path) -> tuple[Suite, YamlDocument]:
     return parse(document, Suite), document
 
 
-def runs_of(suite: Suite, document: YamlDocument) -> list[RunSpec]:
-    """The runs of a suite, of each of its parts."""
+def runs_of(suite: Suite, document: YamlDocument, programs: dict[str, str] | None = None) -> list[RunSpec]:
+    """The runs of a suite, of each of its parts. `programs` as for resolve()."""
     if not suite.parts:
-        return resolve(suite, document)
+        return resolve(suite, document, programs)
     given = suite.model_dump(mode="json", exclude_unset=True, exclude={"parts"})
     runs: list[RunSpec] = []
     for part in suite.parts:
         inner = YamlDocument(document.path, merged(given, part.set), document.lines)
-        runs += labelled(resolve(parse(inner, Suite), inner), part)
+        runs += labelled(resolve(parse(inner, Suite), inner, programs), part)
     return runs

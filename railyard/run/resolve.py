@@ -314,11 +314,13 @@ def _refuse_schemes(experiment: Experiment, document: YamlDocument, where: Arena
     _refuse_foresight(experiment, document)
 
 
-def resolve(experiment: Experiment, document: YamlDocument) -> list[RunSpec]:
-    """Every run that the experiment's arena can do, seed by seed so that schemes stand beside each other in time."""
+def resolve(experiment: Experiment, document: YamlDocument, programs: dict[str, str] | None = None) -> list[RunSpec]:
+    """Every run that the experiment's arena can do, seed by seed so that schemes stand beside each other in time.
+    `programs`: the SHA-256 of each program of the runs, where they are not those of this installation."""
     where = arena_of(experiment.arena)
     _refuse_schemes(experiment, document, where)
-    programs = where.programs()
+    if programs is None:
+        programs = where.programs()
     stacks = [_stack(entry, document, ("schemes", index)) for index, entry in enumerate(experiment.schemes)]
     alike = partial(
         RunSpec,
