@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import json
 import math
@@ -320,8 +321,22 @@ def test_the_first_look_is_spread_over_all_starts_and_only_rows_that_moved_are_l
         for side, runs in zip(("before", "after"), both, strict=True):
             moved = label == "xlink" and side == "after"
             runs.append(load_run(FakeRun(label=label, rct_s=[0.6 if moved else 0.5] * 4).write(tmp_path / side)))
-    looks.add((tmp_path / "before", both[0]), (tmp_path / "after", both[1]))
+    looks.add((tmp_path / "before", both[0]), (tmp_path / "after", both[1]), {"sp", "xlink"})
     assert looks.moved() == {("subway", "xlink")}
+
+
+def test_after_plays_that_hung_those_count_that_both_versions_have_run(tmp_path: Path) -> None:
+    before = plays(tmp_path / "before", 4)
+    after = [load_run(FakeRun(seed=seed, outcome="hung").write(tmp_path / "after")) for seed in (1, 2)]
+    new = load_run(FakeRun(seed=1, label="new").write(tmp_path / "after"))
+    looks = Looks(Places())
+    assert not looks.hung
+    looks.add((tmp_path / "before", before), (tmp_path / "after", [*after, new]), {before[0].label})
+    assert looks.hung and looks.before == before[:2] and looks.after == [*after, new]
+    rows = compare(looks.before, looks.after, looks.hashes, Floors(), 0.05)
+    assert [(row.verdict, len(row.faults)) for row in rows] == [("fault", 2), ("new, no baseline", 0)]
+    verdict = dataclasses.replace(verdict_of(rows), left_out=2)
+    assert "After plays that hung, 2 plays of the suite were not run" in output.markdown(verdict)
 
 
 def test_plays_that_overlap_in_a_trace_are_one_observation(tmp_path: Path) -> None:

@@ -150,6 +150,31 @@ def test_a_scheduler_that_prefers_the_slower_path_is_caught(clone: Path, tmp_pat
     is_caught(clone, tmp_path, "--suite", str(suite))
 
 
+HANGS = (
+    "transport/scheduler/minrtt.c",
+    "    xl_scheduler_decide_by_rtt(view, out);",
+    "    while (view->now > 2000000)\n        *(volatile int *)state = 1;\n    xl_scheduler_decide_by_rtt(view, out);",
+)
+
+
+@pytest.mark.long
+def test_a_scheduler_that_hangs_is_a_regression_after_its_first_plays_and_a_baseline_that_hangs_is_none(
+    clone: Path, tmp_path: Path
+) -> None:
+    few = {"schemes": ["vanilla-mp"], "pairs": ["subway-1", "hsr-1"], "seeds": 3, "first_look": 3}
+    suite = smaller(tmp_path, **few, time_limit_s=4, player={"bitrate_bps": 4_000_000, "duration_s": 4})
+    with_change(clone, *HANGS)
+    done = gate(clone, "--suite", str(suite), "--jobs", "2")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert done.stdout.count("hung: the run did not end on the wall clock and was stopped") == 2
+    assert "After plays that hung, 4 plays of the suite were not run" in done.stdout
+    subprocess.run([*GIT, "-C", str(clone), "commit", "--quiet", "--all", "-m", "Hangs"], check=True)
+    subprocess.run([*GIT, "-C", str(clone), "checkout", "--quiet", "HEAD~1", "--", HANGS[0]], check=True)
+    back = gate(clone, "--suite", str(suite), "--baseline", "HEAD")
+    subprocess.run([*GIT, "-C", str(clone), "reset", "--quiet", "--hard", "HEAD~1"], check=True)
+    assert back.returncode == 0 and "TimeoutExpired" not in back.stderr, back.stdout + back.stderr
+
+
 @pytest.mark.long
 def test_git_bisect_finds_the_commit_by_the_gates_exit_code(clone: Path, tmp_path: Path) -> None:
     """The commands of docs/howto/gate-pull-request.md, with a smaller suite, over four commits."""

@@ -280,6 +280,23 @@ def test_without_time_for_repetitions_every_run_is_tried_once(
     assert len((folder.record(specs[0].run_id) or {})["tries"]) == 1
 
 
+def test_after_so_many_runs_that_hang_no_other_begins(
+    folder: Campaign, specs: list[RunSpec], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work = worker_that_is_late(0)
+
+    async def hangs(spec: RunSpec, partial: Path) -> dict[str, Any]:
+        record: dict[str, Any] = await work(spec, partial)
+        return record | {"outcome": "hung"}
+
+    monkeypatch.setattr(mpshell.ARENA, "execute", hangs)
+    repetitions = run_campaign(folder, specs[:4], 1, Told(), most_hung=2)
+    assert repetitions.refused == dict.fromkeys(
+        (spec.run_id for spec in specs[2:4]), "not run: 2 runs of the same program hung"
+    )
+    assert [folder.record(spec.run_id) is None for spec in specs[:4]] == [False, False, True, True]
+
+
 def test_the_time_for_repetitions_follows_from_the_runs(specs: list[RunSpec]) -> None:
     assert default_budget_s(specs[:1], 1) == BUDGET_FLOOR_S
     many = specs[:1] * 100

@@ -38,6 +38,7 @@ class Verdict:
     partings: dict[tuple[str, str], str]  # of a failed row: where its worst play's runs part
     wall_s: float
     changed: Sequence[str] = field(default=(), kw_only=True)  # the files in which the two versions differ
+    left_out: int = field(default=0, kw_only=True)  # plays that were not run, because others hung
 
     @property
     def failed(self) -> list[Row]:
@@ -122,7 +123,9 @@ class Verdict:
         """Lines on what the suite exercises and, where the change needs it, what it does not."""
         if not self.has_run:
             return []
-        return [self.exercise.sentence, *([f"{self.untried}."] if self.untried else [])]
+        left_out = f"After plays that hung, {counted(self.left_out, 'play')} of the suite were not run or not compared."
+        untried = [f"{self.untried}."] if self.untried else []
+        return [self.exercise.sentence, *untried, *([left_out] if self.left_out else [])]
 
 
 def _value(comparison: Comparison, value: float) -> str:

@@ -29,6 +29,8 @@ from railyard.run.runspec import RunSpec
 from railyard.traces.library import find_pair
 
 PARTINGS = 6  # of so many failed rows the gate shows where the runs part
+MOST_HUNG = 1  # a run that hangs takes minutes: after so many the verdict is known, and no further run begins
+REFUSAL_LIMIT_S = 10.0  # a program that refuses a row ends at once
 
 Tell = Callable[[str], None]
 RowName = tuple[str, str]  # place and label
@@ -45,7 +47,7 @@ def _carry_out(
     specs: list[RunSpec], suite: Suite, version: build.Build, jobs: int, purpose: str = ""
 ) -> tuple[Path, list[Run]]:
     """Runs what is not there yet. Returns the folder of the runs, and the runs."""
-    plan = Plan(suite, specs, name=f"{suite.name}-{version.key}{purpose}")
+    plan = Plan(suite, specs, name=f"{suite.name}-{version.key}{purpose}", most_hung=MOST_HUNG)
     try:
         with whole_campaign(plan, Place(results=build.GATE_DIR / "results"), jobs=jobs) as campaign:
             return campaign.folder / "runs", campaign.runs
@@ -62,7 +64,11 @@ def _known_labels(specs: list[RunSpec], version: build.Build) -> set[str]:
             job, out = Path(folder) / "job.json", Path(folder) / "out"
             job.write_text(json.dumps(sim.job(spec)))
             command = [str(version.program), str(job), "--out", str(out)]
-            done = subprocess.run(command, capture_output=True, check=False, timeout=sim.WALL_LIMIT_S)
+            try:
+                done = subprocess.run(command, capture_output=True, check=False, timeout=REFUSAL_LIMIT_S)
+            except subprocess.TimeoutExpired:  # it runs the row, slowly or without end
+                known.add(spec.label)
+                continue
             if done.returncode != 2 or (out / "player.jsonl").is_file():
                 known.add(spec.label)
     return known
@@ -73,6 +79,8 @@ def _partings(rows: list[Row], specs: list[RunSpec], both: list[build.Build], su
     partings: dict[RowName, str] = {}
     for row in [row for row in rows if row.failed][:PARTINGS]:
         worst = row.worst
+        if worst.outcome in ("crashed", "hung"):  # its qlog ends somewhere before
+            continue
         spec = next(s for s in specs if (s.pair, s.label, s.seed) == (worst.pair, row.label, worst.seed))
         again = [spec.model_copy(update={"qlog": True})]
         runs = [
@@ -80,7 +88,7 @@ def _partings(rows: list[Row], specs: list[RunSpec], both: list[build.Build], su
         ]
         try:
             partings[row.place, row.label] = str(parting(runs[0], runs[1]))
-        except UserError:  # a program that died has no complete qlog
+        except UserError:
             continue
     return partings
 
@@ -108,11 +116,18 @@ class Looks:
     after: list[Run] = field(default_factory=list)
     hashes: dict[str, tuple[str, str]] = field(default_factory=dict)
 
-    def add(self, before: tuple[Path, list[Run]], after: tuple[Path, list[Run]]) -> None:
-        self.before += before[1]
-        self.after += after[1]
-        for run in before[1]:
+    def add(self, before: tuple[Path, list[Run]], after: tuple[Path, list[Run]], known: set[str]) -> None:
+        """`known`: the labels that the baseline can run. Of those a play counts that both versions have run."""
+        there = {run.run_id for run in before[1]} & {run.run_id for run in after[1]}
+        both = [run for run in before[1] if run.run_id in there]
+        self.before += both
+        self.after += [run for run in after[1] if run.run_id in there or run.label not in known]
+        for run in both:
             self.hashes[run.run_id] = (outputs_sha256(before[0] / run.run_id), outputs_sha256(after[0] / run.run_id))
+
+    @property
+    def hung(self) -> bool:
+        return any(run.outcome == "hung" for run in self.before + self.after)
 
     def moved(self) -> set[RowName]:
         """The rows in which an output differs. Whether it does says nothing of the direction, so that a further look at
@@ -149,6 +164,8 @@ def run_gate(
         first = first_look(suite)
         looks = Looks(places)
         for purpose in ("", "-further"):
+            if looks.hung:
+                break
             moved = looks.moved()
             own = [
                 spec
@@ -159,17 +176,19 @@ def run_gate(
             if own:
                 tell(f"{counted(len(own), 'run')} of each version{' of rows that moved' if purpose else ''}")
                 compared = [spec for spec in own if spec.label in known]
-                looks.add(
-                    *(
-                        _carry_out(_of_build(of, version), suite, version, jobs, purpose) if of else (Path(), [])
-                        for of, version in ((compared, before), (own, after))
-                    )
+                old, new = (
+                    _carry_out(_of_build(of, version), suite, version, jobs, purpose) if of else (Path(), [])
+                    for of, version in ((compared, before), (own, after))
                 )
+                looks.add(old, new, known)
+        if not looks.before and looks.hung:
+            raise UserError(f"plays of suite {suite.name} hang in both versions, so there is nothing to compare.")
         rows = compare(looks.before, looks.after, looks.hashes, suite.floors, suite.alpha, looks.places)
         partings = _partings(rows, specs, both, suite)
         changed = build.changed_since(baseline) if before.kernel is None else []
     wall_s = time.monotonic() - begin
-    return Verdict(suite, before.title, after.title, rows, partings, wall_s, changed=changed)
+    left_out = len(specs) - len(looks.after) if looks.hung else 0
+    return Verdict(suite, before.title, after.title, rows, partings, wall_s, changed=changed, left_out=left_out)
 
 
 def run_power(

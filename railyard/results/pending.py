@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
@@ -65,6 +66,7 @@ class Plan:
     facts: dict[str, Any] | None = None  # what the results depend on beyond the experiment and its runs
     not_run: Sequence[dict[str, str]] = ()
     further: dict[str, Any] | None = None  # more members of campaign.json
+    most_hung: float = math.inf  # once so many runs have hung, the others are left out, as if they had been refused
     qlog_asked: bool | None = None  # whether the user chose whose qlogs to keep; None: nothing is said of them
 
     @property
@@ -128,7 +130,7 @@ def make_whole(plan: Plan, folder: Path, *, jobs: int | None = None, console: Co
         _make_twins(console, folder, specs)
     if not pending and not taken and (shown := remembered.shown(folder)):
         return Whole(folder, shown)
-    refused = _run(console, campaign, specs, pending, jobs, plan.experiment.repeat_budget_s, qlog)
+    refused = _run(console, campaign, plan, pending, jobs, qlog)
     if refused:
         specs = _without(campaign, plan, refused)
     if qlog == "worst":
@@ -203,22 +205,24 @@ def planned(plan: Plan, place: Place, jobs: int | None) -> list[str]:
 def _run(
     console: Console | None,
     campaign: Campaign,
-    specs: list[RunSpec],
+    plan: Plan,
     pending: list[RunSpec],
     jobs: int | None,
-    repeat_budget_s: float | None,
     qlog: Qlog,
 ) -> dict[str, str]:
     """The runs that did not start, and why. Raises KeyboardInterrupt where the user stopped it; with a console the
     sentence is said."""
     if not pending:
         return {}
+    specs, budget_s = plan.specs, plan.experiment.repeat_budget_s
     arena = specs[0].arena
     side_by_side = jobs or arena_of(arena).default_jobs()
-    budget_s = default_budget_s(pending, side_by_side) if repeat_budget_s is None else repeat_budget_s
+    if budget_s is None:
+        budget_s = default_budget_s(pending, side_by_side)
     if console is None:
         with counting(campaign.out.name, len(pending)) as advance:
-            return run_campaign(campaign, pending, side_by_side, Counted(advance), budget_s).refused
+            told = Counted(advance)
+            return run_campaign(campaign, pending, side_by_side, told, budget_s, most_hung=plan.most_hung).refused
     exact = is_exact(arena)
     allowed = "one for each core" if exact else "what fidelity allows on this machine; --jobs changes it"
     reason = "as asked" if jobs else allowed
@@ -237,7 +241,7 @@ def _run(
     watch = Stopwatch()
     try:
         with reporter(console, len(specs), len(specs) - len(pending), None if exact else campaign.runs) as progress:
-            repetitions = run_campaign(campaign, pending, side_by_side, progress, budget_s, quiet)
+            repetitions = run_campaign(campaign, pending, side_by_side, progress, budget_s, quiet, plan.most_hung)
     except KeyboardInterrupt:
         stopped()
         raise

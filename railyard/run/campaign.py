@@ -31,6 +31,7 @@ from railyard.base.errors import UserError
 from railyard.base.files import check_space
 from railyard.base.jsonl import read_object
 from railyard.base.loop import complete, side_by_side
+from railyard.base.words import counted
 from railyard.experiment.model import Experiment
 from railyard.run import folders
 from railyard.run import record as run_record
@@ -212,16 +213,27 @@ def _keep(campaign: Campaign, tries: Tries, budget_s: float, reporter: Silent) -
 
 
 async def _round(
-    campaign: Campaign, runs: list[Tries], jobs: int, reporter: Silent, repetitions: Repetitions, until: float
+    campaign: Campaign,
+    runs: list[Tries],
+    jobs: int,
+    reporter: Silent,
+    repetitions: Repetitions,
+    until: float,
+    most_hung: float = math.inf,
 ) -> list[Tries]:
     """One try of each, `jobs` side by side, none begun after `until`; returns those that are still to be repeated, or
     were not tried. The first error ends it; completed runs stay for the next start. A run that its machine refuses
-    (RunSpec.may_be_refused) is reported, and the others go on."""
+    (RunSpec.may_be_refused) is reported, and the others go on. Once `most_hung` runs have hung, no other begins, and
+    those that are left count as refused."""
     left: list[Tries] = []
 
     async def work(tries: Tries) -> None:
         if monotonic() >= until:
             left.append(tries)
+            return
+        if repetitions.hung >= most_hung:
+            words = f"not run: {counted(repetitions.hung, 'run')} of the same program hung"
+            repetitions.refused[tries.spec.run_id] = words
             return
         repetitions.count += bool(tries.made)
         try:
@@ -232,6 +244,7 @@ async def _round(
             repetitions.refused[tries.spec.run_id] = str(error)
             reporter.refused(tries.spec, str(error))
             return
+        repetitions.hung += tries.record["outcome"] == "hung"
         if not tries.void or tries.exhausted or repetitions.budget_s <= 0:
             _keep(campaign, tries, repetitions.budget_s, reporter)
             repetitions.void += [tries.spec.run_id] if tries.void else []
@@ -244,14 +257,20 @@ async def _round(
 
 
 async def run_all(
-    campaign: Campaign, specs: list[RunSpec], jobs: int, reporter: Silent, budget_s: float, quiet: Quiet | None = None
+    campaign: Campaign,
+    specs: list[RunSpec],
+    jobs: int,
+    reporter: Silent,
+    budget_s: float,
+    quiet: Quiet | None = None,
+    most_hung: float = math.inf,
 ) -> Repetitions:
     """All runs, then the void ones again, round after round, as long as the time for repetitions lasts. A round begins
     when the machine is quiet, or when there is just the time for one more try."""
     repetitions = Repetitions(budget_s)
     left: list[Tries] = []
     try:
-        left = await _round(campaign, [Tries(spec) for spec in specs], jobs, reporter, repetitions, math.inf)
+        left = await _round(campaign, [Tries(spec) for spec in specs], jobs, reporter, repetitions, math.inf, most_hung)
         begin = monotonic()
         while left and monotonic() < begin + budget_s:
             if quiet is not None:
@@ -275,9 +294,10 @@ def run_campaign(
     reporter: Silent,
     repeat_budget_s: float | None = None,
     quiet: Quiet | None = None,
+    most_hung: float = math.inf,
 ) -> Repetitions:
-    """Runs everything; void runs again for up to `repeat_budget_s`, by default repetition.default_budget_s. SIGINT and
-    SIGTERM end it cleanly, as KeyboardInterrupt."""
+    """Runs everything, but no more once `most_hung` runs have hung; void runs again for up to `repeat_budget_s`, by
+    default repetition.default_budget_s. SIGINT and SIGTERM end it cleanly, as KeyboardInterrupt."""
     budget_s = default_budget_s(specs, jobs) if repeat_budget_s is None else repeat_budget_s
     campaign.forget_tables()
 
@@ -285,7 +305,7 @@ def run_campaign(
         async with AsyncExitStack() as stack:
             for name in {spec.arena for spec in specs}:
                 await stack.enter_async_context(arena_of(name).together())
-            return await run_all(campaign, specs, jobs, reporter, budget_s, quiet)
+            return await run_all(campaign, specs, jobs, reporter, budget_s, quiet, most_hung)
 
     async def main() -> Repetitions:
         work = asyncio.create_task(all_together())

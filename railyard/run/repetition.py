@@ -72,6 +72,7 @@ class Repetitions:
     void: list[str] = field(default_factory=list)  # runs that stayed so
     used_up: bool = False  # a run that might have been repeated was not
     refused: dict[str, str] = field(default_factory=dict)  # runs that did not start, and why
+    hung: int = 0  # runs that did not end by themselves
 
     def sentence(self) -> str:
         """Empty when there is nothing to tell."""
