@@ -111,3 +111,22 @@ def test_a_scheduler_that_does_not_compile_is_one_sentence(tmp_path: Path) -> No
     with pytest.raises(UserError, match=r"does not compile: .*mine\.c:1:.*error") as caught:
         lab.build("int broken int;\n", tmp_path / "tree")
     assert "\n" not in str(caught.value)
+
+
+@needs_sim
+def test_a_scheduler_that_crashes_has_no_figures(tmp_path: Path) -> None:
+    """Its requests before the crash are the fast ones: their median would be below that of min-RTT."""
+    code = """
+#include "scheduler/scheduler.h"
+
+static void decide(void *state, const xl_scheduler_view *view, xl_scheduler_decision *out) {
+    if (view->now > 3000000)
+        *(volatile int *)0 = 1;
+    (void)state;
+    xl_scheduler_decide_by_rtt(view, out);
+}
+
+const xl_scheduler_ops xl_scheduler_mine = {.name = "mine", .decide = decide};
+"""
+    with pytest.raises(UserError, match=r"^no figures: .*--mine--s1 crashed \(xlink-sim died of SIGSEGV"):
+        lab.race(code, ["subway-1"], seeds=1, out=tmp_path / "race")

@@ -73,7 +73,8 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def race(code: str, pairs: Sequence[str] = (FAR,), seeds: int = 2, out: Path | None = None) -> api.Campaign:
-    """Min-RTT, and the scheduler in its place, over the same links."""
+    """Min-RTT, and the scheduler in its place, over the same links. Raises UserError where a program crashed or hung:
+    the requests that it did not make would be missing from all figures."""
     program = build(code)
     document = of_pairs(pairs)
     others = {"cross": "500kbps", "cross_gaps": "random"}
@@ -83,9 +84,11 @@ def race(code: str, pairs: Sequence[str] = (FAR,), seeds: int = 2, out: Path | N
     changes = [{"label": NAME, "parameters": spec.parameters | {"scheduler": NAME}} for spec in specs]
     mine = [spec.model_copy(update=change) for spec, change in zip(specs, changes, strict=True)]
     sim = arena_of("sim")
-    with whole_campaign(
-        Plan(checked, [sim.with_program(spec, program) for spec in (*specs, *mine)]), Place(out)
-    ) as campaign:
+    plan = Plan(checked, [sim.with_program(spec, program) for spec in (*specs, *mine)], most_hung=1)
+    with whole_campaign(plan, Place(out)) as campaign:
+        for run in campaign.runs:
+            if run.is_fault:
+                raise UserError(f"no figures: {run.run_id} {run.outcome} ({run.record['message']}).")
         return api.Campaign(campaign.folder, campaign.record, campaign.runs)
 
 
