@@ -97,6 +97,23 @@ def test_single_recordings_become_a_pair(out: Path, tmp_path: Path) -> None:
     assert "walk-with-bus" in (out / "pairs" / "index.yaml").read_text()
 
 
+def test_a_change_that_crashes_has_no_figures(out: Path, tmp_path: Path) -> None:
+    program = tmp_path / "build" / "bin" / "xlink-sim"
+    program.parent.mkdir(parents=True)
+    crashes = f"""#!/bin/sh
+[ "$1" = --batch ] || exec {ROOT}/build/bin/xlink-sim "$@"
+read line
+out=${{line#*\t}}
+: > "$out/player.jsonl"
+kill -SEGV $$
+"""
+    program.write_text(crashes)
+    program.chmod(0o755)
+    _, said = tried(out, status=2, train="[subway-1, hsr-1]", tried=tmp_path, against=ROOT)
+    words = "2 of 2 plays of the side 'tried' ended by a program's fault, the first subway-1--xlink_--s1, crashed: "
+    assert words + "xlink-sim died of SIGSEGV" in " ".join(said.split()), said
+
+
 @pytest.mark.parametrize(
     ("settings", "said"),
     [

@@ -210,9 +210,19 @@ class Side:
         experiment, document = changed(EXPERIMENTS.get(name, name), changes | logs)
         version = {"program": self.build.program, "programs_sha256": {build.PROGRAM: self.build.program_sha256}}
         specs = [spec.model_copy(update=version) for spec in resolve(experiment, document)]
-        plan = Plan(experiment, specs, name=f"{experiment.name}-{self.build.key}")
+        plan = Plan(experiment, specs, name=f"{experiment.name}-{self.build.key}", most_hung=1)
         with whole_campaign(plan, Place(results=asked.out)) as campaign:
+            self._refuse_faults(campaign.runs)
             return [self._named(run) for run in campaign.runs]
+
+    def _refuse_faults(self, runs: Sequence[Run]) -> None:
+        """What a crash cuts off is not missing by chance, so figures without it say nothing."""
+        if faulty := [run for run in runs if run.is_fault]:
+            first = faulty[0]
+            raise UserError(
+                f"{len(faulty)} of {counted(len(runs), 'play')} of the side '{self.name}' ended by a program's fault, "
+                f"the first {first.run_id}, {first.outcome}: {first.record['message']}."
+            )
 
     def _named(self, run: Run) -> Run:
         record = run.record | {"config": run.config | {"label": f"{run.label} {self.name}"}}
