@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conftest import FakeRun
+from in_process import railyard
 from railyard.base.errors import UserError
 from railyard.base.style import scheme_styles
 from railyard.figures.figure import Figure, Point, point_of
@@ -86,7 +87,7 @@ def test_a_run_is_read_from_its_files(make_campaign: Make) -> None:
 
 
 def test_the_last_line_of_a_player_that_died_writing_is_left_out(make_campaign: Make) -> None:
-    out = make_campaign(FakeRun())
+    out = make_campaign(FakeRun(outcome="crashed"))
     log = out / "runs" / FakeRun().run_id / "player.jsonl"
     lines = log.read_text().splitlines()
     log.write_text("\n".join(lines[:5]) + '\n{"t": 3.0, "event": "chu')
@@ -285,6 +286,27 @@ def test_a_run_that_played_and_has_no_log_is_no_measurement(make_campaign: Make)
     log.unlink()
     with pytest.raises(UserError, match=r"player\.jsonl: it is missing, though the run played; remove"):
         load_campaign(out)
+
+
+@pytest.mark.parametrize("damage", ["cut", "a line"])
+def test_a_log_that_was_cut_off_or_damaged_is_no_measurement(make_campaign: Make, damage: str) -> None:
+    out = make_campaign(FakeRun())
+    [log] = out.glob("runs/*/player.jsonl")
+    lines = log.read_text().splitlines(keepends=True)
+    lines[4:] = [] if damage == "cut" else ["{\0}\n", *lines[5:]]
+    log.write_text("".join(lines))
+    with pytest.raises(
+        UserError, match=r"player\.jsonl:5: the log is cut off or damaged here: .* remove the run's folder"
+    ):
+        load_campaign(out)
+
+
+def test_a_report_in_a_folder_that_cannot_be_written_says_what_helps(make_campaign: Make) -> None:
+    out = make_campaign(FakeRun())
+    (out / ".runs.parquet.partial").mkdir()  # root writes anywhere else
+    done = railyard("report", str(out))
+    assert done.returncode == 2
+    assert f"{out}: its report cannot be written there: " in done.stderr and "copy the folder" in done.stderr
 
 
 def test_a_damaged_record_of_a_campaign_is_named_with_its_line_and_the_remedy(make_campaign: Make) -> None:

@@ -321,6 +321,11 @@ def _load(folder: Path, record: dict[str, Any]) -> Run:
     for event in (*lines, *server_lines):
         shapes.check_event(event)
     events = [event for event in lines if "event" in event and "t" in event]
+    if lines and summary_of(lines) is None and record.get("outcome") in RESULT_OUTCOMES:
+        raise UserError(
+            f"{log}:{len(lines) + 1}: the log is cut off or damaged here: it has no summary, though the run has an "
+            "outcome; remove the run's folder and run it again."
+        )
     summary, server = summary_of(lines) or {}, summary_of(server_lines) or {}
     end_s = events[-1]["t"] if events else 0.0
     start_s = _player_start_s(events, emulator)
