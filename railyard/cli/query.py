@@ -21,7 +21,7 @@ from railyard.base.words import counted, printable
 from railyard.base.yamlfile import near_miss
 from railyard.cli.options import ResultsOption
 from railyard.results.columns import CAMPAIGN, TABLES
-from railyard.results.query import FORMATS, answer_bytes, connect, plain, rows_of, run_query
+from railyard.results.query import FORMATS, answer_bytes, connect, older_tables, plain, rows_of, run_query
 
 console = new_console()
 
@@ -66,6 +66,8 @@ def query_command(
         raise UserError("Parquet is not text; give a file by --out FILE, or redirect the output.")
     with _ended_by_ctrl_c():
         answer = run_query(connect(results), sql)
+        if note := older_tables(results):
+            print(note, file=sys.stderr)
     if form == "table":
         table = new_table(*answer.column_names, overflow="fold")
         for column, field in zip(table.columns, answer.schema, strict=True):

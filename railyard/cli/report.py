@@ -15,7 +15,7 @@ from railyard.base.yamlfile import FieldError
 from railyard.report import write_report, write_whole
 from railyard.report.chromium import print_pdf
 from railyard.report.replay import write_replay, write_replays
-from railyard.results.aggregate import write_parquet
+from railyard.results.aggregate import with_stored_oracles, write_parquet
 from railyard.results.campaigns import find_run_or_campaign
 from railyard.results.records import load_campaign
 
@@ -35,8 +35,15 @@ def _one(directory: Path, replay: bool) -> Path:
     if replay:
         write_replays(directory)
     record, runs = load_campaign(directory)
-    write_parquet(runs, directory)
-    return write_report(record, runs, directory)
+    runs = with_stored_oracles(runs, directory)
+    try:
+        write_parquet(runs, directory)
+        return write_report(record, runs, directory)
+    except OSError as error:
+        raise UserError(
+            f"{directory}: its report cannot be written there: {error.strerror or error}; "
+            "copy the folder to a place where you can write, and name the copy."
+        ) from None
 
 
 def _replay_small_ones(results: Path) -> None:

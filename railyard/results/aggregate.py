@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from railyard.base.errors import UserError
-from railyard.base.files import replacing
+from railyard.base.files import check_regular, replacing
 from railyard.base.jsonl import NOT_AS_WRITTEN
 from railyard.experiment.arenas import is_exact
 from railyard.figures.figure import Figure, Point
@@ -254,6 +254,28 @@ def tables_of(runs: Sequence[Run]) -> dict[str, pa.Table]:
             f"a run's record has not what the tables take ({type(error).__name__}: {error}); "
             "`railyard show RUN` says of which run, remove it and run it again."
         ) from None
+
+
+def with_stored_oracles(runs: Sequence[Run], out: Path) -> list[Run]:
+    """The runs, with the oracle's times that the campaign's `chunks.parquet` has for chunks that have none: the traces
+    that they were computed from may be on another machine."""
+    import pyarrow.parquet as pq  # noqa: PLC0415  slow to load
+
+    file, names = out / "chunks.parquet", ["run_id", "chunk", "request_s", "oracle_s", "oracle_play_s"]
+    if all(chunk.oracle_s is not None for run in runs for chunk in run.chunks):
+        return list(runs)
+    try:
+        check_regular(file)
+        rows = pq.read_table(file, columns=names).to_pylist()
+    except (OSError, pa.ArrowException):  # none yet, damaged, or of a schema without the oracle's play
+        return list(runs)
+    known = {tuple(row[name] for name in names[:3]): row for row in rows if row["oracle_s"] is not None}
+
+    def told(run: Run, chunk: Chunk) -> Chunk:
+        row = known.get((run.run_id, chunk.index, chunk.request_s)) if chunk.oracle_s is None else None
+        return chunk if row is None else replace(chunk, **{name: row[name] for name in names[3:]})
+
+    return [replace(run, chunks=[told(run, chunk) for chunk in run.chunks]) for run in runs]
 
 
 def write_parquet(runs: Sequence[Run], out: Path) -> None:

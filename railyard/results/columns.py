@@ -109,7 +109,8 @@ RUNS = StoredTable(
 
 CHUNKS = StoredTable(
     "chunks",
-    "One row for each requested chunk.",
+    "One row for each chunk that counts: all that were requested, and in a play that failed or was cut by its time "
+    "limit those that were due and never requested.",
     (
         Field("run_id", STRING, "the run"),
         Field("pair", STRING, "the trace pair"),
@@ -117,8 +118,14 @@ CHUNKS = StoredTable(
         Field("seed", LONG, "the run's seed"),
         Field("void", BOOL, "the run is void"),
         Field("chunk", INT, "0, 1, … in the order of the video"),
-        Field("request_s", DOUBLE, "when it was requested, s since the player's start"),
-        Field("rct_s", DOUBLE, "request completion time, s; of a chunk that never completed the time waited"),
+        Field(
+            "request_s",
+            DOUBLE,
+            "when it was requested, s since the player's start; the end of the play if it never was",
+        ),
+        Field(
+            "rct_s", DOUBLE, "request completion time, s; of a chunk that never completed the time waited, or the limit"
+        ),
         Field("completed", BOOL, "false: `rct_s` is a lower bound, `efficiency` an upper one"),
         Field("bytes", LONG, "size of the request"),
         Field("oracle_s", DOUBLE, "the earliest completion that the links allow, as an RCT, s; null without traces"),

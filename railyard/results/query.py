@@ -18,11 +18,23 @@ import pyarrow.parquet as pq
 from railyard.base.errors import UserError
 from railyard.base.forms import csv_text
 from railyard.results.campaigns import StoredCampaign, campaigns_or_error, newest_of
-from railyard.results.columns import CAMPAIGN, CAMPAIGNS, CLAIMS, EXHIBITS, PAPER, PLAYS, STORED, TABLES, StoredTable
+from railyard.results.columns import (
+    CAMPAIGN,
+    CAMPAIGNS,
+    CLAIMS,
+    EXHIBITS,
+    PAPER,
+    PLAYS,
+    SCHEMA,
+    STORED,
+    TABLES,
+    StoredTable,
+)
 from railyard.results.upgrade import as_now, read_parquet, stored_tables, version_of
 
 FORMATS = ("table", "csv", "json", "parquet")
 ROWS_AT_A_TIME = 10_000  # between them Ctrl-C is heard
+MOST_NAMED = 5
 SAFE_NAME = re.compile(r"^[a-z][a-z0-9_]*$")
 
 PATHS_SQL = """
@@ -165,6 +177,19 @@ def connect(results: Path) -> duckdb.DuckDBPyConnection:
     ):
         database.execute(f"SET {setting}")
     return database
+
+
+def older_tables(results: Path) -> str:
+    """What tables of an earlier schema lack, and how it gets there; empty where there are none."""
+    files = [(campaign.name, campaign.folder / "runs.parquet") for campaign in campaigns_or_error(results)]
+    older = [name for name, file in files if file.is_file() and version_of(file) < SCHEMA]
+    if not older:
+        return ""
+    names = ", ".join(older[:MOST_NAMED]) + (f" and {len(older) - MOST_NAMED} more" if len(older) > MOST_NAMED else "")
+    return (
+        f"Tables of an earlier version: {names}. Columns that it did not have are null, and chunks that a play cut by "
+        "its time limit never requested are missing; `railyard report CAMPAIGN` writes the tables again."
+    )
 
 
 def _sentence(error: duckdb.Error) -> str:

@@ -264,7 +264,8 @@ def print_comparison(
     if any(cell.measured.censored for cell in every):
         console.print(
             "≥: a lower bound. It rests on chunks that had not completed when the run ended, each with the time it had "
-            "waited, or on plays that failed. chunks: completed/requested.",
+            "waited or, if it was never requested, with the time limit; or on plays that failed. chunks: "
+            "completed/all that count.",
             style="dim",
         )
     elsewhere = [row for row in not_run if row["scheme"] != STACK_SCHEME]

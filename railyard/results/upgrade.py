@@ -1,7 +1,7 @@
 """Reads the tables of a campaign, whatever version of the schema wrote them, as tables of the present one.
 
-Schema 1 had no `links.parquet`, and schemas 1 and 2 had fewer columns of runs. What an old file does not say is null;
-nothing is guessed.
+Schema 1 had no `links.parquet`, and schemas 1 and 2 had fewer columns of runs. What an old file does not say, and what
+does not follow from it, is null; nothing is guessed.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ from railyard.base.errors import UserError
 from railyard.base.files import check_regular
 from railyard.results.aggregate import tables_of
 from railyard.results.campaigns import StoredCampaign
-from railyard.results.columns import CAMPAIGN, LINKS, METADATA_KEY, SCHEMA, STORED, StoredTable
-from railyard.results.records import load_run
+from railyard.results.columns import CAMPAIGN, LINKS, METADATA_KEY, RUNS, SCHEMA, STORED, StoredTable
+from railyard.results.records import is_failed, load_run
+
+SCHEMA_OF_FAILURES = 3
 
 
 def read_parquet(file: Path, columns: list[str] | None = None, *, remedy: str = "") -> pa.Table:
@@ -84,6 +86,18 @@ def _links_of_schema_1(runs: pa.Table) -> pa.Table:
     return as_now(pa.concat_tables(halves), LINKS)
 
 
+def _with_failures(runs: pa.Table) -> pa.Table:
+    """Schemas 1 and 2 did not say which plays failed; it follows from outcome and first frame. What counts of a play
+    that did not fail is what was recorded; of one that did, it depends on the time limit, which is not known."""
+    outcomes, frames = (runs.column(name).to_pylist() for name in ("outcome", "first_frame_s"))
+    failed = pa.array(list(map(is_failed, outcomes, frames)))
+    stalled = pc.if_else(failed, None, runs.column("rebuffer_time_s"))
+    counted = {"failed": failed, "first_frame_counted_s": runs.column("first_frame_s"), "rebuffer_counted_s": stalled}
+    for name, column in counted.items():
+        runs = runs.set_column(runs.column_names.index(name), name, column)
+    return runs
+
+
 def _of_these_runs(file: Path, campaign: StoredCampaign) -> bool:
     """Whether the file is of the runs that are there; a campaign may also be kept without their folders."""
     if not (campaign.folder / "runs").is_dir():
@@ -106,4 +120,6 @@ def stored_tables(campaign: StoredCampaign) -> dict[str, pa.Table]:
             continue
         version_of(file)
         tables[table.name] = as_now(read_parquet(file), table)
+    if version < SCHEMA_OF_FAILURES:
+        tables[RUNS.name] = _with_failures(tables[RUNS.name])
     return tables
