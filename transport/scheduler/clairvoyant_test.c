@@ -81,6 +81,20 @@ static void fill_window(xl_scheduler_view *v, size_t i) {
     net.there[i].free_at = NOW + 10 * net.there[i].apart_us;
 }
 
+/* What was path 0 becomes path 1, and the other way round. */
+static void swap_paths(xl_scheduler_view *v) {
+    way there = net.there[0], back = net.back[0];
+    xl_scheduler_path path = v->path[0];
+    net.there[0] = net.there[1];
+    net.back[0] = net.back[1];
+    v->path[0] = v->path[1];
+    net.there[1] = there;
+    net.back[1] = back;
+    v->path[1] = path;
+    v->path[0].index = 0;
+    v->path[1].index = 1;
+}
+
 static xl_scheduler_decision decide(const xl_scheduler_view *v) {
     xl_scheduler_decision d;
     memset(&d, 0xee, sizeof d);
@@ -103,19 +117,42 @@ TEST(the_packet_goes_where_it_arrives_first) {
     assert_int_equal(d.for_later, 0);
 }
 
-/* Path 0 alone: by the window of 10 packets and a round trip of 21 ms, 10 packets each 21 ms; path 1 needs 104 ms. */
+/* Path 0 alone: by the window of 10 packets and a round trip of 21 ms, 10 packets each 21 ms, the first after 11 ms: 49
+ * before path 1's at 104 ms. */
 TEST(a_slow_path_carries_only_what_the_others_cannot_bring_before) {
-    for (uint64_t left = 20; left < 80; left++) {
+    for (uint64_t left = 1; left < 80; left++) {
         xl_scheduler_view v = view_of(left);
         xl_scheduler_decision d = decide(&v);
         assert_int_equal(d.order[0], 0);
-        if (left == 45)
-            assert_int_equal(d.count, 1);
-        if (left == 52)
-            assert_int_equal(d.count, 2);
+        assert_int_equal(d.count, left <= 49 ? 1 : 2);
+        v.path[0].is_standby = v.path[1].is_standby = true; /* no available path */
+        swap_paths(&v);
+        d = decide(&v);
+        assert_int_equal(d.order[0], 1);
+        assert_int_equal(d.count, left <= 49 ? 1 : 2);
         v = view_of(left);
         v.path[0].window_bytes = 1000 * MTU; /* 1 ms a packet: 93 packets before 104 ms */
         assert_int_equal(decide(&v).count, 1);
+    }
+    xl_scheduler_view v = view_of(49);
+    v.unsent_bytes++; /* a packet more */
+    assert_int_equal(decide(&v).count, 2);
+    v.unsent_bytes = 0; /* copies: as one packet */
+    assert_int_equal(decide(&v).count, 1);
+}
+
+/* 5 packets are inside. The other 5 have arrived: acknowledged over the 200 ms of the way back, 1 packet of them in time
+ * for another packet to be there before 104 ms. */
+TEST(what_has_arrived_is_acknowledged_over_the_time_of_the_way_back) {
+    for (uint64_t left = 1; left <= 2; left++) {
+        xl_scheduler_view v = view_of(left);
+        fill_window(&v, 0);
+        net.there[0].inside = 5;
+        net.there[0].free_at = NOW + 5 * net.there[0].apart_us;
+        net.back[0].delay_us = 200000;
+        xl_scheduler_decision d = decide(&v);
+        assert_int_equal(d.count, left == 1 ? 0 : 1);
+        assert_int_equal(d.waits_for, left == 1 ? 0 : -1);
     }
 }
 

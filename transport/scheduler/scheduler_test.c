@@ -272,6 +272,27 @@ TEST(nobody_waits_for_a_path_that_does_not_answer) {
     }
 }
 
+/* As expect_wait(), with the two paths in the other order. */
+static void expect_wait_in_the_other_order(const char *name, xl_scheduler_view v, bool waits) {
+    xl_scheduler_path fast = v.path[0];
+    v.path[0] = v.path[1];
+    v.path[1] = fast;
+    instance s = instance_of(name);
+    xl_scheduler_decision d = decision_of(&s, &v);
+    assert_int_equal(waits ? 0 : 1, d.count);
+    assert_int_equal(waits ? fast.index : -1, d.waits_for);
+}
+
+TEST(a_full_path_is_waited_for_whatever_its_place) {
+    xl_scheduler_view v = fast_is_full(10, 10, 100, 10);
+    v.send_window_bytes = 20 * MTU;
+    expect_wait_in_the_other_order("blest", v, true);
+    expect_wait_in_the_other_order("ecf", v, true);
+    v.path[0].pto_count = 1;
+    expect_wait_in_the_other_order("blest", v, false);
+    expect_wait_in_the_other_order("ecf", v, false);
+}
+
 /* A path of so much smallest RTT whose packets in flight take queue_us to be acknowledged. A queue shows: the latest
  * RTT is twice the smallest, and the oldest packet is as old. */
 static void set_queue(xl_scheduler_path *p, uint64_t min_rtt_us, uint64_t queue_us) {
@@ -370,6 +391,7 @@ TEST(earliest_waits_for_a_full_path_that_alone_completes_earlier) {
     v.unsent_bytes = 20 * MTU - 1;
     instance s = instance_of("earliest");
     expect_wait(&s, &v, true); /* 10 ms + 40 ms, less than 50 ms */
+    expect_wait_in_the_other_order("earliest", v, true);
     v.unsent_bytes = 20 * MTU;
     expect_wait(&s, &v, false); /* too much for one path */
     v.unsent_bytes = MTU;
