@@ -141,8 +141,8 @@ TEST(a_slow_path_carries_only_what_the_others_cannot_bring_before) {
     assert_int_equal(decide(&v).count, 1);
 }
 
-/* 5 packets are inside. The other 5 have arrived: acknowledged over the 200 ms of the way back, 1 packet of them in time
- * for another packet to be there before 104 ms. */
+/* 5 packets are inside. The other 5 have arrived: they are acknowledged over the 200 ms of the way back, 1 of them in
+ * time for another packet to be there before 104 ms. */
 TEST(what_has_arrived_is_acknowledged_over_the_time_of_the_way_back) {
     for (uint64_t left = 1; left <= 2; left++) {
         xl_scheduler_view v = view_of(left);
