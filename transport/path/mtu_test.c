@@ -48,6 +48,27 @@ TEST(jumbo_frames_are_tried_after_the_common_size) {
     assert_int_equal(1452, m.size);
 }
 
+/* RFC 8899 section 5.1.2: MAX_PROBES is for each size. */
+TEST(each_size_is_given_up_after_three_probes_of_its_own) {
+    xl_mtu m;
+    xl_mtu_init(&m, BASE, 8952);
+    for (int k = 0; k < 3; k++) {
+        xl_mtu_probe_sent(&m, 1452);
+        if (k < 2)
+            xl_mtu_probe_lost(&m, 1452, false, 1);
+        else
+            xl_mtu_probe_acked(&m, 1452, 1);
+    }
+    const uint64_t next = xl_mtu_next_probe(&m, 1);
+    assert_true(next > 1452);
+    for (int k = 0; k < 3; k++) {
+        assert_int_equal(xl_mtu_next_probe(&m, 1), next);
+        xl_mtu_probe_sent(&m, next);
+        xl_mtu_probe_lost(&m, next, false, 1);
+    }
+    assert_true(xl_mtu_next_probe(&m, 1) < next);
+}
+
 TEST(a_refused_probe_is_not_tried_again) {
     xl_mtu m;
     xl_mtu_init(&m, BASE, 1452);

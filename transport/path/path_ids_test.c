@@ -130,6 +130,19 @@ TEST(an_id_that_was_abandoned_before_its_first_use_is_not_used) {
     assert_int_equal(xl_path_ids_unused(&b.ids)->id, 2);
 }
 
+TEST(the_status_with_the_highest_sequence_number_counts) {
+    book b;
+    begin(&b, 7);
+    xl_path_id *p = xl_path_ids_find(&b.ids, 0);
+    xl_path_id_take_status(p, 0, XL_STATUS_STANDBY);
+    assert_int_equal(p->status, XL_STATUS_STANDBY);
+    xl_path_id_take_status(p, 2, XL_STATUS_AVAILABLE);
+    assert_int_equal(p->status, XL_STATUS_AVAILABLE);
+    xl_path_id_take_status(p, 1, XL_STATUS_STANDBY);
+    xl_path_id_take_status(p, 2, XL_STATUS_STANDBY);
+    assert_int_equal(p->status, XL_STATUS_AVAILABLE);
+}
+
 TEST(the_peers_limit_only_rises_and_stays_within_32_bits) {
     book b;
     begin(&b, 4);
