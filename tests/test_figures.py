@@ -11,6 +11,7 @@ import pytest
 
 from conftest import FakeRun
 from railyard.base.paths import ROOT
+from railyard.figures.figure import Point, point_of
 from railyard.figures.rows import FIGURES, REBUFFER_RATE, REDUNDANCY, REINJECTION_COST
 from railyard.results.records import load_run
 
@@ -119,6 +120,32 @@ def test_of_many_plays_a_ratio_is_one_of_sums(tmp_path: Path) -> None:
     ]
     assert REBUFFER_RATE.value(runs) == 2 / 40
     assert [REBUFFER_RATE.of(run) for run in runs] == [1 / 10, 1 / 30]
+
+
+def test_a_play_that_failed_makes_the_rebuffer_rate_of_all_a_lower_bound(tmp_path: Path) -> None:
+    runs = [
+        load_run(FakeRun(seed=1).write(tmp_path)),
+        load_run(FakeRun(seed=2, outcome="connection_lost").write(tmp_path)),
+    ]
+    assert not REBUFFER_RATE.text(runs[:1]).startswith("≥")
+    assert REBUFFER_RATE.text(runs).startswith("≥")
+
+
+def test_a_quantile_is_a_bound_if_a_bound_could_move_it() -> None:
+    low, high = (1.0, False), (2.0, False)  # of each, the value is a bound
+    assert point_of([low, (2.0, True)], 1) == Point(2.0, at_least=True)
+    assert point_of([(1.0, True), high], 0.5) == Point(1.0)
+    assert point_of([low, (2.0, True)], 1, upper=True) == Point(2.0)
+    assert point_of([(1.0, True), high], 0.5, upper=True) == Point(1.0, at_most=True)
+
+
+def test_a_play_has_stalled_after_more_than_a_tenth_of_a_second(tmp_path: Path) -> None:
+    stalled = next(figure for figure in FIGURES if figure.name == "stalled")
+    runs = [
+        load_run(FakeRun(seed=seed, rebuffer_time_s=time_s).write(tmp_path))
+        for seed, time_s in enumerate((0.0, 0.1, 0.11, 1.0), start=1)
+    ]
+    assert [stalled.of(run) for run in runs] == [0, 0, 1, 1]
 
 
 def test_every_figure_is_defined() -> None:

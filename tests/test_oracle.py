@@ -24,6 +24,7 @@ from railyard.results.oracle import (
     Asked,
     InOrder,
     OraclePath,
+    bytes_by_path,
     completion_us,
     play_s,
     rct_s,
@@ -68,6 +69,13 @@ def test_both_downlinks_carry_the_chunk_and_the_faster_uplink_the_request() -> N
     assert completion_us([fast, slow], 0, 30 * PAYLOAD_BYTES) == 51_000  # 22 to 51 over one; the other begins at 52
     assert completion_us([fast, slow], 0, 34 * PAYLOAD_BYTES) == 53_000  # 32 by 53, and 52, 53 over the other
     assert completion_us([slow], 0, 1) == 82_000
+
+
+def test_only_in_the_last_millisecond_do_the_first_paths_go_first() -> None:
+    """The second path has an opportunity at 23 ms, the first one two at 24 ms."""
+    paths = [path(down=trace(24, 24, 100)), path(down=trace(23, 100))]
+    assert bytes_by_path(paths, 0, 2 * PAYLOAD_BYTES) == [PAYLOAD_BYTES, PAYLOAD_BYTES]
+    assert bytes_by_path(paths, 0, 2 * PAYLOAD_BYTES - 1) == [PAYLOAD_BYTES - 1, PAYLOAD_BYTES]
 
 
 def test_the_start_offset_and_the_slower_rate_count() -> None:
