@@ -20,6 +20,8 @@ from railyard.base import yamlfile
 from railyard.base.errors import UserError
 from railyard.base.paths import EXPERIMENTS_DIR, PEERS_DIR, PROGRAM_NAMES, TRACES_DIR, programs_dir
 from railyard.base.yamlfile import load_yaml, near_miss
+from railyard.experiment.model import experiment_of
+from railyard.experiment.options import with_options
 from railyard.traces.library import SEARCH_PATH_VARIABLE
 
 GOOD = """\
@@ -459,3 +461,11 @@ def test_names_that_occur_twice_are_listed_once() -> None:
     assert near_miss("zzz", ["one", "two", "one"]) == "known are one, two."
     many = near_miss("zzz", [f"{number:03}" for number in range(300)])
     assert many.startswith("known are 000, 001, ") and many.endswith(", 059 and 240 more.")
+
+
+def test_a_value_that_is_set_and_is_not_in_the_file_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "unit.yaml"
+    file.write_text("name: unit\narena: sim\npairs: [subway-1]\nschemes: [sp]\nplayer: {duration_s: 5}\n")
+    with pytest.raises(UserError) as caught:
+        experiment_of(with_options(load_yaml(file), [], None, ["player.concurrency=0"]))
+    assert str(caught.value) == f"{file} with --set:5: player.concurrency: this takes a value of at least 1, not 0."

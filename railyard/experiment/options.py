@@ -9,7 +9,7 @@ from typing import Any
 
 from railyard.base.errors import UserError
 from railyard.base.units import bare
-from railyard.base.yamlfile import YamlDocument, document_of
+from railyard.base.yamlfile import Location, YamlDocument, document_of
 from railyard.experiment.factors import with_factors
 from railyard.experiment.model import TRANSPORT_OF_SCHEME
 from railyard.experiment.stacks import STACK_SCHEME
@@ -40,7 +40,16 @@ def with_options(
     for setting in settings:
         _set(data, setting)
     path = document.path.with_name(f"{document.path.name} with --set") if settings else document.path
-    return with_factors(YamlDocument(path, data, document.lines))
+    return with_factors(YamlDocument(path, data, document.lines | _set_lines(document, settings)))
+
+
+def _set_lines(document: YamlDocument, settings: Sequence[str]) -> dict[Location, int]:
+    """The fields that are set and are not in the file, which a sentence about them names: at the nearest part of it."""
+    if not document.lines:
+        return {}
+    fields = [setting.partition("=")[0].split(".") for setting in settings]
+    places = [tuple(int(part) if part.isdigit() else part for part in field) for field in fields]
+    return {place[:end]: document.line(place[:end]) for place in places for end in range(1, len(place) + 1)}
 
 
 def _set(data: dict[str, Any], setting: str) -> None:
