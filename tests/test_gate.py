@@ -35,6 +35,8 @@ from railyard.gate.testing import Railyard
 from railyard.results.qlogdiff import Decision, decisions, parting, parting_from
 from railyard.results.records import Run, load_run
 from railyard.run.resolve import resolve
+from railyard.stats.bootstrap import Layout
+from railyard.stats.distributions import less_certain
 from railyard.stats.statistics import differences, holm, log_ratios, pseudo_median, signed_rank_p
 
 # --- statistics -------------------------------------------------------------------------------------------------------
@@ -357,18 +359,47 @@ def test_plays_that_overlap_in_a_trace_are_one_observation(tmp_path: Path) -> No
     assert lab.comparisons[0].p_worse == 2.0**-SEEDS, "over links of a constant rate no stretch is shared"
 
 
+def test_windows_that_touch_are_less_certain_than_windows_apart(tmp_path: Path) -> None:
+    """Twelve starts five seconds apart, of plays of 12 s: three neighbours overlap."""
+
+    def slower(run: FakeRun, drawn: random.Random) -> None:
+        run.rct_s = [2.5 * drawn.uniform(1.1, 1.3)] * 4
+        run.rebuffer_time_s = 0.0
+
+    [row] = compare(*sides(tmp_path, slower, step_ms=5000), Floors(), 0.05)
+    median = row.comparisons[0]
+    assert len(median.deltas) == SEEDS // 3
+    touching = 27 / 19  # 3 b² / (2 b² + 1)
+    assert median.p_worse == pytest.approx(less_certain(2.0 ** -(SEEDS // 3), touching)) and median.p_worse > 0.0625
+    assert median.fewest == 7, "instead of six"
+    assert [play.likeness for play in row.comparisons] == [pytest.approx(touching)] * len(GATED)
+
+
 def test_a_window_of_trace_keeps_its_share_of_false_alarms() -> None:
     """Differences that overlap like plays do: of eight neighbours each pair shares a part. By play the test of 5 %
-    rejects far more often; by windows of as many plays as overlap about as often as it says."""
+    rejects far more often, and by windows of as many plays as overlap still too often: the last plays of a window see
+    the begin of the next one."""
     drawn = random.Random(8)
-    by_play = by_window = 0
-    for _ in range(400):
+    layout = Layout((tuple(range(128)),), (8,))
+    windows = list(map(int, layout.window_of()))
+    by_play = by_window = by_gate = rarely = covered = 0
+    for _ in range(1500):
         noise = [drawn.gauss(0, 1) for _ in range(128 + 8)]
         deltas = [sum(noise[k : k + 8]) for k in range(128)]
         by_play += signed_rank_p(deltas) < 0.05
-        windows = [k // 8 for k in range(128)]
-        by_window += compared(GATED[3], [0.0] * 128, deltas, windows, Floors(), 0.05).p_worse < 0.05
-    assert by_play > 400 * 0.2 and by_window < 400 * 0.12
+        one, plain = (
+            compared(
+                GATED[0], [1.0] * 128, [math.exp(delta / 10) for delta in deltas], windows, Floors(), 0.05, likeness
+            )
+            for likeness in (layout.likeness, 1.0)
+        )
+        by_window += plain.p_worse < 0.05
+        by_gate += one.p_worse < 0.05
+        rarely += one.p_worse < 0.01
+        covered += one.interval.low <= 0 <= one.interval.high
+    assert by_play > 1500 * 0.2 and by_window > 1500 * 0.07
+    assert by_gate < 1500 * 0.065 and rarely < 1500 * 0.017
+    assert covered > 1500 * 0.935
 
 
 def test_pairs_of_one_scenario_are_one_row(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from railyard.run.record import ABOUT
 from railyard.run.runspec import RunSpec
 from railyard.stats import statistics
 from railyard.stats.bootstrap import FEWEST
-from railyard.stats.distributions import exact_share
+from railyard.stats.distributions import exact_share, less_certain
 from railyard.stats.intervals import LEVEL, Interval, less
 from railyard.stats.pooled import bootstrap, mean
 
@@ -35,9 +35,9 @@ def _mean(deltas: Sequence[float]) -> float:
     return 0.0 if math.isnan(mean) else mean
 
 
-def _counted(worse: Sequence[bool], better: Sequence[bool]) -> Interval:
+def _counted(worse: Sequence[bool], better: Sequence[bool], level: float) -> Interval:
     """The share of `worse` less that of `better`."""
-    up, down = (Interval(sum(some) / len(some), *exact_share(sum(some), len(some), LEVEL)) for some in (worse, better))
+    up, down = (Interval(sum(some) / len(some), *exact_share(sum(some), len(some), level)) for some in (worse, better))
     return less(up, down)
 
 
@@ -51,6 +51,8 @@ class Comparison:
     floor: float
     windows: Sequence[int] | None = None
     """The window of trace of each play. None: each play has its own."""
+    likeness: float = 1.0
+    """Variance of a mean of windows / what it would be if they had nothing in common."""
     p_worse: float = 1.0  # one-sided, not corrected
     p_better: float = 1.0
     adjusted_worse: float = 1.0  # corrected for the number of comparisons
@@ -91,6 +93,11 @@ class Comparison:
         return math.expm1(statistics.pseudo_median(self.deltas))
 
     @property
+    def level(self) -> float:
+        """Of an interval by a test that takes windows for independent, so that it covers 95 %."""
+        return 1 - 2 * less_certain((1 - LEVEL) / 2, 1 / self.likeness)
+
+    @property
     def interval(self) -> Interval:
         """The change and its interval at 95 %, not corrected, in the unit of the change.
 
@@ -98,19 +105,20 @@ class Comparison:
         the shares of windows that got worse and better; for other rates, from the bootstrap.
         """
         if self.figure.is_relative:
-            shift = Interval(statistics.pseudo_median(self.deltas), *statistics.pseudo_median_ends(self.deltas, LEVEL))
-            return shift.mapped(math.expm1)
+            ends = statistics.pseudo_median_ends(self.deltas, self.level)
+            return Interval(statistics.pseudo_median(self.deltas), *ends).mapped(math.expm1)
         if self.figure.is_counted:
-            return _counted([delta > 0 for delta in self.deltas], [delta < 0 for delta in self.deltas])
+            return _counted([delta > 0 for delta in self.deltas], [delta < 0 for delta in self.deltas], self.level)
         if not all(map(math.isfinite, self.deltas)):  # something never happened in one of the versions
             return Interval.alone(self.change)
-        return bootstrap([[delta] for delta in self.deltas], mean) or Interval.alone(self.change)
+        of_windows = bootstrap([[delta] for delta in self.deltas], mean) or Interval.alone(self.change)
+        return of_windows if self.likeness == 1 else of_windows.stretched(math.sqrt(self.likeness))
 
     @property
     def fewest(self) -> int:
         """The least number of windows for an interval: of a time 2 · 2⁻ⁿ ≤ 5 %, the rarest result of the signed-rank
         test."""
-        return math.ceil(math.log2(2 / (1 - LEVEL))) if self.figure.is_relative else FEWEST
+        return math.ceil(math.log2(2 / (1 - self.level))) if self.figure.is_relative else FEWEST
 
     @property
     def verdict(self) -> str:
@@ -227,28 +235,43 @@ def windows_of(before: Sequence[Run], after: Sequence[Run], constant: Collection
     return [own if run.pair in constant else number for run, number, own in zip(before, window, alone, strict=True)]
 
 
+def likeness_of(before: Sequence[Run], after: Sequence[Run], constant: Collection[str] = ()) -> float:
+    """Of the windows of these plays; those over links of a constant rate have nothing in common."""
+    layout = layout_of(before, after)
+    known = [k for k, cluster in enumerate(layout.clusters) if before[cluster[0]].pair not in constant]
+    clusters, blocks = tuple(layout.clusters[k] for k in known), tuple(layout.blocks[k] for k in known)
+    return replace(layout, clusters=clusters, blocks=blocks).likeness
+
+
 def _comparisons(
     before: Sequence[Run], after: Sequence[Run], floors: Floors, alpha: float, constant: Collection[str]
 ) -> list[Comparison]:
     both = _distinct([(b, a) for b, a in zip(before, after, strict=True) if _both_measured(b, a)])
     if not both:
         return []
-    windows = windows_of([b for b, _ in both], [a for _, a in both], constant)
+    sides = [b for b, _ in both], [a for _, a in both]
+    windows, likeness = windows_of(*sides, constant), likeness_of(*sides, constant)
     comparisons: list[Comparison] = []
     for figure in GATED:
         old, new = map(list, zip(*(figure.of_pair(b, a) for b, a in both), strict=True))
-        one = compared(figure, old, new, windows, floors, alpha)
+        one = compared(figure, old, new, windows, floors, alpha, likeness)
         comparisons.append(replace(one, is_known=any(figure.is_known([run]) for pair in both for run in pair)))
     return comparisons
 
 
 def compared(
-    figure: Figure, before: list[float], after: list[float], windows: Sequence[int], floors: Floors, alpha: float
+    figure: Figure,
+    before: list[float],
+    after: list[float],
+    windows: Sequence[int],
+    floors: Floors,
+    alpha: float,
+    likeness: float = 1.0,
 ) -> Comparison:
-    """With the p values of the signed-rank test, not corrected."""
-    plain = Comparison(figure, before, after, getattr(floors, figure.name), windows, alpha=alpha)
-    better = statistics.signed_rank_p([-delta for delta in plain.deltas])
-    return replace(plain, p_worse=statistics.signed_rank_p(plain.deltas), p_better=better)
+    """With the p values of the signed-rank test, not corrected for the number of comparisons."""
+    plain = Comparison(figure, before, after, getattr(floors, figure.name), windows, likeness, alpha=alpha)
+    worse, better = (statistics.signed_rank_p(some) for some in (plain.deltas, [-delta for delta in plain.deltas]))
+    return replace(plain, p_worse=less_certain(worse, likeness), p_better=less_certain(better, likeness))
 
 
 @dataclass(frozen=True)

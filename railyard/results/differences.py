@@ -22,7 +22,7 @@ from railyard.figures.rows import COMPARED, REDUNDANCY
 from railyard.results import shortage
 from railyard.results.records import Run
 from railyard.results.shortage import Shortage
-from railyard.stats import changes, design, intervals, rates, statistics, wording
+from railyard.stats import changes, design, distributions, intervals, rates, statistics, wording
 from railyard.stats.bootstrap import FEWEST, Layout
 from railyard.stats.changes import Bounds, Change
 from railyard.stats.intervals import Interval
@@ -271,7 +271,7 @@ def _signed_rank(
     window = layout.window_of()
     windows = [statistics.middle([deltas[k] for k in np.flatnonzero(window == one)]) for one in range(layout.windows)]
     p_more, p_less = statistics.signed_rank_p(windows), statistics.signed_rank_p([-delta for delta in windows])
-    return min(1.0, 2 * min(p_more, p_less))
+    return min(1.0, 2 * distributions.less_certain(min(p_more, p_less), layout.likeness))
 
 
 class _Known:

@@ -34,6 +34,10 @@ Weights = npt.NDArray[np.uint8]
 """A play is drawn once on average: with 256 plays or more, 256 times has a probability below 10^-500."""
 
 
+def _of_neighbours(block: int) -> float:
+    return 3 * block**2 / (2 * block**2 + 1)
+
+
 @dataclass(frozen=True)
 class Layout:
     """Which plays depend on each other.
@@ -111,7 +115,15 @@ class Layout:
         as far as they overlap: of the correlations 1 − k / b a block keeps (1 − k / b)².
         """
         block = 1 if self.by_cluster else max(self.blocks)
-        return self.units / self.freedom * 3 * block**2 / (2 * block**2 + 1)
+        return self.units / self.freedom * _of_neighbours(block)
+
+    @property
+    def likeness(self) -> float:
+        """Variance of a mean of windows / what it would be if windows had nothing in common: the last plays of a window
+        overlap with the first of the next one. If plays are alike as far as they overlap, windows next to each other
+        have the correlation (b² − 1) / (4 b² + 2)."""
+        sizes = zip(self.clusters, self.blocks, strict=True)
+        return _of_neighbours(max((block for cluster, block in sizes if len(cluster) >= 2 * block), default=1))
 
     @property
     def unit_words(self) -> str:

@@ -22,6 +22,11 @@ def normal_quantile(share: float) -> float:
     return float(_special().ndtri(share))
 
 
+def less_certain(tail: float, likeness: float) -> float:
+    """A tail's probability, where the variance is so many times what the test takes it to be."""
+    return tail if likeness == 1 else normal(normal_quantile(tail) / likeness**0.5)
+
+
 def student(freedom: float, value: float) -> float:
     """The probability of a smaller value."""
     return float(_special().stdtr(freedom, value))

@@ -56,6 +56,11 @@ class Interval:
         low, high = (of(end) if math.isfinite(end) else end for end in (self.low, self.high))
         return replace(self, value=of(self.value), low=low, high=high)
 
+    def stretched(self, times: float) -> Interval:
+        """With ends so many times as far from the value."""
+        low, high = (self.value + times * (end - self.value) for end in (self.low, self.high))
+        return replace(self, low=low, high=high)
+
     def without_ends(self) -> Interval:
         """The figure alone: its sample is too small for an interval."""
         return replace(self, low=-math.inf, high=math.inf)
