@@ -13,6 +13,7 @@ import pytest
 from quic_programs import Server, events, player_command, read_jsonl
 from railyard.base.paths import program
 from railyard.traces import find_pair
+from studies.early_data.study import first_frame_s, job
 
 
 def get(folder: Path, port: int, *options: str) -> dict[str, Any]:
@@ -107,3 +108,8 @@ def test_early_data_saves_a_round_trip_in_the_simulator(tmp_path: Path) -> None:
     none, resumed, early = (simulate(tmp_path, session) for session in ("none", "resumed", "early_data"))
     assert resumed == pytest.approx(none, abs=0.02)
     assert 0.074 <= none - early <= 0.150
+
+
+def test_a_start_whose_first_path_is_silent_is_measured_too() -> None:
+    """The attempt over the second path, after 2 s, has no 0-RTT."""
+    assert 2 < first_frame_s(job(find_pair("subway-1"), "xlink", "early_data", 17)) < 60

@@ -95,6 +95,23 @@ def test_early_data_at_the_small_size(tmp_path: Path) -> None:
     assert list(copy.kept("small").parts()) == [(part, text)]
 
 
+# In the simulator, over pairs of this tree, in some minutes. Measure one that fails again: `railyard study NAME --save`.
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [
+        ("cost-bounds", "default"),
+        ("early-data", "default"),
+        ("fairness", "default"),
+        ("fairness", "conditions"),
+        ("gate-power", "default"),
+    ],
+)
+def test_what_is_kept_is_what_its_command_gives(name: str, size: str) -> None:
+    one = find_study(name)
+    assert list(one.measure(size, {}).parts()) == list(one.kept(size).parts())
+
+
 def test_a_share_of_nothing_is_not_known() -> None:
     """At a place in an outage of both paths nothing enters their downlinks."""
     code = find_study("mptcp-modes").code
