@@ -95,7 +95,7 @@ def test_early_data_at_the_small_size(tmp_path: Path) -> None:
     assert list(copy.kept("small").parts()) == [(part, text)]
 
 
-# In the simulator, over pairs of this tree, in some minutes. Measure one that fails again: `railyard study NAME --save`.
+# In the simulator, over pairs of this tree, in minutes. What fails is measured again by `railyard study NAME --save`.
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "size"),
