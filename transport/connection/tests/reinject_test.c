@@ -342,6 +342,36 @@ TEST(a_packet_is_copied_at_most_once_unless_asked) {
     assert_int_equal(1, most_copies(5, 2)); /* no third path for a second copy */
 }
 
+/* Ten packets fill each path's first window. What is in flight on both slow ones is copied as the stream has it, since
+ * the player waits for its first missing byte. */
+PAIR_TEST(of_two_paths_the_earlier_data_of_a_stream_is_copied_first) {
+    pair_init(p, 75, 3, 10000);
+    pair_multipath(p, "minrtt", "stream");
+    pair_capture_qlog(p);
+    p->server_config.scheme.reinjection_unconditional = true;
+    for (size_t i = 1; i < 3; i++)
+        p->link[i].delay_us[0] = p->link[i].delay_us[1] = 300000 + 100000 * i;
+    start(p);
+    size_t i = pair_ask(p, 28 * PACKET);
+    pair_finish(p, i, 5000000);
+    json_t *records = read_log(p);
+    uint64_t copied = 0, end = 0;
+    unsigned from = 0;
+    for (size_t k = 0; k < json_array_size(records); k++) {
+        const json_t *d = data_of(json_array_get(records, k));
+        if (!is_event(json_array_get(records, k), "xlink:reinjection") || whole(d, "stream_id") != p->request[i].id ||
+            whole(d, "to_path") != 0)
+            continue;
+        assert_true(whole(d, "offset") >= end);
+        end = whole(d, "offset") + whole(d, "length");
+        from |= 1u << whole(d, "from_path");
+        copied++;
+    }
+    assert_true(copied >= 16);
+    assert_int_equal(1u << 1 | 1u << 2, from);
+    json_decref(records);
+}
+
 /* ---- Cost ---- */
 
 static unsigned times_asked;
