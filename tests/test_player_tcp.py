@@ -606,22 +606,3 @@ def test_more_connections_than_allowed_do_not_stop_the_others(server: Server) ->
     finally:
         for client in clients:
             client.close()
-
-
-@pytest.mark.slow
-def test_a_client_that_dribbles_its_request_is_dropped(server: Server) -> None:
-    begin = time.monotonic()
-    with socket.create_connection(server.host_port, timeout=0.2) as sock:
-        sock.sendall(b"GET /synthetic/10 HTTP/1.1\r\n")
-        dropped = False
-        while not dropped and time.monotonic() - begin < 30:
-            try:
-                sock.sendall(b"X: y\r\n")  # progress does not buy more time
-                dropped = sock.recv(100) == b""
-            except TimeoutError:
-                pass
-            except OSError:
-                dropped = True
-    assert dropped
-    log = server.stop()
-    assert [record["reason"] for record in log if record["event"] == "connection_closed"] == ["timed out"]

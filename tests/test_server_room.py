@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -154,3 +155,22 @@ def test_bad_limits_end_in_one_sentence(option: str, value: str) -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1 and option in done.stderr and value in done.stderr
+
+
+@pytest.mark.slow
+def test_a_client_that_dribbles_its_request_is_dropped(tmp_path: Path) -> None:
+    begin = time.monotonic()
+    with http1_server(tmp_path) as (port, log):
+        with socket.create_connection(("127.0.0.1", port), timeout=0.2) as connection:
+            connection.sendall(b"GET /synthetic/10 HTTP/1.1\r\n")
+            dropped = False
+            while not dropped and time.monotonic() - begin < 30:
+                try:
+                    connection.sendall(b"X: y\r\n")  # progress does not buy more time
+                    dropped = connection.recv(100) == b""
+                except TimeoutError:
+                    pass
+                except OSError:
+                    dropped = True
+        assert dropped
+    assert [record["reason"] for record in events(read_jsonl(log), "connection_closed")] == ["timed out"]
