@@ -7,6 +7,7 @@
 #include <gnutls/x509.h>
 
 #include "tests/unit.h"
+#include "testing/session_store.h"
 #include "crypto/credentials.h"
 #include "crypto/crypto.h"
 
@@ -359,30 +360,11 @@ TEST(a_name_in_the_subject_is_no_name_of_a_server) {
     free_identity(&id);
 }
 
-typedef struct {
-    uint8_t session[XL_SESSION_MAX_BYTES];
-    size_t len;
-} session_store;
-
-static void save_session(void *user, const char *server_name, const uint8_t *session, size_t len) {
-    session_store *s = user;
-    (void)server_name;
-    memcpy(s->session, session, len);
-    s->len = len;
-}
-
-static size_t load_session(void *user, const char *server_name, uint8_t *session, size_t cap) {
-    const session_store *s = user;
-    (void)server_name, (void)cap;
-    memcpy(session, s->session, s->len);
-    return s->len;
-}
-
 /* A handshake that resumes has no certificate to verify. */
 TEST(a_verifying_client_resumes_only_what_its_own_cas_verified) {
     const authority *a = *state;
-    static session_store store;
-    const xl_sessions sessions = {.user = &store, .save = save_session, .load = load_session};
+    static store kept;
+    const xl_sessions sessions = {.user = &kept, .save = save, .load = load};
     const uint8_t key[XL_TICKET_KEY_BYTES] = {7};
     identity other_ca = new_identity("another CA", NULL, NOW_S - DAY_S, NOW_S + 100 * DAY_S);
     const char *const cas[] = {NULL, pem(&a->ca.crt_pem), pem(&other_ca.crt_pem)};
@@ -391,13 +373,13 @@ TEST(a_verifying_client_resumes_only_what_its_own_cas_verified) {
     for (int before = 0; before < 2; before++) {
         for (int after = 0; after < 3; after++) {
             bool is_resumed;
-            store.len = 0;
+            kept.len = 0;
             for (int i = 0; i < 2; i++) {
                 xl_credentials *client = xl_credentials_client(cas[i == 0 ? before : after]);
                 assert_int_equal(xl_credentials_keep_sessions(client, &sessions), 0);
                 const int alert = handshake_outcome(client, server, "railyard.test", &is_resumed);
                 assert_int_equal(alert, i == 1 && after == 2 ? ALERT_UNKNOWN_CA : 0);
-                assert_true(store.len > 0);
+                assert_true(kept.len > 0);
                 xl_credentials_free(client);
             }
             assert_int_equal(is_resumed, after == 0 || (after == 1 && before == 1));

@@ -5,32 +5,11 @@
 
 #include "connection/early.h"
 #include "testing/pair.h"
+#include "testing/session_store.h"
 #include "crypto/credentials.h"
 #include "crypto/session.h"
 #include "endpoint/tokens.h"
 #include "wire/frame.h"
-
-typedef struct {
-    uint8_t bytes[XL_SESSION_MAX_BYTES];
-    size_t len;
-    unsigned saves;
-} store;
-
-static inline void save(void *user, const char *name, const uint8_t *session, size_t len) {
-    store *s = user;
-    (void)name;
-    memcpy(s->bytes, session, len);
-    s->len = len;
-    s->saves++;
-}
-
-static inline size_t load(void *user, const char *name, uint8_t *session, size_t cap) {
-    const store *s = user;
-    (void)name;
-    assert_true(s->len <= cap);
-    memcpy(session, s->bytes, s->len);
-    return s->len;
-}
 
 /* A world in which one server lives on and clients come one after the other. */
 typedef struct {
