@@ -31,18 +31,18 @@ BUILD_LIMIT_S = 900.0
 
 @dataclass(frozen=True)
 class Build:
-    """One version: its name for people, its name in file paths, and its program."""
+    """One version: its name in output, its name in file paths, and its program."""
 
     title: str
     key: str
     program: Path
     program_sha256: str
-    # In the kernel arena, what the runs of this version boot. Its programs are those of the working tree.
+    # The kernel that runs of this version boot, in the kernel arena. The programs in it are those of the working tree.
     kernel: KernelMachine | None = None
 
     @property
     def programs_sha256(self) -> dict[str, str] | None:
-        """Of the programs of its runs, by name; None: those of this installation."""
+        """The hashes of the programs of its runs, by name. None: the programs of this installation."""
         return {PROGRAM: self.program_sha256} if self.kernel is None else None
 
     @cached_property
@@ -75,8 +75,8 @@ def _git_or_fail(sentence: str, *arguments: str, tree: Path = ROOT) -> str:
 
 
 def _make(tree: Path, log: Path, folder: str = "build/bin") -> Path:
-    """Builds the program of a tree into a folder of it and returns it. The log says why, where that fails. Without
-    link-time optimisation, which takes longer than the runs save by it; outputs are the same."""
+    """Builds the program of a tree into a folder of that tree and returns its path. If make fails, the log says why.
+    Link-time optimisation is off: it takes longer than it saves in the runs, and outputs are the same."""
     environment = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "VARIANT")}
     jobs = len(os.sched_getaffinity(0))
     log.parent.mkdir(parents=True, exist_ok=True)
@@ -98,7 +98,7 @@ def _make(tree: Path, log: Path, folder: str = "build/bin") -> Path:
 
 
 def kernels(baseline: Path | None) -> tuple[Build, Build]:
-    """Baseline and working tree of a suite in the kernel arena: two kernels."""
+    """The two versions of a suite in the kernel arena: two kernels."""
     if baseline is None:
         raise UserError(
             "a suite in the kernel arena compares two kernels; name the one to compare with by --baseline-kernel FILE."
@@ -111,8 +111,8 @@ def kernels(baseline: Path | None) -> tuple[Build, Build]:
 
 
 def take_objects(tree: Path) -> None:
-    """Gives a tree the objects of the working tree, so that make compiles only what differs: a file with the same
-    content gets the same time, and any other is newer than the objects."""
+    """Copies the objects of the working tree into a tree, so that make compiles only what differs: a file with the same
+    content gets the same modification time, and any other file is newer than the objects."""
     if not all(_is_same(name, tree) for name in COMPILED_BY):
         return
     for folder in OBJECTS:
@@ -132,7 +132,7 @@ def _is_same(name: str, tree: Path) -> bool:
 
 @contextmanager
 def locked() -> Iterator[None]:
-    """One gate at a time in a tree."""
+    """Lets one gate at a time run in a tree."""
     if not IN_CHECKOUT:
         raise UserError(
             f"the gate builds two revisions of a checkout, and {ROOT / 'railyard'} is in none; "
@@ -148,7 +148,7 @@ def locked() -> Iterator[None]:
 
 
 def baseline(name: str) -> Build:
-    """The build of a revision, in a worktree of its own that stays for the next time."""
+    """The build of a revision, in a worktree of its own that later gates use again."""
     _git_or_fail(f"{ROOT} is no git repository, so there is no baseline to build", "rev-parse", "--git-dir")
     done = _git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
     if done.returncode != 0:
@@ -184,7 +184,7 @@ def changed_since(name: str) -> list[str]:
 
 
 def working_tree() -> Build:
-    """The build of the tree as it is now, beside its own programs: a later build does not disturb the runs."""
+    """The build of the tree as it is now, in a folder of its own: a later `make build` does not disturb the runs."""
     program = _make(ROOT, GATE_DIR / "working.build.log", str((GATE_DIR / "working").relative_to(ROOT)))
     changed = git_state()["dirty"]
     revision = _git("rev-parse", "--verify", "--quiet", "HEAD").stdout.strip()

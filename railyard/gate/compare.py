@@ -1,7 +1,7 @@
 """From the runs of two versions to a verdict: per scenario, scheme and metric, paired by trace and start offset.
 
 Plays that overlap in a trace see the same stretch of it, so that their differences have the same sign more often than
-not. What is tested is therefore a window of trace: it counts once, with the mean of its plays' differences.
+not. The unit of the test is therefore a window of trace: it counts once, with the mean of its plays' differences.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from railyard.stats.pooled import bootstrap, mean
 
 
 def _mean(deltas: Sequence[float]) -> float:
-    """Where some plays never came that far before, and others never do now, a window says nothing: 0."""
+    """The mean; 0 if it is undefined: some plays of the window never came that far before, and others never do now."""
     mean = fmean(deltas)
     return 0.0 if math.isnan(mean) else mean
 
 
 def _counted(worse: Sequence[bool], better: Sequence[bool], level: float) -> Interval:
-    """The share of `worse` less that of `better`."""
+    """The share of windows in `worse` minus the share in `better`."""
     up, down = (Interval(sum(some) / len(some), *exact_share(sum(some), len(some), level)) for some in (worse, better))
     return less(up, down)
 
@@ -50,25 +50,25 @@ class Comparison:
     after: list[float]
     floor: float
     windows: Sequence[int] | None = None
-    """The window of trace of each play. None: each play has its own."""
+    """The number of each play's window. None: each play is a window."""
     likeness: float = 1.0
-    """Variance of a mean of windows / what it would be if they had nothing in common."""
+    """Variance of the mean over windows / the variance if windows were independent."""
     p_worse: float = 1.0  # one-sided, not corrected
     p_better: float = 1.0
     adjusted_worse: float = 1.0  # corrected for the number of comparisons
     adjusted_better: float = 1.0
     alpha: float = 0.05
     is_known: bool = True
-    """False: no play of either version reports it, and `before` and `after` say nothing."""
+    """False: no play of either version reports the metric, so `before` and `after` have no meaning."""
 
     @cached_property
     def play_deltas(self) -> list[float]:
-        """For each play: ln(after / before) of a time, after − before of a rate."""
+        """For each play, ln(after / before) of a time or after − before of a rate."""
         return self.figure.deltas(self.before, self.after)
 
     @cached_property
     def deltas(self) -> list[float]:
-        """What is tested: of each window of trace the mean of its plays' differences."""
+        """The values that are tested: the mean of the plays' differences, for each window of trace."""
         windows = range(len(self.play_deltas)) if self.windows is None else self.windows
         return [_mean(some) for some in grouped(zip(windows, self.play_deltas, strict=True)).values()]
 
@@ -78,7 +78,7 @@ class Comparison:
 
     @property
     def typical(self) -> tuple[float, float]:
-        """Before and after, as one figure: the median over the plays of a time, the mean of a rate. NaN: not known."""
+        """One value before and one after: the median over plays of a time, the mean of a rate. NaN: not reported."""
         if not self.is_known:
             return math.nan, math.nan
         of = median if self.figure.is_relative else fmean
@@ -86,7 +86,7 @@ class Comparison:
 
     @property
     def change(self) -> float:
-        """How much more it is: for a time the typical ratio of a window − 1, for a rate the mean difference."""
+        """The change: for a time the pseudo-median of the windows' ratios − 1, for a rate the mean difference."""
         if not self.figure.is_relative:
             mean = fmean(self.deltas)  # none where some windows never played before and others never do now
             return statistics.pseudo_median(self.deltas) if math.isnan(mean) else mean
@@ -94,15 +94,15 @@ class Comparison:
 
     @property
     def level(self) -> float:
-        """Of an interval by a test that takes windows for independent, so that it covers 95 %."""
+        """The level at which an interval that assumes independent windows covers 95 %."""
         return 1 - 2 * less_certain((1 - LEVEL) / 2, 1 / self.likeness)
 
     @property
     def interval(self) -> Interval:
-        """The change and its interval at 95 %, not corrected, in the unit of the change.
+        """The change with its 95 % interval, not corrected for multiple comparisons, in the unit of the change.
 
-        For a time, from the shifts that the signed-rank test does not reject; for counts, from the exact intervals of
-        the shares of windows that got worse and better; for other rates, from the bootstrap.
+        For a time: the shifts that the signed-rank test does not reject. For counts: the exact intervals of the shares
+        of windows that got worse and better. For other rates: the bootstrap.
         """
         if self.figure.is_relative:
             ends = statistics.pseudo_median_ends(self.deltas, self.level)
@@ -116,8 +116,8 @@ class Comparison:
 
     @property
     def fewest(self) -> int:
-        """The least number of windows for an interval: of a time 2 · 2⁻ⁿ ≤ 5 %, the rarest result of the signed-rank
-        test."""
+        """The least number of windows for an interval. For a time 2 · 2⁻ⁿ ≤ 5 %, where 2⁻ⁿ is the probability of the
+        rarest result of the signed-rank test."""
         return math.ceil(math.log2(2 / (1 - self.level))) if self.figure.is_relative else FEWEST
 
     @property
@@ -135,10 +135,10 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Row:
-    """One scheme in one scenario: its comparisons, and the runs that they rest on."""
+    """One scheme in one scenario: its runs and their comparisons."""
 
     place: str
-    """The scenario; the name of its pair where the suite has one alone of it."""
+    """The scenario; the name of the pair if the suite has only one pair of that scenario."""
     label: str
     before: list[Run]  # none: the baseline does not know the scheme
     after: list[Run]
@@ -147,12 +147,12 @@ class Row:
 
     @property
     def is_new(self) -> bool:
-        """Nothing to compare with: the baseline refuses the row's scheme or one of its settings."""
+        """True if there is nothing to compare with: the baseline refuses the row's scheme or one of its settings."""
         return not self.before and not self.identical
 
     @property
     def faults(self) -> list[Run]:
-        """Runs that a program's fault ended, or whose play failed, and that played before."""
+        """Runs of the new version with a program's fault or a failed play, where the baseline's run had neither."""
         if self.is_new:
             return []
         return [
@@ -186,7 +186,7 @@ class Row:
 
     @property
     def worst(self) -> Run:
-        """The play whose difference is the largest, of the regression that is the clearest: where to look first."""
+        """The run to look at first: the one with the largest difference in the most significant regression."""
         if self.faults:
             return self.faults[0]
         clearest = min(self.regressions, key=lambda comparison: comparison.adjusted_worse)
@@ -195,7 +195,7 @@ class Row:
 
     @property
     def measured(self) -> list[Run]:
-        """The runs of the new version that were compared: both versions measured something."""
+        """The runs of the new version that were compared: those where both versions measured something."""
         pairs = zip(self.before, self.after, strict=True)
         return [after for _, after in _distinct([pair for pair in pairs if _both_measured(*pair)])]
 
@@ -209,7 +209,7 @@ def _both_measured(before: Run, after: Run) -> bool:
 
 
 def outputs_sha256(folder: Path) -> str:
-    """SHA-256 over names and contents of all that a run put out: logs, qlogs, link logs, summaries."""
+    """SHA-256 over names and contents of a run's outputs: logs, qlogs, link logs, summaries."""
     digest = hashlib.sha256()
     for file in sorted(folder.rglob("*")):
         if file.is_file() and file.name not in ABOUT:
@@ -219,7 +219,7 @@ def outputs_sha256(folder: Path) -> str:
 
 
 def _distinct(pairs: Sequence[tuple[Run, Run]]) -> list[tuple[Run, Run]]:
-    """Each pair once: seeds from one start whose figures are the same in both versions are one observation."""
+    """Drops repeated observations: seeds with the same start and the same figures in both versions count once."""
     known: dict[object, tuple[Run, Run]] = {}
     for pair in pairs:
         figures = tuple((tuple(chunk.rct_s for chunk in run.chunks), *(m.of(run) for m in GATED)) for run in pair)
@@ -228,15 +228,15 @@ def _distinct(pairs: Sequence[tuple[Run, Run]]) -> list[tuple[Run, Run]]:
 
 
 def windows_of(before: Sequence[Run], after: Sequence[Run], constant: Collection[str] = ()) -> list[int]:
-    """The window of trace of each play: as many neighbouring starts as overlap. `constant`: pairs whose links have a
-    constant rate, where each play is a window."""
+    """The number of each play's window of trace. Plays whose starts are so near that they overlap share a window. A
+    play of a pair in `constant`, whose links have a constant rate, is a window by itself."""
     window = [int(number) for number in layout_of(before, after).window_of()]
     alone = range(len(before), 2 * len(before))
     return [own if run.pair in constant else number for run, number, own in zip(before, window, alone, strict=True)]
 
 
 def likeness_of(before: Sequence[Run], after: Sequence[Run], constant: Collection[str] = ()) -> float:
-    """Of the windows of these plays; those over links of a constant rate have nothing in common."""
+    """Comparison.likeness of the windows of these plays. Windows over links of a constant rate are independent."""
     layout = layout_of(before, after)
     known = [k for k, cluster in enumerate(layout.clusters) if before[cluster[0]].pair not in constant]
     clusters, blocks = tuple(layout.clusters[k] for k in known), tuple(layout.blocks[k] for k in known)
@@ -268,7 +268,7 @@ def compared(
     alpha: float,
     likeness: float = 1.0,
 ) -> Comparison:
-    """With the p values of the signed-rank test, not corrected for the number of comparisons."""
+    """A comparison with the p values of the signed-rank test, not corrected for the number of comparisons."""
     plain = Comparison(figure, before, after, getattr(floors, figure.name), windows, likeness, alpha=alpha)
     worse, better = (statistics.signed_rank_p(some) for some in (plain.deltas, [-delta for delta in plain.deltas]))
     return replace(plain, p_worse=less_certain(worse, likeness), p_better=less_certain(better, likeness))
@@ -276,7 +276,7 @@ def compared(
 
 @dataclass(frozen=True)
 class Places:
-    """What the pairs of a suite are: the name of each one's rows, and those whose links have a constant rate."""
+    """The name of the row of each pair, and the pairs whose links have a constant rate."""
 
     names: Mapping[str, str] = field(default_factory=dict)
     constant: Collection[str] = ()
@@ -293,7 +293,7 @@ def compare(
     alpha: float,
     places: Places = Places(),
 ) -> list[Row]:
-    """All rows, p values corrected. `hashes`: of each run's outputs, before and after, by run ID.
+    """All rows, with corrected p values. `hashes`: the hashes of each run's outputs before and after, by run ID.
 
     Only comparisons in which a pair differs count for the correction: without a difference a test can never be
     significant, so it cannot add to the false alarms (Tarone 1990).
@@ -316,13 +316,13 @@ def row_of(
     alpha: float,
     places: Places = Places(),
 ) -> Row:
-    """The row of that place and label, p values not corrected. `runs`: each play before and after."""
+    """The row named by place and label, with p values that are not corrected. `runs`: each play before and after."""
     old, new = [b for b, _ in runs], [a for _, a in runs]
     return Row(*name, old, new, identical, _comparisons(old, new, floors, alpha, places.constant))
 
 
 def rows_not_run(specs: Sequence[RunSpec], places: Places) -> list[Row]:
-    """The rows of two versions that are the same program, without a run."""
+    """The rows of two versions that are the same program: nothing was run."""
     names = dict.fromkeys((places.of(spec.pair), spec.label) for spec in specs)
     return [Row(place, label, [], [], identical=True) for place, label in names]
 
@@ -333,7 +333,7 @@ def _new_rows(after: Sequence[Run], known: set[tuple[str, str]], places: Places)
 
 
 def corrected(rows: Sequence[Row]) -> list[Row]:
-    """With the p values of all rows corrected together (Holm)."""
+    """The rows, with the p values of all of them corrected together (Holm)."""
     tested = [comparison for row in rows for comparison in row.comparisons if comparison.moved]
     worse = iter(statistics.holm([comparison.p_worse for comparison in tested]))
     better = iter(statistics.holm([comparison.p_better for comparison in tested]))

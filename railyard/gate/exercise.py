@@ -1,7 +1,6 @@
-"""Which kinds of change the plays of a suite exercise: no difference means nothing where nothing was tried.
+"""Which kinds of behaviour the plays of a suite exercise. "No difference" means little where nothing was exercised.
 
-A kind counts as exercised if as many plays as the least significant test needs do what it says. It is read from what
-the plays did, not from what the suite intends.
+A kind counts as exercised if at least FEWEST_PLAYS plays show it in their records, whatever the suite intends.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from railyard.traces.periods import CONSTANT_MS
 from railyard.traces.settings import vias
 from railyard.traces.trace import read_trace
 
-USED = 0.05  # a path is used that carries such a share of the bytes
+USED = 0.05  # the least share of the bytes that a used path carries
 BUSY, STEADY_S = 0.9, 30.0  # a download without pause, and how long its window takes to settle
 
 
@@ -41,7 +40,7 @@ def _has_constant_links(run: Run) -> bool:
 
 
 def _used(run: Run) -> set[str]:
-    """The paths that carried the play."""
+    """The paths that carried more than a share USED of the play's bytes."""
     least = USED * sum(path.down_bytes for path in run.paths)
     return {path.name for path in run.paths if path.down_bytes > least}
 
@@ -69,9 +68,9 @@ class Kind:
 
     name: str
     room: str
-    """The folder whose changes touch it."""
+    """The folder in which a change can affect it."""
     suite: str
-    """The suite of this project whose plays have it."""
+    """The suite of this project whose plays show it."""
     has: Callable[[Run], bool]
 
 
@@ -89,7 +88,7 @@ KINDS = (
 
 @dataclass(frozen=True)
 class Exercise:
-    """By kind, how many plays have it."""
+    """How many plays show each kind of behaviour."""
 
     plays: dict[str, int]
 
@@ -110,7 +109,7 @@ class Exercise:
         return f"{exercised} Not exercised: {_with_suites(missing)}." if missing else exercised
 
     def untried(self, changed: Sequence[str]) -> str:
-        """What the changed files touch and no row exercises; empty: nothing."""
+        """The kinds that the changed files can affect and no row exercises, as a sentence; empty if there are none."""
         touched = [kind for kind in self._missing() if any(file.startswith(kind.room) for file in changed)]
         if not touched:
             return ""
@@ -119,6 +118,6 @@ class Exercise:
 
 
 def _with_suites(kinds: Sequence[Kind]) -> str:
-    """Their names, and after those of one suite how to run it."""
+    """The kinds' names, grouped by suite, each group with the option that runs its suite."""
     by_suite = grouped((kind.suite, kind.name) for kind in kinds)
     return ", ".join(f"{', '.join(names)} (--suite {suite})" for suite, names in by_suite.items())

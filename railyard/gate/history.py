@@ -1,4 +1,4 @@
-"""What a gate leaves for later: its figures as Bencher's metrics, and a line of a history that is only appended to."""
+"""What a gate exports: its figures as Bencher's metrics, and a line of an append-only history."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BOUNDS = ("lower_value", "upper_value")
 
 
 def _ends(one: Comparison) -> tuple[float, float] | None:
-    """Between what the candidate's figure lies, from the interval of its change."""
+    """The interval of the candidate's figure, computed from the interval of its change."""
     if not one.moved or not one.interval.known:
         return None
     before, _ = one.typical
@@ -35,7 +35,7 @@ def _ends(one: Comparison) -> tuple[float, float] | None:
 
 def bencher(verdict: Verdict) -> dict[str, dict[str, dict[str, float]]]:
     """The candidate's figures in Bencher's metric format: benchmark, measure, value with its bounds. Times are seconds,
-    rates shares. What is not finite is left out, and so is what was not run."""
+    rates shares. Values that are not finite and rows that were not run are left out."""
     metrics: dict[str, dict[str, dict[str, float]]] = {}
     for row in verdict.rows:
         for one in row.comparisons:
@@ -49,7 +49,7 @@ def bencher(verdict: Verdict) -> dict[str, dict[str, dict[str, float]]]:
 
 
 def line_of(verdict: Verdict, further: dict[str, Any]) -> dict[str, Any]:
-    """One line of the history."""
+    """The line of the history for this gate."""
     figures = {
         name: {measure: metric["value"] for measure, metric in of_row.items()}
         for name, of_row in bencher(verdict).items()
@@ -69,7 +69,7 @@ def line_of(verdict: Verdict, further: dict[str, Any]) -> dict[str, Any]:
 
 
 def append(file: Path, line: dict[str, Any]) -> None:
-    """Adds one line at the end, in a single write. A last line that was cut off by a full disk stays by itself."""
+    """Appends one line in a single write. If a full disk cut off the last line, the new one begins on the next."""
     text = json.dumps(line, separators=(",", ":")) + "\n"
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -85,7 +85,7 @@ def append(file: Path, line: dict[str, Any]) -> None:
 
 
 def read(file: Path) -> list[dict[str, Any]]:
-    """All lines, the oldest first. Raises UserError where one is none of a history."""
+    """All lines, the oldest first. Raises UserError if one is not a line of a history."""
     entries: list[dict[str, Any]] = []
     for number, text in enumerate(file.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
         if not text.strip():
@@ -103,7 +103,7 @@ def read(file: Path) -> list[dict[str, Any]]:
 
 
 def check(file: Path) -> None:
-    """Raises UserError where the file is something else: before a long run."""
+    """Raises UserError if the file is not a history, so that a long run does not end with that error."""
     if file.exists():
         read(file)
 
@@ -114,12 +114,12 @@ class Series:
 
     row: str
     figure: Figure
-    lines: list[int]  # which lines of the history have it
+    lines: list[int]  # the numbers of the history's lines that have it
     values: list[float]
 
     @property
     def steps(self) -> list[Step]:
-        """Those that are larger than the gate's floor of this figure."""
+        """The steps that exceed the gate's floor of this figure."""
         return [step for step in steps(self.values) if abs(self.change(step)) > self.floor]
 
     @property
@@ -131,7 +131,7 @@ class Series:
 
 
 def series_of(lines: list[dict[str, Any]]) -> Iterator[Series]:
-    """Every figure of every row, by the order of their first line."""
+    """Every figure of every row, ordered by the first line that has it."""
     names = dict.fromkeys(
         (row, measure) for line in lines for row, of_row in line["figures"].items() for measure in of_row
     )

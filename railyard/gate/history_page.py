@@ -1,4 +1,4 @@
-"""The page of a gate's history: a curve for each figure of each row, and its steps."""
+"""The page of a gate's history: a curve for each figure of each row, with its steps."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ WIDTH, HEIGHT = 560, 70  # of a curve, in the units of its picture
 
 @dataclass(frozen=True)
 class Curve:
-    """A series as it is drawn."""
+    """The drawing of a series."""
 
     series: Series
     points: str
-    marks: list[float]  # the places of its steps
+    marks: list[float]  # the x coordinates of its steps
     lowest: str
     highest: str
 
 
 @dataclass(frozen=True)
 class Row:
-    """One step, for the table."""
+    """One step, as a row of the table."""
 
     series: Series
     line: dict[str, Any]
@@ -94,7 +94,7 @@ def render(lines: list[dict[str, Any]], name: str) -> str:
 
 
 def write_page(file: Path) -> Path:
-    """Writes the page of a history beside it, as NAME.html. Raises UserError."""
+    """Writes the page of a history as NAME.html in the same folder. Raises UserError."""
     page = file.with_suffix(".html")
     write_named(page, render(history.read(file), file.name))
     return page

@@ -1,4 +1,4 @@
-"""The gate's verdict for people and for CI: Markdown for a pull request, JUnit XML, a table in the terminal."""
+"""The gate's verdict as Markdown for a pull request, JUnit XML for CI, CSV, and a table in the terminal."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from railyard.results.shortage import Shortage
 
 @dataclass(frozen=True)
 class Verdict:
-    """All that the gate found."""
+    """The result of a gate."""
 
     suite: Suite
     baseline: str
@@ -50,7 +50,7 @@ class Verdict:
 
     @property
     def further(self) -> list[tuple[str, str, bool]]:
-        """What was compared beside the rows: name, what moved (empty: nothing), and whether it is a regression."""
+        """Further comparisons: name, what moved (empty: nothing), and whether it is a regression."""
         return []
 
     @property
@@ -80,7 +80,7 @@ class Verdict:
 
     @property
     def untried(self) -> str:
-        """What the change touches and no row exercises; empty: nothing that is known of."""
+        """Exercise.untried() of the files that differ."""
         return self.exercise.untried(self.changed)
 
     @property
@@ -97,7 +97,7 @@ class Verdict:
 
     @property
     def shortages(self) -> dict[str, Shortage]:
-        """By figure: how many plays an interval would need."""
+        """How many plays an interval would need, by figure."""
         moved = [comparison for row in self.rows for comparison in row.comparisons if comparison.moved]
         unknown = [comparison for comparison in moved if not comparison.interval.known]
         return shortage.gather(
@@ -120,7 +120,7 @@ class Verdict:
 
     @property
     def limits(self) -> list[str]:
-        """Lines on what the suite exercises and, where the change needs it, what it does not."""
+        """What the suite exercises, what it does not although the change affects it, and what was not run."""
         if not self.has_run:
             return []
         left_out = f"After plays that hung, {counted(self.left_out, 'play')} of the suite were not run or not compared."
@@ -137,12 +137,12 @@ def _value(comparison: Comparison, value: float) -> str:
 
 
 def change(comparison: Comparison) -> str:
-    """The change with its sign: a share of the baseline for times, percentage points for rates."""
+    """The change with its sign: in % of the baseline for times, in percentage points for rates."""
     return f"{_signed(comparison.change)} {'%' if comparison.figure.is_relative else 'points'}"
 
 
 def ends(comparison: Comparison) -> str:
-    """The interval of the change, in its unit."""
+    """The interval of the change, in the unit of the change."""
     return f"[{comparison.interval.ends(_signed)}]"
 
 
@@ -228,7 +228,8 @@ def evidence(row: Row) -> list[str]:
 
 
 def junit(verdict: Verdict) -> bytes:
-    """One test suite a scenario, one test case a scheme and metric; a regression is a failure, a fault an error."""
+    """A test suite for each scenario, a test case for each scheme and metric. A regression is a failure, a fault an
+    error."""
     root = ElementTree.Element("testsuites", name=f"railyard gate, suite {verdict.suite.name}")
     for place in dict.fromkeys(row.place for row in verdict.rows):
         rows = [row for row in verdict.rows if row.place == place]
@@ -281,8 +282,8 @@ def verdict_table(verdict: Verdict) -> Table:
 
 
 def records(verdict: Verdict) -> list[dict[str, Any]]:
-    """A row for each comparison, as numbers: times in s, rates and changes as shares. A row whose outputs are all the
-    same has no comparison, and one row says so. What is not finite is left empty."""
+    """A row for each comparison, as numbers: times in s, rates and changes as shares. A scheme whose outputs are all
+    the same has no comparison and gets one row that says so. Values that are not finite are left empty."""
 
     def number(value: float) -> float | None:
         return value if math.isfinite(value) else None

@@ -1,9 +1,9 @@
-"""What the gate finds, and how often it cries wolf: its power curve and its rate of false alarms, by simulation.
+"""The power of the gate and its rate of false alarms, by simulation.
 
-The noise is real: the suite's plays run a second time with a player that starts SHIFT_MS later, so that both sides of a
-pair differ as after a change that has no direction. Which side is A is drawn for each window of trace, so that there is
-truly no difference. A regression is planted in one row, drawn: in so many of its windows every request of B takes so
-many times as long. Then the gate's own comparison decides.
+The noise is real: the suite's plays run a second time with a player that starts SHIFT_MS later, so both sides of a pair
+differ as after a change that makes nothing better or worse. A is drawn at random from the two sides in each window of
+trace, so the null hypothesis is true. A regression is planted in one row, drawn at random: in a share of its windows
+every request of B takes a factor longer. Then the gate's own comparison decides.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Pair = list[tuple[float, float]]
 
 @dataclass(frozen=True)
 class Play:
-    """One play's pair of figures, whichever side is A; and with B slowed by each factor."""
+    """One play's figures with either side as A: unchanged, and with B slowed by each factor."""
 
     as_is: tuple[Pair, Pair]
     slowed: dict[float, tuple[Pair, Pair]]
@@ -48,7 +48,7 @@ Rows = list[list[Window]]
 
 @dataclass(frozen=True)
 class AlarmRate:
-    """In how many of the trials the gate raised an alarm."""
+    """The number of trials in which the gate raised an alarm."""
 
     windows: int
     factor: float
@@ -56,8 +56,8 @@ class AlarmRate:
     alarms: int
     trials: int
     tests: int = 0
-    """Single comparisons in which something moved, without a regression; and how many of them have a p value below
-    alpha, without correction."""
+    """Single comparisons in which a figure moved, in trials without a regression; `rejected`: those with an uncorrected
+    p value below alpha."""
     rejected: int = 0
 
     @property
@@ -117,8 +117,8 @@ def _is_alarm(rows: Sequence[Sequence[Comparison]]) -> bool:
 
 
 def _with_sides(drawn: random.Random, row: Sequence[Window], slow: Collection[int] = (), factor: float = 1.0) -> Drawn:
-    """The figures of a row's plays. Which side is A is drawn for each window; in those of `slow` B takes so many times
-    as long."""
+    """The figures of a row's plays. The side that is A is drawn for each window. In the windows of `slow` B takes
+    `factor` times as long."""
     sides: Drawn = []
     for number, window in enumerate(row):
         side = drawn.randrange(2)
@@ -135,8 +135,8 @@ def simulate(
     seed: int = 1,
     report: Callable[[AlarmRate], None] = lambda _: None,
 ) -> list[AlarmRate]:
-    """The rate of alarms with so many windows a row: without a regression (factor 1), then for each factor and share
-    of windows that it hits."""
+    """The rate of alarms with that number of windows in each row: without a regression (factor 1), then for each factor
+    and share of slowed windows in `grid`."""
     drawn = random.Random(f"{seed} {windows}")
     chosen = [[drawn.sample(row, min(windows, len(row))) for row in rows] for _ in range(trials)]
     nothing = [[_comparisons(_with_sides(drawn, row), suite) for row in trial] for trial in chosen]

@@ -28,8 +28,8 @@ from railyard.run.arena import arena_of
 from railyard.run.runspec import RunSpec
 from railyard.traces.library import find_pair
 
-PARTINGS = 6  # of so many failed rows the gate shows where the runs part
-MOST_HUNG = 1  # a run that hangs takes minutes: after so many the verdict is known, and no further run begins
+PARTINGS = 6  # the gate shows where the runs part for at most so many failed rows
+MOST_HUNG = 1  # a run that hangs takes minutes, and one decides the verdict: no further run begins
 REFUSAL_LIMIT_S = 10.0  # a program that refuses a row ends at once
 
 Tell = Callable[[str], None]
@@ -46,7 +46,7 @@ def _of_build(specs: list[RunSpec], version: build.Build) -> list[RunSpec]:
 def _carry_out(
     specs: list[RunSpec], suite: Suite, version: build.Build, jobs: int, purpose: str = ""
 ) -> tuple[Path, list[Run]]:
-    """Runs what is not there yet. Returns the folder of the runs, and the runs."""
+    """Carries out the runs that are missing. Returns the folder of all runs, and the runs."""
     plan = Plan(suite, specs, name=f"{suite.name}-{version.key}{purpose}", most_hung=MOST_HUNG)
     try:
         with whole_campaign(plan, Place(results=build.GATE_DIR / "results"), jobs=jobs) as campaign:
@@ -56,8 +56,8 @@ def _carry_out(
 
 
 def _known_labels(specs: list[RunSpec], version: build.Build) -> set[str]:
-    """The rows that a version can run: it refuses a scheme or a setting that it does not know with exit code 2, before
-    it writes anything."""
+    """The labels of the rows that a version can run. It refuses a scheme or a setting that it does not know with exit
+    code 2, before it writes anything."""
     known: set[str] = set()
     for spec in {spec.label: spec for spec in reversed(specs)}.values():
         with tempfile.TemporaryDirectory(dir=build.GATE_DIR, prefix="known-") as folder:
@@ -75,7 +75,7 @@ def _known_labels(specs: list[RunSpec], version: build.Build) -> set[str]:
 
 
 def _partings(rows: list[Row], specs: list[RunSpec], both: list[build.Build], suite: Suite) -> dict[RowName, str]:
-    """Where the worst play of each failed row parts: the two runs once more, with qlog."""
+    """The first decision in which the worst play of each failed row differs: both runs are repeated with qlog."""
     partings: dict[RowName, str] = {}
     for row in [row for row in rows if row.failed][:PARTINGS]:
         worst = row.worst
@@ -94,7 +94,7 @@ def _partings(rows: list[Row], specs: list[RunSpec], both: list[build.Build], su
 
 
 def places_of(specs: list[RunSpec]) -> Places:
-    """Pairs of one scenario are in one row: few traces have windows enough for a test by themselves."""
+    """Puts pairs of one scenario into one row, because few traces have enough windows for a test by themselves."""
     scenarios = {name: find_pair(name).scenario for name in dict.fromkeys(spec.pair for spec in specs)}
     names = {name: name if Counter(scenarios.values())[one] == 1 else one for name, one in scenarios.items()}
     traces = {spec.pair: [path.down for path in spec.paths] for spec in specs}
@@ -102,7 +102,7 @@ def places_of(specs: list[RunSpec]) -> Places:
 
 
 def first_look(suite: Suite) -> set[int]:
-    """The seeds of the first look, evenly from all: seeds may be places in the order of the trace."""
+    """The seeds of the first look, spread evenly over all seeds: these may be places in the order of the trace."""
     count = len(suite.seeds)
     return {suite.seeds[count * number // suite.first_look] for number in range(min(count, suite.first_look))}
 
@@ -117,7 +117,7 @@ class Looks:
     hashes: dict[str, tuple[str, str]] = field(default_factory=dict)
 
     def add(self, before: tuple[Path, list[Run]], after: tuple[Path, list[Run]], known: set[str]) -> None:
-        """`known`: the labels that the baseline can run. Of those a play counts that both versions have run."""
+        """`known`: the labels that the baseline can run. Their plays count if both versions have run them."""
         there = {run.run_id for run in before[1]} & {run.run_id for run in after[1]}
         both = [run for run in before[1] if run.run_id in there]
         self.before += both
@@ -130,13 +130,13 @@ class Looks:
         return any(run.outcome == "hung" for run in self.before + self.after)
 
     def moved(self) -> set[RowName]:
-        """The rows in which an output differs. Whether it does says nothing of the direction, so that a further look at
-        these alone leaves the tests valid."""
+        """The rows in which an output differs. That does not depend on the direction of the difference, so running
+        further seeds of these rows alone leaves the tests valid."""
         return {(self.places.of(run.pair), run.label) for run in self.before if len(set(self.hashes[run.run_id])) > 1}
 
 
 def _versions(suite: Suite, baseline: str, kernel: Path | None, tell: Tell) -> tuple[build.Build, build.Build]:
-    """The two to compare: first the baseline."""
+    """The two versions: the baseline, then the one to judge."""
     if isinstance(arena_of(suite.arena), Kernel):
         return build.kernels(kernel)
     if kernel is not None:
@@ -149,7 +149,7 @@ def _versions(suite: Suite, baseline: str, kernel: Path | None, tell: Tell) -> t
 def run_gate(
     suite: Suite, document: YamlDocument, baseline: str, jobs: int, tell: Tell, kernel: Path | None = None
 ) -> Verdict:
-    """`kernel`: the baseline of a suite in the kernel arena."""
+    """Runs the gate. `kernel`: the baseline of a suite in the kernel arena."""
     begin = time.monotonic()
     with build.locked():
         before, after = _versions(suite, baseline, kernel, tell)
@@ -194,7 +194,7 @@ def run_gate(
 def run_power(
     suite: Suite, document: YamlDocument, jobs: int, tell: Tell, counts: list[int], trials: int
 ) -> list[power.AlarmRate]:
-    """The gate's power on a suite: the plays of the working tree twice, then simulated regressions."""
+    """The gate's power on a suite: runs the plays of the working tree twice, then simulates regressions."""
     with build.locked():
         tell("building the working tree")
         version = build.working_tree()

@@ -27,7 +27,7 @@ Share = Annotated[float, Field(ge=0, le=10)]
 if TYPE_CHECKING:
 
     class Floors(Strict):
-        """By the name of a figure."""
+        """The smallest change for the worse that counts, by the name of a figure."""
 else:
     Floors = create_model(
         "Floors",
@@ -38,7 +38,7 @@ else:
 
 
 class Suite(Experiment):
-    """What the gate runs on both versions."""
+    """The experiment that the gate runs on both versions."""
 
     arena: str = "sim"
     qlog: Qlog | None = "none"

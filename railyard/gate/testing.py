@@ -34,12 +34,12 @@ _RUN_SETTINGS = (
 
 
 class RunFailedError(Exception):
-    """A program's fault ended the run, so there is nothing to assert on."""
+    """A program's fault ended the run, so it has no figures to assert on."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """One run. Times are seconds; a chunk that never completed counts with the time it had waited."""
+    """One run. Times are in seconds. The RCT of a chunk that never completed is the time that it had waited."""
 
     run: Run
     directory: Path
@@ -59,7 +59,7 @@ class Result:
         return [chunk.rct_s for chunk in self.run.chunks]
 
     def rct_quantile(self, q: float) -> float:
-        """Nearest-rank quantile; infinite where nothing was requested."""
+        """Nearest-rank quantile of the RCT; infinite if nothing was requested."""
         point = Quantile(rcts, q).point([self.run])
         return float("inf") if point is None else point.value
 
@@ -73,22 +73,22 @@ class Result:
 
     @property
     def first_frame(self) -> float | None:
-        """From the player's start to the last byte of the first video frame; none where it never came."""
+        """From the player's start to the last byte of the first video frame; None if it never arrived."""
         return self.run.first_frame_s
 
     @property
     def rebuffer_rate(self) -> float:
-        """Time stalled / time played; infinite where nothing ever played."""
+        """Time stalled / time played; infinite if nothing ever played."""
         return REBUFFER_RATE.of(self.run)
 
     @property
     def redundancy(self) -> float:
-        """Bytes sent twice / other stream bytes sent; 0 where that is not known."""
+        """Bytes sent twice / other stream bytes sent; 0 if unknown."""
         return REDUNDANCY.of(self.run)
 
     @property
     def efficiency(self) -> list[float]:
-        """Oracle RCT / RCT of every chunk: 1 is what the links allow."""
+        """Oracle RCT / RCT of every chunk. 1 is the best that the links allow."""
         return [chunk.efficiency for chunk in self.run.chunks if chunk.efficiency is not None]
 
     @property
@@ -98,7 +98,7 @@ class Result:
 
 
 class Railyard:
-    """Runs single jobs below a directory, each in a folder of its own."""
+    """Runs single jobs, each in a folder of its own below a directory."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
