@@ -1,4 +1,4 @@
-"""How a figure is computed: of one play, of many plays, and with which interval.
+"""How a figure is computed for one play and for many plays, and with which interval.
 
 A figure pools its plays in one of three ways:
 
@@ -27,17 +27,17 @@ from railyard.stats.statistics import nearest_rank
 
 Plays = Sequence[Play]
 Values = Sequence[tuple[float, bool]]
-"""Values, each with whether it is exact; one that is not is a bound."""
+"""Each value, and whether it is exact. A value that is not is a bound."""
 Unit = Literal["s", "%"]
 
 NONE = "–"
 MARGINS: dict[Unit, float] = {"s": 0.02, "%": 0.005}
-"""What "no worse" allows: of times a share of the other one, of shares percentage points (0.005 is half a point)."""
+"""The margin of "no worse": for times a share of the other scheme's, for shares a difference (0.005: half a point)."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """A figure of these plays, without an interval. A value that rests on censored ones is a bound."""
+    """A figure of these plays, without an interval. A value that was computed from censored ones is a bound."""
 
     value: float
     at_least: bool = False
@@ -48,11 +48,11 @@ class Point:
 
 
 class Pool(Protocol):
-    """How the plays of a scheme come to one figure."""
+    """How the plays of a scheme are pooled into one figure."""
 
     @property
     def rule(self) -> str:
-        """The rule of its interval, in docs/reference/metrics.md."""
+        """The rule of its interval, as docs/reference/metrics.md prints it."""
         ...
 
     def point(self, plays: Plays) -> Point | None: ...
@@ -69,8 +69,8 @@ def _never(_: Play) -> bool:
 
 
 def point_of(values: Values, q: float, *, upper: bool = False) -> Point | None:
-    """The smallest value that at least a share q does not exceed. It is exact if every censored value lies beyond it.
-    `upper`: values that are not exact are upper bounds, else lower ones."""
+    """The nearest-rank quantile. It is exact if every censored value lies beyond it. `upper`: values that are not exact
+    are upper bounds, else lower bounds."""
     if not values:
         return None
     rank_value = nearest_rank([value for value, _ in values], q)
@@ -88,9 +88,9 @@ class Quantile:
     upper: bool = False
     """Values are shares, and those that are not exact are upper bounds."""
     things: str = "requests"
-    """What a value is of."""
+    """The unit that has a value, in the plural."""
     if_carried: bool = False
-    """A table shows it only if so many independent values would carry it."""
+    """A table shows it only if this number of independent values would carry it."""
     is_known: Callable[[Play], bool] = _always
     """Whether all values of a play are known. If one play's are not, there is no figure."""
 
@@ -104,15 +104,14 @@ class Quantile:
         return "order statistics" if self.q < 1 else ""
 
     def carries(self, count: int) -> bool:
-        """Whether so many independent values carry the quantile. If not, the largest of them may be below the true
-        one."""
+        """Whether `count` independent values carry the quantile. If not, even their maximum may be below it."""
         return self.q == 1.0 or count >= quantiles.values_for(self.q)
 
     def count(self, plays: Plays) -> int:
         return sum(len(self.values(play)) for play in plays)
 
     def sample(self, plays: Plays, layout: Layout) -> Sample:
-        """The values with their lower bounds; of shares with upper bounds, 1 − value."""
+        """The values, with lower bounds. Values with upper bounds are entered as 1 − value."""
         groups = [self.values(play) for play in plays]
         return Sample.of(
             [[1 - value if self.upper else value for value, _ in group] for group in groups],
@@ -138,7 +137,7 @@ class Ratio:
     bottom: Callable[[Play], float]
     is_rare: bool = False
     is_known: Callable[[Play], bool] = _always
-    """Whether a play reports both. One that does not is left out; the figure then has no interval."""
+    """Whether a play reports both. A play that does not is left out, and the figure then has no interval."""
     is_bound: Callable[[Play], bool] = _never
     """Whether a play's share is a lower bound. One such play makes the figure a lower bound."""
 
@@ -168,11 +167,12 @@ class Ratio:
 
 @dataclass(frozen=True)
 class Share:
-    """The share of plays in which something happened: 1 or 0 of each."""
+    """The share of plays in which something happened."""
 
     of: Callable[[Play], float]
+    """1 or 0."""
     against: Callable[[float, float], bool] | None = None
-    """Compares the values `of` of a play and its pair. None: `of` alone is counted."""
+    """Compares the values of two paired plays. None: each counts for itself."""
 
     @property
     def rule(self) -> str:
@@ -195,17 +195,17 @@ class Gate:
     floor: float
     """The smallest change for the worse that counts: relative to the baseline for times, absolute for shares."""
     title: str = ""
-    """Where it differs from the figure's."""
+    """If it differs from the figure's."""
 
 
 @dataclass(frozen=True)
 class Figure:
-    """One row: a figure of a scheme over many plays. More of it is worse, efficiency apart."""
+    """One row: a figure of a scheme over many plays. Higher is worse, except for efficiency."""
 
     name: str
-    """In code, YAML and JSON."""
+    """The name in code, YAML and JSON."""
     title: str
-    """In sentences and tables."""
+    """The name in sentences and tables."""
     unit: Unit
     """Times are compared by their ratio, shares (0 to 1, printed in %) by their difference."""
     pool: Pool
@@ -216,36 +216,36 @@ class Figure:
     term: str = ""
     """Its name in a definition, if that is not the title."""
     where: str = ""
-    """The columns of the results store that it is made from."""
+    """The columns of the results store that it is computed from."""
     head: tuple[str, str] | None = None
     """The two lines of its column's heading in terminal and page. None: it has no column."""
     bar_digits: int | None = None
-    """Decimals of its bars on the page, a bar a scheme. None: it has no bars."""
+    """Decimals of its bars on the page, one bar for each scheme. None: it has no bars."""
     is_compared: bool = False
     """`railyard compare` and the page compare schemes by it."""
     gate: Gate | None = None
     is_there: Callable[[Play], bool] = _always
     """Whether a single play has it."""
     without: float = math.inf
-    """What counts where there is none."""
+    """The value of a play that does not have it."""
 
     # --- of one play ---
 
     def of(self, play: Play) -> float:
-        """What the gate compares."""
+        """The value of one play, as the gate compares it."""
         if isinstance(self.pool, Share):
             return self.pool.of(play)
         return self.value([play]) if self.is_there(play) else self.without
 
     def of_pair(self, before: Play, after: Play) -> tuple[float, float]:
-        """The values of two plays from the same start."""
+        """The values of two plays with the same start."""
         first, second = self.of(before), self.of(after)
         if isinstance(self.pool, Share) and self.pool.against is not None:
             return float(self.pool.against(first, second)), float(self.pool.against(second, first))
         return first, second
 
     def deltas(self, before: Sequence[float], after: Sequence[float]) -> list[float]:
-        """What is tested, pair by pair: of times log(after / before), of shares after − before."""
+        """The values that are tested, pair by pair: log(after / before) of times, after − before of shares."""
         return (statistics.log_ratios if self.is_relative else statistics.differences)(before, after)
 
     # --- of many plays ---
@@ -286,7 +286,7 @@ class Figure:
 
     @property
     def has_interval(self) -> bool:
-        """A maximum has none: it tells of these plays alone."""
+        """False for a maximum, which is about these plays alone."""
         return not (isinstance(self.pool, Quantile) and self.pool.q == 1.0)
 
     @property
@@ -298,7 +298,7 @@ class Figure:
         return isinstance(self.pool, Ratio) and self.pool.is_rare
 
     def sums(self, plays: Plays) -> Sums:
-        """What each play contributes to a ratio."""
+        """The contributions of each play to a ratio."""
         if not isinstance(self.pool, Ratio):
             raise TypeError(f"{self.title} is no ratio")
         return self.pool.sums(plays)
@@ -309,14 +309,14 @@ class Figure:
         return not isinstance(pool, Quantile | Ratio) or all(pool.is_known(play) for play in plays)
 
     def shown(self, plays: Plays) -> Point | None:
-        """As a table shows it: None where the values do not carry the quantile."""
+        """The point that a table shows: None if the values do not carry the quantile."""
         pool = self.pool
         if isinstance(pool, Quantile) and pool.if_carried:
             return pool.point(plays) if pool.carries(pool.count(plays)) else None
         return pool.point(plays)
 
     def text(self, plays: Plays) -> str:
-        """The cell of a table: "≥ 1.234", "5.1 %", "n too small"; "–" where there is no such figure."""
+        """The cell of a table: "≥ 1.234", "5.1 %", "n too small"; "–" if there is no value."""
         value = self.shown(plays)
         if value is not None:
             return value.text(".3f") if self.unit == "s" else f"{replace(value, value=100 * value.value).text('.1f')} %"

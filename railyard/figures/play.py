@@ -1,4 +1,4 @@
-"""What a figure reads of one play: a run of a campaign is one, and so is what a viewer of a population plays."""
+"""The part of a play that figures read. A run of a campaign is a play, and so is a play of a viewer of a population."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class Request(Protocol):
 
     @property
     def oracle_s(self) -> float | None:
-        """The earliest completion that the links allow, as an RCT."""
+        """The RCT of the earliest completion that the links allow."""
         ...
 
     @property
     def oracle_play_s(self) -> float | None:
-        """The same in a play whose transport is the oracle."""
+        """The same in a play that has the oracle as its transport."""
         ...
 
     @property
@@ -42,7 +42,7 @@ class Play(Protocol):
     def failed(self) -> bool: ...
     @property
     def first_frame_counted(self) -> tuple[float, bool]:
-        """First-frame latency in seconds, and whether it is exact: else it is a lower bound."""
+        """First-frame latency in seconds, and whether it is exact. If not, it is a lower bound."""
         ...
 
     @property
@@ -58,5 +58,5 @@ class Play(Protocol):
     def reinjected_bytes(self) -> int | None: ...
     @property
     def given_up_bytes(self) -> int:
-        """Bytes in flight on a path that was given up, which were sent again."""
+        """Bytes that were in flight on a path when it was given up, and were sent again."""
         ...

@@ -1,4 +1,4 @@
-"""The figures, one row each. What is computed, printed and compared of a play follows from its row."""
+"""The figures, one row each. Computation, output and comparison of a figure follow from its row."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ FIGURES = (
         Ratio(_sent_twice, _sent_once, is_known=_reports_bytes),
         "T / (all stream bytes sent − T), counted at the server, where T is re-injected bytes + bytes in flight on a "
         "path when it was given up (suspect, closed, or left by migration), which are sent again. Retransmissions "
-        "after loss are not in T. Of the kernel's MPTCP, T is what was sent on more than one "
+        "after loss are not in T. For the kernel's MPTCP, T is the bytes sent on more than one "
         "subflow. Kernel TCP, MPTCP before Linux 6.5 and other stacks do not report it (–).",
         example="12 MB sent, 1.5 MB of them re-injected and 0.5 MB after a path was given up, is 20 %.",
         where="`runs.redundancy`",
@@ -184,6 +184,6 @@ EFFICIENCY = BY_NAME["efficiency"]
 
 
 def reinjection_cost_of(sent_bytes: int, reinjected_bytes: int) -> float:
-    """REINJECTION_COST of plays whose bytes are summed already; 0 where nothing but copies was sent."""
+    """REINJECTION_COST from sums over plays; 0 if only copies were sent."""
     original_bytes = sent_bytes - reinjected_bytes
     return reinjected_bytes / original_bytes if original_bytes > 0 else 0.0

@@ -1,13 +1,13 @@
-"""What is resampled, and how it is drawn: a block bootstrap in clusters, the same for all figures and comparisons.
+"""The block bootstrap in clusters that all figures and comparisons use.
 
 Requests of one play share the links' state, and plays that start near each other in one trace see the same stretch of
-it. What is resampled is therefore never a request: it is a block of neighbouring plays, and where there are enough
-pairs of traces, whole pairs. A comparison resamples both schemes alike: same trace, same place.
+it. So the bootstrap does not resample requests: it resamples blocks of neighbouring plays or, with FEWEST or more pairs
+of traces, the pairs and the blocks within them. A comparison draws the same plays under both schemes.
 docs/reference/statistics.md states the rules.
 
-    unit        what is independent: pairs of traces, else blocks of plays, else plays
-    layout      which plays depend on each other, and so how many units they are
-    weights     how often each play counts in each resample: for one layout always the same numbers
+    unit        an independent observation: a pair of traces, else a block of plays, else a play
+    layout      which plays depend on each other; it determines the number of units
+    weights     how often each play counts in each resample; a function of the layout alone
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ import numpy.typing as npt
 
 RESAMPLES = 2000
 SEED = 1
-FEWEST = 5  # units: with four the interval's ends would be rarer than one resample in 4000
-AT_ONCE = 1 << 20  # values that are cumulated together: 8 MB
-MOST_KEPT = 64 << 20
+FEWEST = 5  # units for an interval: with four its ends would be rarer than one resample in 4000
+AT_ONCE = 1 << 20  # values in one step of a computation: 8 MB
+MOST_KEPT = 64 << 20  # bytes of weights in memory
 
 Groups = Sequence[Sequence[float]]
 """The values of each run."""
@@ -42,21 +42,21 @@ def _of_neighbours(block: int) -> float:
 class Layout:
     """Which plays depend on each other.
 
-    `clusters`: the plays of each pair of traces, by index, in the order of their starts (the trace loops, so the last
-    one is the neighbour of the first). `blocks`: of each cluster, how many neighbouring plays share a stretch of the
-    trace.
+    `clusters`: the plays of each pair of traces, by index, in the order of their starts. The trace loops, so the last
+    one is a neighbour of the first. `blocks`: for each cluster, the number of neighbouring plays that share a stretch
+    of the trace.
     """
 
     clusters: tuple[tuple[int, ...], ...]
     blocks: tuple[int, ...]
     fixed: bool = False
-    """The statement is about these pairs, however many they are."""
+    """Statements are about these pairs, not about pairs like these, whatever their number."""
     spread: bool = True
     """The plays of each pair start at equal distances, as `start_offset_ms: spread` has them."""
 
     @classmethod
     def of_independent(cls, plays: int) -> Layout:
-        """Plays that have nothing in common."""
+        """The layout of independent plays."""
         return cls((tuple(range(plays)),), (1,))
 
     @property
@@ -65,12 +65,12 @@ class Layout:
 
     @property
     def windows(self) -> int:
-        """Stretches of trace that do not overlap."""
+        """The number of stretches of trace that do not overlap."""
         return sum(max(1, len(cluster) // block) for cluster, block in zip(self.clusters, self.blocks, strict=True))
 
     def window_of(self) -> Counts:
-        """The window number of each play. A window has as many neighbouring plays as overlap; the remaining plays at a
-        cluster's end belong to its last window."""
+        """The window number of each play. A window is a block of neighbouring plays; plays left over at a cluster's end
+        belong to its last window."""
         numbers, begun = np.zeros(self.plays, dtype=np.int64), 0
         for cluster, block in zip(self.clusters, self.blocks, strict=True):
             windows = max(1, len(cluster) // block)
@@ -89,8 +89,8 @@ class Layout:
 
     @property
     def by_cluster(self) -> bool:
-        """Whether pairs of traces are resampled too: the interval then speaks of pairs like these. With fewer pairs it
-        speaks of these alone."""
+        """Whether pairs of traces are resampled too. The interval then is about pairs like these, else about these
+        alone."""
         return not self.fixed and len(self.clusters) >= FEWEST
 
     def within(self) -> Layout:
@@ -99,29 +99,29 @@ class Layout:
 
     @property
     def units(self) -> int:
-        """Independent observations."""
+        """The number of independent observations."""
         return len(self.clusters) if self.by_cluster else self.windows
 
     @property
     def freedom(self) -> int:
-        """Degrees of freedom: one less than the units, of each pair where pairs are fixed."""
+        """Degrees of freedom: the units − 1; if pairs are fixed, the sum of each pair's windows − 1."""
         return self.units - 1 if self.by_cluster else self.windows - len(self.clusters)
 
     @property
     def underestimate(self) -> float:
-        """Variance of a mean / what resampled units give of it.
+        """Variance of a mean / its estimate from resampled units.
 
-        n / (n − 1) for few units. And b² / ((2 b² + 1) / 3) for plays of which b neighbours overlap, if they are alike
-        as far as they overlap: of the correlations 1 − k / b a block keeps (1 − k / b)².
+        n / (n − 1) for n units, times b² / ((2 b² + 1) / 3) for blocks of b overlapping plays: if the correlation of
+        plays at distance k is their overlap 1 − k / b, resampled blocks keep (1 − k / b)² of it.
         """
         block = 1 if self.by_cluster else max(self.blocks)
         return self.units / self.freedom * _of_neighbours(block)
 
     @property
     def likeness(self) -> float:
-        """Variance of a mean of windows / what it would be if windows had nothing in common: the last plays of a window
-        overlap with the first of the next one. If plays are alike as far as they overlap, windows next to each other
-        have the correlation (b² − 1) / (4 b² + 2)."""
+        """Variance of the mean over windows / the variance if windows were independent: the last plays of a window
+        overlap with the first of the next one. If the correlation of plays is their overlap, that of neighbouring
+        windows is (b² − 1) / (4 b² + 2)."""
         sizes = zip(self.clusters, self.blocks, strict=True)
         return _of_neighbours(max((block for cluster, block in sizes if len(cluster) >= 2 * block), default=1))
 
@@ -137,8 +137,8 @@ _keeping = Lock()
 
 
 def weights(layout: Layout, resamples: int = RESAMPLES) -> Weights:
-    """How often each play counts: the first row counts each once, the others are the resamples. The last ones that were
-    asked for are kept, MOST_KEPT bytes of them."""
+    """How often each play counts, shape (resamples + 1, plays). Row 0 is the sample: each play counts once. The most
+    recently used weights are cached, up to MOST_KEPT bytes."""
     key = (layout, resamples)
     with _keeping:
         counts = _kept.pop(key, None)
@@ -166,7 +166,7 @@ def _draw(layout: Layout, resamples: int) -> Weights:
 
 
 def _draw_blocks(generator: np.random.Generator, counts: Weights, times: Counts, cluster: Counts, block: int) -> None:
-    """Adds, for each resample, the plays of so many draws of one cluster: circular blocks, the last one cut to size."""
+    """Draws a cluster times[r] times for resample r and counts its plays: circular blocks, the last one cut to size."""
     size = len(cluster)
     for draw in range(int(times.max(initial=0))):
         every = np.flatnonzero(times > draw)
@@ -178,8 +178,8 @@ def _draw_blocks(generator: np.random.Generator, counts: Weights, times: Counts,
 
 
 def weighted_sums(layout: Layout, values: Reals) -> Reals:
-    """The sum over the plays of what each contributes, under each row of `weights`. Of several columns, each by itself;
-    their last digits may differ from those of a column alone, unless all are whole numbers."""
+    """The sum of the plays' values under each row of `weights`, for each column of `values`. A column's last digits may
+    depend on the presence of others, unless all values are integers."""
     drawn = weights(layout)
     sums = np.empty((len(drawn), *values.shape[1:]))
     for begin in range(0, len(drawn), at_once := max(1, AT_ONCE // max(1, layout.plays))):

@@ -1,10 +1,11 @@
-"""How a figure differs between two schemes over the same plays: its interval, its p values, and whether it is alike.
+"""The difference of a figure between two schemes over the same plays: interval, p values, equivalence.
 
 docs/reference/statistics.md states the rules.
 
-    difference  percentiles of the difference under resamples that both schemes share; it needs no carried quantiles
-    censored    ends that hold whatever the censored values would have been
-    p value     the level at which the interval would end at no difference
+    difference  percentiles of the difference under the same resamples of both schemes. A quantile that the samples do
+                not carry has a difference too
+    censored    the ends are valid for any values that the censored ones may have had
+    p value     the level at which one end of the interval is zero
     alike       two one-sided tests with a margin (Schuirmann 1987)
 """
 
@@ -23,24 +24,24 @@ from railyard.stats.intervals import LEVEL, Interval, carries_ends, ends
 
 @dataclass(frozen=True)
 class Change:
-    """How a figure differs between two schemes over the same plays: as a share of theirs, or in its own unit."""
+    """The difference of a figure between two schemes over the same plays: relative, or in the figure's unit."""
 
     interval: Interval
     p_less: float
-    """One-sided, that it is not less."""
+    """One-sided p value of the hypothesis that the figure is not less."""
     p_more: float
     inner: Interval
-    """At the level 1 − 2 · 5 %: a claim of "no worse than a margin" holds if it lies below the margin (TOST)."""
+    """The interval at the level 1 − 2 · 5 %. "No worse than a margin" holds if it lies below the margin (TOST)."""
     units: int
     unit_words: str
 
     def without_ends(self) -> Change:
-        """The difference alone: nothing is established."""
+        """The difference without an interval: nothing is established."""
         wide, inner = self.interval.without_ends(), self.inner.without_ends()
         return replace(self, interval=wide, inner=inner, p_less=1.0, p_more=1.0)
 
     def no_worse(self, margin: float) -> bool | None:
-        """Whether it is more by less than the margin, at 5 %; none where that is not decided."""
+        """Whether the difference is below the margin, at 5 %; None if not decided."""
         if self.inner.high < margin:
             return True
         return False if self.inner.low > margin else None
@@ -53,7 +54,7 @@ class Change:
 
 
 def relative(ours: Reals, theirs: Reals) -> Reals:
-    """ours / theirs − 1; with both infinite or zero it is not known."""
+    """ours / theirs − 1; nan if both are infinite or both zero."""
     with np.errstate(divide="ignore", invalid="ignore"):
         differences: Reals = ours / theirs - 1
     return differences
@@ -66,13 +67,14 @@ def absolute(ours: Reals, theirs: Reals) -> Reals:
 
 
 Bounds = tuple[Reals, Reals]
-"""A figure under each row of weights: its lower and its upper bound. They differ where values are censored."""
+"""A figure's lower and upper bound under each row of weights. They differ if values are censored."""
 
 
 def change(
     ours: Bounds, theirs: Bounds, layout: Layout, how: Callable[[Reals, Reals], Reals] = relative
 ) -> Change | None:
-    """The change between figures over the same plays. `how` rises with ours and falls with theirs. None: no value.
+    """The change between figures over the same plays; None if it has no value. `how` increases with `ours` and
+    decreases with `theirs`.
 
     With censored values the lower end uses the lower bound of ours and the upper bound of theirs, and the upper end
     the opposite, so that the result holds for any censored values.
@@ -93,7 +95,7 @@ def change(
 def _p_value(samples: Reals, value: float, layout: Layout) -> float:
     """One-sided p of "not below zero": the level at which the interval's upper end would be zero.
 
-    Where no resample reaches zero the share is taken from the normal curve with the resamples' mean and spread.
+    If no resample reaches zero, the share comes from a normal distribution with the resamples' mean and deviation.
     """
     if not carries_ends(layout):
         return 1.0

@@ -1,8 +1,8 @@
-"""How many units would decide a figure; and how many each part of a report gets within a time, before any is seen.
+"""How many units decide a figure, and how many units each part of a report gets within a time.
 
-A pilot of other units says how many decide each claim, and what a unit costs. The sizes follow from that and from the
-time, and are fixed before the report's own units are measured. So a verdict has the error rate of its interval: a
-report that adds units until an interval excludes zero would not, for it looks again and again.
+A pilot with other units estimates how many units decide each claim, and what a unit costs. The sizes follow from that
+and from the time, and are fixed before the report's own units are measured. So a verdict has the error rate of its
+interval. A report that added units until an interval excludes zero would have a higher one: it tests repeatedly.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from railyard.stats.intervals import LEVEL, Interval
 
 POWER = 0.8
 SURE, UNSURE = POWER, 0.4
-"""The probability that a claim is decided by so many units as it wants; and where fewer do not even carry an interval,
-a guess."""
+"""The probability that the number of units in a wish decides its claim. UNSURE is a guess, for a number that only
+carries an interval."""
 
 
 # --- units that decide a figure ---------------------------------------------------------------------------------------
 
 
 def units_to_decide(interval: Interval, units: int, boundary: float = 0.0, alpha: float = 1 - LEVEL) -> int | None:
-    """How many units would decide on which side of the boundary the figure lies, with probability 80 %, if it is what
-    it is here. None where that is not known: no interval, or a value at the boundary (more than 1000 times as many).
+    """How many units decide with probability 80 % on which side of the boundary the figure lies, if `interval.value` is
+    its true value. None if unknown: no interval, or a value at the boundary (more than 1000 n units).
 
-    n (h / d)² ((z + z₀.₈) / z₀.₉₇₅)², with h the distance from the value to the interval's end on the boundary's side,
-    d that to the boundary, and z the quantile 1 − alpha / 2 of the level at which it is to be decided. At least n + 1.
+    n (h / d)² ((z + z₀.₈) / z₀.₉₇₅)², where h is the distance from the value to the interval's end on the boundary's
+    side, d the distance to the boundary, and z the quantile 1 − alpha / 2. At least n + 1.
     Example: 20 % [−10, 50] over 8 pairs: 8 · 1.5² · 2.04 = 37 pairs.
     """
     factor = growth_to_decide(interval, boundary, alpha)
@@ -36,7 +36,7 @@ def units_to_decide(interval: Interval, units: int, boundary: float = 0.0, alpha
 
 
 def growth_to_decide(interval: Interval, boundary: float = 0.0, alpha: float = 1 - LEVEL) -> float | None:
-    """So many times as many units, as `units_to_decide`; below 1 where fewer would do."""
+    """units_to_decide() / units, before it is rounded; below 1 if fewer units would do."""
     distance = abs(interval.value - boundary)
     if not (math.isfinite(interval.low) and math.isfinite(interval.high)) or distance == 0:
         return None
@@ -52,7 +52,7 @@ def growth_to_decide(interval: Interval, boundary: float = 0.0, alpha: float = 1
 
 @dataclass(frozen=True)
 class Wish:
-    """A claim, and how many units decide it. Not sure: fewer cannot."""
+    """The number of units that decides a claim. Not `sure`: the least number that carries an interval."""
 
     units: int
     sure: bool
@@ -64,16 +64,16 @@ class Wish:
 
 @dataclass(frozen=True)
 class Offer:
-    """A part of a report that can have any number of units from `least` on."""
+    """A part of a report. It can have any number of units that is not below `least`."""
 
     name: str
     least: int
     cost_s: Mapping[str, float]
-    """What a unit costs, by piece. Two parts that have a piece in common pay it once."""
+    """The cost of a unit in seconds, by piece. Two parts that share a piece pay it once."""
     wishes: Sequence[Wish]
 
     def gain(self, units: int, more: int) -> float:
-        """How many more claims are expected to be decided."""
+        """The expected number of further decided claims."""
         return sum(wish.probability for wish in self.wishes if units < wish.units <= more)
 
 
@@ -88,8 +88,8 @@ def cost_s(offers: Sequence[Offer], sizes: Mapping[str, int]) -> float:
 
 
 def sizes_within(offers: Sequence[Offer], budget_s: float) -> dict[str, int]:
-    """The size of each part. The claim that costs least for its probability comes first, as long as there is time. What
-    is left then goes to all parts in proportion, because a pilot's wishes are estimates, and often too low."""
+    """The size of each part. Claims are served in the order of cost per probability while there is time. The time that
+    is left goes to all parts in proportion, because a pilot's wishes are estimates, and often too low."""
     sizes = {offer.name: offer.least for offer in offers}
     while True:
         spent = cost_s(offers, sizes)

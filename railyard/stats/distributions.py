@@ -1,4 +1,4 @@
-"""Quantiles and probabilities of the usual distributions, from scipy. It takes long to load: only where it is used."""
+"""Quantiles and probabilities of the usual distributions, from scipy, which is loaded at the first use: it is slow."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def normal_quantile(share: float) -> float:
 
 
 def less_certain(tail: float, likeness: float) -> float:
-    """A tail's probability, where the variance is so many times what the test takes it to be."""
+    """A tail probability of a test, corrected: the variance is `likeness` times what the test assumes."""
     return tail if likeness == 1 else normal(normal_quantile(tail) / likeness**0.5)
 
 
@@ -38,17 +38,17 @@ def student_quantile(freedom: float, share: float) -> float:
 
 
 def widening(freedom: float, share: float) -> float:
-    """How many times as long an end is by Student's t as by the normal distribution."""
+    """The ratio of the quantiles of Student's t and of the normal distribution."""
     return student_quantile(freedom, share) / normal_quantile(share)
 
 
 def binomial_quantile(share: float, count: float, q: float) -> float:
-    """k with P(B ≤ k) = share, B binomial (count, q); none of the three need be whole."""
+    """k with P(B ≤ k) = share, B binomial (count, q). k and count need not be integers."""
     return float(_special().bdtrik(share, count, q))
 
 
 def exact_share(hits: float, count: float, level: float = 0.95) -> tuple[float, float]:
-    """Clopper and Pearson's interval of a share; neither count need be whole."""
+    """Clopper and Pearson's interval of a share. hits and count need not be integers."""
     tail = (1 - level) / 2
     low = 0.0 if hits == 0 else float(_special().betaincinv(hits, count - hits + 1, tail))
     high = 1.0 if hits == count else float(_special().betaincinv(hits + 1, count - hits, 1 - tail))

@@ -1,10 +1,10 @@
-"""Confidence intervals: a figure with its two ends, and how they follow from its resamples.
+"""Confidence intervals, and their computation from resamples.
 
 docs/reference/statistics.md states the rules. The module `bootstrap` draws the resamples.
 
     interval    expanded percentile interval of the bootstrap (Hesterberg 2015): its tails are those of Student's t with
                 n − 1 degrees of freedom, so that few units give a wide interval; below FEWEST units it has no ends
-    less        the difference of figures that are independent of each other (MOVER, Zou and Donner 2008)
+    less        the difference of independent figures (MOVER, Zou and Donner 2008)
 """
 
 from __future__ import annotations
@@ -31,33 +31,33 @@ TOO_SMALL = "n too small"
 
 @dataclass(frozen=True)
 class Interval:
-    """A figure and its interval. An end that is infinite is not known."""
+    """A figure and its interval. An infinite end is unknown."""
 
     value: float
     low: float
     high: float
     at_least: bool = False
-    """The value rests on censored ones: it is a lower bound."""
+    """The value is a lower bound: it was computed from censored values."""
     carried: bool = True
-    """False for a quantile that the sample does not carry, whatever is independent in it: the value says little."""
+    """False for a quantile that a sample of this size does not carry, even if its values are independent."""
 
     @classmethod
     def alone(cls, value: float) -> Interval:
-        """A figure whose interval is not known."""
+        """A figure whose interval is unknown."""
         return cls(value, -math.inf, math.inf)
 
     @property
     def known(self) -> bool:
-        """Whether the sample carries any statement about the figure's error."""
+        """Whether at least one end is known."""
         return math.isfinite(self.low) or math.isfinite(self.high)
 
     def mapped(self, of: Callable[[float], float]) -> Interval:
-        """In another unit; `of` must not fall. Ends that are not known stay so."""
+        """The interval in another unit. `of` must be increasing. Unknown ends stay unknown."""
         low, high = (of(end) if math.isfinite(end) else end for end in (self.low, self.high))
         return replace(self, value=of(self.value), low=low, high=high)
 
     def stretched(self, times: float) -> Interval:
-        """With ends so many times as far from the value."""
+        """The interval with `times` the distance from the value to each end."""
         low, high = (self.value + times * (end - self.value) for end in (self.low, self.high))
         return replace(self, low=low, high=high)
 
@@ -66,7 +66,7 @@ class Interval:
         return replace(self, low=-math.inf, high=math.inf)
 
     def turned(self) -> Interval:
-        """The same of the figure with the other sign."""
+        """The interval of −value."""
         return Interval(-self.value + 0.0, -self.high + 0.0, -self.low + 0.0)
 
     def text(self, form: str = ".2f") -> str:
@@ -74,14 +74,14 @@ class Interval:
         return f"{value} [{self.ends(lambda end: number(end, form))}]"
 
     def ends(self, said: Callable[[float], str], between: str = ", ") -> str:
-        """Both ends in words, "…" for one that is not known."""
+        """Both ends as text, "…" for an unknown one."""
         if not self.known:
             return TOO_SMALL
         return between.join(said(end) if math.isfinite(end) else "…" for end in (self.low, self.high))
 
     def words(self, more: str, less: str, unit: str = " %", digits: int = 1) -> str:
-        """A difference as one says it, positive `more`, negative `less`: "16.5 % faster [9.2, 23.0]", "1.6 % slower
-        [5.4 slower to 2.4 faster]"."""
+        """A difference as text, with `more` or `less` for its sign: "16.5 % faster [9.2, 23.0]", "1.6 % slower [5.4
+        slower to 2.4 faster]"."""
         said = directed(self.value, more, less, unit, digits)
         if not (math.isfinite(self.low) and math.isfinite(self.high)):
             return f"{said} [{self.ends(lambda end: directed(end, more, less, '', digits), ' to ')}]"
@@ -93,7 +93,7 @@ class Interval:
 
 
 def less(first: Interval, second: Interval) -> Interval:
-    """first − second, of independent figures: ends from those of both (MOVER, Zou and Donner 2008)."""
+    """first − second, for independent figures (MOVER, Zou and Donner 2008)."""
     value = first.value - second.value
     return Interval(
         value,
@@ -123,7 +123,7 @@ def bars(intervals: Sequence[Interval | None]) -> dict[str, Any]:
 
 
 def _tail(layout: Layout, level: float) -> float:
-    """The share of resamples beyond each end, less than (1 − level) / 2 where the units are few (Hesterberg 2015)."""
+    """The share of resamples beyond each end. With few units it is less than (1 − level) / 2 (Hesterberg 2015)."""
     wide = math.sqrt(layout.underestimate) * distributions.student_quantile(layout.freedom, (1 + level) / 2)
     return distributions.normal(-wide)
 
@@ -133,7 +133,7 @@ def carries_ends(layout: Layout) -> bool:
 
 
 def ends(lows: Reals, highs: Reals, layout: Layout, level: float) -> tuple[float, float]:
-    """The interval's ends, from the resamples of a figure's lower and upper bound."""
+    """The ends of the interval from the resamples of a figure's lower and upper bound."""
     if not carries_ends(layout):
         return -math.inf, math.inf
     tail = _tail(layout, level)

@@ -1,6 +1,6 @@
-"""Statistics of the pooled values of many runs: their intervals, and those of comparisons of runs with the same links.
+"""Intervals of statistics of the pooled values of many runs, and of their comparison between runs with the same links.
 
-Without a layout the runs have nothing in common: each is a unit of its own.
+Without a layout the runs are independent: each is a unit.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Statistic = Callable[[Sequence[float]], float]
 
 @dataclass(frozen=True)
 class quantile_of:  # noqa: N801 - a statistic, beside `mean`
-    """The nearest-rank quantile as a statistic."""
+    """The statistic "nearest-rank quantile"."""
 
     q: float
 
@@ -49,8 +49,8 @@ def _pool(groups: Groups, times: Weights) -> list[float]:
 
 
 def bootstrap(groups: Groups, statistic: Statistic, layout: Layout | None = None) -> Interval | None:
-    """The statistic over all runs' values and its interval; None where there is no value at all. Without a layout the
-    runs have nothing in common, and those without a value are left out."""
+    """The statistic over all runs' values and its interval; None if there is no value. Without a layout the runs are
+    independent, and those without a value are left out."""
     if layout is None:
         groups = [group for group in groups if group]
         layout = Layout.of_independent(len(groups))
@@ -70,7 +70,7 @@ def paired(
     layout: Layout | None = None,
 ) -> Interval | None:
     """compare(statistic(ours), statistic(theirs)) and its interval; run k of both has the same links. Without a layout
-    the runs have nothing in common, and those without a value on either side are left out."""
+    the runs are independent, and those without a value on either side are left out."""
     both = [(a, b) for a, b in zip(ours, theirs, strict=True) if layout or (a and b)]
     if not both:
         return None
@@ -80,5 +80,5 @@ def paired(
 
 
 def improvement(ours: float, theirs: float) -> float:
-    """By how much ours is below theirs, in percent of theirs: the paper's "improvement"."""
+    """The paper's "improvement": how much lower ours is than theirs, in percent of theirs."""
     return 100 * (1 - ours / theirs) if theirs else 0.0

@@ -1,12 +1,12 @@
-"""Quantiles of the values of many plays, and whether a sample carries them.
+"""Quantiles of the values of many plays, with intervals, and whether a sample carries them.
 
 docs/reference/statistics.md states the rules.
 
-    quantile    between two order statistics (binomial, with the effective number of values: Woodruff 1952, Korn and
-                Graubard 1998), with one degree of freedom less than units on the quantile's rarer side; a quantile is
-                carried only if both of them lie within the sample, and the windows are enough
+    quantile    its interval lies between two order statistics (binomial, with the effective number of values: Woodruff
+                1952, Korn and Graubard 1998), with the units on the quantile's rarer side − 1 degrees of freedom. A
+                sample carries a quantile if both order statistics lie within it and it has windows enough
     bounds      the quantile in each resample, for differences
-    censored    a value that is a lower bound counts as its bound for the lower end and as infinite for the upper one
+    censored    a value that is a lower bound counts as that bound for the lower end, and as infinite for the upper end
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from railyard.stats.bootstrap import AT_ONCE, Groups, Layout, Reals, Weights, we
 from railyard.stats.intervals import LEVEL, Interval, carries_ends
 from railyard.stats.statistics import place
 
-MOST_OF_WINDOW = 10  # so many values of one window of trace count as independent, at most
-LOOK_UP = 40  # how many products of a matrix take as long as one look at a weight: sizes the blocks, changes no figure
+MOST_OF_WINDOW = 10  # values of one window of trace that count as independent, at most
+LOOK_UP = 40  # time of reading a weight / time of a product in a matrix: sets the size of blocks, not the figures
 
 
 @dataclass(frozen=True)
@@ -33,16 +33,16 @@ class Sample:
     """The values of many plays, ascending."""
 
     lower: Reals
-    """A value that is not exact is a lower bound."""
+    """The values; those that are not exact are lower bounds."""
     upper: Reals
-    """The same with values that are not exact infinite. Without any, it is `lower` itself."""
+    """`lower` with infinity in place of the values that are not exact; the same object if all are exact."""
     owner: npt.NDArray[np.integer[Any]]
     """The play of each value."""
     layout: Layout
 
     @classmethod
     def of(cls, groups: Groups, layout: Layout, exact: Sequence[Sequence[bool]] | None = None) -> Sample:
-        """`groups`: the values of each play. `exact`: which of them are; all, where it is none."""
+        """`groups`: the values of each play. `exact`: whether each value is exact; None: all are."""
         values = np.array([value for group in groups for value in group], dtype=np.float64)
         owner = np.repeat(np.arange(len(groups)), [len(group) for group in groups]).astype(np.int64)
         if exact is None:
@@ -54,7 +54,7 @@ class Sample:
 
     @classmethod
     def of_values(cls, values: Reals, owner: npt.NDArray[np.integer[Any]], layout: Layout) -> Sample:
-        """Exact values in any order, and the play of each."""
+        """A sample of exact values in any order; `owner`: the play of each."""
         order = np.argsort(values, kind="stable")
         lower = values[order]
         return cls(lower, lower, owner[order], layout)
@@ -69,10 +69,10 @@ class Sample:
 
 
 def _weighted_quantiles(values: Reals, owner: npt.NDArray[np.integer[Any]], drawn: Weights, q: float) -> Reals:
-    """The nearest-rank quantile of ascending values under each row of weights; nan where nothing was drawn.
+    """The nearest-rank quantile of ascending values under each row of weights; nan if nothing was drawn.
 
-    The rank is first looked for among blocks of neighbouring values, whose weights are a product of two matrices, and
-    then within its block. The product is einsum's: all sums are of integers, and no thread waits for another one.
+    The rank is searched among blocks of neighbouring values, whose weights are a product of two matrices, and then
+    within its block. einsum computes the product: integer sums, and no threads.
     """
     quantiles = np.full(len(drawn), math.nan)
     if len(values) == 0:
@@ -106,10 +106,10 @@ def quantile_bounds(sample: Sample, q: float) -> tuple[Reals, Reals]:
 
 
 def effective_count(sample: Sample, value: float) -> float:
-    """How many independent values would know the share of values ≤ `value` as well as these do; at most their number.
+    """The number of independent values that estimate the share of values ≤ `value` as precisely; at most n.
 
-    n_eff = p (1 − p) / var(p), with var(p) from the bootstrap, and at most n. Where several values are equal to the
-    given one, it is the smaller one of those with p as the share of values ≤ and < it.
+    n_eff = p (1 − p) / var(p), with var(p) from the bootstrap. If several values are equal to `value`, the smaller one
+    of the results with p as the share of values ≤ `value` and of values < `value`.
     """
     lower = sample.lower
     count = _effective_count(sample, lower <= value)
@@ -129,10 +129,10 @@ def _effective_count(sample: Sample, counted: npt.NDArray[np.bool_]) -> float:
 
 
 def _freedom(sample: Sample, value: float) -> int:
-    """Degrees of freedom of what the sample says of the share of values beyond `value`: one less than the units that
-    have a value there, on the rarer side; above the greatest value there is none, and those equal to it count. A tail
-    that comes from two units is known no better than two units allow. With one value per unit nothing is estimated
-    beyond what the binomial distribution gives."""
+    """Degrees of freedom of the estimated share of values beyond `value`: the units with a value there − 1, on the
+    rarer side. A tail that comes from two units is known no better than two units allow. At the greatest value the
+    units that have it count. With one value per unit the binomial distribution applies, with all of the layout's
+    freedom."""
     lower, layout = sample.lower, sample.layout
     if len(lower) <= layout.units:
         return layout.freedom
@@ -142,7 +142,7 @@ def _freedom(sample: Sample, value: float) -> int:
 
 
 def carrying_count(sample: Sample, value: float, level: float = LEVEL) -> float:
-    """The effective number of values that an interval of the quantile at `value` may count on: less for few units."""
+    """The effective number of values for the interval of the quantile at `value`, reduced if units are few."""
     freedom = _freedom(sample, value)
     return (
         effective_count(sample, value) / distributions.widening(freedom, (1 + level) / 2) ** 2 if freedom > 0 else 0.0
@@ -150,11 +150,11 @@ def carrying_count(sample: Sample, value: float, level: float = LEVEL) -> float:
 
 
 def quantile(sample: Sample, q: float, level: float = LEVEL) -> Interval | None:
-    """The nearest-rank quantile and its interval by Woodruff's method; none without values.
+    """The nearest-rank quantile and its interval by Woodruff's method; None without values.
 
-    The interval has no ends (`known` is false) where one of its order statistics would lie outside of the sample, or
-    where there are fewer windows of trace than values_for(q) / MOST_OF_WINDOW: then the sample does not carry the
-    quantile. Example: of independent values p99 needs 368, for 0.99^n ≤ 0.025, and 37 windows.
+    The interval has no ends (`known` is false) if one of its order statistics lies outside of the sample, or if there
+    are fewer windows of trace than values_for(q) / MOST_OF_WINDOW: then the sample does not carry the quantile.
+    Example: p99 needs 368 independent values, because 0.99^n ≤ 0.025, and 37 windows.
     """
     lower, count, layout = sample.lower, sample.count, sample.layout
     if count == 0:
@@ -179,16 +179,16 @@ def values_for(q: float) -> int:
 
 
 def windows_for(q: float) -> int:
-    """The least number of windows of trace that carry a quantile: what the sample's own tail says of its error is not
-    enough to tell that, for a sample that lacks an outage does not know of it."""
+    """The least number of windows of trace that carry a quantile. The sample's own tail cannot tell: a sample without
+    an outage underestimates the error."""
     return math.ceil(values_for(q) / MOST_OF_WINDOW)
 
 
 def order_shares(q: float, count: float, level: float = LEVEL) -> tuple[float, float]:
-    """The order statistics that enclose the q-quantile of so many independent values, as shares of their number.
+    """The order statistics that enclose the q-quantile of `count` independent values, as shares of their number.
 
-    The u-th value is above the quantile but with probability P(B ≥ u), B binomial (count, q); the l-th is below it but
-    with P(B ≤ l − 1). Both are at most (1 − level) / 2. A share below 0 or above 1: there is no such value.
+    With B binomial (count, q), the u-th value is not above the quantile with probability P(B ≥ u), and the l-th is not
+    below it with P(B ≤ l − 1). Both are at most (1 − level) / 2. A share below 0 or above 1: there is no such value.
     """
     tail = (1 - level) / 2
     if q**count > tail or (1 - q) ** count > tail:

@@ -1,7 +1,7 @@
 """Intervals of the rate of a rare event, such as stalls: seconds stalled / seconds played, over many plays.
 
 Stalls are few and long, and they come in clusters: one outage stalls all plays that meet it. A sample often lacks the
-longest ones, so that the bootstrap, which knows only what it has seen, gives ends that are too low. Here:
+longest ones, so the ends of a bootstrap interval are too low. Therefore:
 
     event       a pair of traces with a stall, where pairs are resampled; else neighbouring plays that stall, at most
                 two windows long; of plays that have nothing in common, one play that stalls. A comparison counts
@@ -43,7 +43,7 @@ Ends = tuple[float, float]
 
 @dataclass(frozen=True)
 class Sums:
-    """What each play contributes to a rate: sum(top) / sum(bottom). In the order of a layout's indices."""
+    """The contributions of each play to a rate, sum(top) / sum(bottom), in the order of a layout's indices."""
 
     top: Reals
     bottom: Reals
@@ -54,12 +54,12 @@ class Sums:
 
     @property
     def value(self) -> float:
-        """The rate; nan without a bottom."""
+        """The rate; nan if the denominator is 0."""
         bottom = float(self.bottom.sum())
         return float(self.top.sum()) / bottom if bottom > 0 else math.nan
 
     def resampled(self, layout: Layout) -> Reals:
-        """The rate under each row of the layout's weights; nan without a bottom."""
+        """The rate under each row of the layout's weights; nan if the denominator is 0."""
         top, bottom = (weighted_sums(layout, part) for part in (self.top, self.bottom))
         with np.errstate(divide="ignore", invalid="ignore"):
             ratios: Reals = top / bottom
@@ -68,7 +68,7 @@ class Sums:
 
 @dataclass(frozen=True)
 class _Rate:
-    """A rate with what its interval needs."""
+    """A rate and the inputs of its interval."""
 
     value: float
     variance: float
@@ -77,7 +77,7 @@ class _Rate:
     """w."""
 
     def interval(self, tail: float, freedom: int) -> Interval:
-        """The interval that leaves this share beyond each end."""
+        """The interval with the share `tail` beyond each end."""
         wide = distributions.widening(freedom, 1 - tail)
         variance = self.variance * wide * wide
         return Interval(
@@ -97,7 +97,7 @@ def _gamma_quantile(mean: float, variance: float, share: float) -> float:
 
 
 def _runs(hit: npt.NDArray[np.bool_], block: int) -> Iterator[list[int]]:
-    """Neighbouring plays of one cluster that are hit, around its loop: a gap of a window ends a run."""
+    """Runs of neighbouring plays of one cluster that are hit, around its loop. A gap of a window ends a run."""
     size, places = len(hit), [int(place) for place in np.flatnonzero(hit)]
     gaps = [(after - place - 1) % size + 1 for place, after in zip(places, places[1:] + places[:1], strict=True)]
     first = next((number + 1 for number, gap in enumerate(gaps) if gap > block), 0)
@@ -115,7 +115,7 @@ def _runs(hit: npt.NDArray[np.bool_], block: int) -> Iterator[list[int]]:
 
 
 def _events(hit: npt.NDArray[np.bool_], layout: Layout) -> list[list[int]]:
-    """The plays of each event; `hit`: which plays belong to one."""
+    """The plays of each event. `hit`: whether each play belongs to one."""
     if layout.by_cluster:
         return [list(cluster) for cluster in layout.clusters if hit[list(cluster)].any()]
     events: list[list[int]] = []
@@ -128,7 +128,7 @@ def _events(hit: npt.NDArray[np.bool_], layout: Layout) -> list[list[int]]:
 
 
 def _slots(events: Sequence[Sequence[int]], layout: Layout) -> float:
-    """How many events there could have been."""
+    """The largest possible number of events."""
     if layout.by_cluster:
         return float(len(layout.clusters))
     sizes = zip(layout.clusters, layout.blocks, strict=True)
@@ -142,7 +142,7 @@ def _totals(sums: Sums, events: Sequence[Sequence[int]]) -> Reals:
 
 
 def _variance_of_sum(totals: Reals, slots: float) -> float:
-    """Variance of the sum of `slots` independent values; all are zero except `totals`."""
+    """Variance of the sum of `slots` independent values, all zero except `totals`."""
     spread = float(totals @ totals) - float(totals.sum()) ** 2 / slots
     return max(0.0, slots / (slots - 1) * spread)
 
@@ -152,7 +152,7 @@ def _carries(events: Sequence[Sequence[int]], layout: Layout) -> bool:
 
 
 def events_in(sums: Sums, layout: Layout) -> int:
-    """How many events a sample has."""
+    """The number of events in a sample."""
     return len(_events(sums.top > 0, layout))
 
 
@@ -164,7 +164,7 @@ def _freedom(events: Sequence[Sequence[int]], layout: Layout) -> int:
 
 
 def level(sums: Sums, layout: Layout) -> Interval | None:
-    """The rate with its interval; none where nothing was played."""
+    """The rate with its interval; None if nothing was played."""
     if not math.isfinite(sums.value):
         return None
     events = _events(sums.top > 0, layout)
@@ -181,7 +181,7 @@ def level(sums: Sums, layout: Layout) -> Interval | None:
 
 @dataclass(frozen=True)
 class _Both:
-    """Two rates over the same plays. `ours`, `theirs`: of each event, as a share of the whole rate's bottom."""
+    """Two rates over the same plays. `ours`, `theirs`: the total of each event / the denominator of the rate."""
 
     ours: Reals
     theirs: Reals
@@ -203,7 +203,7 @@ class _Both:
         return self._crossing(tail, 0), self._crossing(tail, 1)
 
     def _crossing(self, tail: float, side: int) -> float:
-        """The c from which on an end is not above zero: 0 where it never is, infinite where it always is."""
+        """The least c for which an end is not above zero; 0 if it never is above zero, infinite if it always is."""
 
         def end(times: float) -> float:
             bounds = self.difference(tail, times)
@@ -219,7 +219,7 @@ class _Both:
 
 
 def _both(ours: Sums, theirs: Sums, layout: Layout) -> _Both | None:
-    """None where too few events happened under either scheme."""
+    """None if too few events happened under both schemes together."""
     events = _events((ours.top > 0) | (theirs.top > 0), layout)
     if not _carries(events, layout):
         return None
@@ -228,7 +228,7 @@ def _both(ours: Sums, theirs: Sums, layout: Layout) -> _Both | None:
 
 
 def _p_beyond(interval: Callable[[float], Interval], *, above: bool) -> float:
-    """The share beyond one end at which that end would be zero: one-sided p of a difference."""
+    """One-sided p value of a difference: the share beyond one end at which that end is zero."""
     low, high = math.log(LEAST_TAIL), math.log(0.4999)
     for _ in range(STEPS):
         middle = (low + high) / 2
@@ -239,7 +239,7 @@ def _p_beyond(interval: Callable[[float], Interval], *, above: bool) -> float:
 
 
 def change(ours: Sums, theirs: Sums, layout: Layout) -> Change | None:
-    """ours − theirs; none where nothing was played under one of them."""
+    """ours − theirs; None if nothing was played under one of them."""
     value = ours.value - theirs.value
     if not math.isfinite(value):
         return None

@@ -1,9 +1,9 @@
-"""The rule of quantiles; and: is it worse, or merely noisier? The paired test and the correction of the gate.
+"""The nearest-rank quantile, and the gate's paired test with its correction for multiple comparisons.
 
-Two versions run the same jobs, so their figures come in pairs. Under the null hypothesis, that the version does not
-matter, the sign of each difference is a coin toss. The Wilcoxon signed-rank test ranks the differences by size and sums
-the ranks of the positive ones; its distribution over all 2^n sign patterns is computed exactly here, ties included, so
-that it holds for few pairs too.
+Two versions run the same jobs, so their figures come in pairs. Under the null hypothesis, that the version has no
+effect, both signs of each difference are equally likely. The Wilcoxon signed-rank test ranks the differences by size
+and sums the ranks of the positive ones. Its distribution over all 2^n sign patterns is computed exactly, with ties, so
+the test is valid for few pairs too.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ import numpy.typing as npt
 
 
 def nearest_rank(values: Sequence[float], q: float) -> float:
-    """The smallest value that at least a share q does not exceed: the rule of all quantiles of this project."""
+    """The smallest value v such that a share q or more of the values is ≤ v: the rule of all quantiles here."""
     return sorted(values)[place(len(values), q)]
 
 
 def nearest_rank_of(values: npt.NDArray[np.float64], q: float) -> float:
-    """The same of an array."""
+    """nearest_rank() of an array."""
     rank = place(len(values), q)
     return float(np.partition(values, rank)[rank])
 
 
 def place(count: int, q: float) -> int:
-    """Where the nearest-rank quantile stands among so many ascending values."""
+    """The index of the nearest-rank quantile among `count` ascending values."""
     return max(0, math.ceil(q * count - 1e-9) - 1)
 
 
 def differences(before: Sequence[float], after: Sequence[float]) -> list[float]:
-    """after − before, pair by pair. Two infinities ("never happened" in both) are no difference."""
+    """after − before, pair by pair; 0 for two infinite values, which stand for "never happened" in both."""
     return [0.0 if b == a else a - b for b, a in zip(before, after, strict=True)]
 
 
 def log_ratios(before: Sequence[float], after: Sequence[float]) -> list[float]:
-    """log(after / before), pair by pair, of figures that are not negative: differences in proportion, not in size."""
+    """log(after / before), pair by pair, of figures that are not negative."""
     return differences([_log(value) for value in before], [_log(value) for value in after])
 
 
@@ -48,7 +48,7 @@ def _log(value: float) -> float:
 
 
 def doubled_ranks(values: Sequence[float]) -> list[int]:
-    """Twice the rank of each value, ties sharing the mean of their ranks: whole numbers, so that sums are exact."""
+    """Twice the rank of each value, as integers so that sums are exact. Ties have the mean of their ranks."""
     _, places, counts = np.unique(np.array(values, dtype=np.float64), return_inverse=True, return_counts=True)
     doubled: list[int] = (2 * np.cumsum(counts) - counts + 1)[places].tolist()
     return doubled
@@ -57,7 +57,7 @@ def doubled_ranks(values: Sequence[float]) -> list[int]:
 def signed_rank_p(deltas: Sequence[float]) -> float:
     """One-sided p of the exact Wilcoxon signed-rank test against the differences being larger than zero.
 
-    Zeros say nothing about the direction and are left out (Wilcoxon's own treatment). Without any other: 1.
+    Zeros are left out, as Wilcoxon did. 1 if all are zero.
     """
     moved = [delta for delta in deltas if delta != 0]
     ranks = doubled_ranks([abs(delta) for delta in moved])
@@ -66,7 +66,7 @@ def signed_rank_p(deltas: Sequence[float]) -> float:
 
 
 def _rank_sum_shares(ranks: Sequence[int]) -> npt.NDArray[np.float64]:
-    """At s: of all sign patterns, the share of those whose positive ranks sum up to s."""
+    """At index s the share of all sign patterns whose positive ranks add up to s."""
     share = np.zeros(sum(ranks) + 1)
     share[0] = 1.0
     reach = 0
@@ -79,16 +79,16 @@ def _rank_sum_shares(ranks: Sequence[int]) -> npt.NDArray[np.float64]:
 
 
 def pseudo_median(deltas: Sequence[float]) -> float:
-    """Hodges and Lehmann's estimate of the shift that belongs to the signed-rank test: the median of all pair means."""
+    """Hodges and Lehmann's estimate of the shift for the signed-rank test: the median of all pair means."""
     values = _pair_means(deltas)
     return median(values) if values else 0.0
 
 
 def pseudo_median_ends(deltas: Sequence[float], level: float) -> tuple[float, float]:
-    """The interval of the pseudo-median that belongs to the exact test (Tukey 1949): all shifts that it lets stand.
+    """The interval of the pseudo-median for the exact test (Tukey 1949): all shifts that it does not reject.
 
-    The c-th smallest and the c-th largest of the pair means, c the largest number with P(rank sum < c) ≤ (1 − level) /
-    2. Infinite where there are too few pairs for any (below six at 95 %).
+    Its ends are the c-th smallest and the c-th largest pair mean, where c is the largest number with P(rank sum < c) ≤
+    (1 − level) / 2. Infinite with too few pairs (fewer than six at 95 %).
     """
     values = _pair_means(deltas)
     below = np.cumsum(_rank_sum_shares(range(1, len(deltas) + 1)))
@@ -104,13 +104,13 @@ def _pair_means(deltas: Sequence[float]) -> list[float]:
 
 
 def middle(values: Sequence[float]) -> float:
-    """The median; of an even number of values the mean of the two in the middle, if that is a number, else 0."""
+    """The median; 0 if it is the mean of two infinite values of opposite signs."""
     mean = median(values)
     return 0.0 if math.isnan(mean) else mean
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Adjusted p values (Holm 1979): below alpha with at most that probability of even one false alarm among all."""
+    """Adjusted p values (Holm 1979): rejecting those below alpha has a family-wise error rate of at most alpha."""
     values = np.array(p_values, dtype=np.float64)
     order = np.argsort(values, kind="stable")
     values[order] = np.maximum.accumulate(np.minimum(1.0, values[order] * np.arange(len(values), 0, -1)))

@@ -1,13 +1,13 @@
-"""Where a series of figures steps up or down: Pettitt's test for a change point, and again on either side of it.
+"""The steps of a series of figures: Pettitt's test for a change point, repeated on either side of each one.
 
 A. N. Pettitt, A Non-Parametric Approach to the Change-Point Problem, Applied Statistics 28 (1979): with the ranks r of
 n values,
 
     U(t) = 2 (r(1) + ... + r(t)) − t (n + 1),    K = max |U(t)|
 
-is large where the values before and after the place t lie apart. It asks nothing of their distribution. p is the share
-of random orders of the same values whose K is as large, so that it holds for few values, and for equal ones. K says
-whether there is a step. It is where the values of either side are nearest to their median: the largest |U| lies too
+is large if the values before and after index t differ. It does not assume a distribution. p is the share of random
+orders of the same values with a K as large, so it is valid for few values and for ties. K decides whether there is a
+step. The step is placed where the values on either side are nearest to their median, because the largest |U| lies too
 near to the middle if the sides are of unequal length.
 """
 
@@ -30,7 +30,7 @@ SHORTEST = 3  # values on either side of a step
 
 @dataclass(frozen=True)
 class Step:
-    """The level changes before the value with this index."""
+    """A change of the level before the value with this index."""
 
     index: int
     before: float  # medians of the values up to the neighbouring steps
@@ -39,12 +39,12 @@ class Step:
 
     @property
     def ratio(self) -> float:
-        """By how much more it is then, as a share; infinite from zero."""
+        """The relative change; infinite from zero."""
         return self.after / self.before - 1 if self.before else float("inf")
 
 
 def _cumulated(ranks: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """U(t) for every place at which a step may be, along the last axis."""
+    """U(t) for every index at which a step may be, along the last axis."""
     count = ranks.shape[-1]
     places = np.arange(1, count + 1)
     sums: npt.NDArray[np.int64] = (np.cumsum(ranks, axis=-1) - places * (count + 1))[..., SHORTEST - 1 : -SHORTEST]
@@ -52,8 +52,8 @@ def _cumulated(ranks: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 
 
 def change_point(values: Sequence[float]) -> tuple[int, float] | None:
-    """Before which value the level most likely changes, and p; None of fewer than 2 SHORTEST values, or of equal
-    ones."""
+    """The index of the first value after the most likely step, and p; None for fewer than 2 SHORTEST values, or for
+    equal values."""
     if len(values) < 2 * SHORTEST or len(set(values)) == 1:
         return None
     ranks = np.array(doubled_ranks(values), dtype=np.int64)
@@ -80,7 +80,7 @@ def _places(values: Sequence[float], first: int, alpha: float) -> list[tuple[int
 
 
 def steps(values: Sequence[float], alpha: float = ALPHA) -> list[Step]:
-    """Every step, in order."""
+    """All steps, in order."""
     places = _places(values, 0, alpha)
     ends = [0, *(place for place, _ in places), len(values)]
     levels = [median(values[begin:end]) for begin, end in pairwise(ends)]

@@ -1,7 +1,7 @@
 """From intervals to verdicts: holds, partly, does not hold, not decided.
 
-A claim is made of statements. The figures show that a statement is true, that it is false, or neither: there is no
-data, or the interval lies on both sides. An undecided statement is never called false.
+A claim consists of statements. Figures show that a statement is true or false, or leave it undecided: there is no
+data, or the interval lies on both sides of the boundary. An undecided statement is never called false.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Answer = bool | None
 
 
 def above(interval: Interval | None, boundary: float = 0.0) -> Answer:
-    """Whether a figure is above a boundary; none where its interval lies on both sides, or has no ends."""
+    """Whether a figure is above a boundary; None if its interval lies on both sides or has no ends."""
     if interval is None:
         return None
     return True if interval.low > boundary else False if interval.high <= boundary else None
@@ -33,7 +33,7 @@ def inside(interval: Interval | None, low: float, high: float) -> Answer:
 
 
 def both(answers: Iterable[Answer]) -> Answer:
-    """Whether all are true: false as soon as one is false."""
+    """Whether all are true; False if one is false, None if none is false and one is undecided."""
     given = list(answers)
     return False if False in given else None if None in given else True
 
@@ -60,7 +60,7 @@ def in_steps(full_answer: Answer, part: Answer) -> Verdict:
 
 
 def needs(interval: Interval | None, units: int, boundary: float = 0.0, what: str = "runs") -> str:
-    """What it would take to decide on which side of a boundary a figure is; empty where that is decided."""
+    """How many runs would decide on which side of a boundary a figure is, as text; empty if that is decided."""
     if above(interval, boundary) is not None:
         return ""
     wanted = None if interval is None else units_to_decide(interval, units, boundary)

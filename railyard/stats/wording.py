@@ -1,4 +1,4 @@
-"""How figures and differences are said: rounded, with a sign or with a word for either direction."""
+"""Figures and differences as text: rounded, with a sign or with a word for each direction."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 def number(value: float, form: str) -> str:
-    """A figure as text; what rounds to zero has no sign."""
+    """A figure as text, without a sign if it rounds to zero."""
     said = format(value, form)
     return said if float(said) else format(0.0, form)
 
@@ -18,7 +18,7 @@ def signed(value: float, digits: int) -> str:
 
 
 def percentage(value: float, digits: int = 1) -> str:
-    """A figure as text, from 100 on without decimals: they would say more than is known."""
+    """A figure as text, without decimals from 100 on, where they are not significant."""
     return number(value, f".{digits}f" if abs(value) < 99.95 else ".0f")
 
 
@@ -27,7 +27,7 @@ def _rounded(value: float, digits: int) -> float:
 
 
 def one_way(values: Sequence[float], digits: int) -> bool:
-    """Whether all are said with the word of the first one; what rounds to zero goes with either."""
+    """Whether all values have the direction of the first one. A value that rounds to zero has either."""
     up = _rounded(values[0], digits) >= 0
     return all((end := _rounded(value, digits)) == 0 or (end > 0) == up for value in values)
 
@@ -37,7 +37,7 @@ def directed(value: float, more: str, less: str, unit: str, digits: int) -> str:
 
 
 def range_words(values: Sequence[float], more: str, less: str, digits: int = 1) -> str:
-    """From the least to the greatest difference, as one says it: "3 % slower to 10 % faster"."""
+    """The range of differences as text: "3 % slower to 10 % faster"."""
     low, high = min(values), max(values)
     near, far = sorted((low, high), key=abs)
     if one_way((far, near), digits):
