@@ -17,7 +17,7 @@ struct catalogue {
     catalogue_video video;
     bool has_files;
     catalogue_files files;
-    json_t *index; /* target -> array of {offset, size}; NULL: none */
+    json_t *index; /* target -> array of {offset, size}; NULL: no frame index */
 };
 
 catalogue *catalogue_new(const catalogue_video *model, const catalogue_files *files) {
@@ -38,7 +38,7 @@ void catalogue_free(catalogue *c) {
     }
 }
 
-/* A video's frames: contiguous from 0, each at least a byte. A phrase when not. */
+/* Frames must be contiguous from byte 0, each of at least one byte. Returns NULL or what is wrong. */
 static const char *check_frames(const json_t *frames) {
     if (!json_is_array(frames) || json_array_size(frames) == 0)
         return "is not a list of frames";
@@ -93,7 +93,7 @@ bool catalogue_set_first_frame(catalogue *c, const char *target, uint64_t bytes)
            0;
 }
 
-/* Size of the first frame, which begins at byte 0 always; 0: not known. */
+/* Size of the first frame, which always begins at byte 0; 0: unknown. */
 static uint64_t first_frame_bytes(const catalogue *c, const char *target, uint64_t resource_bytes) {
     const json_t *frames = c->index ? json_object_get(c->index, target) : NULL;
     uint64_t bytes = c->video.first_frame_bytes;
@@ -106,7 +106,7 @@ static uint64_t first_frame_bytes(const catalogue *c, const char *target, uint64
 
 typedef enum { RANGE_NONE, RANGE_GIVEN, RANGE_UNSATISFIABLE } range_kind;
 
-/* RFC 9110 section 14.1.2 for one range; anything else, lists included, is ignored, as section 14.2 allows. */
+/* RFC 9110 section 14.1.2, for a single range. Anything else, including lists, is ignored, as section 14.2 allows. */
 static range_kind parse_range(const char *text, size_t len, uint64_t size, uint64_t *first, uint64_t *last) {
     static const char unit[] = "bytes=";
     if (!text || len < sizeof unit || strncasecmp(text, unit, sizeof unit - 1) != 0)
@@ -132,7 +132,7 @@ static range_kind parse_range(const char *text, size_t len, uint64_t size, uint6
     return a >= size ? RANGE_UNSATISFIABLE : RANGE_GIVEN;
 }
 
-/* Is it a path of plain segments, none empty, "." or ".."? `path` comes without the leading slash. */
+/* Whether no segment is empty, "." or "..". `path` has no leading slash. */
 static bool plain_path(const char *path) {
     for (const char *segment = path;; segment++) {
         size_t len = strcspn(segment, "/");
@@ -151,7 +151,7 @@ static int hex_digit(char c) {
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Copies the target without its query, percent-decoded. False when it is not a path, or longer than fits. */
+/* Copies the target without its query, percent-decoded. False: it is not a path, or too long. */
 static bool decode_target(const char *target, size_t len, char out[CATALOGUE_MAX_PATH_BYTES]) {
     size_t n = 0;
     if (len == 0 || target[0] != '/')
@@ -174,7 +174,7 @@ static bool decode_target(const char *target, size_t len, char out[CATALOGUE_MAX
     return true;
 }
 
-/* Finds the resource and its size; the body is then open on it. */
+/* Finds the resource and its size, and opens the body on it. */
 static int open_resource(catalogue *c, const char *path, catalogue_response *out) {
     if (video_synthetic_parse(path, strlen(path), &out->resource_bytes)) {
         out->body.synthetic = true;
@@ -186,7 +186,8 @@ static int open_resource(catalogue *c, const char *path, catalogue_response *out
     return out->body.handle >= 0 ? 200 : out->body.handle == CATALOGUE_BUSY ? 503 : 404;
 }
 
-/* By the file's ending (RFC 9110 section 8.3): a browser plays, shows or saves a file by it. */
+/* Content-Type by the file's extension (RFC 9110 section 8.3). It decides whether a browser plays, shows or saves
+ * it. */
 static const char *media_type(const char *path) {
     static const struct {
         const char *ending, *type;

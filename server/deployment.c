@@ -30,7 +30,7 @@ bool server_deployment_open(const server_config *config, xl_lb **lb, xl_deployme
     }
     *lb = ok ? lb_file_codec(file) : NULL;
     out->lb = *lb;
-    /* Without a secret of the file: the keys of this server and its workers, as long as it runs. */
+    /* Without a secret in the file the keys are valid for this server and its workers while it runs. */
     if (ok && *lb && xl_static_keys_from(file->has_secret ? file->secret : config->random_key, &out->keys) != 0) {
         snprintf(error, error_cap, "cannot make the keys of the deployment.");
         xl_lb_free(*lb);

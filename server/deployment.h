@@ -7,9 +7,9 @@
 
 #include "server/server.h"
 
-/* Without --lb-config: connection IDs in the plaintext form, server ID 0 of one byte, nonce of eight. Without a secret
- * in the file the keys follow from the configuration's random key. *lb is to be freed by xl_lb_free(); out->worker is
- * 0. False with one sentence. */
+/* Without --lb-config, connection IDs have the plaintext form, server ID 0 of one byte and a nonce of eight bytes.
+ * Without a secret in the file the keys are derived from the configuration's random key. The caller frees *lb by
+ * xl_lb_free(). out->worker is 0. False: error has a sentence. */
 bool server_deployment_open(const server_config *, xl_lb **lb, xl_deployment *out, char *error, size_t error_cap);
 
 #endif

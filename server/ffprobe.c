@@ -11,7 +11,7 @@
 #include "base/printable.h"
 #include "video/video.h"
 
-/* One packet or frame as text, as ffprobe gives numbers in every format. NULL: not there. */
+/* The members of one packet or frame, as text in every format. NULL: absent. */
 typedef struct {
     const char *type, *pos, *size, *flags;
 } entry;
@@ -20,7 +20,7 @@ static bool is_video(const entry *e) {
     return !e->type || strcmp(e->type, "video") == 0;
 }
 
-/* `where`: "packet 1", "line 3". */
+/* `where`: "packet 1" or "line 3", for errors. */
 static bool take(const entry *e, const char *where, uint64_t *end, char *error, size_t cap) {
     uint64_t pos = 0, size = 0;
     if (!e->pos || !e->size)
@@ -73,8 +73,8 @@ static bool from_json(const char *text, size_t len, uint64_t *end, char *error, 
     return ok;
 }
 
-/* Cuts "packet,codec_type=video,…" (or with |) into its members, in place. False: not a packet's or frame's line, or
- * without keys. */
+/* Cuts "packet,codec_type=video,…" (or with |) into its members, in place. False: the line is not a packet's or
+ * frame's, or has no keys. */
 static bool cut_line(char *line, entry *e, bool *has_keys) {
     char *save = NULL, *field = strtok_r(line, ",|", &save);
     if (!field || (strcmp(field, "packet") != 0 && strcmp(field, "frame") != 0))

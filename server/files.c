@@ -13,11 +13,11 @@
 
 #define BUCKETS 1024
 
-/* What tells one file, and one content of it, from another. */
+/* Identifies a file and a version of its content. */
 typedef struct {
     unsigned device_major, device_minor;
     uint64_t inode, size;
-    struct statx_timestamp born, modified; /* born: 0 where the file system does not know */
+    struct statx_timestamp born, modified; /* born: 0 if the file system does not record it */
 } version;
 
 typedef struct served_file {
@@ -34,7 +34,7 @@ static bool is_shortage(int error) {
     return error == EMFILE || error == ENFILE;
 }
 
-/* The kernel itself keeps the walk below the root: no "..", no absolute symlink, no /proc magic link leads out. */
+/* The kernel keeps the path below the root: no "..", absolute symlink or /proc magic link leads out of it. */
 static int open_below(const server_files *files, const char *path) {
     struct open_how how = {
         .flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
@@ -51,8 +51,8 @@ bool server_files_release(server_files *files) {
     return true;
 }
 
-/* Where no descriptor is left, takes one from the file that was read longest ago, or else the spare one: then *is_spare
- * is true, and give_back() takes the descriptor. */
+/* If no descriptor is left, closes that of the file that was read longest ago, or else uses the spare one: then
+ * *is_spare is true, and the caller returns the descriptor by give_back(). */
 static int acquire(server_files *files, const char *path, bool *is_spare) {
     int fd = open_below(files, path);
     *is_spare = false;
@@ -74,7 +74,7 @@ static void give_back(server_files *files, int fd, bool is_spare) {
     errno = error;
 }
 
-/* False where it is not a regular file. */
+/* False: not a regular file. */
 static bool read_version(int fd, version *out) {
     struct statx s;
     if (statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_BTIME, &s) != 0 || !S_ISREG(s.stx_mode))
@@ -93,7 +93,7 @@ static bool is_same_time(struct statx_timestamp a, struct statx_timestamp b) {
     return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
 }
 
-/* The same file, and what it had is still there: it is unchanged, or has grown. */
+/* Whether it is the same file with its old content: unchanged, or longer. */
 static bool continues(const version *then, const version *now) {
     return then->device_major == now->device_major && then->device_minor == now->device_minor &&
            then->inode == now->inode && is_same_time(then->born, now->born) &&
@@ -103,7 +103,7 @@ static bool continues(const version *then, const version *now) {
 /* ---- Files of responses ---- */
 
 static size_t bucket_of(const char *path) {
-    uint64_t h = UINT64_C(0xcbf29ce484222325); /* FNV-1a: only names of files that exist get here */
+    uint64_t h = UINT64_C(0xcbf29ce484222325); /* FNV-1a: clients cannot choose the names of existing files */
     for (; *path; path++)
         h = (h ^ (uint8_t)*path) * UINT64_C(0x100000001b3);
     return (h ^ h >> 32) % BUCKETS;
@@ -165,7 +165,7 @@ static int open_file(void *user, const char *path, uint64_t *size) {
     return handle;
 }
 
-/* Takes the handle from the list of open ones, if it is there. */
+/* Removes the handle from the list of open files, if it is in it. */
 static void unlist(server_files *files, int handle) {
     size_t at = 0;
     while (at < files->open_count && files->open[at] != handle)

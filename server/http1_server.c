@@ -1,6 +1,6 @@
-/* HTTP/1.1 over TCP, and over MPTCP where the listener is one. Nothing a client does holds more than one connection's
- * fixed buffers, and each state of a connection has a time limit. Where there is no room for a further connection, or
- * none for one of its address, the one that has waited longest without a request under way makes room. */
+/* HTTP/1.1 over TCP, or over MPTCP if the listener is an MPTCP socket. A connection has fixed buffers, and each of its
+ * states has a time limit. If there is no room for a new connection, or none for its address, the connection that has
+ * been idle longest is closed. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -24,8 +24,8 @@
 #define SENDS_PER_ROUND    16
 #define HEAD_LIMIT_US      UINT64_C(10000000)  /* from the first byte of a head to its last */
 #define IDLE_LIMIT_US      UINT64_C(120000000) /* between requests, and without progress while sending */
-#define DRAIN_LIMIT_US     UINT64_C(2000000)   /* after an error: so that the client gets to read the answer */
-#define STALLED_US         UINT64_C(10000000)  /* a response without progress for so long counts as idle */
+#define DRAIN_LIMIT_US     UINT64_C(2000000)   /* after an error, so that the client can read the answer */
+#define STALLED_US         UINT64_C(10000000)  /* without progress of its response a connection then counts as idle */
 #define ACCEPT_PAUSE_US    UINT64_C(100000)
 #define SAMPLE_INTERVAL_US UINT64_C(1000000)
 
@@ -40,14 +40,14 @@ typedef struct connection {
     connection_state state;
     uint32_t events;
     uint64_t number, requests, deadline, written;
-    uint64_t since; /* accepted, or a response done; while there is one: its last progress */
+    uint64_t since; /* last progress of the response; without one, end of the previous response, or accept */
     xl_addr remote;
     char in[HTTP1_MAX_HEAD_BYTES];
     size_t in_len, scanned;
-    bool eof; /* the client sends no more; requests that it did send are still answered */
+    bool eof; /* the client has closed its side; requests that it sent are still answered */
     bool keep_alive;
     catalogue_response response;
-    uint64_t body_bytes; /* of this response, sent */
+    uint64_t body_bytes; /* sent of this response's body */
     uint8_t out[OUT_BYTES];
     size_t out_len, out_sent;
     tcp_stats stats;
@@ -57,7 +57,7 @@ struct service {
     server *server;
     server_watch listener;
     bool listening, mptcp;
-    int spare; /* descriptor, given up for a moment to turn a connection away; -1: it is not there */
+    int spare; /* descriptor that is closed for a moment to accept and refuse a connection; -1: closed */
     uint64_t resume_accept, next_sample;
     connection *first;
     size_t count, most, most_per_address; /* 0: no limit */
@@ -93,8 +93,8 @@ static json_t *describe_flow(size_t id, const tcp_flow *flow) {
                      (json_int_t)flow->cwnd_bytes);
 }
 
-/* Adds a connection's figures to the totals. The kernel's own count of bytes sent is no base: it counts again what a
- * local queue refused. */
+/* Adds a connection's figures to the totals. The kernel's count of bytes sent is not used, because it includes again
+ * what a local queue refused. */
 static json_t *account(connection *c) {
     server_totals *totals = &c->service->totals;
     json_t *paths = json_array();
@@ -139,7 +139,7 @@ static void close_connection(connection *c, const char *reason, uint64_t now) {
     free(c);
 }
 
-/* Puts the response's head into the empty send buffer. */
+/* Writes the response's head into the empty send buffer. */
 static void write_head(connection *c, int status, const char *fields) {
     c->out_len = (size_t)snprintf((char *)c->out, sizeof c->out, "HTTP/1.1 %d %s\r\n%s%s\r\n", status,
                                   http1_reason(status), fields, c->keep_alive ? "" : "Connection: close\r\n");
@@ -176,7 +176,7 @@ static void respond(connection *c, const http1_request *r, uint64_t now) {
     server_log(c->service->server, "request", record, now);
 }
 
-/* Takes the next request that is complete in the buffer, if there is one. */
+/* Takes the next complete request from the buffer, if there is one. */
 static void take_request(connection *c, uint64_t now) {
     http1_request r;
     ssize_t head = http1_parse_request(c->in, c->in_len, &c->scanned, &r);
@@ -219,7 +219,7 @@ static void response_done(connection *c, uint64_t now) {
     }
 }
 
-/* Refills the send buffer from the body. False when the body cannot be read. */
+/* Refills the send buffer from the body. False: the body cannot be read. */
 static bool refill(connection *c) {
     ssize_t n = catalogue_body_read(&c->response.body, c->out, sizeof c->out);
     c->out_sent = 0;
@@ -228,7 +228,7 @@ static bool refill(connection *c) {
     return n >= 0;
 }
 
-/* Sends what the socket takes. NULL, or the reason to close. */
+/* Sends what the socket takes. Returns NULL or the reason to close. */
 static const char *send_response(connection *c, uint64_t now) {
     for (int i = 0; i < SENDS_PER_ROUND; i++) {
         if (c->out_sent == c->out_len) {
@@ -250,7 +250,7 @@ static const char *send_response(connection *c, uint64_t now) {
     return NULL;
 }
 
-/* Reads what there is. NULL, or the reason to close. */
+/* Reads what has arrived. Returns NULL or the reason to close. */
 static const char *receive(connection *c, uint64_t now) {
     char *to = c->in + c->in_len;
     size_t room = sizeof c->in - c->in_len;
@@ -276,7 +276,7 @@ static void on_ready(server_watch *w, uint32_t events, uint64_t now) {
     const char *reason = NULL;
     if (c->state != RESPONDING && !c->eof && (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0)
         reason = receive(c, now);
-    /* Pipelined requests are answered one after the other, so long as the socket takes it. */
+    /* Pipelined requests are answered one after the other while the socket takes the responses. */
     for (int i = 0; i < SENDS_PER_ROUND && !reason; i++) {
         if (c->state == READING)
             take_request(c, now);
@@ -286,7 +286,7 @@ static void on_ready(server_watch *w, uint32_t events, uint64_t now) {
         if (c->state == RESPONDING)
             break;
     }
-    /* A complete request may still wait in the buffer: a writable socket is then the sign to go on. */
+    /* The buffer may still have a complete request, which is taken when the socket is writable. */
     bool more = c->state == RESPONDING || (c->state == READING && c->in_len > 0 && c->scanned == 0);
     if (!reason && c->eof && !more)
         reason = "closed by the client";
@@ -296,12 +296,12 @@ static void on_ready(server_watch *w, uint32_t events, uint64_t now) {
         set_events(c, (c->state == RESPONDING || c->eof ? 0u : EPOLLIN) | (more ? EPOLLOUT : 0u));
 }
 
-/* The kernel's controllers go by its own names. */
+/* The kernel's name of a congestion controller. */
 static const char *kernel_name(const char *controller) {
     return !controller ? "cubic" : strcmp(controller, "newreno") == 0 ? "reno" : controller;
 }
 
-/* Connections inherit the listener's; the default of the namespace may be any. */
+/* Set on the listener, from which connections inherit it: the namespace's default may be any. */
 static bool set_cc(int fd, const char *controller, char *error) {
     const char *name = kernel_name(controller);
     return setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, (socklen_t)strlen(name)) == 0 ||
@@ -316,7 +316,7 @@ static size_t count_of(const service *s, const xl_addr *remote) {
     return n;
 }
 
-/* Closes the connection that has been idle longest; of that client only where one is given. False: there is none. */
+/* Closes the connection that has been idle longest, of client `of` if given. False: no connection is idle. */
 static bool evict(service *s, const xl_addr *of, uint64_t now) {
     connection *oldest = NULL;
     for (connection *c = s->first; c; c = c->next) {
@@ -335,7 +335,7 @@ static bool make_room(service *s, const xl_addr *remote, uint64_t now) {
     return s->count < s->most || evict(s, NULL, now);
 }
 
-/* The request, if it has come, is read first: a socket that is closed with data unread is reset, its answer lost. */
+/* Reads the request first, if it has arrived: closing a socket with unread data resets it, and the answer is lost. */
 static void turn_away(service *s, int fd) {
     static const char busy[] = "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n"
                                "Retry-After: " CATALOGUE_RETRY_AFTER "\r\n\r\n";
@@ -356,7 +356,7 @@ static void add_connection(service *s, int fd, const xl_addr *remote, uint64_t n
     char unheard[SERVER_ERROR_BYTES];
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
     set_cc(fd, server_get_config(s->server)->settings.scheme.cc,
-           unheard); /* an MPTCP listener does not pass it on to joins */
+           unheard); /* joining subflows do not inherit it from an MPTCP listener */
     c->service = s;
     c->remote = *remote;
     c->response.body.handle = -1;
@@ -387,8 +387,8 @@ static int accept_one(const service *s, xl_addr *remote) {
     return fd;
 }
 
-/* No descriptor is left for the connection that waits: a file that is kept open gives up its own, or the connection
- * that has been idle longest, or the new one is turned away by the spare one. False when not even that helps. */
+/* Frees a descriptor for the waiting connection: that of a file kept open, or else of the connection that has been idle
+ * longest. Or else refuses the new connection by means of the spare descriptor. False: none of these is possible. */
 static bool accept_without_descriptor(service *s, uint64_t now) {
     xl_addr remote;
     if (server_release_descriptor(s->server) || evict(s, NULL, now))
@@ -413,7 +413,7 @@ static void on_accept(server_watch *w, uint32_t events, uint64_t now) {
             add_connection(s, fd, &remote, now);
             continue;
         }
-        /* The kernel says so also when no connection waits: one does when the loop says it, at first. */
+        /* The kernel returns these errors also if no connection waits. At the first call the loop has reported one. */
         bool is_short = error == EMFILE || error == ENFILE;
         if (is_short && i > 0)
             return;

@@ -8,18 +8,18 @@
 #include "http/hq.h"
 #include "server/report.h"
 
-#define MAX_SUMMARY_PATHS   1024 /* paths named in the summary; their bytes are counted beyond that too */
+#define MAX_SUMMARY_PATHS   1024 /* paths listed in the summary; bytes of further paths are counted too */
 #define FIRST_FRAME_URGENCY 0
-/* Clients send requests without content: what may be under way of one, and of all of a connection. */
+/* Flow control windows for requests, which have no content: of one, and of all of a connection, in bytes. */
 #define REQUEST_WINDOW  65536
 #define REQUESTS_WINDOW (4 * 65536)
-/* Responses whose bodies are open: so many of each connection always, more of it while the service has not so many. */
+/* Responses with open bodies: OPEN_RESERVED of each connection, and more while the service has under OPEN_SHARED. */
 #define OPEN_RESERVED 16
 #define OPEN_SHARED   4096
 
 #define FAILURE_RECORD_US 1000000
 #define APPLICATION_ERROR 0x0c
-/* A session is silent for longer than a player waits between two chunks. */
+/* A session rests when it was silent for longer than a player waits between two chunks. */
 #define RESTS_AFTER_US 5000000
 #define RESTS_A_CALL   16
 
@@ -28,9 +28,9 @@ struct http3_service {
     catalogue *videos;
     http3_service_hooks hooks;
     struct connection *connections;
-    struct connection *awake, *awake_last; /* HTTP/3's that do not rest, by their newest events, the oldest first */
+    struct connection *awake, *awake_last; /* HTTP/3 connections that do not rest, least recently active first */
     size_t open_responses;
-    uint64_t now;                                /* of the running call, for callbacks */
+    uint64_t now;                                /* time of the current call, for callbacks */
     uint64_t failure_noted_at, failures_unnoted; /* handshakes that failed */
     server_totals totals;
 };
@@ -39,18 +39,18 @@ typedef struct connection {
     struct connection *prev, *next;
     http3_service *service;
     xl_connection *quic;
-    h3_session *h3; /* one of the two: what the handshake agreed on */
+    h3_session *h3; /* one of the two, by the negotiated ALPN */
     hq_session *hq;
     uint64_t number;
     uint64_t requests;
-    uint64_t active_at; /* its newest event */
+    uint64_t active_at; /* time of its newest event */
     struct connection *awake_prev, *awake_next;
     bool is_awake;
-    struct response *responses; /* that are not acknowledged yet */
-    size_t open_responses;      /* of them, whose bodies are still open */
+    struct response *responses; /* not yet acknowledged */
+    size_t open_responses;      /* responses with an open body */
 } connection;
 
-/* The answer to one request, until it is acknowledged or given up. */
+/* The answer to one request, until it is acknowledged or abandoned. */
 typedef struct response {
     struct response *next;
     connection *owner;
@@ -87,7 +87,7 @@ static void close_body(void *user) {
     r->owner->service->open_responses--;
 }
 
-/* Forgets the response of a stream; its body is closed by then, or by the session. */
+/* Forgets the response of a stream. Its body is already closed, or the session closes it. */
 static void forget_response(connection *c, uint64_t stream) {
     for (response **at = &c->responses; *at; at = &(*at)->next) {
         if ((*at)->stream == stream) {
@@ -120,7 +120,7 @@ static size_t response_headers(const catalogue_response *answer, const char *len
 static void log_request(const connection *c, uint64_t stream, const h3_request *request,
                         const catalogue_response *answer) {
     bool has_range = answer->content_length > 0 && answer->status < 300;
-    json_t *path = json_string(request->path); /* NULL when it is not UTF-8 */
+    json_t *path = json_string(request->path); /* NULL: not UTF-8 */
     json_t *fields = json_pack("{s:I, s:I, s:o, s:i, s:o, s:o}", "conn", (json_int_t)c->number, "stream",
                                (json_int_t)stream, "path", path ? path : json_null(), "status", answer->status, "first",
                                has_range ? json_integer((json_int_t)answer->first) : json_null(), "last",
@@ -128,7 +128,7 @@ static void log_request(const connection *c, uint64_t stream, const h3_request *
     note(c->service, "request", fields);
 }
 
-/* What the catalogue answers, as long as there is room for a further body. */
+/* The catalogue's answer, or a 503 if there is no room for another open body. */
 static void decide(connection *c, const h3_request *request, catalogue_response *answer) {
     catalogue_respond(c->service->videos, request->method, strlen(request->method), request->path,
                       strlen(request->path), request->range, request->range ? strlen(request->range) : 0, answer);
@@ -179,7 +179,7 @@ static void on_request(void *user, uint64_t stream, const h3_request *request) {
     }
 }
 
-/* HTTP/0.9 has no status: the code of the reset says whether to ask again. */
+/* HTTP/0.9 has no status: the error code of the reset says whether to retry. */
 static void on_hq_request(void *user, uint64_t stream, const char *path) {
     connection *c = user;
     catalogue_response answer;
@@ -252,7 +252,7 @@ static void note_event(connection *c, uint64_t now) {
     c->is_awake = true;
 }
 
-/* What lets go is but freed memory: so many a call, that none takes long. */
+/* Frees memory of sessions that rest: RESTS_A_CALL of them, so that no call takes long. */
 static void rest(http3_service *s) {
     for (int i = 0; i < RESTS_A_CALL && s->awake && s->now - s->awake->active_at >= RESTS_AFTER_US; i++) {
         connection *c = s->awake;
@@ -336,7 +336,7 @@ static const char *reason_word(xl_close_reason reason) {
     return "error";
 }
 
-/* Logs and adds up what the connection did. */
+/* Logs the connection's figures and adds them to the totals. */
 static void account(connection *c, const xl_event *closed) {
     http3_service *s = c->service;
     xl_connection_stats stats;
@@ -363,8 +363,8 @@ static void account(connection *c, const xl_event *closed) {
     note(s, "connection_closed", fields);
 }
 
-/* What a client that could not connect leaves behind: at most a record a second, however many come. Who gave up by
- * itself did not fail: a player that races two paths does so (RFC 9000 section 10.2.3). */
+/* Logs failed handshakes, at most one record a second. A client that closed the connection itself did not fail: a
+ * player that races two paths does so (RFC 9000 section 10.2.3). */
 static void note_failed_handshake(http3_service *s, const xl_event *closed) {
     if (closed->error_code == 0 || closed->error_code == APPLICATION_ERROR)
         return;
@@ -404,7 +404,7 @@ static void on_event(http3_service *s, const xl_event *event) {
         if (!c)
             xl_connection_close(event->connection, H3_INTERNAL_ERROR, "out of memory", s->now);
     }
-    if (!c) { /* it ended before, or could not become, an HTTP/3 connection */
+    if (!c) { /* it ended before it became an HTTP connection */
         if (event->type == XL_EVENT_CLOSED) {
             note_failed_handshake(s, event);
             xl_connection_free(event->connection);

@@ -188,7 +188,7 @@ static void init(server_config *c, int argc, char **argv) {
 uint64_t server_max_per_address(const server_config *c, uint64_t max_connections) {
     if (c->max_per_address != SERVER_SHARE_PER_ADDRESS)
         return c->max_per_address;
-    /* Behind a balancer that forwards like a NAT all clients have its address. */
+    /* Behind a balancer that forwards like a NAT, all clients have the balancer's address. */
     return c->lb_file ? 0 : (max_connections + 3) / 4;
 }
 

@@ -6,10 +6,10 @@
 
 #include "server/server.h"
 
-/* False with one sentence in error[SETTINGS_ERROR_BYTES]. Strings of argv are pointed to. */
+/* False: error[SETTINGS_ERROR_BYTES] has a sentence. *out points to strings of argv. */
 bool server_options_parse(int argc, char **argv, server_config *out, char *error);
-/* Reads the command line of `base` again, and over it the file of --params. False with one sentence that names file and
- * line in error, and *out is as it was. */
+/* Reads the command line of `base` again, and the file of --params, which overrides it. False: error has a sentence
+ * with file and line, and *out is unchanged. */
 bool server_options_load_params(const server_config *base, server_config *out, char *error);
 /* Prints --help. */
 void server_options_print_usage(void);

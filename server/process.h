@@ -1,5 +1,5 @@
-/* One serving process: the event loop, its services, its part of the log. xlink-server is one of these, or a parent
- * (server/workers.h) and several. */
+/* One serving process: the event loop, its services, its part of the log. xlink-server is one such process, or a parent
+ * (server/workers.h) with several. */
 #ifndef SERVER_PROCESS_H
 #define SERVER_PROCESS_H
 
@@ -15,7 +15,7 @@
 
 struct server {
     server_config base;   /* the command line */
-    server_config config; /* with what --params says on top */
+    server_config config; /* the command line, overridden by --params */
     int argc;
     char **argv;
     bool has_deployment;
@@ -34,23 +34,22 @@ struct server {
     server_service *running[SERVER_SERVICES];
 };
 
-/* Signals that the loops of parent and workers look at; set by handlers. */
+/* Signals that arrived; handlers set them, and the loops of parent and workers read them. */
 typedef struct {
     volatile sig_atomic_t end, reload, child;
 } server_signals;
 extern server_signals server_signalled;
 void server_catch_signals(sigset_t *unblocked);
 
-/* Opens what does not depend on the process: files to serve, the deployment, the parameters. False when it said on
- * stderr why not. */
+/* Opens what all processes share: files to serve, the deployment, the parameters. False: the reason is on stderr. */
 bool server_open(server *);
-/* Reads --params again; false when it said why not, and then nothing has changed. */
+/* Reads --params again. False: the reason is on stderr, and nothing has changed. */
 bool server_reload(server *);
 void server_close(server *);
 
-/* Starts the services; the addresses that they listen on go into *listening. False when it said why not. */
+/* Starts the services and adds their addresses to *listening. False: the reason is on stderr. */
 bool server_start(server *, json_t *listening);
-/* Until told to end; then the services are stopped and their totals added up. */
+/* Runs the loop until a signal ends it, then stops the services and adds up their totals. */
 void server_run(server *);
 void server_stop(server *, server_totals *);
 

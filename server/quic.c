@@ -1,4 +1,4 @@
-/* HTTP/3 over libxlink: one wildcard socket, as many connections as come. */
+/* HTTP/3 over libxlink: one wildcard socket for all connections. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ struct server_service {
     xl_udp *udp;
     xl_endpoint *endpoint;
     http3_service *http3;
-    xl_deployment deployment; /* of a worker: with its way to the others */
+    xl_deployment deployment; /* a worker's, with its way to the others */
     server_watch watch, inbox;
     bool watching, watching_inbox, told_left_out;
     uint8_t *passed_on; /* FORWARD_DATAGRAM_MAX */
@@ -37,7 +37,7 @@ static void quic_ready(server_watch *watch, uint32_t events, uint64_t now) {
     http3_service_process(s->http3, now);
 }
 
-/* Datagrams that came to another worker. */
+/* Reads datagrams that reached another worker. */
 static void inbox_ready(server_watch *watch, uint32_t events, uint64_t now) {
     (void)events;
     server_service *s = watch->user;
@@ -149,8 +149,8 @@ static uint64_t next_connection(void *user) {
     return server_next_connection(user);
 }
 
-/* The process's part in the deployment. Its random choices are its own, also with --seed: with the key of a process
- * that was here before it would issue that one's connection IDs again. */
+/* Sets the process's part in the deployment. Each process has its own random key, also with --seed: with the key of an
+ * earlier process it would issue the same connection IDs again. */
 static bool join_deployment(server_service *s, xl_config *c, char *error) {
     s->deployment = *server_get_deployment(s->owner);
     s->deployment.forward = server_get_worker(s->owner) ? pass_on : NULL;
@@ -232,7 +232,7 @@ static server_service *quic_start(server *owner, uint64_t now, xl_addr *bound, c
 }
 
 static void quic_reconfigure(server_service *s, uint64_t now) {
-    /* The names were checked with the file; what is left to fail is memory, and then the old parameters stay. */
+    /* The names were checked when the file was read, so only memory can fail; then the old parameters stay. */
     (void)xl_endpoint_reconfigure(s->endpoint, &server_get_config(s->owner)->settings.scheme, now);
 }
 

@@ -30,7 +30,7 @@ typedef struct {
     server_worker inherited;
     pid_t pid;  /* 0: not running */
     int report; /* a pipe: "\n" when it has started, its summary when it ends */
-    char *text; /* what came from it */
+    char *text; /* read from it */
     size_t text_len;
     bool started;
     unsigned starts;
@@ -60,7 +60,7 @@ static void report_totals(int fd, const server_totals *t) {
     json_decref(all);
 }
 
-/* What belongs to the parent, or to the other workers, is closed; ways to the others stay. */
+/* Closes descriptors of the parent and of other workers, except the sockets that lead to these. */
 static void close_foreign(parent *p, unsigned self) {
     for (unsigned i = 0; i < p->count; i++) {
         worker *w = &p->workers[i];
@@ -95,12 +95,12 @@ _Noreturn static void become_worker(parent *p, unsigned number, int report) {
     server_signalled = (server_signals){0};
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != p->self)
-        _exit(0); /* the parent went away meanwhile */
+        _exit(0); /* the parent ended meanwhile */
     close_foreign(p, number);
     s->worker = &p->workers[number].inherited;
     s->deployment.worker = number;
     if (s->log) {
-        (void)jsonl_close(s->log); /* nothing is in its buffer */
+        (void)jsonl_close(s->log); /* its buffer is empty */
         s->log = jsonl_open_shared(s->config.out_file, s->start_us, (int)number);
         jsonl_limit(s->log, s->config.out_bytes);
     }
@@ -144,7 +144,7 @@ static void take_summary(worker *w) {
     json_decref(o);
 }
 
-/* Takes what the worker has written; false at the end of its pipe. */
+/* Reads what the worker has written. False: end of its pipe. */
 static bool read_report(worker *w) {
     char piece[16384];
     ssize_t n = read(w->report, piece, sizeof piece);
@@ -191,7 +191,7 @@ static void worker_ended(parent *p, unsigned number, int status) {
     finish_report(w);
     if (p->ending)
         return;
-    if (!p->listening) { /* it has said why it cannot */
+    if (!p->listening) { /* its reason is on stderr */
         p->ending = true;
         p->status = 2;
         return;
