@@ -13,7 +13,7 @@ bool mp_flows_start(mp_shell *shell, char error[MP_ERROR_SIZE]);
 void mp_flows_begin(mp_flows *flows, uint64_t t0_us);
 /* Closes all connections. */
 void mp_flows_stop(mp_flows *flows);
-/* What they carried over time, as JSON Lines (docs/reference/formats.md). False with errno set. */
+/* What they carried over time, as JSON Lines (docs/reference/results.md). False with errno set. */
 bool mp_flows_write(const mp_flows *flows, const mp_result *file);
 /* An array with an object for each flow: name, cc, direction, path, received_bytes, connections, failures. */
 json_t *mp_flows_report(const mp_flows *flows);

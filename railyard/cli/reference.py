@@ -103,9 +103,7 @@ def _command(name: str, command: Any) -> list[str]:
         "",
         str(command.help or "").strip(),
         "",
-        "```",
-        _usage(name, command.params) + (" COMMAND" if hasattr(command, "commands") else ""),
-        "```",
+        f"`{_usage(name, command.params)}{' COMMAND' if hasattr(command, 'commands') else ''}`",
         "",
     ]
     arguments = [parameter for parameter in command.params if parameter.param_type_name == "argument"]
@@ -417,8 +415,10 @@ SETS = {
 def installing() -> str:
     """The page on installing; its last section has the rows of scripts/setup.sh."""
     lines = (line.split("\t") for line in _output(ROOT / "scripts" / "setup.sh", "--rows").splitlines())
-    rows = grouped(((SETS[name], f"`{package}`"), why) for name, package, why in lines)
-    table = _table(("for", "Debian package", "why"), [(*key, "; ".join(why)) for key, why in rows.items()])
+    reasons = grouped(((SETS[name], f"`{package}`"), why) for name, package, why in lines)
+    rows = grouped(((who, "; ".join(why)), package) for (who, package), why in reasons.items())
+    cells = [(who, ", ".join(names), why) for (who, why), names in rows.items()]
+    table = _table(("for", "Debian packages", "why"), cells)
     page = FOLDER / "../howto/install.md"
     written_by_hand = page.read_text(encoding="utf-8").partition(NOTE)[0]
     return written_by_hand + NOTE + "\n" + "\n".join(table)

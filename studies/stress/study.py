@@ -95,7 +95,7 @@ def tables(measured: Measured) -> Iterator[tuple[str, str]]:
     rows.append(["arena", *(of.arena for of in columns)])
     rows.append(["score", *(of.score for of in columns)])
     yield "matrix", markdown(["scenario", *(f"`{of.name}`" for of in columns)], rows, left=1 + len(columns))
-    unknown = dict.fromkeys(sentence for of in columns for sentence in of.unknown)
+    unknown = grouped((sentence.removesuffix(f" ({of.name})."), of.name) for of in columns for sentence in of.unknown)
     ran = grouped(((of.version, of.by), f"`{of.name}`") for of in columns)
     yield (
         "versions",
@@ -106,6 +106,7 @@ def tables(measured: Measured) -> Iterator[tuple[str, str]]:
         ),
     )
     if unknown:
-        yield "unknown", markdown_of(["\n".join(f"- {sentence}" for sentence in unknown)])
+        sentences = (f"- {reason} ({', '.join(names)})." for reason, names in unknown.items())
+        yield "unknown", markdown_of(["\n".join(sentences)])
     fails = [[one.scenario, f"`{of.name}`", one.what, f"`{one.command}`"] for of in columns for one in of.fails]
     yield "fails", markdown(HEADS, sorted(fails), left=len(HEADS)) if fails else "No scenario fails."
