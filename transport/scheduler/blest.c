@@ -1,7 +1,7 @@
 /* BLEST, blocking estimation (S. Ferlin, O. Alay, O. Mehani, R. Boreli, "BLEST: Blocking Estimation-based MPTCP
- * Scheduler for Heterogeneous Networks", IFIP Networking 2016), section IV. As min-RTT, but when only a slower path S
- * has a window, a packet on it stays in the send window for RTT_S. If meanwhile the fast path F could send more than
- * the send window has left, F would be blocked: wait for F. With W the send window,
+ * Scheduler for Heterogeneous Networks", IFIP Networking 2016), section IV. BLEST decides as min-RTT does, unless only
+ * a slower path S has a window. A packet on S stays in the send window for RTT_S. If the fast path F could send more in
+ * that time than the rest of the send window, S would block F, and BLEST waits for F. With W the send window,
  *
  *     rtts = RTT_S / RTT_F,   X = MSS_F (cwnd_F + (rtts - 1) / 2) rtts      cwnd_F in packets
  *     wait if  lambda X > W - (in flight on S + one packet)
@@ -9,7 +9,7 @@
  * lambda corrects the estimate once in RTT_S: up when the send window was blocked in that time, down when not. The
  * paper leaves its steps open; start 1.2, +0.04, -0.01 and the limits 1.0 and 1.3 are those of the authors' scheduler
  * in the Linux kernel. The send window is the least of the stream's and the connection's flow-control credit and the
- * send buffer: where it is much larger than what the fast path sends in RTT_S, BLEST decides as min-RTT does. */
+ * send buffer. If it is much larger than what the fast path sends in RTT_S, BLEST decides as min-RTT does. */
 #include "scheduler/scheduler.h"
 
 #include <assert.h>
@@ -41,7 +41,8 @@ static void correct_lambda(blest *s, uint64_t now, uint64_t slow_rtt_us) {
     s->updated_at = now;
 }
 
-/* X: what the fast path could send, growing by a packet a round trip, while a packet is on its way on the slow one. */
+/* X: bytes that the fast path could send while a packet is in transit on the slow one. Its window grows by a packet a
+ * round trip. */
 static double fast_bytes(const xl_scheduler_path *fast, const xl_scheduler_path *slow) {
     double rtts = (double)slow->srtt_us / (double)(fast->srtt_us ? fast->srtt_us : 1);
     double mss = (double)fast->mtu_bytes;

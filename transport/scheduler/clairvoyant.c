@@ -1,41 +1,42 @@
 /* A clairvoyant scheduler, for simulations only: a reference for what a scheduler could reach with the same transport.
- * It asks the network when a packet would arrive on each path that left now, or as soon as the path may send.
+ * For each path it asks the network when a packet would arrive that leaves now, or as soon as the path may send.
  *
- * With n packets left to send, a path may carry the next one if fewer than n packets could be there before it by the
- * other paths: sent there as fast as windows and pacers allow. Otherwise the packet waits for them, since all that is
- * left is complete earlier without this path. If several may carry it, the path with the earliest arrival does. Nothing
- * is sent that a full queue would drop.
+ * With n packets left to send, a path may carry the next one if fewer than n packets could arrive before it on the
+ * other paths, sent there as fast as windows and pacers allow. Otherwise the packet waits for the other paths, because
+ * they complete all that is left earlier without this one. If several paths may carry it, the path with the earliest
+ * arrival does. No packet is sent that a full queue would drop.
  *
- * Where that holds for all streams together and not for the one that is next to send, the path carries what follows
- * that stream.
+ * If the condition holds for all streams together, but not for the stream that sends next, the path carries data of the
+ * streams after it.
  *
- * The arrivals are exact where the network's are (xl_foresight). The windows to come are foreseen by a model: each
- * packet is acknowledged at once when it arrives, each acknowledged byte makes room for another one, or for two in slow
- * start, and nothing is lost. What the application will write next is not foreseen. */
+ * Arrivals are as exact as the network's answers (xl_foresight). Future windows follow a model: each packet is
+ * acknowledged at once when it arrives, each acknowledged byte makes room for another one, or for two in slow start,
+ * and nothing is lost. Future writes of the application are unknown. */
 #include "scheduler/clairvoyant.h"
 #include "scheduler/scheduler.h"
 
 #define ACK_BYTES      45   /* UDP payload of a packet with an ACK_MP */
-#define OVERHEAD_BYTES 40   /* of a packet beside stream data, about */
-#define ACKS_MAX       1024 /* that are kept in mind; what is more joins the last one */
-#define ARRIVED_MAX    256  /* of these, of packets that have arrived already */
+#define OVERHEAD_BYTES 40   /* bytes of a packet beside stream data, approximately */
+#define ACKS_MAX       1024 /* acknowledgements that are kept; further ones are added to the last */
+#define ARRIVED_MAX    256  /* of these, acknowledgements of packets that have already arrived */
 
-/* A packet that arrives at `at`. When it is the next one, `at` becomes the arrival of its acknowledgement. */
+/* A packet on its way, then its acknowledgement. `at` is the packet's arrival, and the acknowledgement's once is_back
+ * is set. */
 typedef struct {
     uint64_t at, bytes;
     bool is_back;
 } acknowledgement;
 
-/* A path that sends as fast as it may. */
+/* A model of a path that sends as fast as it may. */
 typedef struct {
     const xl_foresight *network;
     void *there, *back;
     xl_pacer pacer;
     uint64_t now, rate, packet_bytes;
     uint64_t window, first_window, ssthresh, in_flight;
-    acknowledgement ack[ACKS_MAX]; /* in the order of their times, from first up to end */
+    acknowledgement ack[ACKS_MAX]; /* ack[first .. end), in the order of their times */
     size_t first, end;
-    bool was_full; /* a packet would have been dropped, and was not sent until later */
+    bool was_full; /* a packet was delayed because the queue would have dropped it */
 } future;
 
 static uint64_t back_at(const future *f, uint64_t at) {
@@ -51,7 +52,8 @@ static void await(future *f, uint64_t arrives_at, uint64_t bytes) {
         f->ack[f->end++] = (acknowledgement){.at = arrives_at, .bytes = bytes};
 }
 
-/* What has arrived already: acknowledged over the time that the way back takes now, before all the rest. */
+/* Adds the acknowledgements of packets that have already arrived: spread evenly over the present delay of the way back,
+ * before all others. */
 static void await_arrived(future *f, uint64_t bytes) {
     uint64_t last_at = bytes > 0 ? back_at(f, f->now) : XL_NEVER;
     if (last_at == XL_NEVER)
@@ -89,7 +91,7 @@ static bool begin(future *f, const xl_scheduler_view *view, const xl_foreseen *k
     return true;
 }
 
-/* The next acknowledgement; NULL: none comes. */
+/* Returns the next acknowledgement, or NULL if none comes. */
 static const acknowledgement *next_acknowledgement(future *f) {
     for (; f->first < f->end; f->first++) {
         acknowledgement *a = &f->ack[f->first];
@@ -102,7 +104,7 @@ static const acknowledgement *next_acknowledgement(future *f) {
     return NULL;
 }
 
-/* Time goes on to the next acknowledgement. */
+/* Advances the time to the next acknowledgement and processes it. */
 static void take(future *f, const acknowledgement *a) {
     f->first++;
     f->now = a->at > f->now ? a->at : f->now;
@@ -112,7 +114,7 @@ static void take(future *f, const acknowledgement *a) {
         xl_pacer_set_rate(&f->pacer, (uint64_t)((double)f->rate * (double)f->window / (double)f->first_window), f->now);
 }
 
-/* When the next packet arrives that the path may send. */
+/* Sends the next packet as early as the path may. Returns its arrival. */
 static uint64_t next_arrival(future *f) {
     for (;;) {
         const acknowledgement *a;
@@ -137,7 +139,7 @@ static uint64_t next_arrival(future *f) {
     }
 }
 
-/* How many packets, at most `most`, the other usable paths could bring before `at`. */
+/* Returns how many packets, at most `most`, the other usable paths could deliver before `at`. */
 static uint64_t others_before(const xl_scheduler_view *view, const xl_foreseen *known, size_t self, uint32_t usable,
                               uint64_t at, uint64_t most) {
     uint64_t count = 0;
@@ -156,7 +158,8 @@ static uint64_t packets(const xl_scheduler_path *p, uint64_t bytes) {
     return bytes == 0 ? 1 : (bytes + payload - 1) / payload;
 }
 
-/* Bit set of places in view->path: available before standby. What does not answer at present may answer in time. */
+/* Bit set of indices into view->path: the available paths, or all paths if all are on standby. Suspect paths are
+ * included, because they may answer in time. */
 static uint32_t usable_paths(const xl_scheduler_view *view) {
     uint32_t all = 0, available = 0;
     for (size_t i = 0; i < view->count; i++) {
@@ -166,7 +169,7 @@ static uint32_t usable_paths(const xl_scheduler_view *view) {
     return available ? available : all;
 }
 
-/* By arrival; paths that the packet does not go by are left out. */
+/* Inserts view->path[i] into the order, which is sorted by arrival. */
 static void insert(xl_scheduler_decision *out, uint64_t arrival[XL_MAX_PATHS], size_t i) {
     size_t at = out->count++;
     for (; at > 0 && arrival[i] < arrival[out->order[at - 1]]; at--)
@@ -216,7 +219,7 @@ static void clairvoyant_foresee(void *state, const xl_scheduler_view *view, cons
         xl_scheduler_decide_by_rtt(view, out);
 }
 
-/* No endpoint asks for this: without foresight the scheduler is refused. */
+/* Not called: an endpoint without foresight refuses this scheduler. */
 static void clairvoyant_decide(void *state, const xl_scheduler_view *view, xl_scheduler_decision *out) {
     (void)state;
     xl_scheduler_decide_by_rtt(view, out);

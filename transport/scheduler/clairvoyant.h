@@ -1,11 +1,11 @@
-/* What a connection tells the clairvoyant scheduler. */
+/* Input of the clairvoyant scheduler from a connection. */
 #ifndef XL_SCHEDULER_CLAIRVOYANT_H
 #define XL_SCHEDULER_CLAIRVOYANT_H
 
 #include "recovery/pacer.h"
 #include "scheduler/foresight.h"
 
-/* What a scheduler that knows the future needs of a path, beyond its view. */
+/* What the clairvoyant scheduler needs of a path beyond the view. */
 typedef struct {
     const xl_addr *local, *remote;
     const xl_pacer *pacer;   /* NULL: not paced */

@@ -1,38 +1,38 @@
-/* Earliest delivery first: a packet goes where it is expected to arrive first. What is expected is the time for all
- * that is in flight on the path at its capacity, and never less than the path's smallest RTT. The smoothed RTT, which
- * min-RTT goes by, says how long packets took that were sent a round trip ago; a path that has just lost its capacity
- * still looks fast by it, and a large congestion window then takes a whole request at once.
+/* Earliest delivery first: a packet goes to the path where it is expected to arrive first. The estimate is the time to
+ * deliver all bytes in flight on the path at its capacity, at least the path's smallest RTT. The smoothed RTT, which
+ * min-RTT uses, shows the delay of packets that were sent a round trip ago: a path that has just lost its capacity
+ * still looks fast, and a large congestion window then takes a whole request at once.
  *
- * While another path is usable, no path gets more than QUEUE_MAX_US of queue: what is not committed yet can still go to
- * whichever path turns out to be fast. The delay by others' packets does not count, because it does not become less by
- * waiting. The idea of a limit short of the congestion window is that of BLEST (Ferlin et al., IFIP Networking 2016);
- * there it bounds blocking of the send window, here it bounds regret. */
+ * While another path is usable, no path gets more than QUEUE_MAX_US of queue, because unsent data can still go to
+ * whichever path turns out to be fast. Delay by others' packets does not count, because waiting does not reduce it.
+ * BLEST (Ferlin et al., IFIP Networking 2016) also limits a path below its congestion window; there the limit bounds
+ * blocking of the send window, here it bounds regret. */
 #include "minmax.h"
 #include "scheduler/scheduler.h"
 
 #define QUEUE_MAX_US 150000
 #define ACK_SLACK_US 8000 /* an acknowledgement waits for a second packet, and for the sender's next burst */
-#define FEW_PACKETS  10   /* so many may always be in flight, as many as in an initial window: they measure the rate */
+#define FEW_PACKETS  10   /* may always be in flight, as many as an initial window: they measure the rate */
 
 static bool is_healthy(const xl_scheduler_path *p) {
     return !p->is_suspect && !p->is_standby && p->has_rtt;
 }
 
-/* RTTs stay near the smallest, and nothing in flight is overdue. */
+/* Whether RTTs stay near the smallest one and no packet in flight is overdue. */
 static bool has_no_queue(const xl_scheduler_path *p) {
     uint64_t near = p->min_rtt_us + p->min_rtt_us / 4 + ACK_SLACK_US;
     return p->latest_rtt_us <= near && p->oldest_us <= near;
 }
 
-/* Until all that is in flight is acknowledged. Without a queue the present rate of acknowledgements says how much was
- * sent, not how much the path can carry: then the capacity counts. With a queue that rate counts too: it falls as soon
- * as acknowledgements stay away. */
+/* Time until all bytes in flight are acknowledged. Without a queue the present rate of acknowledgements is the rate of
+ * sending, not what the path can carry, so the capacity alone counts. With a queue the larger of both times counts: the
+ * rate falls as soon as acknowledgements stop. */
 static uint64_t drain_us(const xl_scheduler_path *p) {
     return has_no_queue(p) ? p->drain_us : xl_max(p->drain_us, p->queue_us);
 }
 
-/* When a packet sent now will arrive, without jitter half of the smallest RTT before its acknowledgement. The oldest
- * packet in flight takes what is left of the smallest RTT, and the others follow at the path's rate. */
+/* Expected time until a packet sent now arrives: half of the smallest RTT before its acknowledgement, jitter ignored.
+ * The oldest packet in flight takes what is left of the smallest RTT, and the others follow at the path's rate. */
 static uint64_t arrival_us(const xl_scheduler_path *p) {
     uint64_t drain = drain_us(p);
     if (drain == XL_NEVER)
@@ -41,7 +41,7 @@ static uint64_t arrival_us(const xl_scheduler_path *p) {
     return xl_max(first + drain, p->min_rtt_us) - p->min_rtt_us / 2;
 }
 
-/* By three tenths: rates are estimates, and near a tie the smaller smoothed RTT decides. */
+/* Whether a_us is earlier by more than 30 %. Rates are estimates; near a tie the smaller smoothed RTT decides. */
 static bool is_clearly_earlier(uint64_t a_us, uint64_t b_us) {
     return a_us != XL_NEVER && a_us + a_us / 10 * 3 < b_us;
 }
@@ -52,8 +52,8 @@ static bool has_long_queue(const xl_scheduler_path *p) {
     return drain_us(p) > p->min_rtt_us + p->cross_us + QUEUE_MAX_US;
 }
 
-/* All that is still to be sent might be there sooner by a faster path alone, although its window is full at present:
- * the question of ECF (Lim et al., CoNEXT 2017), asked with the rate in place of window and RTT. */
+/* Waits for a faster path with a full window if it alone would deliver all unsent data earlier. This is the question of
+ * ECF (Lim et al., CoNEXT 2017), with the rate in place of window and RTT. */
 static void wait_for_full(const xl_scheduler_view *view, xl_scheduler_decision *out) {
     const xl_scheduler_path *choice = &view->path[out->order[0]];
     for (size_t i = 0; i < view->count; i++) {
@@ -69,8 +69,8 @@ static void wait_for_full(const xl_scheduler_view *view, xl_scheduler_decision *
     }
 }
 
-/* The first choice is held back by its pacer. Others carry what they bring there before the first choice alone, at the
- * rate of its pacer, would bring all that is still to be sent. */
+/* If the pacer holds back the first choice, removes the other paths, except those that deliver a packet clearly before
+ * the first choice alone would deliver all unsent data at its pacing rate. */
 static void use_while_paced(const xl_scheduler_view *view, xl_scheduler_decision *out) {
     const xl_scheduler_path *best = &view->path[out->order[0]];
     uint64_t alone = arrival_us(best);

@@ -1,13 +1,13 @@
 /* ECF, earliest completion first (Y.-s. Lim, E. Nahum, D. Towsley, R. Gibbens, "ECF: An MPTCP Path Scheduler to Manage
- * Heterogeneous Paths", ACM CoNEXT 2017), Algorithm 1. As min-RTT, but when only a slower path S has a window, it waits
- * for the fast path F if all that is left to send would be through earlier that way. With k what is left to send and
- * delta = max(sigma_F, sigma_S), the RTTs' variations,
+ * Heterogeneous Paths", ACM CoNEXT 2017), Algorithm 1. ECF decides as min-RTT does, unless only a slower path S has a
+ * window. Then it waits for the fast path F if F would complete all unsent data earlier. With k the unsent bytes and
+ * delta = max(sigma_F, sigma_S), the larger variation of both RTTs,
  *
- *     wait if  (1 + k / cwnd_F) RTT_F < (1 + waiting beta) (RTT_S + delta)   F, after a round trip, is through earlier
- *     and      k / cwnd_S RTT_S >= 2 RTT_F + delta                           S is not through before F could answer
+ *     wait if  (1 + k / cwnd_F) RTT_F < (1 + waiting beta) (RTT_S + delta)   F, after a round trip, completes earlier
+ *     and      k / cwnd_S RTT_S >= 2 RTT_F + delta                           S does not complete before F could answer
  *
- * beta = 0.25 is hysteresis: it counts while the scheduler is waiting already. k / cwnd is at least one, since sending
- * anything takes a round trip; so it is in the authors' implementation. */
+ * beta = 0.25 is hysteresis: it applies while the scheduler is already waiting. k / cwnd is at least 1, as in the
+ * authors' implementation, because any transfer takes a round trip. */
 #include "scheduler/scheduler.h"
 
 #define BETA 0.25

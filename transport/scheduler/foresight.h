@@ -1,15 +1,16 @@
-/* What a simulator knows of its network's future; the clairvoyant scheduler asks for it. Not of the public API: of
- * other rooms the simulator alone includes this header, and endpoint/foresight.h. */
+/* What a simulator knows of its network's future, for the clairvoyant scheduler. Not part of the public API: outside of
+ * transport/ only the simulator includes this header, and endpoint/foresight.h. */
 #ifndef XL_SCHEDULER_FORESIGHT_H
 #define XL_SCHEDULER_FORESIGHT_H
 
 #include "xlink/xlink.h"
 
-/* A question is about one way, from an address to another: it begins with ask(), which returns a handle, valid until
- * the next question about this way; NULL: the way is unknown. Then inside() gives the datagrams that are under way
- * already, oldest first: UDP payload bytes, and when each will arrive, XL_NEVER: it will not; false: there is none
- * left. send() says when one more would arrive that leaves at `at`, behind these and all that were supposed before in
- * this question; XL_NEVER: it would not, and counts for nothing. `at` does not decrease. */
+/* A query concerns one direction, from one address to another, and begins with ask().
+ * - ask() returns a handle, valid until the next query about this direction. NULL: the direction is unknown.
+ * - inside() returns the datagrams in transit, oldest first: UDP payload bytes, and the time of arrival (XL_NEVER: it
+ *   will be lost). false: no further one.
+ * - send() returns the arrival of one more datagram that leaves at `at`, behind those in transit and those of earlier
+ *   calls in this query. XL_NEVER: it would be lost, and does not delay later ones. `at` must not decrease. */
 typedef struct xl_foresight {
     void *user;
     void *(*ask)(void *user, const xl_addr *from, const xl_addr *to);

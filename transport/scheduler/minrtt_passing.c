@@ -1,5 +1,5 @@
-/* min-RTT as other stacks have it whose pacer is below the scheduler: a path that its pacer holds back is passed over,
- * so that a burst goes on the next path instead of waiting. For comparisons with `earliest`, which does that too. */
+/* min-RTT as in stacks whose pacer is below the scheduler: a path whose pacer delays the packet is skipped, so that a
+ * burst continues on the next path instead of waiting. For comparisons with `earliest`, which does that too. */
 #include "scheduler/scheduler.h"
 
 static void minrtt_passing_decide(void *state, const xl_scheduler_view *view, xl_scheduler_decision *out) {

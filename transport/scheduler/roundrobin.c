@@ -1,7 +1,7 @@
 /* Round-robin: the paths take turns, packet by packet (C. Paasch, S. Ferlin, O. Alay, O. Bonaventure, "Experimental
  * Evaluation of Multipath TCP Schedulers", ACM SIGCOMM Capacity Sharing Workshop 2014). A path without room in its
- * congestion window, or whose pacer holds it back, loses its turn: work goes on. The baseline that knows nothing of
- * delay: on unlike paths it shows what a scheduler is worth. */
+ * congestion window, or whose pacer holds it back, loses its turn. A baseline that ignores delay: on unequal paths it
+ * shows what other schedulers gain. */
 #include "scheduler/scheduler.h"
 
 typedef struct {
@@ -12,7 +12,7 @@ static void roundrobin_init(void *state) {
     ((roundrobin *)state)->after = -1;
 }
 
-/* How many turns from now it is this path's. */
+/* Returns how many turns of other paths come before this path's. */
 static int turns_until(const roundrobin *s, int index) {
     int distance = index - s->after - 1;
     return distance >= 0 ? distance : distance + XL_MAX_PATHS;

@@ -75,7 +75,7 @@ const xl_scheduler_path *xl_scheduler_faster_but_full(const xl_scheduler_view *v
     const xl_scheduler_path *faster = NULL;
     for (size_t i = 0; i < view->count && chosen->count > 0; i++) {
         const xl_scheduler_path *p = &view->path[i];
-        /* What does not answer in time is not worth waiting for. */
+        /* A path that has nothing in flight, or does not answer in time, is not worth waiting for. */
         if (path_class(p) != best || p->pto_count > 0 || p->in_flight_bytes == 0)
             continue;
         if (goes_before(p, &view->path[chosen->order[0]]) && (!faster || goes_before(p, faster)))

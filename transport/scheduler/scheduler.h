@@ -31,8 +31,8 @@ typedef struct {
     uint64_t oldest_us;     /* age of the oldest ack-eliciting packet in flight; 0: none */
     uint64_t queue_us;      /* time until all bytes in flight are acknowledged at the present rate; XL_NEVER: rate 0 */
     uint64_t drain_us;      /* the same at the capacity of the path's bottleneck (recovery/capacity.h); 0: unknown */
-    uint64_t cross_us;      /* how long others' packets at the bottleneck keep a packet waiting, an estimate
-                             * (recovery/cross_traffic.h); 0: not at all, or unknown */
+    uint64_t cross_us;      /* estimated delay by others' packets at the bottleneck (recovery/cross_traffic.h); 0: none,
+                             * or unknown */
     bool is_capacity_bound; /* the capacity is a lower bound */
 } xl_scheduler_path;
 
@@ -41,7 +41,7 @@ typedef struct {
     size_t count;
     xl_scheduler_path path[XL_MAX_PATHS];
     /* The members below are set for schedulers with `wants_backlog`. "The next stream" is the one that sends next. */
-    uint64_t unsent_bytes;      /* bytes that the application has written and that are not sent, or lost */
+    uint64_t unsent_bytes;      /* bytes that the application has written and that are unsent or lost */
     uint64_t send_window_bytes; /* bytes of the next stream that may be outstanding, from the oldest unacknowledged one:
                                  * the least of its credit, the connection's, and the send buffer */
     bool is_window_blocked;     /* there is more to send, and the send window is used up */
@@ -50,14 +50,14 @@ typedef struct {
 
 typedef struct {
     /* Indices into view->path (not path indices), most preferred first. The next packet is sent on the first of them
-     * that has a window and content; an index that the view does not have ends the connection. decide() finds
-     * count = 0, waits_for = -1, why = NULL. count = 0: every window is full, or the scheduler waits. It may wait while
-     * a path that is not suspect has packets in flight, because an acknowledgement or a probe timeout then calls it
+     * that has a window and content; an index that the view does not have ends the connection. Before decide() count is
+     * 0, waits_for is -1, and why is NULL. count = 0: every window is full, or the scheduler waits. It may wait while a
+     * path that is not suspect has packets in flight, because an acknowledgement or a probe timeout then calls it
      * again. Otherwise the packet is sent on the path with the smallest RTT, so that no scheduler can stall a
      * connection. */
     size_t count;
     size_t order[XL_MAX_PATHS];
-    int waits_for;     /* index of the path that it waits for; -1: none */
+    int waits_for;     /* index of the path that the scheduler waits for; -1: none */
     uint8_t for_later; /* bit set of path indices: these paths carry nothing of the next stream */
     const char *why;   /* reason for the log, a literal; NULL: smallest RTT */
 } xl_scheduler_decision;
@@ -70,7 +70,7 @@ typedef struct {
     void (*sent)(void *state, int path_index, uint64_t bytes);
     bool passes_paced;     /* skips a path whose pacer delays the packet; otherwise the packet waits for that path */
     bool copies;           /* every path carries all data of a stream: see redundant.c */
-    bool reads_srtt_alone; /* of paths, no member after srtt_us: the view takes less time to make */
+    bool reads_srtt_alone; /* reads no member of a path after srtt_us; the view is then cheaper to make */
     bool wants_backlog;    /* reads unsent_bytes and the members after it */
     bool wants_queues;     /* reads oldest_us of paths and the members after it */
     /* The simulator's reference: replaces decide() and knows the future of the network (clairvoyant.h). NULL for

@@ -1,5 +1,5 @@
-/* XLINK (paper section 5): packets are distributed by min-RTT as in vanilla multipath; what sets it apart is the
- * content, namely the re-injection of unacknowledged packets, which reinjection/ decides. */
+/* XLINK (paper section 5) distributes packets by min-RTT, as vanilla multipath does. It differs in their content:
+ * reinjection/ decides which unacknowledged packets are sent again. */
 #include "scheduler/scheduler.h"
 
 static void xlink_decide(void *state, const xl_scheduler_view *view, xl_scheduler_decision *out) {
