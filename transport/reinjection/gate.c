@@ -14,7 +14,7 @@ bool xl_qoe_gate_signal(xl_qoe_gate *g, const xl_qoe *signal, uint64_t made_afte
     return true;
 }
 
-/* quantity / rate in µs, without overflow whatever a peer claims. */
+/* quantity / rate in µs; saturates instead of overflowing, whatever a peer claims. */
 static uint64_t time_of(uint64_t quantity, uint64_t rate) {
     uint64_t seconds = quantity / rate;
     if (seconds >= UINT64_MAX / 1000000 - 1)

@@ -5,11 +5,11 @@
 
 #include "xlink/xlink.h"
 
-/* What a mode looks at when the sender is about to choose the content of the next packet and has come to this stream in
- * order of priority. */
+/* State of a stream when the sender chooses the content of the next packet and has reached the stream in order of
+ * priority. */
 typedef struct {
-    bool stream_flushed; /* the stream's last packet was sent, or the last one that a full send buffer or flow control
-                          * allows: nothing of it can be sent, or waits for retransmission */
+    bool stream_flushed; /* no data of the stream can be sent or waits for retransmission: its last packet was sent, or
+                          * the last one that a full send buffer or flow control allows */
     bool has_mark;       /* a video frame is marked in the stream */
     bool frame_flushed;  /* all of the marked frame was sent */
     bool connection_has_unsent; /* some stream has unsent data that flow control lets through */
@@ -23,23 +23,25 @@ typedef enum {
 
 typedef struct {
     const char *name;
-    /* What may be duplicated now, before anything of a later stream (or of the rest of this one) is sent. */
+    /* What may be copied now, before data of a later stream (or the rest of this one) is sent. */
     xl_reinjection_scope (*scope)(const xl_reinjection_view *);
-    bool frame_first; /* of packets in flight on a path those of the marked frame are copied first */
+    bool frame_first; /* of the packets in flight on a path, those of the marked frame are copied first */
 } xl_reinjection_ops;
 
-/* All of them, ends with NULL: the build makes the table of what the files of this folder define as
+/* All modes; ends with NULL. The build generates the table from the definitions in this folder:
  * `const xl_reinjection_ops xl_reinjection_NAME`. */
 extern const xl_reinjection_ops *const xl_reinjection_modes[];
 extern const xl_reinjection_ops xl_reinjection_none; /* nothing is sent twice */
 
 const xl_reinjection_ops *xl_reinjection_find(const char *name); /* NULL when unknown */
 
-/* Whether a copy sent now is worth its bytes: yes where the original, if it does arrive, is expected later than the
- * copy, by a margin of a quarter and min_gain_us. Times to acknowledgement in µs, XL_NEVER = the path returns nothing
- * at present. The paper copies every unacknowledged packet; with deep queues, where most of a chunk is in flight when
- * its last packet leaves, that would send a large part of the chunk twice (xl_scheme.reinjection_unconditional does).
- */
+/* Whether a copy sent now is worth its bytes:
+ *
+ *     copy_us * 5/4 + min_gain_us < original_us
+ *
+ * Times until the acknowledgement in µs; XL_NEVER: the path returns nothing at present. The paper copies every
+ * unacknowledged packet; with deep queues, where most of a chunk is in flight when its last packet leaves, that would
+ * send a large part of the chunk twice (xl_scheme.reinjection_unconditional does). */
 bool xl_reinjection_pays(uint64_t original_us, uint64_t copy_us, uint64_t min_gain_us);
 
 #endif
