@@ -1,11 +1,11 @@
 #include "recovery/capacity.h"
 
-#define TRAIN_MAX_US    128000 /* a longer train is followed by a new one: rates change */
-#define TRAIN_MIN_US    4000   /* a shorter one measures the receiver's batches */
+#define TRAIN_MAX_US    128000 /* a longer train ends and a new one begins, because rates change */
+#define TRAIN_MIN_US    4000   /* a shorter train measures the receiver's batches */
 #define TRAIN_MIN_BYTES 8000
-#define SPREAD_US       2000  /* and an eighth: so much later than they left acknowledgements may come by chance */
-#define MEMORY_US       16000 /* the rate before counts like so much of the train */
-#define BOUND_FACTOR    4     /* a path that was not filled is taken for so much faster than was seen */
+#define SPREAD_US       2000  /* plus 1/8 of the sending time: chance spreads acknowledgements by no more */
+#define MEMORY_US       16000 /* weight of the previous rate, as time of a train */
+#define BOUND_FACTOR    4     /* a path that was not filled is assumed to be this many times faster than measured */
 
 static void begin(xl_capacity *s, uint64_t sent_at, uint64_t now) {
     s->begun_at = now;

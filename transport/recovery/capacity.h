@@ -1,12 +1,12 @@
 /* The capacity of a path from the spacing of acknowledgements (packet trains; Jain and Routhier, IEEE JSAC 1986).
  *
- * A train is what left without a break in which the path was idle. If its acknowledgements are spread further than its
- * packets were, the bottleneck was busy throughout, and
+ * A train is a sequence of packets that were sent without the path becoming idle. If its acknowledgements are spread
+ * further than its packets were, the bottleneck was busy throughout, and its capacity is
  *
  *     rate = bytes acknowledged after the first packet / time since the acknowledgement of the first packet
  *
- * is its capacity. A train that was not spread shows only that the capacity is at least that rate. Unlike an average
- * over time it is no smaller on a path that is idle most of the time. Bytes and microseconds. */
+ * A train that was not spread shows only that the capacity is at least that rate. Unlike an average over time, the
+ * estimate does not fall while the path is idle. Bytes and microseconds. */
 #ifndef XL_RECOVERY_CAPACITY_H
 #define XL_RECOVERY_CAPACITY_H
 
@@ -14,17 +14,18 @@
 #include <stdint.h>
 
 typedef struct {
-    uint64_t begun_at, first_sent; /* acknowledgement and departure of the train's first packet; 0 = none yet */
-    uint64_t bytes;                /* acknowledged after it */
-    uint64_t before;               /* the rate when the train began */
+    uint64_t begun_at, first_sent; /* when the train's first packet was acknowledged and sent; 0: no train yet */
+    uint64_t bytes;                /* acknowledged after the first packet */
+    uint64_t before;               /* bytes_per_s when the train began */
     uint64_t bytes_per_s;          /* 0 = unknown */
-    uint64_t measured_at;          /* when a train last said so; a slow or short train says nothing */
-    bool is_bound;                 /* at least that: the latest train was faster, and not spread */
+    uint64_t measured_at;          /* time of the latest measurement */
+    bool is_bound;                 /* bytes_per_s is a lower bound: the latest measurement is of a train that was not
+                                    * spread */
 } xl_capacity;
 
-/* A packet that left at sent_at was acknowledged. busy_since: bytes were in flight without a break since then. */
+/* A packet that was sent at sent_at was acknowledged. Bytes have been in flight without a break since busy_since. */
 void xl_capacity_acked(xl_capacity *, uint64_t bytes, uint64_t sent_at, uint64_t busy_since, uint64_t now);
-/* The time in which so many bytes pass the bottleneck; 0 while nothing is known. A bound counts as a multiple of it. */
+/* Time in which `bytes` pass the bottleneck; 0 while the capacity is unknown. A lower bound counts fourfold. */
 uint64_t xl_capacity_time(const xl_capacity *, uint64_t bytes);
 
 #endif

@@ -6,7 +6,7 @@
 #include "minmax.h"
 
 #define BUCKET_US        250000
-#define CAPACITY_BUCKETS 4 /* of which the greatest capacity counts */
+#define CAPACITY_BUCKETS 4 /* the capacity is the greatest of these */
 
 /* Empties the buckets that have passed since the latest acknowledgement. */
 static void roll(xl_cross_traffic *s, uint64_t newest) {

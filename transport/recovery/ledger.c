@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #define MIN_CAP  16
-#define LOST_CAP 8192 /* a ring of so many entries does not grow to remember what was lost */
+#define LOST_CAP 8192 /* a ring of this many entries does not grow to remember lost packets */
 
 static xl_sent_packet *slot(const xl_ledger *l, uint64_t pn) {
     return &l->ring[pn & (l->cap - 1)];
@@ -33,8 +33,9 @@ static void advance_cursor(xl_ledger *l) {
         l->cursor++;
 }
 
-/* Outstanding, but neither its arrival nor its loss would change anything. Or lost: that it arrived after all is worth
- * knowing, but a peer that acknowledges all but one packet must not make a large ring larger. */
+/* Whether the packet may be forgotten: it is outstanding, and neither its arrival nor its loss would change anything;
+ * or it is lost, and the ring is large. A late acknowledgement of a lost packet is useful, but a peer that acknowledges
+ * all but one packet must not make a large ring larger. */
 static bool is_inconsequential(const xl_ledger *l, const xl_sent_packet *p) {
     if (p->state == XL_SENT_LOST)
         return l->cap >= LOST_CAP && !p->frames;
@@ -62,7 +63,7 @@ static bool make_room(xl_ledger *l) {
         drop_head(l);
         drop_settled(l);
     }
-    /* Grow unless a good part came free: one packet a time would make this loop run at every push. */
+    /* Grow unless a quarter of the ring is free: with less, this loop would run at almost every push. */
     if (l->cap > 0 && l->next_pn - l->first_pn <= l->cap - l->cap / 4)
         return true;
     return resize(l, l->cap ? 2 * l->cap : MIN_CAP) || l->next_pn - l->first_pn < l->cap;
@@ -128,7 +129,7 @@ xl_sent_packet *xl_ledger_find(xl_ledger *l, uint64_t pn) {
 static bool names_skipped(const xl_ledger *l, uint64_t smallest, uint64_t largest) {
     if (smallest < l->start || (smallest <= l->last_skipped && l->last_skipped <= largest))
         return true;
-    if (l->skipped <= 1) /* of those still here, the last one is the newest */
+    if (l->skipped <= 1) /* the only one left is last_skipped */
         return false;
     for (uint64_t pn = smallest < l->first_pn ? l->first_pn : smallest; pn <= largest; pn++)
         if (slot(l, pn)->state == XL_SENT_SKIPPED)
@@ -148,7 +149,7 @@ int xl_ledger_ack(xl_ledger *l, uint64_t smallest, uint64_t largest, xl_ledger_f
         else if (p->state != XL_SENT_LOST)
             continue;
         acked(user, p);
-        /* The callback may have emptied the ledger (keys discarded): look again. */
+        /* The callback may have emptied the ledger (keys discarded). */
         if (pn < l->first_pn)
             return 0;
         slot(l, pn)->state = XL_SENT_ACKED;
@@ -171,7 +172,8 @@ uint64_t xl_ledger_detect_lost(xl_ledger *l, uint64_t now, uint64_t loss_delay_u
         advance_cursor(l);
         if (l->cursor >= l->next_pn || l->cursor >= l->largest_acked)
             return XL_NEVER;
-        /* Later packets are both younger and nearer to largest_acked: the first that is not lost ends the search. */
+        /* Later packets are both younger and nearer to largest_acked, so the search ends at the first that is not
+         * lost. */
         const xl_sent_packet *p = slot(l, l->cursor);
         bool is_old = now >= p->time_us && now - p->time_us >= loss_delay_us;
         if (l->largest_acked - p->pn < XL_PACKET_THRESHOLD && !is_old)

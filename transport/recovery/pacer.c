@@ -11,7 +11,7 @@ static int64_t tokens_at(const xl_pacer *p, uint64_t now) {
         return p->tokens;
     uint64_t room = (uint64_t)(full(p) - p->tokens);
     uint64_t elapsed = now - p->updated;
-    /* Divide first: elapsed x rate may not fit. */
+    /* elapsed * rate may overflow, so divide first. */
     if (p->rate == 0 || elapsed > room / p->rate)
         return full(p);
     return p->tokens + (int64_t)(elapsed * p->rate);
@@ -40,7 +40,7 @@ void xl_pacer_set_rate(xl_pacer *p, uint64_t bytes_per_second, uint64_t now) {
 }
 
 bool xl_pacer_delays(const xl_pacer *p, uint64_t now) {
-    return p->rate != 0 && p->tokens <= 0 && tokens_at(p, now) <= 0; /* with time there come only more */
+    return p->rate != 0 && p->tokens <= 0 && tokens_at(p, now) <= 0; /* tokens only grow with time */
 }
 
 uint64_t xl_pacer_next(const xl_pacer *p, uint64_t now) {

@@ -14,12 +14,12 @@ typedef struct {
 } xl_pacer;
 
 void xl_pacer_init(xl_pacer *, uint64_t burst_bytes, uint64_t now);
-/* What the bucket lacks of being full stays as it is, as far as it fits. */
+/* Changes the capacity of the bucket. What it lacks of being full stays the same. */
 void xl_pacer_set_burst(xl_pacer *, uint64_t burst_bytes, uint64_t now);
 void xl_pacer_set_rate(xl_pacer *, uint64_t bytes_per_second, uint64_t now);
-/* Earliest time at which a packet may leave: <= now means now. */
+/* Earliest time at which a packet may leave; `now` if it may leave now. */
 uint64_t xl_pacer_next(const xl_pacer *, uint64_t now);
-bool xl_pacer_delays(const xl_pacer *, uint64_t now); /* that is after now */
+bool xl_pacer_delays(const xl_pacer *, uint64_t now); /* whether xl_pacer_next() > now */
 void xl_pacer_sent(xl_pacer *, uint64_t bytes, uint64_t now);
 
 #endif

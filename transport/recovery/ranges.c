@@ -16,10 +16,10 @@ void xl_ranges_free(xl_ranges *r) {
     *r = (xl_ranges){0};
 }
 
-/* Index of the first interval whose end is above `value`; count when there is none. */
+/* Index of the first interval whose end is above `value`, or count. */
 static size_t first_ending_above(const xl_ranges *r, uint64_t value) {
     size_t low = 0, high = r->count;
-    /* What is newest is asked for most, then what is oldest: the slower path's. */
+    /* The newest interval is needed most often, then the oldest, of the slower path. */
     if (high == 0 || r->at[high - 1].end <= value)
         return high;
     if (high == 1 || r->at[high - 2].end <= value)
@@ -63,7 +63,7 @@ static int insert(xl_ranges *r, size_t index, xl_range range) {
 int xl_ranges_add_anywhere(xl_ranges *r, uint64_t start, uint64_t end) {
     if (start >= end)
         return 0;
-    /* An interval that ends exactly at start touches the new one and merges with it. */
+    /* Start at the interval that ends exactly at start, if any: it touches the new one and merges with it. */
     size_t i = start == 0 ? 0 : first_ending_above(r, start - 1);
     if (i == r->count || r->at[i].start > end)
         return insert(r, i, (xl_range){start, end});

@@ -18,23 +18,23 @@ typedef struct {
 
 void xl_ranges_init(xl_ranges *);
 void xl_ranges_free(xl_ranges *);
-int xl_ranges_add_anywhere(xl_ranges *, uint64_t start, uint64_t end); /* for xl_ranges_add() */
+int xl_ranges_add_anywhere(xl_ranges *, uint64_t start, uint64_t end); /* the general case of xl_ranges_add() */
 /* 0 or XL_ERR_MEMORY. An empty interval adds nothing. */
 static inline int xl_ranges_add(xl_ranges *r, uint64_t start, uint64_t end) {
     xl_range *newest = r->count > 0 ? &r->at[r->count - 1] : NULL;
     if (!newest || start < newest->start || start > newest->end)
         return xl_ranges_add_anywhere(r, start, end);
-    if (end > newest->end) /* nearly always */
+    if (end > newest->end) /* usually */
         newest->end = end;
     return 0;
 }
 int xl_ranges_remove(xl_ranges *, uint64_t start, uint64_t end); /* may split an interval */
 bool xl_ranges_contains(const xl_ranges *, uint64_t value);
-bool xl_ranges_covers(const xl_ranges *, uint64_t start, uint64_t end); /* the whole of it */
-/* First part of [start, end) that is NOT in the set; false when there is none. */
+bool xl_ranges_covers(const xl_ranges *, uint64_t start, uint64_t end); /* all of [start, end) */
+/* Finds the first part of [start, end) that is NOT in the set. Returns false if there is none. */
 bool xl_ranges_first_gap(const xl_ranges *, uint64_t start, uint64_t end, xl_range *gap);
-void xl_ranges_drop_below(xl_ranges *, uint64_t value); /* remove [0, value) */
-void xl_ranges_keep_newest(xl_ranges *, size_t count);  /* forget the smallest intervals beyond count */
-uint64_t xl_ranges_total(const xl_ranges *);            /* how many values are in the set */
+void xl_ranges_drop_below(xl_ranges *, uint64_t value); /* removes [0, value) */
+void xl_ranges_keep_newest(xl_ranges *, size_t count);  /* removes the smallest intervals beyond count */
+uint64_t xl_ranges_total(const xl_ranges *);            /* number of values in the set */
 
 #endif

@@ -9,7 +9,7 @@ void xl_rate_sent(xl_rate_sampler *s, xl_sent_packet *p, uint64_t in_flight_befo
     p->is_app_limited = s->app_limited_until != 0;
 }
 
-/* It left before the path began anew, and remembers what was delivered by then. */
+/* Whether the packet was sent before the path began anew: what it remembers of delivery is obsolete. */
 static bool is_from_before(const xl_rate_sampler *s, const xl_sent_packet *p) {
     return p->time_us < s->begun_at || p->delivered > s->delivered;
 }
@@ -20,7 +20,7 @@ void xl_rate_acked(xl_rate_sampler *s, const xl_sent_packet *p, uint64_t now) {
     s->delivered += p->bytes;
     s->delivered_at = now;
     s->newly_acked += p->bytes;
-    /* The sample is that of the packet sent last. */
+    /* The packet that was sent last determines the sample. */
     if (s->has_packet && p->time_us < s->newest_sent_at)
         return;
     s->has_packet = true;

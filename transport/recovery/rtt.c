@@ -24,7 +24,7 @@ void xl_rtt_sample(xl_rtt *r, uint64_t latest_us, uint64_t ack_delay_us) {
     }
     if (latest_us < r->min)
         r->min = latest_us;
-    /* A reported delay that would push the sample below the minimum is not believed. */
+    /* Ignore a reported delay that would push the sample below the minimum. */
     uint64_t adjusted = latest_us;
     if (latest_us >= r->min && latest_us - r->min >= ack_delay_us)
         adjusted -= ack_delay_us;
