@@ -24,7 +24,7 @@ xl_cid_entry *xl_cids_by_sequence(xl_cids *cids, uint64_t sequence) {
     return NULL;
 }
 
-/* The caller has made sure of room. */
+/* The caller has checked that there is room. */
 static xl_cid_entry *append(xl_cids *cids, uint64_t sequence, const xl_cid *cid, const uint8_t *token) {
     xl_cid_entry *entry = &cids->at[cids->count++];
     cids->unannounced++;

@@ -7,7 +7,7 @@ void xl_ecn_start(xl_ecn *e, bool enabled) {
 }
 
 bool xl_ecn_mark(xl_ecn *e, uint64_t pto_count) {
-    /* The path may drop what is marked: a probe must get through. */
+    /* The path may drop marked packets, but a probe must get through. */
     if (e->state == XL_ECN_TESTING && (pto_count > 0 || e->marked == TESTING_PACKETS))
         e->state = XL_ECN_UNKNOWN;
     e->last_marked = e->state == XL_ECN_TESTING || e->state == XL_ECN_CAPABLE;
@@ -31,7 +31,7 @@ bool xl_ecn_take_counts(xl_ecn_space *s, const xl_ecn_counts *now, uint64_t newl
     *new_ce = 0;
     if (!now)
         return newly_acked == 0;
-    /* ECT(1) is never sent. More marks than were sent are bleached or invented ones. */
+    /* We never send ECT(1). Counts above what we sent are those of a network or peer that changes or invents marks. */
     if (now->ect0 < old->ect0 || now->ce < old->ce || now->ect1 > 0 || now->ect0 > s->sent ||
         now->ce > s->sent - now->ect0)
         return false;

@@ -3,8 +3,8 @@
 #define MAX_PROBES      3    /* RFC 8899 section 5.1.2 */
 #define COMMON_SIZE     1452 /* IPv6 on Ethernet: tried first */
 #define ETHERNET_MTU    1500
-#define RESOLUTION      8         /* bytes between what is proven and what has failed that end the search */
-#define BLACK_HOLE_LOST 4         /* large packets */
+#define RESOLUTION      8         /* the search ends when `failed` exceeds `size` by no more bytes */
+#define BLACK_HOLE_LOST 4         /* large packets lost */
 #define RAISE_TIMER_US  600000000 /* RFC 8899 section 5.1.1 */
 
 static void restart_search(xl_mtu *m) {
@@ -24,7 +24,7 @@ void xl_mtu_init(xl_mtu *m, uint64_t base, uint64_t most) {
 static bool is_complete(const xl_mtu *m) {
     if (m->size >= m->most)
         return true;
-    /* Between Ethernet and jumbo frames there is little to be found. */
+    /* Few links have sizes between Ethernet and jumbo frames. */
     if (m->size >= COMMON_SIZE && m->failed <= m->most && m->failed > ETHERNET_MTU)
         return true;
     return m->failed - m->size <= RESOLUTION;
@@ -41,7 +41,7 @@ uint64_t xl_mtu_next_probe(const xl_mtu *m, uint64_t now) {
         return 0;
     if (!is_complete(m))
         return candidate(m);
-    return m->next_at ? m->most : 0; /* the raise timer: perhaps the path carries more by now */
+    return m->next_at ? m->most : 0; /* the raise timer: the path may carry more by now */
 }
 
 void xl_mtu_probe_sent(xl_mtu *m, uint64_t bytes) {
@@ -91,7 +91,7 @@ bool xl_mtu_packet_lost(xl_mtu *m, uint64_t bytes, uint64_t sent_at) {
     if (++m->large_lost < BLACK_HOLE_LOST)
         return false;
     m->size = m->base;
-    restart_search(m); /* from the top: an outage may look the same */
+    restart_search(m); /* from the largest size, because an outage looks the same */
     return true;
 }
 

@@ -9,8 +9,8 @@
 #define MAX_ACK_DELAY_US      25000 /* RFC 9000 section 18.2 */
 #define ACK_RANGES_KEPT       64
 #define CHALLENGE_TIMEOUT_MIN 100000 /* µs */
-#define PACING_BURST_PACKETS  10     /* at least */
-#define PACING_BURST_BYTES    65507  /* at most, unless ten packets are more: what a UDP datagram over IPv4 can hold */
+#define PACING_BURST_PACKETS  10     /* packets; lower bound of the burst */
+#define PACING_BURST_BYTES    65507  /* upper bound, unless ten packets are more: payload of a UDP datagram over IPv4 */
 #define RTT_PROBE_US          100000
 #define RESPONSES_BEYOND      8
 
@@ -36,7 +36,7 @@ bool xl_space_is_duplicate(const xl_space *s, uint64_t pn) {
 }
 
 /* Whether the peer would declare a missing packet lost if it knew of the gap, or pn is below what was reported.
- * `before`: the largest number before pn came, which is among the received by now. */
+ * `before`: the largest packet number before pn was added. */
 static bool is_reordered(const xl_space *s, uint64_t pn, uint64_t before) {
     uint64_t most = s->policy.reordering;
     if (most <= 1)
@@ -90,7 +90,7 @@ void xl_space_ack_sent(xl_space *s) {
 }
 
 void xl_space_ack_confirmed(xl_space *s, uint64_t largest) {
-    /* The newest range is kept whole: the next acknowledgement must name the largest packet number. */
+    /* Keep the whole newest range, because the next acknowledgement must contain the largest packet number. */
     uint64_t keep = s->received.count ? s->received.at[s->received.count - 1].start : 0;
     uint64_t below = largest + 1 < keep ? largest + 1 : keep;
     if (below <= s->duplicate_floor)
@@ -155,9 +155,9 @@ void xl_path_outage_ends(xl_path *p, uint64_t now) {
         p->outage.until = now;
 }
 
-/* After an outage: whether the sample counts. The probes of an outage of 8 s measure 8, 7, 6, … s: with all of them the
- * probe timeout would be several seconds, and a second outage would be noticed as late. So of them and of the first
- * packet sent afterwards the least sample counts, as if it had been the only one. */
+/* Whether a sample counts after an outage. The probes of an outage of 8 s measure 8, 7, 6, … s. If all of them counted,
+ * the probe timeout would be several seconds, and a second outage would be noticed as late. So of these and the first
+ * packet sent afterwards, the smallest sample counts as if it had been the only one. */
 static bool counts(xl_path *p, uint64_t latest_us, uint64_t now) {
     bool was_sent_afterwards = p->outage.until <= now - latest_us;
     if (was_sent_afterwards)
@@ -220,7 +220,8 @@ uint64_t xl_path_amplification_left(const xl_path *p) {
     return allowed > p->validation.sent_bytes ? allowed - p->validation.sent_bytes : 0;
 }
 
-/* burst_us of the rate, at most the packets of one segmented send. 1 ms of 96 Mbit/s is ten packets of 1200 bytes. */
+/* Sets the burst to the bytes of burst_us at this rate, at least ten packets and at most one segmented send. Example: 1
+ * ms of 96 Mbit/s is ten packets of 1200 bytes. */
 static void update_burst(xl_path *p, uint64_t rate, uint64_t now) {
     uint64_t bytes = xl_min(rate / 1000 * p->burst_us / 1000, PACING_BURST_BYTES / p->mtu * p->mtu);
     bytes = xl_max(bytes, PACING_BURST_PACKETS * p->mtu);
@@ -244,7 +245,7 @@ void xl_path_update_pacer(xl_path *p, uint64_t now) {
     update_burst(p, rate, now);
 }
 
-/* The bytes in the buckets that are out of the window once `newest` is the newest. */
+/* Returns the bytes in buckets that leave the window when `newest` becomes the newest bucket. */
 static uint64_t expired_bytes(const xl_path *p, uint64_t newest) {
     uint64_t bytes = 0;
     for (uint64_t i = 1; i <= newest - p->delivery.bucket && i <= XL_RATE_BUCKETS; i++)
@@ -269,8 +270,8 @@ void xl_path_note_sent(xl_path *p, uint64_t bytes, uint64_t now) {
     p->delivery.sent_total += bytes;
 }
 
-/* Whether answers to this busy period have come for long enough to say how fast the path is. The smoothed RTT is no
- * measure of that: on a path that fades it grows as fast as time passes. */
+/* Whether acknowledgements of this busy period have arrived for long enough to give a rate. The smoothed RTT is no
+ * measure of that time: on a path that fades it grows as fast as time passes. */
 static bool has_rate(const xl_path *p, uint64_t now) {
     return p->flight.bytes > 0 && p->delivery.is_answered && now - p->delivery.answered_since >= XL_RATE_BUCKET_US;
 }
@@ -280,8 +281,8 @@ static uint64_t time_for(const xl_path *p, uint64_t bytes, uint64_t now) {
     uint64_t acked = p->delivery.sum - expired_bytes(p, since / XL_RATE_BUCKET_US);
     if (acked == 0)
         return XL_NEVER;
-    /* The window covers whole buckets and the part of the newest that has passed, but not the time before the answers
-     * to this busy period began. */
+    /* The window is the older buckets and the elapsed part of the newest one, but not the time before the first
+     * acknowledgement of this busy period. */
     uint64_t window = (XL_RATE_BUCKETS - 1) * XL_RATE_BUCKET_US + since % XL_RATE_BUCKET_US;
     uint64_t answered = now - p->delivery.answered_since;
     return bytes * (answered < window ? answered : window) / acked;
@@ -292,8 +293,7 @@ void xl_path_note_acked(xl_path *p, uint64_t bytes, uint64_t sent_at, uint64_t n
     xl_capacity_acked(&p->delivery.capacity, bytes, sent_at, p->delivery.busy_since, now);
     if (sent_at >= p->delivery.busy_since && !p->delivery.is_answered) {
         p->delivery.is_answered = true;
-        p->delivery.answered_since =
-            now; /* the first answer marks the begin of the measurement and is not part of it */
+        p->delivery.answered_since = now; /* the first acknowledgement begins the measurement and is not part of it */
         forget_rate(p);
         return;
     }
@@ -323,7 +323,7 @@ uint64_t xl_path_queue_time(const xl_path *p, uint64_t now) {
 
 uint64_t xl_path_delivery_time(const xl_path *p, uint64_t more_bytes, uint64_t now) {
     if (p->flight.bytes == 0 && p->ack_rtt.has_sample)
-        return p->ack_rtt.min; /* nothing of ours waits in its queue */
+        return p->ack_rtt.min; /* none of our packets waits in its queue */
     if (!has_rate(p, now))
         return p->ack_rtt.smoothed;
     uint64_t by_rate = time_for(p, p->flight.bytes + more_bytes, now);
@@ -341,9 +341,9 @@ uint64_t xl_path_time_left(const xl_path *p, uint64_t sent_total, uint64_t sent_
     return time_for(p, sent_total > settled + p->mtu ? sent_total - settled : p->mtu, now);
 }
 
-/* Each ack-eliciting packet restarts the timer (RFC 9002 section 6.2.1). A dark path on which a little is sent again
- * and again, such as copies of requests, would never be found out. So what is sent postpones the timer by no more than
- * one PTO: longer than a sender needs to fill its window. */
+/* Each ack-eliciting packet restarts the timer (RFC 9002 section 6.2.1). On a dead path that carries a little data
+ * again and again, such as copies of requests, the timer would never fire. So packets postpone it by at most one PTO,
+ * which is longer than a sender needs to fill its window. */
 uint64_t xl_path_pto_after(const xl_path *p, uint64_t last_eliciting_at, uint64_t max_ack_delay_us, uint64_t cap_us) {
     if (p->flight.eliciting == 0)
         return XL_NEVER;
@@ -358,7 +358,7 @@ uint64_t xl_path_pto_at(const xl_path *p, uint64_t max_ack_delay_us, uint64_t ca
     return xl_path_pto_after(p, p->flight.last_eliciting_at, max_ack_delay_us, cap_us);
 }
 
-/* The answer on a path with a long RTT arrives after the challenge was repeated. */
+/* Keeps the challenge: on a path with a long RTT its answer arrives after the challenge was repeated. */
 static void keep_challenge(xl_path *p) {
     if (p->validation.earlier_count == XL_PATH_CHALLENGES_MAX) {
         memmove(p->validation.earlier[0], p->validation.earlier[1],
@@ -423,7 +423,7 @@ bool xl_path_take_response(xl_path *p, const uint8_t data[8], uint64_t now) {
 }
 
 void xl_path_queue_response(xl_path *p, const uint8_t data[8]) {
-    /* A flood of challenges is answered with the newest ones only: memory stays bounded. */
+    /* Of a flood of challenges only the newest are answered, which bounds memory. */
     if (p->responses.count == XL_PATH_RESPONSES_MAX) {
         memmove(p->responses.data[0], p->responses.data[1], sizeof p->responses.data[0] * (XL_PATH_RESPONSES_MAX - 1));
         p->responses.count--;

@@ -59,7 +59,7 @@ bool xl_space_owes_ack(const xl_space *);
 /* Acknowledgement ranges, descending, at most cap. */
 size_t xl_space_ack_ranges(const xl_space *, xl_ack_range *out, size_t cap);
 void xl_space_ack_sent(xl_space *);
-/* The peer has received our acknowledgement of all packets up to `largest`: it is not repeated. */
+/* The peer has received our acknowledgement of all packets up to `largest`, so it is not repeated. */
 void xl_space_ack_confirmed(xl_space *, uint64_t largest);
 
 /* State of automatic path management (xl_path_management). Times: 0 = unset. */
@@ -73,7 +73,7 @@ typedef struct {
     unsigned asked;                 /* PATH_CHALLENGEs sent during a silence that blocks the connection */
 } xl_path_watch;
 
-/* The connection IDs of a path and its numbers. */
+/* Connection IDs and path IDs of a path. */
 typedef struct {
     xl_cid remote;            /* the peer's CID that our packets carry; valid if has_remote */
     uint64_t remote_sequence; /* its sequence number */
@@ -84,25 +84,25 @@ typedef struct {
     bool has_remote, has_local_path_id;
 } xl_path_cids;
 
-/* What is in flight, and what asks for acknowledgements. */
+/* Packets in flight, and what their probe timeout depends on. */
 typedef struct {
     uint64_t bytes;
     uint64_t eliciting;         /* ack-eliciting packets in flight */
     uint64_t last_eliciting_at; /* when the last ack-eliciting packet was sent, except those of last_signal_at */
-    uint64_t awaited_since;  /* since the last acknowledgement, probe timeout, or first packet in flight: the latest */
+    uint64_t awaited_since;     /* latest of: last acknowledgement, last probe timeout, first packet in flight */
     uint64_t last_signal_at; /* when the last packet with QoE signals alone was sent: it does not restart the timer */
     uint64_t pto_count;      /* consecutive probe timeouts */
     unsigned probes;         /* packets to send regardless of the congestion window */
-    unsigned quiet_packets; /* packets since the last ack-eliciting one: now and then a PING asks for an ACK (13.2.4) */
-    uint64_t unanswered;    /* packets that are not ack-eliciting, sent since the path's last acknowledgement */
+    unsigned quiet_packets;  /* packets since the last ack-eliciting one: after some, a PING asks for an ACK (13.2.4) */
+    uint64_t unanswered;     /* packets that are not ack-eliciting, sent since the path's last acknowledgement */
     bool ping_pending;
 } xl_path_flight;
 
-/* RTTs while the path is silent, and until what was sent meanwhile is acknowledged. */
+/* RTT estimates in an outage: from the path's silence until the packets sent in it are settled. */
 typedef struct {
-    uint64_t until;      /* 0: not silent lately; XL_NEVER: silent now; else when it answered */
-    xl_rtt rtt, ack_rtt; /* those of before */
-    uint64_t least_us;   /* sample of a packet that was sent while it was silent */
+    uint64_t until;      /* 0: no recent outage; XL_NEVER: silent now; else when the path answered */
+    xl_rtt rtt, ack_rtt; /* estimates before the outage */
+    uint64_t least_us;   /* smallest sample of a packet that was sent in the outage */
 } xl_path_outage;
 
 /* The path's congestion controller. */
@@ -115,7 +115,8 @@ typedef struct {
 /* Validation of the peer's address (RFC 9000 section 8.2): see xl_path_start_challenge(). */
 typedef struct {
     bool is_done;         /* the peer's address is validated */
-    bool answers_early;   /* server: carries data before, in answer to 0-RTT data and within the limit of section 8.1 */
+    bool answers_early;   /* server: carries data before is_done, in answer to 0-RTT data and within the limit of
+                           * section 8.1 */
     bool is_pending;      /* a PATH_CHALLENGE is to be sent */
     bool is_outstanding;  /* a PATH_CHALLENGE was sent and has no answer */
     bool was_small;       /* the limit of section 8.1 left no room to pad it: its answer proves no MTU (8.2.3) */
@@ -153,7 +154,7 @@ typedef struct {
     bool has_peer;
 } xl_path_statuses;
 
-/* Recently acknowledged bytes in buckets of time: how fast the path delivers at present. Only path.c changes it. */
+/* Recently acknowledged bytes in buckets of time, which give the path's present rate. Only path.c changes it. */
 typedef struct {
     uint64_t epoch;  /* when counting began */
     uint64_t bucket; /* number of the newest bucket: time since the epoch / XL_RATE_BUCKET_US */
@@ -161,9 +162,9 @@ typedef struct {
     uint64_t sum;            /* of bytes */
     uint64_t sent_total;     /* bytes ever put in flight */
     uint64_t busy_since;     /* bytes have been in flight without a break since then */
-    uint64_t last_rate;      /* bytes per second at the end of the last busy period with a known rate; 0: none */
+    uint64_t last_rate;      /* bytes/s at the end of the last busy period with a known rate; 0: none */
     bool is_answered;        /* a packet of this busy period was acknowledged */
-    uint64_t answered_since; /* for the first time then */
+    uint64_t answered_since; /* when the first such packet was */
     xl_capacity capacity;    /* of the bottleneck, also while the path is not filled */
     xl_cross_traffic cross;  /* at the bottleneck; kept for schedulers with wants_queues */
 } xl_path_delivery;
@@ -226,13 +227,13 @@ void xl_path_init(xl_path *, int index, const xl_addr *local, const xl_addr *rem
 void xl_path_reset_congestion(xl_path *, const xl_cc_ops *, uint64_t mtu, uint64_t now);
 /* Sets the size of packets, for the congestion controller and the pacer too. */
 void xl_path_set_mtu(xl_path *, uint64_t mtu, uint64_t now);
-/* The path is silent, and probed; it answers again. */
+/* Call when the path falls silent and is probed, and when it answers again. */
 void xl_path_outage_begins(xl_path *);
 void xl_path_outage_ends(xl_path *, uint64_t now);
 /* Takes an RTT sample of latest_us from an acknowledgement. If it arrived on another path, only ack_rtt takes it: the
- * sample has this path's delay in one direction only. Of the packets sent in an outage, and the first one
- * afterwards, the least sample counts alone: a probe may have waited in a queue of the link until the outage ended.
- * False: the sample does not count. */
+ * sample has this path's delay in one direction only. Of the packets sent in an outage, and the first one afterwards,
+ * only the smallest sample counts, because a probe may have waited in a queue of the link until the outage ended.
+ * Returns whether this sample counts. */
 bool xl_path_rtt_sample(xl_path *, uint64_t latest_us, uint64_t ack_delay_us, bool came_back_here, uint64_t now);
 /* Whether the path's RTT is to be measured by a PATH_CHALLENGE: acknowledgements arrive on other paths, and the last
  * sample is old. */
@@ -252,7 +253,7 @@ void xl_path_update_pacer(xl_path *, uint64_t now);
  * start of a busy period, before the rate is known, it is the smoothed RTT. */
 void xl_path_note_sent(xl_path *, uint64_t bytes, uint64_t now); /* call before they are added to flight.bytes */
 void xl_path_note_acked(xl_path *, uint64_t bytes, uint64_t sent_at, uint64_t now);
-/* How long the packet took, for the delay by cross traffic. After xl_rate_acked() and xl_path_note_acked(). */
+/* Takes the packet's delay as a sample of cross traffic. Call after xl_rate_acked() and xl_path_note_acked(). */
 void xl_path_note_delay(xl_path *, const xl_sent_packet *, uint64_t now);
 /* Time until a packet of more_bytes sent now is acknowledged, µs; XL_NEVER: no acknowledgements arrive at present. */
 uint64_t xl_path_delivery_time(const xl_path *, uint64_t more_bytes, uint64_t now);
@@ -265,7 +266,7 @@ uint64_t xl_path_time_left(const xl_path *, uint64_t sent_total, uint64_t sent_a
 /* When the probe timeout fires, XL_NEVER when nothing is in flight. cap_us limits the backed-off interval, 0 = no
  * limit. */
 uint64_t xl_path_pto_at(const xl_path *, uint64_t max_ack_delay_us, uint64_t cap_us);
-/* The same of one packet number space of several, whose last ack-eliciting packet was sent then. */
+/* The same for one of several packet number spaces, whose last ack-eliciting packet was sent at last_eliciting_at. */
 uint64_t xl_path_pto_after(const xl_path *, uint64_t last_eliciting_at, uint64_t max_ack_delay_us, uint64_t cap_us);
 
 /* Starts a validation, or repeats its PATH_CHALLENGE, with these 8 random bytes. */

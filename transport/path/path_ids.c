@@ -130,7 +130,7 @@ uint64_t xl_path_ids_deadline(const xl_path_ids *ids) {
 }
 
 void xl_path_ids_note_blocked(xl_path_ids *ids) {
-    if (ids->blocked_max == ids->peer_max || ids->peer_max >= ids->local_max) /* then it is our own limit */
+    if (ids->blocked_max == ids->peer_max || ids->peer_max >= ids->local_max) /* the limit is our own */
         return;
     ids->blocked_max = ids->peer_max;
     ids->blocked_pending = true;
@@ -145,7 +145,7 @@ void xl_path_id_note_blocked(xl_path_id *p) {
 
 void xl_path_ids_forget(xl_path_ids *ids, xl_path_id *p) {
     bool is_last = ids->local_max == XL_PATH_ID_MAX;
-    xl_cids_init(p->local); /* path 0's are the connection's */
+    xl_cids_init(p->local); /* those of path 0 are the connection's */
     xl_cids_init(p->remote);
     if (is_last) { /* every ID was used once: no path can be opened any more */
         start(p, XL_NEVER);

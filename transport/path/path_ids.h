@@ -1,11 +1,11 @@
 /* The path IDs of the dialect `ietf` (RFC 10069 section 3): which of them may be used, the connection IDs of each, and
  * how far each is abandoned. A path ID is the same in both directions and has a space of sequence numbers of its own.
  *
- * Our limit rises by one whenever an ID is forgotten, so there are always so many at hand:
+ * Our limit rises by one whenever an ID is forgotten, so the number of live IDs is constant:
  *
  *     { id <= local_max, not forgotten }  =  XL_PATH_IDS_MAX of them
  *
- * Whatever is not among them and not above local_max was used up: it never comes back (section 3.4). */
+ * Any other ID up to local_max was used up and never returns (section 3.4). */
 #ifndef XL_PATH_PATH_IDS_H
 #define XL_PATH_PATH_IDS_H
 
@@ -16,63 +16,64 @@
 
 typedef struct {
     uint64_t id;
-    xl_cids *local, *remote;        /* of this ID; of ID 0 the connection's */
-    xl_cids own_local, own_remote;  /* what they point to otherwise */
+    xl_cids *local, *remote; /* the CIDs of this ID: own_local, own_remote; of ID 0 the connection's */
+    xl_cids own_local, own_remote;
     bool is_used;                   /* a path has it */
-    bool is_abandoned;              /* by us: nothing is sent on it any more */
-    bool abandon_pending;           /* PATH_ABANDON is to be sent, */
-    bool abandon_confirmed;         /* was acknowledged */
-    uint64_t abandon_error;         /* what it says */
-    uint64_t forget_at;             /* the peer's PATH_ABANDON came: our CIDs last until then; XL_NEVER: it did not */
-    bool has_status;                /* the peer spoke of a path that is not open yet, */
-    uint64_t status, status_seq;    /* and said this last */
-    bool cids_blocked_pending;      /* PATH_CIDS_BLOCKED is to be sent, */
-    uint64_t cids_blocked_sequence; /* with this number; XL_NEVER: it never was */
+    bool is_abandoned;              /* by us: nothing is sent on it */
+    bool abandon_pending;           /* PATH_ABANDON is due */
+    bool abandon_confirmed;         /* our PATH_ABANDON was acknowledged */
+    uint64_t abandon_error;         /* error code of our PATH_ABANDON */
+    uint64_t forget_at;             /* the peer sent PATH_ABANDON: our CIDs last until then; XL_NEVER: it did not */
+    bool has_status;                /* the peer sent the status of a path that is not open yet */
+    uint64_t status, status_seq;    /* the latest of these */
+    bool cids_blocked_pending;      /* PATH_CIDS_BLOCKED is due */
+    uint64_t cids_blocked_sequence; /* sequence number in it; XL_NEVER: none was ever due */
 } xl_path_id;
 
 typedef struct {
     xl_path_id at[XL_PATH_IDS_MAX];
-    uint64_t local_max, peer_max; /* the greatest ID that we, that the peer is willing to accept */
-    bool max_pending;             /* MAX_PATH_ID is to be sent */
-    bool blocked_pending;         /* PATHS_BLOCKED is to be sent, */
-    uint64_t blocked_max;         /* with this limit; XL_NEVER: it never was */
-    bool cid_was_acked;           /* the peer got one of ours, so a path may be opened */
+    uint64_t local_max, peer_max; /* largest ID that we accept, that the peer accepts */
+    bool max_pending;             /* MAX_PATH_ID is due */
+    bool blocked_pending;         /* PATHS_BLOCKED is due */
+    uint64_t blocked_max;         /* limit in it; XL_NEVER: none was ever due */
+    bool cid_was_acked;           /* the peer has received one of our CIDs, so a path may be opened */
 } xl_path_ids;
 
-/* local, remote: the CIDs of path 0, which the handshake made. */
+/* local, remote: the CIDs of path 0, which come from the handshake. */
 void xl_path_ids_init(xl_path_ids *, xl_cids *local, xl_cids *remote, uint64_t peer_max);
-/* NULL: above our limit, or forgotten. */
+/* Returns NULL if the ID is above our limit or forgotten. */
 xl_path_id *xl_path_ids_find(xl_path_ids *, uint64_t id);
-/* What a frame that names this ID is worth (section 4): XL_QERR_PROTOCOL_VIOLATION above our limit; else 0, and the ID,
- * or NULL where it is used up and the frame is to be ignored. */
+/* Checks an ID in a frame (section 4). Returns XL_QERR_PROTOCOL_VIOLATION if it is above our limit. Else 0, and *out is
+ * the ID, or NULL if it is used up and the frame is to be ignored. */
 uint64_t xl_path_ids_named(xl_path_ids *, uint64_t id, xl_path_id **out);
-/* The smallest ID that no path has had and that both sides accept; NULL: there is none. */
+/* Returns the smallest ID that no path has had and that both sides accept, or NULL. */
 xl_path_id *xl_path_ids_unused(xl_path_ids *);
-/* One of our CIDs, and whose it is; NULL: not one of ours. */
+/* Finds one of our CIDs, and the path ID that it belongs to. NULL: the CID is not ours. */
 xl_cid_entry *xl_path_ids_find_local(xl_path_ids *, const xl_cid *, xl_path_id **of);
-/* Whether the peer issued this CID for another path ID: each is for one (section 3.2.1). */
+/* Whether the peer issued this CID for another path ID, which section 3.2.1 forbids. */
 bool xl_path_ids_has_elsewhere(xl_path_ids *, uint64_t id, const xl_cid *);
-/* MAX_PATH_ID: 0, or XL_QERR_PROTOCOL_VIOLATION for more than 32 bits or less than the peer's transport parameter said
- * (section 4.6). One that raises nothing is ignored. */
+/* Takes MAX_PATH_ID. Returns 0, or XL_QERR_PROTOCOL_VIOLATION if it is above 2^32 - 1 or below the peer's transport
+ * parameter (section 4.6). A value that raises nothing is ignored. */
 uint64_t xl_path_ids_raise_peer_max(xl_path_ids *, uint64_t initial, uint64_t maximum);
-/* PATH_STATUS_* for a path that is not open yet: the newest is kept (section 4.3). */
+/* Takes PATH_STATUS_* for a path that is not open yet; the latest one is kept (section 4.3). */
 void xl_path_id_take_status(xl_path_id *, uint64_t sequence, uint64_t status);
-/* We give the path up: the peer's CIDs are retired at once, without a frame (section 3.4). PATH_ABANDON follows. */
+/* Abandons the path on our side: the peer's CIDs are retired at once, without a frame (section 3.4), and PATH_ABANDON
+ * is due. */
 void xl_path_ids_abandon(xl_path_id *, uint64_t error_code);
-/* Frames of ours were lost: sent again where they still say something (sections 4.2, 4.6, 4.7). */
+/* Our frames were lost: each is sent again if it still applies (sections 4.2, 4.6, 4.7). */
 void xl_path_ids_abandon_lost(xl_path_ids *, uint64_t id);
 void xl_path_ids_repeat_abandonments(xl_path_ids *); /* each PATH_ABANDON that is not acknowledged */
 void xl_path_ids_max_lost(xl_path_ids *, uint64_t maximum);
 void xl_path_ids_blocked_lost(xl_path_ids *, uint64_t maximum);
 void xl_path_ids_cids_blocked_lost(xl_path_ids *, uint64_t id, uint64_t sequence);
 void xl_path_ids_abandon_acked(xl_path_ids *, uint64_t id);
-/* When the first ID may be forgotten: both sides gave it up, and the peer's late packets have come. */
+/* When the first ID may be forgotten: both sides have abandoned it, and late packets of the peer have arrived. */
 uint64_t xl_path_ids_deadline(const xl_path_ids *);
-/* No path can be opened: PATHS_BLOCKED, once for each limit. Or `unused` lacks a CID: PATH_CIDS_BLOCKED, once for each
- * number that is waited for. */
+/* No path can be opened: PATHS_BLOCKED is due, once for each limit. Or an unused ID lacks a CID: PATH_CIDS_BLOCKED is
+ * due, once for each sequence number. */
 void xl_path_ids_note_blocked(xl_path_ids *);
 void xl_path_id_note_blocked(xl_path_id *);
-/* The ID is used up: its place is the next one's. Its local CIDs must have been withdrawn. */
+/* Replaces an ID that is used up by the next one. Its local CIDs must have been withdrawn. */
 void xl_path_ids_forget(xl_path_ids *, xl_path_id *);
 
 #endif
