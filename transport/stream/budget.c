@@ -10,7 +10,7 @@ static size_t beyond(size_t limit, size_t held) {
     return limit > held ? limit - held : 0;
 }
 
-/* What the pool lets the connection take. */
+/* Bytes that the pool lets the connection take. */
 static size_t left_of_pool(const xl_budget *b) {
     size_t common = beyond(b->pool->common, b->pool->held), share = beyond(b->pool->share, b->held);
     return common > share ? common : share;

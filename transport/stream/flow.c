@@ -18,7 +18,7 @@ bool xl_flow_in_should_update(const xl_flow_in *f) {
     return wanted > f->limit && wanted - f->limit >= f->window / 2;
 }
 
-/* A limit that is announced again, since the packet was lost, says nothing about the rate. */
+/* A limit that is announced again after a loss says nothing about the rate. */
 static void grow(xl_flow_in *f, uint64_t now, uint64_t rtt_us) {
     if (!xl_flow_in_should_update(f))
         return;

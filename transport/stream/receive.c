@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #define MIN_CAP    512
-#define MAX_RANGES 4096 /* two interleaved paths over the largest window, and room */
+#define MAX_RANGES 4096 /* enough for two interleaved paths over the largest window */
 #define UNKNOWN    UINT64_MAX
 
 void xl_recv_init(xl_recv *r) {
@@ -32,7 +32,7 @@ static bool resize(xl_recv *r, size_t cap) {
     return true;
 }
 
-/* Makes [read, end) fit. `end` is within the flow control window, which bounds the memory. */
+/* Makes room for [read, end). `end` is within the flow control window, which bounds the memory. */
 static bool grow(xl_recv *r, uint64_t end) {
     uint64_t need = end - r->read;
     return need <= r->cap || resize(r, xl_ring_size(r->cap ? r->cap : MIN_CAP, need));
@@ -119,8 +119,8 @@ size_t xl_recv_readable(const xl_recv *r) {
     return (size_t)(r->received.at[0].end - r->read);
 }
 
-/* Frees an empty ring, so that a stream that carries little, as HTTP/3's control streams, keeps nothing; a larger ring
- * than MIN_CAP stays for the next packet, until the end of the stream. */
+/* Frees an empty ring, so that a stream that carries little, such as HTTP/3's control streams, holds no memory. A ring
+ * larger than MIN_CAP is kept for the next packet, until the end of the stream. */
 static void rest(xl_recv *r, bool at_end) {
     if (r->received.count > 0 || (r->cap > MIN_CAP && !at_end))
         return;

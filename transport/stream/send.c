@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #define MIN_CAP     1024
-#define SHRINK_FROM 65536 /* a buffer of which only an eighth was in use for a while becomes smaller */
+#define SHRINK_FROM 65536 /* a buffer of this size or more shrinks if at most an eighth of it was used for a while */
 
 void xl_send_init(xl_send *s, size_t limit) {
     *s = (xl_send){.limit = limit};
@@ -38,7 +38,7 @@ void xl_send_abandon(xl_send *s) {
     s->base = s->written = s->sent;
 }
 
-/* What the ring may grow to. */
+/* Returns the size that the ring may grow to. */
 static size_t largest_cap(const xl_send *s) {
     size_t left = s->budget ? xl_budget_left(s->budget) : SIZE_MAX, cap = s->cap, next = cap ? 2 * cap : MIN_CAP;
     for (; cap < s->limit && next - s->cap <= left; next *= 2)
@@ -51,7 +51,7 @@ size_t xl_send_capacity(const xl_send *s) {
     return s->fin_written || held >= most ? 0 : most - held;
 }
 
-/* The budget is the caller's business. */
+/* Resizes the ring. The caller accounts for the budget. */
 static int resize(xl_send *s, size_t cap) {
     uint8_t *ring = malloc(cap);
     if (!ring)
@@ -65,8 +65,8 @@ static int resize(xl_send *s, size_t cap) {
     return 0;
 }
 
-/* To the size that was of use before, where memory is plenty: a buffer that runs empty now and then does not grow anew,
- * and move, each time. */
+/* Grows at once to the usual size if memory is plentiful, so that a buffer that runs empty from time to time does not
+ * grow, and move, step by step. */
 static int grow(xl_send *s, size_t need) {
     if (need <= s->cap)
         return 0;
@@ -93,7 +93,7 @@ static void take_in(xl_send *s, size_t len) {
     s->lent = 0;
 }
 
-/* How large the buffer has to be, judged by the most that it held while as many bytes as it has room for passed. */
+/* Adapts the usual size to the most bytes held while as many bytes as the buffer holds were acknowledged. */
 static void judge_size(xl_send *s, size_t held) {
     if (s->base < s->judged_at)
         return;
@@ -103,7 +103,7 @@ static void judge_size(xl_send *s, size_t held) {
     s->judged_at = s->base + s->usual;
 }
 
-/* After bytes were acknowledged: a stream that stands still holds no more than it needs. */
+/* Called after bytes were acknowledged. An idle stream holds no more than it needs. */
 static void shrink(xl_send *s) {
     size_t held = (size_t)(s->written - s->base), old = s->cap;
     judge_size(s, held);
@@ -155,7 +155,7 @@ static bool has_new(const xl_send *s, uint64_t credit) {
     return s->sent < s->written && s->sent < credit;
 }
 
-/* The end of the stream, with no byte before it. */
+/* Whether a FIN without data is due. */
 static bool owes_end(const xl_send *s) {
     return s->sent == s->written && s->fin_written && (!s->fin_sent || s->fin_lost);
 }
@@ -213,7 +213,7 @@ void xl_send_copy(const xl_send *s, uint64_t offset, uint8_t *out, size_t len) {
 
 void xl_send_mark_sent(xl_send *s, const xl_send_piece *piece) {
     uint64_t end = piece->offset + piece->len;
-    /* Without memory to split a range it stays queued: sent twice, which is harmless. */
+    /* If there is no memory to split a range, it stays queued and is sent twice, which is harmless. */
     if (s->lost.count > 0)
         (void)xl_ranges_remove(&s->lost, piece->offset, end);
     if (end > s->sent)
@@ -224,7 +224,7 @@ void xl_send_mark_sent(xl_send *s, const xl_send_piece *piece) {
     }
 }
 
-/* Cuts [offset, offset + len) to what is sent and not yet below base. */
+/* Clips [offset, offset + len) to the sent bytes from base on. */
 static xl_range clip(const xl_send *s, uint64_t offset, size_t len) {
     uint64_t end = offset + len;
     return (xl_range){.start = offset < s->base ? s->base : offset, .end = end > s->sent ? s->sent : end};
@@ -250,7 +250,8 @@ uint64_t xl_send_mark_acked(xl_send *s, uint64_t offset, size_t len, bool fin) {
     }
     xl_range range = clip(s, offset, len), gap;
     uint64_t fresh = 0;
-    if (s->acked.count == 0 && range.start == s->base && range.start < range.end) { /* all acknowledged in order */
+    if (s->acked.count == 0 && range.start == s->base && range.start < range.end) { /* everything was acknowledged in
+                                                                                     * order */
         forget_lost(s, &range);
         s->base = range.end;
         shrink(s);
@@ -261,7 +262,7 @@ uint64_t xl_send_mark_acked(xl_send *s, uint64_t offset, size_t len, bool fin) {
     if (fresh == 0)
         return 0;
     if (xl_ranges_add(&s->acked, range.start, range.end) != 0) {
-        /* Out of memory: forget that it arrived and send it again, rather than stall. */
+        /* Out of memory: send it again rather than stall. */
         (void)xl_ranges_add(&s->lost, range.start, range.end);
         return 0;
     }
