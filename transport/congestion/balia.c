@@ -1,11 +1,12 @@
 /* BALIA, balanced linked adaptation (Q. Peng, A. Walid, J. Hwang, S. Low, "Multipath TCP: Analysis, Design, and
- * Implementation", IEEE/ACM Transactions on Networking 24(1), 2016; draft-walid-mptcp-congestion-control). With
- * x_k = w_k / rtt_k and a_r = max_k x_k / x_r, in congestion avoidance for each acknowledgement on path r, in packets,
+ * Implementation", IEEE/ACM Transactions on Networking 24(1), 2016; draft-walid-mptcp-congestion-control). With x_k =
+ * w_k / rtt_k and a_r = max_k x_k / x_r, in congestion avoidance for each acknowledgement on path r, in packets,
  *
  *     w_r += x_r / rtt_r / (sum_k x_k)^2  (1 + a_r) / 2  (4 + a_r) / 5
  *     a congestion event:  w_r -= w_r / 2 min(a_r, 1.5)
  *
- * Unlike LIA and OLIA it couples the decrease too: the best path halves, slower ones give up to three quarters. */
+ * Unlike LIA and OLIA it couples the decrease too: the best path halves its window, slower ones lose up to three
+ * quarters. */
 #include "congestion/coupled.h"
 
 typedef struct {
@@ -41,7 +42,7 @@ static void on_loss(void *state, uint64_t sent_time, uint64_t bytes, uint64_t no
     xl_coupled *s = state;
     const xl_cc_member *m[XL_CC_GROUP_MAX];
     xl_coupled_siblings(s, m);
-    double ratio = m[0]->rtt_s > 0 ? look(s, m).ratio : 1.0; /* without an RTT: a path like any other */
+    double ratio = m[0]->rtt_s > 0 ? look(s, m).ratio : 1.0; /* without an RTT the path halves its window */
     xl_coupled_on_loss(s, sent_time, 1.0 - (ratio < 1.5 ? ratio : 1.5) / 2.0, now);
 }
 

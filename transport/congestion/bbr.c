@@ -1,19 +1,19 @@
-/* BBR version 1 (draft-cardwell-iccrg-bbr-congestion-control-00; N. Cardwell, Y. Cheng, C. S. Gunn, S. H. Yeganeh,
- * V. Jacobson, "BBR: Congestion-Based Congestion Control", ACM Queue 14(5), 2016). It models the path by the largest
- * delivery rate of the last 10 round trips (BtlBw) and the smallest RTT of the last 10 s (RTprop), sends at
- * pacing_gain x BtlBw and keeps at most cwnd_gain x BtlBw x RTprop in flight:
+/* BBR version 1 (draft-cardwell-iccrg-bbr-congestion-control-00; N. Cardwell, Y. Cheng, C. S. Gunn, S. H. Yeganeh, V.
+ * Jacobson, "BBR: Congestion-Based Congestion Control", ACM Queue 14(5), 2016). It models the path by the largest
+ * delivery rate of the last 10 round trips (BtlBw) and the smallest RTT of the last 10 s (RTprop), sends at pacing_gain
+ * x BtlBw and keeps at most cwnd_gain x BtlBw x RTprop in flight:
  *
  *     Startup    gains 2.89, until BtlBw grew by less than a quarter in three round trips
  *     Drain      pacing 1 / 2.89, until no more than BtlBw x RTprop is in flight
  *     ProbeBW    pacing 1.25, 0.75 and six times 1, each for an RTprop; cwnd_gain 2
- *     ProbeRTT   4 packets in flight for 200 ms, where no RTT has been as small as RTprop for 10 s
+ *     ProbeRTT   4 packets in flight for 200 ms, if no RTT has been as small as RTprop for 10 s
  *
  * Loss changes neither rate nor model: for a round trip after it, no more is sent than is delivered. Samples limited by
  * the application count only if they raise BtlBw. Left out: the estimation of policers and the compensation for
  * aggregated acknowledgements, which are the Linux implementation's and not the draft's; sending in quanta, which the
- * pacer's burst stands for; ECN; and all of versions 2 and 3 (draft-ietf-ccwg-bbr), above all their bounds on what is
- * in flight after loss: like every version 1 it overruns shallow queues. The phase in which ProbeBW begins is taken
- * from the time instead of a random number, so that runs repeat. */
+ * pacer's burst replaces; ECN; and all of versions 2 and 3 (draft-ietf-ccwg-bbr), above all their bounds on what is in
+ * flight after loss: like every version 1 it overruns shallow queues. The phase in which ProbeBW begins is taken from
+ * the time instead of a random number, so that runs repeat. */
 #include "congestion/congestion.h"
 #include "minmax.h"
 
@@ -39,23 +39,23 @@ typedef struct {
     phase phase;
     double pacing_gain, cwnd_gain;
     uint64_t pacing_rate;
-    uint64_t btlbw; /* bytes/s: the largest of these, as of the last one taken in */
+    uint64_t btlbw; /* bytes/s: the largest of `rates`, as of the last sample that counted */
     struct {
         uint64_t round, rate;
     } rates[BW_ROUNDS];         /* the largest of a round trip, at round % BW_ROUNDS */
     uint64_t rtprop, rtprop_at; /* UINT64_MAX = none yet */
     bool rtprop_expired, idle_restart;
-    uint64_t round, round_ends; /* count of round trips; the present one ends when so much is delivered */
+    uint64_t round, round_ends; /* number of round trips; the present one ends when `delivered` reaches round_ends */
     bool round_start;
     uint64_t full_bw;
-    unsigned full_rounds; /* without growth */
+    unsigned full_rounds; /* rounds without growth */
     bool filled_pipe;
     unsigned cycle_index;
     uint64_t cycle_at;
-    uint64_t probe_rtt_until; /* 0 = not yet down to four packets */
+    uint64_t probe_rtt_until; /* 0: more than four packets are still in flight */
     bool probe_rtt_round_done;
     bool in_recovery;
-    uint64_t recovery_ends; /* when so much is delivered */
+    uint64_t recovery_ends; /* recovery ends when `delivered` reaches this */
 } bbr;
 
 static_assert(sizeof(bbr) <= XL_CC_STATE_BYTES, "controller state too large");
@@ -64,7 +64,7 @@ static uint64_t least_window(const bbr *s) {
     return MIN_PACKETS * s->mtu;
 }
 
-/* gain times the bandwidth-delay product, with room for three packets on the way to be acknowledged. */
+/* Returns gain times the bandwidth-delay product, plus three packets whose acknowledgements are on their way. */
 static uint64_t inflight(const bbr *s, double gain) {
     if (s->rtprop == UINT64_MAX || s->btlbw == 0)
         return s->initial_cwnd;
@@ -87,7 +87,7 @@ static void next_cycle_phase(bbr *s, uint64_t now) {
 static void enter_probe_bw(bbr *s, uint64_t now) {
     s->phase = PROBE_BW;
     s->cwnd_gain = PROBE_BW_CWND;
-    /* Any phase but the draining one, which next_cycle_phase() would come to from index 0. */
+    /* Any phase but the draining one, which next_cycle_phase() would enter from index 0. */
     s->cycle_index = CYCLE - 1 - (unsigned)(now / 1000 % (CYCLE - 1));
     next_cycle_phase(s, now);
 }
@@ -166,7 +166,7 @@ static void update_round(bbr *s, const xl_rate_sample *r) {
 }
 
 static void update_btlbw(bbr *s, const xl_rate_sample *r) {
-    /* What is sent while ProbeRTT holds the window down says nothing of the path. */
+    /* Samples taken while ProbeRTT limits the window do not show the capacity of the path. */
     bool limited = r->is_app_limited || s->phase == PROBE_RTT;
     if (r->bytes_per_s == 0 || (limited && r->bytes_per_s < s->btlbw))
         return;
@@ -190,7 +190,7 @@ static void update_rtprop(bbr *s, const xl_rate_sample *r) {
     }
 }
 
-/* ---- What follows from it ---- */
+/* ---- Rate and window ---- */
 
 static void set_pacing_rate(bbr *s) {
     double bandwidth = (double)s->btlbw;
@@ -201,7 +201,8 @@ static void set_pacing_rate(bbr *s) {
         s->pacing_rate = rate;
 }
 
-/* For a round trip after a loss, what is delivered may be sent, and no more. */
+/* Whether the window is limited by packet conservation: for a round trip after a loss, no more is sent than is
+ * delivered. */
 static bool conserves_packets(bbr *s, const xl_rate_sample *r) {
     if (s->in_recovery && r->prior_delivered >= s->recovery_ends) {
         s->in_recovery = false;
@@ -258,7 +259,7 @@ static void on_sent(void *state, uint64_t bytes, uint64_t bytes_in_flight, uint6
         s->idle_restart = true;
 }
 
-/* All is done once per acknowledgement, in on_rate_sample(). */
+/* Everything is done once per ACK frame, in on_rate_sample(). */
 static void on_ack(void *state, const xl_cc_ack *ack) {
     (void)state, (void)ack;
 }

@@ -1,5 +1,6 @@
 /* What the coupled controllers LIA, OLIA and BALIA have in common. Each is one file with its own increase. Slow start
- * and the decrease at a congestion event are those of NewReno. "Siblings" are the active paths of a group. */
+ * is NewReno's, and so is the decrease at a congestion event, except BALIA's. "Siblings" are the active paths of a
+ * group. */
 #ifndef XL_CONGESTION_COUPLED_H
 #define XL_CONGESTION_COUPLED_H
 
@@ -31,7 +32,7 @@ void xl_coupled_on_loss_by_half(void *state, uint64_t sent_time, uint64_t bytes,
 /* Copies window, RTT and losses to the group. */
 void xl_coupled_publish(xl_coupled *);
 
-/* The members of their tables that are the same. */
+/* The members that their tables share. */
 #define XL_COUPLED_OPS                                                                                                 \
     .init = xl_coupled_init, .set_mtu = xl_coupled_set_mtu, .join = xl_coupled_join, .on_sent = xl_reno_sent,          \
     .on_persistent_congestion = xl_coupled_on_persistent_congestion, .window = xl_reno_window,                         \

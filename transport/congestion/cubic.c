@@ -1,14 +1,15 @@
 /* CUBIC, RFC 9438, in bytes; HyStart++ in the first slow start. Doubles are deterministic here: no fast-math, and
  * -std=c17 keeps the compiler from contracting expressions.
  *
- * RFC 9438 takes every loss for congestion. Its window is then sqrt(1.5 / p) packets at a loss rate p, however fast the
+ * RFC 9438 treats every loss as congestion. Its window is then sqrt(1.5 / p) packets at a loss rate p, however fast the
  * link is: with 3 % random loss 7 packets, with an RTT of 100 ms 100 kB/s. `cubic-tolerant` deviates: a loss counts
  * only if
  *
  *     RTT > min RTT + eta   or   smoothed loss rate > 10 %
  *
- * where RTT is the smaller one of the last two samples and eta = min RTT / 8, within 4 and 16 ms, as in HyStart++. The
- * first says that a queue stands, the second covers queues too short to be seen. `cubic` counts every loss. */
+ * where RTT is the smaller of the last two samples and eta = min RTT / 8, at least 4 and at most 16 ms, as in
+ * HyStart++. The first condition shows a standing queue; the second covers queues too short to be visible. `cubic`
+ * counts every loss. */
 #include "congestion/congestion.h"
 #include "congestion/hystart.h"
 
@@ -22,15 +23,15 @@
 #define LOSS_RATE_MAX    0.1
 #define LOSS_RATE_GAIN   (1.0 / 64) /* a packet's weight in the smoothed loss rate */
 
-/* What a congestion event changes, and what a spurious one gives back. */
+/* State that a congestion event changes and that a spurious event restores. */
 typedef struct {
     double cwnd;
     double w_max;      /* window before the last reduction; 0 = unknown */
-    double w_est;      /* what Reno would have */
+    double w_est;      /* the window that Reno would have */
     double cwnd_prior; /* cwnd at the last reduction */
     double k_s;        /* seconds from the epoch to w_max */
     uint64_t ssthresh;
-    uint64_t elapsed_us; /* the epoch's age, without the times in which the application was the limit */
+    uint64_t elapsed_us; /* age of the epoch, without application-limited times */
     bool in_epoch;       /* a congestion avoidance stage has begun */
     bool has_event;
     uint64_t recovery_start; /* packets sent until then belong to the last congestion event */
@@ -39,19 +40,19 @@ typedef struct {
 typedef struct {
     uint64_t mtu;
     curve c;
-    curve undo;        /* before the last event */
-    uint64_t lost;     /* packets of the last event */
-    uint64_t spurious; /* of them */
-    uint64_t clock_at; /* up to here elapsed_us has been counted */
-    bool collapsed;    /* persistent congestion since: growth does not wait for the end of recovery */
+    curve undo;        /* state before the last event */
+    uint64_t lost;     /* packets lost in the last event */
+    uint64_t spurious; /* of these, packets that arrived after all */
+    uint64_t clock_at; /* elapsed_us is counted up to here */
+    bool collapsed;    /* persistent congestion since the event: growth does not wait for the end of recovery */
     xl_hystart hystart;
 
-    bool counts_every_loss;     /* cubic */
+    bool counts_every_loss;     /* the controller is `cubic` */
     uint64_t rtt_us[2];         /* the last two samples, 0 = none yet */
     uint64_t min_rtt_us;        /* 0 = none yet */
     double loss_rate;           /* share of the packets that were lost, smoothed */
-    bool has_uncounted;         /* a loss was not counted, … */
-    uint64_t uncounted_sent_at; /* … the newest of a packet sent then */
+    bool has_uncounted;         /* a loss was not counted */
+    uint64_t uncounted_sent_at; /* when its packet was sent; of several losses the last */
 } cubic;
 
 static_assert(sizeof(cubic) <= XL_CC_STATE_BYTES, "controller state too large");
@@ -73,7 +74,7 @@ static void init_rfc9438(void *state, uint64_t mtu_bytes, uint64_t now) {
     ((cubic *)state)->counts_every_loss = true;
 }
 
-/* The curve is one of packets: with others a new stage of congestion avoidance begins. */
+/* The curve is in units of packets, so a new packet size begins a new stage of congestion avoidance. */
 static void set_mtu(void *state, uint64_t mtu_bytes) {
     cubic *s = state;
     bool is_first = s->c.ssthresh == UINT64_MAX;
@@ -121,7 +122,7 @@ static void avoid_congestion(cubic *s, const xl_cc_ack *ack) {
     curve *c = &s->c;
     if (!c->in_epoch)
         begin_epoch(s);
-    double share = (double)ack->bytes / c->cwnd; /* of a round trip */
+    double share = (double)ack->bytes / c->cwnd; /* share of a round trip */
     double alpha = c->w_est >= c->cwnd_prior ? 1.0 : ALPHA;
     c->w_est += alpha * share * (double)s->mtu;
     if (w_cubic(s, c->elapsed_us) < c->w_est) { /* section 4.3, Reno-friendly region */
@@ -133,8 +134,8 @@ static void avoid_congestion(cubic *s, const xl_cc_ack *ack) {
     c->cwnd += (target - c->cwnd) * share;
 }
 
-/* The RTT, if it was this packet that gave the latest sample, else 0: an ACK of many packets is one look at the path,
- * and one that gave no sample (it came by another path) is none. */
+/* Returns the RTT sample if this packet gave it, else 0. So an ACK of many packets counts as one sample, and an ACK
+ * without a sample (it came on another path) as none. */
 static uint64_t fresh_sample(const xl_cc_ack *ack) {
     return ack->now - ack->sent_time == ack->latest_rtt_us ? ack->latest_rtt_us : 0;
 }
@@ -163,7 +164,8 @@ static void watch_path(cubic *s, const xl_cc_ack *ack) {
     s->rtt_us[0] = sample;
 }
 
-/* One sample alone may have waited for the peer's delayed acknowledgement. */
+/* Whether the smaller of the last two samples shows a queue; one sample alone may include the peer's delayed
+ * acknowledgement. True without a sample. */
 static bool has_queue(const cubic *s) {
     uint64_t rtt = s->rtt_us[1] && s->rtt_us[1] < s->rtt_us[0] ? s->rtt_us[1] : s->rtt_us[0];
     return rtt == 0 || rtt > s->min_rtt_us + xl_hystart_threshold(s->min_rtt_us);
@@ -192,7 +194,7 @@ static void begin_event(cubic *s, uint64_t now) {
     s->undo = *c;
     s->spurious = 0;
     s->collapsed = false;
-    /* Fast convergence, section 4.7: below the last maximum, so make room for others. */
+    /* Fast convergence, section 4.7: below the last maximum, leave capacity to others. */
     c->w_max = c->cwnd < c->w_max ? c->cwnd * (1.0 + BETA) / 2.0 : c->cwnd;
     c->cwnd_prior = c->cwnd;
     c->cwnd = at_least_minimum(s, c->cwnd * BETA);
@@ -219,7 +221,7 @@ static void on_loss(void *state, uint64_t sent_time, uint64_t bytes, uint64_t no
     s->lost = 1;
 }
 
-/* Whatever the path looks like. Nothing can show later that there was none. */
+/* A CE mark is a congestion event whatever the path looks like, and never a spurious one. */
 static void on_congestion(void *state, uint64_t sent_time, uint64_t now) {
     cubic *s = state;
     if (is_of_last_event(s, sent_time))
@@ -228,8 +230,8 @@ static void on_congestion(void *state, uint64_t sent_time, uint64_t now) {
     s->lost = UINT64_MAX / 2;
 }
 
-/* The boundary of the event moves to now, where RFC 9002 appendix B.8 clears it: what was sent before the collapse and
- * is declared lost later says nothing new, and must not take ssthresh down with the collapsed window. */
+/* Moves the end of recovery to now, where RFC 9002 appendix B.8 clears it: packets sent before the collapse and
+ * declared lost later are no new event, and must not reduce ssthresh to the collapsed window. */
 static void on_persistent_congestion(void *state, uint64_t now) {
     cubic *s = state;
     curve *c = &s->c;
@@ -242,13 +244,13 @@ static void on_persistent_congestion(void *state, uint64_t now) {
     c->recovery_start = now;
 }
 
-/* Section 4.9: when every packet of the last event arrived after all, there was no event. */
+/* Section 4.9: undoes the last event once all of its packets have arrived after all. */
 static void on_spurious_loss(void *state, uint64_t sent_time, uint64_t now) {
     cubic *s = state;
     if (s->lost == 0 || !is_of_last_event(s, sent_time))
         return;
     if (s->undo.has_event && sent_time <= s->undo.recovery_start)
-        return; /* lost in the event before it */
+        return; /* lost in the previous event */
     if (s->has_uncounted && sent_time <= s->uncounted_sent_at)
         return; /* lost, perhaps, without being counted */
     if (++s->spurious < s->lost)
@@ -269,7 +271,7 @@ static uint64_t ssthresh(const void *state) {
     return ((const cubic *)state)->c.ssthresh;
 }
 
-/* What both have. */
+/* Members that both tables share. */
 #define OPERATIONS                                                                                                     \
     .set_mtu = set_mtu, .on_sent = on_sent, .on_ack = on_ack, .on_loss = on_loss, .on_congestion = on_congestion,      \
     .on_persistent_congestion = on_persistent_congestion, .on_spurious_loss = on_spurious_loss, .window = window,      \

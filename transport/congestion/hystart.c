@@ -46,7 +46,7 @@ bool xl_hystart_on_ack(xl_hystart *h, uint64_t now, uint64_t sent_time, uint64_t
     if (!h->started || sent_time >= h->round_start) {
         bool is_first = !h->started;
         begin_round(h, now);
-        /* The round in which Conservative Slow Start was entered counts, though it was part of one. */
+        /* The round in which Conservative Slow Start was entered counts, although only a part of it was spent there. */
         if (!is_first && h->in_css && ++h->css_rounds >= CSS_ROUNDS)
             return true;
     }

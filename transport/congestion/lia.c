@@ -3,8 +3,9 @@
  *     cwnd_i += min(alpha bytes_acked MSS_i / cwnd_total, bytes_acked MSS_i / cwnd_i)
  *     alpha = cwnd_total max_i(cwnd_i / rtt_i^2) / (sum_i cwnd_i / rtt_i)^2
  *
- * so that all paths together take at a shared bottleneck what one flow would on the best of them, and no path more than
- * a flow of its own. Only this is coupled: slow start, decrease and persistent congestion are NewReno's (section 3). */
+ * so that at a shared bottleneck all paths together take as much as one flow on the best of them, and no path takes
+ * more than a flow of its own. Only the increase is coupled: slow start, decrease and persistent congestion are
+ * NewReno's (section 3). */
 #include "congestion/coupled.h"
 
 /* alpha / cwnd_total. */

@@ -1,4 +1,4 @@
-/* NewReno as RFC 9002 section 7 has it. */
+/* NewReno (RFC 9002 section 7). */
 #include "congestion/reno.h"
 
 #include <assert.h>

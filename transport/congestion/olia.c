@@ -4,11 +4,14 @@
  *
  *     w_r += (w_r / rtt_r^2) / (sum_p w_p / rtt_p)^2 + alpha_r / w_r
  *
- * With n paths, B the best ones (largest l_p / rtt_p^2, l_p the larger of the bytes acknowledged since the last loss
- * and between the last two: such a path would give a TCP flow the most) and M those with the largest windows: where B
- * has paths that are not in M, alpha is 1 / (n |B \ M|) for these, -1 / (n |M|) for those in M, 0 for the others; else
- * it is 0 for all. The first term couples the increase, alpha moves windows to good paths that have small ones. Slow
- * start and decrease are NewReno's. */
+ *     alpha_r = 1 / (n |B \ M|)    if r is in B \ M
+ *               -1 / (n |M|)       if r is in M, and B \ M is not empty
+ *               0                  else
+ *
+ * n: number of paths. B: the best paths, which have the largest l_p / rtt_p^2 and would give a TCP flow the most; l_p
+ * is the larger of the bytes acknowledged since the last loss and between the last two. M: the paths with the largest
+ * window. The first term couples the increase; alpha moves windows to good paths that have small ones. Slow start and
+ * decrease are NewReno's. */
 #include "congestion/coupled.h"
 
 static double quality(const xl_cc_member *m) {
@@ -60,7 +63,7 @@ static void on_ack(void *state, const xl_cc_ack *ack) {
     double linked = m[0]->window / (m[0]->rtt_s * m[0]->rtt_s) / (v.rate * v.rate);
     double growth = linked + alpha(&v, m) / s->reno.cwnd; /* per byte, in units of an MSS */
     xl_reno_set_window(&s->reno, s->reno.cwnd + growth * (double)ack->bytes * (double)s->reno.mtu);
-    if (s->reno.cwnd < (double)s->reno.ssthresh) /* by a negative alpha: this is no slow start */
+    if (s->reno.cwnd < (double)s->reno.ssthresh) /* a negative alpha is not a return to slow start */
         s->reno.ssthresh = (uint64_t)s->reno.cwnd;
     xl_coupled_publish(s);
 }

@@ -39,8 +39,8 @@ bool xl_reno_on_loss(xl_reno *s, uint64_t sent_time, double keep, uint64_t now) 
     return true;
 }
 
-/* The boundary of the event moves to now, where RFC 9002 appendix B.8 clears it: what was sent before the collapse and
- * is declared lost later says nothing new, and must not take ssthresh down with the collapsed window. */
+/* Moves the end of recovery to now, where RFC 9002 appendix B.8 clears it: packets sent before the collapse and
+ * declared lost later are no new event, and must not reduce ssthresh to the collapsed window. */
 void xl_reno_on_persistent_congestion(xl_reno *s, uint64_t now) {
     double half = s->cwnd / 2.0;
     xl_reno_set_window(s, half);
