@@ -23,7 +23,7 @@ xl_reader xl_reader_of(const uint8_t *data, size_t len);
 size_t xl_reader_left(const xl_reader *);
 uint8_t xl_read_u8(xl_reader *);
 uint32_t xl_read_u32(xl_reader *);
-uint64_t xl_read_long_varint(xl_reader *);           /* for xl_read_varint() */
+uint64_t xl_read_long_varint(xl_reader *);           /* the general case of xl_read_varint() */
 const uint8_t *xl_read_bytes(xl_reader *, size_t n); /* NULL on failure */
 
 xl_writer xl_writer_of(uint8_t *data, size_t cap);
@@ -31,11 +31,11 @@ size_t xl_writer_left(const xl_writer *);
 void xl_write_u8(xl_writer *, uint8_t);
 void xl_write_u16(xl_writer *, uint16_t);
 void xl_write_u32(xl_writer *, uint32_t);
-void xl_write_long_varint(xl_writer *, uint64_t); /* for xl_write_varint() */
+void xl_write_long_varint(xl_writer *, uint64_t); /* the general case of xl_write_varint() */
 void xl_write_varint2(xl_writer *, uint64_t);     /* always two bytes; > 16383 fails */
 void xl_write_bytes(xl_writer *, const uint8_t *, size_t n);
 
-/* Varints: most are of one byte. */
+/* Most varints have one byte. */
 static inline uint64_t xl_read_varint(xl_reader *r) {
     return !r->failed && r->p != r->end && *r->p < 64 ? *r->p++ : xl_read_long_varint(r);
 }

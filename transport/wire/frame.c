@@ -4,7 +4,7 @@
 
 #define MAX_STREAMS (UINT64_C(1) << 60)
 
-/* The four varints of the QoE control signal, exactly. */
+/* The QoE control signal: exactly four varints. */
 static bool parse_qoe(const uint8_t *signal, size_t len, xl_qoe *out) {
     xl_reader r = xl_reader_of(signal, len);
     out->cached_bytes = xl_read_varint(&r);
@@ -234,7 +234,7 @@ uint64_t xl_frame_parse(xl_reader *r, bool qoe_in_ack, xl_frame *out) {
     out->type = xl_read_varint(r);
     if (r->failed)
         return XL_QERR_FRAME_ENCODING;
-    /* Section 12.4: the shortest form, and the error for any other. */
+    /* Section 12.4: any type that is not in its shortest form is a PROTOCOL_VIOLATION. */
     if ((size_t)(r->p - start) != xl_varint_len(out->type))
         return XL_QERR_PROTOCOL_VIOLATION;
     if (!parse_body(r, out->type, start, qoe_in_ack, out) || r->failed)
@@ -264,7 +264,7 @@ bool xl_frame_is_probing(uint64_t type) {
            type == XL_FRAME_PATH_NEW_CONNECTION_ID || type == XL_FRAME_PADDING;
 }
 
-/* The packets that a frame may stand in, a bit for each, after RFC 9000 table 3: I(nitial), H(andshake), 0(-RTT),
+/* The packet types in which a frame may occur, one bit each (RFC 9000 table 3): I(nitial), H(andshake), 0(-RTT),
  * 1(-RTT). */
 enum {
     IN_1 = 1 << XL_PACKET_1RTT,
@@ -273,7 +273,7 @@ enum {
     IN_IH01 = IN_IH1 | IN_01,
 };
 
-/* What qlog calls a type, and its packets. */
+/* The qlog name of a frame type, and the packet types in which it may occur. */
 typedef struct {
     const char *name;
     unsigned packets;

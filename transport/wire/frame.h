@@ -78,7 +78,7 @@ typedef struct {
     xl_ack_range ranges[XL_ACK_RANGES_MAX];
     bool has_ecn;
     uint64_t ect0, ect1, ce;
-    bool has_qoe; /* a non-empty QoE control signal was there */
+    bool has_qoe; /* the frame contains a non-empty QoE control signal */
     xl_qoe qoe;
 } xl_ack_frame;
 
@@ -109,7 +109,7 @@ typedef struct {
         } stream;
         struct {
             const uint8_t *data;
-            size_t len, frame_bytes; /* frame_bytes: of the whole frame, type and length too */
+            size_t len, frame_bytes; /* frame_bytes: size of the whole frame, with type and length */
         } datagram;
         struct {
             uint64_t sequence, threshold, max_delay_us, reordering;
@@ -153,29 +153,30 @@ typedef struct {
 } xl_frame;
 
 /* Parses one frame. qoe_in_ack: both ends negotiated the QoE field of ACK_MP. Returns 0 or the transport error code to
- * close with (XL_QERR_FRAME_ENCODING; unknown types too; XL_QERR_PROTOCOL_VIOLATION for a type not in its shortest
- * form, section 12.4). Runs of PADDING are taken as one frame. A parsed frame keeps the limits that need no state: ACK
- * ranges do not underflow, offset + length <= 2^62 - 1, stream counts <= 2^60, 1 <= CID length <= 20, PATH_STATUS is a
- * known one. */
+ * close with: XL_QERR_FRAME_ENCODING, for unknown types too, or XL_QERR_PROTOCOL_VIOLATION for a type not in its
+ * shortest form (section 12.4). A run of PADDING counts as one frame. A parsed frame obeys the limits that need no
+ * state: ACK ranges do not underflow, offset + length <= 2^62 - 1, stream counts <= 2^60, 1 <= CID length <= 20, the
+ * status in PATH_STATUS is known. */
 uint64_t xl_frame_parse(xl_reader *, bool qoe_in_ack, xl_frame *out);
 bool xl_frame_is_ack_eliciting(uint64_t type); /* not ACK, ACK_MP, PATH_ACK, PADDING, CONNECTION_CLOSE */
 bool xl_frame_is_probing(uint64_t type); /* PATH_CHALLENGE, PATH_RESPONSE, (PATH_)NEW_CONNECTION_ID, PADDING (9.1) */
-/* RFC 9000 table 3: may this type stand in this packet type? Multipath frames: 1-RTT only. */
+/* Whether this type may occur in this packet type (RFC 9000 table 3). Multipath frames: in 1-RTT only. */
 bool xl_frame_is_allowed(uint64_t type, xl_packet_type);
 const char *xl_frame_name(uint64_t type); /* lower-case qlog name: "stream", "ack_mp" … */
 
 /* Writers. Each writes one whole frame or sets writer->failed. */
 void xl_frame_put_ping(xl_writer *);
-/* ranges descending, ranges[0] the largest. Writes as many ranges as fit. type: XL_FRAME_ACK, or XL_FRAME_ACK_MP or
- * XL_FRAME_PATH_ACK with path_id; qoe_field: that of ACK_MP was negotiated, qoe NULL = "nothing new". Returns how many
- * ranges were written, 0 when not even one fits: then nothing was written and the writer has not failed, so that other
- * frames may follow. */
+/* Writes as many of the ranges as fit; ranges are descending, ranges[0] is the largest. type: XL_FRAME_ACK, or
+ * XL_FRAME_ACK_MP or XL_FRAME_PATH_ACK with path_id. qoe_field: the QoE field of ACK_MP was negotiated; qoe NULL:
+ * "nothing new". Returns the number of ranges written. 0: not even one fits; nothing was written and the writer has not
+ * failed, so that other frames may follow. */
 size_t xl_frame_put_ack(xl_writer *, const xl_ack_range *ranges, size_t count, uint64_t delay, uint64_t type,
                         uint64_t path_id, bool qoe_field, const xl_qoe *qoe);
-/* The length of the QoE field of an ACK_MP frame, 1 to 33 bytes. */
+/* Length of the QoE field of an ACK_MP frame, 1 to 33 bytes. */
 size_t xl_frame_qoe_signal_len(const xl_qoe *);
-/* Adds ECN counts to the ACK frame of any kind that begins at `frame` and ends where w is. They stand before its last
- * `tail` bytes, 64 at most: the QoE field. Without room the frame stays as it is. */
+/* Adds ECN counts to an ACK frame of any kind, which begins at `frame` and ends at the writer's position. The counts
+ * come before its last `tail` bytes (the QoE field, at most 64 bytes). If there is no room, the frame does not
+ * change. */
 void xl_frame_add_ecn_counts(xl_writer *, uint8_t *frame, size_t tail, uint64_t ect0, uint64_t ect1, uint64_t ce);
 void xl_frame_put_reset_stream(xl_writer *, uint64_t stream_id, uint64_t error_code, uint64_t final_size);
 void xl_frame_put_stop_sending(xl_writer *, uint64_t stream_id, uint64_t error_code);
@@ -190,7 +191,7 @@ void xl_frame_put_new_cid(xl_writer *, uint64_t sequence, uint64_t retire_prior_
                           const uint8_t token[16]);
 void xl_frame_put_retire_cid(xl_writer *, uint64_t sequence);
 void xl_frame_put_path(xl_writer *, uint64_t type, const uint8_t data[8]); /* PATH_CHALLENGE, PATH_RESPONSE */
-/* reason may be NULL; one that does not fit is cut short. */
+/* reason may be NULL; a reason that does not fit is truncated. */
 void xl_frame_put_close(xl_writer *, bool application, uint64_t error_code, uint64_t frame_type, const char *reason);
 void xl_frame_put_new_token(xl_writer *, const uint8_t *token, size_t len);
 void xl_frame_put_handshake_done(xl_writer *);
@@ -204,7 +205,7 @@ void xl_frame_put_immediate_ack(xl_writer *);
 void xl_frame_put_qoe(xl_writer *, uint64_t path_id, const xl_qoe *);
 void xl_frame_put_path_status(xl_writer *, uint64_t path_id, uint64_t sequence, uint64_t status, uint64_t priority);
 
-/* Those of the dialect `ietf`: frame_ietf.c. */
+/* Writers of the dialect `ietf`: frame_ietf.c. */
 void xl_frame_put_path_abandon(xl_writer *, uint64_t path_id, uint64_t error_code);
 /* PATH_STATUS_BACKUP or PATH_STATUS_AVAILABLE. */
 void xl_frame_put_path_preference(xl_writer *, uint64_t path_id, uint64_t sequence, bool is_backup);

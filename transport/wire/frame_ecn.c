@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* ACK, and the ACK frames of multipath: the type with counts is the one without plus one. */
+/* For each kind of ACK frame, the type with ECN counts is the type without them plus one. */
 void xl_frame_add_ecn_counts(xl_writer *w, uint8_t *frame, size_t tail, uint64_t ect0, uint64_t ect1, uint64_t ce) {
     uint8_t behind[64];
     if (w->failed || tail > sizeof behind || (size_t)(w->p - frame) <= tail)

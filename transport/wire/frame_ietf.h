@@ -1,6 +1,6 @@
-/* Frames of the multipath dialect `ietf`: RFC 10069 section 4. They stand in 1-RTT packets only. What they share with
- * RFC 9000's frames (acknowledgement ranges, connection IDs) and with the dialect `xlink` (the status of a path) is
- * parsed into the same members of xl_frame. */
+/* Frames of the multipath dialect `ietf`: RFC 10069 section 4. They occur in 1-RTT packets only. Parts that they share
+ * with RFC 9000's frames (acknowledgement ranges, connection IDs) and with the dialect `xlink` (the status of a path)
+ * are parsed into the same members of xl_frame. */
 #ifndef XL_WIRE_FRAME_IETF_H
 #define XL_WIRE_FRAME_IETF_H
 
@@ -20,7 +20,7 @@ enum {
     XL_FRAME_PATH_CIDS_BLOCKED = 0x3e7c,
 };
 
-/* Why a path is abandoned (section 4.2.1); NO_ERROR too. */
+/* Error codes of PATH_ABANDON (section 4.2.1), besides NO_ERROR. */
 enum {
     XL_QERR_APPLICATION_ABANDON_PATH = 0x3e,
     XL_QERR_PATH_RESOURCE_LIMIT = 0x3e75,

@@ -1,4 +1,4 @@
-/* Writing frames; reading them is frame.c. */
+/* Writes frames. frame.c parses them. */
 #include "wire/frame_parts.h"
 
 #include <string.h>
@@ -82,7 +82,8 @@ static bool is_below(const xl_ack_range *older, const xl_ack_range *newer) {
     return is_range(older) && older->largest < XL_VARINT_MAX - 1 && older->largest + 2 <= newer->smallest;
 }
 
-/* How many of the ranges fit in `room` beside `fixed` bytes. The count of further ranges is a varint itself. */
+/* Returns how many of the ranges fit into `room` together with `fixed` bytes. The count of further ranges is itself a
+ * varint. */
 static size_t ranges_that_fit(const xl_ack_range *ranges, size_t count, size_t fixed, size_t room) {
     if (count == 0 || !is_range(&ranges[0]))
         return 0;

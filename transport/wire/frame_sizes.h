@@ -1,5 +1,5 @@
-/* The longest that each frame can be, in bytes: what is reserved before one is written. A frame is its type and its
- * fields; a field is a varint of at most 8 bytes unless it says otherwise. */
+/* Upper bounds of the frames' sizes in bytes, to reserve room before writing. A frame is its type and its fields; a
+ * field is a varint of at most 8 bytes unless noted otherwise. */
 #ifndef XL_WIRE_FRAME_SIZES_H
 #define XL_WIRE_FRAME_SIZES_H
 

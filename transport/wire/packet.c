@@ -7,7 +7,7 @@ enum {
     LONG_HEADER = 0x80,
     FIXED_BIT = 0x40,
     RETRY_TAG_BYTES = 16,
-    USUAL_CID_BYTES = 8, /* ours: compared and copied as one word */
+    USUAL_CID_BYTES = 8, /* length of our CIDs, which are compared and copied as one word */
 };
 
 bool xl_versions_has(xl_versions versions, uint32_t version) {
@@ -44,7 +44,7 @@ static int parse_short(const uint8_t *data, size_t len, size_t dcid_len, xl_pack
     out->version = XL_VERSION_1;
     out->dcid.len = (uint8_t)dcid_len;
     if (dcid_len == USUAL_CID_BYTES)
-        memcpy(out->dcid.id, data + 1, USUAL_CID_BYTES); /* no call */
+        memcpy(out->dcid.id, data + 1, USUAL_CID_BYTES); /* constant length: no call */
     else
         memcpy(out->dcid.id, data + 1, dcid_len);
     out->scid.len = 0;
@@ -166,7 +166,7 @@ void xl_packet_put_short(xl_writer *w, const xl_cid *dcid, bool spin, bool key_p
     assert(pn_len >= 1 && pn_len <= 4);
     xl_write_u8(w, (uint8_t)(FIXED_BIT | spin << 5 | key_phase << 2 | (int)(pn_len - 1)));
     if (dcid->len == USUAL_CID_BYTES)
-        xl_write_bytes(w, dcid->id, USUAL_CID_BYTES); /* no call */
+        xl_write_bytes(w, dcid->id, USUAL_CID_BYTES); /* constant length: no call */
     else
         xl_write_bytes(w, dcid->id, dcid->len);
     write_packet_number(w, pn, pn_len);
@@ -198,8 +198,8 @@ size_t xl_packet_put_version_negotiation(uint8_t *buf, size_t cap, const xl_cid 
 }
 
 size_t xl_packet_number_len(uint64_t pn, uint64_t largest_acked) {
-    /* UINT64_MAX wraps to "the one before 0". Section 17.1: more than twice the range between the two must be told
-     * apart. */
+    /* UINT64_MAX wraps to the number before 0. Section 17.1: the encoding must distinguish more than twice as many
+     * numbers as lie between the two. */
     uint64_t unacked = pn - largest_acked;
     if (unacked < UINT64_C(1) << 7)
         return 1;
@@ -217,7 +217,7 @@ uint64_t xl_packet_number_decode(uint64_t largest, uint64_t truncated, size_t pn
     uint64_t candidate = (expected & ~(window - 1)) | (truncated & (window - 1));
     if (candidate + half <= expected && candidate < (UINT64_C(1) << 62) - window)
         return candidate + window;
-    bool beyond_space = candidate > XL_VARINT_MAX; /* only when the space is used up: no number is 2^62 or more */
+    bool beyond_space = candidate > XL_VARINT_MAX; /* only if the space is used up: packet numbers end at 2^62 - 1 */
     if ((candidate > expected + half || beyond_space) && candidate >= window)
         return candidate - window;
     return candidate;

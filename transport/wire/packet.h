@@ -27,18 +27,19 @@ typedef enum {
     XL_PACKET_RETRY,
     XL_PACKET_VERSION_NEGOTIATION,
     XL_PACKET_1RTT,
-    XL_PACKET_OTHER_VERSION, /* a long header of a version that is not ours: dcid, scid and version are set */
+    XL_PACKET_OTHER_VERSION, /* a long header of another version; dcid, scid and version are set */
 } xl_packet_type;
 
 typedef struct {
     xl_packet_type type;
     uint32_t version;
     xl_cid dcid, scid;
-    const uint8_t *token; /* Initial, Retry: into the datagram; Version Negotiation: the versions, 4 bytes each */
+    const uint8_t *token; /* Initial, Retry: points into the datagram; Version Negotiation: the versions, 4 bytes
+                           * each */
     size_t token_len;
-    size_t pn_offset;  /* of the (protected) packet number within the packet; Retry: of the integrity tag */
-    bool has_quic_bit; /* zero is for those who said that they take it (RFC 9287) */
-    size_t total_len;  /* of this packet within the datagram; the next coalesced packet begins there */
+    size_t pn_offset;  /* offset of the (protected) packet number in the packet; Retry: of the integrity tag */
+    bool has_quic_bit; /* may be false only if the receiver announced grease_quic_bit (RFC 9287) */
+    size_t total_len;  /* length of this packet in the datagram; the next coalesced packet begins there */
 } xl_packet_header;
 
 /* Parses the unprotected part of the packet at data. short_dcid_len: the length of our own CIDs. Returns 0, or -1 on
@@ -55,17 +56,18 @@ void xl_packet_put_long(xl_writer *, uint32_t version, xl_packet_type, const xl_
 /* Length = packet number + payload + AEAD tag, RFC 9000 section 17.2. */
 void xl_packet_set_length(uint8_t *packet, size_t length_offset, size_t length);
 void xl_packet_put_short(xl_writer *, const xl_cid *dcid, bool spin, bool key_phase, uint64_t pn, size_t pn_len);
-void xl_packet_put_cid(xl_writer *, const xl_cid *); /* its length in a byte, then itself */
-/* A Retry up to and including the token, RFC 9000 section 17.2.5; the integrity tag follows. `random` fills the bits
- * that are unused. */
+void xl_packet_put_cid(xl_writer *, const xl_cid *); /* length byte, then the CID */
+/* Writes a Retry up to and including the token (RFC 9000 section 17.2.5); the integrity tag follows. `random` fills the
+ * unused bits. */
 void xl_packet_put_retry(xl_writer *, uint32_t version, const xl_cid *dcid, const xl_cid *scid, const uint8_t *token,
                          size_t token_len, uint8_t random);
-/* RFC 9000 section 17.2.1; versions offered: ours and one reserved for greasing. dcid, scid as they
- * go on the wire: the received packet's scid and dcid. Returns the length, 0 if cap is short. */
+/* Writes Version Negotiation (RFC 9000 section 17.2.1) with our versions and one reserved for greasing. dcid, scid: as
+ * on the wire, i.e. the received packet's scid and dcid. Returns the length, 0 if cap is too small. */
 size_t xl_packet_put_version_negotiation(uint8_t *buf, size_t cap, const xl_cid *dcid, const xl_cid *scid, xl_versions,
                                          uint8_t random);
 
-/* Bytes that encode pn so that the peer can decode it (RFC 9000 appendix A.2). largest_acked UINT64_MAX = none. */
+/* Number of bytes that encode pn so that the peer can decode it (RFC 9000 appendix A.2). largest_acked UINT64_MAX =
+ * none. */
 size_t xl_packet_number_len(uint64_t pn, uint64_t largest_acked);
 /* RFC 9000 appendix A.3. largest: highest packet number received in the space, UINT64_MAX = none. */
 uint64_t xl_packet_number_decode(uint64_t largest, uint64_t truncated, size_t pn_len);

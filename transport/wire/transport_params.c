@@ -123,7 +123,7 @@ size_t xl_transport_params_encode(const xl_transport_params *tp, uint8_t *buf, s
     return w.failed ? 0 : (size_t)(w.p - buf);
 }
 
-/* The value of an integer parameter must fill the parameter exactly and lie in [min, max]. */
+/* The value of an integer parameter must fill the parameter exactly and be in [min, max]. */
 static bool get_integer(xl_reader *value, uint64_t min, uint64_t max, uint64_t *out) {
     *out = xl_read_varint(value);
     return !value->failed && xl_reader_left(value) == 0 && *out >= min && *out <= max;
@@ -163,7 +163,7 @@ static bool get_reset_token(xl_reader *value, xl_transport_params *tp) {
     return true;
 }
 
-/* All zeros: there is none (section 18.2). */
+/* All zeros: no address (section 18.2). */
 static xl_addr get_address(xl_reader *value, uint8_t family) {
     size_t len = family == 4 ? 4 : 16;
     xl_addr a = {.family = family};
@@ -191,7 +191,7 @@ static bool get_preferred_address(xl_reader *value, xl_transport_params *tp) {
     return true;
 }
 
-/* RFC 9368 section 4: a version of 0 stands for none, and a client lists the one that it has chosen. */
+/* RFC 9368 section 4: 0 is not a version, and a client must list the version that it has chosen. */
 static bool get_version_information(xl_reader *value, bool from_server, xl_transport_params *tp) {
     bool is_listed = from_server;
     tp->has_version_information = true;
@@ -271,9 +271,9 @@ static bool get_parameter(uint64_t id, xl_reader *value, bool from_server, xl_tr
     }
 }
 
-/* Bounded: every known parameter, and as many unknown ones as an honest peer would send, are told apart. */
+/* Parameters seen so far: every known one, and a bounded number of unknown ones, more than an honest peer sends. */
 typedef struct {
-    uint64_t known; /* bit i: parameter i; those above 31: of extensions */
+    uint64_t known; /* bit i: parameter i; bits above 31: extensions */
     uint64_t others[32];
     size_t other_count;
 } seen_set;

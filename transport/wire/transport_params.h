@@ -14,10 +14,10 @@
 #define XL_TP_GREASE_QUIC_BIT     0x2ab2
 #define XL_TP_QOE_FIELD           0x2e3a71c5 /* private; value: varint 1 */
 
-/* A longer timeout is read as this one, 146,000 years: so that it and a time are numbers of µs, and so is their sum. */
+/* Longer timeouts are reduced to this one, 146,000 years, so that in µs, and added to a time, they fit 64 bits. */
 #define XL_IDLE_TIMEOUT_MAX_MS (XL_VARINT_MAX / 1000)
 
-/* RFC 9000 section 18.2. An address of family 0 is none. */
+/* RFC 9000 section 18.2. Family 0: no address. */
 typedef struct {
     xl_addr v4, v6;
     xl_cid cid;
@@ -39,11 +39,11 @@ typedef struct {
     bool disable_active_migration;
     uint64_t active_connection_id_limit; /* 2 when absent */
     uint64_t max_datagram_frame_size;    /* 0 when absent: no DATAGRAM frames */
-    bool has_min_ack_delay;              /* ACK_FREQUENCY and IMMEDIATE_ACK are understood */
+    bool has_min_ack_delay;              /* the sender understands ACK_FREQUENCY and IMMEDIATE_ACK */
     uint64_t min_ack_delay_us;           /* not above max_ack_delay */
     bool enable_multipath;
     bool has_initial_max_path_id;
-    uint64_t initial_max_path_id; /* of 32 bits */
+    uint64_t initial_max_path_id; /* at most 2^32 - 1 */
     bool qoe_field;
     /* RFC 9368 section 3. Sent: the versions of `versions`. */
     bool has_version_information;
@@ -51,16 +51,16 @@ typedef struct {
     xl_versions versions; /* sent */
     bool has_v1, has_v2;  /* received: among the available versions */
     bool grease_quic_bit; /* RFC 9287 */
-    uint64_t reserved_id; /* sent: a parameter that means nothing (RFC 9000 section 18.1); 0: none */
+    uint64_t reserved_id; /* sent: ID of a reserved parameter (RFC 9000 section 18.1); 0: none */
     uint8_t reserved[16]; /* its value */
     size_t reserved_len;
 } xl_transport_params;
 
-void xl_transport_params_init(xl_transport_params *); /* the values of absent parameters */
-/* Returns the length, 0 if cap is too short. Values equal to the default may be left out. */
+void xl_transport_params_init(xl_transport_params *); /* sets the values of absent parameters */
+/* Returns the length, 0 if cap is too small. Parameters at their default are left out. */
 size_t xl_transport_params_encode(const xl_transport_params *, uint8_t *buf, size_t cap);
-/* from_server: which parameters the peer may send. Returns 0 or XL_QERR_TRANSPORT_PARAMETER: duplicates, bad lengths,
- * values out of range (18.2), a server-only parameter from a client. Unknown parameters are skipped. */
+/* from_server: the peer is a server, and may send its parameters. Returns 0 or XL_QERR_TRANSPORT_PARAMETER: duplicates,
+ * bad lengths, values out of range (18.2), a server-only parameter from a client. Unknown parameters are skipped. */
 uint64_t xl_transport_params_decode(const uint8_t *data, size_t len, bool from_server, xl_transport_params *out);
 
 #endif
