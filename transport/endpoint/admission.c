@@ -16,7 +16,8 @@ static bool has_to_prove(const xl_endpoint *ep, const xl_client *client) {
            (client && is_full(client->proven + client->unproven, limits));
 }
 
-/* A token of NEW_TOKEN that did not come before, as far as is remembered (RFC 9000 section 8.1.4). */
+/* Whether the Initial has a token of NEW_TOKEN that was not used before, as far as the server remembers (RFC 9000
+ * section 8.1.4). Remembers the token. */
 static bool is_fresh_token(xl_endpoint *ep, const xl_packet_header *h, const xl_addr *client, uint64_t date) {
     if (!xl_token_is_valid(ep->keys.retry, h->token, h->token_len, client, date))
         return false;

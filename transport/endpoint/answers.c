@@ -52,7 +52,7 @@ void xl_answer_retry(xl_endpoint *ep, const xl_datagram *in, const xl_packet_hea
     ep->stats.retries += s->to.len > 0;
 }
 
-/* Refusals cost keys for each: so many a second, and the rest hears nothing. */
+/* Each refusal costs a derivation of keys. Only some are sent each second; other clients get no answer. */
 static bool may_refuse(xl_endpoint *ep, uint64_t now) {
     if (ep->refusals == 0 || now - ep->refusals_since >= REFUSALS_US) {
         ep->refusals_since = now;

@@ -9,7 +9,7 @@ struct xl_cid_node {
     xl_cid_node *next; /* in its bucket */
     xl_cid cid;
     xl_connection *connection;
-    xl_cid_node *own_prev, *own_next; /* of the same connection */
+    xl_cid_node *own_prev, *own_next; /* list of the same connection */
 };
 
 static size_t bucket_of(const xl_cid_map *m, const xl_cid *cid) {
@@ -45,7 +45,7 @@ static void grow(xl_cid_map *m) {
     size_t old_count = m->bucket_count;
     xl_cid_node **old = m->bucket, **fresh = calloc(old_count * 2, sizeof(xl_cid_node *));
     if (!fresh)
-        return; /* longer chains, nothing worse */
+        return; /* the chains get longer, no more */
     m->bucket = fresh;
     m->bucket_count = old_count * 2;
     for (size_t i = 0; i < old_count; i++)

@@ -1,5 +1,5 @@
-/* Connection ID, or the peer's stateless reset token, -> connection. The hash is keyed: a peer that chooses its own
- * initial CIDs cannot aim at one bucket. */
+/* Maps a connection ID, or the peer's stateless reset token, to its connection. The hash is keyed, so that a peer that
+ * chooses its own initial CIDs cannot aim at one bucket. */
 #ifndef XL_ENDPOINT_CID_MAP_H
 #define XL_ENDPOINT_CID_MAP_H
 
@@ -11,10 +11,10 @@ typedef struct {
     xl_cid_node **bucket;
     size_t bucket_count, count;
     uint64_t key[2];
-    bool holds_tokens; /* stateless reset tokens in the place of CIDs */
+    bool holds_tokens; /* the keys are stateless reset tokens instead of CIDs */
 } xl_cid_map;
 
-/* A step of the hash, of clients.h too. */
+/* One step of the hash, also for clients.c. */
 static inline uint64_t xl_hash_mix(uint64_t x) {
     x ^= x >> 32;
     x *= 0xd6e8feb86659fd93u;
@@ -25,10 +25,10 @@ static inline uint64_t xl_hash_mix(uint64_t x) {
 
 int xl_cid_map_init(xl_cid_map *, uint64_t key0, uint64_t key1); /* 0 or XL_ERR_MEMORY */
 void xl_cid_map_free(xl_cid_map *);
-/* Adds, or replaces the value of, cid. 0 or XL_ERR_MEMORY. */
+/* Adds cid or replaces its value. Returns 0 or XL_ERR_MEMORY. */
 int xl_cid_map_put(xl_cid_map *, const xl_cid *, xl_connection *);
 xl_connection *xl_cid_map_get(const xl_cid_map *, const xl_cid *);
 void xl_cid_map_remove(xl_cid_map *, const xl_cid *);
-void xl_cid_map_remove_all_of(xl_cid_map *, xl_connection *); /* in time proportional to how many it has */
+void xl_cid_map_remove_all_of(xl_cid_map *, xl_connection *); /* takes time proportional to their number */
 
 #endif

@@ -1,6 +1,7 @@
-/* How many connections each client address has, to bound them. A client is an IPv4 address or the first 64 bits of an
- * IPv6 address (xl_addr_client_bytes): whoever has one of the latter has them all. Only a connection whose address is
- * proven (RFC 9000 section 8.1) counts against its limit: the others may come from somebody else in its name. */
+/* How many connections each client address has, to limit them. A client is an IPv4 address or the first 64 bits of an
+ * IPv6 address (xl_addr_client_bytes()), because a host can use all addresses of its /64. Only connections whose
+ * address is proven (RFC 9000 section 8.1) can get a client refused: the others may come from somebody else in its
+ * name. */
 #ifndef XL_ENDPOINT_CLIENTS_H
 #define XL_ENDPOINT_CLIENTS_H
 
@@ -8,23 +9,23 @@
 
 typedef struct xl_client {
     struct xl_client *next; /* in its bucket */
-    xl_addr address;        /* of its first connection */
+    xl_addr address;        /* address of its first connection */
     size_t proven, unproven;
 } xl_client;
 
 typedef struct {
     xl_client **bucket;
     size_t bucket_count; /* a power of two */
-    uint64_t key[2];     /* of the hash: clients cannot aim at one bucket */
+    uint64_t key[2];     /* of the hash, so that clients cannot aim at one bucket */
 } xl_clients;
 
-/* 0 or XL_ERR_MEMORY. connections: most that there will be. */
+/* Returns 0 or XL_ERR_MEMORY. connections: largest number of connections. */
 int xl_clients_init(xl_clients *, size_t connections, const uint64_t key[2]);
 void xl_clients_free(xl_clients *);
-xl_client *xl_clients_find(const xl_clients *, const xl_addr *); /* NULL: it has no connection */
-/* One connection more. NULL: out of memory. */
+xl_client *xl_clients_find(const xl_clients *, const xl_addr *); /* NULL: no connections */
+/* Counts one more connection. Returns NULL if out of memory. */
 xl_client *xl_clients_add(xl_clients *, const xl_addr *, bool is_proven);
-void xl_clients_prove(xl_client *); /* one that was added without proof */
+void xl_clients_prove(xl_client *); /* a connection that was added without proof */
 void xl_clients_remove(xl_clients *, xl_client *, bool is_proven);
 
 #endif

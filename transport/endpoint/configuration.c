@@ -77,7 +77,8 @@ int xl_scheme_copy(const xl_scheme *scheme, bool has_foresight, xl_scheme *s, ch
     return xl_scheduler_is_reference(s->scheduler) && !has_foresight ? XL_ERR_ARGUMENT : 0;
 }
 
-/* What a window or buffer grows to: one that was chosen does not, if nothing else was said. */
+/* Returns the maximum of a window or buffer: `most` if it is set; else times * preset for a value at its preset; any
+ * other value does not grow. */
 static size_t grown(size_t most, size_t first, size_t preset, size_t times) {
     return most ? xl_max(most, first) : first == preset ? times * first : first;
 }

@@ -51,7 +51,8 @@ static int open_generators(xl_endpoint *ep, const uint8_t *random_key) {
     return 0;
 }
 
-/* All that is left to chance, from the configuration's key; what workers and successors share, from their secret. */
+/* Sets up the random generators and keys from the configuration's random_key, and the keys that workers and successors
+ * share from their secret. */
 static int open_random(xl_endpoint *ep, const xl_config *config) {
     if (is_zero(config->random_key, sizeof config->random_key))
         return XL_ERR_ARGUMENT;
@@ -86,7 +87,7 @@ xl_endpoint *xl_endpoint_new_foreseeing(const xl_config *config, const struct xl
     *error = ep ? xl_endpoint_copy_config(ep, config) : XL_ERR_MEMORY;
     if (*error == 0) {
         xl_budget_pool_init(&ep->send_pool, ep->config.limits.endpoint_send_bytes, ep->config.limits.max_connections);
-        memset(ep->config.random_key, 0, sizeof ep->config.random_key); /* what follows from it is enough */
+        memset(ep->config.random_key, 0, sizeof ep->config.random_key); /* the keys derived from it are enough */
         *error = open_random(ep, config);
     }
     if (*error == 0)
@@ -206,8 +207,8 @@ static bool lists_version(const xl_packet_header *h, uint32_t version) {
     return is_listed;
 }
 
-/* RFC 9000 section 6.2. A list with the version that we chose is discarded: no server of that version sends it, and one
- * flipped bit of our first packet brings it about. */
+/* RFC 9000 section 6.2. A list with the version that we chose is discarded: no server of that version sends it, but one
+ * flipped bit of our first packet causes it. */
 static void take_version_negotiation(xl_endpoint *ep, const xl_packet_header *h, uint64_t now) {
     xl_connection *c = xl_cid_map_get(&ep->map, &h->dcid);
     if (!c || c->is_server || c->state != XL_CONN_HANDSHAKE || c->handshake.has_scid_peer || c->handshake.has_retry ||
@@ -238,11 +239,11 @@ static void accept_connection(xl_endpoint *ep, const xl_datagram *in, const xl_p
     xl_held_take(ep, c, h, in, now);
     if (c->space[XL_LEVEL_INITIAL].largest_received == UINT64_MAX && !c->level_discarded[XL_LEVEL_INITIAL] &&
         c->state != XL_CONN_CLOSING)
-        xl_connection_free(c); /* nothing in it was genuine */
+        xl_connection_free(c); /* nothing in the datagram was authentic */
 }
 
-/* A packet of no connection here may be one of another worker's live connections: it is passed on, and never answered.
- */
+/* A packet without a connection here may belong to a live connection of another worker. Then it is passed on, and never
+ * answered. */
 static bool belongs_elsewhere(xl_endpoint *ep, const xl_datagram *in, const xl_cid *dcid, const uint8_t *data) {
     const xl_deployment *d = ep->config.deployment;
     if (!d || in->forwarded)
@@ -261,16 +262,16 @@ static size_t short_cid_bytes(const xl_endpoint *ep, const uint8_t *data) {
     return d ? xl_deployment_cid_bytes(d, data[1]) : XL_LOCAL_CID_BYTES;
 }
 
-/* Two clients may have chosen the same first destination CID: players with one seed do. Once the first has answered
- * with a Handshake packet it sends no Initials any more, so one from elsewhere is another client's. */
+/* Two clients may choose the same first destination CID, as players with one seed do. Once the first client has
+ * answered with a Handshake packet it sends no Initials, so an Initial from another address is another client's. */
 static bool is_of_another_client(const xl_connection *c, const xl_packet_header *h, const xl_datagram *in) {
     return c->is_server && h->type == XL_PACKET_INITIAL && c->level_discarded[XL_LEVEL_INITIAL] &&
            xl_cid_equal(&h->dcid, &c->handshake.odcid) && !xl_addr_equal(&c->path[0]->remote, &in->remote);
 }
 
-/* It may be a stateless reset, whatever it looks like (RFC 9000 section 10.3): it has no CID that we know. A server
- * looks for its token, and a client may hear one for any of its connections (10.3.1), which log what is none but has a
- * short header. True: a server has found it. */
+/* A datagram without a known CID may be a stateless reset, whatever it looks like (RFC 9000 section 10.3). A server
+ * looks up its token. A client passes it to each of its connections with these addresses (10.3.1); they log datagrams
+ * with a short header that are no resets. Returns whether a server has found the token. */
 static bool take_reset(xl_endpoint *ep, const xl_datagram *in, uint8_t *data, uint64_t now) {
     const bool is_long = data[0] & 0x80;
     const xl_cid token = xl_endpoint_token_key(data + in->len - 16);
@@ -342,13 +343,13 @@ size_t xl_endpoint_transmit(xl_endpoint *ep, uint8_t *buf, size_t cap, xl_datagr
         if (n == 0)
             continue;
         if (!c->has_sent_all)
-            xl_ready_add(ep, c); /* perhaps there is more: to the end of the queue, after the others */
+            xl_ready_add(ep, c); /* there may be more: behind the other connections */
         return n;
     }
     return 0;
 }
 
-/* A touch that was missed would be a timer that fires late or never. */
+/* Without a touch that the code forgot, a timer fires late or never. */
 static void check_timers(const xl_endpoint *ep) {
 #ifdef XL_CHECK_TIMERS
     uint64_t earliest = XL_NEVER;
@@ -398,8 +399,8 @@ static int by_index(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* In the order of the connections' indices, whatever that of the heap: what follows, and in which order it is sent,
- * shall not hang on how the heap came to be what it is. */
+/* Handles timeouts in the order of connection indices, not of the heap, so that the order of packets does not depend on
+ * the history of the heap. */
 void xl_endpoint_handle_timeout(xl_endpoint *ep, uint64_t now) {
     update_timers(ep);
     size_t n = xl_timer_heap_due(&ep->timers, now);
@@ -409,7 +410,7 @@ void xl_endpoint_handle_timeout(xl_endpoint *ep, uint64_t now) {
         xl_conn_handle_timeout(ep->timers.due[i], now);
 }
 
-/* Connections that the pool refused something learn of what others gave back, once it is worth it. */
+/* Once a 16th of the shared memory is free, wakes the connections that the pool refused. */
 static void offer_pool(xl_endpoint *ep) {
     xl_budget_pool *pool = &ep->send_pool;
     if (!pool->refused || pool->held + pool->common / 16 > pool->common)

@@ -1,5 +1,5 @@
-/* The endpoint, inside: which connection a datagram belongs to, accepting, Retry, version negotiation,
- * stateless reset. */
+/* Internals of the endpoint: which connection a datagram belongs to, accepting, Retry, version negotiation, stateless
+ * reset. */
 #ifndef XL_ENDPOINT_ENDPOINT_H
 #define XL_ENDPOINT_ENDPOINT_H
 
@@ -13,26 +13,27 @@
 #include "xlink/deployment.h"
 
 #define XL_SCHEME_NAMES  3
-#define XL_STATELESS_MAX 256 /* answers waiting that belong to no connection */
+#define XL_STATELESS_MAX 256 /* queued answers that belong to no connection */
 
 typedef struct {
     xl_datagram to;
     uint8_t data[XL_RETRY_MAX_BYTES];
 } xl_stateless;
 
-/* A 0-RTT packet that came before its ClientHello (RFC 9001 section 5.7): kept for a moment, the oldest makes room. */
+/* A 0-RTT packet that came before its ClientHello (RFC 9001 section 5.7). It is kept for XL_HELD_US, or until a newer
+ * packet takes its place. */
 #define XL_HELD_MAX   16
 #define XL_HELD_BYTES 1500
 #define XL_HELD_US    200000
 
 typedef struct {
-    xl_datagram head; /* len 0: free */
+    xl_datagram head; /* len 0: unused */
     xl_cid dcid;
     uint64_t until;
     uint8_t data[XL_HELD_BYTES];
 } xl_held;
 
-/* What is drawn by chance, each by a generator of its own. */
+/* Purposes of random values, each with a generator of its own. */
 typedef enum {
     XL_PURPOSE_CIDS,
     XL_PURPOSE_CHALLENGES,
@@ -45,8 +46,8 @@ typedef enum {
 } xl_purpose;
 
 typedef struct {
-    xl_event event;    /* connection NULL: it was freed before its event was asked for */
-    uint64_t previous; /* number of its connection's event before; 0 = none */
+    xl_event event;    /* connection NULL: it was freed before the event was polled */
+    uint64_t previous; /* number of the connection's previous event; 0: none */
 } xl_queued_event;
 
 struct xl_endpoint {
@@ -54,36 +55,37 @@ struct xl_endpoint {
     const struct xl_foresight *foresight; /* in a simulator; NULL elsewhere */
     char *alpn, *names[XL_SCHEME_NAMES];  /* owned copies of the strings of config */
     xl_drbg *generator[XL_PURPOSES];
-    uint64_t connections_begun; /* numbers their streams, from 1; streams of number 0 are the endpoint's own … */
-    xl_drbg_stream stray_cids;  /* … of Retry packets */
+    uint64_t connections_begun; /* numbers the connections' random streams, from 1; those with number 0 are the
+                                 * endpoint's */
+    xl_drbg_stream stray_cids;  /* CIDs of Retry packets */
     xl_drbg_stream resets;      /* length and padding of stateless resets */
-    xl_drbg_stream headers;     /* bits without meaning, of Version Negotiation and Retry */
+    xl_drbg_stream headers;     /* unused bits of Version Negotiation and Retry */
     xl_drbg_stream tokens;      /* nonces of NEW_TOKEN */
-    uint64_t now;               /* of the running call */
-    xl_held *held;              /* server with 0-RTT: XL_HELD_MAX */
+    uint64_t now;               /* time of the current call */
+    xl_held *held;              /* server with 0-RTT: XL_HELD_MAX packets */
     size_t held_next;
-    xl_outstanding *used_tokens; /* server: of NEW_TOKEN, the newest that came; NULL: none yet */
+    xl_outstanding *used_tokens; /* server: the latest tokens of NEW_TOKEN that were used; NULL: none yet */
     xl_static_keys keys;
     size_t half_open; /* server: connections whose handshake is not complete */
     xl_clients clients;
-    uint64_t refusals_since; /* refusals are counted from then on, for a second */
+    uint64_t refusals_since; /* start of the second in which refusals are counted */
     unsigned refusals;
     xl_cid_map map;
-    xl_cid_map reset_tokens; /* server: of its peers, those of connection IDs in use */
+    xl_cid_map reset_tokens; /* server: its peers' tokens, for the connection IDs in use */
     xl_connection **connection;
     size_t count, cap;
     xl_budget_pool send_pool;
     xl_timer_heap timers;
     xl_connection *ready_head, *ready_tail;
     xl_queued_event *event;          /* ring: event number n is at n % event_cap */
-    uint64_t event_head, event_next; /* numbers, from 1: the oldest that waits, the next to come */
+    uint64_t event_head, event_next; /* event numbers, from 1: oldest in the queue, next to be added */
     size_t event_cap;
     xl_stateless stateless[XL_STATELESS_MAX];
     size_t stateless_count;
     xl_endpoint_stats stats;
 };
 
-/* What tokens are dated by: it goes on when the machine starts again. */
+/* The date of tokens, µs, which continues when the machine restarts. */
 static inline uint64_t xl_endpoint_date(const xl_endpoint *ep, uint64_t now) {
     return ep->config.epoch_us + now;
 }

@@ -26,7 +26,7 @@ void xl_events_add(xl_endpoint *ep, const xl_event *e) {
     e->connection->slot.last_event = ep->event_next++;
 }
 
-/* Those at the end are taken back: a flood of first packets that are not genuine shall not grow the queue. */
+/* Also removes such events from the end of the queue, so that a flood of forged first packets does not grow it. */
 void xl_events_forget(xl_endpoint *ep, const xl_connection *c) {
     for (uint64_t n = c->slot.last_event; n >= ep->event_head; n = event_number(ep, n)->previous)
         event_number(ep, n)->event.connection = NULL;

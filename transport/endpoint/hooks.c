@@ -8,7 +8,7 @@
 
 #define MAKE_CID_TRIES 16
 
-/* A client that completes its handshake has received what was sent to its address. */
+/* A client that completes its handshake has received packets at its address, which is thereby proven. */
 static void prove(xl_connection *c) {
     if (c->slot.client && !c->slot.is_proven)
         xl_clients_prove(c->slot.client);
@@ -24,7 +24,7 @@ static void on_event(void *user, const xl_event *e) {
     xl_events_add(ep, e);
 }
 
-/* A CID that collides with one in use is made again: with the shortest nonce that does happen. */
+/* Makes another CID if the first collides with one in use, which does happen with the shortest nonce. */
 void xl_endpoint_make_cid(xl_endpoint *ep, xl_drbg_stream *random, xl_cid *cid) {
     const xl_deployment *d = ep->config.deployment;
     if (!d) {
@@ -81,7 +81,7 @@ static void on_tokens_changed(void *user, xl_connection *c) {
     xl_cid_map_remove_all_of(&ep->reset_tokens, c);
     for (size_t i = 0; i < count; i++) {
         const xl_cid key = xl_endpoint_token_key(token[i]);
-        (void)xl_cid_map_put(&ep->reset_tokens, &key, c); /* without memory that reset is not understood */
+        (void)xl_cid_map_put(&ep->reset_tokens, &key, c); /* without memory this reset will not be recognised */
     }
 }
 

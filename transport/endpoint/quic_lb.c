@@ -95,8 +95,9 @@ size_t xl_lb_cid_bytes(const xl_lb *lb, uint8_t first_octet) {
 
 /* ---- The four-pass algorithm (section 5.4.2) ---- */
 
-/* Left half: the first len/2 bytes, rounded up; right half: the last ones. If their number is odd, the middle one is
- * shared: its high half belongs to the left, its low half to the right, the other halves are zero. */
+/* The left half is the first len/2 bytes, rounded up, the right half the last ones. If len is odd, they share the
+ * middle byte: its high nibble belongs to the left half, its low nibble to the right half; the other nibbles are
+ * zero. */
 typedef struct {
     uint8_t left[BLOCK], right[BLOCK];
     size_t len, half;
@@ -123,8 +124,8 @@ static void join(const feistel *f, uint8_t *text) {
     }
 }
 
-/* One round: xors the cipher of one half, expanded by length and number of the pass, to the other. Odd passes change
- * the right half. */
+/* One pass: XORs one half with the encryption of the other, expanded by the length and the number of the pass. Odd
+ * passes change the right half. */
 static int pass(gnutls_cipher_hd_t cipher, feistel *f, uint8_t number) {
     bool to_right = number % 2;
     uint8_t *from = to_right ? f->left : f->right, *to = to_right ? f->right : f->left;
@@ -165,7 +166,7 @@ static int decrypt(gnutls_cipher_hd_t cipher, uint8_t *text, size_t len, size_t 
         return gnutls_cipher_decrypt(cipher, text, len) == 0 ? 0 : XL_ERR_CRYPTO;
     }
     feistel f = split(text, len);
-    uint8_t last = wanted <= len / 2 ? 2 : 1; /* three passes are enough where the left half has all of it */
+    uint8_t last = wanted <= len / 2 ? 2 : 1; /* three passes suffice if the left half contains all of it */
     for (uint8_t number = 4; number >= last; number--)
         if (pass(cipher, &f, number) != 0)
             return XL_ERR_CRYPTO;

@@ -6,8 +6,8 @@
 #include "wire/cursor.h"
 
 /* A token is: kind, time of issue, odcid with its length, MAC. The MAC also covers the client's address and the CID of
- * the Retry, which come again with each packet. */
-#define TOKEN_KIND  0x52 /* what other servers' tokens begin with is as random as theirs */
+ * the Retry, which the client's next packets show again. */
+#define TOKEN_KIND  0x52 /* first byte; another server's token has it only by chance */
 #define MAC_BYTES   16
 #define TOKEN_LEAST (1 + 8 + 1 + MAC_BYTES)
 #define TOKEN_MOST  (TOKEN_LEAST + XL_MAX_CID_BYTES)

@@ -22,7 +22,7 @@ int xl_timer_heap_reserve(xl_timer_heap *h) {
     xl_connection **due = realloc(h->due, cap * sizeof *due);
     h->due = due ? due : h->due;
     if (!timer || !touched || !due)
-        return XL_ERR_MEMORY; /* what did grow is no harm */
+        return XL_ERR_MEMORY; /* arrays that have grown do no harm */
     h->cap = cap;
     return 0;
 }
@@ -76,7 +76,8 @@ static void add_if_due(xl_timer_heap *h, size_t slot, uint64_t now, size_t *n) {
         h->due[(*n)++] = h->timer[slot].connection;
 }
 
-/* Below what is not due nothing is. The list of those found is also the list of those whose children are to be seen. */
+/* No entry below one that is not due is due. The list of due connections also serves as the queue of entries whose
+ * children are to be examined. */
 size_t xl_timer_heap_due(xl_timer_heap *h, uint64_t now) {
     size_t n = 0;
     add_if_due(h, 0, now, &n);
@@ -88,7 +89,7 @@ size_t xl_timer_heap_due(xl_timer_heap *h, uint64_t now) {
     return n;
 }
 
-/* ---- The touched ---- */
+/* ---- Touched connections ---- */
 
 void xl_timer_heap_touch(xl_timer_heap *h, xl_connection *c) {
     if (c->slot.is_touched)
@@ -113,7 +114,7 @@ xl_connection *xl_timer_heap_take_touched(xl_timer_heap *h) {
     return c;
 }
 
-/* ---- Who is in it ---- */
+/* ---- Members ---- */
 
 void xl_timer_heap_add(xl_timer_heap *h, xl_connection *c) {
     place(h, h->count++, (xl_timer){XL_NEVER, c});
