@@ -229,11 +229,11 @@ typedef struct {
     uint64_t t_th2_us;        /* The gate is closed while play-time left is above this. Default: 2 s. */
     bool rescue;              /* Even while the gate is closed, copy a packet if the copy is expected to arrive well
                               * before the original; and copy streams of at most 512 bytes at once. Default: false. */
-    uint64_t rescue_gain_us;  /* How much earlier a rescue copy must be expected, beside the price of the bytes that all
-                              * its copies would take. Default: 50 ms. */
-    unsigned rescue_permille; /* Share: 32,000 bytes and so many thousandths of the stream bytes sent. A byte's price is
-                               * 1 µs, and five times as much for each share that all re-injected bytes amount to; no
-                               * rescue copies beyond three shares. Default: 15. */
+    uint64_t rescue_gain_us;  /* A rescue copy must be expected earlier than the original by this time, plus the price
+                               * of all bytes that are still to be copied. Default: 50 ms. */
+    unsigned rescue_permille; /* Budget of rescue copies. With share = 32,000 bytes + rescue_permille / 1000 * stream
+                               * bytes sent, and n = (bytes re-injected + bytes still to be copied) / share, a byte's
+                               * price is 5^n µs; no rescue copies if n > 3. Default: 15. */
     bool reinjection_unconditional; /* Copy also packets whose original is expected to arrive before the copy.
                                      * Default: false. */
     uint8_t max_reinjections;       /* Copies of one packet beside the original, each on a different path, so at most
@@ -255,17 +255,19 @@ typedef struct {
                                     * first packet. Default: 10 s. */
     uint64_t max_data;             /* Flow control window of a connection, bytes. Default: 16 MiB. */
     uint64_t max_stream_data;      /* Flow control window of a stream, bytes. Default: 6 MiB. */
-    uint64_t most_data;            /* What max_data grows to when half of the window is read in less than two RTTs. */
+    uint64_t most_data;            /* Maximum of max_data, which doubles when half of the window is read in less than
+                                    * two RTTs. */
     uint64_t most_stream_data;     /* The same for max_stream_data. Defaults: four times a window that is itself at its
-                                    * default (64 and 24 MiB); any other window stays as it is. */
+                                    * default (64 and 24 MiB); any other window does not grow. */
     uint64_t max_streams_bidi;     /* Bidirectional streams that the peer may have open. Default: 100. */
     uint64_t max_streams_uni;      /* Unidirectional streams that the peer may have open. Default: 16. */
-    uint64_t pacing_burst_us;      /* So much time's bytes, at its pacing rate, a path may send at once: at most 65,507
-                                    * bytes, and ten packets always. Fewer and larger bursts cost less processor time.
-                                    * Default: 0, ten packets. */
+    uint64_t pacing_burst_us;      /* A path may send at once the bytes of this time at its pacing rate: at least ten
+                                    * packets, and at most 65,507 bytes unless ten packets are more. Fewer and larger
+                                    * bursts cost less processor time. Default: 0, ten packets. */
     size_t send_buffer_bytes;      /* Unacknowledged data of one stream. Default: 4 MiB. */
-    size_t most_send_bytes;        /* What send_buffer_bytes grows to, as twice the sum of the congestion windows does.
-                                    * Default: 8 MiB if send_buffer_bytes is at its default, else it stays. */
+    size_t most_send_bytes;        /* Maximum of send_buffer_bytes, which grows to twice the sum of the congestion
+                                    * windows. Default: 8 MiB if send_buffer_bytes is at its default, else it does not
+                                    * grow. */
     size_t connection_send_bytes;  /* Memory for the send buffers of one connection's streams. Default: 16 MiB, or
                                     * 4 * send_buffer_bytes if that is more. */
     size_t endpoint_send_bytes;    /* Memory for the send buffers of all connections. One half is shared; the other half
@@ -282,7 +284,7 @@ typedef struct {
                                     * are validated. Default: 0, no limit. */
     size_t retry_above;            /* Server: with this many handshakes in progress, a new client must first validate
                                     * its address by Retry (RFC 9000 section 8.1.2). Default: 256. */
-    bool retry_always;             /* Server: every new client must. Default: false. */
+    bool retry_always;             /* Server: every new client must do so. Default: false. */
     uint64_t probe_silence_us;     /* Migration: silence, while data is expected, after which another path is probed.
                                     * Default: 3 PTO, at most 1 s unless one PTO is longer. */
     unsigned migrate_ptos;         /* Migration: probe after this many consecutive PTOs instead. A PING after one PTO of
@@ -306,9 +308,9 @@ typedef struct {
     xl_versions versions;            /* Default: XL_VERSIONS_1. */
     bool issue_tokens;         /* Server: after the handshake send a token that spares the client's next handshake the
                                 * validation of its address (NEW_TOKEN, RFC 9000 section 8.1.3). Default: false. */
-    bool grease;               /* Send reserved transport parameters, and a random QUIC bit where the peer takes it (RFC
+    bool grease;               /* Send reserved transport parameters, and a random QUIC bit if the peer accepts it (RFC
                                 * 9287). Default: false. */
-    bool spin_bit;             /* Show the RTT to the network (RFC 9000 section 17.4), but for one connection in 16.
+    bool spin_bit;             /* Show the RTT to the network (RFC 9000 section 17.4), except on one connection in 16.
                                 * Default: false. */
     uint64_t standby_probe_us; /* Interval of PINGs on a silent standby path while the connection is in use.
                                 * Default: 1 s. */
@@ -316,26 +318,26 @@ typedef struct {
 
 typedef struct {
     bool is_server;
-    const char *alpn; /* One name, or up to 8 with commas between them. The server takes the first of its own that the
+    const char *alpn; /* One name, or up to 8 separated by commas. The server chooses the first of its own that the
                        * client offers: xl_connection_alpn(). Default: "h3". */
     /* 256 secret bits of this endpoint alone. Each purpose (connection IDs, challenges, …) has its own key, derived
-     * from them. Fill them by xl_udp_random_key(), or by xl_random_key_from_seed() where a run must be repeatable. All
+     * from them. Fill them by xl_udp_random_key(), or by xl_random_key_from_seed() if a run must be repeatable. All
      * zeros are refused, because they mean that the caller forgot to fill them. */
     uint8_t random_key[XL_RANDOM_KEY_BYTES];
-    bool random_packet_numbers; /* The first packet number of each space is random, below 2^14, in place of 0: a peer
-                                 * cannot acknowledge what it did not receive without being caught (RFC 9000 section
-                                 * 21.4). Default: false. */
+    bool random_packet_numbers; /* The first packet number of each space is random, below 2^14, instead of 0, so that a
+                                 * peer that acknowledges packets which it has not received is detected (RFC 9000
+                                 * section 21.4). Default: false. */
     xl_credentials *credentials;
     xl_log log;
     xl_scheme scheme;
     xl_limits limits;
 
-    /* Server: the time of day, µs since 1970, at which `now` is 0. By it address tokens are dated: a clock that starts
-     * again with the machine would take old ones for new, and new ones for future ones. Default: 0, which is enough
-     * where the secret does not outlive the clock. */
+    /* Server: the time of day, in µs since 1970, at which `now` is 0. It dates address tokens. With a clock that starts
+     * again with the machine, old tokens would look new, and recent ones would lie in the future. Default: 0, which is
+     * enough if the secret does not outlive the clock. */
     uint64_t epoch_us;
 
-    /* Server: addresses that it listens at too, and that clients shall move to after the handshake (RFC 9000 section
+    /* Server: addresses that it also listens on and to which clients shall move after the handshake (RFC 9000 section
      * 9.6), one for each IP version. Family 0: none. */
     xl_addr preferred_address_v4, preferred_address_v6;
 
@@ -354,9 +356,10 @@ void xl_scheme_init(xl_scheme *);
 void xl_limits_init(xl_limits *);
 void xl_config_init(xl_config *); /* includes scheme and limits */
 
-/* The registered names for xl_scheme.scheduler, reinjection and congestion. i counts from 0; NULL after the last. */
+/* The registered names for xl_scheme.scheduler, reinjection and cc. i counts from 0; NULL after the last. */
 const char *xl_scheduler_name(size_t i);
-/* Whether it is a reference for simulations, which endpoints refuse: it must know what the network will do. */
+/* Whether the scheduler is a reference for simulations. Endpoints refuse it, because it must know what the network will
+ * do. */
 bool xl_scheduler_is_reference(const char *name);
 const char *xl_reinjection_name(size_t i);
 const char *xl_cc_name(size_t i);
